@@ -1,0 +1,49 @@
+// Package holdfast is the floor plan of Holdfast, which runs a tool as os/exec
+// would, inside bounds that the kernel enforces and that are read back from it:
+//
+//	cmd := sandbox.Command("bash", "-c", script) // was exec.Command
+//	out, err := cmd.CombinedOutput()
+//	fmt.Println(cmd.Report()) // which bound held, by which mechanism
+//
+// It holds no code. Import package sandbox; landlock, seccomp and rlimit are of
+// use alone.
+//
+// # One command's way through the house
+//
+//	harness --vfork+exec--> stage --clone(new namespaces)--> init (pid 1) --vfork--> tool
+//	   |                      |                                |                      |
+//	   | compile(Policy,Host) | runs ready-made system calls,  | mounts, lo up,       | rlimits, Landlock,
+//	   | -> Plan, or error    | then minds init: deadline,     | capabilities away,   | guard, seccomp,
+//	   | -> a sealed program  | signals, exit status           | Landlock, guard,     | execve
+//	   |                      |                                | evidence, reaping    |
+//
+// Follow it in three steps: [sandbox.Cmd.Start] is os/exec's, and in its middle
+// run.enter of sandbox/run_linux.go puts the program in; sandbox/compile.go
+// decides every step of it, in order; internal/stage/child carries it out.
+//
+// # Rooms
+//
+//	sandbox/               front door: Command, Cmd, Policy, Sandbox, Report; usually the only import
+//	sandbox/sandboxtest/   commands inside a sandbox from within go test
+//	landlock/              rulesets as data, what each ABI knows, pure downgrade; of use alone
+//	landlock/process/      a process restricts itself, all its threads, by way of go-landlock
+//	seccomp/               filters as data, their compiler and evaluator, the default profile; of use alone
+//	rlimit/                resource limits as data; of use alone
+//	internal/host/         what is known of the machine: yes, no, could not tell
+//	internal/plan/         the plan: what will be done, step by step, as plain data
+//	internal/stage/        the harness's half of the re-execution: plan to program, and the control socket
+//	internal/stage/child/  the stage's half: the early hook, the stage, init, the tool before its execve
+//	internal/stage/guard/  the supervisor in init that keeps protected names from being written
+//	internal/stage/wire/   the layout that both halves share
+//	internal/sys/          raw system calls and the kernel's constants
+//	internal/kerneltest/   tests in child processes that lack a feature or a privilege
+//	internal/house/        tests of the walls between these rooms
+//	internal/bench/        what a sandbox costs: a program that measures and prints tables
+//	examples/              programs on the public API alone
+//
+// Imports run one way: examples, sandbox, stage, plan, then landlock, seccomp
+// and rlimit, which do not know each other, then sys. A test holds the tree
+// above and these walls against the code.
+//
+// [sandbox.Cmd.Start]: https://pkg.go.dev/github.com/holdfast-dev/holdfast/sandbox#Cmd.Start
+package holdfast

@@ -1,0 +1,71 @@
+// Bashtool is an agent's bash tool: it runs commands that a model has written,
+// each in a sandbox of its own. What one leaves for the next is what it has
+// written into the workspace; nothing else is shared, and nothing runs on.
+//
+//	bashtool [-workspace DIR] [-timeout D] [-max-timeout D] [-max-output BYTES]
+//
+// It reads requests from standard input, one JSON object per line, and answers
+// each by one line on standard output, in order:
+//
+//	{"id": 1, "command": "go test ./...", "timeout_ms": 60000, "cwd": "sub"}
+//	{"id": 1, "output": "ok ...\n", "exit": 0, "timed_out": false, "duration_ms": 812, "report": {...}}
+//
+// id is any JSON value and comes back as it is. timeout_ms and cwd may be left
+// out; cwd is a directory below the workspace, or any that the sandbox shows. A
+// command that a signal has ended has "signal" and exit 128 and its number. An
+// "error" says why a command did not run; the tool's own failures are in output
+// and exit. It ends at the end of its input.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/sandbox"
+)
+
+func main() {
+	dir := flag.String("workspace", ".", "`directory` that commands work in")
+	timeout := flag.Duration("timeout", 2*time.Minute, "how long a command may take that does not say")
+	longest := flag.Duration("max-timeout", 10*time.Minute, "how long any command may take")
+	output := flag.Int("max-output", 30_000, "how many `bytes` of a command's output are given back")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	t, err := newTool(*dir, *timeout, *longest, *output)
+	if err == nil {
+		err = t.serve(ctx, os.Stdin, os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bashtool:", err)
+		os.Exit(1)
+	}
+}
+
+// A tool runs commands in one workspace.
+type tool struct {
+	sandbox   *sandbox.Sandbox
+	workspace string
+	timeout   time.Duration
+	longest   time.Duration
+	maxOutput int
+}
+
+// newTool makes the sandbox once: no request can change what it allows.
+func newTool(dir string, timeout, longest time.Duration, maxOutput int) (*tool, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	s, err := sandbox.New(sandbox.Workspace(dir))
+	if err != nil {
+		return nil, err
+	}
+	return &tool{s, dir, timeout, longest, maxOutput}, nil
+}

@@ -1,0 +1,104 @@
+// Doctor says what this host can hold: the facts that a sandbox is built on,
+// each with how it was found out and with what would turn a no into a yes, and
+// the bounds of the default sandbox as one run of /bin/true has proved them.
+//
+//	go run ./examples/doctor [-json]
+//
+// It exits with 0 if the default sandbox holds every bound here, and with 1
+// otherwise. It changes nothing.
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"text/tabwriter"
+
+	"github.com/holdfast-dev/holdfast/sandbox"
+)
+
+func main() {
+	asJSON := flag.Bool("json", false, "print JSON")
+	flag.Parse()
+	d := examine()
+	if err := d.print(os.Stdout, *asJSON); err != nil {
+		fmt.Fprintln(os.Stderr, "doctor:", err)
+		os.Exit(1)
+	}
+	if !d.Held {
+		os.Exit(1)
+	}
+}
+
+// A diagnosis is what doctor prints.
+type diagnosis struct {
+	Host   sandbox.Host    `json:"host"`
+	Held   bool            `json:"held"`            // the default sandbox holds every bound
+	Error  string          `json:"error,omitempty"` // why it could not be tried
+	Report *sandbox.Report `json:"report,omitempty"`
+}
+
+// examine looks at the host and runs one tool in the default sandbox.
+func examine() diagnosis {
+	d := diagnosis{Host: sandbox.Probe()}
+	var err error
+	if d.Report, err = try(); err != nil {
+		d.Error = err.Error()
+	}
+	d.Held = err == nil && d.Report.Held()
+	return d
+}
+
+func try() (*sandbox.Report, error) {
+	dir, err := os.MkdirTemp("", "doctor-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	s, err := sandbox.New(sandbox.Workspace(dir))
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	tool, err := exec.LookPath("true")
+	if err != nil {
+		return nil, err
+	}
+	cmd := s.Command(tool)
+	cmd.Dir = dir
+	err = cmd.Run()
+	return cmd.Report(), err
+}
+
+func (d diagnosis) print(w io.Writer, asJSON bool) error {
+	if asJSON {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(d)
+	}
+	fmt.Fprintf(w, "kernel %s, user %d\n\n", d.Host.Kernel, d.Host.UID)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, f := range d.Host.List() {
+		answer := f.Answer.String()
+		if f.Yes() && f.Value != 0 {
+			answer += fmt.Sprintf(" (%d)", f.Value)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\n", f.Name, answer, f.Reason)
+		if !f.Yes() && f.Remedy != "" {
+			fmt.Fprintf(t, "\t\tremedy: %s\n", f.Remedy)
+		}
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if d.Error != "" {
+		fmt.Fprintf(w, "\nThe default sandbox cannot be held here:\n%s\n", d.Error)
+	}
+	if d.Report != nil {
+		fmt.Fprintf(w, "\nThe default sandbox, as one run has shown it:\n%v", d.Report)
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"runtime/debug"
+	"strings"
+)
+
+// A check is something that an agent has to be able to do.
+type check struct {
+	name   string
+	needs  []string // programs
+	script string
+}
+
+// works lists them in the order in which an agent does them: each builds on the
+// ones before.
+func works(w *world) []check {
+	git, golang := []string{"git"}, []string{"go"}
+	checks := []check{
+		{"git init, add and commit", git, `git init -q && ` + identity + `git add . && git commit -q -m "the module as it is" && git log --oneline | tail -1`},
+		{"git status", git, `git status | tail -1`},
+		{"write a package with a test", nil, `mkdir greet && cat >greet/greet.go <<<'` + greet + `' && cat >greet/greet_test.go <<<'` + greetTest + `' && ls greet | tr '\n' ' '`},
+		{"go build", golang, `go build ./greet && echo built`},
+		{"go test", golang, `go test ./greet`},
+		{"go vet", golang, `go vet ./greet && echo vetted`},
+		{"git commit and log", git, identity + `git add greet && git commit -q -m "Add greet" && git log --format='%h %s, by %an' -1`},
+		{"a server and a client on loopback", []string{"python3"}, loopback},
+	}
+	if w.own {
+		checks = append(checks, check{"go build the module itself", golang, `go build ./examples/... && git status --short | wc -l | sed 's/$/ files changed/'`})
+	}
+	return checks
+}
+
+// identity lets a commit work where the user has none configured.
+const identity = `if ! git config user.email >/dev/null; then export GIT_AUTHOR_NAME=Agent GIT_AUTHOR_EMAIL=agent@example.org GIT_COMMITTER_NAME=Agent GIT_COMMITTER_EMAIL=agent@example.org; fi && `
+
+const greet = `package greet
+
+// Greet greets.
+func Greet(name string) string { return "Hello, " + name }
+`
+
+const greetTest = `package greet
+
+import "testing"
+
+func TestGreet(t *testing.T) {
+	if got := Greet("gopher"); got != "Hello, gopher" {
+		t.Fatal(got)
+	}
+}
+`
+
+// loopback is the sandbox's own: it is not the harness's.
+const loopback = `python3 - <<'END'
+import socket
+server = socket.create_server(("127.0.0.1", 0))
+client = socket.create_connection(server.getsockname())
+conn, _ = server.accept()
+conn.sendall(b"hello from inside")
+print(client.recv(100).decode())
+END`
+
+// ownModule is the module that this program was built from.
+func ownModule() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Path
+	}
+	return ""
+}
+
+const widest = 90
+
+// lastLine is what a line of the table has room for.
+func lastLine(out string) string {
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	line := strings.TrimSpace(lines[len(lines)-1])
+	line = strings.TrimPrefix(line, "bash: line 1: ")
+	if len(line) > widest {
+		line = line[:widest] + "..."
+	}
+	return line
+}

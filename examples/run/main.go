@@ -1,0 +1,111 @@
+// Run runs one tool inside a sandbox and ends as the tool ends: with its exit
+// status, or by the signal that killed it.
+//
+//	run [-preset workspace|readonly|unconfined] [-workspace DIR] [-read P] [-write P]
+//	    [-hide P] [-env NAME[=VALUE]] [-timeout D] [-report] [-explain] -- TOOL ARG...
+//
+// Its own failures have the statuses of env(1) and timeout(1): 124 the time was
+// up, 125 no sandbox, 126 the tool cannot be executed, 127 it was not found.
+//
+// The tool starts in the present directory, or in the workspace if that lies
+// elsewhere.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+
+	"github.com/holdfast-dev/holdfast/sandbox"
+)
+
+// The statuses of failures that are not the tool's.
+const (
+	statusTimeout  = 124
+	statusSandbox  = 125
+	statusNoExec   = 126
+	statusNotFound = 127
+)
+
+func main() {
+	o, err := parse(os.Args[1:], os.Stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		os.Exit(0)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "run:", err)
+		os.Exit(statusSandbox)
+	}
+	e := run(o, os.Stdout, os.Stderr)
+	if e.signal != 0 {
+		dieBy(e.signal)
+	}
+	os.Exit(e.status)
+}
+
+// run carries the options out and says how to end.
+func run(o options, stdout, stderr io.Writer) ending {
+	s, err := sandbox.New(o.policy)
+	if err != nil {
+		fmt.Fprintln(stderr, "run:", err)
+		return ending{status: statusSandbox}
+	}
+	defer s.Close()
+	if o.explain {
+		fmt.Fprint(stdout, s.Explain())
+		return ending{}
+	}
+	cmd := s.Command(o.tool[0], o.tool[1:]...)
+	cmd.Dir = o.dir
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	e := follow(cmd, stderr)
+	if o.report {
+		fmt.Fprint(stderr, cmd.Report())
+	}
+	return e
+}
+
+// follow runs the tool, passes signals on to it, and judges its end.
+func follow(cmd *sandbox.Cmd, stderr io.Writer) ending {
+	signals := catch() // before Start: none is lost
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintln(stderr, "run:", err)
+		return ending{status: startStatus(err)}
+	}
+	defer relay(signals, cmd.Process)()
+	err := cmd.Wait()
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return ending{}
+	case errors.Is(err, sandbox.ErrDeadline):
+		fmt.Fprintln(stderr, "run:", err)
+		return ending{status: statusTimeout}
+	case errors.As(err, &exit):
+		return endingOf(exit.ProcessState)
+	}
+	fmt.Fprintln(stderr, "run:", err)
+	return ending{status: statusSandbox}
+}
+
+// startStatus tells a tool that cannot run from a sandbox that cannot be.
+func startStatus(err error) int {
+	var policy *sandbox.PolicyError
+	var wall *sandbox.StartError
+	var path *fs.PathError
+	switch {
+	case errors.As(err, &policy), errors.As(err, &wall), errors.Is(err, errors.ErrUnsupported):
+		return statusSandbox
+	case errors.As(err, &path) && path.Op == "chdir":
+		return statusSandbox
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return statusNotFound
+	case errors.As(err, &path), errors.Is(err, fs.ErrPermission), errors.Is(err, exec.ErrDot):
+		return statusNoExec
+	}
+	return statusSandbox
+}

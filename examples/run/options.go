@@ -1,0 +1,124 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/sandbox"
+)
+
+// options are the command line, read.
+type options struct {
+	policy  sandbox.Policy
+	dir     string // where the tool starts; "": here
+	report  bool
+	explain bool
+	tool    []string
+}
+
+// parse reads the command line. It touches nothing but what a preset looks at.
+func parse(args []string, usage io.Writer) (options, error) {
+	f := flag.NewFlagSet("run", flag.ContinueOnError)
+	f.SetOutput(usage)
+	var read, write, hide, env list
+	preset := f.String("preset", "workspace", "`name`: workspace (the workspace can be written), readonly, or unconfined (no bounds at all)")
+	workspace := f.String("workspace", "", "`directory` to work in (default: the present one)")
+	timeout := f.Duration("timeout", 0, "end the run after this `duration` (default: never)")
+	report := f.Bool("report", false, "print to standard error which bounds held")
+	explain := f.Bool("explain", false, "print what would be done, step by step, and run nothing")
+	f.Var(&read, "read", "a further `path` to read; may be repeated")
+	f.Var(&write, "write", "a further `path` to write; may be repeated")
+	f.Var(&hide, "hide", "a `path` that is not there; may be repeated")
+	f.Var(&env, "env", "a variable that passes whatever its `name`, or NAME=VALUE; may be repeated")
+	if err := f.Parse(args); err != nil {
+		return options{}, err
+	}
+	o := options{report: *report, explain: *explain, tool: f.Args()}
+	if len(o.tool) == 0 && !o.explain {
+		return options{}, errors.New("no tool was named after the flags")
+	}
+	dir, err := filepath.Abs(*workspace)
+	if err != nil {
+		return options{}, err
+	}
+	switch *preset {
+	case "workspace":
+		o.policy = sandbox.Workspace(dir)
+	case "readonly":
+		o.policy = sandbox.ReadOnly(dir)
+	case "unconfined":
+		if len(read)+len(write)+len(hide) > 0 {
+			return options{}, errors.New("-read, -write and -hide bound nothing with -preset unconfined")
+		}
+		o.policy = sandbox.Unconfined()
+	default:
+		return options{}, fmt.Errorf("-preset %q is none of workspace, readonly, unconfined", *preset)
+	}
+	if o.policy.Limits.WallClock = *timeout; *timeout != 0 {
+		o.policy.Open = slices.DeleteFunc(o.policy.Open, func(b sandbox.Bound) bool { return b == sandbox.BoundTime })
+	}
+	if err := widen(&o.policy, read, write, hide, env); err != nil {
+		return options{}, err
+	}
+	o.dir, err = startIn(dir)
+	return o, err
+}
+
+// widen writes the flags into the policy.
+func widen(p *sandbox.Policy, read, write, hide, env list) error {
+	for _, paths := range []struct {
+		from list
+		to   *[]string
+	}{{read, &p.Files.Read}, {write, &p.Files.Write}, {hide, &p.Files.Hide}} {
+		for _, name := range paths.from {
+			abs, err := filepath.Abs(name)
+			if err != nil {
+				return err
+			}
+			*paths.to = append(*paths.to, abs)
+		}
+	}
+	for _, v := range env {
+		name, value, set := strings.Cut(v, "=")
+		if !set {
+			p.Env.Pass = append(p.Env.Pass, name)
+			continue
+		}
+		if p.Env.Set == nil {
+			p.Env.Set = map[string]string{}
+		}
+		p.Env.Set[name] = value
+	}
+	return nil
+}
+
+// startIn is the directory the tool starts in: this one if it lies in the
+// workspace, and otherwise the workspace.
+func startIn(workspace string) (string, error) {
+	here, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	if rel, err := filepath.Rel(workspace, here); err == nil && filepath.IsLocal(rel) {
+		return "", nil
+	}
+	return workspace, nil
+}
+
+// list is a flag that may be repeated.
+type list []string
+
+// String is flag.Value's.
+func (l *list) String() string { return strings.Join(*l, ",") }
+
+// Set is flag.Value's.
+func (l *list) Set(s string) error {
+	*l = append(*l, s)
+	return nil
+}

@@ -1,0 +1,9 @@
+package main
+
+import "time"
+
+func main() {
+	for {
+		time.Sleep(time.Hour)
+	}
+}

@@ -1,0 +1,25 @@
+// Bench measures what a sandbox costs and prints tables in Markdown:
+//
+//	go run ./internal/bench [-n ROUNDS] [start|steps|harness|rules|syscalls|build|memory|all]
+//
+// What is compared is run in turn, A B C A B C, so that whatever else the
+// machine does falls on all of them; the ratios are medians of each round's
+// own ratio. bubblewrap is measured beside, when it is installed.
+//
+//	main.go      the command line
+//	measure.go   contenders, rounds, medians and ratios
+//	table.go     Markdown
+//	start_*.go   the start of /bin/true: plain, sandboxed, by bubblewrap
+//	steps_*.go   the same start, with one mechanism after the other put on
+//	harness_*.go from a harness that holds much memory, or whose binary is large
+//	rules_*.go   with many path rules
+//	calls_*.go   system calls inside and outside
+//	build_*.go   a go build inside and outside
+//	memory_*.go  what running sandboxes hold, and many at once
+//
+// # Limits
+//
+// It measures on Linux only, as the user who runs it. It judges nothing: no
+// figure makes it fail. Only root can read the memory of init, which is
+// undumpable.
+package main

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	harnessWorker = "harness-worker"
+	touchedMiB    = 1024
+)
+
+// beHarness is a harness that holds as many MiB of touched memory as its
+// argument says, and starts a tool whenever it reads a line. It answers how many
+// nanoseconds that took.
+func beHarness(args []string) error {
+	mib, err := strconv.Atoi(strings.Join(args, ""))
+	if err != nil {
+		return err
+	}
+	memory := make([]byte, mib<<20)
+	for i := 0; i < len(memory); i += os.Getpagesize() {
+		memory[i] = 1
+	}
+	dir, s, err := workspace()
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	for in := bufio.NewReader(os.Stdin); ; {
+		if _, err := in.ReadString('\n'); err != nil {
+			break
+		}
+		began := time.Now()
+		c := s.Command(trivial)
+		c.Dir = dir
+		if err := c.Run(); err != nil {
+			return err
+		}
+		fmt.Println(int64(time.Since(began)))
+	}
+	runtime.KeepAlive(memory)
+	return nil
+}
+
+// A worker is a running program that answers lines.
+type worker struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+func newWorker(name string, args ...string) (*worker, error) {
+	w := &worker{cmd: exec.Command(name, args...)}
+	w.cmd.Stderr = os.Stderr
+	in, err := w.cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := w.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	w.in, w.out = in, bufio.NewReader(out)
+	return w, w.cmd.Start()
+}
+
+// ask sends a line and reads the answer, a number of nanoseconds.
+func (w *worker) ask(line string) (time.Duration, error) {
+	if _, err := fmt.Fprintln(w.in, line); err != nil {
+		return 0, err
+	}
+	answer, err := w.out.ReadString('\n')
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(answer), 10, 64)
+	return time.Duration(n), err
+}
+
+func (w *worker) close() {
+	w.in.Close()
+	w.cmd.Wait()
+}
+
+// harness measures the start from harnesses of three kinds.
+func harness(rounds int) ([]table, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	large, size, err := buildLarge()
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(large.dir)
+	var list []contender
+	for _, h := range []struct {
+		name string
+		argv []string
+	}{
+		{"a small harness", []string{self, harnessWorker, "0"}},
+		{fmt.Sprintf("%d MiB of touched memory", touchedMiB), []string{self, harnessWorker, strconv.Itoa(touchedMiB)}},
+		{fmt.Sprintf("a binary of %d MB, its init functions take %d ms", size>>20, large.initTime.Milliseconds()), []string{large.program}},
+	} {
+		w, err := newWorker(h.argv[0], h.argv[1:]...)
+		if err != nil {
+			return nil, err
+		}
+		defer w.close()
+		list = append(list, contender{h.name, func() (time.Duration, error) { return w.ask("start") }})
+	}
+	r, err := interleave(rounds, list)
+	if err != nil {
+		return nil, err
+	}
+	t := table{title: fmt.Sprintf("Start to end of %s from harnesses of several kinds, %d rounds: medians and quartiles", trivial, rounds),
+		head: []string{"", "ms", "x a small harness"}}
+	for i, name := range r.names {
+		t.add(name, r.time(i, time.Millisecond).String(), r.ratio(i, 0).String())
+	}
+	return []table{t}, nil
+}

@@ -1,0 +1,64 @@
+// Package host is what is known of the machine: facts with three answers, each
+// with its reason and its remedy.
+//
+//	f := host.Facts{Landlock: host.Fact{Answer: host.Yes, Value: 7}}
+//	if f.Landlock.Answer != host.Yes {
+//		fmt.Println(f.Landlock.Reason, f.Landlock.Remedy)
+//	}
+//
+// Facts are plain data: tests make them up. Reading them off the kernel is in
+// the _linux files; whether namespaces can really be made is tried out by
+// package stage and filed here.
+//
+// # Limits
+//
+// Facts hold for the process that read them and its children. A harness that
+// changes its own limits or filters afterwards has to read them again.
+package host
+
+// An Answer is yes, no, or could not tell, which is the zero value.
+type Answer uint8
+
+// The answers.
+const (
+	Unknown Answer = iota
+	Yes
+	No
+)
+
+// String returns "yes", "no" or "could not tell".
+func (a Answer) String() string { return [...]string{"could not tell", "yes", "no"}[a%3] }
+
+// MarshalText makes answers readable in JSON.
+func (a Answer) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// A Fact is one thing that a sandbox needs to know of its host.
+type Fact struct {
+	Name   string `json:"name"`
+	Answer Answer `json:"answer"`
+	Value  int    `json:"value,omitempty"`  // a number, where the fact is one: Landlock's ABI
+	Reason string `json:"reason,omitempty"` // how it was found out, or what stands in the way
+	Remedy string `json:"remedy,omitempty"` // what would turn a no into a yes
+}
+
+// Yes reports whether the fact is certain to be so.
+func (f Fact) Yes() bool { return f.Answer == Yes }
+
+// Facts are all of them.
+type Facts struct {
+	Kernel     string `json:"kernel"` // as uname(2) gives it
+	UID        int    `json:"uid"`
+	GID        int    `json:"gid"`
+	Namespaces Fact   `json:"namespaces"` // the whole set, with a root, a /proc and a devpts of their own
+	UserNS     bool   `json:"userNS"`     // they come with a user namespace
+	Overlay    Fact   `json:"overlay"`    // overlayfs inside a user namespace
+	Landlock   Fact   `json:"landlock"`   // Value: the ABI
+	Seccomp    Fact   `json:"seccomp"`
+	Notify     Fact   `json:"notify"` // seccomp user notification, with descriptors injected
+	Keyring    Fact   `json:"keyring"`
+}
+
+// List returns the facts in the order in which people ask for them.
+func (f Facts) List() []Fact {
+	return []Fact{f.Namespaces, f.Overlay, f.Landlock, f.Seccomp, f.Notify, f.Keyring}
+}

@@ -1,0 +1,153 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"github.com/holdfast-dev/holdfast/landlock"
+	"golang.org/x/sys/unix"
+)
+
+// Read reads the facts that the kernel tells without trying anything out.
+// Namespaces and Overlay stay unknown.
+func Read() Facts {
+	f := Facts{UID: os.Geteuid(), GID: os.Getegid(), UserNS: true}
+	var u unix.Utsname
+	if unix.Uname(&u) == nil {
+		f.Kernel = unix.ByteSliceToString(u.Release[:])
+	}
+	f.Namespaces.Name, f.Overlay.Name = "namespaces", "overlayfs in a user namespace"
+	f.Landlock = readLandlock()
+	f.Seccomp = readSeccomp()
+	f.Notify = readNotify()
+	f.Keyring = readKeyring()
+	return f
+}
+
+func readLandlock() Fact {
+	f := Fact{Name: "Landlock"}
+	abi, err := landlock.ABI()
+	var no *landlock.UnsupportedError
+	switch {
+	case err == nil:
+		f.Answer, f.Value, f.Reason = Yes, abi, fmt.Sprintf("ABI %d", abi)
+	case errors.As(err, &no):
+		f.Answer, f.Reason, f.Remedy = No, no.Reason, no.Remedy
+	default:
+		f.Reason = err.Error()
+	}
+	if err := openat2(); err != nil && f.Answer == Yes {
+		f.Answer, f.Reason = No, "openat2(2), by which its rules are opened: "+err.Error()
+		f.Remedy = "a service manager's or container's filter that allows openat2 (systemd: RestrictSUIDSGID=no)"
+	}
+	return f
+}
+
+// openat2 tries to open a path without following links, as every rule is.
+func openat2() error {
+	fd, err := unix.Openat2(unix.AT_FDCWD, "/", &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
+	if err == nil {
+		unix.Close(fd)
+	}
+	return err
+}
+
+// action asks the kernel whether it knows a filter's verdict (seccomp(2),
+// SECCOMP_GET_ACTION_AVAIL).
+func action(verdict uint32) error {
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, uintptr(unsafe.Pointer(&verdict)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+func readSeccomp() Fact {
+	f := Fact{Name: "seccomp filters"}
+	switch err := action(unix.SECCOMP_RET_KILL_PROCESS); err {
+	case nil:
+		f.Answer, f.Reason = Yes, "the kernel kills by filter"
+	case unix.ENOSYS, unix.EOPNOTSUPP, unix.EINVAL:
+		f.Answer, f.Reason, f.Remedy = No, "seccomp(2): "+err.Error(), "a kernel with CONFIG_SECCOMP_FILTER, 4.14 or newer"
+	default:
+		f.Reason = "seccomp(2): " + err.Error()
+	}
+	return f
+}
+
+// readNotify wants SECCOMP_RET_USER_NOTIF and
+// SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (Linux 5.19). Flags are judged before
+// the program's address: EFAULT means that they are known.
+func readNotify() Fact {
+	f := Fact{Name: "seccomp user notification"}
+	if err := action(unix.SECCOMP_RET_USER_NOTIF); err != nil {
+		f.Answer, f.Reason, f.Remedy = No, "seccomp(2): "+err.Error(), "Linux 5.19 or newer"
+		return f
+	}
+	const waitKillable = 1 << 5
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|waitKillable, 0)
+	switch errno {
+	case unix.EFAULT:
+		f.Answer, f.Reason = Yes, "the kernel knows WAIT_KILLABLE_RECV"
+	case unix.EINVAL:
+		f.Answer, f.Reason, f.Remedy = No, "the kernel does not know WAIT_KILLABLE_RECV", "Linux 5.19 or newer"
+	default:
+		f.Reason = "seccomp(2): " + errno.Error()
+	}
+	return f
+}
+
+func readKeyring() Fact {
+	f := Fact{Name: "session keyrings"}
+	switch _, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, false); err {
+	case nil, unix.ENOKEY:
+		f.Answer, f.Reason = Yes, "keyctl(2) answers"
+	case unix.ENOSYS, unix.EPERM, unix.EACCES:
+		f.Answer, f.Reason, f.Remedy = No, "keyctl(2): "+err.Error(), "none needed: what is refused here is refused to the tool"
+	default:
+		f.Answer, f.Reason = Yes, "keyctl(2): "+err.Error()
+	}
+	return f
+}
+
+// NamespaceRemedy says what stands between this process and user namespaces,
+// judging by the sysctls that distributions use for it.
+func NamespaceRemedy() string {
+	var remedies []string
+	for _, s := range []struct{ file, bad, remedy string }{
+		{"/proc/sys/user/max_user_namespaces", "0", "sysctl user.max_user_namespaces=15000"},
+		{"/proc/sys/kernel/unprivileged_userns_clone", "0", "sysctl kernel.unprivileged_userns_clone=1"},
+		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", "an AppArmor profile for this program that allows userns, or sysctl kernel.apparmor_restrict_unprivileged_userns=0"},
+	} {
+		if text, err := os.ReadFile(s.file); err == nil && strings.TrimSpace(string(text)) == s.bad {
+			remedies = append(remedies, s.remedy)
+		}
+	}
+	if mode := statusField("Seccomp"); mode == 2 {
+		remedies = append(remedies, "a system call filter is in force here already: in a container, a seccomp profile that allows clone, unshare and mount in user namespaces (Docker: --security-opt seccomp=unconfined)")
+	}
+	if len(remedies) == 0 {
+		return "a kernel with CONFIG_USER_NS, and a container or service manager that lets this process use it"
+	}
+	return strings.Join(remedies, "; ")
+}
+
+// statusField reads a number from this process's /proc status; -1: none.
+func statusField(name string) int {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return -1
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, name+":"); ok {
+			if n, err := strconv.Atoi(strings.TrimSpace(rest)); err == nil {
+				return n
+			}
+		}
+	}
+	return -1
+}

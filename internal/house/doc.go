@@ -1,0 +1,9 @@
+// Package house holds no code but tests of the walls between the rooms of this
+// module: who imports whom, where unsafe is, what every file must look like,
+// and that the tree drawn in the module's doc.go is the one there is.
+//
+// # Limits
+//
+// The tests read source files and compile nothing, so they see the files of
+// every operating system and architecture at once.
+package house

@@ -1,0 +1,150 @@
+package house
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// walls says, for each room, which rooms of the module its files may import.
+// Tests may import the room they test and kerneltest too.
+var walls = map[string][]string{
+	".":                    nil,
+	"examples":             {"sandbox", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest"},
+	"sandbox":              {"internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
+	"sandbox/sandboxtest":  {"sandbox"},
+	"internal/stage":       {"internal/host", "internal/plan", "internal/stage/wire", "landlock", "rlimit"},
+	"internal/stage/child": {"internal/stage/guard", "internal/stage/wire", "internal/sys"},
+	"internal/stage/guard": {"internal/sys"},
+	"internal/stage/wire":  nil,
+	"internal/host":        {"landlock", "internal/sys"},
+	"internal/plan":        {"landlock", "seccomp", "rlimit"},
+	"landlock":             {"internal/sys"},
+	"landlock/process":     {"landlock"},
+	"seccomp":              {"internal/sys"},
+	"rlimit":               {"internal/sys"},
+	"internal/sys":         nil,
+	"internal/kerneltest":  nil,
+	"internal/house":       nil,
+	"internal/bench":       {"sandbox", "internal/plan", "internal/stage", "internal/stage/wire"},
+}
+
+// testWalls says what tests may import beyond that, and why.
+var testWalls = map[string][]string{
+	"internal/stage":   {"internal/stage/child", "internal/stage/guard", "seccomp"}, // both halves must agree; a test process must be able to be its own stage
+	"landlock/process": {"internal/sys"},
+}
+
+func TestImportsRunOneWay(t *testing.T) {
+	for _, f := range files(t) {
+		room := roomOf(f.room)
+		allowed, known := walls[room]
+		if !known {
+			t.Errorf("%s: the room %s has no walls: say in this test what it may import", f.path, room)
+			continue
+		}
+		for _, p := range f.imports() {
+			to, ours := strings.CutPrefix(p, module+"/")
+			if !ours || slices.Contains(allowed, to) {
+				continue
+			}
+			if f.test && (to == f.room || to == "internal/kerneltest" || slices.Contains(testWalls[room], to)) {
+				continue
+			}
+			t.Errorf("%s imports %s: no door leads from %s to %s", f.path, p, room, to)
+		}
+	}
+}
+
+// strangers says which files may import a package from outside of the module.
+var strangers = map[string]func(f *file) bool{
+	"golang.org/x/sys/unix": func(f *file) bool { // not in the early hook's chain
+		return f.room != "internal/stage/child" && f.room != "internal/stage/guard" && f.room != "internal/stage/wire" || f.test
+	},
+	"golang.org/x/net/bpf":                                 func(f *file) bool { return f.test || f.ignored },
+	"github.com/landlock-lsm/go-landlock/landlock":         func(f *file) bool { return f.test || f.room == "landlock/process" },
+	"github.com/elastic/go-seccomp-bpf":                    func(f *file) bool { return f.test || f.ignored },
+	"github.com/elastic/go-seccomp-bpf/arch":               func(f *file) bool { return f.test || f.ignored },
+	"github.com/google/go-cmp/cmp":                         func(f *file) bool { return f.test },
+	"github.com/google/go-cmp/cmp/cmpopts":                 func(f *file) bool { return f.test },
+	"github.com/creack/pty":                                func(f *file) bool { return f.test },
+	"github.com/landlock-lsm/go-landlock/landlock/syscall": func(f *file) bool { return f.test },
+}
+
+func TestLibrariesServeWhereTheyAreStrong(t *testing.T) {
+	for _, f := range files(t) {
+		for _, p := range f.imports() {
+			if p == "C" {
+				t.Errorf("%s uses cgo", f.path)
+			}
+			first, _, _ := strings.Cut(p, "/")
+			if !strings.Contains(first, ".") || strings.HasPrefix(p, module) {
+				continue
+			}
+			if may, known := strangers[p]; !known || !may(f) {
+				t.Errorf("%s imports %s, which has no place there", f.path, p)
+			}
+		}
+	}
+}
+
+// forbidden says which packages of the standard library a room must not import,
+// and why.
+var forbidden = []struct{ room, std, why string }{
+	{"*", "net/http", "it belongs to the egress proxy, which is not in any base import"},
+	{"internal/plan", "os", "a plan is plain data"},
+	{"internal/plan", "syscall", "a plan is plain data"},
+}
+
+func TestStandardLibraryStaysWhereItBelongs(t *testing.T) {
+	for _, f := range files(t) {
+		for _, p := range f.imports() {
+			for _, w := range forbidden {
+				if p == w.std && (w.room == "*" || w.room == f.room) && !f.test {
+					t.Errorf("%s imports %s: %s", f.path, p, w.why)
+				}
+			}
+			if p == "testing" && !f.test && f.room != "internal/kerneltest" && path.Base(f.room) != "sandboxtest" {
+				t.Errorf("%s imports testing, which puts flags into every program", f.path)
+			}
+		}
+	}
+}
+
+// early is what the early hook's packages may import of the standard library:
+// whatever they import is initialised before the hook runs.
+var early = []string{"syscall", "unsafe", "errors"}
+
+func TestTheEarlyHookImportsNextToNothing(t *testing.T) {
+	for _, f := range files(t) {
+		if f.test || !slices.Contains([]string{"internal/stage/child", "internal/stage/guard", "internal/stage/wire", "internal/sys"}, f.room) {
+			continue
+		}
+		for _, p := range f.imports() {
+			if !strings.HasPrefix(p, module) && !slices.Contains(early, p) {
+				t.Errorf("%s imports %s, which would be initialised before the hook runs, in every stage", f.path, p)
+			}
+		}
+	}
+}
+
+// unsafeRooms are where unsafe may be, with the reason. Tests may make the
+// system calls that they are about wherever they are.
+var unsafeRooms = map[string]string{
+	"internal/sys":         "raw system calls",
+	"internal/stage":       "structs as the kernel and the stage read them",
+	"internal/stage/child": "system calls without a runtime",
+	"internal/stage/guard": "system calls without a runtime",
+	"internal/kerneltest":  "filters for test children",
+	"internal/host":        "seccomp(2) is asked through a pointer that x/sys has no call for",
+	"seccomp":              "seccomp(2) takes a program by pointer, and x/sys has no call for it",
+}
+
+func TestUnsafeIsWhereItIsSaid(t *testing.T) {
+	for _, f := range files(t) {
+		if !f.test && slices.Contains(f.imports(), "unsafe") && unsafeRooms[f.room] == "" {
+			t.Errorf("%s imports unsafe, and %s has no reason to", f.path, f.room)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package kerneltest
+
+import (
+	"testing"
+	"time"
+)
+
+// User says who the child runs as.
+type User int
+
+const (
+	// Same is the user of the test process.
+	Same User = iota
+	// Root is uid 0. A test process that is not root skips.
+	Root
+	// Ordinary is a user without privileges: nobody, with no supplementary
+	// groups, if the test process is root, and else the test process's own user.
+	Ordinary
+)
+
+// String returns the word that AsEach names its subtests by.
+func (u User) String() string {
+	switch u {
+	case Same:
+		return "as the same user"
+	case Root:
+		return "as root"
+	case Ordinary:
+		return "as an ordinary user"
+	}
+	return "as an unknown user"
+}
+
+// Child says how InChild runs a body. The zero value is a child like the test
+// process itself.
+type Child struct {
+	// As is who the child runs as.
+	As User
+
+	// Without lists the features that the child and all its descendants find
+	// missing. Nil takes nothing away.
+	Without []Feature
+
+	// Env holds variables in os/exec's form that are added to the environment
+	// of the test process. HOME, USER, LOGNAME, TMPDIR are the child's own:
+	// HOME is an empty directory of mode 0700.
+	Env []string
+
+	// Timeout is when the child is killed and the test fails; zero is two minutes.
+	Timeout time.Duration
+}
+
+// AsEach runs body in one subtest as Root and in one as Ordinary. A test
+// process that is not root cannot do the first, which skips.
+func AsEach(t *testing.T, body func(t *testing.T, as User)) {
+	t.Helper()
+	for _, as := range []User{Root, Ordinary} {
+		t.Run(as.String(), func(t *testing.T) { body(t, as) })
+	}
+}

@@ -1,0 +1,78 @@
+package kerneltest
+
+// Feature is something of the kernel that a Child can be without.
+type Feature string
+
+// The features. Each is taken away for the child and all its descendants, in
+// the way in which hosts that lack it refuse it.
+const (
+	// UserNamespaces: clone(2) and unshare(2) with CLONE_NEWUSER fail with
+	// EPERM, as in most containers; clone3(2), whose flags no filter sees, with ENOSYS.
+	UserNamespaces Feature = "user namespaces"
+
+	// MoreUserNamespaces: the child is in a fresh user namespace whose
+	// max_user_namespaces is 0, so that a further one fails with ENOSPC
+	// (namespaces(7)). Root is the namespace's root there and nobody outside of it.
+	MoreUserNamespaces Feature = "further user namespaces"
+
+	// Namespaces: clone, unshare and setns with any CLONE_NEW flag fail with
+	// EPERM, clone3 with ENOSYS.
+	Namespaces Feature = "namespaces"
+
+	// Mounts: mount, umount2, pivot_root and the calls of MountAPI fail with
+	// EPERM, as under a container engine's profile.
+	Mounts Feature = "mounts"
+
+	// MountAPI: fsopen, fsconfig, fsmount, fspick, open_tree, move_mount and
+	// mount_setattr fail with ENOSYS, as before Linux 5.2.
+	MountAPI Feature = "the mount API"
+
+	// MountSetattr: mount_setattr fails with ENOSYS, as before Linux 5.12.
+	MountSetattr Feature = "mount_setattr"
+
+	// Landlock: landlock_* fail with ENOSYS, as where it is not built in.
+	Landlock Feature = "Landlock"
+
+	// LandlockAtBoot: landlock_* fail with EOPNOTSUPP, as where it is built in
+	// and not in the list of security modules (landlock(7)).
+	LandlockAtBoot Feature = "Landlock, turned on at boot"
+
+	// SeccompFilter: seccomp(2) fails with ENOSYS and prctl(2) with
+	// PR_SET_SECCOMP with EINVAL.
+	SeccompFilter Feature = "seccomp filters"
+
+	// SeccompListener: seccomp with SECCOMP_FILTER_FLAG_NEW_LISTENER fails
+	// with EINVAL, as before Linux 5.0.
+	SeccompListener Feature = "seccomp listeners"
+
+	// Clone3: clone3 fails with ENOSYS.
+	Clone3 Feature = "clone3"
+
+	// Openat2: openat2 fails with ENOSYS, as before Linux 5.6.
+	Openat2 Feature = "openat2"
+
+	// PidFD: pidfd_open, pidfd_send_signal and pidfd_getfd fail with ENOSYS,
+	// as before Linux 5.1.
+	PidFD Feature = "pidfds"
+
+	// CloseRange: close_range fails with ENOSYS, as before Linux 5.9.
+	CloseRange Feature = "close_range"
+
+	// Memfd: memfd_create fails with ENOSYS.
+	Memfd Feature = "memfd_create"
+
+	// Keyrings: keyctl, add_key and request_key fail with ENOSYS.
+	Keyrings Feature = "keyrings"
+
+	// IOUring: io_uring_* fail with ENOSYS.
+	IOUring Feature = "io_uring"
+)
+
+// Features returns every feature that can be taken away.
+func Features() []Feature {
+	return []Feature{
+		UserNamespaces, MoreUserNamespaces, Namespaces, Mounts, MountAPI, MountSetattr,
+		Landlock, LandlockAtBoot, SeccompFilter, SeccompListener, Clone3, Openat2,
+		PidFD, CloseRange, Memfd, Keyrings, IOUring,
+	}
+}

@@ -1,0 +1,5 @@
+package kerneltest
+
+import "testing"
+
+func TestMain(m *testing.M) { Main(m) }

@@ -1,0 +1,166 @@
+package kerneltest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// calls counts the calls of InChild by test name, in the parent and, the same
+// way, in the child: together with the name the number identifies a call.
+var calls = struct {
+	sync.Mutex
+	n map[string]int
+}{n: map[string]int{}}
+
+func nextCall(name string) int {
+	calls.Lock()
+	defer calls.Unlock()
+	calls.n[name]++
+	return calls.n[name]
+}
+
+// InChild runs body in a child process and ends the test as the body ended:
+// the test goes on if it passed, fails at once if it did not, is skipped if it
+// was skipped. The body runs on a locked thread, in a session and process group
+// of its own, in this process's working directory, with /dev/null as input. What
+// the child wrote is in the test's log.
+//
+// A child that ends in any other way than through the body's end, or that
+// leaves a process behind, fails the test. The processes left are killed, if
+// they kept the child's session or its environment; others are not noticed.
+// Statements of the test before InChild happen in the child too, those after it do not.
+// TestMain must call Main. A body must not call InChild, nor replace its process by execve.
+func InChild(t *testing.T, c Child, body func(t *testing.T)) {
+	t.Helper()
+	call := nextCall(t.Name())
+	if inside != nil {
+		inside.run(t, call, body)
+		return
+	}
+	if !entered {
+		t.Fatal("kerneltest: TestMain does not call kerneltest.Main")
+	}
+	if c.As == Root && os.Geteuid() != 0 {
+		t.Skipf("needs root: the user id is %d", os.Geteuid())
+	}
+	result, text, err := start(t, c, call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text != "" {
+		t.Log(text)
+	}
+	switch result {
+	case bad:
+		t.FailNow()
+	case skip:
+		t.SkipNow()
+	}
+}
+
+// start runs the child to its end and returns its verdict and its words.
+func start(t *testing.T, c Child, call int) (outcome, string, error) {
+	h, err := newHabitat(c)
+	if err != nil {
+		return bad, "", err
+	}
+	defer func() {
+		if err := os.RemoveAll(h.dir); err != nil {
+			t.Errorf("kerneltest: %v", err)
+		}
+	}()
+	record, err := os.Create(h.dir + "/record")
+	if err != nil {
+		return bad, "", err
+	}
+	defer record.Close()
+
+	timeout := c.Timeout
+	if timeout == 0 {
+		timeout = 2 * time.Minute
+	}
+	// The test binary's own timeout comes first, for the sake of its stacks.
+	ctx, cancel := context.WithTimeout(context.Background(), timeout+10*time.Second)
+	defer cancel()
+	s := spec{Test: t.Name(), Call: call, Without: c.Without, Parent: os.Getpid(),
+		SetUser: h.setUser, UID: h.uid, GID: h.gid}
+	marker, err := s.env()
+	if err != nil {
+		return bad, "", err
+	}
+	id := rand.Text()
+	var out bytes.Buffer
+	cmd := exec.CommandContext(ctx, h.exe, "-test.run="+runPattern(t.Name()), "-test.v", "-test.count=1",
+		"-test.paniconexit0", "-test.timeout="+timeout.String(), fmt.Sprintf("-test.short=%t", testing.Short()))
+	cmd.Env = append(append(os.Environ(), h.env...), c.Env...)
+	cmd.Env = append(cmd.Env, marker, idEnv+"="+id)
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.ExtraFiles = []*os.File{record}
+	cmd.WaitDelay = 5 * time.Second
+	cmd.SysProcAttr = attributes(s)
+
+	// The death of this thread, not of this process alone, would kill the child (prctl(2), PR_SET_PDEATHSIG).
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := cmd.Start(); err != nil {
+		return bad, "", fmt.Errorf("kerneltest: starting the child: %w", err)
+	}
+	exit := cmd.Wait()
+	left := survivors(cmd.Process.Pid, id)
+	if ctx.Err() != nil {
+		exit = fmt.Errorf("killed after %v: %w", timeout, errors.Join(ctx.Err(), exit))
+	}
+	said, err := io.ReadAll(io.NewSectionReader(record, 0, 1<<20))
+	if err != nil {
+		return bad, "", err
+	}
+	result, why := verdict(string(said), exit)
+	text := relay(out.String(), t.Name())
+	if result == skip {
+		return skip, "in the child: " + lastLine(text), nil
+	}
+	if left != "" {
+		result, why = bad, joinLines(why, "processes left behind: "+left)
+	}
+	return result, joinLines(text, why), nil
+}
+
+func joinLines(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + "\n" + b
+}
+
+// attributes puts the child in a session of its own and, where its spec asks
+// for it, in a user namespace of its own.
+func attributes(s spec) *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	if !s.without(MoreUserNamespaces) {
+		return attr
+	}
+	attr.Cloneflags = syscall.CLONE_NEWUSER
+	uid, gid, size := os.Getuid(), os.Getgid(), 1
+	if uid == 0 {
+		gid, size = 0, 1<<16
+		attr.GidMappingsEnableSetgroups = true
+	} else {
+		// Not being root inside, the child keeps the capability to write its
+		// namespace's sysctl only as an ambient one (capabilities(7)).
+		attr.AmbientCaps = []uintptr{capSysResource}
+	}
+	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: size}}
+	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: size}}
+	return attr
+}

@@ -1,0 +1,260 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/landlock"
+	"github.com/holdfast-dev/holdfast/rlimit"
+	"github.com/holdfast-dev/holdfast/seccomp"
+)
+
+// An Action is what a step does: one of the types in this file. It prints as a
+// person would say it.
+type Action interface {
+	String() string
+	action()
+}
+
+type (
+	// MapIDs maps the user and group of init to 0 in its new user namespace,
+	// which mounting a devpts needs.
+	MapIDs struct{}
+	// NestUser enters a second user namespace inside the first, where the ids are
+	// what they are outside. Init loses its rights over the mounts it has made.
+	NestUser struct{}
+	// PrivateMounts cuts the propagation of mount events in both directions.
+	PrivateMounts struct{}
+	// NewRoot makes the tool's root directory: an empty tmpfs, or, with Host, the
+	// harness's own root, read-only unless Write.
+	NewRoot struct{ Host, Write bool }
+	// Scratch makes the private tmpfs from which Private directories are taken.
+	// Bytes limits what it can hold; 0: the kernel's default, half the memory.
+	Scratch struct{ Bytes uint64 }
+	// MakeDir makes a directory of the new root, and its parents.
+	MakeDir struct {
+		Path string
+		Mode uint32
+	}
+	// MakeLink makes a symbolic link in the new root.
+	MakeLink struct{ Path, Target string }
+	// MakeFile makes a small file in the new root or in a private directory.
+	MakeFile struct {
+		Path string
+		Mode uint32
+		Data string
+	}
+	// Bind shows a file or directory of the host, with the mounts below it.
+	Bind struct {
+		Source, At string
+		Dir        bool
+		Write      bool
+		Device     bool // device files work
+	}
+	// Private puts an empty writable directory of the scratch at a path. Slot
+	// names it within the scratch.
+	Private struct {
+		At   string
+		Slot string
+		Mode uint32
+	}
+	// Hide covers a file or directory with an empty one nobody may read.
+	Hide struct {
+		Path string
+		Dir  bool
+	}
+	// Overlay puts a copy-on-write view of Lower at a path; what is written goes
+	// to the scratch.
+	Overlay struct{ Lower, At, Slot string }
+	// ProbeOverlay mounts an overlayfs and records whether that went well.
+	ProbeOverlay struct{}
+	// Proc mounts a new procfs, with what is not per process read-only or hidden.
+	// MaxPIDs limits how many processes and threads there can be; 0: the kernel's
+	// limit.
+	Proc struct{ MaxPIDs int }
+	// PTYs mounts a new devpts with its ptmx.
+	PTYs struct{}
+	// Pivot makes the new root the root and lets go of the old.
+	Pivot struct{}
+	// SealRoot makes the root's own tmpfs read-only.
+	SealRoot struct{}
+	// OpenProc opens /proc for init, which reads the evidence there.
+	OpenProc struct{}
+	// OpenRoot opens the harness's root directory for the self-check.
+	OpenRoot struct{}
+	// KeepRoot makes the harness's root the one that mounts are put on.
+	KeepRoot struct{}
+	// UnnamedTree puts an empty tree that is mounted nowhere in the place of the
+	// harness's root for CheckRoot: no rule of Landlock can reach it.
+	UnnamedTree struct{}
+	// Loopback brings up lo.
+	Loopback struct{}
+	// JoinKeyring joins a new, empty session keyring. With Spare it goes on when
+	// the user's quota of keys is used up (200 for an ordinary user, keyrings(7)):
+	// the filter refuses the tool every use of the one it then keeps.
+	JoinKeyring struct{ Spare bool }
+	// SetNoNewPrivs sets no_new_privs.
+	SetNoNewPrivs struct{}
+	// DropCapabilities empties the bounding set and all others but one, which
+	// KeepPtrace leaves to init: to read the tool's memory and namespaces.
+	DropCapabilities struct{ KeepPtrace bool }
+	// DropLast gives up what DropCapabilities has kept.
+	DropLast struct{}
+	// Undumpable closes init's memory and descriptors to the tool.
+	Undumpable struct{}
+	// RestrictFiles applies a Landlock ruleset.
+	RestrictFiles struct{ Ruleset landlock.Ruleset }
+	// CheckRoot tries to list the harness's root directory, which Landlock must
+	// refuse.
+	CheckRoot struct{}
+	// CheckSignal tries to signal init, which Landlock must refuse.
+	CheckSignal struct{}
+	// CheckKeyring notes the number of the session keyring.
+	CheckKeyring struct{}
+	// SetLimits sets resource limits.
+	SetLimits struct{ Settings []rlimit.Setting }
+	// Chdir enters the command's directory.
+	Chdir struct{}
+	// RestoreSignals gives the tool the signal state that os/exec would.
+	RestoreSignals struct{}
+	// LoadFilter loads a seccomp program.
+	LoadFilter struct {
+		Name    string
+		Program seccomp.Program
+	}
+	// LoadGuard loads the guard's filter; init answers the calls it stops.
+	LoadGuard struct {
+		Program seccomp.Program
+		Rules   string // encoded; see package guard
+		Names   int    // how many names are protected
+	}
+)
+
+func readWrite(write bool) string {
+	if write {
+		return "read-write"
+	}
+	return "read-only"
+}
+
+func (MapIDs) String() string        { return "map the user to 0 in the new user namespace" }
+func (NestUser) String() string      { return "enter a nested user namespace and map 0 back to the user" }
+func (PrivateMounts) String() string { return "make every mount private" }
+func (a NewRoot) String() string {
+	if a.Host {
+		return "make the harness's root the root, " + readWrite(a.Write)
+	}
+	return "make an empty root"
+}
+func (a Scratch) String() string {
+	if a.Bytes == 0 {
+		return "make a private tmpfs"
+	}
+	return fmt.Sprintf("make a private tmpfs of at most %d bytes", a.Bytes)
+}
+func (a MakeDir) String() string  { return "make directory " + a.Path }
+func (a MakeLink) String() string { return "link " + a.Path + " -> " + a.Target }
+func (a MakeFile) String() string { return fmt.Sprintf("write %s (%d bytes)", a.Path, len(a.Data)) }
+func (a Bind) String() string {
+	s := "bind " + a.Source + " " + readWrite(a.Write)
+	if a.At != a.Source {
+		s += " at " + a.At
+	}
+	return s
+}
+func (a Private) String() string      { return "private directory " + a.At }
+func (a Hide) String() string         { return "hide " + a.Path }
+func (a Overlay) String() string      { return "copy-on-write " + a.Lower + " at " + a.At }
+func (ProbeOverlay) String() string   { return "try an overlayfs" }
+func (PTYs) String() string           { return "mount a new /dev/pts" }
+func (Pivot) String() string          { return "pivot into the new root" }
+func (SealRoot) String() string       { return "make the root read-only" }
+func (OpenProc) String() string       { return "open /proc" }
+func (OpenRoot) String() string       { return "open the harness's root for the self-check" }
+func (KeepRoot) String() string       { return "keep the harness's root" }
+func (UnnamedTree) String() string    { return "make a tree that no rule names" }
+func (Loopback) String() string       { return "bring up lo" }
+func (JoinKeyring) String() string    { return "join a new session keyring" }
+func (SetNoNewPrivs) String() string  { return "set no_new_privs" }
+func (Undumpable) String() string     { return "make init undumpable" }
+func (CheckRoot) String() string      { return "check that a directory outside cannot be listed" }
+func (CheckSignal) String() string    { return "check that init cannot be signalled" }
+func (CheckKeyring) String() string   { return "note the session keyring" }
+func (Chdir) String() string          { return "enter the working directory" }
+func (RestoreSignals) String() string { return "restore signal dispositions and mask" }
+func (a DropCapabilities) String() string {
+	if a.KeepPtrace {
+		return "drop all capabilities but CAP_SYS_PTRACE over the tool's namespace"
+	}
+	return "drop all capabilities"
+}
+
+func (DropLast) String() string { return "drop the last capability" }
+
+func (a Proc) String() string {
+	if a.MaxPIDs == 0 {
+		return "mount a new /proc"
+	}
+	return fmt.Sprintf("mount a new /proc; at most %d processes and threads", a.MaxPIDs)
+}
+
+func (a RestrictFiles) String() string {
+	r := a.Ruleset
+	if r.HandledFS()&^landlock.FSRefer == 0 { // refer is there to change nothing; see landlock.ScopesOnly
+		return "landlock: " + r.Scoped().String()
+	}
+	return fmt.Sprintf("landlock: %d path rules, %d port rules", len(r.Paths), len(r.Ports))
+}
+
+func (a SetLimits) String() string {
+	words := make([]string, len(a.Settings))
+	for i, s := range a.Settings {
+		words[i] = s.String()
+	}
+	return "limit " + strings.Join(words, ", ")
+}
+
+func (a LoadFilter) String() string {
+	return fmt.Sprintf("load seccomp filter %s (%d instructions)", a.Name, a.Program.Len())
+}
+
+func (a LoadGuard) String() string {
+	return fmt.Sprintf("load the guard of %d names (%d instructions)", a.Names, a.Program.Len())
+}
+
+func (MapIDs) action()           {}
+func (NestUser) action()         {}
+func (PrivateMounts) action()    {}
+func (NewRoot) action()          {}
+func (Scratch) action()          {}
+func (MakeDir) action()          {}
+func (MakeLink) action()         {}
+func (MakeFile) action()         {}
+func (Bind) action()             {}
+func (Private) action()          {}
+func (Hide) action()             {}
+func (Overlay) action()          {}
+func (ProbeOverlay) action()     {}
+func (Proc) action()             {}
+func (PTYs) action()             {}
+func (Pivot) action()            {}
+func (SealRoot) action()         {}
+func (OpenProc) action()         {}
+func (OpenRoot) action()         {}
+func (KeepRoot) action()         {}
+func (UnnamedTree) action()      {}
+func (Loopback) action()         {}
+func (JoinKeyring) action()      {}
+func (SetNoNewPrivs) action()    {}
+func (DropCapabilities) action() {}
+func (DropLast) action()         {}
+func (Undumpable) action()       {}
+func (RestrictFiles) action()    {}
+func (CheckRoot) action()        {}
+func (CheckSignal) action()      {}
+func (CheckKeyring) action()     {}
+func (SetLimits) action()        {}
+func (Chdir) action()            {}
+func (RestoreSignals) action()   {}
+func (LoadFilter) action()       {}
+func (LoadGuard) action()        {}

@@ -1,0 +1,72 @@
+#include "textflag.h"
+
+// The handler: sendto(forwardFD, &signo, 1, MSG_DONTWAIT|MSG_NOSIGNAL, 0, 0).
+// It is entered with the C convention: signo in DI. sigreturn restores every
+// register it changes.
+TEXT ·forward(SB),NOSPLIT|NOFRAME,$0
+	SUBQ	$24, SP
+	MOVQ	DI, 8(SP)
+	MOVQ	·forwardFD(SB), DI
+	LEAQ	8(SP), SI
+	MOVQ	$1, DX
+	MOVQ	$0x4040, R10
+	XORQ	R8, R8
+	XORQ	R9, R9
+	MOVQ	$44, AX // sendto
+	SYSCALL
+	ADDQ	$24, SP
+	RET
+
+TEXT ·restorer(SB),NOSPLIT|NOFRAME,$0
+	MOVQ	$15, AX // rt_sigreturn
+	SYSCALL
+	INT	$3
+
+TEXT ·handlerAddr(SB),NOSPLIT,$0-8
+	LEAQ	·forward(SB), AX
+	MOVQ	AX, ret+0(FP)
+	RET
+
+TEXT ·restorerAddr(SB),NOSPLIT,$0-8
+	LEAQ	·restorer(SB), AX
+	MOVQ	AX, ret+0(FP)
+	RET
+
+// func vfork(flags uintptr) (pid uintptr)
+// The child runs on its parent's stack while the parent is suspended, so the
+// return address is kept in a register: the child's calls overwrite it.
+TEXT ·vfork(SB),NOSPLIT|NOFRAME,$0-16
+	MOVQ	flags+0(FP), DI
+	XORQ	SI, SI
+	XORQ	DX, DX
+	XORQ	R10, R10
+	XORQ	R8, R8
+	XORQ	R9, R9
+	MOVQ	$56, AX // clone
+	POPQ	R12
+	SYSCALL
+	PUSHQ	R12
+	MOVQ	AX, pid+8(FP)
+	RET
+
+// func enterInit(top uintptr)
+// In the fork: it makes the stack check of every function pass (g.stackguard0
+// is g's third word), goes to a stack that ends at top, and calls beInit.
+TEXT ·enterInit(SB),NOSPLIT|NOFRAME,$0-8
+	MOVQ	top+0(FP), CX
+	MOVQ	(TLS), AX
+	MOVQ	$0, 16(AX)
+	MOVQ	CX, SP
+	CALL	·beInit(SB)
+	INT	$3
+
+// func stackBounds() (lo, hi, guard uintptr)
+TEXT ·stackBounds(SB),NOSPLIT|NOFRAME,$0-24
+	MOVQ	(TLS), AX
+	MOVQ	0(AX), CX
+	MOVQ	CX, lo+0(FP)
+	MOVQ	8(AX), CX
+	MOVQ	CX, hi+8(FP)
+	MOVQ	16(AX), CX
+	MOVQ	CX, guard+16(FP)
+	RET

@@ -1,0 +1,244 @@
+package child
+
+import (
+	"syscall"
+	"unsafe"
+
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"github.com/holdfast-dev/holdfast/internal/sys"
+)
+
+func vfork(flags uintptr) (pid uintptr)
+
+var _ = beInit // enterInit calls it, in assembly
+
+// beInit is the whole life of init, the sandbox's first process. With a pid
+// namespace its end is the end of every process inside, and the kernel sees to
+// that; without one it is the subreaper that kills them.
+//
+// Nothing may live in a local variable across vfork: the tool's process uses
+// the same stack frame.
+//
+//go:norace
+//go:nocheckptr
+func beInit() {
+	if st.hdr.Flags&wire.FlagPIDNS != 0 {
+		// The stage's death is ours. Its thread is its process's main thread, which
+		// lives as long as the process (prctl(2) on the "parent").
+		sys.Call(syscall.SYS_PRCTL, sys.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0, 0)
+	} else {
+		sys.Call(syscall.SYS_PRCTL, sys.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
+	}
+	sys.Call(syscall.SYS_CLOSE, st.stageSock, 0, 0, 0, 0, 0)
+	st.listener = -1
+	if !run(wire.InInit) {
+		giveUp()
+	}
+	if st.hdr.Flags&wire.FlagProbe != 0 {
+		tellProbe()
+	}
+	st.toolPID = vfork(sys.CLONE_VM | sys.CLONE_VFORK | sys.CLONE_FILES | uintptr(syscall.SIGCHLD))
+	if st.toolPID == 0 {
+		becomeTool()
+	}
+	if int(st.toolPID) < 0 {
+		st.failedStep, st.failedErrno, st.failedWhere = cloneStep, -st.toolPID, wire.InInit
+		giveUp()
+	}
+	checkHeld()
+	if !beginGuard() {
+		leave() // a tool whose calls nobody answers
+	}
+	serve()
+}
+
+// giveUp reports the failure in st.failed* to everybody and ends init.
+//
+//go:norace
+//go:nocheckptr
+func giveUp() {
+	sayFailed()
+	st.status = wire.StatusRecord{Kind: wire.StatusFailed, Status: uint32(exitCode())}
+	endInit()
+}
+
+// endInit gives the stage its record and ends; the sandbox dies with it.
+//
+//go:norace
+//go:nocheckptr
+func endInit() {
+	sys.Call(syscall.SYS_SENDTO, st.initSock, sys.Addr(&st.status), unsafe.Sizeof(st.status), sys.MSG_NOSIGNAL, 0, 0)
+	leave()
+}
+
+//go:norace
+//go:nocheckptr
+func leave() {
+	if st.hdr.Flags&wire.FlagPIDNS == 0 {
+		killTree(uintptr(st.reg[wire.RegProc]), text("thread-self/children\x00"))
+	} else if pid, _ := sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0); pid == 1 {
+		// The kernel would do it, but only after it has closed the guard's listener
+		// (do_exit calls exit_files before exit_notify): meanwhile who still runs
+		// would see calls fail with ENOSYS. From pid 1, -1 is the namespace.
+		sys.Call(syscall.SYS_KILL, ^uintptr(0), uintptr(syscall.SIGKILL), 0, 0, 0, 0)
+	}
+	for {
+		sys.Call(syscall.SYS_EXIT_GROUP, 0, 0, 0, 0, 0, 0)
+	}
+}
+
+//go:norace
+//go:nocheckptr
+func tellProbe() {
+	st.message = wire.Message{Kind: wire.MsgProbe, Check: st.checks}
+	tell(0)
+	leave()
+}
+
+// serve runs until the tool has ended: it passes signals on, reaps orphans and
+// acts for the guard.
+//
+//go:norace
+//go:nocheckptr
+func serve() {
+	const (
+		socket = iota
+		child
+		guarded
+	)
+	st.poll = [4]sys.PollFD{
+		socket:  {FD: int32(st.initSock), Events: sys.POLLIN},
+		child:   {FD: childSignals(), Events: sys.POLLIN},
+		guarded: {FD: int32(st.listener), Events: sys.POLLIN},
+		3:       {FD: -1},
+	}
+	for {
+		n, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), uintptr(len(st.poll)), guardWait(), 0, 0, 0)
+		if errno != 0 || n == 0 {
+			continue
+		}
+		if st.poll[guarded].Revents&sys.POLLIN != 0 {
+			serveGuard()
+		} else if st.poll[guarded].Revents != 0 {
+			st.poll[guarded].FD = -1 // nobody is left under the filter
+		}
+		if st.poll[child].Revents != 0 {
+			reap()
+		}
+		if st.poll[socket].Revents != 0 && !passSignal() {
+			leave() // the stage is gone
+		}
+	}
+}
+
+// childSignals makes a descriptor that is readable when a child has changed.
+//
+//go:norace
+func childSignals() int32 {
+	st.sigset = 1 << (syscall.SIGCHLD - 1)
+	fd, _ := sys.Call(sysSignalfd4, ^uintptr(0), sys.Addr(&st.sigset), 8, sys.SFD_CLOEXEC|sys.SFD_NONBLOCK, 0, 0)
+	return int32(fd)
+}
+
+// reap collects the dead. The tool's death ends the sandbox; its stops are
+// passed to the stage.
+//
+//go:norace
+//go:nocheckptr
+func reap() {
+	sys.Call(syscall.SYS_READ, uintptr(st.poll[1].FD), sys.Addr(&st.siginfo), unsafe.Sizeof(st.siginfo), 0, 0, 0)
+	for {
+		pid, errno := sys.Call(syscall.SYS_WAIT4, ^uintptr(0), sys.Addr(&st.waited), sys.WNOHANG|sys.WUNTRACED|sys.WALL, 0, 0, 0)
+		if errno != 0 || pid == 0 {
+			return
+		}
+		if pid != st.toolPID {
+			continue
+		}
+		if st.waited&0xff == 0x7f { // stopped: wait(2)
+			st.status = wire.StatusRecord{Kind: wire.StatusStopped, Status: st.waited}
+			sys.Call(syscall.SYS_SENDTO, st.initSock, sys.Addr(&st.status), unsafe.Sizeof(st.status), sys.MSG_NOSIGNAL, 0, 0)
+			continue
+		}
+		st.status = wire.StatusRecord{Kind: wire.StatusEnded, Status: st.waited}
+		endInit()
+	}
+}
+
+// passSignal takes one signal's number from the stage and gives the signal to
+// the tool, unless the tool has had it already.
+//
+// The stage, init and the tool start in one process group. A signal sent to
+// the group (a terminal's Ctrl-C, kill(2) with a negative pid) reaches all
+// three; one sent to the stage alone reaches only the stage. Init blocks every
+// signal, so that one sent to the group is pending here, and was before the
+// stage got it: the kernel signals a group's newest member first
+// (__kill_pgrp_info, and attach_pid which adds at the head). Taking it from
+// the pending set tells the two cases apart.
+//
+//go:norace
+//go:nocheckptr
+func passSignal() bool {
+	n, errno := sys.Call(syscall.SYS_RECVFROM, st.initSock, sys.Addr(&st.digits), 1, sys.MSG_DONTWAIT, 0, 0)
+	if errno == uintptr(syscall.EAGAIN) || errno == uintptr(syscall.EINTR) {
+		return true
+	}
+	if errno != 0 || n != 1 {
+		return false
+	}
+	sig := uintptr(st.digits[0])
+	st.sigset = 1 << ((sig - 1) & 63)
+	got, _ := sys.Call(syscall.SYS_RT_SIGTIMEDWAIT, sys.Addr(&st.sigset), sys.Addr(&st.siginfo), sys.Addr(&st.zeroTime), 8, 0, 0)
+	if got != sig {
+		sys.Call(syscall.SYS_KILL, st.toolPID, sig, 0, 0, 0, 0)
+	}
+	return true
+}
+
+// killTree kills what the tool left behind where no pid namespace does it:
+// whoever loses its parent becomes init's child (PR_SET_CHILD_SUBREAPER), so
+// killing all children until there are none reaches everybody. The stage does
+// the same when init is gone. The file that lists the children is given by a
+// directory's descriptor and a path.
+//
+//go:norace
+//go:nocheckptr
+func killTree(dir, file uintptr) {
+	for {
+		_, errno := sys.Call(syscall.SYS_WAIT4, ^uintptr(0), sys.Addr(&st.waited), sys.WNOHANG|sys.WALL, 0, 0, 0)
+		if errno == uintptr(syscall.ECHILD) {
+			return
+		}
+		fd, errno := sys.Call(syscall.SYS_OPENAT, dir, file, syscall.O_RDONLY|syscall.O_CLOEXEC, 0, 0, 0)
+		if errno != 0 {
+			if int(st.toolPID) > 0 {
+				sys.Call(syscall.SYS_KILL, st.toolPID, uintptr(syscall.SIGKILL), 0, 0, 0, 0)
+			}
+			sys.Call(syscall.SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0)
+			continue
+		}
+		n, _ := sys.Call(syscall.SYS_READ, fd, sys.Addr(&st.children), unsafe.Sizeof(st.children), 0, 0, 0)
+		sys.Call(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
+		killListed(n)
+		sys.Call(syscall.SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0)
+	}
+}
+
+// killListed kills the processes whose numbers stand in the first n bytes of
+// st.children, each followed by a space. A number cut off by the buffer's end
+// is left for the next round.
+//
+//go:norace
+func killListed(n uintptr) {
+	pid := uintptr(0)
+	for i := uintptr(0); i < n && i < uintptr(len(st.children)); i++ {
+		if c := st.children[i]; c >= '0' && c <= '9' {
+			pid = pid*10 + uintptr(c-'0')
+			continue
+		}
+		if pid > 1 {
+			sys.Call(syscall.SYS_KILL, pid, uintptr(syscall.SIGKILL), 0, 0, 0, 0)
+		}
+		pid = 0
+	}
+}

@@ -1,0 +1,7 @@
+package child
+
+const (
+	sysTimerfdCreate  = 283
+	sysTimerfdSettime = 286
+	sysSignalfd4      = 289
+)

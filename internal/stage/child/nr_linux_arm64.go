@@ -1,0 +1,7 @@
+package child
+
+const (
+	sysTimerfdCreate  = 85
+	sysTimerfdSettime = 86
+	sysSignalfd4      = 74
+)

@@ -1,0 +1,103 @@
+package child
+
+import (
+	"syscall"
+	"unsafe"
+
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"github.com/holdfast-dev/holdfast/internal/sys"
+)
+
+// run makes the calls of one place in order and stops at the first that fails.
+// It leaves the failure in st and answers whether all went well.
+//
+//go:norace
+//go:nocheckptr
+func run(place int) bool {
+	list := ops(place)
+	for i := 0; i < len(list); i++ {
+		op := &list[i]
+		// The ops are only read: a write would copy their page, after the fork.
+		var arg [6]uintptr
+		for j := range op.Arg {
+			arg[j] = uintptr(op.Arg[j])
+			if op.Kind[j] == wire.Reg {
+				arg[j] = uintptr(st.reg[op.Arg[j]&(wire.MaxRegisters-1)])
+			}
+		}
+		var r, errno uintptr
+		if op.Nr >= wire.OpStore32 {
+			r, errno = pseudo(op.Nr, arg[0], arg[1])
+		} else {
+			r, errno = sys.Call(uintptr(op.Nr), arg[0], arg[1], arg[2], arg[3], arg[4], arg[5])
+		}
+		if op.Probe > 0 {
+			st.checks[(op.Probe-1)&(wire.MaxSelfChecks-1)] = int32(errno) + 1
+		} else if errno != 0 && errno != uintptr(op.Ignore[0]) && errno != uintptr(op.Ignore[1]) {
+			st.failedStep, st.failedErrno, st.failedWhere = uint32(op.Step), errno, uint32(place)
+			return false
+		} else if errno != 0 {
+			i += int(op.Skip)
+		}
+		if op.Save >= 0 {
+			st.reg[op.Save&(wire.MaxRegisters-1)] = int64(r)
+			if errno != 0 {
+				st.reg[op.Save&(wire.MaxRegisters-1)] = -1
+			}
+		}
+	}
+	return true
+}
+
+// pseudo runs the ops that are no single system call.
+//
+//go:norace
+//go:nocheckptr
+func pseudo(nr uint32, a, b uintptr) (uintptr, uintptr) {
+	switch nr {
+	case wire.OpStore32:
+		*(*uint32)(*(*unsafe.Pointer)(unsafe.Pointer(&a))) = uint32(b)
+		return 0, 0
+	case wire.OpStore64:
+		*(*uint64)(*(*unsafe.Pointer)(unsafe.Pointer(&a))) = uint64(b)
+		return 0, 0
+	case wire.OpCwd:
+		if st.cwdError != 0 {
+			return 0, st.cwdError
+		}
+		return sys.Call(syscall.SYS_CHDIR, sys.Addr(&st.cwd), 0, 0, 0, 0, 0)
+	case wire.OpBounding:
+		for c := uintptr(0); c <= sys.MaxCapability; c++ {
+			_, errno := sys.Call(syscall.SYS_PRCTL, sys.PR_CAPBSET_DROP, c, 0, 0, 0, 0)
+			if errno == uintptr(syscall.EINVAL) {
+				return 0, 0 // past the kernel's last capability
+			}
+			if errno == uintptr(syscall.EPERM) && c == 0 {
+				// An ordinary user outside of a user namespace of its own has no
+				// CAP_SETPCAP. With no_new_privs, set before, no execve gains from
+				// the bounding set (capabilities(7), PR_SET_NO_NEW_PRIVS(2const)).
+				return 0, 0
+			}
+			if errno != 0 {
+				return 0, errno
+			}
+		}
+		return 0, 0
+	case wire.OpSignalInit:
+		parent, _ := sys.Call(syscall.SYS_GETPPID, 0, 0, 0, 0, 0, 0)
+		return sys.Call(syscall.SYS_KILL, parent, 0, 0, 0, 0, 0)
+	case wire.OpSignals:
+		resetSignals()
+		return 0, 0
+	case wire.OpListener:
+		st.listener = int64(a)
+		return 0, 0
+	case wire.OpTerminal:
+		// Of a terminal that was hung up, too, nothing can be had: EIO.
+		if _, errno := sys.Call(syscall.SYS_IOCTL, a, syscall.TCGETS, sys.Addr(&st.siginfo), 0, 0, 0); errno != 0 {
+			return 0, uintptr(syscall.ENOTTY)
+		}
+		return 0, 0
+	}
+	return 0, uintptr(syscall.ENOSYS)
+}

@@ -1,0 +1,35 @@
+package child
+
+import (
+	"syscall"
+
+	"github.com/holdfast-dev/holdfast/internal/sys"
+)
+
+// forwardFD is the socket that the signal handler writes to.
+//
+//lint:ignore U1000 the handler, in assembly, reads it
+var forwardFD uint64
+
+// handlerAddr and restorerAddr return the addresses of the two pieces of
+// assembly: a handler that sends its signal's number over forwardFD, and the
+// return from it (amd64's kernel has no default, sigreturn(2)).
+func handlerAddr() uintptr
+func restorerAddr() uintptr
+
+// takeSignals replaces the Go runtime's handlers. The stage forwards every
+// signal that can be caught, but for those that only its own fault can raise:
+// those end it, and with it the sandbox.
+func takeSignals(fd uintptr) {
+	forwardFD = uint64(fd)
+	for n := syscall.Signal(1); n <= 64; n++ {
+		a := sys.SigAction{Handler: handlerAddr(), Flags: sys.SA_RESTORER | sys.SA_ONSTACK | sys.SA_RESTART, Restorer: restorerAddr(), Mask: ^uint64(0)}
+		switch n {
+		case syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGCHLD:
+			continue
+		case syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL, syscall.SIGTRAP, syscall.SIGSYS:
+			a = sys.SigAction{}
+		}
+		sys.Call(syscall.SYS_RT_SIGACTION, uintptr(n), sys.Addr(&a), 0, 8, 0, 0)
+	}
+}

@@ -1,0 +1,291 @@
+package child
+
+import (
+	"syscall"
+	"unsafe"
+
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"github.com/holdfast-dev/holdfast/internal/sys"
+)
+
+// runStage is the whole life of the stage. It returns only when it could not
+// even read its program.
+func runStage() {
+	if why := load(); why != "" {
+		complain(why)
+		return
+	}
+	if why := makeGuard(); why != "" {
+		complain(why)
+		return
+	}
+	if !stackKnown() {
+		complain("this Go's goroutines are not laid out as the stage expects: it must not run")
+		return
+	}
+	prepare()
+	if !run(wire.InStage) {
+		fail()
+	}
+	pid, pidfd, errno := cloneInit()
+	if errno != 0 {
+		st.failedStep, st.failedErrno, st.failedWhere = cloneStep, errno, wire.InStage
+		fail()
+	}
+	st.initPID, st.pidfd = pid, pidfd
+	announceInit()
+	letGo()
+	mind()
+	if st.hdr.Flags&wire.FlagPIDNS == 0 {
+		killTree(atCwd, text("/proc/thread-self/children\x00"))
+	}
+	removeOwn()
+	end()
+}
+
+// cloneStep is the step number of the clone of init, which is in no table.
+const cloneStep = 0xfffe
+
+// prepare collects what the stage has to know before it clones: its directory,
+// its signal mask; makes sure that its own descriptors do not fall among the
+// tool's; and takes over the signals.
+func prepare() {
+	h := st.hdr
+	st.control = uintptr(h.ControlFD)
+	for fd := range uintptr(h.Extra) {
+		if _, errno := sys.Call(syscall.SYS_FCNTL, fd, sys.F_GETFD, 0, 0, 0, 0); errno != 0 {
+			fillGap(fd)
+		}
+	}
+	// Close what the harness leaked; keep the program and the socket until exec.
+	top := max(uintptr(h.SelfFD), st.control) + 1
+	must(sys.Call(sys.SYS_CLOSE_RANGE, top, ^uintptr(0)>>32, 0, 0, 0, 0))
+	sys.Call(syscall.SYS_FCNTL, st.control, syscall.F_SETFD, syscall.FD_CLOEXEC, 0, 0, 0)
+	sys.Call(syscall.SYS_CLOSE, uintptr(h.SelfFD), 0, 0, 0, 0, 0)
+
+	_, st.cwdError = sys.Call(syscall.SYS_GETCWD, sys.Addr(&st.cwd), unsafe.Sizeof(st.cwd)-1, 0, 0, 0, 0)
+	if st.cwdError == 0 && st.cwd[0] != '/' { // "(unreachable)": getcwd(3)
+		st.cwdError = uintptr(syscall.ENOENT)
+	}
+	var pair [2]int32
+	must(sys.Call(syscall.SYS_SOCKETPAIR, syscall.AF_UNIX, syscall.SOCK_SEQPACKET|syscall.SOCK_CLOEXEC, 0, sys.Addr(&pair), 0, 0))
+	st.stageSock, st.initSock = uintptr(pair[0]), uintptr(pair[1])
+	if h.Flags&wire.FlagPIDNS == 0 {
+		// Whom a killed init leaves behind becomes the stage's child.
+		must(sys.Call(syscall.SYS_PRCTL, sys.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0))
+	}
+
+	all := ^uint64(0)
+	must(sys.Call(syscall.SYS_RT_SIGPROCMASK, sys.SIG_SETMASK, sys.Addr(&all), sys.Addr(&st.oldMask), 8, 0, 0))
+	takeSignals(st.stageSock)
+	name := wire.Marker
+	sys.Call(syscall.SYS_PRCTL, sys.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData(name))), 0, 0, 0, 0)
+}
+
+// fillGap puts a placeholder where the caller's ExtraFiles has a nil entry, so
+// that nothing of ours lands there. It closes on exec: the tool sees the gap.
+func fillGap(fd uintptr) {
+	null, errno := sys.Call(syscall.SYS_OPENAT, ^uintptr(99), sys.Addr(&[]byte("/\x00")[0]), sys.O_PATH|syscall.O_CLOEXEC, 0, 0, 0)
+	if errno == 0 && null != fd {
+		sys.Call(syscall.SYS_DUP3, null, fd, syscall.O_CLOEXEC, 0, 0, 0)
+		sys.Call(syscall.SYS_CLOSE, null, 0, 0, 0, 0, 0)
+	}
+}
+
+// must ends the stage when something fails that cannot fail on a kernel that
+// the harness's probe accepted.
+func must(_, errno uintptr) {
+	if errno != 0 {
+		st.failedStep, st.failedErrno, st.failedWhere = prepareStep, errno, wire.InStage
+		fail()
+	}
+}
+
+// prepareStep is the step number of prepare, which is in no table.
+const prepareStep = 0xfffd
+
+// cloneInit makes the sandbox's first process. It is a fork: init has its own
+// memory from here on, and a stack of its own.
+//
+//go:noinline
+//go:norace
+//go:nocheckptr
+func cloneInit() (uintptr, int32, uintptr) {
+	flags := uintptr(st.hdr.InitClone) | sys.CLONE_PIDFD | uintptr(syscall.SIGCHLD)
+	top := initStackTop()
+	pid, errno := sys.Call(syscall.SYS_CLONE, flags, 0, sys.Addr(&st.pidfd), 0, 0, 0)
+	if pid == 0 && errno == 0 {
+		enterInit(top)
+	}
+	return pid, st.pidfd, errno
+}
+
+// letGo closes the tool's descriptors in the stage: a reader of the tool's
+// standard output sees its end when the tool closes it, not when the stage
+// ends.
+func letGo() {
+	sys.Call(sys.SYS_CLOSE_RANGE, 0, uintptr(st.hdr.Extra)-1, 0, 0, 0, 0)
+	sys.Call(syscall.SYS_CLOSE, st.initSock, 0, 0, 0, 0, 0)
+	none := uint64(0)
+	sys.Call(syscall.SYS_RT_SIGPROCMASK, sys.SIG_SETMASK, sys.Addr(&none), 0, 8, 0, 0)
+}
+
+// mind waits until init is gone. It kills init when the harness has died or
+// the deadline has passed.
+func mind() {
+	const (
+		harness = iota
+		socket
+		initial
+		timer
+	)
+	p := &st.poll
+	for i := range p {
+		p[i] = sys.PollFD{FD: -1, Events: sys.POLLIN}
+	}
+	p[socket].FD, p[initial].FD = int32(st.stageSock), st.pidfd
+	if p[harness].FD = watchHarness(); p[harness].FD < 0 {
+		killInit()
+	}
+	if p[timer].FD = startTimer(); p[timer].FD < 0 {
+		// Nothing is left to say: the harness need not wait for our end to know it.
+		sys.Call(syscall.SYS_CLOSE, st.control, 0, 0, 0, 0, 0)
+	}
+	for {
+		n, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(p), uintptr(len(p)), 0, 0, 0, 0)
+		if errno != 0 || n == 0 {
+			continue // EINTR: a signal was forwarded
+		}
+		if p[socket].Revents != 0 && !readStatus() {
+			p[socket].FD = -1
+		}
+		if p[initial].Revents != 0 {
+			reapInit()
+			return
+		}
+		if p[harness].Revents != 0 {
+			killInit()
+			p[harness].FD = -1
+		}
+		if p[timer].Revents != 0 {
+			st.message = wire.Message{Kind: wire.MsgDeadline}
+			tell(0)
+			killInit()
+			p[timer].FD = -1
+		}
+	}
+}
+
+// watchHarness returns a pidfd of the harness, or -1 when it is dead already.
+func watchHarness() int32 {
+	want := uintptr(st.hdr.HarnessPID)
+	fd, errno := sys.Call(sys.SYS_PIDFD_OPEN, want, 0, 0, 0, 0, 0)
+	parent, _ := sys.Call(syscall.SYS_GETPPID, 0, 0, 0, 0, 0, 0)
+	if errno != 0 || parent != want {
+		return -1
+	}
+	return int32(fd)
+}
+
+func startTimer() int32 {
+	if st.hdr.DeadlineMS <= 0 {
+		return -1
+	}
+	fd, errno := sys.Call(sysTimerfdCreate, 1, sys.TFD_CLOEXEC, 0, 0, 0, 0) // CLOCK_MONOTONIC
+	st.timer = [4]int64{0, 0, st.hdr.DeadlineMS / 1000, st.hdr.DeadlineMS % 1000 * 1e6}
+	if errno == 0 {
+		_, errno = sys.Call(sysTimerfdSettime, fd, 0, sys.Addr(&st.timer), 0, 0, 0)
+	}
+	must(0, errno)
+	wakeAtDeadline()
+	return int32(fd)
+}
+
+// wakeAtDeadline makes a timer whose signal continues a stage that is stopped
+// then, again every second in case it stops in between.
+func wakeAtDeadline() {
+	event := [8]uint64{1: uint64(syscall.SIGCONT)} // struct sigevent: value, signal, and SIGEV_SIGNAL, which is 0
+	id := int32(0)
+	must(sys.Call(syscall.SYS_TIMER_CREATE, 1, sys.Addr(&event), sys.Addr(&id), 0, 0, 0))
+	st.timer[0] = 1
+	must(sys.Call(syscall.SYS_TIMER_SETTIME, uintptr(id), 0, sys.Addr(&st.timer), 0, 0, 0))
+}
+
+// stop stops the stage as the tool has stopped, so that a shell's job control
+// sees it. A tool must gain no time by that: a process that is stopped minds
+// nothing until SIGCONT, so the deadline and the harness's death send it.
+func stop() {
+	before := int32(0)
+	sys.Call(syscall.SYS_PRCTL, syscall.PR_GET_PDEATHSIG, sys.Addr(&before), 0, 0, 0, 0)
+	sys.Call(syscall.SYS_PRCTL, syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGCONT), 0, 0, 0, 0)
+	parent, _ := sys.Call(syscall.SYS_GETPPID, 0, 0, 0, 0, 0, 0)
+	if parent == uintptr(st.hdr.HarnessPID) {
+		pid, _ := sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
+		sys.Call(syscall.SYS_KILL, pid, uintptr(syscall.SIGSTOP), 0, 0, 0, 0)
+	}
+	sys.Call(syscall.SYS_PRCTL, syscall.PR_SET_PDEATHSIG, uintptr(before), 0, 0, 0, 0)
+}
+
+// readStatus takes one record from init; false: init has closed its end.
+func readStatus() bool {
+	var r wire.StatusRecord
+	n, errno := sys.Call(syscall.SYS_RECVFROM, st.stageSock, sys.Addr(&r), unsafe.Sizeof(r), sys.MSG_DONTWAIT, 0, 0)
+	if errno == uintptr(syscall.EAGAIN) || errno == uintptr(syscall.EINTR) {
+		return true
+	}
+	if errno != 0 || n != unsafe.Sizeof(r) {
+		return false
+	}
+	if r.Kind == wire.StatusStopped {
+		stop()
+		return true
+	}
+	st.status = r
+	return true
+}
+
+func killInit() {
+	sys.Call(sys.SYS_PIDFD_SEND_SIGNAL, uintptr(st.pidfd), uintptr(syscall.SIGKILL), 0, 0, 0, 0)
+}
+
+// reapInit takes init's exit status and what it still had to say.
+func reapInit() {
+	for {
+		_, errno := sys.Call(syscall.SYS_WAIT4, st.initPID, sys.Addr(&st.waited), sys.WALL, 0, 0, 0)
+		if errno != uintptr(syscall.EINTR) {
+			break
+		}
+	}
+	for {
+		before := st.status
+		if !readStatus() || before == st.status {
+			return
+		}
+	}
+}
+
+// end ends the stage as the tool ended: by its exit code, or by its signal.
+func end() {
+	code := uintptr(wire.ExitFailed)
+	switch status := syscall.WaitStatus(st.status.Status); {
+	case st.status.Kind == wire.StatusFailed:
+		code = uintptr(st.status.Status)
+	case st.status.Kind == 0: // init was killed: by us, by the kernel
+		dieBy(uintptr(syscall.SIGKILL))
+	case status.Signaled():
+		dieBy(uintptr(status.Signal()))
+	default:
+		code = uintptr(status.ExitStatus())
+	}
+	sys.Call(syscall.SYS_EXIT_GROUP, code, 0, 0, 0, 0, 0)
+}
+
+// dieBy ends the stage by a signal, without a core of its own.
+func dieBy(sig uintptr) {
+	sys.Call(syscall.SYS_PRCTL, sys.PR_SET_DUMPABLE, 0, 0, 0, 0, 0)
+	st.action = sys.SigAction{}
+	sys.Call(syscall.SYS_RT_SIGACTION, sig, sys.Addr(&st.action), 0, 8, 0, 0)
+	pid, _ := sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
+	sys.Call(syscall.SYS_KILL, pid, sig, 0, 0, 0, 0)
+	sys.Call(syscall.SYS_EXIT_GROUP, 128+sig, 0, 0, 0, 0, 0)
+}

@@ -1,0 +1,77 @@
+package child
+
+import (
+	"github.com/holdfast-dev/holdfast/internal/stage/guard"
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"github.com/holdfast-dev/holdfast/internal/sys"
+)
+
+// st is everything that the stage, init and the unstarted tool know. It is
+// static, so that no code below the clone needs an allocation or a large frame.
+var st state
+
+type state struct {
+	base uintptr
+	hdr  *wire.Header
+	reg  [wire.MaxRegisters]int64
+
+	control   uintptr // socket to the harness
+	stageSock uintptr // the stage's end of the socket between stage and init
+	initSock  uintptr // init's end
+	initPID   uintptr
+	pidfd     int32 // of init
+	toolPID   uintptr
+	oldMask   uint64 // the signal mask the harness started us with
+
+	checks  [wire.MaxSelfChecks]int32
+	status  wire.StatusRecord
+	message wire.Message
+
+	cwd      [4097]byte
+	cwdError uintptr
+
+	// Set by the unstarted tool, read by init, with which it shares memory.
+	failedStep  uint32
+	failedErrno uintptr
+	failedWhere uint32
+	listener    int64
+
+	poll     [4]sys.PollFD
+	iovec    [4][2]uintptr
+	msghdr   msghdr
+	rights   cmsgFD
+	timer    [4]int64
+	action   sys.SigAction
+	sigset   uint64
+	siginfo  [128]byte
+	zeroTime [2]int64
+	waited   uint32
+	path     [64]byte
+	digits   [24]byte
+	evidence [wire.EvidenceSize]byte
+	used     uintptr // bytes of evidence
+
+	children [4096]byte
+
+	guard *guard.State // made by the stage; nil: nothing is guarded
+	retry [2]int64
+}
+
+type msghdr struct {
+	_          uintptr // name
+	_          [2]uint32
+	iov        uintptr
+	iovlen     uintptr
+	control    uintptr
+	controllen uintptr
+	_          [2]int32 // flags
+}
+
+// cmsgFD is a control message that carries one descriptor, with its padding.
+type cmsgFD struct {
+	len   uintptr
+	level int32
+	typ   int32
+	fd    int32
+	_     int32
+}

@@ -1,0 +1,132 @@
+package child
+
+import (
+	"syscall"
+	"unsafe"
+
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"github.com/holdfast-dev/holdfast/internal/sys"
+)
+
+// tell sends st.message, followed by the first n bytes of the evidence, to the
+// harness. A harness that does not listen loses nothing but the message.
+//
+//go:norace
+//go:nocheckptr
+func tell(n uintptr) {
+	st.iovec[0] = [2]uintptr{sys.Addr(&st.message), unsafe.Sizeof(st.message)}
+	st.iovec[1] = [2]uintptr{sys.Addr(&st.evidence), n}
+	st.msghdr = msghdr{iov: sys.Addr(&st.iovec), iovlen: 2}
+	sys.Call(syscall.SYS_SENDMSG, st.control, sys.Addr(&st.msghdr), sys.MSG_NOSIGNAL|sys.MSG_DONTWAIT, 0, 0, 0)
+}
+
+// tellWith is tell without evidence, but with a descriptor if fd is one.
+//
+//go:norace
+//go:nocheckptr
+func tellWith(fd int64) {
+	if fd <= 0 {
+		tell(0)
+		return
+	}
+	st.rights = cmsgFD{len: 16 + 4, level: syscall.SOL_SOCKET, typ: sys.SCM_RIGHTS, fd: int32(fd)}
+	st.iovec[0] = [2]uintptr{sys.Addr(&st.message), unsafe.Sizeof(st.message)}
+	st.msghdr = msghdr{iov: sys.Addr(&st.iovec), iovlen: 1, control: sys.Addr(&st.rights), controllen: unsafe.Sizeof(st.rights)}
+	sys.Call(syscall.SYS_SENDMSG, st.control, sys.Addr(&st.msghdr), sys.MSG_NOSIGNAL|sys.MSG_DONTWAIT, 0, 0, 0)
+}
+
+// announceInit hands the harness a pidfd of init: it becomes readable when
+// every process of the sandbox is dead.
+func announceInit() {
+	st.message = wire.Message{Kind: wire.MsgInit, Value: int64(st.initPID)}
+	st.rights = cmsgFD{len: 16 + 4, level: syscall.SOL_SOCKET, typ: sys.SCM_RIGHTS, fd: st.pidfd}
+	st.iovec[0] = [2]uintptr{sys.Addr(&st.message), unsafe.Sizeof(st.message)}
+	st.msghdr = msghdr{iov: sys.Addr(&st.iovec), iovlen: 1, control: sys.Addr(&st.rights), controllen: unsafe.Sizeof(st.rights)}
+	_, errno := sys.Call(syscall.SYS_SENDMSG, st.control, sys.Addr(&st.msghdr), sys.MSG_NOSIGNAL, 0, 0, 0)
+	if errno != 0 {
+		killInit() // the harness is gone
+	}
+}
+
+// fail reports what is in st.failed* and ends the stage.
+func fail() {
+	sayFailed()
+	sys.Call(syscall.SYS_EXIT_GROUP, exitCode(), 0, 0, 0, 0, 0)
+}
+
+// sayFailed tells the harness, and, when nobody is there to make an error of
+// it, the tool's standard error.
+//
+//go:norace
+//go:nocheckptr
+func sayFailed() {
+	st.message = wire.Message{Kind: wire.MsgFailed, Step: st.failedStep, Where: st.failedWhere, Errno: int32(st.failedErrno)}
+	tell(0)
+	if st.hdr.Flags&wire.FlagQuiet != 0 {
+		return
+	}
+	name := wire.Span{}
+	switch {
+	case st.failedStep < st.hdr.Steps.Len:
+		name = *(*wire.Span)(at(st.hdr.Steps.Off + st.failedStep*uint32(unsafe.Sizeof(name))))
+	case st.failedStep == execStep:
+		name = wire.Span{Off: st.hdr.Path, Len: length(st.hdr.Path)}
+	}
+	number := decimal(st.failedErrno)
+	const prefix, middle, end = "holdfast: ", ": errno ", "\n"
+	st.iovec[0] = [2]uintptr{text(prefix), uintptr(len(prefix))}
+	st.iovec[1] = [2]uintptr{st.base + uintptr(name.Off), uintptr(name.Len)}
+	st.iovec[2] = [2]uintptr{text(middle), uintptr(len(middle))}
+	sys.Call(syscall.SYS_WRITEV, 2, sys.Addr(&st.iovec), 3, 0, 0, 0)
+	st.iovec[0] = [2]uintptr{sys.Addr(&st.digits[number]), uintptr(len(st.digits)) - number}
+	st.iovec[1] = [2]uintptr{text(end), uintptr(len(end))}
+	sys.Call(syscall.SYS_WRITEV, 2, sys.Addr(&st.iovec), 2, 0, 0, 0)
+}
+
+// complain writes a sentence to standard error.
+func complain(why string) {
+	line := "holdfast: " + why + "\n"
+	sys.Call(syscall.SYS_WRITE, 2, text(line), uintptr(len(line)), 0, 0, 0)
+}
+
+//go:norace
+func text(s string) uintptr { return uintptr(unsafe.Pointer(unsafe.StringData(s))) }
+
+// length returns the length of the null-terminated string at off.
+//
+//go:norace
+//go:nocheckptr
+func length(off uint32) uint32 {
+	n := uint32(0)
+	for *(*byte)(at(off + n)) != 0 {
+		n++
+	}
+	return n
+}
+
+// decimal writes n into st.digits and returns the index of its first digit.
+//
+//go:norace
+func decimal(n uintptr) uintptr {
+	i := uintptr(len(st.digits))
+	for {
+		i--
+		st.digits[i%uintptr(len(st.digits))] = byte('0' + n%10)
+		if n /= 10; n == 0 {
+			return i % uintptr(len(st.digits))
+		}
+	}
+}
+
+// exitCode is the stage's exit code for the failure in st.failed*.
+//
+//go:norace
+func exitCode() uintptr {
+	if st.failedStep != execStep {
+		return wire.ExitFailed
+	}
+	if st.failedErrno == uintptr(syscall.ENOENT) {
+		return wire.ExitNotFound
+	}
+	return wire.ExitNotRunnable
+}

@@ -1,0 +1,246 @@
+package stage
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"golang.org/x/sys/unix"
+)
+
+// Identity is the user and group that the stage runs as, outside.
+type Identity struct{ UID, GID int }
+
+// A Template is a plan lowered to system calls, with every pointer an offset.
+// It does not change once made and serves any number of runs.
+type Template struct {
+	ops    [wire.Places][]wire.Op
+	blob   []byte
+	steps  []wire.Span
+	names  []string
+	header wire.Header
+}
+
+// StepName returns the words of step i, for an error.
+func (t *Template) StepName(i int) string {
+	if i >= 0 && i < len(t.names) {
+		return t.names[i]
+	}
+	switch i {
+	case 0xffff:
+		return "execute the tool"
+	case 0xfffe:
+		return "clone a process"
+	case 0xfffd:
+		return "prepare the stage"
+	case 0xfffc:
+		return "execute the tool: its system call filter killed it first"
+	}
+	return "unknown step"
+}
+
+// Compile lowers a plan for a stage that runs as id.
+func Compile(p plan.Plan, id Identity) (*Template, error) {
+	c := &compiler{id: id, strings: map[string]uint64{}, dirs: map[string]bool{}, covers: map[string]bool{}}
+	c.t.header = wire.Header{Magic: wire.Magic, DeadlineMS: p.DeadlineMS}
+	c.clones(p.Namespaces)
+	for i, s := range p.Steps {
+		c.step, c.place = uint16(i), place(s.In)
+		name := s.Do.String()
+		c.t.names = append(c.t.names, name)
+		off := c.str(name).v
+		c.t.steps = append(c.t.steps, wire.Span{Off: uint32(off), Len: uint32(len(name))})
+		if err := c.lower(s.Do); err != nil {
+			return nil, fmt.Errorf("step %d, %s: %w", i, name, err)
+		}
+	}
+	return &c.t, nil
+}
+
+func place(p plan.Place) int {
+	return [...]int{plan.Stage: wire.InStage, plan.Init: wire.InInit, plan.Tool: wire.InTool}[p]
+}
+
+func (c *compiler) clones(n plan.Namespaces) {
+	h := &c.t.header
+	for _, f := range []struct {
+		on   bool
+		flag uint64
+	}{
+		{n.User, unix.CLONE_NEWUSER}, {n.Mount, unix.CLONE_NEWNS}, {n.PID, unix.CLONE_NEWPID}, {n.IPC, unix.CLONE_NEWIPC},
+		{n.UTS, unix.CLONE_NEWUTS}, {n.Cgroup, unix.CLONE_NEWCGROUP}, {n.Net, unix.CLONE_NEWNET},
+	} {
+		if f.on {
+			h.InitClone |= f.flag
+		}
+	}
+	if n.PID {
+		h.Flags |= wire.FlagPIDNS
+	}
+}
+
+// A compiler turns actions into ops, one method for each kind of action.
+type compiler struct {
+	t       Template
+	id      Identity
+	place   int
+	step    uint16
+	strings map[string]uint64 // text -> offset in the blob
+	dirs    map[string]bool   // directories made in the new root
+	covers  map[string]bool   // what has been put where: a tree of the host, or of the scratch
+}
+
+// arg is an op's argument before it is placed.
+type arg struct {
+	kind uint8
+	v    uint64
+}
+
+func imm[T ~int | ~uint32 | ~uint64 | ~int64](v T) arg { return arg{wire.Imm, uint64(v)} }
+func reg(r int) arg                                    { return arg{wire.Reg, uint64(r)} }
+func ptr(off uint64) arg                               { return arg{wire.Ptr, off} }
+
+const atCwd = unix.AT_FDCWD
+
+// call appends a system call.
+func (c *compiler) call(nr int, args ...arg) *wire.Op {
+	op := wire.Op{Nr: uint32(nr), Step: c.step, Save: wire.RegNone}
+	for i, a := range args {
+		op.Kind[i], op.Arg[i] = a.kind, a.v
+	}
+	list := &c.t.ops[c.place]
+	*list = append(*list, op)
+	return &(*list)[len(*list)-1]
+}
+
+// last is the op that was appended last.
+func (c *compiler) last() *wire.Op {
+	list := c.t.ops[c.place]
+	return &list[len(list)-1]
+}
+
+// save makes the last call keep its result.
+func (c *compiler) save(nr, register int, args ...arg) {
+	c.call(nr, args...).Save = int8(register)
+}
+
+func (c *compiler) close(register int) { c.call(unix.SYS_CLOSE, reg(register)) }
+
+// data puts bytes into the blob, 8-byte aligned, and returns where. Offsets
+// count from the program's start.
+func (c *compiler) data(b []byte) arg {
+	for len(c.t.blob)%8 != 0 {
+		c.t.blob = append(c.t.blob, 0)
+	}
+	off := uint64(unsafe.Sizeof(wire.Header{})) + uint64(len(c.t.blob))
+	c.t.blob = append(c.t.blob, b...)
+	return ptr(off)
+}
+
+// str puts a null-terminated string into the blob, once.
+func (c *compiler) str(s string) arg {
+	if off, ok := c.strings[s]; ok {
+		return ptr(off)
+	}
+	a := c.data(append([]byte(s), 0))
+	c.strings[s] = a.v
+	return a
+}
+
+// structure puts a struct of plain numbers into the blob, once for each
+// content.
+func structure[T any](c *compiler, v T) arg {
+	b := unsafe.Slice((*byte)(unsafe.Pointer(&v)), unsafe.Sizeof(v))
+	key := "\x00struct:" + string(b)
+	if off, ok := c.strings[key]; ok {
+		return ptr(off)
+	}
+	a := c.data(b)
+	c.strings[key] = a.v
+	return a
+}
+
+func (c *compiler) lower(action plan.Action) error {
+	switch a := action.(type) {
+	case plan.MapIDs:
+		c.mapIDs(imm(atCwd), "/proc/", fmt.Sprintf("0 %d 1", c.id.UID), fmt.Sprintf("0 %d 1", c.id.GID))
+	case plan.NestUser:
+		c.call(unix.SYS_UNSHARE, imm(unix.CLONE_NEWUSER))
+		c.mapIDs(reg(wire.RegProc), "", fmt.Sprintf("%d 0 1", c.id.UID), fmt.Sprintf("%d 0 1", c.id.GID))
+	case plan.OpenProc:
+		c.save(unix.SYS_OPENAT, wire.RegProc, imm(atCwd), c.str("/proc"), imm(unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
+	case plan.OpenRoot:
+		c.save(unix.SYS_OPENAT, wire.RegOldRoot, imm(atCwd), c.str("/"), imm(unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
+	case plan.Loopback:
+		c.loopback()
+	case plan.JoinKeyring:
+		op := c.call(unix.SYS_KEYCTL, imm(unix.KEYCTL_JOIN_SESSION_KEYRING), imm(0))
+		if op.Ignore[0] = uint16(unix.ENOSYS); a.Spare {
+			op.Ignore[1] = uint16(unix.EDQUOT)
+		}
+	case plan.SetNoNewPrivs:
+		c.call(unix.SYS_PRCTL, imm(unix.PR_SET_NO_NEW_PRIVS), imm(1))
+	case plan.DropCapabilities:
+		c.call(wire.OpBounding)
+		c.call(unix.SYS_PRCTL, imm(unix.PR_CAP_AMBIENT), imm(unix.PR_CAP_AMBIENT_CLEAR_ALL)).Ignore[0] = uint16(unix.EINVAL)
+		c.capset(a.KeepPtrace)
+	case plan.DropLast:
+		c.capset(false)
+	case plan.Undumpable:
+		c.call(unix.SYS_PRCTL, imm(unix.PR_SET_DUMPABLE), imm(0))
+	case plan.RestrictFiles:
+		return c.landlock(a.Ruleset)
+	case plan.CheckRoot:
+		c.checkRoot()
+	case plan.CheckSignal:
+		c.call(wire.OpSignalInit).Probe = CheckSignal + 1
+	case plan.CheckKeyring:
+		c.save(unix.SYS_KEYCTL, wire.RegKeyring, imm(unix.KEYCTL_GET_KEYRING_ID), imm(unix.KEY_SPEC_SESSION_KEYRING), imm(0))
+		c.last().Probe = probeIgnored + 1
+	case plan.SetLimits:
+		c.limits(a.Settings)
+	case plan.Chdir:
+		c.call(wire.OpCwd)
+	case plan.RestoreSignals:
+		c.call(wire.OpSignals)
+	case plan.LoadFilter:
+		c.filter(a.Program.Bytes(), 0)
+	case plan.LoadGuard:
+		return c.guard(a)
+	default:
+		return c.lowerMount(action)
+	}
+	return nil
+}
+
+// mapIDs writes the maps of the calling process's new user namespace. One line
+// that maps one's own id is all that an unprivileged process may write, and it
+// has to give up setgroups first (user_namespaces(7)). What is given up stays
+// given up in nested namespaces.
+func (c *compiler) mapIDs(base arg, dir, uid, gid string) {
+	files := [][2]string{{"uid_map", uid}, {"gid_map", gid}}
+	if dir != "" {
+		files = append([][2]string{{"setgroups", "deny"}}, files...)
+	}
+	for _, f := range files {
+		c.save(unix.SYS_OPENAT, wire.RegFree, base, c.str(dir+"self/"+f[0]), imm(unix.O_WRONLY|unix.O_CLOEXEC))
+		c.call(unix.SYS_WRITE, reg(wire.RegFree), c.str(f[1]), imm(len(f[1])))
+		c.close(wire.RegFree)
+	}
+}
+
+// loopback sets IFF_UP on lo; the kernel then gives it 127.0.0.1/8 and ::1
+// (netdevice(7)).
+func (c *compiler) loopback() {
+	type ifreq struct {
+		name  [unix.IFNAMSIZ]byte
+		flags uint16
+		_     [22]byte
+	}
+	r := ifreq{flags: unix.IFF_UP | unix.IFF_RUNNING}
+	copy(r.name[:], "lo")
+	c.save(unix.SYS_SOCKET, wire.RegFree, imm(unix.AF_INET), imm(unix.SOCK_DGRAM|unix.SOCK_CLOEXEC), imm(0))
+	c.call(unix.SYS_IOCTL, reg(wire.RegFree), imm(unix.SIOCSIFFLAGS), structure(c, r))
+	c.close(wire.RegFree)
+}

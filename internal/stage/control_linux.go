@@ -1,0 +1,255 @@
+package stage
+
+import (
+	"errors"
+	"io"
+	"os"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"golang.org/x/sys/unix"
+)
+
+// A Control is the harness's end of one run: the socket on which the stage and
+// init report, and, once the stage has cloned it, a pidfd of init.
+//
+// Its methods are not for concurrent use.
+type Control struct {
+	sock  *os.File
+	child *os.File // the stage's end, until it is passed on
+	init  *os.File // pidfd
+	// mounts is the sandbox's mount namespace. Taking it apart takes the kernel
+	// most of a millisecond; held here, init's death does not wait for that, nor
+	// does Wait (see Release).
+	mounts *os.File
+
+	Held     bool
+	Deadline bool // the stage ended the run at its deadline
+	Failed   *Failure
+	Checks   [wire.MaxSelfChecks]int32
+	Probed   bool
+	Keyring  int64 // the tool's session keyring
+	InitPID  int64 // init's pid, as the stage sees it
+	Evidence []byte
+	buf      [wire.EvidenceSize + int(unsafe.Sizeof(wire.Message{}))]byte
+}
+
+// A Failure is what the stage says when it could not start the tool.
+type Failure struct {
+	Step  int // index into the plan's steps, or a number that Template.StepName knows
+	Where int // wire.InStage, InInit or InTool
+	Errno syscall.Errno
+}
+
+// Exec reports whether the failure is the tool's own execve's.
+func (f *Failure) Exec() bool { return f.Step == 0xffff }
+
+// NewControl makes the socket.
+func NewControl() (*Control, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socketpair", err)
+	}
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		unix.Close(fds[0])
+		unix.Close(fds[1])
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	return &Control{sock: os.NewFile(uintptr(fds[0]), "holdfast control"), child: os.NewFile(uintptr(fds[1]), "holdfast control")}, nil
+}
+
+// ChildEnd is the descriptor for the stage.
+func (c *Control) ChildEnd() *os.File { return c.child }
+
+// Passed closes the stage's end in the harness: from now on the stage's end is
+// the only one, and its death is seen.
+func (c *Control) Passed() {
+	if c.child != nil {
+		c.child.Close()
+		c.child = nil
+	}
+}
+
+// Close lets go of everything.
+func (c *Control) Close() {
+	c.Passed()
+	if c.sock != nil {
+		c.sock.Close()
+		c.sock = nil
+	}
+	if c.init != nil {
+		c.init.Close()
+		c.init = nil
+	}
+}
+
+// AwaitStart reads until the tool was executed or it is known that it never
+// will be. The error is io.EOF when the stage died without a word.
+func (c *Control) AwaitStart() error {
+	for !c.Held && c.Failed == nil && !c.Probed {
+		if err := c.next(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AwaitEvidence reads until the evidence has come, if any will.
+func (c *Control) AwaitEvidence() {
+	for c.Held && c.Evidence == nil && c.next() == nil {
+	}
+}
+
+// Drain reads what is left until every writer is gone.
+func (c *Control) Drain() {
+	for c.next() == nil {
+	}
+}
+
+// Poll reads what has arrived and does not wait.
+func (c *Control) Poll() {
+	if c.sock == nil {
+		return
+	}
+	c.sock.SetReadDeadline(time.Unix(1, 0))
+	c.Drain()
+	if c.sock != nil {
+		c.sock.SetReadDeadline(time.Time{})
+	}
+}
+
+// next reads one message. A timeout leaves the socket open.
+func (c *Control) next() error {
+	if c.sock == nil {
+		return io.EOF
+	}
+	n, pidfd, err := c.receive()
+	if err != nil {
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			c.sock.Close()
+			c.sock = nil
+		}
+		return err
+	}
+	c.take(n, pidfd)
+	return nil
+}
+
+func (c *Control) receive() (n, pidfd int, err error) {
+	raw, err := c.sock.SyscallConn()
+	if err != nil {
+		return 0, -1, err
+	}
+	oob := make([]byte, unix.CmsgSpace(4))
+	oobn := 0
+	waitErr := raw.Read(func(fd uintptr) bool {
+		n, oobn, _, _, err = unix.Recvmsg(int(fd), c.buf[:], oob, unix.MSG_CMSG_CLOEXEC)
+		return err != unix.EAGAIN
+	})
+	switch {
+	case waitErr != nil:
+		return 0, -1, waitErr
+	case err == unix.EINTR:
+		return c.receive()
+	case err != nil:
+		return 0, -1, os.NewSyscallError("recvmsg", err)
+	case n == 0:
+		return 0, -1, io.EOF
+	}
+	return n, descriptor(oob[:oobn]), nil
+}
+
+// descriptor takes the one descriptor out of a control message; -1: none.
+func descriptor(oob []byte) int {
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil || len(messages) != 1 {
+		return -1
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		return -1
+	}
+	return fds[0]
+}
+
+// take files one message.
+func (c *Control) take(n, fd int) {
+	var m wire.Message
+	size := int(unsafe.Sizeof(m))
+	if n < size {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+		return
+	}
+	copy(bytesOf(&m), c.buf[:size])
+	c.keep(m.Kind, fd)
+	switch m.Kind {
+	case wire.MsgInit:
+		c.InitPID = m.Value
+	case wire.MsgHeld:
+		c.Held, c.Checks, c.Keyring = true, m.Check, m.Value
+	case wire.MsgFailed:
+		c.Failed = &Failure{Step: int(m.Step), Where: int(m.Where), Errno: syscall.Errno(m.Errno)}
+	case wire.MsgEvidence:
+		c.Evidence = append([]byte(nil), c.buf[size:n]...)
+	case wire.MsgDeadline:
+		c.Deadline = true
+	case wire.MsgProbe:
+		c.Probed, c.Checks = true, m.Check
+	}
+}
+
+// keep files the descriptor that came with a message.
+func (c *Control) keep(kind uint32, fd int) {
+	switch {
+	case fd < 0:
+	case kind == wire.MsgInit && c.init == nil:
+		unix.SetNonblock(fd, true)
+		c.init = os.NewFile(uintptr(fd), "pidfd of init")
+	case kind == wire.MsgHeld && c.mounts == nil:
+		c.mounts = os.NewFile(uintptr(fd), "mount namespace")
+	default:
+		unix.Close(fd)
+	}
+}
+
+// Release lets go of the sandbox's mounts, which ends them. It is apart from
+// Close because it takes the kernel some time.
+func (c *Control) Release() {
+	if c.mounts != nil {
+		c.mounts.Close()
+		c.mounts = nil
+	}
+}
+
+// KillInit kills the sandbox's first process, and with it everything inside,
+// when that is known already.
+func (c *Control) KillInit() {
+	if c.init == nil {
+		return
+	}
+	if raw, err := c.init.SyscallConn(); err == nil {
+		raw.Control(func(fd uintptr) { unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) })
+	}
+}
+
+// AwaitEmpty returns when every process of the sandbox is dead: a pidfd becomes
+// readable when its process is a zombie, and the kernel lets pid 1 of a
+// namespace become one only after all the others are gone (zap_pid_ns_processes).
+func (c *Control) AwaitEmpty() {
+	if c.init == nil {
+		return
+	}
+	raw, err := c.init.SyscallConn()
+	if err != nil {
+		return
+	}
+	raw.Read(func(fd uintptr) bool {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(p, 0)
+		return n > 0 || err != nil && err != unix.EINTR
+	})
+}

@@ -1,0 +1,15 @@
+// Package stage is both ends of the re-execution: this half makes a plan into
+// a program, hands it to the re-executed process, and reads what comes back;
+// package child is the other half, package wire what both agree on, package
+// guard the supervisor that runs inside.
+//
+//	compile_linux.go  Plan -> Template: which system calls, in which order
+//	mounts_linux.go   the file system's steps
+//	overlay_linux.go  overlayfs, and finding out whether there is one
+//	locks_linux.go    Landlock, seccomp, capabilities, limits
+//	encode_linux.go   Template x Run -> a sealed memfd
+//	control_linux.go  the control socket: held, failed, evidence, empty
+//
+// A Template is made once for a sandbox and used for every command; a Run is
+// one command's arguments, environment and descriptors.
+package stage

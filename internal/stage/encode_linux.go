@@ -1,0 +1,142 @@
+package stage
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"unsafe"
+
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"golang.org/x/sys/unix"
+)
+
+// A Run is what one command adds to a template.
+type Run struct {
+	Path       string   // the tool, as the sandbox sees it
+	Argv, Env  []string // without NUL bytes
+	ExtraFiles int      // how many descriptors from 3 up are the tool's
+	Quiet      bool     // somebody reads the control socket; keep stderr clean
+	Probe      bool     // run the ops and report; there is no tool
+	Ignored    uint64   // signals that the tool ignores, bit n-1 for signal n
+	Own        string   // the run's own directory, if the plan needs one
+	DeadlineMS int64    // overrides the plan's when positive
+}
+
+// NeedsOwn reports whether each run has to bring a directory of its own.
+func (t *Template) NeedsOwn() bool { return t.header.Own != 0 }
+
+// Program lays the template and one run out as the stage reads them. The
+// program goes into descriptor 3+ExtraFiles, the control socket into the next.
+func (t *Template) Program(r Run) []byte {
+	e := encoder{buf: make([]byte, unsafe.Sizeof(wire.Header{}), t.size(r))}
+	h := t.header
+	e.buf = append(e.buf, t.blob...)
+	for i, list := range t.ops {
+		h.Ops[i] = appendAll(&e, list)
+	}
+	h.Steps = appendAll(&e, t.steps)
+	h.Argv = e.vector(r.Argv)
+	h.Envp = e.vector(r.Env)
+	h.Path = e.text(r.Path)
+
+	h.Size = uint64(len(e.buf))
+	h.Extra = int32(3 + r.ExtraFiles)
+	h.SelfFD, h.ControlFD = h.Extra, h.Extra+1
+	h.HarnessPID = int32(os.Getpid())
+	h.IgnoredSigs = r.Ignored
+	if r.DeadlineMS > 0 {
+		h.DeadlineMS = r.DeadlineMS
+	}
+	if r.Quiet {
+		h.Flags |= wire.FlagQuiet
+	}
+	if r.Probe {
+		h.Flags |= wire.FlagProbe
+	}
+	if h.Own != 0 {
+		copy(e.buf[h.Own:h.Own+maxOwn-1], r.Own)
+	}
+	copy(e.buf, bytesOf(&h))
+	return e.buf
+}
+
+// size is at least what the program will need, so that it is allocated once.
+func (t *Template) size(r Run) int {
+	n := int(unsafe.Sizeof(wire.Header{})) + len(t.blob) + len(t.steps)*8 + 256 + len(r.Path)
+	for _, list := range t.ops {
+		n += len(list) * int(unsafe.Sizeof(wire.Op{}))
+	}
+	for _, list := range [2][]string{r.Argv, r.Env} {
+		for _, s := range list {
+			n += len(s) + 9
+		}
+	}
+	return n
+}
+
+type encoder struct{ buf []byte }
+
+func (e *encoder) align() uint32 {
+	for len(e.buf)%8 != 0 {
+		e.buf = append(e.buf, 0)
+	}
+	return uint32(len(e.buf))
+}
+
+func (e *encoder) text(s string) uint32 {
+	off := uint32(len(e.buf))
+	e.buf = append(append(e.buf, s...), 0)
+	return off
+}
+
+// vector appends strings and the vector of their offsets, which a zero ends.
+func (e *encoder) vector(list []string) wire.Span {
+	offsets := make([]uint64, len(list)+1)
+	for i, s := range list {
+		offsets[i] = uint64(e.text(s))
+	}
+	return appendAll(e, offsets)
+}
+
+func appendAll[T any](e *encoder, list []T) wire.Span {
+	off := e.align()
+	if len(list) > 0 {
+		e.buf = append(e.buf, unsafe.Slice((*byte)(unsafe.Pointer(&list[0])), len(list)*int(unsafe.Sizeof(list[0])))...)
+	}
+	return wire.Span{Off: off, Len: uint32(len(list))}
+}
+
+func bytesOf[T any](v *T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v))
+}
+
+// Seal puts a program, to which it gives the unstarted tool's secret name, into
+// a memfd that nobody can change any more.
+func Seal(program []byte) (*os.File, error) {
+	const name = unsafe.Offsetof(wire.Header{}.Name)
+	if len(program) >= int(unsafe.Sizeof(wire.Header{})) {
+		copy(program[name:], "/"+rand.Text()[:14])
+	}
+	fd, err := unix.MemfdCreate("holdfast", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, fmt.Errorf("memfd_create: %w", err)
+	}
+	f := os.NewFile(uintptr(fd), "holdfast program")
+	if _, err := f.Write(program); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("write the stage's program: %w", err)
+	}
+	const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW | unix.F_SEAL_WRITE
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("seal the stage's program: %w", err)
+	}
+	return f, nil
+}
+
+// Environment is the stage's own environment: it holds nothing of the tool's.
+// One thread is enough for a stage, it never collects garbage, and its runtime
+// need not read the mount table for a cgroup's CPU limit (Go 1.25).
+func Environment(programFD int) []string {
+	return []string{"GOMAXPROCS=1", "GOGC=off", "GODEBUG=asyncpreemptoff=1,containermaxprocs=0", fmt.Sprintf("%s=%d", wire.FDName, programFD)}
+}

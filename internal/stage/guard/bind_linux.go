@@ -1,0 +1,77 @@
+package guard
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// bind names a socket for the tool. A path makes an entry in the file system like mknod; every other address is
+// bound as it is. The tool's own spelling of the path is used, so that getsockname(2) tells the tool what it
+// asked for: after the check it leads to the same place, for nothing in the sandbox changes a name but through this
+// supervisor, which does one thing at a time.
+//
+//go:norace
+func (s *State) bind() int {
+	path := s.in[0].from != fromNothing
+	if path {
+		if r := s.bindPath(); r < 0 {
+			return r
+		}
+	}
+	sock := s.borrow(s.flags)
+	if sock < 0 {
+		return sock
+	}
+	r := sys(syscall.SYS_BIND, uintptr(sock), uintptr(unsafe.Pointer(&s.path[1][0])), uintptr(s.mode), 0, 0)
+	closeFD(sock)
+	if path {
+		sys(syscall.SYS_FCHDIR, uintptr(s.rootDir), 0, 0, 0, 0)
+	}
+	return r
+}
+
+// borrow duplicates the tool's descriptor.
+//
+//go:norace
+func (s *State) borrow(fd int) int {
+	pid := s.leader()
+	if pid == 0 {
+		return -eACCES
+	}
+	pidfd := sys(sysPidfdOpen, uintptr(pid), 0, 0, 0, 0)
+	if pidfd < 0 {
+		return -eACCES
+	}
+	got := sys(sysPidfdGet, uintptr(pidfd), uintptr(fd), 0, 0, 0)
+	closeFD(pidfd)
+	if s.alive() < 0 {
+		closeFD(got)
+		return -eACCES
+	}
+	return got
+}
+
+// bindPath applies the rules to the path of a socket address, and makes the tool's working directory the
+// supervisor's own.
+//
+//go:norace
+func (s *State) bindPath() int {
+	sp := &s.spot[0]
+	if sp.obj >= 0 {
+		return -int(syscall.EADDRINUSE)
+	}
+	if sp.hit&(hitNames|hitHidden) != 0 || s.w.asked {
+		return s.refuse()
+	}
+	r := s.takeUmask()
+	if r < 0 {
+		return r
+	}
+	cwd := s.startDir(atFDCWD)
+	if cwd < 0 {
+		return cwd
+	}
+	r = sys(syscall.SYS_FCHDIR, uintptr(cwd), 0, 0, 0, 0)
+	closeFD(cwd)
+	return r
+}

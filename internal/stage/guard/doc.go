@@ -1,0 +1,74 @@
+// Package guard keeps names such as .git/hooks and .bashrc from being made, written, renamed, linked, removed or given
+// another mode below a directory that a tool may write: at every depth, whether or not they exist, and without a file on
+// the disk that stands for them. Mounts and Landlock protect what is there; this protects names.
+//
+//	blob, err := rules.Encode()                // ordinary Go, in the harness
+//	prog, err := guard.Filter("amd64", false)  // loaded by the tool, after its main filter
+//	s, err := guard.New(blob)                  // ordinary Go, before the fork
+//	guard.Prepare(s, procRoot, listener)       // from here on in the forked child: the sandbox's init
+//	for poll(listener) { guard.Serve(s); guard.Retry(s) }
+//
+// # One call
+//
+// The tool's openat(2) with O_CREAT stops in the kernel, and its arguments come to init as a notification
+// (seccomp_unotify(2)). Serve then
+//
+//  1. checks that the caller shares init's mount namespace (memory_linux.go);
+//  2. decodes the call and copies its path from the caller's memory, once: what is checked is what is done
+//     (decode_linux.go, memory_linux.go);
+//  3. finds the directory and the last name, from the caller's own root, working directory or descriptor, with /proc/self
+//     meaning the caller (find_linux.go, and walk_linux.go where a link is on the way);
+//  4. asks the kernel for that directory's path and compares it, with the name, with the rules (match.go);
+//  5. asks the kernel whether the caller still waits, so that its process number was not another's by then;
+//  6. makes the very call itself, on the directory's descriptor and the one name, with the caller's umask, and answers
+//     with the result, or a descriptor put into the caller's table (open_, name_, rename_, mode_, bind_linux.go).
+//
+// Nothing is ever answered by SECCOMP_USER_NOTIF_FLAG_CONTINUE: the kernel would read the path again, and a second thread
+// may have changed it. One supervisor, one call at a time, and every call that changes a name goes through it: so
+// between steps 3 and 6 no process of the sandbox can turn the directory into another, whatever its threads do.
+//
+// # Rules, and why each is as it is
+//
+//   - The kernel's own path of the directory decides, never the tool's spelling: links, "..", //, /proc/self/root,
+//     descriptors and bind mounts lead to the same answer.
+//   - A protected name has EACCES for an answer; but EEXIST or ENOENT where that is the truth, since `mkdir -p` and `rm -f`
+//     rely on it.
+//   - A name above a protected one (.git, .git/modules/x) takes no renamed directory and no link: what lies in that
+//     would be protected no sooner than it is obeyed. Nor may such a directory be renamed away.
+//   - A protected file gets no second name, for its content could be changed by that.
+//   - .git/config is written by git as config.lock and renamed. The rename is carried out with a copy, which no process has
+//     open, of bytes that are checked: harmless keys may change, all else has to be as it was (gitconfig.go). Its mode is
+//     left to the tool, because git init flips it to learn whether the file system keeps modes. It may be removed when it
+//     holds harmless keys alone.
+//   - A .git file and a worktree's commondir are written in place by git: letter_linux.go says how the tool gets
+//     a pipe for the one and nothing for the other. Either may be removed.
+//   - O_RDONLY opens are not stopped, unless Rules.Hidden is used; then all opens but O_PATH are, and a hidden name cannot
+//     be opened, linked or renamed. Its metadata stay visible.
+//   - Owners, times and locks are left alone: they make nothing run. Extended attributes are not available at all
+//     (EOPNOTSUPP), since an ACL is a mode.
+//   - openat2(2) is answered by ENOSYS, on which every portable caller falls back; io_uring and open_by_handle_at(2), ways
+//     around the filter, are refused. prctl(PR_SET_DUMPABLE, 0) says yes and does nothing: the memory of
+//     a process that hides it could not be read, and so nothing could be done for it.
+//   - The supervisor's own files under /proc are refused: it may do to itself what the tool may not.
+//
+// # Limits
+//
+//   - A hard link made before the run to a protected file is a second name that nobody protects. Names outside the roots are
+//     not looked at, but for Rules.Paths.
+//   - The serving process must be single-threaded, not be filtered itself, share the tool's user, mount
+//     namespace and root, and be in the same Landlock domain: what the tool may do by these calls is what the supervisor
+//     may do. A process of the sandbox that confines itself further (Landlock, a seccomp rule on the arguments of open) is not
+//     held to that in the calls served here. In another mount namespace every served call is EACCES.
+//   - Two sandboxes on one directory have two supervisors: a rename by one can come between the check and the act of the other.
+//   - A program whose file may not be read is not dumpable, and every served call of it is EACCES.
+//   - A terminal opened by name never becomes the controlling one: TIOCSCTTY does that. /dev/tty is found among
+//     descriptors 0 to 2 or in /dev/pts, else it is ENXIO.
+//   - An open that waits for a FIFO's other end is not ended by a signal that has a handler, only by a fatal one
+//     (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, Linux 5.19, without which a signal would have calls made twice).
+//   - A directory whose path is longer than PATH_MAX cannot be changed. A branch of a submodule cannot be named hooks
+//     or config. A refused .git file is not reported to its writer: it does not appear.
+//   - truncate(2) past RLIMIT_FSIZE is EFBIG without SIGXFSZ. O_PATH aside, fs.protected_symlinks is not applied.
+//   - Each served call costs two changes of process and some fifteen system calls: a file is made on tmpfs in about six
+//     times the time (BenchmarkCreate). Calls that are not in the filter's list cost what any filter costs.
+//   - The serving code fits the stack only when it is optimised: it does not link with -gcflags=all=-N.
+package guard

@@ -1,0 +1,158 @@
+package guard
+
+import "errors"
+
+// SockFilter is one instruction of a classic BPF program, laid out as the kernel's struct sock_filter.
+type SockFilter struct {
+	Code   uint16
+	JT, JF uint8
+	K      uint32
+}
+
+// ErrArch is wrapped by Filter's error for an architecture it has no table for.
+var ErrArch = errors.New("guard: no system call table")
+
+// linux/bpf_common.h, linux/seccomp.h, linux/audit.h.
+const (
+	bpfLoad  = 0x20 // LD|W|ABS
+	bpfEqual = 0x15 // JMP|JEQ|K
+	bpfSet   = 0x45 // JMP|JSET|K
+	bpfOver  = 0x35 // JMP|JGE|K
+	bpfRet   = 0x06
+
+	retKill   = 0x80000000
+	retNotify = 0x7fc00000
+	retErrno  = 0x00050000
+	retAllow  = 0x7fff0000
+
+	dataNR   = 0
+	dataArch = 4
+	dataArgs = 16 // low word of args[0]: both architectures are little-endian
+
+	auditAMD64 = 0xc000003e
+	auditARM64 = 0xc00000b7
+
+	x32Bit = 0x40000000
+
+	openWrites = 0x1 | 0x2 | 0x40 | 0x200 // O_WRONLY, O_RDWR, O_CREAT, O_TRUNC; O_TMPFILE wants one of the first two
+	openPath   = 0x200000                 // O_PATH: the kernel drops every flag that could write
+
+	errnoPerm = 1
+	errnoSys  = 38
+	errnoNot  = 95 // EOPNOTSUPP
+
+	prSetDumpable = 4
+)
+
+// Filter returns the program that sends the calls which change names, and opens that can write, to the
+// listener. With hidden set it sends every open that can read. It answers nothing by allow that another
+// filter refuses: the kernel takes the strictest answer, and an errno is stricter than a notification.
+// The architecture is "amd64" or "arm64".
+func Filter(arch string, hidden bool) ([]SockFilter, error) {
+	t, ok := tables[arch]
+	if !ok {
+		return nil, errors.Join(ErrArch, errors.New(arch))
+	}
+	p := []SockFilter{
+		{bpfLoad, 0, 0, dataArch},
+		{bpfEqual, 1, 0, t.audit},
+		{bpfRet, 0, 0, retKill},
+		{bpfLoad, 0, 0, dataNR},
+	}
+	if t.audit == auditAMD64 {
+		p = append(p, SockFilter{bpfOver, 0, 1, x32Bit}, SockFilter{bpfRet, 0, 0, retKill})
+	}
+	for _, nr := range t.notify {
+		p = append(p, SockFilter{bpfEqual, 0, 1, nr}, SockFilter{bpfRet, 0, 0, retNotify})
+	}
+	for _, o := range t.opens {
+		p = append(p, openRule(o, hidden)...)
+	}
+	for _, e := range t.errno {
+		p = append(p, SockFilter{bpfEqual, 0, 1, e.nr}, SockFilter{bpfRet, 0, 0, retErrno | e.errno})
+	}
+	p = append(p,
+		SockFilter{bpfEqual, 0, 5, t.prctl}, // prctl(PR_SET_DUMPABLE, 0) says yes and does nothing: see doc.go
+		SockFilter{bpfLoad, 0, 0, dataArgs},
+		SockFilter{bpfEqual, 0, 3, prSetDumpable},
+		SockFilter{bpfLoad, 0, 0, dataArgs + 8},
+		SockFilter{bpfEqual, 0, 1, 0},
+		SockFilter{bpfRet, 0, 0, retErrno},
+		SockFilter{bpfRet, 0, 0, retAllow})
+	return p, nil
+}
+
+// openRule looks at the flags of one open call. The accumulator holds the number again only where the rule
+// does not apply, so both ends of the flag test return.
+func openRule(o openCall, hidden bool) []SockFilter {
+	flags := SockFilter{bpfLoad, 0, 0, dataArgs + 8*o.flagsArg}
+	if hidden {
+		return []SockFilter{
+			{bpfEqual, 0, 4, o.nr},
+			flags,
+			{bpfSet, 0, 1, openPath},
+			{bpfRet, 0, 0, retAllow},
+			{bpfRet, 0, 0, retNotify},
+		}
+	}
+	return []SockFilter{
+		{bpfEqual, 0, 5, o.nr},
+		flags,
+		{bpfSet, 1, 0, openPath},
+		{bpfSet, 1, 0, openWrites},
+		{bpfRet, 0, 0, retAllow},
+		{bpfRet, 0, 0, retNotify},
+	}
+}
+
+type openCall struct{ nr, flagsArg uint32 }
+
+type errnoCall struct{ nr, errno uint32 }
+
+type table struct {
+	audit  uint32
+	notify []uint32
+	opens  []openCall
+	errno  []errnoCall
+	prctl  uint32
+}
+
+// tables lists, from arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h, the calls
+// that are sent to the supervisor and those that are answered at once, being ways around it: openat2 (its
+// flags are in memory; every portable caller falls back on ENOSYS), open_by_handle_at (no path at all), io_uring
+// (opens and renames out of seccomp's sight) and the setxattr family (an ACL changes the mode of a hook).
+var tables = map[string]table{
+	"amd64": {
+		audit: auditAMD64,
+		notify: []uint32{
+			85, 83, 258, 133, 259, // creat mkdir mkdirat mknod mknodat
+			82, 264, 316, // rename renameat renameat2
+			86, 265, 88, 266, // link linkat symlink symlinkat
+			87, 263, 84, // unlink unlinkat rmdir
+			76, 90, 91, 268, 452, // truncate chmod fchmod fchmodat fchmodat2
+			49, // bind
+		},
+		opens: []openCall{{257, 2}, {2, 1}},
+		errno: []errnoCall{
+			{437, errnoSys}, {304, errnoPerm}, {425, errnoSys}, {426, errnoSys}, {427, errnoSys},
+			{188, errnoNot}, {189, errnoNot}, {190, errnoNot}, {463, errnoNot},
+		},
+		prctl: 157,
+	},
+	"arm64": {
+		audit: auditARM64,
+		notify: []uint32{
+			34, 33, // mkdirat mknodat
+			38, 276, // renameat renameat2
+			37, 36, 35, // linkat symlinkat unlinkat
+			45, 52, 53, 452, // truncate fchmod fchmodat fchmodat2
+			200, // bind
+		},
+		opens: []openCall{{56, 2}},
+		errno: []errnoCall{
+			{437, errnoSys}, {265, errnoPerm}, {425, errnoSys}, {426, errnoSys}, {427, errnoSys},
+			{5, errnoNot}, {6, errnoNot}, {7, errnoNot}, {463, errnoNot},
+		},
+		prctl: 167,
+	},
+}

@@ -1,0 +1,292 @@
+package guard
+
+// The code in this file runs in the forked child as well: see the rules above Serve. It touches no memory
+// but the matcher's own, calls nothing of the runtime, and masks or checks every index.
+
+// What a path has to do with the rules: the bits of matcher.hit.
+const (
+	hitWhole  = 1 << iota // a Whole name, or something beneath one
+	hitConfig             // a GitConfig file
+	hitGitFile
+	hitCommon
+	hitHidden // a hidden name, or something beneath one
+	hitPrefix // an ancestor of a protected name: what is renamed or linked here brings that name along
+	hitDeep   // as hitPrefix, inside the "**" of a pattern
+	hitSelf   // the supervisor's own /proc directory
+	hitLost   // a directory whose path cannot be told
+)
+
+const hitNames = hitWhole | hitConfig | hitGitFile | hitCommon | hitSelf | hitLost
+
+const (
+	pathRoom = 8192
+	compRoom = 8192
+)
+
+// matcher holds one canonical path and compares it with the rules.
+type matcher struct {
+	rules []byte
+	path  [pathRoom]byte
+	n     uint             // length of path
+	off   [compRoom]uint16 // where each component begins; one more for the end
+	nc    uint             // number of components
+	floor uint             // components of the outermost root above path; a match must end below it
+	fold  bool
+	hit   uint32
+	pat   uint // cursor in rules
+	rule  uint // index of the name that matched last, for the report
+}
+
+//go:norace
+func lower(c byte) byte {
+	if c >= 'A' && c <= 'Z' {
+		return c | 0x20
+	}
+	return c
+}
+
+//go:norace
+func (m *matcher) rb(i uint) byte {
+	if i < uint(len(m.rules)) {
+		return m.rules[i]
+	}
+	return 0
+}
+
+//go:norace
+func (m *matcher) r16(i uint) uint { return uint(m.rb(i)) | uint(m.rb(i+1))<<8 }
+
+// judge sets hit for the path in m: 0 when no rule speaks of it. The path must be canonical and absolute.
+//
+//go:norace
+func (m *matcher) judge() {
+	m.hit = 0
+	m.split()
+	m.pat = offRecords
+	m.roots()
+	n := m.r16(offNames)
+	if m.floor >= m.nc {
+		for ; n > 0; n-- {
+			m.pat += 4 + m.r16(m.pat+2)
+		}
+	}
+	for i := uint(0); i < n; i++ {
+		before := m.hit
+		m.name()
+		if m.hit&hitNames != before&hitNames {
+			m.rule = i
+		}
+		m.pat += 4 + m.r16(m.pat+2)
+	}
+	for n = m.r16(offPaths); n > 0; n-- {
+		m.absolute()
+		m.pat += 3 + m.r16(m.pat+1)
+	}
+}
+
+// split finds the components of the path.
+//
+//go:norace
+func (m *matcher) split() {
+	nc := uint(0)
+	for i := uint(0); i < m.n; i++ {
+		if m.path[i&(pathRoom-1)] == '/' && i+1 < m.n {
+			m.off[nc&(compRoom-1)] = uint16(i + 1)
+			nc++
+		}
+	}
+	m.off[nc&(compRoom-1)] = uint16(m.n + 1)
+	m.nc = nc
+}
+
+// roots sets floor and fold, and moves pat to the names.
+//
+//go:norace
+func (m *matcher) roots() {
+	m.floor, m.fold = ^uint(0), false
+	for n := m.r16(offRoots); n > 0; n-- {
+		size := m.r16(m.pat + 1)
+		if m.under(m.pat+3, size) && m.n > size {
+			comps := uint(0)
+			for i := uint(0); i < size; i++ {
+				if m.rb(m.pat+3+i) == '/' {
+					comps++
+				}
+			}
+			if comps < m.floor {
+				m.floor = comps
+			}
+			m.fold = m.fold || m.rb(m.pat) != 0
+		}
+		m.pat += 3 + size
+	}
+}
+
+// under reports whether the path is, or lies beneath, the size bytes of the rules at p.
+//
+//go:norace
+func (m *matcher) under(p, size uint) bool {
+	if size > m.n || (size < m.n && m.path[size&(pathRoom-1)] != '/') {
+		return false
+	}
+	for i := size; i > 0; i-- { // from the end: roots often begin alike
+		if m.rb(p+i-1) != m.path[(i-1)&(pathRoom-1)] {
+			return false
+		}
+	}
+	return true
+}
+
+// absolute compares the path with the absolute record at pat.
+//
+//go:norace
+func (m *matcher) absolute() {
+	size, kind := m.r16(m.pat+1), m.rb(m.pat)
+	if m.under(m.pat+3, size) {
+		m.full(kind, m.n == size)
+		return
+	}
+	if m.n < size && m.rb(m.pat+3+m.n) == '/' { // is the path an ancestor of the record?
+		for i := m.n; i > 0; i-- {
+			if m.rb(m.pat+3+i-1) != m.path[(i-1)&(pathRoom-1)] {
+				return
+			}
+		}
+		m.hit |= hitPrefix
+	}
+}
+
+// full notes a complete match of a name of this kind; exact means that nothing follows it in the path.
+//
+//go:norace
+func (m *matcher) full(kind byte, exact bool) {
+	switch {
+	case kind == kindHidden:
+		m.hit |= hitHidden
+	case kind == byte(Whole):
+		m.hit |= hitWhole
+	case !exact:
+	case kind == byte(GitConfig):
+		m.hit |= hitConfig
+	case kind == byte(GitFile):
+		m.hit |= hitGitFile
+	case kind == byte(CommonDir):
+		m.hit |= hitCommon
+	}
+}
+
+// name compares the path with the name record at pat, beginning at each component.
+//
+//go:norace
+func (m *matcher) name() {
+	for i := uint(0); i < m.nc; i++ {
+		c := m.path[uint(m.off[i&(compRoom-1)])&(pathRoom-1)]
+		if m.rb(offBitmap+uint(c>>3))&(1<<(c&7)) != 0 {
+			m.nameAt(i)
+		}
+	}
+}
+
+// nameAt compares the name record at pat with the components from i on.
+//
+//go:norace
+func (m *matcher) nameAt(i uint) {
+	p, left := m.pat+4, uint(m.rb(m.pat+1))
+	for ; left > 0; left-- {
+		if i >= m.nc {
+			m.prefix(hitPrefix)
+			return
+		}
+		if m.rb(p) == compDeep {
+			m.deep(i, p+2, left-1)
+			return
+		}
+		if !m.same(i, p) {
+			return
+		}
+		p += 2 + uint(m.rb(p+1))
+		i++
+	}
+	if i > m.floor {
+		m.full(m.rb(m.pat), i == m.nc)
+	}
+}
+
+// deep matches the rest of a name (left components at p) after a "**" that takes component i and any more.
+//
+//go:norace
+func (m *matcher) deep(i, p, left uint) {
+	m.prefix(hitDeep)
+	for i++; i < m.nc; i++ {
+		q, j, l := p, i, left
+		for ; l > 0 && j < m.nc && m.same(j, q); l-- {
+			q += 2 + uint(m.rb(q+1))
+			j++
+		}
+		if l == 0 && j > m.floor {
+			m.full(m.rb(m.pat), j == m.nc)
+		}
+	}
+}
+
+//go:norace
+func (m *matcher) prefix(bit uint32) {
+	if m.rb(m.pat) != kindHidden {
+		m.hit |= bit
+	}
+}
+
+// same reports whether path component i is what the name's component at p asks for.
+//
+//go:norace
+func (m *matcher) same(i, p uint) bool {
+	mode, size := m.rb(p), uint(m.rb(p+1))
+	if mode == compAny {
+		return true
+	}
+	at, end := uint(m.off[i&(compRoom-1)]), uint(m.off[(i+1)&(compRoom-1)])-1
+	if !m.fold && mode == compLiteral && end-at != size {
+		return false
+	}
+	j := uint(0)
+	for ; at < end; at++ {
+		c := m.path[at&(pathRoom-1)]
+		if m.fold {
+			if c = m.folded(at); c == 0 {
+				continue
+			}
+		}
+		if j == size {
+			return mode == compPrefix
+		}
+		d := m.rb(p + 2 + j)
+		if m.fold {
+			d = lower(d)
+		}
+		if c != d {
+			return false
+		}
+		j++
+	}
+	return j == size
+}
+
+// folded returns the ASCII letter that byte at of the path means to a file system that folds case, 0 if it
+// means none. ext4 and f2fs fold by Unicode's NFDICF: U+212A is k, U+017F is s, and the ignorable code points
+// vanish. Every other non-ASCII character is taken to vanish too, which can only protect more.
+//
+//go:norace
+func (m *matcher) folded(at uint) byte {
+	c := m.path[at&(pathRoom-1)]
+	if c < 0x80 {
+		return lower(c)
+	}
+	d, e := m.path[(at+1)&(pathRoom-1)], m.path[(at+2)&(pathRoom-1)]
+	switch {
+	case c == 0xe2 && d == 0x84 && e == 0xaa:
+		return 'k'
+	case c == 0xc5 && d == 0xbf:
+		return 's'
+	}
+	return 0
+}

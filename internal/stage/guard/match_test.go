@@ -1,0 +1,146 @@
+package guard
+
+import (
+	"bytes"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+)
+
+// verdict judges one path by rules.
+func verdict(t testing.TB, r Rules, path string) uint32 {
+	t.Helper()
+	b, err := r.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Check(b); err != nil {
+		t.Fatal(err)
+	}
+	m := &matcher{rules: b}
+	m.n = uint(copy(m.path[:], path))
+	m.judge()
+	return m.hit
+}
+
+func TestJudge(t *testing.T) {
+	rules := Rules{
+		Roots:  []Root{{Path: "/ws"}, {Path: "/ws/inner"}, {Path: "/fold", Fold: true}, {Path: "/x/.git"}, {Path: "/y/.claude/w"}},
+		Names:  DefaultNames(),
+		Paths:  []Pattern{{"/main/.git/hooks", Whole}, {"/main/.git/config", GitConfig}},
+		Hidden: DefaultHidden(),
+	}
+	cases := []struct {
+		name, path string
+		want       uint32
+	}{
+		{"a plain file", "/ws/a/b.go", 0},
+		{"a name outside every root", "/home/u/.bashrc", 0},
+		{"a root's own name", "/ws", 0},
+		{"a name whose beginning is a root's", "/ws2/.bashrc", 0},
+		{"a protected name at the top", "/ws/.bashrc", hitWhole},
+		{"a protected name far down", "/ws/a/b/c/.bashrc", hitWhole},
+		{"a protected name in a root within a root", "/ws/inner/.bashrc", hitWhole},
+		{"beneath a protected name", "/ws/.vscode/a/b", hitWhole},
+		{"a name that only begins so", "/ws/.bashrc2", 0},
+		{"a name that only ends so", "/ws/a.bashrc", 0},
+		{"another case without folding", "/ws/.BASHRC", 0},
+		{"another case with folding", "/fold/.BashRC", hitWhole},
+		{"the Kelvin sign", "/fold/.hus\u212ay", hitWhole},
+		{"the long s", "/fold/.ba\u017fhrc", hitWhole},
+		{"an ignorable code point", "/fold/.g\u200dit/h\u200cooks/x", hitWhole},
+		{"an ignorable code point in front", "/fold/\u200d.envrc", hitWhole},
+		{"a repository", "/ws/.git", hitGitFile | hitPrefix},
+		{"a repository's hooks", "/ws/r/.git/hooks", hitWhole},
+		{"a hook", "/ws/r/.git/hooks/pre-commit", hitWhole},
+		{"a plain file of a repository", "/ws/.git/HEAD", 0},
+		{"the configuration", "/ws/.git/config", hitConfig},
+		{"the lock of the configuration", "/ws/.git/config.lock", 0},
+		{"above the attributes", "/ws/.git/info", hitPrefix},
+		{"a submodule's hooks", "/ws/.git/modules/a/hooks", hitWhole},
+		{"a nested submodule's hook", "/ws/.git/modules/a/b/modules/c/hooks/x", hitWhole | hitDeep},
+		{"a submodule's configuration", "/ws/.git/modules/lib/x/config", hitConfig | hitDeep},
+		{"a submodule's directory", "/ws/.git/modules/lib", hitDeep},
+		{"the submodules' directory", "/ws/.git/modules", hitPrefix},
+		{"a worktree's commondir", "/ws/.git/worktrees/w/commondir", hitCommon},
+		{"a root that is itself a repository", "/x/.git/hooks/a", hitWhole},
+		{"a root beneath a protected name", "/y/.claude/w/main.go", 0},
+		{"a protected path outside the roots", "/main/.git/hooks/x", hitWhole},
+		{"a protected file outside the roots", "/main/.git/config", hitConfig},
+		{"above a protected path", "/main", hitPrefix},
+		{"a hidden name", "/ws/a/.env", hitHidden},
+		{"a hidden name with an ending", "/ws/.env.local", hitHidden},
+		{"a name that only looks hidden", "/ws/.environment", 0},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			got := verdict(t, rules, c.path)
+			if got&^hitDeep != c.want&^hitDeep {
+				t.Errorf("%s: hit %b, want %b", c.path, got, c.want)
+			}
+			if c.want&hitDeep != 0 && got&(hitDeep|hitWhole) == 0 {
+				t.Errorf("%s: hit %b lacks the bit of a name above one", c.path, got)
+			}
+		})
+	}
+}
+
+func TestEncodeRefuses(t *testing.T) {
+	cases := []struct {
+		name  string
+		rules Rules
+	}{
+		{"a relative root", Rules{Roots: []Root{{Path: "ws"}}}},
+		{"a root with a dot", Rules{Roots: []Root{{Path: "/ws/../x"}}}},
+		{"a root with a NUL", Rules{Roots: []Root{{Path: "/ws\x00"}}}},
+		{"a root longer than PATH_MAX", Rules{Roots: []Root{{Path: "/" + strings.Repeat("a", 4096)}}}},
+		{"an empty name", Rules{Names: []Pattern{{}}}},
+		{"a name with an empty component", Rules{Names: []Pattern{{Path: "a//b"}}}},
+		{"a name with dots", Rules{Names: []Pattern{{Path: "../b"}}}},
+		{"a wildcard in the middle of a component", Rules{Names: []Pattern{{Path: "a*b"}}}},
+		{"a wildcard as the first component", Rules{Names: []Pattern{{Path: "*/b"}}}},
+		{"two deep wildcards", Rules{Names: []Pattern{{Path: "a/**/b/**/c"}}}},
+		{"a deep wildcard at the end", Rules{Names: []Pattern{{Path: "a/**"}}}},
+		{"an unknown kind", Rules{Names: []Pattern{{Path: "a", Kind: 99}}}},
+		{"the root directory as a path", Rules{Paths: []Pattern{{Path: "/"}}}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if _, err := c.rules.Encode(); !errors.Is(err, ErrRules) {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+// TestBrokenBlobs changes bytes of a good blob: it is refused, or judging by it ends without a panic. (The serving
+// code does not fit the stack when it is instrumented, so it cannot be fuzzed by go test -fuzz.)
+func TestBrokenBlobs(t *testing.T) {
+	good, err := (&Rules{Roots: []Root{{Path: "/ws"}}, Names: DefaultNames(), Paths: []Pattern{{Path: "/a/b"}}, Hidden: DefaultHidden()}).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := []string{"/ws/.git/hooks", "/", "/ws/.git/modules/a/b/config", "/a", "/ws/" + strings.Repeat("x/", 2000)}
+	r := rand.New(rand.NewPCG(1, 2))
+	judged := 0
+	for range 20000 {
+		b := bytes.Clone(good)
+		for range 1 + r.IntN(4) {
+			b[r.IntN(len(b))] = byte(r.Uint32())
+		}
+		if r.IntN(8) == 0 {
+			b = b[:r.IntN(len(b))]
+		}
+		if Check(b) != nil {
+			continue
+		}
+		judged++
+		m := &matcher{rules: b}
+		m.n = uint(copy(m.path[:], paths[r.IntN(len(paths))]))
+		m.judge()
+	}
+	if judged < 1000 {
+		t.Errorf("only %d blobs were good enough to be judged by", judged)
+	}
+}

@@ -1,0 +1,189 @@
+package guard
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+const openKeeps = syscall.O_APPEND | syscall.O_NONBLOCK | syscall.O_DIRECT | syscall.O_NOATIME | syscall.O_ASYNC
+
+// open carries out an open and gives the tool the descriptor.
+//
+//go:norace
+func (s *State) open() int {
+	sp, r := &s.spot[0], 0
+	if !s.exists(0) {
+		if s.flags&syscall.O_CREAT == 0 {
+			return sp.stat
+		}
+		if sp.hit&(hitNames|hitHidden) == hitGitFile || sp.hit&(hitNames|hitHidden) == hitCommon {
+			return s.openLetter()
+		}
+		if sp.hit&(hitNames|hitHidden) != 0 {
+			return s.refuse()
+		}
+		r = s.takeUmask()
+	} else {
+		if r = s.mayOpen(s.flags); r == isLetter {
+			return s.openLetter()
+		}
+		if r == 0 && s.flags&oTmpfileBit != 0 {
+			r = s.takeUmask()
+		}
+	}
+	if r < 0 {
+		return r
+	}
+	switch r = s.openChecked(s.flags, s.mode); r {
+	case isTerminal:
+		return s.openTerminal(s.flags)
+	case isPutOff:
+		return s.putOff(s.flags)
+	}
+	return s.give(s.req.id, r, s.flags)
+}
+
+// isLetter says that an open is to be answered by openLetter.
+const isLetter = 1
+
+// What openChecked answers beside descriptors and errnos.
+const (
+	isTerminal = 1<<30 + iota
+	isPutOff
+)
+
+// mayOpen applies the rules to an existing object: 0, isLetter or a negative errno.
+//
+//go:norace
+func (s *State) mayOpen(flags int) int {
+	const excl = syscall.O_CREAT | syscall.O_EXCL
+	sp := &s.spot[0]
+	kind := sp.st.Mode & syscall.S_IFMT
+	switch {
+	case flags&excl == excl && flags&oTmpfileBit == 0:
+		return -eEXIST
+	case sp.hit&hitHidden != 0:
+		return s.refuse()
+	case kind == syscall.S_IFLNK:
+		return -eLOOP
+	case kind == syscall.S_IFDIR && flags&(syscall.O_CREAT|oTmpfileBit) == syscall.O_CREAT:
+		return -eISDIR
+	case kind == syscall.S_IFDIR && sp.hit&hitWhole == 0:
+		return 0
+	case sp.hit&(hitGitFile|hitCommon) != 0 && flags&syscall.O_TRUNC != 0:
+		return isLetter
+	case sp.hit&hitNames != 0 && flags&(syscall.O_WRONLY|syscall.O_RDWR|syscall.O_CREAT|syscall.O_TRUNC) != 0:
+		return s.refuse()
+	}
+	return 0
+}
+
+// openChecked opens spot 0 without ever waiting: a descriptor, a negative errno, or one of the two above. What the
+// kernel would have the tool wait for is put off, with s.late as what is open already.
+//
+//go:norace
+func (s *State) openChecked(flags, mode int) int {
+	sp, kind := &s.spot[0], uint32(0)
+	if sp.stat == 0 {
+		kind = sp.st.Mode & syscall.S_IFMT
+	}
+	if kind == syscall.S_IFCHR && sp.st.Rdev == 5<<8 {
+		return isTerminal
+	}
+	fd := 0
+	if sp.obj >= 0 {
+		fd = s.reopen(sp.obj, flags&^(syscall.O_CREAT|syscall.O_EXCL|syscall.O_NOFOLLOW)|syscall.O_NONBLOCK, mode)
+	} else {
+		fd = openat(sp.dir, &sp.name[0], flags|syscall.O_NOFOLLOW|syscall.O_NOCTTY|syscall.O_NONBLOCK, mode)
+	}
+	s.late = -1
+	waits := flags&syscall.O_NONBLOCK == 0
+	switch {
+	case waits && fd == -int(syscall.EAGAIN), waits && kind == syscall.S_IFIFO && fd == -int(syscall.ENXIO):
+		return isPutOff
+	case fd < 0 || kind != syscall.S_IFIFO:
+	case flags&(syscall.O_WRONLY|syscall.O_RDWR) != 0:
+		s.meet(uint64(sp.st.Dev), sp.st.Ino)
+	case waits: // an end for reading opens at once, and is kept until somebody opens the other
+		s.late = fd
+		return isPutOff
+	}
+	return fd
+}
+
+// give makes fd a descriptor of the tool and closes it; it returns the tool's number, or the errno to answer. The
+// flags of the file are made those that the tool asked for. SECCOMP_ADDFD_FLAG_SEND would save the answer, but a signal, a
+// stop or a frozen cgroup in that moment takes the descriptor back and leaves the answer, so that the tool's
+// open returns 0 (kernel/seccomp.c, seccomp_notify_addfd).
+//
+//go:norace
+func (s *State) give(id uint64, fd, flags int) int {
+	if fd < 0 {
+		return fd
+	}
+	if flags&syscall.O_NONBLOCK == 0 {
+		sys(syscall.SYS_FCNTL, uintptr(fd), syscall.F_SETFL, uintptr(flags&openKeeps), 0, 0)
+	}
+	s.add.id, s.add.flags, s.add.srcFD, s.add.newFDFlags = id, 0, uint32(fd), uint32(flags&syscall.O_CLOEXEC)
+	r := -int(syscall.EINTR)
+	for r == -int(syscall.EINTR) {
+		r = sys(syscall.SYS_IOCTL, uintptr(s.listener), ioctlAddFD, uintptr(unsafe.Pointer(&s.add)), 0, 0)
+	}
+	closeFD(fd)
+	return r
+}
+
+// openTerminal opens /dev/tty for the tool. The device means the caller's controlling terminal, and the
+// supervisor has another or none; so the terminal is looked for among the tool's first descriptors, then in
+// /dev/pts, by the device number in /proc/<tid>/stat.
+//
+//go:norace
+func (s *State) openTerminal(flags int) int {
+	dev := s.terminal()
+	if dev == 0 {
+		return -int(syscall.ENXIO)
+	}
+	for n := uint(0); n < 3; n++ {
+		s.number("fd/", n)
+		s.st.Rdev = 0
+		if sys(sysFstatat, uintptr(s.task), uintptr(unsafe.Pointer(&s.num[0])), uintptr(unsafe.Pointer(&s.st)), 0, 0) == 0 && s.st.Rdev == dev {
+			fd := openat(s.task, &s.num[0], flags&^(syscall.O_CREAT|syscall.O_NOFOLLOW)|syscall.O_NOCTTY|syscall.O_NONBLOCK, 0)
+			if fd >= 0 {
+				return s.give(s.req.id, fd, flags)
+			}
+		}
+	}
+	major, minor := uint(dev>>8&0xfff), uint(dev&0xff|dev>>12&0xfff00)
+	if major < 136 || major > 143 {
+		return -int(syscall.ENXIO)
+	}
+	s.number("/dev/pts/", (major-136)<<8|minor)
+	return s.give(s.req.id, openat(atFDCWD, &s.num[0], flags&^syscall.O_CREAT|syscall.O_NOCTTY|syscall.O_NONBLOCK, 0), flags)
+}
+
+// terminal returns the device number of the caller's controlling terminal: field 7 of /proc/<tid>/stat.
+//
+//go:norace
+func (s *State) terminal() uint64 {
+	s.literal("stat")
+	fd := openat(s.task, &s.num[0], syscall.O_RDONLY, 0)
+	if fd < 0 {
+		return 0
+	}
+	n := sys(syscall.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&s.small[0])), 500, 0, 0)
+	closeFD(fd)
+	at := n
+	for at > 0 && s.small[at&511] != ')' { // the name before it may hold anything
+		at--
+	}
+	for blanks := 0; at < n && blanks < 5; at++ {
+		if s.small[at&511] == ' ' {
+			blanks++
+		}
+	}
+	dev := uint64(0)
+	for ; at < n && s.small[at&511] >= '0' && s.small[at&511] <= '9'; at++ {
+		dev = dev*10 + uint64(s.small[at&511]-'0')
+	}
+	return dev
+}

@@ -1,0 +1,212 @@
+package guard
+
+import "errors"
+
+// Kind says what is refused at a protected name.
+type Kind uint8
+
+const (
+	// Whole protects the name and everything beneath it. It is the zero value: the strictest.
+	Whole Kind = iota
+	// GitConfig is a git configuration file. It is never opened for writing; a rename onto it is carried
+	// out with a checked copy of the source (see gitconfig.go). Its mode may change, since git init probes it so.
+	GitConfig
+	// GitFile is a name that may be a directory but not a file with a content of the tool's choice: `.git`.
+	GitFile
+	// CommonDir is the one-line file in which a linked worktree names the repository it belongs to.
+	CommonDir
+
+	kindCount
+)
+
+// Pattern is one protected name. Path is a list of components divided by '/', matched at every depth of a
+// root: ".git/hooks". A component "*" stands for any one name, "**" for one or more, and a trailing '*'
+// for any ending (".env.*").
+type Pattern struct {
+	Path string
+	Kind Kind
+}
+
+// Root is a directory, absolute and free of symbolic links, in which the names are protected.
+type Root struct {
+	Path string
+	Fold bool // the file system folds case, so names are compared without it
+}
+
+// Rules is what the guard protects. The zero value protects nothing.
+type Rules struct {
+	Roots  []Root
+	Names  []Pattern // protected at every depth of every root
+	Paths  []Pattern // protected absolute paths, inside a root or not
+	Hidden []string  // names, in the form of Pattern.Path, whose content may not be read either
+}
+
+// ErrRules is wrapped by every error about rules that cannot be encoded or a blob that cannot be decoded.
+var ErrRules = errors.New("guard: bad rules")
+
+// The blob: magic, total size, then the counts of roots, names and paths, a bitmap of the bytes a matching
+// first component can begin with, and the records in that order. It holds no pointer, so the forked child
+// reads it in place.
+const (
+	blobMagic  = "HFGR"
+	offSize    = 4
+	offRoots   = 8
+	offNames   = 10
+	offPaths   = 12
+	offBitmap  = 14
+	offRecords = offBitmap + 32
+
+	kindHidden = 0x80 // set in the kind byte of a hidden name
+
+	compLiteral = 0
+	compAny     = 1
+	compDeep    = 2
+	compPrefix  = 3
+)
+
+// Encode returns the rules in the flat form that New takes. It returns an error wrapping ErrRules for a
+// path that is relative, unclean, too long or holds a NUL byte, and for a pattern that can match nothing.
+func (r *Rules) Encode() ([]byte, error) {
+	b := make([]byte, offRecords)
+	copy(b, blobMagic)
+	names := append([]Pattern(nil), r.Names...)
+	for _, h := range r.Hidden {
+		names = append(names, Pattern{Path: h, Kind: kindHidden})
+	}
+	for _, n := range []int{len(r.Roots), len(names), len(r.Paths)} {
+		if n > 4096 {
+			return nil, bad("a list", "has more than 4096 entries")
+		}
+	}
+	put16(b[offRoots:], uint16(len(r.Roots)))
+	put16(b[offNames:], uint16(len(names)))
+	put16(b[offPaths:], uint16(len(r.Paths)))
+	for _, root := range r.Roots {
+		if err := checkAbsolute(root.Path); err != nil {
+			return nil, err
+		}
+		fold := byte(0)
+		if root.Fold {
+			fold = 1
+		}
+		b = append(b, fold)
+		b = appendSized(b, trimEnd(root.Path, "/"))
+	}
+	for _, p := range names {
+		var err error
+		if b, err = appendPattern(b, p); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range r.Paths {
+		if err := checkAbsolute(p.Path); err != nil {
+			return nil, err
+		}
+		if p.Kind >= kindCount || p.Path == "/" {
+			return nil, bad(p.Path, "is no path that can be protected with this kind")
+		}
+		b = append(b, byte(p.Kind))
+		b = appendSized(b, p.Path)
+	}
+	put32(b[offSize:], uint32(len(b)))
+	return b, nil
+}
+
+func checkAbsolute(p string) error {
+	switch {
+	case p == "", p[0] != '/', len(p) > 4095, has(p, 0):
+		return bad(p, "is not an absolute path")
+	case p == "/":
+		return nil
+	}
+	for _, c := range components(p[1:]) {
+		if c == "" || c == "." || c == ".." {
+			return bad(p, "is not clean")
+		}
+	}
+	return nil
+}
+
+func appendSized(b []byte, s string) []byte {
+	return append(append16(b, uint16(len(s))), s...)
+}
+
+// appendPattern writes kind, component count, size, and per component its mode, length and bytes.
+func appendPattern(b []byte, p Pattern) ([]byte, error) {
+	if p.Kind >= kindCount && p.Kind != kindHidden {
+		return nil, bad(p.Path, "has a kind that is not known")
+	}
+	comps := components(p.Path)
+	if len(comps) > 16 {
+		return nil, bad(p.Path, "has more than 16 components")
+	}
+	var rec []byte
+	deep := false
+	for i, c := range comps {
+		mode, text := byte(compLiteral), c
+		switch {
+		case c == "" || c == "." || c == ".." || len(c) > 255 || has(c, 0):
+			return nil, bad(p.Path, "has an unusable component")
+		case c == "*":
+			mode, text = compAny, ""
+		case c == "**":
+			if deep || i == 0 || i == len(comps)-1 {
+				return nil, bad(p.Path, "may have one **, in its middle")
+			}
+			mode, text, deep = compDeep, "", true
+		case c[len(c)-1] == '*':
+			mode, text = compPrefix, trimEnd(c, "*")
+		}
+		if has(text, '*') || (i == 0 && text == "") {
+			return nil, bad(p.Path, "has a wildcard where none is understood")
+		}
+		if i == 0 {
+			markFirst(b, text[0])
+		}
+		rec = append(rec, mode, byte(len(text)))
+		rec = append(rec, text...)
+	}
+	b = append(b, byte(p.Kind), byte(len(comps)))
+	b = append16(b, uint16(len(rec)))
+	return append(b, rec...), nil
+}
+
+// markFirst notes that a component beginning with c, in either case, can begin a match. Non-ASCII bytes are
+// always looked at: on a folding file system they can vanish or stand for a letter.
+func markFirst(b []byte, c byte) {
+	set := func(c byte) { b[offBitmap+int(c>>3)] |= 1 << (c & 7) }
+	set(c)
+	if lower(c) != c || (c >= 'a' && c <= 'z') {
+		set(c ^ 0x20)
+	}
+	for i := offBitmap + 16; i < offBitmap+32; i++ {
+		b[i] = 0xff
+	}
+}
+
+// Check reports, as an error wrapping ErrRules, a blob that is not whole. The serving code relies on it.
+func Check(b []byte) error {
+	if len(b) < offRecords || string(b[:4]) != blobMagic || int(get32(b[offSize:])) != len(b) {
+		return bad("the blob", "is not of its stated size")
+	}
+	at := offRecords
+	skip := func(head int, n uint16) bool {
+		for range n {
+			if at+head+2 > len(b) {
+				return false
+			}
+			at += head + 2 + int(get16(b[at+head:]))
+		}
+		return at <= len(b)
+	}
+	ok := skip(1, get16(b[offRoots:])) &&
+		skip(2, get16(b[offNames:])) &&
+		skip(1, get16(b[offPaths:]))
+	if !ok || at != len(b) {
+		return bad("the blob", "is not filled by its records")
+	}
+	return nil
+}
+
+// HidesNames reports whether the encoded rules have hidden names, so that Filter must trap every open.
+func HidesNames(r *Rules) bool { return len(r.Hidden) > 0 }

@@ -1,0 +1,127 @@
+package stage
+
+import (
+	"errors"
+
+	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"github.com/holdfast-dev/holdfast/landlock"
+	"github.com/holdfast-dev/holdfast/rlimit"
+	"golang.org/x/sys/unix"
+)
+
+// how is struct open_how of openat2(2).
+type how struct{ flags, mode, resolve uint64 }
+
+// pathHow opens a path for reference only and follows no symbolic link
+// anywhere: policies hold canonical paths, so a link on the way was put there
+// since, and is refused with ELOOP.
+var pathHow = how{unix.O_PATH | unix.O_CLOEXEC, 0, unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
+
+// capset empties the calling thread's capability sets but for CAP_SYS_PTRACE,
+// if that is kept. The bounding set has to go first: dropping from it needs
+// CAP_SETPCAP (capabilities(7)).
+func (c *compiler) capset(keepPtrace bool) {
+	type header struct {
+		version uint32
+		_       int32 // pid
+	}
+	type sets struct{ effective, permitted, _ uint32 }
+	var data [2]sets
+	if keepPtrace {
+		data[0] = sets{effective: 1 << unix.CAP_SYS_PTRACE, permitted: 1 << unix.CAP_SYS_PTRACE}
+	}
+	c.call(unix.SYS_CAPSET, structure(c, header{version: unix.LINUX_CAPABILITY_VERSION_3}), structure(c, data))
+}
+
+// landlock builds the ruleset and restricts the calling thread.
+func (c *compiler) landlock(r landlock.Ruleset) error {
+	if r.HandlesNothing() {
+		return errors.New("the ruleset handles nothing, and would restrict nothing")
+	}
+	attr := r.Attr()
+	c.save(unix.SYS_LANDLOCK_CREATE_RULESET, wire.RegRuleset, c.data(attr), imm(len(attr)), imm(0))
+	for _, rule := range r.Paths {
+		b := landlock.PathBeneathAttr(rule.Access, -1)
+		at := c.data(b[:])
+		name := c.str(rule.Path)
+		if rule.Path == plan.OwnDirectory {
+			name = c.own()
+		}
+		c.save(unix.SYS_OPENAT2, wire.RegFree, imm(atCwd), name, structure(c, pathHow), imm(24))
+		c.call(wire.OpStore32, ptr(at.v+8), reg(wire.RegFree))
+		c.call(unix.SYS_LANDLOCK_ADD_RULE, reg(wire.RegRuleset), imm(unix.LANDLOCK_RULE_PATH_BENEATH), at, imm(0))
+		c.close(wire.RegFree)
+	}
+	c.terminals(r.HandledFS() & (landlock.FSReadFile | landlock.FSWriteFile | landlock.FSIoctlDev))
+	for _, rule := range r.Ports {
+		b := landlock.NetPortAttr(rule.Access, rule.Port)
+		c.call(unix.SYS_LANDLOCK_ADD_RULE, reg(wire.RegRuleset), imm(landlockRuleNetPort), c.data(b[:]), imm(0))
+	}
+	c.call(unix.SYS_LANDLOCK_RESTRICT_SELF, reg(wire.RegRuleset), imm(0))
+	c.close(wire.RegRuleset)
+	return nil
+}
+
+// terminals lets the tool open anew the terminals that it has been given: as
+// /dev/tty, as /dev/stderr. They lie on the harness's devpts, where no path
+// rule leads.
+func (c *compiler) terminals(access landlock.AccessFS) {
+	for fd := 0; fd < 3 && access != 0; fd++ {
+		b := landlock.PathBeneathAttr(access, int32(fd))
+		is := c.call(wire.OpTerminal, imm(fd))
+		is.Ignore[0], is.Skip = uint16(unix.ENOTTY), 1
+		c.call(unix.SYS_LANDLOCK_ADD_RULE, reg(wire.RegRuleset), imm(unix.LANDLOCK_RULE_PATH_BENEATH), c.data(b[:]), imm(0))
+	}
+}
+
+// own reserves the place where each run writes the path of its own directory.
+func (c *compiler) own() arg {
+	if c.t.header.Own == 0 {
+		c.t.header.Own = uint32(c.data(make([]byte, maxOwn)).v)
+	}
+	return ptr(uint64(c.t.header.Own))
+}
+
+const maxOwn = 1024
+
+const landlockRuleNetPort = 2 // LANDLOCK_RULE_NET_PORT
+
+// Slots of the self-checks that a sandbox makes: each holds an errno, plus one.
+const (
+	CheckRoot   = 0 // listing the harness's root directory
+	CheckSignal = 1 // signalling init
+)
+
+// checkRoot lists the harness's root directory, which no policy that uses it
+// grants. The errno is the evidence; whatever it is, the run goes on.
+func (c *compiler) checkRoot() {
+	c.call(unix.SYS_OPENAT, reg(wire.RegOldRoot), c.str("."), imm(unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC)).Probe = CheckRoot + 1
+}
+
+func (c *compiler) limits(settings []rlimit.Setting) {
+	type rlimit64 struct{ cur, max uint64 }
+	for _, s := range settings {
+		c.call(unix.SYS_PRLIMIT64, imm(0), imm(int(s.Resource)), structure(c, rlimit64{s.Soft, s.Hard}), imm(0))
+	}
+}
+
+// filter loads a seccomp program on the calling thread and, when flags ask for
+// a listener, leaves its descriptor in RegFree.
+func (c *compiler) filter(code []byte, flags int) {
+	prog := c.data(make([]byte, 16)) // struct sock_fprog: length, padding, pointer
+	n := len(code) / 8
+	c.t.blob[len(c.t.blob)-16] = byte(n)
+	c.t.blob[len(c.t.blob)-15] = byte(n >> 8)
+	c.call(wire.OpStore64, ptr(prog.v+8), c.data(code))
+	c.save(unix.SYS_SECCOMP, wire.RegFree, imm(unix.SECCOMP_SET_MODE_FILTER), imm(flags), prog)
+}
+
+func (c *compiler) guard(a plan.LoadGuard) error {
+	const waitKillable = 1 << 5 // SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, Linux 5.19
+	c.filter(a.Program.Bytes(), unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|waitKillable)
+	c.call(wire.OpListener, reg(wire.RegFree))
+	rules := c.data([]byte(a.Rules))
+	c.t.header.Guard = wire.Span{Off: uint32(rules.v), Len: uint32(len(a.Rules))}
+	return nil
+}

@@ -1,0 +1,140 @@
+package stage
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/plan"
+	_ "github.com/holdfast-dev/holdfast/internal/stage/child" // this test binary must be able to be its own stage
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"golang.org/x/sys/unix"
+)
+
+// asStage executes this program as a stage with a file in descriptor 3.
+func asStage(t *testing.T, file *os.File, env []string) (code int, stderr string) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := exec.Cmd{Path: wire.ExecPath, Args: []string{"tool", "-test.run=^$"}, Env: env, Dir: "/", Stderr: &out}
+	if file != nil {
+		null, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer null.Close()
+		cmd.ExtraFiles = []*os.File{file, null}
+	}
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), out.String()
+}
+
+// TestKernelAStageWithoutAProgramOfItsOwnEnds: it says why, with the exit code
+// for it, and the program's own main does not run.
+func TestKernelAStageWithoutAProgramOfItsOwnEnds(t *testing.T) {
+	whole := compiled(t, plan.Plan{}).Program(Run{Path: "/bin/true", Argv: []string{"true"}})
+	edit := func(f func(h *wire.Header)) []byte {
+		b := bytes.Clone(whole)
+		f(headerOf(b))
+		return b
+	}
+	tests := []struct {
+		name    string
+		program []byte
+		sealed  bool
+		env     []string
+		says    string
+	}{
+		{"nothing at all", nil, false, nil, "not by a sandbox"},
+		{"an empty environment", whole, true, []string{}, "not by a sandbox"},
+		{"another environment", whole, true, []string{"PATH=/bin"}, "not by a sandbox"},
+		{"a descriptor that is no number", whole, true, []string{wire.FDName + "=3x"}, "not by a sandbox"},
+		{"a standard descriptor", whole, true, []string{wire.FDName + "=2"}, "not by a sandbox"},
+		{"a descriptor that is closed", nil, false, Environment(3), "not a sealed memfd"},
+		{"a program that is not sealed", whole, false, Environment(3), "not a sealed memfd"},
+		{"another descriptor than its own", whole, true, Environment(4), "not a sealed memfd"},
+		{"a program cut off in its header", whole[:20], true, Environment(3), "not made for this process"},
+		{"a program that is empty", []byte{}, true, Environment(3), "not made for this process"},
+		{"a program with another magic", edit(func(h *wire.Header) { h.Magic++ }), true, Environment(3), "not made for this process"},
+		{"a program for another descriptor", edit(func(h *wire.Header) { h.SelfFD = 9 }), true, Environment(3), "not made for this process"},
+		{"a program cut off after its header", whole[:len(whole)-8], true, Environment(3), "not whole"},
+		{"a program that says it is larger", edit(func(h *wire.Header) { h.Size += 1 << 20 }), true, Environment(3), "not whole"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var file *os.File
+			if test.program != nil {
+				file = memfd(t, test.program, test.sealed)
+			}
+			code, stderr := asStage(t, file, test.env)
+			if code != wire.ExitFailed || !strings.HasPrefix(stderr, "holdfast: ") || !strings.Contains(stderr, test.says) || strings.Count(stderr, "\n") != 1 {
+				t.Errorf("exit %d, %q", code, stderr)
+			}
+		})
+	}
+}
+
+func memfd(t *testing.T, program []byte, sealed bool) *os.File {
+	t.Helper()
+	if sealed {
+		f, err := Seal(program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	fd, err := unix.MemfdCreate("test", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fd), "test")
+	t.Cleanup(func() { f.Close() })
+	if _, err := f.Write(program); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// TestKernelASealedProgramCannotBeChanged by anybody who has its descriptor.
+func TestKernelASealedProgramCannotBeChanged(t *testing.T) {
+	f := memfd(t, []byte("program"), true)
+	if _, err := f.WriteAt([]byte("P"), 0); !errors.Is(err, unix.EPERM) {
+		t.Errorf("write: %v", err)
+	}
+	if err := f.Truncate(0); !errors.Is(err, unix.EPERM) {
+		t.Errorf("truncate: %v", err)
+	}
+}
+
+// TestKernelTheSmallestPlanRuns is the smallest plan there is, run by hand.
+func TestKernelTheSmallestPlanRuns(t *testing.T) {
+	p := plan.Plan{Steps: []plan.Step{{In: plan.Stage, Do: plan.OpenProc{}}, {In: plan.Tool, Do: plan.Chdir{}}, {In: plan.Tool, Do: plan.RestoreSignals{}}}}
+	c, err := NewControl()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	program := memfd(t, compiled(t, p).Program(Run{Path: "/bin/sh", Argv: []string{"sh", "-c", "exit 9"}, Quiet: true}), true)
+	cmd := exec.Cmd{Path: wire.ExecPath, Env: Environment(3), Dir: "/", ExtraFiles: []*os.File{program, c.ChildEnd()}}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c.Passed()
+	if err := c.AwaitStart(); err != nil || !c.Held || c.Failed != nil {
+		t.Errorf("%v, held %v, failed %+v", err, c.Held, c.Failed)
+	}
+	c.AwaitEvidence()
+	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 9 {
+		t.Error(err)
+	}
+	if c.AwaitEmpty(); len(c.Evidence) == 0 || c.InitPID == 0 {
+		t.Errorf("%d bytes of evidence, init %d", len(c.Evidence), c.InitPID)
+	}
+}

@@ -1,0 +1,97 @@
+package stage
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+
+	"github.com/holdfast-dev/holdfast/internal/host"
+	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+)
+
+// Try finds out whether namespaces can really be made here, by making them: a
+// stage is started that builds an empty sandbox and ends. It fills in
+// f.Namespaces, f.UserNS and f.Overlay.
+func Try(f *host.Facts) {
+	why := try(f, true)
+	if why != "" && f.UID == 0 {
+		// Root needs no user namespace to make the others.
+		if try(f, false) == "" {
+			why, f.UserNS = "", false
+		}
+	}
+	name := f.Namespaces.Name
+	if why == "" {
+		f.Namespaces = host.Fact{Name: name, Answer: host.Yes, Reason: "they were made, with a root, a /proc and a devpts"}
+		return
+	}
+	f.Namespaces = host.Fact{Name: name, Answer: host.No, Reason: why, Remedy: host.NamespaceRemedy()}
+	f.Overlay = host.Fact{Name: f.Overlay.Name, Answer: host.No, Reason: "there are no namespaces to mount it in", Remedy: f.Namespaces.Remedy}
+}
+
+// overlaySlot is the self-check that the probe uses for overlayfs.
+const overlaySlot = 1
+
+// try answers what stood in the way, or "".
+func try(f *host.Facts, user bool) string {
+	p := plan.Plan{Namespaces: plan.Namespaces{User: user, Mount: true, PID: true, IPC: true, UTS: true, Cgroup: true, Net: true}}
+	steps := []plan.Action{plan.PrivateMounts{}, plan.NewRoot{}, plan.Scratch{}, plan.Proc{},
+		plan.Private{At: "/dev", Slot: "dev", Mode: 0o755}, plan.PTYs{}, plan.Loopback{}, plan.ProbeOverlay{}, plan.Pivot{}, plan.SealRoot{}}
+	if user {
+		steps = append([]plan.Action{plan.MapIDs{}}, append(steps, plan.NestUser{})...)
+	}
+	for _, a := range steps {
+		p.Steps = append(p.Steps, plan.Step{In: plan.Init, Do: a})
+	}
+	c, t, err := runProbe(p)
+	if err != nil {
+		return err.Error()
+	}
+	defer c.Close()
+	switch {
+	case c.Failed != nil:
+		return fmt.Sprintf("%s: %v", t.StepName(c.Failed.Step), c.Failed.Errno)
+	case !c.Probed:
+		return "the probe's stage died"
+	}
+	f.Overlay.Answer, f.Overlay.Reason = host.Yes, "one was mounted"
+	if !f.KernelAtLeast(6, 6) {
+		// It mounts, and then some directories cannot be made: EIO.
+		f.Overlay.Answer, f.Overlay.Reason = host.No, "a tmpfs holds no user xattrs, which the upper layer needs"
+		f.Overlay.Remedy = "Linux 6.6 or newer"
+	} else if errno := c.Checks[overlaySlot] - 1; errno != 0 {
+		f.Overlay.Answer, f.Overlay.Reason = host.No, fmt.Sprintf("mounting one failed with errno %d", errno)
+		f.Overlay.Remedy = "Linux 5.11 or newer, with the overlay module loaded (modprobe overlay)"
+	}
+	return ""
+}
+
+// runProbe runs a plan without a tool.
+func runProbe(p plan.Plan) (*Control, *Template, error) {
+	t, err := Compile(p, Identity{UID: os.Geteuid(), GID: os.Getegid()})
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := NewControl()
+	if err != nil {
+		return nil, nil, err
+	}
+	program, err := Seal(t.Program(Run{Path: "/", Probe: true, Quiet: true}))
+	if err != nil {
+		c.Close()
+		return nil, nil, err
+	}
+	defer program.Close()
+	cmd := exec.Cmd{Path: wire.ExecPath, Args: []string{"holdfast-probe"}, Dir: "/", Env: Environment(3), ExtraFiles: []*os.File{program, c.ChildEnd()}}
+	if err := cmd.Start(); err != nil {
+		c.Close()
+		return nil, nil, err
+	}
+	c.Passed()
+	c.AwaitStart()
+	cmd.Wait()
+	c.AwaitEmpty()
+	c.Release()
+	return c, t, nil
+}

@@ -1,0 +1,181 @@
+// Package wire is the layout that the two halves of the stage share: the
+// program the harness writes into a sealed memfd, and the messages that come
+// back on the control socket.
+//
+// Both halves live in the same executable, so the layout is these Go structs
+// as they lie in memory; there is no version to negotiate. The package imports
+// nothing: the child's half must run before the harness's own packages have
+// initialised.
+//
+//	harness                     stage                      init              tool
+//	   | memfd: Header,Ops,Blob   |                          |                 |
+//	   |------------------------->|  Ops[InStage]            |                 |
+//	   |                          |---- clone(namespaces) -->| Ops[InInit]     |
+//	   |<-- MsgInit + pidfd ------|                          |-- vfork ------->| Ops[InTool], execve
+//	   |<-- MsgHeld, MsgEvidence ----------------------------| (resumes)       |
+//	   |                          | signal n: one byte ----->| kill(tool, n)   |
+//	   |<-- MsgDeadline ----------|                          |<-- exits -------|
+//	   |                          |<-- StatusRecord ---------|
+//	   |                          |  waits until init is gone (all the sandbox's processes died before it)
+//	   |                          |  ends as the tool ended
+//	   |<-- MsgFailed (any of the three, with the step and errno, instead of MsgHeld)
+package wire
+
+// Magic opens every program; FDName is the variable of the stage's own
+// environment that says which descriptor holds it.
+const (
+	Magic  = 0x54534146_444c4f48 // "HOLDFAST", little-endian
+	FDName = "HOLDFAST_PROGRAM_FD"
+	// ExecPath is what the harness executes. The kernel shows it to the stage
+	// as AT_EXECFN, which no argument or variable of the caller can fake.
+	ExecPath = "/proc/self/./exe"
+	// Marker is the stage's and init's thread name.
+	Marker = "holdfast/init\x00"
+)
+
+// Exit codes of a stage that could not start the tool, for callers that start
+// the embedded exec.Cmd themselves. They follow the shells' convention.
+const (
+	ExitFailed      = 125
+	ExitNotRunnable = 126
+	ExitNotFound    = 127
+	MaxRegisters    = 64
+	EvidenceSize    = 16 << 10
+	MaxSelfChecks   = 8
+	NumberSignals   = 64
+)
+
+// Evidence: the files of the tool's /proc directory that init reads once the
+// tool runs. The first NumberFiles are read, the rest are links to namespaces.
+// Each name ends in a zero byte.
+const (
+	EvidenceNames  = "/status\x00/limits\x00/ns/user\x00/ns/mnt\x00/ns/pid\x00/ns/ipc\x00/ns/uts\x00/ns/cgroup\x00/ns/net\x00"
+	NumberFiles    = 2
+	NumberEvidence = 9
+)
+
+// Where an op runs.
+const (
+	InStage = iota // the re-exec'd process, outside every namespace
+	InInit         // pid 1 of the sandbox
+	InTool         // the process that becomes the tool
+	Places
+)
+
+// Kinds of argument.
+const (
+	Imm = iota // the value itself
+	Ptr        // an offset into the program, made a pointer before it runs
+	Reg        // the value of a register
+)
+
+// Pseudo system calls, above every real number.
+const (
+	OpStore32    = 0x10000 + iota // *(uint32)(arg0) = arg1
+	OpStore64                     // *(uint64)(arg0) = arg1
+	OpCwd                         // chdir to the directory the stage was started in
+	OpBounding                    // drop every capability from the bounding set
+	OpSignalInit                  // kill(parent, 0): may the tool signal init?
+	OpSignals                     // restore the tool's signal dispositions and mask
+	OpListener                    // arg0 is the guard's listener descriptor
+	OpTerminal                    // is descriptor arg0 a terminal? ENOTTY if not
+)
+
+// Op is one system call. Step names the plan's step it belongs to.
+type Op struct {
+	Nr     uint32
+	Step   uint16
+	Ignore [2]uint16 // these errnos are no failure
+	Save   int8      // register for the result; -1: none
+	Probe  int8      // record the errno in self-check slot Probe-1 and go on, whatever it is; 0: no probe
+	Skip   uint8     // after one of the errnos in Ignore, leave out so many of the next ops
+	Kind   [6]uint8
+	Arg    [6]uint64
+}
+
+// Span is a run of bytes or of elements in the program.
+type Span struct{ Off, Len uint32 }
+
+// Header opens the program.
+type Header struct {
+	Magic      uint64
+	Size       uint64
+	SelfFD     int32 // where the harness put this program
+	ControlFD  int32 // where it put the control socket
+	HarnessPID int32
+	Extra      int32 // number of the tool's descriptors: 3 + len(ExtraFiles)
+
+	Flags       uint64
+	InitClone   uint64 // clone flags for init
+	DeadlineMS  int64  // 0: none
+	IgnoredSigs uint64 // signals ignored in the tool
+
+	Ops   [Places]Span // elements of Op
+	Steps Span         // elements of Span: each step's name, for messages
+	Argv  Span         // elements of uint64: offsets, then pointers; the last is 0
+	Envp  Span
+	Path  uint32 // offset of the tool's path
+	Own   uint32 // offset of the path of the run's own directory; 0: none
+	Guard Span   // the guard's rules; empty: no guard
+
+	// Name is the unstarted tool's thread name, with its zero: a slash and random
+	// letters. execve(2) names a thread after the file's last component, which has
+	// no slash, so a tool that still bears it was killed before it ran. A tool that
+	// could know it might take it on (PR_SET_NAME) and pass for one that never ran.
+	Name [16]byte
+}
+
+// Header flags.
+const (
+	FlagQuiet  = 1 << iota // the caller reads the control socket: do not write messages to stderr
+	FlagPIDNS              // init is pid 1 of a new pid namespace
+	FlagProbe              // run the ops, report, do not start a tool
+	FlagProcFD             // register RegProc holds a descriptor of the sandbox's own /proc
+)
+
+// Registers with a fixed meaning.
+const (
+	RegNone    = -1
+	RegOldRoot = 0 // O_PATH descriptor of the harness's root directory
+	RegRoot    = 1 // mount descriptor of the tool's root
+	RegScratch = 2 // mount descriptor of the private tmpfs
+	RegProc    = 3 // O_PATH descriptor of the sandbox's /proc
+	RegRuleset = 4
+	RegKeyring = 5 // the serial number of the tool's session keyring
+	RegMounts  = 6 // the mount namespace, which the harness keeps until all are dead
+	RegFree    = 8 // from here on: temporaries
+)
+
+// Kinds of message on the control socket. Each is a Message, which may be
+// followed by data.
+const (
+	MsgInit     = 1 + iota // Value: init's pid as the stage sees it; carries a pidfd of init
+	MsgHeld                // the tool was executed inside its walls; Value: RegKeyring; carries RegMounts, if there is one
+	MsgFailed              // Step, Errno: nothing ran, or was stopped before the tool
+	MsgEvidence            // Value: length of the data that follows
+	MsgDeadline            // the stage ended the sandbox at its deadline
+	MsgProbe               // the self-checks of a probe
+)
+
+// Message is one record on the control socket.
+type Message struct {
+	Kind  uint32
+	Step  uint32
+	Where uint32
+	Errno int32
+	Value int64
+	Check [MaxSelfChecks]int32 // errno+1 of each self-check that ran; 0: did not run
+}
+
+// StatusRecord goes from init to the stage.
+type StatusRecord struct {
+	Kind   uint32
+	Status uint32 // as wait4 gives it
+}
+
+// Kinds of StatusRecord.
+const (
+	StatusEnded   = 1 + iota // the tool ended; Status is its wait status
+	StatusStopped            // the tool was stopped by a signal
+	StatusFailed             // the tool was never executed; Status is the stage's exit code
+)

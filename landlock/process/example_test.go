@@ -1,0 +1,38 @@
+package process_test
+
+import (
+	"fmt"
+	"log"
+	"os"
+
+	"github.com/holdfast-dev/holdfast/landlock"
+	"github.com/holdfast-dev/holdfast/landlock/process"
+)
+
+// A program that locks itself down at its start.
+func ExampleRestrict() {
+	if len(os.Args) < 100 { // in a program of your own: always
+		return
+	}
+	abi, err := landlock.ABI()
+	if err != nil {
+		log.Fatal(err)
+	}
+	r, lost, err := landlock.Downgrade(landlock.Ruleset{
+		Paths: []landlock.PathRule{{Path: "/usr", Access: landlock.FSReadExecute}},
+	}, abi)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, l := range lost {
+		log.Print(l) // or refuse to run
+	}
+	if err := process.Restrict(r); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func ExampleCheckError() {
+	fmt.Println(&process.CheckError{Act: "list /"})
+	// Output: landlock: the restriction is not in force: the kernel let this thread list /
+}

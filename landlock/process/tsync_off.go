@@ -1,0 +1,5 @@
+//go:build !landlocktsync
+
+package process
+
+const tsyncOnly = false

@@ -1,0 +1,202 @@
+package sandbox
+
+import (
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/host"
+	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/landlock"
+	"github.com/holdfast-dev/holdfast/rlimit"
+	"github.com/holdfast-dev/holdfast/seccomp"
+)
+
+// An input is all that decides a plan: what the policy says, made concrete, and
+// what the host can do.
+type input struct {
+	policy  Policy
+	layout  layout
+	facts   host.Facts
+	devices []string // of basicDevices, those that the host has
+	rlimits rlimit.Values
+	running uint64 // threads that count against NProc already
+	arch    seccomp.Arch
+	list    func(dir string) []entry // what a directory holds: names and kinds; used without namespaces
+}
+
+// compile makes the plan. It is pure: the same input gives the same plan, on
+// any machine.
+func compile(in input) (plan.Plan, error) {
+	c := &compilation{input: in}
+	c.open = func(b Bound) bool { return slices.Contains(in.policy.Open, b) }
+	walls := !c.open(BoundFiles) || !c.open(BoundProcesses)
+	c.walled = walls && in.facts.Namespaces.Yes()
+	if c.walled {
+		c.namespaces()
+		if err := c.build(); err != nil {
+			return plan.Plan{}, err
+		}
+	} else {
+		c.do(plan.OpenProc{}, plan.Setup, "init reads the evidence there")
+		c.do(plan.OpenRoot{}, plan.Setup, "for the self-check")
+	}
+	if err := c.lock(); err != nil {
+		return plan.Plan{}, err
+	}
+	if err := c.start(); err != nil {
+		return plan.Plan{}, err
+	}
+	c.plan.DeadlineMS = int64((in.policy.Limits.WallClock + time.Millisecond - 1) / time.Millisecond)
+	c.hold()
+	return c.plan, c.refuse()
+}
+
+// A compilation is a plan in the making.
+type compilation struct {
+	input
+	plan   plan.Plan
+	open   func(Bound) bool
+	walled bool // namespaces are used
+	lost   map[Bound][]plan.Loss
+	landed []landlock.Lost
+	in     plan.Place
+}
+
+func (c *compilation) do(a plan.Action, by plan.Mechanism, why string) {
+	c.plan.Steps = append(c.plan.Steps, plan.Step{In: c.in, Do: a, By: by, Why: why})
+}
+
+func (c *compilation) lose(b Bound, l plan.Loss) {
+	if c.lost == nil {
+		c.lost = map[Bound][]plan.Loss{}
+	}
+	c.lost[b] = append(c.lost[b], l)
+}
+
+// namespaces chooses the new namespaces and takes possession of them.
+func (c *compilation) namespaces() {
+	c.plan.Namespaces = plan.Namespaces{
+		User: c.facts.UserNS, Mount: true, IPC: true, UTS: true, Cgroup: true,
+		PID: !c.open(BoundProcesses),
+		Net: !c.policy.Network.Host && !c.open(BoundNetwork),
+	}
+	c.in = plan.Init
+	if c.facts.UserNS {
+		c.do(plan.MapIDs{}, plan.Setup, "rights over the new namespaces, and over nothing else")
+	}
+	c.do(plan.PrivateMounts{}, plan.Setup, "what is mounted on the host later must not arrive here, nor ours there")
+}
+
+// lock takes away, in init, what neither init nor the tool needs any more.
+func (c *compilation) lock() error {
+	c.in = plan.Init
+	if c.walled && c.facts.UserNS {
+		c.do(plan.NestUser{}, plan.Setup, "the tool sees its own ids, and nobody inside has rights over the mounts")
+	}
+	if c.facts.Keyring.Yes() {
+		c.do(plan.JoinKeyring{Spare: c.refusesKeys()}, plan.Keyring, "the harness's keys stay behind")
+	}
+	c.do(plan.SetNoNewPrivs{}, plan.NoNewPrivs, "nothing setuid gains; and filters need it")
+	if !c.open(BoundPrivileges) {
+		c.do(plan.DropCapabilities{KeepPtrace: c.walled && c.facts.UserNS}, plan.Capabilities, "root included")
+	}
+	c.do(plan.Undumpable{}, plan.Setup, "the tool can neither trace init nor read its memory")
+	return c.landlockFiles()
+}
+
+// start is what the tool's process does to itself. The order matters: what
+// comes later must still be allowed by what came before, and the filter, which
+// allows least, comes last.
+func (c *compilation) start() error {
+	c.in = plan.Tool
+	c.landlockScopes()
+	c.check()
+	c.do(plan.Chdir{}, plan.Setup, "")
+	if !c.open(BoundResources) {
+		settings, err := c.limits()
+		if err != nil {
+			return err
+		}
+		c.do(plan.SetLimits{Settings: settings}, plan.Rlimits, "")
+	}
+	if !c.open(BoundPrivileges) && c.walled && c.facts.UserNS {
+		c.do(plan.DropLast{}, plan.Capabilities, "init kept it")
+	}
+	c.do(plan.RestoreSignals{}, plan.Setup, "before the filter, which need not allow it")
+	if err := c.guard(); err != nil {
+		return err
+	}
+	return c.filter()
+}
+
+// limits resolves the policy's limits over the defaults.
+func (c *compilation) limits() ([]rlimit.Setting, error) {
+	running := c.running
+	if c.walled && c.facts.UserNS {
+		running = 0 // counted for each user namespace apart since Linux 5.14
+	}
+	asked := c.policy.Limits.Rlimits
+	defaults := rlimit.Defaults(c.rlimits, running)
+	if c.facts.UID == 0 {
+		defaults.NProc = nil // it does not bind uid 0; see maxPIDs
+	}
+	settings, err := asked.Or(defaults).Resolve(c.rlimits)
+	if err != nil {
+		return nil, &PolicyError{Field: "Limits.Rlimits", Problem: err.Error(), Err: err}
+	}
+	return settings, nil
+}
+
+// maxPIDs is the limit on processes and threads by their numbers, which binds
+// uid 0 too. It follows the policy's NProc. 0: this kernel has no such limit for
+// a namespace.
+func (c *compilation) maxPIDs() int {
+	const least = 301 // RESERVED_PIDS and one, include/linux/threads.h
+	if c.open(BoundResources) || !c.plan.Namespaces.PID || !c.facts.KernelAtLeast(6, 14) {
+		return 0
+	}
+	n := uint64(rlimitTasks)
+	if asked := c.policy.Limits.Rlimits.NProc; asked != nil {
+		n = asked.Soft
+	}
+	if n > 1<<22-3 {
+		return 0
+	}
+	return max(least, int(n)+3) // init is one of them, and the limit itself is no process
+}
+
+// rlimitTasks is how many processes and threads a sandbox may have when the
+// policy does not say: rlimit.Defaults' figure.
+const rlimitTasks = 4096
+
+// refusesKeys reports whether the tool's filter is known to refuse all use of
+// keys, as the default profile does.
+func (c *compilation) refusesKeys() bool {
+	return c.policy.Syscalls.IsZero() && c.facts.Seccomp.Yes() && !c.open(BoundSyscalls)
+}
+
+// filter loads the system call profile, without sockets where no namespace makes
+// them harmless. That is of the network's bound, so it stays when system calls
+// are not bounded.
+func (c *compilation) filter() error {
+	if !c.facts.Seccomp.Yes() {
+		return nil // refuse has it
+	}
+	profile, standIns := c.policy.Syscalls, c.standIns()
+	off := c.open(BoundSyscalls) || profile.IsOff()
+	switch {
+	case off && len(standIns) == 0:
+		return nil
+	case off:
+		profile = seccomp.Filter{Default: seccomp.Allow, Unknown: seccomp.Errno(errNoSys)}
+	case profile.IsZero():
+		profile = seccomp.Default()
+	}
+	profile = profile.With(standIns...)
+	program, err := profile.Compile(c.arch)
+	if err != nil {
+		return &PolicyError{Field: "Syscalls", Problem: err.Error(), Err: err}
+	}
+	c.do(plan.LoadFilter{Name: "profile", Program: program}, plan.Seccomp, "last: it allows least")
+	return nil
+}

@@ -1,0 +1,87 @@
+package sandbox
+
+import "github.com/holdfast-dev/holdfast/seccomp"
+
+// Errnos, which are the same on every architecture that Linux has a filter for.
+const (
+	errPerm    = 1
+	errAccess  = 13
+	errNoSys   = 38
+	groupOf    = 1 // PRIO_PGRP of setpriority(2); ioprio_set(2) counts from 1
+	userOf     = 2 // PRIO_USER
+	typeMask   = 0xf
+	typeDgram  = 2 // SOCK_DGRAM
+	typeRaw    = 3 // SOCK_RAW, which AF_UNIX takes for SOCK_DGRAM
+	scopeSince = 6 // the Landlock ABI that scopes signals
+)
+
+// standIns are the rules that take the place of walls: those that this host
+// lacks, and those that no namespace is. They win over the policy's profile.
+func (c *compilation) standIns() []seccomp.Rule {
+	var rules []seccomp.Rule
+	if !c.walled && !c.open(BoundNetwork) && !c.policy.Network.Host {
+		rules = append(rules, noSockets...)
+	}
+	if c.open(BoundProcesses) {
+		return rules
+	}
+	if !c.plan.Namespaces.PID {
+		rules = append(rules, noOthers...)
+	}
+	rules = append(rules, noGroup...)
+	if c.facts.Landlock.Value < scopeSince {
+		rules = append(rules, noGroupSignals)
+	}
+	return rules
+}
+
+// noSockets takes the place of an empty network namespace: without one, any
+// socket at all reaches the host: its network, or by a path its daemons, which
+// Landlock does not stop before ABI 9. A ring makes sockets of its own
+// (IORING_OP_SOCKET), which no filter sees. A pair of datagram sockets can be
+// connected anew, and reaches whatever listens at a path (unix(7)); a pair of
+// stream sockets cannot.
+var noSockets = []seccomp.Rule{
+	{Names: []string{"socket", "io_uring_setup"}, Action: seccomp.Errno(errAccess), Reason: "without a network namespace every socket reaches the host"},
+	{Names: []string{"socketpair"}, Action: seccomp.Errno(errAccess), Args: []seccomp.Arg{{Index: 1, Op: seccomp.MaskedEqual, Mask: typeMask, Value: typeDgram}},
+		Reason: "without a network namespace a datagram socket reaches the host's local sockets"},
+	{Names: []string{"socketpair"}, Action: seccomp.Errno(errAccess), Args: []seccomp.Arg{{Index: 1, Op: seccomp.MaskedEqual, Mask: typeMask, Value: typeRaw}},
+		Reason: "a datagram socket by another name"},
+}
+
+// noGroup: the tool shares its process group with the harness, as a child of
+// os/exec does, and the number 0 means that group in every pid namespace
+// (setpriority(2), ioprio_set(2)). Landlock has no rule for it.
+var noGroup = []seccomp.Rule{
+	which("setpriority", groupOf, "reaches the harness, whose process group is the tool's"),
+	which("ioprio_set", groupOf+1, "reaches the harness, whose process group is the tool's"),
+}
+
+// noGroupSignals: so does kill(0, ...), which Landlock's scope stops.
+var noGroupSignals = seccomp.Rule{
+	Names: []string{"kill"}, Action: seccomp.Errno(errPerm), Args: []seccomp.Arg{{Index: 0, Value: 0}},
+	Reason: "without Landlock's scope it kills the harness, whose process group is the tool's",
+}
+
+// noOthers takes the place of pid and ipc namespaces, where Landlock does not:
+// limits and priorities ask for the same user alone, and a processor time limit
+// of zero kills (getrlimit(2)). Threads cannot be told from other processes by
+// their numbers, so of those only one's own, 0, passes.
+var noOthers = []seccomp.Rule{
+	byNumber(0, "prlimit64", "sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr"),
+	which("setpriority", userOf, "reaches all the user's processes"),
+	which("ioprio_set", userOf+1, "reaches all the user's processes"),
+	byNumber(1, "setpriority", "ioprio_set"),
+	{Names: []string{
+		"shmget", "shmat", "shmdt", "shmctl", "semget", "semop", "semtimedop", "semctl", "msgget", "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink",
+	}, Action: seccomp.Errno(errNoSys), Reason: "without an ipc namespace the user's other processes share them"},
+}
+
+func which(name string, value uint64, reason string) seccomp.Rule {
+	return seccomp.Rule{Names: []string{name}, Action: seccomp.Errno(errPerm), Args: []seccomp.Arg{{Index: 0, Value: value}}, Reason: reason}
+}
+
+func byNumber(index int, names ...string) seccomp.Rule {
+	return seccomp.Rule{Names: names, Action: seccomp.Errno(errPerm), Args: []seccomp.Arg{{Index: uint8(index), Op: seccomp.NotEqual, Value: 0}},
+		Reason: "without a pid namespace the number may be anybody's"}
+}

@@ -1,0 +1,259 @@
+package sandbox
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/landlock"
+)
+
+// basicDevices are the device files that every tool may expect.
+var basicDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+
+// deviceLinks are the links that /dev has, udev or not.
+var deviceLinks = [][2]string{
+	{"/dev/fd", "/proc/self/fd"}, {"/dev/stdin", "/proc/self/fd/0"}, {"/dev/stdout", "/proc/self/fd/1"},
+	{"/dev/stderr", "/proc/self/fd/2"}, {"/dev/ptmx", "pts/ptmx"},
+}
+
+// build makes the tool's root directory, and everything else that takes rights
+// over the new namespaces.
+func (c *compilation) build() error {
+	m := plan.MountNamespace
+	if c.open(BoundFiles) {
+		c.openFiles()
+		return nil
+	}
+	entries := c.layout.entries
+	if !c.plan.Namespaces.PID {
+		c.do(plan.OpenProc{}, plan.Setup, "init reads the evidence there")
+	}
+	if len(entries) > 0 && entries[0].path == "/" {
+		c.do(plan.NewRoot{Host: true, Write: entries[0].kind == fileWrite}, m, "the policy shows all of it")
+		entries = entries[1:]
+	} else {
+		c.do(plan.NewRoot{}, m, "nothing is there that the policy does not name")
+	}
+	c.do(plan.Scratch{Bytes: c.policy.Files.PrivateBytes}, plan.Setup, "private directories are taken from it")
+	c.proc()
+	c.buildDev()
+	anchored := map[string]bool{}
+	for i, e := range entries {
+		c.anchor(e, anchored)
+		if err := c.place(i, e); err != nil {
+			return err
+		}
+	}
+	for _, l := range c.layout.links {
+		c.do(plan.MakeLink{Path: l.path, Target: l.target}, m, "")
+	}
+	if c.plan.Namespaces.Net {
+		c.do(plan.Loopback{}, plan.Setup, "servers and clients inside can meet")
+	}
+	c.do(plan.Pivot{}, m, "the harness's root is gone")
+	if c.grantsRoot() && c.facts.Landlock.Yes() {
+		c.do(plan.UnnamedTree{}, plan.Setup, "for the self-check: every other directory is granted")
+	}
+	if !c.writesRoot() {
+		c.do(plan.SealRoot{}, m, "only what the policy names is writable")
+	}
+	return nil
+}
+
+// proc puts a /proc into the new root: the harness's own, to read, where the
+// sandbox has no processes of its own.
+func (c *compilation) proc() {
+	if c.plan.Namespaces.PID {
+		c.do(plan.Proc{MaxPIDs: c.maxPIDs()}, plan.MountNamespace, "of the sandbox's processes; the machine's settings read-only")
+		return
+	}
+	c.do(plan.Bind{Source: "/proc", At: "/proc", Dir: true}, plan.MountNamespace, "processes are not bounded")
+}
+
+// openFiles keeps the harness's root but for a /proc of the sandbox's own.
+func (c *compilation) openFiles() {
+	c.do(plan.OpenRoot{}, plan.Setup, "")
+	c.do(plan.KeepRoot{}, plan.Setup, "a /proc is put on it, in this mount namespace alone")
+	c.do(plan.Scratch{}, plan.Setup, "it has what covers the machine's settings")
+	c.proc()
+	if c.plan.Namespaces.Net {
+		c.do(plan.Loopback{}, plan.Setup, "servers and clients inside can meet")
+	}
+}
+
+// anchor makes mount points of the directories between a writable tree and a
+// rule inside it. They cannot be renamed then (rename(2), EBUSY): a tool that
+// moved one away could put a decoy in its place, for the next run to hold.
+func (c *compilation) anchor(e entry, done map[string]bool) {
+	var between []string
+	for dir := path.Dir(e.path); dir != "/"; dir = path.Dir(dir) {
+		if around, ok := c.layout.find(dir); ok {
+			if around.kind != fileWrite {
+				return
+			}
+			for _, d := range slices.Backward(between) {
+				c.do(plan.Bind{Source: d, At: d, Dir: true, Write: true}, plan.MountNamespace, "so that it cannot be moved, with what a rule holds below it")
+			}
+			return
+		}
+		if !done[dir] {
+			between = append(between, dir)
+			done[dir] = true
+		}
+	}
+}
+
+func (c *compilation) place(i int, e entry) error {
+	m := plan.MountNamespace
+	switch e.kind {
+	case fileRead:
+		c.do(plan.Bind{Source: e.path, At: e.path, Dir: e.dir}, m, "")
+	case fileWrite:
+		c.do(plan.Bind{Source: e.path, At: e.path, Dir: e.dir, Write: true, Device: strings.HasPrefix(e.path, "/dev/")}, m, "")
+	case fileHide:
+		c.do(plan.Hide{Path: e.path, Dir: e.dir}, m, "")
+	case filePrivate:
+		c.do(plan.Private{At: e.path, Slot: fmt.Sprintf("p%d", i), Mode: privateMode(e.path)}, m, "")
+	case fileCopyOnWrite:
+		if c.facts.Overlay.Yes() {
+			c.do(plan.Overlay{Lower: e.path, At: e.path, Slot: fmt.Sprintf("o%d", i)}, m, "")
+		} else {
+			c.do(plan.Private{At: e.path, Slot: fmt.Sprintf("p%d", i), Mode: 0o700}, m, "no overlayfs here: it starts empty")
+		}
+	case fileMake:
+		mode := uint32(e.file.Mode.Perm())
+		if mode == 0 {
+			mode = 0o444
+		}
+		c.do(plan.MakeFile{Path: e.path, Mode: mode, Data: e.file.Data}, m, "")
+	default:
+		return fmt.Errorf("sandbox: no plan for a file rule of kind %d", e.kind)
+	}
+	return nil
+}
+
+// privateMode is 1777 for directories that programs expect to be shared.
+func privateMode(p string) uint32 {
+	switch p {
+	case "/tmp", "/var/tmp", "/dev/shm":
+		return 0o1777
+	}
+	return 0o700
+}
+
+func (c *compilation) buildDev() {
+	m := plan.MountNamespace
+	c.do(plan.Private{At: "/dev", Slot: "dev", Mode: 0o755}, m, "only what is listed here")
+	for _, d := range c.devices {
+		c.do(plan.Bind{Source: d, At: d, Write: true, Device: true}, m, "")
+	}
+	for _, l := range deviceLinks {
+		c.do(plan.MakeLink{Path: l[0], Target: l[1]}, m, "")
+	}
+	c.do(plan.Private{At: "/dev/shm", Slot: "shm", Mode: 0o1777}, m, "shared memory of its own")
+	c.do(plan.PTYs{}, m, "terminals of its own")
+}
+
+// Access of each kind of entry, before the host's ABI takes from it.
+const (
+	accessRead   = landlock.FSReadExecute
+	accessWrite  = landlock.FSReadWrite | landlock.FSRefer | landlock.FSResolveUnix
+	accessDevice = landlock.FSReadFile | landlock.FSWriteFile | landlock.FSTruncate | landlock.FSIoctlDev
+)
+
+// landlockFiles adds the ruleset that repeats the file rules, by another
+// mechanism than the mounts.
+func (c *compilation) landlockFiles() error {
+	if c.open(BoundFiles) || !c.facts.Landlock.Yes() {
+		return nil
+	}
+	r := landlock.Ruleset{UnhandledNet: landlock.NetAll, Unscoped: landlock.ScopeAll}
+	if !c.walled && !c.open(BoundNetwork) && !c.policy.Network.Host {
+		r.UnhandledNet = 0
+	}
+	r.Paths = c.pathRules()
+	down, lost, err := landlock.Downgrade(r, c.facts.Landlock.Value)
+	if err != nil {
+		return fmt.Errorf("sandbox: landlock: %w", err)
+	}
+	c.landed = lost
+	c.do(plan.RestrictFiles{Ruleset: down}, plan.Landlock, "the file rules again, whatever the mounts say")
+	return nil
+}
+
+func (c *compilation) pathRules() []landlock.PathRule {
+	var rules []landlock.PathRule
+	grant := func(p string, dir bool, a landlock.AccessFS) {
+		if !dir {
+			a = a.ForFile()
+		}
+		rules = append(rules, landlock.PathRule{Path: p, Access: a})
+	}
+	grant("/proc", true, landlock.FSRead)
+	for _, d := range c.devices {
+		grant(d, false, accessDevice)
+	}
+	if c.walled {
+		grant("/", true, landlock.FSReadDir)
+		grant("/dev", true, landlock.FSRead)
+		grant("/dev/pts", true, accessDevice|landlock.FSReadDir)
+		grant("/dev/shm", true, accessWrite)
+	}
+	own := false
+	for _, e := range c.expanded() {
+		switch {
+		case e.kind == fileRead, e.kind == fileMake && c.walled:
+			grant(e.path, e.dir, accessRead)
+		case e.kind == fileWrite && strings.HasPrefix(e.path, "/dev/"):
+			grant(e.path, e.dir, accessDevice)
+		case e.kind == fileWrite:
+			grant(e.path, e.dir, accessWrite)
+		case c.walled && (e.kind == filePrivate || e.kind == fileCopyOnWrite):
+			grant(e.path, true, accessWrite)
+		case !c.walled && e.kind == filePrivate:
+			own = true
+		}
+	}
+	if own {
+		grant(plan.OwnDirectory, true, accessWrite)
+	}
+	return rules
+}
+
+// landlockScopes adds the second domain. Init is outside of it, so the tool can
+// neither signal nor trace init, as it cannot anything else outside.
+func (c *compilation) landlockScopes() {
+	if c.open(BoundProcesses) || !c.facts.Landlock.Yes() {
+		return
+	}
+	down, _, err := landlock.Downgrade(landlock.ScopesOnly(), c.facts.Landlock.Value)
+	if err == nil && down.Scoped() != 0 {
+		c.do(plan.RestrictFiles{Ruleset: down}, plan.LandlockScope, "signals and abstract sockets end at the sandbox's edge")
+	}
+}
+
+// check makes the tool try what must fail, for the report.
+func (c *compilation) check() {
+	if c.facts.Landlock.Yes() && !c.open(BoundFiles) && (c.walled || !c.grantsRoot()) {
+		c.do(plan.CheckRoot{}, plan.Setup, "evidence that Landlock holds files")
+	}
+	if c.facts.Landlock.Yes() && !c.open(BoundProcesses) {
+		c.do(plan.CheckSignal{}, plan.Setup, "evidence that Landlock holds signals")
+	}
+	if c.facts.Keyring.Yes() {
+		c.do(plan.CheckKeyring{}, plan.Setup, "evidence that the keyring is another")
+	}
+}
+
+func (c *compilation) writesRoot() bool {
+	return len(c.layout.entries) > 0 && c.layout.entries[0].path == "/" && c.layout.entries[0].kind == fileWrite
+}
+
+// grantsRoot reports whether the policy shows the harness's root directory
+// itself, so that listing it proves nothing; see plan.UnnamedTree.
+func (c *compilation) grantsRoot() bool {
+	return len(c.layout.entries) > 0 && c.layout.entries[0].path == "/"
+}

@@ -1,0 +1,64 @@
+package sandbox
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/stage/guard"
+	"github.com/holdfast-dev/holdfast/seccomp"
+)
+
+// guard loads the filter that sends the calls which change names to init. There
+// is nothing to guard where nothing of the host can be written.
+func (c *compilation) guard() error {
+	rules := c.guardRules()
+	if len(rules.Roots) == 0 || len(rules.Names)+len(rules.Hidden) == 0 || c.open(BoundFiles) || !c.facts.Notify.Yes() {
+		return nil
+	}
+	encoded, err := rules.Encode()
+	if err != nil {
+		return &PolicyError{Field: "Files.Protect", Problem: err.Error(), Err: err}
+	}
+	filter, err := guard.Filter(c.arch.String(), guard.HidesNames(&rules))
+	if err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	program, err := seccomp.ParseProgram(programBytes(filter))
+	if err != nil {
+		return fmt.Errorf("sandbox: the guard's filter: %w", err)
+	}
+	c.do(plan.LoadGuard{Program: program, Rules: string(encoded), Names: len(rules.Names) + len(rules.Hidden)}, plan.Guard,
+		"init makes the calls that could plant a file, or refuses")
+	return nil
+}
+
+// programBytes lays a filter out as the kernel's struct sock_filter, which is
+// little-endian on every architecture that this package knows.
+func programBytes(filter []guard.SockFilter) []byte {
+	var b []byte
+	for _, i := range filter {
+		b = binary.LittleEndian.AppendUint16(b, i.Code)
+		b = append(b, i.JT, i.JF)
+		b = binary.LittleEndian.AppendUint32(b, i.K)
+	}
+	return b
+}
+
+// guardRules makes the guard's rules. Case is folded on every file system: one
+// directory of an ext4 may fold and the next not, and the tool may choose
+// (chattr +F), so asking the file system would be asking the tool.
+func (c *compilation) guardRules() guard.Rules {
+	rules := guard.Rules{Hidden: c.policy.Files.HideNames}
+	for _, root := range c.writeRoots() {
+		rules.Roots = append(rules.Roots, guard.Root{Path: root, Fold: true})
+	}
+	kinds := map[string]guard.Kind{}
+	for _, p := range guard.DefaultNames() {
+		kinds[p.Path] = p.Kind
+	}
+	for _, name := range c.policy.Files.protectedPatterns() {
+		rules.Names = append(rules.Names, guard.Pattern{Path: name, Kind: kinds[name]})
+	}
+	return rules
+}

@@ -1,0 +1,183 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/internal/host"
+	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/landlock"
+)
+
+// An UnsupportedError is a bound that this host cannot hold. It wraps
+// errors.ErrUnsupported. Where several bounds are concerned, New's error joins
+// one for each.
+type UnsupportedError struct {
+	Bound  Bound
+	What   string // what of the bound is not held
+	Reason string // which fact of the host is missing
+	Remedy string // what would change it
+}
+
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("sandbox: this host cannot hold %s: %s: %s (remedy: %s; or name the bound in Policy.May to run without)",
+		e.Bound, e.What, e.Reason, e.Remedy)
+}
+
+// Unwrap returns errors.ErrUnsupported.
+func (e *UnsupportedError) Unwrap() error { return errors.ErrUnsupported }
+
+// hold writes down which mechanisms hold which bound, and what is lost.
+func (c *compilation) hold() {
+	c.loseFiles()
+	c.loseOthers()
+	for _, b := range plan.Bounds() {
+		h := plan.Holding{Bound: b, Lost: c.lost[b]}
+		if !c.open(b) && !(b == BoundNetwork && c.policy.Network.Host) && !(b == BoundSyscalls && c.policy.Syscalls.IsOff()) {
+			for _, m := range holders[b] {
+				if c.uses(m) {
+					h.By = append(h.By, m)
+				}
+			}
+		}
+		c.plan.Holdings = append(c.plan.Holdings, h)
+	}
+}
+
+// holders lists the mechanisms that serve each bound.
+var holders = map[Bound][]plan.Mechanism{
+	BoundFiles:       {plan.MountNamespace, plan.Landlock, plan.Guard},
+	BoundNetwork:     {plan.NetworkNamespace, plan.LandlockNet, plan.Seccomp},
+	BoundProcesses:   {plan.PIDNamespace, plan.IPCNamespace, plan.UTSNamespace, plan.CgroupNamespace, plan.LandlockScope, plan.Subreaper},
+	BoundSyscalls:    {plan.Seccomp},
+	BoundPrivileges:  {plan.NoNewPrivs, plan.Capabilities, plan.UserNamespace, plan.Keyring},
+	BoundResources:   {plan.Rlimits},
+	BoundEnvironment: {plan.EnvFilter},
+	BoundTime:        {plan.Deadline},
+}
+
+// uses reports whether the plan has the mechanism, or the harness itself is it.
+func (c *compilation) uses(m plan.Mechanism) bool {
+	switch m {
+	case plan.EnvFilter:
+		return true
+	case plan.Deadline:
+		return c.plan.DeadlineMS > 0
+	case plan.Subreaper:
+		return !c.plan.Namespaces.PID
+	case plan.LandlockNet:
+		return !c.walled && c.plan.Uses(plan.Landlock) && c.facts.Landlock.Value >= 4
+	}
+	return c.plan.Uses(m)
+}
+
+func (c *compilation) loseFiles() {
+	if c.open(BoundFiles) {
+		return
+	}
+	names := len(c.policy.Files.protectedPatterns()) + len(c.policy.Files.HideNames)
+	if names > 0 && len(c.writeRoots()) > 0 && !c.facts.Notify.Yes() {
+		c.lose(BoundFiles, lossOf(c.facts.Notify, "protected names can be created"))
+	}
+	if c.walled {
+		return
+	}
+	ns := c.facts.Namespaces
+	if !c.facts.Landlock.Yes() {
+		l := lossOf(ns, "files are not bounded at all")
+		l.Absent = true
+		c.lose(BoundFiles, l)
+		return
+	}
+	c.lose(BoundFiles, lossOf(ns, "modes, owners, times and extended attributes of files outside can be changed, and all names be seen"))
+	for _, l := range c.landed {
+		if !l.Ability && l.FS != 0 && l.FS != landlock.FSIoctlDev && l.FS != landlock.FSResolveUnix {
+			c.lose(BoundFiles, plan.Loss{What: l.Without, Why: fmt.Sprintf("Landlock ABI %d", c.facts.Landlock.Value), Remedy: "Linux " + l.Kernel + " or newer"})
+		}
+	}
+	for _, e := range c.layout.entries {
+		switch e.kind {
+		case filePrivate, fileCopyOnWrite:
+			c.lose(BoundFiles, lossOf(ns, e.path+" cannot be private; TMPDIR and HOME name a directory of the run's own instead"))
+		case fileRead:
+			if c.writableAround(e) {
+				c.lose(BoundFiles, lossOf(ns, e.path+" can be written, as the directory around it"))
+			}
+		case fileHide:
+			if c.hiddenInWritable(e) {
+				c.lose(BoundFiles, lossOf(ns, e.path+" cannot be hidden in a writable directory"))
+			}
+		case fileMake:
+			c.lose(BoundFiles, lossOf(ns, e.path+" cannot be made"))
+		}
+	}
+}
+
+// writableAround reports whether the tree around e can be written, which
+// Landlock then grants for e too: its rules only add.
+func (c *compilation) writableAround(e entry) bool {
+	for dir := path.Dir(e.path); dir != "/"; dir = path.Dir(dir) {
+		if around, ok := c.layout.find(dir); ok {
+			return around.kind == fileWrite
+		}
+	}
+	return false
+}
+
+func (c *compilation) loseOthers() {
+	ns := c.facts.Namespaces
+	if !c.facts.Seccomp.Yes() {
+		if !c.open(BoundSyscalls) && !c.policy.Syscalls.IsOff() {
+			l := lossOf(c.facts.Seccomp, "system calls are not bounded")
+			l.Absent = true
+			c.lose(BoundSyscalls, l)
+		}
+		if !c.walled && !c.open(BoundNetwork) && !c.policy.Network.Host {
+			l := lossOf(ns, "the network is reachable")
+			l.Absent = true
+			c.lose(BoundNetwork, l)
+		}
+	}
+	if c.facts.UID == 0 && c.policy.Limits.Rlimits.NProc != nil && c.maxPIDs() == 0 && !c.open(BoundResources) {
+		c.lose(BoundResources, plan.Loss{What: "NProc does not bind uid 0", Why: "kernel " + c.facts.Kernel, Remedy: "run the command as an ordinary user, or use Linux 6.14 or newer"})
+	}
+	if c.walled || c.open(BoundProcesses) {
+		return
+	}
+	if c.facts.Landlock.Yes() && c.facts.Landlock.Value >= 6 {
+		c.lose(BoundProcesses, lossOf(ns, "other processes' names and command lines can be seen"))
+		return
+	}
+	l := lossOf(ns, "the user's other processes can be seen and signalled")
+	l.Absent = true
+	c.lose(BoundProcesses, l)
+}
+
+func lossOf(f host.Fact, what string) plan.Loss {
+	return plan.Loss{What: what, Why: f.Name + ": " + f.Reason, Remedy: f.Remedy}
+}
+
+// refuse turns what is lost and not allowed to be into an error.
+func (c *compilation) refuse() error {
+	var errs []error
+	for _, h := range c.plan.Holdings {
+		if len(h.Lost) > 0 && !slices.Contains(c.policy.May, h.Bound) {
+			l := h.Lost[0]
+			errs = append(errs, &UnsupportedError{Bound: h.Bound, What: l.What, Reason: l.Why, Remedy: l.Remedy})
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// writeRoots are the directories below which names are protected.
+func (c *compilation) writeRoots() []string {
+	var roots []string
+	for _, e := range c.layout.entries {
+		if e.kind == fileWrite && e.dir {
+			roots = append(roots, e.path)
+		}
+	}
+	return roots
+}

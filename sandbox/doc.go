@@ -1,0 +1,56 @@
+// Package sandbox runs a tool as os/exec does, inside bounds that the kernel
+// enforces and that are read back from it.
+//
+//	cmd := sandbox.Command("bash", "-c", script) // was exec.Command
+//	out, err := cmd.CombinedOutput()
+//	fmt.Println(cmd.Report()) // which bound held, by which mechanism
+//
+// Command's sandbox is [Workspace] of the working directory. For another, start
+// from a preset and make a [Sandbox], which serves any number of commands:
+//
+//	p := sandbox.ReadOnly("/srv/project")
+//	p.Limits.WallClock = time.Minute
+//	s, err := sandbox.New(p)
+//	cmd := s.Command("rg", "needle")
+//
+// # Differences from os/exec
+//
+// A [Cmd] holds a real *exec.Cmd that anything may start; it enters the same
+// sandbox or fails. What a caller can observe is the same, but for this:
+//
+//   - A nil Env is what the policy lets pass of the harness's environment.
+//   - When the tool has ended, what it left behind in the background is dead,
+//     and Wait returns after that.
+//   - Cancel is never nil: by default it kills everything inside.
+//   - A deadline of the policy ends the run as a kill does. Wait's error wraps
+//     [ErrDeadline]; that of the embedded Cmd's own Wait does not.
+//   - A command whose Cancel is set to nil, without a WaitDelay, gets its Env and
+//     ExtraFiles back, and its sandbox awaited, only by this type's methods.
+//   - Stopping Process with SIGSTOP stops the stage, not the tool.
+//   - Process is the stage's, which passes signals on and ends as the tool ends.
+//   - The embedded Cmd's Path is the stage's; the tool's is [Cmd.Path].
+//   - SysProcAttr's Chroot, namespaces, id maps, AmbientCaps and Ptrace are
+//     refused: the policy is the place for what they do.
+//   - A NUL byte is a [PolicyError] that wraps EINVAL; a working directory that
+//     has been removed is refused.
+//   - Descriptors that leak into every child of the harness are closed.
+//   - Inside, process ids are others, root has no capabilities, and the wait
+//     status never has the core-dump flag. ProcessState's times are the stage's
+//     and the tool's together.
+//
+// A test runs a table of cases through both and compares everything that can be
+// observed; it holds this list to be complete.
+//
+// # Limits
+//
+// On systems other than Linux everything builds, and Start returns an error
+// that wraps errors.ErrUnsupported. A bound that a Linux host cannot hold is an
+// [UnsupportedError] from [New], unless Policy.May names it. A sandbox shares
+// the host's kernel: it is no defence against a flaw in what the kernel offers
+// to the tool, only a small surface for one.
+//
+// A UNIX socket that lies in a directory which the policy shows can be connected
+// to: its path is granted. What the command is given as an open file, it has: a
+// regular file on its standard input can, on a host without Landlock, be opened
+// anew for writing by the user who owns it.
+package sandbox

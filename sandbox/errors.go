@@ -1,0 +1,45 @@
+package sandbox
+
+import "strconv"
+
+// A PolicyError says which field of a [Policy] cannot be, why, and what would
+// do instead. It is found before anything runs. It says nothing of what a host
+// lacks: that is an [UnsupportedError].
+type PolicyError struct {
+	Field   string // "Files.Read[3]"
+	Value   string // what stands there
+	Problem string // what is wrong with it
+	Remedy  string // what to write instead; may be empty
+	Err     error  // the cause, such as fs.ErrNotExist or an errno; may be nil
+}
+
+// Error returns all of it in one line.
+func (e *PolicyError) Error() string {
+	s := "sandbox: policy: " + e.Field
+	if e.Value != "" {
+		s += " = " + strconv.Quote(shorten(e.Value))
+	}
+	s += ": " + e.Problem
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	if e.Remedy != "" {
+		s += " (" + e.Remedy + ")"
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *PolicyError) Unwrap() error { return e.Err }
+
+// shorten keeps an error readable when the value is a page long.
+func shorten(s string) string {
+	const most = 200
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "..."
+}
+
+// indexed names one element of a list.
+func indexed(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }

@@ -1,0 +1,97 @@
+package sandbox
+
+import (
+	"os"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/stage"
+	"golang.org/x/sys/unix"
+)
+
+// report judges the run by what has been said of it so far.
+func (r *run) report() *Report {
+	report := &Report{Tool: r.tool(), Status: string(Promised)}
+	if r.sandbox == nil {
+		report.Status = "no sandbox"
+		if r.broken != nil {
+			report.Status += ": " + r.broken.Error()
+		}
+		return report
+	}
+	e := r.evidence(report)
+	p := r.sandbox.policy
+	for _, h := range r.sandbox.plan.Holdings {
+		open := slices.Contains(p.Open, h.Bound) || h.Bound == BoundNetwork && p.Network.Host ||
+			h.Bound == BoundSyscalls && p.Syscalls.IsOff() || h.Bound == BoundTime && p.Limits.WallClock == 0
+		report.Bounds = append(report.Bounds, judge(h, e, open))
+	}
+	return report
+}
+
+// evidence fills in the report's head and returns what is known; nil: the tool
+// was not executed.
+func (r *run) evidence(report *Report) *evidence {
+	if !r.isWatching() {
+		return nil
+	}
+	<-r.decided
+	<-r.told // init sends the rest right after it has said that the tool was held
+	report.Started = r.began
+	select {
+	case <-r.empty:
+		report.Ended = r.ended
+		report.Status = "ended"
+		if s := r.cmd.ProcessState; s != nil {
+			report.Status = s.String()
+		}
+		if r.control.Deadline {
+			report.Status = "ended at its deadline, " + (time.Duration(r.sandbox.plan.DeadlineMS) * time.Millisecond).String()
+		}
+	default:
+		report.Status = "running"
+	}
+	if !r.control.Held {
+		report.Status = "not started"
+		return nil
+	}
+	e := &evidence{
+		rootErrno: int(r.control.Checks[stage.CheckRoot]) - 1, killErrno: int(r.control.Checks[stage.CheckSignal]) - 1,
+		keyring: r.control.Keyring, initPID: r.control.InitPID, own: readOwn(), withheld: r.withheld, deadline: r.sandbox.plan.DeadlineMS,
+	}
+	e.status, e.limits, e.namespaces = parseEvidence(r.control.Evidence)
+	e.promise(r.sandbox.plan)
+	if id, err := r.identity(); err == nil {
+		e.keepsBounding = id.UID != 0 && !r.sandbox.plan.Namespaces.User // dropping from it takes a capability
+	}
+	return e
+}
+
+// promise notes what the plan says should be found. It reads the plan that was
+// promised, not the one carried out, which a test can make differ.
+func (e *evidence) promise(p plan.Plan) {
+	for _, s := range p.Steps {
+		switch a := s.Do.(type) {
+		case plan.LoadFilter, plan.LoadGuard:
+			e.filters++
+		case plan.SetLimits:
+			e.settings = append(e.settings, a.Settings...)
+		}
+	}
+}
+
+// readOwn reads the harness's own side of the comparison.
+func readOwn() ownFacts {
+	own := ownFacts{namespaces: map[plan.Mechanism]string{}}
+	for _, n := range evidenceNamespaces {
+		own.namespaces[n.mechanism], _ = os.Readlink("/proc/self/ns/" + n.file)
+	}
+	if text, err := os.ReadFile("/proc/self/status"); err == nil {
+		own.filters = int(field(text, "Seccomp_filters:"))
+	}
+	if id, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, false); err == nil {
+		own.keyring = int64(id)
+	}
+	return own
+}

@@ -1,0 +1,182 @@
+package sandbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/rlimit"
+	"github.com/holdfast-dev/holdfast/sandbox"
+)
+
+// A tool that an agent asked for, in the default sandbox: it can change the
+// working directory, and nothing else.
+func ExampleCommand() {
+	cmd := sandbox.Command("bash", "-c", "make test")
+	out, err := cmd.CombinedOutput()
+	fmt.Printf("%s%v\n", out, err)
+	fmt.Println(cmd.Report())
+}
+
+// The tool and whatever it started are dead when the time is over.
+func ExampleCommandContext() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := sandbox.CommandContext(ctx, "go", "test", "./...").Run(); err != nil {
+		log.Print(err)
+	}
+}
+
+// A policy of one's own starts from nothing, and every line widens it.
+func ExampleNew() {
+	s, err := sandbox.New(sandbox.Policy{
+		Files: sandbox.Files{
+			Read:      []string{"/usr", "/bin", "/lib", "/lib64", "/etc/ssl"},
+			Write:     []string{"/srv/build"},
+			Hide:      []string{"/usr/local/private"},
+			HideNames: []string{".env", ".env.*"},
+			Private:   []string{"/tmp", "/home/tool"},
+			Make:      []sandbox.File{{Path: "/home/tool/.npmrc", Data: "audit=false\n"}},
+			Protect:   sandbox.Protect{Add: []string{"deploy.sh"}, Except: []string{".vscode"}},
+		},
+		Network: sandbox.Network{Host: false},
+		Env:     sandbox.Env{Pass: []string{"PATH", "LANG", "LC_*"}, Set: map[string]string{"HOME": "/home/tool"}},
+		Limits:  sandbox.Limits{WallClock: 10 * time.Minute, Rlimits: rlimit.Limits{NoFile: rlimit.At(1024)}},
+	})
+	var policy *sandbox.PolicyError
+	var host *sandbox.UnsupportedError
+	switch {
+	case errors.As(err, &policy):
+		log.Fatalf("%s: %s (%s)", policy.Field, policy.Problem, policy.Remedy)
+	case errors.As(err, &host):
+		log.Fatalf("this machine cannot hold %s: %s; %s", host.Bound, host.Reason, host.Remedy)
+	case err != nil:
+		log.Fatal(err)
+	}
+	defer s.Close()
+	fmt.Println(s.Explain())
+}
+
+// One sandbox serves any number of commands, each inside walls of its own.
+func ExampleSandbox_Command() {
+	s, err := sandbox.New(sandbox.ReadOnly("/srv/project"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.Close()
+	for _, word := range []string{"TLS", "DNS"} {
+		out, err := s.Command("grep", "-r", word, "/srv/project").Output()
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			fmt.Println(word, "ended with", exit.ExitCode())
+		}
+		fmt.Printf("%s", out)
+	}
+}
+
+// A command made elsewhere, which other code will start.
+func ExampleSandbox_Wrap() {
+	s, err := sandbox.New(sandbox.Workspace("/srv/project"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	cmd := &exec.Cmd{Path: "/usr/bin/python3", Args: []string{"python3", "server.py"}, Dir: "/srv/project"}
+	if err := s.Wrap(cmd); err != nil {
+		log.Fatal(err)
+	}
+	if err := cmd.Run(); err != nil {
+		log.Print(err)
+	}
+	fmt.Println(sandbox.ReportOf(cmd))
+}
+
+// A preset is a policy, and its fields can be changed.
+func ExampleWorkspace() {
+	p := sandbox.Workspace("/srv/project")
+	p.Files.Read = append(p.Files.Read, "/srv/shared")
+	p.May = []sandbox.Bound{sandbox.BoundProcesses} // on a host without namespaces, run all the same
+	s, err := sandbox.New(p)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := s.Command("make").Run(); err != nil {
+		log.Print(err)
+	}
+}
+
+// Nothing is bounded, and the report says so.
+func ExampleUnconfined() {
+	s, err := sandbox.New(sandbox.Unconfined())
+	if err != nil {
+		log.Fatal(err)
+	}
+	cmd := s.Command("true")
+	if err := cmd.Run(); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(cmd.Report())
+}
+
+// What this machine has, and what would bring back what it has not.
+func ExampleProbe() {
+	var host sandbox.Host = sandbox.Probe()
+	var facts []sandbox.Fact = host.List()
+	for _, f := range facts {
+		fmt.Println(f.Name, f.Answer, f.Reason, f.Remedy)
+	}
+}
+
+// A caller that accepts nothing less than every bound.
+func ExampleReport_Held() {
+	cmd := sandbox.Command("true")
+	if err := cmd.Run(); err != nil {
+		log.Fatal(err)
+	}
+	var report *sandbox.Report = cmd.Report()
+	if report.Held() {
+		return
+	}
+	lacking := map[sandbox.State][]sandbox.BoundReport{}
+	for _, b := range report.Bounds {
+		lacking[b.State] = append(lacking[b.State], b)
+	}
+	for _, b := range append(lacking[sandbox.Weaker], lacking[sandbox.Absent]...) {
+		fmt.Println(b.Bound, b.State, b.Lost)
+		var by []sandbox.MechanismReport = b.Mechanisms
+		for _, m := range by {
+			fmt.Println(m.Mechanism, m.Held, m.Evidence)
+		}
+	}
+	os.Exit(1)
+}
+
+// The names that no tool may write below a writable directory, and the variables
+// that no tool gets.
+func ExampleProtectedNames() {
+	fmt.Println(sandbox.ProtectedNames())
+	fmt.Println(sandbox.SecretNames())
+}
+
+// The tool ended, or its time did, or a wall could not be built.
+func ExampleCmd_Wait() {
+	cmd := sandbox.Command("bash", "-c", "exit 3")
+	err := cmd.Start()
+	var start *sandbox.StartError
+	if errors.As(err, &start) {
+		log.Fatalf("nothing ran: %s: %v", start.Step, start.Err)
+	}
+	if err == nil {
+		err = cmd.Wait()
+	}
+	var exit *exec.ExitError
+	switch {
+	case errors.Is(err, sandbox.ErrDeadline):
+		fmt.Println("out of time")
+	case errors.As(err, &exit):
+		fmt.Println("the tool said", exit.ExitCode())
+	}
+}

@@ -1,0 +1,251 @@
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"golang.org/x/sys/unix"
+)
+
+// litter starts a daemon that is in a session of its own and ignores every
+// signal that it can, and a child of that; it writes their numbers to the file
+// pids, and says ready.
+const litter = `
+	setsid sh -c 'trap "" HUP INT TERM QUIT; echo $$ >>pids; sh -c "trap \"\" HUP TERM; echo \$\$ >>pids; touch ready; exec sleep 1000" & wait; sleep 1000' >/dev/null 2>&1 </dev/null &
+	until [ -e ready ]; do sleep 0.01; done; echo ready; `
+
+// littered opens a pidfd of each process in the file pids, by its number outside.
+func littered(t *testing.T) []int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(os.Getenv("HOME"), "ws", "pids"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var fds []int
+	for _, word := range strings.Fields(string(text)) {
+		var pid int
+		fmt.Sscan(word, &pid)
+		fd, err := unix.PidfdOpen(pid, 0)
+		if err != nil {
+			t.Fatalf("process %d: %v", pid, err)
+		}
+		fds = append(fds, fd)
+	}
+	if len(fds) != 2 {
+		t.Fatalf("pids: %q", text)
+	}
+	return fds
+}
+
+// dead waits until each process is dead; with 0 ms it only looks.
+func dead(t *testing.T, fds []int, ms int) {
+	t.Helper()
+	for _, fd := range fds {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(p, ms)
+		for err == unix.EINTR {
+			n, err = unix.Poll(p, ms)
+		}
+		if n != 1 || err != nil {
+			t.Errorf("a process lives on: %v", err)
+			unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+		}
+		unix.Close(fd)
+	}
+}
+
+// startLitter starts a tool that leaves litter and then runs the script, and
+// returns when the litter is there.
+func startLitter(t *testing.T, ctx context.Context, p Policy, script string) *Cmd {
+	t.Helper()
+	p.May = []Bound{BoundFiles, BoundProcesses}
+	s, err := New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.CommandContext(ctx, "/bin/sh", "-c", litter+script)
+	c.Dir = filepath.Join(os.Getenv("HOME"), "ws")
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	return c
+}
+
+// TestKernelNothingOutlivesARunWithoutNamespaces: when Wait returns everything
+// is dead, however the run ended.
+func TestKernelNothingOutlivesARunWithoutNamespaces(t *testing.T) {
+	tests := []struct {
+		name   string
+		script string
+		end    func(t *testing.T, c *Cmd, cancel func())
+		limit  time.Duration
+		want   string
+	}{
+		{"the tool ends", "until [ -e go ]; do sleep 0.01; done; exit 4", func(t *testing.T, _ *Cmd, _ func()) { letGo(t) }, 0, "exit status 4"},
+		{"the command is cancelled", "sleep 1000", func(_ *testing.T, _ *Cmd, cancel func()) { cancel() }, 0, "signal: killed"},
+		{"the stage is killed", "sleep 1000", func(_ *testing.T, c *Cmd, _ func()) { c.Process.Kill() }, 0, "signal: killed"},
+		{"the tool gets a signal", "exec sleep 1000", func(_ *testing.T, c *Cmd, _ func()) { c.Process.Signal(unix.SIGTERM) }, 0, "signal: terminated"},
+		{"the deadline passes", "sleep 1000", func(*testing.T, *Cmd, func()) {}, time.Second, "wall-clock"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+				kerneltest.InChild(t, kerneltest.Child{As: as, Without: []kerneltest.Feature{kerneltest.Namespaces}}, func(t *testing.T) {
+					ctx, cancel := context.WithCancel(context.Background())
+					defer cancel()
+					p := workspaceHere(t)
+					p.Limits.WallClock = test.limit
+					c := startLitter(t, ctx, p, test.script)
+					fds := littered(t)
+					test.end(t, c, cancel)
+					err := c.Wait()
+					if err == nil || !strings.Contains(err.Error(), test.want) {
+						t.Errorf("Wait: %v, want %q", err, test.want)
+					}
+					dead(t, fds, 0)
+				})
+			})
+		})
+	}
+}
+
+// letGo makes the file that a script waits for.
+func letGo(t *testing.T) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(os.Getenv("HOME"), "ws", "go"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestKernelNothingOutlivesTheHarness kills the harness itself.
+func TestKernelNothingOutlivesTheHarness(t *testing.T) {
+	for _, h := range []struct {
+		name    string
+		without []kerneltest.Feature
+	}{
+		{"without namespaces", []kerneltest.Feature{kerneltest.Namespaces}},
+		{"with namespaces", nil},
+	} {
+		t.Run(h.name, func(t *testing.T) {
+			kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+				kerneltest.InChild(t, kerneltest.Child{As: as, Without: h.without}, func(t *testing.T) {
+					workspaceHere(t)
+					exe, err := os.Executable()
+					if err != nil {
+						t.Fatal(err)
+					}
+					harness := exec.Command(exe, "-test.run=^$")
+					harness.Env = append(os.Environ(), litterEnv+"=1")
+					harness.Stderr = os.Stderr
+					out, err := harness.StdoutPipe()
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := harness.Start(); err != nil {
+						t.Fatal(err)
+					}
+					lines := bufio.NewReader(out)
+					if line, err := lines.ReadString('\n'); line != "started\n" {
+						t.Fatalf("the harness said %q, %v", line, err)
+					}
+					fds := outside(t, harness.Process.Pid)
+					harness.Process.Kill()
+					if err := harness.Wait(); err == nil {
+						t.Error("the harness was not killed")
+					}
+					dead(t, fds, 10_000)
+				})
+			})
+		})
+	}
+}
+
+// outside opens a pidfd of each descendant of a process.
+func outside(t *testing.T, pid int) []int {
+	t.Helper()
+	var fds []int
+	for _, child := range childrenOf(pid) {
+		fd, err := unix.PidfdOpen(child, 0)
+		if err == nil {
+			fds = append(fds, fd)
+		}
+		fds = append(fds, outside(t, child)...)
+	}
+	return fds
+}
+
+func childrenOf(pid int) []int {
+	var list []int
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		return nil
+	}
+	for _, file := range tasks {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue
+		}
+		for _, word := range strings.Fields(string(text)) {
+			var child int
+			if _, err := fmt.Sscan(word, &child); err == nil {
+				list = append(list, child)
+			}
+		}
+	}
+	return list
+}
+
+// litterEnv makes this program a harness that starts litter and waits to be
+// killed.
+const litterEnv = "HOLDFAST_TEST_LITTER"
+
+func init() {
+	if os.Getenv(litterEnv) == "" {
+		return
+	}
+	if err := litterAndWait(); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func litterAndWait() error {
+	dir := filepath.Join(os.Getenv("HOME"), "ws")
+	p := Workspace(dir)
+	p.May = []Bound{BoundFiles, BoundProcesses}
+	s, err := New(p)
+	if err != nil {
+		return err
+	}
+	c := s.Command("/bin/sh", "-c", litter+"sleep 1000")
+	c.Dir = dir
+	out, err := c.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := c.Start(); err != nil {
+		return err
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
+		return errors.Join(fmt.Errorf("the tool said %q", line), err)
+	}
+	fmt.Println("started")
+	return c.Wait()
+}

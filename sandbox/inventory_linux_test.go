@@ -1,0 +1,187 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/sandbox"
+)
+
+// toolPolicy shows the system to read and one directory to write, passes the
+// whole environment, and leaves the limits as they are.
+func toolPolicy(dir string) sandbox.Policy {
+	p := sandbox.Policy{Files: sandbox.Files{Write: []string{dir}}, Env: sandbox.Env{Pass: []string{"*"}}, Open: []sandbox.Bound{sandbox.BoundResources}}
+	for _, d := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc"} {
+		if _, err := os.Stat(d); err == nil {
+			p.Files.Read = append(p.Files.Read, d)
+		}
+	}
+	return p
+}
+
+// warm runs one command, so that what a process opens once is open.
+func warm(t *testing.T, s *sandbox.Sandbox) {
+	t.Helper()
+	ch := make(chan os.Signal, 1)
+	signal.Notify(ch, syscall.SIGUSR2) // starts a goroutine that stays
+	signal.Stop(ch)
+	c := s.Command("/bin/true")
+	c.Stdout = new(bytes.Buffer)
+	if err := c.Run(); err != nil {
+		t.Fatal(err)
+	}
+	runtime.GC()
+}
+
+// An inventory is what a process holds that commands can leave behind.
+type inventory struct {
+	fds        []string
+	goroutines int
+	mounts     string
+	temp       []string
+	children   []int
+}
+
+func takeInventory(t *testing.T) inventory {
+	t.Helper()
+	i := inventory{goroutines: runtime.NumGoroutine(), children: children(t)}
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range list {
+		to, err := os.Readlink("/proc/self/fd/" + e.Name())
+		if err == nil && !strings.HasSuffix(to, "/fd") { // not the one that read the list
+			i.fds = append(i.fds, e.Name()+" "+to)
+		}
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.mounts = string(mounts)
+	if i.temp, err = filepath.Glob(os.TempDir() + "/*"); err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+// more says what i has that before had not.
+func (i inventory) more(before inventory) string {
+	var words []string
+	for _, list := range [][2][]string{{i.fds, before.fds}, {i.temp, before.temp}} {
+		for _, x := range list[0] {
+			if !slices.Contains(list[1], x) {
+				words = append(words, x)
+			}
+		}
+	}
+	if i.goroutines > before.goroutines {
+		words = append(words, fmt.Sprintf("%d goroutines", i.goroutines-before.goroutines))
+	}
+	if i.mounts != before.mounts {
+		words = append(words, "mounts")
+	}
+	for _, pid := range i.children {
+		if !slices.Contains(before.children, pid) {
+			words = append(words, fmt.Sprintf("process %d (%s)", pid, argv(pid)))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// settleTime is how long what is ending may take to be gone. It is a bound on
+// failures, not on passes.
+const settleTime = 10 * time.Second
+
+// leftOver says what there is now and was not before, once it stays.
+func leftOver(t *testing.T, before inventory) string {
+	t.Helper()
+	left := ""
+	eventually(func() bool {
+		left = takeInventory(t).more(before)
+		return left == ""
+	})
+	return left
+}
+
+// eventually asks until the answer is yes, or for settleTime.
+func eventually(yes func() bool) bool {
+	for end := time.Now().Add(settleTime); ; {
+		if yes() {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// children lists this process's children.
+func children(t *testing.T) []int {
+	t.Helper()
+	var list []int
+	tasks, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range tasks {
+		text, err := os.ReadFile(task)
+		if err != nil {
+			continue // the thread has ended
+		}
+		for word := range strings.FieldsSeq(string(text)) {
+			if pid, err := strconv.Atoi(word); err == nil {
+				list = append(list, pid)
+			}
+		}
+	}
+	return list
+}
+
+func argv(pid int) string {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil {
+		return err.Error()
+	}
+	return strings.ReplaceAll(strings.TrimRight(string(text), "\x00"), "\x00", " ")
+}
+
+// marked lists the living processes that have a word among their arguments.
+func marked(t *testing.T, word string) []int {
+	t.Helper()
+	list, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []int
+	for _, p := range list {
+		text, err := os.ReadFile(p)
+		if err != nil || !slices.Contains(strings.Split(string(text), "\x00"), word) {
+			continue
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(p)))
+		if err == nil && pid != os.Getpid() {
+			found = append(found, pid)
+		}
+	}
+	return found
+}
+
+// killMarked ends what a failed test has left.
+func killMarked(t *testing.T, word string) {
+	for _, pid := range marked(t, word) {
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
+}

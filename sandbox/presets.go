@@ -1,0 +1,49 @@
+package sandbox
+
+// ReadOnly returns a policy under which a tool can read the system, the
+// toolchains on PATH and dir, and write nothing but a private /tmp, /var/tmp and
+// home, which are empty at each start. It has no network. Secrets, other
+// people's files and the host's sockets are not there; see [Workspace], which
+// differs in what dir and the build caches allow, for all that and for how a bad
+// dir is reported.
+func ReadOnly(dir string) Policy {
+	return preset(dir, false)
+}
+
+// Workspace returns the policy of the default sandbox: dir can be written, but
+// for [ProtectedNames], and so can a private /tmp, /var/tmp and home. The system
+// can be read (/usr, /etc, /opt and their like, without their secrets), and so
+// can the directories on PATH with the toolchains that they belong to. Build
+// caches (Go, cargo, npm, pip and others) start with what the host's hold; what
+// the tool adds to them is gone afterwards. There is no network.
+//
+// HOME inside has the path that it has outside; it is empty but for toolchains,
+// caches, dir if it lies there, and a generated .gitconfig with the user's
+// identity. A harness without a usable HOME gives the tool /home/tool.
+// Variables pass if they are no secret (see [SecretNames]).
+//
+// What the policy grants is what exists on this host when Workspace is called;
+// it looks at the environment, PATH and the user's configuration, and at
+// nothing in dir, whose files a tool may have written. A relative dir is taken
+// from the present working directory.
+//
+// Workspace does not fail. A dir that cannot be a workspace stands in the policy
+// all the same, and [New] returns a [*PolicyError] for it: one that does not exist, and one
+// that contains more than a project: "/", the home directory, /tmp, a system
+// directory, or a directory around any of these. Such a dir is also in Hide,
+// which is the contradiction that New reports; a caller who means it
+// writes a policy of his own.
+func Workspace(dir string) Policy {
+	return preset(dir, true)
+}
+
+// Unconfined returns a policy that bounds nothing: every bound is open, and the
+// report says so. The tool's processes still end with it.
+func Unconfined() Policy {
+	return Policy{
+		Env: Env{Pass: []string{"*"}},
+		Open: []Bound{
+			BoundFiles, BoundNetwork, BoundProcesses, BoundSyscalls, BoundPrivileges, BoundResources, BoundEnvironment, BoundTime,
+		},
+	}
+}

@@ -1,0 +1,239 @@
+package sandbox
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// systemTrees are what every preset shows of the system, as far as it exists.
+var systemTrees = []string{
+	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu", "/var/cache/fontconfig",
+	"/sys/devices/system/cpu", // how many processors there are
+}
+
+// shared are directories that anything on the host can write to. The presets
+// put private ones in their place, and believe nothing that lies there.
+var shared = []string{"/tmp", "/var/tmp"}
+
+// noHome is the tool's home when the harness has none.
+const noHome = "/home/tool"
+
+// A builder gathers a preset's rules. Whatever it shows besides the system and
+// the workspace goes through [builder.allow].
+type builder struct {
+	*resolver
+	env       func(string) string
+	workspace string
+	home      string          // as the tool has it
+	homeReal  string          // canonical; "": not of the host
+	own       []string        // canonical: what may not be shown as a whole
+	shown     map[string]bool // what Read and CopyOnWrite have, as written and canonical
+	files     Files
+	search    []string        // the directories of PATH that may be shown
+	homeNames map[string]bool // what lies in homeReal, once listed
+	homeBlind bool            // it cannot be listed
+}
+
+// preset builds what ReadOnly and Workspace have in common.
+func preset(dir string, write bool) Policy {
+	return newBuilder(dir, os.Getenv, shared).policy(write)
+}
+
+func (b *builder) policy(write bool) Policy {
+	for _, p := range b.exist(systemTrees...) {
+		b.show(&b.files.Read, p)
+	}
+	b.toolchains()
+	if write {
+		b.files.Write = []string{b.workspace}
+		b.caches()
+	} else if !b.shown[b.workspace] {
+		b.files.Read = append(b.files.Read, b.workspace)
+	}
+	b.hide()
+	b.files.Make = b.homeFiles()
+	return Policy{Files: b.files, Env: b.variables()}
+}
+
+func newBuilder(dir string, env func(string) string, shared []string) *builder {
+	if abs, err := filepath.Abs(dir); err == nil && dir != "" {
+		dir = abs // else it stands as it is, and New says what is wrong with it
+	}
+	b := &builder{resolver: newResolver(), env: env, workspace: dir, shown: map[string]bool{}}
+	trusted := newResolver() // follows the links that lead to what is not trusted
+	b.distrust = slices.Concat([]string{dir}, shared, trusted.canonical(dir), trusted.canonical(shared...))
+	b.findHome(trusted, shared)
+	b.own = slices.Concat(b.distrust, []string{b.home})
+	if b.homeReal != "" {
+		b.own = append(b.own, b.homeReal)
+	}
+	b.files.Private = append(b.exist(shared...), b.home)
+	return b
+}
+
+// findHome chooses the path of the tool's home. A harness that runs as a user
+// without one ("/", "/nonexistent"), or with one of the system's directories as
+// its home, gets noHome.
+func (b *builder) findHome(r *resolver, shared []string) {
+	b.home = noHome
+	home := b.env("HOME")
+	if checkPath(home, filePrivate) != nil {
+		return
+	}
+	at := r.find(home)
+	if at.err != nil || !at.mode.IsDir() || withinAny(at.path, []string{"/usr", "/etc", "/proc", "/dev", "/sys", "/run"}) {
+		return
+	}
+	for _, tree := range slices.Concat(shared, systemTrees) {
+		if within(tree, at.path) {
+			return
+		}
+	}
+	b.home, b.homeReal = home, at.path
+}
+
+// canonical returns the canonical forms of those paths that exist.
+func (r *resolver) canonical(paths ...string) []string {
+	var out []string
+	for _, p := range paths {
+		if checkPath(p, fileRead) != nil {
+			continue
+		}
+		if at := r.find(p); at.err == nil {
+			out = append(out, at.path)
+		}
+	}
+	return out
+}
+
+// exist returns those of the paths that lead somewhere.
+func (r *resolver) exist(paths ...string) []string {
+	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return r.find(p).err != nil })
+}
+
+// allow says whether a place named by PATH, by a variable or by a link may be
+// shown, and what it is. Not: what a tool could have made or led elsewhere, what
+// contains the home or a secret of it, and what the sandbox has of its own.
+func (b *builder) allow(p string) (at *place, ok bool) {
+	if checkPath(p, fileRead) != nil {
+		return nil, false
+	}
+	at = b.find(p)
+	if at.err != nil || withinAny(at.path, b.distrust) || withinAny(at.path, unshown) || slices.Contains(otherPlaces, at.path) {
+		return at, false
+	}
+	for _, own := range b.own {
+		if within(own, at.path) {
+			return at, false
+		}
+	}
+	if b.homeReal == "" || !within(at.path, b.homeReal) {
+		return at, true
+	}
+	for _, name := range homeSecrets {
+		if secret := join(b.homeReal, name); within(at.path, secret) || within(secret, at.path) {
+			return at, false
+		}
+	}
+	return at, true
+}
+
+// unshown are places that no PATH and no variable can make a preset show.
+var unshown = []string{"/proc", "/dev", "/sys", "/run", "/var/log", "/var/spool", "/boot"}
+
+// grant shows p for reading if it may be shown and is not already.
+func (b *builder) grant(p string) {
+	at, ok := b.allow(p)
+	if !ok || !at.mode.IsDir() && !at.mode.IsRegular() {
+		return
+	}
+	if !b.shows(at.path) || !b.shows(p) || at.hops > 1 { // a link on the way has to be there, too
+		b.show(&b.files.Read, p)
+	}
+}
+
+func (b *builder) show(list *[]string, p string) {
+	if !slices.Contains(*list, p) {
+		*list = append(*list, p)
+	}
+	b.shown[p], b.shown[b.find(p).path] = true, true
+}
+
+// shows reports whether p lies in what is shown.
+func (b *builder) shows(p string) bool {
+	for ; p != "/"; p = path.Dir(p) {
+		if b.shown[p] {
+			return true
+		}
+	}
+	return false
+}
+
+func withinAny(p string, dirs []string) bool {
+	for _, dir := range dirs {
+		if within(p, dir) {
+			return true
+		}
+	}
+	return false
+}
+
+// hide lists what stays out, whatever the policy shows or is made to show.
+func (b *builder) hide() {
+	paths := b.exist(systemSecrets...)
+	if keys, err := filepath.Glob("/etc/ssh/*_key"); err == nil {
+		paths = append(paths, keys...)
+	}
+	if os.Geteuid() == 0 {
+		paths = append(paths, unreadable("/etc")...)
+	}
+	if b.homeReal != "" {
+		for _, name := range homeSecrets {
+			if p := join(b.home, name); b.homeHas(name) && b.find(p).err == nil {
+				paths = append(paths, p)
+			}
+		}
+	}
+	for _, p := range b.exist(otherPlaces...) {
+		if b.find(p).path != b.homeReal {
+			paths = append(paths, p)
+		}
+	}
+	if b.tooWide() {
+		paths = append(paths, b.workspace)
+	}
+	slices.Sort(paths)
+	b.files.Hide = slices.Compact(paths)
+}
+
+// homeHas reports whether name, below the home, can exist: its first part does.
+// One listing costs less than to look for a hundred names.
+func (b *builder) homeHas(name string) bool {
+	if b.homeNames == nil {
+		b.homeNames = map[string]bool{}
+		entries, err := os.ReadDir(b.homeReal)
+		b.homeBlind = err != nil
+		for _, e := range entries {
+			b.homeNames[e.Name()] = true
+		}
+	}
+	first, _, _ := strings.Cut(name, "/")
+	return b.homeBlind || b.homeNames[first]
+}
+
+// tooWide reports whether the workspace contains more than a project.
+func (b *builder) tooWide() bool {
+	at := newResolver().canonical(b.workspace)
+	if len(at) == 0 {
+		return false // New says what is wrong with it
+	}
+	for _, p := range slices.Concat(shared, systemTrees, []string{b.home, b.homeReal, "/var", "/dev", "/proc"}) {
+		if p != at[0] && p != "" && within(p, at[0]) {
+			return true
+		}
+	}
+	return at[0] == "/"
+}

@@ -1,0 +1,108 @@
+package sandbox
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// variables is what a preset passes of the environment.
+func (b *builder) variables() Env {
+	return Env{
+		Pass: []string{"*", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "GIT_TERMINAL_PROMPT"},
+		Set:  map[string]string{"HOME": b.home, "TMPDIR": "/tmp", "PATH": b.innerPath()},
+	}
+}
+
+// splitList splits a value such as PATH. Empty elements, which would mean the
+// working directory, are left out.
+func splitList(list string) []string {
+	return slices.DeleteFunc(strings.Split(list, ":"), func(s string) bool { return s == "" })
+}
+
+// homeFiles are the settings that the tool's home has from the start.
+func (b *builder) homeFiles() []File {
+	workspaces := []string{b.workspace}
+	if real := newResolver().canonical(b.workspace); len(real) > 0 && real[0] != b.workspace {
+		workspaces = append(workspaces, real[0]) // git looks at the path it arrives at
+	}
+	git := gitConfig(b.readConfigs(".config/git/config", ".gitconfig"), workspaces...)
+	files := []File{{Path: join(b.home, ".gitconfig"), Data: git, Mode: 0o644}}
+	if env := goSettings(b.readConfigs(".config/go/env")); env != "" {
+		files = append(files, File{Path: join(b.home, ".config/go/env"), Data: env, Mode: 0o644})
+	}
+	return files
+}
+
+// maxConfig bounds what is read of a configuration file.
+const maxConfig = 1 << 20
+
+// readConfigs returns the text of those files of the home that can be read, in
+// order, each ended by a newline. A file that a tool could have written is not
+// read.
+func (b *builder) readConfigs(names ...string) string {
+	var text strings.Builder
+	for _, name := range names {
+		p := join(b.home, name)
+		at := b.find(p)
+		if b.homeReal == "" || at.err != nil || !at.mode.IsRegular() || withinAny(at.path, b.distrust) {
+			continue
+		}
+		f, err := os.Open(at.path)
+		if err != nil {
+			continue
+		}
+		data, err := io.ReadAll(io.LimitReader(f, maxConfig))
+		f.Close()
+		if err == nil {
+			text.Write(data)
+			text.WriteByte('\n')
+		}
+	}
+	return text.String()
+}
+
+// closedFiles remembers the last walk of unreadable.
+var closedFiles struct {
+	sync.Mutex
+	at    time.Time
+	paths []string
+}
+
+// unreadable returns what ordinary users cannot read below dir. For a harness
+// that runs as root it is secret all the same: the tool keeps root's uid, and
+// owns these files. A walk of /etc takes milliseconds, so its result serves for
+// a minute.
+func unreadable(dir string) []string {
+	c := &closedFiles
+	c.Lock()
+	defer c.Unlock()
+	if c.at.IsZero() || time.Since(c.at) > time.Minute {
+		c.paths, c.at = walkUnreadable(dir), time.Now()
+	}
+	return c.paths
+}
+
+func walkUnreadable(dir string) []string {
+	var out []string
+	filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.Type()&fs.ModeSymlink != 0 {
+			return nil // a directory that root cannot list is closed to the tool too
+		}
+		info, err := d.Info()
+		if err != nil || info.Mode()&0o004 != 0 {
+			return nil
+		}
+		out = append(out, p)
+		if d.IsDir() {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return out
+}

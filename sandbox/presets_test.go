@@ -1,0 +1,301 @@
+package sandbox
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// made builds a preset for a made-up home ROOT/home/me, with ROOT/tmp in place
+// of /tmp. In the variables' values ROOT is the tree's root.
+func made(t *testing.T, workspace string, env map[string]string, names ...string) (Policy, string) {
+	t.Helper()
+	root := tree(t, append([]string{"home/me/", "tmp/"}, names...)...)
+	get := func(name string) string {
+		if v, ok := env[name]; ok {
+			return strings.ReplaceAll(v, "ROOT", root)
+		}
+		return map[string]string{"HOME": root + "/home/me"}[name]
+	}
+	return newBuilder(filepath.Join(root, workspace), get, []string{root + "/tmp"}).policy(true), root
+}
+
+// below returns those of paths that lie below root, without it.
+func below(root string, paths []string) string {
+	var out []string
+	for _, p := range paths {
+		if rest, found := strings.CutPrefix(p, root+"/"); found {
+			out = append(out, rest)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, " ")
+}
+
+func TestWorkspaceFindsToolchains(t *testing.T) {
+	tests := []struct {
+		name  string
+		path  string
+		env   map[string]string
+		names []string
+		want  string
+	}{
+		{"rust without its credentials", "ROOT/home/me/.cargo/bin", nil,
+			[]string{"home/me/.cargo/bin/rustup", "home/me/.cargo/bin/cargo -> rustup", "home/me/.cargo/credentials.toml", "home/me/.rustup/settings.toml"},
+			"home/me/.cargo/bin home/me/.rustup"},
+		{"pyenv by its shims", "ROOT/home/me/.pyenv/shims:ROOT/home/me/.pyenv/bin", nil,
+			[]string{"home/me/.pyenv/shims/python", "home/me/.pyenv/bin/", "home/me/.pyenv/versions/3/bin/python"}, "home/me/.pyenv"},
+		{"a Go that a link leads to", "ROOT/bin", nil, []string{"bin/go -> ../sdk/go1/bin/go", "sdk/go1/bin/go", "sdk/go1/VERSION"}, "bin sdk/go1"},
+		{"a node prefix", "ROOT/home/me/n/20/bin", nil, []string{"home/me/n/20/bin/node", "home/me/n/20/lib/node_modules/npm/x"}, "home/me/n/20"},
+		{"a conda environment with its installation", "ROOT/home/me/conda/envs/x/bin", nil,
+			[]string{"home/me/conda/conda-meta/", "home/me/conda/envs/x/bin/python", "home/me/conda/envs/x/conda-meta/"}, "home/me/conda"},
+		{"only the file of a tool that belongs to nothing", "ROOT/home/me/.local/bin", nil,
+			[]string{"home/me/.local/bin/tool -> ../../src/tool/tool", "home/me/src/tool/tool", "home/me/src/tool/.env"}, "home/me/.local/bin home/me/.local/bin/tool"},
+		{"a toolchain that a variable names", "ROOT/opt/cargo/bin", map[string]string{"CARGO_HOME": "ROOT/opt/cargo"},
+			[]string{"opt/cargo/bin/cargo", "opt/cargo/credentials"}, "opt/cargo/bin"},
+		{"Homebrew's links", "ROOT/brew/bin", nil, []string{"brew/bin/x -> ../Cellar/x/1/bin/x", "brew/Cellar/x/1/bin/x"}, "brew"},
+		{"a JDK that a variable names", "", map[string]string{"JAVA_HOME": "ROOT/jdk"}, []string{"jdk/bin/java", "jdk/release"}, "jdk"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			env := map[string]string{"PATH": tt.path}
+			for k, v := range tt.env {
+				env[k] = v
+			}
+			p, root := made(t, "ws", env, append(tt.names, "ws/")...)
+			if got := below(root, p.Files.Read); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+			if err := sound(p); err != nil {
+				t.Error(err)
+			}
+			if got := p.Env.Set["PATH"]; tt.path != "" && got != strings.ReplaceAll(tt.path, "ROOT", root) {
+				t.Errorf("PATH is %s", got)
+			}
+		})
+	}
+}
+
+func sound(p Policy) error {
+	_, err := p.Files.resolve()
+	return errors.Join(p.validate(), err)
+}
+
+// What PATH, variables and links name is not believed where it would show a
+// secret, or where a tool could have put it.
+func TestWorkspaceIsNotLedAstray(t *testing.T) {
+	secret := []string{"home/me/.ssh/key", "home/me/.aws/credentials", "home/me/.config/gh/hosts.yml", "outside/bin/x", "outside/VERSION"}
+	tests := []struct {
+		name  string
+		path  string
+		env   map[string]string
+		names []string
+	}{
+		{"the home in PATH", "ROOT/home/me:ROOT/home:ROOT:/", nil, nil},
+		{"secrets in PATH", "ROOT/home/me/.ssh:ROOT/home/me/.config", nil, nil},
+		{"a directory below a secret in PATH", "ROOT/home/me/.aws/bin", nil, []string{"home/me/.aws/bin/x"}},
+		{"the workspace in PATH", "ROOT/ws/bin:ROOT/ws", nil, []string{"ws/bin/x -> ../../outside/bin/x"}},
+		{"a link of the workspace in PATH", "ROOT/ws/bin", nil, []string{"ws/bin -> ../outside/bin"}},
+		{"a trusted link to a link of the workspace", "ROOT/cur", nil, []string{"cur -> ws/bin", "ws/bin -> ../outside/bin"}},
+		{"a link of the shared /tmp in PATH", "ROOT/tmp/bin:ROOT/tmp/real", nil, []string{"tmp/bin -> ../outside/bin", "tmp/real/x"}},
+		{"relative and empty directories in PATH", ":.:outside/bin:", nil, nil},
+		{"variables that name secrets", "", map[string]string{"GOROOT": "ROOT/home/me", "JAVA_HOME": "ROOT/home/me/.ssh", "CARGO_HOME": "ROOT/home/me", "GOCACHE": "ROOT/home/me/.ssh",
+			"GOMODCACHE": "ROOT/home/me", "GOPATH": "ROOT/ws/link", "PIP_CACHE_DIR": "ROOT"}, []string{"ws/link -> ../outside"}},
+		{"files of the workspace that mean settings elsewhere", "", nil,
+			[]string{"ws/.env", "ws/.gitconfig", "ws/.tool-versions", "ws/.holdfast.json", "ws/go.env", "ws/.config/go/env"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			env := map[string]string{"PATH": tt.path}
+			for k, v := range tt.env {
+				env[k] = v
+			}
+			p, root := made(t, "ws", env, slices.Concat(secret, []string{"ws/"}, tt.names)...)
+			if got := below(root, slices.Concat(p.Files.Read, p.Files.CopyOnWrite)); got != "" {
+				t.Errorf("shown: %s", got)
+			}
+			if got := below(root, p.Files.Write); got != "ws" {
+				t.Errorf("writable: %s", got)
+			}
+			if err := sound(p); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// The policy is the same whatever the tool has left in its workspace.
+func TestNothingInTheWorkspaceConfiguresTheSandbox(t *testing.T) {
+	dir := tree(t, "ws/", "out/bin/x", "out/VERSION")
+	env := func(name string) string {
+		return map[string]string{"HOME": dir + "/home", "PATH": dir + "/ws/bin:/usr/bin"}[name]
+	}
+	build := func() string {
+		return granted(newBuilder(dir+"/ws", env, nil).policy(true))
+	}
+	before := build()
+	for _, name := range []string{".env", ".envrc", ".gitconfig", ".git/config", ".holdfast", ".holdfast.json", "go.env", ".tool-versions", ".cargo/config.toml", "package.json"} {
+		p := filepath.Join(dir, "ws", name)
+		if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(p, []byte("[user]\nname = evil\n[sandbox]\nwrite = /\nPATH=/out\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(dir+"/out/bin", dir+"/ws/bin"); err != nil {
+		t.Fatal(err)
+	}
+	if after := build(); after != before {
+		t.Errorf("before %s\nafter  %s", before, after)
+	}
+}
+
+func granted(p Policy) string {
+	f := p.Files
+	return strings.Join(slices.Concat(f.Read, []string{"|"}, f.Write, []string{"|"}, f.CopyOnWrite, []string{"|"}, f.Private, []string{"|"}, f.Hide,
+		[]string{f.Make[0].Data}, p.Env.environ([]string{"A=b"})), " ")
+}
+
+// A user's configuration that is a link into the workspace is not the user's.
+func TestConfigurationFromTheWorkspaceIsNotRead(t *testing.T) {
+	root := tree(t, "home/me/", "ws/", "home/me/.gitconfig -> ../../ws/gitconfig", "home/me/.config/git/config", "home/me/.config/go/env -> ../../../../ws/env")
+	for name, text := range map[string]string{"ws/gitconfig": "[user]\nname = evil\n", "home/me/.config/git/config": "[user]\nname = me\n", "ws/env": "GOFLAGS=evil\n"} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := func(name string) string { return map[string]string{"HOME": root + "/home/me"}[name] }
+	got := newBuilder(root+"/ws", env, nil).policy(true).Files.Make
+	if len(got) != 1 || strings.Contains(got[0].Data, "evil") || !strings.Contains(got[0].Data, `name = "me"`) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestWorkspaceCaches(t *testing.T) {
+	p, root := made(t, "ws", map[string]string{"GOCACHE": "ROOT/var/gocache", "PIP_CACHE_DIR": "ROOT/new/pip"},
+		"ws/", "home/me/.m2/repository/x", "home/me/.m2/settings.xml", "home/me/.cargo/registry/x", "home/me/go/pkg/mod/x", "var/gocache/x", "home/me/.cache/go-build/x")
+	if got, want := below(root, p.Files.CopyOnWrite), "home/me/.cargo/registry home/me/.m2/repository home/me/go/pkg/mod var/gocache"; got != want {
+		t.Errorf("copied on write: %s, want %s", got, want)
+	}
+	if got, want := below(root, p.Files.Private), "home/me new/pip tmp"; got != want {
+		t.Errorf("private: %s, want %s", got, want)
+	}
+	if got, want := below(root, p.Files.Hide), "home/me/.m2/settings.xml"; got != want {
+		t.Errorf("hidden: %s, want %s", got, want)
+	}
+	if err := sound(p); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWorkspaceRefusesMoreThanAProject(t *testing.T) {
+	for _, ws := range []string{"home/me", "home", "tmp", "", "none"} {
+		p, _ := made(t, ws, nil)
+		var e *PolicyError
+		if err := sound(p); !errors.As(err, &e) {
+			t.Errorf("ROOT/%s: %v", ws, err)
+		}
+	}
+	for _, ws := range []string{"/", "/usr", "/etc", "/tmp", "/var", "/proc", "/proc/self", "/dev", "/none", "bad\x00"} {
+		var e *PolicyError
+		if err := sound(Workspace(ws)); !errors.As(err, &e) {
+			t.Errorf("%q: %v", ws, err)
+		}
+	}
+	for _, ws := range []string{"ws", "home/me/p", "tmp/p", "home/me/.config/x"} {
+		if p, _ := made(t, ws, nil, ws+"/"); sound(p) != nil {
+			t.Errorf("ROOT/%s: %v", ws, sound(p))
+		}
+	}
+}
+
+func TestWorkspaceHides(t *testing.T) {
+	p, root := made(t, "home/me/.config", nil, "home/me/.config/gh/hosts.yml", "home/me/.config/x")
+	l, err := p.Files.resolve()
+	if err != nil || !slices.ContainsFunc(l.entries, func(e entry) bool { return e.kind == fileHide && e.path == root+"/home/me/.config/gh" }) {
+		t.Errorf("a secret of the workspace is not hidden: %v, %v", l, err)
+	}
+}
+
+func TestHome(t *testing.T) {
+	tests := []struct{ name, home, want string }{
+		{"none", "", noHome},
+		{"the root", "/", noHome},
+		{"one that does not exist", "/nonexistent", noHome},
+		{"a relative one", "home", noHome},
+		{"a system directory", "/usr/share", noHome},
+		{"what contains some of the system", "/var", noHome},
+		{"the shared directory", "ROOT/tmp", noHome},
+		{"a home", "ROOT/home/me", "ROOT/home/me"},
+		{"a home behind a link", "ROOT/h/me", "ROOT/h/me"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p, root := made(t, "ws", map[string]string{"HOME": tt.home}, "ws/", "h -> home")
+			want := strings.ReplaceAll(tt.want, "ROOT", root)
+			if got := p.Env.Set["HOME"]; got != want || !slices.Contains(p.Files.Private, want) {
+				t.Errorf("got %s, private %v, want %s", got, p.Files.Private, want)
+			}
+			if err := sound(p); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestWorkspaceBehindALinkIsSafeToGitByBothNames(t *testing.T) {
+	p, root := made(t, "w", nil, "w -> real", "real/x")
+	for _, dir := range []string{"/w", "/real"} {
+		if !strings.Contains(p.Files.Make[0].Data, "directory = \""+root+dir+"\"") {
+			t.Errorf("%s is not in %q", dir, p.Files.Make[0].Data)
+		}
+	}
+	if l, err := p.Files.resolve(); err != nil || !slices.Contains(l.links, link{root + "/w", "real"}) {
+		t.Errorf("%v, %v", l.links, err)
+	}
+}
+
+func TestWalkUnreadableFindsWhatOthersCannotRead(t *testing.T) {
+	root := tree(t, "open/f", "open/closed", "shut/f", "link -> open/closed")
+	for name, mode := range map[string]os.FileMode{"open/closed": 0o640, "shut": 0o750} {
+		if err := os.Chmod(filepath.Join(root, name), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := below(root, walkUnreadable(root)), "open/closed shut"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// On this host, whoever runs the test.
+func TestPresetsOfThisHost(t *testing.T) {
+	dir := t.TempDir()
+	for name, p := range map[string]Policy{"Workspace": Workspace(dir), "ReadOnly": ReadOnly(dir)} {
+		if err := sound(p); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		l, _ := p.Files.resolve()
+		for _, e := range l.entries {
+			if e.kind != fileHide && withinAny(e.path, []string{"/etc/shadow", "/var/log", "/run", "/proc"}) {
+				t.Errorf("%s shows %s", name, e.path)
+			}
+		}
+		if (len(p.Files.Write) == 0) != (name == "ReadOnly") {
+			t.Errorf("%s writes %v", name, p.Files.Write)
+		}
+	}
+}
+
+func BenchmarkWorkspace(b *testing.B) {
+	dir := b.TempDir()
+	for b.Loop() {
+		Workspace(dir)
+	}
+}

@@ -1,0 +1,88 @@
+package sandbox
+
+import (
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/internal/stage/guard"
+)
+
+// ProtectedNames returns the names that a [Policy] protects below its writable
+// directories unless [Protect] says otherwise: what makes programs outside the
+// sandbox run something, such as ".git/hooks" and ".bashrc". They are matched at
+// every depth, whether or not they exist, and whatever their case: some file
+// systems fold it, and some let the tool choose.
+//
+// In a name a slash joins components, "*" stands for any one component, "**" for
+// one or more, and a "*" at the end of a component for any ending. A name covers
+// the file or directory and all that lies beneath, with four exceptions that let
+// git work: ".git" may be a directory, but not a file made by the tool;
+// ".git/config", and that of a submodule, takes changes that make git run
+// nothing; and ".git/worktrees/*/commondir" may name the repository it lies in.
+//
+// It returns a copy. Names of files that only programs inside would obey are not
+// in it.
+func ProtectedNames() []string {
+	patterns := guard.DefaultNames()
+	names := make([]string, len(patterns))
+	for i, p := range patterns {
+		names[i] = p.Path
+	}
+	return names
+}
+
+// protectedPatterns is what f protects, in the notation of [ProtectedNames].
+func (f Files) protectedPatterns() []string {
+	if f.Protect.Off {
+		return nil
+	}
+	var names []string
+	for _, n := range ProtectedNames() {
+		if !slices.Contains(f.Protect.Except, n) {
+			names = append(names, n)
+		}
+	}
+	for _, n := range f.Protect.Add {
+		if !slices.Contains(names, n) {
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+func (p Protect) validate() error {
+	if p.Off && (len(p.Add) > 0 || len(p.Except) > 0) {
+		return &PolicyError{Field: "Files.Protect", Problem: "Off contradicts Add and Except", Remedy: "leave Off false, or the lists empty"}
+	}
+	if err := checkNames("Files.Protect.Add", p.Add); err != nil {
+		return err
+	}
+	known := ProtectedNames()
+	for i, n := range p.Except {
+		if !slices.Contains(known, n) {
+			return &PolicyError{Field: indexed("Files.Protect.Except", i), Value: n, Problem: "no such protected name",
+				Remedy: "write it as ProtectedNames has it"}
+		}
+		if slices.Contains(p.Add, n) {
+			return &PolicyError{Field: indexed("Files.Protect.Except", i), Value: n, Problem: "Add has the same name", Remedy: "remove one of the two"}
+		}
+	}
+	return nil
+}
+
+// maxNames is how many names the guard takes in one list.
+const maxNames = 4000
+
+// checkNames asks the guard, which will match them, whether it understands the names.
+func checkNames(field string, names []string) error {
+	if len(names) > maxNames {
+		return &PolicyError{Field: field, Problem: "too many names", Remedy: "at most 4000"}
+	}
+	for i, n := range names {
+		r := guard.Rules{Names: []guard.Pattern{{Path: n}}}
+		if _, err := r.Encode(); err != nil {
+			return &PolicyError{Field: indexed(field, i), Value: n, Problem: "not a name that can be matched", Err: err,
+				Remedy: `write file names joined by slashes, without "." and "..", with "*" only as a whole component or at a component's end, and not first`}
+		}
+	}
+	return nil
+}

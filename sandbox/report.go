@@ -1,0 +1,138 @@
+package sandbox
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/plan"
+)
+
+// A State says how well a bound or a mechanism held.
+type State string
+
+// The states.
+const (
+	Promised State = "promised" // the tool has not been executed yet
+	Held     State = "held"     // every mechanism that was promised is in force
+	Weaker   State = "weaker"   // something of it is missing; Lost says what
+	Absent   State = "absent"   // nothing holds it
+	Open     State = "open"     // the policy does not want it
+)
+
+// A Report says, bound by bound, what was promised for one run, which
+// mechanisms hold it, and on what evidence. The evidence is what the kernel
+// said of the tool's process once it had been executed, not what was intended.
+//
+// It does not say what the tool did.
+type Report struct {
+	Tool    string        `json:"tool"`
+	Started time.Time     `json:"started,omitzero"`
+	Ended   time.Time     `json:"ended,omitzero"`
+	Status  string        `json:"status"` // "promised", "running", "exit status 1", "deadline" ...
+	Bounds  []BoundReport `json:"bounds"`
+}
+
+// A BoundReport is one line of a report.
+type BoundReport struct {
+	Bound      Bound             `json:"bound"`
+	State      State             `json:"state"`
+	Mechanisms []MechanismReport `json:"mechanisms,omitempty"`
+	Lost       []string          `json:"lost,omitempty"` // what of the bound does not hold, and why
+}
+
+// A MechanismReport is one mechanism of a bound and the evidence for it.
+type MechanismReport struct {
+	Mechanism string `json:"mechanism"`
+	Held      bool   `json:"held"`
+	Evidence  string `json:"evidence"`
+}
+
+// Bound returns the line of one bound; nil: there is none.
+func (r *Report) Bound(b Bound) *BoundReport {
+	for i := range r.Bounds {
+		if r.Bounds[i].Bound == b {
+			return &r.Bounds[i]
+		}
+	}
+	return nil
+}
+
+// Held reports whether every bound that the policy wants is held.
+func (r *Report) Held() bool {
+	for _, b := range r.Bounds {
+		if b.State != Held && b.State != Open {
+			return false
+		}
+	}
+	return len(r.Bounds) > 0
+}
+
+// String prints the report as a table.
+func (r *Report) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\n", r.Tool, r.Status)
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, line := range r.Bounds {
+		state := string(line.State)
+		if line.State != Held && line.State != Promised {
+			state = strings.ToUpper(state)
+		}
+		var by []string
+		for _, m := range line.Mechanisms {
+			word := m.Mechanism
+			if !m.Held && line.State != Promised {
+				word = "NOT " + word
+			}
+			if m.Evidence != "" {
+				word += " (" + m.Evidence + ")"
+			}
+			by = append(by, word)
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", line.Bound, state, strings.Join(by, ", "))
+		for _, l := range line.Lost {
+			fmt.Fprintf(w, "  \t\tnot held: %s\n", l)
+		}
+	}
+	w.Flush()
+	return b.String()
+}
+
+// JSON returns the report as JSON, indented.
+func (r *Report) JSON() ([]byte, error) { return json.MarshalIndent(r, "", "  ") }
+
+// judge makes the line of one bound: what was promised against the evidence.
+func judge(h plan.Holding, e *evidence, open bool) BoundReport {
+	line := BoundReport{Bound: h.Bound}
+	held := 0
+	for _, m := range h.By {
+		r := MechanismReport{Mechanism: string(m)}
+		if e != nil {
+			r.Held, r.Evidence = e.holds(m)
+			if r.Held {
+				held++
+			}
+		}
+		line.Mechanisms = append(line.Mechanisms, r)
+	}
+	absent := false
+	for _, l := range h.Lost {
+		line.Lost = append(line.Lost, fmt.Sprintf("%s (%s; remedy: %s)", l.What, l.Why, l.Remedy))
+		absent = absent || l.Absent
+	}
+	switch {
+	case open:
+		line.State = Open
+	case e == nil && !absent:
+		line.State = Promised
+	case absent, held == 0:
+		line.State = Absent
+	case held < len(h.By) || len(h.Lost) > 0:
+		line.State = Weaker
+	default:
+		line.State = Held
+	}
+	return line
+}

@@ -1,0 +1,281 @@
+package sandbox
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// layout is a Files policy made concrete on this host: canonical paths, parents
+// before children, and the links that lead to them.
+type layout struct {
+	entries []entry
+	links   []link
+}
+
+// entry is one rule. What lies below it is of its kind, down to the next entry.
+type entry struct {
+	path   string
+	kind   entryKind
+	dir    bool // a directory; otherwise a file of any type
+	device bool // a device file
+	file   File // of kind fileMake
+}
+
+// entryKind is which list of Files a rule comes from.
+type entryKind uint8
+
+const (
+	fileRead entryKind = iota
+	fileWrite
+	fileCopyOnWrite
+	filePrivate
+	fileMake
+	fileHide
+)
+
+// link is a symbolic link of the host that has to be made again inside.
+type link struct{ path, target string }
+
+// ownDevices are in every sandbox's /dev, so that rules for them say nothing new.
+var ownDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+
+// maxLinks is how many links one path may lead through: MAXSYMLINKS of
+// include/linux/namei.h.
+const maxLinks = 40
+
+// resolve makes f concrete. It reads names and links of the host and opens
+// nothing. The order of the result is that of the tree, so equal policies on
+// equal hosts give equal layouts. An error is a *PolicyError.
+func (f Files) resolve() (layout, error) {
+	r := newResolver()
+	var links map[string]string
+	for _, list := range f.ruleLists() {
+		if list.kind == fileHide { // the last: its paths need no links inside
+			if err := r.addMakes(f.Make); err != nil {
+				return layout{}, err
+			}
+			links = maps.Clone(r.links)
+		}
+		for i, p := range list.paths {
+			if err := r.add(rule{list: list.field, index: i, asked: p, entry: entry{kind: list.kind}}); err != nil {
+				return layout{}, err
+			}
+		}
+	}
+	if err := r.checkLinks(links); err != nil {
+		return layout{}, err
+	}
+	return r.layout(links)
+}
+
+func (r *resolver) addMakes(files []File) error {
+	for i, m := range files {
+		if err := r.addMake(rule{list: "Files.Make", index: i, asked: m.Path, entry: entry{kind: fileMake, file: m}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rule is an entry and where in the policy it comes from.
+type rule struct {
+	entry
+	list   string
+	index  int
+	asked  string // the path as it was written
+	absent bool   // not on the host
+}
+
+func (u rule) bad(problem, remedy string, err error) *PolicyError {
+	field := indexed(u.list, u.index)
+	if u.kind == fileMake {
+		field += ".Path"
+	}
+	return &PolicyError{Field: field, Value: u.asked, Problem: problem, Remedy: remedy, Err: err}
+}
+
+// resolver finds canonical paths, each name looked up once.
+type resolver struct {
+	seen  map[string]*place // by clean absolute path as written
+	links map[string]string // by the link's own canonical path
+	rules map[string]rule   // by canonical path
+
+	distrust []string // directories whose links are not followed
+}
+
+func newResolver() *resolver {
+	return &resolver{seen: map[string]*place{"/": {path: "/", mode: fs.ModeDir}}, links: map[string]string{}, rules: map[string]rule{}}
+}
+
+// place is what a path leads to. While it is being found, it is in seen with
+// busy set: coming back to it then is a loop.
+type place struct {
+	path string
+	mode fs.FileMode
+	hops int // links met on the way
+	err  error
+	busy bool
+}
+
+// find follows p, clean and absolute, to its canonical path.
+func (r *resolver) find(p string) *place {
+	if found := r.seen[p]; found != nil {
+		if found.busy {
+			return &place{err: syscall.ELOOP}
+		}
+		return found
+	}
+	found := &place{busy: true}
+	r.seen[p] = found
+	r.follow(found, p)
+	found.busy = false
+	return found
+}
+
+func (r *resolver) follow(found *place, p string) {
+	parent := r.find(path.Dir(p))
+	found.hops = parent.hops
+	switch {
+	case parent.err != nil:
+		found.err = parent.err
+		return
+	case !parent.mode.IsDir():
+		found.err = syscall.ENOTDIR
+		return
+	}
+	found.path = join(parent.path, path.Base(p))
+	if found.path != p { // reached by a link: what stands there may be known
+		real := r.find(found.path)
+		found.mode, found.err, found.path = real.mode, real.err, real.path
+		found.hops += real.hops
+		found.tooMany()
+		return
+	}
+	info, err := os.Lstat(p)
+	if err != nil {
+		found.err = errors.Unwrap(err)
+		return
+	}
+	if found.mode = info.Mode(); found.mode&fs.ModeSymlink != 0 {
+		r.followLink(found, parent.path)
+	}
+}
+
+// followLink continues at the target of the link at found.path, in dir.
+func (r *resolver) followLink(found *place, dir string) {
+	switch {
+	case withinAny(found.path, r.distrust):
+		found.err = fs.ErrPermission
+		return
+	case within(found.path, "/proc"): // it depends on who asks, and its text need not be a path (proc_pid_fd(5))
+		found.err = errProc
+		return
+	}
+	target, err := os.Readlink(found.path)
+	if err != nil {
+		found.err = errors.Unwrap(err)
+		return
+	}
+	r.links[found.path] = target
+	end := r.walk(dir, target)
+	found.path, found.mode, found.err = end.path, end.mode, end.err
+	found.hops += end.hops + 1
+	found.tooMany()
+}
+
+var errProc = errors.New("a link of /proc means something else to each process")
+
+func (p *place) tooMany() {
+	if p.err == nil && p.hops > maxLinks {
+		p.err = syscall.ELOOP
+	}
+}
+
+// walk follows target from dir, which is canonical. It goes name by name, since
+// ".." after a link leads to the parent of the link's target.
+func (r *resolver) walk(dir, target string) *place {
+	if strings.HasPrefix(target, "/") {
+		dir = "/"
+	}
+	at := r.find(dir)
+	hops := 0
+	for name := range strings.SplitSeq(target, "/") {
+		if name == "" || name == "." {
+			continue
+		}
+		if at.err == nil && !at.mode.IsDir() {
+			return &place{err: syscall.ENOTDIR}
+		}
+		at = r.find(path.Join(at.path, name)) // at.path is canonical: Join's ".." is right
+		if hops += at.hops; at.err != nil {
+			break
+		}
+	}
+	return &place{path: at.path, mode: at.mode, hops: hops, err: at.err}
+}
+
+func join(dir, name string) string {
+	if dir == "/" {
+		return "/" + name
+	}
+	return dir + "/" + name
+}
+
+// add takes a rule of any kind but fileMake.
+func (r *resolver) add(u rule) error {
+	if u.kind == filePrivate || u.kind == fileHide {
+		return r.addLate(u)
+	}
+	found := r.find(u.asked)
+	if found.err != nil {
+		return u.cannot(found.err)
+	}
+	u.path, u.dir = found.path, found.mode.IsDir()
+	u.device = found.mode&fs.ModeDevice != 0
+	if u.kind == fileCopyOnWrite && !u.dir {
+		return u.bad("is not a directory", "name the directory it lies in", syscall.ENOTDIR)
+	}
+	return r.put(u)
+}
+
+func (u rule) cannot(err error) *PolicyError {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return u.bad("does not exist", "make it first, or remove the rule", err)
+	case errors.Is(err, errProc):
+		return u.bad("leads through /proc", "name the target", err)
+	case err == errDangling:
+		return u.bad("is "+err.Error(), "remove the link, or name another place", fs.ErrNotExist)
+	case errors.Is(err, syscall.ELOOP):
+		return u.bad("leads through too many symbolic links", "name the target", err)
+	}
+	return u.bad("cannot be looked up", "", err)
+}
+
+// put notes a rule at its canonical path.
+func (r *resolver) put(u rule) error {
+	if problem, remedy := reserved(u.path, u.kind); problem != "" {
+		return u.bad("is "+u.path+": "+problem, remedy, nil)
+	}
+	if within(u.path, "/dev") && u.dir {
+		return u.bad("is a directory of devices", "name the device files", nil)
+	}
+	if slices.Contains(ownDevices, u.path) {
+		return nil
+	}
+	first, taken := r.rules[u.path]
+	switch {
+	case !taken:
+		r.rules[u.path] = u
+	case first.kind != u.kind || first.file != u.file:
+		what := indexed(first.list, first.index)
+		return u.bad("contradicts "+what+", which is the same place ("+u.path+")", "remove one of the two; a preset wants a directory that holds one project", nil)
+	}
+	return nil
+}

@@ -1,0 +1,190 @@
+package sandbox
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// absent is the mode of what is not on the host.
+const absent fs.FileMode = fs.ModeIrregular
+
+// addLate takes a rule of Private or Hide, whose path need not exist.
+func (r *resolver) addLate(u rule) error {
+	at, mode, err := r.settle(u.asked)
+	if err != nil {
+		return u.cannot(err)
+	}
+	u.path, u.dir, u.absent = at, mode.IsDir(), mode == absent
+	if u.kind == filePrivate {
+		if !u.dir && !u.absent {
+			return u.bad("is not a directory", "", syscall.ENOTDIR)
+		}
+		u.dir = true
+	}
+	return r.put(u)
+}
+
+// addMake takes a file that exists inside only. Its own name is not followed:
+// what the host has there does not matter.
+func (r *resolver) addMake(u rule) error {
+	dir, mode, err := r.settle(path.Dir(u.asked))
+	if err != nil {
+		return u.cannot(err)
+	}
+	if mode != absent && !mode.IsDir() {
+		return u.bad("lies below a file", "", syscall.ENOTDIR)
+	}
+	u.path, u.absent = join(dir, path.Base(u.asked)), true
+	if target, isLink := r.links[u.path]; isLink {
+		return u.bad("is a symbolic link inside, to "+target, "name its target", nil)
+	}
+	return r.put(u)
+}
+
+// settle follows p as far as its names exist on the host, and takes the rest as
+// it is written. The mode is absent if there is a rest.
+func (r *resolver) settle(p string) (string, fs.FileMode, error) {
+	found := r.find(p)
+	if !errors.Is(found.err, fs.ErrNotExist) {
+		return found.path, found.mode, found.err
+	}
+	dir, mode, err := r.settle(path.Dir(p))
+	if err != nil {
+		return "", 0, err
+	}
+	if mode != absent && !mode.IsDir() {
+		return "", 0, syscall.ENOTDIR
+	}
+	at := join(dir, path.Base(p))
+	if _, isLink := r.links[at]; isLink {
+		return "", 0, errDangling
+	}
+	return at, absent, nil
+}
+
+var errDangling = errors.New("a symbolic link that leads nowhere")
+
+// layout puts the rules in the order of the tree, judges each by the one around
+// it, and leaves out what says nothing new.
+func (r *resolver) layout(links map[string]string) (layout, error) {
+	rules := slices.SortedFunc(maps.Values(r.rules), func(a, b rule) int { return treeOrder(a.path, b.path) })
+	var out layout
+	var around []entry // the entries that contain the present path, outermost first
+	for _, u := range rules {
+		for len(around) > 0 && !within(u.path, around[len(around)-1].path) {
+			around = around[:len(around)-1]
+		}
+		keep, err := u.judge(around)
+		if err != nil {
+			return layout{}, err
+		}
+		if keep {
+			out.entries = append(out.entries, u.entry)
+			around = append(around, u.entry)
+		}
+	}
+	out.links = linksOutside(links, out.entries)
+	return out, nil
+}
+
+// judge says whether u changes anything inside the entries around it, or cannot
+// hold there.
+func (u rule) judge(around []entry) (keep bool, err error) {
+	if len(around) == 0 {
+		return u.kind != fileHide, nil // nothing is shown there that could be hidden
+	}
+	outer := around[len(around)-1]
+	shown := outer.kind == fileRead || outer.kind == fileWrite || outer.kind == fileCopyOnWrite
+	switch u.kind {
+	case fileMake:
+		if shown {
+			return false, u.bad("lies in "+outer.path+", which is the host's", "put it in a Private directory", nil)
+		}
+		return true, nil
+	case filePrivate:
+		if shown && u.absent {
+			return false, u.bad("does not exist, and lies in "+outer.path+", which is the host's", "make it first", fs.ErrNotExist)
+		}
+		return true, nil // even in a private directory, where it would not exist otherwise
+	case fileHide:
+		if u.absent && (outer.kind == fileWrite || outer.kind == fileCopyOnWrite) {
+			return false, u.bad("does not exist, and can be made inside "+outer.path, "use HideNames, or Protect.Add", fs.ErrNotExist)
+		}
+		return shown && !u.absent, nil
+	}
+	return u.kind != outer.kind, nil
+}
+
+// linksOutside returns the links that no entry brings along.
+func linksOutside(links map[string]string, entries []entry) []link {
+	var out []link
+	i := 0
+	var around []entry
+	for _, p := range slices.SortedFunc(maps.Keys(links), treeOrder) {
+		for ; i < len(entries) && treeOrder(entries[i].path, p) < 0; i++ {
+			around = append(enclosing(around, entries[i].path), entries[i])
+		}
+		around = enclosing(around, p)
+		if n := len(around); n > 0 {
+			if k := around[n-1].kind; k == fileRead || k == fileWrite || k == fileCopyOnWrite {
+				continue
+			}
+		}
+		out = append(out, link{p, links[p]})
+	}
+	return out
+}
+
+// enclosing drops from a chain of nested entries those that do not contain p.
+func enclosing(chain []entry, p string) []entry {
+	for len(chain) > 0 && !within(p, chain[len(chain)-1].path) {
+		chain = chain[:len(chain)-1]
+	}
+	return chain
+}
+
+// treeOrder compares paths so that each directory is followed by all that lies
+// below it: as strings in which the slash comes before every other byte.
+func treeOrder(a, b string) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		switch x, y := a[i], b[i]; {
+		case x == y:
+		case x == '/':
+			return -1
+		case y == '/':
+			return 1
+		case x < y:
+			return -1
+		default:
+			return 1
+		}
+	}
+	return strings.Compare(a[n:], b[n:])
+}
+
+// checkLinks refuses a rule that leads through a symbolic link in a writable
+// tree: a tool may have put it there, to be granted its target by the next
+// sandbox (as in CVE-2025-59532). A rule of Hide grants nothing.
+func (r *resolver) checkLinks(links map[string]string) error {
+	for at := range links {
+		for _, tree := range r.rules {
+			if tree.kind != fileWrite || !tree.dir || at == tree.path || !within(at, tree.path) {
+				continue
+			}
+			for _, u := range r.rules {
+				trace := newResolver()
+				trace.find(u.asked)
+				if _, met := trace.links[at]; met && u.kind != fileHide {
+					return u.bad("leads through the symbolic link "+at+", which a tool can change", "name the target", nil)
+				}
+			}
+		}
+	}
+	return nil
+}

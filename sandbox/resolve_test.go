@@ -1,0 +1,282 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// tree makes files ("a/b"), directories ("a/") and links ("a -> b") below a new
+// directory, whose canonical path it returns.
+func tree(t testing.TB, names ...string) string {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		name, target, isLink := strings.Cut(name, " -> ")
+		p := filepath.Join(root, name)
+		dir := filepath.Dir(p)
+		if strings.HasSuffix(name, "/") {
+			dir = p
+		}
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case isLink:
+			err = os.Symlink(strings.ReplaceAll(target, "ROOT", root), p)
+		case dir != p:
+			err = os.WriteFile(p, []byte("x"), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+// under puts root before every path of f.
+func under(root string, f Files) Files {
+	for _, list := range []*[]string{&f.Read, &f.Write, &f.Hide, &f.Private, &f.CopyOnWrite} {
+		moved := make([]string, len(*list))
+		for i, p := range *list {
+			moved[i] = filepath.Join(root, p)
+		}
+		*list = moved
+	}
+	made := make([]File, len(f.Make))
+	for i, m := range f.Make {
+		m.Path = filepath.Join(root, m.Path)
+		made[i] = m
+	}
+	f.Make = made
+	return f
+}
+
+// show prints a layout without root.
+func show(l layout, root string) string {
+	var words []string
+	for _, e := range l.entries {
+		kind := [...]string{"read", "write", "copy", "private", "make", "hide"}[e.kind]
+		slash := ""
+		if e.dir {
+			slash = "/"
+		}
+		words = append(words, kind+" "+strings.TrimPrefix(e.path, root+"/")+slash)
+	}
+	for _, k := range l.links {
+		words = append(words, "link "+strings.TrimPrefix(k.path, root+"/")+" "+strings.TrimPrefix(k.target, root+"/"))
+	}
+	return strings.Join(words, ", ")
+}
+
+func TestResolve(t *testing.T) {
+	names := []string{"usr/bin/sh", "usr/lib/x", "bin -> usr/bin", "lib -> /ROOT/usr/lib", "a/b/c/d", "a-b/x", "home/me/.ssh/key", "home/me/p/f", "home/me/p/.env",
+		"data/home/you/q/f", "h2 -> data/home", "data/home/you/cfg -> dot/cfg", "data/home/you/dot/cfg/nvim/init", "chain -> bin/../lib", "gone -> nowhere"}
+	for i, n := range names {
+		names[i] = strings.Replace(n, "/ROOT", "ROOT", 1)
+	}
+	root := tree(t, names...)
+	tests := []struct {
+		name  string
+		files Files
+		want  string
+	}{
+		{"nothing", Files{}, ""},
+		{"a merged /usr", Files{Read: []string{"/bin", "/usr", "/lib"}}, "read usr/, link bin usr/bin, link lib usr/lib"},
+		{"a link whose target goes up behind a link", Files{Read: []string{"/chain/x"}}, "read usr/lib/x, link bin usr/bin, link chain bin/../lib"},
+		{"the same rule twice, also by another name", Files{Read: []string{"/bin/sh", "/usr/bin/sh", "/bin/sh"}}, "read usr/bin/sh, link bin usr/bin"},
+		{"a rule inside one of its kind", Files{Read: []string{"/a/b/c", "/a", "/a-b"}}, "read a/, read a-b/"},
+		{"kinds in between", Files{Read: []string{"/a", "/a/b/c"}, Write: []string{"/a/b"}}, "read a/, write a/b/, read a/b/c/"},
+		{"neighbours that sort between a directory and its files", Files{Read: []string{"/a"}, Write: []string{"/a-b", "/a/b"}}, "read a/, write a/b/, write a-b/"},
+		{"a secret in what is shown", Files{Read: []string{"/home"}, Hide: []string{"/home/me/.ssh"}}, "read home/, hide home/me/.ssh/"},
+		{"a secret where nothing is shown", Files{Write: []string{"/home/me/p"}, Hide: []string{"/home", "/home/me/.ssh"}}, "write home/me/p/"},
+		{"an absent secret in what can only be read", Files{Read: []string{"/home"}, Hide: []string{"/home/me/none"}}, "read home/"},
+		{"what is shown inside what is hidden", Files{Read: []string{"/home", "/home/me/p"}, Hide: []string{"/home/me"}}, "read home/, hide home/me/, read home/me/p/"},
+		{"a project in a private home", Files{Write: []string{"/home/me/p"}, Private: []string{"/home/me"}, Hide: []string{"/home/me/.ssh"}, Make: []File{{Path: "/home/me/.gitconfig"}}},
+			"private home/me/, make home/me/.gitconfig, write home/me/p/"},
+		{"private directories that are not on the host", Files{Private: []string{"/home/tool", "/home/tool/x"}}, "private home/tool/, private home/tool/x/"},
+		{"a home behind links", Files{Write: []string{"/h2/you/q"}, Private: []string{"/h2/you"}}, "private data/home/you/, write data/home/you/q/, link h2 data/home"},
+		{"a link inside a private home", Files{Read: []string{"/h2/you/cfg/nvim"}, Private: []string{"/data/home/you"}, Make: []File{{Path: "/h2/you/cfg/git"}}},
+			"private data/home/you/, make data/home/you/dot/cfg/git, read data/home/you/dot/cfg/nvim/, link data/home/you/cfg dot/cfg, link h2 data/home"},
+		{"a copy with something of the host's in it", Files{CopyOnWrite: []string{"/a"}, Read: []string{"/a/b"}}, "copy a/, read a/b/"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			l, err := under(root, tt.files).resolve()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := show(l, root); got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestResolveRefuses(t *testing.T) {
+	names := []string{"a/f", "b/", "loop1 -> loop2", "loop2 -> loop1", "self -> self/x", "gone -> nowhere", "proc -> /proc/self", "l0 -> b"}
+	for i := range 41 {
+		names = append(names, fmt.Sprintf("l%d -> l%d", i+1, i))
+	}
+	root := tree(t, names...)
+	tests := []struct {
+		name  string
+		files Files
+		field string
+		err   error
+	}{
+		{"what does not exist", Files{Read: []string{"/a", "/none"}}, "Files.Read[1]", fs.ErrNotExist},
+		{"a writable place that does not exist", Files{Write: []string{"/a/none"}}, "Files.Write[0]", fs.ErrNotExist},
+		{"a copy of nothing", Files{CopyOnWrite: []string{"/none"}}, "Files.CopyOnWrite[0]", fs.ErrNotExist},
+		{"a copy of a file", Files{CopyOnWrite: []string{"/a/f"}}, "Files.CopyOnWrite[0]", syscall.ENOTDIR},
+		{"a loop", Files{Read: []string{"/loop1"}}, "Files.Read[0]", syscall.ELOOP},
+		{"a link into itself", Files{Read: []string{"/self"}}, "Files.Read[0]", syscall.ELOOP},
+		{"more links than the kernel follows", Files{Read: []string{"/l40"}}, "Files.Read[0]", syscall.ELOOP},
+		{"a dangling link", Files{Read: []string{"/gone"}}, "Files.Read[0]", fs.ErrNotExist},
+		{"a private place at a dangling link", Files{Private: []string{"/gone"}}, "Files.Private[0]", fs.ErrNotExist},
+		{"something below a file", Files{Read: []string{"/a/f/g"}}, "Files.Read[0]", syscall.ENOTDIR},
+		{"a private file", Files{Private: []string{"/a/f"}}, "Files.Private[0]", syscall.ENOTDIR},
+		{"a link into /proc", Files{Read: []string{"/proc"}}, "Files.Read[0]", nil},
+		{"two kinds at one place", Files{Read: []string{"/a"}, Write: []string{"/a"}}, "Files.Write[0]", nil},
+		{"two kinds at one place by two names", Files{Read: []string{"/b"}, Write: []string{"/l3"}}, "Files.Write[0]", nil},
+		{"a hidden place that is also shown", Files{Read: []string{"/a"}, Hide: []string{"/a"}}, "Files.Hide[0]", nil},
+		{"two files at one place", Files{Make: []File{{Path: "/x", Data: "1"}, {Path: "/x", Data: "2"}}}, "Files.Make[1].Path", nil},
+		{"a file in what is the host's", Files{Read: []string{"/a"}, Make: []File{{Path: "/a/g"}}}, "Files.Make[0].Path", nil},
+		{"a file where a link will be", Files{Read: []string{"/l0"}, Make: []File{{Path: "/l0"}}}, "Files.Make[0].Path", nil},
+		{"an absent private place in what is the host's", Files{Read: []string{"/a"}, Private: []string{"/a/none"}}, "Files.Private[0]", fs.ErrNotExist},
+		{"an absent secret in what can be written", Files{Write: []string{"/a"}, Hide: []string{"/a/none"}}, "Files.Hide[0]", fs.ErrNotExist},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := under(root, tt.files).resolve()
+			var e *PolicyError
+			if !errors.As(err, &e) {
+				t.Fatalf("got %v, want a *PolicyError", err)
+			}
+			if e.Field != tt.field || tt.err != nil && !errors.Is(err, tt.err) {
+				t.Errorf("got %v (field %q), want %q and %v", err, e.Field, tt.field, tt.err)
+			}
+		})
+	}
+}
+
+// The kernel follows 40 links and no more; so does find.
+func TestResolveFollowsAsManyLinksAsTheKernel(t *testing.T) {
+	names := []string{"b/", "l0 -> b"}
+	for i := range 45 {
+		names = append(names, fmt.Sprintf("l%d -> l%d", i+1, i))
+	}
+	root := tree(t, names...)
+	for i := range 45 {
+		p := fmt.Sprintf("%s/l%d", root, i)
+		_, want := os.Stat(p)
+		if got := newResolver().find(p).err; (got == nil) != (want == nil) {
+			t.Errorf("l%d: %v, the kernel says %v", i, got, want)
+		}
+	}
+}
+
+func TestResolveDevices(t *testing.T) {
+	l, err := Files{Read: []string{"/dev/null"}, Write: []string{"/dev/zero"}}.resolve()
+	if err != nil || len(l.entries) != 0 {
+		t.Errorf("what every sandbox has: %v, %v", l, err)
+	}
+	for _, p := range []string{"/dev/stdin", "/dev/fd"} {
+		if _, err := os.Lstat(p); err != nil {
+			continue
+		}
+		if l, err := (Files{Write: []string{p}}).resolve(); err == nil {
+			t.Errorf("%s leads to %v", p, l)
+		}
+	}
+}
+
+func TestResolveManyRules(t *testing.T) {
+	root := tree(t, "bin -> usr", "usr/")
+	var f Files
+	for i := range 10000 {
+		p := fmt.Sprintf("%s/usr/d%d/e/f%d", root, i%100, i)
+		if err := os.MkdirAll(p, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		switch i % 3 {
+		case 0:
+			f.Read = append(f.Read, strings.Replace(p, "/usr/", "/bin/", 1))
+		case 1:
+			f.Write = append(f.Write, p)
+		default:
+			f.Private = append(f.Private, p)
+		}
+	}
+	first, err := f.resolve()
+	if err != nil || len(first.entries) != 10000 || len(first.links) != 1 {
+		t.Fatalf("%d entries, %d links, %v", len(first.entries), len(first.links), err)
+	}
+	for i := 1; i < len(first.entries); i++ {
+		if treeOrder(first.entries[i-1].path, first.entries[i].path) >= 0 {
+			t.Fatalf("%s after %s", first.entries[i].path, first.entries[i-1].path)
+		}
+	}
+	if again, err := f.resolve(); err != nil || fmt.Sprint(again) != fmt.Sprint(first) {
+		t.Errorf("not the same the second time: %v", err)
+	}
+}
+
+func BenchmarkResolve(b *testing.B) {
+	for _, n := range []int{20, 1000, 10000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			root := tree(b)
+			var f Files
+			for i := range n {
+				p := fmt.Sprintf("%s/d%d/e/f%d", root, i%100, i)
+				if err := os.MkdirAll(p, 0o755); err != nil {
+					b.Fatal(err)
+				}
+				f.Read = append(f.Read, p)
+			}
+			for b.Loop() {
+				if _, err := f.resolve(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// FuzzResolve compares what paths and links lead to with what the kernel says.
+func FuzzResolve(f *testing.F) {
+	f.Add("b", "a/../l", "l/x")
+	f.Add("../d/./b//", "m", "l/../m")
+	f.Fuzz(func(t *testing.T, one, two, p string) {
+		if len(one)+len(two)+len(p) > 200 || strings.Contains(one+two+p, "\x00") || one == "" || two == "" {
+			return
+		}
+		root := tree(t, "d/b/x", "d/a/")
+		for name, target := range map[string]string{"l": one, "m": two} {
+			if strings.HasPrefix(target, "/") || strings.Count(target, "..") > 2 {
+				return
+			}
+			if err := os.Symlink(target, filepath.Join(root, "d", name)); err != nil {
+				return
+			}
+		}
+		p = filepath.Join(root, "d", strings.ReplaceAll(p, "..", ""))
+		if checkPath(p, fileRead) != nil {
+			return
+		}
+		want, wantErr := filepath.EvalSymlinks(p)
+		_, statErr := os.Stat(p)
+		got := newResolver().find(p)
+		if (got.err == nil) != (statErr == nil) || got.err == nil && wantErr == nil && got.path != want {
+			t.Errorf("l -> %q, m -> %q, %s: got %s, %v; want %s, %v", one, two, p, got.path, got.err, want, statErr)
+		}
+	})
+}

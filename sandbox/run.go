@@ -1,0 +1,204 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/plan"
+)
+
+// A run is one command's way into its sandbox. It is the command's private
+// context, which makes it a hook: exec.Cmd.Start reads Path, then asks its
+// context whether it is done, then reads ExtraFiles, Env, Dir and SysProcAttr.
+// In that question the run sees every change the caller has made, refuses what
+// it must, and puts in the stage's program. os/exec asks two more times, and
+// each is used:
+//
+//	1st, in Start, before anything is opened    enter
+//	2nd, in Start, after the process started    started: put the fields back
+//	3rd, in the goroutine that watches          wait until the caller's context is done or the sandbox is empty
+//
+// That order is not documented. A test pins it; if it changed, the stage would
+// find no program and exit, not run the tool.
+type run struct {
+	caller  context.Context
+	sandbox *Sandbox
+	broken  error // why there is no sandbox
+	cmd     *exec.Cmd
+	tool    func() string // the tool's path
+	quiet   bool          // a method of ours reads the control socket
+	gated   bool          // and the caller's reader has to wait for the tool
+	gate    *gate
+
+	mu      sync.Mutex
+	asked   int
+	refused error
+	saved   saved
+	contact               // what connects the run with its stage
+	decided chan struct{} // closed: the tool was executed, or will never be
+	told    chan struct{} // closed: the evidence is here, or never will be
+	empty   chan struct{} // closed: every process is dead
+	began   time.Time
+	ended   time.Time
+}
+
+// saved is what enter has replaced in the exec.Cmd.
+type saved struct {
+	entered bool
+	env     []string
+	extra   []*os.File
+}
+
+var (
+	closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+	never  = make(chan struct{})
+)
+
+func newRun(ctx context.Context, s *Sandbox, broken error) *run {
+	return &run{caller: ctx, sandbox: s, broken: broken, decided: make(chan struct{}), told: make(chan struct{}), empty: make(chan struct{})}
+}
+
+// newExecCmd makes the exec.Cmd that this run is the context of.
+func (r *run) newExecCmd() *exec.Cmd {
+	r.cmd = exec.CommandContext(r, stagePath)
+	r.cmd.Cancel = r.kill
+	return r.cmd
+}
+
+// Deadline is the caller's context's.
+func (r *run) Deadline() (time.Time, bool) { return r.caller.Deadline() }
+
+// Value is the caller's context's.
+func (r *run) Value(key any) any { return r.caller.Value(key) }
+
+// Err is why Start must not go on: our refusal, or the caller's context's.
+func (r *run) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.refused != nil {
+		return r.refused
+	}
+	return r.caller.Err()
+}
+
+// Done is the hook; see run.
+func (r *run) Done() <-chan struct{} {
+	r.mu.Lock()
+	r.asked++
+	asked := r.asked
+	r.mu.Unlock()
+	switch asked {
+	case 1:
+		select {
+		case <-r.caller.Done():
+			return r.caller.Done()
+		default:
+		}
+		if err := r.enter(); err != nil {
+			r.mu.Lock()
+			r.refused = err
+			r.mu.Unlock()
+			return closed
+		}
+		return never
+	case 2:
+		r.started()
+		return never // not nil: a goroutine has to watch
+	}
+	select {
+	case <-r.caller.Done():
+		return r.caller.Done()
+	case <-r.empty:
+		return never
+	}
+}
+
+// started puts the caller's fields back and begins to watch.
+func (r *run) started() {
+	r.restore()
+	r.watch()
+}
+
+// restore gives the exec.Cmd back the fields that enter replaced.
+func (r *run) restore() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.saved.entered {
+		r.cmd.Env, r.cmd.ExtraFiles = r.saved.env, r.saved.extra
+		r.saved = saved{}
+	}
+}
+
+// environ is the environment of the tool.
+func (r *run) environ() []string {
+	if r.cmd.Env != nil || r.sandbox == nil {
+		return r.cmd.Environ()
+	}
+	env, _ := r.sandbox.env.of(r.sandbox.policy.Env)
+	if r.cmd.Dir != "" {
+		if pwd, err := filepath.Abs(r.cmd.Dir); err == nil {
+			env = append(env, "PWD="+pwd)
+		}
+	}
+	env = append(env, r.ownVariables()...)
+	model := exec.Cmd{Env: env}
+	if env == nil {
+		model.Env = []string{}
+	}
+	return model.Environ() // removes duplicates, keeping the last, as os/exec does
+}
+
+// ownVariables make programs use the run's own directory, if it has one.
+func (r *run) ownVariables() []string {
+	if r.own == "" {
+		return nil
+	}
+	return []string{"HOME=" + filepath.Join(r.own, "home"), "TMPDIR=" + filepath.Join(r.own, "tmp")}
+}
+
+// checkStrings refuses what execve(2) cannot carry.
+func (r *run) checkStrings() error {
+	for i, a := range r.cmd.Args {
+		if strings.ContainsRune(a, 0) {
+			return &PolicyError{Field: fmt.Sprintf("Args[%d]", i), Value: a, Problem: "contains a NUL byte", Remedy: "remove it", Err: errInvalid}
+		}
+	}
+	for i, e := range r.cmd.Env {
+		if strings.ContainsRune(e, 0) {
+			return &PolicyError{Field: fmt.Sprintf("Env[%d]", i), Problem: "contains a NUL byte", Remedy: "remove it", Err: errInvalid}
+		}
+	}
+	for _, f := range [][2]string{{"Path", r.tool()}, {"Dir", r.cmd.Dir}} {
+		if strings.ContainsRune(f[1], 0) {
+			return &PolicyError{Field: f[0], Value: f[1], Problem: "contains a NUL byte", Remedy: "remove it", Err: errInvalid}
+		}
+	}
+	return nil
+}
+
+// ErrDeadline is wrapped by Wait's error when the run was ended at its policy's
+// wall-clock limit. The error wraps the [*exec.ExitError] too.
+var ErrDeadline = errors.New("sandbox: the run reached its wall-clock limit")
+
+// A StartError is a wall that could not be built: nothing of the tool ran.
+type StartError struct {
+	Step string // what was to be done, as Explain prints it
+	In   string // where: "stage", "init" or "tool"
+	Err  error  // the errno
+}
+
+func (e *StartError) Error() string {
+	return fmt.Sprintf("sandbox: start: %s (in the %s): %v", e.Step, e.In, e.Err)
+}
+
+// Unwrap returns the errno.
+func (e *StartError) Unwrap() error { return e.Err }
+
+func placeName(where int) string { return plan.Place(where).String() }

@@ -1,0 +1,344 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/stage"
+	_ "github.com/holdfast-dev/holdfast/internal/stage/child" // the stage itself: its init runs in the re-executed program
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	stagePath  = wire.ExecPath
+	errInvalid = unix.EINVAL
+)
+
+// contact is what connects a run with its stage.
+type contact struct {
+	control  *stage.Control
+	program  *os.File
+	template *stage.Template
+	path     string // the tool's, as it was when the run entered
+	own      string // the run's own directory; "": it has none
+	watching bool
+	silent   bool // the stage died without a word
+	withheld int  // variables of the harness that the tool does not get; -1: the caller's own Env
+}
+
+// enter runs in the middle of exec.Cmd.Start, after every change of the caller.
+// What it returns is what Start returns.
+func (r *run) enter() error {
+	if r.broken != nil {
+		return r.broken
+	}
+	if err := r.checkCmd(); err != nil {
+		return err
+	}
+	r.path = r.tool()
+	if err := r.checkTool(); err != nil {
+		return err
+	}
+	id, err := r.identity()
+	if err != nil {
+		return err
+	}
+	if r.template, err = r.sandbox.template(id); err != nil {
+		return err
+	}
+	argv := r.cmd.Args
+	if len(argv) == 0 {
+		argv = []string{r.path}
+	}
+	extra := len(r.cmd.ExtraFiles)
+	if err := r.makeOwn(id); err != nil {
+		return err
+	}
+	env := r.environ()
+	if r.withheld = -1; r.cmd.Env == nil {
+		_, r.withheld = r.sandbox.env.of(r.sandbox.policy.Env)
+	}
+	if r.program, err = stage.Seal(r.template.Program(stage.Run{
+		Path: r.path, Argv: argv, Env: env, Own: r.own, ExtraFiles: extra, Quiet: r.quiet, Ignored: stage.IgnoredSignals(),
+	})); err != nil {
+		r.removeOwn()
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	if r.control, err = stage.NewControl(); err != nil {
+		r.program.Close()
+		r.removeOwn()
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.saved = saved{entered: true, env: r.cmd.Env, extra: r.cmd.ExtraFiles}
+	r.cmd.ExtraFiles = append(append(make([]*os.File, 0, extra+2), r.cmd.ExtraFiles...), r.program, r.control.ChildEnd())
+	r.cmd.Env = stage.Environment(3 + extra)
+	r.shut()
+	r.began = time.Now()
+	return nil
+}
+
+// checkCmd refuses what would break out of the sandbox's hands.
+func (r *run) checkCmd() error {
+	if r.sandbox.isClosed() {
+		return fmt.Errorf("sandbox: %w", os.ErrClosed)
+	}
+	if r.cmd.Path != stagePath {
+		return &PolicyError{Field: "Cmd.Path", Value: r.cmd.Path, Problem: "the embedded Cmd's Path was changed, which would start a program outside of the sandbox",
+			Remedy: "set the Path of the sandbox's Cmd, or make a new command"}
+	}
+	if r.tool() == "" {
+		r.cmd.Err = errors.New("exec: no command") // as os/exec does
+		return r.cmd.Err
+	}
+	if a := r.cmd.SysProcAttr; a != nil {
+		for _, f := range []struct {
+			name string
+			set  bool
+		}{
+			{"Chroot", a.Chroot != ""}, {"Cloneflags", a.Cloneflags != 0}, {"Unshareflags", a.Unshareflags != 0},
+			{"UidMappings", len(a.UidMappings) > 0}, {"GidMappings", len(a.GidMappings) > 0}, {"AmbientCaps", len(a.AmbientCaps) > 0},
+			{"Ptrace", a.Ptrace},
+		} {
+			if f.set {
+				return &PolicyError{Field: "SysProcAttr." + f.name, Problem: "cannot be combined with a sandbox, which builds its own", Remedy: "leave it unset; express it in the Policy"}
+			}
+		}
+	}
+	if err := r.checkDescriptors(); err != nil {
+		return err
+	}
+	return r.checkStrings()
+}
+
+// checkTool finds out what execve would say where that can be known before
+// anything is started.
+func (r *run) checkTool() error {
+	fail := func(err error) error { return &fs.PathError{Op: "fork/exec", Path: r.path, Err: err} }
+	if r.cmd.Dir != "" {
+		// os/exec's order: the directory is entered before the tool is looked up;
+		// and its words: it looks at the directory itself unless SysProcAttr is set.
+		info, err := os.Stat(r.cmd.Dir)
+		var errno syscall.Errno
+		switch {
+		case errors.As(err, &errno) && r.cmd.SysProcAttr == nil:
+			return &fs.PathError{Op: "chdir", Path: r.cmd.Dir, Err: errno}
+		case err != nil:
+			return fail(errno)
+		case !info.IsDir():
+			return fail(syscall.ENOTDIR)
+		}
+	}
+	p := r.path
+	if !filepath.IsAbs(p) {
+		p = filepath.Join(r.cmd.Dir, p)
+	}
+	info, err := os.Stat(p)
+	var errno syscall.Errno
+	switch {
+	case errors.As(err, &errno) && !r.sandbox.sees(p):
+		return fail(errno)
+	case err == nil && (info.IsDir() || info.Mode().Perm()&0o111 == 0) && r.sandbox.sees(p):
+		return fail(syscall.EACCES)
+	case err == nil && !r.sandbox.sees(p):
+		return &PolicyError{Field: "Path", Value: r.path, Problem: "the policy does not show the tool", Remedy: "add it, or its directory, to Files.Read", Err: fs.ErrNotExist}
+	}
+	return r.checkDir()
+}
+
+// checkDir refuses a working directory that will not be there.
+func (r *run) checkDir() error {
+	dir, err := filepath.Abs(r.cmd.Dir)
+	if err != nil {
+		return err
+	}
+	if !r.sandbox.sees(dir) {
+		return &PolicyError{Field: "Dir", Value: dir, Problem: "the policy does not show the working directory", Remedy: "add it to Files.Read or Files.Write, or set Dir to one that is shown", Err: fs.ErrNotExist}
+	}
+	return nil
+}
+
+// identity is who the stage will run as.
+func (r *run) identity() (stage.Identity, error) {
+	id := stage.Identity{UID: os.Geteuid(), GID: os.Getegid()}
+	if a := r.cmd.SysProcAttr; a != nil && a.Credential != nil {
+		id = stage.Identity{UID: int(a.Credential.Uid), GID: int(a.Credential.Gid)}
+	}
+	return id, nil
+}
+
+// watch begins to read what the stage says. It is called once the process has
+// been started, by os/exec's second question or by our own Start.
+func (r *run) watch() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.watching || r.control == nil {
+		return
+	}
+	r.watching = true
+	r.program.Close()
+	r.control.Passed()
+	go r.listen()
+}
+
+// listen follows the run to its end.
+func (r *run) listen() {
+	err := r.control.AwaitStart()
+	r.silent = errors.Is(err, io.EOF) || err != nil
+	close(r.decided)
+	r.control.AwaitEvidence()
+	close(r.told)
+	r.control.Drain()
+	r.control.AwaitEmpty()
+	r.removeOwn()
+	r.ended = time.Now()
+	r.control.Close()
+	close(r.empty)
+	r.control.Release()
+}
+
+// settle waits until the sandbox is empty and everything has been said.
+func (r *run) settle() {
+	r.restore()
+	r.watch()
+	if r.isWatching() {
+		<-r.empty
+	}
+}
+
+// abandon lets go of what enter has opened when Start failed after it.
+func (r *run) abandon() {
+	r.restore()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.watching || r.control == nil {
+		return
+	}
+	r.program.Close()
+	r.control.Close()
+	r.control = nil
+	r.removeOwn()
+}
+
+// makeOwn makes the run's own directory, where no mount can be private: with a
+// home and a tmp in it, which HOME and TMPDIR then name.
+func (r *run) makeOwn(id stage.Identity) error {
+	if !r.template.NeedsOwn() {
+		return nil
+	}
+	dir, err := os.MkdirTemp("", "holdfast-")
+	if err != nil {
+		return fmt.Errorf("sandbox: make the run's own directory: %w", err)
+	}
+	r.own = dir
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		r.own = real
+	}
+	for _, d := range []string{filepath.Join(dir, "home"), filepath.Join(dir, "tmp"), dir} {
+		err := os.MkdirAll(d, 0o700)
+		if err == nil && id.UID != os.Geteuid() {
+			err = os.Chown(d, id.UID, id.GID)
+		}
+		if err != nil {
+			r.removeOwn()
+			return fmt.Errorf("sandbox: make the run's own directory: %w", err)
+		}
+	}
+	return nil
+}
+
+// removeOwn removes it. The stage does so too, for the case that the harness
+// does not live to do it.
+func (r *run) removeOwn() {
+	if r.own != "" {
+		os.RemoveAll(r.own)
+	}
+}
+
+// kill is the default Cancel: it ends the stage, and with it everything, and
+// returns when that is so.
+func (r *run) kill() error {
+	if r.cmd.Process == nil {
+		return nil
+	}
+	err := r.cmd.Process.Kill()
+	if r.isWatching() {
+		<-r.empty
+	}
+	return err
+}
+
+func (r *run) isWatching() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.watching
+}
+
+// startError names the tool, not the stage, in an error of os.StartProcess.
+func (r *run) startError(err error) error {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) && pathErr.Path == stagePath {
+		return &fs.PathError{Op: pathErr.Op, Path: r.path, Err: pathErr.Err}
+	}
+	return err
+}
+
+// failure is the error of a tool that was never executed; nil: it was. It is
+// called after decided is closed.
+func (r *run) failure() error {
+	<-r.decided
+	f := r.control.Failed
+	switch {
+	case r.control.Held:
+		return nil
+	case f != nil && f.Exec():
+		return &fs.PathError{Op: "fork/exec", Path: r.path, Err: f.Errno}
+	case f != nil && r.template.StepName(f.Step) == "enter the working directory":
+		return &fs.PathError{Op: "chdir", Path: r.cmd.Dir, Err: f.Errno}
+	case f != nil:
+		return &StartError{Step: r.template.StepName(f.Step), In: placeName(f.Where), Err: f.Errno}
+	}
+	return nil // killed on the way, as a process of os/exec's may be: Wait tells
+}
+
+// waitError adds what the run knows to os/exec's result.
+func (r *run) waitError(err error) error {
+	switch {
+	case r.control == nil || r.cmd.ProcessState == nil:
+		return err
+	case r.control.Deadline:
+		return &deadlineError{err}
+	case !r.control.Held && r.cmd.ProcessState.Exited():
+		return &StartError{Step: "run the stage", In: placeName(wire.InStage), Err: errSilent}
+	}
+	return err
+}
+
+// errSilent: a stage that exits without having said that the tool was held has
+// not run it.
+var errSilent = errors.New("it ended without a word")
+
+type deadlineError struct{ err error }
+
+func (e *deadlineError) Error() string {
+	if e.err == nil {
+		return ErrDeadline.Error()
+	}
+	return ErrDeadline.Error() + ": " + e.err.Error()
+}
+
+// Unwrap returns ErrDeadline and the exit error.
+func (e *deadlineError) Unwrap() []error {
+	if e.err == nil {
+		return []error{ErrDeadline}
+	}
+	return []error{ErrDeadline, e.err}
+}

@@ -1,0 +1,102 @@
+package sandbox
+
+import (
+	"context"
+	"os"
+	"sync"
+
+	"github.com/holdfast-dev/holdfast/internal/plan"
+)
+
+// A Sandbox is a policy made ready for this host. It holds no process and no
+// kernel object: every command it makes gets walls of its own, which end with
+// the command. It is safe for concurrent use.
+type Sandbox struct {
+	policy Policy
+	layout layout
+	facts  Host
+	plan   plan.Plan
+	env    filteredEnv
+	lowered
+
+	mu     sync.Mutex
+	closed bool
+}
+
+// New validates the policy, resolves its paths and compiles it for this host,
+// once. The error is a [*PolicyError] that names the field, or an
+// [*UnsupportedError] that names the bound this host cannot hold; both may be
+// joined with others of their kind.
+func New(p Policy) (*Sandbox, error) {
+	if err := p.validate(); err != nil {
+		return nil, err
+	}
+	p = p.clone()
+	s := &Sandbox{policy: p, facts: Probe()}
+	if err := s.compile(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Command is [exec.Command] inside the sandbox.
+func (s *Sandbox) Command(name string, arg ...string) *Cmd {
+	return newCmd(context.Background(), s, nil, name, arg)
+}
+
+// CommandContext is [exec.CommandContext] inside the sandbox. When ctx is done
+// the command's Cancel is called; by default it kills everything inside.
+func (s *Sandbox) CommandContext(ctx context.Context, name string, arg ...string) *Cmd {
+	if ctx == nil {
+		panic("nil Context")
+	}
+	return newCmd(ctx, s, nil, name, arg)
+}
+
+// Close refuses further commands. Commands that run already are not affected:
+// each ends with its own process.
+func (s *Sandbox) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return os.ErrClosed
+	}
+	s.closed = true
+	return nil
+}
+
+func (s *Sandbox) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+// Explain prints what will be done for a command of this sandbox, step by step,
+// each with its reason.
+func (s *Sandbox) Explain() string { return s.plan.String() }
+
+// Command is [exec.Command] in the default sandbox, [Workspace] of the present
+// working directory. Its errors are the command's: Start returns them.
+func Command(name string, arg ...string) *Cmd {
+	s, err := defaultSandbox()
+	return newCmd(context.Background(), s, err, name, arg)
+}
+
+// CommandContext is [exec.CommandContext] in the default sandbox.
+func CommandContext(ctx context.Context, name string, arg ...string) *Cmd {
+	if ctx == nil {
+		panic("nil Context")
+	}
+	s, err := defaultSandbox()
+	return newCmd(ctx, s, err, name, arg)
+}
+
+// defaultSandbox is made anew for every command: what it grants is what is
+// there now, and the working directory is the one of now.
+func defaultSandbox() (*Sandbox, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
+	return New(Workspace(dir))
+}

@@ -1,0 +1,133 @@
+package sandbox
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"sync"
+
+	"github.com/holdfast-dev/holdfast/internal/host"
+	"github.com/holdfast-dev/holdfast/internal/stage"
+	"github.com/holdfast-dev/holdfast/rlimit"
+	"github.com/holdfast-dev/holdfast/seccomp"
+)
+
+// lowered holds the plan's templates, one for each user that commands have run
+// as; nearly always one.
+type lowered struct {
+	templates sync.Map // stage.Identity -> *stage.Template
+}
+
+func (s *Sandbox) template(id stage.Identity) (*stage.Template, error) {
+	if t, ok := s.templates.Load(id); ok {
+		return t.(*stage.Template), nil
+	}
+	p := s.plan
+	if dropForTest != "" {
+		p = p.Without(dropForTest)
+	}
+	t, err := stage.Compile(p, id)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	s.templates.Store(id, t)
+	return t, nil
+}
+
+// compile resolves the policy on this host and makes the plan and its first
+// template, so that whatever is wrong is known before a command is made.
+func (s *Sandbox) compile() (err error) {
+	if s.layout, err = s.policy.Files.resolve(); err != nil {
+		return err
+	}
+	in := input{policy: s.policy, layout: s.layout, facts: s.facts}
+	if in.arch, err = seccomp.Native(); err != nil {
+		return err
+	}
+	if in.rlimits, err = rlimit.Current(); err != nil {
+		return fmt.Errorf("sandbox: read the present limits: %w", err)
+	}
+	in.running = rlimit.Unlimited
+	if !s.facts.Namespaces.Yes() {
+		in.running = userThreads(s.facts.UID)
+	}
+	for _, d := range basicDevices {
+		if _, err := os.Lstat(d); err == nil {
+			in.devices = append(in.devices, d)
+		}
+	}
+	in.list = listDirectory
+	if s.plan, err = compile(in); err != nil {
+		return err
+	}
+	_, err = s.template(stage.Identity{UID: os.Geteuid(), GID: os.Getegid()})
+	return err
+}
+
+// dropForTest is a mechanism whose steps are not carried out, behind the
+// report's back, which keeps the plan that was promised: a test can see it notice.
+var dropForTest mechanism
+
+// listDirectory returns what dir holds.
+func listDirectory(dir string) []entry {
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var list []entry
+	for _, n := range names {
+		if n.Type()&os.ModeSymlink == 0 { // a link's target has a rule, or it is not granted
+			list = append(list, entry{path: join(dir, n.Name()), kind: fileRead, dir: n.IsDir()})
+		}
+	}
+	return list
+}
+
+// userThreads counts the threads of a user; rlimit.Unlimited: it could not.
+func userThreads(uid int) uint64 {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return rlimit.Unlimited
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return rlimit.Unlimited
+	}
+	total := uint64(0)
+	for _, name := range names {
+		if _, err := strconv.Atoi(name); err != nil {
+			continue
+		}
+		text, err := os.ReadFile("/proc/" + name + "/status")
+		if err != nil {
+			continue // gone meanwhile
+		}
+		if field(text, "Uid:") == uint64(uid) {
+			total += field(text, "Threads:")
+		}
+	}
+	return total
+}
+
+// field reads the first number of a line of /proc/PID/status.
+func field(status []byte, name string) uint64 {
+	_, rest, _ := bytes.Cut(status, []byte("\n"+name))
+	words := bytes.Fields(rest[:min(len(rest), 64)])
+	if len(words) == 0 {
+		return 0
+	}
+	n, _ := strconv.ParseUint(string(words[0]), 10, 64)
+	return n
+}
+
+var probed = sync.OnceValue(func() Host {
+	f := host.Read()
+	stage.Try(&f)
+	return f
+})
+
+// Probe returns the facts about this host. They are found out once for each
+// process: namespaces are really made, and thrown away.
+func Probe() Host { return probed() }

@@ -1,0 +1,38 @@
+package sandbox
+
+import "path/filepath"
+
+// sees reports whether the policy shows p, a path of the host, to the tool, at
+// the same path. A path that does not exist is shown where its parent is.
+func (s *Sandbox) sees(p string) bool {
+	for _, b := range s.policy.Open {
+		if b == BoundFiles {
+			return true
+		}
+	}
+	p, err := filepath.Abs(p)
+	if err != nil {
+		return false
+	}
+	real, err := filepath.EvalSymlinks(p)
+	if err != nil {
+		real = p
+		if dir, err := filepath.EvalSymlinks(filepath.Dir(p)); err == nil {
+			real = filepath.Join(dir, filepath.Base(p))
+		}
+	}
+	for dir := real; ; dir = filepath.Dir(dir) {
+		if e, ok := s.layout.find(dir); ok {
+			switch e.kind {
+			case fileRead, fileWrite, fileCopyOnWrite:
+				return e.dir || dir == real
+			case filePrivate, fileMake:
+				return dir == real
+			}
+			return false
+		}
+		if dir == "/" {
+			return dir == real // the root itself is always there
+		}
+	}
+}

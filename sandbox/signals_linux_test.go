@@ -1,0 +1,278 @@
+package sandbox_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox"
+	"golang.org/x/sys/unix"
+)
+
+// listenScript says each signal that it gets, and ends with its input. It says
+// "ready" when it listens.
+const listenScript = `for my $s (qw(HUP INT QUIT USR1 USR2 TERM CONT WINCH ALRM PIPE IO TSTP URG RTMIN RTMAX)) {
+	$SIG{$s} = sub { syswrite STDOUT, "$s\n" };
+}
+syswrite STDOUT, "ready\n";
+while (1) {
+	my $n = sysread STDIN, my $line, 100;
+	exit 0 if defined $n && $n == 0;
+	syswrite STDOUT, $line if $n;
+}`
+
+// A listener is a tool that says which signals it gets.
+type listener struct {
+	*testing.T
+	cmd   *sandbox.Cmd
+	in    io.Writer
+	close func()
+	lines *bufio.Scanner
+	heard map[string]int
+}
+
+// listen starts one; change may set its attributes.
+func listen(t *testing.T, s *sandbox.Sandbox, change func(c *sandbox.Cmd)) *listener {
+	t.Helper()
+	c := s.Command("/usr/bin/perl", "-e", listenScript)
+	c.Env = append(os.Environ(), "PERL_SIGNALS=unsafe") // at once, not when sysread returns
+	if change != nil {
+		change(c)
+	}
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Stderr = os.Stderr
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	l := &listener{T: t, cmd: c, in: in, close: func() { in.Close() }, lines: bufio.NewScanner(out), heard: map[string]int{}}
+	l.until("ready")
+	return l
+}
+
+// until reads what the tool says up to a word.
+func (l *listener) until(word string) {
+	l.Helper()
+	for l.lines.Scan() {
+		said := strings.TrimSpace(l.lines.Text())
+		l.heard[said]++
+		if said == word {
+			return
+		}
+	}
+	l.Fatalf("the tool ended before it said %q; it said %v", word, l.heard)
+}
+
+// once sends a signal somehow, and checks that the tool gets it once. The
+// second signal, sent to the stage alone, comes after everything that the stage
+// and init have made of the first.
+func (l *listener) once(name string, send func() error) {
+	l.Helper()
+	before := l.heard[name]
+	if err := send(); err != nil {
+		l.Fatal(err)
+	}
+	l.until(name)
+	if err := l.cmd.Process.Signal(syscall.SIGURG); err != nil {
+		l.Fatal(err)
+	}
+	l.until("URG")
+	if got := l.heard[name] - before; got != 1 {
+		l.Errorf("%s arrived %d times", name, got)
+	}
+}
+
+// end ends the tool and checks that it has heard nothing else.
+func (l *listener) end(want map[string]int) {
+	l.Helper()
+	l.close()
+	for l.lines.Scan() {
+		l.heard[strings.TrimSpace(l.lines.Text())]++
+	}
+	if err := l.cmd.Wait(); err != nil {
+		l.Errorf("Wait: %v", err)
+	}
+	delete(l.heard, "ready")
+	delete(l.heard, "URG")
+	delete(l.heard, "")
+	if !maps.Equal(l.heard, want) {
+		l.Errorf("the tool heard %v, want %v", l.heard, want)
+	}
+}
+
+var caught = map[string]syscall.Signal{
+	"HUP": unix.SIGHUP, "INT": unix.SIGINT, "QUIT": unix.SIGQUIT, "USR1": unix.SIGUSR1, "USR2": unix.SIGUSR2, "TERM": unix.SIGTERM, "CONT": unix.SIGCONT,
+	"WINCH": unix.SIGWINCH, "ALRM": unix.SIGALRM, "PIPE": unix.SIGPIPE, "IO": unix.SIGIO, "TSTP": unix.SIGTSTP, "RTMIN": 34, "RTMAX": 64,
+}
+
+// inSandbox runs a body as root and as an ordinary user, with a sandbox.
+func inSandbox(t *testing.T, body func(t *testing.T, s *sandbox.Sandbox, dir string)) {
+	t.Helper()
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as, Timeout: time.Minute}, func(t *testing.T) {
+			dir := openDir(t)
+			s, err := sandbox.New(toolPolicy(dir))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			warm(t, s)
+			before := takeInventory(t)
+			body(t, s, dir)
+			if left := leftOver(t, before); left != "" {
+				t.Errorf("left open: %s", left)
+			}
+		})
+	})
+}
+
+func TestKernelSignalsArriveOnce(t *testing.T) {
+	inSandbox(t, func(t *testing.T, s *sandbox.Sandbox, _ string) {
+		want := map[string]int{}
+		for name := range caught {
+			want[name] = 1
+		}
+		t.Run("sent to the process", func(t *testing.T) {
+			l := listen(t, s, nil)
+			for _, name := range slices.Sorted(maps.Keys(caught)) {
+				l.once(name, func() error { return l.cmd.Process.Signal(caught[name]) })
+			}
+			l.end(want)
+		})
+		t.Run("sent to the process's group", func(t *testing.T) {
+			l := listen(t, s, func(c *sandbox.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} })
+			for _, name := range slices.Sorted(maps.Keys(caught)) {
+				l.once(name, func() error { return syscall.Kill(-l.cmd.Process.Pid, caught[name]) })
+			}
+			l.end(want)
+		})
+		t.Run("sent to the group of a session leader", func(t *testing.T) {
+			l := listen(t, s, func(c *sandbox.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setsid: true} })
+			l.once("TERM", func() error { return syscall.Kill(-l.cmd.Process.Pid, syscall.SIGTERM) })
+			l.end(map[string]int{"TERM": 1})
+		})
+		t.Run("many in turn, to process and group", func(t *testing.T) {
+			l := listen(t, s, func(c *sandbox.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} })
+			for range 50 {
+				l.once("USR1", func() error { return l.cmd.Process.Signal(syscall.SIGUSR1) })
+				l.once("USR2", func() error { return syscall.Kill(-l.cmd.Process.Pid, syscall.SIGUSR2) })
+			}
+			l.end(map[string]int{"USR1": 50, "USR2": 50})
+		})
+	})
+}
+
+func TestKernelTerminalSignalsArriveOnce(t *testing.T) {
+	inSandbox(t, func(t *testing.T, s *sandbox.Sandbox, _ string) {
+		for name, key := range map[string]string{"INT": "\x03", "QUIT": "\x1c"} {
+			t.Run("SIG"+name, func(t *testing.T) {
+				master, tty, err := pty.Open()
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer master.Close()
+				l := listen(t, s, func(c *sandbox.Cmd) {
+					c.ExtraFiles = []*os.File{tty}
+					c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}
+				})
+				tty.Close()
+				press := func() error { _, err := master.WriteString(key); return err }
+				for range 3 {
+					l.once(name, press)
+				}
+				l.end(map[string]int{name: 3})
+			})
+		}
+	})
+}
+
+// TestKernelStopsAreSeen is what a shell's job control needs: the process stops
+// when the tool stops, waits with WUNTRACED and WCONTINUED see it, and a
+// SIGCONT makes both go on.
+func TestKernelStopsAreSeen(t *testing.T) {
+	inSandbox(t, func(t *testing.T, s *sandbox.Sandbox, _ string) {
+		for _, c := range []struct {
+			name, script string
+			stop         func(pid int) error
+		}{
+			{"a tool that stops itself", "echo ready; kill -STOP $$; read x; exit 3", func(int) error { return nil }},
+			{"a group that is stopped", "echo ready; read x; exit 3", func(pid int) error { return syscall.Kill(-pid, syscall.SIGTSTP) }},
+		} {
+			t.Run(c.name, func(t *testing.T) {
+				cmd := s.Command("/bin/bash", "-c", c.script)
+				cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+				in, err := cmd.StdinPipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				out, err := cmd.StdoutPipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+					t.Fatal(err)
+				}
+				pid := cmd.Process.Pid
+				if err := c.stop(pid); err != nil {
+					t.Fatal(err)
+				}
+				var ws syscall.WaitStatus
+				if _, err := syscall.Wait4(pid, &ws, syscall.WUNTRACED, nil); err != nil || !ws.Stopped() {
+					t.Fatalf("Wait4: %#x, %v: the process is not stopped", ws, err)
+				}
+				if err := syscall.Kill(-pid, syscall.SIGCONT); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := syscall.Wait4(pid, &ws, syscall.WCONTINUED, nil); err != nil || !ws.Continued() {
+					t.Fatalf("Wait4: %#x, %v: the process does not go on", ws, err)
+				}
+				fmt.Fprintln(in, "go on")
+				if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 3 {
+					t.Errorf("Wait: %v", err)
+				}
+			})
+		}
+	})
+}
+
+// TestKernelStopOfTheProcessStopsTheStage is a known difference: SIGSTOP cannot
+// be passed on. It stops the stage alone, the tool goes on, and SIGCONT ends
+// that.
+func TestKernelStopOfTheProcessStopsTheStage(t *testing.T) {
+	inSandbox(t, func(t *testing.T, s *sandbox.Sandbox, _ string) {
+		l := listen(t, s, nil)
+		pid := l.cmd.Process.Pid
+		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		var ws syscall.WaitStatus
+		if _, err := syscall.Wait4(pid, &ws, syscall.WUNTRACED, nil); err != nil || !ws.Stopped() {
+			t.Fatalf("Wait4: %#x, %v", ws, err)
+		}
+		fmt.Fprintln(l.in, "alive")
+		l.until("alive")
+		if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		l.until("CONT")
+		l.end(map[string]int{"alive": 1, "CONT": 1})
+	})
+}

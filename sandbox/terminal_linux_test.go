@@ -1,0 +1,59 @@
+package sandbox_test
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/creack/pty"
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox"
+)
+
+// TestKernelTerminalCanBeOpenedAnew: a tool on a terminal can open it by the
+// names that scripts know, for reading and writing, with and without the guard.
+// A file of the host that it was given cannot be opened anew, since that would
+// give it other rights than the descriptor has.
+func TestKernelTerminalCanBeOpenedAnew(t *testing.T) {
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
+			dir := t.TempDir()
+			file, err := os.Create(filepath.Join(t.TempDir(), "file"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer file.Close()
+			for name, p := range map[string]sandbox.Policy{"a workspace": sandbox.Workspace(dir), "read-only": sandbox.ReadOnly(dir)} {
+				s, err := sandbox.New(p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				cmd := s.Command("bash", "-c", `for f in /dev/tty /dev/stdin /dev/stdout /dev/stderr; do echo "writes $f" >$f; exec 5<$f && echo "reads $f"; exec 5<>$f && echo "both $f"; done
+stty size </dev/tty; cat /proc/self/fd/9 || echo refused; echo end`)
+				cmd.Dir = dir
+				cmd.ExtraFiles = []*os.File{file, file, file, file, file, file, file}
+				terminal, err := pty.StartWithSize(cmd.Cmd, &pty.Winsize{Rows: 24, Cols: 80})
+				if err != nil {
+					t.Fatal(err)
+				}
+				data, _ := io.ReadAll(terminal) // ends with EIO
+				terminal.Close()
+				if err := cmd.Wait(); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				for _, f := range []string{"/dev/tty", "/dev/stdin", "/dev/stdout", "/dev/stderr"} {
+					for _, verb := range []string{"writes ", "reads ", "both "} {
+						if !strings.Contains(string(data), verb+f+"\r\n") {
+							t.Errorf("in %s: not %q", name, verb+f)
+						}
+					}
+				}
+				if !strings.Contains(string(data), "24 80\r\n") || !strings.Contains(string(data), "refused\r\nend") {
+					t.Errorf("in %s it printed %q", name, data)
+				}
+			}
+		})
+	})
+}

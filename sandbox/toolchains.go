@@ -1,0 +1,183 @@
+package sandbox
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+)
+
+// A toolchain is a family of tools that lives in home directories. It is in use
+// when a directory of PATH lies in its root; then its parts can be read.
+type toolchain struct {
+	variable string   // names the root; may be empty
+	root     string   // where it is otherwise, below the home
+	parts    []string // below the root; ".": all of it
+	others   []string // further directories below the home
+}
+
+// toolchains know no credentials: where a root has them, only parts are named.
+var toolchains = []toolchain{
+	{"CARGO_HOME", ".cargo", []string{"bin", "env"}, []string{".rustup"}},
+	{"RUSTUP_HOME", ".rustup", []string{"."}, nil},
+	{"PYENV_ROOT", ".pyenv", []string{"."}, nil},
+	{"RBENV_ROOT", ".rbenv", []string{"."}, nil},
+	{"NVM_DIR", ".nvm", []string{"nvm.sh", "alias", "versions"}, nil},
+	{"NODENV_ROOT", ".nodenv", []string{"."}, nil},
+	{"GOENV_ROOT", ".goenv", []string{"."}, nil},
+	{"GOPATH", "go", []string{"bin"}, nil},
+	{"VOLTA_HOME", ".volta", []string{"bin", "tools"}, nil},
+	{"BUN_INSTALL", ".bun", []string{"bin", "install/global"}, nil},
+	{"DENO_INSTALL", ".deno", []string{"bin"}, nil},
+	{"PNPM_HOME", ".local/share/pnpm", []string{"."}, nil},
+	{"SDKMAN_DIR", ".sdkman", []string{"bin", "candidates"}, nil},
+	{"ASDF_DATA_DIR", ".asdf", []string{"."}, []string{".tool-versions"}},
+	{"MISE_DATA_DIR", ".local/share/mise", []string{"installs", "shims"}, nil},
+	{"", ".local/share/fnm", []string{"."}, nil},
+	{"", ".local/state/fnm_multishells", []string{"."}, []string{".local/share/fnm"}},
+	{"", ".yarn", []string{"bin"}, []string{".config/yarn/global"}},
+	{"DOTNET_ROOT", ".dotnet", []string{"."}, nil},
+	{"", ".juliaup", []string{"."}, []string{".julia/juliaup"}},
+	{"", ".ghcup", []string{"."}, nil},
+	{"", ".cabal", []string{"bin"}, nil},
+	{"OPAMROOT", ".opam", []string{"."}, nil},
+	{"", ".nix-profile", []string{"."}, nil},
+	{"", ".linuxbrew", []string{"."}, nil},
+	{"", ".local/bin", []string{"."}, []string{".local/lib", ".local/share/pipx/venvs", ".local/pipx/venvs", ".local/share/uv/tools", ".local/share/uv/python"}},
+	{"", "bin", []string{"."}, nil},
+}
+
+// prefixMarks tell a toolchain's own directory from one that merely has a bin:
+// Go, node, conda, a JDK, a Python environment, Rust, Ruby, Homebrew.
+var prefixMarks = []string{"VERSION", "lib/node_modules", "conda-meta", "release", "pyvenv.cfg", "lib/rustlib", "lib/ruby", "Cellar"}
+
+// toolchains grants the directories of PATH and what belongs to them.
+func (b *builder) toolchains() {
+	b.search = b.searchPath()
+	for _, variable := range []string{"GOROOT", "JAVA_HOME", "CONDA_PREFIX"} {
+		b.prefix(path.Join(b.env(variable), "bin"))
+	}
+	for _, variable := range []string{"RUSTUP_HOME", "ANDROID_HOME", "ANDROID_SDK_ROOT"} {
+		b.grant(b.env(variable))
+	}
+	for _, dir := range b.search {
+		b.prefix(dir)
+	}
+	for _, t := range toolchains {
+		b.toolchain(t)
+	}
+	for _, dir := range b.search {
+		b.grant(dir)
+		b.linked(dir)
+	}
+}
+
+func (b *builder) toolchain(t toolchain) {
+	root := join(b.home, t.root)
+	if v := b.env(t.variable); t.variable != "" && checkPath(v, fileRead) == nil {
+		root = v
+	}
+	if !slices.ContainsFunc(b.search, func(dir string) bool { return within(dir, root) }) {
+		return
+	}
+	for _, p := range t.parts {
+		b.grant(path.Join(root, p))
+	}
+	for _, p := range t.others {
+		b.grant(join(b.home, p))
+	}
+}
+
+// prefix grants the directory around bin if it is a toolchain's. A conda
+// environment lies in the installation that it needs.
+func (b *builder) prefix(bin string) {
+	root := path.Dir(bin)
+	if at, ok := b.allow(root); !ok || path.Base(bin) != "bin" || b.shows(root) && b.shows(at.path) {
+		return
+	}
+	for _, mark := range prefixMarks {
+		if b.find(path.Join(root, mark)).err == nil {
+			if base := path.Dir(path.Dir(root)); mark == "conda-meta" && b.find(path.Join(base, mark)).err == nil {
+				b.grant(base)
+			}
+			b.grant(root)
+			return
+		}
+	}
+}
+
+// searchPath returns the directories of PATH that a preset can show: absolute,
+// existing, each once.
+func (b *builder) searchPath() []string {
+	var out []string
+	for _, dir := range splitList(b.env("PATH")) {
+		if at, ok := b.allow(dir); ok && at.mode.IsDir() && !slices.Contains(out, dir) {
+			out = append(out, dir)
+		}
+	}
+	return out
+}
+
+// innerPath is the tool's PATH: the directories that are shown, and those of the
+// workspace, which are its own affair.
+func (b *builder) innerPath() string {
+	var out []string
+	for _, dir := range splitList(b.env("PATH")) {
+		if !slices.Contains(out, dir) && (slices.Contains(b.search, dir) || checkPath(dir, fileRead) == nil && within(dir, b.workspace)) {
+			out = append(out, dir)
+		}
+	}
+	if len(out) == 0 {
+		return "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	}
+	return strings.Join(out, ":")
+}
+
+// maxTools bounds how many names of one directory are looked at for links.
+const maxTools = 4096
+
+// linked grants what the links in a directory of PATH lead to: the toolchain
+// that a tool belongs to, or only its file. In a toolchain and in the system,
+// but for /usr/local, they lead nowhere else.
+func (b *builder) linked(dir string) {
+	at := b.find(dir)
+	if b.shows(path.Dir(at.path)) && !slices.Contains([]string{"/usr/local/bin", "/usr/local/sbin", "/opt/bin"}, at.path) {
+		return
+	}
+	d, err := os.Open(at.path)
+	if err != nil {
+		return
+	}
+	defer d.Close()
+	entries, _ := d.ReadDir(maxTools) // what could be read counts
+	for _, e := range entries {
+		if e.Type()&fs.ModeSymlink == 0 {
+			continue
+		}
+		if to, ok := b.allow(join(dir, e.Name())); ok && to.mode.IsRegular() && !b.shows(to.path) {
+			b.prefix(path.Dir(to.path))
+			b.grant(join(dir, e.Name()))
+		}
+	}
+}
+
+// goKeys are the settings of "go env -w" that the tool's home gets too. None
+// names a server, whose URL may have a password, or a program to run.
+var goKeys = []string{
+	"GOFLAGS", "GOTOOLCHAIN", "GOPATH", "GOMODCACHE", "GOCACHE", "GOEXPERIMENT", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "CGO_ENABLED", "GOSUMDB",
+	"GOPRIVATE", "GONOSUMDB", "GONOPROXY", "GO111MODULE", "GOTELEMETRY",
+}
+
+// goSettings keeps of the text of go's env file the lines of goKeys.
+func goSettings(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		key, value, found := strings.Cut(line, "=")
+		if found && slices.Contains(goKeys, key) && !urlWithUser(value) && !strings.Contains(value, "-toolexec") && !strings.ContainsRune(value, 0) {
+			b.WriteString(line + "\n")
+		}
+	}
+	return b.String()
+}

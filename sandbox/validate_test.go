@@ -1,0 +1,150 @@
+package sandbox
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/rlimit"
+	"github.com/holdfast-dev/holdfast/seccomp"
+)
+
+func TestValidateNamesTheField(t *testing.T) {
+	read := func(p ...string) Policy { return Policy{Files: Files{Read: p}} }
+	tests := []struct {
+		name   string
+		policy Policy
+		field  string
+		err    error
+	}{
+		{"an empty path", read("/usr", ""), "Files.Read[1]", nil},
+		{"a NUL byte in a path", read("/usr\x00/etc"), "Files.Read[0]", nil},
+		{"a relative path", read("usr"), "Files.Read[0]", nil},
+		{"a path that is not clean", read("/usr/../etc"), "Files.Read[0]", nil},
+		{"a path with a slash at its end", read("/usr/"), "Files.Read[0]", nil},
+		{"a path longer than PATH_MAX", read(strings.Repeat("/a", 3000)), "Files.Read[0]", nil},
+		{"a name longer than NAME_MAX", read("/" + strings.Repeat("a", 256)), "Files.Read[0]", nil},
+		{"the host's /proc", read("/proc"), "Files.Read[0]", nil},
+		{"something of the host's /proc", Policy{Files: Files{Write: []string{"/proc/sys/kernel"}}}, "Files.Write[0]", nil},
+		{"all of /dev", Policy{Files: Files{Write: []string{"/dev"}}}, "Files.Write[0]", nil},
+		{"the host's terminals", Policy{Files: Files{Write: []string{"/dev/pts/0"}}}, "Files.Write[0]", nil},
+		{"a private device", Policy{Files: Files{Private: []string{"/dev/kvm"}}}, "Files.Private[0]", nil},
+		{"a writable /sys", Policy{Files: Files{Write: []string{"/sys/fs/cgroup"}}}, "Files.Write[0]", nil},
+		{"a hidden root", Policy{Files: Files{Hide: []string{"/"}}}, "Files.Hide[0]", nil},
+		{"a private root", Policy{Files: Files{Private: []string{"/"}}}, "Files.Private[0]", nil},
+		{"a root copied on write", Policy{Files: Files{CopyOnWrite: []string{"/"}}}, "Files.CopyOnWrite[0]", nil},
+		{"a file at the root", Policy{Files: Files{Make: []File{{Path: "/"}}}}, "Files.Make[0].Path", nil},
+		{"a setuid file", Policy{Files: Files{Make: []File{{Path: "/a", Mode: 0o755 | fs.ModeSetuid}}}}, "Files.Make[0].Mode", nil},
+		{"a large file", Policy{Files: Files{Make: []File{{Path: "/a", Data: strings.Repeat("x", 2<<20)}}}}, "Files.Make[0].Data", nil},
+		{"more private bytes than can be", Policy{Files: Files{PrivateBytes: 1 << 63}}, "Files.PrivateBytes", nil},
+		{"too many rules", read(make65537()...), "Files", nil},
+		{"a hidden name with a wildcard at its front", Policy{Files: Files{HideNames: []string{"*.pem"}}}, "Files.HideNames[0]", nil},
+		{"an empty hidden name", Policy{Files: Files{HideNames: []string{""}}}, "Files.HideNames[0]", nil},
+		{"an unknown exception", Policy{Files: Files{Protect: Protect{Except: []string{".git/hook"}}}}, "Files.Protect.Except[0]", nil},
+		{"a name both added and excepted", Policy{Files: Files{Protect: Protect{Add: []string{".vscode"}, Except: []string{".vscode"}}}}, "Files.Protect.Except[0]", nil},
+		{"protection off and added to", Policy{Files: Files{Protect: Protect{Add: []string{"x"}, Off: true}}}, "Files.Protect", nil},
+		{"a protected name that leads up", Policy{Files: Files{Protect: Protect{Add: []string{"../x"}}}}, "Files.Protect.Add[0]", nil},
+		{"a variable without a name", Policy{Env: Env{Pass: []string{""}}}, "Env.Pass[0]", nil},
+		{"a pattern that is none", Policy{Env: Env{Pass: []string{"A["}}}, "Env.Pass[0]", nil},
+		{"a variable with its value among the names", Policy{Env: Env{Pass: []string{"A=b"}}}, "Env.Pass[0]", nil},
+		{"a name with an equals sign", Policy{Env: Env{Set: map[string]string{"A=": ""}}}, `Env.Set["A="]`, nil},
+		{"a value with a NUL byte", Policy{Env: Env{Set: map[string]string{"A": "b\x00"}}}, `Env.Set["A"]`, nil},
+		{"a soft limit above the hard", Policy{Limits: Limits{Rlimits: rlimit.Limits{NoFile: rlimit.Between(2, 1)}}}, "Limits.Rlimits.NoFile", nil},
+		{"a limit out of range", Policy{Limits: Limits{Rlimits: rlimit.Limits{Nice: rlimit.At(41)}}}, "Limits.Rlimits.Nice", nil},
+		{"a negative deadline", Policy{Limits: Limits{WallClock: -time.Second}}, "Limits.WallClock", nil},
+		{"a deadline that would round to none", Policy{Limits: Limits{WallClock: time.Microsecond}}, "Limits.WallClock", nil},
+		{"an unknown system call", Policy{Syscalls: seccomp.Filter{Rules: []seccomp.Rule{{Names: []string{"opennat"}, Action: seccomp.Allow}}}},
+			"Syscalls.Rules[0].Names[0]", seccomp.ErrUnknownSyscall},
+		{"an unknown bound that may be missing", Policy{May: []Bound{"file"}}, "May[0]", nil},
+		{"an unknown open bound", Policy{Open: []Bound{BoundFiles, ""}}, "Open[1]", nil},
+		{"a bound both open and wanted where it can be", Policy{Open: []Bound{BoundFiles}, May: []Bound{BoundFiles}}, "Open[0]", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			err := tt.policy.validate()
+			var e *PolicyError
+			if !errors.As(err, &e) {
+				t.Fatalf("got %v, want a *PolicyError", err)
+			}
+			if e.Field != tt.field {
+				t.Errorf("field %q, want %q (%v)", e.Field, tt.field, err)
+			}
+			if tt.err != nil && !errors.Is(err, tt.err) {
+				t.Errorf("%v does not wrap %v", err, tt.err)
+			}
+			if len(err.Error()) > 1000 {
+				t.Errorf("the error has %d bytes", len(err.Error()))
+			}
+		})
+	}
+}
+
+func make65537() []string {
+	list := make([]string, 1<<16+1)
+	for i := range list {
+		list[i] = "/usr"
+	}
+	return list
+}
+
+func TestValidateTakesWhatIsSound(t *testing.T) {
+	tests := []struct {
+		name   string
+		policy Policy
+	}{
+		{"the zero policy", Policy{}},
+		{"the whole file system for reading", Policy{Files: Files{Read: []string{"/"}}}},
+		{"a device file", Policy{Files: Files{Write: []string{"/dev/kvm"}}}},
+		{"the host's /sys for reading", Policy{Files: Files{Read: []string{"/sys/devices"}}}},
+		{"odd but valid bytes in a path", Policy{Files: Files{Read: []string{"/a b\n\xff"}}}},
+		{"the names of environment files", Policy{Files: Files{HideNames: []string{".env", ".env.*"}}}},
+		{"an exception as ProtectedNames has it", Policy{Files: Files{Protect: Protect{Except: []string{".git/hooks"}}}}},
+		{"a profile of its own", Policy{Syscalls: seccomp.Strict()}},
+		{"a bound named twice", Policy{May: []Bound{BoundFiles, BoundFiles}}},
+		{"a deadline", Policy{Limits: Limits{WallClock: time.Minute}}},
+		{"Unconfined", Unconfined()},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if err := tt.policy.validate(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestProtectedPatternsFollowThePolicy(t *testing.T) {
+	all := Files{}.protectedPatterns()
+	if len(all) != len(ProtectedNames()) || len(all) < 30 {
+		t.Errorf("the zero value protects %d names of %d", len(all), len(ProtectedNames()))
+	}
+	f := Files{Protect: Protect{Except: []string{".vscode"}, Add: []string{"Makefile", ".idea"}}}
+	got := strings.Join(f.protectedPatterns(), " ")
+	if strings.Contains(got, ".vscode") || strings.Count(got, ".idea") != 1 || !strings.HasSuffix(got, " Makefile") {
+		t.Errorf("got %s", got)
+	}
+	if off := (Files{Protect: Protect{Off: true}}).protectedPatterns(); len(off) != 0 {
+		t.Errorf("Off leaves %v", off)
+	}
+}
+
+func FuzzValidate(f *testing.F) {
+	for _, s := range []string{"/usr", "", "a\x00b", "/../", "/dev/kvm", ".git/*", "[", "**"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		policies := []Policy{
+			{Files: Files{Read: []string{s}}}, {Files: Files{Hide: []string{s}}}, {Files: Files{Make: []File{{Path: s}}}},
+			{Files: Files{HideNames: []string{s}}}, {Files: Files{Protect: Protect{Add: []string{s}}}}, {Env: Env{Pass: []string{s}}},
+			{Env: Env{Set: map[string]string{s: s}}}, {May: []Bound{Bound(s)}},
+		}
+		for _, p := range policies {
+			err := p.validate()
+			if e := (*PolicyError)(nil); err != nil && (!errors.As(err, &e) || e.Field == "") {
+				t.Errorf("%q: %v names no field", s, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,59 @@
+package sandbox
+
+import (
+	"context"
+	"os/exec"
+
+	"github.com/holdfast-dev/holdfast/internal/stage"
+)
+
+// Wrap makes a command that was made elsewhere, as a literal or by
+// [exec.Command] or [exec.CommandContext], run inside the sandbox: whoever
+// starts it, by whatever method. It must not have been started. Its Path
+// becomes the stage's; what it was is what runs.
+//
+// [ReportOf] returns the report of a wrapped command.
+func (s *Sandbox) Wrap(cmd *exec.Cmd) error {
+	if cmd == nil {
+		return &PolicyError{Field: "cmd", Problem: "is nil"}
+	}
+	if cmd.Process != nil || cmd.ProcessState != nil {
+		return &PolicyError{Field: "cmd", Problem: "has been started already", Remedy: "wrap a command before Start"}
+	}
+	ctx, err := stage.ContextOf(cmd)
+	if err != nil {
+		return err
+	}
+	if r, ok := ctx.(*run); ok && r.cmd == cmd {
+		return &PolicyError{Field: "cmd", Problem: "is in a sandbox already"}
+	}
+	custom := ctx != nil && !stage.IsDefaultCancel(cmd)
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	r := newRun(ctx, s, nil)
+	path := cmd.Path
+	r.tool = func() string { return path }
+	made := r.newExecCmd()
+	made.Args, made.Env, made.Dir = cmd.Args, cmd.Env, cmd.Dir
+	made.Stdin, made.Stdout, made.Stderr = cmd.Stdin, cmd.Stdout, cmd.Stderr
+	made.ExtraFiles, made.SysProcAttr = cmd.ExtraFiles, cmd.SysProcAttr
+	made.Err, made.WaitDelay = cmd.Err, cmd.WaitDelay
+	if custom {
+		made.Cancel = cmd.Cancel
+	}
+	*cmd = *made
+	r.cmd = cmd
+	return nil
+}
+
+// ReportOf returns the report of a command that [Sandbox.Wrap] has put into a
+// sandbox, or of a Cmd's embedded exec.Cmd; nil: it is in none.
+func ReportOf(cmd *exec.Cmd) *Report {
+	if ctx, err := stage.ContextOf(cmd); err == nil {
+		if r, ok := ctx.(*run); ok && r.cmd == cmd {
+			return r.report()
+		}
+	}
+	return nil
+}

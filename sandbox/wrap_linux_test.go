@@ -1,0 +1,97 @@
+package sandbox_test
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/sandbox"
+)
+
+func TestKernelWrap(t *testing.T) {
+	inSandbox(t, func(t *testing.T, s *sandbox.Sandbox, dir string) {
+		for name, made := range map[string]func() *exec.Cmd{
+			"a literal": func() *exec.Cmd {
+				return &exec.Cmd{Path: "/bin/bash", Args: []string{"bash", "-c", inside, "a", "b"}, Dir: dir}
+			},
+			"exec.Command": func() *exec.Cmd { return exec.Command("/bin/bash", "-c", inside, "a", "b") },
+			"exec.CommandContext": func() *exec.Cmd {
+				return exec.CommandContext(t.Context(), "/bin/bash", "-c", inside, "a", "b")
+			},
+			"a command with an Env": func() *exec.Cmd {
+				c := exec.Command("/bin/bash", "-c", inside, "a", "b")
+				c.Env = []string{"A=1"}
+				return c
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				c := made()
+				if err := s.Wrap(c); err != nil {
+					t.Fatal(err)
+				}
+				check(t, c, false, "a b")
+				if r := sandbox.ReportOf(c); r == nil || r.Bound(sandbox.BoundFiles).State != sandbox.Held {
+					t.Errorf("the report: %v", r)
+				}
+			})
+		}
+		t.Run("a context cancels it", func(t *testing.T) {
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			c := exec.CommandContext(ctx, "/bin/bash", "-c", "echo ready; exec sleep 1000")
+			c.Stdout = &signalOnWrite{f: cancel}
+			if err := s.Wrap(c); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Run(); !killed(err) {
+				t.Errorf("Run: %v", err)
+			}
+		})
+		t.Run("a Cancel of the caller's is kept", func(t *testing.T) {
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			c := exec.CommandContext(ctx, "/bin/bash", "-c", "echo ready; exec sleep 1000")
+			asked := false
+			c.Cancel = func() error { asked = true; return c.Process.Kill() }
+			c.Stdout = &signalOnWrite{f: cancel}
+			if err := s.Wrap(c); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Run(); !killed(err) || !asked {
+				t.Errorf("Run: %v; Cancel was called: %t", err, asked)
+			}
+		})
+		t.Run("what cannot be wrapped", func(t *testing.T) {
+			started := exec.Command("/bin/true")
+			if err := started.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer started.Wait()
+			twice := exec.Command("/bin/true")
+			if err := s.Wrap(twice); err != nil {
+				t.Fatal(err)
+			}
+			for name, c := range map[string]*exec.Cmd{
+				"nil": nil, "a started command": started, "a wrapped command": twice, "a sandbox's command": s.Command("/bin/true").Cmd,
+			} {
+				var policy *sandbox.PolicyError
+				if err := s.Wrap(c); !errors.As(err, &policy) {
+					t.Errorf("%s: %v, want a PolicyError", name, err)
+				}
+			}
+		})
+		t.Run("a tool that is missing ends with 127 and a message", func(t *testing.T) {
+			c := exec.Command("/bin/bash")
+			c.Path = dir + "/missing"
+			if err := s.Wrap(c); err != nil {
+				t.Fatal(err)
+			}
+			out, err := c.CombinedOutput()
+			if err == nil || strings.Contains(string(out), ownMainRan) {
+				t.Errorf("%q, %v", out, err)
+			}
+		})
+	})
+}

@@ -1,0 +1,290 @@
+package seccomp_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast/seccomp"
+)
+
+func Example() {
+	filter := seccomp.Default().With(seccomp.Rule{
+		Names:  []string{"ptrace"},
+		Action: seccomp.Errno(seccomp.EPERM),
+		Reason: "no debuggers here",
+	})
+	program, err := filter.Compile(seccomp.ARM64)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, name := range []string{"openat", "ptrace", "clone3", "mount"} {
+		call, _ := seccomp.NewCall(seccomp.ARM64, name)
+		action, _ := program.Evaluate(call)
+		fmt.Println(name, action)
+	}
+	// Output:
+	// openat allow
+	// ptrace errno(EPERM)
+	// clone3 errno(ENOSYS)
+	// mount errno(EPERM)
+}
+
+func ExampleFilter() {
+	filter := seccomp.Filter{
+		Default: seccomp.Allow,
+		Rules: []seccomp.Rule{
+			{Names: []string{"kill"}, Action: seccomp.Allow, Args: []seccomp.Arg{{Index: 1, Value: 0}}, Reason: "asking whether a process lives"},
+			{Names: []string{"kill", "tkill"}, Action: seccomp.Errno(seccomp.EACCES), Reason: "no signals"},
+		},
+	}
+	fmt.Println(filter.Validate())
+	// Output: <nil>
+}
+
+func ExampleDefault() {
+	call, _ := seccomp.NewCall(seccomp.AMD64, "socket", 40, 1, 0) // AF_VSOCK
+	fmt.Println(seccomp.Default().Decide(call))
+	// Output: errno(EAFNOSUPPORT) packet, vsock (to the hypervisor or the Windows host), AF_ALG, Bluetooth and all other families
+}
+
+func ExampleStrict() {
+	call, _ := seccomp.NewCall(seccomp.AMD64, "connect", 3)
+	fmt.Println(seccomp.Strict().Decide(call))
+	// Output: errno(EPERM) no socket that has an address
+}
+
+func ExampleOff() {
+	fmt.Println(seccomp.Off().IsOff(), seccomp.Default().IsOff())
+	// Output: true false
+}
+
+func ExampleFilter_IsZero() {
+	var unset seccomp.Filter
+	fmt.Println(unset.IsZero(), seccomp.Off().IsZero())
+	// Output: true false
+}
+
+func ExampleFilter_IsOff() {
+	fmt.Println(seccomp.Filter{Default: seccomp.Allow}.IsOff())
+	// Output: true
+}
+
+func ExampleFilter_With() {
+	// The caller's rules win; the rest of the profile stays.
+	filter := seccomp.Default().With(seccomp.Rule{
+		Names: []string{"socket"}, Action: seccomp.Allow, Args: []seccomp.Arg{{Index: 0, Value: 40}}, Reason: "the guest agent talks over vsock",
+	})
+	vsock, _ := seccomp.NewCall(seccomp.AMD64, "socket", 40, 1, 0)
+	packet, _ := seccomp.NewCall(seccomp.AMD64, "socket", 17, 3, 0)
+	fmt.Println(filter.Decide(vsock))
+	action, _ := filter.Decide(packet)
+	fmt.Println(action)
+	// Output:
+	// allow the guest agent talks over vsock
+	// errno(EAFNOSUPPORT)
+}
+
+func ExampleFilter_Without() {
+	filter := seccomp.Default().Without("ptrace", "process_vm_readv", "process_vm_writev")
+	call, _ := seccomp.NewCall(seccomp.AMD64, "ptrace")
+	action, _ := filter.Decide(call)
+	fmt.Println(action)
+	fmt.Println(seccomp.Default().Without("ptrcae").Validate())
+	// Output:
+	// errno(EPERM)
+	// seccomp: Rules[0].Names[0]: unknown syscall: "ptrcae", did you mean "ptrace"?
+}
+
+func ExampleFilter_Validate() {
+	err := seccomp.Filter{Rules: []seccomp.Rule{{Names: []string{"read"}, Args: []seccomp.Arg{{Index: 6}}}}}.Validate()
+	var wrong *seccomp.Error
+	fmt.Println(errors.As(err, &wrong), wrong.Field, errors.Is(err, seccomp.ErrInvalid))
+	// Output: true Rules[0].Args[0].Index true
+}
+
+func ExampleFilter_Decide() {
+	call, _ := seccomp.NewCall(seccomp.ARM64, "ioctl", 0, 0x5412) // TIOCSTI
+	action, reason := seccomp.Default().Decide(call)
+	fmt.Println(action, "-", reason)
+	// Output: errno(EPERM) - types into the terminal as if the user had (CVE-2017-5226)
+}
+
+func ExampleFilter_UnmarshalJSON() {
+	var filter seccomp.Filter
+	err := json.Unmarshal([]byte(`{"default": "allow", "rules": [
+		{"names": ["ioctl"], "action": "errno(EPERM)", "args": [{"index": 1, "value": 21522}], "reason": "no TIOCSTI"}]}`), &filter)
+	fmt.Println(err, filter.Rules[0].Reason)
+	fmt.Println(json.Unmarshal([]byte(`{"defualt": "allow"}`), &filter))
+	// Output:
+	// <nil> no TIOCSTI
+	// seccomp: JSON: invalid value: unknown name "defualt"
+}
+
+func ExampleFilter_Compile() {
+	for _, arch := range []seccomp.Arch{seccomp.AMD64, seccomp.ARM64} {
+		program, err := seccomp.Default().Compile(arch)
+		fmt.Println(arch, program.Len() < 200, err)
+	}
+	// Output:
+	// amd64 true <nil>
+	// arm64 true <nil>
+}
+
+func ExampleRule() {
+	fmt.Println(seccomp.Rule{Names: []string{"prctl"}, Action: seccomp.KillProcess, Args: []seccomp.Arg{{Index: 0, Value: 22}}}.Action)
+	// Output: kill_process
+}
+
+func ExampleArg() {
+	// clone is allowed if none of the namespace flags is set.
+	flags := seccomp.Arg{Index: 0, Op: seccomp.MaskedEqual, Mask: 0x7E020000, Value: 0}
+	fmt.Println(flags.Op)
+	// Output: masked==
+}
+
+func ExampleOp() {
+	fmt.Println(seccomp.Equal, seccomp.NotEqual, seccomp.Less, seccomp.LessOrEqual, seccomp.Greater, seccomp.GreaterOrEqual, seccomp.MaskedEqual)
+	// Output: == != < <= > >= masked==
+}
+
+func ExampleOp_MarshalText() {
+	text, err := seccomp.Less.MarshalText()
+	fmt.Println(string(text), err)
+	// Output: < <nil>
+}
+
+func ExampleOp_UnmarshalText() {
+	var op seccomp.Op
+	fmt.Println(op.UnmarshalText([]byte(">=")), op == seccomp.GreaterOrEqual)
+	// Output: <nil> true
+}
+
+func ExampleAction() {
+	fmt.Println(seccomp.Action(0), seccomp.Allow, seccomp.Log, seccomp.Notify, seccomp.Trap, seccomp.KillThread, seccomp.KillProcess)
+	// Output: errno(EPERM) allow log notify trap kill_thread kill_process
+}
+
+func ExampleAction_MarshalText() {
+	text, err := seccomp.Errno(71).MarshalText()
+	fmt.Println(string(text), err)
+	// Output: errno(71) <nil>
+}
+
+func ExampleAction_UnmarshalText() {
+	var action seccomp.Action
+	fmt.Println(action.UnmarshalText([]byte("errno(ENOSYS)")), action == seccomp.Errno(seccomp.ENOSYS))
+	// Output: <nil> true
+}
+
+func ExampleErrno() {
+	fmt.Println(seccomp.Errno(seccomp.EACCES), seccomp.Errno(5))
+	// Output: errno(EACCES) errno(5)
+}
+
+func ExampleArch() {
+	fmt.Println(seccomp.AMD64, seccomp.ARM64, seccomp.Arch(0x40000003))
+	// Output: amd64 arm64 Arch(0x40000003)
+}
+
+func ExampleNative() {
+	arch, err := seccomp.Native()
+	fmt.Println(err != nil || arch == seccomp.AMD64 || arch == seccomp.ARM64)
+	// Output: true
+}
+
+func ExampleNewCall() {
+	call, err := seccomp.NewCall(seccomp.ARM64, "openat", 0xffffff9c)
+	fmt.Println(call, err)
+	_, err = seccomp.NewCall(seccomp.ARM64, "open")
+	fmt.Println(err)
+	// Output:
+	// arm64 openat(0xffffff9c, 0x0, 0x0, 0x0, 0x0, 0x0) <nil>
+	// seccomp: Nr: unknown syscall: "open" on arm64
+}
+
+func ExampleCall() {
+	program, _ := seccomp.Off().Compile(seccomp.AMD64)
+	fmt.Println(program.Evaluate(seccomp.Call{Arch: 0x40000003, Nr: 1})) // a 32-bit exit, by int 0x80
+	// Output: kill_process <nil>
+}
+
+func ExampleParseProgram() {
+	program, _ := seccomp.Strict().Compile(seccomp.AMD64)
+	again, err := seccomp.ParseProgram(program.Bytes())
+	fmt.Println(again == program, err)
+	_, err = seccomp.ParseProgram([]byte{0x15, 0, 9, 9, 0, 0, 0, 0})
+	fmt.Println(err)
+	// Output:
+	// true <nil>
+	// seccomp: Program[0]: not a valid seccomp program: jumps out of the program
+}
+
+func ExampleProgram_Evaluate() {
+	program, _ := seccomp.Default().Compile(seccomp.AMD64)
+	x32 := seccomp.Call{Arch: seccomp.AMD64, Nr: 0x40000000 | 41}
+	fmt.Println(program.Evaluate(x32))
+	// Output: errno(ENOSYS) <nil>
+}
+
+func ExampleProgram_Bytes() {
+	program, _ := seccomp.Off().Compile(seccomp.ARM64)
+	fmt.Println(len(program.Bytes()), program.Len())
+	// Output: 40 5
+}
+
+func ExampleProgram_String() {
+	program, _ := seccomp.Filter{Default: seccomp.Allow, Rules: []seccomp.Rule{{Names: []string{"reboot"}}}}.Compile(seccomp.ARM64)
+	fmt.Print(program)
+	// Output:
+	//    0  a = arch
+	//    1  if a == 0xc00000b7 goto 3 else 2  ; arm64
+	//    2  return kill_process
+	//    3  a = nr
+	//    4  if a == 0x8e goto 6 else 5  ; reboot
+	//    5  return allow
+	//    6  return errno(EPERM)
+}
+
+func ExampleProgram_Load() {
+	arch, err := seccomp.Native()
+	if err != nil {
+		return
+	}
+	program, err := seccomp.Strict().Compile(arch)
+	if err != nil {
+		return
+	}
+	load := func() error { // from here on, and for good, for all threads and children
+		_, err := program.Load(seccomp.LoadOptions{})
+		return err
+	}
+	_ = load
+}
+
+func ExampleLoadOptions() {
+	// A supervisor's descriptor, for the calling thread and its children alone.
+	options := seccomp.LoadOptions{ThreadOnly: true, Listener: true}
+	fmt.Println(options.LogRefused)
+	// Output: false
+}
+
+func ExampleError() {
+	err := seccomp.Filter{Rules: []seccomp.Rule{{Names: []string{"raed"}}}}.Validate()
+	fmt.Println(err, errors.Is(err, seccomp.ErrUnknownSyscall))
+	// Output: seccomp: Rules[0].Names[0]: unknown syscall: "raed", did you mean "read"? true
+}
+
+func ExampleLoadError() {
+	_, err := seccomp.Program{}.Load(seccomp.LoadOptions{})
+	var failed *seccomp.LoadError
+	fmt.Println(errors.As(err, &failed), failed.Step, errors.Is(err, seccomp.ErrProgram))
+	// Output: true load true
+}
+
+func ExampleProgram_Len() {
+	program, _ := seccomp.Off().Compile(seccomp.AMD64)
+	fmt.Println(program.Len() <= seccomp.MaxInstructions)
+	// Output: true
+}

@@ -1,0 +1,3 @@
+package seccomp
+
+const native = ARM64
