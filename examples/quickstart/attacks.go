@@ -32,7 +32,7 @@ func attacks(w *world) []attack {
 		{"plant an editor's task", `mkdir -p .vscode && echo '{}' >.vscode/tasks.json`, exists(filepath.Join(w.workspace, ".vscode"))},
 		{"connect to the harness's server", fmt.Sprintf(`cat </dev/tcp/127.0.0.1/%s`, w.port), w.keyIn},
 		{"find a network interface", `tail -n +3 /proc/net/dev | grep -v '^ *lo:' && echo GAINED || echo there is only lo`, gained},
-		{"see a process of the host", fmt.Sprintf(`cat /proc/[0-9]*/cmdline | tr '\0' '\n' | grep -x %s || echo it is not there`, w.mark), seen(w.mark)},
+		{"see a process of the host", fmt.Sprintf(`cat /proc/[0-9]*/cmdline | tr '\0' '\n' | grep -x '[%s]%s' || echo it is not there`, w.mark[:1], w.mark[1:]), seen(w.mark)},
 		{"kill a process of the host", fmt.Sprintf(`kill -9 %d`, w.victim.Process.Pid), w.killed},
 		{"leave a process behind", `setsid bash -c 'exec -a ` + w.mark + `-orphan sleep 1000' >/dev/null 2>&1 & echo it is started`, w.orphans},
 		{"become root in a user namespace", `unshare --user --map-root-user echo GAINED`, gained},
