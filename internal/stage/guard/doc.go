@@ -4,9 +4,9 @@
 //
 //	blob, err := rules.Encode()                // ordinary Go, in the harness
 //	prog, err := guard.Filter("amd64", false)  // loaded by the tool, after its main filter
-//	s, err := guard.New(blob)                  // ordinary Go, before the fork
-//	guard.Prepare(s, procRoot, listener)       // from here on in the forked child: the sandbox's init
-//	for poll(listener) { guard.Serve(s); guard.Retry(s) }
+//	guard.Begin(&s, blob)                      // before the fork, in the stage
+//	guard.Prepare(&s, procRoot, listener)      // from here on in the forked child: the sandbox's init
+//	for poll(listener) { guard.Serve(&s); guard.Retry(&s) }
 //
 // # One call
 //
