@@ -152,6 +152,7 @@ func runStage(t *stage.Template, run stage.Run, dir string) error {
 	c.AwaitStart()
 	c.AwaitEvidence()
 	err = cmd.Wait()
+	c.Drain()
 	c.AwaitEmpty()
 	switch {
 	case c.Failed != nil:

@@ -126,6 +126,7 @@ func runProbe(p plan.Plan, way *Way) (*Control, *Template, error) {
 	c.Passed()
 	c.AwaitStart()
 	cmd.Wait()
+	c.Drain()
 	c.AwaitEmpty()
 	c.Release()
 	return c, t, nil

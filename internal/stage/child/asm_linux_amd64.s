@@ -150,8 +150,7 @@ TEXT ·stageEntry(SB),NOSPLIT|NOFRAME,$0
 	MOVL	$0x1002, DI // ARCH_SET_FS
 	MOVL	$158, AX    // arch_prctl
 	SYSCALL
-	SUBQ	$16, SP
-	MOVQ	R13, (SP)
+	MOVQ	R13, ·givenFD(SB)
 	CALL	·beStage(SB)
 	INT	$3
 

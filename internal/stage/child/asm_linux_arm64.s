@@ -141,8 +141,8 @@ fail:
 // runtime was here before: this makes the g that functions look at.
 TEXT ·stageEntry(SB),NOSPLIT|NOFRAME,$0
 	MOVD	$·emptyG(SB), g
-	SUB	$32, RSP
-	MOVD	R21, 8(RSP)
+	MOVD	R21, ·givenFD(SB)
+	SUB	$16, RSP
 	BL	·beStage(SB)
 	UNDEF
 

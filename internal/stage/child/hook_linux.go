@@ -24,13 +24,14 @@ func init() {
 		return
 	}
 	fd, ok := programFD()
+	givenFD = fd
 	switch {
 	case !ok:
 		complain(wire.NotByASandbox)
 	case !stackKnown():
 		complain("this Go's goroutines are not laid out as the stage expects: it must not run")
 	default:
-		beStage(fd)
+		beStage()
 	}
 	syscall.RawSyscall6(syscall.SYS_EXIT_GROUP, wire.ExitFailed, 0, 0, 0, 0, 0)
 }

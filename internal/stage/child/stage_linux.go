@@ -10,12 +10,12 @@ import (
 
 var _ = beStage // stageEntry calls it, in assembly
 
-// beStage is the whole life of the stage, whose program is in descriptor fd.
+// beStage is the whole life of the stage, whose program is in descriptor givenFD.
 //
 //go:norace
 //go:nocheckptr
-func beStage(fd uintptr) {
-	if why := load(fd); why != "" {
+func beStage() {
+	if why := load(givenFD); why != "" {
 		complain(why)
 		sys.Call(syscall.SYS_EXIT_GROUP, wire.ExitFailed, 0, 0, 0, 0, 0)
 	}
