@@ -69,6 +69,9 @@ func (r *run) enter() error {
 		argv = []string{r.path}
 	}
 	extra := len(r.cmd.ExtraFiles)
+	if err := r.way.Check(); err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
 	if most := r.way.MaxFiles - 3; extra > most {
 		return &PolicyError{Field: "ExtraFiles", Value: fmt.Sprint(extra), Problem: fmt.Sprintf("are more than the %d that a sandbox can pass on", most), Remedy: "pass fewer"}
 	}

@@ -66,7 +66,7 @@ func newImage() (*Way, error) {
 		exe.Close()
 		return nil, err
 	}
-	return &Way{Path: fmt.Sprintf("/proc/self/fd/%d", file.Fd()), MaxFiles: int(file.Fd()) - 8, files: []*os.File{exe, file}}, nil
+	return newWay(fmt.Sprintf("/proc/self/fd/%d", file.Fd()), int(file.Fd())-8, exe, file)
 }
 
 func imageOf(exe io.ReaderAt) (*os.File, error) {

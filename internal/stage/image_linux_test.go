@@ -200,3 +200,27 @@ func TestKernelTheImageIsWhatPathNamesInTheChild(t *testing.T) {
 		}
 	}
 }
+
+// TestAWayWhoseFilesWereClosedSaysSo, and so it does when another file has the number.
+func TestAWayWhoseFilesWereClosedSaysSo(t *testing.T) {
+	f, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	way, err := newWay("/", 10, f)
+	if err != nil || way.Check() != nil {
+		t.Fatal(err, way.Check())
+	}
+	other, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := unix.Dup3(int(other.Fd()), int(f.Fd()), unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	if err := way.Check(); !errors.Is(err, unix.EBADF) {
+		t.Errorf("another file has the number: %v", err)
+	}
+}

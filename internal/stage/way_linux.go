@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"golang.org/x/sys/unix"
 )
 
 // A Way is how a stage is executed: what an exec.Cmd's Path has to be, and the
@@ -18,7 +19,33 @@ type Way struct {
 	// MaxFiles is how many descriptors the tool may have, with the standard ones.
 	MaxFiles int
 	files    []*os.File
+	inodes   [][2]uint64 // device and number of each file
 	refused  atomic.Bool
+}
+
+// newWay returns a Way that needs files.
+func newWay(path string, most int, files ...*os.File) (*Way, error) {
+	w := &Way{Path: path, MaxFiles: most, files: files}
+	for _, f := range files {
+		var st unix.Stat_t
+		if err := unix.Fstat(int(f.Fd()), &st); err != nil {
+			return nil, os.NewSyscallError("fstat", err)
+		}
+		w.inodes = append(w.inodes, [2]uint64{uint64(st.Dev), st.Ino})
+	}
+	return w, nil
+}
+
+// Check fails when somebody has closed what is needed, as programs do that close
+// every descriptor: another file could have the number by now, and Path name that.
+func (w *Way) Check() error {
+	for i, f := range w.files {
+		var st unix.Stat_t
+		if err := unix.Fstat(int(f.Fd()), &st); err != nil || w.inodes[i] != [2]uint64{uint64(st.Dev), st.Ino} {
+			return fmt.Errorf("descriptor %d, which a stage is executed from, was closed by this program: %w", f.Fd(), unix.EBADF)
+		}
+	}
+	return nil
 }
 
 // again executes the harness's file, whose init becomes the stage.
