@@ -21,7 +21,13 @@ type input struct {
 	rlimits rlimit.Values
 	running uint64 // threads that count against NProc already
 	arch    seccomp.Arch
-	list    func(dir string) []entry // what a directory holds: names and kinds; used without namespaces
+	list    func(dir string) []entry // what a directory holds: names and kinds; only used where there are no walls
+}
+
+// walled reports whether namespaces are used.
+func (in input) walled() bool {
+	walls := !slices.Contains(in.policy.Open, BoundFiles) || !slices.Contains(in.policy.Open, BoundProcesses)
+	return walls && in.facts.Namespaces.Yes()
 }
 
 // compile makes the plan. It is pure: the same input gives the same plan, on
@@ -29,8 +35,7 @@ type input struct {
 func compile(in input) (plan.Plan, error) {
 	c := &compilation{input: in}
 	c.open = func(b Bound) bool { return slices.Contains(in.policy.Open, b) }
-	walls := !c.open(BoundFiles) || !c.open(BoundProcesses)
-	c.walled = walls && in.facts.Namespaces.Yes()
+	c.walled = in.walled()
 	if c.walled {
 		c.namespaces()
 		if err := c.build(); err != nil {
