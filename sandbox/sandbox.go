@@ -24,9 +24,8 @@ type Sandbox struct {
 }
 
 // New validates the policy, resolves its paths and compiles it for this host,
-// once. The error is a [*PolicyError] that names the field, or an
-// [*UnsupportedError] that names the bound this host cannot hold; both may be
-// joined with others of their kind.
+// once. The error is a [*PolicyError] that names the first field which is wrong,
+// or joins an [*UnsupportedError] for each bound that this host cannot hold.
 func New(p Policy) (*Sandbox, error) {
 	p = p.clone()
 	if err := p.validate(); err != nil {
