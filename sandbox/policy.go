@@ -49,7 +49,8 @@ type Policy struct {
 
 	// Open lists bounds that are not wanted at all, wherever the tool runs. The
 	// report shows them as open. Opening Files or Processes opens what holds them
-	// for the other: with both open, no namespace is made.
+	// for the other: with both open, no namespace is made. A bound that is open and
+	// that HideNames, Protect.Add, Syscalls, Rlimits or WallClock bounds is an error.
 	Open []Bound
 }
 

@@ -92,8 +92,29 @@ func (p Policy) validateBounds() error {
 			return &PolicyError{Field: indexed("Open", i), Value: string(b), Problem: "May has the same bound",
 				Remedy: "May is for a bound that is wanted where the host has it: remove one of the two"}
 		}
+		if rule := p.closes(b); rule != "" {
+			return &PolicyError{Field: indexed("Open", i), Value: string(b), Problem: rule + " bounds it", Remedy: "remove one of the two: where a bound is open its rules do nothing"}
+		}
 	}
 	return nil
+}
+
+// closes names a field by which the policy bounds b and which no preset sets, so
+// that whoever opens b as well means one or the other.
+func (p Policy) closes(b Bound) string {
+	switch {
+	case b == BoundFiles && len(p.Files.HideNames) > 0:
+		return "Files.HideNames"
+	case b == BoundFiles && len(p.Files.Protect.Add) > 0:
+		return "Files.Protect.Add"
+	case b == BoundSyscalls && !p.Syscalls.IsZero() && !p.Syscalls.IsOff():
+		return "Syscalls"
+	case b == BoundResources && p.Limits.Rlimits != rlimit.Limits{}:
+		return "Limits.Rlimits"
+	case b == BoundTime && p.Limits.WallClock > 0:
+		return "Limits.WallClock"
+	}
+	return ""
 }
 
 func (l Limits) validate() error {

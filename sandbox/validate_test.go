@@ -82,6 +82,11 @@ func TestValidateNamesTheField(t *testing.T) {
 		{"a path that leads up, to write", Policy{Files: Files{Write: []string{"/a/../b"}}}, "Files.Write[0]", nil},
 		{"an unknown bound that may be missing", Policy{May: []Bound{"file"}}, "May[0]", nil},
 		{"an unknown open bound", Policy{Open: []Bound{BoundFiles, ""}}, "Open[1]", nil},
+		{"hidden names and open files", Policy{Open: []Bound{BoundFiles}, Files: Files{HideNames: []string{".env"}}}, "Open[0]", nil},
+		{"protected names and open files", Policy{Open: []Bound{BoundFiles}, Files: Files{Protect: Protect{Add: []string{"x"}}}}, "Open[0]", nil},
+		{"a profile and open system calls", Policy{Open: []Bound{BoundTime, BoundSyscalls}, Syscalls: seccomp.Strict()}, "Open[1]", nil},
+		{"limits and open resources", Policy{Open: []Bound{BoundResources}, Limits: Limits{Rlimits: rlimit.Limits{CPU: rlimit.At(1)}}}, "Open[0]", nil},
+		{"a deadline and open time", Policy{Open: []Bound{BoundTime}, Limits: Limits{WallClock: time.Second}}, "Open[0]", nil},
 		{"a bound both open and wanted where it can be", Policy{Open: []Bound{BoundFiles}, May: []Bound{BoundFiles}}, "Open[0]", nil},
 	}
 	for _, tt := range tests {
@@ -153,6 +158,8 @@ func TestValidateTakesWhatIsSound(t *testing.T) {
 		{"a variable that is passed and set", Policy{Env: Env{Pass: []string{"A"}, Set: map[string]string{"A": "b"}}}},
 		{"a deadline", Policy{Limits: Limits{WallClock: time.Minute}}},
 		{"Unconfined", Unconfined()},
+		{"a profile that is off where system calls are open", Policy{Open: []Bound{BoundSyscalls}, Syscalls: seccomp.Off()}},
+		{"a preset with a bound open", Policy{Open: []Bound{BoundFiles, BoundEnvironment}, Files: Workspace("/srv").Files, Env: Workspace("/srv").Env}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
