@@ -23,8 +23,10 @@
 // the harness's file itself is executed, and the same code runs in an early init.
 //
 // Follow a command in three steps: [sandbox.Cmd.Start] is os/exec's, and in its middle
-// run.enter of sandbox/run_linux.go puts the program in; sandbox/compile.go
-// decides every step of it, in order; internal/stage/child carries it out.
+// run.enter of sandbox/run_linux.go puts the program in; sandbox/compile.go has
+// decided every step of it, in order, which internal/stage/compile_linux.go has
+// made into system calls; internal/stage/child carries them out. The way back,
+// from the kernel's answers to the [sandbox.Report], is sandbox/evidence.go.
 //
 // # Rooms
 //
@@ -50,5 +52,6 @@
 // and rlimit, which do not know each other, then sys. A test holds the tree
 // above and these walls against the code.
 //
+// [sandbox.Report]: https://pkg.go.dev/github.com/holdfast-dev/holdfast/sandbox#Report
 // [sandbox.Cmd.Start]: https://pkg.go.dev/github.com/holdfast-dev/holdfast/sandbox#Cmd.Start
 package holdfast

@@ -11,6 +11,9 @@
 //	way_linux.go      what is executed to become a stage: the image, or the harness's file
 //	image_linux.go    the image: a small ELF file in memory that maps the harness's text
 //	control_linux.go  the control socket: held, failed, evidence, empty
+//	try_linux.go      a stage without a tool: whether namespaces can be made here
+//	osexec_linux.go   what os/exec does not tell of an exec.Cmd
+//	planof_linux.go   a sandbox's plan, for measuring its parts
 //
 // A Template is made once for a sandbox and used for every command; a Run is
 // one command's arguments, environment and descriptors.

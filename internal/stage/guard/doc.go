@@ -70,5 +70,4 @@
 //   - truncate(2) past RLIMIT_FSIZE is EFBIG without SIGXFSZ. O_PATH aside, fs.protected_symlinks is not applied.
 //   - Each served call costs two changes of process and some fifteen system calls: a file is made on tmpfs in about six
 //     times the time (BenchmarkCreate). Calls that are not in the filter's list cost what any filter costs.
-//   - The serving code fits the stack only when it is optimised: it does not link with -gcflags=all=-N.
 package guard
