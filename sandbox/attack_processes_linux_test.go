@@ -34,7 +34,7 @@ var processActs = []act{
 	{name: "read a child's memory map", works: true, tame: true, try: withChild(func(pid int) error { return open(fmt.Sprintf("/proc/%d/maps", pid), unix.O_RDONLY) })},
 	{name: "signal the harness", tame: true, try: onHarness(func(pid int) error { return unix.Kill(pid, 0) })},
 	{name: "signal the harness's threads", tame: true, try: onHarness(func(pid int) error { return unix.Tgkill(pid, pid, 0) })},
-	{name: "queue a signal to the harness", try: onHarness(func(pid int) error {
+	{name: "queue a signal to the harness", tame: true, try: onHarness(func(pid int) error {
 		info := [128]byte{}
 		*(*int32)(unsafe.Pointer(&info[8])) = -1 // SI_QUEUE
 		return rawCall(unix.SYS_RT_SIGQUEUEINFO, uintptr(pid), uintptr(unix.SIGCONT), uintptr(unsafe.Pointer(&info)))
@@ -46,15 +46,15 @@ var processActs = []act{
 		}
 		return unix.PidfdSendSignal(fd, 0, nil, 0)
 	})},
-	{name: "take a descriptor of the harness", try: onHarness(takeDescriptor)},
-	{name: "take a descriptor of init", try: onParent(takeDescriptor)},
+	{name: "take a descriptor of the harness", tame: true, try: onHarness(takeDescriptor)},
+	{name: "take a descriptor of init", tame: true, try: onParent(takeDescriptor)},
 	{name: "see the harness", tame: true, unheld: []string{noNamespaces}, try: onHarness(func(pid int) error { return open(fmt.Sprintf("/proc/%d/stat", pid), unix.O_RDONLY) })},
 	{name: "read the harness's environment", tame: true, try: onHarness(func(pid int) error { return readSome(fmt.Sprintf("/proc/%d/environ", pid)) })},
-	{name: "read init's environment", try: onParent(func(pid int) error { return readSome(fmt.Sprintf("/proc/%d/environ", pid)) })},
+	{name: "read init's environment", tame: true, try: onParent(func(pid int) error { return readSome(fmt.Sprintf("/proc/%d/environ", pid)) })},
 	{name: "open the harness's memory", tame: true, try: onHarness(func(pid int) error { return open(fmt.Sprintf("/proc/%d/mem", pid), unix.O_RDWR) })},
-	{name: "open init's memory", try: onParent(func(pid int) error { return open(fmt.Sprintf("/proc/%d/mem", pid), unix.O_RDWR) })},
-	{name: "read init's memory map", try: onParent(func(pid int) error { return readSome(fmt.Sprintf("/proc/%d/maps", pid)) })},
-	{name: "see what init's descriptors are", try: onParent(func(pid int) error {
+	{name: "open init's memory", tame: true, try: onParent(func(pid int) error { return open(fmt.Sprintf("/proc/%d/mem", pid), unix.O_RDWR) })},
+	{name: "read init's memory map", tame: true, try: onParent(func(pid int) error { return readSome(fmt.Sprintf("/proc/%d/maps", pid)) })},
+	{name: "see what init's descriptors are", tame: true, try: onParent(func(pid int) error {
 		for fd := range 64 { // for the files' owner the list of numbers is readable
 			if _, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", pid, fd)); err == nil {
 				return nil
@@ -62,14 +62,14 @@ var processActs = []act{
 		}
 		return errors.New("no link can be read")
 	})},
-	{name: "see init's namespaces", try: onParent(func(pid int) error { _, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid)); return err })},
-	{name: "see init's program", try: onParent(func(pid int) error { _, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); return err })},
-	{name: "read init's memory by process_vm_readv", try: onParent(readMemory)},
-	{name: "read the harness's memory by process_vm_readv", try: onHarness(readMemory)},
-	{name: "seize init", try: onParent(seize)},
+	{name: "see init's namespaces", tame: true, try: onParent(func(pid int) error { _, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid)); return err })},
+	{name: "see init's program", tame: true, try: onParent(func(pid int) error { _, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); return err })},
+	{name: "read init's memory by process_vm_readv", tame: true, try: onParent(readMemory)},
+	{name: "read the harness's memory by process_vm_readv", tame: true, try: onHarness(readMemory)},
+	{name: "seize init", tame: true, try: onParent(seize)},
 	{name: "seize the harness", tame: true, try: onHarness(seize)},
-	{name: "signal init", unheld: []string{noLandlock}, try: onParent(func(pid int) error { return unix.Kill(pid, 0) })},
-	{name: "compare with the harness", try: onHarness(func(pid int) error { return rawCall(unix.SYS_KCMP, uintptr(os.Getpid()), uintptr(pid), 1, 0, 0) })},
+	{name: "signal init", tame: true, unheld: []string{noLandlock}, try: onParent(func(pid int) error { return unix.Kill(pid, 0) })},
+	{name: "compare with the harness", tame: true, try: onHarness(func(pid int) error { return rawCall(unix.SYS_KCMP, uintptr(os.Getpid()), uintptr(pid), 1, 0, 0) })},
 	{name: "limit the harness", tame: true, try: onHarness(func(pid int) error {
 		return unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil)
 	})},
@@ -89,7 +89,7 @@ var processActs = []act{
 	{name: "offer the harness to the killer of those out of memory", tame: true, try: onHarness(func(pid int) error {
 		return os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("1000"), 0)
 	})},
-	{name: "rename init", try: onParent(func(pid int) error { return os.WriteFile(fmt.Sprintf("/proc/%d/comm", pid), []byte("x"), 0) })},
+	{name: "rename init", never: "a process alone can rename itself (proc_pid_comm(5))", try: onParent(func(pid int) error { return os.WriteFile(fmt.Sprintf("/proc/%d/comm", pid), []byte("x"), 0) })},
 	{name: "attach the harness's shared memory", tame: true, try: func(ground) error {
 		_, err := unix.SysvShmGet(sharedKey, 0, 0)
 		return err
@@ -147,11 +147,7 @@ func readMemory(pid int) error {
 
 func seize(pid int) error {
 	const ptraceSeize = 0x4206
-	if err := rawCall(unix.SYS_PTRACE, ptraceSeize, uintptr(pid), 0, 0); err != nil {
-		return err
-	}
-	rawCall(unix.SYS_PTRACE, unix.PTRACE_DETACH, uintptr(pid), 0, 0)
-	return nil
+	return inAChild(unix.SYS_PTRACE, ptraceSeize, uintptr(pid)) // whose end lets go again
 }
 
 func TestKernelAttackProcesses(t *testing.T) {
