@@ -208,6 +208,19 @@ func hostile(t *testing.T, s *Sandbox, args ...string) *Cmd {
 	return c
 }
 
+// hostileBare makes the same command without any walls.
+func hostileBare(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(exe)
+	c.Args = append([]string{attackTool}, args...)
+	c.Dir = "/"
+	return c
+}
+
 // makeGrounds makes the directories of n acts, each with a file of one line.
 func makeGrounds(t *testing.T, n int) string {
 	t.Helper()
