@@ -28,6 +28,8 @@ func beInit() {
 		sys.Call(syscall.SYS_PRCTL, sys.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0, 0)
 	} else {
 		sys.Call(syscall.SYS_PRCTL, sys.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
+		// It has still to kill the tool, and somebody may have stopped it.
+		sys.Call(syscall.SYS_PRCTL, sys.PR_SET_PDEATHSIG, uintptr(syscall.SIGCONT), 0, 0, 0, 0)
 	}
 	sys.Call(syscall.SYS_CLOSE, st.stageSock, 0, 0, 0, 0, 0)
 	st.listener = -1
