@@ -77,6 +77,9 @@ func TestKernelAttackInheritedDescriptors(t *testing.T) {
 			}
 			defer unix.Close(at)
 		}
+		if out, err := hostileBare(t, "descriptors").Output(); err != nil || !strings.Contains(string(out), f.hidden()) {
+			t.Errorf("without walls nothing is inherited either: %v\n%s", err, out)
+		}
 		s := attackSandbox(t, attackPolicy(t, base, w), w)
 		for extra := range 3 {
 			c := hostile(t, s, "descriptors")
@@ -113,6 +116,11 @@ func TestKernelAttackDirectoryDescriptor(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer dir.Close()
+		plain := hostileBare(t, "climb", f.hidden())
+		plain.ExtraFiles = []*os.File{dir}
+		if out, err := plain.CombinedOutput(); err != nil || strings.Count(string(out), "ESCAPE") != 3 || !strings.Contains(string(out), "WROTE") {
+			t.Errorf("without walls the descriptor is no way out either: %v\n%s", err, out)
+		}
 		c := hostile(t, attackSandbox(t, attackPolicy(t, base, w), w), "climb", f.hidden())
 		c.ExtraFiles = []*os.File{dir}
 		out, err := c.CombinedOutput()
@@ -136,9 +144,18 @@ func TestKernelAttackStandardInput(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer in.Close()
+				plain := hostileBare(t, "reopen")
+				plain.Stdin = in
+				out, err := plain.CombinedOutput()
+				if text, readErr := os.ReadFile(name); err != nil || readErr != nil || string(text) == "original\n" {
+					t.Errorf("without walls it is not written either: %v %v\n%s", err, readErr, out)
+				}
+				if err := os.WriteFile(name, []byte("original\n"), 0o644); err != nil {
+					t.Fatal(err)
+				}
 				c := hostile(t, attackSandbox(t, attackPolicy(t, base, w), w), "reopen")
 				c.Stdin = in
-				out, err := c.CombinedOutput()
+				out, err = c.CombinedOutput()
 				t.Logf("%v\n%s", err, out)
 				if text, err := os.ReadFile(name); w.name != noLandlock && (err != nil || string(text) != "original\n") {
 					t.Errorf("ESCAPE: what was opened for reading was written: %q, %v", text, err)
@@ -160,6 +177,11 @@ func TestKernelAttackWorkingDirectory(t *testing.T) {
 		defer unix.Close(fd)
 		s := attackSandbox(t, attackPolicy(t, base, w), w)
 		for _, dir := range []string{fmt.Sprintf("/proc/self/fd/%d", fd), fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), fd), f.secret, filepath.Join(f.write, "../../secret/0")} {
+			plain := hostileBare(t, "read", "file", "./file", "../0/file")
+			plain.Dir = dir
+			if out, err := plain.CombinedOutput(); err != nil || strings.Count(string(out), "ESCAPE") != 3 {
+				t.Errorf("%s: without walls it is not entered either: %v\n%s", dir, err, out)
+			}
 			c := hostile(t, s, "read", "file", "./file", "../0/file")
 			c.Dir = dir
 			out, err := c.CombinedOutput()

@@ -16,16 +16,21 @@ import (
 
 var _, _ = offer(attacks, "privileges", privilegeActs), offer(attacks, "system calls", callActs)
 
+var (
+	notEveryRoot = []error{unix.EPERM}  // that of a container lacks capabilities
+	noFile       = []error{unix.ENOENT} // a kernel may be built without it
+)
+
 // privilegeActs try to hold or gain what the tool must not have.
 var privilegeActs = []act{
-	{name: "set no_new_privs back", try: func(ground) error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 0, 0, 0, 0) }},
+	{name: "set no_new_privs back", never: "there is no way back (PR_SET_NO_NEW_PRIVS(2const))", try: func(ground) error { return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 0, 0, 0, 0) }},
 	{name: "run without no_new_privs", tame: true, try: func(ground) error {
 		if v, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); err != nil || v == 1 {
 			return errors.New("it is set")
 		}
 		return nil
 	}},
-	{name: "hold a capability", try: func(ground) error {
+	{name: "hold a capability", bare: true, try: func(ground) error {
 		text, err := os.ReadFile("/proc/self/status")
 		if err != nil {
 			return err
@@ -38,18 +43,25 @@ var privilegeActs = []act{
 		}
 		return errors.New("all sets are empty")
 	}},
-	{name: "raise a capability", try: func(ground) error {
+	{name: "raise a capability", bare: true, try: func(ground) error {
 		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 		data := [2]unix.CapUserData{{Effective: 1 << unix.CAP_SYS_ADMIN, Permitted: 1 << unix.CAP_SYS_ADMIN}}
 		return unix.Capset(&header, &data[0])
 	}},
-	{name: "raise an ambient capability", try: func(ground) error {
+	{name: "raise an ambient capability", bare: true, try: func(ground) error {
+		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		var data [2]unix.CapUserData
+		if err := unix.Capget(&header, &data[0]); err != nil {
+			return err
+		}
+		data[0].Inheritable |= 1 << unix.CAP_NET_ADMIN
+		unix.Capset(&header, &data[0]) // refused to one who does not hold it
 		return unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, unix.CAP_NET_ADMIN, 0, 0)
 	}},
-	{name: "take another user's id", try: func(ground) error { return rawCall(unix.SYS_SETRESUID, 1, 1, 1) }},
-	{name: "take another group's id", try: func(ground) error { return rawCall(unix.SYS_SETRESGID, 1, 1, 1) }},
-	{name: "change the groups", try: func(ground) error { return rawCall(unix.SYS_SETGROUPS, 0, 0) }},
-	{name: "gain by a program set to another user", try: func(ground) error {
+	{name: "take another user's id", bare: true, try: func(ground) error { return rawCall(unix.SYS_SETRESUID, 1, 1, 1) }},
+	{name: "take another group's id", bare: true, try: func(ground) error { return rawCall(unix.SYS_SETRESGID, 1, 1, 1) }},
+	{name: "change the groups", bare: true, try: func(ground) error { return rawCall(unix.SYS_SETGROUPS, 0, 0) }},
+	{name: "gain by a program set to another user", bare: true, try: func(ground) error {
 		// The test has made it set-user-ID and set-group-ID to user 1.
 		out, err := exec.Command(os.Getenv("ATTACK_SETUID"), "-u").CombinedOutput()
 		if err != nil {
@@ -61,18 +73,18 @@ var privilegeActs = []act{
 		return nil
 	}},
 	{name: "make a program set to one's own user gain for others", unheld: []string{allWalls, noLandlock, noUserNS, noNamespaces, noProfile}, try: func(f ground) error {
-		return os.Chmod(f.write+"/file", 0o6777) // the file is the tool's; who runs it outside gains the tool's user
+		return unix.Chmod(f.write+"/file", 0o6777) // the file is the tool's; who runs it outside gains the tool's user
 	}},
-	{name: "raise a limit", try: func(ground) error {
+	{name: "raise a limit", bare: true, lacks: notEveryRoot, try: func(ground) error {
 		var l unix.Rlimit
-		if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
+		if err := unix.Getrlimit(unix.RLIMIT_NICE, &l); err != nil {
 			return err
 		}
 		l.Max++
-		return unix.Setrlimit(unix.RLIMIT_NOFILE, &l)
+		return unix.Setrlimit(unix.RLIMIT_NICE, &l)
 	}},
-	{name: "raise one's priority", try: func(ground) error { return unix.Setpriority(unix.PRIO_PROCESS, 0, -5) }},
-	{name: "dump core", try: func(ground) error {
+	{name: "raise one's priority", bare: true, try: func(ground) error { return unix.Setpriority(unix.PRIO_PROCESS, 0, -5) }},
+	{name: "dump core", bare: true, try: func(ground) error {
 		return unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1})
 	}},
 	{name: "see a secret in the environment", tame: true, try: func(ground) error {
@@ -81,22 +93,22 @@ var privilegeActs = []act{
 		}
 		return nil
 	}},
-	{name: "find the harness's key", try: func(ground) error {
+	{name: "find the harness's key", tame: true, try: func(ground) error {
 		_, err := unix.KeyctlSearch(unix.KEY_SPEC_SESSION_KEYRING, "user", "holdfast-attack", 0)
 		return err
 	}},
-	{name: "read the list of keys", unheld: []string{noNamespaces}, try: func(ground) error { return containsText("/proc/keys", "holdfast-attack") }},
-	{name: "set the clock", try: func(ground) error { return rawCall(unix.SYS_CLOCK_SETTIME, 0, 0) }},
-	{name: "set the host's name", try: func(ground) error { return unix.Sethostname([]byte("x")) }},
-	{name: "read the kernel's log", try: func(ground) error { return rawCall(unix.SYS_SYSLOG, 3, uintptr(unsafe.Pointer(new([64]byte))), 64) }},
-	{name: "read the kernel's log by its file", try: func(ground) error { return open("/proc/kmsg", unix.O_RDONLY|unix.O_NONBLOCK) }},
-	{name: "read the kernel's memory", try: func(ground) error { return readSome("/proc/kcore") }},
-	{name: "choose the core dump's program", try: func(ground) error { return open("/proc/sys/kernel/core_pattern", unix.O_WRONLY) }},
-	{name: "choose the module loader", try: func(ground) error { return open("/proc/sys/kernel/modprobe", unix.O_WRONLY) }},
-	{name: "press the system request key", try: func(ground) error { return open("/proc/sysrq-trigger", unix.O_WRONLY) }},
-	{name: "open anything of the machine's in /proc for writing", try: openMachineFiles},
-	{name: "open anything in /sys for writing", try: func(ground) error { return writableBelow("/sys") }},
-	{name: "open a device but for the basic ones", try: otherDevices},
+	{name: "read the list of keys", tame: true, unheld: []string{noNamespaces}, try: func(ground) error { return containsText("/proc/keys", "holdfast-attack") }},
+	{name: "set the clock", unheld: []string{noProfile}, try: func(ground) error { return reached(rawCall(unix.SYS_CLOCK_SETTIME, 0, 0), unix.EFAULT) }},
+	{name: "set the host's name", bare: true, try: func(ground) error { return unix.Sethostname([]byte("x")) }},
+	{name: "read the kernel's log", bare: true, try: func(ground) error { return rawCall(unix.SYS_SYSLOG, 3, uintptr(unsafe.Pointer(new([64]byte))), 64) }},
+	{name: "read the kernel's log by its file", bare: true, try: func(ground) error { return open("/proc/kmsg", unix.O_RDONLY|unix.O_NONBLOCK) }},
+	{name: "read the kernel's memory", bare: true, lacks: noFile, try: func(ground) error { return readSome("/proc/kcore") }},
+	{name: "choose the core dump's program", bare: true, try: func(ground) error { return open("/proc/sys/kernel/core_pattern", unix.O_WRONLY) }},
+	{name: "choose the module loader", bare: true, lacks: noFile, try: func(ground) error { return open("/proc/sys/kernel/modprobe", unix.O_WRONLY) }},
+	{name: "press the system request key", bare: true, lacks: noFile, try: func(ground) error { return open("/proc/sysrq-trigger", unix.O_WRONLY) }},
+	{name: "open anything of the machine's in /proc for writing", bare: true, try: openMachineFiles},
+	{name: "open anything in /sys for writing", bare: true, try: func(ground) error { return writableBelow("/sys") }},
+	{name: "open a device but for the basic ones", bare: true, try: otherDevices},
 }
 
 func containsText(path, text string) error {
@@ -186,12 +198,12 @@ var callActs = []act{
 		return err
 	}},
 	{name: "a new user namespace", unheld: []string{noProfile}, try: func(ground) error { return unshareIn(unix.CLONE_NEWUSER) }},
-	{name: "a new network namespace", try: func(ground) error { return unshareIn(unix.CLONE_NEWNET) }},
-	{name: "a new pid namespace", try: func(ground) error { return unshareIn(unix.CLONE_NEWPID) }},
-	{name: "bpf", try: func(ground) error {
+	{name: "a new network namespace", bare: true, try: func(ground) error { return unshareIn(unix.CLONE_NEWNET) }},
+	{name: "a new pid namespace", bare: true, try: func(ground) error { return unshareIn(unix.CLONE_NEWPID) }},
+	{name: "bpf", bare: true, try: func(ground) error {
 		return rawCall(unix.SYS_BPF, 0, uintptr(unsafe.Pointer(&[16]uint32{1, 4, 4, 1})), 64)
 	}},
-	{name: "perf_event_open", unheld: []string{noProfile}, try: func(ground) error {
+	{name: "perf_event_open", unheld: []string{noProfile}, lacks: []error{unix.EACCES}, try: func(ground) error {
 		attr := [16]uint64{0: 112<<32 | 1}
 		return rawCall(unix.SYS_PERF_EVENT_OPEN, uintptr(unsafe.Pointer(&attr)), 0, ^uintptr(0), ^uintptr(0), 0)
 	}},
@@ -202,8 +214,10 @@ var callActs = []act{
 	}},
 	{name: "fanotify", unheld: []string{noProfile}, try: func(ground) error { return rawCall(unix.SYS_FANOTIFY_INIT, 0x200, 0) }},
 	{name: "personality without address randomization", unheld: []string{noProfile}, try: func(ground) error { return rawCall(unix.SYS_PERSONALITY, 0x40000) }},
-	{name: "load a module", try: func(ground) error { return rawCall(unix.SYS_FINIT_MODULE, 0, cstring(""), 0) }},
-	{name: "reboot", try: func(ground) error { return rawCall(unix.SYS_REBOOT, 0xfee1dead, 672274793, 0, 0) }}, // ctrl-alt-del off: harmless
+	{name: "load a module", bare: true, try: func(ground) error {
+		return reached(rawCall(unix.SYS_FINIT_MODULE, ^uintptr(0), cstring(""), 0), unix.EBADF)
+	}},
+	{name: "reboot", bare: true, try: func(ground) error { return reached(rawCall(unix.SYS_REBOOT, 0xfee1dead, 672274793, 0, 0), unix.EINVAL) }}, // ctrl-alt-del off, which a pid namespace does not have
 	{name: "a further filter", works: true, try: func(ground) error {
 		allow := [1]uint64{6 | 0x7fff0000<<32}
 		prog := struct {
@@ -253,7 +267,7 @@ func makeSetuid(t *testing.T) string {
 		t.Fatal(err)
 	}
 	if os.Getuid() == 0 {
-		if err := errors.Join(os.Chown(p, 1, 1), os.Chmod(p, 0o6755)); err != nil {
+		if err := errors.Join(os.Chown(p, 1, 1), unix.Chmod(p, 0o6755)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -34,7 +32,7 @@ var processActs = []act{
 	{name: "read a child's memory map", works: true, tame: true, try: withChild(func(pid int) error { return open(fmt.Sprintf("/proc/%d/maps", pid), unix.O_RDONLY) })},
 	{name: "signal the harness", tame: true, try: onHarness(func(pid int) error { return unix.Kill(pid, 0) })},
 	{name: "signal the harness's threads", tame: true, try: onHarness(func(pid int) error { return unix.Tgkill(pid, pid, 0) })},
-	{name: "queue a signal to the harness", try: onHarness(func(pid int) error {
+	{name: "queue a signal to the harness", tame: true, try: onHarness(func(pid int) error {
 		info := [128]byte{}
 		*(*int32)(unsafe.Pointer(&info[8])) = -1 // SI_QUEUE
 		return rawCall(unix.SYS_RT_SIGQUEUEINFO, uintptr(pid), uintptr(unix.SIGCONT), uintptr(unsafe.Pointer(&info)))
@@ -46,15 +44,15 @@ var processActs = []act{
 		}
 		return unix.PidfdSendSignal(fd, 0, nil, 0)
 	})},
-	{name: "take a descriptor of the harness", try: onHarness(takeDescriptor)},
-	{name: "take a descriptor of init", try: onParent(takeDescriptor)},
+	{name: "take a descriptor of the harness", tame: true, try: onHarness(takeDescriptor)},
+	{name: "take a descriptor of init", tame: true, try: onParent(takeDescriptor)},
 	{name: "see the harness", tame: true, unheld: []string{noNamespaces}, try: onHarness(func(pid int) error { return open(fmt.Sprintf("/proc/%d/stat", pid), unix.O_RDONLY) })},
 	{name: "read the harness's environment", tame: true, try: onHarness(func(pid int) error { return readSome(fmt.Sprintf("/proc/%d/environ", pid)) })},
-	{name: "read init's environment", try: onParent(func(pid int) error { return readSome(fmt.Sprintf("/proc/%d/environ", pid)) })},
+	{name: "read init's environment", tame: true, try: onParent(func(pid int) error { return readSome(fmt.Sprintf("/proc/%d/environ", pid)) })},
 	{name: "open the harness's memory", tame: true, try: onHarness(func(pid int) error { return open(fmt.Sprintf("/proc/%d/mem", pid), unix.O_RDWR) })},
-	{name: "open init's memory", try: onParent(func(pid int) error { return open(fmt.Sprintf("/proc/%d/mem", pid), unix.O_RDWR) })},
-	{name: "read init's memory map", try: onParent(func(pid int) error { return readSome(fmt.Sprintf("/proc/%d/maps", pid)) })},
-	{name: "see what init's descriptors are", try: onParent(func(pid int) error {
+	{name: "open init's memory", tame: true, try: onParent(func(pid int) error { return open(fmt.Sprintf("/proc/%d/mem", pid), unix.O_RDWR) })},
+	{name: "read init's memory map", tame: true, try: onParent(func(pid int) error { return readSome(fmt.Sprintf("/proc/%d/maps", pid)) })},
+	{name: "see what init's descriptors are", tame: true, try: onParent(func(pid int) error {
 		for fd := range 64 { // for the files' owner the list of numbers is readable
 			if _, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", pid, fd)); err == nil {
 				return nil
@@ -62,14 +60,14 @@ var processActs = []act{
 		}
 		return errors.New("no link can be read")
 	})},
-	{name: "see init's namespaces", try: onParent(func(pid int) error { _, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid)); return err })},
-	{name: "see init's program", try: onParent(func(pid int) error { _, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); return err })},
-	{name: "read init's memory by process_vm_readv", try: onParent(readMemory)},
-	{name: "read the harness's memory by process_vm_readv", try: onHarness(readMemory)},
-	{name: "seize init", try: onParent(seize)},
+	{name: "see init's namespaces", tame: true, try: onParent(func(pid int) error { _, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", pid)); return err })},
+	{name: "see init's program", tame: true, try: onParent(func(pid int) error { _, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)); return err })},
+	{name: "read init's memory by process_vm_readv", tame: true, try: onParent(readMemory)},
+	{name: "read the harness's memory by process_vm_readv", tame: true, try: onHarness(readMemory)},
+	{name: "seize init", tame: true, try: onParent(seize)},
 	{name: "seize the harness", tame: true, try: onHarness(seize)},
-	{name: "signal init", unheld: []string{noLandlock}, try: onParent(func(pid int) error { return unix.Kill(pid, 0) })},
-	{name: "compare with the harness", try: onHarness(func(pid int) error { return rawCall(unix.SYS_KCMP, uintptr(os.Getpid()), uintptr(pid), 1, 0, 0) })},
+	{name: "signal init", tame: true, unheld: []string{noLandlock}, try: onParent(func(pid int) error { return unix.Kill(pid, 0) })},
+	{name: "compare with the harness", tame: true, try: onHarness(func(pid int) error { return rawCall(unix.SYS_KCMP, uintptr(os.Getpid()), uintptr(pid), 1, 0, 0) })},
 	{name: "limit the harness", tame: true, try: onHarness(func(pid int) error {
 		return unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil)
 	})},
@@ -89,7 +87,7 @@ var processActs = []act{
 	{name: "offer the harness to the killer of those out of memory", tame: true, try: onHarness(func(pid int) error {
 		return os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("1000"), 0)
 	})},
-	{name: "rename init", try: onParent(func(pid int) error { return os.WriteFile(fmt.Sprintf("/proc/%d/comm", pid), []byte("x"), 0) })},
+	{name: "rename init", never: "a process alone can rename itself (proc_pid_comm(5))", try: onParent(func(pid int) error { return os.WriteFile(fmt.Sprintf("/proc/%d/comm", pid), []byte("x"), 0) })},
 	{name: "attach the harness's shared memory", tame: true, try: func(ground) error {
 		_, err := unix.SysvShmGet(sharedKey, 0, 0)
 		return err
@@ -147,11 +145,7 @@ func readMemory(pid int) error {
 
 func seize(pid int) error {
 	const ptraceSeize = 0x4206
-	if err := rawCall(unix.SYS_PTRACE, ptraceSeize, uintptr(pid), 0, 0); err != nil {
-		return err
-	}
-	rawCall(unix.SYS_PTRACE, unix.PTRACE_DETACH, uintptr(pid), 0, 0)
-	return nil
+	return inAChild(unix.SYS_PTRACE, ptraceSeize, uintptr(pid)) // whose end lets go again
 }
 
 func TestKernelAttackProcesses(t *testing.T) {
@@ -185,20 +179,24 @@ func sufferingHarness(args []string) {
 		}
 	}
 	t := new(testing.T)
-	s, err := New(attackPolicy(t, "", w))
-	if err != nil {
-		fmt.Println(err)
-		return
+	run := hostileBare(t, args[1:]...).Run
+	if args[0] != noWalls {
+		s, err := New(attackPolicy(t, "", w))
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		c := hostile(t, s, args[1:]...)
+		c.Stdout, c.Stderr = os.Stdout, os.Stderr
+		run = c.Run
 	}
-	exe, _ := os.Executable()
-	c := s.Command(exe)
-	c.Args, c.Dir = append([]string{attackTool}, args[1:]...), "/"
-	c.Stdout, c.Stderr = os.Stdout, os.Stderr
-	err = c.Run()
+	err := run()
 	nice, _ := unix.Getpriority(unix.PRIO_PROCESS, 0)
 	io, _, _ := unix.RawSyscall(unix.SYS_IOPRIO_GET, 1, 0, 0)
 	fmt.Printf("harness alive, nice %d, class %d, tool: %v\n", 20-nice, io>>13, err)
 }
+
+const noWalls = "without walls"
 
 func runHarness(t *testing.T, args ...string) string {
 	t.Helper()
@@ -215,6 +213,12 @@ func runHarness(t *testing.T, args ...string) string {
 }
 
 func TestKernelAttackOnTheProcessGroup(t *testing.T) {
+	if out := runHarness(t, noWalls, "kill the group"); strings.Contains(out, "harness alive") {
+		t.Error("without walls the tool does not kill the harness either")
+	}
+	if out := runHarness(t, noWalls, "slow the group"); strings.Contains(out, "nice 0, class 0") {
+		t.Errorf("without walls the tool does not slow the harness either: %s", out)
+	}
 	eachWall(t, allSets, func(t *testing.T, w walls) {
 		if out := runHarness(t, w.name, "kill the group"); !strings.Contains(out, "harness alive") {
 			t.Error("ESCAPE: the tool killed the harness")
@@ -224,6 +228,3 @@ func TestKernelAttackOnTheProcessGroup(t *testing.T) {
 		}
 	})
 }
-
-var _ = filepath.Join
-var _ = strconv.Itoa

@@ -44,7 +44,7 @@ var socketActs = []act{
 		return unix.Sendmsg(fds[0], []byte("x"), unix.UnixRights(0), nil, 0)
 	}},
 	{name: "connect to the harness's TCP server", tame: true, try: reach("tcp", "ATTACK_TCP")},
-	{name: "connect to the harness's IPv6 TCP server", try: reach("tcp", "ATTACK_TCP6")},
+	{name: "connect to the harness's IPv6 TCP server", tame: true, lacks: []error{unix.ECONNREFUSED, unix.EADDRNOTAVAIL}, try: reach("tcp", "ATTACK_TCP6")},
 	{name: "connect to the harness's UDP server", tame: true, try: reach("udp", "ATTACK_UDP")},
 	{name: "connect to an abstract socket", tame: true, try: reach("unix", "ATTACK_ABSTRACT")},
 	{name: "send to an abstract datagram socket", tame: true, try: reach("unixgram", "ATTACK_ABSTRACT_DGRAM")},
@@ -52,19 +52,19 @@ var socketActs = []act{
 	{name: "send to a local datagram socket that is not granted", tame: true, try: reach("unixgram", "ATTACK_CLOSED_DGRAM")},
 	{name: "reconnect a pair to a local datagram socket that is not granted", tame: true, try: reconnectPair("ATTACK_CLOSED_DGRAM", unix.SOCK_DGRAM)},
 	{name: "reconnect a raw pair to a local datagram socket that is not granted", tame: true, try: reconnectPair("ATTACK_CLOSED_DGRAM", unix.SOCK_RAW)},
-	{name: "reconnect a pair to a local stream socket", try: reconnectPair("ATTACK_CLOSED", unix.SOCK_STREAM)},
+	{name: "reconnect a pair to a local stream socket", never: "a pair of stream sockets is connected (EISCONN)", try: reconnectPair("ATTACK_CLOSED", unix.SOCK_STREAM)},
 	{name: "reconnect a pair to an abstract datagram socket", tame: true, try: reconnectPair("ATTACK_ABSTRACT_DGRAM", unix.SOCK_DGRAM)},
-	{name: "send into the internet", try: func(ground) error {
+	{name: "send into the internet", never: "it would leave the machine; the harness's UDP server is the same act", try: func(ground) error {
 		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
 		if err != nil {
 			return err
 		}
 		return unix.Sendto(fd, []byte("x"), 0, &unix.SockaddrInet4{Port: 53, Addr: [4]byte{192, 0, 2, 1}})
 	}},
-	{name: "a raw socket", try: makes(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP)},
-	{name: "a raw IPv6 socket", try: makes(unix.AF_INET6, unix.SOCK_RAW, unix.IPPROTO_ICMPV6)},
-	{name: "a ping socket", unheld: []string{noProfile}, try: makes(unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_ICMP)},
-	{name: "a packet socket", try: makes(unix.AF_PACKET, unix.SOCK_RAW, 0)},
+	{name: "a raw socket", bare: true, try: makes(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP)},
+	{name: "a raw IPv6 socket", bare: true, try: makes(unix.AF_INET6, unix.SOCK_RAW, unix.IPPROTO_ICMPV6)},
+	{name: "a ping socket", unheld: []string{noProfile}, lacks: []error{unix.EACCES}, try: makes(unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_ICMP)},
+	{name: "a packet socket", bare: true, try: makes(unix.AF_PACKET, unix.SOCK_RAW, 0)},
 	{name: "a vsock", unheld: []string{noProfile}, try: makes(unix.AF_VSOCK, unix.SOCK_STREAM, 0)},
 	{name: "a crypto socket", unheld: []string{noProfile}, try: makes(unix.AF_ALG, unix.SOCK_SEQPACKET, 0)},
 	{name: "an MPTCP socket", unheld: []string{noProfile}, try: makes(unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP)},
@@ -74,8 +74,8 @@ var socketActs = []act{
 	{name: "netlink to the device manager", unheld: []string{noProfile}, try: makes(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_KOBJECT_UEVENT)},
 	{name: "netlink to the firewall", unheld: []string{noProfile}, try: makes(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER)},
 	{name: "netlink to the socket lister", unheld: []string{noProfile}, try: makes(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_SOCK_DIAG)},
-	{name: "a pair of another family", try: func(ground) error { _, err := unix.Socketpair(unix.AF_INET, unix.SOCK_STREAM, 0); return err }},
-	{name: "join the harness's network namespace", try: func(f ground) error { return joinNamespace(fmt.Sprintf("/proc/%d/ns/net", f.harness))(f) }},
+	{name: "a pair of another family", never: "the kernel has pairs of AF_UNIX alone (EOPNOTSUPP)", try: func(ground) error { _, err := unix.Socketpair(unix.AF_INET, unix.SOCK_STREAM, 0); return err }},
+	{name: "join the harness's network namespace", bare: true, try: func(f ground) error { return joinNamespace(fmt.Sprintf("/proc/%d/ns/net", f.harness))(f) }},
 }
 
 // meetInside serves and connects within the tool.
@@ -231,17 +231,18 @@ func TestKernelAttackSockets(t *testing.T) {
 func TestKernelAttackLocalSocketsWithASharedNetwork(t *testing.T) {
 	eachWall(t, allSets[:1], func(t *testing.T, w walls) {
 		serveHost(t)
+		attackPlainly(t, "shared network")
 		attackWith(t, "shared network", w, func(base string, p *Policy) { p.Network.Host = true })
 	})
 }
 
 var _ = offer(attacks, "shared network", []act{
 	{name: "connect to the harness's TCP server", works: true, try: reach("tcp", "ATTACK_TCP")},
-	{name: "connect to an abstract socket", try: reach("unix", "ATTACK_ABSTRACT")},
-	{name: "send to an abstract datagram socket", try: reach("unixgram", "ATTACK_ABSTRACT_DGRAM")},
-	{name: "reconnect a pair to an abstract datagram socket", try: reconnectPair("ATTACK_ABSTRACT_DGRAM", unix.SOCK_DGRAM)},
-	{name: "connect to a local socket that is not granted", try: reach("unix", "ATTACK_CLOSED")},
-	{name: "send to a local datagram socket that is not granted", try: reach("unixgram", "ATTACK_CLOSED_DGRAM")},
-	{name: "a vsock", try: makes(unix.AF_VSOCK, unix.SOCK_STREAM, 0)},
-	{name: "a packet socket", try: makes(unix.AF_PACKET, unix.SOCK_RAW, 0)},
+	{name: "connect to an abstract socket", tame: true, try: reach("unix", "ATTACK_ABSTRACT")},
+	{name: "send to an abstract datagram socket", tame: true, try: reach("unixgram", "ATTACK_ABSTRACT_DGRAM")},
+	{name: "reconnect a pair to an abstract datagram socket", tame: true, try: reconnectPair("ATTACK_ABSTRACT_DGRAM", unix.SOCK_DGRAM)},
+	{name: "connect to a local socket that is not granted", tame: true, try: reach("unix", "ATTACK_CLOSED")},
+	{name: "send to a local datagram socket that is not granted", tame: true, try: reach("unixgram", "ATTACK_CLOSED_DGRAM")},
+	{name: "a vsock", tame: true, try: makes(unix.AF_VSOCK, unix.SOCK_STREAM, 0)},
+	{name: "a packet socket", bare: true, try: makes(unix.AF_PACKET, unix.SOCK_RAW, 0)},
 })

@@ -7,15 +7,18 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/rlimit"
 	"golang.org/x/sys/unix"
 )
 
-var _, _, _ = offer(programs, "stop", stopItself), offer(programs, "harness of a stopped tool", harnessOfStopped), offer(programs, "flee", flee)
+var _, _, _, _ = offer(programs, "bomb", bomb), offer(programs, "stop", stopItself), offer(programs, "harness of a stopped tool", harnessOfStopped), offer(programs, "flee", flee)
 
 // stopItself stops, and leaves a process that goes on.
 func stopItself([]string) {
@@ -131,6 +134,78 @@ func TestKernelAttackFleeingProcessesAreCaught(t *testing.T) {
 					r.SetReadDeadline(time.Now().Add(5 * time.Second))
 					if _, err := io.Copy(io.Discard, r); err != nil {
 						t.Errorf("ESCAPE: a process outlives Wait: %v", err)
+					}
+				})
+			})
+		})
+	}
+}
+
+// bombs is how many processes of a bomb there are at any time.
+const bombs = 200
+
+// bomb forks as flee does, by many more processes and twice for each: every
+// process has a session of its own and no parent. Whoever outlives the test ends
+// after a minute, and says so.
+func bomb([]string) {
+	var start, now unix.Timespec
+	unix.ClockGettime(unix.CLOCK_MONOTONIC, &start)
+	over := []byte("a process came to its end by itself\n")
+	for range bombs {
+		pid, _, _ := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+		for pid == 0 {
+			unix.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
+			unix.RawSyscall(unix.SYS_CLOCK_GETTIME, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&now)), 0)
+			if now.Sec > start.Sec+60 {
+				unix.RawSyscall(unix.SYS_WRITE, 1, uintptr(unsafe.Pointer(&over[0])), uintptr(len(over)))
+				unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+			}
+			pid, _, _ = unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+			if pid != 0 {
+				unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+			}
+		}
+	}
+	fmt.Println("started")
+	unix.Pause()
+}
+
+func TestKernelAttackForkBombIsDeadAfterCancel(t *testing.T) {
+	for _, w := range allSets[:4] {
+		t.Run(w.name, func(t *testing.T) {
+			kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+				kerneltest.InChild(t, kerneltest.Child{As: as, Without: w.without}, func(t *testing.T) {
+					r, out, err := os.Pipe()
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer r.Close()
+					p := attackPolicy(t, "", w)
+					p.Limits.Rlimits.NProc = rlimit.At(2*bombs + 300 + userThreads(os.Getuid()))
+					p.May = append(p.May, BoundResources)
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					s := attackSandbox(t, p, w)
+					model := hostile(t, s, "bomb")
+					c := s.CommandContext(ctx, model.Path)
+					c.Args, c.Dir, c.Stdout = model.Args, "/", out
+					if err := c.Start(); err != nil {
+						t.Fatal(err)
+					}
+					out.Close()
+					if _, err := io.ReadFull(r, make([]byte, len("started\n"))); err != nil {
+						t.Fatalf("it did not start: %v", err)
+					}
+					cancel()
+					if err := c.Wait(); !errors.Is(err, context.Canceled) && !strings.Contains(fmt.Sprint(err), "killed") {
+						t.Errorf("Wait: %v", err)
+					}
+					if err := unix.SetNonblock(int(r.Fd()), true); err != nil {
+						t.Fatal(err)
+					}
+					said := make([]byte, 1024)
+					if n, err := unix.Read(int(r.Fd()), said); n != 0 || err != nil {
+						t.Errorf("ESCAPE: when Wait has returned somebody holds the output: %q, %v", said[:max(n, 0)], err)
 					}
 				})
 			})

@@ -30,6 +30,8 @@ var hostCases = []hostCase{
 	{name: "a host with everything", userNS: true},
 	{name: "no user namespaces (EPERM)", without: []kerneltest.Feature{kerneltest.UserNamespaces},
 		facts: "namespaces overlayfs", asRoot: "overlayfs?", refused: "files processes", rootMay: true},
+	{name: "no user namespaces (ENOSYS)", without: []kerneltest.Feature{kerneltest.UserNamespaceCalls},
+		facts: "namespaces overlayfs", asRoot: "overlayfs?", refused: "files processes", rootMay: true},
 	{name: "no further user namespaces (ENOSPC)", without: []kerneltest.Feature{kerneltest.MoreUserNamespaces},
 		facts: "namespaces overlayfs", asRoot: "overlayfs?", refused: "files processes", rootMay: true},
 	{name: "no namespaces", without: []kerneltest.Feature{kerneltest.Namespaces}, facts: "namespaces overlayfs", refused: "files processes"},

@@ -100,6 +100,11 @@ func TestKernelNothingOutlivesARunWithoutNamespaces(t *testing.T) {
 		{"the tool ends", "until [ -e go ]; do sleep 0.01; done; exit 4", func(t *testing.T, _ *Cmd, _ func()) { letGo(t) }, 0, "exit status 4"},
 		{"the command is cancelled", "sleep 1000", func(_ *testing.T, _ *Cmd, cancel func()) { cancel() }, 0, "signal: killed"},
 		{"the stage is killed", "sleep 1000", func(_ *testing.T, c *Cmd, _ func()) { c.Process.Kill() }, 0, "signal: killed"},
+		{"init is killed from outside", "sleep 1000", killInitOf, 0, "signal: killed"},
+		{"init is stopped from outside and the command cancelled", "sleep 1000", func(t *testing.T, c *Cmd, cancel func()) {
+			signalInitOf(t, c, unix.SIGSTOP)
+			cancel()
+		}, 0, "signal: killed"},
 		{"the tool gets a signal", "exec sleep 1000", func(_ *testing.T, c *Cmd, _ func()) { c.Process.Signal(unix.SIGTERM) }, 0, "signal: terminated"},
 		{"the deadline passes", "sleep 1000", func(*testing.T, *Cmd, func()) {}, time.Second, "wall-clock"},
 	}
@@ -122,6 +127,20 @@ func TestKernelNothingOutlivesARunWithoutNamespaces(t *testing.T) {
 				})
 			})
 		})
+	}
+}
+
+func killInitOf(t *testing.T, c *Cmd, _ func()) { signalInitOf(t, c, unix.SIGKILL) }
+
+// signalInitOf signals the sandbox's first process, which is the stage's child.
+func signalInitOf(t *testing.T, c *Cmd, sig unix.Signal) {
+	t.Helper()
+	list := childrenOf(c.Process.Pid)
+	if len(list) != 1 {
+		t.Fatalf("the stage has the children %v", list)
+	}
+	if err := unix.Kill(list[0], sig); err != nil {
+		t.Fatal(err)
 	}
 }
 

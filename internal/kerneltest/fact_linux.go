@@ -80,7 +80,7 @@ var IsOrdinary = Fact{Name: "an ordinary user", Check: func() error {
 var HasUserNamespaces = Fact{
 	Name:     "user namespaces",
 	Since:    Version{3, 8}, // user_namespaces(7)
-	Features: []Feature{UserNamespaces, MoreUserNamespaces, Namespaces, Clone3},
+	Features: []Feature{UserNamespaces, UserNamespaceCalls, MoreUserNamespaces, Namespaces, Clone3},
 	Check: func() error {
 		// A test binary that is to run no test ends at once.
 		cmd := exec.Command("/proc/self/exe", "-test.run=^$")

@@ -10,6 +10,10 @@ const (
 	// EPERM, as in most containers; clone3(2), whose flags no filter sees, with ENOSYS.
 	UserNamespaces Feature = "user namespaces"
 
+	// UserNamespaceCalls: the same calls fail with ENOSYS, as under a filter that
+	// plays a kernel without them.
+	UserNamespaceCalls Feature = "calls for user namespaces"
+
 	// MoreUserNamespaces: the child is in a fresh user namespace whose
 	// max_user_namespaces is 0, so that a further one fails with ENOSPC
 	// (namespaces(7)). Root is the namespace's root there and nobody outside of it.
@@ -75,7 +79,7 @@ const (
 // Features returns every feature that can be taken away.
 func Features() []Feature {
 	return []Feature{
-		UserNamespaces, MoreUserNamespaces, Namespaces, Mounts, MountAPI, MountSetattr,
+		UserNamespaces, UserNamespaceCalls, MoreUserNamespaces, Namespaces, Mounts, MountAPI, MountSetattr,
 		Landlock, LandlockAtBoot, SeccompFilter, SeccompListener, Clone3, Openat2,
 		PidFD, CloseRange, Memfd, MemfdExec, Keyrings, IOUring,
 	}

@@ -45,6 +45,11 @@ var attempts = map[Feature][]attempt{
 		{"clone3", raw(unix.SYS_CLONE3, badPointer, 0), unix.EINVAL, unix.ENOSYS},
 		{"unshare of nothing", raw(unix.SYS_UNSHARE, 0), 0, 0},
 	},
+	UserNamespaceCalls: {
+		{"a new user namespace for a process", cloneUser, 0, unix.ENOSYS},
+		{"unshare of the user namespace", raw(unix.SYS_UNSHARE, unix.CLONE_NEWUSER), unix.EINVAL, unix.ENOSYS},
+		{"unshare of nothing", raw(unix.SYS_UNSHARE, 0), 0, 0},
+	},
 	MoreUserNamespaces: {{"a new user namespace for a process", cloneUser, 0, unix.ENOSPC}},
 	Namespaces: {
 		{"a new user namespace for a process", cloneUser, 0, unix.EPERM},

@@ -23,10 +23,20 @@ var calls = struct {
 	n map[string]int
 }{n: map[string]int{}}
 
-func nextCall(name string) int {
+// nextCall counts anew for each run of a test: the child, which runs it once, has
+// no part in the runs before (-test.count, -test.cpu).
+func nextCall(t *testing.T) int {
+	name := t.Name()
 	calls.Lock()
 	defer calls.Unlock()
 	calls.n[name]++
+	if calls.n[name] == 1 {
+		t.Cleanup(func() {
+			calls.Lock()
+			defer calls.Unlock()
+			delete(calls.n, name)
+		})
+	}
 	return calls.n[name]
 }
 
@@ -43,7 +53,7 @@ func nextCall(name string) int {
 // TestMain must call Main. A body must not call InChild, nor replace its process by execve.
 func InChild(t *testing.T, c Child, body func(t *testing.T)) {
 	t.Helper()
-	call := nextCall(t.Name())
+	call := nextCall(t)
 	if inside != nil {
 		inside.run(t, call, body)
 		return

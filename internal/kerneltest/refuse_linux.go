@@ -41,9 +41,11 @@ var (
 func refusals(f Feature) ([]refusal, error) {
 	switch f {
 	case UserNamespaces:
-		return namespaceRefusals(unix.CLONE_NEWUSER), nil
+		return namespaceRefusals(unix.CLONE_NEWUSER, unix.EPERM), nil
+	case UserNamespaceCalls:
+		return namespaceRefusals(unix.CLONE_NEWUSER, unix.ENOSYS), nil
 	case Namespaces:
-		return append(namespaceRefusals(cloneNew), refusal{nr: unix.SYS_SETNS, errno: unix.EPERM}), nil
+		return append(namespaceRefusals(cloneNew, unix.EPERM), refusal{nr: unix.SYS_SETNS, errno: unix.EPERM}), nil
 	case MoreUserNamespaces:
 		return nil, nil
 	case Mounts:
@@ -90,12 +92,12 @@ func refuse(errno unix.Errno, calls ...int) []refusal {
 	return rules
 }
 
-// namespaceRefusals refuses the creation of the namespaces in flags. clone's
+// namespaceRefusals refuses by errno the creation of the namespaces in flags. clone's
 // flags are its first argument on amd64 and arm64 (clone(2), C library/kernel differences).
-func namespaceRefusals(flags uint32) []refusal {
+func namespaceRefusals(flags uint32, errno unix.Errno) []refusal {
 	return []refusal{
-		{nr: unix.SYS_CLONE, when: anyBit, arg: 0, value: flags, errno: unix.EPERM},
-		{nr: unix.SYS_UNSHARE, when: anyBit, arg: 0, value: flags, errno: unix.EPERM},
+		{nr: unix.SYS_CLONE, when: anyBit, arg: 0, value: flags, errno: errno},
+		{nr: unix.SYS_UNSHARE, when: anyBit, arg: 0, value: flags, errno: errno},
 		{nr: unix.SYS_CLONE3, errno: unix.ENOSYS},
 	}
 }

@@ -50,7 +50,7 @@ func TestVerdict(t *testing.T) {
 // judged runs a body as InChild does and returns the verdict instead of obeying it.
 func judged(t *testing.T, c Child, body func(t *testing.T)) (outcome, string) {
 	t.Helper()
-	call := nextCall(t.Name())
+	call := nextCall(t)
 	if inside != nil {
 		inside.run(t, call, body)
 		return ok, ""

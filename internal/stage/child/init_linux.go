@@ -28,6 +28,8 @@ func beInit() {
 		sys.Call(syscall.SYS_PRCTL, sys.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0, 0)
 	} else {
 		sys.Call(syscall.SYS_PRCTL, sys.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
+		// It has still to kill the tool, and somebody may have stopped it.
+		sys.Call(syscall.SYS_PRCTL, sys.PR_SET_PDEATHSIG, uintptr(syscall.SIGCONT), 0, 0, 0, 0)
 	}
 	sys.Call(syscall.SYS_CLOSE, st.stageSock, 0, 0, 0, 0, 0)
 	st.listener = -1
@@ -148,10 +150,13 @@ func childSignals() int32 {
 //go:nocheckptr
 func reap() {
 	sys.Call(syscall.SYS_READ, uintptr(st.poll[1].FD), sys.Addr(&st.siginfo), unsafe.Sizeof(st.siginfo), 0, 0, 0)
-	for {
+	for n := 1; ; n++ {
 		pid, errno := sys.Call(syscall.SYS_WAIT4, ^uintptr(0), sys.Addr(&st.waited), sys.WNOHANG|sys.WUNTRACED|sys.WALL, 0, 0, 0)
 		if errno != 0 || pid == 0 {
 			return
+		}
+		if n%256 == 0 && !passSignal() {
+			leave() // the stage is gone, and there may be no end of the dead
 		}
 		if pid != st.toolPID {
 			continue
@@ -205,8 +210,15 @@ func passSignal() bool {
 //go:norace
 //go:nocheckptr
 func killTree(dir, file uintptr) {
+	// From here on the dead are gone at once (sigaction(2), SIGCHLD): they would be
+	// listed before the living, who could make them faster than they are reaped.
+	st.action = sys.SigAction{Handler: 1} // SIG_IGN
+	sys.Call(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGCHLD), sys.Addr(&st.action), 0, 8, 0, 0)
 	for {
-		_, errno := sys.Call(syscall.SYS_WAIT4, ^uintptr(0), sys.Addr(&st.waited), sys.WNOHANG|sys.WALL, 0, 0, 0)
+		dead, errno := uintptr(1), uintptr(0)
+		for dead != 0 && errno == 0 { // those of before
+			dead, errno = sys.Call(syscall.SYS_WAIT4, ^uintptr(0), sys.Addr(&st.waited), sys.WNOHANG|sys.WALL, 0, 0, 0)
+		}
 		if errno == uintptr(syscall.ECHILD) {
 			return
 		}
