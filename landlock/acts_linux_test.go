@@ -135,7 +135,7 @@ func detached(a act) error {
 
 func execute(path string) error {
 	cmd := exec.Command(path)
-	cmd.Env = []string{jobEnv + `={"Exit":true}`}
+	cmd.Env = []string{jobEnv + `={"Exit":true}`, noRaceSleep}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stderr, os.Stderr // nil would open /dev/null
 	return cmd.Run()
 }

@@ -22,6 +22,9 @@ import (
 // acts, and prints what each of them gave.
 const jobEnv = "HOLDFAST_LANDLOCK_JOB"
 
+// noRaceSleep keeps a program built with -race from sleeping for a second as it exits.
+const noRaceSleep = "GORACE=atexit_sleep_ms=0"
+
 // job is what a child does.
 type job struct {
 	Rulesets []Ruleset // put on in this order; none: a control that shows what the acts do unrestricted
@@ -140,7 +143,7 @@ func self(j job) *exec.Cmd {
 		panic(err)
 	}
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = []string{jobEnv + "=" + string(text), "GOMAXPROCS=1"}
+	cmd.Env = []string{jobEnv + "=" + string(text), "GOMAXPROCS=1", noRaceSleep}
 	return cmd
 }
 

@@ -20,6 +20,8 @@ import (
 const (
 	actEnv    = "HOLDFAST_RLIMIT_ACT"
 	limitsEnv = "HOLDFAST_RLIMIT_LIMITS"
+	// noRaceSleep keeps a program built with -race from sleeping for a second as it exits.
+	noRaceSleep = "GORACE=atexit_sleep_ms=0"
 )
 
 func TestMain(m *testing.M) {
@@ -94,7 +96,7 @@ var acts = map[string]func() string{
 			return err.Error()
 		}
 		cmd := exec.Command("/proc/self/exe") // starts with the soft limit that this process was given
-		cmd.Env = []string{actEnv + "=read a child's limits", fmt.Sprintf(`%s={"nofile": "%d:inherited"}`, limitsEnv, v[NoFile].Hard-1)}
+		cmd.Env = []string{actEnv + "=read a child's limits", fmt.Sprintf(`%s={"nofile": "%d:inherited"}`, limitsEnv, v[NoFile].Hard-1), noRaceSleep}
 		out, err := cmd.Output()
 		if err != nil {
 			return err.Error()
@@ -132,7 +134,7 @@ var nobody = &syscall.Credential{Uid: 65534, Gid: 65534}
 func child(t *testing.T, act string, l Limits, change ...func(*exec.Cmd)) (string, *os.ProcessState) {
 	t.Helper()
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = []string{actEnv + "=" + act, limitsEnv + "=" + text(t, l), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1"}
+	cmd.Env = []string{actEnv + "=" + act, limitsEnv + "=" + text(t, l), "GOMAXPROCS=1", "GODEBUG=asyncpreemptoff=1", noRaceSleep}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if os.Getuid() == 0 {
 		cmd.SysProcAttr.Credential = nobody

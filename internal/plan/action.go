@@ -87,7 +87,7 @@ type (
 	// UnnamedTree puts an empty tree that is mounted nowhere in the place of the
 	// harness's root for CheckRoot: no rule of Landlock can reach it.
 	UnnamedTree struct{}
-	// Loopback brings up lo.
+	// Loopback brings up lo, in the new network namespace if there is one.
 	Loopback struct{}
 	// JoinKeyring joins a new, empty session keyring. With Spare it goes on when
 	// the user's quota of keys is used up (200 for an ordinary user, keyrings(7)):

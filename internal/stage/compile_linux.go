@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
@@ -180,7 +181,12 @@ func (c *compiler) lower(action plan.Action) error {
 	case plan.OpenRoot:
 		c.save(unix.SYS_OPENAT, wire.RegOldRoot, imm(atCwd), c.str("/"), imm(unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
 	case plan.Loopback:
-		c.loopback()
+		if c.t.header.InitClone&unix.CLONE_NEWNET == 0 {
+			return errors.New("there is no network namespace of its own, whose lo it would be")
+		}
+		c.t.header.InitClone &^= unix.CLONE_NEWNET
+		c.t.header.Flags |= wire.FlagNet
+		c.call(wire.OpJoinNet)
 	case plan.JoinKeyring:
 		op := c.call(unix.SYS_KEYCTL, imm(unix.KEYCTL_JOIN_SESSION_KEYRING), imm(0))
 		if op.Ignore[0] = uint16(unix.ENOSYS); a.Spare {
@@ -235,19 +241,4 @@ func (c *compiler) mapIDs(base arg, dir, uid, gid string) {
 		c.call(unix.SYS_WRITE, reg(wire.RegFree), c.str(f[1]), imm(len(f[1])))
 		c.close(wire.RegFree)
 	}
-}
-
-// loopback sets IFF_UP on lo; the kernel then gives it 127.0.0.1/8 and ::1
-// (netdevice(7)).
-func (c *compiler) loopback() {
-	type ifreq struct {
-		name  [unix.IFNAMSIZ]byte
-		flags uint16
-		_     [22]byte
-	}
-	r := ifreq{flags: unix.IFF_UP | unix.IFF_RUNNING}
-	copy(r.name[:], "lo")
-	c.save(unix.SYS_SOCKET, wire.RegFree, imm(unix.AF_INET), imm(unix.SOCK_DGRAM|unix.SOCK_CLOEXEC), imm(0))
-	c.call(unix.SYS_IOCTL, reg(wire.RegFree), imm(unix.SIOCSIFFLAGS), structure(c, r))
-	c.close(wire.RegFree)
 }

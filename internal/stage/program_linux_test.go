@@ -88,10 +88,10 @@ func TestProgramIsWhatTheRunAsksFor(t *testing.T) {
 	if h.Extra != 5 || h.SelfFD != 5 || h.ControlFD != 6 {
 		t.Errorf("descriptors: %d of the tool, program %d, socket %d", h.Extra, h.SelfFD, h.ControlFD)
 	}
-	if h.Flags != wire.FlagPIDNS|wire.FlagQuiet {
+	if h.Flags != wire.FlagPIDNS|wire.FlagQuiet|wire.FlagNet {
 		t.Errorf("flags %#x", h.Flags)
 	}
-	want := uint64(unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWNET)
+	want := uint64(unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP) // the network namespace is made beside: FlagNet
 	if h.InitClone != want {
 		t.Errorf("clone flags %#x, want %#x", h.InitClone, want)
 	}

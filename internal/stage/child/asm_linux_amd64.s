@@ -49,6 +49,24 @@ TEXT ·vfork(SB),NOSPLIT|NOFRAME,$0-16
 	MOVQ	AX, pid+8(FP)
 	RET
 
+// func spawn(flags, top uintptr) (pid uintptr)
+TEXT ·spawn(SB),NOSPLIT|NOFRAME,$0-24
+	MOVQ	flags+0(FP), DI
+	MOVQ	top+8(FP), SI
+	XORL	DX, DX
+	XORL	R10, R10
+	XORL	R8, R8
+	XORL	R9, R9
+	MOVL	$56, AX // clone
+	SYSCALL
+	TESTQ	AX, AX
+	JZ	spawned
+	MOVQ	AX, pid+16(FP)
+	RET
+spawned:
+	CALL	·beNet(SB)
+	INT	$3
+
 // func enterInit(top uintptr)
 // In the fork: it makes the stack check of every function pass (g.stackguard0
 // is g's third word), goes to a stack that ends at top, and calls beInit.

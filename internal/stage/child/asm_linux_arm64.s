@@ -46,6 +46,22 @@ TEXT ·vfork(SB),NOSPLIT|NOFRAME,$0-16
 	MOVD	R0, pid+8(FP)
 	RET
 
+// func spawn(flags, top uintptr) (pid uintptr)
+TEXT ·spawn(SB),NOSPLIT|NOFRAME,$0-24
+	MOVD	flags+0(FP), R0
+	MOVD	top+8(FP), R1
+	MOVD	ZR, R2
+	MOVD	ZR, R3
+	MOVD	ZR, R4
+	MOVD	$220, R8 // clone
+	SVC
+	CBZ	R0, spawned
+	MOVD	R0, pid+16(FP)
+	RET
+spawned:
+	BL	·beNet(SB)
+	UNDEF
+
 // func enterInit(top uintptr)
 // In the fork: it makes the stack check of every function pass (g.stackguard0
 // is g's third word), goes to a stack that ends at top, and calls beInit.

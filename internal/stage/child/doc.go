@@ -9,6 +9,7 @@
 //	program_linux.go  look at the sealed program, map it, make offsets pointers
 //	stage_linux.go    InStage's ops, clone init, then mind it: deadline, harness's death, end as the tool ended
 //	init_linux.go     InInit's ops, start the tool, report, forward signals, reap, kill what is left
+//	net_linux.go      beside init: the network namespace
 //	tool_linux.go     InTool's ops, then execve
 //	ops_linux.go      the one loop that runs ops
 //	evidence_linux.go what the kernel says of the tool, read back after execve

@@ -33,6 +33,9 @@ func beInit() {
 	}
 	sys.Call(syscall.SYS_CLOSE, st.stageSock, 0, 0, 0, 0, 0)
 	st.listener = -1
+	if st.hdr.Flags&wire.FlagNet != 0 {
+		startNet()
+	}
 	if !run(wire.InInit) {
 		giveUp()
 	}

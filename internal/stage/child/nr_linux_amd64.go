@@ -4,4 +4,5 @@ const (
 	sysTimerfdCreate  = 283
 	sysTimerfdSettime = 286
 	sysSignalfd4      = 289
+	sysSetns          = 308
 )

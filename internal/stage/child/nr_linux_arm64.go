@@ -4,4 +4,5 @@ const (
 	sysTimerfdCreate  = 85
 	sysTimerfdSettime = 86
 	sysSignalfd4      = 74
+	sysSetns          = 268
 )

@@ -36,6 +36,12 @@ type state struct {
 	failedWhere uint32
 	listener    int64
 
+	// Of the process that makes the network namespace; written by it, read by init.
+	netPID   uintptr
+	netErrno uintptr
+	netFD    uintptr
+	ifreq    ifreq
+
 	poll     [4]sys.PollFD
 	iovec    [4][2]uintptr
 	msghdr   msghdr

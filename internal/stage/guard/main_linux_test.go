@@ -20,6 +20,9 @@ import (
 
 const roleEnv = "GUARD_ROLE"
 
+// noRaceSleep keeps a program built with -race from sleeping for a second as it exits.
+const noRaceSleep = "GORACE=atexit_sleep_ms=0"
+
 type job struct {
 	Rules  Rules
 	Argv   []string
@@ -165,7 +168,7 @@ func toolRole() {
 	if !j.Silent {
 		installFilter(len(j.Rules.Hidden) > 0)
 	}
-	env := append([]string{"SELF=" + os.Getenv("GUARD_SELF"), fmt.Sprintf("GUARD_SUPERVISOR=%d", os.Getppid()), roleEnv + "=none", "PATH=" + os.Getenv("PATH"), "HOME=" + j.Dir, "GIT_TEMPLATE_DIR=",
+	env := append([]string{"SELF=" + os.Getenv("GUARD_SELF"), fmt.Sprintf("GUARD_SUPERVISOR=%d", os.Getppid()), roleEnv + "=none", noRaceSleep, "PATH=" + os.Getenv("PATH"), "HOME=" + j.Dir, "GIT_TEMPLATE_DIR=",
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b", "LC_ALL=C.UTF-8"}, j.Env...)
 	if err := unix.Exec(argv0, j.Argv, env); err != nil {
 		die("exec", err)

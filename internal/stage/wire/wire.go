@@ -103,6 +103,7 @@ const (
 	OpSignals                     // restore the tool's signal dispositions and mask
 	OpListener                    // arg0 is the guard's listener descriptor
 	OpTerminal                    // is descriptor arg0 a terminal? ENOTTY if not
+	OpJoinNet                     // enter the network namespace that was being made meanwhile (FlagNet)
 )
 
 // Op is one system call. Step names the plan's step it belongs to.
@@ -154,6 +155,7 @@ const (
 	FlagQuiet  = 1 << iota // the caller reads the control socket: do not write messages to stderr
 	FlagPIDNS              // init is pid 1 of a new pid namespace
 	FlagProbe              // run the ops, report, do not start a tool
+	FlagNet                // make a network namespace beside init's ops; OpJoinNet enters it
 	FlagProcFD             // register RegProc holds a descriptor of the sandbox's own /proc
 )
 
