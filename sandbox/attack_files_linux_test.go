@@ -192,6 +192,9 @@ var changingActs = []act{
 	{name: "change the mode of the machine's null device", asRoot: true, unheld: attributes, lacks: []error{unix.EPERM}, try: onDevice(func(p string, st unix.Stat_t) error {
 		return unix.Chmod(p, st.Mode&0o7777) // to what it is
 	})},
+	{name: "change the mode of the null device that is one's input", asRoot: true, unheld: attributes, lacks: []error{unix.EPERM}, try: onDevice(func(p string, st unix.Stat_t) error {
+		return unix.Fchmod(0, st.Mode&0o7777)
+	})},
 	{name: "change the times of the machine's terminal device", asRoot: true, unheld: attributes, lacks: []error{unix.EPERM}, try: onDevice(func(p string, st unix.Stat_t) error {
 		return unix.UtimesNano("/dev/tty", []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_OMIT}})
 	})},
