@@ -17,9 +17,16 @@
 //	   | -> a sealed program  | signals, exit status           | Landlock, guard,     | execve
 //	   |                      |                                | evidence, reaping    |
 //
-// Follow it in three steps: [sandbox.Cmd.Start] is os/exec's, and in its middle
-// run.enter of sandbox/run_linux.go puts the program in; sandbox/compile.go
-// decides every step of it, in order; internal/stage/child carries it out.
+// The stage is the harness's own executable, without its Go runtime: what is
+// executed is an image in memory of a few hundred bytes, which maps the harness's
+// text and jumps into internal/stage/child. Where a host executes no such image,
+// the harness's file itself is executed, and the same code runs in an early init.
+//
+// Follow a command in three steps: [sandbox.Cmd.Start] is os/exec's, and in its middle
+// run.enter of sandbox/run_linux.go puts the program in; sandbox/compile.go has
+// decided every step of it, in order, which internal/stage/compile_linux.go has
+// made into system calls; internal/stage/child carries them out. The way back,
+// from the kernel's answers to the [sandbox.Report], is sandbox/evidence.go.
 //
 // # Rooms
 //
@@ -31,7 +38,7 @@
 //	rlimit/                resource limits as data; of use alone
 //	internal/host/         what is known of the machine: yes, no, could not tell
 //	internal/plan/         the plan: what will be done, step by step, as plain data
-//	internal/stage/        the harness's half of the re-execution: plan to program, and the control socket
+//	internal/stage/        the harness's half: plan to program, the image, the control socket
 //	internal/stage/child/  the stage's half: the early hook, the stage, init, the tool before its execve
 //	internal/stage/guard/  the supervisor in init that keeps protected names from being written
 //	internal/stage/wire/   the layout that both halves share
@@ -45,5 +52,6 @@
 // and rlimit, which do not know each other, then sys. A test holds the tree
 // above and these walls against the code.
 //
+// [sandbox.Report]: https://pkg.go.dev/github.com/holdfast-dev/holdfast/sandbox#Report
 // [sandbox.Cmd.Start]: https://pkg.go.dev/github.com/holdfast-dev/holdfast/sandbox#Cmd.Start
 package holdfast

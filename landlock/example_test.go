@@ -15,7 +15,7 @@ import (
 var build = landlock.Ruleset{
 	Paths: []landlock.PathRule{
 		{Path: "/usr", Access: landlock.FSReadExecute},
-		{Path: "/work", Access: landlock.FSReadWrite | landlock.FSRefer},
+		{Path: "/srv/build", Access: landlock.FSReadWrite | landlock.FSRefer},
 	},
 	Ports: []landlock.PortRule{{Port: 443, Access: landlock.NetConnectTCP}},
 }

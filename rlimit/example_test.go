@@ -2,6 +2,7 @@ package rlimit_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -109,4 +110,83 @@ func ExampleCurrent() {
 		return // not Linux
 	}
 	_ = rlimit.NoFile.Format(v[rlimit.NoFile])
+}
+
+// Everything that a process can take, bounded for a job of a batch system.
+func ExampleLimits_Resolve_all() {
+	job := rlimit.Limits{
+		AS: rlimit.At(4 << 30), Data: rlimit.At(2 << 30), Stack: rlimit.Between(8<<20, 64<<20), // memory
+		RSS: rlimit.At(2 << 30), Locks: rlimit.At(100), // Linux enforces neither; other systems do
+		CPU: rlimit.At(600), RTPrio: rlimit.At(0), RTTime: rlimit.At(0), Nice: rlimit.At(0), // time
+		NProc: rlimit.At(256), NoFile: rlimit.At(1024), SigPending: rlimit.At(128), // things
+		MemLock: rlimit.At(64 << 10), MsgQueue: rlimit.At(0), // what cannot be swapped out
+		FSize: rlimit.At(1 << 30), Core: rlimit.At(0), // files
+	}
+	settings, err := job.Resolve(inherited)
+	fmt.Println(len(settings) == rlimit.NumResources, err)
+	for _, s := range settings {
+		switch s.Resource {
+		case rlimit.AS, rlimit.Data, rlimit.Stack:
+			fmt.Println("memory:", s)
+		case rlimit.NProc, rlimit.SigPending:
+			fmt.Println("shared with the user's other processes:", s)
+		case rlimit.RSS, rlimit.Locks:
+			fmt.Println("not enforced:", s.Resource)
+		}
+	}
+	// Output:
+	// true <nil>
+	// memory: data 2GiB
+	// memory: stack 8MiB:64MiB
+	// not enforced: rss
+	// shared with the user's other processes: nproc 256
+	// memory: as 4GiB
+	// not enforced: locks
+	// shared with the user's other processes: sigpending 128
+}
+
+// What a launcher sets by itself, in numbers and in the kernel's order.
+func ExampleSetting() {
+	settings, _ := rlimit.Limits{NoFile: rlimit.At(256), Nice: rlimit.At(0)}.Resolve(inherited)
+	for _, s := range settings {
+		fmt.Printf("setrlimit(%d, {%d, %d})\n", s.Resource, s.Soft, s.Hard)
+	}
+	// Output:
+	// setrlimit(7, {256, 256})
+	// setrlimit(13, {0, 0})
+}
+
+// What can lock memory, or queue messages, without a bound of its own.
+func ExampleValues() {
+	var unbounded []rlimit.Resource
+	for _, r := range []rlimit.Resource{rlimit.MemLock, rlimit.MsgQueue, rlimit.NoFile, rlimit.RTPrio} {
+		if inherited[r].Soft == rlimit.Unlimited {
+			unbounded = append(unbounded, r)
+		}
+	}
+	fmt.Println(unbounded)
+	// Output: [memlock msgqueue rtprio]
+}
+
+// A limit that makes no sense is told by its field, before anything is set.
+func ExampleFieldError() {
+	err := rlimit.Limits{Core: rlimit.Between(2, 1)}.Validate()
+	var wrong *rlimit.FieldError
+	if errors.As(err, &wrong) {
+		fmt.Printf("%s is %s: %s\n", wrong.Field, wrong.Value, wrong.Reason)
+	}
+	fmt.Println(rlimit.Core, rlimit.Nice, rlimit.Data) // the names in JSON
+	// Output:
+	// Core is 2B:1B: the soft limit is above the hard limit
+	// core nice data
+}
+
+// A limit that the kernel refuses says which, and why.
+func ExampleSetError() {
+	var err error = &rlimit.SetError{Op: "setrlimit", Resource: rlimit.NProc, Err: os.ErrPermission} // as Apply returns it
+	var refused *rlimit.SetError
+	if errors.As(err, &refused) && errors.Is(refused.Err, os.ErrPermission) {
+		fmt.Println(refused.Op, refused.Resource, "needs a right that this process lacks")
+	}
+	// Output: setrlimit nproc needs a right that this process lacks
 }

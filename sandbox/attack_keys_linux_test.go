@@ -132,7 +132,7 @@ func TestKernelAttackSessionKeyringWithoutQuota(t *testing.T) {
 					if profile == "the default profile" {
 						tried = len(keyActs)
 					}
-					if got := strings.Count(inside, "\toperation not permitted\n") + strings.Count(inside, "\t"+unix.ENOSYS.Error()+"\n"); got != tried || strings.Contains(inside, "succeeded") {
+					if got := strings.Count(inside, "\toperation not permitted\n") + strings.Count(inside, "\t"+syscall.ENOSYS.Error()+"\n"); got != tried || strings.Contains(inside, "succeeded") {
 						t.Errorf("ESCAPE: of %d acts %d were refused\n%s", tried, got, inside)
 					}
 					if !strings.HasSuffix(inside, want) {

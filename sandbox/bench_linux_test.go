@@ -124,3 +124,26 @@ func BenchmarkReport(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkDefault is what a command of the default sandbox costs before its
+// Start: looking at the host and, where that is as it was, no more.
+func BenchmarkDefault(b *testing.B) {
+	b.Chdir(b.TempDir())
+	b.ReportAllocs()
+	for b.Loop() {
+		if c := Command(benchTool); c.run.broken != nil {
+			b.Fatal(c.run.broken)
+		}
+	}
+}
+
+// BenchmarkDefaultRun is such a command from its making to its end.
+func BenchmarkDefaultRun(b *testing.B) {
+	b.Chdir(b.TempDir())
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := Command(benchTool).Run(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -36,6 +36,8 @@ func TestKernelCallerChangesTheEmbeddedCmd(t *testing.T) {
 		{"no Args", func(c *exec.Cmd) { c.Args, c.Stdin = nil, strings.NewReader(inside) }, "/bin/bash"},
 		{"ExtraFiles", func(c *exec.Cmd) { c.ExtraFiles = []*os.File{os.Stdin, nil, os.Stdin} }, "a b"},
 		{"empty ExtraFiles", func(c *exec.Cmd) { c.ExtraFiles = []*os.File{} }, "a b"},
+		{"many ExtraFiles", func(c *exec.Cmd) { c.ExtraFiles = make([]*os.File, 900) }, "a b"},
+		{"more ExtraFiles than can be passed on", func(c *exec.Cmd) { c.ExtraFiles = make([]*os.File, 1000) }, refused},
 		{"SysProcAttr", attr(syscall.SysProcAttr{Setsid: true}), "a b"},
 		{"Dir", func(c *exec.Cmd) { c.Dir = "/usr" }, "a b"},
 		{"Cancel and WaitDelay", func(c *exec.Cmd) { c.Cancel, c.WaitDelay = func() error { return nil }, 1<<40 }, "a b"},

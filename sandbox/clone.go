@@ -3,10 +3,12 @@ package sandbox
 import (
 	"maps"
 	"slices"
+
+	"github.com/holdfast-dev/holdfast/rlimit"
 )
 
 // clone returns a copy that shares nothing with p, so that a policy given to New
-// is immutable. The rlimits and the filter are never written to.
+// is immutable.
 func (p Policy) clone() Policy {
 	f := &p.Files
 	for _, list := range []*[]string{&f.Read, &f.Write, &f.Hide, &f.HideNames, &f.Private, &f.CopyOnWrite, &f.Protect.Add, &f.Protect.Except, &p.Env.Pass} {
@@ -14,6 +16,12 @@ func (p Policy) clone() Policy {
 	}
 	f.Make = slices.Clone(f.Make)
 	p.Env.Set = maps.Clone(p.Env.Set)
+	p.Limits.Rlimits = p.Limits.Rlimits.Or(rlimit.Limits{}) // a copy; see there
+	p.Syscalls.Rules = slices.Clone(p.Syscalls.Rules)
+	for i := range p.Syscalls.Rules {
+		r := &p.Syscalls.Rules[i]
+		r.Names, r.Args = slices.Clone(r.Names), slices.Clone(r.Args)
+	}
 	p.May, p.Open = slices.Clone(p.May), slices.Clone(p.Open)
 	return p
 }

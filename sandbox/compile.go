@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/host"
@@ -21,7 +22,13 @@ type input struct {
 	rlimits rlimit.Values
 	running uint64 // threads that count against NProc already
 	arch    seccomp.Arch
-	list    func(dir string) []entry // what a directory holds: names and kinds; used without namespaces
+	list    func(dir string) []entry // what a directory holds: names and kinds; only used where there are no walls
+}
+
+// walled reports whether namespaces are used.
+func (in input) walled() bool {
+	walls := !slices.Contains(in.policy.Open, BoundFiles) || !slices.Contains(in.policy.Open, BoundProcesses)
+	return walls && in.facts.Namespaces.Yes()
 }
 
 // compile makes the plan. It is pure: the same input gives the same plan, on
@@ -29,8 +36,7 @@ type input struct {
 func compile(in input) (plan.Plan, error) {
 	c := &compilation{input: in}
 	c.open = func(b Bound) bool { return slices.Contains(in.policy.Open, b) }
-	walls := !c.open(BoundFiles) || !c.open(BoundProcesses)
-	c.walled = walls && in.facts.Namespaces.Yes()
+	c.walled = in.walled()
 	if c.walled {
 		c.namespaces()
 		if err := c.build(); err != nil {
@@ -46,9 +52,26 @@ func compile(in input) (plan.Plan, error) {
 	if err := c.start(); err != nil {
 		return plan.Plan{}, err
 	}
-	c.plan.DeadlineMS = int64((in.policy.Limits.WallClock + time.Millisecond - 1) / time.Millisecond)
+	c.plan.DeadlineMS = milliseconds(in.policy.Limits.WallClock)
 	c.hold()
+	if n := len(c.plan.Steps); n > maxSteps {
+		return plan.Plan{}, &PolicyError{Field: "Files", Value: strconv.Itoa(n) + " steps", Problem: "too many rules and links", Remedy: "name directories instead of the files in them"}
+	}
 	return c.plan, c.refuse()
+}
+
+// maxSteps is how many steps a plan may have: the stage says in 16 bits which one
+// has failed, of which some of the last have a meaning of their own.
+const maxSteps = 65_000
+
+// milliseconds rounds up, so that no deadline becomes none; the longest
+// duration must not become a negative one.
+func milliseconds(d time.Duration) int64 {
+	ms := d.Milliseconds()
+	if d%time.Millisecond > 0 {
+		ms++
+	}
+	return ms
 }
 
 // A compilation is a plan in the making.
@@ -146,7 +169,7 @@ func (c *compilation) limits() ([]rlimit.Setting, error) {
 	}
 	settings, err := asked.Or(defaults).Resolve(c.rlimits)
 	if err != nil {
-		return nil, &PolicyError{Field: "Limits.Rlimits", Problem: err.Error(), Err: err}
+		return nil, limitError(err, "cannot be set by this harness", "lower it, use rlimit.Inherited, or raise the harness's own limit")
 	}
 	return settings, nil
 }
@@ -199,8 +222,28 @@ func (c *compilation) filter() error {
 	profile = profile.With(standIns...)
 	program, err := profile.Compile(c.arch)
 	if err != nil {
-		return &PolicyError{Field: "Syscalls", Problem: err.Error(), Err: err}
+		return syscallsError(err)
+	}
+	if err := c.checkExecve(program); err != nil {
+		return err
 	}
 	c.do(plan.LoadFilter{Name: "profile", Program: program}, plan.Seccomp, "last: it allows least")
+	return nil
+}
+
+// checkExecve refuses a profile under which nothing can be started: the tool's
+// own execve is made with the filter in force.
+func (c *compilation) checkExecve(program seccomp.Program) error {
+	call, err := seccomp.NewCall(c.arch, "execve")
+	if err != nil {
+		return syscallsError(err)
+	}
+	action, err := program.Evaluate(call)
+	if err != nil {
+		return syscallsError(err)
+	}
+	if action != seccomp.Allow && action != seccomp.Log {
+		return &PolicyError{Field: "Syscalls", Value: action.String(), Problem: "is what becomes of execve, with which the tool itself starts", Remedy: `add a rule that allows "execve"`}
+	}
 	return nil
 }

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"encoding/binary"
 	"fmt"
+	"strconv"
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/stage/guard"
@@ -16,9 +17,13 @@ func (c *compilation) guard() error {
 	if len(rules.Roots) == 0 || len(rules.Names)+len(rules.Hidden) == 0 || c.open(BoundFiles) || !c.facts.Notify.Yes() {
 		return nil
 	}
+	if n := len(rules.Roots); n > guard.MaxEntries {
+		return &PolicyError{Field: "Files.Write", Value: strconv.Itoa(n) + " directories", Problem: "too many to protect names in",
+			Remedy: "name a directory around them, or set Files.Protect.Off"}
+	}
 	encoded, err := rules.Encode()
 	if err != nil {
-		return &PolicyError{Field: "Files.Protect", Problem: err.Error(), Err: err}
+		return &PolicyError{Field: "Files.Protect", Problem: "cannot be held", Remedy: "see ProtectedNames for the notation", Err: err}
 	}
 	filter, err := guard.Filter(c.arch.String(), guard.HidesNames(&rules))
 	if err != nil {

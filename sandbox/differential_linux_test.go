@@ -131,6 +131,28 @@ func TestKernelDifferential(t *testing.T) {
 	})
 }
 
+// TestKernelDifferentialOfTheHarnesssFile: a stage that has a Go runtime around it
+// handles signals, terminals and ends no differently.
+func TestKernelDifferentialOfTheHarnesssFile(t *testing.T) {
+	child := kerneltest.Child{As: kerneltest.Ordinary, Timeout: 5 * time.Minute, Without: []kerneltest.Feature{kerneltest.MemfdExec}}
+	kerneltest.InChild(t, child, func(t *testing.T) {
+		dir := openDir(t)
+		plainEnvironment(t)
+		if image := sandbox.Probe().Image; image.Yes() {
+			t.Fatal(image)
+		}
+		s, err := sandbox.New(toolPolicy(dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		warm(t, s)
+		for _, c := range slices.Concat(endCases, attributeCases) {
+			t.Run(c.name, func(t *testing.T) { compare(t, s, dir, c, map[string]bool{}) })
+		}
+	})
+}
+
 // openDir makes a working directory that every user can reach.
 func openDir(t *testing.T) string {
 	dir, err := os.MkdirTemp("/tmp", "holdfast")

@@ -33,6 +33,7 @@
 //     refused: the policy is the place for what they do.
 //   - A NUL byte is a [PolicyError] that wraps EINVAL; a working directory that
 //     has been removed is refused.
+//   - ExtraFiles may be some 990, or as many as the limit on descriptors leaves.
 //   - Descriptors that leak into every child of the harness are closed.
 //   - Inside, process ids are others, root has no capabilities, and the wait
 //     status never has the core-dump flag. ProcessState's times are the stage's

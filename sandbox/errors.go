@@ -21,7 +21,7 @@ func (e *PolicyError) Error() string {
 	}
 	s += ": " + e.Problem
 	if e.Err != nil {
-		s += ": " + e.Err.Error()
+		s += ": " + shorten(e.Err.Error())
 	}
 	if e.Remedy != "" {
 		s += " (" + e.Remedy + ")"

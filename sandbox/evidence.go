@@ -13,6 +13,7 @@ import (
 // evidence is what was read back for one run, in a form to judge by. Parsing
 // and judging are pure.
 type evidence struct {
+	unread     bool              // there is none: the run was over before
 	status     map[string]string // of the tool: /proc/PID/status
 	limits     string            // of the tool: /proc/PID/limits
 	namespaces map[plan.Mechanism]string

@@ -52,7 +52,11 @@ func (r *run) evidence(report *Report) *evidence {
 	default:
 		report.Status = "running"
 	}
-	if !r.control.Held {
+	switch {
+	case r.cutShort():
+		report.Status += ", before its evidence was read"
+		return &evidence{unread: true}
+	case !r.control.Held:
 		report.Status = "not started"
 		return nil
 	}
@@ -66,6 +70,18 @@ func (r *run) evidence(report *Report) *evidence {
 		e.keepsBounding = id.UID != 0 && !r.sandbox.plan.Namespaces.User // dropping from it takes a capability
 	}
 	return e
+}
+
+// cutShort reports whether the run was over before its evidence was read, as
+// that of a command which is cancelled at once may be. The tool may have been
+// executed even if nobody has said so: init is killed with the stage. A stage
+// that exits by itself without a word has not come so far.
+func (r *run) cutShort() bool {
+	if r.control.Held {
+		return r.control.Evidence == nil
+	}
+	s := r.cmd.ProcessState
+	return r.control.Failed == nil && !(s != nil && s.Exited())
 }
 
 // promise notes what the plan says should be found. It reads the plan that was

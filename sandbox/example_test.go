@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
 // A tool that an agent asked for, in the default sandbox: it can change the
@@ -40,20 +41,25 @@ func ExampleNew() {
 			Hide:      []string{"/usr/local/private"},
 			HideNames: []string{".env", ".env.*"},
 			Private:   []string{"/tmp", "/home/tool"},
-			Make:      []sandbox.File{{Path: "/home/tool/.npmrc", Data: "audit=false\n"}},
-			Protect:   sandbox.Protect{Add: []string{"deploy.sh"}, Except: []string{".vscode"}},
+			Make:      []sandbox.File{{Path: "/home/tool/.npmrc", Data: "audit=false\n", Mode: 0o600}},
+
+			CopyOnWrite:  []string{"/srv/cache"}, // starts with what is there; what is added is gone afterwards
+			PrivateBytes: 1 << 30,
+			Protect:      sandbox.Protect{Add: []string{"deploy.sh"}, Except: []string{".vscode"}},
 		},
 		Network: sandbox.Network{Host: false},
 		Env:     sandbox.Env{Pass: []string{"PATH", "LANG", "LC_*"}, Set: map[string]string{"HOME": "/home/tool"}},
 		Limits:  sandbox.Limits{WallClock: 10 * time.Minute, Rlimits: rlimit.Limits{NoFile: rlimit.At(1024)}},
+
+		Syscalls: seccomp.Strict(),
 	})
 	var policy *sandbox.PolicyError
 	var host *sandbox.UnsupportedError
 	switch {
 	case errors.As(err, &policy):
-		log.Fatalf("%s: %s (%s)", policy.Field, policy.Problem, policy.Remedy)
+		log.Fatalf("%s cannot be %q: %s (%s)", policy.Field, policy.Value, policy.Problem, policy.Remedy)
 	case errors.As(err, &host):
-		log.Fatalf("this machine cannot hold %s: %s; %s", host.Bound, host.Reason, host.Remedy)
+		log.Fatalf("this machine cannot hold %s: %s: %s; %s", host.Bound, host.What, host.Reason, host.Remedy)
 	case err != nil:
 		log.Fatal(err)
 	}
@@ -144,6 +150,9 @@ func ExampleReport_Held() {
 	for _, b := range report.Bounds {
 		lacking[b.State] = append(lacking[b.State], b)
 	}
+	if n := len(lacking[sandbox.Unread]); n > 0 {
+		fmt.Println("it was killed before", n, "bounds were looked at")
+	}
 	for _, b := range append(lacking[sandbox.Weaker], lacking[sandbox.Absent]...) {
 		fmt.Println(b.Bound, b.State, b.Lost)
 		var by []sandbox.MechanismReport = b.Mechanisms
@@ -167,7 +176,7 @@ func ExampleCmd_Wait() {
 	err := cmd.Start()
 	var start *sandbox.StartError
 	if errors.As(err, &start) {
-		log.Fatalf("nothing ran: %s: %v", start.Step, start.Err)
+		log.Fatalf("nothing ran: the %s could not %s: %v", start.In, start.Step, start.Err)
 	}
 	if err == nil {
 		err = cmd.Wait()

@@ -42,6 +42,7 @@ var hostCases = []hostCase{
 	{name: "Landlock not turned on", without: []kerneltest.Feature{kerneltest.LandlockAtBoot}, facts: "Landlock", userNS: true},
 	{name: "no seccomp listeners", without: []kerneltest.Feature{kerneltest.SeccompListener}, facts: "notification", userNS: true, refused: "files"},
 	{name: "no seccomp filters", without: []kerneltest.Feature{kerneltest.SeccompFilter}, facts: "seccomp notification", userNS: true, refused: "files syscalls"},
+	{name: "no executable memfds", without: []kerneltest.Feature{kerneltest.MemfdExec}, facts: "image", userNS: true},
 	{name: "no keyrings", without: []kerneltest.Feature{kerneltest.Keyrings}, facts: "keyrings", userNS: true},
 	{name: "neither namespaces nor Landlock", without: []kerneltest.Feature{kerneltest.Namespaces, kerneltest.Landlock},
 		facts: "namespaces overlayfs Landlock", refused: "files processes"},
@@ -49,7 +50,7 @@ var hostCases = []hostCase{
 
 // missing lists the facts that are not yes by a word of their names.
 func missing(f host.Facts) string {
-	words := []string{"namespaces", "overlayfs", "Landlock", "seccomp", "notification", "keyrings"}
+	words := []string{"namespaces", "overlayfs", "Landlock", "seccomp", "notification", "keyrings", "image"}
 	var list []string
 	for i, fact := range f.List() {
 		if !fact.Yes() {
@@ -130,6 +131,7 @@ var weakHosts = []struct {
 	{"namespaces and seccomp without a listener", []kerneltest.Feature{kerneltest.SeccompListener}, "files weaker"},
 	{"namespaces without filters", []kerneltest.Feature{kerneltest.SeccompFilter}, "files weaker, syscalls absent"},
 	{"namespaces without Landlock", []kerneltest.Feature{kerneltest.Landlock}, ""},
+	{"everything but executable memfds", []kerneltest.Feature{kerneltest.MemfdExec}, ""},
 	{"everything but keyrings", []kerneltest.Feature{kerneltest.Keyrings}, ""},
 	{"everything", nil, ""},
 }
@@ -333,7 +335,7 @@ func TestFactsListIsComplete(t *testing.T) {
 	for _, f := range Probe().List() {
 		names[f.Name] = true
 	}
-	if len(names) != 6 || slices.Contains([]bool{names[""]}, true) {
+	if len(names) != 7 || slices.Contains([]bool{names[""]}, true) {
 		t.Errorf("%v", names)
 	}
 }

@@ -15,7 +15,7 @@ import (
 // There is no engine for this operating system yet. Everything builds, policies
 // can be made and checked, and no tool runs.
 
-const stagePath = "/nonexistent/holdfast"
+func (r *run) stagePath() string { return "/nonexistent/holdfast" }
 
 var errInvalid = fs.ErrInvalid
 

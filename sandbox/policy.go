@@ -37,7 +37,9 @@ type Policy struct {
 	Env     Env
 	Limits  Limits
 
-	// Syscalls is the system call profile. Zero: seccomp.Default().
+	// Syscalls is the system call profile. Zero: seccomp.Default(). It has to allow
+	// execve, with which the tool starts, and must not use seccomp.Notify: there is
+	// nobody to ask.
 	Syscalls seccomp.Filter
 
 	// May lists bounds that may be missing, or weaker, on a host that cannot hold
@@ -47,7 +49,8 @@ type Policy struct {
 
 	// Open lists bounds that are not wanted at all, wherever the tool runs. The
 	// report shows them as open. Opening Files or Processes opens what holds them
-	// for the other: with both open, no namespace is made.
+	// for the other: with both open, no namespace is made. A bound that is open and
+	// that HideNames, Protect.Add, Syscalls, Rlimits or WallClock bounds is an error.
 	Open []Bound
 }
 
@@ -120,7 +123,8 @@ type Env struct {
 	// that looks like a secret or changes how programs load (see [SecretNames])
 	// passes only when its name is listed literally.
 	Pass []string
-	// Set lists variables with the values they have inside. They win over Pass.
+	// Set lists variables with the values they have inside. They win over Pass. Name
+	// and value together are shorter than 128 KiB.
 	Set map[string]string
 }
 
@@ -128,6 +132,7 @@ type Env struct {
 // and no deadline.
 type Limits struct {
 	// Rlimits are the resource limits of each process, over rlimit.Defaults().
+	// NoFile is at least 16; a hard limit above the harness's own is an error.
 	Rlimits rlimit.Limits
 	// WallClock is how long the run may take. Then everything inside is killed,
 	// and Wait's error wraps [ErrDeadline]. Zero: no deadline.

@@ -30,7 +30,8 @@ func ReadOnly(dir string) Policy {
 // Workspace does not fail. A dir that cannot be a workspace stands in the policy
 // all the same, and [New] returns a [*PolicyError] for it: one that does not exist, and one
 // that contains more than a project: "/", the home directory, /tmp, a system
-// directory, or a directory around any of these. Such a dir is also in Hide,
+// directory, or a directory around any of these; and one inside /etc, or where
+// the system has its programs. Such a dir is also in Hide,
 // which is the contradiction that New reports; a caller who means it
 // writes a policy of his own.
 func Workspace(dir string) Policy {

@@ -224,7 +224,8 @@ func (b *builder) homeHas(name string) bool {
 	return b.homeBlind || b.homeNames[first]
 }
 
-// tooWide reports whether the workspace contains more than a project.
+// tooWide reports whether the workspace contains more than a project, or lies
+// where there are none.
 func (b *builder) tooWide() bool {
 	at := newResolver().canonical(b.workspace)
 	if len(at) == 0 {
@@ -235,5 +236,13 @@ func (b *builder) tooWide() bool {
 			return true
 		}
 	}
-	return at[0] == "/"
+	return at[0] == "/" || withinAny(at[0], obeyed)
+}
+
+// obeyed are directories of the system that hold what programs outside execute
+// or obey: nothing in them is a project. /usr/src, /usr/local/src, /opt and /srv
+// are not among them, for containers have their projects there.
+var obeyed = []string{
+	"/etc", "/boot", "/nix", "/gnu", "/var/spool", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32", "/usr/libexec",
+	"/usr/share", "/usr/include", "/usr/local/bin", "/usr/local/sbin", "/usr/local/lib", "/usr/local/etc", "/usr/local/share",
 }

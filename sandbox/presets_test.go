@@ -200,10 +200,15 @@ func TestWorkspaceRefusesMoreThanAProject(t *testing.T) {
 			t.Errorf("ROOT/%s: %v", ws, err)
 		}
 	}
-	for _, ws := range []string{"/", "/usr", "/etc", "/tmp", "/var", "/proc", "/proc/self", "/dev", "/none", "bad\x00"} {
+	for _, ws := range []string{"/", "/usr", "/etc", "/tmp", "/var", "/proc", "/proc/self", "/dev", "/none", "bad\x00", "/etc/default", "/usr/lib", "/usr/local/bin", "/lib/systemd"} {
 		var e *PolicyError
 		if err := sound(Workspace(ws)); !errors.As(err, &e) {
 			t.Errorf("%q: %v", ws, err)
+		}
+	}
+	for _, ws := range []string{"/usr/src", "/usr/local/src", "/srv"} {
+		if _, err := os.Stat(ws); err == nil && sound(Workspace(ws)) != nil {
+			t.Errorf("%s: %v", ws, sound(Workspace(ws)))
 		}
 	}
 	for _, ws := range []string{"ws", "home/me/p", "tmp/p", "home/me/.config/x"} {

@@ -20,18 +20,20 @@ const (
 	Weaker   State = "weaker"   // something of it is missing; Lost says what
 	Absent   State = "absent"   // nothing holds it
 	Open     State = "open"     // the policy does not want it
+	Unread   State = "unread"   // the run was over before its evidence was read: nothing shows that it held, nor that it did not
 )
 
 // A Report says, bound by bound, what was promised for one run, which
 // mechanisms hold it, and on what evidence. The evidence is what the kernel
 // said of the tool's process once it had been executed, not what was intended.
+// Of a run that is killed before that was read, each bound is [Unread].
 //
 // It does not say what the tool did.
 type Report struct {
 	Tool    string        `json:"tool"`
 	Started time.Time     `json:"started,omitzero"`
 	Ended   time.Time     `json:"ended,omitzero"`
-	Status  string        `json:"status"` // "promised", "running", "exit status 1", "deadline" ...
+	Status  string        `json:"status"` // "promised", "running", "exit status 1", "ended at its deadline, 1m0s" ...
 	Bounds  []BoundReport `json:"bounds"`
 }
 
@@ -83,7 +85,7 @@ func (r *Report) String() string {
 		var by []string
 		for _, m := range line.Mechanisms {
 			word := m.Mechanism
-			if !m.Held && line.State != Promised {
+			if !m.Held && line.State != Promised && line.State != Unread {
 				word = "NOT " + word
 			}
 			if m.Evidence != "" {
@@ -109,11 +111,15 @@ func judge(h plan.Holding, e *evidence, open bool) BoundReport {
 	held := 0
 	for _, m := range h.By {
 		r := MechanismReport{Mechanism: string(m)}
-		if e != nil {
+		switch {
+		case e == nil:
+		case e.unread:
+			r.Evidence = "not read"
+		default:
 			r.Held, r.Evidence = e.holds(m)
-			if r.Held {
-				held++
-			}
+		}
+		if r.Held {
+			held++
 		}
 		line.Mechanisms = append(line.Mechanisms, r)
 	}
@@ -127,7 +133,11 @@ func judge(h plan.Holding, e *evidence, open bool) BoundReport {
 		line.State = Open
 	case e == nil && !absent:
 		line.State = Promised
-	case absent, held == 0:
+	case absent:
+		line.State = Absent
+	case e.unread:
+		line.State = Unread
+	case held == 0:
 		line.State = Absent
 	case held < len(h.By) || len(h.Lost) > 0:
 		line.State = Weaker

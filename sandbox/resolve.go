@@ -239,7 +239,7 @@ func (r *resolver) add(u rule) error {
 	u.path, u.dir = found.path, found.mode.IsDir()
 	u.device = found.mode&fs.ModeDevice != 0
 	if u.kind == fileCopyOnWrite && !u.dir {
-		return u.bad("is not a directory", "name the directory it lies in", syscall.ENOTDIR)
+		return u.bad("is a file", "name the directory it lies in", syscall.ENOTDIR)
 	}
 	return r.put(u)
 }
@@ -255,7 +255,7 @@ func (u rule) cannot(err error) *PolicyError {
 	case errors.Is(err, syscall.ELOOP):
 		return u.bad("leads through too many symbolic links", "name the target", err)
 	}
-	return u.bad("cannot be looked up", "", err)
+	return u.bad("cannot be looked up", "name what exists and the harness can reach, or remove the rule", err)
 }
 
 // put notes a rule at its canonical path.

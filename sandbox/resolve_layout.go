@@ -22,7 +22,7 @@ func (r *resolver) addLate(u rule) error {
 	u.path, u.dir, u.absent = at, mode.IsDir(), mode == absent
 	if u.kind == filePrivate {
 		if !u.dir && !u.absent {
-			return u.bad("is not a directory", "", syscall.ENOTDIR)
+			return u.bad("is a file", "name a directory", syscall.ENOTDIR)
 		}
 		u.dir = true
 	}
@@ -37,7 +37,7 @@ func (r *resolver) addMake(u rule) error {
 		return u.cannot(err)
 	}
 	if mode != absent && !mode.IsDir() {
-		return u.bad("lies below a file", "", syscall.ENOTDIR)
+		return u.bad("lies below a file", "put it in a Private directory", syscall.ENOTDIR)
 	}
 	u.path, u.absent = join(dir, path.Base(u.asked)), true
 	if target, isLink := r.links[u.path]; isLink {
@@ -99,6 +99,9 @@ func (u rule) judge(around []entry) (keep bool, err error) {
 		return u.kind != fileHide, nil // nothing is shown there that could be hidden
 	}
 	outer := around[len(around)-1]
+	if !outer.dir && u.kind != fileHide {
+		return false, u.bad("lies below "+outer.path+", which is a file inside", "remove one of the two", syscall.ENOTDIR)
+	}
 	shown := outer.kind == fileRead || outer.kind == fileWrite || outer.kind == fileCopyOnWrite
 	switch u.kind {
 	case fileMake:

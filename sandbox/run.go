@@ -67,7 +67,7 @@ func newRun(ctx context.Context, s *Sandbox, broken error) *run {
 
 // newExecCmd makes the exec.Cmd that this run is the context of.
 func (r *run) newExecCmd() *exec.Cmd {
-	r.cmd = exec.CommandContext(r, stagePath)
+	r.cmd = exec.CommandContext(r, r.stagePath())
 	r.cmd.Cancel = r.kill
 	return r.cmd
 }

@@ -11,18 +11,15 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/stage"
-	_ "github.com/holdfast-dev/holdfast/internal/stage/child" // the stage itself: its init runs in the re-executed program
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"golang.org/x/sys/unix"
 )
 
-const (
-	stagePath  = wire.ExecPath
-	errInvalid = unix.EINVAL
-)
+const errInvalid = unix.EINVAL
 
 // contact is what connects a run with its stage.
 type contact struct {
+	way      *stage.Way // how the stage is executed
 	control  *stage.Control
 	program  *os.File
 	template *stage.Template
@@ -31,6 +28,20 @@ type contact struct {
 	watching bool
 	silent   bool // the stage died without a word
 	withheld int  // variables of the harness that the tool does not get; -1: the caller's own Env
+}
+
+// stagePath is what the exec.Cmd executes. It is fixed when the Cmd is made,
+// since os/exec reads it before it asks for the context.
+func (r *run) stagePath() string {
+	if r.way == nil {
+		way, err := stage.TheWay()
+		if err != nil {
+			r.broken = err
+			return "/nonexistent/holdfast"
+		}
+		r.way = way
+	}
+	return r.way.Path
 }
 
 // enter runs in the middle of exec.Cmd.Start, after every change of the caller.
@@ -58,6 +69,12 @@ func (r *run) enter() error {
 		argv = []string{r.path}
 	}
 	extra := len(r.cmd.ExtraFiles)
+	if err := r.way.Check(); err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	if most := r.way.MaxFiles - 3; extra > most {
+		return &PolicyError{Field: "ExtraFiles", Value: fmt.Sprint(extra), Problem: fmt.Sprintf("are more than the %d that a sandbox can pass on", most), Remedy: "pass fewer"}
+	}
 	if err := r.makeOwn(id); err != nil {
 		return err
 	}
@@ -79,7 +96,7 @@ func (r *run) enter() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.saved = saved{entered: true, env: r.cmd.Env, extra: r.cmd.ExtraFiles}
-	r.cmd.ExtraFiles = append(append(make([]*os.File, 0, extra+2), r.cmd.ExtraFiles...), r.program, r.control.ChildEnd())
+	r.cmd.ExtraFiles = r.way.Files(r.cmd.ExtraFiles, r.program, r.control.ChildEnd())
 	r.cmd.Env = stage.Environment(3 + extra)
 	r.shut()
 	r.began = time.Now()
@@ -91,7 +108,7 @@ func (r *run) checkCmd() error {
 	if r.sandbox.isClosed() {
 		return fmt.Errorf("sandbox: %w", os.ErrClosed)
 	}
-	if r.cmd.Path != stagePath {
+	if r.cmd.Path != r.way.Path {
 		return &PolicyError{Field: "Cmd.Path", Value: r.cmd.Path, Problem: "the embedded Cmd's Path was changed, which would start a program outside of the sandbox",
 			Remedy: "set the Path of the sandbox's Cmd, or make a new command"}
 	}
@@ -285,7 +302,7 @@ func (r *run) isWatching() bool {
 // startError names the tool, not the stage, in an error of os.StartProcess.
 func (r *run) startError(err error) error {
 	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) && pathErr.Path == stagePath {
+	if errors.As(err, &pathErr) && r.way != nil && pathErr.Path == r.way.Path {
 		return &fs.PathError{Op: pathErr.Op, Path: r.path, Err: pathErr.Err}
 	}
 	return err

@@ -17,21 +17,20 @@ type Sandbox struct {
 	facts  Host
 	plan   plan.Plan
 	env    filteredEnv
-	lowered
+	*lowered
 
 	mu     sync.Mutex
 	closed bool
 }
 
 // New validates the policy, resolves its paths and compiles it for this host,
-// once. The error is a [*PolicyError] that names the field, or an
-// [*UnsupportedError] that names the bound this host cannot hold; both may be
-// joined with others of their kind.
+// once. The error is a [*PolicyError] that names the first field which is wrong,
+// or joins an [*UnsupportedError] for each bound that this host cannot hold.
 func New(p Policy) (*Sandbox, error) {
+	p = p.clone()
 	if err := p.validate(); err != nil {
 		return nil, err
 	}
-	p = p.clone()
 	s := &Sandbox{policy: p, facts: Probe()}
 	if err := s.compile(); err != nil {
 		return nil, err
@@ -92,7 +91,8 @@ func CommandContext(ctx context.Context, name string, arg ...string) *Cmd {
 }
 
 // defaultSandbox is made anew for every command: what it grants is what is
-// there now, and the working directory is the one of now.
+// there now, and the working directory is the one of now. If both are as they
+// were, what follows is not worked out again; see memo.
 func defaultSandbox() (*Sandbox, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 // as; nearly always one.
 type lowered struct {
 	templates sync.Map // stage.Identity -> *stage.Template
+	dropped   mechanism
 }
 
 func (s *Sandbox) template(id stage.Identity) (*stage.Template, error) {
@@ -24,8 +25,8 @@ func (s *Sandbox) template(id stage.Identity) (*stage.Template, error) {
 		return t.(*stage.Template), nil
 	}
 	p := s.plan
-	if dropForTest != "" {
-		p = p.Without(dropForTest)
+	if s.dropped != "" {
+		p = p.Without(s.dropped)
 	}
 	t, err := stage.Compile(p, id)
 	if err != nil {
@@ -36,12 +37,14 @@ func (s *Sandbox) template(id stage.Identity) (*stage.Template, error) {
 }
 
 // compile resolves the policy on this host and makes the plan and its first
-// template, so that whatever is wrong is known before a command is made.
+// template, so that whatever is wrong is known before a command is made. What it
+// finds on the host is in the input; what follows from that is remembered.
 func (s *Sandbox) compile() (err error) {
 	if s.layout, err = s.policy.Files.resolve(); err != nil {
 		return err
 	}
 	in := input{policy: s.policy, layout: s.layout, facts: s.facts}
+	in.policy.Env = Env{} // the plan has nothing of it, and values may be secret
 	if in.arch, err = seccomp.Native(); err != nil {
 		return err
 	}
@@ -57,10 +60,14 @@ func (s *Sandbox) compile() (err error) {
 			in.devices = append(in.devices, d)
 		}
 	}
-	in.list = listDirectory
-	if s.plan, err = compile(in); err != nil {
+	if !in.walled() {
+		in.list = listDirectory
+	}
+	c, err := memory.compile(in)
+	if err != nil {
 		return err
 	}
+	s.plan, s.lowered = c.plan, c.lowered
 	_, err = s.template(stage.Identity{UID: os.Geteuid(), GID: os.Getegid()})
 	return err
 }

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"path"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/stage/guard"
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
@@ -19,6 +21,8 @@ const (
 	maxName     = 255     // NAME_MAX
 	maxRules    = 1 << 16 // path rules; far above what a person or a tool writes
 	maxMakeData = 1 << 20 // bytes of a File: it travels in the plan
+	maxString   = 1 << 17 // MAX_ARG_STRLEN where pages have 4 KiB (linux/binfmts.h), with the NUL
+	leastFiles  = 16      // RLIMIT_NOFILE: the standard three, and what is open until execve
 )
 
 // validate is everything that can be said of a policy without looking at the
@@ -36,15 +40,39 @@ func (p Policy) validateSyscalls() error {
 	if p.Syscalls.IsZero() {
 		return nil
 	}
-	err := p.Syscalls.Validate()
-	if err == nil {
-		return nil
+	if err := p.Syscalls.Validate(); err != nil {
+		return syscallsError(err)
 	}
+	asks := func(field string, a seccomp.Action) error {
+		if a != seccomp.Notify {
+			return nil
+		}
+		return &PolicyError{Field: "Syscalls." + field, Value: a.String(), Problem: "has nobody to ask: a policy has no supervisor", Remedy: "refuse with an Errno, or allow"}
+	}
+	for i, r := range p.Syscalls.Rules {
+		if err := asks(indexed("Rules", i)+".Action", r.Action); err != nil {
+			return err
+		}
+	}
+	return cmp.Or(asks("Default", p.Syscalls.Default), asks("Unknown", p.Syscalls.Unknown))
+}
+
+// syscallsError names the field of a filter that package seccomp has refused.
+func syscallsError(err error) error {
 	field := "Syscalls"
 	if e := (*seccomp.Error)(nil); errors.As(err, &e) && e.Field != "" {
 		field += "." + e.Field
 	}
-	return &PolicyError{Field: field, Problem: "no usable filter", Err: err}
+	return &PolicyError{Field: field, Problem: "no usable filter", Remedy: "start from seccomp.Default or seccomp.Strict, and change it by With and Without", Err: err}
+}
+
+// limitError names the field of limits that package rlimit has refused.
+func limitError(err error, problem, remedy string) error {
+	field, value := "Limits.Rlimits", ""
+	if e := (*rlimit.FieldError)(nil); errors.As(err, &e) {
+		field, value = field+"."+e.Field, e.Value
+	}
+	return &PolicyError{Field: field, Value: value, Problem: problem, Remedy: remedy, Err: err}
 }
 
 func (p Policy) validateBounds() error {
@@ -64,17 +92,37 @@ func (p Policy) validateBounds() error {
 			return &PolicyError{Field: indexed("Open", i), Value: string(b), Problem: "May has the same bound",
 				Remedy: "May is for a bound that is wanted where the host has it: remove one of the two"}
 		}
+		if rule := p.closes(b); rule != "" {
+			return &PolicyError{Field: indexed("Open", i), Value: string(b), Problem: rule + " bounds it", Remedy: "remove one of the two: where a bound is open its rules do nothing"}
+		}
 	}
 	return nil
 }
 
+// closes names a field by which the policy bounds b and which no preset sets, so
+// that whoever opens b as well means one or the other.
+func (p Policy) closes(b Bound) string {
+	switch {
+	case b == BoundFiles && len(p.Files.HideNames) > 0:
+		return "Files.HideNames"
+	case b == BoundFiles && len(p.Files.Protect.Add) > 0:
+		return "Files.Protect.Add"
+	case b == BoundSyscalls && !p.Syscalls.IsZero() && !p.Syscalls.IsOff():
+		return "Syscalls"
+	case b == BoundResources && p.Limits.Rlimits != rlimit.Limits{}:
+		return "Limits.Rlimits"
+	case b == BoundTime && p.Limits.WallClock > 0:
+		return "Limits.WallClock"
+	}
+	return ""
+}
+
 func (l Limits) validate() error {
 	if err := l.Rlimits.Validate(); err != nil {
-		field, value := "Limits.Rlimits", ""
-		if e := (*rlimit.FieldError)(nil); errors.As(err, &e) {
-			field, value = field+"."+e.Field, e.Value
-		}
-		return &PolicyError{Field: field, Value: value, Problem: "no such limit", Err: err}
+		return limitError(err, "no such limit", "a soft limit is at most the hard one, and both are what setrlimit(2) takes; nil is rlimit.Defaults")
+	}
+	if n := l.Rlimits.NoFile; n != nil && min(n.Soft, n.Hard) < leastFiles {
+		return &PolicyError{Field: "Limits.Rlimits.NoFile", Value: rlimit.NoFile.Format(*n), Problem: "too few descriptors to start a tool with", Remedy: "at least " + strconv.Itoa(leastFiles)}
 	}
 	if l.WallClock < 0 || l.WallClock > 0 && l.WallClock < time.Millisecond {
 		return &PolicyError{Field: "Limits.WallClock", Value: l.WallClock.String(), Problem: "less than a millisecond", Remedy: "zero is no deadline"}
@@ -85,7 +133,7 @@ func (l Limits) validate() error {
 func (e Env) validate() error {
 	for i, n := range e.Pass {
 		if problem := checkVariable(n); problem != "" {
-			return &PolicyError{Field: indexed("Env.Pass", i), Value: n, Problem: problem}
+			return &PolicyError{Field: indexed("Env.Pass", i), Value: n, Problem: problem, Remedy: "name a variable; Set gives it a value"}
 		}
 		if _, err := path.Match(n, ""); err != nil {
 			return &PolicyError{Field: indexed("Env.Pass", i), Value: n, Problem: "not a pattern", Err: err, Remedy: `write "*" for any text`}
@@ -94,10 +142,13 @@ func (e Env) validate() error {
 	for n, v := range e.Set {
 		field := "Env.Set[" + strconv.Quote(n) + "]"
 		if problem := checkVariable(n); problem != "" {
-			return &PolicyError{Field: field, Value: n, Problem: problem}
+			return &PolicyError{Field: field, Value: n, Problem: problem, Remedy: "write the name as the key and the value as the value"}
 		}
 		if strings.ContainsRune(v, 0) {
-			return &PolicyError{Field: field, Value: v, Problem: "has a NUL byte"}
+			return &PolicyError{Field: field, Value: v, Problem: "has a NUL byte", Remedy: "remove it"}
+		}
+		if len(n)+len(v)+2 > maxString {
+			return &PolicyError{Field: field, Value: strconv.Itoa(len(v)) + " bytes", Problem: "longer than execve(2) takes", Remedy: "at most 128 KiB with the name; put it in a File of Files.Make"}
 		}
 	}
 	return nil
@@ -154,7 +205,13 @@ func (f Files) validate() error {
 	if err := checkNames("Files.HideNames", f.HideNames); err != nil {
 		return err
 	}
-	return f.Protect.validate()
+	if err := f.Protect.validate(); err != nil {
+		return err
+	}
+	if n := len(f.HideNames) + len(f.protectedPatterns()); n > guard.MaxEntries {
+		return &PolicyError{Field: "Files.HideNames", Value: strconv.Itoa(n) + " names with those of Files.Protect", Problem: "too many", Remedy: `at most 4096; "*" stands for any name`}
+	}
+	return nil
 }
 
 func (f Files) validateMake() error {
@@ -162,14 +219,14 @@ func (f Files) validateMake() error {
 		field := indexed("Files.Make", i)
 		e := checkPath(m.Path, fileMake)
 		if e == nil && m.Path == "/" {
-			e = &PolicyError{Value: m.Path, Problem: "is a directory"}
+			e = &PolicyError{Value: m.Path, Problem: "is a directory", Remedy: "name a file"}
 		}
 		if e != nil {
 			e.Field = field + ".Path"
 			return e
 		}
 		if m.Mode&^fs.ModePerm != 0 {
-			return &PolicyError{Field: field + ".Mode", Value: m.Mode.String(), Problem: "has more than permission bits"}
+			return &PolicyError{Field: field + ".Mode", Value: m.Mode.String(), Problem: "has more than permission bits", Remedy: "use at most 0777"}
 		}
 		if len(m.Data) > maxMakeData {
 			return &PolicyError{Field: field + ".Data", Value: strconv.Itoa(len(m.Data)) + " bytes", Problem: "too large",
@@ -188,17 +245,17 @@ func checkPath(p string, kind entryKind) *PolicyError {
 	case p == "":
 		return bad("is empty", "remove it, or write an absolute path")
 	case strings.ContainsRune(p, 0):
-		return bad("has a NUL byte", "")
+		return bad("has a NUL byte", "remove it")
 	case p[0] != '/':
 		return bad("is not absolute", "make it so with filepath.Abs")
 	case path.Clean(p) != p:
 		return bad("is not clean", "write "+strconv.Quote(shorten(path.Clean(p))))
 	case len(p) > maxPath:
-		return bad("is longer than 4095 bytes", "")
+		return bad("is longer than 4095 bytes", "name a directory further up")
 	}
 	for c := range strings.SplitSeq(p, "/") {
 		if len(c) > maxName {
-			return bad("has a name longer than 255 bytes", "")
+			return bad("has a name longer than 255 bytes", "no file can have it: remove the rule")
 		}
 	}
 	if problem, remedy := reserved(p, kind); problem != "" {

@@ -3,6 +3,8 @@ package sandbox
 import (
 	"errors"
 	"io/fs"
+	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -57,28 +59,75 @@ func TestValidateNamesTheField(t *testing.T) {
 		{"a deadline that would round to none", Policy{Limits: Limits{WallClock: time.Microsecond}}, "Limits.WallClock", nil},
 		{"an unknown system call", Policy{Syscalls: seccomp.Filter{Rules: []seccomp.Rule{{Names: []string{"opennat"}, Action: seccomp.Allow}}}},
 			"Syscalls.Rules[0].Names[0]", seccomp.ErrUnknownSyscall},
+		{"an action that is none", Policy{Syscalls: seccomp.Filter{Default: 77}}, "Syscalls.Default", seccomp.ErrInvalid},
+		{"a rule that asks a supervisor", Policy{Syscalls: seccomp.Default().With(seccomp.Rule{Names: []string{"getpid"}, Action: seccomp.Notify})}, "Syscalls.Rules[0].Action", nil},
+		{"a filter that asks by default", Policy{Syscalls: seccomp.Filter{Default: seccomp.Notify}}, "Syscalls.Default", nil},
+		{"a filter that asks about what it does not know", Policy{Syscalls: seccomp.Filter{Default: seccomp.Allow, Unknown: seccomp.Notify}}, "Syscalls.Unknown", nil},
+		{"two rules for one system call", Policy{Syscalls: seccomp.Filter{Rules: []seccomp.Rule{{Names: []string{"read"}}, {Names: []string{"read"}, Action: seccomp.Allow}}}},
+			"Syscalls.Rules[1].Names[0]", seccomp.ErrUnreachable},
+		{"too few descriptors to start with", Policy{Limits: Limits{Rlimits: rlimit.Limits{NoFile: rlimit.At(3)}}}, "Limits.Rlimits.NoFile", nil},
+		{"a hidden name with a NUL byte", Policy{Files: Files{HideNames: []string{"a\x00"}}}, "Files.HideNames[0]", nil},
+		{"an absolute hidden name", Policy{Files: Files{HideNames: []string{"/etc"}}}, "Files.HideNames[0]", nil},
+		{"a hidden name longer than PATH_MAX", Policy{Files: Files{HideNames: []string{strings.Repeat("a/", 3000) + "b"}}}, "Files.HideNames[0]", nil},
+		{"a list of too many hidden names", Policy{Files: Files{HideNames: numbered("n", maxNames+1)}}, "Files.HideNames", nil},
+		{"two lists of too many names together", Policy{Files: Files{HideNames: numbered("h", 3000), Protect: Protect{Add: numbered("p", 3000)}}}, "Files.HideNames", nil},
+		{"a protected name that is empty", Policy{Files: Files{Protect: Protect{Add: []string{"a", ""}}}}, "Files.Protect.Add[1]", nil},
+		{"a variable with a NUL byte", Policy{Env: Env{Pass: []string{"A\x00"}}}, "Env.Pass[0]", nil},
+		{"a value longer than execve takes", Policy{Env: Env{Set: map[string]string{"A": strings.Repeat("x", 1<<17)}}}, `Env.Set["A"]`, nil},
+		{"a variable that is set and has no name", Policy{Env: Env{Set: map[string]string{"": "x"}}}, `Env.Set[""]`, nil},
+		{"a relative place for a file", Policy{Files: Files{Make: []File{{Path: "a"}}}}, "Files.Make[0].Path", nil},
+		{"a NUL byte in a hidden place", Policy{Files: Files{Hide: []string{"/a\x00"}}}, "Files.Hide[0]", nil},
+		{"a relative private place", Policy{Files: Files{Private: []string{"tmp"}}}, "Files.Private[0]", nil},
+		{"an empty place to copy", Policy{Files: Files{CopyOnWrite: []string{""}}}, "Files.CopyOnWrite[0]", nil},
+		{"a path that leads up, to write", Policy{Files: Files{Write: []string{"/a/../b"}}}, "Files.Write[0]", nil},
 		{"an unknown bound that may be missing", Policy{May: []Bound{"file"}}, "May[0]", nil},
 		{"an unknown open bound", Policy{Open: []Bound{BoundFiles, ""}}, "Open[1]", nil},
+		{"hidden names and open files", Policy{Open: []Bound{BoundFiles}, Files: Files{HideNames: []string{".env"}}}, "Open[0]", nil},
+		{"protected names and open files", Policy{Open: []Bound{BoundFiles}, Files: Files{Protect: Protect{Add: []string{"x"}}}}, "Open[0]", nil},
+		{"a profile and open system calls", Policy{Open: []Bound{BoundTime, BoundSyscalls}, Syscalls: seccomp.Strict()}, "Open[1]", nil},
+		{"limits and open resources", Policy{Open: []Bound{BoundResources}, Limits: Limits{Rlimits: rlimit.Limits{CPU: rlimit.At(1)}}}, "Open[0]", nil},
+		{"a deadline and open time", Policy{Open: []Bound{BoundTime}, Limits: Limits{WallClock: time.Second}}, "Open[0]", nil},
 		{"a bound both open and wanted where it can be", Policy{Open: []Bound{BoundFiles}, May: []Bound{BoundFiles}}, "Open[0]", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			err := tt.policy.validate()
-			var e *PolicyError
-			if !errors.As(err, &e) {
-				t.Fatalf("got %v, want a *PolicyError", err)
-			}
-			if e.Field != tt.field {
-				t.Errorf("field %q, want %q (%v)", e.Field, tt.field, err)
-			}
+			saysWhatToDo(t, err, tt.field)
 			if tt.err != nil && !errors.Is(err, tt.err) {
 				t.Errorf("%v does not wrap %v", err, tt.err)
 			}
-			if len(err.Error()) > 1000 {
-				t.Errorf("the error has %d bytes", len(err.Error()))
-			}
 		})
 	}
+}
+
+// saysWhatToDo wants a *PolicyError that names the field and a remedy, and says
+// everything once and in a line that can be read.
+func saysWhatToDo(t *testing.T, err error, field string) {
+	t.Helper()
+	var e *PolicyError
+	if !errors.As(err, &e) {
+		t.Fatalf("got %v, want a *PolicyError", err)
+	}
+	if e.Field != field {
+		t.Errorf("field %q, want %q (%v)", e.Field, field, err)
+	}
+	if e.Problem == "" || e.Remedy == "" {
+		t.Errorf("problem %q, remedy %q: %v", e.Problem, e.Remedy, err)
+	}
+	if e.Err != nil && strings.Contains(e.Problem, e.Err.Error()) {
+		t.Errorf("it says so twice: %v", err)
+	}
+	if len(err.Error()) > 1000 {
+		t.Errorf("the error has %d bytes", len(err.Error()))
+	}
+}
+
+func numbered(prefix string, n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = prefix + strconv.Itoa(i)
+	}
+	return list
 }
 
 func make65537() []string {
@@ -103,8 +152,14 @@ func TestValidateTakesWhatIsSound(t *testing.T) {
 		{"an exception as ProtectedNames has it", Policy{Files: Files{Protect: Protect{Except: []string{".git/hooks"}}}}},
 		{"a profile of its own", Policy{Syscalls: seccomp.Strict()}},
 		{"a bound named twice", Policy{May: []Bound{BoundFiles, BoundFiles}}},
+		{"the longest deadline", Policy{Limits: Limits{WallClock: math.MaxInt64}}},
+		{"as many descriptors as it takes to start", Policy{Limits: Limits{Rlimits: rlimit.Limits{NoFile: rlimit.At(leastFiles)}}}},
+		{"a hidden name twice", Policy{Files: Files{HideNames: []string{".env", ".env"}}}},
+		{"a variable that is passed and set", Policy{Env: Env{Pass: []string{"A"}, Set: map[string]string{"A": "b"}}}},
 		{"a deadline", Policy{Limits: Limits{WallClock: time.Minute}}},
 		{"Unconfined", Unconfined()},
+		{"a profile that is off where system calls are open", Policy{Open: []Bound{BoundSyscalls}, Syscalls: seccomp.Off()}},
+		{"a preset with a bound open", Policy{Open: []Bound{BoundFiles, BoundEnvironment}, Files: Workspace("/srv").Files, Env: Workspace("/srv").Env}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 // [ReportOf] returns the report of a wrapped command.
 func (s *Sandbox) Wrap(cmd *exec.Cmd) error {
 	if cmd == nil {
-		return &PolicyError{Field: "cmd", Problem: "is nil"}
+		return &PolicyError{Field: "cmd", Problem: "is nil", Remedy: "make it with exec.Command"}
 	}
 	if cmd.Process != nil || cmd.ProcessState != nil {
 		return &PolicyError{Field: "cmd", Problem: "has been started already", Remedy: "wrap a command before Start"}
@@ -25,7 +25,7 @@ func (s *Sandbox) Wrap(cmd *exec.Cmd) error {
 		return err
 	}
 	if r, ok := ctx.(*run); ok && r.cmd == cmd {
-		return &PolicyError{Field: "cmd", Problem: "is in a sandbox already"}
+		return &PolicyError{Field: "cmd", Problem: "is in a sandbox already", Remedy: "wrap a command once"}
 	}
 	custom := ctx != nil && !stage.IsDefaultCancel(cmd)
 	if ctx == nil {

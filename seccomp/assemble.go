@@ -15,12 +15,12 @@ const jumpReach = 250
 
 // assembler holds the instructions in reverse. nearest maps an instruction to its latest stand-in: a copy if it is a return, else a jump.
 type assembler struct {
-	code    []Instruction
+	code    []instruction
 	returns map[uint32]label
 	nearest map[label]label
 }
 
-func (s *assembler) push(i Instruction) label {
+func (s *assembler) push(i instruction) label {
 	s.code = append(s.code, i)
 	return label(len(s.code) - 1)
 }
@@ -36,7 +36,7 @@ func (s *assembler) ret(v uint32) label {
 	if s.returns == nil {
 		s.returns, s.nearest = map[uint32]label{}, map[label]label{}
 	}
-	s.returns[v] = s.push(Instruction{Code: opReturn, K: v})
+	s.returns[v] = s.push(instruction{Code: opReturn, K: v})
 	return s.returns[v]
 }
 
@@ -57,7 +57,7 @@ func (s *assembler) hop(l label) label {
 	if s.code[l].Code == opReturn {
 		return s.push(s.code[l])
 	}
-	return s.push(Instruction{Code: opJump, K: uint32(s.distance(l))})
+	return s.push(instruction{Code: opJump, K: uint32(s.distance(l))})
 }
 
 // jump pushes a comparison of the accumulator with k, unless both outcomes are the same.
@@ -66,11 +66,11 @@ func (s *assembler) jump(code uint16, k uint32, yes, no label) label {
 		return yes
 	}
 	yes, no = s.near(yes), s.near(no)
-	return s.push(Instruction{Code: code, JT: uint8(s.distance(yes)), JF: uint8(s.distance(no)), K: k})
+	return s.push(instruction{Code: code, JT: uint8(s.distance(yes)), JF: uint8(s.distance(no)), K: k})
 }
 
 // before pushes an instruction that does not jump, to be followed by next.
-func (s *assembler) before(i Instruction, next label) label {
+func (s *assembler) before(i instruction, next label) label {
 	if s.distance(next) != 0 {
 		s.hop(next)
 	}
@@ -79,7 +79,7 @@ func (s *assembler) before(i Instruction, next label) label {
 
 // load pushes the load of 32 bits of the call, at an offset of struct seccomp_data, into the accumulator.
 func (s *assembler) load(offset uint32, next label) label {
-	return s.before(Instruction{Code: opLoad, K: offset}, next)
+	return s.before(instruction{Code: opLoad, K: offset}, next)
 }
 
 // tree pushes the search for a number, which is in the accumulator, and all that it leads to.
@@ -163,7 +163,7 @@ func (s *assembler) check(a Arg, yes, no label) label {
 func (s *assembler) compareWord(op Op, offset, mask, value uint32, yes, no label) label {
 	if op == MaskedEqual {
 		test := s.jump(jumpEqual, value, yes, no)
-		return s.load(offset, s.before(Instruction{Code: opAnd, K: mask}, test))
+		return s.load(offset, s.before(instruction{Code: opAnd, K: mask}, test))
 	}
 	yes, no = s.loaded(offset, yes), s.loaded(offset, no)
 	var test label

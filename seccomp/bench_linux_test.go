@@ -57,12 +57,12 @@ func list(f Filter, a Arch) Program {
 	if err != nil {
 		panic(err)
 	}
-	b := assembled(op(opLoad, offsetArch), Instruction{Code: jumpEqual, JT: 1, K: uint32(a)}, op(opReturn, uint32(KillProcess)), op(opLoad, offsetNr))
+	b := assembled(op(opLoad, offsetArch), instruction{Code: jumpEqual, JT: 1, K: uint32(a)}, op(opReturn, uint32(KillProcess)), op(opLoad, offsetNr))
 	for _, e := range table {
 		nr, ok := e.number(a)
 		if c := (Call{Arch: a, Nr: nr, Args: [6]uint64{^uint64(0), ^uint64(0), ^uint64(0)}}); ok {
 			if got, _ := p.Evaluate(c); got == Allow {
-				b = append(b, assembled(Instruction{Code: jumpEqual, JF: 1, K: nr}, op(opReturn, uint32(Allow)))...)
+				b = append(b, assembled(instruction{Code: jumpEqual, JF: 1, K: nr}, op(opReturn, uint32(Allow)))...)
 			}
 		}
 	}

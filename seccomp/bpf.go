@@ -35,7 +35,7 @@ func (p Program) check() (int, string) {
 }
 
 // check validates an instruction that is followed by rest others.
-func (i Instruction) check(rest int) string {
+func (i instruction) check(rest int) string {
 	switch i.Code {
 	case opLoad:
 		if i.K >= dataSize || i.K%4 != 0 {
@@ -58,7 +58,7 @@ func (i Instruction) check(rest int) string {
 }
 
 // checkOperation validates arithmetic and conditional jumps, whose operand may be K or X.
-func (i Instruction) checkOperation(rest int) string {
+func (i instruction) checkOperation(rest int) string {
 	switch i.Code {
 	case classALU | aluDiv:
 		if i.K == 0 {

@@ -13,7 +13,7 @@ func TestTheFirstInstructionLoadsTheArchitectureAndAForeignOneIsKilled(t *testin
 	for name, f := range map[string]Filter{"default": Default(), "off": Off(), "zero": {}, "log": {Default: Log}} {
 		for i, a := range arches {
 			p := mustCompile(t, f, a)
-			if got := p.at(0); got != (Instruction{Code: opLoad, K: offsetArch}) {
+			if got := p.at(0); got != (instruction{Code: opLoad, K: offsetArch}) {
 				t.Errorf("%s, %v: the first instruction is %+v", name, a, got)
 			}
 			for _, other := range append(foreign, arches[1-i]) {

@@ -69,7 +69,7 @@ func (p Program) held() []int {
 var aluSigns = [...]string{"+", "-", "*", "/", "|", "&", "<<", ">>", "", "", "^"} // by operation, in steps of 16
 
 // text returns i, which stands at pc, without its comment.
-func (i Instruction) text(pc int) string {
+func (i instruction) text(pc int) string {
 	operand := fmt.Sprintf("%#x", i.K)
 	if i.Code&operandX != 0 {
 		operand = "x"
@@ -107,7 +107,7 @@ func (i Instruction) text(pc int) string {
 }
 
 // source returns what a load reads.
-func (i Instruction) source() string {
+func (i instruction) source() string {
 	switch i.Code & 0xe0 {
 	case modeMem:
 		return fmt.Sprintf("m[%d]", i.K)

@@ -56,7 +56,7 @@ type machine struct {
 	memory [memoryWords]uint32
 }
 
-func (m *machine) load(i Instruction, c Call) uint32 {
+func (m *machine) load(i instruction, c Call) uint32 {
 	switch i.Code & 0xe0 {
 	case modeAbs:
 		return c.word(i.K)
@@ -69,7 +69,7 @@ func (m *machine) load(i Instruction, c Call) uint32 {
 }
 
 // operand returns the second operand of an arithmetic instruction or test.
-func (m *machine) operand(i Instruction) uint32 {
+func (m *machine) operand(i instruction) uint32 {
 	if i.Code&operandX != 0 {
 		return m.x
 	}
@@ -101,7 +101,7 @@ func arithmetic(op uint16, a, b uint32) uint32 {
 }
 
 // jump returns how many instructions to skip.
-func (m *machine) jump(i Instruction) int {
+func (m *machine) jump(i instruction) int {
 	b, holds := m.operand(i), false
 	switch i.Code &^ operandX {
 	case opJump:

@@ -7,7 +7,7 @@ import (
 )
 
 // assembled returns the bytes of a program.
-func assembled(code ...Instruction) []byte {
+func assembled(code ...instruction) []byte {
 	var b []byte
 	for _, i := range code {
 		b = i.append(b)
@@ -16,58 +16,58 @@ func assembled(code ...Instruction) []byte {
 }
 
 // op is an instruction without jumps.
-func op(code uint16, k uint32) Instruction { return Instruction{Code: code, K: k} }
+func op(code uint16, k uint32) instruction { return instruction{Code: code, K: k} }
 
 const opReturnA = opReturn | returnA
 
 // Each program is followed by one that returns errno 77 if a is the wanted result.
 func TestAnInstructionDoesWhatTheKernelDoes(t *testing.T) {
 	c := Call{Arch: AMD64, Nr: 7, IP: 0x1122334455667788, Args: [6]uint64{0x0123456789abcdef, 2, 3, 4, 5, 0xfedcba9876543210}}
-	a := func(k uint32) Instruction { return op(classLoad|modeImm, k) }
-	x := func(k uint32) Instruction { return op(classLoadX|modeImm, k) }
-	load := func(offset uint32) Instruction { return op(opLoad, offset) }
+	a := func(k uint32) instruction { return op(classLoad|modeImm, k) }
+	x := func(k uint32) instruction { return op(classLoadX|modeImm, k) }
+	load := func(offset uint32) instruction { return op(opLoad, offset) }
 	for name, test := range map[string]struct {
-		code []Instruction
+		code []instruction
 		want uint32
 	}{
-		"registers start at 0":          {[]Instruction{}, 0},
-		"the number":                    {[]Instruction{load(0)}, 7},
-		"the architecture":              {[]Instruction{load(4)}, uint32(AMD64)},
-		"the low half of the address":   {[]Instruction{load(8)}, 0x55667788},
-		"the high half of the address":  {[]Instruction{load(12)}, 0x11223344},
-		"the low half of the first":     {[]Instruction{load(16)}, 0x89abcdef},
-		"the high half of the first":    {[]Instruction{load(20)}, 0x01234567},
-		"the low half of the last":      {[]Instruction{load(56)}, 0x76543210},
-		"the high half of the last":     {[]Instruction{load(60)}, 0xfedcba98},
-		"the length":                    {[]Instruction{op(classLoad|modeLen, 0)}, 64},
-		"the length in x":               {[]Instruction{op(classLoadX|modeLen, 0), op(classMisc|miscTXA, 0)}, 64},
-		"memory from a":                 {[]Instruction{a(9), op(classStore, 15), a(1), op(classLoad|modeMem, 15)}, 9},
-		"memory from x":                 {[]Instruction{x(9), op(classStoreX, 0), op(classLoad|modeMem, 0)}, 9},
-		"memory to x":                   {[]Instruction{a(9), op(classStore, 3), op(classLoadX|modeMem, 3), a(1), op(classMisc|miscTXA, 0)}, 9},
-		"a to x and back":               {[]Instruction{a(9), op(classMisc|miscTAX, 0), a(1), op(classMisc|miscTXA, 0)}, 9},
-		"addition wraps":                {[]Instruction{a(1<<32 - 1), op(classALU|aluAdd, 3)}, 2},
-		"subtraction wraps":             {[]Instruction{a(1), op(classALU|aluSub, 3)}, 1<<32 - 2},
-		"multiplication wraps":          {[]Instruction{a(0x80000001), op(classALU|aluMul, 6)}, 6},
-		"division is unsigned":          {[]Instruction{a(1<<32 - 2), op(classALU|aluDiv, 2)}, 0x7fffffff},
-		"division by x":                 {[]Instruction{a(7), x(2), op(classALU|aluDiv|operandX, 0)}, 3},
-		"and":                           {[]Instruction{a(0xf0f), op(classALU|aluAnd, 0x3c)}, 0xc},
-		"or":                            {[]Instruction{a(0xf0), x(0x0f), op(classALU|aluOr|operandX, 0)}, 0xff},
-		"exclusive or":                  {[]Instruction{a(0xff), op(classALU|aluXor, 0x0f)}, 0xf0},
-		"shift left":                    {[]Instruction{a(3), op(classALU|aluLsh, 31)}, 1 << 31},
-		"shift right is unsigned":       {[]Instruction{a(1 << 31), op(classALU|aluRsh, 31)}, 1},
-		"shift by x looks at five bits": {[]Instruction{a(1), x(33), op(classALU|aluLsh|operandX, 0)}, 2},
-		"negation":                      {[]Instruction{a(1), op(classALU|aluNeg, 0)}, 1<<32 - 1},
-		"a jump":                        {[]Instruction{a(1), op(opJump, 1), a(2), op(classALU|aluAdd, 4)}, 5},
-		"equal":                         {[]Instruction{a(5), {Code: jumpEqual, JF: 1, K: 5}, a(6)}, 6},
-		"equal to x":                    {[]Instruction{a(5), x(5), {Code: jumpEqual | operandX, JT: 1, K: 9}, a(6)}, 5},
-		"greater is unsigned":           {[]Instruction{a(1 << 31), {Code: jumpGreater, JF: 1, K: 1}, a(6)}, 6},
-		"greater is not equal":          {[]Instruction{a(1), {Code: jumpGreater, JT: 1, K: 1}, a(6)}, 6},
-		"greater or equal":              {[]Instruction{a(1), {Code: jumpGreaterOrEqual, JT: 1, K: 1}, a(6)}, 1},
-		"a bit is set":                  {[]Instruction{a(6), {Code: classJump | testSet, JT: 1, K: 3}, a(0)}, 6},
-		"no bit is set":                 {[]Instruction{a(4), {Code: classJump | testSet, JT: 1, K: 3}, a(0)}, 0},
+		"registers start at 0":          {[]instruction{}, 0},
+		"the number":                    {[]instruction{load(0)}, 7},
+		"the architecture":              {[]instruction{load(4)}, uint32(AMD64)},
+		"the low half of the address":   {[]instruction{load(8)}, 0x55667788},
+		"the high half of the address":  {[]instruction{load(12)}, 0x11223344},
+		"the low half of the first":     {[]instruction{load(16)}, 0x89abcdef},
+		"the high half of the first":    {[]instruction{load(20)}, 0x01234567},
+		"the low half of the last":      {[]instruction{load(56)}, 0x76543210},
+		"the high half of the last":     {[]instruction{load(60)}, 0xfedcba98},
+		"the length":                    {[]instruction{op(classLoad|modeLen, 0)}, 64},
+		"the length in x":               {[]instruction{op(classLoadX|modeLen, 0), op(classMisc|miscTXA, 0)}, 64},
+		"memory from a":                 {[]instruction{a(9), op(classStore, 15), a(1), op(classLoad|modeMem, 15)}, 9},
+		"memory from x":                 {[]instruction{x(9), op(classStoreX, 0), op(classLoad|modeMem, 0)}, 9},
+		"memory to x":                   {[]instruction{a(9), op(classStore, 3), op(classLoadX|modeMem, 3), a(1), op(classMisc|miscTXA, 0)}, 9},
+		"a to x and back":               {[]instruction{a(9), op(classMisc|miscTAX, 0), a(1), op(classMisc|miscTXA, 0)}, 9},
+		"addition wraps":                {[]instruction{a(1<<32 - 1), op(classALU|aluAdd, 3)}, 2},
+		"subtraction wraps":             {[]instruction{a(1), op(classALU|aluSub, 3)}, 1<<32 - 2},
+		"multiplication wraps":          {[]instruction{a(0x80000001), op(classALU|aluMul, 6)}, 6},
+		"division is unsigned":          {[]instruction{a(1<<32 - 2), op(classALU|aluDiv, 2)}, 0x7fffffff},
+		"division by x":                 {[]instruction{a(7), x(2), op(classALU|aluDiv|operandX, 0)}, 3},
+		"and":                           {[]instruction{a(0xf0f), op(classALU|aluAnd, 0x3c)}, 0xc},
+		"or":                            {[]instruction{a(0xf0), x(0x0f), op(classALU|aluOr|operandX, 0)}, 0xff},
+		"exclusive or":                  {[]instruction{a(0xff), op(classALU|aluXor, 0x0f)}, 0xf0},
+		"shift left":                    {[]instruction{a(3), op(classALU|aluLsh, 31)}, 1 << 31},
+		"shift right is unsigned":       {[]instruction{a(1 << 31), op(classALU|aluRsh, 31)}, 1},
+		"shift by x looks at five bits": {[]instruction{a(1), x(33), op(classALU|aluLsh|operandX, 0)}, 2},
+		"negation":                      {[]instruction{a(1), op(classALU|aluNeg, 0)}, 1<<32 - 1},
+		"a jump":                        {[]instruction{a(1), op(opJump, 1), a(2), op(classALU|aluAdd, 4)}, 5},
+		"equal":                         {[]instruction{a(5), {Code: jumpEqual, JF: 1, K: 5}, a(6)}, 6},
+		"equal to x":                    {[]instruction{a(5), x(5), {Code: jumpEqual | operandX, JT: 1, K: 9}, a(6)}, 5},
+		"greater is unsigned":           {[]instruction{a(1 << 31), {Code: jumpGreater, JF: 1, K: 1}, a(6)}, 6},
+		"greater is not equal":          {[]instruction{a(1), {Code: jumpGreater, JT: 1, K: 1}, a(6)}, 6},
+		"greater or equal":              {[]instruction{a(1), {Code: jumpGreaterOrEqual, JT: 1, K: 1}, a(6)}, 1},
+		"a bit is set":                  {[]instruction{a(6), {Code: classJump | testSet, JT: 1, K: 3}, a(0)}, 6},
+		"no bit is set":                 {[]instruction{a(4), {Code: classJump | testSet, JT: 1, K: 3}, a(0)}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code := append(test.code, Instruction{Code: jumpEqual, JF: 1, K: test.want}, op(opReturn, retErrno|77), op(opReturnA, 0))
+			code := append(test.code, instruction{Code: jumpEqual, JF: 1, K: test.want}, op(opReturn, retErrno|77), op(opReturnA, 0))
 			p, err := ParseProgram(assembled(code...))
 			if err != nil {
 				t.Fatal(err)
@@ -92,8 +92,8 @@ func TestDivisionByZeroEndsTheProgramAndKills(t *testing.T) {
 
 func TestAProgramThatTheKernelWouldRefuseIsRefused(t *testing.T) {
 	end := op(opReturn, 0)
-	fill := func(n int) []Instruction {
-		code := make([]Instruction, n)
+	fill := func(n int) []instruction {
+		code := make([]instruction, n)
 		for i := range code {
 			code[i] = end
 		}
@@ -113,15 +113,15 @@ func TestAProgramThatTheKernelWouldRefuseIsRefused(t *testing.T) {
 		"a load of the IP header's length": assembled(op(0xb1, 0), end),
 		"a jump past the end":              assembled(op(opJump, 1), end),
 		"a jump that wraps":                assembled(op(opJump, 1<<32-1), end),
-		"a true branch past the end":       assembled(Instruction{Code: jumpEqual, JT: 1}, end),
-		"a false branch past the end":      assembled(Instruction{Code: jumpEqual, JF: 1}, end),
+		"a true branch past the end":       assembled(instruction{Code: jumpEqual, JT: 1}, end),
+		"a false branch past the end":      assembled(instruction{Code: jumpEqual, JF: 1}, end),
 		"division by zero":                 assembled(op(classALU|aluDiv, 0), end),
 		"a remainder":                      assembled(op(0x94, 3), end),
 		"a shift by 32":                    assembled(op(classALU|aluLsh, 32), end),
 		"memory word 16":                   assembled(op(classStore, 16), end),
 		"memory that was not written":      assembled(op(classLoad|modeMem, 0), end),
 		"memory that one branch did not write": assembled(
-			Instruction{Code: jumpEqual, JF: 1}, op(classStore, 0), op(classLoad|modeMem, 0), end),
+			instruction{Code: jumpEqual, JF: 1}, op(classStore, 0), op(classLoad|modeMem, 0), end),
 		"a return of x":       assembled(op(opReturn|operandX, 0)),
 		"an unknown code":     assembled(op(0xffff, 0), end),
 		"a high byte of code": assembled(op(0x100|opReturn, 0), end),
@@ -133,7 +133,7 @@ func TestAProgramThatTheKernelWouldRefuseIsRefused(t *testing.T) {
 	for name, b := range map[string][]byte{
 		"4096 instructions": assembled(fill(MaxInstructions)...),
 		"memory that both branches wrote": assembled(
-			Instruction{Code: jumpEqual, JF: 2}, op(classStore, 0), op(opJump, 1), op(classStoreX, 0), op(classLoad|modeMem, 0), end),
+			instruction{Code: jumpEqual, JF: 2}, op(classStore, 0), op(opJump, 1), op(classStoreX, 0), op(classLoad|modeMem, 0), end),
 		"code that is never reached": assembled(op(opJump, 1), op(opLoad, 0), end),
 	} {
 		if _, err := ParseProgram(b); err != nil {
@@ -167,7 +167,7 @@ func TestAListingNamesArchitectureSyscallsArgumentsAndActions(t *testing.T) {
 	}
 	every := assembled(op(classLoad|modeLen, 0), op(classStore, 1), op(classLoad|modeMem, 1), op(opLoad, 12), op(classLoadX|modeImm, 5), op(classStoreX, 2),
 		op(classALU|aluNeg, 0), op(classALU|aluXor|operandX, 0), op(classMisc|miscTAX, 0), op(classMisc|miscTXA, 0), op(opJump, 0),
-		Instruction{Code: classJump | testSet | operandX}, op(opReturnA, 0))
+		instruction{Code: classJump | testSet | operandX}, op(opReturnA, 0))
 	p, err := ParseProgram(every)
 	if err != nil {
 		t.Fatal(err)

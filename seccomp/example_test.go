@@ -138,10 +138,17 @@ func ExampleRule() {
 }
 
 func ExampleArg() {
-	// clone is allowed if none of the namespace flags is set.
-	flags := seccomp.Arg{Index: 0, Op: seccomp.MaskedEqual, Mask: 0x7E020000, Value: 0}
-	fmt.Println(flags.Op)
-	// Output: masked==
+	// clone is allowed if none of the namespace flags is set; its flags are an unsigned long, so all 64 bits count.
+	flags := seccomp.Arg{Index: 0, Width: 64, Op: seccomp.MaskedEqual, Mask: 0x7E020000, Value: 0}
+	filter := seccomp.Filter{Rules: []seccomp.Rule{{Names: []string{"clone"}, Action: seccomp.Allow, Args: []seccomp.Arg{flags}}}}
+	for _, flags := range []uint64{0x11, 0x10000011} { // SIGCHLD; with CLONE_NEWUSER
+		call, _ := seccomp.NewCall(seccomp.AMD64, "clone", flags)
+		action, _ := filter.Decide(call)
+		fmt.Println(action)
+	}
+	// Output:
+	// allow
+	// errno(EPERM)
 }
 
 func ExampleOp() {
@@ -270,17 +277,64 @@ func ExampleLoadOptions() {
 	// Output: false
 }
 
+// Each way in which a filter can be wrong has a sentinel of its own, and the error names the field.
 func ExampleError() {
-	err := seccomp.Filter{Rules: []seccomp.Rule{{Names: []string{"raed"}}}}.Validate()
-	fmt.Println(err, errors.Is(err, seccomp.ErrUnknownSyscall))
-	// Output: seccomp: Rules[0].Names[0]: unknown syscall: "raed", did you mean "read"? true
+	large := make([]seccomp.Arg, 0, 6000)
+	for i := range cap(large) {
+		large = append(large, seccomp.Arg{Op: seccomp.NotEqual, Value: uint64(i)})
+	}
+	twice := []seccomp.Rule{{Names: []string{"read"}}, {Names: []string{"read"}, Action: seccomp.Allow}}
+	for _, rules := range [][]seccomp.Rule{
+		{{Names: []string{"raed"}}}, twice, {{Names: []string{"read"}, Args: large}},
+	} {
+		_, err := seccomp.Filter{Rules: rules}.Compile(seccomp.AMD64)
+		var wrong *seccomp.Error
+		switch errors.As(err, &wrong); {
+		case errors.Is(err, seccomp.ErrUnknownSyscall):
+			fmt.Println("a typing error:", wrong.Detail)
+		case errors.Is(err, seccomp.ErrUnreachable):
+			fmt.Println("nothing ever reaches", wrong.Field)
+		case errors.Is(err, seccomp.ErrTooLarge):
+			fmt.Println("more than", seccomp.MaxInstructions, "instructions:", wrong.Err)
+		}
+	}
+	// Output:
+	// a typing error: "raed", did you mean "read"?
+	// nothing ever reaches Rules[1].Names[0]
+	// more than 4096 instructions: too large
+}
+
+// What a program should see of a refusal: a C library falls back from ENOSYS, and a network program from the other two.
+func ExampleFilter_Decide_errnos() {
+	filter := seccomp.Filter{
+		Default: seccomp.Allow,
+		Unknown: seccomp.Errno(seccomp.ENOSYS), // calls newer than this package
+		Rules: []seccomp.Rule{
+			{Names: []string{"socket"}, Action: seccomp.Errno(seccomp.EAFNOSUPPORT), Args: []seccomp.Arg{{Index: 0, Value: 16}}},
+			{Names: []string{"socket"}, Action: seccomp.Errno(seccomp.EPROTONOSUPPORT), Args: []seccomp.Arg{{Index: 2, Value: 262}}},
+		},
+	}
+	netlink, _ := seccomp.NewCall(seccomp.AMD64, "socket", 16, 3, 0)
+	multipath, _ := seccomp.NewCall(seccomp.AMD64, "socket", 2, 1, 262)
+	future := seccomp.Call{Arch: seccomp.AMD64, Nr: 9999, IP: 0x401000}
+	for _, call := range []seccomp.Call{netlink, multipath, future} {
+		action, _ := filter.Decide(call)
+		fmt.Println(action)
+	}
+	// Output:
+	// errno(EAFNOSUPPORT)
+	// errno(EPROTONOSUPPORT)
+	// errno(ENOSYS)
 }
 
 func ExampleLoadError() {
 	_, err := seccomp.Program{}.Load(seccomp.LoadOptions{})
 	var failed *seccomp.LoadError
-	fmt.Println(errors.As(err, &failed), failed.Step, errors.Is(err, seccomp.ErrProgram))
-	// Output: true load true
+	if errors.As(err, &failed) && failed.Thread != 0 {
+		fmt.Println("thread", failed.Thread, "has filters of its own") // nothing was loaded
+	}
+	fmt.Println(failed.Step, errors.Is(failed.Err, seccomp.ErrProgram))
+	// Output: load true
 }
 
 func ExampleProgram_Len() {

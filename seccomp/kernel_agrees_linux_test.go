@@ -11,14 +11,14 @@ import (
 )
 
 // randomInstruction is often valid: codes are those of seccomp and a few others, operands are small or wild.
-func randomInstruction(r *rand.Rand, rest int) Instruction {
+func randomInstruction(r *rand.Rand, rest int) instruction {
 	codes := [...]uint16{
 		opLoad, opLoad, classLoad | modeLen, classLoadX | modeLen, classLoad | modeImm, classLoadX | modeImm, classLoad | modeMem, classLoadX | modeMem,
 		classStore, classStoreX, classMisc | miscTAX, classMisc | miscTXA, classALU | aluNeg, opReturn, opReturnA, opJump,
 		classALU | aluAdd, classALU | aluSub, classALU | aluMul, classALU | aluDiv, classALU | aluOr, classALU | aluAnd, classALU | aluXor,
 		classALU | aluLsh, classALU | aluRsh, jumpEqual, jumpGreater, jumpGreaterOrEqual, classJump | testSet,
 	}
-	i := Instruction{Code: codes[r.IntN(len(codes))], K: uint32(r.IntN(80))}
+	i := instruction{Code: codes[r.IntN(len(codes))], K: uint32(r.IntN(80))}
 	switch i.Code & 7 {
 	case classALU, classJump:
 		i.Code |= uint16(r.IntN(2)) * operandX
@@ -56,7 +56,7 @@ func TestKernelRefusesTheProgramsThatParseProgramRefuses(t *testing.T) {
 		}
 		accepted := 0
 		for range 40000 {
-			code := make([]Instruction, 1+r.IntN(8))
+			code := make([]instruction, 1+r.IntN(8))
 			for i := range code {
 				code[i] = randomInstruction(r, len(code)-i)
 			}
@@ -91,7 +91,7 @@ func TestKernelGivesTheResultThatEvaluateGives(t *testing.T) {
 	kerneltest.InChild(t, kerneltest.Child{}, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(7, 8))
 		for tried := 0; tried < 150; {
-			code := []Instruction{op(opLoad, offsetNr), {Code: jumpEqual, JT: 1, K: target.Nr}, op(opReturn, uint32(Allow))}
+			code := []instruction{op(opLoad, offsetNr), {Code: jumpEqual, JT: 1, K: target.Nr}, op(opReturn, uint32(Allow))}
 			for body := 4 + r.IntN(12); body > 0; body-- {
 				i := randomInstruction(r, body)
 				readsIP := i.Code == opLoad && i.K/8 == offsetIP/8 // which the test does not know

@@ -21,7 +21,7 @@ func oracleProgram(t *testing.T, p oracle.Policy) Program {
 	}
 	var b []byte
 	for _, i := range raw {
-		b = Instruction{Code: i.Op, JT: i.Jt, JF: i.Jf, K: i.K}.append(b)
+		b = instruction{Code: i.Op, JT: i.Jt, JF: i.Jf, K: i.K}.append(b)
 	}
 	program, err := ParseProgram(b)
 	if err != nil {

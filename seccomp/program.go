@@ -12,8 +12,8 @@ type Program struct {
 	code string // struct sock_filter, one after the other
 }
 
-// Instruction is struct sock_filter of linux/filter.h.
-type Instruction struct {
+// instruction is struct sock_filter of linux/filter.h.
+type instruction struct {
 	Code   uint16
 	JT, JF uint8 // how many instructions a conditional jump skips, if its test holds and if not
 	K      uint32
@@ -42,16 +42,16 @@ const (
 )
 
 // append encodes i in the layout of amd64 and arm64, which are both little-endian.
-func (i Instruction) append(b []byte) []byte {
+func (i instruction) append(b []byte) []byte {
 	b = binary.LittleEndian.AppendUint16(b, i.Code)
 	b = append(b, i.JT, i.JF)
 	return binary.LittleEndian.AppendUint32(b, i.K)
 }
 
 // at returns the instruction at pc, which must be within the program.
-func (p Program) at(pc int) Instruction {
+func (p Program) at(pc int) instruction {
 	b := p.code[pc*instructionSize:][:instructionSize]
-	return Instruction{
+	return instruction{
 		Code: uint16(b[0]) | uint16(b[1])<<8,
 		JT:   b[2],
 		JF:   b[3],

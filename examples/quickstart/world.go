@@ -137,8 +137,8 @@ func moduleName(file string) string {
 	return ""
 }
 
-// copyTree copies regular files that can be read. Hidden directories and files
-// beyond 1 MiB are no part of a module's source.
+// copyTree copies regular files that can be read. Hidden directories, files
+// beyond 1 MiB and a worktree's .git file are no part of a module's source.
 func copyTree(to, from string) error {
 	return filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrPermission) {
@@ -158,7 +158,7 @@ func copyTree(to, from string) error {
 			return os.Mkdir(filepath.Join(to, rel), 0o755)
 		}
 		info, err := d.Info()
-		if err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 {
+		if err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 || d.Name() == ".git" {
 			return err
 		}
 		data, err := os.ReadFile(p)

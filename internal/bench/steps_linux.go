@@ -10,7 +10,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/stage"
-	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 )
 
 // A part is what one row of the table puts on top of the rows before.
@@ -141,7 +140,11 @@ func runStage(t *stage.Template, run stage.Run, dir string) error {
 		return err
 	}
 	defer program.Close()
-	cmd := exec.Cmd{Path: wire.ExecPath, Args: []string{trivial}, Dir: dir, Env: stage.Environment(3), ExtraFiles: []*os.File{program, c.ChildEnd()}}
+	way, err := stage.TheWay()
+	if err != nil {
+		return err
+	}
+	cmd := exec.Cmd{Path: way.Path, Args: []string{trivial}, Dir: dir, Env: stage.Environment(3), ExtraFiles: way.Files(nil, program, c.ChildEnd())}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -149,6 +152,7 @@ func runStage(t *stage.Template, run stage.Run, dir string) error {
 	c.AwaitStart()
 	c.AwaitEvidence()
 	err = cmd.Wait()
+	c.Drain()
 	c.AwaitEmpty()
 	switch {
 	case c.Failed != nil:

@@ -49,6 +49,7 @@ type Facts struct {
 	Kernel     string `json:"kernel"` // as uname(2) gives it
 	UID        int    `json:"uid"`
 	GID        int    `json:"gid"`
+	Image      Fact   `json:"image"`      // a stage can be executed without a Go runtime: faster, and nothing else
 	Namespaces Fact   `json:"namespaces"` // the whole set, with a root, a /proc and a devpts of their own
 	UserNS     bool   `json:"userNS"`     // they come with a user namespace
 	Overlay    Fact   `json:"overlay"`    // overlayfs inside a user namespace
@@ -60,5 +61,5 @@ type Facts struct {
 
 // List returns the facts in the order in which people ask for them.
 func (f Facts) List() []Fact {
-	return []Fact{f.Namespaces, f.Overlay, f.Landlock, f.Seccomp, f.Notify, f.Keyring}
+	return []Fact{f.Namespaces, f.Overlay, f.Landlock, f.Seccomp, f.Notify, f.Keyring, f.Image}
 }

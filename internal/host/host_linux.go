@@ -13,14 +13,14 @@ import (
 )
 
 // Read reads the facts that the kernel tells without trying anything out.
-// Namespaces and Overlay stay unknown.
+// Namespaces, Overlay and Image stay unknown.
 func Read() Facts {
 	f := Facts{UID: os.Geteuid(), GID: os.Getegid(), UserNS: true}
 	var u unix.Utsname
 	if unix.Uname(&u) == nil {
 		f.Kernel = unix.ByteSliceToString(u.Release[:])
 	}
-	f.Namespaces.Name, f.Overlay.Name = "namespaces", "overlayfs in a user namespace"
+	f.Namespaces.Name, f.Overlay.Name, f.Image.Name = "namespaces", "overlayfs in a user namespace", "a stage without a Go runtime"
 	f.Landlock = readLandlock()
 	f.Seccomp = readSeccomp()
 	f.Notify = readNotify()

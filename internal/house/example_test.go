@@ -1,91 +1,161 @@
 package house
 
 import (
+	"fmt"
 	"go/ast"
-	"maps"
-	"path/filepath"
+	"go/parser"
+	"go/token"
+	"path"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// shown are the rooms whose every exported function stands in an example. With
-// true every type does too; the other rooms have types that are only the values
-// of fields, and errors.
-var shown = map[string]bool{"sandbox": true, "seccomp": false, "landlock": false, "landlock/process": false, "rlimit": false}
+// shown are the rooms that a user imports. Every exported symbol of theirs
+// stands in an example.
+var shown = []string{"sandbox", "sandbox/sandboxtest", "landlock", "landlock/process", "seccomp", "rlimit"}
 
-// TestEveryExportStandsInAnExample counts any name in the body of an Example
-// function of the room, or in a program below examples.
+// TestEveryExportStandsInAnExample looks for each exported function, type,
+// constant, variable, method and field in the Example functions of the room's
+// external test package, which say what a user would write.
 func TestEveryExportStandsInAnExample(t *testing.T) {
-	for room, types := range shown {
-		if missing := unshown(files(t), room, types); len(missing) > 0 {
-			t.Errorf("%s: in no example: %s", room, strings.Join(missing, " "))
+	for _, room := range shown {
+		exported, seen := symbols(files(t), room)
+		if len(exported) == 0 {
+			t.Errorf("%s exports nothing", room)
+		}
+		for _, name := range missing(exported, seen) {
+			t.Errorf("%s: no example shows %s", room, name)
 		}
 	}
 }
 
-func unshown(list []*file, room string, types bool) []string {
-	exported, seen := map[string]bool{}, map[string]bool{}
+// symbols returns what a room exports, as "Name" or "Type.Name", and what its
+// examples mention, as "Name" or, where the type is not known, ".Name".
+func symbols(list []*file, room string) (exported []string, seen map[string]bool) {
+	seen = map[string]bool{}
 	for _, f := range list {
 		switch {
-		case f.room == room && !f.test && !f.ignored:
-			exports(f, types, exported)
-		case f.room == room && f.test, roomOf(f.room) == "examples":
-			names(f, seen)
+		case f.room != room || f.ignored:
+		case !f.test:
+			exported = append(exported, exports(f)...)
+		case strings.HasSuffix(f.syntax.Name.Name, "_test"):
+			mentions(f, path.Base(room), seen)
 		}
 	}
-	for name := range seen {
-		delete(exported, name)
-	}
-	return slices.Sorted(maps.Keys(exported))
+	slices.Sort(exported)
+	return slices.Compact(exported), seen
 }
 
-// exports notes the exported functions of a file, and its types; no methods.
-func exports(f *file, types bool, into map[string]bool) {
+func missing(exported []string, seen map[string]bool) []string {
+	return slices.DeleteFunc(slices.Clone(exported), func(name string) bool {
+		_, member, isMember := strings.Cut(name, ".")
+		return seen[name] || isMember && seen["."+member]
+	})
+}
+
+// exports lists the exported symbols of a file. Methods whose contract is
+// another package's, such as Error, are not the room's to explain.
+func exports(f *file) []string {
+	var list []string
 	for _, d := range f.syntax.Decls {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
-			if d.Recv == nil && d.Name.IsExported() {
-				into[d.Name.Name] = true
+			name := d.Name.Name
+			switch {
+			case d.Recv == nil:
+				list = append(list, name)
+			case ast.IsExported(receiver(d)) && !slices.Contains(ownWords, name):
+				list = append(list, receiver(d)+"."+name)
 			}
 		case *ast.GenDecl:
 			for _, s := range d.Specs {
-				if s, ok := s.(*ast.TypeSpec); ok && types && s.Name.IsExported() {
-					into[s.Name.Name] = true
+				list = append(list, specified(s)...)
+			}
+		}
+	}
+	return slices.DeleteFunc(list, func(name string) bool {
+		owner, member, isMember := strings.Cut(name, ".")
+		return !ast.IsExported(owner) || isMember && !ast.IsExported(member)
+	})
+}
+
+// specified lists what one declaration names, with the fields of a struct.
+func specified(s ast.Spec) []string {
+	var list []string
+	switch s := s.(type) {
+	case *ast.ValueSpec:
+		for _, id := range s.Names {
+			list = append(list, id.Name)
+		}
+	case *ast.TypeSpec:
+		list = append(list, s.Name.Name)
+		if fields, isStruct := s.Type.(*ast.StructType); isStruct {
+			for _, field := range fields.Fields.List {
+				for _, id := range field.Names {
+					list = append(list, s.Name.Name+"."+id.Name)
 				}
 			}
 		}
 	}
+	return list
 }
 
-// names notes the identifiers in the file's examples; in a program all of them.
-// ExampleT_M shows T.
-func names(f *file, into map[string]bool) {
+// mentions notes what the examples of a file, and its variables, use: pkg.Name,
+// x.Name, the keys of literals; and what the example's own name says: ExampleT_M
+// is of T and its M.
+func mentions(f *file, pkg string, seen map[string]bool) {
 	for _, d := range f.syntax.Decls {
-		fn, ok := d.(*ast.FuncDecl)
-		if !ok {
-			continue
+		if fn, isFunc := d.(*ast.FuncDecl); isFunc {
+			example, ok := strings.CutPrefix(fn.Name.Name, "Example")
+			if !ok {
+				continue
+			}
+			of, member, _ := strings.Cut(example, "_")
+			seen[of], seen[of+"."+member] = true, true
 		}
-		of, isExample := strings.CutPrefix(fn.Name.Name, "Example")
-		if f.test && !isExample {
-			continue
-		}
-		of, _, _ = strings.Cut(of, "_")
-		into[of] = true
-		ast.Inspect(fn, func(n ast.Node) bool {
-			if id, ok := n.(*ast.Ident); ok {
-				into[id.Name] = true
+		ast.Inspect(d, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.SelectorExpr:
+				if x, ok := n.X.(*ast.Ident); ok && x.Name == pkg {
+					seen[n.Sel.Name] = true
+				} else {
+					seen["."+n.Sel.Name] = true
+				}
+			case *ast.KeyValueExpr:
+				if key, ok := n.Key.(*ast.Ident); ok {
+					seen["."+key.Name] = true
+				}
 			}
 			return true
 		})
 	}
 }
 
-// TestGuardOfExamplesBites keeps the test above from passing for want of rooms.
-func TestGuardOfExamplesBites(t *testing.T) {
-	for room := range shown {
-		if list, err := filepath.Glob(filepath.Join(root, room, "*.go")); err != nil || len(list) == 0 {
-			t.Errorf("%s is empty: %v", room, err)
-		}
+// TestASymbolThatNoExampleShowsIsFound keeps the test above from passing
+// because it looks at nothing.
+func TestASymbolThatNoExampleShowsIsFound(t *testing.T) {
+	source := `package rooms
+		const Loud, quiet = 1, 2
+		type T struct { Field, Unseen int; own int }
+		func (T) Do() {}; func (T) Undone() {}; func (T) String() string { return "" }
+		func F() {}; func G() {}`
+	examples := `package rooms_test
+		import "rooms"
+		func ExampleF() { t := rooms.T{Field: 1}; t.Do() }
+		func helper() { rooms.G() }`
+	list := []*file{parsed(t, "rooms", source, false), parsed(t, "rooms", examples, true)}
+	exported, seen := symbols(list, "rooms")
+	if got, want := fmt.Sprint(missing(exported, seen)), "[G Loud T.Undone T.Unseen]"; got != want {
+		t.Errorf("missing %s, want %s", got, want)
 	}
+}
+
+func parsed(t *testing.T, room, text string, test bool) *file {
+	t.Helper()
+	syntax, err := parser.ParseFile(token.NewFileSet(), "", text, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &file{room: room, test: test, text: text, syntax: syntax}
 }

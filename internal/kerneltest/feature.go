@@ -65,6 +65,10 @@ const (
 	// Memfd: memfd_create fails with ENOSYS.
 	Memfd Feature = "memfd_create"
 
+	// MemfdExec: memfd_create with MFD_EXEC fails with EACCES, as where
+	// vm.memfd_noexec is 2 (Linux 6.3).
+	MemfdExec Feature = "executable memfds"
+
 	// Keyrings: keyctl, add_key and request_key fail with ENOSYS.
 	Keyrings Feature = "keyrings"
 
@@ -77,6 +81,6 @@ func Features() []Feature {
 	return []Feature{
 		UserNamespaces, UserNamespaceCalls, MoreUserNamespaces, Namespaces, Mounts, MountAPI, MountSetattr,
 		Landlock, LandlockAtBoot, SeccompFilter, SeccompListener, Clone3, Openat2,
-		PidFD, CloseRange, Memfd, Keyrings, IOUring,
+		PidFD, CloseRange, Memfd, MemfdExec, Keyrings, IOUring,
 	}
 }

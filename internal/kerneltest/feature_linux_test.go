@@ -81,6 +81,7 @@ var attempts = map[Feature][]attempt{
 	PidFD:      {{"pidfd_open", raw(unix.SYS_PIDFD_OPEN, badFD, 0), unix.EINVAL, unix.ENOSYS}},
 	CloseRange: {{"close_range", raw(unix.SYS_CLOSE_RANGE, 2, 1, 0), unix.EINVAL, unix.ENOSYS}},
 	Memfd:      {{"memfd_create", raw(unix.SYS_MEMFD_CREATE, 0, 1<<30), unix.EINVAL, unix.ENOSYS}},
+	MemfdExec:  {{"memfd_create", raw(unix.SYS_MEMFD_CREATE, 0, unix.MFD_EXEC), unix.EFAULT, unix.EACCES}},
 	Keyrings:   {{"keyctl", raw(unix.SYS_KEYCTL, 9999), unix.EOPNOTSUPP, unix.ENOSYS}},
 	IOUring:    {{"io_uring_setup", raw(unix.SYS_IO_URING_SETUP, 1, 0), unix.EFAULT, unix.ENOSYS}},
 }

@@ -22,6 +22,10 @@ type Template struct {
 	header wire.Header
 }
 
+// killedStep is the least number that is no step of a plan, but has a meaning of
+// its own: see child.
+const killedStep = 0xfffc
+
 // StepName returns the words of step i, for an error.
 func (t *Template) StepName(i int) string {
 	if i >= 0 && i < len(t.names) {
@@ -34,7 +38,7 @@ func (t *Template) StepName(i int) string {
 		return "clone a process"
 	case 0xfffd:
 		return "prepare the stage"
-	case 0xfffc:
+	case killedStep:
 		return "execute the tool: its system call filter killed it first"
 	}
 	return "unknown step"
@@ -45,6 +49,9 @@ func Compile(p plan.Plan, id Identity) (*Template, error) {
 	c := &compiler{id: id, strings: map[string]uint64{}, dirs: map[string]bool{}, covers: map[string]bool{}}
 	c.t.header = wire.Header{Magic: wire.Magic, DeadlineMS: p.DeadlineMS}
 	c.clones(p.Namespaces)
+	if len(p.Steps) > killedStep {
+		return nil, fmt.Errorf("%d steps, of which only %d can be told apart", len(p.Steps), killedStep)
+	}
 	for i, s := range p.Steps {
 		c.step, c.place = uint16(i), place(s.In)
 		name := s.Do.String()

@@ -30,9 +30,9 @@ type Control struct {
 	Failed   *Failure
 	Checks   [wire.MaxSelfChecks]int32
 	Probed   bool
-	Keyring  int64 // the tool's session keyring
-	InitPID  int64 // init's pid, as the stage sees it
-	Evidence []byte
+	Keyring  int64  // the tool's session keyring
+	InitPID  int64  // init's pid, as the stage sees it
+	Evidence []byte // nil: none has come
 	buf      [wire.EvidenceSize + int(unsafe.Sizeof(wire.Message{}))]byte
 }
 
@@ -194,7 +194,7 @@ func (c *Control) take(n, fd int) {
 	case wire.MsgFailed:
 		c.Failed = &Failure{Step: int(m.Step), Where: int(m.Where), Errno: syscall.Errno(m.Errno)}
 	case wire.MsgEvidence:
-		c.Evidence = append([]byte(nil), c.buf[size:n]...)
+		c.Evidence = append([]byte{}, c.buf[size:n]...) // never nil: it has come
 	case wire.MsgDeadline:
 		c.Deadline = true
 	case wire.MsgProbe:

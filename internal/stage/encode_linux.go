@@ -135,8 +135,8 @@ func Seal(program []byte) (*os.File, error) {
 }
 
 // Environment is the stage's own environment: it holds nothing of the tool's.
-// One thread is enough for a stage, it never collects garbage, and its runtime
-// need not read the mount table for a cgroup's CPU limit (Go 1.25).
+// The image reads the first variable. The others are for a stage with a Go
+// runtime: one thread is enough for it, and it never collects garbage.
 func Environment(programFD int) []string {
-	return []string{"GOMAXPROCS=1", "GOGC=off", "GODEBUG=asyncpreemptoff=1,containermaxprocs=0", fmt.Sprintf("%s=%d", wire.FDName, programFD)}
+	return []string{fmt.Sprintf("%s=%d", wire.FDName, programFD), "GOMAXPROCS=1", "GOGC=off", "GODEBUG=asyncpreemptoff=1"}
 }

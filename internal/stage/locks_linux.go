@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/stage/guard"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"github.com/holdfast-dev/holdfast/landlock"
 	"github.com/holdfast-dev/holdfast/rlimit"
@@ -118,6 +119,9 @@ func (c *compiler) filter(code []byte, flags int) {
 }
 
 func (c *compiler) guard(a plan.LoadGuard) error {
+	if err := guard.Check([]byte(a.Rules)); err != nil {
+		return err // the stage reads them without looking
+	}
 	const waitKillable = 1 << 5 // SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, Linux 5.19
 	c.filter(a.Program.Bytes(), unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|waitKillable)
 	c.call(wire.OpListener, reg(wire.RegFree))

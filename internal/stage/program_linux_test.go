@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/stage/guard"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"github.com/holdfast-dev/holdfast/landlock"
 	"github.com/holdfast-dev/holdfast/rlimit"
@@ -38,10 +39,14 @@ func everyStep(t testing.TB) plan.Plan {
 		plan.Overlay{Lower: "/a:b,c", At: "/cache", Slot: "o0"}, plan.PTYs{}, plan.Loopback{}, plan.Pivot{}, plan.UnnamedTree{}, plan.SealRoot{}, plan.KeepRoot{},
 		plan.NestUser{}, plan.JoinKeyring{}, plan.SetNoNewPrivs{}, plan.DropCapabilities{KeepPtrace: true}, plan.Undumpable{}, plan.RestrictFiles{Ruleset: rules},
 	}
+	rulesBlob, err := (&guard.Rules{Names: []guard.Pattern{{Path: ".envrc"}}}).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
 	tool := []plan.Action{
 		plan.RestrictFiles{Ruleset: landlock.ScopesOnly()}, plan.CheckRoot{}, plan.CheckSignal{}, plan.CheckKeyring{}, plan.Chdir{},
 		plan.SetLimits{Settings: []rlimit.Setting{{Resource: rlimit.Core}}}, plan.DropLast{}, plan.RestoreSignals{},
-		plan.LoadGuard{Program: program, Rules: "rules", Names: 1}, plan.LoadFilter{Name: "profile", Program: program},
+		plan.LoadGuard{Program: program, Rules: string(rulesBlob), Names: 1}, plan.LoadFilter{Name: "profile", Program: program},
 	}
 	p := plan.Plan{Namespaces: plan.Namespaces{User: true, Mount: true, PID: true, IPC: true, UTS: true, Cgroup: true, Net: true}, DeadlineMS: 1500}
 	for _, a := range actions {
@@ -154,7 +159,7 @@ func TestRelocationsAreSane(t *testing.T) {
 			t.Errorf("step %d is called %q, and %q in errors", i, got, template.StepName(i))
 		}
 	}
-	if got := string(program[h.Guard.Off : h.Guard.Off+h.Guard.Len]); got != "rules" {
+	if got := string(program[h.Guard.Off : h.Guard.Off+h.Guard.Len]); !strings.HasSuffix(got, ".envrc") || guard.Check([]byte(got)) != nil {
 		t.Errorf("the guard's rules are %q", got)
 	}
 }

@@ -9,25 +9,22 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
-	_ "github.com/holdfast-dev/holdfast/internal/stage/child" // this test binary must be able to be its own stage
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"golang.org/x/sys/unix"
 )
 
-// asStage executes this program as a stage with a file in descriptor 3.
-func asStage(t *testing.T, file *os.File, env []string) (code int, stderr string) {
+// asStage executes a stage with a file in descriptor 3.
+func asStage(t *testing.T, way *Way, file *os.File, env []string) (code int, stderr string) {
 	t.Helper()
 	var out bytes.Buffer
-	cmd := exec.Cmd{Path: wire.ExecPath, Args: []string{"tool", "-test.run=^$"}, Env: env, Dir: "/", Stderr: &out}
-	if file != nil {
-		null, err := os.Open(os.DevNull)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer null.Close()
-		cmd.ExtraFiles = []*os.File{file, null}
+	cmd := exec.Cmd{Path: way.Path, Args: []string{"tool", "-test.run=^$"}, Env: env, Dir: "/", Stderr: &out}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
 	}
-	err := cmd.Run()
+	defer null.Close()
+	cmd.ExtraFiles = way.Files(nil, file, null) // a nil file leaves its descriptor closed
+	err = cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
@@ -50,34 +47,40 @@ func TestKernelAStageWithoutAProgramOfItsOwnEnds(t *testing.T) {
 		sealed  bool
 		env     []string
 		says    string
+		other   bool // the variable names another descriptor
 	}{
-		{"nothing at all", nil, false, nil, "not by a sandbox"},
-		{"an empty environment", whole, true, []string{}, "not by a sandbox"},
-		{"another environment", whole, true, []string{"PATH=/bin"}, "not by a sandbox"},
-		{"a descriptor that is no number", whole, true, []string{wire.FDName + "=3x"}, "not by a sandbox"},
-		{"a standard descriptor", whole, true, []string{wire.FDName + "=2"}, "not by a sandbox"},
-		{"a descriptor that is closed", nil, false, Environment(3), "not a sealed memfd"},
-		{"a program that is not sealed", whole, false, Environment(3), "not a sealed memfd"},
-		{"another descriptor than its own", whole, true, Environment(4), "not a sealed memfd"},
-		{"a program cut off in its header", whole[:20], true, Environment(3), "not made for this process"},
-		{"a program that is empty", []byte{}, true, Environment(3), "not made for this process"},
-		{"a program with another magic", edit(func(h *wire.Header) { h.Magic++ }), true, Environment(3), "not made for this process"},
-		{"a program for another descriptor", edit(func(h *wire.Header) { h.SelfFD = 9 }), true, Environment(3), "not made for this process"},
-		{"a program cut off after its header", whole[:len(whole)-8], true, Environment(3), "not whole"},
-		{"a program that says it is larger", edit(func(h *wire.Header) { h.Size += 1 << 20 }), true, Environment(3), "not whole"},
+		{"nothing at all", nil, false, nil, "not by a sandbox", false},
+		{"an empty environment", whole, true, []string{}, "not by a sandbox", false},
+		{"another environment", whole, true, []string{"PATH=/bin"}, "not by a sandbox", false},
+		{"a descriptor that is no number", whole, true, []string{wire.FDName + "=x3"}, "not by a sandbox", false},
+		{"a standard descriptor", whole, true, []string{wire.FDName + "=2"}, "not by a sandbox", true},
+		{"a descriptor that is closed", nil, false, Environment(3), "not a sealed memfd", false},
+		{"a program that is not sealed", whole, false, Environment(3), "not a sealed memfd", false},
+		{"another descriptor than its own", whole, true, Environment(4), "not a sealed memfd", true},
+		{"a program cut off in its header", whole[:20], true, Environment(3), "not made for this process", false},
+		{"a program that is empty", []byte{}, true, Environment(3), "not made for this process", false},
+		{"a program with another magic", edit(func(h *wire.Header) { h.Magic++ }), true, Environment(3), "not made for this process", false},
+		{"a program for another descriptor", edit(func(h *wire.Header) { h.SelfFD = 9 }), true, Environment(3), "not made for this process", false},
+		{"a program cut off after its header", whole[:len(whole)-8], true, Environment(3), "not whole", false},
+		{"a program that says it is larger", edit(func(h *wire.Header) { h.Size += 1 << 20 }), true, Environment(3), "not whole", false},
 	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			var file *os.File
-			if test.program != nil {
-				file = memfd(t, test.program, test.sealed)
-			}
-			code, stderr := asStage(t, file, test.env)
-			if code != wire.ExitFailed || !strings.HasPrefix(stderr, "holdfast: ") || !strings.Contains(stderr, test.says) || strings.Count(stderr, "\n") != 1 {
-				t.Errorf("exit %d, %q", code, stderr)
-			}
-		})
-	}
+	bothWays(t, func(t *testing.T, way *Way) {
+		for _, test := range tests {
+			t.Run(test.name, func(t *testing.T) {
+				if way != again && test.other {
+					return // the image would take for its executable what is two descriptors further
+				}
+				var file *os.File
+				if test.program != nil {
+					file = memfd(t, test.program, test.sealed)
+				}
+				code, stderr := asStage(t, way, file, test.env)
+				if code != wire.ExitFailed || !strings.HasPrefix(stderr, "holdfast: ") || !strings.Contains(stderr, test.says) || strings.Count(stderr, "\n") != 1 {
+					t.Errorf("exit %d, %q", code, stderr)
+				}
+			})
+		}
+	})
 }
 
 func memfd(t *testing.T, program []byte, sealed bool) *os.File {
@@ -114,7 +117,9 @@ func TestKernelASealedProgramCannotBeChanged(t *testing.T) {
 }
 
 // TestKernelTheSmallestPlanRuns is the smallest plan there is, run by hand.
-func TestKernelTheSmallestPlanRuns(t *testing.T) {
+func TestKernelTheSmallestPlanRuns(t *testing.T) { bothWays(t, smallest) }
+
+func smallest(t *testing.T, way *Way) {
 	p := plan.Plan{Steps: []plan.Step{{In: plan.Stage, Do: plan.OpenProc{}}, {In: plan.Tool, Do: plan.Chdir{}}, {In: plan.Tool, Do: plan.RestoreSignals{}}}}
 	c, err := NewControl()
 	if err != nil {
@@ -122,7 +127,7 @@ func TestKernelTheSmallestPlanRuns(t *testing.T) {
 	}
 	defer c.Close()
 	program := memfd(t, compiled(t, p).Program(Run{Path: "/bin/sh", Argv: []string{"sh", "-c", "exit 9"}, Quiet: true}), true)
-	cmd := exec.Cmd{Path: wire.ExecPath, Env: Environment(3), Dir: "/", ExtraFiles: []*os.File{program, c.ChildEnd()}}
+	cmd := exec.Cmd{Path: way.Path, Env: Environment(3), Dir: "/", ExtraFiles: way.Files(nil, program, c.ChildEnd())}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -134,6 +139,7 @@ func TestKernelTheSmallestPlanRuns(t *testing.T) {
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 9 {
 		t.Error(err)
 	}
+	c.Drain() // the stage and init talk at the same time: where init is may be said last
 	if c.AwaitEmpty(); len(c.Evidence) == 0 || c.InitPID == 0 {
 		t.Errorf("%d bytes of evidence, init %d", len(c.Evidence), c.InitPID)
 	}

@@ -1,6 +1,7 @@
 package process_test
 
 import (
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -32,7 +33,15 @@ func ExampleRestrict() {
 	}
 }
 
+// A restriction that cannot be shown to hold is worse than none: nobody would know.
 func ExampleCheckError() {
-	fmt.Println(&process.CheckError{Act: "list /"})
-	// Output: landlock: the restriction is not in force: the kernel let this thread list /
+	var err error = &process.CheckError{Act: "list /"}
+	var check *process.CheckError
+	if errors.As(err, &check) && check.Err == nil {
+		fmt.Println("not restricted, for one can still", check.Act)
+	}
+	fmt.Println(err)
+	// Output:
+	// not restricted, for one can still list /
+	// landlock: the restriction is not in force: the kernel let this thread list /
 }

@@ -24,6 +24,7 @@ func TestCheckReport(t *testing.T) {
 		{"one is absent", []sandbox.BoundReport{files, line(sandbox.BoundNetwork, sandbox.Absent)}, nil, true},
 		{"one is weaker", []sandbox.BoundReport{files, line(sandbox.BoundNetwork, sandbox.Weaker)}, nil, true},
 		{"the tool was never executed", []sandbox.BoundReport{line(sandbox.BoundFiles, sandbox.Promised)}, nil, false},
+		{"the run was over before its evidence was read", []sandbox.BoundReport{line(sandbox.BoundFiles, sandbox.Unread)}, nil, true},
 		{"one is absent and may be", []sandbox.BoundReport{files, line(sandbox.BoundNetwork, sandbox.Absent)}, []sandbox.Bound{sandbox.BoundNetwork}, false},
 		{"one is absent and another may be", []sandbox.BoundReport{files, line(sandbox.BoundNetwork, sandbox.Absent)}, []sandbox.Bound{sandbox.BoundTime}, true},
 		{"there is no bound at all", nil, nil, true},

@@ -44,6 +44,7 @@ const killedStep = 0xfffc
 // letGoInit closes what init no longer needs.
 //
 //go:norace
+//go:nocheckptr
 func letGoInit() {
 	sys.Call(syscall.SYS_CLOSE, st.control, 0, 0, 0, 0, 0)
 	// Only registers that still hold what they name: the number in RegRuleset, for
@@ -97,6 +98,7 @@ func toolDied() bool {
 // name that the process had before execve.
 //
 //go:norace
+//go:nocheckptr
 func unnamed() bool {
 	const skip = 3 + len("Name:\t") // the record's header and the field's name
 	name := &st.hdr.Name
@@ -148,6 +150,7 @@ func collect(i uintptr) {
 //
 //go:nosplit
 //go:norace
+//go:nocheckptr
 func pathOf(i uintptr, own bool) {
 	const names, self = wire.EvidenceNames, "self"
 	n := uintptr(0)

@@ -14,15 +14,25 @@ import (
 //go:linkname getAuxv runtime.getAuxv
 func getAuxv() []uintptr
 
-// init turns a process that was executed as wire.ExecPath into a stage. The
-// path comes from the kernel (AT_EXECFN, getauxval(3)), not from arguments or
-// environment, so a caller who replaces those cannot make the harness's own
-// main run in the tool's place.
+// init turns a process that was executed as wire.ExecPath into a stage, where
+// the image cannot be executed (see image_linux.go): the same code, with a Go
+// runtime around it that it does not use. The path comes from the kernel
+// (AT_EXECFN, getauxval(3)), not from arguments or environment, so a caller who
+// replaces those cannot make the harness's own main run in the tool's place.
 func init() {
 	if !executedAs(wire.ExecPath) {
 		return
 	}
-	runStage()
+	fd, ok := programFD()
+	givenFD = fd
+	switch {
+	case !ok:
+		complain(wire.NotByASandbox)
+	case !stackKnown():
+		complain("this Go's goroutines are not laid out as the stage expects: it must not run")
+	default:
+		beStage()
+	}
 	syscall.RawSyscall6(syscall.SYS_EXIT_GROUP, wire.ExitFailed, 0, 0, 0, 0, 0)
 }
 
@@ -41,4 +51,21 @@ func executedAs(path string) bool {
 		return *(*byte)(unsafe.Add(at, len(path))) == 0
 	}
 	return false
+}
+
+// programFD reads the descriptor's number from the stage's own environment,
+// which the harness wrote whole.
+func programFD() (uintptr, bool) {
+	s, ok := syscall.Getenv(wire.FDName)
+	if !ok || s == "" || len(s) > 9 {
+		return 0, false
+	}
+	n := uintptr(0)
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return 0, false
+		}
+		n = n*10 + uintptr(s[i]-'0')
+	}
+	return n, n > 2
 }

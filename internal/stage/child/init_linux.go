@@ -139,6 +139,7 @@ func serve() {
 // childSignals makes a descriptor that is readable when a child has changed.
 //
 //go:norace
+//go:nocheckptr
 func childSignals() int32 {
 	st.sigset = 1 << (syscall.SIGCHLD - 1)
 	fd, _ := sys.Call(sysSignalfd4, ^uintptr(0), sys.Addr(&st.sigset), 8, sys.SFD_CLOEXEC|sys.SFD_NONBLOCK, 0, 0)
@@ -244,6 +245,7 @@ func killTree(dir, file uintptr) {
 // is left for the next round.
 //
 //go:norace
+//go:nocheckptr
 func killListed(n uintptr) {
 	pid := uintptr(0)
 	for i := uintptr(0); i < n && i < uintptr(len(st.children)); i++ {

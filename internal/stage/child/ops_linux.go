@@ -14,9 +14,8 @@ import (
 //go:norace
 //go:nocheckptr
 func run(place int) bool {
-	list := ops(place)
-	for i := 0; i < len(list); i++ {
-		op := &list[i]
+	for i := uint32(0); i < ops(place).Len; i++ {
+		op := op(place, i)
 		// The ops are only read: a write would copy their page, after the fork.
 		var arg [6]uintptr
 		for j := range op.Arg {
@@ -37,7 +36,7 @@ func run(place int) bool {
 			st.failedStep, st.failedErrno, st.failedWhere = uint32(op.Step), errno, uint32(place)
 			return false
 		} else if errno != 0 {
-			i += int(op.Skip)
+			i += uint32(op.Skip)
 		}
 		if op.Save >= 0 {
 			st.reg[op.Save&(wire.MaxRegisters-1)] = int64(r)

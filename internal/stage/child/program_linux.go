@@ -8,13 +8,12 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sys"
 )
 
-// load finds the program, maps a private copy and makes its offsets pointers.
-// It answers what is wrong, or "".
-func load() string {
-	fd, ok := programFD()
-	if !ok {
-		return "this program was executed as a sandbox's stage, but not by a sandbox: its Path, or a copy of its exec.Cmd, was used outside of one"
-	}
+// load looks at the program in descriptor fd, maps a private copy and makes its
+// offsets pointers. It answers what is wrong, or "".
+//
+//go:norace
+//go:nocheckptr
+func load(fd uintptr) string {
 	seals, errno := sys.Call(syscall.SYS_FCNTL, fd, sys.F_GET_SEALS, 0, 0, 0, 0)
 	if errno != 0 || seals&sys.SEAL_ALL != sys.SEAL_ALL {
 		return "the stage's program is not a sealed memfd"
@@ -39,23 +38,6 @@ func load() string {
 	return ""
 }
 
-// programFD reads the descriptor's number from the stage's own environment,
-// which the harness wrote whole.
-func programFD() (uintptr, bool) {
-	s, ok := syscall.Getenv(wire.FDName)
-	if !ok || s == "" || len(s) > 9 {
-		return 0, false
-	}
-	n := uintptr(0)
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return 0, false
-		}
-		n = n*10 + uintptr(s[i]-'0')
-	}
-	return n, n > 2
-}
-
 // at makes an offset into the program a pointer. The memory is the kernel's
 // mapping, not the Go heap.
 //
@@ -66,23 +48,36 @@ func at(off uint32) unsafe.Pointer {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&p))
 }
 
-// ops returns the ops of one place.
+// op returns op i of a place.
 //
 //go:norace
 //go:nocheckptr
-func ops(place int) []wire.Op {
-	s := st.hdr.Ops[place]
-	return unsafe.Slice((*wire.Op)(at(s.Off)), s.Len)
+func op(place int, i uint32) *wire.Op {
+	return (*wire.Op)(at(ops(place).Off + i*uint32(unsafe.Sizeof(wire.Op{}))))
 }
 
+// ops returns where the ops of one place are.
+//
+//go:norace
+//go:nocheckptr
+func ops(place int) wire.Span {
+	if place < 0 || place >= wire.Places {
+		return wire.Span{}
+	}
+	return st.hdr.Ops[place]
+}
+
+// relocate makes every offset into the program a pointer.
+//
+//go:norace
+//go:nocheckptr
 func relocate() {
 	for place := range wire.Places {
-		list := ops(place)
-		for i := range list {
-			op := &list[i]
-			for j := range op.Arg {
-				if op.Kind[j] == wire.Ptr {
-					op.Arg[j] += uint64(st.base)
+		for i := range ops(place).Len {
+			o := op(place, i)
+			for j := range o.Arg {
+				if o.Kind[j] == wire.Ptr {
+					o.Arg[j] += uint64(st.base)
 				}
 			}
 		}
@@ -92,9 +87,11 @@ func relocate() {
 }
 
 // pointers relocates a vector whose last element is the null that ends it.
+//
+//go:norace
+//go:nocheckptr
 func pointers(s wire.Span) {
-	vector := unsafe.Slice((*uint64)(at(s.Off)), s.Len)
-	for i := range len(vector) - 1 {
-		vector[i] += uint64(st.base)
+	for i := uint32(1); i < s.Len; i++ {
+		*(*uint64)(at(s.Off + (i-1)*8)) += uint64(st.base)
 	}
 }

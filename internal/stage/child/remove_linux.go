@@ -2,6 +2,7 @@ package child
 
 import (
 	"syscall"
+	"unsafe"
 
 	"github.com/holdfast-dev/holdfast/internal/sys"
 )
@@ -9,20 +10,28 @@ import (
 const (
 	atRemoveDir = 0x200
 	atCwd       = ^uintptr(99) // AT_FDCWD
+	// removeDepth bounds the descent: each level holds a descriptor and a frame.
+	removeDepth = 512
 )
 
 // removeOwn removes the run's own directory, where there is one, once nobody is
-// left inside. It runs in the stage, where there is a Go runtime.
+// left inside.
+//
+//go:norace
+//go:nocheckptr
 func removeOwn() {
 	if off := st.hdr.Own; off != 0 && *(*byte)(at(off)) == '/' {
-		removeAll(atCwd, st.base+uintptr(off))
+		removeAll(atCwd, st.base+uintptr(off), removeDepth)
 	}
 }
 
 // removeAll removes what the null-terminated name at dir names, and everything
 // below, without following a symbolic link.
-func removeAll(dir, name uintptr) {
-	if _, errno := sys.Call(syscall.SYS_UNLINKAT, dir, name, 0, 0, 0, 0); errno == 0 {
+//
+//go:norace
+//go:nocheckptr
+func removeAll(dir, name uintptr, depth int) {
+	if _, errno := sys.Call(syscall.SYS_UNLINKAT, dir, name, 0, 0, 0, 0); errno == 0 || depth == 0 {
 		return
 	}
 	sys.Call(syscall.SYS_FCHMODAT, dir, name, 0o700, 0, 0, 0) // a directory: a link has been unlinked above
@@ -30,18 +39,27 @@ func removeAll(dir, name uintptr) {
 	if errno != 0 {
 		return
 	}
-	buf := make([]byte, 8192)
+	var buf [1024]byte // several entries, of which none is longer than 280 bytes (getdents64(2))
 	for {
-		n, errno := sys.Call(syscall.SYS_GETDENTS64, fd, sys.Addr(&buf[0]), uintptr(len(buf)), 0, 0, 0)
+		n, errno := sys.Call(syscall.SYS_GETDENTS64, fd, sys.Addr(&buf), unsafe.Sizeof(buf), 0, 0, 0)
 		if errno != 0 || n == 0 {
 			break
 		}
-		_, _, names := syscall.ParseDirent(buf[:n], -1, nil)
-		for _, entry := range names {
-			path := append([]byte(entry), 0)
-			removeAll(fd, sys.Addr(&path[0]))
+		for at := uintptr(0); at < n; {
+			entry := unsafe.Add(unsafe.Pointer(&buf), at)
+			name := (*[3]byte)(unsafe.Add(entry, direntName))
+			if dots := name[0] == '.' && (name[1] == 0 || name[1] == '.' && name[2] == 0); !dots {
+				removeAll(fd, sys.Addr(name), depth-1)
+			}
+			at += uintptr(*(*uint16)(unsafe.Add(entry, direntSize)))
 		}
 	}
 	sys.Call(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
 	sys.Call(syscall.SYS_UNLINKAT, dir, name, atRemoveDir, 0, 0, 0)
 }
+
+// Offsets in struct linux_dirent64.
+const (
+	direntSize = 16
+	direntName = 19
+)

@@ -20,6 +20,9 @@ func restorerAddr() uintptr
 // takeSignals replaces the Go runtime's handlers. The stage forwards every
 // signal that can be caught, but for those that only its own fault can raise:
 // those end it, and with it the sandbox.
+//
+//go:norace
+//go:nocheckptr
 func takeSignals(fd uintptr) {
 	forwardFD = uint64(fd)
 	for n := syscall.Signal(1); n <= 64; n++ {

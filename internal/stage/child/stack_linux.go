@@ -14,6 +14,8 @@ func stackBounds() (lo, hi, guard uintptr)
 // Only what is touched takes memory.
 var initStack [256 << 10]byte
 
+//go:norace
+//go:nocheckptr
 func initStackTop() uintptr {
 	return (sys.Addr(&initStack) + unsafe.Sizeof(initStack)) &^ 15
 }

@@ -8,21 +8,18 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sys"
 )
 
-// runStage is the whole life of the stage. It returns only when it could not
-// even read its program.
-func runStage() {
-	if why := load(); why != "" {
+var _ = beStage // stageEntry calls it, in assembly
+
+// beStage is the whole life of the stage, whose program is in descriptor givenFD.
+//
+//go:norace
+//go:nocheckptr
+func beStage() {
+	if why := load(givenFD); why != "" {
 		complain(why)
-		return
+		sys.Call(syscall.SYS_EXIT_GROUP, wire.ExitFailed, 0, 0, 0, 0, 0)
 	}
-	if why := makeGuard(); why != "" {
-		complain(why)
-		return
-	}
-	if !stackKnown() {
-		complain("this Go's goroutines are not laid out as the stage expects: it must not run")
-		return
-	}
+	makeGuard()
 	prepare()
 	if !run(wire.InStage) {
 		fail()
@@ -49,6 +46,9 @@ const cloneStep = 0xfffe
 // prepare collects what the stage has to know before it clones: its directory,
 // its signal mask; makes sure that its own descriptors do not fall among the
 // tool's; and takes over the signals.
+//
+//go:norace
+//go:nocheckptr
 func prepare() {
 	h := st.hdr
 	st.control = uintptr(h.ControlFD)
@@ -84,8 +84,11 @@ func prepare() {
 
 // fillGap puts a placeholder where the caller's ExtraFiles has a nil entry, so
 // that nothing of ours lands there. It closes on exec: the tool sees the gap.
+//
+//go:norace
+//go:nocheckptr
 func fillGap(fd uintptr) {
-	null, errno := sys.Call(syscall.SYS_OPENAT, ^uintptr(99), sys.Addr(&[]byte("/\x00")[0]), sys.O_PATH|syscall.O_CLOEXEC, 0, 0, 0)
+	null, errno := sys.Call(syscall.SYS_OPENAT, atCwd, text("/\x00"), sys.O_PATH|syscall.O_CLOEXEC, 0, 0, 0)
 	if errno == 0 && null != fd {
 		sys.Call(syscall.SYS_DUP3, null, fd, syscall.O_CLOEXEC, 0, 0, 0)
 		sys.Call(syscall.SYS_CLOSE, null, 0, 0, 0, 0, 0)
@@ -94,6 +97,9 @@ func fillGap(fd uintptr) {
 
 // must ends the stage when something fails that cannot fail on a kernel that
 // the harness's probe accepted.
+//
+//go:norace
+//go:nocheckptr
 func must(_, errno uintptr) {
 	if errno != 0 {
 		st.failedStep, st.failedErrno, st.failedWhere = prepareStep, errno, wire.InStage
@@ -123,6 +129,9 @@ func cloneInit() (uintptr, int32, uintptr) {
 // letGo closes the tool's descriptors in the stage: a reader of the tool's
 // standard output sees its end when the tool closes it, not when the stage
 // ends.
+//
+//go:norace
+//go:nocheckptr
 func letGo() {
 	sys.Call(sys.SYS_CLOSE_RANGE, 0, uintptr(st.hdr.Extra)-1, 0, 0, 0, 0)
 	sys.Call(syscall.SYS_CLOSE, st.initSock, 0, 0, 0, 0, 0)
@@ -132,6 +141,9 @@ func letGo() {
 
 // mind waits until init is gone. It kills init when the harness has died or
 // the deadline has passed.
+//
+//go:norace
+//go:nocheckptr
 func mind() {
 	const (
 		harness = iota
@@ -177,6 +189,9 @@ func mind() {
 }
 
 // watchHarness returns a pidfd of the harness, or -1 when it is dead already.
+//
+//go:norace
+//go:nocheckptr
 func watchHarness() int32 {
 	want := uintptr(st.hdr.HarnessPID)
 	fd, errno := sys.Call(sys.SYS_PIDFD_OPEN, want, 0, 0, 0, 0, 0)
@@ -187,6 +202,8 @@ func watchHarness() int32 {
 	return int32(fd)
 }
 
+//go:norace
+//go:nocheckptr
 func startTimer() int32 {
 	if st.hdr.DeadlineMS <= 0 {
 		return -1
@@ -203,6 +220,9 @@ func startTimer() int32 {
 
 // wakeAtDeadline makes a timer whose signal continues a stage that is stopped
 // then, again every second in case it stops in between.
+//
+//go:norace
+//go:nocheckptr
 func wakeAtDeadline() {
 	event := [8]uint64{1: uint64(syscall.SIGCONT)} // struct sigevent: value, signal, and SIGEV_SIGNAL, which is 0
 	id := int32(0)
@@ -214,6 +234,9 @@ func wakeAtDeadline() {
 // stop stops the stage as the tool has stopped, so that a shell's job control
 // sees it. A tool must gain no time by that: a process that is stopped minds
 // nothing until SIGCONT, so the deadline and the harness's death send it.
+//
+//go:norace
+//go:nocheckptr
 func stop() {
 	before := int32(0)
 	sys.Call(syscall.SYS_PRCTL, syscall.PR_GET_PDEATHSIG, sys.Addr(&before), 0, 0, 0, 0)
@@ -227,6 +250,9 @@ func stop() {
 }
 
 // readStatus takes one record from init; false: init has closed its end.
+//
+//go:norace
+//go:nocheckptr
 func readStatus() bool {
 	var r wire.StatusRecord
 	n, errno := sys.Call(syscall.SYS_RECVFROM, st.stageSock, sys.Addr(&r), unsafe.Sizeof(r), sys.MSG_DONTWAIT, 0, 0)
@@ -244,11 +270,16 @@ func readStatus() bool {
 	return true
 }
 
+//go:norace
+//go:nocheckptr
 func killInit() {
 	sys.Call(sys.SYS_PIDFD_SEND_SIGNAL, uintptr(st.pidfd), uintptr(syscall.SIGKILL), 0, 0, 0, 0)
 }
 
 // reapInit takes init's exit status and what it still had to say.
+//
+//go:norace
+//go:nocheckptr
 func reapInit() {
 	for {
 		_, errno := sys.Call(syscall.SYS_WAIT4, st.initPID, sys.Addr(&st.waited), sys.WALL, 0, 0, 0)
@@ -265,6 +296,9 @@ func reapInit() {
 }
 
 // end ends the stage as the tool ended: by its exit code, or by its signal.
+//
+//go:norace
+//go:nocheckptr
 func end() {
 	code := uintptr(wire.ExitFailed)
 	switch status := syscall.WaitStatus(st.status.Status); {
@@ -281,6 +315,9 @@ func end() {
 }
 
 // dieBy ends the stage by a signal, without a core of its own.
+//
+//go:norace
+//go:nocheckptr
 func dieBy(sig uintptr) {
 	sys.Call(syscall.SYS_PRCTL, sys.PR_SET_DUMPABLE, 0, 0, 0, 0, 0)
 	st.action = sys.SigAction{}

@@ -56,7 +56,7 @@ type state struct {
 
 	children [4096]byte
 
-	guard *guard.State // made by the stage; nil: nothing is guarded
+	guard *guard.State // nil: nothing is guarded
 	retry [2]int64
 }
 

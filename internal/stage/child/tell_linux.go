@@ -37,6 +37,9 @@ func tellWith(fd int64) {
 
 // announceInit hands the harness a pidfd of init: it becomes readable when
 // every process of the sandbox is dead.
+//
+//go:norace
+//go:nocheckptr
 func announceInit() {
 	st.message = wire.Message{Kind: wire.MsgInit, Value: int64(st.initPID)}
 	st.rights = cmsgFD{len: 16 + 4, level: syscall.SOL_SOCKET, typ: sys.SCM_RIGHTS, fd: st.pidfd}
@@ -49,6 +52,9 @@ func announceInit() {
 }
 
 // fail reports what is in st.failed* and ends the stage.
+//
+//go:norace
+//go:nocheckptr
 func fail() {
 	sayFailed()
 	sys.Call(syscall.SYS_EXIT_GROUP, exitCode(), 0, 0, 0, 0, 0)
@@ -78,18 +84,25 @@ func sayFailed() {
 	st.iovec[1] = [2]uintptr{st.base + uintptr(name.Off), uintptr(name.Len)}
 	st.iovec[2] = [2]uintptr{text(middle), uintptr(len(middle))}
 	sys.Call(syscall.SYS_WRITEV, 2, sys.Addr(&st.iovec), 3, 0, 0, 0)
-	st.iovec[0] = [2]uintptr{sys.Addr(&st.digits[number]), uintptr(len(st.digits)) - number}
+	st.iovec[0] = [2]uintptr{sys.Addr(&st.digits) + number, uintptr(len(st.digits)) - number}
 	st.iovec[1] = [2]uintptr{text(end), uintptr(len(end))}
 	sys.Call(syscall.SYS_WRITEV, 2, sys.Addr(&st.iovec), 2, 0, 0, 0)
 }
 
 // complain writes a sentence to standard error.
+//
+//go:norace
+//go:nocheckptr
 func complain(why string) {
-	line := "holdfast: " + why + "\n"
-	sys.Call(syscall.SYS_WRITE, 2, text(line), uintptr(len(line)), 0, 0, 0)
+	const prefix, end = "holdfast: ", "\n"
+	st.iovec[0] = [2]uintptr{text(prefix), uintptr(len(prefix))}
+	st.iovec[1] = [2]uintptr{text(why), uintptr(len(why))}
+	st.iovec[2] = [2]uintptr{text(end), uintptr(len(end))}
+	sys.Call(syscall.SYS_WRITEV, 2, sys.Addr(&st.iovec), 3, 0, 0, 0)
 }
 
 //go:norace
+//go:nocheckptr
 func text(s string) uintptr { return uintptr(unsafe.Pointer(unsafe.StringData(s))) }
 
 // length returns the length of the null-terminated string at off.
@@ -107,6 +120,7 @@ func length(off uint32) uint32 {
 // decimal writes n into st.digits and returns the index of its first digit.
 //
 //go:norace
+//go:nocheckptr
 func decimal(n uintptr) uintptr {
 	i := uintptr(len(st.digits))
 	for {
@@ -121,6 +135,7 @@ func decimal(n uintptr) uintptr {
 // exitCode is the stage's exit code for the failure in st.failed*.
 //
 //go:norace
+//go:nocheckptr
 func exitCode() uintptr {
 	if st.failedStep != execStep {
 		return wire.ExitFailed

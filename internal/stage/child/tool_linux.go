@@ -33,6 +33,7 @@ const execStep = 0xffff
 // to allow it.
 //
 //go:norace
+//go:nocheckptr
 func resetSignals() {
 	for n := uintptr(1); n <= wire.NumberSignals; n++ {
 		st.action = sys.SigAction{}

@@ -4,9 +4,9 @@
 //
 //	blob, err := rules.Encode()                // ordinary Go, in the harness
 //	prog, err := guard.Filter("amd64", false)  // loaded by the tool, after its main filter
-//	s, err := guard.New(blob)                  // ordinary Go, before the fork
-//	guard.Prepare(s, procRoot, listener)       // from here on in the forked child: the sandbox's init
-//	for poll(listener) { guard.Serve(s); guard.Retry(s) }
+//	guard.Begin(&s, blob)                      // before the fork, in the stage
+//	guard.Prepare(&s, procRoot, listener)      // from here on in the forked child: the sandbox's init
+//	for poll(listener) { guard.Serve(&s); guard.Retry(&s) }
 //
 // # One call
 //
@@ -70,5 +70,4 @@
 //   - truncate(2) past RLIMIT_FSIZE is EFBIG without SIGXFSZ. O_PATH aside, fs.protected_symlinks is not applied.
 //   - Each served call costs two changes of process and some fifteen system calls: a file is made on tmpfs in about six
 //     times the time (BenchmarkCreate). Calls that are not in the filter's list cost what any filter costs.
-//   - The serving code fits the stack only when it is optimised: it does not link with -gcflags=all=-N.
 package guard

@@ -119,10 +119,11 @@ func serveAll(listener int, rules *Rules) {
 	if err != nil {
 		die("rules", err)
 	}
-	s, err := New(blob)
-	if err != nil {
+	if err := Check(blob); err != nil {
 		die("state", err)
 	}
+	s := new(State)
+	Begin(s, blob)
 	proc, err := unix.Open("/proc", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		die("proc", err)

@@ -41,6 +41,9 @@ type Rules struct {
 	Hidden []string  // names, in the form of Pattern.Path, whose content may not be read either
 }
 
+// MaxEntries is how many roots, names (with those that are hidden) and paths Rules may have of each.
+const MaxEntries = 4096
+
 // ErrRules is wrapped by every error about rules that cannot be encoded or a blob that cannot be decoded.
 var ErrRules = errors.New("guard: bad rules")
 
@@ -74,7 +77,7 @@ func (r *Rules) Encode() ([]byte, error) {
 		names = append(names, Pattern{Path: h, Kind: kindHidden})
 	}
 	for _, n := range []int{len(r.Roots), len(names), len(r.Paths)} {
-		if n > 4096 {
+		if n > MaxEntries {
 			return nil, bad("a list", "has more than 4096 entries")
 		}
 	}

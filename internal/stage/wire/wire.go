@@ -26,9 +26,12 @@ package wire
 const (
 	Magic  = 0x54534146_444c4f48 // "HOLDFAST", little-endian
 	FDName = "HOLDFAST_PROGRAM_FD"
-	// ExecPath is what the harness executes. The kernel shows it to the stage
-	// as AT_EXECFN, which no argument or variable of the caller can fake.
+	// ExecPath is what the harness executes where no image can be executed. The
+	// kernel shows it to the stage as AT_EXECFN, which no argument or variable of
+	// the caller can fake.
 	ExecPath = "/proc/self/./exe"
+	// NotByASandbox is what a stage says that finds no program.
+	NotByASandbox = "this program was executed as a sandbox's stage, but not by a sandbox: its Path, or a copy of its exec.Cmd, was used outside of one"
 	// Marker is the stage's and init's thread name.
 	Marker = "holdfast/init\x00"
 )
@@ -44,6 +47,27 @@ const (
 	MaxSelfChecks   = 8
 	NumberSignals   = 64
 )
+
+// The image that a stage executes (see package child): its code, then at
+// ImageTable a Table, then at ImageSays what it says when it cannot go on.
+const (
+	ImageTable = 512
+	ImageSays  = 1024
+)
+
+// A Table is what an image has to do: the mappings to make, up to one of length
+// 0; bytes to clear; where to jump. The mappings are of the harness's executable,
+// whose descriptor is the program's plus two, or of no file.
+type Table struct {
+	Entry      uint64
+	ClearAt    uint64
+	ClearBytes uint64
+	Says       uint64 // the length of what lies at ImageSays
+	Mappings   [12]Mapping
+}
+
+// A Mapping is the arguments of one mmap(2).
+type Mapping struct{ Addr, Len, Prot, Flags, Off uint64 }
 
 // Evidence: the files of the tool's /proc directory that init reads once the
 // tool runs. The first NumberFiles are read, the rest are links to namespaces.

@@ -1,0 +1,226 @@
+package stage
+
+import (
+	"bytes"
+	"debug/elf"
+	"errors"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/stage/child"
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"golang.org/x/sys/unix"
+)
+
+// segments are those of a Go program as its linker lays them out.
+var segments = []elfSegment{
+	{kind: 6, flags: segRead, off: 64, addr: 0x400040, fileSize: 0x150, memory: 0x150},
+	{kind: segLoad, flags: segRead | segExec, addr: 0x400000, fileSize: 0x1781f1, memory: 0x1781f1},
+	{kind: segLoad, flags: segRead, off: 0x179000, addr: 0x579000, fileSize: 0x1000, memory: 0x1000},
+	{kind: segLoad, flags: segRead | segWrite, off: 0x32d010, addr: 0x72d010, fileSize: 0x620, memory: 0x5000},
+	{kind: segTLS, flags: segRead, memory: 8},
+	{kind: segStack, flags: segRead | segWrite},
+}
+
+func with(change func(s []elfSegment)) []elfSegment {
+	s := append([]elfSegment(nil), segments...)
+	change(s)
+	return s
+}
+
+func TestTheImageMapsWhatTheKernelWouldLoad(t *testing.T) {
+	got, err := mappings(segments, 0x1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const file, memory = unix.MAP_PRIVATE | unix.MAP_FIXED_NOREPLACE, unix.MAP_PRIVATE | unix.MAP_FIXED_NOREPLACE | unix.MAP_ANONYMOUS
+	want := wire.Table{ClearAt: 0x72d630, ClearBytes: 0x9d0, Mappings: [12]wire.Mapping{
+		{Addr: 0x400000, Len: 0x1781f1, Prot: unix.PROT_READ | unix.PROT_EXEC, Flags: file},
+		{Addr: 0x579000, Len: 0x1000, Prot: unix.PROT_READ, Flags: file, Off: 0x179000},
+		{Addr: 0x72d000, Len: 0x630, Prot: unix.PROT_READ | unix.PROT_WRITE, Flags: file, Off: 0x32d000},
+		{Addr: 0x72e000, Len: 0x5000, Prot: unix.PROT_READ | unix.PROT_WRITE, Flags: memory},
+	}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestAnExecutableThatNoImageCanMapIsRefused(t *testing.T) {
+	tests := []struct {
+		name     string
+		segments []elfSegment
+		says     string
+	}{
+		{"a segment where the image lies", with(func(s []elfSegment) { s[1].addr = imageAt }), "where the image would"},
+		{"much thread-local storage", with(func(s []elfSegment) { s[4].memory = mostTLS + 1 }), "thread-local"},
+		{"two segments with cleared data", with(func(s []elfSegment) { s[2].fileSize = 0xff0 }), "two segments"},
+		{"many segments", append(with(func([]elfSegment) {}), bytesOfSegments(12)...), "too many"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if _, err := mappings(test.segments, 0x1000); err == nil || !strings.Contains(err.Error(), test.says) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func bytesOfSegments(n uint64) (list []elfSegment) {
+	for i := range n {
+		list = append(list, elfSegment{kind: segLoad, flags: segRead, addr: 0x1000000 * (i + 1), fileSize: 0x1000, memory: 0x1000})
+	}
+	return list
+}
+
+// TestNoELFFileIsRead: whatever /proc/self/exe may be.
+func TestNoELFFileIsRead(t *testing.T) {
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := func(change func(b []byte)) []byte {
+		b := bytes.Clone(self[:4096])
+		change(b)
+		return b
+	}
+	for name, b := range map[string][]byte{
+		"nothing": nil, "text": []byte(strings.Repeat("text", 100)), "a cut header": self[:40], "cut segments": self[:80],
+		"32 bits": head(func(b []byte) { b[4] = 1 }), "no segments": head(func(b []byte) { b[56], b[57] = 0, 0 }), "many segments": head(func(b []byte) { b[57] = 0xff }),
+	} {
+		if _, _, err := readELF(bytes.NewReader(b)); err == nil {
+			t.Errorf("%s is taken for an executable", name)
+		}
+	}
+}
+
+// TestTheImageIsAnELFFile by another's reading of it.
+func TestTheImageIsAnELFFile(t *testing.T) {
+	code, entry := child.Image()
+	image := layImage(uint16(elf.EM_X86_64), code, wire.Table{Entry: uint64(entry)})
+	f, err := elf.NewFile(bytes.NewReader(image))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Type != elf.ET_EXEC || len(f.Progs) != 2 || f.Entry != imageAt+256 {
+		t.Errorf("%+v", f.FileHeader)
+	}
+	load, stack := f.Progs[0], f.Progs[1]
+	if load.Type != elf.PT_LOAD || load.Flags != elf.PF_R|elf.PF_X || load.Filesz != uint64(len(image)) || load.Vaddr != imageAt {
+		t.Errorf("%+v", load.ProgHeader)
+	}
+	if stack.Type != elf.PT_GNU_STACK || stack.Flags&elf.PF_X != 0 {
+		t.Errorf("its stack can be executed: %+v", stack.ProgHeader)
+	}
+	if !bytes.Equal(image[256:256+wire.ImageTable], code) {
+		t.Error("the code is not at the entry")
+	}
+}
+
+// TestTheImagesVariableIsWhereItsCodeLooks: the assembly has the length of the
+// variable's name and its first letters in it.
+func TestTheImagesVariableIsWhereItsCodeLooks(t *testing.T) {
+	if first := Environment(7)[0]; first != wire.FDName+"=7" || len(wire.FDName) != 19 || wire.FDName[:8] != "HOLDFAST" {
+		t.Errorf("%q", first)
+	}
+}
+
+// bothWays runs body with the image and with the harness's file.
+func bothWays(t *testing.T, body func(t *testing.T, way *Way)) {
+	t.Run("the harness's file", func(t *testing.T) { body(t, again) })
+	t.Run("the image", func(t *testing.T) {
+		image, err := theImage()
+		if err != nil {
+			t.Skipf("there is no image: %v", err)
+		}
+		body(t, image)
+	})
+}
+
+// TestKernelTheImageCannotBeChanged by a stage, whose descriptor it is, or by a
+// tool that got at it.
+func TestKernelTheImageCannotBeChanged(t *testing.T) {
+	image, err := theImage()
+	if err != nil {
+		t.Skipf("there is no image: %v", err)
+	}
+	f, err := os.OpenFile(image.Path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := f.WriteAt([]byte{0x90}, imageAt%4096+256); !errors.Is(err, unix.EPERM) {
+		t.Errorf("write: %v", err)
+	}
+	if err := f.Truncate(0); !errors.Is(err, unix.EPERM) {
+		t.Errorf("truncate: %v", err)
+	}
+	if _, err := unix.Mmap(int(f.Fd()), 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); !errors.Is(err, unix.EPERM) {
+		t.Errorf("mmap: %v", err)
+	}
+}
+
+// TestKernelTheImageIsWhatPathNamesInTheChild: os/exec moves descriptors there,
+// which must not put one of the caller's in the image's place.
+func TestKernelTheImageIsWhatPathNamesInTheChild(t *testing.T) {
+	image, err := theImage()
+	if err != nil {
+		t.Skipf("there is no image: %v", err)
+	}
+	// A script of the caller's, at the descriptors around the image's.
+	decoy, err := os.Open("/bin/true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer decoy.Close()
+	var decoys []*os.File
+	for _, from := range []int{image.MaxFiles + 8 - 3, image.MaxFiles + 8 + 1} {
+		for range 2 {
+			fd, err := unix.FcntlInt(decoy.Fd(), unix.F_DUPFD_CLOEXEC, from)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := os.NewFile(uintptr(fd), "decoy")
+			defer f.Close()
+			decoys = append(decoys, f)
+		}
+	}
+	for n := range 40 { // descriptors that have to be moved out of the way first
+		tools := decoys
+		for range n {
+			tools = append(tools, decoy)
+		}
+		file := memfd(t, compiled(t, plan.Plan{}).Program(Run{Path: "/bin/true", Argv: []string{"true"}, ExtraFiles: len(tools), Quiet: true}), true)
+		cmd := exec.Cmd{Path: image.Path, Dir: "/", Env: []string{"NOT=HOLDFAST"}, ExtraFiles: image.Files(tools, file, decoy)}
+		if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != wire.ExitFailed {
+			t.Fatalf("with %d files: %v; the image ends with %d where it finds no program", len(tools), err, wire.ExitFailed)
+		}
+	}
+}
+
+// TestAWayWhoseFilesWereClosedSaysSo, and so it does when another file has the number.
+func TestAWayWhoseFilesWereClosedSaysSo(t *testing.T) {
+	f, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	way, err := newWay("/", 10, f)
+	if err != nil || way.Check() != nil {
+		t.Fatal(err, way.Check())
+	}
+	other, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if err := unix.Dup3(int(other.Fd()), int(f.Fd()), unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	if err := way.Check(); !errors.Is(err, unix.EBADF) {
+		t.Errorf("another file has the number: %v", err)
+	}
+}

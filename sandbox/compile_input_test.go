@@ -1,0 +1,89 @@
+package sandbox
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/stage/guard"
+	"github.com/holdfast-dev/holdfast/rlimit"
+	"github.com/holdfast-dev/holdfast/seccomp"
+)
+
+// TestCompileNamesTheField: what can only be said of a policy together with the
+// host is a *PolicyError as well.
+func TestCompileNamesTheField(t *testing.T) {
+	inherited := func(in *input) { in.rlimits[rlimit.NoFile] = rlimit.Limit{Soft: 100, Hard: 100} }
+	writes := func(n int) layout {
+		var l layout
+		for _, name := range numbered("/w/", n) {
+			l.entries = append(l.entries, entry{path: name, kind: fileWrite, dir: true})
+		}
+		return l
+	}
+	links := func(in *input) {
+		for _, name := range numbered("/l/", maxSteps) {
+			in.layout.links = append(in.layout.links, link{name, "/usr"})
+		}
+	}
+	filter := func(rules ...seccomp.Rule) Policy {
+		return Policy{Syscalls: seccomp.Filter{Default: seccomp.Allow, Rules: rules}}
+	}
+	tests := []struct {
+		name   string
+		policy Policy
+		layout layout
+		change func(*input)
+		field  string
+	}{
+		{"a limit above the harness's own", Policy{Limits: Limits{Rlimits: rlimit.Limits{NoFile: rlimit.At(1000)}}}, workspaceLike(), inherited, "Limits.Rlimits.NoFile"},
+		{"a filter that refuses everything", Policy{Syscalls: seccomp.Filter{Default: seccomp.KillProcess}}, workspaceLike(), nil, "Syscalls"},
+		{"a filter that refuses execve", filter(seccomp.Rule{Names: []string{"execve"}, Action: seccomp.Errno(seccomp.EPERM)}), workspaceLike(), nil, "Syscalls"},
+		{"a filter that traps execve", filter(seccomp.Rule{Names: []string{"execve"}, Action: seccomp.Trap}), workspaceLike(), nil, "Syscalls"},
+		{"more writable directories than the guard takes", Policy{}, writes(guard.MaxEntries + 1), nil, "Files.Write"},
+		{"more steps than can be told apart", Policy{}, workspaceLike(), links, "Files"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			in := inputOf(test.layout, newHost(), test.policy)
+			if test.change != nil {
+				test.change(&in)
+			}
+			_, err := compile(in)
+			saysWhatToDo(t, err, test.field)
+		})
+	}
+}
+
+func TestCompileTakesWhatIsJustEnough(t *testing.T) {
+	for name, p := range map[string]Policy{
+		"a filter that logs execve":                  {Syscalls: seccomp.Filter{Default: seccomp.Allow, Rules: []seccomp.Rule{{Names: []string{"execve"}, Action: seccomp.Log}}}},
+		"many writable directories and no names":     {Files: Files{Protect: Protect{Off: true}}},
+		"the limit that is inherited, by its number": {Limits: Limits{Rlimits: rlimit.Limits{NoFile: rlimit.At(100)}}},
+	} {
+		l := workspaceLike()
+		if strings.HasPrefix(name, "many") {
+			for _, name := range numbered("/w/", guard.MaxEntries+1) {
+				l.entries = append(l.entries, entry{path: name, kind: fileWrite, dir: true})
+			}
+		}
+		in := inputOf(l, newHost(), p)
+		in.rlimits[rlimit.NoFile] = rlimit.Limit{Soft: 100, Hard: 100}
+		if _, err := compile(in); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestNoDeadlineIsRoundedAway: neither the shortest nor the longest one.
+func TestNoDeadlineIsRoundedAway(t *testing.T) {
+	for d, want := range map[time.Duration]int64{
+		0: 0, 1: 1, time.Millisecond: 1, time.Millisecond + 1: 2, time.Second: 1000, math.MaxInt64: 9223372036855, math.MaxInt64 - 1e6: 9223372036854,
+	} {
+		p, err := compile(inputOf(workspaceLike(), newHost(), Policy{Limits: Limits{WallClock: d}}))
+		if err != nil || p.DeadlineMS != want {
+			t.Errorf("%d ns: %d ms, want %d, %v", d, p.DeadlineMS, want, err)
+		}
+	}
+}

@@ -1,0 +1,233 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/host"
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/rlimit"
+	"github.com/holdfast-dev/holdfast/seccomp"
+)
+
+// remembered says whether m gives the same result for both inputs.
+func remembered(t *testing.T, m *memo, a, b input) bool {
+	t.Helper()
+	first, err := m.compile(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := m.compile(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return first == second
+}
+
+// keepableLike is an input like a preset's, with everything of its own.
+func keepableLike() input {
+	in := inputOf(workspaceLike(), newHost(), Policy{
+		Files:    Files{HideNames: []string{".env"}},
+		Limits:   Limits{Rlimits: rlimit.Limits{NoFile: rlimit.At(100)}},
+		Syscalls: seccomp.Strict(),
+	})
+	in.list = nil
+	return in
+}
+
+func TestWhatIsTheSameIsCompiledOnce(t *testing.T) {
+	if !remembered(t, new(memo), keepableLike(), keepableLike()) {
+		t.Error("two equal inputs were compiled twice")
+	}
+}
+
+func TestWhatDiffersInAnythingIsCompiledAnew(t *testing.T) {
+	for name, change := range map[string]func(*input){
+		"a rule":                       func(in *input) { in.layout.entries[0].kind = fileCopyOnWrite },
+		"a rule's place":               func(in *input) { in.layout.entries[0].path += "x" },
+		"a link that leads elsewhere":  func(in *input) { in.layout.links = append(in.layout.links, link{"/a", "/b"}) },
+		"a hidden name":                func(in *input) { in.policy.Files.HideNames = []string{".envrc"} },
+		"a protected name":             func(in *input) { in.policy.Files.Protect.Add = []string{"x"} },
+		"the network":                  func(in *input) { in.policy.Network.Host = true },
+		"a deadline":                   func(in *input) { in.policy.Limits.WallClock = time.Second },
+		"a limit behind a pointer":     func(in *input) { in.policy.Limits.Rlimits.NoFile = rlimit.At(101) },
+		"a name in a filter":           func(in *input) { in.policy.Syscalls = in.policy.Syscalls.Without("read") },
+		"a bound that is open":         func(in *input) { in.policy.Open = []Bound{BoundTime} },
+		"a bound that may be missing":  func(in *input) { in.policy.May = []Bound{BoundTime} },
+		"what the host can do":         func(in *input) { in.facts.Landlock.Value = 1 },
+		"who the harness is":           func(in *input) { in.facts.UID++ },
+		"the limits in force":          func(in *input) { in.rlimits[rlimit.Data].Hard-- },
+		"how many threads are running": func(in *input) { in.running++ },
+		"a device":                     func(in *input) { in.devices = in.devices[1:] },
+	} {
+		in := keepableLike()
+		change(&in)
+		if remembered(t, new(memo), keepableLike(), in) {
+			t.Errorf("%s differs, and it was not compiled anew", name)
+		}
+	}
+}
+
+// TestWhatIsListedOnTheWayIsCompiledAnew: without namespaces compile looks at
+// directories, and so is not pure.
+func TestWhatIsListedOnTheWayIsCompiledAnew(t *testing.T) {
+	in := keepableLike()
+	in.facts.Namespaces, in.list = host.Fact{}, func(string) []entry { return nil }
+	in.policy.May = []Bound{BoundFiles, BoundProcesses}
+	if m := new(memo); remembered(t, m, in, in) || len(m.kept) != 0 {
+		t.Error("it was remembered")
+	}
+}
+
+func TestAMemoStaysSmall(t *testing.T) {
+	m := new(memo)
+	for i := range 3 * mostKept {
+		in := keepableLike()
+		in.policy.Limits.WallClock = time.Duration(i) * time.Second
+		if _, err := m.compile(in); err != nil {
+			t.Fatal(err)
+		}
+		if first := keepableLike(); !remembered(t, m, first, first) {
+			t.Fatal("what is always used was forgotten")
+		}
+	}
+	if len(m.kept) != mostKept {
+		t.Errorf("%d kept, want %d", len(m.kept), mostKept)
+	}
+	large := keepableLike()
+	large.policy.Files.Make = []File{{Path: "/a", Data: strings.Repeat("x", 1<<20)}}
+	if remembered(t, m, large, large) {
+		t.Error("a megabyte is kept")
+	}
+}
+
+// TestACallersLaterChangesReachNothing writes to everything behind a pointer, a
+// slice or a map of a policy after New has had it.
+func TestACallersLaterChangesReachNothing(t *testing.T) {
+	p := Policy{
+		Files: Files{
+			Read: []string{"/r"}, Write: []string{"/w"}, Hide: []string{"/h"}, HideNames: []string{"n"}, Private: []string{"/p"}, CopyOnWrite: []string{"/c"},
+			Make: []File{{Path: "/m"}}, Protect: Protect{Add: []string{"a"}, Except: []string{"e"}},
+		},
+		Env:      Env{Pass: []string{"P"}, Set: map[string]string{"S": "s"}},
+		Limits:   Limits{Rlimits: rlimit.Limits{NoFile: rlimit.At(100), Core: rlimit.At(1)}},
+		Syscalls: seccomp.Filter{Rules: []seccomp.Rule{{Names: []string{"read"}, Args: []seccomp.Arg{{Index: 1}}}}},
+		May:      []Bound{BoundFiles}, Open: []Bound{BoundTime},
+	}
+	mine := p.clone()
+	if !reflect.DeepEqual(mine, p) {
+		t.Errorf("%+v is not the policy %+v", mine, p)
+	}
+	shares(t, "Policy", reflect.ValueOf(p), reflect.ValueOf(mine))
+}
+
+// shares fails for memory that two equal values both lead to.
+func shares(t *testing.T, path string, a, b reflect.Value) {
+	switch a.Kind() {
+	case reflect.Struct:
+		for i := range a.NumField() {
+			shares(t, path+"."+a.Type().Field(i).Name, a.Field(i), b.Field(i))
+		}
+	case reflect.Slice, reflect.Map, reflect.Pointer:
+		if !a.IsNil() && a.Pointer() == b.Pointer() {
+			t.Errorf("%s is shared", path)
+		}
+		if a.Kind() == reflect.Slice {
+			for i := range a.Len() {
+				shares(t, fmt.Sprintf("%s[%d]", path, i), a.Index(i), b.Index(i))
+			}
+		}
+	}
+}
+
+// TestKernelDefaultSandboxSeesWhatIsThereNow changes the host between commands
+// whose sandbox is made as the default one is; but /tmp, where this test's home
+// lies, is not taken for a place that anybody can write to.
+func TestKernelDefaultSandboxSeesWhatIsThereNow(t *testing.T) {
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
+			kerneltest.Need(t, kerneltest.HasUserNamespaces, kerneltest.HasMountSetattr)
+			workspaceHere(t)
+			home := os.Getenv("HOME")
+			ws, tools := filepath.Join(home, "ws"), filepath.Join(home, "bin")
+			t.Chdir(ws)
+			t.Setenv("PATH", tools+":/usr/bin:/bin")
+			for _, step := range []struct {
+				name string
+				do   func() error
+				want string
+			}{
+				{"nothing", func() error { return nil }, ""},
+				{"nothing, again", func() error { return nil }, ""},
+				{"a directory of PATH appears", func() error { return os.Mkdir(tools, 0o755) }, tools},
+				{"a secret appears in it", func() error { return os.Mkdir(filepath.Join(tools, "secret"), 0o700) }, tools + " secret"},
+				{"it becomes a link to another directory", func() error {
+					if err := os.RemoveAll(tools); err != nil {
+						return err
+					}
+					return os.Symlink("/usr/lib", tools)
+				}, tools + " " + strings.Join(namesIn(t, "/usr/lib"), " ")},
+				{"it goes away", func() error { return os.RemoveAll(tools) }, ""},
+				{"the workspace is another directory of the same name", func() error {
+					if err := os.Rename(ws, ws+".old"); err != nil {
+						return err
+					}
+					if err := os.Mkdir(ws, 0o755); err != nil {
+						return err
+					}
+					return os.Chdir(ws)
+				}, ""},
+				{"a variable appears", func() error { return os.Setenv("MARK", "mark") }, "mark"},
+			} {
+				if err := step.do(); err != nil {
+					t.Fatal(err)
+				}
+				s, err := New(newBuilder(ws, os.Getenv, nil).policy(true))
+				if err != nil {
+					t.Fatal(err)
+				}
+				c := s.Command("sh", "-c", `[ -d "$1" ] && echo "$1" $(ls "$1"); echo $MARK; [ -z "$(ls)" ] || echo the old workspace; : >here && rm here`, "sh", tools)
+				out, err := c.CombinedOutput()
+				if got := strings.Join(strings.Fields(string(out)), " "); err != nil || got != step.want {
+					t.Errorf("%s: %q, want %q, %v", step.name, got, step.want, err)
+				}
+			}
+		})
+	})
+}
+
+// TestKernelSandboxesAreMadeAtTheSameTime is for the race detector.
+func TestKernelSandboxesAreMadeAtTheSameTime(t *testing.T) {
+	kerneltest.InChild(t, kerneltest.Child{}, func(t *testing.T) {
+		kerneltest.Need(t, kerneltest.HasUserNamespaces, kerneltest.HasMountSetattr)
+		dirs := []string{t.TempDir(), t.TempDir()}
+		var wait sync.WaitGroup
+		for i := range 16 {
+			wait.Go(func() {
+				s, err := New(Workspace(dirs[i%2]))
+				if err != nil {
+					t.Error(err)
+				} else if !strings.Contains(s.Explain(), dirs[i%2]) || strings.Contains(s.Explain(), dirs[1-i%2]) {
+					t.Error("a sandbox has the plan of another")
+				}
+			})
+		}
+		wait.Wait()
+	})
+}
+
+func namesIn(t *testing.T, dir string) []string {
+	t.Helper()
+	out, err := exec.Command("ls", dir).Output() // in the order that ls has
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(string(out))
+}
