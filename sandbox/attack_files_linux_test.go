@@ -141,6 +141,17 @@ func onOpen(do func(fd int) error) func(ground) error {
 	})
 }
 
+// onDevice returns an act on the null device, which is the machine's own.
+func onDevice(do func(path string, st unix.Stat_t) error) func(ground) error {
+	return func(ground) error {
+		var st unix.Stat_t
+		if err := unix.Stat(os.DevNull, &st); err != nil {
+			return err
+		}
+		return shortError(do(os.DevNull, st))
+	}
+}
+
 var attributes = []string{noNamespaces} // Landlock does not hold them, which New says
 
 // changingActs try to change what may only be read. Every act has a file of its
@@ -178,6 +189,16 @@ var changingActs = []act{
 	{name: "set the inode's flags", tame: true, lacks: []error{unix.ENOTTY}, unheld: attributes, try: onOpen(func(fd int) error {
 		return unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, nodump)
 	})},
+	{name: "change the mode of the machine's null device", asRoot: true, unheld: attributes, lacks: []error{unix.EPERM}, try: onDevice(func(p string, st unix.Stat_t) error {
+		return unix.Chmod(p, st.Mode&0o7777) // to what it is
+	})},
+	{name: "change the mode of the null device that is one's input", asRoot: true, unheld: attributes, lacks: []error{unix.EPERM}, try: onDevice(func(p string, st unix.Stat_t) error {
+		return unix.Fchmod(0, st.Mode&0o7777)
+	})},
+	{name: "change the times of the machine's terminal device", asRoot: true, unheld: attributes, lacks: []error{unix.EPERM}, try: onDevice(func(p string, st unix.Stat_t) error {
+		return unix.UtimesNano("/dev/tty", []unix.Timespec{{Nsec: unix.UTIME_NOW}, {Nsec: unix.UTIME_OMIT}})
+	})},
+	{name: "write to the null device", works: true, tame: true, try: onDevice(func(p string, st unix.Stat_t) error { return os.WriteFile(p, []byte("x"), 0o666) })},
 	{name: "remove", tame: true, try: onFile(os.Remove)},
 	{name: "rename within", tame: true, try: onFile(func(p string) error { return os.Rename(p, p+"2") })},
 	{name: "move out", tame: true, try: func(f ground) error { return shortError(os.Rename(f.read+"/file", f.write+"/moved")) }},

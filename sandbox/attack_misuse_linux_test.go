@@ -28,6 +28,11 @@ var misuses = map[string]func(){
 		}
 		unix.Kill(os.Getppid(), unix.SIGKILL)
 	},
+	"take init's descriptors away": func() {
+		for _, r := range []int{unix.RLIMIT_NOFILE, unix.RLIMIT_FSIZE, unix.RLIMIT_DATA, unix.RLIMIT_STACK, unix.RLIMIT_AS, unix.RLIMIT_NPROC} {
+			unix.Prlimit(os.Getppid(), r, &unix.Rlimit{Cur: 1, Max: 1}, nil)
+		}
+	},
 	"close all descriptors": func() { unix.CloseRange(0, 1<<31, 0) },
 	"leave a daemon": func() {
 		c := exec.Command("/bin/sh", "-c", "(setsid sleep 1000 &) &")

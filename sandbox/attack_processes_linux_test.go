@@ -71,6 +71,20 @@ var processActs = []act{
 	{name: "limit the harness", tame: true, try: onHarness(func(pid int) error {
 		return unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil)
 	})},
+	{name: "limit init", tame: true, try: onParent(func(pid int) error {
+		return unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil)
+	})},
+	{name: "limit init, with a bit above its number", tame: true, try: onParent(func(pid int) error {
+		return rawCall(unix.SYS_PRLIMIT64, uintptr(pid)|1<<32, unix.RLIMIT_CORE, uintptr(unsafe.Pointer(new(unix.Rlimit))), 0)
+	})},
+	{name: "limit a child", works: true, tame: true, unheld: []string{noNamespaces}, try: withChild(func(pid int) error {
+		return unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil)
+	})},
+	{name: "slow init down", tame: true, try: onParent(func(pid int) error { return unix.Setpriority(unix.PRIO_PROCESS, pid, 1) })},
+	{name: "make init idle", tame: true, try: onParent(func(pid int) error {
+		param := int32(0)
+		return rawCall(unix.SYS_SCHED_SETSCHEDULER, uintptr(pid), 0, uintptr(unsafe.Pointer(&param)))
+	})},
 	{name: "bind the harness to a processor", tame: true, try: onHarness(func(pid int) error {
 		var set unix.CPUSet
 		if err := unix.SchedGetaffinity(0, &set); err != nil {

@@ -83,6 +83,7 @@ type compilation struct {
 	lost   map[Bound][]plan.Loss
 	landed []landlock.Lost
 	in     plan.Place
+	ownDev bool // /dev is the sandbox's own, with a null device
 }
 
 func (c *compilation) do(a plan.Action, by plan.Mechanism, why string) {
@@ -134,6 +135,9 @@ func (c *compilation) start() error {
 	c.in = plan.Tool
 	c.landlockScopes()
 	c.check()
+	if c.ownDev {
+		c.do(plan.OwnNull{}, plan.MountNamespace, "its owner could change the machine's")
+	}
 	c.do(plan.Chdir{}, plan.Setup, "")
 	if !c.open(BoundResources) {
 		settings, err := c.limits()

@@ -25,7 +25,9 @@ func (c *compilation) standIns() []seccomp.Rule {
 	if c.open(BoundProcesses) {
 		return rules
 	}
-	if !c.plan.Namespaces.PID {
+	if c.plan.Namespaces.PID {
+		rules = append(rules, noInit...)
+	} else {
 		rules = append(rules, noOthers...)
 	}
 	rules = append(rules, noGroup...)
@@ -75,6 +77,20 @@ var noOthers = []seccomp.Rule{
 	{Names: []string{
 		"shmget", "shmat", "shmdt", "shmctl", "semget", "semop", "semtimedop", "semctl", "msgget", "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink",
 	}, Action: seccomp.Errno(errNoSys), Reason: "without an ipc namespace the user's other processes share them"},
+}
+
+// noInit keeps the tool's hands off the sandbox's first process, where it is
+// number 1. Being of the same user is all that these calls ask for (prlimit(2),
+// sched_setaffinity(2), setpriority(2)). With fewer descriptors than it polls, init
+// would not notice that the tool has ended.
+var noInit = []seccomp.Rule{
+	ofInit(0, "prlimit64", "sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr"),
+	ofInit(1, "setpriority", "ioprio_set"),
+}
+
+func ofInit(index int, names ...string) seccomp.Rule {
+	return seccomp.Rule{Names: names, Action: seccomp.Errno(errPerm), Args: []seccomp.Arg{{Index: uint8(index), Value: 1}},
+		Reason: "number 1 is the sandbox's init"}
 }
 
 func which(name string, value uint64, reason string) seccomp.Rule {

@@ -147,8 +147,9 @@ func privateMode(p string) uint32 {
 func (c *compilation) buildDev() {
 	m := plan.MountNamespace
 	c.do(plan.Private{At: "/dev", Slot: "dev", Mode: 0o755}, m, "only what is listed here")
+	c.ownDev = slices.Contains(c.devices, "/dev/null")
 	for _, d := range c.devices {
-		c.do(plan.Bind{Source: d, At: d, Write: true, Device: true}, m, "")
+		c.do(plan.Bind{Source: d, At: d, Device: true}, m, "what is written passes; the mode and times are the machine's")
 	}
 	for _, l := range deviceLinks {
 		c.do(plan.MakeLink{Path: l[0], Target: l[1]}, m, "")

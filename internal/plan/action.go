@@ -115,6 +115,9 @@ type (
 	SetLimits struct{ Settings []rlimit.Setting }
 	// Chdir enters the command's directory.
 	Chdir struct{}
+	// OwnNull replaces those of the tool's descriptors that are the machine's null
+	// device, as a nil Stdin is, by the one that the sandbox shows.
+	OwnNull struct{}
 	// RestoreSignals gives the tool the signal state that os/exec would.
 	RestoreSignals struct{}
 	// LoadFilter loads a seccomp program.
@@ -181,6 +184,7 @@ func (CheckRoot) String() string      { return "check that a directory outside c
 func (CheckSignal) String() string    { return "check that init cannot be signalled" }
 func (CheckKeyring) String() string   { return "note the session keyring" }
 func (Chdir) String() string          { return "enter the working directory" }
+func (OwnNull) String() string        { return "open /dev/null anew where it was handed over" }
 func (RestoreSignals) String() string { return "restore signal dispositions and mask" }
 func (a DropCapabilities) String() string {
 	if a.KeepPtrace {
@@ -255,6 +259,7 @@ func (CheckSignal) action()      {}
 func (CheckKeyring) action()     {}
 func (SetLimits) action()        {}
 func (Chdir) action()            {}
+func (OwnNull) action()          {}
 func (RestoreSignals) action()   {}
 func (LoadFilter) action()       {}
 func (LoadGuard) action()        {}

@@ -215,6 +215,8 @@ func (c *compiler) lower(action plan.Action) error {
 		c.limits(a.Settings)
 	case plan.Chdir:
 		c.call(wire.OpCwd)
+	case plan.OwnNull:
+		c.call(wire.OpNull)
 	case plan.RestoreSignals:
 		c.call(wire.OpSignals)
 	case plan.LoadFilter:

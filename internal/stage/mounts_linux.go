@@ -241,6 +241,8 @@ func (c *compiler) setattr(register int, at string, set int, flags int) {
 func (c *compiler) bind(a plan.Bind) {
 	attrs := attrsRead
 	switch {
+	case a.Device && !a.Write:
+		attrs = attrsDevice | unix.MOUNT_ATTR_RDONLY // of the inode: data passes all the same
 	case a.Device:
 		attrs = attrsDevice
 	case a.Write:

@@ -119,6 +119,9 @@ func serve() {
 	}
 	for {
 		n, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), uintptr(len(st.poll)), guardWait(), 0, 0, 0)
+		if errno == uintptr(syscall.EINVAL) {
+			leave() // somebody has taken the limit of descriptors away: polling for ever would end nothing
+		}
 		if errno != 0 || n == 0 {
 			continue
 		}

@@ -93,6 +93,8 @@ func pseudo(nr uint32, a, b uintptr) (uintptr, uintptr) {
 	case wire.OpListener:
 		st.listener = int64(a)
 		return 0, 0
+	case wire.OpNull:
+		return 0, ownNull()
 	case wire.OpTerminal:
 		// Of a terminal that was hung up, too, nothing can be had: EIO.
 		if _, errno := sys.Call(syscall.SYS_IOCTL, a, syscall.TCGETS, sys.Addr(&st.siginfo), 0, 0, 0); errno != 0 {
@@ -101,4 +103,30 @@ func pseudo(nr uint32, a, b uintptr) (uintptr, uintptr) {
 		return 0, 0
 	}
 	return 0, uintptr(syscall.ENOSYS)
+}
+
+// ownNull opens /dev/null anew for each of the tool's descriptors that are it:
+// through the harness's mount its owner could change its mode for the machine.
+//
+//go:norace
+//go:nocheckptr
+func ownNull() uintptr {
+	const device, keep = 1<<8 | 3, syscall.O_ACCMODE | syscall.O_APPEND | syscall.O_NONBLOCK
+	for fd := range uintptr(st.hdr.Extra) {
+		_, errno := sys.Call(syscall.SYS_FSTAT, fd, sys.Addr(&st.stat), 0, 0, 0, 0)
+		if errno != 0 || st.stat.Mode&syscall.S_IFMT != syscall.S_IFCHR || st.stat.Rdev != device {
+			continue
+		}
+		flags, _ := sys.Call(syscall.SYS_FCNTL, fd, syscall.F_GETFL, 0, 0, 0, 0)
+		own, errno := sys.Call(syscall.SYS_OPENAT, atCwd, text("/dev/null\x00"), flags&keep|syscall.O_CLOEXEC, 0, 0, 0)
+		if errno != 0 {
+			return errno
+		}
+		_, errno = sys.Call(syscall.SYS_DUP3, own, fd, 0, 0, 0, 0)
+		sys.Call(syscall.SYS_CLOSE, own, 0, 0, 0, 0, 0)
+		if errno != 0 {
+			return errno
+		}
+	}
+	return 0
 }

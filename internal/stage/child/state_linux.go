@@ -1,6 +1,8 @@
 package child
 
 import (
+	"syscall"
+
 	"github.com/holdfast-dev/holdfast/internal/stage/guard"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"github.com/holdfast-dev/holdfast/internal/sys"
@@ -50,6 +52,7 @@ type state struct {
 	action   sys.SigAction
 	sigset   uint64
 	siginfo  [128]byte
+	stat     syscall.Stat_t
 	zeroTime [2]int64
 	waited   uint32
 	path     [64]byte

@@ -102,6 +102,7 @@ const (
 	OpSignalInit                  // kill(parent, 0): may the tool signal init?
 	OpSignals                     // restore the tool's signal dispositions and mask
 	OpListener                    // arg0 is the guard's listener descriptor
+	OpNull                        // open /dev/null anew for the tool's descriptors that are it
 	OpTerminal                    // is descriptor arg0 a terminal? ENOTTY if not
 	OpJoinNet                     // enter the network namespace that was being made meanwhile (FlagNet)
 )
