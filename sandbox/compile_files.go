@@ -51,7 +51,7 @@ func (c *compilation) build() error {
 		c.do(plan.MakeLink{Path: l.path, Target: l.target}, m, "")
 	}
 	if c.plan.Namespaces.Net {
-		c.do(plan.Loopback{}, plan.Setup, "servers and clients inside can meet")
+		c.do(plan.Loopback{}, plan.NetworkNamespace, "servers and clients inside can meet")
 	}
 	c.do(plan.Pivot{}, m, "the harness's root is gone")
 	if c.grantsRoot() && c.facts.Landlock.Yes() {
@@ -80,7 +80,7 @@ func (c *compilation) openFiles() {
 	c.do(plan.Scratch{}, plan.Setup, "it has what covers the machine's settings")
 	c.proc()
 	if c.plan.Namespaces.Net {
-		c.do(plan.Loopback{}, plan.Setup, "servers and clients inside can meet")
+		c.do(plan.Loopback{}, plan.NetworkNamespace, "servers and clients inside can meet")
 	}
 }
 

@@ -32,11 +32,11 @@ var dropCases = []dropCase{
 	{drop: plan.UserNamespace, fails: ".", mayCause: "only in a new user namespace may ids be mapped, or an ordinary user make the other namespaces"},
 	{drop: plan.MountNamespace, fails: ".", mayCause: "the mounts belong to the harness's user namespace, which init is not in"},
 	{drop: plan.PIDNamespace, fails: "mount a new /proc", mayCause: "a procfs shows a pid namespace that is init's to show"},
-	{drop: plan.NetworkNamespace, fails: "bring up lo", mayCause: "the harness's network is not init's to change"},
 	{drop: plan.NoNewPrivs, fails: "landlock", mayCause: "neither Landlock nor a filter can be loaded by one who could gain rights"},
 	{drop: plan.IPCNamespace, notHeld: "ipc namespace", states: "processes weaker"},
 	{drop: plan.UTSNamespace, notHeld: "uts namespace", states: "processes weaker"},
 	{drop: plan.CgroupNamespace, notHeld: "cgroup namespace", states: "processes weaker"},
+	{drop: plan.NetworkNamespace, notHeld: "network namespace", states: "network weaker"},
 	{drop: plan.Landlock, notHeld: "landlock", states: "files weaker"},
 	{drop: plan.LandlockScope, notHeld: "landlock scope", states: "processes weaker"},
 	// The kernel counts filters and does not name them: with one missing neither is shown.
