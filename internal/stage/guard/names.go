@@ -26,9 +26,9 @@ func DefaultNames() []Pattern {
 	for _, n := range []string{
 		".gitconfig", ".gitmodules",
 		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile",
-		".zshrc", ".zprofile", ".zshenv", ".zlogin",
+		".zshrc", ".zprofile", ".zshenv", ".zlogin", ".zlogout",
 		".ripgreprc", ".envrc", ".mcp.json",
-		".vscode", ".idea", ".claude", ".codex", ".cursor", ".gemini", ".agents", ".devcontainer", ".husky",
+		".vscode", ".idea", ".claude", ".codex", ".cursor", ".gemini", ".agents", ".devcontainer", ".devcontainer.json", ".husky",
 	} {
 		names = append(names, Pattern{Path: n})
 	}
