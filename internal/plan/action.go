@@ -17,20 +17,26 @@ type Action interface {
 }
 
 type (
-	// MapIDs maps the user and group of init to 0 in its new user namespace,
-	// which mounting a devpts needs.
-	MapIDs struct{}
+	// MapIDs maps the user and group of init in its new user namespace, to 0, which
+	// mounting a devpts needs, or to the ids that To has.
+	MapIDs struct{ To *IDs }
 	// NestUser enters a second user namespace inside the first, where the ids are
-	// what they are outside. Init loses its rights over the mounts it has made.
-	NestUser struct{}
+	// what they are outside, or those that To has. From has what MapIDs has mapped
+	// them to. Init loses its rights over the mounts it has made.
+	NestUser struct{ From, To *IDs }
 	// PrivateMounts cuts the propagation of mount events in both directions.
 	PrivateMounts struct{}
 	// NewRoot makes the tool's root directory: an empty tmpfs, or, with Host, the
-	// harness's own root, read-only unless Write.
-	NewRoot struct{ Host, Write bool }
+	// harness's own root, read-only unless Write. With Free the tmpfs may hold what
+	// the kernel lets it.
+	NewRoot struct{ Host, Write, Free bool }
 	// Scratch makes the private tmpfs from which Private directories are taken.
-	// Bytes limits what it can hold; 0: the kernel's default, half the memory.
-	Scratch struct{ Bytes uint64 }
+	// Bytes limits what it can hold; 0: the kernel's default, half the memory. With
+	// Under it comes before the new root, which covers it.
+	Scratch struct {
+		Bytes uint64
+		Under bool
+	}
 	// MakeDir makes a directory of the new root, and its parents.
 	MakeDir struct {
 		Path string
@@ -85,10 +91,12 @@ type (
 	// KeepRoot makes the harness's root the one that mounts are put on.
 	KeepRoot struct{}
 	// UnnamedTree puts an empty tree that is mounted nowhere in the place of the
-	// harness's root for CheckRoot: no rule of Landlock can reach it.
-	UnnamedTree struct{}
-	// Loopback brings up lo, in the new network namespace if there is one.
-	Loopback struct{}
+	// harness's root for CheckRoot: no rule of Landlock can reach it. Fresh: one of
+	// its own, not the scratch's.
+	UnnamedTree struct{ Fresh bool }
+	// Loopback brings up lo, in the new network namespace if there is one. With Here it
+	// is the one that init was cloned into, which is then made with the others.
+	Loopback struct{ Here bool }
 	// JoinKeyring joins a new, empty session keyring. With Spare it goes on when
 	// the user's quota of keys is used up (200 for an ordinary user, keyrings(7)):
 	// the filter refuses the tool every use of the one it then keeps.
@@ -96,14 +104,22 @@ type (
 	// SetNoNewPrivs sets no_new_privs.
 	SetNoNewPrivs struct{}
 	// DropCapabilities empties the bounding set and all others but one, which
-	// KeepPtrace leaves to init: to read the tool's memory and namespaces.
-	DropCapabilities struct{ KeepPtrace bool }
+	// KeepPtrace leaves to init: to read the tool's memory and namespaces. Those in
+	// Keep are left as well, for the tool; see KeepCapabilities.
+	DropCapabilities struct {
+		KeepPtrace bool
+		Keep       uint64
+	}
 	// DropLast gives up what DropCapabilities has kept.
 	DropLast struct{}
 	// Undumpable closes init's memory and descriptors to the tool.
 	Undumpable struct{}
-	// RestrictFiles applies a Landlock ruleset.
-	RestrictFiles struct{ Ruleset landlock.Ruleset }
+	// RestrictFiles applies a Landlock ruleset. With Follow its paths may lead through
+	// symbolic links, which in a layout the mounts have followed as well.
+	RestrictFiles struct {
+		Ruleset landlock.Ruleset
+		Follow  bool
+	}
 	// CheckRoot tries to list the harness's root directory, which Landlock must
 	// refuse.
 	CheckRoot struct{}
@@ -133,6 +149,9 @@ type (
 	}
 )
 
+// IDs are a user and a group inside a user namespace.
+type IDs struct{ UID, GID int }
+
 func readWrite(write bool) string {
 	if write {
 		return "read-write"
@@ -140,8 +159,18 @@ func readWrite(write bool) string {
 	return "read-only"
 }
 
-func (MapIDs) String() string        { return "map the user to 0 in the new user namespace" }
-func (NestUser) String() string      { return "enter a nested user namespace and map 0 back to the user" }
+func (a MapIDs) String() string {
+	if a.To != nil {
+		return fmt.Sprintf("map the user to %d and the group to %d in the new user namespace", a.To.UID, a.To.GID)
+	}
+	return "map the user to 0 in the new user namespace"
+}
+func (a NestUser) String() string {
+	if a.To != nil {
+		return fmt.Sprintf("enter a nested user namespace as user %d, group %d", a.To.UID, a.To.GID)
+	}
+	return "enter a nested user namespace and map 0 back to the user"
+}
 func (PrivateMounts) String() string { return "make every mount private" }
 func (a NewRoot) String() string {
 	if a.Host {
@@ -187,6 +216,9 @@ func (Chdir) String() string          { return "enter the working directory" }
 func (OwnNull) String() string        { return "open /dev/null anew where it was handed over" }
 func (RestoreSignals) String() string { return "restore signal dispositions and mask" }
 func (a DropCapabilities) String() string {
+	if a.Keep != 0 {
+		return fmt.Sprintf("drop all capabilities but %#x", a.Keep)
+	}
 	if a.KeepPtrace {
 		return "drop all capabilities but CAP_SYS_PTRACE over the tool's namespace"
 	}

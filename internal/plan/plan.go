@@ -88,10 +88,11 @@ func (p Place) String() string { return [...]string{"stage", "init", "tool"}[p%3
 
 // A Step is one thing to do, in one place, for a reason.
 type Step struct {
-	In  Place
-	Do  Action
-	By  Mechanism
-	Why string
+	In    Place
+	Do    Action
+	By    Mechanism
+	Why   string
+	Field string // the policy's field that it comes from, such as "Layout[3]"; may be empty
 }
 
 // String prints the step as one line.
@@ -125,7 +126,16 @@ type Plan struct {
 	Steps      []Step
 	Holdings   []Holding
 	DeadlineMS int64 // wall clock; 0: none
+
+	// Given is how many descriptors of the policy each run hands to the stage. Those
+	// that Join names are counted from 1; 0 joins nothing.
+	Given  int
+	Join   Join
+	AsPID1 bool // the tool is the new pid namespace's first process; init stays outside
 }
+
+// Join names descriptors of namespaces that exist already.
+type Join struct{ User, PID int }
 
 // String prints the plan as a person would read it: the namespaces, then the
 // steps in order.

@@ -76,7 +76,7 @@ func TestActionsSayWhatTheyDo(t *testing.T) {
 		{DropCapabilities{}, "drop all capabilities"},
 		{DropCapabilities{KeepPtrace: true}, "drop all capabilities but CAP_SYS_PTRACE over the tool's namespace"},
 		{SetLimits{Settings: []rlimit.Setting{{Resource: rlimit.Core}, {Resource: rlimit.NoFile, Soft: 10, Hard: 20}}}, "limit core 0, nofile 10:20"},
-		{RestrictFiles{landlock.Ruleset{Paths: []landlock.PathRule{{Path: "/", Access: landlock.FSRead}}}}, "landlock: 1 path rules, 0 port rules"},
+		{RestrictFiles{Ruleset: landlock.Ruleset{Paths: []landlock.PathRule{{Path: "/", Access: landlock.FSRead}}}}, "landlock: 1 path rules, 0 port rules"},
 		{LoadFilter{Name: "profile"}, "load seccomp filter profile (0 instructions)"},
 		{LoadGuard{Names: 3}, "load the guard of 3 names (0 instructions)"},
 	}

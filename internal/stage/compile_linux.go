@@ -49,6 +49,9 @@ func (t *Template) StepName(i int) string {
 func Compile(p plan.Plan, id Identity) (*Template, error) {
 	c := &compiler{id: id, strings: map[string]uint64{}, dirs: map[string]bool{}, covers: map[string]bool{}}
 	c.t.header = wire.Header{Magic: wire.Magic, DeadlineMS: p.DeadlineMS}
+	if err := c.around(p); err != nil {
+		return nil, err
+	}
 	c.clones(p.Namespaces)
 	if len(p.Steps) > killedStep {
 		return nil, fmt.Errorf("%d steps, of which only %d can be told apart", len(p.Steps), killedStep)
@@ -83,9 +86,22 @@ func (c *compiler) clones(n plan.Namespaces) {
 			h.InitClone |= f.flag
 		}
 	}
-	if n.PID {
+	if n.PID && h.Flags&wire.FlagAsPID1 == 0 {
 		h.Flags |= wire.FlagPIDNS
 	}
+}
+
+// around notes what surrounds the steps: descriptors, namespaces to join.
+func (c *compiler) around(p plan.Plan) error {
+	h := &c.t.header
+	if p.Given > wire.MaxGiven {
+		return fmt.Errorf("%d descriptors are given: %w", p.Given, unix.EMFILE)
+	}
+	h.Given, h.JoinUser, h.JoinPID = int32(p.Given), int32(p.Join.User), int32(p.Join.PID)
+	if p.AsPID1 {
+		h.Flags |= wire.FlagAsPID1
+	}
+	return nil
 }
 
 // A compiler turns actions into ops, one method for each kind of action.
@@ -172,15 +188,30 @@ func structure[T any](c *compiler, v T) arg {
 func (c *compiler) lower(action plan.Action) error {
 	switch a := action.(type) {
 	case plan.MapIDs:
-		c.mapIDs(imm(atCwd), "/proc/", fmt.Sprintf("0 %d 1", c.id.UID), fmt.Sprintf("0 %d 1", c.id.GID))
+		to := plan.IDs{}
+		if a.To != nil {
+			to = *a.To
+		}
+		c.mapIDs(imm(atCwd), "/proc/", fmt.Sprintf("%d %d 1", to.UID, c.id.UID), fmt.Sprintf("%d %d 1", to.GID, c.id.GID))
 	case plan.NestUser:
 		c.call(unix.SYS_UNSHARE, imm(unix.CLONE_NEWUSER))
-		c.mapIDs(reg(wire.RegProc), "", fmt.Sprintf("%d 0 1", c.id.UID), fmt.Sprintf("%d 0 1", c.id.GID))
+		from, to := plan.IDs{}, plan.IDs(c.id)
+		if a.From != nil {
+			from = *a.From
+		}
+		if a.To != nil {
+			to = *a.To
+		}
+		c.mapIDs(reg(wire.RegProc), "", fmt.Sprintf("%d %d 1", to.UID, from.UID), fmt.Sprintf("%d %d 1", to.GID, from.GID))
 	case plan.OpenProc:
 		c.save(unix.SYS_OPENAT, wire.RegProc, imm(atCwd), c.str("/proc"), imm(unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
 	case plan.OpenRoot:
 		c.save(unix.SYS_OPENAT, wire.RegOldRoot, imm(atCwd), c.str("/"), imm(unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
 	case plan.Loopback:
+		if a.Here {
+			c.loopback()
+			break
+		}
 		if c.t.header.InitClone&unix.CLONE_NEWNET == 0 {
 			return errors.New("there is no network namespace of its own, whose lo it would be")
 		}
@@ -195,6 +226,10 @@ func (c *compiler) lower(action plan.Action) error {
 	case plan.SetNoNewPrivs:
 		c.call(unix.SYS_PRCTL, imm(unix.PR_SET_NO_NEW_PRIVS), imm(1))
 	case plan.DropCapabilities:
+		if a.Keep != 0 {
+			c.dropAllBut(a.Keep, a.KeepPtrace)
+			break
+		}
 		c.call(wire.OpBounding)
 		c.call(unix.SYS_PRCTL, imm(unix.PR_CAP_AMBIENT), imm(unix.PR_CAP_AMBIENT_CLEAR_ALL)).Ignore[0] = uint16(unix.EINVAL)
 		c.capset(a.KeepPtrace)
@@ -203,7 +238,7 @@ func (c *compiler) lower(action plan.Action) error {
 	case plan.Undumpable:
 		c.call(unix.SYS_PRCTL, imm(unix.PR_SET_DUMPABLE), imm(0))
 	case plan.RestrictFiles:
-		return c.landlock(a.Ruleset)
+		return c.landlock(a.Ruleset, a.Follow)
 	case plan.CheckRoot:
 		c.checkRoot()
 	case plan.CheckSignal:
@@ -243,4 +278,19 @@ func (c *compiler) mapIDs(base arg, dir, uid, gid string) {
 		c.call(unix.SYS_WRITE, reg(wire.RegFree), c.str(f[1]), imm(len(f[1])))
 		c.close(wire.RegFree)
 	}
+}
+
+// loopback sets IFF_UP on lo; the kernel then gives it 127.0.0.1/8 and ::1
+// (netdevice(7)).
+func (c *compiler) loopback() {
+	type ifreq struct {
+		name  [unix.IFNAMSIZ]byte
+		flags uint16
+		_     [22]byte
+	}
+	r := ifreq{flags: unix.IFF_UP | unix.IFF_RUNNING}
+	copy(r.name[:], "lo")
+	c.save(unix.SYS_SOCKET, wire.RegFree, imm(unix.AF_INET), imm(unix.SOCK_DGRAM|unix.SOCK_CLOEXEC), imm(0))
+	c.call(unix.SYS_IOCTL, reg(wire.RegFree), imm(unix.SIOCSIFFLAGS), structure(c, r))
+	c.close(wire.RegFree)
 }

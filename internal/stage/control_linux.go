@@ -1,7 +1,9 @@
 package stage
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"syscall"
@@ -30,8 +32,12 @@ type Control struct {
 	Failed   *Failure
 	Checks   [wire.MaxSelfChecks]int32
 	Probed   bool
-	Keyring  int64  // the tool's session keyring
-	InitPID  int64  // init's pid, as the stage sees it
+	Keyring  int64 // the tool's session keyring
+	InitPID  int64 // init's pid, as the stage sees it; -1: ask the pidfd
+	// Gate is called when the stage waits at a gate (wire.GateBorn, wire.GateBuilt).
+	// It goes on if that returns nil, and fails otherwise.
+	Gate     func(gate int) error
+	GateErr  error // what it returned
 	Evidence []byte // nil: none has come
 	buf      [wire.EvidenceSize + int(unsafe.Sizeof(wire.Message{}))]byte
 }
@@ -41,6 +47,7 @@ type Failure struct {
 	Step  int // index into the plan's steps, or a number that Template.StepName knows
 	Where int // wire.InStage, InInit or InTool
 	Errno syscall.Errno
+	Found string // what stood there instead, if that says more
 }
 
 // Exec reports whether the failure is the tool's own execve's.
@@ -192,7 +199,9 @@ func (c *Control) take(n, fd int) {
 	case wire.MsgHeld:
 		c.Held, c.Checks, c.Keyring = true, m.Check, m.Value
 	case wire.MsgFailed:
-		c.Failed = &Failure{Step: int(m.Step), Where: int(m.Where), Errno: syscall.Errno(m.Errno)}
+		c.Failed = &Failure{Step: int(m.Step), Where: int(m.Where), Errno: syscall.Errno(m.Errno), Found: string(c.buf[size:n])}
+	case wire.MsgGate:
+		c.pass(int(m.Value))
 	case wire.MsgEvidence:
 		c.Evidence = append([]byte{}, c.buf[size:n]...) // never nil: it has come
 	case wire.MsgDeadline:
@@ -200,6 +209,42 @@ func (c *Control) take(n, fd int) {
 	case wire.MsgProbe:
 		c.Probed, c.Checks = true, m.Check
 	}
+}
+
+// pass opens a gate, or, if the hook fails, lets the stage see its end.
+func (c *Control) pass(gate int) {
+	if c.Gate != nil {
+		c.GateErr = c.Gate(gate)
+	}
+	raw, err := c.sock.SyscallConn()
+	if err != nil {
+		return
+	}
+	raw.Control(func(fd uintptr) {
+		if c.GateErr != nil {
+			unix.Shutdown(int(fd), unix.SHUT_WR)
+			return
+		}
+		unix.SendmsgN(int(fd), []byte{1}, nil, nil, unix.MSG_NOSIGNAL)
+	})
+}
+
+// PID is init's process id; 0: it is not known.
+func (c *Control) PID() int {
+	if c.InitPID > 0 || c.init == nil {
+		return max(int(c.InitPID), 0)
+	}
+	raw, err := c.init.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	pid := 0
+	raw.Control(func(fd uintptr) { // pidfd_open(2), "Pid:" of fdinfo
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
+		_, rest, _ := bytes.Cut(text, []byte("\nPid:"))
+		fmt.Sscan(string(rest), &pid)
+	})
+	return max(pid, 0)
 }
 
 // keep files the descriptor that came with a message.

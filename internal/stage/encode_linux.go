@@ -20,6 +20,11 @@ type Run struct {
 	Ignored    uint64   // signals that the tool ignores, bit n-1 for signal n
 	Own        string   // the run's own directory, if the plan needs one
 	DeadlineMS int64    // overrides the plan's when positive
+
+	More        []string // paths to try when Path is not there, in order
+	Dirs        []string // directories to start in, the first that is there; none: the one of the harness
+	SetsPWD     bool     // the last of Env is the variable that says which
+	Born, Built bool     // the harness has a hook at these gates
 }
 
 // NeedsOwn reports whether each run has to bring a directory of its own.
@@ -37,7 +42,17 @@ func (t *Template) Program(r Run) []byte {
 	h.Steps = appendAll(&e, t.steps)
 	h.Argv = e.vector(r.Argv)
 	h.Envp = e.vector(r.Env)
-	h.Path = e.text(r.Path)
+	h.Path, h.Paths = e.text(r.Path), uint32(1+len(r.More))
+	for _, p := range r.More {
+		e.text(p)
+	}
+	e.dirs(&h, r)
+	if r.Born {
+		h.Flags |= wire.FlagBorn
+	}
+	if r.Built {
+		h.Flags |= wire.FlagBuilt
+	}
 
 	h.Size = uint64(len(e.buf))
 	h.Extra = int32(3 + r.ExtraFiles)
@@ -66,7 +81,7 @@ func (t *Template) size(r Run) int {
 	for _, list := range t.ops {
 		n += len(list) * int(unsafe.Sizeof(wire.Op{}))
 	}
-	for _, list := range [2][]string{r.Argv, r.Env} {
+	for _, list := range [...][]string{r.Argv, r.Env, r.More, r.Dirs, r.Dirs} {
 		for _, s := range list {
 			n += len(s) + 9
 		}
@@ -96,6 +111,18 @@ func (e *encoder) vector(list []string) wire.Span {
 		offsets[i] = uint64(e.text(s))
 	}
 	return appendAll(e, offsets)
+}
+
+// dirs appends the directories to start in.
+func (e *encoder) dirs(h *wire.Header, r Run) {
+	list := make([]wire.Dir, len(r.Dirs))
+	for i, d := range r.Dirs {
+		list[i] = wire.Dir{Path: e.text(d), Variable: e.text("PWD=" + d)}
+	}
+	h.Dirs = appendAll(e, list)
+	if r.SetsPWD && len(r.Env) > 0 {
+		h.DirSlot = h.Envp.Off + uint32(8*(len(r.Env)-1))
+	}
 }
 
 func appendAll[T any](e *encoder, list []T) wire.Span {

@@ -36,7 +36,11 @@ func (c *compiler) capset(keepPtrace bool) {
 }
 
 // landlock builds the ruleset and restricts the calling thread.
-func (c *compiler) landlock(r landlock.Ruleset) error {
+func (c *compiler) landlock(r landlock.Ruleset, follow bool) error {
+	h := pathHow
+	if follow {
+		h.resolve &^= unix.RESOLVE_NO_SYMLINKS
+	}
 	if r.HandlesNothing() {
 		return errors.New("the ruleset handles nothing, and would restrict nothing")
 	}
@@ -49,7 +53,7 @@ func (c *compiler) landlock(r landlock.Ruleset) error {
 		if rule.Path == plan.OwnDirectory {
 			name = c.own()
 		}
-		c.save(unix.SYS_OPENAT2, wire.RegFree, imm(atCwd), name, structure(c, pathHow), imm(24))
+		c.save(unix.SYS_OPENAT2, wire.RegFree, imm(atCwd), name, structure(c, h), imm(24))
 		c.call(wire.OpStore32, ptr(at.v+8), reg(wire.RegFree))
 		c.call(unix.SYS_LANDLOCK_ADD_RULE, reg(wire.RegRuleset), imm(unix.LANDLOCK_RULE_PATH_BENEATH), at, imm(0))
 		c.close(wire.RegFree)

@@ -52,7 +52,11 @@ func (c *compiler) lowerMount(action plan.Action) error {
 		c.covers["/"] = true
 	case plan.UnnamedTree:
 		c.close(wire.RegOldRoot)
-		c.clone(wire.RegScratch, "", wire.RegOldRoot, false)
+		if a.Fresh {
+			c.filesystem("tmpfs", attrsWrite, wire.RegOldRoot)
+		} else {
+			c.clone(wire.RegScratch, "", wire.RegOldRoot, false)
+		}
 	case plan.Scratch:
 		c.scratch(a)
 	case plan.MakeDir:
@@ -94,7 +98,7 @@ func (c *compiler) lowerMount(action plan.Action) error {
 	case plan.SealRoot:
 		c.setattr(wire.RegRoot, "", unix.MOUNT_ATTR_RDONLY, 0)
 	default:
-		return fmt.Errorf("no lowering for %T", action)
+		return c.lowerLayout(action)
 	}
 	return nil
 }
@@ -140,7 +144,11 @@ func (c *compiler) newRoot(a plan.NewRoot) {
 		c.call(unix.SYS_MOVE_MOUNT, reg(wire.RegRoot), c.str(""), imm(atCwd), c.str("/"), imm(unix.MOVE_MOUNT_F_EMPTY_PATH))
 		return
 	}
-	c.filesystem("tmpfs", attrsWrite, wire.RegRoot, [2]string{"mode", "0755"}, [2]string{"size", "16m"})
+	options := [][2]string{{"mode", "0755"}, {"size", "16m"}}
+	if a.Free {
+		options = options[:1]
+	}
+	c.filesystem("tmpfs", attrsWrite, wire.RegRoot, options...)
 	c.call(unix.SYS_MOVE_MOUNT, reg(wire.RegRoot), c.str(""), imm(atCwd), c.str("/"), imm(unix.MOVE_MOUNT_F_EMPTY_PATH))
 }
 
@@ -152,6 +160,10 @@ func (c *compiler) scratch(a plan.Scratch) {
 		options = append(options, [2]string{"size", fmt.Sprint(a.Bytes)})
 	}
 	c.filesystem("tmpfs", attrsWrite, wire.RegScratch, options...)
+	if a.Under {
+		c.call(unix.SYS_MOVE_MOUNT, reg(wire.RegScratch), c.str(""), imm(atCwd), c.str("/"), imm(unix.MOVE_MOUNT_F_EMPTY_PATH))
+		return
+	}
 	c.makeDir(scratchAt, 0o700)
 	c.attach(wire.RegScratch, scratchAt)
 	c.call(unix.SYS_MKDIRAT, reg(wire.RegScratch), c.str("empty"), imm(0))

@@ -57,6 +57,7 @@ func letGoInit() {
 	if st.reg[wire.RegMounts] > 0 {
 		sys.Call(syscall.SYS_CLOSE, uintptr(st.reg[wire.RegMounts]), 0, 0, 0, 0, 0)
 	}
+	letGoGiven()
 }
 
 // executed waits until the tool's process is known to have reached its new
@@ -154,7 +155,9 @@ func collect(i uintptr) {
 func pathOf(i uintptr, own bool) {
 	const names, self = wire.EvidenceNames, "self"
 	n := uintptr(0)
-	if own {
+	if st.toolClone != 0 { // init has no place in that procfs
+		st.path[0], n = '1', 1
+	} else if own {
 		for ; n < uintptr(len(self)); n++ {
 			st.path[n] = self[n]
 		}

@@ -36,13 +36,13 @@ func beInit() {
 	if st.hdr.Flags&wire.FlagNet != 0 {
 		startNet()
 	}
-	if !run(wire.InInit) {
+	if st.hdr.Flags&wire.FlagAsPID1 == 0 && !run(wire.InInit) {
 		giveUp()
 	}
 	if st.hdr.Flags&wire.FlagProbe != 0 {
 		tellProbe()
 	}
-	st.toolPID = vfork(sys.CLONE_VM | sys.CLONE_VFORK | sys.CLONE_FILES | uintptr(syscall.SIGCHLD))
+	st.toolPID = vfork(st.toolClone | sys.CLONE_VM | sys.CLONE_VFORK | sys.CLONE_FILES | uintptr(syscall.SIGCHLD))
 	if st.toolPID == 0 {
 		becomeTool()
 	}

@@ -61,6 +61,9 @@ func pseudo(nr uint32, a, b uintptr) (uintptr, uintptr) {
 		*(*uint64)(*(*unsafe.Pointer)(unsafe.Pointer(&a))) = uint64(b)
 		return 0, 0
 	case wire.OpCwd:
+		if st.hdr.Dirs.Len != 0 {
+			return 0, enterDir()
+		}
 		if st.cwdError != 0 {
 			return 0, st.cwdError
 		}
@@ -102,7 +105,7 @@ func pseudo(nr uint32, a, b uintptr) (uintptr, uintptr) {
 		}
 		return 0, 0
 	}
-	return 0, uintptr(syscall.ENOSYS)
+	return layoutOp(nr, a, b)
 }
 
 // ownNull opens /dev/null anew for each of the tool's descriptors that are it:

@@ -58,7 +58,8 @@ func prepare() {
 		}
 	}
 	// Close what the harness leaked; keep the program and the socket until exec.
-	top := max(uintptr(h.SelfFD), st.control) + 1
+	takeGiven()
+	top := max(uintptr(h.SelfFD), st.control) + 1 + uintptr(h.Given)
 	must(sys.Call(sys.SYS_CLOSE_RANGE, top, ^uintptr(0)>>32, 0, 0, 0, 0))
 	sys.Call(syscall.SYS_FCNTL, st.control, syscall.F_SETFD, syscall.FD_CLOEXEC, 0, 0, 0)
 	sys.Call(syscall.SYS_CLOSE, uintptr(h.SelfFD), 0, 0, 0, 0, 0)
@@ -119,6 +120,12 @@ const prepareStep = 0xfffd
 func cloneInit() (uintptr, int32, uintptr) {
 	flags := uintptr(st.hdr.InitClone) | sys.CLONE_PIDFD | uintptr(syscall.SIGCHLD)
 	top := initStackTop()
+	if st.hdr.Flags&wire.FlagAsPID1 != 0 {
+		st.toolClone, flags = uintptr(st.hdr.InitClone), sys.CLONE_PIDFD|uintptr(syscall.SIGCHLD)
+	}
+	if st.hdr.JoinUser|st.hdr.JoinPID != 0 {
+		return joinAndClone(flags, top)
+	}
 	pid, errno := sys.Call(syscall.SYS_CLONE, flags, 0, sys.Addr(&st.pidfd), 0, 0, 0)
 	if pid == 0 && errno == 0 {
 		enterInit(top)

@@ -67,7 +67,7 @@ func fail() {
 //go:nocheckptr
 func sayFailed() {
 	st.message = wire.Message{Kind: wire.MsgFailed, Step: st.failedStep, Where: st.failedWhere, Errno: int32(st.failedErrno)}
-	tell(0)
+	tell(st.used)
 	if st.hdr.Flags&wire.FlagQuiet != 0 {
 		return
 	}

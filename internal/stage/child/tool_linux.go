@@ -14,11 +14,9 @@ import (
 //go:nocheckptr
 func becomeTool() {
 	sys.Call(syscall.SYS_PRCTL, sys.PR_SET_NAME, sys.Addr(&st.hdr.Name), 0, 0, 0, 0)
-	if run(wire.InTool) {
-		h := st.hdr
-		_, errno := sys.Call(syscall.SYS_EXECVE, st.base+uintptr(h.Path),
-			st.base+uintptr(h.Argv.Off), st.base+uintptr(h.Envp.Off), 0, 0, 0)
-		st.failedStep, st.failedErrno, st.failedWhere = execStep, errno, wire.InTool
+	if (st.hdr.Flags&wire.FlagAsPID1 == 0 || run(wire.InInit)) && run(wire.InTool) {
+		st.failedErrno = execTool()
+		st.failedStep, st.failedWhere = execStep, wire.InTool
 	}
 	for {
 		sys.Call(syscall.SYS_EXIT_GROUP, wire.ExitFailed, 0, 0, 0, 0, 0)

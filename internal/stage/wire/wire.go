@@ -105,6 +105,31 @@ const (
 	OpNull                        // open /dev/null anew for the tool's descriptors that are it
 	OpTerminal                    // is descriptor arg0 a terminal? ENOTTY if not
 	OpJoinNet                     // enter the network namespace that was being made meanwhile (FlagNet)
+	OpPlace                       // find or make a place below the directory arg0; arg1: a Place
+	OpIsFile                      // is descriptor arg0 the file at arg1, two uint64? ESTALE if not
+	OpMode                        // change the mode of the file that descriptor arg0 names to arg1
+	OpNoUsers                     // a user namespace must not come to be: EEXIST if one does
+	OpGate                        // wait for the harness at gate arg0, if the run has it
+)
+
+// Place says what OpPlace does. Its result is a descriptor of the place, but for
+// MakeLink.
+type Place struct {
+	Path    uint32 // offset; from the root, without a leading slash
+	Parents uint32 // the mode of directories that are made on the way
+	Mode    uint32 // of what is made
+	Make    uint32
+	Target  uint32 // offset of a link's target
+	Plain   uint32 // 1: refuse symbolic links
+}
+
+// What OpPlace makes where there is nothing.
+const (
+	MakeNothing = iota
+	MakeDir
+	MakeFile  // an empty one, for a mount
+	MakeWrite // one to write, emptied if it was there
+	MakeLink
 )
 
 // Op is one system call. Step names the plan's step it belongs to.
@@ -144,12 +169,23 @@ type Header struct {
 	Own   uint32 // offset of the path of the run's own directory; 0: none
 	Guard Span   // the guard's rules; empty: no guard
 
+	// Given descriptors follow the control socket; register RegGiven+i holds i.
+	// JoinUser and JoinPID count them from 1; 0: none is joined.
+	Given, JoinUser, JoinPID int32
+
+	Paths   uint32 // how many paths stand at Path, each after the other's zero; they are tried in order
+	Dirs    Span   // elements of Dir, tried in order; empty: the directory the stage was started in
+	DirSlot uint32 // offset of the pointer in Envp that becomes the Dir's variable
+
 	// Name is the unstarted tool's thread name, with its zero: a slash and random
 	// letters. execve(2) names a thread after the file's last component, which has
 	// no slash, so a tool that still bears it was killed before it ran. A tool that
 	// could know it might take it on (PR_SET_NAME) and pass for one that never ran.
 	Name [16]byte
 }
+
+// Dir is a directory to start in, with the variable that says so: offsets.
+type Dir struct{ Path, Variable uint32 }
 
 // Header flags.
 const (
@@ -158,6 +194,15 @@ const (
 	FlagProbe              // run the ops, report, do not start a tool
 	FlagNet                // make a network namespace beside init's ops; OpJoinNet enters it
 	FlagProcFD             // register RegProc holds a descriptor of the sandbox's own /proc
+	FlagAsPID1             // init clones the tool into the namespaces, where it is pid 1, and stays outside
+	FlagBorn               // GateBorn is waited at
+	FlagBuilt              // GateBuilt is waited at
+)
+
+// Gates.
+const (
+	GateBorn  = iota // nothing has been built
+	GateBuilt        // all but the filters is there
 )
 
 // Registers with a fixed meaning.
@@ -171,6 +216,8 @@ const (
 	RegKeyring = 5 // the serial number of the tool's session keyring
 	RegMounts  = 6 // the mount namespace, which the harness keeps until all are dead
 	RegFree    = 8 // from here on: temporaries
+	RegGiven   = 48
+	MaxGiven   = MaxRegisters - RegGiven
 )
 
 // Kinds of message on the control socket. Each is a Message, which may be
@@ -178,10 +225,11 @@ const (
 const (
 	MsgInit     = 1 + iota // Value: init's pid as the stage sees it; carries a pidfd of init
 	MsgHeld                // the tool was executed inside its walls; Value: RegKeyring; carries RegMounts, if there is one
-	MsgFailed              // Step, Errno: nothing ran, or was stopped before the tool
+	MsgFailed              // Step, Errno: nothing ran, or was stopped before the tool; what was found there may follow
 	MsgEvidence            // Value: length of the data that follows
 	MsgDeadline            // the stage ended the sandbox at its deadline
 	MsgProbe               // the self-checks of a probe
+	MsgGate                // Value: the gate; one byte opens it
 )
 
 // Message is one record on the control socket.
