@@ -15,6 +15,25 @@ func (p Policy) clone() Policy {
 		*list = slices.Clone(*list)
 	}
 	f.Make = slices.Clone(f.Make)
+	p.Layout, p.Locks, p.Programs = slices.Clone(p.Layout), slices.Clone(p.Locks), slices.Clone(p.Programs)
+	for i, e := range p.Layout {
+		switch e := e.(type) {
+		case Overlay:
+			e.Layers = slices.Clone(e.Layers)
+			p.Layout[i] = e
+		case TmpOverlay:
+			e.Layers = slices.Clone(e.Layers)
+			p.Layout[i] = e
+		case ReadOnlyOverlay:
+			e.Layers = slices.Clone(e.Layers)
+			p.Layout[i] = e
+		}
+	}
+	p.Privileges.Capabilities = slices.Clone(p.Privileges.Capabilities)
+	if as := p.Namespaces.As; as != nil {
+		ids := *as
+		p.Namespaces.As = &ids
+	}
 	p.Env.Set = maps.Clone(p.Env.Set)
 	p.Limits.Rlimits = p.Limits.Rlimits.Or(rlimit.Limits{}) // a copy; see there
 	p.Syscalls.Rules = slices.Clone(p.Syscalls.Rules)

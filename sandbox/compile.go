@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -22,6 +23,7 @@ type input struct {
 	rlimits rlimit.Values
 	running uint64 // threads that count against NProc already
 	arch    seccomp.Arch
+	puts    []putting                // the policy's Layout
 	list    func(dir string) []entry // what a directory holds: names and kinds; only used where there are no walls
 }
 
@@ -36,6 +38,12 @@ func (in input) walled() bool {
 func compile(in input) (plan.Plan, error) {
 	c := &compilation{input: in}
 	c.open = func(b Bound) bool { return slices.Contains(in.policy.Open, b) }
+	if in.policy.Layout != nil {
+		if err := c.compileLayout(); err != nil {
+			return plan.Plan{}, err
+		}
+		return c.finish()
+	}
 	c.walled = in.walled()
 	if c.walled {
 		c.namespaces()
@@ -52,7 +60,12 @@ func compile(in input) (plan.Plan, error) {
 	if err := c.start(); err != nil {
 		return plan.Plan{}, err
 	}
-	c.plan.DeadlineMS = milliseconds(in.policy.Limits.WallClock)
+	return c.finish()
+}
+
+// finish adds what every plan has.
+func (c *compilation) finish() (plan.Plan, error) {
+	c.plan.DeadlineMS = milliseconds(c.policy.Limits.WallClock)
 	c.hold()
 	if n := len(c.plan.Steps); n > maxSteps {
 		return plan.Plan{}, &PolicyError{Field: "Files", Value: strconv.Itoa(n) + " steps", Problem: "too many rules and links", Remedy: "name directories instead of the files in them"}
@@ -206,9 +219,19 @@ func (c *compilation) refusesKeys() bool {
 // them harmless. That is of the network's bound, so it stays when system calls
 // are not bounded.
 func (c *compilation) filter() error {
-	if !c.facts.Seccomp.Yes() {
-		return nil // refuse has it
+	if c.facts.Seccomp.Yes() { // otherwise refuse has it
+		if err := c.profile(); err != nil {
+			return err
+		}
 	}
+	for i, p := range c.policy.Programs {
+		c.do(plan.LoadFilter{Name: fmt.Sprint(i), Program: p}, plan.Seccomp, "the policy's own")
+	}
+	return nil
+}
+
+// profile loads the policy's profile, or the default one.
+func (c *compilation) profile() error {
 	profile, standIns := c.policy.Syscalls, c.standIns()
 	off := c.open(BoundSyscalls) || profile.IsOff()
 	switch {

@@ -22,7 +22,7 @@ func (c *compilation) standIns() []seccomp.Rule {
 	if !c.walled && !c.open(BoundNetwork) && !c.policy.Network.Host {
 		rules = append(rules, noSockets...)
 	}
-	if c.open(BoundProcesses) {
+	if c.open(BoundProcesses) || c.policy.Nest {
 		return rules
 	}
 	if c.plan.Namespaces.PID {

@@ -82,7 +82,7 @@ func (c *compilation) loseFiles() {
 		c.lose(BoundFiles, lossOf(c.facts.Notify, "protected names can be created"))
 	}
 	if c.walled {
-		return
+		return // a layout always is
 	}
 	ns := c.facts.Namespaces
 	if !c.facts.Landlock.Yes() {
@@ -174,6 +174,11 @@ func (c *compilation) refuse() error {
 // writeRoots are the directories below which names are protected.
 func (c *compilation) writeRoots() []string {
 	var roots []string
+	for _, p := range c.puts {
+		if b, ok := p.do.(plan.PutBind); ok && b.Write && b.Dir {
+			roots = append(roots, b.At)
+		}
+	}
 	for _, e := range c.layout.entries {
 		if e.kind == fileWrite && e.dir {
 			roots = append(roots, e.path)

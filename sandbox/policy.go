@@ -37,10 +37,29 @@ type Policy struct {
 	Env     Env
 	Limits  Limits
 
+	// Layout gives the tool's root explicitly: an empty directory into which the
+	// entries are put in order, a later one over an earlier one. Nil: Files decides,
+	// of which with a Layout only Protect and HideNames count. A layout needs
+	// namespaces; whether it can be built is known when a command starts.
+	Layout []Entry
+	// Namespaces and Privileges widen what a Layout's tool shares and may do.
+	Namespaces Namespaces
+	Privileges Privileges
+	// Locks lists files inside on which a read lock is held while a Layout's tool
+	// runs.
+	Locks []string
+	// Nest lets a Layout's tool build sandboxes of its own: Landlock, which refuses
+	// to mount, stays off, and with it what it holds, and no filter stands in for
+	// it. The profile in Syscalls has to allow what that takes as well.
+	Nest bool
+
 	// Syscalls is the system call profile. Zero: seccomp.Default(). It has to allow
 	// execve, with which the tool starts, and must not use seccomp.Notify: there is
 	// nobody to ask.
 	Syscalls seccomp.Filter
+	// Programs are filters that somebody else has compiled. They are loaded in order
+	// after the profile; all but the last have to allow seccomp(2).
+	Programs []seccomp.Program
 
 	// May lists bounds that may be missing, or weaker, on a host that cannot hold
 	// them. Without it such a host is an [UnsupportedError]; with it the tool runs

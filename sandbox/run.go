@@ -37,6 +37,8 @@ type run struct {
 	gated   bool          // and the caller's reader has to wait for the tool
 	gate    *gate
 
+	hooks hooks
+
 	mu      sync.Mutex
 	asked   int
 	refused error
@@ -54,6 +56,24 @@ type saved struct {
 	entered bool
 	env     []string
 	extra   []*os.File
+	dir     string
+}
+
+// hooks are the command's functions that are called while its walls are built.
+type hooks struct{ cmd *Cmd }
+
+func (h hooks) born() func(pid int) error {
+	if h.cmd == nil {
+		return nil
+	}
+	return h.cmd.Born
+}
+
+func (h hooks) built() func(pid int) error {
+	if h.cmd == nil {
+		return nil
+	}
+	return h.cmd.Built
 }
 
 var (
@@ -131,7 +151,7 @@ func (r *run) restore() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.saved.entered {
-		r.cmd.Env, r.cmd.ExtraFiles = r.saved.env, r.saved.extra
+		r.cmd.Env, r.cmd.ExtraFiles, r.cmd.Dir = r.saved.env, r.saved.extra, r.saved.dir
 		r.saved = saved{}
 	}
 }
@@ -142,7 +162,7 @@ func (r *run) environ() []string {
 		return r.cmd.Environ()
 	}
 	env, _ := r.sandbox.env.of(r.sandbox.policy.Env)
-	if r.cmd.Dir != "" {
+	if r.cmd.Dir != "" && r.sandbox.policy.Layout == nil {
 		if pwd, err := filepath.Abs(r.cmd.Dir); err == nil {
 			env = append(env, "PWD="+pwd)
 		}
@@ -192,10 +212,20 @@ type StartError struct {
 	Step string // what was to be done, as Explain prints it
 	In   string // where: "stage", "init" or "tool"
 	Err  error  // the errno
+
+	// Field is the policy's field that the step comes from, such as "Layout[3]"; ""
+	// if it comes from none.
+	Field string
+	// Found is what stood in the way, if that says more: a link's target.
+	Found string
 }
 
 func (e *StartError) Error() string {
-	return fmt.Sprintf("sandbox: start: %s (in the %s): %v", e.Step, e.In, e.Err)
+	s := fmt.Sprintf("sandbox: start: %s (in the %s): %v", e.Step, e.In, e.Err)
+	if e.Found != "" {
+		s += fmt.Sprintf(" (there is %q)", e.Found)
+	}
+	return s
 }
 
 // Unwrap returns the errno.

@@ -54,7 +54,11 @@ func (r *run) enter() error {
 		return err
 	}
 	r.path = r.tool()
-	if err := r.checkTool(); err != nil {
+	if r.inLayout() {
+		r.saved.dir = r.cmd.Dir // it is one inside
+	} else if r.hooks.born() != nil || r.hooks.built() != nil {
+		return &PolicyError{Field: "Cmd.Born", Problem: "goes with a Layout, and there is none"}
+	} else if err := r.checkTool(); err != nil {
 		return err
 	}
 	id, err := r.identity()
@@ -82,9 +86,13 @@ func (r *run) enter() error {
 	if r.withheld = -1; r.cmd.Env == nil {
 		_, r.withheld = r.sandbox.env.of(r.sandbox.policy.Env)
 	}
-	if r.program, err = stage.Seal(r.template.Program(stage.Run{
+	entry := stage.Run{
 		Path: r.path, Argv: argv, Env: env, Own: r.own, ExtraFiles: extra, Quiet: r.quiet, Ignored: stage.IgnoredSignals(),
-	})); err != nil {
+	}
+	if r.inLayout() {
+		r.layoutRun(&entry)
+	}
+	if r.program, err = stage.Seal(r.template.Program(entry)); err != nil {
 		r.removeOwn()
 		return fmt.Errorf("sandbox: %w", err)
 	}
@@ -95,8 +103,13 @@ func (r *run) enter() error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.saved = saved{entered: true, env: r.cmd.Env, extra: r.cmd.ExtraFiles}
+	r.control.Gate = r.pass
+	r.saved = saved{entered: true, env: r.cmd.Env, extra: r.cmd.ExtraFiles, dir: r.cmd.Dir}
 	r.cmd.ExtraFiles = r.way.Files(r.cmd.ExtraFiles, r.program, r.control.ChildEnd())
+	if r.inLayout() {
+		r.cmd.ExtraFiles = append(r.cmd.ExtraFiles, r.sandbox.given()...)
+		r.cmd.Dir = ""
+	}
 	r.cmd.Env = stage.Environment(3 + extra)
 	r.shut()
 	r.began = time.Now()
@@ -320,8 +333,14 @@ func (r *run) failure() error {
 		return &fs.PathError{Op: "fork/exec", Path: r.path, Err: f.Errno}
 	case f != nil && r.template.StepName(f.Step) == "enter the working directory":
 		return &fs.PathError{Op: "chdir", Path: r.cmd.Dir, Err: f.Errno}
+	case f != nil && r.control.GateErr != nil:
+		return r.control.GateErr
 	case f != nil:
-		return &StartError{Step: r.template.StepName(f.Step), In: placeName(f.Where), Err: f.Errno}
+		e := &StartError{Step: r.template.StepName(f.Step), In: placeName(f.Where), Err: f.Errno, Found: f.Found}
+		if f.Step < len(r.sandbox.plan.Steps) {
+			e.Field = r.sandbox.plan.Steps[f.Step].Field
+		}
+		return e
 	}
 	return nil // killed on the way, as a process of os/exec's may be: Wait tells
 }

@@ -31,7 +31,12 @@ func New(p Policy) (*Sandbox, error) {
 	if err := p.validate(); err != nil {
 		return nil, err
 	}
-	s := &Sandbox{policy: p, facts: Probe()}
+	s := &Sandbox{policy: p}
+	if p.Layout == nil {
+		s.facts = Probe()
+	} else {
+		s.facts = glance()
+	}
 	if err := s.compile(); err != nil {
 		return nil, err
 	}

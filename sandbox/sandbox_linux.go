@@ -44,6 +44,9 @@ func (s *Sandbox) compile() (err error) {
 		return err
 	}
 	in := input{policy: s.policy, layout: s.layout, facts: s.facts}
+	if in.puts, err = s.policy.resolveLayout(); err != nil {
+		return err
+	}
 	in.policy.Env = Env{} // the plan has nothing of it, and values may be secret
 	if in.arch, err = seccomp.Native(); err != nil {
 		return err
@@ -128,6 +131,10 @@ func field(status []byte, name string) uint64 {
 	n, _ := strconv.ParseUint(string(words[0]), 10, 64)
 	return n
 }
+
+// glance is what can be known of the host without making namespaces. A layout
+// cannot be held without them in any case: its commands' Start finds out.
+var glance = sync.OnceValue(host.Read)
 
 var probed = sync.OnceValue(func() Host {
 	f := host.Read()

@@ -28,7 +28,7 @@ const (
 // validate is everything that can be said of a policy without looking at the
 // host. It returns a *PolicyError for the first thing that is wrong, or nil.
 func (p Policy) validate() error {
-	for _, check := range [...]func() error{p.Files.validate, p.Env.validate, p.Limits.validate, p.validateSyscalls, p.validateBounds} {
+	for _, check := range [...]func() error{p.Files.validate, p.Env.validate, p.Limits.validate, p.validateSyscalls, p.validateBounds, p.validateLayout} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -38,6 +38,8 @@ type Control struct {
 	// It goes on if that returns nil, and fails otherwise.
 	Gate     func(gate int) error
 	GateErr  error // what it returned
+	gate     int
+	waiting  bool // init waits at gate, and who it is is not known yet
 	Evidence []byte // nil: none has come
 	buf      [wire.EvidenceSize + int(unsafe.Sizeof(wire.Message{}))]byte
 }
@@ -196,12 +198,20 @@ func (c *Control) take(n, fd int) {
 	switch m.Kind {
 	case wire.MsgInit:
 		c.InitPID = m.Value
+		if c.waiting { // init has been faster than the stage
+			c.waiting = false
+			c.pass(c.gate)
+		}
 	case wire.MsgHeld:
 		c.Held, c.Checks, c.Keyring = true, m.Check, m.Value
 	case wire.MsgFailed:
 		c.Failed = &Failure{Step: int(m.Step), Where: int(m.Where), Errno: syscall.Errno(m.Errno), Found: string(c.buf[size:n])}
 	case wire.MsgGate:
-		c.pass(int(m.Value))
+		if c.gate = int(m.Value); c.init == nil {
+			c.waiting = true
+			break
+		}
+		c.pass(c.gate)
 	case wire.MsgEvidence:
 		c.Evidence = append([]byte{}, c.buf[size:n]...) // never nil: it has come
 	case wire.MsgDeadline:

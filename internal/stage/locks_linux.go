@@ -54,6 +54,9 @@ func (c *compiler) landlock(r landlock.Ruleset, follow bool) error {
 			name = c.own()
 		}
 		c.save(unix.SYS_OPENAT2, wire.RegFree, imm(atCwd), name, structure(c, h), imm(24))
+		if follow { // a later entry of the layout has covered it
+			c.last().Ignore[0], c.last().Skip = uint16(unix.ENOENT), 3
+		}
 		c.call(wire.OpStore32, ptr(at.v+8), reg(wire.RegFree))
 		c.call(unix.SYS_LANDLOCK_ADD_RULE, reg(wire.RegRuleset), imm(unix.LANDLOCK_RULE_PATH_BENEATH), at, imm(0))
 		c.close(wire.RegFree)

@@ -1,0 +1,43 @@
+// Bwrap is bubblewrap's command line on top of package sandbox: it takes the
+// options of bubblewrap 0.11.1, in their order, and can stand in for it where
+// programs call it.
+//
+//	bwrap [OPTIONS...] [--] COMMAND [ARGS...]
+//
+// Read it in the order in which it runs: options.go has every option as a row of
+// a table, parse.go goes through the arguments, policy.go makes a sandbox.Policy
+// of what they say, run.go starts the command and writes what was asked for.
+//
+// It differs where bubblewrap holds less than it seems to: a destination never
+// leads out of the new root; what the host mounts later does not appear; when it
+// returns, or is killed, every process of the sandbox is dead; signals reach the
+// command; /proc/sys is read-only for root too; the command has the descriptors 0,
+// 1 and 2 and those that --share-fd names, an option of its own, and no others.
+package main
+
+import "os"
+
+// version is the bubblewrap whose options these are.
+const version = "bubblewrap 0.11.1"
+
+func main() { os.Exit(mainStatus(os.Args)) }
+
+func mainStatus(args []string) int {
+	say := &speaker{out: os.Stderr}
+	o, err := parse(args[1:], args[0], say)
+	switch e := err.(type) {
+	case nil:
+	case *wantsText:
+		e.out.WriteString(e.text)
+		return e.status
+	default:
+		say.fail(err)
+		return 1
+	}
+	status, err := run(o, say)
+	if err != nil {
+		say.fail(err)
+		return 1
+	}
+	return status
+}

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/seccomp"
+)
+
+// A layoutOf is a policy, and which step each of its entries comes from.
+type layoutOf struct {
+	policy sandbox.Policy
+	steps  []step
+}
+
+// policy is what the options ask for. It holds no more than bubblewrap does:
+// what package sandbox would add is opened here, field by field.
+func (o *options) policy() (l layoutOf, err error) {
+	l.policy = sandbox.Policy{
+		Layout:  []sandbox.Entry{},
+		Network: sandbox.Network{Host: !o.net},
+		Files:   sandbox.Files{Protect: sandbox.Protect{Off: true}},
+		Open:    []sandbox.Bound{sandbox.BoundResources},
+		Nest:    true,
+	}
+	l.policy.Syscalls = seccomp.Off()
+	if l.policy.Namespaces, err = o.namespaces(); err != nil {
+		return l, err
+	}
+	l.policy.Privileges = o.privileges()
+	for _, p := range o.locks {
+		l.policy.Locks = append(l.policy.Locks, inside(p))
+	}
+	if err := o.filters(&l.policy); err != nil {
+		return l, err
+	}
+	for _, s := range o.steps {
+		entry, err := s.resolve()
+		if err != nil {
+			return l, err
+		}
+		if entry != nil {
+			l.policy.Layout, l.steps = append(l.policy.Layout, entry), append(l.steps, s)
+		}
+	}
+	return l, nil
+}
+
+func (o *options) namespaces() (n sandbox.Namespaces, err error) {
+	n = sandbox.Namespaces{
+		ShareUser: !o.user && o.userns < 0, SharePID: !o.pid, ShareIPC: !o.ipc, ShareUTS: !o.uts, ShareCgroup: !o.cgroup,
+		MappedOutside: o.usernsBlock >= 0, NoUsers: o.noUsers, CheckNoUsers: o.checkNoUsers && !o.noUsers,
+		AsPID1: o.asPID1, Joinable: true,
+	}
+	if o.hostname != nil {
+		n.Hostname = *o.hostname
+	}
+	ids := sandbox.IDs{UID: o.uid, GID: o.gid}
+	if o.user || o.userns >= 0 && ids != (sandbox.IDs{UID: os.Getuid(), GID: os.Getgid()}) {
+		n.As = &ids
+	}
+	n.OneLevel = o.user && !o.noUsers && (ids == sandbox.IDs{} || !o.makesDev())
+	for _, f := range []struct {
+		fd   int
+		file **os.File
+		what string
+	}{{o.userns, &n.User, "Joining specified user namespace failed"}, {o.userns2, &n.ThenUser, "Setting userns2 failed"}, {o.pidns, &n.PID, "Setting pidns failed"}} {
+		if f.fd < 0 {
+			continue
+		}
+		if *f.file, err = open(f.fd); err != nil {
+			return n, because(err, "%s", f.what)
+		}
+	}
+	return n, nil
+}
+
+func (o *options) makesDev() bool {
+	for _, s := range o.steps {
+		if _, ok := s.entry.(sandbox.Dev); ok {
+			return true
+		}
+	}
+	return false
+}
+
+func (o *options) privileges() (p sandbox.Privileges) {
+	if os.Getuid() == 0 && !o.capsChosen {
+		return sandbox.Privileges{All: true}
+	}
+	for c := range sandbox.Capability(64) {
+		if o.caps>>c&1 != 0 {
+			p.Capabilities = append(p.Capabilities, c)
+		}
+	}
+	return p
+}
+
+// ownCapabilities are those in effect here.
+func ownCapabilities() uint64 {
+	text, _ := os.ReadFile("/proc/self/status")
+	_, rest, _ := bytes.Cut(text, []byte("\nCapEff:\t"))
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	mask, _ := strconv.ParseUint(string(line), 16, 64)
+	return mask
+}
+
+func (o *options) filters(p *sandbox.Policy) error {
+	programs := o.programs
+	if o.seccompProgram >= 0 {
+		code, err := readProgram(o.seccompProgram)
+		if err != nil {
+			return err
+		}
+		programs = [][]byte{code}
+	}
+	for _, code := range programs {
+		program, err := seccomp.ParseProgram(code)
+		if err != nil {
+			return fmt.Errorf("Unable to set up system call filtering as requested: %w", err)
+		}
+		p.Programs = append(p.Programs, program)
+	}
+	return nil
+}
+
+// resolve finds the step's sources on the host and reads its data. It returns no
+// entry for a source that need not exist and does not.
+func (s step) resolve() (sandbox.Entry, error) {
+	switch e := s.entry.(type) {
+	case sandbox.Bind:
+		if s.fd >= 0 {
+			file, err := open(s.fd)
+			if err != nil {
+				return nil, because(err, "Can't find source path /proc/self/fd/%d", s.fd)
+			}
+			e.File = file
+			return e, nil
+		}
+		path, err := real(e.Source)
+		if e.Optional && errors.Is(err, syscall.ENOENT) {
+			return nil, nil
+		}
+		e.Source = path
+		return e, err
+	case sandbox.Overlay:
+		var err error
+		if e.Upper, err = real(e.Upper); err == nil {
+			e.Work, err = real(e.Work)
+		}
+		if err == nil {
+			e.Layers, err = reals(e.Layers)
+		}
+		return e, err
+	case sandbox.TmpOverlay:
+		layers, err := reals(e.Layers)
+		return sandbox.TmpOverlay{At: e.At, Layers: layers}, err
+	case sandbox.ReadOnlyOverlay:
+		layers, err := reals(e.Layers)
+		return sandbox.ReadOnlyOverlay{At: e.At, Layers: layers}, err
+	case sandbox.File:
+		data, err := s.read()
+		e.Data = data
+		return e, err
+	case sandbox.DataBind:
+		data, err := s.read()
+		e.Data = data
+		return e, err
+	}
+	return s.entry, nil
+}
+
+func (s step) read() (string, error) {
+	data, err := readAll(s.fd)
+	if err != nil {
+		return "", because(err, "Can't write data to file %s", s.dest)
+	}
+	closeFD(s.fd)
+	return string(data), nil
+}
+
+func reals(paths []string) ([]string, error) {
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		var err error
+		if out[i], err = real(p); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// real is realpath(3).
+func real(p string) (string, error) {
+	path, err := filepath.EvalSymlinks(p)
+	if err == nil && p == "" {
+		err = syscall.ENOENT
+	}
+	if err == nil {
+		path, err = filepath.Abs(path)
+	}
+	var errno syscall.Errno
+	switch {
+	case err == nil:
+		return path, nil
+	case errors.As(err, &errno):
+		err = errno
+	case strings.Contains(err.Error(), "too many links"):
+		err = syscall.ELOOP
+	}
+	return "", because(err, "Can't find source path %s", p)
+}
+
+// console is the terminal that standard output is; "": it is none.
+func console() string {
+	name, err := os.Readlink("/proc/self/fd/1")
+	if err != nil || !strings.HasPrefix(name, "/dev/") || !isTerminal(1) {
+		return ""
+	}
+	if info, err := os.Stat(name); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return ""
+	}
+	return name
+}

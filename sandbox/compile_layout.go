@@ -1,0 +1,277 @@
+package sandbox
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/landlock"
+)
+
+// putting is an entry of a layout made concrete, and where it comes from.
+type putting struct {
+	field string
+	do    plan.Action
+}
+
+// compileLayout is compile for an explicit layout. What a layout leaves to the
+// kernel to refuse, refuse does not know: a command's Start says it.
+func (c *compilation) compileLayout() error {
+	c.walled = true
+	c.layoutNamespaces()
+	c.facts.UserNS = c.ownUser() || c.policy.Namespaces.User != nil
+	c.buildLayout()
+	if err := c.lockLayout(); err != nil {
+		return err
+	}
+	return c.startLayout()
+}
+
+// ownUser reports whether the sandbox makes a user namespace.
+func (c *compilation) ownUser() bool { return c.plan.Namespaces.User }
+
+// nests reports whether there is a second user namespace inside the first.
+func (c *compilation) nests() bool {
+	return c.ownUser() && !c.policy.Namespaces.OneLevel && !c.policy.Namespaces.MappedOutside
+}
+
+// layoutNamespaces chooses the namespaces, joins those that are given, and takes
+// possession of the new ones.
+func (c *compilation) layoutNamespaces() {
+	n := c.policy.Namespaces
+	c.plan.Namespaces = plan.Namespaces{
+		User: !n.ShareUser && n.User == nil, Mount: true,
+		PID: !n.SharePID && !c.open(BoundProcesses), IPC: !n.ShareIPC, UTS: !n.ShareUTS, Cgroup: !n.ShareCgroup,
+		Net: !c.policy.Network.Host && !c.open(BoundNetwork),
+	}
+	c.plan.AsPID1 = n.AsPID1
+	c.plan.Join, c.plan.Given = n.joins()
+	c.in = plan.Init
+	c.do(plan.Gate{}, plan.Setup, "")
+	if c.ownUser() && !n.MappedOutside {
+		c.do(plan.MapIDs{To: c.firstIDs()}, plan.Setup, "rights over the new namespaces, and over nothing else")
+	}
+	if n.User != nil && n.As != nil {
+		c.do(plan.BecomeIDs(*n.As), plan.Setup, "the namespace that was joined has more than one")
+	}
+	c.do(plan.PrivateMounts{}, plan.Setup, "what is mounted on the host later must not arrive here, nor ours there")
+	if c.plan.Namespaces.Net {
+		c.do(plan.Loopback{}, plan.Setup, "servers and clients inside can meet")
+	}
+	if n.Hostname != "" {
+		c.do(plan.Hostname{Name: n.Hostname}, plan.Setup, "")
+	}
+}
+
+// joins counts the descriptors that runs hand over, in the order of given.
+func (n Namespaces) joins() (j plan.Join, count int) {
+	if n.User != nil {
+		count++
+		j.User = count
+	}
+	if n.PID != nil {
+		count++
+		j.PID = count
+	}
+	if n.ThenUser != nil {
+		count++
+	}
+	return j, count
+}
+
+// firstIDs are whom the user is in the first user namespace: 0, unless it is the
+// only one. Nil is 0.
+func (c *compilation) firstIDs() *plan.IDs {
+	if c.nests() {
+		return nil
+	}
+	if as := c.policy.Namespaces.As; as != nil {
+		return as
+	}
+	return &plan.IDs{UID: c.facts.UID, GID: c.facts.GID}
+}
+
+// buildLayout makes the root.
+func (c *compilation) buildLayout() {
+	m := plan.MountNamespace
+	c.do(plan.ClearUmask{}, plan.Setup, "modes are what the entries say")
+	if slices.ContainsFunc(c.puts, putting.needsScratch) {
+		c.do(plan.Scratch{Under: true}, plan.Setup, "what exists inside alone is kept there")
+	}
+	c.do(plan.NewRoot{Free: true}, m, "nothing is there that the layout does not name")
+	for _, p := range c.puts {
+		c.do(p.do, m, "")
+		c.plan.Steps[len(c.plan.Steps)-1].Field = p.field
+	}
+	c.do(plan.RestoreUmask{}, plan.Setup, "")
+	n := c.policy.Namespaces
+	if c.plan.Namespaces.PID || n.PID != nil {
+		c.do(plan.OwnProc{MaxPIDs: c.maxPIDs()}, plan.Setup, "init reads the evidence there")
+	} else {
+		c.do(plan.OpenProc{}, plan.Setup, "init reads the evidence there")
+	}
+	if n.NoUsers {
+		c.do(plan.ForbidUsers{}, plan.Setup, "while the machine's settings can be written")
+	}
+	c.do(plan.Pivot{}, m, "the harness's root is gone")
+	if !c.policy.Nest && c.facts.Landlock.Yes() {
+		c.do(plan.UnnamedTree{Fresh: true}, plan.Setup, "for the self-check: every other directory may be granted")
+	}
+	if n.ThenUser != nil {
+		_, count := n.joins()
+		c.do(plan.EnterUser{Given: count - 1}, plan.Setup, "")
+	}
+}
+
+func (p putting) needsScratch() bool {
+	switch do := p.do.(type) {
+	case plan.PutData:
+		return true
+	case plan.PutOverlay:
+		return do.Slot != ""
+	}
+	return false
+}
+
+// lockLayout takes away, in init, what neither init nor the tool needs any more.
+func (c *compilation) lockLayout() error {
+	n, rights := c.policy.Namespaces, c.policy.Privileges
+	if c.nests() {
+		c.do(plan.NestUser{To: n.As}, plan.Setup, "nobody inside has rights over the mounts")
+	}
+	if n.NoUsers || n.CheckNoUsers {
+		c.do(plan.CheckNoUsers{}, plan.Setup, "")
+	}
+	if c.facts.Keyring.Yes() {
+		c.do(plan.JoinKeyring{Spare: c.refusesKeys() || c.policy.Nest}, plan.Keyring, "the harness's keys stay behind")
+	}
+	c.do(plan.SetNoNewPrivs{}, plan.NoNewPrivs, "nothing setuid gains; and filters need it")
+	switch {
+	case c.open(BoundPrivileges), rights.All:
+	case rights.mask() != 0:
+		c.do(plan.DropCapabilities{KeepPtrace: true, Keep: rights.mask()}, plan.Setup, "the policy keeps some")
+	default:
+		c.do(plan.DropCapabilities{KeepPtrace: true}, plan.Capabilities, "root included")
+	}
+	if !n.Joinable {
+		c.do(plan.Undumpable{}, plan.Setup, "the tool can neither trace init nor read its memory")
+	}
+	for i, l := range c.policy.Locks {
+		c.do(plan.Lock{Path: l}, plan.Setup, "")
+		c.plan.Steps[len(c.plan.Steps)-1].Field = indexed("Locks", i)
+	}
+	return c.landlockLayout()
+}
+
+// startLayout is what the tool's process does to itself; see start.
+func (c *compilation) startLayout() error {
+	c.in = plan.Tool
+	if !c.policy.Nest {
+		c.landlockScopes()
+		c.check()
+	} else if c.facts.Keyring.Yes() {
+		c.do(plan.CheckKeyring{}, plan.Setup, "evidence that the keyring is another")
+	}
+	c.do(plan.Chdir{}, plan.Setup, "")
+	if !c.open(BoundResources) {
+		settings, err := c.limits()
+		if err != nil {
+			return err
+		}
+		c.do(plan.SetLimits{Settings: settings}, plan.Rlimits, "")
+	}
+	rights := c.policy.Privileges
+	switch {
+	case c.open(BoundPrivileges), rights.All:
+	case rights.mask() != 0:
+		c.do(plan.KeepCapabilities{Mask: rights.mask()}, plan.Setup, "the policy keeps them")
+	default:
+		c.do(plan.DropLast{}, plan.Capabilities, "init kept it")
+	}
+	c.do(plan.Gate{Built: true}, plan.Setup, "")
+	c.do(plan.RestoreSignals{}, plan.Setup, "before the filter, which need not allow it")
+	if err := c.guard(); err != nil {
+		return err
+	}
+	return c.filter()
+}
+
+// landlockLayout repeats the layout as rules. What a later entry covers is not
+// found any more, or is found as the later one, which has a rule of its own.
+func (c *compilation) landlockLayout() error {
+	if c.open(BoundFiles) || !c.facts.Landlock.Yes() || c.policy.Nest {
+		return nil
+	}
+	r := landlock.Ruleset{UnhandledNet: landlock.NetAll, Unscoped: landlock.ScopeAll}
+	r.Paths = append(r.Paths, landlock.PathRule{Path: "/", Access: landlock.FSReadDir})
+	for _, p := range c.puts {
+		r.Paths = append(r.Paths, layoutRules(p.do)...)
+	}
+	down, lost, err := landlock.Downgrade(r, c.facts.Landlock.Value)
+	if err != nil {
+		return fmt.Errorf("sandbox: landlock: %w", err)
+	}
+	c.landed = lost
+	c.do(plan.RestrictFiles{Ruleset: down, Follow: true}, plan.Landlock, "the layout again, whatever the mounts say")
+	return nil
+}
+
+// layoutRules are the rules that say what one entry says.
+func layoutRules(do plan.Action) []landlock.PathRule {
+	one := func(p string, dir bool, a landlock.AccessFS) []landlock.PathRule {
+		if !dir {
+			a = a.ForFile()
+		}
+		return []landlock.PathRule{{Path: p, Access: a}}
+	}
+	switch a := do.(type) {
+	case plan.PutBind:
+		access := accessRead
+		if a.Write {
+			access = accessWrite
+		}
+		if a.Device {
+			access |= accessDevice
+		}
+		return one(a.At, a.Dir, access)
+	case plan.PutTmpfs:
+		return one(a.At, true, accessWrite)
+	case plan.PutDir:
+		return one(a.At, true, accessWrite)
+	case plan.PutFile:
+		return one(a.At, false, accessWrite)
+	case plan.PutData:
+		if a.Write {
+			return one(a.At, false, accessWrite)
+		}
+		return one(a.At, false, accessRead)
+	case plan.PutProc:
+		return one(a.At, true, landlock.FSRead)
+	case plan.PutQueue:
+		return one(a.At, true, accessWrite)
+	case plan.PutOverlay:
+		if a.Upper+a.Slot != "" {
+			return one(a.At, true, accessWrite)
+		}
+		return one(a.At, true, accessRead)
+	case plan.PutDev:
+		return devRules(a)
+	}
+	return nil // links and modes grant nothing
+}
+
+func devRules(a plan.PutDev) []landlock.PathRule {
+	rules := []landlock.PathRule{
+		{Path: a.At, Access: landlock.FSRead},
+		{Path: join(a.At, "pts"), Access: accessDevice | landlock.FSReadDir},
+		{Path: join(a.At, "shm"), Access: accessWrite},
+	}
+	devices := a.Devices
+	if a.Console != "" {
+		devices = append(slices.Clone(devices), "console")
+	}
+	for _, d := range devices {
+		rules = append(rules, landlock.PathRule{Path: join(a.At, d), Access: accessDevice.ForFile()})
+	}
+	return rules
+}

@@ -1,0 +1,136 @@
+package sandbox
+
+import (
+	"io/fs"
+	"os"
+)
+
+// An Entry is one thing that a [Policy.Layout] puts into the tool's root: a
+// [Bind], [Tmpfs], [Dir], [File], [DataBind], [Symlink], [Chmod],
+// [RemountReadOnly], [Proc], [Dev], [Mqueue], [Overlay], [TmpOverlay] or
+// [ReadOnlyOverlay].
+//
+// At is where: an absolute path inside. It is looked up when the command starts,
+// in the root as it is then, in which symbolic links, absolute ones too, lead to
+// places of that root and never to the host. Directories that are missing on the
+// way are made with mode 0755, or less if the entry's own mode has less. What is
+// made inside something that an earlier entry shows of the host for writing is
+// made on the host; inside something read-only it is an error.
+//
+// A Source is a path of the host, whose links are followed when the sandbox is
+// made and never later. A mode of zero is the entry's default; see [NoAccess].
+type Entry interface{ layoutEntry() }
+
+// NoAccess is a mode of an [Entry] without any permission, which zero is not.
+const NoAccess fs.FileMode = fs.ModeIrregular
+
+// Bind shows a file or directory tree of the host, with all that is mounted in
+// it, as it was when the command started: what the host mounts there later does
+// not appear. Setuid bits in it have no effect.
+type Bind struct {
+	Source string
+	At     string
+
+	// File, if set, takes the place of Source: what it has open, a directory or
+	// file. If another file has taken its place meanwhile, the command does not
+	// start.
+	File *os.File
+
+	Write   bool // it can be changed; otherwise neither it nor anything mounted in it can
+	Devices bool // device files in it work
+	NoExec  bool // nothing in it can be executed
+	// Optional leaves the entry out when Source does not exist. Any other reason why
+	// it cannot be shown is still an error.
+	Optional bool
+}
+
+// Tmpfs puts an empty directory that can be written and is gone afterwards.
+type Tmpfs struct {
+	At     string
+	Mode   fs.FileMode // zero: 0755
+	Bytes  uint64      // what it can hold; zero: half of the memory
+	NoExec bool        // nothing in it can be executed
+}
+
+// Dir makes a directory, unless there is one, whose mode then stays as it is.
+type Dir struct {
+	At   string
+	Mode fs.FileMode // zero: 0755
+}
+
+// DataBind shows a file with the given content that lies nowhere else.
+type DataBind struct {
+	At    string
+	Data  string
+	Mode  fs.FileMode // zero: 0600
+	Write bool        // it can be changed; the changes are gone afterwards
+}
+
+// Symlink makes a symbolic link. One that is there and has the same target is
+// left; anything else that is there is an error.
+type Symlink struct{ At, Target string }
+
+// Chmod changes the mode of what is at a path.
+type Chmod struct {
+	At   string
+	Mode fs.FileMode
+}
+
+// RemountReadOnly makes a mount read-only, but not those that lie in it. At must
+// be where an entry has mounted something, or "/".
+type RemountReadOnly struct{ At string }
+
+// Proc mounts a /proc of the tool's own processes, or, with
+// [Namespaces.SharePID], the harness's.
+type Proc struct {
+	At string
+	// Uncovered leaves what belongs to the machine, such as /proc/sys, as writable
+	// as it is to this user. The kernel then lets the tool make a /proc of its own
+	// for a sandbox in this one. It has no effect for root.
+	Uncovered bool
+}
+
+// Dev makes a /dev with null, zero, full, random, urandom and tty, the usual
+// links, a shm directory and terminals of its own.
+type Dev struct {
+	At      string
+	Console string // a terminal of the host that is its console; "": it has none
+}
+
+// Mqueue mounts the POSIX message queues of the tool's ipc namespace.
+type Mqueue struct{ At string }
+
+// Overlay shows Layers on top of each other, the bottom first, and writes to
+// Upper. Work is an empty directory on Upper's file system.
+type Overlay struct {
+	At          string
+	Layers      []string
+	Upper, Work string
+}
+
+// TmpOverlay is an [Overlay] whose writes are gone afterwards.
+type TmpOverlay struct {
+	At     string
+	Layers []string
+}
+
+// ReadOnlyOverlay is an [Overlay] of at least two layers without writes.
+type ReadOnlyOverlay struct {
+	At     string
+	Layers []string
+}
+
+func (Bind) layoutEntry()            {}
+func (Tmpfs) layoutEntry()           {}
+func (Dir) layoutEntry()             {}
+func (File) layoutEntry()            {}
+func (DataBind) layoutEntry()        {}
+func (Symlink) layoutEntry()         {}
+func (Chmod) layoutEntry()           {}
+func (RemountReadOnly) layoutEntry() {}
+func (Proc) layoutEntry()            {}
+func (Dev) layoutEntry()             {}
+func (Mqueue) layoutEntry()          {}
+func (Overlay) layoutEntry()         {}
+func (TmpOverlay) layoutEntry()      {}
+func (ReadOnlyOverlay) layoutEntry() {}

@@ -1,0 +1,133 @@
+package sandbox
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/stage"
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+)
+
+// defaultPath is where a program is looked for without a PATH, as by execvp(3).
+const defaultPath = "/bin:/usr/bin"
+
+// inLayout reports whether the run's root is an explicit layout, in which what
+// the harness sees at a path says nothing.
+func (r *run) inLayout() bool { return r.sandbox != nil && r.sandbox.policy.Layout != nil }
+
+// layoutRun adds what a layout leaves to be found out inside: the tool, by its
+// PATH, and its directory.
+func (r *run) layoutRun(s *stage.Run) {
+	s.Dirs = r.layoutDirs(s.Env)
+	s.Env, s.SetsPWD = append(without(s.Env, "PWD"), "PWD="), true
+	s.Born, s.Built = r.hooks.born() != nil, r.hooks.built() != nil
+	if strings.Contains(r.path, "/") {
+		return
+	}
+	path, ok := valueOf(s.Env, "PATH")
+	if !ok {
+		path = defaultPath
+	}
+	var candidates []string
+	for _, dir := range filepath.SplitList(path) {
+		if dir == "" {
+			dir = "." // as execvp(3) takes it
+		}
+		candidates = append(candidates, dir+"/"+r.path)
+	}
+	if len(candidates) == 0 {
+		candidates = []string{r.path}
+	}
+	s.Path, s.More = candidates[0], candidates[1:]
+}
+
+// layoutDirs are the directories that the tool may start in, in order: the
+// command's Dir alone, or the harness's own, HOME and the root.
+func (r *run) layoutDirs(env []string) []string {
+	if r.saved.dir != "" {
+		return []string{r.saved.dir}
+	}
+	var dirs []string
+	if dir := ownDir(env); dir != "" {
+		dirs = append(dirs, dir)
+	}
+	if home, _ := valueOf(env, "HOME"); home != "" {
+		dirs = append(dirs, home)
+	}
+	return append(dirs, "/")
+}
+
+// ownDir is the harness's directory, by the name that env has for it, if that is
+// right.
+func ownDir(env []string) string {
+	if pwd, _ := valueOf(env, "PWD"); filepath.IsAbs(pwd) {
+		a, err1 := os.Stat(pwd)
+		b, err2 := os.Stat(".")
+		if err1 == nil && err2 == nil && os.SameFile(a, b) {
+			return pwd
+		}
+	}
+	dir, err := os.Readlink("/proc/self/cwd")
+	if err != nil || !filepath.IsAbs(dir) {
+		return ""
+	}
+	return dir
+}
+
+// valueOf returns the value of a variable, of which the last counts.
+func valueOf(env []string, name string) (value string, ok bool) {
+	for _, kv := range env {
+		if v, found := strings.CutPrefix(kv, name+"="); found {
+			value, ok = v, true
+		}
+	}
+	return value, ok
+}
+
+func without(env []string, name string) []string {
+	out := make([]string, 0, len(env)+1)
+	for _, kv := range env {
+		if !strings.HasPrefix(kv, name+"=") {
+			out = append(out, kv)
+		}
+	}
+	return out
+}
+
+// given are the descriptors that the policy gives each run's stage, in the order
+// of joins.
+func (s *Sandbox) given() []*os.File {
+	var files []*os.File
+	for _, f := range []*os.File{s.policy.Namespaces.User, s.policy.Namespaces.PID, s.policy.Namespaces.ThenUser} {
+		if f != nil {
+			files = append(files, f)
+		}
+	}
+	return files
+}
+
+// pass calls the command's hook for a gate that the stage waits at.
+func (r *run) pass(gate int) error {
+	hook := r.hooks.born()
+	if gate == wire.GateBuilt {
+		hook = r.hooks.built()
+	}
+	if hook == nil {
+		return nil
+	}
+	pid := r.control.PID()
+	if r.sandbox.plan.AsPID1 {
+		pid = onlyChild(pid)
+	}
+	return hook(pid)
+}
+
+// onlyChild returns the process that pid has made; 0: it is not known.
+func onlyChild(pid int) (child int) {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	fmt.Fscan(bytes.NewReader(text), &child)
+	return child
+}
