@@ -95,6 +95,7 @@ func (c *compilation) firstIDs() *plan.IDs {
 func (c *compilation) buildLayout() {
 	m := plan.MountNamespace
 	c.do(plan.ClearUmask{}, plan.Setup, "modes are what the entries say")
+	c.do(plan.Floor{}, plan.Setup, "what is built is no part of what the host has at /")
 	if slices.ContainsFunc(c.puts, putting.needsScratch) {
 		c.do(plan.Scratch{Under: true}, plan.Setup, "what exists inside alone is kept there")
 	}
@@ -182,7 +183,9 @@ func (c *compilation) startLayout() error {
 	}
 	rights := c.policy.Privileges
 	switch {
-	case c.open(BoundPrivileges), rights.All:
+	case c.open(BoundPrivileges):
+	case rights.All:
+		c.do(plan.KeepCapabilities{All: true}, plan.Setup, "the policy keeps them")
 	case rights.mask() != 0:
 		c.do(plan.KeepCapabilities{Mask: rights.mask()}, plan.Setup, "the policy keeps them")
 	default:

@@ -83,6 +83,8 @@ type (
 
 // These actions are about what else a layout's policy can ask for.
 type (
+	// Floor puts an empty tmpfs under what is built, over the harness's root.
+	Floor struct{}
 	// ClearUmask sets the umask to 0 while the root is built.
 	ClearUmask struct{}
 	// RestoreUmask sets it back.
@@ -102,8 +104,12 @@ type (
 	// CheckNoUsers fails if a user namespace can be made.
 	CheckNoUsers struct{}
 	// KeepCapabilities gives the tool these capabilities, and no execve takes them
-	// away.
-	KeepCapabilities struct{ Mask uint64 }
+	// away. With All it has what init has, and no execve takes away what is
+	// inheritable of it.
+	KeepCapabilities struct {
+		Mask uint64
+		All  bool
+	}
 	// Lock takes a read lock on a file, which init holds.
 	Lock struct{ Path string }
 	// Gate waits, if the run has a hook for it, until the harness opens it.
@@ -146,6 +152,7 @@ func (a PutOverlay) String() string {
 	}
 	return fmt.Sprintf("%s of %d layers at %s", kind, len(a.Layers), a.At)
 }
+func (Floor) String() string        { return "cover the harness's root" }
 func (ClearUmask) String() string   { return "clear the umask" }
 func (RestoreUmask) String() string { return "restore the umask" }
 func (OwnProc) String() string      { return "make a procfs for init alone" }
@@ -156,6 +163,9 @@ func (ForbidUsers) String() string  { return "forbid further user namespaces" }
 func (CheckNoUsers) String() string { return "check that no user namespace can be made" }
 func (a Lock) String() string       { return "lock " + a.Path }
 func (a KeepCapabilities) String() string {
+	if a.All {
+		return "keep all capabilities"
+	}
 	return fmt.Sprintf("keep capabilities %#x", a.Mask)
 }
 func (a Gate) String() string {
@@ -177,6 +187,7 @@ func (PutProc) action()          {}
 func (PutDev) action()           {}
 func (PutQueue) action()         {}
 func (PutOverlay) action()       {}
+func (Floor) action()            {}
 func (ClearUmask) action()       {}
 func (RestoreUmask) action()     {}
 func (OwnProc) action()          {}

@@ -112,6 +112,7 @@ type compiler struct {
 	step    uint16
 	strings map[string]uint64 // text -> offset in the blob
 	dirs    map[string]bool   // directories made in the new root
+	layers  int               // mounts that lie between the harness's root and the new one
 	covers  map[string]bool   // what has been put where: a tree of the host, or of the scratch
 }
 

@@ -62,6 +62,8 @@ func (c *compiler) lowerLayout(action plan.Action) error {
 // lowerAround lowers what a layout's policy asks for beside the root.
 func (c *compiler) lowerAround(action plan.Action) error {
 	switch a := action.(type) {
+	case plan.Floor:
+		c.floor()
 	case plan.ClearUmask:
 		c.save(unix.SYS_UMASK, regUmask, imm(0))
 	case plan.RestoreUmask:
@@ -87,9 +89,11 @@ func (c *compiler) lowerAround(action plan.Action) error {
 	case plan.CheckNoUsers:
 		c.call(wire.OpNoUsers)
 	case plan.KeepCapabilities:
-		c.capsetTo(a.Mask, a.Mask)
+		if !a.All {
+			c.capsetTo(a.Mask, a.Mask)
+		}
 		for n := range 64 {
-			if a.Mask>>n&1 != 0 {
+			if a.All || a.Mask>>n&1 != 0 {
 				op := c.call(unix.SYS_PRCTL, imm(unix.PR_CAP_AMBIENT), imm(unix.PR_CAP_AMBIENT_RAISE), imm(n))
 				op.Ignore = [2]uint16{uint16(unix.EINVAL), uint16(unix.EPERM)} // it is past the kernel's last, or not permitted
 			}
@@ -106,6 +110,17 @@ func (c *compiler) lowerAround(action plan.Action) error {
 		return fmt.Errorf("no lowering for %T", action)
 	}
 	return nil
+}
+
+// floor puts an empty tmpfs over the harness's root. It is unbindable, so that
+// binding the harness's root, with what is mounted there, does not bring along
+// what is being built on it (copy_tree leaves such mounts out).
+func (c *compiler) floor() {
+	c.filesystem("tmpfs", attrsWrite, regTree)
+	c.call(unix.SYS_MOUNT_SETATTR, reg(regTree), c.str(""), imm(unix.AT_EMPTY_PATH), structure(c, mountAttr{propagation: unix.MS_UNBINDABLE}), imm(32))
+	c.call(unix.SYS_MOVE_MOUNT, reg(regTree), c.str(""), imm(atCwd), c.str("/"), imm(unix.MOVE_MOUNT_F_EMPTY_PATH))
+	c.close(regTree)
+	c.layers++
 }
 
 // off is the offset of a string in the program.
@@ -140,6 +155,7 @@ func (c *compiler) put(what uint32, at string, mode, like uint32, plain bool) {
 	c.land(regTree)
 	if at == "/" {
 		c.call(unix.SYS_DUP3, reg(regTree), reg(wire.RegRoot), imm(unix.O_CLOEXEC))
+		c.layers++
 	}
 	c.close(regTree)
 }

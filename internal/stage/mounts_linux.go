@@ -22,8 +22,10 @@ const (
 // mountAttr is struct mount_attr of mount_setattr(2): what to set, then what to
 // clear, the propagation and a user namespace.
 type mountAttr struct {
-	set uint64
-	_   [3]uint64
+	set         uint64
+	_           uint64 // to clear
+	propagation uint64
+	_           uint64 // user namespace
 }
 
 const (
@@ -92,7 +94,11 @@ func (c *compiler) lowerMount(action plan.Action) error {
 		c.call(unix.SYS_FCHDIR, reg(wire.RegRoot))
 		c.call(unix.SYS_PIVOT_ROOT, c.str("."), c.str("."))
 		c.call(unix.SYS_FCHDIR, reg(wire.RegOldRoot))
-		c.call(unix.SYS_UMOUNT2, c.str("."), imm(unix.MNT_DETACH))
+		// "." is what is mounted last on the harness's root (LOOKUP_MOUNTPOINT): the
+		// layers that were left there under the new root come off first, one by one.
+		for range c.layers + 1 {
+			c.call(unix.SYS_UMOUNT2, c.str("."), imm(unix.MNT_DETACH))
+		}
 		c.call(unix.SYS_CHDIR, c.str("/"))
 		c.save(unix.SYS_OPENAT, wire.RegMounts, reg(wire.RegProc), c.str("self/ns/mnt"), imm(unix.O_RDONLY|unix.O_CLOEXEC))
 	case plan.SealRoot:
@@ -162,6 +168,7 @@ func (c *compiler) scratch(a plan.Scratch) {
 	c.filesystem("tmpfs", attrsWrite, wire.RegScratch, options...)
 	if a.Under {
 		c.call(unix.SYS_MOVE_MOUNT, reg(wire.RegScratch), c.str(""), imm(atCwd), c.str("/"), imm(unix.MOVE_MOUNT_F_EMPTY_PATH))
+		c.layers++
 		return
 	}
 	c.makeDir(scratchAt, 0o700)
