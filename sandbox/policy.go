@@ -58,7 +58,7 @@ type Policy struct {
 	// nobody to ask.
 	Syscalls seccomp.Filter
 	// Programs are filters that somebody else has compiled. They are loaded in order
-	// after the profile; all but the last have to allow seccomp(2).
+	// after the profile; all but the last have to allow prctl(2).
 	Programs []seccomp.Program
 
 	// May lists bounds that may be missing, or weaker, on a host that cannot hold

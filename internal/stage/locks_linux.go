@@ -122,6 +122,12 @@ func (c *compiler) filter(code []byte, flags int) {
 	c.t.blob[len(c.t.blob)-16] = byte(n)
 	c.t.blob[len(c.t.blob)-15] = byte(n >> 8)
 	c.call(wire.OpStore64, ptr(prog.v+8), c.data(code))
+	if flags == 0 {
+		// prctl, because filters that others have made, for bubblewrap, let the next
+		// one be loaded so, and need not let seccomp(2) pass.
+		c.call(unix.SYS_PRCTL, imm(unix.PR_SET_SECCOMP), imm(unix.SECCOMP_MODE_FILTER), prog)
+		return
+	}
 	c.save(unix.SYS_SECCOMP, wire.RegFree, imm(unix.SECCOMP_SET_MODE_FILTER), imm(flags), prog)
 }
 
