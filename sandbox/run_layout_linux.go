@@ -20,12 +20,20 @@ func (r *run) inLayout() bool { return r.sandbox != nil && r.sandbox.policy.Layo
 
 // layoutRun adds what a layout leaves to be found out inside: the tool, by its
 // PATH, and its directory.
-func (r *run) layoutRun(s *stage.Run) {
+func (r *run) layoutRun(s *stage.Run) (err error) {
+	r.given = r.sandbox.given()
+	if r.path == ownProgram {
+		if r.exe, err = os.Open(ownProgram); err != nil {
+			return err
+		}
+		r.given, s.Exe = append(r.given, r.exe), true
+	}
+	s.Given, s.GivenFD = len(r.given), r.way.FirstGiven(3+s.ExtraFiles)
 	s.Dirs = r.layoutDirs(s.Env)
 	s.Env, s.SetsPWD = append(without(s.Env, "PWD"), "PWD="), true
 	s.Born, s.Built = r.hooks.born() != nil, r.hooks.built() != nil
 	if strings.Contains(r.path, "/") {
-		return
+		return nil
 	}
 	path, ok := valueOf(s.Env, "PATH")
 	if !ok {
@@ -42,7 +50,12 @@ func (r *run) layoutRun(s *stage.Run) {
 		candidates = []string{r.path}
 	}
 	s.Path, s.More = candidates[0], candidates[1:]
+	return nil
 }
+
+// ownProgram is the harness's own program, wherever it lies. The process that
+// becomes the tool is not an instance of it, so it gets it as a descriptor.
+const ownProgram = "/proc/self/exe"
 
 // layoutDirs are the directories that the tool may start in, in order: the
 // command's Dir alone, or the harness's own, HOME and the root.

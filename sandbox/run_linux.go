@@ -19,6 +19,8 @@ const errInvalid = unix.EINVAL
 
 // contact is what connects a run with its stage.
 type contact struct {
+	given    []*os.File // what the stage is given beside its own
+	exe      *os.File   // the last of them, if the run has opened it
 	way      *stage.Way // how the stage is executed
 	control  *stage.Control
 	program  *os.File
@@ -90,7 +92,9 @@ func (r *run) enter() error {
 		Path: r.path, Argv: argv, Env: env, Own: r.own, ExtraFiles: extra, Quiet: r.quiet, Ignored: stage.IgnoredSignals(),
 	}
 	if r.inLayout() {
-		r.layoutRun(&entry)
+		if err := r.layoutRun(&entry); err != nil {
+			return err
+		}
 	}
 	if r.program, err = stage.Seal(r.template.Program(entry)); err != nil {
 		r.removeOwn()
@@ -105,9 +109,8 @@ func (r *run) enter() error {
 	defer r.mu.Unlock()
 	r.control.Gate = r.pass
 	r.saved = saved{entered: true, env: r.cmd.Env, extra: r.cmd.ExtraFiles, dir: r.cmd.Dir}
-	r.cmd.ExtraFiles = r.way.Files(r.cmd.ExtraFiles, r.program, r.control.ChildEnd())
+	r.cmd.ExtraFiles = r.way.Files(r.cmd.ExtraFiles, r.program, r.control.ChildEnd(), r.given...)
 	if r.inLayout() {
-		r.cmd.ExtraFiles = append(r.cmd.ExtraFiles, r.sandbox.given()...)
 		r.cmd.Dir = ""
 	}
 	r.cmd.Env = stage.Environment(3 + extra)
@@ -215,6 +218,7 @@ func (r *run) watch() {
 	}
 	r.watching = true
 	r.program.Close()
+	r.exe.Close() // a nil one does not mind
 	r.control.Passed()
 	go r.listen()
 }
@@ -253,6 +257,7 @@ func (r *run) abandon() {
 		return
 	}
 	r.program.Close()
+	r.exe.Close()
 	r.control.Close()
 	r.control = nil
 	r.removeOwn()

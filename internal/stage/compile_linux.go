@@ -94,10 +94,10 @@ func (c *compiler) clones(n plan.Namespaces) {
 // around notes what surrounds the steps: descriptors, namespaces to join.
 func (c *compiler) around(p plan.Plan) error {
 	h := &c.t.header
-	if p.Given > wire.MaxGiven {
+	if p.Given >= wire.MaxGiven {
 		return fmt.Errorf("%d descriptors are given: %w", p.Given, unix.EMFILE)
 	}
-	h.Given, h.JoinUser, h.JoinPID = int32(p.Given), int32(p.Join.User), int32(p.Join.PID)
+	h.JoinUser, h.JoinPID = int32(p.Join.User), int32(p.Join.PID)
 	if p.AsPID1 {
 		h.Flags |= wire.FlagAsPID1
 	}

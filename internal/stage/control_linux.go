@@ -39,7 +39,7 @@ type Control struct {
 	Gate     func(gate int) error
 	GateErr  error // what it returned
 	gate     int
-	waiting  bool // init waits at gate, and who it is is not known yet
+	waiting  bool   // init waits at gate, and who it is is not known yet
 	Evidence []byte // nil: none has come
 	buf      [wire.EvidenceSize + int(unsafe.Sizeof(wire.Message{}))]byte
 }

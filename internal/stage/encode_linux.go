@@ -21,6 +21,10 @@ type Run struct {
 	Own        string   // the run's own directory, if the plan needs one
 	DeadlineMS int64    // overrides the plan's when positive
 
+	Given   int  // how many descriptors are given
+	GivenFD int  // where they begin
+	Exe     bool // the last of them is the tool
+
 	More        []string // paths to try when Path is not there, in order
 	Dirs        []string // directories to start in, the first that is there; none: the one of the harness
 	SetsPWD     bool     // the last of Env is the variable that says which
@@ -47,6 +51,10 @@ func (t *Template) Program(r Run) []byte {
 		e.text(p)
 	}
 	e.dirs(&h, r)
+	h.Given, h.GivenFD = int32(r.Given), int32(r.GivenFD)
+	if r.Exe {
+		h.Exe = h.Given
+	}
 	if r.Born {
 		h.Flags |= wire.FlagBorn
 	}

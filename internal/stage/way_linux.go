@@ -69,11 +69,15 @@ func TheWay() (*Way, error) {
 
 var errNotOurs = fmt.Errorf("sandbox: this program's own executable does not hold this package (a plugin or shared library does): it cannot be a stage: %w", errors.ErrUnsupported)
 
+// FirstGiven is where what a policy gives begins, when the tool's descriptors are
+// the first tools.
+func (w *Way) FirstGiven(tools int) int { return tools + 2 + len(w.files) }
+
 // Files returns the files of a stage: the tool's, then the program, the socket,
 // and what this way needs. The image itself is among them, so that os/exec, as it
 // moves descriptors in the child, does not put another in its place, which Path
-// would then name.
-func (w *Way) Files(tools []*os.File, program, control *os.File) []*os.File {
-	all := make([]*os.File, 0, len(tools)+2+len(w.files))
-	return append(append(append(all, tools...), program, control), w.files...)
+// would then name. What a policy gives comes last.
+func (w *Way) Files(tools []*os.File, program, control *os.File, given ...*os.File) []*os.File {
+	all := make([]*os.File, 0, len(tools)+2+len(w.files)+len(given))
+	return append(append(append(append(all, tools...), program, control), w.files...), given...)
 }

@@ -15,6 +15,12 @@ import (
 //go:nocheckptr
 func execTool() uintptr {
 	h := st.hdr
+	if h.Exe > 0 {
+		const emptyPath = 0x1000
+		exe := uintptr(st.reg[(wire.RegGiven+h.Exe-1)&(wire.MaxRegisters-1)])
+		_, errno := sys.Call(sysExecveat, exe, text("\x00"), st.base+uintptr(h.Argv.Off), st.base+uintptr(h.Envp.Off), emptyPath, 0)
+		return errno
+	}
 	path, denied, errno := h.Path, false, uintptr(0)
 	for range h.Paths {
 		_, errno = sys.Call(syscall.SYS_EXECVE, st.base+uintptr(path), st.base+uintptr(h.Argv.Off), st.base+uintptr(h.Envp.Off), 0, 0, 0)
@@ -39,12 +45,12 @@ func execTool() uintptr {
 //go:norace
 //go:nocheckptr
 func enterDir() uintptr {
-	list := unsafe.Slice((*wire.Dir)(at(st.hdr.Dirs.Off)), st.hdr.Dirs.Len)
 	errno := uintptr(0)
-	for i := range list {
-		if _, errno = sys.Call(syscall.SYS_CHDIR, st.base+uintptr(list[i].Path), 0, 0, 0, 0, 0); errno == 0 {
+	for i := range st.hdr.Dirs.Len {
+		dir := (*wire.Dir)(at(st.hdr.Dirs.Off + i*uint32(unsafe.Sizeof(wire.Dir{}))))
+		if _, errno = sys.Call(syscall.SYS_CHDIR, st.base+uintptr(dir.Path), 0, 0, 0, 0, 0); errno == 0 {
 			if st.hdr.DirSlot != 0 {
-				*(*uint64)(at(st.hdr.DirSlot)) = uint64(st.base) + uint64(list[i].Variable)
+				*(*uint64)(at(st.hdr.DirSlot)) = uint64(st.base) + uint64(dir.Variable)
 			}
 			return 0
 		}

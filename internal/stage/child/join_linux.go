@@ -65,6 +65,7 @@ func enterNamespaces() {
 }
 
 //go:norace
+//go:nocheckptr
 func enter(given int32, kind uintptr) {
 	if st.joinErrno != 0 {
 		return
@@ -74,6 +75,7 @@ func enter(given int32, kind uintptr) {
 }
 
 //go:norace
+//go:nocheckptr
 func endBetween() {
 	for {
 		sys.Call(syscall.SYS_EXIT_GROUP, 0, 0, 0, 0, 0, 0)
@@ -84,16 +86,28 @@ func endBetween() {
 // between calls: it must not ask the runtime for a larger one.
 //
 //go:noinline
+//go:norace
+//go:nocheckptr
 func roomOnStack() {
 	var room [8 << 10]byte
 	sys.Call(syscall.SYS_GETCWD, sys.Addr(&room), 1, 0, 0, 0, 0)
 }
 
-// takeGiven files the descriptors that the policy gave and keeps them from the
-// tool.
-func takeGiven() {
-	for i := range uintptr(st.hdr.Given) {
-		fd := st.control + 1 + i
+// takeGiven files the descriptors that the policy gave, keeps them from the tool,
+// and closes everything else from first on.
+//
+//go:norace
+//go:nocheckptr
+func takeGiven(first uintptr) {
+	n, from := uintptr(st.hdr.Given), uintptr(st.hdr.GivenFD)
+	if n == 0 {
+		from = first
+	} else if from > first {
+		must(sys.Call(sys.SYS_CLOSE_RANGE, first, from-1, 0, 0, 0, 0))
+	}
+	must(sys.Call(sys.SYS_CLOSE_RANGE, from+n, ^uintptr(0)>>32, 0, 0, 0, 0))
+	for i := range n {
+		fd := from + i
 		st.reg[(wire.RegGiven+i)&(wire.MaxRegisters-1)] = int64(fd)
 		sys.Call(syscall.SYS_FCNTL, fd, syscall.F_SETFD, syscall.FD_CLOEXEC, 0, 0, 0)
 	}
@@ -102,6 +116,7 @@ func takeGiven() {
 // letGoGiven closes them in init.
 //
 //go:norace
+//go:nocheckptr
 func letGoGiven() {
 	for i := range st.hdr.Given {
 		sys.Call(syscall.SYS_CLOSE, uintptr(st.reg[(wire.RegGiven+i)&(wire.MaxRegisters-1)]), 0, 0, 0, 0, 0)

@@ -4,5 +4,6 @@ const (
 	sysTimerfdCreate  = 283
 	sysTimerfdSettime = 286
 	sysSignalfd4      = 289
+	sysExecveat       = 322
 	sysSetns          = 308
 )

@@ -4,5 +4,6 @@ const (
 	sysTimerfdCreate  = 85
 	sysTimerfdSettime = 86
 	sysSignalfd4      = 74
+	sysExecveat       = 281
 	sysSetns          = 268
 )

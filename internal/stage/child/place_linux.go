@@ -25,6 +25,7 @@ const (
 // layoutOp runs the ops that only explicit layouts have.
 //
 //go:norace
+//go:nocheckptr
 func layoutOp(nr uint32, a, b uintptr) (uintptr, uintptr) {
 	switch nr {
 	case wire.OpPlace:
@@ -133,6 +134,7 @@ func makeParents(root uintptr, p *wire.Place) (dir uintptr, last uint32, errno u
 }
 
 //go:norace
+//go:nocheckptr
 func letGoOf(fd, root uintptr) {
 	if fd != root {
 		sys.Call(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
@@ -225,6 +227,7 @@ func setMode(fd, mode uintptr) (uintptr, uintptr) {
 // noUsers carries out OpNoUsers: init is one thread, so it can ask.
 //
 //go:norace
+//go:nocheckptr
 func noUsers() (uintptr, uintptr) {
 	if _, errno := sys.Call(syscall.SYS_UNSHARE, sys.CLONE_NEWUSER, 0, 0, 0, 0, 0); errno == 0 {
 		return 0, uintptr(syscall.EEXIST)

@@ -58,9 +58,7 @@ func prepare() {
 		}
 	}
 	// Close what the harness leaked; keep the program and the socket until exec.
-	takeGiven()
-	top := max(uintptr(h.SelfFD), st.control) + 1 + uintptr(h.Given)
-	must(sys.Call(sys.SYS_CLOSE_RANGE, top, ^uintptr(0)>>32, 0, 0, 0, 0))
+	takeGiven(max(uintptr(h.SelfFD), st.control) + 1)
 	sys.Call(syscall.SYS_FCNTL, st.control, syscall.F_SETFD, syscall.FD_CLOEXEC, 0, 0, 0)
 	sys.Call(syscall.SYS_CLOSE, uintptr(h.SelfFD), 0, 0, 0, 0, 0)
 

@@ -169,9 +169,11 @@ type Header struct {
 	Own   uint32 // offset of the path of the run's own directory; 0: none
 	Guard Span   // the guard's rules; empty: no guard
 
-	// Given descriptors follow the control socket; register RegGiven+i holds i.
-	// JoinUser and JoinPID count them from 1; 0: none is joined.
-	Given, JoinUser, JoinPID int32
+	// Given descriptors begin at GivenFD; register RegGiven+i holds i. JoinUser,
+	// JoinPID and Exe, the harness's program if the tool is that, count them from 1;
+	// 0: none.
+	Given, GivenFD, JoinUser, JoinPID, Exe int32
+	_                                      int32
 
 	Paths   uint32 // how many paths stand at Path, each after the other's zero; they are tried in order
 	Dirs    Span   // elements of Dir, tried in order; empty: the directory the stage was started in
