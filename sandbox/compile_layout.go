@@ -206,7 +206,7 @@ func (c *compilation) landlockLayout() error {
 		return nil
 	}
 	r := landlock.Ruleset{UnhandledNet: landlock.NetAll, Unscoped: landlock.ScopeAll}
-	r.Paths = append(r.Paths, landlock.PathRule{Path: "/", Access: landlock.FSReadDir})
+	r.Paths = append(r.Paths, landlock.PathRule{Path: "/", Access: landlock.FSReadDir}, landlock.PathRule{Path: plan.InitsProc, Access: landlock.FSRead})
 	for _, p := range c.puts {
 		r.Paths = append(r.Paths, layoutRules(p.do)...)
 	}

@@ -20,6 +20,15 @@ type layoutOf struct {
 	steps  []step
 }
 
+// close closes the descriptors whose files are shown by now.
+func (l layoutOf) close() {
+	for _, e := range l.policy.Layout {
+		if b, ok := e.(sandbox.Bind); ok && b.File != nil {
+			b.File.Close()
+		}
+	}
+}
+
 // policy is what the options ask for. It holds no more than bubblewrap does:
 // what package sandbox would add is opened here, field by field.
 func (o *options) policy() (l layoutOf, err error) {

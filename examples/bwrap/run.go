@@ -84,11 +84,7 @@ func (o *options) follow(cmd *sandbox.Cmd, l layoutOf) (int, error) {
 	if err := cmd.Start(); err != nil {
 		return 0, o.sayStart(l, err)
 	}
-	for _, s := range l.policy.Layout {
-		if b, ok := s.(sandbox.Bind); ok && b.File != nil {
-			b.File.Close()
-		}
-	}
+	l.close()
 	go relay(signals, cmd.Process, o.newSession)
 	if parent != nil {
 		go parent.await(func() { cmd.Process.Kill() })

@@ -73,6 +73,9 @@ const (
 // own where no mounts can be private. Its path is known when the run starts.
 const OwnDirectory = "/the run's own directory"
 
+// InitsProc stands, in a ruleset, for the procfs in which init reads the evidence.
+const InitsProc = "/init's own procfs"
+
 // A Place is the process in which a step runs.
 type Place uint8
 

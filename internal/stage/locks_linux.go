@@ -49,6 +49,11 @@ func (c *compiler) landlock(r landlock.Ruleset, follow bool) error {
 	for _, rule := range r.Paths {
 		b := landlock.PathBeneathAttr(rule.Access, -1)
 		at := c.data(b[:])
+		if rule.Path == plan.InitsProc {
+			c.call(wire.OpStore32, ptr(at.v+8), reg(wire.RegProc))
+			c.call(unix.SYS_LANDLOCK_ADD_RULE, reg(wire.RegRuleset), imm(unix.LANDLOCK_RULE_PATH_BENEATH), at, imm(0))
+			continue
+		}
 		name := c.str(rule.Path)
 		if rule.Path == plan.OwnDirectory {
 			name = c.own()

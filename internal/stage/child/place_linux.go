@@ -66,8 +66,8 @@ func place(root, addr uintptr) (uintptr, uintptr) {
 		return fd, errno
 	}
 	dir, _, errno := makeParents(root, p)
-	if errno != 0 {
-		return 0, errno
+	if errno != 0 || p.Make == wire.MakeDir {
+		return dir, errno
 	}
 	letGoOf(dir, root)
 	if p.Make == wire.MakeFile {
@@ -92,8 +92,8 @@ func openIn(root uintptr, off uint32, flags, mode uintptr) (uintptr, uintptr) {
 }
 
 // makeParents makes the directories that lead to p, and p itself if it is to be
-// one. It returns a descriptor of the one that holds p's last name, which may be
-// root itself, and where that name begins.
+// one. It returns a descriptor of p then, and otherwise of the directory that holds
+// p's last name, which may be root itself; and where that name begins.
 //
 //go:norace
 //go:nocheckptr
@@ -123,12 +123,11 @@ func makeParents(root uintptr, p *wire.Place) (dir uintptr, last uint32, errno u
 			letGoOf(dir, root)
 			return 0, 0, errno
 		}
+		letGoOf(dir, root)
 		if end {
-			letGoOf(next, root)
-			return dir, last, 0
+			return next, last, 0
 		}
 		*c = '/'
-		letGoOf(dir, root)
 		dir, last = next, i+1
 	}
 }

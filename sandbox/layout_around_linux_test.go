@@ -1,0 +1,290 @@
+package sandbox_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/seccomp"
+	"golang.org/x/sys/unix"
+)
+
+func hostShell(script string) *exec.Cmd { return exec.Command("/bin/sh", "-c", script) }
+
+func TestKernelLayoutNamespaces(t *testing.T) {
+	with := func(n sandbox.Namespaces) func(*sandbox.Policy) {
+		return func(p *sandbox.Policy) { p.Namespaces = n }
+	}
+	shared := func(kind string) string {
+		return `test "$(readlink /proc/self/ns/` + kind + `)" = ` + strconv.Quote(ownNamespace(kind)) + ` && echo shared || echo own`
+	}
+	runLayoutCases(t, []layoutCase{
+		{name: "all namespaces are new", script: shared("ipc") + ";" + shared("uts") + ";" + shared("cgroup") + ";" + shared("net") + ";" + shared("user") + ";" + shared("pid"), want: "own\nown\nown\nown\nown\nown"},
+		{name: "ipc is shared", policy: with(sandbox.Namespaces{ShareIPC: true}), script: shared("ipc") + ";" + shared("uts"), want: "shared\nown"},
+		{name: "uts is shared", policy: with(sandbox.Namespaces{ShareUTS: true}), script: shared("uts") + ";" + shared("cgroup"), want: "shared\nown"},
+		{name: "cgroup is shared", policy: with(sandbox.Namespaces{ShareCgroup: true}), script: shared("cgroup") + ";" + shared("ipc"), want: "shared\nown"},
+		{name: "pid is shared", policy: with(sandbox.Namespaces{SharePID: true}), script: shared("pid") + ";test -d /proc/" + strconv.Itoa(os.Getpid()) + " && echo seen", want: "shared\nseen"},
+		{name: "processes outside are not seen", script: "ls /proc | grep -c '^[0-9]*$' | sed 's/[3-9]/few/'", want: "few"},
+		{name: "the network is shared", policy: func(p *sandbox.Policy) { p.Network.Host = true }, script: shared("net"), want: "shared"},
+		{name: "a host name", policy: with(sandbox.Namespaces{Hostname: "inside"}), script: "uname -n", want: "inside"},
+		{name: "another user", policy: with(sandbox.Namespaces{As: &sandbox.IDs{UID: 4242, GID: 77}}), script: "id -u; id -g; awk '{print $1,$3}' /proc/self/uid_map", want: "4242\n77\n4242 1"},
+		{name: "the same user", script: "id -u", want: strconv.Itoa(os.Getuid())},
+		{name: "the tool is process 1", policy: with(sandbox.Namespaces{AsPID1: true}), script: "echo $$; readlink /proc/self", want: "1\n2"},
+		{name: "the tool is not process 1", script: "test $$ -gt 1 && echo other", want: "other"},
+		{name: "machine settings cannot be changed", script: "for f in /proc/sys/kernel/panic /proc/sysrq-trigger; do echo 0 2>/dev/null >$f || echo refused; done", want: "refused\nrefused"},
+		{name: "user namespaces cannot be made", policy: with(sandbox.Namespaces{NoUsers: true}), script: "unshare -U true 2>/dev/null || echo refused", want: "refused"},
+	})
+}
+
+func ownNamespace(kind string) string {
+	link, _ := os.Readlink("/proc/self/ns/" + kind)
+	return link
+}
+
+func TestKernelLayoutChecksThatNoUserNamespaceCanBeMade(t *testing.T) {
+	runLayoutCases(t, []layoutCase{
+		{name: "one can", policy: func(p *sandbox.Policy) { p.Namespaces.CheckNoUsers = true }, want: startFails, wantErr: syscall.EEXIST},
+		{name: "none can", policy: func(p *sandbox.Policy) { p.Namespaces.NoUsers = true }, script: "echo ran", want: "ran"},
+	})
+}
+
+func TestKernelLayoutPrivileges(t *testing.T) {
+	const show = "grep -E '^Cap(Inh|Prm|Eff|Bnd|Amb)|^NoNewPrivs' /proc/self/status | tr -d '\\t' | tr '\\n' ' '"
+	const none, net = "0000000000000000", "0000000000001000"
+	runLayoutCases(t, []layoutCase{
+		{name: "none", script: show, want: "CapInh:" + none + " CapPrm:" + none + " CapEff:" + none + " CapBnd:" + none + " CapAmb:" + none + " NoNewPrivs:1 "},
+		{name: "one", policy: func(p *sandbox.Policy) { p.Privileges.Capabilities = []sandbox.Capability{unix.CAP_NET_ADMIN} },
+			script: show, want: "CapInh:" + net + " CapPrm:" + net + " CapEff:" + net + " CapBnd:" + net + " CapAmb:" + net + " NoNewPrivs:1 "},
+		{name: "one over the tool's own mounts", policy: func(p *sandbox.Policy) {
+			p.Privileges.Capabilities, p.Namespaces.OneLevel = []sandbox.Capability{unix.CAP_SYS_ADMIN}, true
+			p.Layout = slices.DeleteFunc(p.Layout, func(e sandbox.Entry) bool { _, dev := e.(sandbox.Dev); return dev })
+			p.Layout, p.Nest, p.Syscalls = append(p.Layout, sandbox.Dir{At: "/m"}), true, seccomp.Off()
+		}, script: "mount -t tmpfs none /m && echo mounted", want: "mounted"},
+		{name: "one, but not over its mounts", policy: func(p *sandbox.Policy) {
+			p.Privileges.Capabilities = []sandbox.Capability{unix.CAP_SYS_ADMIN}
+			p.Layout, p.Nest, p.Syscalls = append(p.Layout, sandbox.Dir{At: "/m"}), true, seccomp.Off()
+		}, script: "mount -t tmpfs none /m 2>/dev/null || echo refused", want: "refused"},
+	})
+}
+
+// TestKernelLayoutLocks: the lock is there while the tool runs, and not after.
+func TestKernelLayoutLocks(t *testing.T) {
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
+			host := layoutHost(t)
+			p := sandbox.Policy{Layout: append(systemEntries(), sandbox.Bind{Source: at(host, "tree"), At: "/b"}), Locks: []string{"/b/file"}}
+			s, err := sandbox.New(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := s.Command("/bin/cat")
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if err := tryLock(at(host, "tree/file")); err == nil {
+				t.Error("the file is not locked while the tool runs")
+			}
+			in.Close()
+			if err := cmd.Wait(); err != nil {
+				t.Error(err)
+			}
+			if err := tryLock(at(host, "tree/file")); err != nil {
+				t.Errorf("afterwards: %v", err)
+			}
+		})
+	})
+}
+
+func tryLock(p string) error {
+	f, err := os.OpenFile(p, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return unix.FcntlFlock(f.Fd(), unix.F_SETLK, &unix.Flock_t{Type: unix.F_WRLCK})
+}
+
+// TestKernelLayoutHooks: each is called at its time, with a process that is the
+// sandbox's, and its error is Start's.
+func TestKernelLayoutHooks(t *testing.T) {
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
+			for _, asPID1 := range []bool{false, true} {
+				p := sandbox.Policy{Layout: systemEntries(), Nest: true, Syscalls: seccomp.Off()}
+				p.Namespaces.AsPID1, p.Namespaces.Joinable = asPID1, true
+				testHooks(t, p)
+			}
+		})
+	})
+}
+
+func testHooks(t *testing.T, p sandbox.Policy) {
+	s, err := sandbox.New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var called []string
+	hook := func(name string, err error) func(int) error {
+		return func(pid int) error {
+			called = append(called, name)
+			if link, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/pid"); link == "" || link == ownNamespace("pid") {
+				t.Errorf("%s: process %d is in pid namespace %q", name, pid, link)
+			}
+			return err
+		}
+	}
+	cmd := s.Command("true")
+	cmd.Born, cmd.Built = hook("born", nil), hook("built", nil)
+	if err := cmd.Run(); err != nil || strings.Join(called, " ") != "born built" {
+		t.Errorf("%v, %v", called, err)
+	}
+	called = nil
+	cmd = s.Command("true")
+	cmd.Born, cmd.Built = hook("born", io.ErrShortWrite), hook("built", nil)
+	if err := cmd.Run(); !errors.Is(err, io.ErrShortWrite) || len(called) != 1 {
+		t.Errorf("%v, %v", called, err)
+	}
+	called = nil
+	cmd = s.Command("true")
+	cmd.Built = hook("built", io.ErrShortWrite)
+	if err := cmd.Run(); !errors.Is(err, io.ErrShortWrite) || len(called) != 1 {
+		t.Errorf("%v, %v", called, err)
+	}
+}
+
+// TestKernelLayoutJoins: a second sandbox enters the namespaces of a first.
+func TestKernelLayoutJoins(t *testing.T) {
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
+			first := sandbox.Policy{Layout: []sandbox.Entry{sandbox.Bind{Source: "/", At: "/"}}, Nest: true, Syscalls: seccomp.Off()}
+			first.Namespaces = sandbox.Namespaces{OneLevel: true, Joinable: true}
+			s, err := sandbox.New(first)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := s.Command("/bin/cat")
+			pid := 0
+			cmd.Built = func(p int) error { pid = p; return nil }
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			dir := "/proc/" + strconv.Itoa(pid) + "/ns/"
+			user, err1 := os.Open(dir + "user")
+			pidns, err2 := os.Open(dir + "pid")
+			if err := errors.Join(err1, err2); err != nil {
+				t.Fatal(err)
+			}
+			defer user.Close()
+			defer pidns.Close()
+			userLink, _ := os.Readlink(dir + "user")
+			pidLink, _ := os.Readlink(dir + "pid")
+			for _, below := range []bool{false, true} {
+				p := sandbox.Policy{Layout: append([]sandbox.Entry{sandbox.Bind{Source: "/", At: "/"}}, sandbox.Proc{At: "/proc", Uncovered: true}), Nest: true, Syscalls: seccomp.Off()}
+				p.Namespaces = sandbox.Namespaces{User: user, PID: pidns, SharePID: !below}
+				want := userLink + "\n" + pidLink
+				out, err := runLayout(p, "readlink /proc/self/ns/user /proc/self/ns/pid")
+				if below {
+					want = userLink + "\n" // and one of its own
+				}
+				if err != nil || !strings.HasPrefix(out, want) || below && strings.HasSuffix(out, pidLink) {
+					t.Errorf("below %v: %q %v, want %q", below, out, err, want)
+				}
+			}
+			in.Close()
+			if err := cmd.Wait(); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}
+
+// TestKernelLayoutStart: the tool is looked for inside, by its own PATH, and its
+// directory is one inside.
+func TestKernelLayoutStart(t *testing.T) {
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
+			entries := append(systemEntries(), sandbox.File{Path: "/own/tool", Data: "#!/bin/sh\necho \"$0 $PWD $1\"\n", Mode: 0o755}, sandbox.Dir{At: "/home/me"}, sandbox.Dir{At: "/own/no"})
+			s, err := sandbox.New(sandbox.Policy{Layout: entries})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tests := []struct {
+				name, tool, dir string
+				env             []string
+				want            string
+				err             error
+			}{
+				{"by PATH", "tool", "", []string{"PATH=/nowhere:/own/no:/own", "HOME=/home/me"}, "/own/tool /home/me arg\n", nil},
+				{"by its path", "/own/tool", "/own", []string{"HOME=/home/me"}, "/own/tool /own arg\n", nil},
+				{"nowhere to go but the root", "/own/tool", "", []string{}, "/own/tool / arg\n", nil},
+				{"not in PATH", "tool", "", []string{"PATH=/bin"}, "", syscall.ENOENT},
+				{"a directory in PATH", "no", "", []string{"PATH=/own"}, "", syscall.EACCES},
+				{"a directory that is not there", "/own/tool", "/none", nil, "", syscall.ENOENT},
+			}
+			for _, test := range tests {
+				cmd := s.Command(test.tool, "arg")
+				cmd.Dir, cmd.Env = test.dir, test.env
+				out, err := cmd.Output()
+				if string(out) != test.want || !errors.Is(err, test.err) {
+					t.Errorf("%s: %q, %v", test.name, out, err)
+				}
+				if cmd.Dir != test.dir {
+					t.Errorf("%s: Dir is %q afterwards", test.name, cmd.Dir)
+				}
+			}
+		})
+	})
+}
+
+// TestKernelLayoutReports: what was promised is held, on the kernel's word.
+func TestKernelLayoutReports(t *testing.T) {
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
+			s, err := sandbox.New(sandbox.Policy{Layout: systemEntries()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := s.Command("true")
+			if err := cmd.Run(); err != nil {
+				t.Fatal(err)
+			}
+			if r := cmd.Report(); !r.Held() {
+				t.Errorf("\n%s", r)
+			}
+		})
+	})
+}
+
+// TestKernelLayoutProgram: a filter from elsewhere is loaded.
+func TestKernelLayoutProgram(t *testing.T) {
+	arch, err := seccomp.Native()
+	if err != nil {
+		t.Skip(err)
+	}
+	f := seccomp.Filter{Default: seccomp.Allow, Unknown: seccomp.Allow, Rules: []seccomp.Rule{{Names: []string{"mkdir", "mkdirat"}, Action: seccomp.Errno(uint16(syscall.EXDEV))}}}
+	program, err := f.Compile(arch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runLayoutCases(t, []layoutCase{
+		{name: "with", policy: func(p *sandbox.Policy) { p.Programs = []seccomp.Program{program} }, entries: one(func(string) sandbox.Entry { return sandbox.Tmpfs{At: "/t"} }),
+			script: "mkdir /t/d 2>&1 | grep -o cross-device", want: "cross-device"},
+		{name: "without", entries: one(func(string) sandbox.Entry { return sandbox.Tmpfs{At: "/t"} }), script: "mkdir /t/d && echo made", want: "made"},
+	})
+}
