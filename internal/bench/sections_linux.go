@@ -13,6 +13,7 @@ var sections = []section{
 	{"steps", 200, steps},
 	{"harness", 200, harness},
 	{"rules", 50, rules},
+	{"binds", 10, binds},
 	{"syscalls", 20, calls},
 	{"build", 10, build},
 	{"memory", 1, memory},
