@@ -75,6 +75,22 @@ func TestKernelLayoutPrivileges(t *testing.T) {
 	})
 }
 
+// TestKernelLayoutProtectsNames: below what a layout shows for writing, too, and
+// not by way of a link, by which the names would be looked for in the wrong place.
+func TestKernelLayoutProtectsNames(t *testing.T) {
+	protect := func(p *sandbox.Policy) { p.Files.Protect = sandbox.Protect{} }
+	write := func(h string) sandbox.Entry { return sandbox.Bind{Source: at(h, "tree"), At: "/b/c", Write: true} }
+	const script = "echo x 2>/dev/null >/b/c/sub/.bashrc || echo refused; echo y >/b/c/sub/ok && echo written"
+	runLayoutCases(t, []layoutCase{
+		{name: "protected", entries: one(write), policy: protect, script: script, want: "refused\nwritten", after: "! test -e tree/sub/.bashrc"},
+		{name: "not protected", entries: one(write), script: script, want: "written", after: "test -e tree/sub/.bashrc"},
+		{name: "hidden", entries: one(write), policy: func(p *sandbox.Policy) { p.Files.HideNames = []string{"file"} }, script: "cat /b/c/file 2>/dev/null || echo refused", want: "refused"},
+		{name: "through a link", entries: func(h string) []sandbox.Entry {
+			return []sandbox.Entry{sandbox.Dir{At: "/d"}, sandbox.Symlink{At: "/b", Target: "/d"}, write(h)}
+		}, policy: protect, want: startFails, wantErr: syscall.ELOOP},
+	})
+}
+
 // TestKernelLayoutLocks: the lock is there while the tool runs, and not after.
 func TestKernelLayoutLocks(t *testing.T) {
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
