@@ -13,6 +13,24 @@
 //	s, err := sandbox.New(p)
 //	cmd := s.Command("rg", "needle")
 //
+// # Layouts
+//
+// A policy's Files say what exists; its Layout, in their place, builds the tool's
+// root entry by entry, in order, at any path:
+//
+//	p := sandbox.Policy{Layout: []sandbox.Entry{
+//		sandbox.Bind{Source: "/usr", At: "/usr"},
+//		sandbox.Symlink{Target: "usr/lib64", At: "/lib64"},
+//		sandbox.Tmpfs{At: "/tmp"},
+//	}}
+//
+// A command's Path and Dir are then paths inside: a name without a slash is looked
+// for in the PATH of the tool's environment, in the new root; /proc/self/exe is
+// the harness's own program, shown or not. A Dir that is empty is the harness's
+// own if that is inside, or HOME, or the root, and PWD says which. Every other
+// mechanism holds as it does without a layout. resolveLayout, compileLayout and the
+// stage's lowerLayout are a layout's own three steps of the way.
+//
 // # Differences from os/exec
 //
 // A [Cmd] holds a real *exec.Cmd that anything may start; it enters the same

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"golang.org/x/sys/unix"
 )
 
 // TestKernelWaitsForMaps: somebody else writes the maps of the user namespace.
@@ -114,6 +115,37 @@ func program(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return script
+}
+
+// TestKernelSyncDescriptorStaysOpen: until the sandbox is empty, and not in the
+// command.
+func TestKernelSyncDescriptorStaysOpen(t *testing.T) {
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
+			r, w := pipe(t)
+			cmd := bwrap(slices.Concat(all, []string{"--sync-fd", "3", "sh", "-c", "ls /proc/self/fd | wc -l; read line"})...)
+			cmd.ExtraFiles = []*os.File{w}
+			in, err1 := cmd.StdinPipe()
+			out, err2 := cmd.StdoutPipe()
+			if err1 != nil || err2 != nil || cmd.Start() != nil {
+				t.Fatal(err1, err2)
+			}
+			w.Close()
+			var n int
+			if fmt.Fscan(out, &n); n != 4 { // ls has the directory open
+				t.Errorf("the command has %d descriptors", n)
+			}
+			p := []unix.PollFd{{Fd: int32(r.Fd()), Events: unix.POLLIN}}
+			if n, _ := unix.Poll(p, 0); n != 0 {
+				t.Errorf("it is closed while the command runs: %#x", p[0].Revents)
+			}
+			in.Close()
+			cmd.Wait()
+			if n, err := r.Read(make([]byte, 1)); n != 0 || err == nil {
+				t.Errorf("read %d, %v", n, err)
+			}
+		})
+	})
 }
 
 // TestKernelDescriptorsStayOutside: what the caller has left open is not the

@@ -12,6 +12,9 @@
 //	net_linux.go      beside init: the network namespace
 //	tool_linux.go     InTool's ops, then execve
 //	ops_linux.go      the one loop that runs ops
+//	place_linux.go    the ops of explicit layouts: a place in a tree that may be hostile
+//	exec_linux.go     which of its paths the tool is, and where it starts
+//	join_linux.go     how init comes into namespaces that exist already
 //	evidence_linux.go what the kernel says of the tool, read back after execve
 //
 // # The rules
