@@ -56,7 +56,8 @@ func (c *compilation) layoutNamespaces() {
 	}
 	c.do(plan.PrivateMounts{}, plan.Setup, "what is mounted on the host later must not arrive here, nor ours there")
 	if c.plan.Namespaces.Net {
-		c.do(plan.Loopback{}, plan.Setup, "servers and clients inside can meet")
+		// Here: whoever is told of the namespaces at the gate is told of all of them.
+		c.do(plan.Loopback{Here: true}, plan.Setup, "servers and clients inside can meet")
 	}
 	if n.Hostname != "" {
 		c.do(plan.Hostname{Name: n.Hostname}, plan.Setup, "")
@@ -173,6 +174,9 @@ func (c *compilation) startLayout() error {
 	} else if c.facts.Keyring.Yes() {
 		c.do(plan.CheckKeyring{}, plan.Setup, "evidence that the keyring is another")
 	}
+	if !c.policy.Nest && c.hasNull() { // in a sandbox around this one devices may not open
+		c.do(plan.OwnNull{}, plan.MountNamespace, "its owner could change the machine's")
+	}
 	c.do(plan.Chdir{}, plan.Setup, "")
 	if !c.open(BoundResources) {
 		settings, err := c.limits()
@@ -197,6 +201,31 @@ func (c *compilation) startLayout() error {
 		return err
 	}
 	return c.filter()
+}
+
+// hasNull reports whether the null device at /dev/null is a Dev's.
+func (c *compilation) hasNull() bool {
+	for _, p := range slices.Backward(c.puts) {
+		switch do := p.do.(type) {
+		case plan.PutDev:
+			if do.At == "/dev" {
+				return slices.Contains(do.Devices, "null")
+			}
+		case plan.PutBind:
+			if within("/dev/null", do.At) {
+				return false
+			}
+		case plan.PutTmpfs:
+			if within("/dev/null", do.At) {
+				return false
+			}
+		case plan.PutOverlay:
+			if within("/dev/null", do.At) {
+				return false
+			}
+		}
+	}
+	return false
 }
 
 // landlockLayout repeats the layout as rules. What a later entry covers is not

@@ -40,6 +40,7 @@ func TestKernelLayoutNamespaces(t *testing.T) {
 		{name: "the tool is process 1", policy: with(sandbox.Namespaces{AsPID1: true}), script: "echo $$; readlink /proc/self", want: "1\n2"},
 		{name: "the tool is not process 1", script: "test $$ -gt 1 && echo other", want: "other"},
 		{name: "machine settings cannot be changed", script: "for f in /proc/sys/kernel/panic /proc/sysrq-trigger; do echo 0 2>/dev/null >$f || echo refused; done", want: "refused\nrefused"},
+		{name: "a device's mode is the machine's", script: "chmod 0666 /dev/null 2>/dev/null || echo refused; echo x >/dev/null && echo written", want: "refused\nwritten"},
 		{name: "user namespaces cannot be made", policy: with(sandbox.Namespaces{NoUsers: true}), script: "unshare -U true 2>/dev/null || echo refused", want: "refused"},
 	})
 }

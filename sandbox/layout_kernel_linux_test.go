@@ -52,7 +52,7 @@ func runLayoutCases(t *testing.T, cases []layoutCase) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			for _, nest := range []bool{false, true} {
 				for _, c := range cases {
-					t.Run(fmt.Sprintf("%s, nest %v", c.name, nest), func(t *testing.T) { c.run(t, nest) })
+					t.Run(fmt.Sprintf("%s/nest %v", strings.ReplaceAll(c.name, ",", ""), nest), func(t *testing.T) { c.run(t, nest) })
 				}
 			}
 		})

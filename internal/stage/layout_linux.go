@@ -287,7 +287,8 @@ func (c *compiler) device(source, name string) {
 	c.save(unix.SYS_OPENAT2, regSource, reg(wire.RegOldRoot), c.str(source), structure(c, pathHow), imm(24))
 	c.clone(regSource, "", regTree, false)
 	c.close(regSource)
-	c.setattr(regTree, "", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, 0)
+	// Read-only: what is written to a device passes, and its mode is the machine's.
+	c.setattr(regTree, "", unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, 0)
 	c.save(unix.SYS_OPENAT, regDest, reg(regDev), c.str(name), imm(unix.O_CREAT|unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC), imm(0o444))
 	c.land(regTree)
 	c.close(regTree)

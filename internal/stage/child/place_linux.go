@@ -182,8 +182,7 @@ func sameText(off uint32, n uintptr) bool {
 	return *(*byte)(at(off + uint32(n))) == 0
 }
 
-// isFile carries out OpIsFile. Both architectures begin struct stat with the
-// device and the inode.
+// isFile carries out OpIsFile.
 //
 //go:norace
 //go:nocheckptr
@@ -192,7 +191,7 @@ func isFile(fd, addr uintptr) (uintptr, uintptr) {
 	if _, errno := sys.Call(syscall.SYS_FSTAT, fd, sys.Addr(&st.stat), 0, 0, 0, 0); errno != 0 {
 		return 0, errno
 	}
-	if st.stat[0] != want[0] || st.stat[1] != want[1] {
+	if uint64(st.stat.Dev) != want[0] || st.stat.Ino != want[1] {
 		return 0, uintptr(syscall.ESTALE)
 	}
 	return 0, 0

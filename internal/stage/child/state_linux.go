@@ -62,9 +62,8 @@ type state struct {
 
 	children [4096]byte
 
-	how       [3]uint64  // struct open_how
-	stat      [32]uint64 // struct stat, with room
-	toolClone uintptr    // clone flags for the tool, where it is pid 1
+	how       [3]uint64 // struct open_how
+	toolClone uintptr   // clone flags for the tool, where it is pid 1
 	joinFlags uintptr
 	joinTop   uintptr
 	joinErrno uintptr
