@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/sandbox"
@@ -11,13 +9,13 @@ import (
 var controlRows = []row{
 	{"--seccomp", 1, "FD", "Load the system call filter in FD", func(p *parser, name string, arg []string) error {
 		if len(p.programs) > 0 {
-			return errors.New("--seccomp cannot be combined with --add-seccomp-fd")
+			return complaint("--seccomp cannot be combined with --add-seccomp-fd")
 		}
 		return number(func(o *options) *int { return &o.seccompProgram })(p, name, arg)
 	}},
 	{"--add-seccomp-fd", 1, "FD", "Load the filter in FD, after those before", func(p *parser, _ string, arg []string) error {
 		if p.seccompProgram >= 0 {
-			return errors.New("--add-seccomp-fd cannot be combined with --seccomp")
+			return complaint("--add-seccomp-fd cannot be combined with --seccomp")
 		}
 		fd, err := descriptor(arg[0])
 		if err != nil {
@@ -58,7 +56,7 @@ func (p *parser) capability(name string, change func(have, named uint64) uint64)
 	}
 	c, err := sandbox.ParseCapability(name)
 	if err != nil || len(name) < 4 || !strings.EqualFold(name[:4], "cap_") {
-		return fmt.Errorf("unknown cap: %s", name)
+		return complain("unknown cap: %s", name)
 	}
 	p.caps = change(p.caps, 1<<c)
 	return nil
@@ -72,7 +70,7 @@ func readProgram(fd int) ([]byte, error) {
 	}
 	closeFD(fd)
 	if len(code)%8 != 0 {
-		return nil, errors.New("Invalid seccomp data, must be multiple of 8")
+		return nil, complaint("Invalid seccomp data, must be multiple of 8")
 	}
 	return code, nil
 }

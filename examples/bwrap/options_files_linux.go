@@ -1,8 +1,6 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"strconv"
 
@@ -73,11 +71,11 @@ var fileRows = []row{
 	}},
 	{"--perms", 1, "OCTAL", "The mode of what the next option makes", func(p *parser, _ string, arg []string) error {
 		if p.perms >= 0 {
-			return errors.New("--perms given twice for the same action")
+			return complaint("--perms given twice for the same action")
 		}
 		bits, ok := octal(arg[0])
 		if !ok {
-			return errors.New("--perms takes an octal argument <= 07777")
+			return complaint("--perms takes an octal argument <= 07777")
 		}
 		p.perms = bits
 		return nil
@@ -86,7 +84,7 @@ var fileRows = []row{
 	{"--chmod", 2, "OCTAL PATH", "Change the mode of PATH, which exists", func(p *parser, name string, arg []string) error {
 		bits, ok := octal(arg[0])
 		if !ok {
-			return errors.New("--chmod takes an octal argument <= 07777")
+			return complaint("--chmod takes an octal argument <= 07777")
 		}
 		p.add(step{option: name, source: arg[0], dest: arg[1], fd: -1, entry: sandbox.Chmod{At: inside(arg[1]), Mode: fileMode(bits)}})
 		return nil
@@ -140,7 +138,7 @@ func data(standard int, entry func(sandbox.DataBind) sandbox.Entry) func(*parser
 
 func (p *parser) overlay(name string, least int, word, dest string, entry func(layers []string) sandbox.Entry) error {
 	if len(p.layers) < least {
-		return fmt.Errorf("%s requires at least %s --overlay-src", name, word)
+		return complain("%s requires at least %s --overlay-src", name, word)
 	}
 	p.add(step{option: name, dest: dest, fd: -1, entry: entry(p.layers)})
 	p.layers = nil
@@ -150,20 +148,20 @@ func (p *parser) overlay(name string, least int, word, dest string, entry func(l
 // takeSize reads --size: decimal, octal or hexadecimal, as C writes them.
 func (p *parser) takeSize(text string) error {
 	if p.size != 0 {
-		return errors.New("--size given twice for the same action")
+		return complaint("--size given twice for the same action")
 	}
 	const most = math.MaxUint64 >> 1
 	if text != "" && text[0] >= '0' && text[0] <= '9' {
 		size, err := cNumber(text)
 		if err == nil && size > most {
-			return fmt.Errorf("--size (for tmpfs) is limited to %d", uint64(most))
+			return complain("--size (for tmpfs) is limited to %d", uint64(most))
 		}
 		if err == nil && size > 0 {
 			p.size = size
 			return nil
 		}
 	}
-	return errors.New("--size takes a non-zero number of bytes")
+	return complaint("--size takes a non-zero number of bytes")
 }
 
 // cNumber reads a number as strtoull(3) with base 0 does, of which ParseUint's
@@ -180,5 +178,5 @@ func cNumber(text string) (uint64, error) {
 }
 
 func noLabels(_ *parser, _ string, _ []string) error {
-	return errors.New("labeling not supported on this system")
+	return complaint("labeling not supported on this system")
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"math"
@@ -35,15 +34,15 @@ func find(name string) *row {
 func (r *row) missing() error {
 	switch {
 	case r.name == "--ro-bind-fd":
-		return errors.New("--bind-fd takes two arguments")
+		return complaint("--bind-fd takes two arguments")
 	case r.takes == 3:
-		return fmt.Errorf("%s takes three arguments", r.name)
+		return complain("%s takes three arguments", r.name)
 	case r.takes == 2:
-		return fmt.Errorf("%s takes two arguments", r.name)
+		return complain("%s takes two arguments", r.name)
 	case r.name == "--argv0", r.name == "--chdir", r.name == "--remount-ro":
-		return fmt.Errorf("%s takes one argument", r.name)
+		return complain("%s takes one argument", r.name)
 	}
-	return fmt.Errorf("%s takes an argument", r.name)
+	return complain("%s takes an argument", r.name)
 }
 
 func (p *parser) usage() string {
@@ -78,7 +77,7 @@ var general = []row{
 	}},
 	{"--argv0", 1, "VALUE", "Give COMMAND the name VALUE as its argv[0]", func(p *parser, name string, arg []string) error {
 		if p.argv0 != nil {
-			return errors.New("--argv0 used multiple times")
+			return complaint("--argv0 used multiple times")
 		}
 		p.argv0 = &arg[0]
 		return nil
@@ -149,7 +148,7 @@ func id(kind string, address func(o *options) *int) func(*parser, string, []stri
 		p.last(name)
 		n, ok := decimal(arg[0])
 		if !ok {
-			return fmt.Errorf("Invalid %s: %s", kind, arg[0])
+			return complain("Invalid %s: %s", kind, arg[0])
 		}
 		*address(&p.options) = n
 		return nil
@@ -165,7 +164,7 @@ func decimal(s string) (int, bool) {
 func descriptor(s string) (int, error) {
 	fd, ok := decimal(s)
 	if !ok {
-		return -1, fmt.Errorf("Invalid fd: %s", s)
+		return -1, complain("Invalid fd: %s", s)
 	}
 	return fd, nil
 }

@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"os"
 
 	"github.com/holdfast-dev/holdfast/sandbox"
@@ -118,7 +116,7 @@ func (p *parser) parse(args []string) (*options, error) {
 	return &p.options, p.checkLast()
 }
 
-var errTooMany = fmt.Errorf("Exceeded maximum number of arguments %d", mostArguments)
+var errTooMany = complain("Exceeded maximum number of arguments %d", mostArguments)
 
 // all goes through options up to the first word that is none.
 func (p *parser) all(args []string) (rest []string, err error) {
@@ -130,7 +128,7 @@ func (p *parser) all(args []string) (rest []string, err error) {
 		row := find(name)
 		if row == nil {
 			if len(name) > 0 && name[0] == '-' {
-				return nil, fmt.Errorf("Unknown option %s", name)
+				return nil, complain("Unknown option %s", name)
 			}
 			break
 		}
@@ -151,16 +149,16 @@ func (p *parser) all(args []string) (rest []string, err error) {
 	return args, nil
 }
 
-var errLayers = errors.New("--overlay-src must be followed by another --overlay-src or one of --overlay, --tmp-overlay, or --ro-overlay")
+var errLayers = complaint("--overlay-src must be followed by another --overlay-src or one of --overlay, --tmp-overlay, or --ro-overlay")
 
 // leftOver refuses an option after a modifier that is none of those it is for.
 func (p *parser) leftOver(name string) error {
 	modifier := name == "--perms" || name == "--size"
 	switch {
 	case !modifier && p.perms >= 0:
-		return errors.New("--perms must be followed by an option that creates a file")
+		return complaint("--perms must be followed by an option that creates a file")
 	case !modifier && p.size != 0:
-		return errors.New("--size must be followed by --tmpfs")
+		return complaint("--size must be followed by --tmpfs")
 	case name != "--overlay-src" && len(p.layers) > 0:
 		return errLayers
 	}
@@ -170,7 +168,7 @@ func (p *parser) leftOver(name string) error {
 // file reads the arguments in a descriptor, each ended by a zero byte.
 func (p *parser) file(fd int) error {
 	if p.inFile {
-		return errors.New("--args not supported in arguments file")
+		return complaint("--args not supported in arguments file")
 	}
 	data, err := readAll(fd)
 	if err != nil {
@@ -196,17 +194,17 @@ func (p *parser) check() error {
 	o := &p.options
 	switch {
 	case o.usernsBlock >= 0 && !o.user:
-		return errors.New("--userns-block-fd requires --unshare-user")
+		return complaint("--userns-block-fd requires --unshare-user")
 	case o.usernsBlock >= 0 && o.info < 0:
-		return errors.New("--userns-block-fd requires --info-fd")
+		return complaint("--userns-block-fd requires --info-fd")
 	case o.userns >= 0 && o.user:
-		return errors.New("--userns not compatible --unshare-user")
+		return complaint("--userns not compatible --unshare-user")
 	case o.userns >= 0 && o.userTry:
-		return errors.New("--userns not compatible --unshare-user-try")
+		return complaint("--userns not compatible --unshare-user-try")
 	case o.noUsers && !o.user:
-		return errors.New("--disable-userns requires --unshare-user")
+		return complaint("--disable-userns requires --unshare-user")
 	case o.noUsers && o.usernsBlock >= 0:
-		return errors.New("--disable-userns is not compatible with  --userns-block-fd")
+		return complaint("--disable-userns is not compatible with  --userns-block-fd")
 	}
 	return nil
 }
@@ -226,15 +224,15 @@ func (p *parser) checkLast() error {
 	ownIDs := o.user || o.userns >= 0
 	switch {
 	case !ownIDs && o.uid != uid:
-		return errors.New("Specifying --uid requires --unshare-user or --userns")
+		return complaint("Specifying --uid requires --unshare-user or --userns")
 	case !ownIDs && o.gid != gid:
-		return errors.New("Specifying --gid requires --unshare-user or --userns")
+		return complaint("Specifying --gid requires --unshare-user or --userns")
 	case !o.uts && o.hostname != nil:
-		return errors.New("Specifying --hostname requires --unshare-uts")
+		return complaint("Specifying --hostname requires --unshare-uts")
 	case o.asPID1 && !o.pid:
-		return errors.New("Specifying --as-pid-1 requires --unshare-pid")
+		return complaint("Specifying --as-pid-1 requires --unshare-pid")
 	case o.asPID1 && len(o.locks) > 0:
-		return errors.New("Specifying --as-pid-1 and --lock-file is not permitted")
+		return complaint("Specifying --as-pid-1 and --lock-file is not permitted")
 	}
 	return nil
 }

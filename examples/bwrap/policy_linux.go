@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -133,7 +132,7 @@ func (o *options) filters(p *sandbox.Policy) error {
 	for _, code := range programs {
 		program, err := seccomp.ParseProgram(code)
 		if err != nil {
-			return fmt.Errorf("Unable to set up system call filtering as requested: %w", err)
+			return complain("Unable to set up system call filtering as requested: %v", err)
 		}
 		p.Programs = append(p.Programs, program)
 	}

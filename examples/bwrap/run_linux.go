@@ -140,7 +140,7 @@ func (l layoutOf) say(err error) error {
 	case bad.Err != nil:
 		return because(bad.Err, "Can't find source path %s", s.source)
 	}
-	return fmt.Errorf("%s %s: %s", s.option, s.dest, bad.Problem)
+	return complain("%s %s: %s", s.option, s.dest, bad.Problem)
 }
 
 func (l layoutOf) stepOf(field string) (step, bool) {
@@ -160,11 +160,11 @@ func (l layoutOf) sayWall(e *sandbox.StartError) error {
 	case strings.HasPrefix(e.Field, "Locks["):
 		return because(e.Err, "Unable to %s", strings.Replace(e.Step, "lock ", "lock file ", 1))
 	case e.Step == "check that no user namespace can be made":
-		return errors.New("creation of new user namespaces was not disabled as requested")
+		return complaint("creation of new user namespaces was not disabled as requested")
 	case e.Step == "clone a process" && errors.Is(e.Err, syscall.EPERM):
-		return errors.New("No permissions to create a new namespace, likely because the kernel does not allow non-privileged user namespaces. See the output of Holdfast's examples/doctor for what would change it.")
+		return complaint("No permissions to create a new namespace, likely because the kernel does not allow non-privileged user namespaces. See the output of Holdfast's examples/doctor for what would change it.")
 	case e.Step == "clone a process" && errors.Is(e.Err, syscall.ENOSPC):
-		return errors.New("Creating new namespace failed: nesting depth or /proc/sys/user/max_*_namespaces exceeded (ENOSPC)")
+		return complaint("Creating new namespace failed: nesting depth or /proc/sys/user/max_*_namespaces exceeded (ENOSPC)")
 	case e.Step == "clone a process":
 		return because(e.Err, "Creating new namespace failed")
 	}
@@ -178,9 +178,9 @@ func (s step) say(e *sandbox.StartError) error {
 	case sandbox.Symlink:
 		switch {
 		case e.Found != "":
-			return fmt.Errorf("Can't make symlink at %s: existing destination is %s", s.dest, e.Found)
+			return complain("Can't make symlink at %s: existing destination is %s", s.dest, e.Found)
 		case errors.Is(e.Err, syscall.EINVAL):
-			return fmt.Errorf("Can't make symlink at %s: destination exists and is not a symlink", s.dest)
+			return complain("Can't make symlink at %s: destination exists and is not a symlink", s.dest)
 		}
 		return because(e.Err, "Can't make symlink at %s", s.dest)
 	case sandbox.Chmod:
@@ -195,7 +195,7 @@ func (s step) say(e *sandbox.StartError) error {
 		return because(e.Err, "Can't mount proc on %s", s.dest)
 	case sandbox.Overlay, sandbox.TmpOverlay, sandbox.ReadOnlyOverlay:
 		if errors.Is(e.Err, syscall.ELOOP) {
-			return fmt.Errorf("Can't make overlay mount on %s: Overlay directories may not overlap", s.dest)
+			return complain("Can't make overlay mount on %s: Overlay directories may not overlap", s.dest)
 		}
 		return because(e.Err, "Can't make overlay mount on %s", s.dest)
 	case sandbox.Bind:

@@ -38,6 +38,14 @@ type wantsText struct {
 
 func (*wantsText) Error() string { return "only a text was asked for" }
 
+// A complaint is an error in bubblewrap's words, capital letters included:
+// programs read them.
+type complaint string
+
+func (c complaint) Error() string { return string(c) }
+
+func complain(format string, args ...any) error { return complaint(fmt.Sprintf(format, args...)) }
+
 // because is a message that ends in the errno's own, as perror(3) has it.
 func because(err error, format string, args ...any) error {
 	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), reason{err})
