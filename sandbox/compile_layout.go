@@ -151,11 +151,13 @@ func (c *compilation) lockLayout() error {
 	switch {
 	case c.open(BoundPrivileges), rights.All:
 	case rights.mask() != 0:
-		c.do(plan.DropCapabilities{KeepPtrace: true, Keep: rights.mask()}, plan.Setup, "the policy keeps some")
+		c.do(plan.DropCapabilities{KeepPtrace: c.facts.UserNS, Keep: rights.mask()}, plan.Setup, "the policy keeps some")
 	default:
-		c.do(plan.DropCapabilities{KeepPtrace: true}, plan.Capabilities, "root included")
+		c.do(plan.DropCapabilities{KeepPtrace: c.facts.UserNS}, plan.Capabilities, "root included")
 	}
-	if !n.Joinable {
+	// In the harness's user namespace init keeps nothing that the tool lacks; but
+	// root's other processes need no leave to join.
+	if !n.Joinable || n.ShareUser {
 		c.do(plan.Undumpable{}, plan.Setup, "the tool can neither trace init nor read its memory")
 	}
 	for i, l := range c.policy.Locks {
@@ -192,7 +194,7 @@ func (c *compilation) startLayout() error {
 		c.do(plan.KeepCapabilities{All: true}, plan.Setup, "the policy keeps them")
 	case rights.mask() != 0:
 		c.do(plan.KeepCapabilities{Mask: rights.mask()}, plan.Setup, "the policy keeps them")
-	default:
+	case c.facts.UserNS:
 		c.do(plan.DropLast{}, plan.Capabilities, "init kept it")
 	}
 	c.do(plan.Gate{Built: true}, plan.Setup, "")

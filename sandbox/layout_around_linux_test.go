@@ -2,6 +2,7 @@ package sandbox_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -74,6 +75,20 @@ func TestKernelLayoutPrivileges(t *testing.T) {
 			p.Layout, p.Nest, p.Syscalls = append(p.Layout, sandbox.Dir{At: "/m"}), true, seccomp.Off()
 		}, script: "mount -t tmpfs none /m 2>/dev/null || echo refused", want: "refused"},
 	})
+}
+
+// TestKernelLayoutKeepsInitApart: the tool cannot look into the sandbox's first
+// process, joinable or not, in a user namespace of its own or, as root, in none.
+func TestKernelLayoutKeepsInitApart(t *testing.T) {
+	var cases []layoutCase
+	for _, joinable := range []bool{false, true} {
+		for _, share := range []bool{false, true} {
+			cases = append(cases, layoutCase{name: fmt.Sprintf("joinable %v and sharing %v", joinable, share), policy: func(p *sandbox.Policy) {
+				p.Namespaces.Joinable, p.Namespaces.ShareUser = joinable, share && os.Getuid() == 0
+			}, script: "for f in root cwd exe ns/user fd/5; do readlink /proc/1/$f; done 2>/dev/null; cat /proc/1/environ >/dev/null 2>&1 && echo environ; (: </proc/1/mem) 2>/dev/null && echo memory; echo done", want: "done"})
+		}
+	}
+	runLayoutCases(t, cases)
 }
 
 // TestKernelLayoutProtectsNames: below what a layout shows for writing, too, and

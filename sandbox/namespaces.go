@@ -43,7 +43,8 @@ type Namespaces struct {
 	AsPID1 bool
 	// Joinable leaves the namespaces open for this user's other processes to join,
 	// by way of the sandbox's first process. What keeps the tool from tracing that
-	// process is then a capability which it keeps and the tool lacks.
+	// process is then a capability which it keeps and the tool lacks, unless the
+	// policy lets it keep CAP_SYS_PTRACE.
 	Joinable bool
 }
 
