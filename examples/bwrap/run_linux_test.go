@@ -128,8 +128,16 @@ func TestKernelTells(t *testing.T) {
 			args := slices.Concat([]string{"--unshare-all", "--info-fd", "3", "--json-status-fd", "4", "--block-fd", "5"}, all, []string{"sh", "-c", "readlink /proc/self/ns/pid /proc/self/ns/net; ls /proc/self/fd | wc -l; exit 3"})
 			cmd := bwrap(args...)
 			cmd.ExtraFiles = []*os.File{infoIn, statusIn, blockOut}
-			var out bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &out, os.Stderr
+			out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer out.Close()
+			printed := func() string {
+				text, _ := os.ReadFile(out.Name())
+				return string(text)
+			}
+			cmd.Stdout, cmd.Stderr = out, os.Stderr
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
@@ -140,8 +148,8 @@ func TestKernelTells(t *testing.T) {
 			if err := json.NewDecoder(info).Decode(&first); err != nil {
 				t.Fatal(err)
 			}
-			if out.Len() > 0 {
-				t.Errorf("the command has run: %q", &out)
+			if printed() != "" {
+				t.Errorf("the command has run: %q", printed())
 			}
 			pid := first["child-pid"]
 			if link, _ := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", pid)); link != fmt.Sprintf("net:[%d]", first["net-namespace"]) {
@@ -153,8 +161,8 @@ func TestKernelTells(t *testing.T) {
 				t.Error(code)
 			}
 			// ls itself opens a directory beside the three standard descriptors.
-			if want := fmt.Sprintf("pid:[%d]\nnet:[%d]\n4\n", first["pid-namespace"], first["net-namespace"]); out.String() != want {
-				t.Errorf("%q, want %q", &out, want)
+			if want := fmt.Sprintf("pid:[%d]\nnet:[%d]\n4\n", first["pid-namespace"], first["net-namespace"]); printed() != want {
+				t.Errorf("%q, want %q", printed(), want)
 			}
 			var second, third map[string]int
 			d := json.NewDecoder(status)
