@@ -57,7 +57,7 @@ func (c *compilation) layoutNamespaces() {
 	c.do(plan.PrivateMounts{}, plan.Setup, "what is mounted on the host later must not arrive here, nor ours there")
 	if c.plan.Namespaces.Net {
 		// Here: whoever is told of the namespaces at the gate is told of all of them.
-		c.do(plan.Loopback{Here: true}, plan.Setup, "servers and clients inside can meet")
+		c.do(plan.Loopback{Here: true}, plan.NetworkNamespace, "servers and clients inside can meet")
 	}
 	if n.Hostname != "" {
 		c.do(plan.Hostname{Name: n.Hostname}, plan.Setup, "")
