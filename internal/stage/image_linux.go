@@ -46,9 +46,12 @@ const (
 	segWrite = 2
 	segRead  = 4
 
-	// imageAt is where the image lies: below every program that is linked as
-	// usual, above vm.mmap_min_addr.
-	imageAt = 0x200000
+	// imageAt is where the image lies if it can: below programs for amd64, above
+	// vm.mmap_min_addr. imageRoom is more than it needs, imageMost the end of the
+	// smallest address space that arm64 commonly has, of 39 bits.
+	imageAt   = 0x200000
+	imageRoom = 1 << 20
+	imageMost = 1 << 39
 	// imageFD is the lowest number of its descriptor.
 	imageFD = 1000
 	// mostTLS is how much thread-local storage package child makes room for.
@@ -90,7 +93,11 @@ func imageOf(exe io.ReaderAt) (*os.File, error) {
 		return nil, err
 	}
 	table.Entry = uint64(entry)
-	return sealImage(layImage(header.machine, code, table))
+	at, err := placeOf(segments)
+	if err != nil {
+		return nil, err
+	}
+	return sealImage(layImage(header.machine, at, code, table))
 }
 
 // readELF reads the headers of an executable.
@@ -153,9 +160,6 @@ func mappings(segments []elfSegment, page uint64) (wire.Table, error) {
 		if s.kind != segLoad || s.memory == 0 {
 			continue
 		}
-		if s.addr < imageAt+1<<20 {
-			return t, errors.New("the executable lies where the image would")
-		}
 		prot := uint64(0)
 		for _, p := range [][2]uint64{{segRead, unix.PROT_READ}, {segWrite, unix.PROT_WRITE}, {segExec, unix.PROT_EXEC}} {
 			if uint64(s.flags)&p[0] != 0 {
@@ -186,17 +190,40 @@ func mappings(segments []elfSegment, page uint64) (wire.Table, error) {
 	return t, nil
 }
 
+// placeOf decides where the image lies: at imageAt, or above a program that
+// leaves no room there, as one for arm64 does, which Go's linker puts at 0x10000.
+func placeOf(segments []elfSegment) (uint64, error) {
+	end, below := uint64(0), true
+	for _, s := range segments {
+		if s.kind != segLoad || s.memory == 0 {
+			continue
+		}
+		if s.addr >= imageMost || s.memory >= imageMost {
+			return 0, errors.New("the executable leaves no room for the image")
+		}
+		end, below = max(end, s.addr+s.memory), below && s.addr >= imageAt+imageRoom
+	}
+	if below {
+		return imageAt, nil
+	}
+	at := (end + 2*imageRoom) &^ (imageRoom - 1)
+	if at+imageRoom > imageMost {
+		return 0, errors.New("the executable leaves no room for the image")
+	}
+	return at, nil
+}
+
 // layImage lays the file out: headers, then the code on a boundary of 64 bytes.
-func layImage(machine uint16, code []byte, t wire.Table) []byte {
+func layImage(machine uint16, at uint64, code []byte, t wire.Table) []byte {
 	const says = "holdfast: " + wire.NotByASandbox + "\n"
 	const codeAt = 256
 	size := uint64(codeAt + wire.ImageSays + len(says))
 	t.Says = uint64(len(says))
 	segments := [2]elfSegment{
-		{kind: segLoad, flags: segRead | segExec, addr: imageAt, fileSize: size, memory: size, align: 1 << 16},
+		{kind: segLoad, flags: segRead | segExec, addr: at, fileSize: size, memory: size, align: 1 << 16},
 		{kind: segStack, flags: segRead | segWrite, align: 16}, // a stack that is not executed
 	}
-	h := elfHeader{ident: [16]byte{0x7f, 'E', 'L', 'F', 2, 1, 1}, kind: elfExec, machine: machine, version: 1, entry: imageAt + codeAt,
+	h := elfHeader{ident: [16]byte{0x7f, 'E', 'L', 'F', 2, 1, 1}, kind: elfExec, machine: machine, version: 1, entry: at + codeAt,
 		segments: uint64(unsafe.Sizeof(elfHeader{})), size: uint16(unsafe.Sizeof(elfHeader{})),
 		segmentSize: uint16(unsafe.Sizeof(elfSegment{})), segmentCount: uint16(len(segments))}
 	b := make([]byte, size)

@@ -55,7 +55,6 @@ func TestAnExecutableThatNoImageCanMapIsRefused(t *testing.T) {
 		segments []elfSegment
 		says     string
 	}{
-		{"a segment where the image lies", with(func(s []elfSegment) { s[1].addr = imageAt }), "where the image would"},
 		{"much thread-local storage", with(func(s []elfSegment) { s[4].memory = mostTLS + 1 }), "thread-local"},
 		{"two segments with cleared data", with(func(s []elfSegment) { s[2].fileSize = 0xff0 }), "two segments"},
 		{"many segments", append(with(func([]elfSegment) {}), bytesOfSegments(12)...), "too many"},
@@ -64,6 +63,36 @@ func TestAnExecutableThatNoImageCanMapIsRefused(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			if _, err := mappings(test.segments, 0x1000); err == nil || !strings.Contains(err.Error(), test.says) {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestTheImageLiesWhereTheProgramDoesNot: below it as Go links for amd64, above
+// it as for arm64.
+func TestTheImageLiesWhereTheProgramDoesNot(t *testing.T) {
+	at := func(addr, memory uint64) []elfSegment {
+		return []elfSegment{{kind: segLoad, addr: addr, memory: memory}, {kind: segLoad, addr: addr, memory: 0x1000}, {kind: segStack, memory: 1 << 60}}
+	}
+	tests := []struct {
+		name     string
+		segments []elfSegment
+		want     uint64 // 0: nowhere
+	}{
+		{"as Go links for amd64", segments, imageAt},
+		{"as Go links for arm64", at(0x10000, 0x251234), 0x400000},
+		{"just above the image", at(imageAt+imageRoom, 0x1000), imageAt},
+		{"where the image would lie", at(imageAt+imageRoom-0x1000, 1<<30), imageAt + 1<<30 + 2*imageRoom},
+		{"as far up as can be", at(0x10000, imageMost-0x10000-3*imageRoom), imageMost - imageRoom},
+		{"up to the end of the addresses", at(0x10000, imageMost-0x10000-2*imageRoom), 0},
+		{"far above every address", at(^uint64(0)-0xfff, 0x1000), 0},
+		{"larger than the addresses", at(0x10000, ^uint64(0)-0xfff), 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got, err := placeOf(test.segments)
+			if got != test.want || (err == nil) != (test.want > 0) {
+				t.Errorf("%#x, %v; want %#x", got, err, test.want)
 			}
 		})
 	}
@@ -100,16 +129,17 @@ func TestNoELFFileIsRead(t *testing.T) {
 // TestTheImageIsAnELFFile by another's reading of it.
 func TestTheImageIsAnELFFile(t *testing.T) {
 	code, entry := child.Image()
-	image := layImage(uint16(elf.EM_X86_64), code, wire.Table{Entry: uint64(entry)})
+	const at = 0x7700000
+	image := layImage(uint16(elf.EM_X86_64), at, code, wire.Table{Entry: uint64(entry)})
 	f, err := elf.NewFile(bytes.NewReader(image))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.Type != elf.ET_EXEC || len(f.Progs) != 2 || f.Entry != imageAt+256 {
+	if f.Type != elf.ET_EXEC || len(f.Progs) != 2 || f.Entry != at+256 {
 		t.Errorf("%+v", f.FileHeader)
 	}
 	load, stack := f.Progs[0], f.Progs[1]
-	if load.Type != elf.PT_LOAD || load.Flags != elf.PF_R|elf.PF_X || load.Filesz != uint64(len(image)) || load.Vaddr != imageAt {
+	if load.Type != elf.PT_LOAD || load.Flags != elf.PF_R|elf.PF_X || load.Filesz != uint64(len(image)) || load.Vaddr != at {
 		t.Errorf("%+v", load.ProgHeader)
 	}
 	if stack.Type != elf.PT_GNU_STACK || stack.Flags&elf.PF_X != 0 {
@@ -128,31 +158,44 @@ func TestTheImagesVariableIsWhereItsCodeLooks(t *testing.T) {
 	}
 }
 
+// needImage returns the image. A program that lies where it was linked to has
+// one, on every architecture.
+func needImage(t *testing.T) *Way {
+	t.Helper()
+	image, err := theImage()
+	if err == nil {
+		return image
+	}
+	exe, openErr := os.Open("/proc/self/exe")
+	if openErr != nil {
+		t.Fatal(openErr)
+	}
+	defer exe.Close()
+	if h, _, readErr := readELF(exe); readErr == nil && h.kind != elfExec || errors.Is(err, os.ErrPermission) {
+		t.Skipf("there is no image: %v", err)
+	}
+	t.Fatalf("there is no image: %v", err)
+	return nil
+}
+
 // bothWays runs body with the image and with the harness's file.
 func bothWays(t *testing.T, body func(t *testing.T, way *Way)) {
 	t.Run("the harness's file", func(t *testing.T) { body(t, again) })
 	t.Run("the image", func(t *testing.T) {
-		image, err := theImage()
-		if err != nil {
-			t.Skipf("there is no image: %v", err)
-		}
-		body(t, image)
+		body(t, needImage(t))
 	})
 }
 
 // TestKernelTheImageCannotBeChanged by a stage, whose descriptor it is, or by a
 // tool that got at it.
 func TestKernelTheImageCannotBeChanged(t *testing.T) {
-	image, err := theImage()
-	if err != nil {
-		t.Skipf("there is no image: %v", err)
-	}
+	image := needImage(t)
 	f, err := os.OpenFile(image.Path, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := f.WriteAt([]byte{0x90}, imageAt%4096+256); !errors.Is(err, unix.EPERM) {
+	if _, err := f.WriteAt([]byte{0x90}, 256); !errors.Is(err, unix.EPERM) {
 		t.Errorf("write: %v", err)
 	}
 	if err := f.Truncate(0); !errors.Is(err, unix.EPERM) {
@@ -166,10 +209,7 @@ func TestKernelTheImageCannotBeChanged(t *testing.T) {
 // TestKernelTheImageIsWhatPathNamesInTheChild: os/exec moves descriptors there,
 // which must not put one of the caller's in the image's place.
 func TestKernelTheImageIsWhatPathNamesInTheChild(t *testing.T) {
-	image, err := theImage()
-	if err != nil {
-		t.Skipf("there is no image: %v", err)
-	}
+	image := needImage(t)
 	// A script of the caller's, at the descriptors around the image's.
 	decoy, err := os.Open("/bin/true")
 	if err != nil {
