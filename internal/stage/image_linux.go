@@ -24,8 +24,8 @@ type elfHeader struct {
 	ident                                 [16]byte
 	kind, machine                         uint16
 	version                               uint32
-	entry, segments, sections             uint64
-	flags                                 uint32
+	entry, segments, _                    uint64
+	_                                     uint32
 	size, segmentSize, segmentCount, _, _ uint16
 	_                                     uint16
 }
