@@ -42,7 +42,9 @@ func until(script string, prepare func(w *world, c *command), act func(w *world,
 	}
 }
 
-const waitForInput = "echo ready; read x; echo got $x; exit 6"
+// waitForInput looks up every second: a signal that arrives just before bash's
+// read(2) is noticed only after it.
+const waitForInput = "echo ready; until read -t 1 x; do [ $? -gt 128 ] || break; done; echo got $x; exit 6"
 
 func cancelIt(_ *world, _ *command, cancel func()) { cancel() }
 
