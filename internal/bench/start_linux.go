@@ -42,10 +42,14 @@ func start(rounds int) ([]table, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
+	back, err := os.Getwd()
+	if err != nil {
+		return nil, err
+	}
 	if err := os.Chdir(dir); err != nil { // the default sandbox is that of the working directory
 		return nil, err
 	}
-	defer os.Chdir("/")
+	defer os.Chdir(back)
 	whole, err := sandbox.New(sandbox.Policy{
 		Files: sandbox.Files{Read: []string{"/"}, Write: []string{dir}},
 		Env:   sandbox.Env{Pass: []string{"*"}},

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"github.com/holdfast-dev/holdfast/landlock"
 	"golang.org/x/sys/unix"
 )
 
@@ -47,12 +48,14 @@ func (t *Template) StepName(i int) string {
 
 // Compile lowers a plan for a stage that runs as id.
 func Compile(p plan.Plan, id Identity) (*Template, error) {
-	c := &compiler{id: id, strings: map[string]uint64{}, dirs: map[string]bool{}, covers: map[string]bool{}}
+	c := &compiler{id: id, strings: map[string]uint64{}, dirs: map[string]bool{}, covers: map[string]bool{},
+		rules: map[string]landlock.AccessFS{}, ruled: map[string]bool{}}
 	c.t.header = wire.Header{Magic: wire.Magic, DeadlineMS: p.DeadlineMS}
 	if err := c.around(p); err != nil {
 		return nil, err
 	}
 	c.clones(p.Namespaces)
+	c.foresee(p.Steps)
 	if len(p.Steps) > killedStep {
 		return nil, fmt.Errorf("%d steps, of which only %d can be told apart", len(p.Steps), killedStep)
 	}
@@ -114,6 +117,11 @@ type compiler struct {
 	dirs    map[string]bool   // directories made in the new root
 	layers  int               // mounts that lie between the harness's root and the new one
 	covers  map[string]bool   // what has been put where: a tree of the host, or of the scratch
+
+	foreseen *landlock.Ruleset            // what init's files get
+	rules    map[string]landlock.AccessFS // its path rules
+	ruled    map[string]bool              // those that are added already
+	begun    bool                         // it is in RegRuleset
 }
 
 // arg is an op's argument before it is placed.

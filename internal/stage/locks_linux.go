@@ -44,9 +44,13 @@ func (c *compiler) landlock(r landlock.Ruleset, follow bool) error {
 	if r.HandlesNothing() {
 		return errors.New("the ruleset handles nothing, and would restrict nothing")
 	}
-	attr := r.Attr()
-	c.save(unix.SYS_LANDLOCK_CREATE_RULESET, wire.RegRuleset, c.data(attr), imm(len(attr)), imm(0))
+	if !c.begun || c.place != wire.InInit {
+		c.createRuleset(r)
+	}
 	for _, rule := range r.Paths {
+		if c.place == wire.InInit && c.ruled[rule.Path] {
+			continue
+		}
 		b := landlock.PathBeneathAttr(rule.Access, -1)
 		at := c.data(b[:])
 		if rule.Path == plan.InitsProc {
@@ -74,6 +78,42 @@ func (c *compiler) landlock(r landlock.Ruleset, follow bool) error {
 	c.call(unix.SYS_LANDLOCK_RESTRICT_SELF, reg(wire.RegRuleset), imm(0))
 	c.close(wire.RegRuleset)
 	return nil
+}
+
+// foresee notes the ruleset that the plan's files get in init, so that a bind adds
+// its path's rule by the descriptor that it has: to open the path once more, in
+// the new root, costs as much as the mount.
+func (c *compiler) foresee(steps []plan.Step) {
+	for _, s := range steps {
+		if a, ok := s.Do.(plan.RestrictFiles); ok && s.In == plan.Init && !a.Follow && c.foreseen == nil {
+			c.foreseen = &a.Ruleset
+			for _, rule := range a.Ruleset.Paths {
+				c.rules[rule.Path] = rule.Access
+			}
+		}
+	}
+}
+
+// ruleOf adds the rule for a path, if there is one, whose object is in register.
+func (c *compiler) ruleOf(register int, p string) {
+	access, ok := c.rules[p]
+	if !ok || c.place != wire.InInit || c.ruled[p] {
+		return
+	}
+	if !c.begun {
+		c.createRuleset(*c.foreseen)
+		c.begun = true
+	}
+	b := landlock.PathBeneathAttr(access, -1)
+	at := c.data(b[:])
+	c.call(wire.OpStore32, ptr(at.v+8), reg(register))
+	c.call(unix.SYS_LANDLOCK_ADD_RULE, reg(wire.RegRuleset), imm(unix.LANDLOCK_RULE_PATH_BENEATH), at, imm(0))
+	c.ruled[p] = true
+}
+
+func (c *compiler) createRuleset(r landlock.Ruleset) {
+	attr := r.Attr()
+	c.save(unix.SYS_LANDLOCK_CREATE_RULESET, wire.RegRuleset, c.data(attr), imm(len(attr)), imm(0))
 }
 
 // terminals lets the tool open anew the terminals that it has been given: as

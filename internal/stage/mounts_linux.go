@@ -269,6 +269,9 @@ func (c *compiler) bind(a plan.Bind) {
 	}
 	c.save(unix.SYS_OPENAT2, regSource, reg(wire.RegOldRoot), c.str(rel(a.Source)), structure(c, pathHow), imm(24))
 	c.clone(regSource, "", regTree, a.Dir)
+	if a.At == a.Source {
+		c.ruleOf(regSource, a.At)
+	}
 	c.close(regSource)
 	recursive := 0
 	if a.Dir {
