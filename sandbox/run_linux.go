@@ -96,7 +96,7 @@ func (r *run) enter() error {
 			return err
 		}
 	}
-	if r.program, err = stage.Seal(r.template.Program(entry)); err != nil {
+	if r.program, err = r.template.Sealed(entry); err != nil {
 		r.removeOwn()
 		return fmt.Errorf("sandbox: %w", err)
 	}

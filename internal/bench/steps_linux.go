@@ -135,7 +135,7 @@ func runStage(t *stage.Template, run stage.Run, dir string) error {
 		return err
 	}
 	defer c.Close()
-	program, err := stage.Seal(t.Program(run))
+	program, err := t.Sealed(run)
 	if err != nil {
 		return err
 	}

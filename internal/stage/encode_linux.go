@@ -4,6 +4,8 @@ import (
 	"crypto/rand"
 	"fmt"
 	"os"
+	"slices"
+	"sync"
 	"unsafe"
 
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
@@ -36,8 +38,26 @@ func (t *Template) NeedsOwn() bool { return t.header.Own != 0 }
 
 // Program lays the template and one run out as the stage reads them. The
 // program goes into descriptor 3+ExtraFiles, the control socket into the next.
-func (t *Template) Program(r Run) []byte {
-	e := encoder{buf: make([]byte, unsafe.Sizeof(wire.Header{}), t.size(r))}
+func (t *Template) Program(r Run) []byte { return t.program(make([]byte, 0, t.size(r)), r) }
+
+// Sealed is the program in a memfd; see Seal. Its memory serves the next run, so
+// that runs with a thousand rules do not keep the garbage collector busy.
+func (t *Template) Sealed(r Run) (*os.File, error) {
+	buf, _ := buffers.Get().(*[]byte)
+	if buf == nil {
+		buf = new([]byte)
+	}
+	*buf = t.program(slices.Grow((*buf)[:0], t.size(r)), r)
+	f, err := Seal(*buf)
+	clear(*buf) // the environment may hold secrets
+	buffers.Put(buf)
+	return f, err
+}
+
+var buffers sync.Pool
+
+func (t *Template) program(buf []byte, r Run) []byte {
+	e := encoder{buf: buf[:unsafe.Sizeof(wire.Header{})]}
 	h := t.header
 	e.buf = append(e.buf, t.blob...)
 	for i, list := range t.ops {

@@ -112,7 +112,7 @@ func runProbe(p plan.Plan, way *Way) (*Control, *Template, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	program, err := Seal(t.Program(Run{Path: "/", Probe: true, Quiet: true}))
+	program, err := t.Sealed(Run{Path: "/", Probe: true, Quiet: true})
 	if err != nil {
 		c.Close()
 		return nil, nil, err

@@ -16,11 +16,14 @@ import (
 func run(place int) bool {
 	for i := uint32(0); i < ops(place).Len; i++ {
 		op := op(place, i)
-		// The ops are only read: a write would copy their page, after the fork.
+		// The ops are only read: a write would copy their page.
 		var arg [6]uintptr
 		for j := range op.Arg {
 			arg[j] = uintptr(op.Arg[j])
-			if op.Kind[j] == wire.Reg {
+			switch op.Kind[j] {
+			case wire.Ptr:
+				arg[j] += st.base
+			case wire.Reg:
 				arg[j] = uintptr(st.reg[op.Arg[j]&(wire.MaxRegisters-1)])
 			}
 		}

@@ -27,8 +27,11 @@ func load(fd uintptr) string {
 	if end, errno := sys.Call(syscall.SYS_LSEEK, fd, 0, seekEnd, 0, 0, 0); errno != 0 || uint64(end) != head.Size {
 		return "the stage's program is not whole"
 	}
-	base, errno := sys.Call(syscall.SYS_MMAP, 0, uintptr(head.Size),
-		syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_POPULATE, fd, 0)
+	// Mapped to be read first: populated to be written, every page would be copied.
+	base, errno := sys.Call(syscall.SYS_MMAP, 0, uintptr(head.Size), syscall.PROT_READ, syscall.MAP_PRIVATE|syscall.MAP_POPULATE, fd, 0)
+	if errno == 0 {
+		_, errno = sys.Call(syscall.SYS_MPROTECT, base, uintptr(head.Size), syscall.PROT_READ|syscall.PROT_WRITE, 0, 0, 0)
+	}
 	if errno != 0 {
 		return "the stage's program cannot be mapped"
 	}
@@ -67,21 +70,12 @@ func ops(place int) wire.Span {
 	return st.hdr.Ops[place]
 }
 
-// relocate makes every offset into the program a pointer.
+// relocate makes the offsets of arguments and environment pointers. Those of the
+// ops are made so as they run.
 //
 //go:norace
 //go:nocheckptr
 func relocate() {
-	for place := range wire.Places {
-		for i := range ops(place).Len {
-			o := op(place, i)
-			for j := range o.Arg {
-				if o.Kind[j] == wire.Ptr {
-					o.Arg[j] += uint64(st.base)
-				}
-			}
-		}
-	}
 	pointers(st.hdr.Argv)
 	pointers(st.hdr.Envp)
 }

@@ -89,7 +89,7 @@ const (
 // Kinds of argument.
 const (
 	Imm = iota // the value itself
-	Ptr        // an offset into the program, made a pointer before it runs
+	Ptr        // an offset into the program, made a pointer as the op runs
 	Reg        // the value of a register
 )
 
