@@ -97,11 +97,13 @@ func (r *run) enter() error {
 		}
 	}
 	if r.program, err = r.template.Sealed(entry); err != nil {
+		r.exe.Close()
 		r.removeOwn()
 		return fmt.Errorf("sandbox: %w", err)
 	}
 	if r.control, err = stage.NewControl(); err != nil {
 		r.program.Close()
+		r.exe.Close()
 		r.removeOwn()
 		return fmt.Errorf("sandbox: %w", err)
 	}
