@@ -123,7 +123,7 @@ func (g *generator) act(rules []string) Act {
 	switch a.Do {
 	case ToList:
 		a.Dir = true
-	case ToWrite, ToExecute, ToLink, ToSymlink:
+	case ToRead, ToWrite, ToExecute, ToLink, ToSymlink:
 		a.Dir = false
 	}
 	switch a.Do {

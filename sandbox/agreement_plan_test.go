@@ -40,6 +40,7 @@ type modelMount struct {
 	pts     bool
 	device  bool
 	private bool
+	file    bool
 }
 
 // modelOf reads a plan.
@@ -69,7 +70,7 @@ func (m *planModel) step(a plan.Action) {
 	case plan.SealRoot:
 		m.sealed = true
 	case plan.Bind:
-		mount(a.At, modelMount{change: a.Write, nodev: !a.Device, noexec: a.Device, device: within(a.At, "/dev"), proc: a.At == "/proc"})
+		mount(a.At, modelMount{change: a.Write, nodev: !a.Device, noexec: a.Device, device: within(a.At, "/dev"), proc: a.At == "/proc", file: !a.Dir})
 	case plan.Private:
 		mount(a.At, modelMount{change: true, nodev: true, private: true})
 	case plan.Overlay:
@@ -106,8 +107,8 @@ func (m *planModel) lead(p string) {
 }
 
 func (m *planModel) restrict(r landlock.Ruleset) {
-	if len(r.Paths) == 0 {
-		m.scoped = true
+	if r.HandledFS()&^landlock.FSRefer == 0 {
+		m.scoped = m.scoped || r.Scoped()&landlock.ScopeSignal != 0
 		return
 	}
 	m.landlock, m.rules, m.handled = true, r.Paths, r.HandledFS()
@@ -115,8 +116,10 @@ func (m *planModel) restrict(r landlock.Ruleset) {
 
 // mountOf returns what is mounted at p, or deepest around it.
 func (m *planModel) mountOf(p string) (modelMount, string, bool) {
-	for ; ; p = path.Dir(p) {
-		if at, ok := m.mounts[p]; ok {
+	for asked := p; ; p = path.Dir(p) {
+		if at, ok := m.mounts[p]; ok && at.file && p != asked {
+			return modelMount{closed: true}, p, true // nothing lies below a file
+		} else if ok {
 			return at, p, true
 		}
 		if p == "/" {
@@ -179,27 +182,28 @@ func (m *planModel) mountsAllow(a Act) bool {
 	case ToStat:
 		return m.exists(a.Path)
 	case ToList:
-		return m.exists(a.Path) && !(found && at.closed) && !(found && at.device && !at.private)
+		_, file := m.plain[a.Path]
+		return m.exists(a.Path) && (found || !file) && !(found && at.closed) && !(found && at.device && !at.private)
 	case ToRead:
 		if !found {
 			_, file := m.plain[a.Path]
-			return file || a.Dir && m.exists(a.Path)
+			return file
 		}
-		return !at.closed && !(at.device && at.nodev)
+		return m.exists(a.Path) && !at.closed && !(at.device && at.nodev) && !(at.pts && a.Path == root) && !m.closedDev(root)
 	case ToWrite:
 		if !found {
 			return false
 		}
-		return !at.closed && !(at.pts && a.Path == root) && (at.change || at.device && !at.nodev) // data passes to a device on a read-only mount
+		return m.exists(a.Path) && !at.closed && !(at.pts && a.Path == root) && !m.closedDev(root) && (at.change || at.device && !at.nodev) // data passes to a device on a read-only mount
 	case ToExecute:
 		if !found {
 			return m.plain[a.Path]
 		}
-		return !at.closed && !at.noexec && !(at.device && !at.private)
+		return !at.closed && !at.noexec && !(at.device && !at.private) && !m.closedDev(root)
 	case ToConnect:
-		return found && !at.closed && !at.proc && !at.pts && !at.device
+		return found && !at.closed && !at.proc && !at.pts && !at.device && !m.closedDev(root)
 	case ToChmod, ToSetXattr:
-		return found && at.change && !at.proc && !(at.pts && a.Path != "/dev/pts") && !at.pts
+		return found && at.change && !at.proc && !at.pts && m.exists(a.Path)
 	case ToCreate, ToSymlink, ToBind:
 		return m.namesChange(a.Path, comes)
 	case ToRemove:
@@ -208,7 +212,10 @@ func (m *planModel) mountsAllow(a Act) bool {
 		return m.namesChange(a.Path, moves) && m.namesChange(a.To, goes)
 	case ToLink:
 		_, mounted := m.mounts[a.Path]
-		return found && at.change && !mounted && !at.proc && !at.pts && m.namesChange(a.To, goes)
+		if m.dirs[a.Path] {
+			return false // a directory has one name
+		}
+		return found && at.change && !mounted && !at.proc && !at.pts && !m.closedDev(root) && m.namesChange(a.To, goes)
 	}
 	return false
 }
@@ -220,10 +227,16 @@ func (m *planModel) exists(p string) bool {
 		_, file := m.plain[p]
 		return m.dirs[p] || file
 	}
-	if root == "/dev" {
+	if m.closedDev(root) {
 		return p == "/dev" || m.dirs[p]
 	}
 	return !at.closed || p == root
+}
+
+// closedDev reports whether root is the sandbox's own /dev, in which nothing can
+// be made: what is not there from the start is never there.
+func (m *planModel) closedDev(root string) bool {
+	return root == "/dev" && !m.grants("/dev", landlock.FSMakeReg)
 }
 
 // namesChange reports whether the name p can come or go by what is mounted.
@@ -232,8 +245,8 @@ func (m *planModel) namesChange(p string, c change) bool {
 	if _, mounted := m.mounts[p]; mounted || !found || !at.change || at.closed || at.proc || at.pts {
 		return false
 	}
-	if c == goes && m.dirs[p] {
-		return false // not empty
+	if c != moves && m.dirs[p] {
+		return false // it is there, and not empty
 	}
 	return true
 }
@@ -248,9 +261,6 @@ func (m *planModel) landlockAllows(a Act) bool {
 	}
 	switch a.Do {
 	case ToRead:
-		if a.Dir {
-			return m.grants(a.Path, landlock.FSReadDir)
-		}
 		return m.grants(a.Path, landlock.FSReadFile)
 	case ToList:
 		return m.grants(a.Path, landlock.FSReadDir)

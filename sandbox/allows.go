@@ -67,7 +67,7 @@ func (m *meaning) allows(a Act) (bool, Reason) {
 	case ToFork:
 		return true, Reason{Bound: BoundProcesses, Why: "processes can be started, as many as Limits.Rlimits.NProc lets"}
 	case ToGain:
-		return m.policy.unless(BoundPrivileges, false, "", "no right is gained by execve")
+		return false, Reason{Bound: BoundPrivileges, Why: "no right is gained by execve, whatever the policy"}
 	case ToRun:
 		return m.policy.allowsTime(a)
 	}

@@ -101,9 +101,16 @@ const (
 func (m *meaning) stands(p string) (standing, entry) {
 	for at := p; ; at = path.Dir(at) {
 		if e, ok := m.entries[at]; ok {
-			return m.by(e, p), e
+			s := m.by(e, p)
+			if !e.dir && p != at && (e.kind != fileMake || s != ofChange) { // a file which cannot give way to a directory
+				return ofNothing, entry{}
+			}
+			return s, e
 		}
-		if s := own(at, p); s != ofNothing {
+		if s, ok := m.own(at, p); ok {
+			if e := m.entries["/"]; at == "/dev" && e.kind == fileWrite && e.path != "" {
+				s = ofChange // it is an empty directory with a few devices
+			}
 			return s, entry{}
 		}
 		if at == "/" {
@@ -138,24 +145,26 @@ func (m *meaning) by(e entry, p string) standing {
 	return ofChange
 }
 
-// own says what p is by at, a place that every sandbox has of its own.
-func own(at, p string) standing {
+// own says what p is by at, a place that every sandbox has of its own. ok is
+// false if at is none.
+func (m *meaning) own(at, p string) (s standing, ok bool) {
 	switch {
+	case at == "/proc" && withinAny(p, closedProc) && !slices.Contains(m.policy.Open, BoundProcesses):
+		return ofCover, true
 	case at == "/proc":
-		if withinAny(p, closedProc) {
-			return ofCover
-		}
-		return ofProc
+		return ofProc, true
+	case slices.Contains(ownDevices, at) && at == p:
+		return ofDevice, true
 	case slices.Contains(ownDevices, at):
-		return ofDevice
+		return ofNothing, true
 	case at == "/dev/shm":
-		return ofChange
+		return ofChange, true
 	case at == "/dev/pts":
-		return ofTerminal
+		return ofTerminal, true
 	case p == "/dev":
-		return ofPassage
+		return ofPassage, true
 	}
-	return ofNothing
+	return ofNothing, at == "/dev"
 }
 
 // closedProc is what the sandbox's /proc has and does not let be read: it is the
@@ -175,8 +184,11 @@ func (m *meaning) allowsFile(a Act) (bool, Reason) {
 		if e := checkPathText(p); e != "" {
 			return false, Reason{Bound: BoundFiles, Why: "the path " + strconv.Quote(p) + " " + e, Remedy: "write it absolute and clean"}
 		}
+		if p == "/" && slices.Contains([]Deed{ToCreate, ToRemove, ToRename, ToLink, ToSymlink, ToBind}, a.Do) {
+			return false, Reason{Bound: BoundFiles, Why: "the root directory has no name that could come or go"}
+		}
 	}
-	if i := slices.Index(m.policy.Open, BoundFiles); i >= 0 {
+	if i := slices.Index(m.policy.Open, BoundFiles); i >= 0 && !m.inOwnProc(paths) {
 		return true, Reason{Bound: BoundFiles, Field: indexed("Open", i), Why: "the policy does not bound files"}
 	}
 	if m.policy.Layout != nil {
@@ -186,6 +198,15 @@ func (m *meaning) allowsFile(a Act) (bool, Reason) {
 		return false, r
 	}
 	return m.byName(a)
+}
+
+// inOwnProc reports whether a path lies in the /proc that the sandbox has of its
+// own, also with the harness's root around it.
+func (m *meaning) inOwnProc(paths []string) bool {
+	if slices.Contains(m.policy.Open, BoundProcesses) {
+		return false
+	}
+	return slices.ContainsFunc(paths, func(p string) bool { return within(p, "/proc") })
 }
 
 // checkPathText says what is wrong with an act's path.
@@ -204,17 +225,20 @@ func checkPathText(p string) string {
 // atPlace asks the rules about paths.
 func (m *meaning) atPlace(a Act) (bool, Reason) {
 	s, e := m.stands(a.Path)
+	if s == ofProc && a.Do == ToWrite {
+		return m.say(m.writesProc(), a.Path, s, e, a.Do)
+	}
 	switch a.Do {
 	case ToRead, ToList, ToStat, ToWrite, ToExecute, ToConnect:
 		return m.say(sees(s, a, e), a.Path, s, e, a.Do)
 	case ToChmod, ToSetXattr:
-		return m.say(s == ofChange, a.Path, s, e, a.Do)
+		return m.say(s == ofChange || a.Path == "/dev", a.Path, s, e, a.Do)
 	case ToCreate, ToSymlink, ToBind:
 		return m.changes(a.Path, a.Do, comes)
 	case ToRemove:
 		return m.changes(a.Path, a.Do, goes)
 	case ToLink:
-		if s != ofChange || m.isMount(a.Path) {
+		if _, dir := m.above[a.Path]; s != ofChange || m.isMount(a.Path) || dir {
 			return m.say(false, a.Path, s, e, a.Do)
 		}
 	case ToRename:
@@ -234,6 +258,12 @@ const (
 	moves
 )
 
+// writesProc: what of /proc is a process's can be written where all files can.
+func (m *meaning) writesProc() bool {
+	e, ok := m.entries["/"]
+	return (ok && e.kind == fileWrite || slices.Contains(m.policy.Open, BoundFiles)) && !slices.Contains(m.policy.Open, BoundProcesses)
+}
+
 // sees says whether what stands there can be read, listed, seen, written,
 // executed or connected to.
 func sees(s standing, a Act, e entry) bool {
@@ -241,18 +271,15 @@ func sees(s standing, a Act, e entry) bool {
 	case ToStat:
 		return s != ofNothing && s != ofHidden
 	case ToList:
-		return s == ofPassage || s == ofShown || s == ofChange || s == ofProc || s == ofTerminal
+		return s == ofPassage || (s == ofShown || s == ofChange) && !within(e.path, "/dev") || s == ofProc || s == ofTerminal
 	case ToRead:
-		return s == ofShown || s == ofMade || s == ofChange || s == ofDevice || s == ofProc || s == ofTerminal || s == ofPassage && a.Dir
+		return s == ofShown || s == ofMade || s == ofChange || s == ofDevice || s == ofProc || s == ofTerminal && a.Path != "/dev/pts"
 	case ToWrite:
 		return s == ofChange || s == ofDevice || s == ofTerminal && a.Path != "/dev/pts"
 	case ToExecute:
-		if e.kind == fileWrite && within(e.path, "/dev") {
-			return false
-		}
-		return s == ofShown || s == ofChange || s == ofMade && e.file.Mode.Perm()&0o111 != 0
+		return (s == ofShown || s == ofChange) && !within(e.path, "/dev") || s == ofMade && e.file.Mode.Perm()&0o111 != 0
 	}
-	return s == ofShown || s == ofChange // ToConnect: a socket of a shown tree
+	return (s == ofShown || s == ofChange) && !within(e.path, "/dev") // ToConnect: a socket of a shown tree
 }
 
 // changes says whether the name p can be made, or taken away.
@@ -264,11 +291,11 @@ func (m *meaning) changes(p string, d Deed, c change) (bool, Reason) {
 	s, e := m.stands(p)
 	below, holds := m.above[p]
 	switch {
-	case s != ofChange, p == "/dev/shm":
+	case s != ofChange:
 		return m.say(false, p, s, e, d)
 	case m.isMount(p):
 		return false, Reason{Bound: BoundFiles, Field: m.fields[p], Why: p + " is where this rule holds: it stays in its place"}
-	case holds && (c == goes || c == moves && e.kind == fileWrite):
+	case holds && (c != moves || e.kind == fileWrite):
 		return false, Reason{Bound: BoundFiles, Field: m.fields[below], Why: p + " leads to " + below + ", where this rule holds: it stays in its place"}
 	}
 	return m.say(true, p, s, e, d)
@@ -277,7 +304,7 @@ func (m *meaning) changes(p string, d Deed, c change) (bool, Reason) {
 // isMount reports whether an entry stands at p that cannot be moved.
 func (m *meaning) isMount(p string) bool {
 	e, ok := m.entries[p]
-	return ok && e.kind != fileMake
+	return ok && e.kind != fileMake || p == "/dev" || p == "/dev/shm"
 }
 
 // say puts an answer about p into words.
@@ -298,7 +325,7 @@ func (m *meaning) say(ok bool, p string, s standing, e entry, d Deed) (bool, Rea
 
 var standings = [...]string{
 	ofNothing: "no rule shows it", ofPassage: "a directory that leads to what is shown", ofDevice: "a device file of every sandbox", ofProc: "the sandbox has a /proc of its own, to read",
-	ofTerminal: "the sandbox has terminals of its own", ofChange: "shared memory of the sandbox's own", ofCover: "the sandbox does not have it", ofShown: "", ofMade: "", ofHidden: "",
+	ofTerminal: "the sandbox has terminals of its own", ofChange: "a directory of the sandbox's own", ofCover: "the sandbox does not have it", ofShown: "", ofMade: "", ofHidden: "",
 }
 
 var kindWords = [...]string{

@@ -118,12 +118,14 @@ func (c *compilation) loseFiles() {
 // writableAround reports whether the tree around e can be written, which
 // Landlock then grants for e too: its rules only add.
 func (c *compilation) writableAround(e entry) bool {
-	for dir := path.Dir(e.path); dir != "/"; dir = path.Dir(dir) {
+	for dir := path.Dir(e.path); ; dir = path.Dir(dir) {
 		if around, ok := c.layout.find(dir); ok {
 			return around.kind == fileWrite
 		}
+		if dir == "/" {
+			return false
+		}
 	}
-	return false
 }
 
 func (c *compilation) loseOthers() {
