@@ -70,7 +70,7 @@ func (m *planModel) step(a plan.Action) {
 	case plan.SealRoot:
 		m.sealed = true
 	case plan.Bind:
-		mount(a.At, modelMount{change: a.Write, nodev: !a.Device, noexec: a.Device, device: within(a.At, "/dev"), proc: a.At == "/proc", file: !a.Dir})
+		mount(a.At, modelMount{change: a.Write, nodev: !a.Device, noexec: a.Device || a.At == "/proc", device: within(a.At, "/dev"), proc: a.At == "/proc", file: !a.Dir})
 	case plan.Private:
 		mount(a.At, modelMount{change: true, nodev: true, private: true})
 	case plan.Overlay:
@@ -136,7 +136,7 @@ func (m *planModel) grants(p string, need landlock.AccessFS) bool {
 	}
 	var have landlock.AccessFS
 	for _, r := range m.rules {
-		if within(p, r.Path) {
+		if p == r.Path || within(p, r.Path) && r.Access&^landlock.FSFile != 0 {
 			have |= r.Access
 		}
 	}
@@ -163,6 +163,9 @@ func (m *planModel) allows(a Act) (bool, plan.Mechanism) {
 		if !m.sockets {
 			return false, plan.Seccomp
 		}
+	}
+	if changesNames := []Deed{ToCreate, ToRemove, ToRename, ToLink, ToSymlink, ToBind}; slices.Contains(changesNames, a.Do) && (a.Path == "/" || a.To == "/") {
+		return false, "" // no directory has its name
 	}
 	switch {
 	case m.walled && !m.mountsAllow(a):

@@ -142,7 +142,7 @@ func listTree(dir string) []entry {
 	names := slices.Clone(treeNames)
 	names = append(names, ruleNames...)
 	if dir == "/" {
-		names = []string{"a", "b", "ws", "srv", "proc", "dev"}
+		names = append(names, "srv", "proc", "dev")
 	}
 	slices.Sort(names)
 	for _, n := range slices.Compact(names) {

@@ -58,10 +58,10 @@ func (m *meaning) allows(a Act) (bool, Reason) {
 	case ToRead, ToList, ToStat, ToWrite, ToCreate, ToRemove, ToRename, ToLink, ToSymlink, ToChmod, ToSetXattr, ToExecute:
 		return m.allowsFile(a)
 	case ToConnect, ToBind:
-		if a.Network == "unix" {
-			return m.allowsFile(a)
+		if ok, r := m.policy.allowsAddress(a); !ok || a.Network != "unix" {
+			return ok, r
 		}
-		return m.policy.allowsAddress(a)
+		return m.allowsFile(a)
 	case ToSignal:
 		return m.policy.unless(BoundProcesses, !a.Outside, "the sandbox's processes can signal each other", "no process outside of the sandbox can be signalled")
 	case ToFork:
@@ -90,7 +90,7 @@ func (p Policy) unless(b Bound, allowed bool, why, whyNot string) (bool, Reason)
 func (p Policy) allowsAddress(a Act) (bool, Reason) {
 	r := Reason{Bound: BoundNetwork}
 	switch {
-	case a.Network != "tcp" && a.Network != "udp":
+	case !slices.Contains([]string{"tcp", "udp", "unix"}, a.Network):
 		r.Why, r.Remedy = "there is no network "+strconv.Quote(a.Network), `name "tcp", "udp" or "unix"`
 		return false, r
 	case slices.Contains(p.Open, BoundNetwork):
@@ -98,6 +98,11 @@ func (p Policy) allowsAddress(a Act) (bool, Reason) {
 		return true, r
 	case p.Network.Host:
 		r.Field, r.Why = "Network.Host", "the harness's network is shared"
+		return true, r
+	case slices.Contains(p.Open, BoundFiles) && slices.Contains(p.Open, BoundProcesses):
+		r.Field, r.Why, r.Remedy = "Network", "where nothing else is bounded there is no network of the sandbox's own, and no socket", "set Network.Host"
+		return false, r
+	case a.Network == "unix":
 		return true, r
 	case a.Do == ToBind:
 		r.Why = "servers inside are reached from inside alone"
