@@ -88,7 +88,7 @@ var landlockDifferences = []lostDifference{
 // names each place where it allows more than the policy means.
 func TestAPlanWithoutNamespacesDiffersByItsLosses(t *testing.T) {
 	used := map[string]int{}
-	eachPair(t, 2, func(p Policy, l layout) (any, error) {
+	eachPair(t, 2, 2000, func(p Policy, l layout) (any, error) {
 		facts := newHost()
 		lacksNamespaces(&facts)
 		p.May = slices.DeleteFunc(plan.Bounds(), func(b Bound) bool { return slices.Contains(p.Open, b) })

@@ -164,8 +164,8 @@ func (m *planModel) allows(a Act) (bool, plan.Mechanism) {
 			return false, plan.Seccomp
 		}
 	}
-	if changesNames := []Deed{ToCreate, ToRemove, ToRename, ToLink, ToSymlink, ToBind}; slices.Contains(changesNames, a.Do) && (a.Path == "/" || a.To == "/") {
-		return false, "" // no directory has its name
+	if changesRoot(a) {
+		return false, ""
 	}
 	switch {
 	case m.walled && !m.mountsAllow(a):
@@ -340,4 +340,10 @@ func refusesSockets(f plan.LoadFilter) bool {
 	}
 	action, err := f.Program.Evaluate(call)
 	return err == nil && action != seccomp.Allow && action != seccomp.Log
+}
+
+// changesRoot: no kernel makes or removes the root directory, in which no name
+// is its own.
+func changesRoot(a Act) bool {
+	return slices.Contains([]Deed{ToCreate, ToRemove, ToRename, ToLink, ToSymlink, ToBind}, a.Do) && (a.Path == "/" || a.To == "/")
 }

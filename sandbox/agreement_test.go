@@ -9,11 +9,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/plan"
 )
 
-// policies and acts of the agreement tests, for each of them.
-const (
-	agreedPolicies = 2000
-	agreedActs     = 120
-)
+// agreedActs is how many acts are asked of each policy.
+const agreedActs = 120
 
 // canonicalLayout is the layout of a policy whose paths all exist and are
 // canonical.
@@ -29,11 +26,11 @@ func canonicalLayout(p Policy) (layout, error) {
 
 // eachPair calls f with generated policies and acts, and returns how many pairs
 // there were, and how many of them the policy allows.
-func eachPair(t *testing.T, seed uint64, make func(Policy, layout) (any, error), f func(p Policy, a Act, ok bool, why Reason, made any)) {
+func eachPair(t *testing.T, seed uint64, policies int, make func(Policy, layout) (any, error), f func(p Policy, a Act, ok bool, why Reason, made any)) {
 	t.Helper()
 	g := newGenerator(seed)
 	pairs, allowed, refused := 0, 0, 0
-	for n := 0; n < agreedPolicies; {
+	for n := 0; n < policies; {
 		p := g.policy()
 		m, err := p.meaning()
 		if err != nil {
@@ -68,7 +65,7 @@ func eachPair(t *testing.T, seed uint64, make func(Policy, layout) (any, error),
 			}
 		}
 	}
-	t.Logf("%d pairs of %d policies; %d allowed; %d policies more were refused", pairs, agreedPolicies, allowed, refused)
+	t.Logf("%d pairs of %d policies; %d allowed; %d policies more were refused", pairs, policies, allowed, refused)
 }
 
 // A difference is an act for which a mechanism answers otherwise than the
@@ -116,7 +113,7 @@ var walledDifferences = []difference{
 // that knows no policy.
 func TestAPlanWithNamespacesDoesWhatThePolicyMeans(t *testing.T) {
 	used := map[string]int{}
-	eachPair(t, 1, func(p Policy, l layout) (any, error) {
+	eachPair(t, 1, 2000, func(p Policy, l layout) (any, error) {
 		in := inputOf(l, newHost(), p)
 		in.devices = basicDevices
 		return compile(in)

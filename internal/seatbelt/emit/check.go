@@ -20,7 +20,7 @@ func (g Grants) check() error {
 		if p := checkPath(r.Path); p != "" {
 			return &Error{field, r.Path, p}
 		}
-		if r.Kind < Read || r.Kind > Hide {
+		if r.Kind < Read || r.Kind > Device {
 			return &Error{field, r.Path, "has no kind"}
 		}
 	}

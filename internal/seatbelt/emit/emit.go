@@ -16,7 +16,7 @@ const (
 		" file-write-times file-write-unlink file-write-xattr file-link"
 	contents = "file-write-acl file-write-create file-write-data file-write-flags file-write-unlink file-write-xattr file-link" // but for mode, owner and times
 	hides    = "file-read* file-read-data file-read-xattr file-map-executable file-clone"                                       // but for metadata
-	places   = "file-write-create file-write-unlink"                                                                            // what takes a place away, or puts another there
+	places   = "file-write-create file-write-unlink file-link"                                                                  // what takes a place away, or puts another there
 )
 
 // Emit writes the profile. It is pure. An error is an *Error.
@@ -26,6 +26,7 @@ func Emit(g Grants) (Emission, error) {
 	}
 	w := &writer{grants: g, known: map[string]string{}, counts: map[string]int{}}
 	w.base()
+	w.root()
 	w.devices()
 	w.tools()
 	w.network()
@@ -125,6 +126,9 @@ func (w *writer) files() {
 		w.part("places, the deeper after the shallower")
 	}
 	for i, r := range rules {
+		if r.Path == "/" && r.Kind != Hide {
+			continue // see root
+		}
 		around := enclosing(rules[:i], r.Path)
 		switch r.Kind {
 		case Read:
@@ -137,10 +141,31 @@ func (w *writer) files() {
 		case Write:
 			w.allow(reads+" "+executes+" "+writes, w.subpaths(r.Path)...)
 			w.sockets(r.Path, true)
+		case Device:
+			w.allow("file-read* file-read-data file-write-data file-ioctl", w.literals(r.Path)...)
 		case Hide:
 			w.deny(reads+" "+executes+" "+writes, w.protects(r.Path)...)
 			w.socketsDenied(r.Path, "network-bind network-inbound network-outbound")
 		}
+	}
+}
+
+// root writes a rule about the whole tree, of which /dev is no part: the user's
+// other terminals are in it.
+func (w *writer) root() {
+	for _, r := range inTreeOrder(w.grants.Rules) {
+		if r.Path != "/" || r.Kind == Hide {
+			continue
+		}
+		operations := reads + " " + executes
+		if r.Kind == Write {
+			operations += " " + writes
+		}
+		w.part("the whole tree, and not its devices")
+		w.allow(operations, w.subpaths("/")...)
+		w.sockets("/", r.Kind == Write)
+		w.deny(hides+" "+executes+" "+writes, `(subpath "/dev")`)
+		w.socketsDenied("/dev", "network-bind network-inbound network-outbound")
 	}
 }
 
@@ -212,6 +237,7 @@ func (w *writer) anchors() {
 			filters = append(filters, w.literals(p)...)
 		}
 		w.deny(places, filters...)
+		w.bindsDenied(filters)
 	}
 }
 
@@ -234,6 +260,7 @@ func (w *writer) name(n Name) {
 	parts := strings.Split(n.Path, "/")
 	if n.Kind == Hidden {
 		w.deny(hides+" "+contents, w.regexes(parts, beneath)...)
+		w.bindsDenied(w.regexes(parts, beneath))
 		return
 	}
 	ways, deep := leading(parts)

@@ -33,9 +33,10 @@ type Kind uint8
 
 // The kinds of rules. The zero value is no kind.
 const (
-	Read  Kind = iota + 1 // read and execute
-	Write                 // read, execute and change
-	Hide                  // nothing, not even to learn that it is there
+	Read   Kind = iota + 1 // read and execute
+	Write                  // read, execute and change
+	Hide                   // nothing, not even to learn that it is there
+	Device                 // a device file: read, write and ioctl
 )
 
 // A Rule is about a file, or a directory and everything in it.

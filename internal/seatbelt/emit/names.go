@@ -28,20 +28,32 @@ func below(root string, parts []string, tail string) []string {
 			out = append(out, base+joined(parts[cut:])+tail)
 		}
 	}
-	if i := indexDeep(parts); i >= 0 { // "**" takes any number of root's components
-		for end := i + 1; end < len(have); end++ {
-			if endsIn(have[:end], parts[:i]) {
-				out = append(out, base+"(.*/)?"+joined(parts[i+1:])+tail)
-				for cut := i + 2; cut < len(parts); cut++ {
-					if endsIn(have, parts[i+1:cut]) {
-						out = append(out, base+joined(parts[cut:])+tail)
-					}
-				}
-				break
-			}
-		}
+	if i := indexDeep(parts); i >= 0 {
+		return append(out, belowDeep(base, have, parts[:i], parts[i+1:], tail)...)
 	}
 	return out
+}
+
+// belowDeep is for a name whose "**" begins among the root's components: it has
+// taken one of them at least, and may take more, or the rest of the name begins
+// there, too.
+func belowDeep(base string, have, before, after []string, tail string) []string {
+	for end := len(before); end < len(have); end++ {
+		if !endsIn(have[:end], before) {
+			continue
+		}
+		out := []string{base + "(.*/)?" + joined(after) + tail}
+		if len(after) == 0 { // the way to a name: whatever lies there
+			out[0] = base + ".+" + tail
+		}
+		for cut := 1; cut < len(after) && end+cut < len(have); cut++ {
+			if endsIn(have, after[:cut]) {
+				out = append(out, base+joined(after[cut:])+tail)
+			}
+		}
+		return out
+	}
+	return nil
 }
 
 func joined(parts []string) string {
