@@ -35,6 +35,9 @@ type Report struct {
 	Ended   time.Time     `json:"ended,omitzero"`
 	Status  string        `json:"status"` // "promised", "running", "exit status 1", "ended at its deadline, 1m0s" ...
 	Bounds  []BoundReport `json:"bounds"`
+	// Denials are what the tool was refused, on systems that keep a log of it, if it
+	// can be read, once the run has ended.
+	Denials []Denial `json:"denials,omitempty"`
 }
 
 // A BoundReport is one line of a report.
@@ -99,6 +102,9 @@ func (r *Report) String() string {
 		}
 	}
 	w.Flush()
+	for _, d := range r.Denials {
+		fmt.Fprintf(&b, "  denied %d times: %s (%d) %s %s\n", d.Times, d.Process, d.PID, d.Operation, d.Target)
+	}
 	return b.String()
 }
 

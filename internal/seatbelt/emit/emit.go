@@ -130,6 +130,9 @@ func (w *writer) files() {
 			continue // see root
 		}
 		around := enclosing(rules[:i], r.Path)
+		if r.Kind != Hide {
+			w.way(rules[:i], r.Path)
+		}
 		switch r.Kind {
 		case Read:
 			w.allow(reads+" "+executes, w.subpaths(r.Path)...)
@@ -147,6 +150,21 @@ func (w *writer) files() {
 			w.deny(reads+" "+executes+" "+writes, w.protects(r.Path)...)
 			w.socketsDenied(r.Path, "network-bind network-inbound network-outbound")
 		}
+	}
+}
+
+// way lets the directories be looked at that lead to p through what is hidden:
+// realpath asks for each of them, and so does every program that looks for its
+// libraries. Nothing else in them is shown.
+func (w *writer) way(rules []Rule, p string) {
+	var filters []string
+	for dir := path.Dir(p); dir != "/"; dir = path.Dir(dir) {
+		if enclosing(rules, dir+"/x") == Hide {
+			filters = append(filters, w.literals(dir)...)
+		}
+	}
+	if len(filters) > 0 {
+		w.allow("file-read-metadata", filters...)
 	}
 }
 

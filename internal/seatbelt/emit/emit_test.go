@@ -38,6 +38,10 @@ var goldens = map[string]emit.Grants{
 		Rules: []emit.Rule{{Path: "/usr", Kind: emit.Read}, {Path: "/Users/me/ws", Kind: emit.Read}, {Path: "/Users/me/ws/secret", Kind: emit.Hide}},
 		Tag:   "holdfast-1",
 	},
+	"home": {
+		Rules: []emit.Rule{{Path: "/Users/me", Kind: emit.Hide}, {Path: "/Users/me/src/ws", Kind: emit.Write}, {Path: "/Users/me/src/ws/.secret", Kind: emit.Hide}},
+		Roots: []string{"/Users/me/src/ws"}, Tag: "holdfast-3",
+	},
 	"workspace": {
 		Rules: []emit.Rule{
 			{Path: "/Users/me/ws", Kind: emit.Write}, {Path: "/Users/me/ws/vendor", Kind: emit.Read}, {Path: "/usr", Kind: emit.Read},
