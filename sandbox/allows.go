@@ -31,13 +31,16 @@ func (p Policy) Allows(a Act) (bool, Reason) {
 
 // Allows is [Policy.Allows] for the sandbox's policy, whose paths have been
 // resolved on this host.
-func (s *Sandbox) Allows(a Act) (bool, Reason) {
+func (s *Sandbox) Allows(a Act) (bool, Reason) { return s.means().allows(a) }
+
+// means is the policy with its resolved paths.
+func (s *Sandbox) means() *meaning {
 	m := &meaning{policy: s.policy, entries: map[string]entry{}, fields: map[string]string{}}
 	for _, e := range s.layout.entries {
 		m.entries[e.path], m.fields[e.path] = e, fieldOfKind[e.kind]
 	}
 	m.prepare()
-	return m.allows(a)
+	return m
 }
 
 var fieldOfKind = [...]string{

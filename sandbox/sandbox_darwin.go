@@ -76,16 +76,6 @@ func (s *Sandbox) refuse() error {
 	return c.refuse()
 }
 
-// means is the policy with its resolved paths.
-func (s *Sandbox) means() *meaning {
-	m := &meaning{policy: s.policy, entries: map[string]entry{}, fields: map[string]string{}}
-	for _, e := range s.layout.entries {
-		m.entries[e.path], m.fields[e.path] = e, fieldOfKind[e.kind]
-	}
-	m.prepare()
-	return m
-}
-
 // emission is the profile of one run: own is its own directory, "" if it has none.
 func (s *Sandbox) emission(tag, own string) (emit.Emission, error) {
 	g := s.meaning.grants(tag)

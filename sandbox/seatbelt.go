@@ -58,7 +58,7 @@ func parseStage(args []string) (pipe int, limits []rlimit.Setting, argv []string
 			continue
 		}
 		var s rlimit.Setting
-		if n, err := fmt.Sscanf(word, "%d:%d:%d", &s.Resource, &s.Soft, &s.Hard); n != 3 || err != nil || int(s.Resource) >= rlimit.NumResources {
+		if n, err := fmt.Sscanf(word, "%d:%d:%d", &s.Resource, &s.Soft, &s.Hard); n != 3 || err != nil || s.Resource < 0 || int(s.Resource) >= rlimit.NumResources {
 			return 0, nil, nil, fmt.Errorf("sandbox: stage: no limit: %q", word)
 		}
 		limits = append(limits, s)
