@@ -29,6 +29,12 @@ func (p *Profile) Evaluate(q Query) Verdict {
 
 func (p *Profile) evaluate(query Query) (Verdict, int) {
 	q := &asked{Query: query, proto: query.Protocol}
+	if p.index == nil {
+		return Verdict{Why: "the profile was not made by Parse"}, 0
+	}
+	if operationNamed[q.Operation].Name == "" && !p.newer[q.Operation] {
+		return Verdict{Why: fmt.Sprintf("there is no operation %s", quote(clip(q.Operation, 80)))}, 0
+	}
 	if why := q.refused(); why != "" {
 		return Verdict{Why: why}, 0
 	}
@@ -46,9 +52,6 @@ func (p *Profile) evaluate(query Query) (Verdict, int) {
 
 // refused says what is wrong with a query.
 func (q *asked) refused() string {
-	if len(chain(q.Operation)) == 1 && q.Operation != "default" {
-		return fmt.Sprintf("there is no operation %s", quote(clip(q.Operation, 80)))
-	}
 	if q.Path != "" && (!strings.HasPrefix(q.Path, "/") || path.Clean(q.Path) != q.Path) {
 		return fmt.Sprintf("%s is not a resolved path", quote(clip(q.Path, 200)))
 	}
