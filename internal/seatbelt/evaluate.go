@@ -88,7 +88,7 @@ func (p *Profile) decide(q *asked, up []string, hits []hit) Verdict {
 		}
 	}
 	if rule < 0 {
-		return Verdict{Why: fmt.Sprintf("no rule of %s matches, and without one for default it is to deny", p.Source)}
+		return Verdict{Step: 4, Why: fmt.Sprintf("no rule of %s matches, and without one for default it is to deny", p.Source)}
 	}
 	h := hits[at]
 	v := Verdict{Allow: p.Rules[rule].Action == Allow, Rule: &p.Rules[rule], Operation: h.op}
