@@ -66,6 +66,12 @@
 //
 // # Limits
 //
+// A profile of Firefox says that process-info*, nvram* and file-map-executable are "not
+// included in (deny default)", and the profiles of others that never allow
+// file-map-executable do run programs: on some systems these operations start as
+// allowed. Here default is the root of all. A profile that means to deny them should
+// name them.
+//
 // What is here is a model: it was compared with what others measured, never with a
 // kernel. Macros, dynamic code (eval, load), input and output, and
 // floating point are not there; a profile that needs them is refused with an error.
