@@ -17,7 +17,7 @@ func newGenerator(seed uint64) *generator { return &generator{rand.New(rand.NewP
 // their neighbours, hidden ones, and some in other letters.
 var treeNames = []string{
 	"a", "a", "b", "b", "c", "ws", ".git", "hooks", "config", "modules", "worktrees", "w", "commondir", "info", "attributes",
-	".bashrc", ".BASHRC", ".hus\u212ay", ".vscode", ".env", ".env.local", "secret", "x",
+	".bashrc", ".BASHRC", ".hus\u212ay", "con\ufb01g", ".pro\ufb01le", ".vscode", ".env", ".env.local", "secret", "x",
 }
 
 // ruleNames are those that rules are about.

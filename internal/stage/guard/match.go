@@ -250,36 +250,37 @@ func (m *matcher) same(i, p uint) bool {
 	}
 	j := uint(0)
 	for ; at < end; at++ {
-		c := m.path[at&(pathRoom-1)]
+		letters := uint32(m.path[at&(pathRoom-1)])
 		if m.fold {
-			if c = m.folded(at); c == 0 {
-				continue
+			letters = m.folded(at)
+		}
+		for ; letters != 0; letters >>= 8 {
+			if j == size {
+				return mode == compPrefix
 			}
+			d := m.rb(p + 2 + j)
+			if m.fold {
+				d = lower(d)
+			}
+			if byte(letters) != d {
+				return false
+			}
+			j++
 		}
-		if j == size {
-			return mode == compPrefix
-		}
-		d := m.rb(p + 2 + j)
-		if m.fold {
-			d = lower(d)
-		}
-		if c != d {
-			return false
-		}
-		j++
 	}
 	return j == size
 }
 
-// folded returns the ASCII letter that byte at of the path means to a file system that folds case, 0 if it
-// means none. ext4 and f2fs fold by Unicode's NFDICF: U+212A is k, U+017F is s, and the ignorable code points
-// vanish. Every other non-ASCII character is taken to vanish too, which can only protect more.
+// folded returns the ASCII letters that byte at of the path means to a file system that folds case, the first in the lowest
+// byte; 0 if it means none. ext4 and f2fs fold by Unicode's NFDICF: U+212A is k, U+017F is s, a ligature is its letters
+// (CaseFolding.txt, C and F), and the ignorable code points vanish. Every other non-ASCII character is taken to vanish
+// too, which can only protect more: none folds to ASCII alone.
 //
 //go:norace
-func (m *matcher) folded(at uint) byte {
+func (m *matcher) folded(at uint) uint32 {
 	c := m.path[at&(pathRoom-1)]
 	if c < 0x80 {
-		return lower(c)
+		return uint32(lower(c))
 	}
 	d, e := m.path[(at+1)&(pathRoom-1)], m.path[(at+2)&(pathRoom-1)]
 	switch {
@@ -287,6 +288,31 @@ func (m *matcher) folded(at uint) byte {
 		return 'k'
 	case c == 0xc5 && d == 0xbf:
 		return 's'
+	case c == 0xc3 && d == 0x9f, c == 0xe1 && d == 0xba && e == 0x9e: // sharp s, small and capital
+		return 's' | 's'<<8
+	case c == 0xef && d == 0xac:
+		return ligature(e)
+	}
+	return 0
+}
+
+// ligature returns the letters of U+FB00 to U+FB06, by the last byte of their UTF-8.
+//
+//go:norace
+func ligature(e byte) uint32 {
+	switch e {
+	case 0x80:
+		return 'f' | 'f'<<8
+	case 0x81:
+		return 'f' | 'i'<<8
+	case 0x82:
+		return 'f' | 'l'<<8
+	case 0x83:
+		return 'f' | 'f'<<8 | 'i'<<16
+	case 0x84:
+		return 'f' | 'f'<<8 | 'l'<<16
+	case 0x85, 0x86:
+		return 's' | 't'<<8
 	}
 	return 0
 }
