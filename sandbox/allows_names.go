@@ -41,13 +41,13 @@ func newNameRules(f Files) *nameRules {
 	return n
 }
 
-// A match is what a path is to one of the names.
+// A match is what a path is to one of the names: of several, the last of these.
 type match uint8
 
 const (
 	beside  match = iota // nothing
-	leads                // a place on the way to such a name, by its fixed part
 	strays               // a place on the way to such a name, inside its "**"
+	leads                // a place on the way to such a name, by its fixed part
 	beneath              // something below such a name
 	exactly              // such a name
 )

@@ -24,6 +24,22 @@ func verdict(t testing.TB, r Rules, path string) uint32 {
 	return m.hit
 }
 
+// TestNamesBeyondASCIIAreHeld: where case folds, such a character is none, in the name
+// as in the path; a name is held all the same.
+func TestNamesBeyondASCIIAreHeld(t *testing.T) {
+	for _, fold := range []bool{true, false} {
+		r := Rules{Roots: []Root{{Path: "/w", Fold: fold}}, Names: []Pattern{{Path: "caf\u00e9.sh"}, {Path: "\u79d8\u5bc6"}, {Path: "a/pro\ufb01l"}}, Hidden: []string{"schl\u00fcssel*"}}
+		for path, want := range map[string]uint32{
+			"/w/caf\u00e9.sh": hitWhole, "/w/d/caf\u00e9.sh/x": hitWhole, "/w/\u79d8\u5bc6": hitWhole, "/w/schl\u00fcssel": hitHidden, "/w/schl\u00fcssel.txt": hitHidden,
+			"/w/a/pro\ufb01l": hitWhole, "/w/coffee.sh": 0, "/w/x": 0, "/w/schl": 0,
+		} {
+			if got := verdict(t, r, path); got&^(hitPrefix|hitDeep) != want {
+				t.Errorf("fold %v: %s: %b, want %b", fold, path, got, want)
+			}
+		}
+	}
+}
+
 func TestJudge(t *testing.T) {
 	rules := Rules{
 		Roots:  []Root{{Path: "/ws"}, {Path: "/ws/inner"}, {Path: "/fold", Fold: true}, {Path: "/x/.git"}, {Path: "/y/.claude/w"}},
