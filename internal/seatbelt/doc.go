@@ -73,8 +73,8 @@
 // name them.
 //
 // What is here is a model: it was compared with what others measured, never with a
-// kernel. Macros, dynamic code (eval, load), input and output, and
-// floating point are not there; a profile that needs them is refused with an error.
+// kernel. Macros, load, input and output,
+// and floating point are not there; a profile that needs them is refused with an error.
 // The stand-ins for Apple's imports allow about what those allow to a
 // command-line tool, no more. Filters that ask for facts which a Query has no room
 // for (entitlements, code signatures) are parsed and match nothing.

@@ -88,7 +88,10 @@ var bad = []struct{ name, text, want string }{
 	{"a call of an operation", "(version 1) (file-read* 1)", "an operation is not a procedure"},
 	{"set! of nothing", "(version 1) (set! x 1)", "unbound variable: x"},
 	{"macros", "(version 1) (macro (f x) x)", "unbound variable: macro"},
-	{"eval", "(version 1) (eval '(allow default))", "unbound variable: eval"},
+	{"eval of a filter", `(version 1) (eval (list 'allow 'file* (literal "/x")))`, "a filter is no form"},
+	{"eval of a local variable", "(version 1) (let ((x 1)) (eval 'x))", "unbound variable: x"},
+	{"eval of a pair", "(version 1) (eval '(allow . default))", "dotted"},
+	{"load", `(version 1) (load "/etc/passwd")`, "unbound variable: load"},
 	{"files", `(version 1) (open-input-file "/etc/passwd")`, "unbound variable: open-input-file"},
 	{"an import that does not exist", `(version 1) (import "/etc/passwd")`, "unable to open /etc/passwd"},
 	{"a number too large", "(version 1) (* 9223372036854775807 2)", "number too large"},
@@ -96,7 +99,9 @@ var bad = []struct{ name, text, want string }{
 	{"a substring beyond the end", `(version 1) (substring "abc" 2 9)`, "out of bounds"},
 	{"a substring before the start", `(version 1) (substring "abc" -1 2)`, "out of bounds"},
 	{"an error of its own", `(version 1) (error "give me" 'HOME 7)`, "give me HOME 7"},
-	{"splicing", "(version 1) `(a ,@(list 1))", "not supported"},
+	{"splicing into nothing", "(version 1) `,@(list 1)", "nothing to splice into"},
+	{"splicing what is no list", "(version 1) `(a ,@1 b)", "must be: list"},
+	{"nested quasiquotes", "(version 1) `(a `b)", "not supported"},
 	{"a NUL", "(version 1) a\x00b", "NUL"},
 }
 
