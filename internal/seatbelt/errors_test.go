@@ -95,6 +95,7 @@ var bad = []struct{ name, text, want string }{
 	{"files", `(version 1) (open-input-file "/etc/passwd")`, "unbound variable: open-input-file"},
 	{"an import that does not exist", `(version 1) (import "/etc/passwd")`, "unable to open /etc/passwd"},
 	{"a number too large", "(version 1) (* 9223372036854775807 2)", "number too large"},
+	{"a sum too large", "(version 1) (+ 9223372036854775807 1)", "number too large"},
 	{"the least number negated", "(version 1) (- 0 -9223372036854775808)", "number too large"},
 	{"a substring beyond the end", `(version 1) (substring "abc" 2 9)`, "out of bounds"},
 	{"a substring before the start", `(version 1) (substring "abc" -1 2)`, "out of bounds"},
