@@ -100,6 +100,7 @@ var bad = []struct{ name, text, want string }{
 	{"a substring beyond the end", `(version 1) (substring "abc" 2 9)`, "out of bounds"},
 	{"a substring before the start", `(version 1) (substring "abc" -1 2)`, "out of bounds"},
 	{"an error of its own", `(version 1) (error "give me" 'HOME 7)`, "give me HOME 7"},
+	{"an error without words", "(version 1) (error)", "error"},
 	{"splicing into nothing", "(version 1) `,@(list 1)", "nothing to splice into"},
 	{"splicing what is no list", "(version 1) `(a ,@1 b)", "must be: list"},
 	{"nested quasiquotes", "(version 1) `(a `b)", "not supported"},
