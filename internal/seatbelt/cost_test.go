@@ -86,6 +86,8 @@ var hostile = []struct{ name, text, want string }{
 	{"doubles a string", "(define s \"0123456789abcdef\") (define (f s) (f (string-append s s))) (f s)", "a string of more than"},
 	{"keeps many strings", "(define s (string-append " + strings.Repeat(`"0123456789abcdef0123456789abcdef" `, 1000) + "))\n(define (f n l) (if (= n 0) l (f (- n 1) (cons (string-append s s) l))))\n(define (g) (f 400 '()) (g)) (g)", "too long"},
 	{"doubles a list", "(define (f l n) (if (= n 0) l (f (append l l) (- n 1)))) (f '(1 2 3) 60)", "too long"},
+	{"evaluates without end", "(define (f) (eval (list (quote f)))) (f)", "nested too deep"},
+	{"evaluates a deep list", "(define (f l n) (if (= n 0) l (f (list l) (- n 1)))) (eval (f 1 900))", "nested too deep"},
 	{"doubles a filter", "(define (f x n) (if (= n 0) x (f (require-all x x) (- n 1)))) (allow file-read* (f (literal \"/\") 60))", "too long"},
 	{"nests filters", "(define (f x n) (if (= n 0) x (f (require-not x) (- n 1)))) (allow file-read* (f (literal \"/\") 1200))", "filters nested too deep"},
 	{"nests with-filter", strings.Repeat("(with-filter (literal \"/\") ", 400) + "(allow file-read*)" + strings.Repeat(")", 400), ""},
