@@ -12,6 +12,10 @@ var systemReads = []string{
 func (w *writer) base() {
 	w.line("(version 1)")
 	w.deny("default")
+	w.deny("process-info* nvram* iokit-get-properties") // default is said not to reach them (Firefox's and WebKit's profiles)
+	if !w.grants.AllFiles {
+		w.deny("file-map-executable")
+	}
 	w.part("a process, its children and their signals")
 	w.allow("process-fork")
 	w.allow("process-info* signal mach-priv-task-port", "(target same-sandbox)")
