@@ -22,6 +22,7 @@ type Template struct {
 	steps  []wire.Span
 	names  []string
 	header wire.Header
+	given  []givenFile
 }
 
 // killedStep is the least number that is no step of a plan, but has a meaning of

@@ -8,6 +8,7 @@
 //	overlay_linux.go  overlayfs, and finding out whether there is one
 //	locks_linux.go    Landlock, seccomp, capabilities, limits
 //	encode_linux.go   Template x Run -> a sealed memfd
+//	given_linux.go    the small files whose text each run brings
 //	way_linux.go      what is executed to become a stage: the image, or the harness's file
 //	image_linux.go    the image: a small ELF file in memory that maps the harness's text
 //	control_linux.go  the control socket: held, failed, evidence, empty
