@@ -47,7 +47,9 @@ func show() error {
 		good              func(out string, err error) bool
 	}{
 		{"fetch with the token", `curl -sS --fail-with-body -H "Authorization: Bearer $WEBFETCH_TOKEN" "$1"`, "https://" + host + ":" + u.Port(),
-			func(out string, err error) bool { return err == nil && strings.Contains(out, "the server has seen \"Bearer") }},
+			func(out string, err error) bool {
+				return err == nil && strings.Contains(out, "the server has seen \"Bearer")
+			}},
 		{"fetch without it", `curl -sS --fail-with-body "$1"`, "https://" + host + ":" + u.Port(),
 			func(out string, err error) bool { return err == nil && strings.Contains(out, "seen no token") }},
 		{"read the token", `env; cat /proc/self/environ`, "", func(out string, err error) bool { return err == nil }},
