@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -132,12 +133,10 @@ func readHead(in *bufio.Reader) (head, error) {
 // there is one, the proxy's URL.
 func beNetworkClient(args []string) error {
 	d := dialer{server: args[0]}
-	if len(args) > 1 && args[1] != "" {
-		u, err := url.Parse(args[1])
-		if err != nil {
+	if len(args) > 1 {
+		if err := d.through(args[1]); err != nil {
 			return err
 		}
-		d.proxy = u.Host
 	}
 	var kept []net.Conn
 	defer func() {
@@ -166,6 +165,25 @@ func beNetworkClient(args []string) error {
 			return fmt.Errorf("%s: %w", verb, err)
 		}
 		fmt.Println(int64(took))
+	}
+	return nil
+}
+
+// proxyOfEnvironment stands for the URL in HTTP_PROXY.
+const proxyOfEnvironment = "env"
+
+// through sets the proxy.
+func (d *dialer) through(proxy string) error {
+	if proxy == proxyOfEnvironment {
+		proxy = os.Getenv("HTTP_PROXY")
+	}
+	u, err := url.Parse(proxy)
+	if err != nil {
+		return err
+	}
+	d.proxy = u.Host
+	if u.User != nil {
+		d.auth = "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(u.User.String())) + "\r\n"
 	}
 	return nil
 }

@@ -128,7 +128,7 @@ func layPaths(server string) (paths []path, missing []string, err error) {
 		{"direct", func() (path, error) { return layClient(nil, self, networkClient, server) }},
 		{"tinyproxy", func() (path, error) { return layProxy(startTinyproxy, self, server) }},
 		{"squid", func() (path, error) { return layProxy(startSquid, self, server) }},
-		{"Holdfast's proxy, client in its sandbox", func() (path, error) { return path{}, errMissing }},
+		{"Holdfast's proxy, client in its sandbox", func() (path, error) { return laySandbox("proxy", self, server) }},
 		{"slirp4netns", func() (path, error) {
 			dir, err := os.MkdirTemp("", "holdfast-bench-")
 			if err != nil {
@@ -147,7 +147,7 @@ func layPaths(server string) (paths []path, missing []string, err error) {
 			}
 			return layClient(nil, argv...)
 		}},
-		{"Holdfast's capture, client in its sandbox", func() (path, error) { return path{}, errMissing }},
+		{"Holdfast's capture, client in its sandbox", func() (path, error) { return laySandbox("capture", self, server) }},
 	} {
 		p, err := lay.make()
 		if errors.Is(err, errMissing) {
