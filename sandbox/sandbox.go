@@ -33,7 +33,7 @@ func New(p Policy) (*Sandbox, error) {
 	}
 	s := &Sandbox{policy: p}
 	if p.Layout == nil {
-		s.facts = Probe()
+		s.facts = probed()
 	} else {
 		s.facts = glance()
 	}
