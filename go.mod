@@ -13,5 +13,6 @@ require (
 
 require (
 	golang.org/x/crypto v0.58.0 // indirect
+	golang.org/x/text v0.26.0 // indirect
 	kernel.org/pub/linux/libs/security/libcap/psx v1.2.77 // indirect
 )
