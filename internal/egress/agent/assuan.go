@@ -89,8 +89,9 @@ func (c *assuan) inquire(line, rest string) error {
 }
 
 // readLine reads a line without its end, LF or CR LF. A line that is too long, or
-// that the end of the connection cuts, is an error. NUL and a lone CR are refused:
-// what reads C strings would see another line than the one that was judged.
+// that the end of the connection cuts, is an error. A lone CR is refused, and NUL
+// but for lines of data, which are binary: what reads C strings would see another
+// line than the one that was judged.
 func readLine(r *bufio.Reader) (string, error) {
 	raw, err := r.ReadSlice('\n')
 	switch {
@@ -102,7 +103,7 @@ func readLine(r *bufio.Reader) (string, error) {
 		return "", err
 	}
 	line := strings.TrimSuffix(string(raw[:len(raw)-1]), "\r")
-	if strings.ContainsAny(line, "\x00\r") {
+	if !strings.HasPrefix(line, "D ") && strings.ContainsAny(line, "\x00\r") {
 		return "", fmt.Errorf("%w: a control character in a line", ErrProtocol)
 	}
 	return line, nil
