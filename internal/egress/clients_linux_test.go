@@ -29,7 +29,7 @@ const fetchNode = `
 const p = new URL(process.env.HTTPS_PROXY);
 require('http').request({host: p.hostname, port: p.port, method: 'CONNECT', path: 'example.com:443', headers: {Host: 'example.com:443'}}).on('connect', (_, socket) => {
 	require('https').get({host: 'example.com', path: '/node', createConnection: () => require('tls').connect({socket, servername: 'example.com'}),
-		headers: {Authorization: 'Bearer ' + process.env.TOKEN}}, r => r.pipe(process.stdout));
+		headers: {Host: 'example.com', Authorization: 'Bearer ' + process.env.TOKEN}}, r => r.pipe(process.stdout));
 }).end();
 `
 
