@@ -86,7 +86,10 @@ func newForwarder(g *Gateway) *httputil.ReverseProxy {
 		ModifyResponse: modify,
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			x := exchangeOf(r.Context())
-			x.err = err
+			if x.err = x.c.faulted(); x.err == nil {
+				x.err = err
+			}
+			err = x.err
 			answerTo(err, x.shown()).write(w)
 		},
 		BufferPool: copyBuffers{},

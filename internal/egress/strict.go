@@ -39,10 +39,7 @@ func newStrict(c *tracked, g *Gateway, in *inner) *strict {
 }
 
 func (c *strict) Read(p []byte) (int, error) {
-	c.mu.Lock()
-	fault := c.fault
-	c.mu.Unlock()
-	if fault != nil {
+	if fault := c.faulted(); fault != nil {
 		return 0, fault
 	}
 	n, err := c.tracked.Read(p)
@@ -58,6 +55,12 @@ func (c *strict) Read(p []byte) (int, error) {
 		return 0, c.fault
 	}
 	return fit, nil
+}
+
+func (c *strict) faulted() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.fault
 }
 
 // Write gives a client that reads slowly idleTime for each write.
