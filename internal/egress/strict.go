@@ -31,7 +31,11 @@ type strict struct {
 }
 
 func newStrict(c *tracked, g *Gateway, in *inner) *strict {
-	return &strict{tracked: c, inner: in}
+	s := &strict{tracked: c, inner: in}
+	if in != nil && in.two {
+		s.scan.state = passing
+	}
+	return s
 }
 
 func (c *strict) Read(p []byte) (int, error) {
