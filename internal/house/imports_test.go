@@ -66,7 +66,6 @@ var strangers = map[string]func(f *file) bool{
 	"golang.org/x/net/dns/dnsmessage":                      capturing,
 	"gvisor.dev/gvisor/pkg/buffer":                         capturing,
 	"gvisor.dev/gvisor/pkg/tcpip":                          capturing,
-	"gvisor.dev/gvisor/pkg/tcpip/adapters/gonet":           capturing,
 	"gvisor.dev/gvisor/pkg/tcpip/header":                   capturing,
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4":             capturing,
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv6":             capturing,

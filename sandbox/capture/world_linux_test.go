@@ -65,6 +65,7 @@ type world struct {
 	gate *testGate
 	wire *os.File
 	stop func()
+	end  func() // stops, and ends the tool
 }
 
 // newWorld starts a tool and captures what it sends.
@@ -90,12 +91,13 @@ func newWorld(t *testing.T) *world {
 	}
 	theirs.Close()
 	w := &world{t: t, gate: newTestGate(t), wire: ours}
-	t.Cleanup(func() { ours.Close(); cmd.Wait() })
+	w.stop = func() {}
+	w.end = sync.OnceFunc(func() { w.stop(); ours.Close(); cmd.Wait() })
+	t.Cleanup(w.end)
 	w.stop, err = Netstack(w.device(), w.gate.capture())
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(w.stop)
 	return w
 }
 
