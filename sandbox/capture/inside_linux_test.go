@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"strings"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -81,6 +83,32 @@ func configure() error {
 		}
 	}
 	return nil
+}
+
+// awaitIPv6 returns when the device's IPv6 addresses can be sent to: the kernel
+// takes them for tentative, and drops what is for them, until it has looked at the
+// device's carrier, some time after the device has come up.
+func awaitIPv6(order) (result, error) {
+	for {
+		text, err := os.ReadFile("/proc/self/net/if_inet6")
+		if err != nil {
+			return result{}, err
+		}
+		own, tentative := false, false
+		for line := range strings.Lines(string(text)) {
+			var addr, index, length, scope, name string
+			var flags int
+			if _, err := fmt.Sscanf(line, "%s %s %s %s %x %s", &addr, &index, &length, &scope, &flags, &name); err != nil {
+				return result{}, err
+			}
+			own = own || strings.HasPrefix(addr, "fd000005")
+			tentative = tentative || flags&unix.IFA_F_TENTATIVE != 0
+		}
+		if own && !tentative {
+			return result{}, nil
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 func setFlags(s int, name string) error {

@@ -27,6 +27,7 @@ func TestKernelToolThatKnowsNoProxyReachesAnAllowedName(t *testing.T) {
 func TestKernelDeniedTargetsAreRefusedAtOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T) {
 		w := newWorld(t)
+		w.tell(order{Do: "await IPv6"})
 		w.gate.to["allowed.test:80"] = serve(t, echo)
 		w.gate.to["closed.test:80"] = "127.0.0.1:1"
 		for _, c := range []struct {
@@ -56,6 +57,7 @@ func TestKernelDeniedTargetsAreRefusedAtOnce(t *testing.T) {
 func TestKernelAddressThatIsAllowedIsReached(t *testing.T) {
 	inWorld(t, func(t *testing.T) {
 		w := newWorld(t)
+		w.tell(order{Do: "await IPv6"})
 		w.gate.to["10.1.2.3:22"] = serve(t, echo)
 		w.gate.to["[2001:db8::1]:22"] = w.gate.to["10.1.2.3:22"]
 		for _, a := range []string{"10.1.2.3:22", "[2001:db8::1]:22"} {
@@ -89,6 +91,7 @@ func TestKernelNamesResolveByAnyServerAndTransport(t *testing.T) {
 func TestKernelOnlyTCPAndQuestionsLeave(t *testing.T) {
 	inWorld(t, func(t *testing.T) {
 		w := newWorld(t)
+		w.tell(order{Do: "await IPv6"})
 		w.gate.to["allowed.test:443"] = serve(t, echo)
 		w.tell(order{Do: "lookup", Network: "udp", Address: "allowed.test"})
 		for _, a := range []string{"198.18.0.2:443", "93.184.216.34:443", "[2606:2800:220:1::1]:443"} {

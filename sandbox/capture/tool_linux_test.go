@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"time"
 
@@ -36,7 +37,7 @@ type result struct {
 }
 
 var deeds = map[string]func(order) (result, error){
-	"lookup": lookup, "fetch": fetch, "datagram": datagram, "ping": ping, "syns": syns, "stall": stall,
+	"lookup": lookup, "fetch": fetch, "datagram": datagram, "ping": ping, "syns": syns, "stall": stall, "await IPv6": awaitIPv6,
 }
 
 func init() { helpers[insideArg] = insideMain }
@@ -127,43 +128,48 @@ func datagram(o order) (result, error) {
 		return result{}, err
 	}
 	defer c.Close()
-	if _, err := c.Write([]byte("hello")); err != nil {
-		return result{}, err
-	}
-	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-		return result{}, err
-	}
-	b := make([]byte, 100)
-	n, err := c.Read(b)
+	n, b, err := ask(c, func() error { _, err := c.Write([]byte("hello")); return err }, c.Read)
 	return result{Text: string(b[:n])}, err
 }
 
-// ping sends an echo and returns the type of the first ICMP message that comes.
+// ask sends, as clients of datagrams do, until something comes back.
+func ask(c interface{ SetReadDeadline(time.Time) error }, send func() error, read func([]byte) (int, error)) (int, []byte, error) {
+	b := make([]byte, 1500)
+	var n int
+	var err error
+	for range 300 {
+		if err = send(); err != nil {
+			break
+		}
+		if err = c.SetReadDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
+			break
+		}
+		if n, err = read(b); !errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		}
+	}
+	return n, b, err
+}
+
+// ping sends an echo and returns the type and code of the first ICMP message that
+// comes.
 func ping(o order) (result, error) {
 	kind, echo := "ip4:icmp", []byte{8, 0, 0xf7, 0xfe, 0, 1, 0, 0}
 	if o.Network == "ip6" {
 		kind, echo = "ip6:ipv6-icmp", []byte{128, 0, 0, 0, 0, 1, 0, 0}
+	}
+	to, err := net.ResolveIPAddr("ip", o.Address)
+	if err != nil {
+		return result{}, err
 	}
 	c, err := net.ListenPacket(kind, "")
 	if err != nil {
 		return result{}, err
 	}
 	defer c.Close()
-	to, err := net.ResolveIPAddr("ip", o.Address)
-	if err != nil {
-		return result{}, err
-	}
-	if _, err := c.WriteTo(echo, to); err != nil {
-		return result{}, err
-	}
-	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-		return result{}, err
-	}
-	b := make([]byte, 1500)
-	if _, _, err := c.ReadFrom(b); err != nil {
-		return result{}, err
-	}
-	return result{Count: int(b[0])<<8 | int(b[1])}, nil
+	send := func() error { _, err := c.WriteTo(echo, to); return err }
+	_, b, err := ask(c, send, func(b []byte) (int, error) { n, _, err := c.ReadFrom(b); return n, err })
+	return result{Count: int(b[0])<<8 | int(b[1])}, err
 }
 
 // syns sends SYNs from Count made-up ports and answers nothing that comes back:
