@@ -8,7 +8,7 @@ import (
 // The places of a [Credential].
 const (
 	PlaceBearer = "bearer" // Authorization: Bearer SECRET
-	PlaceBasic  = "basic"  // Authorization: Basic, with SECRET as "user:password"
+	PlaceBasic  = "basic"  // Authorization: Basic, of the user that Field names, with SECRET as the password
 	PlaceHeader = "header" // the header that Field names
 	PlaceQuery  = "query"  // the query's parameter that Field names
 )
@@ -28,7 +28,7 @@ type Credential struct {
 	Secret string   // what the server wants
 	Hosts  []string // in the notation of [Network.Hosts], which has to allow them
 	Place  string   // one of PlaceBearer, PlaceBasic, PlaceHeader, PlaceQuery
-	Field  string   // the header's or the parameter's name, for the last two
+	Field  string   // the header's, the parameter's or the user's name
 }
 
 // Format prints the credential without its secret, whatever the verb.
