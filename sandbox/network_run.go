@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/egress"
 )
 
-// reach is what this host has that a policy's network leads to.
-type reach struct {
+// outside is what this host has that a policy's network leads to.
+type outside struct {
 	ssh, gpg string // the agents' sockets
 
 	// A test's own Internet.
@@ -32,13 +32,13 @@ func (s *Sandbox) openGate() (err error) {
 }
 
 // served reports whether a run has a gateway.
-func (n Network) served() bool { return n.gated() || len(n.Loopback) > 0 || n.agents() }
+func (n Network) served() bool { return n.gated() || len(n.Loopback) > 0 }
 
 // newGateway makes a run's gateway. Who connects to it has to say key, if there
 // is one.
 func (s *Sandbox) newGateway(key string) (*egress.Gateway, error) {
 	c := s.gate
 	c.Key = key
-	c.Lookup, c.Dial, c.Own = s.reach.lookup, s.reach.dial, s.reach.own
+	c.Lookup, c.Dial, c.Own = s.outside.lookup, s.outside.dial, s.outside.own
 	return egress.New(c)
 }

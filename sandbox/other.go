@@ -26,6 +26,7 @@ func unsupported() error {
 type (
 	lowered struct{}
 	contact struct{ own string }
+	outlet  struct{}
 )
 
 // Probe returns the facts about this host.
@@ -48,6 +49,8 @@ func (r *run) enter() error {
 	return unsupported()
 }
 
+func (r *run) networkVariables() []string { return nil }
+func (r *run) unplug()                    {}
 func (r *run) watch()                     {}
 func (r *run) settle()                    {}
 func (r *run) abandon()                   {}

@@ -53,3 +53,16 @@ func (r *Report) printViolations(b *strings.Builder) {
 		fmt.Fprintf(b, "  denied: %s\n", v)
 	}
 }
+
+// remedyFor says what in the policy would allow what was denied.
+func remedyFor(v Violation) string {
+	switch {
+	case v.Protocol == "ssh-agent" || v.Protocol == "gpg-agent":
+		return "nothing does; run it outside of the sandbox"
+	case v.Address != "":
+		return fmt.Sprintf("add %q to Network.Hosts, if that address is meant", v.Address)
+	case v.Rule != "":
+		return fmt.Sprintf("change the rule %q", v.Rule)
+	}
+	return fmt.Sprintf("add %q to Network.Hosts", v.target())
+}

@@ -53,3 +53,6 @@ func (o *outlet) deny(v Violation, observe func(Connection)) {
 		observe(Connection{Time: v.Time, Protocol: v.Protocol, Host: v.Host, Port: v.Port, Reason: v.Why})
 	}
 }
+
+// captureWord is how a capture begins in the words of what is served.
+const captureWord = "capture"

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/egress"
-	"github.com/holdfast-dev/holdfast/internal/plan"
 )
 
 // An outlet is one run's way to the network, as the harness serves it. It is
@@ -23,6 +22,8 @@ type outlet struct {
 	http    netip.AddrPort
 	socks   netip.AddrPort
 	serving sync.WaitGroup
+	ctx     context.Context // ends with the outlet
+	end     context.CancelFunc
 
 	mu     sync.Mutex
 	stop   func() // the capture's
@@ -43,6 +44,7 @@ func (r *run) outlet() (*outlet, error) {
 	}
 	w := r.sandbox.wiring
 	o := &outlet{wiring: w, place: w.place}
+	o.ctx, o.end = context.WithCancel(context.Background())
 	if r.sandbox.policy.Network.served() {
 		var err error
 		if o.gateway, err = r.sandbox.newGateway(""); err != nil {
@@ -114,6 +116,13 @@ func (r *run) plug() {
 		to := net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port)))
 		o.serve(r.control.Received(slotLoopback+i), "loopback", func(l net.Listener) error { return o.gateway.Forward(l, to) })
 	}
+	to := r.sandbox.outside
+	if w.sshAgent {
+		o.serve(r.control.Received(slotSSH), "ssh-agent", func(l net.Listener) error { return o.serveAgent(l, "ssh-agent", to.ssh, filterSSH) })
+	}
+	if w.gpgAgent {
+		o.serve(r.control.Received(slotGPG), "gpg-agent", func(l net.Listener) error { return o.serveAgent(l, "gpg-agent", to.gpg, filterGPG) })
+	}
 	r.plugCapture(o)
 }
 
@@ -182,7 +191,7 @@ func (r *run) plugCapture(o *outlet) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.stop = stop
-	o.served = append(o.served, "capture at "+captureDevice.Addr.String())
+	o.served = append(o.served, captureWord+" at "+captureDevice.Addr.String())
 }
 
 // unplug ends the outlet and waits until all of it has ended.
@@ -201,6 +210,7 @@ func (r *run) unplug() {
 	o.closed = true
 	stop, dialer := o.stop, o.dialer
 	o.mu.Unlock()
+	o.end()
 	if dialer != nil {
 		dialer.Close()
 	}
@@ -212,4 +222,3 @@ func (r *run) unplug() {
 	}
 	o.serving.Wait()
 }
-

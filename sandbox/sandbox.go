@@ -13,14 +13,14 @@ import (
 // kernel object: every command it makes gets walls of its own, which end with
 // the command. It is safe for concurrent use.
 type Sandbox struct {
-	policy Policy
-	layout layout
-	facts  Host
-	plan   plan.Plan
-	wiring wiring
-	gate   egress.Config
-	reach  reach
-	env    filteredEnv
+	policy  Policy
+	layout  layout
+	facts   Host
+	plan    plan.Plan
+	wiring  wiring
+	gate    egress.Config
+	outside outside
+	env     filteredEnv
 	*lowered
 
 	mu     sync.Mutex
@@ -84,7 +84,9 @@ func (s *Sandbox) isClosed() bool {
 
 // Explain prints what will be done for a command of this sandbox, step by step,
 // each with its reason.
-func (s *Sandbox) Explain() string { return s.plan.String() }
+func (s *Sandbox) Explain() string {
+	return s.plan.String() + s.policy.Network.explain(s.wiring)
+}
 
 // Command is [exec.Command] in the default sandbox, [Workspace] of the present
 // working directory. Its errors are the command's: Start returns them.
