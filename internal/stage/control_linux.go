@@ -17,7 +17,7 @@ import (
 // A Control is the harness's end of one run: the socket on which the stage and
 // init report, and, once the stage has cloned it, a pidfd of init.
 //
-// Its methods are not for concurrent use.
+// Its methods but for Received are not for concurrent use.
 type Control struct {
 	sock  *os.File
 	child *os.File // the stage's end, until it is passed on
@@ -26,6 +26,9 @@ type Control struct {
 	// most of a millisecond; held here, init's death does not wait for that, nor
 	// does Wait (see Release).
 	mounts *os.File
+
+	passed passed // what has come up; see Received
+	doomed bool   // init is to be killed as soon as it is known
 
 	Held     bool
 	Deadline bool // the stage ended the run at its deadline
@@ -92,6 +95,7 @@ func (c *Control) Close() {
 		c.init.Close()
 		c.init = nil
 	}
+	c.passed.close()
 }
 
 // AwaitStart reads until the tool was executed or it is known that it never
@@ -194,16 +198,19 @@ func (c *Control) take(n, fd int) {
 		return
 	}
 	copy(bytesOf(&m), c.buf[:size])
-	c.keep(m.Kind, fd)
+	c.keep(m, fd)
 	switch m.Kind {
 	case wire.MsgInit:
 		c.InitPID = m.Value
+		if c.doomed {
+			c.KillInit()
+		}
 		if c.waiting { // init has been faster than the stage
 			c.waiting = false
 			c.pass(c.gate)
 		}
 	case wire.MsgHeld:
-		c.Held, c.Checks, c.Keyring = true, m.Check, m.Value
+		c.Held, c.Checks, c.Keyring = c.Failed == nil, m.Check, m.Value
 	case wire.MsgFailed:
 		c.Failed = &Failure{Step: int(m.Step), Where: int(m.Where), Errno: syscall.Errno(m.Errno), Found: string(c.buf[size:n])}
 	case wire.MsgGate:
@@ -212,6 +219,10 @@ func (c *Control) take(n, fd int) {
 			break
 		}
 		c.pass(c.gate)
+	case wire.MsgPassed:
+		if fd < 0 {
+			c.lost(m)
+		}
 	case wire.MsgEvidence:
 		c.Evidence = append([]byte{}, c.buf[size:n]...) // never nil: it has come
 	case wire.MsgDeadline:
@@ -258,9 +269,11 @@ func (c *Control) PID() int {
 }
 
 // keep files the descriptor that came with a message.
-func (c *Control) keep(kind uint32, fd int) {
-	switch {
+func (c *Control) keep(m wire.Message, fd int) {
+	switch kind := m.Kind; {
 	case fd < 0:
+	case kind == wire.MsgPassed:
+		c.passed.put(m.Value, fd)
 	case kind == wire.MsgInit && c.init == nil:
 		unix.SetNonblock(fd, true)
 		c.init = os.NewFile(uintptr(fd), "pidfd of init")

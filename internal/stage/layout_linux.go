@@ -108,7 +108,7 @@ func (c *compiler) lowerAround(action plan.Action) error {
 		}
 		c.call(wire.OpGate, imm(which))
 	default:
-		return fmt.Errorf("no lowering for %T", action)
+		return c.lowerNet(action)
 	}
 	return nil
 }

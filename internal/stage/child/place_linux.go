@@ -38,6 +38,8 @@ func layoutOp(nr uint32, a, b uintptr) (uintptr, uintptr) {
 		return noUsers()
 	case wire.OpGate:
 		return gate(a)
+	case wire.OpPass:
+		return pass(a, b)
 	}
 	return 0, uintptr(syscall.ENOSYS)
 }

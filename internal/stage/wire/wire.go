@@ -11,7 +11,9 @@
 //	   | memfd: Header,Ops,Blob   |                          |                 |
 //	   |------------------------->|  Ops[InStage]            |                 |
 //	   |                          |---- clone(namespaces) -->| Ops[InInit]     |
-//	   |<-- MsgInit + pidfd ------|                          |-- vfork ------->| Ops[InTool], execve
+//	   |<-- MsgInit + pidfd ------|                          |                 |
+//	   |<-- MsgPassed + a listener --------------------------|                 |
+//	   |                          |                          |-- vfork ------->| Ops[InTool], execve
 //	   |<-- MsgHeld, MsgEvidence ----------------------------| (resumes)       |
 //	   |                          | signal n: one byte ----->| kill(tool, n)   |
 //	   |<-- MsgDeadline ----------|                          |<-- exits -------|
@@ -110,6 +112,7 @@ const (
 	OpMode                        // change the mode of the file that descriptor arg0 names to arg1
 	OpNoUsers                     // a user namespace must not come to be: EEXIST if one does
 	OpGate                        // wait for the harness at gate arg0, if the run has it
+	OpPass                        // send descriptor arg0 to the harness; arg1: its slot, and the step from bit 16 on
 )
 
 // Place says what OpPlace does. Its result is a descriptor of the place, but for
@@ -232,6 +235,7 @@ const (
 	MsgDeadline            // the stage ended the sandbox at its deadline
 	MsgProbe               // the self-checks of a probe
 	MsgGate                // Value: the gate; one byte opens it
+	MsgPassed              // Value: a slot; carries the descriptor that belongs in it
 )
 
 // Message is one record on the control socket.
