@@ -30,7 +30,10 @@ const (
 
 // captureDevice is what the tool's namespace has for a capture: of this network,
 // which belongs to nobody (RFC 2544), a capture gives an address to each name.
-var captureDevice = plan.Tun{Name: "tun0", Addr: netip.MustParsePrefix("198.18.0.1/15"), MTU: 65520, Slot: slotTun}
+var captureDevice = struct {
+	Addr netip.Prefix
+	MTU  int
+}{netip.MustParsePrefix("198.18.0.1/15"), 65520}
 
 // A wiring is what the plan has of a policy's network. It has no secret and no
 // function, so that plans can be compared.
@@ -107,14 +110,12 @@ func (c *compilation) listeners() {
 		listen(port, slotLoopback+i, "the harness passes it on to its own loopback")
 	}
 	if w.dialled {
-		c.do(plan.Dialer{Slot: slotDialer}, plan.Setup, "the harness connects to servers inside")
 	}
 	switch {
 	case !w.captured:
 	case !c.tun:
 		c.note(BoundNetwork, "programs that use no proxy reach nothing: /dev/net/tun is missing here")
 	default:
-		c.do(captureDevice, plan.Capture, "what uses no proxy is captured")
 		listen(portDNS, slotDNSStream, "names are answered by the capture")
 		c.do(plan.Listen{Network: "udp4", Addr: netip.AddrPortFrom(loopback4, portDNS), Slot: slotDNS}, plan.Capture, "names are answered by the capture")
 	}

@@ -9,8 +9,10 @@ import (
 
 // validateHosts judges every list in the notation of hosts.
 func (n Network) validateHosts() error {
-	if _, err := egress.Compile(n.Hosts, n.Deny); err != nil {
-		return hostError("Network.Hosts", "Network.Deny", err)
+	if len(n.Hosts)+len(n.Deny) > 0 {
+		if _, err := egress.Compile(n.Hosts, n.Deny); err != nil {
+			return hostError("Network.Hosts", "Network.Deny", err)
+		}
 	}
 	for i, c := range n.Credentials {
 		if _, err := egress.Compile(c.Hosts, nil); err != nil {
@@ -44,11 +46,13 @@ func (e *PolicyError) in(field string) *PolicyError {
 
 // gate is what every run's gateway of this policy has in common.
 func (n Network) gate() (egress.Config, error) {
-	rules, err := egress.Compile(n.Hosts, n.Deny)
-	if err != nil {
-		return egress.Config{}, err // validate has found it before
+	c := egress.Config{Patience: n.Patience, Limits: egress.Limits(n.Limits)}
+	if len(n.Hosts)+len(n.Deny) > 0 {
+		var err error
+		if c.Rules, err = egress.Compile(n.Hosts, n.Deny); err != nil {
+			return c, err // validate has found it before
+		}
 	}
-	c := egress.Config{Rules: rules, Patience: n.Patience, Limits: egress.Limits(n.Limits)}
 	if decide := n.Decide; decide != nil {
 		c.Decide = func(ctx context.Context, r egress.Request) egress.Verdict {
 			return egress.Verdict(decide(ctx, Request(r)))

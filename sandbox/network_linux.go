@@ -19,7 +19,7 @@ func (s *Sandbox) wire(in *input) (err error) {
 	in.policy.Network = Network{Host: n.Host}
 	in.wiring = n.wire()
 	if n.SSHAgent {
-		if s.outside.ssh, err = agentSocket("Network.SSHAgent", os.Getenv("SSH_AUTH_SOCK"), "start an ssh-agent, and the harness with its SSH_AUTH_SOCK"); err != nil {
+		if s.world.ssh, err = agentSocket("Network.SSHAgent", os.Getenv("SSH_AUTH_SOCK"), "start an ssh-agent, and the harness with its SSH_AUTH_SOCK"); err != nil {
 			return err
 		}
 	}
@@ -70,7 +70,7 @@ func (s *Sandbox) wireGPG(in *input) (err error) {
 	if out, err := exec.Command("gpgconf", "--list-dirs", "agent-socket").Output(); err == nil {
 		socket = strings.TrimSpace(string(out))
 	}
-	if s.outside.gpg, err = agentSocket("Network.GPGAgent", socket, "start a gpg-agent: gpgconf --launch gpg-agent"); err != nil {
+	if s.world.gpg, err = agentSocket("Network.GPGAgent", socket, "start a gpg-agent: gpgconf --launch gpg-agent"); err != nil {
 		return err
 	}
 	env, _ := s.env.of(s.policy.Env)

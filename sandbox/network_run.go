@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/egress"
 )
 
-// outside is what this host has that a policy's network leads to.
-type outside struct {
+// world is what this host has that a policy's network leads to.
+type world struct {
 	ssh, gpg string // the agents' sockets
 
 	// A test's own Internet.
@@ -39,6 +39,6 @@ func (n Network) served() bool { return n.gated() || len(n.Loopback) > 0 }
 func (s *Sandbox) newGateway(key string) (*egress.Gateway, error) {
 	c := s.gate
 	c.Key = key
-	c.Lookup, c.Dial, c.Own = s.outside.lookup, s.outside.dial, s.outside.own
+	c.Lookup, c.Dial, c.Own = s.world.lookup, s.world.dial, s.world.own
 	return egress.New(c)
 }

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -116,7 +117,7 @@ func (r *run) plug() {
 		to := net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port)))
 		o.serve(r.control.Received(slotLoopback+i), "loopback", func(l net.Listener) error { return o.gateway.Forward(l, to) })
 	}
-	to := r.sandbox.outside
+	to := r.sandbox.world
 	if w.sshAgent {
 		o.serve(r.control.Received(slotSSH), "ssh-agent", func(l net.Listener) error { return o.serveAgent(l, "ssh-agent", to.ssh, filterSSH) })
 	}
@@ -222,3 +223,9 @@ func (r *run) unplug() {
 	}
 	o.serving.Wait()
 }
+
+func (r *run) dialInside(ctx context.Context, port uint16) (net.Conn, error) {
+	return nil, errNotPlugged
+}
+
+var errNotPlugged = errors.New("sandbox: no")

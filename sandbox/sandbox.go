@@ -13,14 +13,14 @@ import (
 // kernel object: every command it makes gets walls of its own, which end with
 // the command. It is safe for concurrent use.
 type Sandbox struct {
-	policy  Policy
-	layout  layout
-	facts   Host
-	plan    plan.Plan
-	wiring  wiring
-	gate    egress.Config
-	outside outside
-	env     filteredEnv
+	policy Policy
+	layout layout
+	facts  Host
+	plan   plan.Plan
+	wiring wiring
+	gate   egress.Config
+	world  world
+	env    filteredEnv
 	*lowered
 
 	mu     sync.Mutex
