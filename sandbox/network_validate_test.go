@@ -149,4 +149,3 @@ func TestACredentialPrintsWithoutItsSecret(t *testing.T) {
 		}
 	}
 }
-
