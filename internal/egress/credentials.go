@@ -164,15 +164,11 @@ func (all credentials) placeholders() map[string]string {
 	return m
 }
 
-// apply puts secrets into a request that goes to a target: in place of each
-// placeholder, where its credential says that it may stand. It refuses a
-// placeholder that goes to another host than its own, or in clear text: it would
-// reach nobody who can use it, and the tool should know why, and its user too. At
-// its own host, in another place, a placeholder passes as the harmless word it is.
-func (all credentials) apply(r *http.Request, h Host, port uint16, secure bool) *Refusal {
-	if len(all) == 0 {
-		return nil
-	}
+// judge refuses a placeholder that goes to another host than its own, or in clear
+// text: it would reach nobody who can use it, and the tool should know why, and its
+// user too. At its own host, in another place than its own, a placeholder passes
+// as the harmless word that it is.
+func (all credentials) judge(r *http.Request, h Host, port uint16, secure bool) *Refusal {
 	bound := all.of(h, port)
 	for _, c := range all {
 		if !c.in(r) {
@@ -187,9 +183,6 @@ func (all credentials) apply(r *http.Request, h Host, port uint16, secure bool) 
 			why = fmt.Sprintf("the placeholder of credential %s is in a request in clear text; the credential is sent over TLS alone", c.name)
 		}
 		return &Refusal{Host: h.String(), Port: port, Rule: "credential " + c.name, Why: why}
-	}
-	for _, c := range bound {
-		c.put(r)
 	}
 	return nil
 }

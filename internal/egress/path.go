@@ -13,7 +13,7 @@ var (
 	errPathHidden = errors.New("the path escapes a slash, a backslash, a dot, a percent or a control character, which servers read differently")
 	errPathDots   = errors.New("the path has . or .. as a segment")
 	errPathEmpty  = errors.New("the path has an empty segment (//)")
-	errPathSign   = errors.New("the path has a semicolon, a backslash or a control character, which servers read differently")
+	errPathSign   = errors.New("the path has a semicolon, a backslash, a ?, a # or a control character, which servers read differently")
 	errPathUTF8   = errors.New("the path is not UTF-8")
 )
 
@@ -60,7 +60,7 @@ func decodePath(escaped string) (string, error) {
 				return "", errPathHidden
 			}
 			i += 2
-		case c < 0x20, c == 0x7f, c == ';', c == '\\':
+		case c < 0x20, c == 0x7f, strings.IndexByte(`;\?#`, c) >= 0:
 			return "", errPathSign
 		}
 		b.WriteByte(c)
