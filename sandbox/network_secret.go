@@ -33,7 +33,11 @@ type Credential struct {
 
 // Format prints the credential without its secret, whatever the verb.
 func (c Credential) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, "{%s for %v in %s %s}", c.Name, c.Hosts, c.Place, c.Field)
+	where := c.Place
+	if c.Field != "" {
+		where += " " + c.Field
+	}
+	fmt.Fprintf(f, "{%s for %v in %s}", c.Name, c.Hosts, where)
 }
 
 // MarshalJSON writes the credential without its secret.
