@@ -34,6 +34,8 @@ type (
 // Probe returns the facts about this host.
 func Probe() Host { return host.Read() }
 
+var probed = Probe
+
 var glance = Probe
 
 func (s *Sandbox) compile() error { return unsupported() }

@@ -40,7 +40,7 @@ func New(p Policy) (*Sandbox, error) {
 		return nil, err
 	}
 	if p.Layout == nil {
-		s.facts = Probe()
+		s.facts = probed()
 	} else {
 		s.facts = glance()
 	}

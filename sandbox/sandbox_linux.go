@@ -149,6 +149,12 @@ var probed = sync.OnceValue(func() Host {
 	return f
 })
 
+var probedAll = sync.OnceValue(func() Host {
+	f := probed()
+	stage.TryTUN(&f)
+	return f
+})
+
 // Probe returns the facts about this host. They are found out once for each
 // process: namespaces are really made, and thrown away.
-func Probe() Host { return probed() }
+func Probe() Host { return probedAll() }

@@ -24,6 +24,25 @@ type (
 		Mode    uint32
 		Slot    int
 	}
+	// Tun makes a TUN device inside, without the header before each packet
+	// (IFF_NO_PI), with Addr as its address and the default route of IPv4 through
+	// it, and passes up the descriptor with which the harness reads and writes the
+	// packets. With Addr6 the same for IPv6, where the kernel has it: where not, or
+	// where the administrator has disabled it, there is none, and no failure. MTU 0
+	// leaves the kernel's, which is 1500. It comes before Pivot, because the device
+	// file is the host's.
+	Tun struct {
+		Name  string
+		Addr  netip.Prefix
+		Addr6 netip.Prefix
+		MTU   int
+		Slot  int
+	}
+	// ProbeTun makes a TUN device and records whether that went well.
+	ProbeTun struct{}
+	// Dialer passes up a socket by which the harness asks init for unconnected TCP
+	// sockets of the sandbox's network, to connect to servers inside.
+	Dialer struct{ Slot int }
 )
 
 func (a Listen) String() string {
@@ -33,4 +52,18 @@ func (a Listen) String() string {
 	return fmt.Sprintf("listen at %s %s inside, for the harness", a.Network, a.Addr)
 }
 
-func (Listen) action() {}
+func (a Tun) String() string {
+	s := fmt.Sprintf("make the device %s with %s and the default route, for the harness", a.Name, a.Addr)
+	if a.Addr6.IsValid() {
+		s += fmt.Sprintf("; and with %s if there is IPv6", a.Addr6)
+	}
+	return s
+}
+
+func (ProbeTun) String() string { return "try a TUN device" }
+func (Dialer) String() string   { return "make sockets for the harness when it asks" }
+
+func (Listen) action()   {}
+func (Tun) action()      {}
+func (ProbeTun) action() {}
+func (Dialer) action()   {}

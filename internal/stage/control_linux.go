@@ -150,22 +150,25 @@ func (c *Control) next() error {
 	return nil
 }
 
-func (c *Control) receive() (n, pidfd int, err error) {
-	raw, err := c.sock.SyscallConn()
+func (c *Control) receive() (n, pidfd int, err error) { return receive(c.sock, c.buf[:]) }
+
+// receive reads one record and the descriptor that came with it; -1: none.
+func receive(sock *os.File, buf []byte) (n, fd int, err error) {
+	raw, err := sock.SyscallConn()
 	if err != nil {
 		return 0, -1, err
 	}
 	oob := make([]byte, unix.CmsgSpace(4))
 	oobn := 0
 	waitErr := raw.Read(func(fd uintptr) bool {
-		n, oobn, _, _, err = unix.Recvmsg(int(fd), c.buf[:], oob, unix.MSG_CMSG_CLOEXEC)
+		n, oobn, _, _, err = unix.Recvmsg(int(fd), buf, oob, unix.MSG_CMSG_CLOEXEC)
 		return err != unix.EAGAIN
 	})
 	switch {
 	case waitErr != nil:
 		return 0, -1, waitErr
 	case err == unix.EINTR:
-		return c.receive()
+		return receive(sock, buf)
 	case err != nil:
 		return 0, -1, os.NewSyscallError("recvmsg", err)
 	case n == 0:

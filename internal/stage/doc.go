@@ -7,6 +7,8 @@
 //	mounts_linux.go   the file system's steps
 //	overlay_linux.go  overlayfs, and finding out whether there is one
 //	net_linux.go      listeners inside the network namespace, passed up
+//	tun_linux.go      a TUN device
+//	dialer_linux.go   sockets of that network when the harness asks: both halves
 //	locks_linux.go    Landlock, seccomp, capabilities, limits
 //	encode_linux.go   Template x Run -> a sealed memfd
 //	given_linux.go    the small files whose text each run brings

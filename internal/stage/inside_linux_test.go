@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -77,16 +78,40 @@ type insider struct {
 	template *Template
 	cmd      *exec.Cmd
 	in       io.WriteCloser // its standard input
-	out      bytes.Buffer
+	out      lockedBuffer
 }
+
+// A lockedBuffer can be read while it is written.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (i *insider) output() string {
+	i.out.mu.Lock()
+	defer i.out.mu.Unlock()
+	return i.out.b.String()
+}
+
+// toolFile is where the tool is if this program's own path cannot be used.
+var toolFile string
 
 // walls is a plan whose tool has its own root, /tmp and network, with steps of the
 // test's between Loopback and Pivot, and more before the root is sealed.
 func walls(before, after []plan.Action) plan.Plan {
 	user := os.Geteuid() != 0
-	exe, err := os.Executable()
-	if err != nil {
-		panic(err)
+	exe := toolFile
+	if exe == "" {
+		var err error
+		if exe, err = os.Executable(); err != nil {
+			panic(err)
+		}
 	}
 	steps := []plan.Action{plan.PrivateMounts{}, plan.NewRoot{}, plan.Scratch{}, plan.Proc{}, plan.Private{At: "/tmp", Slot: "tmp", Mode: 0o1777},
 		plan.Bind{Source: "/usr", At: "/usr", Dir: true}, plan.Bind{Source: exe, At: "/tool"}}
@@ -176,5 +201,5 @@ func (i *insider) end() string {
 	i.c.Drain()
 	i.c.AwaitEmpty()
 	i.c.Release()
-	return strings.TrimSpace(i.out.String())
+	return strings.TrimSpace(i.output())
 }

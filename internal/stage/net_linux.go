@@ -30,9 +30,22 @@ func (c *compiler) lowerNet(action plan.Action) error {
 			return c.listenAtPath(a)
 		}
 		return c.listenAtPort(a)
+	case plan.Tun:
+		if err := c.takeSlot(a.Slot); err != nil {
+			return err
+		}
+		return c.tun(a)
+	case plan.ProbeTun:
+		c.probeTun()
+	case plan.Dialer:
+		if err := c.takeSlot(a.Slot); err != nil {
+			return err
+		}
+		return c.dialer(a)
 	default:
 		return fmt.Errorf("no lowering for %T", action)
 	}
+	return nil
 }
 
 // takeSlot refuses what two descriptors would have to share.

@@ -24,8 +24,19 @@ func pass(fd, what uintptr) (uintptr, uintptr) {
 //go:norace
 //go:nocheckptr
 func sendWith(fd int32, flags uintptr) (uintptr, uintptr) {
-	st.rights = cmsgFD{len: 16 + 4, level: syscall.SOL_SOCKET, typ: sys.SCM_RIGHTS, fd: fd}
-	st.iovec[0] = [2]uintptr{sys.Addr(&st.message), unsafe.Sizeof(st.message)}
-	st.msghdr = msghdr{iov: sys.Addr(&st.iovec), iovlen: 1, control: sys.Addr(&st.rights), controllen: unsafe.Sizeof(st.rights)}
-	return sys.Call(syscall.SYS_SENDMSG, st.control, sys.Addr(&st.msghdr), sys.MSG_NOSIGNAL|flags, 0, 0, 0)
+	return sendTo(st.control, sys.Addr(&st.message), unsafe.Sizeof(st.message), fd, flags)
+}
+
+// sendTo sends n bytes to a socket, with descriptor fd unless that is negative.
+//
+//go:norace
+//go:nocheckptr
+func sendTo(socket, what, n uintptr, fd int32, flags uintptr) (uintptr, uintptr) {
+	st.iovec[0] = [2]uintptr{what, n}
+	st.msghdr = msghdr{iov: sys.Addr(&st.iovec), iovlen: 1}
+	if fd >= 0 {
+		st.rights = cmsgFD{len: 16 + 4, level: syscall.SOL_SOCKET, typ: sys.SCM_RIGHTS, fd: fd}
+		st.msghdr.control, st.msghdr.controllen = sys.Addr(&st.rights), unsafe.Sizeof(st.rights)
+	}
+	return sys.Call(syscall.SYS_SENDMSG, socket, sys.Addr(&st.msghdr), sys.MSG_NOSIGNAL|flags, 0, 0, 0)
 }
