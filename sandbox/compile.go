@@ -25,7 +25,6 @@ type input struct {
 	arch    seccomp.Arch
 	puts    []putting                // the policy's Layout
 	wiring  wiring                   // the policy's Network
-	tun     bool                     // there is a /dev/net/tun
 	list    func(dir string) []entry // what a directory holds: names and kinds; only used where there are no walls
 }
 

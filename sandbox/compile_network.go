@@ -30,10 +30,9 @@ const (
 
 // captureDevice is what the tool's namespace has for a capture: of this network,
 // which belongs to nobody (RFC 2544), a capture gives an address to each name.
-var captureDevice = struct {
-	Addr netip.Prefix
-	MTU  int
-}{netip.MustParsePrefix("198.18.0.1/15"), 65520}
+var captureDevice = plan.Tun{
+	Name: "tun0", Addr: netip.MustParsePrefix("198.18.0.1/15"), Addr6: netip.MustParsePrefix("fd00:686f:6c64::1/64"), MTU: 65520, Slot: slotTun,
+}
 
 // A wiring is what the plan has of a policy's network. It has no secret and no
 // function, so that plans can be compared.
@@ -110,12 +109,14 @@ func (c *compilation) listeners() {
 		listen(port, slotLoopback+i, "the harness passes it on to its own loopback")
 	}
 	if w.dialled {
+		c.do(plan.Dialer{Slot: slotDialer}, plan.Setup, "the harness connects to servers inside")
 	}
 	switch {
 	case !w.captured:
-	case !c.tun:
-		c.note(BoundNetwork, "programs that use no proxy reach nothing: /dev/net/tun is missing here")
+	case !c.facts.TUN.Yes():
+		c.note(BoundNetwork, "programs that use no proxy reach nothing, because nothing is captured: "+c.facts.TUN.Reason+" (remedy: "+c.facts.TUN.Remedy+")")
 	default:
+		c.do(captureDevice, plan.Capture, "what uses no proxy is captured")
 		listen(portDNS, slotDNSStream, "names are answered by the capture")
 		c.do(plan.Listen{Network: "udp4", Addr: netip.AddrPortFrom(loopback4, portDNS), Slot: slotDNS}, plan.Capture, "names are answered by the capture")
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/landlock"
 )
@@ -21,6 +22,13 @@ func networked(n Network, change func(in *input)) input {
 		change(&in)
 	}
 	return in
+}
+
+func factOf(answer bool, name string) host.Fact {
+	if answer {
+		return yes(name)
+	}
+	return no(name)
 }
 
 func steps(t *testing.T, in input) []string {
@@ -56,7 +64,7 @@ func TestCompileMakesTheWaysOutOfTheNamespace(t *testing.T) {
 		{"the ssh agent on a shared network", Network{Host: true, SSHAgent: true}, false, "/run/holdfast/ssh-agent"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			in := networked(tt.network, func(in *input) { in.tun = tt.tun })
+			in := networked(tt.network, func(in *input) { in.facts.TUN = factOf(tt.tun, "TUN") })
 			var got []string
 			for _, s := range steps(t, in) {
 				if s, ok := strings.CutPrefix(s, "listen at "); ok {
@@ -88,7 +96,7 @@ func TestCompileListensBeforeItLocks(t *testing.T) {
 func TestCompileSaysWhatIsNotCaptured(t *testing.T) {
 	capture := func(*os.File, CaptureGate) (func(), error) { return nil, nil }
 	for _, tun := range []bool{false, true} {
-		p, err := compile(networked(Network{Capture: capture}, func(in *input) { in.tun = tun }))
+		p, err := compile(networked(Network{Capture: capture}, func(in *input) { in.facts.TUN = factOf(tun, "TUN") }))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // wire makes the policy's network concrete on this host. What is left of it in
@@ -39,7 +37,9 @@ func (s *Sandbox) wire(in *input) (err error) {
 			return &PolicyError{Field: "Layout", Problem: "has no place for what the tool needs of the sandbox itself: " + in.wiring.files(), Remedy: `put in a Tmpfs at "/run"`}
 		}
 	}
-	in.tun = n.Capture != nil && canOpen("/dev/net/tun")
+	if n.Capture != nil {
+		in.facts.TUN = Probe().TUN
+	}
 	return nil
 }
 
@@ -53,15 +53,6 @@ func (w wiring) files() string {
 		list = append(list, "the ssh agent's socket")
 	}
 	return strings.Join(list, ", ")
-}
-
-func canOpen(device string) bool {
-	fd, err := unix.Open(device, unix.O_RDWR|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return false
-	}
-	unix.Close(fd)
-	return true
 }
 
 // wireGPG finds the agent's socket outside, and its place inside.

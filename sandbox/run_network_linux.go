@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -11,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/egress"
+	"github.com/holdfast-dev/holdfast/internal/stage"
 )
 
 // An outlet is one run's way to the network, as the harness serves it. It is
@@ -28,7 +28,7 @@ type outlet struct {
 
 	mu     sync.Mutex
 	stop   func() // the capture's
-	dialer *os.File
+	dialer *stage.Dialer
 	closed bool
 	served []string // what is served, in words
 	denied []Violation
@@ -123,6 +123,11 @@ func (r *run) plug() {
 	}
 	if w.gpgAgent {
 		o.serve(r.control.Received(slotGPG), "gpg-agent", func(l net.Listener) error { return o.serveAgent(l, "gpg-agent", to.gpg, filterGPG) })
+	}
+	if f := r.control.Received(slotDialer); f != nil {
+		o.mu.Lock()
+		o.dialer = stage.NewDialer(f)
+		o.mu.Unlock()
 	}
 	r.plugCapture(o)
 }
@@ -223,9 +228,3 @@ func (r *run) unplug() {
 	}
 	o.serving.Wait()
 }
-
-func (r *run) dialInside(ctx context.Context, port uint16) (net.Conn, error) {
-	return nil, errNotPlugged
-}
-
-var errNotPlugged = errors.New("sandbox: no")
