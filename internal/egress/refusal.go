@@ -10,6 +10,14 @@ import (
 // ErrRefused is wrapped by every [Refusal].
 var ErrRefused = errors.New("refused by the sandbox's network policy")
 
+// A Refusal is the error of a target that may not be reached.
+type Refusal struct {
+	Host string
+	Port uint16
+	Rule string // the entry that decided; "": none did
+	Why  string
+}
+
 func (r *Refusal) Error() string {
 	return fmt.Sprintf("%s: %s", net.JoinHostPort(r.Host, strconv.Itoa(int(r.Port))), r.Why)
 }
@@ -21,3 +29,10 @@ func (e *RuleError) Error() string {
 }
 
 func (e *RuleError) Unwrap() error { return e.Err }
+
+// refusalOf returns the refusal that an error is, or nil.
+func refusalOf(err error) *Refusal {
+	var r *Refusal
+	errors.As(err, &r)
+	return r
+}
