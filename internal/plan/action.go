@@ -44,11 +44,13 @@ type (
 	}
 	// MakeLink makes a symbolic link in the new root.
 	MakeLink struct{ Path, Target string }
-	// MakeFile makes a small file in the new root or in a private directory.
+	// MakeFile makes a small file in the new root or in a private directory. Where
+	// Given is not 0, each run gives what stands in it: its file Given-1.
 	MakeFile struct {
-		Path string
-		Mode uint32
-		Data string
+		Path  string
+		Mode  uint32
+		Data  string
+		Given int
 	}
 	// Bind shows a file or directory of the host, with the mounts below it.
 	Bind struct {
@@ -186,7 +188,13 @@ func (a Scratch) String() string {
 }
 func (a MakeDir) String() string  { return "make directory " + a.Path }
 func (a MakeLink) String() string { return "link " + a.Path + " -> " + a.Target }
-func (a MakeFile) String() string { return fmt.Sprintf("write %s (%d bytes)", a.Path, len(a.Data)) }
+func (a MakeFile) String() string {
+	if a.Given > 0 {
+		return "write " + a.Path + ", as each run gives it"
+	}
+	return fmt.Sprintf("write %s (%d bytes)", a.Path, len(a.Data))
+}
+
 func (a Bind) String() string {
 	s := "bind " + a.Source + " " + readWrite(a.Write)
 	if a.At != a.Source {

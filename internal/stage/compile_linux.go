@@ -22,6 +22,7 @@ type Template struct {
 	steps  []wire.Span
 	names  []string
 	header wire.Header
+	given  []givenFile
 }
 
 // killedStep is the least number that is no step of a plan, but has a meaning of
@@ -122,6 +123,10 @@ type compiler struct {
 	rules    map[string]landlock.AccessFS // its path rules
 	ruled    map[string]bool              // those that are added already
 	begun    bool                         // it is in RegRuleset
+
+	rooted bool                // RegRoot is the new root
+	inNet  bool                // init is in a network namespace of the sandbox's
+	slots  [plan.MaxSlots]bool // those that a descriptor is passed up for
 }
 
 // arg is an op's argument before it is placed.
@@ -217,6 +222,7 @@ func (c *compiler) lower(action plan.Action) error {
 	case plan.OpenRoot:
 		c.save(unix.SYS_OPENAT, wire.RegOldRoot, imm(atCwd), c.str("/"), imm(unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
 	case plan.Loopback:
+		c.inNet = c.t.header.InitClone&unix.CLONE_NEWNET != 0
 		if a.Here {
 			c.loopback()
 			break

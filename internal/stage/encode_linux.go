@@ -30,6 +30,7 @@ type Run struct {
 	More        []string // paths to try when Path is not there, in order
 	Dirs        []string // directories to start in, the first that is there; none: the one of the harness
 	SetsPWD     bool     // the last of Env is the variable that says which
+	Files       []string // what stands in the plan's files that each run gives
 	Born, Built bool     // the harness has a hook at these gates
 }
 
@@ -63,6 +64,7 @@ func (t *Template) program(buf []byte, r Run) []byte {
 	for i, list := range t.ops {
 		h.Ops[i] = appendAll(&e, list)
 	}
+	t.fill(&e, h, r.Files)
 	h.Steps = appendAll(&e, t.steps)
 	h.Argv = e.vector(r.Argv)
 	h.Envp = e.vector(r.Env)
@@ -109,7 +111,7 @@ func (t *Template) size(r Run) int {
 	for _, list := range t.ops {
 		n += len(list) * int(unsafe.Sizeof(wire.Op{}))
 	}
-	for _, list := range [...][]string{r.Argv, r.Env, r.More, r.Dirs, r.Dirs} {
+	for _, list := range [...][]string{r.Argv, r.Env, r.More, r.Dirs, r.Dirs, r.Files} {
 		for _, s := range list {
 			n += len(s) + 9
 		}

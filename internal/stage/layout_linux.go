@@ -30,6 +30,7 @@ func (c *compiler) lowerLayout(action plan.Action) error {
 	case plan.PutFile:
 		c.find(wire.MakeWrite, a.At, a.Mode, a.Mode, false)
 		c.writeAll(a.Data)
+		c.writeGiven(a.Given)
 		c.close(regDest)
 	case plan.PutData:
 		c.putData(a)
@@ -107,7 +108,7 @@ func (c *compiler) lowerAround(action plan.Action) error {
 		}
 		c.call(wire.OpGate, imm(which))
 	default:
-		return fmt.Errorf("no lowering for %T", action)
+		return c.lowerNet(action)
 	}
 	return nil
 }
