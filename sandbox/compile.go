@@ -24,6 +24,7 @@ type input struct {
 	running uint64 // threads that count against NProc already
 	arch    seccomp.Arch
 	puts    []putting                // the policy's Layout
+	wiring  wiring                   // the policy's Network
 	list    func(dir string) []entry // what a directory holds: names and kinds; only used where there are no walls
 }
 
@@ -94,6 +95,7 @@ type compilation struct {
 	open   func(Bound) bool
 	walled bool // namespaces are used
 	lost   map[Bound][]plan.Loss
+	notes  map[Bound][]string
 	landed []landlock.Lost
 	in     plan.Place
 	ownDev bool // /dev is the sandbox's own, with a null device

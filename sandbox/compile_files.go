@@ -208,7 +208,6 @@ func (c *compilation) pathRules() []landlock.PathRule {
 		grant("/dev", true, landlock.FSRead)
 		grant("/dev/pts", true, accessDevice|landlock.FSReadDir)
 		grant("/dev/shm", true, accessWrite)
-		c.grantOwn(grant)
 	}
 	own := false
 	for _, e := range c.expanded() {
@@ -227,10 +226,11 @@ func (c *compilation) pathRules() []landlock.PathRule {
 			own = true
 		}
 	}
-	if own {
+	named := c.ownRules()
+	if own && !slices.ContainsFunc(named, func(r landlock.PathRule) bool { return r.Path == plan.OwnDirectory }) {
 		grant(plan.OwnDirectory, true, accessWrite)
 	}
-	return rules
+	return append(rules, named...)
 }
 
 // landlockScopes adds the second domain. Init is outside of it, so the tool can

@@ -34,7 +34,7 @@ func (c *compilation) hold() {
 	c.loseFiles()
 	c.loseOthers()
 	for _, b := range plan.Bounds() {
-		h := plan.Holding{Bound: b, Lost: c.lost[b]}
+		h := plan.Holding{Bound: b, Lost: c.lost[b], Notes: c.notes[b]}
 		if !c.open(b) && !(b == BoundNetwork && c.policy.Network.Host) && !(b == BoundSyscalls && c.policy.Syscalls.IsOff()) {
 			for _, m := range holders[b] {
 				if c.uses(m) {
@@ -49,7 +49,7 @@ func (c *compilation) hold() {
 // holders lists the mechanisms that serve each bound.
 var holders = map[Bound][]plan.Mechanism{
 	BoundFiles:       {plan.MountNamespace, plan.Landlock, plan.Guard},
-	BoundNetwork:     {plan.NetworkNamespace, plan.LandlockNet, plan.Seccomp},
+	BoundNetwork:     {plan.NetworkNamespace, plan.LandlockNet, plan.Seccomp, plan.EgressProxy, plan.Capture},
 	BoundProcesses:   {plan.PIDNamespace, plan.IPCNamespace, plan.UTSNamespace, plan.CgroupNamespace, plan.LandlockScope, plan.Subreaper},
 	BoundSyscalls:    {plan.Seccomp},
 	BoundPrivileges:  {plan.NoNewPrivs, plan.Capabilities, plan.UserNamespace, plan.Keyring},

@@ -69,10 +69,10 @@ type Network struct {
 	Decide func(ctx context.Context, r Request) Verdict `json:"-"`
 	// Patience is how long Decide may take. Zero: 30 seconds.
 	Patience time.Duration
-	// Observe is told of every connection and of every request that the harness
-	// sees, allowed or denied, once it is over. It is called from many goroutines,
-	// and what it takes its time for waits. With it alone, and nothing in Hosts, the
-	// proxies exist and deny everything.
+	// Observe is told of every connection, and of every request that the harness
+	// sees, allowed or denied, once it is over: by one goroutine, in order. What it is
+	// too slow for is dropped. With it alone, and nothing in Hosts, the proxies
+	// exist and deny everything.
 	Observe func(c Connection) `json:"-"`
 
 	// Limits bounds what passes.
@@ -84,13 +84,12 @@ type Network struct {
 	Capture Capture `json:"-"`
 }
 
-// NetworkLimits bounds what passes between one run's tool and the network. Each
-// zero is no bound but the proxies' own, which keeps their memory bounded.
+// NetworkLimits bounds what passes between one run's tool and the network.
 type NetworkLimits struct {
-	Connections int   // open at one time
-	Bytes       int64 // both ways together; then everything is refused
-	Rate        int64 // bytes per second, both ways together
-	Names       int   // different names below one "*." rule: what could be told by asking for them
+	Connections int   // open at one time; zero: 1024
+	Bytes       int64 // both ways together, then everything is refused; zero: no limit
+	Rate        int64 // bytes per second, both ways together; zero: no limit
+	Names       int   // different names below one "*" rule, of which each tells a name server something; zero: 512
 }
 
 // A Request is what [Network.Decide] is asked about.

@@ -8,7 +8,7 @@ import (
 // The places of a [Credential].
 const (
 	PlaceBearer = "bearer" // Authorization: Bearer SECRET
-	PlaceBasic  = "basic"  // Authorization: Basic, with SECRET as "user:password"
+	PlaceBasic  = "basic"  // Authorization: Basic, of the user that Field names, with SECRET as the password
 	PlaceHeader = "header" // the header that Field names
 	PlaceQuery  = "query"  // the query's parameter that Field names
 )
@@ -28,12 +28,16 @@ type Credential struct {
 	Secret string   // what the server wants
 	Hosts  []string // in the notation of [Network.Hosts], which has to allow them
 	Place  string   // one of PlaceBearer, PlaceBasic, PlaceHeader, PlaceQuery
-	Field  string   // the header's or the parameter's name, for the last two
+	Field  string   // the header's, the parameter's or the user's name
 }
 
 // Format prints the credential without its secret, whatever the verb.
 func (c Credential) Format(f fmt.State, verb rune) {
-	fmt.Fprintf(f, "{%s for %v in %s %s}", c.Name, c.Hosts, c.Place, c.Field)
+	where := c.Place
+	if c.Field != "" {
+		where += " " + c.Field
+	}
+	fmt.Fprintf(f, "{%s for %v in %s}", c.Name, c.Hosts, where)
 }
 
 // MarshalJSON writes the credential without its secret.

@@ -99,7 +99,7 @@ func (n Network) validateCredentials() error {
 		}
 		problem := checkVariable(c.Name)
 		twice := slices.IndexFunc(n.Credentials, func(o Credential) bool { return o.Name == c.Name })
-		field := c.Place == PlaceHeader || c.Place == PlaceQuery
+		named := map[string]string{PlaceHeader: "header", PlaceQuery: "parameter"}[c.Place]
 		switch {
 		case problem != "":
 			return bad("Name", c.Name, problem, "name the variable in which the tool expects it")
@@ -113,9 +113,9 @@ func (n Network) validateCredentials() error {
 			return bad("Hosts", "", "is empty", "a secret is bound to the hosts that may have it")
 		case !slices.Contains([]string{PlaceBearer, PlaceBasic, PlaceHeader, PlaceQuery}, c.Place):
 			return bad("Place", c.Place, "no such place", "use one of the Place constants")
-		case field && c.Field == "":
-			return bad("Field", "", "is empty", "name the "+map[string]string{PlaceHeader: "header", PlaceQuery: "parameter"}[c.Place])
-		case !field && c.Field != "":
+		case named != "" && c.Field == "":
+			return bad("Field", "", "is empty", "name the "+named)
+		case c.Place == PlaceBearer && c.Field != "":
 			return bad("Field", c.Field, "does not go with "+c.Place, "leave it empty")
 		case !n.mayAllow():
 			return bad("Hosts", strings.Join(c.Hosts, " "), "no host is allowed", "name them in Network.Hosts too")

@@ -65,6 +65,8 @@ const (
 	Keyring          Mechanism = "session keyring"
 	Subreaper        Mechanism = "subreaper"
 	EnvFilter        Mechanism = "environment filter"
+	EgressProxy      Mechanism = "egress proxy"
+	Capture          Mechanism = "traffic capture"
 	Deadline         Mechanism = "deadline"
 	Setup            Mechanism = "" // a step that serves the others
 )
@@ -113,6 +115,7 @@ type Holding struct {
 	Bound Bound
 	By    []Mechanism
 	Lost  []Loss
+	Notes []string // what else should be known of it
 }
 
 // A Loss is a part of a bound that the host cannot hold.
