@@ -54,7 +54,7 @@ type wiring struct {
 func (n Network) wire() wiring {
 	w := wiring{
 		gated: n.gated(), loopback: n.Loopback, dialled: len(n.Listen) > 0, captured: n.Capture != nil,
-		trusts: len(n.Credentials)+len(n.Requests) > 0, sshAgent: n.SSHAgent, gpgAgent: n.GPGAgent,
+		trusts: len(n.Credentials)+len(n.Requests)+len(n.Authorities) > 0, sshAgent: n.SSHAgent, gpgAgent: n.GPGAgent,
 	}
 	if w.gated {
 		taken := slices.Concat(n.Loopback, n.Listen)

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"net/netip"
 	"time"
 )
 
@@ -62,6 +63,15 @@ type Network struct {
 	// sees the requests: in plain HTTP, and in HTTPS by ending it; see Credential.
 	// A host that has a rule here is asked nothing that no rule of its allows.
 	Requests []RequestRule
+
+	// Lookup resolves the names of hosts. Nil: the harness's own resolver. What it
+	// says is judged like any other answer: an address that is not the public
+	// Internet's needs a rule of its own.
+	Lookup func(ctx context.Context, name string) ([]netip.Addr, error) `json:"-"`
+	// Authorities are certificates in PEM, of a private authority for instance, that
+	// servers may be signed by beside the system's: the harness trusts them where
+	// it ends TLS, and the tool finds them in its trust bundle.
+	Authorities string
 
 	// Decide is asked about a host that neither Hosts nor Deny names. Nil denies.
 	// It is called from many goroutines. Its context ends with the run, and after

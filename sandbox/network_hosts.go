@@ -61,6 +61,10 @@ func (n Network) gate() (egress.Config, error) {
 	if observe := n.Observe; observe != nil {
 		c.Observe = func(e egress.Event) { observe(Connection(e)) }
 	}
+	c.Lookup = n.Lookup
+	if n.Authorities != "" {
+		c.Authorities = []byte(n.Authorities)
+	}
 	for _, s := range n.Credentials {
 		c.Credentials = append(c.Credentials, egress.Credential(s))
 	}

@@ -39,6 +39,9 @@ func (n Network) served() bool { return n.gated() || len(n.Loopback) > 0 }
 func (s *Sandbox) newGateway(key string) (*egress.Gateway, error) {
 	c := s.gate
 	c.Key = key
-	c.Lookup, c.Dial, c.Own = s.world.lookup, s.world.dial, s.world.own
+	c.Dial, c.Own = s.world.dial, s.world.own
+	if s.world.lookup != nil {
+		c.Lookup = s.world.lookup
+	}
 	return egress.New(c)
 }

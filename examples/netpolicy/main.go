@@ -77,7 +77,7 @@ func policy(dir string, site *site, captured bool) sandbox.Policy {
 	p.Network.Lookup = func(context.Context, string) ([]netip.Addr, error) {
 		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil
 	}
-	p.Network.Roots = site.authority
+	p.Network.Authorities = site.authority
 	p.Network.Credentials = []sandbox.Credential{{Name: "API_TOKEN", Secret: secret, Hosts: []string{good}, Place: sandbox.PlaceBearer}}
 	p.Limits.WallClock = 2 * time.Minute
 	if captured {

@@ -29,16 +29,22 @@ func main() {
 	bearer := flag.String("bearer", "", "the name of a variable whose value is sent as a bearer token to the allowed hosts")
 	ask := flag.Bool("ask", false, "ask at the terminal about other hosts")
 	flag.Parse()
-	var err error
-	if flag.NArg() == 0 {
-		err = show()
-	} else {
-		err = fetch(flag.Arg(0), policy(allow, *bearer, *ask))
-	}
-	if err != nil {
+	if err := run(flag.Arg(0), allow, *bearer, *ask); err != nil {
 		fmt.Fprintln(os.Stderr, "webfetch:", err)
 		os.Exit(1)
 	}
+}
+
+func run(url string, allow []string, bearer string, ask bool) error {
+	dir, err := os.MkdirTemp("", "webfetch-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if url == "" {
+		return show(dir)
+	}
+	return fetch(dir, url, policy(dir, allow, bearer, ask))
 }
 
 // A list is a flag that may be repeated.
@@ -52,10 +58,10 @@ func (l *list) Set(s string) error {
 	return nil
 }
 
-// policy lets a program read the system's files, write nothing that stays, and
-// reach the hosts.
-func policy(hosts []string, bearer string, ask bool) sandbox.Policy {
-	p := sandbox.ReadOnly("/usr/share")
+// policy lets a program read the system's files and an empty directory, write
+// nothing that stays, and reach the hosts.
+func policy(dir string, hosts []string, bearer string, ask bool) sandbox.Policy {
+	p := sandbox.ReadOnly(dir)
 	p.Network.Hosts = hosts
 	p.Limits.WallClock = time.Minute
 	if bearer != "" {
@@ -91,8 +97,8 @@ func atTerminal(ctx context.Context, r sandbox.Request) sandbox.Verdict {
 }
 
 // fetch prints the page.
-func fetch(url string, p sandbox.Policy) error {
-	out, report, err := curl(p, `curl -sSL --fail-with-body -- "$1"`, url)
+func fetch(dir, url string, p sandbox.Policy) error {
+	out, report, err := curl(dir, p, `curl -sSL --fail-with-body -- "$1"`, url)
 	fmt.Print(out)
 	if err != nil {
 		return fmt.Errorf("%w\n%v", err, report)
@@ -101,14 +107,14 @@ func fetch(url string, p sandbox.Policy) error {
 }
 
 // curl runs a shell's line in the policy's sandbox.
-func curl(p sandbox.Policy, script string, args ...string) (string, *sandbox.Report, error) {
+func curl(dir string, p sandbox.Policy, script string, args ...string) (string, *sandbox.Report, error) {
 	s, err := sandbox.New(p)
 	if err != nil {
 		return "", nil, err
 	}
 	defer s.Close()
 	cmd := s.Command("sh", append([]string{"-c", script, "webfetch"}, args...)...)
-	cmd.Dir = "/"
+	cmd.Dir = dir
 	out, err := cmd.CombinedOutput()
 	return string(out), cmd.Report(), err
 }

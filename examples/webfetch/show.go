@@ -21,7 +21,7 @@ const host = "example.com" // httptest's certificate has that name
 const token = "the real token"
 
 // show fetches from a server of its own and prints what came of each attempt.
-func show() error {
+func show(dir string) error {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") == "Bearer "+token {
 			fmt.Fprintf(w, "the server has seen %q\n", r.Header.Get("Authorization")) // as a careless one would
@@ -35,12 +35,12 @@ func show() error {
 		return err
 	}
 	os.Setenv("WEBFETCH_TOKEN", token)
-	p := policy([]string{host, u.Host}, "", false)
+	p := policy(dir, []string{host, u.Host}, "", false)
 	p.Network.Credentials = []sandbox.Credential{{Name: "WEBFETCH_TOKEN", Secret: token, Hosts: []string{host}, Place: sandbox.PlaceBearer}}
 	p.Network.Lookup = func(context.Context, string) ([]netip.Addr, error) {
 		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil
 	}
-	p.Network.Roots = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
+	p.Network.Authorities = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
 	failed := 0
 	for _, a := range []struct {
 		what, script, url string
@@ -57,7 +57,7 @@ func show() error {
 			func(out string, err error) bool { return err != nil && strings.Contains(out, "elsewhere.example") }},
 		{"connect past the proxy", `curl -sS -m 5 --noproxy '*' -k "$1"`, server.URL, func(out string, err error) bool { return err != nil }},
 	} {
-		out, report, err := curl(p, a.script, a.url)
+		out, report, err := curl(dir, p, a.script, a.url)
 		if report == nil {
 			return err
 		}
@@ -67,7 +67,8 @@ func show() error {
 			failed++
 		}
 		lines := strings.Split(strings.TrimSpace(out), "\n")
-		fmt.Printf("%-24s %s: %s\n", a.what, verdict, lines[len(lines)-1])
+		last := lines[len(lines)-1]
+		fmt.Printf("%-24s %s: %s\n", a.what, verdict, last[:min(len(last), 100)])
 	}
 	if failed > 0 {
 		return errors.New("something came out otherwise")

@@ -27,7 +27,12 @@ func beNetworkHarness(args []string) error {
 	if err != nil {
 		return err
 	}
-	p := sandbox.ReadOnly("/usr/share")
+	dir, err := os.MkdirTemp("", "holdfast-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	p := sandbox.ReadOnly(dir)
 	p.Files.Read = append(p.Files.Read, self)
 	p.Network.Hosts = []string{benchHost, server}
 	p.Network.Limits.Connections = 2 * manyIdle
@@ -44,7 +49,7 @@ func beNetworkHarness(args []string) error {
 		return err
 	}
 	cmd := s.Command(self, words...)
-	cmd.Dir = "/"
+	cmd.Dir = dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	return cmd.Run()
 }

@@ -117,6 +117,9 @@ type Config struct {
 	Dial func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 	// Roots verify the real server where TLS is terminated. Nil: the system's.
 	Roots *x509.CertPool
+	// Authorities are further ones, in PEM, that both the harness and the tool
+	// trust: they join Roots and the bundle.
+	Authorities []byte
 	// Own reports the host's own addresses. Nil: those of its interfaces.
 	Own func(netip.Addr) bool
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -41,18 +42,16 @@ func (g *Gateway) seams() (err error) {
 		entries = append(entries, r.Host)
 	}
 	g.cfg.Credentials = nil
+	if len(entries)+len(g.cfg.Authorities) == 0 {
+		return nil
+	}
+	if err := g.trust(entries); err != nil {
+		return err
+	}
+	s.store = sync.OnceValues(func() ([]byte, error) { return store(s.bundle) })
 	if len(entries) == 0 {
 		return nil
 	}
-	if s.authority, err = newAuthority(time.Now(), constrain(entries)); err != nil {
-		return err
-	}
-	roots, err := systemRoots()
-	if err != nil {
-		return err
-	}
-	s.bundle = bundle(roots, s.authority)
-	s.store = sync.OnceValues(func() ([]byte, error) { return store(s.bundle) })
 	s.by = s.credentials.redact()
 	g.legible = func(t Target) bool { return len(s.requests.of(t.Host, t.Port)) > 0 }
 	g.terminates = func(t Target) bool { return g.legible(t) || len(s.credentials.of(t.Host, t.Port)) > 0 }
@@ -60,8 +59,38 @@ func (g *Gateway) seams() (err error) {
 	return nil
 }
 
+// trust makes the bundle: the system's roots, the policy's authorities, and, where
+// TLS is terminated for some entries, the sandbox's own. The harness trusts the
+// first two.
+func (g *Gateway) trust(entries []string) error {
+	roots, err := systemRoots()
+	if err != nil {
+		return err
+	}
+	if more := g.cfg.Authorities; len(more) > 0 {
+		if g.cfg.Roots == nil {
+			if g.cfg.Roots, err = x509.SystemCertPool(); err != nil {
+				return fmt.Errorf("the system's roots: %w", err)
+			}
+		}
+		if !g.cfg.Roots.AppendCertsFromPEM(more) {
+			return errors.New("Authorities holds no certificate in PEM")
+		}
+		roots = joinPEM(roots, more)
+	}
+	g.border.bundle = roots
+	if len(entries) == 0 {
+		return nil
+	}
+	if g.border.authority, err = newAuthority(time.Now(), constrain(entries)); err != nil {
+		return err
+	}
+	g.border.bundle = bundle(roots, g.border.authority)
+	return nil
+}
+
 // Bundle returns the certificates that a client inside should trust, in PEM: the
-// system's roots and the sandbox's own authority. Nil: no TLS is terminated.
+// system's roots, the policy's and the sandbox's own authority. Nil: the system's will do.
 func (g *Gateway) Bundle() []byte { return bytes.Clone(g.border.bundle) }
 
 // Store returns the same certificates as a JVM's trust store, with the password

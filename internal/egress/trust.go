@@ -45,11 +45,15 @@ func systemRoots() ([]byte, error) {
 
 // bundle appends an authority to roots in PEM.
 func bundle(roots []byte, a *authority) []byte {
-	b := bytes.Clone(roots)
-	if len(b) > 0 && b[len(b)-1] != '\n' {
-		b = append(b, '\n')
+	return joinPEM(roots, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}))
+}
+
+func joinPEM(a, b []byte) []byte {
+	joined := bytes.Clone(a)
+	if len(joined) > 0 && joined[len(joined)-1] != '\n' {
+		joined = append(joined, '\n')
 	}
-	return append(b, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})...)
+	return append(joined, b...)
 }
 
 // store makes a JVM's trust store of a bundle. A JVM reads no PEM as a trust
