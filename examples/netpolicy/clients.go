@@ -25,7 +25,7 @@ var clients = []client{
 	{name: "git, ssh", needs: []string{"git", "ssh"}, says: greeting,
 		script: `ssh-keygen -q -t ed25519 -N "" -f key && GIT_SSH_COMMAND="${GIT_SSH_COMMAND:-ssh} -i $PWD/key -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR" git clone -q ssh://git@$1:$3/hello.git && cat hello/hello.txt`},
 	{name: "npm", needs: []string{"npm"}, script: `npm install --silent --no-audit --no-fund --fetch-retries=0 --registry https://$1:$2/npm/ holdfast-hello 2>&1 && cat node_modules/holdfast-hello/index.js`, says: greeting},
-	{name: "pip", needs: []string{"python3"}, script: `python3 -m pip install -q --no-input --disable-pip-version-check --retries 0 --no-deps --target out --index-url https://$1:$2/simple/ holdfast-hello 2>&1 && cat out/holdfast_hello.py`, says: greeting},
+	{name: "pip", needs: []string{"python3"}, script: `python3 -m pip install -q --no-input --disable-pip-version-check --retries 0 --no-deps --target out --index-url https://$1:$2/simple/ holdfast-hello 2>&1; cat out/holdfast_hello.py`, says: greeting},
 	{name: "python requests", needs: []string{"python3", "import:requests"}, script: `python3 -c 'import requests, sys; print(requests.get(f"https://{sys.argv[1]}:{sys.argv[2]}/hello").text)' $1 $2`, says: greeting},
 	{name: "python urllib", needs: []string{"python3"}, script: `python3 -c 'import sys, urllib.request as u; print(u.urlopen(f"https://{sys.argv[1]}:{sys.argv[2]}/hello").read().decode())' $1 $2`, says: greeting},
 	{name: "node fetch", needs: []string{"node"}, since: 24, script: `node -e 'fetch("https://" + process.argv[1] + "/hello").then(r => r.text()).then(console.log, e => { console.error(e.message, e.cause && e.cause.message); process.exit(1) })' $1:$2`, says: greeting},
