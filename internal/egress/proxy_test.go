@@ -283,7 +283,7 @@ func TestUpgradeToWebSocket(t *testing.T) {
 	w := newWorld(t, Config{}, "example.com")
 	w.web("example.com", 80, func(rw http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") != "websocket" {
-			fmt.Fprint(rw, "no upgrade")
+			fmt.Fprint(rw, "no upgrade"+r.Header.Get("Upgrade"))
 			return
 		}
 		conn, b, _ := rw.(http.Hijacker).Hijack()
