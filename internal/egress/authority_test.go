@@ -27,7 +27,7 @@ func testAuthority(t *testing.T, entries ...string) *authority {
 // trusts says whether a client that trusts an authority takes its leaf for a host.
 func trusts(t *testing.T, a *authority, h string) error {
 	t.Helper()
-	c, err := a.leaf(time.Now(), host(t, h))
+	c, err := a.leaf(time.Now(), hostOf(t, h))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestAnAuthorityCertifiesTheHostsOfItsEntriesAndNoOthers(t *testing.T) {
 
 func TestALeafIsKeptAndMadeAnewInTime(t *testing.T) {
 	a := testAuthority(t, "*")
-	now, h := time.Now(), host(t, "a.example")
+	now, h := time.Now(), hostOf(t, "a.example")
 	one, _ := a.leaf(now, h)
 	two, _ := a.leaf(now.Add(time.Hour), h)
 	three, _ := a.leaf(now.Add(leafLife-time.Hour), h)
@@ -73,7 +73,7 @@ func TestALeafIsKeptAndMadeAnewInTime(t *testing.T) {
 		t.Error("leaves are not kept, or not made anew, or outlive their authority")
 	}
 	for i := range mostLeaves + 10 {
-		a.leaf(now, host(t, fmt.Sprintf("h%d.example", i)))
+		a.leaf(now, hostOf(t, fmt.Sprintf("h%d.example", i)))
 	}
 	if len(a.leaves) > mostLeaves {
 		t.Errorf("%d leaves are kept", len(a.leaves))
@@ -82,7 +82,7 @@ func TestALeafIsKeptAndMadeAnewInTime(t *testing.T) {
 
 func TestTwoSandboxesDoNotTrustEachOther(t *testing.T) {
 	a, b := testAuthority(t, "*"), testAuthority(t, "*")
-	c, _ := a.leaf(time.Now(), host(t, "a.example"))
+	c, _ := a.leaf(time.Now(), hostOf(t, "a.example"))
 	pool := x509.NewCertPool()
 	pool.AddCert(b.cert)
 	if _, err := c.Leaf.Verify(x509.VerifyOptions{Roots: pool, DNSName: "a.example"}); err == nil {
@@ -126,7 +126,7 @@ func TestOpenSSLHoldsTheConstraint(t *testing.T) {
 		t.Fatal(err)
 	}
 	for h, want := range map[string]bool{"a.example": true, "10.0.0.1": true, "b.example": false, "10.0.0.2": false} {
-		c, err := a.leaf(time.Now(), host(t, h))
+		c, err := a.leaf(time.Now(), hostOf(t, h))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -86,7 +86,10 @@ func newForwarder(g *Gateway) *httputil.ReverseProxy {
 		ModifyResponse: modify,
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			x := exchangeOf(r.Context())
-			x.err = err
+			if x.err = x.c.faulted(); x.err == nil {
+				x.err = err
+			}
+			err = x.err
 			answerTo(err, x.shown()).write(w)
 		},
 		BufferPool: copyBuffers{},
@@ -225,6 +228,7 @@ type inner struct {
 	decision Decision
 	address  netip.AddrPort
 	scheme   string
+	two      bool // HTTP/2, which is framed by TLS records and frames, and not looked at
 	via      http.RoundTripper
 
 	mu    sync.Mutex
@@ -266,6 +270,7 @@ func (g *Gateway) serveInside(w http.ResponseWriter, r *http.Request, c *strict,
 	t.Protocol = in.scheme
 	x := &exchange{g: g, c: c, target: t, decision: in.decision, scheme: in.scheme, via: in.via, authority: hostField(t.Host, t.Port, preset)}
 	x.begin(r)
+	x.event.Address = address(in.address)
 	for _, field := range []string{host, r.Host} {
 		if x.err == nil {
 			x.err = g.sameHost(t, field)

@@ -53,13 +53,11 @@ type Gateway struct {
 	// will be sent, its URL the real one. The error is a *Refusal. Nil: none is
 	// judged.
 	screen func(r *http.Request, t Target) error
+	border border // what these need (terminate.go)
 }
 
 // ErrClosed is returned when the gateway has ended.
 var ErrClosed = errors.New("gateway is closed")
-
-// errUnserved refuses a Config that nothing would carry out.
-var errUnserved = errors.New("this gateway puts in no credentials and judges no requests")
 
 // New makes a gateway. It listens on nothing; Serve does with what it is given.
 // The caller ends it with Close.
@@ -75,14 +73,6 @@ func New(cfg Config) (*Gateway, error) {
 	g.journal = newJournal(cfg.Observe)
 	g.serveQueue()
 	return g, nil
-}
-
-// seams sets terminates, terminate, legible and screen.
-func (g *Gateway) seams() error {
-	if len(g.cfg.Credentials) > 0 || len(g.cfg.Requests) > 0 {
-		return errUnserved
-	}
-	return nil
 }
 
 // preset puts in what the zero values of a Config mean.
@@ -122,14 +112,6 @@ func (g *Gateway) Summary() Summary {
 	s.Sent, s.Received = g.meter.sent.Load(), g.meter.received.Load()
 	return s
 }
-
-// Bundle returns the certificates that a client inside should trust, in PEM: the
-// system's roots and the sandbox's own authority. Nil: no TLS is terminated.
-func (g *Gateway) Bundle() []byte { return nil }
-
-// Placeholders returns what stands in the tool's environment for each
-// credential: variable to placeholder.
-func (g *Gateway) Placeholders() map[string]string { return nil }
 
 // Close ends every connection, listener and question, and returns when every
 // goroutine of the gateway has ended; but it waits for an Observe no longer than

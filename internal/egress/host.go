@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/net/idna"
@@ -34,7 +35,7 @@ func ParseHost(s string) (Host, error) {
 		return Host{}, fmt.Errorf("%w: %d bytes long", ErrHost, len(s))
 	}
 	for _, r := range s {
-		if r <= ' ' || r == 0x7f || r == utf8.RuneError || strings.ContainsRune(odd, r) {
+		if r <= ' ' || r == utf8.RuneError || !unicode.IsPrint(r) || strings.ContainsRune(odd, r) {
 			return Host{}, fmt.Errorf("%w: %q has %q in it", ErrHost, s, r)
 		}
 	}

@@ -30,7 +30,7 @@ func TestAPrefixHasWholeSegmentsAndItsOwnCase(t *testing.T) {
 		{"/repos/me", "/repos/me", true}, {"/repos/me/x", "/repos/me", true}, {"/repos/me2", "/repos/me", false}, {"/repos", "/repos/me", false},
 		{"/repos/me/", "/repos/me/", true}, {"/repos/me", "/repos/me/", false}, {"/REPOS/me", "/repos/me", false}, {"/x", "/", true}, {"/", "/", true},
 	} {
-		if isBelow(c.path, c.prefix) != c.want {
+		if under(c.path, c.prefix) != c.want {
 			t.Errorf("%q below %q is %v", c.path, c.prefix, !c.want)
 		}
 	}
@@ -44,7 +44,7 @@ func FuzzPath(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, escaped string) {
 		got, err := canonicalPath(escaped)
-		if err != nil || !isBelow(got, "/a") {
+		if err != nil || !under(got, "/a") {
 			return
 		}
 		for name, read := range map[string]func(string) string{
@@ -59,7 +59,7 @@ func FuzzPath(f *testing.F) {
 			"with \\ as /": func(s string) string { return path.Clean(strings.ReplaceAll(s, `\`, "/")) },
 			"cut at ;":     func(s string) string { s, _, _ = strings.Cut(s, ";"); return path.Clean(s) },
 		} {
-			if other := read(got); !isBelow(other, "/a") {
+			if other := read(got); !under(other, "/a") {
 				t.Errorf("%q is taken for %q, and for %q when %s", escaped, got, other, name)
 			}
 		}
@@ -78,7 +78,7 @@ func rules(t *testing.T, list ...RequestRule) requestRules {
 	return r
 }
 
-func host(t *testing.T, s string) Host {
+func hostOf(t *testing.T, s string) Host {
 	t.Helper()
 	h, err := ParseHost(s)
 	if err != nil {
@@ -120,7 +120,7 @@ func TestARequestIsHeldAgainstMethodAndPath(t *testing.T) {
 		if c.header != "" {
 			r.Header.Set(c.header, "/admin")
 		}
-		no := list.judge(r, host(t, c.host), 443)
+		no := list.judge(r, hostOf(t, c.host), 443)
 		if (no == nil) != c.want {
 			t.Errorf("%s: %v", c.name, no)
 		}

@@ -24,6 +24,8 @@ func (g *Gateway) serveQueue() {
 	g.transport = newTransport(g)
 	g.forwarder = newForwarder(g)
 	g.server = &http.Server{
+		Protocols:                    bothVersions(),
+		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: 100, MaxReceiveBufferPerConnection: 1 << 20, MaxReceiveBufferPerStream: 256 << 10},
 		Handler:                      http.HandlerFunc(g.serveHTTP),
 		ReadHeaderTimeout:            headerTime,
 		IdleTimeout:                  keptTime,
@@ -37,6 +39,16 @@ func (g *Gateway) serveQueue() {
 		ConnState: g.connState,
 	}
 	g.running.Go(func() { g.server.Serve(g.queue) })
+}
+
+// bothVersions are HTTP/1 and, on a connection whose TLS was terminated and which
+// agreed to it there, HTTP/2: to the server that is one in clear text. On every
+// other connection a strict one refuses HTTP/2's preface.
+func bothVersions() *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(true)
+	p.SetUnencryptedHTTP2(true)
+	return p
 }
 
 // connState has Close wait for the server's goroutines. One whose connection

@@ -127,7 +127,7 @@ func (r requestRule) path(path string, err error) bool {
 	if len(r.paths) == 0 {
 		return true
 	}
-	return err == nil && slices.ContainsFunc(r.paths, func(p string) bool { return isBelow(path, p) })
+	return err == nil && slices.ContainsFunc(r.paths, func(p string) bool { return under(path, p) })
 }
 
 func (r requestRule) String() string {

@@ -31,14 +31,15 @@ type strict struct {
 }
 
 func newStrict(c *tracked, g *Gateway, in *inner) *strict {
-	return &strict{tracked: c, inner: in}
+	s := &strict{tracked: c, inner: in}
+	if in != nil && in.two {
+		s.scan.state = passing
+	}
+	return s
 }
 
 func (c *strict) Read(p []byte) (int, error) {
-	c.mu.Lock()
-	fault := c.fault
-	c.mu.Unlock()
-	if fault != nil {
+	if fault := c.faulted(); fault != nil {
 		return 0, fault
 	}
 	n, err := c.tracked.Read(p)
@@ -54,6 +55,12 @@ func (c *strict) Read(p []byte) (int, error) {
 		return 0, c.fault
 	}
 	return fit, nil
+}
+
+func (c *strict) faulted() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.fault
 }
 
 // Write gives a client that reads slowly idleTime for each write.

@@ -187,6 +187,9 @@ func (g *Gateway) checkName(t Target, name, what string) error {
 		return nil
 	}
 	if t.Host.addr.IsValid() && !h.addr.IsValid() {
+		if g.legible != nil && g.legible(Target{Host: h, Port: t.Port}) {
+			return t.refuse(Decision{Why: "the " + what + " is " + h.String() + ", whose requests the policy judges: connect to it by that name"})
+		}
 		d := g.cfg.Rules.Target(h, t.Port)
 		if d.Outcome != Deny {
 			return nil
