@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/landlock"
@@ -148,6 +149,10 @@ type (
 		Program seccomp.Program
 		Rules   string // encoded; see package guard
 		Names   int    // how many names are protected
+		// Connects are the addresses that the tool may connect to, and Network says
+		// that they are the only ones; without it connecting is not the guard's.
+		Connects []netip.AddrPort
+		Network  bool
 	}
 )
 
@@ -263,6 +268,9 @@ func (a LoadFilter) String() string {
 }
 
 func (a LoadGuard) String() string {
+	if a.Network {
+		return fmt.Sprintf("load the guard of %d names and of connections, which may go to %v alone (%d instructions)", a.Names, a.Connects, a.Program.Len())
+	}
 	return fmt.Sprintf("load the guard of %d names (%d instructions)", a.Names, a.Program.Len())
 }
 
