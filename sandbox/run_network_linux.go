@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net"
 	"net/netip"
@@ -22,6 +23,8 @@ type outlet struct {
 	place   string // the directory of its files, as the tool sees it
 	http    netip.AddrPort
 	socks   netip.AddrPort
+	key     string          // what the proxies ask for; "": nothing, since nobody else can reach them
+	outside [2]net.Listener // the proxies', where there is no network namespace
 	serving sync.WaitGroup
 	ctx     context.Context // ends with the outlet
 	end     context.CancelFunc
@@ -46,17 +49,58 @@ func (r *run) outlet() (*outlet, error) {
 	w := r.sandbox.wiring
 	o := &outlet{wiring: w, place: w.place}
 	o.ctx, o.end = context.WithCancel(context.Background())
+	inside := r.sandbox.plan.Namespaces.Net
+	if w.gated && !inside {
+		o.key = rand.Text()
+	}
 	if r.sandbox.policy.Network.served() {
 		var err error
-		if o.gateway, err = r.sandbox.newGateway(""); err != nil {
+		if o.gateway, err = r.sandbox.newGateway(o.key); err != nil {
 			return nil, fmt.Errorf("sandbox: the network's gateway: %w", err)
 		}
 	}
-	if w.gated {
+	if w.gated && inside {
 		o.http, o.socks = netip.AddrPortFrom(loopback4, w.http), netip.AddrPortFrom(loopback4, w.socks)
+	} else if w.gated {
+		if err := o.listenOutside(); err != nil {
+			return nil, fmt.Errorf("sandbox: the network's proxies: %w", err)
+		}
 	}
 	r.out = o
 	return o, nil
+}
+
+// listenOutside makes the proxies' listeners where there is no network namespace
+// to make them in. Until the run begins nobody serves them, and nobody but the
+// garbage collector need close them.
+func (o *outlet) listenOutside() error {
+	for i := range o.outside {
+		l, err := net.Listen("tcp4", netip.AddrPortFrom(loopback4, 0).String())
+		if err != nil {
+			o.closeOutside()
+			return err
+		}
+		o.outside[i] = l
+	}
+	address := func(l net.Listener) netip.AddrPort { return l.Addr().(*net.TCPAddr).AddrPort() }
+	o.http, o.socks = address(o.outside[0]), address(o.outside[1])
+	return nil
+}
+
+func (o *outlet) closeOutside() {
+	for _, l := range o.outside {
+		if l != nil {
+			l.Close()
+		}
+	}
+}
+
+// connects are the addresses that a tool without a network namespace may reach.
+func (o *outlet) connects() []netip.AddrPort {
+	if o.outside[0] == nil {
+		return nil
+	}
+	return []netip.AddrPort{o.http, o.socks}
 }
 
 // networkVariables make programs use what the run has of a network.
@@ -79,7 +123,7 @@ func (r *run) ownPlace(o *outlet) string {
 func (o *outlet) variables(place string) []string {
 	var list []string
 	if o.wiring.gated {
-		v := egress.VariablesOptions{HTTP: o.http, SOCKS: o.socks}
+		v := egress.VariablesOptions{HTTP: o.http, SOCKS: o.socks, Key: o.key}
 		if o.wiring.trusts {
 			v.Bundle, v.Store = place+"/"+bundleFile, place+"/"+storeFile
 		}
@@ -109,9 +153,19 @@ func (r *run) plug() {
 		return
 	}
 	w := o.wiring
+	http := func(l net.Listener) error { return o.gateway.Serve(l, egress.HTTP) }
+	socks := func(l net.Listener) error { return o.gateway.Serve(l, egress.SOCKS) }
+	if o.outside[0] != nil {
+		o.serveListener(o.outside[0], "HTTP", http)
+		o.serveListener(o.outside[1], "SOCKS5", socks)
+		return
+	}
+	if !r.sandbox.plan.Namespaces.Net && len(w.loopback) > 0 {
+		return // the tool connects by itself
+	}
 	if w.gated {
-		o.serve(r.control.Received(slotHTTP), "HTTP", func(l net.Listener) error { return o.gateway.Serve(l, egress.HTTP) })
-		o.serve(r.control.Received(slotSOCKS), "SOCKS5", func(l net.Listener) error { return o.gateway.Serve(l, egress.SOCKS) })
+		o.serve(r.control.Received(slotHTTP), "HTTP", http)
+		o.serve(r.control.Received(slotSOCKS), "SOCKS5", socks)
 	}
 	for i, port := range w.loopback {
 		to := net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port)))
@@ -144,6 +198,10 @@ func (o *outlet) serve(f *os.File, what string, serve func(net.Listener) error) 
 		o.note(fmt.Sprintf("%s is not served: %v", what, err))
 		return
 	}
+	o.serveListener(l, what, serve)
+}
+
+func (o *outlet) serveListener(l net.Listener, what string, serve func(net.Listener) error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {
@@ -217,6 +275,7 @@ func (r *run) unplug() {
 	stop, dialer := o.stop, o.dialer
 	o.mu.Unlock()
 	o.end()
+	o.closeOutside()
 	if dialer != nil {
 		dialer.Close()
 	}
