@@ -63,6 +63,8 @@ func (c *compilation) uses(m plan.Mechanism) bool {
 	switch m {
 	case plan.EnvFilter:
 		return true
+	case plan.EgressProxy:
+		return c.plan.Uses(m) || c.givenPorts() > 0
 	case plan.Deadline:
 		return c.plan.DeadlineMS > 0
 	case plan.Subreaper:

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/egress"
 	"github.com/holdfast-dev/holdfast/internal/egress/agent"
 )
 
@@ -53,7 +54,7 @@ func (o *outlet) serveAgent(l net.Listener, what, socket string, filter agentFil
 			defer outside.Close()
 			defer context.AfterFunc(ctx, func() { outside.Close() })()
 			filter(inside, outside, func(message string) {
-				o.deny(Violation{Time: time.Now(), Protocol: what, Host: message, Why: "the agent is asked for signatures alone"}, nil)
+				o.deny(egress.Event{Time: time.Now(), Protocol: what, Host: message, Reason: "the agent is asked for signatures alone"})
 			})
 		})
 	}

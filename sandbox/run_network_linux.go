@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"strconv"
 	"sync"
@@ -33,9 +34,8 @@ type outlet struct {
 	stop   func() // the capture's
 	dialer *stage.Dialer
 	closed bool
-	served []string // what is served, in words
-	denied []Violation
-	beyond int // denials of the capture that denied has no room for
+	served []string    // what is served, in words
+	denied []Violation // where there is no gateway to note them
 	notes  []string
 }
 
@@ -128,6 +128,7 @@ func (o *outlet) variables(place string) []string {
 			v.Bundle, v.Store = place+"/"+bundleFile, place+"/"+storeFile
 		}
 		list = egress.Variables(v)
+		list = append(list, socksVariable+"="+o.socksURL())
 		for name, value := range o.gateway.Placeholders() {
 			list = append(list, name+"="+value)
 		}
@@ -138,12 +139,25 @@ func (o *outlet) variables(place string) []string {
 	return list
 }
 
+// socksVariable says where the SOCKS proxy is, to programs that can be told: few
+// read a variable for it that others do not take for an HTTP proxy's.
+const socksVariable = "HOLDFAST_SOCKS_PROXY"
+
+func (o *outlet) socksURL() string {
+	u := url.URL{Scheme: "socks5h", Host: o.socks.String()}
+	if o.key != "" {
+		u.User = url.UserPassword("holdfast", o.key)
+	}
+	return u.String()
+}
+
 // files are what the plan's given files hold.
 func (o *outlet) files() []string {
 	if !o.wiring.trusts {
 		return nil
 	}
-	return []string{string(o.gateway.Bundle()), ""}
+	store, _ := o.gateway.Store() // without one Java trusts what it has
+	return []string{string(o.gateway.Bundle()), string(store)}
 }
 
 // plug serves what has come up from inside.
