@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -112,6 +113,7 @@ func BenchmarkConnect(b *testing.B) {
 // BenchmarkBulk is a large answer.
 func BenchmarkBulk(b *testing.B) {
 	w := benchWorld(b)
+	benched := w
 	const size = 64 << 20
 	want := strconv.Itoa(size) + "\n"
 	sink := make([]byte, 256<<10)
@@ -136,6 +138,16 @@ func BenchmarkBulk(b *testing.B) {
 		c.SetDeadline(timeless)
 		tunnel(b, c)
 	})
+	peer := os.Getenv("HOLDFAST_PEER_PROXY") // another HTTP proxy, which may reach loopback
+	b.Run("peerConnect", func(b *testing.B) {
+		if peer == "" {
+			b.Skip("HOLDFAST_PEER_PROXY names no proxy")
+		}
+		w := &world{t: b, http: peer}
+		c, _ := w.connect(benched.places[addrPort("93.184.216.34:9")])
+		c.SetDeadline(timeless)
+		tunnel(b, c)
+	})
 	web := func(b *testing.B, c *http.Client, u string) {
 		b.SetBytes(size)
 		for b.Loop() {
@@ -155,6 +167,13 @@ func BenchmarkBulk(b *testing.B) {
 		web(b, http.DefaultClient, "http://"+w.places[addrPort("93.184.216.34:80")])
 	})
 	b.Run("plainHTTP", func(b *testing.B) { web(b, w.client(nil), "http://good.com") })
+	b.Run("peerPlainHTTP", func(b *testing.B) {
+		if peer == "" {
+			b.Skip("HOLDFAST_PEER_PROXY names no proxy")
+		}
+		p := &world{t: b, http: peer}
+		web(b, p.client(nil), "http://"+w.places[addrPort("93.184.216.34:80")])
+	})
 }
 
 // BenchmarkRequest is a small request on a connection that is kept, and a round

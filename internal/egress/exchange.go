@@ -32,6 +32,9 @@ type exchange struct {
 	sent, received atomic.Int64
 }
 
+// longestPath is what an event keeps of one.
+const longestPath = 512
+
 // exchangeKey finds a request's exchange in its context.
 type exchangeKey struct{}
 
@@ -43,7 +46,8 @@ func exchangeOf(ctx context.Context) *exchange {
 // begin fills in what is known of the event.
 func (x *exchange) begin(r *http.Request) {
 	x.event = begin(x.target)
-	x.event.Method, x.event.Path = r.Method, r.URL.EscapedPath()
+	path := r.URL.EscapedPath()
+	x.event.Method, x.event.Path = r.Method[:min(len(r.Method), 32)], path[:min(len(path), longestPath)]
 }
 
 // run carries a request out that was decided: err says how. It notes the event
@@ -121,7 +125,7 @@ func rewrite(pr *httputil.ProxyRequest) {
 		}
 	}
 	if out.Body != nil && out.Body != http.NoBody {
-		out.Body = &counted{out.Body, &x.sent}
+		out.Body = &counted{ReadCloser: out.Body, n: &x.sent}
 	}
 }
 
@@ -129,25 +133,29 @@ func rewrite(pr *httputil.ProxyRequest) {
 func modify(r *http.Response) error {
 	x := exchangeOf(r.Request.Context())
 	if r.StatusCode != http.StatusSwitchingProtocols {
-		r.Body = &counted{r.Body, &x.received}
+		r.Body = &counted{r.Body, &x.received, &x.err}
 		return nil
 	}
 	x.c.release()
 	if rw, ok := r.Body.(io.ReadWriteCloser); ok {
-		r.Body = &switched{counted{rw, &x.received}, rw, &x.sent}
+		r.Body = &switched{counted{ReadCloser: rw, n: &x.received}, rw, &x.sent}
 	}
 	return nil
 }
 
-// counted counts what is read.
+// counted counts what is read, and keeps why no more can be.
 type counted struct {
 	io.ReadCloser
-	n *atomic.Int64
+	n   *atomic.Int64
+	why *error // nil: nobody wants to know
 }
 
 func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.ReadCloser.Read(p)
 	c.n.Add(int64(n))
+	if err != nil && err != io.EOF && c.why != nil {
+		*c.why = err
+	}
 	return n, err
 }
 

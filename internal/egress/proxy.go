@@ -216,7 +216,7 @@ func (g *Gateway) serveAbsolute(w http.ResponseWriter, r *http.Request, c *stric
 		x.authority = host
 	}
 	if x.err == nil {
-		x.decision, x.err = g.judge(r.Context(), t, r.Method, x.event.Path)
+		x.decision, x.err = g.judge(r.Context(), t, r.Method, r.URL.EscapedPath())
 	}
 	x.run(w, r)
 }
