@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"strings"
 )
 
@@ -31,7 +32,7 @@ func (b *boundary) RoundTrip(r *http.Request) (*http.Response, error) {
 	if len(b.bound) == 0 {
 		return b.next.RoundTrip(r)
 	}
-	out := r.Clone(quietContext{r.Context()})
+	out := r.Clone(quiet(r.Context()))
 	ask(out.Header)
 	for _, c := range b.bound {
 		c.put(out)
@@ -48,12 +49,21 @@ func (b *boundary) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-// A quietContext has the deadline of another context and none of its values. One of
-// them is the trace by which httputil passes interim answers on (103 Early Hints),
-// which would not have been looked through.
+// A quietContext ends with another context and has none of its values. One of them
+// is the trace by which httputil passes interim answers on (103 Early Hints), which
+// would not have been looked through.
 type quietContext struct{ context.Context }
 
 func (quietContext) Value(any) any { return nil }
+
+// quiet leaves of a trace what tells which connection is used.
+func quiet(ctx context.Context) context.Context {
+	t := httptrace.ContextClientTrace(ctx)
+	if ctx = (quietContext{ctx}); t != nil {
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: t.GotConn})
+	}
+	return ctx
+}
 
 // ask makes a request's answer one that can be looked through: whole, since a secret
 // could be read in halves, and not compressed.

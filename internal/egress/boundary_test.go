@@ -8,7 +8,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"net/http/httputil"
+	"net/textproto"
 	"net/url"
 	"strings"
 	"testing"
@@ -118,14 +120,20 @@ func TestACompressedAnswerIsUnpackedOrRefused(t *testing.T) {
 }
 
 func TestEarlyHintsDoNotCarryASecret(t *testing.T) {
+	var early []http.Header
 	_, body := across(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Link", "<"+testSecret+">")
 		w.WriteHeader(http.StatusEarlyHints)
 		w.Header().Del("Link")
 		io.WriteString(w, "end")
-	}, nil)
-	if body != "end" {
-		t.Errorf("%q", body)
+	}, func(r *http.Request) {
+		*r = *r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{Got1xxResponse: func(_ int, h textproto.MIMEHeader) error {
+			early = append(early, http.Header(h))
+			return nil
+		}}))
+	})
+	if body != "end" || len(early) != 0 {
+		t.Errorf("%q, and before it %v", body, early)
 	}
 }
 

@@ -28,24 +28,14 @@ func filtered(t *testing.T, path, real string, filter func(inside, outside io.Re
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			inside, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer inside.Close()
-				outside, err := net.Dial("unix", real)
-				if err != nil {
-					return
-				}
-				defer outside.Close()
-				filter(inside, outside)
-			}()
+	done := make(chan error, 1)
+	go func() { done <- Serve(l, func() (net.Conn, error) { return net.Dial("unix", real) }, filter) }()
+	t.Cleanup(func() {
+		l.Close()
+		if err := <-done; err != nil {
+			t.Error(err)
 		}
-	}()
+	})
 }
 
 // tell runs a program with an environment and gives all that it says.
