@@ -42,6 +42,8 @@
 //	internal/stage/child/  the stage's half: the early hook, the stage, init, the tool before its execve
 //	internal/stage/guard/  the supervisor in init that keeps protected names from being written
 //	internal/stage/wire/   the layout that both halves share
+//	internal/egress/       the way out: allow-list by name, HTTP and SOCKS proxies, limits, events
+//	internal/egress/agent/ filters between a tool and the ssh and gpg agents
 //	internal/sys/          raw system calls and the kernel's constants
 //	internal/kerneltest/   tests in child processes that lack a feature or a privilege
 //	internal/house/        tests of the walls between these rooms

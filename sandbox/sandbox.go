@@ -5,6 +5,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/holdfast-dev/holdfast/internal/egress"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 )
 
@@ -16,6 +17,9 @@ type Sandbox struct {
 	layout layout
 	facts  Host
 	plan   plan.Plan
+	wiring wiring
+	gate   egress.Config
+	world  world
 	env    filteredEnv
 	*lowered
 
@@ -32,6 +36,9 @@ func New(p Policy) (*Sandbox, error) {
 		return nil, err
 	}
 	s := &Sandbox{policy: p}
+	if err := s.openGate(); err != nil {
+		return nil, err
+	}
 	if p.Layout == nil {
 		s.facts = probed()
 	} else {
@@ -77,7 +84,9 @@ func (s *Sandbox) isClosed() bool {
 
 // Explain prints what will be done for a command of this sandbox, step by step,
 // each with its reason.
-func (s *Sandbox) Explain() string { return s.plan.String() }
+func (s *Sandbox) Explain() string {
+	return s.plan.String() + s.policy.Network.explain(s.wiring)
+}
 
 // Command is [exec.Command] in the default sandbox, [Workspace] of the present
 // working directory. Its errors are the command's: Start returns them.

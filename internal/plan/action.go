@@ -45,11 +45,13 @@ type (
 	}
 	// MakeLink makes a symbolic link in the new root.
 	MakeLink struct{ Path, Target string }
-	// MakeFile makes a small file in the new root or in a private directory.
+	// MakeFile makes a small file in the new root or in a private directory. Where
+	// Given is not 0, each run gives what stands in it: its file Given-1.
 	MakeFile struct {
-		Path string
-		Mode uint32
-		Data string
+		Path  string
+		Mode  uint32
+		Data  string
+		Given int
 	}
 	// Bind shows a file or directory of the host, with the mounts below it.
 	Bind struct {
@@ -116,10 +118,12 @@ type (
 	// Undumpable closes init's memory and descriptors to the tool.
 	Undumpable struct{}
 	// RestrictFiles applies a Landlock ruleset. With Follow its paths may lead through
-	// symbolic links, which in a layout the mounts have followed as well.
+	// symbolic links, which in a layout the mounts have followed as well. The first
+	// GivenPorts of its port rules are of what each run may connect to; see LoadGuard.
 	RestrictFiles struct {
-		Ruleset landlock.Ruleset
-		Follow  bool
+		Ruleset    landlock.Ruleset
+		Follow     bool
+		GivenPorts int
 	}
 	// CheckRoot tries to list the harness's root directory, which Landlock must
 	// refuse.
@@ -148,9 +152,11 @@ type (
 		Rules   string // encoded; see package guard
 		Names   int    // how many names are protected
 		// Connects are the addresses that the tool may connect to, and Network says
-		// that they are the only ones; without it connecting is not the guard's.
+		// that they are the only ones; without it connecting is not the guard's. In the
+		// place of the last Given of them each run gives its own.
 		Connects []netip.AddrPort
 		Network  bool
+		Given    int
 	}
 )
 
@@ -191,7 +197,13 @@ func (a Scratch) String() string {
 }
 func (a MakeDir) String() string  { return "make directory " + a.Path }
 func (a MakeLink) String() string { return "link " + a.Path + " -> " + a.Target }
-func (a MakeFile) String() string { return fmt.Sprintf("write %s (%d bytes)", a.Path, len(a.Data)) }
+func (a MakeFile) String() string {
+	if a.Given > 0 {
+		return "write " + a.Path + ", as each run gives it"
+	}
+	return fmt.Sprintf("write %s (%d bytes)", a.Path, len(a.Data))
+}
+
 func (a Bind) String() string {
 	s := "bind " + a.Source + " " + readWrite(a.Write)
 	if a.At != a.Source {

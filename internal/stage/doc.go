@@ -11,6 +11,7 @@
 //	dialer_linux.go   sockets of that network when the harness asks: both halves
 //	locks_linux.go    Landlock, seccomp, capabilities, limits
 //	encode_linux.go   Template x Run -> a sealed memfd
+//	given_linux.go    the small files whose text each run brings
 //	way_linux.go      what is executed to become a stage: the image, or the harness's file
 //	image_linux.go    the image: a small ELF file in memory that maps the harness's text
 //	control_linux.go  the control socket: held, failed, evidence, empty

@@ -30,6 +30,7 @@ func (c *compiler) lowerLayout(action plan.Action) error {
 	case plan.PutFile:
 		c.find(wire.MakeWrite, a.At, a.Mode, a.Mode, false)
 		c.writeAll(a.Data)
+		c.writeGiven(a.Given)
 		c.close(regDest)
 	case plan.PutData:
 		c.putData(a)

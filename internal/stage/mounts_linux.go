@@ -325,6 +325,7 @@ func (c *compiler) makeFile(a plan.MakeFile) {
 	if a.Data != "" {
 		c.call(unix.SYS_WRITE, reg(regDest), c.str(a.Data), imm(len(a.Data)))
 	}
+	c.writeGiven(a.Given)
 	c.close(regDest)
 }
 
