@@ -20,7 +20,6 @@ const (
 )
 
 var (
-	testNet  = netip.MustParsePrefix("198.18.0.1/15")
 	testNet6 = netip.MustParsePrefix("fd00:5::1/64")
 )
 
