@@ -46,6 +46,7 @@ func compile(in input) (plan.Plan, error) {
 		return c.finish()
 	}
 	c.walled = in.walled()
+	c.plan.Own = in.wiring.hasFiles() && in.wiring.place == ""
 	if c.walled {
 		c.namespaces()
 		if err := c.build(); err != nil {
@@ -96,9 +97,11 @@ type compilation struct {
 	walled bool // namespaces are used
 	lost   map[Bound][]plan.Loss
 	notes  map[Bound][]string
-	landed []landlock.Lost
-	in     plan.Place
-	ownDev bool // /dev is the sandbox's own, with a null device
+
+	lacking []error // what the policy asks for and this host cannot give
+	landed  []landlock.Lost
+	in      plan.Place
+	ownDev  bool // /dev is the sandbox's own, with a null device
 }
 
 func (c *compilation) do(a plan.Action, by plan.Mechanism, why string) {

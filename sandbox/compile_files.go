@@ -180,6 +180,7 @@ func (c *compilation) landlockFiles() error {
 	r := landlock.Ruleset{UnhandledNet: landlock.NetAll, Unscoped: landlock.ScopeAll}
 	if !c.walled && !c.open(BoundNetwork) && !c.policy.Network.Host {
 		r.UnhandledNet = 0
+		r.Ports = c.portRules()
 	}
 	r.Paths = c.pathRules()
 	down, lost, err := landlock.Downgrade(r, c.facts.Landlock.Value)
@@ -187,7 +188,7 @@ func (c *compilation) landlockFiles() error {
 		return fmt.Errorf("sandbox: landlock: %w", err)
 	}
 	c.landed = lost
-	c.do(plan.RestrictFiles{Ruleset: down}, plan.Landlock, "the file rules again, whatever the mounts say")
+	c.do(plan.RestrictFiles{Ruleset: down, GivenPorts: min(len(down.Ports), c.givenPorts())}, plan.Landlock, "the file rules again, whatever the mounts say")
 	return nil
 }
 

@@ -103,11 +103,8 @@ func greetSOCKS(c net.Conn, user *url.Userinfo) error {
 
 // socksAddress is where the tool's environment says that the SOCKS proxy is.
 func socksAddress() *url.URL {
-	for _, kv := range os.Environ() {
-		_, value, _ := strings.Cut(kv, "=")
-		if u, err := url.Parse(value); err == nil && strings.HasPrefix(u.Scheme, "socks5") {
-			return u
-		}
+	if u, err := url.Parse(os.Getenv("HOLDFAST_SOCKS_PROXY")); err == nil && u.Scheme == "socks5h" {
+		return u
 	}
 	return &url.URL{Host: "127.0.0.1:" + strconv.Itoa(portSOCKS)}
 }

@@ -37,7 +37,7 @@ type Report struct {
 	Status  string        `json:"status"` // "promised", "running", "exit status 1", "ended at its deadline, 1m0s" ...
 	Bounds  []BoundReport `json:"bounds"`
 	// Violations are what the tool was denied by the network's rules, the first
-	// thousand or so.
+	// hundred.
 	Violations []Violation `json:"violations,omitempty"`
 }
 

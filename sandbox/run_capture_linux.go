@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/egress"
 )
 
-// mostDenied bounds what a report lists.
-const mostDenied = 1000
+// mostDenied bounds what a report lists, as package egress does.
+const mostDenied = 100
 
 // captureGate is the outlet as a capture sees it.
 func (o *outlet) captureGate(n Network) CaptureGate {
@@ -34,23 +34,21 @@ func (o *outlet) captureGate(n Network) CaptureGate {
 			return g.Tunnel(ctx, conn, egress.Target{Host: h, Port: port, Protocol: protocol})
 		},
 		Denied: func(protocol, host string, port uint16, why string) {
-			o.deny(Violation{Time: time.Now(), Protocol: protocol, Host: host, Port: port, Why: why}, n.Observe)
+			o.deny(egress.Event{Time: time.Now(), Protocol: protocol, Host: host, Port: port, Reason: why})
 		},
 	}
 }
 
-// deny notes what the capture itself has refused.
-func (o *outlet) deny(v Violation, observe func(Connection)) {
-	o.mu.Lock()
-	if len(o.denied) < mostDenied {
-		v.Remedy = remedyFor(v)
-		o.denied = append(o.denied, v)
-	} else {
-		o.beyond++
+// deny notes what was refused elsewhere than in the gateway.
+func (o *outlet) deny(e egress.Event) {
+	if o.gateway != nil {
+		o.gateway.Deny(e)
+		return
 	}
-	o.mu.Unlock()
-	if observe != nil {
-		observe(Connection{Time: v.Time, Protocol: v.Protocol, Host: v.Host, Port: v.Port, Reason: v.Why})
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.denied) < mostDenied {
+		o.denied = append(o.denied, violationOf(e))
 	}
 }
 

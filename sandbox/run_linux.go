@@ -96,7 +96,7 @@ func (r *run) enter() error {
 		_, r.withheld = r.sandbox.env.of(r.sandbox.policy.Env)
 	}
 	entry := stage.Run{
-		Path: r.path, Argv: argv, Env: env, Own: r.own, ExtraFiles: extra, Quiet: r.quiet, Ignored: stage.IgnoredSignals(), Files: out.files(),
+		Path: r.path, Argv: argv, Env: env, Own: r.own, ExtraFiles: extra, Quiet: r.quiet, Ignored: stage.IgnoredSignals(), Files: out.files(), Connects: out.connects(),
 	}
 	if r.inLayout() {
 		if err := r.layoutRun(&entry); err != nil {

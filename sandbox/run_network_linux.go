@@ -2,9 +2,11 @@ package sandbox
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
 	"os"
 	"strconv"
 	"sync"
@@ -22,6 +24,8 @@ type outlet struct {
 	place   string // the directory of its files, as the tool sees it
 	http    netip.AddrPort
 	socks   netip.AddrPort
+	key     string          // what the proxies ask for; "": nothing, since nobody else can reach them
+	outside [2]net.Listener // the proxies', where there is no network namespace
 	serving sync.WaitGroup
 	ctx     context.Context // ends with the outlet
 	end     context.CancelFunc
@@ -30,9 +34,8 @@ type outlet struct {
 	stop   func() // the capture's
 	dialer *stage.Dialer
 	closed bool
-	served []string // what is served, in words
-	denied []Violation
-	beyond int // denials of the capture that denied has no room for
+	served []string    // what is served, in words
+	denied []Violation // where there is no gateway to note them
 	notes  []string
 }
 
@@ -46,17 +49,58 @@ func (r *run) outlet() (*outlet, error) {
 	w := r.sandbox.wiring
 	o := &outlet{wiring: w, place: w.place}
 	o.ctx, o.end = context.WithCancel(context.Background())
+	inside := r.sandbox.plan.Namespaces.Net
+	if w.gated && !inside {
+		o.key = rand.Text()
+	}
 	if r.sandbox.policy.Network.served() {
 		var err error
-		if o.gateway, err = r.sandbox.newGateway(""); err != nil {
+		if o.gateway, err = r.sandbox.newGateway(o.key); err != nil {
 			return nil, fmt.Errorf("sandbox: the network's gateway: %w", err)
 		}
 	}
-	if w.gated {
+	if w.gated && inside {
 		o.http, o.socks = netip.AddrPortFrom(loopback4, w.http), netip.AddrPortFrom(loopback4, w.socks)
+	} else if w.gated {
+		if err := o.listenOutside(); err != nil {
+			return nil, fmt.Errorf("sandbox: the network's proxies: %w", err)
+		}
 	}
 	r.out = o
 	return o, nil
+}
+
+// listenOutside makes the proxies' listeners where there is no network namespace
+// to make them in. Until the run begins nobody serves them, and nobody but the
+// garbage collector need close them.
+func (o *outlet) listenOutside() error {
+	for i := range o.outside {
+		l, err := net.Listen("tcp4", netip.AddrPortFrom(loopback4, 0).String())
+		if err != nil {
+			o.closeOutside()
+			return err
+		}
+		o.outside[i] = l
+	}
+	address := func(l net.Listener) netip.AddrPort { return l.Addr().(*net.TCPAddr).AddrPort() }
+	o.http, o.socks = address(o.outside[0]), address(o.outside[1])
+	return nil
+}
+
+func (o *outlet) closeOutside() {
+	for _, l := range o.outside {
+		if l != nil {
+			l.Close()
+		}
+	}
+}
+
+// connects are the addresses that a tool without a network namespace may reach.
+func (o *outlet) connects() []netip.AddrPort {
+	if o.outside[0] == nil {
+		return nil
+	}
+	return []netip.AddrPort{o.http, o.socks}
 }
 
 // networkVariables make programs use what the run has of a network.
@@ -79,11 +123,12 @@ func (r *run) ownPlace(o *outlet) string {
 func (o *outlet) variables(place string) []string {
 	var list []string
 	if o.wiring.gated {
-		v := egress.VariablesOptions{HTTP: o.http, SOCKS: o.socks}
+		v := egress.VariablesOptions{HTTP: o.http, SOCKS: o.socks, Key: o.key}
 		if o.wiring.trusts {
 			v.Bundle, v.Store = place+"/"+bundleFile, place+"/"+storeFile
 		}
 		list = egress.Variables(v)
+		list = append(list, socksVariable+"="+o.socksURL())
 		for name, value := range o.gateway.Placeholders() {
 			list = append(list, name+"="+value)
 		}
@@ -94,12 +139,25 @@ func (o *outlet) variables(place string) []string {
 	return list
 }
 
+// socksVariable says where the SOCKS proxy is, to programs that can be told: few
+// read a variable for it that others do not take for an HTTP proxy's.
+const socksVariable = "HOLDFAST_SOCKS_PROXY"
+
+func (o *outlet) socksURL() string {
+	u := url.URL{Scheme: "socks5h", Host: o.socks.String()}
+	if o.key != "" {
+		u.User = url.UserPassword("holdfast", o.key)
+	}
+	return u.String()
+}
+
 // files are what the plan's given files hold.
 func (o *outlet) files() []string {
 	if !o.wiring.trusts {
 		return nil
 	}
-	return []string{string(o.gateway.Bundle()), ""}
+	store, _ := o.gateway.Store() // without one Java trusts what it has
+	return []string{string(o.gateway.Bundle()), string(store)}
 }
 
 // plug serves what has come up from inside.
@@ -109,9 +167,19 @@ func (r *run) plug() {
 		return
 	}
 	w := o.wiring
+	http := func(l net.Listener) error { return o.gateway.Serve(l, egress.HTTP) }
+	socks := func(l net.Listener) error { return o.gateway.Serve(l, egress.SOCKS) }
+	if o.outside[0] != nil {
+		o.serveListener(o.outside[0], "HTTP", http)
+		o.serveListener(o.outside[1], "SOCKS5", socks)
+		return
+	}
+	if !r.sandbox.plan.Namespaces.Net && len(w.loopback) > 0 {
+		return // the tool connects by itself
+	}
 	if w.gated {
-		o.serve(r.control.Received(slotHTTP), "HTTP", func(l net.Listener) error { return o.gateway.Serve(l, egress.HTTP) })
-		o.serve(r.control.Received(slotSOCKS), "SOCKS5", func(l net.Listener) error { return o.gateway.Serve(l, egress.SOCKS) })
+		o.serve(r.control.Received(slotHTTP), "HTTP", http)
+		o.serve(r.control.Received(slotSOCKS), "SOCKS5", socks)
 	}
 	for i, port := range w.loopback {
 		to := net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port)))
@@ -144,6 +212,10 @@ func (o *outlet) serve(f *os.File, what string, serve func(net.Listener) error) 
 		o.note(fmt.Sprintf("%s is not served: %v", what, err))
 		return
 	}
+	o.serveListener(l, what, serve)
+}
+
+func (o *outlet) serveListener(l net.Listener, what string, serve func(net.Listener) error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.closed {
@@ -217,6 +289,7 @@ func (r *run) unplug() {
 	stop, dialer := o.stop, o.dialer
 	o.mu.Unlock()
 	o.end()
+	o.closeOutside()
 	if dialer != nil {
 		dialer.Close()
 	}

@@ -16,7 +16,9 @@ type journal struct {
 	sum     Summary
 	queue   chan Event // nil: nobody is told
 	told    chan struct{}
+	begun   bool
 	stopped bool
+	observe func(Event)
 }
 
 func newJournal(observe func(Event)) *journal {
@@ -25,14 +27,23 @@ func newJournal(observe func(Event)) *journal {
 		close(j.told)
 		return j
 	}
-	j.queue = make(chan Event, queuedEvents)
+	j.queue, j.observe = make(chan Event, queuedEvents), observe
+	return j
+}
+
+// begin starts to tell Observe, with the first event: a gateway that is made and
+// never used leaves no goroutine.
+func (j *journal) begin() {
+	if j.begun {
+		return
+	}
+	j.begun = true
 	go func() {
 		defer close(j.told)
 		for e := range j.queue {
-			tell(observe, e)
+			tell(j.observe, e)
 		}
 	}()
-	return j
 }
 
 // tell calls Observe; what panics there does not end the harness's traffic.
@@ -63,6 +74,7 @@ func (j *journal) add(e Event) {
 		j.sum.Unobserved++
 		return
 	}
+	j.begin()
 	select {
 	case j.queue <- e:
 	default:
@@ -75,6 +87,9 @@ func (j *journal) end(patience time.Duration) {
 	j.mu.Lock()
 	if !j.stopped && j.queue != nil {
 		close(j.queue)
+		if !j.begun {
+			close(j.told)
+		}
 	}
 	j.stopped = true
 	j.mu.Unlock()

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/landlock"
@@ -117,10 +118,12 @@ type (
 	// Undumpable closes init's memory and descriptors to the tool.
 	Undumpable struct{}
 	// RestrictFiles applies a Landlock ruleset. With Follow its paths may lead through
-	// symbolic links, which in a layout the mounts have followed as well.
+	// symbolic links, which in a layout the mounts have followed as well. The first
+	// GivenPorts of its port rules are of what each run may connect to; see LoadGuard.
 	RestrictFiles struct {
-		Ruleset landlock.Ruleset
-		Follow  bool
+		Ruleset    landlock.Ruleset
+		Follow     bool
+		GivenPorts int
 	}
 	// CheckRoot tries to list the harness's root directory, which Landlock must
 	// refuse.
@@ -148,6 +151,12 @@ type (
 		Program seccomp.Program
 		Rules   string // encoded; see package guard
 		Names   int    // how many names are protected
+		// Connects are the addresses that the tool may connect to, and Network says
+		// that they are the only ones; without it connecting is not the guard's. In the
+		// place of the last Given of them each run gives its own.
+		Connects []netip.AddrPort
+		Network  bool
+		Given    int
 	}
 )
 
@@ -263,6 +272,9 @@ func (a LoadFilter) String() string {
 }
 
 func (a LoadGuard) String() string {
+	if a.Network {
+		return fmt.Sprintf("load the guard of %d names and of connections, which may go to %v alone (%d instructions)", a.Names, a.Connects, a.Program.Len())
+	}
 	return fmt.Sprintf("load the guard of %d names (%d instructions)", a.Names, a.Program.Len())
 }
 

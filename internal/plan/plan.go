@@ -136,6 +136,7 @@ type Plan struct {
 	// Given is how many descriptors of the policy each run hands to the stage. Those
 	// that Join names are counted from 1; 0 joins nothing.
 	Given  int
+	Own    bool // each run has a directory of its own, which the stage removes
 	Join   Join
 	AsPID1 bool // the tool is the new pid namespace's first process; init stays outside
 }

@@ -23,6 +23,9 @@ type Template struct {
 	names  []string
 	header wire.Header
 	given  []givenFile
+
+	ports    []uint32 // where the ports of rules lie that each run gives
+	connects int      // how many of the guard's addresses each run gives, the last of them
 }
 
 // killedStep is the least number that is no step of a plan, but has a meaning of
@@ -54,6 +57,9 @@ func Compile(p plan.Plan, id Identity) (*Template, error) {
 	c.t.header = wire.Header{Magic: wire.Magic, DeadlineMS: p.DeadlineMS}
 	if err := c.around(p); err != nil {
 		return nil, err
+	}
+	if p.Own {
+		c.own()
 	}
 	c.clones(p.Namespaces)
 	c.foresee(p.Steps)
@@ -253,7 +259,7 @@ func (c *compiler) lower(action plan.Action) error {
 	case plan.Undumpable:
 		c.call(unix.SYS_PRCTL, imm(unix.PR_SET_DUMPABLE), imm(0))
 	case plan.RestrictFiles:
-		return c.landlock(a.Ruleset, a.Follow)
+		return c.landlock(a.Ruleset, a.Follow, a.GivenPorts)
 	case plan.CheckRoot:
 		c.checkRoot()
 	case plan.CheckSignal:

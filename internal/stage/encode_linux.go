@@ -3,6 +3,7 @@ package stage
 import (
 	"crypto/rand"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"sync"
@@ -27,11 +28,13 @@ type Run struct {
 	GivenFD int  // where they begin
 	Exe     bool // the last of them is the tool
 
-	More        []string // paths to try when Path is not there, in order
-	Dirs        []string // directories to start in, the first that is there; none: the one of the harness
-	SetsPWD     bool     // the last of Env is the variable that says which
-	Files       []string // what stands in the plan's files that each run gives
-	Born, Built bool     // the harness has a hook at these gates
+	More    []string // paths to try when Path is not there, in order
+	Dirs    []string // directories to start in, the first that is there; none: the one of the harness
+	SetsPWD bool     // the last of Env is the variable that says which
+	Files   []string // what stands in the plan's files that each run gives
+
+	Connects    []netip.AddrPort // IPv4 addresses of this machine's loopback, in the place of the plan's
+	Born, Built bool             // the harness has a hook at these gates
 }
 
 // NeedsOwn reports whether each run has to bring a directory of its own.
@@ -65,6 +68,7 @@ func (t *Template) program(buf []byte, r Run) []byte {
 		h.Ops[i] = appendAll(&e, list)
 	}
 	t.fill(&e, h, r.Files)
+	t.allow(&e, h, r.Connects)
 	h.Steps = appendAll(&e, t.steps)
 	h.Argv = e.vector(r.Argv)
 	h.Envp = e.vector(r.Env)

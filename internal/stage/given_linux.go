@@ -1,6 +1,8 @@
 package stage
 
 import (
+	"encoding/binary"
+	"net/netip"
 	"unsafe"
 
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
@@ -37,5 +39,29 @@ func (t *Template) fill(e *encoder, h wire.Header, files []string) {
 		at := h.Ops[g.place].Off + uint32(g.op)*uint32(unsafe.Sizeof(wire.Op{}))
 		op := (*wire.Op)(unsafe.Pointer(&e.buf[at]))
 		op.Arg[1], op.Arg[2] = uint64(offsets[g.file]), uint64(len(files[g.file]))
+	}
+}
+
+// endpointBytes is how the guard's rules end: with an address and a port for each
+// endpoint (guard.Rules).
+const endpointBytes = 6
+
+// allow lets the run connect to its own addresses. Where it brings none, those of
+// the plan stay, at which nobody listens.
+func (t *Template) allow(e *encoder, h wire.Header, to []netip.AddrPort) {
+	if len(to) != t.connects {
+		return
+	}
+	end := h.Guard.Off + h.Guard.Len
+	for i, a := range to {
+		at := e.buf[end-uint32((t.connects-i)*endpointBytes):]
+		ip := a.Addr().As4()
+		copy(at, ip[:])
+		binary.BigEndian.PutUint16(at[4:], a.Port())
+	}
+	for i, at := range t.ports {
+		if i < len(to) {
+			binary.NativeEndian.PutUint64(e.buf[at:], uint64(to[i].Port()))
+		}
 	}
 }

@@ -148,6 +148,17 @@ func begin(t *testing.T, p plan.Plan, args ...string) *insider {
 // beginWith is begin with another way of awaiting the start.
 func beginWith(t *testing.T, p plan.Plan, await func(i *insider), args ...string) *insider {
 	t.Helper()
+	return beginAll(t, "/tool", p, await, args...)
+}
+
+// beginAt is begin with the tool at another path.
+func beginAt(t *testing.T, path string, p plan.Plan, args ...string) *insider {
+	t.Helper()
+	return beginAll(t, path, p, func(i *insider) { i.c.AwaitStart() }, args...)
+}
+
+func beginAll(t *testing.T, path string, p plan.Plan, await func(i *insider), args ...string) *insider {
+	t.Helper()
 	way, err := TheWay()
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +171,7 @@ func beginWith(t *testing.T, p plan.Plan, await func(i *insider), args ...string
 		t.Fatal(err)
 	}
 	t.Cleanup(i.c.Close)
-	program, err := i.template.Sealed(Run{Path: "/tool", Argv: append([]string{"tool"}, args...), Env: []string{toolEnv}, Quiet: true})
+	program, err := i.template.Sealed(Run{Path: path, Argv: append([]string{"tool"}, args...), Env: []string{toolEnv}, Quiet: true})
 	if err != nil {
 		t.Fatal(err)
 	}

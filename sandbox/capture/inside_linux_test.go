@@ -16,25 +16,19 @@ import (
 
 const (
 	insideArg = "capture-inside"
-	deviceEnv = "CAPTURE_TEST_DEVICE" // the TUN device's node
 	testMTU   = 65520
 )
 
 var (
-	testNet  = netip.MustParsePrefix("198.18.0.1/15")
 	testNet6 = netip.MustParsePrefix("fd00:5::1/64")
 )
 
 // makeDevice makes a TUN device, gives it the tests' addresses and routes
 // everything through it.
 func makeDevice() (*os.File, error) {
-	node := os.Getenv(deviceEnv)
-	if node == "" {
-		node = "/dev/net/tun"
-	}
-	fd, err := unix.Open(node, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(deviceNode, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", node, err)
+		return nil, fmt.Errorf("%s: %w", deviceNode, err)
 	}
 	req, err := unix.NewIfreq("tun0")
 	if err != nil {

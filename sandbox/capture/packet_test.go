@@ -50,3 +50,7 @@ func TestAnswersAreWholePacketsBackToWhereTheQuestionCameFrom(t *testing.T) {
 		}
 	}
 }
+
+func addr4(a, b, c, d byte) netip.Addr { return netip.AddrFrom4([4]byte{a, b, c, d}) }
+
+func addr6(s string) netip.Addr { return netip.MustParseAddr(s) }

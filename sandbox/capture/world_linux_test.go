@@ -20,43 +20,84 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox"
 )
 
-// hasDevice is the fact that this user may open the TUN driver's node, by the way
-// that withDevice has made for it if need be.
-var hasDevice = kerneltest.Fact{Name: "a TUN device", Check: func() error {
-	node := os.Getenv(deviceEnv)
-	if node == "" {
-		node = "/dev/net/tun"
-	}
-	fd, err := unix.Open(node, unix.O_RDWR|unix.O_CLOEXEC, 0)
+const deviceNode = "/dev/net/tun"
+
+// hasDevice is the fact that this user may open the TUN driver's node.
+var hasDevice = kerneltest.Fact{Name: deviceNode, Check: func() error {
+	fd, err := unix.Open(deviceNode, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err == nil {
 		unix.Close(fd)
 	}
 	return err
 }}
 
-// inWorld runs body in a child, as root and as an ordinary user. Where only root
-// may open the TUN driver's node, the ordinary one gets a node that it may: on most
-// hosts everybody may.
+// inWorld runs body in a child, as root and as an ordinary user, who gets a TUN
+// driver's node that everybody may open, as on most hosts, in mounts of the test's
+// own, if root runs the test.
 func inWorld(t *testing.T, body func(t *testing.T)) {
 	t.Helper()
-	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
-		c := kerneltest.Child{As: as}
-		if os.Geteuid() == 0 && as == kerneltest.Ordinary {
-			dir, err := os.MkdirTemp("", "capture")
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { os.RemoveAll(dir) })
-			node := dir + "/tun"
-			if os.Chmod(dir, 0o755) == nil && unix.Mknod(node, unix.S_IFCHR|0o666, int(unix.Mkdev(10, 200))) == nil && os.Chmod(node, 0o666) == nil {
-				c.Env = []string{deviceEnv + "=" + node}
-			}
-		}
-		kerneltest.InChild(t, c, func(t *testing.T) {
+	t.Run("as root", func(t *testing.T) {
+		kerneltest.InChild(t, kerneltest.Child{As: kerneltest.Root}, func(t *testing.T) {
 			kerneltest.Need(t, kerneltest.HasUserNamespaces, hasDevice)
 			body(t)
 		})
 	})
+	t.Run("as an ordinary user", func(t *testing.T) {
+		kerneltest.InChild(t, kerneltest.Child{}, func(t *testing.T) {
+			kerneltest.Need(t, kerneltest.HasUserNamespaces)
+			if os.Geteuid() == 0 {
+				kerneltest.Need(t, hasDevice)
+				becomeNobody(t)
+			}
+			kerneltest.Need(t, hasDevice)
+			body(t)
+		})
+	})
+}
+
+// InSandboxWorld is inWorld for the package's outside tests.
+func InSandboxWorld(t *testing.T, body func(t *testing.T)) { inWorld(t, body) }
+
+// becomeNobody gives root's privileges up. It holds for the thread that the test
+// is locked to, and for what is started from it.
+func becomeNobody(t *testing.T) {
+	t.Helper()
+	const nobody = 65534
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	toolFile = "/dev/net/tool"
+	for _, s := range []struct {
+		name string
+		err  error
+	}{
+		{"unshare", unix.Unshare(unix.CLONE_NEWNS)},
+		{"private mounts", unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")},
+		{"a tmpfs", unix.Mount("tmpfs", "/dev/net", "tmpfs", 0, "mode=0755")},
+		{"the device", unix.Mknod(deviceNode, unix.S_IFCHR|0o666, int(unix.Mkdev(10, 200)))},
+		{"its mode", os.Chmod(deviceNode, 0o666)},
+		{"a place for the tool", os.WriteFile(toolFile, nil, 0o600)},
+		{"the tool, whose directory is closed to others", unix.Mount(exe, toolFile, "", unix.MS_BIND, "")},
+		{"its home", os.Chown(os.Getenv("HOME"), nobody, nobody)},
+		{"its files", os.Chown(os.Getenv("TMPDIR"), nobody, nobody)},
+		{"groups", rawIDs(unix.SYS_SETGROUPS, 0, 0, 0)},
+		{"the group", rawIDs(unix.SYS_SETRESGID, nobody, nobody, nobody)},
+		{"the user", rawIDs(unix.SYS_SETRESUID, nobody, nobody, nobody)},
+		{"dumpable", unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)},
+	} {
+		if s.err != nil {
+			t.Fatalf("%s: %v", s.name, s.err)
+		}
+	}
+}
+
+// rawIDs changes this thread's ids alone.
+func rawIDs(nr, a, b, c uintptr) error {
+	if _, _, errno := unix.RawSyscall(nr, a, b, c); errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 // A world is a tool in its namespace, and what the harness has of it.
@@ -76,7 +117,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	ours, theirs := os.NewFile(uintptr(pair[0]), "wire"), os.NewFile(uintptr(pair[1]), "wire")
-	cmd := exec.Command("/proc/self/exe")
+	cmd := exec.Command(Exe())
 	cmd.Args = []string{insideArg}
 	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
