@@ -67,6 +67,8 @@ var strangers = map[string]func(f *file) bool{
 	"golang.org/x/net/idna":                                func(f *file) bool { return f.room == "internal/egress" },
 	"golang.org/x/net/http/httpguts":                       func(f *file) bool { return f.room == "internal/egress" },
 	"software.sslmate.com/src/go-pkcs12":                   func(f *file) bool { return f.room == "internal/egress" }, // a JVM's trust store
+	"golang.org/x/net/http2":                               func(f *file) bool { return f.test },                      // frames that no client sends
+	"golang.org/x/net/http2/hpack":                         func(f *file) bool { return f.test },
 	"golang.org/x/net/bpf":                                 func(f *file) bool { return f.test || f.ignored },
 	"github.com/landlock-lsm/go-landlock/landlock":         func(f *file) bool { return f.test || f.room == "landlock/process" },
 	"github.com/elastic/go-seccomp-bpf":                    func(f *file) bool { return f.test || f.ignored },
