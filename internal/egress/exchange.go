@@ -284,7 +284,7 @@ func (g *Gateway) serveInside(w http.ResponseWriter, r *http.Request, c *strict,
 			defer g.unseat()
 		}
 	}
-	for _, field := range []string{host, r.Host} {
+	for _, field := range append([]string{host, r.Host, r.URL.Host}, r.Header["Host"]...) { // the last two beside HTTP/2's :authority
 		if x.err == nil {
 			x.err = g.sameHost(t, field)
 		}

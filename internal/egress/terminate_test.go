@@ -342,3 +342,23 @@ func TestAClientThatDoesNotTrustTheBundleIsToldOfInTheEvent(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+func TestATerminatedConnectionLeavesNothingOpen(t *testing.T) {
+	const rounds = 10
+	told := make(chan Event, 4*rounds)
+	w := newSecureWorld(t, Config{Credentials: bearer(), Observe: func(e Event) { told <- e }}, func(rw http.ResponseWriter, r *http.Request) {})
+	for i := range rounds {
+		c := w.inside(i%2 == 0)
+		if code, body := get(t, c, "https://example.com/"); code != 200 {
+			t.Fatal(code, body)
+		}
+		c.CloseIdleConnections()
+		for e := <-told; e.Protocol != "connect"; e = <-told {
+		}
+	}
+	w.g.mu.Lock()
+	defer w.g.mu.Unlock()
+	if len(w.g.open) != 2 || w.g.clients != 0 { // the two listeners
+		t.Errorf("%d are open, %d clients", len(w.g.open), w.g.clients)
+	}
+}
