@@ -26,7 +26,11 @@ func ExampleWorkspaceNet() {
 	cmd := s.Command("npm", "ci")
 	cmd.Dir = "/srv/project"
 	err = cmd.Run()
-	for _, v := range cmd.Report().Violations {
+	for _, note := range cmd.Report().Bound(sandbox.BoundNetwork).Notes {
+		log.Print(note) // "there is no network namespace: ...", on a host without
+	}
+	var v sandbox.Violation
+	for _, v = range cmd.Report().Violations {
 		log.Print(v) // "connect evil.example:443: no rule allows it (to allow it: ...)"
 		log.Printf("at %s by %s: %s (%s) port %d, %s %s: rule %q: %s: %s", v.Time, v.Protocol, v.Host, v.Address, v.Port, v.Method, v.Path, v.Rule, v.Why, v.Remedy)
 	}

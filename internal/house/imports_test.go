@@ -12,7 +12,7 @@ import (
 var walls = map[string][]string{
 	".":                     nil,
 	"examples":              {"sandbox", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest", "sandbox/capture"},
-	"sandbox":               {"internal/egress", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
+	"sandbox":               {"internal/egress", "internal/egress/agent", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
 	"sandbox/sandboxtest":   {"sandbox"},
 	"sandbox/capture":       {"sandbox"}, // no room but examples may import it: it links a network stack
 	"internal/stage":        {"internal/host", "internal/plan", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "rlimit"},
