@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -19,6 +20,7 @@ import (
 // addresses, and servers on this machine's loopback behind them.
 type internet struct {
 	plain, tls *httptest.Server
+	handler    atomic.Pointer[http.Handler] // nil: the usual one
 	names      map[string]string
 }
 
@@ -28,8 +30,15 @@ func newInternet(t *testing.T) *internet {
 	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, "served %s %s %s", r.Method, r.Host, r.URL.Path)
 	})
-	n := &internet{plain: httptest.NewServer(h), tls: httptest.NewUnstartedServer(h), names: map[string]string{}}
-	n.tls.StartTLS()
+	n := &internet{names: map[string]string{}}
+	any := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if other := n.handler.Load(); other != nil {
+			(*other).ServeHTTP(w, r)
+			return
+		}
+		h(w, r)
+	})
+	n.plain, n.tls = httptest.NewServer(any), httptest.NewTLSServer(any)
 	t.Cleanup(func() { n.plain.Close(); n.tls.Close() })
 	for i, name := range []string{"allowed.example", "denied.example", "undecided.example", "sub.allowed.example"} {
 		n.names[name] = fmt.Sprintf("93.184.216.%d", i+1)
@@ -144,6 +153,9 @@ func TestKernelNetworkRefusesTheRestAndSaysWhy(t *testing.T) {
 			}
 		}
 		if v := denied["denied.example"]; v.Remedy != `add "denied.example:80" to Network.Hosts` || v.Port != 80 {
+			t.Errorf("%+v", v)
+		}
+		if v := denied["inward.example"]; v.Remedy != `add "10.0.0.1:80" to Network.Hosts, if that address is meant` {
 			t.Errorf("%+v", v)
 		}
 		if !strings.Contains(r.String(), "denied: ") {

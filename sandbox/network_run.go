@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"crypto/x509"
 	"net"
 	"net/netip"
 
@@ -16,6 +17,7 @@ type world struct {
 	lookup func(ctx context.Context, name string) ([]netip.Addr, error)
 	dial   func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 	own    func(netip.Addr) bool
+	roots  *x509.CertPool
 }
 
 // openGate makes what every run's gateway has in common, and one gateway to see
@@ -39,7 +41,7 @@ func (n Network) served() bool { return n.gated() || len(n.Loopback) > 0 }
 func (s *Sandbox) newGateway(key string) (*egress.Gateway, error) {
 	c := s.gate
 	c.Key = key
-	c.Dial, c.Own = s.world.dial, s.world.own
+	c.Dial, c.Own, c.Roots = s.world.dial, s.world.own, s.world.roots
 	if s.world.lookup != nil {
 		c.Lookup = s.world.lookup
 	}

@@ -54,15 +54,28 @@ func (r *Report) printViolations(b *strings.Builder) {
 	}
 }
 
-// remedyFor says what in the policy would allow what was denied.
+// remedyFor says what in the policy would allow what was denied. Which part of it
+// decided, package egress says in Rule and Why.
 func remedyFor(v Violation) string {
+	credential, ofCredential := strings.CutPrefix(v.Rule, "credential ")
+	_, ofRequests := strings.CutPrefix(v.Rule, "request rule ")
+	address, ofAddress := strings.CutPrefix(v.Why, "the address ")
 	switch {
 	case v.Protocol == "ssh-agent" || v.Protocol == "gpg-agent":
-		return "nothing does; run it outside of the sandbox"
-	case v.Address != "":
-		return fmt.Sprintf("add %q to Network.Hosts, if that address is meant", v.Address)
-	case v.Rule != "":
-		return fmt.Sprintf("change the rule %q", v.Rule)
+		return "nothing does; do it outside of the sandbox"
+	case ofCredential:
+		return "add the host to the Hosts of the credential " + credential
+	case ofRequests:
+		return "add a rule to Network.Requests"
+	case ofAddress:
+		address, _, _ = strings.Cut(address, " ")
+		return fmt.Sprintf("add %q to Network.Hosts, if that address is meant", net.JoinHostPort(address, strconv.Itoa(int(v.Port))))
+	case strings.HasPrefix(v.Why, "not a host"):
+		return "name the host plainly"
+	case strings.HasPrefix(v.Why, "the entry "):
+		return fmt.Sprintf("remove %q from Network.Deny", v.Rule)
+	case v.Rule == "":
+		return fmt.Sprintf("add %q to Network.Hosts", v.target())
 	}
-	return fmt.Sprintf("add %q to Network.Hosts", v.target())
+	return fmt.Sprintf("change what the policy says of %q", v.Rule)
 }

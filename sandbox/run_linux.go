@@ -280,10 +280,18 @@ func (r *run) abandon() {
 
 // makeOwn makes the run's own directory, where no mount can be private: with a
 // home and a tmp in it, which HOME and TMPDIR then name.
-func (r *run) makeOwn(id stage.Identity) error {
+func (r *run) makeOwn(id stage.Identity) (err error) {
 	if !r.template.NeedsOwn() {
 		return nil
 	}
+	defer func() {
+		if err == nil {
+			err = r.out.write(r.own, id)
+		}
+		if err != nil {
+			r.removeOwn()
+		}
+	}()
 	dir, err := os.MkdirTemp("", "holdfast-")
 	if err != nil {
 		return fmt.Errorf("sandbox: make the run's own directory: %w", err)
@@ -298,7 +306,6 @@ func (r *run) makeOwn(id stage.Identity) error {
 			err = os.Chown(d, id.UID, id.GID)
 		}
 		if err != nil {
-			r.removeOwn()
 			return fmt.Errorf("sandbox: make the run's own directory: %w", err)
 		}
 	}

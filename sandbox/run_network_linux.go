@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 
@@ -158,6 +159,25 @@ func (o *outlet) files() []string {
 	}
 	store, _ := o.gateway.Store() // without one Java trusts what it has
 	return []string{string(o.gateway.Bundle()), string(store)}
+}
+
+// write puts the outlet's files into the run's own directory, where they cannot
+// be inside alone.
+func (o *outlet) write(dir string, id stage.Identity) error {
+	if o == nil || o.place != "" {
+		return nil
+	}
+	for i, text := range o.files() {
+		at := filepath.Join(dir, []string{bundleFile, storeFile}[i])
+		err := os.WriteFile(at, []byte(text), 0o444)
+		if err == nil && id.UID != os.Geteuid() {
+			err = os.Chown(at, id.UID, id.GID)
+		}
+		if err != nil {
+			return fmt.Errorf("sandbox: write the trust bundle: %w", err)
+		}
+	}
+	return nil
 }
 
 // plug serves what has come up from inside.
