@@ -10,6 +10,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"time"
 
@@ -199,4 +200,23 @@ func ExampleCapture() {
 	if _, err := sandbox.New(p); err != nil {
 		log.Fatal(err)
 	}
+}
+
+// A service inside a company: its name is in the company's own directory, its
+// address is a private one, and its certificate is signed by the company.
+func ExampleNetwork_privateService() {
+	p := sandbox.WorkspaceNet("/srv/project", "build.corp.example:443", "10.20.0.0/16:443")
+	p.Network.Lookup = func(ctx context.Context, name string) ([]netip.Addr, error) {
+		return []netip.Addr{netip.MustParseAddr("10.20.0.7")}, nil
+	}
+	authority, err := os.ReadFile("/etc/ssl/corp.pem")
+	if err != nil {
+		return
+	}
+	p.Network.Authorities = string(authority)
+	s, err := sandbox.New(p)
+	if err != nil {
+		return
+	}
+	s.Command("curl", "https://build.corp.example/").Run()
 }
