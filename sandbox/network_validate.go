@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"crypto/x509"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,7 +29,7 @@ func (n Network) wants() string {
 	}{
 		{"Hosts", len(n.Hosts) > 0}, {"Deny", len(n.Deny) > 0}, {"Loopback", len(n.Loopback) > 0}, {"Listen", len(n.Listen) > 0},
 		{"Credentials", len(n.Credentials) > 0}, {"Requests", len(n.Requests) > 0}, {"Decide", n.Decide != nil}, {"Patience", n.Patience != 0},
-		{"Observe", n.Observe != nil}, {"Limits", n.Limits != NetworkLimits{}}, {"Capture", n.Capture != nil},
+		{"Observe", n.Observe != nil}, {"Lookup", n.Lookup != nil}, {"Authorities", n.Authorities != ""}, {"Limits", n.Limits != NetworkLimits{}}, {"Capture", n.Capture != nil},
 	} {
 		if f.set {
 			return f.name
@@ -47,10 +48,17 @@ func (p Policy) validateNetwork() error {
 			return &PolicyError{Field: "Network." + field, Problem: "says something of a network that Open leaves unbounded", Remedy: "remove one of the two"}
 		}
 	}
-	for _, check := range [...]func() error{n.validateHosts, n.validatePorts, n.validateUnix, n.validateCredentials, n.validateRequests, n.validateAmounts} {
+	for _, check := range [...]func() error{n.validateHosts, n.validateAuthorities, n.validatePorts, n.validateUnix, n.validateCredentials, n.validateRequests, n.validateAmounts} {
 		if err := check(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func (n Network) validateAuthorities() error {
+	if n.Authorities != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(n.Authorities)) {
+		return &PolicyError{Field: "Network.Authorities", Problem: "holds no certificate in PEM", Remedy: "give the file's contents, not its name"}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"os"
 	"reflect"
 	"strings"
@@ -38,6 +39,8 @@ func TestValidateNamesTheNetworksField(t *testing.T) {
 		{"a port to dial and the harness's network", Network{Host: true, Listen: []uint16{8000}}, "Network.Listen"},
 		{"a credential and the harness's network", Network{Host: true, Credentials: []Credential{secret}}, "Network.Credentials"},
 		{"request rules and the harness's network", Network{Host: true, Requests: []RequestRule{{Host: "example.com"}}}, "Network.Requests"},
+		{"a file's name for authorities", Network{Authorities: "/etc/ssl/corp.pem"}, "Network.Authorities"},
+		{"authorities and the harness's network", Network{Host: true, Lookup: func(context.Context, string) ([]netip.Addr, error) { return nil, nil }}, "Network.Lookup"},
 		{"a person to ask and the harness's network", Network{Host: true, Decide: decide}, "Network.Decide"},
 		{"patience and the harness's network", Network{Host: true, Patience: time.Second}, "Network.Patience"},
 		{"an observer and the harness's network", Network{Host: true, Observe: func(Connection) {}}, "Network.Observe"},

@@ -72,6 +72,8 @@ func (g *Gateway) trust(entries []string) error {
 			if g.cfg.Roots, err = x509.SystemCertPool(); err != nil {
 				return fmt.Errorf("the system's roots: %w", err)
 			}
+		} else {
+			g.cfg.Roots = g.cfg.Roots.Clone()
 		}
 		if !g.cfg.Roots.AppendCertsFromPEM(more) {
 			return errors.New("Authorities holds no certificate in PEM")
