@@ -12,7 +12,7 @@ import (
 var walls = map[string][]string{
 	".":                     nil,
 	"examples":              {"sandbox", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest"},
-	"sandbox":               {"internal/egress", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
+	"sandbox":               {"internal/egress", "internal/egress/agent", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
 	"sandbox/sandboxtest":   {"sandbox"},
 	"internal/stage":        {"internal/host", "internal/plan", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "rlimit"},
 	"internal/stage/child":  {"internal/stage/guard", "internal/stage/wire", "internal/sys"},
