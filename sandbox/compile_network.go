@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/egress"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/landlock"
 )
@@ -44,6 +45,9 @@ type wiring struct {
 	loopback    []uint16 // of the host, found at the same ports inside
 	dialled     bool     // the harness connects to servers inside
 	trusts      bool     // TLS is ended: a trust bundle is shown
+	bundle      string   // where the system's own is shown, which the sandbox's covers; "": nowhere
+	relay       string   // the harness's program, which ssh connects by; "": it does not
+	unrelayed   bool     // it was to, and there is no place to show the program at
 	sshAgent    bool
 	gpgAgent    bool
 	captured    bool     // asked for
@@ -79,9 +83,18 @@ func freePort(port uint16, taken []uint16) uint16 {
 // has its rights and the root can be written.
 func (c *compilation) routes() {
 	w := c.wiring
+	if w.unrelayed {
+		c.note(BoundNetwork, "ssh reaches nothing: the program by which it would connect is shown in a root of the sandbox's own alone")
+	}
 	if w.trusts && w.place != "" {
 		c.ownFile(bundleFile, 1, "the authorities that the tool is to trust")
 		c.ownFile(storeFile, 2, "the same for Java")
+	}
+	if w.bundle != "" {
+		c.do(plan.Cover{Path: w.bundle, By: join(w.place, bundleFile)}, plan.Setup, "for tools that look nowhere else")
+	}
+	if w.relay != "" {
+		c.showRelay()
 	}
 	if c.plan.Namespaces.Net {
 		c.listeners()
@@ -137,6 +150,16 @@ func (c *compilation) ownFile(name string, given int, why string) {
 	c.do(plan.MakeFile{Path: at, Mode: 0o444, Given: given}, plan.Setup, why)
 }
 
+// showRelay shows the harness's own program, which is a relay under that name.
+func (c *compilation) showRelay() {
+	at := join(c.wiring.place, egress.RelayName)
+	if c.policy.Layout != nil {
+		c.do(plan.PutBind{Source: c.wiring.relay, At: at}, plan.Setup, "ssh connects by it")
+		return
+	}
+	c.do(plan.Bind{Source: c.wiring.relay, At: at}, plan.Setup, "ssh connects by it")
+}
+
 // ownRules lets Landlock grant the sandbox's own place.
 func (c *compilation) ownRules() []landlock.PathRule {
 	w := c.wiring
@@ -147,6 +170,9 @@ func (c *compilation) ownRules() []landlock.PathRule {
 		rules = append(rules, landlock.PathRule{Path: plan.OwnDirectory, Access: accessWrite})
 	default:
 		rules = append(rules, landlock.PathRule{Path: w.place, Access: landlock.FSRead | accessSocket})
+	}
+	if w.relay != "" {
+		rules = append(rules, landlock.PathRule{Path: join(w.place, egress.RelayName), Access: accessRead &^ landlock.FSReadDir})
 	}
 	if w.gpgAgent && w.place != "" {
 		rules = append(rules, landlock.PathRule{Path: w.gpgSocket(), Access: accessSocket})

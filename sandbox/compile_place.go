@@ -21,7 +21,7 @@ const (
 func (w wiring) gpgSocket() string { return path.Join(w.home, ".gnupg", "S.gpg-agent") }
 
 // hasFiles reports whether something has to be in the sandbox's own place.
-func (w wiring) hasFiles() bool { return w.trusts || w.sshAgent }
+func (w wiring) hasFiles() bool { return w.trusts || w.sshAgent || w.relay != "" }
 
 // own finds the sandbox's own place, and "" where only the run's own directory on
 // the host can be it: nothing may be made in a tree that is the host's.

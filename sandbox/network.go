@@ -50,6 +50,13 @@ type Network struct {
 	// daemon does.
 	Unix []string
 
+	// SSH lets ssh reach hosts, by git or by itself: the tool finds a program that
+	// connects by way of the HTTP proxy, and GIT_SSH_COMMAND, which names it. That
+	// program is the harness's own executable, shown to the tool to read and to
+	// execute, as nothing but that. It takes a mount namespace; without one ssh
+	// reaches nothing, and the report says so.
+	SSH bool
+
 	// SSHAgent and GPGAgent let the tool sign with the keys of the user's agents.
 	// What it says passes a filter: keys can be listed and used to sign, and not
 	// be added, removed, exported or locked. The harness's SSH_AUTH_SOCK, and what

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/holdfast-dev/holdfast/internal/egress"
 )
 
 // wire makes the policy's network concrete on this host. What is left of it in
@@ -31,16 +33,52 @@ func (s *Sandbox) wire(in *input) (err error) {
 			return err
 		}
 	}
+	if n.SSH {
+		if err := wireRelay(in); err != nil {
+			return err
+		}
+	}
 	if in.wiring.hasFiles() {
 		in.wiring.place = in.own()
+		if in.wiring.place == "" && in.wiring.relay != "" && s.policy.Layout == nil {
+			in.wiring.relay, in.wiring.unrelayed = "", true
+		}
 		if in.wiring.place == "" && s.policy.Layout != nil {
 			return &PolicyError{Field: "Layout", Problem: "has no place for what the tool needs of the sandbox itself: " + in.wiring.files(), Remedy: `put in a Tmpfs at "/run"`}
 		}
 	}
+	s.coverBundle(in)
 	if n.Capture != nil {
 		in.facts.TUN = Probe().TUN
 	}
 	return nil
+}
+
+// wireRelay finds the harness's own program.
+func wireRelay(in *input) error {
+	exe, err := os.Executable()
+	if err == nil {
+		exe, _, err = canonical(exe)
+	}
+	if err != nil {
+		return &PolicyError{Field: "Network.SSH", Value: exe, Problem: "the harness's own program, by which ssh would connect, is not where it was started from", Remedy: "start it anew", Err: err}
+	}
+	in.wiring.relay = exe
+	return nil
+}
+
+// coverBundle finds the system's bundle, if the policy shows it: some tools look
+// there and nowhere else (wget).
+func (s *Sandbox) coverBundle(in *input) {
+	if !in.wiring.trusts || in.wiring.place == "" || s.policy.Layout != nil {
+		return
+	}
+	for _, name := range egress.SystemBundles {
+		if real, info, err := canonical(name); err == nil && info.Mode().IsRegular() && s.sees(real) {
+			in.wiring.bundle = real
+			return
+		}
+	}
 }
 
 // files says what has to be in the sandbox's own place.
@@ -48,6 +86,9 @@ func (w wiring) files() string {
 	var list []string
 	if w.trusts {
 		list = append(list, "a trust bundle")
+	}
+	if w.relay != "" {
+		list = append(list, "the relay of ssh")
 	}
 	if w.sshAgent {
 		list = append(list, "the ssh agent's socket")

@@ -29,7 +29,7 @@ func (n Network) wants() string {
 	}{
 		{"Hosts", len(n.Hosts) > 0}, {"Deny", len(n.Deny) > 0}, {"Loopback", len(n.Loopback) > 0}, {"Listen", len(n.Listen) > 0},
 		{"Credentials", len(n.Credentials) > 0}, {"Requests", len(n.Requests) > 0}, {"Decide", n.Decide != nil}, {"Patience", n.Patience != 0},
-		{"Observe", n.Observe != nil}, {"Lookup", n.Lookup != nil}, {"Authorities", n.Authorities != ""}, {"Limits", n.Limits != NetworkLimits{}}, {"Capture", n.Capture != nil},
+		{"Observe", n.Observe != nil}, {"Lookup", n.Lookup != nil}, {"SSH", n.SSH}, {"Authorities", n.Authorities != ""}, {"Limits", n.Limits != NetworkLimits{}}, {"Capture", n.Capture != nil},
 	} {
 		if f.set {
 			return f.name

@@ -128,6 +128,9 @@ func (o *outlet) variables(place string) []string {
 		if o.wiring.trusts {
 			v.Bundle, v.Store = place+"/"+bundleFile, place+"/"+storeFile
 		}
+		if o.wiring.relay != "" && o.place != "" {
+			v.ProxyCommand = place + "/" + egress.RelayName + " %h %p"
+		}
 		list = egress.Variables(v)
 		list = append(list, socksVariable+"="+o.socksURL())
 		for name, value := range o.gateway.Placeholders() {

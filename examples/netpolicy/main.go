@@ -78,6 +78,7 @@ func policy(dir string, site *site, captured bool) sandbox.Policy {
 		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil
 	}
 	p.Network.Authorities = site.authority
+	p.Network.SSH = true
 	p.Network.Credentials = []sandbox.Credential{{Name: "API_TOKEN", Secret: secret, Hosts: []string{good}, Place: sandbox.PlaceBearer}}
 	p.Limits.WallClock = 2 * time.Minute
 	if captured {

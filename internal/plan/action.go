@@ -72,6 +72,8 @@ type (
 		Path string
 		Dir  bool
 	}
+	// Cover shows a file of the new root at the path of another, in its stead.
+	Cover struct{ Path, By string }
 	// Overlay puts a copy-on-write view of Lower at a path; what is written goes
 	// to the scratch.
 	Overlay struct{ Lower, At, Slot string }
@@ -213,6 +215,7 @@ func (a Bind) String() string {
 }
 func (a Private) String() string      { return "private directory " + a.At }
 func (a Hide) String() string         { return "hide " + a.Path }
+func (a Cover) String() string        { return "show " + a.By + " at " + a.Path }
 func (a Overlay) String() string      { return "copy-on-write " + a.Lower + " at " + a.At }
 func (ProbeOverlay) String() string   { return "try an overlayfs" }
 func (PTYs) String() string           { return "mount a new /dev/pts" }
@@ -289,6 +292,7 @@ func (MakeFile) action()         {}
 func (Bind) action()             {}
 func (Private) action()          {}
 func (Hide) action()             {}
+func (Cover) action()            {}
 func (Overlay) action()          {}
 func (ProbeOverlay) action()     {}
 func (Proc) action()             {}

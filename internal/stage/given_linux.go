@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"unsafe"
 
+	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"golang.org/x/sys/unix"
 )
@@ -64,4 +65,12 @@ func (t *Template) allow(e *encoder, h wire.Header, to []netip.AddrPort) {
 			binary.NativeEndian.PutUint64(e.buf[at:], uint64(to[i].Port()))
 		}
 	}
+}
+
+// coverFile puts a mount of a file that has been made in the new root over another.
+func (c *compiler) coverFile(a plan.Cover) {
+	c.clone(wire.RegRoot, rel(a.By), regTree, false)
+	c.setattr(regTree, "", attrsRead|unix.MOUNT_ATTR_NOEXEC, 0)
+	c.attach(regTree, a.Path)
+	c.close(regTree)
 }

@@ -80,6 +80,8 @@ func (c *compiler) lowerMount(action plan.Action) error {
 		c.private(a)
 	case plan.Hide:
 		c.hide(a)
+	case plan.Cover:
+		c.coverFile(a)
 	case plan.Overlay:
 		c.overlay(a)
 	case plan.ProbeOverlay:
