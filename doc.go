@@ -32,6 +32,7 @@
 //
 //	sandbox/               front door: Command, Cmd, Policy, Sandbox, Report; usually the only import
 //	sandbox/sandboxtest/   commands inside a sandbox from within go test
+//	sandbox/capture/       connections of tools that know no proxy, by a TUN device; links a network stack
 //	landlock/              rulesets as data, what each ABI knows, pure downgrade; of use alone
 //	landlock/process/      a process restricts itself, all its threads, by way of go-landlock
 //	seccomp/               filters as data, their compiler and evaluator, the default profile; of use alone
@@ -44,6 +45,8 @@
 //	internal/stage/wire/   the layout that both halves share
 //	internal/seatbelt/     macOS sandbox profiles, read and evaluated, on any system
 //	internal/seatbelt/emit/ a policy's grants as such a profile, every path a parameter
+//	internal/egress/       the way out: allow-list by name, HTTP and SOCKS proxies, limits, events
+//	internal/egress/agent/ filters between a tool and the ssh and gpg agents
 //	internal/sys/          raw system calls and the kernel's constants
 //	internal/kerneltest/   tests in child processes that lack a feature or a privilege
 //	internal/house/        tests of the walls between these rooms

@@ -34,6 +34,7 @@ func (p Policy) clone() Policy {
 		ids := *as
 		p.Namespaces.As = &ids
 	}
+	p.Network = p.Network.clone()
 	p.Env.Set = maps.Clone(p.Env.Set)
 	p.Limits.Rlimits = p.Limits.Rlimits.Or(rlimit.Limits{}) // a copy; see there
 	p.Syscalls.Rules = slices.Clone(p.Syscalls.Rules)
@@ -52,4 +53,20 @@ func (l layout) find(p string) (entry, bool) {
 		return entry{}, false
 	}
 	return l.entries[i], true
+}
+
+func (n Network) clone() Network {
+	for _, list := range []*[]string{&n.Hosts, &n.Deny, &n.Unix} {
+		*list = slices.Clone(*list)
+	}
+	n.Loopback, n.Listen = slices.Clone(n.Loopback), slices.Clone(n.Listen)
+	n.Credentials, n.Requests = slices.Clone(n.Credentials), slices.Clone(n.Requests)
+	for i := range n.Credentials {
+		n.Credentials[i].Hosts = slices.Clone(n.Credentials[i].Hosts)
+	}
+	for i := range n.Requests {
+		r := &n.Requests[i]
+		r.Methods, r.Paths = slices.Clone(r.Methods), slices.Clone(r.Paths)
+	}
+	return n
 }

@@ -24,6 +24,7 @@ type input struct {
 	running uint64 // threads that count against NProc already
 	arch    seccomp.Arch
 	puts    []putting                // the policy's Layout
+	wiring  wiring                   // the policy's Network
 	list    func(dir string) []entry // what a directory holds: names and kinds; only used where there are no walls
 }
 
@@ -45,6 +46,7 @@ func compile(in input) (plan.Plan, error) {
 		return c.finish()
 	}
 	c.walled = in.walled()
+	c.plan.Own = in.wiring.hasFiles() && in.wiring.place == ""
 	if c.walled {
 		c.namespaces()
 		if err := c.build(); err != nil {
@@ -94,9 +96,12 @@ type compilation struct {
 	open   func(Bound) bool
 	walled bool // namespaces are used
 	lost   map[Bound][]plan.Loss
-	landed []landlock.Lost
-	in     plan.Place
-	ownDev bool // /dev is the sandbox's own, with a null device
+	notes  map[Bound][]string
+
+	lacking []error // what the policy asks for and this host cannot give
+	landed  []landlock.Lost
+	in      plan.Place
+	ownDev  bool // /dev is the sandbox's own, with a null device
 }
 
 func (c *compilation) do(a plan.Action, by plan.Mechanism, why string) {

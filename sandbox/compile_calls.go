@@ -20,7 +20,11 @@ const (
 func (c *compilation) standIns() []seccomp.Rule {
 	var rules []seccomp.Rule
 	if !c.walled && !c.open(BoundNetwork) && !c.policy.Network.Host {
-		rules = append(rules, noSockets...)
+		if c.guarded() {
+			rules = append(rules, onlyStreams...)
+		} else {
+			rules = append(rules, noSockets...)
+		}
 	}
 	if c.open(BoundProcesses) || c.policy.Nest {
 		return rules

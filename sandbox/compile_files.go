@@ -42,6 +42,9 @@ func (c *compilation) build() error {
 	c.buildDev()
 	anchored := map[string]bool{}
 	for i, e := range entries {
+		if e.shown {
+			continue
+		}
 		c.anchor(e, anchored)
 		if err := c.place(i, e); err != nil {
 			return err
@@ -58,6 +61,7 @@ func (c *compilation) build() error {
 	if c.plan.Namespaces.Net {
 		c.do(plan.Loopback{}, plan.NetworkNamespace, "servers and clients inside can meet")
 	}
+	c.routes()
 	c.do(plan.Pivot{}, m, "the harness's root is gone")
 	if c.grantsRoot() && c.facts.Landlock.Yes() {
 		c.do(plan.UnnamedTree{}, plan.Setup, "for the self-check: every other directory is granted")
@@ -87,6 +91,7 @@ func (c *compilation) openFiles() {
 	if c.plan.Namespaces.Net {
 		c.do(plan.Loopback{}, plan.NetworkNamespace, "servers and clients inside can meet")
 	}
+	c.routes()
 }
 
 // anchor makes mount points of the directories between a writable tree and a
@@ -120,7 +125,7 @@ func (c *compilation) anchor(e entry, done map[string]bool) {
 func (c *compilation) place(i int, e entry) error {
 	m := plan.MountNamespace
 	switch e.kind {
-	case fileRead:
+	case fileRead, fileSocket:
 		c.do(plan.Bind{Source: e.path, At: e.path, Dir: e.dir}, m, "")
 	case fileWrite:
 		c.do(plan.Bind{Source: e.path, At: e.path, Dir: e.dir, Write: true, Device: strings.HasPrefix(e.path, "/dev/")}, m, "")
@@ -188,6 +193,7 @@ func (c *compilation) buildDev() {
 const (
 	accessRead   = landlock.FSReadExecute
 	accessWrite  = landlock.FSReadWrite | landlock.FSRefer | landlock.FSResolveUnix
+	accessSocket = landlock.FSResolveUnix
 	accessDevice = landlock.FSReadFile | landlock.FSWriteFile | landlock.FSTruncate | landlock.FSIoctlDev
 )
 
@@ -200,6 +206,7 @@ func (c *compilation) landlockFiles() error {
 	r := landlock.Ruleset{UnhandledNet: landlock.NetAll, Unscoped: landlock.ScopeAll}
 	if !c.walled && !c.open(BoundNetwork) && !c.policy.Network.Host {
 		r.UnhandledNet = 0
+		r.Ports = c.portRules()
 	}
 	r.Paths = c.pathRules()
 	down, lost, err := landlock.Downgrade(r, c.facts.Landlock.Value)
@@ -207,7 +214,7 @@ func (c *compilation) landlockFiles() error {
 		return fmt.Errorf("sandbox: landlock: %w", err)
 	}
 	c.landed = lost
-	c.do(plan.RestrictFiles{Ruleset: down}, plan.Landlock, "the file rules again, whatever the mounts say")
+	c.do(plan.RestrictFiles{Ruleset: down, GivenPorts: min(len(down.Ports), c.givenPorts())}, plan.Landlock, "the file rules again, whatever the mounts say")
 	return nil
 }
 
@@ -232,6 +239,8 @@ func (c *compilation) pathRules() []landlock.PathRule {
 	own := false
 	for _, e := range c.expanded() {
 		switch {
+		case e.kind == fileSocket:
+			grant(e.path, false, accessSocket)
 		case e.kind == fileRead, e.kind == fileMake && c.walled:
 			grant(e.path, e.dir, accessRead)
 		case e.kind == fileWrite && strings.HasPrefix(e.path, "/dev/"):
@@ -244,10 +253,11 @@ func (c *compilation) pathRules() []landlock.PathRule {
 			own = true
 		}
 	}
-	if own {
+	named := c.ownRules()
+	if own && !slices.ContainsFunc(named, func(r landlock.PathRule) bool { return r.Path == plan.OwnDirectory }) {
 		grant(plan.OwnDirectory, true, accessWrite)
 	}
-	return rules
+	return append(rules, named...)
 }
 
 // landlockScopes adds the second domain. Init is outside of it, so the tool can

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"encoding/binary"
 	"fmt"
+	"net/netip"
 	"strconv"
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
@@ -10,11 +11,16 @@ import (
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
-// guard loads the filter that sends the calls which change names to init. There
-// is nothing to guard where nothing of the host can be written.
+// guard loads the filter that sends the calls which change names to init, and,
+// where there is no network namespace, those that connect. There are no names to
+// guard where nothing of the host can be written.
 func (c *compilation) guard() error {
 	rules := c.guardRules()
-	if len(rules.Roots) == 0 || len(rules.Names)+len(rules.Hidden) == 0 || c.open(BoundFiles) || !c.facts.Notify.Yes() {
+	if len(rules.Roots) == 0 || len(rules.Names)+len(rules.Hidden) == 0 || c.open(BoundFiles) {
+		rules = guard.Rules{}
+	}
+	rules.Connects = c.endpoints()
+	if len(rules.Roots)+len(rules.Connects) == 0 || !c.facts.Notify.Yes() {
 		return nil
 	}
 	if n := len(rules.Roots); n > guard.MaxEntries {
@@ -25,7 +31,7 @@ func (c *compilation) guard() error {
 	if err != nil {
 		return &PolicyError{Field: "Files.Protect", Problem: "cannot be held", Remedy: "see ProtectedNames for the notation", Err: err}
 	}
-	filter, err := guard.Filter(c.arch.String(), guard.HidesNames(&rules))
+	filter, err := guard.FilterOf(c.arch.String(), &rules)
 	if err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
@@ -33,8 +39,15 @@ func (c *compilation) guard() error {
 	if err != nil {
 		return fmt.Errorf("sandbox: the guard's filter: %w", err)
 	}
-	c.do(plan.LoadGuard{Program: program, Rules: string(encoded), Names: len(rules.Names) + len(rules.Hidden)}, plan.Guard,
-		"init makes the calls that could plant a file, or refuses")
+	load := plan.LoadGuard{Program: program, Rules: string(encoded), Names: len(rules.Names) + len(rules.Hidden)}
+	why := "init makes the calls that could plant a file, or refuses"
+	if c.guarded() {
+		load.Network, load.Given, why = true, c.givenPorts(), why+"; and those that connect"
+		for _, e := range rules.Connects {
+			load.Connects = append(load.Connects, netip.AddrPortFrom(netip.AddrFrom4(e.Addr), e.Port))
+		}
+	}
+	c.do(load, plan.Guard, why)
 	return nil
 }
 

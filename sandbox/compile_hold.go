@@ -34,10 +34,10 @@ func (c *compilation) hold() {
 	c.loseFiles()
 	c.loseOthers()
 	for _, b := range plan.Bounds() {
-		h := plan.Holding{Bound: b, Lost: c.lost[b]}
+		h := plan.Holding{Bound: b, Lost: c.lost[b], Notes: c.notes[b]}
 		if !c.open(b) && !(b == BoundNetwork && c.policy.Network.Host) && !(b == BoundSyscalls && c.policy.Syscalls.IsOff()) {
 			for _, m := range holders[b] {
-				if c.uses(m) {
+				if c.uses(m) && (m != plan.Guard || b != BoundNetwork || c.guarded()) {
 					h.By = append(h.By, m)
 				}
 			}
@@ -49,7 +49,7 @@ func (c *compilation) hold() {
 // holders lists the mechanisms that serve each bound.
 var holders = map[Bound][]plan.Mechanism{
 	BoundFiles:       {plan.MountNamespace, plan.Landlock, plan.Guard},
-	BoundNetwork:     {plan.NetworkNamespace, plan.LandlockNet, plan.Seccomp},
+	BoundNetwork:     {plan.NetworkNamespace, plan.LandlockNet, plan.Seccomp, plan.Guard, plan.EgressProxy, plan.Capture},
 	BoundProcesses:   {plan.PIDNamespace, plan.IPCNamespace, plan.UTSNamespace, plan.CgroupNamespace, plan.LandlockScope, plan.Subreaper},
 	BoundSyscalls:    {plan.Seccomp},
 	BoundPrivileges:  {plan.NoNewPrivs, plan.Capabilities, plan.UserNamespace, plan.Keyring},
@@ -63,6 +63,8 @@ func (c *compilation) uses(m plan.Mechanism) bool {
 	switch m {
 	case plan.EnvFilter:
 		return true
+	case plan.EgressProxy:
+		return c.plan.Uses(m) || c.givenPorts() > 0
 	case plan.Deadline:
 		return c.plan.DeadlineMS > 0
 	case plan.Subreaper:
@@ -138,6 +140,7 @@ func (c *compilation) writableAround(e entry) bool {
 }
 
 func (c *compilation) loseOthers() {
+	c.lackNetwork()
 	ns := c.facts.Namespaces
 	if !c.facts.Seccomp.Yes() {
 		if !c.open(BoundSyscalls) && !c.policy.Syscalls.IsOff() {
@@ -172,7 +175,7 @@ func lossOf(f host.Fact, what string) plan.Loss {
 
 // refuse turns what is lost and not allowed to be into an error.
 func (c *compilation) refuse() error {
-	var errs []error
+	errs := c.lacking
 	for _, h := range c.plan.Holdings {
 		if len(h.Lost) > 0 && !slices.Contains(c.policy.May, h.Bound) {
 			l := h.Lost[0]

@@ -105,6 +105,11 @@ func (c *compilation) buildLayout() {
 		c.do(p.do, m, "")
 		c.plan.Steps[len(c.plan.Steps)-1].Field = p.field
 	}
+	for i, p := range c.wiring.sockets {
+		c.do(plan.PutBind{Source: p, At: p}, m, "")
+		c.plan.Steps[len(c.plan.Steps)-1].Field = indexed("Network.Unix", i)
+	}
+	c.routes()
 	c.do(plan.RestoreUmask{}, plan.Setup, "")
 	n := c.policy.Namespaces
 	if c.plan.Namespaces.PID || n.PID != nil {
@@ -241,6 +246,10 @@ func (c *compilation) landlockLayout() error {
 	for _, p := range c.puts {
 		r.Paths = append(r.Paths, layoutRules(p.do)...)
 	}
+	for _, p := range c.wiring.sockets {
+		r.Paths = append(r.Paths, landlock.PathRule{Path: p, Access: accessSocket})
+	}
+	r.Paths = append(r.Paths, c.ownRules()...)
 	down, lost, err := landlock.Downgrade(r, c.facts.Landlock.Value)
 	if err != nil {
 		return fmt.Errorf("sandbox: landlock: %w", err)

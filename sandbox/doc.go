@@ -31,6 +31,43 @@
 // mechanism holds as it does without a layout. resolveLayout, compileLayout and the
 // stage's lowerLayout are a layout's own three steps of the way.
 //
+// # Network
+//
+// There is none, until a policy's [Network] names hosts:
+//
+//	p := sandbox.WorkspaceNet(dir, "registry.npmjs.org:443", "*.example.com")
+//
+// The tool stays in an empty network namespace. Init makes listeners on its
+// loopback while it has the right to, and passes them up; the harness serves them
+// as an HTTP proxy (at port 3128, unless the policy names that) and a SOCKS5 proxy
+// (1080), and judges each host by name before it is looked up and each address
+// after. Nobody else runs for that, inside or outside, and it ends with the run:
+// Wait returns after it.
+//
+//	wire (compile_network.go)    which listeners and files the plan has
+//	outlet (run_network_linux.go)  a run's gateway: made when its environment is asked
+//	                             for, served once the tool is held, ended with the run
+//	internal/egress              the gateway
+//
+// Tools find the proxies by their environment: HTTP_PROXY and its kin, those of
+// git, npm, pip, cargo, Java and others. They are set after [Env] has been applied,
+// and win over it; a command with an Env of its own adds [Cmd.NetworkEnviron]. A tool that reads none
+// of them reaches nothing, unless [Network.Capture] takes its packets.
+//
+// A denied request is answered with 403 and a sentence that names the host, the
+// rule and what would allow it; the [Report] has it among its Violations.
+//
+// With Credentials or Requests the harness ends TLS for the hosts they name. The
+// tool then has a trust bundle of its own, /run/holdfast/ca.pem, with the
+// system's authorities and the run's, which the environment names to the
+// tools. If the policy shows the host's /run, it lies in the first Private
+// directory; where the sandbox has no place of its own, in a directory of the
+// run's own on the host, which is gone afterwards.
+//
+// SSHAgent and GPGAgent put a socket of the harness's inside, in front of the
+// user's agent. gpg looks for it below HOME, which has to be private, and needs
+// the public keys: show pubring.kbx there, by Files.Read or Files.Make.
+//
 // # Differences from os/exec
 //
 // A [Cmd] holds a real *exec.Cmd that anything may start; it enters the same
@@ -46,6 +83,8 @@
 //     ExtraFiles back, and its sandbox awaited, only by this type's methods.
 //   - Stopping Process with SIGSTOP stops the stage, not the tool.
 //   - Process is the stage's, which passes signals on and ends as the tool ends.
+//   - With a [Network], such a command is refused, unless this type's Start or Run
+//     starts it: nobody would serve it.
 //   - The embedded Cmd's Path is the stage's; the tool's is [Cmd.Path].
 //   - SysProcAttr's Chroot, namespaces, id maps, AmbientCaps and Ptrace are
 //     refused: the policy is the place for what they do.

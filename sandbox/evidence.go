@@ -28,6 +28,8 @@ type evidence struct {
 	keepsBounding bool // the stage had no right to empty the bounding set
 	withheld      int  // variables that were not passed; -1: the caller chose them
 	deadline      int64
+	proxied       string // what the harness serves of the network, and what has passed; "": nothing
+	captured      string
 }
 
 // ownFacts are the harness's own, to compare with.
@@ -102,6 +104,10 @@ func (e *evidence) holds(m plan.Mechanism) (bool, string) {
 			return true, "the command's own Env"
 		}
 		return true, fmt.Sprintf("%d variables withheld", e.withheld)
+	case plan.EgressProxy:
+		return e.proxied != "", e.proxied
+	case plan.Capture:
+		return e.captured != "", e.captured
 	case plan.Deadline:
 		return e.deadline > 0, fmt.Sprintf("%d ms", e.deadline)
 	}

@@ -27,6 +27,7 @@ func (r *run) report() *Report {
 			h.Bound == BoundSyscalls && p.Syscalls.IsOff() || h.Bound == BoundTime && p.Limits.WallClock == 0
 		report.Bounds = append(report.Bounds, judge(h, e, open))
 	}
+	r.reportNetwork(report)
 	return report
 }
 
@@ -66,6 +67,7 @@ func (r *run) evidence(report *Report) *evidence {
 	}
 	e.status, e.limits, e.namespaces = parseEvidence(r.control.Evidence)
 	e.promise(r.sandbox.plan)
+	e.proxied, e.captured = r.passes()
 	if id, err := r.identity(); err == nil {
 		e.keepsBounding = id.UID != 0 && !r.sandbox.plan.Namespaces.User // dropping from it takes a capability
 	}

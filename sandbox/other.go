@@ -3,9 +3,11 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os/exec"
 	"runtime"
 
@@ -26,10 +28,13 @@ func unsupported() error {
 type (
 	lowered struct{}
 	contact struct{ own string }
+	outlet  struct{}
 )
 
 // Probe returns the facts about this host.
 func Probe() Host { return host.Read() }
+
+var probed = Probe
 
 var glance = Probe
 
@@ -50,11 +55,14 @@ func (r *run) enter() error {
 	return unsupported()
 }
 
-func (r *run) watch()                     {}
-func (r *run) settle()                    {}
-func (r *run) abandon()                   {}
-func (r *run) kill() error                { return unsupported() }
-func (r *run) failure() error             { return unsupported() }
-func (r *run) startError(err error) error { return err }
-func (r *run) waitError(err error) error  { return err }
-func (r *run) report() *Report            { return &Report{Tool: r.tool(), Status: "no sandbox"} }
+func (r *run) networkVariables() []string                           { return nil }
+func (r *run) unplug()                                              {}
+func (r *run) dialInside(context.Context, uint16) (net.Conn, error) { return nil, unsupported() }
+func (r *run) watch()                                               {}
+func (r *run) settle()                                              {}
+func (r *run) abandon()                                             {}
+func (r *run) kill() error                                          { return unsupported() }
+func (r *run) failure() error                                       { return unsupported() }
+func (r *run) startError(err error) error                           { return err }
+func (r *run) waitError(err error) error                            { return err }
+func (r *run) report() *Report                                      { return &Report{Tool: r.tool(), Status: "no sandbox"} }

@@ -29,8 +29,8 @@ const (
 // nothing, and whatever widens it is written down in a field. Once given to
 // [New] it is copied; later changes have no effect.
 //
-// The presets [ReadOnly], [Workspace] and [Unconfined] return policies to start
-// from.
+// The presets [ReadOnly], [Workspace], [WorkspaceNet] and [Unconfined] return
+// policies to start from.
 type Policy struct {
 	Files   Files
 	Network Network
@@ -125,13 +125,6 @@ type Protect struct {
 	Add    []string // more names, in the notation of ProtectedNames; what lies below them is protected too
 	Except []string // names of [ProtectedNames] that may be written after all
 	Off    bool     // protect nothing
-}
-
-// Network says what the tool can connect to. The zero value is nothing but a
-// loopback of its own.
-type Network struct {
-	// Host shares the harness's network: every address it can reach.
-	Host bool
 }
 
 // Env says which variables of the harness's environment the tool gets when the

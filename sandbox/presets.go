@@ -1,5 +1,7 @@
 package sandbox
 
+import "slices"
+
 // ReadOnly returns a policy under which a tool can read the system, the
 // toolchains on PATH and dir, and write nothing but a private /tmp, /var/tmp and
 // home, which are empty at each start. It has no network. Secrets, other
@@ -39,6 +41,15 @@ func ReadOnly(dir string) Policy {
 // writes a policy of his own.
 func Workspace(dir string) Policy {
 	return preset(dir, true)
+}
+
+// WorkspaceNet returns [Workspace] with a network of hosts, in the notation of
+// [Network.Hosts]: what a tool needs that fetches packages, say
+// "registry.npmjs.org" or "*.pypi.org". Without hosts it is Workspace.
+func WorkspaceNet(dir string, hosts ...string) Policy {
+	p := preset(dir, true)
+	p.Network.Hosts = slices.Clone(hosts)
+	return p
 }
 
 // Unconfined returns a policy that bounds nothing: every bound is open, and the

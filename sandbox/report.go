@@ -3,6 +3,7 @@ package sandbox
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -28,7 +29,7 @@ const (
 // said of the tool's process once it had been executed, not what was intended.
 // Of a run that is killed before that was read, each bound is [Unread].
 //
-// It does not say what the tool did.
+// It does not say what the tool did, but for what Violations lists.
 type Report struct {
 	Tool    string        `json:"tool"`
 	Started time.Time     `json:"started,omitzero"`
@@ -38,6 +39,9 @@ type Report struct {
 	// Denials are what the tool was refused, on systems that keep a log of it, if it
 	// can be read, once the run has ended.
 	Denials []Denial `json:"denials,omitempty"`
+	// Violations are what the tool was denied by the network's rules, the first
+	// hundred.
+	Violations []Violation `json:"violations,omitempty"`
 }
 
 // A BoundReport is one line of a report.
@@ -45,7 +49,8 @@ type BoundReport struct {
 	Bound      Bound             `json:"bound"`
 	State      State             `json:"state"`
 	Mechanisms []MechanismReport `json:"mechanisms,omitempty"`
-	Lost       []string          `json:"lost,omitempty"` // what of the bound does not hold, and why
+	Lost       []string          `json:"lost,omitempty"`  // what of the bound does not hold, and why
+	Notes      []string          `json:"notes,omitempty"` // what else should be known of it
 }
 
 // A MechanismReport is one mechanism of a bound and the evidence for it.
@@ -100,11 +105,15 @@ func (r *Report) String() string {
 		for _, l := range line.Lost {
 			fmt.Fprintf(w, "  \t\tnot held: %s\n", l)
 		}
+		for _, n := range line.Notes {
+			fmt.Fprintf(w, "  \t\t%s\n", n)
+		}
 	}
 	w.Flush()
 	for _, d := range r.Denials {
 		fmt.Fprintf(&b, "  denied %d times: %s (%d) %s %s\n", d.Times, d.Process, d.PID, d.Operation, d.Target)
 	}
+	r.printViolations(&b)
 	return b.String()
 }
 
@@ -113,7 +122,7 @@ func (r *Report) JSON() ([]byte, error) { return json.MarshalIndent(r, "", "  ")
 
 // judge makes the line of one bound: what was promised against the evidence.
 func judge(h plan.Holding, e *evidence, open bool) BoundReport {
-	line := BoundReport{Bound: h.Bound}
+	line := BoundReport{Bound: h.Bound, Notes: slices.Clone(h.Notes)}
 	held := 0
 	for _, m := range h.By {
 		r := MechanismReport{Mechanism: string(m)}

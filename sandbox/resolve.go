@@ -24,6 +24,7 @@ type entry struct {
 	kind   entryKind
 	dir    bool // a directory; otherwise a file of any type
 	device bool // a device file
+	shown  bool // a socket that the entry around it shows already
 	file   File // of kind fileMake
 }
 
@@ -36,6 +37,7 @@ const (
 	fileCopyOnWrite
 	filePrivate
 	fileMake
+	fileSocket
 	fileHide
 )
 
@@ -50,12 +52,12 @@ var ownDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", 
 const maxLinks = 40
 
 // resolve makes f concrete. It reads names and links of the host and opens
-// nothing. The order of the result is that of the tree, so equal policies on
+// nothing; sockets are Network.Unix. The order of the result is that of the tree, so equal policies on
 // equal hosts give equal layouts. An error is a *PolicyError.
-func (f Files) resolve() (layout, error) {
+func (f Files) resolve(sockets ...string) (layout, error) {
 	r := newResolver()
 	var links map[string]string
-	for _, list := range f.ruleLists() {
+	for _, list := range f.ruleLists(sockets...) {
 		if list.kind == fileHide { // the last: its paths need no links inside
 			if err := r.addMakes(f.Make); err != nil {
 				return layout{}, err
@@ -238,8 +240,11 @@ func (r *resolver) add(u rule) error {
 	}
 	u.path, u.dir = found.path, found.mode.IsDir()
 	u.device = found.mode&fs.ModeDevice != 0
-	if u.kind == fileCopyOnWrite && !u.dir {
+	switch {
+	case u.kind == fileCopyOnWrite && !u.dir:
 		return u.bad("is a file", "name the directory it lies in", syscall.ENOTDIR)
+	case u.kind == fileSocket && found.mode&fs.ModeSocket == 0:
+		return u.bad("is no socket", "name the socket itself; Files.Read and Files.Write are for all else", syscall.ENOTSOCK)
 	}
 	return r.put(u)
 }
@@ -271,7 +276,7 @@ func (r *resolver) put(u rule) error {
 	}
 	first, taken := r.rules[u.path]
 	switch {
-	case !taken:
+	case !taken, u.kind == fileSocket && (first.kind == fileRead || first.kind == fileWrite):
 		r.rules[u.path] = u
 	case first.kind != u.kind || first.file != u.file:
 		what := indexed(first.list, first.index)

@@ -75,7 +75,8 @@ func (r *resolver) layout(links map[string]string) (layout, error) {
 	rules := slices.SortedFunc(maps.Values(r.rules), func(a, b rule) int { return treeOrder(a.path, b.path) })
 	var out layout
 	var around []entry // the entries that contain the present path, outermost first
-	for _, u := range rules {
+	for i := range rules {
+		u := &rules[i]
 		for len(around) > 0 && !within(u.path, around[len(around)-1].path) {
 			around = around[:len(around)-1]
 		}
@@ -94,7 +95,7 @@ func (r *resolver) layout(links map[string]string) (layout, error) {
 
 // judge says whether u changes anything inside the entries around it, or cannot
 // hold there.
-func (u rule) judge(around []entry) (keep bool, err error) {
+func (u *rule) judge(around []entry) (keep bool, err error) {
 	if len(around) == 0 {
 		return u.kind != fileHide, nil // nothing is shown there that could be hidden
 	}
@@ -119,6 +120,9 @@ func (u rule) judge(around []entry) (keep bool, err error) {
 			return false, u.bad("does not exist, and can be made inside "+outer.path, "use HideNames, or Protect.Add", fs.ErrNotExist)
 		}
 		return shown && !u.absent, nil
+	case fileSocket:
+		u.shown = outer.kind == fileRead || outer.kind == fileWrite // an overlay's sockets are others
+		return true, nil
 	}
 	return u.kind != outer.kind, nil
 }

@@ -39,6 +39,9 @@ type run struct {
 
 	hooks hooks
 
+	plugging sync.Mutex // held while out is made
+	out      *outlet    // the run's way to the network
+
 	mu      sync.Mutex
 	asked   int
 	refused error
@@ -122,6 +125,7 @@ func (r *run) Done() <-chan struct{} {
 		default:
 		}
 		if err := r.enter(); err != nil {
+			r.unplug()
 			r.mu.Lock()
 			r.refused = err
 			r.mu.Unlock()
@@ -167,7 +171,7 @@ func (r *run) environ() []string {
 			env = append(env, "PWD="+pwd)
 		}
 	}
-	env = append(env, r.ownVariables()...)
+	env = append(append(env, r.ownVariables()...), r.networkVariables()...)
 	model := exec.Cmd{Env: env}
 	if env == nil {
 		model.Env = []string{}

@@ -81,6 +81,13 @@ func (r *run) enter() error {
 	if most := r.way.MaxFiles - 3; extra > most {
 		return &PolicyError{Field: "ExtraFiles", Value: fmt.Sprint(extra), Problem: fmt.Sprintf("are more than the %d that a sandbox can pass on", most), Remedy: "pass fewer"}
 	}
+	out, err := r.outlet()
+	if err != nil {
+		return err
+	}
+	if !r.gated && r.cmd.Cancel == nil && r.cmd.WaitDelay == 0 && r.sandbox.policy.Network.served() {
+		return &PolicyError{Field: "Cmd.Cancel", Problem: "is nil, and so os/exec lets nobody serve the network while the tool runs", Remedy: "set WaitDelay, leave Cancel as it is, or use this type's Start, Run or CombinedOutput"}
+	}
 	if err := r.makeOwn(id); err != nil {
 		return err
 	}
@@ -89,7 +96,7 @@ func (r *run) enter() error {
 		_, r.withheld = r.sandbox.env.of(r.sandbox.policy.Env)
 	}
 	entry := stage.Run{
-		Path: r.path, Argv: argv, Env: env, Own: r.own, ExtraFiles: extra, Quiet: r.quiet, Ignored: stage.IgnoredSignals(),
+		Path: r.path, Argv: argv, Env: env, Own: r.own, ExtraFiles: extra, Quiet: r.quiet, Ignored: stage.IgnoredSignals(), Files: out.files(), Connects: out.connects(),
 	}
 	if r.inLayout() {
 		if err := r.layoutRun(&entry); err != nil {
@@ -229,11 +236,13 @@ func (r *run) watch() {
 func (r *run) listen() {
 	err := r.control.AwaitStart()
 	r.silent = errors.Is(err, io.EOF) || err != nil
+	r.plug()
 	close(r.decided)
 	r.control.AwaitEvidence()
 	close(r.told)
 	r.control.Drain()
 	r.control.AwaitEmpty()
+	r.unplug()
 	r.removeOwn()
 	r.ended = time.Now()
 	r.control.Close()
@@ -255,7 +264,11 @@ func (r *run) abandon() {
 	r.restore()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.watching || r.control == nil {
+	if r.watching {
+		return
+	}
+	r.unplug()
+	if r.control == nil {
 		return
 	}
 	r.program.Close()
@@ -267,10 +280,18 @@ func (r *run) abandon() {
 
 // makeOwn makes the run's own directory, where no mount can be private: with a
 // home and a tmp in it, which HOME and TMPDIR then name.
-func (r *run) makeOwn(id stage.Identity) error {
+func (r *run) makeOwn(id stage.Identity) (err error) {
 	if !r.template.NeedsOwn() {
 		return nil
 	}
+	defer func() {
+		if err == nil {
+			err = r.out.write(r.own, id)
+		}
+		if err != nil {
+			r.removeOwn()
+		}
+	}()
 	dir, err := os.MkdirTemp("", "holdfast-")
 	if err != nil {
 		return fmt.Errorf("sandbox: make the run's own directory: %w", err)
@@ -285,7 +306,6 @@ func (r *run) makeOwn(id stage.Identity) error {
 			err = os.Chown(d, id.UID, id.GID)
 		}
 		if err != nil {
-			r.removeOwn()
 			return fmt.Errorf("sandbox: make the run's own directory: %w", err)
 		}
 	}

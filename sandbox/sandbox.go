@@ -5,6 +5,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/holdfast-dev/holdfast/internal/egress"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 )
 
@@ -16,6 +17,9 @@ type Sandbox struct {
 	layout layout
 	facts  Host
 	plan   plan.Plan
+	wiring wiring
+	gate   egress.Config
+	world  world
 	env    filteredEnv
 	*lowered
 
@@ -32,8 +36,11 @@ func New(p Policy) (*Sandbox, error) {
 		return nil, err
 	}
 	s := &Sandbox{policy: p}
+	if err := s.openGate(); err != nil {
+		return nil, err
+	}
 	if p.Layout == nil {
-		s.facts = Probe()
+		s.facts = probed()
 	} else {
 		s.facts = glance()
 	}

@@ -33,6 +33,9 @@ func (s *Sandbox) compile() (err error) {
 	if s.policy.Layout != nil {
 		return &UnsupportedError{Bound: BoundFiles, What: "a layout", Reason: "macOS has no mount namespaces", Remedy: "use Files"}
 	}
+	if err := s.policy.Network.lacksNetwork(); err != nil {
+		return err
+	}
 	if s.layout, err = s.policy.Files.resolve(); err != nil {
 		return err
 	}

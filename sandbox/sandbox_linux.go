@@ -40,11 +40,18 @@ func (s *Sandbox) template(id stage.Identity) (*stage.Template, error) {
 // template, so that whatever is wrong is known before a command is made. What it
 // finds on the host is in the input; what follows from that is remembered.
 func (s *Sandbox) compile() (err error) {
-	if s.layout, err = s.policy.Files.resolve(); err != nil {
+	sockets := s.policy.Network.Unix
+	if s.policy.Layout != nil {
+		sockets = nil // they are entries of their own
+	}
+	if s.layout, err = s.policy.Files.resolve(sockets...); err != nil {
 		return err
 	}
 	in := input{policy: s.policy, layout: s.layout, facts: s.facts}
 	if in.puts, err = s.policy.resolveLayout(); err != nil {
+		return err
+	}
+	if err := s.wire(&in); err != nil {
 		return err
 	}
 	in.policy.Env = Env{} // the plan has nothing of it, and values may be secret
@@ -70,12 +77,12 @@ func (s *Sandbox) compile() (err error) {
 	if err != nil {
 		return err
 	}
-	s.plan, s.lowered = c.plan, c.lowered
+	s.plan, s.lowered, s.wiring = c.plan, c.lowered, in.wiring
 	_, err = s.template(stage.Identity{UID: os.Geteuid(), GID: os.Getegid()})
 	return err
 }
 
-func (s *Sandbox) explain() string { return s.plan.String() }
+func (s *Sandbox) explain() string { return s.plan.String() + s.policy.Network.explain(s.wiring) }
 
 // dropForTest is a mechanism whose steps are not carried out, behind the
 // report's back, which keeps the plan that was promised: a test can see it notice.
@@ -144,6 +151,12 @@ var probed = sync.OnceValue(func() Host {
 	return f
 })
 
+var probedAll = sync.OnceValue(func() Host {
+	f := probed()
+	stage.TryTUN(&f)
+	return f
+})
+
 // Probe returns the facts about this host. They are found out once for each
 // process: namespaces are really made, and thrown away.
-func Probe() Host { return probed() }
+func Probe() Host { return probedAll() }

@@ -28,7 +28,7 @@ const (
 // validate is everything that can be said of a policy without looking at the
 // host. It returns a *PolicyError for the first thing that is wrong, or nil.
 func (p Policy) validate() error {
-	for _, check := range [...]func() error{p.Files.validate, p.Env.validate, p.Limits.validate, p.validateSyscalls, p.validateBounds, p.validateLayout} {
+	for _, check := range [...]func() error{p.Files.validate, p.Env.validate, p.Limits.validate, p.validateNetwork, p.validateSyscalls, p.validateBounds, p.validateLayout} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -168,9 +168,10 @@ func checkVariable(name string) string {
 
 // ruleLists returns the lists of paths with their fields' names, in the order in
 // which they are resolved: Hide last.
-func (f *Files) ruleLists() []ruleList {
+func (f *Files) ruleLists(sockets ...string) []ruleList {
 	return []ruleList{
 		{"Files.Read", fileRead, f.Read}, {"Files.Write", fileWrite, f.Write}, {"Files.CopyOnWrite", fileCopyOnWrite, f.CopyOnWrite},
+		{"Network.Unix", fileSocket, sockets},
 		{"Files.Private", filePrivate, f.Private}, {"Files.Hide", fileHide, f.Hide},
 	}
 }

@@ -1,6 +1,6 @@
 // Bench measures what a sandbox costs and prints tables in Markdown:
 //
-//	go run ./internal/bench [-n ROUNDS] [start|steps|harness|rules|syscalls|build|memory|all]
+//	go run ./internal/bench [-n ROUNDS] [start|steps|harness|rules|binds|syscalls|build|memory|network|all]
 //
 // What is compared is run in turn, A B C A B C, so that whatever else the
 // machine does falls on all of them; the ratios are medians of each round's
@@ -15,6 +15,7 @@
 //	rules_*.go   with many path rules
 //	calls_*.go   system calls inside and outside
 //	build_*.go   a go build inside and outside
+//	network_*.go what stands between a tool and a server: proxies, network stacks
 //	memory_*.go  what running sandboxes hold, and many at once
 //
 // # Limits

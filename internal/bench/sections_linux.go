@@ -17,13 +17,16 @@ var sections = []section{
 	{"syscalls", 20, calls},
 	{"build", 10, build},
 	{"memory", 1, memory},
+	{"network", 10, network},
 }
 
 // workers are what this program does when it is executed with their name as its
 // first argument.
 var workers = map[string]func(args []string) error{
-	harnessWorker: beHarness,
-	callsWorker:   makeCalls,
+	harnessWorker:  beHarness,
+	callsWorker:    makeCalls,
+	networkClient:  beNetworkClient,
+	networkHarness: beNetworkHarness,
 }
 
 func kernelName() string {

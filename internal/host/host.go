@@ -57,9 +57,10 @@ type Facts struct {
 	Seccomp    Fact   `json:"seccomp"`
 	Notify     Fact   `json:"notify"` // seccomp user notification, with descriptors injected
 	Keyring    Fact   `json:"keyring"`
+	TUN        Fact   `json:"tun"` // a TUN device in a network namespace of one's own
 }
 
 // List returns the facts in the order in which people ask for them.
 func (f Facts) List() []Fact {
-	return []Fact{f.Namespaces, f.Overlay, f.Landlock, f.Seccomp, f.Notify, f.Keyring, f.Image}
+	return []Fact{f.Namespaces, f.Overlay, f.Landlock, f.Seccomp, f.Notify, f.Keyring, f.TUN, f.Image}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // Read reads the facts that the kernel tells without trying anything out.
-// Namespaces, Overlay and Image stay unknown.
+// Namespaces, Overlay, TUN and Image stay unknown.
 func Read() Facts {
 	f := Facts{UID: os.Geteuid(), GID: os.Getegid(), UserNS: true}
 	var u unix.Utsname
@@ -21,6 +21,7 @@ func Read() Facts {
 		f.Kernel = unix.ByteSliceToString(u.Release[:])
 	}
 	f.Namespaces.Name, f.Overlay.Name, f.Image.Name = "namespaces", "overlayfs in a user namespace", "a stage without a Go runtime"
+	f.TUN.Name = "TUN devices"
 	f.Landlock = readLandlock()
 	f.Seccomp = readSeccomp()
 	f.Notify = readNotify()

@@ -9,6 +9,6 @@ func Read() Facts {
 	}
 	return Facts{
 		Namespaces: no("namespaces"), Overlay: no("overlayfs in a user namespace"), Landlock: no("Landlock"),
-		Seccomp: no("seccomp filters"), Notify: no("seccomp user notification"), Keyring: no("session keyrings"),
+		Seccomp: no("seccomp filters"), Notify: no("seccomp user notification"), Keyring: no("session keyrings"), TUN: no("TUN devices"),
 	}
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/landlock"
@@ -44,11 +45,13 @@ type (
 	}
 	// MakeLink makes a symbolic link in the new root.
 	MakeLink struct{ Path, Target string }
-	// MakeFile makes a small file in the new root or in a private directory.
+	// MakeFile makes a small file in the new root or in a private directory. Where
+	// Given is not 0, each run gives what stands in it: its file Given-1.
 	MakeFile struct {
-		Path string
-		Mode uint32
-		Data string
+		Path  string
+		Mode  uint32
+		Data  string
+		Given int
 	}
 	// Bind shows a file or directory of the host, with the mounts below it.
 	Bind struct {
@@ -69,6 +72,8 @@ type (
 		Path string
 		Dir  bool
 	}
+	// Cover shows a file of the new root at the path of another, in its stead.
+	Cover struct{ Path, By string }
 	// Overlay puts a copy-on-write view of Lower at a path; what is written goes
 	// to the scratch.
 	Overlay struct{ Lower, At, Slot string }
@@ -115,10 +120,12 @@ type (
 	// Undumpable closes init's memory and descriptors to the tool.
 	Undumpable struct{}
 	// RestrictFiles applies a Landlock ruleset. With Follow its paths may lead through
-	// symbolic links, which in a layout the mounts have followed as well.
+	// symbolic links, which in a layout the mounts have followed as well. The first
+	// GivenPorts of its port rules are of what each run may connect to; see LoadGuard.
 	RestrictFiles struct {
-		Ruleset landlock.Ruleset
-		Follow  bool
+		Ruleset    landlock.Ruleset
+		Follow     bool
+		GivenPorts int
 	}
 	// CheckRoot tries to list the harness's root directory, which Landlock must
 	// refuse.
@@ -146,6 +153,12 @@ type (
 		Program seccomp.Program
 		Rules   string // encoded; see package guard
 		Names   int    // how many names are protected
+		// Connects are the addresses that the tool may connect to, and Network says
+		// that they are the only ones; without it connecting is not the guard's. In the
+		// place of the last Given of them each run gives its own.
+		Connects []netip.AddrPort
+		Network  bool
+		Given    int
 	}
 )
 
@@ -186,7 +199,13 @@ func (a Scratch) String() string {
 }
 func (a MakeDir) String() string  { return "make directory " + a.Path }
 func (a MakeLink) String() string { return "link " + a.Path + " -> " + a.Target }
-func (a MakeFile) String() string { return fmt.Sprintf("write %s (%d bytes)", a.Path, len(a.Data)) }
+func (a MakeFile) String() string {
+	if a.Given > 0 {
+		return "write " + a.Path + ", as each run gives it"
+	}
+	return fmt.Sprintf("write %s (%d bytes)", a.Path, len(a.Data))
+}
+
 func (a Bind) String() string {
 	s := "bind " + a.Source + " " + readWrite(a.Write)
 	if a.At != a.Source {
@@ -196,6 +215,7 @@ func (a Bind) String() string {
 }
 func (a Private) String() string      { return "private directory " + a.At }
 func (a Hide) String() string         { return "hide " + a.Path }
+func (a Cover) String() string        { return "show " + a.By + " at " + a.Path }
 func (a Overlay) String() string      { return "copy-on-write " + a.Lower + " at " + a.At }
 func (ProbeOverlay) String() string   { return "try an overlayfs" }
 func (PTYs) String() string           { return "mount a new /dev/pts" }
@@ -255,6 +275,9 @@ func (a LoadFilter) String() string {
 }
 
 func (a LoadGuard) String() string {
+	if a.Network {
+		return fmt.Sprintf("load the guard of %d names and of connections, which may go to %v alone (%d instructions)", a.Names, a.Connects, a.Program.Len())
+	}
 	return fmt.Sprintf("load the guard of %d names (%d instructions)", a.Names, a.Program.Len())
 }
 
@@ -269,6 +292,7 @@ func (MakeFile) action()         {}
 func (Bind) action()             {}
 func (Private) action()          {}
 func (Hide) action()             {}
+func (Cover) action()            {}
 func (Overlay) action()          {}
 func (ProbeOverlay) action()     {}
 func (Proc) action()             {}

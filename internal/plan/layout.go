@@ -32,11 +32,12 @@ type (
 		At   string
 		Mode uint32
 	}
-	// PutFile writes a file, over one that is there.
+	// PutFile writes a file, over one that is there. Given is as MakeFile's.
 	PutFile struct {
-		At   string
-		Mode uint32
-		Data string
+		At    string
+		Mode  uint32
+		Data  string
+		Given int
 	}
 	// PutData shows a file that exists in the scratch alone, without a name there.
 	PutData struct {
@@ -126,6 +127,9 @@ func (a PutBind) String() string {
 func (a PutTmpfs) String() string { return fmt.Sprintf("tmpfs %#o at %s", a.Mode, a.At) }
 func (a PutDir) String() string   { return fmt.Sprintf("directory %#o at %s", a.Mode, a.At) }
 func (a PutFile) String() string {
+	if a.Given > 0 {
+		return fmt.Sprintf("write %s %#o, as each run gives it", a.At, a.Mode)
+	}
 	return fmt.Sprintf("write %d bytes %#o at %s", len(a.Data), a.Mode, a.At)
 }
 func (a PutData) String() string {

@@ -65,6 +65,8 @@ const (
 	Keyring          Mechanism = "session keyring"
 	Subreaper        Mechanism = "subreaper"
 	EnvFilter        Mechanism = "environment filter"
+	EgressProxy      Mechanism = "egress proxy"
+	Capture          Mechanism = "traffic capture"
 	Deadline         Mechanism = "deadline"
 	Seatbelt         Mechanism = "seatbelt" // macOS
 	ProcessGroup     Mechanism = "process group"
@@ -115,6 +117,7 @@ type Holding struct {
 	Bound Bound
 	By    []Mechanism
 	Lost  []Loss
+	Notes []string // what else should be known of it
 }
 
 // A Loss is a part of a bound that the host cannot hold.
@@ -135,6 +138,7 @@ type Plan struct {
 	// Given is how many descriptors of the policy each run hands to the stage. Those
 	// that Join names are counted from 1; 0 joins nothing.
 	Given  int
+	Own    bool // each run has a directory of its own, which the stage removes
 	Join   Join
 	AsPID1 bool // the tool is the new pid namespace's first process; init stays outside
 }

@@ -22,6 +22,10 @@ type Template struct {
 	steps  []wire.Span
 	names  []string
 	header wire.Header
+	given  []givenFile
+
+	ports    []uint32 // where the ports of rules lie that each run gives
+	connects int      // how many of the guard's addresses each run gives, the last of them
 }
 
 // killedStep is the least number that is no step of a plan, but has a meaning of
@@ -53,6 +57,9 @@ func Compile(p plan.Plan, id Identity) (*Template, error) {
 	c.t.header = wire.Header{Magic: wire.Magic, DeadlineMS: p.DeadlineMS}
 	if err := c.around(p); err != nil {
 		return nil, err
+	}
+	if p.Own {
+		c.own()
 	}
 	c.clones(p.Namespaces)
 	c.foresee(p.Steps)
@@ -122,6 +129,10 @@ type compiler struct {
 	rules    map[string]landlock.AccessFS // its path rules
 	ruled    map[string]bool              // those that are added already
 	begun    bool                         // it is in RegRuleset
+
+	rooted bool                // RegRoot is the new root
+	inNet  bool                // init is in a network namespace of the sandbox's
+	slots  [plan.MaxSlots]bool // those that a descriptor is passed up for
 }
 
 // arg is an op's argument before it is placed.
@@ -217,6 +228,7 @@ func (c *compiler) lower(action plan.Action) error {
 	case plan.OpenRoot:
 		c.save(unix.SYS_OPENAT, wire.RegOldRoot, imm(atCwd), c.str("/"), imm(unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
 	case plan.Loopback:
+		c.inNet = c.t.header.InitClone&unix.CLONE_NEWNET != 0
 		if a.Here {
 			c.loopback()
 			break
@@ -247,7 +259,7 @@ func (c *compiler) lower(action plan.Action) error {
 	case plan.Undumpable:
 		c.call(unix.SYS_PRCTL, imm(unix.PR_SET_DUMPABLE), imm(0))
 	case plan.RestrictFiles:
-		return c.landlock(a.Ruleset, a.Follow)
+		return c.landlock(a.Ruleset, a.Follow, a.GivenPorts)
 	case plan.CheckRoot:
 		c.checkRoot()
 	case plan.CheckSignal:

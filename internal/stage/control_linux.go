@@ -17,7 +17,7 @@ import (
 // A Control is the harness's end of one run: the socket on which the stage and
 // init report, and, once the stage has cloned it, a pidfd of init.
 //
-// Its methods are not for concurrent use.
+// Its methods but for Received are not for concurrent use.
 type Control struct {
 	sock  *os.File
 	child *os.File // the stage's end, until it is passed on
@@ -26,6 +26,9 @@ type Control struct {
 	// most of a millisecond; held here, init's death does not wait for that, nor
 	// does Wait (see Release).
 	mounts *os.File
+
+	passed passed // what has come up; see Received
+	doomed bool   // init is to be killed as soon as it is known
 
 	Held     bool
 	Deadline bool // the stage ended the run at its deadline
@@ -92,6 +95,7 @@ func (c *Control) Close() {
 		c.init.Close()
 		c.init = nil
 	}
+	c.passed.close()
 }
 
 // AwaitStart reads until the tool was executed or it is known that it never
@@ -146,22 +150,25 @@ func (c *Control) next() error {
 	return nil
 }
 
-func (c *Control) receive() (n, pidfd int, err error) {
-	raw, err := c.sock.SyscallConn()
+func (c *Control) receive() (n, pidfd int, err error) { return receive(c.sock, c.buf[:]) }
+
+// receive reads one record and the descriptor that came with it; -1: none.
+func receive(sock *os.File, buf []byte) (n, fd int, err error) {
+	raw, err := sock.SyscallConn()
 	if err != nil {
 		return 0, -1, err
 	}
 	oob := make([]byte, unix.CmsgSpace(4))
 	oobn := 0
 	waitErr := raw.Read(func(fd uintptr) bool {
-		n, oobn, _, _, err = unix.Recvmsg(int(fd), c.buf[:], oob, unix.MSG_CMSG_CLOEXEC)
+		n, oobn, _, _, err = unix.Recvmsg(int(fd), buf, oob, unix.MSG_CMSG_CLOEXEC)
 		return err != unix.EAGAIN
 	})
 	switch {
 	case waitErr != nil:
 		return 0, -1, waitErr
 	case err == unix.EINTR:
-		return c.receive()
+		return receive(sock, buf)
 	case err != nil:
 		return 0, -1, os.NewSyscallError("recvmsg", err)
 	case n == 0:
@@ -194,16 +201,19 @@ func (c *Control) take(n, fd int) {
 		return
 	}
 	copy(bytesOf(&m), c.buf[:size])
-	c.keep(m.Kind, fd)
+	c.keep(m, fd)
 	switch m.Kind {
 	case wire.MsgInit:
 		c.InitPID = m.Value
+		if c.doomed {
+			c.KillInit()
+		}
 		if c.waiting { // init has been faster than the stage
 			c.waiting = false
 			c.pass(c.gate)
 		}
 	case wire.MsgHeld:
-		c.Held, c.Checks, c.Keyring = true, m.Check, m.Value
+		c.Held, c.Checks, c.Keyring = c.Failed == nil, m.Check, m.Value
 	case wire.MsgFailed:
 		c.Failed = &Failure{Step: int(m.Step), Where: int(m.Where), Errno: syscall.Errno(m.Errno), Found: string(c.buf[size:n])}
 	case wire.MsgGate:
@@ -212,6 +222,10 @@ func (c *Control) take(n, fd int) {
 			break
 		}
 		c.pass(c.gate)
+	case wire.MsgPassed:
+		if fd < 0 {
+			c.lost(m)
+		}
 	case wire.MsgEvidence:
 		c.Evidence = append([]byte{}, c.buf[size:n]...) // never nil: it has come
 	case wire.MsgDeadline:
@@ -258,9 +272,11 @@ func (c *Control) PID() int {
 }
 
 // keep files the descriptor that came with a message.
-func (c *Control) keep(kind uint32, fd int) {
-	switch {
+func (c *Control) keep(m wire.Message, fd int) {
+	switch kind := m.Kind; {
 	case fd < 0:
+	case kind == wire.MsgPassed:
+		c.passed.put(m.Value, fd)
 	case kind == wire.MsgInit && c.init == nil:
 		unix.SetNonblock(fd, true)
 		c.init = os.NewFile(uintptr(fd), "pidfd of init")

@@ -6,11 +6,16 @@
 //	compile_linux.go  Plan -> Template: which system calls, in which order
 //	mounts_linux.go   the file system's steps
 //	overlay_linux.go  overlayfs, and finding out whether there is one
+//	net_linux.go      listeners inside the network namespace, passed up
+//	tun_linux.go      a TUN device
+//	dialer_linux.go   sockets of that network when the harness asks: both halves
 //	locks_linux.go    Landlock, seccomp, capabilities, limits
 //	encode_linux.go   Template x Run -> a sealed memfd
+//	given_linux.go    the small files whose text each run brings
 //	way_linux.go      what is executed to become a stage: the image, or the harness's file
 //	image_linux.go    the image: a small ELF file in memory that maps the harness's text
 //	control_linux.go  the control socket: held, failed, evidence, empty
+//	passed_linux.go   the descriptors that come up on it
 //	try_linux.go      a stage without a tool: whether namespaces can be made here
 //	osexec_linux.go   what os/exec does not tell of an exec.Cmd
 //	planof_linux.go   a sandbox's plan, for measuring its parts

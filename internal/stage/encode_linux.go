@@ -3,6 +3,7 @@ package stage
 import (
 	"crypto/rand"
 	"fmt"
+	"net/netip"
 	"os"
 	"slices"
 	"sync"
@@ -27,10 +28,13 @@ type Run struct {
 	GivenFD int  // where they begin
 	Exe     bool // the last of them is the tool
 
-	More        []string // paths to try when Path is not there, in order
-	Dirs        []string // directories to start in, the first that is there; none: the one of the harness
-	SetsPWD     bool     // the last of Env is the variable that says which
-	Born, Built bool     // the harness has a hook at these gates
+	More    []string // paths to try when Path is not there, in order
+	Dirs    []string // directories to start in, the first that is there; none: the one of the harness
+	SetsPWD bool     // the last of Env is the variable that says which
+	Files   []string // what stands in the plan's files that each run gives
+
+	Connects    []netip.AddrPort // IPv4 addresses of this machine's loopback, in the place of the plan's
+	Born, Built bool             // the harness has a hook at these gates
 }
 
 // NeedsOwn reports whether each run has to bring a directory of its own.
@@ -63,6 +67,8 @@ func (t *Template) program(buf []byte, r Run) []byte {
 	for i, list := range t.ops {
 		h.Ops[i] = appendAll(&e, list)
 	}
+	t.fill(&e, h, r.Files)
+	t.allow(&e, h, r.Connects)
 	h.Steps = appendAll(&e, t.steps)
 	h.Argv = e.vector(r.Argv)
 	h.Envp = e.vector(r.Env)
@@ -109,7 +115,7 @@ func (t *Template) size(r Run) int {
 	for _, list := range t.ops {
 		n += len(list) * int(unsafe.Sizeof(wire.Op{}))
 	}
-	for _, list := range [...][]string{r.Argv, r.Env, r.More, r.Dirs, r.Dirs} {
+	for _, list := range [...][]string{r.Argv, r.Env, r.More, r.Dirs, r.Dirs, r.Files} {
 		for _, s := range list {
 			n += len(s) + 9
 		}

@@ -36,7 +36,7 @@ func (c *compiler) capset(keepPtrace bool) {
 }
 
 // landlock builds the ruleset and restricts the calling thread.
-func (c *compiler) landlock(r landlock.Ruleset, follow bool) error {
+func (c *compiler) landlock(r landlock.Ruleset, follow bool, givenPorts int) error {
 	h := pathHow
 	if follow {
 		h.resolve &^= unix.RESOLVE_NO_SYMLINKS
@@ -71,9 +71,13 @@ func (c *compiler) landlock(r landlock.Ruleset, follow bool) error {
 		c.close(wire.RegFree)
 	}
 	c.terminals(r.HandledFS() & (landlock.FSReadFile | landlock.FSWriteFile | landlock.FSIoctlDev))
-	for _, rule := range r.Ports {
+	for i, rule := range r.Ports {
 		b := landlock.NetPortAttr(rule.Access, rule.Port)
-		c.call(unix.SYS_LANDLOCK_ADD_RULE, reg(wire.RegRuleset), imm(landlockRuleNetPort), c.data(b[:]), imm(0))
+		at := c.data(b[:])
+		if i < givenPorts {
+			c.t.ports = append(c.t.ports, uint32(at.v)+8)
+		}
+		c.call(unix.SYS_LANDLOCK_ADD_RULE, reg(wire.RegRuleset), imm(landlockRuleNetPort), at, imm(0))
 	}
 	c.call(unix.SYS_LANDLOCK_RESTRICT_SELF, reg(wire.RegRuleset), imm(0))
 	c.close(wire.RegRuleset)
@@ -183,6 +187,7 @@ func (c *compiler) guard(a plan.LoadGuard) error {
 	const waitKillable = 1 << 5 // SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, Linux 5.19
 	c.filter(a.Program.Bytes(), unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|waitKillable)
 	c.call(wire.OpListener, reg(wire.RegFree))
+	c.t.connects = a.Given
 	rules := c.data([]byte(a.Rules))
 	c.t.header.Guard = wire.Span{Off: uint32(rules.v), Len: uint32(len(a.Rules))}
 	return nil

@@ -80,6 +80,8 @@ func (c *compiler) lowerMount(action plan.Action) error {
 		c.private(a)
 	case plan.Hide:
 		c.hide(a)
+	case plan.Cover:
+		c.coverFile(a)
 	case plan.Overlay:
 		c.overlay(a)
 	case plan.ProbeOverlay:
@@ -150,6 +152,7 @@ func (c *compiler) newRoot(a plan.NewRoot) {
 		c.call(unix.SYS_MOVE_MOUNT, reg(wire.RegRoot), c.str(""), imm(atCwd), c.str("/"), imm(unix.MOVE_MOUNT_F_EMPTY_PATH))
 		return
 	}
+	c.rooted = true
 	options := [][2]string{{"mode", "0755"}, {"size", "16m"}}
 	if a.Free {
 		options = options[:1]
@@ -324,6 +327,7 @@ func (c *compiler) makeFile(a plan.MakeFile) {
 	if a.Data != "" {
 		c.call(unix.SYS_WRITE, reg(regDest), c.str(a.Data), imm(len(a.Data)))
 	}
+	c.writeGiven(a.Given)
 	c.close(regDest)
 }
 

@@ -102,6 +102,40 @@ func try(f *host.Facts, user bool) string {
 	return ""
 }
 
+// TryTUN makes a TUN device and fills in f.TUN, where Try has filled in the rest. It
+// is apart from that because it costs a start of its own, which only a sandbox that
+// captures packets has to pay.
+func TryTUN(f *host.Facts) {
+	fact := host.Fact{Name: f.TUN.Name}
+	defer func() { f.TUN = fact }()
+	if !f.Namespaces.Yes() {
+		fact.Answer, fact.Reason, fact.Remedy = f.Namespaces.Answer, "there is no network namespace to make one in", f.Namespaces.Remedy
+		return
+	}
+	p := plan.Plan{Namespaces: plan.Namespaces{User: f.UserNS, Net: true}}
+	for _, a := range []plan.Action{plan.OpenProc{}, plan.Loopback{}, plan.ProbeTun{}} {
+		p.Steps = append(p.Steps, plan.Step{In: plan.Init, Do: a})
+	}
+	way, err := TheWay()
+	if err != nil {
+		fact.Reason = err.Error()
+		return
+	}
+	c, t, err := runProbe(p, way)
+	switch {
+	case err != nil:
+		fact.Reason = err.Error()
+		return
+	case c.Failed != nil:
+		fact.Reason = fmt.Sprintf("%s: %v", t.StepName(c.Failed.Step), c.Failed.Errno)
+	case !c.Probed:
+		fact.Reason = "the probe's stage died"
+	default:
+		fact = tunFact(fact.Name, c.Checks)
+	}
+	c.Close()
+}
+
 // runProbe runs a plan without a tool.
 func runProbe(p plan.Plan, way *Way) (*Control, *Template, error) {
 	t, err := Compile(p, Identity{UID: os.Geteuid(), GID: os.Getegid()})

@@ -12,6 +12,8 @@
 //	net_linux.go      beside init: the network namespace
 //	tool_linux.go     InTool's ops, then execve
 //	ops_linux.go      the one loop that runs ops
+//	pass_linux.go     descriptors made inside, sent to the harness
+//	dialer_linux.go   sockets of the sandbox's network for the harness
 //	place_linux.go    the ops of explicit layouts: a place in a tree that may be hostile
 //	exec_linux.go     which of its paths the tool is, and where it starts
 //	join_linux.go     how init comes into namespaces that exist already

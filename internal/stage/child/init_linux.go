@@ -110,12 +110,13 @@ func serve() {
 		socket = iota
 		child
 		guarded
+		dialer
 	)
 	st.poll = [4]sys.PollFD{
 		socket:  {FD: int32(st.initSock), Events: sys.POLLIN},
 		child:   {FD: childSignals(), Events: sys.POLLIN},
 		guarded: {FD: int32(st.listener), Events: sys.POLLIN},
-		3:       {FD: -1},
+		dialer:  {FD: dialerFD(), Events: sys.POLLIN},
 	}
 	for {
 		n, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), uintptr(len(st.poll)), guardWait(), 0, 0, 0)
@@ -129,6 +130,9 @@ func serve() {
 			serveGuard()
 		} else if st.poll[guarded].Revents != 0 {
 			st.poll[guarded].FD = -1 // nobody is left under the filter
+		}
+		if st.poll[dialer].Revents != 0 && !serveDialer() {
+			st.poll[dialer].FD = -1
 		}
 		if st.poll[child].Revents != 0 {
 			reap()

@@ -68,6 +68,8 @@ type state struct {
 	joinTop   uintptr
 	joinErrno uintptr
 
+	dial wire.DialRequest
+
 	guard *guard.State // nil: nothing is guarded
 	retry [2]int64
 }

@@ -29,10 +29,7 @@ func tellWith(fd int64) {
 		tell(0)
 		return
 	}
-	st.rights = cmsgFD{len: 16 + 4, level: syscall.SOL_SOCKET, typ: sys.SCM_RIGHTS, fd: int32(fd)}
-	st.iovec[0] = [2]uintptr{sys.Addr(&st.message), unsafe.Sizeof(st.message)}
-	st.msghdr = msghdr{iov: sys.Addr(&st.iovec), iovlen: 1, control: sys.Addr(&st.rights), controllen: unsafe.Sizeof(st.rights)}
-	sys.Call(syscall.SYS_SENDMSG, st.control, sys.Addr(&st.msghdr), sys.MSG_NOSIGNAL|sys.MSG_DONTWAIT, 0, 0, 0)
+	sendWith(int32(fd), sys.MSG_DONTWAIT)
 }
 
 // announceInit hands the harness a pidfd of init: it becomes readable when
@@ -42,11 +39,7 @@ func tellWith(fd int64) {
 //go:nocheckptr
 func announceInit() {
 	st.message = wire.Message{Kind: wire.MsgInit, Value: int64(st.initPID)}
-	st.rights = cmsgFD{len: 16 + 4, level: syscall.SOL_SOCKET, typ: sys.SCM_RIGHTS, fd: st.pidfd}
-	st.iovec[0] = [2]uintptr{sys.Addr(&st.message), unsafe.Sizeof(st.message)}
-	st.msghdr = msghdr{iov: sys.Addr(&st.iovec), iovlen: 1, control: sys.Addr(&st.rights), controllen: unsafe.Sizeof(st.rights)}
-	_, errno := sys.Call(syscall.SYS_SENDMSG, st.control, sys.Addr(&st.msghdr), sys.MSG_NOSIGNAL, 0, 0, 0)
-	if errno != 0 {
+	if _, errno := sendWith(st.pidfd, 0); errno != 0 {
 		killInit() // the harness is gone
 	}
 }

@@ -30,6 +30,12 @@ func actMore(a []string) error {
 		return threadCwd()
 	case "create":
 		return createMany(a[1])
+	case "connects":
+		return manyConnects(port(a[1]), port(a[2]))
+	case "flipconnect":
+		return flipConnect(port(a[1]), port(a[2]))
+	case "fullqueue":
+		return fullQueue(port(a[1]))
 	}
 	return errors.New("no such act")
 }

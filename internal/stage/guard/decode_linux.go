@@ -17,6 +17,7 @@ const (
 	opTruncate
 	opChmod
 	opBind
+	opConnect
 )
 
 // decode says in State what the call in hand is: 0, or a negative errno.
@@ -86,6 +87,8 @@ func (s *State) decodeMore() int {
 		return 0
 	case syscall.SYS_BIND:
 		return s.isBind(a[0], a[1], a[2])
+	case syscall.SYS_CONNECT:
+		return s.isConnect(a[0], a[1], a[2])
 	}
 	return -int(syscall.ENOSYS)
 }

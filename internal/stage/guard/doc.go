@@ -3,7 +3,7 @@
 // the disk that stands for them. Mounts and Landlock protect what is there; this protects names.
 //
 //	blob, err := rules.Encode()                // ordinary Go, in the harness
-//	prog, err := guard.Filter("amd64", false)  // loaded by the tool, after its main filter
+//	prog, err := guard.FilterOf("amd64", &rules) // loaded by the tool, after its main filter
 //	guard.Begin(&s, blob)                      // before the fork, in the stage
 //	guard.Prepare(&s, procRoot, listener)      // from here on in the forked child: the sandbox's init
 //	for poll(listener) { guard.Serve(&s); guard.Retry(&s) }
@@ -50,6 +50,17 @@
 //     around the filter, are refused. prctl(PR_SET_DUMPABLE, 0) says yes and does nothing: the memory of
 //     a process that hides it could not be read, and so nothing could be done for it.
 //   - The supervisor's own files under /proc are refused: it may do to itself what the tool may not.
+//
+// # Connections
+//
+// Where the sandbox has no network namespace, Rules.Connects are the only addresses that the tool can connect to: those of
+// the harness's proxies. connect(2) is carried out as the calls above are, with an address that was copied once, on
+// the tool's own socket (connect_linux.go). That makes TCP go nowhere else only together with a profile
+// that leaves the tool no other sockets, and no other call that connects: see onlyStreams in package sandbox. Setting a source
+// route is refused; setting SO_SNDTIMEO or SO_LINGER says yes and does nothing; a blocking connect to a listener
+// that takes nobody fails after 200 ms with ETIMEDOUT, during which the supervisor serves nobody else. A profile that
+// allows userfaultfd(2), which the default one refuses, lets a thread stop in the middle of sending, with the socket locked, and a
+// connect on that socket wait for it.
 //
 // # Limits
 //

@@ -49,6 +49,16 @@ const (
 // filter refuses: the kernel takes the strictest answer, and an errno is stricter than a notification.
 // The architecture is "amd64" or "arm64".
 func Filter(arch string, hidden bool) ([]SockFilter, error) {
+	return filter(arch, true, hidden, false)
+}
+
+// FilterOf returns the program for these rules: with names, hidden names or paths in them what Filter returns, with Connects also
+// what sends connect(2) to the listener and refuses the socket options that could lead past it.
+func FilterOf(arch string, r *Rules) ([]SockFilter, error) {
+	return filter(arch, len(r.Names)+len(r.Paths)+len(r.Hidden) > 0, HidesNames(r), r.Connects != nil)
+}
+
+func filter(arch string, names, hidden, connects bool) ([]SockFilter, error) {
 	t, ok := tables[arch]
 	if !ok {
 		return nil, errors.Join(ErrArch, errors.New(arch))
@@ -62,14 +72,11 @@ func Filter(arch string, hidden bool) ([]SockFilter, error) {
 	if t.audit == auditAMD64 {
 		p = append(p, SockFilter{bpfOver, 0, 1, x32Bit}, SockFilter{bpfRet, 0, 0, retKill})
 	}
-	for _, nr := range t.notify {
-		p = append(p, SockFilter{bpfEqual, 0, 1, nr}, SockFilter{bpfRet, 0, 0, retNotify})
+	if connects {
+		p = append(p, connectRules(t)...)
 	}
-	for _, o := range t.opens {
-		p = append(p, openRule(o, hidden)...)
-	}
-	for _, e := range t.errno {
-		p = append(p, SockFilter{bpfEqual, 0, 1, e.nr}, SockFilter{bpfRet, 0, 0, retErrno | e.errno})
+	if names {
+		p = append(p, nameRules(t, hidden)...)
 	}
 	p = append(p,
 		SockFilter{bpfEqual, 0, 5, t.prctl}, // prctl(PR_SET_DUMPABLE, 0) says yes and does nothing: see doc.go
@@ -80,6 +87,48 @@ func Filter(arch string, hidden bool) ([]SockFilter, error) {
 		SockFilter{bpfRet, 0, 0, retErrno},
 		SockFilter{bpfRet, 0, 0, retAllow})
 	return p, nil
+}
+
+func nameRules(t table, hidden bool) (p []SockFilter) {
+	for _, nr := range t.notify {
+		p = append(p, SockFilter{bpfEqual, 0, 1, nr}, SockFilter{bpfRet, 0, 0, retNotify})
+	}
+	for _, o := range t.opens {
+		p = append(p, openRule(o, hidden)...)
+	}
+	for _, e := range t.errno {
+		p = append(p, SockFilter{bpfEqual, 0, 1, e.nr}, SockFilter{bpfRet, 0, 0, retErrno | e.errno})
+	}
+	return p
+}
+
+// connectRules traps connect(2), and looks at the level and the name of a socket option. IP_OPTIONS holds a source route,
+// by which a packet leaves for another address than the socket's (tcp_v4_connect); TCP_FASTOPEN_CONNECT
+// puts the connection off until data is sent. Setting SO_SNDTIMEO or SO_LINGER says yes and does nothing: the one is the
+// supervisor's, and by the other the supervisor would wait when it is the last who closes a socket.
+func connectRules(t table) []SockFilter {
+	p := []SockFilter{
+		{bpfEqual, 0, 1, t.connect},
+		{bpfRet, 0, 0, retNotify},
+	}
+	options := []struct{ level, name, answer uint32 }{
+		{0, 4, errnoPerm}, // IPPROTO_IP, IP_OPTIONS
+		{6, 30, errnoNot}, // IPPROTO_TCP, TCP_FASTOPEN_CONNECT
+		{1, 21, 0},        // SOL_SOCKET, SO_SNDTIMEO
+		{1, 67, 0},        // SOL_SOCKET, SO_SNDTIMEO_NEW
+		{1, 13, 0},        // SOL_SOCKET, SO_LINGER
+	}
+	var q []SockFilter
+	for _, o := range options {
+		q = append(q,
+			SockFilter{bpfLoad, 0, 0, dataArgs + 8},
+			SockFilter{bpfEqual, 0, 3, o.level},
+			SockFilter{bpfLoad, 0, 0, dataArgs + 16},
+			SockFilter{bpfEqual, 0, 1, o.name},
+			SockFilter{bpfRet, 0, 0, retErrno | o.answer})
+	}
+	q = append(q, SockFilter{bpfRet, 0, 0, retAllow})
+	return append(append(p, SockFilter{bpfEqual, 0, uint8(len(q)), t.setsockopt}), q...)
 }
 
 // openRule looks at the flags of one open call. The accumulator holds the number again only where the rule
@@ -115,6 +164,8 @@ type table struct {
 	opens  []openCall
 	errno  []errnoCall
 	prctl  uint32
+
+	connect, setsockopt uint32
 }
 
 // tables lists, from arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h, the calls
@@ -137,7 +188,7 @@ var tables = map[string]table{
 			{437, errnoSys}, {304, errnoPerm}, {425, errnoSys}, {426, errnoSys}, {427, errnoSys},
 			{188, errnoNot}, {189, errnoNot}, {190, errnoNot}, {463, errnoNot},
 		},
-		prctl: 157,
+		prctl: 157, connect: 42, setsockopt: 54,
 	},
 	"arm64": {
 		audit: auditARM64,
@@ -153,6 +204,6 @@ var tables = map[string]table{
 			{437, errnoSys}, {265, errnoPerm}, {425, errnoSys}, {426, errnoSys}, {427, errnoSys},
 			{5, errnoNot}, {6, errnoNot}, {7, errnoNot}, {463, errnoNot},
 		},
-		prctl: 167,
+		prctl: 167, connect: 203, setsockopt: 208,
 	},
 }

@@ -166,7 +166,7 @@ func toolRole() {
 		die("tool", err)
 	}
 	if !j.Silent {
-		installFilter(len(j.Rules.Hidden) > 0)
+		installFilter(&j.Rules)
 	}
 	env := append([]string{"SELF=" + os.Getenv("GUARD_SELF"), fmt.Sprintf("GUARD_SUPERVISOR=%d", os.Getppid()), roleEnv + "=none", noRaceSleep, "PATH=" + os.Getenv("PATH"), "HOME=" + j.Dir, "GIT_TEMPLATE_DIR=",
 		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b", "LC_ALL=C.UTF-8"}, j.Env...)
@@ -175,8 +175,8 @@ func toolRole() {
 	}
 }
 
-func installFilter(hidden bool) {
-	prog, err := Filter(runtime.GOARCH, hidden)
+func installFilter(r *Rules) {
+	prog, err := FilterOf(runtime.GOARCH, r)
 	if err != nil {
 		die("filter", err)
 	}
@@ -204,7 +204,8 @@ func run(t testing.TB, j job) (string, int) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), roleEnv+"=supervise", "GUARD_JOB="+string(b))
+	// The real supervisor blocks every signal; Go's own, sent to the one here, would interrupt what it waits for.
+	cmd.Env = append(os.Environ(), roleEnv+"=supervise", "GUARD_JOB="+string(b), "GODEBUG=asyncpreemptoff=1")
 	cmd.Dir = "/"
 	if j.UID != 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: j.UID, Gid: j.UID}}

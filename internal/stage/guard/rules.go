@@ -39,7 +39,20 @@ type Rules struct {
 	Names  []Pattern // protected at every depth of every root
 	Paths  []Pattern // protected absolute paths, inside a root or not
 	Hidden []string  // names, in the form of Pattern.Path, whose content may not be read either
+
+	// Connects says that the tool may connect TCP sockets to these addresses and nothing else to anything. Nil leaves
+	// connect(2) alone.
+	Connects []Endpoint
 }
+
+// Endpoint is an address of the host's loopback network, 127.0.0.0/8, and a port that is not 0.
+type Endpoint struct {
+	Addr [4]byte
+	Port uint16
+}
+
+// MaxConnects is how many endpoints Rules may have: each connect(2) is compared with all of them.
+const MaxConnects = 64
 
 // MaxEntries is how many roots, names (with those that are hidden) and paths Rules may have of each.
 const MaxEntries = 4096
@@ -48,7 +61,7 @@ const MaxEntries = 4096
 var ErrRules = errors.New("guard: bad rules")
 
 // The blob: magic, total size, then the counts of roots, names and paths, a bitmap of the bytes a matching
-// first component can begin with, and the records in that order. It holds no pointer, so the forked child
+// first component can begin with, the count of endpoints, and the records in that order. It holds no pointer, so the forked child
 // reads it in place.
 const (
 	blobMagic  = "HFGR"
@@ -57,7 +70,8 @@ const (
 	offNames   = 10
 	offPaths   = 12
 	offBitmap  = 14
-	offRecords = offBitmap + 32
+	offConnect = offBitmap + 32
+	offRecords = offConnect + 2
 
 	kindHidden = 0x80 // set in the kind byte of a hidden name
 
@@ -110,6 +124,16 @@ func (r *Rules) Encode() ([]byte, error) {
 		}
 		b = append(b, byte(p.Kind))
 		b = appendSized(b, p.Path)
+	}
+	if len(r.Connects) > MaxConnects {
+		return nil, bad("a list", "has more than 64 endpoints")
+	}
+	put16(b[offConnect:], uint16(len(r.Connects)))
+	for _, e := range r.Connects {
+		if e.Addr[0] != 127 || e.Port == 0 {
+			return nil, bad("an endpoint", "is not one of the loopback network")
+		}
+		b = append(append(b, e.Addr[:]...), byte(e.Port>>8), byte(e.Port)) // as in a struct sockaddr_in
 	}
 	put32(b[offSize:], uint32(len(b)))
 	return b, nil
@@ -209,7 +233,7 @@ func Check(b []byte) error {
 	ok := skip(1, get16(b[offRoots:])) &&
 		skip(2, get16(b[offNames:])) &&
 		skip(1, get16(b[offPaths:]))
-	if !ok || at != len(b) {
+	if !ok || at+6*int(get16(b[offConnect:])) != len(b) {
 		return bad("the blob", "is not filled by its records")
 	}
 	return nil

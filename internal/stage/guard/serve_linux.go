@@ -102,6 +102,8 @@ func (s *State) do() int {
 		return s.chmod()
 	case opBind:
 		return s.bind()
+	case opConnect:
+		return s.connect()
 	}
 	return -int(syscall.ENOSYS)
 }

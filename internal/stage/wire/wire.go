@@ -11,7 +11,9 @@
 //	   | memfd: Header,Ops,Blob   |                          |                 |
 //	   |------------------------->|  Ops[InStage]            |                 |
 //	   |                          |---- clone(namespaces) -->| Ops[InInit]     |
-//	   |<-- MsgInit + pidfd ------|                          |-- vfork ------->| Ops[InTool], execve
+//	   |<-- MsgInit + pidfd ------|                          |                 |
+//	   |<-- MsgPassed + a listener --------------------------|                 |
+//	   |                          |                          |-- vfork ------->| Ops[InTool], execve
 //	   |<-- MsgHeld, MsgEvidence ----------------------------| (resumes)       |
 //	   |                          | signal n: one byte ----->| kill(tool, n)   |
 //	   |<-- MsgDeadline ----------|                          |<-- exits -------|
@@ -110,6 +112,9 @@ const (
 	OpMode                        // change the mode of the file that descriptor arg0 names to arg1
 	OpNoUsers                     // a user namespace must not come to be: EEXIST if one does
 	OpGate                        // wait for the harness at gate arg0, if the run has it
+	OpPass                        // send descriptor arg0 to the harness; arg1: its slot, and the step from bit 16 on
+	OpLoad32                      // the result is *(uint32)(arg0)
+	OpErrno                       // fail with the errno -*(int32)(arg0), unless that is 0
 )
 
 // Place says what OpPlace does. Its result is a descriptor of the place, but for
@@ -217,6 +222,7 @@ const (
 	RegRuleset = 4
 	RegKeyring = 5 // the serial number of the tool's session keyring
 	RegMounts  = 6 // the mount namespace, which the harness keeps until all are dead
+	RegDialer  = 7 // init's end of the socket on which the harness asks for sockets
 	RegFree    = 8 // from here on: temporaries
 	RegGiven   = 48
 	MaxGiven   = MaxRegisters - RegGiven
@@ -232,6 +238,7 @@ const (
 	MsgDeadline            // the stage ended the sandbox at its deadline
 	MsgProbe               // the self-checks of a probe
 	MsgGate                // Value: the gate; one byte opens it
+	MsgPassed              // Value: a slot; carries the descriptor that belongs in it
 )
 
 // Message is one record on the control socket.
@@ -242,6 +249,14 @@ type Message struct {
 	Errno int32
 	Value int64
 	Check [MaxSelfChecks]int32 // errno+1 of each self-check that ran; 0: did not run
+}
+
+// DialRequest asks init for an unconnected TCP socket. The answer to it carries
+// the socket, or says with which errno there is none; Number is the request's.
+type DialRequest struct {
+	Family uint32 // AF_INET or AF_INET6
+	Number uint32
+	Errno  int32 // in the answer
 }
 
 // StatusRecord goes from init to the stage.

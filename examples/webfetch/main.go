@@ -1,0 +1,120 @@
+// Webfetch is an agent's tool for fetching pages: curl in a sandbox that may reach
+// the hosts it was given and no other, with a token that curl never sees.
+//
+//	go run ./examples/webfetch -allow example.com https://example.com/
+//	TOKEN=... go run ./examples/webfetch -allow api.example.com -bearer TOKEN https://api.example.com/me
+//	go run ./examples/webfetch
+//
+// With -ask, hosts that are not allowed are asked about at the terminal. Without
+// an address it shows itself: it starts a server of its own on loopback, fetches
+// from it with a token, and tries to get at the token and at another host. Then it
+// exits with 1 if anything came out otherwise than it should.
+package main
+
+import (
+	"bufio"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/sandbox"
+)
+
+func main() {
+	var allow list
+	flag.Var(&allow, "allow", "a host that may be reached, as in sandbox.Network.Hosts; may be repeated")
+	bearer := flag.String("bearer", "", "the name of a variable whose value is sent as a bearer token to the allowed hosts")
+	ask := flag.Bool("ask", false, "ask at the terminal about other hosts")
+	flag.Parse()
+	if err := run(flag.Arg(0), allow, *bearer, *ask); err != nil {
+		fmt.Fprintln(os.Stderr, "webfetch:", err)
+		os.Exit(1)
+	}
+}
+
+func run(url string, allow []string, bearer string, ask bool) error {
+	dir, err := os.MkdirTemp("", "webfetch-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if url == "" {
+		return show(dir)
+	}
+	return fetch(dir, url, policy(dir, allow, bearer, ask))
+}
+
+// A list is a flag that may be repeated.
+type list []string
+
+func (l *list) String() string { return strings.Join(*l, " ") }
+
+// Set adds one more.
+func (l *list) Set(s string) error {
+	*l = append(*l, s)
+	return nil
+}
+
+// policy lets a program read the system's files and an empty directory, write
+// nothing that stays, and reach the hosts.
+func policy(dir string, hosts []string, bearer string, ask bool) sandbox.Policy {
+	p := sandbox.ReadOnly(dir)
+	p.Network.Hosts = hosts
+	p.Limits.WallClock = time.Minute
+	if bearer != "" {
+		p.Network.Credentials = []sandbox.Credential{{Name: bearer, Secret: os.Getenv(bearer), Hosts: hosts, Place: sandbox.PlaceBearer}}
+	}
+	if ask {
+		p.Network.Decide = atTerminal
+	}
+	p.Network.Observe = func(c sandbox.Connection) {
+		verdict := "denied"
+		if c.Allowed {
+			verdict = "allowed"
+		}
+		fmt.Fprintf(os.Stderr, "webfetch: %s %s %s:%d %s\n", verdict, c.Protocol, c.Host, c.Port, c.Reason)
+	}
+	return p
+}
+
+// atTerminal asks whoever sits there; no answer is a no.
+func atTerminal(ctx context.Context, r sandbox.Request) sandbox.Verdict {
+	fmt.Fprintf(os.Stderr, "webfetch: allow %s:%d? [y/N] ", r.Host, r.Port)
+	answer := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
+		answer <- strings.TrimSpace(line)
+	}()
+	select {
+	case a := <-answer:
+		return sandbox.Verdict{Allow: a == "y", Reason: "asked at the terminal"}
+	case <-ctx.Done():
+		return sandbox.Verdict{Reason: "nobody answered"}
+	}
+}
+
+// fetch prints the page.
+func fetch(dir, url string, p sandbox.Policy) error {
+	out, report, err := curl(dir, p, `curl -sSL --fail-with-body -- "$1"`, url)
+	fmt.Print(out)
+	if err != nil {
+		return fmt.Errorf("%w\n%v", err, report)
+	}
+	return nil
+}
+
+// curl runs a shell's line in the policy's sandbox.
+func curl(dir string, p sandbox.Policy, script string, args ...string) (string, *sandbox.Report, error) {
+	s, err := sandbox.New(p)
+	if err != nil {
+		return "", nil, err
+	}
+	defer s.Close()
+	cmd := s.Command("sh", append([]string{"-c", script, "webfetch"}, args...)...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	return string(out), cmd.Report(), err
+}

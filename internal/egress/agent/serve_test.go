@@ -1,0 +1,68 @@
+package agent
+
+import (
+	"errors"
+	"io"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+func TestServingEndsWithItsListenerAndClosesWhatIsOpen(t *testing.T) {
+	dir := t.TempDir()
+	l, err := net.Listen("unix", filepath.Join(dir, "in"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, asked := make(chan error, 1), make(chan bool)
+	deaf := func() (net.Conn, error) { // an agent that never answers
+		outside, real := net.Pipe()
+		go func() {
+			readSSH(real)
+			asked <- true
+		}()
+		return outside, nil
+	}
+	go func() {
+		done <- Serve(l, deaf, func(inside, outside io.ReadWriter) error { return SSH(inside, outside, SSHOptions{}) })
+	}()
+	tool, err := net.Dial("unix", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeSSH(tool, []byte{sshRequestIdentities})
+	<-asked
+	l.Close()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if _, err := readSSH(tool); !errors.Is(err, io.EOF) {
+		t.Errorf("the tool's connection is still there: %v", err)
+	}
+}
+
+func TestNoMoreConnectionsAreServedThanThereIsRoomFor(t *testing.T) {
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "in"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go Serve(l, func() (net.Conn, error) { c, _ := net.Pipe(); return c, nil }, func(inside, outside io.ReadWriter) error { return SSH(inside, outside, SSHOptions{}) })
+	for range mostConnections {
+		c, err := net.Dial("unix", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	c, err := net.Dial("unix", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := readSSH(c); !errors.Is(err, io.EOF) {
+		t.Errorf("it is not closed: %v", err)
+	}
+}

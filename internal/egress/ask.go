@@ -1,0 +1,96 @@
+package egress
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// asks are the questions that Decide has not answered yet.
+type asks struct {
+	mu   sync.Mutex
+	open map[Request]*question
+}
+
+// A question is one call of Decide, and those who wait for it.
+type question struct {
+	waiting int
+	cancel  context.CancelFunc
+	done    chan struct{}
+	verdict Verdict // once done is closed
+}
+
+// ask puts a request to Decide. Whoever asks the same while it is being
+// considered gets the same answer. It waits no longer than Patience, nor than ctx
+// and the gateway last, even when Decide does.
+func (g *Gateway) ask(ctx context.Context, r Request) Verdict {
+	if g.cfg.Decide == nil {
+		return Verdict{}
+	}
+	q := g.join(r)
+	select {
+	case <-q.done:
+	case <-ctx.Done():
+	}
+	g.asks.mu.Lock()
+	defer g.asks.mu.Unlock()
+	if q.waiting--; q.waiting == 0 {
+		q.cancel()
+	}
+	select {
+	case <-q.done:
+		return q.verdict
+	default:
+		return Verdict{Reason: "nobody waits for the answer any more"}
+	}
+}
+
+// join adds a waiter to the question about a request, which it begins if needed.
+func (g *Gateway) join(r Request) *question {
+	g.asks.mu.Lock()
+	defer g.asks.mu.Unlock()
+	if q := g.asks.open[r]; q != nil {
+		q.waiting++
+		return q
+	}
+	ctx, cancel := context.WithTimeout(g.ctx, g.cfg.Patience)
+	q := &question{waiting: 1, cancel: cancel, done: make(chan struct{})}
+	g.asks.open[r] = q
+	if !g.spawn(func() { g.consider(ctx, q, r) }) {
+		q.verdict = Verdict{Reason: ErrClosed.Error()}
+		close(q.done)
+	}
+	return q
+}
+
+// consider waits for Decide's answer. A Decide that does not heed its context is
+// left alone with it: nothing waits for it.
+func (g *Gateway) consider(ctx context.Context, q *question, r Request) {
+	answer := make(chan Verdict, 1)
+	go func() { answer <- decide(ctx, g.cfg.Decide, r) }()
+	v := Verdict{Reason: fmt.Sprintf("nobody decided within %v", g.cfg.Patience.Round(time.Millisecond))}
+	select {
+	case v = <-answer:
+	case <-ctx.Done():
+		if g.ctx.Err() != nil {
+			v.Reason = ErrClosed.Error()
+		}
+	}
+	g.asks.mu.Lock()
+	defer g.asks.mu.Unlock()
+	q.verdict = v
+	delete(g.asks.open, r)
+	close(q.done)
+	q.cancel()
+}
+
+// decide calls Decide; a panic in it is a denial.
+func decide(ctx context.Context, f func(context.Context, Request) Verdict, r Request) (v Verdict) {
+	defer func() {
+		if p := recover(); p != nil {
+			v = Verdict{Reason: "the policy's Decide panicked"}
+		}
+	}()
+	return f(ctx, r)
+}

@@ -1,0 +1,189 @@
+package egress
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+)
+
+// A boundary is where secrets exist: between a request that has a placeholder and
+// the connection that its server's certificate was verified on. Secrets go in
+// within RoundTrip, into a copy of the request, and are taken out of the answer
+// before that is returned, so that no handler, event or error outside ever holds one.
+type boundary struct {
+	next  http.RoundTripper // verifies the server
+	bound credentials       // of the target
+	by    *redactor         // of every credential
+}
+
+// errEncoding is an answer that cannot be looked through.
+var errEncoding = errors.New("the answer is compressed although none was asked for, and could hide a credential")
+
+// errReflected ends a WebSocket whose server sends a credential back.
+var errReflected = errors.New("the server sent a credential back")
+
+// RoundTrip puts the credentials of its target into a request.
+func (b *boundary) RoundTrip(r *http.Request) (*http.Response, error) {
+	if len(b.bound) == 0 {
+		return b.next.RoundTrip(r)
+	}
+	out := r.Clone(quiet(r.Context()))
+	ask(out.Header)
+	for _, c := range b.bound {
+		c.put(out)
+	}
+	res, err := b.next.RoundTrip(out)
+	if err != nil {
+		return nil, b.by.error(err)
+	}
+	res.Request = r
+	if err := b.by.answer(res); err != nil {
+		res.Body.Close()
+		return nil, err
+	}
+	return res, nil
+}
+
+// A quietContext ends with another context and has none of its values. One of them
+// is the trace by which httputil passes interim answers on (103 Early Hints), which
+// would not have been looked through.
+type quietContext struct{ context.Context }
+
+func (quietContext) Value(any) any { return nil }
+
+// quiet leaves of a trace what tells which connection is used.
+func quiet(ctx context.Context) context.Context {
+	t := httptrace.ContextClientTrace(ctx)
+	if ctx = (quietContext{ctx}); t != nil {
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: t.GotConn})
+	}
+	return ctx
+}
+
+// ask makes a request's answer one that can be looked through: whole, since a secret
+// could be read in halves, and not compressed.
+func ask(h http.Header) {
+	h.Del("Range")
+	h.Del("If-Range")
+	h.Del("Sec-Websocket-Extensions") // permessage-deflate
+	h.Del("Want-Content-Digest")
+	h.Del("Want-Repr-Digest")
+	h.Set("Accept-Encoding", "identity")
+}
+
+// error keeps the error's type unless its text has a secret.
+func (r *redactor) error(err error) error {
+	if s := r.text(err.Error()); s != err.Error() {
+		return errors.New(s)
+	}
+	return err
+}
+
+// answer makes an answer safe to be passed on.
+func (r *redactor) answer(res *http.Response) error {
+	res.Status = fmt.Sprintf("%d %s", res.StatusCode, http.StatusText(res.StatusCode)) // the phrase is the server's own text
+	r.header(res.Header)
+	if res.StatusCode == http.StatusSwitchingProtocols {
+		if both, ok := res.Body.(io.ReadWriteCloser); ok {
+			res.Body = &watched{ReadWriteCloser: both, by: r}
+			return nil
+		}
+		return errors.New("the server switched protocols without a connection")
+	}
+	if res.Body == nil || res.Body == http.NoBody || res.Request.Method == http.MethodHead {
+		return nil
+	}
+	if err := decoded(res); err != nil {
+		return err
+	}
+	res.Body = r.body(res.Body, func() { r.header(res.Trailer) })
+	res.ContentLength = -1 // a placeholder is longer or shorter than its secret
+	res.Header.Del("Content-Length")
+	return nil
+}
+
+// decoded takes gzip off, which some servers store and send whatever is asked for.
+func decoded(res *http.Response) error {
+	switch coding := strings.ToLower(strings.Join(res.Header.Values("Content-Encoding"), ",")); coding {
+	case "", "identity":
+		return nil
+	case "gzip", "x-gzip":
+		res.Header.Del("Content-Encoding")
+		res.Body = &unzipped{src: res.Body}
+		return nil
+	default:
+		return fmt.Errorf("%w: %.40q", errEncoding, coding)
+	}
+}
+
+// An unzipped body is decompressed as it is read; reading makes the memory needed
+// no larger than a window.
+type unzipped struct {
+	src io.ReadCloser
+	zip *gzip.Reader
+}
+
+func (u *unzipped) Read(p []byte) (n int, err error) {
+	if u.zip == nil {
+		if u.zip, err = gzip.NewReader(u.src); err != nil {
+			return 0, err
+		}
+	}
+	return u.zip.Read(p)
+}
+
+func (u *unzipped) Close() error { return u.src.Close() }
+
+// A watched connection is a WebSocket after its handshake. Its frames say their
+// lengths, so nothing in them is replaced: a secret that comes back ends it.
+type watched struct {
+	io.ReadWriteCloser
+	by    *redactor
+	tail  []byte // the end of what was read, perhaps a secret's beginning
+	sent  int    // how much of tail has been passed on
+	ready []byte
+	err   error
+}
+
+// mostAhead is how much of what may be a secret's beginning is passed on before it
+// is known: holding back a single letter would hold back half of all messages,
+// whose sender waits for an answer.
+const mostAhead = 7
+
+func (w *watched) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	for len(w.ready) == 0 {
+		if w.err != nil {
+			return 0, w.err
+		}
+		w.fill(p)
+	}
+	n := copy(p, w.ready)
+	w.ready = w.ready[n:]
+	return n, nil
+}
+
+// fill reads once, with p for its buffer.
+func (w *watched) fill(p []byte) {
+	n, err := w.ReadWriteCloser.Read(p[:min(len(p), redactChunk)])
+	seen := append(w.tail, p[:n]...)
+	if i, _ := w.by.find(seen); i >= 0 {
+		w.err = errReflected
+		return
+	}
+	from := len(seen) - w.by.unsure(seen)
+	until := from
+	if len(seen)-from <= mostAhead || err != nil {
+		until = len(seen)
+	}
+	until = max(until, w.sent)
+	w.ready = append(w.ready[:0], seen[w.sent:until]...)
+	w.tail, w.sent, w.err = append(w.tail[:0], seen[from:]...), until-from, err
+}

@@ -1,0 +1,139 @@
+package egress
+
+import (
+	"context"
+	"crypto/x509"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// A Protocol is what a listener's clients speak.
+type Protocol string
+
+// The protocols of Serve.
+const (
+	HTTP  Protocol = "http"  // an HTTP proxy: absolute-form and CONNECT
+	SOCKS Protocol = "socks" // SOCKS5: CONNECT only
+)
+
+// A Target is where a connection wants to go.
+type Target struct {
+	Host     Host
+	Port     uint16
+	Protocol string // for the event: "connect", "socks", "tcp" ...
+}
+
+// A Request is what Decide is asked about.
+type Request struct {
+	Host     string // canonical
+	Port     uint16
+	Protocol string // "http", "connect", "socks" ...
+	Method   string // of a plain HTTP request; else ""
+	Path     string
+	Rule     string // why it has to be asked: "" when no rule speaks of the host
+}
+
+// A Verdict answers a Request. The zero Verdict denies.
+type Verdict struct {
+	Allow  bool
+	Reason string // for the event, and for the client when denied
+}
+
+// An Event tells of one connection, or of one HTTP request, at its end.
+type Event struct {
+	Time     time.Time // of its beginning
+	Protocol string    // "http", "https", "connect", "socks", "forward" ...
+	Host     string    // canonical; what the client wrote, quoted, when it is no host
+	Address  string    // that was dialled, with the port; "": none was
+	Port     uint16
+	Method   string // of an HTTP request
+	Path     string
+	Allowed  bool
+	Rule     string // the entry that decided
+	Reason   string // why it was denied
+	Sent     int64  // bytes from the sandbox; of an HTTP request its body's
+	Received int64  // bytes to the sandbox
+	Duration time.Duration
+	Err      string // why it failed although it was allowed
+}
+
+// Limits bounds what one gateway carries.
+type Limits struct {
+	// Connections is how many may be open at once. 0: 1024.
+	Connections int
+	// Bytes is how many pass in all, both ways together. 0: no limit.
+	Bytes int64
+	// Rate is how many bytes pass in a second, both ways together. 0: no limit.
+	Rate int64
+	// Names is how many distinct names below one wildcard may be looked up, which
+	// bounds what can be told to a name server by asking it. 0: 512.
+	Names int
+}
+
+// A Credential is a secret that is put into requests to some hosts on the way out,
+// over TLS, in the place of a placeholder. It prints and encodes itself without
+// the secret; a type converted from it does not. Entries of one Name are several
+// places for one secret.
+type Credential struct {
+	Name   string   // the environment variable that holds the placeholder
+	Secret string   // what the placeholder becomes: 8 to 4096 bytes that a header can hold
+	Hosts  []string // entries as in Compile's allow-list, but for "*"
+	Place  string   // "bearer", "basic", "header", "query"
+	Field  string   // the header's or the parameter's name; the user's name for "basic"
+}
+
+// A RequestRule says which requests may be made to a host whose requests can be
+// read: plain HTTP, or TLS that is terminated.
+type RequestRule struct {
+	Host    string   // an entry as in Compile's allow-list
+	Methods []string // empty: every method
+	Paths   []string // prefixes; empty: every path
+}
+
+// A Config says what a Gateway lets through. The zero Config lets nothing.
+type Config struct {
+	// Rules are asked first.
+	Rules Rules
+	// Decide is asked about what no rule speaks of. Its context ends after
+	// Patience and with the gateway; then, and when it panics, the answer is no.
+	// Nil: no. It may be called from several goroutines at once.
+	Decide func(context.Context, Request) Verdict
+	// Patience is how long Decide may take. 0: 30 seconds.
+	Patience time.Duration
+	// Observe is told every event, from one goroutine, in order. While it is
+	// slow events are queued, then dropped and counted. Nil: nobody is told.
+	Observe func(Event)
+	// Limits bound connections, bytes, rate and names.
+	Limits Limits
+	// Credentials are put into requests on the way out.
+	Credentials []Credential
+	// Requests judge requests by method and path.
+	Requests []RequestRule
+	// Key is the password that clients have to give, by Proxy-Authorization or in
+	// the SOCKS handshake; the user's name does not matter. "": none is asked
+	// for, because nobody else can reach the listeners.
+	Key string
+	// Lookup resolves a name. Nil: net.DefaultResolver.
+	Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
+	// Dial connects to an address that was checked. Nil: a net.Dialer over TCP.
+	Dial func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
+	// Roots verify the real server where TLS is terminated. Nil: the system's.
+	Roots *x509.CertPool
+	// Authorities are further ones, in PEM, that both the harness and the tool
+	// trust: they join Roots and the bundle.
+	Authorities []byte
+	// Own reports the host's own addresses. Nil: those of its interfaces.
+	Own func(netip.Addr) bool
+}
+
+// A Summary is what a gateway has done so far.
+type Summary struct {
+	Violations []Event // what was denied, the first of them
+	Beyond     int     // denials that Violations has no room for
+	Unobserved int     // events that Observe was too slow for
+	Allowed    int
+	Denied     int
+	Sent       int64
+	Received   int64
+}

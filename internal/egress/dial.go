@@ -1,0 +1,119 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+)
+
+const (
+	lookupTime = 15 * time.Second
+	dialTime   = 15 * time.Second // of one address
+)
+
+// judge decides about a target before its name is looked up. The error is a
+// *Refusal.
+func (g *Gateway) judge(ctx context.Context, t Target, method, path string) (Decision, error) {
+	d := g.cfg.Rules.Target(t.Host, t.Port)
+	if d.Outcome == Unknown && g.cfg.Decide != nil {
+		v := g.ask(ctx, Request{Host: t.Host.String(), Port: t.Port, Protocol: t.Protocol, Method: method, Path: path, Rule: d.Rule})
+		if d.Why = v.Reason; v.Allow {
+			return Decision{Outcome: Allow, Rule: "Decide"}, nil
+		} else if d.Why == "" {
+			d.Why = "it was asked about, and denied"
+		}
+		d.Rule = "Decide"
+	}
+	if d.Outcome != Allow {
+		return d, t.refuse(d)
+	}
+	if wide(d.Rule) && !t.Host.addr.IsValid() && !g.names.admit(d.Rule, t.Host.name) {
+		d = Decision{Rule: d.Rule, Why: fmt.Sprintf("%d names were asked for below %q, which is the policy's limit", g.names.most, d.Rule)}
+		return d, t.refuse(d)
+	}
+	return d, nil
+}
+
+// wide reports whether an entry is a wildcard.
+func wide(entry string) bool { return len(entry) > 0 && entry[0] == '*' }
+
+func (t Target) refuse(d Decision) error {
+	return &Refusal{Host: t.Host.String(), Port: t.Port, Rule: d.Rule, Why: d.Why}
+}
+
+// dial looks a target up, once, and connects to the first of its addresses that
+// may be dialled and answers.
+func (g *Gateway) dial(ctx context.Context, t Target) (net.Conn, netip.AddrPort, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(g.ctx, cancel)()
+	addrs, err := g.lookup(ctx, t.Host)
+	if err != nil {
+		return nil, netip.AddrPort{}, err
+	}
+	var refused, failed error
+	for _, a := range addrs {
+		d := g.cfg.Rules.Address(a, t.Port, g.cfg.Own)
+		if d.Outcome != Allow {
+			refused = t.refuse(Decision{Rule: d.Rule, Why: d.Why})
+			continue
+		}
+		to := netip.AddrPortFrom(a.Unmap(), t.Port)
+		conn, err := g.connect(ctx, to)
+		if err == nil {
+			return conn, to, nil
+		}
+		failed = err
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if failed != nil {
+		return nil, netip.AddrPort{}, failed
+	}
+	return nil, netip.AddrPort{}, refused
+}
+
+func (g *Gateway) lookup(ctx context.Context, h Host) ([]netip.Addr, error) {
+	if a, isAddr := h.Addr(); isAddr {
+		return []netip.Addr{a}, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTime)
+	defer cancel()
+	addrs, err := g.cfg.Lookup(ctx, h.name)
+	if err == nil && len(addrs) == 0 {
+		err = errors.New("the name has no address")
+	}
+	return addrs, err
+}
+
+// connect dials one address that was checked, and nothing else.
+func (g *Gateway) connect(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	conn, err := g.cfg.Dial(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	c := &tracked{Conn: conn, g: g}
+	if !g.track(c) {
+		conn.Close()
+		return nil, ErrClosed
+	}
+	return c, nil
+}
+
+// lookupAbsolute asks the host's resolver for a name as it stands: with a dot at
+// its end no search domain makes another name of it.
+func lookupAbsolute(ctx context.Context, name string) ([]netip.Addr, error) {
+	return net.DefaultResolver.LookupNetIP(ctx, "ip", name+".")
+}
+
+func dialTCP(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+	var d net.Dialer
+	d.SetMultipathTCP(false)
+	return d.DialContext(ctx, "tcp", to.String())
+}

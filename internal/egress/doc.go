@@ -1,0 +1,146 @@
+// Package egress is the way out of a sandbox: a Gateway in the harness, one for
+// each run, serves the listeners that were made inside the sandbox's network
+// namespace, and lets through what the policy allows by name.
+//
+//	rules, err := egress.Compile([]string{"example.com:443", "*.example.org"}, nil)
+//	g, err := egress.New(egress.Config{Rules: rules})
+//	go g.Serve(httpListener, egress.HTTP)
+//	go g.Serve(socksListener, egress.SOCKS)
+//	defer g.Close()
+//	fmt.Println(g.Summary())
+//
+// # The path of the data
+//
+//	HTTP absolute-form --> proxy.go ----------------------+--> exchange.go: screen, RoundTrip --> dial.go
+//	HTTP CONNECT ------+                                  |         (credentials, request rules)
+//	SOCKS5 ------------+-> Open: decide, resolve, check,  |
+//	capture, Tunnel ---+   dial --> Carry: sniff ---------+ plain HTTP, or TLS that is terminated
+//	                                        +--> splice.go: bytes, both ways
+//
+// Every way ends in the same few steps, in this order:
+//
+//  1. ParseHost makes the one canonical form of the host (host.go). Nothing after
+//     it sees the client's spelling.
+//  2. Rules.Target says Allow, Deny or Unknown (rules.go). Unknown asks Decide
+//     (ask.go); without it, it is a denial.
+//  3. The name is counted below its wildcard (limits.go), then looked up. A name
+//     that is denied is never looked up: a look-up is a message too.
+//  4. Rules.Address is asked about each address (address.go). An address that is
+//     not the public Internet's needs an entry that names it; no verdict of Decide
+//     opens one. The next address is tried when one is refused or does not answer.
+//  5. The address that was checked is the one dialled (dial.go); there is no
+//     second look-up.
+//  6. What the client sends first is looked at (sniff.go): the server name of a
+//     TLS ClientHello has to be the target's, and plain HTTP is read as such, so
+//     that its Host has to be the target's too.
+//  7. One Event tells how it went (event.go).
+//
+// # The boundary
+//
+// TLS to a host that has a credential or a request rule is terminated
+// (terminate.go): the client meets a certificate of the sandbox's own authority
+// (authority.go), which only the bundle that is shown inside has (trust.go), and the
+// real server is verified as every client of it should. All other TLS is passed
+// untouched. A request is judged (screenRequest: requests.go by the canonical path of
+// path.go, then credentials.go) before it leaves, whichever way it came, and gets its
+// secrets in the RoundTrip of boundary.go, on a copy that nothing outside of it
+// sees; redact.go takes them out of the answer before it is returned.
+//
+//   - A secret stands where the tool has put its placeholder, if that is the place
+//     that the credential says; none is added to a request without it. As "bearer"
+//     the scheme Bearer, or GitHub's token, with the placeholder alone; as "basic"
+//     the password, with Field for the user's name if it says one, or, without a
+//     Field, the user's name; as "header" the first within Field's value; as "query" the
+//     value of the parameter Field. Two entries of one Name are two places.
+//   - Secrets go over verified TLS and nowhere else, loopback included.
+//   - A placeholder in the line or header of a request to another host, or in
+//     clear text, is a violation and not passed on. It would tell nobody anything;
+//     but somebody has meant to. In another place of its own host's requests it passes,
+//     because a browser repeats what was in a query as the Referer.
+//   - Hosts with a credential are asked for whole answers (no Range: halves of a
+//     secret are not seen) without compression. One that is gzip all the same is
+//     unpacked, another coding refused. An answer's length is not known beforehand
+//     then. Interim answers (103) are not passed. A WebSocket is carried
+//     without compression, and cut when the secret comes back in it.
+//   - The key of the authority is drawn with the gateway, never encoded and
+//     forgotten with it. It may certify the hosts of the entries alone (constraint.go).
+//   - A rule about paths refuses what servers read in several ways instead of
+//     choosing a reading, and headers that override method or path. GET includes
+//     HEAD. A rule holds at every port that its entry has: bytes that are neither
+//     TLS nor HTTP/1 are not passed to such a host, and a connection to an address is
+//     refused when it then names the host.
+//   - A JVM reads no PEM as a trust store, and no variable but JAVA_TOOL_OPTIONS: it
+//     gets a PKCS#12 file (software.sslmate.com/src/go-pkcs12, the one kept library
+//     that writes Oracle's attribute for trusted certificates), with the password that
+//     JDKs before 18 insist on. GnuTLS, and with it Debian's wget, reads no variable: for
+//     it the bundle has to be shown at the place of the system's (SystemBundles).
+//   - The agents of ssh and gpg have a room of their own (agent).
+//
+// # Decisions
+//
+//   - The server is net/http's and the forwarding httputil.ReverseProxy's: both
+//     regenerate the message from what they parsed, so that what one side sent
+//     is never passed on with framing that the other could read otherwise, and both
+//     are kept by the Go project. elazarl/goproxy brings its own request loop
+//     and its own handling of hop-by-hop headers, rewrites Host and follows the
+//     environment's proxy variables by default, and offers nothing here that these
+//     two lack. What net/http tolerates and this package does not (obs-fold, bare
+//     LF, Content-Length beside Transfer-Encoding) is refused on the way in
+//     (strict.go).
+//
+//   - SOCKS5 is a handshake of four messages (socks.go); the libraries for it
+//     resolve names themselves or take them apart as strings, which is what has to
+//     be in one place here.
+//
+//   - The ClientHello is read by crypto/tls: GetConfigForClient on a recorded
+//     prefix. There is no parser of TLS here.
+//
+//   - Upstream connections are direct. The harness's own HTTP_PROXY and the like
+//     are not read: the address that was checked would then be looked up by
+//     somebody else.
+//
+//   - Redirects are the client's business; none is followed here.
+//
+//   - A verdict of Decide is good for the connection or request that asked, and
+//     for those that asked at the same time. Whoever wants to remember it does
+//     that in Decide.
+//
+//   - The host's name and the port are decided before the resolver is asked, the
+//     address after. An entry that is an address grants that address written as
+//     such, and is what a name has to resolve to when its address is special.
+//
+//   - Connections are kept open to plain HTTP servers, by host and port: each was
+//     dialled to an address that was checked for that host and port, and the rules
+//     never change.
+//
+//   - Of upgrades WebSocket is carried. Others are dropped from the request, as
+//     HTTP lets a proxy do: h2c would carry requests that nobody reads.
+//
+//   - TRACE is not carried: its answer repeats what was put into the request.
+//
+//   - A client's bytes that could still become the first line of a request are
+//     waited for, 30 seconds at most, and refused if the line does not end:
+//     else a slow enough client could say "GET" and go unread.
+//
+//   - Nothing that is idle holds a buffer: a tunnel is two goroutines (splice.go,
+//     read_linux.go), and bulk goes through the kernel's splice in pieces between
+//     which limits are looked at.
+//
+// # Limits
+//
+// A host that is allowed can be told anything: through it, data leaves. A tunnel
+// that is neither TLS nor HTTP/1 is passed as bytes. With Encrypted Client Hello
+// the outer server name alone is seen, and a server that hosts several names can
+// serve another; TLS without a server name is passed. HTTP/2 in clear text is
+// bytes. Time and sizes tell things too.
+//
+// A server that has a secret can give it back in a form of its own making (reversed,
+// in pieces, encrypted); what is taken out is what servers echo: the text itself, escaped
+// for URLs, JSON and HTML, hexadecimal, base64, UTF-16. What it gives for the secret,
+// a session or a token of its own, the tool has. A secret in a body, and one
+// that signs requests, has no place here. Request rules see
+// methods and paths, not queries or bodies: what GraphQL does at one path is one thing
+// to them. A client that pins certificates refuses the sandbox's. With "*" an address
+// may be connected to without naming any host, past the rules of the hosts that it
+// has. GODEBUG=http2debug=2 in the harness's environment has net/http log headers.
+package egress

@@ -1,0 +1,131 @@
+package egress
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	queuedEvents   = 1024
+	keptViolations = 100
+)
+
+// A journal tells events to Observe and keeps the summary.
+type journal struct {
+	mu      sync.Mutex
+	sum     Summary
+	queue   chan Event // nil: nobody is told
+	told    chan struct{}
+	begun   bool
+	stopped bool
+	observe func(Event)
+}
+
+func newJournal(observe func(Event)) *journal {
+	j := &journal{told: make(chan struct{})}
+	if observe == nil {
+		close(j.told)
+		return j
+	}
+	j.queue, j.observe = make(chan Event, queuedEvents), observe
+	return j
+}
+
+// begin starts to tell Observe, with the first event: a gateway that is made and
+// never used leaves no goroutine.
+func (j *journal) begin() {
+	if j.begun {
+		return
+	}
+	j.begun = true
+	go func() {
+		defer close(j.told)
+		for e := range j.queue {
+			tell(j.observe, e)
+		}
+	}()
+}
+
+// tell calls Observe; what panics there does not end the harness's traffic.
+func tell(observe func(Event), e Event) {
+	defer func() { _ = recover() }()
+	observe(e)
+}
+
+// add notes an event. It never waits.
+func (j *journal) add(e Event) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case e.Allowed:
+		j.sum.Allowed++
+	default:
+		j.sum.Denied++
+		if len(j.sum.Violations) < keptViolations {
+			j.sum.Violations = append(j.sum.Violations, e)
+		} else {
+			j.sum.Beyond++
+		}
+	}
+	if j.queue == nil {
+		return
+	}
+	if j.stopped {
+		j.sum.Unobserved++
+		return
+	}
+	j.begin()
+	select {
+	case j.queue <- e:
+	default:
+		j.sum.Unobserved++
+	}
+}
+
+// end lets Observe hear what is queued, for as long as patience lasts.
+func (j *journal) end(patience time.Duration) {
+	j.mu.Lock()
+	if !j.stopped && j.queue != nil {
+		close(j.queue)
+		if !j.begun {
+			close(j.told)
+		}
+	}
+	j.stopped = true
+	j.mu.Unlock()
+	t := time.NewTimer(patience)
+	defer t.Stop()
+	select {
+	case <-j.told:
+	case <-t.C:
+	}
+}
+
+func (j *journal) summary() Summary {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s := j.sum
+	s.Violations = append([]Event(nil), s.Violations...)
+	return s
+}
+
+// finish completes an event and notes it. The error of a denial makes it one.
+func (g *Gateway) finish(e Event, err error) {
+	e.Duration = time.Since(e.Time)
+	e.Allowed = err == nil
+	if r := refusalOf(err); r != nil {
+		e.Rule, e.Reason = r.Rule, r.Why
+	} else if err != nil {
+		e.Allowed, e.Err = true, err.Error()
+	}
+	g.journal.add(e)
+}
+
+// begin is the event of a target, to be finished.
+func begin(t Target) Event {
+	e := Event{Time: time.Now(), Protocol: t.Protocol, Port: t.Port}
+	if !t.Host.IsZero() {
+		e.Host = t.Host.String()
+	}
+	return e
+}

@@ -1,0 +1,299 @@
+package egress
+
+import (
+	"context"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/http/httputil"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// An exchange is one HTTP request that can be read, and its response, whichever
+// way it came: to the proxy, inside of a tunnel, or inside of TLS that is
+// terminated.
+type exchange struct {
+	g         *Gateway
+	c         *strict
+	target    Target
+	decision  Decision
+	scheme    string
+	authority string // the Host that is sent
+	via       http.RoundTripper
+
+	event          Event
+	err            error
+	sent, received atomic.Int64
+}
+
+// longestPath is what an event keeps of one.
+const longestPath = 512
+
+// exchangeKey finds a request's exchange in its context.
+type exchangeKey struct{}
+
+func exchangeOf(ctx context.Context) *exchange {
+	x, _ := ctx.Value(exchangeKey{}).(*exchange)
+	return x
+}
+
+// begin fills in what is known of the event.
+func (x *exchange) begin(r *http.Request) {
+	x.event = begin(x.target)
+	path := r.URL.EscapedPath()
+	x.event.Method, x.event.Path = r.Method[:min(len(r.Method), 32)], path[:min(len(path), longestPath)]
+}
+
+// run carries a request out that was decided: err says how. It notes the event
+// even when the server's connection breaks, which is a panic of http.ErrAbortHandler.
+func (x *exchange) run(w http.ResponseWriter, r *http.Request) {
+	defer func() {
+		x.event.Rule = x.decision.Rule
+		x.event.Sent, x.event.Received = x.sent.Load(), x.received.Load()
+		x.g.finish(x.event, x.err)
+	}()
+	switch {
+	case x.err != nil:
+	case r.Method == http.MethodTrace || r.Method == http.MethodConnect:
+		x.err = x.target.refuse(Decision{Rule: x.decision.Rule, Why: "the method " + r.Method + " is not carried"})
+	case x.g.meter.full():
+		x.err = x.target.refuse(Decision{Rule: x.decision.Rule, Why: errBytes.Error()})
+	}
+	if x.err != nil {
+		answerTo(x.err, x.shown()).write(w)
+		return
+	}
+	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		r.Header.Del("Upgrade") // h2c would carry requests that nobody reads
+	}
+	ctx := context.WithValue(r.Context(), exchangeKey{}, x)
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
+		x.event.Address = i.Conn.RemoteAddr().String()
+	}})
+	x.g.forwarder.ServeHTTP(w, r.WithContext(ctx))
+}
+
+func (x *exchange) shown() string { return join(x.target.Host, x.target.Port) }
+
+// newForwarder makes the one ReverseProxy of a gateway. What differs between
+// requests is in their exchange.
+func newForwarder(g *Gateway) *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
+		Rewrite:        rewrite,
+		Transport:      screened{g},
+		ModifyResponse: modify,
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			x := exchangeOf(r.Context())
+			if x.err = x.c.faulted(); x.err == nil {
+				x.err = err
+			}
+			err = x.err
+			answerTo(err, x.shown()).write(w)
+		},
+		BufferPool: copyBuffers{},
+		ErrorLog:   log.New(io.Discard, "", 0),
+	}
+}
+
+// copyBuffers lends the buffers of tunnels to ReverseProxy.
+type copyBuffers struct{}
+
+// Get returns a buffer.
+func (copyBuffers) Get() []byte { return buffers.Get().(*[bufferSize]byte)[:] }
+
+// Put takes it back.
+func (copyBuffers) Put(b []byte) { buffers.Put((*[bufferSize]byte)(b)) }
+
+// rewrite makes the request that goes out. ReverseProxy has removed the
+// hop-by-hop fields, and the X-Forwarded fields and odd queries, which are the
+// client's own and are put back.
+func rewrite(pr *httputil.ProxyRequest) {
+	x := exchangeOf(pr.In.Context())
+	out := pr.Out
+	out.URL.Scheme, out.URL.Host, out.Host = x.scheme, join(x.target.Host, x.target.Port), x.authority
+	out.URL.User, out.URL.RawQuery = nil, pr.In.URL.RawQuery
+	out.Trailer = pr.In.Trailer // filled in once the body has been read
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+		if v := pr.In.Header[name]; v != nil {
+			out.Header[name] = v
+		}
+	}
+	if out.Body != nil && out.Body != http.NoBody {
+		out.Body = &counted{ReadCloser: out.Body, n: &x.sent}
+	}
+}
+
+// modify looks at a response on its way in.
+func modify(r *http.Response) error {
+	x := exchangeOf(r.Request.Context())
+	if r.StatusCode != http.StatusSwitchingProtocols {
+		r.Body = &counted{r.Body, &x.received, &x.err}
+		return nil
+	}
+	x.c.release()
+	if rw, ok := r.Body.(io.ReadWriteCloser); ok {
+		r.Body = &switched{counted{ReadCloser: rw, n: &x.received}, rw, &x.sent}
+	}
+	return nil
+}
+
+// counted counts what is read, and keeps why no more can be.
+type counted struct {
+	io.ReadCloser
+	n   *atomic.Int64
+	why *error // nil: nobody wants to know
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	c.n.Add(int64(n))
+	if err != nil && err != io.EOF && c.why != nil {
+		*c.why = err
+	}
+	return n, err
+}
+
+// switched is the connection after an upgrade, counted both ways.
+type switched struct {
+	counted
+	w    io.Writer
+	sent *atomic.Int64
+}
+
+// Write counts what is written.
+func (s *switched) Write(p []byte) (int, error) {
+	n, err := s.w.Write(p)
+	s.sent.Add(int64(n))
+	return n, err
+}
+
+// screened sends requests by the way of their exchange, once they were judged.
+type screened struct{ g *Gateway }
+
+// RoundTrip judges and sends a request.
+func (s screened) RoundTrip(r *http.Request) (*http.Response, error) {
+	x := exchangeOf(r.Context())
+	if s.g.screen != nil {
+		if err := s.g.screen(r, x.target); err != nil {
+			if r.Body != nil {
+				r.Body.Close()
+			}
+			return nil, err
+		}
+	}
+	return x.via.RoundTrip(r)
+}
+
+// newTransport makes what carries plain HTTP. Connections are kept by host and
+// port; each was dialled to an address that was checked for these, and
+// the rules do not change.
+func newTransport(g *Gateway) *http.Transport {
+	return &http.Transport{
+		DialContext:            g.dialHTTP,
+		DisableCompression:     true,
+		MaxIdleConns:           128,
+		MaxIdleConnsPerHost:    32,
+		IdleConnTimeout:        30 * time.Second,
+		ExpectContinueTimeout:  time.Second,
+		MaxResponseHeaderBytes: 256 << 10,
+		ReadBufferSize:         16 << 10,
+		WriteBufferSize:        16 << 10,
+	}
+}
+
+// dialHTTP connects to the target of the exchange that needs a connection, or
+// takes the one that its tunnel has made.
+func (g *Gateway) dialHTTP(ctx context.Context, _, addr string) (net.Conn, error) {
+	x := exchangeOf(ctx)
+	if x == nil || addr != x.shown() {
+		return nil, &Refusal{Host: addr, Why: "it was not decided about"}
+	}
+	if in := x.c.inner; in != nil {
+		if conn := in.take(); conn != nil {
+			return &metered{Conn: conn, g: g}, nil
+		}
+	}
+	if !g.enter() {
+		return nil, ErrClosed
+	}
+	defer g.leave()
+	conn, _, err := g.dial(ctx, x.target)
+	if err != nil {
+		return nil, err
+	}
+	return &metered{Conn: conn, g: g}, nil
+}
+
+// inner is what a connection is inside of whose requests can be read.
+type inner struct {
+	target   Target
+	decision Decision
+	address  netip.AddrPort
+	scheme   string
+	two      bool // HTTP/2, which is framed by TLS records and frames, and not looked at
+	via      http.RoundTripper
+
+	mu    sync.Mutex
+	first net.Conn // that was made for it and is free; nil: there is none
+}
+
+func (in *inner) take() net.Conn {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	conn := in.first
+	in.first = nil
+	return conn
+}
+
+// serveInner serves the requests on a connection inside of a tunnel until it
+// ends. It takes in.first over, and closes both.
+func (g *Gateway) serveInner(conn net.Conn, in *inner) error {
+	c := &tracked{Conn: conn, g: g}
+	if !g.track(c) {
+		conn.Close()
+		return ErrClosed
+	}
+	s := newStrict(c, g, in)
+	s.done = make(chan struct{})
+	g.queue.push(s)
+	<-s.done
+	if first := in.take(); first != nil {
+		first.Close()
+	}
+	return nil
+}
+
+// serveInside answers a request inside of a tunnel: it names its host, which has
+// to be the tunnel's.
+func (g *Gateway) serveInside(w http.ResponseWriter, r *http.Request, c *strict, host string) {
+	in := c.inner
+	preset := map[string]uint16{"http": 80, "https": 443}[in.scheme]
+	t := in.target
+	t.Protocol = in.scheme
+	x := &exchange{g: g, c: c, target: t, decision: in.decision, scheme: in.scheme, via: in.via, authority: hostField(t.Host, t.Port, preset)}
+	x.begin(r)
+	x.event.Address = address(in.address)
+	if in.two {
+		if x.err = g.seat(t); x.err == nil {
+			defer g.unseat()
+		}
+	}
+	for _, field := range append([]string{host, r.Host, r.URL.Host}, r.Header["Host"]...) { // the last two beside HTTP/2's :authority
+		if x.err == nil {
+			x.err = g.sameHost(t, field)
+		}
+	}
+	if x.err == nil && hasName(t, r.Host) {
+		x.authority = r.Host
+	}
+	if x.err == nil && (r.URL.Opaque != "" || r.URL.User != nil || r.URL.IsAbs() && r.URL.Scheme != in.scheme) {
+		x.err = t.refuse(Decision{Rule: in.decision.Rule, Why: "the request is for another kind of URL"})
+	}
+	x.run(w, r)
+}

@@ -1,0 +1,242 @@
+package egress
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// strictKey finds a request's connection in its context.
+type strictKey struct{}
+
+// serveQueue starts the HTTP server, which serves proxies' clients and what is
+// plain HTTP inside of their tunnels.
+func (g *Gateway) serveQueue() {
+	g.queue = newQueue()
+	g.transport = newTransport(g)
+	g.forwarder = newForwarder(g)
+	g.server = &http.Server{
+		Protocols:                    bothVersions(),
+		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: 100, MaxReceiveBufferPerConnection: 256 << 10, MaxReceiveBufferPerStream: 128 << 10},
+		Handler:                      http.HandlerFunc(g.serveHTTP),
+		ReadHeaderTimeout:            headerTime,
+		IdleTimeout:                  keptTime,
+		MaxHeaderBytes:               mostHeader,
+		DisableGeneralOptionsHandler: true,
+		ErrorLog:                     log.New(io.Discard, "", 0),
+		BaseContext:                  func(net.Listener) context.Context { return g.ctx },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, strictKey{}, c)
+		},
+		ConnState: g.connState,
+	}
+	g.running.Go(func() { g.server.Serve(g.queue) })
+}
+
+// bothVersions are HTTP/1 and, on a connection whose TLS was terminated and which
+// agreed to it there, HTTP/2: to the server that is one in clear text. On every
+// other connection a strict one refuses HTTP/2's preface.
+func bothVersions() *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(true)
+	p.SetUnencryptedHTTP2(true)
+	return p
+}
+
+// connState has Close wait for the server's goroutines. One whose connection
+// is hijacked is still in serveHTTP, which is waited for by itself.
+func (g *Gateway) connState(conn net.Conn, s http.ConnState) {
+	c := conn.(*strict)
+	switch s {
+	case http.StateNew:
+		if c.entered = g.enter(); !c.entered {
+			c.Close()
+		}
+	case http.StateHijacked, http.StateClosed:
+		if c.entered {
+			g.leave()
+		}
+	}
+}
+
+func (g *Gateway) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	if !g.enter() {
+		return
+	}
+	defer g.leave()
+	c := r.Context().Value(strictKey{}).(*strict)
+	host := c.host()
+	switch {
+	case c.inner != nil:
+		g.serveInside(w, r, c, host)
+	case !g.knows(r.Header.Get("Proxy-Authorization")):
+		if r.Header.Get("Proxy-Authorization") != "" { // else it waits to be asked, as many clients do
+			g.journal.add(Event{Time: time.Now(), Protocol: string(HTTP), Reason: errKey.Why})
+		}
+		w.Header().Set("Proxy-Authenticate", `Basic realm="sandbox"`)
+		answer{http.StatusProxyAuthRequired, "This proxy belongs to a sandbox and needs its password.\n"}.write(w)
+	case r.Method == http.MethodConnect:
+		g.serveConnect(w, r, c, host)
+	default:
+		g.serveAbsolute(w, r, c, host)
+	}
+}
+
+var errKey = &Refusal{Why: "the proxy's password is missing or wrong"}
+
+// knows reports whether a Proxy-Authorization has the gateway's key.
+func (g *Gateway) knows(auth string) bool {
+	if g.cfg.Key == "" {
+		return true
+	}
+	scheme, code, _ := strings.Cut(auth, " ")
+	plain, err := base64.StdEncoding.DecodeString(strings.TrimSpace(code))
+	_, password, _ := strings.Cut(string(plain), ":")
+	return g.isKey(password) && err == nil && strings.EqualFold(scheme, "Basic")
+}
+
+func (g *Gateway) isKey(password string) bool {
+	return subtle.ConstantTimeCompare([]byte(password), []byte(g.cfg.Key)) == 1
+}
+
+// serveConnect answers a CONNECT, and leaves the connection to a goroutine that
+// has nothing of the request on its stack.
+func (g *Gateway) serveConnect(w http.ResponseWriter, r *http.Request, c *strict, host string) {
+	u, shown, err := g.openConnect(r, host)
+	conn, rw, hijack := http.NewResponseController(w).Hijack()
+	if hijack != nil {
+		if u != nil {
+			u.Close()
+		}
+		return
+	}
+	conn.SetWriteDeadline(time.Now().Add(headerTime))
+	if err != nil {
+		a := answerTo(err, shown)
+		conn.Write(a.raw(whyShort(err, shown)))
+		conn.Close()
+		return
+	}
+	head, _ := rw.Reader.Peek(rw.Reader.Buffered())
+	head = append([]byte(nil), head...)
+	if _, err := conn.Write([]byte("HTTP/1.1 200 Connection established\r\n\r\n")); err != nil {
+		conn.Close()
+		u.Close()
+		return
+	}
+	conn.SetWriteDeadline(time.Time{})
+	u.ctx = g.ctx // the request's ends here
+	if !g.spawn(func() { u.carry(c.tracked, head) }) {
+		conn.Close()
+		u.Close()
+	}
+}
+
+// openConnect reads the target of a CONNECT and opens it. Its Host field has to
+// name the same host.
+func (g *Gateway) openConnect(r *http.Request, host string) (u *Upstream, shown string, err error) {
+	t := Target{Protocol: "connect"}
+	t.Host, t.Port, err = parseHostPort(r.RequestURI, 0)
+	if err != nil {
+		return nil, shownAs(r.RequestURI), g.misspelt(t, r.RequestURI, err)
+	}
+	if err := g.sameHost(t, host); err != nil {
+		g.finish(begin(t), err)
+		return nil, join(t.Host, t.Port), err
+	}
+	u, err = g.Open(r.Context(), t)
+	return u, join(t.Host, t.Port), err
+}
+
+// misspelt notes that what a client wrote is no host, and refuses it.
+func (g *Gateway) misspelt(t Target, s string, err error) error {
+	e := begin(t)
+	e.Host = shownAs(s)
+	err = &Refusal{Host: e.Host, Why: err.Error()}
+	g.finish(e, err)
+	return err
+}
+
+// shownAs quotes what is no host, and shortens it.
+func shownAs(s string) string { return strconv.Quote(s[:min(len(s), 100)]) }
+
+// sameHost holds a Host field against the target. None is fine: HTTP/1.0.
+func (g *Gateway) sameHost(t Target, field string) error {
+	if field == "" {
+		return nil
+	}
+	h, port, err := parseHostPort(field, t.Port)
+	if err != nil {
+		return t.refuse(Decision{Why: "the Host field: " + err.Error()})
+	}
+	if port != t.Port {
+		return t.refuse(Decision{Why: fmt.Sprintf("the Host field names port %d", port)})
+	}
+	return g.checkName(t, h.String(), "Host field")
+}
+
+// whyShort is the sentence for a status line.
+func whyShort(err error, shown string) string {
+	if r := refusalOf(err); r != nil {
+		return "refused by the sandbox: " + shown + ": " + r.Why
+	}
+	return shown + ": " + cause(err).Error()
+}
+
+// serveAbsolute answers a request for a whole URL.
+func (g *Gateway) serveAbsolute(w http.ResponseWriter, r *http.Request, c *strict, host string) {
+	t := Target{Protocol: string(HTTP)}
+	var err error
+	switch {
+	case r.URL.Host == "" || r.URL.Opaque != "":
+		answer{http.StatusBadRequest, "This is the sandbox's HTTP proxy, not a server: ask for a whole URL, or use CONNECT.\n"}.write(w)
+		return
+	case r.URL.Scheme != "http":
+		answer{http.StatusBadRequest, fmt.Sprintf("This proxy carries http URLs, and every other protocol by CONNECT; this is %s.\n", shownAs(r.URL.Scheme))}.write(w)
+		return
+	case r.URL.User != nil:
+		err = fmt.Errorf("%w: a URL with a user's name in it", ErrHost)
+	default:
+		t.Host, t.Port, err = parseHostPort(r.URL.Host, 80)
+	}
+	if err != nil {
+		err = g.misspelt(t, r.URL.Host, err)
+		answerTo(err, shownAs(r.URL.Host)).write(w)
+		return
+	}
+	x := &exchange{g: g, c: c, target: t, scheme: "http", via: g.transport, authority: hostField(t.Host, t.Port, 80)}
+	x.begin(r)
+	if x.err = g.sameHost(t, host); x.err == nil && hasName(t, host) {
+		x.authority = host
+	}
+	if x.err == nil {
+		x.decision, x.err = g.judge(r.Context(), t, r.Method, r.URL.EscapedPath())
+	}
+	x.run(w, r)
+}
+
+// hasName reports whether a Host field gives a name to a target that is an
+// address: the server gets it as it is.
+func hasName(t Target, field string) bool {
+	h, _, err := parseHostPort(field, t.Port)
+	return err == nil && t.Host.addr.IsValid() && !h.addr.IsValid()
+}
+
+// hostField is the Host of a request to a target.
+func hostField(h Host, port, preset uint16) string {
+	if port != preset {
+		return join(h, port)
+	}
+	if h.addr.Is6() {
+		return "[" + h.String() + "]"
+	}
+	return h.String()
+}

@@ -1,0 +1,209 @@
+package egress
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"html"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// A redactor puts placeholders back where an answer reflects secrets, in any of the
+// spellings that servers give to what they echo. The nil redactor changes nothing.
+type redactor struct {
+	needles []needle // the longest first
+	longest int
+}
+
+type needle struct {
+	text []byte
+	with string
+}
+
+// redact makes the redactor of some credentials.
+func (all credentials) redact() *redactor {
+	if len(all) == 0 {
+		return nil
+	}
+	r := &redactor{}
+	for _, c := range all {
+		for _, s := range spellings(c.secret()) {
+			if !slices.ContainsFunc(r.needles, func(n needle) bool { return string(n.text) == s }) {
+				r.needles = append(r.needles, needle{[]byte(s), c.placeholder})
+				r.longest = max(r.longest, len(s))
+			}
+		}
+	}
+	slices.SortStableFunc(r.needles, func(a, b needle) int { return cmp.Compare(len(b.text), len(a.text)) })
+	return r
+}
+
+// spellings returns a secret as it is, escaped for a query, a path, JSON and HTML,
+// in hexadecimal, in UTF-16, and what base64 makes of it within any text around it.
+func spellings(secret string) []string {
+	query, path := url.QueryEscape(secret), url.PathEscape(secret)
+	list := []string{secret, query, path, lowerEscapes(query), lowerEscapes(path), html.EscapeString(secret), jsonText(secret, true), jsonText(secret, false),
+		hex.EncodeToString([]byte(secret)), strings.ToUpper(hex.EncodeToString([]byte(secret)))}
+	for _, forHTML := range []bool{true, false} {
+		list = append(list, strings.ReplaceAll(jsonText(secret, forHTML), "/", `\/`)) // PHP
+	}
+	if wide := strings.Join(strings.Split(secret, ""), "\x00"); isASCII(secret) {
+		list = append(list, wide) // between two bytes of a character, so of either order
+	}
+	for before := range 3 {
+		raw := append(make([]byte, before), secret...)
+		from, to := (before*8+5)/6, len(raw)*8/6 // the digits that the secret alone decides
+		list = append(list, base64.RawStdEncoding.EncodeToString(raw)[from:to], base64.RawURLEncoding.EncodeToString(raw)[from:to])
+	}
+	return list
+}
+
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(c rune) bool { return c > 0x7e })
+}
+
+func jsonText(s string, forHTML bool) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(forHTML)
+	if e.Encode(s) != nil {
+		return s
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(b.String()), `"`), `"`)
+}
+
+// lowerEscapes writes %2F as %2f.
+func lowerEscapes(s string) string {
+	b := []byte(s)
+	for i := 0; i+2 < len(b); i++ {
+		if b[i] == '%' {
+			copy(b[i+1:i+3], bytes.ToLower(b[i+1:i+3]))
+		}
+	}
+	return string(b)
+}
+
+// find returns where the first needle is in b; the longest of those that begin
+// there. No needle: i is -1.
+func (r *redactor) find(b []byte) (i int, n needle) {
+	i = -1
+	for _, c := range r.needles {
+		within := b
+		if i >= 0 {
+			within = b[:min(len(b), i+len(c.text)-1)]
+		}
+		if j := bytes.Index(within, c.text); j >= 0 {
+			i, n = j, c
+		}
+	}
+	return i, n
+}
+
+// unsure returns how many bytes at the end of b could be the beginning of a needle.
+func (r *redactor) unsure(b []byte) int {
+	for k := min(r.longest-1, len(b)); k > 0; k-- {
+		tail := b[len(b)-k:]
+		if slices.ContainsFunc(r.needles, func(n needle) bool { return bytes.HasPrefix(n.text, tail) }) {
+			return k
+		}
+	}
+	return 0
+}
+
+// replace appends b to out with the needles replaced, up to where it cannot be sure
+// yet; the rest is returned.
+func (r *redactor) replace(out, b []byte, last bool) (more, rest []byte) {
+	for {
+		i, n := r.find(b)
+		if i < 0 {
+			break
+		}
+		out = append(append(out, b[:i]...), n.with...)
+		b = b[i+len(n.text):]
+	}
+	sure := len(b)
+	if !last {
+		sure -= r.unsure(b)
+	}
+	return append(out, b[:sure]...), b[sure:]
+}
+
+// text redacts a string.
+func (r *redactor) text(s string) string {
+	if r == nil {
+		return s
+	}
+	out, _ := r.replace(nil, []byte(s), true)
+	return string(out)
+}
+
+// header redacts values, and drops a header whose name has a secret: names are
+// written in another case than the server's.
+func (r *redactor) header(h http.Header) {
+	if r == nil {
+		return
+	}
+	for name, values := range h {
+		for i, v := range values {
+			values[i] = r.text(v)
+		}
+		for _, n := range r.needles {
+			if strings.Contains(strings.ToLower(name), strings.ToLower(string(n.text))) {
+				delete(h, name)
+			}
+		}
+	}
+}
+
+// redactChunk is how much of a body is looked at in one piece.
+const redactChunk = 16 << 10
+
+// body returns a reader of a body in which secrets are replaced. It holds back no
+// more than what may be a secret's beginning, so that a stream of events streams.
+func (r *redactor) body(src io.ReadCloser, atEnd func()) io.ReadCloser {
+	return &redacted{src: src, by: r, atEnd: atEnd}
+}
+
+type redacted struct {
+	src   io.ReadCloser
+	by    *redactor
+	atEnd func() // trailers have arrived
+	held  []byte // read, and perhaps a secret's beginning
+	ready []byte
+	chunk []byte
+	err   error
+}
+
+func (d *redacted) Read(p []byte) (int, error) {
+	for len(d.ready) == 0 {
+		if d.err != nil {
+			return 0, d.err
+		}
+		d.fill()
+	}
+	n := copy(p, d.ready)
+	d.ready = d.ready[n:]
+	return n, nil
+}
+
+// fill reads once. What an error cuts off is not passed on when it is perhaps a
+// secret's beginning, unless the body has simply ended.
+func (d *redacted) fill() {
+	if d.chunk == nil {
+		d.chunk = make([]byte, redactChunk)
+	}
+	n, err := d.src.Read(d.chunk)
+	d.held = append(d.held, d.chunk[:n]...)
+	d.ready, d.held = d.by.replace(d.ready[:0], d.held, err == io.EOF)
+	if d.err = err; err == io.EOF {
+		d.atEnd()
+	}
+}
+
+func (d *redacted) Close() error { return d.src.Close() }

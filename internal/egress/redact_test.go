@@ -1,0 +1,159 @@
+package egress
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+const (
+	testSecret      = `s3cr3t/+"key<&>=value-of-the-user`
+	testPlaceholder = placeholderPrefix + "testtesttesttesttesttest"
+)
+
+func testCredentials() credentials {
+	return credentials{{name: "TOKEN", placeholder: testPlaceholder, place: "bearer", secret: func() string { return testSecret }}}
+}
+
+func readAll(t *testing.T, r io.Reader) string {
+	t.Helper()
+	b, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestASecretIsReplacedInEverySpellingThatServersGiveIt(t *testing.T) {
+	marshalled, _ := json.Marshal(map[string]string{"token": testSecret})
+	for name, text := range map[string]string{
+		"as it is":                      "a " + testSecret + " b",
+		"twice in a row":                testSecret + testSecret,
+		"in a query":                    url.QueryEscape(testSecret),
+		"in a path":                     url.PathEscape(testSecret),
+		"with lower-case escapes":       lowerEscapes(url.QueryEscape(testSecret)),
+		"in JSON":                       string(marshalled),
+		"in JSON with slashes escaped":  strings.ReplaceAll(string(marshalled), "/", `\/`),
+		"in base64":                     base64.StdEncoding.EncodeToString([]byte(testSecret)),
+		"in base64 with one before":     base64.StdEncoding.EncodeToString([]byte(":" + testSecret)),
+		"in base64 with two before":     base64.URLEncoding.EncodeToString([]byte("u:" + testSecret + "more")),
+		"in base64 with a user's name":  base64.StdEncoding.EncodeToString([]byte("someone:" + testSecret)),
+		"in HTML":                       "<b>s3cr3t/+&#34;key&lt;&amp;&gt;=value-of-the-user</b>",
+		"in UTF-16":                     strings.Join(strings.Split(testSecret, ""), "\x00") + "\x00",
+		"after a beginning that breaks": "s3cr3t/s3cr3t" + testSecret,
+	} {
+		got := testCredentials().redact().text(text)
+		if !strings.Contains(got, testPlaceholder) || testCredentials().redact().text(got) != got {
+			t.Errorf("%s: %q", name, got)
+		}
+		for _, s := range []string{"key<", "value-of-the-user", "v\x00a\x00l\x00u\x00e"} {
+			if strings.Contains(got, s) {
+				t.Errorf("%s: %q is left of it: %q", name, s, got)
+			}
+		}
+	}
+}
+
+func TestATextWithoutASecretIsNotChanged(t *testing.T) {
+	text := strings.Repeat("s3cr3t/+ nearly s3cr3t/+\"key<&>=value-of-the-use r\x00\xff", 2000)
+	body := testCredentials().redact().body(io.NopCloser(strings.NewReader(text)), func() {})
+	if readAll(t, body) != text {
+		t.Error("the body is another one")
+	}
+}
+
+func TestASecretThatStraddlesReadsIsReplaced(t *testing.T) {
+	text := strings.Repeat("x", redactChunk-5) + testSecret + strings.Repeat("y", 100) + testSecret
+	want := strings.ReplaceAll(text, testSecret, testPlaceholder)
+	for name, r := range map[string]io.Reader{
+		"in one": strings.NewReader(text), "byte by byte": iotest.OneByteReader(strings.NewReader(text)),
+		"in halves": iotest.HalfReader(strings.NewReader(text)), "with the error at the end": iotest.DataErrReader(strings.NewReader(text)),
+	} {
+		ended := false
+		body := testCredentials().redact().body(io.NopCloser(r), func() { ended = true })
+		if got := readAll(t, body); got != want || !ended {
+			t.Errorf("%s: the body is another one, end seen: %v", name, ended)
+		}
+	}
+}
+
+func TestWhatMayBecomeASecretIsNotPassedOnWhenTheBodyBreaksOff(t *testing.T) {
+	broken := io.MultiReader(strings.NewReader("text "+testSecret[:20]), iotest.ErrReader(errors.New("cut")))
+	got, err := io.ReadAll(testCredentials().redact().body(io.NopCloser(broken), func() {}))
+	if string(got) != "text " || err == nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestAStreamOfEventsIsNotHeldBack(t *testing.T) {
+	r, w := io.Pipe()
+	defer w.Close()
+	body := testCredentials().redact().body(r, func() {})
+	go w.Write([]byte("data: one\n\n"))
+	b := make([]byte, 100)
+	if n, err := body.Read(b); string(b[:n]) != "data: one\n\n" || err != nil {
+		t.Errorf("%q, %v", b[:n], err)
+	}
+}
+
+type duplex struct {
+	io.Reader
+	io.Writer
+}
+
+func (duplex) Close() error { return nil }
+
+func TestAWebSocketThatReflectsASecretIsCut(t *testing.T) {
+	for name, wrap := range map[string]func(io.Reader) io.Reader{
+		"in one": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader, "in halves": iotest.HalfReader,
+	} {
+		text := "\x81\x7ehello " + testSecret + " and more"
+		w := &watched{ReadWriteCloser: duplex{wrap(strings.NewReader(text)), io.Discard}, by: testCredentials().redact()}
+		got, err := io.ReadAll(w)
+		if !errors.Is(err, errReflected) || len(got) > len("\x81\x7ehello ")+mostAhead {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+		plain := strings.Repeat("frame s3cr s3cr3t/+\"k s", 4000)
+		w = &watched{ReadWriteCloser: duplex{wrap(strings.NewReader(plain)), io.Discard}, by: testCredentials().redact()}
+		if got, err := io.ReadAll(w); string(got) != plain || err != nil {
+			t.Errorf("%s: a harmless stream is another one, %v", name, err)
+		}
+	}
+}
+
+// FuzzRedact has bodies cut in pieces anywhere: the result is that of the whole.
+func FuzzRedact(f *testing.F) {
+	f.Add([]byte("a"+testSecret+"b"), uint8(3))
+	f.Add([]byte(base64.StdEncoding.EncodeToString([]byte("u:"+testSecret))), uint8(7))
+	f.Fuzz(func(t *testing.T, text []byte, piece uint8) {
+		by := testCredentials().redact()
+		text = bytes.ReplaceAll(text, []byte("$"), []byte(testSecret))
+		body := by.body(io.NopCloser(&pieces{text, int(piece) + 1}), func() {})
+		got, err := io.ReadAll(body)
+		if err != nil || bytes.Contains(got, []byte(testSecret)) {
+			t.Fatalf("%q, %v", got, err)
+		}
+		if !bytes.Contains(text, []byte(testPlaceholder)) && len(text) < redactChunk && piece == 255 && string(got) != by.text(string(text)) {
+			t.Fatalf("in pieces %q, as a whole %q", got, by.text(string(text)))
+		}
+	})
+}
+
+type pieces struct {
+	text []byte
+	n    int
+}
+
+func (p *pieces) Read(b []byte) (int, error) {
+	n := copy(b, p.text[:min(len(p.text), p.n)])
+	if p.text = p.text[n:]; n == 0 {
+		return 0, io.EOF
+	}
+	return n, nil
+}

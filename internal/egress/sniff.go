@@ -1,0 +1,214 @@
+package egress
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"time"
+)
+
+// A firstKind is what a client sends first on a connection to its target.
+type firstKind uint8
+
+const (
+	bytesFirst firstKind = iota // something else, or nothing
+	helloFirst                  // a TLS ClientHello
+	httpFirst                   // the first line of an HTTP/1 request
+)
+
+// first is what a client has sent first, all of which was read.
+type first struct {
+	kind  firstKind
+	bytes []byte
+	hello *tls.ClientHelloInfo
+}
+
+const (
+	longestLine  = 16 << 10 // of a request that is recognised as one
+	longestHello = 64 << 10
+)
+
+// errHello and errLine refuse what begins as something to be judged and cannot be.
+var (
+	errHello = errors.New("it begins as a TLS ClientHello and cannot be read as one")
+	errLine  = errors.New("it begins as an HTTP request whose first line does not end")
+)
+
+// firstBytes waits for what the client sends first, as long as the connection
+// lasts and the other direction is alive.
+func (f *flow) firstBytes() ([]byte, error) {
+	read := reader(f.src)
+	for {
+		if err := f.await(); err != nil {
+			return nil, err
+		}
+		b, n, err := read(bufferSize)
+		var head []byte
+		if b != nil {
+			head = bytes.Clone(b[:n])
+			buffers.Put(b)
+		}
+		switch {
+		case n > 0 || errors.Is(err, io.EOF):
+			return head, nil
+		case !errors.Is(err, os.ErrDeadlineExceeded) || !f.alive():
+			return nil, f.why(err)
+		}
+	}
+}
+
+// sniff reads as much of what a client sends as tells what it is. Once that has
+// begun the client has little time for the rest.
+func sniff(c net.Conn, head []byte) (first, error) {
+	if len(head) == 0 {
+		return first{}, nil
+	}
+	r := &recorder{c: c, seen: head}
+	looks := look(r.seen)
+	for looks == unsure {
+		if err := r.more(); err != nil {
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			return first{}, &Refusal{Why: errLine.Error()}
+		}
+		looks = look(r.seen)
+	}
+	defer c.SetReadDeadline(time.Time{})
+	switch looks {
+	case looksTLS:
+		hello, err := r.hello()
+		if err != nil {
+			return first{}, &Refusal{Why: fmt.Sprintf("%v: %v", errHello, err)}
+		}
+		return first{kind: helloFirst, bytes: r.seen, hello: hello}, nil
+	case looksHTTP:
+		return first{kind: httpFirst, bytes: r.seen}, nil
+	}
+	return first{bytes: r.seen}, nil
+}
+
+// likeness is what bytes look like so far.
+type likeness uint8
+
+const (
+	looksOther likeness = iota
+	looksTLS
+	looksHTTP
+	unsure
+)
+
+// look says what the first bytes of a connection look like. Whatever a lax server
+// could take for a request is HTTP: a line that begins with a token and has
+// "HTTP/" in it, blank lines before it or not. HTTP/2's preface is not: see the
+// package's Limits.
+func look(b []byte) likeness {
+	if len(b) > 0 && b[0] == 0x16 {
+		switch {
+		case len(b) == 1:
+			return unsure
+		case b[1] == 3:
+			return looksTLS
+		}
+		return looksOther
+	}
+	line := bytes.TrimLeft(b, "\r\n")
+	line, _, ended := bytes.Cut(line, []byte("\n"))
+	word := bytes.IndexAny(line, " \t\r")
+	if word < 0 {
+		word = len(line)
+	}
+	for _, c := range line[:word] {
+		if !tokenByte(c) {
+			return looksOther
+		}
+	}
+	for _, c := range line {
+		if c < ' ' && c != '\t' && c != '\r' || c == 0x7f {
+			return looksOther
+		}
+	}
+	switch {
+	case bytes.HasPrefix(line, []byte("PRI * HTTP/2.0")):
+		return looksOther
+	case ended && bytes.Contains(bytes.ToUpper(line), []byte("HTTP/")):
+		return looksHTTP
+	case ended:
+		return looksOther
+	}
+	return unsure
+}
+
+// tokenByte reports whether a byte may stand in a method (RFC 9110, 5.6.2).
+func tokenByte(c byte) bool {
+	return c > ' ' && c < 0x7f && !bytes.ContainsRune([]byte(`"(),/:;<=>?@[\]{}`), rune(c))
+}
+
+// A recorder keeps what is read through it.
+type recorder struct {
+	net.Conn // nil: what TLS would write goes nowhere
+	c        net.Conn
+	seen     []byte
+	given    int
+}
+
+// more reads on, with little time: what has begun is to be completed.
+func (r *recorder) more() error {
+	if len(r.seen) >= longestLine {
+		return errLine
+	}
+	return r.fill(longestLine)
+}
+
+func (r *recorder) fill(most int) error {
+	if len(r.seen) >= most {
+		return errors.New("it is too long")
+	}
+	r.c.SetReadDeadline(time.Now().Add(headerTime))
+	r.seen = append(r.seen, make([]byte, 1024)...)
+	n, err := r.c.Read(r.seen[len(r.seen)-1024:])
+	r.seen = r.seen[:len(r.seen)-1024+n]
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+// errSeen ends a handshake once its first message has been read.
+var errSeen = errors.New("seen")
+
+// hello has crypto/tls read the ClientHello.
+func (r *recorder) hello() (*tls.ClientHelloInfo, error) {
+	var hello *tls.ClientHelloInfo
+	err := tls.Server(r, &tls.Config{GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+		hello = h
+		return nil, errSeen
+	}}).HandshakeContext(context.Background())
+	if hello == nil {
+		return nil, err
+	}
+	hello.Conn = nil
+	return hello, nil
+}
+
+func (r *recorder) Read(p []byte) (int, error) {
+	if r.given == len(r.seen) {
+		if err := r.fill(longestHello); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, r.seen[r.given:])
+	r.given += n
+	return n, nil
+}
+
+func (r *recorder) Write(p []byte) (int, error)      { return len(p), nil }
+func (r *recorder) Close() error                     { return nil }
+func (r *recorder) SetDeadline(time.Time) error      { return nil }
+func (r *recorder) SetReadDeadline(time.Time) error  { return nil }
+func (r *recorder) SetWriteDeadline(time.Time) error { return nil }

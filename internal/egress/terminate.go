@@ -1,0 +1,236 @@
+package egress
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A border is what a gateway needs to terminate TLS.
+type border struct {
+	credentials credentials
+	requests    requestRules
+	by          *redactor
+	authority   *authority // nil: no TLS is terminated
+	bundle      []byte
+	store       func() ([]byte, error)
+}
+
+// seams sets terminates, terminate, legible and screen, where the Config has
+// credentials or request rules. The secrets leave the Config.
+func (g *Gateway) seams() (err error) {
+	s := &g.border
+	if s.credentials, err = compileCredentials(g.cfg.Credentials); err != nil {
+		return err
+	}
+	if s.requests, err = compileRequests(g.cfg.Requests); err != nil {
+		return err
+	}
+	var entries []string
+	for _, c := range g.cfg.Credentials {
+		entries = append(entries, c.Hosts...)
+	}
+	for _, r := range g.cfg.Requests {
+		entries = append(entries, r.Host)
+	}
+	g.cfg.Credentials = nil
+	if len(entries)+len(g.cfg.Authorities) == 0 {
+		return nil
+	}
+	if err := g.trust(entries); err != nil {
+		return err
+	}
+	s.store = sync.OnceValues(func() ([]byte, error) { return store(s.bundle) })
+	if len(entries) == 0 {
+		return nil
+	}
+	s.by = s.credentials.redact()
+	g.legible = func(t Target) bool { return len(s.requests.of(t.Host, t.Port)) > 0 }
+	g.terminates = func(t Target) bool { return g.legible(t) || len(s.credentials.of(t.Host, t.Port)) > 0 }
+	g.terminate, g.screen = g.terminateTLS, g.screenRequest
+	return nil
+}
+
+// trust makes the bundle: the system's roots, the policy's authorities, and, where
+// TLS is terminated for some entries, the sandbox's own. The harness trusts the
+// first two.
+func (g *Gateway) trust(entries []string) error {
+	roots, err := systemRoots()
+	if err != nil {
+		return err
+	}
+	if more := g.cfg.Authorities; len(more) > 0 {
+		if g.cfg.Roots == nil {
+			if g.cfg.Roots, err = x509.SystemCertPool(); err != nil {
+				return fmt.Errorf("the system's roots: %w", err)
+			}
+		} else {
+			g.cfg.Roots = g.cfg.Roots.Clone()
+		}
+		if !g.cfg.Roots.AppendCertsFromPEM(more) {
+			return errors.New("Authorities holds no certificate in PEM")
+		}
+		roots = joinPEM(roots, more)
+	}
+	g.border.bundle = roots
+	if len(entries) == 0 {
+		return nil
+	}
+	if g.border.authority, err = newAuthority(time.Now(), constrain(entries)); err != nil {
+		return err
+	}
+	g.border.bundle = bundle(roots, g.border.authority)
+	return nil
+}
+
+// Bundle returns the certificates that a client inside should trust, in PEM: the
+// system's roots, the policy's and the sandbox's own authority. Nil: the system's will do.
+func (g *Gateway) Bundle() []byte { return bytes.Clone(g.border.bundle) }
+
+// Store returns the same certificates as a JVM's trust store, with the password
+// [StorePassword]. Nil: no TLS is terminated.
+func (g *Gateway) Store() ([]byte, error) {
+	if g.border.store == nil {
+		return nil, nil
+	}
+	return g.border.store()
+}
+
+// Placeholders returns what stands in the tool's environment for each
+// credential: variable to placeholder.
+func (g *Gateway) Placeholders() map[string]string { return g.border.credentials.placeholders() }
+
+// screenRequest judges a request by the rules of its host, and by the placeholders
+// that it has.
+func (g *Gateway) screenRequest(r *http.Request, t Target) error {
+	if no := g.border.requests.judge(r, t.Host, t.Port); no != nil {
+		return no
+	}
+	if no := g.border.credentials.judge(r, t.Host, t.Port, r.URL.Scheme == "https"); no != nil {
+		return no
+	}
+	return nil
+}
+
+// terminateTLS is the server of a client's TLS and the client of the real server's.
+// The server name was held against the target before.
+func (g *Gateway) terminateTLS(ctx context.Context, client net.Conn, _ *tls.ClientHelloInfo, u *Upstream) error {
+	conn := tls.Server(client, g.border.authority.serverConfig(u.Target.Host))
+	hello, cancel := context.WithTimeout(ctx, headerTime)
+	defer cancel()
+	if err := conn.HandshakeContext(hello); err != nil {
+		conn.Close()
+		return handshakeError(err)
+	}
+	in := &inner{target: u.Target, decision: u.Decision, address: u.Address, scheme: "https", first: u.conn}
+	transport := g.newTLSTransport(in)
+	defer transport.CloseIdleConnections()
+	in.via = &boundary{next: transport, bound: g.border.credentials.of(u.Target.Host, u.Target.Port), by: g.border.by}
+	if conn.ConnectionState().NegotiatedProtocol == "h2" {
+		in.two = true
+		return g.serveInner(&prefaced{Conn: conn}, in)
+	}
+	return g.serveInner(conn, in)
+}
+
+// handshakeError says what a client's alert most often means.
+func handshakeError(err error) error {
+	var alert tls.AlertError
+	var op *net.OpError
+	if errors.As(err, &alert) || errors.As(err, &op) && op.Op == "remote error" {
+		return fmt.Errorf("the client does not take the sandbox's certificate: does it read the trust bundle? %w", err)
+	}
+	return fmt.Errorf("TLS with the client: %w", err)
+}
+
+// serverConfig is what a client of one host meets. No session is resumed: a ticket
+// would carry a handshake over to a connection that was decided about anew.
+func (a *authority) serverConfig(h Host) *tls.Config {
+	return &tls.Config{
+		MinVersion:             tls.VersionTLS12,
+		NextProtos:             []string{"h2", "http/1.1"},
+		SessionTicketsDisabled: true,
+		GetCertificate:         func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return a.leaf(time.Now(), h) },
+	}
+}
+
+// newTLSTransport makes what carries the requests of one terminated connection. It
+// connects to that connection's target and to nothing else, whatever a request
+// says, and verifies the target's name, with no way to leave that out.
+func (g *Gateway) newTLSTransport(in *inner) *http.Transport {
+	t := newTransport(g)
+	t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return g.dialInner(ctx, in) }
+	t.TLSClientConfig = &tls.Config{ServerName: in.target.Host.String(), RootCAs: g.cfg.Roots, MinVersion: tls.VersionTLS12}
+	t.TLSHandshakeTimeout = headerTime
+	t.ForceAttemptHTTP2 = true
+	t.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerConnection: 1 << 20, MaxReceiveBufferPerStream: 1 << 20} // for a client that reads slowly
+	t.MaxIdleConnsPerHost = 4
+	t.MaxConnsPerHost = mostInner
+	return t
+}
+
+// mostInner bounds the connections to a server that one client's connection has:
+// an HTTP/2 client may ask for many things at once of a server without it.
+const mostInner = 16
+
+// seat has a request of an HTTP/2 connection count as a connection, which it is in
+// what it costs. The error is a refusal.
+func (g *Gateway) seat(t Target) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.clients >= g.cfg.Limits.Connections {
+		return t.refuse(Decision{Why: "the policy's limit on connections is reached"})
+	}
+	g.clients++
+	return nil
+}
+
+func (g *Gateway) unseat() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.clients--
+}
+
+// dialInner takes the connection that the tunnel has made, or makes another.
+func (g *Gateway) dialInner(ctx context.Context, in *inner) (net.Conn, error) {
+	if conn := in.take(); conn != nil {
+		return &metered{Conn: conn, g: g}, nil
+	}
+	if !g.enter() {
+		return nil, ErrClosed
+	}
+	defer g.leave()
+	conn, _, err := g.dial(ctx, in.target)
+	if err != nil {
+		return nil, err
+	}
+	return &metered{Conn: conn, g: g}, nil
+}
+
+// A prefaced connection was agreed to be HTTP/2. Its first bytes have to be that: the
+// server would take others for HTTP/1, whose framing nothing has looked at.
+type prefaced struct {
+	net.Conn
+	seen int
+}
+
+const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+func (c *prefaced) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	for i := 0; i < n && c.seen < len(preface); i++ {
+		if p[i] != preface[c.seen] {
+			return 0, fmt.Errorf("%w: HTTP/2 was agreed on, and something else sent", io.ErrUnexpectedEOF)
+		}
+		c.seen++
+	}
+	return n, err
+}

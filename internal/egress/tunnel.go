@@ -1,0 +1,219 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// Tunnel decides about a target, connects to it and carries the bytes of a
+// client's connection there and back, until both have ended. It closes conn. The
+// error of a denial is a [*Refusal]. It is Open followed by Carry.
+func (g *Gateway) Tunnel(ctx context.Context, conn net.Conn, t Target) error {
+	u, err := g.Open(ctx, t)
+	if err != nil {
+		conn.Close()
+		return err
+	}
+	return u.Carry(conn)
+}
+
+// An Upstream is a connection to a target that was decided, checked and dialled,
+// and has carried nothing yet.
+type Upstream struct {
+	Target   Target
+	Decision Decision
+	Address  netip.AddrPort // that was checked and dialled
+
+	g     *Gateway
+	ctx   context.Context
+	conn  net.Conn
+	event Event
+	ended sync.Once
+}
+
+// Open decides about a target and connects to it: for whoever has to tell a client
+// how that went before the client says more. The Upstream is ended by Carry or
+// Close. A denial has been told as an event when Open returns it.
+func (g *Gateway) Open(ctx context.Context, t Target) (*Upstream, error) {
+	u := &Upstream{Target: t, g: g, ctx: ctx, event: begin(t)}
+	err := u.open()
+	if err != nil {
+		u.end(err)
+		return nil, err
+	}
+	return u, nil
+}
+
+func (u *Upstream) open() (err error) {
+	g := u.g
+	if !g.enter() {
+		return ErrClosed
+	}
+	defer g.leave()
+	u.Decision, err = g.judge(u.ctx, u.Target, "", "")
+	u.event.Rule = u.Decision.Rule
+	if err == nil && g.meter.full() {
+		err = u.Target.refuse(Decision{Why: errBytes.Error()})
+	}
+	if err == nil {
+		u.conn, u.Address, err = g.dial(u.ctx, u.Target)
+		u.event.Address = address(u.Address)
+	}
+	return err
+}
+
+// end finishes the event, once.
+func (u *Upstream) end(err error) {
+	u.ended.Do(func() { u.g.finish(u.event, err) })
+}
+
+// Close ends an Upstream that is not going to be carried.
+func (u *Upstream) Close() error {
+	err := u.conn.Close()
+	u.end(nil)
+	return err
+}
+
+// Carry is the second half of Tunnel. It closes both connections.
+func (u *Upstream) Carry(client net.Conn) error {
+	defer client.Close()
+	if !u.g.enter() {
+		u.Close()
+		return ErrClosed
+	}
+	defer u.g.leave()
+	c, err := u.g.admit(client)
+	if err != nil {
+		u.conn.Close()
+		u.end(err)
+		return err
+	}
+	return u.carry(c, nil)
+}
+
+// carry looks at what the client sends first, after head, which it has sent
+// already, and passes it all on. The upstream may be the first to speak: what it
+// says is passed meanwhile.
+func (u *Upstream) carry(client net.Conn, head []byte) (err error) {
+	server := u.conn
+	defer func() { u.end(err) }()
+	defer func() {
+		if server != nil {
+			server.Close()
+		}
+	}()
+	defer client.Close()
+	g := u.g
+	p := g.newPair(u.ctx, client, u.conn)
+	defer p.stop()
+	defer func() { u.event.Sent, u.event.Received = p.up.passed, p.down.passed }()
+	down := make(chan error, 1)
+	go func() { down <- p.down.run() }()
+	first, err := u.judgeFirst(p, head)
+	if err != nil {
+		p.cut()
+		<-down
+		return err
+	}
+	if first.kind == helloFirst && g.terminates != nil && g.terminates(u.Target) {
+		if err := p.reclaim(down); err != nil {
+			return err
+		}
+		return g.terminate(u.ctx, replay(client, first.bytes), first.hello, u)
+	}
+	if first.kind == httpFirst {
+		if err := p.reclaim(down); err != nil {
+			return err
+		}
+		server = nil // it may be kept for other requests
+		return g.serveInner(replay(client, first.bytes), &inner{target: u.Target, decision: u.Decision, address: u.Address, scheme: "http", via: g.transport, first: u.conn})
+	}
+	return p.finish(first.bytes, down)
+}
+
+// judgeFirst waits for what the client sends first, and judges it.
+func (u *Upstream) judgeFirst(p *pair, head []byte) (f first, err error) {
+	if len(head) == 0 {
+		head, err = p.up.firstBytes()
+	}
+	if err == nil {
+		f, err = sniff(p.client, head)
+	}
+	p.up.deadline = time.Time{}
+	if r := refusalOf(err); r != nil {
+		r.Host, r.Port, r.Rule = u.Target.Host.String(), u.Target.Port, u.Decision.Rule
+	}
+	if err == nil {
+		err = u.check(f)
+	}
+	return f, err
+}
+
+// check judges what the client sent first.
+func (u *Upstream) check(f first) error {
+	g, t := u.g, u.Target
+	switch f.kind {
+	case helloFirst:
+		if err := g.checkName(t, f.hello.ServerName, "TLS server name"); err != nil {
+			return err
+		}
+		if g.legible != nil && g.legible(t) && (g.terminates == nil || !g.terminates(t)) {
+			return t.refuse(Decision{Rule: u.Decision.Rule, Why: "the policy judges the requests to this host, and its TLS is not terminated"})
+		}
+	case bytesFirst:
+		if g.legible != nil && g.legible(t) {
+			return t.refuse(Decision{Rule: u.Decision.Rule, Why: "the policy judges the requests to this host, and these bytes are none"})
+		}
+	}
+	return nil
+}
+
+// checkName holds the name that a client gives inside of a connection against
+// the target that was decided. A target that is an address was named as such, so
+// the name is only held against the deny-list.
+func (g *Gateway) checkName(t Target, name, what string) error {
+	if name == "" {
+		return nil
+	}
+	h, err := ParseHost(name)
+	if err != nil {
+		return t.refuse(Decision{Why: "the " + what + " is " + err.Error()})
+	}
+	if h == t.Host {
+		return nil
+	}
+	if t.Host.addr.IsValid() && !h.addr.IsValid() {
+		if g.legible != nil && g.legible(Target{Host: h, Port: t.Port}) {
+			return t.refuse(Decision{Why: "the " + what + " is " + h.String() + ", whose requests the policy judges: connect to it by that name"})
+		}
+		d := g.cfg.Rules.Target(h, t.Port)
+		if d.Outcome != Deny {
+			return nil
+		}
+		return t.refuse(Decision{Rule: d.Rule, Why: "the " + what + " is " + h.String() + ": " + d.Why})
+	}
+	return t.refuse(Decision{Why: "the " + what + " is " + h.String() + ", and the connection was asked for as " + t.Host.String()})
+}
+
+// errMixed ends a connection whose server did not wait for a request.
+var errMixed = errors.New("the server spoke, or hung up, before the request")
+
+// reclaim stops what passes from the upstream, so that a request can be made on
+// it. It is an error if anything has passed already.
+func (p *pair) reclaim(down <-chan error) error {
+	p.down.halted.Store(true)
+	p.server.SetReadDeadline(time.Unix(1, 0))
+	err := <-down
+	p.server.SetReadDeadline(time.Time{})
+	if err != nil && !errors.Is(err, errHalted) {
+		return err
+	}
+	if p.down.passed > 0 || err == nil {
+		return errMixed
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+package child
+
+import (
+	"syscall"
+	"unsafe"
+
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"github.com/holdfast-dev/holdfast/internal/sys"
+)
+
+// pass carries out OpPass: it sends descriptor fd to the harness. It does not
+// wait: that a few messages have no room means that the harness reads none, and
+// then the tool must not start without what it was promised.
+//
+//go:norace
+//go:nocheckptr
+func pass(fd, what uintptr) (uintptr, uintptr) {
+	st.message = wire.Message{Kind: wire.MsgPassed, Where: wire.InInit, Step: uint32(what >> 16), Value: int64(what & 0xffff)}
+	return sendWith(int32(fd), sys.MSG_DONTWAIT)
+}
+
+// sendWith sends st.message with a descriptor.
+//
+//go:norace
+//go:nocheckptr
+func sendWith(fd int32, flags uintptr) (uintptr, uintptr) {
+	return sendTo(st.control, sys.Addr(&st.message), unsafe.Sizeof(st.message), fd, flags)
+}
+
+// sendTo sends n bytes to a socket, with descriptor fd unless that is negative.
+//
+//go:norace
+//go:nocheckptr
+func sendTo(socket, what, n uintptr, fd int32, flags uintptr) (uintptr, uintptr) {
+	st.iovec[0] = [2]uintptr{what, n}
+	st.msghdr = msghdr{iov: sys.Addr(&st.iovec), iovlen: 1}
+	if fd >= 0 {
+		st.rights = cmsgFD{len: 16 + 4, level: syscall.SOL_SOCKET, typ: sys.SCM_RIGHTS, fd: fd}
+		st.msghdr.control, st.msghdr.controllen = sys.Addr(&st.rights), unsafe.Sizeof(st.rights)
+	}
+	return sys.Call(syscall.SYS_SENDMSG, socket, sys.Addr(&st.msghdr), sys.MSG_NOSIGNAL|flags, 0, 0, 0)
+}

@@ -1,0 +1,153 @@
+package stage
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"golang.org/x/sys/unix"
+)
+
+// backlog is how many connections the kernel keeps until the harness takes them;
+// it caps it at net.core.somaxconn.
+const backlog = 4096
+
+const regSocket = wire.RegFree // closed at the end of the step that uses it
+
+// lowerNet lowers what makes descriptors inside the network namespace and passes
+// them up.
+func (c *compiler) lowerNet(action plan.Action) error {
+	switch a := action.(type) {
+	case plan.Listen:
+		if err := c.takeSlot(a.Slot); err != nil {
+			return err
+		}
+		if a.Network == "unix" {
+			return c.listenAtPath(a)
+		}
+		return c.listenAtPort(a)
+	case plan.Tun:
+		if err := c.takeSlot(a.Slot); err != nil {
+			return err
+		}
+		return c.tun(a)
+	case plan.ProbeTun:
+		c.probeTun()
+	case plan.Dialer:
+		if err := c.takeSlot(a.Slot); err != nil {
+			return err
+		}
+		return c.dialer(a)
+	default:
+		return fmt.Errorf("no lowering for %T", action)
+	}
+	return nil
+}
+
+// takeSlot refuses what two descriptors would have to share.
+func (c *compiler) takeSlot(slot int) error {
+	if slot < 0 || slot >= plan.MaxSlots {
+		return fmt.Errorf("slot %d: there are %d", slot, plan.MaxSlots)
+	}
+	if c.slots[slot] {
+		return fmt.Errorf("slot %d is taken", slot)
+	}
+	if c.place != wire.InInit {
+		return errors.New("only init passes descriptors up")
+	}
+	c.slots[slot] = true
+	return nil
+}
+
+// pass sends the descriptor in a register to the harness and closes it here.
+func (c *compiler) pass(register, slot int) {
+	c.call(wire.OpPass, reg(register), imm(slot|int(c.step)<<16))
+	c.close(register)
+}
+
+var errNotInside = errors.New("init is not in a network namespace of its own yet: it would be the host's network")
+
+func (c *compiler) listenAtPort(a plan.Listen) error {
+	if !c.inNet {
+		return errNotInside
+	}
+	ip := a.Addr.Addr()
+	family, kind := unix.AF_INET, unix.SOCK_STREAM
+	switch {
+	case a.Network == "tcp4" && ip.Is4():
+	case a.Network == "udp4" && ip.Is4():
+		kind = unix.SOCK_DGRAM
+	case a.Network == "tcp6" && ip.Is6() && !ip.Is4In6() && ip.Zone() == "":
+		family = unix.AF_INET6
+	default:
+		return fmt.Errorf("%s is no address of %q", ip, a.Network)
+	}
+	c.socket(family, kind)
+	if family == unix.AF_INET6 { // the same port of IPv4 is another listener's
+		c.call(unix.SYS_SETSOCKOPT, reg(regSocket), imm(unix.IPPROTO_IPV6), imm(unix.IPV6_V6ONLY), structure(c, int32(1)), imm(4))
+	}
+	name := sockaddr(a)
+	c.call(unix.SYS_BIND, reg(regSocket), c.data(name), imm(len(name)))
+	c.serve(a, kind)
+	return nil
+}
+
+func (c *compiler) socket(family, kind int) {
+	c.save(unix.SYS_SOCKET, regSocket, imm(family), imm(kind|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC), imm(0))
+}
+
+// serve makes a bound socket a listener and passes it up.
+func (c *compiler) serve(a plan.Listen, kind int) {
+	if kind == unix.SOCK_STREAM {
+		c.call(unix.SYS_LISTEN, reg(regSocket), imm(backlog))
+	}
+	c.pass(regSocket, a.Slot)
+}
+
+// sockaddr is struct sockaddr_in or sockaddr_in6 (ip(7), ipv6(7)).
+func sockaddr(a plan.Listen) []byte {
+	ip := a.Addr.Addr()
+	b := make([]byte, unix.SizeofSockaddrInet4)
+	if ip.Is6() {
+		b = make([]byte, unix.SizeofSockaddrInet6)
+		binary.NativeEndian.PutUint16(b, unix.AF_INET6)
+		copy(b[8:], ip.AsSlice())
+	} else {
+		binary.NativeEndian.PutUint16(b, unix.AF_INET)
+		copy(b[4:], ip.AsSlice())
+	}
+	binary.BigEndian.PutUint16(b[2:], a.Addr.Port())
+	return b
+}
+
+// listenAtPath binds by the last name of the path, from its directory, which is
+// found as every place of the new root is: what is bound lies there even if the
+// tree holds links, and the path may be longer than the 108 bytes of unix(7).
+func (c *compiler) listenAtPath(a plan.Listen) error {
+	dir, name := path.Split(path.Clean("/" + a.Path))
+	const most = 107
+	switch {
+	case name == "" || len(name) > most || strings.ContainsRune(a.Path, 0):
+		return fmt.Errorf("%q cannot be a socket's path", a.Path)
+	case !c.rooted:
+		return errors.New("there is no new root yet")
+	case c.onHost(a.Path):
+		return errOnHost
+	}
+	b := binary.NativeEndian.AppendUint16(nil, unix.AF_UNIX)
+	b = append(append(b, name...), 0)
+	c.find(wire.MakeDir, path.Clean(dir), 0o755, 0o755, false)
+	c.call(unix.SYS_FCHDIR, reg(regDest))
+	c.close(regDest)
+	c.socket(unix.AF_UNIX, unix.SOCK_STREAM)
+	c.save(unix.SYS_UMASK, regDest, imm(^a.Mode&0o777)) // the name has its mode from the start
+	c.call(unix.SYS_BIND, reg(regSocket), c.data(b), imm(len(b)))
+	c.call(unix.SYS_UMASK, reg(regDest))
+	c.serve(a, unix.SOCK_STREAM)
+	c.call(unix.SYS_CHDIR, c.str("/"))
+	return nil
+}

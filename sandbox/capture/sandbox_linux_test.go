@@ -1,0 +1,169 @@
+package capture_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/capture"
+)
+
+// hostAddress is the harness's in a network of the test's own, which has nothing
+// else: a tool cannot mean its own loopback by it.
+const hostAddress = "198.51.100.7"
+
+func init() { capture.RegisterProgram("capture-harness", harness) }
+
+// harness is a program that runs a shell in a sandbox whose network is captured,
+// and prints what came of it.
+func harness() {
+	out, err := runCaptured()
+	if err != nil {
+		out.Err = err.Error()
+	}
+	json.NewEncoder(os.Stdout).Encode(out)
+}
+
+type outcome struct {
+	Output, Err, Report string
+	Violations          []sandbox.Violation
+}
+
+func runCaptured() (outcome, error) {
+	if err := addAddress(); err != nil {
+		return outcome{}, err
+	}
+	l, err := net.Listen("tcp4", hostAddress+":0")
+	if err != nil {
+		return outcome{}, err
+	}
+	defer l.Close()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { defer c.Close(); io.Copy(c, c) }()
+		}
+	}()
+	dir, err := os.MkdirTemp("", "captured")
+	if err != nil {
+		return outcome{}, err
+	}
+	defer os.RemoveAll(dir)
+	p := sandbox.Workspace(dir)
+	p.Network = sandbox.Network{Hosts: []string{l.Addr().String(), "allowed.example"}, Capture: capture.Netstack}
+	s, err := sandbox.New(p)
+	if err != nil {
+		return outcome{}, err
+	}
+	cmd := s.Command("bash", "-c", os.Args[1], "bash", fmt.Sprint(l.Addr().(*net.TCPAddr).Port))
+	cmd.Dir = dir
+	text, err := cmd.CombinedOutput()
+	r := cmd.Report()
+	return outcome{Output: string(text), Report: r.String(), Violations: r.Violations}, err
+}
+
+// addAddress gives the namespace's loopback device an address that is none of
+// 127.0.0.0/8.
+func addAddress() error {
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(s)
+	for _, set := range []struct {
+		what uint
+		name string
+		with func(r *unix.Ifreq) error
+	}{
+		{unix.SIOCSIFFLAGS, "lo", func(r *unix.Ifreq) error { r.SetUint16(unix.IFF_UP | unix.IFF_RUNNING); return nil }},
+		{unix.SIOCSIFADDR, "lo:1", func(r *unix.Ifreq) error {
+			a := netip.MustParseAddr(hostAddress).As4()
+			return r.SetInet4Addr(a[:])
+		}},
+	} {
+		r, err := unix.NewIfreq(set.name)
+		if err == nil {
+			err = set.with(r)
+		}
+		if err == nil {
+			err = unix.IoctlIfreq(s, set.what, r)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", set.name, err)
+		}
+	}
+	return nil
+}
+
+// captured runs a script in the harness, in namespaces of its own.
+func captured(t *testing.T, script string) outcome {
+	t.Helper()
+	cmd := exec.Command(capture.Exe())
+	cmd.Args = []string{"capture-harness", script}
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNET,
+		Pdeathsig:   syscall.SIGKILL,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}},
+	}
+	text, err := cmd.Output()
+	var o outcome
+	if err == nil {
+		err = json.Unmarshal(text, &o)
+	}
+	if err != nil || o.Err != "" {
+		t.Fatalf("%v: %s: %+v", err, text, o)
+	}
+	return o
+}
+
+func TestKernelSandboxIsCaptured(t *testing.T) {
+	capture.InSandboxWorld(t, func(t *testing.T) {
+		kerneltest.Need(t, kerneltest.Command("bash"), kerneltest.Command("getent"), kerneltest.Command("od"))
+		o := captured(t, `
+			try() { { exec 3<>"/dev/tcp/$1/$2"; } 2>/dev/null && echo hello >&3 && head -n 1 <&3 || echo refused; exec 3>&-; }
+			unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY
+			echo "allowed address: $(try `+hostAddress+` $1)"
+			echo "its other port: $(try `+hostAddress+` 1)"
+			echo "another address: $(try 203.0.113.5 80)"
+			echo "allowed name: $(getent ahostsv4 allowed.example | head -n 1 | cut -d' ' -f1)"
+			ask() { exec 3<>"/dev/udp/$1/53" && printf '\001\002\000\000\000\000\000\000\000\000\000\000' >&3 && timeout 60 head -c 2 <&3 | od -An -tx1 | tr -d ' '; exec 3>&-; }
+			for server in 127.0.0.1 127.0.0.53; do
+				echo "$server: $(ask $server), $({ exec 3<>/dev/tcp/$server/53; } 2>/dev/null && echo listens)"
+			done
+			echo "denied name: $(getent ahostsv4 denied.example || echo none)"
+		`)
+		for _, want := range []string{"allowed address: hello", "its other port: refused", "another address: refused", "allowed name: 198.18.0.2", "denied name: none", "127.0.0.1: 0102, listens", "127.0.0.53: 0102, listens"} {
+			if !strings.Contains(o.Output, want+"\n") {
+				t.Errorf("no %q in %s", want, o.Output)
+			}
+		}
+		if !strings.Contains(o.Report, "capture") {
+			t.Errorf("the report knows nothing of it: %s", o.Report)
+		}
+		denied := ""
+		for _, v := range o.Violations {
+			denied += v.String() + "\n"
+		}
+		for _, want := range []string{"dns denied.example", "tcp 203.0.113.5:80", "tcp " + hostAddress + ":1"} {
+			if strings.Count(denied, want) != 1 {
+				t.Errorf("%q is not once in %s", want, denied)
+			}
+		}
+	})
+}

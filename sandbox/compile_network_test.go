@@ -1,0 +1,182 @@
+package sandbox
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/host"
+	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/landlock"
+)
+
+// networked is an input whose policy has a network, wired as New would.
+func networked(n Network, change func(in *input)) input {
+	in := inputOf(workspaceLike(), newHost(), Policy{Network: Network{Host: n.Host}})
+	in.wiring = n.wire()
+	if in.wiring.hasFiles() {
+		in.wiring.place = in.own()
+	}
+	if change != nil {
+		change(&in)
+	}
+	return in
+}
+
+func factOf(answer bool, name string) host.Fact {
+	if answer {
+		return yes(name)
+	}
+	return no(name)
+}
+
+func steps(t *testing.T, in input) []string {
+	t.Helper()
+	p, err := compile(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for _, s := range p.Steps {
+		list = append(list, s.Do.String())
+	}
+	return list
+}
+
+func TestCompileMakesTheWaysOutOfTheNamespace(t *testing.T) {
+	capture := func(*os.File, CaptureGate) (func(), error) { return nil, nil }
+	for _, tt := range []struct {
+		name    string
+		network Network
+		tun     bool
+		want    string
+	}{
+		{"nothing", Network{}, false, ""},
+		{"hosts", Network{Hosts: []string{"a.example"}}, false, "tcp4 127.0.0.1:3128, tcp4 127.0.0.1:1080"},
+		{"an observer alone", Network{Observe: func(Connection) {}}, false, "tcp4 127.0.0.1:3128, tcp4 127.0.0.1:1080"},
+		{"the harness's ports", Network{Loopback: []uint16{5432, 6379}}, false, "tcp4 127.0.0.1:5432, tcp4 127.0.0.1:6379"},
+		{"ports that the proxies have", Network{Hosts: []string{"a.example"}, Loopback: []uint16{3128}, Listen: []uint16{1080, 1081, 3129}}, false,
+			"tcp4 127.0.0.1:3130, tcp4 127.0.0.1:1082, tcp4 127.0.0.1:3128"},
+		{"a capture", Network{Capture: capture}, true, "tcp4 127.0.0.1:3128, tcp4 127.0.0.1:1080, udp4 127.0.0.1:53, tcp4 127.0.0.1:53, udp4 127.0.0.53:53, tcp4 127.0.0.53:53"},
+		{"a capture without a device", Network{Capture: capture}, false, "tcp4 127.0.0.1:3128, tcp4 127.0.0.1:1080"},
+		{"the ssh agent", Network{SSHAgent: true}, false, "/run/holdfast/ssh-agent"},
+		{"the ssh agent on a shared network", Network{Host: true, SSHAgent: true}, false, "/run/holdfast/ssh-agent"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			in := networked(tt.network, func(in *input) { in.facts.TUN = factOf(tt.tun, "TUN") })
+			var got []string
+			for _, s := range steps(t, in) {
+				if s, ok := strings.CutPrefix(s, "listen at "); ok {
+					got = append(got, strings.TrimSuffix(s, " inside, for the harness"))
+				}
+			}
+			if strings.Join(got, ", ") != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestCompileListensBeforeItLocks(t *testing.T) {
+	list := steps(t, networked(Network{Hosts: []string{"a.example"}, SSHAgent: true, Requests: []RequestRule{{}}}, nil))
+	at := func(prefix string) int {
+		i := slices.IndexFunc(list, func(s string) bool { return strings.HasPrefix(s, prefix) })
+		if i < 0 {
+			t.Fatalf("no step %q in %q", prefix, list)
+		}
+		return i
+	}
+	order := []int{at(plan.Loopback{}.String()), at("listen at tcp4"), at(plan.Pivot{}.String()), at(plan.SealRoot{}.String()), at("drop all")}
+	if !slices.IsSorted(order) || at("write /run/holdfast/ca.pem") > order[2] || at("listen at /run") > order[2] {
+		t.Errorf("order %v of\n%s", order, strings.Join(list, "\n"))
+	}
+}
+
+func TestCompileSaysWhatIsNotCaptured(t *testing.T) {
+	capture := func(*os.File, CaptureGate) (func(), error) { return nil, nil }
+	for _, tun := range []bool{false, true} {
+		p, err := compile(networked(Network{Capture: capture}, func(in *input) { in.facts.TUN = factOf(tun, "TUN") }))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range p.Holdings {
+			if h.Bound == BoundNetwork && (len(h.Notes) == 0) != tun {
+				t.Errorf("tun %t: %q", tun, h.Notes)
+			}
+			if h.Bound == BoundNetwork && len(h.Lost) > 0 {
+				t.Errorf("tun %t: nothing of the bound is lost, but %v", tun, h.Lost)
+			}
+		}
+	}
+}
+
+// TestTheSandboxsOwnPlaceIsNotTheHosts: nothing may be made in a tree of the host.
+func TestTheSandboxsOwnPlaceIsNotTheHosts(t *testing.T) {
+	files := func(list ...entry) input { return input{layout: layout{entries: list}, facts: newHost()} }
+	puts := func(list ...plan.Action) input {
+		in := input{policy: Policy{Layout: []Entry{}}, facts: newHost()}
+		for _, do := range list {
+			in.puts = append(in.puts, putting{do: do})
+		}
+		return in
+	}
+	dir := func(p string, k entryKind) entry { return entry{path: p, kind: k, dir: true} }
+	for _, tt := range []struct {
+		name string
+		in   input
+		want string
+	}{
+		{"where nothing is shown", files(dir("/usr", fileRead)), "/run/holdfast"},
+		{"beside something of /run", files(dir("/run/user", fileRead)), "/run/holdfast"},
+		{"in a private /run", files(dir("/run", filePrivate)), "/run/holdfast"},
+		{"with the host's /run", files(dir("/run", fileRead), dir("/tmp", filePrivate)), "/tmp/.holdfast"},
+		{"with a copy of the host's /run", files(dir("/run", fileCopyOnWrite)), ""},
+		{"with the whole host", files(dir("/", fileRead)), ""},
+		{"with the whole host and a private /tmp", files(dir("/", fileRead), dir("/tmp", filePrivate)), "/tmp/.holdfast"},
+		{"in a private directory that shows something", files(dir("/", fileRead), dir("/tmp", filePrivate), dir("/tmp/ws", fileWrite)), "/tmp/.holdfast"},
+		{"in an empty layout", puts(), "/run/holdfast"},
+		{"in a layout of the host", puts(plan.PutBind{At: "/", Dir: true}), ""},
+		{"in a layout of the host with a tmpfs", puts(plan.PutBind{At: "/", Dir: true}, plan.PutTmpfs{At: "/tmp"}), "/tmp/.holdfast"},
+		{"in a tmpfs that is covered", puts(plan.PutTmpfs{At: "/run"}, plan.PutBind{At: "/run", Dir: true}), ""},
+		{"in a tmpfs that covers", puts(plan.PutBind{At: "/run", Dir: true}, plan.PutTmpfs{At: "/run"}), "/run/holdfast"},
+	} {
+		if got := tt.in.own(); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestASocketIsGrantedByItself(t *testing.T) {
+	in := networked(Network{}, func(in *input) {
+		in.facts.Landlock.Value = 9 // the first that rules on sockets
+		in.layout.entries = append(in.layout.entries, entry{path: "/x/a.sock", kind: fileSocket}, entry{path: "/ws/b.sock", kind: fileSocket, shown: true})
+	})
+	p, err := compile(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	binds, rules := map[string]bool{}, map[string]landlock.AccessFS{}
+	for _, s := range p.Steps {
+		switch do := s.Do.(type) {
+		case plan.Bind:
+			binds[do.At] = true
+		case plan.RestrictFiles:
+			for _, r := range do.Ruleset.Paths {
+				rules[r.Path] = r.Access
+			}
+		}
+	}
+	if !binds["/x/a.sock"] || binds["/ws/b.sock"] {
+		t.Errorf("bound: %v", binds)
+	}
+	for _, s := range []string{"/x/a.sock", "/ws/b.sock"} {
+		if rules[s] != landlock.FSResolveUnix {
+			t.Errorf("%s: %v", s, rules[s])
+		}
+	}
+	in.facts.Landlock.Value = 7
+	if _, err := compile(in); err != nil {
+		t.Errorf("with a Landlock that has no such right: %v", err)
+	}
+}

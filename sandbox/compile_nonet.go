@@ -1,0 +1,128 @@
+package sandbox
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/host"
+	"github.com/holdfast-dev/holdfast/internal/stage/guard"
+	"github.com/holdfast-dev/holdfast/landlock"
+	"github.com/holdfast-dev/holdfast/seccomp"
+)
+
+// Without a network namespace the proxies listen on the host's own loopback, each
+// run's at ports of its own, and ask for the run's key. The tool can make TCP
+// sockets and no others; connect(2) stops at the guard, which connects to the
+// proxies alone, and so does Landlock where it rules on ports.
+
+// guarded reports whether the guard stands in for a network namespace.
+func (c *compilation) guarded() bool {
+	w := c.wiring
+	return !c.walled && !c.open(BoundNetwork) && !c.policy.Network.Host && (w.gated || len(w.loopback) > 0) &&
+		c.facts.Seccomp.Yes() && c.facts.Notify.Yes()
+}
+
+// givenPorts is how many of the addresses each run gives: those of its proxies.
+func (c *compilation) givenPorts() int {
+	if c.guarded() && c.wiring.gated {
+		return 2
+	}
+	return 0
+}
+
+// endpoints are the addresses that the tool can connect to: the ports of the
+// harness that the policy names, and two in whose place each run has its proxies.
+func (c *compilation) endpoints() []guard.Endpoint {
+	if !c.guarded() {
+		return nil
+	}
+	var list []guard.Endpoint
+	for _, port := range c.wiring.loopback {
+		list = append(list, guard.Endpoint{Addr: loopback4.As4(), Port: port})
+	}
+	for i := range c.givenPorts() {
+		list = append(list, guard.Endpoint{Addr: loopback4.As4(), Port: uint16(i + 1)})
+	}
+	return list
+}
+
+// portRules are the same for Landlock, those of the runs first.
+func (c *compilation) portRules() []landlock.PortRule {
+	var list []landlock.PortRule
+	all := c.endpoints()
+	given := len(all) - c.givenPorts()
+	for _, e := range slices.Concat(all[given:], all[:given]) {
+		list = append(list, landlock.PortRule{Port: e.Port, Access: landlock.NetConnectTCP})
+	}
+	return list
+}
+
+// lackNetwork says what of the policy's network this host cannot give. Nothing is
+// bounded less for it; but a tool that needs it would not work.
+func (c *compilation) lackNetwork() {
+	w := c.wiring
+	if c.plan.Namespaces.Net || c.open(BoundNetwork) {
+		return
+	}
+	lack := func(f host.Fact, asked bool, what string) {
+		if asked {
+			c.lack(f, what)
+		}
+	}
+	notify := c.facts.Notify
+	if notify.Yes() {
+		notify = c.facts.Seccomp
+	}
+	lack(notify, !notify.Yes() && (w.gated || len(w.loopback) > 0) && !c.walled, "no proxy can be reached: without a network namespace the guard has to hold connections")
+	lack(c.facts.Namespaces, w.dialled, "servers inside cannot be reached: the tool can listen nowhere")
+	if !c.walled {
+		lack(c.facts.Namespaces, w.sshAgent || w.gpgAgent, "the agents cannot be reached: local sockets are refused")
+		lack(c.facts.Namespaces, slices.ContainsFunc(c.layout.entries, func(e entry) bool { return e.kind == fileSocket }), "Network.Unix cannot be reached: local sockets are refused")
+		lack(c.facts.Namespaces, w.captured, "programs that use no proxy reach nothing: there is no network namespace to capture")
+	}
+	if c.guarded() {
+		c.note(BoundNetwork, "there is no network namespace: the tool connects to the proxies on the host's loopback, which ask for the run's key, and listens nowhere")
+	}
+}
+
+// lack is an error, unless the policy says that the network may be weaker.
+func (c *compilation) lack(f host.Fact, what string) {
+	l := lossOf(f, what)
+	if slices.Contains(c.policy.May, BoundNetwork) {
+		c.note(BoundNetwork, l.What+" ("+l.Why+"; remedy: "+l.Remedy+")")
+		return
+	}
+	c.lacking = append(c.lacking, &UnsupportedError{Bound: BoundNetwork, What: l.What, Reason: l.Why, Remedy: l.Remedy})
+}
+
+const (
+	familyInet, familyInet6 = 2, 10
+	typeStream, protocolTCP = 1, 6
+	flagFastOpen            = 0x20000000 // MSG_FASTOPEN: a connection by sending
+)
+
+// onlyStreams takes the place of a network namespace together with the guard: the
+// tool has TCP sockets to connect, and no others; nothing connects but connect(2),
+// which the guard has; and nobody can be served.
+var onlyStreams = func() []seccomp.Rule {
+	refuse := func(why string, args []seccomp.Arg, names ...string) seccomp.Rule {
+		return seccomp.Rule{Names: names, Action: seccomp.Errno(errAccess), Args: args, Reason: why}
+	}
+	rules := []seccomp.Rule{
+		noSockets[1], noSockets[2], // pairs of datagram sockets
+		refuse("a ring makes sockets that no filter sees", nil, "io_uring_setup"),
+		refuse("without a network namespace the tool would serve the host", nil, "bind", "listen", "accept", "accept4"),
+		refuse("only TCP is held without a network namespace", []seccomp.Arg{{Index: 0, Op: seccomp.NotEqual, Value: familyInet}, {Index: 0, Op: seccomp.NotEqual, Value: familyInet6}}, "socket"),
+		refuse("only TCP is held without a network namespace", []seccomp.Arg{{Index: 2, Op: seccomp.NotEqual, Value: 0}, {Index: 2, Op: seccomp.NotEqual, Value: protocolTCP}}, "socket"),
+	}
+	for kind := range uint64(typeMask + 1) {
+		if kind != typeStream {
+			rules = append(rules, refuse("only TCP is held without a network namespace", []seccomp.Arg{{Index: 1, Op: seccomp.MaskedEqual, Mask: typeMask, Value: kind}}, "socket"))
+		}
+	}
+	for name, index := range map[string]uint8{"sendto": 3, "sendmsg": 2, "sendmmsg": 3} {
+		rules = append(rules, refuse("it connects, past the guard", []seccomp.Arg{{Index: index, Op: seccomp.MaskedEqual, Mask: flagFastOpen, Value: flagFastOpen}}, name))
+	}
+	slices.SortStableFunc(rules, func(a, b seccomp.Rule) int { return strings.Compare(a.Names[0], b.Names[0]) })
+	return rules
+}()

@@ -1,0 +1,84 @@
+package sandbox
+
+import (
+	"path"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/internal/plan"
+)
+
+// ownPlace is the directory inside that holds what is the sandbox's own, and the
+// names of the files in it.
+const (
+	ownPlace   = "/run/holdfast"
+	bundleFile = "ca.pem"
+	storeFile  = "ca.p12"
+	sshFile    = "ssh-agent"
+)
+
+// gpgSocket is where gpg looks for its agent: in its home, unless the system has
+// a directory for the user's sockets, which it has not inside (gpgconf(1)).
+func (w wiring) gpgSocket() string { return path.Join(w.home, ".gnupg", "S.gpg-agent") }
+
+// hasFiles reports whether something has to be in the sandbox's own place.
+func (w wiring) hasFiles() bool { return w.trusts || w.sshAgent || w.relay != "" }
+
+// own finds the sandbox's own place, and "" where only the run's own directory on
+// the host can be it: nothing may be made in a tree that is the host's.
+func (in input) own() string {
+	if !in.walled() && in.policy.Layout == nil || slices.Contains(in.policy.Open, BoundFiles) {
+		return ""
+	}
+	for _, dir := range append([]string{ownPlace}, in.privates()...) {
+		if in.inside(dir) {
+			return dir
+		}
+	}
+	return ""
+}
+
+// privates are places in directories that are the sandbox's own.
+func (in input) privates() []string {
+	var list []string
+	for _, e := range in.layout.entries {
+		if e.kind == filePrivate {
+			list = append(list, join(e.path, ".holdfast"))
+		}
+	}
+	for _, p := range in.puts {
+		if t, ok := p.do.(plan.PutTmpfs); ok {
+			list = append(list, join(t.At, ".holdfast"))
+		}
+	}
+	return list
+}
+
+// inside reports whether p, which the policy does not name, lies in something of
+// the sandbox's own: what is made there is not made on the host.
+func (in input) inside(p string) bool {
+	ours := true // the root
+	for _, e := range in.layout.entries {
+		if within(p, e.path) {
+			ours = e.kind == filePrivate
+		}
+	}
+	for _, put := range in.puts {
+		switch do := put.do.(type) {
+		case plan.PutBind:
+			ours = ours && !within(p, do.At)
+		case plan.PutOverlay:
+			ours = ours && !within(p, do.At)
+		case plan.PutData:
+			ours = ours && !within(p, do.At)
+		case plan.PutProc:
+			ours = ours && !within(p, do.At)
+		case plan.PutDev:
+			ours = ours && !within(p, do.At)
+		case plan.PutQueue:
+			ours = ours && !within(p, do.At)
+		case plan.PutTmpfs:
+			ours = ours || within(p, do.At)
+		}
+	}
+	return ours
+}

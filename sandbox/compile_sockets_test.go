@@ -1,0 +1,77 @@
+package sandbox
+
+import (
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/seccomp"
+)
+
+// TestOnlyStreamsOfTCPAreLeft runs the rules in the default profile, as a kernel
+// would, for both architectures.
+func TestOnlyStreamsOfTCPAreLeft(t *testing.T) {
+	const (
+		stream, dgram, raw, rdm, seqpacket, dccp, packet = 1, 2, 3, 4, 5, 6, 10
+		flags                                            = 0x80000 | 0x800 // SOCK_CLOEXEC, SOCK_NONBLOCK
+		noSignal, dontWait                               = 0x4000, 0x40
+	)
+	refused := seccomp.Errno(errAccess)
+	tests := []struct {
+		name string
+		call string
+		args []uint64
+		want seccomp.Action
+	}{
+		{"a stream of IPv4", "socket", []uint64{familyInet, stream, 0}, seccomp.Allow},
+		{"a stream of IPv6 that says TCP", "socket", []uint64{familyInet6, stream | flags, protocolTCP}, seccomp.Allow},
+		{"a stream, with bits that the kernel does not look at", "socket", []uint64{1<<32 | familyInet, stream, 0}, seccomp.Allow},
+		{"datagrams", "socket", []uint64{familyInet, dgram, 0}, refused},
+		{"datagrams of IPv6", "socket", []uint64{familyInet6, dgram | flags, 17}, refused},
+		{"ICMP by datagrams", "socket", []uint64{familyInet, dgram, 1}, refused},
+		{"raw packets", "socket", []uint64{familyInet, raw, 1}, refused},
+		{"reliable datagrams", "socket", []uint64{familyInet, rdm, 0}, refused},
+		{"packets in sequence, SCTP's", "socket", []uint64{familyInet, seqpacket, 132}, refused},
+		{"DCCP", "socket", []uint64{familyInet, dccp, 33}, refused},
+		{"type 0", "socket", []uint64{familyInet, 0, 0}, refused},
+		{"type 9", "socket", []uint64{familyInet, 9, 0}, refused},
+		{"packets of the old kind", "socket", []uint64{familyInet, packet, 0}, refused},
+		{"Multipath TCP", "socket", []uint64{familyInet, stream, 262}, refused},
+		{"a stream of SCTP", "socket", []uint64{familyInet6, stream, 132}, refused},
+		{"a stream of SMC", "socket", []uint64{familyInet, stream, 256}, refused},
+		{"another protocol with bits above", "socket", []uint64{familyInet, stream, 1<<32 | 262}, refused},
+		{"a local socket", "socket", []uint64{1, stream, 0}, refused},
+		{"netlink", "socket", []uint64{16, raw, 0}, refused},
+		{"vsock", "socket", []uint64{40, stream, 0}, refused},
+		{"SMC's own family", "socket", []uint64{43, stream, 0}, refused},
+		{"no family", "socket", []uint64{0, stream, 0}, refused},
+		{"a pair of local streams", "socketpair", []uint64{1, stream | flags, 0}, seccomp.Allow},
+		{"a pair of datagram sockets", "socketpair", []uint64{1, dgram | flags, 0}, refused},
+		{"the same by another name", "socketpair", []uint64{1, raw, 0}, refused},
+		{"sending", "sendto", []uint64{3, 0, 0, noSignal | dontWait, 0, 0}, seccomp.Allow},
+		{"sending to an address with Fast Open", "sendto", []uint64{3, 0, 0, flagFastOpen | noSignal, 0, 0}, refused},
+		{"the same with bits above", "sendto", []uint64{3, 0, 0, 1<<40 | flagFastOpen, 0, 0}, refused},
+		{"sending a message", "sendmsg", []uint64{3, 0, noSignal}, seccomp.Allow},
+		{"a message with Fast Open", "sendmsg", []uint64{3, 0, flagFastOpen}, refused},
+		{"messages with Fast Open", "sendmmsg", []uint64{3, 0, 1, flagFastOpen}, refused},
+		{"a server's address", "bind", []uint64{3, 0, 16}, refused},
+		{"a server", "listen", []uint64{3, 128}, refused},
+		{"a ring", "io_uring_setup", []uint64{8, 0}, refused},
+		{"a connection, which is the guard's", "connect", []uint64{3, 0, 16}, seccomp.Allow},
+	}
+	for _, arch := range []seccomp.Arch{seccomp.AMD64, seccomp.ARM64} {
+		for profileName, profile := range map[string]seccomp.Filter{"the default profile": seccomp.Default(), "a profile that allows all": {Default: seccomp.Allow, Unknown: seccomp.Errno(errNoSys)}} {
+			program, err := profile.With(onlyStreams...).Compile(arch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, test := range tests {
+				call, err := seccomp.NewCall(arch, test.call, test.args...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, err := program.Evaluate(call); err != nil || got != test.want {
+					t.Errorf("%v, %s, %s: %v, want %v, %v", arch, profileName, test.name, got, test.want, err)
+				}
+			}
+		}
+	}
+}

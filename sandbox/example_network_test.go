@@ -1,0 +1,222 @@
+package sandbox_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/sandbox"
+)
+
+// A tool that may fetch packages from two hosts, and nothing from anywhere else.
+// What it was denied stands in the report.
+func ExampleWorkspaceNet() {
+	s, err := sandbox.New(sandbox.WorkspaceNet("/srv/project", "registry.npmjs.org:443", "*.example.com"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	cmd := s.Command("npm", "ci")
+	cmd.Dir = "/srv/project"
+	err = cmd.Run()
+	for _, note := range cmd.Report().Bound(sandbox.BoundNetwork).Notes {
+		log.Print(note) // "there is no network namespace: ...", on a host without
+	}
+	var v sandbox.Violation
+	for _, v = range cmd.Report().Violations {
+		log.Print(v) // "connect evil.example:443: no rule allows it (to allow it: ...)"
+		log.Printf("at %s by %s: %s (%s) port %d, %s %s: rule %q: %s: %s", v.Time, v.Protocol, v.Host, v.Address, v.Port, v.Method, v.Path, v.Rule, v.Why, v.Remedy)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
+// A person is asked about hosts that no rule is about, for a minute; a log has
+// every connection; and the run cannot move more than a gigabyte.
+func ExampleNetwork() {
+	p := sandbox.Workspace("/srv/project")
+	p.Network = sandbox.Network{
+		Hosts: []string{"proxy.golang.org:443", "*.githubusercontent.com", "10.20.0.0/16"},
+		Deny:  []string{"gist.githubusercontent.com"},
+		Decide: func(ctx context.Context, r sandbox.Request) sandbox.Verdict {
+			log.Printf("%s wants %s:%d (%s %s; %s)", r.Protocol, r.Host, r.Port, r.Method, r.Path, r.Rule)
+			select {
+			case yes := <-answers():
+				return sandbox.Verdict{Allow: yes, Reason: "the user says so"}
+			case <-ctx.Done():
+				return sandbox.Verdict{} // no
+			}
+		},
+		Patience: time.Minute,
+		Observe: func(c sandbox.Connection) {
+			log.Printf("%s %s %s %s:%d (%s) %s %s: allowed %t by %q (%s): %d bytes out, %d in, %s, %s",
+				c.Time, c.Protocol, c.Err, c.Host, c.Port, c.Address, c.Method, c.Path, c.Allowed, c.Rule, c.Reason, c.Sent, c.Received, c.Duration, c.Err)
+		},
+		Limits: sandbox.NetworkLimits{Connections: 100, Bytes: 1 << 30, Rate: 10 << 20, Names: 50},
+	}
+	s, err := sandbox.New(p)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Print(s.Explain())
+}
+
+func answers() <-chan bool { return nil }
+
+// What the tool may use of this machine's own: a database's port, a daemon's
+// socket, and the user's keys to sign with.
+func ExampleNetwork_local() {
+	p := sandbox.Workspace("/srv/project")
+	p.Network = sandbox.Network{
+		Loopback: []uint16{5432},
+		Unix:     []string{"/run/mysqld/mysqld.sock"},
+		SSHAgent: true,
+		GPGAgent: true,
+	}
+	if _, err := sandbox.New(p); err != nil {
+		var wrong *sandbox.PolicyError
+		if errors.As(err, &wrong) {
+			log.Printf("%s: %s", wrong.Field, wrong.Problem)
+		}
+	}
+}
+
+// A development server inside, looked at from the harness.
+func ExampleCmd_DialInside() {
+	p := sandbox.Workspace("/srv/site")
+	p.Network.Listen = []uint16{8080}
+	s, err := sandbox.New(p)
+	if err != nil {
+		log.Fatal(err)
+	}
+	cmd := s.Command("npm", "run", "dev")
+	cmd.Dir = "/srv/site"
+	if err := cmd.Start(); err != nil {
+		log.Fatal(err)
+	}
+	client := &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return cmd.DialInside(ctx, 8080) },
+	}}
+	if r, err := client.Get("http://inside/"); err == nil {
+		io.Copy(os.Stdout, r.Body)
+		r.Body.Close()
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+}
+
+// A command that gets an environment of its own still has to be told of the
+// proxies.
+func ExampleCmd_NetworkEnviron() {
+	s, err := sandbox.New(sandbox.WorkspaceNet("/srv/project", "example.com:443"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	cmd := s.Command("curl", "-fsS", "https://example.com/")
+	cmd.Dir = "/srv/project"
+	cmd.Env = append([]string{"PATH=/usr/bin:/bin"}, cmd.NetworkEnviron()...)
+	if err := cmd.Run(); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// The tool reads pull requests with a token that it never has.
+func ExampleCredential() {
+	p := sandbox.WorkspaceNet("/srv/project", "api.github.com:443", "api.example.com:443")
+	p.Network.Credentials = []sandbox.Credential{
+		{Name: "GITHUB_TOKEN", Secret: os.Getenv("GITHUB_TOKEN"), Hosts: []string{"api.github.com:443"}, Place: sandbox.PlaceBearer},
+		{Name: "EXAMPLE_KEY", Secret: os.Getenv("EXAMPLE_KEY"), Hosts: []string{"api.example.com:443"}, Place: sandbox.PlaceHeader, Field: "X-Api-Key"},
+	}
+	p.Network.Requests = []sandbox.RequestRule{
+		{Host: "api.github.com:443", Methods: []string{"GET"}, Paths: []string{"/repos/holdfast-dev/"}},
+	}
+	s, err := sandbox.New(p)
+	if err != nil {
+		log.Fatal(err)
+	}
+	cmd := s.Command("gh", "pr", "list")
+	cmd.Dir = "/srv/project"
+	if err := cmd.Run(); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// A policy can be printed and logged: the secret is not in it.
+func ExampleCredential_MarshalJSON() {
+	c := sandbox.Credential{Name: "KEY", Secret: "hunter2", Hosts: []string{"api.example.com"}, Place: sandbox.PlaceQuery, Field: "key"}
+	fmt.Println(c)
+	text, err := json.Marshal(c)
+	fmt.Println(string(text), err)
+	d := sandbox.Credential{Name: "PASSWORD", Secret: "hunter2", Hosts: []string{"git.example.com"}, Place: sandbox.PlaceBasic, Field: "me"}
+	fmt.Printf("%+v %#v\n", d, d) // by Format, whatever the verb
+	// Output:
+	// {KEY for [api.example.com] in query key}
+	// {"Name":"KEY","Secret":"","Hosts":["api.example.com"],"Place":"query","Field":"key"} <nil>
+	// {PASSWORD for [git.example.com] in basic me} {PASSWORD for [git.example.com] in basic me}
+}
+
+func ExampleCredential_Format() {
+	fmt.Printf("%v\n", sandbox.Credential{Name: "KEY", Secret: "hunter2", Hosts: []string{"api.example.com"}, Place: sandbox.PlaceBearer})
+	// Output: {KEY for [api.example.com] in bearer}
+}
+
+// A capture of one's own, which refuses everything and says so. Package capture
+// has one that carries connections.
+func ExampleCapture() {
+	var refuse sandbox.Capture = func(tun *os.File, g sandbox.CaptureGate) (func(), error) {
+		for _, c := range g.DNS {
+			c.Close()
+		}
+		for _, l := range g.DNSStreams {
+			l.Close()
+		}
+		log.Printf("the tool's device has %s and packets of %d bytes", g.Address, g.MTU)
+		go func() {
+			packet := make([]byte, g.MTU)
+			for {
+				n, err := tun.Read(packet)
+				if err != nil {
+					return
+				}
+				if !g.Allowed("example.com", 443) && bytes.Contains(packet[:n], []byte("example")) {
+					g.Denied("packet", "example.com", 443, "this capture carries nothing")
+				}
+			}
+		}()
+		_ = g.Tunnel // with which another one would carry a connection
+		return func() { tun.Close() }, nil
+	}
+	p := sandbox.WorkspaceNet("/srv/project", "example.com:443")
+	p.Network.Capture = refuse
+	if _, err := sandbox.New(p); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// A service inside a company: its name is in the company's own directory, its
+// address is a private one, and its certificate is signed by the company.
+func ExampleNetwork_privateService() {
+	p := sandbox.WorkspaceNet("/srv/project", "build.corp.example:443", "10.20.0.0/16:443")
+	p.Network.Lookup = func(ctx context.Context, name string) ([]netip.Addr, error) {
+		return []netip.Addr{netip.MustParseAddr("10.20.0.7")}, nil
+	}
+	authority, err := os.ReadFile("/etc/ssl/corp.pem")
+	if err != nil {
+		return
+	}
+	p.Network.Authorities = string(authority)
+	s, err := sandbox.New(p)
+	if err != nil {
+		return
+	}
+	s.Command("curl", "https://build.corp.example/").Run()
+}

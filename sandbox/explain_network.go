@@ -1,0 +1,51 @@
+package sandbox
+
+import (
+	"fmt"
+	"strings"
+)
+
+// explain says what the harness does for a run's network, in the lines of a
+// printed plan. It names no secret.
+func (n Network) explain(w wiring) string {
+	var b strings.Builder
+	line := func(format string, args ...any) {
+		fmt.Fprintf(&b, "harness  "+format+"\n", args...)
+	}
+	if w.gated {
+		line("serve HTTP at %d and SOCKS5 at %d of the tool's loopback: allow %s", w.http, w.socks, listed(n.Hosts))
+		if len(n.Deny) > 0 {
+			line("deny %s whatever else says", listed(n.Deny))
+		}
+		if n.Decide != nil {
+			line("ask Decide about every other host")
+		}
+	}
+	for _, port := range n.Loopback {
+		line("connect port %d of the tool's loopback to its own", port)
+	}
+	for _, port := range n.Listen {
+		line("may connect to port %d of the tool's loopback", port)
+	}
+	for _, c := range n.Credentials {
+		line("put the secret for $%s into requests to %s (%s)", c.Name, listed(c.Hosts), strings.TrimSpace(c.Place+" "+c.Field))
+	}
+	for _, r := range n.Requests {
+		line("let only %s of %s be asked of %s", anyOr(r.Methods, "any method"), anyOr(r.Paths, "any path"), r.Host)
+	}
+	return b.String()
+}
+
+func anyOr(words []string, any string) string {
+	if len(words) == 0 {
+		return any
+	}
+	return listed(words)
+}
+
+func listed(words []string) string {
+	if len(words) == 0 {
+		return "none"
+	}
+	return strings.Join(words, ", ")
+}

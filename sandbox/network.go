@@ -1,0 +1,159 @@
+package sandbox
+
+import (
+	"context"
+	"net/netip"
+	"time"
+)
+
+// Network says what the tool can connect to. The zero value is nothing but a
+// loopback of its own.
+//
+// Hosts opens the network by name. The tool stays in an empty network namespace
+// (on a host without namespaces: behind a filter for sockets); what leaves it
+// leaves through an HTTP and a SOCKS5 proxy which the harness serves on the tool's
+// loopback, and which its environment names. There is no other way out, so a tool
+// that knows no proxies reaches nothing: Capture is for those.
+//
+// Addresses that nobody means by a name are denied even where a rule allows the
+// name, before it is resolved and after: loopback, link-local (and with it the
+// machines' metadata services), private and shared ranges, multicast, the host's
+// own addresses. A rule in Hosts that names such an address allows it. The
+// address that was judged is the one that is dialled.
+//
+// What a permitted host does with what the tool sends it, nothing here can say:
+// whoever may speak to a host may tell it anything.
+type Network struct {
+	// Host shares the harness's network: every address it can reach, and every
+	// server that listens on its loopback. Nothing is bounded then, and the report
+	// says so; no other field but Unix and the agents' goes with it.
+	Host bool
+
+	// Hosts lists what may be connected to: "example.com" (any port),
+	// "example.com:443", "example.com:8000-8100", "*.example.com" (every name below
+	// it, and not itself), "10.1.2.3:22", "10.0.0.0/8", "[2001:db8::1]:80", "*".
+	// Names are compared in one canonical form, without case or trailing dot, and
+	// international ones as IDNA has them. Nil and empty are the same: nothing.
+	Hosts []string
+	// Deny lists, in the notation of Hosts, what stays denied although Hosts has it
+	// or Decide would allow it.
+	Deny []string
+
+	// Loopback lists ports of the harness's own loopback, such as a database's,
+	// which the tool finds at the same port of its loopback.
+	Loopback []uint16
+	// Listen lists ports on which a server of the tool's can be reached from the
+	// harness, by [Cmd.DialInside]. It takes a network namespace.
+	Listen []uint16
+	// Unix lists sockets of the host, by absolute path, that may be connected to,
+	// such as a container daemon's. Whoever speaks to a daemon may do what the
+	// daemon does.
+	Unix []string
+
+	// SSH lets ssh reach hosts, by git or by itself: the tool finds a program that
+	// connects by way of the HTTP proxy, and GIT_SSH_COMMAND, which names it. That
+	// program is the harness's own executable, shown to the tool to read and to
+	// execute, as nothing but that. It takes a mount namespace; without one ssh
+	// reaches nothing, and the report says so.
+	SSH bool
+
+	// SSHAgent and GPGAgent let the tool sign with the keys of the user's agents.
+	// What it says passes a filter: keys can be listed and used to sign, and not
+	// be added, removed, exported or locked. The harness's SSH_AUTH_SOCK, and what
+	// gpg takes for its agent's socket, have to exist.
+	SSHAgent bool
+	GPGAgent bool
+
+	// Credentials are secrets that the tool can use and does not have.
+	Credentials []Credential
+	// Requests bounds what may be asked of hosts that Hosts allows, where the harness
+	// sees the requests: in plain HTTP, and in HTTPS by ending it; see Credential.
+	// A host that has a rule here is asked nothing that no rule of its allows.
+	Requests []RequestRule
+
+	// Lookup resolves the names of hosts. Nil: the harness's own resolver. What it
+	// says is judged like any other answer: an address that is not the public
+	// Internet's needs a rule of its own.
+	Lookup func(ctx context.Context, name string) ([]netip.Addr, error) `json:"-"`
+	// Authorities are certificates in PEM, of a private authority for instance, that
+	// servers may be signed by beside the system's: the harness trusts them where
+	// it ends TLS, and the tool finds them in its trust bundle.
+	Authorities string
+
+	// Decide is asked about a host that neither Hosts nor Deny names. Nil denies.
+	// It is called from many goroutines. Its context ends with the run, and after
+	// Patience; an answer that has not come by then is a denial.
+	Decide func(ctx context.Context, r Request) Verdict `json:"-"`
+	// Patience is how long Decide may take. Zero: 30 seconds.
+	Patience time.Duration
+	// Observe is told of every connection, and of every request that the harness
+	// sees, allowed or denied, once it is over: by one goroutine, in order. What it is
+	// too slow for is dropped. With it alone, and nothing in Hosts, the proxies
+	// exist and deny everything.
+	Observe func(c Connection) `json:"-"`
+
+	// Limits bounds what passes.
+	Limits NetworkLimits
+
+	// Capture takes the packets of programs that use no proxy. Nil: they reach
+	// nothing. It takes a network namespace and /dev/net/tun; where one is missing
+	// the proxies are what there is, and the report says so.
+	Capture Capture `json:"-"`
+}
+
+// NetworkLimits bounds what passes between one run's tool and the network.
+type NetworkLimits struct {
+	Connections int   // open at one time; zero: 1024
+	Bytes       int64 // both ways together, then everything is refused; zero: no limit
+	Rate        int64 // bytes per second, both ways together; zero: no limit
+	Names       int   // different names below one "*" rule, of which each tells a name server something; zero: 512
+}
+
+// A Request is what [Network.Decide] is asked about.
+type Request struct {
+	Host     string // canonical: a name, or an address
+	Port     uint16
+	Protocol string // "http", "connect", "socks5" ...
+	Method   string // "" where the harness does not see it
+	Path     string
+	Rule     string // which rule has left it open; "": none is about it
+}
+
+// A Verdict is the answer to a [Request]. The zero value denies.
+type Verdict struct {
+	Allow  bool
+	Reason string // the tool is told it, and so is the report
+}
+
+// A Connection is one connection of the tool's, or one request where the harness
+// sees them, when it is over.
+type Connection struct {
+	Time     time.Time     // when it began
+	Protocol string        // "http", "connect", "socks5" ...
+	Host     string        // canonical: a name, or an address
+	Address  string        // what was dialled; "": nothing was
+	Port     uint16        //
+	Method   string        // "" where the harness does not see it
+	Path     string        // without the query
+	Allowed  bool          //
+	Rule     string        // which rule decided; "": none is about it
+	Reason   string        // why, in words
+	Sent     int64         // bytes from the tool
+	Received int64         // bytes to the tool
+	Duration time.Duration //
+	Err      string        // what went wrong with one that was allowed
+}
+
+// A Violation is something that a run was denied, as its [Report] lists it.
+type Violation struct {
+	Time     time.Time `json:"time"`
+	Protocol string    `json:"protocol"` // "http", "connect", "socks5" ...
+	Host     string    `json:"host"`
+	Address  string    `json:"address,omitempty"` // if that is what was denied
+	Port     uint16    `json:"port,omitempty"`
+	Method   string    `json:"method,omitempty"`
+	Path     string    `json:"path,omitempty"`
+	Rule     string    `json:"rule,omitempty"` // "": no rule allows it
+	Why      string    `json:"why"`
+	Remedy   string    `json:"remedy"` // what in the policy would allow it
+}

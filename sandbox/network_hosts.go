@@ -1,0 +1,75 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+
+	"github.com/holdfast-dev/holdfast/internal/egress"
+)
+
+// validateHosts judges every list in the notation of hosts.
+func (n Network) validateHosts() error {
+	if len(n.Hosts)+len(n.Deny) > 0 {
+		if _, err := egress.Compile(n.Hosts, n.Deny); err != nil {
+			return hostError("Network.Hosts", "Network.Deny", err)
+		}
+	}
+	for i, c := range n.Credentials {
+		if _, err := egress.Compile(c.Hosts, nil); err != nil {
+			return hostError(indexed("Network.Credentials", i)+".Hosts", "", err)
+		}
+	}
+	for i, r := range n.Requests {
+		if _, err := egress.Compile([]string{r.Host}, nil); err != nil {
+			return hostError("", "", err).in(indexed("Network.Requests", i) + ".Host")
+		}
+	}
+	return nil
+}
+
+// hostError names the entry that package egress has refused.
+func hostError(allow, deny string, err error) *PolicyError {
+	bad := &PolicyError{Field: allow, Problem: "is no rule for hosts", Remedy: `write "example.com", "*.example.com", "example.com:443", "10.0.0.0/8", or "*"`, Err: err}
+	if e := (*egress.RuleError)(nil); errors.As(err, &e) {
+		if e.List == "deny" {
+			allow = deny
+		}
+		bad.Field, bad.Value, bad.Err = indexed(allow, e.Index), e.Entry, e.Err
+	}
+	return bad
+}
+
+func (e *PolicyError) in(field string) *PolicyError {
+	e.Field = field
+	return e
+}
+
+// gate is what every run's gateway of this policy has in common.
+func (n Network) gate() (egress.Config, error) {
+	c := egress.Config{Patience: n.Patience, Limits: egress.Limits(n.Limits)}
+	if len(n.Hosts)+len(n.Deny) > 0 {
+		var err error
+		if c.Rules, err = egress.Compile(n.Hosts, n.Deny); err != nil {
+			return c, err // validate has found it before
+		}
+	}
+	if decide := n.Decide; decide != nil {
+		c.Decide = func(ctx context.Context, r egress.Request) egress.Verdict {
+			return egress.Verdict(decide(ctx, Request(r)))
+		}
+	}
+	if observe := n.Observe; observe != nil {
+		c.Observe = func(e egress.Event) { observe(Connection(e)) }
+	}
+	c.Lookup = n.Lookup
+	if n.Authorities != "" {
+		c.Authorities = []byte(n.Authorities)
+	}
+	for _, s := range n.Credentials {
+		c.Credentials = append(c.Credentials, egress.Credential(s))
+	}
+	for _, r := range n.Requests {
+		c.Requests = append(c.Requests, egress.RequestRule(r))
+	}
+	return c, nil
+}

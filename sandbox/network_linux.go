@@ -1,0 +1,146 @@
+package sandbox
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/holdfast-dev/holdfast/internal/egress"
+)
+
+// wire makes the policy's network concrete on this host. What is left of it in
+// the input has no secret and no function in it.
+func (s *Sandbox) wire(in *input) (err error) {
+	n := s.policy.Network
+	in.policy.Network = Network{Host: n.Host}
+	in.wiring = n.wire()
+	if n.SSHAgent {
+		if s.world.ssh, err = agentSocket("Network.SSHAgent", os.Getenv("SSH_AUTH_SOCK"), "start an ssh-agent, and the harness with its SSH_AUTH_SOCK"); err != nil {
+			return err
+		}
+	}
+	if s.policy.Layout != nil {
+		if in.wiring.sockets, err = resolveSockets(n.Unix); err != nil {
+			return err
+		}
+	}
+	if n.GPGAgent {
+		if err := s.wireGPG(in); err != nil {
+			return err
+		}
+	}
+	if n.SSH {
+		if err := wireRelay(in); err != nil {
+			return err
+		}
+	}
+	if in.wiring.hasFiles() {
+		in.wiring.place = in.own()
+		if in.wiring.place == "" && in.wiring.relay != "" && s.policy.Layout == nil {
+			in.wiring.relay, in.wiring.unrelayed = "", true
+		}
+		if in.wiring.place == "" && s.policy.Layout != nil {
+			return &PolicyError{Field: "Layout", Problem: "has no place for what the tool needs of the sandbox itself: " + in.wiring.files(), Remedy: `put in a Tmpfs at "/run"`}
+		}
+	}
+	s.coverBundle(in)
+	if n.Capture != nil {
+		in.facts.TUN = Probe().TUN
+	}
+	return nil
+}
+
+// wireRelay finds the harness's own program.
+func wireRelay(in *input) error {
+	exe, err := os.Executable()
+	if err == nil {
+		exe, _, err = canonical(exe)
+	}
+	if err != nil {
+		return &PolicyError{Field: "Network.SSH", Value: exe, Problem: "the harness's own program, by which ssh would connect, is not where it was started from", Remedy: "start it anew", Err: err}
+	}
+	in.wiring.relay = exe
+	return nil
+}
+
+// coverBundle finds the system's bundle, if the policy shows it: some tools look
+// there and nowhere else (wget).
+func (s *Sandbox) coverBundle(in *input) {
+	if !in.wiring.trusts || in.wiring.place == "" || s.policy.Layout != nil {
+		return
+	}
+	for _, name := range egress.SystemBundles {
+		if real, info, err := canonical(name); err == nil && info.Mode().IsRegular() && s.sees(real) {
+			in.wiring.bundle = real
+			return
+		}
+	}
+}
+
+// files says what has to be in the sandbox's own place.
+func (w wiring) files() string {
+	var list []string
+	if w.trusts {
+		list = append(list, "a trust bundle")
+	}
+	if w.relay != "" {
+		list = append(list, "the relay of ssh")
+	}
+	if w.sshAgent {
+		list = append(list, "the ssh agent's socket")
+	}
+	return strings.Join(list, ", ")
+}
+
+// wireGPG finds the agent's socket outside, and its place inside.
+func (s *Sandbox) wireGPG(in *input) (err error) {
+	socket := ""
+	if out, err := exec.Command("gpgconf", "--list-dirs", "agent-socket").Output(); err == nil {
+		socket = strings.TrimSpace(string(out))
+	}
+	if s.world.gpg, err = agentSocket("Network.GPGAgent", socket, "start a gpg-agent: gpgconf --launch gpg-agent"); err != nil {
+		return err
+	}
+	env, _ := s.env.of(s.policy.Env)
+	home, _ := valueOf(env, "HOME")
+	in.wiring.home = home
+	if at := in.wiring.gpgSocket(); !filepath.IsAbs(home) || !in.walled() && s.policy.Layout == nil || !in.inside(filepath.Dir(at)) {
+		return &PolicyError{Field: "Network.GPGAgent", Value: home, Problem: "the tool's HOME is not the sandbox's own, and gpg looks for its agent there", Remedy: "make it a Private directory, as the presets do"}
+	}
+	return nil
+}
+
+// agentSocket is the canonical path of an agent's socket.
+func agentSocket(field, p, remedy string) (string, error) {
+	if p == "" {
+		return "", &PolicyError{Field: field, Problem: "the harness has no agent", Remedy: remedy, Err: fs.ErrNotExist}
+	}
+	real, info, err := canonical(p)
+	if err == nil && info.Mode()&fs.ModeSocket == 0 {
+		err = syscall.ENOTSOCK
+	}
+	if err != nil {
+		return "", &PolicyError{Field: field, Value: p, Problem: "is not the socket of an agent", Remedy: remedy, Err: err}
+	}
+	return real, nil
+}
+
+// resolveSockets makes the sockets of a layout canonical.
+func resolveSockets(paths []string) ([]string, error) {
+	var out []string
+	for i, p := range paths {
+		real, info, err := canonical(p)
+		if err == nil && info.Mode()&fs.ModeSocket == 0 {
+			err = syscall.ENOTSOCK
+		}
+		if err != nil {
+			return nil, &PolicyError{Field: fmt.Sprintf("Network.Unix[%d]", i), Value: p, Problem: "is no socket", Remedy: "name the socket of a server that runs", Err: err}
+		}
+		out = append(out, real)
+	}
+	return out, nil
+}

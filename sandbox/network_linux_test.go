@@ -1,0 +1,330 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// An internet is what the gateway of a test finds outside: names with public
+// addresses, and servers on this machine's loopback behind them.
+type internet struct {
+	plain, tls *httptest.Server
+	handler    atomic.Pointer[http.Handler] // nil: the usual one
+	names      map[string]string
+}
+
+// newInternet serves "served METHOD HOST PATH" at ports 80 and 443 of every host.
+func newInternet(t *testing.T) *internet {
+	t.Helper()
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "served %s %s %s", r.Method, r.Host, r.URL.Path)
+	})
+	n := &internet{names: map[string]string{}}
+	any := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if other := n.handler.Load(); other != nil {
+			(*other).ServeHTTP(w, r)
+			return
+		}
+		h(w, r)
+	})
+	n.plain, n.tls = httptest.NewServer(any), httptest.NewTLSServer(any)
+	t.Cleanup(func() { n.plain.Close(); n.tls.Close() })
+	for i, name := range []string{"allowed.example", "denied.example", "undecided.example", "sub.allowed.example"} {
+		n.names[name] = fmt.Sprintf("93.184.216.%d", i+1)
+	}
+	n.names["inward.example"] = "10.0.0.1" // rebound
+	return n
+}
+
+func (n *internet) world() world {
+	return world{
+		lookup: func(_ context.Context, name string) ([]netip.Addr, error) {
+			if a, ok := n.names[name]; ok {
+				return []netip.Addr{netip.MustParseAddr(a)}, nil
+			}
+			return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
+		},
+		dial: func(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+			if to.Addr().IsLoopback() {
+				return (&net.Dialer{}).DialContext(ctx, "tcp", to.String())
+			}
+			server := n.plain
+			if to.Port() == 443 {
+				server = n.tls
+			}
+			if to.Port() != 80 && to.Port() != 443 {
+				return nil, fmt.Errorf("no server at %s", to)
+			}
+			return (&net.Dialer{}).DialContext(ctx, "tcp", server.Listener.Addr().String())
+		},
+	}
+}
+
+// netWalls are the sets of walls in which a network is tested: with a network
+// namespace of its own, and without.
+var netWalls = []walls{allSets[0], allSets[1], allSets[2], allSets[3]}
+
+// inNetwork runs a body with a sandbox whose policy has a network.
+func inNetwork(t *testing.T, change func(p *Policy), body func(t *testing.T, s *Sandbox, w walls)) {
+	eachWall(t, netWalls, func(t *testing.T, w walls) {
+		s := networkSandbox(t, w, change)
+		body(t, s, w)
+	})
+}
+
+func networkSandbox(t *testing.T, w walls, change func(p *Policy)) *Sandbox {
+	t.Helper()
+	p := attackPolicy(t, "", w)
+	p.Env = Env{Pass: []string{"HOME", "TMPDIR"}}
+	change(&p)
+	s := attackSandbox(t, p, w)
+	outside := newInternet(t).world()
+	s.world.lookup, s.world.dial = outside.lookup, outside.dial
+	return s
+}
+
+// says runs a hostile program and returns what it printed.
+func says(t *testing.T, s *Sandbox, args ...string) (string, *Report) {
+	t.Helper()
+	c := hostile(t, s, args...)
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, out, c.Report())
+	}
+	return string(out), c.Report()
+}
+
+func allowedExample(p *Policy) { p.Network.Hosts = []string{"allowed.example", "inward.example"} }
+
+func TestKernelNetworkReachesWhatIsAllowed(t *testing.T) {
+	inNetwork(t, allowedExample, func(t *testing.T, s *Sandbox, w walls) {
+		out, r := says(t, s, "fetch", "http://allowed.example/a", "https://allowed.example/b", "socks allowed.example:80", "http://ALLOWED.example./c")
+		want := "200 served GET allowed.example /a\n200 served GET allowed.example /b\n200 served GET allowed.example /socks\n200 served GET allowed.example /c\n"
+		if !strings.EqualFold(strings.ReplaceAll(out, "example.", "example"), want) {
+			t.Errorf("got\n%swant\n%s%s", out, want, r)
+		}
+		if line := r.Bound(BoundNetwork); len(r.Violations) > 0 || line.State == Absent || line.State == Open {
+			t.Errorf("%s", r)
+		}
+		if text := r.String(); !strings.Contains(text, "egress proxy (HTTP at 127.0.0.1:") || !strings.Contains(text, " allowed, 0 denied") {
+			t.Errorf("%s", text)
+		}
+	})
+}
+
+func TestKernelNetworkRefusesTheRestAndSaysWhy(t *testing.T) {
+	inNetwork(t, allowedExample, func(t *testing.T, s *Sandbox, w walls) {
+		out, r := says(t, s, "fetch", "http://denied.example/a", "https://denied.example/b", "socks denied.example:80", "http://"+"10.0.0.1/", "http://inward.example/",
+			"http://169.254.169.254/latest/meta-data/", "http://sub.allowed.example/", "http://localhost/", "http://[::1]/", "http://2130706433/")
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		if strings.Contains(out, "served") || len(lines) != 10 {
+			t.Fatalf("got\n%s%s", out, r)
+		}
+		if !strings.HasPrefix(lines[0], "403 ") || !strings.Contains(lines[0], "denied.example") {
+			t.Errorf("a plain request: %s", lines[0])
+		}
+		if !strings.Contains(lines[1], "refused by the sandbox: denied.example:443") {
+			t.Errorf("CONNECT: %s", lines[1])
+		}
+		if lines[2] != "refused with code 2" {
+			t.Errorf("SOCKS: %s", lines[2])
+		}
+		denied := map[string]Violation{}
+		for _, v := range r.Violations {
+			denied[v.Host] = v
+			if v.Time.IsZero() || v.Why == "" || v.Remedy == "" || v.Protocol == "" {
+				t.Errorf("a violation without a word: %+v", v)
+			}
+		}
+		for _, host := range []string{"denied.example", "10.0.0.1", "inward.example", "169.254.169.254", "sub.allowed.example"} {
+			if _, ok := denied[host]; !ok {
+				t.Errorf("%s is not in the report\n%s", host, r)
+			}
+		}
+		if v := denied["denied.example"]; v.Remedy != `add "denied.example:80" to Network.Hosts` || v.Port != 80 {
+			t.Errorf("%+v", v)
+		}
+		if v := denied["inward.example"]; v.Remedy != `add "10.0.0.1:80" to Network.Hosts, if that address is meant` {
+			t.Errorf("%+v", v)
+		}
+		if !strings.Contains(r.String(), "denied: ") {
+			t.Errorf("%s", r)
+		}
+	})
+}
+
+// TestKernelNetworkIsOffByDefault: without hosts there is no proxy to be found.
+func TestKernelNetworkIsOffByDefault(t *testing.T) {
+	for name, hosts := range map[string][]string{"nil": nil, "empty": {}} {
+		t.Run(name, func(t *testing.T) {
+			inNetwork(t, func(p *Policy) { p.Network.Hosts = hosts }, func(t *testing.T, s *Sandbox, w walls) {
+				out, r := says(t, s, "fetch", "http://allowed.example/", "http://127.0.0.1:3128/", "http://93.184.216.1/")
+				if strings.Contains(out, "served") || strings.Count(out, "error: ") != 3 {
+					t.Errorf("got\n%s%s", out, r)
+				}
+			})
+		})
+	}
+}
+
+// TestKernelNetworkVariables: a caller's own Env has them only if it asks.
+func TestKernelNetworkVariables(t *testing.T) {
+	inNetwork(t, allowedExample, func(t *testing.T, s *Sandbox, w walls) {
+		c := hostile(t, s, "fetch", "http://allowed.example/")
+		c.Env = []string{"A=b"}
+		if out, err := c.Output(); err != nil || strings.Contains(string(out), "served") {
+			t.Errorf("with an Env of the caller's: %q, %v", out, err)
+		}
+		for name, env := range map[string]func(c *Cmd) []string{
+			"NetworkEnviron": func(c *Cmd) []string { return append([]string{"A=b"}, c.NetworkEnviron()...) },
+			"Environ":        func(c *Cmd) []string { return append(c.Environ(), "A=b") },
+		} {
+			c := hostile(t, s, "fetch", "http://allowed.example/")
+			c.Env = env(c)
+			if out, err := c.Output(); err != nil || !strings.Contains(string(out), "served") {
+				t.Errorf("with %s: %q, %v\n%s", name, out, err, c.Report())
+			}
+		}
+	})
+}
+
+func TestKernelNetworkAsksDecide(t *testing.T) {
+	asked := make(chan Request, 8)
+	inNetwork(t, func(p *Policy) {
+		p.Network.Hosts, p.Network.Deny = []string{"allowed.example"}, []string{"denied.example"}
+		p.Network.Decide = func(_ context.Context, r Request) Verdict {
+			asked <- r
+			return Verdict{Allow: r.Host == "undecided.example", Reason: "nobody wants it"}
+		}
+	}, func(t *testing.T, s *Sandbox, w walls) {
+		out, r := says(t, s, "fetch", "http://undecided.example/", "http://denied.example/", "http://sub.allowed.example/")
+		if !strings.HasPrefix(out, "200 served") || strings.Count(out, "served") != 1 || !strings.Contains(out, "nobody wants it") {
+			t.Errorf("got\n%s%s", out, r)
+		}
+		var hosts []string
+		for len(asked) > 0 {
+			hosts = append(hosts, (<-asked).Host)
+		}
+		if !slices.Equal(hosts, []string{"undecided.example", "sub.allowed.example"}) {
+			t.Errorf("asked about %v", hosts)
+		}
+	})
+}
+
+// TestKernelNetworkDoesNotWaitForNobody: a Decide that never answers, and does not
+// even mind its context, neither holds up the tool past its patience nor the run
+// past its end.
+func TestKernelNetworkDoesNotWaitForNobody(t *testing.T) {
+	never := make(chan struct{})
+	stubborn := func(p *Policy) {
+		p.Network.Decide = func(context.Context, Request) Verdict { <-never; return Verdict{Allow: true} }
+	}
+	t.Run("past its patience", func(t *testing.T) {
+		inNetwork(t, func(p *Policy) { stubborn(p); p.Network.Patience = 20 * time.Millisecond }, func(t *testing.T, s *Sandbox, w walls) {
+			if out, r := says(t, s, "fetch", "http://undecided.example/"); !strings.HasPrefix(out, "403 ") {
+				t.Errorf("got\n%s%s", out, r)
+			}
+		})
+	})
+	t.Run("past the run's end", func(t *testing.T) {
+		asked := make(chan struct{}, 1)
+		inNetwork(t, func(p *Policy) {
+			p.Network.Patience = time.Hour
+			p.Network.Decide = func(context.Context, Request) Verdict {
+				asked <- struct{}{}
+				<-never
+				return Verdict{Allow: true}
+			}
+		}, func(t *testing.T, s *Sandbox, w walls) {
+			ctx, cancel := context.WithCancel(t.Context())
+			c := s.CommandContext(ctx, must(os.Executable()))
+			c.Args, c.Dir = []string{attackTool, "fetch", "http://undecided.example/"}, "/"
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			<-asked
+			cancel()
+			if err := c.Wait(); err == nil {
+				t.Error("the tool has ended by itself")
+			}
+		})
+	})
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func TestKernelNetworkIsObserved(t *testing.T) {
+	var seen chan Connection
+	inNetwork(t, func(p *Policy) {
+		seen = make(chan Connection, 8)
+		p.Network.Hosts = []string{"allowed.example"}
+		p.Network.Observe = func(c Connection) { seen <- c }
+	}, func(t *testing.T, s *Sandbox, w walls) {
+		says(t, s, "fetch", "http://allowed.example/a", "http://denied.example/b")
+		first, second := <-seen, <-seen
+		if !first.Allowed || first.Host != "allowed.example" || first.Address == "" || first.Received == 0 || first.Rule != "allowed.example" {
+			t.Errorf("%+v", first)
+		}
+		if second.Allowed || second.Host != "denied.example" || second.Address != "" || second.Reason == "" {
+			t.Errorf("%+v", second)
+		}
+	})
+}
+
+// TestKernelNetworkOfOthersIsOutOfReach: another sandbox's proxies, and those of
+// this run from outside.
+func TestKernelNetworkOfOthersIsOutOfReach(t *testing.T) {
+	inNetwork(t, allowedExample, func(t *testing.T, s *Sandbox, w walls) {
+		holder := s.Command("/bin/cat")
+		holder.Dir = "/"
+		in := must(holder.StdinPipe())
+		if err := holder.Start(); err != nil {
+			t.Fatal(err)
+		}
+		var proxy string
+		for _, kv := range holder.NetworkEnviron() {
+			if v, ok := strings.CutPrefix(kv, "http_proxy="); ok {
+				proxy = v
+			}
+		}
+		u, err := url.Parse(proxy)
+		if err != nil || u.Host == "" {
+			t.Fatalf("no proxy in %q", holder.NetworkEnviron())
+		}
+		keyless := *u
+		keyless.User = nil
+		client := &http.Client{Transport: &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return &keyless, nil }}, Timeout: 10 * time.Second}
+		if r, err := client.Get("http://allowed.example/"); err == nil {
+			if r.StatusCode != http.StatusProxyAuthRequired || s.plan.Namespaces.Net {
+				t.Errorf("from outside the proxy answers %s", r.Status)
+			}
+			r.Body.Close()
+		}
+		other := networkSandbox(t, w, func(p *Policy) {})
+		c := hostile(t, other, "fetch", "http://allowed.example/")
+		c.Env = []string{"http_proxy=" + keyless.String()}
+		if out, err := c.Output(); err != nil || strings.Contains(string(out), "served") {
+			t.Errorf("from another sandbox: %q, %v", out, err)
+		}
+		in.Close()
+		if err := holder.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,49 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/x509"
+	"net"
+	"net/netip"
+
+	"github.com/holdfast-dev/holdfast/internal/egress"
+)
+
+// world is what this host has that a policy's network leads to.
+type world struct {
+	ssh, gpg string // the agents' sockets
+
+	// A test's own Internet.
+	lookup func(ctx context.Context, name string) ([]netip.Addr, error)
+	dial   func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
+	own    func(netip.Addr) bool
+	roots  *x509.CertPool
+}
+
+// openGate makes what every run's gateway has in common, and one gateway to see
+// that it can be made.
+func (s *Sandbox) openGate() (err error) {
+	if s.gate, err = s.policy.Network.gate(); err != nil || !s.policy.Network.served() {
+		return err
+	}
+	g, err := egress.New(s.gate)
+	if err != nil {
+		return &PolicyError{Field: "Network", Problem: "cannot be carried out", Err: err}
+	}
+	return g.Close()
+}
+
+// served reports whether a run has a gateway.
+func (n Network) served() bool { return n.gated() || len(n.Loopback) > 0 }
+
+// newGateway makes a run's gateway. Who connects to it has to say key, if there
+// is one.
+func (s *Sandbox) newGateway(key string) (*egress.Gateway, error) {
+	c := s.gate
+	c.Key = key
+	c.Dial, c.Own, c.Roots = s.world.dial, s.world.own, s.world.roots
+	if s.world.lookup != nil {
+		c.Lookup = s.world.lookup
+	}
+	return egress.New(c)
+}

@@ -1,0 +1,154 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestValidateNamesTheNetworksField(t *testing.T) {
+	secret := Credential{Name: "TOKEN", Secret: "s", Hosts: []string{"example.com"}, Place: PlaceBearer}
+	with := func(change func(c *Credential)) Network {
+		c := secret
+		change(&c)
+		return Network{Hosts: []string{"example.com"}, Credentials: []Credential{secret, c}}
+	}
+	asks := func(r RequestRule) Network {
+		return Network{Hosts: []string{"example.com"}, Requests: []RequestRule{{Host: "example.com"}, r}}
+	}
+	ports := make([]uint16, maxPorts+1)
+	for i := range ports {
+		ports[i] = uint16(8000 + i)
+	}
+	capture := func(*os.File, CaptureGate) (func(), error) { return nil, nil }
+	decide := func(context.Context, Request) Verdict { return Verdict{} }
+	for _, tt := range []struct {
+		name    string
+		network Network
+		field   string
+	}{
+		{"hosts and the harness's network", Network{Host: true, Hosts: []string{"example.com"}}, "Network.Hosts"},
+		{"denials and the harness's network", Network{Host: true, Deny: []string{"example.com"}}, "Network.Deny"},
+		{"the harness's ports and its network", Network{Host: true, Loopback: []uint16{5432}}, "Network.Loopback"},
+		{"a port to dial and the harness's network", Network{Host: true, Listen: []uint16{8000}}, "Network.Listen"},
+		{"a credential and the harness's network", Network{Host: true, Credentials: []Credential{secret}}, "Network.Credentials"},
+		{"request rules and the harness's network", Network{Host: true, Requests: []RequestRule{{Host: "example.com"}}}, "Network.Requests"},
+		{"a file's name for authorities", Network{Authorities: "/etc/ssl/corp.pem"}, "Network.Authorities"},
+		{"authorities and the harness's network", Network{Host: true, Lookup: func(context.Context, string) ([]netip.Addr, error) { return nil, nil }}, "Network.Lookup"},
+		{"a person to ask and the harness's network", Network{Host: true, Decide: decide}, "Network.Decide"},
+		{"patience and the harness's network", Network{Host: true, Patience: time.Second}, "Network.Patience"},
+		{"an observer and the harness's network", Network{Host: true, Observe: func(Connection) {}}, "Network.Observe"},
+		{"limits and the harness's network", Network{Host: true, Limits: NetworkLimits{Bytes: 1}}, "Network.Limits"},
+		{"a capture and the harness's network", Network{Host: true, Capture: capture}, "Network.Capture"},
+		{"a host that is a URL", Network{Hosts: []string{"example.com", "https://example.com/"}}, "Network.Hosts[1]"},
+		{"a host with a NUL byte", Network{Hosts: []string{"evil.com\x00.example.com"}}, "Network.Hosts[0]"},
+		{"a host that is empty", Network{Hosts: []string{""}}, "Network.Hosts[0]"},
+		{"a denial that is no rule", Network{Hosts: []string{"*"}, Deny: []string{"a.example", "b c"}}, "Network.Deny[1]"},
+		{"port 0 of the harness", Network{Loopback: []uint16{80, 0}}, "Network.Loopback[1]"},
+		{"a port of the harness twice", Network{Loopback: []uint16{80, 80}}, "Network.Loopback[1]"},
+		{"too many ports", Network{Loopback: ports}, "Network.Loopback"},
+		{"too many ports to dial", Network{Listen: ports}, "Network.Listen"},
+		{"a port to dial that the harness has", Network{Loopback: []uint16{80}, Listen: []uint16{80}}, "Network.Listen[0]"},
+		{"the port of names, captured", Network{Loopback: []uint16{53}, Capture: capture}, "Network.Loopback[0]"},
+		{"a relative socket", Network{Unix: []string{"docker.sock"}}, "Network.Unix[0]"},
+		{"a socket in /proc", Network{Unix: []string{"/proc/1/fd/3"}}, "Network.Unix[0]"},
+		{"a socket with a NUL byte", Network{Unix: []string{"/a\x00"}}, "Network.Unix[0]"},
+		{"a credential without a name", with(func(c *Credential) { c.Name = "" }), "Network.Credentials[1].Name"},
+		{"a credential with an equals sign", with(func(c *Credential) { c.Name = "A=B" }), "Network.Credentials[1].Name"},
+		{"a credential twice", with(func(c *Credential) {}), "Network.Credentials[1].Name"},
+		{"a credential without a secret", with(func(c *Credential) { c.Name, c.Secret = "B", "" }), "Network.Credentials[1].Secret"},
+		{"a secret with a line break", with(func(c *Credential) { c.Name, c.Secret = "B", "hidden\n" }), "Network.Credentials[1].Secret"},
+		{"a credential for no host", with(func(c *Credential) { c.Name, c.Hosts = "B", nil }), "Network.Credentials[1].Hosts"},
+		{"a credential for what is no host", with(func(c *Credential) { c.Name, c.Hosts = "B", []string{"a b"} }), "Network.Credentials[1].Hosts[0]"},
+		{"a credential in no place", with(func(c *Credential) { c.Name, c.Place = "B", "body" }), "Network.Credentials[1].Place"},
+		{"a credential in a header without a name", with(func(c *Credential) { c.Name, c.Place = "B", PlaceHeader }), "Network.Credentials[1].Field"},
+		{"a bearer with a field", with(func(c *Credential) { c.Name, c.Field = "B", "X" }), "Network.Credentials[1].Field"},
+		{"a credential and no hosts", Network{Credentials: []Credential{secret}}, "Network.Credentials[0].Hosts"},
+		{"request rules and no hosts", Network{Requests: []RequestRule{{Host: "example.com"}}}, "Network.Requests[0].Host"},
+		{"a request rule for what is no host", asks(RequestRule{Host: "a b"}), "Network.Requests[1].Host"},
+		{"a method in small letters", asks(RequestRule{Host: "a.example", Methods: []string{"GET", "post"}}), "Network.Requests[1].Methods[1]"},
+		{"a path that is relative", asks(RequestRule{Host: "a.example", Paths: []string{"v1"}}), "Network.Requests[1].Paths[0]"},
+		{"a path with a query", asks(RequestRule{Host: "a.example", Paths: []string{"/v1?x"}}), "Network.Requests[1].Paths[0]"},
+		{"negative patience", Network{Patience: -1}, "Network.Patience"},
+		{"a negative limit", Network{Limits: NetworkLimits{Rate: -1}}, "Network.Limits.Rate"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := Policy{Network: tt.network}.validate()
+			saysWhatToDo(t, err, tt.field)
+			if err != nil && strings.Contains(err.Error(), "hidden") {
+				t.Errorf("the error shows the secret: %v", err)
+			}
+		})
+	}
+	for name, n := range map[string]Network{
+		"hosts": {Hosts: []string{"example.com"}}, "a port": {Loopback: []uint16{80}}, "an observer": {Observe: func(Connection) {}},
+	} {
+		saysWhatToDo(t, Policy{Network: n, Open: []Bound{BoundNetwork}}.validate(), map[string]string{
+			"hosts": "Network.Hosts", "a port": "Network.Loopback", "an observer": "Network.Observe"}[name])
+	}
+}
+
+func TestValidateTakesASoundNetwork(t *testing.T) {
+	for name, n := range map[string]Network{
+		"nothing":                    {},
+		"an empty list":              {Hosts: []string{}},
+		"denials alone":              {Deny: []string{"example.com"}},
+		"every notation":             {Hosts: []string{"example.com", "*.example.com", "a.example:443", "a.example:8000-8100", "10.0.0.0/8", "10.1.2.3:22", "[::1]:80", "*"}},
+		"sockets with a shared net":  {Host: true, Unix: []string{"/run/a.sock"}, SSHAgent: true},
+		"a credential to be decided": {Decide: func(context.Context, Request) Verdict { return Verdict{} }, Credentials: []Credential{{Name: "A", Secret: "s", Hosts: []string{"a.example"}, Place: PlaceBasic, Field: "user"}}},
+		"ports":                      {Loopback: []uint16{3128, 1080}, Listen: []uint16{8000}},
+	} {
+		if err := (Policy{Network: n}).validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestAnEmptyListOfHostsIsNone: CVE-2025-66479 was an empty list that left the
+// isolation out.
+func TestAnEmptyListOfHostsIsNone(t *testing.T) {
+	for name, n := range map[string]Network{"nil": {}, "empty": {Hosts: []string{}}} {
+		p, err := compile(inputOf(workspaceLike(), newHost(), Policy{Network: n}))
+		if err != nil || !p.Namespaces.Net || n.gated() {
+			t.Errorf("%s: net %t, gated %t, %v", name, p.Namespaces.Net, n.gated(), err)
+		}
+	}
+}
+
+func TestANetworkGivenToNewIsACopy(t *testing.T) {
+	full := func(text string, port uint16) Network {
+		return Network{Hosts: []string{text}, Deny: []string{text}, Unix: []string{text}, Loopback: []uint16{port}, Listen: []uint16{port},
+			Credentials: []Credential{{Name: text, Hosts: []string{text}}}, Requests: []RequestRule{{Host: text, Methods: []string{text}, Paths: []string{text}}}}
+	}
+	n := full("a", 1)
+	c := n.clone()
+	n.Hosts[0], n.Deny[0], n.Unix[0], n.Loopback[0], n.Listen[0] = "b", "b", "b", 2, 2
+	n.Credentials[0].Hosts[0], n.Requests[0].Methods[0], n.Requests[0].Paths[0] = "b", "b", "b"
+	n.Credentials[0].Name, n.Requests[0].Host = "b", "b"
+	if !reflect.DeepEqual(c, full("a", 1)) || !reflect.DeepEqual(n, full("b", 2)) {
+		t.Errorf("the copy changed: %+v", c)
+	}
+}
+
+func TestACredentialPrintsWithoutItsSecret(t *testing.T) {
+	c := Credential{Name: "TOKEN", Secret: "hunter2", Hosts: []string{"example.com"}, Place: PlaceBearer}
+	p := Policy{Network: Network{Credentials: []Credential{c}}}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
+		for _, v := range []any{c, &c, p, p.Network, p.Network.Credentials} {
+			if got := fmt.Sprintf(verb, v); strings.Contains(got, "hunter2") || strings.Contains(got, fmt.Sprintf("%x", "hunter2")) {
+				t.Errorf("%s of %T shows it: %s", verb, v, got)
+			}
+		}
+	}
+	for _, v := range []any{c, &c, p} {
+		if got, err := json.Marshal(v); err != nil || strings.Contains(string(got), "hunter2") {
+			t.Errorf("%T as JSON: %s, %v", v, got, err)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package sandbox
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/egress"
+)
+
+// mostShown is how many violations the printed report lists.
+const mostShown = 10
+
+// violationOf makes a report's line of what a gateway has denied.
+func violationOf(e egress.Event) Violation {
+	v := Violation{Time: e.Time, Protocol: e.Protocol, Host: e.Host, Address: e.Address, Port: e.Port, Method: e.Method, Path: e.Path, Rule: e.Rule, Why: e.Reason}
+	if v.Why == "" {
+		v.Why = e.Err
+	}
+	v.Remedy = remedyOf(v)
+	return v
+}
+
+// String is one line: what was denied, why, and what would allow it.
+func (v Violation) String() string {
+	what := v.Protocol + " " + v.target()
+	if v.Method != "" {
+		what += " " + v.Method + " " + v.Path
+	}
+	if v.Rule != "" {
+		return fmt.Sprintf("%s: %s (rule %q; to allow it: %s)", what, v.Why, v.Rule, v.Remedy)
+	}
+	return fmt.Sprintf("%s: %s (to allow it: %s)", what, v.Why, v.Remedy)
+}
+
+// target is the host as an entry of Hosts has it.
+func (v Violation) target() string {
+	host := v.Host
+	if v.Port == 0 {
+		return host
+	}
+	return net.JoinHostPort(host, strconv.Itoa(int(v.Port)))
+}
+
+// printViolations prints the first of them.
+func (r *Report) printViolations(b *strings.Builder) {
+	for i, v := range r.Violations {
+		if i == mostShown {
+			fmt.Fprintf(b, "  and %d more were denied\n", len(r.Violations)-i)
+			return
+		}
+		fmt.Fprintf(b, "  denied: %s\n", v)
+	}
+}
+
+// remedyOf says what in the policy would allow what was denied. Which part of it
+// decided, package egress says in Rule and Why.
+func remedyOf(v Violation) string {
+	credential, ofCredential := strings.CutPrefix(v.Rule, "credential ")
+	_, ofRequests := strings.CutPrefix(v.Rule, "request rule ")
+	address, ofAddress := strings.CutPrefix(v.Why, "the address ")
+	switch {
+	case v.Protocol == "ssh-agent" || v.Protocol == "gpg-agent":
+		return "nothing does; do it outside of the sandbox"
+	case ofCredential:
+		return "add the host to the Hosts of the credential " + credential
+	case ofRequests:
+		return "add a rule to Network.Requests"
+	case ofAddress:
+		address, _, _ = strings.Cut(address, " ")
+		return fmt.Sprintf("add %q to Network.Hosts, if that address is meant", net.JoinHostPort(address, strconv.Itoa(int(v.Port))))
+	case strings.HasPrefix(v.Why, "not a host"):
+		return "name the host plainly"
+	case strings.HasPrefix(v.Why, "the entry "):
+		return fmt.Sprintf("remove %q from Network.Deny", v.Rule)
+	case v.Rule == "":
+		return fmt.Sprintf("add %q to Network.Hosts", v.target())
+	}
+	return fmt.Sprintf("change what the policy says of %q", v.Rule)
+}

@@ -1,0 +1,35 @@
+package sandbox
+
+import (
+	"context"
+	"io"
+	"net"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/egress"
+	"github.com/holdfast-dev/holdfast/internal/egress/agent"
+)
+
+// An agentFilter speaks with one connection of the tool's for one to the agent.
+type agentFilter func(inside, outside io.ReadWriter, refused func(string)) error
+
+func filterSSH(inside, outside io.ReadWriter, refused func(string)) error {
+	return agent.SSH(inside, outside, agent.SSHOptions{Refused: refused})
+}
+
+func filterGPG(inside, outside io.ReadWriter, refused func(string)) error {
+	return agent.GPG(inside, outside, agent.GPGOptions{Refused: refused})
+}
+
+// serveAgent connects what comes to l with the agent at socket, through a filter,
+// until the outlet ends.
+func (o *outlet) serveAgent(l net.Listener, what, socket string, filter agentFilter) error {
+	defer context.AfterFunc(o.ctx, func() { l.Close() })()
+	dial := func() (net.Conn, error) {
+		return (&net.Dialer{Timeout: 10 * time.Second}).DialContext(o.ctx, "unix", socket)
+	}
+	refused := func(message string) {
+		o.deny(egress.Event{Time: time.Now(), Protocol: what, Host: message, Reason: "the agent is asked for signatures alone"})
+	}
+	return agent.Serve(l, dial, func(inside, outside io.ReadWriter) error { return filter(inside, outside, refused) })
+}

@@ -1,0 +1,41 @@
+package sandbox
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+)
+
+// dialInside connects to a port of the tool's loopback. What it returns ends with
+// the run at the latest.
+func (r *run) dialInside(ctx context.Context, port uint16) (net.Conn, error) {
+	if r.sandbox == nil || !slices.Contains(r.sandbox.policy.Network.Listen, port) {
+		return nil, &PolicyError{Field: "port", Value: fmt.Sprint(port), Problem: "is not in Network.Listen", Remedy: "name it there"}
+	}
+	if !r.isWatching() {
+		return nil, fmt.Errorf("sandbox: the command has not been started: %w", os.ErrInvalid)
+	}
+	select {
+	case <-r.decided:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	o, err := r.outlet()
+	if err != nil {
+		return nil, err
+	}
+	o.mu.Lock()
+	dialer, over := o.dialer, o.closed
+	o.mu.Unlock()
+	if over || dialer == nil {
+		return nil, fmt.Errorf("sandbox: the run is over: %w", os.ErrClosed)
+	}
+	c, err := dialer.Dial(ctx, netip.AddrPortFrom(loopback4, port))
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	return c, nil
+}
