@@ -37,7 +37,9 @@ func (s *Sandbox) Allows(a Act) (bool, Reason) { return s.means().allows(a) }
 func (s *Sandbox) means() *meaning {
 	m := &meaning{policy: s.policy, entries: map[string]entry{}, fields: map[string]string{}}
 	for _, e := range s.layout.entries {
-		m.entries[e.path], m.fields[e.path] = e, fieldOfKind[e.kind]
+		if !e.shown {
+			m.entries[e.path], m.fields[e.path] = e, fieldOfKind[e.kind]
+		}
 	}
 	m.prepare()
 	return m
@@ -45,6 +47,7 @@ func (s *Sandbox) means() *meaning {
 
 var fieldOfKind = [...]string{
 	fileRead: "Files.Read", fileWrite: "Files.Write", fileCopyOnWrite: "Files.CopyOnWrite", filePrivate: "Files.Private", fileMake: "Files.Make", fileHide: "Files.Hide",
+	fileSocket: "Network.Unix",
 }
 
 func badPolicy(err error) Reason {
@@ -111,11 +114,9 @@ func (p Policy) allowsAddress(a Act) (bool, Reason) {
 		r.Why = "servers inside are reached from inside alone"
 		return true, r
 	case isLoopback(a.Host):
-		r.Why = "the sandbox has a loopback of its own: what listens there is inside"
-		return true, r
+		return p.Network.allowsLoopback(a)
 	}
-	r.Field, r.Why, r.Remedy = "Network", "there is no network but a loopback of the sandbox's own", "set Network.Host"
-	return false, r
+	return p.Network.allowsHost(a)
 }
 
 // isLoopback reports whether host names the loopback, by number or by the name

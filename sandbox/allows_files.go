@@ -28,7 +28,7 @@ func (p Policy) meaning() (*meaning, error) {
 		return m, nil
 	}
 	r := newResolver()
-	for _, u := range p.Files.rules() {
+	for _, u := range p.Files.rules(p.Network.Unix...) {
 		if err := r.put(u); err != nil {
 			return nil, err
 		}
@@ -38,6 +38,9 @@ func (p Policy) meaning() (*meaning, error) {
 		return nil, err
 	}
 	for _, e := range l.entries {
+		if e.shown {
+			continue // as the tree around it is
+		}
 		u := r.rules[e.path]
 		m.entries[e.path], m.fields[e.path] = e, indexed(u.list, u.index)
 	}
@@ -46,11 +49,11 @@ func (p Policy) meaning() (*meaning, error) {
 }
 
 // rules are all rules about paths, as they are written.
-func (f Files) rules() []rule {
+func (f Files) rules(sockets ...string) []rule {
 	var out []rule
-	for _, list := range f.ruleLists() {
+	for _, list := range f.ruleLists(sockets...) {
 		for i, p := range list.paths {
-			dir := !within(p, "/dev") // which has only device files to name
+			dir := !within(p, "/dev") && list.kind != fileSocket // /dev has only device files to name
 			out = append(out, rule{list: list.field, index: i, asked: p, entry: entry{path: p, kind: list.kind, dir: dir}})
 		}
 	}
@@ -94,6 +97,7 @@ const (
 	ofDevice                   // a device file: read and written, and not changed
 	ofProc                     // the sandbox's own /proc
 	ofTerminal                 // /dev/pts and what is in it
+	ofSocket                   // a socket of the host's that can be connected to
 )
 
 // stands says what p is, and by which entry; the entry's path is "" if there is
@@ -131,6 +135,8 @@ func (m *meaning) by(e entry, p string) standing {
 			return ofCover // devices do not work there: name them in Write
 		}
 		return ofShown
+	case fileSocket:
+		return ofSocket
 	case fileMake:
 		if s, around := m.stands(path.Dir(e.path)); s == ofChange && around.kind == filePrivate {
 			return ofChange
@@ -282,7 +288,8 @@ func sees(s standing, a Act, e entry) bool {
 	case ToExecute:
 		return (s == ofShown || s == ofChange) && !within(e.path, "/dev") || s == ofMade && e.file.Mode.Perm()&0o111 != 0
 	}
-	return (s == ofShown || s == ofChange) && !within(e.path, "/dev") // ToConnect: a socket of a shown tree
+	// ToConnect: a socket of a shown tree, or one that is granted itself.
+	return (s == ofShown || s == ofChange) && !within(e.path, "/dev") || s == ofSocket
 }
 
 // changes says whether the name p can be made, or taken away.
@@ -328,12 +335,13 @@ func (m *meaning) say(ok bool, p string, s standing, e entry, d Deed) (bool, Rea
 
 var standings = [...]string{
 	ofNothing: "no rule shows it", ofPassage: "a directory that leads to what is shown", ofDevice: "a device file of every sandbox", ofProc: "the sandbox has a /proc of its own, to read",
-	ofTerminal: "the sandbox has terminals of its own", ofChange: "a directory of the sandbox's own", ofCover: "the sandbox does not have it", ofShown: "", ofMade: "", ofHidden: "",
+	ofTerminal: "the sandbox has terminals of its own", ofChange: "a directory of the sandbox's own", ofCover: "the sandbox does not have it", ofShown: "", ofMade: "", ofHidden: "", ofSocket: "",
 }
 
 var kindWords = [...]string{
 	fileRead: "shown to read", fileWrite: "shown to read and write", fileCopyOnWrite: "what is changed there is the run's own copy", filePrivate: "a directory of the run's own, empty at its start",
 	fileMake: "a file that is made inside", fileHide: "hidden",
+	fileSocket: "a socket that may be connected to",
 }
 
 func remedyFor(d Deed, s standing, e entry) string {

@@ -1,0 +1,73 @@
+package sandbox
+
+import (
+	"net"
+	"slices"
+	"strconv"
+
+	"github.com/holdfast-dev/holdfast/internal/egress"
+)
+
+// allowsLoopback answers for the sandbox's own loopback, some ports of which may be
+// the harness's.
+func (n Network) allowsLoopback(a Act) (bool, Reason) {
+	r := Reason{Bound: BoundNetwork, Why: "the sandbox has a loopback of its own: what listens there is inside"}
+	if i := slices.Index(n.Loopback, uint16(a.Port)); i >= 0 && a.Network == "tcp" {
+		r.Field, r.Why = indexed("Network.Loopback", i), "the port is passed on to the harness's own loopback"
+	}
+	return true, r
+}
+
+// allowsHost answers for every other address: what the rules say of it before
+// its name is looked up. What it resolves to is judged when that is done, and may
+// be refused then.
+func (n Network) allowsHost(a Act) (bool, Reason) {
+	r := Reason{Bound: BoundNetwork, Field: "Network"}
+	if !n.gated() {
+		r.Why, r.Remedy = "there is no network but a loopback of the sandbox's own", "name the host in Network.Hosts"
+		return false, r
+	}
+	if a.Network != "tcp" {
+		r.Why = "nothing but TCP is carried"
+		return false, r
+	}
+	host, err := egress.ParseHost(a.Host)
+	if err != nil || a.Port < 1 || a.Port > 65535 {
+		r.Why, r.Remedy = strconv.Quote(a.Host)+" and "+strconv.Itoa(a.Port)+" are no host and port", "name the host plainly"
+		return false, r
+	}
+	rules, err := egress.Compile(n.Hosts, n.Deny)
+	if err != nil {
+		return false, badPolicy(err)
+	}
+	d := rules.Target(host, uint16(a.Port))
+	r.Field = n.fieldOf(d.Rule)
+	switch d.Outcome {
+	case egress.Allow:
+		r.Why = "a rule allows it; its addresses are judged when they are known"
+		return true, r
+	case egress.Unknown:
+		if n.Decide != nil {
+			r.Field = "Network.Decide"
+		}
+	}
+	r.Why = d.Why
+	if r.Why == "" {
+		r.Why = "no rule speaks of it"
+	}
+	if d.Outcome == egress.Unknown {
+		r.Remedy = "add " + strconv.Quote(net.JoinHostPort(host.String(), strconv.Itoa(a.Port))) + " to Network.Hosts"
+	}
+	return false, r
+}
+
+// fieldOf finds the entry that has decided.
+func (n Network) fieldOf(entry string) string {
+	if i := slices.Index(n.Deny, entry); i >= 0 {
+		return indexed("Network.Deny", i)
+	}
+	if i := slices.Index(n.Hosts, entry); i >= 0 {
+		return indexed("Network.Hosts", i)
+	}
+	return "Network.Hosts"
+}

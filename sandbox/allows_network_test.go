@@ -1,0 +1,51 @@
+package sandbox
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestAllowsSaysWhatThePolicyMeansOfTheNetwork(t *testing.T) {
+	p := Policy{Network: Network{
+		Hosts: []string{"example.com:443", "*.example.org", "10.1.0.0/16:22", "*.deny.example"}, Deny: []string{"secret.example.org"},
+		Loopback: []uint16{5432}, Unix: []string{"/run/docker.sock"},
+	}}
+	tcp := func(host string, port int) Act { return Act{Do: ToConnect, Network: "tcp", Host: host, Port: port} }
+	for _, c := range []struct {
+		name  string
+		act   Act
+		ok    bool
+		field string
+	}{
+		{"a host that is named", tcp("example.com", 443), true, "Network.Hosts[0]"},
+		{"in another spelling", tcp("EXAMPLE.com.", 443), true, "Network.Hosts[0]"},
+		{"at another port", tcp("example.com", 80), false, ""},
+		{"below a wildcard", tcp("a.b.example.org", 1), true, "Network.Hosts[1]"},
+		{"the wildcard's own name", tcp("example.org", 1), false, ""},
+		{"denied below a wildcard", tcp("secret.example.org", 443), false, "Network.Deny[0]"},
+		{"an address in a range", tcp("10.1.2.3", 22), true, "Network.Hosts[2]"},
+		{"an address outside of it", tcp("10.2.2.3", 22), false, ""},
+		{"a metadata service", tcp("169.254.169.254", 80), false, ""},
+		{"an odd spelling of an address", tcp("0x0a010203", 22), false, ""},
+		{"no port", tcp("example.com", 0), false, ""},
+		{"a datagram", Act{Do: ToConnect, Network: "udp", Host: "example.com", Port: 443}, false, ""},
+		{"a port of the harness's loopback", tcp("127.0.0.1", 5432), true, "Network.Loopback[0]"},
+		{"another of its own", tcp("::1", 80), true, ""},
+		{"a socket that is granted", Act{Do: ToConnect, Network: "unix", Path: "/run/docker.sock"}, true, "Network.Unix[0]"},
+		{"to change that socket", Act{Do: ToRemove, Path: "/run/docker.sock"}, false, "Network.Unix[0]"},
+		{"to read beside it", Act{Do: ToRead, Path: "/run/other.sock"}, false, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ok, why := p.Allows(c.act)
+			if ok != c.ok || c.field != "" && why.Field != c.field {
+				t.Errorf("%v by %q (%v), want %v by %q", ok, why.Field, why, c.ok, c.field)
+			}
+			if !ok && strings.TrimSpace(why.Why) == "" {
+				t.Error("it does not say why")
+			}
+		})
+	}
+	if ok, why := (Policy{}).Allows(tcp("example.com", 443)); ok || why.Remedy == "" {
+		t.Errorf("the zero policy: %v, %v", ok, why)
+	}
+}
