@@ -35,6 +35,7 @@ type Report struct {
 	Ended   time.Time     `json:"ended,omitzero"`
 	Status  string        `json:"status"` // "promised", "running", "exit status 1", "ended at its deadline, 1m0s" ...
 	Bounds  []BoundReport `json:"bounds"`
+	Notes   []Note        `json:"notes,omitempty"` // the policy's; String prints those that say why
 }
 
 // A BoundReport is one line of a report.
@@ -99,6 +100,11 @@ func (r *Report) String() string {
 		}
 	}
 	w.Flush()
+	for _, n := range r.Notes {
+		if n.Why != "" {
+			fmt.Fprintf(&b, "  note: %s\n", n)
+		}
+	}
 	return b.String()
 }
 
