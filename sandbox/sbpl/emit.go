@@ -1,0 +1,222 @@
+package sbpl
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/sandbox"
+)
+
+// emit makes the layout's entries of the nodes' cells, a directory before what
+// lies in it.
+func (c *compiler) emit() {
+	for _, n := range slices.Backward(c.nodes) {
+		if n.up != nil && (n.holds || n.cell.shown) {
+			n.up.holds = true
+		}
+	}
+	for _, n := range c.nodes {
+		c.confine(n)
+		c.place(n)
+		if n.up == nil {
+			c.floor(n)
+		}
+	}
+	c.links()
+	if c.loaders {
+		c.loader()
+	}
+	c.policy.Layout = slices.Concat(c.policy.Layout, c.modes, c.seals)
+}
+
+func (c *compiler) put(e sandbox.Entry) { c.policy.Layout = append(c.policy.Layout, e) }
+
+// confine takes back what a cell could not have where the one around it is.
+// Landlock adds up what its rules grant, so that execve(2) cannot be refused by
+// it in a directory where it is granted around: there no mapping is possible either.
+func (c *compiler) confine(n *node) {
+	if n.cell.run == mapped && n.around().shown && n.around().run == runs {
+		n.cell.run = unrunIn
+	}
+	if n.cell.run == mapped {
+		c.loaders = true
+	}
+}
+
+// place puts one node into the root, if it is to be something else than the
+// directory around it makes it.
+func (c *compiler) place(n *node) {
+	around := n.around()
+	switch {
+	case own(n.path) && n.path != "/dev" && n.cell.shown && c.device(n.path):
+		c.put(sandbox.Bind{Source: n.path, At: n.path, Write: n.cell.write, Devices: true})
+	case own(n.path):
+	case n.cell.shown && n.cell != around:
+		c.put(sandbox.Bind{Source: n.path, At: n.path, Write: n.cell.write, NoExec: n.cell.run >= unrun, NoExecve: n.cell.run == mapped})
+	case n.cell.shown:
+	case around.shown:
+		c.mask(n)
+	case n.dir():
+		c.skeleton(n)
+	}
+	c.compareSelf(n)
+}
+
+// mask covers what lies in a directory that is shown.
+func (c *compiler) mask(n *node) {
+	if !n.dir() {
+		c.put(sandbox.DataBind{At: n.path, Mode: sandbox.NoAccess})
+		return
+	}
+	c.put(sandbox.Tmpfs{At: n.path, Mode: n.standInMode(), NoExec: true})
+	c.seals = append(c.seals, sandbox.RemountReadOnly{At: n.path})
+}
+
+// standInMode lets a directory of ours be listed if the profile lets the real one
+// be, and be passed if there is something to pass to.
+func (n *node) standInMode() fs.FileMode {
+	mode := fs.FileMode(0)
+	if n.holds || n.list.allow {
+		mode |= 0o111
+	}
+	if n.list.allow {
+		mode |= 0o444
+	}
+	if mode == 0 {
+		return sandbox.NoAccess
+	}
+	return mode
+}
+
+// skeleton is a directory that leads to what is shown, or may be listed itself.
+func (c *compiler) skeleton(n *node) {
+	if !n.holds && !n.list.allow || n.up == nil {
+		return
+	}
+	if !n.holds {
+		c.put(sandbox.Dir{At: n.path, Mode: 0o755})
+	}
+	if mode := n.standInMode(); mode != 0o555 || !n.holds {
+		c.modes = append(c.modes, sandbox.Chmod{At: n.path, Mode: mode})
+	}
+}
+
+// floor is what every sandbox has, whatever the profile says.
+func (c *compiler) floor(root *node) {
+	c.put(sandbox.Proc{At: "/proc"})
+	c.put(sandbox.Dev{At: "/dev"})
+	if !root.cell.shown {
+		if !root.list.allow {
+			c.modes = append(c.modes, sandbox.Chmod{At: "/", Mode: 0o111})
+		}
+		c.seals = append(c.seals, sandbox.RemountReadOnly{At: "/"})
+	} else if root.cell.write && c.at["/sys"] == nil && c.find.lstat("/sys") == directory {
+		c.put(sandbox.Bind{Source: "/sys", At: "/sys"})
+		c.differ(c.all("file-write-data", c.below("/sys")), Narrower, "the host's /sys can only be read, and /proc and /dev are the sandbox's own", contentOps...)
+	}
+}
+
+// links makes again the links of the host's root directory, and those that rules
+// lead through, whose targets are shown. A link grants nothing.
+func (c *compiler) links() {
+	wanted := map[string]bool{}
+	if !c.at["/"].cell.shown {
+		for _, name := range c.find.host.list("/") {
+			if p := join("/", name); c.find.lstat(p) == symlink {
+				wanted[p] = true
+			}
+		}
+	}
+	for p := range c.linked() {
+		wanted[p] = true
+	}
+	for _, p := range sorted(wanted) {
+		target := c.find.host.readlink(p)
+		at := c.find.find(p)
+		if own(p) || at.rest != "" || !c.shows(at.path) || c.shows(path.Dir(p)) || c.at[p] != nil {
+			continue
+		}
+		c.put(sandbox.Symlink{At: p, Target: target})
+	}
+}
+
+// linked are the links that lead to what the profile names.
+func (c *compiler) linked() map[string]bool {
+	found := map[string]bool{}
+	for i := range c.profile.Rules {
+		eachPath(c.profile.Rules[i].Filters, func(p string) {
+			if absolute(p) {
+				for _, l := range c.find.find(p).links {
+					found[l] = true
+				}
+			}
+		})
+	}
+	return found
+}
+
+// shows reports whether p is, inside, what it is on the host, or leads there.
+func (c *compiler) shows(p string) bool {
+	for at := p; ; at = path.Dir(at) {
+		if n := c.at[at]; n != nil {
+			return n.cell.shown || at == p && n.holds
+		}
+	}
+}
+
+// compareSelf notes where a directory itself cannot have what the profile says of
+// it, because its contents have another.
+func (c *compiler) compareSelf(n *node) {
+	if !n.dir() || own(n.path) {
+		return
+	}
+	look := c.ask(c.stand("file-read-metadata"), n.path, n.kind)
+	if !n.cell.shown {
+		if n.list.allow {
+			c.differ(n.list, Narrower, "a directory whose contents cannot be read lists what exists inside", "file-read-data")
+		}
+		if !look.allow && (n.holds || n.around().shown) {
+			c.differ(look, Own, "a directory of the sandbox's own stands where one of the host is on the way, or is hidden", "file-read-metadata")
+		}
+		return
+	}
+	if !n.list.allow {
+		c.differ(n.list, Wider, "a directory whose contents are shown can be listed", "file-read-data", "file-read-metadata")
+	}
+	for _, o := range statusOps {
+		self := c.ask(c.stand(o), n.path, n.kind)
+		switch {
+		case self.allow && !n.cell.write:
+			c.differ(self, Narrower, "a directory whose contents cannot be written is not writable itself", o)
+		}
+	}
+}
+
+// loader lets the dynamic loader be executed, where not everything is that can be
+// mapped: the kernel opens it for each execve(2) as it does the program.
+func (c *compiler) loader() {
+	for _, p := range loaders {
+		at := c.find.find(p)
+		if at.rest != "" || at.kind != regular || !c.shows(at.path) {
+			continue
+		}
+		c.put(sandbox.Bind{Source: at.path, At: at.path})
+		v := c.ask("process-exec", at.path, regular)
+		if !v.allow {
+			c.differ(v, Wider, "the dynamic loader has to be executable, and can run what may be read and mapped", "process-exec", "process-exec-interpreter")
+		}
+	}
+}
+
+var loaders = []string{"/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1", "/lib/ld-musl-x86_64.so.1", "/lib/ld-musl-aarch64.so.1"}
+
+func sorted(set map[string]bool) []string {
+	list := make([]string, 0, len(set))
+	for s := range set {
+		list = append(list, s)
+	}
+	slices.SortFunc(list, strings.Compare)
+	return list
+}

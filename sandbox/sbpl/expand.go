@@ -1,0 +1,102 @@
+package sbpl
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/seatbelt"
+)
+
+type filterOf = seatbelt.Filter
+
+// mostLooks is how many names of the host all expansions together look at.
+const mostLooks = 20_000
+
+// unwalked are trees that no expansion walks from above: what is in them is
+// large, of the system, or not the host's.
+var unwalked = []string{"/proc", "/sys", "/dev", "/usr", "/lib", "/lib32", "/lib64", "/libx32", "/boot", "/nix", "/gnu", "/snap"}
+
+// expand adds a node for whatever exists now and a regular expression or prefix
+// matches.
+func (c *compiler) expand() {
+	for i := range c.regexes {
+		e := &c.regexes[i]
+		if e.whole {
+			c.path(e.root)
+			continue
+		}
+		at := c.find.find(e.root)
+		if at.rest != "" || at.path != e.root {
+			continue
+		}
+		c.add(at.path, at.kind)
+		if matches := matcherOf(e.filter); matches != nil {
+			c.walk(e, at.path, matches)
+		}
+	}
+}
+
+// matcherOf asks package seatbelt itself what one filter matches.
+func matcherOf(f filterOf) func(p string) bool {
+	text := "(version 1)(deny default)(allow file-read-data (" + f.Kind + " " + strconv.Quote(f.Args[0]) + "))"
+	if strings.ContainsFunc(f.Args[0], func(r rune) bool { return r < ' ' || r > '~' }) {
+		return nil
+	}
+	p, err := seatbelt.Parse(seatbelt.Source{Name: "filter", Text: text}, seatbelt.Options{})
+	if err != nil {
+		return nil
+	}
+	return func(path string) bool {
+		return p.Evaluate(seatbelt.Query{Operation: "file-read-data", Path: path}).Allow
+	}
+}
+
+// walk adds what matches below dir.
+func (c *compiler) walk(e *expansion, dir string, matches func(string) bool) {
+	for _, name := range c.find.host.list(dir) {
+		if c.looks++; c.looks > mostLooks {
+			return
+		}
+		p := join(dir, name)
+		k := c.find.lstat(p)
+		if k == nothing || k == symlink || slices.Contains(unwalked, p) {
+			continue
+		}
+		if !strings.HasPrefix(p, e.start) && !within(e.start, p) {
+			continue // nothing that matches lies there
+		}
+		if matches(p) && (!own(p) || c.device(p)) {
+			c.add(p, k)
+		}
+		if one := join(p, anything); k == directory && !(matches(p) && matches(one) && matches(join(one, anything))) {
+			c.walk(e, p, matches)
+		}
+	}
+}
+
+// expanded writes down what an expansion cannot say: what does not exist yet.
+func (c *compiler) expanded() {
+	for _, e := range c.regexes {
+		if e.whole {
+			continue
+		}
+		r := c.profile.Rules[e.rule]
+		side, why := Narrower, "it is looked up among what exists at the start; what is made later is not allowed"
+		if r.Action == seatbelt.Deny {
+			side, why = Wider, "it is looked up among what exists at the start; what is made later is not denied"
+		}
+		if r.Action == seatbelt.Deny && c.guarded[e.rule] {
+			continue
+		}
+		var about []string
+		for _, o := range r.Operations {
+			if strings.HasPrefix(o, "file") || strings.HasPrefix(o, "process-exec") || strings.HasPrefix(o, "network") || o == "default" {
+				about = append(about, o)
+			}
+		}
+		if len(about) > 0 {
+			c.rules[e.rule].differ(side, why, about...)
+		}
+	}
+}
