@@ -1,0 +1,210 @@
+package seatbelt
+
+import (
+	"fmt"
+	"strings"
+)
+
+// builtins are the functions of the profile's Scheme.
+var builtins map[string]*builtin
+
+func init() {
+	list := []*builtin{
+		ruleBuiltin(Allow), ruleBuiltin(Deny),
+		combine("require-all", 1, -1), combine("require-any", 1, -1), combine("require-not", 1, 1),
+		{"import", 1, 1, doImport},
+		{"param", 1, 1, doParam},
+		{"defined?", 1, 1, doDefined},
+		{"regex-quote", 1, 1, onString("regex-quote", func(s string) value { return quoteRegexp(s) })},
+		{"string-append", 0, -1, doAppendStrings},
+		{"substring", 2, 3, doSubstring},
+		{"string=?", 2, -1, doSameStrings},
+		{"string-length", 1, 1, onString("string-length", func(s string) value { return int64(len(s)) })},
+		{"string->number", 1, 2, doStringToNumber},
+		{"number->string", 1, 1, doNumberToString},
+		{"string->symbol", 1, 1, onString("string->symbol", func(s string) value { return symbol(s) })},
+		{"symbol->string", 1, 1, doSymbolToString},
+		{"string?", 1, 1, is(func(v value) bool { _, ok := v.(string); return ok })},
+		{"symbol?", 1, 1, is(func(v value) bool { _, ok := v.(symbol); return ok })},
+		{"number?", 1, 1, is(func(v value) bool { _, ok := v.(int64); return ok })},
+		{"integer?", 1, 1, is(func(v value) bool { _, ok := v.(int64); return ok })},
+		{"boolean?", 1, 1, is(func(v value) bool { _, ok := v.(bool); return ok })},
+		{"procedure?", 1, 1, is(func(v value) bool { return kindOf(v) == "a procedure" })},
+		{"null?", 1, 1, is(func(v value) bool { _, ok := v.(null); return ok })},
+		{"pair?", 1, 1, is(func(v value) bool { _, ok := v.(*pair); return ok })},
+		{"list?", 1, 1, doIsList},
+		{"not", 1, 1, is(func(v value) bool { return !truth(v) })},
+		{"eq?", 2, 2, doSame}, {"eqv?", 2, 2, doSame}, {"equal?", 2, 2, doEqual},
+		{"=", 1, -1, compare("=", func(a, b int64) bool { return a == b })},
+		{"<", 1, -1, compare("<", func(a, b int64) bool { return a < b })},
+		{">", 1, -1, compare(">", func(a, b int64) bool { return a > b })},
+		{"<=", 1, -1, compare("<=", func(a, b int64) bool { return a <= b })},
+		{">=", 1, -1, compare(">=", func(a, b int64) bool { return a >= b })},
+		{"+", 0, -1, arithmetic("+", 0, addExact)},
+		{"*", 0, -1, arithmetic("*", 1, multiplyExact)},
+		{"-", 1, -1, doMinus},
+		{"cons", 2, 2, doCons},
+		{"car", 1, 1, part("car", "a")}, {"cdr", 1, 1, part("cdr", "d")}, {"cadr", 1, 1, part("cadr", "da")},
+		{"cddr", 1, 1, part("cddr", "dd")}, {"caar", 1, 1, part("caar", "aa")}, {"caddr", 1, 1, part("caddr", "dda")},
+		{"list", 0, -1, func(m *machine, at Position, args []value) (value, error) { return m.list(args, at) }},
+		{"length", 1, 1, onList("length", func(m *machine, at Position, l []value) (value, error) { return int64(len(l)), nil })},
+		{"reverse", 1, 1, onList("reverse", doReverse)},
+		{"append", 0, -1, doAppend},
+		{"map", 2, -1, doMap}, {"for-each", 2, -1, doForEach}, {"apply", 2, -1, doApply},
+		{"member", 2, 2, doMember}, {"memq", 2, 2, doMember}, {"memv", 2, 2, doMember},
+		{"assoc", 2, 2, doAssoc}, {"assq", 2, 2, doAssoc}, {"assv", 2, 2, doAssoc},
+		{"error", 0, -1, doError},
+	}
+	builtins = make(map[string]*builtin, len(list)+len(kinds))
+	for _, b := range list {
+		builtins[b.name] = b
+	}
+	for name, k := range kinds {
+		if k.how != combined && k.how != endpointIs {
+			builtins[name] = filterBuiltin(name)
+		}
+	}
+}
+
+func wrong(at Position, name string, i int, want string) error {
+	return fail(at, "%s: argument %d must be: %s", name, i+1, want)
+}
+
+func is(test func(value) bool) func(*machine, Position, []value) (value, error) {
+	return func(m *machine, at Position, args []value) (value, error) { return test(args[0]), nil }
+}
+
+func onString(name string, do func(string) value) func(*machine, Position, []value) (value, error) {
+	return func(m *machine, at Position, args []value) (value, error) {
+		s, ok := args[0].(string)
+		if !ok {
+			return nil, wrong(at, name, 0, "string")
+		}
+		v := do(s)
+		if t, ok := v.(string); ok {
+			return v, m.fits(t, at)
+		}
+		return v, m.spend(len(s)/8, at)
+	}
+}
+
+func doParam(m *machine, at Position, args []value) (value, error) {
+	k, ok := args[0].(string)
+	if !ok {
+		return nil, wrong(at, "param", 0, "string")
+	}
+	if v, ok := m.options.Params[k]; ok {
+		return v, m.fits(v, at)
+	}
+	return false, nil
+}
+
+func doDefined(m *machine, at Position, args []value) (value, error) {
+	name, ok := text(args[0])
+	if !ok {
+		return nil, wrong(at, "defined?", 0, "symbol")
+	}
+	_, special := specialForms[name]
+	_, known := m.find(name, nil)
+	return known || special, nil
+}
+
+func doImport(m *machine, at Position, args []value) (value, error) {
+	name, ok := args[0].(string)
+	if !ok {
+		return nil, wrong(at, "import", 0, "string")
+	}
+	if m.imports++; m.imports > m.limits.Imports {
+		return nil, fail(at, "more than %d imports", m.limits.Imports)
+	}
+	find := m.options.Import
+	if find == nil {
+		find = Import
+	}
+	src, ok := find(name)
+	if !ok {
+		return nil, fail(at, "unable to open %s: not found", clip(name, 200))
+	}
+	if m.options.Import == nil {
+		m.warnOnce(at, StandIn, "import "+src.Name, "%s is our own stand-in for %s", src.Name, clip(name, 200))
+	}
+	if m.nested++; m.nested > 32 {
+		return nil, fail(at, "imports nested too deep")
+	}
+	defer func() { m.nested-- }()
+	return unspecified{}, m.run(src)
+}
+
+func doAppendStrings(m *machine, at Position, args []value) (value, error) {
+	total := 0
+	for i, a := range args {
+		s, ok := a.(string)
+		if !ok {
+			return nil, wrong(at, "string-append", i, "string")
+		}
+		if total += len(s); total > m.limits.String {
+			return nil, fail(at, "a string of more than %d bytes", m.limits.String)
+		}
+	}
+	if err := m.spend(total/8, at); err != nil {
+		return nil, err
+	}
+	var b strings.Builder
+	b.Grow(total)
+	for _, a := range args {
+		b.WriteString(a.(string))
+	}
+	return b.String(), nil
+}
+
+func doSubstring(m *machine, at Position, args []value) (value, error) {
+	s, ok := args[0].(string)
+	if !ok {
+		return nil, wrong(at, "substring", 0, "string")
+	}
+	from, ok := args[1].(int64)
+	if !ok || from < 0 || from > int64(len(s)) {
+		return nil, fail(at, "substring: start out of bounds")
+	}
+	to := int64(len(s))
+	if len(args) == 3 {
+		if to, ok = args[2].(int64); !ok || to < from || to > int64(len(s)) {
+			return nil, fail(at, "substring: end out of bounds")
+		}
+	}
+	return s[from:to], nil
+}
+
+func doSameStrings(m *machine, at Position, args []value) (value, error) {
+	for i, a := range args {
+		if _, ok := a.(string); !ok {
+			return nil, wrong(at, "string=?", i, "string")
+		}
+	}
+	for _, a := range args[1:] {
+		if a != args[0] {
+			return false, nil
+		}
+	}
+	return true, m.spend(len(args[0].(string))/8, at)
+}
+
+func doSymbolToString(m *machine, at Position, args []value) (value, error) {
+	s, ok := args[0].(symbol)
+	if !ok {
+		return nil, wrong(at, "symbol->string", 0, "symbol")
+	}
+	return string(s), nil
+}
+
+func doError(m *machine, at Position, args []value) (value, error) {
+	var words []string
+	for _, a := range args {
+		if t, ok := text(a); ok {
+			words = append(words, clip(t, 200))
+		} else {
+			words = append(words, fmt.Sprintf("(%s)", kindOf(a)))
+		}
+	}
+	return nil, fail(at, "%s", clip(strings.Join(words, " "), 1000))
+}

@@ -1,0 +1,266 @@
+package seatbelt
+
+// A scope is where a special form stands.
+type scope struct {
+	env *env
+	src string
+	at  Position
+}
+
+func (s *scope) pos(m *machine, n *node) Position { return m.posIn(s.src, n) }
+
+// specialForms do not have their arguments evaluated before them. It is filled by init,
+// since the forms evaluate forms.
+var specialForms map[string]func(m *machine, s *scope, args []node) (value, error)
+
+func init() {
+	specialForms = map[string]func(m *machine, s *scope, args []node) (value, error){
+		"define":      formDefine,
+		"define-once": formDefineOnce,
+		"set!":        formSet,
+		"lambda":      formLambda,
+		"let":         formLet,
+		"let*":        formLetStar,
+		"letrec":      formLetrec,
+		"letrec*":     formLetrec,
+		"if":          formIf,
+		"cond":        formCond,
+		"case":        formCase,
+		"when":        formWhen,
+		"unless":      formUnless,
+		"begin":       formBegin,
+		"and":         formAnd,
+		"or":          formOr,
+		"quote":       formQuote,
+		"quasiquote":  formQuasiquote,
+		"with":        formWith,
+		"with-filter": formWithFilter,
+		"remote":      endpointForm("remote"),
+		"local":       endpointForm("local"),
+		"debug":       formDebug,
+		"version":     formVersion,
+	}
+	for kind, k := range kinds {
+		if k.constants {
+			specialForms[kind] = constantForm(kind)
+		}
+	}
+}
+
+// want checks how many forms there are; -1 is no upper bound.
+func (s *scope) want(name string, args []node, least, most int) error {
+	if len(args) < least || most >= 0 && len(args) > most {
+		return fail(s.at, "syntax error in %s", name)
+	}
+	return nil
+}
+
+func (m *machine) in(s *scope, n *node) (value, error) { return m.eval(n, s.env, s.src) }
+
+func formIf(m *machine, s *scope, args []node) (value, error) {
+	if err := s.want("if", args, 2, 3); err != nil {
+		return nil, err
+	}
+	c, err := m.in(s, &args[0])
+	switch {
+	case err != nil:
+		return nil, err
+	case truth(c):
+		return m.in(s, &args[1])
+	case len(args) == 3:
+		return m.in(s, &args[2])
+	}
+	return unspecified{}, nil
+}
+
+func formWhen(m *machine, s *scope, args []node) (value, error) {
+	return m.onlyIf(s, "when", args, true)
+}
+
+func formUnless(m *machine, s *scope, args []node) (value, error) {
+	return m.onlyIf(s, "unless", args, false)
+}
+
+func (m *machine) onlyIf(s *scope, name string, args []node, want bool) (value, error) {
+	if err := s.want(name, args, 1, -1); err != nil {
+		return nil, err
+	}
+	c, err := m.in(s, &args[0])
+	if err != nil || truth(c) != want {
+		return unspecified{}, err
+	}
+	return m.body(args[1:], s.env, s.src)
+}
+
+func formCond(m *machine, s *scope, args []node) (value, error) {
+	for i := range args {
+		c := &args[i]
+		if c.kind != listNode || len(c.list) == 0 || c.tail {
+			return nil, fail(s.pos(m, c), "syntax error in cond")
+		}
+		if c.list[0].kind == symbolNode && c.list[0].text == "else" {
+			return m.body(c.list[1:], s.env, s.src)
+		}
+		v, err := m.in(s, &c.list[0])
+		if err != nil {
+			return nil, err
+		}
+		if !truth(v) {
+			continue
+		}
+		if len(c.list) == 1 {
+			return v, nil
+		}
+		if len(c.list) == 3 && c.list[1].kind == symbolNode && c.list[1].text == "=>" {
+			f, err := m.in(s, &c.list[2])
+			if err != nil {
+				return nil, err
+			}
+			return m.apply(f, []value{v}, s.at)
+		}
+		return m.body(c.list[1:], s.env, s.src)
+	}
+	return unspecified{}, nil
+}
+
+func formCase(m *machine, s *scope, args []node) (value, error) {
+	if err := s.want("case", args, 1, -1); err != nil {
+		return nil, err
+	}
+	v, err := m.in(s, &args[0])
+	if err != nil {
+		return nil, err
+	}
+	for i := range args[1:] {
+		c := &args[i+1]
+		if c.kind != listNode || len(c.list) == 0 || c.tail {
+			return nil, fail(s.pos(m, c), "syntax error in case")
+		}
+		hit := c.list[0].kind == symbolNode && c.list[0].text == "else"
+		for j := range c.list[0].list {
+			w, err := m.datum(s, &c.list[0].list[j])
+			if err != nil {
+				return nil, err
+			}
+			eq, err := m.same(v, w, s.at)
+			if err != nil {
+				return nil, err
+			}
+			hit = hit || eq
+		}
+		if hit {
+			return m.body(c.list[1:], s.env, s.src)
+		}
+	}
+	return unspecified{}, nil
+}
+
+func formBegin(m *machine, s *scope, args []node) (value, error) {
+	return m.body(args, s.env, s.src)
+}
+
+func formAnd(m *machine, s *scope, args []node) (value, error) {
+	var v value = true
+	var err error
+	for i := range args {
+		if v, err = m.in(s, &args[i]); err != nil || !truth(v) {
+			return v, err
+		}
+	}
+	return v, nil
+}
+
+func formOr(m *machine, s *scope, args []node) (value, error) {
+	var v value = false
+	var err error
+	for i := range args {
+		if v, err = m.in(s, &args[i]); err != nil || truth(v) {
+			return v, err
+		}
+	}
+	return v, nil
+}
+
+func formQuote(m *machine, s *scope, args []node) (value, error) {
+	if err := s.want("quote", args, 1, 1); err != nil {
+		return nil, err
+	}
+	return m.datum(s, &args[0])
+}
+
+// datum is a form as data.
+func (m *machine) datum(s *scope, n *node) (value, error) {
+	switch n.kind {
+	case stringNode:
+		return n.text, nil
+	case numberNode:
+		return n.num, nil
+	case boolNode:
+		return n.num == 1, nil
+	case symbolNode:
+		return symbol(n.text), nil
+	}
+	return m.listOf(s, n, m.datum)
+}
+
+// listOf is a list form as a list of what each does to its elements.
+func (m *machine) listOf(s *scope, n *node, each func(*scope, *node) (value, error)) (value, error) {
+	if err := m.spend(1+4*len(n.list), s.at); err != nil {
+		return nil, err
+	}
+	var l value = null{}
+	for i := len(n.list) - 1; i >= 0; i-- {
+		v, err := each(s, &n.list[i])
+		switch {
+		case err != nil:
+			return nil, err
+		case n.tail && i == len(n.list)-1:
+			l = v
+		default:
+			l = &pair{v, l}
+		}
+	}
+	return l, nil
+}
+
+func formQuasiquote(m *machine, s *scope, args []node) (value, error) {
+	if err := s.want("quasiquote", args, 1, 1); err != nil {
+		return nil, err
+	}
+	return m.quasi(s, &args[0])
+}
+
+// quasi is a form as data, in which ,x is x's value. ,@x and nesting are not there.
+func (m *machine) quasi(s *scope, n *node) (value, error) {
+	if n.kind != listNode {
+		return m.datum(s, n)
+	}
+	if len(n.list) == 2 && n.list[0].kind == symbolNode {
+		switch n.list[0].text {
+		case "unquote":
+			return m.in(s, &n.list[1])
+		case "unquote-splicing", "quasiquote":
+			return nil, fail(s.pos(m, n), "%s is not supported", n.list[0].text)
+		}
+	}
+	return m.listOf(s, n, m.quasi)
+}
+
+func formDebug(m *machine, s *scope, args []node) (value, error) {
+	if len(args) != 1 || args[0].kind != symbolNode {
+		return nil, fail(s.at, "syntax error in debug")
+	}
+	m.profile.Debug = args[0].text
+	return unspecified{}, nil
+}
+
+func formVersion(m *machine, s *scope, args []node) (value, error) {
+	if len(args) != 1 || args[0].kind != numberNode {
+		return nil, fail(s.at, "syntax error in version")
+	}
+	if args[0].num != 1 {
+		return nil, fail(s.at, "unsupported version: %d", args[0].num)
+	}
+	m.profile.Version = 1
+	return unspecified{}, nil
+}

@@ -1,0 +1,138 @@
+package seatbelt
+
+import "strings"
+
+// An index finds, for one operation and a query, the last rule whose filter matches,
+// without asking every rule: equal paths and names, and directories, are found by
+// their text, and only what is left (regular expressions, addresses, require-not) is tried
+// one by one, from the last on.
+type index struct {
+	ops   map[string]*ruleset
+	built int // entries; for tests
+}
+
+// A ruleset is the rules of one operation name.
+type ruleset struct {
+	unfiltered int // the last rule without a filter; -1: none
+	paths      map[string][]entry
+	dirs       map[string][]entry
+	prefixes   prefixes
+	facts      map[string]map[string][]entry // by the fact's name
+	rest       []entry
+}
+
+// An entry is a filter of a rule, found by its key. If check, the key is only part of it.
+type entry struct {
+	rule   int
+	filter *Filter
+	check  bool
+}
+
+// prefixes are looked up by each length that there is one of.
+type prefixes struct {
+	lengths map[int]bool
+	of      map[string][]entry
+}
+
+func newIndex(rules []Rule) *index {
+	ix := &index{ops: map[string]*ruleset{}}
+	for i := range rules {
+		for _, op := range rules[i].Operations {
+			s := ix.ops[op]
+			if s == nil {
+				s = &ruleset{unfiltered: -1, paths: map[string][]entry{}, dirs: map[string][]entry{}, facts: map[string]map[string][]entry{}}
+				s.prefixes = prefixes{map[int]bool{}, map[string][]entry{}}
+				ix.ops[op] = s
+			}
+			if len(rules[i].Filters) == 0 {
+				s.unfiltered = i
+			}
+			for j := range rules[i].Filters {
+				f := &rules[i].Filters[j]
+				ix.built += s.add(entry{rule: i, filter: f}, f)
+			}
+		}
+	}
+	return ix
+}
+
+// add files an entry under what key, its filter or a part of that, looks for. It
+// returns how many entries it made.
+func (s *ruleset) add(e entry, key *Filter) int {
+	k := kindNamed(key.Kind)
+	switch k.how {
+	case pathIs:
+		return put(s.paths, e, key.Args)
+	case pathBelow:
+		return put(s.dirs, e, key.Args)
+	case pathBegins:
+		for _, a := range key.Args {
+			s.prefixes.lengths[len(a)] = true
+		}
+		return put(s.prefixes.of, e, key.Args)
+	case factIs:
+		if s.facts[k.fact] == nil {
+			s.facts[k.fact] = map[string][]entry{}
+		}
+		return put(s.facts[k.fact], e, key.Args)
+	case combined:
+		if key.Kind == "require-any" && !e.check {
+			n := 0
+			for i := range key.Sub {
+				n += s.add(e, &key.Sub[i])
+			}
+			return n
+		}
+		if key.Kind == "require-all" {
+			e.check = true
+			for i := range key.Sub {
+				if how := kindNamed(key.Sub[i].Kind).how; how == pathIs || how == pathBelow || how == pathBegins || how == factIs {
+					return s.add(e, &key.Sub[i])
+				}
+			}
+		}
+	}
+	e.check = true
+	s.rest = append(s.rest, e)
+	return 1
+}
+
+func put(m map[string][]entry, e entry, keys []string) int {
+	for _, k := range keys {
+		m[k] = append(m[k], e)
+	}
+	return len(keys)
+}
+
+// last is the last rule whose filter matches, and that filter; -1 if none does.
+func (s *ruleset) last(q *asked) (int, *Filter) {
+	best, by := -1, (*Filter)(nil)
+	try := func(list []entry) {
+		for i := len(list) - 1; i >= 0 && list[i].rule > best; i-- {
+			q.work++
+			if !list[i].check || list[i].filter.matches(q) {
+				best, by = list[i].rule, list[i].filter
+				return
+			}
+		}
+	}
+	if q.Path != "" {
+		try(s.paths[q.Path])
+		for dir := q.Path; dir != ""; dir = dir[:strings.LastIndexByte(dir, '/')] {
+			try(s.dirs[dir])
+		}
+		try(s.dirs["/"])
+		for n := range s.prefixes.lengths {
+			if n <= len(q.Path) {
+				try(s.prefixes.of[q.Path[:n]])
+			}
+		}
+	}
+	for name, of := range s.facts {
+		if v, known := q.fact(name); known {
+			try(of[v])
+		}
+	}
+	try(s.rest)
+	return best, by
+}

@@ -1,0 +1,264 @@
+package seatbelt
+
+import "fmt"
+
+// A machine runs a profile's program. It counts what it does: a step is about
+// what a form, a pair or eight bytes of a string cost.
+type machine struct {
+	options Options
+	limits  Limits
+	profile *Profile
+	globals map[string]value
+	within  []*filter // of (with-filter ..), outermost first
+	top     Position  // the top-level form that runs
+	src     string    // whose text that is
+	bytes   int
+	steps   int
+	depth   int
+	imports int
+	nested  int // imports within imports
+	regexps map[string]compiled
+	program int // instructions of all regular expressions
+	warned  map[string]bool
+}
+
+// Parse runs a profile's program and returns the rules it made. The error is
+// an *Error.
+func Parse(src Source, o Options) (*Profile, error) {
+	m := &machine{
+		options: o,
+		limits:  o.Limits.orDefaults(),
+		profile: &Profile{Source: src.Name},
+		globals: map[string]value{},
+		regexps: map[string]compiled{},
+		warned:  map[string]bool{},
+	}
+	if err := m.run(src); err != nil {
+		return nil, err
+	}
+	if m.profile.Version == 0 && !o.Fragment {
+		return nil, &Error{Source: src.Name, Line: 1, Column: 1, Message: "missing version: a profile begins with (version 1)"}
+	}
+	m.profile.index = newIndex(m.profile.Rules)
+	m.lint()
+	return m.profile, nil
+}
+
+// run evaluates every form of a text in the global environment.
+func (m *machine) run(src Source) error {
+	if m.bytes += len(src.Text); m.bytes > m.limits.Bytes {
+		return &Error{Source: src.Name, Line: 1, Column: 1, Message: fmt.Sprintf("more than %d bytes of text", m.limits.Bytes)}
+	}
+	r := &reader{m: m, src: src.Name, text: src.Text, line: 1}
+	forms, err := r.forms()
+	if err != nil {
+		return err
+	}
+	before, top := m.src, m.top
+	for i := range forms {
+		m.src, m.top = src.Name, m.posIn(src.Name, &forms[i])
+		if _, err := m.eval(&forms[i], nil, src.Name); err != nil {
+			return err
+		}
+	}
+	m.src, m.top = before, top
+	return nil
+}
+
+func (m *machine) posIn(src string, n *node) Position {
+	return Position{Source: src, Line: int(n.line), Column: int(n.col)}
+}
+
+func fail(at Position, format string, args ...any) error {
+	return &Error{Source: at.Source, Line: at.Line, Column: at.Column, Message: fmt.Sprintf(format, args...)}
+}
+
+// spend counts steps.
+func (m *machine) spend(n int, at Position) error {
+	if n < 0 || m.steps > m.limits.Steps-n {
+		return fail(at, "the profile takes too long: more than %d steps", m.limits.Steps)
+	}
+	m.steps += n
+	return nil
+}
+
+// fits checks a string's size, and counts it.
+func (m *machine) fits(s string, at Position) error {
+	if len(s) > m.limits.String {
+		return fail(at, "a string of more than %d bytes", m.limits.String)
+	}
+	return m.spend(len(s)/8, at)
+}
+
+// deepest is how deep evaluation may go: a call takes several levels.
+func (m *machine) deepest() int { return 16 * m.limits.Depth }
+
+// eval is the value of a form of the text src.
+func (m *machine) eval(n *node, e *env, src string) (value, error) {
+	at := m.posIn(src, n)
+	if err := m.spend(1, at); err != nil {
+		return nil, err
+	}
+	switch n.kind {
+	case stringNode:
+		return n.text, nil
+	case numberNode:
+		return n.num, nil
+	case boolNode:
+		return n.num == 1, nil
+	case symbolNode:
+		return m.lookup(n.text, e, at)
+	}
+	if len(n.list) == 0 {
+		return null{}, nil
+	}
+	if n.tail {
+		return nil, fail(at, "a dotted list cannot be evaluated")
+	}
+	if m.depth++; m.depth > m.deepest() {
+		return nil, fail(at, "calls nested too deep")
+	}
+	defer func() { m.depth-- }()
+	head := &n.list[0]
+	if head.kind == symbolNode {
+		if do, is := specialForms[head.text]; is && !m.rebound(head.text, e) {
+			return do(m, &scope{e, src, at}, n.list[1:])
+		}
+	}
+	f, err := m.eval(head, e, src)
+	if err != nil {
+		return nil, err
+	}
+	args := make([]value, len(n.list)-1)
+	for i := range args {
+		if args[i], err = m.eval(&n.list[i+1], e, src); err != nil {
+			return nil, err
+		}
+	}
+	return m.apply(f, args, at)
+}
+
+// rebound: the profile has its own meaning for the name of a special form.
+func (m *machine) rebound(name string, e *env) bool {
+	if _, ok := m.globals[name]; ok {
+		return true
+	}
+	return m.local(name, e) != nil
+}
+
+// local is the place of a local variable. A long search counts; the next
+// step's check sees it.
+func (m *machine) local(name string, e *env) *value {
+	v, looked := e.find(name)
+	m.steps += looked / 16
+	return v
+}
+
+// find is the value of a name: the profile's own, ours, or an operation.
+func (m *machine) find(name string, e *env) (value, bool) {
+	if v := m.local(name, e); v != nil {
+		return *v, true
+	}
+	if v, ok := m.globals[name]; ok {
+		return v, true
+	}
+	if f, ok := builtins[name]; ok {
+		return f, true
+	}
+	if _, ok := operationNamed[name]; ok {
+		return operation(name), true
+	}
+	return nil, false
+}
+
+func (m *machine) lookup(name string, e *env, at Position) (value, error) {
+	if v, ok := m.find(name, e); ok {
+		return v, nil
+	}
+	if m.options.NewerOperations && newerParent(name) != "" {
+		m.warnOnce(at, Newer, name, "the operation %s is in none of our tables; its rules stand below %s", name, newerParent(name))
+		return operation(name), nil
+	}
+	return nil, fail(at, "unbound variable: %s", clip(name, 80))
+}
+
+// apply calls a function.
+func (m *machine) apply(f value, args []value, at Position) (value, error) {
+	switch f := f.(type) {
+	case *builtin:
+		if len(args) < f.min || f.max >= 0 && len(args) > f.max {
+			return nil, fail(at, "%s: wrong number of arguments: %d", f.name, len(args))
+		}
+		if err := m.spend(1+len(args), at); err != nil {
+			return nil, err
+		}
+		return f.do(m, at, args)
+	case *closure:
+		return m.call(f, args, at)
+	}
+	return nil, fail(at, "%s is not a procedure", kindOf(f))
+}
+
+func (m *machine) call(f *closure, args []value, at Position) (value, error) {
+	if len(args) < len(f.args) || f.rest == "" && len(args) > len(f.args) {
+		return nil, fail(at, "%s: wrong number of arguments: %d", f.name, len(args))
+	}
+	if err := m.spend(4+4*len(args), at); err != nil {
+		return nil, err
+	}
+	if m.depth++; m.depth > m.deepest() {
+		return nil, fail(at, "calls nested too deep")
+	}
+	defer func() { m.depth-- }()
+	local := &env{names: f.args, vals: args[:len(f.args):len(f.args)], up: f.env}
+	if f.rest != "" {
+		rest, err := m.list(args[len(f.args):], at)
+		if err != nil {
+			return nil, err
+		}
+		local = &env{names: []string{f.rest}, vals: []value{rest}, up: local}
+	}
+	// Definitions in the body are the call's own.
+	return m.body(f.body, &env{up: local}, f.src)
+}
+
+// body evaluates forms in order, to the last one's value.
+func (m *machine) body(forms []node, e *env, src string) (value, error) {
+	var v value = unspecified{}
+	var err error
+	for i := range forms {
+		if v, err = m.eval(&forms[i], e, src); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+// list makes a list.
+func (m *machine) list(vals []value, at Position) (value, error) {
+	if err := m.spend(4*len(vals), at); err != nil {
+		return nil, err
+	}
+	var l value = null{}
+	for i := len(vals) - 1; i >= 0; i-- {
+		l = &pair{vals[i], l}
+	}
+	return l, nil
+}
+
+func (m *machine) warn(at Position, kind WarningKind, format string, args ...any) {
+	switch w := &m.profile.Warnings; {
+	case len(*w) < m.limits.Warning:
+		*w = append(*w, Warning{at, kind, fmt.Sprintf(format, args...)})
+	case len(*w) == m.limits.Warning:
+		*w = append(*w, Warning{at, More, fmt.Sprintf("more than %d warnings; the others are not kept", m.limits.Warning)})
+	}
+}
+
+// warnOnce warns of a name the first time only.
+func (m *machine) warnOnce(at Position, kind WarningKind, name, format string, args ...any) {
+	if !m.warned[name] && len(m.profile.Warnings) <= m.limits.Warning {
+		m.warned[name] = true
+		m.warn(at, kind, format, args...)
+	}
+}
