@@ -50,6 +50,7 @@ var families = []family{
 	{prefix: "ipc-sysv", allow: "the sandbox has an ipc namespace of its own", deny: "queues, semaphores and shared memory exist among the sandbox's own processes"},
 	{prefix: "pseudo-tty", deny: "the sandbox has terminals of its own"},
 	{prefix: "file-ioctl", allow: "only on what is shown, and on no device but the sandbox's own", deny: "commands that devices do not share are taken from what is shown"},
+	{prefix: "file-link", deny: "hard links can be made within a directory that can be written"},
 	{prefix: "file-mount", none: "nothing can be mounted"},
 	{prefix: "file-unmount", none: "nothing can be mounted"},
 	{prefix: "file-chroot", none: "the root cannot be changed"},
@@ -150,7 +151,11 @@ func (c *compiler) general(rule *Rule, r seatbelt.Rule) {
 	whole := slices.Contains(r.Operations, "default")
 	for _, f := range families {
 		allow, deny := f.allow, f.deny
-		concerned := slices.ContainsFunc(r.Operations, func(o string) bool { return o != "default" && familyOf(o) != nil && familyOf(o).prefix == f.prefix })
+		concerned := slices.ContainsFunc(r.Operations, func(o string) bool {
+			stem, wild := strings.CutSuffix(o, "*")
+			own := familyOf(o)
+			return o != "default" && (own != nil && own.prefix == f.prefix || wild && strings.HasPrefix(f.prefix, stem))
+		})
 		if !concerned && !whole {
 			continue
 		}

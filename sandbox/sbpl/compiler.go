@@ -2,7 +2,6 @@ package sbpl
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/seatbelt"
 	"github.com/holdfast-dev/holdfast/sandbox"
@@ -22,6 +21,8 @@ type compiler struct {
 	nodes   []*node         // in the tree's order
 	at      map[string]*node
 	missing []place
+	crooked []place         // that rules name, and links lead to
+	links   map[string]bool // that are made again
 	regexes []expansion
 
 	policy  sandbox.Policy
@@ -63,7 +64,7 @@ func (c *compiler) differ(v verdict, side Toward, why string, operations ...stri
 }
 
 func newCompiler(p *seatbelt.Profile, texts []Rule, h host) *compiler {
-	c := &compiler{profile: p, find: newFinder(h), byRule: map[*seatbelt.Rule]int{}, named: map[string]bool{}, at: map[string]*node{}, guarded: map[int]bool{}}
+	c := &compiler{profile: p, find: newFinder(h), byRule: map[*seatbelt.Rule]int{}, named: map[string]bool{}, at: map[string]*node{}, guarded: map[int]bool{}, links: map[string]bool{}}
 	c.rules = texts
 	for i := range p.Rules {
 		r := &p.Rules[i]
@@ -105,6 +106,7 @@ func (c *compiler) namesAny(operations ...string) bool {
 var (
 	readOps    = []string{"file-read-data", "file-read-metadata", "file-read-xattr"}
 	contentOps = []string{"file-write-data", "file-write-create", "file-write-unlink"}
+	writeOps   = slices.Concat(contentOps, statusOps)
 	statusOps  = []string{"file-write-mode", "file-write-owner", "file-write-times", "file-write-xattr", "file-write-flags"}
 )
 
@@ -114,13 +116,14 @@ func (c *compiler) stand(operation string) string {
 	if c.named[operation] {
 		return operation
 	}
-	group := readOps
-	if strings.HasPrefix(operation, "file-write") {
-		group = slices.Concat(contentOps, statusOps)
-	}
-	for _, o := range group {
-		if !c.named[o] {
-			return o
+	for _, group := range [...][]string{readOps, writeOps} {
+		if !slices.Contains(group, operation) {
+			continue
+		}
+		for _, o := range group {
+			if !c.named[o] {
+				return o
+			}
 		}
 	}
 	return operation

@@ -30,7 +30,7 @@ func (c *compiler) decide() {
 		case !n.dir():
 			probes = []probe{{n.path, n.kind}}
 		default:
-			n.list = c.both(n.path, n.kind)
+			n.list = c.ask(c.stand("file-read-data"), n.path, n.kind)
 			probes = c.below(n.path)
 		}
 		n.cell = c.cellOf(probes, n)

@@ -17,6 +17,7 @@ func (c *compiler) emit() {
 			n.up.holds = true
 		}
 	}
+	c.wanted()
 	for _, n := range c.nodes {
 		c.confine(n)
 		c.place(n)
@@ -24,7 +25,9 @@ func (c *compiler) emit() {
 			c.floor(n)
 		}
 	}
-	c.links()
+	for _, l := range sorted(c.links) {
+		c.put(sandbox.Symlink{At: l, Target: c.find.host.readlink(l)})
+	}
 	if c.loaders {
 		c.loader()
 	}
@@ -118,50 +121,50 @@ func (c *compiler) floor(root *node) {
 	}
 }
 
-// links makes again the links of the host's root directory, and those that rules
-// lead through, whose targets are shown. A link grants nothing.
-func (c *compiler) links() {
-	wanted := map[string]bool{}
+// wanted finds the links that are made again: those of the host's root directory,
+// and those that rules lead through, whose targets are shown. A link grants nothing.
+func (c *compiler) wanted() {
+	add := func(l string) {
+		dir := path.Dir(l)
+		if own(l) || c.cellAt(dir).shown || c.at[l] != nil {
+			return
+		}
+		c.links[l] = true
+		for n := c.at[dir]; n != nil; n = n.up {
+			n.holds = true
+		}
+	}
 	if !c.at["/"].cell.shown {
 		for _, name := range c.find.host.list("/") {
 			if p := join("/", name); c.find.lstat(p) == symlink {
-				wanted[p] = true
-			}
-		}
-	}
-	for p := range c.linked() {
-		wanted[p] = true
-	}
-	for _, p := range sorted(wanted) {
-		target := c.find.host.readlink(p)
-		at := c.find.find(p)
-		if own(p) || at.rest != "" || !c.shows(at.path) || c.shows(path.Dir(p)) || c.at[p] != nil {
-			continue
-		}
-		c.put(sandbox.Symlink{At: p, Target: target})
-	}
-}
-
-// linked are the links that lead to what the profile names.
-func (c *compiler) linked() map[string]bool {
-	found := map[string]bool{}
-	for i := range c.profile.Rules {
-		eachPath(c.profile.Rules[i].Filters, func(p string) {
-			if absolute(p) {
-				for _, l := range c.find.find(p).links {
-					found[l] = true
+				if at := c.find.find(p); at.rest == "" && c.shows(at.path) {
+					add(p)
 				}
 			}
-		})
+		}
 	}
-	return found
+	for _, p := range c.crooked {
+		if c.shows(p.path) {
+			for _, l := range p.links {
+				add(l)
+			}
+		}
+	}
 }
 
 // shows reports whether p is, inside, what it is on the host, or leads there.
 func (c *compiler) shows(p string) bool {
-	for at := p; ; at = path.Dir(at) {
-		if n := c.at[at]; n != nil {
-			return n.cell.shown || at == p && n.holds
+	if n := c.at[p]; n != nil && n.holds {
+		return true
+	}
+	return c.cellAt(p).shown
+}
+
+// cellAt is the cell of p, or of what p lies in.
+func (c *compiler) cellAt(p string) cell {
+	for ; ; p = path.Dir(p) {
+		if n := c.at[p]; n != nil {
+			return n.cell
 		}
 	}
 }
@@ -169,7 +172,11 @@ func (c *compiler) shows(p string) bool {
 // compareSelf notes where a directory itself cannot have what the profile says of
 // it, because its contents have another.
 func (c *compiler) compareSelf(n *node) {
-	if !n.dir() || own(n.path) {
+	if own(n.path) {
+		return
+	}
+	if !n.dir() {
+		c.compareFile(n)
 		return
 	}
 	look := c.ask(c.stand("file-read-metadata"), n.path, n.kind)
@@ -178,18 +185,40 @@ func (c *compiler) compareSelf(n *node) {
 			c.differ(n.list, Narrower, "a directory whose contents cannot be read lists what exists inside", "file-read-data")
 		}
 		if !look.allow && (n.holds || n.around().shown) {
-			c.differ(look, Own, "a directory of the sandbox's own stands where one of the host is on the way, or is hidden", "file-read-metadata")
+			c.differ(look, Own, standIn, "file-read-metadata")
 		}
 		return
 	}
 	if !n.list.allow {
-		c.differ(n.list, Wider, "a directory whose contents are shown can be listed", "file-read-data", "file-read-metadata")
+		c.differ(n.list, Wider, "a directory whose contents are shown can be listed", "file-read-data")
+	}
+	if !look.allow {
+		c.differ(look, Wider, "a directory whose contents are shown can be looked at", "file-read-metadata")
 	}
 	for _, o := range statusOps {
 		self := c.ask(c.stand(o), n.path, n.kind)
 		switch {
 		case self.allow && !n.cell.write:
 			c.differ(self, Narrower, "a directory whose contents cannot be written is not writable itself", o)
+		}
+	}
+}
+
+// standIn is the difference of what covers something, or leads to something.
+const standIn = "something empty of the sandbox's own stands where the host's is hidden, or on the way to what is shown"
+
+// compareFile notes that a file which is a mount cannot be removed.
+func (c *compiler) compareFile(n *node) {
+	look := c.ask(c.stand("file-read-metadata"), n.path, n.kind)
+	if !n.cell.shown && n.around().shown && !look.allow {
+		c.differ(look, Own, standIn, "file-read-metadata")
+	}
+	if !n.cell.shown || n.cell == n.around() {
+		return
+	}
+	for _, o := range contentOps[1:] {
+		if v := c.ask(c.stand(o), n.path, n.kind); v.allow {
+			c.differ(v, Narrower, "a file that is not as what lies around it is a mount: it can be neither removed nor replaced", o)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func (c *compiler) collect() {
 // concernsPaths reports whether a rule can decide about a path.
 func concernsPaths(r seatbelt.Rule) bool {
 	return slices.ContainsFunc(r.Operations, func(o string) bool {
-		return o == "default" || strings.HasPrefix(o, "file") || strings.HasPrefix(o, "process-exec") || strings.HasPrefix(o, "network")
+		return o == "default" || strings.HasPrefix(o, "file") || strings.HasPrefix(o, "process") || strings.HasPrefix(o, "network")
 	})
 }
 
@@ -83,8 +83,15 @@ func (c *compiler) path(p string) {
 		}
 		return
 	}
-	if at.path == p { // of another the link's own rewriting has its target
+	if at.path == p {
 		c.add(p, at.kind)
+		return
+	}
+	c.crooked = append(c.crooked, at) // what it leads to, the rule says too: see Here
+	for _, l := range at.links {
+		if dir := path.Dir(l); !own(dir) {
+			c.add(dir, directory)
+		}
 	}
 }
 

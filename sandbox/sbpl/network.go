@@ -13,7 +13,8 @@ const (
 	errPerm      = 1
 	errNoSys     = 38
 	familyUnix   = 1 // AF_UNIX
-	typeStream   = 1 // SOCK_STREAM
+	familyInet   = 2
+	familyInet6  = 10
 	typeDatagram = 2 // SOCK_DGRAM
 	typeRaw      = 3 // SOCK_RAW, which AF_UNIX takes for SOCK_DGRAM
 	typeMask     = 0xf
@@ -59,7 +60,13 @@ func (c *compiler) network() {
 	}
 	if !remote.any && !remote.path {
 		c.refuse("the profile denies network-outbound", "connect")
-		c.noDatagrams()
+		c.noDatagrams(familyUnix)
+		if !local.any {
+			c.noDatagrams(familyInet)
+			c.noDatagrams(familyInet6)
+		} else {
+			c.denied(remote, "a message can be sent within the sandbox's own network")
+		}
 	} else if !c.policy.Network.Host && !remote.every {
 		c.denied(remote, "servers in the sandbox's own network can be connected to")
 	}
@@ -163,14 +170,16 @@ func (c *compiler) unix(remote, local, accepts sockets) {
 
 // noDatagrams refuses what connects without connect(2): a datagram socket, whose
 // messages carry an address (unix(7)). An address of the empty network is nowhere.
-func (c *compiler) noDatagrams() {
+func (c *compiler) noDatagrams(family uint64) {
 	for _, kind := range []uint64{typeDatagram, typeRaw} {
 		c.calls = append(c.calls, seccomp.Rule{
 			Names: []string{"socket"}, Action: seccomp.Errno(errPerm), Reason: "a message of a datagram socket is a connection",
-			Args: []seccomp.Arg{{Index: 0, Value: familyUnix}, {Index: 1, Op: seccomp.MaskedEqual, Mask: typeMask, Value: kind}},
+			Args: []seccomp.Arg{{Index: 0, Value: family}, {Index: 1, Op: seccomp.MaskedEqual, Mask: typeMask, Value: kind}},
 		})
 	}
-	c.noPairs()
+	if family == familyUnix {
+		c.noPairs()
+	}
 }
 
 func (c *compiler) noPairs() {

@@ -11,7 +11,7 @@ func (c *compiler) processes() {
 		c.noForks()
 	}
 	const apart = "the sandbox's processes see and reach no others"
-	for _, o := range []string{"signal", "process-info", "process-info-pidinfo"} {
+	for _, o := range []string{"signal", "process-info-pidinfo"} {
 		if v := c.query(seatbelt.Query{Operation: o, Target: "others"}); v.allow {
 			c.differ(v, Narrower, apart, o)
 		}

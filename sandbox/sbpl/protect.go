@@ -85,7 +85,7 @@ func (c *compiler) foldingNote(name string) {
 	for _, n := range c.shownNodes(true) {
 		if n.dir() {
 			v := c.all("file-write-create", c.below(n.path))
-			c.differ(v, Narrower, "what is called "+name+", in any case, is protected at every depth", slices.Concat(contentOps, statusOps)...)
+			c.differ(v, Narrower, "what is called "+name+", in any case, is protected at every depth", writeOps...)
 		}
 	}
 }
@@ -126,7 +126,7 @@ func (c *compiler) absent(m place) {
 	p := join(m.path, m.rest)
 	for _, o := range []string{"file-write-create"} {
 		if v := c.ask(c.stand(o), p, regular); v.allow {
-			c.differ(v, Narrower, "what does not exist at the start, where nothing else can be written, cannot be made", slices.Concat(contentOps, statusOps)...)
+			c.differ(v, Narrower, "what does not exist at the start, where nothing else can be written, cannot be made", writeOps...)
 		}
 	}
 	if v := c.both(p, regular); v.allow {
