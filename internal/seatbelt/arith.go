@@ -106,3 +106,36 @@ func doMinus(m *machine, at Position, args []value) (value, error) {
 	}
 	return diff, nil
 }
+
+func sign(name string, holds func(int64) bool) func(*machine, Position, []value) (value, error) {
+	return func(m *machine, at Position, args []value) (value, error) {
+		n, ok := args[0].(int64)
+		if !ok {
+			return nil, wrong(at, name, 0, "number")
+		}
+		return holds(n), nil
+	}
+}
+
+// ioctl is a command's number as <sys/ioccom.h> of macOS makes it: the direction,
+// the size, a group's letter and a number.
+func ioctl(name string, direction int64) func(*machine, Position, []value) (value, error) {
+	return func(m *machine, at Position, args []value) (value, error) {
+		group, ok := args[0].(string)
+		if !ok || len(group) != 1 {
+			return nil, wrong(at, name, 0, "string of one character")
+		}
+		n, err := numbers(at, name, args[1:])
+		if err != nil {
+			return nil, err
+		}
+		size := int64(0)
+		if len(n) == 2 {
+			size = n[1]
+		}
+		if n[0] < 0 || n[0] > 0xff || size < 0 || size > 0x1fff {
+			return nil, fail(at, "%s: out of bounds", name)
+		}
+		return direction | size<<16 | int64(group[0])<<8 | n[0], nil
+	}
+}

@@ -16,13 +16,16 @@ func formDefine(m *machine, s *scope, args []node) (value, error) {
 func (m *machine) definition(s *scope, args []node) (string, value, error) {
 	head := &args[0]
 	switch {
-	case head.kind == symbolNode && len(args) == 2:
+	case head.kind == symbolNode && len(args) >= 2:
+		if len(args) > 2 {
+			m.warn(s.at, Dead, "(define %s ..) takes the first value only", clip(head.text, 80))
+		}
 		v, err := m.in(s, &args[1])
 		if c, is := v.(*closure); is && c.name == "" {
 			c.name = head.text
 		}
 		return head.text, v, err
-	case head.kind == listNode && len(head.list) > 0 && head.list[0].kind == symbolNode && len(args) > 1:
+	case head.kind == listNode && len(head.list) > 0 && head.list[0].kind == symbolNode:
 		params := *head
 		params.list = head.list[1:]
 		if head.tail && len(params.list) == 1 { // (define (f . rest) ..)
@@ -144,8 +147,11 @@ func (m *machine) bindings(s *scope, n *node) ([]string, []*node, error) {
 	var forms []*node
 	for i := range n.list {
 		b := &n.list[i]
-		if b.kind != listNode || len(b.list) != 2 || b.tail || b.list[0].kind != symbolNode {
+		if b.kind != listNode || len(b.list) < 2 || b.tail || b.list[0].kind != symbolNode {
 			return nil, nil, fail(s.pos(m, b), "syntax error in let")
+		}
+		if len(b.list) > 2 {
+			m.warn(s.pos(m, b), Dead, "let takes the first value of %s only", clip(b.list[0].text, 80))
 		}
 		names, forms = append(names, b.list[0].text), append(forms, &b.list[1])
 	}

@@ -20,6 +20,12 @@ func init() {
 		{"substring", 2, 3, doSubstring},
 		{"string=?", 2, -1, doSameStrings},
 		{"string-length", 1, 1, onString("string-length", func(s string) value { return int64(len(s)) })},
+		{"string-ref", 2, 2, doStringRef},
+		{"string->list", 1, 1, doStringToList},
+		{"list->string", 1, 1, onList("list->string", doListToString)},
+		{"string", 0, -1, doListToString},
+		{"char=?", 2, -1, doSameChars},
+		{"char?", 1, 1, is(func(v value) bool { _, ok := v.(char); return ok })},
 		{"string->number", 1, 2, doStringToNumber},
 		{"number->string", 1, 1, doNumberToString},
 		{"string->symbol", 1, 1, onString("string->symbol", func(s string) value { return symbol(s) })},
@@ -40,6 +46,12 @@ func init() {
 		{">", 1, -1, compare(">", func(a, b int64) bool { return a > b })},
 		{"<=", 1, -1, compare("<=", func(a, b int64) bool { return a <= b })},
 		{">=", 1, -1, compare(">=", func(a, b int64) bool { return a >= b })},
+		{"zero?", 1, 1, sign("zero?", func(n int64) bool { return n == 0 })},
+		{"positive?", 1, 1, sign("positive?", func(n int64) bool { return n > 0 })},
+		{"negative?", 1, 1, sign("negative?", func(n int64) bool { return n < 0 })},
+		{"_IO", 2, 2, ioctl("_IO", 0x20000000)}, {"_IOR", 3, 3, ioctl("_IOR", 0x40000000)},
+		{"_IOW", 3, 3, ioctl("_IOW", 0x80000000)}, {"_IOWR", 3, 3, ioctl("_IOWR", 0xc0000000)},
+		{"trace", 1, 1, doNothing}, {"disable-callouts", 0, 0, doNothing}, {"disable-full-symbolication", 0, 0, doNothing},
 		{"+", 0, -1, arithmetic("+", 0, addExact)},
 		{"*", 0, -1, arithmetic("*", 1, multiplyExact)},
 		{"-", 1, -1, doMinus},
@@ -88,6 +100,9 @@ func onString(name string, do func(string) value) func(*machine, Position, []val
 	}
 }
 
+// doNothing is for what changes the system's reports only.
+func doNothing(*machine, Position, []value) (value, error) { return unspecified{}, nil }
+
 func doParam(m *machine, at Position, args []value) (value, error) {
 	k, ok := args[0].(string)
 	if !ok {
@@ -133,68 +148,6 @@ func doImport(m *machine, at Position, args []value) (value, error) {
 	}
 	defer func() { m.nested-- }()
 	return unspecified{}, m.run(src)
-}
-
-func doAppendStrings(m *machine, at Position, args []value) (value, error) {
-	total := 0
-	for i, a := range args {
-		s, ok := a.(string)
-		if !ok {
-			return nil, wrong(at, "string-append", i, "string")
-		}
-		if total += len(s); total > m.limits.String {
-			return nil, fail(at, "a string of more than %d bytes", m.limits.String)
-		}
-	}
-	if err := m.spend(total/8, at); err != nil {
-		return nil, err
-	}
-	var b strings.Builder
-	b.Grow(total)
-	for _, a := range args {
-		b.WriteString(a.(string))
-	}
-	return b.String(), nil
-}
-
-func doSubstring(m *machine, at Position, args []value) (value, error) {
-	s, ok := args[0].(string)
-	if !ok {
-		return nil, wrong(at, "substring", 0, "string")
-	}
-	from, ok := args[1].(int64)
-	if !ok || from < 0 || from > int64(len(s)) {
-		return nil, fail(at, "substring: start out of bounds")
-	}
-	to := int64(len(s))
-	if len(args) == 3 {
-		if to, ok = args[2].(int64); !ok || to < from || to > int64(len(s)) {
-			return nil, fail(at, "substring: end out of bounds")
-		}
-	}
-	return s[from:to], nil
-}
-
-func doSameStrings(m *machine, at Position, args []value) (value, error) {
-	for i, a := range args {
-		if _, ok := a.(string); !ok {
-			return nil, wrong(at, "string=?", i, "string")
-		}
-	}
-	for _, a := range args[1:] {
-		if a != args[0] {
-			return false, nil
-		}
-	}
-	return true, m.spend(len(args[0].(string))/8, at)
-}
-
-func doSymbolToString(m *machine, at Position, args []value) (value, error) {
-	s, ok := args[0].(symbol)
-	if !ok {
-		return nil, wrong(at, "symbol->string", 0, "symbol")
-	}
-	return string(s), nil
 }
 
 func doError(m *machine, at Position, args []value) (value, error) {

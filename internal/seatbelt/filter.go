@@ -141,7 +141,7 @@ func (m *machine) warnPath(kind, p string, at Position) {
 	default:
 		for _, a := range aliases {
 			if p == a || strings.HasPrefix(p, a+"/") {
-				if kind == "literal" && p == a {
+				if p == a && kind != "subpath" && kind != "path-subpath" {
 					return // the link itself can be read
 				}
 				why = a + " is a symbolic link to /private" + a

@@ -36,6 +36,8 @@ func init() {
 		"with":        formWith,
 		"with-filter": formWithFilter,
 		"remote":      endpointForm("remote"),
+		"to":          endpointForm("remote"), // the names of 10.5
+		"from":        endpointForm("remote"),
 		"local":       endpointForm("local"),
 		"debug":       formDebug,
 		"version":     formVersion,
@@ -197,6 +199,8 @@ func (m *machine) datum(s *scope, n *node) (value, error) {
 		return n.num, nil
 	case boolNode:
 		return n.num == 1, nil
+	case charNode:
+		return char(n.num), nil
 	case symbolNode:
 		return symbol(n.text), nil
 	}

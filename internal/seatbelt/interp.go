@@ -106,6 +106,8 @@ func (m *machine) eval(n *node, e *env, src string) (value, error) {
 		return n.num, nil
 	case boolNode:
 		return n.num == 1, nil
+	case charNode:
+		return char(n.num), nil
 	case symbolNode:
 		return m.lookup(n.text, e, at)
 	}

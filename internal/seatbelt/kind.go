@@ -49,6 +49,12 @@ var kinds = withFamilies(map[string]kind{
 	"path-regex":     {how: pathMatches, canonical: "regex"},
 	"path-ancestors": {how: pathAncestors, canonical: "literal"},
 
+	// below the mount point, which a Query does not tell
+	"mount-relative-literal": {how: never},
+	"mount-relative-subpath": {how: never},
+	"mount-relative-prefix":  {how: never},
+	"mount-relative-regex":   {how: never},
+
 	"remote": {how: endpointIs},
 	"local":  {how: endpointIs},
 
@@ -69,20 +75,20 @@ var named = []string{
 	"kext-bundle-id", "boot-arg", "info-type", "control-name", "host-special-port", "extension-class", "xattr",
 	"iokit-connection", "iokit-property", "iokit-registry-entry-class", "iokit-user-client-class",
 	"iokit-registry-entry-attribute", "iokit-usb-interface-class", "mac-policy-name", "service-name",
-	"socket-option-name", "process-path", "lsopen-url", "file-attribute", "storage-class", "hid-descriptor",
+	"socket-option-name", "process-path", "lsopen-url", "file-attribute", "storage-class", "hid-descriptor", "process-name", "iokit-method",
 }
 
 // constantKinds are the filters on a constant, a number or a flag.
 var constantKinds = []string{
 	"socket-domain", "socket-type", "socket-protocol", "socket-option-level", "fsctl-command", "ioctl-command",
-	"syscall-number", "machtrap-number", "kernel-mig-routine", "syscall-mask", "file-mode", "process-attribute", "system-attribute",
+	"syscall-number", "machtrap-number", "kernel-mig-routine", "syscall-mask", "mac-syscall-number", "file-mode", "process-attribute", "system-attribute",
 	"device-major", "device-minor", "device-conforms-to", "semaphore-owner", "privilege-id", "necp-client-action", "uid", "gid",
 	"fcntl-command", "mach-derived-port-role", "mach-task-special-port", "mount-relation", "owner-uid",
 }
 
 // flagKinds are the filters on what the process or the system is.
 var flagKinds = []string{
-	"debug-mode", "csr", "state-flag", "lockdown-mode", "signing-identifier", "entitlement-is-present", "entitlement-is-bool-true",
+	"debug-mode", "csr", "state-flag", "lockdown-mode", "signing-identifier", "target-signing-identifier", "entitlement-is-present", "entitlement-is-bool-true",
 	"entitlement-value", "entitlement-value-regex", "require-entitlement", "require-target-with-entitlement", "apple-internal", "rootless-boot",
 	"filesystem-name", "processor-bits", "sandbox-name", "user-approval", "developer-mode",
 }

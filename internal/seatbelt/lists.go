@@ -35,7 +35,7 @@ func (m *machine) same(a, b value, at Position) (bool, error) {
 			return false, nil
 		}
 		return s == a, m.spend(len(a)/8, at)
-	case int64, bool, null, operation, unspecified, *pair, *closure, *builtin, *filter, *Modifier:
+	case int64, char, bool, null, operation, unspecified, *pair, *closure, *builtin, *filter, *Modifier:
 		return a == b, nil
 	}
 	return false, nil

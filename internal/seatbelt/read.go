@@ -25,6 +25,7 @@ const (
 	stringNode
 	numberNode
 	boolNode // num is 0 or 1
+	charNode // num is the byte
 	listNode
 )
 
@@ -324,6 +325,9 @@ func (r *reader) atom(n node, p Position) (node, error) {
 		n.kind = boolNode
 		return n, nil
 	}
+	if strings.HasPrefix(n.text, `#\`) {
+		return r.char(n, p)
+	}
 	if strings.HasPrefix(n.text, "#") {
 		v, ok := radix(n.text)
 		if !ok {
@@ -340,6 +344,27 @@ func (r *reader) atom(n node, p Position) (node, error) {
 		return n, r.fail(p, "a NUL in the text")
 	}
 	n.kind = symbolNode
+	return n, nil
+}
+
+// charNames are those of R5RS.
+var charNames = map[string]byte{"space": ' ', "newline": '\n', "tab": '\t', "return": '\r'}
+
+// char reads #\a and #\space: one byte. A delimiter may be the character.
+func (r *reader) char(n node, p Position) (node, error) {
+	n.kind = charNode
+	name := n.text[2:]
+	if name == "" && r.at < len(r.text) && r.text[r.at] != '\n' {
+		name = r.text[r.at : r.at+1]
+		r.at++
+	}
+	c, named := charNames[name]
+	if !named && len(name) != 1 {
+		return n, r.fail(p, "undefined sharp expression: %s", clip(n.text, 40))
+	}
+	if n.num = int64(c); !named {
+		n.num = int64(name[0])
+	}
 	return n, nil
 }
 

@@ -14,7 +14,7 @@ import (
 //	x*? is (x*)?: POSIX has no lazy operators; x** is (x*)*
 //	{2}, {2,} and {2,5} are intervals, up to 255; any other { is itself
 //	[...] is POSIX's, with [:alpha:] and the like; \ in it quotes a sign, as authors
-//	of profiles expect, where POSIX would have a backslash
+//	of profiles expect, where POSIX would have a backslash; \w in it is [_[:alnum:]]
 //
 // Errors: backreferences and other \ before a letter or digit, (?...), [.x.] and [=x=], an
 // operator that stands behind nothing, and what is not UTF-8.
@@ -246,6 +246,9 @@ func (t *translator) class() (string, int, error) {
 func (t *translator) quotedInClass() (string, int, error) {
 	c := t.text[t.at]
 	t.at++
+	if c == 'w' {
+		return "0-9A-Z_a-z", 4, nil
+	}
 	if alphanumeric(c) || c >= 0x80 {
 		return "", 0, fmt.Errorf(`\%c has no meaning in [...]`, c)
 	}

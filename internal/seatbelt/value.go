@@ -6,12 +6,13 @@ import (
 )
 
 // A value is what a form of the profile's Scheme comes to: a string, a symbol,
-// an int64, a bool, null, *pair, *closure, *builtin, operation, *filter,
+// an int64, a char, a bool, null, *pair, *closure, *builtin, operation, *filter,
 // *Modifier, or unspecified.
 type value any
 
 type (
 	symbol      string
+	char        byte
 	operation   string
 	null        struct{}
 	unspecified struct{}
@@ -96,6 +97,8 @@ func kindOf(v value) string {
 		return "a symbol"
 	case int64:
 		return "a number"
+	case char:
+		return "a character"
 	case bool:
 		return "a boolean"
 	case null, *pair:
