@@ -150,7 +150,12 @@ func otherActs(w world) []act {
 			_, err := os.ReadFile("/etc/hostname")
 			return err
 		}},
-		{"write /etc", [][2]string{{"file-write-create", "/etc/holdfast-none"}}, func() error { return unix.Mkdir("/etc/holdfast-none", 0o755) }},
+		{"write beside the tree", [][2]string{{"file-write-create", w.Root + ".beside"}, {"file-write-unlink", w.Root + ".beside"}}, func() error {
+			if err := unix.Mkdir(w.Root+".beside", 0o755); err != nil {
+				return err
+			}
+			return unix.Rmdir(w.Root + ".beside")
+		}},
 		{"list /", [][2]string{{"file-read-data", "/"}}, func() error {
 			_, err := os.ReadDir("/")
 			return err

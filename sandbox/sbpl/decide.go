@@ -31,6 +31,7 @@ func (c *compiler) decide() {
 			probes = []probe{{n.path, n.kind}}
 		default:
 			n.list = c.ask(c.stand("file-read-data"), n.path, n.kind)
+			n.look = c.ask(c.stand("file-read-metadata"), n.path, n.kind)
 			probes = c.below(n.path)
 		}
 		n.cell = c.cellOf(probes, n)

@@ -13,7 +13,7 @@ import (
 // lies in it.
 func (c *compiler) emit() {
 	for _, n := range slices.Backward(c.nodes) {
-		if n.up != nil && (n.holds || n.cell.shown) {
+		if n.up != nil && (n.holds || n.there()) {
 			n.up.holds = true
 		}
 	}
@@ -56,7 +56,7 @@ func (c *compiler) place(n *node) {
 	case own(n.path) && n.path != "/dev" && n.cell.shown && c.device(n.path):
 		c.put(sandbox.Bind{Source: n.path, At: n.path, Write: n.cell.write, Devices: true})
 	case own(n.path):
-	case n.cell.shown && n.cell != around:
+	case n.cell.shown && (n.cell != around || c.anchored(n)):
 		c.put(sandbox.Bind{Source: n.path, At: n.path, Write: n.cell.write, NoExec: n.cell.run >= unrun, NoExecve: n.cell.run == mapped})
 	case n.cell.shown:
 	case around.shown:
@@ -65,6 +65,12 @@ func (c *compiler) place(n *node) {
 		c.skeleton(n)
 	}
 	c.compareSelf(n)
+}
+
+// anchored reports whether n has to be a mount although it is as what lies around it:
+// a mount can be neither removed nor renamed (EBUSY), which the profile denies of it.
+func (c *compiler) anchored(n *node) bool {
+	return n.up != nil && n.cell.write && n.around().write && !c.ask(c.stand("file-write-unlink"), n.path, n.kind).allow
 }
 
 // mask covers what lies in a directory that is shown.
@@ -93,9 +99,12 @@ func (n *node) standInMode() fs.FileMode {
 	return mode
 }
 
+// there reports whether n has something to be there for itself.
+func (n *node) there() bool { return n.cell.shown || n.list.allow || n.look.allow }
+
 // skeleton is a directory that leads to what is shown, or may be listed itself.
 func (c *compiler) skeleton(n *node) {
-	if !n.holds && !n.list.allow || n.up == nil {
+	if !n.holds && !n.there() || n.up == nil {
 		return
 	}
 	if !n.holds {
@@ -179,8 +188,11 @@ func (c *compiler) compareSelf(n *node) {
 		c.compareFile(n)
 		return
 	}
-	look := c.ask(c.stand("file-read-metadata"), n.path, n.kind)
+	look := n.look
 	if !n.cell.shown {
+		if look.allow {
+			c.differ(look, Narrower, "of a directory whose contents cannot be read a stand-in is seen", "file-read-metadata")
+		}
 		if n.list.allow {
 			c.differ(n.list, Narrower, "a directory whose contents cannot be read lists what exists inside", "file-read-data")
 		}

@@ -15,8 +15,9 @@ type node struct {
 	kind  kind
 	up    *node
 	cell  cell // what a directory's contents, or a file, will be
-	list  verdict
-	holds bool // something in it is shown
+	list  verdict // whether a directory can be listed
+	look  verdict // whether it can be looked at
+	holds bool    // something in it is there
 }
 
 func (n *node) dir() bool { return n.kind == directory }
