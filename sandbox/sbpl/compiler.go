@@ -17,6 +17,7 @@ type compiler struct {
 	byRule  map[*seatbelt.Rule]int
 
 	named   map[string]bool // the operations that a rule names itself
+	any     string          // a name that a rule means only if it means every name
 	shapes  bool            // filters that tell one thing in a directory from another
 	nodes   []*node         // in the tree's order
 	at      map[string]*node
@@ -31,6 +32,7 @@ type compiler struct {
 	calls   []seccomp.Rule
 	loaders bool // some of what can be read cannot be executed, so the loader has to be
 	guards  int
+	tops    []*node      // see roots
 	guarded map[int]bool // rules whose names the guard keeps everywhere
 
 	questions int // asked of the profile
@@ -41,6 +43,7 @@ type compiler struct {
 type verdict struct {
 	allow bool
 	rule  int
+	also  []int // rules that gave the same answer to other probes
 }
 
 // ask asks the profile about a path.
@@ -61,11 +64,15 @@ func (c *compiler) query(q seatbelt.Query) verdict {
 // differ writes a difference down at the rule that decided.
 func (c *compiler) differ(v verdict, side Toward, why string, operations ...string) {
 	c.rules[v.rule].differ(side, why, operations...)
+	for _, i := range v.also {
+		c.rules[i].differ(side, why, operations...)
+	}
 }
 
 func newCompiler(p *seatbelt.Profile, texts []Rule, h host) *compiler {
 	c := &compiler{profile: p, find: newFinder(h), byRule: map[*seatbelt.Rule]int{}, named: map[string]bool{}, at: map[string]*node{}, guarded: map[int]bool{}, links: map[string]bool{}}
 	c.rules = texts
+	c.any = unheardOf(p)
 	for i := range p.Rules {
 		r := &p.Rules[i]
 		c.byRule[r] = i
@@ -81,6 +88,30 @@ func newCompiler(p *seatbelt.Profile, texts []Rule, h host) *compiler {
 	}
 	return c
 }
+
+// unheardOf returns a name of letters that stand nowhere in the profile.
+func unheardOf(p *seatbelt.Profile) string {
+	used := map[rune]bool{}
+	for _, r := range p.Rules {
+		eachFilter(r.Filters, func(f seatbelt.Filter) {
+			for _, a := range f.Args {
+				for _, ch := range a {
+					if ch >= private {
+						used[ch] = true
+					}
+				}
+			}
+		})
+	}
+	ch := rune(private)
+	for used[ch] {
+		ch++
+	}
+	return string(ch)
+}
+
+// private is where Unicode begins to leave letters to everybody's own use.
+const private = '\uE000'
 
 // eachFilter calls f for each filter, and for those within it.
 func eachFilter(filters []seatbelt.Filter, f func(seatbelt.Filter)) {

@@ -19,9 +19,6 @@ const (
 	unrunIn         // unrun, for no other reason than that a directory around it runs
 )
 
-// anything is a name that a rule means only if it means every name.
-const anything = "\u2026"
-
 // decide asks what each node's contents are to be.
 func (c *compiler) decide() {
 	for _, n := range c.nodes {
@@ -46,11 +43,11 @@ type probe struct {
 
 // below are things that stand for all that has no node in a directory.
 func (c *compiler) below(dir string) []probe {
-	one := join(dir, anything)
+	one := join(dir, c.any)
 	list := []probe{{one, regular}}
 	if c.shapes {
-		two := join(one, anything)
-		list = append(list, probe{one, directory}, probe{two, regular}, probe{two, directory})
+		two := join(one, c.any)
+		list = append(list, probe{one, nothing}, probe{one, directory}, probe{two, regular}, probe{two, directory})
 	}
 	return list
 }
@@ -58,20 +55,27 @@ func (c *compiler) below(dir string) []probe {
 // all asks whether an operation is allowed for every probe. Where the probes
 // differ the answer is no.
 func (c *compiler) all(operation string, probes []probe) verdict {
-	first := c.ask(c.stand(operation), probes[0].path, probes[0].kind)
-	for _, p := range probes[1:] {
+	var of [2]*verdict // that deny, that allow
+	for _, p := range probes {
 		v := c.ask(c.stand(operation), p.path, p.kind)
-		if v.allow == first.allow {
-			continue
-		}
-		yes, no := first, v
+		same := &of[0]
 		if v.allow {
-			yes, no = v, first
+			same = &of[1]
 		}
-		c.differ(yes, Narrower, "a mount cannot tell one kind of file or depth from another", operation)
-		return no
+		switch {
+		case *same == nil:
+			*same = &v
+		case v.rule != (*same).rule && !slices.Contains((*same).also, v.rule):
+			(*same).also = append((*same).also, v.rule)
+		}
 	}
-	return first
+	if of[0] == nil {
+		return *of[1]
+	}
+	if of[1] != nil {
+		c.differ(*of[1], Narrower, "a mount cannot tell one kind of file or depth from another", operation)
+	}
+	return *of[0]
 }
 
 // both asks whether a path can be read: its data and its metadata.
@@ -121,6 +125,11 @@ func (c *compiler) cellOf(probes []probe, n *node) cell {
 		}
 		for i, v := range allowed {
 			c.differ(v, Narrower, why, yes[i])
+		}
+		for _, o := range statusOps {
+			if v := c.all(o, probes); v.allow {
+				c.differ(v, Narrower, why, o)
+			}
 		}
 	}
 	out.run = c.running(out, probes)

@@ -40,9 +40,11 @@ func (c *compiler) put(e sandbox.Entry) { c.policy.Layout = append(c.policy.Layo
 // Landlock adds up what its rules grant, so that execve(2) cannot be refused by
 // it in a directory where it is granted around: there no mapping is possible either.
 func (c *compiler) confine(n *node) {
-	if n.cell.run == mapped && n.around().shown && n.around().run == runs {
+	around := n.up != nil && n.up.granted
+	if n.cell.run == mapped && around {
 		n.cell.run = unrunIn
 	}
+	n.granted = around || n.cell.shown && n.cell.run == runs
 	if n.cell.run == mapped {
 		c.loaders = true
 	}
@@ -57,7 +59,7 @@ func (c *compiler) place(n *node) {
 		c.put(sandbox.Bind{Source: n.path, At: n.path, Write: n.cell.write, Devices: true})
 	case own(n.path):
 	case n.cell.shown && (n.cell != around || c.anchored(n)):
-		c.put(sandbox.Bind{Source: n.path, At: n.path, Write: n.cell.write, NoExec: n.cell.run >= unrun, NoExecve: n.cell.run == mapped})
+		c.put(sandbox.Bind{Source: n.path, At: n.path, Write: n.cell.write, NoExec: n.cell.run >= unrun, NoExecve: n.cell.run != runs})
 	case n.cell.shown:
 	case around.shown:
 		c.mask(n)
@@ -124,9 +126,6 @@ func (c *compiler) floor(root *node) {
 			c.modes = append(c.modes, sandbox.Chmod{At: "/", Mode: 0o111})
 		}
 		c.seals = append(c.seals, sandbox.RemountReadOnly{At: "/"})
-	} else if root.cell.write && c.at["/sys"] == nil && c.find.lstat("/sys") == directory {
-		c.put(sandbox.Bind{Source: "/sys", At: "/sys"})
-		c.differ(c.all("file-write-data", c.below("/sys")), Narrower, "the host's /sys can only be read, and /proc and /dev are the sandbox's own", contentOps...)
 	}
 }
 
@@ -196,7 +195,7 @@ func (c *compiler) compareSelf(n *node) {
 		if n.list.allow {
 			c.differ(n.list, Narrower, "a directory whose contents cannot be read lists what exists inside", "file-read-data")
 		}
-		if !look.allow && (n.holds || n.around().shown) {
+		if !look.allow && (n.up == nil || n.holds || n.there() || n.around().shown) {
 			c.differ(look, Own, standIn, "file-read-metadata")
 		}
 		return
@@ -253,7 +252,7 @@ func (c *compiler) loader() {
 
 var loaders = []string{"/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1", "/lib/ld-musl-x86_64.so.1", "/lib/ld-musl-aarch64.so.1"}
 
-func sorted(set map[string]bool) []string {
+func sorted[V any](set map[string]V) []string {
 	list := make([]string, 0, len(set))
 	for s := range set {
 		list = append(list, s)

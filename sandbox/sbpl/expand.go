@@ -69,7 +69,7 @@ func (c *compiler) walk(e *expansion, dir string, matches func(string) bool) {
 		if matches(p) && (!own(p) || c.device(p)) {
 			c.add(p, k)
 		}
-		if one := join(p, anything); k == directory && !(matches(p) && matches(one) && matches(join(one, anything))) {
+		if one := join(p, c.any); k == directory && !(matches(p) && matches(one) && matches(join(one, c.any))) {
 			c.walk(e, p, matches)
 		}
 	}
@@ -77,13 +77,14 @@ func (c *compiler) walk(e *expansion, dir string, matches func(string) bool) {
 
 // expanded writes down what an expansion cannot say: what does not exist yet.
 func (c *compiler) expanded() {
+	open := map[string]unclarity{}
 	for _, e := range c.regexes {
 		if e.whole {
 			continue
 		}
 		r := c.profile.Rules[e.rule]
 		side, why := Narrower, "it is looked up among what exists at the start; what is made later is not allowed"
-		if r.Action == seatbelt.Deny {
+		if (r.Action == seatbelt.Deny) != e.negated {
 			side, why = Wider, "it is looked up among what exists at the start; what is made later is not denied"
 		}
 		if r.Action == seatbelt.Deny && c.guarded[e.rule] {
@@ -95,8 +96,47 @@ func (c *compiler) expanded() {
 				about = append(about, o)
 			}
 		}
-		if len(about) > 0 {
-			c.rules[e.rule].differ(side, why, about...)
+		if len(about) == 0 {
+			continue
+		}
+		c.rules[e.rule].differ(side, why, about...)
+		for _, o := range about {
+			if u, known := open[o]; e.negated || e.start == "" {
+				if !known {
+					u.at = c.rules[e.rule].At
+				}
+				u.wide = u.wide || e.negated == (r.Action == seatbelt.Allow)
+				open[o] = u
+			}
+		}
+	}
+	c.unclear(open)
+}
+
+// An unclarity is what an expression leaves open about an operation: which names
+// that do not exist at the start it would tell apart.
+type unclarity struct {
+	at   string // the rule of the first such expression
+	wide bool   // what other rules deny may be possible
+}
+
+// unclear writes a difference down at every rule that can decide about such names.
+func (c *compiler) unclear(open map[string]unclarity) {
+	for _, o := range sorted(open) {
+		u := open[o]
+		why := "an expression at " + u.at + " tells names apart that do not exist at the start"
+		for i := range c.rules {
+			source := seatbelt.Rule{Operations: []string{"default"}}
+			if i < len(c.profile.Rules) {
+				source = c.profile.Rules[i]
+			}
+			if !slices.ContainsFunc(source.Operations, func(s string) bool { return covers(s, o) || covers(o, s) }) {
+				continue
+			}
+			c.rules[i].differ(Narrower, why, o)
+			if u.wide && source.Action != seatbelt.Allow {
+				c.rules[i].differ(Wider, why, o)
+			}
 		}
 	}
 }

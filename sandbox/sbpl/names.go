@@ -14,10 +14,12 @@ type node struct {
 	path  string
 	kind  kind
 	up    *node
-	cell  cell // what a directory's contents, or a file, will be
+	cell  cell    // what a directory's contents, or a file, will be
 	list  verdict // whether a directory can be listed
 	look  verdict // whether it can be looked at
 	holds bool    // something in it is there
+
+	granted bool // programs can be executed in it, or in a directory around it
 }
 
 func (n *node) dir() bool { return n.kind == directory }
@@ -29,11 +31,16 @@ func own(p string) bool { return within(p, "/proc") || within(p, "/dev") }
 // around it.
 func (c *compiler) collect() {
 	c.add("/", directory)
+	if c.find.lstat("/sys") == directory {
+		c.add("/sys", directory) // of which less can be written
+	}
 	for i, r := range c.profile.Rules {
 		if len(r.Filters) == 0 || !concernsPaths(r) {
 			continue
 		}
-		eachFilter(r.Filters, func(f seatbelt.Filter) { c.name(i, f) })
+		for _, f := range r.Filters {
+			c.name(i, f, true, false)
+		}
 	}
 	c.expand()
 	slices.SortFunc(c.nodes, func(a, b *node) int { return treeOrder(a.path, b.path) })
@@ -46,7 +53,12 @@ func concernsPaths(r seatbelt.Rule) bool {
 	})
 }
 
-func (c *compiler) name(rule int, f seatbelt.Filter) {
+// name takes what one filter names. alone says that it is enough for the rule to
+// match, negated that the rule matches where it does not.
+func (c *compiler) name(rule int, f seatbelt.Filter, alone, negated bool) {
+	for _, s := range f.Sub {
+		c.name(rule, s, alone && f.Kind == "require-any", negated != (f.Kind == "require-not"))
+	}
 	switch f.Kind {
 	case "literal", "subpath":
 		for _, p := range f.Args {
@@ -54,11 +66,15 @@ func (c *compiler) name(rule int, f seatbelt.Filter) {
 		}
 	case "prefix":
 		for _, p := range f.Args {
-			c.regexes = append(c.regexes, expansion{rule: rule, root: dirOf(p), start: p, filter: seatbelt.Filter{Kind: f.Kind, Args: []string{p}}})
+			c.regexes = append(c.regexes, expansion{rule: rule, root: dirOf(p), start: p, filter: seatbelt.Filter{Kind: f.Kind, Args: []string{p}}, negated: negated})
 		}
 	case "regex":
 		for _, text := range f.Args {
-			c.regexes = append(c.regexes, newExpansion(rule, text))
+			e := newExpansion(rule, text)
+			if e.negated = negated; !alone {
+				e.pattern = ""
+			}
+			c.regexes = append(c.regexes, e)
 		}
 	}
 }

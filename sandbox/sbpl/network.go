@@ -103,7 +103,7 @@ func (c *compiler) sockets(operation string) sockets {
 			s.any = s.any || v.allow
 		}
 	}
-	at := c.query(seatbelt.Query{Operation: operation, Path: join("/", anything), Protocol: "unix"})
+	at := c.query(seatbelt.Query{Operation: operation, Path: join("/", c.any), Protocol: "unix"})
 	s.path, s.all = at.allow, at.allow
 	for _, r := range c.profile.Rules {
 		if !slices.ContainsFunc(r.Operations, func(o string) bool { return o != "default" && covers(o, operation) }) || len(r.Filters) == 0 {
@@ -158,12 +158,12 @@ func (c *compiler) unix(remote, local, accepts sockets) {
 	if remote.path && !remote.all {
 		const why = "a local socket that is shown can be connected to"
 		c.blame("network-outbound", seatbelt.Deny, Wider, why)
-		c.differ(c.query(seatbelt.Query{Operation: "network-outbound", Path: join("/", anything), Protocol: "unix"}), Wider, why, "network-outbound")
+		c.differ(c.query(seatbelt.Query{Operation: "network-outbound", Path: join("/", c.any), Protocol: "unix"}), Wider, why, "network-outbound")
 	}
 	for _, s := range []sockets{local, accepts} {
 		if s.path && !s.all {
 			c.blame(s.operation, seatbelt.Deny, Own, "a local socket can be made wherever files can")
-			c.differ(c.query(seatbelt.Query{Operation: s.operation, Path: join("/", anything), Protocol: "unix"}), Own, "a local socket can be made wherever files can", s.operation)
+			c.differ(c.query(seatbelt.Query{Operation: s.operation, Path: join("/", c.any), Protocol: "unix"}), Own, "a local socket can be made wherever files can", s.operation)
 		}
 	}
 }

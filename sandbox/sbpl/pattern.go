@@ -9,6 +9,7 @@ type expansion struct {
 	filter  filterOf
 	root    string // everything that matches lies in it
 	start   string // and begins with this
+	negated bool   // its rule is about what does not match
 	whole   bool   // it means root and everything in it, or everything in it
 	pattern string // the name, in the notation of sandbox.ProtectedNames, that means the same anywhere; "": none
 }

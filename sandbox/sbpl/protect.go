@@ -22,31 +22,55 @@ func (c *compiler) protect() {
 		c.guard(name, p)
 	}
 	for _, e := range c.regexes {
-		if e.pattern == "" || c.profile.Rules[e.rule].Action != seatbelt.Deny || len(c.shownNodes(true)) == 0 {
-			continue
+		if e.pattern != "" && c.profile.Rules[e.rule].Action == seatbelt.Deny {
+			c.guardPattern(e)
 		}
-		read, write := c.denies(e.rule)
-		if !c.guardable(e.pattern) || !read && !write {
-			continue
-		}
-		c.addGuard(e.pattern, read)
-		c.guarded[e.rule] = len(c.shownNodes(false)) == len(c.shownNodes(true))
-		if read {
-			c.rules[e.rule].differ(Wider, "the name can be seen and looked at, though not opened", "file-read-metadata")
-			c.rules[e.rule].differ(Narrower, "what has the name cannot be opened, read or write", contentOps...)
-		}
-		c.foldingNote(e.pattern)
 	}
+	c.guardsNames()
 	c.expanded()
 }
 
-// denies says which of reading and writing a rule names.
-func (c *compiler) denies(rule int) (read, write bool) {
-	for _, o := range c.profile.Rules[rule].Operations {
-		read = read || covers(o, "file-read-data")
-		write = write || covers(o, "file-write-data") || covers(o, "file-write-create")
+// guardPattern protects a name at any depth, if the profile denies it anywhere that
+// can be written.
+func (c *compiler) guardPattern(e expansion) {
+	sample := strings.TrimSuffix(e.pattern, "*")
+	var read, write bool
+	var yes []verdict
+	for _, n := range c.roots() {
+		probes := []probe{{join(n.path, sample), regular}}
+		r, w := c.all("file-read-data", probes), c.all("file-write-create", probes)
+		read, write = read || !r.allow, write || !w.allow
+		if r.allow {
+			yes = append(yes, r)
+		}
 	}
-	return read, write
+	if !read && !write || !c.guardable(e.pattern) {
+		return
+	}
+	c.addGuard(e.pattern, read)
+	c.guarded[e.rule] = len(c.shownNodes(false)) == len(c.shownNodes(true))
+	if read {
+		c.rules[e.rule].differ(Wider, "the name can be seen and looked at, though not opened", "file-read-metadata")
+		for _, v := range yes {
+			c.differ(v, Narrower, "what is called "+e.pattern+", in any case, cannot be opened at any depth", "file-read-data")
+		}
+		c.rules[e.rule].differ(Narrower, "what has the name cannot be opened, read or write", contentOps...)
+	}
+}
+
+// mostRoots is how many directories a name is tried in.
+const mostRoots = 64
+
+// roots are the outermost directories that can be written.
+func (c *compiler) roots() []*node {
+	if c.tops == nil {
+		for _, n := range c.nodes {
+			if n.dir() && n.cell.write && !n.around().write && len(c.tops) < mostRoots {
+				c.tops = append(c.tops, n)
+			}
+		}
+	}
+	return c.tops
 }
 
 // top is the outermost directory around n that can be written.
@@ -76,16 +100,23 @@ func (c *compiler) guard(name, p string) {
 	if !read.allow {
 		c.differ(read, Wider, "the name can be seen and looked at once it exists, though not opened", "file-read-metadata")
 	}
-	c.foldingNote(name)
 }
 
-// foldingNote says at what lets directories be written that the guard knows names
+// guardsNames notes at what lets directories be written that the guard knows names
 // and not places.
-func (c *compiler) foldingNote(name string) {
+func (c *compiler) guardsNames() {
+	if c.guards == 0 {
+		return
+	}
 	for _, n := range c.shownNodes(true) {
-		if n.dir() {
-			v := c.all("file-write-create", c.below(n.path))
-			c.differ(v, Narrower, "what is called "+name+", in any case, is protected at every depth", writeOps...)
+		if !n.dir() {
+			continue
+		}
+		for _, o := range contentOps {
+			c.differ(c.all(o, c.below(n.path)), Narrower, "a name that is protected in one place, in any case, is protected at every depth", writeOps...)
+		}
+		if len(c.policy.Files.HideNames) > 0 {
+			c.differ(c.all("file-read-data", c.below(n.path)), Narrower, "a name that is hidden in one place, in any case, cannot be opened at any depth", "file-read-data")
 		}
 	}
 }
