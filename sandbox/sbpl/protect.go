@@ -154,11 +154,12 @@ func (c *compiler) guardable(name string) bool {
 
 // absent writes down what an allowed path cannot be because it does not exist.
 func (c *compiler) absent(m place) {
+	if m.path == "/" {
+		return // a place of another system
+	}
 	p := join(m.path, m.rest)
-	for _, o := range []string{"file-write-create"} {
-		if v := c.ask(c.stand(o), p, regular); v.allow {
-			c.differ(v, Narrower, "what does not exist at the start, where nothing else can be written, cannot be made", writeOps...)
-		}
+	if v := c.ask(c.stand("file-write-create"), p, regular); v.allow {
+		c.differ(v, Narrower, "what does not exist at the start, where nothing else can be written, cannot be made", writeOps...)
 	}
 	if v := c.both(p, regular); v.allow {
 		c.differ(v, Narrower, "what does not exist at the start is not there", readOps...)
