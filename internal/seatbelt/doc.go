@@ -66,9 +66,15 @@
 //
 // # Limits
 //
+// A profile of Firefox says that process-info*, nvram* and file-map-executable are "not
+// included in (deny default)", and the profiles of others that never allow
+// file-map-executable do run programs: on some systems these operations start as
+// allowed. Here default is the root of all. A profile that means to deny them should
+// name them.
+//
 // What is here is a model: it was compared with what others measured, never with a
-// kernel. Macros, dynamic code (eval, load), input and output, and
-// floating point are not there; a profile that needs them is refused with an error.
+// kernel. Macros, load, input and output,
+// and floating point are not there; a profile that needs them is refused with an error.
 // The stand-ins for Apple's imports allow about what those allow to a
 // command-line tool, no more. Filters that ask for facts which a Query has no room
 // for (entitlements, code signatures) are parsed and match nothing.

@@ -29,6 +29,12 @@ func (p *Profile) Evaluate(q Query) Verdict {
 
 func (p *Profile) evaluate(query Query) (Verdict, int) {
 	q := &asked{Query: query, proto: query.Protocol}
+	if p.index == nil {
+		return Verdict{Why: "the profile was not made by Parse"}, 0
+	}
+	if operationNamed[q.Operation].Name == "" && !p.newer[q.Operation] {
+		return Verdict{Why: fmt.Sprintf("there is no operation %s", quote(clip(q.Operation, 80)))}, 0
+	}
 	if why := q.refused(); why != "" {
 		return Verdict{Why: why}, 0
 	}
@@ -46,9 +52,6 @@ func (p *Profile) evaluate(query Query) (Verdict, int) {
 
 // refused says what is wrong with a query.
 func (q *asked) refused() string {
-	if len(chain(q.Operation)) == 1 && q.Operation != "default" {
-		return fmt.Sprintf("there is no operation %s", quote(clip(q.Operation, 80)))
-	}
 	if q.Path != "" && (!strings.HasPrefix(q.Path, "/") || path.Clean(q.Path) != q.Path) {
 		return fmt.Sprintf("%s is not a resolved path", quote(clip(q.Path, 200)))
 	}
@@ -85,7 +88,7 @@ func (p *Profile) decide(q *asked, up []string, hits []hit) Verdict {
 		}
 	}
 	if rule < 0 {
-		return Verdict{Why: fmt.Sprintf("no rule of %s matches, and without one for default it is to deny", p.Source)}
+		return Verdict{Step: 4, Why: fmt.Sprintf("no rule of %s matches, and without one for default it is to deny", p.Source)}
 	}
 	h := hits[at]
 	v := Verdict{Allow: p.Rules[rule].Action == Allow, Rule: &p.Rules[rule], Operation: h.op}

@@ -33,6 +33,7 @@ func init() {
 		"or":          formOr,
 		"quote":       formQuote,
 		"quasiquote":  formQuasiquote,
+		"eval":        formEval,
 		"with":        formWith,
 		"with-filter": formWithFilter,
 		"remote":      endpointForm("remote"),
@@ -181,73 +182,6 @@ func formOr(m *machine, s *scope, args []node) (value, error) {
 		}
 	}
 	return v, nil
-}
-
-func formQuote(m *machine, s *scope, args []node) (value, error) {
-	if err := s.want("quote", args, 1, 1); err != nil {
-		return nil, err
-	}
-	return m.datum(s, &args[0])
-}
-
-// datum is a form as data.
-func (m *machine) datum(s *scope, n *node) (value, error) {
-	switch n.kind {
-	case stringNode:
-		return n.text, nil
-	case numberNode:
-		return n.num, nil
-	case boolNode:
-		return n.num == 1, nil
-	case charNode:
-		return char(n.num), nil
-	case symbolNode:
-		return symbol(n.text), nil
-	}
-	return m.listOf(s, n, m.datum)
-}
-
-// listOf is a list form as a list of what each does to its elements.
-func (m *machine) listOf(s *scope, n *node, each func(*scope, *node) (value, error)) (value, error) {
-	if err := m.spend(1+4*len(n.list), s.at); err != nil {
-		return nil, err
-	}
-	var l value = null{}
-	for i := len(n.list) - 1; i >= 0; i-- {
-		v, err := each(s, &n.list[i])
-		switch {
-		case err != nil:
-			return nil, err
-		case n.tail && i == len(n.list)-1:
-			l = v
-		default:
-			l = &pair{v, l}
-		}
-	}
-	return l, nil
-}
-
-func formQuasiquote(m *machine, s *scope, args []node) (value, error) {
-	if err := s.want("quasiquote", args, 1, 1); err != nil {
-		return nil, err
-	}
-	return m.quasi(s, &args[0])
-}
-
-// quasi is a form as data, in which ,x is x's value. ,@x and nesting are not there.
-func (m *machine) quasi(s *scope, n *node) (value, error) {
-	if n.kind != listNode {
-		return m.datum(s, n)
-	}
-	if len(n.list) == 2 && n.list[0].kind == symbolNode {
-		switch n.list[0].text {
-		case "unquote":
-			return m.in(s, &n.list[1])
-		case "unquote-splicing", "quasiquote":
-			return nil, fail(s.pos(m, n), "%s is not supported", n.list[0].text)
-		}
-	}
-	return m.listOf(s, n, m.quasi)
 }
 
 func formDebug(m *machine, s *scope, args []node) (value, error) {

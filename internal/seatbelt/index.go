@@ -1,6 +1,10 @@
 package seatbelt
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // An index finds, for one operation and a query, the last rule whose filter matches,
 // without asking every rule: equal paths and names, and directories, are found by
@@ -18,6 +22,7 @@ type ruleset struct {
 	dirs       map[string][]entry
 	prefixes   prefixes
 	facts      map[string]map[string][]entry // by the fact's name
+	factNames  []string                      // sorted: which filter a verdict cites must not be chance
 	rest       []entry
 }
 
@@ -30,7 +35,7 @@ type entry struct {
 
 // prefixes are looked up by each length that there is one of.
 type prefixes struct {
-	lengths map[int]bool
+	lengths []int // sorted, longest first
 	of      map[string][]entry
 }
 
@@ -41,7 +46,7 @@ func newIndex(rules []Rule) *index {
 			s := ix.ops[op]
 			if s == nil {
 				s = &ruleset{unfiltered: -1, paths: map[string][]entry{}, dirs: map[string][]entry{}, facts: map[string]map[string][]entry{}}
-				s.prefixes = prefixes{map[int]bool{}, map[string][]entry{}}
+				s.prefixes.of = map[string][]entry{}
 				ix.ops[op] = s
 			}
 			if len(rules[i].Filters) == 0 {
@@ -53,7 +58,20 @@ func newIndex(rules []Rule) *index {
 			}
 		}
 	}
+	for _, s := range ix.ops {
+		s.finish()
+	}
 	return ix
+}
+
+func (s *ruleset) finish() {
+	s.factNames = slices.Sorted(maps.Keys(s.facts))
+	lengths := map[int]bool{}
+	for p := range s.prefixes.of {
+		lengths[len(p)] = true
+	}
+	s.prefixes.lengths = slices.Sorted(maps.Keys(lengths))
+	slices.Reverse(s.prefixes.lengths)
 }
 
 // add files an entry under what key, its filter or a part of that, looks for. It
@@ -66,9 +84,6 @@ func (s *ruleset) add(e entry, key *Filter) int {
 	case pathBelow:
 		return put(s.dirs, e, key.Args)
 	case pathBegins:
-		for _, a := range key.Args {
-			s.prefixes.lengths[len(a)] = true
-		}
 		return put(s.prefixes.of, e, key.Args)
 	case factIs:
 		if s.facts[k.fact] == nil {
@@ -122,15 +137,15 @@ func (s *ruleset) last(q *asked) (int, *Filter) {
 			try(s.dirs[dir])
 		}
 		try(s.dirs["/"])
-		for n := range s.prefixes.lengths {
+		for _, n := range s.prefixes.lengths {
 			if n <= len(q.Path) {
 				try(s.prefixes.of[q.Path[:n]])
 			}
 		}
 	}
-	for name, of := range s.facts {
+	for _, name := range s.factNames {
 		if v, known := q.fact(name); known {
-			try(of[v])
+			try(s.facts[name][v])
 		}
 	}
 	try(s.rest)

@@ -25,10 +25,18 @@ type machine struct {
 // Parse runs a profile's program and returns the rules it made. The error is
 // an *Error.
 func Parse(src Source, o Options) (*Profile, error) {
+	m, err := parse(src, o)
+	if err != nil {
+		return nil, err
+	}
+	return m.profile, nil
+}
+
+func parse(src Source, o Options) (*machine, error) {
 	m := &machine{
 		options: o,
 		limits:  o.Limits.orDefaults(),
-		profile: &Profile{Source: src.Name},
+		profile: &Profile{Source: src.Name, newer: map[string]bool{}},
 		globals: map[string]value{},
 		regexps: map[string]compiled{},
 		warned:  map[string]bool{},
@@ -41,7 +49,7 @@ func Parse(src Source, o Options) (*Profile, error) {
 	}
 	m.profile.index = newIndex(m.profile.Rules)
 	m.lint()
-	return m.profile, nil
+	return m, nil
 }
 
 // run evaluates every form of a text in the global environment.
@@ -179,6 +187,7 @@ func (m *machine) lookup(name string, e *env, at Position) (value, error) {
 	}
 	if m.options.NewerOperations && newerParent(name) != "" {
 		m.warnOnce(at, Newer, name, "the operation %s is in none of our tables; its rules stand below %s", name, newerParent(name))
+		m.profile.newer[name] = true
 		return operation(name), nil
 	}
 	return nil, fail(at, "unbound variable: %s", clip(name, 80))

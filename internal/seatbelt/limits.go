@@ -5,7 +5,7 @@ package seatbelt
 type Limits struct {
 	Bytes   int // of text, imports included: 16 MiB
 	Depth   int // of nested forms, of calls, and of filters within filters: 512
-	Steps   int // of the interpreter; building data counts too: 8,000,000
+	Steps   int // of the interpreter; building data counts too: 25,000,000
 	Rules   int // that the profile makes: 250,000
 	String  int // bytes of one string: 1 MiB
 	Regexp  int // instructions of one regular expression, about: 20,000
@@ -19,7 +19,7 @@ func (l Limits) orDefaults() Limits {
 		field *int
 		zero  int
 	}{
-		{&l.Bytes, 16 << 20}, {&l.Depth, 512}, {&l.Steps, 8_000_000}, {&l.Rules, 250_000}, {&l.String, 1 << 20},
+		{&l.Bytes, 16 << 20}, {&l.Depth, 512}, {&l.Steps, 25_000_000}, {&l.Rules, 250_000}, {&l.String, 1 << 20},
 		{&l.Regexp, 20_000}, {&l.Regexps, 1_000_000}, {&l.Imports, 256}, {&l.Warning, 200},
 	} {
 		if *f.field <= 0 {

@@ -1,6 +1,9 @@
 package seatbelt
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // lint warns where the order of precedence and "the last match wins" differ, and of filters
 // that mean more than they seem to.
@@ -58,6 +61,12 @@ func (l *linter) overridden(r *Rule, op string) *stays {
 		}
 	}
 	for _, child := range l.below[op] {
+		if l.budget--; l.budget < 0 {
+			return nil
+		}
+		if slices.Contains(r.Operations, child) {
+			continue // it names that too
+		}
 		s := l.of[child]
 		if old := s.unfiltered[opposite]; old != nil {
 			return &stays{old, fmt.Sprintf("which names %s: that beats the wildcard above it", child)}

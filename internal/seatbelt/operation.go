@@ -42,6 +42,7 @@ var operations = []Operation{
 	{"file-ioctl", "file*", PathOf, "ioctl on a file, usually a device"},
 	{"file-issue-extension", "file*", PathOf, "hand another process an extension for a path"},
 	{"file-link", "file*", PathOf, "make a hard link to a file"},
+	{"file-lock", "file*", PathOf, "lock a file"},
 	{"file-map-executable", "file*", PathOf, "map a file's pages as executable"},
 	{"file-mknod", "file*", PathOf, "make a device node"},
 	{"file-mount", "file*", PathOf, "mount a file system"},

@@ -70,6 +70,10 @@ func (w *writer) add(s string) {
 }
 
 func (w *writer) filter(f *Filter) {
+	if f.Kind == "literal" && len(f.Args) == 0 { // of (path-ancestors "/"): there are none
+		w.add(`(path-ancestors "/")`)
+		return
+	}
 	w.add("(" + f.Kind)
 	args := f.Args
 	if how := kindNamed(f.Kind).how; how == endpointIs && len(args) > 0 {

@@ -22,9 +22,9 @@ type Options struct {
 	// made to be joined with others.
 	Fragment bool
 
-	// NewerOperations accepts operations and filters that are not in our tables, with a
-	// Warning each. A rule of an unknown operation stands below the wildcard whose
-	// name it begins with; an unknown filter matches nothing.
+	// NewerOperations accepts operations and modifiers that are not in our tables,
+	// with a Warning each. A rule of such an operation stands below the wildcard whose
+	// name it begins with. An unknown filter stays an error: what it lets through is unknown.
 	NewerOperations bool
 }
 
@@ -69,6 +69,7 @@ type Profile struct {
 	Debug    string // of (debug deny) or (debug all)
 
 	index *index
+	newer map[string]bool // operations that are in none of our tables
 }
 
 // A Rule is one (allow ..) or (deny ..), in the order in which the profile made them.

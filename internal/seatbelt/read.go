@@ -127,7 +127,7 @@ func (r *reader) block() error {
 func (r *reader) form(depth int) (node, error) {
 	p := r.pos()
 	n := node{line: int32(p.Line), col: int32(p.Column)}
-	if err := r.m.spend(4, p); err != nil {
+	if err := r.m.spend(8, p); err != nil {
 		return n, err
 	}
 	if depth >= r.m.limits.Depth {
