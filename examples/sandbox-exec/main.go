@@ -29,7 +29,7 @@ func mainStatus(args []string, out, errs io.Writer) int {
 		return statusUsage
 	}
 	if o.explain == nil && !o.classes {
-		if status, done := native(args); done {
+		if status, done := native(args, len(o.command)); done {
 			return status
 		}
 	}

@@ -13,11 +13,12 @@ import (
 // system is macOS's own. Its path is absolute: what PATH has may be anything.
 const system = "/usr/bin/sandbox-exec"
 
-// native becomes the system's sandbox-exec, which knows none of our options.
-func native(args []string) (status int, done bool) {
-	own := slices.DeleteFunc(slices.Clone(args), func(a string) bool { return a == "--strict" })
-	own[0] = system
-	if err := syscall.Exec(system, own, os.Environ()); err != nil {
+// native becomes the system's sandbox-exec, which knows none of our options: it
+// holds every rule as it is, and so strictly.
+func native(args []string, command int) (status int, done bool) {
+	options := slices.DeleteFunc(slices.Clone(args[:len(args)-command]), func(a string) bool { return a == "--strict" })
+	options[0] = system
+	if err := syscall.Exec(system, append(options, args[len(args)-command:]...), os.Environ()); err != nil {
 		fmt.Fprintf(os.Stderr, "sandbox-exec: %s: %v\n", system, err)
 	}
 	return statusSystem, true

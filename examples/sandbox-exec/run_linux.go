@@ -15,7 +15,7 @@ import (
 )
 
 // native has nothing to hand over to here.
-func native([]string) (status int, done bool) { return 0, false }
+func native([]string, int) (status int, done bool) { return 0, false }
 
 // classOf finds how the rule that decided is held on this host.
 func classOf(profile *sbpl.Profile, v sbpl.Verdict) (sbpl.Rule, bool) {

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox/sbpl"
 )
 
-func native([]string) (status int, done bool) { return 0, false }
+func native([]string, int) (status int, done bool) { return 0, false }
 
 func classOf(*sbpl.Profile, sbpl.Verdict) (rule sbpl.Rule, ok bool) { return rule, false }
 

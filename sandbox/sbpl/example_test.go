@@ -126,3 +126,17 @@ func ExampleProfile_Here() {
 	}
 	fmt.Fprintln(os.Stderr, v.Allow, v.Why, rules[v.Index].Class)
 }
+
+// What a rule is held as, by hand.
+func ExampleRule() {
+	difference := sbpl.Difference{Operations: []string{"network-bind"}, Toward: sbpl.Own, Why: "an address of the sandbox's own network can be bound"}
+	rule := sbpl.Rule{At: "agent.sb:2", Text: "(deny default)", Class: sbpl.Class("approximate"), Differences: []sbpl.Difference{difference}}
+	fmt.Println(rule)
+	fmt.Println(rule.Differs("network-bind").Toward == sbpl.Toward("own"), rule.Differs("network-outbound") == nil)
+	var none sbpl.Verdict // denies
+	fmt.Println(none.Allow)
+	// Output:
+	// agent.sb:2 (deny default): approximate: own for network-bind: an address of the sandbox's own network can be bound
+	// true true
+	// false
+}
