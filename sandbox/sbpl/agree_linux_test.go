@@ -29,12 +29,15 @@ func TestKernelAgrees(t *testing.T) {
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			names := profileNames(t)
-			total := tally{}
+			total := tally{reasons: map[string]int{}}
 			for _, name := range names {
 				t.Run(name, func(t *testing.T) { agree(t, name, &total) })
 			}
 			t.Logf("%d profiles, %d pairs of a profile and an act: %d agree, %d differ as their rules say (%d narrower, %d wider, %d the sandbox's own)",
 				len(names), total.pairs, total.pairs-total.narrower-total.wider-total.own, total.narrower+total.wider+total.own, total.narrower, total.wider, total.own)
+			for _, why := range sorted(total.reasons) {
+				t.Logf("%5d %s", total.reasons[why], why)
+			}
 			if 2*total.pairs < leastPairs {
 				t.Errorf("%d pairs for each user, want %d", total.pairs, leastPairs/2)
 			}
@@ -43,7 +46,10 @@ func TestKernelAgrees(t *testing.T) {
 }
 
 // tally counts pairs.
-type tally struct{ pairs, narrower, wider, own int }
+type tally struct {
+	pairs, narrower, wider, own int
+	reasons                     map[string]int
+}
 
 func agree(t *testing.T, name string, total *tally) {
 	w := makeWorld(t)
@@ -80,14 +86,14 @@ func compare(t *testing.T, here *Profile, rules []Rule, a act, errno syscall.Err
 	allowed := true
 	var why []string
 	var excuses []Toward
-	excused := 0
+	excused, reason := 0, ""
 	for _, ask := range a.asks {
 		v := here.Evaluate(ask[0], ask[1])
 		why = append(why, fmt.Sprintf("%s %s: %v: %s", ask[0], ask[1], v.Allow, v.Why))
 		d := (*Difference)(nil)
 		for i := range rules[v.Index].Differences {
 			one := &rules[v.Index].Differences[i]
-			if one.concerns(ask[0]) && (one.Toward == Narrower) == v.Allow {
+			if d == nil && one.concerns(ask[0]) && (one.Toward == Narrower) == v.Allow {
 				d = one
 			}
 		}
@@ -95,7 +101,7 @@ func compare(t *testing.T, here *Profile, rules []Rule, a act, errno syscall.Err
 			allowed, excuses, excused = false, nil, 0
 		}
 		if v.Allow == allowed && d != nil {
-			excuses = append(excuses, d.Toward)
+			excuses, reason = append(excuses, d.Toward), string(d.Toward)+" "+ask[0]+": "+d.Why
 			excused++
 		} else if v.Allow == allowed && !allowed {
 			excused -= 1000 // each denial has to be excused
@@ -108,6 +114,7 @@ func compare(t *testing.T, here *Profile, rules []Rule, a act, errno syscall.Err
 		t.Errorf("%s: errno %d (%v), but\n\t%s", a.name, int(errno), errno, strings.Join(why, "\n\t"))
 		return
 	}
+	total.reasons[reason]++
 	switch {
 	case slices.Contains(excuses, Wider):
 		total.wider++

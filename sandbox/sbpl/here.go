@@ -79,6 +79,10 @@ func withoutPrivate(f seatbelt.Filter) seatbelt.Filter {
 	case "regex":
 		f.Args = slices.Clone(f.Args)
 		for i, a := range f.Args {
+			if rest, ok := strings.CutPrefix(a, "^(/private)?/"); ok {
+				f.Args[i] = "^/" + rest
+				continue
+			}
 			for _, p := range privates {
 				if rest, ok := strings.CutPrefix(a, "^"+p); ok {
 					f.Args[i] = "^" + strings.TrimPrefix(p, "/private") + rest
