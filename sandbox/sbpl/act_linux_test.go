@@ -142,6 +142,11 @@ func otherActs(w world) []act {
 		}},
 		{"connect to a local socket", [][2]string{{"network-outbound", w.Root + "/run/stream"}}, func() error { return local2(w.Root+"/run/stream", unix.SOCK_STREAM) }},
 		{"connect to a local datagram socket", [][2]string{{"network-outbound", w.Root + "/run/datagram"}}, func() error { return local2(w.Root+"/run/datagram", unix.SOCK_DGRAM) }},
+		{"send to a local datagram socket", [][2]string{{"network-outbound", w.Root + "/run/datagram"}}, func() error {
+			return withSocket(unix.AF_UNIX, unix.SOCK_DGRAM, func(fd int) error {
+				return unix.Sendmsg(fd, []byte("x"), nil, &unix.SockaddrUnix{Name: w.Root + "/run/datagram"}, 0)
+			})
+		}},
 		{"connect to another local socket", [][2]string{{"network-outbound", w.Root + "/other/stream"}}, func() error { return local2(w.Root+"/other/stream", unix.SOCK_STREAM) }},
 		{"signal itself", [][2]string{{"signal", "self"}}, func() error { return unix.Kill(os.Getpid(), 0) }},
 		{"signal a process outside", [][2]string{{"signal", "others"}}, func() error { return unix.Kill(w.Outside, 0) }},
