@@ -44,6 +44,7 @@
 //	internal/stage/guard/  the supervisor in init that keeps protected names from being written
 //	internal/stage/wire/   the layout that both halves share
 //	internal/seatbelt/     macOS sandbox profiles, read and evaluated, on any system
+//	internal/seatbelt/emit/ a policy's grants as such a profile, every path a parameter
 //	internal/sys/          raw system calls and the kernel's constants
 //	internal/kerneltest/   tests in child processes that lack a feature or a privilege
 //	internal/house/        tests of the walls between these rooms

@@ -88,8 +88,11 @@ func (c *compilation) openFiles() {
 // rule inside it. They cannot be renamed then (rename(2), EBUSY): a tool that
 // moved one away could put a decoy in its place, for the next run to hold.
 func (c *compilation) anchor(e entry, done map[string]bool) {
+	if within(e.path, "/dev") {
+		return // the sandbox has its own
+	}
 	var between []string
-	for dir := path.Dir(e.path); dir != "/"; dir = path.Dir(dir) {
+	for dir := path.Dir(e.path); ; dir = path.Dir(dir) {
 		if around, ok := c.layout.find(dir); ok {
 			if around.kind != fileWrite {
 				return
@@ -97,6 +100,9 @@ func (c *compilation) anchor(e entry, done map[string]bool) {
 			for _, d := range slices.Backward(between) {
 				c.do(plan.Bind{Source: d, At: d, Dir: true, Write: true}, plan.MountNamespace, "so that it cannot be moved, with what a rule holds below it")
 			}
+			return
+		}
+		if dir == "/" {
 			return
 		}
 		if !done[dir] {

@@ -93,6 +93,12 @@ func (c *compilation) loseFiles() {
 		return
 	}
 	c.lose(BoundFiles, lossOf(ns, "modes, owners, times and extended attributes of files outside can be changed, and all names be seen"))
+	if c.grantsRoot() {
+		c.lose(BoundFiles, lossOf(ns, "/dev and /proc are the host's, and granted with the root"))
+	}
+	if c.facts.Landlock.Value < unixSince && (c.policy.Network.Host || c.open(BoundNetwork)) { // else there are no sockets
+		c.lose(BoundFiles, lossOf(ns, "UNIX sockets outside can be connected to"))
+	}
 	for _, l := range c.landed {
 		if !l.Ability && l.FS != 0 && l.FS != landlock.FSIoctlDev && l.FS != landlock.FSResolveUnix {
 			c.lose(BoundFiles, plan.Loss{What: l.Without, Why: fmt.Sprintf("Landlock ABI %d", c.facts.Landlock.Value), Remedy: "Linux " + l.Kernel + " or newer"})
@@ -132,15 +138,20 @@ func (c *compilation) loseExecution() {
 	}
 }
 
+// unixSince is the Landlock ABI that knows FSResolveUnix.
+const unixSince = 9
+
 // writableAround reports whether the tree around e can be written, which
 // Landlock then grants for e too: its rules only add.
 func (c *compilation) writableAround(e entry) bool {
-	for dir := path.Dir(e.path); dir != "/"; dir = path.Dir(dir) {
+	for dir := path.Dir(e.path); ; dir = path.Dir(dir) {
 		if around, ok := c.layout.find(dir); ok {
 			return around.kind == fileWrite
 		}
+		if dir == "/" {
+			return false
+		}
 	}
-	return false
 }
 
 func (c *compilation) loseOthers() {

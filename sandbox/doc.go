@@ -60,10 +60,29 @@
 // A test runs a table of cases through both and compares everything that can be
 // observed; it holds this list to be complete.
 //
+// # macOS
+//
+// There a command runs under sandbox-exec, with a profile that is emitted from the
+// same policy; Explain prints it. What macOS cannot hold is an UnsupportedError
+// unless Policy.May names the bound, as the presets do there, and stands in the
+// report: nothing is mounted for one process, so that no directory is private and
+// nothing is copied on write, processes outside can be seen, and system calls are
+// not bounded. HOME and TMPDIR name directories of the run's own if the policy has
+// Private ones. The first argument of the tool is its path, whatever Args[0] is;
+// SysProcAttr cannot choose a process group; Wrap is unsupported; a tool that
+// ends with status 65 or 71 costs a second trial of the profile. A harness inside
+// a sandbox cannot start another: that is an UnsupportedError. Which of this has
+// been tried is in docs/seatbelt-on-a-mac.md.
+//
+// # What a policy means
+//
+// [Policy.Allows] says it, act by act, with the field that decides. Tests hold the
+// plans, what the kernel does, and the profiles for macOS against it.
+//
 // # Limits
 //
-// On systems other than Linux everything builds, and Start returns an error
-// that wraps errors.ErrUnsupported. A bound that a Linux host cannot hold is an
+// On systems other than Linux and macOS everything builds, and Start returns an
+// error that wraps errors.ErrUnsupported. A bound that a Linux host cannot hold is an
 // [UnsupportedError] from [New], unless Policy.May names it. A sandbox shares
 // the host's kernel: it is no defence against a flaw in what the kernel offers
 // to the tool, only a small surface for one.

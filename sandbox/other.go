@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux && !darwin
 
 package sandbox
 
@@ -34,6 +34,8 @@ func Probe() Host { return host.Read() }
 var glance = Probe
 
 func (s *Sandbox) compile() error { return unsupported() }
+
+func (s *Sandbox) explain() string { return "" }
 
 // Wrap puts a command that was made elsewhere into the sandbox.
 func (s *Sandbox) Wrap(cmd *exec.Cmd) error { return unsupported() }

@@ -27,6 +27,9 @@ func ReadOnly(dir string) Policy {
 // nothing in dir, whose files a tool may have written. A relative dir is taken
 // from the present working directory.
 //
+// On macOS May lists the bounds that nothing there holds as it should be held:
+// files, processes and system calls. The report says what is lost of them.
+//
 // Workspace does not fail. A dir that cannot be a workspace stands in the policy
 // all the same, and [New] returns a [*PolicyError] for it: one that does not exist, and one
 // that contains more than a project: "/", the home directory, /tmp, a system

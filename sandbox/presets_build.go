@@ -43,7 +43,7 @@ func preset(dir string, write bool) Policy {
 }
 
 func (b *builder) policy(write bool) Policy {
-	for _, p := range b.exist(systemTrees...) {
+	for _, p := range b.exist(slices.Concat(systemTrees, moreTrees)...) {
 		b.show(&b.files.Read, p)
 	}
 	b.toolchains()
@@ -55,7 +55,7 @@ func (b *builder) policy(write bool) Policy {
 	}
 	b.hide()
 	b.files.Make = b.homeFiles()
-	return Policy{Files: b.files, Env: b.variables()}
+	return Policy{Files: b.files, Env: b.variables(), May: slices.Clone(presetsMay)}
 }
 
 func newBuilder(dir string, env func(string) string, shared []string) *builder {

@@ -77,7 +77,7 @@ func (s *Sandbox) isClosed() bool {
 
 // Explain prints what will be done for a command of this sandbox, step by step,
 // each with its reason.
-func (s *Sandbox) Explain() string { return s.plan.String() }
+func (s *Sandbox) Explain() string { return s.explain() }
 
 // Command is [exec.Command] in the default sandbox, [Workspace] of the present
 // working directory. Its errors are the command's: Start returns them.

@@ -76,6 +76,8 @@ func (s *Sandbox) compile() (err error) {
 	return err
 }
 
+func (s *Sandbox) explain() string { return s.plan.String() }
+
 // dropForTest is a mechanism whose steps are not carried out, behind the
 // report's back, which keeps the plan that was promised: a test can see it notice.
 var dropForTest mechanism

@@ -2,7 +2,7 @@
 // status, or by the signal that killed it.
 //
 //	run [-preset workspace|readonly|unconfined] [-workspace DIR] [-read P] [-write P]
-//	    [-hide P] [-env NAME[=VALUE]] [-timeout D] [-report] [-explain] -- TOOL ARG...
+//	    [-hide P] [-env NAME[=VALUE]] [-timeout D] [-report] [-explain] [-allows ACT] -- TOOL ARG...
 //
 // Its own failures have the statuses of env(1) and timeout(1): 124 the time was
 // up, 125 no sandbox, 126 the tool cannot be executed, 127 it was not found.
@@ -58,6 +58,11 @@ func run(o options, stdout, stderr io.Writer) ending {
 	if o.explain {
 		fmt.Fprint(stdout, s.Explain())
 		return ending{}
+	}
+	if o.allows != nil {
+		ok, why := s.Allows(*o.allows)
+		fmt.Fprintf(stdout, "%s: %v\n", map[bool]string{true: "allowed", false: "refused"}[ok], why)
+		return ending{status: map[bool]int{true: 0, false: 1}[ok]}
 	}
 	cmd := s.Command(o.tool[0], o.tool[1:]...)
 	cmd.Dir = o.dir

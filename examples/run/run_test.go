@@ -53,6 +53,9 @@ func TestEnding(t *testing.T) {
 		stdout, stderr string // part of it
 	}{
 		{"the tool's output", []string{"--", "echo", "hello"}, 0, 0, "hello\n", ""},
+		{"an act that the policy refuses", []string{"-allows", "write /etc/hosts"}, 1, 0, "refused: ", ""},
+		{"an act that it allows", []string{"-allows", "write ./new"}, 0, 0, "allowed: Files.Write", ""},
+		{"an address without a port", []string{"-allows", "connect example.org"}, 125, 0, "", "-allows"},
 		{"the tool's status", []string{"--", "sh", "-c", "exit 42"}, 42, 0, "", ""},
 		{"a status that is also this program's", []string{"--", "sh", "-c", "exit 125"}, 125, 0, "", ""},
 		{"death by SIGTERM", []string{"--", "sh", "-c", "kill -TERM $$"}, -1, syscall.SIGTERM, "", ""},

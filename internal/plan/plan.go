@@ -66,6 +66,8 @@ const (
 	Subreaper        Mechanism = "subreaper"
 	EnvFilter        Mechanism = "environment filter"
 	Deadline         Mechanism = "deadline"
+	Seatbelt         Mechanism = "seatbelt" // macOS
+	ProcessGroup     Mechanism = "process group"
 	Setup            Mechanism = "" // a step that serves the others
 )
 

@@ -1,0 +1,136 @@
+package sandbox
+
+import (
+	"io/fs"
+	"math/rand/v2"
+	"path"
+	"time"
+)
+
+// A generator makes up policies and acts over a small tree of names, so that
+// rules nest, meet and miss each other often.
+type generator struct{ *rand.Rand }
+
+func newGenerator(seed uint64) *generator { return &generator{rand.New(rand.NewPCG(seed, 4))} }
+
+// treeNames are the names of the made-up host: plain ones, protected ones with
+// their neighbours, hidden ones, and some in other letters.
+var treeNames = []string{
+	"a", "a", "b", "b", "c", "ws", ".git", "hooks", "config", "modules", "worktrees", "w", "commondir", "info", "attributes",
+	".bashrc", ".BASHRC", ".hus\u212ay", ".vscode", ".env", ".env.local", "secret", "x",
+}
+
+// ruleNames are those that rules are about.
+var ruleNames = []string{"a", "b", "c", "ws", ".git", ".claude", "x"}
+
+func pick[T any](g *generator, list ...T) T { return list[g.IntN(len(list))] }
+
+func (g *generator) path(names []string, least, most int) string {
+	p := "/" + pick(g, "a", "b", "ws", "srv")
+	for range least + g.IntN(most-least+1) - 1 {
+		p = join(p, pick(g, names...))
+	}
+	return p
+}
+
+// policy makes a policy that may be one which New refuses.
+func (g *generator) policy() Policy {
+	var p Policy
+	f := &p.Files
+	for _, list := range []*[]string{&f.Read, &f.Write, &f.Hide, &f.Private, &f.CopyOnWrite} {
+		for range g.IntN(3) {
+			*list = append(*list, g.path(ruleNames, 1, 4))
+		}
+	}
+	if g.IntN(12) == 0 {
+		f.Read = append(f.Read, "/")
+	} else if g.IntN(12) == 0 {
+		f.Write = append(f.Write, "/")
+	}
+	for range g.IntN(2) {
+		f.Make = append(f.Make, File{Path: g.path(ruleNames, 1, 4) + ".made", Mode: pick[fs.FileMode](g, 0, 0o644, 0o755)})
+	}
+	if g.IntN(3) == 0 {
+		f.HideNames = []string{".env", ".env.*"}
+	}
+	if g.IntN(6) == 0 {
+		f.Write = append(f.Write, pick(g, "/dev/kvm", "/dev/null"))
+	}
+	switch g.IntN(5) {
+	case 0:
+		f.Protect.Off = true
+	case 1:
+		f.Protect.Add = []string{pick(g, "secret", "b/x", "c/*", "a/**/x", "se*")}
+	case 2:
+		f.Protect.Except = []string{pick(g, ".git", ".git/hooks", ".bashrc", ".git/modules/**/config")}
+	}
+	p.Network.Host = g.IntN(4) == 0
+	p.Limits.WallClock = pick(g, 0, time.Second, time.Minute)
+	for _, b := range []Bound{BoundFiles, BoundNetwork, BoundProcesses, BoundPrivileges} {
+		if g.IntN(16) == 0 {
+			p.Open = append(p.Open, b)
+		}
+	}
+	return p
+}
+
+// places are paths outside of the made-up tree that every sandbox answers for.
+var places = []string{"/", "/dev", "/dev/null", "/dev/sda", "/dev/pts", "/dev/pts/0", "/dev/shm", "/dev/shm/a", "/proc", "/proc/self/status", "/proc/kcore", "/dev/kvm", "/srv"}
+
+// near makes a path that has to do with the policy's rules, more often than not.
+func (g *generator) near(rules []string) string {
+	switch n := g.IntN(10); {
+	case n < 6 && len(rules) > 0:
+		p := pick(g, rules...)
+		for range g.IntN(2) {
+			p = path.Dir(p)
+		}
+		for range g.IntN(4) {
+			p = join(p, pick(g, treeNames...))
+		}
+		return p
+	case n < 7:
+		return pick(g, places...)
+	}
+	return g.path(treeNames, 1, 5)
+}
+
+func rulePaths(p Policy) []string {
+	f := p.Files
+	var out []string
+	for _, list := range f.ruleLists() {
+		out = append(out, list.paths...)
+	}
+	for _, m := range f.Make {
+		out = append(out, m.Path)
+	}
+	return out
+}
+
+var fileDeeds = []Deed{ToRead, ToList, ToStat, ToWrite, ToCreate, ToRemove, ToRename, ToLink, ToSymlink, ToChmod, ToSetXattr, ToExecute}
+
+// act makes an act that a tool could try under p.
+func (g *generator) act(rules []string) Act {
+	switch g.IntN(14) {
+	case 0:
+		return Act{Do: pick(g, ToConnect, ToBind), Network: pick(g, "tcp", "udp"), Host: pick(g, "127.0.0.1", "localhost", "::1", "203.0.113.7", "example.org"), Port: 1 + g.IntN(65535)}
+	case 1:
+		return Act{Do: pick(g, ToConnect, ToBind), Network: "unix", Path: g.near(rules)}
+	case 2:
+		return pick(g, Act{Do: ToSignal}, Act{Do: ToSignal, Outside: true}, Act{Do: ToFork}, Act{Do: ToGain})
+	}
+	a := Act{Do: pick(g, fileDeeds...), Path: g.near(rules), Dir: g.IntN(2) == 0}
+	switch a.Do {
+	case ToList:
+		a.Dir = true
+	case ToRead, ToWrite, ToExecute, ToLink, ToSymlink:
+		a.Dir = false
+	}
+	switch a.Do {
+	case ToRename, ToLink:
+		a.To = g.near(rules)
+	case ToSymlink:
+		a.To = pick(g, "a", "../b", "/etc/passwd")
+	}
+	return a
+}

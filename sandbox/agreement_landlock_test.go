@@ -1,0 +1,119 @@
+package sandbox
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/plan"
+)
+
+// losses are what a plan says that it does not hold of files and processes.
+func losses(p plan.Plan) []string {
+	var out []string
+	for _, h := range p.Holdings {
+		for _, l := range h.Lost {
+			if h.Bound == BoundFiles || h.Bound == BoundProcesses {
+				out = append(out, l.What)
+			}
+		}
+	}
+	return out
+}
+
+// touches reports whether one of the act's paths lies at, below or above at.
+func touches(a Act, at string) bool {
+	paths := []string{a.Path}
+	if a.Do == ToRename || a.Do == ToLink {
+		paths = append(paths, a.To)
+	}
+	return slices.ContainsFunc(paths, func(p string) bool { return within(p, at) || within(at, p) })
+}
+
+// lossAbout returns whether a loss of the plan, which begins with a path and goes
+// on with this text, is about the act.
+func lossAbout(a Act, lost []string, goesOn string) bool {
+	return slices.ContainsFunc(lost, func(l string) bool {
+		at, isIt := cutLoss(l, goesOn)
+		return isIt && touches(a, at)
+	})
+}
+
+func cutLoss(l, goesOn string) (string, bool) {
+	i := strings.Index(l, goesOn)
+	if i < 0 {
+		return "", false
+	}
+	return l[:i], true
+}
+
+// lostDifference is one that the plan has to announce, unless it is narrower.
+type lostDifference struct {
+	name  string
+	wider bool
+	is    func(p Policy, a Act, lost []string) bool
+}
+
+// landlockDifferences are where Landlock and the guard alone answer otherwise
+// than the policy. Each that is wider asks for the plan's own words for it.
+var landlockDifferences = []lostDifference{
+	{"metadata of files outside", true, func(p Policy, a Act, lost []string) bool {
+		return (a.Do == ToStat || a.Do == ToChmod || a.Do == ToSetXattr) &&
+			slices.Contains(lost, "modes, owners, times and extended attributes of files outside can be changed, and all names be seen")
+	}},
+	{"what is read-only in a writable directory", true, func(p Policy, a Act, lost []string) bool { return lossAbout(a, lost, " can be written, as") }},
+	{"what is hidden in a writable directory", true, func(p Policy, a Act, lost []string) bool { return lossAbout(a, lost, " cannot be hidden") }},
+	{"the host's /dev and /proc, with the root", true, func(p Policy, a Act, lost []string) bool {
+		return (touches(a, "/dev") || touches(a, "/proc")) && slices.Contains(lost, "/dev and /proc are the host's, and granted with the root")
+	}},
+	{"the host's /proc", true, func(p Policy, a Act, lost []string) bool {
+		return touches(a, "/proc") && slices.Contains(lost, "other processes' names and command lines can be seen")
+	}},
+	{"sockets of the host", true, func(p Policy, a Act, lost []string) bool {
+		return a.Do == ToConnect && slices.Contains(lost, "UNIX sockets outside can be connected to")
+	}},
+	{"private directories are the host's", true, func(p Policy, a Act, lost []string) bool { return lossAbout(a, lost, " cannot be private") }},
+	{"private directories cannot be used", false, func(p Policy, a Act, lost []string) bool { return lossAbout(a, lost, " cannot be private") }},
+	{"no file is made", false, func(p Policy, a Act, lost []string) bool { return lossAbout(a, lost, " cannot be made") }},
+	{"no socket at all", false, func(p Policy, a Act, lost []string) bool { return a.Do == ToConnect || a.Do == ToBind }},
+	{"a directory in which something is hidden is granted as what else it holds", false, func(p Policy, a Act, lost []string) bool {
+		return slices.ContainsFunc(p.Files.Hide, func(h string) bool { return within(h, a.Path) && h != a.Path })
+	}},
+	{"directories on the way cannot be listed", false, func(p Policy, a Act, lost []string) bool { return a.Do == ToList }},
+	{"no /dev of its own", false, func(p Policy, a Act, lost []string) bool { return touches(a, "/dev") && a.Path != "/" }},
+	{"the guard has no extended attributes", false, func(p Policy, a Act, lost []string) bool { return a.Do == ToSetXattr }},
+}
+
+// TestAPlanWithoutNamespacesDiffersByItsLosses: on a host without them the plan
+// names each place where it allows more than the policy means.
+func TestAPlanWithoutNamespacesDiffersByItsLosses(t *testing.T) {
+	used := map[string]int{}
+	eachPair(t, 2, 2000, func(p Policy, l layout) (any, error) {
+		facts := newHost()
+		lacksNamespaces(&facts)
+		p.May = slices.DeleteFunc(plan.Bounds(), func(b Bound) bool { return slices.Contains(p.Open, b) })
+		in := inputOf(l, facts, p)
+		in.devices, in.list = basicDevices, listTree
+		return compile(in)
+	}, func(p Policy, a Act, ok bool, why Reason, made any) {
+		m := modelOf(made.(plan.Plan))
+		got, by := m.allows(a)
+		if got == ok {
+			return
+		}
+		lost := losses(made.(plan.Plan))
+		for _, d := range landlockDifferences {
+			if d.wider == got && d.is(p, a, lost) {
+				used[d.name]++
+				return
+			}
+		}
+		t.Errorf("%+v\nof %s\nthe policy says %v (%v), the plan says %v by %s\nlosses: %q", a, describe(p), ok, why, got, by, lost)
+	})
+	for _, d := range landlockDifferences {
+		t.Logf("%s: %d times", d.name, used[d.name])
+		if used[d.name] == 0 && !t.Failed() {
+			t.Errorf("the difference %q does not occur: take it out", d.name)
+		}
+	}
+}

@@ -1,0 +1,349 @@
+package sandbox
+
+import (
+	"path"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/stage/guard"
+	"github.com/holdfast-dev/holdfast/landlock"
+	"github.com/holdfast-dev/holdfast/seccomp"
+)
+
+// A planModel says what a plan's steps let a tool do. It knows what the kernel
+// makes of each step and nothing of policies: mounts, Landlock and the guard are
+// asked apart, and all have to agree.
+type planModel struct {
+	walled   bool
+	network  bool // a network namespace of its own
+	sockets  bool // sockets can be made
+	pids     bool
+	scoped   bool // Landlock scopes signals
+	mounts   map[string]modelMount
+	plain    map[string]bool // files and links in the new root's own file system, or a private one
+	dirs     map[string]bool // directories of it, which hold something
+	sealed   bool
+	rules    []landlock.PathRule
+	landlock bool
+	handled  landlock.AccessFS
+	guard    []byte
+	noNew    bool
+}
+
+// A modelMount is what is mounted at a path.
+type modelMount struct {
+	change  bool // not read-only
+	nodev   bool
+	noexec  bool
+	closed  bool // an empty thing that nobody may open
+	proc    bool
+	pts     bool
+	device  bool
+	private bool
+	file    bool
+}
+
+// modelOf reads a plan.
+func modelOf(p plan.Plan) *planModel {
+	m := &planModel{
+		walled: p.Namespaces.Mount, network: p.Namespaces.Net, sockets: true, pids: p.Namespaces.PID,
+		mounts: map[string]modelMount{}, plain: map[string]bool{}, dirs: map[string]bool{"/": true},
+	}
+	for _, s := range p.Steps {
+		m.step(s.Do)
+	}
+	return m
+}
+
+func (m *planModel) step(a plan.Action) {
+	mount := func(p string, what modelMount) {
+		m.mounts[p] = what
+		m.lead(p)
+	}
+	switch a := a.(type) {
+	case plan.NewRoot:
+		if a.Host {
+			m.mounts["/"] = modelMount{change: a.Write, nodev: true}
+		}
+	case plan.KeepRoot:
+		m.mounts["/"] = modelMount{change: true}
+	case plan.SealRoot:
+		m.sealed = true
+	case plan.Bind:
+		mount(a.At, modelMount{change: a.Write, nodev: !a.Device, noexec: a.Device || a.At == "/proc", device: within(a.At, "/dev"), proc: a.At == "/proc", file: !a.Dir})
+	case plan.Private:
+		mount(a.At, modelMount{change: true, nodev: true, private: true})
+	case plan.Overlay:
+		mount(a.At, modelMount{change: true, nodev: true})
+	case plan.Hide:
+		mount(a.Path, modelMount{closed: true, noexec: true, nodev: true})
+	case plan.Proc:
+		mount("/proc", modelMount{change: true, nodev: true, noexec: true, proc: true})
+		for _, p := range closedProc {
+			mount(p, modelMount{closed: true, noexec: true})
+		}
+	case plan.PTYs:
+		mount("/dev/pts", modelMount{change: true, noexec: true, pts: true})
+	case plan.MakeFile:
+		m.plain[a.Path] = a.Mode&0o111 != 0
+		m.lead(a.Path)
+	case plan.MakeLink:
+		m.lead(a.Path)
+	case plan.RestrictFiles:
+		m.restrict(a.Ruleset)
+	case plan.LoadGuard:
+		m.guard = []byte(a.Rules)
+	case plan.SetNoNewPrivs:
+		m.noNew = true
+	case plan.LoadFilter:
+		m.sockets = m.sockets && !refusesSockets(a)
+	}
+}
+
+func (m *planModel) lead(p string) {
+	for dir := path.Dir(p); dir != "/"; dir = path.Dir(dir) {
+		m.dirs[dir] = true
+	}
+}
+
+func (m *planModel) restrict(r landlock.Ruleset) {
+	if r.HandledFS()&^landlock.FSRefer == 0 {
+		m.scoped = m.scoped || r.Scoped()&landlock.ScopeSignal != 0
+		return
+	}
+	m.landlock, m.rules, m.handled = true, r.Paths, r.HandledFS()
+}
+
+// mountOf returns what is mounted at p, or deepest around it.
+func (m *planModel) mountOf(p string) (modelMount, string, bool) {
+	for asked := p; ; p = path.Dir(p) {
+		if at, ok := m.mounts[p]; ok && at.file && p != asked {
+			return modelMount{closed: true}, p, true // nothing lies below a file
+		} else if ok {
+			return at, p, true
+		}
+		if p == "/" {
+			return modelMount{}, "", false
+		}
+	}
+}
+
+// grants reports whether Landlock grants rights on p: the rules on the way up
+// add to each other.
+func (m *planModel) grants(p string, need landlock.AccessFS) bool {
+	if !m.landlock {
+		return true
+	}
+	var have landlock.AccessFS
+	for _, r := range m.rules {
+		if p == r.Path || within(p, r.Path) && r.Access&^landlock.FSFile != 0 {
+			have |= r.Access
+		}
+	}
+	need &= m.handled
+	return have&need == need
+}
+
+// allows says whether the plan lets an act happen, and by whom it is refused.
+func (m *planModel) allows(a Act) (bool, plan.Mechanism) {
+	switch a.Do {
+	case ToFork, ToRun:
+		return true, ""
+	case ToSignal:
+		return !a.Outside || !m.pids && !m.scoped, plan.PIDNamespace
+	case ToGain:
+		return !m.noNew, plan.NoNewPrivs
+	case ToConnect, ToBind:
+		if a.Network != "unix" {
+			if !m.sockets {
+				return false, plan.Seccomp
+			}
+			return !m.network || a.Do == ToBind || isLoopback(a.Host), plan.NetworkNamespace
+		}
+		if !m.sockets {
+			return false, plan.Seccomp
+		}
+	}
+	if changesRoot(a) {
+		return false, ""
+	}
+	switch {
+	case m.walled && !m.mountsAllow(a):
+		return false, plan.MountNamespace
+	case !m.landlockAllows(a):
+		return false, plan.Landlock
+	case m.guard != nil && !m.guardAllows(a):
+		return false, plan.Guard
+	}
+	return true, ""
+}
+
+// mountsAllow asks what is mounted where.
+func (m *planModel) mountsAllow(a Act) bool {
+	at, root, found := m.mountOf(a.Path)
+	switch a.Do {
+	case ToStat:
+		return m.exists(a.Path)
+	case ToList:
+		_, file := m.plain[a.Path]
+		return m.exists(a.Path) && (found || !file) && !(found && at.closed) && !(found && at.device && !at.private)
+	case ToRead:
+		if !found {
+			_, file := m.plain[a.Path]
+			return file
+		}
+		return m.exists(a.Path) && !at.closed && !(at.device && at.nodev) && !(at.pts && a.Path == root) && !m.closedDev(root)
+	case ToWrite:
+		if !found {
+			return false
+		}
+		return m.exists(a.Path) && !at.closed && !(at.pts && a.Path == root) && !m.closedDev(root) && (at.change || at.device && !at.nodev) // data passes to a device on a read-only mount
+	case ToExecute:
+		if !found {
+			return m.plain[a.Path]
+		}
+		return !at.closed && !at.noexec && !(at.device && !at.private) && !m.closedDev(root)
+	case ToConnect:
+		return found && !at.closed && !at.proc && !at.pts && !at.device && !m.closedDev(root)
+	case ToChmod, ToSetXattr:
+		return found && at.change && !at.proc && !at.pts && m.exists(a.Path)
+	case ToCreate, ToSymlink, ToBind:
+		return m.namesChange(a.Path, comes)
+	case ToRemove:
+		return m.namesChange(a.Path, goes)
+	case ToRename:
+		return m.namesChange(a.Path, moves) && m.namesChange(a.To, goes)
+	case ToLink:
+		_, mounted := m.mounts[a.Path]
+		if m.dirs[a.Path] {
+			return false // a directory has one name
+		}
+		return found && at.change && !mounted && !at.proc && !at.pts && !m.closedDev(root) && m.namesChange(a.To, goes)
+	}
+	return false
+}
+
+// exists reports whether something can be at p.
+func (m *planModel) exists(p string) bool {
+	at, root, found := m.mountOf(p)
+	if !found {
+		_, file := m.plain[p]
+		return m.dirs[p] || file
+	}
+	if m.closedDev(root) {
+		return p == "/dev" || m.dirs[p]
+	}
+	return !at.closed || p == root
+}
+
+// closedDev reports whether root is the sandbox's own /dev, in which nothing can
+// be made: what is not there from the start is never there.
+func (m *planModel) closedDev(root string) bool {
+	return root == "/dev" && !m.grants("/dev", landlock.FSMakeReg)
+}
+
+// namesChange reports whether the name p can come or go by what is mounted.
+func (m *planModel) namesChange(p string, c change) bool {
+	at, _, found := m.mountOf(p)
+	if _, mounted := m.mounts[p]; mounted || !found || !at.change || at.closed || at.proc || at.pts {
+		return false
+	}
+	if c != moves && m.dirs[p] {
+		return false // it is there, and not empty
+	}
+	return true
+}
+
+// landlockAllows asks the rights on the path, or the directory it is in.
+func (m *planModel) landlockAllows(a Act) bool {
+	dir := path.Dir(a.Path)
+	makes := landlock.FSMakeReg
+	removes := landlock.FSRemoveFile
+	if a.Dir {
+		makes, removes = landlock.FSMakeDir, landlock.FSRemoveDir
+	}
+	switch a.Do {
+	case ToRead:
+		return m.grants(a.Path, landlock.FSReadFile)
+	case ToList:
+		return m.grants(a.Path, landlock.FSReadDir)
+	case ToWrite:
+		return m.grants(a.Path, landlock.FSWriteFile)
+	case ToExecute:
+		return m.grants(a.Path, landlock.FSExecute)
+	case ToCreate:
+		return m.grants(dir, makes)
+	case ToSymlink:
+		return m.grants(dir, landlock.FSMakeSym)
+	case ToBind:
+		return m.grants(dir, landlock.FSMakeSock)
+	case ToRemove:
+		return m.grants(dir, removes)
+	case ToRename:
+		return m.grants(dir, removes) && m.grants(path.Dir(a.To), makes|removes)
+	case ToLink:
+		// The file must not gain rights by its new place: "landlock: refer".
+		to := path.Dir(a.To)
+		return m.grants(to, landlock.FSMakeReg|landlock.FSRefer) && m.grants(dir, landlock.FSRefer) && m.grants(dir, landlock.FSWriteFile)
+	}
+	return true // stat, chmod, xattr and connect: Landlock has no right for them
+}
+
+// guardAllows is what the supervisor decides by its judgement of the paths.
+func (m *planModel) guardAllows(a Act) bool {
+	j := m.judge(a.Path)
+	names := j.Whole || j.Config || j.GitFile || j.CommonDir
+	switch a.Do {
+	case ToRead, ToList:
+		return !j.Hidden
+	case ToWrite, ToBind:
+		return !names && !j.Hidden
+	case ToCreate:
+		if a.Dir {
+			return !j.Whole && !j.Config && !j.CommonDir
+		}
+		return !names && !j.Hidden
+	case ToSymlink:
+		text := slices.ContainsFunc([]byte(a.To), func(c byte) bool { return c == '/' || c == '.' })
+		return !names && !j.Hidden && !j.Above && !(j.Deep && text)
+	case ToRemove:
+		return !j.Whole && !j.Config
+	case ToChmod:
+		return !j.Whole
+	case ToSetXattr:
+		return false // the guard's filter answers EOPNOTSUPP
+	case ToRename:
+		to := m.judge(a.To)
+		leaves := !(j.Whole || j.Config || j.CommonDir || j.Hidden || j.GitFile && !a.Dir || (j.Above || j.Deep) && a.Dir)
+		arrives := !(to.Whole || to.CommonDir || to.Hidden || to.GitFile || to.Config || (to.Above || to.Deep) && a.Dir)
+		return leaves && arrives
+	case ToLink:
+		to := m.judge(a.To)
+		return !names && !j.Hidden && !(to.Whole || to.Config || to.GitFile || to.CommonDir || to.Hidden)
+	}
+	return true
+}
+
+func (m *planModel) judge(p string) guard.Judgement {
+	j, ok := guard.Judge(m.guard, p)
+	if !ok {
+		panic("the plan's rules cannot be read")
+	}
+	return j
+}
+
+// refusesSockets reports whether a filter refuses socket(2).
+func refusesSockets(f plan.LoadFilter) bool {
+	call, err := seccomp.NewCall(seccomp.AMD64, "socket", 2, 1, 0)
+	if err != nil {
+		panic(err)
+	}
+	action, err := f.Program.Evaluate(call)
+	return err == nil && action != seccomp.Allow && action != seccomp.Log
+}
+
+// changesRoot: no kernel makes or removes the root directory, in which no name
+// is its own.
+func changesRoot(a Act) bool {
+	return slices.Contains([]Deed{ToCreate, ToRemove, ToRename, ToLink, ToSymlink, ToBind}, a.Do) && (a.Path == "/" || a.To == "/")
+}

@@ -1,0 +1,143 @@
+package sandbox
+
+import (
+	"net"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/seatbelt"
+	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
+)
+
+// emitted is a policy's profile, read back.
+func emitted(p Policy) (*seatbelt.Profile, error) {
+	m, err := p.meaning()
+	if err != nil {
+		return nil, err
+	}
+	e, err := emit.Emit(m.grants("agreement"))
+	if err != nil {
+		return nil, err
+	}
+	params := map[string]string{}
+	for _, p := range e.Params {
+		params[p.Name] = p.Value
+	}
+	return seatbelt.Parse(seatbelt.Source{Name: "emitted", Text: e.Profile}, seatbelt.Options{Params: params})
+}
+
+// queries are the operations by which macOS asks whether an act is allowed: all
+// of them have to be.
+func queries(a Act) []seatbelt.Query {
+	kind := "REGULAR-FILE"
+	if a.Dir {
+		kind = "DIRECTORY"
+	}
+	about := func(operation, path, kind string) seatbelt.Query {
+		return seatbelt.Query{Operation: operation, Path: path, VnodeType: kind}
+	}
+	switch a.Do {
+	case ToRead, ToList:
+		return []seatbelt.Query{about("file-read-data", a.Path, kind)}
+	case ToStat:
+		return []seatbelt.Query{about("file-read-metadata", a.Path, kind)}
+	case ToWrite:
+		return []seatbelt.Query{about("file-write-data", a.Path, kind)}
+	case ToCreate:
+		return []seatbelt.Query{about("file-write-create", a.Path, kind)}
+	case ToRemove:
+		return []seatbelt.Query{about("file-write-unlink", a.Path, kind)}
+	case ToRename:
+		return []seatbelt.Query{about("file-write-unlink", a.Path, kind), about("file-write-create", a.To, kind)}
+	case ToLink:
+		return []seatbelt.Query{about("file-link", a.Path, kind), about("file-write-create", a.To, kind)}
+	case ToSymlink:
+		return []seatbelt.Query{about("file-write-create", a.Path, "SYMLINK")}
+	case ToChmod:
+		return []seatbelt.Query{about("file-write-mode", a.Path, kind)}
+	case ToSetXattr:
+		return []seatbelt.Query{about("file-write-xattr", a.Path, kind)}
+	case ToExecute:
+		return []seatbelt.Query{about("process-exec", a.Path, kind)}
+	case ToConnect, ToBind:
+		operation := map[Deed]string{ToConnect: "network-outbound", ToBind: "network-bind"}[a.Do]
+		if a.Network == "unix" {
+			return []seatbelt.Query{{Operation: operation, Path: a.Path, Protocol: "unix"}}
+		}
+		return []seatbelt.Query{{Operation: operation, Address: net.JoinHostPort(a.Host, strconv.Itoa(a.Port)), Protocol: a.Network}}
+	case ToSignal:
+		return []seatbelt.Query{{Operation: "signal", Target: map[bool]string{true: "others", false: "same-sandbox"}[a.Outside]}}
+	case ToFork:
+		return []seatbelt.Query{{Operation: "process-fork"}}
+	}
+	return nil
+}
+
+// profileAllows asks the profile about every operation of the act.
+func profileAllows(p *seatbelt.Profile, a Act) (bool, seatbelt.Verdict) {
+	if changesRoot(a) {
+		return false, seatbelt.Verdict{}
+	}
+	last := seatbelt.Verdict{Allow: true}
+	for _, q := range queries(a) {
+		if last = p.Evaluate(q); !last.Allow {
+			break
+		}
+	}
+	return last.Allow, last
+}
+
+// in reports whether a path of the act lies at or below a rule of the list.
+func in(a Act, list []string) bool {
+	return slices.ContainsFunc(list, func(at string) bool {
+		return within(a.Path, at) || (a.Do == ToRename || a.Do == ToLink) && within(a.To, at)
+	})
+}
+
+func madeFiles(p Policy) (out []string) {
+	for _, m := range p.Files.Make {
+		out = append(out, m.Path)
+	}
+	return out
+}
+
+// profileDifferences are where seatbelt answers otherwise than the policy means.
+var profileDifferences = []difference{
+	{"metadata", true, "realpath and every loader stat the directories above a file", func(p Policy, a Act) bool { return a.Do == ToStat }},
+	{"the root directory is listed", true, "dyld reads it", func(p Policy, a Act) bool { return a.Path == "/" && a.Do == ToRead }},
+	{"a directory named /proc", true, "macOS has none that would be special", func(p Policy, a Act) bool {
+		return in(a, []string{"/proc"}) && (slices.Contains(p.Open, BoundFiles) || slices.Contains(p.Files.Read, "/") || slices.Contains(p.Files.Write, "/"))
+	}},
+	{"listing is reading", true, "one operation stands for both, and no device is a directory", func(p Policy, a Act) bool { return a.Do == ToList && in(a, ownDevices) || a.Path == "/dev/kvm" }},
+	{"private directories", false, "nothing is mounted: TMPDIR and HOME name others", func(p Policy, a Act) bool { return in(a, p.Files.Private) }},
+	{"copies on write", false, "nothing is mounted: they can be read alone", func(p Policy, a Act) bool { return in(a, p.Files.CopyOnWrite) }},
+	{"made files", false, "nothing is mounted", func(p Policy, a Act) bool { return in(a, madeFiles(p)) }},
+	{"a loopback of its own", false, "it would be the machine's", func(p Policy, a Act) bool {
+		return (a.Do == ToConnect || a.Do == ToBind) && a.Network != "unix" && !p.Network.Host
+	}},
+	{"/proc and /dev", false, "macOS has no /proc, and other devices", func(p Policy, a Act) bool { return in(a, []string{"/proc", "/dev"}) }},
+	{"directories on the way", false, "they are the machine's, with all their names", func(p Policy, a Act) bool { return a.Do == ToList }},
+	{"what is hidden has no metadata", false, "a deny names every operation", func(p Policy, a Act) bool { return a.Do == ToStat && in(a, p.Files.Hide) }},
+	{"on the way to a protected name", false, "a rename onto it cannot be told from mkdir", func(p Policy, a Act) bool {
+		return !p.Files.Protect.Off && slices.Contains([]Deed{ToCreate, ToRemove, ToRename, ToSymlink}, a.Do)
+	}},
+	{"hidden names can be removed", false, "an unlink may be a rename", func(p Policy, a Act) bool {
+		return len(p.Files.HideNames) > 0 && slices.Contains([]Deed{ToCreate, ToRemove, ToExecute}, a.Do)
+	}},
+}
+
+// TestAProfileDoesWhatThePolicyMeans: generated policies are emitted as profiles
+// for macOS, and the evaluator of such profiles is asked.
+func TestAProfileDoesWhatThePolicyMeans(t *testing.T) {
+	used := map[string]int{}
+	eachPair(t, 3, 800, func(p Policy, l layout) (any, error) { return emitted(p) }, func(p Policy, a Act, ok bool, why Reason, made any) {
+		if a.Do == ToRun || a.Do == ToGain {
+			return // no operation stands for them
+		}
+		if got, v := profileAllows(made.(*seatbelt.Profile), a); got != ok {
+			differ(t, profileDifferences, used, p, a, ok, why, got, text(v.Why))
+		}
+	})
+	allUsed(t, profileDifferences, used)
+}

@@ -1,0 +1,149 @@
+package sandbox
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/plan"
+)
+
+// agreedActs is how many acts are asked of each policy.
+const agreedActs = 120
+
+// canonicalLayout is the layout of a policy whose paths all exist and are
+// canonical.
+func canonicalLayout(p Policy) (layout, error) {
+	r := newResolver()
+	for _, u := range p.Files.rules() {
+		if err := r.put(u); err != nil {
+			return layout{}, err
+		}
+	}
+	return r.layout(nil)
+}
+
+// eachPair calls f with generated policies and acts, and returns how many pairs
+// there were, and how many of them the policy allows.
+func eachPair(t *testing.T, seed uint64, policies int, make func(Policy, layout) (any, error), f func(p Policy, a Act, ok bool, why Reason, made any)) {
+	t.Helper()
+	g := newGenerator(seed)
+	pairs, allowed, refused := 0, 0, 0
+	for n := 0; n < policies; {
+		p := g.policy()
+		m, err := p.meaning()
+		if err != nil {
+			refused++
+			if ok, why := p.Allows(Act{Do: ToFork}); ok || why.Field == "" {
+				t.Fatalf("%+v: New refuses it (%v), and it allows %v %v", p, err, ok, why)
+			}
+			continue
+		}
+		l, err := canonicalLayout(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := make(p, l)
+		if err != nil {
+			t.Fatalf("%+v: %v", p, err)
+		}
+		n++
+		rules := rulePaths(p)
+		for range agreedActs {
+			a := g.act(rules)
+			ok, why := m.allows(a)
+			if why.Why == "" || why.Bound == "" {
+				t.Fatalf("%+v: the reason says nothing: %+v", a, why)
+			}
+			if pairs++; ok {
+				allowed++
+			}
+			f(p, a, ok, why, made)
+			if t.Failed() {
+				return
+			}
+		}
+	}
+	t.Logf("%d pairs of %d policies; %d allowed; %d policies more were refused", pairs, policies, allowed, refused)
+}
+
+// A difference is an act for which a mechanism answers otherwise than the
+// policy, and why.
+type difference struct {
+	name  string
+	wider bool // it allows what the policy does not
+	why   string
+	is    func(p Policy, a Act) bool
+}
+
+// differ finds the difference that explains a disagreement.
+func differ(t *testing.T, list []difference, used map[string]int, p Policy, a Act, ok bool, why Reason, got bool, by fmt.Stringer) {
+	for _, d := range list {
+		if d.wider == got && d.is(p, a) {
+			used[d.name]++
+			return
+		}
+	}
+	t.Errorf("%+v\nof %s\nthe policy says %v (%v), the other says %v\n%v", a, describe(p), ok, why, got, by)
+}
+
+func describe(p Policy) string {
+	return fmt.Sprintf("Files %+v Network %+v Open %v", p.Files, p.Network, p.Open)
+}
+
+func allUsed(t *testing.T, list []difference, used map[string]int) {
+	t.Helper()
+	for _, d := range list {
+		t.Logf("%s: %d times", d.name, used[d.name])
+		if used[d.name] == 0 && !t.Failed() {
+			t.Errorf("the difference %q does not occur: take it out", d.name)
+		}
+	}
+}
+
+// walledDifferences are where a plan with namespaces refuses what the policy
+// allows. There is none where it allows more.
+var walledDifferences = []difference{
+	{"extended attributes", false, "the guard's filter has no extended attributes: an ACL is a mode", func(p Policy, a Act) bool { return a.Do == ToSetXattr }},
+}
+
+// TestAPlanWithNamespacesDoesWhatThePolicyMeans: generated policies are compiled
+// for a host that has everything, and the steps are read by a model of the kernel
+// that knows no policy.
+func TestAPlanWithNamespacesDoesWhatThePolicyMeans(t *testing.T) {
+	used := map[string]int{}
+	eachPair(t, 1, 2000, func(p Policy, l layout) (any, error) {
+		in := inputOf(l, newHost(), p)
+		in.devices = basicDevices
+		return compile(in)
+	}, func(p Policy, a Act, ok bool, why Reason, made any) {
+		m := modelOf(made.(plan.Plan))
+		if got, by := m.allows(a); got != ok {
+			differ(t, walledDifferences, used, p, a, ok, why, got, text("by "+string(by)))
+		}
+	})
+	allUsed(t, walledDifferences, used)
+}
+
+type text string
+
+func (s text) String() string { return string(s) }
+
+// listTree is what a directory of the made-up host holds.
+func listTree(dir string) []entry {
+	if strings.Count(dir, "/") > 6 {
+		return nil
+	}
+	var out []entry
+	names := slices.Clone(treeNames)
+	names = append(names, ruleNames...)
+	if dir == "/" {
+		names = append(names, "srv", "proc", "dev")
+	}
+	slices.Sort(names)
+	for _, n := range slices.Compact(names) {
+		out = append(out, entry{path: join(dir, n), kind: fileRead, dir: true})
+	}
+	return out
+}

@@ -1,0 +1,143 @@
+package sandbox
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"strconv"
+)
+
+// Allows reports whether p allows an act, and why. It is the one definition of
+// what a policy means: tests hold the plans and profiles that are made of
+// policies against it.
+//
+// It looks at no file: the paths of the policy and of the act are taken to exist
+// as they are meant to, and to be free of symbolic links. What a host cannot hold
+// is not its matter either; see [Sandbox.Explain] and [Report]. An act that the
+// policy allows may fail for other reasons: a file's mode, or a rename between two
+// file systems, which programs then do by copying.
+//
+// A protected name that takes some contents, such as ".git/config" (see
+// [ProtectedNames]), counts as one that takes none. A policy that [New] would
+// refuse allows nothing, and the reason names the field. Nor does it say anything
+// of a Layout's files: an act on them is not allowed.
+func (p Policy) Allows(a Act) (bool, Reason) {
+	m, err := p.meaning()
+	if err != nil {
+		return false, badPolicy(err)
+	}
+	return m.allows(a)
+}
+
+// Allows is [Policy.Allows] for the sandbox's policy, whose paths have been
+// resolved on this host.
+func (s *Sandbox) Allows(a Act) (bool, Reason) { return s.means().allows(a) }
+
+// means is the policy with its resolved paths.
+func (s *Sandbox) means() *meaning {
+	m := &meaning{policy: s.policy, entries: map[string]entry{}, fields: map[string]string{}}
+	for _, e := range s.layout.entries {
+		m.entries[e.path], m.fields[e.path] = e, fieldOfKind[e.kind]
+	}
+	m.prepare()
+	return m
+}
+
+var fieldOfKind = [...]string{
+	fileRead: "Files.Read", fileWrite: "Files.Write", fileCopyOnWrite: "Files.CopyOnWrite", filePrivate: "Files.Private", fileMake: "Files.Make", fileHide: "Files.Hide",
+}
+
+func badPolicy(err error) Reason {
+	r := Reason{Why: "New refuses this policy: " + err.Error()}
+	if e := (*PolicyError)(nil); errors.As(err, &e) {
+		r.Field, r.Remedy = e.Field, e.Remedy
+	}
+	return r
+}
+
+// allows sends the act to its bound.
+func (m *meaning) allows(a Act) (bool, Reason) {
+	switch a.Do {
+	case ToRead, ToList, ToStat, ToWrite, ToCreate, ToRemove, ToRename, ToLink, ToSymlink, ToChmod, ToSetXattr, ToExecute:
+		return m.allowsFile(a)
+	case ToConnect, ToBind:
+		if ok, r := m.policy.allowsAddress(a); !ok || a.Network != "unix" {
+			return ok, r
+		}
+		return m.allowsFile(a)
+	case ToSignal:
+		return m.policy.unless(BoundProcesses, !a.Outside, "the sandbox's processes can signal each other", "no process outside of the sandbox can be signalled")
+	case ToFork:
+		return true, Reason{Bound: BoundProcesses, Why: "processes can be started, as many as Limits.Rlimits.NProc lets"}
+	case ToGain:
+		return false, Reason{Bound: BoundPrivileges, Why: "no right is gained by execve, whatever the policy"}
+	case ToRun:
+		return m.policy.allowsTime(a)
+	}
+	return false, Reason{Why: "there is no deed " + strconv.Quote(string(a.Do))}
+}
+
+// unless answers for a bound that no other field speaks of: allowed says what
+// holds while the bound is not open.
+func (p Policy) unless(b Bound, allowed bool, why, whyNot string) (bool, Reason) {
+	if i := slices.Index(p.Open, b); i >= 0 {
+		return true, Reason{Bound: b, Field: indexed("Open", i), Why: "the policy does not bound " + string(b)}
+	}
+	if allowed {
+		return true, Reason{Bound: b, Why: why}
+	}
+	return false, Reason{Bound: b, Why: whyNot, Remedy: "open the bound " + string(b)}
+}
+
+// allowsAddress is the one place that says which addresses can be reached.
+func (p Policy) allowsAddress(a Act) (bool, Reason) {
+	r := Reason{Bound: BoundNetwork}
+	switch {
+	case !slices.Contains([]string{"tcp", "udp", "unix"}, a.Network):
+		r.Why, r.Remedy = "there is no network "+strconv.Quote(a.Network), `name "tcp", "udp" or "unix"`
+		return false, r
+	case slices.Contains(p.Open, BoundNetwork):
+		r.Field, r.Why = indexed("Open", slices.Index(p.Open, BoundNetwork)), "the policy does not bound the network"
+		return true, r
+	case p.Network.Host:
+		r.Field, r.Why = "Network.Host", "the harness's network is shared"
+		return true, r
+	case slices.Contains(p.Open, BoundFiles) && slices.Contains(p.Open, BoundProcesses):
+		r.Field, r.Why, r.Remedy = "Network", "where nothing else is bounded there is no network of the sandbox's own, and no socket", "set Network.Host"
+		return false, r
+	case a.Network == "unix":
+		return true, r
+	case a.Do == ToBind:
+		r.Why = "servers inside are reached from inside alone"
+		return true, r
+	case isLoopback(a.Host):
+		r.Why = "the sandbox has a loopback of its own: what listens there is inside"
+		return true, r
+	}
+	r.Field, r.Why, r.Remedy = "Network", "there is no network but a loopback of the sandbox's own", "set Network.Host"
+	return false, r
+}
+
+// isLoopback reports whether host names the loopback, by number or by the name
+// that every resolver knows (RFC 6761, 6.3).
+func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+func (p Policy) allowsTime(a Act) (bool, Reason) {
+	r := Reason{Bound: BoundTime, Field: "Limits.WallClock"}
+	switch limit := p.Limits.WallClock; {
+	case limit == 0:
+		r.Why = "there is no deadline"
+	case a.For > limit:
+		r.Why, r.Remedy = "everything inside is killed after "+limit.String(), "raise it"
+		return false, r
+	default:
+		r.Why = "the deadline comes after " + limit.String()
+	}
+	return true, r
+}

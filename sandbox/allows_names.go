@@ -1,0 +1,236 @@
+package sandbox
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/stage/guard"
+)
+
+// nameRules are the names that a policy protects or hides below Write. They are
+// compared here by a matcher of their own, not by the guard's: tests hold the
+// one against the other.
+type nameRules struct {
+	rules []nameRule
+}
+
+type nameRule struct {
+	field string
+	name  string
+	parts []string
+	kind  guard.Kind
+	hides bool
+}
+
+func newNameRules(f Files) *nameRules {
+	n := &nameRules{}
+	kinds := map[string]guard.Kind{}
+	for _, p := range guard.DefaultNames() {
+		kinds[p.Path] = p.Kind
+	}
+	for _, name := range f.protectedPatterns() {
+		field := "Files.Protect"
+		if i := slices.Index(f.Protect.Add, name); i >= 0 {
+			field = indexed("Files.Protect.Add", i)
+		}
+		n.rules = append(n.rules, nameRule{field: field, name: name, parts: strings.Split(name, "/"), kind: kinds[name]})
+	}
+	for i, name := range f.HideNames {
+		n.rules = append(n.rules, nameRule{field: indexed("Files.HideNames", i), name: name, parts: strings.Split(name, "/"), hides: true})
+	}
+	return n
+}
+
+// A match is what a path is to one of the names.
+type match uint8
+
+const (
+	beside  match = iota // nothing
+	leads                // a place on the way to such a name, by its fixed part
+	strays               // a place on the way to such a name, inside its "**"
+	beneath              // something below such a name
+	exactly              // such a name
+)
+
+// match compares the components of a path with the name. Only what ends below
+// the first floor components counts: the directories around a root have names
+// that are not the tool's to choose.
+func (n nameRule) match(path []string, floor int) match {
+	best := beside
+	for i := range path {
+		best = max(best, n.at(path, i, n.parts, floor))
+	}
+	return best
+}
+
+// at compares parts with the components from i on.
+func (n nameRule) at(path []string, i int, parts []string, floor int) match {
+	switch {
+	case len(parts) == 0 && i <= floor:
+		return beside
+	case len(parts) == 0 && i == len(path):
+		return exactly
+	case len(parts) == 0:
+		return beneath
+	case i == len(path):
+		return leads
+	case parts[0] == "**":
+		best := strays
+		for j := i + 1; j < len(path); j++ {
+			if m := n.at(path, j, parts[1:], floor); m == exactly || m == beneath {
+				best = max(best, m)
+			}
+		}
+		return best
+	case samePart(parts[0], path[i]):
+		return n.at(path, i+1, parts[1:], floor)
+	}
+	return beside
+}
+
+// samePart compares one component as a file system does that folds case.
+func samePart(part, name string) bool {
+	name = foldName(name)
+	switch prefix, open := strings.CutSuffix(foldName(part), "*"); {
+	case part == "*":
+		return true
+	case open:
+		return strings.HasPrefix(name, prefix)
+	default:
+		return name == prefix
+	}
+}
+
+// foldName is name as ASCII in lower case. U+212A is the letter k to a file system
+// that folds case, U+017F is s; every other character beyond ASCII is taken for
+// one that such a file system ignores, which protects more.
+func foldName(name string) string {
+	name = strings.NewReplacer("\u212a", "k", "\u017f", "s").Replace(name)
+	b := make([]byte, 0, len(name))
+	for i := range len(name) {
+		switch c := name[i]; {
+		case c >= 'A' && c <= 'Z':
+			b = append(b, c|0x20)
+		case c < 0x80:
+			b = append(b, c)
+		}
+	}
+	return string(b)
+}
+
+// under returns the components of p, and how many of them the outermost root
+// around it has. ok is false if p lies in no root.
+func (m *meaning) under(p string) (path []string, floor int, ok bool) {
+	for _, root := range m.roots { // an outer one comes first
+		if p != root && within(p, root) {
+			return strings.Split(p[1:], "/"), strings.Count(strings.TrimSuffix(root, "/"), "/"), true
+		}
+	}
+	return nil, 0, false
+}
+
+// byName asks the rules about names for every path of an act that the rules
+// about places allow.
+func (m *meaning) byName(a Act) (bool, Reason) {
+	if ok, r := m.nameAllows(a, a.Path, false); !ok {
+		return false, r
+	}
+	if a.Do == ToRename || a.Do == ToLink {
+		if ok, r := m.nameAllows(a, a.To, true); !ok {
+			return false, r
+		}
+	}
+	_, r := m.atPlace(a)
+	return true, r
+}
+
+func (m *meaning) nameAllows(a Act, p string, arrives bool) (bool, Reason) {
+	path, floor, ok := m.under(p)
+	if !ok {
+		return true, Reason{}
+	}
+	for _, n := range m.names.rules {
+		how := n.match(path, floor)
+		if how == beside || how == beneath && n.kind != guard.Whole && !n.hides {
+			continue
+		}
+		if why := n.forbids(a, how, arrives); why != "" {
+			r := Reason{Bound: BoundFiles, Field: n.field, Why: p + " " + why + " the protected name " + n.name, Remedy: "name it in Files.Protect.Except"}
+			if n.hides {
+				r.Why, r.Remedy = p+" "+why+" the hidden name "+n.name, "take it out of Files.HideNames"
+			} else if strings.HasPrefix(n.field, "Files.Protect.Add") {
+				r.Remedy = "take it out of Files.Protect.Add"
+			}
+			return false, r
+		}
+	}
+	return true, Reason{}
+}
+
+// forbids says how the path has to do with the name if the act is forbidden by
+// that, and "" if not.
+func (n nameRule) forbids(a Act, how match, arrives bool) string {
+	verdict := false
+	switch how {
+	case leads, strays:
+		verdict = !n.hides && forbiddenAbove(a, how, arrives)
+		if verdict {
+			return "is above"
+		}
+		return ""
+	default:
+		if n.hides {
+			verdict = forbiddenHidden(a.Do, a.Dir)
+		} else {
+			verdict = forbiddenName(a, n.kind, arrives)
+		}
+	}
+	switch {
+	case !verdict:
+		return ""
+	case how == exactly:
+		return "is"
+	}
+	return "lies below"
+}
+
+// forbiddenAbove: what is moved or linked to a place above a protected name would
+// bring that name along, and what is moved away would take it along.
+func forbiddenAbove(a Act, how match, arrives bool) bool {
+	switch a.Do {
+	case ToRename:
+		return a.Dir
+	case ToSymlink:
+		return how == leads || strings.ContainsAny(a.To, "/.") // git init makes links to a neighbour, to see whether they work
+	}
+	return false
+}
+
+// forbiddenHidden: a hidden name's content cannot be had by any name. What it is
+// called, and that it goes, gives nothing away.
+func forbiddenHidden(d Deed, dir bool) bool {
+	switch d {
+	case ToRead, ToList, ToWrite, ToRename, ToLink, ToSymlink, ToBind, ToSetXattr:
+		return true
+	case ToCreate:
+		return !dir
+	}
+	return false
+}
+
+// forbiddenName is what may not be done to a protected name of this kind.
+func forbiddenName(a Act, kind guard.Kind, arrives bool) bool {
+	switch a.Do {
+	case ToWrite, ToLink, ToSymlink, ToBind, ToSetXattr:
+		return true
+	case ToCreate:
+		return !a.Dir || kind != guard.GitFile // a directory named .git is how a repository begins
+	case ToRemove:
+		return kind == guard.Whole || kind == guard.GitConfig
+	case ToChmod:
+		return kind == guard.Whole
+	case ToRename:
+		return arrives || kind != guard.GitFile || !a.Dir
+	}
+	return false
+}

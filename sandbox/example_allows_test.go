@@ -1,0 +1,112 @@
+package sandbox_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/sandbox"
+)
+
+// What a policy means can be asked without a sandbox, on any system: it looks at
+// no file.
+func ExamplePolicy_Allows() {
+	p := sandbox.Policy{
+		Files: sandbox.Files{
+			Read: []string{"/usr"}, Write: []string{"/ws"}, Hide: []string{"/ws/keys"}, HideNames: []string{".env"}, Private: []string{"/tmp"},
+		},
+		Limits: sandbox.Limits{WallClock: time.Minute},
+	}
+	for _, act := range []sandbox.Act{
+		{Do: sandbox.ToWrite, Path: "/ws/main.go"},
+		{Do: sandbox.ToWrite, Path: "/usr/bin/ls"},
+		{Do: sandbox.ToRead, Path: "/ws/keys/id"},
+		{Do: sandbox.ToRead, Path: "/ws/api/.env"},
+		{Do: sandbox.ToCreate, Path: "/ws/sub/.git/hooks", Dir: true},
+		{Do: sandbox.ToConnect, Network: "tcp", Host: "example.org", Port: 443},
+		{Do: sandbox.ToConnect, Network: "tcp", Host: "127.0.0.1", Port: 8080},
+		{Do: sandbox.ToSignal, Outside: true},
+		{Do: sandbox.ToRun, For: time.Hour},
+	} {
+		ok, why := p.Allows(act)
+		fmt.Println(act.Do, ok, why)
+	}
+	// Output:
+	// write true Files.Write[0]: shown to read and write: /ws/main.go lies in /ws
+	// write false Files.Read[0]: shown to read: /usr/bin/ls lies in /usr (to allow it: name it, or a directory around it, in Files.Write)
+	// read false Files.Hide[0]: hidden: /ws/keys/id lies in /ws/keys (to allow it: take it out of Files.Hide, or name what is inside in Files.Read or Files.Write)
+	// read false Files.HideNames[0]: /ws/api/.env is the hidden name .env (to allow it: take it out of Files.HideNames)
+	// create false Files.Protect: /ws/sub/.git/hooks is the protected name .git/hooks (to allow it: name it in Files.Protect.Except)
+	// connect false Network: there is no network but a loopback of the sandbox's own (to allow it: set Network.Host)
+	// connect true the sandbox has a loopback of its own: what listens there is inside
+	// signal false no process outside of the sandbox can be signalled (to allow it: open the bound processes)
+	// run false Limits.WallClock: everything inside is killed after 1m0s (to allow it: raise it)
+}
+
+// A rename is two names' matter, and so is a link: neither can be used to change
+// what is protected, or to read what is hidden.
+func ExampleDeed() {
+	p := sandbox.Policy{Files: sandbox.Files{Read: []string{"/usr"}, Write: []string{"/ws"}, HideNames: []string{".env"}}}
+	for _, act := range []sandbox.Act{
+		{Do: sandbox.ToRename, Path: "/ws/a", To: "/ws/b"},
+		{Do: sandbox.ToRename, Path: "/ws/.env", To: "/ws/b"},
+		{Do: sandbox.ToLink, Path: "/usr/bin/ls", To: "/ws/ls"},
+		{Do: sandbox.ToSymlink, Path: "/ws/.bashrc", To: "evil"},
+		{Do: sandbox.ToRemove, Path: "/ws"},
+		{Do: sandbox.ToChmod, Path: "/ws/.git/hooks/pre-commit"},
+		{Do: sandbox.ToSetXattr, Path: "/ws/a"},
+		{Do: sandbox.ToList, Path: "/ws"},
+		{Do: sandbox.ToStat, Path: "/home"},
+		{Do: sandbox.ToExecute, Path: "/usr/bin/ls"},
+		{Do: sandbox.ToBind, Network: "unix", Path: "/ws/socket"},
+		{Do: sandbox.ToFork},
+		{Do: sandbox.ToGain},
+	} {
+		ok, why := p.Allows(act)
+		fmt.Printf("%s %v %s %q\n", act.Do, ok, why.Bound, why.Field)
+	}
+	// Output:
+	// rename true files "Files.Write[0]"
+	// rename false files "Files.HideNames[0]"
+	// link false files "Files.Read[0]"
+	// symlink false files "Files.Protect"
+	// remove false files "Files.Write[0]"
+	// chmod false files "Files.Protect"
+	// xattr true files "Files.Write[0]"
+	// list true files "Files.Write[0]"
+	// stat false files ""
+	// execute true files "Files.Read[0]"
+	// bind true files "Files.Write[0]"
+	// fork true processes ""
+	// gain false privileges ""
+}
+
+// A sandbox is asked about the places to which its policy's paths have led.
+func ExampleSandbox_Allows() {
+	s, err := sandbox.New(sandbox.ReadOnly("."))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer s.Close()
+	var why sandbox.Reason
+	ok := false
+	ok, why = s.Allows(sandbox.Act{Do: sandbox.ToWrite, Path: "/etc/hosts"})
+	if !ok {
+		fmt.Println(why.Why, why.Remedy)
+	}
+}
+
+// On macOS a report has what the system's log says of a tool that was refused.
+func ExampleDenial() {
+	r := sandbox.Report{Tool: "cat", Status: "exit status 1", Denials: []sandbox.Denial{{
+		Time: time.Date(2026, 11, 21, 16, 0, 0, 0, time.UTC), Process: "cat", PID: 812, Operation: "file-read-data", Target: "/private/etc/master.passwd", Times: 2,
+	}}}
+	fmt.Print(r.String())
+	text, _ := json.Marshal(r.Denials)
+	fmt.Println(string(text))
+	// Output:
+	// cat: exit status 1
+	//   denied 2 times: cat (812) file-read-data /private/etc/master.passwd
+	// [{"time":"2026-11-21T16:00:00Z","process":"cat","pid":812,"operation":"file-read-data","target":"/private/etc/master.passwd","times":2}]
+}

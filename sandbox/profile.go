@@ -1,0 +1,114 @@
+package sandbox
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
+	"github.com/holdfast-dev/holdfast/internal/stage/guard"
+)
+
+// This file says what of a policy macOS's seatbelt can hold, and how. It is pure,
+// and compiled on every system, so that tests can hold the profile against
+// Policy.Allows wherever they run.
+
+// grants is the policy as package emit takes it. ports are those of the loopback
+// that may be connected to.
+func (m *meaning) grants(tag string, ports ...int) emit.Grants {
+	open := func(b Bound) bool { return slices.Contains(m.policy.Open, b) }
+	sockets, _ := m.policy.allowsAddress(Act{Do: ToConnect, Network: "unix"})
+	g := emit.Grants{
+		Network: emit.Network{All: m.policy.Network.Host || open(BoundNetwork), ProxyPorts: ports, Sockets: sockets},
+		PTY:     true, AllProcesses: open(BoundProcesses), Tag: tag,
+	}
+	g.Tools.TLS = g.Network.All || len(ports) > 0
+	if open(BoundFiles) {
+		g.AllFiles = true
+		return g
+	}
+	for _, p := range slices.SortedFunc(maps.Keys(m.entries), treeOrder) {
+		kind, ok := profileKind[m.entries[p].kind]
+		if within(p, "/dev") {
+			kind, ok = emit.Device, kind == emit.Write
+		}
+		if ok {
+			g.Rules = append(g.Rules, emit.Rule{Path: p, Kind: kind, Field: m.fields[p]})
+		}
+	}
+	g.Roots = m.roots
+	for _, n := range m.names.rules {
+		g.Names = append(g.Names, emit.Name{Path: n.name, Kind: n.profileKind(), Field: n.field})
+	}
+	if s, _ := m.stands("/usr/bin"); s == ofShown { // the system's own programs, of which some are shims
+		g.Tools.Git, g.Tools.Node, g.Tools.Python = true, true, true
+	}
+	return g
+}
+
+// profileKind says what becomes of each kind of rule. Nothing is mounted: what
+// would be a directory of the run's own is the host's, so it is hidden, and what
+// would be a copy can be read alone. A file of Make is not there.
+var profileKind = map[entryKind]emit.Kind{
+	fileRead: emit.Read, fileWrite: emit.Write, fileHide: emit.Hide, filePrivate: emit.Hide, fileCopyOnWrite: emit.Read,
+}
+
+func (n nameRule) profileKind() emit.NameKind {
+	switch {
+	case n.hides:
+		return emit.Hidden
+	case n.kind == guard.GitFile:
+		return emit.Directory
+	case n.kind == guard.Whole:
+		return emit.Whole
+	}
+	return emit.File
+}
+
+// profileHoldings is what a profile promises of each bound, and what of it is lost
+// on macOS.
+func (m *meaning) profileHoldings() []plan.Holding {
+	p := m.policy
+	open := func(b Bound) bool { return slices.Contains(p.Open, b) }
+	lost := map[Bound][]plan.Loss{}
+	lose := func(b Bound, what, why, remedy string, absent bool) {
+		if !open(b) {
+			lost[b] = append(lost[b], plan.Loss{What: what, Why: why, Remedy: remedy, Absent: absent})
+		}
+	}
+	const noMounts = "macOS: nothing is mounted for one process"
+	for _, path := range slices.SortedFunc(maps.Keys(m.entries), treeOrder) {
+		switch m.entries[path].kind {
+		case filePrivate:
+			lose(BoundFiles, path+" cannot be private; TMPDIR and HOME name a directory of the run's own instead", noMounts, "leave it out of Files.Private", false)
+		case fileCopyOnWrite:
+			lose(BoundFiles, path+" cannot be written", noMounts, "name it in Files.Read or Files.Write", false)
+		case fileMake:
+			lose(BoundFiles, path+" cannot be made", noMounts, "leave it out of Files.Make", false)
+		}
+	}
+	lose(BoundFiles, "metadata of all files can be read", "macOS: programs ask for that of every directory above theirs", "none", false)
+	lose(BoundProcesses, "other processes can be seen, and what leaves the process group outlives the run", "macOS has no pid namespaces", "none", false)
+	if !p.Syscalls.IsOff() {
+		lose(BoundSyscalls, "system calls are not bounded", "macOS has no seccomp", "seccomp.Off(), or open the bound", true)
+	}
+	by := map[Bound][]plan.Mechanism{
+		BoundFiles: {plan.Seatbelt}, BoundNetwork: {plan.Seatbelt}, BoundProcesses: {plan.Seatbelt, plan.ProcessGroup}, BoundPrivileges: {plan.Seatbelt},
+		BoundResources: {plan.Rlimits}, BoundEnvironment: {plan.EnvFilter}, BoundTime: {plan.Deadline},
+	}
+	if p.Limits.WallClock == 0 {
+		by[BoundTime] = nil
+	}
+	if p.Network.Host {
+		by[BoundNetwork] = nil
+	}
+	var out []plan.Holding
+	for _, b := range plan.Bounds() {
+		h := plan.Holding{Bound: b, Lost: lost[b]}
+		if !open(b) {
+			h.By = by[b]
+		}
+		out = append(out, h)
+	}
+	return out
+}

@@ -1,0 +1,388 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const errInvalid = unix.EINVAL
+
+// The stage is this very file, executed with another argv[0].
+func init() {
+	if len(os.Args) > 0 && os.Args[0] == stageWord {
+		runStage(os.Args)
+	}
+}
+
+// contact is what connects a run with its process.
+type contact struct {
+	path     string // the tool's, as it was when the run entered
+	own      string // the run's own directory; "": it has none
+	tag      string
+	entered  bool
+	args     []string             // the caller's
+	attr     *syscall.SysProcAttr // the caller's
+	inside   *os.File             // the pipe's end that the stage gets
+	outside  *os.File
+	watching bool
+	stageErr error // why sandbox-exec was not executed
+	trialErr error // why it has not applied the profile
+	timer    *time.Timer
+	late     bool // ended at the deadline
+	withheld int
+	denied   *[]Denial
+}
+
+func (r *run) stagePath() string {
+	path, err := executable()
+	if err != nil {
+		r.broken = fmt.Errorf("sandbox: find the harness's own file: %w", err)
+		return "/nonexistent/holdfast"
+	}
+	return path
+}
+
+// enter runs in the middle of exec.Cmd.Start, after every change of the caller.
+func (r *run) enter() error {
+	if r.broken != nil {
+		return r.broken
+	}
+	if err := r.checkCmd(); err != nil {
+		return err
+	}
+	r.path = r.tool()
+	if err := r.checkTool(); err != nil {
+		return err
+	}
+	if err := r.makeOwn(); err != nil {
+		return err
+	}
+	if r.withheld = -1; r.cmd.Env == nil {
+		_, r.withheld = r.sandbox.env.of(r.sandbox.policy.Env)
+	}
+	env := r.environ()
+	r.tag = newTag()
+	e, err := r.sandbox.emission(r.tag, r.own)
+	if err != nil {
+		r.removeOwn()
+		return err
+	}
+	if r.outside, r.inside, err = os.Pipe(); err != nil {
+		r.removeOwn()
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	var args []string
+	if len(r.cmd.Args) > 1 {
+		args = r.cmd.Args[1:]
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.saved = saved{entered: true, env: r.cmd.Env, extra: r.cmd.ExtraFiles, dir: r.cmd.Dir}
+	r.entered, r.args, r.attr = true, r.cmd.Args, r.cmd.SysProcAttr
+	tool := r.path
+	if !filepath.IsAbs(tool) {
+		tool, _ = filepath.Abs(filepath.Join(r.cmd.Dir, tool)) // sandbox-exec would look in PATH
+	}
+	r.cmd.Args = stageArgs(3+len(r.cmd.ExtraFiles), r.sandbox.limits, profileArgs(sandboxExec, e, tool, args))
+	r.cmd.ExtraFiles = append(slices.Clone(r.cmd.ExtraFiles), r.inside)
+	r.cmd.Env = env
+	r.cmd.SysProcAttr = ownGroup(r.attr)
+	r.shut()
+	r.began = time.Now()
+	return nil
+}
+
+// ownGroup makes the run a process group of its own, by which it is killed.
+func ownGroup(a *syscall.SysProcAttr) *syscall.SysProcAttr {
+	own := syscall.SysProcAttr{}
+	if a != nil {
+		own = *a
+	}
+	if !own.Setsid {
+		own.Setpgid = true
+	}
+	return &own
+}
+
+// checkCmd refuses what would break out of the sandbox's hands.
+func (r *run) checkCmd() error {
+	if r.sandbox.isClosed() {
+		return fmt.Errorf("sandbox: %w", os.ErrClosed)
+	}
+	if path := r.stagePath(); r.cmd.Path != path {
+		return &PolicyError{Field: "Cmd.Path", Value: r.cmd.Path, Problem: "the embedded Cmd's Path was changed, which would start a program outside of the sandbox",
+			Remedy: "set the Path of the sandbox's Cmd, or make a new command"}
+	}
+	if r.tool() == "" {
+		r.cmd.Err = errors.New("exec: no command")
+		return r.cmd.Err
+	}
+	if r.hooks.born() != nil || r.hooks.built() != nil {
+		return &PolicyError{Field: "Cmd.Born", Problem: "goes with a Layout, and there is none"}
+	}
+	if a := r.cmd.SysProcAttr; a != nil {
+		for _, f := range []struct {
+			name string
+			set  bool
+		}{{"Chroot", a.Chroot != ""}, {"Ptrace", a.Ptrace}, {"Pgid", a.Pgid != 0}, {"Foreground", a.Foreground}} {
+			if f.set {
+				return &PolicyError{Field: "SysProcAttr." + f.name, Problem: "cannot be combined with a sandbox, which makes a process group of its own", Remedy: "leave it unset"}
+			}
+		}
+	}
+	return r.checkStrings()
+}
+
+// checkTool finds out what execve would say, which sandbox-exec says in an exit
+// status that a tool may have as well.
+func (r *run) checkTool() error {
+	fail := func(err error) error { return &fs.PathError{Op: "fork/exec", Path: r.path, Err: err} }
+	p := r.path
+	if !filepath.IsAbs(p) {
+		p = filepath.Join(r.cmd.Dir, p)
+	}
+	info, err := os.Stat(p)
+	var errno syscall.Errno
+	switch {
+	case errors.As(err, &errno):
+		return fail(errno)
+	case err != nil:
+		return fail(err)
+	case info.IsDir() || info.Mode().Perm()&0o111 == 0:
+		return fail(syscall.EACCES)
+	case info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0:
+		return &PolicyError{Field: "Path", Value: r.path, Problem: "is setuid or setgid, which seatbelt does not execute", Remedy: "use another program", Err: fs.ErrPermission}
+	case !r.sandbox.sees(p):
+		return &PolicyError{Field: "Path", Value: r.path, Problem: "the policy does not show the tool", Remedy: "add it, or its directory, to Files.Read", Err: fs.ErrNotExist}
+	}
+	dir, err := filepath.Abs(r.cmd.Dir)
+	if err != nil {
+		return err
+	}
+	if !r.sandbox.sees(dir) {
+		return &PolicyError{Field: "Dir", Value: dir, Problem: "the policy does not show the working directory", Remedy: "add it to Files.Read or Files.Write, or set Dir to one that is shown", Err: fs.ErrNotExist}
+	}
+	return nil
+}
+
+// makeOwn makes the run's own directory where the policy has private ones, with a
+// home and a tmp in it, which HOME and TMPDIR then name.
+func (r *run) makeOwn() error {
+	if len(r.sandbox.policy.Files.Private) == 0 || slices.Contains(r.sandbox.policy.Open, BoundFiles) {
+		return nil
+	}
+	dir, err := os.MkdirTemp("", "holdfast-")
+	if err != nil {
+		return fmt.Errorf("sandbox: make the run's own directory: %w", err)
+	}
+	r.own = dir
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		r.own = real
+	}
+	for _, d := range []string{"home", "tmp"} {
+		err := os.Mkdir(filepath.Join(r.own, d), 0o700)
+		if a := r.cmd.SysProcAttr; err == nil && a != nil && a.Credential != nil {
+			err = os.Chown(filepath.Join(r.own, d), int(a.Credential.Uid), int(a.Credential.Gid))
+		}
+		if err != nil {
+			r.removeOwn()
+			return fmt.Errorf("sandbox: make the run's own directory: %w", err)
+		}
+	}
+	if a := r.cmd.SysProcAttr; a != nil && a.Credential != nil {
+		os.Chmod(r.own, 0o711) // its two directories are the other user's
+	}
+	return nil
+}
+
+func (r *run) removeOwn() {
+	if r.own != "" {
+		os.RemoveAll(r.own)
+	}
+}
+
+// putBack gives the exec.Cmd its other fields back.
+func (r *run) putBack() {
+	if r.entered {
+		r.cmd.Args, r.cmd.SysProcAttr = r.args, r.attr
+		r.entered = false
+	}
+}
+
+// watch begins to mind the process, once it has been started.
+func (r *run) watch() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.putBack()
+	if r.watching || r.inside == nil || r.cmd.Process == nil {
+		return
+	}
+	r.watching = true
+	r.inside.Close()
+	pid := r.cmd.Process.Pid
+	if limit := r.sandbox.policy.Limits.WallClock; limit > 0 {
+		r.timer = time.AfterFunc(limit, func() {
+			r.mu.Lock()
+			r.late = true
+			r.mu.Unlock()
+			killGroup(pid)
+		})
+	}
+	go r.listen(pid)
+}
+
+// listen follows the run to its end. The group is killed before anybody has waited
+// for its leader, whose number is therefore no other's.
+func (r *run) listen(pid int) {
+	text, _ := io.ReadAll(io.LimitReader(r.outside, 1<<16))
+	r.outside.Close()
+	r.stageErr = stageError(text)
+	close(r.decided)
+	close(r.told)
+	awaitExit(pid)
+	killGroup(pid)
+	if r.timer != nil {
+		r.timer.Stop()
+	}
+	r.removeOwn()
+	r.ended = time.Now()
+	close(r.empty)
+}
+
+// killGroup kills the process group of the run.
+func killGroup(pid int) { syscall.Kill(-pid, syscall.SIGKILL) }
+
+// awaitExit returns when the process has ended. It does not wait for it, which is
+// os/exec's to do.
+func awaitExit(pid int) {
+	queue, err := unix.Kqueue()
+	if err != nil {
+		return
+	}
+	defer unix.Close(queue)
+	change := unix.Kevent_t{Ident: uint64(pid), Filter: unix.EVFILT_PROC, Flags: unix.EV_ADD | unix.EV_ONESHOT, Fflags: unix.NOTE_EXIT}
+	var events [1]unix.Kevent_t
+	for {
+		n, err := unix.Kevent(queue, []unix.Kevent_t{change}, events[:], nil)
+		if n > 0 || err != nil && err != unix.EINTR { // ESRCH: it has ended already
+			return
+		}
+	}
+}
+
+func (r *run) isWatching() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.watching
+}
+
+// settle waits until the group is dead, and then asks, if the exit status leaves
+// it open, whether the profile had been applied.
+func (r *run) settle() {
+	r.restore()
+	r.watch()
+	if !r.isWatching() {
+		return
+	}
+	<-r.empty
+	if s := r.cmd.ProcessState; s != nil && r.stageErr == nil && r.trialErr == nil && doubtful(s.ExitCode()) {
+		r.trialErr = r.sandbox.try("", nil)
+	}
+}
+
+// abandon lets go of what enter has made when Start failed after it.
+func (r *run) abandon() {
+	r.restore()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.putBack()
+	if r.watching || r.inside == nil {
+		return
+	}
+	r.inside.Close()
+	r.outside.Close()
+	r.inside = nil
+	r.removeOwn()
+}
+
+// kill is the default Cancel.
+func (r *run) kill() error {
+	if r.cmd.Process == nil {
+		return nil
+	}
+	err := syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL)
+	if err == syscall.ESRCH {
+		err = r.cmd.Process.Kill()
+	}
+	if r.isWatching() {
+		<-r.empty
+	}
+	return err
+}
+
+// startError names the tool, not the stage, in an error of os.StartProcess.
+func (r *run) startError(err error) error {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) && pathErr.Path == r.stagePath() {
+		return &fs.PathError{Op: pathErr.Op, Path: r.path, Err: pathErr.Err}
+	}
+	return err
+}
+
+// failure is the error of a run in which sandbox-exec was never executed; nil: it was.
+func (r *run) failure() error {
+	<-r.decided
+	return r.stageErr
+}
+
+// waitError adds what the run knows to os/exec's result.
+func (r *run) waitError(err error) error {
+	r.mu.Lock()
+	late := r.late
+	r.mu.Unlock()
+	switch {
+	case r.stageErr != nil:
+		return r.stageErr
+	case r.trialErr != nil:
+		return r.trialErr
+	case late && r.cmd.ProcessState != nil:
+		return &deadlineError{err}
+	}
+	return err
+}
+
+type deadlineError struct{ err error }
+
+func (e *deadlineError) Error() string {
+	if e.err == nil {
+		return ErrDeadline.Error()
+	}
+	return ErrDeadline.Error() + ": " + e.err.Error()
+}
+
+// Unwrap returns ErrDeadline and the exit error.
+func (e *deadlineError) Unwrap() []error {
+	if e.err == nil {
+		return []error{ErrDeadline}
+	}
+	return []error{ErrDeadline, e.err}
+}
+
+// Wrap makes a command that was made elsewhere run inside the sandbox. On macOS a
+// command has to be made by [Sandbox.Command].
+func (s *Sandbox) Wrap(cmd *exec.Cmd) error {
+	return fmt.Errorf("sandbox: Wrap on macOS: %w", errors.ErrUnsupported)
+}
+
+// ReportOf returns the report of a wrapped command; on macOS there is none.
+func ReportOf(cmd *exec.Cmd) *Report { return nil }

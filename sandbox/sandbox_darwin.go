@@ -1,0 +1,136 @@
+package sandbox
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/holdfast-dev/holdfast/internal/host"
+	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
+	"github.com/holdfast-dev/holdfast/rlimit"
+)
+
+// lowered is what New has made of the policy for macOS.
+type lowered struct {
+	meaning *meaning
+	limits  []rlimit.Setting
+}
+
+// Probe returns the facts about this host.
+func Probe() Host { return host.Read() }
+
+var glance = Probe
+
+// compile resolves the policy on this host, makes its profile, and tries that.
+func (s *Sandbox) compile() (err error) {
+	if s.policy.Layout != nil {
+		return &UnsupportedError{Bound: BoundFiles, What: "a layout", Reason: "macOS has no mount namespaces", Remedy: "use Files"}
+	}
+	if s.layout, err = s.policy.Files.resolve(); err != nil {
+		return err
+	}
+	m := s.means()
+	s.lowered = &lowered{meaning: m}
+	s.plan.Holdings, s.plan.DeadlineMS = m.profileHoldings(), milliseconds(s.policy.Limits.WallClock)
+	inherited, err := inheritedLimits()
+	if err != nil {
+		return err
+	}
+	if !slices.Contains(s.policy.Open, BoundResources) {
+		asked := s.policy.Limits.Rlimits.Or(rlimit.Defaults(inherited, rlimit.Unlimited))
+		if s.limits, err = asked.Resolve(inherited); err != nil {
+			return limitError(err, "cannot be set by this harness", "lower it, use rlimit.Inherited, or raise the harness's own limit")
+		}
+		for _, l := range s.limits {
+			if _, ok := kernelResources[l.Resource]; !ok {
+				s.loseLimit(l)
+			}
+		}
+		s.limits = slices.DeleteFunc(s.limits, func(l rlimit.Setting) bool { _, ok := kernelResources[l.Resource]; return !ok })
+	}
+	if err := s.refuse(); err != nil {
+		return err
+	}
+	return s.try("", s.limits)
+}
+
+func (s *Sandbox) loseLimit(l rlimit.Setting) {
+	for i := range s.plan.Holdings {
+		if h := &s.plan.Holdings[i]; h.Bound == BoundResources {
+			h.Lost = append(h.Lost, plan.Loss{What: l.Resource.String() + " is not limited", Why: "macOS has no such limit", Remedy: "leave it nil"})
+		}
+	}
+}
+
+// refuse turns what is lost and not allowed to be into an error.
+func (s *Sandbox) refuse() error {
+	c := &compilation{input: input{policy: s.policy}}
+	c.plan.Holdings = s.plan.Holdings
+	return c.refuse()
+}
+
+// emission is the profile of one run: own is its own directory, "" if it has none.
+func (s *Sandbox) emission(tag, own string) (emit.Emission, error) {
+	g := s.meaning.grants(tag)
+	if own != "" && !g.AllFiles {
+		g.Rules = append(g.Rules, emit.Rule{Path: own, Kind: emit.Write, Field: "Files.Private"})
+	}
+	e, err := emit.Emit(g)
+	if bad := (*emit.Error)(nil); errors.As(err, &bad) {
+		return e, &PolicyError{Field: bad.Field, Value: bad.Value, Problem: bad.Problem, Remedy: "no profile can say it: use another name", Err: err}
+	}
+	return e, err
+}
+
+// try has the profile applied to a program that does nothing.
+func (s *Sandbox) try(own string, limits []rlimit.Setting) error {
+	e, err := s.emission(newTag(), own)
+	if err != nil {
+		return err
+	}
+	argv := profileArgs(sandboxExec, e, "/usr/bin/true", nil)
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = []string{}
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	err = cmd.Run()
+	if cmd.ProcessState == nil {
+		return &UnsupportedError{Bound: BoundFiles, What: "no profile can be applied", Reason: err.Error(), Remedy: "run on a macOS that has " + sandboxExec}
+	}
+	status := cmd.ProcessState.ExitCode()
+	return judgeTrial(status, stderr.Bytes()).err(status, stderr.Bytes())
+}
+
+// newTag is what one run's denials are found by.
+func newTag() string {
+	var b [8]byte
+	rand.Read(b[:])
+	return "holdfast-" + hex.EncodeToString(b[:])
+}
+
+// explain prints what sandbox-exec is given.
+func (s *Sandbox) explain() string {
+	e, err := s.emission("holdfast-TAG", "")
+	if err != nil {
+		return err.Error()
+	}
+	var b strings.Builder
+	for _, l := range s.limits {
+		b.WriteString("stage  limit " + l.String() + "\n")
+	}
+	b.WriteString("stage  execute " + sandboxExec + " with this profile and these parameters\n" + e.Profile)
+	for _, p := range e.Params {
+		b.WriteString("-D " + p.Name + "=" + p.Value + "\n")
+	}
+	return b.String()
+}
+
+// executable is the harness's own file, which is the stage's too.
+var executable = sync.OnceValues(os.Executable)
