@@ -24,6 +24,7 @@ type compiler struct {
 	missing []place
 	crooked []place         // that rules name, and links lead to
 	links   map[string]bool // that are made again
+	dirs    []string        // that rules name
 	regexes []expansion
 
 	policy  sandbox.Policy
@@ -36,6 +37,7 @@ type compiler struct {
 	guarded map[int]bool // rules whose names the guard keeps everywhere
 
 	questions int // asked of the profile
+	tests     int // of names against expressions without a place
 	looks     int // at names of the host while regular expressions are expanded
 }
 

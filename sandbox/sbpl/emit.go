@@ -200,6 +200,9 @@ func (c *compiler) compareSelf(n *node) {
 		}
 		return
 	}
+	if gone := c.ask(c.stand("file-write-unlink"), n.path, n.kind); gone.allow && n.around().write && n.cell != n.around() {
+		c.differ(gone, Narrower, isMount, "file-write-unlink", "file-write-create")
+	}
 	if !n.list.allow {
 		c.differ(n.list, Wider, "a directory whose contents are shown can be listed", "file-read-data")
 	}
@@ -215,6 +218,8 @@ func (c *compiler) compareSelf(n *node) {
 	}
 }
 
+const isMount = "what is not as what lies around it is a mount: it can be neither removed nor replaced"
+
 // standIn is the difference of what covers something, or leads to something.
 const standIn = "something empty of the sandbox's own stands where the host's is hidden, or on the way to what is shown"
 
@@ -229,7 +234,7 @@ func (c *compiler) compareFile(n *node) {
 	}
 	for _, o := range contentOps[1:] {
 		if v := c.ask(c.stand(o), n.path, n.kind); v.allow {
-			c.differ(v, Narrower, "a file that is not as what lies around it is a mount: it can be neither removed nor replaced", o)
+			c.differ(v, Narrower, isMount, o)
 		}
 	}
 }

@@ -20,6 +20,8 @@ var unwalked = []string{"/proc", "/sys", "/dev", "/usr", "/lib", "/lib32", "/lib
 // expand adds a node for whatever exists now and a regular expression or prefix
 // matches.
 func (c *compiler) expand() {
+	var anywhere []func(string) bool
+	defer func() { c.walkAnywhere(anywhere) }()
 	for i := range c.regexes {
 		e := &c.regexes[i]
 		if e.whole {
@@ -31,10 +33,55 @@ func (c *compiler) expand() {
 			continue
 		}
 		c.add(at.path, at.kind)
-		if matches := matcherOf(e.filter); matches != nil {
+		switch matches := matcherOf(e.filter); {
+		case matches == nil:
+		case e.start == "":
+			anywhere = append(anywhere, matches)
+		default:
 			c.walk(e, at.path, matches)
 		}
 	}
+}
+
+// mostTests bounds how often a name is held against an expression without a place.
+const mostTests = 1_000_000
+
+// walkAnywhere adds what expressions without a place match: in the directories that
+// rules name first, for there is what the profile is about.
+func (c *compiler) walkAnywhere(matchers []func(string) bool) {
+	if len(matchers) == 0 {
+		return
+	}
+	seen := map[string]bool{}
+	var walk func(dir string)
+	walk = func(dir string) {
+		if seen[dir] || slices.Contains(unwalked, dir) {
+			return
+		}
+		seen[dir] = true
+		for _, name := range c.find.host.list(dir) {
+			if c.looks, c.tests = c.looks+1, c.tests+len(matchers); c.looks > mostLooks || c.tests > mostTests {
+				return
+			}
+			p := join(dir, name)
+			k := c.find.lstat(p)
+			if k == nothing || k == symlink || own(p) {
+				continue
+			}
+			if slices.ContainsFunc(matchers, func(m func(string) bool) bool { return m(p) }) {
+				c.add(p, k)
+			}
+			if k == directory {
+				walk(p)
+			}
+		}
+	}
+	for _, dir := range c.dirs {
+		if !slices.ContainsFunc(unwalked, func(u string) bool { return within(dir, u) }) {
+			walk(dir)
+		}
+	}
+	walk("/")
 }
 
 // matcherOf asks package seatbelt itself what one filter matches.

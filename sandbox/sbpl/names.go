@@ -101,7 +101,9 @@ func (c *compiler) path(p string) {
 		return
 	}
 	if at.path == p {
-		c.add(p, at.kind)
+		if c.add(p, at.kind); at.kind == directory && p != "/" {
+			c.dirs = append(c.dirs, p)
+		}
 		return
 	}
 	c.crooked = append(c.crooked, at) // what it leads to, the rule says too: see Here
