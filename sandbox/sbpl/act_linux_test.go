@@ -85,6 +85,7 @@ func fileActs(dir string) []act {
 		{"chmod", ask("file-write-mode", at("mode")), func() error { return unix.Chmod(at("mode"), 0o640) }},
 		{"chown", ask("file-write-owner", at("mode")), func() error { return unix.Chown(at("mode"), os.Getuid(), os.Getgid()) }},
 		{"utimes", ask("file-write-times", at("times")), func() error { return unix.UtimesNanoAt(unix.AT_FDCWD, at("times"), make([]unix.Timespec, 2), 0) }},
+		{"write a fifo", ask("file-write-data", at("pipe"), "file-read-data", at("pipe"), "file-read-metadata", at("pipe")), func() error { return open(at("pipe"), unix.O_RDWR|unix.O_NONBLOCK) }},
 		{"set an attribute", ask("file-write-xattr", at("attr")), func() error { return unix.Setxattr(at("attr"), "user.b", []byte("1"), 0) }},
 		{"read an attribute", ask("file-read-xattr", at("attr"), "file-read-metadata", at("attr"), "file-read-data", at("attr")), func() error {
 			_, err := unix.Getxattr(at("attr"), "user.a", make([]byte, 8))

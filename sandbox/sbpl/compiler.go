@@ -37,6 +37,7 @@ type compiler struct {
 	guarded map[int]bool // rules whose names the guard keeps everywhere
 
 	questions int // asked of the profile
+	names     int // of the host, that might be fifos
 	tests     int // of names against expressions without a place
 	looks     int // at names of the host while regular expressions are expanded
 }

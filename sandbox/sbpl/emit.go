@@ -66,6 +66,7 @@ func (c *compiler) place(n *node) {
 	case n.dir():
 		c.skeleton(n)
 	}
+	c.fifos(n)
 	c.compareSelf(n)
 }
 
