@@ -104,7 +104,23 @@ func fileActs(dir string) []act {
 // dirActs move a directory itself, and back.
 func dirActs(dir string) []act {
 	away := dir + ".away"
-	return []act{{"move " + dir, [][2]string{{"file-write-unlink", dir}, {"file-write-create", away}}, func() error {
+	up := dir[:strings.LastIndexByte(dir, '/')]
+	return []act{{"put a decoy in the place of " + dir, [][2]string{{"file-write-unlink", up}, {"file-write-create", up + ".away"}, {"file-write-create", up}, {"file-write-create", dir}}, func() error {
+		if err := unix.Rename(up, up+".away"); err != nil {
+			return err
+		}
+		err1 := unix.Mkdir(up, 0o755)
+		err2 := unix.Mkdir(dir, 0o755)
+		unix.Rmdir(dir)
+		unix.Rmdir(up)
+		if err := unix.Rename(up+".away", up); err != nil {
+			return err
+		}
+		if err1 != nil {
+			return err1
+		}
+		return err2
+	}}, {"move " + dir, [][2]string{{"file-write-unlink", dir}, {"file-write-create", away}}, func() error {
 		if err := unix.Rename(dir, away); err != nil {
 			return err
 		}
@@ -182,7 +198,11 @@ func allActs(w world) []act {
 	var acts, last []act
 	for _, p := range places {
 		acts = append(acts, fileActs(w.Root+"/"+p)...)
-		last = append(dirActs(w.Root+"/"+p), last...)
+		own := dirActs(w.Root + "/" + p)
+		if !strings.Contains(p, "/") { // around it is the tree itself, in which the actor is
+			own = own[1:]
+		}
+		last = append(own, last...)
 	}
 	return append(append(acts, otherActs(w)...), last...)
 }

@@ -16,6 +16,9 @@ func (c *compiler) emit() {
 		if n.up != nil && (n.holds || n.there()) {
 			n.up.holds = true
 		}
+		if n.up != nil && (n.lesser || !n.cell.write || n.cell.run != runs) {
+			n.up.lesser = true
+		}
 	}
 	c.wanted()
 	for _, n := range c.nodes {
@@ -71,9 +74,14 @@ func (c *compiler) place(n *node) {
 }
 
 // anchored reports whether n has to be a mount although it is as what lies around it:
-// a mount can be neither removed nor renamed (EBUSY), which the profile denies of it.
+// a mount can be neither removed nor renamed (EBUSY). The profile denies that of it,
+// or something in it is held by a mount, which would move along and leave its path to a
+// decoy: a profile means paths.
 func (c *compiler) anchored(n *node) bool {
-	return n.up != nil && n.cell.write && n.around().write && !c.ask(c.stand("file-write-unlink"), n.path, n.kind).allow
+	if n.up == nil || !n.cell.write || !n.around().write {
+		return false
+	}
+	return n.lesser || !c.ask(c.stand("file-write-unlink"), n.path, n.kind).allow
 }
 
 // mask covers what lies in a directory that is shown.
@@ -201,7 +209,7 @@ func (c *compiler) compareSelf(n *node) {
 		}
 		return
 	}
-	if gone := c.ask(c.stand("file-write-unlink"), n.path, n.kind); gone.allow && n.around().write && n.cell != n.around() {
+	if gone := c.ask(c.stand("file-write-unlink"), n.path, n.kind); gone.allow && n.around().write && (n.cell != n.around() || n.lesser) {
 		c.differ(gone, Narrower, isMount, "file-write-unlink", "file-write-create")
 	}
 	if !n.list.allow {

@@ -19,6 +19,7 @@ type node struct {
 	look  verdict // whether it can be looked at
 	holds bool    // something in it is there
 
+	lesser  bool // something in it is allowed less than writing and executing
 	granted bool // programs can be executed in it, or in a directory around it
 }
 
