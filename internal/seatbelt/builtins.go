@@ -159,5 +159,9 @@ func doError(m *machine, at Position, args []value) (value, error) {
 			words = append(words, fmt.Sprintf("(%s)", kindOf(a)))
 		}
 	}
-	return nil, fail(at, "%s", clip(strings.Join(words, " "), 1000))
+	said := strings.TrimSpace(strings.Join(words, " "))
+	if said == "" {
+		said = "error"
+	}
+	return nil, fail(at, "%s", clip(said, 1000))
 }

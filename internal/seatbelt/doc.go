@@ -66,11 +66,10 @@
 //
 // # Limits
 //
-// A profile of Firefox says that process-info*, nvram* and file-map-executable are "not
-// included in (deny default)", and the profiles of others that never allow
-// file-map-executable do run programs: on some systems these operations start as
-// allowed. Here default is the root of all. A profile that means to deny them should
-// name them.
+// Profiles of Firefox and WebKit say that process-info*, nvram*, iokit-get-properties and
+// file-map-executable are not included in (deny default), and start as allowed. Here
+// default is the root of all, and the reason of such a verdict says so ([OwnDefault]). A profile
+// that means to deny them has to name them.
 //
 // What is here is a model: it was compared with what others measured, never with a
 // kernel. Macros, load, input and output,

@@ -156,6 +156,9 @@ func (p *Profile) why(v Verdict, h hit, up []string, against *Rule) string {
 		}
 		fmt.Fprintf(&b, "; no rule for %s decides", strings.Join(below, " or "))
 	}
+	if h.op == "default" && !v.Allow && OwnDefault(up[0]) {
+		b.WriteString(" (macOS is said to have a default of its own there, to allow: deny it by name)")
+	}
 	if v.LastMatch != nil {
 		fmt.Fprintf(&b, " (the last match in the text is %s, which %s)", v.LastMatch.At, verb[v.LastMatch.Action])
 	}

@@ -2,6 +2,7 @@ package seatbelt_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/seatbelt"
@@ -130,6 +131,31 @@ func TestARuleInAFunctionKnowsItsCaller(t *testing.T) {
 	if r := p.Rules[0]; r.At.Line != 3 || r.Call.Line != 5 {
 		t.Errorf("%+v", r)
 	}
+}
+
+func TestADefaultThatMacOSMayNotKeepIsSaidSo(t *testing.T) {
+	p := mustParse(t, "(deny default) (deny nvram*)")
+	for op, want := range map[string]bool{"process-info-pidinfo": true, "file-map-executable": true, "iokit-get-properties": true, "nvram-set": false, "signal": false} {
+		v := p.Evaluate(seatbelt.Query{Operation: op, Path: "/x"})
+		if v.Allow || strings.Contains(v.Why, "default of its own") != want {
+			t.Errorf("%s: %+v", op, v)
+		}
+	}
+}
+
+func TestAProfileMayBeAskedByManyAtOnce(t *testing.T) {
+	p := mustParse(t, `(deny default) (allow file-read* (regex #"^/[a-z]+$") (subpath "/w")) (allow mach* (global-name-prefix "a"))`)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 200 {
+				if !p.Evaluate(seatbelt.Query{Operation: "file-read-data", Path: "/abc"}).Allow {
+					t.Error("denied")
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 func TestTheTableOfOperationsIsATree(t *testing.T) {

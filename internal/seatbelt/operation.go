@@ -1,6 +1,9 @@
 package seatbelt
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // An Argument is what an operation is asked about.
 type Argument string
@@ -260,6 +263,17 @@ func Operations() []Operation { return append([]Operation{}, operations...) }
 func LookupOperation(name string) (Operation, bool) {
 	o, ok := operationNamed[name]
 	return o, ok
+}
+
+// ownDefaults are operations for which macOS is said to have a default of its own, to
+// allow, which (deny default) does not reach: Firefox's profiles deny each of them by name
+// and say so, and WebKit's say it of process-info*.
+var ownDefaults = []string{"process-info*", "nvram*", "iokit-get-properties", "file-map-executable"}
+
+// OwnDefault reports whether macOS is said to allow an operation in spite of (deny
+// default). Evaluate does not follow that: it says so in its reason.
+func OwnDefault(name string) bool {
+	return slices.ContainsFunc(chain(name), func(op string) bool { return slices.Contains(ownDefaults, op) })
 }
 
 // chain is an operation and the wildcards above it, up to default.

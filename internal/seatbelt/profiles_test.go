@@ -193,3 +193,11 @@ func word(s string) (string, string, error) {
 	w, rest, _ := strings.Cut(s, " ")
 	return w, rest, nil
 }
+
+func TestAFilterOfNothingIsPrintedSo(t *testing.T) {
+	p := mustParse(t, `(allow file-read* (path-ancestors "/"))`)
+	again, err := seatbelt.Parse(seatbelt.Source{Text: p.String()}, seatbelt.Options{})
+	if err != nil || again.String() != p.String() || again.Evaluate(seatbelt.Query{Operation: "file-read-data", Path: "/"}).Allow {
+		t.Errorf("%v: %s", err, p)
+	}
+}
