@@ -17,7 +17,7 @@ func newGenerator(seed uint64) *generator { return &generator{rand.New(rand.NewP
 // their neighbours, hidden ones, and some in other letters.
 var treeNames = []string{
 	"a", "a", "b", "b", "c", "ws", ".git", "hooks", "config", "modules", "worktrees", "w", "commondir", "info", "attributes",
-	".bashrc", ".BASHRC", ".hus\u212ay", ".vscode", ".env", ".env.local", "secret", "x",
+	".bashrc", ".BASHRC", ".hus\u212ay", "con\ufb01g", "caf\u00e9", "caf", ".pro\ufb01le", ".vscode", ".env", ".env.local", "secret", "x",
 }
 
 // ruleNames are those that rules are about.
@@ -60,7 +60,7 @@ func (g *generator) policy() Policy {
 	case 0:
 		f.Protect.Off = true
 	case 1:
-		f.Protect.Add = []string{pick(g, "secret", "b/x", "c/*", "a/**/x", "se*")}
+		f.Protect.Add = []string{pick(g, "secret", "b/x", "c/*", "a/**/x", "se*", "caf\u00e9")}
 	case 2:
 		f.Protect.Except = []string{pick(g, ".git", ".git/hooks", ".bashrc", ".git/modules/**/config")}
 	}

@@ -40,6 +40,7 @@ type modelMount struct {
 	pts     bool
 	device  bool
 	private bool
+	hollow  bool // nothing is in it but what the plan puts there
 	file    bool
 }
 
@@ -73,6 +74,8 @@ func (m *planModel) step(a plan.Action) {
 		mount(a.At, modelMount{change: a.Write, nodev: !a.Device, noexec: a.Device || a.At == "/proc", device: within(a.At, "/dev"), proc: a.At == "/proc", file: !a.Dir})
 	case plan.Private:
 		mount(a.At, modelMount{change: true, nodev: true, private: true})
+	case plan.PutReadOnly:
+		mount(a.At, modelMount{nodev: true, private: true, hollow: true})
 	case plan.Overlay:
 		mount(a.At, modelMount{change: true, nodev: true})
 	case plan.Hide:
@@ -186,25 +189,25 @@ func (m *planModel) mountsAllow(a Act) bool {
 		return m.exists(a.Path)
 	case ToList:
 		_, file := m.plain[a.Path]
-		return m.exists(a.Path) && (found || !file) && !(found && at.closed) && !(found && at.device && !at.private)
+		return m.exists(a.Path) && (found && !at.hollow || !file) && !(found && at.closed) && !(at.hollow && a.Path == root) && !(found && at.device && !at.private)
 	case ToRead:
-		if !found {
+		if !found || at.hollow {
 			_, file := m.plain[a.Path]
 			return file
 		}
 		return m.exists(a.Path) && !at.closed && !(at.device && at.nodev) && !(at.pts && a.Path == root) && !m.closedDev(root)
 	case ToWrite:
-		if !found {
+		if !found || at.hollow {
 			return false
 		}
 		return m.exists(a.Path) && !at.closed && !(at.pts && a.Path == root) && !m.closedDev(root) && (at.change || at.device && !at.nodev) // data passes to a device on a read-only mount
 	case ToExecute:
-		if !found {
+		if !found || at.hollow {
 			return m.plain[a.Path]
 		}
 		return !at.closed && !at.noexec && !(at.device && !at.private) && !m.closedDev(root)
 	case ToConnect:
-		return found && !at.closed && !at.proc && !at.pts && !at.device && !m.closedDev(root)
+		return found && !at.hollow && !at.closed && !at.proc && !at.pts && !at.device && !m.closedDev(root)
 	case ToChmod, ToSetXattr:
 		return found && at.change && !at.proc && !at.pts && m.exists(a.Path)
 	case ToCreate, ToSymlink, ToBind:
@@ -232,6 +235,10 @@ func (m *planModel) exists(p string) bool {
 	}
 	if m.closedDev(root) {
 		return p == "/dev" || m.dirs[p]
+	}
+	if at.hollow {
+		_, file := m.plain[p]
+		return p == root || m.dirs[p] || file
 	}
 	return !at.closed || p == root
 }

@@ -140,6 +140,9 @@ func (m *meaning) by(e entry, p string) standing {
 		if p == e.path {
 			return ofCover
 		}
+		if _, leads := m.above[p]; leads {
+			return ofPassage
+		}
 		return ofHidden
 	}
 	return ofChange

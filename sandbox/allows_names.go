@@ -41,13 +41,13 @@ func newNameRules(f Files) *nameRules {
 	return n
 }
 
-// A match is what a path is to one of the names.
+// A match is what a path is to one of the names: of several, the last of these.
 type match uint8
 
 const (
 	beside  match = iota // nothing
-	leads                // a place on the way to such a name, by its fixed part
 	strays               // a place on the way to such a name, inside its "**"
+	leads                // a place on the way to such a name, by its fixed part
 	beneath              // something below such a name
 	exactly              // such a name
 )
@@ -102,10 +102,11 @@ func samePart(part, name string) bool {
 }
 
 // foldName is name as ASCII in lower case. U+212A is the letter k to a file system
-// that folds case, U+017F is s; every other character beyond ASCII is taken for
-// one that such a file system ignores, which protects more.
+// that folds case, U+017F is s, a ligature is its letters; every other character
+// beyond ASCII is taken for one that such a file system ignores, which protects
+// more.
 func foldName(name string) string {
-	name = strings.NewReplacer("\u212a", "k", "\u017f", "s").Replace(name)
+	name = foldings.Replace(name)
 	b := make([]byte, 0, len(name))
 	for i := range len(name) {
 		switch c := name[i]; {
@@ -117,6 +118,11 @@ func foldName(name string) string {
 	}
 	return string(b)
 }
+
+// foldings are the characters whose case folding is ASCII alone (Unicode's
+// CaseFolding.txt, C and F).
+var foldings = strings.NewReplacer("\u212a", "k", "\u017f", "s", "\u00df", "ss", "\u1e9e", "ss",
+	"\ufb00", "ff", "\ufb01", "fi", "\ufb02", "fl", "\ufb03", "ffi", "\ufb04", "ffl", "\ufb05", "st", "\ufb06", "st")
 
 // under returns the components of p, and how many of them the outermost root
 // around it has. ok is false if p lies in no root.

@@ -47,6 +47,11 @@ func (c *compilation) build() error {
 			return err
 		}
 	}
+	for _, e := range entries {
+		if e.kind == fileHide && c.showsBelow(e) {
+			c.do(plan.PutReadOnly{At: e.path}, m, "what is hidden takes nothing new")
+		}
+	}
 	for _, l := range c.layout.links {
 		c.do(plan.MakeLink{Path: l.path, Target: l.target}, m, "")
 	}
@@ -120,7 +125,11 @@ func (c *compilation) place(i int, e entry) error {
 	case fileWrite:
 		c.do(plan.Bind{Source: e.path, At: e.path, Dir: e.dir, Write: true, Device: strings.HasPrefix(e.path, "/dev/")}, m, "")
 	case fileHide:
-		c.do(plan.Hide{Path: e.path, Dir: e.dir}, m, "")
+		if c.showsBelow(e) {
+			c.do(plan.Private{At: e.path, Slot: fmt.Sprintf("h%d", i), Mode: 0o111}, m, "hidden, but for what a rule shows in it")
+		} else {
+			c.do(plan.Hide{Path: e.path, Dir: e.dir}, m, "")
+		}
 	case filePrivate:
 		c.do(plan.Private{At: e.path, Slot: fmt.Sprintf("p%d", i), Mode: privateMode(e.path)}, m, "")
 	case fileCopyOnWrite:
@@ -139,6 +148,17 @@ func (c *compilation) place(i int, e entry) error {
 		return fmt.Errorf("sandbox: no plan for a file rule of kind %d", e.kind)
 	}
 	return nil
+}
+
+// showsBelow reports whether a rule shows something in e, which is hidden. Its
+// place cannot be made in the empty directory that covers other hidden ones.
+func (c *compilation) showsBelow(e entry) bool {
+	for _, o := range c.layout.entries {
+		if o.path != e.path && within(o.path, e.path) {
+			return true
+		}
+	}
+	return false
 }
 
 // privateMode is 1777 for directories that programs expect to be shared.

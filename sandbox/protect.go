@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/stage/guard"
 )
@@ -18,6 +19,10 @@ import (
 // git work: ".git" may be a directory, but not a file made by the tool;
 // ".git/config", and that of a submodule, takes changes that make git run
 // nothing; and ".git/worktrees/*/commondir" may name the repository it lies in.
+//
+// A character beyond ASCII counts as none where names are compared, but for those
+// that fold to ASCII: "café" covers "caf", too. Its other spellings, in two
+// characters, are not covered where a file system takes both for one.
 //
 // It returns a copy. Names of files that only programs inside would obey are not
 // in it.
@@ -78,6 +83,11 @@ func checkNames(field string, names []string) error {
 		return &PolicyError{Field: field, Problem: "too many names", Remedy: "at most 4000"}
 	}
 	for i, n := range names {
+		for c := range strings.SplitSeq(n, "/") {
+			if text, open := strings.CutSuffix(c, "*"); open && text != "" && text != "*" && foldName(text) == "" {
+				return &PolicyError{Field: indexed(field, i), Value: n, Problem: "would cover every name: no character of it is ASCII", Remedy: "begin it with an ASCII character"}
+			}
+		}
 		r := guard.Rules{Names: []guard.Pattern{{Path: n}}}
 		if _, err := r.Encode(); err != nil {
 			return &PolicyError{Field: indexed(field, i), Value: n, Problem: "not a name that can be matched", Err: err,

@@ -33,7 +33,8 @@
 // # Limits
 //
 // Names are compared as a file system does that folds case, for the letters that
-// macOS folds to ASCII; see fold.go.
+// macOS folds to ASCII; see fold.go. Characters that HFS+ ignores in names, such as
+// U+200D, are not looked for.
 //
 // The operations and services that are granted so that programs run at all were
 // read from other profiles. No Mac was at hand: docs/seatbelt.md lists what is to

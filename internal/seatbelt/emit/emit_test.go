@@ -169,3 +169,42 @@ func TestNoPathBecomesText(t *testing.T) {
 		}
 	}
 }
+
+// FuzzNoPathBecomesText: whatever a directory is called, it is refused, or the text
+// stays what it is, parses, and grants that directory alone.
+func FuzzNoPathBecomesText(f *testing.F) {
+	for _, n := range hostile {
+		f.Add(n)
+	}
+	grants := func(n string) emit.Grants {
+		return emit.Grants{
+			Rules: []emit.Rule{{Path: "/Users/me/" + n, Kind: emit.Write}}, Roots: []string{"/Users/me/" + n}, Names: []emit.Name{{Path: ".git/hooks"}}, Tag: "t",
+		}
+	}
+	plain, err := emit.Emit(grants("plain"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, n string) {
+		e, err := emit.Emit(grants(n))
+		if err != nil {
+			var refused *emit.Error
+			if !errors.As(err, &refused) || e.Profile != "" {
+				t.Fatalf("%q: %v", n, err)
+			}
+			return
+		}
+		if e.Profile != plain.Profile && !strings.Contains(n, "/") && n != ".git" { // a root named .git begins a protected name
+			t.Fatalf("%q changes the text:\n%s", n, e.Profile)
+		}
+		if strings.Contains(e.Profile, n) && !strings.Contains(plain.Profile, n) {
+			t.Fatalf("%q stands in the text", n)
+		}
+		p := read(t, grants(n))
+		for path, want := range map[string]bool{"/Users/me/" + n + "/f": true, "/Users/you/f": false, "/Users/me/" + n + "/.git/hooks/f": false} {
+			if v := p.Evaluate(seatbelt.Query{Operation: "file-write-data", Path: path, VnodeType: "REGULAR-FILE"}); v.Allow != want {
+				t.Fatalf("%q: writing %q is allowed %v: %s", n, path, v.Allow, v.Why)
+			}
+		}
+	})
+}

@@ -245,48 +245,83 @@ func (m *matcher) same(i, p uint) bool {
 		return true
 	}
 	at, end := uint(m.off[i&(compRoom-1)]), uint(m.off[(i+1)&(compRoom-1)])-1
-	if !m.fold && mode == compLiteral && end-at != size {
+	if m.fold {
+		return m.sameFolded(at, end, p+2, p+2+size, mode)
+	}
+	if end-at < size || mode == compLiteral && end-at != size {
 		return false
 	}
-	j := uint(0)
-	for ; at < end; at++ {
-		c := m.path[at&(pathRoom-1)]
-		if m.fold {
-			if c = m.folded(at); c == 0 {
-				continue
-			}
-		}
-		if j == size {
-			return mode == compPrefix
-		}
-		d := m.rb(p + 2 + j)
-		if m.fold {
-			d = lower(d)
-		}
-		if c != d {
+	for j := uint(0); j < size; j++ {
+		if m.path[(at+j)&(pathRoom-1)] != m.rb(p+2+j) {
 			return false
 		}
-		j++
 	}
-	return j == size
+	return true
 }
 
-// folded returns the ASCII letter that byte at of the path means to a file system that folds case, 0 if it
-// means none. ext4 and f2fs fold by Unicode's NFDICF: U+212A is k, U+017F is s, and the ignorable code points
-// vanish. Every other non-ASCII character is taken to vanish too, which can only protect more.
+// sameFolded compares the path from at to end with the name from n to last, both as a file system that folds case reads
+// them.
 //
 //go:norace
-func (m *matcher) folded(at uint) byte {
-	c := m.path[at&(pathRoom-1)]
-	if c < 0x80 {
-		return lower(c)
+func (m *matcher) sameFolded(at, end, n, last uint, mode byte) bool {
+	have, want := uint32(0), uint32(0)
+	for {
+		for ; have == 0 && at < end; at++ {
+			have = folded(m.path[at&(pathRoom-1)], m.path[(at+1)&(pathRoom-1)], m.path[(at+2)&(pathRoom-1)])
+		}
+		for ; want == 0 && n < last; n++ {
+			want = folded(m.rb(n), m.rb(n+1), m.rb(n+2))
+		}
+		if want == 0 {
+			return have == 0 || mode == compPrefix
+		}
+		if byte(have) != byte(want) {
+			return false
+		}
+		have, want = have>>8, want>>8
 	}
-	d, e := m.path[(at+1)&(pathRoom-1)], m.path[(at+2)&(pathRoom-1)]
+}
+
+// folded returns the ASCII letters that byte c, with the two behind it, means to a file system that folds case, the first in the lowest
+// byte; 0 if it means none. ext4 and f2fs fold by Unicode's NFDICF: U+212A is k, U+017F is s, a ligature is its letters
+// (CaseFolding.txt, C and F), and the ignorable code points vanish. Every other non-ASCII character is taken to vanish
+// too, which can only protect more: none folds to ASCII alone.
+//
+//go:norace
+func folded(c, d, e byte) uint32 {
+	if c < 0x80 {
+		return uint32(lower(c))
+	}
 	switch {
 	case c == 0xe2 && d == 0x84 && e == 0xaa:
 		return 'k'
 	case c == 0xc5 && d == 0xbf:
 		return 's'
+	case c == 0xc3 && d == 0x9f, c == 0xe1 && d == 0xba && e == 0x9e: // sharp s, small and capital
+		return 's' | 's'<<8
+	case c == 0xef && d == 0xac:
+		return ligature(e)
+	}
+	return 0
+}
+
+// ligature returns the letters of U+FB00 to U+FB06, by the last byte of their UTF-8.
+//
+//go:norace
+func ligature(e byte) uint32 {
+	switch e {
+	case 0x80:
+		return 'f' | 'f'<<8
+	case 0x81:
+		return 'f' | 'i'<<8
+	case 0x82:
+		return 'f' | 'l'<<8
+	case 0x83:
+		return 'f' | 'f'<<8 | 'i'<<16
+	case 0x84:
+		return 'f' | 'f'<<8 | 'l'<<16
+	case 0x85, 0x86:
+		return 's' | 't'<<8
 	}
 	return 0
 }

@@ -24,6 +24,22 @@ func verdict(t testing.TB, r Rules, path string) uint32 {
 	return m.hit
 }
 
+// TestNamesBeyondASCIIAreHeld: where case folds, such a character is none, in the name
+// as in the path; a name is held all the same.
+func TestNamesBeyondASCIIAreHeld(t *testing.T) {
+	for _, fold := range []bool{true, false} {
+		r := Rules{Roots: []Root{{Path: "/w", Fold: fold}}, Names: []Pattern{{Path: "caf\u00e9.sh"}, {Path: "\u79d8\u5bc6"}, {Path: "a/pro\ufb01l"}}, Hidden: []string{"schl\u00fcssel*"}}
+		for path, want := range map[string]uint32{
+			"/w/caf\u00e9.sh": hitWhole, "/w/d/caf\u00e9.sh/x": hitWhole, "/w/\u79d8\u5bc6": hitWhole, "/w/schl\u00fcssel": hitHidden, "/w/schl\u00fcssel.txt": hitHidden,
+			"/w/a/pro\ufb01l": hitWhole, "/w/coffee.sh": 0, "/w/x": 0, "/w/schl": 0,
+		} {
+			if got := verdict(t, r, path); got&^(hitPrefix|hitDeep) != want {
+				t.Errorf("fold %v: %s: %b, want %b", fold, path, got, want)
+			}
+		}
+	}
+}
+
 func TestJudge(t *testing.T) {
 	rules := Rules{
 		Roots:  []Root{{Path: "/ws"}, {Path: "/ws/inner"}, {Path: "/fold", Fold: true}, {Path: "/x/.git"}, {Path: "/y/.claude/w"}},
@@ -49,6 +65,12 @@ func TestJudge(t *testing.T) {
 		{"another case with folding", "/fold/.BashRC", hitWhole},
 		{"the Kelvin sign", "/fold/.hus\u212ay", hitWhole},
 		{"the long s", "/fold/.ba\u017fhrc", hitWhole},
+		{"a ligature", "/fold/.gitcon\ufb01g", hitWhole},
+		{"a ligature below a repository", "/fold/.git/con\ufb01g", hitConfig},
+		{"a ligature in a longer name", "/fold/.bash_pro\ufb01le", hitWhole},
+		{"a ligature of other letters", "/fold/.gitcon\ufb02g", 0},
+		{"a ligature without folding", "/ws/.gitcon\ufb01g", 0},
+		{"a ligature across a name's end", "/fold/.pro\ufb01", 0},
 		{"an ignorable code point", "/fold/.g\u200dit/h\u200cooks/x", hitWhole},
 		{"an ignorable code point in front", "/fold/\u200d.envrc", hitWhole},
 		{"a repository", "/ws/.git", hitGitFile | hitPrefix},

@@ -182,7 +182,11 @@ func markFirst(b []byte, c byte) {
 	if lower(c) != c || (c >= 'a' && c <= 'z') {
 		set(c ^ 0x20)
 	}
-	for i := offBitmap + 16; i < offBitmap+32; i++ {
+	from := offBitmap + 16
+	if c >= 0x80 { // where case folds it is none, and any may be the first
+		from = offBitmap
+	}
+	for i := from; i < offBitmap+32; i++ {
 		b[i] = 0xff
 	}
 }
