@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -37,20 +38,7 @@ var files = []string{"file", "read", "cut", "gone", "moved", "mode", "times", "a
 // fileActs are the acts on the files of one directory.
 func fileActs(dir string) []act {
 	at := func(name string) string { return dir + "/" + name }
-	open := func(p string, flags int) error {
-		fd, err := unix.Open(p, flags|unix.O_CLOEXEC, 0o644)
-		if err == nil {
-			unix.Close(fd)
-		}
-		return err
-	}
 	var st unix.Stat_t
-	ask := func(pairs ...string) (out [][2]string) {
-		for i := 0; i < len(pairs); i += 2 {
-			out = append(out, [2]string{pairs[i], pairs[i+1]})
-		}
-		return out
-	}
 	acts := []act{
 		{"list", ask("file-read-data", dir), func() error {
 			fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -80,7 +68,33 @@ func fileActs(dir string) []act {
 			act{"write " + name, ask("file-write-data", at(name)), func() error { return open(at(name), unix.O_WRONLY) }},
 		)
 	}
-	acts = append(acts, []act{
+	acts = append(acts, statusActs(at)...)
+	for i := range acts {
+		acts[i].name += " in " + dir
+	}
+	return acts
+}
+
+// ask pairs operations and arguments.
+func ask(pairs ...string) (out [][2]string) {
+	for i := 0; i < len(pairs); i += 2 {
+		out = append(out, [2]string{pairs[i], pairs[i+1]})
+	}
+	return out
+}
+
+// open opens a file and closes it again.
+func open(p string, flags int) error {
+	fd, err := unix.Open(p, flags|unix.O_CLOEXEC, 0o644)
+	if err == nil {
+		unix.Close(fd)
+	}
+	return err
+}
+
+// statusActs change files and what is known of them.
+func statusActs(at func(name string) string) []act {
+	return []act{
 		{"truncate", ask("file-write-data", at("cut")), func() error { return unix.Truncate(at("cut"), 0) }},
 		{"chmod", ask("file-write-mode", at("mode")), func() error { return unix.Chmod(at("mode"), 0o640) }},
 		{"chown", ask("file-write-owner", at("mode")), func() error { return unix.Chown(at("mode"), os.Getuid(), os.Getgid()) }},
@@ -94,11 +108,7 @@ func fileActs(dir string) []act {
 		{"bind a local socket", ask("network-bind", at("sock"), "file-write-create", at("sock")), func() error {
 			return withSocket(unix.AF_UNIX, unix.SOCK_STREAM, func(fd int) error { return unix.Bind(fd, &unix.SockaddrUnix{Name: at("sock")}) })
 		}},
-	}...)
-	for i := range acts {
-		acts[i].name += " in " + dir
 	}
-	return acts
 }
 
 // dirActs move a directory itself, and back.
@@ -128,8 +138,8 @@ func dirActs(dir string) []act {
 	}}}
 }
 
-// otherActs are about the network and processes.
-func otherActs(w world) []act {
+// socketActs are about the network.
+func socketActs(w world) []act {
 	local := func(port int) string { return "localhost:" + strconv.Itoa(port) }
 	loopback := func(port int) *unix.SockaddrInet4 {
 		return &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}
@@ -165,6 +175,12 @@ func otherActs(w world) []act {
 			})
 		}},
 		{"connect to another local socket", [][2]string{{"network-outbound", w.Root + "/other/stream"}}, func() error { return local2(w.Root+"/other/stream", unix.SOCK_STREAM) }},
+	}
+}
+
+// processActs are about processes, and about what lies outside of the tree.
+func processActs(w world) []act {
+	return []act{
 		{"signal itself", [][2]string{{"signal", "self"}}, func() error { return unix.Kill(os.Getpid(), 0) }},
 		{"signal a process outside", [][2]string{{"signal", "others"}}, func() error { return unix.Kill(w.Outside, 0) }},
 		{"fork", [][2]string{{"process-fork", ""}}, fork},
@@ -204,7 +220,7 @@ func allActs(w world) []act {
 		}
 		last = append(own, last...)
 	}
-	return append(append(acts, otherActs(w)...), last...)
+	return slices.Concat(acts, socketActs(w), processActs(w), last)
 }
 
 func withSocket(domain, kind int, f func(fd int) error) error {

@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/sandbox"
 )
 
 // fakePaths are a small host with everything that a rule could trip over.
@@ -122,27 +124,32 @@ func held(text string) error {
 		if own(at) || h.kinds[at] == symlink || h.kinds[at] == socket {
 			continue
 		}
-		a := accessOf(policy, at)
-		asks := []question{{"file-read-data", at, a.read}, {"file-read-metadata", at, a.look}}
-		if h.kinds[at] == directory {
-			in := accessOf(policy, join(at, "any.thing"))
-			asks = append(asks, []question{{"file-write-create", join(at, "any.thing"), in.write}, {"file-read-data", join(at, "any.thing"), in.read}}...)
-		} else {
-			asks = append(asks, []question{{"file-write-data", at, a.write}}...)
-			if a.read { // what cannot be read is not executed either
-				asks = append(asks, question{"process-exec", at, a.exec})
-			}
-			if up := accessOf(policy, path.Dir(at)); up.write && a.write {
-				asks = append(asks, question{"file-write-unlink", at, !mounted(policy, at)})
-			}
-		}
-		for _, ask := range asks {
+		for _, ask := range questionsAbout(h, policy, at) {
 			if err := check(ask.operation, ask.at, ask.does); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// questionsAbout are what a policy answers about one path of the host.
+func questionsAbout(h *fakeHost, policy sandbox.Policy, at string) []question {
+	a := accessOf(policy, at)
+	asks := []question{{"file-read-data", at, a.read}, {"file-read-metadata", at, a.look}}
+	if h.kinds[at] == directory {
+		in := accessOf(policy, join(at, "any.thing"))
+		asks = append(asks, []question{{"file-write-create", join(at, "any.thing"), in.write}, {"file-read-data", join(at, "any.thing"), in.read}}...)
+	} else {
+		asks = append(asks, []question{{"file-write-data", at, a.write}}...)
+		if a.read { // what cannot be read is not executed either
+			asks = append(asks, question{"process-exec", at, a.exec})
+		}
+		if up := accessOf(policy, path.Dir(at)); up.write && a.write {
+			asks = append(asks, question{"file-write-unlink", at, !mounted(policy, at)})
+		}
+	}
+	return asks
 }
 
 // TestPoliciesMeanWhatProfilesSay is held on many random profiles.
