@@ -148,6 +148,7 @@ func (c *compiler) general(rule *Rule, r seatbelt.Rule) {
 			rule.differ(Narrower, "(with send-signal) is not honoured: what is refused gets an error", r.Operations...)
 		}
 	}
+	c.ownPlaces(rule, r)
 	whole := slices.Contains(r.Operations, "default")
 	for _, f := range families {
 		allow, deny := f.allow, f.deny
@@ -166,4 +167,24 @@ func (c *compiler) general(rule *Rule, r seatbelt.Rule) {
 			rule.differ(Own, deny, f.prefix+"*")
 		}
 	}
+}
+
+// ownPlaces writes down what a rule says of the places that every sandbox has of
+// its own.
+func (c *compiler) ownPlaces(rule *Rule, r seatbelt.Rule) {
+	about := slices.DeleteFunc(slices.Clone(r.Operations), func(o string) bool { return o != "default" && !strings.HasPrefix(o, "file") })
+	if len(about) == 0 {
+		return
+	}
+	eachFilter(r.Filters, func(f seatbelt.Filter) {
+		for _, p := range f.Args {
+			switch {
+			case f.Kind != "literal" && f.Kind != "subpath" || !own(p) || c.device(p):
+			case r.Action == seatbelt.Deny && c.find.find(p).rest == "":
+				rule.differ(Own, "every sandbox has a /dev and a /proc of its own", about...)
+			case r.Action == seatbelt.Allow && f.Kind == "subpath":
+				rule.differ(Narrower, "of /dev and /proc there is only what every sandbox has", about...)
+			}
+		}
+	})
 }

@@ -74,7 +74,7 @@ func TestRulesSpeakOfThisHost(t *testing.T) {
 }
 
 func TestClasses(t *testing.T) {
-	h := newFakeHost("/ws/file", "/etc/passwd")
+	h := newFakeHost("/ws/file", "/etc/passwd", "/dev/null", "/proc/")
 	for _, test := range []struct {
 		rule  string
 		class Class
@@ -93,6 +93,9 @@ func TestClasses(t *testing.T) {
 		{`(allow file-write-data (subpath "/ws"))`, Approximate, Narrower},
 		{`(allow file-read-metadata)`, Approximate, Narrower},
 		{`(allow process-exec (with no-sandbox) (literal "/ws/file"))`, Approximate, Narrower},
+		{`(deny file-write* (literal "/dev/null"))`, Approximate, Own},
+		{`(allow file-write* (subpath "/dev"))`, Approximate, Narrower},
+		{`(allow file-write* (literal "/dev/null"))`, Exact, ""},
 		{`(allow file-read* (regex #"^/ws/[a-z]+$"))`, Approximate, Narrower},
 	} {
 		p, err := Parse("class.sb", "(version 1)\n(deny default)\n"+test.rule, nil)
