@@ -11,10 +11,11 @@ import (
 // Tests may import the room they test and kerneltest too.
 var walls = map[string][]string{
 	".":                      nil,
-	"examples":               {"sandbox", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest", "sandbox/capture"},
+	"examples":               {"sandbox", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest", "sandbox/capture", "sandbox/sbpl"},
 	"sandbox":                {"internal/seatbelt/emit", "internal/egress", "internal/egress/agent", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
 	"sandbox/sandboxtest":    {"sandbox"},
 	"sandbox/capture":        {"sandbox"}, // only programs import it: it links a network stack
+	"sandbox/sbpl":           {"sandbox", "internal/seatbelt", "seccomp"},
 	"internal/stage":         {"internal/host", "internal/plan", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "rlimit"},
 	"internal/stage/child":   {"internal/stage/guard", "internal/stage/wire", "internal/sys"},
 	"internal/stage/guard":   {"internal/sys"},
