@@ -32,6 +32,7 @@
 //
 //	sandbox/               front door: Command, Cmd, Policy, Sandbox, Report; usually the only import
 //	sandbox/sandboxtest/   commands inside a sandbox from within go test
+//	sandbox/sbpl/          profiles of macOS's sandbox-exec, as policies that Linux holds
 //	landlock/              rulesets as data, what each ABI knows, pure downgrade; of use alone
 //	landlock/process/      a process restricts itself, all its threads, by way of go-landlock
 //	seccomp/               filters as data, their compiler and evaluator, the default profile; of use alone

@@ -41,7 +41,7 @@ func (p Policy) clone() Policy {
 		r := &p.Syscalls.Rules[i]
 		r.Names, r.Args = slices.Clone(r.Names), slices.Clone(r.Args)
 	}
-	p.May, p.Open = slices.Clone(p.May), slices.Clone(p.Open)
+	p.May, p.Open, p.Notes = slices.Clone(p.May), slices.Clone(p.Open), slices.Clone(p.Notes)
 	return p
 }
 

@@ -81,8 +81,9 @@ func (c *compilation) loseFiles() {
 	if names > 0 && len(c.writeRoots()) > 0 && !c.facts.Notify.Yes() {
 		c.lose(BoundFiles, lossOf(c.facts.Notify, "protected names can be created"))
 	}
-	if c.walled {
-		return // a layout always is
+	if c.walled { // a layout always is
+		c.loseExecution()
+		return
 	}
 	ns := c.facts.Namespaces
 	if !c.facts.Landlock.Yes() {
@@ -117,6 +118,22 @@ func (c *compilation) loseFiles() {
 			}
 		case fileMake:
 			c.lose(BoundFiles, lossOf(ns, e.path+" cannot be made"))
+		}
+	}
+}
+
+// loseExecution notes what only Landlock keeps from being executed.
+func (c *compilation) loseExecution() {
+	if c.facts.Landlock.Yes() && !c.policy.Nest {
+		return
+	}
+	for _, p := range c.puts {
+		if b, ok := p.do.(plan.PutBind); ok && b.NoExecve {
+			why := lossOf(c.facts.Landlock, "programs in "+b.At+" can be executed")
+			if c.policy.Nest {
+				why = plan.Loss{What: why.What, Why: "Policy.Nest keeps Landlock off", Remedy: "leave Nest false, or use NoExec"}
+			}
+			c.lose(BoundFiles, why)
 		}
 	}
 }

@@ -267,6 +267,9 @@ func layoutRules(do plan.Action) []landlock.PathRule {
 		if a.Device {
 			access |= accessDevice
 		}
+		if a.NoExecve {
+			access &^= landlock.FSExecute
+		}
 		return one(a.At, a.Dir, access)
 	case plan.PutTmpfs:
 		return one(a.At, true, accessWrite)

@@ -22,6 +22,7 @@ func (r *run) report() *Report {
 	}
 	e := r.evidence(report)
 	p := r.sandbox.policy
+	report.Notes = slices.Clone(p.Notes)
 	for _, h := range r.sandbox.plan.Holdings {
 		open := slices.Contains(p.Open, h.Bound) || h.Bound == BoundNetwork && p.Network.Host ||
 			h.Bound == BoundSyscalls && p.Syscalls.IsOff() || h.Bound == BoundTime && p.Limits.WallClock == 0

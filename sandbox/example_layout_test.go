@@ -26,6 +26,7 @@ func ExamplePolicy_layout() {
 			sandbox.File{Path: "/etc/hostname", Data: "inside\n", Mode: 0o444},
 			sandbox.Bind{Source: "/srv/project", At: "/srv/project", Write: true},
 			sandbox.Bind{Source: "/srv/project/data", At: "/srv/project/data", NoExec: true},
+			sandbox.Bind{Source: "/srv/plugins", At: "/srv/plugins", NoExecve: true, Optional: true},
 			sandbox.RemountReadOnly{At: "/"},
 		},
 	}

@@ -103,3 +103,12 @@ func ExampleSandbox_CommandContext() {
 		log.Print("given up: ", err)
 	}
 }
+
+// A policy that was made from a profile of another system says in each report
+// how far it means the same.
+func ExampleNote() {
+	p := sandbox.ReadOnly("/srv/project")
+	p.Notes = []sandbox.Note{{At: "agent.sb:4", Rule: "(deny mach-lookup)", Class: "vacuous", Why: "Linux has no Mach services"}}
+	fmt.Println(sandbox.Report{Notes: p.Notes}.Notes[0])
+	// Output: agent.sb:4 (deny mach-lookup): vacuous: Linux has no Mach services
+}

@@ -39,6 +39,10 @@ type Bind struct {
 	Write   bool // it can be changed; otherwise neither it nor anything mounted in it can
 	Devices bool // device files in it work
 	NoExec  bool // nothing in it can be executed
+	// NoExecve refuses execve(2) of what is in it, while it can be mapped, as
+	// libraries are. Landlock holds it, and only where no entry around this one lets
+	// programs be executed.
+	NoExecve bool
 	// Optional leaves the entry out when Source does not exist. Any other reason why
 	// it cannot be shown is still an error.
 	Optional bool

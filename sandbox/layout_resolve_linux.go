@@ -78,7 +78,7 @@ func (p Policy) resolveEntry(e Entry, number string) (plan.Action, error) {
 }
 
 func (p Policy) resolveBind(e Bind) (plan.Action, error) {
-	do := plan.PutBind{At: e.At, Write: e.Write, Device: e.Devices, NoExec: e.NoExec, Plain: e.Write && p.guards()}
+	do := plan.PutBind{At: e.At, Write: e.Write, Device: e.Devices, NoExec: e.NoExec, NoExecve: e.NoExecve, Plain: e.Write && p.guards()}
 	if e.File != nil {
 		return resolveFile(do, e.File)
 	}

@@ -71,6 +71,10 @@ type Policy struct {
 	// for the other: with both open, no namespace is made. A bound that is open and
 	// that HideNames, Protect.Add, Syscalls, Rlimits or WallClock bounds is an error.
 	Open []Bound
+
+	// Notes say where the policy comes from and how far it means the same. They
+	// bound nothing; each run's [Report] has them.
+	Notes []Note
 }
 
 // Files says which files exist for the tool. All paths are absolute. Symbolic

@@ -35,6 +35,7 @@ type Report struct {
 	Ended   time.Time     `json:"ended,omitzero"`
 	Status  string        `json:"status"` // "promised", "running", "exit status 1", "ended at its deadline, 1m0s" ...
 	Bounds  []BoundReport `json:"bounds"`
+	Notes   []Note        `json:"notes,omitempty"` // the policy's; String prints those that say why
 	// Denials are what the tool was refused, on systems that keep a log of it, if it
 	// can be read, once the run has ended.
 	Denials []Denial `json:"denials,omitempty"`
@@ -102,6 +103,11 @@ func (r *Report) String() string {
 		}
 	}
 	w.Flush()
+	for _, n := range r.Notes {
+		if n.Why != "" {
+			fmt.Fprintf(&b, "  note: %s\n", n)
+		}
+	}
 	for _, d := range r.Denials {
 		fmt.Fprintf(&b, "  denied %d times: %s (%d) %s %s\n", d.Times, d.Process, d.PID, d.Operation, d.Target)
 	}

@@ -13,7 +13,7 @@ import (
 
 // shown are the rooms that a user imports. Every exported symbol of theirs
 // stands in an example.
-var shown = []string{"sandbox", "sandbox/sandboxtest", "landlock", "landlock/process", "seccomp", "rlimit"}
+var shown = []string{"sandbox", "sandbox/sandboxtest", "sandbox/sbpl", "landlock", "landlock/process", "seccomp", "rlimit"}
 
 // TestEveryExportStandsInAnExample looks for each exported function, type,
 // constant, variable, method and field in the Example functions of the room's

@@ -11,9 +11,10 @@ import (
 // Tests may import the room they test and kerneltest too.
 var walls = map[string][]string{
 	".":                      nil,
-	"examples":               {"sandbox", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest"},
+	"examples":               {"sandbox", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest", "sandbox/sbpl"},
 	"sandbox":                {"internal/host", "internal/plan", "internal/seatbelt/emit", "internal/stage", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
 	"sandbox/sandboxtest":    {"sandbox"},
+	"sandbox/sbpl":           {"sandbox", "internal/seatbelt", "seccomp"},
 	"internal/stage":         {"internal/host", "internal/plan", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "rlimit"},
 	"internal/stage/child":   {"internal/stage/guard", "internal/stage/wire", "internal/sys"},
 	"internal/stage/guard":   {"internal/sys"},

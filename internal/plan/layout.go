@@ -17,6 +17,7 @@ type (
 		Write      bool
 		Device     bool   // device files work
 		NoExec     bool   // nothing in it can be executed
+		NoExecve   bool   // nothing in it can be started, though mapped; the ruleset holds it
 		Is         FileID // not zero: refuse another file than this
 		Plain      bool   // refuse symbolic links on the way to At
 	}

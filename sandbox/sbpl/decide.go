@@ -1,0 +1,208 @@
+package sbpl
+
+import "slices"
+
+// A cell is what a mount can say of all that lies in it.
+type cell struct {
+	shown bool
+	write bool
+	run   running
+}
+
+// running is what becomes of programs.
+type running uint8
+
+const (
+	runs    running = iota
+	mapped          // execve(2) is refused, while it can be mapped as a library
+	unrun           // neither: a noexec mount
+	unrunIn         // unrun, for no other reason than that a directory around it runs
+)
+
+// decide asks what each node's contents are to be.
+func (c *compiler) decide() {
+	for _, n := range c.nodes {
+		var probes []probe
+		switch {
+		case !n.dir():
+			probes = []probe{{n.path, n.kind}}
+		default:
+			n.list = c.ask(c.stand("file-read-data"), n.path, n.kind)
+			n.look = c.ask(c.stand("file-read-metadata"), n.path, n.kind)
+			probes = c.below(n.path)
+		}
+		n.cell = c.cellOf(probes, n)
+	}
+}
+
+// A probe is a thing to ask about.
+type probe struct {
+	path string
+	kind kind
+}
+
+// below are things that stand for all that has no node in a directory.
+func (c *compiler) below(dir string) []probe {
+	one := join(dir, c.any)
+	list := []probe{{one, regular}}
+	if c.shapes {
+		two := join(one, c.any)
+		list = append(list, probe{one, nothing}, probe{one, directory}, probe{two, regular}, probe{two, directory})
+	}
+	return list
+}
+
+// all asks whether an operation is allowed for every probe. Where the probes
+// differ the answer is no.
+func (c *compiler) all(operation string, probes []probe) verdict {
+	var of [2]*verdict // that deny, that allow
+	for _, p := range probes {
+		v := c.ask(c.stand(operation), p.path, p.kind)
+		same := &of[0]
+		if v.allow {
+			same = &of[1]
+		}
+		switch {
+		case *same == nil:
+			*same = &v
+		case v.rule != (*same).rule && !slices.Contains((*same).also, v.rule):
+			(*same).also = append((*same).also, v.rule)
+		}
+	}
+	if of[0] == nil {
+		return *of[1]
+	}
+	if of[1] != nil {
+		c.differ(*of[1], Narrower, "a mount cannot tell one kind of file or depth from another", operation)
+	}
+	return *of[0]
+}
+
+// both asks whether a path can be read: its data and its metadata.
+func (c *compiler) both(p string, k kind) verdict {
+	probes := []probe{{p, k}}
+	if v := c.all("file-read-data", probes); !v.allow {
+		return v
+	}
+	return c.all("file-read-metadata", probes)
+}
+
+// cellOf asks what becomes of the probes.
+func (c *compiler) cellOf(probes []probe, n *node) cell {
+	data, meta := c.all("file-read-data", probes), c.all("file-read-metadata", probes)
+	if probes[0].kind == socket {
+		data = c.ask("network-outbound", n.path, socket)
+	}
+	out := cell{shown: data.allow && meta.allow}
+	switch {
+	case data.allow && !meta.allow:
+		c.differ(data, Narrower, "what may not be looked at is not there", "file-read-data")
+	case meta.allow && !data.allow:
+		c.differ(meta, Narrower, "what may not be read is not there", "file-read-metadata")
+	}
+	content := contentOps
+	if !n.dir() {
+		content = contentOps[:1]
+	}
+	var yes, no []string
+	var allowed []verdict
+	for _, o := range content {
+		v := c.all(o, probes)
+		if v.allow {
+			yes, allowed = append(yes, o), append(allowed, v)
+		} else {
+			no = append(no, o)
+		}
+	}
+	out.write = out.shown && len(no) == 0 && !within(n.path, "/sys")
+	if !out.write {
+		why := "what may be written has to be readable here"
+		switch {
+		case within(n.path, "/sys"):
+			why = "the host's /sys can only be read"
+		case out.shown:
+			why = "a directory is writable for all of data, creation and removal or for none"
+		}
+		for i, v := range allowed {
+			c.differ(v, Narrower, why, yes[i])
+		}
+		for _, o := range statusOps {
+			if v := c.all(o, probes); v.allow {
+				c.differ(v, Narrower, why, o)
+			}
+		}
+	}
+	out.run = c.running(out, probes)
+	return out
+}
+
+// running decides about programs. A profile that says nothing of
+// file-map-executable lets what can be read be mapped: macOS has its libraries in a
+// cache that needs no mapping of files, Linux has not.
+func (c *compiler) running(of cell, probes []probe) running {
+	if !of.shown {
+		return runs
+	}
+	exec := c.all("process-exec", probes)
+	if exec.allow {
+		return runs
+	}
+	if c.namesAny("file-map-executable") && !c.all("file-map-executable", probes).allow {
+		return unrun
+	}
+	return mapped
+}
+
+// around is the cell of the directory that n lies in.
+func (n *node) around() cell {
+	if n.up == nil {
+		return cell{}
+	}
+	return n.up.cell
+}
+
+// statuses asks, for what will be writable, about the calls that change a file's
+// mode, owner, times and attributes. A mount cannot tell them from other writing;
+// a filter can, but not by path.
+func (c *compiler) statuses() {
+	families := []struct {
+		operation string
+		calls     []string
+	}{
+		{"file-write-mode", []string{"chmod", "fchmod", "fchmodat", "fchmodat2"}},
+		{"file-write-owner", []string{"chown", "fchown", "lchown", "fchownat"}},
+		{"file-write-times", []string{"utime", "utimes", "utimensat", "futimesat"}},
+		{"file-write-xattr", []string{"setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat"}},
+		{"file-read-xattr", []string{"getxattr", "lgetxattr", "fgetxattr", "getxattrat", "listxattr", "llistxattr", "flistxattr", "listxattrat"}},
+	}
+	for _, f := range families {
+		var yes []verdict
+		denied := false
+		for _, n := range c.nodes {
+			if !n.cell.shown || f.operation != "file-read-xattr" && !n.cell.write {
+				continue
+			}
+			probes := []probe{{n.path, n.kind}}
+			if n.dir() {
+				probes = append(c.below(n.path), probes...)
+			}
+			if v := c.all(f.operation, probes); v.allow {
+				yes = append(yes, v)
+			} else {
+				denied = true
+			}
+		}
+		if !denied {
+			continue
+		}
+		c.refuse("the profile denies "+f.operation, f.calls...)
+		for _, v := range yes {
+			c.differ(v, Narrower, "it is denied elsewhere, and the filter that refuses it knows no paths", f.operation)
+		}
+	}
+}
+
+// shownNodes are the nodes whose contents are shown.
+func (c *compiler) shownNodes(write bool) []*node {
+	return slices.DeleteFunc(slices.Clone(c.nodes), func(n *node) bool { return !n.cell.shown || write && !n.cell.write })
+}

@@ -1,0 +1,82 @@
+// Package sbpl reads the profiles of macOS's sandbox-exec, says what they mean, and
+// makes policies of them that Linux holds.
+//
+//	p, err := sbpl.Parse("agent.sb", text, map[string]string{"WS": "/src/project"})
+//	if err != nil {
+//		return err // unbound variable: setenv at agent.sb, line 5
+//	}
+//	fmt.Println(p.Evaluate("file-write-create", "/src/project/a").Why)
+//	policy, rules, err := p.Policy(sbpl.Options{Strict: true})
+//
+// Each rule comes back with its class: exact, where what the profile says and what
+// the kernel does agree; approximate, with a [Difference] for each way in which
+// they do not; vacuous, where it is about something that Linux does not have.
+//
+// # A profile's way through the files
+//
+//	Profile -> here.go (paths as this host has them) -> names.go, expand.go, pattern.go (nodes: every path
+//	that the profile could tell from what lies around it) -> decide.go (a cell for each: what a mount can
+//	say) -> emit.go (a Layout) -> protect.go (names that do not exist yet) -> network.go, process.go
+//	(the network, system calls) -> classify.go (classes) -> Policy, []Rule
+//
+// # What becomes a policy
+//
+// The result is always a Layout: only that can say allow in deny in allow, at any
+// depth, and what cannot be executed. The profile itself is asked, for each node,
+// what becomes of it and of a name in it that stands nowhere in the profile:
+//
+//   - What may be read, with its metadata, is a read-only bind; what may be
+//     written as well, data, creation and removal, a writable one. Where all of / is one
+//     of the two, the root is the host's.
+//   - What may not be read is not there. Within something that is shown it is
+//     covered by something empty, read-only, that nobody may open; what is shown in it
+//     again is a bind on that.
+//   - A directory on the way to what is shown is a directory of our own, that can be
+//     listed if the profile lets the real one be.
+//   - What may be written and whose removal alone is denied is a mount of its own,
+//     which can be neither removed nor renamed.
+//   - Writing without changing modes, owners, times or attributes is a filter of system
+//     calls, and so holds everywhere.
+//   - What may not be executed is a noexec mount, or, where it can be mapped as
+//     a library, a bind with NoExecve. A profile that does not speak of
+//     file-map-executable lets what can be read be mapped.
+//   - A name that is denied and does not exist is given to the guard, which knows names
+//     and not places.
+//   - Network.Host, if every address and path is allowed for every operation; otherwise
+//     an empty network, and connect, bind or listen are refused if all of it is denied.
+//   - A fork that is denied is refused by the filter; threads are not.
+//
+// Where Linux cannot say what a rule says the policy says less, and the rule has
+// a difference that is narrower. Where that would leave nothing of the rule, it says
+// more, and the difference is wider: [Options].Strict refuses these. What can be done
+// only to things that exist in this sandbox alone is a difference of its own kind.
+//
+// # Decisions
+//
+//   - /private/tmp, /private/var and /private/etc are /tmp, /var and /etc on
+//     a host without /private. Other paths that do not exist are of no
+//     consequence, or a difference.
+//   - A rule on a path that leads through symbolic links is a rule on their target too,
+//     where macOS's would be dead: Linux has /bin and /lib as links. The links are
+//     made again inside. See [Profile.Here] for the links that are not followed.
+//   - Protected names of package sandbox are off: a profile says itself what is protected.
+//     Resource limits are rlimit.Defaults, and what looks like a secret in the environment does not
+//     pass, if the command's Env is nil: seatbelt knows neither.
+//   - (with no-sandbox) is never honoured, nor is send-signal; messages and log
+//     modifiers say nothing here.
+//
+// # Limits
+//
+// Every sandbox has a /proc of its own processes, with the machine's settings read-only in
+// it, a /dev with the usual devices, and terminals, shared memory, a loopback and
+// process ids of its own, whatever the profile says: no rule on /proc, or on one of
+// these devices, has an effect. /sys is the host's, and never writable.
+//
+// What a rule names is a mount: whatever the profile says of it, it can be neither
+// removed nor renamed. Links and what exists are looked at when the policy is
+// made; what the host makes later in a directory follows the directory's rule, and
+// an expression's matches are those of the start. A layout needs namespaces. What a refused act
+// gets is EROFS, EACCES or ENOENT where macOS has EPERM.
+//
+// What macOS does was not measured here; see internal/seatbelt.
+package sbpl

@@ -1,0 +1,167 @@
+package sbpl
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/seatbelt"
+	"github.com/holdfast-dev/holdfast/sandbox"
+)
+
+// protect keeps names from being made that the profile denies and that do not
+// exist yet, in what can be written: by a guard that knows names, not places.
+func (c *compiler) protect() {
+	for _, m := range c.missing {
+		n := c.at[m.path]
+		if n == nil || !n.dir() || !n.cell.write {
+			c.absent(m)
+			continue
+		}
+		p := join(m.path, m.rest)
+		name := strings.TrimPrefix(strings.TrimPrefix(p, c.top(n).path), "/")
+		c.guard(name, p)
+	}
+	for _, e := range c.regexes {
+		if e.pattern != "" && c.profile.Rules[e.rule].Action == seatbelt.Deny {
+			c.guardPattern(e)
+		}
+	}
+	c.guardsNames()
+	c.expanded()
+}
+
+// guardPattern protects a name at any depth, if the profile denies it anywhere that
+// can be written.
+func (c *compiler) guardPattern(e expansion) {
+	sample := strings.TrimSuffix(e.pattern, "*")
+	var read, write bool
+	var yes []verdict
+	for _, n := range c.roots() {
+		probes := []probe{{join(n.path, sample), regular}}
+		r, w := c.all("file-read-data", probes), c.all("file-write-create", probes)
+		read, write = read || !r.allow, write || !w.allow
+		if r.allow {
+			yes = append(yes, r)
+		}
+	}
+	if !read && !write || !c.guardable(e.pattern) {
+		return
+	}
+	c.addGuard(e.pattern, read)
+	c.guarded[e.rule] = len(c.shownNodes(false)) == len(c.shownNodes(true))
+	if read {
+		c.rules[e.rule].differ(Wider, "the name can be seen and looked at, though not opened", "file-read-metadata")
+		for _, v := range yes {
+			c.differ(v, Narrower, "what is called "+e.pattern+", in any case, cannot be opened at any depth", "file-read-data")
+		}
+		c.rules[e.rule].differ(Narrower, "what has the name cannot be opened, read or write", contentOps...)
+	}
+}
+
+// mostRoots is how many directories a name is tried in.
+const mostRoots = 64
+
+// roots are the outermost directories that can be written.
+func (c *compiler) roots() []*node {
+	if c.tops == nil {
+		for _, n := range c.nodes {
+			if n.dir() && n.cell.write && !n.around().write && len(c.tops) < mostRoots {
+				c.tops = append(c.tops, n)
+			}
+		}
+	}
+	return c.tops
+}
+
+// top is the outermost directory around n that can be written.
+func (c *compiler) top(n *node) *node {
+	for n.up != nil && n.up.cell.write {
+		n = n.up
+	}
+	return n
+}
+
+// guard protects one missing path if the profile denies it.
+func (c *compiler) guard(name, p string) {
+	write := c.all("file-write-create", []probe{{p, regular}})
+	read := c.both(p, regular)
+	if write.allow && read.allow {
+		return
+	}
+	deciding := write
+	if write.allow {
+		deciding = read
+	}
+	if !c.guardable(name) {
+		c.differ(deciding, Wider, "it does not exist, and what has this name cannot be kept from being made", append(slices.Clone(contentOps), readOps...)...)
+		return
+	}
+	c.addGuard(name, !read.allow)
+	if !read.allow {
+		c.differ(read, Wider, "the name can be seen and looked at once it exists, though not opened", "file-read-metadata")
+	}
+}
+
+// guardsNames notes at what lets directories be written that the guard knows names
+// and not places.
+func (c *compiler) guardsNames() {
+	if c.guards == 0 {
+		return
+	}
+	for _, n := range c.shownNodes(true) {
+		if !n.dir() {
+			continue
+		}
+		for _, o := range contentOps {
+			c.differ(c.all(o, c.below(n.path)), Narrower, "a name that is protected in one place, in any case, is protected at every depth", writeOps...)
+		}
+		if len(c.policy.Files.HideNames) > 0 {
+			c.differ(c.all("file-read-data", c.below(n.path)), Narrower, "a name that is hidden in one place, in any case, cannot be opened at any depth", "file-read-data")
+		}
+	}
+}
+
+func (c *compiler) addGuard(name string, hide bool) {
+	f := &c.policy.Files
+	if hide && !slices.Contains(f.HideNames, name) {
+		f.HideNames = append(f.HideNames, name)
+	}
+	if f.Protect.Off {
+		f.Protect.Off, f.Protect.Except = false, sandbox.ProtectedNames()
+	}
+	if !slices.Contains(f.Protect.Add, name) && !slices.Contains(sandbox.ProtectedNames(), name) {
+		f.Protect.Add = append(f.Protect.Add, name)
+	}
+	f.Protect.Except = slices.DeleteFunc(f.Protect.Except, func(n string) bool { return n == name })
+	c.guards++
+}
+
+// mostGuards is how many names the guard takes in one list.
+const mostGuards = 2000
+
+// guardable reports whether the guard can match a name.
+func (c *compiler) guardable(name string) bool {
+	if c.guards >= mostGuards || name == "" {
+		return false
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == "" || part == "." || part == ".." || part == "*" || len(part) > 255 || strings.Contains(strings.TrimSuffix(part, "*"), "*") {
+			return false
+		}
+	}
+	return !strings.ContainsRune(name, 0)
+}
+
+// absent writes down what an allowed path cannot be because it does not exist.
+func (c *compiler) absent(m place) {
+	if m.path == "/" {
+		return // a place of another system
+	}
+	p := join(m.path, m.rest)
+	if v := c.ask(c.stand("file-write-create"), p, regular); v.allow {
+		c.differ(v, Narrower, "what does not exist at the start, where nothing else can be written, cannot be made", writeOps...)
+	}
+	if v := c.both(p, regular); v.allow {
+		c.differ(v, Narrower, "what does not exist at the start is not there", readOps...)
+	}
+}
