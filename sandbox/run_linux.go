@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -27,6 +28,7 @@ type contact struct {
 	template *stage.Template
 	path     string // the tool's, as it was when the run entered
 	own      string // the run's own directory; "": it has none
+	named    string // what it is called, or will be
 	watching bool
 	silent   bool // the stage died without a word
 	withheld int  // variables of the harness that the tool does not get; -1: the caller's own Env
@@ -292,14 +294,11 @@ func (r *run) makeOwn(id stage.Identity) (err error) {
 			r.removeOwn()
 		}
 	}()
-	dir, err := os.MkdirTemp("", "holdfast-")
-	if err != nil {
+	dir := r.ownName()
+	if err := os.Mkdir(dir, 0o700); err != nil { // one that is there is somebody else's
 		return fmt.Errorf("sandbox: make the run's own directory: %w", err)
 	}
 	r.own = dir
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		r.own = real
-	}
 	for _, d := range []string{filepath.Join(dir, "home"), filepath.Join(dir, "tmp"), dir} {
 		err := os.MkdirAll(d, 0o700)
 		if err == nil && id.UID != os.Geteuid() {
@@ -310,6 +309,21 @@ func (r *run) makeOwn(id stage.Identity) (err error) {
 		}
 	}
 	return nil
+}
+
+// ownName is where the run's own directory will be. It is chosen when the run's
+// environment is first asked for, and nobody can guess it.
+func (r *run) ownName() string {
+	r.plugging.Lock()
+	defer r.plugging.Unlock()
+	if r.named == "" {
+		dir := os.TempDir()
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			dir = real
+		}
+		r.named = filepath.Join(dir, "holdfast-"+rand.Text())
+	}
+	return r.named
 }
 
 // removeOwn removes it. The stage does so too, for the case that the harness
