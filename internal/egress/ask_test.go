@@ -3,6 +3,8 @@ package egress
 import (
 	"context"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -121,21 +123,48 @@ func TestPanicInDecideOrObserveIsNobodysEnd(t *testing.T) {
 }
 
 func TestQuestionEndsWhenItsClientGoes(t *testing.T) {
-	ended := make(chan struct{})
-	began := make(chan struct{})
-	w := newWorld(t, Config{Decide: func(ctx context.Context, _ Request) Verdict {
-		close(began)
-		<-ctx.Done()
-		close(ended)
-		return Verdict{Allow: true}
-	}})
-	c, _ := w.raw("CONNECT a.example:443 HTTP/1.1\r\n\r\n")
-	<-began
-	c.Close()
-	<-ended
-	w.g.Close()
-	if s := w.g.Summary(); s.Denied != 1 || s.Allowed != 0 {
-		t.Errorf("%+v", s)
+	for _, way := range []Protocol{HTTP, SOCKS} {
+		ended := make(chan struct{})
+		began := make(chan struct{})
+		w := newWorld(t, Config{Patience: time.Hour, Decide: func(ctx context.Context, _ Request) Verdict {
+			close(began)
+			<-ctx.Done()
+			close(ended)
+			return Verdict{Allow: true}
+		}})
+		place, sent := w.http, "CONNECT a.example:443 HTTP/1.1\r\n\r\n"
+		if way == SOCKS {
+			place, sent = w.socks, named("a.example", 443)
+		}
+		c, err := net.Dial("tcp", place)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(c, sent)
+		<-began
+		c.Close()
+		<-ended
+		w.g.Close()
+		if s := w.g.Summary(); s.Denied != 1 || s.Allowed != 0 {
+			t.Errorf("%s: %+v", way, s)
+		}
+	}
+}
+
+func TestClientThatDoesNotWaitForDecideLosesNothing(t *testing.T) {
+	answer := make(chan Verdict)
+	w := newWorld(t, Config{Decide: func(context.Context, Request) Verdict { return <-answer }})
+	w.echo("a.example", 9)
+	c, err := net.Dial("tcp", w.socks)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	io.WriteString(c, named("a.example", 9)+"\x00early\n")
+	answer <- Verdict{Allow: true}
+	got := make([]byte, 12+7)
+	if _, err := io.ReadFull(c, got); err != nil || string(got[12:]) != "\x00early\n" {
+		t.Errorf("%q %v", got, err)
 	}
 }
 

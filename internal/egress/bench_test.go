@@ -60,8 +60,8 @@ func pour(c net.Conn) {
 	}
 }
 
-// direct is a connection to the server without the gateway between.
-func straight(b *testing.B, w *world) net.Conn {
+// dialServer is a connection to the server without the gateway between.
+func dialServer(b *testing.B, w *world) net.Conn {
 	c, err := net.Dial("tcp", w.places[addrPort("93.184.216.34:9")])
 	if err != nil {
 		b.Fatal(err)
@@ -81,7 +81,7 @@ func BenchmarkConnect(b *testing.B) {
 	}
 	b.Run("direct", func(b *testing.B) {
 		for b.Loop() {
-			c := straight(b, w)
+			c := dialServer(b, w)
 			one(c, c)
 		}
 	})
@@ -131,7 +131,7 @@ func BenchmarkBulk(b *testing.B) {
 		}
 		c.Close()
 	}
-	b.Run("direct", func(b *testing.B) { tunnel(b, straight(b, w)) })
+	b.Run("direct", func(b *testing.B) { tunnel(b, dialServer(b, w)) })
 	b.Run("connect", func(b *testing.B) {
 		w.t = b
 		c, _ := w.connect("good.com:9")
@@ -207,7 +207,7 @@ func BenchmarkRequest(b *testing.B) {
 		}
 		c.Close()
 	}
-	b.Run("directTrip", func(b *testing.B) { trip(b, straight(b, w)) })
+	b.Run("directTrip", func(b *testing.B) { trip(b, dialServer(b, w)) })
 	b.Run("tunnelTrip", func(b *testing.B) {
 		w.t = b
 		c, _ := w.connect("good.com:9")

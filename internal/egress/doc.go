@@ -54,21 +54,44 @@
 //     two lack. What net/http tolerates and this package does not (obs-fold, bare
 //     LF, Content-Length beside Transfer-Encoding) is refused on the way in
 //     (strict.go).
+//
 //   - SOCKS5 is a handshake of four messages (socks.go); the libraries for it
 //     resolve names themselves or take them apart as strings, which is what has to
 //     be in one place here.
+//
 //   - The ClientHello is read by crypto/tls: GetConfigForClient on a recorded
 //     prefix. There is no parser of TLS here.
+//
 //   - Upstream connections are direct. The harness's own HTTP_PROXY and the like
 //     are not read: the address that was checked would then be looked up by
 //     somebody else.
+//
 //   - Redirects are the client's business; none is followed here.
+//
 //   - A verdict of Decide is good for the connection or request that asked, and
 //     for those that asked at the same time. Whoever wants to remember it does
 //     that in Decide.
+//
 //   - The host's name and the port are decided before the resolver is asked, the
 //     address after. An entry that is an address grants that address written as
 //     such, and is what a name has to resolve to when its address is special.
+//
+//   - Connections are kept open to plain HTTP servers, by host and port: each was
+//     dialled to an address that was checked for that host and port, and the rules
+//     never change.
+//
+//   - Of upgrades WebSocket is carried. Others are dropped from the request, as
+//     HTTP lets a proxy do: h2c would carry requests that nobody reads.
+//
+//   - TRACE is not carried: its answer repeats what was put into the request.
+//
+//   - A client's bytes that could still become the first line of a request are
+//     waited for, 30 seconds at most, and refused if the line does not end:
+//     else a slow enough client could say "GET" and go unread.
+//
+//   - Nothing that is idle holds a buffer: a tunnel is two goroutines (splice.go,
+//     read_linux.go), and bulk goes through the kernel's splice in pieces between
+//     which limits are looked at.
 //
 // # Limits
 //

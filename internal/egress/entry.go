@@ -141,7 +141,7 @@ func (r rule) speaksOf(h Host) bool {
 	case prefix:
 		return isAddr && r.prefix.Contains(a)
 	case below:
-		return !isAddr && strings.HasSuffix(h.name, r.name) && len(h.name) > len(r.name)
+		return !isAddr && strings.HasSuffix(h.name, r.name) // which begins with a dot
 	default:
 		return !isAddr && h.name == r.name
 	}

@@ -79,7 +79,9 @@ func (g *Gateway) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	case c.inner != nil:
 		g.serveInside(w, r, c, host)
 	case !g.knows(r.Header.Get("Proxy-Authorization")):
-		g.journal.add(Event{Time: time.Now(), Protocol: string(HTTP), Reason: errKey.Why})
+		if r.Header.Get("Proxy-Authorization") != "" { // else it waits to be asked, as many clients do
+			g.journal.add(Event{Time: time.Now(), Protocol: string(HTTP), Reason: errKey.Why})
+		}
 		w.Header().Set("Proxy-Authenticate", `Basic realm="sandbox"`)
 		answer{http.StatusProxyAuthRequired, "This proxy belongs to a sandbox and needs its password.\n"}.write(w)
 	case r.Method == http.MethodConnect:

@@ -77,6 +77,37 @@ func TestTLSByCONNECT(t *testing.T) {
 	}
 }
 
+func TestCONNECTAsOldAndOddClientsSayIt(t *testing.T) {
+	w := newWorld(t, Config{}, "good.com")
+	w.echo("good.com", 9)
+	for text, want := range map[string]int{
+		"CONNECT good.com:9 HTTP/1.0\r\n\r\n":                       200,
+		"CONNECT good.com:9 HTTP/1.1\r\nHost: good.com\r\n\r\n":     200,
+		"CONNECT GOOD.com.:9 HTTP/1.1\r\nHost: good.com:9\r\n\r\n":  200,
+		"CONNECT good.com:9 HTTP/1.1\r\nHost: evil.example\r\n\r\n": 403,
+		"CONNECT good.com:9 HTTP/1.1\r\nHost: good.com:8\r\n\r\n":   403,
+		"CONNECT good.com HTTP/1.1\r\nHost: good.com\r\n\r\n":       403,
+		"CONNECT / HTTP/1.1\r\nHost: good.com\r\n\r\n":              403,
+		"CONNECT http://good.com:9/ HTTP/1.1\r\nHost: a\r\n\r\n":    403,
+		"GET / HTTP/1.1\r\nHost: good.com\r\n\r\n":                  400,
+		"GET https://good.com/ HTTP/1.1\r\nHost: good.com\r\n\r\n":  400,
+		"TRACE http://good.com/ HTTP/1.1\r\nHost: good.com\r\n\r\n": 403,
+		"OPTIONS * HTTP/1.1\r\nHost: good.com\r\n\r\n":              400,
+	} {
+		_, r := w.raw(text)
+		resp, err := http.ReadResponse(r, &http.Request{Method: text[:strings.IndexByte(text, ' ')]})
+		if err != nil || resp.StatusCode != want {
+			t.Errorf("%q: %v %v, want %d", text, resp, err, want)
+		}
+	}
+	c, r := w.raw("CONNECT good.com:9 HTTP/1.1\r\n\r\n\x00early\n") // before the answer
+	http.ReadResponse(r, &http.Request{Method: "CONNECT"})
+	if line, err := r.ReadString('\n'); line != "\x00early\n" {
+		t.Errorf("%q %v", line, err)
+	}
+	c.Close()
+}
+
 func TestOtherServerNameThanCONNECTsIsRefused(t *testing.T) {
 	w := newWorld(t, Config{}, "example.com")
 	s := httptest.NewTLSServer(http.NotFoundHandler())
@@ -252,7 +283,7 @@ func TestUpgradeToWebSocket(t *testing.T) {
 	w := newWorld(t, Config{}, "example.com")
 	w.web("example.com", 80, func(rw http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") != "websocket" {
-			fmt.Fprint(rw, "no upgrade")
+			fmt.Fprint(rw, "no upgrade"+r.Header.Get("Upgrade"))
 			return
 		}
 		conn, b, _ := rw.(http.Hijacker).Hijack()

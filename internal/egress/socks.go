@@ -53,7 +53,12 @@ func (g *Gateway) serveSOCKS(c *tracked) {
 	c.SetDeadline(time.Time{})
 	ctx, gone := context.WithCancel(g.ctx)
 	defer gone()
+	stop := func() []byte { return nil }
+	if g.cfg.Decide != nil && g.Allowed(t.Host, t.Port).Outcome == Unknown {
+		stop = watch(c, gone)
+	}
 	u, err := g.Open(ctx, t)
+	head := stop()
 	c.SetWriteDeadline(time.Now().Add(headerTime))
 	if err != nil {
 		c.Write(socksReply(replyTo(err)))
@@ -66,7 +71,27 @@ func (g *Gateway) serveSOCKS(c *tracked) {
 		return
 	}
 	c.SetWriteDeadline(time.Time{})
-	u.carry(c, nil)
+	u.carry(c, head)
+}
+
+// watch calls gone when a client leaves while it waits for Decide, as net/http
+// does for requests. What stop returns was sent by a client that did not wait.
+func watch(c net.Conn, gone func()) (stop func() []byte) {
+	read := make(chan []byte, 1)
+	go func() {
+		b := make([]byte, 1)
+		n, err := c.Read(b)
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			gone()
+		}
+		read <- b[:n]
+	}()
+	return func() []byte {
+		c.SetReadDeadline(time.Unix(1, 0))
+		head := <-read
+		c.SetReadDeadline(time.Time{})
+		return head
+	}
 }
 
 // socksFailed ends a handshake. A client that just went away is no violation.

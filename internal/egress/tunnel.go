@@ -199,8 +199,8 @@ func (g *Gateway) checkName(t Target, name, what string) error {
 	return t.refuse(Decision{Why: "the " + what + " is " + h.String() + ", and the connection was asked for as " + t.Host.String()})
 }
 
-// errMixed ends a connection on which both sides spoke first.
-var errMixed = errors.New("the server spoke before the client's request")
+// errMixed ends a connection whose server did not wait for a request.
+var errMixed = errors.New("the server spoke, or hung up, before the request")
 
 // reclaim stops what passes from the upstream, so that a request can be made on
 // it. It is an error if anything has passed already.

@@ -210,6 +210,13 @@ func TestCloseEndsEverything(t *testing.T) {
 		ends = append(ends, r, waits, keeps, half, s, f, idle)
 	}
 	w.g.Close()
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	for _, running := range []string{"(*Upstream).carry(", "(*flow).move(", "(*exchange).run(", "(*Gateway).serveSOCKS("} {
+		if bytes.Contains(stacks, []byte("egress."+running)) {
+			t.Errorf("%s goes on after Close", running)
+		}
+	}
 	for _, r := range ends {
 		io.Copy(io.Discard, r) // ends
 	}
