@@ -140,3 +140,19 @@ func TestOpenSSLHoldsTheConstraint(t *testing.T) {
 		}
 	}
 }
+
+// FuzzConstraint has what Compile accepts be certified: an entry of any spelling
+// constrains the authority to what it allows.
+func FuzzConstraint(f *testing.F) {
+	for _, e := range []string{"example.com", "*.Example.com.:443", "*", "*:80", "10.0.0.0/8", "10.1.2.3:22", "[::1]:80", "::1", "2001:db8::/32", "[2001:db8::]:1-2", "bücher.example", "a.example:8000-8100", "[::1]", "10.0.0.0/8:443"} {
+		f.Add(e)
+	}
+	f.Fuzz(func(t *testing.T, entry string) {
+		if _, err := Compile([]string{entry}, nil); err != nil {
+			return
+		}
+		if c := constrain([]string{entry}); !c.every && len(c.names)+len(c.nets) != 1 || c.every && !strings.HasPrefix(entry, "*") {
+			t.Errorf("%q is constrained to %+v", entry, c)
+		}
+	})
+}

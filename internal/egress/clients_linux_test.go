@@ -69,6 +69,8 @@ func TestRealClientsUseTheVariablesAndNeverSeeTheSecret(t *testing.T) {
 	}{
 		{"curl", "curl", "/curl", "hello ", []string{"curl", "-sS", "-H", "Authorization: Bearer " + w.placeholder, "https://example.com/curl"}},
 		{"curl, HTTP/1.1", "curl", "/curl", "hello ", []string{"curl", "-sS", "--http1.1", "-u", "me:" + w.placeholder, "https://example.com/curl"}},
+		{"curl, SOCKS", "curl", "/socks", "hello ", []string{"curl", "-sS", "--socks5-hostname", w.socks, "-H", "Authorization: Bearer " + w.placeholder, "https://example.com/socks"}},
+		{"wget", "wget", "/wget", "hello ", []string{"wget", "-qO-", "--ca-certificate=" + filepath.Join(dir, "roots.pem"), "--header=Authorization: Bearer " + w.placeholder, "https://example.com/wget"}},
 		{"git", "git", "/r.git/info/refs", "refs/heads/main", []string{"git", "ls-remote", "https://me:" + w.placeholder + "@example.com/r.git"}},
 		{"urllib", "python3", "/python", "hello ", []string{"python3", "-c", fetchPython}},
 		{"requests", "python3-requests", "/requests", "hello ", []string{"python3", "-c", fetchRequests}},

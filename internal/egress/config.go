@@ -71,11 +71,14 @@ type Limits struct {
 	Names int
 }
 
-// A Credential is a secret that is put into requests to some hosts on the way out.
+// A Credential is a secret that is put into requests to some hosts on the way out,
+// over TLS, in the place of a placeholder. It prints and encodes itself without
+// the secret; a type converted from it does not. Entries of one Name are several
+// places for one secret.
 type Credential struct {
 	Name   string   // the environment variable that holds the placeholder
-	Secret string   // what the placeholder becomes
-	Hosts  []string // entries as in Compile's allow-list
+	Secret string   // what the placeholder becomes: 8 to 4096 bytes that a header can hold
+	Hosts  []string // entries as in Compile's allow-list, but for "*"
 	Place  string   // "bearer", "basic", "header", "query"
 	Field  string   // the header's or the parameter's name; the user's name for "basic"
 }

@@ -215,7 +215,7 @@ func (c credential) put(r *http.Request) {
 	case "basic":
 		c.putHeader(r.Header, "Authorization", c.basic)
 	case "header":
-		c.putHeader(r.Header, c.field, func(v string) string { return strings.ReplaceAll(v, c.placeholder, c.secret()) })
+		c.putHeader(r.Header, c.field, func(v string) string { return strings.Replace(v, c.placeholder, c.secret(), 1) })
 	case "query":
 		c.putQuery(r.URL)
 	}
@@ -266,7 +266,8 @@ func parseBasic(v string) (user, password string, ok bool) {
 	return strings.Cut(string(b), ":")
 }
 
-// putQuery changes the parameter's value alone and leaves the rest as written.
+// putQuery changes the parameter's value alone, where it stands first, and leaves
+// the rest as written.
 func (c credential) putQuery(u *url.URL) {
 	parts := strings.Split(u.RawQuery, "&")
 	for i, p := range parts {
@@ -274,6 +275,7 @@ func (c credential) putQuery(u *url.URL) {
 		name, err := url.QueryUnescape(k)
 		if value, err2 := url.QueryUnescape(v); err == nil && err2 == nil && name == c.field && value == c.placeholder {
 			parts[i] = k + "=" + url.QueryEscape(c.secret())
+			break
 		}
 	}
 	u.RawQuery = strings.Join(parts, "&")

@@ -35,13 +35,46 @@
 //     that its Host has to be the target's too.
 //  7. One Event tells how it went (event.go).
 //
-// # The seams
+// # The boundary
 //
-// Gateway.terminates and Gateway.terminate are where TLS is terminated
-// (terminate.go), Gateway.screen is where a request is judged and given its
-// credentials (exchange.go calls it for each request, whichever way it came).
-// They are set by New from Config; New refuses Credentials and Requests that
-// nothing would carry out.
+// TLS to a host that has a credential or a request rule is terminated
+// (terminate.go): the client meets a certificate of the sandbox's own authority
+// (authority.go), which only the bundle that is shown inside has (trust.go), and the
+// real server is verified as every client of it should. All other TLS is passed
+// untouched. A request is judged (screenRequest: requests.go by the canonical path of
+// path.go, then credentials.go) before it leaves, whichever way it came, and gets its
+// secrets in the RoundTrip of boundary.go, on a copy that nothing outside of it
+// sees; redact.go takes them out of the answer before it is returned.
+//
+//   - A secret stands where the tool has put its placeholder, if that is the place
+//     that the credential says; none is added to a request without it. As "bearer"
+//     the scheme Bearer, or GitHub's token, with the placeholder alone; as "basic"
+//     the password, with Field for the user's name if it says one, or, without a
+//     Field, the user's name; as "header" the first within Field's value; as "query" the
+//     value of the parameter Field. Two entries of one Name are two places.
+//   - Secrets go over verified TLS and nowhere else, loopback included.
+//   - A placeholder in the line or header of a request to another host, or in
+//     clear text, is a violation and not passed on. It would tell nobody anything;
+//     but somebody has meant to. In another place of its own host's requests it passes,
+//     because a browser repeats what was in a query as the Referer.
+//   - Hosts with a credential are asked for whole answers (no Range: halves of a
+//     secret are not seen) without compression. One that is gzip all the same is
+//     unpacked, another coding refused. An answer's length is not known beforehand
+//     then. Interim answers (103) are not passed. A WebSocket is carried
+//     without compression, and cut when the secret comes back in it.
+//   - The key of the authority is drawn with the gateway, never encoded and
+//     forgotten with it. It may certify the hosts of the entries alone (constraint.go).
+//   - A rule about paths refuses what servers read in several ways instead of
+//     choosing a reading, and headers that override method or path. GET includes
+//     HEAD. A rule holds at every port that its entry has: bytes that are neither
+//     TLS nor HTTP/1 are not passed to such a host, and a connection to an address is
+//     refused when it then names the host.
+//   - A JVM reads no PEM as a trust store, and no variable but JAVA_TOOL_OPTIONS: it
+//     gets a PKCS#12 file (software.sslmate.com/src/go-pkcs12, the one kept library
+//     that writes Oracle's attribute for trusted certificates), with the password that
+//     JDKs before 18 insist on. GnuTLS, and with it Debian's wget, reads no variable: for
+//     it the bundle has to be shown at the place of the system's (SystemBundles).
+//   - The agents of ssh and gpg have a room of their own (agent).
 //
 // # Decisions
 //
@@ -100,4 +133,14 @@
 // the outer server name alone is seen, and a server that hosts several names can
 // serve another; TLS without a server name is passed. HTTP/2 in clear text is
 // bytes. Time and sizes tell things too.
+//
+// A server that has a secret can give it back in a form of its own making (reversed,
+// in pieces, encrypted); what is taken out is what servers echo: the text itself, escaped
+// for URLs, JSON and HTML, hexadecimal, base64, UTF-16. What it gives for the secret,
+// a session or a token of its own, the tool has. A secret in a body, and one
+// that signs requests, has no place here. Request rules see
+// methods and paths, not queries or bodies: what GraphQL does at one path is one thing
+// to them. A client that pins certificates refuses the sandbox's. With "*" an address
+// may be connected to without naming any host, past the rules of the hosts that it
+// has. GODEBUG=http2debug=2 in the harness's environment has net/http log headers.
 package egress

@@ -279,7 +279,12 @@ func (g *Gateway) serveInside(w http.ResponseWriter, r *http.Request, c *strict,
 	x := &exchange{g: g, c: c, target: t, decision: in.decision, scheme: in.scheme, via: in.via, authority: hostField(t.Host, t.Port, preset)}
 	x.begin(r)
 	x.event.Address = address(in.address)
-	for _, field := range []string{host, r.Host} {
+	if in.two {
+		if x.err = g.seat(t); x.err == nil {
+			defer g.unseat()
+		}
+	}
+	for _, field := range append([]string{host, r.Host, r.URL.Host}, r.Header["Host"]...) { // the last two beside HTTP/2's :authority
 		if x.err == nil {
 			x.err = g.sameHost(t, field)
 		}

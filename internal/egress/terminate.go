@@ -140,6 +140,7 @@ func (g *Gateway) newTLSTransport(in *inner) *http.Transport {
 	t.TLSClientConfig = &tls.Config{ServerName: in.target.Host.String(), RootCAs: g.cfg.Roots, MinVersion: tls.VersionTLS12}
 	t.TLSHandshakeTimeout = headerTime
 	t.ForceAttemptHTTP2 = true
+	t.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerConnection: 1 << 20, MaxReceiveBufferPerStream: 1 << 20} // for a client that reads slowly
 	t.MaxIdleConnsPerHost = 4
 	t.MaxConnsPerHost = mostInner
 	return t
@@ -148,6 +149,24 @@ func (g *Gateway) newTLSTransport(in *inner) *http.Transport {
 // mostInner bounds the connections to a server that one client's connection has:
 // an HTTP/2 client may ask for many things at once of a server without it.
 const mostInner = 16
+
+// seat has a request of an HTTP/2 connection count as a connection, which it is in
+// what it costs. The error is a refusal.
+func (g *Gateway) seat(t Target) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.clients >= g.cfg.Limits.Connections {
+		return t.refuse(Decision{Why: "the policy's limit on connections is reached"})
+	}
+	g.clients++
+	return nil
+}
+
+func (g *Gateway) unseat() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.clients--
+}
 
 // dialInner takes the connection that the tunnel has made, or makes another.
 func (g *Gateway) dialInner(ctx context.Context, in *inner) (net.Conn, error) {

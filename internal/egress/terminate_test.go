@@ -219,6 +219,58 @@ func TestEventsStreamThroughTerminatedTLS(t *testing.T) {
 	}
 }
 
+func TestStreamsOfHTTP2CountAsConnections(t *testing.T) {
+	go1, held := make(chan bool), make(chan bool, 10)
+	w := newSecureWorld(t, Config{Credentials: bearer(), Limits: Limits{Connections: 4}}, func(rw http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/wait" {
+			held <- true
+			<-go1
+		}
+	})
+	c := w.inside(true) // one connection, and room for three requests at once
+	if code, _ := get(t, c, "https://example.com/"); code != 200 {
+		t.Fatal(code)
+	}
+	done := make(chan int, 10)
+	for range 3 {
+		go func() { code, _ := get(t, c, "https://example.com/wait"); done <- code }()
+	}
+	for range 3 {
+		<-held
+	}
+	if code, body := get(t, c, "https://example.com/"); code != 403 || !strings.Contains(body, "limit on connections") {
+		t.Errorf("%d %q", code, body)
+	}
+	close(go1)
+	for range 3 {
+		if code := <-done; code != 200 {
+			t.Errorf("a request within the limit: %d", code)
+		}
+	}
+	if code, _ := get(t, c, "https://example.com/"); code != 200 {
+		t.Errorf("a request after the others: %d", code)
+	}
+}
+
+func TestALargeBodyPassesUnchangedBothWays(t *testing.T) {
+	w := newSecureWorld(t, Config{Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) {
+		http.NewResponseController(rw).EnableFullDuplex()
+		io.Copy(rw, r.Body)
+	})
+	text := strings.Repeat("0123456789abcde\n", 1<<19) // 8 MiB
+	for _, two := range []bool{false, true} {
+		res, err := w.inside(two).Post("https://example.com/", "text/plain", strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(res.Body)
+		res.Body.Close()
+		if string(b) != text || err != nil {
+			t.Errorf("HTTP/2 %v: %d bytes of %d, %v", two, len(b), len(text), err)
+		}
+	}
+}
+
 func TestAWebSocketPassesAndCarriesTheCredential(t *testing.T) {
 	w := newSecureWorld(t, Config{Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) {
 		ok := r.Header.Get("Authorization") == "Bearer "+testSecret && r.Header.Get("Sec-WebSocket-Extensions") == ""
@@ -288,5 +340,25 @@ func TestAClientThatDoesNotTrustTheBundleIsToldOfInTheEvent(t *testing.T) {
 	conn.Close()
 	if e := <-told; !strings.Contains(e.Err, "trust bundle") {
 		t.Errorf("%+v", e)
+	}
+}
+
+func TestATerminatedConnectionLeavesNothingOpen(t *testing.T) {
+	const rounds = 10
+	told := make(chan Event, 4*rounds)
+	w := newSecureWorld(t, Config{Credentials: bearer(), Observe: func(e Event) { told <- e }}, func(rw http.ResponseWriter, r *http.Request) {})
+	for i := range rounds {
+		c := w.inside(i%2 == 0)
+		if code, body := get(t, c, "https://example.com/"); code != 200 {
+			t.Fatal(code, body)
+		}
+		c.CloseIdleConnections()
+		for e := <-told; e.Protocol != "connect"; e = <-told {
+		}
+	}
+	w.g.mu.Lock()
+	defer w.g.mu.Unlock()
+	if len(w.g.open) != 2 || w.g.clients != 0 { // the two listeners
+		t.Errorf("%d are open, %d clients", len(w.g.open), w.g.clients)
 	}
 }

@@ -38,12 +38,12 @@ var variables = []variable{
 	{"https_proxy", proxyURL, "wget and the same"},
 	{"ALL_PROXY", proxyURL, "curl, git, Python's httpx, Deno, for every other scheme"},
 	{"all_proxy", proxyURL, "the same"},
-	{"NO_PROXY", direct, "whoever reads HTTP_PROXY: servers on loopback inside are reached directly"},
-	{"no_proxy", direct, "whoever reads http_proxy"},
+	{"NO_PROXY", noProxy, "whoever reads HTTP_PROXY: servers on loopback inside are reached directly"},
+	{"no_proxy", noProxy, "whoever reads http_proxy"},
 	{"NODE_USE_ENV_PROXY", whenProxied("1"), "Node 22.21, 24 and later: fetch and http read HTTP_PROXY"},
 	{"npm_config_proxy", proxyURL, "npm, pnpm, Yarn 1: before what an .npmrc says"},
 	{"npm_config_https_proxy", proxyURL, "npm, pnpm, Yarn 1"},
-	{"npm_config_noproxy", direct, "npm, pnpm"},
+	{"npm_config_noproxy", noProxy, "npm, pnpm"},
 	{"YARN_HTTP_PROXY", proxyURL, "Yarn 2 and later"},
 	{"YARN_HTTPS_PROXY", proxyURL, "Yarn 2 and later"},
 	{"CARGO_HTTP_PROXY", proxyURL, "cargo: before what its config.toml says"},
@@ -111,9 +111,9 @@ func proxyURL(o VariablesOptions) string {
 
 func proxyAddress(o VariablesOptions) string { return strings.TrimPrefix(proxyURL(o), "http://") }
 
-// direct is what no proxy is asked for. Every form has to be one that each reader
+// noProxy is what no proxy is asked for. Every form has to be one that each reader
 // takes: httpx fails at [::1], and networks are known to few.
-func direct(o VariablesOptions) string { return whenProxied("localhost,127.0.0.1,::1")(o) }
+func noProxy(o VariablesOptions) string { return whenProxied("localhost,127.0.0.1,::1")(o) }
 
 func whenProxied(s string) func(VariablesOptions) string {
 	return func(o VariablesOptions) string {

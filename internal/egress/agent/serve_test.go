@@ -6,6 +6,7 @@ import (
 	"net"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 func TestServingEndsWithItsListenerAndClosesWhatIsOpen(t *testing.T) {
@@ -60,7 +61,8 @@ func TestNoMoreConnectionsAreServedThanThereIsRoomFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := readSSH(c); err == nil {
-		t.Error("it is served")
+	c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if _, err := readSSH(c); !errors.Is(err, io.EOF) {
+		t.Errorf("it is not closed: %v", err)
 	}
 }
