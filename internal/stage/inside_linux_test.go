@@ -114,8 +114,8 @@ func walls(before, after []plan.Action) plan.Plan {
 		}
 	}
 	steps := []plan.Action{plan.PrivateMounts{}, plan.NewRoot{}, plan.Scratch{}, plan.Proc{}, plan.Private{At: "/tmp", Slot: "tmp", Mode: 0o1777},
-		plan.Bind{Source: "/usr", At: "/usr", Dir: true}, plan.Bind{Source: exe, At: "/tool"}}
-	for _, link := range []string{"/bin", "/lib", "/lib64"} {
+		plan.Bind{Source: exe, At: "/tool"}}
+	for _, link := range []string{"/usr", "/bin", "/lib", "/lib64"} { // what the tool may be linked to
 		if to, err := os.Readlink(link); err == nil {
 			steps = append(steps, plan.MakeLink{Path: link, Target: to})
 		} else if _, err := os.Stat(link); err == nil {

@@ -22,8 +22,10 @@ func (c *compiler) lowerLayout(action plan.Action) error {
 	switch a := action.(type) {
 	case plan.PutBind:
 		c.putBind(a)
+		c.covers[path.Clean(a.At)] = true
 	case plan.PutTmpfs:
 		c.putTmpfs(a)
+		c.covers[path.Clean(a.At)] = false
 	case plan.PutDir:
 		c.find(wire.MakeDir, a.At, a.Mode, a.Mode, false)
 		c.close(regDest)
@@ -53,6 +55,7 @@ func (c *compiler) lowerLayout(action plan.Action) error {
 		c.filesystem("mqueue", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC, regTree)
 		c.put(wire.MakeDir, a.At, 0o755, 0o755, false)
 	case plan.PutOverlay:
+		c.covers[path.Clean(a.At)] = a.Upper != ""
 		return c.putOverlay(a)
 	default:
 		return c.lowerAround(action)

@@ -89,6 +89,28 @@ func TestKernelTheHarnessServesAListenerInside(t *testing.T) {
 	}
 }
 
+// TestKernelAToolThatIsTheFirstProcessIsServedToo: init's steps are then the tool's.
+func TestKernelAToolThatIsTheFirstProcessIsServedToo(t *testing.T) {
+	eachUser(t, func(t *testing.T) {
+		p := walls([]plan.Action{tcpAt("127.0.0.1:3128", 0), plan.Listen{Network: "unix", Path: "/tmp/agent", Mode: 0o600, Slot: 1}}, nil)
+		p.AsPID1 = true
+		for n, s := range p.Steps {
+			if s.Do == (plan.Loopback{}) {
+				p.Steps[n].Do = plan.Loopback{Here: true}
+			}
+		}
+		i := begin(t, p, "talk", "tcp4", "127.0.0.1:3128").held()
+		i.answer()
+		if got := i.end(); got != "pong" {
+			t.Errorf("%q", got)
+		}
+		i = begin(t, p, "files").held()
+		if out := i.end(); strings.Contains(out, "socket:") || !strings.Contains(out, "0 pipe:") {
+			t.Error(out)
+		}
+	})
+}
+
 // TestKernelADatagramSocketInsideIsServed as a DNS server would be.
 func TestKernelADatagramSocketInsideIsServed(t *testing.T) {
 	eachUser(t, func(t *testing.T) {
@@ -242,6 +264,26 @@ func TestKernelWhatNobodyTakesIsClosed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestKernelEverySlotHasRoom even while nobody reads: init does not wait.
+func TestKernelEverySlotHasRoom(t *testing.T) {
+	var many []plan.Action
+	for slot := range plan.MaxSlots {
+		many = append(many, plan.Listen{Network: "tcp4", Addr: netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), uint16(1000+slot)), Slot: slot})
+	}
+	eachUser(t, func(t *testing.T) {
+		i := beginWith(t, walls(many, nil), func(i *insider) { i.cmd.Wait() }, "files")
+		i.c.AwaitStart()
+		i.held()
+		for slot := range plan.MaxSlots {
+			f := i.c.Received(slot)
+			if f == nil {
+				t.Fatalf("nothing in slot %d", slot)
+			}
+			f.Close()
+		}
+	})
 }
 
 // sockets counts this process's.

@@ -48,6 +48,9 @@ func TestWhatCannotBeListenedAtIsNotCompiled(t *testing.T) {
 		{"a path of the host's root", false, []plan.Action{plan.NewRoot{Host: true}}, unix("/run/agent"), false, nil},
 		{"a path of the root that is kept", false, []plan.Action{plan.NewRoot{}, plan.KeepRoot{}}, unix("/run/agent"), false, errOnHost},
 		{"a path below a bind", false, []plan.Action{plan.NewRoot{}, plan.Bind{Source: "/ws", At: "/ws", Dir: true}}, unix("/ws/agent"), false, errOnHost},
+		{"a path below a layout's bind", false, []plan.Action{plan.NewRoot{}, plan.PutBind{Source: "/ws", At: "/ws", Dir: true, Write: true}}, unix("/ws/x/agent"), false, errOnHost},
+		{"a path in a layout's tmpfs below a bind", false, []plan.Action{plan.NewRoot{}, plan.PutBind{Source: "/", At: "/", Dir: true}, plan.PutTmpfs{At: "/run"}}, unix("/run/agent"), true, nil},
+		{"a path below an overlay that writes to the host", false, []plan.Action{plan.NewRoot{}, plan.PutOverlay{At: "/o", Layers: []string{"/l"}, Upper: "/u", Work: "/w"}}, unix("/o/agent"), false, errOnHost},
 		{"a path without a name", false, []plan.Action{plan.NewRoot{}}, unix("/"), false, nil},
 		{"a name that is too long", false, []plan.Action{plan.NewRoot{}}, unix("/run/" + long), false, nil},
 	}

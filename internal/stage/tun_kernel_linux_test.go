@@ -158,14 +158,23 @@ func TestKernelATUNDeviceIsAsThePlanSays(t *testing.T) {
 
 // TestKernelATUNDeviceThatCannotBeMadeStopsTheRun with the step's name.
 func TestKernelATUNDeviceThatCannotBeMadeStopsTheRun(t *testing.T) {
-	twice := someTun(1)
+	multicast := someTun(0)
+	multicast.Addr6 = netip.MustParsePrefix("ff02::1/64")
 	eachUserWithTUN(t, func(t *testing.T) {
-		i := begin(t, walls([]plan.Action{someTun(0), twice}, nil), "files")
-		if i.c.Held || i.c.Failed == nil || i.c.Failed.Errno != unix.EBUSY || !strings.HasPrefix(i.failed(), "make the device out0") {
-			t.Errorf("held %v, %q: %+v", i.c.Held, i.failed(), i.c.Failed)
-		}
-		if out := i.end(); out != "" {
-			t.Errorf("the tool ran: %s", out)
+		for _, c := range []struct {
+			actions []plan.Action
+			errno   unix.Errno
+		}{
+			{[]plan.Action{someTun(0), someTun(1)}, unix.EBUSY},
+			{[]plan.Action{multicast}, unix.EADDRNOTAVAIL},
+		} {
+			i := begin(t, walls(c.actions, nil), "files")
+			if i.c.Held || i.c.Failed == nil || i.c.Failed.Errno != c.errno || !strings.HasPrefix(i.failed(), "make the device out0") {
+				t.Errorf("held %v, %q: %+v", i.c.Held, i.failed(), i.c.Failed)
+			}
+			if out := i.end(); out != "" {
+				t.Errorf("the tool ran: %s", out)
+			}
 		}
 	})
 	eachUser(t, func(t *testing.T) {

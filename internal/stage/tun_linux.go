@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"unsafe"
 
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/plan"
@@ -121,14 +122,17 @@ func (c *compiler) defaultRoute(device string) arg {
 	return at
 }
 
-// tun6 gives the device its address of IPv6 and the default route. Without IPv6 in
-// the kernel there is no such socket; where it is disabled the address is refused
-// with EACCES (addrconf_add_dev).
+// tun6 gives the device its address of IPv6 and the default route. The address comes
+// by rtnetlink(7), which alone can say that nobody else has it (IFA_F_NODAD): else the
+// kernel finds that out in its own time, and meanwhile takes ::1 for what the tool
+// sends. An address is refused with EACCES where IPv6 is disabled (inet6_rtm_newaddr),
+// and with EOPNOTSUPP where the kernel has none.
 func (c *compiler) tun6(a plan.Tun, index arg) {
-	type in6Ifreq struct {
-		addr   [16]byte
-		length uint32
-		index  int32
+	type newAddress struct {
+		header    unix.NlMsghdr
+		message   unix.IfAddrmsg
+		attribute unix.RtAttr
+		addr      [16]byte
 	}
 	type in6Rtmsg struct {
 		dst, src, gate [16]byte
@@ -139,16 +143,27 @@ func (c *compiler) tun6(a plan.Tun, index arg) {
 		flags          uint32
 		index          int32
 	}
-	address := in6Ifreq{addr: a.Addr6.Addr().As16(), length: uint32(a.Addr6.Bits())}
+	const room, errorAt, messageIndex, routeIndex = 256, 16, 20, 76
+	address := newAddress{
+		header:    unix.NlMsghdr{Type: unix.RTM_NEWADDR, Flags: unix.NLM_F_REQUEST | unix.NLM_F_ACK | unix.NLM_F_CREATE | unix.NLM_F_EXCL},
+		message:   unix.IfAddrmsg{Family: unix.AF_INET6, Prefixlen: uint8(a.Addr6.Bits()), Flags: unix.IFA_F_NODAD | unix.IFA_F_PERMANENT},
+		attribute: unix.RtAttr{Type: unix.IFA_ADDRESS, Len: unix.SizeofRtAttr + 16},
+		addr:      a.Addr6.Addr().As16(),
+	}
+	address.header.Len = uint32(unsafe.Sizeof(address))
 	route := in6Rtmsg{flags: unix.RTF_UP, metric: 1}
-	at, to := c.data(bytesOf(&address)), c.data(bytesOf(&route))
+	at, to, answer := c.data(bytesOf(&address)), c.data(bytesOf(&route)), c.data(make([]byte, room))
 	c.save(wire.OpLoad32, regSocket, index)
-	c.call(wire.OpStore32, ptr(at.v+20), reg(regSocket))
-	c.call(wire.OpStore32, ptr(to.v+76), reg(regSocket))
+	c.call(wire.OpStore32, ptr(at.v+messageIndex), reg(regSocket))
+	c.call(wire.OpStore32, ptr(to.v+routeIndex), reg(regSocket))
+
+	c.socket(unix.AF_NETLINK, unix.SOCK_RAW) // protocol 0 is NETLINK_ROUTE
+	c.call(unix.SYS_SENDTO, reg(regSocket), at, imm(int(address.header.Len)), imm(0), imm(0), imm(0))
+	c.call(unix.SYS_RECVFROM, reg(regSocket), answer, imm(room), imm(0), imm(0), imm(0)) // it was written before sendto returned
+	c.close(regSocket)
+	c.call(wire.OpErrno, ptr(answer.v+errorAt))
+	c.last().Ignore, c.last().Skip = [2]uint16{uint16(unix.EACCES), uint16(unix.EOPNOTSUPP)}, 3
 	c.socket(unix.AF_INET6, unix.SOCK_DGRAM)
-	c.last().Ignore[0], c.last().Skip = uint16(unix.EAFNOSUPPORT), 3
-	c.call(unix.SYS_IOCTL, reg(regSocket), imm(unix.SIOCSIFADDR), at)
-	c.last().Ignore[0], c.last().Skip = uint16(unix.EACCES), 1
 	c.call(unix.SYS_IOCTL, reg(regSocket), imm(unix.SIOCADDRT), to)
 	c.close(regSocket)
 }

@@ -40,6 +40,8 @@ func layoutOp(nr uint32, a, b uintptr) (uintptr, uintptr) {
 		return gate(a)
 	case wire.OpPass:
 		return pass(a, b)
+	case wire.OpErrno:
+		return 0, uintptr(-**(**int32)(unsafe.Pointer(&a)))
 	case wire.OpLoad32:
 		return uintptr(**(**uint32)(unsafe.Pointer(&a))), 0
 	}

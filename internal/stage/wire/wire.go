@@ -114,6 +114,7 @@ const (
 	OpGate                        // wait for the harness at gate arg0, if the run has it
 	OpPass                        // send descriptor arg0 to the harness; arg1: its slot, and the step from bit 16 on
 	OpLoad32                      // the result is *(uint32)(arg0)
+	OpErrno                       // fail with the errno -*(int32)(arg0), unless that is 0
 )
 
 // Place says what OpPlace does. Its result is a descriptor of the place, but for
