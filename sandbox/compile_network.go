@@ -21,8 +21,10 @@ const (
 	slotSOCKS
 	slotTun
 	slotDialer
-	slotDNS
-	slotDNSStream
+	slotDNS // and after it: for each of resolvers, datagrams and streams
+	_
+	_
+	_
 	slotSSH
 	slotGPG
 	slotLoopback // and after it, one for each port
@@ -117,8 +119,11 @@ func (c *compilation) listeners() {
 		c.note(BoundNetwork, "programs that use no proxy reach nothing, because nothing is captured: "+c.facts.TUN.Reason+" (remedy: "+c.facts.TUN.Remedy+")")
 	default:
 		c.do(captureDevice, plan.Capture, "what uses no proxy is captured")
-		listen(portDNS, slotDNSStream, "names are answered by the capture")
-		c.do(plan.Listen{Network: "udp4", Addr: netip.AddrPortFrom(loopback4, portDNS), Slot: slotDNS}, plan.Capture, "names are answered by the capture")
+		for i, at := range resolvers {
+			for j, network := range []string{"udp4", "tcp4"} {
+				c.do(plan.Listen{Network: network, Addr: netip.AddrPortFrom(at, portDNS), Slot: slotDNS + 2*i + j}, plan.Capture, "names are answered by the capture")
+			}
+		}
 	}
 }
 
@@ -157,3 +162,7 @@ func (c *compilation) note(b Bound, text string) {
 }
 
 var loopback4 = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+
+// resolvers are where a host's resolv.conf, which the tool has, sends questions for
+// names when it is not to another host: a server of its own, systemd-resolved's stub.
+var resolvers = [2]netip.Addr{loopback4, netip.AddrFrom4([4]byte{127, 0, 0, 53})}

@@ -58,7 +58,7 @@ func TestCompileMakesTheWaysOutOfTheNamespace(t *testing.T) {
 		{"the harness's ports", Network{Loopback: []uint16{5432, 6379}}, false, "tcp4 127.0.0.1:5432, tcp4 127.0.0.1:6379"},
 		{"ports that the proxies have", Network{Hosts: []string{"a.example"}, Loopback: []uint16{3128}, Listen: []uint16{1080, 1081, 3129}}, false,
 			"tcp4 127.0.0.1:3130, tcp4 127.0.0.1:1082, tcp4 127.0.0.1:3128"},
-		{"a capture", Network{Capture: capture}, true, "tcp4 127.0.0.1:3128, tcp4 127.0.0.1:1080, tcp4 127.0.0.1:53, udp4 127.0.0.1:53"},
+		{"a capture", Network{Capture: capture}, true, "tcp4 127.0.0.1:3128, tcp4 127.0.0.1:1080, udp4 127.0.0.1:53, tcp4 127.0.0.1:53, udp4 127.0.0.53:53, tcp4 127.0.0.53:53"},
 		{"a capture without a device", Network{Capture: capture}, false, "tcp4 127.0.0.1:3128, tcp4 127.0.0.1:1080"},
 		{"the ssh agent", Network{SSHAgent: true}, false, "/run/holdfast/ssh-agent"},
 		{"the ssh agent on a shared network", Network{Host: true, SSHAgent: true}, false, "/run/holdfast/ssh-agent"},

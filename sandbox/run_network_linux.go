@@ -262,17 +262,19 @@ func (r *run) plugCapture(o *outlet) {
 		return
 	}
 	gate := o.captureGate(r.sandbox.policy.Network)
-	if f := r.control.Received(slotDNS); f != nil {
-		if c, err := net.FilePacketConn(f); err == nil {
-			gate.DNS = append(gate.DNS, c)
+	for i := range resolvers {
+		if f := r.control.Received(slotDNS + 2*i); f != nil {
+			if c, err := net.FilePacketConn(f); err == nil {
+				gate.DNS = append(gate.DNS, c)
+			}
+			f.Close()
 		}
-		f.Close()
-	}
-	if f := r.control.Received(slotDNSStream); f != nil {
-		if l, err := net.FileListener(f); err == nil {
-			gate.DNSStreams = append(gate.DNSStreams, l)
+		if f := r.control.Received(slotDNS + 2*i + 1); f != nil {
+			if l, err := net.FileListener(f); err == nil {
+				gate.DNSStreams = append(gate.DNSStreams, l)
+			}
+			f.Close()
 		}
-		f.Close()
 	}
 	stop, err := r.sandbox.policy.Network.Capture(tun, gate)
 	if err != nil {

@@ -2,10 +2,20 @@ package egress
 
 import "net"
 
-// blockingReader holds a buffer while it waits: for connections that are not the
-// kernel's.
+// A waiter is a connection that is not the kernel's and can say when there is
+// something to read: that of a captured program.
+type waiter interface{ WaitRead() error }
+
+// blockingReader is for connections that are not the kernel's. It holds a buffer
+// while it waits, unless the connection is a waiter.
 func blockingReader(c net.Conn) func(most int64) (*[bufferSize]byte, int, error) {
+	w, waits := bare(c).(waiter)
 	return func(most int64) (*[bufferSize]byte, int, error) {
+		if waits {
+			if err := w.WaitRead(); err != nil {
+				return nil, 0, err
+			}
+		}
 		b := buffers.Get().(*[bufferSize]byte)
 		n, err := c.Read(b[:min(most, bufferSize)])
 		return b, n, err

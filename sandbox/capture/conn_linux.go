@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,6 +33,8 @@ type conn struct {
 	queue   waiter.Queue
 	ep      tcpip.Endpoint // nil: there is none, because of err
 	err     error
+
+	ended atomic.Bool // by Close
 
 	readBy, writeBy deadline
 }
@@ -88,9 +91,12 @@ func (c *conn) Read(b []byte) (int, error) {
 		if failed == nil {
 			return r.Count, nil
 		}
-		if err := errno(failed); err == io.EOF {
+		switch err := errno(failed); {
+		case c.ended.Load():
+			return 0, c.fail("read", net.ErrClosed)
+		case err == io.EOF:
 			return 0, err
-		} else if err != errBlocked {
+		case err != errBlocked:
 			return 0, c.fail("read", err)
 		}
 		if err := c.wait(ep, waiter.ReadableEvents, &c.readBy); err != nil {
@@ -149,6 +155,7 @@ func (c *conn) Close() error {
 		c.request = nil
 		c.err = c.fail("accept", net.ErrClosed)
 	case c.ep != nil:
+		c.ended.Store(true)
 		c.ep.Close()
 	}
 	return nil

@@ -35,14 +35,16 @@
 // A run has at most 1,024 connections, those counted whose last bytes the tool has
 // not read yet, for 20 seconds; 256 of them may be waiting for an answer to their
 // SYN, and further ones wait for a place. The first 32 have 1 MiB each way, further
-// ones 64 KiB. 4,096 names have an address; 1,024 denials are told of.
+// ones 64 KiB: some 200 MiB when a tool reads from none of 1,024 that are sent to.
+// 4,096 names have an address; 1,024 denials are told of.
 //
 // # Limits
 //
 // Names are bound to addresses of one run: what a tool writes down for later is of no
 // use. What a tool asks of a name, other than its IPv4 address, has an empty answer:
-// no MX, no TXT, no SRV. A denied connection to an address that a name has been
-// given for is told of under the name. A datagram is never carried.
+// no MX, no TXT, no SRV. A datagram is never carried. The stack runs in the harness's
+// own process: it is memory-safe code, but a panic in it would be the harness's; a
+// tool without capabilities sends it nothing but what the kernel makes.
 //
 // On other systems than Linux, [Netstack] returns an error that wraps
 // errors.ErrUnsupported.

@@ -6,81 +6,31 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
-	"os"
 	"testing"
-	"time"
-
-	"golang.org/x/net/dns/dnsmessage"
-	"golang.org/x/sys/unix"
 )
-
-// newPipe captures what is written to a socket that keeps packets apart, as a
-// device does. The gate answers every connection with what it hears.
-func newPipe(t *testing.T) (tool *os.File, stop func()) {
-	t.Helper()
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tool = os.NewFile(uintptr(pair[0]), "tool")
-	g := newTestGate(t).capture()
-	g.Tunnel = func(ctx context.Context, c net.Conn, _ string, _ uint16, _ string) error {
-		defer c.Close()
-		defer context.AfterFunc(ctx, func() { c.Close() })()
-		_, err := io.Copy(c, c)
-		return err
-	}
-	stop, err = Netstack(os.NewFile(uintptr(pair[1]), "device"), g)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { stop(); tool.Close() })
-	return tool, stop
-}
-
-// answered asks for a name and waits for the answer, behind everything else that
-// the stack has said.
-func answered(t *testing.T, tool *os.File) {
-	t.Helper()
-	q := question(t, "denied.test.", dnsmessage.TypeA, false)
-	p := append(binary.BigEndian.AppendUint16([]byte{0x77, 0x77, 0, 53}, uint16(8+len(q))), 0, 0)
-	tool.SetDeadline(time.Now().Add(time.Minute))
-	if _, err := tool.Write(wrap(tool4, far4, protoUDP, append(p, q...))); err != nil {
-		t.Fatal(err)
-	}
-	b := make([]byte, largest)
-	for {
-		n, err := tool.Read(b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if p, ok := parse(b[:n]); ok && p.protocol == protoUDP && bytes.HasPrefix(p.payload(), []byte{0, 53, 0x77, 0x77}) {
-			return
-		}
-	}
-}
 
 // FuzzPackets sends the stack packets, each with its length before it, as they are
 // and as segments of a connection.
 func FuzzPackets(f *testing.F) {
-	syn := wrapSYN(far4.As4(), tool4.As4(), 40000)
+	first := wrapSYN(far4.As4(), tool4.As4(), 40000)
 	one := func(packets ...[]byte) (b []byte) {
 		for _, p := range packets {
 			b = append(binary.BigEndian.AppendUint16(b, uint16(len(p))), p...)
 		}
 		return b
 	}
-	ack := bytes.Clone(syn)
-	ack[33] = 0x10
-	rst := bytes.Clone(syn)
-	rst[33] = 0x04
-	f.Add(one(syn), false)
-	f.Add(one(syn, ack, rst, syn), false)
-	f.Add(one(syn[20:], ack[20:]), true)
-	f.Add(one(wrap(tool6, far6, protoTCP, syn[20:])), false)
-	f.Add(one(wrap(tool6, far6, 0, syn[20:]), wrap(tool4, far4, protoICMP, []byte{8, 0, 0, 0}), []byte{0x45}, nil), false)
+	second := bytes.Clone(first)
+	second[33] = 0x10
+	third := bytes.Clone(first)
+	third[33] = 0x04
+	f.Add(one(first), false)
+	f.Add(one(first, second, third, first), false)
+	f.Add(one(first[20:], second[20:]), true)
+	f.Add(one(wrap(tool6, far6, protoTCP, first[20:])), false)
+	f.Add(one(wrap(tool6, far6, 0, first[20:]), wrap(tool4, far4, protoICMP, []byte{8, 0, 0, 0}), []byte{0x45}, nil), false)
 	f.Fuzz(func(t *testing.T, data []byte, segments bool) {
-		tool, stop := newPipe(t)
+		n, tool := newPipe(t, func(_ context.Context, c net.Conn) { io.Copy(c, c) })
+		defer n.stop()
 		for i := 0; len(data) >= 2 && i < 50; i++ {
 			n := min(int(binary.BigEndian.Uint16(data)), len(data)-2)
 			p := data[2 : 2+n]
@@ -91,13 +41,11 @@ func FuzzPackets(f *testing.F) {
 			if len(p) == 0 {
 				continue // an empty packet is this socket's end
 			}
-			tool.SetDeadline(time.Now().Add(time.Minute))
 			if _, err := tool.Write(p); err != nil {
 				t.Fatal(err)
 			}
 		}
 		answered(t, tool)
-		stop()
 	})
 }
 
@@ -168,4 +116,36 @@ func TestEveryProtocolIsRefusedInItsOwnWords(t *testing.T) {
 			t.Errorf("%s: %x, %t", c.says, answer, pass)
 		}
 	}
+}
+
+// FuzzConnection sends segments of a connection that is open, each of them eight
+// bytes, of which the first says how many follow: its distance from the right
+// sequence number and from the right acknowledgement, its header's length, its
+// flags and its window.
+func FuzzConnection(f *testing.F) {
+	f.Add([]byte{5, 0, 0, 5, ack, 0xff, 0xff, 0, 'h', 'e', 'l', 'l', 'o', 0, 5, 5, 5, ack | fin, 0xff, 0xff, 0})
+	f.Add([]byte{12, 0, 0, 8, ack, 1, 0, 0, 5, 10, 0, 0, 0, 1, 0, 0, 0, 9, 1, 1, 0, 0, 0, 5, rst, 0, 0, 0})
+	f.Add([]byte{4, 200, 0, 5, ack, 0xff, 0xff, 0, 'l', 'a', 't', 'e', 4, 0, 250, 5, ack, 0, 0, 0, 'x', 'y', 'z', 'u', 0, 0, 0, 5, syn, 9, 9, 9})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		n, tool := newPipe(t, func(_ context.Context, c net.Conn) {
+			io.WriteString(c, "hello")
+			io.Copy(c, c)
+		})
+		defer n.stop()
+		p := &peer{t: t, tool: tool, port: 1025}
+		p.open(1000)
+		for i := 0; len(data) >= 8 && i < 50; i++ {
+			head, length := data[:8], min(int(data[0]), len(data)-8)
+			h := binary.BigEndian.AppendUint16([]byte{4, 1}, 80)
+			h = binary.BigEndian.AppendUint32(h, p.seq+uint32(int8(head[1])))
+			h = binary.BigEndian.AppendUint32(h, p.ack+uint32(int8(head[2])))
+			h = append(h, head[3]<<4, head[4], head[5], head[6], 0, 0, 0, head[7])
+			h = append(h, data[8:8+length]...)
+			data = data[8+length:]
+			if _, err := tool.Write(wrap(tool4, far4, protoTCP, h)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		answered(t, tool)
+	})
 }

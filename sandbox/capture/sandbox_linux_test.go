@@ -134,7 +134,7 @@ func captured(t *testing.T, script string) outcome {
 
 func TestKernelSandboxIsCaptured(t *testing.T) {
 	capture.InSandboxWorld(t, func(t *testing.T) {
-		kerneltest.Need(t, kerneltest.Command("bash"))
+		kerneltest.Need(t, kerneltest.Command("bash"), kerneltest.Command("getent"), kerneltest.Command("od"))
 		o := captured(t, `
 			try() { { exec 3<>"/dev/tcp/$1/$2"; } 2>/dev/null && echo hello >&3 && head -n 1 <&3 || echo refused; exec 3>&-; }
 			unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY
@@ -142,9 +142,13 @@ func TestKernelSandboxIsCaptured(t *testing.T) {
 			echo "its other port: $(try `+hostAddress+` 1)"
 			echo "another address: $(try 203.0.113.5 80)"
 			echo "allowed name: $(getent ahostsv4 allowed.example | head -n 1 | cut -d' ' -f1)"
+			ask() { exec 3<>"/dev/udp/$1/53" && printf '\001\002\000\000\000\000\000\000\000\000\000\000' >&3 && timeout 60 head -c 2 <&3 | od -An -tx1 | tr -d ' '; exec 3>&-; }
+			for server in 127.0.0.1 127.0.0.53; do
+				echo "$server: $(ask $server), $({ exec 3<>/dev/tcp/$server/53; } 2>/dev/null && echo listens)"
+			done
 			echo "denied name: $(getent ahostsv4 denied.example || echo none)"
 		`)
-		for _, want := range []string{"allowed address: hello", "its other port: refused", "another address: refused", "allowed name: 198.18.0.2", "denied name: none"} {
+		for _, want := range []string{"allowed address: hello", "its other port: refused", "another address: refused", "allowed name: 198.18.0.2", "denied name: none", "127.0.0.1: 0102, listens", "127.0.0.53: 0102, listens"} {
 			if !strings.Contains(o.Output, want+"\n") {
 				t.Errorf("no %q in %s", want, o.Output)
 			}
