@@ -11,9 +11,10 @@ import (
 // Tests may import the room they test and kerneltest too.
 var walls = map[string][]string{
 	".":                     nil,
-	"examples":              {"sandbox", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest"},
+	"examples":              {"sandbox", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest", "sandbox/capture"},
 	"sandbox":               {"internal/egress", "internal/egress/agent", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
 	"sandbox/sandboxtest":   {"sandbox"},
+	"sandbox/capture":       {"sandbox"}, // no room but examples may import it: it links a network stack
 	"internal/stage":        {"internal/host", "internal/plan", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "rlimit"},
 	"internal/stage/child":  {"internal/stage/guard", "internal/stage/wire", "internal/sys"},
 	"internal/stage/guard":  {"internal/sys"},
@@ -25,7 +26,7 @@ var walls = map[string][]string{
 	"seccomp":               {"internal/sys"},
 	"rlimit":                {"internal/sys"},
 	"internal/sys":          nil,
-	"internal/egress":       nil,
+	"internal/egress":       {"internal/egress/agent"},
 	"internal/egress/agent": nil,
 	"internal/kerneltest":   nil,
 	"internal/house":        nil,
@@ -65,10 +66,19 @@ var strangers = map[string]func(f *file) bool{
 		return f.room != "internal/stage/child" && f.room != "internal/stage/guard" && f.room != "internal/stage/wire" || f.test
 	},
 	"golang.org/x/net/idna":                                func(f *file) bool { return f.room == "internal/egress" },
+	"golang.org/x/net/http2":                               func(f *file) bool { return f.test && f.room == "internal/egress" },
+	"golang.org/x/net/http2/hpack":                         func(f *file) bool { return f.test && f.room == "internal/egress" },
 	"golang.org/x/net/http/httpguts":                       func(f *file) bool { return f.room == "internal/egress" },
 	"software.sslmate.com/src/go-pkcs12":                   func(f *file) bool { return f.room == "internal/egress" }, // a JVM's trust store
-	"golang.org/x/net/http2":                               func(f *file) bool { return f.test },                      // frames that no client sends
-	"golang.org/x/net/http2/hpack":                         func(f *file) bool { return f.test },
+	"golang.org/x/net/dns/dnsmessage":                      capturing,
+	"gvisor.dev/gvisor/pkg/buffer":                         capturing,
+	"gvisor.dev/gvisor/pkg/tcpip":                          capturing,
+	"gvisor.dev/gvisor/pkg/tcpip/header":                   capturing,
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4":             capturing,
+	"gvisor.dev/gvisor/pkg/tcpip/network/ipv6":             capturing,
+	"gvisor.dev/gvisor/pkg/tcpip/stack":                    capturing,
+	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp":            capturing,
+	"gvisor.dev/gvisor/pkg/waiter":                         capturing,
 	"golang.org/x/net/bpf":                                 func(f *file) bool { return f.test || f.ignored },
 	"github.com/landlock-lsm/go-landlock/landlock":         func(f *file) bool { return f.test || f.room == "landlock/process" },
 	"github.com/elastic/go-seccomp-bpf":                    func(f *file) bool { return f.test || f.ignored },
@@ -78,6 +88,10 @@ var strangers = map[string]func(f *file) bool{
 	"github.com/creack/pty":                                func(f *file) bool { return f.test },
 	"github.com/landlock-lsm/go-landlock/landlock/syscall": func(f *file) bool { return f.test },
 }
+
+// capturing is the room of a network stack and a DNS server: their packages are
+// linked by who asks for that room, and by nobody else.
+func capturing(f *file) bool { return f.room == "sandbox/capture" }
 
 func TestLibrariesServeWhereTheyAreStrong(t *testing.T) {
 	for _, f := range files(t) {
