@@ -27,6 +27,7 @@ type contact struct {
 	template *stage.Template
 	path     string // the tool's, as it was when the run entered
 	own      string // the run's own directory; "": it has none
+	named    string // what it is called, or will be
 	watching bool
 	silent   bool // the stage died without a word
 	withheld int  // variables of the harness that the tool does not get; -1: the caller's own Env
@@ -276,48 +277,6 @@ func (r *run) abandon() {
 	r.control.Close()
 	r.control = nil
 	r.removeOwn()
-}
-
-// makeOwn makes the run's own directory, where no mount can be private: with a
-// home and a tmp in it, which HOME and TMPDIR then name.
-func (r *run) makeOwn(id stage.Identity) (err error) {
-	if !r.template.NeedsOwn() {
-		return nil
-	}
-	defer func() {
-		if err == nil {
-			err = r.out.write(r.own, id)
-		}
-		if err != nil {
-			r.removeOwn()
-		}
-	}()
-	dir, err := os.MkdirTemp("", "holdfast-")
-	if err != nil {
-		return fmt.Errorf("sandbox: make the run's own directory: %w", err)
-	}
-	r.own = dir
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		r.own = real
-	}
-	for _, d := range []string{filepath.Join(dir, "home"), filepath.Join(dir, "tmp"), dir} {
-		err := os.MkdirAll(d, 0o700)
-		if err == nil && id.UID != os.Geteuid() {
-			err = os.Chown(d, id.UID, id.GID)
-		}
-		if err != nil {
-			return fmt.Errorf("sandbox: make the run's own directory: %w", err)
-		}
-	}
-	return nil
-}
-
-// removeOwn removes it. The stage does so too, for the case that the harness
-// does not live to do it.
-func (r *run) removeOwn() {
-	if r.own != "" {
-		os.RemoveAll(r.own)
-	}
 }
 
 // kill is the default Cancel: it ends the stage, and with it everything, and

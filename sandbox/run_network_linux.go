@@ -115,10 +115,10 @@ func (r *run) networkVariables() []string {
 
 // ownPlace is where the outlet's files are for the tool.
 func (r *run) ownPlace(o *outlet) string {
-	if o.place != "" {
-		return o.place
+	if o.place == "" && o.wiring.hasFiles() {
+		return r.ownName()
 	}
-	return r.own
+	return o.place
 }
 
 func (o *outlet) variables(place string) []string {

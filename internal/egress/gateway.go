@@ -129,6 +129,7 @@ func (g *Gateway) Close() error {
 	}
 	if !already {
 		g.server.Close()
+		g.queue.Close() // the server knows of it once it has begun to serve
 		g.transport.CloseIdleConnections()
 	}
 	g.running.Wait()

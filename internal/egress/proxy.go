@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -38,7 +39,7 @@ func (g *Gateway) serveQueue() {
 		},
 		ConnState: g.connState,
 	}
-	g.running.Go(func() { g.server.Serve(g.queue) })
+	g.queue.begin = sync.OnceFunc(func() { g.spawn(func() { g.server.Serve(g.queue) }) })
 }
 
 // bothVersions are HTTP/1 and, on a connection whose TLS was terminated and which

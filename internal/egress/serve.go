@@ -118,6 +118,7 @@ func (g *Gateway) Forward(l net.Listener, to string) error {
 
 // A queue is a listener whose connections are pushed.
 type queue struct {
+	begin func() // starts the server with the first connection: a gateway that is never used leaves no goroutine
 	conns chan net.Conn
 	done  chan struct{}
 	once  sync.Once
@@ -126,6 +127,7 @@ type queue struct {
 func newQueue() *queue { return &queue{conns: make(chan net.Conn), done: make(chan struct{})} }
 
 func (q *queue) push(c net.Conn) {
+	q.begin()
 	select {
 	case q.conns <- c:
 	case <-q.done:

@@ -27,7 +27,7 @@ var walls = map[string][]string{
 	"seccomp":                {"internal/sys"},
 	"rlimit":                 {"internal/sys"},
 	"internal/sys":           nil,
-	"internal/egress":        nil,
+	"internal/egress":        {"internal/egress/agent"},
 	"internal/egress/agent":  nil,
 	"internal/seatbelt":      nil,
 	"internal/seatbelt/emit": nil,
@@ -71,6 +71,8 @@ var strangers = map[string]func(f *file) bool{
 		return f.room != "internal/stage/child" && f.room != "internal/stage/guard" && f.room != "internal/stage/wire" || f.test
 	},
 	"golang.org/x/net/idna":                                func(f *file) bool { return f.room == "internal/egress" },
+	"golang.org/x/net/http2":                               func(f *file) bool { return f.test && f.room == "internal/egress" },
+	"golang.org/x/net/http2/hpack":                         func(f *file) bool { return f.test && f.room == "internal/egress" },
 	"golang.org/x/net/http/httpguts":                       func(f *file) bool { return f.room == "internal/egress" },
 	"software.sslmate.com/src/go-pkcs12":                   func(f *file) bool { return f.room == "internal/egress" }, // a JVM's trust store
 	"golang.org/x/net/dns/dnsmessage":                      capturing,
