@@ -83,9 +83,6 @@ func freePort(port uint16, taken []uint16) uint16 {
 // has its rights and the root can be written.
 func (c *compilation) routes() {
 	w := c.wiring
-	if w.unrelayed {
-		c.note(BoundNetwork, "ssh reaches nothing: the program by which it would connect is shown in a root of the sandbox's own alone")
-	}
 	if w.trusts && w.place != "" {
 		c.ownFile(bundleFile, 1, "the authorities that the tool is to trust")
 		c.ownFile(storeFile, 2, "the same for Java")

@@ -61,6 +61,9 @@ func (c *compilation) portRules() []landlock.PortRule {
 // bounded less for it; but a tool that needs it would not work.
 func (c *compilation) lackNetwork() {
 	w := c.wiring
+	if w.unrelayed {
+		c.note(BoundNetwork, "ssh reaches nothing: the program by which it would connect is shown in a root of the sandbox's own alone")
+	}
 	if c.plan.Namespaces.Net || c.open(BoundNetwork) {
 		return
 	}

@@ -79,7 +79,8 @@ func ExampleNetwork_local() {
 	p.Network = sandbox.Network{
 		Loopback: []uint16{5432},
 		Unix:     []string{"/run/mysqld/mysqld.sock"},
-		SSHAgent: true,
+		SSHAgent: true, // with the keys of whoever runs the harness
+		SSH:      true, // by way of the proxy
 		GPGAgent: true,
 	}
 	if _, err := sandbox.New(p); err != nil {
