@@ -39,7 +39,7 @@ func TestKernelNetworkConnectsForSSH(t *testing.T) {
 		p.Network.SSH = true
 	}, func(t *testing.T, s *Sandbox, w walls) {
 		out, r := says(t, s, "proxycommand", "allowed.example", "denied.example")
-		if w.name == noNamespaces {
+		if !s.plan.Namespaces.Mount {
 			if out != "no command\n" || !strings.Contains(r.String(), "ssh reaches nothing") {
 				t.Errorf("without a place to show it: %s%s", out, r)
 			}
@@ -78,7 +78,7 @@ func TestKernelNetworkShowsItsBundleInThePlaceOfTheSystems(t *testing.T) {
 		want := "true\n"
 		if s.wiring.bundle == "" {
 			want = "false\n"
-			if w.name != noNamespaces {
+			if s.plan.Namespaces.Mount {
 				t.Skip("this machine has no bundle where a system has one")
 			}
 		}
