@@ -142,7 +142,7 @@ func serveUnix(t *testing.T, path string) {
 }
 
 // The tool that says which sockets answer.
-var _ = offer(programs, "sockets", func(args []string) {
+var _ = offer(programs, "unixes", func(args []string) {
 	for _, path := range args {
 		c, err := net.Dial("unix", path)
 		if err == nil {
@@ -177,13 +177,13 @@ func TestKernelNetworkShowsSocketsByGrant(t *testing.T) {
 			"with a shared network": func(p *Policy) { p.Network = Network{Host: true, Unix: []string{granted}} },
 		} {
 			s := networkSandbox(t, allSets[0], change)
-			out, r := says(t, s, "sockets", granted, other)
+			out, r := says(t, s, "unixes", granted, other)
 			if lines := strings.Split(out, "\n"); lines[0] != "<nil>" || !strings.Contains(lines[1], "no such file") {
 				t.Errorf("%s: %q\n%s", name, out, r)
 			}
 		}
 		s := networkSandbox(t, allSets[0], func(p *Policy) { p.Network.Unix, p.Files.Read = []string{granted}, append(p.Files.Read, dir) })
-		if out, r := says(t, s, "sockets", granted); out != "<nil>\n" {
+		if out, r := says(t, s, "unixes", granted); out != "<nil>\n" {
 			t.Errorf("in a directory that is shown: %q\n%s", out, r)
 		}
 		for name, path := range map[string]string{"a file": "/etc/passwd", "nothing": filepath.Join(dir, "absent")} {

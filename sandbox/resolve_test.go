@@ -64,7 +64,7 @@ func under(root string, f Files) Files {
 func show(l layout, root string) string {
 	var words []string
 	for _, e := range l.entries {
-		kind := [...]string{"read", "write", "copy", "private", "make", "hide"}[e.kind]
+		kind := [...]string{"read", "write", "copy", "private", "make", "socket", "hide"}[e.kind]
 		slash := ""
 		if e.dir {
 			slash = "/"
