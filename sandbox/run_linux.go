@@ -53,6 +53,28 @@ func (r *run) enter() error {
 	if r.broken != nil {
 		return r.broken
 	}
+	if err := r.admit(); err != nil {
+		return err
+	}
+	id, err := r.identity()
+	if err != nil {
+		return err
+	}
+	if r.template, err = r.sandbox.template(id); err != nil {
+		return err
+	}
+	if err := r.load(id); err != nil {
+		r.exe.Close() // a nil one does not mind
+		r.removeOwn()
+		return err
+	}
+	r.exchange()
+	r.began = time.Now()
+	return nil
+}
+
+// admit refuses a command that cannot enter, or not whole.
+func (r *run) admit() error {
 	if err := r.checkCmd(); err != nil {
 		return err
 	}
@@ -64,40 +86,36 @@ func (r *run) enter() error {
 	} else if err := r.checkTool(); err != nil {
 		return err
 	}
-	id, err := r.identity()
-	if err != nil {
-		return err
-	}
-	if r.template, err = r.sandbox.template(id); err != nil {
-		return err
-	}
-	argv := r.cmd.Args
-	if len(argv) == 0 {
-		argv = []string{r.path}
-	}
-	extra := len(r.cmd.ExtraFiles)
 	if err := r.way.Check(); err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
-	if most := r.way.MaxFiles - 3; extra > most {
+	if extra, most := len(r.cmd.ExtraFiles), r.way.MaxFiles-3; extra > most {
 		return &PolicyError{Field: "ExtraFiles", Value: fmt.Sprint(extra), Problem: fmt.Sprintf("are more than the %d that a sandbox can pass on", most), Remedy: "pass fewer"}
-	}
-	out, err := r.outlet()
-	if err != nil {
-		return err
 	}
 	if !r.gated && r.cmd.Cancel == nil && r.cmd.WaitDelay == 0 && r.sandbox.policy.Network.served() {
 		return &PolicyError{Field: "Cmd.Cancel", Problem: "is nil, and so os/exec lets nobody serve the network while the tool runs", Remedy: "set WaitDelay, leave Cancel as it is, or use this type's Start, Run or CombinedOutput"}
 	}
+	return nil
+}
+
+// load makes the stage's program and its control socket.
+func (r *run) load(id stage.Identity) error {
+	out, err := r.outlet()
+	if err != nil {
+		return err
+	}
 	if err := r.makeOwn(id); err != nil {
 		return err
 	}
-	env := r.environ()
+	entry := stage.Run{
+		Path: r.path, Argv: r.cmd.Args, Env: r.environ(), Own: r.own, ExtraFiles: len(r.cmd.ExtraFiles), Quiet: r.quiet, Ignored: stage.IgnoredSignals(),
+		Files: out.files(), Connects: out.connects(),
+	}
+	if len(entry.Argv) == 0 {
+		entry.Argv = []string{r.path}
+	}
 	if r.withheld = -1; r.cmd.Env == nil {
 		_, r.withheld = r.sandbox.env.of(r.sandbox.policy.Env)
-	}
-	entry := stage.Run{
-		Path: r.path, Argv: argv, Env: env, Own: r.own, ExtraFiles: extra, Quiet: r.quiet, Ignored: stage.IgnoredSignals(), Files: out.files(), Connects: out.connects(),
 	}
 	if r.inLayout() {
 		if err := r.layoutRun(&entry); err != nil {
@@ -105,28 +123,29 @@ func (r *run) enter() error {
 		}
 	}
 	if r.program, err = r.template.Sealed(entry); err != nil {
-		r.exe.Close()
-		r.removeOwn()
 		return fmt.Errorf("sandbox: %w", err)
 	}
 	if r.control, err = stage.NewControl(); err != nil {
 		r.program.Close()
-		r.exe.Close()
-		r.removeOwn()
 		return fmt.Errorf("sandbox: %w", err)
 	}
+	r.control.Gate = r.pass
+	return nil
+}
+
+// exchange puts the stage's environment and descriptors in the place of the
+// tool's, until os/exec has read them.
+func (r *run) exchange() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.control.Gate = r.pass
-	r.saved = saved{entered: true, env: r.cmd.Env, extra: r.cmd.ExtraFiles, dir: r.cmd.Dir}
-	r.cmd.ExtraFiles = r.way.Files(r.cmd.ExtraFiles, r.program, r.control.ChildEnd(), r.given...)
+	extra := r.cmd.ExtraFiles
+	r.saved = saved{entered: true, env: r.cmd.Env, extra: extra, dir: r.cmd.Dir}
+	r.cmd.ExtraFiles = r.way.Files(extra, r.program, r.control.ChildEnd(), r.given...)
 	if r.inLayout() {
 		r.cmd.Dir = ""
 	}
-	r.cmd.Env = stage.Environment(3 + extra)
+	r.cmd.Env = stage.Environment(3 + len(extra))
 	r.shut()
-	r.began = time.Now()
-	return nil
 }
 
 // checkCmd refuses what would break out of the sandbox's hands.
