@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/capture"
 )
 
 // trivial is the tool whose start is measured: nearly all of its time is its
@@ -19,6 +20,9 @@ const (
 	plain     = "os/exec"
 	sandboxed = "Sandbox.Command"
 	sameTree  = "Sandbox.Command, showing what bubblewrap shows"
+	proxied   = "Sandbox.Command, WorkspaceNet of one host"
+	secretive = "Sandbox.Command, the same with a credential"
+	captured  = "Sandbox.Command, the same with capture"
 	anew      = "sandbox.Command (policy compiled anew)"
 	wrapped   = "bubblewrap"
 )
@@ -57,10 +61,17 @@ func start(rounds int) ([]table, error) {
 	if err != nil {
 		return nil, err
 	}
+	nets, err := networks(dir)
+	if err != nil {
+		return nil, err
+	}
 	list := []contender{
 		timed(plain, func() error { return exec.Command(trivial).Run() }),
 		timed(sandboxed, func() error { return s.Command(trivial).Run() }),
 		timed(sameTree, func() error { return whole.Command(trivial).Run() }),
+		timed(proxied, func() error { return nets[0].Command(trivial).Run() }),
+		timed(secretive, func() error { return nets[1].Command(trivial).Run() }),
+		timed(captured, func() error { return nets[2].Command(trivial).Run() }),
 		timed(anew, func() error { return sandbox.Command(trivial).Run() }),
 	}
 	peer, version := bubblewrap(dir)
@@ -84,6 +95,23 @@ func start(rounds int) ([]table, error) {
 		t.add(name, r.time(i, time.Millisecond).String(), over, r.ratio(i, 0).String(), against)
 	}
 	return []table{t}, nil
+}
+
+// networks are the default sandbox with more and more of a network.
+func networks(dir string) (list [3]*sandbox.Sandbox, err error) {
+	p := sandbox.WorkspaceNet(dir, "example.com")
+	for i := range list {
+		switch i {
+		case 1:
+			p.Network.Credentials = []sandbox.Credential{{Name: "TOKEN", Secret: "a long secret", Hosts: p.Network.Hosts, Place: sandbox.PlaceBearer}}
+		case 2:
+			p.Network.Credentials, p.Network.Capture = nil, capture.Netstack
+		}
+		if list[i], err = sandbox.New(p); err != nil {
+			return list, err
+		}
+	}
+	return list, nil
 }
 
 // bubblewrap is the command line that agent harnesses give it, and its version;
