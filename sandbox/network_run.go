@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"net"
 	"net/netip"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/egress"
 )
@@ -26,6 +27,9 @@ func (s *Sandbox) openGate() (err error) {
 	if s.gate, err = s.policy.Network.gate(); err != nil || !s.policy.Network.served() {
 		return err
 	}
+	if err := s.renewTrust(); err != nil {
+		return &PolicyError{Field: "Network", Problem: "cannot be carried out", Err: err}
+	}
 	g, err := egress.New(s.gate)
 	if err != nil {
 		return &PolicyError{Field: "Network", Problem: "cannot be carried out", Err: err}
@@ -36,10 +40,31 @@ func (s *Sandbox) openGate() (err error) {
 // served reports whether a run has a gateway.
 func (n Network) served() bool { return n.gated() || len(n.Loopback) > 0 }
 
+// renewTrust makes the sandbox's authority, or another when that grows old.
+func (s *Sandbox) renewTrust() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.gate.Trust; t != nil && t.Fresh(time.Now()) {
+		return nil
+	}
+	c := s.gate
+	c.Roots = s.world.roots
+	t, err := egress.NewTrust(c)
+	if err == nil {
+		s.gate.Trust = t
+	}
+	return err
+}
+
 // newGateway makes a run's gateway. Who connects to it has to say key, if there
 // is one.
 func (s *Sandbox) newGateway(key string) (*egress.Gateway, error) {
+	if err := s.renewTrust(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
 	c := s.gate
+	s.mu.Unlock()
 	c.Key = key
 	c.Dial, c.Own, c.Roots = s.world.dial, s.world.own, s.world.roots
 	if s.world.lookup != nil {

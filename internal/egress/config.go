@@ -123,6 +123,8 @@ type Config struct {
 	// Authorities are further ones, in PEM, that both the harness and the tool
 	// trust: they join Roots and the bundle.
 	Authorities []byte
+	// Trust is what NewTrust has made of the same Config. Nil: New makes one.
+	Trust *Trust
 	// Own reports the host's own addresses. Nil: those of its interfaces.
 	Own func(netip.Addr) bool
 }

@@ -62,8 +62,9 @@
 //     unpacked, another coding refused. An answer's length is not known beforehand
 //     then. Interim answers (103) are not passed. A WebSocket is carried
 //     without compression, and cut when the secret comes back in it.
-//   - The key of the authority is drawn with the gateway, never encoded and
-//     forgotten with it. It may certify the hosts of the entries alone (constraint.go).
+//   - The key of the authority is drawn once for all runs of a sandbox (Trust), never
+//     encoded, and forgotten with it. It may certify the hosts of the entries alone
+//     (constraint.go). Making it and the bundles takes some milliseconds.
 //   - A rule about paths refuses what servers read in several ways instead of
 //     choosing a reading, and headers that override method or path. GET includes
 //     HEAD. A rule holds at every port that its entry has: bytes that are neither

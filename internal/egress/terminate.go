@@ -4,13 +4,11 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 )
 
@@ -19,9 +17,7 @@ type border struct {
 	credentials credentials
 	requests    requestRules
 	by          *redactor
-	authority   *authority // nil: no TLS is terminated
-	bundle      []byte
-	store       func() ([]byte, error)
+	trust       *Trust
 }
 
 // seams sets terminates, terminate, legible and screen, where the Config has
@@ -34,22 +30,16 @@ func (g *Gateway) seams() (err error) {
 	if s.requests, err = compileRequests(g.cfg.Requests); err != nil {
 		return err
 	}
-	var entries []string
-	for _, c := range g.cfg.Credentials {
-		entries = append(entries, c.Hosts...)
+	if s.trust = g.cfg.Trust; s.trust == nil {
+		if s.trust, err = NewTrust(g.cfg); err != nil {
+			return err
+		}
 	}
-	for _, r := range g.cfg.Requests {
-		entries = append(entries, r.Host)
+	if s.trust.roots != nil {
+		g.cfg.Roots = s.trust.roots
 	}
 	g.cfg.Credentials = nil
-	if len(entries)+len(g.cfg.Authorities) == 0 {
-		return nil
-	}
-	if err := g.trust(entries); err != nil {
-		return err
-	}
-	s.store = sync.OnceValues(func() ([]byte, error) { return store(s.bundle) })
-	if len(entries) == 0 {
+	if s.trust.authority == nil {
 		return nil
 	}
 	s.by = s.credentials.redact()
@@ -59,49 +49,17 @@ func (g *Gateway) seams() (err error) {
 	return nil
 }
 
-// trust makes the bundle: the system's roots, the policy's authorities, and, where
-// TLS is terminated for some entries, the sandbox's own. The harness trusts the
-// first two.
-func (g *Gateway) trust(entries []string) error {
-	roots, err := systemRoots()
-	if err != nil {
-		return err
-	}
-	if more := g.cfg.Authorities; len(more) > 0 {
-		if g.cfg.Roots == nil {
-			if g.cfg.Roots, err = x509.SystemCertPool(); err != nil {
-				return fmt.Errorf("the system's roots: %w", err)
-			}
-		} else {
-			g.cfg.Roots = g.cfg.Roots.Clone()
-		}
-		if !g.cfg.Roots.AppendCertsFromPEM(more) {
-			return errors.New("Authorities holds no certificate in PEM")
-		}
-		roots = joinPEM(roots, more)
-	}
-	g.border.bundle = roots
-	if len(entries) == 0 {
-		return nil
-	}
-	if g.border.authority, err = newAuthority(time.Now(), constrain(entries)); err != nil {
-		return err
-	}
-	g.border.bundle = bundle(roots, g.border.authority)
-	return nil
-}
-
 // Bundle returns the certificates that a client inside should trust, in PEM: the
 // system's roots, the policy's and the sandbox's own authority. Nil: the system's will do.
-func (g *Gateway) Bundle() []byte { return bytes.Clone(g.border.bundle) }
+func (g *Gateway) Bundle() []byte { return bytes.Clone(g.border.trust.bundle) }
 
 // Store returns the same certificates as a JVM's trust store, with the password
 // [StorePassword]. Nil: no TLS is terminated.
 func (g *Gateway) Store() ([]byte, error) {
-	if g.border.store == nil {
+	if len(g.border.trust.bundle) == 0 {
 		return nil, nil
 	}
-	return g.border.store()
+	return g.border.trust.store()
 }
 
 // Placeholders returns what stands in the tool's environment for each
@@ -123,7 +81,7 @@ func (g *Gateway) screenRequest(r *http.Request, t Target) error {
 // terminateTLS is the server of a client's TLS and the client of the real server's.
 // The server name was held against the target before.
 func (g *Gateway) terminateTLS(ctx context.Context, client net.Conn, _ *tls.ClientHelloInfo, u *Upstream) error {
-	conn := tls.Server(client, g.border.authority.serverConfig(u.Target.Host))
+	conn := tls.Server(client, g.border.trust.authority.serverConfig(u.Target.Host))
 	hello, cancel := context.WithTimeout(ctx, headerTime)
 	defer cancel()
 	if err := conn.HandshakeContext(hello); err != nil {

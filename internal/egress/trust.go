@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"sync"
+	"time"
 
 	"software.sslmate.com/src/go-pkcs12"
 )
@@ -41,6 +43,69 @@ func systemRoots() ([]byte, error) {
 		}
 	}
 	return nil, nil
+}
+
+// A Trust is what the gateways of one sandbox have in common: the authority by
+// which they terminate TLS, and the bundle that clients inside get to see. Making
+// one takes milliseconds, so it serves every run of a sandbox; no run has the key.
+type Trust struct {
+	authority *authority     // nil: no TLS is terminated
+	roots     *x509.CertPool // whom the harness trusts; nil: the system's
+	bundle    []byte         // nil: the system's will do
+	store     func() ([]byte, error)
+}
+
+// NewTrust makes what the gateways of a Config need, by its Credentials, Requests,
+// Roots and Authorities.
+func NewTrust(c Config) (*Trust, error) {
+	t := &Trust{}
+	var entries []string
+	for _, c := range c.Credentials {
+		entries = append(entries, c.Hosts...)
+	}
+	for _, r := range c.Requests {
+		entries = append(entries, r.Host)
+	}
+	if len(entries)+len(c.Authorities) == 0 {
+		return t, nil
+	}
+	system, err := systemRoots()
+	if err != nil {
+		return nil, err
+	}
+	if t.bundle, err = t.admit(c, system); err != nil {
+		return nil, err
+	}
+	if len(entries) > 0 {
+		if t.authority, err = newAuthority(time.Now(), constrain(entries)); err != nil {
+			return nil, err
+		}
+		t.bundle = bundle(t.bundle, t.authority)
+	}
+	t.store = sync.OnceValues(func() ([]byte, error) { return store(t.bundle) })
+	return t, nil
+}
+
+// admit adds the policy's authorities to the roots, and returns the bundle of both.
+func (t *Trust) admit(c Config, system []byte) ([]byte, error) {
+	if len(c.Authorities) == 0 {
+		return system, nil
+	}
+	var err error
+	if c.Roots != nil {
+		t.roots = c.Roots.Clone()
+	} else if t.roots, err = x509.SystemCertPool(); err != nil {
+		return nil, fmt.Errorf("the system's roots: %w", err)
+	}
+	if !t.roots.AppendCertsFromPEM(c.Authorities) {
+		return nil, errors.New("Authorities holds no certificate in PEM")
+	}
+	return joinPEM(system, c.Authorities), nil
+}
+
+// Fresh reports whether the authority will hold for long enough to begin a run.
+func (t *Trust) Fresh(now time.Time) bool {
+	return t.authority == nil || t.authority.cert.NotAfter.Sub(now) > authorityLife/2
 }
 
 // bundle appends an authority to roots in PEM.
