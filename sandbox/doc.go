@@ -59,7 +59,7 @@
 //
 // With Credentials or Requests the harness ends TLS for the hosts they name. The
 // tool then has a trust bundle of its own, /run/holdfast/ca.pem, with the
-// system's authorities and the run's, which the environment names to the
+// system's authorities and the sandbox's own, which the environment names to the
 // tools. If the policy shows the host's /run, it lies in the first Private
 // directory; where the sandbox has no place of its own, in a directory of the
 // run's own on the host, which is gone afterwards.

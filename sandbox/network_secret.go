@@ -18,8 +18,8 @@ const (
 // Place, the harness puts the secret in its stead. It does so for no other host,
 // and a placeholder that is sent elsewhere is worth nothing.
 //
-// For HTTPS the harness ends the tool's TLS, with an authority of the run's own
-// that only the run's trust bundle has, and checks the real server as strictly as
+// For HTTPS the harness ends the tool's TLS, with an authority of the sandbox's own
+// that only the trust bundle inside has, and checks the real server as strictly as
 // ever. A tool that brings its own list of authorities does not trust it.
 //
 // It prints, in text and JSON, without its secret.
