@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"math/big"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -106,10 +107,20 @@ func TestABundleHasTheSystemsRootsAndTheAuthorityAndNoKey(t *testing.T) {
 	}
 }
 
+// digits is an authority's key as fmt would print it.
+func digits(t *testing.T, a *authority) string {
+	t.Helper()
+	b, err := a.key.Bytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return new(big.Int).SetBytes(b).String()
+}
+
 func TestAnAuthorityDoesNotPrintItsKey(t *testing.T) {
 	a := testAuthority(t, "a.example")
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
-		if s := fmt.Sprintf(verb, a); strings.Contains(s, a.key.D.String()) || len(s) > 100 {
+		if s := fmt.Sprintf(verb, a); strings.Contains(s, digits(t, a)) || len(s) > 100 {
 			t.Errorf("%s prints %.200s", verb, s)
 		}
 	}

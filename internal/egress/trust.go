@@ -98,7 +98,7 @@ func (t *Trust) admit(c Config, system []byte) ([]byte, error) {
 		return nil, fmt.Errorf("the system's roots: %w", err)
 	}
 	if !t.roots.AppendCertsFromPEM(c.Authorities) {
-		return nil, errors.New("Authorities holds no certificate in PEM")
+		return nil, errors.New("the authorities hold no certificate in PEM")
 	}
 	return joinPEM(system, c.Authorities), nil
 }

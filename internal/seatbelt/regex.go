@@ -219,7 +219,7 @@ func (t *translator) class() (string, int, error) {
 		case c == '[' && t.more() && t.text[t.at] == ':':
 			end := strings.Index(t.text[t.at:], ":]")
 			if end < 0 {
-				return "", 0, fmt.Errorf("unmatched [:")
+				return "", 0, fmt.Errorf("unmatched %q", "[:")
 			}
 			b.WriteString("[" + t.text[t.at:t.at+end+2]) // Go's engine knows the names, and refuses others
 			t.at += end + 2

@@ -105,12 +105,14 @@ func (c *compiler) persist() {
 // defaultRoute is struct rtentry (linux/route.h): to 0.0.0.0/0 through a device.
 func (c *compiler) defaultRoute(device string) arg {
 	type rtentry struct {
-		_              uint64
-		dst, gate, net [16]byte // struct sockaddr
-		flags          uint16
-		_              [3]uint64
-		device         uint64 // a pointer
-		_              [3]uint64
+		_     uint64
+		dst   [16]byte // struct sockaddr
+		_     [16]byte // the gateway
+		net   [16]byte
+		flags uint16
+		_     [3]uint64
+		_     uint64 // a pointer to the device's name
+		_     [3]uint64
 	}
 	r := rtentry{flags: unix.RTF_UP}
 	for _, to := range []*[16]byte{&r.dst, &r.net} {
@@ -135,13 +137,13 @@ func (c *compiler) tun6(a plan.Tun, index arg) {
 		addr      [16]byte
 	}
 	type in6Rtmsg struct {
-		dst, src, gate [16]byte
-		kind           uint32
-		dstLen, srcLen uint16
-		metric         uint32
-		info           uint64
-		flags          uint32
-		index          int32
+		_      [3][16]byte // to, from, by
+		_      uint32      // type
+		_      [2]uint16   // the lengths of the prefixes
+		metric uint32
+		_      uint64
+		flags  uint32
+		_      int32 // the device's index
 	}
 	const room, errorAt, messageIndex, routeIndex = 256, 16, 20, 76
 	address := newAddress{

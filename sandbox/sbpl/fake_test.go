@@ -46,7 +46,6 @@ func (h *fakeHost) make(p string, k kind) {
 func (h *fakeHost) lstat(p string) kind      { h.asked++; return h.kinds[p] }
 func (h *fakeHost) readlink(p string) string { return h.links[p] }
 func (h *fakeHost) list(dir string) []string { return slices.Sorted(slices.Values(h.names[dir])) }
-func (h *fakeHost) below(dir string) (n int) { return len(h.names[dir]) }
 func (h *fakeHost) existing() (paths []string) {
 	for p := range h.kinds {
 		paths = append(paths, p)

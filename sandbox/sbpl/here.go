@@ -143,14 +143,3 @@ func textOf(r seatbelt.Rule) string {
 	}
 	return s
 }
-
-// eachPath calls f for each path that filters name.
-func eachPath(filters []seatbelt.Filter, f func(p string)) {
-	eachFilter(filters, func(one seatbelt.Filter) {
-		if one.Kind == "literal" || one.Kind == "subpath" {
-			for _, p := range one.Args {
-				f(p)
-			}
-		}
-	})
-}
