@@ -13,9 +13,10 @@
 //	harness --vfork+exec--> stage --clone(new namespaces)--> init (pid 1) --vfork--> tool
 //	   |                      |                                |                      |
 //	   | compile(Policy,Host) | runs ready-made system calls,  | mounts, lo up,       | rlimits, Landlock,
-//	   | -> Plan, or error    | then minds init: deadline,     | capabilities away,   | guard, seccomp,
-//	   | -> a sealed program  | signals, exit status           | Landlock, guard,     | execve
-//	   |                      |                                | evidence, reaping    |
+//	   | -> Plan, or error    | then minds init: deadline,     | listeners -> harness,| guard, seccomp,
+//	   | -> a sealed program  | signals, exit status           | capabilities away,   | execve
+//	   | gateway: serves the  |                                | Landlock, guard,     |
+//	   |   tool's network     |                                | evidence, reaping    |
 //
 // The stage is the harness's own executable, without its Go runtime: what is
 // executed is an image in memory of a few hundred bytes, which maps the harness's
@@ -27,6 +28,14 @@
 // decided every step of it, in order, which internal/stage/compile_linux.go has
 // made into system calls; internal/stage/child carries them out. The way back,
 // from the kernel's answers to the [sandbox.Report], is sandbox/evidence.go.
+//
+// A tool whose policy names hosts speaks to listeners on its own loopback. Init has
+// made them in the empty network namespace and passed them up;
+// sandbox/run_network_linux.go has them served by internal/egress, in the harness,
+// from the moment the tool is held until the run's end.
+//
+// On macOS the stage executes sandbox-exec with a profile made of the same policy;
+// sandbox/seatbelt.go draws that way.
 //
 // # Rooms
 //
@@ -46,7 +55,7 @@
 //	internal/stage/wire/   the layout that both halves share
 //	internal/seatbelt/     macOS sandbox profiles, read and evaluated, on any system
 //	internal/seatbelt/emit/ a policy's grants as such a profile, every path a parameter
-//	internal/egress/       the way out: allow-list by name, HTTP and SOCKS proxies, limits, events
+//	internal/egress/       the way out: allow-list by name, HTTP and SOCKS proxies, secrets, limits, events
 //	internal/egress/agent/ filters between a tool and the ssh and gpg agents
 //	internal/sys/          raw system calls and the kernel's constants
 //	internal/kerneltest/   tests in child processes that lack a feature or a privilege

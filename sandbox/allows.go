@@ -18,7 +18,8 @@ import (
 // file systems, which programs then do by copying.
 //
 // A protected name that takes some contents, such as ".git/config" (see
-// [ProtectedNames]), counts as one that takes none. A policy that [New] would
+// [ProtectedNames]), counts as one that takes none, and a FIFO as a regular file
+// (see the package's Limits). A policy that [New] would
 // refuse allows nothing, and the reason names the field. Nor does it say anything
 // of a Layout's files: an act on them is not allowed.
 func (p Policy) Allows(a Act) (bool, Reason) {

@@ -48,14 +48,15 @@
 //	outlet (run_network_linux.go)  a run's gateway: made when its environment is asked
 //	                             for, served once the tool is held, ended with the run
 //	internal/egress              the gateway
+//	compile_nonet.go             what stands in for the namespace on a host that makes none
 //
 // Tools find the proxies by their environment: HTTP_PROXY and its kin, those of
 // git, npm, pip, cargo, Java and others. They are set after [Env] has been applied,
 // and win over it; a command with an Env of its own adds [Cmd.NetworkEnviron]. A tool that reads none
 // of them reaches nothing, unless [Network.Capture] takes its packets.
 //
-// A denied request is answered with 403 and a sentence that names the host, the
-// rule and what would allow it; the [Report] has it among its Violations.
+// A denied request is answered with 403 and a few lines that name the host, the
+// rule and why; the [Report] has it among its Violations, with what would allow it.
 //
 // With Credentials or Requests the harness ends TLS for the hosts they name. The
 // tool then has a trust bundle of its own, /run/holdfast/ca.pem, with the
@@ -106,12 +107,15 @@
 // unless Policy.May names the bound, as the presets do there, and stands in the
 // report: nothing is mounted for one process, so that no directory is private and
 // nothing is copied on write, processes outside can be seen, and system calls are
-// not bounded. HOME and TMPDIR name directories of the run's own if the policy has
+// not bounded. Of a [Network] there is Host alone; for any other field New returns
+// an UnsupportedError, whatever May names. HOME and TMPDIR name directories of the run's own if the policy has
 // Private ones. The first argument of the tool is its path, whatever Args[0] is;
 // SysProcAttr cannot choose a process group; Wrap is unsupported; a tool that
 // ends with status 65 or 71 costs a second trial of the profile. A harness inside
-// a sandbox cannot start another: that is an UnsupportedError. Which of this has
-// been tried is in docs/seatbelt-on-a-mac.md.
+// a sandbox cannot start another: that is an UnsupportedError.
+//
+// None of this has been run on a Mac. What was tested without one, and what is to
+// be tried on one, is in docs/seatbelt-on-a-mac.md.
 //
 // # What a policy means
 //
@@ -127,7 +131,10 @@
 // to the tool, only a small surface for one.
 //
 // A UNIX socket that lies in a directory which the policy shows can be connected
-// to: its path is granted. What the command is given as an open file, it has: a
+// to: its path is granted. A FIFO in what the policy lets be read alone can be opened for
+// writing, too, if a directory around it can be written, a Private one included:
+// that changes no file system, so a read-only mount lets it pass, and Landlock adds
+// up what is granted around. What the command is given as an open file, it has: a
 // regular file on its standard input can, on a host without Landlock, be opened
 // anew for writing by the user who owns it.
 package sandbox

@@ -18,8 +18,13 @@ import (
 // Addresses that nobody means by a name are denied even where a rule allows the
 // name, before it is resolved and after: loopback, link-local (and with it the
 // machines' metadata services), private and shared ranges, multicast, the host's
-// own addresses. A rule in Hosts that names such an address allows it. The
+// own addresses. A rule in Hosts for addresses within such a range allows those; a
+// metadata service and the host's own take a rule of that one address. The
 // address that was judged is the one that is dialled.
+//
+// What a host cannot give of this is an [UnsupportedError] from [New], or, where
+// Policy.May names the network, a note in the report; SSH and Capture say what
+// they do where less than that is missing.
 //
 // What a permitted host does with what the tool sends it, nothing here can say:
 // whoever may speak to a host may tell it anything.
@@ -47,7 +52,7 @@ type Network struct {
 	Listen []uint16
 	// Unix lists sockets of the host, by absolute path, that may be connected to,
 	// such as a container daemon's. Whoever speaks to a daemon may do what the
-	// daemon does.
+	// daemon does. It takes namespaces, and so do the agents.
 	Unix []string
 
 	// SSH lets ssh reach hosts, by git or by itself: the tool finds a program that
@@ -77,7 +82,8 @@ type Network struct {
 	Lookup func(ctx context.Context, name string) ([]netip.Addr, error) `json:"-"`
 	// Authorities are certificates in PEM, of a private authority for instance, that
 	// servers may be signed by beside the system's: the harness trusts them where
-	// it ends TLS, and the tool finds them in its trust bundle.
+	// it ends TLS, and the tool finds them in its trust bundle. This is the text, not
+	// a file's name.
 	Authorities string
 
 	// Decide is asked about a host that neither Hosts nor Deny names. Nil denies.
@@ -88,7 +94,7 @@ type Network struct {
 	Patience time.Duration
 	// Observe is told of every connection, and of every request that the harness
 	// sees, allowed or denied, once it is over: by one goroutine, in order. What it is
-	// too slow for is dropped. With it alone, and nothing in Hosts, the proxies
+	// too slow for is dropped, and counted in the report. With it alone, and nothing in Hosts, the proxies
 	// exist and deny everything.
 	Observe func(c Connection) `json:"-"`
 
@@ -96,8 +102,8 @@ type Network struct {
 	Limits NetworkLimits
 
 	// Capture takes the packets of programs that use no proxy. Nil: they reach
-	// nothing. It takes a network namespace and /dev/net/tun; where one is missing
-	// the proxies are what there is, and the report says so.
+	// nothing. It takes a network namespace. It takes /dev/net/tun too; where that is missing, or
+	// not the harness's to open, the proxies are what there is, and the report says so.
 	Capture Capture `json:"-"`
 }
 
@@ -122,7 +128,7 @@ type Request struct {
 // A Verdict is the answer to a [Request]. The zero value denies.
 type Verdict struct {
 	Allow  bool
-	Reason string // the tool is told it, and so is the report
+	Reason string // why not: the tool is told it, and so is the report
 }
 
 // A Connection is one connection of the tool's, or one request where the harness
@@ -136,15 +142,16 @@ type Connection struct {
 	Method   string        // "" where the harness does not see it
 	Path     string        // without the query
 	Allowed  bool          //
-	Rule     string        // which rule decided; "": none is about it
-	Reason   string        // why, in words
+	Rule     string        // which rule decided, or "Decide"; "": none is about it
+	Reason   string        // why it was denied, in words
 	Sent     int64         // bytes from the tool
 	Received int64         // bytes to the tool
 	Duration time.Duration //
 	Err      string        // what went wrong with one that was allowed
 }
 
-// A Violation is something that a run was denied, as its [Report] lists it.
+// A Violation is something that a run's network denied it, an agent's filter and a
+// capture included, as its [Report] lists it.
 type Violation struct {
 	Time     time.Time `json:"time"`
 	Protocol string    `json:"protocol"` // "http", "connect", "socks5" ...
@@ -153,7 +160,7 @@ type Violation struct {
 	Port     uint16    `json:"port,omitempty"`
 	Method   string    `json:"method,omitempty"`
 	Path     string    `json:"path,omitempty"`
-	Rule     string    `json:"rule,omitempty"` // "": no rule allows it
+	Rule     string    `json:"rule,omitempty"` // which rule decided, or "Decide"; "": no rule allows it
 	Why      string    `json:"why"`
 	Remedy   string    `json:"remedy"` // what in the policy would allow it
 }

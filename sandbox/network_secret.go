@@ -15,8 +15,10 @@ const (
 
 // A Credential is a secret that stays with the harness. The tool's environment
 // has a placeholder under Name; where the tool sends that to one of Hosts, in
-// Place, the harness puts the secret in its stead. It does so for no other host,
-// and a placeholder that is sent elsewhere is worth nothing.
+// Place, the harness puts the secret in its stead, over TLS alone. It does so for
+// no other host. A placeholder in the line or header of a request that the
+// harness sees, to another host or in clear text, is refused; wherever else it gets
+// to it is worth nothing.
 //
 // For HTTPS the harness ends the tool's TLS, with an authority of the sandbox's own
 // that only the trust bundle inside has, and checks the real server as strictly as
@@ -24,11 +26,11 @@ const (
 //
 // It prints, in text and JSON, without its secret.
 type Credential struct {
-	Name   string   // the environment variable
-	Secret string   // what the server wants
-	Hosts  []string // in the notation of [Network.Hosts], which has to allow them
+	Name   string   // the environment variable, of no other Credential
+	Secret string   // what the server wants, 8 to 4096 bytes
+	Hosts  []string // in the notation of [Network.Hosts], which has to allow them; not "*"
 	Place  string   // one of PlaceBearer, PlaceBasic, PlaceHeader, PlaceQuery
-	Field  string   // the header's, the parameter's or the user's name
+	Field  string   // the header's, the parameter's or the user's name; of PlaceBasic "": any user's, or the secret is the user's name
 }
 
 // Format prints the credential without its secret, whatever the verb.
@@ -48,9 +50,11 @@ func (c Credential) MarshalJSON() ([]byte, error) {
 }
 
 // A RequestRule allows requests to a host by method and path; see
-// [Network.Requests].
+// [Network.Requests]. Queries, bodies and what a WebSocket carries are not judged. A
+// path that servers read in several ways is refused where a rule has Paths, and so are
+// headers that would have the server see another method or path.
 type RequestRule struct {
 	Host    string   // in the notation of [Network.Hosts]
-	Methods []string // "GET", ...; none: every method
+	Methods []string // "GET", which HEAD goes with, ...; none: every method
 	Paths   []string // prefixes; one that does not end in "/" stands for itself and what lies below it; none: every path
 }

@@ -166,7 +166,7 @@ func (n Network) validateAmounts() error {
 		amount int64
 	}{{"Connections", int64(n.Limits.Connections)}, {"Bytes", n.Limits.Bytes}, {"Rate", n.Limits.Rate}, {"Names", int64(n.Limits.Names)}} {
 		if f.amount < 0 {
-			return &PolicyError{Field: "Network.Limits." + f.name, Value: strconv.FormatInt(f.amount, 10), Problem: "is negative", Remedy: "zero is no limit"}
+			return &PolicyError{Field: "Network.Limits." + f.name, Value: strconv.FormatInt(f.amount, 10), Problem: "is negative", Remedy: "zero is what NetworkLimits says of it"}
 		}
 	}
 	return nil

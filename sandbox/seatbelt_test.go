@@ -36,7 +36,7 @@ func TestTheStagesArgumentsComeBackAsTheyWere(t *testing.T) {
 }
 
 // TestATrialSaysWhatSandboxExecMadeOfTheProfile: the words are those that others
-// have seen; see docs/seatbelt.md.
+// have seen; see docs/seatbelt-on-a-mac.md.
 func TestATrialSaysWhatSandboxExecMadeOfTheProfile(t *testing.T) {
 	var unsupported *UnsupportedError
 	var start *StartError

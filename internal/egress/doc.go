@@ -35,6 +35,12 @@
 //     that its Host has to be the target's too.
 //  7. One Event tells how it went (event.go).
 //
+// Programs that only speak to what they start, ssh with its ProxyCommand, come by
+// relay.go: the harness's own executable, which the sandbox shows as [RelayName]
+// where the policy's Network.SSH asks for it. Executed under that name it joins its input and
+// output to a CONNECT of the HTTP proxy in its environment, and is a client like
+// any other. Its init runs it, so nothing of the harness's main does.
+//
 // # The boundary
 //
 // TLS to a host that has a credential or a request rule is terminated

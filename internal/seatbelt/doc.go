@@ -28,7 +28,7 @@
 // # Precedence
 //
 // No macOS was at hand; the order is the one that explains every published
-// measurement that was found (docs/seatbelt.md cites them):
+// measurement that was found:
 //
 //  1. A rule that names the operation itself beats one that names its wildcard
 //     parent (file-read-data, file-read*, file*, and at the root default), whatever

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
-func ExeThatDoesNotNameThePackageLinksNoStack(t *testing.T) {
+func TestAProgramThatDoesNotNameThePackageLinksNoStack(t *testing.T) {
 	kerneltest.Need(t, kerneltest.Command("go"))
 	const stack = "gvisor.dev/gvisor/"
 	for path, want := range map[string]bool{

@@ -37,6 +37,7 @@
 // U+200D, are not looked for.
 //
 // The operations and services that are granted so that programs run at all were
-// read from other profiles. No Mac was at hand: docs/seatbelt.md lists what is to
-// be tried on one.
+// read from other profiles. No Mac was at hand: docs/seatbelt-on-a-mac.md lists
+// what is to be tried on one. Package sandbox asks for no ProxyPorts: it serves no
+// proxy on macOS.
 package emit
