@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -70,6 +71,7 @@ func quiet(ctx context.Context) context.Context {
 func ask(h http.Header) {
 	h.Del("Range")
 	h.Del("If-Range")
+	h.Del("Request-Range")            // Apache hears it as well
 	h.Del("Sec-Websocket-Extensions") // permessage-deflate
 	h.Del("Want-Content-Digest")
 	h.Del("Want-Repr-Digest")
@@ -88,6 +90,7 @@ func (r *redactor) error(err error) error {
 func (r *redactor) answer(res *http.Response) error {
 	res.Status = fmt.Sprintf("%d %s", res.StatusCode, http.StatusText(res.StatusCode)) // the phrase is the server's own text
 	r.header(res.Header)
+	r.header(res.Trailer) // its names, which are announced before the body
 	if res.StatusCode == http.StatusSwitchingProtocols {
 		if both, ok := res.Body.(io.ReadWriteCloser); ok {
 			res.Body = &watched{ReadWriteCloser: both, by: r}
@@ -151,9 +154,21 @@ type watched struct {
 }
 
 // mostAhead is how much of what may be a secret's beginning is passed on before it
-// is known: holding back a single letter would hold back half of all messages,
-// whose sender waits for an answer.
+// is known, and of a short secret a quarter: holding back a single letter would hold
+// back half of all messages, whose sender waits for an answer.
 const mostAhead = 7
+
+// ahead is how much of a secret's beginning, which b may be, is passed on: of each
+// secret that it may begin.
+func (r *redactor) ahead(b []byte) int {
+	most := mostAhead
+	for _, n := range r.needles {
+		if bytes.HasPrefix(n.text, b) {
+			most = min(most, len(n.text)/4)
+		}
+	}
+	return most
+}
 
 func (w *watched) Read(p []byte) (int, error) {
 	if len(p) == 0 {
@@ -180,7 +195,7 @@ func (w *watched) fill(p []byte) {
 	}
 	from := len(seen) - w.by.unsure(seen)
 	until := from
-	if len(seen)-from <= mostAhead || err != nil {
+	if len(seen)-from <= w.by.ahead(seen[from:]) || err == io.EOF {
 		until = len(seen)
 	}
 	until = max(until, w.sent)

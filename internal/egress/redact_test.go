@@ -127,8 +127,22 @@ func TestAWebSocketThatReflectsASecretIsCut(t *testing.T) {
 	}
 }
 
-// TestASecretIsReplacedAsLibrariesEscapeIt: what each makes of a password's signs,
-// and of base64's, was taken from the library itself.
+// TestAShortSecretIsNotPassedOnToItsLastLetter: what a WebSocket's server echoes may
+// arrive in pieces, and the first of them may be nearly all of a short secret.
+func TestAShortSecretIsNotPassedOnToItsLastLetter(t *testing.T) {
+	const secret = "8letters"
+	by := credentials{{name: "TOKEN", placeholder: testPlaceholder, place: "bearer", secret: func() string { return secret }}}.redact()
+	for at := range secret {
+		pieces := io.MultiReader(strings.NewReader("\x81\x08"+secret[:at]), strings.NewReader(secret[at:]))
+		got, err := io.ReadAll(&watched{ReadWriteCloser: duplex{pieces, io.Discard}, by: by})
+		if !errors.Is(err, errReflected) || len(got) > 2+len(secret)/4 {
+			t.Errorf("cut at %d: the tool reads %q, %v", at, got, err)
+		}
+	}
+}
+
+// TestASecretIsReplacedAsLibrariesEscapeIt: the signs are those of passwords and of
+// base64.
 func TestASecretIsReplacedAsLibrariesEscapeIt(t *testing.T) {
 	const secret = `p!a*b/c+d'e"f&g=h`
 	by := credentials{{name: "TOKEN", placeholder: testPlaceholder, place: "bearer", secret: func() string { return secret }}}.redact()
