@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -119,6 +120,41 @@ func TestPanicInDecideOrObserveIsNobodysEnd(t *testing.T) {
 	}
 	if w.g.Close(); told != 2 {
 		t.Errorf("%d events", told)
+	}
+}
+
+// TestLookupThatPanicsOrStaysAwayIsNobodysEnd: by every way in, of which some have no
+// server above them that would recover.
+func TestLookupThatPanicsOrStaysAwayIsNobodysEnd(t *testing.T) {
+	never := make(chan struct{})
+	asked := make(chan struct{}, 8)
+	g, err := New(Config{Rules: mustCompile(t, "*.example", ""), Lookup: func(_ context.Context, name string) ([]netip.Addr, error) {
+		if name == "away.example" {
+			asked <- struct{}{}
+			<-never
+		}
+		panic("lookup")
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, g: g}
+	w.http, w.socks = w.serve(HTTP), w.serve(SOCKS)
+	if _, got := w.dialSOCKS(named("panics.example", 80)); len(got) < 4 || got[3] != replyFailed {
+		t.Errorf("SOCKS: %v", got)
+	}
+	if code, body := w.ask("GET http://panics.example/ HTTP/1.1\r\nHost: panics.example\r\n\r\n"); code != 502 || !strings.Contains(body, "panicked") {
+		t.Errorf("HTTP: %d %q", code, body)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := g.Open(t.Context(), Target{Host: mustHost(t, "away.example"), Port: 80})
+		ended <- err
+	}()
+	<-asked
+	g.Close() // although Lookup has not returned
+	if err := <-ended; err == nil {
+		t.Error("it is connected to nowhere")
 	}
 }
 
