@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -155,6 +156,51 @@ func TestLookupThatPanicsOrStaysAwayIsNobodysEnd(t *testing.T) {
 	g.Close() // although Lookup has not returned
 	if err := <-ended; err == nil {
 		t.Error("it is connected to nowhere")
+	}
+}
+
+// TestCallsThatNobodyWaitsForAreBounded: a tool asks and goes, again and again, and
+// neither Decide nor Lookup minds.
+func TestCallsThatNobodyWaitsForAreBounded(t *testing.T) {
+	const most, tries = 4, 20
+	never := make(chan struct{})
+	var asked, looked atomic.Int64
+	g, err := New(Config{
+		Rules:  mustCompile(t, "*.known.example", ""),
+		Limits: Limits{Connections: most},
+		Decide: func(context.Context, Request) Verdict { asked.Add(1); <-never; return Verdict{} },
+		Lookup: func(context.Context, string) ([]netip.Addr, error) { looked.Add(1); <-never; return nil, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	for _, c := range []struct {
+		suffix string
+		called *atomic.Int64
+	}{{".example", &asked}, {".known.example", &looked}} {
+		for i := range tries {
+			before := c.called.Load()
+			ctx, gone := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				g.Open(ctx, Target{Host: mustHost(t, fmt.Sprintf("n%d%s", i, c.suffix)), Port: 80})
+			}()
+			for over := false; !over && c.called.Load() == before; {
+				select {
+				case <-ended:
+					over = true
+				default:
+					runtime.Gosched()
+				}
+			}
+			gone()
+			<-ended
+		}
+		if n := c.called.Load(); n != most {
+			t.Errorf("%s: %d calls are open", c.suffix, n)
+		}
 	}
 }
 

@@ -83,8 +83,14 @@ func (g *Gateway) lookup(ctx context.Context, h Host) ([]netip.Addr, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
+	if !g.lookingUp.begin(g.cfg.Limits.Connections) {
+		return nil, errors.New("too many names are being looked up")
+	}
 	found := make(chan resolved, 1)
-	go func() { found <- resolve(ctx, g.cfg.Lookup, h.name) }()
+	go func() {
+		defer g.lookingUp.end()
+		found <- resolve(ctx, g.cfg.Lookup, h.name)
+	}()
 	select {
 	case r := <-found:
 		if r.err == nil && len(r.addrs) == 0 {
