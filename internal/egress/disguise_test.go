@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"testing"
+	"time"
 )
 
 // A disguised connection writes something before, or into, the first bytes of TLS.
@@ -77,3 +78,45 @@ func TestPrefaceOfHTTP2IsNoDisguiseForHTTP1(t *testing.T) {
 		}
 	}
 }
+
+// FuzzSniff has a client begin with anything, in pieces: what was read is what is
+// passed on, and what a TLS server would read is seen as that.
+func FuzzSniff(f *testing.F) {
+	f.Add(clientHello(f, "good.com"), uint16(3))
+	f.Add(append([]byte{0x15, 1, 1, 0, 2, 1, 90}, clientHello(f, "good.com")...), uint16(9))
+	f.Add([]byte(preface+"GET / HTTP/1.1\r\n\r\n"), uint16(20))
+	f.Add([]byte("\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n"), uint16(1))
+	f.Fuzz(func(t *testing.T, b []byte, cut uint16) {
+		n := min(int(cut), len(b))
+		a := &begun{rest: b[n:]}
+		got, err := sniff(a, b[:n:n])
+		if err != nil {
+			return
+		}
+		if !bytes.Equal(append(bytes.Clone(got.bytes), a.rest...), b) {
+			t.Fatalf("%q was sent and %q seen, %q left", b, got.bytes, a.rest)
+		}
+		if got.kind == bytesFirst && len(b) > 6 && n == len(b) {
+			if h, err := (&recorder{c: &begun{}, seen: bytes.Clone(b)}).hello(); err == nil && h != nil {
+				t.Fatalf("%q is a hello for %q, and was seen as bytes", b, h.ServerName)
+			}
+		}
+	})
+}
+
+// A begun connection has sent something and then ends.
+type begun struct {
+	net.Conn
+	rest []byte
+}
+
+func (c *begun) Read(p []byte) (int, error) {
+	if len(c.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, c.rest)
+	c.rest = c.rest[n:]
+	return n, nil
+}
+
+func (*begun) SetReadDeadline(time.Time) error { return nil }
