@@ -111,6 +111,7 @@ func TestARequestIsHeldAgainstMethodAndPath(t *testing.T) {
 		{"a doubled slash", "api.example.com", "GET", "//repos/me", "", false},
 		{"a case that servers may fold", "api.example.com", "GET", "/User", "", false},
 		{"the method in a header", "api.example.com", "GET", "/user", "X-HTTP-Method-Override", false},
+		{"the method in a header, for CGI", "api.example.com", "GET", "/user", "X_Http-Method_override", false},
 		{"the path in a header", "api.example.com", "GET", "/user", "X-Original-URL", false},
 		{"a host without a rule", "other.example.com", "DELETE", "/a/../b", "", true},
 	} {
