@@ -188,6 +188,9 @@ func (w *watched) Read(p []byte) (int, error) {
 // fill reads once, with p for its buffer.
 func (w *watched) fill(p []byte) {
 	n, err := w.ReadWriteCloser.Read(p[:min(len(p), redactChunk)])
+	if err != nil && err != io.EOF {
+		err = w.by.error(err)
+	}
 	seen := append(w.tail, p[:n]...)
 	if i, _ := w.by.find(seen); i >= 0 {
 		w.err = errReflected

@@ -151,9 +151,13 @@ func (d *redacted) fill() {
 	n, err := d.src.Read(d.chunk)
 	d.held = append(d.held, d.chunk[:n]...)
 	d.ready, d.held = d.by.replace(d.ready[:0], d.held, err == io.EOF)
-	if d.err = err; err == io.EOF {
+	switch {
+	case err == io.EOF:
 		d.atEnd()
+	case err != nil: // it goes into the event, and may quote what could not be read
+		err = d.by.error(err)
 	}
+	d.err = err
 }
 
 func (d *redacted) Close() error { return d.src.Close() }

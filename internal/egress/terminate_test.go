@@ -183,6 +183,27 @@ func TestARedirectElsewhereCarriesNoSecretAndNoPlaceholder(t *testing.T) {
 	}
 }
 
+// TestABodysErrorDoesNotSayTheSecret: net/http quotes the line of a trailer that it
+// cannot read.
+func TestABodysErrorDoesNotSayTheSecret(t *testing.T) {
+	w := newSecureWorld(t, Config{Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) {
+		c, b, _ := rw.(http.Hijacker).Hijack()
+		defer c.Close()
+		fmt.Fprintf(b, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n no field: %s\r\n\r\n", r.Header.Get("Authorization"))
+		b.Flush()
+	})
+	w.server.EnableHTTP2 = false
+	w.server.TLS.NextProtos = []string{"http/1.1"}
+	w.do(w.inside(false), "GET", "https://example.com/", nil)
+	said := ""
+	for _, e := range w.ended() {
+		said += e.Err
+	}
+	if strings.Contains(said, testSecret) || !strings.Contains(said, placeholderPrefix) {
+		t.Errorf("%q", said)
+	}
+}
+
 func TestAPlaceholderInClearTextIsRefused(t *testing.T) {
 	w := newSecureWorld(t, Config{Credentials: []Credential{{Name: "TOKEN", Secret: testSecret, Hosts: []string{"example.com"}, Place: "bearer"}}}, nil)
 	w.web("example.com", 80, func(rw http.ResponseWriter, r *http.Request) { t.Error("the server was asked") })
