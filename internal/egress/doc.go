@@ -142,5 +142,6 @@
 // methods and paths, not queries or bodies: what GraphQL does at one path is one thing
 // to them. A client that pins certificates refuses the sandbox's. With "*" an address
 // may be connected to without naming any host, past the rules of the hosts that it
-// has. GODEBUG=http2debug=2 in the harness's environment has net/http log headers.
+// has. GODEBUG=http2debug=2 in the harness's environment has net/http log headers, and
+// what a server sends beyond the length that it has said, net/http logs too.
 package egress
