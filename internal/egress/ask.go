@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,6 +13,22 @@ type asks struct {
 	mu   sync.Mutex
 	open map[Request]*question
 }
+
+// calls are those of the policy's own functions that have not returned. Whoever waits
+// for one may go, and a function that does not heed its context stays: as many may as
+// there may be connections.
+type calls struct{ open atomic.Int64 }
+
+// begin reports whether there is room for another call, which end ends.
+func (c *calls) begin(most int) bool {
+	if c.open.Add(1) <= int64(most) {
+		return true
+	}
+	c.end()
+	return false
+}
+
+func (c *calls) end() { c.open.Add(-1) }
 
 // A question is one call of Decide, and those who wait for it.
 type question struct {
@@ -68,7 +85,14 @@ func (g *Gateway) join(r Request) *question {
 // left alone with it: nothing waits for it.
 func (g *Gateway) consider(ctx context.Context, q *question, r Request) {
 	answer := make(chan Verdict, 1)
-	go func() { answer <- decide(ctx, g.cfg.Decide, r) }()
+	if g.deciding.begin(g.cfg.Limits.Connections) {
+		go func() {
+			defer g.deciding.end()
+			answer <- decide(ctx, g.cfg.Decide, r)
+		}()
+	} else {
+		answer <- Verdict{Reason: "too many questions are open"}
+	}
 	v := Verdict{Reason: fmt.Sprintf("nobody decided within %v", g.cfg.Patience.Round(time.Millisecond))}
 	select {
 	case v = <-answer:

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -119,6 +121,86 @@ func TestPanicInDecideOrObserveIsNobodysEnd(t *testing.T) {
 	}
 	if w.g.Close(); told != 2 {
 		t.Errorf("%d events", told)
+	}
+}
+
+// TestLookupThatPanicsOrStaysAwayIsNobodysEnd: by every way in, of which some have no
+// server above them that would recover.
+func TestLookupThatPanicsOrStaysAwayIsNobodysEnd(t *testing.T) {
+	never := make(chan struct{})
+	asked := make(chan struct{}, 8)
+	g, err := New(Config{Rules: mustCompile(t, "*.example", ""), Lookup: func(_ context.Context, name string) ([]netip.Addr, error) {
+		if name == "away.example" {
+			asked <- struct{}{}
+			<-never
+		}
+		panic("lookup")
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, g: g}
+	w.http, w.socks = w.serve(HTTP), w.serve(SOCKS)
+	if _, got := w.dialSOCKS(named("panics.example", 80)); len(got) < 4 || got[3] != replyFailed {
+		t.Errorf("SOCKS: %v", got)
+	}
+	if code, body := w.ask("GET http://panics.example/ HTTP/1.1\r\nHost: panics.example\r\n\r\n"); code != 502 || !strings.Contains(body, "panicked") {
+		t.Errorf("HTTP: %d %q", code, body)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := g.Open(t.Context(), Target{Host: mustHost(t, "away.example"), Port: 80})
+		ended <- err
+	}()
+	<-asked
+	g.Close() // although Lookup has not returned
+	if err := <-ended; err == nil {
+		t.Error("it is connected to nowhere")
+	}
+}
+
+// TestCallsThatNobodyWaitsForAreBounded: a tool asks and goes, again and again, and
+// neither Decide nor Lookup minds.
+func TestCallsThatNobodyWaitsForAreBounded(t *testing.T) {
+	const most, tries = 4, 20
+	never := make(chan struct{})
+	var asked, looked atomic.Int64
+	g, err := New(Config{
+		Rules:  mustCompile(t, "*.known.example", ""),
+		Limits: Limits{Connections: most},
+		Decide: func(context.Context, Request) Verdict { asked.Add(1); <-never; return Verdict{} },
+		Lookup: func(context.Context, string) ([]netip.Addr, error) { looked.Add(1); <-never; return nil, nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	for _, c := range []struct {
+		suffix string
+		called *atomic.Int64
+	}{{".example", &asked}, {".known.example", &looked}} {
+		for i := range tries {
+			before := c.called.Load()
+			ctx, gone := context.WithCancel(t.Context())
+			ended := make(chan struct{})
+			go func() {
+				defer close(ended)
+				g.Open(ctx, Target{Host: mustHost(t, fmt.Sprintf("n%d%s", i, c.suffix)), Port: 80})
+			}()
+			for over := false; !over && c.called.Load() == before; {
+				select {
+				case <-ended:
+					over = true
+				default:
+					runtime.Gosched()
+				}
+			}
+			gone()
+			<-ended
+		}
+		if n := c.called.Load(); n != most {
+			t.Errorf("%s: %d calls are open", c.suffix, n)
+		}
 	}
 }
 

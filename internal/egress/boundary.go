@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -34,6 +35,9 @@ func (b *boundary) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	out := r.Clone(quiet(r.Context()))
 	ask(out.Header)
+	if out.Method == http.MethodHead {
+		out.Close = true // servers that answer it with a body: net/http logs what comes on an idle connection
+	}
 	for _, c := range b.bound {
 		c.put(out)
 	}
@@ -70,6 +74,7 @@ func quiet(ctx context.Context) context.Context {
 func ask(h http.Header) {
 	h.Del("Range")
 	h.Del("If-Range")
+	h.Del("Request-Range")            // Apache hears it as well
 	h.Del("Sec-Websocket-Extensions") // permessage-deflate
 	h.Del("Want-Content-Digest")
 	h.Del("Want-Repr-Digest")
@@ -88,6 +93,7 @@ func (r *redactor) error(err error) error {
 func (r *redactor) answer(res *http.Response) error {
 	res.Status = fmt.Sprintf("%d %s", res.StatusCode, http.StatusText(res.StatusCode)) // the phrase is the server's own text
 	r.header(res.Header)
+	r.header(res.Trailer) // its names, which are announced before the body
 	if res.StatusCode == http.StatusSwitchingProtocols {
 		if both, ok := res.Body.(io.ReadWriteCloser); ok {
 			res.Body = &watched{ReadWriteCloser: both, by: r}
@@ -151,9 +157,21 @@ type watched struct {
 }
 
 // mostAhead is how much of what may be a secret's beginning is passed on before it
-// is known: holding back a single letter would hold back half of all messages,
-// whose sender waits for an answer.
+// is known, and of a short secret a quarter: holding back a single letter would hold
+// back half of all messages, whose sender waits for an answer.
 const mostAhead = 7
+
+// ahead is how much of a secret's beginning, which b may be, is passed on: of each
+// secret that it may begin.
+func (r *redactor) ahead(b []byte) int {
+	most := mostAhead
+	for _, n := range r.needles {
+		if bytes.HasPrefix(n.text, b) {
+			most = min(most, len(n.text)/4)
+		}
+	}
+	return most
+}
 
 func (w *watched) Read(p []byte) (int, error) {
 	if len(p) == 0 {
@@ -173,6 +191,9 @@ func (w *watched) Read(p []byte) (int, error) {
 // fill reads once, with p for its buffer.
 func (w *watched) fill(p []byte) {
 	n, err := w.ReadWriteCloser.Read(p[:min(len(p), redactChunk)])
+	if err != nil && err != io.EOF {
+		err = w.by.error(err)
+	}
 	seen := append(w.tail, p[:n]...)
 	if i, _ := w.by.find(seen); i >= 0 {
 		w.err = errReflected
@@ -180,7 +201,7 @@ func (w *watched) fill(p []byte) {
 	}
 	from := len(seen) - w.by.unsure(seen)
 	until := from
-	if len(seen)-from <= mostAhead || err != nil {
+	if len(seen)-from <= w.by.ahead(seen[from:]) || err == io.EOF {
 		until = len(seen)
 	}
 	until = max(until, w.sent)

@@ -86,13 +86,14 @@ func TestASecretSplitOverWritesIsReplaced(t *testing.T) {
 
 func TestNeitherRangesNorCompressionAreAskedFor(t *testing.T) {
 	_, body := across(t, func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprint(w, r.Header.Values("Range"), r.Header.Values("If-Range"), r.Header.Values("Accept-Encoding"))
+		fmt.Fprint(w, r.Header.Values("Range"), r.Header.Values("If-Range"), r.Header.Values("Request-Range"), r.Header.Values("Accept-Encoding"))
 	}, func(r *http.Request) {
 		r.Header.Set("Range", "bytes=0-3")
 		r.Header.Set("If-Range", `"x"`)
+		r.Header.Set("Request-Range", "bytes=0-3")
 		r.Header.Set("Accept-Encoding", "br, gzip")
 	})
-	if body != "[] [] [identity]" {
+	if body != "[] [] [] [identity]" {
 		t.Errorf("%q", body)
 	}
 }
@@ -146,6 +147,32 @@ func TestAServersOwnPhraseAndHeaderNamesAreNotPassedOn(t *testing.T) {
 	}, nil)
 	if body != "ok" {
 		t.Errorf("%q", body)
+	}
+}
+
+// TestATrailersNameIsNotPassedOn: names are announced before the body, in a case of
+// their own.
+func TestATrailersNameIsNotPassedOn(t *testing.T) {
+	const secret = "tok-0123456789"
+	all, p := secretOf(t, Credential{Place: "bearer", Secret: secret})
+	upstream := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, b, _ := w.(http.Hijacker).Hijack()
+		defer c.Close()
+		fmt.Fprintf(b, "HTTP/1.1 200 OK\r\nTrailer: %s\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n%s: x\r\n\r\n", secret, secret)
+		b.Flush()
+	}))
+	defer upstream.Close()
+	r, _ := http.NewRequest("GET", upstream.URL, nil)
+	r.Header.Set("Authorization", "Bearer "+p)
+	res, err := (&boundary{next: upstream.Client().Transport, bound: all, by: all.redact()}).RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	announced := fmt.Sprint(res.Header, res.Trailer)
+	body, err := io.ReadAll(res.Body)
+	if said := strings.ToLower(announced + fmt.Sprint(res.Trailer)); strings.Contains(said, secret) || string(body) != "ok" || err != nil {
+		t.Errorf("%s %q %v", said, body, err)
 	}
 }
 

@@ -83,11 +83,39 @@ func (g *Gateway) lookup(ctx context.Context, h Host) ([]netip.Addr, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTime)
 	defer cancel()
-	addrs, err := g.cfg.Lookup(ctx, h.name)
-	if err == nil && len(addrs) == 0 {
-		err = errors.New("the name has no address")
+	if !g.lookingUp.begin(g.cfg.Limits.Connections) {
+		return nil, errors.New("too many names are being looked up")
 	}
-	return addrs, err
+	found := make(chan resolved, 1)
+	go func() {
+		defer g.lookingUp.end()
+		found <- resolve(ctx, g.cfg.Lookup, h.name)
+	}()
+	select {
+	case r := <-found:
+		if r.err == nil && len(r.addrs) == 0 {
+			r.err = errors.New("the name has no address")
+		}
+		return r.addrs, r.err
+	case <-ctx.Done(): // a Lookup that does not heed it is left alone
+		return nil, ctx.Err()
+	}
+}
+
+type resolved struct {
+	addrs []netip.Addr
+	err   error
+}
+
+// resolve calls Lookup, which is the policy's; a panic in it is an error.
+func resolve(ctx context.Context, f func(context.Context, string) ([]netip.Addr, error), name string) (r resolved) {
+	defer func() {
+		if p := recover(); p != nil {
+			r = resolved{err: errors.New("the policy's Lookup panicked")}
+		}
+	}()
+	r.addrs, r.err = f(ctx, name)
+	return r
 }
 
 // connect dials one address that was checked, and nothing else.

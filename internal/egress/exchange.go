@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log"
 	"net"
@@ -129,12 +130,19 @@ func rewrite(pr *httputil.ProxyRequest) {
 	}
 }
 
+// errSwitched is what a server may not do: what follows would be nobody's protocol,
+// past the rules for requests.
+var errSwitched = errors.New("the server switched to a protocol that it was not asked for")
+
 // modify looks at a response on its way in.
 func modify(r *http.Response) error {
 	x := exchangeOf(r.Request.Context())
 	if r.StatusCode != http.StatusSwitchingProtocols {
 		r.Body = &counted{r.Body, &x.received, &x.err}
 		return nil
+	}
+	if asked, got := r.Request.Header.Get("Upgrade"), r.Header.Get("Upgrade"); !strings.EqualFold(asked, "websocket") || !strings.EqualFold(got, "websocket") {
+		return errSwitched
 	}
 	x.c.release()
 	if rw, ok := r.Body.(io.ReadWriteCloser); ok {

@@ -22,13 +22,14 @@ const (
 
 // A Gateway is the way out of one sandbox. Its methods may be called at once.
 type Gateway struct {
-	cfg     Config
-	ctx     context.Context // ends with the gateway
-	cancel  context.CancelFunc
-	asks    asks
-	names   names
-	meter   meter
-	journal *journal
+	cfg                 Config
+	ctx                 context.Context // ends with the gateway
+	cancel              context.CancelFunc
+	asks                asks
+	deciding, lookingUp calls
+	names               names
+	meter               meter
+	journal             *journal
 
 	mu      sync.Mutex
 	closed  bool

@@ -11,7 +11,7 @@ var (
 	errPathForm   = errors.New("the path does not begin with /")
 	errPathEscape = errors.New("the path has a broken percent escape")
 	errPathHidden = errors.New("the path escapes a slash, a backslash, a dot, a percent or a control character, which servers read differently")
-	errPathDots   = errors.New("the path has . or .. as a segment")
+	errPathDots   = errors.New("the path has a segment of nothing but dots, or dots and spaces")
 	errPathEmpty  = errors.New("the path has an empty segment (//)")
 	errPathSign   = errors.New("the path has a semicolon, a backslash, a ?, a # or a control character, which servers read differently")
 	errPathUTF8   = errors.New("the path is not UTF-8")
@@ -34,17 +34,24 @@ func canonicalPath(escaped string) (string, error) {
 	}
 	for i, segment := range strings.Split(path[1:], "/") {
 		switch {
-		case segment == "." || segment == "..":
+		case segment != "" && strings.Trim(segment, ". ") == "": // Windows has no dots and spaces at a name's end
 			return "", errPathDots
 		case segment == "" && i < strings.Count(path, "/")-1:
 			return "", errPathEmpty
 		}
+	}
+	if strings.ContainsAny(path, compatible) {
+		return "", errPathHidden
 	}
 	if !utf8.ValidString(path) { // overlong forms of dot and slash too
 		return "", errPathUTF8
 	}
 	return path, nil
 }
+
+// compatible are the characters that Unicode's compatible forms (NFKC), and Windows'
+// best fits, make dots, slashes and the like of.
+const compatible = "\uff0e\u2024\u2025\u2026\ufe52\uff0f\u2044\u2215\uff3c\ufe68\uff05\ufe6a\uff1b\ufe54"
 
 func decodePath(escaped string) (string, error) {
 	var b strings.Builder

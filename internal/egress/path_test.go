@@ -14,6 +14,7 @@ func TestAPathHasOneReadingOrIsRefused(t *testing.T) {
 		{"a", ""}, {"*", ""}, {"//evil", ""}, {"/a//b", ""}, {"/a//", ""}, {"/a/../b", ""}, {"/a/.", ""}, {"/a/./b", ""}, {"/..", ""},
 		{"/a/%2e%2e/b", ""}, {"/a/.%2E/b", ""}, {"/a%2fb", ""}, {"/a%2Fb", ""}, {"/a%5cb", ""}, {`/a\b`, ""}, {"/a/..;/b", ""}, {"/a;x=1/b", ""}, {"/a%3bx", ""},
 		{"/a%252e%252e/b", ""}, {"/a%00", ""}, {"/a%0d%0a", ""}, {"/a%7f", ""}, {"/a%zz", ""}, {"/a%2", ""}, {"/a%", ""}, {"/%c0%ae%c0%ae/b", ""}, {"/a%ff", ""}, {"/a\x01", ""},
+		{"/a/..%20/b", ""}, {"/a/.../b", ""}, {"/a/%20/b", ""}, {"/a/.%20./b", ""}, {"/a/\uff0e\uff0e/b", ""}, {"/a/%E2%80%A5/b", ""}, {"/a\uff0f..\uff0fb", ""}, {"/a/..b/c. d", "/a/..b/c. d"},
 	} {
 		got, err := canonicalPath(c.escaped)
 		if got != c.want || (err == nil) != (c.want != "") {
@@ -110,6 +111,7 @@ func TestARequestIsHeldAgainstMethodAndPath(t *testing.T) {
 		{"a doubled slash", "api.example.com", "GET", "//repos/me", "", false},
 		{"a case that servers may fold", "api.example.com", "GET", "/User", "", false},
 		{"the method in a header", "api.example.com", "GET", "/user", "X-HTTP-Method-Override", false},
+		{"the method in a header, for CGI", "api.example.com", "GET", "/user", "X_Http-Method_override", false},
 		{"the path in a header", "api.example.com", "GET", "/user", "X-Original-URL", false},
 		{"a host without a rule", "other.example.com", "DELETE", "/a/../b", "", true},
 	} {

@@ -3,13 +3,8 @@ package egress
 import (
 	"bytes"
 	"cmp"
-	"encoding/base64"
-	"encoding/hex"
-	"encoding/json"
-	"html"
 	"io"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 )
@@ -42,51 +37,6 @@ func (all credentials) redact() *redactor {
 	}
 	slices.SortStableFunc(r.needles, func(a, b needle) int { return cmp.Compare(len(b.text), len(a.text)) })
 	return r
-}
-
-// spellings returns a secret as it is, escaped for a query, a path, JSON and HTML,
-// in hexadecimal, in UTF-16, and what base64 makes of it within any text around it.
-func spellings(secret string) []string {
-	query, path := url.QueryEscape(secret), url.PathEscape(secret)
-	list := []string{secret, query, path, lowerEscapes(query), lowerEscapes(path), html.EscapeString(secret), jsonText(secret, true), jsonText(secret, false),
-		hex.EncodeToString([]byte(secret)), strings.ToUpper(hex.EncodeToString([]byte(secret)))}
-	for _, forHTML := range []bool{true, false} {
-		list = append(list, strings.ReplaceAll(jsonText(secret, forHTML), "/", `\/`)) // PHP
-	}
-	if wide := strings.Join(strings.Split(secret, ""), "\x00"); isASCII(secret) {
-		list = append(list, wide) // between two bytes of a character, so of either order
-	}
-	for before := range 3 {
-		raw := append(make([]byte, before), secret...)
-		from, to := (before*8+5)/6, len(raw)*8/6 // the digits that the secret alone decides
-		list = append(list, base64.RawStdEncoding.EncodeToString(raw)[from:to], base64.RawURLEncoding.EncodeToString(raw)[from:to])
-	}
-	return list
-}
-
-func isASCII(s string) bool {
-	return !strings.ContainsFunc(s, func(c rune) bool { return c > 0x7e })
-}
-
-func jsonText(s string, forHTML bool) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(forHTML)
-	if e.Encode(s) != nil {
-		return s
-	}
-	return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(b.String()), `"`), `"`)
-}
-
-// lowerEscapes writes %2F as %2f.
-func lowerEscapes(s string) string {
-	b := []byte(s)
-	for i := 0; i+2 < len(b); i++ {
-		if b[i] == '%' {
-			copy(b[i+1:i+3], bytes.ToLower(b[i+1:i+3]))
-		}
-	}
-	return string(b)
 }
 
 // find returns where the first needle is in b; the longest of those that begin
@@ -201,9 +151,13 @@ func (d *redacted) fill() {
 	n, err := d.src.Read(d.chunk)
 	d.held = append(d.held, d.chunk[:n]...)
 	d.ready, d.held = d.by.replace(d.ready[:0], d.held, err == io.EOF)
-	if d.err = err; err == io.EOF {
+	switch {
+	case err == io.EOF:
 		d.atEnd()
+	case err != nil: // it goes into the event, and may quote what could not be read
+		err = d.by.error(err)
 	}
+	d.err = err
 }
 
 func (d *redacted) Close() error { return d.src.Close() }

@@ -127,6 +127,47 @@ func TestAWebSocketThatReflectsASecretIsCut(t *testing.T) {
 	}
 }
 
+// TestAShortSecretIsNotPassedOnToItsLastLetter: what a WebSocket's server echoes may
+// arrive in pieces, and the first of them may be nearly all of a short secret.
+func TestAShortSecretIsNotPassedOnToItsLastLetter(t *testing.T) {
+	const secret = "8letters"
+	by := credentials{{name: "TOKEN", placeholder: testPlaceholder, place: "bearer", secret: func() string { return secret }}}.redact()
+	for at := range secret {
+		pieces := io.MultiReader(strings.NewReader("\x81\x08"+secret[:at]), strings.NewReader(secret[at:]))
+		got, err := io.ReadAll(&watched{ReadWriteCloser: duplex{pieces, io.Discard}, by: by})
+		if !errors.Is(err, errReflected) || len(got) > 2+len(secret)/4 {
+			t.Errorf("cut at %d: the tool reads %q, %v", at, got, err)
+		}
+	}
+}
+
+// TestASecretIsReplacedAsLibrariesEscapeIt: the signs are those of passwords and of
+// base64.
+func TestASecretIsReplacedAsLibrariesEscapeIt(t *testing.T) {
+	const secret = `p!a*b/c+d'e"f&g=h`
+	by := credentials{{name: "TOKEN", placeholder: testPlaceholder, place: "bearer", secret: func() string { return secret }}}.redact()
+	for library, text := range map[string]string{
+		"JavaScript's encodeURIComponent": `p!a*b%2Fc%2Bd'e%22f%26g%3Dh`,
+		"JavaScript's encodeURI":          `p!a*b/c+d'e%22f&g=h`,
+		"JavaScript's URLSearchParams":    `p%21a*b%2Fc%2Bd%27e%22f%26g%3Dh`,
+		"Python's quote":                  `p%21a%2Ab/c%2Bd%27e%22f%26g%3Dh`,
+		"Python's quote in lower case":    `p%21a%2ab/c%2bd%27e%22f%26g%3dh`,
+		"Python's html.escape":            `p!a*b/c+d&#x27;e&quot;f&amp;g=h`,
+		"PHP's htmlspecialchars":          `p!a*b/c+d&#039;e&quot;f&amp;g=h`,
+		"Handlebars":                      `p!a*b/c+d&#x27;e&quot;f&amp;g&#x3D;h`,
+		"Mustache":                        `p!a*b&#x2F;c+d&#39;e&quot;f&amp;g&#x3D;h`,
+		"Go's html/template":              `p!a*b/c&#43;d&#39;e&#34;f&amp;g=h`,
+		"an XML text":                     `p!a*b/c+d'e"f&amp;g=h`,
+		".NET's JSON":                     `p!a*b/c\u002Bd\u0027e\u0022f\u0026g=h`,
+		"Gson":                            `p!a*b/c+d\u0027e\"f\u0026g\u003dh`,
+		"PHP's JSON":                      `p!a*b\/c+d'e\"f&g=h`,
+	} {
+		if got := by.text("<" + text + ">"); got != "<"+testPlaceholder+">" {
+			t.Errorf("%s: %q", library, got)
+		}
+	}
+}
+
 // FuzzRedact has bodies cut in pieces anywhere: the result is that of the whole.
 func FuzzRedact(f *testing.F) {
 	f.Add([]byte("a"+testSecret+"b"), uint8(3))

@@ -83,7 +83,18 @@ func (rules requestRules) of(h Host, port uint16) requestRules {
 
 // overrides are headers by which a server may be told another method or path than
 // the request line's: IIS, Symfony, Rails, Spring and others hear them.
-var overrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override", "X-Original-Url", "X-Rewrite-Url", "X-Original-Uri"}
+var overrides = []string{"x-http-method-override", "x-http-method", "x-method-override", "x-original-method", "x-original-url", "x-rewrite-url", "x-original-uri"}
+
+// overridden returns the name of a header that may be one of overrides. What hands
+// headers on as variables (CGI, WSGI, Rack) makes one of _ and -.
+func overridden(h http.Header) string {
+	for name := range h {
+		if slices.Contains(overrides, strings.ToLower(strings.ReplaceAll(name, "_", "-"))) {
+			return name
+		}
+	}
+	return ""
+}
 
 // judge says why a request to a target is refused, or allows it. Its method and path
 // are those that will be sent; the query, the body and what a WebSocket carries
@@ -94,11 +105,9 @@ func (rules requestRules) judge(r *http.Request, h Host, port uint16) *Refusal {
 		return nil
 	}
 	no := &Refusal{Host: h.String(), Port: port, Rule: "request rule " + list[0].entry}
-	for _, name := range overrides {
-		if len(r.Header.Values(name)) > 0 {
-			no.Why = fmt.Sprintf("the header %s could have the server see another request than the one that is judged", name)
-			return no
-		}
+	if name := overridden(r.Header); name != "" {
+		no.Why = fmt.Sprintf("the header %.40q could have the server see another request than the one that is judged", name)
+		return no
 	}
 	path, err := canonicalPath(r.URL.EscapedPath())
 	if r.URL.Opaque != "" {

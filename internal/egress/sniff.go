@@ -105,17 +105,15 @@ const (
 
 // look says what the first bytes of a connection look like. Whatever a lax server
 // could take for a request is HTTP: a line that begins with a token and has
-// "HTTP/" in it, blank lines before it or not. HTTP/2's preface is not: see the
-// package's Limits.
+// "HTTP/" in it, blank lines before it or not. HTTP/2's preface is not, if it is
+// whole: see the package's Limits. Its first line alone is a request to servers that
+// do not speak HTTP/2, and the next one follows it.
 func look(b []byte) likeness {
-	if len(b) > 0 && b[0] == 0x16 {
-		switch {
-		case len(b) == 1:
-			return unsure
-		case b[1] == 3:
-			return looksTLS
-		}
-		return looksOther
+	if len(b) > 0 && b[0] >= recordFirst && b[0] <= recordLast {
+		return lookRecord(b)
+	}
+	if n := min(len(b), len(preface)); n > len("PR") && string(b[:n]) == preface[:n] {
+		return map[bool]likeness{true: looksOther, false: unsure}[n == len(preface)]
 	}
 	line := bytes.TrimLeft(b, "\r\n")
 	line, _, ended := bytes.Cut(line, []byte("\n"))
@@ -134,14 +132,46 @@ func look(b []byte) likeness {
 		}
 	}
 	switch {
-	case bytes.HasPrefix(line, []byte("PRI * HTTP/2.0")):
-		return looksOther
 	case ended && bytes.Contains(bytes.ToUpper(line), []byte("HTTP/")):
 		return looksHTTP
 	case ended:
 		return looksOther
 	}
 	return unsure
+}
+
+// The kinds of TLS records (RFC 8446, 5.1; RFC 6520).
+const (
+	recordFirst, recordLast = 0x14, 0x18
+	recordAlert             = 0x15
+	recordHandshake         = 0x16
+
+	recordHeader = 5
+	versionMajor = 3  // of every version that there is
+	mostMajor    = 15 // that some servers take in a first record, Go's among them
+)
+
+// lookRecord tells TLS from what has a first byte in common with it. Servers put
+// up with a warning before the ClientHello, and some with any version in the first
+// record's header; what begins with neither is not looked at by any of them.
+func lookRecord(b []byte) likeness {
+	if len(b) == 1 {
+		return unsure
+	}
+	if b[1] == versionMajor {
+		return looksTLS
+	}
+	if b[1] > mostMajor || b[0] != recordHandshake && b[0] != recordAlert {
+		return looksOther
+	}
+	if len(b) <= recordHeader {
+		return unsure
+	}
+	size, first := int(b[3])<<8|int(b[4]), b[5]
+	if b[0] == recordHandshake && first == 1 || b[0] == recordAlert && size == 2 && first <= 2 {
+		return looksTLS
+	}
+	return looksOther
 }
 
 // tokenByte reports whether a byte may stand in a method (RFC 9110, 5.6.2).

@@ -72,6 +72,9 @@ func (g *Gateway) screenRequest(r *http.Request, t Target) error {
 	if no := g.border.requests.judge(r, t.Host, t.Port); no != nil {
 		return no
 	}
+	if g.legible(t) {
+		r.Trailer = nil // it comes after the judgement, and some servers make headers of it
+	}
 	if no := g.border.credentials.judge(r, t.Host, t.Port, r.URL.Scheme == "https"); no != nil {
 		return no
 	}

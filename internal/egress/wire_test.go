@@ -3,6 +3,7 @@ package egress
 import (
 	"bufio"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -121,6 +122,20 @@ func TestRequestRulesHoldOnTheWire(t *testing.T) {
 	io.WriteString(conn, preface+"\x00\x00\x00\x04\x00\x00\x00\x00\x00")
 	if b, _ := io.ReadAll(conn); len(b) != 0 {
 		t.Errorf("HTTP/2 in clear text in a tunnel: %q", b)
+	}
+}
+
+func TestATrailerDoesNotFollowARequestThatWasJudged(t *testing.T) {
+	const request = "POST http://%s/ok HTTP/1.1\r\nHost: %s\r\nTrailer: X-A\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX-A: a\r\nX-Http-Method-Override: DELETE\r\n\r\n"
+	w := newWorld(t, Config{Requests: []RequestRule{{Host: "judged.com", Methods: []string{"POST"}, Paths: []string{"/ok"}}}}, "judged.com", "other.com")
+	for name, want := range map[string]string{"judged.com": "map[]", "other.com": "map[X-A:[a] X-Http-Method-Override:[DELETE]]"} {
+		w.web(name, 80, func(rw http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			fmt.Fprint(rw, r.Trailer)
+		})
+		if code, body := w.ask(fmt.Sprintf(request, name, name)); code != 200 || body != want {
+			t.Errorf("%s: %d %s", name, code, body)
+		}
 	}
 }
 
