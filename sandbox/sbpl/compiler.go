@@ -24,6 +24,7 @@ type compiler struct {
 	missing []place
 	crooked []place         // that rules name, and links lead to
 	links   map[string]bool // that are made again
+	veiled  []veiled        // what rules name, and the tool could put something else in the way to
 	dirs    []string        // that rules name
 	regexes []expansion
 

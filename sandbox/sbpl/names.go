@@ -94,6 +94,7 @@ func (c *compiler) path(p string) {
 		return
 	}
 	at := c.find.find(p)
+	c.veil(p, at)
 	if at.rest != "" {
 		if at.kind == directory && len(at.links) == 0 {
 			c.missing = append(c.missing, at)
@@ -112,6 +113,30 @@ func (c *compiler) path(p string) {
 		if dir := path.Dir(l); !own(dir) {
 			c.add(dir, directory)
 		}
+	}
+}
+
+// A veiled path is one that now leads elsewhere, or nowhere: a link or a file
+// stands in its way. Without that it would be a path of its own.
+type veiled struct {
+	path string
+	dir  string // in which the link or file is
+	link bool   // the path is the link itself
+}
+
+func (c *compiler) veil(p string, at place) {
+	v := veiled{path: p}
+	switch {
+	case len(at.links) > 0:
+		v.dir, v.link = path.Dir(at.links[0]), at.links[0] == p
+	case at.rest != "" && at.kind != directory:
+		v.dir = path.Dir(at.path)
+	default:
+		return
+	}
+	if !own(v.dir) {
+		c.add(v.dir, directory)
+		c.veiled = append(c.veiled, v)
 	}
 }
 

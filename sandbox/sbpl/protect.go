@@ -21,6 +21,7 @@ func (c *compiler) protect() {
 		name := strings.TrimPrefix(strings.TrimPrefix(p, c.top(n).path), "/")
 		c.guard(name, p)
 	}
+	c.unveil()
 	for _, e := range c.regexes {
 		if e.pattern != "" && c.profile.Rules[e.rule].Action == seatbelt.Deny {
 			c.guardPattern(e)
@@ -28,6 +29,20 @@ func (c *compiler) protect() {
 	}
 	c.guardsNames()
 	c.expanded()
+}
+
+// unveil keeps what stands in the way of a denied path from being taken away, or
+// the path from being made then.
+func (c *compiler) unveil() {
+	for _, v := range c.veiled {
+		n := c.at[v.dir]
+		if n.cell.write {
+			c.guard(strings.TrimPrefix(strings.TrimPrefix(v.path, c.top(n).path), "/"), v.path)
+		}
+		if look := c.ask(c.stand("file-read-metadata"), v.path, symlink); v.link && n.cell.shown && !look.allow {
+			c.differ(look, Wider, "a link in a directory whose contents are shown can be read", "file-read-metadata")
+		}
+	}
 }
 
 // guardPattern protects a name at any depth, if the profile denies it anywhere that

@@ -1,0 +1,88 @@
+package sbpl
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox"
+)
+
+// writesWorkspace lets everything be read and executed, and ws be written.
+const writesWorkspace = `(version 1)(deny default)(allow process* signal file-read* file-ioctl)(allow file-write* (subpath (param "WS")))`
+
+// An attempt is something that a profile denies, tried from a shell in ws. What
+// succeeds of it prints a line.
+type attempt struct {
+	name, rules   string
+	before, after string // shell scripts outside and inside
+	refused       bool   // a strict compilation says that Linux cannot hold it
+}
+
+var attempts = []attempt{
+	{"a link that is denied cannot be replaced", writesWorkspace + `(deny file-write* (literal "WS/link"))`, `mkdir ../there; ln -s ../there link`,
+		`rm link && echo removed; mv link other && echo moved; ln -sfn /etc link && echo replaced`, false},
+	{"nothing takes the place of a link to what is denied", writesWorkspace + `(deny file-write* (subpath "WS/link/hooks"))`, `mkdir ../there; ln -s ../there link`,
+		`rm link; mkdir link; mkdir link/hooks && echo made; mkdir -p other/hooks; rmdir link; mv other link && echo moved`, false},
+	{"a link to nothing is no way to a denied name", writesWorkspace + `(deny file-write* (subpath "WS/link"))`, `ln -s none link`,
+		`rm link && echo removed; mkdir link && echo made`, false},
+	{"a file in the way of a denied name is no way to it", writesWorkspace + `(deny file-write* (subpath "WS/file/sub"))`, `touch file`,
+		`rm file; mkdir file; mkdir file/sub && echo made`, false},
+	{"a link itself can be read", `(version 1)(allow default)(deny file-read* (literal "WS/link"))`, `ln -s none link`, `readlink link`, true},
+}
+
+// TestKernelHoldsWhatStrictTakes tries each attempt, unless the strict compilation refuses it.
+func TestKernelHoldsWhatStrictTakes(t *testing.T) {
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
+			for _, a := range attempts {
+				t.Run(a.name, func(t *testing.T) { a.try(t) })
+			}
+		})
+	})
+}
+
+func (a attempt) try(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ws := filepath.Join(dir, "ws")
+	if err := os.Mkdir(ws, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	before := exec.Command("/bin/sh", "-c", a.before)
+	before.Dir = ws
+	if out, err := before.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	p, err := Parse(a.name, strings.ReplaceAll(a.rules, "WS/", ws+"/"), map[string]string{"WS": ws})
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, _, err := p.Policy(Options{Strict: true})
+	var wider *WiderError
+	if errors.As(err, &wider) != a.refused {
+		t.Fatal(err)
+	}
+	if err != nil {
+		return
+	}
+	s, err := sandbox.New(policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	cmd := s.Command("/bin/sh", "-c", a.after+"; echo end >&2")
+	cmd.Dir = ws
+	var done, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &done, &errs
+	if err := cmd.Run(); err != nil || done.Len() > 0 || !strings.HasSuffix(errs.String(), "end\n") {
+		t.Errorf("%v, done: %s\n%s", err, &done, &errs)
+	}
+}
