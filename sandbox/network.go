@@ -86,7 +86,8 @@ type Network struct {
 	// a file's name.
 	Authorities string
 
-	// Decide is asked about a host that neither Hosts nor Deny names. Nil denies.
+	// Decide is asked about a host that neither Hosts nor Deny names. Nil denies. No
+	// answer opens an address that takes a rule of its own.
 	// It is called from many goroutines. Its context ends with the run, and after
 	// Patience; an answer that has not come by then is a denial.
 	Decide func(ctx context.Context, r Request) Verdict `json:"-"`
@@ -119,7 +120,7 @@ type NetworkLimits struct {
 type Request struct {
 	Host     string // canonical: a name, or an address
 	Port     uint16
-	Protocol string // "http", "connect", "socks5" ...
+	Protocol string // "http", "https", "connect", "socks", with a capture "tcp" ...
 	Method   string // "" where the harness does not see it
 	Path     string
 	Rule     string // which rule has left it open; "": none is about it
@@ -135,7 +136,7 @@ type Verdict struct {
 // sees them, when it is over.
 type Connection struct {
 	Time     time.Time     // when it began
-	Protocol string        // "http", "connect", "socks5" ...
+	Protocol string        // "http", "https", "connect", "socks", with a capture "tcp" ...
 	Host     string        // canonical: a name, or an address
 	Address  string        // what was dialled; "": nothing was
 	Port     uint16        //
@@ -154,7 +155,7 @@ type Connection struct {
 // capture included, as its [Report] lists it.
 type Violation struct {
 	Time     time.Time `json:"time"`
-	Protocol string    `json:"protocol"` // "http", "connect", "socks5" ...
+	Protocol string    `json:"protocol"` // "http", "https", "connect", "socks", with a capture "tcp" ...
 	Host     string    `json:"host"`
 	Address  string    `json:"address,omitempty"` // if that is what was denied
 	Port     uint16    `json:"port,omitempty"`
@@ -162,5 +163,5 @@ type Violation struct {
 	Path     string    `json:"path,omitempty"`
 	Rule     string    `json:"rule,omitempty"` // which rule decided, or "Decide"; "": no rule allows it
 	Why      string    `json:"why"`
-	Remedy   string    `json:"remedy"` // what in the policy would allow it
+	Remedy   string    `json:"remedy"` // what in the policy would allow it, or that nothing does
 }

@@ -50,9 +50,9 @@ func (c Credential) MarshalJSON() ([]byte, error) {
 }
 
 // A RequestRule allows requests to a host by method and path; see
-// [Network.Requests]. Queries, bodies and what a WebSocket carries are not judged. A
-// path that servers read in several ways is refused where a rule has Paths, and so are
-// headers that would have the server see another method or path.
+// [Network.Requests]. Queries, bodies and what a WebSocket carries are not judged.
+// Headers that would have the server see another method or path are refused, and, where
+// rules have Paths, a path that servers read in several ways.
 type RequestRule struct {
 	Host    string   // in the notation of [Network.Hosts]
 	Methods []string // "GET", which HEAD goes with, ...; none: every method

@@ -74,8 +74,17 @@ func remedyOf(v Violation) string {
 		return "name the host plainly"
 	case strings.HasPrefix(v.Why, "the entry "):
 		return fmt.Sprintf("remove %q from Network.Deny", v.Rule)
-	case v.Rule == "":
+	case v.Rule == "Decide":
+		return fmt.Sprintf("add %q to Network.Hosts, or let Network.Decide allow it", v.target())
+	case v.Rule == "" && (v.Why == "no rule allows it" || strings.HasPrefix(v.Why, "no entry ")):
 		return fmt.Sprintf("add %q to Network.Hosts", v.target())
 	}
-	return fmt.Sprintf("change what the policy says of %q", v.Rule)
+	for _, limit := range [...]struct{ words, field string }{
+		{"the policy's limit on connections", "Connections"}, {"the policy's limit on bytes", "Bytes"}, {"names were asked for", "Names"},
+	} {
+		if strings.Contains(v.Why, limit.words) {
+			return "raise Network.Limits." + limit.field
+		}
+	}
+	return "nothing does; the tool has to ask in another way"
 }

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"net/netip"
+	"os"
 	"os/exec"
 	"slices"
 	"strings"
@@ -73,5 +74,15 @@ func TestTheSSHCommandPassesAShellUnchanged(t *testing.T) {
 	out, err := exec.Command("sh", "-c", "ssh() { printf '%s|' \"$@\"; }; "+strings.TrimPrefix(list[0], "GIT_SSH_COMMAND=")).Output()
 	if err != nil || string(out) != "-o|ProxyCommand="+command+"|" {
 		t.Errorf("%q, %v", out, err)
+	}
+}
+
+func TestTheDocumentationHasTheVariables(t *testing.T) {
+	text, err := os.ReadFile("../../docs/network.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), VariablesTable()) {
+		t.Errorf("docs/network.md has another table than this:\n%s", VariablesTable())
 	}
 }

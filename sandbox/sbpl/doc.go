@@ -44,6 +44,8 @@
 //     and not places.
 //   - Network.Host, if every address and path is allowed for every operation; otherwise
 //     an empty network, and connect, bind or listen are refused if all of it is denied.
+//     A rule for a port of localhost opens none of the host's: a caller who wants that
+//     adds the port to the policy's Network.Loopback.
 //   - A fork that is denied is refused by the filter; threads are not.
 //
 // Where Linux cannot say what a rule says the policy says less, and the rule has

@@ -1,0 +1,28 @@
+package sandbox
+
+import "testing"
+
+func TestARemedyIsSaidWhereThePolicyHasOne(t *testing.T) {
+	const hosts = "no entry of the allow-list names it; \"a.example:80\" would"
+	for _, test := range []struct {
+		name string
+		v    Violation
+		want string
+	}{
+		{"a host that nothing names", Violation{Protocol: "http", Host: "a.example", Port: 80, Why: hosts}, `add "a.example:80" to Network.Hosts`},
+		{"a name that nothing names", Violation{Protocol: "dns", Host: "a.example", Why: "no rule allows it"}, `add "a.example" to Network.Hosts`},
+		{"a host that Decide denies", Violation{Protocol: "http", Host: "a.example", Port: 80, Rule: "Decide", Why: "no"}, `add "a.example:80" to Network.Hosts, or let Network.Decide allow it`},
+		{"a denied host", Violation{Protocol: "http", Host: "a.example", Port: 80, Rule: "*.example", Why: `the entry "*.example" of the deny-list names it`}, `remove "*.example" from Network.Deny`},
+		{"a private address", Violation{Protocol: "http", Host: "a.example", Port: 80, Why: "the address 10.0.0.1 is private"}, `add "10.0.0.1:80" to Network.Hosts, if that address is meant`},
+		{"a datagram", Violation{Protocol: "udp", Host: "a.example", Port: 443, Why: "only TCP and questions to DNS leave the sandbox"}, "nothing does; the tool has to ask in another way"},
+		{"another server name", Violation{Protocol: "connect", Host: "a.example", Port: 443, Why: "the server name is b.example, and the connection was asked for as a.example"}, "nothing does; the tool has to ask in another way"},
+		{"no connection to spare", Violation{Protocol: "http", Why: "the policy's limit on connections is reached"}, "raise Network.Limits.Connections"},
+		{"no byte to spare", Violation{Protocol: "connect", Host: "a.example", Port: 443, Why: "the policy's limit on bytes is reached"}, "raise Network.Limits.Bytes"},
+		{"no name to spare", Violation{Protocol: "connect", Host: "a.example", Port: 443, Rule: "*.example", Why: `512 names were asked for below "*.example", which is the policy's limit`}, "raise Network.Limits.Names"},
+		{"a wrong password", Violation{Protocol: "http", Why: "the proxy's password is missing or wrong"}, "nothing does; the tool has to ask in another way"},
+	} {
+		if got := remedyOf(test.v); got != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
