@@ -96,13 +96,10 @@ func (c *compilation) routes() {
 	if c.plan.Namespaces.Net {
 		c.listeners()
 	}
-	if w.place == "" {
-		return // the harness listens in the run's own directory
-	}
-	if w.sshAgent {
+	if w.sshAgent && w.place != "" {
 		c.do(plan.Listen{Network: "unix", Path: join(w.place, sshFile), Mode: 0o600, Slot: slotSSH}, plan.EgressProxy, "the harness asks the agent, for signatures alone")
 	}
-	if w.gpgAgent {
+	if w.gpgAgent && !c.open(BoundFiles) { // never in a home that is the host's
 		c.do(plan.Listen{Network: "unix", Path: w.gpgSocket(), Mode: 0o600, Slot: slotGPG}, plan.EgressProxy, "the harness asks the agent, for signatures alone")
 	}
 }
@@ -171,7 +168,7 @@ func (c *compilation) ownRules() []landlock.PathRule {
 	if w.relay != "" {
 		rules = append(rules, landlock.PathRule{Path: join(w.place, egress.RelayName), Access: accessRead &^ landlock.FSReadDir})
 	}
-	if w.gpgAgent && w.place != "" {
+	if w.gpgAgent { // whose place is in the tool's home
 		rules = append(rules, landlock.PathRule{Path: w.gpgSocket(), Access: accessSocket})
 	}
 	return rules

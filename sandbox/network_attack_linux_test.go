@@ -137,9 +137,11 @@ func swapAddress(ground) error {
 	address := new([16]byte)
 	*address = [16]byte{unix.AF_INET, 0, 0, 0, 127, 0, 0, 1}
 	put := func(port int) { address[2], address[3] = byte(port>>8), byte(port) }
-	stop := make(chan struct{})
+	stop, begun := make(chan struct{}), make(chan struct{})
 	defer close(stop)
 	go func() {
+		put(good)
+		close(begun)
 		for i := 0; ; i++ {
 			select {
 			case <-stop:
@@ -149,6 +151,7 @@ func swapAddress(ground) error {
 			}
 		}
 	}()
+	<-begun // with every processor busy that may be after the last try
 	for range 300 {
 		fd, err := stream()
 		if err != nil {

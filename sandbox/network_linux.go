@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -108,7 +109,7 @@ func (s *Sandbox) wireGPG(in *input) (err error) {
 	env, _ := s.env.of(s.policy.Env)
 	home, _ := valueOf(env, "HOME")
 	in.wiring.home = home
-	if at := in.wiring.gpgSocket(); !filepath.IsAbs(home) || !in.walled() && s.policy.Layout == nil || !in.inside(filepath.Dir(at)) {
+	if at := in.wiring.gpgSocket(); !filepath.IsAbs(home) || !in.walled() && s.policy.Layout == nil || slices.Contains(s.policy.Open, BoundFiles) || !in.inside(filepath.Dir(at)) {
 		return &PolicyError{Field: "Network.GPGAgent", Value: home, Problem: "the tool's HOME is not the sandbox's own, and gpg looks for its agent there", Remedy: "make it a Private directory, as the presets do"}
 	}
 	return nil

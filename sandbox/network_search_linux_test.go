@@ -121,9 +121,11 @@ func (s *sought) memory(process string) {
 func TestKernelNetworkHidesSecretsFromASearch(t *testing.T) {
 	inNetwork(t, func(*Policy) {}, func(t *testing.T, s *Sandbox, w walls) {
 		secret := "drawn-for-this-test-" + rand.Text() // this program has the others'
+		t.Setenv("TOKEN", secret)
 		s = networkSandbox(t, w, func(p *Policy) {
 			credentialed(p)
 			p.Network.Credentials[0].Secret = secret
+			p.Env.Pass = append(p.Env.Pass, "TOKEN") // the harness has the secret there
 		})
 		n := newInternet(t)
 		n.names["example.com"] = "93.184.216.9"

@@ -114,7 +114,7 @@ func (n Network) validateCredentials() error {
 		case twice != i:
 			return bad("Name", c.Name, "is the name of two", "give each its own variable")
 		case c.Secret == "":
-			return bad("Secret", "", "is empty", "leave the credential out where there is no secret")
+			return bad("Secret", "", "is empty", "give what the server wants to see")
 		case strings.ContainsAny(c.Secret, "\x00\r\n"):
 			return bad("Secret", "", "has a NUL byte or a line break", "trim it") // the secret itself is not shown
 		case len(c.Hosts) == 0:

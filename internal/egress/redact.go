@@ -17,8 +17,9 @@ type redactor struct {
 }
 
 type needle struct {
-	text []byte
-	with string
+	text  []byte
+	lower string // in which the names of headers are compared
+	with  string
 }
 
 // redact makes the redactor of some credentials.
@@ -30,7 +31,7 @@ func (all credentials) redact() *redactor {
 	for _, c := range all {
 		for _, s := range spellings(c.secret()) {
 			if !slices.ContainsFunc(r.needles, func(n needle) bool { return string(n.text) == s }) {
-				r.needles = append(r.needles, needle{[]byte(s), c.placeholder})
+				r.needles = append(r.needles, needle{[]byte(s), strings.ToLower(s), c.placeholder})
 				r.longest = max(r.longest, len(s))
 			}
 		}
@@ -100,11 +101,12 @@ func (r *redactor) header(h http.Header) {
 		return
 	}
 	for name, values := range h {
+		lower := strings.ToLower(name)
 		for i, v := range values {
 			values[i] = r.text(v)
 		}
 		for _, n := range r.needles {
-			if strings.Contains(strings.ToLower(name), strings.ToLower(string(n.text))) {
+			if strings.Contains(lower, n.lower) {
 				delete(h, name)
 			}
 		}
