@@ -106,7 +106,7 @@ func (c *compiler) sockets(operation string) sockets {
 	at := c.query(seatbelt.Query{Operation: operation, Path: join("/", c.any), Protocol: "unix"})
 	s.path, s.all = at.allow, at.allow
 	for _, r := range c.profile.Rules {
-		if !slices.ContainsFunc(r.Operations, func(o string) bool { return o != "default" && covers(o, operation) }) || len(r.Filters) == 0 {
+		if !slices.ContainsFunc(r.Operations, func(o string) bool { return covers(o, operation) }) || len(r.Filters) == 0 {
 			continue
 		}
 		unix, ip := socketKinds(r.Filters)
@@ -192,10 +192,10 @@ func (c *compiler) noPairs() {
 }
 
 // blame writes a difference down at every rule of an action that names an
-// operation or a wildcard over it, but for default.
+// operation or a wildcard over it, but for a default without filters.
 func (c *compiler) blame(operation string, action seatbelt.Action, side Toward, why string) {
 	for i, r := range c.profile.Rules {
-		if r.Action == action && slices.ContainsFunc(r.Operations, func(o string) bool { return o != "default" && covers(o, operation) }) {
+		if r.Action == action && slices.ContainsFunc(r.Operations, func(o string) bool { return (o != "default" || len(r.Filters) > 0) && covers(o, operation) }) {
 			c.rules[i].differ(side, why, operation)
 		}
 	}
