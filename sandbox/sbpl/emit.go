@@ -46,6 +46,13 @@ func (c *compiler) confine(n *node) {
 	around := n.up != nil && n.up.granted
 	if n.cell.run == mapped && around {
 		n.cell.run = unrunIn
+		probes := []probe{{n.path, n.kind}}
+		if n.dir() {
+			probes = c.below(n.path)
+		}
+		if v := c.all("file-map-executable", probes); v.allow {
+			c.differ(v, Narrower, "what may not be executed, in a directory where programs may, cannot be mapped either", "file-map-executable")
+		}
 	}
 	n.granted = around || n.cell.shown && n.cell.run == runs
 	if n.cell.run == mapped {

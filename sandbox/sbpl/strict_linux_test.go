@@ -35,6 +35,10 @@ var attempts = []attempt{
 		`rm file; mkdir file; mkdir file/sub && echo made`, false},
 	{"a port that is denied by default is of no network of the host's", `(version 1)(allow default)(deny default (remote ip "*:25"))`, ``,
 		`readlink /proc/self/ns/net | grep -xF "$HOSTNET"`, false},
+	{"flags that are denied cannot be changed", writesWorkspace + `(deny file-write-flags)`, `touch file`, `chattr +d file 2>/dev/null && echo changed`, false},
+	{"a setuid bit", writesWorkspace + `(deny file-write-setugid)`, `touch file`, `chmod u+s file && echo changed`, true},
+	{"a mapping of what may be executed", `(version 1)(allow default)(deny file-map-executable (subpath (param "WS")))`, ``, ``, true},
+	{"a script", `(version 1)(allow default)(deny process-exec-interpreter)`, ``, ``, true},
 	{"a link itself can be read", `(version 1)(allow default)(deny file-read* (literal "WS/link"))`, `ln -s none link`, `readlink link`, true},
 }
 
