@@ -137,6 +137,9 @@ func (c *compiler) skeleton(n *node) {
 func (c *compiler) floor(root *node) {
 	c.put(sandbox.Proc{At: "/proc"})
 	c.put(sandbox.Dev{At: "/dev"})
+	if v := c.ask("process-exec", "/dev/shm/"+c.any, regular); !v.allow {
+		c.put(sandbox.Tmpfs{At: "/dev/shm", Mode: fs.ModeSticky | 0o777, NoExec: true})
+	}
 	if !root.cell.shown {
 		if !root.list.allow {
 			c.modes = append(c.modes, sandbox.Chmod{At: "/", Mode: 0o111})

@@ -19,6 +19,7 @@ const (
 	typeRaw      = 3 // SOCK_RAW, which AF_UNIX takes for SOCK_DGRAM
 	typeMask     = 0xf
 	cloneThread  = 0x10000 // CLONE_THREAD
+	memoryNoExec = 0x8     // MFD_NOEXEC_SEAL
 )
 
 // refuse adds a filter rule that answers EPERM, as seatbelt does.
