@@ -162,7 +162,8 @@ func (c *compiler) wanted() {
 		}
 	}
 	if !c.at["/"].cell.shown {
-		for _, name := range c.find.host.list("/") {
+		names, _ := c.find.host.list("/")
+		for _, name := range names {
 			if p := join("/", name); c.find.lstat(p) == symlink {
 				if at := c.find.find(p); at.rest == "" && c.shows(at.path) {
 					add(p)
