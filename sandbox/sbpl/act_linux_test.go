@@ -261,6 +261,9 @@ func actor(args []string) int {
 	if len(args) == 1 && args[0] == "end" {
 		return 0
 	}
+	if len(args) == 1 && args[0] == "copies" {
+		return executeCopies()
+	}
 	var w world
 	if err := json.Unmarshal([]byte(args[0]), &w); err != nil {
 		return 2

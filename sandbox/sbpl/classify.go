@@ -14,6 +14,7 @@ type family struct {
 	none   string // what Linux does not have
 	allow  string // what is narrower when it is allowed
 	deny   string // what is the sandbox's own when it is denied
+	wide   string // what is wider when a rule that names it denies it
 }
 
 var families = []family{
@@ -34,7 +35,7 @@ var families = []family{
 	{prefix: "fs-", none: "Linux has no such events"},
 	{prefix: "generic-issue-extension", none: "Linux has no sandbox extensions"},
 	{prefix: "file-issue-extension", none: "Linux has no sandbox extensions"},
-	{prefix: "dynamic-code", none: "Linux signs no code"},
+	{prefix: "dynamic-code", deny: "a process can make its own memory executable"},
 	{prefix: "process-codesigning", none: "Linux signs no code"},
 	{prefix: "process-iopolicy", none: "Linux has no I/O policies of this kind"},
 	{prefix: "boot-", none: "no boot argument can be reached"},
@@ -58,7 +59,20 @@ var families = []family{
 	{prefix: "file-search", none: "Linux has no searchfs(2)"},
 	{prefix: "process-info", allow: "the sandbox's processes see no others", deny: "the sandbox's own processes can be seen"},
 	{prefix: "process-legacy", none: "Linux has no such call"},
+	{prefix: "process-exec-interpreter", wide: "a script is executed where its interpreter is"},
+	{prefix: "process-exec-update-label", none: "Linux has no such labels"},
+	{prefix: "load-unsigned-code", none: "Linux signs no code"},
+	{prefix: "forbidden-exec-sugid", none: "setuid bits have no effect inside"},
+	{prefix: "forbidden-write-sugid", wide: setuid},
+	{prefix: "file-write-setugid", wide: setuid},
+	{prefix: "file-write-acl", wide: "an access control list is an extended attribute"},
+	{prefix: "file-clone", deny: "what may be read and what may be created can share their blocks"},
+	{prefix: "file-lock", wide: "what is shown can be locked"},
+	{prefix: "file-test-existence", wide: "what is shown can be found"},
+	{prefix: "file-mknod", none: "no device can be made"},
 }
+
+const setuid = "a file can be made with its setuid or setgid bit"
 
 // familyOf finds an operation's family; a wildcard is asked by its own name.
 func familyOf(operation string) *family {
@@ -163,6 +177,8 @@ func (c *compiler) general(rule *Rule, r seatbelt.Rule) {
 		switch {
 		case r.Action == seatbelt.Allow && allow != "":
 			rule.differ(Narrower, allow, f.prefix+"*")
+		case r.Action == seatbelt.Deny && f.wide != "" && slices.Contains(r.Operations, f.prefix):
+			rule.differ(Wider, f.wide, f.prefix)
 		case r.Action == seatbelt.Deny && deny != "":
 			rule.differ(Own, deny, f.prefix+"*")
 		}

@@ -35,6 +35,7 @@ type compiler struct {
 	loaders bool // some of what can be read cannot be executed, so the loader has to be
 	guards  int
 	tops    []*node      // see roots
+	walked  []string     // directories in which every name was held against the expressions without a place
 	guarded map[int]bool // rules whose names the guard keeps everywhere
 
 	questions int // asked of the profile

@@ -1,6 +1,10 @@
 package sbpl
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/seccomp"
+)
 
 // A cell is what a mount can say of all that lies in it.
 type cell struct {
@@ -145,6 +149,11 @@ func (c *compiler) running(of cell, probes []probe) running {
 	}
 	exec := c.all("process-exec", probes)
 	if exec.allow {
+		if c.namesAny("file-map-executable") {
+			if v := c.all("file-map-executable", probes); !v.allow {
+				c.differ(v, Wider, "what may be executed can be mapped", "file-map-executable")
+			}
+		}
 		return runs
 	}
 	if c.namesAny("file-map-executable") && !c.all("file-map-executable", probes).allow {
@@ -161,6 +170,14 @@ func (n *node) around() cell {
 	return n.up.cell
 }
 
+// Commands of ioctl(2) that change a file's flags: FS_IOC_SETFLAGS and FS_IOC_FSSETXATTR
+// of include/uapi/linux/fs.h. The kernel reads 32 bits of them.
+const (
+	ioctlSetFlags      = 0x40086602
+	ioctlSetAttributes = 0x401c5820
+	ioctlMask          = 0xffffffff
+)
+
 // statuses asks, for what will be writable, about the calls that change a file's
 // mode, owner, times and attributes. A mount cannot tell them from other writing;
 // a filter can, but not by path.
@@ -168,12 +185,14 @@ func (c *compiler) statuses() {
 	families := []struct {
 		operation string
 		calls     []string
+		ioctls    []uint64
 	}{
-		{"file-write-mode", []string{"chmod", "fchmod", "fchmodat", "fchmodat2"}},
-		{"file-write-owner", []string{"chown", "fchown", "lchown", "fchownat"}},
-		{"file-write-times", []string{"utime", "utimes", "utimensat", "futimesat"}},
-		{"file-write-xattr", []string{"setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat"}},
-		{"file-read-xattr", []string{"getxattr", "lgetxattr", "fgetxattr", "getxattrat", "listxattr", "llistxattr", "flistxattr", "listxattrat"}},
+		{"file-write-mode", []string{"chmod", "fchmod", "fchmodat", "fchmodat2"}, nil},
+		{"file-write-owner", []string{"chown", "fchown", "lchown", "fchownat"}, nil},
+		{"file-write-times", []string{"utime", "utimes", "utimensat", "futimesat"}, nil},
+		{"file-write-xattr", []string{"setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat"}, nil},
+		{"file-write-flags", nil, []uint64{ioctlSetFlags, ioctlSetAttributes}},
+		{"file-read-xattr", []string{"getxattr", "lgetxattr", "fgetxattr", "getxattrat", "listxattr", "llistxattr", "flistxattr", "listxattrat"}, nil},
 	}
 	for _, f := range families {
 		var yes []verdict
@@ -195,7 +214,16 @@ func (c *compiler) statuses() {
 		if !denied {
 			continue
 		}
-		c.refuse("the profile denies "+f.operation, f.calls...)
+		why := "the profile denies " + f.operation
+		if len(f.calls) > 0 {
+			c.refuse(why, f.calls...)
+		}
+		for _, number := range f.ioctls {
+			c.calls = append(c.calls, seccomp.Rule{
+				Names: []string{"ioctl"}, Action: seccomp.Errno(errPerm), Reason: why,
+				Args: []seccomp.Arg{{Index: 1, Op: seccomp.MaskedEqual, Mask: ioctlMask, Value: number}},
+			})
+		}
 		for _, v := range yes {
 			c.differ(v, Narrower, "it is denied elsewhere, and the filter that refuses it knows no paths", f.operation)
 		}

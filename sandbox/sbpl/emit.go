@@ -46,6 +46,13 @@ func (c *compiler) confine(n *node) {
 	around := n.up != nil && n.up.granted
 	if n.cell.run == mapped && around {
 		n.cell.run = unrunIn
+		probes := []probe{{n.path, n.kind}}
+		if n.dir() {
+			probes = c.below(n.path)
+		}
+		if v := c.all("file-map-executable", probes); v.allow {
+			c.differ(v, Narrower, "what may not be executed, in a directory where programs may, cannot be mapped either", "file-map-executable")
+		}
 	}
 	n.granted = around || n.cell.shown && n.cell.run == runs
 	if n.cell.run == mapped {
@@ -130,6 +137,9 @@ func (c *compiler) skeleton(n *node) {
 func (c *compiler) floor(root *node) {
 	c.put(sandbox.Proc{At: "/proc"})
 	c.put(sandbox.Dev{At: "/dev"})
+	if v := c.ask("process-exec", "/dev/shm/"+c.any, regular); !v.allow {
+		c.put(sandbox.Tmpfs{At: "/dev/shm", Mode: fs.ModeSticky | 0o777, NoExec: true})
+	}
 	if !root.cell.shown {
 		if !root.list.allow {
 			c.modes = append(c.modes, sandbox.Chmod{At: "/", Mode: 0o111})
@@ -152,7 +162,8 @@ func (c *compiler) wanted() {
 		}
 	}
 	if !c.at["/"].cell.shown {
-		for _, name := range c.find.host.list("/") {
+		names, _ := c.find.host.list("/")
+		for _, name := range names {
 			if p := join("/", name); c.find.lstat(p) == symlink {
 				if at := c.find.find(p); at.rest == "" && c.shows(at.path) {
 					add(p)

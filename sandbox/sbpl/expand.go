@@ -53,14 +53,18 @@ func (c *compiler) walkAnywhere(matchers []func(string) bool) {
 		return
 	}
 	seen := map[string]bool{}
+	complete := true
 	var walk func(dir string)
 	walk = func(dir string) {
 		if seen[dir] || slices.Contains(unwalked, dir) {
 			return
 		}
 		seen[dir] = true
-		for _, name := range c.find.host.list(dir) {
+		names, all := c.find.host.list(dir)
+		complete = complete && all
+		for _, name := range names {
 			if c.looks, c.tests = c.looks+1, c.tests+len(matchers); c.looks > mostLooks || c.tests > mostTests {
+				complete = false
 				return
 			}
 			p := join(dir, name)
@@ -78,7 +82,9 @@ func (c *compiler) walkAnywhere(matchers []func(string) bool) {
 	}
 	for _, dir := range c.dirs {
 		if !slices.ContainsFunc(unwalked, func(u string) bool { return within(dir, u) }) {
-			walk(dir)
+			if walk(dir); complete {
+				c.walked = append(c.walked, dir)
+			}
 		}
 	}
 	walk("/")
@@ -101,7 +107,8 @@ func matcherOf(f filterOf) func(p string) bool {
 
 // walk adds what matches below dir.
 func (c *compiler) walk(e *expansion, dir string, matches func(string) bool) {
-	for _, name := range c.find.host.list(dir) {
+	names, _ := c.find.host.list(dir)
+	for _, name := range names {
 		if c.looks++; c.looks > mostLooks {
 			return
 		}

@@ -10,10 +10,11 @@ import (
 
 // A fakeHost is a file system of names alone.
 type fakeHost struct {
-	kinds map[string]kind
-	links map[string]string
-	names map[string][]string
-	asked int
+	kinds  map[string]kind
+	links  map[string]string
+	names  map[string][]string
+	closed map[string]bool // that can be passed and not be listed
+	asked  int
 }
 
 func newFakeHost(paths ...string) *fakeHost {
@@ -45,7 +46,9 @@ func (h *fakeHost) make(p string, k kind) {
 
 func (h *fakeHost) lstat(p string) kind      { h.asked++; return h.kinds[p] }
 func (h *fakeHost) readlink(p string) string { return h.links[p] }
-func (h *fakeHost) list(dir string) []string { return slices.Sorted(slices.Values(h.names[dir])) }
+func (h *fakeHost) list(dir string) ([]string, bool) {
+	return slices.Sorted(slices.Values(h.names[dir])), !h.closed[dir]
+}
 func (h *fakeHost) existing() (paths []string) {
 	for p := range h.kinds {
 		paths = append(paths, p)

@@ -17,7 +17,7 @@ func (c *compiler) fifos(n *node) {
 		c.cover(n.path)
 	}
 	if n.dir() && !c.coverFifos(n.path) {
-		c.differ(c.all("file-write-data", c.below(n.path)), Wider, "there are too many files to look for fifos among them, which could be written", "file-write-data")
+		c.differ(c.all("file-write-data", c.below(n.path)), Wider, "not all of its files could be looked at, and the fifos among them can be written", "file-write-data")
 	}
 }
 
@@ -33,7 +33,8 @@ func (c *compiler) writesAround(n *node) bool {
 
 // coverFifos looks as far as the directory's cell goes.
 func (c *compiler) coverFifos(dir string) (all bool) {
-	for _, name := range c.find.host.list(dir) {
+	names, all := c.find.host.list(dir)
+	for _, name := range names {
 		if c.names++; c.names > mostNames {
 			return false
 		}
@@ -50,7 +51,7 @@ func (c *compiler) coverFifos(dir string) (all bool) {
 			c.cover(p)
 		}
 	}
-	return true
+	return all
 }
 
 func (c *compiler) cover(p string) {

@@ -26,7 +26,7 @@ const (
 type host interface {
 	lstat(p string) kind // nothing: there is none, or it cannot be reached
 	readlink(p string) string
-	list(dir string) []string
+	list(dir string) (names []string, all bool) // not all: it can be passed and not be listed
 }
 
 // thisHost is the machine's own.
@@ -62,15 +62,16 @@ func (thisHost) readlink(p string) string {
 	return target
 }
 
-func (thisHost) list(dir string) []string {
+func (thisHost) list(dir string) (names []string, all bool) {
 	d, err := os.Open(dir)
 	if err != nil {
-		return nil
+		_, err := os.Lstat(dir + "/.") // what cannot be passed hides nothing that could be reached
+		return nil, err != nil
 	}
 	defer d.Close()
-	names, _ := d.Readdirnames(-1)
+	names, err = d.Readdirnames(-1)
 	slices.Sort(names)
-	return names
+	return names, err == nil
 }
 
 // A place is what a path leads to: where, and by which links. Of a path that

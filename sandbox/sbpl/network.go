@@ -19,6 +19,7 @@ const (
 	typeRaw      = 3 // SOCK_RAW, which AF_UNIX takes for SOCK_DGRAM
 	typeMask     = 0xf
 	cloneThread  = 0x10000 // CLONE_THREAD
+	memoryNoExec = 0x8     // MFD_NOEXEC_SEAL
 )
 
 // refuse adds a filter rule that answers EPERM, as seatbelt does.
@@ -106,7 +107,7 @@ func (c *compiler) sockets(operation string) sockets {
 	at := c.query(seatbelt.Query{Operation: operation, Path: join("/", c.any), Protocol: "unix"})
 	s.path, s.all = at.allow, at.allow
 	for _, r := range c.profile.Rules {
-		if !slices.ContainsFunc(r.Operations, func(o string) bool { return o != "default" && covers(o, operation) }) || len(r.Filters) == 0 {
+		if !slices.ContainsFunc(r.Operations, func(o string) bool { return covers(o, operation) }) || len(r.Filters) == 0 {
 			continue
 		}
 		unix, ip := socketKinds(r.Filters)
@@ -192,10 +193,10 @@ func (c *compiler) noPairs() {
 }
 
 // blame writes a difference down at every rule of an action that names an
-// operation or a wildcard over it, but for default.
+// operation or a wildcard over it, but for a default without filters.
 func (c *compiler) blame(operation string, action seatbelt.Action, side Toward, why string) {
 	for i, r := range c.profile.Rules {
-		if r.Action == action && slices.ContainsFunc(r.Operations, func(o string) bool { return o != "default" && covers(o, operation) }) {
+		if r.Action == action && slices.ContainsFunc(r.Operations, func(o string) bool { return (o != "default" || len(r.Filters) > 0) && covers(o, operation) }) {
 			c.rules[i].differ(side, why, operation)
 		}
 	}

@@ -97,6 +97,14 @@ func TestClasses(t *testing.T) {
 		{`(allow file-write* (subpath "/dev"))`, Approximate, Narrower},
 		{`(allow file-write* (literal "/dev/null"))`, Exact, ""},
 		{`(allow file-read* (regex #"^/ws/[a-z]+$"))`, Approximate, Narrower},
+		{`(deny process-exec-interpreter)`, Approximate, Wider},
+		{`(deny file-write-setugid)`, Approximate, Wider},
+		{`(deny file-write-acl)`, Approximate, Wider},
+		{`(deny file-lock (subpath "/ws"))`, Approximate, Wider},
+		{`(deny file-test-existence)`, Approximate, Wider},
+		{`(deny dynamic-code-generation)`, Approximate, Own},
+		{`(deny file-mknod)`, Vacuous, ""},
+		{`(deny file-map-executable)`, Exact, ""},
 	} {
 		p, err := Parse("class.sb", "(version 1)\n(deny default)\n"+test.rule, nil)
 		if err != nil {

@@ -10,6 +10,9 @@ func (c *compiler) processes() {
 	if v := c.query(seatbelt.Query{Operation: "process-fork"}); !v.allow {
 		c.noForks()
 	}
+	if v := c.ask("process-exec", join("/", c.any), regular); !v.allow {
+		c.noMemory()
+	}
 	const apart = "the sandbox's processes see and reach no others"
 	for _, o := range []string{"signal", "process-info-pidinfo"} {
 		if v := c.query(seatbelt.Query{Operation: o, Target: "others"}); v.allow {
@@ -21,6 +24,15 @@ func (c *compiler) processes() {
 			}
 		}
 	}
+}
+
+// noMemory refuses files without a place that could be executed: Landlock does not know
+// them (memfd_create(2), mm/memfd.c), and no rule can mean them. Programs fall back to files.
+func (c *compiler) noMemory() {
+	c.calls = append(c.calls, seccomp.Rule{
+		Names: []string{"memfd_create"}, Action: seccomp.Errno(errNoSys), Reason: "the profile denies process-exec, and a file in memory could be executed",
+		Args: []seccomp.Arg{{Index: 1, Op: seccomp.MaskedEqual, Mask: memoryNoExec, Value: 0}},
+	})
 }
 
 // noForks refuses new processes and leaves threads. The flags of clone3(2) lie in

@@ -63,7 +63,7 @@ func (c *compiler) guardPattern(e expansion) {
 		return
 	}
 	c.addGuard(e.pattern, read)
-	c.guarded[e.rule] = len(c.shownNodes(false)) == len(c.shownNodes(true))
+	c.guarded[e.rule] = len(c.shownNodes(false)) == len(c.shownNodes(true)) && len(c.roots()) < mostRoots && !slices.ContainsFunc(c.roots(), func(n *node) bool { return !c.wasWalked(n.path) })
 	if read {
 		c.rules[e.rule].differ(Wider, "the name can be seen and looked at, though not opened", "file-read-metadata")
 		for _, v := range yes {
@@ -71,6 +71,12 @@ func (c *compiler) guardPattern(e expansion) {
 		}
 		c.rules[e.rule].differ(Narrower, "what has the name cannot be opened, read or write", contentOps...)
 	}
+}
+
+// wasWalked reports whether what exists in a directory has been given mounts where an
+// expression without a place matches it: the guard lets it be looked at, and its times be changed.
+func (c *compiler) wasWalked(dir string) bool {
+	return slices.ContainsFunc(c.walked, func(w string) bool { return within(dir, w) })
 }
 
 // mostRoots is how many directories a name is tried in.

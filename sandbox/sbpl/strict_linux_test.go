@@ -33,6 +33,12 @@ var attempts = []attempt{
 		`rm link && echo removed; mkdir link && echo made`, false},
 	{"a file in the way of a denied name is no way to it", writesWorkspace + `(deny file-write* (subpath "WS/file/sub"))`, `touch file`,
 		`rm file; mkdir file; mkdir file/sub && echo made`, false},
+	{"a port that is denied by default is of no network of the host's", `(version 1)(allow default)(deny default (remote ip "*:25"))`, ``,
+		`readlink /proc/self/ns/net | grep -xF "$HOSTNET"`, false},
+	{"flags that are denied cannot be changed", writesWorkspace + `(deny file-write-flags)`, `touch file`, `chattr +d file 2>/dev/null && echo changed`, false},
+	{"a setuid bit", writesWorkspace + `(deny file-write-setugid)`, `touch file`, `chmod u+s file && echo changed`, true},
+	{"a mapping of what may be executed", `(version 1)(allow default)(deny file-map-executable (subpath (param "WS")))`, ``, ``, true},
+	{"a script", `(version 1)(allow default)(deny process-exec-interpreter)`, ``, ``, true},
 	{"a link itself can be read", `(version 1)(allow default)(deny file-read* (literal "WS/link"))`, `ln -s none link`, `readlink link`, true},
 }
 
@@ -80,6 +86,11 @@ func (a attempt) try(t *testing.T) {
 	defer s.Close()
 	cmd := s.Command("/bin/sh", "-c", a.after+"; echo end >&2")
 	cmd.Dir = ws
+	network, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = []string{"HOSTNET=" + network, "PATH=/usr/bin:/bin"}
 	var done, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &done, &errs
 	if err := cmd.Run(); err != nil || done.Len() > 0 || !strings.HasSuffix(errs.String(), "end\n") {
