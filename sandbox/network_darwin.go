@@ -7,8 +7,6 @@ import (
 
 // On macOS there is no network but the harness's own, or none.
 
-type outlet struct{}
-
 var probed = Probe
 
 // lacksNetwork refuses what takes proxies, sockets of the host or agents.
@@ -30,8 +28,6 @@ func unsupportedNetwork(field string) error {
 	return &UnsupportedError{Bound: BoundNetwork, What: "what the policy says in Network." + field, Reason: "the engine for macOS serves no proxies", Remedy: "leave the network closed, or set Network.Host"}
 }
 
-func (r *run) networkVariables() []string { return nil }
-func (r *run) unplug()                    {}
 func (r *run) dialInside(context.Context, uint16) (net.Conn, error) {
 	return nil, unsupportedNetwork("Listen")
 }

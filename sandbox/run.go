@@ -39,8 +39,9 @@ type run struct {
 
 	hooks hooks
 
-	plugging sync.Mutex // held while out is made
+	plugging sync.Mutex // held while these are made
 	out      *outlet    // the run's way to the network
+	named    string     // what its own directory is called, or will be
 
 	mu      sync.Mutex
 	asked   int

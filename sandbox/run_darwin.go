@@ -205,12 +205,6 @@ func (r *run) makeOwn() error {
 	return nil
 }
 
-func (r *run) removeOwn() {
-	if r.own != "" {
-		os.RemoveAll(r.own)
-	}
-}
-
 // putBack gives the exec.Cmd its other fields back.
 func (r *run) putBack() {
 	if r.entered {

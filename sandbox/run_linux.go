@@ -27,7 +27,6 @@ type contact struct {
 	template *stage.Template
 	path     string // the tool's, as it was when the run entered
 	own      string // the run's own directory; "": it has none
-	named    string // what it is called, or will be
 	watching bool
 	silent   bool // the stage died without a word
 	withheld int  // variables of the harness that the tool does not get; -1: the caller's own Env

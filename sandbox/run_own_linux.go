@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,7 +16,7 @@ func (r *run) makeOwn(id stage.Identity) (err error) {
 	}
 	defer func() {
 		if err == nil {
-			err = r.out.write(r.own, id)
+			err = r.out.write(r.own, id.UID, id.GID)
 		}
 		if err != nil {
 			r.removeOwn()
@@ -38,27 +37,4 @@ func (r *run) makeOwn(id stage.Identity) (err error) {
 		}
 	}
 	return nil
-}
-
-// ownName is where the run's own directory will be. It is chosen when the run's
-// environment is first asked for, and nobody can guess it.
-func (r *run) ownName() string {
-	r.plugging.Lock()
-	defer r.plugging.Unlock()
-	if r.named == "" {
-		dir := os.TempDir()
-		if real, err := filepath.EvalSymlinks(dir); err == nil {
-			dir = real
-		}
-		r.named = filepath.Join(dir, "holdfast-"+rand.Text())
-	}
-	return r.named
-}
-
-// removeOwn removes it. The stage does so too, for the case that the harness
-// does not live to do it.
-func (r *run) removeOwn() {
-	if r.own != "" {
-		os.RemoveAll(r.own)
-	}
 }

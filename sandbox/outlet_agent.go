@@ -3,7 +3,9 @@ package sandbox
 import (
 	"context"
 	"io"
+	"io/fs"
 	"net"
+	"syscall"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/egress"
@@ -32,4 +34,19 @@ func (o *outlet) serveAgent(l net.Listener, what, socket string, filter agentFil
 		o.deny(egress.Event{Time: time.Now(), Protocol: what, Host: message, Reason: "the agent is asked for signatures alone"})
 	}
 	return agent.Serve(l, dial, func(inside, outside io.ReadWriter) error { return filter(inside, outside, refused) })
+}
+
+// agentSocket is the canonical path of an agent's socket.
+func agentSocket(field, p, remedy string) (string, error) {
+	if p == "" {
+		return "", &PolicyError{Field: field, Problem: "the harness has no agent", Remedy: remedy, Err: fs.ErrNotExist}
+	}
+	real, info, err := canonical(p)
+	if err == nil && info.Mode()&fs.ModeSocket == 0 {
+		err = syscall.ENOTSOCK
+	}
+	if err != nil {
+		return "", &PolicyError{Field: field, Value: p, Problem: "is not the socket of an agent", Remedy: remedy, Err: err}
+	}
+	return real, nil
 }
