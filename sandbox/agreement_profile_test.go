@@ -16,7 +16,7 @@ func emitted(p Policy) (*seatbelt.Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := emit.Emit(m.grants("agreement"))
+	e, err := emit.Emit(m.grants(profiled{tag: "agreement"}))
 	if err != nil {
 		return nil, err
 	}

@@ -54,6 +54,9 @@ func (r *run) enter() error {
 	return unsupported()
 }
 
+const ownLetters = 26
+
+func (r *run) isHomed() bool                                        { return false }
 func (r *run) dialInside(context.Context, uint16) (net.Conn, error) { return nil, unsupported() }
 func (r *run) watch()                                               {}
 func (r *run) settle()                                              {}

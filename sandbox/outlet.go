@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 
 	"github.com/holdfast-dev/holdfast/internal/egress"
 )
@@ -25,6 +27,8 @@ type outlet struct {
 	socks   netip.AddrPort
 	key     string          // what the proxies ask for; "": nothing, since nobody else can reach them
 	outside [2]net.Listener // the proxies', where there is no network namespace
+	twins   [2]net.Listener // the same ports of IPv6, where the tool cannot be kept from them alone
+	agent   net.Listener    // in the run's own directory, where nothing of the sandbox's can be
 	serving sync.WaitGroup
 	ctx     context.Context // ends with the outlet
 	end     context.CancelFunc
@@ -61,7 +65,7 @@ func (r *run) outlet() (*outlet, error) {
 	if w.gated && inside {
 		o.http, o.socks = netip.AddrPortFrom(loopback4, w.http), netip.AddrPortFrom(loopback4, w.socks)
 	} else if w.gated {
-		if err := o.listenOutside(); err != nil {
+		if err := o.listenAtFreePorts(); err != nil {
 			return nil, fmt.Errorf("sandbox: the network's proxies: %w", err)
 		}
 	}
@@ -86,13 +90,60 @@ func (o *outlet) listenOutside() error {
 	return nil
 }
 
+// listenAtFreePorts is listenOutside; where a profile's word for the loopback
+// means IPv6 too, it takes ports that nobody else has there.
+func (o *outlet) listenAtFreePorts() (err error) {
+	for range 16 {
+		if err = o.listenOutside(); err != nil || !o.wiring.direct {
+			return err
+		}
+		if err = o.listenTwins(); err == nil {
+			return nil
+		}
+		o.closeOutside()
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return err
+		}
+	}
+	return err
+}
+
+// listenTwins takes the proxies' ports of IPv6. A system without it has nobody
+// there.
+func (o *outlet) listenTwins() error {
+	for i, l := range o.outside {
+		port := l.Addr().(*net.TCPAddr).AddrPort().Port()
+		twin, err := net.Listen("tcp6", netip.AddrPortFrom(netip.IPv6Loopback(), port).String())
+		switch {
+		case err == nil:
+			o.twins[i] = twin
+		case !errors.Is(err, syscall.EADDRNOTAVAIL) && !errors.Is(err, syscall.EAFNOSUPPORT) && !errors.Is(err, syscall.EPROTONOSUPPORT):
+			return err
+		}
+	}
+	return nil
+}
+
 func (o *outlet) closeOutside() {
-	for _, l := range o.outside {
+	for _, l := range []net.Listener{o.outside[0], o.outside[1], o.twins[0], o.twins[1], o.agent} {
 		if l != nil {
 			l.Close()
 		}
 	}
 }
+
+// serveOutside serves the proxies that are not made inside.
+func (o *outlet) serveOutside() {
+	for i, p := range [...]egress.Protocol{egress.HTTP, egress.SOCKS} {
+		serve := func(l net.Listener) error { return o.gateway.Serve(l, p) }
+		o.serveListener(o.outside[i], proxyNames[i], serve)
+		if o.twins[i] != nil {
+			o.serveListener(o.twins[i], proxyNames[i], serve)
+		}
+	}
+}
+
+var proxyNames = [...]string{"HTTP", "SOCKS5"}
 
 // connects are the addresses that a tool without a network namespace may reach.
 func (o *outlet) connects() []netip.AddrPort {
@@ -100,6 +151,20 @@ func (o *outlet) connects() []netip.AddrPort {
 		return nil
 	}
 	return []netip.AddrPort{o.http, o.socks}
+}
+
+// ports are those of the proxies.
+func (o *outlet) ports() []int {
+	var list []int
+	for _, at := range o.connects() {
+		list = append(list, int(at.Port()))
+	}
+	return list
+}
+
+// unserved refuses a command whose network nobody would serve.
+func (r *run) unserved() error {
+	return &PolicyError{Field: "Cmd.Cancel", Problem: "is nil, and so os/exec lets nobody serve the network while the tool runs", Remedy: "set WaitDelay, leave Cancel as it is, or use this type's Start, Run or CombinedOutput"}
 }
 
 // networkVariables make programs use what the run has of a network.

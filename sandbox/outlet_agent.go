@@ -2,9 +2,12 @@ package sandbox
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"io/fs"
 	"net"
+	"os"
+	"path/filepath"
 	"syscall"
 	"time"
 
@@ -21,6 +24,26 @@ func filterSSH(inside, outside io.ReadWriter, refused func(string)) error {
 
 func filterGPG(inside, outside io.ReadWriter, refused func(string)) error {
 	return agent.GPG(inside, outside, agent.GPGOptions{Refused: refused})
+}
+
+// listenAgent makes the socket of the tool's ssh-agent in the run's own directory.
+func (o *outlet) listenAgent(dir string, uid, gid int) error {
+	if o == nil || !o.wiring.sshAgent {
+		return nil
+	}
+	at := filepath.Join(dir, sshFile)
+	l, err := net.Listen("unix", at)
+	if err == nil {
+		o.agent = l
+		err = os.Chmod(at, 0o600)
+	}
+	if err == nil && uid != os.Geteuid() {
+		err = os.Chown(at, uid, gid)
+	}
+	if err != nil {
+		return fmt.Errorf("sandbox: the ssh agent's socket: %w", err)
+	}
+	return nil
 }
 
 // serveAgent connects what comes to l with the agent at socket, through a filter,

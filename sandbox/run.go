@@ -182,10 +182,10 @@ func (r *run) environ() []string {
 
 // ownVariables make programs use the run's own directory, if it has one.
 func (r *run) ownVariables() []string {
-	if r.own == "" {
+	if r.own == "" || !r.isHomed() {
 		return nil
 	}
-	return []string{"HOME=" + filepath.Join(r.own, "home"), "TMPDIR=" + filepath.Join(r.own, "tmp")}
+	return []string{"HOME=" + filepath.Join(r.own, ownHome), "TMPDIR=" + filepath.Join(r.own, ownTmp)}
 }
 
 // checkStrings refuses what execve(2) cannot carry.

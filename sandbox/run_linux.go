@@ -86,7 +86,7 @@ func (r *run) enter() error {
 		return err
 	}
 	if !r.gated && r.cmd.Cancel == nil && r.cmd.WaitDelay == 0 && r.sandbox.policy.Network.served() {
-		return &PolicyError{Field: "Cmd.Cancel", Problem: "is nil, and so os/exec lets nobody serve the network while the tool runs", Remedy: "set WaitDelay, leave Cancel as it is, or use this type's Start, Run or CombinedOutput"}
+		return r.unserved()
 	}
 	if err := r.makeOwn(id); err != nil {
 		return err

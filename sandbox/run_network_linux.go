@@ -20,16 +20,15 @@ func (r *run) plug() {
 	http := func(l net.Listener) error { return o.gateway.Serve(l, egress.HTTP) }
 	socks := func(l net.Listener) error { return o.gateway.Serve(l, egress.SOCKS) }
 	if o.outside[0] != nil {
-		o.serveListener(o.outside[0], "HTTP", http)
-		o.serveListener(o.outside[1], "SOCKS5", socks)
+		o.serveOutside()
 		return
 	}
 	if !r.sandbox.plan.Namespaces.Net && len(w.loopback) > 0 {
 		return // the tool connects by itself
 	}
 	if w.gated {
-		o.serve(r.control.Received(slotHTTP), "HTTP", http)
-		o.serve(r.control.Received(slotSOCKS), "SOCKS5", socks)
+		o.serve(r.control.Received(slotHTTP), proxyNames[0], http)
+		o.serve(r.control.Received(slotSOCKS), proxyNames[1], socks)
 	}
 	for i, port := range w.loopback {
 		to := net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port)))

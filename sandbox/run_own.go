@@ -16,7 +16,7 @@ func (r *run) ownName() string {
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
 			dir = real
 		}
-		r.named = filepath.Join(dir, "holdfast-"+rand.Text())
+		r.named = filepath.Join(dir, "holdfast-"+rand.Text()[:ownLetters])
 	}
 	return r.named
 }

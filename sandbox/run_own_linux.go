@@ -8,6 +8,12 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/stage"
 )
 
+// ownLetters is how much of a random text is in the name of a run's own directory.
+const ownLetters = 26
+
+// isHomed reports whether HOME and TMPDIR are in the run's own directory.
+func (r *run) isHomed() bool { return true }
+
 // makeOwn makes the run's own directory, where no mount can be private: with a
 // home and a tmp in it, which HOME and TMPDIR then name.
 func (r *run) makeOwn(id stage.Identity) (err error) {
@@ -27,7 +33,7 @@ func (r *run) makeOwn(id stage.Identity) (err error) {
 		return fmt.Errorf("sandbox: make the run's own directory: %w", err)
 	}
 	r.own = dir
-	for _, d := range []string{filepath.Join(dir, "home"), filepath.Join(dir, "tmp"), dir} {
+	for _, d := range []string{filepath.Join(dir, ownHome), filepath.Join(dir, ownTmp), dir} {
 		err := os.MkdirAll(d, 0o700)
 		if err == nil && id.UID != os.Geteuid() {
 			err = os.Chown(d, id.UID, id.GID)

@@ -105,10 +105,10 @@ func (w *writer) network() {
 			names = append(names, fmt.Sprintf("(global-name %q)", s))
 		}
 		w.allow("mach-lookup", names...)
-	case len(n.ProxyPorts) > 0:
-		w.part("the proxy, and nothing else")
-		for _, port := range n.ProxyPorts {
-			w.allow("network-outbound", fmt.Sprintf(`(remote ip "localhost:%d")`, port))
+	case len(n.Ports) > 0:
+		w.part("ports of the machine's loopback, and nothing else")
+		for _, port := range n.Ports {
+			w.allow("network-outbound", fmt.Sprintf(`(remote tcp "localhost:%d")`, port)) // ip would let datagrams through
 		}
 	}
 }

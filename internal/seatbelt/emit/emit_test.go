@@ -54,7 +54,13 @@ var goldens = map[string]emit.Grants{
 		},
 		Network: emit.Network{Sockets: true}, PTY: true, Tools: emit.Tools{TLS: true, Git: true, Node: true, Python: true}, Tag: "holdfast-2",
 	},
-	"proxied":    {Rules: []emit.Rule{{Path: "/tmp/ws", Kind: emit.Write}}, Network: emit.Network{ProxyPorts: []int{8080, 1080}}, Tools: emit.Tools{TLS: true}},
+	"proxied": {
+		Rules: []emit.Rule{
+			{Path: "/tmp/ws", Kind: emit.Write}, {Path: "/Users/me", Kind: emit.Hide}, {Path: "/Users/me/.docker/run/docker.sock", Kind: emit.Socket}, {Path: "/var/run/db.sock", Kind: emit.Socket},
+			{Path: "/var/folders/x/T/holdfast-1", Kind: emit.Read}, {Path: "/var/folders/x/T/holdfast-1/tmp", Kind: emit.Write},
+		},
+		Network: emit.Network{Ports: []int{5432, 49152, 49153}, Sockets: true}, Tag: "holdfast-4",
+	},
 	"unconfined": {AllFiles: true, AllProcesses: true, Network: emit.Network{All: true, Sockets: true}, PTY: true},
 }
 
@@ -109,7 +115,7 @@ func TestWhatCannotBeSaidIsRefused(t *testing.T) {
 		"a name with a parent":     {name("a/../b"), "Files.HideNames[1]"},
 		"a name of any one":        {name("*"), "Files.HideNames[1]"},
 		"a name that is not UTF-8": {name("\xff"), "Files.HideNames[1]"},
-		"port 0":                   {emit.Grants{Network: emit.Network{ProxyPorts: []int{0}}}, "Network.ProxyPorts[0]"},
+		"port 0":                   {emit.Grants{Network: emit.Network{Ports: []int{0}}}, "Network.Ports[0]"},
 		"a tag with a quote":       {emit.Grants{Tag: `a"`}, "Tag"},
 		"a tag with a newline":     {emit.Grants{Tag: "a\n"}, "Tag"},
 		"rules where all is open":  {emit.Grants{AllFiles: true, Rules: []emit.Rule{{Path: "/a", Kind: emit.Read}}}, "AllFiles"},
