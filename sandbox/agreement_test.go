@@ -16,7 +16,7 @@ const agreedActs = 120
 // canonical.
 func canonicalLayout(p Policy) (layout, error) {
 	r := newResolver()
-	for _, u := range p.Files.rules() {
+	for _, u := range p.Files.rules(p.Network.Unix...) {
 		if err := r.put(u); err != nil {
 			return layout{}, err
 		}
@@ -32,6 +32,7 @@ func eachPair(t *testing.T, seed uint64, policies int, make func(Policy, layout)
 	pairs, allowed, refused := 0, 0, 0
 	for n := 0; n < policies; {
 		p := g.policy()
+		g.network(&p)
 		m, err := p.meaning()
 		if err != nil {
 			refused++

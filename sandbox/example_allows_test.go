@@ -37,7 +37,7 @@ func ExamplePolicy_Allows() {
 	// read false Files.Hide[0]: hidden: /ws/keys/id lies in /ws/keys (to allow it: take it out of Files.Hide, or name what is inside in Files.Read or Files.Write)
 	// read false Files.HideNames[0]: /ws/api/.env is the hidden name .env (to allow it: take it out of Files.HideNames)
 	// create false Files.Protect: /ws/sub/.git/hooks is the protected name .git/hooks (to allow it: name it in Files.Protect.Except)
-	// connect false Network: there is no network but a loopback of the sandbox's own (to allow it: set Network.Host)
+	// connect false Network: there is no network but a loopback of the sandbox's own (to allow it: name the host in Network.Hosts)
 	// connect true the sandbox has a loopback of its own: what listens there is inside
 	// signal false no process outside of the sandbox can be signalled (to allow it: open the bound processes)
 	// run false Limits.WallClock: everything inside is killed after 1m0s (to allow it: raise it)

@@ -206,8 +206,9 @@ func (w *writer) sockets(p string, bind bool) {
 // socket grants one unix socket, whatever the place around it is. The name of a
 // socket within the filter is path-literal by custom.
 func (w *writer) socket(p string) {
-	w.deny(hides+" "+executes+" "+writes, w.literals(p)...)
+	w.deny(hides+" "+executes+" "+writes, w.protects(p)...)
 	w.allow("file-read-metadata", w.literals(p)...)
+	w.socketsDenied(p, "network-bind network-inbound network-outbound")
 	if !w.grants.Network.Sockets {
 		return
 	}
