@@ -2,10 +2,13 @@ package sandbox
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/egress"
+	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt"
+	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
 // A carrier is what the harness does beside a plan and a profile: who reaches its
@@ -100,4 +103,91 @@ func far(t *testing.T, asks func(operation, protocol string, at netip.AddrPort) 
 			t.Errorf("TCP to %s is allowed", at)
 		}
 	}
+}
+
+// A heldPlan is a policy's plan, and the harness that serves it.
+type heldPlan struct {
+	plan.Plan
+	*carrier
+	sockets []string
+}
+
+// planned compiles a policy as New would, for a host of these facts.
+func planned(p Policy, l layout, facts Host, change func(*input)) (h heldPlan, err error) {
+	in := inputOf(l, facts, p)
+	in.policy.Network, in.wiring, in.devices = Network{Host: p.Network.Host}, p.Network.wire(), basicDevices
+	if change != nil {
+		change(&in)
+	}
+	for _, e := range l.entries {
+		if e.kind == fileSocket && !e.shown && !slices.Contains(p.Open, BoundFiles) {
+			h.sockets = append(h.sockets, e.path)
+		}
+	}
+	if h.carrier, err = carrierOf(p); err != nil {
+		return h, err
+	}
+	h.Plan, err = compile(in)
+	return h, err
+}
+
+// model is the plan's, with the harness that serves it and what is a socket.
+func (h heldPlan) model() *planModel {
+	m := modelOf(h.Plan)
+	m.carrier = h.carrier
+	for _, p := range h.sockets {
+		m.sockfile[p] = true
+	}
+	return m
+}
+
+// makesSocket asks the filters about the calls that come before connect(2), and
+// those of a server.
+func (m *planModel) makesSocket(a Act) bool {
+	family, kind := uint64(familyInet), uint64(typeStream)
+	switch {
+	case a.Network == "unix":
+		family = 1
+	case isIPv6(a.Host):
+		family = familyInet6
+	}
+	if a.Network == "udp" {
+		kind = 2
+	}
+	return m.passes("socket", family, kind, 0) && (a.Do != ToBind || m.passes("bind", 3, 0, 16))
+}
+
+func isIPv6(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Is6()
+}
+
+func (m *planModel) passes(name string, args ...uint64) bool {
+	call, err := seccomp.NewCall(seccomp.AMD64, name, args...)
+	if err != nil {
+		panic(err)
+	}
+	for _, f := range m.filters {
+		if action, err := f.Evaluate(call); err == nil && action != seccomp.Allow && action != seccomp.Log {
+			return false
+		}
+	}
+	return true
+}
+
+// reaches reports whether an address can be bound or connected to, by the proxies
+// if need be.
+func (m *planModel) reaches(a Act) bool {
+	switch {
+	case m.network && (a.Do == ToBind || isLoopback(a.Host)):
+		return true
+	case m.network:
+		return m.listens[slotHTTP] && m.listens[slotSOCKS] && m.carrier.carries(a)
+	case !m.guarded:
+		return true
+	case isLoopback(a.Host):
+		fixed := m.connects[:len(m.connects)-m.given]
+		return a.Do == ToConnect && !isIPv6(a.Host) && slices.Contains(fixed, netip.AddrPortFrom(loopback4, uint16(a.Port)))
+	}
+	return m.given == 2 && m.carrier.carries(a)
 }
