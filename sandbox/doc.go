@@ -45,8 +45,9 @@
 // Wait returns after it.
 //
 //	wire (compile_network.go)    which listeners and files the plan has
-//	outlet (run_network_linux.go)  a run's gateway: made when its environment is asked
-//	                             for, served once the tool is held, ended with the run
+//	outlet (outlet.go)           a run's gateway: made when its environment is asked
+//	                             for, served once the tool is held (run_network_linux.go,
+//	                             network_darwin.go), ended with the run
 //	internal/egress              the gateway
 //
 // Tools find the proxies by their environment: HTTP_PROXY and its kin, those of
@@ -110,8 +111,25 @@
 // Private ones. The first argument of the tool is its path, whatever Args[0] is;
 // SysProcAttr cannot choose a process group; Wrap is unsupported; a tool that
 // ends with status 65 or 71 costs a second trial of the profile. A harness inside
-// a sandbox cannot start another: that is an UnsupportedError. Which of this has
-// been tried is in docs/seatbelt-on-a-mac.md.
+// a sandbox cannot start another: that is an UnsupportedError.
+//
+// A [Network] that names hosts is served there as on a Linux without namespaces:
+// the proxies are at the machine's loopback, each run's at ports of its own, and
+// ask for the run's key. The profile lets TCP be connected to those two ports and
+// to Loopback's, of both IPv4 and IPv6, which it cannot tell apart, and to nothing
+// else. The trust bundle and the ssh-agent's socket are in the run's own directory,
+// to be read. Decided, since nobody could weigh it up at run time:
+//
+//   - Listen and Capture take a network namespace, the relay of SSH a mount, and the
+//     socket of gpg's agent a shorter path than HOME has: each is an UnsupportedError
+//     that names the field, or a note where May names the network.
+//   - trustd, which checks certificates for Go's and Swift's programs, fetches what a
+//     certificate names from wherever that is: a way out. A network by name has it
+//     only where May names the network, and the report lists the loss.
+//
+// A process that leaves the process group outlives the run with its profile, and so
+// may reach whoever listens at the run's two ports later. Which of all this has been
+// tried is in docs/seatbelt-on-a-mac.md.
 //
 // # What a policy means
 //

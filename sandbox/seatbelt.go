@@ -129,6 +129,9 @@ func profileEvidence(mechanism string, settings []rlimit.Setting, withheld int, 
 		if proxied == "" {
 			return ""
 		}
+		if !strings.Contains(proxied, proxyNames[0]) { // an agent alone
+			return proxied
+		}
 		return proxied + "; the proxies ask for the run's key, and the profile lets nothing else be connected to, which is inferred from it and not read back from the tool"
 	case "process group":
 		return "killed when the tool ends; a process that leaves it is not"

@@ -1,6 +1,9 @@
 package emit
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // systemReads is what every program of macOS reads before its own first line: the
 // loader, its libraries, time zones and the choice of /bin/sh.
@@ -90,6 +93,23 @@ func (w *writer) tools() {
 // resolvers is what a program asks names and routes of.
 var resolvers = []string{
 	"com.apple.SystemConfiguration.configd", "com.apple.SystemConfiguration.DNSConfiguration", "com.apple.dnssd.service", "com.apple.mDNSResponder", "com.apple.networkd",
+}
+
+// resolverSocket is where programs ask for names. Whoever answers asks the
+// network's name servers, so that a name can carry anything out.
+const resolverSocket = "/private/var/run/mDNSResponder"
+
+// resolver keeps that from a tool whose network is bounded, also where the tree
+// around it is shown. It comes after everything that shows trees.
+func (w *writer) resolver() {
+	granted := func(r Rule) bool { return r.Kind == Socket && spellings(r.Path)[0] == resolverSocket }
+	if n := w.grants.Network; n.All || !n.Sockets || slices.ContainsFunc(w.grants.Rules, granted) {
+		return
+	}
+	w.part("a question for a name leaves the machine")
+	for _, s := range spellings(resolverSocket) {
+		w.deny("network-outbound", "(remote unix-socket (path-literal "+w.param("PATH", s)+"))")
+	}
 }
 
 func (w *writer) network() {

@@ -42,6 +42,7 @@ func Emit(g Grants) (Emission, error) {
 		w.anchors()
 		w.names()
 	}
+	w.resolver()
 	return Emission{Profile: w.text.String(), Params: w.params}, nil
 }
 

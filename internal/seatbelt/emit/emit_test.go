@@ -214,3 +214,30 @@ func FuzzNoPathBecomesText(f *testing.F) {
 		}
 	})
 }
+
+// TestNamesAreNotAskedPastTheProxies: the resolver's socket is closed to a bounded
+// network though the tree around it is shown, unless it is granted itself.
+func TestNamesAreNotAskedPastTheProxies(t *testing.T) {
+	root := []emit.Rule{{Path: "/", Kind: emit.Read}}
+	for what, test := range map[string]struct {
+		grants emit.Grants
+		want   bool
+	}{
+		"a shown root":         {emit.Grants{Rules: root, Network: emit.Network{Sockets: true, Ports: []int{1}}}, false},
+		"a writable directory": {emit.Grants{Rules: []emit.Rule{{Path: "/var/run", Kind: emit.Write}}, Network: emit.Network{Sockets: true}}, false},
+		"all files":            {emit.Grants{AllFiles: true, Network: emit.Network{Sockets: true}}, false},
+		"the socket itself":    {emit.Grants{Rules: append(root, emit.Rule{Path: "/var/run/mDNSResponder", Kind: emit.Socket}), Network: emit.Network{Sockets: true}}, true},
+		"the whole network":    {emit.Grants{Rules: root, Network: emit.Network{Sockets: true, All: true}}, true},
+	} {
+		p := read(t, test.grants)
+		for _, dir := range []string{"/private/var/run", "/var/run"} {
+			q := seatbelt.Query{Operation: "network-outbound", Protocol: "unix", Path: dir + "/mDNSResponder"}
+			if v := p.Evaluate(q); v.Allow != test.want {
+				t.Errorf("%s: %s is allowed %t: %s", what, q.Path, v.Allow, v.Why)
+			}
+			if q.Path = dir + "/other"; what != "the whole network" && !p.Evaluate(q).Allow {
+				t.Errorf("%s: %s is refused", what, q.Path)
+			}
+		}
+	}
+}
