@@ -74,6 +74,33 @@ func (g *generator) policy() Policy {
 	return p
 }
 
+// hosts are those that rules and acts are about; ports are those of both.
+var (
+	someHosts = []string{"example.org", "a.example.org", "b.a.example.org", "example.com", "EXAMPLE.com.", "203.0.113.7", "10.1.2.3", "169.254.169.254", "2001:db8::1", "0x0a010203"}
+	hostRules = []string{"example.org", "*.example.org", "example.com:443", "a.example.org:8000-8100", "203.0.113.7", "10.0.0.0/8:22", "[2001:db8::1]:443", "*"}
+	ports     = []int{22, 80, 443, 5432, 8001}
+)
+
+// network gives a policy a network that may be one which New refuses. It is apart
+// from policy, since what a kernel is asked needs sockets that exist.
+func (g *generator) network(p *Policy) {
+	n := &p.Network
+	if !n.Host || g.IntN(8) == 0 {
+		for range g.IntN(3) {
+			n.Hosts = append(n.Hosts, pick(g, hostRules...))
+		}
+		for range g.IntN(2) {
+			n.Deny = append(n.Deny, pick(g, hostRules...))
+		}
+		for range g.IntN(2) {
+			n.Loopback = append(n.Loopback, uint16(pick(g, ports...)))
+		}
+	}
+	for range g.IntN(3) {
+		n.Unix = append(n.Unix, g.path(ruleNames, 1, 4)+".sock")
+	}
+}
+
 // places are paths outside of the made-up tree that every sandbox answers for.
 var places = []string{"/", "/dev", "/dev/null", "/dev/sda", "/dev/pts", "/dev/pts/0", "/dev/shm", "/dev/shm/a", "/proc", "/proc/self/status", "/proc/kcore", "/dev/kvm", "/srv"}
 
@@ -104,7 +131,7 @@ func rulePaths(p Policy) []string {
 	for _, m := range f.Make {
 		out = append(out, m.Path)
 	}
-	return out
+	return append(out, p.Network.Unix...)
 }
 
 var fileDeeds = []Deed{ToRead, ToList, ToStat, ToWrite, ToCreate, ToRemove, ToRename, ToLink, ToSymlink, ToChmod, ToSetXattr, ToExecute}
@@ -113,7 +140,7 @@ var fileDeeds = []Deed{ToRead, ToList, ToStat, ToWrite, ToCreate, ToRemove, ToRe
 func (g *generator) act(rules []string) Act {
 	switch g.IntN(14) {
 	case 0:
-		return Act{Do: pick(g, ToConnect, ToBind), Network: pick(g, "tcp", "udp"), Host: pick(g, "127.0.0.1", "localhost", "::1", "203.0.113.7", "example.org"), Port: 1 + g.IntN(65535)}
+		return Act{Do: pick(g, ToConnect, ToBind), Network: pick(g, "tcp", "udp"), Host: pick(g, append([]string{"127.0.0.1", "localhost", "::1"}, someHosts...)...), Port: pick(g, append(ports, 1+g.IntN(65535))...)}
 	case 1:
 		return Act{Do: pick(g, ToConnect, ToBind), Network: "unix", Path: g.near(rules)}
 	case 2:

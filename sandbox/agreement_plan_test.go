@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"net/netip"
 	"path"
 	"slices"
 
@@ -16,7 +17,13 @@ import (
 type planModel struct {
 	walled   bool
 	network  bool // a network namespace of its own
-	sockets  bool // sockets can be made
+	filters  []seccomp.Program
+	listens  map[int]bool     // the slots of listeners on its loopback
+	connects []netip.AddrPort // where the guard lets it connect to, if guarded
+	given    int              // how many of them, the last, are each run's own
+	guarded  bool
+	carrier  *carrier
+	sockfile map[string]bool // what is a socket on the host
 	pids     bool
 	scoped   bool // Landlock scopes signals
 	mounts   map[string]modelMount
@@ -47,8 +54,8 @@ type modelMount struct {
 // modelOf reads a plan.
 func modelOf(p plan.Plan) *planModel {
 	m := &planModel{
-		walled: p.Namespaces.Mount, network: p.Namespaces.Net, sockets: true, pids: p.Namespaces.PID,
-		mounts: map[string]modelMount{}, plain: map[string]bool{}, dirs: map[string]bool{"/": true},
+		walled: p.Namespaces.Mount, network: p.Namespaces.Net, pids: p.Namespaces.PID,
+		mounts: map[string]modelMount{}, plain: map[string]bool{}, dirs: map[string]bool{"/": true}, listens: map[int]bool{}, sockfile: map[string]bool{},
 	}
 	for _, s := range p.Steps {
 		m.step(s.Do)
@@ -96,10 +103,13 @@ func (m *planModel) step(a plan.Action) {
 		m.restrict(a.Ruleset)
 	case plan.LoadGuard:
 		m.guard = []byte(a.Rules)
+		m.connects, m.given, m.guarded = a.Connects, a.Given, a.Network
+	case plan.Listen:
+		m.listens[a.Slot] = true
 	case plan.SetNoNewPrivs:
 		m.noNew = true
 	case plan.LoadFilter:
-		m.sockets = m.sockets && !refusesSockets(a)
+		m.filters = append(m.filters, a.Program)
 	}
 }
 
@@ -157,20 +167,19 @@ func (m *planModel) allows(a Act) (bool, plan.Mechanism) {
 	case ToGain:
 		return !m.noNew, plan.NoNewPrivs
 	case ToConnect, ToBind:
-		if a.Network != "unix" {
-			if !m.sockets {
-				return false, plan.Seccomp
-			}
-			return !m.network || a.Do == ToBind || isLoopback(a.Host), plan.NetworkNamespace
-		}
-		if !m.sockets {
+		if !m.makesSocket(a) {
 			return false, plan.Seccomp
+		}
+		if a.Network != "unix" {
+			return m.reaches(a), plan.NetworkNamespace
 		}
 	}
 	if changesRoot(a) {
 		return false, ""
 	}
 	switch {
+	case m.sockfile[a.Path] && slices.Contains([]Deed{ToRead, ToList, ToWrite, ToExecute}, a.Do):
+		return false, "" // ENXIO, ENOTDIR, EACCES
 	case m.walled && !m.mountsAllow(a):
 		return false, plan.MountNamespace
 	case !m.landlockAllows(a):
@@ -337,16 +346,6 @@ func (m *planModel) judge(p string) guard.Judgement {
 		panic("the plan's rules cannot be read")
 	}
 	return j
-}
-
-// refusesSockets reports whether a filter refuses socket(2).
-func refusesSockets(f plan.LoadFilter) bool {
-	call, err := seccomp.NewCall(seccomp.AMD64, "socket", 2, 1, 0)
-	if err != nil {
-		panic(err)
-	}
-	action, err := f.Program.Evaluate(call)
-	return err == nil && action != seccomp.Allow && action != seccomp.Log
 }
 
 // changesRoot: no kernel makes or removes the root directory, in which no name

@@ -11,20 +11,24 @@ import (
 )
 
 // emitted is a policy's profile, read back.
-func emitted(p Policy) (*seatbelt.Profile, error) {
+func emitted(p Policy) (h heldProfile, err error) {
 	m, err := p.meaning()
 	if err != nil {
-		return nil, err
+		return h, err
 	}
-	e, err := emit.Emit(m.grants("agreement"))
+	e, err := emit.Emit(m.grants(profiled{tag: "agreement", proxies: runPorts}))
 	if err != nil {
-		return nil, err
+		return h, err
 	}
 	params := map[string]string{}
 	for _, p := range e.Params {
 		params[p.Name] = p.Value
 	}
-	return seatbelt.Parse(seatbelt.Source{Name: "emitted", Text: e.Profile}, seatbelt.Options{Params: params})
+	if h.carrier, err = carrierOf(p); err != nil {
+		return h, err
+	}
+	h.Profile, err = seatbelt.Parse(seatbelt.Source{Name: "emitted", Text: e.Profile}, seatbelt.Options{Params: params})
+	return h, err
 }
 
 // queries are the operations by which macOS asks whether an act is allowed: all
@@ -74,8 +78,9 @@ func queries(a Act) []seatbelt.Query {
 	return nil
 }
 
-// profileAllows asks the profile about every operation of the act.
-func profileAllows(p *seatbelt.Profile, a Act) (bool, seatbelt.Verdict) {
+// profileAllows asks the profile about every operation of the act, or for the way
+// by the proxies.
+func profileAllows(p heldProfile, a Act) (bool, seatbelt.Verdict) {
 	if changesRoot(a) {
 		return false, seatbelt.Verdict{}
 	}
@@ -84,6 +89,9 @@ func profileAllows(p *seatbelt.Profile, a Act) (bool, seatbelt.Verdict) {
 		if last = p.Evaluate(q); !last.Allow {
 			break
 		}
+	}
+	if !last.Allow && p.carries(a) && p.reaches() {
+		return true, last
 	}
 	return last.Allow, last
 }
@@ -114,7 +122,10 @@ var profileDifferences = []difference{
 	{"copies on write", false, "nothing is mounted: they can be read alone", func(p Policy, a Act) bool { return in(a, p.Files.CopyOnWrite) }},
 	{"made files", false, "nothing is mounted", func(p Policy, a Act) bool { return in(a, madeFiles(p)) }},
 	{"a loopback of its own", false, "it would be the machine's", func(p Policy, a Act) bool {
-		return (a.Do == ToConnect || a.Do == ToBind) && a.Network != "unix" && !p.Network.Host
+		return a.Network != "unix" && !p.Network.Host && (a.Do == ToBind || isLoopback(a.Host) && !(a.Network == "tcp" && slices.Contains(p.Network.Loopback, uint16(a.Port))))
+	}},
+	{"the loopback of IPv6", true, "localhost is both", func(p Policy, a Act) bool {
+		return a.Do == ToConnect && a.Network == "tcp" && a.Host == "::1" && slices.Contains(p.Network.Loopback, uint16(a.Port))
 	}},
 	{"/proc and /dev", false, "macOS has no /proc, and other devices", func(p Policy, a Act) bool { return in(a, []string{"/proc", "/dev"}) }},
 	{"directories on the way", false, "they are the machine's, with all their names", func(p Policy, a Act) bool { return a.Do == ToList }},
@@ -135,7 +146,7 @@ func TestAProfileDoesWhatThePolicyMeans(t *testing.T) {
 		if a.Do == ToRun || a.Do == ToGain {
 			return // no operation stands for them
 		}
-		if got, v := profileAllows(made.(*seatbelt.Profile), a); got != ok {
+		if got, v := profileAllows(made.(heldProfile), a); got != ok {
 			differ(t, profileDifferences, used, p, a, ok, why, got, text(v.Why))
 		}
 	})

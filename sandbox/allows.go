@@ -107,8 +107,7 @@ func (p Policy) allowsAddress(a Act) (bool, Reason) {
 		r.Field, r.Why = "Network.Host", "the harness's network is shared"
 		return true, r
 	case slices.Contains(p.Open, BoundFiles) && slices.Contains(p.Open, BoundProcesses):
-		r.Field, r.Why, r.Remedy = "Network", "where nothing else is bounded there is no network of the sandbox's own, and no socket", "set Network.Host"
-		return false, r
+		return p.Network.allowsBare(a)
 	case a.Network == "unix":
 		return true, r
 	case a.Do == ToBind:

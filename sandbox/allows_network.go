@@ -18,6 +18,21 @@ func (n Network) allowsLoopback(a Act) (bool, Reason) {
 	return true, r
 }
 
+// allowsBare answers where neither files nor processes are bounded: there is no
+// network of the sandbox's own, and no socket but those that connect to the proxies
+// and to ports of the harness's loopback.
+func (n Network) allowsBare(a Act) (bool, Reason) {
+	r := Reason{Bound: BoundNetwork, Field: "Network", Why: "where nothing else is bounded there is no network of the sandbox's own, and no socket for this", Remedy: "set Network.Host"}
+	switch i := slices.Index(n.Loopback, uint16(a.Port)); {
+	case a.Network != "tcp" || a.Do != ToConnect:
+	case !isLoopback(a.Host) && n.gated():
+		return n.allowsHost(a)
+	case (a.Host == "localhost" || a.Host == loopback4.String()) && i >= 0:
+		return true, Reason{Bound: BoundNetwork, Field: indexed("Network.Loopback", i), Why: "the port is the harness's own loopback's"}
+	}
+	return false, r
+}
+
 // allowsHost answers for every other address: what the rules say of it before
 // its name is looked up. What it resolves to is judged when that is done, and may
 // be refused then.

@@ -54,6 +54,7 @@ type wiring struct {
 	sockets     []string // of the host, canonical; of a layout
 	place       string   // the sandbox's own directory inside; "": the run's own, on the host
 	home        string   // the tool's, where gpg looks for its agent
+	direct      bool     // there is one loopback, the machine's, and a profile holds who may connect where
 }
 
 // wire says what the plan needs of a network. It is pure.

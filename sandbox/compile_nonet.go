@@ -80,7 +80,7 @@ func (c *compilation) lackNetwork() {
 	lack(c.facts.Namespaces, w.dialled, "servers inside cannot be reached: the tool can listen nowhere")
 	if !c.walled {
 		lack(c.facts.Namespaces, w.sshAgent || w.gpgAgent, "the agents cannot be reached: local sockets are refused")
-		lack(c.facts.Namespaces, slices.ContainsFunc(c.layout.entries, func(e entry) bool { return e.kind == fileSocket }), "Network.Unix cannot be reached: local sockets are refused")
+		lack(c.facts.Namespaces, !c.policy.Network.Host && slices.ContainsFunc(c.layout.entries, func(e entry) bool { return e.kind == fileSocket }), "Network.Unix cannot be reached: local sockets are refused")
 		lack(c.facts.Namespaces, w.captured, "programs that use no proxy reach nothing: there is no network namespace to capture")
 	}
 	if c.guarded() {

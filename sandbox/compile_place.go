@@ -14,6 +14,8 @@ const (
 	bundleFile = "ca.pem"
 	storeFile  = "ca.p12"
 	sshFile    = "ssh-agent"
+
+	ownHome, ownTmp = "home", "tmp" // of the run's own directory
 )
 
 // gpgSocket is where gpg looks for its agent: in its home, unless the system has

@@ -45,8 +45,9 @@
 // Wait returns after it.
 //
 //	wire (compile_network.go)    which listeners and files the plan has
-//	outlet (run_network_linux.go)  a run's gateway: made when its environment is asked
-//	                             for, served once the tool is held, ended with the run
+//	outlet (outlet.go)           a run's gateway: made when its environment is asked
+//	                             for, served once the tool is held (run_network_linux.go,
+//	                             network_darwin.go), ended with the run
 //	internal/egress              the gateway
 //	compile_nonet.go             what stands in for the namespace on a host that makes none
 //
@@ -114,8 +115,23 @@
 // ends with status 65 or 71 costs a second trial of the profile. A harness inside
 // a sandbox cannot start another: that is an UnsupportedError.
 //
-// None of this has been run on a Mac. What was tested without one, and what is to
-// be tried on one, is in docs/seatbelt-on-a-mac.md.
+// A [Network] that names hosts is served there as on a Linux without namespaces:
+// the proxies are at the machine's loopback, each run's at ports of its own, and
+// ask for the run's key. The profile lets TCP be connected to those two ports and
+// to Loopback's, of both IPv4 and IPv6, which it cannot tell apart, and to nothing
+// else. The trust bundle and the ssh-agent's socket are in the run's own directory,
+// to be read. Decided, since nobody could weigh it up at run time:
+//
+//   - Listen and Capture take a network namespace, the relay of SSH a mount, and the
+//     socket of gpg's agent a shorter path than HOME has: each is an UnsupportedError
+//     that names the field, or a note where May names the network.
+//   - trustd, which checks certificates for Go's and Swift's programs, fetches what a
+//     certificate names from wherever that is: a way out. A network by name has it
+//     only where May names the network, and the report lists the loss.
+//
+// A process that leaves the process group outlives the run with its profile, and so
+// may reach whoever listens at the run's two ports later. Which of all this has been
+// tried is in docs/seatbelt-on-a-mac.md: none of it on a Mac.
 //
 // # What a policy means
 //

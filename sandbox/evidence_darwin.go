@@ -36,13 +36,15 @@ func (r *run) report() *Report {
 	}
 	p := r.sandbox.policy
 	report.Notes = slices.Clone(p.Notes)
+	proxied, _ := r.passes()
 	for _, h := range r.sandbox.plan.Holdings {
 		open := slices.Contains(p.Open, h.Bound) || h.Bound == BoundNetwork && p.Network.Host ||
 			h.Bound == BoundSyscalls && p.Syscalls.IsOff() || h.Bound == BoundTime && p.Limits.WallClock == 0
 		report.Bounds = append(report.Bounds, judgeProfile(h, open, started, func(mechanism string) string {
-			return profileEvidence(mechanism, r.sandbox.limits, r.withheld, r.sandbox.plan.DeadlineMS)
+			return profileEvidence(mechanism, r.sandbox.limits, r.withheld, r.sandbox.plan.DeadlineMS, proxied)
 		}))
 	}
+	r.reportNetwork(report)
 	return report
 }
 

@@ -12,8 +12,13 @@ func (n Network) explain(w wiring) string {
 	line := func(format string, args ...any) {
 		fmt.Fprintf(&b, "harness  "+format+"\n", args...)
 	}
-	if w.gated {
+	switch {
+	case w.gated && w.direct:
+		line("serve HTTP and SOCKS5 at the machine's loopback, each run at ports of its own and with a key (here: %d and %d): allow %s", standInPorts[0], standInPorts[1], listed(n.Hosts))
+	case w.gated:
 		line("serve HTTP at %d and SOCKS5 at %d of the tool's loopback: allow %s", w.http, w.socks, listed(n.Hosts))
+	}
+	if w.gated {
 		if len(n.Deny) > 0 {
 			line("deny %s whatever else says", listed(n.Deny))
 		}
@@ -22,10 +27,16 @@ func (n Network) explain(w wiring) string {
 		}
 	}
 	for _, port := range n.Loopback {
+		if w.direct {
+			line("leave port %d of the machine's loopback to the tool", port)
+			continue
+		}
 		line("connect port %d of the tool's loopback to its own", port)
 	}
-	for _, port := range n.Listen {
-		line("may connect to port %d of the tool's loopback", port)
+	if w.dialled {
+		for _, port := range n.Listen {
+			line("may connect to port %d of the tool's loopback", port)
+		}
 	}
 	for _, c := range n.Credentials {
 		line("put the secret for $%s into requests to %s (%s)", c.Name, listed(c.Hosts), strings.TrimSpace(c.Place+" "+c.Field))

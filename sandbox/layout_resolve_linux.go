@@ -2,9 +2,7 @@ package sandbox
 
 import (
 	"errors"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -156,18 +154,4 @@ func source(field, p string) (string, error) {
 		return "", &PolicyError{Field: "." + field, Value: p, Problem: "cannot be shown", Err: err}
 	}
 	return real, nil
-}
-
-// canonical is realpath(3). Its error is an errno.
-func canonical(p string) (string, fs.FileInfo, error) {
-	real, err := filepath.EvalSymlinks(p)
-	var info fs.FileInfo
-	if err == nil {
-		info, err = os.Lstat(real)
-	}
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
-		return "", nil, errno
-	}
-	return real, info, err
 }

@@ -10,8 +10,8 @@ import (
 // loopback of its own.
 //
 // Hosts opens the network by name. The tool stays in an empty network namespace
-// (on a host without namespaces: behind a filter for sockets); what leaves it
-// leaves through an HTTP and a SOCKS5 proxy which the harness serves on the tool's
+// (on a host without namespaces: behind a filter for sockets, and on macOS behind a
+// profile, where the proxies are at the machine's loopback); what leaves it leaves through an HTTP and a SOCKS5 proxy which the harness serves on the tool's
 // loopback, and which its environment names. There is no other way out, so a tool
 // that knows no proxies reaches nothing: Capture is for those.
 //

@@ -5,33 +5,24 @@ import (
 	"net"
 )
 
-// On macOS there is no network but the harness's own, or none.
-
-type outlet struct{}
+// What of a network macOS can be given, and why, is in profile_network.go.
 
 var probed = Probe
 
-// lacksNetwork refuses what takes proxies, sockets of the host or agents.
-func (n Network) lacksNetwork() error {
-	field := n.wants()
-	switch {
-	case field != "":
-	case len(n.Unix) > 0:
-		field = "Unix"
-	case n.agents():
-		field = "SSHAgent, GPGAgent"
-	default:
-		return nil
+// plug serves the tool's way to the network, once its process has been started.
+func (r *run) plug() {
+	o := r.out
+	if o == nil {
+		return
 	}
-	return unsupportedNetwork(field)
+	if o.outside[0] != nil {
+		o.serveOutside()
+	}
+	if o.agent != nil {
+		o.serveListener(o.agent, "ssh-agent", func(l net.Listener) error { return o.serveAgent(l, "ssh-agent", r.sandbox.world.ssh, filterSSH) })
+	}
 }
 
-func unsupportedNetwork(field string) error {
-	return &UnsupportedError{Bound: BoundNetwork, What: "what the policy says in Network." + field, Reason: "the engine for macOS serves no proxies", Remedy: "leave the network closed, or set Network.Host"}
-}
-
-func (r *run) networkVariables() []string { return nil }
-func (r *run) unplug()                    {}
 func (r *run) dialInside(context.Context, uint16) (net.Conn, error) {
-	return nil, unsupportedNetwork("Listen")
+	return nil, &UnsupportedError{Bound: BoundNetwork, What: "Network.Listen: servers inside cannot be reached", Reason: "macOS has no network namespaces", Remedy: "set Network.Host"}
 }

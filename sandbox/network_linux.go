@@ -115,21 +115,6 @@ func (s *Sandbox) wireGPG(in *input) (err error) {
 	return nil
 }
 
-// agentSocket is the canonical path of an agent's socket.
-func agentSocket(field, p, remedy string) (string, error) {
-	if p == "" {
-		return "", &PolicyError{Field: field, Problem: "the harness has no agent", Remedy: remedy, Err: fs.ErrNotExist}
-	}
-	real, info, err := canonical(p)
-	if err == nil && info.Mode()&fs.ModeSocket == 0 {
-		err = syscall.ENOTSOCK
-	}
-	if err != nil {
-		return "", &PolicyError{Field: field, Value: p, Problem: "is not the socket of an agent", Remedy: remedy, Err: err}
-	}
-	return real, nil
-}
-
 // resolveSockets makes the sockets of a layout canonical.
 func resolveSockets(paths []string) ([]string, error) {
 	var out []string

@@ -28,7 +28,6 @@ func unsupported() error {
 type (
 	lowered struct{}
 	contact struct{ own string }
-	outlet  struct{}
 )
 
 // Probe returns the facts about this host.
@@ -55,8 +54,9 @@ func (r *run) enter() error {
 	return unsupported()
 }
 
-func (r *run) networkVariables() []string                           { return nil }
-func (r *run) unplug()                                              {}
+const ownLetters = 26
+
+func (r *run) isHomed() bool                                        { return false }
 func (r *run) dialInside(context.Context, uint16) (net.Conn, error) { return nil, unsupported() }
 func (r *run) watch()                                               {}
 func (r *run) settle()                                              {}

@@ -13,16 +13,25 @@ import (
 // and compiled on every system, so that tests can hold the profile against
 // Policy.Allows wherever they run.
 
-// grants is the policy as package emit takes it. ports are those of the loopback
-// that may be connected to.
-func (m *meaning) grants(tag string, ports ...int) emit.Grants {
+// A profiled is what one run adds to the profile of its policy.
+type profiled struct {
+	tag     string
+	own     string // the run's own directory; "": it has none
+	proxies []int  // the ports at which the harness serves it
+}
+
+// grants is the policy as package emit takes it, for one run.
+func (m *meaning) grants(run profiled) emit.Grants {
 	open := func(b Bound) bool { return slices.Contains(m.policy.Open, b) }
 	sockets, _ := m.policy.allowsAddress(Act{Do: ToConnect, Network: "unix"})
 	g := emit.Grants{
-		Network: emit.Network{All: m.policy.Network.Host || open(BoundNetwork), ProxyPorts: ports, Sockets: sockets},
-		PTY:     true, AllProcesses: open(BoundProcesses), Tag: tag,
+		Network: emit.Network{All: m.policy.Network.Host || open(BoundNetwork), Sockets: sockets},
+		PTY:     true, AllProcesses: open(BoundProcesses), Tag: run.tag,
 	}
-	g.Tools.TLS = g.Network.All || len(ports) > 0
+	if !g.Network.All {
+		g.Network.Ports = m.ports(run.proxies)
+	}
+	g.Tools.TLS = g.Network.All || m.trustsSystem()
 	if open(BoundFiles) {
 		g.AllFiles = true
 		return g
@@ -36,6 +45,7 @@ func (m *meaning) grants(tag string, ports ...int) emit.Grants {
 			g.Rules = append(g.Rules, emit.Rule{Path: p, Kind: kind, Field: m.fields[p]})
 		}
 	}
+	g.Rules = append(g.Rules, m.ownRules(run.own)...)
 	g.Roots = m.roots
 	for _, n := range m.names.rules {
 		g.Names = append(g.Names, emit.Name{Path: n.name, Kind: n.profileKind(), Field: n.field})
@@ -51,6 +61,7 @@ func (m *meaning) grants(tag string, ports ...int) emit.Grants {
 // would be a copy can be read alone. A file of Make is not there.
 var profileKind = map[entryKind]emit.Kind{
 	fileRead: emit.Read, fileWrite: emit.Write, fileHide: emit.Hide, filePrivate: emit.Hide, fileCopyOnWrite: emit.Read,
+	fileSocket: emit.Socket,
 }
 
 func (n nameRule) profileKind() emit.NameKind {
@@ -102,9 +113,16 @@ func (m *meaning) profileHoldings() []plan.Holding {
 	if p.Network.Host {
 		by[BoundNetwork] = nil
 	}
+	if w := p.Network.wireProfile(); w.gated || w.sshAgent {
+		by[BoundNetwork] = append(by[BoundNetwork], plan.EgressProxy)
+	}
+	if m.trustsSystem() {
+		lose(BoundNetwork, "trustd fetches what a certificate names that a tool has it check, past the proxies", "macOS: programs let a service check certificates", "take network out of May", false)
+	}
+	notes := map[Bound][]string{BoundNetwork: m.networkNotes()}
 	var out []plan.Holding
 	for _, b := range plan.Bounds() {
-		h := plan.Holding{Bound: b, Lost: lost[b]}
+		h := plan.Holding{Bound: b, Lost: lost[b], Notes: notes[b]}
 		if !open(b) {
 			h.By = by[b]
 		}

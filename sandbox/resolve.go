@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -283,4 +284,18 @@ func (r *resolver) put(u rule) error {
 		return u.bad("contradicts "+what+", which is the same place ("+u.path+")", "remove one of the two; a preset wants a directory that holds one project", nil)
 	}
 	return nil
+}
+
+// canonical is realpath(3). Its error is an errno.
+func canonical(p string) (string, fs.FileInfo, error) {
+	real, err := filepath.EvalSymlinks(p)
+	var info fs.FileInfo
+	if err == nil {
+		info, err = os.Lstat(real)
+	}
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return "", nil, errno
+	}
+	return real, info, err
 }

@@ -39,8 +39,9 @@ type run struct {
 
 	hooks hooks
 
-	plugging sync.Mutex // held while out is made
+	plugging sync.Mutex // held while these are made
 	out      *outlet    // the run's way to the network
+	named    string     // what its own directory is called, or will be
 
 	mu      sync.Mutex
 	asked   int
@@ -181,10 +182,10 @@ func (r *run) environ() []string {
 
 // ownVariables make programs use the run's own directory, if it has one.
 func (r *run) ownVariables() []string {
-	if r.own == "" {
+	if r.own == "" || !r.isHomed() {
 		return nil
 	}
-	return []string{"HOME=" + filepath.Join(r.own, "home"), "TMPDIR=" + filepath.Join(r.own, "tmp")}
+	return []string{"HOME=" + filepath.Join(r.own, ownHome), "TMPDIR=" + filepath.Join(r.own, ownTmp)}
 }
 
 // checkStrings refuses what execve(2) cannot carry.

@@ -9,9 +9,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/egress"
 )
 
-// mostDenied bounds what a report lists, as package egress does.
-const mostDenied = 100
-
 // captureGate is the outlet as a capture sees it.
 func (o *outlet) captureGate(n Network) CaptureGate {
 	g := o.gateway
@@ -38,19 +35,3 @@ func (o *outlet) captureGate(n Network) CaptureGate {
 		},
 	}
 }
-
-// deny notes what was refused elsewhere than in the gateway.
-func (o *outlet) deny(e egress.Event) {
-	if o.gateway != nil {
-		o.gateway.Deny(e)
-		return
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if len(o.denied) < mostDenied {
-		o.denied = append(o.denied, violationOf(e))
-	}
-}
-
-// captureWord is how a capture begins in the words of what is served.
-const captureWord = "capture"

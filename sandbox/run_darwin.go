@@ -64,6 +64,13 @@ func (r *run) enter() error {
 	if err := r.checkTool(); err != nil {
 		return err
 	}
+	out, err := r.outlet()
+	if err != nil {
+		return err
+	}
+	if !r.gated && r.cmd.Cancel == nil && r.cmd.WaitDelay == 0 && (r.sandbox.wiring.gated || r.sandbox.wiring.sshAgent) {
+		return r.unserved()
+	}
 	if err := r.makeOwn(); err != nil {
 		return err
 	}
@@ -72,7 +79,7 @@ func (r *run) enter() error {
 	}
 	env := r.environ()
 	r.tag = newTag()
-	e, err := r.sandbox.emission(r.tag, r.own)
+	e, err := r.sandbox.emission(profiled{tag: r.tag, own: r.own, proxies: out.ports()})
 	if err != nil {
 		r.removeOwn()
 		return err
@@ -175,42 +182,6 @@ func (r *run) checkTool() error {
 	return nil
 }
 
-// makeOwn makes the run's own directory where the policy has private ones, with a
-// home and a tmp in it, which HOME and TMPDIR then name.
-func (r *run) makeOwn() error {
-	if len(r.sandbox.policy.Files.Private) == 0 || slices.Contains(r.sandbox.policy.Open, BoundFiles) {
-		return nil
-	}
-	dir, err := os.MkdirTemp("", "holdfast-")
-	if err != nil {
-		return fmt.Errorf("sandbox: make the run's own directory: %w", err)
-	}
-	r.own = dir
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		r.own = real
-	}
-	for _, d := range []string{"home", "tmp"} {
-		err := os.Mkdir(filepath.Join(r.own, d), 0o700)
-		if a := r.cmd.SysProcAttr; err == nil && a != nil && a.Credential != nil {
-			err = os.Chown(filepath.Join(r.own, d), int(a.Credential.Uid), int(a.Credential.Gid))
-		}
-		if err != nil {
-			r.removeOwn()
-			return fmt.Errorf("sandbox: make the run's own directory: %w", err)
-		}
-	}
-	if a := r.cmd.SysProcAttr; a != nil && a.Credential != nil {
-		os.Chmod(r.own, 0o711) // its two directories are the other user's
-	}
-	return nil
-}
-
-func (r *run) removeOwn() {
-	if r.own != "" {
-		os.RemoveAll(r.own)
-	}
-}
-
 // putBack gives the exec.Cmd its other fields back.
 func (r *run) putBack() {
 	if r.entered {
@@ -229,6 +200,7 @@ func (r *run) watch() {
 	}
 	r.watching = true
 	r.inside.Close()
+	r.plug()
 	pid := r.cmd.Process.Pid
 	if limit := r.sandbox.policy.Limits.WallClock; limit > 0 {
 		r.timer = time.AfterFunc(limit, func() {
@@ -254,6 +226,7 @@ func (r *run) listen(pid int) {
 	if r.timer != nil {
 		r.timer.Stop()
 	}
+	r.unplug()
 	r.removeOwn()
 	r.ended = time.Now()
 	close(r.empty)
@@ -296,7 +269,7 @@ func (r *run) settle() {
 	}
 	<-r.empty
 	if s := r.cmd.ProcessState; s != nil && r.stageErr == nil && r.trialErr == nil && doubtful(s.ExitCode()) {
-		r.trialErr = r.sandbox.try("", nil)
+		r.trialErr = r.sandbox.try(nil)
 	}
 }
 
@@ -306,7 +279,11 @@ func (r *run) abandon() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.putBack()
-	if r.watching || r.inside == nil {
+	if r.watching {
+		return
+	}
+	r.unplug()
+	if r.inside == nil {
 		return
 	}
 	r.inside.Close()

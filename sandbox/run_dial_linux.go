@@ -28,12 +28,12 @@ func (r *run) dialInside(ctx context.Context, port uint16) (net.Conn, error) {
 		return nil, err
 	}
 	o.mu.Lock()
-	dialer, over := o.dialer, o.closed
+	dial, over := o.dial, o.closed
 	o.mu.Unlock()
-	if over || dialer == nil {
+	if over || dial == nil {
 		return nil, fmt.Errorf("sandbox: the run is over: %w", os.ErrClosed)
 	}
-	c, err := dialer.Dial(ctx, netip.AddrPortFrom(loopback4, port))
+	c, err := dial(ctx, netip.AddrPortFrom(loopback4, port))
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}

@@ -27,7 +27,6 @@ type contact struct {
 	template *stage.Template
 	path     string // the tool's, as it was when the run entered
 	own      string // the run's own directory; "": it has none
-	named    string // what it is called, or will be
 	watching bool
 	silent   bool // the stage died without a word
 	withheld int  // variables of the harness that the tool does not get; -1: the caller's own Env
@@ -93,7 +92,7 @@ func (r *run) admit() error {
 		return &PolicyError{Field: "ExtraFiles", Value: fmt.Sprint(extra), Problem: fmt.Sprintf("are more than the %d that a sandbox can pass on", most), Remedy: "pass fewer"}
 	}
 	if !r.gated && r.cmd.Cancel == nil && r.cmd.WaitDelay == 0 && r.sandbox.policy.Network.served() {
-		return &PolicyError{Field: "Cmd.Cancel", Problem: "is nil, and so os/exec lets nobody serve the network while the tool runs", Remedy: "set WaitDelay, leave Cancel as it is, or use this type's Start, Run or CombinedOutput"}
+		return r.unserved()
 	}
 	return nil
 }

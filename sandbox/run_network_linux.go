@@ -1,187 +1,14 @@
 package sandbox
 
 import (
-	"context"
-	"crypto/rand"
 	"fmt"
 	"net"
-	"net/netip"
-	"net/url"
 	"os"
-	"path/filepath"
 	"strconv"
-	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/egress"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 )
-
-// An outlet is one run's way to the network, as the harness serves it. It is
-// made when the run's environment is first asked for, holds no goroutine and no
-// descriptor of the host's until the run begins, and ends with the run.
-type outlet struct {
-	gateway *egress.Gateway // nil: nothing of it is wanted
-	wiring  wiring
-	place   string // the directory of its files, as the tool sees it
-	http    netip.AddrPort
-	socks   netip.AddrPort
-	key     string          // what the proxies ask for; "": nothing, since nobody else can reach them
-	outside [2]net.Listener // the proxies', where there is no network namespace
-	serving sync.WaitGroup
-	ctx     context.Context // ends with the outlet
-	end     context.CancelFunc
-
-	mu     sync.Mutex
-	stop   func() // the capture's
-	dialer *stage.Dialer
-	closed bool
-	served []string    // what is served, in words
-	denied []Violation // where there is no gateway to note them
-	notes  []string
-}
-
-// outlet returns the run's, and makes it if there is none yet.
-func (r *run) outlet() (*outlet, error) {
-	r.plugging.Lock()
-	defer r.plugging.Unlock()
-	if r.out != nil || r.sandbox == nil {
-		return r.out, nil
-	}
-	w := r.sandbox.wiring
-	o := &outlet{wiring: w, place: w.place}
-	o.ctx, o.end = context.WithCancel(context.Background())
-	inside := r.sandbox.plan.Namespaces.Net
-	if w.gated && !inside {
-		o.key = rand.Text()
-	}
-	if r.sandbox.policy.Network.served() {
-		var err error
-		if o.gateway, err = r.sandbox.newGateway(o.key); err != nil {
-			return nil, fmt.Errorf("sandbox: the network's gateway: %w", err)
-		}
-	}
-	if w.gated && inside {
-		o.http, o.socks = netip.AddrPortFrom(loopback4, w.http), netip.AddrPortFrom(loopback4, w.socks)
-	} else if w.gated {
-		if err := o.listenOutside(); err != nil {
-			return nil, fmt.Errorf("sandbox: the network's proxies: %w", err)
-		}
-	}
-	r.out = o
-	return o, nil
-}
-
-// listenOutside makes the proxies' listeners where there is no network namespace
-// to make them in. Until the run begins nobody serves them, and nobody but the
-// garbage collector need close them.
-func (o *outlet) listenOutside() error {
-	for i := range o.outside {
-		l, err := net.Listen("tcp4", netip.AddrPortFrom(loopback4, 0).String())
-		if err != nil {
-			o.closeOutside()
-			return err
-		}
-		o.outside[i] = l
-	}
-	address := func(l net.Listener) netip.AddrPort { return l.Addr().(*net.TCPAddr).AddrPort() }
-	o.http, o.socks = address(o.outside[0]), address(o.outside[1])
-	return nil
-}
-
-func (o *outlet) closeOutside() {
-	for _, l := range o.outside {
-		if l != nil {
-			l.Close()
-		}
-	}
-}
-
-// connects are the addresses that a tool without a network namespace may reach.
-func (o *outlet) connects() []netip.AddrPort {
-	if o.outside[0] == nil {
-		return nil
-	}
-	return []netip.AddrPort{o.http, o.socks}
-}
-
-// networkVariables make programs use what the run has of a network.
-func (r *run) networkVariables() []string {
-	o, err := r.outlet()
-	if err != nil || o == nil {
-		return nil // enter fails with it
-	}
-	return o.variables(r.ownPlace(o))
-}
-
-// ownPlace is where the outlet's files are for the tool.
-func (r *run) ownPlace(o *outlet) string {
-	if o.place == "" && o.wiring.hasFiles() {
-		return r.ownName()
-	}
-	return o.place
-}
-
-func (o *outlet) variables(place string) []string {
-	var list []string
-	if o.wiring.gated {
-		v := egress.VariablesOptions{HTTP: o.http, SOCKS: o.socks, Key: o.key}
-		if o.wiring.trusts {
-			v.Bundle, v.Store = place+"/"+bundleFile, place+"/"+storeFile
-		}
-		if o.wiring.relay != "" && o.place != "" {
-			v.ProxyCommand = place + "/" + egress.RelayName + " %h %p"
-		}
-		list = egress.Variables(v)
-		list = append(list, socksVariable+"="+o.socksURL())
-		for name, value := range o.gateway.Placeholders() {
-			list = append(list, name+"="+value)
-		}
-	}
-	if o.wiring.sshAgent {
-		list = append(list, "SSH_AUTH_SOCK="+place+"/"+sshFile)
-	}
-	return list
-}
-
-// socksVariable says where the SOCKS proxy is, to programs that can be told: few
-// read a variable for it that others do not take for an HTTP proxy's.
-const socksVariable = "HOLDFAST_SOCKS_PROXY"
-
-func (o *outlet) socksURL() string {
-	u := url.URL{Scheme: "socks5h", Host: o.socks.String()}
-	if o.key != "" {
-		u.User = url.UserPassword("holdfast", o.key)
-	}
-	return u.String()
-}
-
-// files are what the plan's given files hold.
-func (o *outlet) files() []string {
-	if !o.wiring.trusts {
-		return nil
-	}
-	store, _ := o.gateway.Store() // without one Java trusts what it has
-	return []string{string(o.gateway.Bundle()), string(store)}
-}
-
-// write puts the outlet's files into the run's own directory, where they cannot
-// be inside alone.
-func (o *outlet) write(dir string, id stage.Identity) error {
-	if o == nil || o.place != "" {
-		return nil
-	}
-	for i, text := range o.files() {
-		at := filepath.Join(dir, []string{bundleFile, storeFile}[i])
-		err := os.WriteFile(at, []byte(text), 0o444)
-		if err == nil && id.UID != os.Geteuid() {
-			err = os.Chown(at, id.UID, id.GID)
-		}
-		if err != nil {
-			return fmt.Errorf("sandbox: write the trust bundle: %w", err)
-		}
-	}
-	return nil
-}
 
 // plug serves what has come up from inside.
 func (r *run) plug() {
@@ -193,16 +20,15 @@ func (r *run) plug() {
 	http := func(l net.Listener) error { return o.gateway.Serve(l, egress.HTTP) }
 	socks := func(l net.Listener) error { return o.gateway.Serve(l, egress.SOCKS) }
 	if o.outside[0] != nil {
-		o.serveListener(o.outside[0], "HTTP", http)
-		o.serveListener(o.outside[1], "SOCKS5", socks)
+		o.serveOutside()
 		return
 	}
 	if !r.sandbox.plan.Namespaces.Net && len(w.loopback) > 0 {
 		return // the tool connects by itself
 	}
 	if w.gated {
-		o.serve(r.control.Received(slotHTTP), "HTTP", http)
-		o.serve(r.control.Received(slotSOCKS), "SOCKS5", socks)
+		o.serve(r.control.Received(slotHTTP), proxyNames[0], http)
+		o.serve(r.control.Received(slotSOCKS), proxyNames[1], socks)
 	}
 	for i, port := range w.loopback {
 		to := net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port)))
@@ -216,8 +42,9 @@ func (r *run) plug() {
 		o.serve(r.control.Received(slotGPG), "gpg-agent", func(l net.Listener) error { return o.serveAgent(l, "gpg-agent", to.gpg, filterGPG) })
 	}
 	if f := r.control.Received(slotDialer); f != nil {
+		d := stage.NewDialer(f)
 		o.mu.Lock()
-		o.dialer = stage.NewDialer(f)
+		o.dial, o.endings = d.Dial, append(o.endings, func() { d.Close() })
 		o.mu.Unlock()
 	}
 	r.plugCapture(o)
@@ -236,26 +63,6 @@ func (o *outlet) serve(f *os.File, what string, serve func(net.Listener) error) 
 		return
 	}
 	o.serveListener(l, what, serve)
-}
-
-func (o *outlet) serveListener(l net.Listener, what string, serve func(net.Listener) error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.closed {
-		l.Close()
-		return
-	}
-	o.served = append(o.served, what+" at "+l.Addr().String())
-	o.serving.Go(func() {
-		defer l.Close()
-		serve(l)
-	})
-}
-
-func (o *outlet) note(text string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.notes = append(o.notes, text)
 }
 
 // plugCapture hands the sandbox's device to the policy's capture.
@@ -293,36 +100,6 @@ func (r *run) plugCapture(o *outlet) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.stop = stop
+	o.endings = append(o.endings, stop)
 	o.served = append(o.served, captureWord+" at "+captureDevice.Addr.String())
-}
-
-// unplug ends the outlet and waits until all of it has ended.
-func (r *run) unplug() {
-	r.plugging.Lock()
-	o := r.out
-	r.plugging.Unlock()
-	if o == nil {
-		return
-	}
-	o.mu.Lock()
-	if o.closed {
-		o.mu.Unlock()
-		return
-	}
-	o.closed = true
-	stop, dialer := o.stop, o.dialer
-	o.mu.Unlock()
-	o.end()
-	o.closeOutside()
-	if dialer != nil {
-		dialer.Close()
-	}
-	if stop != nil {
-		stop()
-	}
-	if o.gateway != nil {
-		o.gateway.Close()
-	}
-	o.serving.Wait()
 }

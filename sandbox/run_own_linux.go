@@ -1,13 +1,18 @@
 package sandbox
 
 import (
-	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/holdfast-dev/holdfast/internal/stage"
 )
+
+// ownLetters is how much of a random text is in the name of a run's own directory.
+const ownLetters = 26
+
+// isHomed reports whether HOME and TMPDIR are in the run's own directory.
+func (r *run) isHomed() bool { return true }
 
 // makeOwn makes the run's own directory, where no mount can be private: with a
 // home and a tmp in it, which HOME and TMPDIR then name.
@@ -17,7 +22,7 @@ func (r *run) makeOwn(id stage.Identity) (err error) {
 	}
 	defer func() {
 		if err == nil {
-			err = r.out.write(r.own, id)
+			err = r.out.write(r.own, id.UID, id.GID)
 		}
 		if err != nil {
 			r.removeOwn()
@@ -28,7 +33,7 @@ func (r *run) makeOwn(id stage.Identity) (err error) {
 		return fmt.Errorf("sandbox: make the run's own directory: %w", err)
 	}
 	r.own = dir
-	for _, d := range []string{filepath.Join(dir, "home"), filepath.Join(dir, "tmp"), dir} {
+	for _, d := range []string{filepath.Join(dir, ownHome), filepath.Join(dir, ownTmp), dir} {
 		err := os.MkdirAll(d, 0o700)
 		if err == nil && id.UID != os.Geteuid() {
 			err = os.Chown(d, id.UID, id.GID)
@@ -38,27 +43,4 @@ func (r *run) makeOwn(id stage.Identity) (err error) {
 		}
 	}
 	return nil
-}
-
-// ownName is where the run's own directory will be. It is chosen when the run's
-// environment is first asked for, and nobody can guess it.
-func (r *run) ownName() string {
-	r.plugging.Lock()
-	defer r.plugging.Unlock()
-	if r.named == "" {
-		dir := os.TempDir()
-		if real, err := filepath.EvalSymlinks(dir); err == nil {
-			dir = real
-		}
-		r.named = filepath.Join(dir, "holdfast-"+rand.Text())
-	}
-	return r.named
-}
-
-// removeOwn removes it. The stage does so too, for the case that the harness
-// does not live to do it.
-func (r *run) removeOwn() {
-	if r.own != "" {
-		os.RemoveAll(r.own)
-	}
 }

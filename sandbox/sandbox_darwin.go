@@ -33,13 +33,19 @@ func (s *Sandbox) compile() (err error) {
 	if s.policy.Layout != nil {
 		return &UnsupportedError{Bound: BoundFiles, What: "a layout", Reason: "macOS has no mount namespaces", Remedy: "use Files"}
 	}
-	if err := s.policy.Network.lacksNetwork(); err != nil {
-		return err
-	}
-	if s.layout, err = s.policy.Files.resolve(); err != nil {
+	if s.layout, err = s.policy.Files.resolve(s.policy.Network.Unix...); err != nil {
 		return err
 	}
 	m := s.means()
+	if err := m.lacksNetwork(); err != nil {
+		return err
+	}
+	s.wiring = s.policy.Network.wireProfile()
+	if s.wiring.sshAgent {
+		if s.world.ssh, err = agentSocket("Network.SSHAgent", os.Getenv("SSH_AUTH_SOCK"), "start an ssh-agent, and the harness with its SSH_AUTH_SOCK"); err != nil {
+			return err
+		}
+	}
 	s.lowered = &lowered{meaning: m}
 	s.plan.Holdings, s.plan.DeadlineMS = m.profileHoldings(), milliseconds(s.policy.Limits.WallClock)
 	inherited, err := inheritedLimits()
@@ -61,7 +67,7 @@ func (s *Sandbox) compile() (err error) {
 	if err := s.refuse(); err != nil {
 		return err
 	}
-	return s.try("", s.limits)
+	return s.try(s.limits)
 }
 
 func (s *Sandbox) loseLimit(l rlimit.Setting) {
@@ -79,13 +85,9 @@ func (s *Sandbox) refuse() error {
 	return c.refuse()
 }
 
-// emission is the profile of one run: own is its own directory, "" if it has none.
-func (s *Sandbox) emission(tag, own string) (emit.Emission, error) {
-	g := s.meaning.grants(tag)
-	if own != "" && !g.AllFiles {
-		g.Rules = append(g.Rules, emit.Rule{Path: own, Kind: emit.Write, Field: "Files.Private"})
-	}
-	e, err := emit.Emit(g)
+// emission is the profile of one run.
+func (s *Sandbox) emission(run profiled) (emit.Emission, error) {
+	e, err := emit.Emit(s.meaning.grants(run))
 	if bad := (*emit.Error)(nil); errors.As(err, &bad) {
 		return e, &PolicyError{Field: bad.Field, Value: bad.Value, Problem: bad.Problem, Remedy: "no profile can say it: use another name", Err: err}
 	}
@@ -93,8 +95,8 @@ func (s *Sandbox) emission(tag, own string) (emit.Emission, error) {
 }
 
 // try has the profile applied to a program that does nothing.
-func (s *Sandbox) try(own string, limits []rlimit.Setting) error {
-	e, err := s.emission(newTag(), own)
+func (s *Sandbox) try(limits []rlimit.Setting) error {
+	e, err := s.emission(profiled{tag: newTag(), proxies: standInPorts})
 	if err != nil {
 		return err
 	}
@@ -120,7 +122,7 @@ func newTag() string {
 
 // explain prints what sandbox-exec is given.
 func (s *Sandbox) explain() string {
-	e, err := s.emission("holdfast-TAG", "")
+	e, err := s.emission(profiled{tag: "holdfast-TAG", proxies: standInPorts})
 	if err != nil {
 		return err.Error()
 	}
@@ -132,7 +134,7 @@ func (s *Sandbox) explain() string {
 	for _, p := range e.Params {
 		b.WriteString("-D " + p.Name + "=" + p.Value + "\n")
 	}
-	return b.String()
+	return b.String() + s.policy.Network.explain(s.wiring)
 }
 
 // executable is the harness's own file, which is the stage's too.

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -120,10 +121,18 @@ func doubtful(status int) bool { return status == exitProfile || status == exitS
 
 // profileEvidence is what can be said of a mechanism on macOS. Nothing is read
 // back from the tool: there is no call for it without the system's C library.
-func profileEvidence(mechanism string, settings []rlimit.Setting, withheld int, deadline int64) string {
+func profileEvidence(mechanism string, settings []rlimit.Setting, withheld int, deadline int64, proxied string) string {
 	switch mechanism {
 	case "seatbelt":
 		return "sandbox-exec, which executes nothing unless the profile is applied; the same profile was tried before; not read back from the tool"
+	case "egress proxy":
+		if proxied == "" {
+			return ""
+		}
+		if !strings.Contains(proxied, proxyNames[0]) { // an agent alone
+			return proxied
+		}
+		return proxied + "; the proxies ask for the run's key, and the profile lets nothing else be connected to, which is inferred from it and not read back from the tool"
 	case "process group":
 		return "killed when the tool ends; a process that leaves it is not"
 	case "rlimits":
@@ -142,12 +151,17 @@ func profileEvidence(mechanism string, settings []rlimit.Setting, withheld int, 
 // judgeProfile makes the line of one bound. A run that has been started is one for
 // which sandbox-exec has been executed.
 func judgeProfile(h plan.Holding, open, started bool, evidence func(mechanism string) string) BoundReport {
-	line := BoundReport{Bound: h.Bound, State: Promised}
+	line := BoundReport{Bound: h.Bound, State: Promised, Notes: slices.Clone(h.Notes)}
+	held := 0
 	absent := len(h.By) == 0
 	for _, m := range h.By {
 		r := MechanismReport{Mechanism: string(m), Held: started}
 		if started {
 			r.Evidence = evidence(string(m))
+			r.Held = r.Evidence != ""
+		}
+		if r.Held {
+			held++
 		}
 		line.Mechanisms = append(line.Mechanisms, r)
 	}
@@ -161,7 +175,7 @@ func judgeProfile(h plan.Holding, open, started bool, evidence func(mechanism st
 	case absent:
 		line.State = Absent
 	case !started:
-	case len(h.Lost) > 0:
+	case len(h.Lost) > 0 || held < len(h.By):
 		line.State = Weaker
 	default:
 		line.State = Held

@@ -126,7 +126,7 @@ func TestAReportFromMacOSClaimsNoMoreThanIsKnown(t *testing.T) {
 		out := map[Bound]State{}
 		for _, h := range m.profileHoldings() {
 			open := slices.Contains(p.Open, h.Bound) || h.Bound == BoundTime
-			line := judgeProfile(h, open, started, func(mechanism string) string { return profileEvidence(mechanism, nil, 3, 0) })
+			line := judgeProfile(h, open, started, func(mechanism string) string { return profileEvidence(mechanism, nil, 3, 0, "") })
 			out[h.Bound] = line.State
 			for _, r := range line.Mechanisms {
 				if r.Held != started || started && r.Evidence == "" {
@@ -158,8 +158,8 @@ func TestAReportFromMacOSClaimsNoMoreThanIsKnown(t *testing.T) {
 	if got := strings.Join(lost, "; "); !strings.Contains(got, "/cache cannot be written; /tmp cannot be private") || !strings.Contains(got, "/tmp/f cannot be made") {
 		t.Error(got)
 	}
-	for _, mechanism := range []plan.Mechanism{plan.Seatbelt, plan.ProcessGroup, plan.Rlimits, plan.EnvFilter, plan.Deadline} {
-		if profileEvidence(string(mechanism), nil, -1, 1) == "" {
+	for _, mechanism := range []plan.Mechanism{plan.Seatbelt, plan.ProcessGroup, plan.Rlimits, plan.EnvFilter, plan.Deadline, plan.EgressProxy} {
+		if profileEvidence(string(mechanism), nil, -1, 1, "HTTP") == "" {
 			t.Errorf("%s has no evidence", mechanism)
 		}
 	}

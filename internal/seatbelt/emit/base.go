@@ -1,6 +1,9 @@
 package emit
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // systemReads is what every program of macOS reads before its own first line: the
 // loader, its libraries, time zones and the choice of /bin/sh.
@@ -92,6 +95,23 @@ var resolvers = []string{
 	"com.apple.SystemConfiguration.configd", "com.apple.SystemConfiguration.DNSConfiguration", "com.apple.dnssd.service", "com.apple.mDNSResponder", "com.apple.networkd",
 }
 
+// resolverSocket is where programs ask for names. Whoever answers asks the
+// network's name servers, so that a name can carry anything out.
+const resolverSocket = "/private/var/run/mDNSResponder"
+
+// resolver keeps that from a tool whose network is bounded, also where the tree
+// around it is shown. It comes after everything that shows trees.
+func (w *writer) resolver() {
+	granted := func(r Rule) bool { return r.Kind == Socket && spellings(r.Path)[0] == resolverSocket }
+	if n := w.grants.Network; n.All || !n.Sockets || slices.ContainsFunc(w.grants.Rules, granted) {
+		return
+	}
+	w.part("a question for a name leaves the machine")
+	for _, s := range spellings(resolverSocket) {
+		w.deny("network-outbound", "(remote unix-socket (path-literal "+w.param("PATH", s)+"))")
+	}
+}
+
 func (w *writer) network() {
 	n := w.grants.Network
 	switch {
@@ -105,10 +125,10 @@ func (w *writer) network() {
 			names = append(names, fmt.Sprintf("(global-name %q)", s))
 		}
 		w.allow("mach-lookup", names...)
-	case len(n.ProxyPorts) > 0:
-		w.part("the proxy, and nothing else")
-		for _, port := range n.ProxyPorts {
-			w.allow("network-outbound", fmt.Sprintf(`(remote ip "localhost:%d")`, port))
+	case len(n.Ports) > 0:
+		w.part("ports of the machine's loopback, and nothing else")
+		for _, port := range n.Ports {
+			w.allow("network-outbound", fmt.Sprintf(`(remote tcp "localhost:%d")`, port)) // ip would let datagrams through
 		}
 	}
 }

@@ -20,7 +20,7 @@ func (g Grants) check() error {
 		if p := checkPath(r.Path); p != "" {
 			return &Error{field, r.Path, p}
 		}
-		if r.Kind < Read || r.Kind > Device {
+		if r.Kind < Read || r.Kind > Socket {
 			return &Error{field, r.Path, "has no kind"}
 		}
 	}
@@ -38,9 +38,9 @@ func (g Grants) check() error {
 			return &Error{field, n.Path, p}
 		}
 	}
-	for i, n := range g.Network.ProxyPorts {
+	for i, n := range g.Network.Ports {
 		if n < 1 || n > 65535 { // "localhost:0" is no address to seatbelt
-			return &Error{fmt.Sprintf("Network.ProxyPorts[%d]", i), fmt.Sprint(n), "is no port"}
+			return &Error{fmt.Sprintf("Network.Ports[%d]", i), fmt.Sprint(n), "is no port"}
 		}
 	}
 	for _, c := range []byte(g.Tag) {

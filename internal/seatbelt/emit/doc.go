@@ -30,6 +30,11 @@
 // would bring its own hooks along, and nothing tells such a rename from a mkdir.
 // That refuses git init, git clone and git worktree add where .git is protected.
 //
+// Ports of the loopback are granted for TCP alone, (remote tcp ..): ip would let
+// datagrams through. localhost is IPv4's and IPv6's, which no filter tells apart for
+// sure, so who listens at one has to hold the other. The resolver's socket is closed to
+// a bounded network after all else: a question for a name leaves the machine.
+//
 // # Limits
 //
 // Names are compared as a file system does that folds case, for the letters that

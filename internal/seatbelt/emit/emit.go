@@ -42,6 +42,7 @@ func Emit(g Grants) (Emission, error) {
 		w.anchors()
 		w.names()
 	}
+	w.resolver()
 	return Emission{Profile: w.text.String(), Params: w.params}, nil
 }
 
@@ -146,6 +147,8 @@ func (w *writer) files() {
 			w.sockets(r.Path, true)
 		case Device:
 			w.allow("file-read* file-read-data file-write-data file-ioctl", w.literals(r.Path)...)
+		case Socket:
+			w.socket(r.Path)
 		case Hide:
 			w.deny(reads+" "+executes+" "+writes, w.protects(r.Path)...)
 			w.socketsDenied(r.Path, "network-bind network-inbound network-outbound")
@@ -198,6 +201,20 @@ func (w *writer) sockets(p string, bind bool) {
 		if bind {
 			w.allow("network-bind network-inbound", "(local unix-socket "+s+")")
 		}
+	}
+}
+
+// socket grants one unix socket, whatever the place around it is. The name of a
+// socket within the filter is path-literal by custom.
+func (w *writer) socket(p string) {
+	w.deny(hides+" "+executes+" "+writes, w.protects(p)...)
+	w.allow("file-read-metadata", w.literals(p)...)
+	w.socketsDenied(p, "network-bind network-inbound network-outbound")
+	if !w.grants.Network.Sockets {
+		return
+	}
+	for _, s := range spellings(p) {
+		w.allow("network-outbound", "(remote unix-socket (path-literal "+w.param("PATH", s)+"))")
 	}
 }
 

@@ -54,7 +54,13 @@ var goldens = map[string]emit.Grants{
 		},
 		Network: emit.Network{Sockets: true}, PTY: true, Tools: emit.Tools{TLS: true, Git: true, Node: true, Python: true}, Tag: "holdfast-2",
 	},
-	"proxied":    {Rules: []emit.Rule{{Path: "/tmp/ws", Kind: emit.Write}}, Network: emit.Network{ProxyPorts: []int{8080, 1080}}, Tools: emit.Tools{TLS: true}},
+	"proxied": {
+		Rules: []emit.Rule{
+			{Path: "/tmp/ws", Kind: emit.Write}, {Path: "/Users/me", Kind: emit.Hide}, {Path: "/Users/me/.docker/run/docker.sock", Kind: emit.Socket}, {Path: "/var/run/db.sock", Kind: emit.Socket},
+			{Path: "/var/folders/x/T/holdfast-1", Kind: emit.Read}, {Path: "/var/folders/x/T/holdfast-1/tmp", Kind: emit.Write},
+		},
+		Network: emit.Network{Ports: []int{5432, 49152, 49153}, Sockets: true}, Tag: "holdfast-4",
+	},
 	"unconfined": {AllFiles: true, AllProcesses: true, Network: emit.Network{All: true, Sockets: true}, PTY: true},
 }
 
@@ -109,7 +115,7 @@ func TestWhatCannotBeSaidIsRefused(t *testing.T) {
 		"a name with a parent":     {name("a/../b"), "Files.HideNames[1]"},
 		"a name of any one":        {name("*"), "Files.HideNames[1]"},
 		"a name that is not UTF-8": {name("\xff"), "Files.HideNames[1]"},
-		"port 0":                   {emit.Grants{Network: emit.Network{ProxyPorts: []int{0}}}, "Network.ProxyPorts[0]"},
+		"port 0":                   {emit.Grants{Network: emit.Network{Ports: []int{0}}}, "Network.Ports[0]"},
 		"a tag with a quote":       {emit.Grants{Tag: `a"`}, "Tag"},
 		"a tag with a newline":     {emit.Grants{Tag: "a\n"}, "Tag"},
 		"rules where all is open":  {emit.Grants{AllFiles: true, Rules: []emit.Rule{{Path: "/a", Kind: emit.Read}}}, "AllFiles"},
@@ -207,4 +213,31 @@ func FuzzNoPathBecomesText(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestNamesAreNotAskedPastTheProxies: the resolver's socket is closed to a bounded
+// network though the tree around it is shown, unless it is granted itself.
+func TestNamesAreNotAskedPastTheProxies(t *testing.T) {
+	root := []emit.Rule{{Path: "/", Kind: emit.Read}}
+	for what, test := range map[string]struct {
+		grants emit.Grants
+		want   bool
+	}{
+		"a shown root":         {emit.Grants{Rules: root, Network: emit.Network{Sockets: true, Ports: []int{1}}}, false},
+		"a writable directory": {emit.Grants{Rules: []emit.Rule{{Path: "/var/run", Kind: emit.Write}}, Network: emit.Network{Sockets: true}}, false},
+		"all files":            {emit.Grants{AllFiles: true, Network: emit.Network{Sockets: true}}, false},
+		"the socket itself":    {emit.Grants{Rules: append(root, emit.Rule{Path: "/var/run/mDNSResponder", Kind: emit.Socket}), Network: emit.Network{Sockets: true}}, true},
+		"the whole network":    {emit.Grants{Rules: root, Network: emit.Network{Sockets: true, All: true}}, true},
+	} {
+		p := read(t, test.grants)
+		for _, dir := range []string{"/private/var/run", "/var/run"} {
+			q := seatbelt.Query{Operation: "network-outbound", Protocol: "unix", Path: dir + "/mDNSResponder"}
+			if v := p.Evaluate(q); v.Allow != test.want {
+				t.Errorf("%s: %s is allowed %t: %s", what, q.Path, v.Allow, v.Why)
+			}
+			if q.Path = dir + "/other"; what != "the whole network" && !p.Evaluate(q).Allow {
+				t.Errorf("%s: %s is refused", what, q.Path)
+			}
+		}
+	}
 }

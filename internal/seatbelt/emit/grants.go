@@ -37,6 +37,7 @@ const (
 	Write                  // read, execute and change
 	Hide                   // nothing, not even to learn that it is there
 	Device                 // a device file: read, write and ioctl
+	Socket                 // a unix socket: to be connected to, and nothing else
 )
 
 // A Rule is about a file, or a directory and everything in it.
@@ -68,9 +69,9 @@ type Name struct {
 
 // Network is what can be connected to. The zero value is nothing.
 type Network struct {
-	All        bool  // everything
-	ProxyPorts []int // ports of the loopback to which connections may be made
-	Sockets    bool  // the unix sockets of the places that Rules show
+	All     bool  // everything
+	Ports   []int // of the machine's loopback, both of IPv4 and IPv6, to which TCP connections may be made
+	Sockets bool  // the unix sockets of the places that Rules show
 }
 
 // Tools says which programs need more than their files.

@@ -42,4 +42,4 @@ func inTreeOrder(rules []Rule) []Rule {
 	return slices.CompactFunc(out, func(a, b Rule) bool { return a.Path == b.Path })
 }
 
-var strictness = [...]int{Hide: 1, Read: 2, Device: 3, Write: 4}
+var strictness = [...]int{Hide: 1, Socket: 2, Read: 3, Device: 4, Write: 5}

@@ -1,0 +1,193 @@
+package sandbox
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/egress"
+	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/seatbelt"
+	"github.com/holdfast-dev/holdfast/seccomp"
+)
+
+// A carrier is what the harness does beside a plan and a profile: who reaches its
+// proxies is carried where its gateway says.
+type carrier struct{ gateway *egress.Gateway }
+
+func carrierOf(p Policy) (*carrier, error) {
+	c, err := p.Network.gate()
+	if err != nil {
+		return nil, err
+	}
+	g, err := egress.New(c)
+	if err != nil {
+		return nil, err
+	}
+	return &carrier{g}, g.Close() // what it judges by stays
+}
+
+// carries reports whether a proxy connects to what the act names.
+func (c *carrier) carries(a Act) bool {
+	h, err := egress.ParseHost(a.Host)
+	return err == nil && a.Do == ToConnect && a.Network == "tcp" && c.gateway.Allowed(h, uint16(a.Port)).Outcome == egress.Allow
+}
+
+// runPorts are where the proxies of the agreement's runs are.
+var runPorts = []int{49152, 49153}
+
+// A heldProfile is a policy's profile, read back, and the harness that serves it.
+type heldProfile struct {
+	*seatbelt.Profile
+	*carrier
+}
+
+// reaches reports whether the proxies can be connected to.
+func (h heldProfile) reaches() bool {
+	for _, port := range runPorts {
+		q := seatbelt.Query{Operation: "network-outbound", Protocol: "tcp", Address: netip.AddrPortFrom(loopback4, uint16(port)).String()}
+		if !h.Evaluate(q).Allow {
+			return false
+		}
+	}
+	return true
+}
+
+// TestAProfileOpensThePortsOfItsRunAndNoOthers: of the loopback, TCP to the proxies
+// and to Loopback; of everything else, nothing, whatever Hosts names.
+func TestAProfileOpensThePortsOfItsRunAndNoOthers(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		of   Network
+		want []int
+	}{
+		{"nothing", Network{}, nil},
+		{"hosts", Network{Hosts: []string{"*", "127.0.0.0/8"}}, runPorts},
+		{"hosts and a database", Network{Hosts: []string{"example.org"}, Loopback: []uint16{5432}}, append([]int{5432}, runPorts...)},
+		{"a database alone", Network{Loopback: []uint16{5432}}, []int{5432}},
+		{"an agent alone", Network{SSHAgent: true}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h, err := emitted(Policy{Files: Files{Read: []string{"/usr"}}, Network: tt.of})
+			if err != nil {
+				t.Fatal(err)
+			}
+			asks := func(operation, protocol string, at netip.AddrPort) bool {
+				return h.Evaluate(seatbelt.Query{Operation: operation, Protocol: protocol, Address: at.String()}).Allow
+			}
+			want := map[int]bool{}
+			for _, port := range tt.want {
+				want[port] = true
+			}
+			for port := 1; port < 1<<16; port++ {
+				at := netip.AddrPortFrom(loopback4, uint16(port))
+				if got := asks("network-outbound", "tcp", at); got != want[port] {
+					t.Fatalf("TCP to %s is allowed: %v", at, got)
+				}
+				if port%997 == 0 || want[port] {
+					far(t, asks, uint16(port))
+				}
+				if asks("network-outbound", "udp", at) || asks("network-bind", "tcp", at) || asks("network-inbound", "tcp", at) {
+					t.Fatalf("%s is open to more than connections", at)
+				}
+			}
+		})
+	}
+}
+
+// far asks about addresses that are not the loopback's.
+func far(t *testing.T, asks func(operation, protocol string, at netip.AddrPort) bool, port uint16) {
+	t.Helper()
+	for _, host := range []string{"203.0.113.7", "10.1.2.3", "2001:db8::1", "0.0.0.0"} {
+		if at := netip.AddrPortFrom(netip.MustParseAddr(host), port); asks("network-outbound", "tcp", at) {
+			t.Errorf("TCP to %s is allowed", at)
+		}
+	}
+}
+
+// A heldPlan is a policy's plan, and the harness that serves it.
+type heldPlan struct {
+	plan.Plan
+	*carrier
+	sockets []string
+}
+
+// planned compiles a policy as New would, for a host of these facts.
+func planned(p Policy, l layout, facts Host, change func(*input)) (h heldPlan, err error) {
+	in := inputOf(l, facts, p)
+	in.policy.Network, in.wiring, in.devices = Network{Host: p.Network.Host}, p.Network.wire(), basicDevices
+	if change != nil {
+		change(&in)
+	}
+	for _, e := range l.entries {
+		if e.kind == fileSocket && !e.shown && !slices.Contains(p.Open, BoundFiles) {
+			h.sockets = append(h.sockets, e.path)
+		}
+	}
+	if h.carrier, err = carrierOf(p); err != nil {
+		return h, err
+	}
+	h.Plan, err = compile(in)
+	return h, err
+}
+
+// model is the plan's, with the harness that serves it and what is a socket.
+func (h heldPlan) model() *planModel {
+	m := modelOf(h.Plan)
+	m.carrier = h.carrier
+	for _, p := range h.sockets {
+		m.sockfile[p] = true
+	}
+	return m
+}
+
+// makesSocket asks the filters about the calls that come before connect(2), and
+// those of a server.
+func (m *planModel) makesSocket(a Act) bool {
+	family, kind := uint64(familyInet), uint64(typeStream)
+	switch {
+	case a.Network == "unix":
+		family = 1
+	case isIPv6(a.Host):
+		family = familyInet6
+	}
+	if a.Network == "udp" {
+		kind = 2
+	}
+	return m.passes("socket", family, kind, 0) && (a.Do != ToBind || m.passes("bind", 3, 0, 16))
+}
+
+func isIPv6(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Is6()
+}
+
+func (m *planModel) passes(name string, args ...uint64) bool {
+	call, err := seccomp.NewCall(seccomp.AMD64, name, args...)
+	if err != nil {
+		panic(err)
+	}
+	for _, f := range m.filters {
+		if action, err := f.Evaluate(call); err == nil && action != seccomp.Allow && action != seccomp.Log {
+			return false
+		}
+	}
+	return true
+}
+
+// reaches reports whether an address can be bound or connected to, by the proxies
+// if need be.
+func (m *planModel) reaches(a Act) bool {
+	switch {
+	case m.network && (a.Do == ToBind || isLoopback(a.Host)):
+		return true
+	case m.network:
+		return m.listens[slotHTTP] && m.listens[slotSOCKS] && m.carrier.carries(a)
+	case !m.guarded:
+		return true
+	case isLoopback(a.Host):
+		fixed := m.connects[:len(m.connects)-m.given]
+		return a.Do == ToConnect && !isIPv6(a.Host) && slices.Contains(fixed, netip.AddrPortFrom(loopback4, uint16(a.Port)))
+	}
+	return m.given == 2 && m.carrier.carries(a)
+}

@@ -1,0 +1,313 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"github.com/holdfast-dev/holdfast/internal/egress"
+)
+
+// An outlet is one run's way to the network, as the harness serves it. It is
+// made when the run's environment is first asked for, holds no goroutine and no
+// descriptor of the host's until the run begins, and ends with the run.
+type outlet struct {
+	gateway *egress.Gateway // nil: nothing of it is wanted
+	wiring  wiring
+	place   string // the directory of its files, as the tool sees it
+	http    netip.AddrPort
+	socks   netip.AddrPort
+	key     string          // what the proxies ask for; "": nothing, since nobody else can reach them
+	outside [2]net.Listener // the proxies', where there is no network namespace
+	twins   [2]net.Listener // the same ports of IPv6, where the tool cannot be kept from them alone
+	agent   net.Listener    // in the run's own directory, where nothing of the sandbox's can be
+	serving sync.WaitGroup
+	ctx     context.Context // ends with the outlet
+	end     context.CancelFunc
+
+	mu      sync.Mutex
+	endings []func()                                                       // of what else serves it
+	dial    func(ctx context.Context, to netip.AddrPort) (net.Conn, error) // to a server inside; nil: there is no way
+	closed  bool
+	served  []string    // what is served, in words
+	denied  []Violation // where there is no gateway to note them
+	notes   []string
+}
+
+// outlet returns the run's, and makes it if there is none yet.
+func (r *run) outlet() (*outlet, error) {
+	r.plugging.Lock()
+	defer r.plugging.Unlock()
+	if r.out != nil || r.sandbox == nil {
+		return r.out, nil
+	}
+	w := r.sandbox.wiring
+	o := &outlet{wiring: w, place: w.place}
+	o.ctx, o.end = context.WithCancel(context.Background())
+	inside := r.sandbox.plan.Namespaces.Net
+	if w.gated && !inside {
+		o.key = rand.Text()
+	}
+	if r.sandbox.policy.Network.served() {
+		var err error
+		if o.gateway, err = r.sandbox.newGateway(o.key); err != nil {
+			return nil, fmt.Errorf("sandbox: the network's gateway: %w", err)
+		}
+	}
+	if w.gated && inside {
+		o.http, o.socks = netip.AddrPortFrom(loopback4, w.http), netip.AddrPortFrom(loopback4, w.socks)
+	} else if w.gated {
+		if err := o.listenAtFreePorts(); err != nil {
+			return nil, fmt.Errorf("sandbox: the network's proxies: %w", err)
+		}
+	}
+	r.out = o
+	return o, nil
+}
+
+// listenOutside makes the proxies' listeners where there is no network namespace
+// to make them in. Until the run begins nobody serves them, and nobody but the
+// garbage collector need close them.
+func (o *outlet) listenOutside() error {
+	for i := range o.outside {
+		l, err := net.Listen("tcp4", netip.AddrPortFrom(loopback4, 0).String())
+		if err != nil {
+			o.closeOutside()
+			return err
+		}
+		o.outside[i] = l
+	}
+	address := func(l net.Listener) netip.AddrPort { return l.Addr().(*net.TCPAddr).AddrPort() }
+	o.http, o.socks = address(o.outside[0]), address(o.outside[1])
+	return nil
+}
+
+// listenAtFreePorts is listenOutside; where a profile's word for the loopback
+// means IPv6 too, it takes ports that nobody else has there.
+func (o *outlet) listenAtFreePorts() (err error) {
+	for range 16 {
+		if err = o.listenOutside(); err != nil || !o.wiring.direct {
+			return err
+		}
+		if err = o.listenTwins(); err == nil {
+			return nil
+		}
+		o.closeOutside()
+		if !errors.Is(err, syscall.EADDRINUSE) {
+			return err
+		}
+	}
+	return err
+}
+
+// listenTwins takes the proxies' ports of IPv6. A system without it has nobody
+// there.
+func (o *outlet) listenTwins() error {
+	for i, l := range o.outside {
+		port := l.Addr().(*net.TCPAddr).AddrPort().Port()
+		twin, err := net.Listen("tcp6", netip.AddrPortFrom(netip.IPv6Loopback(), port).String())
+		switch {
+		case err == nil:
+			o.twins[i] = twin
+		case !errors.Is(err, syscall.EADDRNOTAVAIL) && !errors.Is(err, syscall.EAFNOSUPPORT) && !errors.Is(err, syscall.EPROTONOSUPPORT):
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *outlet) closeOutside() {
+	for _, l := range []net.Listener{o.outside[0], o.outside[1], o.twins[0], o.twins[1], o.agent} {
+		if l != nil {
+			l.Close()
+		}
+	}
+}
+
+// serveOutside serves the proxies that are not made inside.
+func (o *outlet) serveOutside() {
+	for i, p := range [...]egress.Protocol{egress.HTTP, egress.SOCKS} {
+		serve := func(l net.Listener) error { return o.gateway.Serve(l, p) }
+		o.serveListener(o.outside[i], proxyNames[i], serve)
+		if o.twins[i] != nil {
+			o.serveListener(o.twins[i], proxyNames[i], serve)
+		}
+	}
+}
+
+var proxyNames = [...]string{"HTTP", "SOCKS5"}
+
+// connects are the addresses that a tool without a network namespace may reach.
+func (o *outlet) connects() []netip.AddrPort {
+	if o.outside[0] == nil {
+		return nil
+	}
+	return []netip.AddrPort{o.http, o.socks}
+}
+
+// ports are those of the proxies.
+func (o *outlet) ports() []int {
+	var list []int
+	for _, at := range o.connects() {
+		list = append(list, int(at.Port()))
+	}
+	return list
+}
+
+// unserved refuses a command whose network nobody would serve.
+func (r *run) unserved() error {
+	return &PolicyError{Field: "Cmd.Cancel", Problem: "is nil, and so os/exec lets nobody serve the network while the tool runs", Remedy: "set WaitDelay, leave Cancel as it is, or use this type's Start, Run or CombinedOutput"}
+}
+
+// networkVariables make programs use what the run has of a network.
+func (r *run) networkVariables() []string {
+	o, err := r.outlet()
+	if err != nil || o == nil {
+		return nil // enter fails with it
+	}
+	return o.variables(r.ownPlace(o))
+}
+
+// ownPlace is where the outlet's files are for the tool.
+func (r *run) ownPlace(o *outlet) string {
+	if o.place == "" && o.wiring.hasFiles() {
+		return r.ownName()
+	}
+	return o.place
+}
+
+func (o *outlet) variables(place string) []string {
+	var list []string
+	if o.wiring.gated {
+		v := egress.VariablesOptions{HTTP: o.http, SOCKS: o.socks, Key: o.key}
+		if o.wiring.trusts {
+			v.Bundle, v.Store = place+"/"+bundleFile, place+"/"+storeFile
+		}
+		if o.wiring.relay != "" && o.place != "" {
+			v.ProxyCommand = place + "/" + egress.RelayName + " %h %p"
+		}
+		list = egress.Variables(v)
+		list = append(list, socksVariable+"="+o.socksURL())
+		for name, value := range o.gateway.Placeholders() {
+			list = append(list, name+"="+value)
+		}
+	}
+	if o.wiring.sshAgent {
+		list = append(list, "SSH_AUTH_SOCK="+place+"/"+sshFile)
+	}
+	return list
+}
+
+// socksVariable says where the SOCKS proxy is, to programs that can be told: few
+// read a variable for it that others do not take for an HTTP proxy's.
+const socksVariable = "HOLDFAST_SOCKS_PROXY"
+
+func (o *outlet) socksURL() string {
+	u := url.URL{Scheme: "socks5h", Host: o.socks.String()}
+	if o.key != "" {
+		u.User = url.UserPassword("holdfast", o.key)
+	}
+	return u.String()
+}
+
+// files are what the plan's given files hold.
+func (o *outlet) files() []string {
+	if !o.wiring.trusts {
+		return nil
+	}
+	store, _ := o.gateway.Store() // without one Java trusts what it has
+	return []string{string(o.gateway.Bundle()), string(store)}
+}
+
+// write puts the outlet's files into the run's own directory, where they cannot
+// be inside alone.
+func (o *outlet) write(dir string, uid, gid int) error {
+	if o == nil || o.place != "" {
+		return nil
+	}
+	for i, text := range o.files() {
+		at := filepath.Join(dir, []string{bundleFile, storeFile}[i])
+		err := os.WriteFile(at, []byte(text), 0o444)
+		if err == nil && uid != os.Geteuid() {
+			err = os.Chown(at, uid, gid)
+		}
+		if err != nil {
+			return fmt.Errorf("sandbox: write the trust bundle: %w", err)
+		}
+	}
+	return nil
+}
+
+func (o *outlet) serveListener(l net.Listener, what string, serve func(net.Listener) error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.closed {
+		l.Close()
+		return
+	}
+	o.served = append(o.served, what+" at "+l.Addr().String())
+	o.serving.Go(func() {
+		defer l.Close()
+		serve(l)
+	})
+}
+
+func (o *outlet) note(text string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.notes = append(o.notes, text)
+}
+
+// mostDenied bounds what a report lists, as package egress does.
+const mostDenied = 100
+
+// deny notes what was refused elsewhere than in the gateway.
+func (o *outlet) deny(e egress.Event) {
+	if o.gateway != nil {
+		o.gateway.Deny(e)
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.denied) < mostDenied {
+		o.denied = append(o.denied, violationOf(e))
+	}
+}
+
+// unplug ends the outlet and waits until all of it has ended.
+func (r *run) unplug() {
+	r.plugging.Lock()
+	o := r.out
+	r.plugging.Unlock()
+	if o == nil {
+		return
+	}
+	o.mu.Lock()
+	if o.closed {
+		o.mu.Unlock()
+		return
+	}
+	o.closed = true
+	endings := o.endings
+	o.mu.Unlock()
+	o.end()
+	o.closeOutside()
+	for _, end := range endings {
+		end()
+	}
+	if o.gateway != nil {
+		o.gateway.Close()
+	}
+	o.serving.Wait()
+}
+
+// captureWord is how a capture begins in the words of what is served.
+const captureWord = "capture"

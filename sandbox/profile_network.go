@@ -1,0 +1,125 @@
+package sandbox
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
+)
+
+// On macOS there is one loopback, the machine's. The proxies listen there, each
+// run's at ports of its own, and ask for the run's key; the profile lets TCP be
+// connected to those ports and to the policy's Loopback, and to nothing else: no
+// address, no name server, no port to listen at. This file says what of a policy's
+// network comes of that, and what does not. It is pure.
+
+// standInPorts take the proxies' place where a profile is tried or shown: each run
+// has ports of its own.
+var standInPorts = []int{1, 2}
+
+// wireProfile is what of a network the harness serves on macOS.
+func (n Network) wireProfile() wiring {
+	w := n.wire()
+	w.direct, w.http, w.socks = true, 0, 0
+	w.dialled, w.captured, w.gpgAgent = false, false, false
+	return w
+}
+
+// ports are those of the loopback that the tool may connect to.
+func (m *meaning) ports(proxies []int) []int {
+	var list []int
+	for _, p := range m.policy.Network.Loopback {
+		list = append(list, int(p))
+	}
+	if m.policy.Network.gated() {
+		list = append(list, proxies...)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// trustsSystem reports whether programs may let trustd check certificates. It
+// fetches what a certificate names, from wherever that is, so a network that is
+// bounded by name has it only where the policy says that it may be weaker.
+func (m *meaning) trustsSystem() bool {
+	return m.policy.Network.gated() && slices.Contains(m.policy.May, BoundNetwork)
+}
+
+// needsOwn says whether a run has a directory of its own, and whether the tool's
+// HOME and TMPDIR are in it.
+func (m *meaning) needsOwn() (needed, homed bool) {
+	homed = len(m.policy.Files.Private) > 0 && !slices.Contains(m.policy.Open, BoundFiles)
+	return homed || m.policy.Network.wireProfile().hasFiles(), homed
+}
+
+// ownRules show the run's own directory. What the harness has put there can be
+// read, and the agent's socket be connected to; the tool changes its home and its
+// tmp alone.
+func (m *meaning) ownRules(own string) []emit.Rule {
+	if own == "" {
+		return nil
+	}
+	rules := []emit.Rule{{Path: own, Kind: emit.Read, Field: "Network"}}
+	if _, homed := m.needsOwn(); homed {
+		for _, name := range []string{ownHome, ownTmp} {
+			rules = append(rules, emit.Rule{Path: join(own, name), Kind: emit.Write, Field: "Files.Private"})
+		}
+	}
+	return rules
+}
+
+// missing is what the policy asks of the network that macOS cannot give.
+func (m *meaning) missing() []*UnsupportedError {
+	n := m.policy.Network
+	sockets, _ := m.policy.allowsAddress(Act{Do: ToConnect, Network: "unix"})
+	const noNamespace = "macOS has no network namespaces"
+	var list []*UnsupportedError
+	for _, f := range [...]struct {
+		asked              bool
+		what, why, instead string
+	}{
+		{len(n.Listen) > 0, "Network.Listen: servers inside cannot be reached", noNamespace + ": a port that the tool listened at would be the machine's", "leave Listen empty, or set Network.Host"},
+		{n.Capture != nil, "Network.Capture: programs that use no proxy reach nothing", noNamespace + " to capture", "leave Capture nil"},
+		{n.SSH, "Network.SSH: ssh reaches nothing", "macOS: the program by which it would connect cannot be shown under its name, for nothing is mounted", "use https"},
+		{n.GPGAgent, "Network.GPGAgent: the agent cannot be reached", "macOS: gpg looks for it below HOME, whose path is too long for a socket's in a directory of the run's own", "sign with SSHAgent (gpg.format ssh)"},
+		{n.SSHAgent && !sockets, "Network.SSHAgent: the agent cannot be reached", "where neither files nor processes are bounded local sockets are refused", "bound one of the two"},
+		{len(n.Unix) > 0 && !sockets, "Network.Unix: the sockets cannot be reached", "where neither files nor processes are bounded local sockets are refused", "bound one of the two"},
+	} {
+		if f.asked {
+			list = append(list, &UnsupportedError{Bound: BoundNetwork, What: f.what, Reason: f.why, Remedy: f.instead + ", or name network in May"})
+		}
+	}
+	return list
+}
+
+// lacksNetwork is New's error for what is missing; nil where the policy says that
+// the network may be weaker. The report has it as notes then.
+func (m *meaning) lacksNetwork() error {
+	if slices.Contains(m.policy.May, BoundNetwork) {
+		return nil
+	}
+	var list []error
+	for _, e := range m.missing() {
+		list = append(list, e)
+	}
+	return errors.Join(list...)
+}
+
+// networkNotes are what should be known of the network beside what holds it.
+func (m *meaning) networkNotes() []string {
+	n := m.policy.Network
+	var notes []string
+	for _, e := range m.missing() {
+		notes = append(notes, e.What+" ("+e.Reason+"; remedy: "+e.Remedy+")")
+	}
+	if n.gated() {
+		notes = append(notes, "there is no network namespace: the tool connects to the proxies on the machine's loopback, which ask for the run's key, and listens nowhere")
+		if !m.trustsSystem() {
+			notes = append(notes, "programs that let the system check certificates, as Go's and Swift's do, trust no server: trustd would fetch what a certificate names, past the proxies (remedy: name network in May)")
+		}
+	}
+	if len(n.Loopback) > 0 {
+		notes = append(notes, "ports of Loopback are those of the machine's loopback, of IPv6 too; nothing counts what passes there")
+	}
+	return notes
+}
