@@ -108,8 +108,7 @@
 // unless Policy.May names the bound, as the presets do there, and stands in the
 // report: nothing is mounted for one process, so that no directory is private and
 // nothing is copied on write, processes outside can be seen, and system calls are
-// not bounded. Of a [Network] there is Host alone; for any other field New returns
-// an UnsupportedError, whatever May names. HOME and TMPDIR name directories of the run's own if the policy has
+// not bounded. HOME and TMPDIR name directories of the run's own if the policy has
 // Private ones. The first argument of the tool is its path, whatever Args[0] is;
 // SysProcAttr cannot choose a process group; Wrap is unsupported; a tool that
 // ends with status 65 or 71 costs a second trial of the profile. A harness inside
