@@ -98,7 +98,7 @@ func networkSandbox(t *testing.T, w walls, change func(p *Policy)) *Sandbox {
 func says(t *testing.T, s *Sandbox, args ...string) (string, *Report) {
 	t.Helper()
 	c := hostile(t, s, args...)
-	out, err := c.CombinedOutput()
+	out, err := c.Output() // the race detector talks on the other one
 	if err != nil {
 		t.Fatalf("%v\n%s\n%s", err, out, c.Report())
 	}
