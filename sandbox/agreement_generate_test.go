@@ -96,6 +96,9 @@ func (g *generator) network(p *Policy) {
 			n.Loopback = append(n.Loopback, uint16(pick(g, ports...)))
 		}
 	}
+	if g.IntN(16) == 0 { // where nothing is left to be walled
+		p.Open = []Bound{BoundFiles, BoundProcesses}
+	}
 	for range g.IntN(3) {
 		n.Unix = append(n.Unix, g.path(ruleNames, 1, 4)+".sock")
 	}

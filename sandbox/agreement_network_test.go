@@ -27,10 +27,11 @@ func carrierOf(p Policy) (*carrier, error) {
 	return &carrier{g}, g.Close() // what it judges by stays
 }
 
-// carries reports whether a proxy connects to what the act names.
+// carries reports whether a proxy connects to what the act names. The addresses of
+// localhost it refuses when it knows them: no rule of the generator's names them.
 func (c *carrier) carries(a Act) bool {
 	h, err := egress.ParseHost(a.Host)
-	return err == nil && a.Do == ToConnect && a.Network == "tcp" && c.gateway.Allowed(h, uint16(a.Port)).Outcome == egress.Allow
+	return err == nil && !isLoopback(a.Host) && a.Do == ToConnect && a.Network == "tcp" && c.gateway.Allowed(h, uint16(a.Port)).Outcome == egress.Allow
 }
 
 // runPorts are where the proxies of the agreement's runs are.

@@ -49,3 +49,33 @@ func TestAllowsSaysWhatThePolicyMeansOfTheNetwork(t *testing.T) {
 		t.Errorf("the zero policy: %v, %v", ok, why)
 	}
 }
+
+// TestAllowsKnowsTheNetworkOfWhatIsNotWalled: where neither files nor processes are
+// bounded there are the proxies and the ports of Loopback, and no other socket.
+func TestAllowsKnowsTheNetworkOfWhatIsNotWalled(t *testing.T) {
+	open := []Bound{BoundFiles, BoundProcesses}
+	some := Policy{Open: open, Network: Network{Hosts: []string{"example.org"}, Loopback: []uint16{5432}}}
+	for _, c := range []struct {
+		p         Policy
+		do        Deed
+		net, host string
+		port      int
+		ok        bool
+	}{
+		{some, ToConnect, "tcp", "example.org", 443, true},
+		{some, ToConnect, "tcp", "example.com", 443, false},
+		{some, ToConnect, "tcp", "127.0.0.1", 5432, true},
+		{some, ToConnect, "tcp", "localhost", 5432, true},
+		{some, ToConnect, "tcp", "127.0.0.1", 80, false},
+		{some, ToConnect, "tcp", "::1", 5432, false},
+		{some, ToConnect, "udp", "127.0.0.1", 5432, false},
+		{some, ToBind, "tcp", "127.0.0.1", 5432, false},
+		{some, ToConnect, "unix", "", 0, false},
+		{Policy{Open: open}, ToConnect, "tcp", "127.0.0.1", 5432, false},
+		{Policy{Open: open}, ToConnect, "tcp", "example.org", 443, false},
+	} {
+		if ok, why := c.p.Allows(Act{Do: c.do, Network: c.net, Host: c.host, Port: c.port, Path: "/run/db.sock"}); ok != c.ok || why.Why == "" {
+			t.Errorf("%s %s %s %d: %v, %v", c.do, c.net, c.host, c.port, ok, why)
+		}
+	}
+}
