@@ -153,11 +153,11 @@ func ExampleCredential() {
 
 // A policy can be printed and logged: the secret is not in it.
 func ExampleCredential_MarshalJSON() {
-	c := sandbox.Credential{Name: "KEY", Secret: "hunter2", Hosts: []string{"api.example.com"}, Place: sandbox.PlaceQuery, Field: "key"}
+	c := sandbox.Credential{Name: "KEY", Secret: "hunter two", Hosts: []string{"api.example.com"}, Place: sandbox.PlaceQuery, Field: "key"}
 	fmt.Println(c)
 	text, err := json.Marshal(c)
 	fmt.Println(string(text), err)
-	d := sandbox.Credential{Name: "PASSWORD", Secret: "hunter2", Hosts: []string{"git.example.com"}, Place: sandbox.PlaceBasic, Field: "me"}
+	d := sandbox.Credential{Name: "PASSWORD", Secret: "hunter two", Hosts: []string{"git.example.com"}, Place: sandbox.PlaceBasic, Field: "me"}
 	fmt.Printf("%+v %#v\n", d, d) // by Format, whatever the verb
 	// Output:
 	// {KEY for [api.example.com] in query key}
@@ -166,7 +166,7 @@ func ExampleCredential_MarshalJSON() {
 }
 
 func ExampleCredential_Format() {
-	fmt.Printf("%v\n", sandbox.Credential{Name: "KEY", Secret: "hunter2", Hosts: []string{"api.example.com"}, Place: sandbox.PlaceBearer})
+	fmt.Printf("%v\n", sandbox.Credential{Name: "KEY", Secret: "hunter two", Hosts: []string{"api.example.com"}, Place: sandbox.PlaceBearer})
 	// Output: {KEY for [api.example.com] in bearer}
 }
 

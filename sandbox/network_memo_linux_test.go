@@ -15,7 +15,7 @@ import (
 func TestAPlanHasNoSecretAndNoFunction(t *testing.T) {
 	n := Network{
 		Hosts: []string{"a.example"}, Patience: time.Second, Loopback: []uint16{80}, Listen: []uint16{81},
-		Credentials: []Credential{{Name: "TOKEN", Secret: "hunter2", Hosts: []string{"a.example"}, Place: PlaceBearer}},
+		Credentials: []Credential{{Name: "TOKEN", Secret: "hunter two", Hosts: []string{"a.example"}, Place: PlaceBearer}},
 		Decide:      func(context.Context, Request) Verdict { return Verdict{} },
 		Observe:     func(Connection) {},
 		Capture:     func(*os.File, CaptureGate) (func(), error) { return nil, nil },
@@ -29,7 +29,7 @@ func TestAPlanHasNoSecretAndNoFunction(t *testing.T) {
 		return in
 	}
 	in := wired()
-	if text := fmt.Sprintf("%#v", in); strings.Contains(text, "hunter2") || strings.Contains(text, "TOKEN") {
+	if text := fmt.Sprintf("%#v", in); strings.Contains(text, "hunter two") || strings.Contains(text, "TOKEN") {
 		t.Errorf("the input has the secret: %s", text)
 	}
 	if !reflect.DeepEqual(in.policy.Network, Network{}) || !in.wiring.gated || !in.wiring.trusts || !in.wiring.captured {

@@ -119,10 +119,10 @@ func (s *sought) memory(process string) {
 // nor how a private key begins, is anywhere inside, while a request that has the
 // secret is under way.
 func TestKernelNetworkHidesSecretsFromASearch(t *testing.T) {
-	inNetwork(t, func(*Policy) {}, func(t *testing.T, s *Sandbox, w walls) {
+	inNetwork(t, func(*Policy) {}, func(t *testing.T, _ *Sandbox, w walls) {
 		secret := "drawn-for-this-test-" + rand.Text() // this program has the others'
 		t.Setenv("TOKEN", secret)
-		s = networkSandbox(t, w, func(p *Policy) {
+		s := networkSandbox(t, w, func(p *Policy) {
 			credentialed(p)
 			p.Network.Credentials[0].Secret = secret
 			p.Env.Pass = append(p.Env.Pass, "TOKEN") // the harness has the secret there

@@ -2,9 +2,12 @@ package sandbox
 
 import (
 	"crypto/x509"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/egress"
 )
 
 // maxPorts is how many ports of each kind a policy may name: a listener for each
@@ -16,9 +19,6 @@ const maxPorts = 16
 func (n Network) gated() bool {
 	return len(n.Hosts) > 0 || n.Decide != nil || n.Observe != nil || n.Capture != nil
 }
-
-// agents reports whether the tool gets to an agent.
-func (n Network) agents() bool { return n.SSHAgent || n.GPGAgent }
 
 // wants names the first field that asks for more than nothing of the network,
 // and does not go with the harness's own; "": there is none.
@@ -47,6 +47,9 @@ func (p Policy) validateNetwork() error {
 		case slices.Contains(p.Open, BoundNetwork):
 			return &PolicyError{Field: "Network." + field, Problem: "says something of a network that Open leaves unbounded", Remedy: "remove one of the two"}
 		}
+	}
+	if n.SSH && !n.gated() {
+		return &PolicyError{Field: "Network.SSH", Problem: "is a way to the hosts of a policy that has none", Remedy: "name them in Network.Hosts"}
 	}
 	for _, check := range [...]func() error{n.validateHosts, n.validateAuthorities, n.validatePorts, n.validateUnix, n.validateCredentials, n.validateRequests, n.validateAmounts} {
 		if err := check(); err != nil {
@@ -115,10 +118,14 @@ func (n Network) validateCredentials() error {
 			return bad("Name", c.Name, "is the name of two", "give each its own variable")
 		case c.Secret == "":
 			return bad("Secret", "", "is empty", "give what the server wants to see")
+		case len(c.Secret) < egress.ShortestSecret || len(c.Secret) > egress.LongestSecret:
+			return bad("Secret", "", fmt.Sprintf("has %d bytes", len(c.Secret)), fmt.Sprintf("give one of %d to %d bytes: a shorter one cannot be told from other text", egress.ShortestSecret, egress.LongestSecret))
 		case strings.ContainsAny(c.Secret, "\x00\r\n"):
 			return bad("Secret", "", "has a NUL byte or a line break", "trim it") // the secret itself is not shown
 		case len(c.Hosts) == 0:
 			return bad("Hosts", "", "is empty", "a secret is bound to the hosts that may have it")
+		case slices.ContainsFunc(c.Hosts, func(h string) bool { return h == "*" || strings.HasPrefix(h, "*:") }):
+			return bad("Hosts", strings.Join(c.Hosts, " "), "is every host", "name the hosts that may have the secret")
 		case !slices.Contains([]string{PlaceBearer, PlaceBasic, PlaceHeader, PlaceQuery}, c.Place):
 			return bad("Place", c.Place, "no such place", "use one of the Place constants")
 		case named != "" && c.Field == "":

@@ -13,7 +13,7 @@ import (
 )
 
 func TestValidateNamesTheNetworksField(t *testing.T) {
-	secret := Credential{Name: "TOKEN", Secret: "s", Hosts: []string{"example.com"}, Place: PlaceBearer}
+	secret := Credential{Name: "TOKEN", Secret: "a secret", Hosts: []string{"example.com"}, Place: PlaceBearer}
 	with := func(change func(c *Credential)) Network {
 		c := secret
 		change(&c)
@@ -39,6 +39,9 @@ func TestValidateNamesTheNetworksField(t *testing.T) {
 		{"a port to dial and the harness's network", Network{Host: true, Listen: []uint16{8000}}, "Network.Listen"},
 		{"a credential and the harness's network", Network{Host: true, Credentials: []Credential{secret}}, "Network.Credentials"},
 		{"request rules and the harness's network", Network{Host: true, Requests: []RequestRule{{Host: "example.com"}}}, "Network.Requests"},
+		{"ssh to nowhere", Network{SSH: true}, "Network.SSH"},
+		{"a secret that is short", with(func(c *Credential) { c.Name, c.Secret = "OTHER", "seven77" }), "Network.Credentials[1].Secret"},
+		{"a secret for every host", with(func(c *Credential) { c.Name, c.Hosts = "OTHER", []string{"*:443"} }), "Network.Credentials[1].Hosts"},
 		{"a file's name for authorities", Network{Authorities: "/etc/ssl/corp.pem"}, "Network.Authorities"},
 		{"authorities and the harness's network", Network{Host: true, Lookup: func(context.Context, string) ([]netip.Addr, error) { return nil, nil }}, "Network.Lookup"},
 		{"a person to ask and the harness's network", Network{Host: true, Decide: decide}, "Network.Decide"},
@@ -101,7 +104,7 @@ func TestValidateTakesASoundNetwork(t *testing.T) {
 		"denials alone":              {Deny: []string{"example.com"}},
 		"every notation":             {Hosts: []string{"example.com", "*.example.com", "a.example:443", "a.example:8000-8100", "10.0.0.0/8", "10.1.2.3:22", "[::1]:80", "*"}},
 		"sockets with a shared net":  {Host: true, Unix: []string{"/run/a.sock"}, SSHAgent: true},
-		"a credential to be decided": {Decide: func(context.Context, Request) Verdict { return Verdict{} }, Credentials: []Credential{{Name: "A", Secret: "s", Hosts: []string{"a.example"}, Place: PlaceBasic, Field: "user"}}},
+		"a credential to be decided": {Decide: func(context.Context, Request) Verdict { return Verdict{} }, Credentials: []Credential{{Name: "A", Secret: "a secret", Hosts: []string{"a.example"}, Place: PlaceBasic, Field: "user"}}},
 		"ports":                      {Loopback: []uint16{3128, 1080}, Listen: []uint16{8000}},
 	} {
 		if err := (Policy{Network: n}).validate(); err != nil {
@@ -137,17 +140,17 @@ func TestANetworkGivenToNewIsACopy(t *testing.T) {
 }
 
 func TestACredentialPrintsWithoutItsSecret(t *testing.T) {
-	c := Credential{Name: "TOKEN", Secret: "hunter2", Hosts: []string{"example.com"}, Place: PlaceBearer}
+	c := Credential{Name: "TOKEN", Secret: "hunter two", Hosts: []string{"example.com"}, Place: PlaceBearer}
 	p := Policy{Network: Network{Credentials: []Credential{c}}}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
 		for _, v := range []any{c, &c, p, p.Network, p.Network.Credentials} {
-			if got := fmt.Sprintf(verb, v); strings.Contains(got, "hunter2") || strings.Contains(got, fmt.Sprintf("%x", "hunter2")) {
+			if got := fmt.Sprintf(verb, v); strings.Contains(got, "hunter two") || strings.Contains(got, fmt.Sprintf("%x", "hunter2")) {
 				t.Errorf("%s of %T shows it: %s", verb, v, got)
 			}
 		}
 	}
 	for _, v := range []any{c, &c, p} {
-		if got, err := json.Marshal(v); err != nil || strings.Contains(string(got), "hunter2") {
+		if got, err := json.Marshal(v); err != nil || strings.Contains(string(got), "hunter two") {
 			t.Errorf("%T as JSON: %s, %v", v, got, err)
 		}
 	}

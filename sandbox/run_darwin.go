@@ -363,3 +363,6 @@ func (s *Sandbox) Wrap(cmd *exec.Cmd) error {
 
 // ReportOf returns the report of a wrapped command; on macOS there is none.
 func ReportOf(cmd *exec.Cmd) *Report { return nil }
+
+// doubtful reports whether an exit status may be sandbox-exec's own.
+func doubtful(status int) bool { return status == exitProfile || status == exitSystem }

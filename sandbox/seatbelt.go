@@ -116,9 +116,6 @@ func (t trial) err(status int, stderr []byte) error {
 	return &StartError{Step: "apply the profile", In: "stage", Err: fmt.Errorf("sandbox-exec ended with status %d: %s", status, said)}
 }
 
-// doubtful reports whether an exit status may be sandbox-exec's own.
-func doubtful(status int) bool { return status == exitProfile || status == exitSystem }
-
 // profileEvidence is what can be said of a mechanism on macOS. Nothing is read
 // back from the tool: there is no call for it without the system's C library.
 func profileEvidence(mechanism string, settings []rlimit.Setting, withheld int, deadline int64, proxied string) string {

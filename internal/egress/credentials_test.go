@@ -128,7 +128,7 @@ func TestACredentialThatCannotHoldIsAnErrorThatDoesNotSayTheSecret(t *testing.T)
 		"a short secret":                 func(c *Credential) { c.Secret = "secret!" },
 		"a secret of two lines":          func(c *Credential) { c.Secret = testSecret + "\r\nX-Injected: 1" },
 		"a secret with a space after it": func(c *Credential) { c.Secret = testSecret + " " },
-		"a huge secret":                  func(c *Credential) { c.Secret = strings.Repeat("s", longestSecret+1) },
+		"a huge secret":                  func(c *Credential) { c.Secret = strings.Repeat("s", LongestSecret+1) },
 		"no host":                        func(c *Credential) { c.Hosts = nil },
 		"every host":                     func(c *Credential) { c.Hosts = []string{"*"} },
 		"every host's port":              func(c *Credential) { c.Hosts = []string{"*:443"} },
