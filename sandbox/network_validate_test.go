@@ -144,7 +144,7 @@ func TestACredentialPrintsWithoutItsSecret(t *testing.T) {
 	p := Policy{Network: Network{Credentials: []Credential{c}}}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
 		for _, v := range []any{c, &c, p, p.Network, p.Network.Credentials} {
-			if got := fmt.Sprintf(verb, v); strings.Contains(got, "hunter two") || strings.Contains(got, fmt.Sprintf("%x", "hunter2")) {
+			if got := fmt.Sprintf(verb, v); strings.Contains(got, "hunter two") || strings.Contains(got, fmt.Sprintf("%x", "hunter two")) {
 				t.Errorf("%s of %T shows it: %s", verb, v, got)
 			}
 		}
