@@ -70,6 +70,7 @@ func TestKernelRuns(t *testing.T) {
 				{"a name that is none", []string{"-n", "no-such", "true"}, 65, "", "profile not found"},
 				{"a profile that is none", []string{"-p", "(version 1)\n(setenv 1)", "true"}, 65, "", "sandbox-exec: unbound variable: setenv at <input string>, line 2\n"},
 				{"a file that is not there", []string{"-f", dir + "/none.sb", "true"}, 65, "", "no such file"},
+				{"a file without end", []string{"-f", "/dev/zero", "true"}, 65, "", "bytes of text"},
 				{"a command that is not there", []string{"-p", "(version 1)(allow default)", "/no/such"}, 71, "", "execvp() of '/no/such' failed: no such file or directory\n"},
 				{"two profiles", []string{"-n", "no-write", "-p", "x", "true"}, 64, "", "usage: "},
 				{"no command", []string{"-n", "no-write"}, 64, "", "no command"},

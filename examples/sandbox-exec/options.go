@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -23,6 +24,9 @@ const usage = `usage: sandbox-exec [-f file | -n name | -p string] [-D key=value
        sandbox-exec [-f file | -n name | -p string] [-D key=value ...] --explain OPERATION ARGUMENT
        sandbox-exec [-f file | -n name | -p string] [-D key=value ...] --classes
 `
+
+// mostText is how much of a file is read: more than a profile may have.
+const mostText = 16<<20 + 1
 
 // parse reads the arguments up to the command.
 func parse(args []string) (*options, error) {
@@ -107,7 +111,12 @@ func (o *options) profile() (*sbpl.Profile, error) {
 		}
 		return sbpl.Named(o.name, params)
 	case o.file != "":
-		text, err := os.ReadFile(o.file)
+		file, err := os.Open(o.file)
+		if err != nil {
+			return nil, err
+		}
+		defer file.Close()
+		text, err := io.ReadAll(io.LimitReader(file, mostText))
 		if err != nil {
 			return nil, err
 		}

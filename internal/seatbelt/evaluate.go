@@ -27,7 +27,16 @@ func (p *Profile) Evaluate(q Query) Verdict {
 	return v
 }
 
-func (p *Profile) evaluate(query Query) (Verdict, int) {
+// Decide is Evaluate for those who ask many queries and do not read the Why: of a
+// query that a rule decides there is none.
+func (p *Profile) Decide(q Query) Verdict {
+	v, _ := p.answer(q, false)
+	return v
+}
+
+func (p *Profile) evaluate(query Query) (Verdict, int) { return p.answer(query, true) }
+
+func (p *Profile) answer(query Query, reasons bool) (Verdict, int) {
 	q := &asked{Query: query, proto: query.Protocol}
 	if p.index == nil {
 		return Verdict{Why: "the profile was not made by Parse"}, 0
@@ -47,7 +56,7 @@ func (p *Profile) evaluate(query Query) (Verdict, int) {
 			hits = append(hits, h)
 		}
 	}
-	return p.decide(q, up, hits), q.work
+	return p.decide(q, up, hits, reasons), q.work
 }
 
 // refused says what is wrong with a query.
@@ -72,7 +81,7 @@ func (q *asked) refused() string {
 
 // decide is the order of precedence; the hits are those of the concrete
 // operation first.
-func (p *Profile) decide(q *asked, up []string, hits []hit) Verdict {
+func (p *Profile) decide(q *asked, up []string, hits []hit, reasons bool) Verdict {
 	last := -1 // of "the last match wins"
 	at, rule := -1, -1
 	for i, h := range hits {
@@ -106,7 +115,9 @@ func (p *Profile) decide(q *asked, up []string, hits []hit) Verdict {
 	default:
 		v.Step = 3
 	}
-	v.Why = p.why(v, h, up, against)
+	if reasons {
+		v.Why = p.why(v, h, up, against)
+	}
 	return v
 }
 

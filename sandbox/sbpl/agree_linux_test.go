@@ -29,6 +29,9 @@ func TestKernelAgrees(t *testing.T) {
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			names := profileNames(t)
+			if raced {
+				names = everyTenth(names)
+			}
 			total := tally{reasons: map[string]int{}}
 			for _, name := range names {
 				t.Run(name, func(t *testing.T) { agree(t, name, &total) })
@@ -38,11 +41,19 @@ func TestKernelAgrees(t *testing.T) {
 			for _, why := range sorted(total.reasons) {
 				t.Logf("%5d %s", total.reasons[why], why)
 			}
-			if 2*total.pairs < leastPairs {
+			if !raced && 2*total.pairs < leastPairs {
 				t.Errorf("%d pairs for each user, want %d", total.pairs, leastPairs/2)
 			}
 		})
 	})
+}
+
+// everyTenth leaves the first of each ten names.
+func everyTenth(names []string) (few []string) {
+	for i := 0; i < len(names); i += 10 {
+		few = append(few, names[i])
+	}
+	return few
 }
 
 // tally counts pairs.

@@ -58,7 +58,7 @@ func (c *compiler) ask(operation, path string, k kind) verdict {
 
 func (c *compiler) query(q seatbelt.Query) verdict {
 	c.questions++
-	v := c.profile.Evaluate(q)
+	v := c.profile.Decide(q)
 	i, known := c.byRule[v.Rule]
 	if !known {
 		i = len(c.rules) - 1

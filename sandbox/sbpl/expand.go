@@ -101,7 +101,7 @@ func matcherOf(f filterOf) func(p string) bool {
 		return nil
 	}
 	return func(path string) bool {
-		return p.Evaluate(seatbelt.Query{Operation: "file-read-data", Path: path}).Allow
+		return p.Decide(seatbelt.Query{Operation: "file-read-data", Path: path}).Allow
 	}
 }
 

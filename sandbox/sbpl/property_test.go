@@ -155,7 +155,7 @@ func questionsAbout(h *fakeHost, policy sandbox.Policy, at string) []question {
 // TestPoliciesMeanWhatProfilesSay is held on many random profiles.
 func TestPoliciesMeanWhatProfilesSay(t *testing.T) {
 	n := 600
-	if testing.Short() {
+	if testing.Short() || raced {
 		n = 200
 	}
 	failed := 0
