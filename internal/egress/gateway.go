@@ -40,6 +40,7 @@ type Gateway struct {
 	server    *http.Server
 	queue     *queue // of connections for server
 	transport *http.Transport
+	direct    *direct
 	forwarder *httputil.ReverseProxy
 
 	// terminates reports whether the TLS of a target is to be terminated, and
@@ -114,6 +115,12 @@ func (g *Gateway) Summary() Summary {
 	return s
 }
 
+// String keeps what a gateway holds, and what it is doing, out of whatever prints one.
+func (g *Gateway) String() string { return "egress gateway" }
+
+// GoString does the same for %#v.
+func (g *Gateway) GoString() string { return g.String() }
+
 // Close ends every connection, listener and question, and returns when every
 // goroutine of the gateway has ended; but it waits for an Observe no longer than
 // Patience, and not for a Decide that does not heed its context.
@@ -132,6 +139,7 @@ func (g *Gateway) Close() error {
 		g.server.Close()
 		g.queue.Close() // the server knows of it once it has begun to serve
 		g.transport.CloseIdleConnections()
+		g.direct.close()
 	}
 	g.running.Wait()
 	g.journal.end(g.cfg.Patience)

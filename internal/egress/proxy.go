@@ -23,6 +23,7 @@ type strictKey struct{}
 func (g *Gateway) serveQueue() {
 	g.queue = newQueue()
 	g.transport = newTransport(g)
+	g.direct = &direct{g: g, next: g.transport}
 	g.forwarder = newForwarder(g)
 	g.server = &http.Server{
 		Protocols:                    bothVersions(),
@@ -213,7 +214,7 @@ func (g *Gateway) serveAbsolute(w http.ResponseWriter, r *http.Request, c *stric
 		answerTo(err, shownAs(r.URL.Host)).write(w)
 		return
 	}
-	x := &exchange{g: g, c: c, target: t, scheme: "http", via: g.transport, authority: hostField(t.Host, t.Port, 80)}
+	x := &exchange{g: g, c: c, target: t, scheme: "http", via: g.direct, authority: hostField(t.Host, t.Port, 80)}
 	x.begin(r)
 	if x.err = g.sameHost(t, host); x.err == nil && hasName(t, host) {
 		x.authority = host
