@@ -86,7 +86,7 @@ func inNetwork(t *testing.T, change func(p *Policy), body func(t *testing.T, s *
 func networkSandbox(t *testing.T, w walls, change func(p *Policy)) *Sandbox {
 	t.Helper()
 	p := attackPolicy(t, "", w)
-	p.Env = Env{Pass: []string{"HOME", "TMPDIR"}}
+	p.Env = Env{Pass: []string{"HOME", "TMPDIR", "GORACE"}} // the last: else the race detector waits for a second in each tool
 	change(&p)
 	s := attackSandbox(t, p, w)
 	outside := newInternet(t).world()
@@ -182,12 +182,12 @@ func TestKernelNetworkIsOffByDefault(t *testing.T) {
 func TestKernelNetworkVariables(t *testing.T) {
 	inNetwork(t, allowedExample, func(t *testing.T, s *Sandbox, w walls) {
 		c := hostile(t, s, "fetch", "http://allowed.example/")
-		c.Env = []string{"A=b"}
+		c.Env = []string{"A=b", noWait}
 		if out, err := c.Output(); err != nil || strings.Contains(string(out), "served") {
 			t.Errorf("with an Env of the caller's: %q, %v", out, err)
 		}
 		for name, env := range map[string]func(c *Cmd) []string{
-			"NetworkEnviron": func(c *Cmd) []string { return append([]string{"A=b"}, c.NetworkEnviron()...) },
+			"NetworkEnviron": func(c *Cmd) []string { return append([]string{"A=b", noWait}, c.NetworkEnviron()...) },
 			"Environ":        func(c *Cmd) []string { return append(c.Environ(), "A=b") },
 		} {
 			c := hostile(t, s, "fetch", "http://allowed.example/")
@@ -328,3 +328,6 @@ func TestKernelNetworkOfOthersIsOutOfReach(t *testing.T) {
 		}
 	})
 }
+
+// noWait keeps the race detector from waiting for a second at a tool's end.
+const noWait = "GORACE=atexit_sleep_ms=0"

@@ -171,7 +171,7 @@ func beginAll(t *testing.T, path string, p plan.Plan, await func(i *insider), ar
 		t.Fatal(err)
 	}
 	t.Cleanup(i.c.Close)
-	program, err := i.template.Sealed(Run{Path: path, Argv: append([]string{"tool"}, args...), Env: []string{toolEnv}, Quiet: true})
+	program, err := i.template.Sealed(Run{Path: path, Argv: append([]string{"tool"}, args...), Env: []string{toolEnv, "GORACE=atexit_sleep_ms=0"}, Quiet: true})
 	if err != nil {
 		t.Fatal(err)
 	}
