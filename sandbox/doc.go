@@ -35,7 +35,7 @@
 //
 // There is none, until a policy's [Network] names hosts:
 //
-//	p := sandbox.WorkspaceNet(dir, "registry.npmjs.org:443", "*.example.com")
+//	p := sandbox.WorkspaceNet(dir, "packages.example.com:443", "*.example.com")
 //
 // The tool stays in an empty network namespace. Init makes listeners on its
 // loopback while it has the right to, and passes them up; the harness serves them

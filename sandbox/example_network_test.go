@@ -20,7 +20,7 @@ import (
 // A tool that may fetch packages from two hosts, and nothing from anywhere else.
 // What it was denied stands in the report.
 func ExampleWorkspaceNet() {
-	s, err := sandbox.New(sandbox.WorkspaceNet("/srv/project", "registry.npmjs.org:443", "*.example.com"))
+	s, err := sandbox.New(sandbox.WorkspaceNet("/srv/project", "packages.example.com:443", "*.example.com"))
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func ExampleWorkspaceNet() {
 func ExampleNetwork() {
 	p := sandbox.Workspace("/srv/project")
 	p.Network = sandbox.Network{
-		Hosts: []string{"proxy.golang.org:443", "*.githubusercontent.com", "10.20.0.0/16"},
+		Hosts: []string{"modules.example.com:443", "*.githubusercontent.com", "10.20.0.0/16"},
 		Deny:  []string{"gist.githubusercontent.com"},
 		Decide: func(ctx context.Context, r sandbox.Request) sandbox.Verdict {
 			log.Printf("%s wants %s:%d (%s %s; %s)", r.Protocol, r.Host, r.Port, r.Method, r.Path, r.Rule)

@@ -45,7 +45,7 @@ func Workspace(dir string) Policy {
 
 // WorkspaceNet returns [Workspace] with a network of hosts, in the notation of
 // [Network.Hosts]: what a tool needs that fetches packages, say
-// "registry.npmjs.org" or "*.pypi.org". Without hosts it is Workspace.
+// "packages.example.com" or "*.example.org". Without hosts it is Workspace.
 func WorkspaceNet(dir string, hosts ...string) Policy {
 	p := preset(dir, true)
 	p.Network.Hosts = slices.Clone(hosts)
