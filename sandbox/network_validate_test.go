@@ -136,12 +136,12 @@ func TestAnEmptyListOfHostsIsNone(t *testing.T) {
 
 func TestANetworkGivenToNewIsACopy(t *testing.T) {
 	full := func(text string, port uint16) Network {
-		return Network{Hosts: []string{text}, Deny: []string{text}, Unix: []string{text}, Loopback: []uint16{port}, Listen: []uint16{port},
+		return Network{Hosts: []string{text}, UDP: []string{text}, Deny: []string{text}, Unix: []string{text}, Loopback: []uint16{port}, Listen: []uint16{port},
 			Credentials: []Credential{{Name: text, Hosts: []string{text}}}, Requests: []RequestRule{{Host: text, Methods: []string{text}, Paths: []string{text}}}}
 	}
 	n := full("a", 1)
 	c := n.clone()
-	n.Hosts[0], n.Deny[0], n.Unix[0], n.Loopback[0], n.Listen[0] = "b", "b", "b", 2, 2
+	n.Hosts[0], n.UDP[0], n.Deny[0], n.Unix[0], n.Loopback[0], n.Listen[0] = "b", "b", "b", "b", 2, 2
 	n.Credentials[0].Hosts[0], n.Requests[0].Methods[0], n.Requests[0].Paths[0] = "b", "b", "b"
 	n.Credentials[0].Name, n.Requests[0].Host = "b", "b"
 	if !reflect.DeepEqual(c, full("a", 1)) || !reflect.DeepEqual(n, full("b", 2)) {
