@@ -113,7 +113,9 @@ func proxyAddress(o VariablesOptions) string { return strings.TrimPrefix(proxyUR
 
 // noProxy is what no proxy is asked for. Every form has to be one that each reader
 // takes: httpx fails at [::1], and networks are known to few.
-func noProxy(o VariablesOptions) string { return whenProxied("localhost,127.0.0.1,::1")(o) }
+func noProxy(o VariablesOptions) string { return whenProxied(noProxyHosts)(o) }
+
+const noProxyHosts = "localhost,127.0.0.1,::1"
 
 func whenProxied(s string) func(VariablesOptions) string {
 	return func(o VariablesOptions) string {
