@@ -229,12 +229,12 @@ func TestKernelNetworkSSHTakesWhatTheSystemIncludes(t *testing.T) {
 		if err := s.compile(); err != nil {
 			t.Fatal(err)
 		}
-		out, r, err := shell(s, `ssh -F $1 -G allowed.example; echo; stat -c owner:%u $2`, own, included)
-		if err != nil || !strings.Contains(out, "user theirs\n") || !strings.Contains(out, "proxycommand "+ownPlace) || strings.Contains(out, "Bad owner") {
+		out, r, err := shell(s, `ssh -F $1 -G allowed.example; echo; stat -c owner:%u $2; grep -c " $2 " /proc/self/mountinfo`, own, included)
+		if !strings.Contains(out, "user theirs\n") || !strings.Contains(out, "proxycommand "+ownPlace) || strings.Contains(out, "Bad owner") {
 			t.Errorf("%v\n%s\n%s", err, out, r)
 		}
-		if me := fmt.Sprintf("owner:%d\n", os.Getuid()); !strings.Contains(out, me) {
-			t.Errorf("it is not %s in\n%s", me, out)
+		if me := fmt.Sprintf("owner:%d\n", os.Getuid()); !strings.Contains(out, me) || os.Getuid() != 0 && !strings.Contains(out, me+"1\n") {
+			t.Errorf("it is not %s and a copy: %s", me, out)
 		}
 	})
 }
