@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -267,4 +268,54 @@ func TestKernelNetworkShowsItsBundleInThePlaceOfTheSystems(t *testing.T) {
 			t.Errorf("it says %q, want %q\n%s", out, want, r)
 		}
 	})
+}
+
+func TestSSHsConfigurationIsReadWhereTheToolFindsTheHosts(t *testing.T) {
+	dir := t.TempDir()
+	at := filepath.Join(dir, "config")
+	inside := func(kind entryKind, on string, change func(in *input)) input {
+		in := input{facts: newHost(), layout: layout{entries: []entry{{path: on, kind: kind, dir: on == dir}}}}
+		if change != nil {
+			change(&in)
+		}
+		return in
+	}
+	for _, c := range []struct {
+		name string
+		in   input
+		mode os.FileMode
+		text string
+		want bool
+	}{
+		{"shown", inside(fileRead, dir, nil), 0o644, "Host *", true},
+		{"shown alone", inside(fileRead, at, nil), 0o644, "Host *", true},
+		{"not shown", inside(fileRead, dir+"/other", nil), 0o644, "Host *", false},
+		{"hidden", inside(fileHide, dir, nil), 0o644, "Host *", false},
+		{"the policy's own", inside(fileMake, at, nil), 0o644, "Host *", false},
+		{"a copy", inside(fileCopyOnWrite, dir, nil), 0o644, "Host *", true},
+		{"a copy that begins empty", inside(fileCopyOnWrite, dir, func(in *input) { in.facts.Overlay = no("overlay") }), 0o644, "Host *", false},
+		{"not everybody's to read", inside(fileRead, dir, nil), 0o640, "Host *", false},
+		{"very long", inside(fileRead, dir, nil), 0o644, strings.Repeat("#", largestConfig+1), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			os.Remove(at)
+			if err := os.WriteFile(at, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(at, c.mode); err != nil {
+				t.Fatal(err)
+			}
+			real, text, info := c.in.config(at)
+			if got := info != nil; got != c.want || got && (real != at || text != c.text) {
+				t.Errorf("it is read: %t, %q %q", got, real, text)
+			}
+		})
+	}
+	if err := errors.Join(os.Remove(at), syscall.Mkfifo(at, 0o644), os.Chmod(at, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	in := inside(fileRead, dir, nil)
+	if _, _, info := in.config(at); info != nil {
+		t.Error("a pipe is read")
+	}
 }
