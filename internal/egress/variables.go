@@ -14,7 +14,7 @@ type VariablesOptions struct {
 	Key          string         // "": the proxies ask for none
 	Bundle       string         // path inside of the trust bundle; "": none
 	Store        string         // path inside of a JVM's trust store; "": none
-	ProxyCommand string         // with what ssh connects, %h and %p in it; "": ssh does as it is configured
+	ProxyCommand string         // with what git's ssh connects, %h and %p in it; "": as it is configured
 }
 
 // A variable is one that tools read. What it holds of the options is a function;
@@ -48,7 +48,7 @@ var variables = []variable{
 	{"YARN_HTTPS_PROXY", proxyURL, "Yarn 2 and later"},
 	{"CARGO_HTTP_PROXY", proxyURL, "cargo: before what its config.toml says"},
 	{"RSYNC_PROXY", proxyAddress, "rsync, for rsync://"},
-	{"GIT_SSH_COMMAND", sshCommand, "git, over ssh"},
+	{"GIT_SSH_COMMAND", sshCommand, "git, over ssh; where there is no ssh_config that all of ssh reads"},
 	{"JAVA_TOOL_OPTIONS", javaOptions, "every JVM: proxies and trust store as properties; it says so on standard error"},
 	{"SSL_CERT_FILE", bundlePath, "OpenSSL and what is linked to it, Python's ssl and httpx, Ruby, Go, uv, rustls-native-certs"},
 	{"CURL_CA_BUNDLE", bundlePath, "curl"},
