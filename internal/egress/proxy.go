@@ -23,7 +23,7 @@ type strictKey struct{}
 func (g *Gateway) serveQueue() {
 	g.queue = newQueue()
 	g.transport = newTransport(g)
-	g.direct = &direct{g: g, next: g.transport}
+	g.pool = new(pool)
 	g.forwarder = newForwarder(g)
 	g.server = &http.Server{
 		Protocols:                    bothVersions(),
@@ -195,15 +195,24 @@ func whyShort(err error, shown string) string {
 
 // serveAbsolute answers a request for a whole URL.
 func (g *Gateway) serveAbsolute(w http.ResponseWriter, r *http.Request, c *strict, host string) {
+	x, wrong := g.absolute(r.Context(), c, r, host)
+	if wrong != nil {
+		wrong.write(w)
+		return
+	}
+	x.run(w, r)
+}
+
+// absolute decides about a request for a whole URL. What is no such request has
+// an answer at once.
+func (g *Gateway) absolute(ctx context.Context, c *strict, r *http.Request, host string) (*exchange, *answer) {
 	t := Target{Protocol: string(HTTP)}
 	var err error
 	switch {
 	case r.URL.Host == "" || r.URL.Opaque != "":
-		answer{http.StatusBadRequest, "This is the sandbox's HTTP proxy, not a server: ask for a whole URL, or use CONNECT.\n"}.write(w)
-		return
+		return nil, &answer{http.StatusBadRequest, "This is the sandbox's HTTP proxy, not a server: ask for a whole URL, or use CONNECT.\n"}
 	case r.URL.Scheme != "http":
-		answer{http.StatusBadRequest, fmt.Sprintf("This proxy carries http URLs, and every other protocol by CONNECT; this is %s.\n", shownAs(r.URL.Scheme))}.write(w)
-		return
+		return nil, &answer{http.StatusBadRequest, fmt.Sprintf("This proxy carries http URLs, and every other protocol by CONNECT; this is %s.\n", shownAs(r.URL.Scheme))}
 	case r.URL.User != nil:
 		err = fmt.Errorf("%w: a URL with a user's name in it", ErrHost)
 	default:
@@ -211,18 +220,18 @@ func (g *Gateway) serveAbsolute(w http.ResponseWriter, r *http.Request, c *stric
 	}
 	if err != nil {
 		err = g.misspelt(t, r.URL.Host, err)
-		answerTo(err, shownAs(r.URL.Host)).write(w)
-		return
+		wrong := answerTo(err, shownAs(r.URL.Host))
+		return nil, &wrong
 	}
-	x := &exchange{g: g, c: c, target: t, scheme: "http", via: g.direct, authority: hostField(t.Host, t.Port, 80)}
+	x := &exchange{g: g, c: c, target: t, scheme: "http", via: g.transport, authority: hostField(t.Host, t.Port, 80)}
 	x.begin(r)
 	if x.err = g.sameHost(t, host); x.err == nil && hasName(t, host) {
 		x.authority = host
 	}
 	if x.err == nil {
-		x.decision, x.err = g.judge(r.Context(), t, r.Method, r.URL.EscapedPath())
+		x.decision, x.err = g.judge(ctx, t, r.Method, r.URL.EscapedPath())
 	}
-	x.run(w, r)
+	return x, nil
 }
 
 // hasName reports whether a Host field gives a name to a target that is an
