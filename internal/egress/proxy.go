@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"bytes"
 	"context"
 	"crypto/subtle"
 	"encoding/base64"
@@ -109,42 +110,47 @@ func (g *Gateway) isKey(password string) bool {
 	return subtle.ConstantTimeCompare([]byte(password), []byte(g.cfg.Key)) == 1
 }
 
-// serveConnect answers a CONNECT, and leaves the connection to a goroutine that
-// has nothing of the request on its stack.
+// serveConnect answers a CONNECT that follows another request.
 func (g *Gateway) serveConnect(w http.ResponseWriter, r *http.Request, c *strict, host string) {
-	u, shown, err := g.openConnect(r, host)
-	conn, rw, hijack := http.NewResponseController(w).Hijack()
+	u, shown, err := g.openConnect(r.Context(), r, host)
+	_, rw, hijack := http.NewResponseController(w).Hijack()
 	if hijack != nil {
 		if u != nil {
 			u.Close()
 		}
 		return
 	}
-	conn.SetWriteDeadline(time.Now().Add(headerTime))
+	head, _ := rw.Reader.Peek(rw.Reader.Buffered())
+	g.tunnel(c, bytes.Clone(head), u, shown, err)
+}
+
+// tunnel tells a client how its CONNECT went, and leaves the connection to a
+// goroutine that has nothing of the request on its stack. head is what the client
+// has sent since.
+func (g *Gateway) tunnel(c *strict, head []byte, u *Upstream, shown string, err error) {
+	c.tracked.SetWriteDeadline(time.Now().Add(headerTime))
 	if err != nil {
 		a := answerTo(err, shown)
-		conn.Write(a.raw(whyShort(err, shown)))
-		conn.Close()
+		c.tracked.Write(a.raw(whyShort(err, shown)))
+		c.Close()
 		return
 	}
-	head, _ := rw.Reader.Peek(rw.Reader.Buffered())
-	head = append([]byte(nil), head...)
-	if _, err := conn.Write([]byte("HTTP/1.1 200 Connection established\r\n\r\n")); err != nil {
-		conn.Close()
+	if _, err := c.tracked.Write([]byte("HTTP/1.1 200 Connection established\r\n\r\n")); err != nil {
+		c.Close()
 		u.Close()
 		return
 	}
-	conn.SetWriteDeadline(time.Time{})
+	c.tracked.SetDeadline(time.Time{})
 	u.ctx = g.ctx // the request's ends here
 	if !g.spawn(func() { u.carry(c.tracked, head) }) {
-		conn.Close()
+		c.Close()
 		u.Close()
 	}
 }
 
 // openConnect reads the target of a CONNECT and opens it. Its Host field has to
 // name the same host.
-func (g *Gateway) openConnect(r *http.Request, host string) (u *Upstream, shown string, err error) {
+func (g *Gateway) openConnect(ctx context.Context, r *http.Request, host string) (u *Upstream, shown string, err error) {
 	t := Target{Protocol: "connect"}
 	t.Host, t.Port, err = parseHostPort(r.RequestURI, 0)
 	if err != nil {
@@ -154,7 +160,7 @@ func (g *Gateway) openConnect(r *http.Request, host string) (u *Upstream, shown 
 		g.finish(begin(t), err)
 		return nil, join(t.Host, t.Port), err
 	}
-	u, err = g.Open(r.Context(), t)
+	u, err = g.Open(ctx, t)
 	return u, join(t.Host, t.Port), err
 }
 

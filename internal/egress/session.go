@@ -13,8 +13,8 @@ import (
 )
 
 // A session is a client of the HTTP proxy whose requests have all been plain so
-// far: GET or HEAD for a whole URL, without a body. They are read, carried and
-// answered by one goroutine. With net/http's server and transport four have a part
+// far: GET or HEAD for a whole URL, without a body, and perhaps a CONNECT at their
+// end. They are read, carried and answered by one goroutine. With net/http's server and transport four have a part
 // in each, and a goroutine that wakes another wakes a thread too, which costs more
 // than the request where processors are few. The first request of another
 // kind, and all that follow it, are net/http's.
@@ -62,6 +62,10 @@ func (g *Gateway) serveProxy(c *strict) {
 			g.queue.push(c)
 			return
 		}
+		if r.Method == http.MethodConnect {
+			s.connect(r, bytes.Clone(rest))
+			return
+		}
 		c.unread(rest)
 		if !s.serve(r) {
 			c.Close()
@@ -82,7 +86,7 @@ func (s *session) await(wait time.Duration) {
 // plainRequest parses a request if it is there as a whole and plain, and returns
 // what follows it.
 func plainRequest(b []byte) (r *http.Request, rest []byte) {
-	if !bytes.HasPrefix(b, []byte("GET http://")) && !bytes.HasPrefix(b, []byte("HEAD http://")) {
+	if !slices.ContainsFunc(plainBegins, func(s []byte) bool { return bytes.HasPrefix(b, s) }) {
 		return nil, nil
 	}
 	head, rest, whole := bytes.Cut(b, []byte("\r\n\r\n"))
@@ -98,6 +102,8 @@ func plainRequest(b []byte) (r *http.Request, rest []byte) {
 	}
 	return r, rest
 }
+
+var plainBegins = [][]byte{[]byte("GET http://"), []byte("HEAD http://"), []byte("CONNECT ")}
 
 // plain reports whether a request is of the kind that a session carries.
 func plain(r *http.Request) bool {
@@ -137,6 +143,14 @@ func (s *session) serve(r *http.Request) bool {
 }
 
 func nothing() {}
+
+// connect answers a CONNECT, which is the session's last request.
+func (s *session) connect(r *http.Request, head []byte) {
+	s.begin()
+	u, shown, err := s.g.openConnect(s.ctx, r, s.c.host())
+	s.end()
+	s.g.tunnel(s.c, head, u, shown, err)
+}
 
 // ask makes the request that goes out, judges it, and returns its response.
 func (s *session) ask(x *exchange, r *http.Request) (*http.Response, *upstream, error) {

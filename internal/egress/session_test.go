@@ -157,7 +157,8 @@ func TestASessionCarriesPlainRequestsAlone(t *testing.T) {
 		"GET / HTTP/1.1\r\nHost: example.com\r\n\r\n":                    false,
 		"GET https://example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n": false,
 		"POST http://example.com/ HTTP/1.1\r\nHost: example.com\r\nContent-Length: 0\r\n\r\n": false,
-		"CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n":                   false,
+		"CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n":                   true,
+		"CONNECT example.com:443 HTTP/1.0\r\nHost: example.com:443\r\n\r\n":                   false,
 	} {
 		if r, _ := plainRequest([]byte(text)); (r != nil) != want {
 			t.Errorf("%q: %v", text, r != nil)
