@@ -43,13 +43,13 @@ var captureDevice = plan.Tun{
 type wiring struct {
 	gated       bool // there are proxies
 	http, socks uint16
-	loopback    []uint16 // of the host, found at the same ports inside
-	dialled     bool     // the harness connects to servers inside
-	trusts      bool     // TLS is ended: a trust bundle is shown
-	bundle      string   // where the system's own is shown, which the sandbox's covers; "": nowhere
-	relay       string   // the harness's program, which ssh connects by; "": it does not
-	unrelayed   bool     // it was to, and there is no place to show the program at
-	ssh         []config // what ssh reads of the system's, as the sandbox has it; none: git alone is told of the relay
+	loopback    []uint16    // of the host, found at the same ports inside
+	dialled     bool        // the harness connects to servers inside
+	trusts      bool        // TLS is ended: a trust bundle is shown
+	bundle      string      // where the system's own is shown, which the sandbox's covers; "": nowhere
+	relay       string      // the harness's program, which ssh connects by; "": it does not
+	unrelayed   bool        // it was to, and there is no place to show the program at
+	ssh         []sshConfig // what ssh reads of the system's, as the sandbox has it; none: git alone is told of the relay
 	sshAgent    bool
 	gpgAgent    bool
 	captured    bool     // asked for
@@ -158,9 +158,9 @@ func (c *compilation) showRelay() {
 	c.do(plan.Bind{Source: c.wiring.relay, At: at}, plan.Setup, "ssh connects by it")
 }
 
-// A config is a file of ssh's configuration that the tool finds at a path of the
+// An sshConfig is a file of ssh's configuration that the tool finds at a path of the
 // system's.
-type config struct {
+type sshConfig struct {
 	at, text string
 	made     bool // there is none of the host's at that path
 }

@@ -19,8 +19,9 @@ const (
 )
 
 // coverConfigs finds what ssh reads of the system's, if the policy shows it, and
-// what it is to read instead. Where the root is the sandbox's own at that path, and
-// so has none, it gets one. Otherwise git alone is told of the relay.
+// what it is to read instead, for as long as the sandbox lasts. Where the root is
+// the sandbox's own at that path, and so has none, it gets one. Otherwise git alone
+// is told of the relay.
 func (s *Sandbox) coverConfigs(in *input) {
 	if in.wiring.relay == "" || in.wiring.place == "" || s.policy.Layout != nil {
 		return
@@ -36,21 +37,21 @@ func (s *Sandbox) coverConfigs(in *input) {
 		if info == nil || in.wiring.configures(real) {
 			continue
 		}
-		in.wiring.ssh = append(in.wiring.ssh, config{at: real, text: egress.SSHConfig(command, text)})
+		in.wiring.ssh = append(in.wiring.ssh, sshConfig{at: real, text: egress.SSHConfig(command, text)})
 		included = append(included, egress.SSHIncludes(text)...)
 	}
 	if len(in.wiring.ssh) == 0 && in.inside(names[0]) {
-		in.wiring.ssh = []config{{at: names[0], text: egress.SSHConfig(command, ""), made: true}}
+		in.wiring.ssh = []sshConfig{{at: names[0], text: egress.SSHConfig(command, ""), made: true}}
 	}
-	if in.facts.UserNS && in.facts.UID != 0 {
+	if in.facts.UserNS {
 		in.coverIncluded(included)
 	}
 }
 
 // coverIncluded shows copies of the files that the system's configuration includes.
 // ssh takes those that root or its user owns alone and whose mode lets nobody else
-// write, or ends; and in a user namespace the host's root is nobody. What it would
-// not take outside it gets as it is.
+// write, or ends; and in a user namespace the host's root is nobody, unless the tool
+// runs as root. What ssh would not take outside it gets as it is.
 func (in *input) coverIncluded(patterns []string) {
 	for i := 0; i < len(patterns) && i < mostConfigs; i++ { // it grows
 		names, _ := filepath.Glob(patterns[i])
@@ -60,7 +61,7 @@ func (in *input) coverIncluded(patterns []string) {
 				continue
 			}
 			if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid == 0 && info.Mode()&0o022 == 0 {
-				in.wiring.ssh = append(in.wiring.ssh, config{at: real, text: text})
+				in.wiring.ssh = append(in.wiring.ssh, sshConfig{at: real, text: text})
 				patterns = append(patterns, egress.SSHIncludes(text)...)
 			}
 		}
@@ -70,8 +71,8 @@ func (in *input) coverIncluded(patterns []string) {
 // config reads a file of ssh's configuration that the tool finds as the host has
 // it; nil: there is none, or not everybody may read it, as the copy can be.
 func (in *input) config(name string) (real, text string, info fs.FileInfo) {
-	real, _, err := canonical(name)
-	if err != nil || !in.showsHosts(real) {
+	real, info, err := canonical(name)
+	if err != nil || !info.Mode().IsRegular() || !in.showsHosts(real) {
 		return "", "", nil
 	}
 	f, err := os.OpenFile(real, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
@@ -104,5 +105,5 @@ func (in *input) showsHosts(p string) bool {
 
 // configures reports whether there is something for ssh at a path already.
 func (w wiring) configures(at string) bool {
-	return slices.ContainsFunc(w.ssh, func(c config) bool { return c.at == at })
+	return slices.ContainsFunc(w.ssh, func(c sshConfig) bool { return c.at == at })
 }
