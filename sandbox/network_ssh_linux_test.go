@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -204,6 +205,33 @@ func TestKernelNetworkSSHMakesAConfigurationWhereThereIsNone(t *testing.T) {
 		})
 		if out, r, err := shell(s, `ssh allowed.example echo said && cat /etc/ssh/ssh_config`); err != nil || !strings.HasPrefix(out, "said\n") || !strings.Contains(out, "ProxyCommand") {
 			t.Errorf("%v\n%s\n%s", err, out, r)
+		}
+	})
+}
+
+// TestKernelNetworkSSHLeavesThePolicysFilesAlone: what is hidden stays so, under its
+// own name and any other, and a file of the policy's own is not covered.
+func TestKernelNetworkSSHLeavesThePolicysFilesAlone(t *testing.T) {
+	at := egress.SystemSSHConfigs[0]
+	eachWall(t, walledIn, func(t *testing.T, w walls) {
+		for name, c := range map[string]struct {
+			change func(p *Policy)
+			want   string
+		}{
+			"hidden": {func(p *Policy) { p.Files.Hide = []string{filepath.Dir(at)} }, egress.RelayName + "\n"},
+			"its own": {func(p *Policy) {
+				p.Files.Read = slices.DeleteFunc(p.Files.Read, func(dir string) bool { return dir == "/etc" })
+				p.Files.Make = []File{{Path: at, Data: "the policy's\n"}}
+			}, egress.RelayName + "\nthe policy's\n"},
+		} {
+			s := networkSandbox(t, w, func(p *Policy) {
+				p.Network.SSH, p.Network.Hosts = true, []string{"allowed.example"}
+				c.change(p)
+			})
+			out, r, err := shell(s, `ls $2; cat $1 2>/dev/null; case $GIT_SSH_COMMAND in *$2/*) ;; *) echo git is not told;; esac`, at, ownPlace)
+			if err != nil || out != c.want {
+				t.Errorf("%s: %v: %s\n%s", name, err, out, r)
+			}
 		}
 	})
 }
