@@ -100,7 +100,7 @@ func TestDatagramsAreDecidedByRulesOfTheirOwn(t *testing.T) {
 }
 
 func TestAnAddressForDatagramsIsOneHostsAndNobodyElses(t *testing.T) {
-	d, err := CompileDatagrams([]string{"0.0.0.0/0:9", "[::/0]:9", "10.0.0.0/8:500", "a.example:443", "192.168.1.1:9"}, []string{"93.184.0.0/16:9"}, []string{"93.184.216.34:443"})
+	d, err := CompileDatagrams([]string{"0.0.0.0/0:9", "[::/0]:9", "10.0.0.0/8:500", "a.example:443", "192.168.1.1:9", "240.0.0.0/4:9", "0.0.0.0/8:9"}, []string{"93.184.0.0/16:9"}, []string{"93.184.216.34:443"})
 	if err != nil {
 		t.Fatal(err)
 	}
