@@ -22,7 +22,8 @@ import (
 func newPipe(t *testing.T, with func(ctx context.Context, c net.Conn)) (*netstack, *os.File) {
 	t.Helper()
 	return newPipeOf(t, sandbox.CaptureGate{
-		Denied: func(string, string, uint16, string) {},
+		Denied:    func(string, string, uint16, string) {},
+		Datagrams: func(_ string, port uint16) bool { return port != 53 },
 		Tunnel: func(ctx context.Context, c net.Conn, _ string, _ uint16, _ string) error {
 			defer c.Close()
 			defer context.AfterFunc(ctx, func() { c.Close() })()
