@@ -28,12 +28,17 @@ type pond struct {
 	denied []denial
 }
 
+// nameServer is the one whose port 53 a pond grants.
+const nameServer = "93.184.216.53"
+
 // newPond serves each flow by a function.
 func newPond(t *testing.T, with func(c net.Conn) error) *pond {
 	t.Helper()
 	p := &pond{t: t}
 	p.netstack, p.tool = newPipeOf(t, sandbox.CaptureGate{
-		Datagrams: func(host string, port uint16) bool { return host != "denied.test" && port != 53 },
+		Datagrams: func(host string, port uint16) bool {
+			return host != "denied.test" && (port != 53 || host == nameServer)
+		},
 		Tunnel: func(ctx context.Context, c net.Conn, host string, port uint16, protocol string) error {
 			defer c.Close()
 			defer context.AfterFunc(ctx, func() { c.Close() })()
@@ -144,6 +149,7 @@ func TestWhatIsForManyOrForNobodyIsNoFlow(t *testing.T) {
 	if answered(t, p.tool) != 0 {
 		t.Error("something was answered")
 	}
+	p.end()
 	if len(p.begun) > 0 || p.flows.open != nil {
 		t.Errorf("begun: %q", p.begun)
 	}
@@ -297,13 +303,12 @@ func TestAFlowThatIsClosedIsSilent(t *testing.T) {
 
 func TestQuestionsAreTheCapturesUnlessTheirServerIsGranted(t *testing.T) {
 	p := newPond(t, repeat("server "))
-	p.gate.Datagrams = func(host string, port uint16) bool { return host == "93.184.216.53" }
 	q := question(t, "denied.test.", 1, false)
 	p.send(wrapUDP(at("198.18.0.1:1000"), at("93.184.216.34:53"), q))
 	if _, _, data, ok := p.hear().datagram(); !ok || len(data) < 4 || data[2]&0x80 == 0 {
 		t.Errorf("no answer: %x", data)
 	}
-	p.send(wrapUDP(at("198.18.0.1:1000"), at("93.184.216.53:53"), q))
+	p.send(wrapUDP(at("198.18.0.1:1000"), at(nameServer+":53"), q))
 	if _, _, data, ok := p.hear().datagram(); !ok || string(data) != "server "+string(q) {
 		t.Errorf("not the server's: %x", data)
 	}
