@@ -49,7 +49,7 @@ func TestValidateNamesTheNetworksField(t *testing.T) {
 		{"an observer and the harness's network", Network{Host: true, Observe: func(Connection) {}}, "Network.Observe"},
 		{"limits and the harness's network", Network{Host: true, Limits: NetworkLimits{Bytes: 1}}, "Network.Limits"},
 		{"a capture and the harness's network", Network{Host: true, Capture: capture}, "Network.Capture"},
-		{"datagrams and the harness's network", Network{Host: true, UDP: []string{"a.example:1"}}, "Network.UDP"},
+		{"datagrams and the harness's network", Network{Host: true, UDP: []string{"a.example:1"}, Capture: capture}, "Network.UDP"},
 		{"datagrams that nothing carries", Network{UDP: []string{"a.example:1"}}, "Network.UDP"},
 		{"datagrams to every port", Network{Capture: capture, UDP: []string{"a.example:1", "b.example"}}, "Network.UDP[1]"},
 		{"datagrams to a group", Network{Capture: capture, UDP: []string{"224.0.0.251:5353"}}, "Network.UDP[0]"},
