@@ -132,6 +132,8 @@ func TestFilterOfConnects(t *testing.T) {
 		{"connect", 42, 203, nil, retNotify, retAllow},
 		{"setsockopt, IP_OPTIONS", 54, 208, []uint64{0, 0, 4}, retErrno | errnoPerm, retAllow},
 		{"setsockopt, IP_OPTIONS with high bits", 54, 208, []uint64{0, 1 << 40, 1<<40 | 4}, retErrno | errnoPerm, retAllow},
+		{"setsockopt, SO_BINDTODEVICE", 54, 208, []uint64{0, 1, 25}, retErrno | errnoPerm, retAllow},
+		{"setsockopt, SO_BINDTOIFINDEX with high bits", 54, 208, []uint64{0, 1<<40 | 1, 1<<40 | 62}, retErrno | errnoPerm, retAllow},
 		{"setsockopt, TCP_FASTOPEN_CONNECT", 54, 208, []uint64{0, 6, 30}, retErrno | errnoNot, retAllow},
 		{"setsockopt, SO_SNDTIMEO", 54, 208, []uint64{0, 1, 21}, retErrno, retAllow},
 		{"setsockopt, SO_SNDTIMEO_NEW", 54, 208, []uint64{0, 1, 67}, retErrno, retAllow},
