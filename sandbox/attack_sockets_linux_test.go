@@ -59,7 +59,13 @@ var socketActs = []act{
 		if err != nil {
 			return err
 		}
-		return unix.Sendto(fd, []byte("x"), 0, &unix.SockaddrInet4{Port: 53, Addr: [4]byte{192, 0, 2, 1}})
+		unix.SetsockoptInt(fd, unix.SOL_IP, unix.IP_RECVERR, 1)
+		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 10})
+		if err := unix.Sendto(fd, []byte("x"), 0, &unix.SockaddrInet4{Port: 9, Addr: [4]byte{192, 0, 2, 1}}); err != nil {
+			return err
+		}
+		_, err = unix.Read(fd, make([]byte, 1)) // where all is captured, sending succeeds
+		return err
 	}},
 	{name: "a raw socket", bare: true, try: makes(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP)},
 	{name: "a raw IPv6 socket", bare: true, try: makes(unix.AF_INET6, unix.SOCK_RAW, unix.IPPROTO_ICMPV6)},

@@ -102,6 +102,7 @@ var _ = offer(attacks, "direct", []act{
 	}},
 	{name: "bind a socket to a device", tame: true, unheld: namespaced, try: option(unix.SOL_SOCKET, unix.SO_BINDTODEVICE, []byte("lo\x00"))},
 	{name: "bind a socket to a device by its number", tame: true, unheld: namespaced, try: option(unix.SOL_SOCKET, unix.SO_BINDTOIFINDEX, []byte{1, 0, 0, 0})},
+	{name: "connect to the harness's loopback by a device that the harness reads", never: "there is one in a captured sandbox alone, whose harness takes no packet for a loopback address from it", try: byDevice},
 	{name: "mark a socket's packets", bare: true, try: option(unix.SOL_SOCKET, unix.SO_MARK, []byte{1, 0, 0, 0})},
 	{name: "speak as another address", bare: true, try: option(unix.SOL_IP, unix.IP_TRANSPARENT, []byte{1, 0, 0, 0})},
 	{name: "route a socket's packets", bare: true, try: option(unix.SOL_IP, unix.IP_OPTIONS, []byte{131, 7, 4, 192, 0, 2, 1, 0})},
@@ -125,6 +126,27 @@ var _ = offer(attacks, "direct", []act{
 	}},
 	{name: "stop the kernel while it holds a socket", tame: true, unheld: []string{noProfile}, try: func(ground) error { return rawCall(unix.SYS_USERFAULTFD, 1) }},
 })
+
+// byDevice sends what is for its own loopback by the capture's device: the harness
+// gets it, and must not take its own loopback for what is meant.
+func byDevice(ground) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := unix.BindToDevice(fd, captureDevice.Name); err != nil {
+		return err
+	}
+	if err := unix.Connect(fd, inet(os.Getenv("ATTACK_TCP"))); !errors.Is(err, unix.EINPROGRESS) {
+		return err
+	}
+	if n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}, 1500); err != nil || n == 0 {
+		return errors.New("no answer")
+	}
+	_, err = unix.Getpeername(fd)
+	return err
+}
 
 // connectLater connects with a socket that does not block.
 func connectLater(to unix.Sockaddr) error {
