@@ -59,7 +59,7 @@ func loopback(ports ...int) []Endpoint {
 // who listens elsewhere hears anything.
 func TestKernelConnects(t *testing.T) {
 	for user, uid := range users {
-		for _, act := range []string{"connects", "flipconnect"} {
+		for _, act := range []string{"connects", "flipconnect", "flipdescriptor", "owntable"} {
 			t.Run(act+" "+user, func(t *testing.T) {
 				good, bad := serverAt(t, "127.0.0.1:0"), serverAt(t, "127.0.0.1:0")
 				other := serverAt(t, fmt.Sprintf("127.0.0.2:%d", good.port()))
