@@ -23,6 +23,7 @@ import (
 var namespaced = []string{allWalls, noLandlock, noUserNS, noProfile}
 
 var _ = offer(attacks, "direct", []act{
+	{name: "use a socket that the harness left open", tame: true, try: leftOpen}, // before there are others
 	{name: "connect without waiting", tame: true, try: func(ground) error { return connectLater(inet(os.Getenv("ATTACK_TCP"))) }},
 	{name: "connect to the address that is none", tame: true, try: func(ground) error {
 		return connectLater(&unix.SockaddrInet4{Port: inet(os.Getenv("ATTACK_TCP")).Port})
@@ -115,7 +116,6 @@ var _ = offer(attacks, "direct", []act{
 		}
 		return inAChild(unix.SYS_SETNS, uintptr(fd), unix.CLONE_NEWNET)
 	}},
-	{name: "use a socket that the harness left open", tame: true, try: leftOpen},
 	{name: "have the kernel ask somebody outside for a key", tame: true, try: func(ground) error {
 		kind, name, said := []byte("user\x00"), []byte("holdfast-attack-none\x00"), []byte("x\x00")
 		err := rawCall(unix.SYS_REQUEST_KEY, uintptr(unsafe.Pointer(&kind[0])), uintptr(unsafe.Pointer(&name[0])), uintptr(unsafe.Pointer(&said[0])), 0)
