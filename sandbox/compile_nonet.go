@@ -117,6 +117,7 @@ var onlyStreams = func() []seccomp.Rule {
 	rules := []seccomp.Rule{
 		noSockets[1], noSockets[2], // pairs of datagram sockets
 		refuse("a ring makes sockets that no filter sees", nil, "io_uring_setup"),
+		refuse("stops the kernel while it holds a socket, for which the guard would wait", nil, "userfaultfd"),
 		refuse("without a network namespace the tool would serve the host", nil, "bind", "listen", "accept", "accept4"),
 		refuse("only TCP is held without a network namespace", []seccomp.Arg{{Index: 0, Op: seccomp.NotEqual, Value: familyInet}, {Index: 0, Op: seccomp.NotEqual, Value: familyInet6}}, "socket"),
 		refuse("only TCP is held without a network namespace", []seccomp.Arg{{Index: 2, Op: seccomp.NotEqual, Value: 0}, {Index: 2, Op: seccomp.NotEqual, Value: protocolTCP}}, "socket"),
