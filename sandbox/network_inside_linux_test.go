@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
@@ -119,6 +120,56 @@ func TestKernelNetworkReachesServersInside(t *testing.T) {
 		if _, err := c.DialInside(t.Context(), 8000); err == nil {
 			t.Error("dialled after the end")
 		}
+	})
+}
+
+// The tool that answers at one address until its input ends.
+var _ = offer(programs, "answer at", func(args []string) {
+	l, err := net.Listen("tcp", args[0])
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	go http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "here") }))
+	fmt.Println("ready")
+	io.Copy(io.Discard, os.Stdin)
+})
+
+// TestKernelNetworkReachesServersOfEitherFamily: what listens at "localhost" is, for
+// Node, at ::1 alone.
+func TestKernelNetworkReachesServersOfEitherFamily(t *testing.T) {
+	eachUser(t, func(t *testing.T) {
+		s := networkSandbox(t, allSets[0], func(p *Policy) { p.Network.Listen = []uint16{8000} })
+		for _, at := range []string{"127.0.0.1:8000", "[::1]:8000", "0.0.0.0:8000", "[::]:8000"} {
+			c := hostile(t, s, "answer at", at)
+			in, out := must(c.StdinPipe()), must(c.StdoutPipe())
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			var line [5]byte
+			io.ReadFull(out, line[:])
+			conn, err := c.DialInside(t.Context(), 8000)
+			if err != nil {
+				t.Errorf("%s (%q): %v", at, line, err)
+			} else {
+				conn.Close()
+			}
+			in.Close()
+			if err := c.Wait(); err != nil {
+				t.Error(err)
+			}
+		}
+		c := hostile(t, s, "answer at", "127.0.0.1:8001")
+		in, out := must(c.StdinPipe()), must(c.StdoutPipe())
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		io.ReadFull(out, make([]byte, 5))
+		if _, err := c.DialInside(t.Context(), 8000); !errors.Is(err, syscall.ECONNREFUSED) || !strings.Contains(err.Error(), "127.0.0.1:8000") {
+			t.Errorf("nobody listens: %v", err)
+		}
+		in.Close()
+		c.Wait()
 	})
 }
 
