@@ -199,6 +199,23 @@ func TestKernelNetworkVariables(t *testing.T) {
 	})
 }
 
+// TestKernelNetworkSaysWhatFailed: what is allowed and fails is no violation, and a
+// tool such as curl shows little of the answer to a CONNECT.
+func TestKernelNetworkSaysWhatFailed(t *testing.T) {
+	inNetwork(t, func(p *Policy) { p.Network.Hosts = []string{"allowed.example", "nowhere.example"} }, func(t *testing.T, s *Sandbox, w walls) {
+		failed := func(r *Report) bool {
+			return slices.ContainsFunc(r.Bound(BoundNetwork).Notes, func(n string) bool { return strings.Contains(n, "was allowed failed") })
+		}
+		if out, r := says(t, s, "fetch", "http://allowed.example/", "http://denied.example/"); failed(r) {
+			t.Errorf("nothing has failed: %s\n%s", out, r)
+		}
+		out, r := says(t, s, "fetch", "https://nowhere.example/", "http://allowed.example/")
+		if want := "1 of what was allowed failed; the last: connect nowhere.example:443: lookup nowhere.example: no such host"; !strings.Contains(r.String(), want) {
+			t.Errorf("not a word of it: %s\n%s", out, r)
+		}
+	})
+}
+
 func TestKernelNetworkAsksDecide(t *testing.T) {
 	asked := make(chan Request, 8)
 	inNetwork(t, func(p *Policy) {

@@ -55,6 +55,10 @@ func (r *run) reportNetwork(report *Report) {
 	if n := summary.Beyond; n > 0 {
 		line.Notes = append(line.Notes, fmt.Sprintf("%d denials more than are listed", n))
 	}
+	if n := summary.Failed; n > 0 {
+		last := violationOf(summary.LastFailed)
+		line.Notes = append(line.Notes, fmt.Sprintf("%d of what was allowed failed; the last: %s %s: %s", n, last.Protocol, last.target(), last.Why))
+	}
 	if n := summary.Unobserved; n > 0 {
 		line.Notes = append(line.Notes, fmt.Sprintf("Observe was too slow for %d connections", n))
 	}

@@ -33,7 +33,8 @@
 //  6. What the client sends first is looked at (sniff.go): the server name of a
 //     TLS ClientHello has to be the target's, and plain HTTP is read as such, so
 //     that its Host has to be the target's too.
-//  7. One Event tells how it went (event.go).
+//  7. One Event tells how it went (event.go); a denial, and what was allowed and
+//     failed, is in the Summary too.
 //
 // Programs that only speak to what they start, ssh with its ProxyCommand, come by
 // relay.go: the harness's own executable, which the sandbox shows as [RelayName]
