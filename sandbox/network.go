@@ -39,7 +39,8 @@ type Network struct {
 	// "example.com:443", "example.com:8000-8100", "*.example.com" (every name below
 	// it, and not itself), "10.1.2.3:22", "10.0.0.0/8", "[2001:db8::1]:80", "*".
 	// Names are compared in one canonical form, without case or trailing dot, and
-	// international ones as IDNA has them. Nil and empty are the same: nothing.
+	// international ones as IDNA has them. Nil and empty are the same: nothing. The
+	// harness's own "localhost" is no entry, but Loopback's.
 	Hosts []string
 	// Deny lists, in the notation of Hosts, what stays denied although Hosts has it
 	// or Decide would allow it.

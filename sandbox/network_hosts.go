@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/egress"
 )
@@ -12,6 +13,11 @@ func (n Network) validateHosts() error {
 	if len(n.Hosts)+len(n.Deny) > 0 {
 		if _, err := egress.Compile(n.Hosts, n.Deny); err != nil {
 			return hostError("Network.Hosts", "Network.Deny", err)
+		}
+	}
+	for i, h := range n.Hosts {
+		if name, _, _ := strings.Cut(h, ":"); strings.EqualFold(strings.TrimSuffix(name, "."), "localhost") {
+			return &PolicyError{Field: indexed("Network.Hosts", i), Value: h, Problem: "is, for the tool, its own loopback, about which no proxy is asked", Remedy: "name a port of the harness's in Network.Loopback; the tool's own needs no rule"}
 		}
 	}
 	for i, c := range n.Credentials {

@@ -3,6 +3,7 @@ package egress
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 )
 
 // An Outcome is what rules say of a target.
@@ -58,6 +59,12 @@ func Compile(allow, deny []string) (Rules, error) {
 		return Rules{}, err
 	}
 	return r, nil
+}
+
+// Meets reports whether these rules allow anything that an entry of another
+// allow-list names, denials aside.
+func (r Rules) Meets(other Rules) bool {
+	return slices.ContainsFunc(other.allow, func(o rule) bool { return slices.ContainsFunc(r.allow, o.meets) })
 }
 
 // Target says what the rules know of a host before its name is resolved. Port 0
