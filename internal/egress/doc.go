@@ -11,7 +11,8 @@
 //
 // # The path of the data
 //
-//	HTTP absolute-form --> proxy.go ----------------------+--> exchange.go: screen, RoundTrip --> dial.go
+//	HTTP absolute-form --> session.go --------------------+--> upstream.go: connections that are kept --> dial.go
+//	  (what is not plain)  proxy.go ----------------------+--> exchange.go: screen, RoundTrip --> dial.go
 //	HTTP CONNECT ------+                                  |         (credentials, request rules)
 //	SOCKS5 ------------+-> Open: decide, resolve, check,  |
 //	capture, Tunnel ---+   dial --> Carry: sniff ---------+ plain HTTP, or TLS that is terminated
@@ -95,6 +96,12 @@
 //     two lack. What net/http tolerates and this package does not (obs-fold, bare
 //     LF, Content-Length beside Transfer-Encoding) is refused on the way in
 //     (strict.go).
+//
+//   - A plain request, GET or HEAD for a whole URL without a body, is carried by the one
+//     goroutine that reads it (session.go): the server and the transport of net/http
+//     have four for it, and wake threads from one to the other, which took longer
+//     than the request on two processors. Both ways judge by the same functions, and a
+//     table of requests and responses holds that nobody can tell them apart.
 //
 //   - SOCKS5 is a handshake of four messages (socks.go); the libraries for it
 //     resolve names themselves or take them apart as strings, which is what has to
