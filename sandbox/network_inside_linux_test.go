@@ -173,33 +173,10 @@ func TestKernelNetworkReachesServersOfEitherFamily(t *testing.T) {
 	})
 }
 
-func serveUnix(t *testing.T, path string) {
-	t.Helper()
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			c.Write([]byte("x"))
-			c.Close()
-		}
-	}()
-}
-
 // The tool that says which sockets answer.
 var _ = offer(programs, "unixes", func(args []string) {
 	for _, path := range args {
-		c, err := net.Dial("unix", path)
-		if err == nil {
-			_, err = c.Read(make([]byte, 1))
-		}
-		fmt.Println(err)
+		fmt.Println(hear("unix", path))
 	}
 })
 
@@ -208,8 +185,8 @@ func TestKernelNetworkShowsSocketsByGrant(t *testing.T) {
 		dir := must(os.MkdirTemp("", "s")) // short: an address holds 107 bytes
 		defer os.RemoveAll(dir)
 		granted, other := filepath.Join(dir, "granted"), filepath.Join(dir, "other")
-		serveUnix(t, granted)
-		serveUnix(t, other)
+		serveEcho(t, listenAt(t, granted))
+		serveEcho(t, listenAt(t, other))
 		link := filepath.Join(dir, "link")
 		if err := os.Symlink(granted, link); err != nil {
 			t.Fatal(err)
