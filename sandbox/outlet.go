@@ -191,11 +191,16 @@ func (o *outlet) deny(e egress.Event) {
 	}
 }
 
+// made is the run's outlet; nil: there is none, or none yet.
+func (r *run) made() *outlet {
+	r.plugging.Lock()
+	defer r.plugging.Unlock()
+	return r.out
+}
+
 // unplug ends the outlet and waits until all of it has ended.
 func (r *run) unplug() {
-	r.plugging.Lock()
-	o := r.out
-	r.plugging.Unlock()
+	o := r.made()
 	if o == nil {
 		return
 	}

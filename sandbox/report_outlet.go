@@ -9,7 +9,7 @@ import (
 
 // passes says what the harness serves of the run's network, and what has passed.
 func (r *run) passes() (proxied, captured string) {
-	o := r.out
+	o := r.made()
 	if o == nil {
 		return "", ""
 	}
@@ -36,7 +36,7 @@ func (r *run) passes() (proxied, captured string) {
 
 // reportNetwork adds what the run was denied, and what became of its outlet.
 func (r *run) reportNetwork(report *Report) {
-	o := r.out
+	o := r.made()
 	if o == nil {
 		return
 	}
