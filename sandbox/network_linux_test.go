@@ -183,8 +183,8 @@ func TestKernelNetworkVariables(t *testing.T) {
 	inNetwork(t, allowedExample, func(t *testing.T, s *Sandbox, w walls) {
 		c := hostile(t, s, "fetch", "http://allowed.example/")
 		c.Env = []string{"A=b", noWait}
-		if out, err := c.Output(); err != nil || strings.Contains(string(out), "served") {
-			t.Errorf("with an Env of the caller's: %q, %v", out, err)
+		if out, err := c.Output(); err != nil || strings.Contains(string(out), "served") || !strings.Contains(c.Report().String(), "add Cmd.NetworkEnviron") {
+			t.Errorf("with an Env of the caller's: %q, %v\n%s", out, err, c.Report())
 		}
 		for name, env := range map[string]func(c *Cmd) []string{
 			"NetworkEnviron": func(c *Cmd) []string { return append([]string{"A=b", noWait}, c.NetworkEnviron()...) },
@@ -192,7 +192,7 @@ func TestKernelNetworkVariables(t *testing.T) {
 		} {
 			c := hostile(t, s, "fetch", "http://allowed.example/")
 			c.Env = env(c)
-			if out, err := c.Output(); err != nil || !strings.Contains(string(out), "served") {
+			if out, err := c.Output(); err != nil || !strings.Contains(string(out), "served") || strings.Contains(c.Report().String(), "NetworkEnviron") {
 				t.Errorf("with %s: %q, %v\n%s", name, out, err, c.Report())
 			}
 		}

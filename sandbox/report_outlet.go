@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/egress"
@@ -61,5 +62,24 @@ func (r *run) reportNetwork(report *Report) {
 	}
 	if n := summary.Unobserved; n > 0 {
 		line.Notes = append(line.Notes, fmt.Sprintf("Observe was too slow for %d connections", n))
+	}
+}
+
+// noteOwnEnv notes that an Env of the caller's does not lead to the proxies: it is
+// what os/exec's users write, and the tool then says no more than that it finds no host.
+func (r *run) noteOwnEnv() {
+	o := r.made()
+	r.mu.Lock()
+	env := r.saved.env
+	r.mu.Unlock()
+	if env == nil || o == nil || !o.wiring.gated || o.wiring.captured {
+		return
+	}
+	leads := func(kv string) bool {
+		name, value, _ := strings.Cut(kv, "=")
+		return strings.HasSuffix(strings.ToLower(name), "_proxy") && strings.Contains(value, o.http.String())
+	}
+	if !slices.ContainsFunc(env, leads) {
+		o.note("the command's own Env does not name the proxies, without which most programs reach nothing: add Cmd.NetworkEnviron to it")
 	}
 }

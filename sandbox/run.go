@@ -133,6 +133,7 @@ func (r *run) Done() <-chan struct{} {
 			r.mu.Unlock()
 			return closed
 		}
+		r.noteOwnEnv()
 		return never
 	case 2:
 		r.started()
