@@ -37,6 +37,9 @@ func (r *run) passes() (proxied, captured string) {
 
 // reportNetwork adds what the run was denied, and what became of its outlet.
 func (r *run) reportNetwork(report *Report) {
+	if line := report.Bound(BoundNetwork); (line.State == Held || line.State == Promised) && !r.sandbox.policy.Network.gated() {
+		line.Notes = append(line.Notes, "no host can be reached: Network.Hosts names none")
+	}
 	o := r.made()
 	if o == nil {
 		return
