@@ -57,18 +57,11 @@ func parse(args []string, usage io.Writer) (options, error) {
 	if err != nil {
 		return options{}, err
 	}
-	switch *preset {
-	case "workspace":
-		o.policy = sandbox.Workspace(dir)
-	case "readonly":
-		o.policy = sandbox.ReadOnly(dir)
-	case "unconfined":
-		if len(read)+len(write)+len(hide)+len(hosts) > 0 {
-			return options{}, errors.New("-read, -write, -hide and -host bound nothing with -preset unconfined")
-		}
-		o.policy = sandbox.Unconfined()
-	default:
-		return options{}, fmt.Errorf("-preset %q is none of workspace, readonly, unconfined", *preset)
+	if o.policy, err = presetNamed(*preset, dir); err != nil {
+		return options{}, err
+	}
+	if *preset == "unconfined" && len(read)+len(write)+len(hide)+len(hosts) > 0 {
+		return options{}, errors.New("-read, -write, -hide and -host bound nothing with -preset unconfined")
 	}
 	o.policy.Network.Hosts = hosts
 	if o.policy.Limits.WallClock = *timeout; *timeout != 0 {
@@ -79,6 +72,18 @@ func parse(args []string, usage io.Writer) (options, error) {
 	}
 	o.dir, err = startIn(dir)
 	return o, err
+}
+
+func presetNamed(name, dir string) (sandbox.Policy, error) {
+	switch name {
+	case "workspace":
+		return sandbox.Workspace(dir), nil
+	case "readonly":
+		return sandbox.ReadOnly(dir), nil
+	case "unconfined":
+		return sandbox.Unconfined(), nil
+	}
+	return sandbox.Policy{}, fmt.Errorf("-preset %q is none of workspace, readonly, unconfined", name)
 }
 
 // widen writes the flags into the policy.
