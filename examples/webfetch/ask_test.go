@@ -25,8 +25,10 @@ func TestAPersonIsAskedOnceAboutEachHost(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if ask("no.example") || ask("no.example") {
-		t.Error("no was taken for yes")
+	for range 2 {
+		if ask("no.example") {
+			t.Error("no was taken for yes")
+		}
 	}
 	if v := p.decide(t.Context(), sandbox.Request{Host: "third.example", Port: 443}); v.Allow || v.Reason != "nobody is there to be asked" {
 		t.Errorf("at the end of the answers: %+v", v)
