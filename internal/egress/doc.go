@@ -39,9 +39,18 @@
 //
 // Programs that only speak to what they start, ssh with its ProxyCommand, come by
 // relay.go: the harness's own executable, which the sandbox shows as [RelayName]
-// where the policy's Network.SSH asks for it. Executed under that name it joins its input and
-// output to a CONNECT of the HTTP proxy in its environment, and is a client like
-// any other. Its init runs it, so nothing of the harness's main does.
+// where the policy's Network.SSH asks for it. Executed under that name it joins its
+// input and output to a CONNECT of the HTTP proxy, and is a client like any other.
+// Its init runs it, so nothing of the harness's main does.
+//
+// ssh is told of the relay by its configuration (sshconfig.go): a text that is shown
+// in the place of the system's ssh_config, with the system's own after it. Of each
+// setting ssh takes the first value that it finds, so that the command line and a
+// user's file still go before it. A ProxyCommand or ProxyJump of the system's own is
+// not obeyed: what it would start has no other way out either. Hosts of loopback are
+// reached directly, as by NO_PROXY. There is no variable for ssh; GIT_SSH_COMMAND is
+// git's, takes away what a repository says in core.sshCommand, and so is set only
+// where no ssh_config can be shown.
 //
 // # The boundary
 //
