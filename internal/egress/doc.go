@@ -158,14 +158,14 @@
 // serve another; TLS without a server name is passed. HTTP/2 in clear text is
 // bytes. Time and sizes tell things too.
 //
-// A server that has a secret can give it back in a form of its own making (reversed, in
-// pieces, encrypted); what is taken out is what servers echo: the text itself, escaped for
-// URLs, JSON and HTML as common libraries do it (spellings.go), hexadecimal, base64, UTF-16.
-// What it gives for the secret, a session or a token of its own, the tool has. A secret in a
-// body, and one that signs requests, has no place here. Request rules see methods and paths,
-// not queries or bodies: what GraphQL does at one path is one thing to them. A client that
-// pins certificates refuses the sandbox's. With "*" an address may be connected to without
-// naming any host, past the rules of the hosts that it has. GODEBUG=http2debug=2 in the
-// harness's environment has net/http log headers, and what a server sends beyond the length
-// that it has said, net/http logs too.
+// A server that has a secret can give it back in a form of its own making (reversed,
+// in pieces, encrypted); what is taken out is what servers echo: the text itself, escaped
+// for URLs, JSON and HTML as common libraries do it (spellings.go), hexadecimal, base64, UTF-16. What it gives for the secret,
+// a session or a token of its own, the tool has. A secret in a body, and one
+// that signs requests, has no place here. Request rules see
+// methods and paths, not queries or bodies: what GraphQL does at one path is one thing
+// to them. A client that pins certificates refuses the sandbox's. With "*" an address
+// may be connected to without naming any host, past the rules of the hosts that it
+// has. GODEBUG=http2debug=2 in the harness's environment has net/http log headers, and
+// what a server sends beyond the length that it has said, net/http logs too.
 package egress

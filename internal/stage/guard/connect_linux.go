@@ -5,18 +5,16 @@ import (
 	"unsafe"
 )
 
-// connect connects the tool's socket for it, to an address that the rules name and to no
-// other. A filter sees where a call's address lies, not what it is; here it has been copied
-// once, is compared, and is written anew for the kernel, which never reads the tool's memory.
-// What else says where a socket's packets go is an option of the socket (a source route,
+// connect connects the tool's socket for it, to an address that the rules name and to no other. A filter sees where
+// a call's address lies, not what it is; here it has been copied once, is compared, and is written anew for the kernel, which
+// never reads the tool's memory. What else says where a socket's packets go is an option of the socket (a source route,
 // ip(7), IP_OPTIONS), and Filter refuses it.
 //
-// The supervisor must not wait, and a connect to a listener whose queue is full does. A limit
-// on the time it takes (SO_SNDTIMEO, socket(7)) is the only way to say so that a second thread
-// cannot take back: the filter keeps that option from the tool, while O_NONBLOCK is anybody's
-// who has the descriptor. The first packet is sent anew after a second, so a longer wait would
-// gain nothing. A socket that does not block is left to itself then, as the kernel leaves it;
-// of one that does the attempt is ended.
+// The supervisor must not wait, and a connect to a listener whose queue is full does. A limit on the time it takes
+// (SO_SNDTIMEO, socket(7)) is the only way to say so that a second thread cannot take back: the filter keeps that option
+// from the tool, while O_NONBLOCK is anybody's who has the descriptor. The first packet is
+// sent anew after a second, so a longer wait would gain nothing. A socket that does not block is left to itself then, as the kernel
+// leaves it; of one that does the attempt is ended.
 //
 //go:norace
 func (s *State) connect() int {
