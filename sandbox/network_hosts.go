@@ -3,7 +3,6 @@ package sandbox
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/egress"
 )
@@ -16,7 +15,7 @@ func (n Network) validateHosts() error {
 		}
 	}
 	for i, h := range n.Hosts {
-		if name, _, _ := strings.Cut(h, ":"); strings.EqualFold(strings.TrimSuffix(name, "."), "localhost") {
+		if isLocalhost(h) {
 			return &PolicyError{Field: indexed("Network.Hosts", i), Value: h, Problem: "is, for the tool, its own loopback, about which no proxy is asked", Remedy: "name a port of the harness's in Network.Loopback; the tool's own needs no rule"}
 		}
 	}

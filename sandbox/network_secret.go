@@ -28,7 +28,7 @@ const (
 type Credential struct {
 	Name   string   // the environment variable, of no other Credential
 	Secret string   // what the server wants, 8 to 4096 bytes
-	Hosts  []string // in the notation of [Network.Hosts], which, or Decide, has to allow them; not "*"
+	Hosts  []string // in the notation of [Network.Hosts], which has to allow them; not "*"
 	Place  string   // one of PlaceBearer, PlaceBasic, PlaceHeader, PlaceQuery
 	Field  string   // the header's, the parameter's or the user's name; of PlaceBasic "": any user's, or the secret is the user's name
 }
@@ -54,7 +54,7 @@ func (c Credential) MarshalJSON() ([]byte, error) {
 // Headers that would have the server see another method or path are refused, and, where
 // rules have Paths, a path that servers read in several ways.
 type RequestRule struct {
-	Host    string   // in the notation of [Network.Hosts], which, or Decide, has to allow it
+	Host    string   // in the notation of [Network.Hosts]
 	Methods []string // "GET", which HEAD goes with, ...; none: every method
 	Paths   []string // prefixes, without "*"; one that does not end in "/" stands for itself and what lies below it; none: every path
 }

@@ -132,27 +132,30 @@ func (n Network) validateCredentials() error {
 			return bad("Field", "", "is empty", "name the "+named)
 		case c.Place == PlaceBearer && c.Field != "":
 			return bad("Field", c.Field, "does not go with "+c.Place, "leave it empty")
-		}
-		for j, h := range c.Hosts {
-			if !n.mayAllow(h) {
-				return bad(indexed("Hosts", j), h, "is not allowed by Network.Hosts", "name it there too")
-			}
+		case !n.mayAllow():
+			return bad("Hosts", strings.Join(c.Hosts, " "), "no host is allowed", "name them in Network.Hosts too")
 		}
 	}
 	return nil
 }
 
-// mayAllow reports whether any host that an entry names can be allowed.
-func (n Network) mayAllow(entry string) bool {
-	hosts, err := egress.Compile(n.Hosts, nil)
-	named, err2 := egress.Compile([]string{entry}, nil)
-	return n.Decide != nil || err == nil && err2 == nil && hosts.Meets(named)
+// mayAllow reports whether any host can be.
+func (n Network) mayAllow() bool { return len(n.Hosts) > 0 || n.Decide != nil }
+
+// isLocalhost reports whether an entry of Hosts names what is, for the tool, its own
+// loopback.
+func isLocalhost(entry string) bool {
+	name, _, _ := strings.Cut(entry, ":")
+	return strings.EqualFold(strings.TrimSuffix(name, "."), "localhost")
 }
 
 func (n Network) validateRequests() error {
 	for i, r := range n.Requests {
 		bad := func(field, value, problem, remedy string) error {
 			return &PolicyError{Field: indexed("Network.Requests", i) + "." + field, Value: value, Problem: problem, Remedy: remedy}
+		}
+		if !n.mayAllow() {
+			return bad("Host", r.Host, "no host is allowed", "name it in Network.Hosts too")
 		}
 		for j, m := range r.Methods {
 			if m == "" || strings.ToUpper(m) != m || strings.ContainsAny(m, " \t\r\n\x00,;:/\"") {
@@ -166,9 +169,6 @@ func (n Network) validateRequests() error {
 			if strings.Contains(p, "*") {
 				return bad(indexed("Paths", j), p, `has a "*", which would stand for itself`, `write "/v1/" for all that lies below it`)
 			}
-		}
-		if !n.mayAllow(r.Host) { // a rule for a name that is misspelt would bound nothing
-			return bad("Host", r.Host, "is not allowed by Network.Hosts", "name it there too")
 		}
 	}
 	return nil

@@ -164,19 +164,3 @@ func (r rule) coversPort(port uint16) bool {
 	}
 	return r.hasPort(port)
 }
-
-// meets reports whether there is a target that both entries name.
-func (r rule) meets(o rule) bool {
-	if max(r.lo, o.lo) > min(r.hi, o.hi) {
-		return false
-	}
-	switch {
-	case r.kind == anything || o.kind == anything:
-		return true
-	case r.kind == prefix || o.kind == prefix:
-		return r.kind == o.kind && r.prefix.Overlaps(o.prefix)
-	case r.kind == name && o.kind == name:
-		return r.name == o.name
-	}
-	return strings.HasSuffix(r.name, o.name) && o.kind == below || strings.HasSuffix(o.name, r.name) && r.kind == below
-}

@@ -3,7 +3,6 @@ package egress
 import (
 	"fmt"
 	"net/netip"
-	"slices"
 )
 
 // An Outcome is what rules say of a target.
@@ -59,12 +58,6 @@ func Compile(allow, deny []string) (Rules, error) {
 		return Rules{}, err
 	}
 	return r, nil
-}
-
-// Meets reports whether these rules allow anything that an entry of another
-// allow-list names, denials aside.
-func (r Rules) Meets(other Rules) bool {
-	return slices.ContainsFunc(other.allow, func(o rule) bool { return slices.ContainsFunc(r.allow, o.meets) })
 }
 
 // Target says what the rules know of a host before its name is resolved. Port 0

@@ -179,33 +179,3 @@ func FuzzRules(f *testing.F) {
 		}
 	})
 }
-
-func TestEntriesMeetWhereATargetIsNamedByBoth(t *testing.T) {
-	for _, tt := range []struct {
-		one, other string
-		want       bool
-	}{
-		{"a.example", "a.example", true},
-		{"a.example", "b.example", false},
-		{"a.example:443", "A.example.", true},
-		{"a.example:443", "a.example:80", false},
-		{"a.example:80-90", "a.example:90-99", true},
-		{"*.example", "a.example", true},
-		{"*.example", "a.b.example:8080", true},
-		{"*.a.example", "a.example", false},
-		{"*.example", "*.a.example", true},
-		{"*.a.example", "*.b.example", false},
-		{"*.example", "xexample", false},
-		{"*", "a.example:1", true},
-		{"*:443", "a.example:80", false},
-		{"10.0.0.0/8", "10.1.2.3:22", true},
-		{"10.0.0.0/8", "11.0.0.0/8", false},
-		{"10.0.0.0/8", "a.example", false}, // what it resolves to is another matter
-		{"b.example a.example", "a.example", true},
-	} {
-		one, other := mustCompile(t, tt.one, ""), mustCompile(t, tt.other, "")
-		if one.Meets(other) != tt.want || other.Meets(one) != tt.want {
-			t.Errorf("%q and %q: %t and %t, want %t", tt.one, tt.other, one.Meets(other), other.Meets(one), tt.want)
-		}
-	}
-}
