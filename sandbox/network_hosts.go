@@ -14,6 +14,11 @@ func (n Network) validateHosts() error {
 			return hostError("Network.Hosts", "Network.Deny", err)
 		}
 	}
+	for i, h := range n.Hosts {
+		if isLocalhost(h) {
+			return &PolicyError{Field: indexed("Network.Hosts", i), Value: h, Problem: "is, for the tool, its own loopback, about which no proxy is asked", Remedy: "name a port of the harness's in Network.Loopback; the tool's own needs no rule"}
+		}
+	}
 	for i, c := range n.Credentials {
 		if _, err := egress.Compile(c.Hosts, nil); err != nil {
 			return hostError(indexed("Network.Credentials", i)+".Hosts", "", err)

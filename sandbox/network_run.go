@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"net"
 	"net/netip"
 	"time"
@@ -31,13 +32,23 @@ func (s *Sandbox) openGate() (err error) {
 		return err
 	}
 	if err := s.renewTrust(); err != nil {
-		return &PolicyError{Field: "Network", Problem: "cannot be carried out", Err: err}
+		return uncarried(err)
 	}
 	g, err := egress.New(s.gate)
 	if err != nil {
-		return &PolicyError{Field: "Network", Problem: "cannot be carried out", Err: err}
+		return uncarried(err)
 	}
 	return g.Close()
+}
+
+// uncarried names the field that package egress cannot carry out.
+func uncarried(err error) error {
+	bad := &PolicyError{Field: "Network", Problem: "cannot be carried out", Err: err}
+	if e := (*egress.ConfigError)(nil); errors.As(err, &e) {
+		field := map[string]string{"credential": "Network.Credentials", "request rule": "Network.Requests"}[e.List]
+		bad.Field, bad.Value, bad.Err = indexed(field, e.Index), e.Name, e.Err
+	}
+	return bad
 }
 
 // served reports whether a run has a gateway.

@@ -56,5 +56,5 @@ func (c Credential) MarshalJSON() ([]byte, error) {
 type RequestRule struct {
 	Host    string   // in the notation of [Network.Hosts]
 	Methods []string // "GET", which HEAD goes with, ...; none: every method
-	Paths   []string // prefixes; one that does not end in "/" stands for itself and what lies below it; none: every path
+	Paths   []string // prefixes, without "*"; one that does not end in "/" stands for itself and what lies below it; none: every path
 }

@@ -81,6 +81,8 @@ func TestValidateNamesTheNetworksField(t *testing.T) {
 		{"a credential in a header without a name", with(func(c *Credential) { c.Name, c.Place = "B", PlaceHeader }), "Network.Credentials[1].Field"},
 		{"a bearer with a field", with(func(c *Credential) { c.Name, c.Field = "B", "X" }), "Network.Credentials[1].Field"},
 		{"a credential and no hosts", Network{Credentials: []Credential{secret}}, "Network.Credentials[0].Hosts"},
+		{"a path with an asterisk", asks(RequestRule{Host: "a.example", Paths: []string{"/v1/*"}}), "Network.Requests[1].Paths[0]"},
+		{"the tool's own loopback", Network{Hosts: []string{"a.example", "LocalHost.:3000"}}, "Network.Hosts[1]"},
 		{"request rules and no hosts", Network{Requests: []RequestRule{{Host: "example.com"}}}, "Network.Requests[0].Host"},
 		{"a request rule for what is no host", asks(RequestRule{Host: "a b"}), "Network.Requests[1].Host"},
 		{"a method in small letters", asks(RequestRule{Host: "a.example", Methods: []string{"GET", "post"}}), "Network.Requests[1].Methods[1]"},

@@ -139,6 +139,8 @@ type Summary struct {
 	Violations []Event // what was denied, the first of them
 	Beyond     int     // denials that Violations has no room for
 	Unobserved int     // events that Observe was too slow for
+	Failed     int     // of those that were allowed: a name that nobody has, a certificate that is not good
+	LastFailed Event   // the last of them
 	Allowed    int
 	Denied     int
 	Sent       int64

@@ -35,7 +35,8 @@
 //  6. What the client sends first is looked at (sniff.go): the server name of a
 //     TLS ClientHello has to be the target's, and plain HTTP is read as such, so
 //     that its Host has to be the target's too.
-//  7. One Event tells how it went (event.go).
+//  7. One Event tells how it went (event.go); a denial, and what was allowed and
+//     failed, is in the Summary too.
 //
 // Datagrams take steps 1, 3, 4, 5 and 7, by rules of their own (datagram_rules.go)
 // and to a connected socket, so that the kernel takes an answer from that peer
