@@ -8,20 +8,21 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
 	"sync"
 	"time"
 )
 
-// A direct carries GET and HEAD requests of plain HTTP in the goroutine that has
-// them. http.Transport has two goroutines for each connection, and each step from
+// A direct carries requests of HTTP/1 in the goroutine that has them; one with a body
+// is written by another (send.go). http.Transport has two goroutines for each connection, and each step from
 // one to the other may wake a thread, which on a machine with few processors costs
-// more than the request. All other requests are its next one's.
+// more than the request. It also logs what a server sends without being asked, which
+// may be a secret, to the program's own log; here nobody reads that.
 //
 // It writes requests and reads responses by net/http's own functions.
 type direct struct {
-	g    *Gateway
-	next http.RoundTripper
+	dial func(ctx context.Context, key string) (net.Conn, error)
 
 	mu     sync.Mutex
 	closed bool
@@ -46,28 +47,31 @@ const (
 	headBuffer = 16 << 10
 )
 
-// plain reports whether a request is of the kind that is carried here.
-func plain(r *http.Request) bool {
-	return (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.Body == nil || r.Body == http.NoBody) &&
-		len(r.Trailer) == 0 && r.Header.Get("Upgrade") == "" && r.Header.Get("Expect") == ""
+// bodiless reports whether a request is its header alone.
+func bodiless(r *http.Request) bool { return r.Body == nil || r.Body == http.NoBody }
+
+// repeatable reports whether a request may be made twice.
+func repeatable(r *http.Request) bool {
+	return bodiless(r) && (r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions)
 }
 
 // RoundTrip carries one request. A connection that was kept may have been closed
-// by the server meanwhile: then another is made, since these requests may be made
-// twice.
+// by the server meanwhile: then another is made, if the request may be made twice.
 func (d *direct) RoundTrip(r *http.Request) (*http.Response, error) {
-	x := exchangeOf(r.Context())
-	if !plain(r) {
-		return d.next.RoundTrip(r)
-	}
+	key := r.URL.Host // with the port: rewrite has set it
 	for {
-		u, err := d.take(r.Context(), x)
+		u, err := d.take(r.Context(), key)
 		if err != nil {
+			if r.Body != nil {
+				r.Body.Close()
+			}
 			return nil, err
 		}
-		x.event.Address = u.RemoteAddr().String()
-		res, err := d.ask(u, r, x.shown())
-		if err == nil || !u.used || r.Context().Err() != nil || !errors.Is(err, errNothing) {
+		if t := httptrace.ContextClientTrace(r.Context()); t != nil && t.GotConn != nil {
+			t.GotConn(httptrace.GotConnInfo{Conn: u.Conn, Reused: u.used})
+		}
+		res, err := d.ask(u, r, key)
+		if err == nil || !u.used || !repeatable(r) || r.Context().Err() != nil || !errors.Is(err, errNothing) {
 			return res, err
 		}
 	}
@@ -80,18 +84,21 @@ var errNothing = errors.New("the server closed the connection")
 // or ends, with the body.
 func (d *direct) ask(u *upstream, r *http.Request, key string) (*http.Response, error) {
 	stop := context.AfterFunc(r.Context(), func() { u.Close() })
+	u.head.N = mostHead
+	s, err := u.send(r)
 	fail := func(err error) (*http.Response, error) {
 		stop()
 		u.Close()
 		if cause := r.Context().Err(); cause != nil {
 			err = cause
+		} else if fault := s.fault(); fault != nil {
+			err = fault
 		}
 		return nil, err
 	}
-	if err := r.Write(u.Conn); err != nil {
+	if err != nil {
 		return fail(fmt.Errorf("%w: %w", errNothing, err))
 	}
-	u.head.N = mostHead
 	if _, err := u.in.Peek(1); err != nil {
 		return fail(fmt.Errorf("%w: %w", errNothing, err))
 	}
@@ -100,9 +107,14 @@ func (d *direct) ask(u *upstream, r *http.Request, key string) (*http.Response, 
 		if err != nil {
 			return fail(u.headError(err))
 		}
-		if res.StatusCode >= 200 || res.StatusCode == http.StatusSwitchingProtocols {
+		if res.StatusCode == http.StatusSwitchingProtocols {
 			u.head.N = 1 << 62
-			res.Body = &rest{ReadCloser: res.Body, d: d, u: u, key: key, stop: stop, last: res.Close || r.Close || res.StatusCode < 200}
+			res.Body = &taken{upstream: u, stop: stop}
+			return res, nil
+		}
+		if res.StatusCode >= 200 {
+			u.head.N = 1 << 62
+			res.Body = &rest{ReadCloser: res.Body, d: d, u: u, key: key, sent: s, stop: stop, last: res.Close || r.Close}
 			return res, nil
 		}
 	}
@@ -126,6 +138,7 @@ type rest struct {
 	d    *direct
 	u    *upstream
 	key  string
+	sent *sending
 	stop func() bool
 	last bool
 	done bool
@@ -152,30 +165,36 @@ func (a *rest) finish(whole bool) {
 	}
 	a.done = true
 	// What the server has sent beyond the response is no response to anything.
-	if live := a.stop(); !live || !whole || a.last || a.u.in.Buffered() > 0 || !a.d.keep(a.key, a.u) {
+	if live := a.stop(); !live || !whole || a.last || a.u.in.Buffered() > 0 || !a.sent.whole() || !a.d.keep(a.key, a.u) {
 		a.u.Close()
 	}
 }
 
 // take returns a connection that was kept, or a new one.
-func (d *direct) take(ctx context.Context, x *exchange) (*upstream, error) {
-	key := x.shown()
+func (d *direct) take(ctx context.Context, key string) (*upstream, error) {
 	for u := d.kept(key); u != nil; u = d.kept(key) {
 		// What a server says without being asked, its end too, is not the response to
 		// the next request.
-		if u.old.Stop() && silent(u.Conn) {
+		if u.old.Stop() && u.silent() {
 			u.used = true
 			return u, nil
 		}
 		u.Close()
 	}
-	conn, err := d.g.dialHTTP(ctx, "tcp", key)
+	conn, err := d.dial(ctx, key)
 	if err != nil {
 		return nil, err
 	}
 	u := &upstream{Conn: conn, head: io.LimitedReader{R: conn}}
 	u.in = bufio.NewReaderSize(&u.head, headBuffer)
 	return u, nil
+}
+
+// silent reports whether a connection is open and has nothing to be read, in the
+// kernel or in what decrypts it.
+func (u *upstream) silent() bool {
+	s, ok := u.Conn.(*sealed)
+	return silent(u.Conn) && (!ok || s.drained())
 }
 
 // kept takes out the connection that was used last; nil: there is none.
@@ -217,9 +236,12 @@ func (d *direct) keep(key string, u *upstream) bool {
 // drop closes a connection that nobody has wanted.
 func (d *direct) drop(key string, u *upstream) {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if i := slices.Index(d.idle[key], u); i >= 0 {
+	i := slices.Index(d.idle[key], u)
+	if i >= 0 {
 		d.put(key, slices.Concat(d.idle[key][:i], d.idle[key][i+1:]))
+	}
+	d.mu.Unlock()
+	if i >= 0 {
 		u.Close()
 	}
 }
@@ -227,13 +249,13 @@ func (d *direct) drop(key string, u *upstream) {
 // close closes what is idle, and keeps nothing any more.
 func (d *direct) close() {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.closed = true
-	for _, list := range d.idle {
+	all := d.idle
+	d.closed, d.idle, d.total = true, nil, 0
+	d.mu.Unlock()
+	for _, list := range all {
 		for _, u := range list {
 			u.old.Stop()
 			u.Close()
 		}
 	}
-	d.idle, d.total = nil, 0
 }

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // An exchange is one HTTP request that can be read, and its response, whichever
@@ -198,26 +197,9 @@ func (s screened) RoundTrip(r *http.Request) (*http.Response, error) {
 	return x.via.RoundTrip(r)
 }
 
-// newTransport makes what carries plain HTTP. Connections are kept by host and
-// port; each was dialled to an address that was checked for these, and
-// the rules do not change.
-func newTransport(g *Gateway) *http.Transport {
-	return &http.Transport{
-		DialContext:            g.dialHTTP,
-		DisableCompression:     true,
-		MaxIdleConns:           128,
-		MaxIdleConnsPerHost:    32,
-		IdleConnTimeout:        30 * time.Second,
-		ExpectContinueTimeout:  time.Second,
-		MaxResponseHeaderBytes: 256 << 10,
-		ReadBufferSize:         16 << 10,
-		WriteBufferSize:        16 << 10,
-	}
-}
-
 // dialHTTP connects to the target of the exchange that needs a connection, or
 // takes the one that its tunnel has made.
-func (g *Gateway) dialHTTP(ctx context.Context, _, addr string) (net.Conn, error) {
+func (g *Gateway) dialHTTP(ctx context.Context, addr string) (net.Conn, error) {
 	x := exchangeOf(ctx)
 	if x == nil || addr != x.shown() {
 		return nil, &Refusal{Host: addr, Why: "it was not decided about"}

@@ -39,7 +39,6 @@ type Gateway struct {
 
 	server    *http.Server
 	queue     *queue // of connections for server
-	transport *http.Transport
 	direct    *direct
 	forwarder *httputil.ReverseProxy
 
@@ -138,7 +137,6 @@ func (g *Gateway) Close() error {
 	if !already {
 		g.server.Close()
 		g.queue.Close() // the server knows of it once it has begun to serve
-		g.transport.CloseIdleConnections()
 		g.direct.close()
 	}
 	g.running.Wait()

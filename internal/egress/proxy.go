@@ -22,8 +22,7 @@ type strictKey struct{}
 // plain HTTP inside of their tunnels.
 func (g *Gateway) serveQueue() {
 	g.queue = newQueue()
-	g.transport = newTransport(g)
-	g.direct = &direct{g: g, next: g.transport}
+	g.direct = &direct{dial: g.dialHTTP}
 	g.forwarder = newForwarder(g)
 	g.server = &http.Server{
 		Protocols:                    bothVersions(),

@@ -9,9 +9,6 @@ import (
 
 // silent reports whether a connection is open and has nothing to be read.
 func silent(c net.Conn) bool {
-	if m, ok := c.(*metered); ok {
-		c = m.Conn
-	}
 	s, ok := bare(c).(syscall.Conn)
 	if !ok {
 		return false
