@@ -50,6 +50,7 @@ const (
 	frameHead = 9
 	siftRead  = 16<<10 + frameHead
 	mostBlock = 1 << 20 // bytes of a header as it is sent
+	mostFrame = 1 << 20 // bytes of one, which is what net/http allows the server
 	tableSize = 4096    // of HPACK, which net/http leaves as it is
 	mostOpen  = 1 << 16 // requests of a connection whose responses have not ended, of which most were given up
 )
@@ -115,6 +116,8 @@ func (f *sifted) received(h frame) (keep bool, err error) {
 		return false, fmt.Errorf("%w: it does not begin with its settings", errSifted)
 	case f.in.within != (h.kind == frameContinuation):
 		return false, fmt.Errorf("%w: a header without its end, or its beginning", errSifted)
+	case h.size > mostFrame:
+		return false, fmt.Errorf("%w: a frame of more than %d bytes", errSifted, mostFrame)
 	case h.kind == framePriority || h.kind > frameContinuation:
 		return false, nil
 	case h.kind == framePushPromise:
