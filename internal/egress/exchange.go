@@ -10,6 +10,7 @@ import (
 	"net/http/httptrace"
 	"net/http/httputil"
 	"net/netip"
+	"net/textproto"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -53,19 +54,9 @@ func (x *exchange) begin(r *http.Request) {
 // run carries a request out that was decided: err says how. It notes the event
 // even when the server's connection breaks, which is a panic of http.ErrAbortHandler.
 func (x *exchange) run(w http.ResponseWriter, r *http.Request) {
-	defer func() {
-		x.event.Rule = x.decision.Rule
-		x.event.Sent, x.event.Received = x.sent.Load(), x.received.Load()
-		x.g.finish(x.event, x.err)
-	}()
-	switch {
-	case x.err != nil:
-	case r.Method == http.MethodTrace || r.Method == http.MethodConnect:
-		x.err = x.target.refuse(Decision{Rule: x.decision.Rule, Why: "the method " + r.Method + " is not carried"})
-	case x.g.meter.full():
-		x.err = x.target.refuse(Decision{Rule: x.decision.Rule, Why: errBytes.Error()})
-	}
-	if x.err != nil {
+	defer x.end()
+	w.Header()["Content-Type"] = nil // else net/http guesses where the server does not say
+	if x.admit(r); x.err != nil {
 		answerTo(x.err, x.shown()).write(w)
 		return
 	}
@@ -77,6 +68,24 @@ func (x *exchange) run(w http.ResponseWriter, r *http.Request) {
 		x.event.Address = i.Conn.RemoteAddr().String()
 	}})
 	x.g.forwarder.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// admit refuses what is carried to no host.
+func (x *exchange) admit(r *http.Request) {
+	switch {
+	case x.err != nil:
+	case r.Method == http.MethodTrace || r.Method == http.MethodConnect:
+		x.err = x.target.refuse(Decision{Rule: x.decision.Rule, Why: "the method " + r.Method + " is not carried"})
+	case x.g.meter.full():
+		x.err = x.target.refuse(Decision{Rule: x.decision.Rule, Why: errBytes.Error()})
+	}
+}
+
+// end notes the event.
+func (x *exchange) end() {
+	x.event.Rule = x.decision.Rule
+	x.event.Sent, x.event.Received = x.sent.Load(), x.received.Load()
+	x.g.finish(x.event, x.err)
 }
 
 func (x *exchange) shown() string { return join(x.target.Host, x.target.Port) }
@@ -197,28 +206,48 @@ func (s screened) RoundTrip(r *http.Request) (*http.Response, error) {
 	return x.via.RoundTrip(r)
 }
 
-// dialHTTP connects to the target of the exchange that needs a connection, or
-// takes the one that its tunnel has made.
-func (g *Gateway) dialHTTP(ctx context.Context, addr string) (net.Conn, error) {
-	x := exchangeOf(ctx)
-	if x == nil || addr != x.shown() {
-		return nil, &Refusal{Host: addr, Why: "it was not decided about"}
+// A carrier sends requests of plain HTTP, to the target of their exchange. Connections are kept by host and
+// port; each was dialled to an address that was checked for these, and
+// the rules do not change.
+type carrier struct{ p *pool }
+
+// RoundTrip sends a request.
+func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
+	x := exchangeOf(r.Context())
+	res, _, err := c.p.ask(r.Context(), x, x.shown(), r, hints(r))
+	return res, err
+}
+
+// hints passes responses before the response on to who traces them: httputil, for
+// the client.
+func hints(r *http.Request) func(*http.Response) {
+	return func(res *http.Response) {
+		if t := httptrace.ContextClientTrace(r.Context()); t != nil && t.Got1xxResponse != nil {
+			t.Got1xxResponse(res.StatusCode, textproto.MIMEHeader(res.Header))
+		}
 	}
+}
+
+// reach connects to the exchange's target, or takes the connection that its tunnel has made.
+func (x *exchange) reach(ctx context.Context) (net.Conn, string, error) {
+	g := x.g
 	if in := x.c.inner; in != nil {
 		if conn := in.take(); conn != nil {
-			return &metered{Conn: conn, g: g}, nil
+			return &metered{Conn: conn, g: g}, address(in.address), nil
 		}
 	}
 	if !g.enter() {
-		return nil, ErrClosed
+		return nil, "", ErrClosed
 	}
 	defer g.leave()
-	conn, _, err := g.dial(ctx, x.target)
+	conn, to, err := g.dial(ctx, x.target)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return &metered{Conn: conn, g: g}, nil
+	return &metered{Conn: conn, g: g}, address(to), nil
 }
+
+func (x *exchange) reached(u *upstream) { x.event.Address = u.place }
 
 // inner is what a connection is inside of whose requests can be read.
 type inner struct {

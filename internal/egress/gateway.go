@@ -39,7 +39,7 @@ type Gateway struct {
 
 	server    *http.Server
 	queue     *queue // of connections for server
-	direct    *direct
+	pool      *pool
 	forwarder *httputil.ReverseProxy
 
 	// terminates reports whether the TLS of a target is to be terminated, and
@@ -137,7 +137,7 @@ func (g *Gateway) Close() error {
 	if !already {
 		g.server.Close()
 		g.queue.Close() // the server knows of it once it has begun to serve
-		g.direct.close()
+		g.pool.close()
 	}
 	g.running.Wait()
 	g.journal.end(g.cfg.Patience)

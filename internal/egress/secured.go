@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"os"
 	"sync"
 	"time"
@@ -19,7 +20,7 @@ import (
 type secured struct {
 	g    *Gateway
 	in   *inner
-	one  *direct
+	one  *pool
 	two  [2]*http.Transport // HTTP/2; the second one for HEAD alone, see sifted
 	room chan struct{}      // of requests by HTTP/1
 
@@ -39,7 +40,7 @@ const (
 
 func newSecured(g *Gateway, in *inner) *secured {
 	s := &secured{g: g, in: in, room: make(chan struct{}, mostInner)}
-	s.one = &direct{dial: func(ctx context.Context, _ string) (net.Conn, error) { return s.conn(ctx, h1) }}
+	s.one = new(pool)
 	for i := range s.two {
 		s.two[i] = s.newTwo(i == 1)
 	}
@@ -73,7 +74,7 @@ func (s *secured) newTwo(head bool) *http.Transport {
 // HTTP/1's.
 func (s *secured) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Header.Get("Upgrade") != "" {
-		return s.one.RoundTrip(r)
+		return s.old(r)
 	}
 	two, err := s.settle(r.Context())
 	if err == nil && two {
@@ -96,13 +97,39 @@ func (s *secured) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	res, err := s.one.RoundTrip(r)
+	res, err := s.old(r)
 	if err != nil {
 		<-s.room
 		return nil, err
 	}
 	res.Body = &seated{ReadCloser: res.Body, room: s.room}
 	return res, nil
+}
+
+// old sends a request by HTTP/1.
+func (s *secured) old(r *http.Request) (*http.Response, error) {
+	res, _, err := s.one.ask(r.Context(), oldWay{s, r.Context()}, "", r, hints(r))
+	return res, err
+}
+
+// An oldWay is where one request by HTTP/1 goes.
+type oldWay struct {
+	*secured
+	ctx context.Context
+}
+
+func (w oldWay) reach(ctx context.Context) (net.Conn, string, error) {
+	conn, err := w.conn(ctx, h1)
+	if err != nil {
+		return nil, "", err
+	}
+	return conn, conn.RemoteAddr().String(), nil
+}
+
+func (w oldWay) reached(u *upstream) {
+	if t := httptrace.ContextClientTrace(w.ctx); t != nil && t.GotConn != nil {
+		t.GotConn(httptrace.GotConnInfo{Conn: u.Conn, Reused: u.used})
+	}
 }
 
 // A seated body leaves its room when it is closed.

@@ -23,7 +23,12 @@ const (
 // send writes a request, or begins to.
 func (u *upstream) send(r *http.Request) (*sending, error) {
 	if bodiless(r) {
-		return nil, r.Write(u.Conn)
+		w := writerTo(u.Conn)
+		defer writers.Put(w)
+		if err := r.Write(w); err != nil {
+			return nil, err
+		}
+		return nil, w.Flush()
 	}
 	out := *r // shares the trailer, which is filled in as the body is read
 	if out.Header.Get("Expect") != "" {
