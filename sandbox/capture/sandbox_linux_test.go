@@ -64,7 +64,7 @@ func runCaptured() (outcome, error) {
 	}
 	defer os.RemoveAll(dir)
 	p := sandbox.Workspace(dir)
-	p.Network = sandbox.Network{Hosts: []string{l.Addr().String(), "allowed.example"}, Capture: capture.Netstack}
+	p.Network = sandbox.Network{Hosts: []string{l.Addr().String(), "allowed.example", "*.wide.example"}, Deny: []string{"secret.wide.example"}, Capture: capture.Netstack}
 	s, err := sandbox.New(p)
 	if err != nil {
 		return outcome{}, err
@@ -147,8 +147,9 @@ func TestKernelSandboxIsCaptured(t *testing.T) {
 				echo "$server: $(ask $server), $({ exec 3<>/dev/tcp/$server/53; } 2>/dev/null && echo listens)"
 			done
 			echo "denied name: $(getent ahostsv4 denied.example || echo none)"
+			echo "name denied by a rule: $(getent ahostsv4 secret.wide.example || echo none)"
 		`)
-		for _, want := range []string{"allowed address: hello", "its other port: refused", "another address: refused", "allowed name: 198.18.0.2", "denied name: none", "127.0.0.1: 0102, listens", "127.0.0.53: 0102, listens"} {
+		for _, want := range []string{"allowed address: hello", "its other port: refused", "another address: refused", "allowed name: 198.18.0.2", "denied name: none", "name denied by a rule: none", "127.0.0.1: 0102, listens", "127.0.0.53: 0102, listens"} {
 			if !strings.Contains(o.Output, want+"\n") {
 				t.Errorf("no %q in %s", want, o.Output)
 			}
@@ -160,7 +161,7 @@ func TestKernelSandboxIsCaptured(t *testing.T) {
 		for _, v := range o.Violations {
 			denied += v.String() + "\n"
 		}
-		for _, want := range []string{"dns denied.example", "tcp 203.0.113.5:80", "tcp " + hostAddress + ":1"} {
+		for _, want := range []string{`dns denied.example: no rule allows it (to allow it: add "denied.example"`, `dns secret.wide.example: the entry "secret.wide.example" of the deny-list names it (rule "secret.wide.example"; to allow it: remove "secret.wide.example" from Network.Deny)`, "tcp 203.0.113.5:80", "tcp " + hostAddress + ":1"} {
 			if strings.Count(denied, want) != 1 {
 				t.Errorf("%q is not once in %s", want, denied)
 			}
