@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bufio"
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -188,4 +189,39 @@ func strangelyAsk(t *testing.T, c *http.Client, method, scheme, placeholder stri
 		io.Copy(io.Discard, res.Body)
 		res.Body.Close()
 	}
+}
+
+// TestNothingThatAClientDoesIsLogged: net/http's server has a log of its own, which
+// nobody reads.
+func TestNothingThatAClientDoesIsLogged(t *testing.T) {
+	logged(t)
+	w := newSecureWorld(t, Config{
+		Credentials: bearer(),
+		Decide:      func(context.Context, Request) Verdict { panic("JUNK") },
+		Observe:     func(Event) { panic("JUNK") },
+	}, func(rw http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) })
+	w.server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	w.ask("JUNK\r\n\r\n")
+	w.ask("GET http://unknown.example/ HTTP/1.1\r\nHost: unknown.example\r\n\r\n")
+	w.ask("POST http://example.com/ HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\n\r\nJUNK\r\n")
+	conn, _ := w.connect("example.com:443")
+	io.WriteString(conn, "\x16\x03\x01JUNK")
+	conn.Close()
+	if _, err := w.tls("example.com:443", "evil.example"); err == nil {
+		t.Error("a handshake for another name")
+	}
+	for _, text := range []string{preface + "\x00\x00\x04\x00\x00\x00\x00\x00\x01JUNK", preface + hello, "JUNK"} {
+		c, err := w.tls("example.com:443", "example.com", "h2")
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(c, text)
+		c.CloseWrite()
+		io.Copy(io.Discard, c)
+		c.Close()
+	}
+	for _, two := range []bool{false, true} {
+		w.do(w.inside(two), "GET", "https://example.com/", nil)
+	}
+	w.g.Close()
 }
