@@ -84,7 +84,7 @@ func (c *compilation) lackNetwork() {
 	if !c.walled {
 		lack(c.facts.Namespaces, w.sshAgent || w.gpgAgent, "the agents cannot be reached: local sockets are refused")
 		lack(c.facts.Namespaces, !c.policy.Network.Host && slices.ContainsFunc(c.layout.entries, func(e entry) bool { return e.kind == fileSocket }), "Network.Unix cannot be reached: local sockets are refused")
-		lack(c.facts.Namespaces, w.captured, "programs that use no proxy reach nothing: there is no network namespace to capture")
+		lack(c.facts.Namespaces, w.captured, w.uncaptured()+": there is no network namespace to capture")
 	}
 	if c.guarded() {
 		c.note(BoundNetwork, "there is no network namespace: the tool connects to the proxies on the host's loopback, which ask for the run's key, and listens nowhere")
