@@ -51,7 +51,7 @@ func (p Policy) validateNetwork() error {
 	if n.SSH && !n.gated() {
 		return &PolicyError{Field: "Network.SSH", Problem: "is a way to the hosts of a policy that has none", Remedy: "name them in Network.Hosts"}
 	}
-	for _, check := range [...]func() error{n.validateHosts, n.validateUDP, n.validateAuthorities, n.validatePorts, n.validateUnix, n.validateCredentials, n.validateRequests, n.validateAmounts} {
+	for _, check := range [...]func() error{n.validateHosts, n.validateUDP, n.validateAuthorities, n.validatePorts, n.validateUnix, n.validateCredentials, n.validateRequests, n.validateReach, n.validateAmounts} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -116,7 +116,7 @@ type Config struct {
 	// the SOCKS handshake; the user's name does not matter. "": none is asked
 	// for, because nobody else can reach the listeners.
 	Key string
-	// Lookup resolves a name. Nil: net.DefaultResolver.
+	// Lookup resolves a name. Nil: /etc/hosts, then net.DefaultResolver, without search domains.
 	Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
 	// Dial connects to an address that was checked. Nil: a net.Dialer over TCP.
 	Dial func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
