@@ -23,10 +23,10 @@ type answer struct {
 func answerTo(err error, host string) answer {
 	var dns *net.DNSError
 	switch r := refusalOf(err); {
+	case r != nil && r.Limit == limitConnections: // the one refusal that time may end
+		return answer{http.StatusServiceUnavailable, r.explain(host)}
 	case r != nil:
 		return answer{http.StatusForbidden, r.explain(host)}
-	case errors.Is(err, errBytes):
-		return answer{http.StatusForbidden, (&Refusal{Why: errBytes.Error()}).explain(host)}
 	case errors.Is(err, errAmbiguous):
 		return answer{http.StatusBadRequest, err.Error() + "\n"}
 	case errors.As(err, &dns):
@@ -52,7 +52,17 @@ func (r *Refusal) explain(host string) string {
 	if r.Rule != "" {
 		rule = strconv.Quote(r.Rule)
 	}
-	return fmt.Sprintf("Refused by the sandbox's network policy; trying again will not help.\nhost: %s\nrule: %s\nwhy: %s\nto allow it: the policy's owner has to change the policy's hosts; nothing inside the sandbox can.\n", host, rule, r.Why)
+	again, field := "trying again will not help", "the policy's hosts"
+	if r.Limit != "" {
+		field = "the policy's Network.Limits." + r.Limit
+	}
+	if r.Limit == limitConnections {
+		again = "try again when others have ended"
+	}
+	if host != "" {
+		host = "host: " + host + "\n"
+	}
+	return fmt.Sprintf("Refused by the sandbox's network policy; %s.\n%srule: %s\nwhy: %s\nto allow it: the policy's owner has to change %s; nothing inside the sandbox can.\n", again, host, rule, r.Why, field)
 }
 
 func (a answer) write(w http.ResponseWriter) {
@@ -81,6 +91,3 @@ func reason(s string) string {
 	}, s)
 	return s[:min(len(s), 200)]
 }
-
-const busyAnswer = "HTTP/1.1 503 too many connections\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 81\r\nConnection: close\r\n\r\n" +
-	"Refused by the sandbox's network policy: too many connections are open at once.\r\n"

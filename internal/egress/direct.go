@@ -106,7 +106,7 @@ func (d *direct) ask(u *upstream, r *http.Request, key string) (*http.Response, 
 			return res, nil
 		}
 	}
-	return fail(errors.New("the server does not come to its response"))
+	return fail(errHints)
 }
 
 // headError says what was wrong with a response's head without quoting it.

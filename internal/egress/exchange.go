@@ -10,6 +10,7 @@ import (
 	"net/http/httptrace"
 	"net/http/httputil"
 	"net/netip"
+	"net/textproto"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,19 @@ type exchange struct {
 	event          Event
 	err            error
 	sent, received atomic.Int64
+	hints          int // responses before the response
+}
+
+// errHints: net/http leaves the number to whoever is told of them.
+var errHints = errors.New("the server does not come to its response")
+
+// hint counts a response before the response, which ReverseProxy passes on: of two
+// hooks the older one's word is heard (httptrace.WithClientTrace).
+func (x *exchange) hint(int, textproto.MIMEHeader) error {
+	if x.hints++; x.hints > mostHints {
+		return errHints
+	}
+	return nil
 }
 
 // longestPath is what an event keeps of one.
@@ -64,7 +78,7 @@ func (x *exchange) run(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodTrace || r.Method == http.MethodConnect:
 		x.err = x.target.refuse(Decision{Rule: x.decision.Rule, Why: "the method " + r.Method + " is not carried"})
 	case x.g.meter.full():
-		x.err = x.target.refuse(Decision{Rule: x.decision.Rule, Why: errBytes.Error()})
+		x.err = x.target.spent(x.decision.Rule)
 	}
 	if x.err != nil {
 		answerTo(x.err, x.shown()).write(w)
@@ -74,9 +88,15 @@ func (x *exchange) run(w http.ResponseWriter, r *http.Request) {
 		r.Header.Del("Upgrade") // h2c would carry requests that nobody reads
 	}
 	ctx := context.WithValue(r.Context(), exchangeKey{}, x)
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
-		x.event.Address = i.Conn.RemoteAddr().String()
-	}})
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn:        func(i httptrace.GotConnInfo) { x.event.Address = i.Conn.RemoteAddr().String() },
+		Got1xxResponse: x.hint,
+	})
+	if x.c.inner != nil && x.c.inner.two || r.Body != http.NoBody {
+		var end func()
+		ctx, end = x.watch(ctx, w)
+		defer end()
+	}
 	x.g.forwarder.ServeHTTP(w, r.WithContext(ctx))
 }
 
@@ -224,7 +244,7 @@ func (g *Gateway) dialHTTP(ctx context.Context, _, addr string) (net.Conn, error
 	}
 	if in := x.c.inner; in != nil {
 		if conn := in.take(); conn != nil {
-			return &metered{Conn: conn, g: g}, nil
+			return newMetered(conn, g), nil
 		}
 	}
 	if !g.enter() {
@@ -235,7 +255,7 @@ func (g *Gateway) dialHTTP(ctx context.Context, _, addr string) (net.Conn, error
 	if err != nil {
 		return nil, err
 	}
-	return &metered{Conn: conn, g: g}, nil
+	return newMetered(conn, g), nil
 }
 
 // inner is what a connection is inside of whose requests can be read.

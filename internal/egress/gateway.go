@@ -27,6 +27,7 @@ type Gateway struct {
 	cancel              context.CancelFunc
 	asks                asks
 	deciding, lookingUp calls
+	declining           calls
 	names               names
 	meter               meter
 	journal             *journal
@@ -40,6 +41,7 @@ type Gateway struct {
 	server    *http.Server
 	queue     *queue // of connections for server
 	transport *http.Transport
+	idle      time.Duration // after which an exchange in which nothing moves is ended
 	direct    *direct
 	forwarder *httputil.ReverseProxy
 
@@ -64,7 +66,7 @@ var ErrClosed = errors.New("gateway is closed")
 // New makes a gateway. It listens on nothing; Serve does with what it is given.
 // The caller ends it with Close.
 func New(cfg Config) (*Gateway, error) {
-	g := &Gateway{cfg: cfg, open: map[io.Closer]struct{}{}}
+	g := &Gateway{cfg: cfg, open: map[io.Closer]struct{}{}, idle: idleTime}
 	g.preset()
 	if err := g.seams(); err != nil {
 		return nil, err
@@ -100,7 +102,7 @@ func (g *Gateway) preset() {
 	}
 	g.meter.most = max(c.Limits.Bytes, 0)
 	if c.Limits.Rate > 0 {
-		g.meter.pace = &pace{rate: c.Limits.Rate}
+		g.meter.pace = newPace(c.Limits.Rate)
 	}
 }
 
@@ -213,8 +215,9 @@ func bare(c net.Conn) net.Conn {
 	}
 }
 
-// admit takes a client's connection in, if Limits has room for it.
-func (g *Gateway) admit(conn net.Conn) (*tracked, error) {
+// admit takes a client's connection in, if Limits has room for it; t is what a
+// refusal says of it.
+func (g *Gateway) admit(conn net.Conn, t Target) (*tracked, error) {
 	c := &tracked{Conn: conn, g: g, client: true}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -222,7 +225,7 @@ func (g *Gateway) admit(conn net.Conn) (*tracked, error) {
 	case g.closed:
 		return nil, ErrClosed
 	case g.clients >= g.cfg.Limits.Connections:
-		return nil, &Refusal{Why: "the policy's limit on connections is reached"}
+		return nil, g.crowded(t)
 	}
 	g.clients++
 	g.open[c] = struct{}{}

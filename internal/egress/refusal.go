@@ -16,9 +16,14 @@ type Refusal struct {
 	Port uint16
 	Rule string // the entry that decided; "": none did
 	Why  string
+	// Limit is the field of Limits that was reached; "": none was.
+	Limit string
 }
 
 func (r *Refusal) Error() string {
+	if r.Host == "" {
+		return r.Why
+	}
 	return fmt.Sprintf("%s: %s", net.JoinHostPort(r.Host, strconv.Itoa(int(r.Port))), r.Why)
 }
 

@@ -148,7 +148,7 @@ func (g *Gateway) seat(t Target) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.clients >= g.cfg.Limits.Connections {
-		return t.refuse(Decision{Why: "the policy's limit on connections is reached"})
+		return g.crowded(t)
 	}
 	g.clients++
 	return nil
@@ -163,7 +163,7 @@ func (g *Gateway) unseat() {
 // dialInner takes the connection that the tunnel has made, or makes another.
 func (g *Gateway) dialInner(ctx context.Context, in *inner) (net.Conn, error) {
 	if conn := in.take(); conn != nil {
-		return &metered{Conn: conn, g: g}, nil
+		return newMetered(conn, g), nil
 	}
 	if !g.enter() {
 		return nil, ErrClosed
@@ -173,7 +173,7 @@ func (g *Gateway) dialInner(ctx context.Context, in *inner) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &metered{Conn: conn, g: g}, nil
+	return newMetered(conn, g), nil
 }
 
 // A prefaced connection was agreed to be HTTP/2. Its first bytes have to be that: the
