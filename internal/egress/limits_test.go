@@ -91,32 +91,6 @@ func TestBytesOfPlainRequestsCountToo(t *testing.T) {
 	}
 }
 
-func TestNamesBelowAWildcardAreBounded(t *testing.T) {
-	w := newWorld(t, Config{Limits: Limits{Names: 3}}, "*.good.com", "one.example")
-	for i := range 10 {
-		for range 2 {
-			host := fmt.Sprintf("secret%d.good.com", i)
-			code, body := w.ask("GET http://" + host + "/ HTTP/1.1\r\nHost: " + host + "\r\n\r\n")
-			if want := map[bool]int{true: 502, false: 403}[i < 3]; code != want {
-				t.Errorf("%s: %d %s", host, code, body)
-			}
-		}
-	}
-	if code, _ := w.ask("GET http://one.example/ HTTP/1.1\r\nHost: one.example\r\n\r\n"); code != 502 {
-		t.Errorf("a name of its own: %d", code)
-	}
-	asked := map[string]bool{}
-	for _, name := range w.looked {
-		asked[name] = true
-	}
-	if len(asked) != 4 {
-		t.Errorf("asked for %v", asked)
-	}
-	if s := w.g.Summary(); s.Denied != 14 || !strings.Contains(s.Violations[0].Reason, "3 names") {
-		t.Errorf("%+v", s)
-	}
-}
-
 func TestHeaderOfMegabytesIsRefused(t *testing.T) {
 	w := newWorld(t, Config{}, "good.com")
 	w.web("good.com", 80, func(rw http.ResponseWriter, r *http.Request) { rw.Header().Set("X", strings.Repeat("x", 4<<20)) })

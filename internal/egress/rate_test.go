@@ -64,6 +64,30 @@ func TestRateSpreadsBytesOverTime(t *testing.T) {
 	}
 }
 
+// TestWhatDidNotPassIsGivenBack: else a connection that sends a little at a time would
+// wait as one that sends much.
+func TestWhatDidNotPassIsGivenBack(t *testing.T) {
+	g, err := New(Config{Limits: Limits{Rate: 1 << 20, Bytes: 1 << 30}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	clock := slow(g)
+	p := g.newPair(g.ctx, nil, nil)
+	p.stop()
+	f := &p.up
+	for range 100 {
+		room, err := f.room(burstSize)
+		if err != nil || room != 1<<20/10 {
+			t.Fatal(room, err)
+		}
+		f.moved(room, 1000)
+	}
+	if took := g.meter.pace.free.Sub(clock.now()); took > 110*time.Second*1000/(1<<20) || g.meter.taken.Load() != 100_000 {
+		t.Errorf("100000 bytes have taken %v, and %d of the budget", took, g.meter.taken.Load())
+	}
+}
+
 // A way is one by which bytes leave or enter a sandbox. It moves n bytes and returns
 // when they have arrived.
 type way struct {
