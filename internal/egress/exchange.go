@@ -32,7 +32,8 @@ type exchange struct {
 	event          Event
 	err            error
 	sent, received atomic.Int64
-	hints          int // responses before the response
+	hints          int         // responses before the response
+	spent          atomic.Bool // an upgraded connection has met the limit on bytes
 }
 
 // errHints: net/http leaves the number to whoever is told of them.
@@ -69,6 +70,9 @@ func (x *exchange) begin(r *http.Request) {
 // even when the server's connection breaks, which is a panic of http.ErrAbortHandler.
 func (x *exchange) run(w http.ResponseWriter, r *http.Request) {
 	defer func() {
+		if x.spent.Load() {
+			x.err = errBytes
+		}
 		x.event.Rule = x.decision.Rule
 		x.event.Sent, x.event.Received = x.sent.Load(), x.received.Load()
 		x.g.finish(x.event, x.err)
@@ -166,7 +170,7 @@ func modify(r *http.Response) error {
 	}
 	x.c.release()
 	if rw, ok := r.Body.(io.ReadWriteCloser); ok {
-		r.Body = &switched{counted{ReadCloser: rw, n: &x.received}, rw, &x.sent}
+		r.Body = &switched{counted{ReadCloser: rw, n: &x.received}, rw, x}
 	}
 	return nil
 }
@@ -190,15 +194,30 @@ func (c *counted) Read(p []byte) (int, error) {
 // switched is the connection after an upgrade, counted both ways.
 type switched struct {
 	counted
-	w    io.Writer
-	sent *atomic.Int64
+	w io.Writer
+	x *exchange
+}
+
+// Read counts what is read.
+func (s *switched) Read(p []byte) (int, error) {
+	n, err := s.counted.Read(p)
+	s.note(err)
+	return n, err
 }
 
 // Write counts what is written.
 func (s *switched) Write(p []byte) (int, error) {
 	n, err := s.w.Write(p)
-	s.sent.Add(int64(n))
+	s.x.sent.Add(int64(n))
+	s.note(err)
 	return n, err
+}
+
+// note keeps that the limit was why, which ReverseProxy tells nobody.
+func (s *switched) note(err error) {
+	if errors.Is(err, errBytes) {
+		s.x.spent.Store(true)
+	}
 }
 
 // screened sends requests by the way of their exchange, once they were judged.

@@ -77,10 +77,18 @@ func (p *pair) finish(head []byte, down <-chan error) error {
 	}
 	if err != nil {
 		p.cut()
-		<-down
-		return err
+		return cutBy(err, <-down)
 	}
 	return <-down
+}
+
+// cutBy is why a pair has ended of which both directions have failed, the one because of
+// the other: that a limit was reached, if that is it.
+func cutBy(up, down error) error {
+	if errors.Is(down, errBytes) {
+		return down
+	}
+	return up
 }
 
 // splice carries bytes between two connections and closes them.

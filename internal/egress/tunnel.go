@@ -128,8 +128,7 @@ func (u *Upstream) carry(client net.Conn, head []byte) (err error) {
 	first, err := u.judgeFirst(p, head)
 	if err != nil {
 		p.cut()
-		<-down
-		return err
+		return cutBy(err, <-down)
 	}
 	if first.kind == helloFirst && g.terminates != nil && g.terminates(u.Target) {
 		if err := p.reclaim(down); err != nil {
