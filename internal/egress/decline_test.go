@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -33,7 +34,6 @@ func TestConnectionBeyondTheLimitIsAnswered(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer c.Close()
 			methods := "\x05\x01\x00"
 			if key != "" {
 				methods = "\x05\x01\x02"
@@ -54,6 +54,10 @@ func TestConnectionBeyondTheLimitIsAnswered(t *testing.T) {
 			if _, err := io.ReadFull(c, b); err != nil || b[1] != replyRefused {
 				t.Errorf("SOCKS says %x, %v", b, err)
 			}
+			c.Close()
+		}
+		for w.g.declining.open.Load() > 0 { // beyond mostDeclined nobody is heard before the answer
+			runtime.Gosched()
 		}
 		// A client of the standard library takes no answer that comes before its request.
 		proxied := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: w.http}), DisableKeepAlives: true}}
@@ -94,6 +98,22 @@ func TestConnectionBeyondTheLimitIsAnswered(t *testing.T) {
 			t.Errorf("%d are open, %d clients", n, w.g.clients)
 		}
 		w.g.mu.Unlock()
+	}
+}
+
+// TestRequestIsHeardToItsEnd before it is answered: with an answer that comes amid it many
+// clients can do nothing.
+func TestRequestIsHeardToItsEnd(t *testing.T) {
+	w := newWorld(t, Config{})
+	tool, c := net.Pipe()
+	go w.g.decline(c, []byte("HTTP/1.1 503 no\r\n\r\n"))
+	for _, part := range []string{"GET http://good.com/ HT", "TP/1.1\r\nHost: good.com\r\n", "\r\n"} {
+		if _, err := io.WriteString(tool, part); err != nil {
+			t.Fatalf("%q: %v", part, err)
+		}
+	}
+	if b, _ := io.ReadAll(tool); string(b) != "HTTP/1.1 503 no\r\n\r\n" {
+		t.Errorf("%q", b)
 	}
 }
 
