@@ -16,9 +16,11 @@ func TestARemedyIsSaidWhereThePolicyHasOne(t *testing.T) {
 		{"a private address", Violation{Protocol: "http", Host: "a.example", Port: 80, Why: "the address 10.0.0.1 is private"}, `add "10.0.0.1:80" to Network.Hosts, if that address is meant`},
 		{"a datagram", Violation{Protocol: "udp", Host: "a.example", Port: 443, Why: "only TCP and questions to DNS leave the sandbox"}, "nothing does; the tool has to ask in another way"},
 		{"another server name", Violation{Protocol: "connect", Host: "a.example", Port: 443, Why: "the server name is b.example, and the connection was asked for as a.example"}, "nothing does; the tool has to ask in another way"},
-		{"no connection to spare", Violation{Protocol: "http", Why: "the policy's limit on connections is reached"}, "raise Network.Limits.Connections"},
+		{"no connection to spare", Violation{Protocol: "http", Why: "the policy's limit on connections is reached: 1024 are open"}, "raise Network.Limits.Connections"},
 		{"no byte to spare", Violation{Protocol: "connect", Host: "a.example", Port: 443, Why: "the policy's limit on bytes is reached"}, "raise Network.Limits.Bytes"},
 		{"no name to spare", Violation{Protocol: "connect", Host: "a.example", Port: 443, Rule: "*.example", Why: `512 names were asked for below "*.example", which is the policy's limit`}, "raise Network.Limits.Names"},
+		{"no name to spare for Decide", Violation{Protocol: "connect", Host: "a.example", Port: 443, Rule: "Decide", Why: "512 names were asked for that Decide alone allowed, which is the policy's limit"}, "raise Network.Limits.Names"},
+		{"words of the tool's own", Violation{Protocol: "http", Host: `"x"`, Why: `not a host: "the policy's limit on bytes is reached, 9 names were asked for " has ' ' in it`}, "name the host plainly"},
 		{"a wrong password", Violation{Protocol: "http", Why: "the proxy's password is missing or wrong"}, "nothing does; the tool has to ask in another way"},
 	} {
 		if got := remedyOf(test.v); got != test.want {

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bytes"
+	"io"
 	"net"
 	"time"
 )
@@ -56,16 +57,24 @@ func (g *Gateway) decline(conn net.Conn, says []byte) {
 	if !g.track(c) {
 		return
 	}
+	c.SetReadDeadline(time.Now().Add(declineTime))
+	hear(c, says[0] != socksVersion)
 	c.SetDeadline(time.Now().Add(declineTime))
-	b := make([]byte, 1024)
-	n, err := c.Read(b)
-	for heard := n; err == nil && says[0] != socksVersion && heard < mostHeard && !bytes.HasSuffix(b[:n], []byte("\r\n\r\n")); heard += n {
-		n, err = c.Read(b)
-	}
 	if _, err := c.Write(says); err != nil || closeWrite(c) != nil {
 		return
 	}
-	for heard := 0; err == nil && heard < mostHeard; heard += n {
-		n, err = c.Read(b)
+	io.CopyN(io.Discard, c, mostHeard)
+}
+
+// hear reads what a client says first: in HTTP, a header.
+func hear(c net.Conn, header bool) {
+	var heard []byte
+	for len(heard) < mostHeard && !bytes.HasSuffix(heard, []byte("\r\n\r\n")) {
+		b := make([]byte, 1024)
+		n, err := c.Read(b)
+		heard = append(heard, b[:n]...)
+		if err != nil || !header {
+			return
+		}
 	}
 }

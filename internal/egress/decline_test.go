@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // TestConnectionBeyondTheLimitIsAnswered in each protocol, to clients that wait until
@@ -101,19 +103,51 @@ func TestConnectionBeyondTheLimitIsAnswered(t *testing.T) {
 	}
 }
 
-// TestRequestIsHeardToItsEnd before it is answered: with an answer that comes amid it many
-// clients can do nothing.
+// TestRequestIsHeardToItsEnd before it is answered, in whatever pieces it comes, for with an
+// answer that comes amid it many clients can do nothing; and is answered if it has no end.
 func TestRequestIsHeardToItsEnd(t *testing.T) {
-	w := newWorld(t, Config{})
-	tool, c := net.Pipe()
-	go w.g.decline(c, []byte("HTTP/1.1 503 no\r\n\r\n"))
-	for _, part := range []string{"GET http://good.com/ HT", "TP/1.1\r\nHost: good.com\r\n", "\r\n"} {
-		if _, err := io.WriteString(tool, part); err != nil {
-			t.Fatalf("%q: %v", part, err)
-		}
+	const says = "HTTP/1.1 503 no\r\n\r\n"
+	g := new(Gateway)
+	g.open = map[io.Closer]struct{}{}
+	for _, end := range []string{"\r\n", ""} {
+		synctest.Test(t, func(t *testing.T) {
+			tool, c := net.Pipe()
+			go g.decline(c, []byte(says))
+			began := time.Now()
+			for _, part := range []string{"GET http://good.com/ HT", "TP/1.1\r\nHost: good.com\r\n", end} {
+				if _, err := io.WriteString(tool, part); err != nil {
+					t.Fatalf("%q: %v", part, err)
+				}
+			}
+			if b, _ := io.ReadAll(io.LimitReader(tool, int64(len(says)))); string(b) != says {
+				t.Errorf("%q", b)
+			}
+			if d := time.Since(began); (d == 0) != (end != "") {
+				t.Errorf("after %q it is answered in %v", end, d)
+			}
+			tool.Close()
+		})
 	}
-	if b, _ := io.ReadAll(tool); string(b) != "HTTP/1.1 503 no\r\n\r\n" {
-		t.Errorf("%q", b)
+}
+
+// TestClientThatDoesNotListenIsNotWaitedFor when it is told that there is no room.
+func TestClientThatDoesNotListenIsNotWaitedFor(t *testing.T) {
+	g := new(Gateway)
+	g.open = map[io.Closer]struct{}{}
+	for _, reads := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			tool, c := net.Pipe()
+			defer tool.Close()
+			go io.WriteString(tool, "\x05\x01\x00")
+			if reads { // and stays
+				go io.Copy(io.Discard, tool)
+			}
+			began := time.Now()
+			g.decline(c, []byte{socksVersion, 0})
+			if d := time.Since(began); d > declineTime {
+				t.Errorf("reads %v: it has taken %v", reads, d)
+			}
+		})
 	}
 }
 
