@@ -69,22 +69,9 @@ func (x *exchange) begin(r *http.Request) {
 // run carries a request out that was decided: err says how. It notes the event
 // even when the server's connection breaks, which is a panic of http.ErrAbortHandler.
 func (x *exchange) run(w http.ResponseWriter, r *http.Request) {
-	defer func() {
-		if x.spent.Load() {
-			x.err = errBytes
-		}
-		x.event.Rule = x.decision.Rule
-		x.event.Sent, x.event.Received = x.sent.Load(), x.received.Load()
-		x.g.finish(x.event, x.err)
-	}()
-	switch {
-	case x.err != nil:
-	case r.Method == http.MethodTrace || r.Method == http.MethodConnect:
-		x.err = x.target.refuse(Decision{Rule: x.decision.Rule, Why: "the method " + r.Method + " is not carried"})
-	case x.g.meter.full():
-		x.err = x.target.spent(x.decision.Rule)
-	}
-	if x.err != nil {
+	defer x.end()
+	w.Header()["Content-Type"] = nil // else net/http guesses where the server does not say
+	if x.admit(r); x.err != nil {
 		answerTo(x.err, x.shown()).write(w)
 		return
 	}
@@ -102,6 +89,27 @@ func (x *exchange) run(w http.ResponseWriter, r *http.Request) {
 		defer end()
 	}
 	x.g.forwarder.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// admit refuses what is carried to no host.
+func (x *exchange) admit(r *http.Request) {
+	switch {
+	case x.err != nil:
+	case r.Method == http.MethodTrace || r.Method == http.MethodConnect:
+		x.err = x.target.refuse(Decision{Rule: x.decision.Rule, Why: "the method " + r.Method + " is not carried"})
+	case x.g.meter.full():
+		x.err = x.target.spent(x.decision.Rule)
+	}
+}
+
+// end notes the event.
+func (x *exchange) end() {
+	if x.spent.Load() {
+		x.err = errBytes
+	}
+	x.event.Rule = x.decision.Rule
+	x.event.Sent, x.event.Received = x.sent.Load(), x.received.Load()
+	x.g.finish(x.event, x.err)
 }
 
 func (x *exchange) shown() string { return join(x.target.Host, x.target.Port) }

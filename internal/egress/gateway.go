@@ -42,7 +42,7 @@ type Gateway struct {
 	queue     *queue // of connections for server
 	transport *http.Transport
 	idle      time.Duration // after which an exchange in which nothing moves is ended
-	direct    *direct
+	pool      *pool
 	forwarder *httputil.ReverseProxy
 
 	// terminates reports whether the TLS of a target is to be terminated, and
@@ -141,7 +141,7 @@ func (g *Gateway) Close() error {
 		g.server.Close()
 		g.queue.Close() // the server knows of it once it has begun to serve
 		g.transport.CloseIdleConnections()
-		g.direct.close()
+		g.pool.close()
 	}
 	g.running.Wait()
 	g.journal.end(g.cfg.Patience)
