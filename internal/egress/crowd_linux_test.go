@@ -86,9 +86,9 @@ func echoes(k net.Conn) {
 	}
 }
 
-// one opens a connection: a tunnel through which a byte has gone each way, or one that
+// oneOf opens a connection: a tunnel through which a byte has gone each way, or one that
 // has had an answer and is kept. It is reset at its end, and so leaves no port behind.
-func one(proxy string, tunnel bool) (net.Conn, error) {
+func oneOf(proxy string, tunnel bool) (net.Conn, error) {
 	k, err := net.Dial("tcp", proxy)
 	if err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func (c *crowd) open(proxy string, n int) error {
 			var err error
 			for i := from; i < n && err == nil; i += 8 {
 				c.idles[i] = i%10 == 9
-				c.conns[i], err = one(proxy, !c.idles[i])
+				c.conns[i], err = oneOf(proxy, !c.idles[i])
 			}
 			failed <- err
 		}()

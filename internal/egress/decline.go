@@ -58,7 +58,7 @@ func (g *Gateway) decline(conn net.Conn, says []byte) {
 		return
 	}
 	c.SetReadDeadline(time.Now().Add(declineTime))
-	hear(c, says[0] != socksVersion)
+	hearOut(c, says[0] != socksVersion)
 	c.SetDeadline(time.Now().Add(declineTime))
 	if _, err := c.Write(says); err != nil || closeWrite(c) != nil {
 		return
@@ -66,8 +66,8 @@ func (g *Gateway) decline(conn net.Conn, says []byte) {
 	io.CopyN(io.Discard, c, mostHeard)
 }
 
-// hear reads what a client says first: in HTTP, a header.
-func hear(c net.Conn, header bool) {
+// hearOut reads what a client says first: in HTTP, a header.
+func hearOut(c net.Conn, header bool) {
 	var heard []byte
 	for len(heard) < mostHeard && !bytes.HasSuffix(heard, []byte("\r\n\r\n")) {
 		b := make([]byte, 1024)
