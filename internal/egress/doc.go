@@ -177,7 +177,7 @@
 //     ruleset", a reset of what was captured. To a server there are at most 16 connections for
 //     each client's whose TLS is terminated, and 128 idle ones in all to servers of plain HTTP.
 //   - Bytes and Rate count what passes between the gateway and servers: tunnels, headers
-//     as well as bodies, TLS itself where it is terminated, WebSockets, granted ports. Bytes
+//     as well as bodies, TLS itself where it is terminated, WebSockets, granted ports, datagrams. Bytes
 //     wait for their turn before they pass, all connections in one row, so that opening
 //     more gains nothing. What the gateway says itself, refusals and the sandbox's side of
 //     terminated TLS, does not count, nor do look-ups. A connection that Bytes ends is
