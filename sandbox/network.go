@@ -120,8 +120,9 @@ type Network struct {
 	Authorities string
 
 	// Decide is asked about a host that neither Hosts nor Deny names. Nil denies. No
-	// answer opens an address that takes a rule of its own. Datagrams it is not asked about.
-	// It is called from many goroutines. Its context ends with the run, and after
+	// answer opens an address that takes a rule of its own. Datagrams it is not asked about. The names that
+	// it allows are counted (Limits.Names), as those below a "*" are; what it is asked is not.
+	// It is called from many goroutines, at most Limits.Connections at one time. Its context ends with the run, and after
 	// Patience; an answer that has not come by then is a denial.
 	Decide func(ctx context.Context, r Request) Verdict `json:"-"`
 	// Patience is how long Decide may take. Zero: 30 seconds.
@@ -143,12 +144,18 @@ type Network struct {
 	Capture Capture `json:"-"`
 }
 
-// NetworkLimits bounds what passes between one run's tool and the network.
+// NetworkLimits bounds what passes between one run's tool and the network, by the
+// proxies, a Capture and Loopback. What reaches the tool otherwise does not count: sockets of
+// Unix, the agents, of which 64 connections are served at one time, and [Cmd.DialInside].
+//
+// Whoever meets one is told so, and it is a [Violation] whose remedy names the field. A
+// connection beyond Connections is refused, and may be tried again; one that is under
+// way when Bytes have passed is ended.
 type NetworkLimits struct {
-	Connections int   // open at one time, flows of datagrams among them; zero: 1024
-	Bytes       int64 // both ways together, then everything is refused; zero: no limit
-	Rate        int64 // bytes per second, both ways together; zero: no limit
-	Names       int   // different names below one "*" rule, of which each tells a name server something; zero: 512
+	Connections int   // of the tool, open at one time, flows of datagrams among them; a request within one of HTTP/2 that the harness sees is one; zero: 1024
+	Bytes       int64 // both ways together, headers too, then everything is refused; zero: no limit
+	Rate        int64 // bytes per second, both ways and all connections together; zero: no limit
+	Names       int   // different names below one "*" rule, or by Decide's word alone, of which each tells a name server something; zero: 512
 }
 
 // A Request is what [Network.Decide] is asked about.
@@ -178,11 +185,11 @@ type Connection struct {
 	Port     uint16        `json:"port,omitempty"`
 	Method   string        `json:"method,omitempty"` // "" where the harness does not see it
 	Path     string        `json:"path,omitempty"`   // without the query
-	Allowed  bool          `json:"allowed"`
-	Rule     string        `json:"rule,omitempty"` // which rule decided, or "Decide"; "": none is about it
-	Reason   string        `json:"why,omitempty"`  // why it was denied, in words
-	Sent     int64         `json:"sent"`           // bytes from the tool
-	Received int64         `json:"received"`       // bytes to the tool
+	Allowed  bool          `json:"allowed"`          // and was not ended by a limit
+	Rule     string        `json:"rule,omitempty"`   // which rule decided, or "Decide"; "": none is about it
+	Reason   string        `json:"why,omitempty"`    // why it was denied, or which limit has ended it, in words
+	Sent     int64         `json:"sent"`             // bytes from the tool
+	Received int64         `json:"received"`         // bytes to the tool
 	Duration time.Duration `json:"nanoseconds"`
 	Err      string        `json:"err,omitempty"` // what went wrong with one that was allowed
 }

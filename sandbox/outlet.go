@@ -37,6 +37,7 @@ type outlet struct {
 	closed  bool
 	served  []string    // what is served, in words
 	denied  []Violation // where there is no gateway to note them
+	beyond  int         // further ones
 	notes   []string
 }
 
@@ -186,9 +187,11 @@ func (o *outlet) deny(e egress.Event) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.denied) < mostDenied {
-		o.denied = append(o.denied, violationOf(e))
+	if len(o.denied) == mostDenied {
+		o.beyond++
+		return
 	}
+	o.denied = append(o.denied, violationOf(e))
 }
 
 // made is the run's outlet; nil: there is none, or none yet.

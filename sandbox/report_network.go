@@ -88,11 +88,14 @@ func remedyOf(v Violation) string {
 	credential, ofCredential := strings.CutPrefix(v.Rule, "credential ")
 	host, ofRequests := strings.CutPrefix(v.Rule, "request rule ")
 	address, ofAddress := strings.CutPrefix(v.Why, "the address ")
+	limit := limitOf(v.Why)
 	datagrams := ""
 	if v.Protocol == "udp" {
 		datagrams = remedyOfDatagrams(v)
 	}
 	switch {
+	case limit != "":
+		return "raise Network.Limits." + limit
 	case datagrams != "":
 		return datagrams
 	case v.Protocol == "ssh-agent" || v.Protocol == "gpg-agent":
@@ -119,12 +122,19 @@ func remedyOf(v Violation) string {
 	case v.Rule == "" && (v.Why == "no rule allows it" || strings.HasPrefix(v.Why, "no entry ")):
 		return fmt.Sprintf("add %q to Network.Hosts", v.target())
 	}
-	for _, limit := range [...]struct{ words, field string }{
-		{"the policy's limit on connections", "Connections"}, {"the policy's limit on bytes", "Bytes"}, {"names were asked for", "Names"},
-	} {
-		if strings.Contains(v.Why, limit.words) {
-			return "raise Network.Limits." + limit.field
+	return "nothing does; the tool has to ask in another way"
+}
+
+// limitOf is the field of NetworkLimits that was reached; "": none was. The words are
+// the first, where nothing that a tool has written can stand.
+func limitOf(why string) string {
+	for _, field := range [...]string{"Connections", "Bytes"} {
+		if strings.HasPrefix(why, "the policy's limit on "+strings.ToLower(field)+" is reached") {
+			return field
 		}
 	}
-	return "nothing does; the tool has to ask in another way"
+	if number := strings.TrimLeft(why, "0123456789"); number != why && strings.HasPrefix(number, " names were asked for ") {
+		return "Names"
+	}
+	return ""
 }

@@ -26,7 +26,7 @@ func TestARemedyIsSaidWhereThePolicyHasOne(t *testing.T) {
 		{"a datagram past a request rule", Violation{Protocol: "udp", Host: "a.example", Port: 443, Rule: "*.example:443", Why: `the policy judges the requests to a.example by "a.example:443", and a datagram's it could not see`}, "nothing does; the tool has to use TCP, where the policy sees what is asked"},
 		{"no flow to spare", Violation{Protocol: "udp", Host: "a.example", Port: 500, Why: "the policy's limit on connections is reached"}, "raise Network.Limits.Connections"},
 		{"another server name", Violation{Protocol: "connect", Host: "a.example", Port: 443, Why: "the server name is b.example, and the connection was asked for as a.example"}, "nothing does; the tool has to ask in another way"},
-		{"no connection to spare", Violation{Protocol: "http", Why: "the policy's limit on connections is reached"}, "raise Network.Limits.Connections"},
+		{"no connection to spare", Violation{Protocol: "http", Why: "the policy's limit on connections is reached: 1024 are open"}, "raise Network.Limits.Connections"},
 		{"no byte to spare", Violation{Protocol: "connect", Host: "a.example", Port: 443, Why: "the policy's limit on bytes is reached"}, "raise Network.Limits.Bytes"},
 		{"no name to spare", Violation{Protocol: "connect", Host: "a.example", Port: 443, Rule: "*.example", Why: `512 names were asked for below "*.example", which is the policy's limit`}, "raise Network.Limits.Names"},
 		{"a placeholder in clear text", Violation{Protocol: "http", Host: "a.example", Port: 80, Rule: "credential KEY", Why: "the placeholder of credential KEY is in a request in clear text; the credential is sent over TLS alone"}, "nothing does; the tool has to use https"},
@@ -34,6 +34,8 @@ func TestARemedyIsSaidWhereThePolicyHasOne(t *testing.T) {
 		{"a method that no rule has", Violation{Protocol: "https", Host: "a.example", Port: 443, Method: "PUT", Path: "/x", Rule: "request rule *.example", Why: `PUT "/x" is not allowed at this host, which may be asked: GET, any path`}, "add a rule to Network.Requests that has PUT /x of *.example"},
 		{"a path of several readings", Violation{Protocol: "https", Host: "a.example", Port: 443, Method: "GET", Path: "/%2e", Rule: "request rule a.example", Why: "the path escapes a dot, so that rules about paths cannot judge it; this host may be asked: GET, paths below /v1/"}, "nothing does but a rule without Paths; the tool has to write the path plainly"},
 		{"a header that overrides", Violation{Protocol: "https", Host: "a.example", Port: 443, Method: "GET", Path: "/", Rule: "request rule a.example", Why: `the header "X-Http-Method" could have the server see another request than the one that is judged`}, "nothing does; the tool has to leave the header out"},
+		{"no name to spare for Decide", Violation{Protocol: "connect", Host: "a.example", Port: 443, Rule: "Decide", Why: "512 names were asked for that Decide alone allowed, which is the policy's limit"}, "raise Network.Limits.Names"},
+		{"words of the tool's own", Violation{Protocol: "http", Host: `"x"`, Why: `not a host: "the policy's limit on bytes is reached, 9 names were asked for " has ' ' in it`}, "name the host plainly"},
 		{"a wrong password", Violation{Protocol: "http", Why: "the proxy's password is missing or wrong"}, "nothing does; the tool has to ask in another way"},
 	} {
 		if got := remedyOf(test.v); got != test.want {

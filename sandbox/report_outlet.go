@@ -56,7 +56,7 @@ func (r *run) reportNetwork(report *Report) {
 	report.Violations = append(report.Violations, o.denied...)
 	line := report.Bound(BoundNetwork)
 	line.Notes = append(line.Notes, o.notes...)
-	if n := summary.Beyond; n > 0 {
+	if n := summary.Beyond + o.beyond; n > 0 {
 		line.Notes = append(line.Notes, fmt.Sprintf("%d denials more than are listed", n))
 	}
 	if n := summary.Failed; n > 0 {

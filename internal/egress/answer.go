@@ -24,10 +24,10 @@ type answer struct {
 func answerTo(err error, host string) answer {
 	var dns *net.DNSError
 	switch r := refusalOf(err); {
+	case r != nil && r.Limit == limitConnections: // the one refusal that time may end
+		return answer{http.StatusServiceUnavailable, r.explain(host)}
 	case r != nil:
 		return answer{http.StatusForbidden, r.explain(host)}
-	case errors.Is(err, errBytes):
-		return answer{http.StatusForbidden, (&Refusal{Why: errBytes.Error()}).explain(host)}
 	case errors.Is(err, errAmbiguous):
 		return answer{http.StatusBadRequest, err.Error() + "\n"}
 	case errors.As(err, &dns):
@@ -53,11 +53,20 @@ func (r *Refusal) explain(host string) string {
 	if r.Rule != "" {
 		rule = strconv.Quote(r.Rule)
 	}
-	help := "to allow it: the policy's owner has to change the policy; nothing inside the sandbox can."
-	if r.Instead != "" {
+	again, help := "trying the same again will not help", "to allow it: the policy's owner has to change the policy; nothing inside the sandbox can."
+	switch {
+	case r.Limit != "":
+		help = "to allow it: the policy's owner has to change the policy's Network.Limits." + r.Limit + "; nothing inside the sandbox can."
+	case r.Instead != "":
 		help = "what would work: " + r.Instead + "."
 	}
-	return fmt.Sprintf("Refused by the sandbox's network policy; trying the same again will not help.\nhost: %s\nrule: %s\nwhy: %s\n%s\n", host, rule, r.Why, help)
+	if r.Limit == limitConnections {
+		again = "try again when others have ended"
+	}
+	if host != "" {
+		host = "host: " + host + "\n"
+	}
+	return fmt.Sprintf("Refused by the sandbox's network policy; %s.\n%srule: %s\nwhy: %s\n%s\n", again, host, rule, r.Why, help)
 }
 
 func (a answer) write(w http.ResponseWriter) {
@@ -94,6 +103,3 @@ func reason(s string) string {
 	}, s)
 	return s[:min(len(s), 200)]
 }
-
-const busyAnswer = "HTTP/1.1 503 too many connections\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 81\r\nConnection: close\r\n\r\n" +
-	"Refused by the sandbox's network policy: too many connections are open at once.\r\n"

@@ -49,25 +49,28 @@ type Event struct {
 	Port     uint16
 	Method   string // of an HTTP request
 	Path     string
-	Allowed  bool
+	Allowed  bool   // and was not ended by a limit
 	Rule     string // the entry that decided
-	Reason   string // why it was denied
+	Reason   string // why it was denied, or which limit has ended it
 	Sent     int64  // bytes from the sandbox; of an HTTP request its body's
 	Received int64  // bytes to the sandbox
 	Duration time.Duration
 	Err      string // why it failed although it was allowed
 }
 
-// Limits bounds what one gateway carries.
+// Limits bounds what one gateway carries. The package's documentation says what counts.
 type Limits struct {
-	// Connections is how many may be open at once. 0: 1024.
+	// Connections is how many of clients may be open at once, a request of HTTP/2
+	// within one counted as one. 0: 1024.
 	Connections int
 	// Bytes is how many pass in all, both ways together. 0: no limit.
 	Bytes int64
-	// Rate is how many bytes pass in a second, both ways together. 0: no limit.
+	// Rate is how many bytes pass in a second, both ways and all connections
+	// together. 0: no limit.
 	Rate int64
-	// Names is how many distinct names below one wildcard may be looked up, which
-	// bounds what can be told to a name server by asking it. 0: 512.
+	// Names is how many distinct names below one wildcard, or by Decide's word
+	// alone, may be looked up, which bounds what can be told to a name server by
+	// asking it. 0: 512.
 	Names int
 }
 

@@ -3,7 +3,6 @@ package egress
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -46,7 +45,7 @@ func (g *Gateway) Datagrams(ctx context.Context, client net.Conn, t Target) (err
 	if err != nil {
 		return err
 	}
-	c, err := g.admit(client)
+	c, err := g.admit(client, t)
 	if err != nil {
 		return err
 	}
@@ -71,14 +70,11 @@ func (g *Gateway) judgeFlow(t Target) (Decision, error) {
 		d = Decision{Why: "there is no port 0"}
 	case d.Outcome != Allow:
 	case g.meter.full():
-		d = Decision{Rule: d.Rule, Why: errBytes.Error()}
-	case wide(d.Rule) && !t.Host.addr.IsValid() && !g.names.admit(d.Rule, t.Host.name):
-		d = Decision{Rule: d.Rule, Why: fmt.Sprintf("%d names were asked for below %q, which is the policy's limit", g.names.most, d.Rule)}
+		return d, t.spent(d.Rule)
+	default:
+		return d, g.known(t, d.Rule)
 	}
-	if d.Outcome != Allow {
-		return d, t.refuse(d)
-	}
-	return d, nil
+	return d, t.refuse(d)
 }
 
 // A parley is one flow, both ways.
@@ -141,6 +137,7 @@ func (w toServer) Write(b []byte) (int, error) {
 		return len(b), x.passed(len(b), &x.sent, &x.g.meter.sent)
 	case x.lost(err):
 		x.g.meter.back(int64(len(b)))
+		x.g.meter.unturn(int64(len(b)))
 		return len(b), nil
 	default:
 		return 0, err
@@ -188,21 +185,21 @@ func (x *parley) answer(b []byte) error {
 }
 
 // room takes a datagram's bytes from the limit. One that it has no room for uses up
-// what is left of it.
+// what is left of it. It waits for its turn under the rate; what comes meanwhile is the
+// queues', as long as they have room.
 func (x *parley) room(n int) error {
 	if x.g.meter.full() || x.g.meter.take(int64(n)) < int64(n) {
 		return errBytes
 	}
-	return nil
+	return x.g.meter.turn(x.g.ctx, nil, int64(n))
 }
 
-// passed counts a datagram, and waits until it fits into the rate; what comes
-// meanwhile is the queues', as long as they have room.
+// passed counts a datagram.
 func (x *parley) passed(n int, of *int64, all *atomic.Int64) error {
 	x.last.Store(time.Now().UnixNano())
 	*of += int64(n)
 	all.Add(int64(n))
-	return x.g.meter.passed(x.g.ctx, int64(n))
+	return nil
 }
 
 // lost reports whether an error of a socket is of one datagram, or of what an ICMP

@@ -3,7 +3,6 @@ package egress
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"time"
@@ -21,21 +20,23 @@ func (g *Gateway) judge(ctx context.Context, t Target, method, path string) (Dec
 	if d.Outcome == Unknown && g.cfg.Decide != nil {
 		v := g.ask(ctx, Request{Host: t.Host.String(), Port: t.Port, Protocol: t.Protocol, Method: method, Path: path, Rule: d.Rule})
 		if d.Why = v.Reason; v.Allow {
-			return Decision{Outcome: Allow, Rule: "Decide"}, nil
+			d = Decision{Outcome: Allow}
 		} else if d.Why == "" {
 			d.Why = "it was asked about, and denied"
 		}
-		d.Rule = "Decide"
+		d.Rule = byDecide
 	}
 	if d.Outcome != Allow {
 		return d, t.refuse(d)
 	}
-	if wide(d.Rule) && !t.Host.addr.IsValid() && !g.names.admit(d.Rule, t.Host.name) {
-		d = Decision{Rule: d.Rule, Why: fmt.Sprintf("%d names were asked for below %q, which is the policy's limit", g.names.most, d.Rule)}
-		return d, t.refuse(d)
+	if err := g.known(t, d.Rule); err != nil {
+		return Decision{Rule: d.Rule}, err
 	}
 	return d, nil
 }
+
+// byDecide is the rule of what Decide has decided.
+const byDecide = "Decide"
 
 // wide reports whether an entry is a wildcard.
 func wide(entry string) bool { return len(entry) > 0 && entry[0] == '*' }

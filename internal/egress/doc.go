@@ -25,8 +25,9 @@
 //     it sees the client's spelling.
 //  2. Rules.Target says Allow, Deny or Unknown (rules.go). Unknown asks Decide
 //     (ask.go); without it, it is a denial.
-//  3. The name is counted below its wildcard (limits.go), then looked up. A name
-//     that is denied is never looked up: a look-up is a message too.
+//  3. The name is counted below its wildcard, or among those that Decide alone
+//     allows (limits.go), then looked up. A name that is denied is never looked up: a
+//     look-up is a message too.
 //  4. Rules.Address is asked about each address (address.go). An address that is
 //     not the public Internet's needs an entry that names it; no verdict of Decide
 //     opens one. The next address is tried when one is refused or does not answer.
@@ -171,6 +172,36 @@
 //   - Nothing that is idle holds a buffer: a tunnel is two goroutines (splice.go,
 //     read_linux.go), and bulk goes through the kernel's splice in pieces between
 //     which limits are looked at.
+//
+// # Bounds
+//
+// What a client or a server can make the harness hold, or wait for:
+//
+//   - A client's connection has a place from its first moment to its last, whichever way it
+//     came, and within one of HTTP/2 every request has one. Whoever finds none is told so in
+//     its protocol (decline.go): 503 with the limit's name, SOCKS's "not allowed by
+//     ruleset", a reset of what was captured. To a server there are at most 16 connections for
+//     each client's whose TLS is terminated, and 128 idle ones in all to servers of plain HTTP.
+//   - Bytes and Rate count what passes between the gateway and servers: tunnels, headers
+//     as well as bodies, TLS itself where it is terminated, WebSockets, granted ports, datagrams. Bytes
+//     wait for their turn before they pass, all connections in one row, so that opening
+//     more gains nothing. What the gateway says itself, refusals and the sandbox's side of
+//     terminated TLS, does not count, nor do look-ups. A connection that Bytes ends is
+//     a denial, and said to be one.
+//   - As many calls of Decide, and of Lookup, may be under way as connections may be open,
+//     waited for or not; more are denials. How often Decide is asked in all is not
+//     bounded: a name that it denies goes nowhere.
+//   - A header has 64 KiB and 30 seconds, a server's 256 KiB; responses before the
+//     response are five at most; trailers, chunks' sizes and extensions are short.
+//     A ClientHello, a first line, a handshake have 30 seconds in all, however they come.
+//     A connection that is kept has two minutes, one on which nothing moves ten: a body
+//     that does not come and a stream of HTTP/2 that nobody takes as well (stall.go).
+//   - HTTP/2 has 100 streams, frames of 16 KiB, 256 KiB of bodies for each connection;
+//     its queues of answers to what a client does not read are net/http's, which ends
+//     such a connection. A server that resets, or says farewell without end, holds one
+//     request for a minute, by net/http's six tries.
+//   - Of events, texts are cut at 1 KiB, 1024 wait for Observe, 100 denials are kept;
+//     the rest is counted.
 //
 // # Limits
 //

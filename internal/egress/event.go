@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"strings"
 	"sync"
 	"time"
 )
@@ -11,6 +12,7 @@ import (
 const (
 	queuedEvents   = 1024
 	keptViolations = 100
+	longestText    = 1 << 10 // bytes of a text in an event
 )
 
 // A journal tells events to Observe and keeps the summary.
@@ -55,8 +57,18 @@ func tell(observe func(Event), e Event) {
 	observe(e)
 }
 
+// clip shortens what may be as long as the client likes: events are kept.
+func clip(s *string) {
+	if len(*s) > longestText {
+		*s = strings.ToValidUTF8((*s)[:longestText], "") + "..."
+	}
+}
+
 // add notes an event. It never waits.
 func (j *journal) add(e Event) {
+	for _, s := range []*string{&e.Host, &e.Method, &e.Path, &e.Rule, &e.Reason, &e.Err} {
+		clip(s)
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {
@@ -129,7 +141,10 @@ func (g *Gateway) finish(e Event, err error) {
 	e.Duration = time.Since(e.Time)
 	e.Allowed = err == nil
 	if r := refusalOf(err); r != nil {
-		e.Rule, e.Reason = r.Rule, r.Why
+		e.Reason = r.Why
+		if r.Rule != "" || r.Limit == "" { // a limit's entry is the one that allowed it
+			e.Rule = r.Rule
+		}
 	} else if err != nil {
 		e.Allowed, e.Err = true, err.Error()
 		g.journal.fail(e, err)

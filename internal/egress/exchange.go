@@ -31,6 +31,21 @@ type exchange struct {
 	event          Event
 	err            error
 	sent, received atomic.Int64
+	hints          int         // responses before the response
+	spent          atomic.Bool // an upgraded connection has met the limit on bytes
+	uploaded       atomic.Bool // all of the request's body was read
+}
+
+// errHints: net/http leaves the number to whoever is told of them.
+var errHints = errors.New("the server does not come to its response")
+
+// hint counts a response before the response, which ReverseProxy passes on: of two
+// hooks the older one's word is heard (httptrace.WithClientTrace).
+func (x *exchange) hint(int, textproto.MIMEHeader) error {
+	if x.hints++; x.hints > mostHints {
+		return errHints
+	}
+	return nil
 }
 
 // longestPath is what an event keeps of one.
@@ -64,9 +79,15 @@ func (x *exchange) run(w http.ResponseWriter, r *http.Request) {
 		r.Header.Del("Upgrade") // h2c would carry requests that nobody reads
 	}
 	ctx := context.WithValue(r.Context(), exchangeKey{}, x)
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
-		x.event.Address = i.Conn.RemoteAddr().String()
-	}})
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn:        func(i httptrace.GotConnInfo) { x.event.Address = i.Conn.RemoteAddr().String() },
+		Got1xxResponse: x.hint,
+	})
+	if x.c.inner != nil && x.c.inner.two || r.Body != http.NoBody {
+		var end func()
+		ctx, end = x.watch(ctx, w)
+		defer end()
+	}
 	x.g.forwarder.ServeHTTP(w, r.WithContext(ctx))
 }
 
@@ -77,12 +98,15 @@ func (x *exchange) admit(r *http.Request) {
 	case r.Method == http.MethodTrace || r.Method == http.MethodConnect:
 		x.err = x.target.refuse(Decision{Rule: x.decision.Rule, Why: "the method " + r.Method + " is not carried"})
 	case x.g.meter.full():
-		x.err = x.target.refuse(Decision{Rule: x.decision.Rule, Why: errBytes.Error()})
+		x.err = x.target.spent(x.decision.Rule)
 	}
 }
 
 // end notes the event.
 func (x *exchange) end() {
+	if x.spent.Load() {
+		x.err = errBytes
+	}
 	x.event.Rule = x.decision.Rule
 	x.event.Sent, x.event.Received = x.sent.Load(), x.received.Load()
 	x.g.finish(x.event, x.err)
@@ -134,7 +158,7 @@ func rewrite(pr *httputil.ProxyRequest) {
 		}
 	}
 	if out.Body != nil && out.Body != http.NoBody {
-		out.Body = &counted{ReadCloser: out.Body, n: &x.sent}
+		out.Body = &counted{ReadCloser: out.Body, n: &x.sent, end: &x.uploaded}
 	}
 }
 
@@ -146,7 +170,7 @@ var errSwitched = errors.New("the server switched to a protocol that it was not 
 func modify(r *http.Response) error {
 	x := exchangeOf(r.Request.Context())
 	if r.StatusCode != http.StatusSwitchingProtocols {
-		r.Body = &counted{r.Body, &x.received, &x.err}
+		r.Body = &counted{ReadCloser: r.Body, n: &x.received, why: &x.err}
 		return nil
 	}
 	if asked, got := r.Request.Header.Get("Upgrade"), r.Header.Get("Upgrade"); !strings.EqualFold(asked, "websocket") || !strings.EqualFold(got, "websocket") {
@@ -154,7 +178,7 @@ func modify(r *http.Response) error {
 	}
 	x.c.release()
 	if rw, ok := r.Body.(io.ReadWriteCloser); ok {
-		r.Body = &switched{counted{ReadCloser: rw, n: &x.received}, rw, &x.sent}
+		r.Body = &switched{counted{ReadCloser: rw, n: &x.received}, rw, x}
 	}
 	return nil
 }
@@ -163,7 +187,8 @@ func modify(r *http.Response) error {
 type counted struct {
 	io.ReadCloser
 	n   *atomic.Int64
-	why *error // nil: nobody wants to know
+	why *error       // nil: nobody wants to know
+	end *atomic.Bool // that it was read to its end; nil: nobody wants to know
 }
 
 func (c *counted) Read(p []byte) (int, error) {
@@ -172,21 +197,39 @@ func (c *counted) Read(p []byte) (int, error) {
 	if err != nil && err != io.EOF && c.why != nil {
 		*c.why = err
 	}
+	if err == io.EOF && c.end != nil {
+		c.end.Store(true)
+	}
 	return n, err
 }
 
 // switched is the connection after an upgrade, counted both ways.
 type switched struct {
 	counted
-	w    io.Writer
-	sent *atomic.Int64
+	w io.Writer
+	x *exchange
+}
+
+// Read counts what is read.
+func (s *switched) Read(p []byte) (int, error) {
+	n, err := s.counted.Read(p)
+	s.note(err)
+	return n, err
 }
 
 // Write counts what is written.
 func (s *switched) Write(p []byte) (int, error) {
 	n, err := s.w.Write(p)
-	s.sent.Add(int64(n))
+	s.x.sent.Add(int64(n))
+	s.note(err)
 	return n, err
+}
+
+// note keeps that the limit was why, which ReverseProxy tells nobody.
+func (s *switched) note(err error) {
+	if errors.Is(err, errBytes) {
+		s.x.spent.Store(true)
+	}
 }
 
 // screened sends requests by the way of their exchange, once they were judged.
@@ -233,7 +276,7 @@ func (x *exchange) reach(ctx context.Context) (net.Conn, string, error) {
 	g := x.g
 	if in := x.c.inner; in != nil {
 		if conn := in.take(); conn != nil {
-			return &metered{Conn: conn, g: g}, address(in.address), nil
+			return newMetered(conn, g), address(in.address), nil
 		}
 	}
 	if !g.enter() {
@@ -244,7 +287,7 @@ func (x *exchange) reach(ctx context.Context) (net.Conn, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	return &metered{Conn: conn, g: g}, address(to), nil
+	return newMetered(conn, g), address(to), nil
 }
 
 func (x *exchange) reached(u *upstream) { x.event.Address = u.place }

@@ -27,6 +27,7 @@ type Gateway struct {
 	cancel              context.CancelFunc
 	asks                asks
 	deciding, lookingUp calls
+	declining           calls
 	names               names
 	sightings           sightings
 	silence             func(port uint16) time.Duration // how long a flow of datagrams may be without one
@@ -40,7 +41,8 @@ type Gateway struct {
 	running sync.WaitGroup
 
 	server    *http.Server
-	queue     *queue // of connections for server
+	queue     *queue        // of connections for server
+	idle      time.Duration // after which an exchange in which nothing moves is ended
 	pool      *pool
 	forwarder *httputil.ReverseProxy
 
@@ -65,7 +67,7 @@ var ErrClosed = errors.New("gateway is closed")
 // New makes a gateway. It listens on nothing; Serve does with what it is given.
 // The caller ends it with Close.
 func New(cfg Config) (*Gateway, error) {
-	g := &Gateway{cfg: cfg, open: map[io.Closer]struct{}{}, silence: silence}
+	g := &Gateway{cfg: cfg, open: map[io.Closer]struct{}{}, idle: idleTime, silence: silence}
 	g.preset()
 	if err := g.seams(); err != nil {
 		return nil, err
@@ -104,7 +106,7 @@ func (g *Gateway) preset() {
 	}
 	g.meter.most = max(c.Limits.Bytes, 0)
 	if c.Limits.Rate > 0 {
-		g.meter.pace = &pace{rate: c.Limits.Rate}
+		g.meter.pace = newPace(c.Limits.Rate)
 	}
 }
 
@@ -221,8 +223,9 @@ func bare(c net.Conn) net.Conn {
 	}
 }
 
-// admit takes a client's connection in, if Limits has room for it.
-func (g *Gateway) admit(conn net.Conn) (*tracked, error) {
+// admit takes a client's connection in, if Limits has room for it; t is what a
+// refusal says of it.
+func (g *Gateway) admit(conn net.Conn, t Target) (*tracked, error) {
 	c := &tracked{Conn: conn, g: g, client: true}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -230,7 +233,7 @@ func (g *Gateway) admit(conn net.Conn) (*tracked, error) {
 	case g.closed:
 		return nil, ErrClosed
 	case g.clients >= g.cfg.Limits.Connections:
-		return nil, &Refusal{Why: "the policy's limit on connections is reached"}
+		return nil, g.crowded(t)
 	}
 	g.clients++
 	g.open[c] = struct{}{}

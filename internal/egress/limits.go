@@ -2,7 +2,8 @@ package egress
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,8 +14,45 @@ const (
 	presetNames       = 512
 )
 
+// The fields of Limits, by which a refusal says which of them was reached.
+const (
+	limitConnections = "Connections"
+	limitBytes       = "Bytes"
+	limitNames       = "Names"
+)
+
 // errBytes ends what is under way when Limits.Bytes have passed.
-var errBytes = errors.New("the policy's limit on bytes is reached")
+var errBytes = &Refusal{Why: "the policy's limit on bytes is reached", Limit: limitBytes}
+
+// crowded is the refusal of a connection, or of a request that counts as one, beyond
+// Limits.Connections.
+func (g *Gateway) crowded(t Target) error {
+	r := t.refuse(Decision{Why: fmt.Sprintf("the policy's limit on connections is reached: %d are open", g.cfg.Limits.Connections)}).(*Refusal)
+	r.Limit = limitConnections
+	return r
+}
+
+// spent is the refusal of a target when Limits.Bytes have passed.
+func (t Target) spent(rule string) error {
+	r := t.refuse(Decision{Rule: rule, Why: errBytes.Why}).(*Refusal)
+	r.Limit = limitBytes
+	return r
+}
+
+// known counts a name that is about to be looked up below the entry that allows it:
+// a wildcard, or [byDecide]. The error is a *Refusal.
+func (g *Gateway) known(t Target, entry string) error {
+	if t.Host.addr.IsValid() || entry != byDecide && !wide(entry) || g.names.admit(entry, t.Host.name) {
+		return nil
+	}
+	why := fmt.Sprintf("%d names were asked for below %q, which is the policy's limit", g.names.most, entry)
+	if entry == byDecide {
+		why = fmt.Sprintf("%d names were asked for that Decide alone allowed, which is the policy's limit", g.names.most)
+	}
+	r := t.refuse(Decision{Rule: entry, Why: why}).(*Refusal)
+	r.Limit = limitNames
+	return r
+}
 
 // A meter counts the bytes of a gateway, and holds them to its limits.
 type meter struct {
@@ -48,23 +86,34 @@ func (m *meter) back(n int64) {
 // full reports whether nothing more may pass.
 func (m *meter) full() bool { return m.most != 0 && m.taken.Load() >= m.most }
 
-// passed waits until n bytes that have passed fit into the rate.
-func (m *meter) passed(ctx context.Context, n int64) error {
-	if m.pace == nil {
+// turn waits until n bytes may pass under the rate, all connections of the gateway
+// in one row: whoever comes later waits for those before it, so that opening more
+// connections gains nothing. It ends with ctx, and when over is closed.
+func (m *meter) turn(ctx context.Context, over <-chan struct{}, n int64) error {
+	if m.pace == nil || n <= 0 {
 		return nil
 	}
-	d := m.pace.after(time.Now(), n)
+	d := m.pace.after(m.pace.now(), n)
 	if d <= 0 {
 		return nil
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
+	return m.pace.wait(ctx, over, d)
+}
+
+// unturn gives back what turn has waited for and what did not pass then.
+func (m *meter) unturn(n int64) {
+	if m.pace != nil && n > 0 {
+		m.pace.back(n)
 	}
+}
+
+// over is what a connection closes so that its turn is not waited for; nil, which
+// nobody waits for, without a rate.
+func (m *meter) over() chan struct{} {
+	if m.pace == nil {
+		return nil
+	}
+	return make(chan struct{})
 }
 
 // A pace spreads bytes over time, with a tenth of a second's worth at once.
@@ -72,17 +121,47 @@ type pace struct {
 	mu   sync.Mutex
 	rate int64     // bytes per second
 	free time.Time // when all that has passed is paid for
+
+	now  func() time.Time // time.Now and sleep, but for a test's own clock
+	wait func(ctx context.Context, over <-chan struct{}, d time.Duration) error
 }
 
-// after returns how long to wait after n bytes that have passed at a moment.
+func newPace(rate int64) *pace { return &pace{rate: rate, now: time.Now, wait: sleep} }
+
+// sleep waits for d, unless something ends before.
+func sleep(ctx context.Context, over <-chan struct{}, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-over:
+		return net.ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// after takes n bytes on at a moment and returns how long they have to wait.
 func (p *pace) after(now time.Time, n int64) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.free.Before(now) {
 		p.free = now
 	}
-	p.free = p.free.Add(time.Duration(float64(n) / float64(p.rate) * float64(time.Second)))
+	p.free = p.free.Add(p.worth(n))
 	return p.free.Sub(now) - time.Second/10
+}
+
+func (p *pace) back(n int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free = p.free.Add(-p.worth(n))
+}
+
+// worth is how long n bytes take.
+func (p *pace) worth(n int64) time.Duration {
+	return time.Duration(float64(n) / float64(p.rate) * float64(time.Second))
 }
 
 // chunk is how many bytes may pass between two looks at the limits.
@@ -93,7 +172,9 @@ func (m *meter) chunk(most int64) int64 {
 	return most
 }
 
-// names are the distinct names that were asked for below each wildcard.
+// names are the distinct names that were asked for below each wildcard, and those
+// that Decide allowed. Each is asked of a name server, which the tool tells something by
+// it.
 type names struct {
 	mu   sync.Mutex
 	most int

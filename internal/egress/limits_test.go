@@ -19,10 +19,12 @@ func TestConnectionsBeyondTheLimitAreTurnedAway(t *testing.T) {
 	w.echo("good.com", 9)
 	a, _ := w.connect("good.com:9")
 	w.connect("good.com:9")
-	if code, body := w.ask("GET http://good.com/ HTTP/1.1\r\nHost: good.com\r\n\r\n"); code != 503 || !strings.Contains(body, "too many connections") {
+	code, body := w.ask("GET http://good.com/ HTTP/1.1\r\nHost: good.com\r\n\r\n")
+	if code != 503 {
 		t.Errorf("%d %s", code, body)
 	}
-	if _, got := w.dialSOCKS(named("good.com", 9)); len(got) != 0 {
+	has(t, body, "limit on connections is reached: 2 are open", "try again when others have ended", "Network.Limits.Connections")
+	if _, got := w.dialSOCKS(named("good.com", 9)); len(got) < 4 || got[3] != replyRefused {
 		t.Errorf("SOCKS: %x", got)
 	}
 	a.Close()
@@ -85,46 +87,6 @@ func TestBytesOfPlainRequestsCountToo(t *testing.T) {
 		t.Errorf("%d bytes passed, %v", n, err)
 	}
 	if s := w.g.Summary(); s.Sent+s.Received > most {
-		t.Errorf("%+v", s)
-	}
-}
-
-func TestRateSpreadsBytesOverTime(t *testing.T) {
-	p := &pace{rate: 1000}
-	now := time.Unix(1000, 0)
-	for i, c := range []struct {
-		at   time.Duration
-		n    int64
-		want time.Duration
-	}{{0, 100, 0}, {0, 100, 100 * time.Millisecond}, {0, 800, 900 * time.Millisecond}, {time.Second, 100, 0}, {10 * time.Second, 1100, time.Second}} {
-		if d := max(p.after(now.Add(c.at), c.n), 0); d != c.want {
-			t.Errorf("%d: %v, want %v", i, d, c.want)
-		}
-	}
-}
-
-func TestNamesBelowAWildcardAreBounded(t *testing.T) {
-	w := newWorld(t, Config{Limits: Limits{Names: 3}}, "*.good.com", "one.example")
-	for i := range 10 {
-		for range 2 {
-			host := fmt.Sprintf("secret%d.good.com", i)
-			code, body := w.ask("GET http://" + host + "/ HTTP/1.1\r\nHost: " + host + "\r\n\r\n")
-			if want := map[bool]int{true: 502, false: 403}[i < 3]; code != want {
-				t.Errorf("%s: %d %s", host, code, body)
-			}
-		}
-	}
-	if code, _ := w.ask("GET http://one.example/ HTTP/1.1\r\nHost: one.example\r\n\r\n"); code != 502 {
-		t.Errorf("a name of its own: %d", code)
-	}
-	asked := map[string]bool{}
-	for _, name := range w.looked {
-		asked[name] = true
-	}
-	if len(asked) != 4 {
-		t.Errorf("asked for %v", asked)
-	}
-	if s := w.g.Summary(); s.Denied != 14 || !strings.Contains(s.Violations[0].Reason, "3 names") {
 		t.Errorf("%+v", s)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -14,8 +15,22 @@ type metered struct {
 	net.Conn
 	g    *Gateway
 	last atomic.Int64 // when a byte last moved, in nanoseconds
+	end  sync.Once
+	over chan struct{} // closed with it; nil without a rate
 
 	reads, writes time.Time // until when one may take, as it was set last
+}
+
+func newMetered(conn net.Conn, g *Gateway) *metered {
+	return &metered{Conn: conn, g: g, over: g.meter.over()}
+}
+
+// Close closes the connection; bytes of its that wait for their turn wait no longer.
+func (c *metered) Close() error {
+	if c.over != nil {
+		c.end.Do(func() { close(c.over) })
+	}
+	return c.Conn.Close()
 }
 
 // until returns the deadline to be set, if the one that was set is not far enough
@@ -45,7 +60,11 @@ func (c *metered) Read(p []byte) (int, error) {
 			n, err = room, errBytes
 		}
 		m.received.Add(int64(n))
-		return n, c.moved(n, err)
+		c.last.Store(time.Now().UnixNano())
+		if late := m.turn(c.g.ctx, c.over, int64(n)); err == nil {
+			err = late
+		}
+		return n, err
 	}
 }
 
@@ -57,14 +76,20 @@ func (c *metered) Write(p []byte) (int, error) {
 		if room == 0 {
 			return done, errBytes
 		}
+		if err := m.turn(c.g.ctx, c.over, room); err != nil {
+			m.back(room)
+			return done, err
+		}
 		if next, due := until(c.writes); due {
 			c.writes = next
 			c.Conn.SetWriteDeadline(next)
 		}
 		n, err := c.Conn.Write(p[done : done+int(room)])
 		m.back(room - int64(n))
+		m.unturn(room - int64(n))
 		m.sent.Add(int64(n))
-		if done += n; c.moved(n, err) != nil {
+		c.last.Store(time.Now().UnixNano())
+		if done += n; err != nil {
 			return done, err
 		}
 	}
@@ -72,11 +97,3 @@ func (c *metered) Write(p []byte) (int, error) {
 }
 
 func (c *metered) unwrap() net.Conn { return c.Conn }
-
-func (c *metered) moved(n int, err error) error {
-	c.last.Store(time.Now().UnixNano())
-	if err == nil {
-		err = c.g.meter.passed(c.g.ctx, int64(n))
-	}
-	return err
-}

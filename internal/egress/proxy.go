@@ -27,7 +27,7 @@ func (g *Gateway) serveQueue() {
 	g.forwarder = newForwarder(g)
 	g.server = &http.Server{
 		Protocols:                    bothVersions(),
-		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: 100, MaxReceiveBufferPerConnection: 256 << 10, MaxReceiveBufferPerStream: 128 << 10},
+		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: 100, MaxReadFrameSize: 16 << 10, MaxReceiveBufferPerConnection: 256 << 10, MaxReceiveBufferPerStream: 128 << 10},
 		Handler:                      http.HandlerFunc(g.serveHTTP),
 		ReadHeaderTimeout:            headerTime,
 		IdleTimeout:                  keptTime,

@@ -18,9 +18,13 @@ type Refusal struct {
 	Why  string
 
 	Instead string // what the client can do by itself; "": the policy's owner alone can help
+	Limit   string // the field of Limits that was reached; "": none was
 }
 
 func (r *Refusal) Error() string {
+	if r.Host == "" {
+		return r.Why
+	}
 	return fmt.Sprintf("%s: %s", net.JoinHostPort(r.Host, strconv.Itoa(int(r.Port))), r.Why)
 }
 

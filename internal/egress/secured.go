@@ -24,9 +24,21 @@ type secured struct {
 	two  [2]*http.Transport // HTTP/2; the second one for HEAD alone, see sifted
 	room chan struct{}      // of requests by HTTP/1
 
+	ctx    context.Context // ends with the client's connection
+	cancel context.CancelFunc
+
 	mu     sync.Mutex
 	agreed string // the version; "": no connection was made yet
 	spare  *sealed
+	first  *attempt // to make a connection; nil: none is under way
+}
+
+// An attempt to make the first connection to a server is for all requests that wait
+// for one, and ends with none of them: else a client that takes its requests back made
+// a connection with each.
+type attempt struct {
+	done chan struct{}
+	err  error
 }
 
 // mostInner bounds the connections to a server that one client's connection has:
@@ -40,6 +52,7 @@ const (
 
 func newSecured(g *Gateway, in *inner) *secured {
 	s := &secured{g: g, in: in, room: make(chan struct{}, mostInner)}
+	s.ctx, s.cancel = context.WithCancel(g.ctx)
 	s.one = new(pool)
 	for i := range s.two {
 		s.two[i] = s.newTwo(i == 1)
@@ -149,16 +162,50 @@ func (b *seated) Close() error {
 // settle says whether the server speaks HTTP/2, and asks it if nobody has.
 func (s *secured) settle(ctx context.Context) (two bool, err error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.agreed == "" {
-		if s.spare, err = s.dial(ctx, h2, h1); err != nil {
-			return false, err
+	if s.agreed != "" {
+		defer s.mu.Unlock()
+		return s.agreed == h2, nil
+	}
+	if s.first == nil {
+		s.first = &attempt{done: make(chan struct{})}
+		if a := s.first; !s.g.spawn(func() { s.begin(a) }) {
+			a.err = ErrClosed
+			close(a.done)
 		}
-		if s.agreed = s.spare.ConnectionState().NegotiatedProtocol; s.agreed == "" {
+	}
+	a := s.first
+	s.mu.Unlock()
+	select {
+	case <-a.done:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	if a.err != nil {
+		return false, a.err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.agreed == h2, nil
+}
+
+// begin makes the first connection.
+func (s *secured) begin(a *attempt) {
+	conn, err := s.dial(s.ctx, h2, h1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer close(a.done)
+	s.first, a.err = nil, err
+	switch {
+	case err != nil:
+	case s.ctx.Err() != nil:
+		a.err = s.ctx.Err()
+		conn.Close()
+	default:
+		s.spare = conn
+		if s.agreed = conn.ConnectionState().NegotiatedProtocol; s.agreed == "" {
 			s.agreed = h1
 		}
 	}
-	return s.agreed == h2, nil
 }
 
 // conn returns the connection that settle has made, or makes another of a version.
@@ -194,7 +241,7 @@ func (s *secured) dial(ctx context.Context, versions ...string) (*sealed, error)
 			return nil, err
 		}
 	}
-	below := &valve{Conn: &metered{Conn: conn, g: g}}
+	below := &valve{Conn: newMetered(conn, g)}
 	c := &sealed{below: below, Conn: tls.Client(below, &tls.Config{
 		ServerName: s.in.target.Host.String(), RootCAs: g.cfg.Roots, MinVersion: tls.VersionTLS12, NextProtos: versions,
 	})}
@@ -209,6 +256,7 @@ func (s *secured) dial(ctx context.Context, versions ...string) (*sealed, error)
 
 // close closes what is idle.
 func (s *secured) close() {
+	s.cancel()
 	s.mu.Lock()
 	spare := s.spare
 	s.spare = nil

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bufio"
+	"errors"
 	"net"
 	"net/http"
 	"time"
@@ -12,7 +13,7 @@ import (
 type sending struct {
 	done   chan struct{}
 	err    error
-	unable bool // err is the body's, not the connection's
+	unable bool // err is the body's, or a limit's, not the connection's
 }
 
 const (
@@ -43,7 +44,10 @@ func (u *upstream) send(r *http.Request) (*sending, error) {
 		if s.err = out.Write(w); s.err == nil {
 			s.err = w.Flush()
 		}
-		s.unable = s.err != nil && to.err == nil
+		if to.err != nil {
+			s.err = to.err // net/http wraps it so that nobody finds it
+		}
+		s.unable = s.err != nil && (to.err == nil || errors.Is(to.err, errBytes))
 		close(s.done)
 		if s.unable { // else a response may still come
 			u.Close()

@@ -48,7 +48,7 @@ func (g *Gateway) accept(l net.Listener, p Protocol, serve func(*tracked)) error
 		default:
 			return err
 		}
-		c, err := g.admit(conn)
+		c, err := g.admit(conn, Target{Protocol: string(p)})
 		if err != nil {
 			g.turnAway(conn, p, err)
 			continue
@@ -82,17 +82,6 @@ func (g *Gateway) untrack(l net.Listener) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.open, l)
-}
-
-// turnAway closes a connection that there is no room for. An HTTP client is told
-// why; the kernel's buffer takes the answer or it is lost.
-func (g *Gateway) turnAway(conn net.Conn, p Protocol, err error) {
-	g.finish(Event{Time: time.Now(), Protocol: string(p)}, err)
-	if p == HTTP {
-		conn.SetWriteDeadline(time.Now().Add(time.Second))
-		conn.Write([]byte(busyAnswer))
-	}
-	conn.Close()
 }
 
 // Forward connects every client of a listener to one address of the host, which

@@ -138,7 +138,7 @@ func (s *session) serve(r *http.Request) bool {
 		return s.send(answerTo(x.err, x.shown()).response(r), nil, x.end)
 	}
 	defer res.Body.Close()
-	res.Body = &counted{res.Body, &x.received, &x.err}
+	res.Body = &counted{ReadCloser: res.Body, n: &x.received, why: &x.err}
 	return s.send(res, from.in, x.end)
 }
 

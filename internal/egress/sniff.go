@@ -68,7 +68,7 @@ func sniff(c net.Conn, head []byte) (first, error) {
 	if len(head) == 0 {
 		return first{}, nil
 	}
-	r := &recorder{c: c, seen: head}
+	r := &recorder{c: c, seen: head, until: time.Now().Add(headerTime)}
 	looks := look(r.seen)
 	for looks == unsure {
 		if err := r.more(); err != nil {
@@ -185,6 +185,7 @@ type recorder struct {
 	c        net.Conn
 	seen     []byte
 	given    int
+	until    time.Time // when the whole of it has to be there
 }
 
 // more reads on, with little time: what has begun is to be completed.
@@ -199,7 +200,7 @@ func (r *recorder) fill(most int) error {
 	if len(r.seen) >= most {
 		return errors.New("it is too long")
 	}
-	r.c.SetReadDeadline(time.Now().Add(headerTime))
+	r.c.SetReadDeadline(r.until)
 	r.seen = append(r.seen, make([]byte, 1024)...)
 	n, err := r.c.Read(r.seen[len(r.seen)-1024:])
 	r.seen = r.seen[:len(r.seen)-1024+n]

@@ -34,6 +34,8 @@ type pair struct {
 	up, down       flow
 	last           atomic.Int64 // when a byte last moved, in nanoseconds
 	unhook         func() bool
+	ending         sync.Once
+	over           chan struct{} // closed by cut; nil without a rate
 }
 
 // A flow is one direction of a pair.
@@ -47,7 +49,7 @@ type flow struct {
 }
 
 func (g *Gateway) newPair(ctx context.Context, client, server net.Conn) *pair {
-	p := &pair{g: g, client: client, server: server}
+	p := &pair{g: g, client: client, server: server, over: g.meter.over()}
 	p.up = flow{p: p, src: client, dst: server, total: &g.meter.sent}
 	p.down = flow{p: p, src: server, dst: client, total: &g.meter.received}
 	p.last.Store(time.Now().UnixNano())
@@ -57,6 +59,9 @@ func (g *Gateway) newPair(ctx context.Context, client, server net.Conn) *pair {
 
 // cut ends both connections at once.
 func (p *pair) cut() {
+	if p.over != nil {
+		p.ending.Do(func() { close(p.over) })
+	}
 	p.client.Close()
 	p.server.Close()
 }
@@ -72,10 +77,18 @@ func (p *pair) finish(head []byte, down <-chan error) error {
 	}
 	if err != nil {
 		p.cut()
-		<-down
-		return err
+		return cutBy(err, <-down)
 	}
 	return <-down
+}
+
+// cutBy is why a pair has ended of which both directions have failed, the one because of
+// the other: that a limit was reached, if that is it.
+func cutBy(up, down error) error {
+	if errors.Is(down, errBytes) {
+		return down
+	}
+	return up
 }
 
 // splice carries bytes between two connections and closes them.
@@ -156,18 +169,17 @@ func (f *flow) pass(b *[bufferSize]byte, n int, readErr error) error {
 
 // write writes bytes under the gateway's limits.
 func (f *flow) write(b []byte) error {
-	m := &f.p.g.meter
 	for len(b) > 0 {
-		n := m.take(int64(len(b)))
-		if n == 0 {
-			return errBytes
-		}
-		if err := f.dst.SetWriteDeadline(f.p.now().Add(idleTime)); err != nil {
+		n, err := f.room(int64(len(b)))
+		if err != nil {
 			return err
 		}
-		w, err := f.dst.Write(b[:n])
-		m.back(n - int64(w))
-		if err := f.moved(int64(w), err); err != nil {
+		w := 0
+		if err = f.dst.SetWriteDeadline(f.p.now().Add(idleTime)); err == nil {
+			w, err = f.dst.Write(b[:n])
+		}
+		f.moved(n, int64(w))
+		if err != nil {
 			return err
 		}
 		b = b[w:]
@@ -178,32 +190,44 @@ func (f *flow) write(b []byte) error {
 // burst has the kernel move up to burstSize bytes. The error of a burst that
 // dried up is nil.
 func (f *flow) burst(from, to *net.TCPConn) (int64, error) {
-	m := &f.p.g.meter
-	room := m.take(m.chunk(burstSize))
-	if room == 0 {
-		return 0, errBytes
+	room, err := f.room(burstSize)
+	if err != nil {
+		return 0, err
 	}
 	now := f.p.now()
 	to.SetWriteDeadline(now.Add(idleTime))
 	f.deadline = now.Add(burstTime)
 	from.SetReadDeadline(f.deadline)
 	n, err := to.ReadFrom(&io.LimitedReader{R: from, N: room})
-	m.back(room - n)
+	f.moved(room, n)
 	if errors.Is(err, os.ErrDeadlineExceeded) && !f.halted.Load() {
 		err = nil
 	}
-	return n, f.moved(n, err)
+	return n, err
 }
 
-// moved counts bytes and waits until they fit into the rate.
-func (f *flow) moved(n int64, err error) error {
+// room waits until bytes, most of them at most, may pass, and returns how many.
+func (f *flow) room(most int64) (int64, error) {
+	m := &f.p.g.meter
+	n := m.take(m.chunk(most))
+	if n == 0 {
+		return 0, errBytes
+	}
+	if err := m.turn(f.p.g.ctx, f.p.over, n); err != nil {
+		m.back(n)
+		return 0, err
+	}
+	return n, nil
+}
+
+// moved counts the bytes that have passed of those that had room.
+func (f *flow) moved(room, n int64) {
+	m := &f.p.g.meter
+	m.back(room - n)
+	m.unturn(room - n)
 	f.passed += n
 	f.total.Add(n)
-	if err != nil {
-		return err
-	}
 	f.p.now()
-	return f.p.g.meter.passed(f.p.g.ctx, n)
 }
 
 // now is the time, which is noted as that of a byte.

@@ -129,7 +129,7 @@ func (g *Gateway) seat(t Target) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.clients >= g.cfg.Limits.Connections {
-		return t.refuse(Decision{Why: "the policy's limit on connections is reached"})
+		return g.crowded(t)
 	}
 	g.clients++
 	return nil

@@ -238,7 +238,7 @@ func TestStreamsOfHTTP2CountAsConnections(t *testing.T) {
 	for range 3 {
 		<-held
 	}
-	if code, body := get(t, c, "https://example.com/"); code != 403 || !strings.Contains(body, "limit on connections") {
+	if code, body := get(t, c, "https://example.com/"); code != 503 || !strings.Contains(body, "limit on connections") {
 		t.Errorf("%d %q", code, body)
 	}
 	close(go1)

@@ -11,14 +11,26 @@ import (
 
 // Tunnel decides about a target, connects to it and carries the bytes of a
 // client's connection there and back, until both have ended. It closes conn. The
-// error of a denial is a [*Refusal]. It is Open followed by Carry.
+// error of a denial is a [*Refusal]. It is Open followed by Carry, with a place for the
+// connection from the beginning.
 func (g *Gateway) Tunnel(ctx context.Context, conn net.Conn, t Target) error {
-	u, err := g.Open(ctx, t)
-	if err != nil {
+	if !g.enter() {
 		conn.Close()
+		return ErrClosed
+	}
+	defer g.leave()
+	c, err := g.admit(conn, t)
+	if err != nil { // before anybody is asked or dialled for it
+		conn.Close()
+		g.finish(begin(t), err)
 		return err
 	}
-	return u.Carry(conn)
+	u, err := g.Open(ctx, t)
+	if err != nil {
+		c.Close()
+		return err
+	}
+	return u.carry(c, nil)
 }
 
 // An Upstream is a connection to a target that was decided, checked and dialled,
@@ -57,7 +69,7 @@ func (u *Upstream) open() (err error) {
 	u.Decision, err = g.judge(u.ctx, u.Target, "", "")
 	u.event.Rule = u.Decision.Rule
 	if err == nil && g.meter.full() {
-		err = u.Target.refuse(Decision{Why: errBytes.Error()})
+		err = u.Target.spent(u.Decision.Rule)
 	}
 	if err == nil {
 		u.conn, u.Address, err = g.dial(u.ctx, u.Target)
@@ -86,7 +98,7 @@ func (u *Upstream) Carry(client net.Conn) error {
 		return ErrClosed
 	}
 	defer u.g.leave()
-	c, err := u.g.admit(client)
+	c, err := u.g.admit(client, u.Target)
 	if err != nil {
 		u.conn.Close()
 		u.end(err)
@@ -116,8 +128,7 @@ func (u *Upstream) carry(client net.Conn, head []byte) (err error) {
 	first, err := u.judgeFirst(p, head)
 	if err != nil {
 		p.cut()
-		<-down
-		return err
+		return cutBy(err, <-down)
 	}
 	if first.kind == helloFirst && g.terminates != nil && g.terminates(u.Target) {
 		if err := p.reclaim(down); err != nil {
@@ -144,7 +155,7 @@ func (u *Upstream) judgeFirst(p *pair, head []byte) (f first, err error) {
 		f, err = sniff(p.client, head)
 	}
 	p.up.deadline = time.Time{}
-	if r := refusalOf(err); r != nil {
+	if r := refusalOf(err); r != nil && r != errBytes {
 		r.Host, r.Port, r.Rule = u.Target.Host.String(), u.Target.Port, u.Decision.Rule
 	}
 	if err == nil {

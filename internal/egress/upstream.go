@@ -122,7 +122,7 @@ func (p *pool) on(ctx context.Context, u *upstream, r *http.Request, key string,
 		}
 		hint(res)
 	}
-	return fail(errors.New("the server does not come to its response"))
+	return fail(errHints)
 }
 
 // headError says what was wrong with a response's head without quoting it.

@@ -198,3 +198,20 @@ func (w *world) untilIdleIsSpoken(asked bool) {
 		time.Sleep(time.Millisecond)
 	}
 }
+
+// TestAnEarlyAnswerIsNotKeptBack: a server may refuse an upload before it has come,
+// and the client may wait for that before it sends more.
+func TestAnEarlyAnswerIsNotKeptBack(t *testing.T) {
+	for name, body := range map[string]string{"a length": "Content-Length: 1000000\r\n\r\nsome", "chunks": "Transfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n"} {
+		t.Run(name, func(t *testing.T) {
+			addr, _ := scripted(t, func(int, int, *http.Request) (string, func(net.Conn)) {
+				return "HTTP/1.1 413 Too Large\r\nContent-Length: 5\r\n\r\nhello", func(c net.Conn) { io.Copy(io.Discard, c) }
+			})
+			w := newWorld(t, Config{}, "example.com")
+			w.put("example.com", 80, addr)
+			if code, text := w.ask("POST http://example.com/ HTTP/1.1\r\nHost: example.com\r\n" + body); code != 413 || text != "hello" {
+				t.Error(code, text)
+			}
+		})
+	}
+}
