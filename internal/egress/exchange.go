@@ -119,7 +119,6 @@ func rewrite(pr *httputil.ProxyRequest) {
 	out := pr.Out
 	out.URL.Scheme, out.URL.Host, out.Host = x.scheme, join(x.target.Host, x.target.Port), x.authority
 	out.URL.User, out.URL.RawQuery = nil, pr.In.URL.RawQuery
-	out.Trailer = pr.In.Trailer // filled in once the body has been read
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
 		if v := pr.In.Header[name]; v != nil {
 			out.Header[name] = v
@@ -127,6 +126,9 @@ func rewrite(pr *httputil.ProxyRequest) {
 	}
 	if out.Body != nil && out.Body != http.NoBody {
 		out.Body = &counted{ReadCloser: out.Body, n: &x.sent}
+		if len(out.Trailer) > 0 {
+			out.Body = &trailed{ReadCloser: out.Body, from: pr.In, to: out.Trailer}
+		}
 	}
 }
 
