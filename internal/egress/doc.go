@@ -123,6 +123,11 @@
 //   - Of upgrades WebSocket is carried. Others are dropped from the request, as
 //     HTTP lets a proxy do: h2c would carry requests that nobody reads.
 //
+//   - Few clients' connections speak HTTP/2 at one time (mostTwo): net/http sends the
+//     end of an answer after the handler has returned, and with it the seat that counts
+//     among Limits.Connections; a client that lets a hundred answers of each connection
+//     wait would keep as many goroutines. Further ones speak HTTP/1.
+//
 //   - TRACE is not carried: its answer repeats what was put into the request.
 //
 //   - A client's bytes that could still become the first line of a request are

@@ -49,6 +49,9 @@ func (x *exchange) begin(r *http.Request) {
 	x.event = begin(x.target)
 	path := r.URL.EscapedPath()
 	x.event.Method, x.event.Path = r.Method[:min(len(r.Method), 32)], path[:min(len(path), longestPath)]
+	if len(r.RequestURI) > longestPath { // which both are parts of, and an event is kept for long
+		x.event.Method, x.event.Path = strings.Clone(x.event.Method), strings.Clone(x.event.Path)
+	}
 }
 
 // run carries a request out that was decided: err says how. It notes the event
@@ -290,6 +293,7 @@ func (g *Gateway) serveInside(w http.ResponseWriter, r *http.Request, c *strict,
 	x.begin(r)
 	x.event.Address = address(in.address)
 	if in.two {
+		defer forget(r)
 		if x.err = g.seat(t); x.err == nil {
 			defer g.unseat()
 		}
