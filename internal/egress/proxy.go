@@ -76,6 +76,9 @@ func (g *Gateway) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	defer g.leave()
 	c := r.Context().Value(strictKey{}).(*strict)
 	host := c.host()
+	if r.Method == http.MethodConnect && (c.inner == nil || !c.inner.two) {
+		w.Header().Set("Connection", "close") // what follows one is not looked at, carried or not
+	}
 	switch {
 	case c.inner != nil:
 		g.serveInside(w, r, c, host)
