@@ -66,7 +66,7 @@
 //   - Hosts with a credential are asked for whole answers (no Range: halves of a
 //     secret are not seen) without compression. One that is gzip all the same is
 //     unpacked, another coding refused. An answer's length is not known beforehand
-//     then. Interim answers (103) are not passed. A WebSocket is carried
+//     then. A WebSocket is carried
 //     without compression, and cut when the secret comes back in it.
 //   - The key of the authority is drawn once for all runs of a sandbox (Trust), never
 //     encoded, and forgotten with it. It may certify the hosts of the entries alone
@@ -127,6 +127,9 @@
 //     end of an answer after the handler has returned, and with it the seat that counts
 //     among Limits.Connections; a client that lets a hundred answers of each connection
 //     wait would keep as many goroutines. Further ones speak HTTP/1.
+//
+//   - Interim answers (103) are not passed on: net/http would have two goroutines
+//     write to the client at once, neither of which survives a panic (hush.go).
 //
 //   - TRACE is not carried: its answer repeats what was put into the request.
 //

@@ -23,7 +23,7 @@ type strictKey struct{}
 func (g *Gateway) serveQueue() {
 	g.queue = newQueue()
 	g.transport = newTransport(g)
-	g.direct = &direct{g: g, next: g.transport}
+	g.direct = &direct{g: g, next: hush{g.transport}}
 	g.forwarder = newForwarder(g)
 	g.server = &http.Server{
 		Protocols:                    bothVersions(),

@@ -1,0 +1,39 @@
+package egress
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptrace"
+)
+
+// A hush sends requests by another way and leaves interim answers (103 and the like)
+// where they are. httputil passes them on by a trace, in the transport's goroutine,
+// while another one may be telling the client to go on with its body (100): two
+// writers of one buffer, which nothing guards, in goroutines where a panic is the
+// harness's. A server may send as many as it likes of them, too.
+type hush struct{ next http.RoundTripper }
+
+// RoundTrip sends a request.
+func (h hush) RoundTrip(r *http.Request) (*http.Response, error) {
+	return h.next.RoundTrip(r.WithContext(quiet(r.Context())))
+}
+
+// A quietContext is another context without its trace.
+type quietContext struct{ context.Context }
+
+func (c quietContext) Value(key any) any {
+	v := c.Context.Value(key)
+	if _, is := v.(*httptrace.ClientTrace); is {
+		return nil
+	}
+	return v
+}
+
+// quiet leaves of a trace what tells which connection is used.
+func quiet(ctx context.Context) context.Context {
+	t := httptrace.ContextClientTrace(ctx)
+	if ctx = (quietContext{ctx}); t != nil {
+		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: t.GotConn})
+	}
+	return ctx
+}
