@@ -157,5 +157,6 @@ func (c *Cmd) String() string {
 func (c *Cmd) Environ() []string { return c.run.environ() }
 
 // Report says which bound held in this run, by which mechanisms, on what
-// evidence. Before Start it says what is promised.
+// evidence. Before Start it says what is promised. It may be called while the tool
+// runs; at the same time as Wait it may not, as the other fields of a Cmd.
 func (c *Cmd) Report() *Report { return c.run.report() }
