@@ -6,16 +6,19 @@ import (
 	"net/http/httptrace"
 )
 
-// A hush sends requests by another way and leaves interim answers (103 and the like)
-// where they are. httputil passes them on by a trace, in the transport's goroutine,
-// while another one may be telling the client to go on with its body (100): two
-// writers of one buffer, which nothing guards, in goroutines where a panic is the
-// harness's. A server may send as many as it likes of them, too.
+// A hush sends requests by another way, and of those with a body leaves interim
+// answers (103 and the like) where they are. httputil passes them on by a trace, in
+// the transport's goroutine, while the one that reads the body may be telling the
+// client to send it (100): two writers of one buffer, which nothing guards, in
+// goroutines where a panic is the harness's.
 type hush struct{ next http.RoundTripper }
 
 // RoundTrip sends a request.
 func (h hush) RoundTrip(r *http.Request) (*http.Response, error) {
-	return h.next.RoundTrip(r.WithContext(quiet(r.Context())))
+	if r.Body != nil && r.Body != http.NoBody {
+		r = r.WithContext(quiet(r.Context()))
+	}
+	return h.next.RoundTrip(r)
 }
 
 // A quietContext is another context without its trace.

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// TestInterimAnswersAreNotPassedOn: they would be written by the transport's
+// TestInterimAnswersToARequestWithABodyAreNotPassedOn: they would be written by the transport's
 // goroutine, beside the one that reads the request's body and tells the client to
 // send it.
-func TestInterimAnswersAreNotPassedOn(t *testing.T) {
+func TestInterimAnswersToARequestWithABodyAreNotPassedOn(t *testing.T) {
 	const post = "POST http://example.com/ HTTP/1.1\r\nHost: example.com\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n"
 	addr, _ := scripted(t, func(_, _ int, r *http.Request) (string, func(net.Conn)) {
 		io.Copy(io.Discard, r.Body)
