@@ -101,7 +101,7 @@ func meetInside(network, address string) func(ground) error {
 	}
 }
 
-// reach says one byte to a server of the test and hears one.
+// reach speaks to the server of the test that a variable names.
 func reach(network, variable string) func(ground) error {
 	return func(f ground) error {
 		address := os.Getenv(variable)
@@ -112,18 +112,41 @@ func reach(network, variable string) func(ground) error {
 			}
 			return unix.Sendto(fd, []byte("x"), 0, &unix.SockaddrUnix{Name: address})
 		}
-		c, err := net.DialTimeout(network, address, 5*time.Second)
-		if err != nil {
-			return shortNet(err)
-		}
-		defer c.Close()
-		c.SetDeadline(time.Now().Add(5 * time.Second))
-		if _, err := c.Write([]byte("x")); err != nil {
-			return shortNet(err)
-		}
-		_, err = c.Read(make([]byte, 1))
+		return hear(network, address)
+	}
+}
+
+// hear says one byte to a server and hears one.
+func hear(network, address string) error {
+	c, err := net.DialTimeout(network, address, 5*time.Second)
+	if err != nil {
 		return shortNet(err)
 	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(5 * time.Second))
+	if _, err := c.Write([]byte("x")); err != nil {
+		return shortNet(err)
+	}
+	_, err = c.Read(make([]byte, 1))
+	return shortNet(err)
+}
+
+// serveEcho gives each client of a server its first byte back.
+func serveEcho(t *testing.T, l net.Listener) {
+	t.Helper()
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { // some say nothing
+				io.Copy(c, io.LimitReader(c, 1))
+				c.Close()
+			}()
+		}
+	}()
 }
 
 // reconnectPair connects one end of a pair to somebody else: unix(7) allows it
@@ -182,18 +205,8 @@ func serveHost(t *testing.T) {
 			}
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { l.Close() })
 		t.Setenv(s[0], l.Addr().String())
-		go func() {
-			for {
-				c, err := l.Accept()
-				if err != nil {
-					return
-				}
-				io.Copy(c, io.LimitReader(c, 1))
-				c.Close()
-			}
-		}()
+		serveEcho(t, l)
 	}
 	for _, s := range [][3]string{
 		{"ATTACK_UDP", "udp", "127.0.0.1:0"}, {"ATTACK_ABSTRACT_DGRAM", "unixgram", fmt.Sprintf("@holdfast-attack-d-%d", os.Getpid())},

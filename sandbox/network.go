@@ -11,9 +11,10 @@ import (
 //
 // Hosts opens the network by name. The tool stays in an empty network namespace
 // (on a host without namespaces: behind a filter for sockets, and on macOS behind a
-// profile, where the proxies are at the machine's loopback); what leaves it leaves through an HTTP and a SOCKS5 proxy which the harness serves on the tool's
-// loopback, and which its environment names. There is no other way out, so a tool
-// that knows no proxies reaches nothing: Capture is for those.
+// profile, where the proxies are at the machine's loopback); what leaves it leaves
+// through an HTTP and a SOCKS5 proxy which the harness serves on the tool's loopback,
+// and which its environment names. There is no other way out, so a tool that knows no
+// proxies reaches nothing: Capture is for those.
 //
 // Addresses that nobody means by a name are denied even where a rule allows the
 // name, before it is resolved and after: loopback, link-local (and with it the
@@ -38,11 +39,37 @@ type Network struct {
 	// "example.com:443", "example.com:8000-8100", "*.example.com" (every name below
 	// it, and not itself), "10.1.2.3:22", "10.0.0.0/8", "[2001:db8::1]:80", "*".
 	// Names are compared in one canonical form, without case or trailing dot, and
-	// international ones as IDNA has them. Nil and empty are the same: nothing.
+	// international ones as IDNA has them. Nil and empty are the same: nothing. The
+	// harness's own "localhost" is no entry, but Loopback's.
 	Hosts []string
-	// Deny lists, in the notation of Hosts, what stays denied although Hosts has it
-	// or Decide would allow it.
+	// Deny lists, in the notation of Hosts, what stays denied although Hosts or UDP has
+	// it or Decide would allow it.
 	Deny []string
+
+	// UDP lists, in the notation of Hosts and always with a port or a range of them,
+	// what datagrams may be sent to: "time.example.com:123", "*.example.com:443",
+	// "10.1.2.3:5000-5100". It takes a Capture, which is what carries them. Nil and
+	// empty are the same: nothing; a client of HTTP/3 is refused at once, and goes on
+	// by TCP.
+	//
+	// The two lists are apart: an entry of Hosts allows connections alone, one of UDP
+	// datagrams alone, though the capture answers questions for the names of both.
+	// Everything else is as it is with Hosts: Deny wins, an address that nobody means
+	// by a name needs an entry of its own (here), the address that was judged is the
+	// one that is sent to, and from no other does anything come back. Decide is not
+	// asked. Multicast and broadcast addresses cannot be opened. Whoever has an entry for port
+	// 53 of a server asks that server; all other questions for names stay with
+	// the capture.
+	//
+	// No datagram goes to a host at a port at which one of Credentials or Requests
+	// speaks of it, nor to an address which that host has been seen to have: HTTP/3
+	// would go past both. Entries of UDP that would open such a host, or "*" or
+	// a range of public addresses at such a port, are an error.
+	//
+	// What one socket of the tool's and one peer send each other is a flow. It ends when
+	// nothing has passed for a minute (at port 53: ten seconds), counts as one of
+	// Limits.Connections while it lasts, and is one [Connection].
+	UDP []string
 
 	// Loopback lists ports of the harness's own loopback, such as a database's,
 	// which the tool finds at the same port of its loopback.
@@ -93,30 +120,32 @@ type Network struct {
 	Authorities string
 
 	// Decide is asked about a host that neither Hosts nor Deny names. Nil denies. No
-	// answer opens an address that takes a rule of its own.
+	// answer opens an address that takes a rule of its own. Datagrams it is not asked about.
 	// It is called from many goroutines. Its context ends with the run, and after
 	// Patience; an answer that has not come by then is a denial.
 	Decide func(ctx context.Context, r Request) Verdict `json:"-"`
 	// Patience is how long Decide may take. Zero: 30 seconds.
 	Patience time.Duration
 	// Observe is told of every connection, and of every request that the harness
-	// sees, allowed or denied, once it is over: by one goroutine, in order. What it is
-	// too slow for is dropped, and counted in the report. With it alone, and nothing in Hosts, the proxies
-	// exist and deny everything.
+	// sees, allowed or denied, once it is over: by one goroutine of each run, in order.
+	// Commands that run at the same time call it at the same time. What it is too slow
+	// for is dropped, and counted in the report. With it alone, and nothing in Hosts,
+	// the proxies exist and deny everything.
 	Observe func(c Connection) `json:"-"`
 
 	// Limits bounds what passes.
 	Limits NetworkLimits
 
 	// Capture takes the packets of programs that use no proxy. Nil: they reach
-	// nothing. It takes a network namespace. It takes /dev/net/tun too; where that is missing, or
-	// not the harness's to open, the proxies are what there is, and the report says so.
+	// nothing. It takes a network namespace. It takes /dev/net/tun too; where that is
+	// missing, or not the harness's to open, the proxies are what there is, and the
+	// report says so.
 	Capture Capture `json:"-"`
 }
 
 // NetworkLimits bounds what passes between one run's tool and the network.
 type NetworkLimits struct {
-	Connections int   // open at one time; zero: 1024
+	Connections int   // open at one time, flows of datagrams among them; zero: 1024
 	Bytes       int64 // both ways together, then everything is refused; zero: no limit
 	Rate        int64 // bytes per second, both ways together; zero: no limit
 	Names       int   // different names below one "*" rule, of which each tells a name server something; zero: 512
@@ -139,29 +168,30 @@ type Verdict struct {
 }
 
 // A Connection is one connection of the tool's, or one request where the harness
-// sees them, when it is over.
+// sees them, when it is over. As JSON it is one line of a log, with the names that a
+// [Violation] has.
 type Connection struct {
-	Time     time.Time     // when it began
-	Protocol string        // "http", "https", "connect", "socks", with a capture "tcp" ...
-	Host     string        // canonical: a name, or an address
-	Address  string        // what was dialled; "": nothing was
-	Port     uint16        //
-	Method   string        // "" where the harness does not see it
-	Path     string        // without the query
-	Allowed  bool          //
-	Rule     string        // which rule decided, or "Decide"; "": none is about it
-	Reason   string        // why it was denied, in words
-	Sent     int64         // bytes from the tool
-	Received int64         // bytes to the tool
-	Duration time.Duration //
-	Err      string        // what went wrong with one that was allowed
+	Time     time.Time     `json:"time"`              // when it began
+	Protocol string        `json:"protocol"`          // "http", "https", "connect", "socks", with a capture "tcp", "udp" ...
+	Host     string        `json:"host"`              // canonical: a name, or an address
+	Address  string        `json:"address,omitempty"` // what was dialled; "": nothing was
+	Port     uint16        `json:"port,omitempty"`
+	Method   string        `json:"method,omitempty"` // "" where the harness does not see it
+	Path     string        `json:"path,omitempty"`   // without the query
+	Allowed  bool          `json:"allowed"`
+	Rule     string        `json:"rule,omitempty"` // which rule decided, or "Decide"; "": none is about it
+	Reason   string        `json:"why,omitempty"`  // why it was denied, in words
+	Sent     int64         `json:"sent"`           // bytes from the tool
+	Received int64         `json:"received"`       // bytes to the tool
+	Duration time.Duration `json:"nanoseconds"`
+	Err      string        `json:"err,omitempty"` // what went wrong with one that was allowed
 }
 
 // A Violation is something that a run's network denied it, an agent's filter and a
 // capture included, as its [Report] lists it.
 type Violation struct {
 	Time     time.Time `json:"time"`
-	Protocol string    `json:"protocol"` // "http", "https", "connect", "socks", with a capture "tcp" ...
+	Protocol string    `json:"protocol"` // "http", "https", "connect", "socks", with a capture "tcp", "udp" ...
 	Host     string    `json:"host"`
 	Address  string    `json:"address,omitempty"` // if that is what was denied
 	Port     uint16    `json:"port,omitempty"`

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/holdfast-dev/holdfast/internal/egress"
 )
@@ -14,6 +15,11 @@ func (n Network) validateHosts() error {
 			return hostError("Network.Hosts", "Network.Deny", err)
 		}
 	}
+	for i, h := range n.Hosts {
+		if isLocalhost(h) {
+			return &PolicyError{Field: indexed("Network.Hosts", i), Value: h, Problem: "is, for the tool, its own loopback, about which no proxy is asked", Remedy: "name a port of the harness's in Network.Loopback; the tool's own needs no rule"}
+		}
+	}
 	for i, c := range n.Credentials {
 		if _, err := egress.Compile(c.Hosts, nil); err != nil {
 			return hostError(indexed("Network.Credentials", i)+".Hosts", "", err)
@@ -23,6 +29,77 @@ func (n Network) validateHosts() error {
 		if _, err := egress.Compile([]string{r.Host}, nil); err != nil {
 			return hostError("", "", err).in(indexed("Network.Requests", i) + ".Host")
 		}
+	}
+	return nil
+}
+
+// validateReach refuses a credential, or a request rule, for what can never be
+// allowed: most often a host that was forgotten, or misspelt, in one of two lists.
+func (n Network) validateReach() error {
+	rules, err := egress.Compile(n.Hosts, n.Deny)
+	if err != nil {
+		return err
+	}
+	check := func(field, entry string) error {
+		switch d := rules.Reach(entry, n.Decide != nil); d.Outcome {
+		case egress.Allow:
+			return nil
+		case egress.Deny:
+			return &PolicyError{Field: field, Value: entry, Problem: fmt.Sprintf("is denied by the entry %q of Network.Deny", d.Rule), Remedy: "remove one of the two"}
+		}
+		return &PolicyError{Field: field, Value: entry, Problem: "is no host that Network.Hosts allows", Remedy: fmt.Sprintf("add %q to Network.Hosts", entry)}
+	}
+	for i, c := range n.Credentials {
+		for j, h := range c.Hosts {
+			if err := check(indexed(indexed("Network.Credentials", i)+".Hosts", j), h); err != nil {
+				return err
+			}
+		}
+	}
+	for i, r := range n.Requests {
+		if err := check(indexed("Network.Requests", i)+".Host", r.Host); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// guarded are the entries of the hosts that get secrets, or whose requests are
+// judged.
+func (n Network) guarded() []string {
+	var list []string
+	for _, c := range n.Credentials {
+		list = append(list, c.Hosts...)
+	}
+	for _, r := range n.Requests {
+		list = append(list, r.Host)
+	}
+	return list
+}
+
+// datagrams are the rules of UDP.
+func (n Network) datagrams() (egress.Datagrams, error) {
+	return egress.CompileDatagrams(n.UDP, n.Deny, n.guarded())
+}
+
+// validateUDP comes after validateHosts, which has read every other list.
+func (n Network) validateUDP() error {
+	_, err := n.datagrams()
+	if err != nil {
+		bad := hostError("Network.UDP", "Network.Deny", err)
+		switch {
+		case errors.Is(err, egress.ErrNoPorts):
+			bad.Problem, bad.Remedy = "names no port, and each port is a grant of its own", `write "example.com:123", or a range of ports`
+		case errors.Is(err, egress.ErrPast):
+			bad.Problem = "opens ports at which hosts get secrets or have their requests judged, which HTTP/3 would go past"
+			bad.Remedy = `give those hosts their ports ("api.example.com:443" in Credentials and Requests), and UDP others, or name single hosts`
+		case errors.Is(err, egress.ErrMany):
+			bad.Problem, bad.Remedy = "is for many hosts at once", "name one that answers"
+		}
+		return bad
+	}
+	if len(n.UDP) > 0 && n.Capture == nil {
+		return &PolicyError{Field: "Network.UDP", Value: n.UDP[0], Problem: "has nothing that could carry datagrams: the proxies do not", Remedy: "set Network.Capture"}
 	}
 	return nil
 }
@@ -47,11 +124,14 @@ func (e *PolicyError) in(field string) *PolicyError {
 // gate is what every run's gateway of this policy has in common.
 func (n Network) gate() (egress.Config, error) {
 	c := egress.Config{Patience: n.Patience, Limits: egress.Limits(n.Limits)}
+	var err error
 	if len(n.Hosts)+len(n.Deny) > 0 {
-		var err error
 		if c.Rules, err = egress.Compile(n.Hosts, n.Deny); err != nil {
 			return c, err // validate has found it before
 		}
+	}
+	if c.Datagrams, err = n.datagrams(); err != nil {
+		return c, err
 	}
 	if decide := n.Decide; decide != nil {
 		c.Decide = func(ctx context.Context, r egress.Request) egress.Verdict {

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"net"
 	"net/netip"
 	"time"
@@ -19,6 +20,7 @@ type world struct {
 	// A test's own Internet.
 	lookup func(ctx context.Context, name string) ([]netip.Addr, error)
 	dial   func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
+	send   func(ctx context.Context, to netip.AddrPort) (net.Conn, error) // connects for datagrams
 	own    func(netip.Addr) bool
 	roots  *x509.CertPool
 }
@@ -30,13 +32,23 @@ func (s *Sandbox) openGate() (err error) {
 		return err
 	}
 	if err := s.renewTrust(); err != nil {
-		return &PolicyError{Field: "Network", Problem: "cannot be carried out", Err: err}
+		return uncarried(err)
 	}
 	g, err := egress.New(s.gate)
 	if err != nil {
-		return &PolicyError{Field: "Network", Problem: "cannot be carried out", Err: err}
+		return uncarried(err)
 	}
 	return g.Close()
+}
+
+// uncarried names the field that package egress cannot carry out.
+func uncarried(err error) error {
+	bad := &PolicyError{Field: "Network", Problem: "cannot be carried out", Err: err}
+	if e := (*egress.ConfigError)(nil); errors.As(err, &e) {
+		field := map[string]string{"credential": "Network.Credentials", "request rule": "Network.Requests"}[e.List]
+		bad.Field, bad.Value, bad.Err = indexed(field, e.Index), e.Name, e.Err
+	}
+	return bad
 }
 
 // served reports whether a run has a gateway.
@@ -68,7 +80,7 @@ func (s *Sandbox) newGateway(key string) (*egress.Gateway, error) {
 	c := s.gate
 	s.mu.Unlock()
 	c.Key = key
-	c.Dial, c.Own, c.Roots = s.world.dial, s.world.own, s.world.roots
+	c.Dial, c.DialUDP, c.Own, c.Roots = s.world.dial, s.world.send, s.world.own, s.world.roots
 	if s.world.lookup != nil {
 		c.Lookup = s.world.lookup
 	}

@@ -43,30 +43,70 @@ func (v Violation) target() string {
 	return net.JoinHostPort(host, strconv.Itoa(int(v.Port)))
 }
 
-// printViolations prints the first of them.
+// printViolations prints the first of them, those that say the same as one: clients
+// try again.
 func (r *Report) printViolations(b *strings.Builder) {
-	for i, v := range r.Violations {
-		if i == mostShown {
-			fmt.Fprintf(b, "  and %d more were denied\n", len(r.Violations)-i)
-			return
+	times := map[string]int{}
+	var lines []string
+	for _, v := range r.Violations {
+		line := v.String()
+		if times[line]++; times[line] == 1 {
+			lines = append(lines, line)
 		}
-		fmt.Fprintf(b, "  denied: %s\n", v)
 	}
+	for i, line := range lines {
+		switch n := times[line]; {
+		case i == mostShown:
+			fmt.Fprintf(b, "  and %d more were denied\n", len(lines)-i)
+			return
+		case n > 1:
+			fmt.Fprintf(b, "  denied %d times: %s\n", n, line)
+		default:
+			fmt.Fprintf(b, "  denied: %s\n", line)
+		}
+	}
+}
+
+// remedyOfDatagrams is remedyOf for what Network.UDP has to do with.
+func remedyOfDatagrams(v Violation) string {
+	address, ofAddress := strings.CutPrefix(v.Why, "the address ")
+	switch {
+	case ofAddress && strings.Contains(v.Why, "only an entry"):
+		address, _, _ = strings.Cut(address, " ")
+		return fmt.Sprintf("add %q to Network.UDP, if that address is meant", net.JoinHostPort(address, strconv.Itoa(int(v.Port))))
+	case strings.HasPrefix(v.Why, "no entry "):
+		return fmt.Sprintf("add %q to Network.UDP, if it cannot do with TCP", v.target())
+	case strings.Contains(v.Why, "the policy judges"):
+		return "nothing does; the tool has to use TCP, where the policy sees what is asked"
+	}
+	return ""
 }
 
 // remedyOf says what in the policy would allow what was denied. Which part of it
 // decided, package egress says in Rule and Why.
 func remedyOf(v Violation) string {
 	credential, ofCredential := strings.CutPrefix(v.Rule, "credential ")
-	_, ofRequests := strings.CutPrefix(v.Rule, "request rule ")
+	host, ofRequests := strings.CutPrefix(v.Rule, "request rule ")
 	address, ofAddress := strings.CutPrefix(v.Why, "the address ")
+	datagrams := ""
+	if v.Protocol == "udp" {
+		datagrams = remedyOfDatagrams(v)
+	}
 	switch {
+	case datagrams != "":
+		return datagrams
 	case v.Protocol == "ssh-agent" || v.Protocol == "gpg-agent":
 		return "nothing does; do it outside of the sandbox"
+	case ofCredential && strings.Contains(v.Why, "in clear text"):
+		return "nothing does; the tool has to use https"
 	case ofCredential:
-		return "add the host to the Hosts of the credential " + credential
+		return fmt.Sprintf("add %q to the Hosts of the credential %s, if that host is meant to have the secret", v.target(), credential)
+	case ofRequests && strings.HasPrefix(v.Why, "the header "):
+		return "nothing does; the tool has to leave the header out"
+	case ofRequests && strings.Contains(v.Why, "rules about paths cannot judge it"):
+		return "nothing does but a rule without Paths; the tool has to write the path plainly"
 	case ofRequests:
-		return "add a rule to Network.Requests"
+		return fmt.Sprintf("add a rule to Network.Requests that has %s %s of %s", v.Method, v.Path, host)
 	case ofAddress:
 		address, _, _ = strings.Cut(address, " ")
 		return fmt.Sprintf("add %q to Network.Hosts, if that address is meant", net.JoinHostPort(address, strconv.Itoa(int(v.Port))))

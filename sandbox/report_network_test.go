@@ -1,6 +1,11 @@
 package sandbox
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
 
 func TestARemedyIsSaidWhereThePolicyHasOne(t *testing.T) {
 	const hosts = "no entry of the allow-list names it; \"a.example:80\" would"
@@ -14,15 +19,48 @@ func TestARemedyIsSaidWhereThePolicyHasOne(t *testing.T) {
 		{"a host that Decide denies", Violation{Protocol: "http", Host: "a.example", Port: 80, Rule: "Decide", Why: "no"}, `add "a.example:80" to Network.Hosts, or let Network.Decide allow it`},
 		{"a denied host", Violation{Protocol: "http", Host: "a.example", Port: 80, Rule: "*.example", Why: `the entry "*.example" of the deny-list names it`}, `remove "*.example" from Network.Deny`},
 		{"a private address", Violation{Protocol: "http", Host: "a.example", Port: 80, Why: "the address 10.0.0.1 is private"}, `add "10.0.0.1:80" to Network.Hosts, if that address is meant`},
-		{"a datagram", Violation{Protocol: "udp", Host: "a.example", Port: 443, Why: "only TCP and questions to DNS leave the sandbox"}, "nothing does; the tool has to ask in another way"},
+		{"a datagram that nothing grants", Violation{Protocol: "udp", Host: "a.example", Port: 443, Why: "no entry for datagrams names it; \"a.example:443\" would"}, `add "a.example:443" to Network.UDP, if it cannot do with TCP`},
+		{"a datagram to an address that stands for nothing", Violation{Protocol: "udp", Host: "198.19.3.4", Port: 443, Why: "only TCP, questions to DNS and the datagrams that the policy grants leave the sandbox"}, "nothing does; the tool has to ask in another way"},
+		{"a datagram to a private address", Violation{Protocol: "udp", Host: "a.example", Port: 500, Why: "the address 10.0.0.1 is private; only an entry for that address would allow it"}, `add "10.0.0.1:500" to Network.UDP, if that address is meant`},
+		{"a datagram to a denied host", Violation{Protocol: "udp", Host: "a.example", Port: 500, Rule: "*.example", Why: `the entry "*.example" of the deny-list names it`}, `remove "*.example" from Network.Deny`},
+		{"a datagram past a request rule", Violation{Protocol: "udp", Host: "a.example", Port: 443, Rule: "*.example:443", Why: `the policy judges the requests to a.example by "a.example:443", and a datagram's it could not see`}, "nothing does; the tool has to use TCP, where the policy sees what is asked"},
+		{"no flow to spare", Violation{Protocol: "udp", Host: "a.example", Port: 500, Why: "the policy's limit on connections is reached"}, "raise Network.Limits.Connections"},
 		{"another server name", Violation{Protocol: "connect", Host: "a.example", Port: 443, Why: "the server name is b.example, and the connection was asked for as a.example"}, "nothing does; the tool has to ask in another way"},
 		{"no connection to spare", Violation{Protocol: "http", Why: "the policy's limit on connections is reached"}, "raise Network.Limits.Connections"},
 		{"no byte to spare", Violation{Protocol: "connect", Host: "a.example", Port: 443, Why: "the policy's limit on bytes is reached"}, "raise Network.Limits.Bytes"},
 		{"no name to spare", Violation{Protocol: "connect", Host: "a.example", Port: 443, Rule: "*.example", Why: `512 names were asked for below "*.example", which is the policy's limit`}, "raise Network.Limits.Names"},
+		{"a placeholder in clear text", Violation{Protocol: "http", Host: "a.example", Port: 80, Rule: "credential KEY", Why: "the placeholder of credential KEY is in a request in clear text; the credential is sent over TLS alone"}, "nothing does; the tool has to use https"},
+		{"a placeholder for another", Violation{Protocol: "https", Host: "b.example", Port: 443, Rule: "credential KEY", Why: "the placeholder of credential KEY is in a request to a host that it is not bound to; nothing was sent"}, `add "b.example:443" to the Hosts of the credential KEY, if that host is meant to have the secret`},
+		{"a method that no rule has", Violation{Protocol: "https", Host: "a.example", Port: 443, Method: "PUT", Path: "/x", Rule: "request rule *.example", Why: `PUT "/x" is not allowed at this host, which may be asked: GET, any path`}, "add a rule to Network.Requests that has PUT /x of *.example"},
+		{"a path of several readings", Violation{Protocol: "https", Host: "a.example", Port: 443, Method: "GET", Path: "/%2e", Rule: "request rule a.example", Why: "the path escapes a dot, so that rules about paths cannot judge it; this host may be asked: GET, paths below /v1/"}, "nothing does but a rule without Paths; the tool has to write the path plainly"},
+		{"a header that overrides", Violation{Protocol: "https", Host: "a.example", Port: 443, Method: "GET", Path: "/", Rule: "request rule a.example", Why: `the header "X-Http-Method" could have the server see another request than the one that is judged`}, "nothing does; the tool has to leave the header out"},
 		{"a wrong password", Violation{Protocol: "http", Why: "the proxy's password is missing or wrong"}, "nothing does; the tool has to ask in another way"},
 	} {
 		if got := remedyOf(test.v); got != test.want {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
+	}
+}
+
+// TestWhatIsDeniedAgainIsOneLine: a client that tries again must not push what else
+// was denied out of the report.
+func TestWhatIsDeniedAgainIsOneLine(t *testing.T) {
+	r := &Report{}
+	deny := func(host string) {
+		r.Violations = append(r.Violations, Violation{Time: time.Unix(int64(len(r.Violations)), 0), Protocol: "connect", Host: host, Port: 443, Why: "no", Remedy: "nothing does"})
+	}
+	for range 20 {
+		deny("again.example")
+	}
+	deny("once.example")
+	want := "  denied 20 times: connect again.example:443: no (to allow it: nothing does)\n  denied: connect once.example:443: no (to allow it: nothing does)\n"
+	if text := r.String(); !strings.HasSuffix(text, want) {
+		t.Errorf("%s", text)
+	}
+	for i := range 20 {
+		deny(fmt.Sprintf("%d.example", i))
+	}
+	if text := r.String(); strings.Count(text, "denied") != mostShown+1 || !strings.HasSuffix(text, "  and 12 more were denied\n") {
+		t.Errorf("%s", text)
 	}
 }

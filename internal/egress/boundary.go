@@ -33,9 +33,6 @@ func (b *boundary) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	out := r.Clone(quiet(r.Context())) // an interim answer would not have been looked through
 	ask(out.Header)
-	if out.Method == http.MethodHead {
-		out.Close = true // servers that answer it with a body: net/http logs what comes on an idle connection
-	}
 	for _, c := range b.bound {
 		c.put(out)
 	}

@@ -47,6 +47,11 @@ func (t Target) refuse(d Decision) error {
 // dial looks a target up, once, and connects to the first of its addresses that
 // may be dialled and answers.
 func (g *Gateway) dial(ctx context.Context, t Target) (net.Conn, netip.AddrPort, error) {
+	return g.reach(ctx, t, g.cfg.Dial, func(_ context.Context, a netip.Addr) Decision { return g.cfg.Rules.Address(a, t.Port, g.cfg.Own) })
+}
+
+// reach is dial, whatever is dialled and whatever judges an address.
+func (g *Gateway) reach(ctx context.Context, t Target, dial dialer, judge func(context.Context, netip.Addr) Decision) (net.Conn, netip.AddrPort, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(g.ctx, cancel)()
@@ -56,13 +61,13 @@ func (g *Gateway) dial(ctx context.Context, t Target) (net.Conn, netip.AddrPort,
 	}
 	var refused, failed error
 	for _, a := range addrs {
-		d := g.cfg.Rules.Address(a, t.Port, g.cfg.Own)
+		d := judge(ctx, a)
 		if d.Outcome != Allow {
 			refused = t.refuse(Decision{Rule: d.Rule, Why: d.Why})
 			continue
 		}
 		to := netip.AddrPortFrom(a.Unmap(), t.Port)
-		conn, err := g.connect(ctx, to)
+		conn, err := g.connectBy(ctx, dial, to)
 		if err == nil {
 			return conn, to, nil
 		}
@@ -96,6 +101,7 @@ func (g *Gateway) lookup(ctx context.Context, h Host) ([]netip.Addr, error) {
 		if r.err == nil && len(r.addrs) == 0 {
 			r.err = errors.New("the name has no address")
 		}
+		g.saw(h, r.addrs)
 		return r.addrs, r.err
 	case <-ctx.Done(): // a Lookup that does not heed it is left alone
 		return nil, ctx.Err()
@@ -118,11 +124,18 @@ func resolve(ctx context.Context, f func(context.Context, string) ([]netip.Addr,
 	return r
 }
 
+// A dialer is a Config's Dial or DialUDP.
+type dialer = func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
+
 // connect dials one address that was checked, and nothing else.
 func (g *Gateway) connect(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+	return g.connectBy(ctx, g.cfg.Dial, to)
+}
+
+func (g *Gateway) connectBy(ctx context.Context, dial dialer, to netip.AddrPort) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
-	conn, err := g.cfg.Dial(ctx, to)
+	conn, err := dial(ctx, to)
 	if err != nil {
 		return nil, err
 	}
@@ -135,10 +148,20 @@ func (g *Gateway) connect(ctx context.Context, to netip.AddrPort) (net.Conn, err
 }
 
 // lookupAbsolute asks the host's resolver for a name as it stands: with a dot at
-// its end no search domain makes another name of it.
+// its end no search domain makes another name of it. Neither the C library's resolver nor
+// Go's finds every name of /etc/hosts with that dot, so that is looked at first.
 func lookupAbsolute(ctx context.Context, name string) ([]netip.Addr, error) {
+	if addrs, err := hostsFile.LookupNetIP(ctx, "ip", name); err == nil {
+		return addrs, nil
+	}
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", name+".")
 }
+
+// hostsFile is Go's resolver without a name server that it could ask. What else it
+// would try, the names of the search domains, ends there.
+var hostsFile = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+	return nil, errors.New("only files are looked at")
+}}
 
 func dialTCP(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 	var d net.Dialer

@@ -23,7 +23,6 @@ type strictKey struct{}
 // plain HTTP inside of their tunnels.
 func (g *Gateway) serveQueue() {
 	g.queue = newQueue()
-	g.transport = newTransport(g)
 	g.pool = new(pool)
 	g.forwarder = newForwarder(g)
 	g.server = &http.Server{
@@ -232,7 +231,7 @@ func (g *Gateway) absolute(ctx context.Context, c *strict, r *http.Request, host
 		wrong := answerTo(err, shownAs(r.URL.Host))
 		return nil, &wrong
 	}
-	x := &exchange{g: g, c: c, target: t, scheme: "http", via: hush{g.transport}, authority: hostField(t.Host, t.Port, 80)}
+	x := &exchange{g: g, c: c, target: t, scheme: "http", via: hush{carrier{g.pool}}, authority: hostField(t.Host, t.Port, 80)}
 	x.begin(r)
 	if x.err = g.sameHost(t, host); x.err == nil && hasName(t, host) {
 		x.authority = host
