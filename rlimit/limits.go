@@ -55,11 +55,13 @@ func (l *Limits) of(r Resource) **Limit {
 const (
 	defaultSoftFiles = 4096
 	defaultHardFiles = 65536
+	filesRoom        = 1024 // that are left to a harness of the same user, whose messages count together with the tool's
 	defaultTasks     = 4096
 )
 
 // Defaults returns limits that ordinary development tools do not feel, none above what is inherited: Core 0, so that no
-// memory is left on disk; NoFile 4096, or up to 65536 for those that ask (as node, java and Go programs do); NProc 4096
+// memory is left on disk; NoFile 4096, or up to 65536 for those that ask (as node, java and Go programs do), and fewer than are inherited, since
+// descriptors in messages (unix(7), ETOOMANYREFS) are counted by user and held against each one's limit; NProc 4096
 // threads more than are running, against fork bombs. The others are nil.
 //
 // The argument running is how many threads will already count against NProc when the tool
@@ -67,9 +69,11 @@ const (
 // user, and [Unlimited] if that is unknown: then NProc is nil, for a number that is below the
 // present count would stop the tool's first fork.
 func Defaults(inherited Values, running uint64) Limits {
+	files := inherited[NoFile].Hard
+	files -= min(filesRoom, files/4)
 	l := Limits{
 		Core:   At(0),
-		NoFile: Between(min(defaultSoftFiles, inherited[NoFile].Hard), min(defaultHardFiles, inherited[NoFile].Hard)),
+		NoFile: Between(min(defaultSoftFiles, files), min(defaultHardFiles, files)),
 	}
 	if running < Inherited-defaultTasks {
 		l.NProc = At(min(running+defaultTasks, inherited[NProc].Hard))

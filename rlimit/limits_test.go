@@ -97,7 +97,8 @@ func TestDefaultsNeverAskForMoreThanIsInherited(t *testing.T) {
 	}{
 		{"a roomy machine, in a user namespace", 1 << 20, 100_000, 0, 4096, 65536, 4096},
 		{"a roomy machine, beside the user's other threads", 1 << 20, 100_000, 3000, 4096, 65536, 7096},
-		{"a machine with few descriptors", 1024, 100_000, 0, 1024, 1024, 4096},
+		{"a machine with few descriptors", 1024, 100_000, 0, 768, 768, 4096},
+		{"a machine with fewer than the default", 20_000, 100_000, 0, 4096, 18_976, 4096},
 		{"a machine with few processes", 1 << 20, 500, 0, 4096, 65536, 500},
 		{"an unknown count", 1 << 20, 100_000, Unlimited, 4096, 65536, 0},
 		{"no limits at all", Unlimited, Unlimited, 10, 4096, 65536, 4106},

@@ -3,12 +3,10 @@ package egress
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptrace"
 	"strings"
 )
 
@@ -31,9 +29,9 @@ var errReflected = errors.New("the server sent a credential back")
 // RoundTrip puts the credentials of its target into a request.
 func (b *boundary) RoundTrip(r *http.Request) (*http.Response, error) {
 	if len(b.bound) == 0 {
-		return b.next.RoundTrip(r)
+		return hush{b.next}.RoundTrip(r)
 	}
-	out := r.Clone(quiet(r.Context()))
+	out := r.Clone(quiet(r.Context())) // an interim answer would not have been looked through
 	ask(out.Header)
 	for _, c := range b.bound {
 		c.put(out)
@@ -48,22 +46,6 @@ func (b *boundary) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	return res, nil
-}
-
-// A quietContext ends with another context and has none of its values. One of them
-// is the trace by which httputil passes interim answers on (103 Early Hints), which
-// would not have been looked through.
-type quietContext struct{ context.Context }
-
-func (quietContext) Value(any) any { return nil }
-
-// quiet leaves of a trace what tells which connection is used.
-func quiet(ctx context.Context) context.Context {
-	t := httptrace.ContextClientTrace(ctx)
-	if ctx = (quietContext{ctx}); t != nil {
-		ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: t.GotConn})
-	}
-	return ctx
 }
 
 // ask makes a request's answer one that can be looked through: whole, since a secret

@@ -87,7 +87,7 @@
 //   - Hosts with a credential are asked for whole answers (no Range: halves of a
 //     secret are not seen) without compression. One that is gzip all the same is
 //     unpacked, another coding refused. An answer's length is not known beforehand
-//     then. Interim answers (103) are not passed. A WebSocket is carried
+//     then. A WebSocket is carried
 //     without compression, and cut when the secret comes back in it.
 //   - The key of the authority is drawn once for all runs of a sandbox (Trust), never
 //     encoded, and forgotten with it. It may certify the hosts of the entries alone
@@ -154,6 +154,15 @@
 //
 //   - Of upgrades WebSocket is carried. Others are dropped from the request, as
 //     HTTP lets a proxy do: h2c would carry requests that nobody reads.
+//
+//   - Few clients' connections speak HTTP/2 at one time (mostTwo): net/http sends the
+//     end of an answer after the handler has returned, and with it the seat that counts
+//     among Limits.Connections; a client that lets a hundred answers of each connection
+//     wait would keep as many goroutines. Further ones speak HTTP/1.
+//
+//   - Interim answers (103) to requests with a body are not passed on: net/http would
+//     have two goroutines write to the client at once, neither of which survives a
+//     panic (hush.go). Nor are those of hosts with a credential.
 //
 //   - TRACE is not carried: its answer repeats what was put into the request.
 //

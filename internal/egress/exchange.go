@@ -64,6 +64,9 @@ func (x *exchange) begin(r *http.Request) {
 	x.event = begin(x.target)
 	path := r.URL.EscapedPath()
 	x.event.Method, x.event.Path = r.Method[:min(len(r.Method), 32)], path[:min(len(path), longestPath)]
+	if len(r.RequestURI) > longestPath { // which both are parts of, and an event is kept for long
+		x.event.Method, x.event.Path = strings.Clone(x.event.Method), strings.Clone(x.event.Path)
+	}
 }
 
 // run carries a request out that was decided: err says how. It notes the event
@@ -151,7 +154,6 @@ func rewrite(pr *httputil.ProxyRequest) {
 	out := pr.Out
 	out.URL.Scheme, out.URL.Host, out.Host = x.scheme, join(x.target.Host, x.target.Port), x.authority
 	out.URL.User, out.URL.RawQuery = nil, pr.In.URL.RawQuery
-	out.Trailer = pr.In.Trailer // filled in once the body has been read
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
 		if v := pr.In.Header[name]; v != nil {
 			out.Header[name] = v
@@ -159,6 +161,9 @@ func rewrite(pr *httputil.ProxyRequest) {
 	}
 	if out.Body != nil && out.Body != http.NoBody {
 		out.Body = &counted{ReadCloser: out.Body, n: &x.sent, end: &x.uploaded}
+		if len(out.Trailer) > 0 {
+			out.Body = &trailed{ReadCloser: out.Body, from: pr.In, to: out.Trailer}
+		}
 	}
 }
 
@@ -342,6 +347,7 @@ func (g *Gateway) serveInside(w http.ResponseWriter, r *http.Request, c *strict,
 	x.begin(r)
 	x.event.Address = address(in.address)
 	if in.two {
+		defer forget(r)
 		if x.err = g.seat(t); x.err == nil {
 			defer g.unseat()
 		}

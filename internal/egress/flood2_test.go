@@ -191,7 +191,7 @@ func TestHeaderThatUnpacksToMegabytesIsRefused(t *testing.T) {
 
 // TestFrameOfAMegabyteIsNotWaitedFor: nine bytes would have the gateway make room for it.
 func TestFrameOfAMegabyteIsNotWaitedFor(t *testing.T) {
-	const conns = 40
+	const conns = mostTwo / 2
 	w := newSecureWorld(t, Config{Credentials: bearer()}, quick)
 	var all []*raw2
 	w.costs(t, conns*200<<10, 20*conns, func() {

@@ -3,6 +3,7 @@ package egress
 import (
 	"errors"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -34,7 +35,7 @@ func canonicalPath(escaped string) (string, error) {
 	}
 	for i, segment := range strings.Split(path[1:], "/") {
 		switch {
-		case segment != "" && strings.Trim(segment, ". ") == "": // Windows has no dots and spaces at a name's end
+		case segment != "" && strings.TrimFunc(segment, dotted) == "":
 			return "", errPathDots
 		case segment == "" && i < strings.Count(path, "/")-1:
 			return "", errPathEmpty
@@ -49,9 +50,16 @@ func canonicalPath(escaped string) (string, error) {
 	return path, nil
 }
 
+// dotted reports whether a character stands in what may be read as a dot segment:
+// Windows has no dots and spaces at a name's end, and some programs take away spaces
+// of every kind, and what is not seen.
+func dotted(c rune) bool { return c == '.' || unicode.IsSpace(c) || unicode.Is(unicode.Cf, c) }
+
 // compatible are the characters that Unicode's compatible forms (NFKC), and Windows'
-// best fits, make dots, slashes and the like of.
-const compatible = "\uff0e\u2024\u2025\u2026\ufe52\uff0f\u2044\u2215\uff3c\ufe68\uff05\ufe6a\uff1b\ufe54"
+// best fits of one code page or another (where the yen's and the won's sign are the
+// backslash), make dots, slashes and the like of.
+const compatible = "\u037e\ufe14\ufe19\ufe30\u2100\u2101\u2105\u2106\u2216\u00a5\u20a9\u066a" +
+	"\uff0e\u2024\u2025\u2026\ufe52\uff0f\u2044\u2215\uff3c\ufe68\uff05\ufe6a\uff1b\ufe54"
 
 func decodePath(escaped string) (string, error) {
 	var b strings.Builder

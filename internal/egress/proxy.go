@@ -76,6 +76,9 @@ func (g *Gateway) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	defer g.leave()
 	c := r.Context().Value(strictKey{}).(*strict)
 	host := c.host()
+	if r.Method == http.MethodConnect && (c.inner == nil || !c.inner.two) {
+		w.Header().Set("Connection", "close") // what follows one is not looked at, carried or not
+	}
 	switch {
 	case c.inner != nil:
 		g.serveInside(w, r, c, host)
@@ -228,7 +231,7 @@ func (g *Gateway) absolute(ctx context.Context, c *strict, r *http.Request, host
 		wrong := answerTo(err, shownAs(r.URL.Host))
 		return nil, &wrong
 	}
-	x := &exchange{g: g, c: c, target: t, scheme: "http", via: carrier{g.pool}, authority: hostField(t.Host, t.Port, 80)}
+	x := &exchange{g: g, c: c, target: t, scheme: "http", via: hush{carrier{g.pool}}, authority: hostField(t.Host, t.Port, 80)}
 	x.begin(r)
 	if x.err = g.sameHost(t, host); x.err == nil && hasName(t, host) {
 		x.authority = host

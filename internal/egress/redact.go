@@ -56,11 +56,12 @@ func (r *redactor) find(b []byte) (i int, n needle) {
 	return i, n
 }
 
-// unsure returns how many bytes at the end of b could be the beginning of a needle.
+// unsure returns how many bytes at the end of b could be the beginning of a needle
+// that is longer than they are.
 func (r *redactor) unsure(b []byte) int {
 	for k := min(r.longest-1, len(b)); k > 0; k-- {
 		tail := b[len(b)-k:]
-		if slices.ContainsFunc(r.needles, func(n needle) bool { return bytes.HasPrefix(n.text, tail) }) {
+		if slices.ContainsFunc(r.needles, func(n needle) bool { return len(n.text) > k && bytes.HasPrefix(n.text, tail) }) {
 			return k
 		}
 	}
@@ -71,18 +72,19 @@ func (r *redactor) unsure(b []byte) int {
 // yet; the rest is returned.
 func (r *redactor) replace(out, b []byte, last bool) (more, rest []byte) {
 	for {
+		sure := len(b)
+		if !last {
+			sure -= r.unsure(b)
+		}
+		// One that is whole may be a part of a longer one that is not yet: what is
+		// left of that would be half a secret.
 		i, n := r.find(b)
-		if i < 0 {
-			break
+		if i < 0 || i >= sure {
+			return append(out, b[:sure]...), b[sure:]
 		}
 		out = append(append(out, b[:i]...), n.with...)
 		b = b[i+len(n.text):]
 	}
-	sure := len(b)
-	if !last {
-		sure -= r.unsure(b)
-	}
-	return append(out, b[:sure]...), b[sure:]
 }
 
 // text redacts a string.

@@ -198,3 +198,26 @@ func (p *pieces) Read(b []byte) (int, error) {
 	}
 	return n, nil
 }
+
+// TestASecretWithinASecretLeavesNothingOfIt: in whatever pieces the longer one
+// comes, its part that is another secret is not replaced before the rest is known.
+func TestASecretWithinASecretLeavesNothingOfIt(t *testing.T) {
+	const part, begins, around = "hunter2-hunter2", "hunter2-hunter2-and-the-rest", "before-hunter2-hunter2-after"
+	var all credentials
+	for _, s := range []string{part, begins, around} {
+		all = append(all, credential{name: s, placeholder: "P", place: "bearer", secret: func() string { return s }})
+	}
+	by := all.redact()
+	for _, text := range []string{part, begins, around} {
+		for cut := range len(text) + 1 {
+			src := io.MultiReader(strings.NewReader("x "+text[:cut]), strings.NewReader(text[cut:]+" y"))
+			if got := readAll(t, by.body(io.NopCloser(src), func() {})); got != "x P y" {
+				t.Errorf("%q cut at %d: %q", text, cut, got)
+			}
+		}
+	}
+	out, rest := by.replace(nil, []byte("data: "+around), false)
+	if string(out) != "data: P" || len(rest) > 0 {
+		t.Errorf("one that cannot be longer waits: %q and %q", out, rest)
+	}
+}

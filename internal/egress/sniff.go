@@ -69,7 +69,8 @@ func sniff(c net.Conn, head []byte) (first, error) {
 		return first{}, nil
 	}
 	r := &recorder{c: c, seen: head, until: time.Now().Add(headerTime)}
-	looks := look(r.seen)
+	var l looker
+	looks := l.look(r.seen)
 	for looks == unsure {
 		if err := r.more(); err != nil {
 			if errors.Is(err, io.EOF) {
@@ -77,7 +78,7 @@ func sniff(c net.Conn, head []byte) (first, error) {
 			}
 			return first{}, &Refusal{Why: errLine.Error()}
 		}
-		looks = look(r.seen)
+		looks = l.look(r.seen)
 	}
 	defer c.SetReadDeadline(time.Time{})
 	switch looks {
@@ -103,39 +104,43 @@ const (
 	unsure
 )
 
-// look says what the first bytes of a connection look like. Whatever a lax server
-// could take for a request is HTTP: a line that begins with a token and has
-// "HTTP/" in it, blank lines before it or not. HTTP/2's preface is not, if it is
-// whole: see the package's Limits. Its first line alone is a request to servers that
-// do not speak HTTP/2, and the next one follows it.
-func look(b []byte) likeness {
+// A looker says what the first bytes of a connection look like, of which more come
+// from one look to the next: no byte of a line is looked at twice, however small the
+// pieces are that a client makes of it.
+//
+// Whatever a lax server could take for a request is HTTP: a line that begins with a
+// token and has "HTTP/" in it, blank lines before it or not. HTTP/2's preface is not,
+// if it is whole: see the package's Limits. Its first line alone is a request to
+// servers that do not speak HTTP/2, and the next one follows it.
+type looker struct {
+	at    int  // so far the bytes were looked at
+	start int  // of the line
+	begun bool // the line: it is not blank
+	word  bool // its first word has ended
+}
+
+func (l *looker) look(b []byte) likeness {
 	if len(b) > 0 && b[0] >= recordFirst && b[0] <= recordLast {
 		return lookRecord(b)
 	}
 	if n := min(len(b), len(preface)); n > len("PR") && string(b[:n]) == preface[:n] {
 		return map[bool]likeness{true: looksOther, false: unsure}[n == len(preface)]
 	}
-	line := bytes.TrimLeft(b, "\r\n")
-	line, _, ended := bytes.Cut(line, []byte("\n"))
-	word := bytes.IndexAny(line, " \t\r")
-	if word < 0 {
-		word = len(line)
-	}
-	for _, c := range line[:word] {
-		if !tokenByte(c) {
+	for ; l.at < len(b); l.at++ {
+		switch c := b[l.at]; {
+		case !l.begun && (c == '\r' || c == '\n'):
+			l.start = l.at + 1
+			continue
+		case c == '\n' && bytes.Contains(bytes.ToUpper(b[l.start:l.at]), []byte("HTTP/")):
+			return looksHTTP
+		case c == '\n':
+			return looksOther
+		case c == ' ' || c == '\t' || c == '\r':
+			l.word = true
+		case c < ' ' || c == 0x7f || !l.word && !tokenByte(c):
 			return looksOther
 		}
-	}
-	for _, c := range line {
-		if c < ' ' && c != '\t' && c != '\r' || c == 0x7f {
-			return looksOther
-		}
-	}
-	switch {
-	case ended && bytes.Contains(bytes.ToUpper(line), []byte("HTTP/")):
-		return looksHTTP
-	case ended:
-		return looksOther
+		l.begun = true
 	}
 	return unsure
 }

@@ -81,6 +81,33 @@ func FuzzStrict(f *testing.F) {
 	})
 }
 
+// TestARefusedConnectIsTheLastRequest: the bytes behind a CONNECT are not looked at.
+func TestARefusedConnectIsTheLastRequest(t *testing.T) {
+	const folded = "GET http://example.com/ HTTP/1.1\nHost: other.com\nProxy-Authorization: Basic eDprM3k=\nX: a\n b\n\n"
+	asked := func(w *world) {
+		w.web("example.com", 80, func(http.ResponseWriter, *http.Request) { t.Error("the server was asked") })
+	}
+	locked := newWorld(t, Config{Key: "k3y"}, "example.com")
+	asked(locked)
+	_, r := locked.raw("CONNECT example.com:80 HTTP/1.1\r\nHost: example.com:80\r\n\r\n" + folded)
+	if code, _ := answerOf(r); code != http.StatusProxyAuthRequired {
+		t.Errorf("without the key: %d", code)
+	}
+	if code, _ := answerOf(r); code != 0 {
+		t.Errorf("what follows is answered with %d", code)
+	}
+	w := newWorld(t, Config{}, "example.com")
+	asked(w)
+	c, r := w.connect("example.com:80")
+	io.WriteString(c, "CONNECT / HTTP/1.1\r\nHost: example.com\r\n\r\n"+folded)
+	if code, _ := answerOf(r); code != http.StatusForbidden {
+		t.Errorf("inside of a tunnel: %d", code)
+	}
+	if code, _ := answerOf(r); code != 0 {
+		t.Errorf("what follows inside is answered with %d", code)
+	}
+}
+
 func TestHostsOwnAddressesAreKnown(t *testing.T) {
 	var o ownList
 	for a, want := range map[string]bool{"127.0.0.1": true, "::ffff:127.0.0.1": true, "93.184.216.34": false} {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"time"
 )
 
@@ -84,7 +85,9 @@ func (g *Gateway) screenRequest(r *http.Request, t Target) error {
 // terminateTLS is the server of a client's TLS and the client of the real server's.
 // The server name was held against the target before.
 func (g *Gateway) terminateTLS(ctx context.Context, client net.Conn, _ *tls.ClientHelloInfo, u *Upstream) error {
-	conn := tls.Server(client, g.border.trust.authority.serverConfig(u.Target.Host))
+	two := g.reserve()
+	defer func() { g.release(two) }()
+	conn := tls.Server(client, g.border.trust.authority.serverConfig(u.Target.Host, two))
 	hello, cancel := context.WithTimeout(ctx, headerTime)
 	defer cancel()
 	if err := conn.HandshakeContext(hello); err != nil {
@@ -99,6 +102,8 @@ func (g *Gateway) terminateTLS(ctx context.Context, client net.Conn, _ *tls.Clie
 		in.two = true
 		return g.serveInner(&prefaced{Conn: conn}, in)
 	}
+	g.release(two)
+	two = false
 	return g.serveInner(conn, in)
 }
 
@@ -113,14 +118,50 @@ func handshakeError(err error) error {
 }
 
 // serverConfig is what a client of one host meets. No session is resumed: a ticket
-// would carry a handshake over to a connection that was decided about anew.
-func (a *authority) serverConfig(h Host) *tls.Config {
+// would carry a handshake over to a connection that was decided about anew. Without
+// two it speaks HTTP/1 alone.
+func (a *authority) serverConfig(h Host, two bool) *tls.Config {
+	protocols := []string{"h2", "http/1.1"}
+	if !two {
+		protocols = protocols[1:]
+	}
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS12,
-		NextProtos:             []string{"h2", "http/1.1"},
+		NextProtos:             protocols,
 		SessionTicketsDisabled: true,
 		GetCertificate:         func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return a.leaf(time.Now(), h) },
 	}
+}
+
+// mostTwo bounds the connections that speak HTTP/2 at one time; further ones are
+// offered HTTP/1. A client that lets its answers wait keeps the goroutine of each
+// request, a hundred of them, when its seat has been given up long ago: net/http
+// sends what is left of an answer once the handler has returned.
+const mostTwo = 32
+
+// reserve takes a place for a connection that may speak HTTP/2; false: there is none.
+func (g *Gateway) reserve() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.twos >= mostTwo {
+		return false
+	}
+	g.twos++
+	return true
+}
+
+// release gives back what reserve has taken.
+func (g *Gateway) release(taken bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if taken {
+		g.twos--
+	}
+}
+
+// forget leaves of a request of HTTP/2 what net/http needs to end its answer.
+func forget(r *http.Request) {
+	r.Header, r.URL, r.RequestURI = nil, &url.URL{}, ""
 }
 
 // seat has a request of an HTTP/2 connection count as a connection, which it is in

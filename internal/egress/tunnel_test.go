@@ -62,8 +62,31 @@ func TestWhatTheFirstBytesLookLike(t *testing.T) {
 		"\x00\x00\x00\x08\x04\xd2":    looksOther,
 		"0032git-upload-pack /r\x00h": looksOther,
 	} {
-		if got := look([]byte(text)); got != want {
+		var whole, piecemeal looker
+		if got := whole.look([]byte(text)); got != want {
 			t.Errorf("%q looks like %d, want %d", text, got, want)
+		}
+		got := unsure
+		for i := 0; i < len(text) && got == unsure; i++ {
+			got = piecemeal.look([]byte(text[:i+1]))
+		}
+		if got != want {
+			t.Errorf("%q looks like %d byte by byte, want %d", text, got, want)
+		}
+	}
+}
+
+// TestNoByteIsLookedAtTwice: a client that sends a long line in pieces of one byte
+// would have the harness look at it a hundred million times.
+func TestNoByteIsLookedAtTwice(t *testing.T) {
+	var l looker
+	line := []byte("GET /aaaaaaaaaaaaaaaaaaaaa")
+	for i := range line {
+		if got := l.look(line[:i+1]); got != unsure {
+			t.Fatalf("%q: %d", line[:i+1], got)
+		}
+		if i > 0 {
+			line[i] = 0 // no request's: whoever looks again sees it
 		}
 	}
 }

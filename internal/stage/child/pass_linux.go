@@ -38,5 +38,27 @@ func sendTo(socket, what, n uintptr, fd int32, flags uintptr) (uintptr, uintptr)
 		st.rights = cmsgFD{len: 16 + 4, level: syscall.SOL_SOCKET, typ: sys.SCM_RIGHTS, fd: fd}
 		st.msghdr.control, st.msghdr.controllen = sys.Addr(&st.rights), unsafe.Sizeof(st.rights)
 	}
-	return sys.Call(syscall.SYS_SENDMSG, socket, sys.Addr(&st.msghdr), sys.MSG_NOSIGNAL|flags, 0, 0, 0)
+	r, errno := sys.Call(syscall.SYS_SENDMSG, socket, sys.Addr(&st.msghdr), sys.MSG_NOSIGNAL|flags, 0, 0, 0)
+	if errno == uintptr(syscall.ETOOMANYREFS) {
+		return sendRaised(socket, flags)
+	}
+	return r, errno
+}
+
+// sendRaised sends st.msghdr once more, with the limit on descriptors as high as it may be. The kernel counts the
+// descriptors that are under way in messages by user, and refuses one more to a process whose soft limit they exceed (unix(7),
+// ETOOMANYREFS): a tool of the same user in another sandbox could fill that with its own limit's worth, and nothing would
+// start any more. Its hard limit is below this one, by rlimit.Defaults.
+//
+//go:norace
+//go:nocheckptr
+func sendRaised(socket, flags uintptr) (uintptr, uintptr) {
+	sys.Call(syscall.SYS_PRLIMIT64, 0, syscall.RLIMIT_NOFILE, 0, sys.Addr(&st.limits[0]), 0, 0)
+	st.limits[1] = [2]uint64{st.limits[0][1], st.limits[0][1]}
+	if _, errno := sys.Call(syscall.SYS_PRLIMIT64, 0, syscall.RLIMIT_NOFILE, sys.Addr(&st.limits[1]), 0, 0, 0); errno != 0 {
+		return 0, errno
+	}
+	r, errno := sys.Call(syscall.SYS_SENDMSG, socket, sys.Addr(&st.msghdr), sys.MSG_NOSIGNAL|flags, 0, 0, 0)
+	sys.Call(syscall.SYS_PRLIMIT64, 0, syscall.RLIMIT_NOFILE, sys.Addr(&st.limits[0]), 0, 0, 0)
+	return r, errno
 }

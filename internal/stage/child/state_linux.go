@@ -48,6 +48,7 @@ type state struct {
 	iovec    [4][2]uintptr
 	msghdr   msghdr
 	rights   cmsgFD
+	limits   [2][2]uint64 // of descriptors: as they are, and raised
 	timer    [4]int64
 	action   sys.SigAction
 	sigset   uint64
