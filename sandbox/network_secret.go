@@ -24,7 +24,8 @@ const (
 // that only the trust bundle inside has, and checks the real server as strictly as
 // ever. A tool that brings its own list of authorities does not trust it.
 //
-// It prints, in text and JSON, without its secret.
+// It prints, in text and JSON, without its secret, and so do a [Policy] and a
+// [Sandbox]; but of a Policy in a field that is not exported fmt prints everything.
 type Credential struct {
 	Name   string   // the environment variable, of no other Credential
 	Secret string   // what the server wants, 8 to 4096 bytes
