@@ -23,7 +23,7 @@ type boundary struct {
 }
 
 // errEncoding is an answer that cannot be looked through.
-var errEncoding = errors.New("the answer is compressed although none was asked for, and could hide a credential")
+var errEncoding = errors.New("the answer is encoded although none was asked for, and could hide a credential")
 
 // errReflected ends a WebSocket whose server sends a credential back.
 var errReflected = errors.New("the server sent a credential back")
@@ -95,6 +95,9 @@ func (r *redactor) answer(res *http.Response) error {
 	r.header(res.Header)
 	r.header(res.Trailer) // its names, which are announced before the body
 	if res.StatusCode == http.StatusSwitchingProtocols {
+		if res.Header.Get("Sec-Websocket-Extensions") != "" { // none was asked for; compression is one
+			return errEncoding
+		}
 		if both, ok := res.Body.(io.ReadWriteCloser); ok {
 			res.Body = &watched{ReadWriteCloser: both, by: r}
 			return nil

@@ -76,6 +76,11 @@ func (g *Gateway) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	defer g.leave()
 	c := r.Context().Value(strictKey{}).(*strict)
 	host := c.host()
+	if r.Method == http.MethodConnect {
+		// What follows a CONNECT has not been looked at, so of one that is refused
+		// nothing may follow.
+		w.Header().Set("Connection", "close")
+	}
 	switch {
 	case c.inner != nil:
 		g.serveInside(w, r, c, host)
@@ -214,22 +219,22 @@ func (g *Gateway) serveAbsolute(w http.ResponseWriter, r *http.Request, c *stric
 		answerTo(err, shownAs(r.URL.Host)).write(w)
 		return
 	}
-	x := &exchange{g: g, c: c, target: t, scheme: "http", via: g.direct, authority: hostField(t.Host, t.Port, 80)}
+	x := &exchange{g: g, c: c, target: t, scheme: "http", via: g.direct}
 	x.begin(r)
-	if x.err = g.sameHost(t, host); x.err == nil && hasName(t, host) {
-		x.authority = host
-	}
-	if x.err == nil {
+	if x.err = g.sameHost(t, host); x.err == nil {
+		x.authority = authorityOf(t, host, 80)
 		x.decision, x.err = g.judge(r.Context(), t, r.Method, r.URL.EscapedPath())
 	}
 	x.run(w, r)
 }
 
-// hasName reports whether a Host field gives a name to a target that is an
-// address: the server gets it as it is.
-func hasName(t Target, field string) bool {
-	h, _, err := parseHostPort(field, t.Port)
-	return err == nil && t.Host.addr.IsValid() && !h.addr.IsValid()
+// authorityOf is the Host of a request to a target: the target's own, or the name that
+// a Host field gives to a target that is an address.
+func authorityOf(t Target, field string, preset uint16) string {
+	if h, _, err := parseHostPort(field, t.Port); err == nil && t.Host.addr.IsValid() && !h.addr.IsValid() {
+		return hostField(h, t.Port, preset)
+	}
+	return hostField(t.Host, t.Port, preset)
 }
 
 // hostField is the Host of a request to a target.

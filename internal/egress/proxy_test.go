@@ -145,6 +145,11 @@ func TestHostInsideATunnelHasToBeItsTarget(t *testing.T) {
 		{"get / http/1.1\r\nHost: evil.example\r\n\r\n", 400},
 		{"GET\t/ HTTP/1.1\r\nHost: evil.example\r\n\r\n", 400},
 		{"GET / HTTP/1.1\nHost: evil.example\n\n", 400},
+		{"GET /\r\nHost: evil.example\r\n\r\n", 400},
+		{"GET / HTTP/1.1\r\nHost: example.com\r\nHost: evil.example\r\n\r\n", 400},
+		{"GET http://example.com:81/ HTTP/1.1\r\nHost: example.com\r\n\r\n", 403},
+		{"GET http://u@example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n", 403},
+		{"GET https://example.com:80/ HTTP/1.1\r\nHost: example.com\r\n\r\n", 403},
 	} {
 		conn, r := w.connect("example.com:80")
 		io.WriteString(conn, c.text)
@@ -153,7 +158,14 @@ func TestHostInsideATunnelHasToBeItsTarget(t *testing.T) {
 		}
 		conn.Close()
 	}
-	for range 2 {
+	conn, r := w.connect("example.com:80")
+	io.WriteString(conn, "GET / HTTP/1.1\r\nHost: EXAMPLE.com.\r\n\r\nGET / HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+	for _, want := range []int{200, 403} {
+		if got, body := answerOf(r); got != want {
+			t.Errorf("of two requests at once: %d %s, want %d", got, body, want)
+		}
+	}
+	for range 3 {
 		if h := <-hits; h != "example.com" {
 			t.Errorf("the server saw %q", h)
 		}

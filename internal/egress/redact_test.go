@@ -161,6 +161,7 @@ func TestASecretIsReplacedAsLibrariesEscapeIt(t *testing.T) {
 		".NET's JSON":                     `p!a*b/c\u002Bd\u0027e\u0022f\u0026g=h`,
 		"Gson":                            `p!a*b/c+d\u0027e\"f\u0026g\u003dh`,
 		"PHP's JSON":                      `p!a*b\/c+d'e\"f&g=h`,
+		"Go's %q":                         `p!a*b/c+d'e\"f&g=h`,
 	} {
 		if got := by.text("<" + text + ">"); got != "<"+testPlaceholder+">" {
 			t.Errorf("%s: %q", library, got)

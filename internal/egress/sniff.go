@@ -132,12 +132,19 @@ func look(b []byte) likeness {
 		}
 	}
 	switch {
-	case ended && bytes.Contains(bytes.ToUpper(line), []byte("HTTP/")):
+	case ended && (bytes.Contains(bytes.ToUpper(line), []byte("HTTP/")) || oldRequest(line)):
 		return looksHTTP
 	case ended:
 		return looksOther
 	}
 	return unsure
+}
+
+// oldRequest reports whether a line is a request of HTTP/0.9, which has no version.
+// Some servers read a header after it all the same.
+func oldRequest(line []byte) bool {
+	words := bytes.Fields(line)
+	return len(words) == 2 && string(words[0]) == "GET" && (words[1][0] == '/' || bytes.Contains(words[1], []byte("://")))
 }
 
 // The kinds of TLS records (RFC 8446, 5.1; RFC 6520).

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -78,7 +79,17 @@ func (g *Gateway) screenRequest(r *http.Request, t Target) error {
 	if no := g.border.credentials.judge(r, t.Host, t.Port, r.URL.Scheme == "https"); no != nil {
 		return no
 	}
+	if g.terminates(t) && unread(r) {
+		r.Close = true
+	}
 	return nil
+}
+
+// unread reports whether a request has a body that some servers do not read: to them
+// it is the next request on the connection, which nobody has judged, and the one
+// after it is its body.
+func unread(r *http.Request) bool {
+	return r.Body != nil && r.Body != http.NoBody && !slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch}, r.Method)
 }
 
 // terminateTLS is the server of a client's TLS and the client of the real server's.

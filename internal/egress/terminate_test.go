@@ -310,6 +310,25 @@ func TestAWebSocketPassesAndCarriesTheCredential(t *testing.T) {
 	}
 }
 
+// TestAWebSocketIsNotSwitchedToCompression: a secret could not be seen in it.
+func TestAWebSocketIsNotSwitchedToCompression(t *testing.T) {
+	w := newSecureWorld(t, Config{Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) {
+		c, b, _ := http.NewResponseController(rw).Hijack()
+		defer c.Close()
+		fmt.Fprint(b, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n")
+		b.Flush()
+		io.Copy(io.Discard, b)
+	})
+	c, err := w.tls("example.com:443", "example.com", "http/1.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: example.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	if res, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || res.StatusCode != 502 {
+		t.Error(res, err)
+	}
+}
+
 func TestATunnelThatWasCapturedIsTerminatedToo(t *testing.T) {
 	w := newSecureWorld(t, Config{Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(rw, r.Header.Get("Authorization") == "Bearer "+testSecret)
