@@ -127,6 +127,13 @@ func TestNamesBelowAWildcardAreBounded(t *testing.T) {
 	if s := w.g.Summary(); s.Denied != 14 || !strings.Contains(s.Violations[0].Reason, "3 names") {
 		t.Errorf("%+v", s)
 	}
+	told := map[string]int{}
+	for _, e := range w.ended() {
+		told[e.Host]++
+	}
+	if len(told) != 11 || told["secret0.good.com"] != 2 || told["secret9.good.com"] != 2 {
+		t.Errorf("told of %v", told)
+	}
 }
 
 func TestHeaderOfMegabytesIsRefused(t *testing.T) {
