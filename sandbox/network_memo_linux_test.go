@@ -121,3 +121,34 @@ func TestASandboxPrintsNothingThatItHolds(t *testing.T) {
 		t.Errorf("the secret is not behind a function: %s", text)
 	}
 }
+
+// TestWhatPassesOfTheEnvironmentHasNoSecret, under whatever name and in whatever text.
+func TestWhatPassesOfTheEnvironmentHasNoSecret(t *testing.T) {
+	t.Setenv("ALIAS", "hunter/two")
+	s := &Sandbox{env: new(filteredEnv), policy: Policy{
+		Env: Env{Pass: []string{"ALIAS"}, Set: map[string]string{"INDEX": "https://u:hunter%2Ftwo@a.example/", "OTHER": "hunter three"}},
+		Network: Network{
+			Hosts:       []string{"a.example"},
+			Credentials: []Credential{{Name: "TOKEN", Secret: "hunter/two", Hosts: []string{"a.example"}, Place: PlaceBearer}},
+		},
+	}}
+	s.wiring = s.policy.Network.wireProfile()
+	if err := s.openGate(); err != nil {
+		t.Fatal(err)
+	}
+	c := s.Command("/bin/true")
+	defer c.run.unplug()
+	env := map[string]string{}
+	for _, v := range c.Environ() {
+		name, value, _ := strings.Cut(v, "=")
+		env[name] = value
+	}
+	p := env["TOKEN"]
+	if p == "" || env["ALIAS"] != p || env["INDEX"] != "https://u:"+p+"@a.example/" || env["OTHER"] != "hunter three" {
+		t.Errorf("%q", env)
+	}
+	c.Env = []string{"MINE=hunter/two"}
+	if got := c.Environ(); len(got) == 0 || got[0] != "MINE=hunter/two" {
+		t.Errorf("the caller's own: %q", got)
+	}
+}

@@ -67,6 +67,10 @@ func (g *Gateway) Store() ([]byte, error) {
 // credential: variable to placeholder.
 func (g *Gateway) Placeholders() map[string]string { return g.border.credentials.placeholders() }
 
+// Redact puts placeholders where a text has a secret, in the spellings in which servers
+// give them back too.
+func (g *Gateway) Redact(s string) string { return g.border.by.text(s) }
+
 // screenRequest judges a request by the rules of its host, and by the placeholders
 // that it has.
 func (g *Gateway) screenRequest(r *http.Request, t Target) error {
