@@ -113,7 +113,7 @@ type NetworkLimits struct {
 	Connections int   // open at one time; zero: 1024
 	Bytes       int64 // both ways together, then everything is refused; zero: no limit
 	Rate        int64 // bytes per second, both ways together; zero: no limit
-	Names       int   // different names below one "*" rule, of which each tells a name server something; zero: 512
+	Names       int   // different names below one "*" rule, or that Decide allows, of which each tells a name server something; zero: 512
 }
 
 // A Request is what [Network.Decide] is asked about.

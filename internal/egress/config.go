@@ -66,8 +66,8 @@ type Limits struct {
 	Bytes int64
 	// Rate is how many bytes pass in a second, both ways together. 0: no limit.
 	Rate int64
-	// Names is how many distinct names below one wildcard may be looked up, which
-	// bounds what can be told to a name server by asking it. 0: 512.
+	// Names is how many distinct names below one wildcard, or that Decide allows, may
+	// be looked up, which bounds what can be told to a name server by asking it. 0: 512.
 	Names int
 }
 

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,22 +21,23 @@ func (g *Gateway) judge(ctx context.Context, t Target, method, path string) (Dec
 	d := g.cfg.Rules.Target(t.Host, t.Port)
 	if d.Outcome == Unknown && g.cfg.Decide != nil {
 		v := g.ask(ctx, Request{Host: t.Host.String(), Port: t.Port, Protocol: t.Protocol, Method: method, Path: path, Rule: d.Rule})
-		if d.Why = v.Reason; v.Allow {
-			return Decision{Outcome: Allow, Rule: "Decide"}, nil
-		} else if d.Why == "" {
-			d.Why = "it was asked about, and denied"
+		d.Rule, d.Why = decided, cmp.Or(v.Reason, "it was asked about, and denied")
+		if v.Allow {
+			d.Outcome, d.Why = Allow, ""
 		}
-		d.Rule = "Decide"
 	}
 	if d.Outcome != Allow {
 		return d, t.refuse(d)
 	}
-	if wide(d.Rule) && !t.Host.addr.IsValid() && !g.names.admit(d.Rule, t.Host.name) {
-		d = Decision{Rule: d.Rule, Why: fmt.Sprintf("%d names were asked for below %q, which is the policy's limit", g.names.most, d.Rule)}
+	if (wide(d.Rule) || d.Rule == decided) && !t.Host.addr.IsValid() && !g.names.admit(d.Rule, t.Host.name) {
+		d = Decision{Rule: d.Rule, Why: fmt.Sprintf("%d names were asked for by %q, which is the policy's limit", g.names.most, d.Rule)}
 		return d, t.refuse(d)
 	}
 	return d, nil
 }
+
+// decided is the rule of what Decide has answered.
+const decided = "Decide"
 
 // wide reports whether an entry is a wildcard.
 func wide(entry string) bool { return len(entry) > 0 && entry[0] == '*' }

@@ -66,7 +66,11 @@
 //   - Hosts with a credential are asked for whole answers (no Range: halves of a
 //     secret are not seen) without compression. One that is gzip all the same is
 //     unpacked, another coding refused. An answer's length is not known beforehand
-//     then. Interim answers (103) are not passed. A WebSocket is carried
+//     then. What is held back of it, since it may be a secret's beginning, does not depend on
+//     the secret: a tool that has guesses echoed learns nothing by it. It is what follows
+//     the last line's end, or gRPC message, or WebSocket frame, as much as a secret has at
+//     most; so a stream that has none of these is a little behind until it goes on. Interim
+//     answers (103) are not passed. A WebSocket is carried
 //     without compression, refused if its server answers with an extension, and cut
 //     when the secret comes back in it.
 //   - The key of the authority is drawn once for all runs of a sandbox (Trust), never

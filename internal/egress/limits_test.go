@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -133,6 +134,22 @@ func TestNamesBelowAWildcardAreBounded(t *testing.T) {
 	}
 	if len(told) != 11 || told["secret0.good.com"] != 2 || told["secret9.good.com"] != 2 {
 		t.Errorf("told of %v", told)
+	}
+}
+
+// TestNamesThatDecideAllowsAreBounded: a Decide may allow whatever ends in something.
+func TestNamesThatDecideAllowsAreBounded(t *testing.T) {
+	w := newWorld(t, Config{Limits: Limits{Names: 3}, Decide: func(context.Context, Request) Verdict { return Verdict{Allow: true} }})
+	for i := range 6 {
+		for range 2 {
+			host := fmt.Sprintf("secret%d.good.com", i)
+			if code, body := w.ask("GET http://" + host + "/ HTTP/1.1\r\nHost: " + host + "\r\n\r\n"); code != map[bool]int{true: 502, false: 403}[i < 3] {
+				t.Errorf("%s: %d %s", host, code, body)
+			}
+		}
+	}
+	if len(w.looked) != 6 {
+		t.Errorf("looked up %v", w.looked)
 	}
 }
 

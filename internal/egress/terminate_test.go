@@ -280,12 +280,12 @@ func TestAWebSocketPassesAndCarriesTheCredential(t *testing.T) {
 			return
 		}
 		defer c.Close()
-		fmt.Fprintf(b, "HTTP/1.1 101 %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nX-Ok: %v\r\nX-Echo: %s\r\n\r\nhello", testSecret, ok, testSecret)
+		fmt.Fprintf(b, "HTTP/1.1 101 %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nX-Ok: %v\r\nX-Echo: %s\r\n\r\n%s", testSecret, ok, testSecret, framedText("hello"))
 		b.Flush()
 		line, _ := b.ReadString('\n')
-		io.WriteString(c, "you said "+line)
+		io.WriteString(c, framedText("you said "+line))
 		b.ReadString('\n')
-		io.WriteString(c, "and it is "+testSecret)
+		io.WriteString(c, framedText("and it is "+testSecret))
 	})
 	c, err := w.tls("example.com:443", "example.com", "http/1.1")
 	if err != nil {
@@ -297,11 +297,11 @@ func TestAWebSocketPassesAndCarriesTheCredential(t *testing.T) {
 	if err != nil || res.StatusCode != 101 || res.Header.Get("X-Ok") != "true" || res.Header.Get("X-Echo") != w.placeholder || strings.Contains(res.Status, "s3cr3t") {
 		t.Fatal(res, err)
 	}
-	b := make([]byte, len("hello"))
+	b := make([]byte, len(framedText("hello")))
 	io.ReadFull(r, b)
 	io.WriteString(c, "ping\n")
 	line, err := r.ReadString('\n')
-	if string(b) != "hello" || line != "you said ping\n" {
+	if string(b) != framedText("hello") || line != framedText("you said ping\n") {
 		t.Errorf("%q, %q, %v", b, line, err)
 	}
 	io.WriteString(c, "more\n")
