@@ -67,6 +67,7 @@ func TestPseudoHeadersNameTheTargetOrAreRefused(t *testing.T) {
 		get + ":authority=example.com :authority=api.example.com :path=/":                    "",
 		get + ":authority=u@example.com :path=/ok":                                           "",
 		":method=CONNECT :authority=api.example.com:443":                                     "403",
+		":method=CONNECT :authority=example.com:443":                                         "403",
 		":method=CONNECT :protocol=websocket :scheme=https :authority=example.com :path=/ok": "",
 		get + ":authority=example.com :path=/ok transfer-encoding=chunked":                   "",
 		get + ":authority=example.com :path=/ok connection=upgrade upgrade=h2c":              "",

@@ -64,6 +64,52 @@ func TestNothingFollowsACONNECTThatIsRefused(t *testing.T) {
 	}
 }
 
+// TestTheRequestAfterAResponseIsLookedAtToo, at every door that HTTP comes by.
+func TestTheRequestAfterAResponseIsLookedAtToo(t *testing.T) {
+	hits := make(chan string, 10)
+	w := newSecureWorld(t, Config{Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) { hits <- r.URL.Path })
+	w.web("example.com", 80, func(rw http.ResponseWriter, r *http.Request) { hits <- r.URL.Path })
+	for name, enter := range map[string]func() (io.Writer, *bufio.Reader){
+		"the proxy": func() (io.Writer, *bufio.Reader) {
+			c, r := w.raw("")
+			return c, r
+		},
+		"a tunnel": func() (io.Writer, *bufio.Reader) {
+			c, r := w.connect("example.com:80")
+			return c, r
+		},
+		"TLS": func() (io.Writer, *bufio.Reader) {
+			c, err := w.tls("example.com:443", "example.com", "http/1.1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c, bufio.NewReader(c)
+		},
+	} {
+		at := ""
+		if name == "the proxy" {
+			at = "http://example.com"
+		}
+		for _, second := range []string{
+			"GET %s/second HTTP/1.1\nHost: example.com\n\n", "POST %s/second HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
+			"GET %s/second HTTP/1.1\r\nHost: example.com\r\nX: a\r\n b\r\n\r\n",
+		} {
+			c, r := enter()
+			fmt.Fprintf(c, "GET %s/first HTTP/1.1\r\nHost: example.com\r\n\r\n", at)
+			if code, _ := answerOf(r); code != 200 || <-hits != "/first" {
+				t.Fatalf("%s: the first request is answered by %d", name, code)
+			}
+			fmt.Fprintf(c, second, at)
+			if code, _ := answerOf(r); code != 400 && code != 0 {
+				t.Errorf("%s: %q is answered by %d", name, second, code)
+			}
+		}
+	}
+	if len(hits) > 0 {
+		t.Errorf("a server was asked for %s", <-hits)
+	}
+}
+
 // TestEveryRequestBringsTheKeyInItsPlace: nothing else in a request is taken for it,
 // and a connection is not trusted for what has come before.
 func TestEveryRequestBringsTheKeyInItsPlace(t *testing.T) {
