@@ -3,6 +3,7 @@ package sandbox
 import (
 	"net/netip"
 	"slices"
+	"strconv"
 
 	"github.com/holdfast-dev/holdfast/internal/egress"
 	"github.com/holdfast-dev/holdfast/internal/plan"
@@ -42,12 +43,13 @@ var captureDevice = plan.Tun{
 type wiring struct {
 	gated       bool // there are proxies
 	http, socks uint16
-	loopback    []uint16 // of the host, found at the same ports inside
-	dialled     bool     // the harness connects to servers inside
-	trusts      bool     // TLS is ended: a trust bundle is shown
-	bundle      string   // where the system's own is shown, which the sandbox's covers; "": nowhere
-	relay       string   // the harness's program, which ssh connects by; "": it does not
-	unrelayed   bool     // it was to, and there is no place to show the program at
+	loopback    []uint16    // of the host, found at the same ports inside
+	dialled     bool        // the harness connects to servers inside
+	trusts      bool        // TLS is ended: a trust bundle is shown
+	bundle      string      // where the system's own is shown, which the sandbox's covers; "": nowhere
+	relay       string      // the harness's program, which ssh connects by; "": it does not
+	unrelayed   bool        // it was to, and there is no place to show the program at
+	ssh         []sshConfig // what ssh reads of the system's, as the sandbox has it; none: git alone is told of the relay
 	sshAgent    bool
 	gpgAgent    bool
 	captured    bool     // asked for
@@ -93,6 +95,7 @@ func (c *compilation) routes() {
 	}
 	if w.relay != "" {
 		c.showRelay()
+		c.showConfigs()
 	}
 	if c.plan.Namespaces.Net {
 		c.listeners()
@@ -155,6 +158,27 @@ func (c *compilation) showRelay() {
 	c.do(plan.Bind{Source: c.wiring.relay, At: at}, plan.Setup, "ssh connects by it")
 }
 
+// An sshConfig is a file of ssh's configuration that the tool finds at a path of the
+// system's.
+type sshConfig struct {
+	at, text string
+	made     bool // there is none of the host's at that path
+}
+
+// showConfigs shows ssh's configuration in the place of the system's.
+func (c *compilation) showConfigs() {
+	for i, f := range c.wiring.ssh {
+		const why = "ssh connects by the relay, and takes no file that it cannot tell the owner of"
+		if f.made {
+			c.do(plan.MakeFile{Path: f.at, Mode: 0o444, Data: f.text}, plan.Setup, why)
+			continue
+		}
+		own := join(c.wiring.place, configFile+strconv.Itoa(i))
+		c.do(plan.MakeFile{Path: own, Mode: 0o444, Data: f.text}, plan.Setup, why)
+		c.do(plan.Cover{Path: f.at, By: own}, plan.Setup, why)
+	}
+}
+
 // ownRules lets Landlock grant the sandbox's own place.
 func (c *compilation) ownRules() []landlock.PathRule {
 	w := c.wiring
@@ -168,6 +192,11 @@ func (c *compilation) ownRules() []landlock.PathRule {
 	}
 	if w.relay != "" {
 		rules = append(rules, landlock.PathRule{Path: join(w.place, egress.RelayName), Access: accessRead &^ landlock.FSReadDir})
+	}
+	for _, f := range w.ssh {
+		if f.made {
+			rules = append(rules, landlock.PathRule{Path: f.at, Access: landlock.FSReadFile})
+		}
 	}
 	if w.gpgAgent { // whose place is in the tool's home
 		rules = append(rules, landlock.PathRule{Path: w.gpgSocket(), Access: accessSocket})

@@ -93,6 +93,49 @@ func TestCompileListensBeforeItLocks(t *testing.T) {
 	}
 }
 
+func TestCompileShowsSSHItsConfiguration(t *testing.T) {
+	relayed := func(files ...sshConfig) input {
+		return networked(Network{Hosts: []string{"a.example"}}, func(in *input) {
+			in.wiring.relay, in.wiring.place, in.wiring.ssh = "/usr/bin/harness", ownPlace, files
+		})
+	}
+	told := func(in input) string {
+		p, err := compile(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range p.Holdings {
+			if h.Bound == BoundNetwork {
+				return strings.Join(h.Notes, "\n")
+			}
+		}
+		return ""
+	}
+	covered, made := relayed(sshConfig{at: "/etc/ssh/ssh_config", text: "x"}), relayed(sshConfig{at: "/etc/ssh/ssh_config", text: "x", made: true})
+	for name, in := range map[string]input{"in the place of the system's": covered, "where there is none": made} {
+		list := steps(t, in)
+		pivot := slices.Index(list, plan.Pivot{}.String())
+		last := plan.Cover{Path: "/etc/ssh/ssh_config", By: ownPlace + "/ssh_config.0"}.String()
+		if name == "where there is none" {
+			last = plan.MakeFile{Path: "/etc/ssh/ssh_config", Mode: 0o444, Data: "x"}.String()
+		}
+		if at := slices.Index(list, last); at < 0 || at > pivot {
+			t.Errorf("%s: no %q before the root is sealed in\n%s", name, last, strings.Join(list, "\n"))
+		}
+		if note := told(in); note != "" {
+			t.Errorf("%s: noted %q", name, note)
+		}
+	}
+	if rules := (&compilation{input: made}).ownRules(); !slices.ContainsFunc(rules, func(r landlock.PathRule) bool {
+		return r.Path == "/etc/ssh/ssh_config" && r.Access == landlock.FSReadFile
+	}) {
+		t.Errorf("Landlock lets nobody read it: %v", rules)
+	}
+	if note := told(relayed()); !strings.Contains(note, "git's ssh alone") {
+		t.Errorf("without any: noted %q", note)
+	}
+}
+
 func TestCompileSaysWhatIsNotCaptured(t *testing.T) {
 	capture := func(*os.File, CaptureGate) (func(), error) { return nil, nil }
 	for _, tun := range []bool{false, true} {

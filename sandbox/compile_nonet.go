@@ -64,6 +64,9 @@ func (c *compilation) lackNetwork() {
 	if w.unrelayed {
 		c.note(BoundNetwork, "ssh reaches nothing: the program by which it would connect is shown in a root of the sandbox's own alone")
 	}
+	if w.relay != "" && len(w.ssh) == 0 {
+		c.note(BoundNetwork, "git's ssh alone is told how to connect: the tool finds no ssh_config of the system's")
+	}
 	if c.plan.Namespaces.Net || c.open(BoundNetwork) {
 		return
 	}

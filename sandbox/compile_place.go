@@ -14,6 +14,7 @@ const (
 	bundleFile = "ca.pem"
 	storeFile  = "ca.p12"
 	sshFile    = "ssh-agent"
+	configFile = "ssh_config." // and a number
 
 	ownHome, ownTmp = "home", "tmp" // of the run's own directory
 )

@@ -55,11 +55,17 @@ type Network struct {
 	// daemon does. It takes namespaces, and so do the agents.
 	Unix []string
 
-	// SSH lets ssh reach hosts, by git or by itself: the tool finds a program that
-	// connects by way of the HTTP proxy, and GIT_SSH_COMMAND, which names it. That
-	// program is the harness's own executable, shown to the tool to read and to
-	// execute, as nothing but that. It takes a mount namespace; without one ssh
-	// reaches nothing, and the report says so.
+	// SSH lets ssh reach hosts, and with it scp, sftp, git, rsync and whatever else
+	// starts it: the tool finds a program that connects by way of the HTTP proxy, and
+	// in the place of the system's ssh_config one that names it, before the system's
+	// own text. That program is the harness's own executable, shown to the tool to read
+	// and to execute, as nothing but that. Where the policy hides the system's
+	// ssh_config, and in a Layout, git alone is told, by GIT_SSH_COMMAND, and the
+	// report says so. It takes a mount namespace; without one ssh reaches nothing, and
+	// the report says so.
+	//
+	// Whom ssh trusts, and as whom it comes, is up to its own files. To show the user's:
+	// Files.Read of ~/.ssh/known_hosts and ~/.ssh/config, and SSHAgent for the keys.
 	SSH bool
 
 	// SSHAgent and GPGAgent let the tool sign with the keys of the user's agents.

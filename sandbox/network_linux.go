@@ -49,6 +49,7 @@ func (s *Sandbox) wire(in *input) (err error) {
 		}
 	}
 	s.coverBundle(in)
+	s.coverConfigs(in)
 	if n.Capture != nil {
 		in.facts.TUN = Probe().TUN
 	}
@@ -75,7 +76,7 @@ func (s *Sandbox) coverBundle(in *input) {
 		return
 	}
 	for _, name := range egress.SystemBundles {
-		if real, info, err := canonical(name); err == nil && info.Mode().IsRegular() && s.sees(real) {
+		if real, info, err := canonical(name); err == nil && info.Mode().IsRegular() && in.showsHosts(real) {
 			in.wiring.bundle = real
 			return
 		}

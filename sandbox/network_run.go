@@ -14,6 +14,8 @@ import (
 type world struct {
 	ssh, gpg string // the agents' sockets
 
+	configs []string // a test's own, for egress.SystemSSHConfigs
+
 	// A test's own Internet.
 	lookup func(ctx context.Context, name string) ([]netip.Addr, error)
 	dial   func(ctx context.Context, to netip.AddrPort) (net.Conn, error)

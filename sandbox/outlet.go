@@ -205,8 +205,8 @@ func (o *outlet) variables(place string) []string {
 		if o.wiring.trusts {
 			v.Bundle, v.Store = place+"/"+bundleFile, place+"/"+storeFile
 		}
-		if o.wiring.relay != "" && o.place != "" {
-			v.ProxyCommand = place + "/" + egress.RelayName + " %h %p"
+		if o.wiring.relay != "" && o.place != "" && len(o.wiring.ssh) == 0 {
+			v.ProxyCommand = egress.ProxyCommand(place+"/"+egress.RelayName, "")
 		}
 		list = egress.Variables(v)
 		list = append(list, socksVariable+"="+o.socksURL())

@@ -16,6 +16,12 @@ type client struct {
 	says   string
 }
 
+// ssh is told of the key and of no host's, since both are new each time.
+const (
+	newKey  = `ssh-keygen -q -t ed25519 -N "" -f key && `
+	withKey = `-i $PWD/key -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR`
+)
+
 var clients = []client{
 	{name: "curl", needs: []string{"curl"}, script: `curl -sS --fail-with-body https://$1:$2/hello`, says: greeting},
 	{name: "curl with token", needs: []string{"curl"}, says: "the token is right",
@@ -23,7 +29,9 @@ var clients = []client{
 	{name: "wget", needs: []string{"wget"}, script: `wget -nv -O - https://$1:$2/hello`, says: greeting},
 	{name: "git, https", needs: []string{"git"}, script: `git clone -q https://$1:$2/git/hello.git && cat hello/hello.txt`, says: greeting},
 	{name: "git, ssh", needs: []string{"git", "ssh"}, says: greeting,
-		script: `ssh-keygen -q -t ed25519 -N "" -f key && GIT_SSH_COMMAND="${GIT_SSH_COMMAND:-ssh} -i $PWD/key -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR" git clone -q ssh://git@$1:$3/hello.git && cat hello/hello.txt`},
+		script: newKey + `GIT_SSH_COMMAND="${GIT_SSH_COMMAND:-ssh} ` + withKey + `" git clone -q ssh://git@$1:$3/hello.git && cat hello/hello.txt`},
+	{name: "ssh", needs: []string{"ssh"}, script: newKey + `ssh ` + withKey + ` -p $3 git@$1 cat hello.txt`, says: greeting},
+	{name: "scp", needs: []string{"scp", sftpServer}, script: newKey + `scp -q ` + withKey + ` -P $3 git@$1:hello.txt . && cat hello.txt`, says: greeting},
 	{name: "npm", needs: []string{"npm"}, script: `npm install --silent --no-audit --no-fund --fetch-retries=0 --registry https://$1:$2/npm/ holdfast-hello 2>&1 && cat node_modules/holdfast-hello/index.js`, says: greeting},
 	{name: "pip", needs: []string{"python3"}, script: `python3 -m pip install -q --no-input --disable-pip-version-check --retries 0 --no-deps --target out --index-url https://$1:$2/simple/ holdfast-hello 2>&1; cat out/holdfast_hello.py`, says: greeting},
 	{name: "python requests", needs: []string{"python3", "import:requests"}, script: `python3 -c 'import requests, sys; print(requests.get(f"https://{sys.argv[1]}:{sys.argv[2]}/hello").text)' $1 $2`, says: greeting},

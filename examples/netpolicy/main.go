@@ -1,5 +1,5 @@
 // Netpolicy shows what real clients make of a network policy: curl, wget, git over
-// https and ssh, npm, pip, go, node, python. Each runs in a sandbox that allows
+// https and ssh, ssh, scp, npm, pip, go, node, python. Each runs in a sandbox that allows
 // one host, against servers which this program starts itself on loopback; what it
 // asks of that host must work, and what it asks of another must fail.
 //

@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -13,7 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// serveSSH serves git's own commands over SSH to whoever has a key.
+// serveSSH serves a repository and its file over SSH, to whoever has a key.
 func (s *site) serveSSH(repository string) (string, error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
@@ -62,28 +63,61 @@ func speakSSH(c net.Conn, config *ssh.ServerConfig, repository string) {
 	}
 }
 
-// session runs the one command that is served: git-upload-pack of a repository.
+// session runs the one thing that it is asked for.
 func session(channel ssh.Channel, requests <-chan *ssh.Request, repository string) {
 	defer channel.Close()
 	for r := range requests {
-		var asked struct{ Command string }
-		known := r.Type == "exec" && ssh.Unmarshal(r.Payload, &asked) == nil && strings.HasPrefix(asked.Command, "git-upload-pack ")
-		if r.WantReply {
-			r.Reply(known || r.Type == "env", nil)
+		var asked struct{ Text string }
+		var cmd *exec.Cmd
+		if ssh.Unmarshal(r.Payload, &asked) == nil {
+			cmd = served(r.Type, asked.Text, repository)
 		}
-		if !known {
+		if r.WantReply {
+			r.Reply(cmd != nil || r.Type == "env", nil)
+		}
+		if cmd == nil {
 			continue
 		}
-		name := filepath.Base(strings.Trim(strings.TrimPrefix(asked.Command, "git-upload-pack "), "'"))
-		cmd := exec.Command("git", "upload-pack", filepath.Join(repository, name))
-		cmd.Stdin, cmd.Stdout, cmd.Stderr = channel, channel, channel.Stderr()
-		cmd.Env = append(os.Environ(), "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*")
 		status := uint32(0)
-		if err := cmd.Run(); err != nil {
+		if err := runOver(channel, cmd); err != nil {
 			fmt.Fprintln(channel.Stderr(), err)
 			status = 1
 		}
 		channel.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{status}))
 		return
 	}
+}
+
+// served is what a session may ask for: git's reading of a repository, the one file
+// that is in it, and files by SFTP, as scp does. Nil: anything else.
+func served(kind, text, repository string) *exec.Cmd {
+	upload, ofGit := strings.CutPrefix(text, "git-upload-pack ")
+	switch {
+	case kind == "exec" && ofGit:
+		cmd := exec.Command("git", "upload-pack", filepath.Join(repository, filepath.Base(strings.Trim(upload, "'"))))
+		cmd.Env = append(os.Environ(), "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*")
+		return cmd
+	case kind == "exec" && text == "cat hello.txt":
+		return exec.Command("cat", filepath.Join(repository, "work", "hello.txt"))
+	case kind == "subsystem" && text == "sftp":
+		return exec.Command(sftpServer, "-R", "-d", filepath.Join(repository, "work"))
+	}
+	return nil
+}
+
+// sftpServer is OpenSSH's, where Debian has it.
+const sftpServer = "/usr/lib/openssh/sftp-server"
+
+// runOver runs a command whose input ends with the command, not with the client's.
+func runOver(channel ssh.Channel, cmd *exec.Cmd) error {
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	go func() {
+		io.Copy(in, channel)
+		in.Close()
+	}()
+	cmd.Stdout, cmd.Stderr = channel, channel.Stderr()
+	return cmd.Run()
 }

@@ -44,6 +44,21 @@ import os, requests
 print(requests.get("https://example.com/requests", headers={"Authorization": "Bearer " + os.environ["TOKEN"]}).text)
 `
 
+const fetchHTTPLib2 = `
+import os, httplib2
+print(httplib2.Http().request("https://example.com/httplib2", headers={"Authorization": "Bearer " + os.environ["TOKEN"]})[1].decode())
+`
+
+const fetchRuby = `
+require "open-uri"
+puts URI.open("https://example.com/ruby", "Authorization" => "Bearer " + ENV["TOKEN"]).read
+`
+
+const fetchPerl = `
+use LWP::UserAgent;
+print LWP::UserAgent->new->get("https://example.com/perl", Authorization => "Bearer $ENV{TOKEN}")->decoded_content;
+`
+
 func TestRealClientsUseTheVariablesAndNeverSeeTheSecret(t *testing.T) {
 	dir := t.TempDir()
 	hits := make(chan string, 1000)
@@ -73,6 +88,10 @@ func TestRealClientsUseTheVariablesAndNeverSeeTheSecret(t *testing.T) {
 		{"wget", "wget", "/wget", "hello ", []string{"wget", "-qO-", "--ca-certificate=" + filepath.Join(dir, "roots.pem"), "--header=Authorization: Bearer " + w.placeholder, "https://example.com/wget"}},
 		{"git", "git", "/r.git/info/refs", "refs/heads/main", []string{"git", "ls-remote", "https://me:" + w.placeholder + "@example.com/r.git"}},
 		{"urllib", "python3", "/python", "hello ", []string{"python3", "-c", fetchPython}},
+		{"httplib2", "python3-httplib2", "/httplib2", "hello ", []string{"/usr/bin/python3", "-c", fetchHTTPLib2}},
+		{"ruby", "ruby", "/ruby", "hello ", []string{"ruby", "-e", fetchRuby}},
+		{"perl", "perl-LWP", "/perl", "hello ", []string{"perl", "-e", fetchPerl}},
+		{"aria2", "aria2c", "/aria2", "hello ", []string{"sh", "-c", "aria2c -q --async-dns=false --ca-certificate=roots.pem --header=\"Authorization: Bearer $TOKEN\" -o out https://example.com/aria2 && cat out"}},
 		{"requests", "python3-requests", "/requests", "hello ", []string{"python3", "-c", fetchRequests}},
 		{"pip", "pip", "/simple/thing/", "", []string{"pip", "download", "--retries", "0", "--no-deps", "--index-url", "https://me:" + w.placeholder + "@example.com/simple", "thing"}},
 		{"node", "node", "/node", "hello ", []string{"node", "-e", fetchNode}},
@@ -121,8 +140,13 @@ func clientEnv(t *testing.T, w *secureWorld, dir string) []string {
 
 // lacks says why a client cannot run.
 func lacks(program string) error {
-	if program == "python3-requests" {
+	switch program {
+	case "python3-requests":
 		return exec.Command("python3", "-c", "import requests").Run()
+	case "python3-httplib2":
+		return exec.Command("/usr/bin/python3", "-c", "import httplib2").Run()
+	case "perl-LWP":
+		return exec.Command("perl", "-MLWP::Protocol::https", "-e", "1").Run()
 	}
 	_, err := exec.LookPath(program)
 	return err

@@ -11,7 +11,8 @@
 //
 // # The path of the data
 //
-//	HTTP absolute-form --> proxy.go ----------------------+--> exchange.go: screen, RoundTrip --> dial.go
+//	HTTP absolute-form --> session.go --------------------+--> upstream.go: connections that are kept --> dial.go
+//	  (what is not plain)  proxy.go ----------------------+--> exchange.go: screen, RoundTrip --> dial.go
 //	HTTP CONNECT ------+                                  |         (credentials, request rules)
 //	SOCKS5 ------------+-> Open: decide, resolve, check,  |
 //	capture, Tunnel ---+   dial --> Carry: sniff ---------+ plain HTTP, or TLS that is terminated
@@ -37,9 +38,18 @@
 //
 // Programs that only speak to what they start, ssh with its ProxyCommand, come by
 // relay.go: the harness's own executable, which the sandbox shows as [RelayName]
-// where the policy's Network.SSH asks for it. Executed under that name it joins its input and
-// output to a CONNECT of the HTTP proxy in its environment, and is a client like
-// any other. Its init runs it, so nothing of the harness's main does.
+// where the policy's Network.SSH asks for it. Executed under that name it joins its
+// input and output to a CONNECT of the HTTP proxy, and is a client like any other.
+// Its init runs it, so nothing of the harness's main does.
+//
+// ssh is told of the relay by its configuration (sshconfig.go): a text that is shown
+// in the place of the system's ssh_config, with the system's own after it. Of each
+// setting ssh takes the first value that it finds, so that the command line and a
+// user's file still go before it. A ProxyCommand or ProxyJump of the system's own is
+// not obeyed: what it would start has no other way out either. Hosts of loopback are
+// reached directly, as by NO_PROXY. There is no variable for ssh; GIT_SSH_COMMAND is
+// git's, takes away what a repository says in core.sshCommand, and so is set only
+// where no ssh_config can be shown.
 //
 // # The boundary
 //
@@ -101,6 +111,12 @@
 //     two lack. What net/http tolerates and this package does not (obs-fold, bare
 //     LF, Content-Length beside Transfer-Encoding) is refused on the way in
 //     (strict.go).
+//
+//   - A plain request, GET or HEAD for a whole URL without a body, is carried by the one
+//     goroutine that reads it (session.go): the server and the transport of net/http
+//     have four for it, and wake threads from one to the other, which took longer
+//     than the request on two processors. Both ways judge by the same functions, and a
+//     table of requests and responses holds that nobody can tell them apart.
 //
 //   - SOCKS5 is a handshake of four messages (socks.go); the libraries for it
 //     resolve names themselves or take them apart as strings, which is what has to

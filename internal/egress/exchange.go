@@ -54,19 +54,9 @@ func (x *exchange) begin(r *http.Request) {
 // run carries a request out that was decided: err says how. It notes the event
 // even when the server's connection breaks, which is a panic of http.ErrAbortHandler.
 func (x *exchange) run(w http.ResponseWriter, r *http.Request) {
-	defer func() {
-		x.event.Rule = x.decision.Rule
-		x.event.Sent, x.event.Received = x.sent.Load(), x.received.Load()
-		x.g.finish(x.event, x.err)
-	}()
-	switch {
-	case x.err != nil:
-	case r.Method == http.MethodTrace || r.Method == http.MethodConnect:
-		x.err = x.target.refuse(Decision{Rule: x.decision.Rule, Why: "the method " + r.Method + " is not carried"})
-	case x.g.meter.full():
-		x.err = x.target.refuse(Decision{Rule: x.decision.Rule, Why: errBytes.Error()})
-	}
-	if x.err != nil {
+	defer x.end()
+	w.Header()["Content-Type"] = nil // else net/http guesses where the server does not say
+	if x.admit(r); x.err != nil {
 		answerTo(x.err, x.shown()).write(w)
 		return
 	}
@@ -78,6 +68,24 @@ func (x *exchange) run(w http.ResponseWriter, r *http.Request) {
 		x.event.Address = i.Conn.RemoteAddr().String()
 	}})
 	x.g.forwarder.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// admit refuses what is carried to no host.
+func (x *exchange) admit(r *http.Request) {
+	switch {
+	case x.err != nil:
+	case r.Method == http.MethodTrace || r.Method == http.MethodConnect:
+		x.err = x.target.refuse(Decision{Rule: x.decision.Rule, Why: "the method " + r.Method + " is not carried"})
+	case x.g.meter.full():
+		x.err = x.target.refuse(Decision{Rule: x.decision.Rule, Why: errBytes.Error()})
+	}
+}
+
+// end notes the event.
+func (x *exchange) end() {
+	x.event.Rule = x.decision.Rule
+	x.event.Sent, x.event.Received = x.sent.Load(), x.received.Load()
+	x.g.finish(x.event, x.err)
 }
 
 func (x *exchange) shown() string { return join(x.target.Host, x.target.Port) }

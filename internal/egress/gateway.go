@@ -40,7 +40,7 @@ type Gateway struct {
 	server    *http.Server
 	queue     *queue // of connections for server
 	transport *http.Transport
-	direct    *direct
+	pool      *pool
 	forwarder *httputil.ReverseProxy
 
 	// terminates reports whether the TLS of a target is to be terminated, and
@@ -139,7 +139,7 @@ func (g *Gateway) Close() error {
 		g.server.Close()
 		g.queue.Close() // the server knows of it once it has begun to serve
 		g.transport.CloseIdleConnections()
-		g.direct.close()
+		g.pool.close()
 	}
 	g.running.Wait()
 	g.journal.end(g.cfg.Patience)

@@ -14,6 +14,16 @@ type metered struct {
 	net.Conn
 	g    *Gateway
 	last atomic.Int64 // when a byte last moved, in nanoseconds
+
+	reads, writes time.Time // until when one may take, as it was set last
+}
+
+// until returns the deadline to be set, if the one that was set is not far enough
+// away: setting one with each call costs more than the call. At least three
+// quarters of idleTime are left.
+func until(set time.Time) (next time.Time, due bool) {
+	now := time.Now()
+	return now.Add(idleTime), set.Sub(now) < idleTime*3/4
 }
 
 func (c *metered) Read(p []byte) (int, error) {
@@ -22,9 +32,13 @@ func (c *metered) Read(p []byte) (int, error) {
 		if m.full() {
 			return 0, errBytes
 		}
-		c.Conn.SetReadDeadline(time.Now().Add(idleTime))
+		if next, due := until(c.reads); due {
+			c.reads = next
+			c.Conn.SetReadDeadline(next)
+		}
 		n, err := c.Conn.Read(p[:min(int64(len(p)), m.chunk(int64(len(p))))])
 		if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && time.Since(time.Unix(0, c.last.Load())) < idleTime {
+			c.reads = time.Time{}
 			continue
 		}
 		if room := int(m.take(int64(n))); room < n {
@@ -43,7 +57,10 @@ func (c *metered) Write(p []byte) (int, error) {
 		if room == 0 {
 			return done, errBytes
 		}
-		c.Conn.SetWriteDeadline(time.Now().Add(idleTime))
+		if next, due := until(c.writes); due {
+			c.writes = next
+			c.Conn.SetWriteDeadline(next)
+		}
 		n, err := c.Conn.Write(p[done : done+int(room)])
 		m.back(room - int64(n))
 		m.sent.Add(int64(n))

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"bytes"
 	"context"
 	"crypto/subtle"
 	"encoding/base64"
@@ -23,7 +24,7 @@ type strictKey struct{}
 func (g *Gateway) serveQueue() {
 	g.queue = newQueue()
 	g.transport = newTransport(g)
-	g.direct = &direct{g: g, next: g.transport}
+	g.pool = new(pool)
 	g.forwarder = newForwarder(g)
 	g.server = &http.Server{
 		Protocols:                    bothVersions(),
@@ -114,42 +115,47 @@ func (g *Gateway) isKey(password string) bool {
 	return subtle.ConstantTimeCompare([]byte(password), []byte(g.cfg.Key)) == 1
 }
 
-// serveConnect answers a CONNECT, and leaves the connection to a goroutine that
-// has nothing of the request on its stack.
+// serveConnect answers a CONNECT that follows another request.
 func (g *Gateway) serveConnect(w http.ResponseWriter, r *http.Request, c *strict, host string) {
-	u, shown, err := g.openConnect(r, host)
-	conn, rw, hijack := http.NewResponseController(w).Hijack()
+	u, shown, err := g.openConnect(r.Context(), r, host)
+	_, rw, hijack := http.NewResponseController(w).Hijack()
 	if hijack != nil {
 		if u != nil {
 			u.Close()
 		}
 		return
 	}
-	conn.SetWriteDeadline(time.Now().Add(headerTime))
+	head, _ := rw.Reader.Peek(rw.Reader.Buffered())
+	g.tunnel(c, bytes.Clone(head), u, shown, err)
+}
+
+// tunnel tells a client how its CONNECT went, and leaves the connection to a
+// goroutine that has nothing of the request on its stack. head is what the client
+// has sent since.
+func (g *Gateway) tunnel(c *strict, head []byte, u *Upstream, shown string, err error) {
+	c.tracked.SetWriteDeadline(time.Now().Add(headerTime))
 	if err != nil {
 		a := answerTo(err, shown)
-		conn.Write(a.raw(whyShort(err, shown)))
-		conn.Close()
+		c.tracked.Write(a.raw(whyShort(err, shown)))
+		c.Close()
 		return
 	}
-	head, _ := rw.Reader.Peek(rw.Reader.Buffered())
-	head = append([]byte(nil), head...)
-	if _, err := conn.Write([]byte("HTTP/1.1 200 Connection established\r\n\r\n")); err != nil {
-		conn.Close()
+	if _, err := c.tracked.Write([]byte("HTTP/1.1 200 Connection established\r\n\r\n")); err != nil {
+		c.Close()
 		u.Close()
 		return
 	}
-	conn.SetWriteDeadline(time.Time{})
+	c.tracked.SetDeadline(time.Time{})
 	u.ctx = g.ctx // the request's ends here
 	if !g.spawn(func() { u.carry(c.tracked, head) }) {
-		conn.Close()
+		c.Close()
 		u.Close()
 	}
 }
 
 // openConnect reads the target of a CONNECT and opens it. Its Host field has to
 // name the same host.
-func (g *Gateway) openConnect(r *http.Request, host string) (u *Upstream, shown string, err error) {
+func (g *Gateway) openConnect(ctx context.Context, r *http.Request, host string) (u *Upstream, shown string, err error) {
 	t := Target{Protocol: "connect"}
 	t.Host, t.Port, err = parseHostPort(r.RequestURI, 0)
 	if err != nil {
@@ -159,7 +165,7 @@ func (g *Gateway) openConnect(r *http.Request, host string) (u *Upstream, shown 
 		g.finish(begin(t), err)
 		return nil, join(t.Host, t.Port), err
 	}
-	u, err = g.Open(r.Context(), t)
+	u, err = g.Open(ctx, t)
 	return u, join(t.Host, t.Port), err
 }
 
@@ -200,15 +206,24 @@ func whyShort(err error, shown string) string {
 
 // serveAbsolute answers a request for a whole URL.
 func (g *Gateway) serveAbsolute(w http.ResponseWriter, r *http.Request, c *strict, host string) {
+	x, wrong := g.absolute(r.Context(), c, r, host)
+	if wrong != nil {
+		wrong.write(w)
+		return
+	}
+	x.run(w, r)
+}
+
+// absolute decides about a request for a whole URL. What is no such request has
+// an answer at once.
+func (g *Gateway) absolute(ctx context.Context, c *strict, r *http.Request, host string) (*exchange, *answer) {
 	t := Target{Protocol: string(HTTP)}
 	var err error
 	switch {
 	case r.URL.Host == "" || r.URL.Opaque != "":
-		answer{http.StatusBadRequest, "This is the sandbox's HTTP proxy, not a server: ask for a whole URL, or use CONNECT.\n"}.write(w)
-		return
+		return nil, &answer{http.StatusBadRequest, "This is the sandbox's HTTP proxy, not a server: ask for a whole URL, or use CONNECT.\n"}
 	case r.URL.Scheme != "http":
-		answer{http.StatusBadRequest, fmt.Sprintf("This proxy carries http URLs, and every other protocol by CONNECT; this is %s.\n", shownAs(r.URL.Scheme))}.write(w)
-		return
+		return nil, &answer{http.StatusBadRequest, fmt.Sprintf("This proxy carries http URLs, and every other protocol by CONNECT; this is %s.\n", shownAs(r.URL.Scheme))}
 	case r.URL.User != nil:
 		err = fmt.Errorf("%w: a URL with a user's name in it", ErrHost)
 	default:
@@ -216,16 +231,16 @@ func (g *Gateway) serveAbsolute(w http.ResponseWriter, r *http.Request, c *stric
 	}
 	if err != nil {
 		err = g.misspelt(t, r.URL.Host, err)
-		answerTo(err, shownAs(r.URL.Host)).write(w)
-		return
+		wrong := answerTo(err, shownAs(r.URL.Host))
+		return nil, &wrong
 	}
-	x := &exchange{g: g, c: c, target: t, scheme: "http", via: g.direct}
+	x := &exchange{g: g, c: c, target: t, scheme: "http", via: g.transport}
 	x.begin(r)
 	if x.err = g.sameHost(t, host); x.err == nil {
 		x.authority = authorityOf(t, host, 80)
-		x.decision, x.err = g.judge(r.Context(), t, r.Method, r.URL.EscapedPath())
+		x.decision, x.err = g.judge(ctx, t, r.Method, r.URL.EscapedPath())
 	}
-	x.run(w, r)
+	return x, nil
 }
 
 // authorityOf is the Host of a request to a target: the target's own, or the name that

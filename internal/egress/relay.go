@@ -13,16 +13,21 @@ import (
 
 // RelayName is the name under which a sandbox shows the harness's own program to
 // the tool. Executed under it, on Linux, a program is no harness but a relay: its
-// standard input and output are joined to a connection that the HTTP proxy of the
-// environment makes to the host and port in its arguments. That is what ssh wants
-// of a ProxyCommand.
+// standard input and output are joined to a connection that an HTTP proxy makes to
+// the host and port in its arguments. The proxy is the third argument, so that an
+// environment that was emptied on the way does not matter, or else the environment's,
+// where a key belongs. That is what ssh wants of a ProxyCommand.
 const RelayName = "holdfast-connect"
 
 // relay carries one connection and returns the exit status. It ends when the
 // server has closed; when the input ends, the server is told.
 func relay(args []string, proxy string, in io.Reader, out, complaints io.Writer) int {
-	if len(args) != 2 {
-		fmt.Fprintf(complaints, "usage: %s HOST PORT\n", RelayName)
+	switch len(args) {
+	case 2:
+	case 3:
+		proxy = args[2]
+	default:
+		fmt.Fprintf(complaints, "usage: %s HOST PORT [PROXY]\n", RelayName)
 		return 2
 	}
 	conn, rest, err := connectBy(proxy, net.JoinHostPort(args[0], args[1]))
@@ -48,7 +53,7 @@ func relay(args []string, proxy string, in io.Reader, out, complaints io.Writer)
 func connectBy(proxy, to string) (net.Conn, io.Reader, error) {
 	u, err := url.Parse(proxy)
 	if err != nil || u.Host == "" {
-		return nil, nil, fmt.Errorf("HTTPS_PROXY names no proxy")
+		return nil, nil, fmt.Errorf("no proxy is named, in the third argument or in HTTPS_PROXY")
 	}
 	conn, err := net.DialTimeout("tcp", u.Host, headerTime)
 	if err != nil {

@@ -39,6 +39,9 @@ func TestARelayJoinsItsInputAndOutputToAConnection(t *testing.T) {
 		t.Errorf("the relay says %q, want %q", got, want)
 	}
 	out.Reset()
+	if status := relay([]string{host, port, "http://127.0.0.1:1"}, proxy, strings.NewReader(""), &out, &complaints); status != 1 || out.Len() > 0 {
+		t.Errorf("the proxy of the arguments is not the one: status %d, %q", status, out.String())
+	}
 	if status := relay([]string{"denied.example", "22"}, proxy, strings.NewReader(""), &out, &complaints); status != 1 || out.Len() > 0 {
 		t.Errorf("a denied host: status %d, output %q", status, out.String())
 	}
@@ -56,6 +59,8 @@ func TestARelayWithoutAProxyOrAHostFails(t *testing.T) {
 		{[]string{"a.example"}, "http://127.0.0.1:1"},
 		{[]string{"a.example", "22"}, ""},
 		{[]string{"a.example", "22"}, "::"},
+		{[]string{"a.example", "22", ""}, "http://127.0.0.1:1"},
+		{[]string{"a.example", "22", "http://127.0.0.1:1", "more"}, "http://127.0.0.1:1"},
 	} {
 		var out, complaints bytes.Buffer
 		if status := relay(c.args, c.proxy, strings.NewReader(""), &out, &complaints); status == 0 || complaints.Len() == 0 {

@@ -24,6 +24,8 @@ type strict struct {
 	ended   sync.Once
 	entered bool // Close waits for the server's goroutine
 
+	again []byte // what was read and looked at, and is to be read once more
+
 	mu    sync.Mutex
 	scan  scanner
 	fault error
@@ -39,6 +41,11 @@ func newStrict(c *tracked, g *Gateway, in *inner) *strict {
 }
 
 func (c *strict) Read(p []byte) (int, error) {
+	if len(c.again) > 0 {
+		n := copy(p, c.again)
+		c.again = c.again[n:]
+		return n, nil
+	}
 	if fault := c.faulted(); fault != nil {
 		return 0, fault
 	}
@@ -56,6 +63,9 @@ func (c *strict) Read(p []byte) (int, error) {
 	}
 	return fit, nil
 }
+
+// unread gives back the last bytes that were read.
+func (c *strict) unread(b []byte) { c.again = b }
 
 func (c *strict) faulted() error {
 	c.mu.Lock()
@@ -82,6 +92,13 @@ func (c *strict) host() string {
 	h := c.scan.hosts[0]
 	c.scan.hosts = c.scan.hosts[1:]
 	return h
+}
+
+// named reports whether the next request in order has a Host field.
+func (c *strict) named() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.scan.hosts) > 0 && c.scan.hosts[0] != ""
 }
 
 // Close closes the connection and tells who waits for that.

@@ -84,7 +84,7 @@ var strangers = map[string]func(f *file) bool{
 	"gvisor.dev/gvisor/pkg/tcpip/stack":                    capturing,
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp":            capturing,
 	"gvisor.dev/gvisor/pkg/waiter":                         capturing,
-	"golang.org/x/crypto/ssh":                              func(f *file) bool { return f.room == "examples/netpolicy" }, // a server for git
+	"golang.org/x/crypto/ssh":                              func(f *file) bool { return f.room == "examples/netpolicy" || f.test && f.room == "sandbox" }, // a server for ssh
 	"golang.org/x/net/bpf":                                 func(f *file) bool { return f.test || f.ignored },
 	"github.com/landlock-lsm/go-landlock/landlock":         func(f *file) bool { return f.test || f.room == "landlock/process" },
 	"github.com/elastic/go-seccomp-bpf":                    func(f *file) bool { return f.test || f.ignored },

@@ -144,11 +144,14 @@ func TestAKeptConnectionEndsWithTheGatewayAndInTime(t *testing.T) {
 	if got := w.fetch("GET"); got != "200 hello" {
 		t.Fatal(got)
 	}
-	d := w.g.direct
+	d := w.g.pool
 	d.mu.Lock()
 	u := d.idle["example.com:80"][0]
 	d.mu.Unlock()
-	d.drop("example.com:80", u) // as its timer does
+	if d.sweep(time.Now().Add(idleWait / 2)); d.total != 1 {
+		t.Errorf("%d kept before the time", d.total)
+	}
+	d.sweep(time.Now().Add(idleWait)) // as its timer does
 	if _, err := u.Read(make([]byte, 1)); err == nil || d.total != 0 || len(d.idle) != 0 {
 		t.Errorf("dropped: %v, %d kept", err, d.total)
 	}
@@ -183,7 +186,7 @@ func (w *world) fetch(method string) string {
 
 // untilIdleIsSpoken waits until a connection that is kept has something to be read.
 func (w *world) untilIdleIsSpoken(asked bool) {
-	d := w.g.direct
+	d := w.g.pool
 	for asked {
 		d.mu.Lock()
 		list := d.idle["example.com:80"]

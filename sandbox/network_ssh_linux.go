@@ -1,0 +1,109 @@
+package sandbox
+
+import (
+	"io"
+	"io/fs"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"github.com/holdfast-dev/holdfast/internal/egress"
+)
+
+// mostConfigs and largestConfig bound what is read of ssh's configuration.
+const (
+	mostConfigs   = 64
+	largestConfig = 1 << 16
+)
+
+// coverConfigs finds what ssh reads of the system's, if the policy shows it, and
+// what it is to read instead, for as long as the sandbox lasts. Where the root is
+// the sandbox's own at that path, and so has none, it gets one. Otherwise git alone
+// is told of the relay.
+func (s *Sandbox) coverConfigs(in *input) {
+	if in.wiring.relay == "" || in.wiring.place == "" || s.policy.Layout != nil {
+		return
+	}
+	names := s.world.configs
+	if names == nil {
+		names = egress.SystemSSHConfigs
+	}
+	command := egress.ProxyCommand(join(in.wiring.place, egress.RelayName), "http://"+netip.AddrPortFrom(loopback4, in.wiring.http).String())
+	var included []string
+	for _, name := range names {
+		real, text, info := in.config(name)
+		if info == nil || in.wiring.configures(real) {
+			continue
+		}
+		in.wiring.ssh = append(in.wiring.ssh, sshConfig{at: real, text: egress.SSHConfig(command, text)})
+		included = append(included, egress.SSHIncludes(text)...)
+	}
+	if len(in.wiring.ssh) == 0 && in.inside(names[0]) {
+		in.wiring.ssh = []sshConfig{{at: names[0], text: egress.SSHConfig(command, ""), made: true}}
+	}
+	if in.facts.UserNS {
+		in.coverIncluded(included)
+	}
+}
+
+// coverIncluded shows copies of the files that the system's configuration includes.
+// ssh takes those that root or its user owns alone and whose mode lets nobody else
+// write, or ends; and in a user namespace the host's root is nobody, unless the tool
+// runs as root. What ssh would not take outside it gets as it is.
+func (in *input) coverIncluded(patterns []string) {
+	for i := 0; i < len(patterns) && i < mostConfigs; i++ { // it grows
+		names, _ := filepath.Glob(patterns[i])
+		for _, name := range names {
+			real, text, info := in.config(name)
+			if info == nil || in.wiring.configures(real) || len(in.wiring.ssh) >= mostConfigs {
+				continue
+			}
+			if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid == 0 && info.Mode()&0o022 == 0 {
+				in.wiring.ssh = append(in.wiring.ssh, sshConfig{at: real, text: text})
+				patterns = append(patterns, egress.SSHIncludes(text)...)
+			}
+		}
+	}
+}
+
+// config reads a file of ssh's configuration that the tool finds as the host has
+// it; nil: there is none, or not everybody may read it, as the copy can be.
+func (in *input) config(name string) (real, text string, info fs.FileInfo) {
+	real, info, err := canonical(name)
+	if err != nil || !info.Mode().IsRegular() || !in.showsHosts(real) {
+		return "", "", nil
+	}
+	f, err := os.OpenFile(real, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return "", "", nil
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil || !info.Mode().IsRegular() || info.Mode()&0o004 == 0 {
+		return "", "", nil
+	}
+	data, err := io.ReadAll(io.LimitReader(f, largestConfig+1))
+	if err != nil || len(data) > largestConfig {
+		return "", "", nil
+	}
+	return real, string(data), info
+}
+
+// showsHosts reports whether what the tool finds at p, which is canonical, is the
+// host's own.
+func (in *input) showsHosts(p string) bool {
+	for dir := p; ; dir = filepath.Dir(dir) {
+		if e, ok := in.layout.find(dir); ok {
+			return (e.dir || dir == p) && (e.kind == fileRead || e.kind == fileWrite || e.kind == fileCopyOnWrite && in.facts.Overlay.Yes())
+		}
+		if dir == "/" {
+			return false
+		}
+	}
+}
+
+// configures reports whether there is something for ssh at a path already.
+func (w wiring) configures(at string) bool {
+	return slices.ContainsFunc(w.ssh, func(c sshConfig) bool { return c.at == at })
+}
