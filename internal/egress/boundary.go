@@ -115,7 +115,7 @@ func (r *redactor) answer(res *http.Response) error {
 		return err
 	}
 	body := r.body(res.Body, func() { r.header(res.Trailer) })
-	if strings.HasPrefix(strings.ToLower(res.Header.Get("Content-Type")), "application/grpc") {
+	if ofGRPC(res.Header.Get("Content-Type")) {
 		body.units = (&messages{size: grpcMessage}).feed
 	}
 	res.Body = body

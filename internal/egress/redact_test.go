@@ -235,6 +235,11 @@ func TestMessagesOfGRPCAreNotHeldBack(t *testing.T) {
 	if n, err := res.Body.Read(b); string(b[:n]) != first || err != nil {
 		t.Errorf("%q, %v", b[:n], err)
 	}
+	for kind, want := range map[string]bool{"application/grpc": true, "Application/gRPC; a=b": true, "application/grpc-web+json": true, "application/grpc-web-text": false, "application/grpcx": false, "text/plain": false, "": false} {
+		if ofGRPC(kind) != want {
+			t.Errorf("%q: %v", kind, !want)
+		}
+	}
 	res.Header.Set("Grpc-Encoding", "gzip")
 	if err := testCredentials().redact().answer(res); !errors.Is(err, errEncoding) {
 		t.Errorf("messages that are compressed: %v", err)

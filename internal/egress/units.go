@@ -3,6 +3,7 @@ package egress
 import (
 	"bytes"
 	"encoding/binary"
+	"strings"
 )
 
 // since is how many bytes there are since the last unit's end, of n more in which one
@@ -74,6 +75,14 @@ func frame(head []byte) (whole uint64, ok bool) {
 		n += 4 // the mask
 	}
 	return uint64(n) + payload, true
+}
+
+// ofGRPC reports whether a body of this type is gRPC's messages; in those of gRPC for the
+// web in text they are in base64, which says no lengths.
+func ofGRPC(contentType string) bool {
+	kind, _, _ := strings.Cut(strings.ToLower(contentType), ";")
+	kind, _, _ = strings.Cut(strings.TrimSpace(kind), "+")
+	return kind == "application/grpc" || kind == "application/grpc-web"
 }
 
 // grpcMessage is one of gRPC, over HTTP/2 or for the web.
