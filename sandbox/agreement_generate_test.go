@@ -3,6 +3,7 @@ package sandbox
 import (
 	"io/fs"
 	"math/rand/v2"
+	"os"
 	"path"
 	"time"
 )
@@ -76,9 +77,10 @@ func (g *generator) policy() Policy {
 
 // hosts are those that rules and acts are about; ports are those of both.
 var (
-	someHosts = []string{"example.org", "a.example.org", "b.a.example.org", "example.com", "EXAMPLE.com.", "203.0.113.7", "10.1.2.3", "169.254.169.254", "2001:db8::1", "0x0a010203"}
-	hostRules = []string{"example.org", "*.example.org", "example.com:443", "a.example.org:8000-8100", "203.0.113.7", "10.0.0.0/8:22", "[2001:db8::1]:443", "*"}
-	ports     = []int{22, 80, 443, 5432, 8001}
+	someHosts     = []string{"example.org", "a.example.org", "b.a.example.org", "example.com", "EXAMPLE.com.", "203.0.113.7", "10.1.2.3", "169.254.169.254", "2001:db8::1", "0x0a010203"}
+	hostRules     = []string{"example.org", "*.example.org", "example.com:443", "a.example.org:8000-8100", "203.0.113.7", "10.0.0.0/8:22", "[2001:db8::1]:443", "*"}
+	datagramRules = []string{"example.org:80", "*.example.org:443", "example.com:443", "203.0.113.7:80", "10.0.0.0/8:22", "*:8001"}
+	ports         = []int{22, 80, 443, 5432, 8001}
 )
 
 // network gives a policy a network that may be one which New refuses. It is apart
@@ -91,6 +93,15 @@ func (g *generator) network(p *Policy) {
 		}
 		for range g.IntN(2) {
 			n.Deny = append(n.Deny, pick(g, hostRules...))
+		}
+		if g.IntN(4) == 0 {
+			n.Capture = func(*os.File, CaptureGate) (func(), error) { return nil, nil }
+			for range g.IntN(3) {
+				n.UDP = append(n.UDP, pick(g, datagramRules...))
+			}
+			if g.IntN(2) == 0 {
+				n.Requests = []RequestRule{{Host: "a.example.org:443"}}
+			}
 		}
 		for range g.IntN(2) {
 			n.Loopback = append(n.Loopback, uint16(pick(g, ports...)))

@@ -31,6 +31,9 @@ func carrierOf(p Policy) (*carrier, error) {
 // localhost it refuses when it knows them: no rule of the generator's names them.
 func (c *carrier) carries(a Act) bool {
 	h, err := egress.ParseHost(a.Host)
+	if a.Network == "udp" { // by the capture
+		return err == nil && a.Do == ToConnect && c.gateway.AllowedDatagrams(h, uint16(a.Port)).Outcome == egress.Allow
+	}
 	return err == nil && !isLoopback(a.Host) && a.Do == ToConnect && a.Network == "tcp" && c.gateway.Allowed(h, uint16(a.Port)).Outcome == egress.Allow
 }
 
@@ -120,6 +123,7 @@ func planned(p Policy, l layout, facts Host, change func(*input)) (h heldPlan, e
 	if change != nil {
 		change(&in)
 	}
+	in.facts.TUN = yes("TUN")
 	for _, e := range l.entries {
 		if e.kind == fileSocket && !e.shown && !slices.Contains(p.Open, BoundFiles) {
 			h.sockets = append(h.sockets, e.path)
@@ -182,6 +186,8 @@ func (m *planModel) reaches(a Act) bool {
 	switch {
 	case m.network && (a.Do == ToBind || isLoopback(a.Host)):
 		return true
+	case m.network && a.Network == "udp":
+		return m.captured && m.carrier.carries(a)
 	case m.network:
 		return m.listens[slotHTTP] && m.listens[slotSOCKS] && m.carrier.carries(a)
 	case !m.guarded:
@@ -190,5 +196,5 @@ func (m *planModel) reaches(a Act) bool {
 		fixed := m.connects[:len(m.connects)-m.given]
 		return a.Do == ToConnect && !isIPv6(a.Host) && slices.Contains(fixed, netip.AddrPortFrom(loopback4, uint16(a.Port)))
 	}
-	return m.given == 2 && m.carrier.carries(a)
+	return a.Network == "tcp" && m.given == 2 && m.carrier.carries(a)
 }

@@ -18,6 +18,7 @@ type planModel struct {
 	walled   bool
 	network  bool // a network namespace of its own
 	filters  []seccomp.Program
+	captured bool             // there is a device of its own
 	listens  map[int]bool     // the slots of listeners on its loopback
 	connects []netip.AddrPort // where the guard lets it connect to, if guarded
 	given    int              // how many of them, the last, are each run's own
@@ -104,6 +105,8 @@ func (m *planModel) step(a plan.Action) {
 	case plan.LoadGuard:
 		m.guard = []byte(a.Rules)
 		m.connects, m.given, m.guarded = a.Connects, a.Given, a.Network
+	case plan.Tun:
+		m.captured = true
 	case plan.Listen:
 		m.listens[a.Slot] = true
 	case plan.SetNoNewPrivs:

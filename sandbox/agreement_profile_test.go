@@ -90,7 +90,7 @@ func profileAllows(p heldProfile, a Act) (bool, seatbelt.Verdict) {
 			break
 		}
 	}
-	if !last.Allow && p.carries(a) && p.reaches() {
+	if !last.Allow && a.Network == "tcp" && p.carries(a) && p.reaches() {
 		return true, last
 	}
 	return last.Allow, last
@@ -124,6 +124,9 @@ var profileDifferences = []difference{
 	{"a loopback of its own", false, "it would be the machine's", func(p Policy, a Act) bool {
 		return a.Network != "unix" && !p.Network.Host && (a.Do == ToBind || isLoopback(a.Host) && !(a.Network == "tcp" && slices.Contains(p.Network.Loopback, uint16(a.Port))))
 	}},
+	{"datagrams", false, "nothing could capture them: New refuses such a policy", func(p Policy, a Act) bool {
+		return a.Network == "udp" && p.Network.Capture != nil && !p.Network.Host
+	}},
 	{"the loopback of IPv6", true, "localhost is both", func(p Policy, a Act) bool {
 		return a.Do == ToConnect && a.Network == "tcp" && a.Host == "::1" && slices.Contains(p.Network.Loopback, uint16(a.Port))
 	}},
@@ -142,7 +145,7 @@ var profileDifferences = []difference{
 // for macOS, and the evaluator of such profiles is asked.
 func TestAProfileDoesWhatThePolicyMeans(t *testing.T) {
 	used := map[string]int{}
-	eachPair(t, 3, 800, func(p Policy, l layout) (any, error) { return emitted(p) }, func(p Policy, a Act, ok bool, why Reason, made any) {
+	eachPair(t, 6, 800, func(p Policy, l layout) (any, error) { return emitted(p) }, func(p Policy, a Act, ok bool, why Reason, made any) {
 		if a.Do == ToRun || a.Do == ToGain {
 			return // no operation stands for them
 		}

@@ -42,14 +42,17 @@ func (n Network) allowsHost(a Act) (bool, Reason) {
 		r.Why, r.Remedy = "there is no network but a loopback of the sandbox's own", "name the host in Network.Hosts"
 		return false, r
 	}
-	if a.Network != "tcp" {
-		r.Why = "nothing but TCP is carried"
+	if a.Network == "udp" && len(n.UDP) == 0 {
+		r.Why, r.Remedy = "no datagrams are carried", "name the host and the port in Network.UDP, with a Capture"
 		return false, r
 	}
 	host, err := egress.ParseHost(a.Host)
 	if err != nil || a.Port < 1 || a.Port > 65535 {
 		r.Why, r.Remedy = strconv.Quote(a.Host)+" and "+strconv.Itoa(a.Port)+" are no host and port", "name the host plainly"
 		return false, r
+	}
+	if a.Network == "udp" {
+		return n.allowsDatagrams(host, uint16(a.Port))
 	}
 	rules, err := egress.Compile(n.Hosts, n.Deny)
 	if err != nil {
@@ -76,13 +79,34 @@ func (n Network) allowsHost(a Act) (bool, Reason) {
 	return false, r
 }
 
+// allowsDatagrams is allowsHost of datagrams, which have rules of their own.
+func (n Network) allowsDatagrams(host egress.Host, port uint16) (bool, Reason) {
+	rules, err := n.datagrams()
+	if err != nil {
+		return false, badPolicy(err)
+	}
+	d := rules.Target(host, port)
+	r := Reason{Bound: BoundNetwork, Field: n.entryOf("Network.UDP", n.UDP, d.Rule), Why: d.Why}
+	switch d.Outcome {
+	case egress.Allow:
+		r.Why = "a rule allows datagrams to it; its addresses are judged when they are known"
+		return true, r
+	case egress.Unknown:
+		r.Remedy = "add " + strconv.Quote(net.JoinHostPort(host.String(), strconv.Itoa(int(port)))) + " to Network.UDP"
+	}
+	return false, r
+}
+
 // fieldOf finds the entry that has decided.
-func (n Network) fieldOf(entry string) string {
+func (n Network) fieldOf(entry string) string { return n.entryOf("Network.Hosts", n.Hosts, entry) }
+
+// entryOf finds it in Deny, or in the list that allows.
+func (n Network) entryOf(field string, list []string, entry string) string {
 	if i := slices.Index(n.Deny, entry); i >= 0 {
 		return indexed("Network.Deny", i)
 	}
-	if i := slices.Index(n.Hosts, entry); i >= 0 {
-		return indexed("Network.Hosts", i)
+	if i := slices.Index(list, entry); i >= 0 {
+		return indexed(field, i)
 	}
-	return "Network.Hosts"
+	return field
 }

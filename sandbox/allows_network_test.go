@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -8,8 +9,11 @@ import (
 func TestAllowsSaysWhatThePolicyMeansOfTheNetwork(t *testing.T) {
 	p := Policy{Network: Network{
 		Hosts: []string{"example.com:443", "*.example.org", "10.1.0.0/16:22", "*.deny.example"}, Deny: []string{"secret.example.org"},
+		UDP: []string{"example.com:123", "*.example.org:400-500", "10.1.0.0/16:123"}, Requests: []RequestRule{{Host: "api.example.org:443"}},
+		Capture:  func(*os.File, CaptureGate) (func(), error) { return nil, nil },
 		Loopback: []uint16{5432}, Unix: []string{"/run/docker.sock"},
 	}}
+	udp := func(host string, port int) Act { return Act{Do: ToConnect, Network: "udp", Host: host, Port: port} }
 	tcp := func(host string, port int) Act { return Act{Do: ToConnect, Network: "tcp", Host: host, Port: port} }
 	for _, c := range []struct {
 		name  string
@@ -28,7 +32,18 @@ func TestAllowsSaysWhatThePolicyMeansOfTheNetwork(t *testing.T) {
 		{"a metadata service", tcp("169.254.169.254", 80), false, ""},
 		{"an odd spelling of an address", tcp("0x0a010203", 22), false, ""},
 		{"no port", tcp("example.com", 0), false, ""},
-		{"a datagram", Act{Do: ToConnect, Network: "udp", Host: "example.com", Port: 443}, false, ""},
+		{"a datagram to where connections may be made", udp("example.com", 443), false, "Network.UDP"},
+		{"a datagram that is granted", udp("Example.com.", 123), true, "Network.UDP[0]"},
+		{"a connection to where datagrams may be sent", tcp("example.com", 123), false, "Network.Hosts"},
+		{"a datagram below a wildcard", udp("a.example.org", 443), true, "Network.UDP[1]"},
+		{"a datagram to what is denied", udp("secret.example.org", 443), false, "Network.Deny[0]"},
+		{"a datagram past a request rule", udp("api.example.org", 443), false, "Network.UDP[1]"},
+		{"a datagram to the same host's other port", udp("api.example.org", 444), true, "Network.UDP[1]"},
+		{"a datagram to an address", udp("10.1.2.3", 123), true, "Network.UDP[2]"},
+		{"a datagram to an address that nothing names", udp("10.2.2.3", 123), false, "Network.UDP"},
+		{"a datagram to the metadata service", udp("169.254.169.254", 123), false, "Network.UDP"},
+		{"a datagram to the sandbox's own loopback", udp("127.0.0.1", 123), true, ""},
+		{"a datagram to no port", udp("example.com", 0), false, ""},
 		{"a port of the harness's loopback", tcp("127.0.0.1", 5432), true, "Network.Loopback[0]"},
 		{"another of its own", tcp("::1", 80), true, ""},
 		{"a socket that is granted", Act{Do: ToConnect, Network: "unix", Path: "/run/docker.sock"}, true, "Network.Unix[0]"},
@@ -45,8 +60,13 @@ func TestAllowsSaysWhatThePolicyMeansOfTheNetwork(t *testing.T) {
 			}
 		})
 	}
-	if ok, why := (Policy{}).Allows(tcp("example.com", 443)); ok || why.Remedy == "" {
-		t.Errorf("the zero policy: %v, %v", ok, why)
+	for _, a := range []Act{tcp("example.com", 443), udp("example.com", 443)} {
+		if ok, why := (Policy{}).Allows(a); ok || why.Remedy == "" {
+			t.Errorf("the zero policy: %v, %v", ok, why)
+		}
+		if ok, why := (Policy{Network: Network{Hosts: []string{"a.example"}}}).Allows(a); ok || why.Remedy == "" {
+			t.Errorf("another host: %v, %v", ok, why)
+		}
 	}
 }
 

@@ -72,7 +72,7 @@ var _ = offer(programs, "bare", func(args []string) {
 
 // furnish gives the new mount namespace what a sandbox has: mounts on /proc,
 // /proc/sys and /usr that can be taken away, a directory that is a mount, and
-// devices. They have a harmless one behind their names.
+// devices. Most have a harmless one behind their names.
 func furnish(f ground) error {
 	null := int(unix.Mkdev(1, 3))
 	return errors.Join(
@@ -85,6 +85,8 @@ func furnish(f ground) error {
 		unix.Mount("tmpfs", "/dev", "tmpfs", 0, ""),
 		unix.Mknod("/dev/null", unix.S_IFCHR|0o666, null),
 		unix.Mknod("/dev/console", unix.S_IFCHR|0o666, null),
+		unix.Mkdir("/dev/net", 0o755),
+		unix.Mknod("/dev/net/tun", unix.S_IFCHR|0o666, int(unix.Mkdev(10, 200))), // of the new network namespace
 	)
 }
 

@@ -300,13 +300,15 @@ func joinNamespace(path string) func(ground) error {
 
 // inAChild makes a call in a new process of one thread: a Go process has more,
 // for which the kernel refuses some by itself.
-func inAChild(nr, a, b uintptr) error {
+func inAChild(nr, a, b uintptr) error { return inAChild3(nr, a, b, 0) }
+
+func inAChild3(nr, a, b, c uintptr) error {
 	pid, _, errno := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if errno != 0 {
 		return errno
 	}
 	if pid == 0 {
-		_, _, errno = unix.RawSyscall(nr, a, b, 0)
+		_, _, errno = unix.RawSyscall(nr, a, b, c)
 		unix.RawSyscall(unix.SYS_EXIT_GROUP, uintptr(errno), 0, 0)
 	}
 	var status unix.WaitStatus

@@ -56,7 +56,7 @@ func (l layout) find(p string) (entry, bool) {
 }
 
 func (n Network) clone() Network {
-	for _, list := range []*[]string{&n.Hosts, &n.Deny, &n.Unix} {
+	for _, list := range []*[]string{&n.Hosts, &n.UDP, &n.Deny, &n.Unix} {
 		*list = slices.Clone(*list)
 	}
 	n.Loopback, n.Listen = slices.Clone(n.Loopback), slices.Clone(n.Listen)

@@ -216,8 +216,11 @@ const rlimitTasks = 4096
 
 // refusesKeys reports whether the tool's filter is known to refuse all use of
 // keys, as the default profile does.
-func (c *compilation) refusesKeys() bool {
-	return c.policy.Syscalls.IsZero() && c.facts.Seccomp.Yes() && !c.open(BoundSyscalls)
+func (c *compilation) refusesKeys() bool { return c.defaultProfile() && c.facts.Seccomp.Yes() }
+
+// defaultProfile reports whether the profile is the default one.
+func (c *compilation) defaultProfile() bool {
+	return c.policy.Syscalls.IsZero() && !c.open(BoundSyscalls)
 }
 
 // filter loads the system call profile, without sockets where no namespace makes

@@ -4,22 +4,28 @@ import "github.com/holdfast-dev/holdfast/seccomp"
 
 // Errnos, which are the same on every architecture that Linux has a filter for.
 const (
-	errPerm    = 1
-	errAccess  = 13
-	errNoSys   = 38
-	groupOf    = 1 // PRIO_PGRP of setpriority(2); ioprio_set(2) counts from 1
-	userOf     = 2 // PRIO_USER
-	typeMask   = 0xf
-	typeDgram  = 2 // SOCK_DGRAM
-	typeRaw    = 3 // SOCK_RAW, which AF_UNIX takes for SOCK_DGRAM
-	scopeSince = 6 // the Landlock ABI that scopes signals
+	errPerm     = 1
+	errAccess   = 13
+	errNoSys    = 38
+	errNoFamily = 97 // EAFNOSUPPORT
+	familyVsock = 40
+	groupOf     = 1 // PRIO_PGRP of setpriority(2); ioprio_set(2) counts from 1
+	userOf      = 2 // PRIO_USER
+	typeMask    = 0xf
+	typeDgram   = 2 // SOCK_DGRAM
+	typeRaw     = 3 // SOCK_RAW, which AF_UNIX takes for SOCK_DGRAM
+	scopeSince  = 6 // the Landlock ABI that scopes signals
 )
 
 // standIns are the rules that take the place of walls: those that this host
 // lacks, and those that no namespace is. They win over the policy's profile.
 func (c *compilation) standIns() []seccomp.Rule {
 	var rules []seccomp.Rule
-	if !c.walled && !c.open(BoundNetwork) && !c.policy.Network.Host {
+	bounded := !c.open(BoundNetwork) && !c.policy.Network.Host
+	if bounded && !c.policy.Nest && !c.defaultProfile() {
+		rules = append(rules, noOutsiders...)
+	}
+	if !c.walled && bounded {
 		if c.guarded() {
 			rules = append(rules, onlyStreams...)
 		} else {
@@ -53,6 +59,16 @@ var noSockets = []seccomp.Rule{
 		Reason: "without a network namespace a datagram socket reaches the host's local sockets"},
 	{Names: []string{"socketpair"}, Action: seccomp.Errno(errAccess), Args: []seccomp.Arg{{Index: 1, Op: seccomp.MaskedEqual, Mask: typeMask, Value: typeRaw}},
 		Reason: "a datagram socket by another name"},
+}
+
+// noOutsiders are the ways to other machines that no network namespace holds, and
+// that the default profile refuses anyway: sockets to the hypervisor (vsock(7)), and
+// a program of the host's, outside of every namespace, that the kernel starts to find
+// a key (request_key(2) with callout information), which asks name servers for one
+// kind of them (Documentation/networking/dns_resolver.rst).
+var noOutsiders = []seccomp.Rule{
+	{Names: []string{"socket"}, Action: seccomp.Errno(errNoFamily), Args: []seccomp.Arg{{Index: 0, Value: familyVsock}}, Reason: "no network namespace holds it"},
+	{Names: []string{"request_key"}, Action: seccomp.Errno(errPerm), Args: []seccomp.Arg{{Index: 2, Op: seccomp.NotEqual, Value: 0}}, Reason: "the host's program asks the host's name servers"},
 }
 
 // noGroup: the tool shares its process group with the harness, as a child of

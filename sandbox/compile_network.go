@@ -53,6 +53,7 @@ type wiring struct {
 	sshAgent    bool
 	gpgAgent    bool
 	captured    bool     // asked for
+	datagrams   bool     // some are granted, which a capture carries
 	sockets     []string // of the host, canonical; of a layout
 	place       string   // the sandbox's own directory inside; "": the run's own, on the host
 	home        string   // the tool's, where gpg looks for its agent
@@ -62,7 +63,7 @@ type wiring struct {
 // wire says what the plan needs of a network. It is pure.
 func (n Network) wire() wiring {
 	w := wiring{
-		gated: n.gated(), loopback: n.Loopback, dialled: len(n.Listen) > 0, captured: n.Capture != nil,
+		gated: n.gated(), loopback: n.Loopback, dialled: len(n.Listen) > 0, captured: n.Capture != nil, datagrams: len(n.UDP) > 0,
 		trusts: len(n.Credentials)+len(n.Requests)+len(n.Authorities) > 0, sshAgent: n.SSHAgent, gpgAgent: n.GPGAgent,
 	}
 	if w.gated {
@@ -71,6 +72,14 @@ func (n Network) wire() wiring {
 		w.socks = freePort(portSOCKS, append(taken, w.http))
 	}
 	return w
+}
+
+// uncaptured says what is missing where nothing is captured.
+func (w wiring) uncaptured() string {
+	if w.datagrams {
+		return "programs that use no proxy reach nothing, and no datagram of Network.UDP is carried"
+	}
+	return "programs that use no proxy reach nothing"
 }
 
 // freePort is port, or the next one that is not taken.
@@ -127,7 +136,7 @@ func (c *compilation) listeners() {
 	switch {
 	case !w.captured:
 	case !c.facts.TUN.Yes():
-		c.note(BoundNetwork, "programs that use no proxy reach nothing, because nothing is captured: "+c.facts.TUN.Reason+" (remedy: "+c.facts.TUN.Remedy+")")
+		c.note(BoundNetwork, w.uncaptured()+", because nothing is captured: "+c.facts.TUN.Reason+" (remedy: "+c.facts.TUN.Remedy+")")
 	default:
 		c.do(captureDevice, plan.Capture, "what uses no proxy is captured")
 		for i, at := range resolvers {

@@ -93,6 +93,27 @@ func TestCompileListensBeforeItLocks(t *testing.T) {
 	}
 }
 
+func TestCompileSaysThatNoDatagramIsCarriedWithoutADevice(t *testing.T) {
+	capture := func(*os.File, CaptureGate) (func(), error) { return nil, nil }
+	n := Network{Capture: capture, UDP: []string{"a.example:123"}}
+	p, err := compile(networked(n, func(in *input) { in.facts.TUN = factOf(false, "TUN") }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := false
+	for _, h := range p.Holdings {
+		for _, note := range h.Notes {
+			said = said || h.Bound == BoundNetwork && strings.Contains(note, "no datagram of Network.UDP is carried")
+		}
+	}
+	if !said {
+		t.Errorf("%+v", p.Holdings)
+	}
+	if text := n.explain(n.wire()); !strings.Contains(text, "carry datagrams to a.example:123") {
+		t.Errorf("the plan is explained without them: %s", text)
+	}
+}
+
 func TestCompileShowsSSHItsConfiguration(t *testing.T) {
 	relayed := func(files ...sshConfig) input {
 		return networked(Network{Hosts: []string{"a.example"}}, func(in *input) {

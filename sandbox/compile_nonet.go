@@ -84,7 +84,7 @@ func (c *compilation) lackNetwork() {
 	if !c.walled {
 		lack(c.facts.Namespaces, w.sshAgent || w.gpgAgent, "the agents cannot be reached: local sockets are refused")
 		lack(c.facts.Namespaces, !c.policy.Network.Host && slices.ContainsFunc(c.layout.entries, func(e entry) bool { return e.kind == fileSocket }), "Network.Unix cannot be reached: local sockets are refused")
-		lack(c.facts.Namespaces, w.captured, "programs that use no proxy reach nothing: there is no network namespace to capture")
+		lack(c.facts.Namespaces, w.captured, w.uncaptured()+": there is no network namespace to capture")
 	}
 	if c.guarded() {
 		c.note(BoundNetwork, "there is no network namespace: the tool connects to the proxies on the host's loopback, which ask for the run's key, and listens nowhere")
@@ -117,6 +117,7 @@ var onlyStreams = func() []seccomp.Rule {
 	rules := []seccomp.Rule{
 		noSockets[1], noSockets[2], // pairs of datagram sockets
 		refuse("a ring makes sockets that no filter sees", nil, "io_uring_setup"),
+		refuse("stops the kernel while it holds a socket, for which the guard would wait", nil, "userfaultfd"),
 		refuse("without a network namespace the tool would serve the host", nil, "bind", "listen", "accept", "accept4"),
 		refuse("only TCP is held without a network namespace", []seccomp.Arg{{Index: 0, Op: seccomp.NotEqual, Value: familyInet}, {Index: 0, Op: seccomp.NotEqual, Value: familyInet6}}, "socket"),
 		refuse("only TCP is held without a network namespace", []seccomp.Arg{{Index: 2, Op: seccomp.NotEqual, Value: 0}, {Index: 2, Op: seccomp.NotEqual, Value: protocolTCP}}, "socket"),

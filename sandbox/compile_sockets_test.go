@@ -54,6 +54,7 @@ func TestOnlyStreamsOfTCPAreLeft(t *testing.T) {
 		{"messages with Fast Open", "sendmmsg", []uint64{3, 0, 1, flagFastOpen}, refused},
 		{"a server's address", "bind", []uint64{3, 0, 16}, refused},
 		{"a server", "listen", []uint64{3, 128}, refused},
+		{"to stop the kernel in the middle of a copy", "userfaultfd", []uint64{1}, refused},
 		{"a ring", "io_uring_setup", []uint64{8, 0}, refused},
 		{"a connection, which is the guard's", "connect", []uint64{3, 0, 16}, seccomp.Allow},
 	}

@@ -2,17 +2,19 @@ package sandbox
 
 import (
 	"os"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"golang.org/x/sys/unix"
 )
 
-// checkDescriptors refuses to hand a directory to the tool where Landlock does
-// not hold files: it lies in the harness's own tree of mounts, and ".." leads
-// from it to everything (openat(2), as in CVE-2024-21626).
+// checkDescriptors refuses to hand over what leads out of the sandbox.
+//
+// A directory lies in the harness's own tree of mounts, and ".." leads from it to
+// everything (openat(2), as in CVE-2024-21626), but where Landlock holds files. A
+// socket belongs for ever to the network in which it was made, and can be
+// disconnected and connected anew (connect(2), AF_UNSPEC), a listening one too.
 func (r *run) checkDescriptors() error {
-	if r.sandbox.plan.Uses(plan.Landlock) || !r.sandbox.plan.Namespaces.Mount {
-		return nil
-	}
 	files := map[string]any{"Stdin": r.cmd.Stdin, "Stdout": r.cmd.Stdout, "Stderr": r.cmd.Stderr}
 	for i, f := range r.cmd.ExtraFiles {
 		files[indexed("ExtraFiles", i)] = f
@@ -22,9 +24,46 @@ func (r *run) checkDescriptors() error {
 		if !ok || f == nil {
 			continue
 		}
-		if info, err := f.Stat(); err == nil && info.IsDir() {
+		info, err := f.Stat()
+		switch {
+		case err != nil:
+		case info.IsDir() && !r.holdsDirectories():
 			return &PolicyError{Field: field, Value: f.Name(), Problem: "is a directory, from which a tool can leave a sandbox without Landlock", Remedy: "grant the directory in the Policy instead", Err: errInvalid}
+		case info.Mode()&os.ModeSocket != 0 && !r.holdsSocket(f):
+			return &PolicyError{Field: field, Value: f.Name(), Problem: "is a socket of the harness's network, which a tool can connect to anywhere",
+				Remedy: "give an io.Reader or io.Writer that is no *os.File, have the tool listen itself (Network.Listen), or pass a connected UNIX socket", Err: errInvalid}
 		}
 	}
 	return nil
+}
+
+func (r *run) holdsDirectories() bool {
+	return r.sandbox.plan.Uses(plan.Landlock) || !r.sandbox.plan.Namespaces.Mount
+}
+
+// holdsSocket reports whether a socket leads no further than it does already. One of
+// AF_UNIX is that once it is connected or listens, unless it sends datagrams; and
+// where paths are the sandbox's own and Landlock keeps to its own abstract names.
+func (r *run) holdsSocket(f *os.File) bool {
+	p := r.sandbox.policy
+	if p.Network.Host || slices.Contains(p.Open, BoundNetwork) {
+		return true
+	}
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return false
+	}
+	held := false
+	err = raw.Control(func(fd uintptr) {
+		domain, err1 := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_DOMAIN)
+		kind, err2 := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TYPE)
+		if err1 != nil || err2 != nil || domain != unix.AF_UNIX {
+			return
+		}
+		listens, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
+		_, alone := unix.Getpeername(int(fd))
+		settled := kind != unix.SOCK_DGRAM && (err == nil && listens == 1 || alone == nil)
+		held = settled || r.sandbox.plan.Namespaces.Mount && r.sandbox.plan.Uses(plan.LandlockScope)
+	})
+	return err == nil && held
 }

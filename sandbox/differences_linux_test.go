@@ -12,5 +12,6 @@ var differences = map[string]string{
 	"descriptors":  "descriptors that the harness opened without close-on-exec are closed, but for ExtraFiles",
 	"nul":          "a NUL byte is a PolicyError that names the field, and EINVAL whatever os/exec makes of it",
 	"pid":          "the tool is in a pid namespace of its own: its parent there is the sandbox's init, and the leader of its group, the stage, is outside",
+	"sockets":      "a socket of the harness's network is not handed over: it could be connected anew, to anywhere",
 	"string":       "os/exec's String panics without Args; a sandbox's does not",
 }

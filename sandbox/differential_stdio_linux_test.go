@@ -314,6 +314,27 @@ var stdioCases = []diffCase{
 		}
 		w.run(c)
 	}},
+	{name: "a UNIX socket in ExtraFiles", run: func(w *world) {
+		fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+		w.must(err)
+		ours, theirs := os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
+		defer theirs.Close()
+		io.WriteString(ours, "said\n")
+		ours.Close()
+		c := w.sh("cat <&3")
+		c.ExtraFiles = []*os.File{theirs}
+		w.run(c)
+	}},
+	{name: "a socket of the network in ExtraFiles", run: func(w *world) {
+		fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+		w.must(err)
+		f := os.NewFile(uintptr(fd), "socket")
+		defer f.Close()
+		c := w.sh("echo ran")
+		c.ExtraFiles = []*os.File{f}
+		w.run(c)
+	}, differs: starts("sockets", "<nil>", exitedWell, "ran\n", `sandbox: policy: ExtraFiles[0] = "socket": is a socket of the harness's network, which a tool can connect to anywhere: invalid argument (`+
+		"give an io.Reader or io.Writer that is no *os.File, have the tool listen itself (Network.Listen), or pass a connected UNIX socket)", "*sandbox.PolicyError", diff{"sockets", "Start, is EINVAL", absent, "true"})},
 	{name: "a closed file in ExtraFiles", run: func(w *world) {
 		f, err := os.Open(w.file("extra", "text\n", 0o600))
 		w.must(err)

@@ -54,7 +54,8 @@
 // Tools find the proxies by their environment: HTTP_PROXY and its kin, those of
 // git, npm, pip, cargo, Java and others. They are set after [Env] has been applied,
 // and win over it; a command with an Env of its own adds [Cmd.NetworkEnviron]. A tool that reads none
-// of them reaches nothing, unless [Network.Capture] takes its packets.
+// of them reaches nothing, unless [Network.Capture] takes its packets. That carries
+// datagrams too, to what [Network.UDP] grants.
 //
 // A denied request is answered with 403 and a few lines that name the host, the
 // rule and why; the [Report] has it among its Violations, with what would allow it.
@@ -93,6 +94,9 @@
 //   - A NUL byte is a [PolicyError] that wraps EINVAL; a working directory that
 //     has been removed is refused.
 //   - ExtraFiles may be some 990, or as many as the limit on descriptors leaves.
+//   - A socket of the harness's network is refused as Stdin, Stdout, Stderr or one of
+//     ExtraFiles unless the tool shares that network, since it can be connected
+//     anew, to anywhere; a UNIX socket that is connected or listens is passed on.
 //   - Descriptors that leak into every child of the harness are closed.
 //   - Inside, process ids are others, root has no capabilities, and the wait
 //     status never has the core-dump flag. ProcessState's times are the stage's
@@ -121,7 +125,7 @@
 // else. The trust bundle and the ssh-agent's socket are in the run's own directory,
 // to be read. Decided, since nobody could weigh it up at run time:
 //
-//   - Listen and Capture take a network namespace, the relay of SSH a mount, and the
+//   - Listen, Capture and UDP take a network namespace, the relay of SSH a mount, and the
 //     socket of gpg's agent a shorter path than HOME has: each is an UnsupportedError
 //     that names the field, or a note where May names the network.
 //   - trustd, which checks certificates for Go's and Swift's programs, fetches what a

@@ -200,7 +200,7 @@ func ExampleCapture() {
 				if err != nil {
 					return
 				}
-				if !g.Allowed("example.com", 443) && bytes.Contains(packet[:n], []byte("example")) {
+				if !g.Allowed("example.com", 443) && !g.Datagrams("example.com", 443) && bytes.Contains(packet[:n], []byte("example")) {
 					g.Denied("packet", "example.com", 443, "this capture carries nothing")
 				}
 			}
@@ -213,6 +213,23 @@ func ExampleCapture() {
 	if _, err := sandbox.New(p); err != nil {
 		log.Fatal(err)
 	}
+}
+
+// A tool that sets its clock and sends its logs by datagrams, which only a capture
+// carries. What speaks HTTP/3 first is refused it at once, and goes on by TCP.
+func ExampleNetwork_datagrams() {
+	p := sandbox.WorkspaceNet("/srv/project", "packages.example.com:443")
+	p.Network.UDP = []string{"time.example.com:123", "10.20.0.9:514"}
+	_, err := sandbox.New(p)
+	var wrong *sandbox.PolicyError
+	if errors.As(err, &wrong) {
+		fmt.Println(wrong.Field, wrong.Problem) // Network.Capture is to be set: package capture has one
+	}
+	may, _ := p.Allows(sandbox.Act{Do: sandbox.ToConnect, Network: "udp", Host: "packages.example.com", Port: 443})
+	fmt.Println(may)
+	// Output:
+	// Network.UDP has nothing that could carry datagrams: the proxies do not
+	// false
 }
 
 // A service inside a company: its name is in the company's own directory, its

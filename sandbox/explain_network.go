@@ -19,6 +19,9 @@ func (n Network) explain(w wiring) string {
 		line("serve HTTP at %d and SOCKS5 at %d of the tool's loopback: allow %s", w.http, w.socks, listed(n.Hosts))
 	}
 	if w.gated {
+		if len(n.UDP) > 0 && w.captured {
+			line("carry datagrams to %s, by the capture", listed(n.UDP))
+		}
 		if len(n.Deny) > 0 {
 			line("deny %s whatever else says", listed(n.Deny))
 		}

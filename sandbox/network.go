@@ -40,9 +40,34 @@ type Network struct {
 	// Names are compared in one canonical form, without case or trailing dot, and
 	// international ones as IDNA has them. Nil and empty are the same: nothing.
 	Hosts []string
-	// Deny lists, in the notation of Hosts, what stays denied although Hosts has it
-	// or Decide would allow it.
+	// Deny lists, in the notation of Hosts, what stays denied although Hosts or UDP has
+	// it or Decide would allow it.
 	Deny []string
+
+	// UDP lists, in the notation of Hosts and always with a port or a range of them,
+	// what datagrams may be sent to: "time.example.com:123", "*.example.com:443",
+	// "10.1.2.3:5000-5100". It takes a Capture, which is what carries them. Nil and
+	// empty are the same: nothing; a client of HTTP/3 is refused at once, and goes on
+	// by TCP.
+	//
+	// The two lists are apart: an entry of Hosts allows connections alone, one of UDP
+	// datagrams alone, though the capture answers questions for the names of both.
+	// Everything else is as it is with Hosts: Deny wins, an address that nobody means
+	// by a name needs an entry of its own (here), the address that was judged is the
+	// one that is sent to, and from no other does anything come back. Decide is not
+	// asked. Multicast and broadcast addresses cannot be opened. Whoever has an entry for port
+	// 53 of a server asks that server; all other questions for names stay with
+	// the capture.
+	//
+	// No datagram goes to a host at a port at which one of Credentials or Requests
+	// speaks of it, nor to an address which that host has been seen to have: HTTP/3
+	// would go past both. Entries of UDP that would open such a host, or "*" or
+	// a range of public addresses at such a port, are an error.
+	//
+	// What one socket of the tool's and one peer send each other is a flow. It ends when
+	// nothing has passed for a minute (at port 53: ten seconds), counts as one of
+	// Limits.Connections while it lasts, and is one [Connection].
+	UDP []string
 
 	// Loopback lists ports of the harness's own loopback, such as a database's,
 	// which the tool finds at the same port of its loopback.
@@ -93,7 +118,7 @@ type Network struct {
 	Authorities string
 
 	// Decide is asked about a host that neither Hosts nor Deny names. Nil denies. No
-	// answer opens an address that takes a rule of its own.
+	// answer opens an address that takes a rule of its own. Datagrams it is not asked about.
 	// It is called from many goroutines. Its context ends with the run, and after
 	// Patience; an answer that has not come by then is a denial.
 	Decide func(ctx context.Context, r Request) Verdict `json:"-"`
@@ -116,7 +141,7 @@ type Network struct {
 
 // NetworkLimits bounds what passes between one run's tool and the network.
 type NetworkLimits struct {
-	Connections int   // open at one time; zero: 1024
+	Connections int   // open at one time, flows of datagrams among them; zero: 1024
 	Bytes       int64 // both ways together, then everything is refused; zero: no limit
 	Rate        int64 // bytes per second, both ways together; zero: no limit
 	Names       int   // different names below one "*" rule, or that Decide allows, of which each tells a name server something; zero: 512
@@ -142,7 +167,7 @@ type Verdict struct {
 // sees them, when it is over.
 type Connection struct {
 	Time     time.Time     // when it began
-	Protocol string        // "http", "https", "connect", "socks", with a capture "tcp" ...
+	Protocol string        // "http", "https", "connect", "socks", with a capture "tcp", "udp" ...
 	Host     string        // canonical: a name, or an address
 	Address  string        // what was dialled; "": nothing was
 	Port     uint16        //
@@ -161,7 +186,7 @@ type Connection struct {
 // capture included, as its [Report] lists it.
 type Violation struct {
 	Time     time.Time `json:"time"`
-	Protocol string    `json:"protocol"` // "http", "https", "connect", "socks", with a capture "tcp" ...
+	Protocol string    `json:"protocol"` // "http", "https", "connect", "socks", with a capture "tcp", "udp" ...
 	Host     string    `json:"host"`
 	Address  string    `json:"address,omitempty"` // if that is what was denied
 	Port     uint16    `json:"port,omitempty"`

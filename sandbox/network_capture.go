@@ -20,10 +20,18 @@ type CaptureGate struct {
 	// Allowed says whether a connection to host, a name or an address, may be tried.
 	// Port 0 asks whether it may be to any port at all: a DNS server's question. It
 	// asks nobody and leaves no trace, so a name that only [Network.Decide] could
-	// allow counts as allowed.
+	// allow counts as allowed, and for port 0 so does one that datagrams may be sent to.
 	Allowed func(host string, port uint16) bool
+	// Datagrams is Allowed for datagrams, which [Network.UDP] grants; nobody is asked
+	// about them.
+	Datagrams func(host string, port uint16) bool
 	// Tunnel judges the target, dials it and copies both ways until the end. It
 	// closes conn. The tool hears of a denial by the connection's end.
+	//
+	// With the protocol "udp" each Read and Write of conn is one datagram, and the end
+	// comes, with a nil error, when none has passed for a while. A conn that has a
+	// WriteTo is read by it, and one that has a method Unreachable() is told when the
+	// target says that nobody is there.
 	Tunnel func(ctx context.Context, conn net.Conn, host string, port uint16, protocol string) error
 	// Denied notes that something was refused: a datagram, a name.
 	Denied func(protocol, host string, port uint16, why string)

@@ -27,6 +27,46 @@ func (n Network) validateHosts() error {
 	return nil
 }
 
+// guarded are the entries of the hosts that get secrets, or whose requests are
+// judged.
+func (n Network) guarded() []string {
+	var list []string
+	for _, c := range n.Credentials {
+		list = append(list, c.Hosts...)
+	}
+	for _, r := range n.Requests {
+		list = append(list, r.Host)
+	}
+	return list
+}
+
+// datagrams are the rules of UDP.
+func (n Network) datagrams() (egress.Datagrams, error) {
+	return egress.CompileDatagrams(n.UDP, n.Deny, n.guarded())
+}
+
+// validateUDP comes after validateHosts, which has read every other list.
+func (n Network) validateUDP() error {
+	_, err := n.datagrams()
+	if err != nil {
+		bad := hostError("Network.UDP", "Network.Deny", err)
+		switch {
+		case errors.Is(err, egress.ErrNoPorts):
+			bad.Problem, bad.Remedy = "names no port, and each port is a grant of its own", `write "example.com:123", or a range of ports`
+		case errors.Is(err, egress.ErrPast):
+			bad.Problem = "opens ports at which hosts get secrets or have their requests judged, which HTTP/3 would go past"
+			bad.Remedy = `give those hosts their ports ("api.example.com:443" in Credentials and Requests), and UDP others, or name single hosts`
+		case errors.Is(err, egress.ErrMany):
+			bad.Problem, bad.Remedy = "is for many hosts at once", "name one that answers"
+		}
+		return bad
+	}
+	if len(n.UDP) > 0 && n.Capture == nil {
+		return &PolicyError{Field: "Network.UDP", Value: n.UDP[0], Problem: "has nothing that could carry datagrams: the proxies do not", Remedy: "set Network.Capture"}
+	}
+	return nil
+}
+
 // hostError names the entry that package egress has refused.
 func hostError(allow, deny string, err error) *PolicyError {
 	bad := &PolicyError{Field: allow, Problem: "is no rule for hosts", Remedy: `write "example.com", "*.example.com", "example.com:443", "10.0.0.0/8", or "*"`, Err: err}
@@ -47,11 +87,14 @@ func (e *PolicyError) in(field string) *PolicyError {
 // gate is what every run's gateway of this policy has in common.
 func (n Network) gate() (egress.Config, error) {
 	c := egress.Config{Patience: n.Patience, Limits: egress.Limits(n.Limits)}
+	var err error
 	if len(n.Hosts)+len(n.Deny) > 0 {
-		var err error
 		if c.Rules, err = egress.Compile(n.Hosts, n.Deny); err != nil {
 			return c, err // validate has found it before
 		}
+	}
+	if c.Datagrams, err = n.datagrams(); err != nil {
+		return c, err
 	}
 	if decide := n.Decide; decide != nil {
 		c.Decide = func(ctx context.Context, r egress.Request) egress.Verdict {

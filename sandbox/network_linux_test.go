@@ -315,12 +315,23 @@ func TestKernelNetworkOfOthersIsOutOfReach(t *testing.T) {
 				t.Errorf("from outside the proxy answers %s", r.Status)
 			}
 			r.Body.Close()
+		} else if !s.plan.Namespaces.Net {
+			t.Errorf("without a namespace the proxy can be reached, and its key is what keeps others out: %v", err)
+		}
+		if !s.plan.Namespaces.Net { // what can be reached, with the key, by who is in no sandbox
+			plain := hostileBare(t, "fetch", "http://allowed.example/")
+			plain.Env = append(os.Environ(), "http_proxy="+proxy)
+			if out, err := plain.Output(); err != nil || !strings.Contains(string(out), "served") {
+				t.Errorf("without walls: %q, %v", out, err)
+			}
 		}
 		other := networkSandbox(t, w, func(p *Policy) {})
-		c := hostile(t, other, "fetch", "http://allowed.example/")
-		c.Env = []string{"http_proxy=" + keyless.String()}
-		if out, err := c.Output(); err != nil || strings.Contains(string(out), "served") {
-			t.Errorf("from another sandbox: %q, %v", out, err)
+		for _, with := range []string{keyless.String(), proxy} {
+			c := hostile(t, other, "fetch", "http://allowed.example/")
+			c.Env = []string{"http_proxy=" + with}
+			if out, err := c.Output(); err != nil || strings.Contains(string(out), "served") {
+				t.Errorf("from another sandbox: %q, %v", out, err)
+			}
 		}
 		in.Close()
 		if err := holder.Wait(); err != nil {

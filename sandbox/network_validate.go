@@ -27,7 +27,7 @@ func (n Network) wants() string {
 		name string
 		set  bool
 	}{
-		{"Hosts", len(n.Hosts) > 0}, {"Deny", len(n.Deny) > 0}, {"Loopback", len(n.Loopback) > 0}, {"Listen", len(n.Listen) > 0},
+		{"Hosts", len(n.Hosts) > 0}, {"UDP", len(n.UDP) > 0}, {"Deny", len(n.Deny) > 0}, {"Loopback", len(n.Loopback) > 0}, {"Listen", len(n.Listen) > 0},
 		{"Credentials", len(n.Credentials) > 0}, {"Requests", len(n.Requests) > 0}, {"Decide", n.Decide != nil}, {"Patience", n.Patience != 0},
 		{"Observe", n.Observe != nil}, {"Lookup", n.Lookup != nil}, {"SSH", n.SSH}, {"Authorities", n.Authorities != ""}, {"Limits", n.Limits != NetworkLimits{}}, {"Capture", n.Capture != nil},
 	} {
@@ -51,7 +51,7 @@ func (p Policy) validateNetwork() error {
 	if n.SSH && !n.gated() {
 		return &PolicyError{Field: "Network.SSH", Problem: "is a way to the hosts of a policy that has none", Remedy: "name them in Network.Hosts"}
 	}
-	for _, check := range [...]func() error{n.validateHosts, n.validateAuthorities, n.validatePorts, n.validateUnix, n.validateCredentials, n.validateRequests, n.validateAmounts} {
+	for _, check := range [...]func() error{n.validateHosts, n.validateUDP, n.validateAuthorities, n.validatePorts, n.validateUnix, n.validateCredentials, n.validateRequests, n.validateAmounts} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -52,6 +52,14 @@ func TestValidateNamesTheNetworksField(t *testing.T) {
 		{"an observer and the harness's network", Network{Host: true, Observe: func(Connection) {}}, "Network.Observe"},
 		{"limits and the harness's network", Network{Host: true, Limits: NetworkLimits{Bytes: 1}}, "Network.Limits"},
 		{"a capture and the harness's network", Network{Host: true, Capture: capture}, "Network.Capture"},
+		{"datagrams and the harness's network", Network{Host: true, UDP: []string{"a.example:1"}, Capture: capture}, "Network.UDP"},
+		{"datagrams that nothing carries", Network{UDP: []string{"a.example:1"}}, "Network.UDP"},
+		{"datagrams to every port", Network{Capture: capture, UDP: []string{"a.example:1", "b.example"}}, "Network.UDP[1]"},
+		{"datagrams to a group", Network{Capture: capture, UDP: []string{"224.0.0.251:5353"}}, "Network.UDP[0]"},
+		{"datagrams to what is no host", Network{Capture: capture, UDP: []string{"a b:1"}}, "Network.UDP[0]"},
+		{"a denial that is no rule, and datagrams", Network{Capture: capture, UDP: []string{"a.example:1"}, Deny: []string{"b c"}}, "Network.Deny[0]"},
+		{"datagrams past a credential", Network{Capture: capture, Hosts: []string{"example.com"}, UDP: []string{"a.example:1", "example.com:443"}, Credentials: []Credential{secret}}, "Network.UDP[1]"},
+		{"datagrams past a request rule", Network{Capture: capture, Hosts: []string{"example.com"}, UDP: []string{"*:443"}, Requests: []RequestRule{{Host: "example.com:443"}}}, "Network.UDP[0]"},
 		{"a host that is a URL", Network{Hosts: []string{"example.com", "https://example.com/"}}, "Network.Hosts[1]"},
 		{"a host with a NUL byte", Network{Hosts: []string{"evil.com\x00.example.com"}}, "Network.Hosts[0]"},
 		{"a host that is empty", Network{Hosts: []string{""}}, "Network.Hosts[0]"},
@@ -108,6 +116,8 @@ func TestValidateTakesASoundNetwork(t *testing.T) {
 		"every notation":             {Hosts: []string{"example.com", "*.example.com", "a.example:443", "a.example:8000-8100", "10.0.0.0/8", "10.1.2.3:22", "[::1]:80", "*"}},
 		"sockets with a shared net":  {Host: true, Unix: []string{"/run/a.sock"}, SSHAgent: true},
 		"a credential to be decided": {Decide: func(context.Context, Request) Verdict { return Verdict{} }, Credentials: []Credential{{Name: "A", Secret: "a secret", Hosts: []string{"a.example"}, Place: PlaceBasic, Field: "user"}}},
+		"datagrams":                  {Capture: func(*os.File, CaptureGate) (func(), error) { return nil, nil }, UDP: []string{"a.example:123", "*.example.com:1-100", "10.0.0.0/8:500", "[2001:db8::1]:9", "*:123"}, Hosts: []string{"a.example"}, Requests: []RequestRule{{Host: "a.example:443"}}},
+		"an empty list of datagrams": {UDP: []string{}},
 		"ports":                      {Loopback: []uint16{3128, 1080}, Listen: []uint16{8000}},
 	} {
 		if err := (Policy{Network: n}).validate(); err != nil {
@@ -129,12 +139,12 @@ func TestAnEmptyListOfHostsIsNone(t *testing.T) {
 
 func TestANetworkGivenToNewIsACopy(t *testing.T) {
 	full := func(text string, port uint16) Network {
-		return Network{Hosts: []string{text}, Deny: []string{text}, Unix: []string{text}, Loopback: []uint16{port}, Listen: []uint16{port},
+		return Network{Hosts: []string{text}, UDP: []string{text}, Deny: []string{text}, Unix: []string{text}, Loopback: []uint16{port}, Listen: []uint16{port},
 			Credentials: []Credential{{Name: text, Hosts: []string{text}}}, Requests: []RequestRule{{Host: text, Methods: []string{text}, Paths: []string{text}}}}
 	}
 	n := full("a", 1)
 	c := n.clone()
-	n.Hosts[0], n.Deny[0], n.Unix[0], n.Loopback[0], n.Listen[0] = "b", "b", "b", 2, 2
+	n.Hosts[0], n.UDP[0], n.Deny[0], n.Unix[0], n.Loopback[0], n.Listen[0] = "b", "b", "b", "b", 2, 2
 	n.Credentials[0].Hosts[0], n.Requests[0].Methods[0], n.Requests[0].Paths[0] = "b", "b", "b"
 	n.Credentials[0].Name, n.Requests[0].Host = "b", "b"
 	if !reflect.DeepEqual(c, full("a", 1)) || !reflect.DeepEqual(n, full("b", 2)) {

@@ -55,7 +55,8 @@ type Policy struct {
 
 	// Syscalls is the system call profile. Zero: seccomp.Default(). It has to allow
 	// execve, with which the tool starts, and must not use seccomp.Notify: there is
-	// nobody to ask.
+	// nobody to ask. Rules that other bounds need win over it. One that allows
+	// io_uring lets a tool make vsock sockets, which no network namespace holds.
 	Syscalls seccomp.Filter
 	// Programs are filters that somebody else has compiled. They are loaded in order
 	// after the profile; all but the last have to allow prctl(2).

@@ -79,6 +79,7 @@ func (m *meaning) missing() []*UnsupportedError {
 		what, why, instead string
 	}{
 		{len(n.Listen) > 0, "Network.Listen: servers inside cannot be reached", noNamespace + ": a port that the tool listened at would be the machine's", "leave Listen empty, or set Network.Host"},
+		{len(n.UDP) > 0, "Network.UDP: no datagram is carried", noNamespace + " to capture", "leave UDP empty"},
 		{n.Capture != nil, "Network.Capture: programs that use no proxy reach nothing", noNamespace + " to capture", "leave Capture nil"},
 		{n.SSH, "Network.SSH: ssh reaches nothing", "macOS: the program by which it would connect cannot be shown under its name, for nothing is mounted", "use https"},
 		{n.GPGAgent, "Network.GPGAgent: the agent cannot be reached", "macOS: gpg looks for it below HOME, whose path is too long for a socket's in a directory of the run's own", "sign with SSHAgent (gpg.format ssh)"},

@@ -33,6 +33,7 @@ func TestWhatMacOSCannotGiveOfANetworkIsNamed(t *testing.T) {
 		{"", Policy{Network: Network{Host: true, Unix: []string{"/run/db.sock"}, SSHAgent: true}}},
 		{"", Policy{Open: bare, Network: Network{Hosts: []string{"*"}}}},
 		{"Network.Listen", Policy{Network: Network{Listen: []uint16{80}}}},
+		{"Network.UDP", Policy{Network: Network{UDP: []string{"a.example:1"}, Capture: func(*os.File, CaptureGate) (func(), error) { return nil, nil }}}},
 		{"Network.Capture", Policy{Network: Network{Capture: func(*os.File, CaptureGate) (func(), error) { return nil, nil }}}},
 		{"Network.SSH", Policy{Network: Network{Hosts: []string{"*"}, SSH: true}}},
 		{"Network.GPGAgent", Policy{Network: Network{GPGAgent: true}}},

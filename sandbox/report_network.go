@@ -54,13 +54,34 @@ func (r *Report) printViolations(b *strings.Builder) {
 	}
 }
 
+// remedyOfDatagrams is remedyOf for what Network.UDP has to do with.
+func remedyOfDatagrams(v Violation) string {
+	address, ofAddress := strings.CutPrefix(v.Why, "the address ")
+	switch {
+	case ofAddress && strings.Contains(v.Why, "only an entry"):
+		address, _, _ = strings.Cut(address, " ")
+		return fmt.Sprintf("add %q to Network.UDP, if that address is meant", net.JoinHostPort(address, strconv.Itoa(int(v.Port))))
+	case strings.HasPrefix(v.Why, "no entry "):
+		return fmt.Sprintf("add %q to Network.UDP, if it cannot do with TCP", v.target())
+	case strings.Contains(v.Why, "the policy judges"):
+		return "nothing does; the tool has to use TCP, where the policy sees what is asked"
+	}
+	return ""
+}
+
 // remedyOf says what in the policy would allow what was denied. Which part of it
 // decided, package egress says in Rule and Why.
 func remedyOf(v Violation) string {
 	credential, ofCredential := strings.CutPrefix(v.Rule, "credential ")
 	_, ofRequests := strings.CutPrefix(v.Rule, "request rule ")
 	address, ofAddress := strings.CutPrefix(v.Why, "the address ")
+	datagrams := ""
+	if v.Protocol == "udp" {
+		datagrams = remedyOfDatagrams(v)
+	}
 	switch {
+	case datagrams != "":
+		return datagrams
 	case v.Protocol == "ssh-agent" || v.Protocol == "gpg-agent":
 		return "nothing does; do it outside of the sandbox"
 	case ofCredential:

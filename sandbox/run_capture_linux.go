@@ -20,7 +20,12 @@ func (o *outlet) captureGate(n Network) CaptureGate {
 				return false
 			}
 			d := g.Allowed(h, port)
-			return d.Outcome == egress.Allow || d.Outcome == egress.Unknown && n.Decide != nil
+			return d.Outcome == egress.Allow || d.Outcome == egress.Unknown && n.Decide != nil ||
+				port == 0 && g.AllowedDatagrams(h, 0).Outcome == egress.Allow
+		},
+		Datagrams: func(host string, port uint16) bool {
+			h, err := egress.ParseHost(host)
+			return err == nil && g.AllowedDatagrams(h, port).Outcome == egress.Allow
 		},
 		Tunnel: func(ctx context.Context, conn net.Conn, host string, port uint16, protocol string) error {
 			h, err := egress.ParseHost(host)
@@ -28,10 +33,20 @@ func (o *outlet) captureGate(n Network) CaptureGate {
 				conn.Close()
 				return fmt.Errorf("sandbox: %w", err)
 			}
-			return g.Tunnel(ctx, conn, egress.Target{Host: h, Port: port, Protocol: protocol})
+			t := egress.Target{Host: h, Port: port, Protocol: protocol}
+			if protocol == "udp" {
+				return g.Datagrams(ctx, conn, t)
+			}
+			return g.Tunnel(ctx, conn, t)
 		},
 		Denied: func(protocol, host string, port uint16, why string) {
-			o.deny(egress.Event{Time: time.Now(), Protocol: protocol, Host: host, Port: port, Reason: why})
+			e := egress.Event{Time: time.Now(), Protocol: protocol, Host: host, Port: port, Reason: why}
+			if h, err := egress.ParseHost(host); err == nil && protocol == "udp" {
+				if d := g.AllowedDatagrams(h, port); d.Outcome != egress.Allow { // which says more
+					e.Rule, e.Reason = d.Rule, d.Why
+				}
+			}
+			o.deny(e)
 		},
 	}
 }

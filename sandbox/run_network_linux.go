@@ -95,7 +95,7 @@ func (r *run) plugCapture(o *outlet) {
 		for _, l := range gate.DNSStreams {
 			l.Close()
 		}
-		o.note("programs that use no proxy reach nothing: the capture has failed: " + err.Error())
+		o.note(o.wiring.uncaptured() + ": the capture has failed: " + err.Error())
 		return
 	}
 	o.mu.Lock()

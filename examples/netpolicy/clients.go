@@ -7,11 +7,12 @@ import (
 )
 
 // A client is a program and what it is asked to do: $1 is the host, $2 the port
-// of HTTPS, $3 that of SSH. It has worked if it ends well and says what it has to.
+// of HTTPS, $3 that of SSH, $4 that of UDP. It has worked if it ends well and says what it has to.
 type client struct {
 	name   string
 	needs  []string
-	since  int // the major version of node whose fetch knows proxies
+	udp    bool // it sends datagrams, which a capture alone carries
+	since  int  // the major version of node whose fetch knows proxies
 	script string
 	says   string
 }
@@ -37,6 +38,10 @@ var clients = []client{
 	{name: "python requests", needs: []string{"python3", "import:requests"}, script: `python3 -c 'import requests, sys; print(requests.get(f"https://{sys.argv[1]}:{sys.argv[2]}/hello").text)' $1 $2`, says: greeting},
 	{name: "python urllib", needs: []string{"python3"}, script: `python3 -c 'import sys, urllib.request as u; print(u.urlopen(f"https://{sys.argv[1]}:{sys.argv[2]}/hello").read().decode())' $1 $2`, says: greeting},
 	{name: "node fetch", needs: []string{"node"}, since: 24, script: `node -e 'fetch("https://" + process.argv[1] + "/hello").then(r => r.text()).then(console.log, e => { console.error(e.message, e.cause && e.cause.message); process.exit(1) })' $1:$2`, says: greeting},
+	{name: "python, UDP", needs: []string{"python3"}, udp: true, says: greeting,
+		script: `python3 -c 'import socket, sys; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(20); s.connect((sys.argv[1], int(sys.argv[2]))); s.send(b"hello?"); print(s.recv(2000).decode())' $1 $4 2>&1`},
+	{name: "node, UDP", needs: []string{"node"}, udp: true, says: greeting,
+		script: `node -e 'const s = require("dgram").createSocket("udp4"); const no = e => { console.error(e.message); process.exit(1) }; setTimeout(() => no({message: "no answer"}), 20000).unref(); s.on("error", no); s.on("message", m => { console.log(m.toString()); s.close() }); s.connect(Number(process.argv[2]), process.argv[1], e => e ? no(e) : s.send("hello?"))' $1 $4`},
 	{name: "go", needs: []string{"go"}, says: greeting,
 		script: `export GOPROXY=https://$1:$2/go GONOSUMDB=* GONOSUMCHECK=1 GOFLAGS=-mod=mod GOMODCACHE=$PWD/cache GOTOOLCHAIN=local; go mod init x 2>/dev/null; go get hello.example/hello@v1.0.0 && cat cache/hello.example/hello@v1.0.0/hello.go; s=$?; chmod -R u+w cache; exit $s`},
 }
@@ -51,6 +56,9 @@ func (c client) missing(captured bool) string {
 		} else if _, err := exec.LookPath(n); err != nil {
 			return n + " is not installed"
 		}
+	}
+	if c.udp && !captured {
+		return "no proxy carries datagrams; see -capture"
 	}
 	if c.since > 0 && !captured && nodeVersion() < c.since {
 		return "node before " + strconv.Itoa(c.since) + " knows no proxies in fetch; see -capture"

@@ -14,6 +14,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -79,10 +80,11 @@ func policy(dir string, site *site, captured bool) sandbox.Policy {
 	}
 	p.Network.Authorities = site.authority
 	p.Network.SSH = true
-	p.Network.Credentials = []sandbox.Credential{{Name: "API_TOKEN", Secret: secret, Hosts: []string{good}, Place: sandbox.PlaceBearer}}
+	p.Network.Credentials = []sandbox.Credential{{Name: "API_TOKEN", Secret: secret, Hosts: []string{net.JoinHostPort(good, port(site.https))}, Place: sandbox.PlaceBearer}}
 	p.Limits.WallClock = 2 * time.Minute
 	if captured {
 		p.Network.Capture = capture.Netstack
+		p.Network.UDP = []string{net.JoinHostPort(good, port(site.udp)), site.udp}
 	}
 	return p
 }
@@ -130,7 +132,7 @@ func (d *desk) run(c client, host string) (string, error) {
 	}
 	cmd := d.sandbox.Command("bash", "-c", c.script)
 	cmd.Dir = dir
-	cmd.Args = append(cmd.Args, "client", host, port(d.site.https), port(d.site.ssh))
+	cmd.Args = append(cmd.Args, "client", host, port(d.site.https), port(d.site.ssh), port(d.site.udp))
 	out, err := cmd.CombinedOutput()
 	d.last = cmd.Report()
 	return string(out), err

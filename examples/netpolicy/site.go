@@ -27,11 +27,12 @@ const (
 )
 
 // A site is the servers: HTTPS for both hosts, with a git repository, registries
-// of npm, pip and go, and a page that asks for a token; and an SSH server.
+// of npm, pip and go, and a page that asks for a token; an SSH server; and
+// one that answers datagrams.
 type site struct {
-	https, ssh string // addresses
-	authority  string // PEM: who has signed the certificate
-	stop       []func()
+	https, ssh, udp string // addresses
+	authority       string // PEM: who has signed the certificate
+	stop            []func()
 }
 
 func (s *site) close() {
@@ -66,7 +67,36 @@ func newSite(dir string) (*site, error) {
 		s.close()
 		return nil, err
 	}
+	if err := s.serveUDP(); err != nil {
+		s.close()
+		return nil, err
+	}
 	return s, nil
+}
+
+// serveUDP answers each datagram with the greeting, at another port than HTTPS's,
+// where the token's requests are judged: HTTP/3 would go past that.
+func (s *site) serveUDP() error {
+	c, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	if s.udp = c.LocalAddr().String(); port(s.udp) == port(s.https) {
+		defer c.Close()
+		return s.serveUDP()
+	}
+	s.stop = append(s.stop, func() { c.Close() })
+	go func() {
+		b := make([]byte, 1500)
+		for {
+			_, from, err := c.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			c.WriteTo([]byte(greeting), from)
+		}
+	}()
+	return nil
 }
 
 // discard: what clients break off is no news.

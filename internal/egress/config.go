@@ -95,6 +95,8 @@ type RequestRule struct {
 type Config struct {
 	// Rules are asked first.
 	Rules Rules
+	// Datagrams are asked about what is to leave by UDP, and nobody else is.
+	Datagrams Datagrams
 	// Decide is asked about what no rule speaks of. Its context ends after
 	// Patience and with the gateway; then, and when it panics, the answer is no.
 	// Nil: no. It may be called from several goroutines at once.
@@ -118,6 +120,9 @@ type Config struct {
 	Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
 	// Dial connects to an address that was checked. Nil: a net.Dialer over TCP.
 	Dial func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
+	// DialUDP connects a socket for datagrams to an address that was checked. Nil: a
+	// net.Dialer over UDP.
+	DialUDP func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 	// Roots verify the real server where TLS is terminated. Nil: the system's.
 	Roots *x509.CertPool
 	// Authorities are further ones, in PEM, that both the harness and the tool

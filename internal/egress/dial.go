@@ -49,6 +49,11 @@ func (t Target) refuse(d Decision) error {
 // dial looks a target up, once, and connects to the first of its addresses that
 // may be dialled and answers.
 func (g *Gateway) dial(ctx context.Context, t Target) (net.Conn, netip.AddrPort, error) {
+	return g.reach(ctx, t, g.cfg.Dial, func(_ context.Context, a netip.Addr) Decision { return g.cfg.Rules.Address(a, t.Port, g.cfg.Own) })
+}
+
+// reach is dial, whatever is dialled and whatever judges an address.
+func (g *Gateway) reach(ctx context.Context, t Target, dial dialer, judge func(context.Context, netip.Addr) Decision) (net.Conn, netip.AddrPort, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(g.ctx, cancel)()
@@ -58,13 +63,13 @@ func (g *Gateway) dial(ctx context.Context, t Target) (net.Conn, netip.AddrPort,
 	}
 	var refused, failed error
 	for _, a := range addrs {
-		d := g.cfg.Rules.Address(a, t.Port, g.cfg.Own)
+		d := judge(ctx, a)
 		if d.Outcome != Allow {
 			refused = t.refuse(Decision{Rule: d.Rule, Why: d.Why})
 			continue
 		}
 		to := netip.AddrPortFrom(a.Unmap(), t.Port)
-		conn, err := g.connect(ctx, to)
+		conn, err := g.connectBy(ctx, dial, to)
 		if err == nil {
 			return conn, to, nil
 		}
@@ -98,6 +103,7 @@ func (g *Gateway) lookup(ctx context.Context, h Host) ([]netip.Addr, error) {
 		if r.err == nil && len(r.addrs) == 0 {
 			r.err = errors.New("the name has no address")
 		}
+		g.saw(h, r.addrs)
 		return r.addrs, r.err
 	case <-ctx.Done(): // a Lookup that does not heed it is left alone
 		return nil, ctx.Err()
@@ -120,11 +126,18 @@ func resolve(ctx context.Context, f func(context.Context, string) ([]netip.Addr,
 	return r
 }
 
+// A dialer is a Config's Dial or DialUDP.
+type dialer = func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
+
 // connect dials one address that was checked, and nothing else.
 func (g *Gateway) connect(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+	return g.connectBy(ctx, g.cfg.Dial, to)
+}
+
+func (g *Gateway) connectBy(ctx context.Context, dial dialer, to netip.AddrPort) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
-	conn, err := g.cfg.Dial(ctx, to)
+	conn, err := dial(ctx, to)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@
 //	SOCKS5 ------------+-> Open: decide, resolve, check,  |
 //	capture, Tunnel ---+   dial --> Carry: sniff ---------+ plain HTTP, or TLS that is terminated
 //	                                        +--> splice.go: bytes, both ways
+//	capture, Datagrams --> decide, resolve, check, connect --> datagrams.go: one by one, both ways
 //
 // Every way ends in the same few steps, in this order:
 //
@@ -35,6 +36,14 @@
 //     TLS ClientHello has to be the target's, and plain HTTP is read as such, so
 //     that its Host has to be the target's too.
 //  7. One Event tells how it went (event.go).
+//
+// Datagrams take steps 1, 3, 4, 5 and 7, by rules of their own (datagram_rules.go)
+// and to a connected socket, so that the kernel takes an answer from that peer
+// alone. Decide is not asked: a client that tries HTTP/3 first has to hear at once. Nor is there
+// anything to look at: who a datagram of QUIC is for is encrypted. So none goes to
+// a host at a port at which it has a credential or a request rule; not by its
+// name, and not to an address that it has been seen to have, by whichever name
+// (guarded.go). An event is of a flow, which ends when it is silent.
 //
 // Programs that only speak to what they start, ssh with its ProxyCommand, come by
 // relay.go: the harness's own executable, which the sandbox shows as [RelayName]
@@ -155,6 +164,14 @@
 //     waited for, 30 seconds at most, and refused if the line does not end:
 //     else a slow enough client could say "GET" and go unread.
 //
+//   - SOCKS5's UDP ASSOCIATE is not served (command not supported): few clients
+//     know it, those that send datagrams know no proxy, and it would be a second way
+//     in for what the capture brings.
+//
+//   - A datagram that cannot go on at once is lost: behind the rate, a queue that has
+//     a bound, here the socket's and there the capture's. One that the limit on bytes
+//     has no room for ends the flow.
+//
 //   - Nothing that is idle holds a buffer: a tunnel is two goroutines (splice.go,
 //     read_linux.go), and bulk goes through the kernel's splice in pieces between
 //     which limits are looked at.
@@ -178,6 +195,8 @@
 // methods and paths, not queries or bodies: what GraphQL does at one path is one thing
 // to them. A client that pins certificates refuses the sandbox's. With "*" an address
 // may be connected to without naming any host, past the rules of the hosts that it
-// has. GODEBUG=http2debug=2 in the harness's environment has net/http log headers, and
+// has. An entry for datagrams to an address, or to a
+// name that shares one, reaches a guarded host at an address that no look-up has shown
+// of it. GODEBUG=http2debug=2 in the harness's environment has net/http log headers, and
 // what a server sends beyond the length that it has said, net/http logs too.
 package egress

@@ -29,6 +29,8 @@ type Gateway struct {
 	asks                asks
 	deciding, lookingUp calls
 	names               names
+	sightings           sightings
+	silence             func(port uint16) time.Duration // how long a flow of datagrams may be without one
 	meter               meter
 	journal             *journal
 
@@ -65,7 +67,7 @@ var ErrClosed = errors.New("gateway is closed")
 // New makes a gateway. It listens on nothing; Serve does with what it is given.
 // The caller ends it with Close.
 func New(cfg Config) (*Gateway, error) {
-	g := &Gateway{cfg: cfg, open: map[io.Closer]struct{}{}}
+	g := &Gateway{cfg: cfg, open: map[io.Closer]struct{}{}, silence: silence}
 	g.preset()
 	if err := g.seams(); err != nil {
 		return nil, err
@@ -90,6 +92,9 @@ func (g *Gateway) preset() {
 	if c.Dial == nil {
 		c.Dial = dialTCP
 	}
+	if c.DialUDP == nil {
+		c.DialUDP = dialUDP
+	}
 	if c.Own == nil {
 		c.Own = new(ownList).has
 	}
@@ -108,6 +113,11 @@ func (g *Gateway) preset() {
 // Allowed says what the rules know of a target. It has no side effect: nobody is
 // asked, nothing counted. Port 0 asks for any port.
 func (g *Gateway) Allowed(h Host, port uint16) Decision { return g.cfg.Rules.Target(h, port) }
+
+// AllowedDatagrams is Allowed for datagrams.
+func (g *Gateway) AllowedDatagrams(h Host, port uint16) Decision {
+	return g.cfg.Datagrams.Target(h, port)
+}
 
 // Summary returns what the gateway has done so far.
 func (g *Gateway) Summary() Summary {

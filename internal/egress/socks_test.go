@@ -68,6 +68,7 @@ func TestSOCKSReplies(t *testing.T) {
 		"a name without an address": {named("nowhere.example", 7), replyNoHost},
 		"BIND":                      {hello + "\x05\x02\x00\x01\x5d\xb8\xd8\x22\x00\x07", replyNoCommand},
 		"UDP":                       {hello + "\x05\x03\x00\x01\x00\x00\x00\x00\x00\x00", replyNoCommand},
+		"UDP ASSOCIATE":             {hello + "\x05\x03\x00\x01\x00\x00\x00\x00\x00\x00", replyNoCommand},
 		"no command":                {hello + "\x05\x09\x00\x01\x5d\xb8\xd8\x22\x00\x07", replyNoCommand},
 		"no kind of address":        {hello + "\x05\x01\x00\x02\x5d\xb8\xd8\x22\x00\x07", replyNoAddress},
 		"another version":           {hello + "\x04\x01\x00\x01\x5d\xb8\xd8\x22\x00\x07", replyFailed},

@@ -40,7 +40,7 @@ var walls = map[string][]string{
 var testWalls = map[string][]string{
 	"internal/stage":         {"seccomp"},
 	"landlock/process":       {"internal/sys"},
-	"sandbox":                {"internal/seatbelt"}, // evaluates what is emitted
+	"sandbox":                {"internal/seatbelt", "sandbox/capture"}, // evaluates what is emitted; attacks a captured tool's network
 	"internal/seatbelt/emit": {"internal/seatbelt"},
 }
 

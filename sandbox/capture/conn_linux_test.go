@@ -21,6 +21,21 @@ import (
 // device does. Every connection is the given function's.
 func newPipe(t *testing.T, with func(ctx context.Context, c net.Conn)) (*netstack, *os.File) {
 	t.Helper()
+	return newPipeOf(t, sandbox.CaptureGate{
+		Denied:    func(string, string, uint16, string) {},
+		Datagrams: func(_ string, port uint16) bool { return port != 53 },
+		Tunnel: func(ctx context.Context, c net.Conn, _ string, _ uint16, _ string) error {
+			defer c.Close()
+			defer context.AfterFunc(ctx, func() { c.Close() })()
+			with(ctx, c)
+			return nil
+		},
+	})
+}
+
+// newPipeOf is newPipe with a gate of the test's.
+func newPipeOf(t *testing.T, g sandbox.CaptureGate) (*netstack, *os.File) {
+	t.Helper()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -29,17 +44,7 @@ func newPipe(t *testing.T, with func(ctx context.Context, c net.Conn)) (*netstac
 	if err := tool.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	g := sandbox.CaptureGate{
-		Address: testNet, MTU: testMTU,
-		Allowed: func(string, uint16) bool { return false },
-		Denied:  func(string, string, uint16, string) {},
-		Tunnel: func(ctx context.Context, c net.Conn, _ string, _ uint16, _ string) error {
-			defer c.Close()
-			defer context.AfterFunc(ctx, func() { c.Close() })()
-			with(ctx, c)
-			return nil
-		},
-	}
+	g.Address, g.MTU, g.Allowed = testNet, testMTU, func(string, uint16) bool { return false }
 	n, err := begin(os.NewFile(uintptr(pair[1]), "device"), g)
 	if err != nil {
 		t.Fatal(err)

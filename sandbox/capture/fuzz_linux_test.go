@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"net/netip"
 	"testing"
 )
 
@@ -27,6 +28,8 @@ func FuzzPackets(f *testing.F) {
 	f.Add(one(first, second, third, first), false)
 	f.Add(one(first[20:], second[20:]), true)
 	f.Add(one(wrap(tool6, far6, protoTCP, first[20:])), false)
+	said := wrapUDP(netip.AddrPortFrom(tool4, 1000), netip.AddrPortFrom(far4, 500), []byte("hello"))
+	f.Add(one(said, said, wrapUDP(netip.AddrPortFrom(tool6, 1), netip.AddrPortFrom(far6, 1), nil), said[:27]), false)
 	f.Add(one(wrap(tool6, far6, 0, first[20:]), wrap(tool4, far4, protoICMP, []byte{8, 0, 0, 0}), []byte{0x45}, nil), false)
 	f.Fuzz(func(t *testing.T, data []byte, segments bool) {
 		n, tool := newPipe(t, func(_ context.Context, c net.Conn) { io.Copy(c, c) })

@@ -42,6 +42,7 @@ type netstack struct {
 	denials  *denials
 	resolver *resolver
 	device   *device
+	flows    flows
 	stack    *stack.Stack
 	forward  *tcp.Forwarder
 
@@ -76,6 +77,8 @@ func begin(tun *os.File, g sandbox.CaptureGate) (*netstack, error) {
 	if n.device, err = newDevice(tun, g.MTU, n.judge); err != nil {
 		return nil, err
 	}
+	n.flows.send = func(p []byte) { n.device.send([][]byte{p}) }
+	n.flows.mtu = g.MTU
 	if err := n.build(); err != nil {
 		n.device.close()
 		if n.stack != nil {
@@ -157,7 +160,7 @@ func tuning() []tcpip.SettableTransportProtocolOption {
 }
 
 // judge is the device's: it answers what is not TCP, and refuses it unless it is
-// a question to a DNS server, whichever one.
+// a question to a DNS server, whichever one, or the policy grants the datagram.
 func (n *netstack) judge(b []byte) (answer []byte, pass bool) {
 	p, ok := parse(b)
 	switch {
@@ -172,18 +175,7 @@ func (n *netstack) judge(b []byte) (answer []byte, pass bool) {
 		n.refused(p, protocolName(p.protocol), 0)
 		return refuse(p, prohibited), false
 	}
-	from, to, data, ok := p.datagram()
-	switch {
-	case !ok:
-		return nil, false
-	case to == 53:
-		if a := n.resolver.answer(data); a != nil {
-			return udp(p, from, to, a), false
-		}
-		return nil, false
-	}
-	n.refused(p, "udp", to)
-	return refuse(p, noPort), false
+	return n.datagram(p), false
 }
 
 // refused notes a packet that nobody serves, by the name that it is for.
@@ -192,7 +184,7 @@ func (n *netstack) refused(p packet, protocol string, port uint16) {
 	if !known {
 		host = p.dst.String()
 	}
-	n.denials.note(denial{protocol: protocol, host: host, port: port, why: "only TCP and questions to DNS leave the sandbox"})
+	n.denials.note(denial{protocol: protocol, host: host, port: port, why: "only TCP, questions to DNS and the datagrams that the policy grants leave the sandbox"})
 }
 
 // serve has a connection made, or refused.
@@ -282,6 +274,7 @@ func (n *netstack) stop() {
 	n.ending = true
 	n.mu.Unlock()
 	n.cancel()
+	n.flows.end()
 	n.device.close()
 	closeSockets(n.gate)
 	over := make(chan struct{})

@@ -47,17 +47,28 @@ func icmp(p packet, protocol, kind, code byte, most int) []byte {
 
 // udp returns a packet that answers another one from where it was going.
 func udp(p packet, from, to uint16, data []byte) []byte {
+	return wrapUDP(netip.AddrPortFrom(p.dst, to), netip.AddrPortFrom(p.src, from), data)
+}
+
+// mostData is what a datagram has room for in IPv4, the headers taken off.
+const mostData = 1<<16 - 1 - 20 - 8
+
+// wrapUDP returns a packet with a datagram; nil: no packet has room for it.
+func wrapUDP(from, to netip.AddrPort, data []byte) []byte {
+	if len(data) > mostData {
+		return nil
+	}
 	body := make([]byte, 8, 8+len(data))
-	binary.BigEndian.PutUint16(body, to)
-	binary.BigEndian.PutUint16(body[2:], from)
+	binary.BigEndian.PutUint16(body, from.Port())
+	binary.BigEndian.PutUint16(body[2:], to.Port())
 	binary.BigEndian.PutUint16(body[4:], uint16(8+len(data)))
 	body = append(body, data...)
-	sum := checksum(pseudo(p.dst, p.src, protoUDP, len(body)), body)
+	sum := checksum(pseudo(from.Addr(), to.Addr(), protoUDP, len(body)), body)
 	if sum == 0 {
 		sum = 0xffff // 0 is "no checksum" (RFC 768)
 	}
 	binary.BigEndian.PutUint16(body[6:], sum)
-	return wrap(p.dst, p.src, protoUDP, body)
+	return wrap(from.Addr(), to.Addr(), protoUDP, body)
 }
 
 // wrap puts an IP header before a body.

@@ -1,6 +1,7 @@
 package capture_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -38,6 +39,7 @@ func harness() {
 type outcome struct {
 	Output, Err, Report string
 	Violations          []sandbox.Violation
+	Seen                []sandbox.Connection
 }
 
 func runCaptured() (outcome, error) {
@@ -58,22 +60,59 @@ func runCaptured() (outcome, error) {
 			go func() { defer c.Close(); io.Copy(c, c) }()
 		}
 	}()
+	u, err := net.ListenPacket("udp4", hostAddress+":0")
+	if err != nil {
+		return outcome{}, err
+	}
+	defer u.Close()
+	go func() {
+		b := make([]byte, 1<<16)
+		for {
+			n, from, err := u.ReadFrom(b)
+			if err != nil {
+				return
+			}
+			u.WriteTo(b[:n], from)
+		}
+	}()
 	dir, err := os.MkdirTemp("", "captured")
 	if err != nil {
 		return outcome{}, err
 	}
 	defer os.RemoveAll(dir)
 	p := sandbox.Workspace(dir)
-	p.Network = sandbox.Network{Hosts: []string{l.Addr().String(), "allowed.example"}, Capture: capture.Netstack}
+	var seen []sandbox.Connection
+	p.Network = network(l.Addr(), u.LocalAddr().(*net.UDPAddr))
+	p.Network.Observe = func(c sandbox.Connection) { seen = append(seen, c) }
 	s, err := sandbox.New(p)
 	if err != nil {
 		return outcome{}, err
 	}
-	cmd := s.Command("bash", "-c", os.Args[1], "bash", fmt.Sprint(l.Addr().(*net.TCPAddr).Port))
+	cmd := s.Command("bash", "-c", os.Args[1], "bash", fmt.Sprint(l.Addr().(*net.TCPAddr).Port), fmt.Sprint(u.LocalAddr().(*net.UDPAddr).Port))
 	cmd.Dir = dir
 	text, err := cmd.CombinedOutput()
 	r := cmd.Report()
-	return outcome{Output: string(text), Report: r.String(), Violations: r.Violations}, err
+	return outcome{Output: string(text), Report: r.String(), Violations: r.Violations, Seen: seen}, err
+}
+
+// network allows connections to one server and one name, and datagrams to another
+// server by its address and by some names, whatever these resolve to.
+func network(tcp net.Addr, udp *net.UDPAddr) sandbox.Network {
+	port := fmt.Sprint(":", udp.Port)
+	addrs := map[string]string{
+		"granted.example": hostAddress, "sibling.inner.example": "198.51.100.8", "api.inner.example": "198.51.100.8",
+		"metadata.inner.example": "169.254.169.254", "private.inner.example": "10.0.0.1",
+	}
+	return sandbox.Network{
+		Hosts: []string{tcp.String(), "allowed.example", "api.inner.example"}, Deny: []string{"denied.inner.example"},
+		UDP:      []string{udp.String(), "granted.example" + port, "*.inner.example" + port, "198.51.100.8" + port},
+		Requests: []sandbox.RequestRule{{Host: "api.inner.example" + port, Methods: []string{"GET"}}},
+		Lookup: func(_ context.Context, name string) ([]netip.Addr, error) {
+			a, err := netip.ParseAddr(addrs[name])
+			return []netip.Addr{a}, err
+		},
+		Capture: capture.Netstack,
+	}
 }
 
 // addAddress gives the namespace's loopback device an address that is none of
@@ -163,6 +202,57 @@ func TestKernelSandboxIsCaptured(t *testing.T) {
 		for _, want := range []string{"dns denied.example", "tcp 203.0.113.5:80", "tcp " + hostAddress + ":1"} {
 			if strings.Count(denied, want) != 1 {
 				t.Errorf("%q is not once in %s", want, denied)
+			}
+		}
+	})
+}
+
+func TestKernelSandboxCarriesGrantedDatagramsAlone(t *testing.T) {
+	capture.InSandboxWorld(t, func(t *testing.T) {
+		kerneltest.Need(t, kerneltest.Command("bash"), kerneltest.Command("timeout"), kerneltest.Command("head"))
+		o := captured(t, `
+			say() { { exec 3<>"/dev/udp/$1/$2"; } 2>/dev/null || { echo no such name; return; }
+				for i in 1 2 3; do printf hello >&3 2>/dev/null || break; timeout 20 head -c 5 <&3 2>/dev/null && break; done || true; exec 3>&-; echo; }
+			echo "address: $(say `+hostAddress+` $2)"
+			echo "name: $(say granted.example $2)"
+			echo "other port: $(say granted.example 443)"
+			echo "where TCP is allowed: $(say `+hostAddress+` $1)"
+			for name in denied metadata private api sibling; do echo "$name: $(say $name.inner.example $2)"; done
+			echo "literal metadata: $(say 169.254.169.254 $2)"
+			echo "judged address: $(say 198.51.100.8 $2)"
+		`)
+		for _, want := range []string{"address: hello", "name: hello", "other port: ", "where TCP is allowed: ", "denied: no such name", "metadata: ", "private: ", "api: ", "sibling: ", "literal metadata: ", "judged address: "} {
+			if !strings.Contains(o.Output, want+"\n") {
+				t.Errorf("no %q in %s", want, o.Output)
+			}
+		}
+		carried := 0
+		for _, c := range o.Seen {
+			if c.Protocol == "udp" && c.Allowed {
+				carried++
+				if c.Sent != 5 || c.Received != 5 || c.Rule == "" || !strings.HasPrefix(c.Address, hostAddress+":") {
+					t.Errorf("%+v", c)
+				}
+			}
+		}
+		if carried != 2 {
+			t.Errorf("%d flows: %+v", carried, o.Seen)
+		}
+		denied := ""
+		for _, v := range o.Violations {
+			denied += v.String() + "\n"
+		}
+		for what, why := range map[string]string{
+			"udp granted.example:443: ": "to Network.UDP", "udp " + hostAddress: "to Network.UDP", "dns denied.inner.example": "",
+			"udp metadata.inner.example:": "metadata service", "udp private.inner.example:": "is private", "udp 169.254.169.254:": "metadata service",
+			"udp api.inner.example:": "use TCP", "udp sibling.inner.example:": "is an address of api.inner.example", "udp 198.51.100.8:": "is an address of api.inner.example",
+		} {
+			found := false
+			for line := range strings.Lines(denied) {
+				found = found || strings.HasPrefix(line, what) && strings.Contains(line, why)
+			}
+			if !found {
+				t.Errorf("no %q with %q in %s", what, why, denied)
 			}
 		}
 	})

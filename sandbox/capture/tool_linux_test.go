@@ -37,7 +37,7 @@ type result struct {
 }
 
 var deeds = map[string]func(order) (result, error){
-	"lookup": lookup, "fetch": fetch, "datagram": datagram, "ping": ping, "syns": syns, "stall": stall, "await IPv6": awaitIPv6,
+	"lookup": lookup, "fetch": fetch, "datagram": datagram, "ping": ping, "syns": syns, "stall": stall, "pour": pour, "spoof": spoof, "keep": keep, "await IPv6": awaitIPv6,
 }
 
 func init() { helpers[insideArg] = insideMain }
@@ -121,20 +121,92 @@ func fetch(o order) (result, error) {
 	return result{Count: int(n), Text: string(text.b)}, err
 }
 
-// datagram sends one to an address and waits for what comes back.
+// datagram sends one of Text, or "hello", and Count bytes more to an address and
+// waits for what comes back.
 func datagram(o order) (result, error) {
-	c, err := net.Dial("udp", o.Address)
+	d := net.Dialer{Resolver: outside("udp"), Timeout: time.Minute}
+	c, err := d.Dial("udp", o.Address)
 	if err != nil {
 		return result{}, err
 	}
 	defer c.Close()
-	n, b, err := ask(c, func() error { _, err := c.Write([]byte("hello")); return err }, c.Read)
-	return result{Text: string(b[:n])}, err
+	if o.Text == "" {
+		o.Text = "hello"
+	}
+	data := []byte(o.Text + strings.Repeat("x", o.Count))
+	n, b, err := ask(c, func() error { _, err := c.Write(data); return err }, c.Read)
+	return result{Text: string(b[:min(n, 256)]), Count: n}, err
+}
+
+// pour sends a datagram to each of Count ports of an address, from a port of its own
+// each, and one of Text to each of as many more from one.
+func pour(o order) (result, error) {
+	one, err := net.ListenUDP("udp4", nil)
+	if err != nil {
+		return result{}, err
+	}
+	defer one.Close()
+	to := netip.MustParseAddr(o.Address)
+	for i := range o.Count {
+		at := netip.AddrPortFrom(to, uint16(1024+i))
+		if _, err := one.WriteToUDPAddrPort([]byte(o.Text), at); err != nil && !errors.Is(err, unix.ECONNREFUSED) {
+			return result{}, err
+		}
+		c, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, 1024)))
+		if err != nil {
+			return result{}, err
+		}
+		c.Write([]byte(o.Text))
+		c.Close()
+	}
+	return result{Count: o.Count}, nil
+}
+
+// spoof sends Text from a socket, and "spoofed" from its port with another source's
+// address, and returns what the socket hears until Text has come back twice.
+func spoof(o order) (result, error) {
+	to := netip.MustParseAddrPort(o.Address)
+	c, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(to))
+	if err != nil {
+		return result{}, err
+	}
+	defer c.Close()
+	s, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_RAW)
+	if err != nil {
+		return result{}, err
+	}
+	defer unix.Close(s)
+	from := netip.AddrPortFrom(netip.MustParseAddr("198.18.77.77"), c.LocalAddr().(*net.UDPAddr).AddrPort().Port())
+	p := wrapUDP(from, to, []byte("spoofed"))
+	heard := ""
+	for range 2 {
+		if err := unix.Sendto(s, p, 0, &unix.SockaddrInet4{Addr: to.Addr().As4()}); err != nil {
+			return result{}, err
+		}
+		n, b, err := ask(c, func() error { _, err := c.Write([]byte(o.Text)); return err }, c.Read)
+		if err != nil {
+			return result{}, err
+		}
+		heard += string(b[:n]) + " "
+	}
+	return result{Text: heard}, nil
+}
+
+var kept []net.Conn
+
+// keep has a flow that stays open.
+func keep(o order) (result, error) {
+	c, err := net.Dial("udp", o.Address)
+	if err == nil {
+		kept = append(kept, c)
+		_, _, err = ask(c, func() error { _, err := c.Write([]byte("hello")); return err }, c.Read)
+	}
+	return result{}, err
 }
 
 // ask sends, as clients of datagrams do, until something comes back.
 func ask(c interface{ SetReadDeadline(time.Time) error }, send func() error, read func([]byte) (int, error)) (int, []byte, error) {
-	b := make([]byte, 1500)
+	b := make([]byte, 1<<16)
 	var n int
 	var err error
 	for range 300 {

@@ -3,8 +3,10 @@ package capture
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/netip"
 	"os"
@@ -189,25 +191,73 @@ type testGate struct {
 	// to leads from what may be connected to, as a name or an address and a port,
 	// to what is dialled for it. One that leads to nothing is dialled for ever.
 	to map[string]string
+	// udp does so for datagrams. "*" leads to nothing, from wherever.
+	udp map[string]string
 
 	mu      sync.Mutex
 	denied  []denial
 	tunnels []string
 }
 
-func newTestGate(t *testing.T) *testGate { return &testGate{t: t, to: map[string]string{}} }
+func newTestGate(t *testing.T) *testGate {
+	return &testGate{t: t, to: map[string]string{}, udp: map[string]string{}}
+}
 
 func (g *testGate) capture() sandbox.CaptureGate {
-	return sandbox.CaptureGate{Allowed: g.allowed, Tunnel: g.tunnel, Denied: g.note, Address: testNet, MTU: testMTU}
+	return sandbox.CaptureGate{Allowed: g.allowed, Datagrams: g.datagrams, Tunnel: g.tunnel, Denied: g.note, Address: testNet, MTU: testMTU}
 }
 
 func (g *testGate) allowed(host string, port uint16) bool {
-	for target := range g.to {
+	for target := range g.targets(port) {
 		if h, p, err := net.SplitHostPort(target); err == nil && h == host && (port == 0 || p == fmt.Sprint(port)) {
 			return true
 		}
 	}
 	return false
+}
+
+// targets are those of a question about a port, or, without one, about all.
+func (g *testGate) targets(port uint16) map[string]string {
+	all := maps.Clone(g.to)
+	if port == 0 {
+		maps.Copy(all, g.udp)
+	}
+	return all
+}
+
+func (g *testGate) datagrams(host string, port uint16) bool {
+	_, known := g.udp[net.JoinHostPort(host, fmt.Sprint(port))]
+	_, every := g.udp["*"]
+	return known || every
+}
+
+// carry is tunnel for datagrams, with what package egress does of them in short.
+func (g *testGate) carry(ctx context.Context, c net.Conn, key string) error {
+	to := g.udp[key]
+	if to == "" {
+		<-ctx.Done()
+		return nil
+	}
+	out, err := net.Dial("udp", to)
+	if err != nil {
+		return err
+	}
+	defer out.Close()
+	defer context.AfterFunc(ctx, func() { out.Close(); c.Close() })()
+	go func() {
+		c.(io.WriterTo).WriteTo(out)
+		out.Close()
+	}()
+	b := make([]byte, 1<<16)
+	for {
+		n, err := out.Read(b)
+		if errors.Is(err, unix.ECONNREFUSED) {
+			return err
+		} else if err != nil {
+			return nil
+		}
+		c.Write(b[:n])
+	}
 }
 
 func (g *testGate) tunnel(ctx context.Context, c net.Conn, host string, port uint16, protocol string) error {
@@ -218,6 +268,9 @@ func (g *testGate) tunnel(ctx context.Context, c net.Conn, host string, port uin
 	g.mu.Lock()
 	g.tunnels = append(g.tunnels, protocol+" "+key)
 	g.mu.Unlock()
+	if protocol == "udp" {
+		return g.carry(ctx, c, key)
+	}
 	if !known {
 		g.note(protocol, host, port, "no rule")
 		return fmt.Errorf("denied: %s", key)
@@ -296,6 +349,37 @@ func serve(t *testing.T, with func(c *net.TCPConn)) string {
 		}
 	}()
 	return l.Addr().String()
+}
+
+// serveUDP answers every datagram to a loopback socket of its own by itself, and
+// returns its address and who has sent, from how many ports.
+func serveUDP(t *testing.T) (address string, senders func() int) {
+	t.Helper()
+	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	var mu sync.Mutex
+	from := map[netip.AddrPort]bool{}
+	go func() {
+		b := make([]byte, 1<<16)
+		for {
+			n, a, err := c.ReadFromUDPAddrPort(b)
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			from[a] = true
+			mu.Unlock()
+			c.WriteToUDPAddrPort(b[:n], a)
+		}
+	}()
+	return c.LocalAddr().String(), func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(from)
+	}
 }
 
 // echo says what it hears.

@@ -184,7 +184,7 @@ func options(ok []byte) error {
 	return nil
 }
 
-// flipConnect changes the address, its family and the descriptor while the supervisor looks at them.
+// flipConnect changes the address and its family while the supervisor looks at them.
 func flipConnect(good, bad int) error {
 	addr := inet4(127, 0, 0, 1, good)
 	words := (*[4]uint32)(unsafe.Pointer(&addr[0]))
@@ -213,6 +213,96 @@ func flipConnect(good, bad int) error {
 	stop.Store(true)
 	if connected == 0 {
 		return errors.New("nothing was connected: the race was not run")
+	}
+	return nil
+}
+
+// flipDescriptor puts another socket in the descriptor's place while the supervisor looks at it: whichever it takes,
+// nothing but TCP's is connected, and to nothing but the allowed address.
+func flipDescriptor(good int) error {
+	ok := inet4(127, 0, 0, 1, good)
+	slot := tcp(unix.AF_INET)
+	var stream, other atomic.Int64
+	var stop atomic.Bool
+	stream.Store(int64(slot))
+	other.Store(int64(slot))
+	done := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		defer close(done)
+		for !stop.Load() {
+			unix.Dup3(int(stream.Load()), slot, unix.O_CLOEXEC)
+			unix.Dup3(int(other.Load()), slot, unix.O_CLOEXEC)
+		}
+	}()
+	connected, refused := 0, 0
+	for i := range tries / 4 {
+		a, b := tcp(unix.AF_INET), sock([]int{unix.AF_INET, unix.AF_UNIX}[i%2], unix.SOCK_DGRAM)
+		stream.Store(int64(a))
+		other.Store(int64(b))
+		switch err := rawConnect(slot, ok, 16); err {
+		case nil:
+			connected++
+		case unix.EACCES:
+			refused++
+		}
+		if to, err := unix.Getpeername(a); err == nil && to.(*unix.SockaddrInet4).Port != good {
+			return errors.New("UNEXPECTED: connected to another port")
+		}
+		if _, err := unix.Getpeername(b); err == nil {
+			return errors.New("UNEXPECTED: a socket of another kind was connected")
+		}
+		unix.Close(a)
+		unix.Close(b)
+	}
+	stop.Store(true)
+	<-done
+	if connected == 0 || refused == 0 {
+		return fmt.Errorf("%d connected and %d refused: the race was not run", connected, refused)
+	}
+	return nil
+}
+
+// aside runs f on a thread of its own, which ends then, and is not the process's first.
+func aside(f func() error) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		if unix.Gettid() == unix.Getpid() {
+			done <- aside(f)
+			return
+		}
+		done <- f()
+	}()
+	return <-done
+}
+
+// ownTable connects in a thread that shares its descriptors with nobody: of the two sockets of one number it means its own.
+func ownTable(good int) error {
+	if fd, err := unix.PidfdOpen(unix.Gettid(), unix.O_EXCL); err != nil {
+		return nil // a kernel before 6.9 has no descriptors of threads
+	} else {
+		unix.Close(fd)
+	}
+	slot := tcp(unix.AF_INET)
+	if err := aside(func() error {
+		if err := unix.Unshare(unix.CLONE_FILES); err != nil {
+			return err
+		}
+		own := tcp(unix.AF_INET)
+		err := unix.Dup3(own, slot, unix.O_CLOEXEC)
+		if err == nil {
+			err = rawConnect(slot, inet4(127, 0, 0, 1, good), 16)
+		}
+		if err == nil {
+			_, err = unix.Getpeername(own)
+		}
+		return err
+	}); err != nil {
+		return fmt.Errorf("UNEXPECTED: the thread's own socket: %w", err)
+	}
+	if _, err := unix.Getpeername(slot); err == nil {
+		return errors.New("UNEXPECTED: the other threads' socket was connected")
 	}
 	return nil
 }

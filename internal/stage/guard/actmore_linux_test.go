@@ -34,6 +34,12 @@ func actMore(a []string) error {
 		return manyConnects(port(a[1]), port(a[2]))
 	case "flipconnect":
 		return flipConnect(port(a[1]), port(a[2]))
+	case "flipdescriptor":
+		return flipDescriptor(port(a[1]))
+	case "owntable":
+		return ownTable(port(a[1]))
+	case "options":
+		return setEveryOption(port(a[1]))
 	case "fullqueue":
 		return fullQueue(port(a[1]))
 	}

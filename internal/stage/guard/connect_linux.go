@@ -8,7 +8,7 @@ import (
 // connect connects the tool's socket for it, to an address that the rules name and to no other. A filter sees where
 // a call's address lies, not what it is; here it has been copied once, is compared, and is written anew for the kernel, which
 // never reads the tool's memory. What else says where a socket's packets go is an option of the socket (a source route,
-// ip(7), IP_OPTIONS), and Filter refuses it.
+// ip(7), IP_OPTIONS; a device, socket(7), SO_BINDTODEVICE), and FilterOf refuses it.
 //
 // The supervisor must not wait, and a connect to a listener whose queue is full does. A limit on the time it takes
 // (SO_SNDTIMEO, socket(7)) is the only way to say so that a second thread cannot take back: the filter keeps that option

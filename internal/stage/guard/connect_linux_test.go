@@ -59,7 +59,7 @@ func loopback(ports ...int) []Endpoint {
 // who listens elsewhere hears anything.
 func TestKernelConnects(t *testing.T) {
 	for user, uid := range users {
-		for _, act := range []string{"connects", "flipconnect"} {
+		for _, act := range []string{"connects", "flipconnect", "flipdescriptor", "owntable"} {
 			t.Run(act+" "+user, func(t *testing.T) {
 				good, bad := serverAt(t, "127.0.0.1:0"), serverAt(t, "127.0.0.1:0")
 				other := serverAt(t, fmt.Sprintf("127.0.0.2:%d", good.port()))
@@ -132,6 +132,8 @@ func TestFilterOfConnects(t *testing.T) {
 		{"connect", 42, 203, nil, retNotify, retAllow},
 		{"setsockopt, IP_OPTIONS", 54, 208, []uint64{0, 0, 4}, retErrno | errnoPerm, retAllow},
 		{"setsockopt, IP_OPTIONS with high bits", 54, 208, []uint64{0, 1 << 40, 1<<40 | 4}, retErrno | errnoPerm, retAllow},
+		{"setsockopt, SO_BINDTODEVICE", 54, 208, []uint64{0, 1, 25}, retErrno | errnoPerm, retAllow},
+		{"setsockopt, SO_BINDTOIFINDEX with high bits", 54, 208, []uint64{0, 1<<40 | 1, 1<<40 | 62}, retErrno | errnoPerm, retAllow},
 		{"setsockopt, TCP_FASTOPEN_CONNECT", 54, 208, []uint64{0, 6, 30}, retErrno | errnoNot, retAllow},
 		{"setsockopt, SO_SNDTIMEO", 54, 208, []uint64{0, 1, 21}, retErrno, retAllow},
 		{"setsockopt, SO_SNDTIMEO_NEW", 54, 208, []uint64{0, 1, 67}, retErrno, retAllow},

@@ -57,10 +57,10 @@
 // the harness's proxies. connect(2) is carried out as the calls above are, with an address that was copied once, on
 // the tool's own socket (connect_linux.go). That makes TCP go nowhere else only together with a profile
 // that leaves the tool no other sockets, and no other call that connects: see onlyStreams in package sandbox. Setting a source
-// route is refused; setting SO_SNDTIMEO or SO_LINGER says yes and does nothing; a blocking connect to a listener
-// that takes nobody fails after 200 ms with ETIMEDOUT, during which the supervisor serves nobody else. A profile that
-// allows userfaultfd(2), which the default one refuses, lets a thread stop in the middle of sending, with the socket locked, and a
-// connect on that socket wait for it.
+// route or a device is refused; setting SO_SNDTIMEO or SO_LINGER says yes and does nothing; a blocking connect to a listener
+// that takes nobody fails after 200 ms with ETIMEDOUT, during which the supervisor serves nobody else. onlyStreams
+// refuses userfaultfd(2) too, by which a thread could stop in the middle of sending, with the socket locked, and a
+// connect on that socket would wait for it.
 //
 // # Limits
 //

@@ -103,7 +103,8 @@ func nameRules(t table, hidden bool) (p []SockFilter) {
 }
 
 // connectRules traps connect(2), and looks at the level and the name of a socket option. IP_OPTIONS holds a source route,
-// by which a packet leaves for another address than the socket's (tcp_v4_connect); TCP_FASTOPEN_CONNECT
+// by which a packet leaves for another address than the socket's (tcp_v4_connect); a socket that is bound to a device
+// has its packets sent by that, those for 127.0.0.1 too (ip_route_output_key_hash_rcu), to whoever is there and takes them; TCP_FASTOPEN_CONNECT
 // puts the connection off until data is sent. Setting SO_SNDTIMEO or SO_LINGER says yes and does nothing: the one is the
 // supervisor's, and by the other the supervisor would wait when it is the last who closes a socket.
 func connectRules(t table) []SockFilter {
@@ -112,11 +113,13 @@ func connectRules(t table) []SockFilter {
 		{bpfRet, 0, 0, retNotify},
 	}
 	options := []struct{ level, name, answer uint32 }{
-		{0, 4, errnoPerm}, // IPPROTO_IP, IP_OPTIONS
-		{6, 30, errnoNot}, // IPPROTO_TCP, TCP_FASTOPEN_CONNECT
-		{1, 21, 0},        // SOL_SOCKET, SO_SNDTIMEO
-		{1, 67, 0},        // SOL_SOCKET, SO_SNDTIMEO_NEW
-		{1, 13, 0},        // SOL_SOCKET, SO_LINGER
+		{0, 4, errnoPerm},  // IPPROTO_IP, IP_OPTIONS
+		{1, 25, errnoPerm}, // SOL_SOCKET, SO_BINDTODEVICE
+		{1, 62, errnoPerm}, // SOL_SOCKET, SO_BINDTOIFINDEX
+		{6, 30, errnoNot},  // IPPROTO_TCP, TCP_FASTOPEN_CONNECT
+		{1, 21, 0},         // SOL_SOCKET, SO_SNDTIMEO
+		{1, 67, 0},         // SOL_SOCKET, SO_SNDTIMEO_NEW
+		{1, 13, 0},         // SOL_SOCKET, SO_LINGER
 	}
 	var q []SockFilter
 	for _, o := range options {

@@ -36,6 +36,8 @@ const (
 	sysPidfdOpen = 434
 	sysPidfdGet  = 438
 
+	pidfdThread = 0x80 // PIDFD_THREAD, which is O_EXCL
+
 	eINVAL = int(syscall.EINVAL)
 	eACCES = int(syscall.EACCES)
 	eNOENT = int(syscall.ENOENT)
