@@ -19,8 +19,9 @@ const (
 	FSRemoveDir
 	// FSRemoveFile is to unlink or rename a file.
 	FSRemoveFile
-	// FSMakeChar is to create, rename or link a character device. A whiteout (device 0:0) is one on some kernels; on others, since
-	// "landlock: Require LANDLOCK_ACCESS_FS_MAKE_REG for whiteout creation" of 2026, it needs FSMakeReg instead.
+	// FSMakeChar is to create, rename or link a character device. A whiteout (device 0:0) is
+	// one on some kernels; on others, since "landlock: Require LANDLOCK_ACCESS_FS_MAKE_REG for
+	// whiteout creation" of 2026, it needs FSMakeReg instead.
 	FSMakeChar
 	// FSMakeDir is to create or rename a directory.
 	FSMakeDir

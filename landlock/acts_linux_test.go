@@ -178,8 +178,9 @@ func seize(pid int) error {
 	return nil // the kernel detaches when this thread ends
 }
 
-// child runs the act's job in a child of this process, inside its domain, and returns the child's first outcome that is not ok; or,
-// with on, what on gives for the child while it waits with its rulesets on.
+// child runs the act's job in a child of this process, inside its domain, and returns the
+// child's first outcome that is not ok; or, with on, what on gives for the child while it
+// waits with its rulesets on.
 func (a act) child(on func(pid int) error) error {
 	j := *a.Job
 	j.Wait = on != nil

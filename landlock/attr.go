@@ -24,8 +24,9 @@ func (r Ruleset) Attr() []byte {
 	return b
 }
 
-// PathBeneathAttr returns a struct landlock_path_beneath_attr, which is packed: 8 bytes of rights and 4 of descriptor. The kernel
-// refuses rights that the ruleset does not handle and, on a file, those of directories (EINVAL), and no rights at all (ENOMSG).
+// PathBeneathAttr returns a struct landlock_path_beneath_attr, which is packed: 8 bytes of
+// rights and 4 of descriptor. The kernel refuses rights that the ruleset does not handle and,
+// on a file, those of directories (EINVAL), and no rights at all (ENOMSG).
 func PathBeneathAttr(access AccessFS, fd int32) [12]byte {
 	var b [12]byte
 	binary.NativeEndian.PutUint64(b[:8], uint64(access))

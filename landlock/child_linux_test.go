@@ -18,8 +18,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
-// A test that restricts runs this binary again with a job in jobEnv: the child restricts its only thread that matters, does the
-// acts, and prints what each of them gave.
+// A test that restricts runs this binary again with a job in jobEnv: the child restricts its
+// only thread that matters, does the acts, and prints what each of them gave.
 const jobEnv = "HOLDFAST_LANDLOCK_JOB"
 
 // noRaceSleep keeps a program built with -race from sleeping for a second as it exits.

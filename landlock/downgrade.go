@@ -19,9 +19,10 @@ func (l Lost) String() string {
 	return fmt.Sprintf("lost %s %s: %s", kind, l.Feature, l.Without)
 }
 
-// Downgrade returns the strictest ruleset that a kernel of the given Landlock ABI accepts in r's place, and everything that is
-// lost by it, by ABI. Nothing lost means that the kernel holds r as it stands. It is pure: abi is a plain number, as [ABI]
-// returns it or as a test makes it up.
+// Downgrade returns the strictest ruleset that a kernel of the given Landlock ABI accepts in
+// r's place, and everything that is lost by it, by ABI. Nothing lost means that the kernel
+// holds r as it stands. It is pure: abi is a plain number, as [ABI] returns it or as a test
+// makes it up.
 //
 // A right that the kernel does not know is no longer handled and leaves the rules; a rule that is left with nothing leaves
 // the ruleset. FSRefer differs: before ABI 2 the kernel denies it always, so what is lost is the ability, and only if a rule

@@ -37,8 +37,9 @@ func (e Errata) String() string {
 	return "fixed errata " + strings.Join(list, ", ")
 }
 
-// HeldBy returns nil if a kernel of the given Landlock ABI holds all of r, as [Build] asks before it touches anything. Otherwise
-// it is the error of [Ruleset.Validate], or an [*UnsupportedError] with all that would be lost. It is pure.
+// HeldBy returns nil if a kernel of the given Landlock ABI holds all of r, as [Build] asks
+// before it touches anything. Otherwise it is the error of [Ruleset.Validate], or an
+// [*UnsupportedError] with all that would be lost. It is pure.
 func (r Ruleset) HeldBy(abi int) error {
 	if err := r.Validate(); err != nil {
 		return err

@@ -15,9 +15,10 @@ const (
 	createRulesetErrata  = 1 << 1 // LANDLOCK_CREATE_RULESET_ERRATA
 )
 
-// ABI asks the running kernel for its Landlock ABI: 1 or more. There are two other answers. An [*UnsupportedError] is no: the
-// kernel was built without Landlock, or has it and did not enable it at boot; Reason and Remedy say which. A [*ProbeError] is
-// could not tell: something answered in the kernel's place, as a seccomp filter does.
+// ABI asks the running kernel for its Landlock ABI: 1 or more. There are two other answers. An
+// [*UnsupportedError] is no: the kernel was built without Landlock, or has it and did not
+// enable it at boot; Reason and Remedy say which. A [*ProbeError] is could not tell: something
+// answered in the kernel's place, as a seccomp filter does.
 func ABI() (int, error) {
 	n, errno := sys.Call(sys.SYS_LANDLOCK_CREATE_RULESET, 0, 0, createRulesetVersion, 0, 0, 0)
 	return answer(int(n), syscall.Errno(errno))

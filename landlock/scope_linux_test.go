@@ -53,8 +53,9 @@ func TestKernelScopesCloseTheWaysOut(t *testing.T) {
 	}
 }
 
-// The shape of a sandbox: one domain with the file rules for the process that minds the tool, and a second layer with the scopes
-// alone for the tool itself. The minder reaches the tool, and never the other way round.
+// The shape of a sandbox: one domain with the file rules for the process that minds the tool,
+// and a second layer with the scopes alone for the tool itself. The minder reaches the tool,
+// and never the other way round.
 func TestKernelTheInnerDomainCannotReachTheOuterOne(t *testing.T) {
 	needABI(t, 6)
 	for _, u := range users() {

@@ -4,9 +4,9 @@ package rlimit
 
 import "syscall"
 
-// Current returns the limits of the calling process. In a Go program the soft NoFile is not what was inherited: syscall's
-// init raises it to one below the hard limit and gives children the former value back, unless it is set (see [Limits.Apply]).
-// The error is a [*SetError].
+// Current returns the limits of the calling process. In a Go program the soft NoFile is not
+// what was inherited: syscall's init raises it to one below the hard limit and gives children
+// the former value back, unless it is set (see [Limits.Apply]). The error is a [*SetError].
 func Current() (Values, error) {
 	var v Values
 	for r := range Resource(NumResources) {

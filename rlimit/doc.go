@@ -10,9 +10,10 @@
 //	settings, err := limits.Resolve(inherited)  // pure: what would be set, or which field cannot be
 //	err = limits.Apply()                        // sets it, for this process and its children to come
 //
-// A limit that is nil stays as it was inherited. That is safe as a zero value because a limit takes rights away and
-// never gives any: a process without a Limits is held as its parent is. Limits only tighten: a hard limit above the inherited
-// one is an error, even where the process has CAP_SYS_RESOURCE. Nothing is lowered in silence.
+// A limit that is nil stays as it was inherited. That is safe as a zero value because a limit
+// takes rights away and never gives any: a process without a Limits is held as its parent is.
+// Limits only tighten: a hard limit above the inherited one is an error, even where the
+// process has CAP_SYS_RESOURCE. Nothing is lowered in silence.
 //
 // # Limits
 //

@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// A test that sets limits runs this binary again with an act and limits in its environment: the child sets them, does the act, and
-// prints what came of it.
+// A test that sets limits runs this binary again with an act and limits in its environment:
+// the child sets them, does the act, and prints what came of it.
 const (
 	actEnv    = "HOLDFAST_RLIMIT_ACT"
 	limitsEnv = "HOLDFAST_RLIMIT_LIMITS"
@@ -235,8 +235,9 @@ func TestKernelChildrenHaveTheLimitsThatWereSet(t *testing.T) {
 	}
 }
 
-// Go raises its soft NoFile at the start to one below the hard limit and, where it still finds that, gives children the former one
-// back. A limit of just that number must reach them all the same.
+// Go raises its soft NoFile at the start to one below the hard limit and, where it still finds
+// that, gives children the former one back. A limit of just that number must reach them all
+// the same.
 func TestKernelChildrenHaveTheLimitThatWasSetEvenIfGoHadRaisedItToThat(t *testing.T) {
 	inherited, err := Current()
 	if err != nil {

@@ -10,8 +10,8 @@ type Limits struct {
 	AS *Limit
 	// Core is the size of a core file in bytes; 0 writes none.
 	Core *Limit
-	// CPU is processor time in seconds, of all threads; at soft and each second after comes SIGXCPU, at hard SIGKILL. The kernel
-	// reads 0 as 1 second.
+	// CPU is processor time in seconds, of all threads; at soft and each second after comes
+	// SIGXCPU, at hard SIGKILL. The kernel reads 0 as 1 second.
 	CPU *Limit
 	// Data is the data segment and, since Linux 4.7, private writable mappings, in bytes; beyond it ENOMEM.
 	Data *Limit
@@ -33,8 +33,8 @@ type Limits struct {
 	RSS *Limit
 	// RTPrio is the ceiling of the real-time priority: 0 (none) to 99.
 	RTPrio *Limit
-	// RTTime is processor time in microseconds that a real-time thread uses without blocking; beyond soft SIGXCPU, beyond hard
-	// SIGKILL.
+	// RTTime is processor time in microseconds that a real-time thread uses without blocking;
+	// beyond soft SIGXCPU, beyond hard SIGKILL.
 	RTTime *Limit
 	// SigPending is the number of queued signals of the user; beyond it sigqueue fails with EAGAIN.
 	SigPending *Limit
@@ -62,9 +62,10 @@ const (
 // memory is left on disk; NoFile 4096, or up to 65536 for those that ask (as node, java and Go programs do); NProc 4096
 // threads more than are running, against fork bombs. The others are nil.
 //
-// The argument running is how many threads will already count against NProc when the tool starts: 0 in a user namespace of its own
-// (Linux 5.14 or newer), otherwise all threads of the user, and [Unlimited] if that is unknown: then NProc is nil, for a
-// number that is below the present count would stop the tool's first fork.
+// The argument running is how many threads will already count against NProc when the tool
+// starts: 0 in a user namespace of its own (Linux 5.14 or newer), otherwise all threads of the
+// user, and [Unlimited] if that is unknown: then NProc is nil, for a number that is below the
+// present count would stop the tool's first fork.
 func Defaults(inherited Values, running uint64) Limits {
 	l := Limits{
 		Core:   At(0),
@@ -104,8 +105,9 @@ func (s Setting) String() string {
 	return s.Resource.String() + " " + s.Resource.Format(Limit{s.Soft, s.Hard})
 }
 
-// Validate returns a [*FieldError] for the first field, in the kernel's order, that no machine can hold: soft above hard, or a
-// number the resource does not have. [Inherited] is not judged here.
+// Validate returns a [*FieldError] for the first field, in the kernel's order, that no machine
+// can hold: soft above hard, or a number the resource does not have. [Inherited] is not judged
+// here.
 func (l Limits) Validate() error {
 	for r := range Resource(NumResources) {
 		limit := *l.of(r)
@@ -133,9 +135,11 @@ func judge(r Resource, l Limit) string {
 	return ""
 }
 
-// Resolve returns what is to be set on a process with the inherited limits, in the kernel's order, without doing it. It is
-// pure. A field that is not valid, or whose hard limit is above the inherited one, is a [*FieldError]: what was asked for by number
-// is never lowered in silence. Settings that change nothing are left in, so that the result says all that was asked.
+// Resolve returns what is to be set on a process with the inherited limits, in the kernel's
+// order, without doing it. It is pure. A field that is not valid, or whose hard limit is above
+// the inherited one, is a [*FieldError]: what was asked for by number is never lowered in
+// silence. Settings that change nothing are left in, so that the result says all that was
+// asked.
 func (l Limits) Resolve(inherited Values) ([]Setting, error) {
 	if err := l.Validate(); err != nil {
 		return nil, err

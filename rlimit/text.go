@@ -74,9 +74,10 @@ func (u unit) parse(text string) (uint64, error) {
 	return low, nil
 }
 
-// Parse reads what [Resource.Format] prints, "soft:hard" or one value for both: whole numbers with a suffix of r's unit (B, KiB,
-// MiB, GiB, TiB for bytes, and none is bytes; s, m, h for CPU; us, ms, s for RTTime; none for counts), unlimited, or
-// inherited. The error is a [*FieldError]. It does not judge the numbers; [Limits.Validate] does.
+// Parse reads what [Resource.Format] prints, "soft:hard" or one value for both: whole numbers
+// with a suffix of r's unit (B, KiB, MiB, GiB, TiB for bytes, and none is bytes; s, m, h for
+// CPU; us, ms, s for RTTime; none for counts), unlimited, or inherited. The error is a
+// [*FieldError]. It does not judge the numbers; [Limits.Validate] does.
 func (r Resource) Parse(text string) (Limit, error) {
 	u := resources[r].unit
 	soft, hard, both := strings.Cut(text, ":")
@@ -105,8 +106,9 @@ func (l Limits) MarshalJSON() ([]byte, error) {
 	return json.Marshal(m)
 }
 
-// UnmarshalJSON reads what MarshalJSON writes and validates it, replacing all of l. An unknown name, or a value that is not a
-// string, is an error: a [*FieldError] or encoding/json's own. On an error l is unchanged.
+// UnmarshalJSON reads what MarshalJSON writes and validates it, replacing all of l. An unknown
+// name, or a value that is not a string, is an error: a [*FieldError] or encoding/json's own.
+// On an error l is unchanged.
 func (l *Limits) UnmarshalJSON(data []byte) error {
 	var m map[string]string
 	if err := json.Unmarshal(data, &m); err != nil {

@@ -59,6 +59,9 @@ func badPolicy(err error) Reason {
 	return r
 }
 
+// deeds are those that there are, to name to who asks about another.
+const deeds = "read, list, stat, write, create, remove, rename, link, symlink, chmod, xattr, execute, connect, bind, signal, fork, gain, run"
+
 // allows sends the act to its bound.
 func (m *meaning) allows(a Act) (bool, Reason) {
 	switch a.Do {
@@ -78,7 +81,7 @@ func (m *meaning) allows(a Act) (bool, Reason) {
 	case ToRun:
 		return m.policy.allowsTime(a)
 	}
-	return false, Reason{Why: "there is no deed " + strconv.Quote(string(a.Do))}
+	return false, Reason{Why: "there is no deed " + strconv.Quote(string(a.Do)), Remedy: "ask about one of " + deeds}
 }
 
 // unless answers for a bound that no other field speaks of: allowed says what

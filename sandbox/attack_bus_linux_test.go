@@ -34,20 +34,18 @@ const userBus = "/run/user/1000/bus"
 // abstractBus is how a session's bus is often called.
 func abstractBus(pid int) string { return fmt.Sprintf("@/tmp/dbus-holdfast-%d", pid) }
 
-// reachAt says one byte to a server and hears one.
+// reachAt speaks to a local socket.
 func reachAt(address string) func(ground) error {
-	return func(ground) error {
-		c, err := net.Dial("unix", address)
-		if err != nil {
-			return shortNet(err)
-		}
-		defer c.Close()
-		if _, err := c.Write([]byte("x")); err != nil {
-			return shortNet(err)
-		}
-		_, err = c.Read(make([]byte, 1))
-		return shortNet(err)
+	return func(ground) error { return hear("unix", address) }
+}
+
+func listenAt(t *testing.T, address string) net.Listener {
+	t.Helper()
+	l, err := net.Listen("unix", address)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return l
 }
 
 // inChildMounts says in a child that its parent has made the mounts.
@@ -78,34 +76,11 @@ func serveBus(t *testing.T) {
 		if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		serveEcho(t, at)
+		serveEcho(t, listenAt(t, at))
 		if err := os.Chmod(at, 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
-}
-
-// serveEcho gives each client of a local socket its first byte back.
-func serveEcho(t *testing.T, at string) {
-	t.Helper()
-	l, err := net.Listen("unix", at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			b := make([]byte, 1)
-			if _, err := c.Read(b); err == nil {
-				c.Write(b)
-			}
-			c.Close()
-		}
-	}()
 }
 
 func TestKernelAttackBuses(t *testing.T) {
@@ -120,7 +95,7 @@ func TestKernelAttackBuses(t *testing.T) {
 					if target, err := os.Readlink("/var/run"); err != nil || target != "/run" {
 						t.Skipf("needs /var/run to lead to /run: %q, %v", target, err)
 					}
-					serveEcho(t, abstractBus(os.Getpid()))
+					serveEcho(t, listenAt(t, abstractBus(os.Getpid())))
 					attackPlainly(t, "buses")
 					attackWith(t, "buses", w, nil)
 				})

@@ -73,13 +73,13 @@ func (c *Cmd) bury() {
 		c.Cmd.WaitDelay = 1 // the copying goroutines may be stuck in the caller's readers
 		defer func() { c.Cmd.WaitDelay = 0 }()
 	}
-	c.Cmd.Wait()
+	c.run.reap(c.Cmd.Wait)
 	c.Cmd.Process, c.Cmd.ProcessState = nil, nil
 }
 
 // Wait is [exec.Cmd.Wait]. It returns when every process inside is dead.
 func (c *Cmd) Wait() error {
-	err := c.Cmd.Wait()
+	err := c.run.reap(c.Cmd.Wait)
 	if c.Cmd.ProcessState != nil {
 		c.run.settle()
 	}
@@ -97,7 +97,11 @@ func (c *Cmd) Run() error {
 // Output is [exec.Cmd.Output].
 func (c *Cmd) Output() ([]byte, error) {
 	c.run.quiet, c.run.gated = true, c.Cancel != nil // without, nobody watches until the end
-	out, err := c.Cmd.Output()
+	var out []byte
+	err := c.run.reap(func() (err error) {
+		out, err = c.Cmd.Output()
+		return err
+	})
 	c.run.unshut(false)
 	if err = c.finish(err); c.Cmd.Process == nil {
 		return nil, err
@@ -157,5 +161,7 @@ func (c *Cmd) String() string {
 func (c *Cmd) Environ() []string { return c.run.environ() }
 
 // Report says which bound held in this run, by which mechanisms, on what
-// evidence. Before Start it says what is promised.
+// evidence. Before Start it says what is promised. It may be called while another
+// goroutine is in one of this type's methods, such as Wait; until that returns it
+// does not know the exit status.
 func (c *Cmd) Report() *Report { return c.run.report() }

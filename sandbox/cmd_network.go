@@ -14,8 +14,9 @@ import (
 func (c *Cmd) NetworkEnviron() []string { return c.run.networkVariables() }
 
 // DialInside connects to a server that the tool has at a port of its loopback,
-// one of [Network.Listen]. It does not wait for the server to listen: until then
-// the connection is refused. The command must have been started.
+// one of [Network.Listen], by IPv4, or by IPv6 if that is where it listens. It does
+// not wait for the server to listen: until then the error wraps ECONNREFUSED. The
+// command must have been started.
 func (c *Cmd) DialInside(ctx context.Context, port uint16) (net.Conn, error) {
 	return c.run.dialInside(ctx, port)
 }

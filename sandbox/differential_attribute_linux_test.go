@@ -48,7 +48,7 @@ func onTerminal(script string, change func(c *command, tty *os.File)) func(w *wo
 	}
 }
 
-// onThread sets a signal's disposition around a run.
+// withIgnored has a signal ignored while f runs.
 func withIgnored(sig os.Signal, f func()) {
 	signal.Ignore(sig)
 	defer signal.Reset(sig)

@@ -24,7 +24,7 @@ func (r *run) report() *Report {
 		select {
 		case <-r.empty:
 			report.Ended, report.Status = r.ended, "ended"
-			if s := r.cmd.ProcessState; s != nil {
+			if s := r.processState(); s != nil {
 				report.Status = s.String()
 			}
 			report.Denials = r.denials()

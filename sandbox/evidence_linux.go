@@ -45,7 +45,7 @@ func (r *run) evidence(report *Report) *evidence {
 	case <-r.empty:
 		report.Ended = r.ended
 		report.Status = "ended"
-		if s := r.cmd.ProcessState; s != nil {
+		if s := r.processState(); s != nil {
 			report.Status = s.String()
 		}
 		if r.control.Deadline {
@@ -83,7 +83,7 @@ func (r *run) cutShort() bool {
 	if r.control.Held {
 		return r.control.Evidence == nil
 	}
-	s := r.cmd.ProcessState
+	s := r.processState()
 	return r.control.Failed == nil && !(s != nil && s.Exited())
 }
 

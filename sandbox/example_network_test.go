@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"sync"
+	"syscall"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/sandbox"
@@ -32,7 +34,7 @@ func ExampleWorkspaceNet() {
 	}
 	var v sandbox.Violation
 	for _, v = range cmd.Report().Violations {
-		log.Print(v) // "connect evil.example:443: no rule allows it (to allow it: ...)"
+		log.Print(v) // "connect evil.example:443: no entry of the allow-list names it ... (to allow it: ...)"
 		log.Printf("at %s by %s: %s (%s) port %d, %s %s: rule %q: %s: %s", v.Time, v.Protocol, v.Host, v.Address, v.Port, v.Method, v.Path, v.Rule, v.Why, v.Remedy)
 	}
 	if err != nil {
@@ -58,8 +60,8 @@ func ExampleNetwork() {
 		},
 		Patience: time.Minute,
 		Observe: func(c sandbox.Connection) {
-			log.Printf("%s %s %s %s:%d (%s) %s %s: allowed %t by %q (%s): %d bytes out, %d in, %s, %s",
-				c.Time, c.Protocol, c.Err, c.Host, c.Port, c.Address, c.Method, c.Path, c.Allowed, c.Rule, c.Reason, c.Sent, c.Received, c.Duration, c.Err)
+			log.Printf("%s %s %s:%d (%s) %s %s: allowed %t by %q (%s): %d bytes out, %d in, %s, %s",
+				c.Time, c.Protocol, c.Host, c.Port, c.Address, c.Method, c.Path, c.Allowed, c.Rule, c.Reason, c.Sent, c.Received, c.Duration, c.Err)
 		},
 		Limits: sandbox.NetworkLimits{Connections: 100, Bytes: 1 << 30, Rate: 10 << 20, Names: 50},
 	}
@@ -71,6 +73,53 @@ func ExampleNetwork() {
 }
 
 func answers() <-chan bool { return nil }
+
+// An answer that is remembered. Decide is asked for each request, by many goroutines
+// at once; one question at a time is put to the person, and to none whose time is up.
+func ExampleVerdict() {
+	var mu sync.Mutex
+	known := map[string]sandbox.Verdict{}
+	p := sandbox.Workspace("/srv/project")
+	p.Network.Decide = func(ctx context.Context, r sandbox.Request) sandbox.Verdict {
+		mu.Lock()
+		defer mu.Unlock()
+		to := net.JoinHostPort(r.Host, fmt.Sprint(r.Port))
+		if v, ok := known[to]; ok {
+			return v
+		}
+		if ctx.Err() != nil { // another question has taken all the time
+			return sandbox.Verdict{Reason: "nobody has answered"}
+		}
+		log.Printf("may it connect to %s?", to)
+		select {
+		case yes := <-answers():
+			known[to] = sandbox.Verdict{Allow: yes, Reason: "the user has said no"} // the reason of a denial
+			return known[to]
+		case <-ctx.Done():
+			return sandbox.Verdict{Reason: "nobody has answered"} // and is asked again the next time
+		}
+	}
+	p.Network.Patience = time.Minute
+	if _, err := sandbox.New(p); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// A log of all connections, as lines of JSON.
+func ExampleConnection() {
+	lines := log.New(os.Stdout, "", 0) // which has a lock: commands may run at the same time
+	p := sandbox.WorkspaceNet("/srv/project", "packages.example.com:443")
+	p.Network.Observe = func(c sandbox.Connection) {
+		if line, err := json.Marshal(c); err == nil {
+			lines.Print(string(line))
+		}
+	}
+	p.Network.Observe(sandbox.Connection{
+		Time: time.Unix(0, 0).UTC(), Protocol: "http", Host: "evil.example", Port: 80, Method: "GET", Path: "/",
+		Reason: "no entry of the allow-list names it", Duration: time.Millisecond,
+	})
+	// Output: {"time":"1970-01-01T00:00:00Z","protocol":"http","host":"evil.example","port":80,"method":"GET","path":"/","allowed":false,"why":"no entry of the allow-list names it","sent":0,"received":0,"nanoseconds":1000000}
+}
 
 // What the tool may use of this machine's own: a database's port, a daemon's
 // socket, and the user's keys to sign with.
@@ -105,8 +154,20 @@ func ExampleCmd_DialInside() {
 		log.Fatal(err)
 	}
 	client := &http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return cmd.DialInside(ctx, 8080) },
-	}}
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			for {
+				c, err := cmd.DialInside(ctx, 8080)
+				if !errors.Is(err, syscall.ECONNREFUSED) { // it does not listen yet
+					return c, err
+				}
+				select {
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				case <-time.After(50 * time.Millisecond):
+				}
+			}
+		},
+	}, Timeout: time.Minute}
 	if r, err := client.Get("http://inside/"); err == nil {
 		io.Copy(os.Stdout, r.Body)
 		r.Body.Close()

@@ -11,9 +11,10 @@ import (
 //
 // Hosts opens the network by name. The tool stays in an empty network namespace
 // (on a host without namespaces: behind a filter for sockets, and on macOS behind a
-// profile, where the proxies are at the machine's loopback); what leaves it leaves through an HTTP and a SOCKS5 proxy which the harness serves on the tool's
-// loopback, and which its environment names. There is no other way out, so a tool
-// that knows no proxies reaches nothing: Capture is for those.
+// profile, where the proxies are at the machine's loopback); what leaves it leaves
+// through an HTTP and a SOCKS5 proxy which the harness serves on the tool's loopback,
+// and which its environment names. There is no other way out, so a tool that knows no
+// proxies reaches nothing: Capture is for those.
 //
 // Addresses that nobody means by a name are denied even where a rule allows the
 // name, before it is resolved and after: loopback, link-local (and with it the
@@ -38,7 +39,8 @@ type Network struct {
 	// "example.com:443", "example.com:8000-8100", "*.example.com" (every name below
 	// it, and not itself), "10.1.2.3:22", "10.0.0.0/8", "[2001:db8::1]:80", "*".
 	// Names are compared in one canonical form, without case or trailing dot, and
-	// international ones as IDNA has them. Nil and empty are the same: nothing.
+	// international ones as IDNA has them. Nil and empty are the same: nothing. The
+	// harness's own "localhost" is no entry, but Loopback's.
 	Hosts []string
 	// Deny lists, in the notation of Hosts, what stays denied although Hosts or UDP has
 	// it or Decide would allow it.
@@ -125,17 +127,19 @@ type Network struct {
 	// Patience is how long Decide may take. Zero: 30 seconds.
 	Patience time.Duration
 	// Observe is told of every connection, and of every request that the harness
-	// sees, allowed or denied, once it is over: by one goroutine, in order. What it is
-	// too slow for is dropped, and counted in the report. With it alone, and nothing in Hosts, the proxies
-	// exist and deny everything.
+	// sees, allowed or denied, once it is over: by one goroutine of each run, in order.
+	// Commands that run at the same time call it at the same time. What it is too slow
+	// for is dropped, and counted in the report. With it alone, and nothing in Hosts,
+	// the proxies exist and deny everything.
 	Observe func(c Connection) `json:"-"`
 
 	// Limits bounds what passes.
 	Limits NetworkLimits
 
 	// Capture takes the packets of programs that use no proxy. Nil: they reach
-	// nothing. It takes a network namespace. It takes /dev/net/tun too; where that is missing, or
-	// not the harness's to open, the proxies are what there is, and the report says so.
+	// nothing. It takes a network namespace. It takes /dev/net/tun too; where that is
+	// missing, or not the harness's to open, the proxies are what there is, and the
+	// report says so.
 	Capture Capture `json:"-"`
 }
 
@@ -164,22 +168,23 @@ type Verdict struct {
 }
 
 // A Connection is one connection of the tool's, or one request where the harness
-// sees them, when it is over.
+// sees them, when it is over. As JSON it is one line of a log, with the names that a
+// [Violation] has.
 type Connection struct {
-	Time     time.Time     // when it began
-	Protocol string        // "http", "https", "connect", "socks", with a capture "tcp", "udp" ...
-	Host     string        // canonical: a name, or an address
-	Address  string        // what was dialled; "": nothing was
-	Port     uint16        //
-	Method   string        // "" where the harness does not see it
-	Path     string        // without the query
-	Allowed  bool          //
-	Rule     string        // which rule decided, or "Decide"; "": none is about it
-	Reason   string        // why it was denied, in words
-	Sent     int64         // bytes from the tool
-	Received int64         // bytes to the tool
-	Duration time.Duration //
-	Err      string        // what went wrong with one that was allowed
+	Time     time.Time     `json:"time"`              // when it began
+	Protocol string        `json:"protocol"`          // "http", "https", "connect", "socks", with a capture "tcp", "udp" ...
+	Host     string        `json:"host"`              // canonical: a name, or an address
+	Address  string        `json:"address,omitempty"` // what was dialled; "": nothing was
+	Port     uint16        `json:"port,omitempty"`
+	Method   string        `json:"method,omitempty"` // "" where the harness does not see it
+	Path     string        `json:"path,omitempty"`   // without the query
+	Allowed  bool          `json:"allowed"`
+	Rule     string        `json:"rule,omitempty"` // which rule decided, or "Decide"; "": none is about it
+	Reason   string        `json:"why,omitempty"`  // why it was denied, in words
+	Sent     int64         `json:"sent"`           // bytes from the tool
+	Received int64         `json:"received"`       // bytes to the tool
+	Duration time.Duration `json:"nanoseconds"`
+	Err      string        `json:"err,omitempty"` // what went wrong with one that was allowed
 }
 
 // A Violation is something that a run's network denied it, an agent's filter and a

@@ -35,6 +35,9 @@ type CaptureGate struct {
 	Tunnel func(ctx context.Context, conn net.Conn, host string, port uint16, protocol string) error
 	// Denied notes that something was refused: a datagram, a name.
 	Denied func(protocol, host string, port uint16, why string)
+	// Why says, in words, why Allowed is false for a host. Nil: nobody knows. A denial that is noted
+	// with these words names its rule in the report.
+	Why func(host string, port uint16) string
 
 	// Address is the device's address inside and the network around it, of which
 	// the other addresses are the capture's to give to names.

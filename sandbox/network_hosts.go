@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/holdfast-dev/holdfast/internal/egress"
 )
@@ -14,6 +15,11 @@ func (n Network) validateHosts() error {
 			return hostError("Network.Hosts", "Network.Deny", err)
 		}
 	}
+	for i, h := range n.Hosts {
+		if isLocalhost(h) {
+			return &PolicyError{Field: indexed("Network.Hosts", i), Value: h, Problem: "is, for the tool, its own loopback, about which no proxy is asked", Remedy: "name a port of the harness's in Network.Loopback; the tool's own needs no rule"}
+		}
+	}
 	for i, c := range n.Credentials {
 		if _, err := egress.Compile(c.Hosts, nil); err != nil {
 			return hostError(indexed("Network.Credentials", i)+".Hosts", "", err)
@@ -22,6 +28,37 @@ func (n Network) validateHosts() error {
 	for i, r := range n.Requests {
 		if _, err := egress.Compile([]string{r.Host}, nil); err != nil {
 			return hostError("", "", err).in(indexed("Network.Requests", i) + ".Host")
+		}
+	}
+	return nil
+}
+
+// validateReach refuses a credential, or a request rule, for what can never be
+// allowed: most often a host that was forgotten, or misspelt, in one of two lists.
+func (n Network) validateReach() error {
+	rules, err := egress.Compile(n.Hosts, n.Deny)
+	if err != nil {
+		return err
+	}
+	check := func(field, entry string) error {
+		switch d := rules.Reach(entry, n.Decide != nil); d.Outcome {
+		case egress.Allow:
+			return nil
+		case egress.Deny:
+			return &PolicyError{Field: field, Value: entry, Problem: fmt.Sprintf("is denied by the entry %q of Network.Deny", d.Rule), Remedy: "remove one of the two"}
+		}
+		return &PolicyError{Field: field, Value: entry, Problem: "is no host that Network.Hosts allows", Remedy: fmt.Sprintf("add %q to Network.Hosts", entry)}
+	}
+	for i, c := range n.Credentials {
+		for j, h := range c.Hosts {
+			if err := check(indexed(indexed("Network.Credentials", i)+".Hosts", j), h); err != nil {
+				return err
+			}
+		}
+	}
+	for i, r := range n.Requests {
+		if err := check(indexed("Network.Requests", i)+".Host", r.Host); err != nil {
+			return err
 		}
 	}
 	return nil

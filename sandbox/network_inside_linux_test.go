@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
@@ -122,33 +123,60 @@ func TestKernelNetworkReachesServersInside(t *testing.T) {
 	})
 }
 
-func serveUnix(t *testing.T, path string) {
-	t.Helper()
-	l, err := net.Listen("unix", path)
+// The tool that answers at one address until its input ends.
+var _ = offer(programs, "answer at", func(args []string) {
+	l, err := net.Listen("tcp", args[0])
 	if err != nil {
-		t.Fatal(err)
+		fmt.Println(err)
+		return
 	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
+	go http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "here") }))
+	fmt.Println("ready")
+	io.Copy(io.Discard, os.Stdin)
+})
+
+// TestKernelNetworkReachesServersOfEitherFamily: what listens at "localhost" is, for
+// Node, at ::1 alone.
+func TestKernelNetworkReachesServersOfEitherFamily(t *testing.T) {
+	eachUser(t, func(t *testing.T) {
+		s := networkSandbox(t, allSets[0], func(p *Policy) { p.Network.Listen = []uint16{8000} })
+		for _, at := range []string{"127.0.0.1:8000", "[::1]:8000", "0.0.0.0:8000", "[::]:8000"} {
+			c := hostile(t, s, "answer at", at)
+			in, out := must(c.StdinPipe()), must(c.StdoutPipe())
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
 			}
-			c.Write([]byte("x"))
-			c.Close()
+			var line [5]byte
+			io.ReadFull(out, line[:])
+			conn, err := c.DialInside(t.Context(), 8000)
+			if err != nil {
+				t.Errorf("%s (%q): %v", at, line, err)
+			} else {
+				conn.Close()
+			}
+			in.Close()
+			if err := c.Wait(); err != nil {
+				t.Error(err)
+			}
 		}
-	}()
+		c := hostile(t, s, "answer at", "127.0.0.1:8001")
+		in, out := must(c.StdinPipe()), must(c.StdoutPipe())
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		io.ReadFull(out, make([]byte, 5))
+		if _, err := c.DialInside(t.Context(), 8000); !errors.Is(err, syscall.ECONNREFUSED) || !strings.Contains(err.Error(), "127.0.0.1:8000") {
+			t.Errorf("nobody listens: %v", err)
+		}
+		in.Close()
+		c.Wait()
+	})
 }
 
 // The tool that says which sockets answer.
 var _ = offer(programs, "unixes", func(args []string) {
 	for _, path := range args {
-		c, err := net.Dial("unix", path)
-		if err == nil {
-			_, err = c.Read(make([]byte, 1))
-		}
-		fmt.Println(err)
+		fmt.Println(hear("unix", path))
 	}
 })
 
@@ -157,8 +185,8 @@ func TestKernelNetworkShowsSocketsByGrant(t *testing.T) {
 		dir := must(os.MkdirTemp("", "s")) // short: an address holds 107 bytes
 		defer os.RemoveAll(dir)
 		granted, other := filepath.Join(dir, "granted"), filepath.Join(dir, "other")
-		serveUnix(t, granted)
-		serveUnix(t, other)
+		serveEcho(t, listenAt(t, granted))
+		serveEcho(t, listenAt(t, other))
 		link := filepath.Join(dir, "link")
 		if err := os.Symlink(granted, link); err != nil {
 			t.Fatal(err)

@@ -183,8 +183,8 @@ func TestKernelNetworkVariables(t *testing.T) {
 	inNetwork(t, allowedExample, func(t *testing.T, s *Sandbox, w walls) {
 		c := hostile(t, s, "fetch", "http://allowed.example/")
 		c.Env = []string{"A=b", noWait}
-		if out, err := c.Output(); err != nil || strings.Contains(string(out), "served") {
-			t.Errorf("with an Env of the caller's: %q, %v", out, err)
+		if out, err := c.Output(); err != nil || strings.Contains(string(out), "served") || !strings.Contains(c.Report().String(), "add Cmd.NetworkEnviron") {
+			t.Errorf("with an Env of the caller's: %q, %v\n%s", out, err, c.Report())
 		}
 		for name, env := range map[string]func(c *Cmd) []string{
 			"NetworkEnviron": func(c *Cmd) []string { return append([]string{"A=b", noWait}, c.NetworkEnviron()...) },
@@ -192,9 +192,26 @@ func TestKernelNetworkVariables(t *testing.T) {
 		} {
 			c := hostile(t, s, "fetch", "http://allowed.example/")
 			c.Env = env(c)
-			if out, err := c.Output(); err != nil || !strings.Contains(string(out), "served") {
+			if out, err := c.Output(); err != nil || !strings.Contains(string(out), "served") || strings.Contains(c.Report().String(), "NetworkEnviron") {
 				t.Errorf("with %s: %q, %v\n%s", name, out, err, c.Report())
 			}
+		}
+	})
+}
+
+// TestKernelNetworkSaysWhatFailed: what is allowed and fails is no violation, and a
+// tool such as curl shows little of the answer to a CONNECT.
+func TestKernelNetworkSaysWhatFailed(t *testing.T) {
+	inNetwork(t, func(p *Policy) { p.Network.Hosts = []string{"allowed.example", "nowhere.example"} }, func(t *testing.T, s *Sandbox, w walls) {
+		failed := func(r *Report) bool {
+			return slices.ContainsFunc(r.Bound(BoundNetwork).Notes, func(n string) bool { return strings.Contains(n, "was allowed failed") })
+		}
+		if out, r := says(t, s, "fetch", "http://allowed.example/", "http://denied.example/"); failed(r) {
+			t.Errorf("nothing has failed: %s\n%s", out, r)
+		}
+		out, r := says(t, s, "fetch", "https://nowhere.example/", "http://allowed.example/")
+		if want := "1 of what was allowed failed; the last: connect nowhere.example:443: lookup nowhere.example: no such host"; !strings.Contains(r.String(), want) {
+			t.Errorf("not a word of it: %s\n%s", out, r)
 		}
 	})
 }

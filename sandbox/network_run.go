@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"net"
 	"net/netip"
 	"time"
@@ -35,11 +36,11 @@ func (s *Sandbox) openGate() (err error) {
 		return nil
 	}
 	if err := s.renewTrust(); err != nil {
-		return &PolicyError{Field: "Network", Problem: "cannot be carried out", Err: err}
+		return uncarried(err)
 	}
 	g, err := egress.New(s.unsealed())
 	if err != nil {
-		return &PolicyError{Field: "Network", Problem: "cannot be carried out", Err: err}
+		return uncarried(err)
 	}
 	return g.Close()
 }
@@ -60,6 +61,16 @@ func (s *Sandbox) unsealed() egress.Config {
 	c := s.gate
 	c.Credentials = s.secrets()
 	return c
+}
+
+// uncarried names the field that package egress cannot carry out.
+func uncarried(err error) error {
+	bad := &PolicyError{Field: "Network", Problem: "cannot be carried out", Err: err}
+	if e := (*egress.ConfigError)(nil); errors.As(err, &e) {
+		field := map[string]string{"credential": "Network.Credentials", "request rule": "Network.Requests"}[e.List]
+		bad.Field, bad.Value, bad.Err = indexed(field, e.Index), e.Name, e.Err
+	}
+	return bad
 }
 
 // served reports whether a run has a gateway.

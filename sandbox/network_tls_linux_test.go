@@ -91,6 +91,11 @@ func TestKernelNetworkKeepsSecretsOutside(t *testing.T) {
 		if !strings.Contains(out, "TOKEN=") || !strings.Contains(out, "\ntrue false <nil>") {
 			t.Errorf("the tool's environment, and its bundle:\n%s", out)
 		}
+		for _, remedy := range []string{"a rule to Network.Requests that has POST /api/a of example.com:443", `"allowed.example:80" to the Hosts of the credential TOKEN`} {
+			if !strings.Contains(r.String(), "(rule ") || !strings.Contains(r.String(), "to allow it: add "+remedy) {
+				t.Errorf("no remedy %q in\n%s", remedy, r)
+			}
+		}
 	})
 }
 

@@ -51,7 +51,7 @@ func (p Policy) validateNetwork() error {
 	if n.SSH && !n.gated() {
 		return &PolicyError{Field: "Network.SSH", Problem: "is a way to the hosts of a policy that has none", Remedy: "name them in Network.Hosts"}
 	}
-	for _, check := range [...]func() error{n.validateHosts, n.validateUDP, n.validateAuthorities, n.validatePorts, n.validateUnix, n.validateCredentials, n.validateRequests, n.validateAmounts} {
+	for _, check := range [...]func() error{n.validateHosts, n.validateUDP, n.validateAuthorities, n.validatePorts, n.validateUnix, n.validateCredentials, n.validateRequests, n.validateReach, n.validateAmounts} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -142,6 +142,13 @@ func (n Network) validateCredentials() error {
 // mayAllow reports whether any host can be.
 func (n Network) mayAllow() bool { return len(n.Hosts) > 0 || n.Decide != nil }
 
+// isLocalhost reports whether an entry of Hosts names what is, for the tool, its own
+// loopback.
+func isLocalhost(entry string) bool {
+	name, _, _ := strings.Cut(entry, ":")
+	return strings.EqualFold(strings.TrimSuffix(name, "."), "localhost")
+}
+
 func (n Network) validateRequests() error {
 	for i, r := range n.Requests {
 		bad := func(field, value, problem, remedy string) error {
@@ -158,6 +165,9 @@ func (n Network) validateRequests() error {
 		for j, p := range r.Paths {
 			if !strings.HasPrefix(p, "/") || strings.ContainsAny(p, "?#\x00\r\n") {
 				return bad(indexed("Paths", j), p, "is no path", `it begins with "/", and has no query`)
+			}
+			if strings.Contains(p, "*") {
+				return bad(indexed("Paths", j), p, `has a "*", which would stand for itself`, `write "/v1/" for all that lies below it`)
 			}
 		}
 	}

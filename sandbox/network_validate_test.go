@@ -84,7 +84,14 @@ func TestValidateNamesTheNetworksField(t *testing.T) {
 		{"a credential in a header without a name", with(func(c *Credential) { c.Name, c.Place = "B", PlaceHeader }), "Network.Credentials[1].Field"},
 		{"a bearer with a field", with(func(c *Credential) { c.Name, c.Field = "B", "X" }), "Network.Credentials[1].Field"},
 		{"a credential and no hosts", Network{Credentials: []Credential{secret}}, "Network.Credentials[0].Hosts"},
+		{"a path with an asterisk", asks(RequestRule{Host: "a.example", Paths: []string{"/v1/*"}}), "Network.Requests[1].Paths[0]"},
+		{"the tool's own loopback", Network{Hosts: []string{"a.example", "LocalHost.:3000"}}, "Network.Hosts[1]"},
 		{"request rules and no hosts", Network{Requests: []RequestRule{{Host: "example.com"}}}, "Network.Requests[0].Host"},
+		{"a credential for a host that is not allowed", with(func(c *Credential) { c.Name, c.Hosts = "B", []string{"example.com", "other.example"} }), "Network.Credentials[1].Hosts[1]"},
+		{"a credential for a port that is not allowed", Network{Hosts: []string{"example.com:443"}, Credentials: []Credential{{Name: "A", Secret: "a secret", Hosts: []string{"example.com:80"}, Place: PlaceBearer}}}, "Network.Credentials[0].Hosts[0]"},
+		{"a credential for a host that is denied", Network{Hosts: []string{"*"}, Deny: []string{"*.example"}, Credentials: []Credential{{Name: "A", Secret: "a secret", Hosts: []string{"a.example"}, Place: PlaceBearer}}}, "Network.Credentials[0].Hosts[0]"},
+		{"a request rule for a host that is not allowed", asks(RequestRule{Host: "other.example"}), "Network.Requests[1].Host"},
+		{"a request rule for a host that is denied, whatever Decide says", Network{Deny: []string{"a.example"}, Decide: func(context.Context, Request) Verdict { return Verdict{} }, Requests: []RequestRule{{Host: "a.example"}}}, "Network.Requests[0].Host"},
 		{"a request rule for what is no host", asks(RequestRule{Host: "a b"}), "Network.Requests[1].Host"},
 		{"a method in small letters", asks(RequestRule{Host: "a.example", Methods: []string{"GET", "post"}}), "Network.Requests[1].Methods[1]"},
 		{"a path that is relative", asks(RequestRule{Host: "a.example", Paths: []string{"v1"}}), "Network.Requests[1].Paths[0]"},
@@ -110,15 +117,17 @@ func TestValidateNamesTheNetworksField(t *testing.T) {
 
 func TestValidateTakesASoundNetwork(t *testing.T) {
 	for name, n := range map[string]Network{
-		"nothing":                    {},
-		"an empty list":              {Hosts: []string{}},
-		"denials alone":              {Deny: []string{"example.com"}},
-		"every notation":             {Hosts: []string{"example.com", "*.example.com", "a.example:443", "a.example:8000-8100", "10.0.0.0/8", "10.1.2.3:22", "[::1]:80", "*"}},
-		"sockets with a shared net":  {Host: true, Unix: []string{"/run/a.sock"}, SSHAgent: true},
-		"a credential to be decided": {Decide: func(context.Context, Request) Verdict { return Verdict{} }, Credentials: []Credential{{Name: "A", Secret: "a secret", Hosts: []string{"a.example"}, Place: PlaceBasic, Field: "user"}}},
-		"datagrams":                  {Capture: func(*os.File, CaptureGate) (func(), error) { return nil, nil }, UDP: []string{"a.example:123", "*.example.com:1-100", "10.0.0.0/8:500", "[2001:db8::1]:9", "*:123"}, Hosts: []string{"a.example"}, Requests: []RequestRule{{Host: "a.example:443"}}},
-		"an empty list of datagrams": {UDP: []string{}},
-		"ports":                      {Loopback: []uint16{3128, 1080}, Listen: []uint16{8000}},
+		"nothing":                               {},
+		"an empty list":                         {Hosts: []string{}},
+		"denials alone":                         {Deny: []string{"example.com"}},
+		"every notation":                        {Hosts: []string{"example.com", "*.example.com", "a.example:443", "a.example:8000-8100", "10.0.0.0/8", "10.1.2.3:22", "[::1]:80", "*"}},
+		"sockets with a shared net":             {Host: true, Unix: []string{"/run/a.sock"}, SSHAgent: true},
+		"a credential to be decided":            {Decide: func(context.Context, Request) Verdict { return Verdict{} }, Credentials: []Credential{{Name: "A", Secret: "a secret", Hosts: []string{"a.example"}, Place: PlaceBasic, Field: "user"}}},
+		"datagrams":                             {Capture: func(*os.File, CaptureGate) (func(), error) { return nil, nil }, UDP: []string{"a.example:123", "*.example.com:1-100", "10.0.0.0/8:500", "[2001:db8::1]:9", "*:123"}, Hosts: []string{"a.example"}, Requests: []RequestRule{{Host: "a.example:443"}}},
+		"an empty list of datagrams":            {UDP: []string{}},
+		"ports":                                 {Loopback: []uint16{3128, 1080}, Listen: []uint16{8000}},
+		"a wildcard's credential within all":    {Hosts: []string{"*"}, Credentials: []Credential{{Name: "A", Secret: "a secret", Hosts: []string{"*.example.com"}, Place: PlaceBearer}}},
+		"a rule at every port of a host at one": {Hosts: []string{"example.com:443"}, Requests: []RequestRule{{Host: "example.com"}}},
 	} {
 		if err := (Policy{Network: n}).validate(); err != nil {
 			t.Errorf("%s: %v", name, err)

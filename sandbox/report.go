@@ -102,6 +102,9 @@ func (r *Report) String() string {
 			}
 			by = append(by, word)
 		}
+		if line.State == Open {
+			by = []string{openWords(line.Bound)}
+		}
 		fmt.Fprintf(w, "  %s\t%s\t%s\n", line.Bound, state, strings.Join(by, ", "))
 		for _, l := range line.Lost {
 			fmt.Fprintf(w, "  \t\tnot held: %s\n", l)
@@ -121,6 +124,14 @@ func (r *Report) String() string {
 	}
 	r.printViolations(&b)
 	return b.String()
+}
+
+// openWords says of an open bound by what it is so.
+func openWords(b Bound) string {
+	if b == BoundTime {
+		return "the policy sets no deadline (Limits.WallClock)"
+	}
+	return "the policy does not bound it"
 }
 
 // JSON returns the report as JSON, indented.

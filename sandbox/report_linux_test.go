@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -200,6 +201,33 @@ func checkReport(t *testing.T, when string, r *Report, status string, state Stat
 	if len(r.Bounds) != len(plan.Bounds()) || r.Held() != (state == Held) {
 		t.Errorf("%s: %d bounds, held %v", when, len(r.Bounds), r.Held())
 	}
+}
+
+// TestKernelReportIsSaidWhileAnotherWaits: a harness shows the report of a server that
+// it waits for elsewhere. The race detector finds what else goes wrong.
+func TestKernelReportIsSaidWhileAnotherWaits(t *testing.T) {
+	kerneltest.InChild(t, kerneltest.Child{}, func(t *testing.T) {
+		for _, way := range []func(c *Cmd) error{
+			func(c *Cmd) error {
+				if err := c.Start(); err != nil {
+					return err
+				}
+				return c.Wait()
+			},
+			func(c *Cmd) error { _, err := c.Output(); return err },
+		} {
+			c := commandIn(t, workspaceHere(t), "exit 3")
+			waited := make(chan error, 1)
+			go func() { waited <- way(c) }()
+			for r := c.Report(); r.Ended.IsZero(); r = c.Report() {
+				runtime.Gosched()
+			}
+			<-waited
+			if r := c.Report(); r.Status != "exit status 3" {
+				t.Errorf("%s", r)
+			}
+		}
+	})
 }
 
 // TestKernelReportPrints compares the table of a whole run with the one in

@@ -43,14 +43,27 @@ func (v Violation) target() string {
 	return net.JoinHostPort(host, strconv.Itoa(int(v.Port)))
 }
 
-// printViolations prints the first of them.
+// printViolations prints the first of them, those that say the same as one: clients
+// try again.
 func (r *Report) printViolations(b *strings.Builder) {
-	for i, v := range r.Violations {
-		if i == mostShown {
-			fmt.Fprintf(b, "  and %d more were denied\n", len(r.Violations)-i)
-			return
+	times := map[string]int{}
+	var lines []string
+	for _, v := range r.Violations {
+		line := v.String()
+		if times[line]++; times[line] == 1 {
+			lines = append(lines, line)
 		}
-		fmt.Fprintf(b, "  denied: %s\n", v)
+	}
+	for i, line := range lines {
+		switch n := times[line]; {
+		case i == mostShown:
+			fmt.Fprintf(b, "  and %d more were denied\n", len(lines)-i)
+			return
+		case n > 1:
+			fmt.Fprintf(b, "  denied %d times: %s\n", n, line)
+		default:
+			fmt.Fprintf(b, "  denied: %s\n", line)
+		}
 	}
 }
 
@@ -73,7 +86,7 @@ func remedyOfDatagrams(v Violation) string {
 // decided, package egress says in Rule and Why.
 func remedyOf(v Violation) string {
 	credential, ofCredential := strings.CutPrefix(v.Rule, "credential ")
-	_, ofRequests := strings.CutPrefix(v.Rule, "request rule ")
+	host, ofRequests := strings.CutPrefix(v.Rule, "request rule ")
 	address, ofAddress := strings.CutPrefix(v.Why, "the address ")
 	datagrams := ""
 	if v.Protocol == "udp" {
@@ -84,10 +97,16 @@ func remedyOf(v Violation) string {
 		return datagrams
 	case v.Protocol == "ssh-agent" || v.Protocol == "gpg-agent":
 		return "nothing does; do it outside of the sandbox"
+	case ofCredential && strings.Contains(v.Why, "in clear text"):
+		return "nothing does; the tool has to use https"
 	case ofCredential:
-		return "add the host to the Hosts of the credential " + credential
+		return fmt.Sprintf("add %q to the Hosts of the credential %s, if that host is meant to have the secret", v.target(), credential)
+	case ofRequests && strings.HasPrefix(v.Why, "the header "):
+		return "nothing does; the tool has to leave the header out"
+	case ofRequests && strings.Contains(v.Why, "rules about paths cannot judge it"):
+		return "nothing does but a rule without Paths; the tool has to write the path plainly"
 	case ofRequests:
-		return "add a rule to Network.Requests"
+		return fmt.Sprintf("add a rule to Network.Requests that has %s %s of %s", v.Method, v.Path, host)
 	case ofAddress:
 		address, _, _ = strings.Cut(address, " ")
 		return fmt.Sprintf("add %q to Network.Hosts, if that address is meant", net.JoinHostPort(address, strconv.Itoa(int(v.Port))))

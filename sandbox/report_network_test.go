@@ -1,6 +1,11 @@
 package sandbox
 
-import "testing"
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
 
 func TestARemedyIsSaidWhereThePolicyHasOne(t *testing.T) {
 	const hosts = "no entry of the allow-list names it; \"a.example:80\" would"
@@ -24,10 +29,38 @@ func TestARemedyIsSaidWhereThePolicyHasOne(t *testing.T) {
 		{"no connection to spare", Violation{Protocol: "http", Why: "the policy's limit on connections is reached"}, "raise Network.Limits.Connections"},
 		{"no byte to spare", Violation{Protocol: "connect", Host: "a.example", Port: 443, Why: "the policy's limit on bytes is reached"}, "raise Network.Limits.Bytes"},
 		{"no name to spare", Violation{Protocol: "connect", Host: "a.example", Port: 443, Rule: "*.example", Why: `512 names were asked for below "*.example", which is the policy's limit`}, "raise Network.Limits.Names"},
+		{"a placeholder in clear text", Violation{Protocol: "http", Host: "a.example", Port: 80, Rule: "credential KEY", Why: "the placeholder of credential KEY is in a request in clear text; the credential is sent over TLS alone"}, "nothing does; the tool has to use https"},
+		{"a placeholder for another", Violation{Protocol: "https", Host: "b.example", Port: 443, Rule: "credential KEY", Why: "the placeholder of credential KEY is in a request to a host that it is not bound to; nothing was sent"}, `add "b.example:443" to the Hosts of the credential KEY, if that host is meant to have the secret`},
+		{"a method that no rule has", Violation{Protocol: "https", Host: "a.example", Port: 443, Method: "PUT", Path: "/x", Rule: "request rule *.example", Why: `PUT "/x" is not allowed at this host, which may be asked: GET, any path`}, "add a rule to Network.Requests that has PUT /x of *.example"},
+		{"a path of several readings", Violation{Protocol: "https", Host: "a.example", Port: 443, Method: "GET", Path: "/%2e", Rule: "request rule a.example", Why: "the path escapes a dot, so that rules about paths cannot judge it; this host may be asked: GET, paths below /v1/"}, "nothing does but a rule without Paths; the tool has to write the path plainly"},
+		{"a header that overrides", Violation{Protocol: "https", Host: "a.example", Port: 443, Method: "GET", Path: "/", Rule: "request rule a.example", Why: `the header "X-Http-Method" could have the server see another request than the one that is judged`}, "nothing does; the tool has to leave the header out"},
 		{"a wrong password", Violation{Protocol: "http", Why: "the proxy's password is missing or wrong"}, "nothing does; the tool has to ask in another way"},
 	} {
 		if got := remedyOf(test.v); got != test.want {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
+	}
+}
+
+// TestWhatIsDeniedAgainIsOneLine: a client that tries again must not push what else
+// was denied out of the report.
+func TestWhatIsDeniedAgainIsOneLine(t *testing.T) {
+	r := &Report{}
+	deny := func(host string) {
+		r.Violations = append(r.Violations, Violation{Time: time.Unix(int64(len(r.Violations)), 0), Protocol: "connect", Host: host, Port: 443, Why: "no", Remedy: "nothing does"})
+	}
+	for range 20 {
+		deny("again.example")
+	}
+	deny("once.example")
+	want := "  denied 20 times: connect again.example:443: no (to allow it: nothing does)\n  denied: connect once.example:443: no (to allow it: nothing does)\n"
+	if text := r.String(); !strings.HasSuffix(text, want) {
+		t.Errorf("%s", text)
+	}
+	for i := range 20 {
+		deny(fmt.Sprintf("%d.example", i))
+	}
+	if text := r.String(); strings.Count(text, "denied") != mostShown+1 || !strings.HasSuffix(text, "  and 12 more were denied\n") {
+		t.Errorf("%s", text)
 	}
 }

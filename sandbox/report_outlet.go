@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/egress"
@@ -9,7 +10,7 @@ import (
 
 // passes says what the harness serves of the run's network, and what has passed.
 func (r *run) passes() (proxied, captured string) {
-	o := r.out
+	o := r.made()
 	if o == nil {
 		return "", ""
 	}
@@ -36,7 +37,10 @@ func (r *run) passes() (proxied, captured string) {
 
 // reportNetwork adds what the run was denied, and what became of its outlet.
 func (r *run) reportNetwork(report *Report) {
-	o := r.out
+	if line := report.Bound(BoundNetwork); (line.State == Held || line.State == Promised) && !r.sandbox.policy.Network.gated() {
+		line.Notes = append(line.Notes, "no host can be reached: Network.Hosts names none")
+	}
+	o := r.made()
 	if o == nil {
 		return
 	}
@@ -55,7 +59,30 @@ func (r *run) reportNetwork(report *Report) {
 	if n := summary.Beyond; n > 0 {
 		line.Notes = append(line.Notes, fmt.Sprintf("%d denials more than are listed", n))
 	}
+	if n := summary.Failed; n > 0 {
+		last := violationOf(summary.LastFailed)
+		line.Notes = append(line.Notes, fmt.Sprintf("%d of what was allowed failed; the last: %s %s: %s", n, last.Protocol, last.target(), last.Why))
+	}
 	if n := summary.Unobserved; n > 0 {
 		line.Notes = append(line.Notes, fmt.Sprintf("Observe was too slow for %d connections", n))
+	}
+}
+
+// noteOwnEnv notes that an Env of the caller's does not lead to the proxies: it is
+// what os/exec's users write, and the tool then says no more than that it finds no host.
+func (r *run) noteOwnEnv() {
+	o := r.made()
+	r.mu.Lock()
+	env := r.saved.env
+	r.mu.Unlock()
+	if env == nil || o == nil || !o.wiring.gated || o.wiring.captured {
+		return
+	}
+	leads := func(kv string) bool {
+		name, value, _ := strings.Cut(kv, "=")
+		return strings.HasSuffix(strings.ToLower(name), "_proxy") && strings.Contains(value, o.http.String())
+	}
+	if !slices.ContainsFunc(env, leads) {
+		o.note("the command's own Env does not name the proxies, without which most programs reach nothing: add Cmd.NetworkEnviron to it")
 	}
 }

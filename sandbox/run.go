@@ -47,6 +47,7 @@ type run struct {
 	asked   int
 	refused error
 	saved   saved
+	reaping bool          // os/exec may be writing the ProcessState
 	contact               // what connects the run with its stage
 	decided chan struct{} // closed: the tool was executed, or will never be
 	told    chan struct{} // closed: the evidence is here, or never will be
@@ -132,6 +133,7 @@ func (r *run) Done() <-chan struct{} {
 			r.mu.Unlock()
 			return closed
 		}
+		r.noteOwnEnv()
 		return never
 	case 2:
 		r.started()
@@ -143,6 +145,28 @@ func (r *run) Done() <-chan struct{} {
 	case <-r.empty:
 		return never
 	}
+}
+
+// reap calls what waits for the process.
+func (r *run) reap(wait func() error) error {
+	set := func(is bool) {
+		r.mu.Lock()
+		r.reaping = is
+		r.mu.Unlock()
+	}
+	set(true)
+	defer set(false)
+	return wait()
+}
+
+// processState is how the process ended; nil: it is not known yet.
+func (r *run) processState() *os.ProcessState {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.reaping {
+		return nil
+	}
+	return r.cmd.ProcessState
 }
 
 // started puts the caller's fields back and begins to watch.

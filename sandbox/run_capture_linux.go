@@ -41,6 +41,9 @@ func (o *outlet) captureGate(n Network) CaptureGate {
 		},
 		Denied: func(protocol, host string, port uint16, why string) {
 			e := egress.Event{Time: time.Now(), Protocol: protocol, Host: host, Port: port, Reason: why}
+			if d := o.denial(host, port); d.Why == why {
+				e.Rule = d.Rule
+			}
 			if h, err := egress.ParseHost(host); err == nil && protocol == "udp" {
 				if d := g.AllowedDatagrams(h, port); d.Outcome != egress.Allow { // which says more
 					e.Rule, e.Reason = d.Rule, d.Why
@@ -48,5 +51,19 @@ func (o *outlet) captureGate(n Network) CaptureGate {
 			}
 			o.deny(e)
 		},
+		Why: func(host string, port uint16) string { return o.denial(host, port).Why },
 	}
+}
+
+// denial says which rule denies a host, if one does, and why it is denied otherwise.
+func (o *outlet) denial(host string, port uint16) egress.Decision {
+	h, err := egress.ParseHost(host)
+	if err != nil {
+		return egress.Decision{Why: err.Error()}
+	}
+	d := o.gateway.Allowed(h, port)
+	if d.Outcome == egress.Unknown {
+		d.Why = "no rule allows it"
+	}
+	return d
 }

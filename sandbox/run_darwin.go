@@ -15,8 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const errInvalid = unix.EINVAL
-
 // The stage is this very file, executed with another argv[0].
 func init() {
 	if len(os.Args) > 0 && os.Args[0] == stageWord {
@@ -123,16 +121,8 @@ func ownGroup(a *syscall.SysProcAttr) *syscall.SysProcAttr {
 
 // checkCmd refuses what would break out of the sandbox's hands.
 func (r *run) checkCmd() error {
-	if r.sandbox.isClosed() {
-		return fmt.Errorf("sandbox: %w", os.ErrClosed)
-	}
-	if path := r.stagePath(); r.cmd.Path != path {
-		return &PolicyError{Field: "Cmd.Path", Value: r.cmd.Path, Problem: "the embedded Cmd's Path was changed, which would start a program outside of the sandbox",
-			Remedy: "set the Path of the sandbox's Cmd, or make a new command"}
-	}
-	if r.tool() == "" {
-		r.cmd.Err = errors.New("exec: no command")
-		return r.cmd.Err
+	if err := r.checkEmbedded(); err != nil {
+		return err
 	}
 	if r.hooks.born() != nil || r.hooks.built() != nil {
 		return &PolicyError{Field: "Cmd.Born", Problem: "goes with a Layout, and there is none"}
@@ -172,14 +162,7 @@ func (r *run) checkTool() error {
 	case !r.sandbox.sees(p):
 		return &PolicyError{Field: "Path", Value: r.path, Problem: "the policy does not show the tool", Remedy: "add it, or its directory, to Files.Read", Err: fs.ErrNotExist}
 	}
-	dir, err := filepath.Abs(r.cmd.Dir)
-	if err != nil {
-		return err
-	}
-	if !r.sandbox.sees(dir) {
-		return &PolicyError{Field: "Dir", Value: dir, Problem: "the policy does not show the working directory", Remedy: "add it to Files.Read or Files.Write, or set Dir to one that is shown", Err: fs.ErrNotExist}
-	}
-	return nil
+	return r.checkDir()
 }
 
 // putBack gives the exec.Cmd its other fields back.
@@ -253,12 +236,6 @@ func awaitExit(pid int) {
 	}
 }
 
-func (r *run) isWatching() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.watching
-}
-
 // settle waits until the group is dead, and then asks, if the exit status leaves
 // it open, whether the profile had been applied.
 func (r *run) settle() {
@@ -292,26 +269,11 @@ func (r *run) abandon() {
 	r.removeOwn()
 }
 
-// kill is the default Cancel.
-func (r *run) kill() error {
-	if r.cmd.Process == nil {
-		return nil
-	}
+// killProcess ends the run's process group.
+func (r *run) killProcess() error {
 	err := syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL)
 	if err == syscall.ESRCH {
 		err = r.cmd.Process.Kill()
-	}
-	if r.isWatching() {
-		<-r.empty
-	}
-	return err
-}
-
-// startError names the tool, not the stage, in an error of os.StartProcess.
-func (r *run) startError(err error) error {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) && pathErr.Path == r.stagePath() {
-		return &fs.PathError{Op: pathErr.Op, Path: r.path, Err: pathErr.Err}
 	}
 	return err
 }
@@ -336,23 +298,6 @@ func (r *run) waitError(err error) error {
 		return &deadlineError{err}
 	}
 	return err
-}
-
-type deadlineError struct{ err error }
-
-func (e *deadlineError) Error() string {
-	if e.err == nil {
-		return ErrDeadline.Error()
-	}
-	return ErrDeadline.Error() + ": " + e.err.Error()
-}
-
-// Unwrap returns ErrDeadline and the exit error.
-func (e *deadlineError) Unwrap() []error {
-	if e.err == nil {
-		return []error{ErrDeadline}
-	}
-	return []error{ErrDeadline, e.err}
 }
 
 // Wrap makes a command that was made elsewhere run inside the sandbox. On macOS a

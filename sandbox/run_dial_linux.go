@@ -2,11 +2,13 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"slices"
+	"syscall"
 )
 
 // dialInside connects to a port of the tool's loopback. What it returns ends with
@@ -34,6 +36,11 @@ func (r *run) dialInside(ctx context.Context, port uint16) (net.Conn, error) {
 		return nil, fmt.Errorf("sandbox: the run is over: %w", os.ErrClosed)
 	}
 	c, err := dial(ctx, netip.AddrPortFrom(loopback4, port))
+	if errors.Is(err, syscall.ECONNREFUSED) { // a server at "localhost" may have taken that for ::1 alone
+		if six, errSix := dial(ctx, netip.AddrPortFrom(netip.IPv6Loopback(), port)); errSix == nil {
+			return six, nil
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}

@@ -12,10 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
-	"golang.org/x/sys/unix"
 )
-
-const errInvalid = unix.EINVAL
 
 // contact is what connects a run with its stage.
 type contact struct {
@@ -149,16 +146,8 @@ func (r *run) exchange() {
 
 // checkCmd refuses what would break out of the sandbox's hands.
 func (r *run) checkCmd() error {
-	if r.sandbox.isClosed() {
-		return fmt.Errorf("sandbox: %w", os.ErrClosed)
-	}
-	if r.cmd.Path != r.way.Path {
-		return &PolicyError{Field: "Cmd.Path", Value: r.cmd.Path, Problem: "the embedded Cmd's Path was changed, which would start a program outside of the sandbox",
-			Remedy: "set the Path of the sandbox's Cmd, or make a new command"}
-	}
-	if r.tool() == "" {
-		r.cmd.Err = errors.New("exec: no command") // as os/exec does
-		return r.cmd.Err
+	if err := r.checkEmbedded(); err != nil {
+		return err
 	}
 	if a := r.cmd.SysProcAttr; a != nil {
 		for _, f := range []struct {
@@ -213,18 +202,6 @@ func (r *run) checkTool() error {
 		return &PolicyError{Field: "Path", Value: r.path, Problem: "the policy does not show the tool", Remedy: "add it, or its directory, to Files.Read", Err: fs.ErrNotExist}
 	}
 	return r.checkDir()
-}
-
-// checkDir refuses a working directory that will not be there.
-func (r *run) checkDir() error {
-	dir, err := filepath.Abs(r.cmd.Dir)
-	if err != nil {
-		return err
-	}
-	if !r.sandbox.sees(dir) {
-		return &PolicyError{Field: "Dir", Value: dir, Problem: "the policy does not show the working directory", Remedy: "add it to Files.Read or Files.Write, or set Dir to one that is shown", Err: fs.ErrNotExist}
-	}
-	return nil
 }
 
 // identity is who the stage will run as.
@@ -297,33 +274,8 @@ func (r *run) abandon() {
 	r.removeOwn()
 }
 
-// kill is the default Cancel: it ends the stage, and with it everything, and
-// returns when that is so.
-func (r *run) kill() error {
-	if r.cmd.Process == nil {
-		return nil
-	}
-	err := r.cmd.Process.Kill()
-	if r.isWatching() {
-		<-r.empty
-	}
-	return err
-}
-
-func (r *run) isWatching() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.watching
-}
-
-// startError names the tool, not the stage, in an error of os.StartProcess.
-func (r *run) startError(err error) error {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) && r.way != nil && pathErr.Path == r.way.Path {
-		return &fs.PathError{Op: pathErr.Op, Path: r.path, Err: pathErr.Err}
-	}
-	return err
-}
+// killProcess ends the stage, and with it everything.
+func (r *run) killProcess() error { return r.cmd.Process.Kill() }
 
 // failure is the error of a tool that was never executed; nil: it was. It is
 // called after decided is closed.
@@ -365,20 +317,3 @@ func (r *run) waitError(err error) error {
 // errSilent: a stage that exits without having said that the tool was held has
 // not run it.
 var errSilent = errors.New("it ended without a word")
-
-type deadlineError struct{ err error }
-
-func (e *deadlineError) Error() string {
-	if e.err == nil {
-		return ErrDeadline.Error()
-	}
-	return ErrDeadline.Error() + ": " + e.err.Error()
-}
-
-// Unwrap returns ErrDeadline and the exit error.
-func (e *deadlineError) Unwrap() []error {
-	if e.err == nil {
-		return []error{ErrDeadline}
-	}
-	return []error{ErrDeadline, e.err}
-}

@@ -245,31 +245,12 @@ func TestKernelStopsAreSeen(t *testing.T) {
 					t.Fatalf("Wait4: %#x, %v: the process does not go on", ws, err)
 				}
 				fmt.Fprintln(in, "go on")
-				// A stop of the group reaches the tool by the kernel and by the stage, and on
-				// a busy machine the second may come after the SIGCONT.
-				defer again(func() { syscall.Kill(-pid, syscall.SIGCONT) })()
 				if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 3 {
 					t.Errorf("Wait: %v", err)
 				}
 			})
 		}
 	})
-}
-
-// again calls f every second until what it returns is called.
-func again(f func()) (stop func()) {
-	done := make(chan struct{})
-	go func() {
-		for {
-			select {
-			case <-done:
-				return
-			case <-time.After(time.Second):
-				f()
-			}
-		}
-	}()
-	return func() { close(done) }
 }
 
 // TestKernelStopOfTheProcessStopsTheStage is a known difference: SIGSTOP cannot

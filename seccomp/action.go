@@ -37,8 +37,9 @@ const (
 	maxErrno   = 4095       // MAX_ERRNO, linux/err.h: the kernel cuts larger numbers down to it
 )
 
-// Errno returns the action that makes the call fail with a Linux errno, without making it. A number above 4095 becomes 4095, as the
-// kernel does it. Errno(0) makes the call seem to succeed with result 0.
+// Errno returns the action that makes the call fail with a Linux errno, without making it. A
+// number above 4095 becomes 4095, as the kernel does it. Errno(0) makes the call seem to
+// succeed with result 0.
 func Errno(n uint16) Action { return retErrno | Action(min(n, maxErrno)) }
 
 // value returns what the program returns to the kernel.
@@ -49,8 +50,8 @@ func (a Action) value() uint32 {
 	return uint32(a)
 }
 
-// actionOf turns a program's result into an Action, as kernel/seccomp.c does in __seccomp_filter: what the kernel does not know
-// kills the process.
+// actionOf turns a program's result into an Action, as kernel/seccomp.c does in
+// __seccomp_filter: what the kernel does not know kills the process.
 func actionOf(ret uint32) Action {
 	switch a := Action(ret & actionBits); a {
 	case retErrno:
@@ -86,8 +87,9 @@ var errnoNames = [...]struct {
 	{97, "EAFNOSUPPORT"},
 }
 
-// String returns the action as JSON has it: allow, log, notify, trap, kill_thread, kill_process, errno(EPERM), errno(71). A value that no
-// rule may have is printed in hexadecimal.
+// String returns the action as JSON has it: allow, log, notify, trap, kill_thread,
+// kill_process, errno(EPERM), errno(71). A value that no rule may have is printed in
+// hexadecimal.
 func (a Action) String() string {
 	switch a {
 	case Allow:

@@ -2,8 +2,9 @@ package seccomp
 
 import "fmt"
 
-// Arch is a Linux architecture as the kernel tells it to a filter: an AUDIT_ARCH_ value (linux/audit.h). A filter is
-// compiled for AMD64 or ARM64; any other value can stand in a Call, to see that the program refuses it. The zero Arch is none.
+// Arch is a Linux architecture as the kernel tells it to a filter: an AUDIT_ARCH_ value
+// (linux/audit.h). A filter is compiled for AMD64 or ARM64; any other value can stand in a
+// Call, to see that the program refuses it. The zero Arch is none.
 type Arch uint32
 
 // AMD64 and ARM64 are the architectures that filters are compiled for.
@@ -26,8 +27,9 @@ func (a Arch) String() string {
 // known says whether filters can be compiled for a.
 func (a Arch) known() bool { return a == AMD64 || a == ARM64 }
 
-// Native returns the architecture that this program was built for. It fails with an error that wraps errors.ErrUnsupported on any
-// other than amd64 and arm64; the operating system plays no part.
+// Native returns the architecture that this program was built for. It fails with an error that
+// wraps errors.ErrUnsupported on any other than amd64 and arm64; the operating system plays no
+// part.
 func Native() (Arch, error) {
 	if native == 0 {
 		return 0, &Error{Field: "Arch", Err: errUnsupportedArch}

@@ -2,8 +2,9 @@ package seccomp
 
 import "slices"
 
-// A program is assembled from its end to its start: a jump leads only forward, so its targets are there before it. That makes every offset
-// known at once and long jumps a matter of one more instruction in between.
+// A program is assembled from its end to its start: a jump leads only forward, so its targets
+// are there before it. That makes every offset known at once and long jumps a matter of one
+// more instruction in between.
 
 // label names an instruction by its distance from the end of the program, which stays as the program grows at its start.
 type label int

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// loadBenchmark is the environment variable that makes this test binary load programs and print how long that took. A process of its own does
-// it, each load on a thread of its own, which ends with its filter.
+// loadBenchmark is the environment variable that makes this test binary load programs and
+// print how long that took. A process of its own does it, each load on a thread of its own,
+// which ends with its filter.
 const loadBenchmark = "HOLDFAST_SECCOMP_LOAD"
 
 const loads = 301

@@ -42,8 +42,8 @@ func BenchmarkReadDefaultFromJSON(b *testing.B) {
 	}
 }
 
-// BenchmarkEvaluate also reports how many instructions the kernel runs for a call, where it runs the program at all: what is always allowed,
-// Linux 5.11 and later decide from a bitmap.
+// BenchmarkEvaluate also reports how many instructions the kernel runs for a call, where it
+// runs the program at all: what is always allowed, Linux 5.11 and later decide from a bitmap.
 func BenchmarkEvaluate(b *testing.B) {
 	for _, a := range arches {
 		p := mustCompile(b, Default(), a)

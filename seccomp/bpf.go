@@ -1,7 +1,8 @@
 package seccomp
 
-// Classic BPF, as far as seccomp knows it. An instruction's code is a class with a size and mode, an operation, or a test, and for the
-// last two where the operand is: in K or in the register X. See linux/bpf_common.h.
+// Classic BPF, as far as seccomp knows it. An instruction's code is a class with a size and
+// mode, an operation, or a test, and for the last two where the operand is: in K or in the
+// register X. See linux/bpf_common.h.
 const (
 	classLoad, classLoadX, classStore, classStoreX = 0x00, 0x01, 0x02, 0x03
 	classALU, classJump, classReturn, classMisc    = 0x04, 0x05, 0x06, 0x07
@@ -19,8 +20,8 @@ const (
 	memoryWords                        = 16 // BPF_MEMWORDS
 )
 
-// check does what bpf_check_classic (net/core/filter.c) and seccomp_check_filter (kernel/seccomp.c) do. It returns the first instruction that
-// is wrong and why, or "".
+// check does what bpf_check_classic (net/core/filter.c) and seccomp_check_filter
+// (kernel/seccomp.c) do. It returns the first instruction that is wrong and why, or "".
 func (p Program) check() (int, string) {
 	n := p.Len()
 	for pc := range n {
@@ -83,8 +84,9 @@ func (i instruction) checkOperation(rest int) string {
 	return ""
 }
 
-// checkMemory refuses loads of memory words that were not stored on every path, as check_load_and_stores does. A set bit is a word that may
-// be read; masks holds, for instructions that jumps lead to, what is stored on all of those jumps.
+// checkMemory refuses loads of memory words that were not stored on every path, as
+// check_load_and_stores does. A set bit is a word that may be read; masks holds, for
+// instructions that jumps lead to, what is stored on all of those jumps.
 func (p Program) checkMemory() (int, string) {
 	n := p.Len()
 	masks := make([]uint16, n)

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// x32Bit marks the numbers of amd64's x32 interface (__X32_SYSCALL_BIT, asm/unistd.h): 64-bit registers, 32-bit pointers, and syscalls that
-// a filter of plain numbers would not recognise.
+// x32Bit marks the numbers of amd64's x32 interface (__X32_SYSCALL_BIT, asm/unistd.h): 64-bit
+// registers, 32-bit pointers, and syscalls that a filter of plain numbers would not recognise.
 const x32Bit = 0x40000000
 
 // Call is one syscall as a filter sees it: struct seccomp_data of linux/seccomp.h.
@@ -17,8 +17,9 @@ type Call struct {
 	IP   uint64 // address of the instruction; no filter that is compiled here looks at it
 }
 
-// NewCall returns the call of a syscall by name, the arguments that are not given being 0. Its errors are *Error: an architecture that has no
-// table, a name that the architecture does not have, more than six arguments.
+// NewCall returns the call of a syscall by name, the arguments that are not given being 0. Its
+// errors are *Error: an architecture that has no table, a name that the architecture does not
+// have, more than six arguments.
 func NewCall(a Arch, name string, args ...uint64) (Call, error) {
 	if !a.known() {
 		return Call{}, &Error{Field: "Arch", Detail: a.String(), Err: errUnsupportedArch}

@@ -5,14 +5,18 @@ import (
 	"fmt"
 )
 
-// Compile turns f into a program for one architecture; it is the same on every system. Its errors are those of Validate, and one that wraps
-// errors.ErrUnsupported for an architecture other than AMD64 and ARM64.
+// Compile turns f into a program for one architecture; it is the same on every system. Its
+// errors are those of Validate, and one that wraps errors.ErrUnsupported for an architecture
+// other than AMD64 and ARM64.
 //
-// The program first loads the architecture and kills the process of a foreign one: 32-bit calls made by int 0x80 on amd64 arrive as such. On
-// amd64 the x32 numbers fail with ENOSYS, as on a kernel built without x32, whatever the rules say. Then it searches the syscall's number
-// in a balanced tree, in which neighbours of equal fate are one leaf, and only at the leaf it looks at arguments: from there no path leads back
-// into the search, so an argument is never taken for a number. Where a call is always allowed the program reads number and architecture
-// alone, so that Linux 5.11 and later decide it from a bitmap without running the program (kernel commit 8e01b51a31a1).
+// The program first loads the architecture and kills the process of a foreign one: 32-bit
+// calls made by int 0x80 on amd64 arrive as such. On amd64 the x32 numbers fail with ENOSYS,
+// as on a kernel built without x32, whatever the rules say. Then it searches the syscall's
+// number in a balanced tree, in which neighbours of equal fate are one leaf, and only at the
+// leaf it looks at arguments: from there no path leads back into the search, so an argument is
+// never taken for a number. Where a call is always allowed the program reads number and
+// architecture alone, so that Linux 5.11 and later decide it from a bitmap without running the
+// program (kernel commit 8e01b51a31a1).
 func (f Filter) Compile(a Arch) (Program, error) {
 	if !a.known() {
 		return Program{}, &Error{Field: "Arch", Detail: a.String(), Err: errUnsupportedArch}

@@ -174,8 +174,8 @@ func TestTheSearchIsBalancedAndNeighboursOfEqualFateAreOneLeaf(t *testing.T) {
 	}
 }
 
-// Linux decides calls that are always allowed from a bitmap, if it can follow the program knowing number and architecture alone
-// (seccomp_is_const_allow in kernel/seccomp.c).
+// Linux decides calls that are always allowed from a bitmap, if it can follow the program
+// knowing number and architecture alone (seccomp_is_const_allow in kernel/seccomp.c).
 func TestACallThatIsAlwaysAllowedLooksAtNoArgument(t *testing.T) {
 	for _, a := range arches {
 		p := mustCompile(t, Default(), a)

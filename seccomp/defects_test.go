@@ -2,8 +2,9 @@ package seccomp
 
 import "testing"
 
-// Each test here is a defect of github.com/elastic/go-seccomp-bpf v1.6.0 that this package must not have. The two that show only when loading,
-// a lost listener and an ignored TSYNC failure, are in load_kernel_linux_test.go.
+// Each test here is a defect of github.com/elastic/go-seccomp-bpf v1.6.0 that this package
+// must not have. The two that show only when loading, a lost listener and an ignored TSYNC
+// failure, are in load_kernel_linux_test.go.
 
 // After a failed argument check its accumulator holds the argument, which the next group compares with syscall numbers: AF_INET, 2, is open.
 func TestAFailedArgumentCheckIsNotTakenForASyscallNumber(t *testing.T) {

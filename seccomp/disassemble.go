@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// String returns the program as a person reads it: one instruction a line, numbered, jumps by the number of the instruction that they
-// lead to, syscalls by name where the program compares numbers. Its form may change; nothing should parse it.
+// String returns the program as a person reads it: one instruction a line, numbered, jumps by
+// the number of the instruction that they lead to, syscalls by name where the program compares
+// numbers. Its form may change; nothing should parse it.
 func (p Program) String() string {
 	var b strings.Builder
 	arch := Arch(0)
@@ -28,8 +29,9 @@ func (p Program) String() string {
 	return b.String()
 }
 
-// held returns for every instruction which word of the call, by its offset, the accumulator holds when the program gets there: -1 if that depends on
-// the way or is none, -2 if no way leads there.
+// held returns for every instruction which word of the call, by its offset, the accumulator
+// holds when the program gets there: -1 if that depends on the way or is none, -2 if no way
+// leads there.
 func (p Program) held() []int {
 	held := make([]int, p.Len())
 	for pc := range held {

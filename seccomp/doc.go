@@ -1,5 +1,6 @@
-// Package seccomp makes filters of system calls: written as data, compiled to the kernel's seccomp programs for amd64 and arm64, run on
-// made-up calls on any system, and loaded on Linux. It is usable alone. Ten lines that work:
+// Package seccomp makes filters of system calls: written as data, compiled to the kernel's
+// seccomp programs for amd64 and arm64, run on made-up calls on any system, and loaded on
+// Linux. It is usable alone. Ten lines that work:
 //
 //	filter := seccomp.Default().With(seccomp.Rule{
 //		Names:  []string{"ptrace"},
@@ -14,8 +15,9 @@
 //
 // # The way through
 //
-// A [Filter] holds rules; [Default] and [Strict] are filters with a reason in every rule. [Filter.Compile] turns one into a [Program];
-// [Program.Evaluate] says what the program does to a [Call]; [Program.Load] puts it into force.
+// A [Filter] holds rules; [Default] and [Strict] are filters with a reason in every rule.
+// [Filter.Compile] turns one into a [Program]; [Program.Evaluate] says what the program does
+// to a [Call]; [Program.Load] puts it into force.
 //
 // # Limits
 //

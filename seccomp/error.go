@@ -11,8 +11,8 @@ var (
 	ErrUnknownSyscall error = sentinel("unknown syscall")
 	// ErrInvalid: a value that the field cannot take.
 	ErrInvalid error = sentinel("invalid value")
-	// ErrUnreachable: a rule or argument check that can never decide anything: a duplicate, a contradiction, or a rule behind
-	// one that already takes every call.
+	// ErrUnreachable: a rule or argument check that can never decide anything: a duplicate, a
+	// contradiction, or a rule behind one that already takes every call.
 	ErrUnreachable error = sentinel("can never match")
 	// ErrTooLarge: the filter needs more than MaxInstructions instructions.
 	ErrTooLarge error = sentinel("too large")

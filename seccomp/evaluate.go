@@ -1,7 +1,8 @@
 package seccomp
 
-// Evaluate runs p on a call as the kernel would, on any system, and returns what would become of the call: an Action that a rule may have, or
-// one of SECCOMP_RET_TRACE if p was not compiled here. It fails, with an *Error that wraps ErrProgram, only for the zero Program.
+// Evaluate runs p on a call as the kernel would, on any system, and returns what would become
+// of the call: an Action that a rule may have, or one of SECCOMP_RET_TRACE if p was not
+// compiled here. It fails, with an *Error that wraps ErrProgram, only for the zero Program.
 //
 // When several filters are loaded the kernel runs them all and the strictest result wins; Evaluate knows of one.
 func (p Program) Evaluate(c Call) (Action, error) {
@@ -9,8 +10,9 @@ func (p Program) Evaluate(c Call) (Action, error) {
 	return a, err
 }
 
-// run is Evaluate, and counts the instructions. Its rules are those of bpf_convert_filter (net/core/filter.c): 32-bit unsigned arithmetic that
-// wraps, registers that start at 0, division by a zero X ends the program with 0, a shift by X looks at its low five bits.
+// run is Evaluate, and counts the instructions. Its rules are those of bpf_convert_filter
+// (net/core/filter.c): 32-bit unsigned arithmetic that wraps, registers that start at 0,
+// division by a zero X ends the program with 0, a shift by X looks at its low five bits.
 func (p Program) run(c Call) (Action, int, error) {
 	if p.Len() == 0 {
 		return 0, 0, &Error{Field: "Program", Detail: "empty", Err: ErrProgram}

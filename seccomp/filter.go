@@ -4,13 +4,15 @@ import "slices"
 
 // Filter says what becomes of every syscall. It is data: nothing is restricted until it is compiled and the program loaded.
 //
-// For one syscall the rules are read in order: the first rule that names it and whose argument checks all hold decides. If none
-// does, Default decides. The zero Filter refuses everything; package sandbox takes it to mean the default profile.
+// For one syscall the rules are read in order: the first rule that names it and whose argument
+// checks all hold decides. If none does, Default decides. The zero Filter refuses everything;
+// package sandbox takes it to mean the default profile.
 type Filter struct {
 	Default Action `json:"default,omitzero"` // for a syscall that no rule decides; zero: Errno(EPERM)
 
-	// Unknown is for numbers that this package's table does not name, such as syscalls newer than it. Zero: as Default. The profiles
-	// answer Errno(ENOSYS), which makes a C library fall back to an older call.
+	// Unknown is for numbers that this package's table does not name, such as syscalls newer
+	// than it. Zero: as Default. The profiles answer Errno(ENOSYS), which makes a C library
+	// fall back to an older call.
 	Unknown Action `json:"unknown,omitzero"`
 
 	Rules []Rule `json:"rules,omitempty"`
@@ -18,8 +20,8 @@ type Filter struct {
 
 // Rule gives one Action to the syscalls that it names.
 type Rule struct {
-	// Names are syscalls as the kernel calls them. A name that one architecture lacks (open on arm64) is passed over there; a name
-	// that neither has is an error.
+	// Names are syscalls as the kernel calls them. A name that one architecture lacks (open on
+	// arm64) is passed over there; a name that neither has is an error.
 	Names  []string `json:"names"`
 	Action Action   `json:"action,omitzero"` // zero: Errno(EPERM)
 	Args   []Arg    `json:"args,omitempty"`  // all must hold; none: the rule holds for every call
@@ -32,8 +34,9 @@ type Rule struct {
 type Arg struct {
 	Index uint8 `json:"index"` // 0 to 5
 
-	// Width is how many low bits are compared: 32 (or zero) or 64. Most flags, commands and descriptors are a C int: the kernel looks at
-	// 32 bits, and so must the check, or a caller gets past it with a bit above them.
+	// Width is how many low bits are compared: 32 (or zero) or 64. Most flags, commands and
+	// descriptors are a C int: the kernel looks at 32 bits, and so must the check, or a caller
+	// gets past it with a bit above them.
 	Width uint8 `json:"width,omitzero"`
 
 	Op    Op     `json:"op,omitzero"`
@@ -116,8 +119,9 @@ func (f Filter) IsOff() bool {
 	return f.Default == Allow && (f.Unknown == 0 || f.Unknown == Allow) && len(f.Rules) == 0
 }
 
-// With returns f with more rules, which are read before those of f and so win over them. Rules of f that could no longer decide anything are
-// left out for the names concerned. f itself stays as it is. What is wrong with the new rules, Validate says.
+// With returns f with more rules, which are read before those of f and so win over them. Rules
+// of f that could no longer decide anything are left out for the names concerned. f itself
+// stays as it is. What is wrong with the new rules, Validate says.
 func (f Filter) With(rules ...Rule) Filter {
 	out := Filter{Default: f.Default, Unknown: f.Unknown, Rules: make([]Rule, 0, len(rules)+len(f.Rules))}
 	for _, r := range rules {
@@ -140,8 +144,9 @@ func shadowed(name string, args []Arg, rules []Rule) bool {
 	})
 }
 
-// Without returns f without any rule for the named syscalls, so that f.Default decides them. f itself stays as it is. A name that is no
-// syscall is kept, as a rule, so that Validate and Compile refuse the filter: a misspelt name must not leave a hole.
+// Without returns f without any rule for the named syscalls, so that f.Default decides them. f
+// itself stays as it is. A name that is no syscall is kept, as a rule, so that Validate and
+// Compile refuse the filter: a misspelt name must not leave a hole.
 func (f Filter) Without(names ...string) Filter {
 	out := Filter{Default: f.Default, Unknown: f.Unknown}
 	for _, name := range names {
@@ -165,8 +170,9 @@ func (r Rule) clone() Rule {
 	return r
 }
 
-// Decide returns the Action of f for a call and the reason of the rule that decided, which is empty if none did. It reads the rules one by
-// one, as Filter documents; a compiled program gives the same Action. A call of a foreign architecture, or by amd64's x32 numbers, gets
+// Decide returns the Action of f for a call and the reason of the rule that decided, which is
+// empty if none did. It reads the rules one by one, as Filter documents; a compiled program
+// gives the same Action. A call of a foreign architecture, or by amd64's x32 numbers, gets
 // what every compiled program gives it. It does not check f: unknown names match nothing.
 func (f Filter) Decide(c Call) (Action, string) {
 	if !c.Arch.known() {

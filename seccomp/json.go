@@ -10,8 +10,9 @@ import (
 	"strconv"
 )
 
-// UnmarshalJSON reads a filter, strictly: names that a Filter, Rule or Arg does not have, or that differ in case or come twice, null, and whatever
-// Validate refuses are errors. {} is the zero Filter.
+// UnmarshalJSON reads a filter, strictly: names that a Filter, Rule or Arg does not have, or
+// that differ in case or come twice, null, and whatever Validate refuses are errors. {} is the
+// zero Filter.
 //
 //	{"default": "errno(EPERM)", "rules": [
 //	  {"names": ["ioctl"], "action": "errno(EACCES)", "args": [{"index": 1, "value": 21522}], "reason": "no TIOCSTI"},

@@ -39,8 +39,9 @@ func randomInstruction(r *rand.Rand, rest int) instruction {
 	return i
 }
 
-// The kernel checks a program before it makes a listener, for which a process that may have no more descriptors gets EMFILE: so it says what it
-// thinks of a program without loading it (seccomp_set_mode_filter, kernel/seccomp.c).
+// The kernel checks a program before it makes a listener, for which a process that may have no
+// more descriptors gets EMFILE: so it says what it thinks of a program without loading it
+// (seccomp_set_mode_filter, kernel/seccomp.c).
 func TestKernelRefusesTheProgramsThatParseProgramRefuses(t *testing.T) {
 	kerneltest.InChild(t, kerneltest.Child{}, func(t *testing.T) {
 		r := rand.New(rand.NewPCG(5, 6))

@@ -117,8 +117,8 @@ func TestKernelLoadingForOneThreadLeavesTheOthersAlone(t *testing.T) {
 	})
 }
 
-// With TSYNC alone seccomp(2) reports the thread that cannot follow as a positive result, not as an errno. go-seccomp-bpf v1.6.0 takes it for
-// success, with nothing loaded.
+// With TSYNC alone seccomp(2) reports the thread that cannot follow as a positive result, not
+// as an errno. go-seccomp-bpf v1.6.0 takes it for success, with nothing loaded.
 func TestKernelAThreadThatCannotFollowIsAnErrorThatNamesIt(t *testing.T) {
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {

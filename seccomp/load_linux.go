@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// load does what Load says. The order is the kernel's: without no_new_privs an unprivileged seccomp(2) fails with EACCES. Both act on one
-// thread, so the goroutine must stay on it in between; TSYNC gives the other threads no_new_privs as well as the filter.
+// load does what Load says. The order is the kernel's: without no_new_privs an unprivileged
+// seccomp(2) fails with EACCES. Both act on one thread, so the goroutine must stay on it in
+// between; TSYNC gives the other threads no_new_privs as well as the filter.
 func (p Program) load(o LoadOptions) (int, error) {
 	if _, err := Native(); err != nil {
 		return -1, &LoadError{Step: "load", Err: err}
@@ -38,8 +39,9 @@ func (p Program) load(o LoadOptions) (int, error) {
 	return -1, nil
 }
 
-// flags returns the flags of seccomp(2). With a listener, a positive result is its descriptor, so a failed TSYNC must come as an errno instead
-// (SECCOMP_FILTER_FLAG_TSYNC_ESRCH, Linux 5.7).
+// flags returns the flags of seccomp(2). With a listener, a positive result is its descriptor,
+// so a failed TSYNC must come as an errno instead (SECCOMP_FILTER_FLAG_TSYNC_ESRCH, Linux
+// 5.7).
 func (o LoadOptions) flags() uintptr {
 	flags := uintptr(0)
 	if !o.ThreadOnly {

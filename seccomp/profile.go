@@ -2,16 +2,19 @@ package seccomp
 
 import "slices"
 
-// Off returns the filter that refuses nothing. IsOff knows it: a caller loads no program for it, and reports the bound as absent. If it is
-// compiled and loaded all the same, it refuses foreign architectures and x32 numbers, as every program does.
+// Off returns the filter that refuses nothing. IsOff knows it: a caller loads no program for
+// it, and reports the bound as absent. If it is compiled and loaded all the same, it refuses
+// foreign architectures and x32 numbers, as every program does.
 func Off() Filter { return Filter{Default: Allow, Unknown: Allow} }
 
-// Default returns the profile for ordinary tools: shells, compilers, interpreters, databases, debuggers. It allows no call that Docker's default
-// profile (github.com/moby/profiles, June 2026) refuses to a container without capabilities, and refuses more: see each rule's reason.
+// Default returns the profile for ordinary tools: shells, compilers, interpreters, databases,
+// debuggers. It allows no call that Docker's default profile (github.com/moby/profiles, June
+// 2026) refuses to a container without capabilities, and refuses more: see each rule's reason.
 //
-// It names every syscall of both architectures in some rule. What is refused fails with EPERM, or with ENOSYS where programs know how to
-// do without; syscalls newer than this package fail with ENOSYS, so that C libraries fall back. It needs Linux 4.8 or later, since
-// before that a tracer could change a call after the filter had passed it (seccomp(2)).
+// It names every syscall of both architectures in some rule. What is refused fails with EPERM,
+// or with ENOSYS where programs know how to do without; syscalls newer than this package fail
+// with ENOSYS, so that C libraries fall back. It needs Linux 4.8 or later, since before that a
+// tracer could change a call after the filter had passed it (seccomp(2)).
 func Default() Filter {
 	return Filter{Default: Errno(EPERM), Unknown: Errno(ENOSYS), Rules: slices.Concat(
 		ordinaryRules(),
@@ -32,9 +35,11 @@ func Default() Filter {
 	)}
 }
 
-// Strict returns a smaller profile, for tools that compute on files: beyond what Default refuses, it has no sockets but a pair that the tool makes for
-// itself, no debugging of other processes, no System V or POSIX queues, no personality, and no loading of filters or Landlock rulesets.
-// Shells, coreutils, Python, git on local files and the Go toolchain run in it; what needs a name server or a local daemon does not.
+// Strict returns a smaller profile, for tools that compute on files: beyond what Default
+// refuses, it has no sockets but a pair that the tool makes for itself, no debugging of other
+// processes, no System V or POSIX queues, no personality, and no loading of filters or
+// Landlock rulesets. Shells, coreutils, Python, git on local files and the Go toolchain run in
+// it; what needs a name server or a local daemon does not.
 func Strict() Filter {
 	return Filter{Default: Errno(EPERM), Unknown: Errno(ENOSYS), Rules: slices.Concat(
 		ordinaryRules(),

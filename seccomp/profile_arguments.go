@@ -16,8 +16,9 @@ const (
 	ipprotoTCP, ipprotoUDP, netlinkRoute = 6, 17, 0     // linux/in.h, linux/netlink.h
 )
 
-// argumentRules judge the calls that every profile allows by their arguments. All compare 32 bits, as the kernel does: clone takes the
-// low half of its flags, an ioctl command is an unsigned int (CVE-2019-10063 was a filter that compared 64).
+// argumentRules judge the calls that every profile allows by their arguments. All compare 32
+// bits, as the kernel does: clone takes the low half of its flags, an ioctl command is an
+// unsigned int (CVE-2019-10063 was a filter that compared 64).
 func argumentRules() []Rule {
 	command := func(n uint64) []Arg { return []Arg{{Index: 1, Value: n}} }
 	return []Rule{
@@ -35,8 +36,9 @@ func argumentRules() []Rule {
 	}
 }
 
-// personalityRules allow the execution domains that Docker allows: Linux, 32-bit, either with a 2.6 version number, and asking for the current one.
-// Refused is turning off the random layout of memory, which gdb does without.
+// personalityRules allow the execution domains that Docker allows: Linux, 32-bit, either with
+// a 2.6 version number, and asking for the current one. Refused is turning off the random
+// layout of memory, which gdb does without.
 func personalityRules() []Rule {
 	var rules []Rule
 	for _, p := range [...]struct {

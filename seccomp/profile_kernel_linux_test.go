@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
-// What becomes of calls once Default is loaded. Some the kernel alone would refuse an ordinary user; that the profile refuses them too,
-// TestProfileFacts shows.
+// What becomes of calls once Default is loaded. Some the kernel alone would refuse an ordinary
+// user; that the profile refuses them too, TestProfileFacts shows.
 func TestKernelDefaultRefusesWhatItSays(t *testing.T) {
 	const high = 1 << 32
 	cases := []struct {

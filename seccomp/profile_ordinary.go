@@ -1,7 +1,7 @@
 package seccomp
 
-// ordinaryRules are the calls that every profile allows. None acts on anything but the calling process, its children, and files and
-// descriptors that other bounds govern.
+// ordinaryRules are the calls that every profile allows. None acts on anything but the calling
+// process, its children, and files and descriptors that other bounds govern.
 func ordinaryRules() []Rule {
 	return append([]Rule{
 		allow("open files; which ones, the file bound decides",

@@ -1,7 +1,8 @@
 package seccomp
 
-// refusedRules are the calls that no profile allows. Most need a capability that a sandboxed tool does not have; they are refused so that a
-// mistake elsewhere, or a bug behind the capability check, gains nothing.
+// refusedRules are the calls that no profile allows. Most need a capability that a sandboxed
+// tool does not have; they are refused so that a mistake elsewhere, or a bug behind the
+// capability check, gains nothing.
 func refusedRules() []Rule {
 	return []Rule{
 		refuse(EPERM, "namespaces are the sandbox's walls", "unshare", "setns"),

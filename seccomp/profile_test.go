@@ -47,8 +47,9 @@ func TestChangingAProfileThatAFunctionReturnedChangesNoOther(t *testing.T) {
 	}
 }
 
-// The calls that Docker's default profile (github.com/moby/profiles, seccomp/default.json, June 2026) does not allow to a container without
-// capabilities, on a kernel of 4.8 or later: on both architectures, and on amd64 alone.
+// The calls that Docker's default profile (github.com/moby/profiles, seccomp/default.json,
+// June 2026) does not allow to a container without capabilities, on a kernel of 4.8 or later:
+// on both architectures, and on amd64 alone.
 const (
 	dockerDeniesBoth = `acct add_key bpf chroot clock_settime clone3 delete_module fanotify_init file_getattr file_setattr finit_module
 		fsconfig fsmount fsopen fspick get_mempolicy init_module io_uring_enter io_uring_register io_uring_setup kcmp kexec_file_load kexec_load

@@ -6,8 +6,9 @@ import (
 	"strconv"
 )
 
-// Program is a compiled filter: classic BPF for the kernel's seccomp. It cannot be changed, and two programs are equal (==) if they have the
-// same instructions. The zero Program is empty: it cannot be evaluated or loaded.
+// Program is a compiled filter: classic BPF for the kernel's seccomp. It cannot be changed,
+// and two programs are equal (==) if they have the same instructions. The zero Program is
+// empty: it cannot be evaluated or loaded.
 type Program struct {
 	code string // struct sock_filter, one after the other
 }
@@ -62,12 +63,13 @@ func (p Program) at(pc int) instruction {
 // Len returns the number of instructions.
 func (p Program) Len() int { return len(p.code) / instructionSize }
 
-// Bytes returns the program as an array of struct sock_filter, little-endian, 8 bytes each: what struct sock_fprog points to for
-// seccomp(2). The caller may change the bytes.
+// Bytes returns the program as an array of struct sock_filter, little-endian, 8 bytes each:
+// what struct sock_fprog points to for seccomp(2). The caller may change the bytes.
 func (p Program) Bytes() []byte { return []byte(p.code) }
 
-// ParseProgram reads what Bytes writes, or any other program, and refuses what the kernel would refuse to load, with an *Error that wraps
-// ErrProgram. It does not say what the program does; Evaluate does.
+// ParseProgram reads what Bytes writes, or any other program, and refuses what the kernel
+// would refuse to load, with an *Error that wraps ErrProgram. It does not say what the program
+// does; Evaluate does.
 func ParseProgram(b []byte) (Program, error) {
 	if len(b)%instructionSize != 0 {
 		return Program{}, &Error{Field: "Program", Detail: fmt.Sprintf("%d bytes are no whole number of instructions", len(b)), Err: ErrProgram}

@@ -67,8 +67,8 @@ func TestTheTableAgreesWithGoSeccompBPFExceptWhereThatIsWrong(t *testing.T) {
 	}
 }
 
-// x/sys/unix is made from the kernel's headers, apart from go-seccomp-bpf. Its source is read because it has constants for one
-// architecture at a time.
+// x/sys/unix is made from the kernel's headers, apart from go-seccomp-bpf. Its source is read
+// because it has constants for one architecture at a time.
 func TestTheTableHasExactlyTheSyscallsOfTheKernelsHeaders(t *testing.T) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "golang.org/x/sys").Output()
 	dir := strings.TrimSpace(string(out))

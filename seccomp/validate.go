@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// MaxInstructions is the most that a program may have: BPF_MAXINSNS of linux/bpf_common.h, which the kernel enforces. It also bounds the
-// rules of a filter.
+// MaxInstructions is the most that a program may have: BPF_MAXINSNS of linux/bpf_common.h,
+// which the kernel enforces. It also bounds the rules of a filter.
 const MaxInstructions = 4096
 
 // maxPairs bounds the sum over all rules of the names they have. Rules of equal checks share instructions, so it is larger.
@@ -18,9 +18,10 @@ const maxPairs = 1 << 16
 // maxArgs bounds the checks of a rule: more than a range and a dozen single values for each argument is a mistake.
 const maxArgs = 96
 
-// Validate reports the first thing that is wrong with f, as an *Error that names the field, or nil. It finds unknown names, actions and
-// operators, argument indexes above 5, checks and rules that can never match, and filters too large for either architecture. The zero
-// Filter is valid. It does not judge whether f is wise.
+// Validate reports the first thing that is wrong with f, as an *Error that names the field, or
+// nil. It finds unknown names, actions and operators, argument indexes above 5, checks and
+// rules that can never match, and filters too large for either architecture. The zero Filter
+// is valid. It does not judge whether f is wise.
 func (f Filter) Validate() error {
 	for _, a := range [...]Arch{AMD64, ARM64} {
 		if _, err := f.Compile(a); err != nil {
@@ -220,8 +221,8 @@ func (a Arg) interval() (lo, hi uint64, ok bool) {
 	return 0, top, true
 }
 
-// contradiction finds two checks of one argument, at one width, that cannot both hold, and checks that are there twice. It returns the second and
-// what is wrong with it, or "".
+// contradiction finds two checks of one argument, at one width, that cannot both hold, and
+// checks that are there twice. It returns the second and what is wrong with it, or "".
 func contradiction(args []Arg) (int, string) {
 	for i, a := range args {
 		for j, b := range args[:i] {

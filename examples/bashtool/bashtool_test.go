@@ -18,7 +18,7 @@ import (
 func start(t *testing.T) *tool {
 	t.Helper()
 	sandboxtest.New(t, sandbox.Workspace(t.TempDir())) // skips where there is no engine
-	b, err := newTool(t.TempDir(), time.Minute, 2*time.Minute, 1000)
+	b, err := newTool(t.TempDir(), []string{"allowed.example:443"}, time.Minute, 2*time.Minute, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,5 +194,14 @@ func TestNothingIsLeftInTheWorkspace(t *testing.T) {
 	entries, err := fs.ReadDir(os.DirFS(b.workspace), ".")
 	if err != nil || len(entries) > 0 {
 		t.Errorf("%v: %v", entries, err)
+	}
+}
+
+func TestAHostThatIsNotAllowedIsAViolation(t *testing.T) {
+	b := start(t)
+	r := b.one(t, request{Command: `at=${http_proxy#http://}; exec 3<>/dev/tcp/${at/://}
+		printf 'GET http://denied.example/ HTTP/1.0\r\n\r\n' >&3; cat <&3`})
+	if !strings.Contains(r.Output, "denied.example:80") || r.Report == nil || len(r.Report.Violations) != 1 || r.Report.Violations[0].Remedy == "" {
+		t.Errorf("%+v", r)
 	}
 }

@@ -2,7 +2,7 @@
 // each in a sandbox of its own. What one leaves for the next is what it has
 // written into the workspace; nothing else is shared, and nothing runs on.
 //
-//	bashtool [-workspace DIR] [-timeout D] [-max-timeout D] [-max-output BYTES]
+//	bashtool [-workspace DIR] [-host HOST] [-timeout D] [-max-timeout D] [-max-output BYTES]
 //
 // It reads requests from standard input, one JSON object per line, and answers
 // each by one line on standard output, in order:
@@ -14,7 +14,8 @@
 // out; cwd is a directory below the workspace, or any that the sandbox shows. A
 // command that a signal has ended has "signal" and exit 128 and its number. An
 // "error" says why a command did not run; the tool's own failures are in output
-// and exit. It ends at the end of its input.
+// and exit. What the network's rules refused it is in the report's "violations". It
+// ends at the end of its input.
 package main
 
 import (
@@ -35,10 +36,15 @@ func main() {
 	timeout := flag.Duration("timeout", 2*time.Minute, "how long a command may take that does not say")
 	longest := flag.Duration("max-timeout", 10*time.Minute, "how long any command may take")
 	output := flag.Int("max-output", 30_000, "how many `bytes` of a command's output are given back")
+	var hosts []string
+	flag.Func("host", "a `host` that commands can reach, such as example.org:443 or *.example.org; may be repeated (default: none)", func(s string) error {
+		hosts = append(hosts, s)
+		return nil
+	})
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	t, err := newTool(*dir, *timeout, *longest, *output)
+	t, err := newTool(*dir, hosts, *timeout, *longest, *output)
 	if err == nil {
 		err = t.serve(ctx, os.Stdin, os.Stdout)
 	}
@@ -58,12 +64,12 @@ type tool struct {
 }
 
 // newTool makes the sandbox once: no request can change what it allows.
-func newTool(dir string, timeout, longest time.Duration, maxOutput int) (*tool, error) {
+func newTool(dir string, hosts []string, timeout, longest time.Duration, maxOutput int) (*tool, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
 	}
-	s, err := sandbox.New(sandbox.Workspace(dir))
+	s, err := sandbox.New(sandbox.WorkspaceNet(dir, hosts...))
 	if err != nil {
 		return nil, err
 	}

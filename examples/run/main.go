@@ -2,7 +2,8 @@
 // status, or by the signal that killed it.
 //
 //	run [-preset workspace|readonly|unconfined] [-workspace DIR] [-read P] [-write P]
-//	    [-hide P] [-env NAME[=VALUE]] [-timeout D] [-report] [-explain] [-allows ACT] -- TOOL ARG...
+//	    [-hide P] [-host HOST] [-env NAME[=VALUE]] [-timeout D] [-report] [-explain] [-allows ACT]
+//	    -- TOOL ARG...
 //
 // Its own failures have the statuses of env(1) and timeout(1): 124 the time was
 // up, 125 no sandbox, 126 the tool cannot be executed, 127 it was not found.

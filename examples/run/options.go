@@ -27,7 +27,7 @@ type options struct {
 func parse(args []string, usage io.Writer) (options, error) {
 	f := flag.NewFlagSet("run", flag.ContinueOnError)
 	f.SetOutput(usage)
-	var read, write, hide, env list
+	var read, write, hide, hosts, env list
 	preset := f.String("preset", "workspace", "`name`: workspace (the workspace can be written), readonly, or unconfined (no bounds at all)")
 	workspace := f.String("workspace", "", "`directory` to work in (default: the present one)")
 	timeout := f.Duration("timeout", 0, "end the run after this `duration` (default: never)")
@@ -36,7 +36,8 @@ func parse(args []string, usage io.Writer) (options, error) {
 	allows := f.String("allows", "", "say whether the policy allows an `act`, such as 'write /etc/hosts' or 'connect example.org:443', and run nothing")
 	f.Var(&read, "read", "a further `path` to read; may be repeated")
 	f.Var(&write, "write", "a further `path` to write; may be repeated")
-	f.Var(&hide, "hide", "a `path` that is not there; may be repeated")
+	f.Var(&hide, "hide", "a `path` that cannot be read; may be repeated")
+	f.Var(&hosts, "host", "a `host` that can be reached, such as example.org:443 or *.example.org; may be repeated (default: none)")
 	f.Var(&env, "env", "a variable that passes whatever its `name`, or NAME=VALUE; may be repeated")
 	if err := f.Parse(args); err != nil {
 		return options{}, err
@@ -56,19 +57,13 @@ func parse(args []string, usage io.Writer) (options, error) {
 	if err != nil {
 		return options{}, err
 	}
-	switch *preset {
-	case "workspace":
-		o.policy = sandbox.Workspace(dir)
-	case "readonly":
-		o.policy = sandbox.ReadOnly(dir)
-	case "unconfined":
-		if len(read)+len(write)+len(hide) > 0 {
-			return options{}, errors.New("-read, -write and -hide bound nothing with -preset unconfined")
-		}
-		o.policy = sandbox.Unconfined()
-	default:
-		return options{}, fmt.Errorf("-preset %q is none of workspace, readonly, unconfined", *preset)
+	if o.policy, err = presetNamed(*preset, dir); err != nil {
+		return options{}, err
 	}
+	if *preset == "unconfined" && len(read)+len(write)+len(hide)+len(hosts) > 0 {
+		return options{}, errors.New("-read, -write, -hide and -host bound nothing with -preset unconfined")
+	}
+	o.policy.Network.Hosts = hosts
 	if o.policy.Limits.WallClock = *timeout; *timeout != 0 {
 		o.policy.Open = slices.DeleteFunc(o.policy.Open, func(b sandbox.Bound) bool { return b == sandbox.BoundTime })
 	}
@@ -77,6 +72,18 @@ func parse(args []string, usage io.Writer) (options, error) {
 	}
 	o.dir, err = startIn(dir)
 	return o, err
+}
+
+func presetNamed(name, dir string) (sandbox.Policy, error) {
+	switch name {
+	case "workspace":
+		return sandbox.Workspace(dir), nil
+	case "readonly":
+		return sandbox.ReadOnly(dir), nil
+	case "unconfined":
+		return sandbox.Unconfined(), nil
+	}
+	return sandbox.Policy{}, fmt.Errorf("-preset %q is none of workspace, readonly, unconfined", name)
 }
 
 // widen writes the flags into the policy.

@@ -12,8 +12,6 @@
 package main
 
 import (
-	"bufio"
-	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -29,6 +27,10 @@ func main() {
 	bearer := flag.String("bearer", "", "the name of a variable whose value is sent as a bearer token to the allowed hosts")
 	ask := flag.Bool("ask", false, "ask at the terminal about other hosts")
 	flag.Parse()
+	if flag.NArg() == 0 && flag.NFlag() > 0 {
+		fmt.Fprintln(os.Stderr, "webfetch: no address was named after the flags")
+		os.Exit(1)
+	}
 	if err := run(flag.Arg(0), allow, *bearer, *ask); err != nil {
 		fmt.Fprintln(os.Stderr, "webfetch:", err)
 		os.Exit(1)
@@ -68,42 +70,26 @@ func policy(dir string, hosts []string, bearer string, ask bool) sandbox.Policy 
 		p.Network.Credentials = []sandbox.Credential{{Name: bearer, Secret: os.Getenv(bearer), Hosts: hosts, Place: sandbox.PlaceBearer}}
 	}
 	if ask {
-		p.Network.Decide = atTerminal
+		p.Network.Decide = newPerson(os.Stdin, os.Stderr).decide
 	}
 	p.Network.Observe = func(c sandbox.Connection) {
 		verdict := "denied"
 		if c.Allowed {
 			verdict = "allowed"
 		}
-		fmt.Fprintf(os.Stderr, "webfetch: %s %s %s:%d %s\n", verdict, c.Protocol, c.Host, c.Port, c.Reason)
+		fmt.Fprintf(os.Stderr, "webfetch: %s %s %s:%d %s\n", verdict, c.Protocol, c.Host, c.Port, c.Reason+c.Err)
 	}
 	return p
-}
-
-// atTerminal asks whoever sits there; no answer is a no.
-func atTerminal(ctx context.Context, r sandbox.Request) sandbox.Verdict {
-	fmt.Fprintf(os.Stderr, "webfetch: allow %s:%d? [y/N] ", r.Host, r.Port)
-	answer := make(chan string, 1)
-	go func() {
-		line, _ := bufio.NewReader(os.Stdin).ReadString('\n')
-		answer <- strings.TrimSpace(line)
-	}()
-	select {
-	case a := <-answer:
-		return sandbox.Verdict{Allow: a == "y", Reason: "asked at the terminal"}
-	case <-ctx.Done():
-		return sandbox.Verdict{Reason: "nobody answered"}
-	}
 }
 
 // fetch prints the page.
 func fetch(dir, url string, p sandbox.Policy) error {
 	out, report, err := curl(dir, p, `curl -sSL --fail-with-body -- "$1"`, url)
 	fmt.Print(out)
-	if err != nil {
+	if err != nil && report != nil {
 		return fmt.Errorf("%w\n%v", err, report)
 	}
-	return nil
+	return err
 }
 
 // curl runs a shell's line in the policy's sandbox.

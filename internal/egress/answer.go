@@ -47,13 +47,17 @@ func cause(err error) error {
 	return err
 }
 
-// explain names the host, the rule and what would allow it.
+// explain names the host, the rule and what would help.
 func (r *Refusal) explain(host string) string {
 	rule := "none"
 	if r.Rule != "" {
 		rule = strconv.Quote(r.Rule)
 	}
-	return fmt.Sprintf("Refused by the sandbox's network policy; trying again will not help.\nhost: %s\nrule: %s\nwhy: %s\nto allow it: the policy's owner has to change the policy's hosts; nothing inside the sandbox can.\n", host, rule, r.Why)
+	help := "to allow it: the policy's owner has to change the policy; nothing inside the sandbox can."
+	if r.Instead != "" {
+		help = "what would work: " + r.Instead + "."
+	}
+	return fmt.Sprintf("Refused by the sandbox's network policy; trying the same again will not help.\nhost: %s\nrule: %s\nwhy: %s\n%s\n", host, rule, r.Why, help)
 }
 
 func (a answer) write(w http.ResponseWriter) {

@@ -34,9 +34,6 @@ func (b *boundary) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	out := r.Clone(quiet(r.Context()))
 	ask(out.Header)
-	if out.Method == http.MethodHead {
-		out.Close = true // servers that answer it with a body: net/http logs what comes on an idle connection
-	}
 	for _, c := range b.bound {
 		c.put(out)
 	}
@@ -183,7 +180,7 @@ type watched struct {
 }
 
 func (r *redactor) watch(c io.ReadWriteCloser) *watched {
-	return &watched{ReadWriteCloser: c, by: r, units: messages{size: frame}}
+	return &watched{ReadWriteCloser: c, by: r, units: messages{size: wholeFrame}}
 }
 
 func (w *watched) Read(p []byte) (int, error) {

@@ -116,7 +116,7 @@ type Config struct {
 	// the SOCKS handshake; the user's name does not matter. "": none is asked
 	// for, because nobody else can reach the listeners.
 	Key string
-	// Lookup resolves a name. Nil: net.DefaultResolver.
+	// Lookup resolves a name. Nil: /etc/hosts, then net.DefaultResolver, without search domains.
 	Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
 	// Dial connects to an address that was checked. Nil: a net.Dialer over TCP.
 	Dial func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
@@ -139,6 +139,8 @@ type Summary struct {
 	Violations []Event // what was denied, the first of them
 	Beyond     int     // denials that Violations has no room for
 	Unobserved int     // events that Observe was too slow for
+	Failed     int     // of those that were allowed: a name that nobody has, a certificate that is not good
+	LastFailed Event   // the last of them
 	Allowed    int
 	Denied     int
 	Sent       int64

@@ -178,11 +178,13 @@ func (all credentials) judge(r *http.Request, h Host, port uint16, secure bool) 
 		if mine && secure {
 			continue
 		}
-		why := fmt.Sprintf("the placeholder of credential %s is in a request to a host that it is not bound to; nothing was sent", c.name)
+		no := &Refusal{Host: h.String(), Port: port, Rule: "credential " + c.name}
 		if mine {
-			why = fmt.Sprintf("the placeholder of credential %s is in a request in clear text; the credential is sent over TLS alone", c.name)
+			no.Why, no.Instead = fmt.Sprintf("the placeholder of credential %s is in a request in clear text; the credential is sent over TLS alone", c.name), "ask by https"
+		} else {
+			no.Why, no.Instead = fmt.Sprintf("the placeholder of credential %s is in a request to a host that it is not bound to; nothing was sent", c.name), "leave the placeholder out of requests to this host"
 		}
-		return &Refusal{Host: h.String(), Port: port, Rule: "credential " + c.name, Why: why}
+		return no
 	}
 	return nil
 }

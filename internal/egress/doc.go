@@ -12,7 +12,7 @@
 // # The path of the data
 //
 //	HTTP absolute-form --> session.go --------------------+--> upstream.go: connections that are kept --> dial.go
-//	  (what is not plain)  proxy.go ----------------------+--> exchange.go: screen, RoundTrip --> dial.go
+//	  (what is not plain)  proxy.go ----------------------+--> exchange.go: screen, RoundTrip --> upstream.go
 //	HTTP CONNECT ------+                                  |         (credentials, request rules)
 //	SOCKS5 ------------+-> Open: decide, resolve, check,  |
 //	capture, Tunnel ---+   dial --> Carry: sniff ---------+ plain HTTP, or TLS that is terminated
@@ -35,7 +35,8 @@
 //  6. What the client sends first is looked at (sniff.go): the server name of a
 //     TLS ClientHello has to be the target's, and plain HTTP is read as such, so
 //     that its Host has to be the target's too.
-//  7. One Event tells how it went (event.go).
+//  7. One Event tells how it went (event.go); a denial, and what was allowed and
+//     failed, is in the Summary too.
 //
 // Datagrams take steps 1, 3, 4, 5 and 7, by rules of their own (datagram_rules.go)
 // and to a connected socket, so that the kernel takes an answer from that peer
@@ -127,6 +128,11 @@
 //     than the request on two processors. Both ways judge by the same functions, and a
 //     table of requests and responses holds that nobody can tell them apart.
 //
+//   - http.Transport carries HTTP/2 alone. It writes what a server of HTTP/1 sends without
+//     being asked to the program's own log, with the secret in it if the server echoes
+//     that; all HTTP/1 is written and read by upstream.go, over TLS too (secured.go). Of HTTP/2 it logs frames that it does not
+//     know or that come in disorder, so it is given none (sift.go).
+//
 //   - SOCKS5 is a handshake of four messages (socks.go); the libraries for it
 //     resolve names themselves or take them apart as strings, which is what has to
 //     be in one place here.
@@ -197,6 +203,6 @@
 // may be connected to without naming any host, past the rules of the hosts that it
 // has. An entry for datagrams to an address, or to a
 // name that shares one, reaches a guarded host at an address that no look-up has shown
-// of it. GODEBUG=http2debug=2 in the harness's environment has net/http log headers, and
-// what a server sends beyond the length that it has said, net/http logs too.
+// of it. GODEBUG=http2debug=2 in the harness's environment has net/http log headers.
+// A client's "Expect: 100-continue" is answered here, and not asked of the server.
 package egress

@@ -1,6 +1,9 @@
 package egress
 
 import (
+	"context"
+	"errors"
+	"net"
 	"sync"
 	"time"
 )
@@ -82,6 +85,18 @@ func (j *journal) add(e Event) {
 	}
 }
 
+// fail notes that what was allowed did not come about. A client that has hung up,
+// and the run's end, are no failures.
+func (j *journal) fail(e Event, err error) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, net.ErrClosed) || errors.Is(err, ErrClosed) {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.sum.Failed++
+	j.sum.LastFailed = e
+}
+
 // end lets Observe hear what is queued, for as long as patience lasts.
 func (j *journal) end(patience time.Duration) {
 	j.mu.Lock()
@@ -117,6 +132,7 @@ func (g *Gateway) finish(e Event, err error) {
 		e.Rule, e.Reason = r.Rule, r.Why
 	} else if err != nil {
 		e.Allowed, e.Err = true, err.Error()
+		g.journal.fail(e, err)
 	}
 	g.journal.add(e)
 }

@@ -10,10 +10,10 @@ import (
 	"net/http/httptrace"
 	"net/http/httputil"
 	"net/netip"
+	"net/textproto"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 )
 
 // An exchange is one HTTP request that can be read, and its response, whichever
@@ -208,45 +208,48 @@ func (s screened) RoundTrip(r *http.Request) (*http.Response, error) {
 	return x.via.RoundTrip(r)
 }
 
-// newTransport makes what carries plain HTTP. Connections are kept by host and
+// A carrier sends requests of plain HTTP, to the target of their exchange. Connections are kept by host and
 // port; each was dialled to an address that was checked for these, and
 // the rules do not change.
-func newTransport(g *Gateway) *http.Transport {
-	return &http.Transport{
-		DialContext:            g.dialHTTP,
-		DisableCompression:     true,
-		MaxIdleConns:           128,
-		MaxIdleConnsPerHost:    32,
-		IdleConnTimeout:        30 * time.Second,
-		ExpectContinueTimeout:  time.Second,
-		MaxResponseHeaderBytes: 256 << 10,
-		ReadBufferSize:         16 << 10,
-		WriteBufferSize:        16 << 10,
+type carrier struct{ p *pool }
+
+// RoundTrip sends a request.
+func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
+	x := exchangeOf(r.Context())
+	res, _, err := c.p.ask(r.Context(), x, x.shown(), r, hints(r))
+	return res, err
+}
+
+// hints passes responses before the response on to who traces them: httputil, for
+// the client.
+func hints(r *http.Request) func(*http.Response) {
+	return func(res *http.Response) {
+		if t := httptrace.ContextClientTrace(r.Context()); t != nil && t.Got1xxResponse != nil {
+			t.Got1xxResponse(res.StatusCode, textproto.MIMEHeader(res.Header))
+		}
 	}
 }
 
-// dialHTTP connects to the target of the exchange that needs a connection, or
-// takes the one that its tunnel has made.
-func (g *Gateway) dialHTTP(ctx context.Context, _, addr string) (net.Conn, error) {
-	x := exchangeOf(ctx)
-	if x == nil || addr != x.shown() {
-		return nil, &Refusal{Host: addr, Why: "it was not decided about"}
-	}
+// reach connects to the exchange's target, or takes the connection that its tunnel has made.
+func (x *exchange) reach(ctx context.Context) (net.Conn, string, error) {
+	g := x.g
 	if in := x.c.inner; in != nil {
 		if conn := in.take(); conn != nil {
-			return &metered{Conn: conn, g: g}, nil
+			return &metered{Conn: conn, g: g}, address(in.address), nil
 		}
 	}
 	if !g.enter() {
-		return nil, ErrClosed
+		return nil, "", ErrClosed
 	}
 	defer g.leave()
-	conn, _, err := g.dial(ctx, x.target)
+	conn, to, err := g.dial(ctx, x.target)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return &metered{Conn: conn, g: g}, nil
+	return &metered{Conn: conn, g: g}, address(to), nil
 }
+
+func (x *exchange) reached(u *upstream) { x.event.Address = u.place }
 
 // inner is what a connection is inside of whose requests can be read.
 type inner struct {

@@ -42,7 +42,6 @@ type Gateway struct {
 
 	server    *http.Server
 	queue     *queue // of connections for server
-	transport *http.Transport
 	pool      *pool
 	forwarder *httputil.ReverseProxy
 
@@ -149,7 +148,6 @@ func (g *Gateway) Close() error {
 	if !already {
 		g.server.Close()
 		g.queue.Close() // the server knows of it once it has begun to serve
-		g.transport.CloseIdleConnections()
 		g.pool.close()
 	}
 	g.running.Wait()

@@ -286,9 +286,6 @@ func TestHarnesssOwnProxyIsNotUsed(t *testing.T) {
 	if code, _ := w.ask("GET http://good.com/ HTTP/1.1\r\nHost: good.com\r\n\r\n"); code != 200 || w.dials() != 1 {
 		t.Error(code, w.dialed)
 	}
-	if w.g.transport.Proxy != nil { // net/http reads the variables once in a process: another test may have been first
-		t.Error("the transport asks for a proxy")
-	}
 }
 
 func TestRequestsThatThePolicyJudgesCannotHide(t *testing.T) {

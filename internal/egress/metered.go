@@ -71,6 +71,8 @@ func (c *metered) Write(p []byte) (int, error) {
 	return done, nil
 }
 
+func (c *metered) unwrap() net.Conn { return c.Conn }
+
 func (c *metered) moved(n int, err error) error {
 	c.last.Store(time.Now().UnixNano())
 	if err == nil {

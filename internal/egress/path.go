@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// errPath are the reasons why a path is not judged by its prefix.
+// These are the reasons why a path is not judged by its prefix.
 var (
 	errPathForm   = errors.New("the path does not begin with /")
 	errPathEscape = errors.New("the path has a broken percent escape")

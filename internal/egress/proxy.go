@@ -23,7 +23,6 @@ type strictKey struct{}
 // plain HTTP inside of their tunnels.
 func (g *Gateway) serveQueue() {
 	g.queue = newQueue()
-	g.transport = newTransport(g)
 	g.pool = new(pool)
 	g.forwarder = newForwarder(g)
 	g.server = &http.Server{
@@ -234,7 +233,7 @@ func (g *Gateway) absolute(ctx context.Context, c *strict, r *http.Request, host
 		wrong := answerTo(err, shownAs(r.URL.Host))
 		return nil, &wrong
 	}
-	x := &exchange{g: g, c: c, target: t, scheme: "http", via: g.transport}
+	x := &exchange{g: g, c: c, target: t, scheme: "http", via: carrier{g.pool}}
 	x.begin(r)
 	if x.err = g.sameHost(t, host); x.err == nil {
 		x.authority = authorityOf(t, host, 80)

@@ -16,6 +16,8 @@ type Refusal struct {
 	Port uint16
 	Rule string // the entry that decided; "": none did
 	Why  string
+
+	Instead string // what the client can do by itself; "": the policy's owner alone can help
 }
 
 func (r *Refusal) Error() string {

@@ -117,6 +117,7 @@ func (rules requestRules) judge(r *http.Request, h Host, port uint16) *Refusal {
 	no := &Refusal{Host: h.String(), Port: port, Rule: "request rule " + list[0].entry}
 	if name := overridden(r.Header); name != "" {
 		no.Why = fmt.Sprintf("the header %.40q could have the server see another request than the one that is judged", name)
+		no.Instead = "leave the header out"
 		return no
 	}
 	path, err := canonicalPath(r.URL.EscapedPath())
@@ -133,6 +134,7 @@ func (rules requestRules) judge(r *http.Request, h Host, port uint16) *Refusal {
 	no.Why = fmt.Sprintf("%s %.200q is not allowed at this host, which may be asked: %s", printable(r.Method), path, strings.Join(may, "; "))
 	if err != nil {
 		no.Why = fmt.Sprintf("%v, so that rules about paths cannot judge it; this host may be asked: %s", err, strings.Join(may, "; "))
+		no.Instead = "write the path plainly"
 	}
 	return no
 }

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestABodyInAnswerToHEADIsNotLogged: net/http logs what it did not expect on an idle
-// connection, to the program's own log.
+// TestABodyInAnswerToHEADIsNotLogged: net/http's transport logs what it did not expect on an
+// idle connection, to the program's own log.
 func TestABodyInAnswerToHEADIsNotLogged(t *testing.T) {
 	var said lockedBuffer
 	log.SetOutput(&said)

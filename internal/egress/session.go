@@ -164,7 +164,7 @@ func (s *session) ask(x *exchange, r *http.Request) (*http.Response, *upstream, 
 			return nil, nil, err
 		}
 	}
-	res, from, err := s.g.pool.ask(s.ctx, x, r, s.hint)
+	res, from, err := s.g.pool.ask(s.ctx, x, x.shown(), r, s.hint)
 	if err != nil {
 		return nil, nil, err
 	}

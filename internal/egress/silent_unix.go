@@ -26,9 +26,6 @@ var errNoPeek = errors.New("no descriptor")
 
 // peek looks at what is to be read, without waiting for it.
 func peek(c net.Conn) (n int, err error) {
-	if m, ok := c.(*metered); ok {
-		c = m.Conn
-	}
 	s, ok := bare(c).(syscall.Conn)
 	if !ok {
 		return 0, errNoPeek

@@ -107,9 +107,9 @@ func (g *Gateway) terminateTLS(ctx context.Context, client net.Conn, _ *tls.Clie
 		return handshakeError(err)
 	}
 	in := &inner{target: u.Target, decision: u.Decision, address: u.Address, scheme: "https", first: u.conn}
-	transport := g.newTLSTransport(in)
-	defer transport.CloseIdleConnections()
-	in.via = &boundary{next: transport, bound: g.border.credentials.of(u.Target.Host, u.Target.Port), by: g.border.by}
+	way := newSecured(g, in)
+	defer way.close()
+	in.via = &boundary{next: way, bound: g.border.credentials.of(u.Target.Host, u.Target.Port), by: g.border.by}
 	if conn.ConnectionState().NegotiatedProtocol == "h2" {
 		in.two = true
 		return g.serveInner(&prefaced{Conn: conn}, in)
@@ -138,25 +138,6 @@ func (a *authority) serverConfig(h Host) *tls.Config {
 	}
 }
 
-// newTLSTransport makes what carries the requests of one terminated connection. It
-// connects to that connection's target and to nothing else, whatever a request
-// says, and verifies the target's name, with no way to leave that out.
-func (g *Gateway) newTLSTransport(in *inner) *http.Transport {
-	t := newTransport(g)
-	t.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return g.dialInner(ctx, in) }
-	t.TLSClientConfig = &tls.Config{ServerName: in.target.Host.String(), RootCAs: g.cfg.Roots, MinVersion: tls.VersionTLS12}
-	t.TLSHandshakeTimeout = headerTime
-	t.ForceAttemptHTTP2 = true
-	t.HTTP2 = &http.HTTP2Config{MaxReceiveBufferPerConnection: 1 << 20, MaxReceiveBufferPerStream: 1 << 20} // for a client that reads slowly
-	t.MaxIdleConnsPerHost = 4
-	t.MaxConnsPerHost = mostInner
-	return t
-}
-
-// mostInner bounds the connections to a server that one client's connection has:
-// an HTTP/2 client may ask for many things at once of a server without it.
-const mostInner = 16
-
 // seat has a request of an HTTP/2 connection count as a connection, which it is in
 // what it costs. The error is a refusal.
 func (g *Gateway) seat(t Target) error {
@@ -173,22 +154,6 @@ func (g *Gateway) unseat() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.clients--
-}
-
-// dialInner takes the connection that the tunnel has made, or makes another.
-func (g *Gateway) dialInner(ctx context.Context, in *inner) (net.Conn, error) {
-	if conn := in.take(); conn != nil {
-		return &metered{Conn: conn, g: g}, nil
-	}
-	if !g.enter() {
-		return nil, ErrClosed
-	}
-	defer g.leave()
-	conn, _, err := g.dial(ctx, in.target)
-	if err != nil {
-		return nil, err
-	}
-	return &metered{Conn: conn, g: g}, nil
 }
 
 // A prefaced connection was agreed to be HTTP/2. Its first bytes have to be that: the

@@ -50,8 +50,8 @@ func (m *messages) feed(b []byte) (end int) {
 	return end
 }
 
-// frame is a WebSocket's (RFC 6455, 5.2).
-func frame(head []byte) (whole uint64, ok bool) {
+// wholeFrame is a WebSocket's (RFC 6455, 5.2).
+func wholeFrame(head []byte) (whole uint64, ok bool) {
 	if len(head) < 2 {
 		return 0, false
 	}

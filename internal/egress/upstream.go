@@ -13,9 +13,11 @@ import (
 	"time"
 )
 
-// A pool keeps connections to servers of plain HTTP open, by host and port, for
-// requests that are written and whose responses are read in one goroutine
-// (session.go), by net/http's own functions.
+// A pool keeps connections to servers of HTTP/1 open, by host and port, for
+// requests that are written and whose responses are read in one goroutine, by net/http's own functions;
+// a body is written by a second one (send.go). http.Transport is not
+// used: what a server sends without being asked, which may be a secret, it writes to the
+// program's own log. Here nobody reads that.
 type pool struct {
 	mu     sync.Mutex
 	closed bool
@@ -44,23 +46,39 @@ const (
 	headBuffer = 16 << 10
 )
 
-// ask sends a request, which has no body, and reads the head of its response. A
+// A destination is where a request goes.
+type destination interface {
+	reach(context.Context) (net.Conn, string, error) // makes a connection, and says to where
+	reached(*upstream)                               // tells which one the request has
+}
+
+// ask sends a request, and reads the head of its response. A
 // connection that was kept may have been closed by the server meanwhile: then
-// another is made, since requests of this kind may be made twice. Responses before the response
+// another is made, if the request may be made twice. Responses before the response
 // are told to hint.
-func (p *pool) ask(ctx context.Context, x *exchange, r *http.Request, hint func(*http.Response)) (*http.Response, *upstream, error) {
-	key := x.shown()
+func (p *pool) ask(ctx context.Context, to destination, key string, r *http.Request, hint func(*http.Response)) (*http.Response, *upstream, error) {
 	for {
-		u, err := p.take(ctx, x, key)
+		u, err := p.take(ctx, to, key)
 		if err != nil {
+			if r.Body != nil {
+				r.Body.Close()
+			}
 			return nil, nil, err
 		}
-		x.event.Address = u.place
+		to.reached(u)
 		res, err := p.on(ctx, u, r, key, hint)
-		if err == nil || !u.used || ctx.Err() != nil || !errors.Is(err, errNothing) {
+		if err == nil || !u.used || !repeatable(r) || ctx.Err() != nil || !errors.Is(err, errNothing) {
 			return res, u, err
 		}
 	}
+}
+
+// bodiless reports whether a request is its header alone.
+func bodiless(r *http.Request) bool { return r.Body == nil || r.Body == http.NoBody }
+
+// repeatable reports whether a request may be made twice.
+func repeatable(r *http.Request) bool {
+	return bodiless(r) && (r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions)
 }
 
 // errNothing: the server has closed the connection without a word.
@@ -69,15 +87,18 @@ var errNothing = errors.New("the server closed the connection")
 // on asks one connection, which goes back, or ends, with the response's body.
 func (p *pool) on(ctx context.Context, u *upstream, r *http.Request, key string, hint func(*http.Response)) (*http.Response, error) {
 	stop := context.AfterFunc(ctx, func() { u.Close() })
+	s, err := u.send(r)
 	fail := func(err error) (*http.Response, error) {
 		stop()
 		u.Close()
 		if cause := ctx.Err(); cause != nil {
 			err = cause
+		} else if fault := s.fault(); fault != nil {
+			err = fault
 		}
 		return nil, err
 	}
-	if err := u.write(r); err != nil {
+	if err != nil {
 		return fail(fmt.Errorf("%w: %w", errNothing, err))
 	}
 	u.head.N = mostHead
@@ -89,23 +110,19 @@ func (p *pool) on(ctx context.Context, u *upstream, r *http.Request, key string,
 		if err != nil {
 			return fail(u.headError(err))
 		}
-		if res.StatusCode >= 200 || res.StatusCode == http.StatusSwitchingProtocols {
+		if res.StatusCode == http.StatusSwitchingProtocols {
 			u.head.N = 1 << 62
-			res.Body = &rest{ReadCloser: res.Body, p: p, u: u, key: key, stop: stop, last: res.Close || res.StatusCode < 200}
+			res.Body = &taken{upstream: u, stop: stop}
+			return res, nil
+		}
+		if res.StatusCode >= 200 {
+			u.head.N = 1 << 62
+			res.Body = &rest{ReadCloser: res.Body, p: p, u: u, key: key, sent: s, stop: stop, last: res.Close || r.Close}
 			return res, nil
 		}
 		hint(res)
 	}
 	return fail(errors.New("the server does not come to its response"))
-}
-
-func (u *upstream) write(r *http.Request) error {
-	out := writerTo(u.Conn)
-	defer writers.Put(out)
-	if err := r.Write(out); err != nil {
-		return err
-	}
-	return out.Flush()
 }
 
 // headError says what was wrong with a response's head without quoting it.
@@ -125,6 +142,7 @@ type rest struct {
 	p    *pool
 	u    *upstream
 	key  string
+	sent *sending
 	stop func() bool
 	last bool
 	done bool
@@ -151,30 +169,37 @@ func (a *rest) finish(whole bool) {
 	}
 	a.done = true
 	// What the server has sent beyond the response is no response to anything.
-	if live := a.stop(); !live || !whole || a.last || a.u.in.Buffered() > 0 || !a.p.keep(a.key, a.u) {
+	if live := a.stop(); !live || !whole || a.last || a.u.in.Buffered() > 0 || !a.sent.whole() || !a.p.keep(a.key, a.u) {
 		a.u.Close()
 	}
 }
 
 // take returns a connection that was kept, or a new one.
-func (p *pool) take(ctx context.Context, x *exchange, key string) (*upstream, error) {
+func (p *pool) take(ctx context.Context, to destination, key string) (*upstream, error) {
 	for u := p.kept(key); u != nil; u = p.kept(key) {
 		// What a server says without being asked, its end too, is not the response to
 		// the next request.
-		if silent(u.Conn) {
+		if u.silent() {
 			u.used = true
 			return u, nil
 		}
 		u.Close()
 	}
-	conn, to, err := x.g.dial(ctx, x.target)
+	conn, place, err := to.reach(ctx)
 	if err != nil {
 		return nil, err
 	}
-	u := &upstream{Conn: &metered{Conn: conn, g: x.g}, place: address(to)}
+	u := &upstream{Conn: conn, place: place}
 	u.head.R = u.Conn
 	u.in = bufio.NewReaderSize(&u.head, headBuffer)
 	return u, nil
+}
+
+// silent reports whether a connection is open and has nothing to be read, in the
+// kernel or in what decrypts it.
+func (u *upstream) silent() bool {
+	s, ok := u.Conn.(*sealed)
+	return silent(u.Conn) && (!ok || s.drained())
 }
 
 // kept takes out the connection that was used last; nil: there is none.
@@ -219,6 +244,12 @@ func (p *pool) keep(key string, u *upstream) bool {
 // sweep closes what has been idle for too long. One timer is enough for all: one
 // for each request would cost as much as the rest of keep.
 func (p *pool) sweep(now time.Time) {
+	var ended []*upstream
+	defer func() { // without the lock: TLS says goodbye
+		for _, u := range ended {
+			u.Close()
+		}
+	}()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.sweeper = nil; p.closed {
@@ -227,9 +258,9 @@ func (p *pool) sweep(now time.Time) {
 	for key, list := range p.idle {
 		old := 0
 		for old < len(list) && now.Sub(list[old].since) >= idleWait {
-			list[old].Close()
 			old++
 		}
+		ended = append(ended, list[:old]...)
 		p.put(key, slices.Clone(list[old:]))
 	}
 	if p.total > 0 {
@@ -240,14 +271,15 @@ func (p *pool) sweep(now time.Time) {
 // close closes what is idle, and keeps nothing any more.
 func (p *pool) close() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	all := p.idle
+	p.idle, p.total = nil, 0
 	if p.closed = true; p.sweeper != nil {
 		p.sweeper.Stop()
 	}
-	for _, list := range p.idle {
+	p.mu.Unlock()
+	for _, list := range all {
 		for _, u := range list {
 			u.Close()
 		}
 	}
-	p.idle, p.total = nil, 0
 }

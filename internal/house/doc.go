@@ -1,10 +1,11 @@
 // Package house holds no code but tests of the walls between the rooms of this
 // module: who imports whom, where unsafe is, what every file must look like,
-// that every symbol which a user can name stands in an example, and that the
+// what the code that has no Go runtime calls, that every symbol which a user can name stands in an example, and that the
 // tree drawn in the module's doc.go is the one there is.
 //
 // # Limits
 //
-// The tests read source files and compile nothing, so they see the files of
-// every operating system and architecture at once.
+// All but one of the tests read source files and compile nothing, so they see the
+// files of every operating system and architecture at once. That one reads the machine
+// code of what runs without a Go runtime on Linux, for both architectures.
 package house

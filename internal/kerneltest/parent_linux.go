@@ -96,29 +96,21 @@ func start(t *testing.T, c Child, call int) (outcome, string, error) {
 	}
 	defer record.Close()
 
-	timeout := c.Timeout
-	if timeout == 0 {
-		timeout = 2 * time.Minute
+	if c.Timeout == 0 {
+		c.Timeout = 2 * time.Minute
 	}
 	// The test binary's own timeout comes first, for the sake of its stacks.
-	ctx, cancel := context.WithTimeout(context.Background(), timeout+10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout+10*time.Second)
 	defer cancel()
-	s := spec{Test: t.Name(), Call: call, Without: c.Without, Parent: os.Getpid(),
-		SetUser: h.setUser, UID: h.uid, GID: h.gid}
-	marker, err := s.env()
+	id := rand.Text()
+	var out bytes.Buffer
+	cmd, err := h.command(ctx, t, c, call)
 	if err != nil {
 		return bad, "", err
 	}
-	id := rand.Text()
-	var out bytes.Buffer
-	cmd := exec.CommandContext(ctx, h.exe, "-test.run="+runPattern(t.Name()), "-test.v", "-test.count=1",
-		"-test.paniconexit0", "-test.timeout="+timeout.String(), fmt.Sprintf("-test.short=%t", testing.Short()))
-	cmd.Env = append(append(os.Environ(), h.env...), c.Env...)
-	cmd.Env = append(cmd.Env, marker, idEnv+"="+id)
+	cmd.Env = append(cmd.Env, idEnv+"="+id)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.ExtraFiles = []*os.File{record}
-	cmd.WaitDelay = 5 * time.Second
-	cmd.SysProcAttr = attributes(s)
 
 	// The death of this thread, not of this process alone, would kill the child (prctl(2), PR_SET_PDEATHSIG).
 	runtime.LockOSThread()
@@ -129,21 +121,43 @@ func start(t *testing.T, c Child, call int) (outcome, string, error) {
 	exit := cmd.Wait()
 	left := survivors(cmd.Process.Pid, id)
 	if ctx.Err() != nil {
-		exit = fmt.Errorf("killed after %v: %w", timeout, errors.Join(ctx.Err(), exit))
+		exit = fmt.Errorf("killed after %v: %w", c.Timeout, errors.Join(ctx.Err(), exit))
 	}
 	said, err := io.ReadAll(io.NewSectionReader(record, 0, 1<<20))
 	if err != nil {
 		return bad, "", err
 	}
-	result, why := verdict(string(said), exit)
-	text := relay(out.String(), t.Name())
+	result, text := judge(string(said), exit, relay(out.String(), t.Name()), left)
+	return result, text, nil
+}
+
+// command is the test binary with this one test, for the habitat's user.
+func (h *habitat) command(ctx context.Context, t *testing.T, c Child, call int) (*exec.Cmd, error) {
+	s := spec{Test: t.Name(), Call: call, Without: c.Without, Parent: os.Getpid(),
+		SetUser: h.setUser, UID: h.uid, GID: h.gid}
+	marker, err := s.env()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, h.exe, "-test.run="+runPattern(t.Name()), "-test.v", "-test.count=1",
+		"-test.paniconexit0", "-test.timeout="+c.Timeout.String(), fmt.Sprintf("-test.short=%t", testing.Short()))
+	cmd.Env = append(append(os.Environ(), h.env...), c.Env...)
+	cmd.Env = append(cmd.Env, marker)
+	cmd.WaitDelay = 5 * time.Second
+	cmd.SysProcAttr = attributes(s)
+	return cmd, nil
+}
+
+// judge adds what the child wrote and what it left behind to the verdict.
+func judge(record string, exit error, wrote, left string) (outcome, string) {
+	result, why := verdict(record, exit)
 	if result == skip {
-		return skip, "in the child: " + lastLine(text), nil
+		return skip, "in the child: " + lastLine(wrote)
 	}
 	if left != "" {
 		result, why = bad, joinLines(why, "processes left behind: "+left)
 	}
-	return result, joinLines(text, why), nil
+	return result, joinLines(wrote, why)
 }
 
 func joinLines(a, b string) string {

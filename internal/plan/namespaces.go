@@ -8,7 +8,7 @@ type Namespaces struct {
 	User, Mount, PID, IPC, UTS, Cgroup, Net bool
 }
 
-// namespaceNames pairs each field with its mechanism.
+// fields pairs each field with its mechanism.
 func (n *Namespaces) fields() []struct {
 	set *bool
 	m   Mechanism

@@ -9,12 +9,35 @@ import (
 var builtins map[string]*builtin
 
 func init() {
-	list := []*builtin{
+	builtins = map[string]*builtin{}
+	for _, list := range [][]*builtin{profileFunctions(), stringFunctions(), kindFunctions(), numberFunctions(), listFunctions()} {
+		for _, b := range list {
+			builtins[b.name] = b
+		}
+	}
+	for name, k := range kinds {
+		if k.how != combined && k.how != endpointIs {
+			builtins[name] = filterBuiltin(name)
+		}
+	}
+}
+
+// profileFunctions make rules, and speak of the profile.
+func profileFunctions() []*builtin {
+	return []*builtin{
 		ruleBuiltin(Allow), ruleBuiltin(Deny),
 		combine("require-all", 1, -1), combine("require-any", 1, -1), combine("require-not", 1, 1),
 		{"import", 1, 1, doImport},
 		{"param", 1, 1, doParam},
 		{"defined?", 1, 1, doDefined},
+		{"trace", 1, 1, doNothing}, {"disable-callouts", 0, 0, doNothing}, {"disable-full-symbolication", 0, 0, doNothing},
+		{"error", 0, -1, doError},
+	}
+}
+
+// stringFunctions are about strings, their characters and symbols.
+func stringFunctions() []*builtin {
+	return []*builtin{
 		{"regex-quote", 1, 1, onString("regex-quote", func(s string) value { return quoteRegexp(s) })},
 		{"string-append", 0, -1, doAppendStrings},
 		{"substring", 2, 3, doSubstring},
@@ -25,22 +48,34 @@ func init() {
 		{"list->string", 1, 1, onList("list->string", doListToString)},
 		{"string", 0, -1, doListToString},
 		{"char=?", 2, -1, doSameChars},
-		{"char?", 1, 1, is(func(v value) bool { _, ok := v.(char); return ok })},
 		{"string->number", 1, 2, doStringToNumber},
 		{"number->string", 1, 1, doNumberToString},
 		{"string->symbol", 1, 1, onString("string->symbol", func(s string) value { return symbol(s) })},
 		{"symbol->string", 1, 1, doSymbolToString},
-		{"string?", 1, 1, is(func(v value) bool { _, ok := v.(string); return ok })},
-		{"symbol?", 1, 1, is(func(v value) bool { _, ok := v.(symbol); return ok })},
-		{"number?", 1, 1, is(func(v value) bool { _, ok := v.(int64); return ok })},
-		{"integer?", 1, 1, is(func(v value) bool { _, ok := v.(int64); return ok })},
-		{"boolean?", 1, 1, is(func(v value) bool { _, ok := v.(bool); return ok })},
+	}
+}
+
+// kindFunctions ask of what kind a value is, and whether two are the same.
+func kindFunctions() []*builtin {
+	return []*builtin{
+		{"string?", 1, 1, isA[string]},
+		{"char?", 1, 1, isA[char]},
+		{"symbol?", 1, 1, isA[symbol]},
+		{"number?", 1, 1, isA[int64]},
+		{"integer?", 1, 1, isA[int64]},
+		{"boolean?", 1, 1, isA[bool]},
 		{"procedure?", 1, 1, is(func(v value) bool { return kindOf(v) == "a procedure" })},
-		{"null?", 1, 1, is(func(v value) bool { _, ok := v.(null); return ok })},
-		{"pair?", 1, 1, is(func(v value) bool { _, ok := v.(*pair); return ok })},
+		{"null?", 1, 1, isA[null]},
+		{"pair?", 1, 1, isA[*pair]},
 		{"list?", 1, 1, doIsList},
 		{"not", 1, 1, is(func(v value) bool { return !truth(v) })},
 		{"eq?", 2, 2, doSame}, {"eqv?", 2, 2, doSame}, {"equal?", 2, 2, doEqual},
+	}
+}
+
+// numberFunctions compare and reckon; the requests of ioctl are numbers too.
+func numberFunctions() []*builtin {
+	return []*builtin{
 		{"=", 1, -1, compare("=", func(a, b int64) bool { return a == b })},
 		{"<", 1, -1, compare("<", func(a, b int64) bool { return a < b })},
 		{">", 1, -1, compare(">", func(a, b int64) bool { return a > b })},
@@ -49,12 +84,17 @@ func init() {
 		{"zero?", 1, 1, sign("zero?", func(n int64) bool { return n == 0 })},
 		{"positive?", 1, 1, sign("positive?", func(n int64) bool { return n > 0 })},
 		{"negative?", 1, 1, sign("negative?", func(n int64) bool { return n < 0 })},
-		{"_IO", 2, 2, ioctl("_IO", 0x20000000)}, {"_IOR", 3, 3, ioctl("_IOR", 0x40000000)},
-		{"_IOW", 3, 3, ioctl("_IOW", 0x80000000)}, {"_IOWR", 3, 3, ioctl("_IOWR", 0xc0000000)},
-		{"trace", 1, 1, doNothing}, {"disable-callouts", 0, 0, doNothing}, {"disable-full-symbolication", 0, 0, doNothing},
 		{"+", 0, -1, arithmetic("+", 0, addExact)},
 		{"*", 0, -1, arithmetic("*", 1, multiplyExact)},
 		{"-", 1, -1, doMinus},
+		{"_IO", 2, 2, ioctl("_IO", 0x20000000)}, {"_IOR", 3, 3, ioctl("_IOR", 0x40000000)},
+		{"_IOW", 3, 3, ioctl("_IOW", 0x80000000)}, {"_IOWR", 3, 3, ioctl("_IOWR", 0xc0000000)},
+	}
+}
+
+// listFunctions make lists, take them apart, and do something with each element.
+func listFunctions() []*builtin {
+	return []*builtin{
 		{"cons", 2, 2, doCons},
 		{"car", 1, 1, part("car", "a")}, {"cdr", 1, 1, part("cdr", "d")}, {"cadr", 1, 1, part("cadr", "da")},
 		{"cddr", 1, 1, part("cddr", "dd")}, {"caar", 1, 1, part("caar", "aa")}, {"caddr", 1, 1, part("caddr", "dda")},
@@ -65,16 +105,6 @@ func init() {
 		{"map", 2, -1, doMap}, {"for-each", 2, -1, doForEach}, {"apply", 2, -1, doApply},
 		{"member", 2, 2, doMember}, {"memq", 2, 2, doMember}, {"memv", 2, 2, doMember},
 		{"assoc", 2, 2, doAssoc}, {"assq", 2, 2, doAssoc}, {"assv", 2, 2, doAssoc},
-		{"error", 0, -1, doError},
-	}
-	builtins = make(map[string]*builtin, len(list)+len(kinds))
-	for _, b := range list {
-		builtins[b.name] = b
-	}
-	for name, k := range kinds {
-		if k.how != combined && k.how != endpointIs {
-			builtins[name] = filterBuiltin(name)
-		}
 	}
 }
 
@@ -84,6 +114,11 @@ func wrong(at Position, name string, i int, want string) error {
 
 func is(test func(value) bool) func(*machine, Position, []value) (value, error) {
 	return func(m *machine, at Position, args []value) (value, error) { return test(args[0]), nil }
+}
+
+func isA[T value](m *machine, at Position, args []value) (value, error) {
+	_, ok := args[0].(T)
+	return ok, nil
 }
 
 func onString(name string, do func(string) value) func(*machine, Position, []value) (value, error) {

@@ -1,7 +1,6 @@
 package stage
 
 import (
-	"errors"
 	"fmt"
 	"unsafe"
 
@@ -205,57 +204,27 @@ func structure[T any](c *compiler, v T) arg {
 	return a
 }
 
+// lower is the list of what is no matter of files, a layout or the network.
 func (c *compiler) lower(action plan.Action) error {
 	switch a := action.(type) {
 	case plan.MapIDs:
-		to := plan.IDs{}
-		if a.To != nil {
-			to = *a.To
-		}
-		c.mapIDs(imm(atCwd), "/proc/", fmt.Sprintf("%d %d 1", to.UID, c.id.UID), fmt.Sprintf("%d %d 1", to.GID, c.id.GID))
+		c.mapUser(a)
 	case plan.NestUser:
-		c.call(unix.SYS_UNSHARE, imm(unix.CLONE_NEWUSER))
-		from, to := plan.IDs{}, plan.IDs(c.id)
-		if a.From != nil {
-			from = *a.From
-		}
-		if a.To != nil {
-			to = *a.To
-		}
-		c.mapIDs(reg(wire.RegProc), "", fmt.Sprintf("%d %d 1", to.UID, from.UID), fmt.Sprintf("%d %d 1", to.GID, from.GID))
+		c.nestUser(a)
 	case plan.OpenProc:
 		c.save(unix.SYS_OPENAT, wire.RegProc, imm(atCwd), c.str("/proc"), imm(unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
 	case plan.OpenRoot:
 		c.save(unix.SYS_OPENAT, wire.RegOldRoot, imm(atCwd), c.str("/"), imm(unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
 	case plan.Loopback:
-		c.inNet = c.t.header.InitClone&unix.CLONE_NEWNET != 0
-		if a.Here {
-			c.loopback()
-			break
-		}
-		if c.t.header.InitClone&unix.CLONE_NEWNET == 0 {
-			return errors.New("there is no network namespace of its own, whose lo it would be")
-		}
-		c.t.header.InitClone &^= unix.CLONE_NEWNET
-		c.t.header.Flags |= wire.FlagNet
-		c.call(wire.OpJoinNet)
+		return c.loopback(a)
 	case plan.JoinKeyring:
-		op := c.call(unix.SYS_KEYCTL, imm(unix.KEYCTL_JOIN_SESSION_KEYRING), imm(0))
-		if op.Ignore[0] = uint16(unix.ENOSYS); a.Spare {
-			op.Ignore[1] = uint16(unix.EDQUOT)
-		}
+		c.joinKeyring(a)
 	case plan.SetNoNewPrivs:
 		c.call(unix.SYS_PRCTL, imm(unix.PR_SET_NO_NEW_PRIVS), imm(1))
 	case plan.DropCapabilities:
-		if a.Keep != 0 {
-			c.dropAllBut(a.Keep, a.KeepPtrace)
-			break
-		}
-		c.call(wire.OpBounding)
-		c.call(unix.SYS_PRCTL, imm(unix.PR_CAP_AMBIENT), imm(unix.PR_CAP_AMBIENT_CLEAR_ALL)).Ignore[0] = uint16(unix.EINVAL)
-		c.capset(a.KeepPtrace)
+		c.dropCapabilities(a)
 	case plan.DropLast:
-		c.capset(false)
+		c.capset(0, 0)
 	case plan.Undumpable:
 		c.call(unix.SYS_PRCTL, imm(unix.PR_SET_DUMPABLE), imm(0))
 	case plan.RestrictFiles:
@@ -283,35 +252,4 @@ func (c *compiler) lower(action plan.Action) error {
 		return c.lowerMount(action)
 	}
 	return nil
-}
-
-// mapIDs writes the maps of the calling process's new user namespace. One line
-// that maps one's own id is all that an unprivileged process may write, and it
-// has to give up setgroups first (user_namespaces(7)). What is given up stays
-// given up in nested namespaces.
-func (c *compiler) mapIDs(base arg, dir, uid, gid string) {
-	files := [][2]string{{"uid_map", uid}, {"gid_map", gid}}
-	if dir != "" {
-		files = append([][2]string{{"setgroups", "deny"}}, files...)
-	}
-	for _, f := range files {
-		c.save(unix.SYS_OPENAT, wire.RegFree, base, c.str(dir+"self/"+f[0]), imm(unix.O_WRONLY|unix.O_CLOEXEC))
-		c.call(unix.SYS_WRITE, reg(wire.RegFree), c.str(f[1]), imm(len(f[1])))
-		c.close(wire.RegFree)
-	}
-}
-
-// loopback sets IFF_UP on lo; the kernel then gives it 127.0.0.1/8 and ::1
-// (netdevice(7)).
-func (c *compiler) loopback() {
-	type ifreq struct {
-		name  [unix.IFNAMSIZ]byte
-		flags uint16
-		_     [22]byte
-	}
-	r := ifreq{flags: unix.IFF_UP | unix.IFF_RUNNING}
-	copy(r.name[:], "lo")
-	c.save(unix.SYS_SOCKET, wire.RegFree, imm(unix.AF_INET), imm(unix.SOCK_DGRAM|unix.SOCK_CLOEXEC), imm(0))
-	c.call(unix.SYS_IOCTL, reg(wire.RegFree), imm(unix.SIOCSIFFLAGS), structure(c, r))
-	c.close(wire.RegFree)
 }

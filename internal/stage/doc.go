@@ -4,12 +4,15 @@
 // guard the supervisor that runs inside.
 //
 //	compile_linux.go  Plan -> Template: which system calls, in which order
-//	mounts_linux.go   the file system's steps
+//	root_linux.go     a new root: made, pivoted to
+//	mounts_linux.go   what is put into it
 //	overlay_linux.go  overlayfs, and finding out whether there is one
 //	net_linux.go      listeners inside the network namespace, passed up
 //	tun_linux.go      a TUN device
 //	dialer_linux.go   sockets of that network when the harness asks: both halves
-//	locks_linux.go    Landlock, seccomp, capabilities, limits
+//	users_linux.go    the maps of user namespaces
+//	rights_linux.go   capabilities, the session keyring
+//	locks_linux.go    Landlock, seccomp, limits
 //	encode_linux.go   Template x Run -> a sealed memfd
 //	given_linux.go    the small files whose text each run brings
 //	way_linux.go      what is executed to become a stage: the image, or the harness's file

@@ -83,7 +83,7 @@ func (c *compiler) lowerAround(action plan.Action) error {
 		c.call(unix.SYS_PRCTL, imm(unix.PR_SET_KEEPCAPS), imm(1))
 		c.call(unix.SYS_SETRESGID, imm(a.GID), imm(a.GID), imm(a.GID))
 		c.call(unix.SYS_SETRESUID, imm(a.UID), imm(a.UID), imm(a.UID))
-		c.capsetTo(^uint64(0), 0) // permitted is kept, effective is not (capabilities(7))
+		c.capset(^uint64(0), 0) // permitted is kept, effective is not (capabilities(7))
 	case plan.EnterUser:
 		c.call(unix.SYS_SETNS, reg(wire.RegGiven+a.Given), imm(unix.CLONE_NEWUSER))
 	case plan.ForbidUsers:
@@ -93,15 +93,7 @@ func (c *compiler) lowerAround(action plan.Action) error {
 	case plan.CheckNoUsers:
 		c.call(wire.OpNoUsers)
 	case plan.KeepCapabilities:
-		if !a.All {
-			c.capsetTo(a.Mask, a.Mask)
-		}
-		for n := range 64 {
-			if a.All || a.Mask>>n&1 != 0 {
-				op := c.call(unix.SYS_PRCTL, imm(unix.PR_CAP_AMBIENT), imm(unix.PR_CAP_AMBIENT_RAISE), imm(n))
-				op.Ignore = [2]uint16{uint16(unix.EINVAL), uint16(unix.EPERM)} // it is past the kernel's last, or not permitted
-			}
-		}
+		c.keepCapabilities(a)
 	case plan.Lock:
 		c.lockFile(a.Path)
 	case plan.Gate:
@@ -334,36 +326,6 @@ func (c *compiler) putOverlay(a plan.PutOverlay) error {
 }
 
 const maxOption = 255
-
-// capsetTo sets the calling thread's permitted and effective capabilities, and
-// the inheritable ones.
-func (c *compiler) capsetTo(mask, inheritable uint64) {
-	type header struct {
-		version uint32
-		_       int32
-	}
-	type sets struct{ effective, permitted, inheritable uint32 }
-	data := [2]sets{
-		{uint32(mask), uint32(mask), uint32(inheritable)},
-		{uint32(mask >> 32), uint32(mask >> 32), uint32(inheritable >> 32)},
-	}
-	c.call(unix.SYS_CAPSET, structure(c, header{version: unix.LINUX_CAPABILITY_VERSION_3}), structure(c, data))
-}
-
-// dropAllBut drops the rest from the bounding set, and from the others.
-func (c *compiler) dropAllBut(keep uint64, keepPtrace bool) {
-	for n := range 64 {
-		if keep>>n&1 == 0 {
-			c.call(unix.SYS_PRCTL, imm(unix.PR_CAPBSET_DROP), imm(n)).Ignore = [2]uint16{uint16(unix.EINVAL), uint16(unix.EPERM)}
-		}
-	}
-	c.call(unix.SYS_PRCTL, imm(unix.PR_CAP_AMBIENT), imm(unix.PR_CAP_AMBIENT_CLEAR_ALL)).Ignore[0] = uint16(unix.EINVAL)
-	if keepPtrace {
-		c.capsetTo(keep|1<<unix.CAP_SYS_PTRACE, keep)
-		return
-	}
-	c.capsetTo(keep, keep)
-}
 
 // lockFile takes a read lock that lasts as long as init: its descriptor is not
 // closed. A lock is a process's own (fcntl(2)), so the tool's execve, which

@@ -19,22 +19,6 @@ type how struct{ flags, mode, resolve uint64 }
 // since, and is refused with ELOOP.
 var pathHow = how{unix.O_PATH | unix.O_CLOEXEC, 0, unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
 
-// capset empties the calling thread's capability sets but for CAP_SYS_PTRACE,
-// if that is kept. The bounding set has to go first: dropping from it needs
-// CAP_SETPCAP (capabilities(7)).
-func (c *compiler) capset(keepPtrace bool) {
-	type header struct {
-		version uint32
-		_       int32 // pid
-	}
-	type sets struct{ effective, permitted, _ uint32 }
-	var data [2]sets
-	if keepPtrace {
-		data[0] = sets{effective: 1 << unix.CAP_SYS_PTRACE, permitted: 1 << unix.CAP_SYS_PTRACE}
-	}
-	c.call(unix.SYS_CAPSET, structure(c, header{version: unix.LINUX_CAPABILITY_VERSION_3}), structure(c, data))
-}
-
 // landlock builds the ruleset and restricts the calling thread.
 func (c *compiler) landlock(r landlock.Ruleset, follow bool, givenPorts int) error {
 	h := pathHow

@@ -50,30 +50,17 @@ func (c *compiler) lowerMount(action plan.Action) error {
 	case plan.NewRoot:
 		c.newRoot(a)
 	case plan.KeepRoot:
-		c.save(unix.SYS_OPENAT, wire.RegRoot, imm(atCwd), c.str("/"), imm(unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
-		c.covers["/"] = true
+		c.keepRoot()
 	case plan.UnnamedTree:
-		c.close(wire.RegOldRoot)
-		if a.Fresh {
-			c.filesystem("tmpfs", attrsWrite, wire.RegOldRoot)
-		} else {
-			c.clone(wire.RegScratch, "", wire.RegOldRoot, false)
-		}
+		c.unnamedTree(a)
 	case plan.Scratch:
 		c.scratch(a)
 	case plan.MakeDir:
 		c.makeDir(a.Path, a.Mode)
 	case plan.MakeLink:
-		if c.onHost(a.Path) {
-			return errOnHost
-		}
-		c.parents(a.Path)
-		c.call(unix.SYS_SYMLINKAT, c.str(a.Target), reg(wire.RegRoot), c.str(rel(a.Path)))
+		return c.makeLink(a)
 	case plan.MakeFile:
-		if c.onHost(a.Path) {
-			return errOnHost
-		}
-		c.makeFile(a)
+		return c.makeFile(a)
 	case plan.Bind:
 		c.bind(a)
 	case plan.Private:
@@ -85,24 +72,13 @@ func (c *compiler) lowerMount(action plan.Action) error {
 	case plan.Overlay:
 		c.overlay(a)
 	case plan.ProbeOverlay:
-		c.slot("lower", 0o755)
-		c.overlay(plan.Overlay{Lower: "lower", At: "/overlay", Slot: "probe"})
-		c.forgiveOverlay()
+		c.probeOverlay()
 	case plan.Proc:
 		c.proc(a)
 	case plan.PTYs:
 		c.ptys()
 	case plan.Pivot:
-		c.call(unix.SYS_FCHDIR, reg(wire.RegRoot))
-		c.call(unix.SYS_PIVOT_ROOT, c.str("."), c.str("."))
-		c.call(unix.SYS_FCHDIR, reg(wire.RegOldRoot))
-		// "." is what is mounted last on the harness's root (LOOKUP_MOUNTPOINT): the
-		// layers that were left there under the new root come off first, one by one.
-		for range c.layers + 1 {
-			c.call(unix.SYS_UMOUNT2, c.str("."), imm(unix.MNT_DETACH))
-		}
-		c.call(unix.SYS_CHDIR, c.str("/"))
-		c.save(unix.SYS_OPENAT, wire.RegMounts, reg(wire.RegProc), c.str("self/ns/mnt"), imm(unix.O_RDONLY|unix.O_CLOEXEC))
+		c.pivot()
 	case plan.SealRoot:
 		c.setattr(wire.RegRoot, "", unix.MOUNT_ATTR_RDONLY, 0)
 	default:
@@ -135,56 +111,6 @@ func (c *compiler) filesystem(kind string, attrs, register int, options ...[2]st
 	c.save(unix.SYS_FSMOUNT, register, reg(regNew), imm(unix.FSMOUNT_CLOEXEC), imm(attrs))
 	c.close(regNew)
 }
-
-// newRoot attaches an empty tmpfs over the harness's root: it has to be in the
-// namespace for mounts to be put on it (detached targets came with Linux 6.15).
-// RegOldRoot still names what lies beneath.
-func (c *compiler) newRoot(a plan.NewRoot) {
-	c.save(unix.SYS_OPENAT, wire.RegOldRoot, imm(atCwd), c.str("/"), imm(unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
-	if a.Host {
-		c.clone(wire.RegOldRoot, "", wire.RegRoot, true)
-		attrs := attrsRead
-		if a.Write {
-			attrs = attrsWrite
-		}
-		c.setattr(wire.RegRoot, "", attrs, unix.AT_RECURSIVE)
-		c.covers["/"] = true
-		c.call(unix.SYS_MOVE_MOUNT, reg(wire.RegRoot), c.str(""), imm(atCwd), c.str("/"), imm(unix.MOVE_MOUNT_F_EMPTY_PATH))
-		return
-	}
-	c.rooted = true
-	options := [][2]string{{"mode", "0755"}, {"size", "16m"}}
-	if a.Free {
-		options = options[:1]
-	}
-	c.filesystem("tmpfs", attrsWrite, wire.RegRoot, options...)
-	c.call(unix.SYS_MOVE_MOUNT, reg(wire.RegRoot), c.str(""), imm(atCwd), c.str("/"), imm(unix.MOVE_MOUNT_F_EMPTY_PATH))
-}
-
-// scratch attaches the private tmpfs at a directory of the new root that is
-// covered again before the tool runs; RegScratch names it.
-func (c *compiler) scratch(a plan.Scratch) {
-	options := [][2]string{{"mode", "0755"}}
-	if a.Bytes > 0 {
-		options = append(options, [2]string{"size", fmt.Sprint(a.Bytes)})
-	}
-	c.filesystem("tmpfs", attrsWrite, wire.RegScratch, options...)
-	if a.Under {
-		c.call(unix.SYS_MOVE_MOUNT, reg(wire.RegScratch), c.str(""), imm(atCwd), c.str("/"), imm(unix.MOVE_MOUNT_F_EMPTY_PATH))
-		c.layers++
-		return
-	}
-	c.makeDir(scratchAt, 0o700)
-	c.attach(wire.RegScratch, scratchAt)
-	c.call(unix.SYS_MKDIRAT, reg(wire.RegScratch), c.str("empty"), imm(0))
-	c.save(unix.SYS_OPENAT, regNew, reg(wire.RegScratch), c.str("none"), imm(unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC), imm(0))
-	c.close(regNew)
-}
-
-// scratchAt is where the scratch hangs while the root is built. Init detaches
-// it from there at the end (see private): what the tool sees are the
-// directories taken from it.
-const scratchAt = "/proc"
 
 // makeDir makes a directory in the new root's own tmpfs, and its parents.
 func (c *compiler) makeDir(p string, mode uint32) {
@@ -320,7 +246,19 @@ func (c *compiler) hide(a plan.Hide) {
 	c.close(regTree)
 }
 
-func (c *compiler) makeFile(a plan.MakeFile) {
+func (c *compiler) makeLink(a plan.MakeLink) error {
+	if c.onHost(a.Path) {
+		return errOnHost
+	}
+	c.parents(a.Path)
+	c.call(unix.SYS_SYMLINKAT, c.str(a.Target), reg(wire.RegRoot), c.str(rel(a.Path)))
+	return nil
+}
+
+func (c *compiler) makeFile(a plan.MakeFile) error {
+	if c.onHost(a.Path) {
+		return errOnHost
+	}
 	c.parents(a.Path)
 	c.save(unix.SYS_OPENAT, regDest, reg(wire.RegRoot), c.str(rel(a.Path)),
 		imm(unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC), imm(a.Mode))
@@ -329,6 +267,7 @@ func (c *compiler) makeFile(a plan.MakeFile) {
 	}
 	c.writeGiven(a.Given)
 	c.close(regDest)
+	return nil
 }
 
 // proc mounts a procfs of the new pid namespace. The kernel allows it in a user

@@ -18,6 +18,38 @@ const backlog = 4096
 
 const regSocket = wire.RegFree // closed at the end of the step that uses it
 
+// loopback brings lo up, in the network namespace that init was cloned into, or has
+// the stage make one beside init's other steps, which takes the kernel a while.
+func (c *compiler) loopback(a plan.Loopback) error {
+	c.inNet = c.t.header.InitClone&unix.CLONE_NEWNET != 0
+	if a.Here {
+		c.loopbackUp()
+		return nil
+	}
+	if !c.inNet {
+		return errors.New("there is no network namespace of its own, whose lo it would be")
+	}
+	c.t.header.InitClone &^= unix.CLONE_NEWNET
+	c.t.header.Flags |= wire.FlagNet
+	c.call(wire.OpJoinNet)
+	return nil
+}
+
+// loopbackUp sets IFF_UP on lo; the kernel then gives it 127.0.0.1/8 and ::1
+// (netdevice(7)).
+func (c *compiler) loopbackUp() {
+	type ifreq struct {
+		name  [unix.IFNAMSIZ]byte
+		flags uint16
+		_     [22]byte
+	}
+	r := ifreq{flags: unix.IFF_UP | unix.IFF_RUNNING}
+	copy(r.name[:], "lo")
+	c.save(unix.SYS_SOCKET, wire.RegFree, imm(unix.AF_INET), imm(unix.SOCK_DGRAM|unix.SOCK_CLOEXEC), imm(0))
+	c.call(unix.SYS_IOCTL, reg(wire.RegFree), imm(unix.SIOCSIFFLAGS), structure(c, r))
+	c.close(wire.RegFree)
+}
+
 // lowerNet lowers what makes descriptors inside the network namespace and passes
 // them up.
 func (c *compiler) lowerNet(action plan.Action) error {

@@ -25,6 +25,13 @@ func (c *compiler) overlay(a plan.Overlay) {
 	c.covers[a.At] = true
 }
 
+// probeOverlay finds out whether one can be mounted.
+func (c *compiler) probeOverlay() {
+	c.slot("lower", 0o755)
+	c.overlay(plan.Overlay{Lower: "lower", At: "/overlay", Slot: "probe"})
+	c.forgiveOverlay()
+}
+
 // forgiveOverlay makes the overlay just lowered a probe: the call that creates
 // it records its errno, and those that need its mount may fail.
 func (c *compiler) forgiveOverlay() {

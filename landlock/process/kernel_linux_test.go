@@ -187,8 +187,8 @@ func TestKernelAProgramBuiltForTSyncAloneGetsAnErrorBeforeABI8(t *testing.T) {
 	})
 }
 
-// A filter that answers landlock_restrict_self(2) with success, and does nothing, stands for every way in which a library or a
-// kernel can claim a restriction that is none.
+// A filter that answers landlock_restrict_self(2) with success, and does nothing, stands for
+// every way in which a library or a kernel can claim a restriction that is none.
 func TestKernelARestrictionThatIsClaimedAndNotMadeIsFound(t *testing.T) {
 	needRestrict(t)
 	kerneltest.Need(t, kerneltest.HasSeccompFilter)

@@ -13,8 +13,8 @@ import (
 
 var errNotDirectory = errors.New("the rule grants only what a directory has, and this is none")
 
-// probe is an act that worked before the restriction, changes nothing, and that the ruleset forbids: if it is then refused, the ruleset is
-// in force on the thread that tries it.
+// probe is an act that worked before the restriction, changes nothing, and that the ruleset
+// forbids: if it is then refused, the ruleset is in force on the thread that tries it.
 type probe struct {
 	act    string
 	try    func() error
@@ -134,8 +134,9 @@ func reachOut(r landlock.Ruleset) *probe {
 	return p
 }
 
-// forbids reports whether r handles the right and no rule grants it on any of the paths: a file and the directories it is in. It compares
-// the files themselves, since a rule may lead to them by a link or a mount.
+// forbids reports whether r handles the right and no rule grants it on any of the paths: a
+// file and the directories it is in. It compares the files themselves, since a rule may lead
+// to them by a link or a mount.
 func forbids(r landlock.Ruleset, right landlock.AccessFS, paths ...string) bool {
 	if r.HandledFS()&right == 0 {
 		return false

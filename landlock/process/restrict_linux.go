@@ -16,11 +16,13 @@ import (
 // Restrict puts r on every thread of the process, with no_new_privs, and then tries on several threads something that r
 // forbids. There is no way back, and what is started later is restricted too.
 //
-// Restrict is strict, like [landlock.Build]: what this kernel cannot hold whole is a [*landlock.UnsupportedError] with what
-// would be lost, and nothing is restricted. A path that does not exist is a [*landlock.RuleError]. A [*CheckError] without an Act
-// is a ruleset that cannot be checked, and nothing is restricted; with an Act, go-landlock reported success and the kernel let a
-// thread do what r forbids, and the process should end. go-landlock takes a kernel of ABI 6 or more with erratum 2 unfixed (see
-// [landlock.FixedErrata]) for one of ABI 5 and refuses scopes there. Other errors are go-landlock's, and wrap the system call's error
+// Restrict is strict, like [landlock.Build]: what this kernel cannot hold whole is a
+// [*landlock.UnsupportedError] with what would be lost, and nothing is restricted. A path that
+// does not exist is a [*landlock.RuleError]. A [*CheckError] without an Act is a ruleset that
+// cannot be checked, and nothing is restricted; with an Act, go-landlock reported success and
+// the kernel let a thread do what r forbids, and the process should end. go-landlock takes a
+// kernel of ABI 6 or more with erratum 2 unfixed (see [landlock.FixedErrata]) for one of ABI 5
+// and refuses scopes there. Other errors are go-landlock's, and wrap the system call's error
 // where there is one.
 func Restrict(r landlock.Ruleset) error {
 	abi, err := landlock.ABI()
@@ -108,8 +110,9 @@ func countThreads() int {
 	return min(max(len(tasks), 2), most)
 }
 
-// onThreads runs check on n different threads at once and returns the first error. Each goroutine holds its thread until all have
-// one, and threads that idle are taken before new ones are made.
+// onThreads runs check on n different threads at once and returns the first error. Each
+// goroutine holds its thread until all have one, and threads that idle are taken before new
+// ones are made.
 func onThreads(n int, check func() error) error {
 	errs := make(chan error, n)
 	var ready sync.WaitGroup

@@ -13,6 +13,7 @@ import (
 // nobody anything.
 type resolver struct {
 	allowed func(host string, port uint16) bool
+	why     func(host string, port uint16) string // why not; may be nil
 	names   *names
 	note    func(d denial)
 }
@@ -100,7 +101,11 @@ func (r *resolver) resolve(q dnsmessage.Question) reply {
 	case strings.HasSuffix(name, ".arpa"): // who has an address: nobody is harmed by asking
 		return reply{code: dnsmessage.RCodeNameError}
 	case !r.allowed(name, 0):
-		return r.deny(name, "no rule allows it")
+		why := "no rule allows it"
+		if r.why != nil {
+			why = r.why(name, 0)
+		}
+		return r.deny(name, why)
 	case q.Type != dnsmessage.TypeA:
 		return reply{}
 	}

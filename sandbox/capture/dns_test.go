@@ -121,6 +121,16 @@ func TestDenialSaysWhyToWhoCanReadIt(t *testing.T) {
 	}
 }
 
+func TestDenialSaysWhatTheGateSays(t *testing.T) {
+	r, told := newResolver()
+	r.why = func(host string, port uint16) string { return "a rule names " + host }
+	m := unpack(t, r.answer(question(t, "denied.test.", dnsmessage.TypeA, true)))
+	o := m.Additionals[0].Body.(*dnsmessage.OPTResource).Options
+	if len(o) != 1 || string(o[0].Data[2:]) != "denied by the sandbox: a rule names denied.test" || len(*told) != 1 || (*told)[0].why != "a rule names denied.test" {
+		t.Errorf("%+v %+v", o, *told)
+	}
+}
+
 func TestWhatIsNoQuestionIsNotResolved(t *testing.T) {
 	good := question(t, "allowed.test.", dnsmessage.TypeA, true)
 	change := func(f func(m *dnsmessage.Message)) []byte {

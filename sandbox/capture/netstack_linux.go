@@ -72,7 +72,7 @@ func begin(tun *os.File, g sandbox.CaptureGate) (*netstack, error) {
 		return nil, err
 	}
 	n := &netstack{gate: g, names: newNames(g.Address, mostNames), denials: newDenials(g.Denied, mostDenials)}
-	n.resolver = &resolver{allowed: g.Allowed, names: n.names, note: n.denials.note}
+	n.resolver = &resolver{allowed: g.Allowed, why: g.Why, names: n.names, note: n.denials.note}
 	var err error
 	if n.device, err = newDevice(tun, g.MTU, n.judge); err != nil {
 		return nil, err

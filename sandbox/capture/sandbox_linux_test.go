@@ -104,7 +104,7 @@ func network(tcp net.Addr, udp *net.UDPAddr) sandbox.Network {
 		"metadata.inner.example": "169.254.169.254", "private.inner.example": "10.0.0.1",
 	}
 	return sandbox.Network{
-		Hosts: []string{tcp.String(), "allowed.example", "api.inner.example"}, Deny: []string{"denied.inner.example"},
+		Hosts: []string{tcp.String(), "allowed.example", "api.inner.example", "*.wide.example"}, Deny: []string{"denied.inner.example", "secret.wide.example"},
 		UDP:      []string{udp.String(), "granted.example" + port, "*.inner.example" + port, "198.51.100.8" + port},
 		Requests: []sandbox.RequestRule{{Host: "api.inner.example" + port, Methods: []string{"GET"}}},
 		Lookup: func(_ context.Context, name string) ([]netip.Addr, error) {
@@ -186,8 +186,9 @@ func TestKernelSandboxIsCaptured(t *testing.T) {
 				echo "$server: $(ask $server), $({ exec 3<>/dev/tcp/$server/53; } 2>/dev/null && echo listens)"
 			done
 			echo "denied name: $(getent ahostsv4 denied.example || echo none)"
+			echo "name denied by a rule: $(getent ahostsv4 secret.wide.example || echo none)"
 		`)
-		for _, want := range []string{"allowed address: hello", "its other port: refused", "another address: refused", "allowed name: 198.18.0.2", "denied name: none", "127.0.0.1: 0102, listens", "127.0.0.53: 0102, listens"} {
+		for _, want := range []string{"allowed address: hello", "its other port: refused", "another address: refused", "allowed name: 198.18.0.2", "denied name: none", "name denied by a rule: none", "127.0.0.1: 0102, listens", "127.0.0.53: 0102, listens"} {
 			if !strings.Contains(o.Output, want+"\n") {
 				t.Errorf("no %q in %s", want, o.Output)
 			}
@@ -199,7 +200,7 @@ func TestKernelSandboxIsCaptured(t *testing.T) {
 		for _, v := range o.Violations {
 			denied += v.String() + "\n"
 		}
-		for _, want := range []string{"dns denied.example", "tcp 203.0.113.5:80", "tcp " + hostAddress + ":1"} {
+		for _, want := range []string{`dns denied.example: no rule allows it (to allow it: add "denied.example"`, `dns secret.wide.example: the entry "secret.wide.example" of the deny-list names it (rule "secret.wide.example"; to allow it: remove "secret.wide.example" from Network.Deny)`, "tcp 203.0.113.5:80", "tcp " + hostAddress + ":1"} {
 			if strings.Count(denied, want) != 1 {
 				t.Errorf("%q is not once in %s", want, denied)
 			}

@@ -8,6 +8,14 @@
 //		}
 //	}
 //
+// [Command] has no network and no deadline. Another policy takes a line more, and its
+// workspace stays the test's to fill and to name:
+//
+//	p := sandbox.WorkspaceNet(t.TempDir(), "modules.example.com:443")
+//	p.Limits.WallClock = time.Minute
+//	cmd := sandboxtest.New(t, p).Command("go", "test", "./...")
+//	cmd.Dir = p.Files.Write[0]
+//
 // What the tool does is the test's to judge. What the sandbox does is judged
 // here: a policy that this host cannot hold, a tool that cannot be started, and
 // a report in which a bound is not held all fail the test.

@@ -9,7 +9,7 @@ import (
 )
 
 // The evidence is a sequence of records: what (a byte, an index into
-// evidenceFiles), length (two bytes, little-endian), data.
+// wire.EvidenceNames), length (two bytes, little-endian), data.
 //
 // checkHeld runs in init as soon as it resumes, which is when the tool has
 // executed or died. It reads the tool's status from the kernel, decides

@@ -172,6 +172,7 @@ func reap() {
 			continue
 		}
 		if st.waited&0xff == 0x7f { // stopped: wait(2)
+			takeStop(uintptr(st.waited>>8) & 63)
 			st.status = wire.StatusRecord{Kind: wire.StatusStopped, Status: st.waited}
 			sys.Call(syscall.SYS_SENDTO, st.initSock, sys.Addr(&st.status), unsafe.Sizeof(st.status), sys.MSG_NOSIGNAL, 0, 0)
 			continue
@@ -203,12 +204,38 @@ func passSignal() bool {
 		return false
 	}
 	sig := uintptr(st.digits[0])
-	st.sigset = 1 << ((sig - 1) & 63)
-	got, _ := sys.Call(syscall.SYS_RT_SIGTIMEDWAIT, sys.Addr(&st.sigset), sys.Addr(&st.siginfo), sys.Addr(&st.zeroTime), 8, 0, 0)
-	if got != sig {
+	had := st.stops>>(sig&63)&1 != 0
+	st.stops &^= 1 << (sig & 63)
+	if sig == uintptr(syscall.SIGCONT) {
+		st.stops = 0 // it has taken from the stage what it had not passed on yet
+	}
+	if !wasPending(sig) && !had {
 		sys.Call(syscall.SYS_KILL, st.toolPID, sig, 0, 0, 0, 0)
 	}
 	return true
+}
+
+// wasPending takes a signal from init's pending set, if it is there.
+//
+//go:norace
+//go:nocheckptr
+func wasPending(sig uintptr) bool {
+	st.sigset = 1 << ((sig - 1) & 63)
+	got, _ := sys.Call(syscall.SYS_RT_SIGTIMEDWAIT, sys.Addr(&st.sigset), sys.Addr(&st.siginfo), sys.Addr(&st.zeroTime), 8, 0, 0)
+	return got == sig
+}
+
+// takeStop notes that the signal which has stopped the tool was sent to the group,
+// before anybody can see the stop: a SIGCONT that answers it takes every stop from
+// the pending sets (signal(7)), and the stage's number, which may come later, would
+// then pass for a signal to the stage alone, and stop the tool once more.
+//
+//go:norace
+//go:nocheckptr
+func takeStop(sig uintptr) {
+	if sig >= uintptr(syscall.SIGTSTP) && sig <= uintptr(syscall.SIGTTOU) && wasPending(sig) {
+		st.stops |= 1 << (sig & 63)
+	}
 }
 
 // killTree kills what the tool left behind where no pid namespace does it:

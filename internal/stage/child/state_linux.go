@@ -55,6 +55,7 @@ type state struct {
 	stat     syscall.Stat_t
 	zeroTime [2]int64
 	waited   uint32
+	stops    uint64 // signals that have stopped the tool and are still to come from the stage
 	path     [64]byte
 	digits   [24]byte
 	evidence [wire.EvidenceSize]byte

@@ -52,8 +52,9 @@ func Filter(arch string, hidden bool) ([]SockFilter, error) {
 	return filter(arch, true, hidden, false)
 }
 
-// FilterOf returns the program for these rules: with names, hidden names or paths in them what Filter returns, with Connects also
-// what sends connect(2) to the listener and refuses the socket options that could lead past it.
+// FilterOf returns the program for these rules: with names, hidden names or paths in them what
+// Filter returns, with Connects also what sends connect(2) to the listener and refuses the
+// socket options that could lead past it.
 func FilterOf(arch string, r *Rules) ([]SockFilter, error) {
 	return filter(arch, len(r.Names)+len(r.Paths)+len(r.Hidden) > 0, HidesNames(r), r.Connects != nil)
 }

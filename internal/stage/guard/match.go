@@ -282,10 +282,11 @@ func (m *matcher) sameFolded(at, end, n, last uint, mode byte) bool {
 	}
 }
 
-// folded returns the ASCII letters that byte c, with the two behind it, means to a file system that folds case, the first in the lowest
-// byte; 0 if it means none. ext4 and f2fs fold by Unicode's NFDICF: U+212A is k, U+017F is s, a ligature is its letters
-// (CaseFolding.txt, C and F), and the ignorable code points vanish. Every other non-ASCII character is taken to vanish
-// too, which can only protect more: none folds to ASCII alone.
+// folded returns the ASCII letters that byte c, with the two behind it, means to a file system
+// that folds case, the first in the lowest byte; 0 if it means none. ext4 and f2fs fold by
+// Unicode's NFDICF: U+212A is k, U+017F is s, a ligature is its letters (CaseFolding.txt, C
+// and F), and the ignorable code points vanish. Every other non-ASCII character is taken to
+// vanish too, which can only protect more: none folds to ASCII alone.
 //
 //go:norace
 func folded(c, d, e byte) uint32 {

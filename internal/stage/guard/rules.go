@@ -60,9 +60,9 @@ const MaxEntries = 4096
 // ErrRules is wrapped by every error about rules that cannot be encoded or a blob that cannot be decoded.
 var ErrRules = errors.New("guard: bad rules")
 
-// The blob: magic, total size, then the counts of roots, names and paths, a bitmap of the bytes a matching
-// first component can begin with, the count of endpoints, and the records in that order. It holds no pointer, so the forked child
-// reads it in place.
+// The blob: magic, total size, then the counts of roots, names and paths, a bitmap of the
+// bytes a matching first component can begin with, the count of endpoints, and the records in
+// that order. It holds no pointer, so the forked child reads it in place.
 const (
 	blobMagic  = "HFGR"
 	offSize    = 4

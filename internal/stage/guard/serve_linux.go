@@ -5,11 +5,13 @@ import (
 	"unsafe"
 )
 
-// Rules for every function of the serving path, in this file and those it calls. They run in a child forked
-// from a Go process without an exec: there is no Go runtime, and the stack does not grow. None allocates, stores a pointer, converts a string, indexes
-// without a mask or a check, divides by a variable, takes a lock, defers, or calls anything but system calls and
-// its like. What a function needs beyond a few words lies in State. TestServingCodeCallsNoRuntime reads the
-// machine code and holds this to be so.
+// Rules for every function of the serving path, in this file and those it calls. They
+// run in a child forked from a Go process without an exec: there is no Go runtime, and
+// the stack does not grow. None allocates, stores a pointer, converts a string, indexes
+// without a mask or a check, divides by a variable, takes a lock, defers, or calls
+// anything but system calls and its like. What a function needs beyond a few words lies
+// in State. TestBareCodeCallsNoRuntime of package house reads the machine code and holds
+// this to be so.
 
 // Serve receives one notification from the listener given to Prepare, carries the call out or refuses it, and
 // answers. The caller polls the listener first: Serve waits for a notification when there is none. It returns 0, or

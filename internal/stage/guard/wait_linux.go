@@ -6,8 +6,8 @@ import "syscall"
 // for it. It is put off: a FIFO until its other end is open (fifo(7)), a file under a lease (fcntl(2), F_SETLEASE) until the
 // holder lets go. The tool stays in its system call meanwhile.
 
-// Pending returns how many opens are put off and how many letters are being written. While it is not 0 the caller calls Retry every few milliseconds,
-// and after each Serve.
+// Pending returns how many opens are put off and how many letters are being written. While it
+// is not 0 the caller calls Retry every few milliseconds, and after each Serve.
 //
 //go:norace
 func Pending(s *State) int { return s.waits + s.mail }

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/holdfast-dev/holdfast/sandbox"
+)
+
+// A person answers questions about hosts, one after the other, and each once.
+type person struct {
+	out   io.Writer
+	lines <-chan string // closed: nobody is there any more
+	mu    sync.Mutex    // Decide is called by many goroutines
+	known map[string]bool
+}
+
+// newPerson asks whoever types into in. What is typed when nothing was asked
+// answers the next question.
+func newPerson(in io.Reader, out io.Writer) *person {
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		for s := bufio.NewScanner(in); s.Scan(); {
+			lines <- s.Text()
+		}
+	}()
+	return &person{out: out, lines: lines, known: map[string]bool{}}
+}
+
+// decide is a sandbox.Network's Decide; no answer is a no.
+func (p *person) decide(ctx context.Context, r sandbox.Request) sandbox.Verdict {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	host := net.JoinHostPort(r.Host, strconv.Itoa(int(r.Port)))
+	yes, known := p.known[host]
+	if known {
+		return sandbox.Verdict{Allow: yes, Reason: "the user has said no"}
+	}
+	if ctx.Err() != nil { // another question has taken all the time
+		return sandbox.Verdict{Reason: "nobody has answered"}
+	}
+	fmt.Fprintf(p.out, "webfetch: allow %s? [y/N] ", host)
+	select {
+	case line, there := <-p.lines:
+		if !there {
+			return sandbox.Verdict{Reason: "nobody is there to be asked"}
+		}
+		p.known[host] = strings.TrimSpace(line) == "y"
+		return sandbox.Verdict{Allow: p.known[host], Reason: "the user has said no"}
+	case <-ctx.Done():
+		return sandbox.Verdict{Reason: "nobody has answered"}
+	}
+}

@@ -1,0 +1,141 @@
+package house
+
+import (
+	"go/ast"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A bareRoom has functions that run where there is no Go runtime, and files that
+// are ordinary.
+type bareRoom struct {
+	room     string
+	ordinary []string       // files
+	besides  []string       // ordinary functions of the others
+	pragmas  []string       // that each bare function has
+	imports  []string       // all that a bare file may import; nil: the walls say
+	may      *regexp.Regexp // what a bare function may call outside of its room
+}
+
+// The two ways out that are left to be called are never taken: that of the stack
+// check, since the stack is large enough, and the write barrier's, since no garbage
+// is collected.
+var bareRooms = []bareRoom{
+	{
+		room:     "internal/stage/child",
+		ordinary: []string{"hook_linux.go"},       // belongs to a runtime's start
+		besides:  []string{"Image", "stackKnown"}, // tell the harness where the image's code is
+		pragmas:  []string{"norace", "nocheckptr"},
+		may:      regexp.MustCompile(`internal/sys\.(Raw(\.abi0)?|Call)$|stage/guard\.|^runtime\.(morestack|gcWriteBarrier)`),
+	},
+	{
+		room:     "internal/stage/guard",
+		ordinary: []string{"rules.go", "plain.go", "filter.go", "names.go", "judge.go"},
+		pragmas:  []string{"norace"},
+		imports:  []string{"syscall", "unsafe", module + "/internal/sys"},
+		may:      regexp.MustCompile(`internal/sys\.Raw(\.abi0)?$|^runtime\.(morestack|gcWriteBarrier)`),
+	},
+}
+
+// functions returns the names of the bare functions, and holds their source to the
+// rules.
+func (b bareRoom) functions(t *testing.T) map[string]bool {
+	names := map[string]bool{}
+	for _, f := range files(t) {
+		if f.room != b.room || f.test || slices.Contains(b.ordinary, path.Base(f.path)) {
+			continue
+		}
+		for _, p := range f.imports() {
+			if b.imports != nil && !slices.Contains(b.imports, p) {
+				t.Errorf("%s imports %s", f.path, p)
+			}
+		}
+		for _, d := range f.syntax.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || slices.Contains(b.besides, fn.Name.Name) {
+				continue
+			}
+			names[fn.Name.Name] = true
+			for _, pragma := range b.pragmas {
+				has := fn.Doc != nil && slices.ContainsFunc(fn.Doc.List, func(c *ast.Comment) bool { return c.Text == "//go:"+pragma })
+				if fn.Body != nil && !has {
+					t.Errorf("%s: %s is not %s", f.path, fn.Name.Name, pragma)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// TestBareCodeCallsNoRuntime reads the machine code of both architectures: the bare
+// functions call one another, system calls, and nothing of the runtime, not even
+// what would panic. Nor is anything of theirs on the heap.
+func TestBareCodeCallsNoRuntime(t *testing.T) {
+	for _, b := range bareRooms {
+		names := b.functions(t)
+		for _, arch := range []string{"amd64", "arm64"} {
+			t.Run(path.Base(b.room)+" "+arch, func(t *testing.T) {
+				object := filepath.Join(t.TempDir(), "object.a")
+				for l := range strings.Lines(b.run(t, arch, "build", "-gcflags=-m", "-o", object, ".")) {
+					file, _, _ := strings.Cut(strings.TrimPrefix(l, "./"), ":")
+					if strings.Contains(l, "moved to heap") || strings.Contains(l, "escapes to heap") && !slices.Contains(b.ordinary, file) {
+						t.Error(l)
+					}
+				}
+				b.judge(t, names, b.run(t, arch, "tool", "objdump", object))
+				// As a debugger wants it: without optimisations, where frames are larger.
+				b.run(t, arch, "test", "-c", "-gcflags=all=-N -l", "-o", os.DevNull, ".")
+			})
+		}
+	}
+}
+
+// run returns what the go command says in the room.
+func (b bareRoom) run(t *testing.T, arch string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command("go", args...)
+	cmd.Dir = filepath.Join(root, filepath.FromSlash(b.room))
+	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+arch)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return string(out)
+}
+
+// judge reads a listing.
+func (b bareRoom) judge(t *testing.T, names map[string]bool, listing string) {
+	text := regexp.MustCompile(`^TEXT (\S+)`)
+	call := regexp.MustCompile(`R_CALL(?:ARM64|IND)?:(\S+)`)
+	short := regexp.MustCompile(path.Base(b.room) + `\.(?:\(\*?\w+\)\.)?(\w+)`)
+	bare := func(symbol string) string {
+		if n := short.FindStringSubmatch(symbol); n != nil && names[n[1]] {
+			return n[1]
+		}
+		return ""
+	}
+	in, seen, calls := "", map[string]bool{}, 0
+	for l := range strings.Lines(listing) {
+		if m := text.FindStringSubmatch(l); m != nil {
+			in = bare(m[1])
+			seen[in] = true
+		}
+		m := call.FindStringSubmatch(l)
+		if in == "" || m == nil {
+			continue
+		}
+		calls++
+		if !b.may.MatchString(m[1]) && bare(m[1]) == "" {
+			t.Errorf("%s calls %s", in, m[1])
+		}
+	}
+	if delete(seen, ""); len(seen) < len(names)*2/3 || calls < 100 {
+		t.Errorf("saw %d of %d functions and %d calls: the listing is not understood", len(seen), len(names), calls)
+	}
+}
