@@ -89,3 +89,66 @@ func TestWithoutANamespaceTheProxiesAreAllThatIsReached(t *testing.T) {
 		}
 	}
 }
+
+// TestASandboxPrintsNothingThatItHolds: neither a secret, nor the harness's
+// environment, nor the tool's, when somebody logs a sandbox, a command, or what has one.
+func TestASandboxPrintsNothingThatItHolds(t *testing.T) {
+	t.Setenv("OF_THE_HARNESS", "hunter three")
+	s := &Sandbox{env: new(filteredEnv), policy: Policy{
+		Env: Env{Set: map[string]string{"OF_THE_TOOL": "hunter four"}},
+		Network: Network{
+			Hosts:       []string{"a.example"},
+			Credentials: []Credential{{Name: "TOKEN", Secret: "hunter two", Hosts: []string{"a.example"}, Place: PlaceBearer}},
+		},
+	}}
+	if err := s.openGate(); err != nil {
+		t.Fatal(err)
+	}
+	s.env.of(s.policy.Env)
+	c := s.Command("/bin/true")
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		for _, v := range []any{s, c, struct{ S *Sandbox }{s}, struct{ s *Sandbox }{s}, struct{ c *Cmd }{c}} {
+			for _, held := range []string{"hunter two", "hunter three", "hunter four"} {
+				got := fmt.Sprintf(verb, v)
+				_, hidden := v.(struct{ s *Sandbox }) // of a field like this fmt asks nobody: it follows the pointer where it does not know the verb
+				if strings.Contains(got, held) && !(hidden && held == "hunter four") {
+					t.Errorf("%s of %T shows %q", verb, v, held)
+				}
+			}
+		}
+	}
+	if text := fmt.Sprintf("%+v %#v", s.gate, s.policy); strings.Contains(text, "hunter two") {
+		t.Errorf("the secret is not behind a function: %s", text)
+	}
+}
+
+// TestWhatPassesOfTheEnvironmentHasNoSecret, under whatever name and in whatever text.
+func TestWhatPassesOfTheEnvironmentHasNoSecret(t *testing.T) {
+	t.Setenv("ALIAS", "hunter/two")
+	s := &Sandbox{env: new(filteredEnv), policy: Policy{
+		Env: Env{Pass: []string{"ALIAS"}, Set: map[string]string{"INDEX": "https://u:hunter%2Ftwo@a.example/", "OTHER": "hunter three"}},
+		Network: Network{
+			Hosts:       []string{"a.example"},
+			Credentials: []Credential{{Name: "TOKEN", Secret: "hunter/two", Hosts: []string{"a.example"}, Place: PlaceBearer}},
+		},
+	}}
+	s.wiring = s.policy.Network.wireProfile()
+	if err := s.openGate(); err != nil {
+		t.Fatal(err)
+	}
+	c := s.Command("/bin/true")
+	defer c.run.unplug()
+	env := map[string]string{}
+	for _, v := range c.Environ() {
+		name, value, _ := strings.Cut(v, "=")
+		env[name] = value
+	}
+	p := env["TOKEN"]
+	if p == "" || env["ALIAS"] != p || env["INDEX"] != "https://u:"+p+"@a.example/" || env["OTHER"] != "hunter three" {
+		t.Errorf("%q", env)
+	}
+	c.Env = []string{"MINE=hunter/two"}
+	if got := c.Environ(); len(got) == 0 || got[0] != "MINE=hunter/two" {
+		t.Errorf("the caller's own: %q", got)
+	}
+}

@@ -28,17 +28,39 @@ type world struct {
 // openGate makes what every run's gateway has in common, and one gateway to see
 // that it can be made.
 func (s *Sandbox) openGate() (err error) {
-	if s.gate, err = s.policy.Network.gate(); err != nil || !s.policy.Network.served() {
+	if s.gate, err = s.policy.Network.gate(); err != nil {
 		return err
+	}
+	s.seal()
+	if !s.policy.Network.served() {
+		return nil
 	}
 	if err := s.renewTrust(); err != nil {
 		return uncarried(err)
 	}
-	g, err := egress.New(s.gate)
+	g, err := egress.New(s.unsealed())
 	if err != nil {
 		return uncarried(err)
 	}
 	return g.Close()
+}
+
+// seal takes the secrets out of what a sandbox's fields hold: fmt calls no method,
+// and so none that would keep them out, of a value in a field that is not exported.
+func (s *Sandbox) seal() {
+	held := s.gate.Credentials
+	s.gate.Credentials = nil
+	s.secrets = func() []egress.Credential { return held }
+	for i := range s.policy.Network.Credentials {
+		s.policy.Network.Credentials[i].Secret = ""
+	}
+}
+
+// unsealed is the gate with the secrets, for who makes something of it at once.
+func (s *Sandbox) unsealed() egress.Config {
+	c := s.gate
+	c.Credentials = s.secrets()
+	return c
 }
 
 // uncarried names the field that package egress cannot carry out.
@@ -61,7 +83,7 @@ func (s *Sandbox) renewTrust() error {
 	if t := s.gate.Trust; t != nil && t.Fresh(time.Now()) {
 		return nil
 	}
-	c := s.gate
+	c := s.unsealed()
 	c.Roots = s.world.roots
 	t, err := egress.NewTrust(c)
 	if err == nil {
@@ -77,7 +99,7 @@ func (s *Sandbox) newGateway(key string) (*egress.Gateway, error) {
 		return nil, err
 	}
 	s.mu.Lock()
-	c := s.gate
+	c := s.unsealed()
 	s.mu.Unlock()
 	c.Key = key
 	c.Dial, c.DialUDP, c.Own, c.Roots = s.world.dial, s.world.send, s.world.own, s.world.roots

@@ -122,10 +122,12 @@ func TestKernelNetworkHidesSecretsFromASearch(t *testing.T) {
 	inNetwork(t, func(*Policy) {}, func(t *testing.T, _ *Sandbox, w walls) {
 		secret := "drawn-for-this-test-" + rand.Text() // this program has the others'
 		t.Setenv("TOKEN", secret)
+		t.Setenv("ALIAS", secret)
 		s := networkSandbox(t, w, func(p *Policy) {
 			credentialed(p)
 			p.Network.Credentials[0].Secret = secret
-			p.Env.Pass = append(p.Env.Pass, "TOKEN") // the harness has the secret there
+			p.Env.Pass = append(p.Env.Pass, "TOKEN", "ALIAS") // the harness has the secret there
+			p.Env.Set = map[string]string{"INDEX": "https://user:" + secret + "@example.com/"}
 		})
 		n := newInternet(t)
 		n.names["example.com"] = "93.184.216.9"

@@ -16,7 +16,8 @@ const (
 // A Credential is a secret that stays with the harness. The tool's environment
 // has a placeholder under Name; where the tool sends that to one of Hosts, in
 // Place, the harness puts the secret in its stead, over TLS alone. It does so for
-// no other host. A placeholder in the line or header of a request that the
+// no other host. What else of the policy's Env has the secret, under another name for
+// instance, has the placeholder too; a Cmd's own Env is the caller's. A placeholder in the line or header of a request that the
 // harness sees, to another host or in clear text, is refused; wherever else it gets
 // to it is worth nothing.
 //
@@ -24,7 +25,8 @@ const (
 // that only the trust bundle inside has, and checks the real server as strictly as
 // ever. A tool that brings its own list of authorities does not trust it.
 //
-// It prints, in text and JSON, without its secret.
+// It prints, in text and JSON, without its secret, and so do a [Policy] and a
+// [Sandbox]; but of a Policy in a field that is not exported fmt prints everything.
 type Credential struct {
 	Name   string   // the environment variable, of no other Credential
 	Secret string   // what the server wants, 8 to 4096 bytes
@@ -48,6 +50,10 @@ func (c Credential) MarshalJSON() ([]byte, error) {
 	type plain Credential // without this method
 	return json.Marshal(plain(c))
 }
+
+// MarshalText writes the credential without its secret, for encoders that are not
+// JSON's.
+func (c Credential) MarshalText() ([]byte, error) { return fmt.Append(nil, c), nil }
 
 // A RequestRule allows requests to a host by method and path; see
 // [Network.Requests]. Queries, bodies and what a WebSocket carries are not judged.

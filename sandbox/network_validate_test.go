@@ -1,9 +1,12 @@
 package sandbox
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"encoding/xml"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"os"
 	"reflect"
@@ -167,6 +170,13 @@ func TestACredentialPrintsWithoutItsSecret(t *testing.T) {
 				t.Errorf("%s of %T shows it: %s", verb, v, got)
 			}
 		}
+	}
+	var said bytes.Buffer
+	slog.New(slog.NewTextHandler(&said, nil)).Info("made", "policy", p, "credential", c)
+	slog.New(slog.NewJSONHandler(&said, nil)).Info("made", "policy", p, "credential", c)
+	text, err := xml.Marshal(c)
+	if said.Write(text); err != nil || strings.Contains(said.String(), "hunter two") || strings.Count(said.String(), "TOKEN") < 3 {
+		t.Errorf("logged and encoded: %s, %v", &said, err)
 	}
 	for _, v := range []any{c, &c, p} {
 		if got, err := json.Marshal(v); err != nil || strings.Contains(string(got), "hunter two") {

@@ -86,6 +86,20 @@ func (r *run) networkVariables() []string {
 	return o.variables(r.ownPlace(o))
 }
 
+// unsecret puts placeholders where what the policy lets pass of the environment has a
+// credential's secret: under another name the tool would have it all the same. It
+// changes the list.
+func (r *run) unsecret(env []string) []string {
+	o, err := r.outlet()
+	if err != nil || o == nil || o.gateway == nil {
+		return env // enter fails with the error
+	}
+	for i, v := range env {
+		env[i] = o.gateway.Redact(v)
+	}
+	return env
+}
+
 // ownPlace is where the outlet's files are for the tool.
 func (r *run) ownPlace(o *outlet) string {
 	if o.place == "" && o.wiring.hasFiles() {

@@ -134,7 +134,8 @@ type Protect struct {
 
 // Env says which variables of the harness's environment the tool gets when the
 // command's Env is nil. A command's own Env is the caller's decision and passes
-// as it is.
+// as it is. Where either of the two lists has the secret of one of [Network]'s
+// Credentials, the tool has its placeholder.
 type Env struct {
 	// Pass lists names, or patterns of path.Match such as "LC_*" and "*". A variable
 	// that looks like a secret or changes how programs load (see [SecretNames])

@@ -196,7 +196,7 @@ func (r *run) environ() []string {
 			env = append(env, "PWD="+pwd)
 		}
 	}
-	env = append(append(env, r.ownVariables()...), r.networkVariables()...)
+	env = append(r.unsecret(append(env, r.ownVariables()...)), r.networkVariables()...)
 	model := exec.Cmd{Env: env}
 	if env == nil {
 		model.Env = []string{}

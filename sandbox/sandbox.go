@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"sync"
 
@@ -13,14 +14,15 @@ import (
 // kernel object: every command it makes gets walls of its own, which end with
 // the command. It is safe for concurrent use.
 type Sandbox struct {
-	policy Policy
-	layout layout
-	facts  Host
-	plan   plan.Plan
-	wiring wiring
-	gate   egress.Config
-	world  world
-	env    filteredEnv
+	policy  Policy // without the secrets of Network.Credentials
+	layout  layout
+	facts   Host
+	plan    plan.Plan
+	wiring  wiring
+	gate    egress.Config              // without Credentials
+	secrets func() []egress.Credential // behind a function, which no printer follows
+	world   world
+	env     *filteredEnv // behind a pointer, for the same reason: it has all of the harness's environment
 	*lowered
 
 	mu     sync.Mutex
@@ -35,7 +37,7 @@ func New(p Policy) (*Sandbox, error) {
 	if err := p.validate(); err != nil {
 		return nil, err
 	}
-	s := &Sandbox{policy: p}
+	s := &Sandbox{policy: p, env: new(filteredEnv)}
 	if err := s.openGate(); err != nil {
 		return nil, err
 	}
@@ -49,6 +51,10 @@ func New(p Policy) (*Sandbox, error) {
 	}
 	return s, nil
 }
+
+// Format keeps what a sandbox holds, the policy's environment and the harness's among
+// it, out of whatever prints one.
+func (s *Sandbox) Format(f fmt.State, verb rune) { fmt.Fprint(f, "sandbox") }
 
 // Command is [exec.Command] inside the sandbox.
 func (s *Sandbox) Command(name string, arg ...string) *Cmd {

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bytes"
+	"crypto/ecdsa"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
@@ -88,6 +89,9 @@ func TestTwoSandboxesDoNotTrustEachOther(t *testing.T) {
 	pool.AddCert(b.cert)
 	if _, err := c.Leaf.Verify(x509.VerifyOptions{Roots: pool, DNSName: "a.example"}); err == nil {
 		t.Error("another sandbox's authority is trusted")
+	}
+	if a.key.Equal(b.key) || a.key.PublicKey.Equal(c.PrivateKey.(*ecdsa.PrivateKey).Public()) {
+		t.Error("a key is used twice")
 	}
 }
 

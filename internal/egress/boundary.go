@@ -1,7 +1,6 @@
 package egress
 
 import (
-	"bytes"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -21,7 +20,7 @@ type boundary struct {
 }
 
 // errEncoding is an answer that cannot be looked through.
-var errEncoding = errors.New("the answer is compressed although none was asked for, and could hide a credential")
+var errEncoding = errors.New("the answer is encoded although none was asked for, and could hide a credential")
 
 // errReflected ends a WebSocket whose server sends a credential back.
 var errReflected = errors.New("the server sent a credential back")
@@ -55,6 +54,8 @@ func ask(h http.Header) {
 	h.Del("If-Range")
 	h.Del("Request-Range")            // Apache hears it as well
 	h.Del("Sec-Websocket-Extensions") // permessage-deflate
+	h.Del("Grpc-Accept-Encoding")
+	h.Del("Connect-Accept-Encoding")
 	h.Del("Want-Content-Digest")
 	h.Del("Want-Repr-Digest")
 	h.Set("Accept-Encoding", "identity")
@@ -74,8 +75,11 @@ func (r *redactor) answer(res *http.Response) error {
 	r.header(res.Header)
 	r.header(res.Trailer) // its names, which are announced before the body
 	if res.StatusCode == http.StatusSwitchingProtocols {
+		if res.Header.Get("Sec-Websocket-Extensions") != "" { // none was asked for; compression is one
+			return errEncoding
+		}
 		if both, ok := res.Body.(io.ReadWriteCloser); ok {
-			res.Body = &watched{ReadWriteCloser: both, by: r}
+			res.Body = r.watch(both)
 			return nil
 		}
 		return errors.New("the server switched protocols without a connection")
@@ -83,10 +87,17 @@ func (r *redactor) answer(res *http.Response) error {
 	if res.Body == nil || res.Body == http.NoBody || res.Request.Method == http.MethodHead {
 		return nil
 	}
+	if packed(res.Header) {
+		return errEncoding
+	}
 	if err := decoded(res); err != nil {
 		return err
 	}
-	res.Body = r.body(res.Body, func() { r.header(res.Trailer) })
+	body := r.body(res.Body, func() { r.header(res.Trailer) })
+	if ofGRPC(res.Header.Get("Content-Type")) {
+		body.units = (&messages{size: grpcMessage}).feed
+	}
+	res.Body = body
 	res.ContentLength = -1 // a placeholder is longer or shorter than its secret
 	res.Header.Del("Content-Length")
 	return nil
@@ -104,6 +115,16 @@ func decoded(res *http.Response) error {
 	default:
 		return fmt.Errorf("%w: %.40q", errEncoding, coding)
 	}
+}
+
+// packed reports whether the messages of an answer are compressed each by itself.
+func packed(h http.Header) bool {
+	for _, name := range []string{"Grpc-Encoding", "Connect-Content-Encoding"} {
+		if coding := h.Get(name); coding != "" && !strings.EqualFold(coding, "identity") {
+			return true
+		}
+	}
+	return false
 }
 
 // An unzipped body is decompressed as it is read; reading makes the memory needed
@@ -125,31 +146,23 @@ func (u *unzipped) Read(p []byte) (n int, err error) {
 func (u *unzipped) Close() error { return u.src.Close() }
 
 // A watched connection is a WebSocket after its handshake. Its frames say their
-// lengths, so nothing in them is replaced: a secret that comes back ends it.
+// lengths, so nothing in them is replaced: a secret that comes back ends it. A frame is
+// passed on to its end once that has come, whatever is in it (see redactor.body); but
+// for what is more than half of a secret, which nobody has guessed who does not have the
+// rest.
 type watched struct {
 	io.ReadWriteCloser
 	by    *redactor
-	tail  []byte // the end of what was read, perhaps a secret's beginning
+	units messages
+	after int    // bytes since the last frame's end
+	tail  []byte // the end of what was read
 	sent  int    // how much of tail has been passed on
 	ready []byte
 	err   error
 }
 
-// mostAhead is how much of what may be a secret's beginning is passed on before it
-// is known, and of a short secret a quarter: holding back a single letter would hold
-// back half of all messages, whose sender waits for an answer.
-const mostAhead = 7
-
-// ahead is how much of a secret's beginning, which b may be, is passed on: of each
-// secret that it may begin.
-func (r *redactor) ahead(b []byte) int {
-	most := mostAhead
-	for _, n := range r.needles {
-		if bytes.HasPrefix(n.text, b) {
-			most = min(most, len(n.text)/4)
-		}
-	}
-	return most
+func (r *redactor) watch(c io.ReadWriteCloser) *watched {
+	return &watched{ReadWriteCloser: c, by: r, units: messages{size: wholeFrame}}
 }
 
 func (w *watched) Read(p []byte) (int, error) {
@@ -178,12 +191,13 @@ func (w *watched) fill(p []byte) {
 		w.err = errReflected
 		return
 	}
-	from := len(seen) - w.by.unsure(seen)
-	until := from
-	if len(seen)-from <= w.by.ahead(seen[from:]) || err == io.EOF {
+	w.after = since(w.after, n, w.units.feed(p[:n]))
+	from := max(0, len(seen)-w.by.longest+1)
+	until := len(seen) - min(max(min(w.after, w.by.longest-1), w.by.half(seen)), len(seen))
+	if err == io.EOF {
 		until = len(seen)
 	}
 	until = max(until, w.sent)
 	w.ready = append(w.ready[:0], seen[w.sent:until]...)
-	w.tail, w.sent, w.err = append(w.tail[:0], seen[from:]...), until-from, err
+	w.tail, w.sent, w.err = append(w.tail[:0], seen[from:]...), max(until-from, 0), err
 }

@@ -86,14 +86,16 @@ func TestASecretSplitOverWritesIsReplaced(t *testing.T) {
 
 func TestNeitherRangesNorCompressionAreAskedFor(t *testing.T) {
 	_, body := across(t, func(w http.ResponseWriter, r *http.Request) {
-		fmt.Fprint(w, r.Header.Values("Range"), r.Header.Values("If-Range"), r.Header.Values("Request-Range"), r.Header.Values("Accept-Encoding"))
+		fmt.Fprint(w, r.Header.Values("Range"), r.Header.Values("If-Range"), r.Header.Values("Request-Range"), r.Header.Values("Grpc-Accept-Encoding"), r.Header.Values("Connect-Accept-Encoding"), r.Header.Values("Accept-Encoding"))
 	}, func(r *http.Request) {
 		r.Header.Set("Range", "bytes=0-3")
 		r.Header.Set("If-Range", `"x"`)
 		r.Header.Set("Request-Range", "bytes=0-3")
+		r.Header.Set("Grpc-Accept-Encoding", "gzip")
+		r.Header.Set("Connect-Accept-Encoding", "gzip")
 		r.Header.Set("Accept-Encoding", "br, gzip")
 	})
-	if body != "[] [] [] [identity]" {
+	if body != "[] [] [] [] [] [identity]" {
 		t.Errorf("%q", body)
 	}
 }

@@ -171,8 +171,13 @@ func TestNothingPrintsASecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := Config{Credentials: []Credential{c}}
+	g, err := New(Config{Credentials: []Credential{c}, Key: "printable-secret-of-the-run"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
-		for _, v := range []any{c, &c, config, &config, all, all[0], &all[0], struct{ C Credential }{c}, []any{c}, all.redact} {
+		for _, v := range []any{c, &c, config, &config, all, all[0], &all[0], struct{ C Credential }{c}, []any{c}, all.redact, g, struct{ G *Gateway }{g}, g.border.trust} {
 			s := fmt.Sprintf(verb, v)
 			if strings.Contains(s, "printable-secret") || strings.Contains(s, fmt.Sprintf("%x", "printable-secret")) {
 				t.Errorf("%s of %T: %s", verb, v, s)

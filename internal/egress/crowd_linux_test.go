@@ -49,7 +49,7 @@ func (c *crowd) serve(r io.Reader, w io.Writer) error {
 			if err != nil {
 				return
 			}
-			go echoes(k)
+			go giveBack(k)
 		}
 	}()
 	fmt.Fprintln(w, "at", l.Addr())
@@ -73,8 +73,8 @@ func (c *crowd) serve(r io.Reader, w io.Writer) error {
 	return nil
 }
 
-// echoes sends back what comes, holding no more than it needs of memory.
-func echoes(k net.Conn) {
+// giveBack sends back what comes, holding no more than it needs of memory.
+func giveBack(k net.Conn) {
 	defer k.Close()
 	b := make([]byte, 16)
 	for {

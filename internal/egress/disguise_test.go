@@ -56,9 +56,11 @@ func TestDisguisedHelloIsStillHeldAgainstItsTarget(t *testing.T) {
 		if _, err := shake(conn, "api.example.com"); err == nil {
 			t.Errorf("%s: another server name than CONNECT's is served", name)
 		}
-		conn, _ = w.connect("example.com:443")
-		if c, err := shake(conn, "example.com"); err == nil && c.ConnectionState().PeerCertificates[0].Equal(w.server.Certificate()) {
-			t.Errorf("%s: the TLS of a host with a credential is not terminated", name)
+		for _, said := range []string{"example.com", ""} {
+			conn, _ = w.connect("example.com:443")
+			if c, err := shake(conn, said); err == nil && c.ConnectionState().PeerCertificates[0].Equal(w.server.Certificate()) {
+				t.Errorf("%s, server name %q: the TLS of a host with a credential is not terminated", name, said)
+			}
 		}
 	}
 }

@@ -87,14 +87,20 @@
 //   - Hosts with a credential are asked for whole answers (no Range: halves of a
 //     secret are not seen) without compression. One that is gzip all the same is
 //     unpacked, another coding refused. An answer's length is not known beforehand
-//     then. A WebSocket is carried
-//     without compression, and cut when the secret comes back in it.
+//     then. What is held back of it, since it may be a secret's beginning, does not depend on
+//     the secret: a tool that has guesses echoed learns nothing by it. It is what follows
+//     the last line's end, or gRPC message, or WebSocket frame, as much as a secret has at
+//     most; so a stream that has none of these is a little behind until it goes on. A
+//     WebSocket is carried without compression, refused if its server answers with an
+//     extension, and cut when the secret comes back in it.
 //   - The key of the authority is drawn once for all runs of a sandbox (Trust), never
 //     encoded, and forgotten with it. It may certify the hosts of the entries alone
 //     (constraint.go). Making it and the bundles takes some milliseconds.
 //   - A rule about paths refuses what servers read in several ways instead of
-//     choosing a reading, and headers that override method or path. GET includes
-//     HEAD. A rule holds at every port that its entry has: bytes that are neither
+//     choosing a reading, and headers that override method or path, or that servers
+//     make such variables of. A body with another method than POST, PUT and PATCH is the
+//     last of its connection, for servers that take it for the next request; so it is
+//     at hosts with a credential. GET includes HEAD. A rule holds at every port that its entry has: bytes that are neither
 //     TLS nor HTTP/1 are not passed to such a host, and a connection to an address is
 //     refused when it then names the host.
 //   - A JVM reads no PEM as a trust store, and no variable but JAVA_TOOL_OPTIONS: it
@@ -166,6 +172,9 @@
 //
 //   - TRACE is not carried: its answer repeats what was put into the request.
 //
+//   - A CONNECT that is refused, for want of the key too, ends its connection: what
+//     follows one is not looked at as requests are.
+//
 //   - A client's bytes that could still become the first line of a request are
 //     waited for, 30 seconds at most, and refused if the line does not end:
 //     else a slow enough client could say "GET" and go unread.
@@ -215,9 +224,12 @@
 // # Limits
 //
 // A host that is allowed can be told anything: through it, data leaves. A tunnel
-// that is neither TLS nor HTTP/1 is passed as bytes. With Encrypted Client Hello
-// the outer server name alone is seen, and a server that hosts several names can
-// serve another; TLS without a server name is passed. HTTP/2 in clear text is
+// that is neither TLS nor HTTP/1 is passed as bytes. What is within TLS that is not
+// terminated is not seen: with Encrypted Client Hello
+// the outer server name alone is, and a server that hosts several names can
+// serve another, which the Host within asks for; TLS without a server name is passed.
+// Which addresses a network translates to others by a prefix of its own (NAT64, RFC
+// 6052), and which of its host's are translated elsewhere, is not known here. HTTP/2 in clear text is
 // bytes. Time and sizes tell things too.
 //
 // A server that has a secret can give it back in a form of its own making (reversed,

@@ -181,10 +181,12 @@ func modify(r *http.Response) error {
 	if asked, got := r.Request.Header.Get("Upgrade"), r.Header.Get("Upgrade"); !strings.EqualFold(asked, "websocket") || !strings.EqualFold(got, "websocket") {
 		return errSwitched
 	}
-	x.c.release()
-	if rw, ok := r.Body.(io.ReadWriteCloser); ok {
-		r.Body = &switched{counted{ReadCloser: rw, n: &x.received}, rw, x}
+	rw, ok := r.Body.(io.ReadWriteCloser)
+	if !ok {
+		return errSwitched
 	}
+	x.c.release()
+	r.Body = &switched{counted{ReadCloser: rw, n: &x.received}, rw, x}
 	return nil
 }
 
@@ -343,7 +345,7 @@ func (g *Gateway) serveInside(w http.ResponseWriter, r *http.Request, c *strict,
 	preset := map[string]uint16{"http": 80, "https": 443}[in.scheme]
 	t := in.target
 	t.Protocol = in.scheme
-	x := &exchange{g: g, c: c, target: t, decision: in.decision, scheme: in.scheme, via: in.via, authority: hostField(t.Host, t.Port, preset)}
+	x := &exchange{g: g, c: c, target: t, decision: in.decision, scheme: in.scheme, via: in.via}
 	x.begin(r)
 	x.event.Address = address(in.address)
 	if in.two {
@@ -357,8 +359,11 @@ func (g *Gateway) serveInside(w http.ResponseWriter, r *http.Request, c *strict,
 			x.err = g.sameHost(t, field)
 		}
 	}
-	if x.err == nil && hasName(t, r.Host) {
-		x.authority = r.Host
+	if x.err == nil {
+		x.authority = authorityOf(t, r.Host, preset)
+	}
+	if x.err == nil && strings.Contains(r.URL.RawQuery, " ") { // HTTP/2 can: it would end the URL in a request of HTTP/1
+		x.err = t.refuse(Decision{Rule: in.decision.Rule, Why: "the request's URL has a space in it"})
 	}
 	if x.err == nil && (r.URL.Opaque != "" || r.URL.User != nil || r.URL.IsAbs() && r.URL.Scheme != in.scheme) {
 		x.err = t.refuse(Decision{Rule: in.decision.Rule, Why: "the request is for another kind of URL"})

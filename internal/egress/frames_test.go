@@ -12,7 +12,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// frames asks over HTTP/2 with the fields of a header as they are, "name=value",
+// frames asks over HTTP/2 with the fields of a header as they are, "name=value", in
+// which ␠ is a space, ␍ a carriage return and ␊ a line feed,
 // and returns the status; "": the stream or the connection was ended.
 func frames(t *testing.T, w *secureWorld, fields string) string {
 	t.Helper()
@@ -28,7 +29,7 @@ func frames(t *testing.T, w *secureWorld, fields string) string {
 	e := hpack.NewEncoder(&block)
 	for _, field := range strings.Fields(fields) {
 		name, value, _ := strings.Cut(field, "=")
-		e.WriteField(hpack.HeaderField{Name: name, Value: value})
+		e.WriteField(hpack.HeaderField{Name: name, Value: strings.NewReplacer("␠", " ", "␍", "\r", "␊", "\n").Replace(value)})
 	}
 	f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true})
 	f.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
@@ -66,9 +67,17 @@ func TestPseudoHeadersNameTheTargetOrAreRefused(t *testing.T) {
 		get + ":authority=example.com :authority=api.example.com :path=/":                    "",
 		get + ":authority=u@example.com :path=/ok":                                           "",
 		":method=CONNECT :authority=api.example.com:443":                                     "403",
+		":method=CONNECT :authority=example.com:443":                                         "403",
 		":method=CONNECT :protocol=websocket :scheme=https :authority=example.com :path=/ok": "",
 		get + ":authority=example.com :path=/ok transfer-encoding=chunked":                   "",
 		get + ":authority=example.com :path=/ok connection=upgrade upgrade=h2c":              "",
+		get + ":authority=example.com :path=/ok?a␠b":                                         "403",
+		get + ":authority=example.com :path=/ok?a␠HTTP/1.1":                                  "403",
+		get + ":authority=example.com :path=/ok?a␍␊x:␠y":                                     "",
+		get + ":authority=example.com :path=/ok x=a␍␊host:␠api.example.com":                  "",
+		":method=GET␠/admin :scheme=https :authority=example.com :path=/ok":                  "",
+		get + ":authority=example.com :path=/ok content-length=5":                            "200", // of nothing: no length is passed on
+		get + ":authority=example.com :path=/ok x-http-method-override=DELETE":               "403",
 	} {
 		got := frames(t, w, fields)
 		if got != want && (want == "200" || got == "200") {

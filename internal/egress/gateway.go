@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -130,8 +131,8 @@ func (g *Gateway) Summary() Summary {
 // String keeps what a gateway holds, and what it is doing, out of whatever prints one.
 func (g *Gateway) String() string { return "egress gateway" }
 
-// GoString does the same for %#v.
-func (g *Gateway) GoString() string { return g.String() }
+// Format does the same for every verb.
+func (g *Gateway) Format(f fmt.State, _ rune) { fmt.Fprint(f, g.String()) }
 
 // Close ends every connection, listener and question, and returns when every
 // goroutine of the gateway has ended; but it waits for an Observe no longer than

@@ -114,6 +114,11 @@ func TestARequestIsHeldAgainstMethodAndPath(t *testing.T) {
 		{"a case that servers may fold", "api.example.com", "GET", "/User", "", false},
 		{"the method in a header", "api.example.com", "GET", "/user", "X-HTTP-Method-Override", false},
 		{"the method in a header, for CGI", "api.example.com", "GET", "/user", "X_Http-Method_override", false},
+		{"the method in a header, for lighttpd", "api.example.com", "GET", "/user", "X!HTTP.Method*Override", false},
+		{"a length that is none", "api.example.com", "GET", "/user", "Content_Length", false},
+		{"an encoding that is none", "api.example.com", "GET", "/user", "Transfer.Encoding", false},
+		{"a length", "api.example.com", "GET", "/user", "Content-Length", true},
+		{"the path in another header", "api.example.com", "GET", "/user", "X-Override-URL", false},
 		{"the path in a header", "api.example.com", "GET", "/user", "X-Original-URL", false},
 		{"a host without a rule", "other.example.com", "DELETE", "/a/../b", "", true},
 	} {

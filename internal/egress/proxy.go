@@ -231,22 +231,22 @@ func (g *Gateway) absolute(ctx context.Context, c *strict, r *http.Request, host
 		wrong := answerTo(err, shownAs(r.URL.Host))
 		return nil, &wrong
 	}
-	x := &exchange{g: g, c: c, target: t, scheme: "http", via: hush{carrier{g.pool}}, authority: hostField(t.Host, t.Port, 80)}
+	x := &exchange{g: g, c: c, target: t, scheme: "http", via: hush{carrier{g.pool}}}
 	x.begin(r)
-	if x.err = g.sameHost(t, host); x.err == nil && hasName(t, host) {
-		x.authority = host
-	}
-	if x.err == nil {
+	if x.err = g.sameHost(t, host); x.err == nil {
+		x.authority = authorityOf(t, host, 80)
 		x.decision, x.err = g.judge(ctx, t, r.Method, r.URL.EscapedPath())
 	}
 	return x, nil
 }
 
-// hasName reports whether a Host field gives a name to a target that is an
-// address: the server gets it as it is.
-func hasName(t Target, field string) bool {
-	h, _, err := parseHostPort(field, t.Port)
-	return err == nil && t.Host.addr.IsValid() && !h.addr.IsValid()
+// authorityOf is the Host of a request to a target: the target's own, or the name that
+// a Host field gives to a target that is an address.
+func authorityOf(t Target, field string, preset uint16) string {
+	if h, _, err := parseHostPort(field, t.Port); err == nil && t.Host.addr.IsValid() && !h.addr.IsValid() {
+		return hostField(h, t.Port, preset)
+	}
+	return hostField(t.Host, t.Port, preset)
 }
 
 // hostField is the Host of a request to a target.

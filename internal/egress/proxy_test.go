@@ -2,7 +2,6 @@ package egress
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/tls"
 	"encoding/base64"
 	"fmt"
@@ -145,6 +144,11 @@ func TestHostInsideATunnelHasToBeItsTarget(t *testing.T) {
 		{"get / http/1.1\r\nHost: evil.example\r\n\r\n", 400},
 		{"GET\t/ HTTP/1.1\r\nHost: evil.example\r\n\r\n", 400},
 		{"GET / HTTP/1.1\nHost: evil.example\n\n", 400},
+		{"GET /\r\nHost: evil.example\r\n\r\n", 400},
+		{"GET / HTTP/1.1\r\nHost: example.com\r\nHost: evil.example\r\n\r\n", 400},
+		{"GET http://example.com:81/ HTTP/1.1\r\nHost: example.com\r\n\r\n", 403},
+		{"GET http://u@example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n", 403},
+		{"GET https://example.com:80/ HTTP/1.1\r\nHost: example.com\r\n\r\n", 403},
 	} {
 		conn, r := w.connect("example.com:80")
 		io.WriteString(conn, c.text)
@@ -153,7 +157,14 @@ func TestHostInsideATunnelHasToBeItsTarget(t *testing.T) {
 		}
 		conn.Close()
 	}
-	for range 2 {
+	conn, r := w.connect("example.com:80")
+	io.WriteString(conn, "GET / HTTP/1.1\r\nHost: EXAMPLE.com.\r\n\r\nGET / HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+	for _, want := range []int{200, 403} {
+		if got, body := answerOf(r); got != want {
+			t.Errorf("of two requests at once: %d %s, want %d", got, body, want)
+		}
+	}
+	for range 3 {
 		if h := <-hits; h != "example.com" {
 			t.Errorf("the server saw %q", h)
 		}
@@ -215,9 +226,13 @@ func TestOddHostsAreRefusedByHTTP(t *testing.T) {
 
 func TestAmbiguousFramingIsRefused(t *testing.T) {
 	w := newWorld(t, Config{}, "example.com")
-	var hits bytes.Buffer
-	w.web("example.com", 80, func(rw http.ResponseWriter, r *http.Request) { hits.WriteString(r.URL.Path) })
+	w.web("example.com", 80, func(rw http.ResponseWriter, r *http.Request) {
+		if b, err := io.ReadAll(r.Body); err == nil {
+			t.Errorf("the server has a whole request for %s, with %q", r.URL, b)
+		}
+	})
 	start := "POST http://example.com/x HTTP/1.1\r\nHost: example.com\r\n"
+	chunked := start + "Transfer-Encoding: chunked\r\n\r\n"
 	for _, text := range []string{
 		start + "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
 		start + "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
@@ -243,6 +258,56 @@ func TestAmbiguousFramingIsRefused(t *testing.T) {
 		"GET  http://example.com/x HTTP/1.1\r\nHost: example.com\r\n\r\n",
 		"GET http://example.com/x HTTP/2.0\r\nHost: example.com\r\n\r\n",
 		"\r\nGET http://example.com/x HTTP/1.1\r\nHost: example.com\r\n\r\n",
+		start + "Transfer-Encoding:\x0bchunked\r\n\r\n0\r\n\r\n",
+		start + "Transfer-Encoding: chunked\x0c\r\n\r\n0\r\n\r\n",
+		start + "Transfer-Encoding: \"chunked\"\r\n\r\n0\r\n\r\n",
+		start + "Transfer-Encoding: chun\u212aed\r\n\r\n0\r\n\r\n",
+		start + "Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+		start + "Transfer-Encoding: identity, chunked\r\n\r\n0\r\n\r\n",
+		start + "Transfer-Encoding: ,chunked\r\n\r\n0\r\n\r\n",
+		start + "Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n",
+		start + "Transfer-Encoding\t: chunked\r\n\r\n0\r\n\r\n",
+		start + "Transfer-Encoding\x00: chunked\r\n\r\n0\r\n\r\n",
+		start + "Transfer-Encoding\xa0: chunked\r\n\r\n0\r\n\r\n",
+		start + "Transfer-Encoding chunked\r\n\r\n0\r\n\r\n",
+		start + ": chunked\r\n\r\n",
+		"POST http://example.com/x HTTP/1.1\r\n Transfer-Encoding: chunked\r\nHost: example.com\r\n\r\n0\r\n\r\n",
+		start + "Content-Length: 9223372036854775808\r\n\r\n",
+		start + "Content-Length: -1\r\n\r\n",
+		start + "Content-Length: 0x5\r\n\r\nhello",
+		start + "Content-Length: 5 5\r\n\r\nhello",
+		start + "Content-Length: 5_0\r\n\r\nhello",
+		start + "Content-Length:\r\n\r\n",
+		start + "Content-Length: 5\r\n\tX: 1\r\n\r\nhello",
+		"GET http://example.com/x\r\n\r\n",
+		"GET http://example.com/x HTTP/1.1 \r\nHost: example.com\r\n\r\n",
+		"GET http://example.com/x\tHTTP/1.1\r\nHost: example.com\r\n\r\n",
+		"GET http://example.com/x HTTP/1.2\r\nHost: example.com\r\n\r\n",
+		"GET http://example.com/x http/1.1\r\nHost: example.com\r\n\r\n",
+		"GET http://example.com/x HTTP/1.1\rHost: example.com\r\r\n\r\n",
+		"GET http://example.com/x y HTTP/1.1\r\nHost: example.com\r\n\r\n",
+		"CONNECT example.com:80 HTTP/1.1\r\nHost: example.com\r\nContent-Length: 5\r\n\r\nhello",
+		"CONNECT example.com:80 HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+		chunked + "10000000000000000\r\nhello",
+		chunked + "ffffffffffffffff\r\nhello",
+		chunked + "00000000000000005\r\nhello\r\n0\r\n\r\n",
+		chunked + "0x5\r\nhello\r\n0\r\n\r\n",
+		chunked + " 5\r\nhello\r\n0\r\n\r\n",
+		chunked + "5 5\r\nhello\r\n0\r\n\r\n",
+		chunked + "5_0\r\nhello\r\n0\r\n\r\n",
+		chunked + "\r\nhello\r\n0\r\n\r\n",
+		chunked + ";x\r\nhello\r\n0\r\n\r\n",
+		chunked + "5;x=\n\r\nhello\r\n0\r\n\r\n",
+		chunked + "5;x=\r\r\nhello\r\n0\r\n\r\n",
+		chunked + "5;" + strings.Repeat("x", 2000) + "\r\nhello\r\n0\r\n\r\n",
+		chunked + "5\r\nhello0\r\n\r\n",
+		chunked + "5\r\nhelloXX0\r\n\r\n",
+		chunked + "0\r\nHost: evil.example\r\n\r\n",
+		chunked + "0\r\nTransfer-Encoding: chunked\r\n\r\n",
+		chunked + "0\r\nX: 1\r\n folded\r\n\r\n",
+		chunked + "0\r\nX : 1\r\n\r\n",
+		chunked + "0\r\nX: 1\n\r\n",
+		chunked + "0\r\nGET / HTTP/1.1\r\n\r\n",
 	} {
 		code, body := w.ask(text)
 		if code != 400 {

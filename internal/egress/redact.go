@@ -56,26 +56,23 @@ func (r *redactor) find(b []byte) (i int, n needle) {
 	return i, n
 }
 
-// unsure returns how many bytes at the end of b could be the beginning of a needle
-// that is longer than they are.
-func (r *redactor) unsure(b []byte) int {
+// half returns how many bytes at the end of b are the beginning of a needle, and more
+// than half of it.
+func (r *redactor) half(b []byte) int {
 	for k := min(r.longest-1, len(b)); k > 0; k-- {
 		tail := b[len(b)-k:]
-		if slices.ContainsFunc(r.needles, func(n needle) bool { return len(n.text) > k && bytes.HasPrefix(n.text, tail) }) {
+		if slices.ContainsFunc(r.needles, func(n needle) bool { return k > len(n.text)/2 && bytes.HasPrefix(n.text, tail) }) {
 			return k
 		}
 	}
 	return 0
 }
 
-// replace appends b to out with the needles replaced, up to where it cannot be sure
-// yet; the rest is returned.
-func (r *redactor) replace(out, b []byte, last bool) (more, rest []byte) {
+// replace appends b to out with the needles replaced, but for the last bytes, as many
+// as hold says, which are returned.
+func (r *redactor) replace(out, b []byte, hold int) (more, rest []byte) {
 	for {
-		sure := len(b)
-		if !last {
-			sure -= r.unsure(b)
-		}
+		sure := len(b) - min(hold, len(b))
 		// One that is whole may be a part of a longer one that is not yet: what is
 		// left of that would be half a secret.
 		i, n := r.find(b)
@@ -92,7 +89,7 @@ func (r *redactor) text(s string) string {
 	if r == nil {
 		return s
 	}
-	out, _ := r.replace(nil, []byte(s), true)
+	out, _ := r.replace(nil, []byte(s), 0)
 	return string(out)
 }
 
@@ -118,17 +115,21 @@ func (r *redactor) header(h http.Header) {
 // redactChunk is how much of a body is looked at in one piece.
 const redactChunk = 16 << 10
 
-// body returns a reader of a body in which secrets are replaced. It holds back no
-// more than what may be a secret's beginning, so that a stream of events streams.
-func (r *redactor) body(src io.ReadCloser, atEnd func()) io.ReadCloser {
-	return &redacted{src: src, by: r, atEnd: atEnd}
+// body returns a reader of a body in which secrets are replaced. What it holds back,
+// since it may be a secret's beginning, does not depend on the secret: a tool that has
+// its guesses echoed would see by what is held back how far they are right. No secret
+// goes on after a line's end, so that a stream of lines, or of events, streams.
+func (r *redactor) body(src io.ReadCloser, atEnd func()) *redacted {
+	return &redacted{src: src, by: r, atEnd: atEnd, units: lines}
 }
 
 type redacted struct {
 	src   io.ReadCloser
 	by    *redactor
-	atEnd func() // trailers have arrived
-	held  []byte // read, and perhaps a secret's beginning
+	atEnd func()           // trailers have arrived
+	units func([]byte) int // says where in the next bytes the last unit ends that no secret straddles
+	after int              // bytes since then
+	held  []byte           // read, and perhaps a secret's beginning
 	ready []byte
 	chunk []byte
 	err   error
@@ -146,15 +147,19 @@ func (d *redacted) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill reads once. What an error cuts off is not passed on when it is perhaps a
-// secret's beginning, unless the body has simply ended.
+// fill reads once. What is held back when an error cuts the body off is not passed on.
 func (d *redacted) fill() {
 	if d.chunk == nil {
 		d.chunk = make([]byte, redactChunk)
 	}
 	n, err := d.src.Read(d.chunk)
 	d.held = append(d.held, d.chunk[:n]...)
-	d.ready, d.held = d.by.replace(d.ready[:0], d.held, err == io.EOF)
+	d.after = since(d.after, n, d.units(d.chunk[:n]))
+	hold := min(d.after, d.by.longest-1)
+	if err == io.EOF {
+		hold = 0
+	}
+	d.ready, d.held = d.by.replace(d.ready[:0], d.held, hold)
 	switch {
 	case err == io.EOF:
 		d.atEnd()

@@ -83,18 +83,28 @@ func (rules requestRules) of(h Host, port uint16) requestRules {
 
 // overrides are headers by which a server may be told another method or path than
 // the request line's: IIS, Symfony, Rails, Spring and others hear them.
-var overrides = []string{"x-http-method-override", "x-http-method", "x-method-override", "x-original-method", "x-original-url", "x-rewrite-url", "x-original-uri"}
+var overrides = []string{"x-http-method-override", "x-http-method", "x-method-override", "x-original-method", "x-original-url", "x-override-url", "x-rewrite-url", "x-original-uri"}
 
-// overridden returns the name of a header that may be one of overrides. What hands
-// headers on as variables (CGI, WSGI, Rack) makes one of _ and -.
+// overridden returns the name of a header that may be one of overrides, or that may
+// frame the message without being what frames it. What hands headers on as variables
+// (CGI, WSGI, Rack) makes one of _ and -, and some of every sign.
 func overridden(h http.Header) string {
 	for name := range h {
-		if slices.Contains(overrides, strings.ToLower(strings.ReplaceAll(name, "_", "-"))) {
+		plain := strings.Map(func(c rune) rune {
+			if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
+				return c
+			}
+			return '-'
+		}, strings.ToLower(name))
+		if slices.Contains(overrides, plain) || slices.Contains(framing, plain) && !strings.EqualFold(name, plain) {
 			return name
 		}
 	}
 	return ""
 }
+
+// framing are the headers that say where a message ends; they are net/http's.
+var framing = []string{"content-length", "transfer-encoding"}
 
 // judge says why a request to a target is refused, or allows it. Its method and path
 // are those that will be sent; the query, the body and what a WebSocket carries

@@ -131,7 +131,7 @@ func (l *looker) look(b []byte) likeness {
 		case !l.begun && (c == '\r' || c == '\n'):
 			l.start = l.at + 1
 			continue
-		case c == '\n' && bytes.Contains(bytes.ToUpper(b[l.start:l.at]), []byte("HTTP/")):
+		case c == '\n' && (bytes.Contains(bytes.ToUpper(b[l.start:l.at]), []byte("HTTP/")) || oldRequest(b[l.start:l.at])):
 			return looksHTTP
 		case c == '\n':
 			return looksOther
@@ -143,6 +143,13 @@ func (l *looker) look(b []byte) likeness {
 		l.begun = true
 	}
 	return unsure
+}
+
+// oldRequest reports whether a line is a request of HTTP/0.9, which has no version.
+// Some servers read a header after it all the same.
+func oldRequest(line []byte) bool {
+	words := bytes.Fields(line)
+	return len(words) == 2 && string(words[0]) == "GET" && (words[1][0] == '/' || bytes.Contains(words[1], []byte("://")))
 }
 
 // The kinds of TLS records (RFC 8446, 5.1; RFC 6520).

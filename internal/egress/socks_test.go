@@ -50,6 +50,7 @@ func TestSOCKSReplies(t *testing.T) {
 		"a name in capitals":        {named("GOOD.com.", 7), replyDone},
 		"an IPv4 address":           {hello + "\x05\x01\x00\x01\x5d\xb8\xd8\x22\x00\x07", replyDone},
 		"an address in letters":     {named("93.184.216.34", 7), replyDone},
+		"a mapped address":          {hello + "\x05\x01\x00\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\x5d\xb8\xd8\x22\x00\x07", replyDone},
 		"an IPv6 address":           {hello + "\x05\x01\x00\x04\x26\x06\x28\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x07", replyDone},
 		"a denied name":             {named("evil.com", 7), replyRefused},
 		"a NUL":                     {named("attacker.com\x00.good.com", 7), replyRefused},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -91,7 +92,7 @@ var unicoded = []string{
 }
 
 func inJSON(secret string) []string {
-	list := []string{jsonText(secret, true), jsonText(secret, false)}
+	list := []string{jsonText(secret, true), jsonText(secret, false), inQuotes(strconv.Quote(secret)), inQuotes(strconv.QuoteToASCII(secret))}
 	for _, chars := range unicoded {
 		for _, form := range []string{`\u%04X`, `\u%04x`} {
 			var b strings.Builder
@@ -121,8 +122,11 @@ func jsonText(s string, forHTML bool) string {
 	if e.Encode(s) != nil {
 		return s
 	}
-	return strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(b.String()), `"`), `"`)
+	return inQuotes(strings.TrimSpace(b.String()))
 }
+
+// inQuotes takes the quotes off.
+func inQuotes(s string) string { return strings.TrimSuffix(strings.TrimPrefix(s, `"`), `"`) }
 
 // entities are what libraries for HTML and XML write beside &amp;, &lt; and &gt;.
 var entities = [][]string{

@@ -292,7 +292,7 @@ func (s *scanner) field(line string) error {
 			s.length, s.left = value, int64(n)
 		}
 	case "transfer-encoding":
-		if s.chunked || !strings.EqualFold(value, "chunked") {
+		if s.chunked || len(value) != len("chunked") || !strings.EqualFold(value, "chunked") { // the length: K has other forms than ASCII's
 			return fmt.Errorf("a transfer encoding that is not chunked alone")
 		}
 		s.chunked = true

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -67,6 +68,10 @@ func (g *Gateway) Store() ([]byte, error) {
 // credential: variable to placeholder.
 func (g *Gateway) Placeholders() map[string]string { return g.border.credentials.placeholders() }
 
+// Redact puts placeholders where a text has a secret, in the spellings in which servers
+// give them back too.
+func (g *Gateway) Redact(s string) string { return g.border.by.text(s) }
+
 // screenRequest judges a request by the rules of its host, and by the placeholders
 // that it has.
 func (g *Gateway) screenRequest(r *http.Request, t Target) error {
@@ -79,7 +84,17 @@ func (g *Gateway) screenRequest(r *http.Request, t Target) error {
 	if no := g.border.credentials.judge(r, t.Host, t.Port, r.URL.Scheme == "https"); no != nil {
 		return no
 	}
+	if g.terminates(t) && unread(r) {
+		r.Close = true
+	}
 	return nil
+}
+
+// unread reports whether a request has a body that some servers do not read: to them
+// it is the next request on the connection, which nobody has judged, and the one
+// after it is its body.
+func unread(r *http.Request) bool {
+	return r.Body != nil && r.Body != http.NoBody && !slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch}, r.Method)
 }
 
 // terminateTLS is the server of a client's TLS and the client of the real server's.

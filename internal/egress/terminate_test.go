@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -160,37 +159,6 @@ func TestAnExpiredServerIsRefused(t *testing.T) {
 	}
 }
 
-func TestARedirectElsewhereCarriesNoSecretAndNoPlaceholder(t *testing.T) {
-	w := newSecureWorld(t, Config{
-		Credentials: []Credential{{Name: "TOKEN", Secret: testSecret, Hosts: []string{"example.com"}, Place: "query", Field: "key"}},
-		Requests:    []RequestRule{{Host: "api.example.com"}},
-	}, func(rw http.ResponseWriter, r *http.Request) {
-		if r.Host != "example.com" {
-			t.Errorf("%s was asked for %s", r.Host, r.URL)
-		}
-		http.Redirect(rw, r, "https://api.example.com/?key="+url.QueryEscape(r.URL.Query().Get("key")), http.StatusFound)
-	})
-	c := w.inside(true)
-	c.CheckRedirect = nil
-	res, body := w.do(c, "GET", "https://example.com/?key="+w.placeholder, func(r *http.Request) { r.Header.Del("Authorization") })
-	if res.StatusCode != 403 || !strings.Contains(body, "credential TOKEN") || !strings.Contains(body, "api.example.com") {
-		t.Errorf("%s %q", res.Status, body)
-	}
-	c.CloseIdleConnections()
-	w.ended()
-	if s := w.g.Summary(); len(s.Violations) != 1 || s.Violations[0].Rule != "credential TOKEN" {
-		t.Errorf("violations %+v", s.Violations)
-	}
-}
-
-func TestAPlaceholderInClearTextIsRefused(t *testing.T) {
-	w := newSecureWorld(t, Config{Credentials: []Credential{{Name: "TOKEN", Secret: testSecret, Hosts: []string{"example.com"}, Place: "bearer"}}}, nil)
-	w.web("example.com", 80, func(rw http.ResponseWriter, r *http.Request) { t.Error("the server was asked") })
-	if res, body := w.do(w.client(nil), "GET", "http://example.com/", nil); res.StatusCode != 403 || !strings.Contains(body, "over TLS alone") {
-		t.Errorf("%s %q", res.Status, body)
-	}
-}
-
 func TestEventsStreamThroughTerminatedTLS(t *testing.T) {
 	next := make(chan bool)
 	w := newSecureWorld(t, Config{Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) {
@@ -280,12 +248,12 @@ func TestAWebSocketPassesAndCarriesTheCredential(t *testing.T) {
 			return
 		}
 		defer c.Close()
-		fmt.Fprintf(b, "HTTP/1.1 101 %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nX-Ok: %v\r\nX-Echo: %s\r\n\r\nhello", testSecret, ok, testSecret)
+		fmt.Fprintf(b, "HTTP/1.1 101 %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nX-Ok: %v\r\nX-Echo: %s\r\n\r\n%s", testSecret, ok, testSecret, framedText("hello"))
 		b.Flush()
 		line, _ := b.ReadString('\n')
-		io.WriteString(c, "you said "+line)
+		io.WriteString(c, framedText("you said "+line))
 		b.ReadString('\n')
-		io.WriteString(c, "and it is "+testSecret)
+		io.WriteString(c, framedText("and it is "+testSecret))
 	})
 	c, err := w.tls("example.com:443", "example.com", "http/1.1")
 	if err != nil {
@@ -297,16 +265,35 @@ func TestAWebSocketPassesAndCarriesTheCredential(t *testing.T) {
 	if err != nil || res.StatusCode != 101 || res.Header.Get("X-Ok") != "true" || res.Header.Get("X-Echo") != w.placeholder || strings.Contains(res.Status, "s3cr3t") {
 		t.Fatal(res, err)
 	}
-	b := make([]byte, len("hello"))
+	b := make([]byte, len(framedText("hello")))
 	io.ReadFull(r, b)
 	io.WriteString(c, "ping\n")
 	line, err := r.ReadString('\n')
-	if string(b) != "hello" || line != "you said ping\n" {
+	if string(b) != framedText("hello") || line != framedText("you said ping\n") {
 		t.Errorf("%q, %q, %v", b, line, err)
 	}
 	io.WriteString(c, "more\n")
 	if rest, _ := io.ReadAll(r); strings.Contains(string(rest), "s3cr3t/+") {
 		t.Errorf("the secret came back: %q", rest)
+	}
+}
+
+// TestAWebSocketIsNotSwitchedToCompression: a secret could not be seen in it.
+func TestAWebSocketIsNotSwitchedToCompression(t *testing.T) {
+	w := newSecureWorld(t, Config{Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) {
+		c, b, _ := http.NewResponseController(rw).Hijack()
+		defer c.Close()
+		fmt.Fprint(b, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n")
+		b.Flush()
+		io.Copy(io.Discard, b)
+	})
+	c, err := w.tls("example.com:443", "example.com", "http/1.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(c, "GET / HTTP/1.1\r\nHost: example.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	if res, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || res.StatusCode != 502 {
+		t.Error(res, err)
 	}
 }
 

@@ -51,6 +51,11 @@ func TestWhatTheFirstBytesLookLike(t *testing.T) {
 		"GET / HTTP/1.1\r\n":          looksHTTP,
 		"\r\n\r\nGET / HTTP/1.1\n":    looksHTTP,
 		"get\t/ http/1.0\n":           looksHTTP,
+		"GET /\r\n":                   looksHTTP, // HTTP/0.9
+		"GET  /a?b \n":                looksHTTP,
+		"GET http://evil.example\r\n": looksHTTP,
+		"GET key\r\n":                 looksOther, // a cache's
+		"GET / x\r\n":                 looksOther,
 		"PRI * HTTP/2.0\r\n\r\nSM":    unsure,
 		preface:                       looksOther,
 		"PRI * HTTP/2.0\r\n\r\nGET /": looksHTTP,

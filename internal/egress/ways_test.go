@@ -62,7 +62,7 @@ func newWays(t *testing.T, l Limits) *secureWorld {
 			}
 			defer c.Close()
 			io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-			obey(c, b.Reader)
+			obey(pushing{c}, b.Reader)
 			return
 		}
 		var n int64
@@ -87,6 +87,18 @@ func newWays(t *testing.T, l Limits) *secureWorld {
 	}()
 	w.put("example.com", 9, server.Addr().String())
 	return w
+}
+
+// A pushing writer says something after each short answer: the end of what a server says by
+// a WebSocket, where it ends no frame, may be the beginning of a secret's echo, and waits.
+type pushing struct{ io.Writer }
+
+func (p pushing) Write(b []byte) (int, error) {
+	n, err := p.Writer.Write(b)
+	if err == nil && len(b) < 100 {
+		_, err = p.Writer.Write(make([]byte, 2<<10))
+	}
+	return n, err
 }
 
 // obey is a server that is told "+n": send n bytes, or "-n": take n bytes, and say so.

@@ -30,6 +30,8 @@ func TestATerminatedConnectionIsForItsTargetAlone(t *testing.T) {
 		"a URL of another scheme":              "GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n",
 		"a user's name in the URL":             "GET https://u@example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n",
 		"CONNECT within":                       "CONNECT api.example.com:443 HTTP/1.1\r\nHost: api.example.com\r\n\r\n",
+		"CONNECT within, to itself":            "CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n",
+		"TRACE":                                "TRACE / HTTP/1.1\r\nHost: example.com\r\n\r\n",
 		"a second request to another":          "GET /first HTTP/1.1\r\nHost: example.com\r\n\r\nGET / HTTP/1.1\r\nHost: api.example.com\r\n\r\n",
 		"two lengths of one body":              "POST / HTTP/1.1\r\nHost: example.com\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n",
 		"a folded field":                       "GET / HTTP/1.1\r\nHost: example.com\r\nA: b\r\n c\r\n\r\n",
