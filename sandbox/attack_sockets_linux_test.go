@@ -59,13 +59,19 @@ var socketActs = []act{
 		if err != nil {
 			return err
 		}
-		return unix.Sendto(fd, []byte("x"), 0, &unix.SockaddrInet4{Port: 53, Addr: [4]byte{192, 0, 2, 1}})
+		unix.SetsockoptInt(fd, unix.SOL_IP, unix.IP_RECVERR, 1)
+		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 10})
+		if err := unix.Sendto(fd, []byte("x"), 0, &unix.SockaddrInet4{Port: 9, Addr: [4]byte{192, 0, 2, 1}}); err != nil {
+			return err
+		}
+		_, err = unix.Read(fd, make([]byte, 1)) // where all is captured, sending succeeds
+		return err
 	}},
 	{name: "a raw socket", bare: true, try: makes(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP)},
 	{name: "a raw IPv6 socket", bare: true, try: makes(unix.AF_INET6, unix.SOCK_RAW, unix.IPPROTO_ICMPV6)},
 	{name: "a ping socket", unheld: []string{noProfile}, lacks: []error{unix.EACCES}, try: makes(unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_ICMP)},
 	{name: "a packet socket", bare: true, try: makes(unix.AF_PACKET, unix.SOCK_RAW, 0)},
-	{name: "a vsock", unheld: []string{noProfile}, try: makes(unix.AF_VSOCK, unix.SOCK_STREAM, 0)},
+	{name: "a vsock", tame: true, try: makes(unix.AF_VSOCK, unix.SOCK_STREAM, 0)},
 	{name: "a crypto socket", unheld: []string{noProfile}, try: makes(unix.AF_ALG, unix.SOCK_SEQPACKET, 0)},
 	{name: "an MPTCP socket", unheld: []string{noProfile}, try: makes(unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_MPTCP)},
 	{name: "an SCTP socket", unheld: []string{noProfile}, try: makes(unix.AF_INET, unix.SOCK_STREAM, unix.IPPROTO_SCTP)},
@@ -158,7 +164,7 @@ func reconnectPair(variable string, kind int) func(ground) error {
 			return fmt.Errorf("socketpair: %w", err)
 		}
 		to := &unix.SockaddrUnix{Name: os.Getenv(variable)}
-		if unix.Sendto(fds[0], []byte("x"), 0, to) == nil && kind != unix.SOCK_STREAM {
+		if unix.Sendto(fds[0], []byte("x"), 0, to) == nil && kind != unix.SOCK_STREAM && kind != unix.SOCK_SEQPACKET { // which send to their peer
 			return nil
 		}
 		if err := unix.Connect(fds[0], to); err != nil {

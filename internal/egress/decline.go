@@ -15,8 +15,13 @@ const (
 
 // turnAway refuses a connection that there is no room for, and tells its client why.
 func (g *Gateway) turnAway(conn net.Conn, p Protocol, err error) {
+	r := refusalOf(err)
+	if r == nil { // the gateway has ended
+		conn.Close()
+		return
+	}
 	g.finish(Event{Time: time.Now(), Protocol: string(p)}, err)
-	says := g.declines(p, err)
+	says := g.declines(p, r)
 	if says == nil {
 		conn.Close()
 		return
@@ -34,10 +39,10 @@ func (g *Gateway) turnAway(conn net.Conn, p Protocol, err error) {
 
 // declines is what the clients of a protocol understand without being asked anything;
 // nil: there is nothing.
-func (g *Gateway) declines(p Protocol, err error) []byte {
+func (g *Gateway) declines(p Protocol, err *Refusal) []byte {
 	switch p {
 	case HTTP:
-		return answerTo(err, "").raw("too many connections: " + refusalOf(err).Why)
+		return answerTo(err, "").raw("too many connections: " + err.Why)
 	case SOCKS:
 		greeting := []byte{socksVersion, socksNoPassword}
 		if g.cfg.Key != "" {

@@ -215,3 +215,23 @@ func TestBytesLimitEndsATunnelAsAViolation(t *testing.T) {
 		}
 	}
 }
+
+// TestAClientThatComesAtTheEndIsTurnedAwayInSilence: a connection may be accepted while
+// the gateway ends, which is no limit's doing.
+func TestAClientThatComesAtTheEndIsTurnedAwayInSilence(t *testing.T) {
+	for _, p := range []Protocol{HTTP, SOCKS, "forward"} {
+		w := newWorld(t, Config{})
+		w.g.Close()
+		tool, gate := net.Pipe()
+		if _, err := w.g.admit(gate, Target{}); err != ErrClosed {
+			t.Error(err)
+		}
+		w.g.turnAway(gate, p, ErrClosed)
+		if b, err := io.ReadAll(tool); len(b) > 0 || err != nil {
+			t.Errorf("%s: told %q, %v", p, b, err)
+		}
+		if s := w.g.Summary(); s.Denied > 0 || s.Allowed > 0 {
+			t.Errorf("%s: noted: %+v", p, s)
+		}
+	}
+}
