@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/egress"
 )
@@ -97,6 +98,9 @@ func (n Network) validateUDP() error {
 			bad.Problem, bad.Remedy = "is for many hosts at once", "name one that answers"
 		}
 		return bad
+	}
+	if i := slices.IndexFunc(n.UDP, isLocalhost); i >= 0 {
+		return &PolicyError{Field: indexed("Network.UDP", i), Value: n.UDP[i], Problem: "is, for the tool, its own loopback, which no capture sees", Remedy: "leave it out: what the tool sends itself needs no rule"}
 	}
 	if len(n.UDP) > 0 && n.Capture == nil {
 		return &PolicyError{Field: "Network.UDP", Value: n.UDP[0], Problem: "has nothing that could carry datagrams: the proxies do not", Remedy: "set Network.Capture"}

@@ -55,6 +55,7 @@ func TestValidateNamesTheNetworksField(t *testing.T) {
 		{"datagrams and the harness's network", Network{Host: true, UDP: []string{"a.example:1"}, Capture: capture}, "Network.UDP"},
 		{"datagrams that nothing carries", Network{UDP: []string{"a.example:1"}}, "Network.UDP"},
 		{"datagrams to every port", Network{Capture: capture, UDP: []string{"a.example:1", "b.example"}}, "Network.UDP[1]"},
+		{"datagrams to the tool itself", Network{Capture: capture, UDP: []string{"a.example:1", "Localhost.:53"}}, "Network.UDP[1]"},
 		{"datagrams to a group", Network{Capture: capture, UDP: []string{"224.0.0.251:5353"}}, "Network.UDP[0]"},
 		{"datagrams to what is no host", Network{Capture: capture, UDP: []string{"a b:1"}}, "Network.UDP[0]"},
 		{"a denial that is no rule, and datagrams", Network{Capture: capture, UDP: []string{"a.example:1"}, Deny: []string{"b c"}}, "Network.Deny[0]"},

@@ -256,9 +256,9 @@ func (s screened) RoundTrip(r *http.Request) (*http.Response, error) {
 	return x.via.RoundTrip(r)
 }
 
-// A carrier sends requests of plain HTTP, to the target of their exchange. Connections are kept by host and
-// port; each was dialled to an address that was checked for these, and
-// the rules do not change.
+// A carrier sends requests of plain HTTP, to the target of their exchange. Connections
+// are kept by host and port; each was dialled to an address that was checked for these,
+// and the rules do not change.
 type carrier struct{ p *pool }
 
 // RoundTrip sends a request.

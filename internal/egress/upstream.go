@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// A pool keeps connections to servers of HTTP/1 open, by host and port, for
-// requests that are written and whose responses are read in one goroutine, by net/http's own functions;
-// a body is written by a second one (send.go). http.Transport is not
-// used: what a server sends without being asked, which may be a secret, it writes to the
+// A pool keeps connections to servers of HTTP/1 open, by host and port, for requests
+// that are written and whose responses are read in one goroutine, by net/http's own
+// functions; a body is written by a second one (send.go). http.Transport is not used:
+// what a server sends without being asked, which may be a secret, it writes to the
 // program's own log. Here nobody reads that.
 type pool struct {
 	mu     sync.Mutex
@@ -52,10 +52,9 @@ type destination interface {
 	reached(*upstream)                               // tells which one the request has
 }
 
-// ask sends a request, and reads the head of its response. A
-// connection that was kept may have been closed by the server meanwhile: then
-// another is made, if the request may be made twice. Responses before the response
-// are told to hint.
+// ask sends a request, and reads the head of its response. A connection that was kept
+// may have been closed by the server meanwhile: then another is made, if the request
+// may be made twice. Responses before the response are told to hint.
 func (p *pool) ask(ctx context.Context, to destination, key string, r *http.Request, hint func(*http.Response)) (*http.Response, *upstream, error) {
 	for {
 		u, err := p.take(ctx, to, key)
