@@ -31,6 +31,7 @@ func (b *boundary) RoundTrip(r *http.Request) (*http.Response, error) {
 		return hush{b.next}.RoundTrip(r)
 	}
 	out := r.Clone(quiet(r.Context())) // an interim answer would not have been looked through
+	out.Trailer = r.Trailer            // which is filled in as the body is read
 	ask(out.Header)
 	for _, c := range b.bound {
 		c.put(out)

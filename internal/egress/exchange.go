@@ -14,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"golang.org/x/net/http/httpguts"
 )
 
 // An exchange is one HTTP request that can be read, and its response, whichever
@@ -31,9 +33,10 @@ type exchange struct {
 	event          Event
 	err            error
 	sent, received atomic.Int64
-	hints          int         // responses before the response
-	spent          atomic.Bool // an upgraded connection has met the limit on bytes
-	uploaded       atomic.Bool // all of the request's body was read
+	hints          int          // responses before the response
+	spent          atomic.Bool  // an upgraded connection has met the limit on bytes
+	uploaded       atomic.Bool  // all of the request's body was read
+	reading        atomic.Int32 // of the request's body, under way
 }
 
 // errHints: net/http leaves the number to whoever is told of them.
@@ -78,15 +81,15 @@ func (x *exchange) run(w http.ResponseWriter, r *http.Request) {
 		answerTo(x.err, x.shown()).write(w)
 		return
 	}
-	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		r.Header.Del("Upgrade") // h2c would carry requests that nobody reads
+	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") || r.Body != http.NoBody {
+		r.Header.Del("Upgrade") // h2c would carry requests that nobody reads; a body would be written beside a WebSocket
 	}
 	ctx := context.WithValue(r.Context(), exchangeKey{}, x)
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GotConn:        func(i httptrace.GotConnInfo) { x.event.Address = i.Conn.RemoteAddr().String() },
 		Got1xxResponse: x.hint,
 	})
-	if x.c.inner != nil && x.c.inner.two || r.Body != http.NoBody {
+	if x.c.two() || r.Body != http.NoBody {
 		var end func()
 		ctx, end = x.watch(ctx, w)
 		defer end()
@@ -98,6 +101,8 @@ func (x *exchange) run(w http.ResponseWriter, r *http.Request) {
 func (x *exchange) admit(r *http.Request) {
 	switch {
 	case x.err != nil:
+	case !httpguts.ValidHeaderFieldName(r.Method): // HTTP/2 says what it likes: a space would end it in a request of HTTP/1
+		x.err = x.target.refuse(Decision{Rule: x.decision.Rule, Why: "the method is not a word"})
 	case r.Method == http.MethodTrace || r.Method == http.MethodConnect:
 		x.err = x.target.refuse(Decision{Rule: x.decision.Rule, Why: "the method " + r.Method + " is not carried"})
 	case x.g.meter.full():
@@ -160,7 +165,7 @@ func rewrite(pr *httputil.ProxyRequest) {
 		}
 	}
 	if out.Body != nil && out.Body != http.NoBody {
-		out.Body = &counted{ReadCloser: out.Body, n: &x.sent, end: &x.uploaded}
+		out.Body = &counted{ReadCloser: out.Body, n: &x.sent, end: &x.uploaded, during: &x.reading}
 		if len(out.Trailer) > 0 {
 			out.Body = &trailed{ReadCloser: out.Body, from: pr.In, to: out.Trailer}
 		}
@@ -171,9 +176,16 @@ func rewrite(pr *httputil.ProxyRequest) {
 // past the rules for requests.
 var errSwitched = errors.New("the server switched to a protocol that it was not asked for")
 
+// errStatus: a status below 100 is no response before the response, although it is below
+// 200: it may have a body.
+var errStatus = errors.New("the response's status is none")
+
 // modify looks at a response on its way in.
 func modify(r *http.Response) error {
 	x := exchangeOf(r.Request.Context())
+	if r.StatusCode < 100 || r.StatusCode > 999 { // which net/http would not write
+		return errStatus
+	}
 	if r.StatusCode != http.StatusSwitchingProtocols {
 		r.Body = &counted{ReadCloser: r.Body, n: &x.received, why: &x.err}
 		return nil
@@ -196,9 +208,15 @@ type counted struct {
 	n   *atomic.Int64
 	why *error       // nil: nobody wants to know
 	end *atomic.Bool // that it was read to its end; nil: nobody wants to know
+
+	during *atomic.Int32 // the reads that are under way; nil: nobody wants to know
 }
 
 func (c *counted) Read(p []byte) (int, error) {
+	if c.during != nil {
+		c.during.Add(1)
+		defer c.during.Add(-1)
+	}
 	n, err := c.ReadCloser.Read(p)
 	c.n.Add(int64(n))
 	if err != nil && err != io.EOF && c.why != nil {

@@ -76,7 +76,10 @@ func (g *Gateway) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	defer g.leave()
 	c := r.Context().Value(strictKey{}).(*strict)
 	host := c.host()
-	if r.Method == http.MethodConnect && (c.inner == nil || !c.inner.two) {
+	if r.Body != http.NoBody && !c.two() { // net/http waits for it after a refusal too; see watch
+		c.SetReadDeadline(time.Now().Add(g.idle))
+	}
+	if r.Method == http.MethodConnect && !c.two() {
 		w.Header().Set("Connection", "close") // what follows one is not looked at, carried or not
 	}
 	switch {

@@ -26,6 +26,9 @@ type stall struct {
 func (x *exchange) watch(ctx context.Context, w http.ResponseWriter) (_ context.Context, end func()) {
 	s := &stall{x: x, client: http.NewResponseController(w)}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
+	if !x.c.two() {
+		s.client.SetReadDeadline(time.Time{})
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.timer = time.AfterFunc(x.g.idle, s.look)
@@ -55,12 +58,16 @@ func (s *stall) end() {
 	defer s.mu.Unlock()
 	s.timer.Stop()
 	s.timer = nil
-	if context.Cause(s.ctx) == errIdle {
+	idle := context.Cause(s.ctx) == errIdle
+	if idle {
 		s.x.err = errIdle
 	}
 	s.cancel(nil)
-	if !s.x.uploaded.Load() {
+	switch {
+	case idle || s.x.reading.Load() > 0:
 		// net/http keeps the answer back until whoever reads the body has stopped.
 		s.client.SetReadDeadline(time.Unix(1, 0))
+	case !s.x.uploaded.Load() && !s.x.c.two(): // it reads a little of the rest itself
+		s.client.SetReadDeadline(time.Now().Add(s.x.g.idle))
 	}
 }

@@ -120,7 +120,7 @@ func TestStreamWithoutAWindowEnds(t *testing.T) {
 
 // TestExchangeThatMovesIsNotEnded however long it takes.
 func TestExchangeThatMovesIsNotEnded(t *testing.T) {
-	x := &exchange{g: &Gateway{idle: time.Hour}}
+	x := &exchange{g: &Gateway{idle: time.Hour}, c: new(strict)}
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := x.watch(context.Background(), nil)
 		for range 20 {

@@ -64,6 +64,9 @@ func (c *strict) Read(p []byte) (int, error) {
 	return fit, nil
 }
 
+// two reports whether the connection speaks HTTP/2.
+func (c *strict) two() bool { return c.inner != nil && c.inner.two }
+
 // unread gives back the last bytes that were read.
 func (c *strict) unread(b []byte) { c.again = b }
 

@@ -109,6 +109,9 @@ func (p *pool) on(ctx context.Context, u *upstream, r *http.Request, key string,
 		if err != nil {
 			return fail(u.headError(err))
 		}
+		if res.StatusCode < 100 {
+			return fail(errStatus)
+		}
 		if res.StatusCode == http.StatusSwitchingProtocols {
 			u.head.N = 1 << 62
 			res.Body = &taken{upstream: u, stop: stop}

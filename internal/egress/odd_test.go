@@ -1,0 +1,149 @@
+package egress
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"golang.org/x/net/http2"
+)
+
+// TestAMethodIsAWord: HTTP/2 may say anything as one, and a server of HTTP/1 would take
+// the path within it for the request's.
+func TestAMethodIsAWord(t *testing.T) {
+	w := newSecureWorld(t, Config{Requests: []RequestRule{{Host: "example.com", Paths: []string{"/open"}}}}, nil)
+	asked := make(chan string, 10)
+	w.hostile(443, false, func(c net.Conn) {
+		for in := bufio.NewReader(c); ; {
+			r, err := http.ReadRequest(in)
+			switch {
+			case err == nil:
+				asked <- r.Method + " " + r.RequestURI
+				io.WriteString(c, hello)
+			case strings.HasPrefix(err.Error(), "malformed"):
+				asked <- err.Error()
+				return
+			default:
+				return
+			}
+		}
+	})
+	c := w.raw2()
+	for i, method := range []string{"GET /secret HTTP/1.1", "GET /secret", "GET\t/secret", "G(T"} {
+		c.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 1), BlockFragment: c.block(method, "/open"), EndStream: true, EndHeaders: true})
+	}
+	c.WriteHeaders(http2.HeadersFrameParam{StreamID: 9, BlockFragment: c.block("GET", "/open"), EndStream: true, EndHeaders: true})
+	go c.drain()
+	if got := <-asked; got != "GET /open" {
+		t.Errorf("the server was asked: %q", got)
+	}
+	w.g.Close()
+	for len(asked) > 0 {
+		if got := <-asked; got != "GET /open" {
+			t.Errorf("the server was asked: %q", got)
+		}
+	}
+}
+
+// TestAStatusBelowAllIsNoHint: it has a body, and to the client it would be a response
+// of its own: the one after it would be to the client's next request, to whichever host.
+func TestAStatusBelowAllIsNoHint(t *testing.T) {
+	const odd = "HTTP/1.1 042 Odd\r\nContent-Length: 3\r\n\r\nodd"
+	const plain = "GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\n"
+	for name, request := range map[string]string{"a session": plain + "\r\n", "net/http": plain + "Connection: close\r\n\r\n"} {
+		addr, _ := scripted(t, func(int, int, *http.Request) (string, func(net.Conn)) { return odd + hello, nil })
+		w := newWorld(t, Config{}, "example.com")
+		w.put("example.com", 80, addr)
+		if code, text := w.ask(request); code != 502 {
+			t.Errorf("%s: %d %q", name, code, text)
+		}
+	}
+	r := (&http.Request{URL: &url.URL{}}).WithContext(context.WithValue(t.Context(), exchangeKey{}, &exchange{}))
+	for _, code := range []int{0, 42, 1000} { // as HTTP/2 can say it
+		if modify(&http.Response{StatusCode: code, Request: r, Body: http.NoBody}) == nil {
+			t.Errorf("%d passes", code)
+		}
+	}
+}
+
+// TestAWebSocketBeginsWithoutABody: when the server has switched, what is left of one
+// would be written beside the WebSocket's own bytes.
+func TestAWebSocketBeginsWithoutABody(t *testing.T) {
+	addr, _ := scripted(t, func(_, _ int, r *http.Request) (string, func(net.Conn)) {
+		io.Copy(io.Discard, r.Body)
+		if r.Header.Get("Upgrade") != "" {
+			return "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", nil
+		}
+		return hello, nil
+	})
+	w := newWorld(t, Config{}, "example.com")
+	w.put("example.com", 80, addr)
+	const head = "GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+	for _, body := range []string{"Content-Length: 3\r\n\r\nabc", "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"} {
+		if code, text := w.ask(head + body); code != 200 || text != "hello" {
+			t.Error(code, text)
+		}
+	}
+	if code, _ := w.ask(head + "\r\n"); code != 101 {
+		t.Error("a WebSocket:", code)
+	}
+}
+
+// TestATrailerCrossesTheBoundary as the body before it does.
+func TestATrailerCrossesTheBoundary(t *testing.T) {
+	w := newSecureWorld(t, Config{Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		fmt.Fprintf(rw, "%s %s", b, r.Trailer.Get("X-End"))
+	})
+	for _, two := range []bool{false, true} {
+		_, body := w.do(w.inside(two), "POST", "https://example.com/", func(r *http.Request) {
+			r.Body, r.ContentLength, r.Trailer = io.NopCloser(strings.NewReader("abc")), -1, http.Header{"X-End": {"z"}}
+		})
+		if body != "abc z" {
+			t.Errorf("HTTP/2 %v: %q", two, body)
+		}
+	}
+}
+
+// TestARefusedBodyIsHeardOut: the client reads the refusal once it has said all, and
+// goes on; it would be told nothing if the connection broke while it still sends.
+func TestARefusedBodyIsHeardOut(t *testing.T) {
+	told := make(chan Event, 10)
+	w := newWorld(t, Config{Requests: []RequestRule{{Host: "example.com", Methods: []string{"GET"}}}, Observe: func(e Event) { told <- e }}, "example.com")
+	w.web("example.com", 80, quick)
+	c, in := w.raw("POST http://example.com/ HTTP/1.1\r\nHost: example.com\r\nContent-Length: 10\r\n\r\n")
+	if e := <-told; e.Allowed {
+		t.Fatalf("%+v", e)
+	}
+	io.WriteString(c, "0123456789GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n")
+	for _, want := range []int{403, 200} {
+		if code, text := answerOf(in); code != want {
+			t.Errorf("%d %q, want %d", code, text, want)
+		}
+	}
+}
+
+// TestARefusedBodyIsNotWaitedForWithoutEnd: net/http would.
+func TestARefusedBodyIsNotWaitedForWithoutEnd(t *testing.T) {
+	w, _ := stalled(t, quick)
+	for name, request := range map[string]string{
+		"a host that is denied": "POST http://other.example/ HTTP/1.1\r\nHost: other.example\r\n",
+		"a placeholder":         "POST http://example.com/" + w.placeholder + " HTTP/1.1\r\nHost: example.com\r\n",
+		"no URL":                "POST / HTTP/1.1\r\nHost: example.com\r\n",
+	} {
+		c, in := w.raw(request + "Content-Length: 1000\r\n\r\nbegun")
+		if code, _ := answerOf(in); code != 403 && code != 400 {
+			t.Errorf("%s: %d", name, code)
+		}
+		if _, err := in.ReadByte(); err != io.EOF && !strings.Contains(fmt.Sprint(err), "reset") {
+			t.Errorf("%s: %v", name, err)
+		}
+		c.Close()
+	}
+}
