@@ -188,6 +188,11 @@ func modify(r *http.Response) error {
 	}
 	if r.StatusCode != http.StatusSwitchingProtocols {
 		r.Body = &counted{ReadCloser: r.Body, n: &x.received, why: &x.err}
+		if !x.c.two() && !bodiless(r.Request) && !x.uploaded.Load() {
+			// Else net/http reads what is left of the request itself before it answers: the
+			// server would get a body with a hole in it.
+			r.Header.Set("Connection", "close")
+		}
 		return nil
 	}
 	if asked, got := r.Request.Header.Get("Upgrade"), r.Header.Get("Upgrade"); !strings.EqualFold(asked, "websocket") || !strings.EqualFold(got, "websocket") {

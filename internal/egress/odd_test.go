@@ -147,3 +147,32 @@ func TestARefusedBodyIsNotWaitedForWithoutEnd(t *testing.T) {
 		c.Close()
 	}
 }
+
+// TestABodyThatIsAnsweredEarlyHasNoHole: net/http reads a part of it itself, if it may,
+// when the answer begins.
+func TestABodyThatIsAnsweredEarlyHasNoHole(t *testing.T) {
+	const pieces, size = 100, 10000
+	had := make(chan string, 1)
+	addr, _ := scripted(t, func(_, _ int, r *http.Request) (string, func(net.Conn)) {
+		return "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", func(c net.Conn) {
+			n, err := io.Copy(io.Discard, r.Body)
+			had <- fmt.Sprint(n, err)
+			io.WriteString(c, "0\r\n\r\n")
+		}
+	})
+	w := newWorld(t, Config{}, "example.com")
+	w.put("example.com", 80, addr)
+	piece := fmt.Sprintf("%x\r\n%s\r\n", size, make([]byte, size))
+	c, in := w.raw("POST http://example.com/ HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\n\r\n" + piece)
+	res, err := http.ReadResponse(in, nil)
+	if err != nil { // the answer waits for the body
+		t.Fatal(err)
+	}
+	io.WriteString(c, strings.Repeat(piece, pieces-1)+"0\r\n\r\n")
+	if b, err := io.ReadAll(res.Body); string(b) != "hello" || err != nil || !res.Close {
+		t.Errorf("%q %v, the last one of its connection: %v", b, err, res.Close)
+	}
+	if got := <-had; got != fmt.Sprint(pieces*size, nil) {
+		t.Errorf("the server had %s of %d", got, pieces*size)
+	}
+}
