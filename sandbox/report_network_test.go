@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/plan"
 )
 
 func TestARemedyIsSaidWhereThePolicyHasOne(t *testing.T) {
@@ -68,5 +70,23 @@ func TestWhatIsDeniedAgainIsOneLine(t *testing.T) {
 	deny("19.example")
 	if text := r.String(); strings.Count(text, "denied") != mostShown+1 || !strings.HasSuffix(text, "  and 13 more were denied\n") {
 		t.Errorf("%s", text)
+	}
+}
+
+// TestAnEnvWithoutTheProxiesIsNotedUnlessPacketsAreCaptured: a capture that this host
+// cannot have leaves the tool nothing else.
+func TestAnEnvWithoutTheProxiesIsNotedUnlessPacketsAreCaptured(t *testing.T) {
+	for name, c := range map[string]struct {
+		steps []plan.Step
+		noted bool
+	}{
+		"captured":                    {[]plan.Step{{By: plan.Capture}}, false},
+		"a capture that is not there": {nil, true},
+	} {
+		r := &run{sandbox: &Sandbox{plan: plan.Plan{Steps: c.steps}}, out: &outlet{wiring: wiring{gated: true, captured: true}}, saved: saved{env: []string{"A=b"}}}
+		r.noteOwnEnv()
+		if noted := len(r.out.notes) > 0; noted != c.noted {
+			t.Errorf("%s: %q", name, r.out.notes)
+		}
 	}
 }
