@@ -47,8 +47,10 @@ func (o *outlet) captureGate(n Network) CaptureGate {
 			if d := o.denial(host, port); d.Why == why {
 				e.Rule = d.Rule
 			}
-			if d := o.datagramDenial(n, host, port); protocol == "udp" && d.Why != "" { // which says more
-				e.Rule, e.Reason = d.Rule, d.Why
+			if protocol == "udp" {
+				if d := o.datagramDenial(n, host, port); d.Why != "" { // which says more
+					e.Rule, e.Reason = d.Rule, d.Why
+				}
 			}
 			o.deny(e)
 		},
