@@ -74,7 +74,7 @@ func (c *Cmd) bury() {
 		defer func() { c.Cmd.WaitDelay = 0 }()
 	}
 	c.run.reap(c.Cmd.Wait)
-	c.Cmd.Process, c.Cmd.ProcessState = nil, nil
+	c.run.forget()
 }
 
 // Wait is [exec.Cmd.Wait]. It returns when every process inside is dead.
@@ -134,7 +134,7 @@ func (c *Cmd) finish(err error) error {
 	}
 	c.run.settle()
 	if failed := c.run.failure(); failed != nil {
-		c.Cmd.Process, c.Cmd.ProcessState = nil, nil
+		c.run.forget()
 		return failed
 	}
 	return c.run.waitError(err)

@@ -68,7 +68,7 @@ var noSockets = []seccomp.Rule{
 // kind of them (Documentation/networking/dns_resolver.rst).
 var noOutsiders = []seccomp.Rule{
 	{Names: []string{"socket"}, Action: seccomp.Errno(errNoFamily), Args: []seccomp.Arg{{Index: 0, Value: familyVsock}}, Reason: "no network namespace holds it"},
-	{Names: []string{"request_key"}, Action: seccomp.Errno(errPerm), Args: []seccomp.Arg{{Index: 2, Op: seccomp.NotEqual, Value: 0}}, Reason: "the host's program asks the host's name servers"},
+	{Names: []string{"request_key"}, Action: seccomp.Errno(errPerm), Args: []seccomp.Arg{{Index: 2, Width: 64, Op: seccomp.NotEqual, Value: 0}}, Reason: "the host's program asks the host's name servers"},
 }
 
 // noGroup: the tool shares its process group with the harness, as a child of

@@ -76,3 +76,36 @@ func TestOnlyStreamsOfTCPAreLeft(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatNoNamespaceHoldsIsRefusedByEveryProfile: vsock by its number, and keys that
+// the kernel asks a program for, which it does if a pointer is not nil.
+func TestWhatNoNamespaceHoldsIsRefusedByEveryProfile(t *testing.T) {
+	tests := []struct {
+		name string
+		call string
+		args []uint64
+		want seccomp.Action
+	}{
+		{"vsock", "socket", []uint64{familyVsock, 1, 0}, seccomp.Errno(errNoFamily)},
+		{"vsock with bits above", "socket", []uint64{1<<32 | familyVsock, 1, 0}, seccomp.Errno(errNoFamily)},
+		{"another family", "socket", []uint64{familyInet, 1, 0}, seccomp.Allow},
+		{"a key that is there", "request_key", []uint64{1 << 20, 1 << 20, 0, 0}, seccomp.Allow},
+		{"a key to be found", "request_key", []uint64{1 << 20, 1 << 20, 1 << 20, 0}, seccomp.Errno(errPerm)},
+		{"a key to be found, from above 4 GiB", "request_key", []uint64{1 << 20, 1 << 20, 1 << 32, 0}, seccomp.Errno(errPerm)},
+	}
+	for _, arch := range []seccomp.Arch{seccomp.AMD64, seccomp.ARM64} {
+		program, err := seccomp.Filter{Default: seccomp.Allow, Unknown: seccomp.Errno(errNoSys)}.With(noOutsiders...).Compile(arch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, test := range tests {
+			call, err := seccomp.NewCall(arch, test.call, test.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := program.Evaluate(call); err != nil || got != test.want {
+				t.Errorf("%v, %s: %v, want %v, %v", arch, test.name, got, test.want, err)
+			}
+		}
+	}
+}

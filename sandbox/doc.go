@@ -96,7 +96,9 @@
 //   - ExtraFiles may be some 990, or as many as the limit on descriptors leaves.
 //   - A socket of the harness's network is refused as Stdin, Stdout, Stderr or one of
 //     ExtraFiles unless the tool shares that network, since it can be connected
-//     anew, to anywhere; a UNIX socket that is connected or listens is passed on.
+//     anew, to anywhere; a UNIX socket that is connected or listens is passed on, and
+//     another one, or one of datagrams, where mounts and Landlock's scopes keep the tool
+//     to its own. (On macOS all are: the profile judges connections, not sockets.)
 //   - Descriptors that leak into every child of the harness are closed.
 //   - Inside, process ids are others, root has no capabilities, and the wait
 //     status never has the core-dump flag. ProcessState's times are the stage's

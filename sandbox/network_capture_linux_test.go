@@ -42,3 +42,31 @@ func TestACaptureReadsAHostAsTheProxiesDo(t *testing.T) {
 		t.Errorf("the device is at %v", g.Address)
 	}
 }
+
+// TestADatagramThatIsDeniedHasARemedyThatNewTakes: nothing helps one to an address of
+// the capture's own that stands for no name, nor to a host whose requests are judged.
+func TestADatagramThatIsDeniedHasARemedyThatNewTakes(t *testing.T) {
+	r := directRun(t, Network{Hosts: []string{"*.good.com"}, Requests: []RequestRule{{Host: "api.good.com:443"}}})
+	o, err := r.outlet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const why = "only TCP, questions to DNS and the datagrams that the policy grants leave the sandbox"
+	g := o.captureGate(r.sandbox.policy.Network)
+	for _, c := range []struct {
+		host string
+		port uint16
+		want string
+	}{
+		{"198.19.3.4", 443, "nothing does; the tool has to ask in another way"},
+		{"api.good.com", 443, "nothing does; the tool has to use TCP, where the policy sees what is asked"},
+		{"api.good.com", 123, `add "api.good.com:123" to Network.UDP, if it cannot do with TCP`},
+		{"10.0.0.1", 443, `add "10.0.0.1:443" to Network.UDP, if that address is meant`},
+	} {
+		g.Denied("udp", c.host, c.port, why)
+		all := o.gateway.Summary().Violations
+		if v := violationOf(all[len(all)-1]); v.Remedy != c.want || v.Host != c.host {
+			t.Errorf("%s:%d: %+v", c.host, c.port, v)
+		}
+	}
+}

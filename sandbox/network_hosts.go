@@ -48,6 +48,9 @@ func (n Network) validateReach() error {
 		case egress.Deny:
 			return &PolicyError{Field: field, Value: entry, Problem: fmt.Sprintf("is denied by the entry %q of Network.Deny", d.Rule), Remedy: "remove one of the two"}
 		}
+		if isLocalhost(entry) {
+			return &PolicyError{Field: field, Value: entry, Problem: "is, for the tool, its own loopback, about which no proxy is asked", Remedy: "leave it out: nobody sees what passes to a port of Network.Loopback"}
+		}
 		return &PolicyError{Field: field, Value: entry, Problem: "is no host that Network.Hosts allows", Remedy: fmt.Sprintf("add %q to Network.Hosts", entry)}
 	}
 	for i, c := range n.Credentials {

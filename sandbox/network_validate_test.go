@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -113,6 +114,19 @@ func TestValidateNamesTheNetworksField(t *testing.T) {
 	} {
 		saysWhatToDo(t, Policy{Network: n, Open: []Bound{BoundNetwork}}.validate(), map[string]string{
 			"hosts": "Network.Hosts", "a port": "Network.Loopback", "an observer": "Network.Observe"}[name])
+	}
+}
+
+// TestNoRemedyIsRefusedInItsTurn: "localhost" is no entry of Hosts.
+func TestNoRemedyIsRefusedInItsTurn(t *testing.T) {
+	for field, n := range map[string]Network{
+		"Network.Credentials[0].Hosts[0]": {Hosts: []string{"a.example"}, Credentials: []Credential{{Name: "A", Secret: "a secret", Hosts: []string{"localhost:3000"}, Place: PlaceBearer}}},
+		"Network.Requests[0].Host":        {Hosts: []string{"a.example"}, Requests: []RequestRule{{Host: "localhost"}}},
+	} {
+		var wrong *PolicyError
+		if err := (Policy{Network: n}).validate(); !errors.As(err, &wrong) || wrong.Field != field || strings.Contains(wrong.Remedy, "Network.Hosts") {
+			t.Errorf("%s: %v", field, err)
+		}
 	}
 }
 

@@ -54,25 +54,27 @@ func (r *Report) printViolations(b *strings.Builder) {
 			lines = append(lines, line)
 		}
 	}
+	left := len(r.Violations)
 	for i, line := range lines {
-		switch n := times[line]; {
+		n := times[line]
+		switch {
 		case i == mostShown:
-			fmt.Fprintf(b, "  and %d more were denied\n", len(lines)-i)
+			fmt.Fprintf(b, "  and %d more were denied\n", left)
 			return
 		case n > 1:
 			fmt.Fprintf(b, "  denied %d times: %s\n", n, line)
 		default:
 			fmt.Fprintf(b, "  denied: %s\n", line)
 		}
+		left -= n
 	}
 }
 
 // remedyOfDatagrams is remedyOf for what Network.UDP has to do with.
 func remedyOfDatagrams(v Violation) string {
-	address, ofAddress := strings.CutPrefix(v.Why, "the address ")
+	address, ofAddress := closedAddress(v.Why)
 	switch {
-	case ofAddress && strings.Contains(v.Why, "only an entry"):
-		address, _, _ = strings.Cut(address, " ")
+	case ofAddress:
 		return fmt.Sprintf("add %q to Network.UDP, if that address is meant", net.JoinHostPort(address, strconv.Itoa(int(v.Port))))
 	case strings.HasPrefix(v.Why, "no entry "):
 		return fmt.Sprintf("add %q to Network.UDP, if it cannot do with TCP", v.target())
@@ -87,7 +89,7 @@ func remedyOfDatagrams(v Violation) string {
 func remedyOf(v Violation) string {
 	credential, ofCredential := strings.CutPrefix(v.Rule, "credential ")
 	host, ofRequests := strings.CutPrefix(v.Rule, "request rule ")
-	address, ofAddress := strings.CutPrefix(v.Why, "the address ")
+	address, ofAddress := closedAddress(v.Why)
 	limit := limitOf(v.Why)
 	datagrams := ""
 	if v.Protocol == "udp" {
@@ -111,18 +113,26 @@ func remedyOf(v Violation) string {
 	case ofRequests:
 		return fmt.Sprintf("add a rule to Network.Requests that has %s %s of %s", v.Method, v.Path, host)
 	case ofAddress:
-		address, _, _ = strings.Cut(address, " ")
 		return fmt.Sprintf("add %q to Network.Hosts, if that address is meant", net.JoinHostPort(address, strconv.Itoa(int(v.Port))))
 	case strings.HasPrefix(v.Why, "not a host"):
 		return "name the host plainly"
 	case strings.HasPrefix(v.Why, "the entry "):
 		return fmt.Sprintf("remove %q from Network.Deny", v.Rule)
+	case isLocalhost(v.Host):
+		return "name the port in Network.Loopback, if the harness's own is meant; for its own the tool has to ask no proxy"
 	case v.Rule == "Decide":
 		return fmt.Sprintf("add %q to Network.Hosts, or let Network.Decide allow it", v.target())
 	case v.Rule == "" && (v.Why == "no rule allows it" || strings.HasPrefix(v.Why, "no entry ")):
 		return fmt.Sprintf("add %q to Network.Hosts", v.target())
 	}
 	return "nothing does; the tool has to ask in another way"
+}
+
+// closedAddress is the address that takes an entry of its own; false: none is why.
+func closedAddress(why string) (address string, is bool) {
+	address, is = strings.CutPrefix(why, "the address ")
+	address, _, _ = strings.Cut(address, " ")
+	return address, is && strings.Contains(why, "only an entry")
 }
 
 // limitOf is the field of NetworkLimits that was reached; "": none was. The words are

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/plan"
 )
 
 func TestARemedyIsSaidWhereThePolicyHasOne(t *testing.T) {
@@ -18,7 +20,7 @@ func TestARemedyIsSaidWhereThePolicyHasOne(t *testing.T) {
 		{"a name that nothing names", Violation{Protocol: "dns", Host: "a.example", Why: "no rule allows it"}, `add "a.example" to Network.Hosts`},
 		{"a host that Decide denies", Violation{Protocol: "http", Host: "a.example", Port: 80, Rule: "Decide", Why: "no"}, `add "a.example:80" to Network.Hosts, or let Network.Decide allow it`},
 		{"a denied host", Violation{Protocol: "http", Host: "a.example", Port: 80, Rule: "*.example", Why: `the entry "*.example" of the deny-list names it`}, `remove "*.example" from Network.Deny`},
-		{"a private address", Violation{Protocol: "http", Host: "a.example", Port: 80, Why: "the address 10.0.0.1 is private"}, `add "10.0.0.1:80" to Network.Hosts, if that address is meant`},
+		{"a private address", Violation{Protocol: "http", Host: "a.example", Port: 80, Why: "the address 10.0.0.1 is private; only an entry for that address would allow it"}, `add "10.0.0.1:80" to Network.Hosts, if that address is meant`},
 		{"a datagram that nothing grants", Violation{Protocol: "udp", Host: "a.example", Port: 443, Why: "no entry for datagrams names it; \"a.example:443\" would"}, `add "a.example:443" to Network.UDP, if it cannot do with TCP`},
 		{"a datagram to an address that stands for nothing", Violation{Protocol: "udp", Host: "198.19.3.4", Port: 443, Why: "only TCP, questions to DNS and the datagrams that the policy grants leave the sandbox"}, "nothing does; the tool has to ask in another way"},
 		{"a datagram to a private address", Violation{Protocol: "udp", Host: "a.example", Port: 500, Why: "the address 10.0.0.1 is private; only an entry for that address would allow it"}, `add "10.0.0.1:500" to Network.UDP, if that address is meant`},
@@ -36,6 +38,9 @@ func TestARemedyIsSaidWhereThePolicyHasOne(t *testing.T) {
 		{"a header that overrides", Violation{Protocol: "https", Host: "a.example", Port: 443, Method: "GET", Path: "/", Rule: "request rule a.example", Why: `the header "X-Http-Method" could have the server see another request than the one that is judged`}, "nothing does; the tool has to leave the header out"},
 		{"no name to spare for Decide", Violation{Protocol: "connect", Host: "a.example", Port: 443, Rule: "Decide", Why: "512 names were asked for that Decide alone allowed, which is the policy's limit"}, "raise Network.Limits.Names"},
 		{"words of the tool's own", Violation{Protocol: "http", Host: `"x"`, Why: `not a host: "the policy's limit on bytes is reached, 9 names were asked for " has ' ' in it`}, "name the host plainly"},
+		{"the tool's own loopback", Violation{Protocol: "connect", Host: "localhost", Port: 5432, Why: "no entry of the allow-list names it; \"localhost:5432\" would"}, "name the port in Network.Loopback, if the harness's own is meant; for its own the tool has to ask no proxy"},
+		{"loopback that Decide denies", Violation{Protocol: "http", Host: "localhost", Port: 80, Rule: "Decide", Why: "no"}, "name the port in Network.Loopback, if the harness's own is meant; for its own the tool has to ask no proxy"},
+		{"a Decide that speaks as the limits do", Violation{Protocol: "http", Host: "a.example", Port: 80, Rule: "Decide", Why: "the address book has it not"}, `add "a.example:80" to Network.Hosts, or let Network.Decide allow it`},
 		{"a wrong password", Violation{Protocol: "http", Why: "the proxy's password is missing or wrong"}, "nothing does; the tool has to ask in another way"},
 	} {
 		if got := remedyOf(test.v); got != test.want {
@@ -62,7 +67,26 @@ func TestWhatIsDeniedAgainIsOneLine(t *testing.T) {
 	for i := range 20 {
 		deny(fmt.Sprintf("%d.example", i))
 	}
-	if text := r.String(); strings.Count(text, "denied") != mostShown+1 || !strings.HasSuffix(text, "  and 12 more were denied\n") {
+	deny("19.example")
+	if text := r.String(); strings.Count(text, "denied") != mostShown+1 || !strings.HasSuffix(text, "  and 13 more were denied\n") {
 		t.Errorf("%s", text)
+	}
+}
+
+// TestAnEnvWithoutTheProxiesIsNotedUnlessPacketsAreCaptured: a capture that this host
+// cannot have leaves the tool nothing else.
+func TestAnEnvWithoutTheProxiesIsNotedUnlessPacketsAreCaptured(t *testing.T) {
+	for name, c := range map[string]struct {
+		steps []plan.Step
+		noted bool
+	}{
+		"captured":                    {[]plan.Step{{By: plan.Capture}}, false},
+		"a capture that is not there": {nil, true},
+	} {
+		r := &run{sandbox: &Sandbox{plan: plan.Plan{Steps: c.steps}}, out: &outlet{wiring: wiring{gated: true, captured: true}}, saved: saved{env: []string{"A=b"}}}
+		r.noteOwnEnv()
+		if noted := len(r.out.notes) > 0; noted != c.noted {
+			t.Errorf("%s: %q", name, r.out.notes)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/egress"
+	"github.com/holdfast-dev/holdfast/internal/plan"
 )
 
 // passes says what the harness serves of the run's network, and what has passed.
@@ -75,7 +76,7 @@ func (r *run) noteOwnEnv() {
 	r.mu.Lock()
 	env := r.saved.env
 	r.mu.Unlock()
-	if env == nil || o == nil || !o.wiring.gated || o.wiring.captured {
+	if env == nil || o == nil || !o.wiring.gated || r.sandbox.plan.Uses(plan.Capture) {
 		return
 	}
 	leads := func(kv string) bool {

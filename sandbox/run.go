@@ -169,6 +169,14 @@ func (r *run) processState() *os.ProcessState {
 	return r.cmd.ProcessState
 }
 
+// forget leaves the exec.Cmd as a failed Start of os/exec leaves it. Another goroutine
+// may be asking for the report.
+func (r *run) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cmd.Process, r.cmd.ProcessState = nil, nil
+}
+
 // started puts the caller's fields back and begins to watch.
 func (r *run) started() {
 	r.restore()

@@ -2,8 +2,11 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
+	"net/netip"
+	"strconv"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/egress"
@@ -44,8 +47,8 @@ func (o *outlet) captureGate(n Network) CaptureGate {
 			if d := o.denial(host, port); d.Why == why {
 				e.Rule = d.Rule
 			}
-			if h, err := egress.ParseHost(host); err == nil && protocol == "udp" {
-				if d := g.AllowedDatagrams(h, port); d.Outcome != egress.Allow { // which says more
+			if protocol == "udp" {
+				if d := o.datagramDenial(n, host, port); d.Why != "" { // which says more
 					e.Rule, e.Reason = d.Rule, d.Why
 				}
 			}
@@ -64,6 +67,23 @@ func (o *outlet) denial(host string, port uint16) egress.Decision {
 	d := o.gateway.Allowed(h, port)
 	if d.Outcome == egress.Unknown {
 		d.Why = "no rule allows it"
+	}
+	return d
+}
+
+// datagramDenial says why the policy grants no datagram to a host, if it is that. An
+// address of the device's network is nobody's, and no policy can grant one to it.
+func (o *outlet) datagramDenial(n Network, host string, port uint16) egress.Decision {
+	h, err := egress.ParseHost(host)
+	if a, no := netip.ParseAddr(host); err != nil || no == nil && captureDevice.Addr.Contains(a) {
+		return egress.Decision{}
+	}
+	d := o.gateway.AllowedDatagrams(h, port)
+	if d.Outcome == egress.Unknown {
+		entry := net.JoinHostPort(h.String(), strconv.Itoa(int(port)))
+		if _, err := egress.CompileDatagrams([]string{entry}, nil, n.guarded()); errors.Is(err, egress.ErrPast) {
+			d.Why = "the policy judges the requests to " + h.String() + ", and a datagram's it could not see"
+		}
 	}
 	return d
 }

@@ -204,7 +204,7 @@ func TestBytesLimitEndsATunnelAsAViolation(t *testing.T) {
 		events := w.ended()
 		s := w.g.Summary()
 		if s.Sent+s.Received > 100<<10 || s.Sent+s.Received < 90<<10 {
-			t.Errorf("%s: %d bytes have passed", c.name, s.Sent+s.Received)
+			t.Errorf("%s: %d bytes have passed: %+v", c.name, s.Sent+s.Received, events)
 		}
 		told := false
 		for _, e := range events {

@@ -83,8 +83,20 @@ func (m *meter) back(n int64) {
 	}
 }
 
-// full reports whether nothing more may pass.
+// full reports whether there is room for nothing more.
 func (m *meter) full() bool { return m.most != 0 && m.taken.Load() >= m.most }
+
+// reached reports whether as much has passed as may. What others have taken and not used
+// yet has not.
+func (m *meter) reached() bool { return m.most != 0 && m.sent.Load()+m.received.Load() >= m.most }
+
+// share is what may be taken for some time: it leaves as much again for others.
+func (m *meter) share(most int64) int64 {
+	if m.most != 0 {
+		most = min(most, (m.most-m.taken.Load())/2)
+	}
+	return most
+}
 
 // turn waits until n bytes may pass under the rate, all connections of the gateway
 // in one row: whoever comes later waits for those before it, so that opening more

@@ -44,7 +44,7 @@ func until(set time.Time) (next time.Time, due bool) {
 func (c *metered) Read(p []byte) (int, error) {
 	m := &c.g.meter
 	for {
-		if m.full() {
+		if m.reached() {
 			return 0, errBytes
 		}
 		if next, due := until(c.reads); due {

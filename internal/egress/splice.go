@@ -125,7 +125,7 @@ func (f *flow) move() error {
 		if err := f.await(); err != nil {
 			return err
 		}
-		if f.p.g.meter.full() {
+		if f.p.g.meter.reached() {
 			return errBytes
 		}
 		b, n, err := read(f.p.g.meter.chunk(bufferSize))
@@ -190,7 +190,11 @@ func (f *flow) write(b []byte) error {
 // burst has the kernel move up to burstSize bytes. The error of a burst that
 // dried up is nil.
 func (f *flow) burst(from, to *net.TCPConn) (int64, error) {
-	room, err := f.room(burstSize)
+	most := f.p.g.meter.share(burstSize)
+	if most < bufferSize {
+		return 0, nil
+	}
+	room, err := f.room(most)
 	if err != nil {
 		return 0, err
 	}

@@ -197,7 +197,7 @@ func (n *netstack) datagram(p packet) (answer []byte) {
 	host, known := n.names.host(p.dst)
 	switch {
 	case known && n.gate.Datagrams != nil && n.gate.Datagrams(host, to):
-		if n.carry(e, host, data) {
+		if room, ended := n.carry(e, host, data); room || ended {
 			return nil
 		}
 		n.denials.note(denial{protocol: "udp", host: host, port: to, why: fmt.Sprintf("%d flows of datagrams are open", mostFlows)})
@@ -212,16 +212,17 @@ func (n *netstack) datagram(p packet) (answer []byte) {
 	return refuse(p, noPort)
 }
 
-// carry begins a flow with its first datagram. The gate judges it, and ends it.
-func (n *netstack) carry(e ends, host string, first []byte) bool {
+// carry begins a flow with its first datagram, if there is room for one and the run
+// has not ended. The gate judges it, and ends it.
+func (n *netstack) carry(e ends, host string, first []byte) (room, ended bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.ending {
-		return false
+		return false, true
 	}
 	x := n.flows.begin(e)
 	if x == nil {
-		return false
+		return false, false
 	}
 	n.flows.take(e, first)
 	n.serving.Go(func() {
@@ -230,7 +231,7 @@ func (n *netstack) carry(e ends, host string, first []byte) bool {
 			x.Unreachable()
 		}
 	})
-	return true
+	return true, false
 }
 
 var _ net.Conn = (*flow)(nil)

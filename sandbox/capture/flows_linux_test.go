@@ -189,6 +189,23 @@ func TestFlowsAreBounded(t *testing.T) {
 	}
 }
 
+// TestADatagramThatComesAsTheRunEndsIsNotDenied: there is room for it, and nobody
+// left to carry it, which is nothing that a policy's owner could see to.
+func TestADatagramThatComesAsTheRunEndsIsNotDenied(t *testing.T) {
+	p := newPond(t, repeat(""))
+	p.netstack.mu.Lock()
+	p.ending = true
+	p.netstack.mu.Unlock()
+	k, ok := parse(wrapUDP(at("198.18.0.1:1000"), at("93.184.216.34:500"), []byte("hello")))
+	if answer := p.datagram(k); !ok || answer != nil {
+		t.Errorf("%t, %x", ok, answer)
+	}
+	p.end()
+	if len(p.begun)+len(p.denied) > 0 {
+		t.Errorf("begun %q, denied %+v", p.begun, p.denied)
+	}
+}
+
 func TestWhatNobodyTakesIsBoundedAndThenLost(t *testing.T) {
 	blocked := make(chan struct{})
 	release := sync.OnceFunc(func() { close(blocked) })
