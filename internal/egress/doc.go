@@ -170,6 +170,9 @@
 //     have two goroutines write to the client at once, neither of which survives a
 //     panic (hush.go). Nor are those of hosts with a credential.
 //
+//   - An answer that begins before its request has ended is the last of its connection:
+//     to keep that, net/http would read what is left of the body, past whoever passes it on.
+//
 //   - TRACE is not carried: its answer repeats what was put into the request.
 //
 //   - A CONNECT that is refused, for want of the key too, ends its connection: what
