@@ -53,7 +53,9 @@ func withHosts(t *testing.T, hosts, resolver string) {
 		if err := os.WriteFile(own, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		script += "mount --bind " + own + " /etc/" + name + " && "
+		if _, err := os.Stat("/etc/" + name); err == nil { // else there is nothing to put it over, nor to be misled by
+			script += "mount --bind " + own + " /etc/" + name + " && "
+		}
 	}
 	cmd := exec.Command("/bin/sh", "-c", script+`exec /proc/self/fd/3 -test.run '^TestKernelNamesOfEtcHostsAreFound$'`)
 	exe, err := os.Open("/proc/self/exe")

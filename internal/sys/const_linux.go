@@ -31,6 +31,8 @@ const (
 	CLONE_NEWUSER   = 0x10000000
 	CLONE_NEWPID    = 0x20000000
 	CLONE_NEWNET    = 0x40000000
+
+	SIOCGSKNS = 0x894c // linux/sockios.h
 )
 
 // Options of prctl(2).

@@ -46,15 +46,14 @@ func beNet() {
 	if st.netErrno == 0 {
 		st.netErrno = raiseLoopback()
 	}
-	if st.netErrno == 0 {
-		st.netFD, st.netErrno = sys.Call(syscall.SYS_OPENAT, atCwd, text("/proc/self/ns/net\x00"), syscall.O_RDONLY|syscall.O_CLOEXEC, 0, 0, 0)
-	}
 	for {
 		sys.Call(syscall.SYS_EXIT, 0, 0, 0, 0, 0, 0)
 	}
 }
 
-// raiseLoopback sets IFF_UP on lo; the kernel then gives it 127.0.0.1/8 and ::1.
+// raiseLoopback sets IFF_UP on lo; the kernel then gives it 127.0.0.1/8 and ::1. By
+// the socket that it takes for that it has the namespace's descriptor as well
+// (SIOCGSKNS, since Linux 4.9): init may be putting a new /proc in its place just then.
 //
 //go:norace
 //go:nocheckptr
@@ -63,6 +62,9 @@ func raiseLoopback() uintptr {
 	fd, errno := sys.Call(syscall.SYS_SOCKET, syscall.AF_INET, syscall.SOCK_DGRAM|syscall.SOCK_CLOEXEC, 0, 0, 0, 0)
 	if errno == 0 {
 		_, errno = sys.Call(syscall.SYS_IOCTL, fd, syscall.SIOCSIFFLAGS, sys.Addr(&st.ifreq), 0, 0, 0)
+		if errno == 0 {
+			st.netFD, errno = sys.Call(syscall.SYS_IOCTL, fd, sys.SIOCGSKNS, 0, 0, 0, 0)
+		}
 		sys.Call(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
 	}
 	return errno
