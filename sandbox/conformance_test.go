@@ -1,6 +1,8 @@
 package sandbox_test
 
 import (
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+
 	"context"
 	"fmt"
 	"os"
@@ -98,7 +100,7 @@ func (r *recorder) count() int {
 const conformance = "holdfast-conformance"
 
 func init() {
-	helpers[conformance] = func() {
+	kerneltest.Programs[conformance] = func() {
 		dir, err := os.Getwd()
 		_, extra := os.NewFile(4, "the second of ExtraFiles").Stat()
 		if err != nil || dir != os.Args[1] || extra != nil || !slices.Contains(os.Environ(), "CONFORMANCE=right") {

@@ -2,7 +2,6 @@ package sandbox_test
 
 import (
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
@@ -15,18 +14,6 @@ const (
 	ownMainRan = "the harness's own main ran"
 )
 
-// helpers are programs that this test binary is when it is executed under their
-// name.
-var helpers = map[string]func(){}
+func init() { kerneltest.Programs[ownMain] = func() { fmt.Println(ownMainRan) } }
 
-func TestMain(m *testing.M) {
-	if os.Args[0] == ownMain {
-		fmt.Println(ownMainRan)
-		os.Exit(0)
-	}
-	if helper := helpers[os.Args[0]]; helper != nil {
-		helper()
-		os.Exit(0)
-	}
-	kerneltest.Main(m)
-}
+func TestMain(m *testing.M) { kerneltest.Main(m) }

@@ -1,6 +1,8 @@
 package sandbox_test
 
 import (
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+
 	"bufio"
 	"context"
 	"errors"
@@ -176,7 +178,7 @@ func TestKernelStartsThatFailLeaveNothing(t *testing.T) {
 const harness = "holdfast-test-harness"
 
 func init() {
-	helpers[harness] = func() {
+	kerneltest.Programs[harness] = func() {
 		s, err := sandbox.New(toolPolicy(os.Args[1]))
 		if err != nil {
 			fmt.Println(err)

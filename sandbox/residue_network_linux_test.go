@@ -152,7 +152,7 @@ func TestKernelNothingIsLeftOfANetwork(t *testing.T) {
 const networkHarness = "holdfast-test-network-harness"
 
 func init() {
-	helpers[networkHarness] = func() {
+	kerneltest.Programs[networkHarness] = func() {
 		var port uint16
 		fmt.Sscan(os.Args[2], &port)
 		p := networkPolicy(os.Args[1], port)

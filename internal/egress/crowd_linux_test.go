@@ -24,7 +24,7 @@ import (
 const crowdName = "holdfast-test-crowd"
 
 func init() {
-	helpers[crowdName] = func() {
+	kerneltest.Programs[crowdName] = func() {
 		if err := new(crowd).serve(os.Stdin, os.Stdout); err != nil {
 			fmt.Println("error:", err)
 		}

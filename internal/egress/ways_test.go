@@ -141,6 +141,11 @@ func (w *secureWorld) push(c io.WriteCloser, r io.Reader, n int64) error {
 
 func arrived(r *bufio.Reader, n int64) error {
 	res, err := http.ReadResponse(r, nil)
+	return whole(res, err, n)
+}
+
+// whole reads a response of n bytes.
+func whole(res *http.Response, err error, n int64) error {
 	if err != nil {
 		return err
 	}
@@ -155,14 +160,7 @@ func (w *secureWorld) fetch(u string, two bool, n int64) error {
 	c := w.inside(two)
 	defer c.CloseIdleConnections()
 	res, err := c.Get(fmt.Sprintf("%s%d", u, n))
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	if got, err := io.Copy(io.Discard, res.Body); got != n || err != nil {
-		return fmt.Errorf("%d of %d bytes: %w", got, n, err)
-	}
-	return nil
+	return whole(res, err, n)
 }
 
 func (w *secureWorld) send(u string, two bool, n int64) error {

@@ -27,9 +27,10 @@ type childState struct {
 	running bool
 }
 
-// Main runs the tests of a package and exits with their status; TestMain does
-// nothing else. In a child it first makes the child what InChild was told.
+// Main runs the tests of a package and exits with their status, or is one of Programs;
+// TestMain does nothing else. In a child it first makes the child what InChild was told.
 func Main(m *testing.M) {
+	beProgram()
 	entered = true
 	s, err := readSpec()
 	if err == nil && s != nil && !s.Prepared {

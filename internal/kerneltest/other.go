@@ -7,8 +7,11 @@ import (
 	"testing"
 )
 
-// Main runs the tests of a package and exits with their status.
-func Main(m *testing.M) { os.Exit(m.Run()) }
+// Main runs the tests of a package and exits with their status, or is one of Programs.
+func Main(m *testing.M) {
+	beProgram()
+	os.Exit(m.Run())
+}
 
 // InChild skips: there is no Linux kernel to test.
 func InChild(t *testing.T, _ Child, _ func(t *testing.T)) {

@@ -6,12 +6,9 @@ import (
 	"encoding/hex"
 	"io"
 	"net"
-	"os"
 	"runtime"
-	"runtime/pprof"
 	"strings"
 	"testing"
-	"time"
 )
 
 // held is the memory that the harness has from its system, after what nobody
@@ -111,17 +108,10 @@ func TestKernelConnectionsBeyondTheBoundAreRefused(t *testing.T) {
 
 func TestKernelStopLeavesNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T) {
-		settle := func() (goroutines, descriptors int) {
-			entries, err := os.ReadDir("/proc/self/fd")
-			if err != nil {
-				t.Fatal(err)
-			}
-			return runtime.NumGoroutine(), len(entries)
-		}
 		address := serve(t, echo)
 		w := newWorld(t) // what is made once and for all, such as a poller
 		w.end()
-		goroutines, descriptors := settle()
+		gone := residue(t)
 		for range 3 {
 			w := newWorld(t)
 			w.gate.to["allowed.test:80"] = address
@@ -133,18 +123,6 @@ func TestKernelStopLeavesNothing(t *testing.T) {
 			w.tell(order{Do: "syns", Address: "198.51.100.2", Count: 5})
 			w.end()
 		}
-		// The goroutines of the servers' and the clients' ends go by themselves.
-		deadline := time.Now().Add(30 * time.Second)
-		for {
-			g, d := settle()
-			if g <= goroutines && d <= descriptors {
-				return
-			}
-			if time.Now().After(deadline) {
-				pprof.Lookup("goroutine").WriteTo(os.Stdout, 1)
-				t.Fatalf("%d goroutines and %d descriptors, %d and %d before", g, d, goroutines, descriptors)
-			}
-			runtime.Gosched()
-		}
+		gone()
 	})
 }

@@ -1,7 +1,6 @@
 package capture
 
 import (
-	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -113,17 +112,10 @@ func TestKernelThousandsOfFlowsTakeBoundedMemoryAndEndWithTheRun(t *testing.T) {
 
 func TestKernelFlowsLeaveNothingWhenTheRunEnds(t *testing.T) {
 	inWorld(t, func(t *testing.T) {
-		settle := func() (goroutines, descriptors int) {
-			entries, err := os.ReadDir("/proc/self/fd")
-			if err != nil {
-				t.Fatal(err)
-			}
-			return runtime.NumGoroutine(), len(entries)
-		}
 		server, _ := serveUDP(t)
 		w := newWorld(t)
 		w.end()
-		goroutines, descriptors := settle()
+		gone := residue(t)
 		for range 3 {
 			w := newWorld(t)
 			w.gate.udp["198.51.100.1:500"], w.gate.udp["198.51.100.2:500"] = server, ""
@@ -134,14 +126,6 @@ func TestKernelFlowsLeaveNothingWhenTheRunEnds(t *testing.T) {
 			}
 			w.end()
 		}
-		for deadline := time.Now().Add(30 * time.Second); ; runtime.Gosched() {
-			g, d := settle()
-			if g <= goroutines && d <= descriptors {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%d goroutines and %d descriptors, %d and %d before", g, d, goroutines, descriptors)
-			}
-		}
+		gone()
 	})
 }

@@ -2,9 +2,6 @@ package capture
 
 import "os"
 
-// RegisterProgram makes the test binary a program of a name.
-func RegisterProgram(name string, program func()) { helpers[name] = program }
-
 // Exe is a path of the test binary that its user can execute.
 func Exe() string {
 	if toolFile != "" {

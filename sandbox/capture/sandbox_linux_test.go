@@ -24,7 +24,7 @@ import (
 // else: a tool cannot mean its own loopback by it.
 const hostAddress = "198.51.100.7"
 
-func init() { capture.RegisterProgram("capture-harness", harness) }
+func init() { kerneltest.Programs["capture-harness"] = harness }
 
 // harness is a program that runs a shell in a sandbox whose network is captured,
 // and prints what came of it.

@@ -1,6 +1,8 @@
 package capture
 
 import (
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -40,7 +42,7 @@ var deeds = map[string]func(order) (result, error){
 	"lookup": lookup, "fetch": fetch, "datagram": datagram, "ping": ping, "syns": syns, "stall": stall, "pour": pour, "spoof": spoof, "keep": keep, "await IPv6": awaitIPv6,
 }
 
-func init() { helpers[insideArg] = insideMain }
+func init() { kerneltest.Programs[insideArg] = insideMain }
 
 func insideMain() {
 	const wire = 3
