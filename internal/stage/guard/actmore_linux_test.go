@@ -22,6 +22,10 @@ func actMore(a []string) error {
 		return flipPath()
 	case "swap":
 		return swapDirectory()
+	case "swapterminal":
+		return swapTerminal(a[1], unix.O_WRONLY|unix.O_APPEND)
+	case "swapterminalread":
+		return swapTerminal(a[1], unix.O_RDONLY)
 	case "memory":
 		return badMemory()
 	case "storm":

@@ -135,7 +135,8 @@ func (s *State) give(id uint64, fd, flags int) int {
 
 // openTerminal opens /dev/tty for the tool. The device means the caller's controlling terminal, and the
 // supervisor has another or none; so the terminal is looked for among the tool's first descriptors, then in
-// /dev/pts, by the device number in /proc/<tid>/stat.
+// /dev/pts, by the device number in /proc/<tid>/stat. A second thread may change a descriptor's number at any time:
+// each is taken once, and what was looked at is what is opened.
 //
 //go:norace
 func (s *State) openTerminal(flags int) int {
@@ -143,14 +144,10 @@ func (s *State) openTerminal(flags int) int {
 	if dev == 0 {
 		return -int(syscall.ENXIO)
 	}
-	for n := uint(0); n < 3; n++ {
-		s.number("fd/", n)
-		s.st.Rdev = 0
-		if sys(sysFstatat, uintptr(s.task), uintptr(unsafe.Pointer(&s.num[0])), uintptr(unsafe.Pointer(&s.st)), 0, 0) == 0 && s.st.Rdev == dev {
-			fd := openat(s.task, &s.num[0], flags&^(syscall.O_CREAT|syscall.O_NOFOLLOW)|syscall.O_NOCTTY|syscall.O_NONBLOCK, 0)
-			if fd >= 0 {
-				return s.give(s.req.id, fd, flags)
-			}
+	flags &^= syscall.O_CREAT | syscall.O_NOFOLLOW
+	for n := 0; n < 3; n++ {
+		if fd := s.reopenIf(s.toolFD(n), dev, flags); fd >= 0 {
+			return s.give(s.req.id, fd, flags)
 		}
 	}
 	major, minor := uint(dev>>8&0xfff), uint(dev&0xff|dev>>12&0xfff00)
@@ -158,7 +155,27 @@ func (s *State) openTerminal(flags int) int {
 		return -int(syscall.ENXIO)
 	}
 	s.number("/dev/pts/", (major-136)<<8|minor)
-	return s.give(s.req.id, openat(atFDCWD, &s.num[0], flags&^syscall.O_CREAT|syscall.O_NOCTTY|syscall.O_NONBLOCK, 0), flags)
+	return s.give(s.req.id, openat(atFDCWD, &s.num[0], flags|syscall.O_NOCTTY|syscall.O_NONBLOCK, 0), flags)
+}
+
+// reopenIf opens what obj stands for if it is the character device dev, and closes obj.
+//
+//go:norace
+func (s *State) reopenIf(obj int, dev uint64, flags int) int {
+	if obj < 0 {
+		return obj
+	}
+	s.literal("")
+	fd := lstatat(obj, &s.num[0], &s.st)
+	switch {
+	case fd < 0:
+	case s.st.Mode&syscall.S_IFMT != syscall.S_IFCHR || s.st.Rdev != dev:
+		fd = -int(syscall.ENXIO)
+	default:
+		fd = s.reopen(obj, flags|syscall.O_NONBLOCK, 0)
+	}
+	closeFD(obj)
+	return fd
 }
 
 // terminal returns the device number of the caller's controlling terminal: field 7 of /proc/<tid>/stat.

@@ -12,6 +12,8 @@ func TestKernelRaces(t *testing.T) {
 	cases := []struct{ name, script string }{
 		{"the path is changed while it is read", `"$SELF" flip`},
 		{"a directory becomes a link while a file is made in it", `"$SELF" swap`},
+		{"a descriptor becomes a protected file while /dev/tty is opened", `"$SELF" swapterminal .git/hooks/pre-commit`},
+		{"a descriptor becomes the supervisor's memory while /dev/tty is opened", `"$SELF" swapterminal /proc/$GUARD_SUPERVISOR/mem`},
 		{"the source of a configuration stays open for writing", `cp .git/config n; echo '[user]' >>n; exec 5>>n; mv n .git/config; echo '[core] pager = evil' >&5; ! grep evil .git/config; grep -q user .git/config`},
 		{"a second name of the source", `cp .git/config n; ln n n2; mv n .git/config; echo '[core] pager = evil' >>n2; ! grep evil .git/config`},
 		{"the source is a link", `cp .git/config n; ln -s n l; ! mv l .git/config; [ ! -L .git/config ]`},
@@ -56,6 +58,15 @@ func TestKernelHidden(t *testing.T) {
 			j.Dir, j.Rules = dir, rules
 			if out, _ := run(t, j); strings.Contains(out, "secret") || !strings.Contains(out, "plain") || !strings.Contains(out, "listed") {
 				t.Errorf("hidden:\n%s", out)
+			}
+		})
+		t.Run("a descriptor becomes a hidden file while /dev/tty is opened "+user, func(t *testing.T) {
+			dir, rules := workspace(t, uid)
+			script(t, dir, uid, prepare)
+			rules.Hidden = DefaultHidden()
+			out, code := run(t, job{Rules: rules, Dir: dir, UID: uid, Argv: []string{"bash", "-c", `"$SELF" swapterminalread .env`}, Env: []string{roleEnv + "=act"}})
+			if code != 0 {
+				t.Errorf("exit %d\n%s", code, out)
 			}
 		})
 		t.Run("a repository and a FIFO work while names are hidden "+user, func(t *testing.T) {
