@@ -14,7 +14,8 @@ import (
 // For a .git file the tool gets a pipe. Its end, when the last writer has closed it, is a letter: if it says what git
 // would say, the supervisor writes the file. Letters are read before each call is carried out, so that whoever closed
 // one and then makes a call finds it delivered; git makes several before it needs the file. A letter that says
-// anything else is dropped, and no file appears.
+// anything else is dropped, and no file appears. What is written is the directory's canonical path, never the tool's
+// spelling of it.
 
 const (
 	letterRoom  = 16
@@ -140,6 +141,7 @@ func (s *State) trueLetter(l *letter) bool {
 	if dir < 0 {
 		return false
 	}
+	absolute := l.b[len(head)] == '/'
 	n := s.canonical(dir)
 	closeFD(dir)
 	if n <= 0 || s.m.path[0] != '/' {
@@ -151,7 +153,66 @@ func (s *State) trueLetter(l *letter) bool {
 	}
 	s.m.n = uint(n) + uint(len(tail))
 	s.m.judge()
-	return s.m.hit&(hitWhole|hitCommon) != 0
+	if s.m.hit&(hitWhole|hitCommon) == 0 {
+		return false
+	}
+	return s.spell(l, uint(len(head)), uint(n), absolute)
+}
+
+// spell replaces what the letter says from byte at on by the n bytes of the canonical path in s.m.path, as a path
+// relative to the letter's directory unless absolute is set. The tool's own spelling may lead elsewhere later: by a ".." behind
+// a name that becomes a link. path[0] is free, since letters are read before a call's path is.
+//
+//go:norace
+func (s *State) spell(l *letter, at, n uint, absolute bool) bool {
+	from := uint(0) // what both paths begin with, up to and without a slash
+	if !absolute {
+		s.number("", uint(l.dir))
+		r := sys(syscall.SYS_READLINKAT, uintptr(s.fdDir), uintptr(unsafe.Pointer(&s.num[0])), uintptr(unsafe.Pointer(&s.path[0][0])), pathMax, 0)
+		if r <= 0 || r >= pathMax || s.path[0][0] != '/' {
+			return false
+		}
+		base := uint(r)
+		if base == 1 {
+			base = 0 // the root
+		}
+		same := uint(0)
+		for same < base && same < n && s.path[0][same&(pathRoom-1)] == s.m.path[same&(pathRoom-1)] {
+			same++
+			if (same == base || s.path[0][same&(pathRoom-1)] == '/') && (same == n || s.m.path[same&(pathRoom-1)] == '/') {
+				from = same
+			}
+		}
+		for i := from; i < base; i++ {
+			if s.path[0][i&(pathRoom-1)] == '/' {
+				at = l.add(l.add(l.add(at, '.'), '.'), '/')
+			}
+		}
+		from++ // the slash
+		if from >= n {
+			return false // the directory itself, or one above it
+		}
+	}
+	for i := from; i < n; i++ {
+		c := s.m.path[i&(pathRoom-1)]
+		if c < ' ' || c == 0x7f {
+			return false
+		}
+		at = l.add(at, c)
+	}
+	l.n = l.add(at, '\n')
+	return l.n < letterBytes
+}
+
+// add puts c at byte at of the letter, and returns the next place.
+//
+//go:norace
+func (l *letter) add(at uint, c byte) uint {
+	if at >= letterBytes {
+		return letterBytes
+	}
+	l.b[at&(letterBytes-1)] = c
+	return at + 1
 }
 
 // putFile makes a new file of these bytes in the place of name.
