@@ -17,8 +17,10 @@ import (
 // made inside something that an earlier entry shows of the host for writing is
 // made on the host; inside something read-only it is an error.
 //
-// A Source is a path of the host, whose links are followed when the sandbox is
-// made and never later. A mode of zero is the entry's default; see [NoAccess].
+// A source (Source, Layers, Upper, Work) is a path of the host, whose links are
+// followed when the sandbox is made and never later: with a link in the place of
+// one of its directories the command does not start (ELOOP). What a command finds
+// is what has the path then, a directory that was made anew included. A mode of zero is the entry's default; see [NoAccess].
 type Entry interface{ layoutEntry() }
 
 // NoAccess is a mode of an [Entry] without any permission, which zero is not.

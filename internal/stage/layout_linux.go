@@ -3,7 +3,6 @@ package stage
 import (
 	"fmt"
 	"path"
-	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
@@ -56,7 +55,7 @@ func (c *compiler) lowerLayout(action plan.Action) error {
 		c.put(wire.MakeDir, a.At, 0o755, 0o755, false)
 	case plan.PutOverlay:
 		c.covers[path.Clean(a.At)] = a.Upper != ""
-		return c.putOverlay(a)
+		c.putOverlay(a)
 	default:
 		return c.lowerAround(action)
 	}
@@ -289,43 +288,6 @@ func (c *compiler) device(source, name string) {
 	c.land(regTree)
 	c.close(regTree)
 }
-
-// putOverlay mounts an overlayfs. An option's value has room for 255 bytes
-// (fsconfig(2)), so layers that need more are given one by one (Linux 6.8).
-func (c *compiler) putOverlay(a plan.PutOverlay) error {
-	var options [][2]string
-	var layers []string
-	for i := len(a.Layers) - 1; i >= 0; i-- { // the top comes first
-		layers = append(layers, escapeLayer(a.Layers[i]))
-	}
-	if joined := strings.Join(layers, ":"); len(joined) <= maxOption {
-		options = append(options, [2]string{"lowerdir", joined})
-	} else {
-		for i := len(a.Layers) - 1; i >= 0; i-- {
-			options = append(options, [2]string{"lowerdir+", a.Layers[i]})
-		}
-	}
-	switch {
-	case a.Upper != "":
-		options = append(options, [2]string{"upperdir", escapeLayer(a.Upper)}, [2]string{"workdir", escapeLayer(a.Work)})
-	case a.Slot != "":
-		c.slot(a.Slot, 0o700)
-		c.slot(path.Join(a.Slot, "up"), 0o755)
-		c.slot(path.Join(a.Slot, "work"), 0o700)
-		c.call(unix.SYS_FCHDIR, reg(wire.RegScratch))
-		options = append(options, [2]string{"upperdir", a.Slot + "/up"}, [2]string{"workdir", a.Slot + "/work"})
-	}
-	for _, o := range options {
-		if len(o[1]) > maxOption {
-			return fmt.Errorf("the layer %s is named by more than %d bytes: %w", o[1], maxOption, unix.ENAMETOOLONG)
-		}
-	}
-	c.filesystem("overlay", attrsWrite, regTree, append(options, [2]string{"userxattr", ""})...)
-	c.put(wire.MakeDir, a.At, 0o755, 0o755, false)
-	return nil
-}
-
-const maxOption = 255
 
 // lockFile takes a read lock that lasts as long as init: its descriptor is not
 // closed. A lock is a process's own (fcntl(2)), so the tool's execve, which

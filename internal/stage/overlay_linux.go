@@ -1,34 +1,151 @@
 package stage
 
 import (
-	"strings"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"golang.org/x/sys/unix"
 )
 
-// overlay mounts overlayfs with its upper layer in the scratch. Layers are
-// given as paths: descriptors are accepted only since Linux 6.13. They are
-// resolved in the old root, which init still has as its root directory here.
+// An overlay's directories are opened here, as every source is: without following
+// a symbolic link, which a tool may have put there since the sandbox was made.
+// overlayfs takes them as text and looks that up with links followed, so the text
+// is the descriptor's number, relative to /proc/self/fd, which is init's working
+// directory while it makes an overlay. That /proc is the harness's: init still has
+// the harness's root directory here. (Descriptors themselves, FSCONFIG_SET_FD, are
+// taken since Linux 6.13.)
+
+// layered is an overlay that is being made.
+type layered struct {
+	c       *compiler
+	options []layerOption
+	held    int // how many registers from regLayer on hold directories
+}
+
+// A layerOption is an option of overlayfs whose value is a text in the blob.
+type layerOption struct {
+	name  string
+	value arg
+}
+
+const (
+	regLayer  = wire.RegFree + 18
+	maxLayers = wire.RegGiven - regLayer - 2 // two are the upper and the working directory
+)
+
+// dirHow opens a directory as pathHow opens anything.
+var dirHow = how{pathHow.flags | unix.O_DIRECTORY, 0, pathHow.resolve}
+
+// numbers reserves the text that n descriptors' numbers are written to.
+func (c *compiler) numbers(n int) arg {
+	const digits = 20 // with the colon, of any number
+	return c.data(make([]byte, n*digits+1))
+}
+
+// hold opens a directory below the one in register and appends its number to text.
+func (l *layered) hold(register int, at string, text arg) {
+	into := regLayer + l.held
+	l.held++
+	l.c.save(unix.SYS_OPENAT2, into, reg(register), l.c.str(rel(at)), structure(l.c, dirHow), imm(24))
+	l.c.call(wire.OpNumber, reg(into), text)
+}
+
+func (l *layered) letGo() {
+	l.held--
+	l.c.close(regLayer + l.held)
+}
+
+// writes opens the upper and the working directory.
+func (l *layered) writes(register int, upper, work string) {
+	for _, o := range [][2]string{{"upperdir", upper}, {"workdir", work}} {
+		text := l.c.numbers(1)
+		l.hold(register, o[1], text)
+		l.options = append(l.options, layerOption{o[0], text})
+	}
+}
+
+// scratch makes the upper and the working directory in the scratch.
+func (l *layered) scratch(slot string) {
+	l.c.slot(slot, 0o700)
+	l.c.slot(slot+"/up", 0o755)
+	l.c.slot(slot+"/work", 0o700)
+	l.writes(wire.RegScratch, slot+"/up", slot+"/work")
+}
+
+// mount leaves a mount of the overlay in regTree; the top layer comes first.
+// Layers that are too many for the registers are given one by one, as Linux 6.8
+// takes them.
+func (l *layered) mount(register int, layers []string) {
+	c := l.c
+	c.save(unix.SYS_OPENAT, regNew, imm(atCwd), c.str("/proc/self/fd"), imm(unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
+	c.call(unix.SYS_FCHDIR, reg(regNew))
+	c.close(regNew)
+	c.save(unix.SYS_FSOPEN, regNew, c.str("overlay"), imm(unix.FSOPEN_CLOEXEC))
+	if len(layers) <= maxLayers {
+		text := c.numbers(len(layers))
+		for _, p := range layers {
+			l.hold(register, p, text)
+		}
+		l.options = append(l.options, layerOption{"lowerdir", text})
+	} else {
+		for _, p := range layers {
+			text := c.numbers(1)
+			l.hold(register, p, text)
+			l.set(layerOption{"lowerdir+", text})
+			l.letGo()
+		}
+	}
+	for _, o := range l.options {
+		l.set(o)
+	}
+	c.call(unix.SYS_FSCONFIG, reg(regNew), imm(unix.FSCONFIG_SET_FLAG), c.str("userxattr"), imm(0), imm(0))
+	c.call(unix.SYS_FSCONFIG, reg(regNew), imm(unix.FSCONFIG_CMD_CREATE), imm(0), imm(0), imm(0))
+	c.save(unix.SYS_FSMOUNT, regTree, reg(regNew), imm(unix.FSMOUNT_CLOEXEC), imm(attrsWrite))
+	c.close(regNew)
+	for l.held > 0 {
+		l.letGo()
+	}
+}
+
+func (l *layered) set(o layerOption) {
+	l.c.call(unix.SYS_FSCONFIG, reg(regNew), imm(unix.FSCONFIG_SET_STRING), l.c.str(o.name), o.value, imm(0))
+}
+
+// overlay shows a directory of the host with its upper layer in the scratch.
 func (c *compiler) overlay(a plan.Overlay) {
-	c.slot(a.Slot, 0o700)
-	c.slot(a.Slot+"/up", 0o755)
-	c.slot(a.Slot+"/work", 0o700)
-	c.call(unix.SYS_FCHDIR, reg(wire.RegScratch))
-	c.filesystem("overlay", attrsWrite, regTree,
-		[2]string{"lowerdir", escapeLayer(a.Lower)}, [2]string{"upperdir", a.Slot + "/up"}, [2]string{"workdir", a.Slot + "/work"},
-		[2]string{"userxattr", ""})
+	c.overlayOf(wire.RegOldRoot, a)
+}
+
+func (c *compiler) overlayOf(register int, a plan.Overlay) {
+	l := &layered{c: c}
+	l.scratch(a.Slot)
+	l.mount(register, []string{a.Lower})
 	c.point(a.At, true)
 	c.land(regTree)
 	c.close(regTree)
 	c.covers[a.At] = true
 }
 
+// putOverlay mounts an overlay of an explicit layout.
+func (c *compiler) putOverlay(a plan.PutOverlay) {
+	l := &layered{c: c}
+	switch {
+	case a.Upper != "":
+		l.writes(wire.RegOldRoot, a.Upper, a.Work)
+	case a.Slot != "":
+		l.scratch(a.Slot)
+	}
+	layers := slices.Clone(a.Layers)
+	slices.Reverse(layers) // the top comes first
+	l.mount(wire.RegOldRoot, layers)
+	c.put(wire.MakeDir, a.At, 0o755, 0o755, false)
+}
+
 // probeOverlay finds out whether one can be mounted.
 func (c *compiler) probeOverlay() {
 	c.slot("lower", 0o755)
-	c.overlay(plan.Overlay{Lower: "lower", At: "/overlay", Slot: "probe"})
+	c.overlayOf(wire.RegScratch, plan.Overlay{Lower: "lower", At: "/overlay", Slot: "probe"})
 	c.forgiveOverlay()
 }
 
@@ -58,8 +175,3 @@ func (c *compiler) forgiveOverlay() {
 
 // probeIgnored is the self-check slot of calls whose outcome does not matter.
 const probeIgnored = wire.MaxSelfChecks - 1
-
-// escapeLayer escapes what overlayfs takes for separators.
-func escapeLayer(p string) string {
-	return strings.NewReplacer(`\`, `\\`, ":", `\:`, ",", `\,`).Replace(p)
-}

@@ -42,6 +42,8 @@ func layoutOp(nr uint32, a, b uintptr) (uintptr, uintptr) {
 		return pass(a, b)
 	case wire.OpErrno:
 		return 0, uintptr(-**(**int32)(unsafe.Pointer(&a)))
+	case wire.OpNumber:
+		return number(a, b)
 	case wire.OpLoad32:
 		return uintptr(**(**uint32)(unsafe.Pointer(&a))), 0
 	}
@@ -226,6 +228,28 @@ func setMode(fd, mode uintptr) (uintptr, uintptr) {
 	}
 	st.path[n&63] = 0
 	return sys.Call(syscall.SYS_FCHMODAT, atCwd, sys.Addr(&st.path), mode, 0, 0, 0)
+}
+
+// number carries out OpNumber. The text at addr ends in a zero byte and has room for
+// the number, see compiler.numbers in package stage.
+//
+//go:norace
+//go:nocheckptr
+func number(fd, addr uintptr) (uintptr, uintptr) {
+	p := *(*unsafe.Pointer)(unsafe.Pointer(&addr))
+	if *(*byte)(p) != 0 {
+		for *(*byte)(p) != 0 {
+			p = unsafe.Add(p, 1)
+		}
+		*(*byte)(p) = ':'
+		p = unsafe.Add(p, 1)
+	}
+	for d := decimal(fd); d < uintptr(len(st.digits)); d++ {
+		*(*byte)(p) = st.digits[d]
+		p = unsafe.Add(p, 1)
+	}
+	*(*byte)(p) = 0
+	return 0, 0
 }
 
 // noUsers carries out OpNoUsers: init is one thread, so it can ask.

@@ -115,6 +115,7 @@ const (
 	OpPass                        // send descriptor arg0 to the harness; arg1: its slot, and the step from bit 16 on
 	OpLoad32                      // the result is *(uint32)(arg0)
 	OpErrno                       // fail with the errno -*(int32)(arg0), unless that is 0
+	OpNumber                      // append the number of descriptor arg0 to the text at arg1, after a colon unless it is the first
 )
 
 // Place says what OpPlace does. Its result is a descriptor of the place, but for
