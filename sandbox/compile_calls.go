@@ -1,11 +1,16 @@
 package sandbox
 
-import "github.com/holdfast-dev/holdfast/seccomp"
+import (
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/seccomp"
+)
 
 // Errnos, which are the same on every architecture that Linux has a filter for.
 const (
 	errPerm     = 1
 	errAccess   = 13
+	errArgument = 22 // EINVAL
 	errNoSys    = 38
 	errNoFamily = 97 // EAFNOSUPPORT
 	familyVsock = 40
@@ -15,12 +20,15 @@ const (
 	typeDgram   = 2 // SOCK_DGRAM
 	typeRaw     = 3 // SOCK_RAW, which AF_UNIX takes for SOCK_DGRAM
 	scopeSince  = 6 // the Landlock ABI that scopes signals
+
+	ptraceOldSetOptions, ptraceSetOptions, ptraceSeize = 21, 0x4200, 0x4206
+	traceExit                                          = 0x40 // PTRACE_O_TRACEEXIT
 )
 
 // standIns are the rules that take the place of walls: those that this host
 // lacks, and those that no namespace is. They win over the policy's profile.
 func (c *compilation) standIns() []seccomp.Rule {
-	var rules []seccomp.Rule
+	rules := slices.Clone(noExitStops)
 	bounded := !c.open(BoundNetwork) && !c.policy.Network.Host
 	if bounded && !c.policy.Nest && !c.defaultProfile() {
 		rules = append(rules, noOutsiders...)
@@ -45,6 +53,22 @@ func (c *compilation) standIns() []seccomp.Rule {
 		rules = append(rules, noGroupSignals)
 	}
 	return rules
+}
+
+// noExitStops keep a tracer from stopping a tracee that is being killed. Such a
+// stop (PTRACE_EVENT_EXIT, ptrace(2)) ends only when the tracer goes on or is gone,
+// and a second SIGKILL is dropped: two processes that trace each other so wait for
+// each other until the machine is rebooted, with everything that waits for them.
+// It is under every policy: the end of a run is always held. PTRACE_OLDSETOPTIONS is
+// amd64's other number for the same request (ptrace_request in kernel/ptrace.c).
+var noExitStops = []seccomp.Rule{
+	exitStop(ptraceSeize), exitStop(ptraceSetOptions), exitStop(ptraceOldSetOptions),
+}
+
+func exitStop(request uint64) seccomp.Rule {
+	return seccomp.Rule{Names: []string{"ptrace"}, Action: seccomp.Errno(errArgument),
+		Args:   []seccomp.Arg{{Index: 0, Value: request}, {Index: 3, Op: seccomp.MaskedEqual, Mask: traceExit, Value: traceExit}},
+		Reason: "two processes that stop each other at their ends cannot be killed"}
 }
 
 // noSockets takes the place of an empty network namespace: without one, any
