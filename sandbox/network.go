@@ -19,9 +19,10 @@ import (
 // Addresses that nobody means by a name are denied even where a rule allows the
 // name, before it is resolved and after: loopback, link-local (and with it the
 // machines' metadata services), private and shared ranges, multicast, the host's
-// own addresses. A rule in Hosts for addresses within such a range allows those; a
-// metadata service and the host's own take a rule of that one address. The
-// address that was judged is the one that is dialled.
+// own addresses, which the kernel is asked for. A rule in Hosts for addresses within such
+// a range allows those; a metadata service and the host's own, in whatever range
+// they are, take a rule of that one address. The address that was judged is the one
+// that is dialled.
 //
 // What a host cannot give of this is an [UnsupportedError] from [New], or, where
 // Policy.May names the network, a note in the report; SSH and Capture say what

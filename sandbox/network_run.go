@@ -21,7 +21,6 @@ type world struct {
 	lookup func(ctx context.Context, name string) ([]netip.Addr, error)
 	dial   func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 	send   func(ctx context.Context, to netip.AddrPort) (net.Conn, error) // connects for datagrams
-	own    func(netip.Addr) bool
 	roots  *x509.CertPool
 }
 
@@ -102,7 +101,7 @@ func (s *Sandbox) newGateway(key string) (*egress.Gateway, error) {
 	c := s.unsealed()
 	s.mu.Unlock()
 	c.Key = key
-	c.Dial, c.DialUDP, c.Own, c.Roots = s.world.dial, s.world.send, s.world.own, s.world.roots
+	c.Dial, c.DialUDP, c.Roots = s.world.dial, s.world.send, s.world.roots
 	if s.world.lookup != nil {
 		c.Lookup = s.world.lookup
 	}

@@ -133,8 +133,8 @@ type Config struct {
 	Authorities []byte
 	// Trust is what NewTrust has made of the same Config. Nil: New makes one.
 	Trust *Trust
-	// Own reports the host's own addresses. Nil: those of its interfaces.
-	Own func(netip.Addr) bool
+	// Route says where the kernel takes what is sent to an address. Nil: the kernel is asked.
+	Route func(netip.Addr) Route
 }
 
 // A Summary is what a gateway has done so far.

@@ -117,12 +117,12 @@ func (d Datagrams) Target(h Host, port uint16) Decision {
 
 // Address says whether an address may be sent to, as Rules.Address does. One that
 // is many hosts' may not, whoever names it.
-func (d Datagrams) Address(a netip.Addr, port uint16, own func(netip.Addr) bool) Decision {
+func (d Datagrams) Address(a netip.Addr, port uint16, route Route) Decision {
 	a = a.Unmap()
 	if !one(a) {
 		return Decision{Why: fmt.Sprintf("%s is not one host's", a)}
 	}
-	v := d.rules.Address(a, port, own)
+	v := d.rules.Address(a, port, route)
 	if g := d.guard(Host{addr: a}, port); v.Outcome == Allow && g != "" {
 		return Decision{Rule: v.Rule, Why: whyGuarded(a.String(), g)}
 	}

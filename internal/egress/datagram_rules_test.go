@@ -104,18 +104,18 @@ func TestAnAddressForDatagramsIsOneHostsAndNobodyElses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own := func(a netip.Addr) bool { return a == netip.MustParseAddr("198.41.0.4") }
+	route := routes("198.41.0.4", "10.1.1.2")
 	for _, tt := range []struct {
 		addr string
 		port uint16
 		want Outcome
 	}{
 		{"8.8.8.8", 9, Allow}, {"93.184.216.34", 9, Deny}, {"93.184.216.34", 443, Deny}, {"93.184.216.35", 443, Allow},
-		{"198.41.0.4", 9, Deny}, {"10.1.1.1", 500, Allow}, {"10.1.1.1", 9, Deny}, {"192.168.1.1", 9, Allow}, {"169.254.169.254", 9, Deny},
+		{"198.41.0.4", 9, Deny}, {"10.1.1.1", 500, Allow}, {"10.1.1.2", 500, Deny}, {"10.1.1.1", 9, Deny}, {"192.168.1.1", 9, Allow}, {"169.254.169.254", 9, Deny},
 		{"::ffff:169.254.169.254", 9, Deny}, {"::ffff:93.184.216.34", 443, Deny}, {"127.0.0.1", 9, Deny}, {"::1", 9, Deny},
 		{"224.0.0.251", 9, Deny}, {"255.255.255.255", 9, Deny}, {"0.0.0.0", 9, Deny}, {"ff02::fb", 9, Deny}, {"::", 9, Deny},
 	} {
-		if got := d.Address(netip.MustParseAddr(tt.addr), tt.port, own); got.Outcome != tt.want {
+		if got := d.Address(netip.MustParseAddr(tt.addr), tt.port, route(netip.MustParseAddr(tt.addr))); got.Outcome != tt.want {
 			t.Errorf("%s at %d: %+v", tt.addr, tt.port, got)
 		}
 	}

@@ -30,7 +30,7 @@ type grants struct{ udp, hosts, deny, guarded []string }
 func newMeadow(t *testing.T, of grants, change func(c *Config)) *meadow {
 	t.Helper()
 	f := &meadow{t: t, names: map[string][]netip.Addr{}, places: map[netip.AddrPort]string{}}
-	c := Config{Lookup: f.lookup, DialUDP: f.connect, Own: func(a netip.Addr) bool { return a == netip.MustParseAddr("198.41.0.4") }}
+	c := Config{Lookup: f.lookup, DialUDP: f.connect, Route: routes("198.41.0.4")}
 	var err error
 	if c.Rules, err = Compile(of.hosts, of.deny); err != nil {
 		t.Fatal(err)

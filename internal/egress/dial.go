@@ -48,7 +48,7 @@ func (t Target) refuse(d Decision) error {
 // dial looks a target up, once, and connects to the first of its addresses that
 // may be dialled and answers.
 func (g *Gateway) dial(ctx context.Context, t Target) (net.Conn, netip.AddrPort, error) {
-	return g.reach(ctx, t, g.cfg.Dial, func(_ context.Context, a netip.Addr) Decision { return g.cfg.Rules.Address(a, t.Port, g.cfg.Own) })
+	return g.reach(ctx, t, g.cfg.Dial, func(_ context.Context, a netip.Addr) Decision { return g.cfg.Rules.Address(a, t.Port, g.cfg.Route(a)) })
 }
 
 // reach is dial, whatever is dialled and whatever judges an address.

@@ -28,9 +28,10 @@
 //  3. The name is counted below its wildcard, or among those that Decide alone
 //     allows (limits.go), then looked up. A name that is denied is never looked up: a
 //     look-up is a message too.
-//  4. Rules.Address is asked about each address (address.go). An address that is
-//     not the public Internet's needs an entry that names it; no verdict of Decide
-//     opens one. The next address is tried when one is refused or does not answer.
+//  4. The kernel is asked where each address leads (route.go), and Rules.Address
+//     whether it is open (address.go). An address that is not the public Internet's
+//     needs an entry that names it, one of the host's own an entry of that address
+//     alone; no verdict of Decide opens one. The next address is tried when one is refused or does not answer.
 //  5. The address that was checked is the one dialled (dial.go); there is no
 //     second look-up.
 //  6. What the client sends first is looked at (sniff.go): the server name of a

@@ -72,7 +72,7 @@ func TestEveryDoorReadsAHostAlike(t *testing.T) {
 // the address has that a name server gives; and it is asked about each time.
 func TestANameThatLeadsInwardLeadsNowhere(t *testing.T) {
 	own := netip.MustParseAddr("93.184.216.35")
-	w := newWorld(t, Config{Own: func(a netip.Addr) bool { return a == own }}, "*")
+	w := newWorld(t, Config{Route: routes(own.String())}, "*")
 	for _, a := range []string{
 		"127.0.0.1", "::1", "0.0.0.0", "::", "::ffff:127.0.0.1", "::127.0.0.1", "64:ff9b::7f00:1", "64:ff9b:1::7f00:1", "2002:7f00:1::", "2001:0:7f00:1::", "10.0.0.1", "172.16.0.1", "192.168.0.1", "100.64.0.1", "169.254.169.254",
 		"::ffff:169.254.169.254", "fd00:ec2::254", "fe80::1", "fc00::1", "224.0.0.1", "ff02::1", "255.255.255.255", own.String(), "::ffff:" + own.String(),

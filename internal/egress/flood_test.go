@@ -57,7 +57,7 @@ func TestSlownessHasAnEnd(t *testing.T) {
 				g, err := New(Config{
 					Rules:  mustCompile(t, "good.com", ""),
 					Lookup: func(context.Context, string) ([]netip.Addr, error) { return []netip.Addr{public}, nil },
-					Own:    func(netip.Addr) bool { return false },
+					Route:  remote,
 					Dial: func(context.Context, netip.AddrPort) (net.Conn, error) {
 						a, b := net.Pipe()
 						go io.Copy(io.Discard, b) // a server that says nothing

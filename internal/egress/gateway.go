@@ -97,8 +97,8 @@ func (g *Gateway) preset() {
 	if c.DialUDP == nil {
 		c.DialUDP = dialUDP
 	}
-	if c.Own == nil {
-		c.Own = new(ownList).has
+	if c.Route == nil {
+		c.Route = routeOf
 	}
 	if c.Limits.Connections <= 0 {
 		c.Limits.Connections = presetConnections

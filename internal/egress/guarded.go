@@ -77,7 +77,7 @@ func (d Datagrams) guardsPort(port uint16) bool {
 // judgeDatagram judges an address for datagrams: by the rules, and by whether it is
 // a guarded host's.
 func (g *Gateway) judgeDatagram(ctx context.Context, a netip.Addr, port uint16) Decision {
-	d := g.cfg.Datagrams.Address(a, port, g.cfg.Own)
+	d := g.cfg.Datagrams.Address(a, port, g.cfg.Route(a))
 	if d.Outcome != Allow || !g.cfg.Datagrams.guardsPort(port) {
 		return d
 	}

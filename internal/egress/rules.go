@@ -84,12 +84,13 @@ func (r Rules) Target(h Host, port uint16) Decision {
 }
 
 // Address says whether an address may be dialled, as itself or as what an
-// allowed name resolved to. Addresses that are not the public Internet's
-// (loopback, private, shared, link-local with the metadata services, multicast,
-// those that embed an IPv4 address to be translated) need an entry that lies
-// within their range; a metadata service, and an address that own reports as the
-// host's, need an entry of that one address. A nil own knows none.
-func (r Rules) Address(a netip.Addr, port uint16, own func(netip.Addr) bool) Decision {
+// allowed name resolved to, when the kernel's route to it is known. The host's own
+// addresses need an entry of that one address, in whatever range they are, and so do
+// metadata services, and all that are not the public Internet's where the route is not
+// known. Others that are not the public Internet's (private, shared, link-local,
+// those that embed an IPv4 address to be translated), and loopback, need an entry that
+// lies within their range. What is sent to several hosts at once is not opened.
+func (r Rules) Address(a netip.Addr, port uint16, route Route) Decision {
 	a = a.Unmap()
 	if !a.IsValid() || a.Zone() != "" {
 		return Decision{Why: "it is not an address"}
@@ -100,17 +101,18 @@ func (r Rules) Address(a netip.Addr, port uint16, own func(netip.Addr) bool) Dec
 		}
 	}
 	what, _ := special(a)
-	if what == "" && own != nil && own(a) {
-		what = "of the host itself"
-		for _, e := range r.allow {
-			if e.kind == prefix && e.prefix.IsSingleIP() && e.prefix.Addr() == a && e.hasPort(port) {
-				return Decision{Outcome: Allow, Rule: e.entry}
-			}
-		}
-		return Decision{Why: whySpecial(a, what)}
+	alone := false // only an entry of the one address opens it
+	switch {
+	case route == RouteShared:
+		return Decision{Why: fmt.Sprintf("the address %s is of several hosts at once", a)}
+	case a.IsLoopback(): // local to every host, and opened as a range
+	case route == RouteLocal:
+		what, alone = "of the host itself", true
+	case route != RouteRemote:
+		what, alone = "perhaps of the host itself, which the kernel does not tell", true
 	}
 	for _, e := range r.allow {
-		if e.kind == prefix && e.prefix.Contains(a) && e.hasPort(port) && e.opens(a) {
+		if e.kind == prefix && e.prefix.Contains(a) && e.hasPort(port) && e.opens(a) && (!alone || e.prefix.IsSingleIP()) {
 			return Decision{Outcome: Allow, Rule: e.entry}
 		}
 	}

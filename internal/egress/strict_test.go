@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"io"
 	"net/http"
-	"net/netip"
 	"testing"
 )
 
@@ -105,14 +104,5 @@ func TestARefusedConnectIsTheLastRequest(t *testing.T) {
 	}
 	if code, _ := answerOf(r); code != 0 {
 		t.Errorf("what follows inside is answered with %d", code)
-	}
-}
-
-func TestHostsOwnAddressesAreKnown(t *testing.T) {
-	var o ownList
-	for a, want := range map[string]bool{"127.0.0.1": true, "::ffff:127.0.0.1": true, "93.184.216.34": false} {
-		if got := o.has(netip.MustParseAddr(a)); got != want {
-			t.Errorf("%s: %v", a, got)
-		}
 	}
 }
