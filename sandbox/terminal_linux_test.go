@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/creack/pty"
@@ -55,5 +56,44 @@ stty size </dev/tty; cat /proc/self/fd/9 || echo refused; echo end`)
 				}
 			}
 		})
+	})
+}
+
+// TestKernelTerminalOnAnotherDescriptor: the controlling terminal may be on any descriptor or on
+// none, and /dev/tty means it, as os/exec's child finds.
+func TestKernelTerminalOnAnotherDescriptor(t *testing.T) {
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		for _, without := range [][]kerneltest.Feature{nil, {kerneltest.Namespaces}} {
+			kerneltest.InChild(t, kerneltest.Child{As: as, Without: without}, func(t *testing.T) {
+				dir := t.TempDir()
+				p := sandbox.Workspace(dir)
+				p.May = []sandbox.Bound{sandbox.BoundFiles, sandbox.BoundNetwork, sandbox.BoundProcesses}
+				s, err := sandbox.New(p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for name, script := range map[string]string{
+					"on descriptor 3": `echo seen >/dev/tty && read -r line </dev/tty && echo "read $line" >&3`,
+					"on none":         `exec 3>&-; echo seen >/dev/tty && read -r line </dev/tty && echo "read $line" >/dev/tty`,
+				} {
+					terminal, tty, err := pty.Open()
+					if err != nil {
+						t.Fatal(err)
+					}
+					cmd := s.Command("bash", "-c", script)
+					cmd.Dir = dir
+					cmd.ExtraFiles = []*os.File{tty}
+					cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}
+					terminal.WriteString("typed\n")
+					out, err := cmd.CombinedOutput()
+					tty.Close()
+					data, _ := io.ReadAll(terminal) // ends with EIO
+					terminal.Close()
+					if err != nil || !strings.Contains(string(data), "seen\r\n") || !strings.Contains(string(data), "read typed\r\n") {
+						t.Errorf("%s: %v, %q, and on the terminal %q", name, err, out, data)
+					}
+				}
+			})
+		}
 	})
 }

@@ -26,6 +26,8 @@ func actMore(a []string) error {
 		return swapTerminal(a[1], unix.O_WRONLY|unix.O_APPEND)
 	case "swapterminalread":
 		return swapTerminal(a[1], unix.O_RDONLY)
+	case "swapcwd":
+		return swapCwd(a[1], a[2])
 	case "memory":
 		return badMemory()
 	case "storm":

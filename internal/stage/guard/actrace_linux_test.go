@@ -3,6 +3,8 @@ package guard
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"sync/atomic"
 
@@ -78,6 +80,60 @@ func swapTerminal(victim string, flags int) error {
 	})
 	if err == nil && opened == 0 {
 		err = errors.New("the terminal was never opened")
+	}
+	return err
+}
+
+// swapCwd makes names by relative paths while the working directory, which the threads share, is now a plain
+// directory, now one with protected names.
+func swapCwd(protected, name string) error {
+	if err := os.Mkdir("ok", 0o755); err != nil {
+		return err
+	}
+	top, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	ok, err := unix.Open("ok", unix.O_PATH, 0)
+	if err != nil {
+		return err
+	}
+	bad, err := unix.Open(protected, unix.O_PATH, 0)
+	if err != nil {
+		return err
+	}
+	evil := filepath.Join(top, "evil")
+	if err := os.WriteFile(evil, []byte("evil\n"), 0o755); err != nil {
+		return err
+	}
+	calls := []func(){
+		func() {
+			fd, _ := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+			unix.Bind(fd, &unix.SockaddrUnix{Name: name})
+			unix.Close(fd)
+		},
+		func() { unix.Mkdir(name, 0o755) },
+		func() { unix.Mknod(name, unix.S_IFREG|0o755, 0) },
+		func() { unix.Symlink(evil, name) },
+		func() { unix.Link(evil, name) },
+		func() { unix.Renameat2(unix.AT_FDCWD, evil, unix.AT_FDCWD, name, unix.RENAME_NOREPLACE) },
+		func() {
+			fd, _ := unix.Open(name, unix.O_CREAT|unix.O_WRONLY, 0o755)
+			unix.Close(fd)
+		},
+	}
+	i := 0
+	err = during(func() { unix.Fchdir(ok); unix.Fchdir(bad) }, tries/10, func() error {
+		i++
+		calls[i%len(calls)]()
+		unix.Rename(filepath.Join(top, "ok", name), evil)
+		unix.Unlink(filepath.Join(top, "ok", name))
+		unix.Rmdir(filepath.Join(top, "ok", name))
+		return nil
+	})
+	unix.Chdir(top)
+	if st, e := os.Lstat(filepath.Join(protected, name)); err == nil && e == nil {
+		err = fmt.Errorf("UNEXPECTED: %s has %s, %v", protected, name, st.Mode())
 	}
 	return err
 }

@@ -7,8 +7,8 @@ import (
 
 // bind names a socket for the tool. A path makes an entry in the file system like mknod; every other address is
 // bound as it is. The tool's own spelling of the path is used, so that getsockname(2) tells the tool what it
-// asked for: after the check it leads to the same place, for nothing in the sandbox changes a name but through this
-// supervisor, which does one thing at a time.
+// asked for. It begins at the directory that the check began at, which was taken once, and leads to the same place, for
+// nothing in the sandbox changes a name but through this supervisor, which does one thing at a time.
 //
 //go:norace
 func (s *State) bind() int {
@@ -22,9 +22,15 @@ func (s *State) bind() int {
 	if sock < 0 {
 		return sock
 	}
-	r := sys(syscall.SYS_BIND, uintptr(sock), uintptr(unsafe.Pointer(&s.path[1][0])), uintptr(s.mode), 0, 0)
+	start, r := s.spot[0].start, 0
+	if start >= 0 {
+		r = sys(syscall.SYS_FCHDIR, uintptr(start), 0, 0, 0, 0)
+	}
+	if r == 0 {
+		r = sys(syscall.SYS_BIND, uintptr(sock), uintptr(unsafe.Pointer(&s.path[1][0])), uintptr(s.mode), 0, 0)
+	}
 	closeFD(sock)
-	if path {
+	if start >= 0 {
 		sys(syscall.SYS_FCHDIR, uintptr(s.rootDir), 0, 0, 0, 0)
 	}
 	return r
@@ -55,8 +61,7 @@ func (s *State) borrow(fd int) int {
 	return got
 }
 
-// bindPath applies the rules to the path of a socket address, and makes the tool's working directory the
-// supervisor's own.
+// bindPath applies the rules to the path of a socket address.
 //
 //go:norace
 func (s *State) bindPath() int {
@@ -67,15 +72,5 @@ func (s *State) bindPath() int {
 	if sp.hit&(hitNames|hitHidden) != 0 || s.w.asked {
 		return s.refuse()
 	}
-	r := s.takeUmask()
-	if r < 0 {
-		return r
-	}
-	cwd := s.startDir(atFDCWD)
-	if cwd < 0 {
-		return cwd
-	}
-	r = sys(syscall.SYS_FCHDIR, uintptr(cwd), 0, 0, 0, 0)
-	closeFD(cwd)
-	return r
+	return s.takeUmask()
 }

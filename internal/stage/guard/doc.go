@@ -23,6 +23,10 @@
 //  6. makes the very call itself, on the directory's descriptor and the one name, with the caller's umask, and answers
 //     with the result, or a descriptor put into the caller's table (open_, name_, rename_, mode_, bind_linux.go).
 //
+// Each object of the caller's (a descriptor's number, the working directory, a path, an address in memory) is taken
+// once, as an O_PATH descriptor or a copy, and everything after goes through that: a second thread may have made it
+// another one by a second look. TestNoSecondLookAtTheTarget holds the source to it.
+//
 // Nothing is ever answered by SECCOMP_USER_NOTIF_FLAG_CONTINUE: the kernel would read the path again, and a second thread
 // may have changed it. One supervisor, one call at a time, and every call that changes a name goes through it: so
 // between steps 3 and 6 no process of the sandbox can turn the directory into another, whatever its threads do.
@@ -72,8 +76,8 @@
 //     held to that in the calls served here. In another mount namespace every served call is EACCES.
 //   - Two sandboxes on one directory have two supervisors: a rename by one can come between the check and the act of the other.
 //   - A program whose file may not be read is not dumpable, and every served call of it is EACCES.
-//   - A terminal opened by name never becomes the controlling one: TIOCSCTTY does that. /dev/tty is found among
-//     descriptors 0 to 2 or in /dev/pts, else it is ENXIO.
+//   - A terminal opened by name never becomes the controlling one: TIOCSCTTY does that. /dev/tty of another session than the
+//     supervisor's is found among descriptors 0 to 15 or in /dev/pts, else it is ENOENT.
 //   - An open that waits for a FIFO's other end is not ended by a signal that has a handler, only by a fatal one
 //     (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, Linux 5.19, without which a signal would have calls made twice).
 //   - A directory whose path is longer than PATH_MAX cannot be changed. A branch of a submodule cannot be named hooks

@@ -31,19 +31,12 @@ func (s *State) find(k int) int {
 		if start = s.startDir(in.dirfd); start < 0 {
 			return start
 		}
+		sp.start = start
 	}
 	r := s.quick(k, start)
 	if r == -eLOOP {
-		sp.drop(start)
-		sp.reset()
+		sp.leave()
 		r = s.slow(k, start)
-	}
-	switch {
-	case start == s.rootDir:
-	case start == sp.dir:
-		sp.owned = true
-	default:
-		closeFD(start)
 	}
 	return r
 }
@@ -100,7 +93,7 @@ func (s *State) quick(k, start int) int {
 	}
 	sp.name[size&511] = 0
 	if at == 0 {
-		sp.dir, sp.owned = start, start != s.rootDir
+		sp.dir, sp.owned = start, false
 	} else {
 		was := p[at&(pathRoom-1)]
 		p[at&(pathRoom-1)] = 0
@@ -132,20 +125,27 @@ func (s *State) onObject(k int) bool {
 
 //go:norace
 func (sp *spot) reset() {
-	sp.dir, sp.obj, sp.owned, sp.stat, sp.hit = -1, -1, false, 1, 0
+	sp.start, sp.dir, sp.obj, sp.owned, sp.stat, sp.hit = -1, -1, -1, false, 1, 0
 }
 
-// drop closes what the spot holds but for keep.
+// leave closes what the spot holds but for where its path begins.
 //
 //go:norace
-func (sp *spot) drop(keep int) {
-	if sp.owned && sp.dir != keep {
+func (sp *spot) leave() {
+	if sp.owned {
 		closeFD(sp.dir)
 	}
-	if sp.obj != keep {
-		closeFD(sp.obj)
-	}
-	sp.dir, sp.obj, sp.owned = -1, -1, false
+	closeFD(sp.obj)
+	sp.dir, sp.obj, sp.owned, sp.stat = -1, -1, false, 1
+}
+
+// drop closes all that the spot holds.
+//
+//go:norace
+func (sp *spot) drop() {
+	sp.leave()
+	closeFD(sp.start)
+	sp.start = -1
 }
 
 //go:norace

@@ -5,7 +5,8 @@ import (
 	"unsafe"
 )
 
-// object makes sure that spot k has an O_PATH descriptor of the thing itself.
+// object makes sure that spot k has an O_PATH descriptor of the thing itself. What is asked of the spot later is
+// asked of that descriptor.
 //
 //go:norace
 func (s *State) object(k int) int {
@@ -20,7 +21,7 @@ func (s *State) object(k int) int {
 	if sp.owned {
 		closeFD(sp.dir)
 	}
-	sp.dir, sp.owned, sp.obj = -1, false, fd
+	sp.dir, sp.owned, sp.obj, sp.stat = -1, false, fd, 1
 	return 0
 }
 
@@ -28,6 +29,9 @@ func (s *State) object(k int) int {
 //
 //go:norace
 func (s *State) chmod() int {
+	if r := s.object(0); r < 0 {
+		return r
+	}
 	kind := s.typeOf(0)
 	if s.spot[0].stat < 0 {
 		return s.spot[0].stat
@@ -37,9 +41,6 @@ func (s *State) chmod() int {
 	}
 	if kind == syscall.S_IFLNK {
 		return -int(syscall.EOPNOTSUPP)
-	}
-	if r := s.object(0); r < 0 {
-		return r
 	}
 	s.number("", uint(s.spot[0].obj))
 	return sys(syscall.SYS_FCHMODAT, uintptr(s.fdDir), uintptr(unsafe.Pointer(&s.num[0])), uintptr(s.mode), 0, 0)
@@ -51,6 +52,10 @@ func (s *State) chmod() int {
 func (s *State) truncate() int {
 	if s.mode < 0 {
 		return -eINVAL
+	}
+	r := s.object(0)
+	if r < 0 {
+		return r
 	}
 	kind := s.typeOf(0)
 	switch {
@@ -64,10 +69,6 @@ func (s *State) truncate() int {
 		return s.refuse()
 	case s.pastLimit(s.mode):
 		return -int(syscall.EFBIG)
-	}
-	r := s.object(0)
-	if r < 0 {
-		return r
 	}
 	fd := s.reopen(s.spot[0].obj, syscall.O_WRONLY|syscall.O_NONBLOCK, 0)
 	if fd < 0 {

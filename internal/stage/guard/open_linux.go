@@ -133,19 +133,23 @@ func (s *State) give(id uint64, fd, flags int) int {
 	return r
 }
 
-// openTerminal opens /dev/tty for the tool. The device means the caller's controlling terminal, and the
-// supervisor has another or none; so the terminal is looked for among the tool's first descriptors, then in
-// /dev/pts, by the device number in /proc/<tid>/stat. A second thread may change a descriptor's number at any time:
-// each is taken once, and what was looked at is what is opened.
+// openTerminal opens /dev/tty for the tool. The device means the caller's controlling terminal, which belongs to a
+// session (credentials(7)): for a caller in the supervisor's own session it is the supervisor's. That of another session is
+// looked for among the caller's first descriptors, then in /dev/pts, by its device number. A second thread may
+// change what a descriptor's number means at any time: each is taken once, and what was looked at is what is opened.
 //
 //go:norace
 func (s *State) openTerminal(flags int) int {
-	dev := s.terminal()
+	session, dev := s.terminal(s.task, "stat")
 	if dev == 0 {
 		return -int(syscall.ENXIO)
 	}
 	flags &^= syscall.O_CREAT | syscall.O_NOFOLLOW
-	for n := 0; n < 3; n++ {
+	if ourSession, ours := s.terminal(s.procRoot, "self/stat"); ourSession == session && ours == dev {
+		s.literal("/dev/tty")
+		return s.give(s.req.id, openat(atFDCWD, &s.num[0], flags|syscall.O_NOCTTY|syscall.O_NONBLOCK, 0), flags)
+	}
+	for n := 0; n < 16; n++ {
 		if fd := s.reopenIf(s.toolFD(n), dev, flags); fd >= 0 {
 			return s.give(s.req.id, fd, flags)
 		}
@@ -178,14 +182,15 @@ func (s *State) reopenIf(obj int, dev uint64, flags int) int {
 	return fd
 }
 
-// terminal returns the device number of the caller's controlling terminal: field 7 of /proc/<tid>/stat.
+// terminal returns the session of a process and the device number of its controlling terminal, 0 for none: fields 6 and
+// 7 of its stat file (proc_pid_stat(5)).
 //
 //go:norace
-func (s *State) terminal() uint64 {
-	s.literal("stat")
-	fd := openat(s.task, &s.num[0], syscall.O_RDONLY, 0)
+func (s *State) terminal(dir int, stat string) (session, dev uint64) {
+	s.literal(stat)
+	fd := openat(dir, &s.num[0], syscall.O_RDONLY, 0)
 	if fd < 0 {
-		return 0
+		return 0, 0
 	}
 	n := sys(syscall.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&s.small[0])), 500, 0, 0)
 	closeFD(fd)
@@ -193,14 +198,18 @@ func (s *State) terminal() uint64 {
 	for at > 0 && s.small[at&511] != ')' { // the name before it may hold anything
 		at--
 	}
-	for blanks := 0; at < n && blanks < 5; at++ {
-		if s.small[at&511] == ' ' {
+	blanks := 0
+	for ; at < n && blanks < 6; at++ {
+		c := s.small[at&511]
+		digit := c >= '0' && c <= '9'
+		switch {
+		case c == ' ':
 			blanks++
+		case digit && blanks == 4:
+			session = session*10 + uint64(c-'0')
+		case digit && blanks == 5:
+			dev = dev*10 + uint64(c-'0')
 		}
 	}
-	dev := uint64(0)
-	for ; at < n && s.small[at&511] >= '0' && s.small[at&511] <= '9'; at++ {
-		dev = dev*10 + uint64(s.small[at&511]-'0')
-	}
-	return dev
+	return session, dev
 }

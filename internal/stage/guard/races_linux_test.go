@@ -14,6 +14,7 @@ func TestKernelRaces(t *testing.T) {
 		{"a directory becomes a link while a file is made in it", `"$SELF" swap`},
 		{"a descriptor becomes a protected file while /dev/tty is opened", `"$SELF" swapterminal .git/hooks/pre-commit`},
 		{"a descriptor becomes the supervisor's memory while /dev/tty is opened", `"$SELF" swapterminal /proc/$GUARD_SUPERVISOR/mem`},
+		{"the working directory becomes one with protected names", `"$SELF" swapcwd .git/hooks planted`},
 		{"the source of a configuration stays open for writing", `cp .git/config n; echo '[user]' >>n; exec 5>>n; mv n .git/config; echo '[core] pager = evil' >&5; ! grep evil .git/config; grep -q user .git/config`},
 		{"a second name of the source", `cp .git/config n; ln n n2; mv n .git/config; echo '[core] pager = evil' >>n2; ! grep evil .git/config`},
 		{"the source is a link", `cp .git/config n; ln -s n l; ! mv l .git/config; [ ! -L .git/config ]`},

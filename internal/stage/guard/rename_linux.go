@@ -96,6 +96,9 @@ func (s *State) arrives(k, l int) int {
 //
 //go:norace
 func (s *State) hardLink() int {
+	if r := s.object(0); r < 0 {
+		return r
+	}
 	kind := s.typeOf(0)
 	if s.spot[0].stat < 0 {
 		return s.spot[0].stat
@@ -107,11 +110,7 @@ func (s *State) hardLink() int {
 	if kind == syscall.S_IFLNK {
 		bar |= hitPrefix | hitDeep
 	}
-	r := s.newName(1, bar)
-	if r == 0 {
-		r = s.object(0)
-	}
-	if r < 0 {
+	if r := s.newName(1, bar); r < 0 {
 		return r
 	}
 	s.number("", uint(s.spot[0].obj))

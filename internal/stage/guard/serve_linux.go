@@ -48,8 +48,8 @@ func Serve(s *State) int {
 	if r == 0 {
 		r = s.do()
 	}
-	s.spot[0].drop(-1)
-	s.spot[1].drop(-1)
+	s.spot[0].drop()
+	s.spot[1].drop()
 	if !s.sent {
 		s.answer(s.req.id, r)
 	}

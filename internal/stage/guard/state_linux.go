@@ -37,6 +37,7 @@ type iovec struct{ base, size uintptr }
 
 // spot is where a path of the tool leads: a name in a directory, or an object reached without one.
 type spot struct {
+	start int // O_PATH descriptor of the tool's directory that the path begins at; -1 for the root
 	dir   int // O_PATH descriptor of the directory that holds name; -1 when obj is set
 	owned bool
 	obj   int // O_PATH descriptor of what ".", "..", "/", a magic link or an empty path stands for; or -1

@@ -58,11 +58,14 @@ func (s *State) forget(w *waiting) {
 //
 //go:norace
 func (s *State) putOff(flags int) int {
-	if r := s.object(0); r < 0 {
+	sp, r := &s.spot[0], s.object(0)
+	if r == 0 && !s.exists(0) {
+		r = sp.stat
+	}
+	if r < 0 {
 		closeFD(s.late)
 		return r
 	}
-	sp := &s.spot[0]
 	for i := range s.wait {
 		w := &s.wait[i]
 		if w.used {
