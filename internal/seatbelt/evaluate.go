@@ -61,8 +61,10 @@ func (p *Profile) answer(query Query, reasons bool) (Verdict, int) {
 
 // refused says what is wrong with a query.
 func (q *asked) refused() string {
-	if q.Path != "" && (!strings.HasPrefix(q.Path, "/") || path.Clean(q.Path) != q.Path) {
-		return fmt.Sprintf("%s is not a resolved path", quote(clip(q.Path, 200)))
+	for _, p := range [...]string{q.Path, q.Alias} {
+		if p != "" && (!strings.HasPrefix(p, "/") || path.Clean(p) != p) {
+			return fmt.Sprintf("%s is not a resolved path", quote(clip(p, 200)))
+		}
 	}
 	switch argument := operationNamed[q.Operation].Argument; {
 	case argument == PathOf && q.Path == "":

@@ -131,15 +131,18 @@ func (s *ruleset) last(q *asked) (int, *Filter) {
 			}
 		}
 	}
-	if q.Path != "" {
-		try(s.paths[q.Path])
-		for dir := q.Path; dir != ""; dir = dir[:strings.LastIndexByte(dir, '/')] {
+	for _, p := range [...]string{q.Path, q.Alias} {
+		if p == "" {
+			continue
+		}
+		try(s.paths[p])
+		for dir := p; dir != ""; dir = dir[:strings.LastIndexByte(dir, '/')] {
 			try(s.dirs[dir])
 		}
 		try(s.dirs["/"])
 		for _, n := range s.prefixes.lengths {
-			if n <= len(q.Path) {
-				try(s.prefixes.of[q.Path[:n]])
+			if n <= len(p) {
+				try(s.prefixes.of[p[:n]])
 			}
 		}
 	}

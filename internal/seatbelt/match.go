@@ -16,7 +16,7 @@ func (f *Filter) matches(q *asked) bool {
 	case endpointIs:
 		return f.reaches(q)
 	case pathIs, pathBelow, pathBegins, pathMatches:
-		return q.Path != "" && f.compares(k.how, q.Path)
+		return q.Path != "" && f.compares(k.how, q.Path) || q.Alias != "" && f.compares(k.how, q.Alias)
 	case targetIs:
 		return slices.ContainsFunc(f.Args, q.aims)
 	case vnodeIs:

@@ -9,6 +9,10 @@ type Query struct {
 	// connection it is the unix socket's.
 	Path string
 
+	// Alias is another name of what Path names, which the filters of paths match as
+	// well: "/private/tmp/a" on a system where "/tmp/a" is that. Empty is none.
+	Alias string
+
 	// Address is "ip:port" or "host:port": of the remote end for network-outbound, of
 	// the local end for network-bind and network-inbound.
 	Address string

@@ -2,6 +2,7 @@ package sbpl
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/seatbelt"
@@ -135,10 +136,12 @@ func (c *compiler) vacuous(r seatbelt.Rule) string {
 func (c *compiler) dead(f seatbelt.Filter) bool {
 	switch f.Kind {
 	case "literal", "subpath":
-		return !slices.ContainsFunc(f.Args, func(p string) bool {
-			at := c.find.find(p)
-			n := c.at[at.path]
-			return absolute(p) && (at.rest == "" && at.path == p || at.rest != "" && len(at.links) == 0 && n != nil && n.cell.write)
+		return !slices.ContainsFunc(f.Args, func(arg string) bool {
+			return slices.ContainsFunc(c.here.named(f.Kind, arg), func(p string) bool {
+				at := c.find.find(p)
+				n := c.at[at.path]
+				return absolute(p) && (at.rest == "" && at.path == p || at.rest != "" && len(at.links) == 0 && n != nil && n.cell.write)
+			})
 		})
 	case "require-all":
 		return slices.ContainsFunc(f.Sub, c.dead)
@@ -163,6 +166,7 @@ func (c *compiler) general(rule *Rule, r seatbelt.Rule) {
 		}
 	}
 	c.ownPlaces(rule, r)
+	unclean(rule, r.Operations, r.Action == seatbelt.Deny, r.Filters)
 	whole := slices.Contains(r.Operations, "default")
 	for _, f := range families {
 		allow, deny := f.allow, f.deny
@@ -181,6 +185,25 @@ func (c *compiler) general(rule *Rule, r seatbelt.Rule) {
 			rule.differ(Wider, f.wide, f.prefix)
 		case r.Action == seatbelt.Deny && deny != "":
 			rule.differ(Own, deny, f.prefix+"*")
+		}
+	}
+}
+
+// unclean writes down that a filter which denies names a path as no path is
+// written, and so protects nothing. One that allows so allows nothing.
+func unclean(rule *Rule, operations []string, denies bool, filters []seatbelt.Filter) {
+	for _, f := range filters {
+		unclean(rule, operations, denies != (f.Kind == "require-not"), f.Sub)
+		if !denies || f.Kind != "literal" && f.Kind != "subpath" && f.Kind != "prefix" {
+			continue
+		}
+		for _, p := range f.Args {
+			if f.Kind == "prefix" && p != "/" {
+				p = strings.TrimSuffix(p, "/")
+			}
+			if !absolute(p) {
+				rule.differ(Wider, "("+f.Kind+" "+strconv.Quote(p)+") matches nothing: rules mean paths that are absolute and clean", operations...)
+			}
 		}
 	}
 }

@@ -11,7 +11,8 @@ import (
 // A compiler makes a policy of a profile. What it decides it asks of the
 // profile; what it cannot hold it writes down at the rule that decided.
 type compiler struct {
-	profile *seatbelt.Profile // as this host has its paths
+	here    *Profile // as this host has its paths
+	profile *seatbelt.Profile
 	find    *finder
 	rules   []Rule // of the profile in order, and one more for the default of one that has none
 	byRule  map[*seatbelt.Rule]int
@@ -58,7 +59,7 @@ func (c *compiler) ask(operation, path string, k kind) verdict {
 
 func (c *compiler) query(q seatbelt.Query) verdict {
 	c.questions++
-	v := c.profile.Decide(q)
+	v := c.here.decide(q)
 	i, known := c.byRule[v.Rule]
 	if !known {
 		i = len(c.rules) - 1
@@ -74,8 +75,9 @@ func (c *compiler) differ(v verdict, side Toward, why string, operations ...stri
 	}
 }
 
-func newCompiler(p *seatbelt.Profile, texts []Rule, h host) *compiler {
-	c := &compiler{profile: p, find: newFinder(h), byRule: map[*seatbelt.Rule]int{}, named: map[string]bool{}, at: map[string]*node{}, guarded: map[int]bool{}, links: map[string]bool{}}
+func newCompiler(here *Profile, texts []Rule, h host) *compiler {
+	p := here.parsed
+	c := &compiler{here: here, profile: p, find: newFinder(h), byRule: map[*seatbelt.Rule]int{}, named: map[string]bool{}, at: map[string]*node{}, guarded: map[int]bool{}, links: map[string]bool{}}
 	c.rules = texts
 	c.any = unheardOf(p)
 	for i := range p.Rules {

@@ -14,7 +14,7 @@
 //
 // # A profile's way through the files
 //
-//	Profile -> here.go (paths as this host has them) -> names.go, expand.go, pattern.go (nodes: every path
+//	Profile -> here.go, private.go (paths as this host has them) -> names.go, expand.go, pattern.go (nodes: every path
 //	that the profile could tell from what lies around it) -> decide.go (a cell for each: what a mount can
 //	say) -> emit.go (a Layout) -> protect.go (names that do not exist yet) -> network.go, process.go
 //	(the network, system calls) -> classify.go (classes) -> Policy, []Rule
@@ -56,11 +56,14 @@
 // # Decisions
 //
 //   - /private/tmp, /private/var and /private/etc are /tmp, /var and /etc on
-//     a host without /private. Other paths that do not exist are of no
+//     a host without /private, for filters of every kind: a path in them has both
+//     names. Other paths that do not exist are of no
 //     consequence, or a difference.
 //   - A rule on a path that leads through symbolic links is a rule on their target too,
 //     where macOS's would be dead: Linux has /bin and /lib as links. The links are
 //     made again inside. See [Profile.Here] for the links that are not followed.
+//   - A rule that denies a path which is not absolute and clean protects nothing: that
+//     is a difference that is wider.
 //   - Protected names of package sandbox are off: a profile says itself what is protected.
 //     Resource limits are rlimit.Defaults, and what looks like a secret in the environment does not
 //     pass, if the command's Env is nil: seatbelt knows neither.

@@ -33,7 +33,7 @@ func (c *compiler) expand() {
 			continue
 		}
 		c.add(at.path, at.kind)
-		switch matches := matcherOf(e.filter); {
+		switch matches := c.matcherOf(e.filter); {
 		case matches == nil:
 		case e.start == "":
 			anywhere = append(anywhere, matches)
@@ -91,7 +91,7 @@ func (c *compiler) walkAnywhere(matchers []func(string) bool) {
 }
 
 // matcherOf asks package seatbelt itself what one filter matches.
-func matcherOf(f filterOf) func(p string) bool {
+func (c *compiler) matcherOf(f filterOf) func(p string) bool {
 	text := "(version 1)(deny default)(allow file-read-data (" + f.Kind + " " + strconv.Quote(f.Args[0]) + "))"
 	if strings.ContainsFunc(f.Args[0], func(r rune) bool { return r < ' ' || r > '~' }) {
 		return nil
@@ -101,7 +101,7 @@ func matcherOf(f filterOf) func(p string) bool {
 		return nil
 	}
 	return func(path string) bool {
-		return p.Decide(seatbelt.Query{Operation: "file-read-data", Path: path}).Allow
+		return p.Decide(seatbelt.Query{Operation: "file-read-data", Path: path, Alias: c.here.aliasOf(path)}).Allow
 	}
 }
 

@@ -1,40 +1,35 @@
 package sbpl
 
 import (
+	"path"
 	"slices"
-	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/seatbelt"
 )
 
 // Here returns the profile as this host has its paths: where there is no /private,
-// what a rule says of /private/tmp it says of /tmp; and what it says of a path
-// that leads through symbolic links, such as /bin/sh, it says of the target too,
-// except that no allowing rule is followed through a link that the profile
-// lets be written: a tool could have made it (as in CVE-2025-59532). The rules are the
-// same, in the same order. It is what [Profile.Policy] holds, and what Evaluate of
-// it agrees with.
+// what a rule says of /private/tmp it says of /tmp (see private.go); and what it
+// says of a path that leads through symbolic links, such as /bin/sh, it says of the
+// target too, except that nothing is allowed through a link that the profile lets
+// be written: a tool could have made it (as in CVE-2025-59532). A filter within a
+// require-not of a denying rule allows. The rules are the same, in the same order.
+// It is what [Profile.Policy] holds, and what Evaluate of it agrees with.
 //
 // The error is of a profile that has become too large.
 func (p *Profile) Here() (*Profile, error) { return p.here(thisHost{}) }
 
 func (p *Profile) here(h host) (*Profile, error) {
-	base := p
-	if h.lstat("/private") == nothing {
-		var err error
-		base, err = p.rewrite(func(_ seatbelt.Action, f seatbelt.Filter) seatbelt.Filter { return withoutPrivate(f) })
-		if err != nil {
-			return nil, err
-		}
-	}
+	base := &Profile{parsed: p.parsed, private: h.lstat("/private") == nothing}
 	find := newFinder(h)
-	return base.rewrite(func(a seatbelt.Action, f seatbelt.Filter) seatbelt.Filter {
+	return base.rewrite(func(allows bool, f seatbelt.Filter) seatbelt.Filter {
 		if f.Kind != "literal" && f.Kind != "subpath" {
 			return f
 		}
 		for _, arg := range f.Args {
-			if target := base.target(find, a, arg); target != "" && !slices.Contains(f.Args, target) {
-				f.Args = append(slices.Clip(f.Args), target)
+			for _, at := range base.named(f.Kind, arg) {
+				if target := base.target(find, allows, at); target != "" && !slices.Contains(f.Args, target) {
+					f.Args = append(slices.Clip(f.Args), target)
+				}
 			}
 		}
 		return f
@@ -42,7 +37,7 @@ func (p *Profile) here(h host) (*Profile, error) {
 }
 
 // target is where a rule's path leads by links; "": nowhere else.
-func (p *Profile) target(find *finder, a seatbelt.Action, arg string) string {
+func (p *Profile) target(find *finder, allows bool, arg string) string {
 	if !absolute(arg) || own(arg) {
 		return ""
 	}
@@ -51,7 +46,7 @@ func (p *Profile) target(find *finder, a seatbelt.Action, arg string) string {
 		return ""
 	}
 	for _, l := range at.links {
-		if a == seatbelt.Allow && (p.Evaluate("file-write-create", l).Allow || p.Evaluate("file-write-unlink", l).Allow) {
+		if allows && p.writes(l) {
 			return ""
 		}
 	}
@@ -61,56 +56,36 @@ func (p *Profile) target(find *finder, a seatbelt.Action, arg string) string {
 	return at.path
 }
 
-// macOS has these directories below /private, and links to them from the root.
-var privates = []string{"/private/tmp", "/private/var", "/private/etc"}
-
-func withoutPrivate(f seatbelt.Filter) seatbelt.Filter {
-	switch f.Kind {
-	case "literal", "subpath", "prefix":
-		f.Args = slices.Clone(f.Args)
-		for i, a := range f.Args {
-			for _, p := range privates {
-				if within(a, p) {
-					f.Args[i] = strings.TrimPrefix(a, "/private")
-				}
-			}
-		}
-		f.Args = slices.Compact(f.Args)
-	case "regex":
-		f.Args = slices.Clone(f.Args)
-		for i, a := range f.Args {
-			if rest, ok := strings.CutPrefix(a, "^(/private)?/"); ok {
-				f.Args[i] = "^/" + rest
-				continue
-			}
-			for _, p := range privates {
-				if rest, ok := strings.CutPrefix(a, "^"+p); ok {
-					f.Args[i] = "^" + strings.TrimPrefix(p, "/private") + rest
-				}
-			}
+// writes reports whether the profile lets what is at a path be another: the path
+// itself, or a directory on the way.
+func (p *Profile) writes(at string) bool {
+	for ; at != "/"; at = path.Dir(at) {
+		if p.Evaluate("file-write-create", at).Allow || p.Evaluate("file-write-unlink", at).Allow {
+			return true
 		}
 	}
-	return f
+	return false
 }
 
 // rewrite returns the profile with each filter replaced; p itself, if none is
-// another than before.
-func (p *Profile) rewrite(change func(seatbelt.Action, seatbelt.Filter) seatbelt.Filter) (*Profile, error) {
+// another than before. change is told whether more is allowed if the filter
+// matches more: require-not turns that round.
+func (p *Profile) rewrite(change func(allows bool, f seatbelt.Filter) seatbelt.Filter) (*Profile, error) {
 	changed := false
-	var all func(a seatbelt.Action, filters []seatbelt.Filter) []seatbelt.Filter
-	all = func(a seatbelt.Action, filters []seatbelt.Filter) []seatbelt.Filter {
+	var all func(allows bool, filters []seatbelt.Filter) []seatbelt.Filter
+	all = func(allows bool, filters []seatbelt.Filter) []seatbelt.Filter {
 		out := make([]seatbelt.Filter, len(filters))
 		for i, f := range filters {
-			g := change(a, f)
+			g := change(allows, f)
 			changed = changed || !slices.Equal(f.Args, g.Args)
-			g.Sub = all(a, f.Sub)
+			g.Sub = all(allows != (f.Kind == "require-not"), f.Sub)
 			out[i] = g
 		}
 		return out
 	}
 	q := seatbelt.Profile{Source: p.parsed.Source, Version: p.parsed.Version, Debug: p.parsed.Debug, Rules: slices.Clone(p.parsed.Rules)}
 	for i := range q.Rules {
-		q.Rules[i].Filters = all(q.Rules[i].Action, q.Rules[i].Filters)
+		q.Rules[i].Filters = all(q.Rules[i].Action == seatbelt.Allow, q.Rules[i].Filters)
 	}
 	if !changed {
 		return p, nil
@@ -126,7 +101,7 @@ func (p *Profile) rewrite(change func(seatbelt.Action, seatbelt.Filter) seatbelt
 		again.Rules[i].At, again.Rules[i].Call = p.parsed.Rules[i].At, p.parsed.Rules[i].Call
 	}
 	again.Warnings = p.parsed.Warnings
-	return &Profile{parsed: again}, nil
+	return &Profile{parsed: again, private: p.private}, nil
 }
 
 // large bounds the reading of what was read already, a few times over: paths are

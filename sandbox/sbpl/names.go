@@ -62,20 +62,23 @@ func (c *compiler) name(rule int, f seatbelt.Filter, alone, negated bool) {
 	}
 	switch f.Kind {
 	case "literal", "subpath":
-		for _, p := range f.Args {
-			c.path(p)
+		for _, arg := range f.Args {
+			for _, p := range c.here.named(f.Kind, arg) {
+				c.path(p)
+			}
 		}
 	case "prefix":
 		for _, p := range f.Args {
-			c.regexes = append(c.regexes, expansion{rule: rule, root: dirOf(p), start: p, filter: seatbelt.Filter{Kind: f.Kind, Args: []string{p}}, negated: negated})
+			e := expansion{rule: rule, root: dirOf(p), start: p, filter: seatbelt.Filter{Kind: f.Kind, Args: []string{p}}, negated: negated}
+			c.regexes = append(c.regexes, c.here.places(e)...)
 		}
 	case "regex":
 		for _, text := range f.Args {
-			e := newExpansion(rule, text)
+			e := c.here.expansion(rule, text)
 			if e.negated = negated; !alone {
 				e.pattern = ""
 			}
-			c.regexes = append(c.regexes, e)
+			c.regexes = append(c.regexes, c.here.places(e)...)
 		}
 	}
 }

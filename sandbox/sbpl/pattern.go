@@ -5,7 +5,6 @@ import "strings"
 // An expansion is a filter that is answered by looking at what exists.
 type expansion struct {
 	rule    int
-	text    string // of a regular expression
 	filter  filterOf
 	root    string // everything that matches lies in it
 	start   string // and begins with this
@@ -17,7 +16,7 @@ type expansion struct {
 // newExpansion reads as much of a regular expression as has a plain meaning: the
 // path it begins with, or the name it ends with.
 func newExpansion(rule int, text string) expansion {
-	e := expansion{rule: rule, text: text, filter: filterOf{Kind: "regex", Args: []string{text}}, root: "/"}
+	e := expansion{rule: rule, filter: filterOf{Kind: "regex", Args: []string{text}}, root: "/"}
 	if rest, anchored := strings.CutPrefix(text, "^"); anchored {
 		lit, tail := literalStart(rest)
 		if tail == "" || strings.HasPrefix(lit, "/") && isWhole(lit, tail) {

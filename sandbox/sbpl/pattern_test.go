@@ -1,6 +1,10 @@
 package sbpl
 
-import "testing"
+import (
+	"slices"
+	"strings"
+	"testing"
+)
 
 func TestExpressionsWithAPlainMeaning(t *testing.T) {
 	tests := []struct {
@@ -70,6 +74,58 @@ func TestRulesSpeakOfThisHost(t *testing.T) {
 	h.make("/private", directory)
 	if here, _ := p.here(h); here.Evaluate("file-read-data", "/tmp/a").Allow {
 		t.Error("a host that has /private has its own /tmp")
+	}
+}
+
+// TestPrivateIsTheRootsOwn has filters of every kind that name /private, on a host
+// that has none: what they mean of /tmp, /var and /etc.
+func TestPrivateIsTheRootsOwn(t *testing.T) {
+	h := newFakeHost("/tmp/a/b", "/var/a", "/etc/passwd", "/etcetera/a", "/private.d/a", "/ws/a")
+	paths := []string{"/tmp", "/tmp/a", "/tmp/a/b", "/tmp/none", "/var/a", "/var/none", "/etc/passwd", "/etcetera/a", "/private.d/a", "/ws/a"}
+	for filter, want := range map[string]string{
+		`(subpath "/private")`:            "/tmp /tmp/a /tmp/a/b /tmp/none /var/a /var/none /etc/passwd",
+		`(subpath "/private/tmp")`:        "/tmp /tmp/a /tmp/a/b /tmp/none",
+		`(literal "/private/tmp/a/b")`:    "/tmp/a/b",
+		`(prefix "/private")`:             "/tmp /tmp/a /tmp/a/b /tmp/none /var/a /var/none /etc/passwd /private.d/a",
+		`(prefix "/private/")`:            "/tmp /tmp/a /tmp/a/b /tmp/none /var/a /var/none /etc/passwd",
+		`(prefix "/private/t")`:           "/tmp /tmp/a /tmp/a/b /tmp/none",
+		`(prefix "/private/etc")`:         "/etc/passwd",
+		`(regex #"^/private/var/")`:       "/var/a /var/none",
+		`(regex #"^/private\/var/")`:      "/var/a /var/none",
+		`(regex #"^[/]private/var/")`:     "/var/a /var/none",
+		`(regex #"^/(private/)?var/")`:    "/var/a /var/none",
+		`(regex #"^(/private)?/var/")`:    "/var/a /var/none",
+		`(regex #"^/private/(var|etc)/")`: "/var/a /var/none /etc/passwd",
+		`(regex #"/private/etc")`:         "/etc/passwd",
+		`(regex #"^/private/etcetera")`:   "",
+		`(subpath "/private/etcetera")`:   "",
+		`(subpath "/private.d")`:          "/private.d/a",
+		`(require-all (subpath "/private") (require-not (subpath "/private/tmp")))`: "/var/a /var/none /etc/passwd",
+	} {
+		for _, text := range []string{"(version 1)(allow default)(deny file-write* " + filter + ")", "(version 1)(deny default)(allow file-read*)(allow file-write* " + filter + ")"} {
+			p, err := Parse("private.sb", text, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			here, err := p.here(h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			policy, rules, err := p.policy(Options{}, h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			denies := strings.Contains(text, "(allow default)")
+			for _, at := range paths {
+				matched := slices.Contains(strings.Fields(want), at)
+				if v := here.Evaluate("file-write-data", at); v.Allow != (matched != denies) {
+					t.Errorf("%s: %s: %v: %s", text, at, v.Allow, v.Why)
+				}
+				if can := accessOf(policy, at).write; can && denies && matched && !rules[1].Is(Wider) {
+					t.Errorf("%s: %s can be written, and %s", text, at, rules[1])
+				}
+			}
+		}
 	}
 }
 

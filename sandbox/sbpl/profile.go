@@ -11,7 +11,8 @@ import (
 
 // A Profile is a profile of macOS's sandbox-exec that has been read.
 type Profile struct {
-	parsed *seatbelt.Profile
+	parsed  *seatbelt.Profile
+	private bool // the host has no /private; see private.go
 }
 
 // An Error says why a text is no profile, and where: what sandbox-exec ends
@@ -72,7 +73,9 @@ type Verdict struct {
 // "udp:host:port"; for signal "self", "same-sandbox" or "others"; or a name. It
 // looks at nothing but the profile; see [Profile.Here].
 func (p *Profile) Evaluate(operation, argument string) Verdict {
-	v := p.parsed.Evaluate(queryOf(operation, argument))
+	q := queryOf(operation, argument)
+	q.Alias = p.aliasOf(q.Path)
+	v := p.parsed.Evaluate(q)
 	out := Verdict{Allow: v.Allow, Why: v.Why, Index: len(p.parsed.Rules)}
 	for i := range p.parsed.Rules {
 		if r := &p.parsed.Rules[i]; r == v.Rule {
@@ -170,7 +173,7 @@ func (p *Profile) compiler(h host) (*compiler, error) {
 		texts = append(texts, Rule{At: r.At.String(), Text: textOf(r)})
 	}
 	texts = append(texts, Rule{At: p.parsed.Source, Text: "(deny default), which every profile begins with"})
-	return newCompiler(here.parsed, texts, h), nil
+	return newCompiler(here, texts, h), nil
 }
 
 // Names returns the names of the profiles that sandbox-exec -n takes.

@@ -102,7 +102,7 @@ func held(text string) error {
 	check := func(operation, at string, does bool) error {
 		v := Verdict{}
 		q := queryOf(operation, at)
-		q.VnodeType = string(h.kinds[at])
+		q.VnodeType, q.Alias = string(h.kinds[at]), here.aliasOf(at)
 		ev := here.parsed.Evaluate(q)
 		v.Allow, v.Why, v.Index = ev.Allow, ev.Why, len(here.parsed.Rules)
 		for i := range here.parsed.Rules {

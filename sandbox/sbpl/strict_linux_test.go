@@ -35,6 +35,24 @@ var attempts = []attempt{
 		`rm file; mkdir file; mkdir file/sub && echo made`, false},
 	{"a port that is denied by default is of no network of the host's", `(version 1)(allow default)(deny default (remote ip "*:25"))`, ``,
 		`readlink /proc/self/ns/net | grep -xF "$HOSTNET"`, false},
+	{"an exception of a denial does not lead through a link that a tool could have made",
+		`(version 1)(allow default)(deny file-write* (require-not (require-any (subpath "/dev") (subpath (param "WS")) (subpath "WS/link"))))`, `mkdir ../there; ln -s ../there link`,
+		`echo x >../there/new && echo written; echo x >mine || echo lost`, false},
+	{"nor does one of reading", `(version 1)(allow default)(deny file-read* (require-all (subpath "DIR") (require-not (subpath (param "WS"))) (require-not (subpath "WS/link"))))`,
+		`mkdir ../there; echo x >../there/file; ln -s ../there link; echo y >mine`, `cat ../there/file link/file; cat mine >/dev/null || echo lost`, false},
+	{"an exception leads through a link that no tool could have made",
+		`(version 1)(allow default)(deny file-write* (require-not (require-any (subpath "/dev") (subpath (param "WS")) (subpath "DIR/link/in"))))`, `mkdir -p ../there/in; ln -s there ../link`,
+		`echo x >../link/in/new || echo refused; echo x >../new && echo written`, false},
+	{"what is in /private and not in its tmp", `(version 1)(allow default)(deny file-write* (require-all (subpath "/private") (require-not (subpath "/private/tmp"))))`, ``,
+		`for d in /var /etc; do echo x >$d/holdfast-$$ && echo $d written; done; echo x >/tmp/holdfast-$$ || echo lost; rm /tmp/holdfast-$$`, false},
+	{"an expression of a place in /private", `(version 1)(allow default)(deny file-write* (regex #"^/private\/var/"))`, ``, `echo x >/var/holdfast-$$ && echo written; echo x >/tmp/holdfast-$$ || echo lost; rm /tmp/holdfast-$$`, false},
+	{"a prefix of a place in /private", `(version 1)(allow default)(deny file-write* (prefix "/private/v"))`, ``, ``, true},
+	{"a denial with a slash at the end", writesWorkspace + `(deny file-write* (subpath "WS/ro/"))`, `mkdir ro`, `echo x >ro/new && echo written`, true},
+	{"a denial with two slashes", writesWorkspace + `(deny file-write* (subpath "WS//ro"))`, `mkdir ro`, `echo x >ro/new && echo written`, true},
+	{"a denial with a dot", writesWorkspace + `(deny file-write* (literal "WS/./ro"))`, `mkdir ro`, ``, true},
+	{"a denial with two dots", writesWorkspace + `(deny file-write* (subpath "WS/ro/../ro"))`, `mkdir ro`, ``, true},
+	{"a denial of an empty path", writesWorkspace + `(deny file-write* (subpath ""))`, ``, ``, true},
+	{"an exception that is unclean denies less, not more", `(version 1)(allow default)(deny file-write* (require-not (subpath "WS/")))`, ``, `echo x >new && echo written`, false},
 	{"flags that are denied cannot be changed", writesWorkspace + `(deny file-write-flags)`, `touch file`, `chattr +d file 2>/dev/null && echo changed`, false},
 	{"a setuid bit", writesWorkspace + `(deny file-write-setugid)`, `touch file`, `chmod u+s file && echo changed`, true},
 	{"a mapping of what may be executed", `(version 1)(allow default)(deny file-map-executable (subpath (param "WS")))`, ``, ``, true},
@@ -67,7 +85,7 @@ func (a attempt) try(t *testing.T) {
 	if out, err := before.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	p, err := Parse(a.name, strings.ReplaceAll(a.rules, "WS/", ws+"/"), map[string]string{"WS": ws})
+	p, err := Parse(a.name, strings.NewReplacer("WS/", ws+"/", "DIR", dir).Replace(a.rules), map[string]string{"WS": ws})
 	if err != nil {
 		t.Fatal(err)
 	}
