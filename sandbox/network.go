@@ -153,7 +153,7 @@ type Network struct {
 // connection beyond Connections is refused, and may be tried again; one that is under
 // way when Bytes have passed is ended.
 type NetworkLimits struct {
-	Connections int   // of the tool, open at one time, flows of datagrams among them; a request within one of HTTP/2 that the harness sees is one; zero: 1024
+	Connections int   // of the tool, open at one time, flows of datagrams among them; zero: 1024
 	Bytes       int64 // both ways together, headers too, then everything is refused; zero: no limit
 	Rate        int64 // bytes per second, both ways and all connections together; zero: no limit
 	Names       int   // different names below one "*" rule, or by Decide's word alone, of which each tells a name server something; zero: 512

@@ -29,7 +29,7 @@ func TestAnAuthorityOfThePolicyIsTrustedOutsideAndInside(t *testing.T) {
 			if !w.trust.AppendCertsFromPEM(w.g.Bundle()) {
 				t.Fatal("the bundle is empty")
 			}
-			client := w.inside(false)
+			client := w.inside()
 			defer client.CloseIdleConnections()
 			res, err := client.Get("https://example.com/")
 			if err != nil {

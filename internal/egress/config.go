@@ -60,8 +60,7 @@ type Event struct {
 
 // Limits bounds what one gateway carries. The package's documentation says what counts.
 type Limits struct {
-	// Connections is how many of clients may be open at once, a request of HTTP/2
-	// within one counted as one. 0: 1024.
+	// Connections is how many of clients may be open at once. 0: 1024.
 	Connections int
 	// Bytes is how many pass in all, both ways together. 0: no limit.
 	Bytes int64

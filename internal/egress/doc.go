@@ -129,10 +129,14 @@
 //     than the request on two processors. Both ways judge by the same functions, and a
 //     table of requests and responses holds that nobody can tell them apart.
 //
-//   - http.Transport carries HTTP/2 alone. It writes what a server of HTTP/1 sends without
+//   - Where TLS is ended HTTP/1.1 is spoken alone, to the tool and to the server: ALPN
+//     names nothing else. net/http's HTTP/2 server lets a client end the process, and its
+//     client lets a server hang it for ever. HTTP/2, and gRPC with it, passes in tunnels to
+//     hosts that have neither a credential nor a request rule.
+//
+//   - http.Transport writes what a server of HTTP/1 sends without
 //     being asked to the program's own log, with the secret in it if the server echoes
-//     that; all HTTP/1 is written and read by upstream.go, over TLS too (secured.go). Of HTTP/2 it logs frames that it does not
-//     know or that come in disorder, so it is given none (sift.go).
+//     that; all HTTP/1 is written and read by upstream.go, over TLS too (secured.go).
 //
 //   - SOCKS5 is a handshake of four messages (socks.go); the libraries for it
 //     resolve names themselves or take them apart as strings, which is what has to
@@ -161,11 +165,6 @@
 //
 //   - Of upgrades WebSocket is carried. Others are dropped from the request, as
 //     HTTP lets a proxy do: h2c would carry requests that nobody reads.
-//
-//   - Few clients' connections speak HTTP/2 at one time (mostTwo): net/http sends the
-//     end of an answer after the handler has returned, and with it the seat that counts
-//     among Limits.Connections; a client that lets a hundred answers of each connection
-//     wait would keep as many goroutines. Further ones speak HTTP/1.
 //
 //   - Interim answers (103) to requests with a body are not passed on: net/http would
 //     have two goroutines write to the client at once, neither of which survives a
@@ -200,10 +199,9 @@
 // What a client or a server can make the harness hold, or wait for:
 //
 //   - A client's connection has a place from its first moment to its last, whichever way it
-//     came, and within one of HTTP/2 every request has one. Whoever finds none is told so in
+//     came. Whoever finds none is told so in
 //     its protocol (decline.go): 503 with the limit's name, SOCKS's "not allowed by
-//     ruleset", a reset of what was captured. To a server there are at most 16 connections for
-//     each client's whose TLS is terminated, and 128 idle ones in all to servers of plain HTTP.
+//     ruleset", a reset of what was captured. There are at most 128 idle ones in all to servers of plain HTTP.
 //   - Bytes and Rate count what passes between the gateway and servers: tunnels, headers
 //     as well as bodies, TLS itself where it is terminated, WebSockets, granted ports, datagrams. Bytes
 //     wait for their turn before they pass, all connections in one row, so that opening
@@ -217,11 +215,7 @@
 //     response are five at most; trailers, chunks' sizes and extensions are short.
 //     A ClientHello, a first line, a handshake have 30 seconds in all, however they come.
 //     A connection that is kept has two minutes, one on which nothing moves ten: a body
-//     that does not come and a stream of HTTP/2 that nobody takes as well (stall.go).
-//   - HTTP/2 has 100 streams, frames of 16 KiB, 256 KiB of bodies for each connection;
-//     its queues of answers to what a client does not read are net/http's, which ends
-//     such a connection. A server that resets, or says farewell without end, holds one
-//     request for a minute, by net/http's six tries.
+//     that does not come as well (stall.go).
 //   - Of events, texts are cut at 1 KiB, 1024 wait for Observe, 100 denials are kept;
 //     the rest is counted.
 //
@@ -246,6 +240,6 @@
 // may be connected to without naming any host, past the rules of the hosts that it
 // has. An entry for datagrams to an address, or to a
 // name that shares one, reaches a guarded host at an address that no look-up has shown
-// of it. GODEBUG=http2debug=2 in the harness's environment has net/http log headers.
+// of it.
 // A client's "Expect: 100-continue" is answered here, and not asked of the server.
 package egress

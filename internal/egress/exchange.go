@@ -14,8 +14,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-
-	"golang.org/x/net/http/httpguts"
 )
 
 // An exchange is one HTTP request that can be read, and its response, whichever
@@ -89,7 +87,7 @@ func (x *exchange) run(w http.ResponseWriter, r *http.Request) {
 		GotConn:        func(i httptrace.GotConnInfo) { x.event.Address = i.Conn.RemoteAddr().String() },
 		Got1xxResponse: x.hint,
 	})
-	if x.c.two() || r.Body != http.NoBody {
+	if r.Body != http.NoBody {
 		var end func()
 		ctx, end = x.watch(ctx, w)
 		defer end()
@@ -101,8 +99,6 @@ func (x *exchange) run(w http.ResponseWriter, r *http.Request) {
 func (x *exchange) admit(r *http.Request) {
 	switch {
 	case x.err != nil:
-	case !httpguts.ValidHeaderFieldName(r.Method): // HTTP/2 says what it likes: a space would end it in a request of HTTP/1
-		x.err = x.target.refuse(Decision{Rule: x.decision.Rule, Why: "the method is not a word"})
 	case r.Method == http.MethodTrace || r.Method == http.MethodConnect:
 		x.err = x.target.refuse(Decision{Rule: x.decision.Rule, Why: "the method " + r.Method + " is not carried"})
 	case x.g.meter.full():
@@ -188,7 +184,7 @@ func modify(r *http.Response) error {
 	}
 	if r.StatusCode != http.StatusSwitchingProtocols {
 		r.Body = &counted{ReadCloser: r.Body, n: &x.received, why: &x.err}
-		if !x.c.two() && !bodiless(r.Request) && !x.uploaded.Load() {
+		if !bodiless(r.Request) && !x.uploaded.Load() {
 			// Else net/http reads what is left of the request itself before it answers: the
 			// server would get a body with a hole in it.
 			r.Header.Set("Connection", "close")
@@ -328,7 +324,6 @@ type inner struct {
 	decision Decision
 	address  netip.AddrPort
 	scheme   string
-	two      bool // HTTP/2, which is framed by TLS records and frames, and not looked at
 	via      http.RoundTripper
 
 	mu    sync.Mutex
@@ -371,22 +366,13 @@ func (g *Gateway) serveInside(w http.ResponseWriter, r *http.Request, c *strict,
 	x := &exchange{g: g, c: c, target: t, decision: in.decision, scheme: in.scheme, via: in.via}
 	x.begin(r)
 	x.event.Address = address(in.address)
-	if in.two {
-		defer forget(r)
-		if x.err = g.seat(t); x.err == nil {
-			defer g.unseat()
-		}
-	}
-	for _, field := range append([]string{host, r.Host, r.URL.Host}, r.Header["Host"]...) { // the last two beside HTTP/2's :authority
+	for _, field := range []string{host, r.URL.Host} {
 		if x.err == nil {
 			x.err = g.sameHost(t, field)
 		}
 	}
 	if x.err == nil {
 		x.authority = authorityOf(t, r.Host, preset)
-	}
-	if x.err == nil && strings.Contains(r.URL.RawQuery, " ") { // HTTP/2 can: it would end the URL in a request of HTTP/1
-		x.err = t.refuse(Decision{Rule: in.decision.Rule, Why: "the request's URL has a space in it"})
 	}
 	if x.err == nil && (r.URL.Opaque != "" || r.URL.User != nil || r.URL.IsAbs() && r.URL.Scheme != in.scheme) {
 		x.err = t.refuse(Decision{Rule: in.decision.Rule, Why: "the request is for another kind of URL"})

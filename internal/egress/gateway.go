@@ -39,7 +39,6 @@ type Gateway struct {
 	closed  bool
 	open    map[io.Closer]struct{} // what Close closes
 	clients int                    // connections of clients that are open
-	twos    int                    // of which may speak HTTP/2
 	running sync.WaitGroup
 
 	server    *http.Server

@@ -10,18 +10,15 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 )
 
 // hostile puts a server at a port of example.com that does what it likes with each
-// connection: at 443 in TLS, of HTTP/2 if two.
-func (w *secureWorld) hostile(port uint16, two bool, serve func(c net.Conn)) {
+// connection: at 443 in TLS.
+func (w *secureWorld) hostile(port uint16, serve func(c net.Conn)) {
 	w.t.Helper()
 	l := listen(w.t)
 	if port == 443 {
-		l = tls.NewListener(l, &tls.Config{Certificates: w.server.TLS.Certificates, NextProtos: []string{map[bool]string{true: "h2", false: "http/1.1"}[two]}})
+		l = tls.NewListener(l, &tls.Config{Certificates: w.server.TLS.Certificates, NextProtos: []string{h1}})
 	}
 	go func() {
 		for {
@@ -82,20 +79,19 @@ func answered(res *http.Response, err error) (int, error) {
 func TestAnswersThatDoNotEndAreCutOff(t *testing.T) {
 	const enough, most = 64 << 20, 16 << 20 // the kernel's buffers take some of it
 	for name, c := range endless {
-		for _, from := range []string{"GET http", "POST http", "GET https", "POST https", "GET https by HTTP/2"} {
+		for _, from := range []string{"GET http", "POST http", "GET https", "POST https"} {
 			t.Run(name+", "+from, func(t *testing.T) {
 				w := newSecureWorld(t, Config{Credentials: bearer()[:0:0], Requests: []RequestRule{{Host: "example.com:443"}}}, quick)
-				method, rest, _ := strings.Cut(from, " ")
-				scheme, two, _ := strings.Cut(rest, " ")
+				method, scheme, _ := strings.Cut(from, " ")
 				written := make(chan int, 100)
-				w.hostile(map[string]uint16{"http": 80, "https": 443}[scheme], false, func(k net.Conn) {
+				w.hostile(map[string]uint16{"http": 80, "https": 443}[scheme], func(k net.Conn) {
 					if _, err := http.ReadRequest(bufio.NewReader(k)); err == nil {
 						io.WriteString(k, c.begin)
 						written <- each(k, enough, c.more)
 					}
 				})
 				before := heap()
-				client := w.inside(two != "")
+				client := w.inside()
 				client.Timeout = 30 * time.Second
 				req, _ := http.NewRequest(method, scheme+"://example.com/", nil)
 				if method == "POST" {
@@ -115,89 +111,4 @@ func TestAnswersThatDoNotEndAreCutOff(t *testing.T) {
 	}
 }
 
-// TestServersOfHTTP2AreCutOff: they may send any frame as often as they like.
-func TestServersOfHTTP2AreCutOff(t *testing.T) {
-	const enough = 256 << 20
-	headers := func(c io.Writer, stream uint32, flags http2.Flags, fields ...string) {
-		var b strings.Builder
-		e := hpack.NewEncoder(&b)
-		for _, f := range fields {
-			name, value, _ := strings.Cut(f, "=")
-			e.WriteField(hpack.HeaderField{Name: name, Value: value})
-		}
-		c.Write(wireFrame(http2.FrameHeaders, flags, stream, []byte(b.String())...))
-	}
-	field := func(i int) string { // a literal without indexing
-		return fmt.Sprintf("\x00\x07x%06d\x7f\x49%s", i%1_000_000, strings.Repeat("v", 200))
-	}
-	for name, c := range map[string]struct {
-		begin func(c io.Writer, stream uint32)
-		more  func(stream uint32, i int) string
-		code  int
-	}{
-		"hints": {nil, func(s uint32, _ int) string {
-			return string(wireFrame(http2.FrameHeaders, http2.FlagHeadersEndHeaders, s, append([]byte{0x08, 3}, "103"...)...))
-		}, 502},
-		"a head's frames": {func(c io.Writer, s uint32) { headers(c, s, 0, ":status=200") }, func(s uint32, i int) string {
-			return string(wireFrame(http2.FrameContinuation, 0, s, []byte(strings.Repeat(field(i), 50))...))
-		}, 502},
-		"a trailer's frames": {func(c io.Writer, s uint32) {
-			headers(c, s, http2.FlagHeadersEndHeaders, ":status=200")
-			headers(c, s, http2.FlagHeadersEndStream, "a=b")
-		}, func(s uint32, i int) string {
-			return string(wireFrame(http2.FrameContinuation, 0, s, []byte(strings.Repeat(field(i), 50))...))
-		}, 200},
-		"a large frame": {nil, func(s uint32, _ int) string {
-			return "\xff\xff\xff\x00\x00\x00\x00\x00\x01" + strings.Repeat("x", 1000)
-		}, 502},
-		"streams that are not wanted": {nil, func(_ uint32, i int) string {
-			return string(wireFrame(http2.FramePushPromise, http2.FlagPushPromiseEndHeaders, 1, 0, 0, 0, byte(2+i%100)))
-		}, 502},
-		"windows": {nil, func(uint32, int) string {
-			return string(wireFrame(http2.FrameWindowUpdate, 0, 0, 0x7f, 0xff, 0xff, 0xff))
-		}, 502},
-		"resets": {nil, func(s uint32, _ int) string { return string(wireFrame(http2.FrameRSTStream, 0, s, 0, 0, 0, 2)) }, 502},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newSecureWorld(t, Config{Requests: []RequestRule{{Host: "example.com:443"}}}, quick)
-			written := make(chan int, 1000)
-			w.hostile(443, true, func(k net.Conn) {
-				io.ReadFull(k, make([]byte, len(preface)))
-				f := http2.NewFramer(k, k)
-				f.WriteSettings()
-				for {
-					got, err := f.ReadFrame()
-					if err != nil {
-						return
-					}
-					h, ok := got.(*http2.HeadersFrame)
-					if !ok {
-						continue
-					}
-					go io.Copy(io.Discard, k)
-					if c.begin != nil {
-						c.begin(k, h.StreamID)
-					}
-					written <- each(k, enough, func(i int) string { return c.more(h.StreamID, i) })
-					return
-				}
-			})
-			before := heap()
-			client := w.inside(false)
-			client.Timeout = 30 * time.Second
-			if code, err := answered(client.Get("https://example.com/")); code != c.code && (c.code == 502 || err == nil) {
-				t.Errorf("%d, %v", code, err)
-			}
-			client.CloseIdleConnections()
-			if n := <-written; n >= enough {
-				t.Errorf("%d bytes of it are taken in", n)
-			}
-			if n := heap() - before; n > 8<<20 {
-				t.Errorf("%d bytes more", n)
-			}
-			if n := w.dials(); n > 10 {
-				t.Errorf("%d connections were made", n)
-			}
-		})
-	}
-}
+func quick(http.ResponseWriter, *http.Request) {}

@@ -1,7 +1,6 @@
 package egress
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -10,46 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-
-	"golang.org/x/net/http2"
 )
-
-// TestAMethodIsAWord: HTTP/2 may say anything as one, and a server of HTTP/1 would take
-// the path within it for the request's.
-func TestAMethodIsAWord(t *testing.T) {
-	w := newSecureWorld(t, Config{Requests: []RequestRule{{Host: "example.com", Paths: []string{"/open"}}}}, nil)
-	asked := make(chan string, 10)
-	w.hostile(443, false, func(c net.Conn) {
-		for in := bufio.NewReader(c); ; {
-			r, err := http.ReadRequest(in)
-			switch {
-			case err == nil:
-				asked <- r.Method + " " + r.RequestURI
-				io.WriteString(c, hello)
-			case strings.HasPrefix(err.Error(), "malformed"):
-				asked <- err.Error()
-				return
-			default:
-				return
-			}
-		}
-	})
-	c := w.raw2()
-	for i, method := range []string{"GET /secret HTTP/1.1", "GET /secret", "GET\t/secret", "G(T"} {
-		c.WriteHeaders(http2.HeadersFrameParam{StreamID: uint32(2*i + 1), BlockFragment: c.block(method, "/open"), EndStream: true, EndHeaders: true})
-	}
-	c.WriteHeaders(http2.HeadersFrameParam{StreamID: 9, BlockFragment: c.block("GET", "/open"), EndStream: true, EndHeaders: true})
-	go c.drain()
-	if got := <-asked; got != "GET /open" {
-		t.Errorf("the server was asked: %q", got)
-	}
-	w.g.Close()
-	for len(asked) > 0 {
-		if got := <-asked; got != "GET /open" {
-			t.Errorf("the server was asked: %q", got)
-		}
-	}
-}
 
 // TestAStatusBelowAllIsNoHint: it has a body, and to the client it would be a response
 // of its own: the one after it would be to the client's next request, to whichever host.
@@ -65,7 +25,7 @@ func TestAStatusBelowAllIsNoHint(t *testing.T) {
 		}
 	}
 	r := (&http.Request{URL: &url.URL{}}).WithContext(context.WithValue(t.Context(), exchangeKey{}, &exchange{}))
-	for _, code := range []int{0, 42, 1000} { // as HTTP/2 can say it
+	for _, code := range []int{0, 42, 1000} {
 		if modify(&http.Response{StatusCode: code, Request: r, Body: http.NoBody}) == nil {
 			t.Errorf("%d passes", code)
 		}
@@ -101,13 +61,11 @@ func TestATrailerCrossesTheBoundary(t *testing.T) {
 		b, _ := io.ReadAll(r.Body)
 		fmt.Fprintf(rw, "%s %s", b, r.Trailer.Get("X-End"))
 	})
-	for _, two := range []bool{false, true} {
-		_, body := w.do(w.inside(two), "POST", "https://example.com/", func(r *http.Request) {
-			r.Body, r.ContentLength, r.Trailer = io.NopCloser(strings.NewReader("abc")), -1, http.Header{"X-End": {"z"}}
-		})
-		if body != "abc z" {
-			t.Errorf("HTTP/2 %v: %q", two, body)
-		}
+	_, body := w.do(w.inside(), "POST", "https://example.com/", func(r *http.Request) {
+		r.Body, r.ContentLength, r.Trailer = io.NopCloser(strings.NewReader("abc")), -1, http.Header{"X-End": {"z"}}
+	})
+	if body != "abc z" {
+		t.Errorf("%q", body)
 	}
 }
 

@@ -26,8 +26,7 @@ func (g *Gateway) serveQueue() {
 	g.pool = new(pool)
 	g.forwarder = newForwarder(g)
 	g.server = &http.Server{
-		Protocols:                    bothVersions(),
-		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: 100, MaxReadFrameSize: 16 << 10, MaxReceiveBufferPerConnection: 256 << 10, MaxReceiveBufferPerStream: 128 << 10},
+		Protocols:                    onlyHTTP1(),
 		Handler:                      http.HandlerFunc(g.serveHTTP),
 		ReadHeaderTimeout:            headerTime,
 		IdleTimeout:                  keptTime,
@@ -43,13 +42,10 @@ func (g *Gateway) serveQueue() {
 	g.queue.begin = sync.OnceFunc(func() { g.spawn(func() { g.server.Serve(g.queue) }) })
 }
 
-// bothVersions are HTTP/1 and, on a connection whose TLS was terminated and which
-// agreed to it there, HTTP/2: to the server that is one in clear text. On every
-// other connection a strict one refuses HTTP/2's preface.
-func bothVersions() *http.Protocols {
+// onlyHTTP1 is the one protocol that the gateway speaks itself.
+func onlyHTTP1() *http.Protocols {
 	p := new(http.Protocols)
 	p.SetHTTP1(true)
-	p.SetUnencryptedHTTP2(true)
 	return p
 }
 
@@ -76,10 +72,10 @@ func (g *Gateway) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	defer g.leave()
 	c := r.Context().Value(strictKey{}).(*strict)
 	host := c.host()
-	if r.Body != http.NoBody && !c.two() { // net/http waits for it after a refusal too; see watch
+	if r.Body != http.NoBody { // net/http waits for it after a refusal too; see watch
 		c.SetReadDeadline(time.Now().Add(g.idle))
 	}
-	if r.Method == http.MethodConnect && !c.two() {
+	if r.Method == http.MethodConnect {
 		w.Header().Set("Connection", "close") // what follows one is not looked at, carried or not
 	}
 	switch {

@@ -18,7 +18,7 @@ func TestARedirectElsewhereCarriesNoSecretAndNoPlaceholder(t *testing.T) {
 		}
 		http.Redirect(rw, r, "https://api.example.com/?key="+url.QueryEscape(r.URL.Query().Get("key")), http.StatusFound)
 	})
-	c := w.inside(true)
+	c := w.inside()
 	c.CheckRedirect = nil
 	res, body := w.do(c, "GET", "https://example.com/?key="+w.placeholder, func(r *http.Request) { r.Header.Del("Authorization") })
 	if res.StatusCode != 403 || !strings.Contains(body, "credential TOKEN") || !strings.Contains(body, "api.example.com") {
@@ -54,7 +54,7 @@ func TestARedirectTakesNoSecretAlong(t *testing.T) {
 		w.put("example.com", 8443, w.server.Listener.Addr().String())
 		w.web("example.com", 80, answer)
 		w.web("evil.example", 80, answer)
-		c := w.inside(true)
+		c := w.inside()
 		c.Transport.(*http.Transport).TLSClientConfig.RootCAs.AddCert(w.server.Certificate()) // the tool trusts the others by itself
 		c.Transport.(*http.Transport).TLSClientConfig.InsecureSkipVerify = true
 		token := "Bearer " + w.placeholder

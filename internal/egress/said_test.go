@@ -29,7 +29,7 @@ func TestABodyInAnswerToHEADIsNotLogged(t *testing.T) {
 		ended <- struct{}{}
 	})
 	w.server.TLS.NextProtos = []string{"http/1.1"}
-	c := w.inside(false)
+	c := w.inside()
 	if res, text := w.do(c, "HEAD", "https://example.com/", nil); res.StatusCode != 200 {
 		t.Error(res.Status, text)
 	}
@@ -67,7 +67,7 @@ func TestABodysErrorDoesNotSayTheSecret(t *testing.T) {
 	})
 	w.server.EnableHTTP2 = false
 	w.server.TLS.NextProtos = []string{"http/1.1"}
-	w.do(w.inside(false), "GET", "https://example.com/", nil)
+	w.do(w.inside(), "GET", "https://example.com/", nil)
 	said := ""
 	for _, e := range w.ended() {
 		said += e.Err

@@ -4,123 +4,38 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"io"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptrace"
 	"os"
-	"sync"
-	"time"
+	"strings"
 )
 
 // A secured carries the requests of one terminated connection to its server. It
 // connects to that connection's target and to nothing else, whatever a request
-// says, and verifies the target's name, with no way to leave that out. The first
-// connection says which version of HTTP the server speaks.
+// says, and verifies the target's name, with no way to leave that out.
 type secured struct {
-	g    *Gateway
-	in   *inner
-	one  *pool
-	two  [2]*http.Transport // HTTP/2; the second one for HEAD alone, see sifted
-	room chan struct{}      // of requests by HTTP/1
+	g   *Gateway
+	in  *inner
+	one *pool
 
 	ctx    context.Context // ends with the client's connection
 	cancel context.CancelFunc
-
-	mu     sync.Mutex
-	agreed string // the version; "": no connection was made yet
-	spare  *sealed
-	first  *attempt // to make a connection; nil: none is under way
 }
 
-// An attempt to make the first connection to a server is for all requests that wait
-// for one, and ends with none of them: else a client that takes its requests back made
-// a connection with each.
-type attempt struct {
-	done chan struct{}
-	err  error
-}
-
-// mostInner bounds the connections to a server that one client's connection has:
-// an HTTP/2 client may ask for many things at once of a server without it.
-const mostInner = 16
-
-const (
-	h1 = "http/1.1"
-	h2 = "h2"
-)
+// h1 is HTTP/1.1 in ALPN (RFC 7301).
+const h1 = "http/1.1"
 
 func newSecured(g *Gateway, in *inner) *secured {
-	s := &secured{g: g, in: in, room: make(chan struct{}, mostInner)}
+	s := &secured{g: g, in: in}
 	s.ctx, s.cancel = context.WithCancel(g.ctx)
 	s.one = new(pool)
-	for i := range s.two {
-		s.two[i] = s.newTwo(i == 1)
-	}
 	return s
 }
 
-// newTwo makes what speaks HTTP/2. Connections are its dialler's, TLS and all, so that
-// frames can be looked at before it reads them.
-func (s *secured) newTwo(head bool) *http.Transport {
-	p := new(http.Protocols)
-	p.SetUnencryptedHTTP2(true) // as far as it can see
-	return &http.Transport{
-		DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			conn, err := s.conn(ctx, h2)
-			if err != nil {
-				return nil, err
-			}
-			return newSifted(conn, head), nil
-		},
-		Protocols:              p,
-		HTTP2:                  &http.HTTP2Config{MaxReceiveBufferPerConnection: 1 << 20, MaxReceiveBufferPerStream: 1 << 20}, // for a client that reads slowly
-		DisableCompression:     true,
-		MaxConnsPerHost:        mostInner,
-		IdleConnTimeout:        idleWait,
-		ExpectContinueTimeout:  time.Second,
-		MaxResponseHeaderBytes: mostHead,
-	}
-}
-
-// RoundTrip sends a request in the version that the server speaks. An upgrade is
-// HTTP/1's.
+// RoundTrip sends a request.
 func (s *secured) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Header.Get("Upgrade") != "" {
-		return s.old(r)
-	}
-	two, err := s.settle(r.Context())
-	if err == nil && two {
-		head := 0
-		if r.Method == http.MethodHead {
-			head = 1
-		}
-		return s.two[head].RoundTrip(r)
-	}
-	if err == nil {
-		select {
-		case s.room <- struct{}{}:
-		case <-r.Context().Done():
-			err = r.Context().Err()
-		}
-	}
-	if err != nil {
-		if r.Body != nil {
-			r.Body.Close()
-		}
-		return nil, err
-	}
-	res, err := s.old(r)
-	if err != nil {
-		<-s.room
-		return nil, err
-	}
-	res.Body = &seated{ReadCloser: res.Body, room: s.room}
-	return res, nil
-}
-
-// old sends a request by HTTP/1.
-func (s *secured) old(r *http.Request) (*http.Response, error) {
 	res, _, err := s.one.ask(r.Context(), oldWay{s, r.Context()}, "", r, hints(r))
 	return res, err
 }
@@ -132,7 +47,7 @@ type oldWay struct {
 }
 
 func (w oldWay) reach(ctx context.Context) (net.Conn, string, error) {
-	conn, err := w.conn(ctx, h1)
+	conn, err := w.dial(ctx)
 	if err != nil {
 		return nil, "", err
 	}
@@ -145,90 +60,9 @@ func (w oldWay) reached(u *upstream) {
 	}
 }
 
-// A seated body leaves its room when it is closed.
-type seated struct {
-	io.ReadCloser
-	room chan struct{}
-	once sync.Once
-}
-
-// Close closes the body.
-func (b *seated) Close() error {
-	err := b.ReadCloser.Close()
-	b.once.Do(func() { <-b.room })
-	return err
-}
-
-// settle says whether the server speaks HTTP/2, and asks it if nobody has.
-func (s *secured) settle(ctx context.Context) (two bool, err error) {
-	s.mu.Lock()
-	if s.agreed != "" {
-		defer s.mu.Unlock()
-		return s.agreed == h2, nil
-	}
-	if s.first == nil {
-		s.first = &attempt{done: make(chan struct{})}
-		if a := s.first; !s.g.spawn(func() { s.begin(a) }) {
-			a.err = ErrClosed
-			close(a.done)
-		}
-	}
-	a := s.first
-	s.mu.Unlock()
-	select {
-	case <-a.done:
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
-	if a.err != nil {
-		return false, a.err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.agreed == h2, nil
-}
-
-// begin makes the first connection.
-func (s *secured) begin(a *attempt) {
-	conn, err := s.dial(s.ctx, h2, h1)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	defer close(a.done)
-	s.first, a.err = nil, err
-	switch {
-	case err != nil:
-	case s.ctx.Err() != nil:
-		a.err = s.ctx.Err()
-		conn.Close()
-	default:
-		s.spare = conn
-		if s.agreed = conn.ConnectionState().NegotiatedProtocol; s.agreed == "" {
-			s.agreed = h1
-		}
-	}
-}
-
-// conn returns the connection that settle has made, or makes another of a version.
-func (s *secured) conn(ctx context.Context, version string) (*sealed, error) {
-	s.mu.Lock()
-	if s.agreed == version && s.spare != nil {
-		defer s.mu.Unlock()
-		conn := s.spare
-		s.spare = nil
-		return conn, nil
-	}
-	s.mu.Unlock()
-	conn, err := s.dial(ctx, version)
-	if err == nil && version == h2 && conn.ConnectionState().NegotiatedProtocol != h2 {
-		conn.Close()
-		return nil, errors.New("the server does not speak HTTP/2 any more")
-	}
-	return conn, err
-}
-
 // dial connects, and shakes hands. It takes the connection that the tunnel has made
 // first.
-func (s *secured) dial(ctx context.Context, versions ...string) (*sealed, error) {
+func (s *secured) dial(ctx context.Context) (*sealed, error) {
 	g := s.g
 	if !g.enter() {
 		return nil, ErrClosed
@@ -243,12 +77,15 @@ func (s *secured) dial(ctx context.Context, versions ...string) (*sealed, error)
 	}
 	below := &valve{Conn: newMetered(conn, g)}
 	c := &sealed{below: below, Conn: tls.Client(below, &tls.Config{
-		ServerName: s.in.target.Host.String(), RootCAs: g.cfg.Roots, MinVersion: tls.VersionTLS12, NextProtos: versions,
+		ServerName: s.in.target.Host.String(), RootCAs: g.cfg.Roots, MinVersion: tls.VersionTLS12, NextProtos: []string{h1},
 	})}
 	ctx, cancel := context.WithTimeout(ctx, headerTime)
 	defer cancel()
 	if err := c.HandshakeContext(ctx); err != nil {
 		conn.Close()
+		if strings.HasSuffix(err.Error(), "no application protocol") { // alert 120 (RFC 7301, 3.2), whose type crypto/tls keeps to itself
+			err = fmt.Errorf("the server does not speak HTTP/1.1, the one protocol that is spoken where the policy has TLS ended: %w", err)
+		}
 		return nil, err
 	}
 	return c, nil
@@ -257,17 +94,7 @@ func (s *secured) dial(ctx context.Context, versions ...string) (*sealed, error)
 // close closes what is idle.
 func (s *secured) close() {
 	s.cancel()
-	s.mu.Lock()
-	spare := s.spare
-	s.spare = nil
-	s.mu.Unlock()
-	if spare != nil {
-		spare.Close()
-	}
 	s.one.close()
-	for _, t := range s.two {
-		t.CloseIdleConnections()
-	}
 }
 
 // A sealed connection is TLS to a server that was verified.

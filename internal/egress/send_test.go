@@ -6,11 +6,8 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"log"
 	"net"
 	"net/http"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 )
@@ -99,7 +96,7 @@ func TestABodyWithoutEndLeavesNoConnection(t *testing.T) {
 		}
 	}()
 	w.put("example.com", 443, l.Addr().String())
-	c := w.inside(true)
+	c := w.inside()
 	for range 2 {
 		body, more := io.Pipe()
 		res, err := c.Post("https://example.com/", "text/plain", body)
@@ -173,7 +170,7 @@ func TestAResponseIsToItsRequestInTLS(t *testing.T) {
 			}
 		}()
 		w.put("example.com", 443, l.Addr().String())
-		c := w.inside(false)
+		c := w.inside()
 		for range 3 {
 			if res, body := w.do(c, method, "https://example.com/", nil); res.StatusCode != 200 || body != "hello" {
 				t.Errorf("%s: %s %q", method, res.Status, body)
@@ -202,49 +199,4 @@ func (c *corked) Write(p []byte) (int, error) {
 func (c *corked) flush() {
 	c.hold.Store(false)
 	c.Conn.Write(c.held.Bytes())
-}
-
-func TestAServerWithoutHTTP2HasFewConnectionsOfATunnel(t *testing.T) {
-	const asked = 3 * mostInner
-	var now, most atomic.Int32
-	var all sync.WaitGroup
-	release := make(chan struct{})
-	w := newSecureWorld(t, Config{Credentials: bearer()}, nil)
-	s := http.Server{Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodHead {
-			return
-		}
-		n := now.Add(1)
-		defer now.Add(-1)
-		for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
-		}
-		if n == mostInner {
-			close(release) // as many as may be are here
-		}
-		<-release
-	}), ErrorLog: log.New(io.Discard, "", 0)}
-	secure := w.server.TLS.Clone()
-	secure.NextProtos = []string{"http/1.1"}
-	l := listen(t)
-	go s.Serve(tls.NewListener(l, secure))
-	t.Cleanup(func() { s.Close() })
-	w.put("example.com", 443, l.Addr().String())
-	c := w.inside(true)
-	if res, err := c.Head("https://example.com/"); err != nil || res.ProtoMajor != 2 { // one tunnel
-		t.Fatal(res, err)
-	}
-	for range asked {
-		all.Go(func() {
-			res, err := c.Post("https://example.com/", "text/plain", strings.NewReader("a body"))
-			if err != nil || res.StatusCode != 200 {
-				t.Error(res, err)
-				return
-			}
-			res.Body.Close()
-		})
-	}
-	all.Wait()
-	if n := most.Load(); n != mostInner {
-		t.Errorf("%d at one time, of %d", n, mostInner)
-	}
 }

@@ -28,6 +28,9 @@ type first struct {
 	hello *tls.ClientHelloInfo
 }
 
+// preface begins a connection of HTTP/2 (RFC 9113, 3.4).
+const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
 const (
 	longestLine  = 16 << 10 // of a request that is recognised as one
 	longestHello = 64 << 10

@@ -8,8 +8,7 @@ import (
 )
 
 // A stall ends an exchange in which nothing moves. The connections below it have
-// deadlines for that; what waits within net/http for a client has none: a body that
-// does not come, and a stream of HTTP/2 whose client opens no window.
+// deadlines for that; what waits within net/http for a client's body has none.
 type stall struct {
 	x      *exchange
 	ctx    context.Context
@@ -26,9 +25,7 @@ type stall struct {
 func (x *exchange) watch(ctx context.Context, w http.ResponseWriter) (_ context.Context, end func()) {
 	s := &stall{x: x, client: http.NewResponseController(w)}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
-	if !x.c.two() {
-		s.client.SetReadDeadline(time.Time{})
-	}
+	s.client.SetReadDeadline(time.Time{})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.timer = time.AfterFunc(x.g.idle, s.look)
@@ -67,7 +64,7 @@ func (s *stall) end() {
 	case idle || s.x.reading.Load() > 0:
 		// net/http keeps the answer back until whoever reads the body has stopped.
 		s.client.SetReadDeadline(time.Unix(1, 0))
-	case !s.x.uploaded.Load() && !s.x.c.two(): // it reads a little of the rest itself
+	case !s.x.uploaded.Load(): // it reads a little of the rest itself
 		s.client.SetReadDeadline(time.Now().Add(s.x.g.idle))
 	}
 }

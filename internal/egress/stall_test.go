@@ -1,7 +1,6 @@
 package egress
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net"
@@ -11,9 +10,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 )
 
 // TestFirstBytesHaveOneDeadline: a client that goes on saying a little has as little time
@@ -81,40 +77,6 @@ func TestBodyThatDoesNotComeEndsItsRequest(t *testing.T) {
 		if secure {
 			<-told // the tunnel's
 		}
-	}
-}
-
-// TestStreamWithoutAWindowEnds: HTTP/2's client asks for much and takes nothing; its
-// connection is alive all the while.
-func TestStreamWithoutAWindowEnds(t *testing.T) {
-	w, told := stalled(t, func(rw http.ResponseWriter, r *http.Request) { io.CopyN(rw, zeros{}, 10<<20) })
-	c, err := w.tls("example.com:443", "example.com", "h2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	io.WriteString(c, preface)
-	f := http2.NewFramer(c, c)
-	f.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0})
-	var block bytes.Buffer
-	e := hpack.NewEncoder(&block)
-	for _, p := range [][2]string{{":method", "GET"}, {":scheme", "https"}, {":authority", "example.com"}, {":path", "/"}} {
-		e.WriteField(hpack.HeaderField{Name: p[0], Value: p[1]})
-	}
-	f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true})
-	for {
-		frame, err := f.ReadFrame()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if frame, ok := frame.(*http2.RSTStreamFrame); ok && frame.StreamID == 1 {
-			break
-		}
-	}
-	if e := <-told; !strings.Contains(e.Err, "nothing was sent") || e.Received > 4<<20 {
-		t.Errorf("%+v", e)
-	}
-	if ok := f.WritePing(false, [8]byte{1}); ok != nil {
-		t.Error("the connection has ended with the stream")
 	}
 }
 

@@ -33,11 +33,7 @@ type strict struct {
 }
 
 func newStrict(c *tracked, g *Gateway, in *inner) *strict {
-	s := &strict{tracked: c, inner: in}
-	if in != nil && in.two {
-		s.scan.state = passing
-	}
-	return s
+	return &strict{tracked: c, inner: in}
 }
 
 func (c *strict) Read(p []byte) (int, error) {
@@ -63,9 +59,6 @@ func (c *strict) Read(p []byte) (int, error) {
 	}
 	return fit, nil
 }
-
-// two reports whether the connection speaks HTTP/2.
-func (c *strict) two() bool { return c.inner != nil && c.inner.two }
 
 // unread gives back the last bytes that were read.
 func (c *strict) unread(b []byte) { c.again = b }

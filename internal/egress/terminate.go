@@ -6,11 +6,10 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -100,9 +99,7 @@ func unread(r *http.Request) bool {
 // terminateTLS is the server of a client's TLS and the client of the real server's.
 // The server name was held against the target before.
 func (g *Gateway) terminateTLS(ctx context.Context, client net.Conn, _ *tls.ClientHelloInfo, u *Upstream) error {
-	two := g.reserve()
-	defer func() { g.release(two) }()
-	conn := tls.Server(client, g.border.trust.authority.serverConfig(u.Target.Host, two))
+	conn := tls.Server(client, g.border.trust.authority.serverConfig(u.Target.Host))
 	hello, cancel := context.WithTimeout(ctx, headerTime)
 	defer cancel()
 	if err := conn.HandshakeContext(hello); err != nil {
@@ -113,17 +110,14 @@ func (g *Gateway) terminateTLS(ctx context.Context, client net.Conn, _ *tls.Clie
 	way := newSecured(g, in)
 	defer way.close()
 	in.via = &boundary{next: way, bound: g.border.credentials.of(u.Target.Host, u.Target.Port), by: g.border.by}
-	if conn.ConnectionState().NegotiatedProtocol == "h2" {
-		in.two = true
-		return g.serveInner(&prefaced{Conn: conn}, in)
-	}
-	g.release(two)
-	two = false
 	return g.serveInner(conn, in)
 }
 
 // handshakeError says what a client's alert most often means.
 func handshakeError(err error) error {
+	if strings.Contains(err.Error(), "unsupported application protocols") { // crypto/tls has no type for it
+		return fmt.Errorf("the client does not speak HTTP/1.1, the one protocol that is spoken where the policy has TLS ended: %w", err)
+	}
 	var alert tls.AlertError
 	var op *net.OpError
 	if errors.As(err, &alert) || errors.As(err, &op) && op.Op == "remote error" {
@@ -133,86 +127,14 @@ func handshakeError(err error) error {
 }
 
 // serverConfig is what a client of one host meets. No session is resumed: a ticket
-// would carry a handshake over to a connection that was decided about anew. Without
-// two it speaks HTTP/1 alone.
-func (a *authority) serverConfig(h Host, two bool) *tls.Config {
-	protocols := []string{"h2", "http/1.1"}
-	if !two {
-		protocols = protocols[1:]
-	}
+// would carry a handshake over to a connection that was decided about anew. HTTP/1.1 is
+// the one protocol that is agreed to: net/http's HTTP/2 server lets a client end the process
+// (SETTINGS_HEADER_TABLE_SIZE while a header is written: concurrent map access).
+func (a *authority) serverConfig(h Host) *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS12,
-		NextProtos:             protocols,
+		NextProtos:             []string{h1},
 		SessionTicketsDisabled: true,
 		GetCertificate:         func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return a.leaf(time.Now(), h) },
 	}
-}
-
-// mostTwo bounds the connections that speak HTTP/2 at one time; further ones are
-// offered HTTP/1. A client that lets its answers wait keeps the goroutine of each
-// request, a hundred of them, when its seat has been given up long ago: net/http
-// sends what is left of an answer once the handler has returned.
-const mostTwo = 32
-
-// reserve takes a place for a connection that may speak HTTP/2; false: there is none.
-func (g *Gateway) reserve() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.twos >= mostTwo {
-		return false
-	}
-	g.twos++
-	return true
-}
-
-// release gives back what reserve has taken.
-func (g *Gateway) release(taken bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if taken {
-		g.twos--
-	}
-}
-
-// forget leaves of a request of HTTP/2 what net/http needs to end its answer.
-func forget(r *http.Request) {
-	r.Header, r.URL, r.RequestURI = nil, &url.URL{}, ""
-}
-
-// seat has a request of an HTTP/2 connection count as a connection, which it is in
-// what it costs. The error is a refusal.
-func (g *Gateway) seat(t Target) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.clients >= g.cfg.Limits.Connections {
-		return g.crowded(t)
-	}
-	g.clients++
-	return nil
-}
-
-func (g *Gateway) unseat() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.clients--
-}
-
-// A prefaced connection was agreed to be HTTP/2. Its first bytes have to be that: the
-// server would take others for HTTP/1, whose framing nothing has looked at.
-type prefaced struct {
-	net.Conn
-	seen int
-}
-
-const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-
-func (c *prefaced) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	for i := 0; i < n && c.seen < len(preface); i++ {
-		if p[i] != preface[c.seen] {
-			return 0, fmt.Errorf("%w: HTTP/2 was agreed on, and something else sent", io.ErrUnexpectedEOF)
-		}
-		c.seen++
-	}
-	return n, err
 }

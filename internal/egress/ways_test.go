@@ -20,12 +20,10 @@ type way struct {
 
 // ways are all of them, each direction by itself.
 var ways = []way{
-	{"a plain request's answer", func(w *secureWorld, n int64) error { return w.fetch("http://example.com/", false, n) }},
-	{"a plain request's body", func(w *secureWorld, n int64) error { return w.send("http://example.com/", false, n) }},
-	{"the answer in terminated TLS", func(w *secureWorld, n int64) error { return w.fetch("https://example.com/", false, n) }},
-	{"the body in terminated TLS", func(w *secureWorld, n int64) error { return w.send("https://example.com/", false, n) }},
-	{"the answer in terminated TLS by HTTP/2", func(w *secureWorld, n int64) error { return w.fetch("https://example.com/", true, n) }},
-	{"the body in terminated TLS by HTTP/2", func(w *secureWorld, n int64) error { return w.send("https://example.com/", true, n) }},
+	{"a plain request's answer", func(w *secureWorld, n int64) error { return w.fetch("http://example.com/", n) }},
+	{"a plain request's body", func(w *secureWorld, n int64) error { return w.send("http://example.com/", n) }},
+	{"the answer in terminated TLS", func(w *secureWorld, n int64) error { return w.fetch("https://example.com/", n) }},
+	{"the body in terminated TLS", func(w *secureWorld, n int64) error { return w.send("https://example.com/", n) }},
 	{"a tunnel in", func(w *secureWorld, n int64) error { c, r := w.connect("example.com:9"); return w.pull(c, r, n) }},
 	{"a tunnel out", func(w *secureWorld, n int64) error { c, r := w.connect("example.com:9"); return w.push(c, r, n) }},
 	{"SOCKS in", func(w *secureWorld, n int64) error {
@@ -156,15 +154,15 @@ func whole(res *http.Response, err error, n int64) error {
 	return nil
 }
 
-func (w *secureWorld) fetch(u string, two bool, n int64) error {
-	c := w.inside(two)
+func (w *secureWorld) fetch(u string, n int64) error {
+	c := w.inside()
 	defer c.CloseIdleConnections()
 	res, err := c.Get(fmt.Sprintf("%s%d", u, n))
 	return whole(res, err, n)
 }
 
-func (w *secureWorld) send(u string, two bool, n int64) error {
-	c := w.inside(two)
+func (w *secureWorld) send(u string, n int64) error {
+	c := w.inside()
 	defer c.CloseIdleConnections()
 	res, err := c.Post(u, "text/plain", io.LimitReader(zeros{}, n))
 	if err != nil {

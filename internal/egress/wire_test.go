@@ -16,11 +16,9 @@ func TestATerminatedConnectionIsForItsTargetAlone(t *testing.T) {
 	if _, err := w.tls("example.com:443", "api.example.com"); err == nil {
 		t.Error("another server name than CONNECT's is served")
 	}
-	for _, two := range []bool{false, true} { // Host, and :authority
-		res, body := w.do(w.inside(two), "GET", "https://example.com/", func(r *http.Request) { r.Host = "api.example.com" })
-		if res.StatusCode != 403 {
-			t.Errorf("HTTP/2 %v: another Host: %s %q", two, res.Status, body)
-		}
+	res, body := w.do(w.inside(), "GET", "https://example.com/", func(r *http.Request) { r.Host = "api.example.com" })
+	if res.StatusCode != 403 {
+		t.Errorf("another Host: %s %q", res.Status, body)
 	}
 	for name, text := range map[string]string{
 		"another Host":                         "GET / HTTP/1.1\r\nHost: api.example.com\r\n\r\n",
@@ -59,18 +57,6 @@ func TestATerminatedConnectionIsForItsTargetAlone(t *testing.T) {
 	}
 	if len(hits) != 0 {
 		t.Errorf("the server was asked for %s", <-hits)
-	}
-}
-
-func TestHTTP1OnAConnectionThatAgreedOnHTTP2IsNotServed(t *testing.T) {
-	w := newSecureWorld(t, Config{Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) { t.Error("the server was asked") })
-	c, err := w.tls("example.com:443", "example.com", "h2")
-	if err != nil || c.ConnectionState().NegotiatedProtocol != "h2" {
-		t.Fatal(err)
-	}
-	io.WriteString(c, "GET / HTTP/1.1\nHost: example.com\n\n")
-	if b, _ := io.ReadAll(c); strings.Contains(string(b), "200 OK") {
-		t.Errorf("%q", b)
 	}
 }
 

@@ -71,8 +71,6 @@ var strangers = map[string]func(f *file) bool{
 		return f.room != "internal/stage/child" && f.room != "internal/stage/guard" && f.room != "internal/stage/wire" || f.test
 	},
 	"golang.org/x/net/idna":                                func(f *file) bool { return f.room == "internal/egress" },
-	"golang.org/x/net/http2":                               func(f *file) bool { return f.test && f.room == "internal/egress" },
-	"golang.org/x/net/http2/hpack":                         func(f *file) bool { return f.room == "internal/egress" }, // whether a header is an interim one
 	"golang.org/x/net/http/httpguts":                       func(f *file) bool { return f.room == "internal/egress" },
 	"software.sslmate.com/src/go-pkcs12":                   func(f *file) bool { return f.room == "internal/egress" }, // a JVM's trust store
 	"golang.org/x/net/dns/dnsmessage":                      capturing,
