@@ -40,6 +40,7 @@ func (c *compilation) standIns() []seccomp.Rule {
 			rules = append(rules, noSockets...)
 		}
 	}
+	rules = append(rules, c.fileCalls(rules)...)
 	if c.open(BoundProcesses) || c.policy.Nest {
 		return rules
 	}

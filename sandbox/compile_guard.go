@@ -15,9 +15,9 @@ import (
 // where there is no network namespace, those that connect. There are no names to
 // guard where nothing of the host can be written.
 func (c *compilation) guard() error {
-	rules := c.guardRules()
-	if len(rules.Roots) == 0 || len(rules.Names)+len(rules.Hidden) == 0 || c.open(BoundFiles) {
-		rules = guard.Rules{}
+	rules := guard.Rules{}
+	if c.guardsNames() {
+		rules = c.guardRules()
 	}
 	rules.Connects = c.endpoints()
 	if len(rules.Roots)+len(rules.Connects) == 0 || !c.facts.Notify.Yes() {
@@ -49,6 +49,12 @@ func (c *compilation) guard() error {
 	}
 	c.do(load, plan.Guard, why)
 	return nil
+}
+
+// guardsNames reports whether the supervisor makes the calls that change names.
+func (c *compilation) guardsNames() bool {
+	names := len(c.policy.Files.protectedPatterns()) + len(c.policy.Files.HideNames)
+	return !c.open(BoundFiles) && c.facts.Notify.Yes() && names > 0 && len(c.writeRoots()) > 0
 }
 
 // programBytes lays a filter out as the kernel's struct sock_filter, which is

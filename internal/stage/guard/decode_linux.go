@@ -93,13 +93,17 @@ func (s *State) decodeMore() int {
 	return -int(syscall.ENOSYS)
 }
 
+// setIDs are S_ISUID and S_ISGID. A file never gets them: outside, it would give other accounts of the machine its
+// owner's rights. A directory may, as in git init --shared: there S_ISGID says whose its files are (inode(7)).
+const setIDs = 0o6000
+
 // cwd is AT_FDCWD as an argument word.
 const cwd = 1<<32 - 100
 
 //go:norace
 func (s *State) isOpen(dirfd, addr, flags, mode uint64) int {
 	const excl = syscall.O_CREAT | syscall.O_EXCL
-	s.op, s.flags, s.mode = opOpen, int(int32(flags)), int(mode)
+	s.op, s.flags, s.mode = opOpen, int(int32(flags)), int(mode)&^setIDs
 	s.in[0] = input{int(int32(dirfd)), addr, fromMemory, s.flags&syscall.O_NOFOLLOW == 0 && s.flags&excl != excl}
 	return 0
 }
@@ -107,6 +111,9 @@ func (s *State) isOpen(dirfd, addr, flags, mode uint64) int {
 //go:norace
 func (s *State) isName(op uint8, dirfd, addr, mode, dev uint64) int {
 	s.op, s.mode, s.dev = op, int(mode), int(dev)
+	if op == opMakeNode {
+		s.mode &^= setIDs
+	}
 	s.in[0] = input{int(int32(dirfd)), addr, fromMemory, false}
 	return 0
 }

@@ -48,6 +48,7 @@
 //     a pipe for the one and nothing for the other. Either may be removed.
 //   - O_RDONLY opens are not stopped, unless Rules.Hidden is used; then all opens but O_PATH are, and a hidden name cannot
 //     be opened, linked or renamed. Its metadata stay visible.
+//   - A file gets no setuid and no setgid bit, by whatever call: it keeps the rest of the mode that was asked for.
 //   - Owners, times and locks are left alone: they make nothing run. Extended attributes are not available at all
 //     (EOPNOTSUPP), since an ACL is a mode.
 //   - openat2(2) is answered by ENOSYS, on which every portable caller falls back; io_uring and open_by_handle_at(2), ways

@@ -25,7 +25,8 @@ func (s *State) object(k int) int {
 	return 0
 }
 
-// chmod leaves the mode of a git configuration to the tool: git init flips it to learn whether modes work.
+// chmod leaves the mode of a git configuration to the tool: git init flips it to learn whether modes work. The bits of
+// setIDs are left out for what is no directory, as the kernel leaves S_ISGID out for a group that is not the caller's.
 //
 //go:norace
 func (s *State) chmod() int {
@@ -41,6 +42,9 @@ func (s *State) chmod() int {
 	}
 	if kind == syscall.S_IFLNK {
 		return -int(syscall.EOPNOTSUPP)
+	}
+	if kind != syscall.S_IFDIR {
+		s.mode &^= setIDs
 	}
 	s.number("", uint(s.spot[0].obj))
 	return sys(syscall.SYS_FCHMODAT, uintptr(s.fdDir), uintptr(unsafe.Pointer(&s.num[0])), uintptr(s.mode), 0, 0)
