@@ -34,8 +34,9 @@
 //     alone; no verdict of Decide opens one. The next address is tried when one is refused or does not answer.
 //  5. The address that was checked is the one dialled (dial.go); there is no
 //     second look-up.
-//  6. What the client sends first is looked at (sniff.go): the server name of a
-//     TLS ClientHello has to be the target's, and plain HTTP is read as such, so
+//  6. What the client sends first is looked at (sniff.go): the server name of each
+//     TLS ClientHello in clear text has to be the target's (hellos.go: a server may
+//     ask for a second one), and plain HTTP is read as such, so
 //     that its Host has to be the target's too.
 //  7. One Event tells how it went (event.go); a denial, and what was allowed and
 //     failed, is in the Summary too.
@@ -224,7 +225,7 @@
 // A host that is allowed can be told anything: through it, data leaves. A tunnel
 // that is neither TLS nor HTTP/1 is passed as bytes. What is within TLS that is not
 // terminated is not seen: with Encrypted Client Hello
-// the outer server name alone is, and a server that hosts several names can
+// the outer server name alone is, in a renegotiation none, and a server that hosts several names can
 // serve another, which the Host within asks for; TLS without a server name is passed.
 // Which addresses a network translates to others by a prefix of its own (NAT64, RFC
 // 6052), and which of its host's are translated elsewhere, is not known here. HTTP/2 in clear text is

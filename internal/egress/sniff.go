@@ -196,8 +196,8 @@ func tokenByte(c byte) bool {
 
 // A recorder keeps what is read through it.
 type recorder struct {
-	net.Conn // nil: what TLS would write goes nowhere
-	c        net.Conn
+	net.Conn          // nil: what TLS would write goes nowhere
+	c        net.Conn // nil: what is seen is all
 	seen     []byte
 	given    int
 	until    time.Time // when the whole of it has to be there
@@ -244,6 +244,9 @@ func (r *recorder) hello() (*tls.ClientHelloInfo, error) {
 
 func (r *recorder) Read(p []byte) (int, error) {
 	if r.given == len(r.seen) {
+		if r.c == nil {
+			return 0, io.ErrUnexpectedEOF
+		}
 		if err := r.fill(longestHello); err != nil {
 			return 0, err
 		}

@@ -46,6 +46,7 @@ type flow struct {
 	passed   int64
 	halted   atomic.Bool // a deadline in the past is meant
 	deadline time.Time   // of src, as it was set last
+	hellos   *hellos     // follows a client's TLS while it is in clear text; nil: it is not
 }
 
 func (g *Gateway) newPair(ctx context.Context, client, server net.Conn) *pair {
@@ -71,7 +72,7 @@ func (p *pair) stop() { p.unhook() }
 // finish passes the bytes that the client has sent already and all that follow,
 // until both directions have ended. When one fails both do.
 func (p *pair) finish(head []byte, down <-chan error) error {
-	err := p.up.write(head)
+	err := p.up.send(head)
 	if err == nil {
 		err = p.up.run()
 	}
@@ -144,7 +145,7 @@ func (f *flow) move() error {
 		default:
 			return f.why(err)
 		}
-		for n == bufferSize && from != nil && to != nil {
+		for n == bufferSize && f.hellos == nil && from != nil && to != nil {
 			moved, err := f.burst(from, to)
 			if err != nil {
 				return f.why(err)
@@ -161,10 +162,23 @@ func (f *flow) pass(b *[bufferSize]byte, n int, readErr error) error {
 	if n == 0 {
 		return readErr
 	}
-	if err := f.write(b[:n]); err != nil {
+	if err := f.send(b[:n]); err != nil {
 		return err
 	}
 	return readErr
+}
+
+// send writes what src has sent, but for what is held until it can be judged.
+func (f *flow) send(b []byte) (err error) {
+	if f.hellos != nil {
+		if b, err = f.hellos.feed(b); err != nil {
+			return err
+		}
+		if f.hellos.over {
+			f.hellos = nil
+		}
+	}
+	return f.write(b)
 }
 
 // write writes bytes under the gateway's limits.
@@ -247,8 +261,13 @@ func (f *flow) await() error {
 	if f.halted.Load() {
 		return errHalted
 	}
-	if now := time.Now(); f.deadline.Sub(now) < idleTime*3/4 {
-		f.deadline = now.Add(idleTime)
+	now := time.Now()
+	until := now.Add(idleTime)
+	if f.hellos.pending() {
+		until = f.hellos.until
+	}
+	if f.deadline.Sub(now) < idleTime*3/4 || f.deadline.After(until) {
+		f.deadline = until
 		if err := f.src.SetReadDeadline(f.deadline); err != nil {
 			return err
 		}
@@ -263,13 +282,15 @@ func (f *flow) await() error {
 // the other direction.
 func (f *flow) alive() bool {
 	f.deadline = time.Time{}
-	return !f.halted.Load() && time.Since(time.Unix(0, f.p.last.Load())) < idleTime
+	return !f.halted.Load() && !f.hellos.pending() && time.Since(time.Unix(0, f.p.last.Load())) < idleTime
 }
 
 func (f *flow) why(err error) error {
 	switch {
 	case f.halted.Load():
 		return errHalted
+	case errors.Is(err, os.ErrDeadlineExceeded) && f.hellos.pending():
+		return errHello
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return errIdle
 	case f.p.g.ctx.Err() != nil:

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/netip"
@@ -143,7 +144,23 @@ func (u *Upstream) carry(client net.Conn, head []byte) (err error) {
 		server = nil // it may be kept for other requests
 		return g.serveInner(replay(client, first.bytes), &inner{target: u.Target, decision: u.Decision, address: u.Address, scheme: "http", via: hush{carrier{g.pool}}, first: u.conn})
 	}
-	return p.finish(first.bytes, down)
+	if first.kind == helloFirst {
+		p.up.hellos = &hellos{judge: u.checkHello}
+	}
+	return u.refused(p.finish(first.bytes, down))
+}
+
+// checkHello judges a ClientHello.
+func (u *Upstream) checkHello(hello *tls.ClientHelloInfo) error {
+	return u.check(first{kind: helloFirst, hello: hello})
+}
+
+// refused makes a denial of what cannot be read as the ClientHello that it begins as.
+func (u *Upstream) refused(err error) error {
+	if !errors.Is(err, errHello) {
+		return err
+	}
+	return u.Target.refuse(Decision{Rule: u.Decision.Rule, Why: err.Error()})
 }
 
 // judgeFirst waits for what the client sends first, and judges it.
