@@ -187,7 +187,7 @@ func (o *outlet) serveListener(l net.Listener, what string, serve func(net.Liste
 func (o *outlet) note(text string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.notes = append(o.notes, text)
+	o.notes = append(o.notes, egress.Printable(text))
 }
 
 // mostDenied bounds what a report lists, as package egress does.

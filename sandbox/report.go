@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/egress"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 )
 
@@ -84,7 +85,8 @@ func (r *Report) Held() bool {
 // String prints the report as a table.
 func (r *Report) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n", r.Tool, r.Status)
+	shown := egress.Printable // whatever the tool or a peer has had a part in
+	fmt.Fprintf(&b, "%s: %s\n", shown(r.Tool), shown(r.Status))
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, line := range r.Bounds {
 		state := string(line.State)
@@ -105,22 +107,22 @@ func (r *Report) String() string {
 		if line.State == Open {
 			by = []string{openWords(line.Bound)}
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\n", line.Bound, state, strings.Join(by, ", "))
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", line.Bound, state, shown(strings.Join(by, ", ")))
 		for _, l := range line.Lost {
-			fmt.Fprintf(w, "  \t\tnot held: %s\n", l)
+			fmt.Fprintf(w, "  \t\tnot held: %s\n", shown(l))
 		}
 		for _, n := range line.Notes {
-			fmt.Fprintf(w, "  \t\t%s\n", n)
+			fmt.Fprintf(w, "  \t\t%s\n", shown(n))
 		}
 	}
 	w.Flush()
 	for _, n := range r.Notes {
 		if n.Why != "" {
-			fmt.Fprintf(&b, "  note: %s\n", n)
+			fmt.Fprintf(&b, "  note: %s\n", shown(n.String()))
 		}
 	}
 	for _, d := range r.Denials {
-		fmt.Fprintf(&b, "  denied %d times: %s (%d) %s %s\n", d.Times, d.Process, d.PID, d.Operation, d.Target)
+		fmt.Fprintf(&b, "  denied %d times: %s (%d) %s %s\n", d.Times, shown(d.Process), d.PID, shown(d.Operation), shown(d.Target))
 	}
 	r.printViolations(&b)
 	return b.String()

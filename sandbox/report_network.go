@@ -14,6 +14,7 @@ const mostShown = 10
 
 // violationOf makes a report's line of what a gateway has denied.
 func violationOf(e egress.Event) Violation {
+	e = e.Printable()
 	v := Violation{Time: e.Time, Protocol: e.Protocol, Host: e.Host, Address: e.Address, Port: e.Port, Method: e.Method, Path: e.Path, Rule: e.Rule, Why: e.Reason}
 	if v.Why == "" {
 		v.Why = e.Err
@@ -22,16 +23,17 @@ func violationOf(e egress.Event) Violation {
 	return v
 }
 
-// String is one line: what was denied, why, and what would allow it.
+// String is one line: what was denied, why, and what would allow it. Whatever a
+// terminal would obey is escaped.
 func (v Violation) String() string {
 	what := v.Protocol + " " + v.target()
 	if v.Method != "" {
 		what += " " + v.Method + " " + v.Path
 	}
 	if v.Rule != "" {
-		return fmt.Sprintf("%s: %s (rule %q; to allow it: %s)", what, v.Why, v.Rule, v.Remedy)
+		return egress.Printable(fmt.Sprintf("%s: %s (rule %q; to allow it: %s)", what, v.Why, v.Rule, v.Remedy))
 	}
-	return fmt.Sprintf("%s: %s (to allow it: %s)", what, v.Why, v.Remedy)
+	return egress.Printable(fmt.Sprintf("%s: %s (to allow it: %s)", what, v.Why, v.Remedy))
 }
 
 // target is the host as an entry of Hosts has it.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/egress"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 )
 
@@ -88,5 +89,26 @@ func TestAnEnvWithoutTheProxiesIsNotedUnlessPacketsAreCaptured(t *testing.T) {
 		if noted := len(r.out.notes) > 0; noted != c.noted {
 			t.Errorf("%s: %q", name, r.out.notes)
 		}
+	}
+}
+
+// TestAReportSaysNothingToATerminal, whatever a peer or the tool has called itself: in
+// what is printed, and in what the report holds of the network.
+func TestAReportSaysNothingToATerminal(t *testing.T) {
+	const text = "a\x1b[2J\r\nnetwork held\u009b\u202e"
+	r := &Report{Tool: text, Status: text, Denials: []Denial{{Process: text, Operation: text, Target: text}}, Notes: []Note{{Why: text}},
+		Bounds:     []BoundReport{{Bound: BoundNetwork, State: Weaker, Lost: []string{text}, Notes: []string{text}, Mechanisms: []MechanismReport{{Mechanism: text, Evidence: text}}}},
+		Violations: []Violation{violationOf(egress.Event{Protocol: text, Host: text, Method: text, Path: text, Rule: text, Reason: text}), {Why: text, Host: text}}}
+	if v := r.Violations[0]; strings.ContainsAny(v.Protocol+v.Host+v.Method+v.Path+v.Rule+v.Why+v.Remedy, "\x1b\r\n\u009b\u202e") {
+		t.Errorf("%+q", v)
+	}
+	for line := range strings.SplitSeq(r.String(), "\n") {
+		if strings.ContainsAny(line, "\x1b\r\u009b\u202e") || strings.HasPrefix(line, "network held") {
+			t.Errorf("%q", line)
+		}
+	}
+	plain := Violation{Protocol: "https", Host: "bücher.example", Port: 443, Why: "no entry names it", Remedy: "add it"}
+	if want := "https bücher.example:443: no entry names it (to allow it: add it)"; plain.String() != want {
+		t.Errorf("%q", plain)
 	}
 }

@@ -8,10 +8,13 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/egress"
 )
 
 // A Denial is something that the tool tried and the system refused, as the
-// system's log has it. Only macOS has such a log.
+// system's log has it. Only macOS has such a log. What a terminal would obey, a
+// line's end too, is escaped.
 type Denial struct {
 	Time      time.Time `json:"time,omitzero"`
 	Process   string    `json:"process"`
@@ -84,10 +87,11 @@ func parseDenial(message, tag string) (Denial, bool) {
 	if m == nil {
 		return Denial{}, false
 	}
-	d := Denial{Process: m[2], Operation: m[4], Target: m[5], Times: 1}
+	target := m[5]
 	if more != "" {
-		d.Target += "\n" + more
+		target += "\n" + more
 	}
+	d := Denial{Process: egress.Printable(m[2]), Operation: m[4], Target: egress.Printable(target), Times: 1}
 	if n, err := strconv.Atoi(m[1]); err == nil {
 		d.Times = n
 	}

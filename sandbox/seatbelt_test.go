@@ -89,7 +89,7 @@ func TestDenialsAreReadFromTheLogByTheirTag(t *testing.T) {
 		{at, "cat", 812, "file-read-data", "/private/etc/master.passwd", 4},
 		{at.Add(876544 * time.Microsecond), "Google Chrome He", 9, "mach-lookup", "com.apple.coreservices.launchservicesd", 1},
 		{at.Add(1876544 * time.Microsecond), "sh", 10, "process-fork", "", 1},
-		{at.Add(2876544 * time.Microsecond), "sh", 10, "file-write-create", "/ws/a\nb", 1},
+		{at.Add(2876544 * time.Microsecond), "sh", 10, "file-write-create", "/ws/a\\nb", 1},
 	}
 	got := parseDenials([]byte(text), tag)
 	for i := range got {

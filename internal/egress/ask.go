@@ -45,7 +45,7 @@ func (g *Gateway) ask(ctx context.Context, r Request) Verdict {
 	if g.cfg.Decide == nil {
 		return Verdict{}
 	}
-	q := g.join(r)
+	q := g.join(r.printable())
 	select {
 	case <-q.done:
 	case <-ctx.Done():

@@ -39,7 +39,8 @@
 //     ask for a second one), and plain HTTP is read as such, so
 //     that its Host has to be the target's too.
 //  7. One Event tells how it went (event.go); a denial, and what was allowed and
-//     failed, is in the Summary too.
+//     failed, is in the Summary too. Its texts are printable (printable.go), whatever
+//     a peer or the tool has put into them.
 //
 // Datagrams take steps 1, 3, 4, 5 and 7, by rules of their own (datagram_rules.go)
 // and to a connected socket, so that the kernel takes an answer from that peer

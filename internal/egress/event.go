@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"strings"
 	"sync"
 	"time"
 )
@@ -12,7 +11,6 @@ import (
 const (
 	queuedEvents   = 1024
 	keptViolations = 100
-	longestText    = 1 << 10 // bytes of a text in an event
 )
 
 // A journal tells events to Observe and keeps the summary.
@@ -57,20 +55,20 @@ func tell(observe func(Event), e Event) {
 	observe(e)
 }
 
-// clip shortens what may be as long as the client likes: events are kept.
-func clip(s *string) {
-	if len(*s) > longestText {
-		*s = strings.ToValidUTF8((*s)[:longestText], "") + "..."
-	}
-}
-
 // add notes an event. It never waits.
-func (j *journal) add(e Event) {
-	for _, s := range []*string{&e.Host, &e.Method, &e.Path, &e.Rule, &e.Reason, &e.Err} {
-		clip(s)
-	}
+func (j *journal) add(e Event) { j.close(e, nil) }
+
+// close notes an event, and the error of what was allowed and did not come about. A
+// client that has hung up, and the run's end, are no failures. Whatever a peer or the
+// tool has had a part in becomes printable here.
+func (j *journal) close(e Event, failed error) {
+	e = e.Printable()
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if failed != nil && !errors.Is(failed, context.Canceled) && !errors.Is(failed, net.ErrClosed) && !errors.Is(failed, ErrClosed) {
+		j.sum.Failed++
+		j.sum.LastFailed = e
+	}
 	switch {
 	case e.Allowed:
 		j.sum.Allowed++
@@ -95,18 +93,6 @@ func (j *journal) add(e Event) {
 	default:
 		j.sum.Unobserved++
 	}
-}
-
-// fail notes that what was allowed did not come about. A client that has hung up,
-// and the run's end, are no failures.
-func (j *journal) fail(e Event, err error) {
-	if errors.Is(err, context.Canceled) || errors.Is(err, net.ErrClosed) || errors.Is(err, ErrClosed) {
-		return
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.sum.Failed++
-	j.sum.LastFailed = e
 }
 
 // end lets Observe hear what is queued, for as long as patience lasts.
@@ -140,6 +126,7 @@ func (j *journal) summary() Summary {
 func (g *Gateway) finish(e Event, err error) {
 	e.Duration = time.Since(e.Time)
 	e.Allowed = err == nil
+	var failed error
 	if r := refusalOf(err); r != nil {
 		e.Reason = r.Why
 		if r.Rule != "" || r.Limit == "" { // a limit's entry is the one that allowed it
@@ -147,9 +134,9 @@ func (g *Gateway) finish(e Event, err error) {
 		}
 	} else if err != nil {
 		e.Allowed, e.Err = true, err.Error()
-		g.journal.fail(e, err)
+		failed = err
 	}
-	g.journal.add(e)
+	g.journal.close(e, failed)
 }
 
 // begin is the event of a target, to be finished.

@@ -131,7 +131,7 @@ func (rules requestRules) judge(r *http.Request, h Host, port uint16) *Refusal {
 		}
 		may = append(may, rule.String())
 	}
-	no.Why = fmt.Sprintf("%s %.200q is not allowed at this host, which may be asked: %s", printable(r.Method), path, strings.Join(may, "; "))
+	no.Why = fmt.Sprintf("%s %.200q is not allowed at this host, which may be asked: %s", shortly(r.Method), path, strings.Join(may, "; "))
 	if err != nil {
 		no.Why = fmt.Sprintf("%v, so that rules about paths cannot judge it; this host may be asked: %s", err, strings.Join(may, "; "))
 		no.Instead = "write the path plainly"
@@ -162,12 +162,5 @@ func (r requestRule) String() string {
 	return methods + ", " + paths
 }
 
-// printable keeps a client's own word short and of one line.
-func printable(s string) string {
-	return strings.Map(func(c rune) rune {
-		if c < 0x20 || c > 0x7e {
-			return '?'
-		}
-		return c
-	}, s[:min(len(s), 40)])
-}
+// shortly keeps a client's own word short.
+func shortly(s string) string { return Printable(s[:min(len(s), 40)]) }
