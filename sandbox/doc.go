@@ -26,9 +26,10 @@
 //
 // A command's Path and Dir are then paths inside: a name without a slash is looked
 // for in the PATH of the tool's environment, in the new root; /proc/self/exe is
-// the harness's own program, shown or not. A Dir that is empty is the harness's
-// own if that is inside, or HOME, or the root, and PWD says which. Every other
-// mechanism holds as it does without a layout. resolveLayout, compileLayout and the
+// the harness's own program, shown or not. A relative Dir is one from the working
+// directory, by its path; an empty one is the working directory if that is inside, or
+// HOME, or the root. PWD is as os/exec has it, but where the tool starts in HOME or
+// the root it says so. Every other mechanism holds as it does without a layout. resolveLayout, compileLayout and the
 // stage's lowerLayout are a layout's own three steps of the way.
 //
 // # Network

@@ -284,6 +284,64 @@ func TestKernelLayoutStart(t *testing.T) {
 	})
 }
 
+// TestKernelLayoutPWD: a relative Dir is one from the working directory, and PWD
+// is what os/exec makes of it: said if Env is nil, and left to the caller otherwise.
+func TestKernelLayoutPWD(t *testing.T) {
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
+			t.Chdir("/usr/lib")
+			s, err := sandbox.New(sandbox.Policy{
+				Layout: []sandbox.Entry{sandbox.Bind{Source: "/", At: "/"}, sandbox.Proc{At: "/proc"}, sandbox.Dev{At: "/dev"}},
+				Env:    sandbox.Env{Pass: []string{"PATH", "PWD"}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := "PATH=/usr/bin:/bin"
+			tests := []struct {
+				name, dir string
+				env       []string
+			}{
+				{"no Dir", "", []string{path, "PWD=/usr/lib"}},
+				{"no Dir and another PWD", "", []string{path, "PWD=/some/where"}},
+				{"no Dir and no PWD", "", []string{path}},
+				{"no Dir and no Env", "", nil},
+				{"a Dir", "/usr", nil},
+				{"a Dir and an Env without PWD", "/usr", []string{path}},
+				{"a Dir and another PWD", "/usr", []string{path, "PWD=/usr/lib/.."}},
+				{"a Dir that is a dot", ".", nil},
+				{"a Dir of dots", "..", nil},
+				{"a Dir that is not clean", "../lib/..", nil},
+				{"an absolute Dir that is not clean", "/usr/lib/../bin/", nil},
+				{"a relative Dir and an Env", "../bin", []string{path, "PWD=."}},
+			}
+			const script = "readlink /proc/self/cwd; tr '\\0' '\\n' </proc/self/environ | grep ^PWD="
+			for _, test := range tests {
+				plain := exec.Command("/bin/sh", "-c", script)
+				inside := s.Command("/bin/sh", "-c", script)
+				plain.Dir, plain.Env, inside.Dir, inside.Env = test.dir, test.env, test.dir, test.env
+				if want, got := pwdOf(plain.Environ()), pwdOf(inside.Environ()); !slices.Equal(got, want) {
+					t.Errorf("%s: Environ has %q, os/exec's %q", test.name, got, want)
+				}
+				want, _ := plain.CombinedOutput()
+				got, _ := inside.CombinedOutput()
+				if string(got) != string(want) {
+					t.Errorf("%s: %q, os/exec has %q", test.name, got, want)
+				}
+			}
+		})
+	})
+}
+
+func pwdOf(env []string) (pwd []string) {
+	for _, kv := range env {
+		if strings.HasPrefix(kv, "PWD=") {
+			pwd = append(pwd, kv)
+		}
+	}
+	return pwd
+}
+
 // TestKernelLayoutReports: what was promised is held, on the kernel's word.
 func TestKernelLayoutReports(t *testing.T) {
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {

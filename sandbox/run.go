@@ -199,7 +199,7 @@ func (r *run) environ() []string {
 		return r.cmd.Environ()
 	}
 	env, _ := r.sandbox.env.of(r.sandbox.policy.Env)
-	if r.cmd.Dir != "" && r.sandbox.policy.Layout == nil {
+	if r.cmd.Dir != "" {
 		if pwd, err := filepath.Abs(r.cmd.Dir); err == nil {
 			env = append(env, "PWD="+pwd)
 		}

@@ -29,8 +29,9 @@ func (r *run) layoutRun(s *stage.Run) (err error) {
 		r.given, s.Exe = append(r.given, r.exe), true
 	}
 	s.Given, s.GivenFD = len(r.given), r.way.FirstGiven(3+s.ExtraFiles)
-	s.Dirs = r.layoutDirs(s.Env)
-	s.Env, s.SetsPWD = append(without(s.Env, "PWD"), "PWD="), true
+	if s.Dirs = r.layoutDirs(s.Env); len(s.Dirs) > 1 {
+		s.Env, s.SetsPWD = append(without(s.Env, "PWD"), "PWD="), true
+	}
 	s.Born, s.Built = r.hooks.born() != nil, r.hooks.built() != nil
 	if strings.Contains(r.path, "/") {
 		return nil
@@ -58,19 +59,27 @@ func (r *run) layoutRun(s *stage.Run) (err error) {
 const ownProgram = "/proc/self/exe"
 
 // layoutDirs are the directories that the tool may start in, in order: the
-// command's Dir alone, or the harness's own, HOME and the root.
-func (r *run) layoutDirs(env []string) []string {
-	if r.saved.dir != "" {
-		return []string{r.saved.dir}
+// command's Dir alone, or the harness's own, HOME and the root. PWD is what os/exec
+// makes of it, unless it is to say that the tool is not where the harness is.
+func (r *run) layoutDirs(env []string) []stage.Dir {
+	if dir := r.saved.dir; filepath.IsAbs(dir) {
+		return []stage.Dir{{Path: dir}}
+	} else if dir != "" {
+		wd, _ := os.Getwd() // where dir is relative to, as it is written
+		return []stage.Dir{{Path: wd + "/" + dir}}
 	}
-	var dirs []string
+	var dirs []stage.Dir
 	if dir := ownDir(env); dir != "" {
-		dirs = append(dirs, dir)
+		first := stage.Dir{Path: dir, PWD: dir}
+		if r.cmd.Env != nil {
+			first.PWD, _ = valueOf(env, "PWD") // it is the caller's
+		}
+		dirs = append(dirs, first)
 	}
 	if home, _ := valueOf(env, "HOME"); home != "" {
-		dirs = append(dirs, home)
+		dirs = append(dirs, stage.Dir{Path: home, PWD: home})
 	}
-	return append(dirs, "/")
+	return append(dirs, stage.Dir{Path: "/", PWD: "/"})
 }
 
 // ownDir is the harness's directory, by the name that env has for it, if that is

@@ -31,8 +31,12 @@ func run(o *options, say *speaker) (int, error) {
 	if o.argv0 != nil {
 		cmd.Args[0] = *o.argv0
 	}
+	if wd, err := os.Getwd(); err == nil {
+		cmd.Env = append(cmd.Env, "PWD="+wd) // which Start changes, unless the command starts there
+	}
 	if o.chdir != nil {
 		cmd.Dir = *o.chdir
+		cmd.Env = append(cmd.Env, "PWD="+cmd.Dir)
 	}
 	if err := o.share(cmd); err != nil {
 		return 0, err
@@ -76,11 +80,11 @@ func (o *options) share(cmd *sandbox.Cmd) error {
 // follow starts the command, passes signals on, and waits until everything
 // inside has ended.
 func (o *options) follow(cmd *sandbox.Cmd, l layoutOf) (int, error) {
-	signals := catch() // before Start: none is lost
 	parent, err := o.parent()
 	if err != nil {
 		return 0, err
 	}
+	signals := catch(cmd)
 	if err := cmd.Start(); err != nil {
 		return 0, o.sayStart(l, err)
 	}
@@ -195,7 +199,7 @@ func (s step) say(e *sandbox.StartError) error {
 		return because(e.Err, "Can't mount proc on %s", s.dest)
 	case sandbox.Overlay, sandbox.TmpOverlay, sandbox.ReadOnlyOverlay:
 		if errors.Is(e.Err, syscall.ELOOP) {
-			return complain("Can't make overlay mount on %s: Overlay directories may not overlap", s.dest)
+			return complain("Can't make overlay mount on %s: Overlay directories may not overlap, nor have become symbolic links", s.dest)
 		}
 		return because(e.Err, "Can't make overlay mount on %s", s.dest)
 	case sandbox.Bind:

@@ -5,14 +5,26 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/holdfast-dev/holdfast/sandbox"
 	"golang.org/x/sys/unix"
 )
 
-// catch begins to collect the signals that have to reach the command. Those that
-// stop and continue are left alone: the stage does the same as the command.
-func catch() chan os.Signal {
+// catch collects the signals that have to reach the command, from when there is
+// nothing left to wait for but its execve. Until then they end this program, as
+// they end bubblewrap, and everything inside ends with it. Those that stop and
+// continue are left alone: the stage does the same as the command.
+func catch(cmd *sandbox.Cmd) chan os.Signal {
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM)
+	built := cmd.Built
+	cmd.Built = func(pid int) error {
+		if built != nil {
+			if err := built(pid); err != nil {
+				return err
+			}
+		}
+		signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM)
+		return nil
+	}
 	return signals
 }
 

@@ -29,13 +29,16 @@ type Run struct {
 	Exe     bool // the last of them is the tool
 
 	More    []string // paths to try when Path is not there, in order
-	Dirs    []string // directories to start in, the first that is there; none: the one of the harness
-	SetsPWD bool     // the last of Env is the variable that says which
+	Dirs    []Dir    // directories to start in, the first that is there; none: the one of the harness
+	SetsPWD bool     // the last of Env becomes the Dir's PWD
 	Files   []string // what stands in the plan's files that each run gives
 
 	Connects    []netip.AddrPort // IPv4 addresses of this machine's loopback, in the place of the plan's
 	Born, Built bool             // the harness has a hook at these gates
 }
+
+// A Dir is a directory to start in, and what PWD says then; "": there is none.
+type Dir struct{ Path, PWD string }
 
 // NeedsOwn reports whether each run has to bring a directory of its own.
 func (t *Template) NeedsOwn() bool { return t.header.Own != 0 }
@@ -115,10 +118,13 @@ func (t *Template) size(r Run) int {
 	for _, list := range t.ops {
 		n += len(list) * int(unsafe.Sizeof(wire.Op{}))
 	}
-	for _, list := range [...][]string{r.Argv, r.Env, r.More, r.Dirs, r.Dirs, r.Files} {
+	for _, list := range [...][]string{r.Argv, r.Env, r.More, r.Files} {
 		for _, s := range list {
 			n += len(s) + 9
 		}
+	}
+	for _, d := range r.Dirs {
+		n += len(d.Path) + len(d.PWD) + 18
 	}
 	return n
 }
@@ -151,7 +157,9 @@ func (e *encoder) vector(list []string) wire.Span {
 func (e *encoder) dirs(h *wire.Header, r Run) {
 	list := make([]wire.Dir, len(r.Dirs))
 	for i, d := range r.Dirs {
-		list[i] = wire.Dir{Path: e.text(d), Variable: e.text("PWD=" + d)}
+		if list[i].Path = e.text(d.Path); d.PWD != "" {
+			list[i].Variable = e.text("PWD=" + d.PWD)
+		}
 	}
 	h.Dirs = appendAll(e, list)
 	if r.SetsPWD && len(r.Env) > 0 {

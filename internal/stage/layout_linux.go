@@ -291,7 +291,8 @@ func (c *compiler) device(source, name string) {
 
 // lockFile takes a read lock that lasts as long as init: its descriptor is not
 // closed. A lock is a process's own (fcntl(2)), so the tool's execve, which
-// closes the tool's copy, leaves it.
+// closes the tool's copy, leaves it. A fifo, which a tool may have put there, would
+// be waited for (fifo(7)).
 func (c *compiler) lockFile(p string) {
 	lock := struct {
 		kind, whence int16
@@ -300,6 +301,7 @@ func (c *compiler) lockFile(p string) {
 		pid          int32
 		_            int32
 	}{kind: unix.F_RDLCK}
-	c.save(unix.SYS_OPENAT, wire.RegFree, imm(atCwd), c.str(p), imm(unix.O_RDONLY|unix.O_CLOEXEC))
+	c.save(unix.SYS_OPENAT, wire.RegFree, imm(atCwd), c.str(p), imm(unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC))
+	c.call(wire.OpRegular, reg(wire.RegFree))
 	c.call(unix.SYS_FCNTL, reg(wire.RegFree), imm(unix.F_SETLK), structure(c, lock))
 }

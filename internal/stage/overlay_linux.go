@@ -30,7 +30,7 @@ type layerOption struct {
 }
 
 const (
-	regLayer  = wire.RegFree + 18
+	regLayer  = wire.RegFree + 10
 	maxLayers = wire.RegGiven - regLayer - 2 // two are the upper and the working directory
 )
 

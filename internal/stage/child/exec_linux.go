@@ -49,7 +49,11 @@ func enterDir() uintptr {
 	for i := range st.hdr.Dirs.Len {
 		dir := (*wire.Dir)(at(st.hdr.Dirs.Off + i*uint32(unsafe.Sizeof(wire.Dir{}))))
 		if _, errno = sys.Call(syscall.SYS_CHDIR, st.base+uintptr(dir.Path), 0, 0, 0, 0, 0); errno == 0 {
-			if st.hdr.DirSlot != 0 {
+			switch {
+			case st.hdr.DirSlot == 0:
+			case dir.Variable == 0:
+				*(*uint64)(at(st.hdr.DirSlot)) = 0 // the slot is the last: the environment ends before it
+			default:
 				*(*uint64)(at(st.hdr.DirSlot)) = uint64(st.base) + uint64(dir.Variable)
 			}
 			return 0

@@ -42,6 +42,8 @@ func layoutOp(nr uint32, a, b uintptr) (uintptr, uintptr) {
 		return pass(a, b)
 	case wire.OpErrno:
 		return 0, uintptr(-**(**int32)(unsafe.Pointer(&a)))
+	case wire.OpRegular:
+		return 0, regular(a)
 	case wire.OpNumber:
 		return number(a, b)
 	case wire.OpLoad32:
@@ -60,16 +62,16 @@ func place(root, addr uintptr) (uintptr, uintptr) {
 	if p.Plain != 0 {
 		st.how[2] |= resolveNoLinks
 	}
-	flags, mode := uintptr(lookUp), uintptr(0)
+	flags := uintptr(lookUp)
 	switch p.Make {
 	case wire.MakeLink:
 		return makeLink(root, p)
 	case wire.MakeDir:
 		flags |= syscall.O_DIRECTORY
 	case wire.MakeWrite:
-		flags, mode = syscall.O_CREAT|syscall.O_TRUNC|syscall.O_WRONLY|syscall.O_CLOEXEC, uintptr(p.Mode)
+		return makeWrite(root, p)
 	}
-	fd, errno := openIn(root, p.Path, flags, mode)
+	fd, errno := openIn(root, p.Path, flags, 0)
 	if errno != uintptr(syscall.ENOENT) || p.Make == wire.MakeNothing {
 		return fd, errno
 	}
@@ -78,26 +80,69 @@ func place(root, addr uintptr) (uintptr, uintptr) {
 		return dir, errno
 	}
 	letGoOf(dir, root)
-	if p.Make == wire.MakeFile {
-		flags, mode = syscall.O_CREAT|syscall.O_WRONLY|syscall.O_CLOEXEC, uintptr(p.Mode)
+	return openIn(root, p.Path, syscall.O_CREAT|syscall.O_WRONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, uintptr(p.Mode))
+}
+
+// makeWrite opens or makes a regular file to write. A fifo that a tool has put
+// there is refused, and not waited for (fifo(7): ENXIO, or it is no regular file).
+//
+//go:norace
+//go:nocheckptr
+func makeWrite(root uintptr, p *wire.Place) (uintptr, uintptr) {
+	const flags = syscall.O_CREAT | syscall.O_WRONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY | syscall.O_CLOEXEC
+	fd, errno := openIn(root, p.Path, flags, uintptr(p.Mode))
+	if errno == uintptr(syscall.ENOENT) {
+		dir := uintptr(0)
+		if dir, _, errno = makeParents(root, p); errno != 0 {
+			return 0, errno
+		}
+		letGoOf(dir, root)
+		fd, errno = openIn(root, p.Path, flags, uintptr(p.Mode))
 	}
-	return openIn(root, p.Path, flags, mode)
+	if errno != 0 {
+		return 0, errno
+	}
+	if errno = regular(fd); errno == 0 {
+		_, errno = sys.Call(syscall.SYS_FTRUNCATE, fd, 0, 0, 0, 0, 0)
+	}
+	if errno != 0 {
+		letGoOf(fd, root)
+		return 0, errno
+	}
+	return fd, 0
+}
+
+// regular carries out OpRegular.
+//
+//go:norace
+//go:nocheckptr
+func regular(fd uintptr) uintptr {
+	if _, errno := sys.Call(syscall.SYS_FSTAT, fd, sys.Addr(&st.stat), 0, 0, 0, 0); errno != 0 {
+		return errno
+	}
+	if st.stat.Mode&syscall.S_IFMT != syscall.S_IFREG {
+		return uintptr(syscall.EINVAL)
+	}
+	return 0
 }
 
 // openIn opens the path at off below root. The kernel asks to try again when
-// somebody renames on the way (openat2(2), EAGAIN).
+// something is renamed on the way (openat2(2), EAGAIN), which must not go on for as
+// long as a tool likes.
 //
 //go:norace
 //go:nocheckptr
 func openIn(root uintptr, off uint32, flags, mode uintptr) (uintptr, uintptr) {
 	st.how[0], st.how[1] = uint64(flags), uint64(mode)
-	for {
+	for tries := 0; ; tries++ {
 		fd, errno := sys.Call(sys.SYS_OPENAT2, root, st.base+uintptr(off), sys.Addr(&st.how), unsafe.Sizeof(st.how), 0, 0)
-		if errno != uintptr(syscall.EAGAIN) {
+		if errno != uintptr(syscall.EAGAIN) || tries == mostTries {
 			return fd, errno
 		}
 	}
 }
+
+const mostTries = 10_000
 
 // makeParents makes the directories that lead to p, and p itself if it is to be
 // one. It returns a descriptor of p then, and otherwise of the directory that holds

@@ -115,6 +115,7 @@ const (
 	OpPass                        // send descriptor arg0 to the harness; arg1: its slot, and the step from bit 16 on
 	OpLoad32                      // the result is *(uint32)(arg0)
 	OpErrno                       // fail with the errno -*(int32)(arg0), unless that is 0
+	OpRegular                     // is descriptor arg0 a regular file? EINVAL if not
 	OpNumber                      // append the number of descriptor arg0 to the text at arg1, after a colon unless it is the first
 )
 
@@ -134,7 +135,7 @@ const (
 	MakeNothing = iota
 	MakeDir
 	MakeFile  // an empty one, for a mount
-	MakeWrite // one to write, emptied if it was there
+	MakeWrite // a regular one to write, emptied if it was there
 	MakeLink
 )
 
@@ -192,7 +193,8 @@ type Header struct {
 	Name [16]byte
 }
 
-// Dir is a directory to start in, with the variable that says so: offsets.
+// Dir is a directory to start in, with the variable that says so: offsets. A
+// Variable of 0 is none.
 type Dir struct{ Path, Variable uint32 }
 
 // Header flags.
