@@ -24,6 +24,12 @@ func ReadOnly(dir string) Policy {
 // identity. A harness without a usable HOME gives the tool /home/tool.
 // Variables pass if they are no secret (see [SecretNames]).
 //
+// The tool of a harness that runs as root has root's uid. What other users cannot read
+// in /etc, /opt, /usr/local and what PATH adds is hidden from it, but for the programs
+// that PATH leads to; in the latter trees that is looked for among the 2000 entries that lie
+// highest, and not below a language's own tree or in directories of packages. A note
+// in the report says where the search ended, if it did.
+//
 // What the policy grants is what exists on this host when Workspace is called;
 // it looks at the environment, PATH and the user's configuration, and at
 // nothing in dir, whose files a tool may have written. A relative dir is taken
@@ -33,12 +39,27 @@ func ReadOnly(dir string) Policy {
 // files, processes and system calls. The report says what is lost of them.
 //
 // Workspace does not fail. A dir that cannot be a workspace stands in the policy
-// all the same, and [New] returns a [*PolicyError] for it: one that does not exist, and one
-// that contains more than a project: "/", the home directory, /tmp, a system
-// directory, or a directory around any of these; and one inside /etc, or where
-// the system has its programs. Such a dir is also in Hide,
-// which is the contradiction that New reports; a caller who means it
-// writes a policy of his own.
+// all the same, and [New] returns a [*PolicyError] for it, which says why: one that
+// does not exist, and one
+//
+//   - that contains more than a project: "/", the home directory, /tmp, a system
+//     directory, or a directory around any of these;
+//   - that lies where programs outside execute or obey what they find: in /etc, in
+//     /run (but for /run/media), where the system has its programs; in ~/bin, in a
+//     directory of the home whose name begins with a dot (but for what is called
+//     worktrees, workspaces, repos or tmp below one), or around a toolchain's
+//     directory in use, such as ~/go; a directory of PATH that is not part of a
+//     repository around it;
+//   - whose path leads through a symbolic link that a tool can have made in an earlier
+//     run, because it lies in what may have been a workspace, and leads out of that.
+//     Links that root made, unless the harness is root, that lie in the home itself
+//     or in directories of the system, /tmp and /var of macOS among them, and that
+//     stay below the directory they lie in, are followed. The canonical path is always
+//     taken: it is the caller's word.
+//
+// Such a dir is also in Hide, which is the contradiction that New reports; a caller
+// who means it writes a policy of his own. ReadOnly refuses the first and the last kind, and /run
+// and the system's directories.
 func Workspace(dir string) Policy {
 	return preset(dir, true)
 }

@@ -10,7 +10,7 @@ import (
 
 // systemTrees are what every preset shows of the system, as far as it exists.
 var systemTrees = []string{
-	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu", "/var/cache/fontconfig",
+	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store", "/gnu/store", "/var/cache/fontconfig",
 	"/sys/devices/system/cpu", // how many processors there are
 }
 
@@ -35,6 +35,7 @@ type builder struct {
 	search    []string        // the directories of PATH that may be shown
 	homeNames map[string]bool // what lies in homeReal, once listed
 	homeBlind bool            // it cannot be listed
+	notes     []Note
 }
 
 // preset builds what ReadOnly and Workspace have in common.
@@ -53,9 +54,9 @@ func (b *builder) policy(write bool) Policy {
 	} else if !b.shown[b.workspace] {
 		b.files.Read = append(b.files.Read, b.workspace)
 	}
-	b.hide()
+	b.hide(write)
 	b.files.Make = b.homeFiles()
-	return Policy{Files: b.files, Env: b.variables(), May: slices.Clone(presetsMay)}
+	return Policy{Files: b.files, Env: b.variables(), May: slices.Clone(presetsMay), Notes: b.notes}
 }
 
 func newBuilder(dir string, env func(string) string, shared []string) *builder {
@@ -115,9 +116,15 @@ func (r *resolver) exist(paths ...string) []string {
 }
 
 // allow says whether a place named by PATH, by a variable or by a link may be
-// shown, and what it is. Not: what a tool could have made or led elsewhere, what
-// contains the home or a secret of it, and what the sandbox has of its own.
+// shown, and what it is: it can be trusted, and it is and contains no secret.
 func (b *builder) allow(p string) (at *place, ok bool) {
+	at, ok = b.trust(p)
+	return at, ok && !b.holdsSecret(at.path)
+}
+
+// trust says whether a place may be believed. Not: what a tool could have made or
+// led elsewhere, what contains the home, and what the sandbox has of its own.
+func (b *builder) trust(p string) (at *place, ok bool) {
 	if checkPath(p, fileRead) != nil {
 		return nil, false
 	}
@@ -130,15 +137,21 @@ func (b *builder) allow(p string) (at *place, ok bool) {
 			return at, false
 		}
 	}
-	if b.homeReal == "" || !within(at.path, b.homeReal) {
-		return at, true
+	return at, true
+}
+
+// holdsSecret reports whether p, which is canonical, is a secret of the home, lies in
+// one or contains one.
+func (b *builder) holdsSecret(p string) bool {
+	if b.homeReal == "" || !within(p, b.homeReal) {
+		return false
 	}
 	for _, name := range homeSecrets {
-		if secret := join(b.homeReal, name); within(at.path, secret) || within(secret, at.path) {
-			return at, false
+		if secret := join(b.homeReal, name); within(p, secret) || within(secret, p) {
+			return true
 		}
 	}
-	return at, true
+	return false
 }
 
 // unshown are places that no PATH and no variable can make a preset show.
@@ -182,13 +195,13 @@ func withinAny(p string, dirs []string) bool {
 }
 
 // hide lists what stays out, whatever the policy shows or is made to show.
-func (b *builder) hide() {
+func (b *builder) hide(write bool) {
 	paths := b.exist(systemSecrets...)
 	if keys, err := filepath.Glob("/etc/ssh/*_key"); err == nil {
 		paths = append(paths, keys...)
 	}
 	if os.Geteuid() == 0 {
-		paths = append(paths, unreadable("/etc")...)
+		paths = append(paths, b.closed()...)
 	}
 	if b.homeReal != "" {
 		for _, name := range homeSecrets {
@@ -202,8 +215,8 @@ func (b *builder) hide() {
 			paths = append(paths, p)
 		}
 	}
-	if b.tooWide() {
-		paths = append(paths, b.workspace)
+	if problem, _ := b.unfit(write); problem != "" {
+		paths = append(paths, b.workspace) // the contradiction that New reports; see rule.contradicts
 	}
 	slices.Sort(paths)
 	b.files.Hide = slices.Compact(paths)
@@ -222,27 +235,4 @@ func (b *builder) homeHas(name string) bool {
 	}
 	first, _, _ := strings.Cut(name, "/")
 	return b.homeBlind || b.homeNames[first]
-}
-
-// tooWide reports whether the workspace contains more than a project, or lies
-// where there are none.
-func (b *builder) tooWide() bool {
-	at := newResolver().canonical(b.workspace)
-	if len(at) == 0 {
-		return false // New says what is wrong with it
-	}
-	for _, p := range slices.Concat(shared, systemTrees, []string{b.home, b.homeReal, "/var", "/dev", "/proc"}) {
-		if p != at[0] && p != "" && within(p, at[0]) {
-			return true
-		}
-	}
-	return at[0] == "/" || withinAny(at[0], obeyed)
-}
-
-// obeyed are directories of the system that hold what programs outside execute
-// or obey: nothing in them is a project. /usr/src, /usr/local/src, /opt and /srv
-// are not among them, for containers have their projects there.
-var obeyed = []string{
-	"/etc", "/boot", "/nix", "/gnu", "/var/spool", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32", "/usr/libexec",
-	"/usr/share", "/usr/include", "/usr/local/bin", "/usr/local/sbin", "/usr/local/lib", "/usr/local/etc", "/usr/local/share",
 }

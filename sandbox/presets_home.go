@@ -2,13 +2,9 @@ package sandbox
 
 import (
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 )
 
 // variables is what a preset passes of the environment.
@@ -65,44 +61,4 @@ func (b *builder) readConfigs(names ...string) string {
 		}
 	}
 	return text.String()
-}
-
-// closedFiles remembers the last walk of unreadable.
-var closedFiles struct {
-	sync.Mutex
-	at    time.Time
-	paths []string
-}
-
-// unreadable returns what ordinary users cannot read below dir. For a harness
-// that runs as root it is secret all the same: the tool keeps root's uid, and
-// owns these files. A walk of /etc takes milliseconds, so its result serves for
-// a minute.
-func unreadable(dir string) []string {
-	c := &closedFiles
-	c.Lock()
-	defer c.Unlock()
-	if c.at.IsZero() || time.Since(c.at) > time.Minute {
-		c.paths, c.at = walkUnreadable(dir), time.Now()
-	}
-	return c.paths
-}
-
-func walkUnreadable(dir string) []string {
-	var out []string
-	filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
-		if err != nil || d.Type()&fs.ModeSymlink != 0 {
-			return nil // a directory that root cannot list is closed to the tool too
-		}
-		info, err := d.Info()
-		if err != nil || info.Mode()&0o004 != 0 {
-			return nil
-		}
-		out = append(out, p)
-		if d.IsDir() {
-			return fs.SkipDir
-		}
-		return nil
-	})
-	return out
 }

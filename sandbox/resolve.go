@@ -280,10 +280,21 @@ func (r *resolver) put(u rule) error {
 	case !taken, u.kind == fileSocket && (first.kind == fileRead || first.kind == fileWrite):
 		r.rules[u.path] = u
 	case first.kind != u.kind || first.file != u.file:
-		what := indexed(first.list, first.index)
-		return u.bad("contradicts "+what+", which is the same place ("+u.path+")", "remove one of the two; a preset wants a directory that holds one project", nil)
+		return u.contradicts(first)
 	}
 	return nil
+}
+
+// contradicts is the error of two rules for one place. A preset lists a workspace
+// that it does not take in Hide as well.
+func (u rule) contradicts(first rule) error {
+	what := indexed(first.list, first.index)
+	if u.kind == fileHide && (first.kind == fileRead || first.kind == fileWrite) {
+		if problem, remedy := newBuilder(first.asked, os.Getenv, shared).unfit(first.kind == fileWrite); problem != "" {
+			return first.bad("is no workspace for a preset: "+problem, remedy, nil)
+		}
+	}
+	return u.bad("contradicts "+what+", which is the same place ("+u.path+")", "remove one of the two; a preset wants a directory that holds one project", nil)
 }
 
 // canonical is realpath(3). Its error is an errno.

@@ -11,6 +11,10 @@ var homeSecrets = []string{
 	".mozilla", ".thunderbird", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge", ".config/vivaldi", ".config/opera",
 	".bash_history", ".zsh_history", ".history", ".local/share/fish/fish_history", ".python_history", ".node_repl_history", ".psql_history", ".mysql_history",
 	".sqlite_history", ".rediscli_history", ".lesshst", ".viminfo", ".wget-hsts", ".Xauthority", ".ICEauthority", ".claude", ".claude.json", ".codex", ".gemini", ".config/github-copilot",
+	".cache/huggingface/token", ".cache/huggingface/stored_tokens", ".huggingface", ".config/doctl", ".config/hcloud", ".config/fly", ".fly", ".config/netlify", ".netlify",
+	".config/linode-cli", ".config/scw", ".config/heroku", ".config/stripe", ".config/ngrok", ".ngrok2", ".config/solana", ".oci", ".bluemix",
+	".databrickscfg", ".snowsql", ".snowflake", ".config/snowflake", ".kaggle", ".config/kaggle", ".authinfo", ".authinfo.gpg", ".msmtprc", ".config/msmtp", ".fetchmailrc", ".mbsyncrc",
+	".dotnet/corefx", ".microsoft/usersecrets", ".aspnet", ".config/Bitwarden", ".config/keepassxc", ".putty", ".erlang.cookie", ".config/Signal",
 }
 
 // systemSecrets lie in what the presets show of the system.
@@ -23,4 +27,4 @@ var systemSecrets = []string{
 
 // otherPlaces are what the presets never show, even to a caller who adds a
 // directory that contains them: homes, logs, and sockets of services.
-var otherPlaces = []string{"/home", "/root", "/var/log", "/run", "/var/run", "/var/spool", "/var/mail", "/var/backups", "/lost+found"}
+var otherPlaces = []string{"/nix/var", "/home", "/root", "/var/log", "/run", "/var/run", "/var/spool", "/var/mail", "/var/backups", "/lost+found"}

@@ -37,7 +37,7 @@ var toolchains = []toolchain{
 	{"", ".local/share/fnm", []string{"."}, nil},
 	{"", ".local/state/fnm_multishells", []string{"."}, []string{".local/share/fnm"}},
 	{"", ".yarn", []string{"bin"}, []string{".config/yarn/global"}},
-	{"DOTNET_ROOT", ".dotnet", []string{"."}, nil},
+	{"DOTNET_ROOT", ".dotnet", []string{"dotnet", "host", "shared", "sdk", "sdk-manifests", "packs", "templates", "metadata", "library-packs", "tools"}, nil},
 	{"", ".juliaup", []string{"."}, []string{".julia/juliaup"}},
 	{"", ".ghcup", []string{"."}, nil},
 	{"", ".cabal", []string{"bin"}, nil},
@@ -71,6 +71,14 @@ func (b *builder) toolchains() {
 		b.grant(dir)
 		b.linked(dir)
 	}
+}
+
+// inParts reports whether dir is a toolchain's root below the home of which only
+// parts are shown: it stays in PATH for a program that is one of them.
+func (b *builder) inParts(dir string) bool {
+	return slices.ContainsFunc(toolchains, func(t toolchain) bool {
+		return dir == join(b.home, t.root) && !slices.Contains(t.parts, ".")
+	})
 }
 
 func (b *builder) toolchain(t toolchain) {
@@ -112,7 +120,7 @@ func (b *builder) prefix(bin string) {
 func (b *builder) searchPath() []string {
 	var out []string
 	for _, dir := range splitList(b.env("PATH")) {
-		if at, ok := b.allow(dir); ok && at.mode.IsDir() && !slices.Contains(out, dir) {
+		if at, ok := b.trust(dir); ok && at.mode.IsDir() && (b.inParts(dir) || !b.holdsSecret(at.path)) && !slices.Contains(out, dir) {
 			out = append(out, dir)
 		}
 	}
@@ -142,6 +150,9 @@ const maxTools = 4096
 // but for /usr/local, they lead nowhere else.
 func (b *builder) linked(dir string) {
 	at := b.find(dir)
+	if b.inParts(dir) {
+		return
+	}
 	if b.shows(path.Dir(at.path)) && !slices.Contains([]string{"/usr/local/bin", "/usr/local/sbin", "/opt/bin"}, at.path) {
 		return
 	}

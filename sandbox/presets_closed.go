@@ -1,0 +1,147 @@
+package sandbox
+
+import (
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// closedTrees are where a preset for a root harness looks for what other users cannot
+// read, besides /etc and what PATH adds. The rest of the system is made of packages.
+var closedTrees = []string{"/opt", "/usr/local"}
+
+// mostEntries bounds how many entries of all closedTrees are looked at, those that lie
+// higher first.
+const mostEntries = 2000
+
+// A closedWalk lists what ordinary users cannot read in some trees. For a harness that
+// runs as root it is secret all the same: the tool keeps root's uid, and owns it.
+type closedWalk struct {
+	used  []string // directories of PATH, whose programs root keeps for itself
+	paths []string
+	left  int    // how many entries may still be looked at; below 0: there were more
+	end   string // the first directory that was not looked at whole
+}
+
+// closedMemo remembers the last result of [builder.closed]: a walk takes milliseconds,
+// so its result serves for a minute.
+var closedMemo struct {
+	sync.Mutex
+	at   time.Time
+	of   string
+	walk closedWalk
+}
+
+// closed returns what of the system only root can read, and notes how far it looked.
+func (b *builder) closed() []string {
+	trees := slices.Clone(closedTrees)
+	for _, p := range b.files.Read {
+		if !withinAny(p, systemTrees) && !withinAny(p, b.own) {
+			trees = append(trees, p)
+		}
+	}
+	used := b.canonical(b.search...)
+	m := &closedMemo
+	m.Lock()
+	defer m.Unlock()
+	if of := strings.Join(trees, ":") + "|" + strings.Join(used, ":"); m.at.IsZero() || time.Since(m.at) > time.Minute || m.of != of {
+		etc := &closedWalk{used: used, left: 1 << 20}
+		etc.look("/etc")
+		w := closedWalk{used: used, left: mostEntries, paths: etc.paths}
+		w.look(trees...)
+		m.walk, m.of, m.at = w, of, time.Now()
+	}
+	if m.walk.left < 0 {
+		b.notes = append(b.notes, Note{At: m.walk.end, Rule: "hide what only root can read", Class: "in part",
+			Why: "there is more than a preset looks at: keep secrets out of it, or add them to Files.Hide"})
+	}
+	return slices.DeleteFunc(slices.Clone(m.walk.paths), func(p string) bool { return withinAny(p, b.own) })
+}
+
+// look goes through trees in breadth, so that what is not reached lies deepest.
+func (w *closedWalk) look(trees ...string) {
+	queue := slices.Clone(trees)
+	for i := 0; i < len(queue); i++ {
+		dir := queue[i]
+		entries := readNames(dir, w.left+1)
+		w.left -= len(entries)
+		for _, e := range entries {
+			w.judge(join(dir, e.Name()), e)
+		}
+		if w.left < 0 {
+			w.end = dir
+			return
+		}
+		if i >= len(trees) && isRuntime(dir, entries) {
+			continue
+		}
+		for _, e := range entries {
+			if p := join(dir, e.Name()); e.IsDir() && !slices.Contains(packages, e.Name()) && !slices.Contains(w.paths, p) {
+				queue = append(queue, p)
+			}
+		}
+	}
+}
+
+// judge notes an entry that others cannot read, unless root runs it: a directory
+// that leads to one of PATH, what is no directory there, and a program in one.
+func (w *closedWalk) judge(p string, e fs.DirEntry) {
+	if e.Type()&fs.ModeSymlink != 0 {
+		return
+	}
+	info, err := e.Info()
+	if err != nil || info.Mode()&0o004 != 0 && (!e.IsDir() || info.Mode()&0o001 != 0) {
+		return
+	}
+	for _, dir := range w.used {
+		root := dir
+		if path.Base(dir) == "bin" && !slices.Contains(closedTrees, path.Dir(dir)) {
+			root = path.Dir(dir)
+		}
+		switch runs := info.Mode()&0o111 != 0; {
+		case e.IsDir() && (within(dir, p) || within(p, root)), runs && info.Mode().IsRegular() && within(p, root):
+			return
+		}
+	}
+	w.paths = append(w.paths, p)
+}
+
+// readNames returns at most n entries of dir, in no order.
+func readNames(dir string, n int) []fs.DirEntry {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil // what root cannot list is closed to the tool, too
+	}
+	defer d.Close()
+	entries, _ := d.ReadDir(n)
+	return entries
+}
+
+// packages are directories that package managers fill with thousands of public files.
+var packages = []string{"node_modules", "site-packages", "dist-packages", "man", "locale", "__pycache__"}
+
+// isRuntime reports whether dir is a language's own tree, of which its own entries
+// are looked at and nothing below.
+func isRuntime(dir string, entries []fs.DirEntry) bool {
+	for _, e := range entries {
+		var below []string
+		switch e.Name() {
+		case "conda-meta", "pyvenv.cfg":
+			return true
+		case "lib":
+			below = []string{"node_modules", "rustlib", "ruby", "jvm.cfg"}
+		case "src":
+			below = []string{"runtime/runtime.go"} // Go
+		}
+		for _, name := range below {
+			if _, err := os.Lstat(join(join(dir, e.Name()), name)); err == nil {
+				return true
+			}
+		}
+	}
+	return false
+}

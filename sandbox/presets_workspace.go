@@ -1,0 +1,170 @@
+package sandbox
+
+import (
+	"os"
+	"path"
+	"slices"
+	"strings"
+)
+
+// unfit says why a preset takes no such workspace, and what to do; "": it takes it.
+// What is wrong with one that does not exist New says.
+func (b *builder) unfit(write bool) (problem, remedy string) {
+	r := newResolver()
+	real := r.canonical(b.workspace)
+	if len(real) == 0 {
+		return "", ""
+	}
+	if problem = b.noProject(real[0], write); problem != "" {
+		return problem, "name the directory of one project; for another, write a policy of your own"
+	}
+	if link, tree := b.plantable(r); link != "" {
+		return "its path leads through the symbolic link " + link + " out of " + tree + ", where a tool can have made the link in an earlier run",
+			"pass " + real[0] + " if it is meant"
+	}
+	return "", ""
+}
+
+// noProject says why real, which is canonical, is no project: it contains more than
+// one, or lies where programs outside execute or obey what they find. A workspace
+// that can only be read has to be no more than one of those that contain too much.
+func (b *builder) noProject(real string, write bool) string {
+	for _, p := range slices.Concat(shared, systemTrees, []string{b.home, b.homeReal, "/var", "/dev", "/proc"}) {
+		if p != real && p != "" && within(p, real) {
+			return "it contains " + p
+		}
+	}
+	switch {
+	case real == "/", slices.Contains(otherPlaces, real), slices.Contains(shared, real), slices.Contains(systemTrees, real):
+		return "it contains more than a project"
+	case real == b.home, real == b.homeReal:
+		return "it is the home directory"
+	case within(real, "/run") && !removable(real):
+		return "it lies in /run, where services have their sockets and files"
+	case withinAny(real, obeyed):
+		return "it lies in a directory of the system, whose files programs outside execute or obey"
+	case !write:
+		return ""
+	}
+	if why := b.obeyedAtHome(real); why != "" {
+		return why
+	}
+	return b.onPath(real)
+}
+
+// removable reports whether p lies on a disk that was mounted for a user: udisks(8),
+// /run/media/USER/NAME.
+func removable(p string) bool { return within(p, "/run/media") && strings.Count(p, "/") >= 4 }
+
+// obeyed are directories of the system that hold what programs outside execute
+// or obey: nothing in them is a project. /usr/src, /usr/local/src, /opt and /srv
+// are not among them, for containers have their projects there.
+var obeyed = []string{
+	"/etc", "/boot", "/nix", "/gnu", "/var/spool", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32", "/usr/libexec",
+	"/usr/share", "/usr/include", "/usr/local/bin", "/usr/local/sbin", "/usr/local/lib", "/usr/local/etc", "/usr/local/share",
+}
+
+// checkouts are names of directories in which harnesses keep their own copies of
+// projects, below a directory of settings: ~/.cursor/worktrees/NAME.
+var checkouts = []string{"worktree", "worktrees", "workspace", "workspaces", "repos", "tmp"}
+
+// obeyedAtHome says what of a home obeys real: every directory whose name begins
+// with a dot, ~/bin, ~/Library, and what XDG's variables name.
+func (b *builder) obeyedAtHome(real string) string {
+	for _, home := range b.homes(real) {
+		rest, below := strings.CutPrefix(real, home+"/")
+		if !below {
+			continue
+		}
+		first, deeper, _ := strings.Cut(rest, "/")
+		switch {
+		case first == "bin":
+			return "it lies in ~/bin, whose programs the user runs"
+		case first == "Library" && !strings.HasPrefix(deeper, "Mobile Documents/") && !strings.HasPrefix(deeper, "CloudStorage/"):
+			return "it lies in ~/Library, whose files programs obey"
+		case strings.HasPrefix(first, ".") && (first == ".git" || !holdsCheckouts(deeper)):
+			return "it lies in ~/" + first + ", whose files programs obey"
+		}
+	}
+	for _, variable := range []string{"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"} {
+		for _, dir := range newResolver().canonical(b.env(variable)) {
+			if within(real, dir) && !slices.Contains(b.own, dir) && !holdsCheckouts(strings.TrimPrefix(real, dir)) {
+				return "it lies in " + variable + ", whose files programs obey"
+			}
+		}
+	}
+	return ""
+}
+
+func holdsCheckouts(below string) bool {
+	return slices.ContainsFunc(strings.Split(below, "/"), func(name string) bool { return slices.Contains(checkouts, name) })
+}
+
+// homes are the directories that are homes as far as real is concerned: the
+// harness's own, whatever HOME says, and the one that real would lie in by its name.
+func (b *builder) homes(real string) []string {
+	homes := []string{"/root"}
+	if b.homeReal != "" {
+		homes = append(homes, b.homeReal)
+	}
+	for _, all := range []string{"/home/", "/Users/"} {
+		if rest, found := strings.CutPrefix(real, all); found {
+			user, _, _ := strings.Cut(rest, "/")
+			homes = append(homes, all+user)
+		}
+	}
+	return homes
+}
+
+// onPath says whether the user runs programs from real: it is a directory of PATH,
+// and not of a repository around it, or it contains a toolchain that is in use.
+func (b *builder) onPath(real string) string {
+	search := newResolver().canonical(splitList(b.env("PATH"))...)
+	if slices.Contains(search, real) && !b.inRepository(path.Dir(real)) {
+		return "it is a directory of PATH, whose programs the user runs"
+	}
+	for _, t := range toolchains {
+		root := join(b.homeReal, t.root)
+		used := func(dir string) bool { return within(dir, root) && within(dir, real) }
+		if b.homeReal != "" && within(root, real) && slices.ContainsFunc(search, used) {
+			return "it contains ~/" + t.root + ", whose programs the user runs"
+		}
+	}
+	return ""
+}
+
+// inRepository reports whether a directory from dir up to the home is the top of a
+// repository.
+func (b *builder) inRepository(dir string) bool {
+	for ; dir != "/" && !slices.Contains(b.homes(dir), dir); dir = path.Dir(dir) {
+		for _, mark := range []string{".git", ".hg", ".jj", ".sl"} {
+			if _, err := os.Lstat(join(dir, mark)); err == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// plantable returns a link on the way to the workspace, which r has followed, that a
+// tool can have made: it lies in what may have been a workspace, and leads out of
+// it. A link of the system and one that lies in the home itself (~/project) are
+// neither, for no preset lets a tool write there.
+func (b *builder) plantable(r *resolver) (link, tree string) {
+	for link := range r.links {
+		if ownedByRootAlone(link) {
+			continue
+		}
+		end := r.find(link)
+		for dir := path.Dir(link); dir != "/"; dir = path.Dir(dir) {
+			if b.noProject(dir, true) != "" {
+				continue
+			}
+			if end.err == nil && !within(end.path, dir) {
+				return link, dir
+			}
+			break
+		}
+	}
+	return "", ""
+}
