@@ -76,7 +76,7 @@ func (w *closedWalk) look(trees ...string) {
 			w.end = dir
 			return
 		}
-		if i >= len(trees) && isRuntime(dir, entries) {
+		if !slices.Contains(closedTrees, dir) && isRuntime(dir, entries) {
 			continue
 		}
 		for _, e := range entries {
@@ -134,6 +134,8 @@ func isRuntime(dir string, entries []fs.DirEntry) bool {
 			return true
 		case "lib":
 			below = []string{"node_modules", "rustlib", "ruby", "jvm.cfg"}
+		case "bin":
+			below = []string{"python3", "node", "java"}
 		case "src":
 			below = []string{"runtime/runtime.go"} // Go
 		}
