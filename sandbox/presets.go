@@ -25,10 +25,10 @@ func ReadOnly(dir string) Policy {
 // Variables pass if they are no secret (see [SecretNames]).
 //
 // The tool of a harness that runs as root has root's uid. What other users cannot read
-// in /etc, /opt, /usr/local and what PATH adds is hidden from it, but for the programs
-// that PATH leads to; in the latter trees that is looked for among the 2000 entries that lie
-// highest, and not below a language's own tree or in directories of packages. A note
-// in the report says where the search ended, if it did.
+// in /etc, /opt and /usr/local is hidden from it, but for the programs that PATH leads to;
+// in the latter two that is looked for among the 2000 entries that lie highest, and
+// not below a language's own tree or in directories of packages. A note in the
+// report says where the search ended, if it did.
 //
 // What the policy grants is what exists on this host when Workspace is called;
 // it looks at the environment, PATH and the user's configuration, and at

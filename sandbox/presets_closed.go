@@ -11,7 +11,8 @@ import (
 )
 
 // closedTrees are where a preset for a root harness looks for what other users cannot
-// read, besides /etc and what PATH adds. The rest of the system is made of packages.
+// read, besides /etc. The rest of the system is made of packages, and what PATH adds
+// is toolchains.
 var closedTrees = []string{"/opt", "/usr/local"}
 
 // mostEntries bounds how many entries of all closedTrees are looked at, those that lie
@@ -38,21 +39,15 @@ var closedMemo struct {
 
 // closed returns what of the system only root can read, and notes how far it looked.
 func (b *builder) closed() []string {
-	trees := slices.Clone(closedTrees)
-	for _, p := range b.files.Read {
-		if !withinAny(p, systemTrees) && !withinAny(p, b.own) {
-			trees = append(trees, p)
-		}
-	}
 	used := b.canonical(b.search...)
 	m := &closedMemo
 	m.Lock()
 	defer m.Unlock()
-	if of := strings.Join(trees, ":") + "|" + strings.Join(used, ":"); m.at.IsZero() || time.Since(m.at) > time.Minute || m.of != of {
+	if of := strings.Join(used, ":"); m.at.IsZero() || time.Since(m.at) > time.Minute || m.of != of {
 		etc := &closedWalk{used: used, left: 1 << 20}
 		etc.look("/etc")
 		w := closedWalk{used: used, left: mostEntries, paths: etc.paths}
-		w.look(trees...)
+		w.look(closedTrees...)
 		m.walk, m.of, m.at = w, of, time.Now()
 	}
 	if m.walk.left < 0 {
@@ -135,7 +130,7 @@ func isRuntime(dir string, entries []fs.DirEntry) bool {
 		case "lib":
 			below = []string{"node_modules", "rustlib", "ruby", "jvm.cfg"}
 		case "bin":
-			below = []string{"python3", "node", "java"}
+			below = []string{"python", "python3", "node", "java"}
 		case "src":
 			below = []string{"runtime/runtime.go"} // Go
 		}
