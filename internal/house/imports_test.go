@@ -32,12 +32,14 @@ var walls = map[string][]string{
 	"internal/seatbelt":      nil,
 	"internal/seatbelt/emit": nil,
 	"internal/kerneltest":    nil,
+	"internal/gitattack":     nil,
 	"internal/house":         nil,
 	"internal/bench":         {"sandbox", "sandbox/capture", "internal/plan", "internal/stage", "internal/stage/wire"},
 }
 
 // testWalls says what tests may import beyond that, and why.
 var testWalls = map[string][]string{
+	"internal/gitattack":     {"sandbox"}, // its tests run a hostile tool in one
 	"internal/stage":         {"seccomp"},
 	"landlock/process":       {"internal/sys"},
 	"sandbox":                {"internal/seatbelt", "sandbox/capture"}, // evaluates what is emitted; attacks a captured tool's network

@@ -1,0 +1,97 @@
+package gitattack
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+)
+
+// TestKernelGitAttackSequences runs the sequences of fixed seeds, and of some that the time gives. HOLDFAST_GITATTACK is
+// how many there shall be, HOLDFAST_GITATTACK_SEED the only one or, of many, the first.
+func TestKernelGitAttackSequences(t *testing.T) {
+	if len(unheld) > 0 && os.Getenv("HOLDFAST_GITATTACK") == "" {
+		return
+	}
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as, Timeout: 12 * time.Hour}, func(t *testing.T) {
+			kerneltest.Need(t, kerneltest.Command("git"))
+			r := newRunner(t)
+			begin := time.Now()
+			for i, seed := range seeds(t) {
+				r.strace = r.canTrace && i%40 == 39
+				s := draw(seed, r.place)
+				if f := r.carryOut(s); f != nil {
+					r.report(s, f)
+				}
+			}
+			took := time.Since(begin)
+			t.Logf("%+v in %v, %.1f a second", r.tally, took.Round(time.Second), float64(r.tally.sequences)/took.Seconds())
+			if r.tally.done*10 < r.tally.ops || r.tally.succeeded*4 < r.tally.commands {
+				t.Errorf("next to nothing succeeds, inside or outside: %+v", r.tally)
+			}
+		})
+	})
+}
+
+// seeds returns what this run shall try: by default 60 fixed ones and 60 of the present time.
+func seeds(t *testing.T) []uint64 {
+	count, err := strconv.Atoi(or(os.Getenv("HOLDFAST_GITATTACK"), "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []uint64
+	if text := os.Getenv("HOLDFAST_GITATTACK_SEED"); text != "" {
+		first, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range max(count, 1) {
+			list = append(list, first+uint64(i))
+		}
+		return list
+	}
+	if count == 0 {
+		for i := range 60 {
+			list = append(list, uint64(i))
+		}
+		count = 60
+	}
+	first := uint64(time.Now().UnixNano() / 1000)
+	t.Logf("the seeds of this run begin at %d", first)
+	for i := range count {
+		list = append(list, first+uint64(i))
+	}
+	return list
+}
+
+func newRunner(t *testing.T) *runner {
+	t.Helper()
+	_, err := exec.LookPath("strace")
+	return &runner{stock: newStock(t), t: t, policy: workspace(nil), canTrace: err == nil, known: map[string]int{}}
+}
+
+// place returns the world with a fixture, and where the user works in it.
+func (r *runner) place(name string) (*world, []string) { return r.at(name), r.lookup(r.t, name).dirs }
+
+// report makes a finding small and writes it down; of findings of one class and kind only the first few.
+func (r *runner) report(s *sequence, f *finding) {
+	key := s.Class + "\x00" + f.what
+	r.known[key]++
+	if r.known[key] > 3 && s.Class != "random" {
+		r.t.Errorf("seed %d: %s again, of class %s", s.Seed, f.what, s.Class)
+		return
+	}
+	r.strace = false
+	small := minimise(s, func(c *sequence) bool {
+		again := r.carryOut(c)
+		return again != nil && again.what == f.what
+	})
+	if again := r.carryOut(small); again != nil {
+		f = again
+	}
+	r.t.Errorf("%s: %s\n%s", f.what, f.text, small.describe(r.at(s.Fixture)))
+}
