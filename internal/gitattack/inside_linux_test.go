@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"os"
 	"strings"
-	"testing"
 
 	"github.com/holdfast-dev/holdfast/sandbox"
 )
@@ -32,21 +31,11 @@ func workspace(change func(*sandbox.Policy)) sandboxed {
 // inside has the tool carry out the operations in a sandbox.
 func (r *runner) inside(ops []op) {
 	r.t.Helper()
-	s, err := r.policy(r.ws)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	exe, err := os.Executable()
-	if err != nil {
-		r.t.Fatal(err)
-	}
 	text, err := json.Marshal(ops)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	c := s.Command(exe)
-	c.Args = []string{toolName}
-	c.Dir = r.ws
+	c := r.command(toolName)
 	c.Stdin = bytes.NewReader(text)
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
@@ -56,12 +45,4 @@ func (r *runner) inside(ops []op) {
 	r.tally.ops += len(ops)
 	r.tally.done += strings.Count(out.String(), ": ok\n")
 	r.said = out.String()
-}
-
-// needGit skips where there is no git to attack.
-func needGit(t *testing.T) {
-	t.Helper()
-	if _, err := os.Stat("/usr/bin/git"); err != nil {
-		t.Skip("git is missing")
-	}
 }
