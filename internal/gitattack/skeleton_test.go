@@ -87,6 +87,11 @@ func simple(f func(w *world) []op) func(*world, *rand.Rand) []op {
 	return func(w *world, _ *rand.Rand) []op { return f(w) }
 }
 
+// shapeConfig is the configuration of a repository whose work tree is the workspace.
+func shapeConfig(w *world) []byte {
+	return expand(w, "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = {ws}\n\tfsmonitor = \"%s; false\"\n")
+}
+
 const monitor = "[core]\n\tfsmonitor = \"%s; false\"\n"
 
 var skeletons = []skeleton{
@@ -181,6 +186,58 @@ var skeletons = []skeleton{
 		return []op{program("git-merge-x/evil", w), write(d+"todo", lines(w, "pick {head} a", "pick {topic} b")), write(d+"head", lines(w, "{head}")),
 			write(d+"abort-safety", lines(w, "{head}")), write(d+"opts", []byte("[options]\n\tstrategy = x/evil\n"))}
 	}), say(":cherry-pick --continue")},
+	{"shape: HEAD and commondir alone", "none", simple(func(w *world) []op {
+		return []op{mkdir("evil/objects"), mkdir("evil/refs/heads"), write("evil/config", expand(w, "[core]\n\tbare = true\n[remote \"origin\"]\n\turl = {ws}\n\tuploadpack = \"%s; false\"\n")),
+			write("HEAD", []byte("ref: refs/heads/main\n")), write("commondir", []byte("evil\n"))}
+	}), say(":fetch origin")},
+	{"shape: commondir in a .git directory", "none", simple(func(w *world) []op {
+		return []op{mkdir("evil/objects"), mkdir("evil/refs/heads"), write("evil/config", shapeConfig(w)), write("s/.git/HEAD", []byte("ref: refs/heads/main\n")), write("s/.git/commondir", []byte("../../evil\n"))}
+	}), say("s:status")},
+	{"shape: objects and refs are files", "none", simple(func(w *world) []op {
+		return []op{write("config", shapeConfig(w)), write("HEAD", []byte("ref: refs/heads/main\n")), {Do: "write", Path: "objects", Text: []byte("x"), Mode: 0o755}, {Do: "write", Path: "refs", Text: []byte("x"), Mode: 0o755}}
+	}), say(":status")},
+	{"shape: objects is a file", "none", simple(func(w *world) []op {
+		return []op{write("config", shapeConfig(w)), write("HEAD", []byte("ref: refs/heads/main\n")), {Do: "write", Path: "objects", Text: []byte("x"), Mode: 0o755}, mkdir("refs")}
+	}), say(":status")},
+	{"shape: HEAD is a link", "none", simple(func(w *world) []op {
+		return []op{write("config", shapeConfig(w)), mkdir("objects"), mkdir("refs"), link("HEAD", "refs/heads/main")}
+	}), say(":status")},
+	{"shape: objects and refs are links", "none", simple(func(w *world) []op {
+		return []op{write("config", shapeConfig(w)), write("HEAD", []byte("ref: refs/heads/main\n")), mkdir("src/o"), link("objects", "src/o"), link("refs", "src/o")}
+	}), say(":status")},
+	{"shape: made executable last", "none", simple(func(w *world) []op {
+		return []op{{Do: "write", Path: "objects", Text: []byte("x"), Mode: 0o644}, mkdir("refs"), write("HEAD", []byte("ref: refs/heads/main\n")), write("config", shapeConfig(w)), {Do: "chmod", Path: "objects", Mode: 0o755}}
+	}), say(":status")},
+	{"shape: links lead to it later", "none", simple(func(w *world) []op {
+		return []op{link("objects", "src/o"), link("refs", "src/o"), write("config", shapeConfig(w)), write("HEAD", []byte("ref: refs/heads/main\n")), mkdir("src/o")}
+	}), say(":status")},
+	{"shape: HEAD is filled last", "none", simple(func(w *world) []op {
+		return []op{{Do: "keep", Path: "HEAD", Flag: 0x41}, write("config", shapeConfig(w)), mkdir("objects"), mkdir("refs"), {Do: "put", Path: "HEAD", Text: []byte("ref: refs/heads/main\n")}}
+	}), say(":status")},
+	{"shape: renamed into its place", "none", simple(func(w *world) []op {
+		return []op{write("x/config", shapeConfig(w)), mkdir("x/objects"), mkdir("x/refs"), write("HEAD", []byte("ref: refs/heads/main\n")), rename("x/objects", "objects"), rename("x/refs", "refs"), rename("x/config", "config")}
+	}), say(":status")},
+	{"shape: a kept configuration", "none", simple(func(w *world) []op {
+		return []op{{Do: "keep", Path: "config", Flag: 0x42}, mkdir("objects"), mkdir("refs"), write("HEAD", []byte("ref: refs/heads/main\n")), {Do: "put", Path: "config", Text: shapeConfig(w)}}
+	}), say(":status")},
+	{"shape: git init around a hook", "none", simple(func(w *world) []op {
+		return []op{program("x/.git/hooks/post-checkout", w), program("y/hooks/post-checkout", w), git("", "init", "-q", "x"), git("", "init", "-q", "--bare", "y"), git("", "init", "-q", "--separate-git-dir", "y", "z")}
+	}), say("x:checkout -q -b new", "z:commit -q --allow-empty -m user", "z:checkout -q -b new2", "x:commit -q --allow-empty -m user", "x:checkout -q -b new2")},
+	{"shape: a repository's directory renamed", "none", simple(func(w *world) []op {
+		return []op{git("", "init", "-q", "x"), rename("x/.git", "y"), program("y/hooks/post-checkout", w), write("y/config", shapeConfig(w)), rename("y", "x/.git")}
+	}), say("x:status", "x:checkout -q -b new")},
+	{"shape: without HEAD meanwhile", "plain", simple(func(w *world) []op {
+		return []op{rename(".git/HEAD", "h"), program(".git/hooks/post-checkout", w), write(".git/config", shapeConfig(w)), rename("h", ".git/HEAD")}
+	}), say(":status", ":checkout -q -b new")},
+	{"shape: another name without HEAD", "separate inside", simple(func(w *world) []op {
+		return []op{unlink("repo.dir/HEAD"), program("repo.dir/hooks/post-checkout", w), write("repo.dir/config", shapeConfig(w)), write("repo.dir/HEAD", []byte("ref: refs/heads/main\n"))}
+	}), say(":status", ":checkout -q -b new")},
+	{"shape: refs renamed meanwhile", "bare layout", simple(func(w *world) []op {
+		return []op{rename(".bare/refs", "r"), program(".bare/hooks/post-checkout", w), {Do: "write", Path: ".bare/config", Text: shapeConfig(w)}, rename("r", ".bare/refs")}
+	}), say("trunk:status", "trunk:checkout -q -b new")},
+	{"worktree entry is a link", "plain", simple(func(w *world) []op {
+		return []op{mkdir(".git/worktrees"), link(".git/worktrees/w", w.victim)}
+	}), say(":worktree prune", ":gc -q")},
 	{"rerere copies a secret", "plain", simple(func(w *world) []op {
 		return []op{write(".git/rr-cache/"+w.head+"/preimage", []byte("x\n")), write(".git/MERGE_RR", append([]byte(w.head+"\t../home/.ssh/id"), 0))}
 	}), say(":rerere", ":commit -q --allow-empty -m user")},
