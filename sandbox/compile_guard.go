@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
@@ -51,11 +52,15 @@ func (c *compilation) guard() error {
 	return nil
 }
 
-// guardsNames reports whether the supervisor makes the calls that change names.
+// guardsNames reports whether the supervisor makes the calls that change names: where something can be written, and a
+// name or a path in it is protected or hidden.
 func (c *compilation) guardsNames() bool {
 	names := len(c.policy.Files.protectedPatterns()) + len(c.policy.Files.HideNames)
-	return !c.open(BoundFiles) && c.facts.Notify.Yes() && names > 0 && len(c.writeRoots()) > 0
+	return !c.open(BoundFiles) && c.facts.Notify.Yes() && len(c.writeRoots()) > 0 && (names > 0 || c.holdsInWritable())
 }
+
+// fences reports whether the supervisor keeps modes, owners and times outside as they are, as mounts would.
+func (c *compilation) fences() bool { return c.guardsNames() && !c.walled && c.facts.Landlock.Yes() }
 
 // programBytes lays a filter out as the kernel's struct sock_filter, which is
 // little-endian on every architecture that this package knows.
@@ -84,5 +89,40 @@ func (c *compilation) guardRules() guard.Rules {
 	for _, name := range c.policy.Files.protectedPatterns() {
 		rules.Names = append(rules.Names, guard.Pattern{Path: name, Kind: kinds[name]})
 	}
+	rules.Paths, rules.Fence = c.guardPaths(), c.fences()
 	return rules
+}
+
+// holdsInWritable reports whether a rule hides or protects something in what can be written.
+func (c *compilation) holdsInWritable() bool {
+	return slices.ContainsFunc(c.guardPaths(), func(p guard.Pattern) bool { return p.Kind != guard.Free })
+}
+
+// guardPaths are the rules on what lies in a directory that can be written. With mounts they are a second mechanism,
+// and needed: when the host replaces a file by rename, the kernel takes away the mount upon it (detach_mounts in
+// fs/namespace.c), and the new one would be the tool's. Without mounts they are the only one.
+func (c *compilation) guardPaths() []guard.Pattern {
+	var paths []guard.Pattern
+	for _, e := range c.layout.entries {
+		around := c.writable(e.path)
+		switch {
+		case e.kind == fileWrite && (around || !e.dir && !c.walled):
+			paths = append(paths, guard.Pattern{Path: e.path, Kind: guard.Free})
+		case !around:
+		case e.kind == fileHide:
+			paths = append(paths, guard.Pattern{Path: e.path, Kind: guard.Unread})
+		case e.kind == fileRead:
+			paths = append(paths, guard.Pattern{Path: e.path})
+		case (e.kind == filePrivate || e.kind == fileCopyOnWrite) && c.walled:
+			paths = append(paths, guard.Pattern{Path: e.path, Kind: guard.Free})
+		}
+	}
+	return paths
+}
+
+// writable reports whether something around p can be written.
+func (c *compilation) writable(p string) bool {
+	return slices.ContainsFunc(c.layout.entries, func(e entry) bool {
+		return e.kind == fileWrite && e.dir && e.path != p && within(p, e.path)
+	})
 }

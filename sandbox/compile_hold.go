@@ -84,6 +84,9 @@ func (c *compilation) loseFiles() {
 		c.lose(BoundFiles, lossOf(c.facts.Notify, "protected names can be created"))
 	}
 	if c.walled { // a layout always is
+		if c.holdsInWritable() && !c.facts.Notify.Yes() {
+			c.lose(BoundFiles, lossOf(c.facts.Notify, "what the host replaces by rename in a writable directory is no longer hidden or read-only there"))
+		}
 		c.loseExecution()
 		return
 	}
@@ -94,7 +97,10 @@ func (c *compilation) loseFiles() {
 		c.lose(BoundFiles, l)
 		return
 	}
-	c.lose(BoundFiles, lossOf(ns, "modes, owners, times and extended attributes of files outside can be changed, and all names be seen"))
+	if !c.fences() {
+		c.lose(BoundFiles, lossOf(ns, "modes, owners, times and extended attributes of files outside can be changed"))
+	}
+	c.lose(BoundFiles, lossOf(ns, "all names can be seen, and all files watched (inotify)"))
 	if c.grantsRoot() {
 		c.lose(BoundFiles, lossOf(ns, "/dev and /proc are the host's, and granted with the root"))
 	}
@@ -111,11 +117,11 @@ func (c *compilation) loseFiles() {
 		case filePrivate, fileCopyOnWrite:
 			c.lose(BoundFiles, lossOf(ns, e.path+" cannot be private; TMPDIR and HOME name a directory of the run's own instead"))
 		case fileRead:
-			if c.writableAround(e) {
+			if c.writableAround(e) && !c.guardsNames() {
 				c.lose(BoundFiles, lossOf(ns, e.path+" can be written, as the directory around it"))
 			}
 		case fileHide:
-			if c.hiddenInWritable(e) {
+			if c.hiddenInWritable(e) && !(c.guardsNames() && c.writable(e.path)) {
 				c.lose(BoundFiles, lossOf(ns, e.path+" cannot be hidden in a writable directory"))
 			}
 		case fileMake:

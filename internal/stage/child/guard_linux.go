@@ -22,7 +22,11 @@ func makeGuard() {
 	if span := st.hdr.Guard; span.Len > 0 {
 		st.guard = &guardState
 		rules := [3]uintptr{st.base + uintptr(span.Off), uintptr(span.Len), uintptr(span.Len)} // a slice's three words
-		guard.Begin(st.guard, *(*[]byte)(unsafe.Pointer(&rules)))
+		var own unsafe.Pointer
+		if off := st.hdr.Own; off != 0 && *(*byte)(at(off)) == '/' {
+			own = at(off)
+		}
+		guard.Begin(st.guard, *(*[]byte)(unsafe.Pointer(&rules)), own)
 	}
 }
 

@@ -18,6 +18,8 @@ const (
 	opChmod
 	opBind
 	opConnect
+	opChown
+	opTimes
 )
 
 // decode says in State what the call in hand is: 0, or a negative errno.
@@ -90,7 +92,7 @@ func (s *State) decodeMore() int {
 	case syscall.SYS_CONNECT:
 		return s.isConnect(a[0], a[1], a[2])
 	}
-	return -int(syscall.ENOSYS)
+	return s.decodeFence()
 }
 
 // setIDs are S_ISUID and S_ISGID. A file never gets them: outside, it would give other accounts of the machine its

@@ -49,17 +49,17 @@ const (
 // filter refuses: the kernel takes the strictest answer, and an errno is stricter than a notification.
 // The architecture is "amd64" or "arm64".
 func Filter(arch string, hidden bool) ([]SockFilter, error) {
-	return filter(arch, true, hidden, false)
+	return filter(arch, true, hidden, false, false)
 }
 
 // FilterOf returns the program for these rules: with names, hidden names or paths in them what
 // Filter returns, with Connects also what sends connect(2) to the listener and refuses the
 // socket options that could lead past it.
 func FilterOf(arch string, r *Rules) ([]SockFilter, error) {
-	return filter(arch, len(r.Names)+len(r.Paths)+len(r.Hidden) > 0, HidesNames(r), r.Connects != nil)
+	return filter(arch, len(r.Names)+len(r.Paths)+len(r.Hidden) > 0, HidesNames(r), r.Connects != nil, r.Fence)
 }
 
-func filter(arch string, names, hidden, connects bool) ([]SockFilter, error) {
+func filter(arch string, names, hidden, connects, fence bool) ([]SockFilter, error) {
 	t, ok := tables[arch]
 	if !ok {
 		return nil, errors.Join(ErrArch, errors.New(arch))
@@ -79,6 +79,9 @@ func filter(arch string, names, hidden, connects bool) ([]SockFilter, error) {
 	if names {
 		p = append(p, nameRules(t, hidden)...)
 	}
+	if fence {
+		p = append(p, notify(t.fence)...)
+	}
 	p = append(p,
 		SockFilter{bpfEqual, 0, 5, t.prctl}, // prctl(PR_SET_DUMPABLE, 0) says yes and does nothing: see doc.go
 		SockFilter{bpfLoad, 0, 0, dataArgs},
@@ -90,10 +93,15 @@ func filter(arch string, names, hidden, connects bool) ([]SockFilter, error) {
 	return p, nil
 }
 
-func nameRules(t table, hidden bool) (p []SockFilter) {
-	for _, nr := range t.notify {
+func notify(calls []uint32) (p []SockFilter) {
+	for _, nr := range calls {
 		p = append(p, SockFilter{bpfEqual, 0, 1, nr}, SockFilter{bpfRet, 0, 0, retNotify})
 	}
+	return p
+}
+
+func nameRules(t table, hidden bool) []SockFilter {
+	p := notify(t.notify)
 	for _, o := range t.opens {
 		p = append(p, openRule(o, hidden)...)
 	}
@@ -165,6 +173,7 @@ type errnoCall struct{ nr, errno uint32 }
 type table struct {
 	audit  uint32
 	notify []uint32
+	fence  []uint32 // the calls of Rules.Fence
 	opens  []openCall
 	errno  []errnoCall
 	prctl  uint32
@@ -175,7 +184,7 @@ type table struct {
 // tables lists, from arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h, the calls
 // that are sent to the supervisor and those that are answered at once, being ways around it: openat2 (its
 // flags are in memory; every portable caller falls back on ENOSYS), open_by_handle_at (no path at all), io_uring
-// (opens and renames out of seccomp's sight) and the setxattr family (an ACL changes the mode of a hook).
+// (opens and renames out of seccomp's sight) and the setxattr and removexattr families (an ACL changes the mode of a hook).
 var tables = map[string]table{
 	"amd64": {
 		audit: auditAMD64,
@@ -187,10 +196,12 @@ var tables = map[string]table{
 			76, 90, 91, 268, 452, // truncate chmod fchmod fchmodat fchmodat2
 			49, // bind
 		},
+		fence: []uint32{92, 93, 94, 260, 132, 235, 261, 280}, // chown fchown lchown fchownat utime utimes futimesat utimensat
 		opens: []openCall{{257, 2}, {2, 1}},
 		errno: []errnoCall{
 			{437, errnoSys}, {304, errnoPerm}, {425, errnoSys}, {426, errnoSys}, {427, errnoSys},
 			{188, errnoNot}, {189, errnoNot}, {190, errnoNot}, {463, errnoNot},
+			{197, errnoNot}, {198, errnoNot}, {199, errnoNot}, {466, errnoNot},
 		},
 		prctl: 157, connect: 42, setsockopt: 54,
 	},
@@ -203,10 +214,12 @@ var tables = map[string]table{
 			45, 52, 53, 452, // truncate fchmod fchmodat fchmodat2
 			200, // bind
 		},
+		fence: []uint32{55, 54, 88}, // fchown fchownat utimensat
 		opens: []openCall{{56, 2}},
 		errno: []errnoCall{
 			{437, errnoSys}, {265, errnoPerm}, {425, errnoSys}, {426, errnoSys}, {427, errnoSys},
 			{5, errnoNot}, {6, errnoNot}, {7, errnoNot}, {463, errnoNot},
+			{14, errnoNot}, {15, errnoNot}, {16, errnoNot}, {466, errnoNot},
 		},
 		prctl: 167, connect: 203, setsockopt: 208,
 	},

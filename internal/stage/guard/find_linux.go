@@ -126,6 +126,7 @@ func (s *State) onObject(k int) bool {
 //go:norace
 func (sp *spot) reset() {
 	sp.start, sp.dir, sp.obj, sp.owned, sp.stat, sp.hit = -1, -1, -1, false, 1, 0
+	sp.inside, sp.granted = false, false
 }
 
 // leave closes what the spot holds but for where its path begins.
@@ -169,6 +170,7 @@ func (s *State) judge(k int) int {
 		return n
 	}
 	if s.m.path[0] != '/' { // a pipe, a socket, a memfd: it has no name
+		sp.granted = s.m.path[0] != '(' // "(unreachable)", in the mounts of others
 		if sp.obj < 0 {
 			sp.hit = hitLost
 		}
@@ -190,7 +192,7 @@ func (s *State) judge(k int) int {
 	if s.m.floor == ^uint(0) && s.inProc(fd) && s.ownProc() { // no root is in a procfs
 		s.m.hit |= hitSelf
 	}
-	sp.hit = s.m.hit
+	sp.hit, sp.inside, sp.granted = s.m.hit, s.m.floor != ^uint(0), s.m.granted
 	return 0
 }
 

@@ -126,7 +126,7 @@ func serveAll(listener int, rules *Rules) {
 		die("state", err)
 	}
 	s := new(State)
-	Begin(s, blob)
+	Begin(s, blob, nil)
 	proc, err := unix.Open("/proc", unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
 		die("proc", err)

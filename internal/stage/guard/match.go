@@ -14,6 +14,7 @@ const (
 	hitDeep   // as hitPrefix, inside the "**" of a pattern
 	hitSelf   // the supervisor's own /proc directory
 	hitLost   // a directory whose path cannot be told
+	hitFree   // a Free path, or something beneath one, whatever rules are around it
 )
 
 const hitNames = hitWhole | hitConfig | hitGitFile | hitCommon | hitSelf | hitLost
@@ -33,8 +34,13 @@ type matcher struct {
 	floor uint             // components of the outermost root above path; a match must end below it
 	fold  bool
 	hit   uint32
-	pat   uint // cursor in rules
-	rule  uint // index of the name that matched last, for the report
+
+	granted bool          // a root, the run's own directory, a Free path, or something in one
+	own     [ownRoom]byte // the path of the run's own directory
+	ownSize uint
+
+	pat  uint // cursor in rules
+	rule uint // index of the name that matched last, for the report
 }
 
 //go:norace
@@ -78,10 +84,7 @@ func (m *matcher) judge() {
 		}
 		m.pat += 4 + m.r16(m.pat+2)
 	}
-	for n = m.r16(offPaths); n > 0; n-- {
-		m.absolute()
-		m.pat += 3 + m.r16(m.pat+1)
-	}
+	m.places()
 }
 
 // split finds the components of the path.
@@ -103,10 +106,12 @@ func (m *matcher) split() {
 //
 //go:norace
 func (m *matcher) roots() {
-	m.floor, m.fold = ^uint(0), false
+	m.floor, m.fold, m.granted = ^uint(0), false, m.inOwn()
 	for n := m.r16(offRoots); n > 0; n-- {
 		size := m.r16(m.pat + 1)
-		if m.under(m.pat+3, size) && m.n > size {
+		under := m.under(m.pat+3, size)
+		m.granted = m.granted || under
+		if under && m.n > size {
 			comps := uint(0)
 			for i := uint(0); i < size; i++ {
 				if m.rb(m.pat+3+i) == '/' {
@@ -135,25 +140,6 @@ func (m *matcher) under(p, size uint) bool {
 		}
 	}
 	return true
-}
-
-// absolute compares the path with the absolute record at pat.
-//
-//go:norace
-func (m *matcher) absolute() {
-	size, kind := m.r16(m.pat+1), m.rb(m.pat)
-	if m.under(m.pat+3, size) {
-		m.full(kind, m.n == size)
-		return
-	}
-	if m.n < size && m.rb(m.pat+3+m.n) == '/' { // is the path an ancestor of the record?
-		for i := m.n; i > 0; i-- {
-			if m.rb(m.pat+3+i-1) != m.path[(i-1)&(pathRoom-1)] {
-				return
-			}
-		}
-		m.hit |= hitPrefix
-	}
 }
 
 // full notes a complete match of a name of this kind; exact means that nothing follows it in the path.

@@ -40,6 +40,9 @@ func (s *State) chmod() int {
 	if s.spot[0].hit&hitWhole != 0 {
 		return s.refuse()
 	}
+	if r := s.fenced(); r < 0 {
+		return r
+	}
 	if kind == syscall.S_IFLNK {
 		return -int(syscall.EOPNOTSUPP)
 	}

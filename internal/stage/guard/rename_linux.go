@@ -7,13 +7,18 @@ import (
 
 // rename refuses to take a protected name away, to put anything in its place, and to move a directory onto or away
 // from a name above a protected one: what lies in it would become, or cease to be, protected. A directory that is
-// moved with its `.git` inside keeps its protection, since names count at every depth.
+// moved with its `.git` inside keeps its protection, since names count at every depth. What lies outside the roots,
+// where names are not looked at, is another file system to the tool, as it is where mounts divide them: else a directory
+// could be filled there, or read, and be moved (EXDEV, on which mv copies).
 //
 //go:norace
 func (s *State) rename() int {
 	a, b := &s.spot[0], &s.spot[1]
 	if a.obj >= 0 || b.obj >= 0 {
 		return -int(syscall.EBUSY)
+	}
+	if a.inside != b.inside {
+		return -int(syscall.EXDEV)
 	}
 	if a.hit|b.hit != 0 {
 		if r := s.mayRename(); r <= 0 {
@@ -112,6 +117,9 @@ func (s *State) hardLink() int {
 	}
 	if r := s.newName(1, bar); r < 0 {
 		return r
+	}
+	if s.spot[0].inside != s.spot[1].inside {
+		return -int(syscall.EXDEV)
 	}
 	s.number("", uint(s.spot[0].obj))
 	b := &s.spot[1]

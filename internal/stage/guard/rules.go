@@ -17,6 +17,11 @@ const (
 	CommonDir
 
 	kindCount
+
+	// Unread is an absolute path of which nothing may be read either.
+	Unread Kind = kindHidden
+	// Free is an absolute path for which the rules of Paths around it do not count, and that is the tool's to change.
+	Free Kind = 0x40
 )
 
 // Pattern is one protected name. Path is a list of components divided by '/', matched at every depth of a
@@ -37,8 +42,12 @@ type Root struct {
 type Rules struct {
 	Roots  []Root
 	Names  []Pattern // protected at every depth of every root
-	Paths  []Pattern // protected absolute paths, inside a root or not
+	Paths  []Pattern // protected absolute paths, inside a root or not; the longer decides
 	Hidden []string  // names, in the form of Pattern.Path, whose content may not be read either
+
+	// Fence says that modes, owners and times can be changed in the roots, in the run's own directory and at Free paths
+	// alone. It is for a sandbox without mounts: Landlock has no right for them.
+	Fence bool
 
 	// Connects says that the tool may connect TCP sockets to these addresses and nothing else to anything. Nil leaves
 	// connect(2) alone.
@@ -71,7 +80,8 @@ const (
 	offPaths   = 12
 	offBitmap  = 14
 	offConnect = offBitmap + 32
-	offRecords = offConnect + 2
+	offFence   = offConnect + 2
+	offRecords = offFence + 1
 
 	kindHidden = 0x80 // set in the kind byte of a hidden name
 
@@ -115,11 +125,16 @@ func (r *Rules) Encode() ([]byte, error) {
 			return nil, err
 		}
 	}
-	for _, p := range r.Paths {
+	if r.Fence {
+		b[offFence] = 1
+	}
+	paths := append([]Pattern(nil), r.Paths...)
+	sortByLength(paths)
+	for _, p := range paths {
 		if err := checkAbsolute(p.Path); err != nil {
 			return nil, err
 		}
-		if p.Kind >= kindCount || p.Path == "/" {
+		if p.Kind >= kindCount && p.Kind != Unread && p.Kind != Free || p.Path == "/" {
 			return nil, bad(p.Path, "is no path that can be protected with this kind")
 		}
 		b = append(b, byte(p.Kind))
@@ -239,5 +254,20 @@ func Check(b []byte) error {
 	return nil
 }
 
-// HidesNames reports whether the encoded rules have hidden names, so that Filter must trap every open.
-func HidesNames(r *Rules) bool { return len(r.Hidden) > 0 }
+// HidesNames reports whether the rules hide something, so that Filter must trap every open.
+func HidesNames(r *Rules) bool {
+	hides := len(r.Hidden) > 0
+	for _, p := range r.Paths {
+		hides = hides || p.Kind == Unread
+	}
+	return hides
+}
+
+// sortByLength puts what is around a path before it.
+func sortByLength(paths []Pattern) {
+	for i := range paths {
+		for j := i; j > 0 && len(paths[j].Path) < len(paths[j-1].Path); j-- {
+			paths[j], paths[j-1] = paths[j-1], paths[j]
+		}
+	}
+}

@@ -106,6 +106,10 @@ func (s *State) do() int {
 		return s.bind()
 	case opConnect:
 		return s.connect()
+	case opChown:
+		return s.chown()
+	case opTimes:
+		return s.setTimes()
 	}
 	return -int(syscall.ENOSYS)
 }

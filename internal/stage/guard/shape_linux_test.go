@@ -42,6 +42,7 @@ var takings = map[string]string{
 	"connect borrow":      "the socket: the kernel has no other way to it",
 	"isBind readMem":      "the address: each call copies it once, and only the copy is used",
 	"isConnect readMem":   "the address: each call copies it once, and only the copy is used",
+	"isTimes readMem":     "the times, which are copied once",
 	"readPath readMem":    "the next piece of a path, each byte once",
 	"read readPath":       "the path of argument k",
 	"decode readPath":     "the text of a symbolic link, which is no path argument",

@@ -33,6 +33,8 @@ type addFD struct {
 
 type openHow struct{ flags, mode, resolve uint64 }
 
+type timespec struct{ sec, nsec int64 }
+
 type iovec struct{ base, size uintptr }
 
 // spot is where a path of the tool leads: a name in a directory, or an object reached without one.
@@ -45,6 +47,9 @@ type spot struct {
 	st    syscall.Stat_t // of the name itself, when stat is 0
 	stat  int            // what lstat of the name returned; 1 when it was not asked
 	hit   uint32
+
+	inside  bool // strictly in a root
+	granted bool // the tool's to change, where Rules.Fence asks
 }
 
 // input is one path argument of the call in hand.
@@ -122,6 +127,7 @@ type State struct {
 	flags int
 	mode  int
 	dev   int
+	times [2]timespec
 
 	task       int // O_PATH descriptor of /proc/<taskID>, and status opened in it; -1 for none
 	taskStatus int

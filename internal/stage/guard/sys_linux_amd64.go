@@ -19,4 +19,10 @@ const (
 	nrRmdir     = syscall.SYS_RMDIR
 	nrChmod     = syscall.SYS_CHMOD
 	nrFchmodat2 = 452
+
+	nrChown     = syscall.SYS_CHOWN
+	nrLchown    = syscall.SYS_LCHOWN
+	nrUtime     = syscall.SYS_UTIME
+	nrUtimes    = syscall.SYS_UTIMES
+	nrFutimesat = syscall.SYS_FUTIMESAT
 )

@@ -20,4 +20,6 @@ const (
 	nrRmdir     = -9
 	nrChmod     = -10
 	nrFchmodat2 = 452
+
+	nrChown, nrLchown, nrUtime, nrUtimes, nrFutimesat = -11, -12, -13, -14, -15
 )
