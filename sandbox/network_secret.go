@@ -63,4 +63,9 @@ type RequestRule struct {
 	Host    string   // in the notation of [Network.Hosts], which has to allow it
 	Methods []string // "GET", which HEAD goes with, ...; none: every method
 	Paths   []string // prefixes, without "*"; one that does not end in "/" stands for itself and what lies below it; none: every path
+	// Headers are names of headers that the host may be sent although nothing is known of them.
+	// Names with a sign other than a hyphen, names that speak of a method, path or host, and
+	// names that begin with X- and are no common client's are refused otherwise: servers
+	// and what stands before them take some of these for the request's own method or path.
+	Headers []string
 }

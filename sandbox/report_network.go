@@ -109,7 +109,7 @@ func remedyOf(v Violation) string {
 	case ofCredential:
 		return fmt.Sprintf("add %q to the Hosts of the credential %s, if that host is meant to have the secret", v.target(), credential)
 	case ofRequests && strings.HasPrefix(v.Why, "the header "):
-		return "nothing does; the tool has to leave the header out"
+		return fmt.Sprintf("leave the header out, or add its name to Headers of the rule for %s in Network.Requests, if its server takes nothing of where a request goes from it", host)
 	case ofRequests && strings.Contains(v.Why, "rules about paths cannot judge it"):
 		return "nothing does but a rule without Paths; the tool has to write the path plainly"
 	case ofRequests:

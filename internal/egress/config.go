@@ -91,6 +91,7 @@ type RequestRule struct {
 	Host    string   // an entry as in Compile's allow-list
 	Methods []string // empty: every method
 	Paths   []string // prefixes; empty: every path
+	Headers []string // that pass beside those which are known to change neither
 }
 
 // A Config says what a Gateway lets through. The zero Config lets nothing.

@@ -63,6 +63,17 @@ type credential struct {
 // credentials are those of one gateway.
 type credentials []credential
 
+// headers are the names of the headers in which credentials stand.
+func (all credentials) headers() []string {
+	var names []string
+	for _, c := range all {
+		if c.place == "header" {
+			names = append(names, c.field)
+		}
+	}
+	return names
+}
+
 // compileCredentials checks a list and draws the placeholders. Entries of one name
 // are several places for one secret, and share a placeholder.
 func compileCredentials(list []Credential) (credentials, error) {

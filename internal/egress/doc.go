@@ -100,8 +100,8 @@
 //     encoded, and forgotten with it. It may certify the hosts of the entries alone
 //     (constraint.go). Making it and the bundles takes some milliseconds.
 //   - A rule about paths refuses what servers read in several ways instead of
-//     choosing a reading, and headers that override method or path, or that servers
-//     make such variables of. A body with another method than POST, PUT and PATCH is the
+//     choosing a reading, and headers that could override method, path or host: all but
+//     those that are known not to (overrides.go). A body with another method than POST, PUT and PATCH is the
 //     last of its connection, for servers that take it for the next request; so it is
 //     at hosts with a credential. GET includes HEAD. A rule holds at every port that its entry has: bytes that are neither
 //     TLS nor HTTP/1 are not passed to such a host, and a connection to an address is

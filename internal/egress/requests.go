@@ -30,6 +30,7 @@ type requestRule struct {
 	entry   string
 	methods []string
 	paths   []string
+	headers []string
 }
 
 // requestRules judge requests. A host with a rule may be asked what one of its
@@ -67,7 +68,12 @@ func compileRequest(r RequestRule) (requestRule, error) {
 			return requestRule{}, fmt.Errorf("path %.80q: %w", p, err)
 		}
 	}
-	return requestRule{hosts: hosts, entry: r.Host, methods: slices.Clone(r.Methods), paths: slices.Clone(r.Paths)}, nil
+	for _, name := range r.Headers {
+		if !httpguts.ValidHeaderFieldName(name) || slices.Contains(framing, strings.ToLower(name)) {
+			return requestRule{}, fmt.Errorf("%.40q is no header to allow", name)
+		}
+	}
+	return requestRule{hosts: hosts, entry: r.Host, methods: slices.Clone(r.Methods), paths: slices.Clone(r.Paths), headers: slices.Clone(r.Headers)}, nil
 }
 
 // of returns the rules that speak of a target.
@@ -81,41 +87,23 @@ func (rules requestRules) of(h Host, port uint16) requestRules {
 	return list
 }
 
-// overrides are headers by which a server may be told another method or path than
-// the request line's: IIS, Symfony, Rails, Spring and others hear them.
-var overrides = []string{"x-http-method-override", "x-http-method", "x-method-override", "x-original-method", "x-original-url", "x-override-url", "x-rewrite-url", "x-original-uri"}
-
-// overridden returns the name of a header that may be one of overrides, or that may
-// frame the message without being what frames it. What hands headers on as variables
-// (CGI, WSGI, Rack) makes one of _ and -, and some of every sign.
-func overridden(h http.Header) string {
-	for name := range h {
-		plain := strings.Map(func(c rune) rune {
-			if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
-				return c
-			}
-			return '-'
-		}, strings.ToLower(name))
-		if slices.Contains(overrides, plain) || slices.Contains(framing, plain) && !strings.EqualFold(name, plain) {
-			return name
-		}
-	}
-	return ""
-}
-
-// framing are the headers that say where a message ends; they are net/http's.
-var framing = []string{"content-length", "transfer-encoding"}
+// framing are the headers that say where a message ends, and for whom it is; they are net/http's.
+var framing = []string{"content-length", "transfer-encoding", "host", "connection", "te", "trailer", "upgrade"}
 
 // judge says why a request to a target is refused, or allows it. Its method and path
 // are those that will be sent; the query, the body and what a WebSocket carries
 // later are not judged.
-func (rules requestRules) judge(r *http.Request, h Host, port uint16) *Refusal {
+// Fields are names of headers that have credentials for the target.
+func (rules requestRules) judge(r *http.Request, h Host, port uint16, fields ...string) *Refusal {
 	list := rules.of(h, port)
 	if len(list) == 0 {
 		return nil
 	}
 	no := &Refusal{Host: h.String(), Port: port, Rule: "request rule " + list[0].entry}
-	if name := overridden(r.Header); name != "" {
+	for _, rule := range list {
+		fields = append(fields, rule.headers...)
+	}
+	if name := overridden(r.Header, fields); name != "" {
 		no.Why = fmt.Sprintf("the header %.40q could have the server see another request than the one that is judged", name)
 		no.Instead = "leave the header out"
 		return no

@@ -74,7 +74,7 @@ func (g *Gateway) Redact(s string) string { return g.border.by.text(s) }
 // screenRequest judges a request by the rules of its host, and by the placeholders
 // that it has.
 func (g *Gateway) screenRequest(r *http.Request, t Target) error {
-	if no := g.border.requests.judge(r, t.Host, t.Port); no != nil {
+	if no := g.border.requests.judge(r, t.Host, t.Port, g.border.credentials.of(t.Host, t.Port).headers()...); no != nil {
 		return no
 	}
 	if g.legible(t) {
