@@ -23,8 +23,9 @@
 //     commit 21d1c5e386bc). Without a user namespace of its own the tool shares the count with all that runs as that user.
 //   - NProc counts threads, and is not enforced for the machine's root: not for real uid 0 outside, even inside a user
 //     namespace, nor for a process with CAP_SYS_RESOURCE or CAP_SYS_ADMIN (copy_process in kernel/fork.c).
-//   - Core does not stop a dump into a program: with a pipe in /proc/sys/kernel/core_pattern the kernel ignores a limit
-//     of 0 (core(5)).
+//   - Core stops a dump into a program at 1 alone: with a pipe in /proc/sys/kernel/core_pattern the kernel ignores 0 and every
+//     larger limit (core(5)). A process may lower its 1 to 0: package sandbox refuses that by its filter. With a socket there
+//     (Linux 6.16) nothing here stops it.
 //   - A Go program outlives its soft CPU limit: the runtime takes SIGXCPU and does nothing with it. The hard limit holds.
 //   - RSS and Locks have had no effect since Linux 2.4.
 //   - A process can raise a soft limit up to its hard limit at will. A Go program does so with NoFile at its start.

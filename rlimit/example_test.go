@@ -64,14 +64,14 @@ func ExampleLimits_Or() {
 	l := rlimit.Limits{Core: rlimit.At(1 << 20)}.Or(rlimit.Defaults(inherited, 0))
 	data, _ := json.Marshal(l)
 	fmt.Println(string(data))
-	// Output: {"core":"1MiB","nofile":"4096:65536","nproc":"4096"}
+	// Output: {"core":"1MiB","nofile":"4096:65536","nproc":"4096","sigpending":"4096"}
 }
 
 func ExampleDefaults() {
 	const running = 250 // threads of this user, for want of a user namespace
 	data, _ := json.Marshal(rlimit.Defaults(inherited, running))
 	fmt.Println(string(data))
-	// Output: {"core":"0","nofile":"4096:65536","nproc":"4346"}
+	// Output: {"core":"1B","nofile":"4096:65536","nproc":"4346"}
 }
 
 func ExampleAt() {

@@ -8,7 +8,8 @@ type Limits struct {
 	// AS is the address space in bytes; beyond it mmap and brk fail with ENOMEM. Programs that reserve much and use little
 	// (a JavaScript engine, a sanitizer) need a generous one.
 	AS *Limit
-	// Core is the size of a core file in bytes; 0 writes none.
+	// Core is the size of a core file in bytes. 0 writes none; with a pipe in /proc/sys/kernel/core_pattern 0 still starts
+	// the program there, as root, and 1 does not (core(5), do_coredump in fs/coredump.c).
 	Core *Limit
 	// CPU is processor time in seconds, of all threads; at soft and each second after comes
 	// SIGXCPU, at hard SIGKILL. The kernel reads 0 as 1 second.
@@ -57,23 +58,34 @@ const (
 	defaultHardFiles = 65536
 	filesRoom        = 1024 // that are left to a harness of the same user, whose messages count together with the tool's
 	defaultTasks     = 4096
+	defaultSignals   = 4096
 )
 
-// Defaults returns limits that ordinary development tools do not feel, none above what is inherited: Core 0, so that no
-// memory is left on disk; NoFile 4096, or up to 65536 for those that ask (as node, java and Go programs do), and fewer than are inherited, since
+// Defaults returns limits that ordinary development tools do not feel, none above what is inherited: Core 1, so that no
+// memory is left on disk and no program of the host's is started: with a pipe in core_pattern the kernel ignores 0, and
+// gives up at 1 (do_coredump in fs/coredump.c); SigPending 4096, and with those of the user's other processes at most three
+// quarters of what is inherited, so that others can still make timers (timer_create(2)); NoFile 4096, or up to 65536 for those that ask (as node, java and Go programs do), and fewer than are inherited, since
 // descriptors in messages (unix(7), ETOOMANYREFS) are counted by user and held against each one's limit; NProc 4096
 // threads more than are running, against fork bombs. The others are nil.
 //
 // The argument running is how many threads will already count against NProc when the tool
-// starts: 0 in a user namespace of its own (Linux 5.14 or newer), otherwise all threads of the
+// starts: 0 in a user namespace of its own (Linux 5.14 or newer), where signals are counted apart, too; otherwise all threads of the
 // user, and [Unlimited] if that is unknown: then NProc is nil, for a number that is below the
 // present count would stop the tool's first fork.
 func Defaults(inherited Values, running uint64) Limits {
 	files := inherited[NoFile].Hard
 	files -= min(filesRoom, files/4)
+	signals := inherited[SigPending].Hard
+	signals -= signals / 4
+	if running == 0 { // they are counted apart, too
+		signals = min(signals, defaultSignals)
+	}
 	l := Limits{
-		Core:   At(0),
+		Core:   At(min(1, inherited[Core].Hard)),
 		NoFile: Between(min(defaultSoftFiles, files), min(defaultHardFiles, files)),
+	}
+	if running == 0 || inherited[SigPending].Hard != Unlimited {
+		l.SigPending = At(signals)
 	}
 	if running < Inherited-defaultTasks {
 		l.NProc = At(min(running+defaultTasks, inherited[NProc].Hard))

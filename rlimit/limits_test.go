@@ -106,7 +106,10 @@ func TestDefaultsNeverAskForMoreThanIsInherited(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			v := ample()
 			v[NoFile].Hard, v[NProc].Hard = tt.nofile, tt.nproc
-			want := Limits{Core: At(0), NoFile: Between(tt.soft, tt.hard)}
+			want := Limits{Core: At(1), NoFile: Between(tt.soft, tt.hard), SigPending: At(75_000)}
+			if tt.running == 0 {
+				want.SigPending = At(4096)
+			}
 			if tt.np != 0 {
 				want.NProc = At(tt.np)
 			}

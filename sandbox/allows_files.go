@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/plan"
 )
 
 // A meaning is a policy's file rules in a form in which they can be asked.
@@ -178,10 +180,13 @@ func (m *meaning) own(at, p string) (s standing, ok bool) {
 
 // closedProc is what the sandbox's /proc has and does not let be read: it is the
 // machine's and not a process's.
-var closedProc = []string{
-	"/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/kmsg", "/proc/kpagecount", "/proc/kpageflags", "/proc/kpagecgroup",
-	"/proc/timer_list", "/proc/sched_debug", "/proc/kallsyms", "/proc/latency_stats", "/proc/timer_stats",
-}
+var closedProc = func() []string {
+	var list []string
+	for _, name := range plan.HiddenProc {
+		list = append(list, "/proc/"+name)
+	}
+	return list
+}()
 
 // allowsFile answers for acts on paths.
 func (m *meaning) allowsFile(a Act) (bool, Reason) {

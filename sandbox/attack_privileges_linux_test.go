@@ -85,7 +85,12 @@ var privilegeActs = []act{
 	}},
 	{name: "raise one's priority", bare: true, try: func(ground) error { return unix.Setpriority(unix.PRIO_PROCESS, 0, -5) }},
 	{name: "dump core", bare: true, try: func(ground) error {
-		return unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{Cur: 1, Max: 1})
+		l := unix.Rlimit{Cur: 1 << 20, Max: 1 << 20}
+		err := errors.Join(unix.Prlimit(0, unix.RLIMIT_CORE, &l, nil), unix.Prlimit(0, unix.RLIMIT_CORE, nil, &l))
+		if err == nil && l.Cur <= 1 {
+			err = fmt.Errorf("the limit is %d", l.Cur)
+		}
+		return err
 	}},
 	{name: "see a secret in the environment", tame: true, try: func(ground) error {
 		if os.Getenv("ATTACK_API_KEY") == "" {

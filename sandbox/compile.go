@@ -22,6 +22,7 @@ type input struct {
 	devices []string // of basicDevices, those that the host has
 	rlimits rlimit.Values
 	running uint64 // threads that count against NProc already
+	inotify [2]int // how many instances and watches one user may have; 0: unknown
 	arch    seccomp.Arch
 	puts    []putting                // the policy's Layout
 	wiring  wiring                   // the policy's Network
@@ -208,6 +209,22 @@ func (c *compilation) maxPIDs() int {
 		return 0
 	}
 	return max(least, int(n)+3) // init is one of them, and the limit itself is no process
+}
+
+// quotas are the limits of the sandbox's namespaces: half of what the machine lets
+// one user have of inotify, of which the tool shall not use up the other half
+// (inotify(7)), and no user namespace but the nested one, which the filter refuses as
+// well. In the machine's own user namespace they would be the machine's.
+func (c *compilation) quotas() plan.Quotas {
+	q := plan.Quotas{PIDs: c.maxPIDs()}
+	if !c.plan.Namespaces.User || c.policy.Nest {
+		return q
+	}
+	q.Instances, q.Watches = c.inotify[0]/2, c.inotify[1]/2
+	if c.policy.Layout == nil { // a layout says it by Namespaces.NoUsers
+		q.Users = 1
+	}
+	return q
 }
 
 // rlimitTasks is how many processes and threads a sandbox may have when the

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/rlimit"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
@@ -23,6 +24,10 @@ const (
 
 	ptraceOldSetOptions, ptraceSetOptions, ptraceSeize = 21, 0x4200, 0x4206
 	traceExit                                          = 0x40 // PTRACE_O_TRACEEXIT
+
+	limitCore          = 4 // RLIMIT_CORE
+	fcntlSetLease      = 1024
+	fcntlSetDelegation = 1024 + 16
 )
 
 // standIns are the rules that take the place of walls: those that this host
@@ -41,6 +46,12 @@ func (c *compilation) standIns() []seccomp.Rule {
 		}
 	}
 	rules = append(rules, c.fileCalls(rules)...)
+	if c.abortsCores() {
+		rules = append(rules, keepCoreLimit...)
+	}
+	if !c.open(BoundFiles) {
+		rules = append(rules, noLeases...)
+	}
 	if c.open(BoundProcesses) || c.policy.Nest {
 		return rules
 	}
@@ -70,6 +81,35 @@ func exitStop(request uint64) seccomp.Rule {
 	return seccomp.Rule{Names: []string{"ptrace"}, Action: seccomp.Errno(errArgument),
 		Args:   []seccomp.Arg{{Index: 0, Value: request}, {Index: 3, Op: seccomp.MaskedEqual, Mask: traceExit, Value: traceExit}},
 		Reason: "two processes that stop each other at their ends cannot be killed"}
+}
+
+// keepCoreLimit keeps a limit of one byte for cores, at which the kernel starts no
+// program to take a dump, where it is: at 0 it starts the host's, as root and outside
+// of every namespace, which reads what the tool has written (do_coredump in
+// fs/coredump.c). Setting it seems to succeed, since `ulimit -c 0` is in many scripts.
+// A filter does not see the new limits, but whether there are any.
+var keepCoreLimit = []seccomp.Rule{
+	{Names: []string{"setrlimit"}, Action: seccomp.Errno(0), Args: []seccomp.Arg{{Index: 0, Value: limitCore}}, Reason: "a core limit of 0 starts the host's core handler"},
+	{Names: []string{"prlimit64"}, Action: seccomp.Errno(0), Args: []seccomp.Arg{{Index: 1, Value: limitCore}, {Index: 2, Width: 64, Op: seccomp.NotEqual}},
+		Reason: "a core limit of 0 starts the host's core handler"},
+}
+
+// abortsCores reports whether the tool's limit on cores is 1.
+func (c *compilation) abortsCores() bool {
+	if c.open(BoundResources) {
+		return false
+	}
+	settings, err := c.limits()
+	return err == nil && slices.ContainsFunc(settings, func(s rlimit.Setting) bool { return s.Resource == rlimit.Core && s.Hard == 1 })
+}
+
+// noLeases keep the tool from holding up those who write what it may only read: a
+// lease on a file of one's own uid makes an open for writing wait for it, 45 seconds
+// by default (F_SETLEASE in fcntl(2)); so does a delegation (F_SETDELEG, Linux 6.19).
+// flock(2) and record locks stay: they bind those alone who ask for them.
+var noLeases = []seccomp.Rule{
+	{Names: []string{"fcntl"}, Action: seccomp.Errno(errArgument), Args: []seccomp.Arg{{Index: 1, Value: fcntlSetLease}}, Reason: "makes the file's writers outside wait"},
+	{Names: []string{"fcntl"}, Action: seccomp.Errno(errArgument), Args: []seccomp.Arg{{Index: 1, Value: fcntlSetDelegation}}, Reason: "makes those who change the directory outside wait"},
 }
 
 // noSockets takes the place of an empty network namespace: without one, any

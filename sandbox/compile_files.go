@@ -76,7 +76,7 @@ func (c *compilation) build() error {
 // sandbox has no processes of its own.
 func (c *compilation) proc() {
 	if c.plan.Namespaces.PID {
-		c.do(plan.Proc{MaxPIDs: c.maxPIDs()}, plan.MountNamespace, "of the sandbox's processes; the machine's settings read-only")
+		c.do(plan.Proc{Quotas: c.quotas()}, plan.MountNamespace, "of the sandbox's processes; the machine's settings read-only")
 		return
 	}
 	c.do(plan.Bind{Source: "/proc", At: "/proc", Dir: true}, plan.MountNamespace, "processes are not bounded")

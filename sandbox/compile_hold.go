@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/landlock"
+	"github.com/holdfast-dev/holdfast/rlimit"
 )
 
 // An UnsupportedError is a bound that this host cannot hold. It wraps
@@ -101,6 +102,7 @@ func (c *compilation) loseFiles() {
 		c.lose(BoundFiles, lossOf(ns, "modes, owners, times and extended attributes of files outside can be changed"))
 	}
 	c.lose(BoundFiles, lossOf(ns, "all names can be seen, and all files watched (inotify)"))
+	c.lose(BoundFiles, lossOf(ns, "/proc is the machine's, with its keys' names, connections and, for root, the kernel's tables"))
 	if c.grantsRoot() {
 		c.lose(BoundFiles, lossOf(ns, "/dev and /proc are the host's, and granted with the root"))
 	}
@@ -177,9 +179,7 @@ func (c *compilation) loseOthers() {
 			c.lose(BoundNetwork, l)
 		}
 	}
-	if c.facts.UID == 0 && c.policy.Limits.Rlimits.NProc != nil && c.maxPIDs() == 0 && !c.open(BoundResources) {
-		c.lose(BoundResources, plan.Loss{What: "NProc does not bind uid 0", Why: "kernel " + c.facts.Kernel, Remedy: "run the command as an ordinary user, or use Linux 6.14 or newer"})
-	}
+	c.loseTasks()
 	if c.walled || c.open(BoundProcesses) {
 		return
 	}
@@ -190,6 +190,28 @@ func (c *compilation) loseOthers() {
 	l := lossOf(ns, "the user's other processes can be seen and signalled")
 	l.Absent = true
 	c.lose(BoundProcesses, l)
+}
+
+// loseTasks says what of a limit on processes does not bind uid 0, for which the
+// kernel does not count (rlimit.Limits), and what does.
+func (c *compilation) loseTasks() {
+	asked := c.policy.Limits.Rlimits.NProc
+	if c.facts.UID != 0 || c.open(BoundResources) {
+		return
+	}
+	most := c.maxPIDs()
+	if asked == nil || asked.Soft == rlimit.Unlimited || asked.Soft == rlimit.Inherited {
+		return
+	}
+	l := plan.Loss{What: fmt.Sprintf("NProc %d does not bind uid 0", asked.Soft), Why: "kernel " + c.facts.Kernel, Remedy: "run the command as an ordinary user, or use Linux 6.14 or newer"}
+	switch {
+	case most == 0:
+		c.lose(BoundResources, l)
+	case uint64(most-3) > asked.Soft:
+		l.What, l.Why = fmt.Sprintf("NProc %d does not bind uid 0, but %d does", asked.Soft, most-3), "pid_max is at least 301"
+		l.Remedy = fmt.Sprintf("run the command as an ordinary user, or ask for %d or more", most-3)
+		c.lose(BoundResources, l)
+	}
 }
 
 func lossOf(f host.Fact, what string) plan.Loss {

@@ -113,7 +113,7 @@ func (c *compilation) buildLayout() {
 	c.do(plan.RestoreUmask{}, plan.Setup, "")
 	n := c.policy.Namespaces
 	if c.plan.Namespaces.PID || n.PID != nil {
-		c.do(plan.OwnProc{MaxPIDs: c.maxPIDs()}, plan.Setup, "init reads the evidence there")
+		c.do(plan.OwnProc{Quotas: c.quotas()}, plan.Setup, "init reads the evidence there")
 	} else {
 		c.do(plan.OpenProc{}, plan.Setup, "init reads the evidence there")
 	}

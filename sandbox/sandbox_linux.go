@@ -66,6 +66,7 @@ func (s *Sandbox) compile() (err error) {
 	if !s.facts.Namespaces.Yes() {
 		in.running = userThreads(s.facts.UID)
 	}
+	in.inotify = [2]int{setting("fs/inotify/max_user_instances"), setting("fs/inotify/max_user_watches")}
 	for _, d := range basicDevices {
 		if _, err := os.Lstat(d); err == nil {
 			in.devices = append(in.devices, d)
@@ -129,6 +130,13 @@ func userThreads(uid int) uint64 {
 		}
 	}
 	return total
+}
+
+// setting reads a number from /proc/sys; 0: it could not.
+func setting(name string) int {
+	text, _ := os.ReadFile("/proc/sys/" + name)
+	n, _ := strconv.Atoi(string(bytes.TrimSpace(text)))
+	return n
 }
 
 // field reads the first number of a line of /proc/PID/status.

@@ -80,9 +80,7 @@ type (
 	// ProbeOverlay mounts an overlayfs and records whether that went well.
 	ProbeOverlay struct{}
 	// Proc mounts a new procfs, with what is not per process read-only or hidden.
-	// MaxPIDs limits how many processes and threads there can be; 0: the kernel's
-	// limit.
-	Proc struct{ MaxPIDs int }
+	Proc struct{ Quotas Quotas }
 	// PTYs mounts a new devpts with its ptmx.
 	PTYs struct{}
 	// Pivot makes the new root the root and lets go of the old.
@@ -161,6 +159,40 @@ type (
 		Given    int
 	}
 )
+
+// Quotas are limits that namespaces have, set by /proc/sys; 0: the kernel's.
+type Quotas struct {
+	PIDs      int // processes and threads, by the pid namespace's pid_max
+	Users     int // user namespaces below init's first, which counts NestUser's
+	Instances int // of inotify
+	Watches   int // of inotify
+}
+
+func (q Quotas) String() string {
+	s := ""
+	for _, l := range [...]struct {
+		n    int
+		what string
+	}{{q.PIDs, "processes and threads"}, {q.Users, "nested user namespaces"}, {q.Instances, "inotify instances"}, {q.Watches, "inotify watches"}} {
+		if l.n > 0 {
+			s += fmt.Sprintf(", %d %s", l.n, l.what)
+		}
+	}
+	if s == "" {
+		return ""
+	}
+	return "; at most " + s[2:]
+}
+
+// HiddenProc are the files of a procfs that belong to the machine and not to a
+// process, and that a Proc hides. The last RootsProc are root's alone to read.
+var HiddenProc = []string{
+	"kcore", "keys", "key-users", "kmsg", "kpagecount", "kpageflags", "kpagecgroup", "timer_list", "sched_debug", "kallsyms", "latency_stats", "timer_stats",
+	"interrupts", "softirqs", "slabinfo", "vmallocinfo", "pagetypeinfo", "allocinfo",
+}
+
+// RootsProc is how many of HiddenProc an ordinary user may not read anyway.
+const RootsProc = 4
 
 // IDs are a user and a group inside a user namespace.
 type IDs struct{ UID, GID int }
@@ -247,12 +279,7 @@ func (a DropCapabilities) String() string {
 
 func (DropLast) String() string { return "drop the last capability" }
 
-func (a Proc) String() string {
-	if a.MaxPIDs == 0 {
-		return "mount a new /proc"
-	}
-	return fmt.Sprintf("mount a new /proc; at most %d processes and threads", a.MaxPIDs)
-}
+func (a Proc) String() string { return "mount a new /proc" + a.Quotas.String() }
 
 func (a RestrictFiles) String() string {
 	r := a.Ruleset

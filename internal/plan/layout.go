@@ -92,8 +92,8 @@ type (
 	// RestoreUmask sets it back.
 	RestoreUmask struct{}
 	// OwnProc makes a procfs that is mounted nowhere, for init to read the evidence
-	// in. MaxPIDs is as Proc's.
-	OwnProc struct{ MaxPIDs int }
+	// in.
+	OwnProc struct{ Quotas Quotas }
 	// Hostname names the machine inside.
 	Hostname struct{ Name string }
 	// BecomeIDs takes on ids of a user namespace that was joined.

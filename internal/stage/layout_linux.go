@@ -73,9 +73,7 @@ func (c *compiler) lowerAround(action plan.Action) error {
 		c.call(unix.SYS_UMASK, reg(regUmask))
 	case plan.OwnProc:
 		c.filesystem("proc", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC, wire.RegProc)
-		if a.MaxPIDs > 0 {
-			c.maxPIDs(a.MaxPIDs)
-		}
+		c.quotas(a.Quotas)
 	case plan.Hostname:
 		c.call(unix.SYS_SETHOSTNAME, c.str(a.Name), imm(len(a.Name)))
 	case plan.BecomeIDs:

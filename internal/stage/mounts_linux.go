@@ -281,24 +281,41 @@ func (c *compiler) proc(a plan.Proc) {
 	c.attach(regTree, "/proc")
 	c.close(regTree)
 	c.save(unix.SYS_OPENAT, wire.RegProc, reg(wire.RegRoot), c.str("proc"), imm(unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
-	if a.MaxPIDs > 0 {
-		c.maxPIDs(a.MaxPIDs)
-	}
-	for _, name := range []string{"sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi"} {
+	c.quotas(a.Quotas)
+	for _, name := range []string{"sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "dynamic_debug", "mtrr"} {
 		c.cover(name, true)
 	}
-	for _, name := range []string{"kcore", "keys", "key-users", "kmsg", "kpagecount", "kpageflags", "kpagecgroup", "timer_list", "sched_debug", "kallsyms", "latency_stats", "timer_stats"} {
+	hidden := plan.HiddenProc
+	if c.id.UID != 0 {
+		hidden = hidden[:len(hidden)-plan.RootsProc]
+	}
+	for _, name := range hidden {
 		c.cover(name, false)
 	}
 }
 
-// maxPIDs limits the namespace's process ids, and so its processes: RLIMIT_NPROC
-// does not bind uid 0 (copy_process exempts INIT_USER). The sysctl belongs to the
-// pid namespace since Linux 6.14; before, it is the whole machine's, and must not
-// be touched.
-func (c *compiler) maxPIDs(n int) {
+// quotas sets the limits of init's namespaces. That on process ids limits its
+// processes: RLIMIT_NPROC does not bind uid 0 (copy_process exempts INIT_USER). It
+// belongs to the pid namespace since Linux 6.14; before, it is the whole machine's,
+// and must not be touched. Those below sys/user belong to the user namespace, and
+// count what is in the nested ones too (namespaces(7)).
+func (c *compiler) quotas(q plan.Quotas) {
+	c.sysctl("kernel/pid_max", q.PIDs)
+	c.sysctl("user/max_user_namespaces", q.Users)
+	c.sysctl("user/max_inotify_instances", q.Instances)
+	c.sysctl("user/max_inotify_watches", q.Watches)
+}
+
+// sysctl writes a number to a file of /proc/sys that there may not be; 0: nothing.
+func (c *compiler) sysctl(name string, n int) {
+	if n == 0 {
+		return
+	}
 	text := fmt.Sprint(n)
-	c.save(unix.SYS_OPENAT, regNew, reg(wire.RegProc), c.str("sys/kernel/pid_max"), imm(unix.O_WRONLY|unix.O_CLOEXEC))
+	c.save(unix.SYS_OPENAT, regNew, reg(wire.RegProc), c.str("sys/"+name), imm(unix.O_WRONLY|unix.O_CLOEXEC))
+	if strings.HasPrefix(name, "user/max_inotify") {
+		c.last().Ignore[0], c.last().Skip = uint16(unix.ENOENT), 2 // CONFIG_INOTIFY_USER
+	}
 	c.call(unix.SYS_WRITE, reg(regNew), c.str(text), imm(len(text)))
 	c.close(regNew)
 }

@@ -44,23 +44,24 @@ type state struct {
 	netFD    uintptr
 	ifreq    ifreq
 
-	poll     [4]sys.PollFD
-	iovec    [4][2]uintptr
-	msghdr   msghdr
-	rights   cmsgFD
-	limits   [2][2]uint64 // of descriptors: as they are, and raised
-	timer    [4]int64
-	action   sys.SigAction
-	sigset   uint64
-	siginfo  [128]byte
-	stat     syscall.Stat_t
-	zeroTime [2]int64
-	waited   uint32
-	stops    uint64 // signals that have stopped the tool and are still to come from the stage
-	path     [64]byte
-	digits   [24]byte
-	evidence [wire.EvidenceSize]byte
-	used     uintptr // bytes of evidence
+	poll      [4]sys.PollFD
+	iovec     [4][2]uintptr
+	msghdr    msghdr
+	rights    cmsgFD
+	limits    [2][2]uint64 // of descriptors: as they are, and raised
+	timer     [4]int64
+	sleepless bool // nothing would wake the stage at its deadline
+	action    sys.SigAction
+	sigset    uint64
+	siginfo   [128]byte
+	stat      syscall.Stat_t
+	zeroTime  [2]int64
+	waited    uint32
+	stops     uint64 // signals that have stopped the tool and are still to come from the stage
+	path      [64]byte
+	digits    [24]byte
+	evidence  [wire.EvidenceSize]byte
+	used      uintptr // bytes of evidence
 
 	children [4096]byte
 
