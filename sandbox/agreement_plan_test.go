@@ -311,34 +311,36 @@ func (m *planModel) landlockAllows(a Act) bool {
 // guardAllows is what the supervisor decides by its judgement of the paths.
 func (m *planModel) guardAllows(a Act) bool {
 	j := m.judge(a.Path)
-	names := j.Whole || j.Config || j.GitFile || j.CommonDir
+	names := j.Whole || j.Config || j.GitFile || j.CommonDir || j.Lock || j.Text
 	switch a.Do {
 	case ToRead, ToList:
 		return !j.Hidden
-	case ToWrite, ToBind:
+	case ToWrite:
 		return !names && !j.Hidden
+	case ToBind:
+		return !names && !j.Hidden && !j.Inside
 	case ToCreate:
 		if a.Dir {
-			return !j.Whole && !j.Config && !j.CommonDir
+			return !j.Whole && !j.Config && !j.CommonDir && !j.Lock && !j.Text
 		}
-		return !names && !j.Hidden
+		return (!names || j.Lock) && !j.Hidden
 	case ToSymlink:
 		text := slices.ContainsFunc([]byte(a.To), func(c byte) bool { return c == '/' || c == '.' })
-		return !names && !j.Hidden && !j.Above && !(j.Deep && text)
+		return !names && !j.Hidden && !j.Above && !(j.Deep && text) && (!j.Inside || j.Probe && !text)
 	case ToRemove:
-		return !j.Whole && !j.Config
+		return (!j.Whole || j.Loose) && !j.Config && !j.Lock
 	case ToChmod:
-		return !j.Whole
+		return !j.Whole && !j.Fixed
 	case ToSetXattr:
 		return false // the guard's filter answers EOPNOTSUPP
 	case ToRename:
 		to := m.judge(a.To)
-		leaves := !(j.Whole || j.Config || j.CommonDir || j.Hidden || j.GitFile && !a.Dir || (j.Above || j.Deep) && a.Dir)
-		arrives := !(to.Whole || to.CommonDir || to.Hidden || to.GitFile || to.Config || (to.Above || to.Deep) && a.Dir)
+		leaves := !(j.Whole || j.Config || j.CommonDir || j.Hidden || j.Lock || j.GitFile && !a.Dir || a.Dir && (j.Above || j.Deep || j.GitFile || j.Inside && !j.Data))
+		arrives := !(to.Whole || to.CommonDir || to.Hidden || to.GitFile || to.Config || to.Lock || to.Text || a.Dir && (to.Above || to.Deep || to.Inside && !(to.Tree && j.Tree)))
 		return leaves && arrives
 	case ToLink:
 		to := m.judge(a.To)
-		return !names && !j.Hidden && !(to.Whole || to.Config || to.GitFile || to.CommonDir || to.Hidden)
+		return !names && !j.Hidden && !(to.Whole || to.Config || to.GitFile || to.CommonDir || to.Hidden || to.Lock || to.Text)
 	}
 	return true
 }

@@ -155,7 +155,16 @@ func (m *meaning) nameAllows(a Act, p string, arrives bool) (bool, Reason) {
 	if !ok {
 		return true, Reason{}
 	}
+	in, git := m.names.inGit(path, floor)
+	if git.Inside {
+		if gitForbids(a, git, arrives, m) {
+			return false, Reason{Bound: BoundFiles, Field: in.field, Why: p + " lies in a git directory, where tools may not have it", Remedy: "name .git in Files.Protect.Except, which opens all of git's directories"}
+		}
+	}
 	for _, n := range m.names.rules {
+		if git.Inside && strings.HasPrefix(n.name, ".git/") && !n.hides {
+			continue
+		}
 		how := n.match(path, floor)
 		if how == beside || how == beneath && n.kind != guard.Whole && !n.hides {
 			continue
@@ -171,6 +180,63 @@ func (m *meaning) nameAllows(a Act, p string, arrives bool) (bool, Reason) {
 		}
 	}
 	return true, Reason{}
+}
+
+// inGit finds the directory named .git that the path lies in, and what the list of names in git directories makes of it. Whether
+// other directories have the shape of one is for the supervisor to see.
+func (n *nameRules) inGit(path []string, floor int) (nameRule, guard.Judgement) {
+	i := slices.IndexFunc(n.rules, func(r nameRule) bool { return r.name == ".git" && !r.hides })
+	if i < 0 || floor >= len(path) {
+		return nameRule{}, guard.Judgement{}
+	}
+	for at := len(path) - 1; at > 0 && at >= floor; at-- {
+		if foldName(path[at-1]) != ".git" {
+			continue
+		}
+		has := func(name string) bool {
+			return slices.ContainsFunc(n.rules, func(r nameRule) bool { return r.name == name && !r.hides })
+		}
+		inside := path[at:]
+		j := guard.Inside(inside, true)
+		switch {
+		case inside[0] == "hooks" && len(inside) > 1 && !has(".git/hooks"), strings.HasPrefix(strings.Join(inside, "/"), "info/attributes") && !has(".git/info/attributes"):
+			j.Whole = false
+		case strings.HasPrefix(inside[0], "config") && !has(".git/config"):
+			j.Config, j.Lock = false, false
+		}
+		return n.rules[i], j
+	}
+	return nameRule{}, guard.Judgement{}
+}
+
+// gitForbids is what may not be done in a git directory.
+func gitForbids(a Act, j guard.Judgement, arrives bool, m *meaning) bool {
+	names := j.Whole || j.Config || j.CommonDir || j.Lock || j.Text
+	switch a.Do {
+	case ToWrite, ToLink:
+		return names
+	case ToCreate:
+		return names && !(j.Lock && !a.Dir)
+	case ToSymlink:
+		return names || !j.Probe || strings.ContainsAny(a.To, "/.")
+	case ToBind, ToSetXattr:
+		return true
+	case ToRemove:
+		return j.Whole && !j.Loose || j.Config || j.Lock
+	case ToChmod:
+		return j.Whole || j.Fixed
+	case ToRename:
+		if !a.Dir {
+			return j.Whole || j.Config || j.CommonDir || j.Lock || arrives && j.Text
+		}
+		if names || !j.Data {
+			return true
+		}
+		path, floor, ok := m.under(a.Path)
+		_, from := m.names.inGit(path, floor)
+		return arrives && (!ok || !j.Tree || !from.Tree)
+	}
+	return false
 }
 
 // forbids says how the path has to do with the name if the act is forbidden by

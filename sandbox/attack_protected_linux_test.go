@@ -149,7 +149,7 @@ func TestKernelAttackProtectedNames(t *testing.T) {
 			base = b
 			p.Files.Protect = Protect{}
 		})
-		for _, name := range []string{".envrc", ".claude", ".bashrc", "hooks", ".profile", ".zshrc", ".mcp.json", "pre-commit"} {
+		for _, name := range []string{".envrc", ".claude", ".bashrc", ".profile", ".zshrc", ".mcp.json", "pre-commit"} {
 			for _, depth := range []string{"", "/*", "/*/*", "/*/*/*", "/.git"} {
 				found, err := filepath.Glob(filepath.Join(base, "write", "*"+depth, name))
 				if err != nil {

@@ -15,10 +15,13 @@ import (
 //
 // In a name a slash joins components, "*" stands for any one component, "**" for
 // one or more, and a "*" at the end of a component for any ending. A name covers
-// the file or directory and all that lies beneath, with four exceptions that let
-// git work: ".git" may be a directory, but not a file made by the tool;
-// ".git/config", and that of a submodule, takes changes that make git run
-// nothing; and ".git/worktrees/*/commondir" may name the repository it lies in.
+// the file or directory and all that lies beneath.
+//
+// ".git" stands for git directories, whatever they are called: what has the shape of
+// one (HEAD, objects and refs) is one. Inside, tools may have what git needs, and
+// nothing that makes git run a program: objects, refs, logs, the index and messages
+// are free, a configuration takes harmless keys, hooks and attributes are closed, and so is what is not known. The names below
+// ".git" say what of that may be left out one by one: ".git/hooks", ".git/config" and ".git/info/attributes". Without ".git" in the list, git directories are not looked for.
 //
 // A character beyond ASCII counts as none where names are compared, but for those
 // that fold to ASCII: "café" covers "caf", too. Its other spellings, in two

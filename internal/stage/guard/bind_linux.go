@@ -69,7 +69,7 @@ func (s *State) bindPath() int {
 	if sp.obj >= 0 {
 		return -int(syscall.EADDRINUSE)
 	}
-	if sp.hit&(hitNames|hitHidden) != 0 || s.w.asked {
+	if sp.hit&(hitNames|hitHidden) != 0 || sp.git.inside || s.w.asked {
 		return s.refuse()
 	}
 	return s.takeUmask()

@@ -5,88 +5,96 @@ import (
 	"unsafe"
 )
 
-// replaceConfig carries out a rename onto a git configuration, which is how git writes one. The tool may still
-// hold the source open, so its content could change after any check: a copy of the checked bytes, in a file that
-// the tool never had open, takes the source's name and then the target's. It returns 0 or a negative errno.
+// replaceChecked carries out a rename onto a git configuration, or onto another text that counts, which is how git writes
+// one. The tool may still hold the source open, so its content could change after any check: a copy of the checked bytes, in a file
+// that no process of any sandbox can open, takes the target's name; then the source goes. It returns 0 or a negative errno.
 //
 //go:norace
-func (s *State) replaceConfig() int {
+func (s *State) replaceChecked() int {
 	a, b := &s.spot[0], &s.spot[1]
-	if s.typeOf(0) != syscall.S_IFREG {
+	if s.typeOf(0) != syscall.S_IFREG || s.lockedByOther(b) {
 		return s.refuse()
 	}
-	s.place(b)
-	r := s.load(0, a)
-	if r == 0 {
-		r = s.load(1, b)
+	if a.hit&hitLock != 0 && (s.ownLock(0) < 0 || !s.locksName(a, b)) {
+		return s.refuse()
 	}
-	if r == -eNOENT {
-		s.text[1].n, r = 0, 0
+	r := s.load(0, a.dir, &a.name[0])
+	if r == 0 && b.hit&hitConfig != 0 {
+		r = s.mayConfigure(b)
+	} else if r == 0 && !s.harmlessText(b) {
+		r = s.refuse()
+	}
+	if r == 0 {
+		r = s.storeAside(b.dir, a.st.Mode)
+	}
+	if r == 0 {
+		r = s.bringIn(b.dir, &b.name[0])
 	}
 	if r < 0 {
 		return r
 	}
+	if i := s.ownLock(0); i >= 0 {
+		s.locks[i&(lockRoom-1)].forget()
+	}
+	sys(syscall.SYS_UNLINKAT, uintptr(a.dir), uintptr(unsafe.Pointer(&a.name[0])), 0, 0, 0)
+	return 0
+}
+
+// mayConfigure compares text 0 with the configuration that it is to replace.
+//
+//go:norace
+func (s *State) mayConfigure(b *spot) int {
+	s.place(b)
+	s.text[1].n = 0
+	if r := s.load(1, b.dir, &b.name[0]); r < 0 && r != -eNOENT {
+		return r
+	}
+	s.text[0].dropWorktree(&s.text[1])
 	if !sameRest(&s.text[0], &s.text[1]) {
 		return s.refuse()
 	}
-	if r = sys(syscall.SYS_UNLINKAT, uintptr(a.dir), uintptr(unsafe.Pointer(&a.name[0])), 0, 0, 0); r < 0 {
-		return r
-	}
-	fd := openat(a.dir, &a.name[0], syscall.O_CREAT|syscall.O_EXCL|syscall.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
-	if fd < 0 {
-		return fd
-	}
-	r = s.store(fd)
-	if r == 0 {
-		r = sys(syscall.SYS_FCHMOD, uintptr(fd), uintptr(a.st.Mode&0o777), 0, 0, 0)
-	}
-	closeFD(fd)
-	if r == 0 {
-		r = s.renameNow()
-	}
-	if r < 0 {
-		sys(syscall.SYS_UNLINKAT, uintptr(a.dir), uintptr(unsafe.Pointer(&a.name[0])), 0, 0, 0)
-	}
-	return r
+	return 0
 }
 
-// plainConfig reports whether the configuration at sp holds harmless lines alone.
+// plainConfig reports whether the configuration at sp holds harmless lines alone, and so may be removed.
 //
 //go:norace
 func (s *State) plainConfig(sp *spot) bool {
 	s.place(sp)
 	s.text[1].n = 0
-	return s.load(0, sp) == 0 && sameRest(&s.text[0], &s.text[1])
+	s.text[0].removing = true
+	r := s.load(0, sp.dir, &sp.name[0]) == 0 && sameRest(&s.text[0], &s.text[1])
+	s.text[0].removing = false
+	return r
 }
 
-// place tells the texts where their configuration stands: how deep below its `.git`.
+// place tells the texts where their configuration stands: whether it is a submodule's, and what the directory is from which
+// relative paths of its repository count.
 //
 //go:norace
 func (s *State) place(sp *spot) {
-	depth, modules := uint(0), false
+	modules, base := false, -1
 	if s.canonical(sp.dir) > 0 {
 		s.m.split()
 		for i := s.m.nc; i > 0; i-- {
-			at := uint(s.m.off[(i-1)&(compRoom-1)])
-			if uint(s.m.off[i&(compRoom-1)])-1-at == 4 && s.m.path[at&(pathRoom-1)] == '.' &&
-				lower(s.m.path[(at+1)&(pathRoom-1)]) == 'g' && lower(s.m.path[(at+2)&(pathRoom-1)]) == 'i' {
-				depth, modules = s.m.nc-i, i < s.m.nc
-				break
-			}
+			modules = modules || s.m.isComp(i-1, "modules")
+		}
+		if s.m.nc > 0 && s.m.dotGit(s.m.nc-1) {
+			base = sp.dir
 		}
 	}
 	for i := range s.text {
-		s.text[i].depth, s.text[i].modules = depth, modules
+		s.text[i].modules, s.text[i].base = modules, base
 	}
 }
 
 // load reads a regular file of at most 64 KiB into text k; a larger one is refused.
 //
 //go:norace
-func (s *State) load(k int, sp *spot) int {
+func (s *State) load(k, dir int, name *byte) int {
 	t := &s.text[k&1]
 	t.n = 0
-	fd := openat(sp.dir, &sp.name[0], syscall.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	fd := openat(dir, name, syscall.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if fd < 0 {
 		return fd
 	}
@@ -115,4 +123,30 @@ func (s *State) store(fd int) int {
 		done += uint(r)
 	}
 	return 0
+}
+
+// isPlace reports whether the rest of the value from byte i on is the path of a directory, without a link on the way.
+//
+//go:norace
+func (s *State) isPlace(t *text, i uint) bool {
+	b, n := &s.w.b[0], uint(0)
+	dir := s.rootDir
+	if t.c(i) != '/' {
+		if dir = t.base; dir < 0 {
+			return false
+		}
+		b[0], b[1], b[2], n = '.', '.', '/', 3
+	}
+	for ; i < t.end && n < pathMax-1; i++ {
+		b[n&(2*pathMax-1)] = t.c(i)
+		n++
+	}
+	b[n&(2*pathMax-1)] = 0
+	fd := s.openNoLinks(dir, &b[0], syscall.O_DIRECTORY)
+	if fd < 0 {
+		return false
+	}
+	proc := s.inProc(fd)
+	closeFD(fd)
+	return !proc
 }

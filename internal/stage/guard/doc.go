@@ -37,15 +37,9 @@
 //     descriptors and bind mounts lead to the same answer.
 //   - A protected name has EACCES for an answer; but EEXIST or ENOENT where that is the truth, since `mkdir -p` and `rm -f`
 //     rely on it.
-//   - A name above a protected one (.git, .git/modules/x) takes no renamed directory and no link: what lies in that
+//   - A name above a protected one (.hg) takes no renamed directory and no link: what lies in that
 //     would be protected no sooner than it is obeyed. Nor may such a directory be renamed away.
 //   - A protected file gets no second name, for its content could be changed by that.
-//   - .git/config is written by git as config.lock and renamed. The rename is carried out with a copy, which no process has
-//     open, of bytes that are checked: harmless keys may change, all else has to be as it was (gitconfig.go). Its mode is
-//     left to the tool, because git init flips it to learn whether the file system keeps modes. It may be removed when it
-//     holds harmless keys alone.
-//   - A .git file and a worktree's commondir are written in place by git: letter_linux.go says how the tool gets
-//     a pipe for the one and nothing for the other. Either may be removed.
 //   - O_RDONLY opens are not stopped, unless Rules.Hidden is used; then all opens but O_PATH are, and a hidden name cannot
 //     be opened, linked or renamed. Its metadata stay visible.
 //   - A file gets no setuid and no setgid bit, by whatever call: it keeps the rest of the mode that was asked for.
@@ -55,6 +49,32 @@
 //     around the filter, are refused. prctl(PR_SET_DUMPABLE, 0) says yes and does nothing: the memory of
 //     a process that hides it could not be read, and so nothing could be done for it.
 //   - The supervisor's own files under /proc are refused: it may do to itself what the tool may not.
+//
+// # Git directories
+//
+// A git directory is one by its shape, whatever it is called: it holds HEAD, and objects and refs or a commondir; one called
+// .git always is. Each call looks anew, from the name's directory up to the root, by one fstatat a level (gitshape_linux.go): no
+// table is kept, and what another sandbox or the user's git makes counts at once. Inside one the allow-list gitLines counts
+// (gitdir.go), which gives each path a class and its reason; a path that no line names cannot be made.
+//
+//   - The call that would make a directory a git directory is carried out only if all that lies there conforms to
+//     the list (conform_linux.go), and its configuration becomes a private copy. The call by which it would cease to be
+//     one, too: its hooks would be open to the tool. So every git directory in a root is held from its first moment.
+//   - A configuration is written by git as config.lock and renamed. The supervisor puts a checked copy in its place,
+//     which no process has open, under a name that no supervisor opens until it is there: harmless keys may
+//     change, all else has to be as it was (gitconfig.go, giturl.go). A submodule's core.worktree is taken out; git needs it not.
+//     The mode is left to the tool, because git init flips it. It may be removed when it holds harmless keys alone.
+//   - A lock is opened only with O_CREAT|O_EXCL, and renamed or removed only by the sandbox that made it (lock_linux.go): the user's
+//     own git may be holding it.
+//   - Texts by which git runs, deletes or writes something are checked when they are renamed to their name, or come as a letter: a
+//     rebase's todo (without exec), strategy and options (text_linux.go). A .git file, and a worktree's gitdir, is written with the
+//     kernel's path of what was judged; a commondir only as "../.." (letter_linux.go).
+//   - No symbolic link lies in one, but for the one by which git init probes; no directory comes into one from outside, but a
+//     git directory below modules (git submodule absorbgitdirs). .git itself is not renamed elsewhere.
+//   - After an open for writing, and after a name is made, the shape is looked at once more before the tool learns of it: another
+//     sandbox, or the user's git, may have come between.
+//   - Removing is free, but for hooks that are active, attributes, a configuration that is not harmless, and others' locks.
+//   - HEAD, index, refs, objects and logs are the tool's: it can break a repository, and say anything in its history.
 //
 // # Connections
 //
@@ -75,14 +95,17 @@
 //     namespace and root, and be in the same Landlock domain: what the tool may do by these calls is what the supervisor
 //     may do. A process of the sandbox that confines itself further (Landlock, a seccomp rule on the arguments of open) is not
 //     held to that in the calls served here. In another mount namespace every served call is EACCES.
-//   - Two sandboxes on one directory have two supervisors: a rename by one can come between the check and the act of the other.
+//   - Two sandboxes on one directory have two supervisors: a rename by one can come between the check and the act of the other. What
+//     was made then is taken back, after a moment in which it was there.
+//   - A git directory that is not called .git, and that the user's git is making at this moment outside, is held once it has
+//     its shape; below modules, the names that are obeyed are held before. git clone --shared and --reference are refused
+//     (objects/info/alternates), remotes that are directories have to be there, and ssh to localhost is refused.
 //   - A program whose file may not be read is not dumpable, and every served call of it is EACCES.
 //   - A terminal opened by name never becomes the controlling one: TIOCSCTTY does that. /dev/tty of another session than the
 //     supervisor's is found among descriptors 0 to 15 or in /dev/pts, else it is ENOENT.
 //   - An open that waits for a FIFO's other end is not ended by a signal that has a handler, only by a fatal one
 //     (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, Linux 5.19, without which a signal would have calls made twice).
-//   - A directory whose path is longer than PATH_MAX cannot be changed. A branch of a submodule cannot be named hooks
-//     or config. A refused .git file is not reported to its writer: it does not appear.
+//   - A directory whose path is longer than PATH_MAX cannot be changed. A refused .git file is not reported to its writer: it does not appear.
 //   - truncate(2) past RLIMIT_FSIZE is EFBIG without SIGXFSZ. O_PATH aside, fs.protected_symlinks is not applied.
 //   - Each served call costs two changes of process and some fifteen system calls: a file is made on tmpfs in about six
 //     times the time (BenchmarkCreate). Calls that are not in the filter's list cost what any filter costs.

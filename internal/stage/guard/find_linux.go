@@ -127,6 +127,7 @@ func (s *State) onObject(k int) bool {
 func (sp *spot) reset() {
 	sp.start, sp.dir, sp.obj, sp.owned, sp.stat, sp.hit = -1, -1, -1, false, 1, 0
 	sp.inside, sp.granted = false, false
+	sp.git = within{}
 }
 
 // leave closes what the spot holds but for where its path begins.
@@ -189,6 +190,7 @@ func (s *State) judge(k int) int {
 		s.m.n = at
 	}
 	s.m.judge()
+	s.shape(sp)
 	if s.m.floor == ^uint(0) && s.inProc(fd) && s.ownProc() { // no root is in a procfs
 		s.m.hit |= hitSelf
 	}

@@ -12,23 +12,25 @@ const textRoom = 1 << 16
 
 // text is one configuration and a cursor in it. It is read in the forked child: see the rules above Serve.
 type text struct {
-	b       [textRoom]byte
-	n       uint
-	pos     uint // the next line begins here
-	at, end uint // the present line, without its newline
-	sec     uint // the present section's header line: sec to secEnd
-	secEnd  uint
-	name    uint // in the header: the section's name
-	nameEnd uint
-	sub     bool // the header has a quoted subsection
-	known   bool // the header is well-formed
-	ongoing bool // the line before ends in a backslash, so the present line belongs to it
-	depth   uint // components between the `.git` directory and this configuration's own: 0 for .git/config
-	modules bool // the configuration is a submodule's
-	key     uint // the present pair's key, to keyEnd
-	keyEnd  uint
-	val     uint     // and its value, to end
-	rules   *matcher // where the roots are; its path is overwritten
+	b        [textRoom]byte
+	n        uint
+	pos      uint // the next line begins here
+	at, end  uint // the present line, without its newline
+	sec      uint // the present section's header line: sec to secEnd
+	secEnd   uint
+	name     uint // in the header: the section's name
+	nameEnd  uint
+	sub      bool // the header has a quoted subsection
+	known    bool // the header is well-formed
+	ongoing  bool // the line before ends in a backslash, so the present line belongs to it
+	modules  bool // the configuration is a submodule's
+	base     int  // descriptor of its .git directory, beside which relative paths of repositories begin; or -1
+	key      uint // the present pair's key, to keyEnd
+	keyEnd   uint
+	val      uint     // and its value, to end
+	rules    *matcher // where the roots are; its path is overwritten
+	owner    *State   // who looks at local paths; nil: they are judged by their text
+	removing bool     // the configuration is to be removed
 }
 
 // What a harmless key's value has to be.
@@ -37,6 +39,7 @@ const (
 	urlValue
 	remoteValue
 	treeValue
+	refsValue
 )
 
 type harmlessKey struct {
@@ -56,8 +59,17 @@ var harmlessKeys = [...]harmlessKey{
 	{"core", "symlinks", false, anyValue},
 	{"core", "autocrlf", false, anyValue},
 	{"core", "eol", false, anyValue},
-	{"core", "worktree", false, treeValue}, // a submodule's own, inside its superproject
+	{"core", "worktree", false, treeValue}, // see dropWorktree
+	{"core", "sharedrepository", false, anyValue},
+	{"core", "compression", false, anyValue},
+	{"core", "abbrev", false, anyValue},
+	{"core", "quotepath", false, anyValue},
+	{"core", "safecrlf", false, anyValue},
+	{"core", "sparsecheckout", false, anyValue},
+	{"core", "sparsecheckoutcone", false, anyValue},
+	{"receive", "denynonfastforwards", false, anyValue}, // git init --shared
 	{"extensions", "objectformat", false, anyValue},
+	{"extensions", "refstorage", false, refsValue},
 	{"user", "name", false, anyValue},
 	{"user", "email", false, anyValue},
 	{"init", "defaultbranch", false, anyValue},
@@ -66,6 +78,11 @@ var harmlessKeys = [...]harmlessKey{
 	{"branch", "rebase", true, anyValue},
 	{"remote", "url", true, urlValue},
 	{"remote", "fetch", true, anyValue},
+	{"remote", "tagopt", true, anyValue},
+	{"remote", "prune", true, anyValue},
+	{"branch", "description", true, anyValue},
+	{"branch", "pushremote", true, remoteValue},
+	{"submodule", "shallow", true, anyValue},
 	{"submodule", "url", true, urlValue},
 	{"submodule", "active", true, anyValue},
 	{"submodule", "branch", true, anyValue},
@@ -235,7 +252,12 @@ func (t *text) pair(i uint) bool {
 			case remoteValue:
 				return t.harmlessRemote()
 			case treeValue:
-				return t.harmlessTree()
+				return t.removing
+			case refsValue:
+				return t.is(t.val, t.end, "files") || t.is(t.val, t.end, "reftable")
+			}
+			if t.removing {
+				return true
 			}
 			return true
 		}
@@ -256,65 +278,14 @@ func (t *text) is(at, end uint, word string) bool {
 	return true
 }
 
-// harmlessURL refuses a URL that makes git start a program of its author's choice: a remote helper (`ext::`,
-// any `x::`), an option in the place of a host or path (CVE-2017-1000117, CVE-2018-17456), or a repository that
-// the tool itself can write, whose hooks a later push would run. That leaves https, http, ssh and git, the
-// host:path form, and absolute paths outside the roots.
-//
-//go:norace
-func (t *text) harmlessURL() bool {
-	if t.val >= t.end || t.c(t.val) == '-' {
-		return false
-	}
-	colon, slash := t.end, t.end
-	for i := t.end; i > t.val; i-- {
-		c, d := t.c(i-1), t.c(i)
-		switch {
-		case c == '"', c == ';', c == '#', c == '%', c == ' ', c == '\t':
-			return false
-		case c == ':' && d == ':', (c == '/' || c == '@') && d == '-', c == '.' && d == '.':
-			return false
-		case c == ':':
-			colon = i - 1
-		case c == '/':
-			slash = i - 1
-		}
-	}
-	switch {
-	case slash == t.val:
-		return t.outside()
-	case colon > slash || colon == t.end || colon == t.val:
-		return false
-	case t.c(colon+1) == '/' && t.c(colon+2) == '/':
-		return t.is(t.val, colon, "https") || t.is(t.val, colon, "http") || t.is(t.val, colon, "ssh") || t.is(t.val, colon, "git")
-	}
-	return true
-}
-
-// outside reports whether the value, an absolute path, is plainly outside every root.
-//
-//go:norace
-func (t *text) outside() bool {
-	m, n := t.rules, uint(0)
-	for i := t.val; i < t.end && n < pathRoom-4; i++ {
-		if t.c(i) == '/' && (t.c(i+1) == '/' || t.c(i+1) == '.') {
-			return false
-		}
-		m.path[n&(pathRoom-1)] = t.c(i)
-		n++
-	}
-	m.path[n&(pathRoom-1)], m.path[(n+1)&(pathRoom-1)] = '/', '-' // so that a root itself is beneath a root
-	m.n, m.pat = n+2, offRecords
-	m.split()
-	m.roots()
-	return m.floor == ^uint(0)
-}
-
 // harmlessRemote accepts what a branch follows: this repository, or a remote that this very configuration gives a
 // URL. Of any other word git would make a path relative to its working directory.
 //
 //go:norace
 func (t *text) harmlessRemote() bool {
+	if t.removing {
+		return true
+	}
 	size := t.end - t.val
 	if size == 1 && t.c(t.val) == '.' {
 		return true
@@ -332,29 +303,35 @@ func (t *text) harmlessRemote() bool {
 	return false
 }
 
-// harmlessTree accepts a submodule's work tree where git puts it: so many steps up as lead to the top of the
-// superproject, then down by plain names.
+// dropWorktree takes out of a submodule's configuration the core.worktree that git gives it, unless one stands there already. git
+// finds the work tree by the .git file as well; and the path would count later, when links may have come in its way.
 //
 //go:norace
-func (t *text) harmlessTree() bool {
+func (t *text) dropWorktree(old *text) {
 	if !t.modules {
-		return false
+		return
 	}
-	i := t.val
-	for up := t.depth + 1; up > 0; up-- {
-		if t.c(i) != '.' || t.c(i+1) != '.' || t.c(i+2) != '/' {
-			return false
-		}
-		i += 3
-	}
-	if i >= t.end {
-		return false
-	}
-	for ; i < t.end; i++ {
-		c := t.c(i)
-		if c == '"' || (c == '.' && (t.c(i-1) == '/') && (t.c(i+1) == '.' || t.c(i+1) == '/' || lower(t.c(i+1)) == 'g')) {
-			return false
+	old.rewind()
+	for old.nextForeign() {
+		if old.isWorktree() {
+			return
 		}
 	}
-	return true
+	t.rewind()
+	for t.nextForeign() {
+		if !t.isWorktree() {
+			continue
+		}
+		to := t.at
+		for i := t.pos; i < t.n; i++ {
+			t.b[to&(textRoom-1)] = t.b[i&(textRoom-1)]
+			to++
+		}
+		t.n, t.pos = to, t.at
+	}
+}
+
+//go:norace
+func (t *text) isWorktree() bool {
+	return t.known && !t.sub && t.is(t.name, t.nameEnd, "core") && t.is(t.key, t.keyEnd, "worktree") && t.key >= t.at && t.keyEnd <= t.end
 }

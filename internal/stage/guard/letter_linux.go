@@ -19,11 +19,13 @@ import (
 
 const (
 	letterRoom  = 16
-	letterBytes = 4096
+	letterBytes = 8192
 )
 
 type letter struct {
 	used bool
+	kind int // textNone: a .git file
+	name [32]byte
 	pipe int // its reading end
 	dir  int // O_PATH descriptor of the directory that the .git file is for
 	n    uint
@@ -37,7 +39,11 @@ func (s *State) openLetter() int {
 	const access, wanted = syscall.O_WRONLY | syscall.O_RDWR, syscall.O_CREAT
 	sp := &s.spot[0]
 	whole := sp.stat != 0 || s.flags&syscall.O_TRUNC != 0 // nothing of the present content stays
-	if sp.hit&hitNames&^(hitGitFile|hitCommon) != 0 || s.flags&access != syscall.O_WRONLY || s.flags&wanted == 0 || !whole || sp.dir < 0 {
+	kind := sp.textKind()
+	if sp.hit&hitText == 0 {
+		kind = textNone
+	}
+	if kind == textTodo || kind == textOpts || sp.hit&hitNames&^(hitGitFile|hitCommon|hitText) != 0 || s.flags&access != syscall.O_WRONLY || s.flags&wanted == 0 || !whole || sp.dir < 0 {
 		return s.refuse()
 	}
 	if sp.stat == 0 && sp.st.Mode&syscall.S_IFMT != syscall.S_IFREG {
@@ -53,6 +59,10 @@ func (s *State) openLetter() int {
 	}
 	for i := range s.letters {
 		if l := &s.letters[i]; !l.used {
+			l.kind = kind
+			for n := range l.name {
+				l.name[n] = sp.name[n]
+			}
 			return s.newLetter(l)
 		}
 	}
@@ -105,8 +115,7 @@ func (s *State) deliver() {
 			l.n += uint(r)
 			if r == 0 {
 				if s.trueLetter(l) {
-					s.literal(".git")
-					s.putFile(l.dir, &s.num[0], &l.b[0], l.n)
+					s.putFile(l.dir, &l.name[0], &l.b[0], l.n)
 				} else {
 					s.refuse()
 				}
@@ -116,13 +125,33 @@ func (s *State) deliver() {
 	}
 }
 
-// trueLetter reports whether the letter is "gitdir: " and a directory whose commondir the rules protect: then they
-// protect its hooks and configuration too. No link may be on the way, for a link could be bent later.
+// trueLetter reports whether the letter may be delivered.
 //
 //go:norace
 func (s *State) trueLetter(l *letter) bool {
+	switch l.kind {
+	case textNone:
+		return s.trueGitFile(l)
+	case textGitdir:
+		return s.trueGitdir(l)
+	}
+	t := &s.text[0]
+	for t.n = 0; t.n < l.n; t.n++ {
+		t.b[t.n&(textRoom-1)] = l.b[t.n&(letterBytes-1)]
+	}
+	if l.kind == textStrategy {
+		return t.plainWords(0)
+	}
+	return l.kind == textApply && t.harmlessApply()
+}
+
+// trueGitFile reports whether the letter is "gitdir: " and a directory in a root, to which no link is on the way; the directory
+// may be one that git is about to make. All that is, or will be, a git directory in a root is held as one.
+//
+//go:norace
+func (s *State) trueGitFile(l *letter) bool {
 	const head = "gitdir: "
-	if l.n <= uint(len(head)) || l.n >= letterBytes || l.b[(l.n-1)&(letterBytes-1)] != '\n' {
+	if l.n <= uint(len(head)) {
 		return false
 	}
 	for i := 0; i < len(head); i++ {
@@ -130,33 +159,119 @@ func (s *State) trueLetter(l *letter) bool {
 			return false
 		}
 	}
+	return s.truePath(l, uint(len(head)))
+}
+
+// trueGitdir reports whether the letter is the path of a .git file, as a linked worktree's gitdir has it. It is written as an
+// absolute path.
+//
+//go:norace
+func (s *State) trueGitdir(l *letter) bool {
+	const tail = "/.git\n"
+	if l.n < uint(len(tail)) {
+		return false
+	}
+	for i := 0; i < len(tail); i++ {
+		if l.b[(l.n-uint(len(tail))+uint(i))&(letterBytes-1)] != tail[i] {
+			return false
+		}
+	}
+	return s.truePath(l, 0)
+}
+
+// truePath reports whether the letter says, from byte at to its newline, a path in a root without a link on it, and puts the
+// canonical one in its place. The last name need not be there.
+//
+//go:norace
+func (s *State) truePath(l *letter, at uint) bool {
+	if l.n >= letterBytes || l.n < at+2 || l.b[(l.n-1)&(letterBytes-1)] != '\n' {
+		return false
+	}
 	for i := uint(0); i < l.n-1; i++ {
 		if l.b[i&(letterBytes-1)] < ' ' || l.b[i&(letterBytes-1)] == 0x7f {
 			return false
 		}
 	}
-	l.b[(l.n-1)&(letterBytes-1)] = 0
-	dir := s.openNoLinks(l.dir, &l.b[len(head)], syscall.O_DIRECTORY)
-	l.b[(l.n-1)&(letterBytes-1)] = '\n'
-	if dir < 0 {
+	absolute := l.b[at&(letterBytes-1)] == '/'
+	n := s.realPath(l, at)
+	if n == 0 {
 		return false
 	}
-	absolute := l.b[len(head)] == '/'
-	n := s.canonical(dir)
-	closeFD(dir)
-	if n <= 0 || s.m.path[0] != '/' {
-		return false
-	}
-	const tail = "/commondir"
-	for i := 0; i < len(tail); i++ {
-		s.m.path[(n+i)&(pathRoom-1)] = tail[i]
-	}
-	s.m.n = uint(n) + uint(len(tail))
+	s.m.n = n
 	s.m.judge()
-	if s.m.hit&(hitWhole|hitCommon) == 0 {
-		return false
+	if s.m.floor > s.m.nc {
+		return false // in no root
 	}
-	return s.spell(l, uint(len(head)), uint(n), absolute)
+	return s.spell(l, at, n, absolute || l.kind == textGitdir)
+}
+
+// holdable reports whether the directory is held as a git directory, or could be.
+//
+//go:norace
+func (s *State) holdable(fd int) bool {
+	if shaped(s.keys(fd)) {
+		return true
+	}
+	sp := &s.spot[0]
+	sp.obj = fd
+	if s.canonical(fd) > 0 {
+		s.m.judge()
+		s.shape(sp)
+	}
+	inside := sp.git.inside && (sp.git.class == gitDir || sp.git.class == gitModules)
+	sp.reset()
+	return inside || s.conforms(fd, false) == 0
+}
+
+// realPath puts the kernel's path of what the letter names into s.m.path, and returns its length; 0 if it has none.
+//
+//go:norace
+func (s *State) realPath(l *letter, at uint) uint {
+	end := l.n - 1
+	l.b[end&(letterBytes-1)] = 0
+	fd := s.openNoLinks(l.dir, &l.b[at&(letterBytes-1)], 0)
+	l.b[end&(letterBytes-1)] = '\n'
+	if fd >= 0 {
+		s.literal("")
+		r := lstatat(fd, &s.num[0], &s.st)
+		kind := s.st.Mode & syscall.S_IFMT
+		if r == 0 && l.kind == textNone && !s.holdable(fd) {
+			r = -eACCES
+		}
+		n := s.canonical(fd)
+		closeFD(fd)
+		if r < 0 || n <= 0 || s.m.path[0] != '/' || (kind != syscall.S_IFDIR) == (l.kind == textNone) {
+			return 0
+		}
+		return uint(n)
+	}
+	if fd != -eNOENT {
+		return 0
+	}
+	last := end
+	for last > at && l.b[(last-1)&(letterBytes-1)] != '/' {
+		last--
+	}
+	if last == end || last <= at+1 || l.b[last&(letterBytes-1)] == '.' && (last+1 == end || l.b[(last+1)&(letterBytes-1)] == '.' && last+2 == end) {
+		return 0
+	}
+	l.b[(last-1)&(letterBytes-1)] = 0
+	fd = s.openNoLinks(l.dir, &l.b[at&(letterBytes-1)], syscall.O_DIRECTORY)
+	l.b[(last-1)&(letterBytes-1)] = '/'
+	if fd < 0 {
+		return 0
+	}
+	r := s.canonical(fd)
+	closeFD(fd)
+	if r <= 0 || s.m.path[0] != '/' {
+		return 0
+	}
+	n := uint(r)
+	for i := last - 1; i < end; i++ {
+		s.m.path[n&(pathRoom-1)] = l.b[i&(letterBytes-1)]
+		n++
+	}
+	return n
 }
 
 // spell replaces what the letter says from byte at on by the n bytes of the canonical path in s.m.path, as a path

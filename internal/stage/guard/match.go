@@ -15,9 +15,13 @@ const (
 	hitSelf   // the supervisor's own /proc directory
 	hitLost   // a directory whose path cannot be told
 	hitFree   // a Free path, or something beneath one, whatever rules are around it
+	hitLock   // the lock of a file that is replaced by checked copies
+	hitText   // a text of a git directory that is checked before it stands
+	hitLoose  // with hitWhole: it may be removed
+	hitFixed  // a directory of a git directory whose mode stays
 )
 
-const hitNames = hitWhole | hitConfig | hitGitFile | hitCommon | hitSelf | hitLost
+const hitNames = hitWhole | hitConfig | hitGitFile | hitCommon | hitSelf | hitLost | hitLock | hitText
 
 const (
 	pathRoom = 8192
@@ -39,8 +43,9 @@ type matcher struct {
 	own     [ownRoom]byte // the path of the run's own directory
 	ownSize uint
 
-	pat  uint // cursor in rules
-	rule uint // index of the name that matched last, for the report
+	byGit uint32 // as hit, of the names below .git: they count where no git directory is found by its shape
+	pat   uint   // cursor in rules
+	rule  uint   // index of the name that matched last, for the report
 }
 
 //go:norace
@@ -66,7 +71,7 @@ func (m *matcher) r16(i uint) uint { return uint(m.rb(i)) | uint(m.rb(i+1))<<8 }
 //
 //go:norace
 func (m *matcher) judge() {
-	m.hit = 0
+	m.hit, m.byGit = 0, 0
 	m.split()
 	m.pat = offRecords
 	m.roots()
@@ -78,7 +83,13 @@ func (m *matcher) judge() {
 	}
 	for i := uint(0); i < n; i++ {
 		before := m.hit
+		m.hit = 0
 		m.name()
+		if m.rb(m.pat)&kindGit != 0 {
+			m.byGit |= m.hit
+			m.hit = 0
+		}
+		m.hit |= before
 		if m.hit&hitNames != before&hitNames {
 			m.rule = i
 		}
@@ -194,7 +205,7 @@ func (m *matcher) nameAt(i uint) {
 		i++
 	}
 	if i > m.floor {
-		m.full(m.rb(m.pat), i == m.nc)
+		m.full(m.rb(m.pat)&^kindGit, i == m.nc)
 	}
 }
 
@@ -210,7 +221,7 @@ func (m *matcher) deep(i, p, left uint) {
 			j++
 		}
 		if l == 0 && j > m.floor {
-			m.full(m.rb(m.pat), j == m.nc)
+			m.full(m.rb(m.pat)&^kindGit, j == m.nc)
 		}
 	}
 }

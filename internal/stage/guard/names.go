@@ -24,6 +24,7 @@ func DefaultNames() []Pattern {
 		{".git/modules/**/info/attributes", Whole},
 	}
 	for _, n := range []string{
+		".holdfast-*", // the supervisor's copies, before they are in place
 		".gitconfig", ".gitmodules",
 		".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".profile",
 		".zshrc", ".zprofile", ".zshenv", ".zlogin", ".zlogout",

@@ -10,7 +10,10 @@ import "unsafe"
 func Begin(s *State, rules []byte, own unsafe.Pointer) {
 	s.m.rules = rules
 	for i := range s.text {
-		s.text[i].rules = &s.m
+		s.text[i].rules, s.text[i].owner = &s.m, s
+	}
+	for i := range s.up {
+		s.up[i] = "../"[i%3]
 	}
 	s.listener, s.fdDir, s.procRoot, s.rootDir, s.task, s.taskStatus = -1, -1, -1, -1, -1, -1
 	s.umask = ^uint(0)

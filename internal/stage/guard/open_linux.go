@@ -16,13 +16,18 @@ func (s *State) open() int {
 		if s.flags&syscall.O_CREAT == 0 {
 			return sp.stat
 		}
-		if sp.hit&(hitNames|hitHidden) == hitGitFile || sp.hit&(hitNames|hitHidden) == hitCommon {
+		switch sp.hit & (hitNames | hitHidden) {
+		case 0:
+		case hitGitFile, hitCommon, hitText:
 			return s.openLetter()
-		}
-		if sp.hit&(hitNames|hitHidden) != 0 {
+		case hitLock:
+			return s.openLock()
+		default:
 			return s.refuse()
 		}
-		r = s.takeUmask()
+		if r = s.completes(sp, true); r == 0 {
+			r = s.takeUmask()
+		}
 	} else {
 		if r = s.mayOpen(s.flags); r == isLetter {
 			return s.openLetter()
@@ -39,6 +44,12 @@ func (s *State) open() int {
 		return s.openTerminal(s.flags)
 	case isPutOff:
 		return s.putOff(s.flags)
+	}
+	if r >= 0 && s.flags&(syscall.O_WRONLY|syscall.O_RDWR) != 0 {
+		if late := s.heldSince(sp); late < 0 {
+			closeFD(r)
+			return late
+		}
 	}
 	return s.give(s.req.id, r, s.flags)
 }
@@ -70,7 +81,7 @@ func (s *State) mayOpen(flags int) int {
 		return -eISDIR
 	case kind == syscall.S_IFDIR && sp.hit&hitWhole == 0:
 		return 0
-	case sp.hit&(hitGitFile|hitCommon) != 0 && flags&syscall.O_TRUNC != 0:
+	case sp.hit&(hitGitFile|hitCommon|hitText) != 0 && flags&syscall.O_TRUNC != 0:
 		return isLetter
 	case sp.hit&hitNames != 0 && flags&(syscall.O_WRONLY|syscall.O_RDWR|syscall.O_CREAT|syscall.O_TRUNC) != 0:
 		return s.refuse()

@@ -19,12 +19,12 @@ func TestKernelRaces(t *testing.T) {
 		{"a second name of the source", `cp .git/config n; ln n n2; mv n .git/config; echo '[core] pager = evil' >>n2; ! grep evil .git/config`},
 		{"the source is a link", `cp .git/config n; ln -s n l; ! mv l .git/config; [ ! -L .git/config ]`},
 		{"a .git file with another content", `mkdir w; echo 'gitdir: /tmp/evil' >w/.git; echo evil >w/.git; printf 'gitdir: ../.git' >w/.git; : >w/.git; : >x; : >y; [ ! -e w/.git ]`},
-		{"a .git file that leads to no repository's part", `mkdir -p w evil/hooks; echo 'gitdir: ../evil' >w/.git; : >x; ln -s ../evil lnk; echo 'gitdir: ../lnk' >w/.git; : >x; [ ! -e w/.git ]`},
+		{"a .git file that leads to no repository's part", `mkdir -p w evil/hooks; : >evil/hooks/x; echo 'gitdir: ../evil' >w/.git; : >x; ln -s ../evil lnk; echo 'gitdir: ../lnk' >w/.git; : >x; [ ! -e w/.git ]`},
 		{"a .git file that leads to a worktree's part", `mkdir -p w .git/worktrees/w; echo 'gitdir: ../.git/worktrees/w' >w/.git; : >x; [ -f w/.git ]; rm w/.git; [ ! -e w/.git ]`},
-		{"a .git file is written with the canonical path", `mkdir -p w/v .git/worktrees/w/d; echo 'gitdir: ../../.git/worktrees/w/d/..' >w/v/.git; : >x; [ "$(cat w/v/.git)" = 'gitdir: ../../.git/worktrees/w' ]
+		{"a .git file is written with the canonical path", `mkdir -p w/v .git/worktrees/w .git/modules/w/d; echo 'gitdir: ../../.git/modules/w/d/../../../worktrees/w' >w/v/.git; : >x; [ "$(cat w/v/.git)" = 'gitdir: ../../.git/worktrees/w' ]
 			rm w/v/.git; echo "gitdir: $PWD/w/../.git//worktrees/./w/" >w/v/.git; : >x; [ "$(cat w/v/.git)" = "gitdir: $PWD/.git/worktrees/w" ]`},
-		{"a .git file is bent after it was checked", `mkdir -p s evil/sub .git/worktrees/w/d; echo 'gitdir: ../.git/worktrees/w/d/..' >s/.git; : >x; rmdir .git/worktrees/w/d; ln -s "$PWD/evil/sub" .git/worktrees/w/d || mkdir .git/worktrees/w/d
-			[ ! -e s/.git ] || [ "$(cd -P s/$(sed 's/gitdir: //' s/.git); pwd -P)" = "$PWD/.git/worktrees/w" ]`},
+		{"a .git file is bent after it was checked", `mkdir -p s evil/sub .git/modules/w/d; echo 'gitdir: ../.git/modules/w/d/..' >s/.git; : >x; rmdir .git/modules/w/d; ln -s "$PWD/evil/sub" .git/modules/w/d || mkdir .git/modules/w/d
+			[ ! -e s/.git ] || [ "$(cd -P s/$(sed 's/gitdir: //' s/.git); pwd -P)" = "$PWD/.git/modules/w" ]`},
 		{"a worktree's commondir says one thing only", `mkdir -p .git/worktrees/w; echo /evil >.git/worktrees/w/commondir; [ "$(cat .git/worktrees/w/commondir)" = ../.. ]; ! mkdir .git/worktrees/w/hooks; ! : >.git/worktrees/w/config`},
 	}
 	for user, uid := range users {

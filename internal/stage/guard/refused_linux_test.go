@@ -45,7 +45,7 @@ func script(t testing.TB, dir string, uid uint32, text string) {
 }
 
 // guarded is written apart from the rules: what no run may have changed.
-var guarded = regexp.MustCompile(`(^|/)(\.git/(hooks|config|config\.worktree|commondir|branches|remotes|info/attributes)|` +
+var guarded = regexp.MustCompile(`(^|/)(\.git/(hooks|config|config\.worktree|commondir|branches/.+|remotes/.+|info/attributes)|` +
 	`\.bashrc|\.vscode|\.envrc|\.idea|\.mcp\.json)(/|$)`)
 
 // protectedFiles lists what is guarded below dir, and everything named .git or above a guarded name that is no plain
@@ -124,7 +124,7 @@ func TestKernelRefused(t *testing.T) {
 		{"the mode through a descriptor open for reading", `"$SELF" fchmod .git/hooks/pre-commit`},
 		{"an ACL", `"$SELF" acl .git/hooks/pre-commit`},
 		{"a link of a descriptor open for reading", `"$SELF" linkfd .bashrc z; echo evil >z`},
-		{"older places of a remote's URL", `mkdir .git/branches .git/remotes`},
+		{"older places of a remote's URL", `mkdir -p .git/branches .git/remotes; echo x >.git/branches/o; echo x >.git/remotes/o`},
 		{"through a mount in a namespace of the tool's own", `unshare -Urm sh -c 'mount --bind .git/hooks d; echo evil >d/pre-push'`},
 		{"the supervisor's own /proc files", `"$SELF" ownproc`},
 	}

@@ -20,18 +20,36 @@ func (s *State) rename() int {
 	if a.inside != b.inside {
 		return -int(syscall.EXDEV)
 	}
-	if a.hit|b.hit != 0 {
+	if a.hit|b.hit != 0 || a.git.inside || b.git.inside || a.git.rules && a.keyOf() != 0 || b.git.rules && b.keyOf() != 0 {
 		if r := s.mayRename(); r <= 0 {
 			return r
 		}
 	}
-	return s.renameNow()
+	return s.renamed(s.renameNow())
 }
 
 //go:norace
 func (s *State) renameNow() int {
 	a, b := &s.spot[0], &s.spot[1]
 	return sys(sysRename, uintptr(a.dir), uintptr(unsafe.Pointer(&a.name[0])), uintptr(b.dir), uintptr(unsafe.Pointer(&b.name[0])), uintptr(s.flags))
+}
+
+// renamed looks once more at the new name, and takes it back when it lies in a git directory that was none before.
+//
+//go:norace
+func (s *State) renamed(r int) int {
+	a, b := &s.spot[0], &s.spot[1]
+	if r < 0 || !b.git.rules || b.git.inside {
+		return r
+	}
+	if late := s.judge(1); late >= 0 && (!b.git.inside || b.hit&hitNames == 0 && (b.git.up != 0 || b.keyOf() == 0 || s.conforms(b.dir, false) == 0)) {
+		return r
+	}
+	back := sys(sysRename, uintptr(b.dir), uintptr(unsafe.Pointer(&b.name[0])), uintptr(a.dir), uintptr(unsafe.Pointer(&a.name[0])), uintptr(s.flags&renameExchange))
+	if back < 0 {
+		sys(syscall.SYS_UNLINKAT, uintptr(b.dir), uintptr(unsafe.Pointer(&b.name[0])), 0, 0, 0)
+	}
+	return -eACCES
 }
 
 // mayRename decides a rename that touches the rules: 1 to go on, 0 when it is done, or a negative errno.
@@ -56,11 +74,14 @@ func (s *State) mayRename() int {
 	if r < 0 {
 		return r
 	}
-	if s.spot[1].hit&hitConfig != 0 {
+	if s.spot[1].hit&(hitConfig|hitText) != 0 {
 		if s.flags != 0 {
 			return s.refuse()
 		}
-		return s.replaceConfig()
+		return s.replaceChecked()
+	}
+	if s.spot[0].hit&hitLock != 0 {
+		return s.refuse() // a lock becomes nothing else
 	}
 	return 1
 }
@@ -69,31 +90,58 @@ func (s *State) mayRename() int {
 //
 //go:norace
 func (s *State) leaves(k int) int {
-	hit := s.spot[k&1].hit
+	sp := &s.spot[k&1]
 	dir := s.typeOf(k) == syscall.S_IFDIR
-	if hit&(hitWhole|hitConfig|hitCommon|hitHidden) != 0 || (hit&hitGitFile != 0 && !dir) || (hit&(hitPrefix|hitDeep) != 0 && dir) {
+	if sp.hit&(hitWhole|hitConfig|hitCommon|hitHidden) != 0 {
 		return s.refuse()
 	}
-	return 0
+	if sp.hit&hitGitFile != 0 {
+		// git submodule absorbgitdirs; elsewhere, a repository would be without its hooks.
+		if to := &s.spot[(k+1)&1]; !dir || to.git.class != gitModules || !s.shapeOf(sp) {
+			return s.refuse()
+		}
+		return 0
+	}
+	if dir && sp.hit&(hitPrefix|hitDeep) != 0 {
+		return s.refuse()
+	}
+	if dir && sp.git.inside {
+		switch sp.git.class {
+		case gitTree, gitData:
+		case gitModules:
+			if !s.shapeOf(sp) {
+				return s.refuse()
+			}
+		default:
+			return s.refuse()
+		}
+	}
+	return s.ceases(sp)
 }
 
-// arrives decides whether what spot k names may stand at the name of spot l; a GitConfig name is decided later.
+// arrives decides whether what spot k names may stand at the name of spot l; a GitConfig name and a text are decided later.
 //
 //go:norace
 func (s *State) arrives(k, l int) int {
-	hit, kind := s.spot[l&1].hit, s.typeOf(k)
-	bar := uint32(hitWhole | hitCommon | hitHidden | hitGitFile)
-	switch kind {
-	case syscall.S_IFDIR, syscall.S_IFLNK:
-		bar |= hitPrefix | hitDeep | hitConfig
+	a, b, kind := &s.spot[k&1], &s.spot[l&1], s.typeOf(k)
+	bar := uint32(hitWhole | hitCommon | hitHidden | hitGitFile | hitLock)
+	if kind != syscall.S_IFREG {
+		bar |= hitPrefix | hitDeep | hitConfig | hitText
 	}
 	if l == 0 {
-		bar |= hitConfig
+		bar |= hitConfig | hitText
 	}
-	if hit&bar != 0 {
+	if b.hit&bar != 0 {
 		return s.refuse()
 	}
-	return 0
+	if b.git.inside && kind != syscall.S_IFREG {
+		data := b.git.class == gitTree && a.git.inside && a.git.class == gitTree
+		module := b.git.class == gitModules && s.shapeOf(a)
+		if kind != syscall.S_IFDIR || !data && !module {
+			return s.refuse()
+		}
+	}
+	return s.completes(b, kind == syscall.S_IFREG)
 }
 
 // hardLink gives no second name to what is protected, for its content could be changed by that, and none of the
@@ -115,7 +163,14 @@ func (s *State) hardLink() int {
 	if kind == syscall.S_IFLNK {
 		bar |= hitPrefix | hitDeep
 	}
-	if r := s.newName(1, bar); r < 0 {
+	r := s.newName(1, bar)
+	if r == 0 && s.spot[1].git.inside && kind != syscall.S_IFREG {
+		r = s.refuse()
+	}
+	if r == 0 {
+		r = s.completes(&s.spot[1], kind == syscall.S_IFREG)
+	}
+	if r < 0 {
 		return r
 	}
 	if s.spot[0].inside != s.spot[1].inside {
@@ -123,5 +178,6 @@ func (s *State) hardLink() int {
 	}
 	s.number("", uint(s.spot[0].obj))
 	b := &s.spot[1]
-	return sys(syscall.SYS_LINKAT, uintptr(s.fdDir), uintptr(unsafe.Pointer(&s.num[0])), uintptr(b.dir), uintptr(unsafe.Pointer(&b.name[0])), atFollow)
+	r = sys(syscall.SYS_LINKAT, uintptr(s.fdDir), uintptr(unsafe.Pointer(&s.num[0])), uintptr(b.dir), uintptr(unsafe.Pointer(&b.name[0])), atFollow)
+	return s.made(1, r)
 }

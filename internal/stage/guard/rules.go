@@ -70,7 +70,7 @@ const MaxEntries = 4096
 var ErrRules = errors.New("guard: bad rules")
 
 // The blob: magic, total size, then the counts of roots, names and paths, a bitmap of the
-// bytes a matching first component can begin with, the count of endpoints, and the records in
+// bytes a matching first component can begin with, the count of endpoints, a byte of flags, and the records in
 // that order. It holds no pointer, so the forked child reads it in place.
 const (
 	blobMagic  = "HFGR"
@@ -81,9 +81,17 @@ const (
 	offBitmap  = 14
 	offConnect = offBitmap + 32
 	offFence   = offConnect + 2
-	offRecords = offFence + 1
+	offFlags   = offFence + 1
+	offRecords = offFlags + 1
 
 	kindHidden = 0x80 // set in the kind byte of a hidden name
+	kindGit    = 0x40 // set in the kind byte of a name below .git
+
+	// The flags: git directories are found by their shape; and what of them is left open.
+	flagShape      = 1
+	flagHooks      = 2
+	flagConfig     = 4
+	flagAttributes = 8
 
 	compLiteral = 0
 	compAny     = 1
@@ -119,6 +127,7 @@ func (r *Rules) Encode() ([]byte, error) {
 		b = append(b, fold)
 		b = appendSized(b, trimEnd(root.Path, "/"))
 	}
+	b[offFlags] = gitFlags(r.Names)
 	for _, p := range names {
 		var err error
 		if b, err = appendPattern(b, p); err != nil {
@@ -152,6 +161,28 @@ func (r *Rules) Encode() ([]byte, error) {
 	}
 	put32(b[offSize:], uint32(len(b)))
 	return b, nil
+}
+
+// gitFlags says that git directories are held when ".git" is among the names, and what of them is open because its name
+// is not.
+func gitFlags(names []Pattern) byte {
+	flags := byte(flagHooks | flagConfig | flagAttributes)
+	for _, p := range names {
+		switch p.Path {
+		case ".git":
+			flags |= flagShape
+		case ".git/hooks":
+			flags &^= flagHooks
+		case ".git/config":
+			flags &^= flagConfig
+		case ".git/info/attributes":
+			flags &^= flagAttributes
+		}
+	}
+	if flags&flagShape == 0 {
+		return 0
+	}
+	return flags
 }
 
 func checkAbsolute(p string) error {
@@ -208,7 +239,11 @@ func appendPattern(b []byte, p Pattern) ([]byte, error) {
 		rec = append(rec, mode, byte(len(text)))
 		rec = append(rec, text...)
 	}
-	b = append(b, byte(p.Kind), byte(len(comps)))
+	kind := byte(p.Kind)
+	if comps[0] == ".git" && len(comps) > 1 && kind != kindHidden {
+		kind |= kindGit
+	}
+	b = append(b, kind, byte(len(comps)))
 	b = append16(b, uint16(len(rec)))
 	return append(b, rec...), nil
 }

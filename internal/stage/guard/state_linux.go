@@ -50,6 +50,7 @@ type spot struct {
 
 	inside  bool // strictly in a root
 	granted bool // the tool's to change, where Rules.Fence asks
+	git     within
 }
 
 // input is one path argument of the call in hand.
@@ -145,6 +146,12 @@ type State struct {
 	wait  [waitRoom]waiting
 	waits int
 	late  int // a FIFO's end that is put off
+
+	up    [upRoom]byte // "../" again and again, then a name
+	scan  scan
+	locks [lockRoom]lock
+	turn  uint // the lock that is forgotten next
+	aside [32]byte
 
 	letters [letterRoom]letter
 	mail    int      // letters in use

@@ -7,6 +7,8 @@ const (
 	sysRename  = 316 // renameat2
 	sysReadv   = 310 // process_vm_readv
 
+	sysGetrandom = 318
+
 	nrOpen      = syscall.SYS_OPEN
 	nrCreat     = syscall.SYS_CREAT
 	nrMkdir     = syscall.SYS_MKDIR

@@ -7,6 +7,8 @@ const (
 	sysRename  = 276 // renameat2
 	sysReadv   = 270 // process_vm_readv
 
+	sysGetrandom = 278
+
 	// arm64 has the *at forms alone: these numbers are never seen.
 	nrOpen      = -1
 	nrCreat     = -2

@@ -1,0 +1,181 @@
+package guard
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// A lock file, config.lock, becomes the configuration. So it is the tool's only if this supervisor made it for the tool, with
+// O_EXCL: the user's own git, or that of another sandbox, may be writing one at the same time. Each is remembered by an O_PATH
+// descriptor, which keeps its inode from being another's.
+
+const lockRoom = 32
+
+type lock struct {
+	fd  int // 0: unused
+	dev uint64
+	ino uint64
+}
+
+// openLock makes a lock file for the tool.
+//
+//go:norace
+func (s *State) openLock() int {
+	const excl = syscall.O_CREAT | syscall.O_EXCL
+	sp := &s.spot[0]
+	if s.flags&excl != excl || s.flags&oTmpfileBit != 0 || sp.hit&(hitNames|hitHidden) != hitLock || sp.dir < 0 {
+		return s.refuse()
+	}
+	if r := s.takeUmask(); r < 0 {
+		return r
+	}
+	fd := openat(sp.dir, &sp.name[0], s.flags|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, s.mode)
+	if fd < 0 {
+		return fd
+	}
+	l := &s.locks[s.turn&(lockRoom-1)]
+	for i := range s.locks {
+		if s.locks[i].fd == 0 {
+			l = &s.locks[i]
+		}
+	}
+	s.turn++
+	l.forget()
+	s.literal("")
+	if r := lstatat(fd, &s.num[0], &s.st); r < 0 {
+		closeFD(fd)
+		return r
+	}
+	pin := s.reopen(fd, oPath, 0)
+	if pin < 0 {
+		closeFD(fd)
+		return pin
+	}
+	l.fd, l.dev, l.ino = pin, uint64(s.st.Dev), s.st.Ino
+	return s.give(s.req.id, fd, s.flags)
+}
+
+//go:norace
+func (l *lock) forget() {
+	if l.fd > 0 {
+		closeFD(l.fd)
+	}
+	l.fd = 0
+}
+
+// ownLock returns which lock of this supervisor's spot k is, or -1.
+//
+//go:norace
+func (s *State) ownLock(k int) int {
+	if !s.exists(k) {
+		return -1
+	}
+	st := &s.spot[k&1].st
+	for i := range s.locks {
+		if s.locks[i].fd > 0 && s.locks[i].dev == uint64(st.Dev) && s.locks[i].ino == st.Ino {
+			return i
+		}
+	}
+	return -1
+}
+
+// lockedByOther reports whether the name of spot b has a lock that is not this supervisor's.
+//
+//go:norace
+func (s *State) lockedByOther(b *spot) bool {
+	n := uint(0)
+	for ; n < 200 && b.name[n] != 0; n++ {
+		s.small[n&511] = b.name[n]
+	}
+	const tail = ".lock"
+	for i := 0; i < len(tail); i++ {
+		s.small[(n+uint(i))&511] = tail[i]
+	}
+	s.small[(n+uint(len(tail)))&511] = 0
+	if lstatat(b.dir, &s.small[0], &s.st) == -eNOENT {
+		return false
+	}
+	for i := range s.locks {
+		if s.locks[i].fd > 0 && s.locks[i].dev == uint64(s.st.Dev) && s.locks[i].ino == s.st.Ino {
+			return false
+		}
+	}
+	return true
+}
+
+// locksName reports whether spot a is the lock of spot b: the same directory, and b's name with .lock behind.
+//
+//go:norace
+func (s *State) locksName(a, b *spot) bool {
+	n := uint(0)
+	for ; n < 256 && b.name[n] != 0; n++ {
+		if a.name[n] != b.name[n] {
+			return false
+		}
+	}
+	const tail = ".lock"
+	for i := 0; i <= len(tail); i++ {
+		c := byte(0)
+		if i < len(tail) {
+			c = tail[i]
+		}
+		if a.name[(n+uint(i))&511] != c {
+			return false
+		}
+	}
+	s.literal("")
+	if lstatat(a.dir, &s.num[0], &s.st) < 0 {
+		return false
+	}
+	dev, ino := s.st.Dev, s.st.Ino
+	return lstatat(b.dir, &s.num[0], &s.st) == 0 && dev == s.st.Dev && ino == s.st.Ino
+}
+
+// asideHead begins the names of copies before they are in place. DefaultNames protects it, so that no supervisor opens one.
+const asideHead = ".holdfast-"
+
+// storeAside writes text 0 to a new file in dir, whose name is in s.aside.
+//
+//go:norace
+func (s *State) storeAside(dir int, mode uint32) int {
+	r := sys(sysGetrandom, uintptr(unsafe.Pointer(&s.small[0])), 16, 0, 0, 0)
+	if r != 16 {
+		return -int(syscall.EIO)
+	}
+	for i := 0; i < len(asideHead); i++ {
+		s.aside[i&31] = asideHead[i]
+	}
+	for i := 0; i < 16; i++ {
+		s.aside[(len(asideHead)+i)&31] = 'a' + s.small[i]&15
+	}
+	s.aside[(len(asideHead)+16)&31] = 0
+	fd := openat(dir, &s.aside[0], syscall.O_CREAT|syscall.O_EXCL|syscall.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
+	if fd < 0 {
+		return fd
+	}
+	r = s.store(fd)
+	if r == 0 {
+		r = sys(syscall.SYS_FCHMOD, uintptr(fd), uintptr(mode&0o777), 0, 0, 0)
+	}
+	closeFD(fd)
+	if r < 0 {
+		s.dropAside(dir)
+	}
+	return r
+}
+
+//go:norace
+func (s *State) dropAside(dir int) {
+	sys(syscall.SYS_UNLINKAT, uintptr(dir), uintptr(unsafe.Pointer(&s.aside[0])), 0, 0, 0)
+}
+
+// bringIn gives the copy its name.
+//
+//go:norace
+func (s *State) bringIn(dir int, name *byte) int {
+	r := sys(sysRename, uintptr(dir), uintptr(unsafe.Pointer(&s.aside[0])), uintptr(dir), uintptr(unsafe.Pointer(name)), 0)
+	if r < 0 {
+		s.dropAside(dir)
+	}
+	return r
+}
