@@ -24,11 +24,11 @@ type answer struct {
 func answerTo(err error, host string) answer {
 	var dns *net.DNSError
 	switch r := refusalOf(err); {
-	case r != nil && r.Limit == limitConnections: // the one refusal that time may end
+	case r != nil && (r.Limit == limitConnections || r == errBudget): // the refusals that time may end
 		return answer{http.StatusServiceUnavailable, r.explain(host)}
 	case r != nil:
 		return answer{http.StatusForbidden, r.explain(host)}
-	case errors.Is(err, errAmbiguous):
+	case errors.Is(err, errBody):
 		return answer{http.StatusBadRequest, err.Error() + "\n"}
 	case errors.As(err, &dns):
 		return answer{http.StatusBadGateway, fmt.Sprintf("The sandbox's network policy allows %s, but its name could not be looked up: %v.\n", host, dns.Err)}
@@ -60,7 +60,7 @@ func (r *Refusal) explain(host string) string {
 	case r.Instead != "":
 		help = "what would work: " + r.Instead + "."
 	}
-	if r.Limit == limitConnections {
+	if r.Limit == limitConnections || r == errBudget {
 		again = "try again when others have ended"
 	}
 	if host != "" {

@@ -28,10 +28,10 @@ var errReflected = errors.New("the server sent a credential back")
 // RoundTrip puts the credentials of its target into a request.
 func (b *boundary) RoundTrip(r *http.Request) (*http.Response, error) {
 	if len(b.bound) == 0 {
-		return hush{b.next}.RoundTrip(r)
+		return b.next.RoundTrip(r)
 	}
-	out := r.Clone(quiet(r.Context())) // an interim answer would not have been looked through
-	out.Trailer = r.Trailer            // which is filled in as the body is read
+	out := r.Clone(r.Context())
+	out.Trailer = r.Trailer // which is filled in as the body is read
 	ask(out.Header)
 	for _, c := range b.bound {
 		c.put(out)

@@ -8,9 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httptrace"
 	"net/http/httputil"
-	"net/textproto"
 	"net/url"
 	"strings"
 	"testing"
@@ -119,24 +117,6 @@ func TestACompressedAnswerIsUnpackedOrRefused(t *testing.T) {
 		if res, body := across(t, answer(coding), nil); res.StatusCode != http.StatusBadGateway || !strings.Contains(body, errEncoding.Error()) {
 			t.Errorf("%s: %s %q", coding, res.Status, body)
 		}
-	}
-}
-
-func TestEarlyHintsDoNotCarryASecret(t *testing.T) {
-	var early []http.Header
-	_, body := across(t, func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Link", "<"+testSecret+">")
-		w.WriteHeader(http.StatusEarlyHints)
-		w.Header().Del("Link")
-		io.WriteString(w, "end")
-	}, func(r *http.Request) {
-		*r = *r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{Got1xxResponse: func(_ int, h textproto.MIMEHeader) error {
-			early = append(early, http.Header(h))
-			return nil
-		}}))
-	})
-	if body != "end" || len(early) != 0 {
-		t.Errorf("%q, and before it %v", body, early)
 	}
 }
 

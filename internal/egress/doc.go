@@ -11,9 +11,8 @@
 //
 // # The path of the data
 //
-//	HTTP absolute-form --> session.go --------------------+--> upstream.go: connections that are kept --> dial.go
-//	  (what is not plain)  proxy.go ----------------------+--> exchange.go: screen, RoundTrip --> upstream.go
-//	HTTP CONNECT ------+                                  |         (credentials, request rules)
+//	HTTP absolute-form --> client.go, proxy.go -----------+--> exchange.go: screen --> carrier.go, origin.go --> dial.go
+//	HTTP CONNECT ------+                                  |    (request rules, credentials)
 //	SOCKS5 ------------+-> Open: decide, resolve, check,  |
 //	capture, Tunnel ---+   dial --> Carry: sniff ---------+ plain HTTP, or TLS that is terminated
 //	                                        +--> splice.go: bytes, both ways
@@ -115,30 +114,25 @@
 //
 // # Decisions
 //
-//   - The server is net/http's and the forwarding httputil.ReverseProxy's: both
-//     regenerate the message from what they parsed, so that what one side sent
-//     is never passed on with framing that the other could read otherwise, and both
-//     are kept by the Go project. elazarl/goproxy brings its own request loop
-//     and its own handling of hop-by-hop headers, rewrites Host and follows the
-//     environment's proxy variables by default, and offers nothing here that these
-//     two lack. What net/http tolerates and this package does not (obs-fold, bare
-//     LF, Content-Length beside Transfer-Encoding) is refused on the way in
-//     (strict.go).
+//   - The server, the client and the forwarding are net/http's: http.Server, http.Transport
+//     and httputil.ReverseProxy (carrier.go, exchange.go, proxy.go). All regenerate the message
+//     from what they parsed: nothing that one side sent is passed on with framing that the
+//     other could read otherwise, and a Host field that a proxy is not to look at (RFC 9112,
+//     3.2.2) does not leave. elazarl/goproxy brings its own request loop and its own handling
+//     of hop-by-hop headers, rewrites Host and follows the environment's proxy variables by
+//     default, and offers nothing here that these lack. ErrorLogs are discarded.
 //
-//   - A plain request, GET or HEAD for a whole URL without a body, is carried by the one
-//     goroutine that reads it (session.go): the server and the transport of net/http
-//     have four for it, and wake threads from one to the other, which took longer
-//     than the request on two processors. Both ways judge by the same functions, and a
-//     table of requests and responses holds that nobody can tell them apart.
+//   - What http.Transport finds on a connection that no request is under way on it writes to
+//     the program's own log, and nothing can turn that off. So an originConn (origin.go), which
+//     is between it and the network, hands out nothing but the response to the request that is
+//     under way: bytes beyond are the connection's end. Where a response's framing does not say
+//     where it ends the connection is used once. Connections are kept that way for plain HTTP and
+//     for the TLS of one client's connection.
 //
 //   - Where TLS is ended HTTP/1.1 is spoken alone, to the tool and to the server: ALPN
 //     names nothing else. net/http's HTTP/2 server lets a client end the process, and its
 //     client lets a server hang it for ever. HTTP/2, and gRPC with it, passes in tunnels to
 //     hosts that have neither a credential nor a request rule.
-//
-//   - http.Transport writes what a server of HTTP/1 sends without
-//     being asked to the program's own log, with the secret in it if the server echoes
-//     that; all HTTP/1 is written and read by upstream.go, over TLS too (secured.go).
 //
 //   - SOCKS5 is a handshake of four messages (socks.go); the libraries for it
 //     resolve names themselves or take them apart as strings, which is what has to
@@ -161,16 +155,11 @@
 //     address after. An entry that is an address grants that address written as
 //     such, and is what a name has to resolve to when its address is special.
 //
-//   - Connections are kept open to plain HTTP servers, by host and port: each was
-//     dialled to an address that was checked for that host and port, and the rules
-//     never change.
-//
 //   - Of upgrades WebSocket is carried. Others are dropped from the request, as
 //     HTTP lets a proxy do: h2c would carry requests that nobody reads.
 //
-//   - Interim answers (103) to requests with a body are not passed on: net/http would
-//     have two goroutines write to the client at once, neither of which survives a
-//     panic (hush.go). Nor are those of hosts with a credential.
+//   - Interim responses (103 and the like) are left out: they would have to be looked through,
+//     and written to the client beside the one who reads its body.
 //
 //   - An answer that begins before its request has ended is the last of its connection:
 //     to keep that, net/http would read what is left of the body, past whoever passes it on.
@@ -213,8 +202,10 @@
 //   - As many calls of Decide, and of Lookup, may be under way as connections may be open,
 //     waited for or not; more are denials. How often Decide is asked in all is not
 //     bounded: a name that it denies goes nowhere.
-//   - A header has 64 KiB and 30 seconds, a server's 256 KiB; responses before the
-//     response are five at most; trailers, chunks' sizes and extensions are short.
+//   - A header has 64 KiB, 200 fields and 30 seconds, a server's 64 KiB and 500 fields; so
+//     have trailers, in 4 KiB. Interim responses are five at most; chunks' sizes and extensions
+//     are short. All headers under way in a gateway share 64 MiB, by what they take in memory
+//     (client.go): requests beyond are refused.
 //     A ClientHello, a first line, a handshake have 30 seconds in all, however they come.
 //     A connection that is kept has two minutes, one on which nothing moves ten: a body
 //     that does not come as well (stall.go).

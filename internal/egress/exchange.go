@@ -7,10 +7,8 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/http/httputil"
 	"net/netip"
-	"net/textproto"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,7 +19,7 @@ import (
 // terminated.
 type exchange struct {
 	g         *Gateway
-	c         *strict
+	c         *clientConn
 	target    Target
 	decision  Decision
 	scheme    string
@@ -31,22 +29,11 @@ type exchange struct {
 	event          Event
 	err            error
 	sent, received atomic.Int64
-	hints          int          // responses before the response
+	heads          int64        // what the response's head costs of the gateway's budget
 	spent          atomic.Bool  // an upgraded connection has met the limit on bytes
 	uploaded       atomic.Bool  // all of the request's body was read
 	reading        atomic.Int32 // of the request's body, under way
-}
-
-// errHints: net/http leaves the number to whoever is told of them.
-var errHints = errors.New("the server does not come to its response")
-
-// hint counts a response before the response, which ReverseProxy passes on: of two
-// hooks the older one's word is heard (httptrace.WithClientTrace).
-func (x *exchange) hint(int, textproto.MIMEHeader) error {
-	if x.hints++; x.hints > mostHints {
-		return errHints
-	}
-	return nil
+	broken         atomic.Bool  // the request's body could not be read to its end
 }
 
 // longestPath is what an event keeps of one.
@@ -83,10 +70,6 @@ func (x *exchange) run(w http.ResponseWriter, r *http.Request) {
 		r.Header.Del("Upgrade") // h2c would carry requests that nobody reads; a body would be written beside a WebSocket
 	}
 	ctx := context.WithValue(r.Context(), exchangeKey{}, x)
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GotConn:        func(i httptrace.GotConnInfo) { x.event.Address = i.Conn.RemoteAddr().String() },
-		Got1xxResponse: x.hint,
-	})
 	if r.Body != http.NoBody {
 		var end func()
 		ctx, end = x.watch(ctx, w)
@@ -108,6 +91,7 @@ func (x *exchange) admit(r *http.Request) {
 
 // end notes the event.
 func (x *exchange) end() {
+	x.g.heads.back(x.heads)
 	if x.spent.Load() {
 		x.err = errBytes
 	}
@@ -127,14 +111,12 @@ func newForwarder(g *Gateway) *httputil.ReverseProxy {
 		ModifyResponse: modify,
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			x := exchangeOf(r.Context())
-			if x.err = x.c.faulted(); x.err == nil {
-				x.err = err
-			}
-			err = x.err
+			x.err = err
 			answerTo(err, x.shown()).write(w)
 		},
-		BufferPool: copyBuffers{},
-		ErrorLog:   log.New(io.Discard, "", 0),
+		BufferPool:    copyBuffers{},
+		FlushInterval: -1, // a server may say a part of its answer, and wait for hours
+		ErrorLog:      log.New(io.Discard, "", 0),
 	}
 }
 
@@ -155,26 +137,19 @@ func rewrite(pr *httputil.ProxyRequest) {
 	out := pr.Out
 	out.URL.Scheme, out.URL.Host, out.Host = x.scheme, join(x.target.Host, x.target.Port), x.authority
 	out.URL.User, out.URL.RawQuery = nil, pr.In.URL.RawQuery
+	out.Header.Del("Expect") // the client is told to go on when its body is read
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
 		if v := pr.In.Header[name]; v != nil {
 			out.Header[name] = v
 		}
 	}
 	if out.Body != nil && out.Body != http.NoBody {
-		out.Body = &counted{ReadCloser: out.Body, n: &x.sent, end: &x.uploaded, during: &x.reading}
+		out.Body = &counted{ReadCloser: out.Body, n: &x.sent, end: &x.uploaded, broken: &x.broken, during: &x.reading}
 		if len(out.Trailer) > 0 {
 			out.Body = &trailed{ReadCloser: out.Body, from: pr.In, to: out.Trailer}
 		}
 	}
 }
-
-// errSwitched is what a server may not do: what follows would be nobody's protocol,
-// past the rules for requests.
-var errSwitched = errors.New("the server switched to a protocol that it was not asked for")
-
-// errStatus: a status below 100 is no response before the response, although it is below
-// 200: it may have a body.
-var errStatus = errors.New("the response's status is none")
 
 // modify looks at a response on its way in.
 func modify(r *http.Response) error {
@@ -184,7 +159,7 @@ func modify(r *http.Response) error {
 	}
 	if r.StatusCode != http.StatusSwitchingProtocols {
 		r.Body = &counted{ReadCloser: r.Body, n: &x.received, why: &x.err}
-		if !bodiless(r.Request) && !x.uploaded.Load() {
+		if r.Request.Body != nil && r.Request.Body != http.NoBody && !x.uploaded.Load() {
 			// Else net/http reads what is left of the request itself before it answers: the
 			// server would get a body with a hole in it.
 			r.Header.Set("Connection", "close")
@@ -198,7 +173,6 @@ func modify(r *http.Response) error {
 	if !ok {
 		return errSwitched
 	}
-	x.c.release()
 	r.Body = &switched{counted{ReadCloser: rw, n: &x.received}, rw, x}
 	return nil
 }
@@ -209,6 +183,8 @@ type counted struct {
 	n   *atomic.Int64
 	why *error       // nil: nobody wants to know
 	end *atomic.Bool // that it was read to its end; nil: nobody wants to know
+
+	broken *atomic.Bool // that it cannot be; nil: nobody wants to know
 
 	during *atomic.Int32 // the reads that are under way; nil: nobody wants to know
 }
@@ -222,6 +198,9 @@ func (c *counted) Read(p []byte) (int, error) {
 	c.n.Add(int64(n))
 	if err != nil && err != io.EOF && c.why != nil {
 		*c.why = err
+	}
+	if err != nil && err != io.EOF && c.broken != nil {
+		c.broken.Store(true)
 	}
 	if err == io.EOF && c.end != nil {
 		c.end.Store(true)
@@ -275,49 +254,6 @@ func (s screened) RoundTrip(r *http.Request) (*http.Response, error) {
 	return x.via.RoundTrip(r)
 }
 
-// A carrier sends requests of plain HTTP, to the target of their exchange. Connections
-// are kept by host and port; each was dialled to an address that was checked for these,
-// and the rules do not change.
-type carrier struct{ p *pool }
-
-// RoundTrip sends a request.
-func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
-	x := exchangeOf(r.Context())
-	res, _, err := c.p.ask(r.Context(), x, x.shown(), r, hints(r))
-	return res, err
-}
-
-// hints passes responses before the response on to who traces them: httputil, for
-// the client.
-func hints(r *http.Request) func(*http.Response) {
-	return func(res *http.Response) {
-		if t := httptrace.ContextClientTrace(r.Context()); t != nil && t.Got1xxResponse != nil {
-			t.Got1xxResponse(res.StatusCode, textproto.MIMEHeader(res.Header))
-		}
-	}
-}
-
-// reach connects to the exchange's target, or takes the connection that its tunnel has made.
-func (x *exchange) reach(ctx context.Context) (net.Conn, string, error) {
-	g := x.g
-	if in := x.c.inner; in != nil {
-		if conn := in.take(); conn != nil {
-			return newMetered(conn, g), address(in.address), nil
-		}
-	}
-	if !g.enter() {
-		return nil, "", ErrClosed
-	}
-	defer g.leave()
-	conn, to, err := g.dial(ctx, x.target)
-	if err != nil {
-		return nil, "", err
-	}
-	return newMetered(conn, g), address(to), nil
-}
-
-func (x *exchange) reached(u *upstream) { x.event.Address = u.place }
-
 // inner is what a connection is inside of whose requests can be read.
 type inner struct {
 	target   Target
@@ -346,7 +282,7 @@ func (g *Gateway) serveInner(conn net.Conn, in *inner) error {
 		conn.Close()
 		return ErrClosed
 	}
-	s := newStrict(c, g, in)
+	s := newClient(c, in)
 	s.done = make(chan struct{})
 	g.queue.push(s)
 	<-s.done
@@ -358,7 +294,7 @@ func (g *Gateway) serveInner(conn net.Conn, in *inner) error {
 
 // serveInside answers a request inside of a tunnel: it names its host, which has
 // to be the tunnel's.
-func (g *Gateway) serveInside(w http.ResponseWriter, r *http.Request, c *strict, host string) {
+func (g *Gateway) serveInside(w http.ResponseWriter, r *http.Request, c *clientConn) {
 	in := c.inner
 	preset := map[string]uint16{"http": 80, "https": 443}[in.scheme]
 	t := in.target
@@ -366,7 +302,7 @@ func (g *Gateway) serveInside(w http.ResponseWriter, r *http.Request, c *strict,
 	x := &exchange{g: g, c: c, target: t, decision: in.decision, scheme: in.scheme, via: in.via}
 	x.begin(r)
 	x.event.Address = address(in.address)
-	for _, field := range []string{host, r.URL.Host} {
+	for _, field := range []string{r.Host, r.URL.Host} {
 		if x.err == nil {
 			x.err = g.sameHost(t, field)
 		}

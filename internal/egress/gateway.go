@@ -44,7 +44,8 @@ type Gateway struct {
 	server    *http.Server
 	queue     *queue        // of connections for server
 	idle      time.Duration // after which an exchange in which nothing moves is ended
-	pool      *pool
+	plain     carrier       // of requests in clear text
+	heads     budget        // of all headers
 	forwarder *httputil.ReverseProxy
 
 	// terminates reports whether the TLS of a target is to be terminated, and
@@ -150,7 +151,7 @@ func (g *Gateway) Close() error {
 	if !already {
 		g.server.Close()
 		g.queue.Close() // the server knows of it once it has begun to serve
-		g.pool.close()
+		g.plain.t.CloseIdleConnections()
 	}
 	g.running.Wait()
 	g.journal.end(g.cfg.Patience)

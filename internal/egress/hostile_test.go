@@ -20,6 +20,15 @@ func (w *secureWorld) hostile(port uint16, serve func(c net.Conn)) {
 	if port == 443 {
 		l = tls.NewListener(l, &tls.Config{Certificates: w.server.TLS.Certificates, NextProtos: []string{h1}})
 	}
+	w.serves("example.com", port, l, serve)
+}
+
+// hostileAt is hostile in a world without TLS.
+func (w *world) hostileAt(name string, port uint16, serve func(c net.Conn)) {
+	w.serves(name, port, listen(w.t), serve)
+}
+
+func (w *world) serves(name string, port uint16, l net.Listener, serve func(c net.Conn)) {
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -29,7 +38,7 @@ func (w *secureWorld) hostile(port uint16, serve func(c net.Conn)) {
 			go func() { defer c.Close(); serve(c) }()
 		}
 	}()
-	w.put("example.com", port, l.Addr().String())
+	w.put(name, port, l.Addr().String())
 }
 
 // each writes one text after the other, until nobody takes it any more or there is

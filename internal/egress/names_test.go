@@ -151,15 +151,11 @@ func TestFloodOfDenialsIsCountedAndNotKept(t *testing.T) {
 	long := strings.Repeat("9", 60_000)
 	texts := []string{
 		"GET http://bad.com/" + long + " HTTP/1.1\r\nHost: bad.com\r\n\r\n",
-		"GET http://good.com/ HTTP/1.1\r\nHost: good.com:" + long + "\r\n\r\n",
-		"GET http://good.com/ HTTP/1.1\r\nHost: good.com\r\nContent-Length: " + long + "\r\n\r\n",
-		"POST http://good.com/ HTTP/1.1\r\nHost: good.com\r\nContent-Length: x" + long + "\r\n\r\n",
 		"GET http://" + long + "/ HTTP/1.1\r\nHost: x\r\n\r\n",
 		"CONNECT good.com:" + long + " HTTP/1.1\r\n\r\n",
-		"CONNECT good.com:80 HTTP/1.1\r\nHost: a:b" + long + "\r\n\r\n",
 		"M" + long + " http://bad.com/ HTTP/1.1\r\nHost: bad.com\r\n\r\n",
 	}
-	const rounds = 20
+	const rounds = 40
 	for range rounds {
 		for _, text := range texts {
 			if code, _ := w.ask(text); code == 200 {

@@ -16,14 +16,14 @@ import (
 	"time"
 )
 
-// strictKey finds a request's connection in its context.
-type strictKey struct{}
+// clientKey finds a request's connection in its context.
+type clientKey struct{}
 
 // serveQueue starts the HTTP server, which serves proxies' clients and what is
 // plain HTTP inside of their tunnels.
 func (g *Gateway) serveQueue() {
 	g.queue = newQueue()
-	g.pool = new(pool)
+	g.plain = newCarrier(g.dialPlain)
 	g.forwarder = newForwarder(g)
 	g.server = &http.Server{
 		Protocols:                    onlyHTTP1(),
@@ -35,7 +35,7 @@ func (g *Gateway) serveQueue() {
 		ErrorLog:                     log.New(io.Discard, "", 0),
 		BaseContext:                  func(net.Listener) context.Context { return g.ctx },
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, strictKey{}, c)
+			return context.WithValue(ctx, clientKey{}, c)
 		},
 		ConnState: g.connState,
 	}
@@ -52,13 +52,17 @@ func onlyHTTP1() *http.Protocols {
 // connState has Close wait for the server's goroutines. One whose connection
 // is hijacked is still in serveHTTP, which is waited for by itself.
 func (g *Gateway) connState(conn net.Conn, s http.ConnState) {
-	c := conn.(*strict)
+	c := conn.(*clientConn)
 	switch s {
 	case http.StateNew:
 		if c.entered = g.enter(); !c.entered {
 			c.Close()
 		}
+	case http.StateIdle:
+		c.next()
 	case http.StateHijacked, http.StateClosed:
+		c.next()
+		c.release()
 		if c.entered {
 			g.leave()
 		}
@@ -70,8 +74,13 @@ func (g *Gateway) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer g.leave()
-	c := r.Context().Value(strictKey{}).(*strict)
-	host := c.host()
+	c := r.Context().Value(clientKey{}).(*clientConn)
+	c.release()
+	if r.ProtoMajor != 1 || r.Method == http.MethodConnect && (r.ContentLength != 0 || len(r.TransferEncoding) > 0) { // net/http lets HTTP/2's preface in
+		w.Header().Set("Connection", "close")
+		answer{http.StatusBadRequest, "This is no request of HTTP/1.1.\n"}.write(w)
+		return
+	}
 	if r.Body != http.NoBody { // net/http waits for it after a refusal too; see watch
 		c.SetReadDeadline(time.Now().Add(g.idle))
 	}
@@ -80,7 +89,7 @@ func (g *Gateway) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case c.inner != nil:
-		g.serveInside(w, r, c, host)
+		g.serveInside(w, r, c)
 	case !g.knows(r.Header.Get("Proxy-Authorization")):
 		if r.Header.Get("Proxy-Authorization") != "" { // else it waits to be asked, as many clients do
 			g.journal.add(Event{Time: time.Now(), Protocol: string(HTTP), Reason: errKey.Why})
@@ -88,9 +97,9 @@ func (g *Gateway) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Proxy-Authenticate", `Basic realm="sandbox"`)
 		answer{http.StatusProxyAuthRequired, "This proxy belongs to a sandbox and needs its password.\n"}.write(w)
 	case r.Method == http.MethodConnect:
-		g.serveConnect(w, r, c, host)
+		g.serveConnect(w, r, c)
 	default:
-		g.serveAbsolute(w, r, c, host)
+		g.serveAbsolute(w, r, c)
 	}
 }
 
@@ -111,9 +120,9 @@ func (g *Gateway) isKey(password string) bool {
 	return subtle.ConstantTimeCompare([]byte(password), []byte(g.cfg.Key)) == 1
 }
 
-// serveConnect answers a CONNECT that follows another request.
-func (g *Gateway) serveConnect(w http.ResponseWriter, r *http.Request, c *strict, host string) {
-	u, shown, err := g.openConnect(r.Context(), r, host)
+// serveConnect answers a CONNECT.
+func (g *Gateway) serveConnect(w http.ResponseWriter, r *http.Request, c *clientConn) {
+	u, shown, err := g.openConnect(r.Context(), r)
 	_, rw, hijack := http.NewResponseController(w).Hijack()
 	if hijack != nil {
 		if u != nil {
@@ -128,7 +137,7 @@ func (g *Gateway) serveConnect(w http.ResponseWriter, r *http.Request, c *strict
 // tunnel tells a client how its CONNECT went, and leaves the connection to a
 // goroutine that has nothing of the request on its stack. head is what the client
 // has sent since.
-func (g *Gateway) tunnel(c *strict, head []byte, u *Upstream, shown string, err error) {
+func (g *Gateway) tunnel(c *clientConn, head []byte, u *Upstream, shown string, err error) {
 	c.tracked.SetWriteDeadline(time.Now().Add(headerTime))
 	if err != nil {
 		a := answerTo(err, shown)
@@ -149,17 +158,13 @@ func (g *Gateway) tunnel(c *strict, head []byte, u *Upstream, shown string, err 
 	}
 }
 
-// openConnect reads the target of a CONNECT and opens it. Its Host field has to
-// name the same host.
-func (g *Gateway) openConnect(ctx context.Context, r *http.Request, host string) (u *Upstream, shown string, err error) {
+// openConnect reads the target of a CONNECT and opens it. A proxy does not look at its Host
+// field (RFC 9112, 3.2.2).
+func (g *Gateway) openConnect(ctx context.Context, r *http.Request) (u *Upstream, shown string, err error) {
 	t := Target{Protocol: "connect"}
 	t.Host, t.Port, err = parseHostPort(r.RequestURI, 0)
 	if err != nil {
 		return nil, shownAs(r.RequestURI), g.misspelt(t, r.RequestURI, err)
-	}
-	if err := g.sameHost(t, host); err != nil {
-		g.finish(begin(t), err)
-		return nil, join(t.Host, t.Port), err
 	}
 	u, err = g.Open(ctx, t)
 	return u, join(t.Host, t.Port), err
@@ -200,26 +205,18 @@ func whyShort(err error, shown string) string {
 	return shown + ": " + cause(err).Error()
 }
 
-// serveAbsolute answers a request for a whole URL.
-func (g *Gateway) serveAbsolute(w http.ResponseWriter, r *http.Request, c *strict, host string) {
-	x, wrong := g.absolute(r.Context(), c, r, host)
-	if wrong != nil {
-		wrong.write(w)
-		return
-	}
-	x.run(w, r)
-}
-
-// absolute decides about a request for a whole URL. What is no such request has
-// an answer at once.
-func (g *Gateway) absolute(ctx context.Context, c *strict, r *http.Request, host string) (*exchange, *answer) {
+// serveAbsolute answers a request for a whole URL. Its Host field is not looked at (RFC 9112,
+// 3.2.2): net/http has put the URL's host in its place.
+func (g *Gateway) serveAbsolute(w http.ResponseWriter, r *http.Request, c *clientConn) {
 	t := Target{Protocol: string(HTTP)}
 	var err error
 	switch {
 	case r.URL.Host == "" || r.URL.Opaque != "":
-		return nil, &answer{http.StatusBadRequest, "This is the sandbox's HTTP proxy, not a server: ask for a whole URL, or use CONNECT.\n"}
+		answer{http.StatusBadRequest, "This is the sandbox's HTTP proxy, not a server: ask for a whole URL, or use CONNECT.\n"}.write(w)
+		return
 	case r.URL.Scheme != "http":
-		return nil, &answer{http.StatusBadRequest, fmt.Sprintf("This proxy carries http URLs, and every other protocol by CONNECT; this is %s.\n", shownAs(r.URL.Scheme))}
+		answer{http.StatusBadRequest, fmt.Sprintf("This proxy carries http URLs, and every other protocol by CONNECT; this is %s.\n", shownAs(r.URL.Scheme))}.write(w)
+		return
 	case r.URL.User != nil:
 		err = fmt.Errorf("%w: a URL with a user's name in it", ErrHost)
 	default:
@@ -227,16 +224,13 @@ func (g *Gateway) absolute(ctx context.Context, c *strict, r *http.Request, host
 	}
 	if err != nil {
 		err = g.misspelt(t, r.URL.Host, err)
-		wrong := answerTo(err, shownAs(r.URL.Host))
-		return nil, &wrong
+		answerTo(err, shownAs(r.URL.Host)).write(w)
+		return
 	}
-	x := &exchange{g: g, c: c, target: t, scheme: "http", via: hush{carrier{g.pool}}}
+	x := &exchange{g: g, c: c, target: t, scheme: "http", via: g.plain, authority: hostField(t.Host, t.Port, 80)}
 	x.begin(r)
-	if x.err = g.sameHost(t, host); x.err == nil {
-		x.authority = authorityOf(t, host, 80)
-		x.decision, x.err = g.judge(ctx, t, r.Method, r.URL.EscapedPath())
-	}
-	return x, nil
+	x.decision, x.err = g.judge(r.Context(), t, r.Method, r.URL.EscapedPath())
+	x.run(w, r)
 }
 
 // authorityOf is the Host of a request to a target: the target's own, or the name that

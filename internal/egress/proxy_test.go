@@ -2,6 +2,7 @@ package egress
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/tls"
 	"encoding/base64"
 	"fmt"
@@ -83,8 +84,8 @@ func TestCONNECTAsOldAndOddClientsSayIt(t *testing.T) {
 		"CONNECT good.com:9 HTTP/1.0\r\n\r\n":                       200,
 		"CONNECT good.com:9 HTTP/1.1\r\nHost: good.com\r\n\r\n":     200,
 		"CONNECT GOOD.com.:9 HTTP/1.1\r\nHost: good.com:9\r\n\r\n":  200,
-		"CONNECT good.com:9 HTTP/1.1\r\nHost: evil.example\r\n\r\n": 403,
-		"CONNECT good.com:9 HTTP/1.1\r\nHost: good.com:8\r\n\r\n":   403,
+		"CONNECT good.com:9 HTTP/1.1\r\nHost: evil.example\r\n\r\n": 200, // its target is what counts (RFC 9112, 3.2.2)
+		"CONNECT good.com:9 HTTP/1.1\r\nHost: good.com:8\r\n\r\n":   200,
 		"CONNECT good.com HTTP/1.1\r\nHost: good.com\r\n\r\n":       403,
 		"CONNECT / HTTP/1.1\r\nHost: good.com\r\n\r\n":              403,
 		"CONNECT http://good.com:9/ HTTP/1.1\r\nHost: a\r\n\r\n":    403,
@@ -139,11 +140,11 @@ func TestHostInsideATunnelHasToBeItsTarget(t *testing.T) {
 		{"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", 403},
 		{"GET / HTTP/1.1\r\nHost: example.com:81\r\n\r\n", 403},
 		{"GET http://evil.example/ HTTP/1.1\r\nHost: example.com\r\n\r\n", 403},
-		{"GET http://example.com/ HTTP/1.1\r\nHost: evil.example\r\n\r\n", 403},
+		{"GET http://example.com/ HTTP/1.1\r\nHost: evil.example\r\n\r\n", 200}, // which a proxy does not look at (RFC 9112, 3.2.2)
 		{"\r\nGET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", 400},
 		{"get / http/1.1\r\nHost: evil.example\r\n\r\n", 400},
 		{"GET\t/ HTTP/1.1\r\nHost: evil.example\r\n\r\n", 400},
-		{"GET / HTTP/1.1\nHost: evil.example\n\n", 400},
+		{"GET / HTTP/1.1\nHost: evil.example\n\n", 403},
 		{"GET /\r\nHost: evil.example\r\n\r\n", 400},
 		{"GET / HTTP/1.1\r\nHost: example.com\r\nHost: evil.example\r\n\r\n", 400},
 		{"GET http://example.com:81/ HTTP/1.1\r\nHost: example.com\r\n\r\n", 403},
@@ -164,7 +165,7 @@ func TestHostInsideATunnelHasToBeItsTarget(t *testing.T) {
 			t.Errorf("of two requests at once: %d %s, want %d", got, body, want)
 		}
 	}
-	for range 3 {
+	for range 4 {
 		if h := <-hits; h != "example.com" {
 			t.Errorf("the server saw %q", h)
 		}
@@ -224,11 +225,26 @@ func TestOddHostsAreRefusedByHTTP(t *testing.T) {
 	}
 }
 
-func TestAmbiguousFramingIsRefused(t *testing.T) {
+// TestAmbiguousFramingIsFramedAnew: what two programs could read differently is refused, or
+// goes out as the one message that was read, with one framing. Nothing of it is passed on.
+func TestAmbiguousFramingIsFramedAnew(t *testing.T) {
 	w := newWorld(t, Config{}, "example.com")
-	w.web("example.com", 80, func(rw http.ResponseWriter, r *http.Request) {
-		if b, err := io.ReadAll(r.Body); err == nil {
-			t.Errorf("the server has a whole request for %s, with %q", r.URL, b)
+	heads := make(chan string, 10)
+	w.hostileAt("example.com", 80, func(c net.Conn) {
+		var seen bytes.Buffer
+		in := bufio.NewReader(io.TeeReader(c, &seen))
+		for {
+			r, err := http.ReadRequest(in)
+			if err != nil {
+				return
+			}
+			head, _, _ := strings.Cut(seen.String(), "\r\n\r\n")
+			seen.Reset()
+			heads <- r.URL.Path + "\r\n" + head
+			if _, err := io.Copy(io.Discard, r.Body); err != nil {
+				return
+			}
+			io.WriteString(c, hello)
 		}
 	})
 	start := "POST http://example.com/x HTTP/1.1\r\nHost: example.com\r\n"
@@ -309,15 +325,20 @@ func TestAmbiguousFramingIsRefused(t *testing.T) {
 		chunked + "0\r\nX: 1\n\r\n",
 		chunked + "0\r\nGET / HTTP/1.1\r\n\r\n",
 	} {
-		code, body := w.ask(text)
-		if code != 400 {
+		c, in := w.raw(text)
+		c.(*net.TCPConn).CloseWrite()
+		code, body := answerOf(in)
+		if code != 200 && code != 400 && code != 403 && code != 501 && code != 502 && code != 505 {
 			t.Errorf("%q: %d %s", text, code, body)
 		}
-	}
-	for _, host := range []string{"evil.example", "example.com:81", "example.com.evil.example"} {
-		if code, _ := w.ask("GET http://example.com/ HTTP/1.1\r\nHost: " + host + "\r\n\r\n"); code != 403 {
-			t.Errorf("Host %s: %d", host, code)
+		for len(heads) > 0 {
+			head := strings.ToLower(<-heads)
+			if framings := strings.Count(head, "\ncontent-length:") + strings.Count(head, "\ntransfer-encoding:"); framings > 1 || strings.Count(head, "\nhost: example.com\r") != 1 ||
+				!strings.HasPrefix(head, "/x\r\n") || strings.Count(head, "\r") != strings.Count(head, "\n") || strings.Contains(head, "\n ") || strings.Contains(head, "\n\t") || strings.Contains(head, "evil") {
+				t.Errorf("%q: the server has %q", text, head)
+			}
 		}
+		c.Close()
 	}
 }
 
@@ -332,7 +353,7 @@ func TestRequestsOnOneConnectionAreEachDecided(t *testing.T) {
 		"GET http://evil.example/3 HTTP/1.1\r\nHost: evil.example\r\n\r\n" +
 		"GET http://example.com/4 HTTP/1.1\r\nHost: evil.example\r\n\r\n" +
 		"GET http://example.com/5 HTTP/1.1\r\nHost: example.com\r\n\r\n")
-	for _, want := range []string{"200 /1:abcde:end", "200 /2:xyz:", "403 ", "403 ", "200 /5::"} {
+	for _, want := range []string{"200 /1:abcde:end", "200 /2:xyz:", "403 ", "200 /4::", "200 /5::"} {
 		code, body := answerOf(r)
 		if got := fmt.Sprint(code, " ", body); !strings.HasPrefix(got, want) {
 			t.Errorf("%q, want %q", got, want)

@@ -91,8 +91,8 @@ func TestTheRequestAfterAResponseIsLookedAtToo(t *testing.T) {
 			at = "http://example.com"
 		}
 		for _, second := range []string{
-			"GET %s/second HTTP/1.1\nHost: example.com\n\n", "POST %s/second HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
-			"GET %s/second HTTP/1.1\r\nHost: example.com\r\nX: a\r\n b\r\n\r\n",
+			"GET %s/second HTTP/1.1\r\nHost: example.com\r\n" + strings.Repeat("a:\r\n", 2*mostFields) + "\r\n", "POST %s/second HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+			"GET %s/second HTTP/1.1\r\nHost: example.com\r\nX : a\r\n\r\n",
 		} {
 			c, r := enter()
 			fmt.Fprintf(c, "GET %s/first HTTP/1.1\r\nHost: example.com\r\n\r\n", at)
@@ -100,7 +100,7 @@ func TestTheRequestAfterAResponseIsLookedAtToo(t *testing.T) {
 				t.Fatalf("%s: the first request is answered by %d", name, code)
 			}
 			fmt.Fprintf(c, second, at)
-			if code, _ := answerOf(r); code != 400 && code != 0 {
+			if code, _ := answerOf(r); code != 400 && code != 431 && code != 501 && code != 0 {
 				t.Errorf("%s: %q is answered by %d", name, second, code)
 			}
 		}
@@ -290,10 +290,12 @@ func TestAServerGetsANameInItsCanonicalForm(t *testing.T) {
 		inside, r := w.connect(public.String() + ":80")
 		io.WriteString(inside, "GET / HTTP/1.1\r\nHost: "+host+"\r\n\r\n")
 		codeInside, bodyInside := answerOf(r)
-		for _, got := range []string{fmt.Sprint(code, " ", body), fmt.Sprint(codeInside, " ", bodyInside)} {
-			if !strings.HasPrefix(got, want) || code == 200 && got != want {
-				t.Errorf("%s: %q, want %q", host, got, want)
-			}
+		if got := fmt.Sprint(codeInside, " ", bodyInside); !strings.HasPrefix(got, want) || codeInside == 200 && got != want {
+			t.Errorf("%s: %q, want %q", host, got, want)
+		}
+		// A proxy puts the URL's host in the place of Host (RFC 9112, 3.2.2).
+		if got := fmt.Sprint(code, " ", body); got != "200 "+public.String() && !strings.HasPrefix(got, "400 ") {
+			t.Errorf("%s, by the proxy: %q", host, got)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 func (g *Gateway) Serve(l net.Listener, p Protocol) error {
 	switch p {
 	case HTTP:
-		return g.accept(l, p, func(c *tracked) { g.serveProxy(newStrict(c, g, nil)) })
+		return g.accept(l, p, func(c *tracked) { g.queue.push(newClient(c, nil)) })
 	case SOCKS:
 		return g.accept(l, p, g.serveSOCKS)
 	}

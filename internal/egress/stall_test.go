@@ -82,7 +82,7 @@ func TestBodyThatDoesNotComeEndsItsRequest(t *testing.T) {
 
 // TestExchangeThatMovesIsNotEnded however long it takes.
 func TestExchangeThatMovesIsNotEnded(t *testing.T) {
-	x := &exchange{g: &Gateway{idle: time.Hour}, c: new(strict)}
+	x := &exchange{g: &Gateway{idle: time.Hour}, c: new(clientConn)}
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := x.watch(context.Background(), nil)
 		for range 20 {

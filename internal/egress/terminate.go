@@ -107,8 +107,8 @@ func (g *Gateway) terminateTLS(ctx context.Context, client net.Conn, _ *tls.Clie
 		return handshakeError(err)
 	}
 	in := &inner{target: u.Target, decision: u.Decision, address: u.Address, scheme: "https", first: u.conn}
-	way := newSecured(g, in)
-	defer way.close()
+	way := newCarrier(func(ctx context.Context) (*originConn, error) { return g.dialTLS(ctx, in) })
+	defer way.t.CloseIdleConnections()
 	in.via = &boundary{next: way, bound: g.border.credentials.of(u.Target.Host, u.Target.Port), by: g.border.by}
 	return g.serveInner(conn, in)
 }

@@ -2,7 +2,6 @@ package egress
 
 import (
 	"io"
-	"maps"
 	"net/http"
 )
 
@@ -23,7 +22,11 @@ type trailed struct {
 func (b *trailed) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err == io.EOF {
-		maps.Copy(b.to, b.from.Trailer)
+		for name := range b.to { // those that were announced: net/http has refused what frames a message
+			if v := b.from.Trailer[name]; name != "Host" {
+				b.to[name] = v
+			}
+		}
 	}
 	return n, err
 }

@@ -142,7 +142,7 @@ func (u *Upstream) carry(client net.Conn, head []byte) (err error) {
 			return err
 		}
 		server = nil // it may be kept for other requests
-		return g.serveInner(replay(client, first.bytes), &inner{target: u.Target, decision: u.Decision, address: u.Address, scheme: "http", via: hush{carrier{g.pool}}, first: u.conn})
+		return g.serveInner(replay(client, first.bytes), &inner{target: u.Target, decision: u.Decision, address: u.Address, scheme: "http", via: g.plain, first: u.conn})
 	}
 	if first.kind == helloFirst {
 		p.up.hellos = &hellos{judge: u.checkHello}

@@ -24,16 +24,15 @@ func TestATerminatedConnectionIsForItsTargetAlone(t *testing.T) {
 		"another Host":                         "GET / HTTP/1.1\r\nHost: api.example.com\r\n\r\n",
 		"another port":                         "GET / HTTP/1.1\r\nHost: example.com:8443\r\n\r\n",
 		"a URL of another host":                "GET https://api.example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n",
-		"a URL of this host, another Host":     "GET https://example.com/ HTTP/1.1\r\nHost: api.example.com\r\n\r\n",
 		"a URL of another scheme":              "GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n",
 		"a user's name in the URL":             "GET https://u@example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n",
 		"CONNECT within":                       "CONNECT api.example.com:443 HTTP/1.1\r\nHost: api.example.com\r\n\r\n",
 		"CONNECT within, to itself":            "CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n",
 		"TRACE":                                "TRACE / HTTP/1.1\r\nHost: example.com\r\n\r\n",
 		"a second request to another":          "GET /first HTTP/1.1\r\nHost: example.com\r\n\r\nGET / HTTP/1.1\r\nHost: api.example.com\r\n\r\n",
-		"two lengths of one body":              "POST / HTTP/1.1\r\nHost: example.com\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n",
-		"a folded field":                       "GET / HTTP/1.1\r\nHost: example.com\r\nA: b\r\n c\r\n\r\n",
-		"bare line feeds":                      "GET / HTTP/1.1\nHost: example.com\n\n",
+		"two framings of one body, the second": "POST /first HTTP/1.1\r\nHost: example.com\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n",
+		"two lengths of one body":              "POST / HTTP/1.1\r\nHost: example.com\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\nabcde",
+		"bare line feeds, another Host":        "GET / HTTP/1.1\nHost: api.example.com\n\n",
 		"HTTP/2 where HTTP/1 was agreed":       preface,
 		"an upgrade to HTTP/2 is not asked on": "GET /first HTTP/1.1\r\nHost: example.com\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n",
 	} {
@@ -116,7 +115,7 @@ func TestRequestRulesHoldOnTheWire(t *testing.T) {
 func TestATrailerDoesNotFollowARequestThatWasJudged(t *testing.T) {
 	const request = "POST http://%s/ok HTTP/1.1\r\nHost: %s\r\nTrailer: X-A\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX-A: a\r\nX-Http-Method-Override: DELETE\r\n\r\n"
 	w := newWorld(t, Config{Requests: []RequestRule{{Host: "judged.com", Methods: []string{"POST"}, Paths: []string{"/ok"}}}}, "judged.com", "other.com")
-	for name, want := range map[string]string{"judged.com": "map[]", "other.com": "map[X-A:[a] X-Http-Method-Override:[DELETE]]"} {
+	for name, want := range map[string]string{"judged.com": "map[]", "other.com": "map[X-A:[a]]"} {
 		w.web(name, 80, func(rw http.ResponseWriter, r *http.Request) {
 			io.Copy(io.Discard, r.Body)
 			fmt.Fprint(rw, r.Trailer)

@@ -1,0 +1,134 @@
+package egress
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	mostIdle = 128 // connections to servers of plain HTTP that are kept
+	idleWait = 30 * time.Second
+)
+
+// h1 is HTTP/1.1 in ALPN (RFC 7301).
+const h1 = "http/1.1"
+
+// A carrier sends the requests of exchanges by HTTP/1.1. Its connections are kept by host and port;
+// each was dialled to an address that was checked for these, and the rules do not change.
+type carrier struct{ t *http.Transport }
+
+// newCarrier makes a carrier whose connections dial makes.
+func newCarrier(dial func(context.Context) (*originConn, error)) carrier {
+	made := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		c, err := dial(ctx)
+		if err != nil {
+			return nil, &madeError{err}
+		}
+		return c, nil
+	}
+	return carrier{&http.Transport{
+		DialContext:            made,
+		DialTLSContext:         made,
+		Protocols:              onlyHTTP1(),
+		DisableCompression:     true,
+		MaxIdleConns:           mostIdle,
+		MaxIdleConnsPerHost:    32,
+		IdleConnTimeout:        idleWait,
+		MaxResponseHeaderBytes: 2 * mostHead,
+	}}
+}
+
+// errBody is a request whose body is malformed, or not whole.
+var errBody = errors.New("the request's body is malformed, or breaks off")
+
+// A madeError is why no connection was made.
+type madeError struct{ error }
+
+func (e *madeError) Unwrap() error { return e.error }
+
+// RoundTrip sends a request.
+func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
+	x := exchangeOf(r.Context())
+	var on atomic.Pointer[originConn]
+	res, err := c.t.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+		GotConn: func(i httptrace.GotConnInfo) {
+			conn := i.Conn.(*originConn)
+			on.Store(conn)
+			x.event.Address = conn.place
+			conn.ask(r.Method)
+		},
+		WroteRequest: func(i httptrace.WroteRequestInfo) {
+			if i.Err == nil {
+				on.Load().asked()
+			}
+		},
+	})))
+	if conn := on.Load(); conn != nil {
+		x.heads += conn.owed()
+	}
+	switch {
+	case err == nil:
+		return res, nil
+	case context.Cause(r.Context()) != nil:
+		return nil, context.Cause(r.Context())
+	case x.broken.Load():
+		return nil, errBody
+	}
+	return nil, malformed(err)
+}
+
+// dialPlain connects to the target of the exchange that needs a connection, or takes the one that
+// its tunnel has made.
+func (g *Gateway) dialPlain(ctx context.Context) (*originConn, error) {
+	x := exchangeOf(ctx)
+	conn, to, err := g.reachInner(ctx, x.c.inner, x.target)
+	if err != nil {
+		return nil, err
+	}
+	return &originConn{Conn: newMetered(conn, g), g: g, place: to}, nil
+}
+
+// reachInner takes the connection that a tunnel has made, or makes another.
+func (g *Gateway) reachInner(ctx context.Context, in *inner, t Target) (net.Conn, string, error) {
+	if in != nil {
+		if conn := in.take(); conn != nil {
+			return conn, address(in.address), nil
+		}
+	}
+	if !g.enter() {
+		return nil, "", ErrClosed
+	}
+	defer g.leave()
+	conn, to, err := g.dial(ctx, t)
+	return conn, address(to), err
+}
+
+// dialTLS connects to the target of a terminated connection and to nothing else, whatever a request
+// says, and verifies the target's name, with no way to leave that out.
+func (g *Gateway) dialTLS(ctx context.Context, in *inner) (*originConn, error) {
+	conn, to, err := g.reachInner(ctx, in, in.target)
+	if err != nil {
+		return nil, err
+	}
+	c := tls.Client(newMetered(conn, g), &tls.Config{
+		ServerName: in.target.Host.String(), RootCAs: g.cfg.Roots, MinVersion: tls.VersionTLS12, NextProtos: []string{h1},
+	})
+	ctx, cancel := context.WithTimeout(ctx, headerTime)
+	defer cancel()
+	if err := c.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		if strings.HasSuffix(err.Error(), "no application protocol") { // alert 120 (RFC 7301, 3.2), whose type crypto/tls keeps to itself
+			err = fmt.Errorf("the server does not speak HTTP/1.1, the one protocol that is spoken where the policy has TLS ended: %w", err)
+		}
+		return nil, err
+	}
+	return &originConn{Conn: c, g: g, place: to}, nil
+}
