@@ -52,10 +52,10 @@ func fileActs(dir string) []act {
 		{"stat the directory", ask("file-read-metadata", dir), func() error { return unix.Lstat(dir, &st) }},
 		{"create", ask("file-write-create", at("new"), "file-write-data", at("new")), func() error { return open(at("new"), unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY) }},
 		{"create a key", ask("file-write-create", at("new.key"), "file-write-data", at("new.key")), func() error { return open(at("new.key"), unix.O_CREAT|unix.O_EXCL|unix.O_WRONLY) }},
-		{"make a directory", ask("file-write-create", at("made")), func() error { return unix.Mkdir(at("made"), 0o755) }},
-		{"make a symbolic link", ask("file-write-create", at("symlink")), func() error { return unix.Symlink("file", at("symlink")) }},
-		{"make a fifo", ask("file-write-create", at("fifo")), func() error { return unix.Mkfifo(at("fifo"), 0o644) }},
-		{"make a hard link", ask("file-read-metadata", at("linked"), "file-write-create", at("second")), func() error { return unix.Link(at("linked"), at("second")) }},
+		{"make a directory", ask("file-write-create DIRECTORY", at("made")), func() error { return unix.Mkdir(at("made"), 0o755) }},
+		{"make a symbolic link", ask("file-write-create SYMLINK", at("symlink")), func() error { return unix.Symlink("file", at("symlink")) }},
+		{"make a fifo", ask("file-write-create FIFO", at("fifo")), func() error { return unix.Mkfifo(at("fifo"), 0o644) }},
+		{"make a hard link", ask("file-link", at("linked"), "file-read-metadata", at("linked"), "file-write-create", at("second")), func() error { return unix.Link(at("linked"), at("second")) }},
 		{"remove", ask("file-write-unlink", at("gone")), func() error { return unix.Unlink(at("gone")) }},
 		{"rename", ask("file-write-unlink", at("moved"), "file-write-create", at("moved.new")), func() error { return unix.Rename(at("moved"), at("moved.new")) }},
 		{"change the directory's mode", ask("file-write-mode", dir), func() error { return unix.Chmod(dir, 0o755) }},
@@ -75,7 +75,7 @@ func fileActs(dir string) []act {
 	return acts
 }
 
-// ask pairs operations and arguments.
+// ask pairs operations, with the kind of thing that they make, and arguments.
 func ask(pairs ...string) (out [][2]string) {
 	for i := 0; i < len(pairs); i += 2 {
 		out = append(out, [2]string{pairs[i], pairs[i+1]})
@@ -105,7 +105,7 @@ func statusActs(at func(name string) string) []act {
 			_, err := unix.Getxattr(at("attr"), "user.a", make([]byte, 8))
 			return err
 		}},
-		{"bind a local socket", ask("network-bind", at("sock"), "file-write-create", at("sock")), func() error {
+		{"bind a local socket", ask("network-bind", at("sock"), "file-write-create SOCKET", at("sock")), func() error {
 			return withSocket(unix.AF_UNIX, unix.SOCK_STREAM, func(fd int) error { return unix.Bind(fd, &unix.SockaddrUnix{Name: at("sock")}) })
 		}},
 	}

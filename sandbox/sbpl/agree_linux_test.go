@@ -99,12 +99,13 @@ func compare(t *testing.T, here *Profile, rules []Rule, a act, errno syscall.Err
 	var excuses []Toward
 	excused, reason := 0, ""
 	for _, ask := range a.asks {
-		v := here.Evaluate(ask[0], ask[1])
+		operation, made, _ := strings.Cut(ask[0], " ")
+		v, rule := decided(here, question{operation: operation, at: ask[1], kind: kind(made)})
 		why = append(why, fmt.Sprintf("%s %s: %v: %s", ask[0], ask[1], v.Allow, v.Why))
 		d := (*Difference)(nil)
-		for i := range rules[v.Index].Differences {
-			one := &rules[v.Index].Differences[i]
-			if d == nil && one.concerns(ask[0]) && (one.Toward == Narrower) == v.Allow {
+		for i := range rules[rule].Differences {
+			one := &rules[rule].Differences[i]
+			if d == nil && one.concerns(operation) && (one.Toward == Narrower) == v.Allow {
 				d = one
 			}
 		}

@@ -20,6 +20,7 @@ type compiler struct {
 	named   map[string]bool // the operations that a rule names itself
 	any     string          // a name that a rule means only if it means every name
 	shapes  bool            // filters that tell one thing in a directory from another
+	kinds   bool            // filters that tell one kind of thing from another
 	nodes   []*node         // in the tree's order
 	at      map[string]*node
 	missing []place
@@ -35,9 +36,9 @@ type compiler struct {
 	calls   []seccomp.Rule
 	loaders bool // some of what can be read cannot be executed, so the loader has to be
 	guards  int
-	tops    []*node      // see roots
-	walked  []string     // directories in which every name was held against the expressions without a place
-	guarded map[int]bool // rules whose names the guard keeps everywhere
+	tops    []*node         // see roots
+	walked  []string        // directories in which every name was held against the expressions without a place
+	kept    map[string]bool // paths whose names cannot be made, or that are a difference
 
 	questions int // asked of the profile
 	names     int // of the host, that might be fifos
@@ -77,7 +78,7 @@ func (c *compiler) differ(v verdict, side Toward, why string, operations ...stri
 
 func newCompiler(here *Profile, texts []Rule, h host) *compiler {
 	p := here.parsed
-	c := &compiler{here: here, profile: p, find: newFinder(h), byRule: map[*seatbelt.Rule]int{}, named: map[string]bool{}, at: map[string]*node{}, guarded: map[int]bool{}, links: map[string]bool{}}
+	c := &compiler{here: here, profile: p, find: newFinder(h), byRule: map[*seatbelt.Rule]int{}, named: map[string]bool{}, at: map[string]*node{}, kept: map[string]bool{}, links: map[string]bool{}}
 	c.rules = texts
 	c.any = unheardOf(p)
 	for i := range p.Rules {
@@ -90,6 +91,7 @@ func newCompiler(here *Profile, texts []Rule, h host) *compiler {
 			switch f.Kind {
 			case "regex", "prefix", "vnode-type":
 				c.shapes = true
+				c.kinds = c.kinds || f.Kind == "vnode-type"
 			}
 		})
 	}
@@ -179,6 +181,7 @@ func (c *compiler) compile() {
 	c.network()
 	c.processes()
 	c.statuses()
+	c.kindsLater()
 	if len(c.calls) > 0 {
 		c.policy.Syscalls = seccomp.Default().With(c.calls...)
 	}

@@ -193,6 +193,7 @@ func (c *compiler) statuses() {
 		{"file-write-xattr", []string{"setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat"}, nil},
 		{"file-write-flags", nil, []uint64{ioctlSetFlags, ioctlSetAttributes}},
 		{"file-read-xattr", []string{"getxattr", "lgetxattr", "fgetxattr", "getxattrat", "listxattr", "llistxattr", "flistxattr", "listxattrat"}, nil},
+		{"file-link", []string{"link", "linkat"}, nil}, // its names would be the host's
 	}
 	for _, f := range families {
 		var yes []verdict
@@ -204,12 +205,21 @@ func (c *compiler) statuses() {
 			probes := []probe{{n.path, n.kind}}
 			if n.dir() {
 				probes = append(c.below(n.path), probes...)
+				if c.kinds {
+					probes = append(probes, c.made(join(n.path, c.any))...)
+				}
+			}
+			if n.cell.write && n.around().write && !n.anchored() && n.cell == n.around() {
+				probes = append(probes, c.instead(n)...)
 			}
 			if v := c.all(f.operation, probes); v.allow {
 				yes = append(yes, v)
 			} else {
 				denied = true
 			}
+		}
+		for _, p := range c.open() {
+			denied = denied || !c.all(f.operation, c.later(p)).allow
 		}
 		if !denied {
 			continue
@@ -228,6 +238,22 @@ func (c *compiler) statuses() {
 			c.differ(v, Narrower, "it is denied elsewhere, and the filter that refuses it knows no paths", f.operation)
 		}
 	}
+}
+
+// open are the paths that rules name, do not exist, and can be made.
+func (c *compiler) open() (paths []string) {
+	add := func(dir, p string) {
+		if n := c.at[dir]; n != nil && n.dir() && n.cell.write && !c.kept[p] {
+			paths = append(paths, p)
+		}
+	}
+	for _, m := range c.missing {
+		add(m.path, join(m.path, m.rest))
+	}
+	for _, v := range c.veiled {
+		add(v.dir, v.path)
+	}
+	return paths
 }
 
 // shownNodes are the nodes whose contents are shown.

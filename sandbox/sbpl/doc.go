@@ -16,7 +16,7 @@
 //
 //	Profile -> here.go, private.go (paths as this host has them) -> names.go, expand.go, pattern.go (nodes: every path
 //	that the profile could tell from what lies around it) -> decide.go (a cell for each: what a mount can
-//	say) -> emit.go (a Layout) -> protect.go (names that do not exist yet) -> network.go, process.go
+//	say) -> emit.go (a Layout) -> later.go, protect.go (what does not exist yet) -> network.go, process.go
 //	(the network, system calls) -> classify.go (classes) -> Policy, []Rule
 //
 // # What becomes a policy
@@ -40,8 +40,14 @@
 //   - What may not be executed is a noexec mount, or, where it can be mapped as
 //     a library, a bind with NoExecve. A profile that does not speak of
 //     file-map-executable lets what can be read be mapped.
-//   - A name that is denied and does not exist is given to the guard, which knows names
-//     and not places.
+//   - A name that does not exist is given to the guard, which knows names and not places,
+//     if anything is denied of what could be made there or in it: any operation, on any
+//     kind of thing. What exists, and in whose place a tool could put something of which
+//     more is denied, is a mount of its own.
+//   - Symbolic links, fifos and sockets whose making is denied are refused by the filter
+//     everywhere; since one that exists can be moved, that is a difference all the same.
+//   - Hard links, where file-link is denied, are refused by the filter, and with them
+//     the naming of a file that was opened without a name (O_TMPFILE).
 //   - Network.Host, if every address and path is allowed for every operation; otherwise
 //     an empty network, and connect, bind or listen are refused if all of it is denied.
 //     A rule for a port of localhost opens none of the host's: a caller who wants that

@@ -16,7 +16,8 @@ func (c *compiler) emit() {
 		if n.up != nil && (n.holds || n.there()) {
 			n.up.holds = true
 		}
-		if n.up != nil && (n.lesser || !n.cell.write || n.cell.run != runs) {
+		n.fixed = c.fixed(n)
+		if n.up != nil && (n.lesser || n.fixed || !n.cell.write || n.cell.run != runs) {
 			n.up.lesser = true
 		}
 	}
@@ -68,7 +69,7 @@ func (c *compiler) place(n *node) {
 	case own(n.path) && n.path != "/dev" && n.cell.shown && c.device(n.path):
 		c.put(sandbox.Bind{Source: n.path, At: n.path, Write: n.cell.write, Devices: true})
 	case own(n.path):
-	case n.cell.shown && (n.cell != around || c.anchored(n)):
+	case n.cell.shown && (n.cell != around || n.anchored()):
 		c.put(sandbox.Bind{Source: n.path, At: n.path, Write: n.cell.write, NoExec: n.cell.run >= unrun, NoExecve: n.cell.run != runs})
 	case n.cell.shown:
 	case around.shown:
@@ -81,14 +82,11 @@ func (c *compiler) place(n *node) {
 }
 
 // anchored reports whether n has to be a mount although it is as what lies around it:
-// a mount can be neither removed nor renamed (EBUSY). The profile denies that of it,
-// or something in it is held by a mount, which would move along and leave its path to a
+// a mount can be neither removed nor renamed (EBUSY). It must not be replaced, or
+// something in it is held by a mount, which would move along and leave its path to a
 // decoy: a profile means paths.
-func (c *compiler) anchored(n *node) bool {
-	if n.up == nil || !n.cell.write || !n.around().write {
-		return false
-	}
-	return n.lesser || !c.ask(c.stand("file-write-unlink"), n.path, n.kind).allow
+func (n *node) anchored() bool {
+	return n.up != nil && n.cell.write && n.around().write && (n.lesser || n.fixed)
 }
 
 // mask covers what lies in a directory that is shown.
@@ -220,7 +218,7 @@ func (c *compiler) compareSelf(n *node) {
 		}
 		return
 	}
-	if gone := c.ask(c.stand("file-write-unlink"), n.path, n.kind); gone.allow && n.around().write && (n.cell != n.around() || n.lesser) {
+	if gone := c.ask(c.stand("file-write-unlink"), n.path, n.kind); gone.allow && n.around().write && (n.cell != n.around() || n.lesser || n.fixed) {
 		c.differ(gone, Narrower, isMount, "file-write-unlink", "file-write-create")
 	}
 	if !n.list.allow {
@@ -249,7 +247,7 @@ func (c *compiler) compareFile(n *node) {
 	if !n.cell.shown && n.around().shown && !look.allow {
 		c.differ(look, Own, standIn, "file-read-metadata")
 	}
-	if !n.cell.shown || n.cell == n.around() {
+	if !n.cell.shown || n.cell == n.around() && !n.anchored() {
 		return
 	}
 	for _, o := range contentOps[1:] {

@@ -141,11 +141,14 @@ func (c *compiler) expanded() {
 		if (r.Action == seatbelt.Deny) != e.negated {
 			side, why = Wider, "it is looked up among what exists at the start; what is made later is not denied"
 		}
-		if r.Action == seatbelt.Deny && c.guarded[e.rule] {
+		if e.guarded {
 			continue
 		}
 		var about []string
 		for _, o := range r.Operations {
+			if o == "process*" {
+				o = "process-exec*"
+			}
 			if strings.HasPrefix(o, "file") || strings.HasPrefix(o, "process-exec") || strings.HasPrefix(o, "network") || o == "default" {
 				about = append(about, o)
 			}

@@ -19,7 +19,8 @@ type node struct {
 	look  verdict // whether it can be looked at
 	holds bool    // something in it is there
 
-	lesser  bool // something in it is allowed less than writing and executing
+	lesser  bool // something in it is allowed less than writing and executing, or is fixed
+	fixed   bool // it must not be replaced
 	granted bool // programs can be executed in it, or in a directory around it
 }
 

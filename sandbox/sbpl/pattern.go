@@ -10,6 +10,7 @@ type expansion struct {
 	start   string // and begins with this
 	negated bool   // its rule is about what does not match
 	whole   bool   // it means root and everything in it, or everything in it
+	guarded bool   // the guard keeps the name from being made anywhere
 	pattern string // the name, in the notation of sandbox.ProtectedNames, that means the same anywhere; "": none
 }
 

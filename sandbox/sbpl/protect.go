@@ -19,11 +19,11 @@ func (c *compiler) protect() {
 		}
 		p := join(m.path, m.rest)
 		name := strings.TrimPrefix(strings.TrimPrefix(p, c.top(n).path), "/")
-		c.guard(name, p)
+		c.guard(name, p, n.cell)
 	}
 	c.unveil()
-	for _, e := range c.regexes {
-		if e.pattern != "" && c.profile.Rules[e.rule].Action == seatbelt.Deny {
+	for i := range c.regexes {
+		if e := &c.regexes[i]; e.pattern != "" && c.profile.Rules[e.rule].Action == seatbelt.Deny {
 			c.guardPattern(e)
 		}
 	}
@@ -37,7 +37,7 @@ func (c *compiler) unveil() {
 	for _, v := range c.veiled {
 		n := c.at[v.dir]
 		if n.cell.write {
-			c.guard(strings.TrimPrefix(strings.TrimPrefix(v.path, c.top(n).path), "/"), v.path)
+			c.guard(strings.TrimPrefix(strings.TrimPrefix(v.path, c.top(n).path), "/"), v.path, n.cell)
 		}
 		if look := c.ask(c.stand("file-read-metadata"), v.path, symlink); v.link && n.cell.shown && !look.allow {
 			c.differ(look, Wider, "a link in a directory whose contents are shown can be read", "file-read-metadata")
@@ -47,7 +47,7 @@ func (c *compiler) unveil() {
 
 // guardPattern protects a name at any depth, if the profile denies it anywhere that
 // can be written.
-func (c *compiler) guardPattern(e expansion) {
+func (c *compiler) guardPattern(e *expansion) {
 	sample := strings.TrimSuffix(e.pattern, "*")
 	var read, write bool
 	var yes []verdict
@@ -63,7 +63,7 @@ func (c *compiler) guardPattern(e expansion) {
 		return
 	}
 	c.addGuard(e.pattern, read)
-	c.guarded[e.rule] = len(c.shownNodes(false)) == len(c.shownNodes(true)) && len(c.roots()) < mostRoots && !slices.ContainsFunc(c.roots(), func(n *node) bool { return !c.wasWalked(n.path) })
+	e.guarded = len(c.shownNodes(false)) == len(c.shownNodes(true)) && len(c.roots()) < mostRoots && !slices.ContainsFunc(c.roots(), func(n *node) bool { return !c.wasWalked(n.path) })
 	if read {
 		c.rules[e.rule].differ(Wider, "the name can be seen and looked at, though not opened", "file-read-metadata")
 		for _, v := range yes {
@@ -102,24 +102,38 @@ func (c *compiler) top(n *node) *node {
 	return n
 }
 
-// guard protects one missing path if the profile denies it.
-func (c *compiler) guard(name, p string) {
-	write := c.all("file-write-create", []probe{{p, regular}})
-	read := c.both(p, regular)
-	if write.allow && read.allow {
+// guard protects the name of a missing path, if the profile denies something of what
+// could be made there, or in it, that the directory around it would let be done.
+func (c *compiler) guard(name, p string, in cell) {
+	probes := c.later(p)
+	no := c.refusals(probes, in)
+	if len(no) == 0 {
 		return
 	}
-	deciding := write
-	if write.allow {
-		deciding = read
-	}
+	c.kept[p] = true
 	if !c.guardable(name) {
-		c.differ(deciding, Wider, "it does not exist, and what has this name cannot be kept from being made", append(slices.Clone(contentOps), readOps...)...)
+		for _, one := range no {
+			c.differ(one.verdict, Wider, "it does not exist, and what has this name cannot be kept from being made", c.standing(one.operation)...)
+		}
 		return
 	}
-	c.addGuard(name, !read.allow)
-	if !read.allow {
-		c.differ(read, Wider, "the name can be seen and looked at once it exists, though not opened", "file-read-metadata")
+	hide := false
+	for _, one := range no {
+		if slices.Contains(readOps, one.operation) {
+			hide = true
+			c.differ(one.verdict, Wider, "the name can be seen and looked at once it exists, though not opened", "file-read-metadata")
+		}
+	}
+	c.addGuard(name, hide)
+	for _, o := range writeOps {
+		for _, at := range probes {
+			if o != c.stand(o) {
+				break // asked as that
+			}
+			if v := c.ask(o, at.path, at.kind); v.allow {
+				c.differ(v, Narrower, "it does not exist, and is not made, for something else of it is denied", c.standing(o)...)
+			}
+		}
 	}
 }
 

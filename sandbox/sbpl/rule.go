@@ -90,6 +90,9 @@ func (r Rule) note() sandbox.Note {
 
 // differ adds a difference, each once.
 func (r *Rule) differ(side Toward, why string, operations ...string) {
+	if len(operations) == 0 {
+		return
+	}
 	for i := range r.Differences {
 		d := &r.Differences[i]
 		if d.Toward != side || d.Why != why {

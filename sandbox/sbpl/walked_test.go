@@ -10,6 +10,7 @@ import (
 func TestWhatCannotBeLookedAtIsNotHeld(t *testing.T) {
 	const names = `(version 1)(deny default)(allow file-read* file-write* (subpath (param "D")))(deny file-write* (regex #"/\.env$"))`
 	const inside = `(version 1)(deny default)(allow file-read* file-write* (subpath (param "D")))(deny file-write* (subpath "/ws/ro"))`
+	const two = `(version 1)(deny default)(allow file-read* file-write* (subpath (param "D")))(deny file-write* (regex #"/\.env$") (regex #"^/ws/[a-z]+x$"))`
 	for _, test := range []struct {
 		name, rules, dir string
 		closed           string
@@ -19,6 +20,7 @@ func TestWhatCannotBeLookedAtIsNotHeld(t *testing.T) {
 		{"a name where something cannot be listed", names, "/ws", "/ws/ro/sub", true},
 		{"a name where something else cannot be listed", names, "/ws", "/other", false},
 		{"a name where nothing is looked at", names, "/usr/src", "", true},
+		{"a name, and in the same rule an expression that is none", two, "/ws", "", true},
 		{"fifos where everything can be looked at", inside, "/ws", "", false},
 		{"fifos where something cannot be listed", inside, "/ws", "/ws/ro/sub", true},
 		{"fifos where something that can be written cannot be listed", inside, "/ws", "/ws/rw", false},
