@@ -13,8 +13,8 @@ func (c *compilation) fileCalls(others []seccomp.Rule) []seccomp.Rule {
 		return nil
 	}
 	rules := slices.Clone(noNamesByIoctl)
-	if c.guardsNames() {
-		return rules // the supervisor takes the mode bits away
+	if c.guardsNames() || c.policy.Nest {
+		return rules // the supervisor takes the mode bits away; a sandbox inside is built by openat2(2)
 	}
 	rules = append(rules, noSetID...)
 	if !slices.ContainsFunc(others, func(r seccomp.Rule) bool { return slices.Contains(r.Names, noRings.Names[0]) }) {

@@ -50,7 +50,7 @@ type Policy struct {
 	Locks []string
 	// Nest lets a Layout's tool build sandboxes of its own: Landlock, which refuses
 	// to mount, stays off, and with it what it holds, and no filter stands in for
-	// it. The profile in Syscalls has to allow what that takes as well.
+	// it. Where no names are protected files can be made setuid, too. The profile in Syscalls has to allow what that takes as well.
 	Nest bool
 
 	// Syscalls is the system call profile. Zero: seccomp.Default(). It has to allow

@@ -92,6 +92,22 @@ func TestKernelRuns(t *testing.T) {
 	})
 }
 
+// TestKernelNests: a command builds a sandbox of its own.
+func TestKernelNests(t *testing.T) {
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
+			root := []string{"--bind", "/", "/", "--bind", "/proc", "/proc"}
+			for _, outer := range [][]string{{"--unshare-user", "--uid", "0", "--gid", "0", "--cap-add", "ALL"}, {"--unshare-user"}} {
+				inner := slices.Concat([]string{"--argv0", beBwrap, "/proc/self/exe", "--unshare-all"}, root, []string{"echo", "hello"})
+				out, err := bwrap(slices.Concat(outer, root, inner)...).CombinedOutput()
+				if err != nil || string(out) != "hello\n" {
+					t.Errorf("%v: %v %s", outer, err, out)
+				}
+			}
+		})
+	})
+}
+
 // TestKernelBadInputMakesNothing: what is wrong is said before a directory of the
 // host gets anything.
 func TestKernelBadInputMakesNothing(t *testing.T) {
