@@ -64,6 +64,7 @@ func TestKernelRuns(t *testing.T) {
 		{name: "a source that is not there", args: []string{"--bind", "/none", "/mnt"}, script: "true", status: 1, says: "bwrap: Can't find source path /none: No such file or directory\n"},
 		{name: "a conflicting link", args: []string{"--tmpfs", "/mnt", "--symlink", "a", "/mnt/l", "--symlink", "b", "/mnt/l"}, script: "true", status: 1, says: "bwrap: Can't make symlink at /mnt/l: existing destination is a\n"},
 		{name: "a directory in what is read-only", args: []string{"--dir", "/usr/holdfast-none"}, script: "true", status: 1, says: "bwrap: Can't mkdir /usr/holdfast-none: Read-only file system\n"},
+		{name: "a directory where a link leads nowhere", args: []string{"--tmpfs", "/mnt", "--symlink", "none", "/mnt/l", "--dir", "/mnt/l"}, script: "true", status: 1, says: "bwrap: Can't mkdir /mnt/l: No such file or directory\n"},
 		{name: "a mode of nothing", args: []string{"--chmod", "0700", "/none"}, script: "true", status: 1, says: "bwrap: Can't chmod 0700 /none: No such file or directory\n"},
 		{name: "a lock on nothing", args: []string{"--lock-file", "/none"}, script: "true", status: 1, says: "bwrap: Unable to lock file /none: No such file or directory\n"},
 		{name: "user namespaces can be made", args: []string{"--assert-userns-disabled"}, script: "true", status: 1, says: "bwrap: creation of new user namespaces was not disabled as requested\n"},
@@ -73,6 +74,7 @@ func TestKernelRuns(t *testing.T) {
 		{name: "the machine's settings", script: "echo 0 2>/dev/null >/proc/sys/kernel/panic || echo refused", want: "refused\n"},
 		{name: "as process 1", args: []string{"--unshare-pid", "--as-pid-1"}, script: "echo $$", want: "1\n"},
 		{name: "a session of its own", args: []string{"--new-session", "--unshare-pid"}, script: "ps -o sid= -p 1 | tr -d ' '", want: "0\n"},
+		{name: "a session that the command leads itself", args: []string{"--new-session"}, script: `exec setsid sh -c 'test "$(ps -o sid= -p $$ | tr -d " ")" = $$ && echo leader'`, want: "leader\n"},
 		{name: "an empty filter", args: []string{"--seccomp", "0"}, script: "true", status: 1, says: "bwrap: Unable to set up system call filtering as requested: seccomp: Program: not a valid seccomp program: 0 instructions, not 1 to 4096\n"},
 	}
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
