@@ -212,7 +212,7 @@ func (s *stock) outside(k *kept) map[string]string {
 		}
 		for _, dir := range own {
 			in, below := strings.CutPrefix(rel, dir)
-			if below && !obeys(in) && !(k.name == "linked" && !strings.HasPrefix(in, "/.git")) {
+			if below && !obeys(in) && !(dir == "main" && !strings.HasPrefix(in, "/.git")) {
 				return nil
 			}
 		}

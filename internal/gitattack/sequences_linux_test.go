@@ -1,6 +1,7 @@
 package gitattack
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
@@ -82,10 +83,17 @@ func (r *runner) report(s *sequence, f *finding) {
 	key := s.Class + "\x00" + f.what
 	r.known[key]++
 	if r.known[key] > 3 && s.Class != "random" {
-		r.t.Errorf("seed %d: %s again, of class %s", s.Seed, f.what, s.Class)
+		r.tell("seed %d: %s again, of class %s", s.Seed, f.what, s.Class)
 		return
 	}
 	r.strace = false
+	idle := s.clone()
+	for i := range idle.Rounds {
+		idle.Rounds[i].Ops = nil
+	}
+	if own := r.carryOut(idle); own != nil {
+		return // the user's commands do that without any tool: git worktree repair writes to a repository's own directory
+	}
 	small := minimise(s, func(c *sequence) bool {
 		again := r.carryOut(c)
 		return again != nil && again.what == f.what
@@ -93,5 +101,16 @@ func (r *runner) report(s *sequence, f *finding) {
 	if again := r.carryOut(small); again != nil {
 		f = again
 	}
-	r.t.Errorf("%s: %s\n%s", f.what, f.text, small.describe(r.at(s.Fixture)))
+	r.tell("%s: %s\n%s", f.what, f.text, small.describe(r.at(s.Fixture)))
+}
+
+// tell fails the test, and writes to the file that HOLDFAST_GITATTACK_LOG names: a long run is read while it runs.
+func (r *runner) tell(format string, args ...any) {
+	r.t.Errorf(format, args...)
+	if name := os.Getenv("HOLDFAST_GITATTACK_LOG"); name != "" {
+		if f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666); err == nil {
+			fmt.Fprintf(f, format+"\n", args...)
+			f.Close()
+		}
+	}
 }
