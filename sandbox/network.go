@@ -207,5 +207,7 @@ type Violation struct {
 	Path     string    `json:"path,omitempty"`
 	Rule     string    `json:"rule,omitempty"` // which rule decided, or "Decide"; "": no rule allows it
 	Why      string    `json:"why"`
-	Remedy   string    `json:"remedy"` // what in the policy would allow it, or that nothing does
+	// Remedy is what in the policy would allow it, or that nothing does. It is for a person:
+	// the tool chose the host, and a program that follows remedies has no policy.
+	Remedy string `json:"remedy"`
 }

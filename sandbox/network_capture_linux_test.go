@@ -60,7 +60,7 @@ func TestADatagramThatIsDeniedHasARemedyThatNewTakes(t *testing.T) {
 	}{
 		{"198.19.3.4", 443, "nothing does; the tool has to ask in another way"},
 		{"api.good.com", 443, "nothing does; the tool has to use TCP, where the policy sees what is asked"},
-		{"api.good.com", 123, `add "api.good.com:123" to Network.UDP, if it cannot do with TCP`},
+		{"api.good.com", 123, `add "api.good.com:123" to Network.UDP, if it cannot do with TCP, if you trust that host: the tool chose it`},
 		{"10.0.0.1", 443, `add "10.0.0.1:443" to Network.UDP, if that address is meant`},
 	} {
 		g.Denied("udp", c.host, c.port, why)

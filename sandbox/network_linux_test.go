@@ -152,7 +152,7 @@ func TestKernelNetworkRefusesTheRestAndSaysWhy(t *testing.T) {
 				t.Errorf("%s is not in the report\n%s", host, r)
 			}
 		}
-		if v := denied["denied.example"]; v.Remedy != `add "denied.example:80" to Network.Hosts` || v.Port != 80 {
+		if v := denied["denied.example"]; v.Remedy != `add "denied.example:80" to Network.Hosts, if you trust that host: the tool chose it` || v.Port != 80 {
 			t.Errorf("%+v", v)
 		}
 		if v := denied["inward.example"]; v.Remedy != `add "10.0.0.1:80" to Network.Hosts, if that address is meant` {

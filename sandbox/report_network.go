@@ -79,12 +79,16 @@ func remedyOfDatagrams(v Violation) string {
 	case ofAddress:
 		return fmt.Sprintf("add %q to Network.UDP, if that address is meant", net.JoinHostPort(address, strconv.Itoa(int(v.Port))))
 	case strings.HasPrefix(v.Why, "no entry "):
-		return fmt.Sprintf("add %q to Network.UDP, if it cannot do with TCP", v.target())
+		return fmt.Sprintf("add %q to Network.UDP, if it cannot do with TCP%s", v.target(), namedByTool)
 	case strings.Contains(v.Why, "the policy judges"):
 		return "nothing does; the tool has to use TCP, where the policy sees what is asked"
 	}
 	return ""
 }
+
+// namedByTool is said wherever a remedy would open a host: the tool may have made it up, to
+// have it allowed by whoever follows remedies.
+const namedByTool = ", if you trust that host: the tool chose it"
 
 // remedyOf says what in the policy would allow what was denied. Which part of it
 // decided, package egress says in Rule and Why.
@@ -123,9 +127,9 @@ func remedyOf(v Violation) string {
 	case isLocalhost(v.Host):
 		return "name the port in Network.Loopback, if the harness's own is meant; for its own the tool has to ask no proxy"
 	case v.Rule == "Decide":
-		return fmt.Sprintf("add %q to Network.Hosts, or let Network.Decide allow it", v.target())
+		return fmt.Sprintf("add %q to Network.Hosts, or let Network.Decide allow it%s", v.target(), namedByTool)
 	case v.Rule == "" && (v.Why == "no rule allows it" || strings.HasPrefix(v.Why, "no entry ")):
-		return fmt.Sprintf("add %q to Network.Hosts", v.target())
+		return fmt.Sprintf("add %q to Network.Hosts%s", v.target(), namedByTool)
 	}
 	return "nothing does; the tool has to ask in another way"
 }

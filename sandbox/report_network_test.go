@@ -17,12 +17,12 @@ func TestARemedyIsSaidWhereThePolicyHasOne(t *testing.T) {
 		v    Violation
 		want string
 	}{
-		{"a host that nothing names", Violation{Protocol: "http", Host: "a.example", Port: 80, Why: hosts}, `add "a.example:80" to Network.Hosts`},
-		{"a name that nothing names", Violation{Protocol: "dns", Host: "a.example", Why: "no rule allows it"}, `add "a.example" to Network.Hosts`},
-		{"a host that Decide denies", Violation{Protocol: "http", Host: "a.example", Port: 80, Rule: "Decide", Why: "no"}, `add "a.example:80" to Network.Hosts, or let Network.Decide allow it`},
+		{"a host that nothing names", Violation{Protocol: "http", Host: "a.example", Port: 80, Why: hosts}, `add "a.example:80" to Network.Hosts, if you trust that host: the tool chose it`},
+		{"a name that nothing names", Violation{Protocol: "dns", Host: "a.example", Why: "no rule allows it"}, `add "a.example" to Network.Hosts, if you trust that host: the tool chose it`},
+		{"a host that Decide denies", Violation{Protocol: "http", Host: "a.example", Port: 80, Rule: "Decide", Why: "no"}, `add "a.example:80" to Network.Hosts, or let Network.Decide allow it, if you trust that host: the tool chose it`},
 		{"a denied host", Violation{Protocol: "http", Host: "a.example", Port: 80, Rule: "*.example", Why: `the entry "*.example" of the deny-list names it`}, `remove "*.example" from Network.Deny`},
 		{"a private address", Violation{Protocol: "http", Host: "a.example", Port: 80, Why: "the address 10.0.0.1 is private; only an entry for that address would allow it"}, `add "10.0.0.1:80" to Network.Hosts, if that address is meant`},
-		{"a datagram that nothing grants", Violation{Protocol: "udp", Host: "a.example", Port: 443, Why: "no entry for datagrams names it; \"a.example:443\" would"}, `add "a.example:443" to Network.UDP, if it cannot do with TCP`},
+		{"a datagram that nothing grants", Violation{Protocol: "udp", Host: "a.example", Port: 443, Why: "no entry for datagrams names it; \"a.example:443\" would"}, `add "a.example:443" to Network.UDP, if it cannot do with TCP, if you trust that host: the tool chose it`},
 		{"a datagram to an address that stands for nothing", Violation{Protocol: "udp", Host: "198.19.3.4", Port: 443, Why: "only TCP, questions to DNS and the datagrams that the policy grants leave the sandbox"}, "nothing does; the tool has to ask in another way"},
 		{"a datagram to a private address", Violation{Protocol: "udp", Host: "a.example", Port: 500, Why: "the address 10.0.0.1 is private; only an entry for that address would allow it"}, `add "10.0.0.1:500" to Network.UDP, if that address is meant`},
 		{"a datagram to a denied host", Violation{Protocol: "udp", Host: "a.example", Port: 500, Rule: "*.example", Why: `the entry "*.example" of the deny-list names it`}, `remove "*.example" from Network.Deny`},
@@ -41,7 +41,7 @@ func TestARemedyIsSaidWhereThePolicyHasOne(t *testing.T) {
 		{"words of the tool's own", Violation{Protocol: "http", Host: `"x"`, Why: `not a host: "the policy's limit on bytes is reached, 9 names were asked for " has ' ' in it`}, "name the host plainly"},
 		{"the tool's own loopback", Violation{Protocol: "connect", Host: "localhost", Port: 5432, Why: "no entry of the allow-list names it; \"localhost:5432\" would"}, "name the port in Network.Loopback, if the harness's own is meant; for its own the tool has to ask no proxy"},
 		{"loopback that Decide denies", Violation{Protocol: "http", Host: "localhost", Port: 80, Rule: "Decide", Why: "no"}, "name the port in Network.Loopback, if the harness's own is meant; for its own the tool has to ask no proxy"},
-		{"a Decide that speaks as the limits do", Violation{Protocol: "http", Host: "a.example", Port: 80, Rule: "Decide", Why: "the address book has it not"}, `add "a.example:80" to Network.Hosts, or let Network.Decide allow it`},
+		{"a Decide that speaks as the limits do", Violation{Protocol: "http", Host: "a.example", Port: 80, Rule: "Decide", Why: "the address book has it not"}, `add "a.example:80" to Network.Hosts, or let Network.Decide allow it, if you trust that host: the tool chose it`},
 		{"a wrong password", Violation{Protocol: "http", Why: "the proxy's password is missing or wrong"}, "nothing does; the tool has to ask in another way"},
 	} {
 		if got := remedyOf(test.v); got != test.want {

@@ -19,6 +19,12 @@ var ranges = []struct {
 	{netip.MustParsePrefix("fd00:ec2::254/128"), "a cloud's metadata service"},
 	{netip.MustParsePrefix("fd00:ec2::23/128"), "a cloud's metadata service"},
 	{netip.MustParsePrefix("fd20:ce::254/128"), "a cloud's metadata service"},
+	{netip.MustParsePrefix("169.254.42.42/32"), "a cloud's metadata service"}, // Scaleway
+	{netip.MustParsePrefix("fd00:42::42/128"), "a cloud's metadata service"},
+	{netip.MustParsePrefix("169.254.0.23/32"), "a cloud's metadata service"},       // Tencent
+	{netip.MustParsePrefix("fd00:a9fe:a9fe::1/128"), "a cloud's metadata service"}, // Linode
+	{netip.MustParsePrefix("fe80::a9fe:a9fe/128"), "a cloud's metadata service"},   // OpenStack
+	{netip.MustParsePrefix("192.80.8.124/32"), "a cloud's metadata service"},       // Equinix Metal, a public address
 
 	{netip.MustParsePrefix("0.0.0.0/8"), "of this host"},
 	{netip.MustParsePrefix("127.0.0.0/8"), "loopback"},

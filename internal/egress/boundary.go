@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -60,6 +61,28 @@ func ask(h http.Header) {
 	h.Del("Want-Content-Digest")
 	h.Del("Want-Repr-Digest")
 	h.Set("Accept-Encoding", "identity")
+	h.Del("Accept-Charset") // in EBCDIC, or UTF-7, a secret would not be known
+	for i, v := range h["Accept"] {
+		h["Accept"][i] = withoutCharset(v)
+	}
+}
+
+// withoutCharset takes the parameters away by which some servers choose an answer's
+// charset.
+func withoutCharset(accept string) string {
+	if !strings.Contains(strings.ToLower(accept), "charset") {
+		return accept
+	}
+	types := strings.Split(accept, ",")
+	for i, t := range types {
+		parameters := strings.Split(t, ";")
+		parameters = slices.DeleteFunc(parameters, func(p string) bool {
+			name, _, _ := strings.Cut(p, "=")
+			return strings.EqualFold(strings.TrimSpace(name), "charset")
+		})
+		types[i] = strings.Join(parameters, ";")
+	}
+	return strings.Join(types, ",")
 }
 
 // error keeps the error's type unless its text has a secret.
@@ -154,16 +177,16 @@ func (u *unzipped) Close() error { return u.src.Close() }
 type watched struct {
 	io.ReadWriteCloser
 	by    *redactor
+	m     matcher
 	units messages
 	after int    // bytes since the last frame's end
-	tail  []byte // the end of what was read
-	sent  int    // how much of tail has been passed on
+	held  []byte // read, and not passed on
 	ready []byte
 	err   error
 }
 
 func (r *redactor) watch(c io.ReadWriteCloser) *watched {
-	return &watched{ReadWriteCloser: c, by: r, units: messages{size: wholeFrame}}
+	return &watched{ReadWriteCloser: c, by: r, m: matcher{by: r.known().texts}, units: messages{size: wholeFrame}}
 }
 
 func (w *watched) Read(p []byte) (int, error) {
@@ -187,18 +210,20 @@ func (w *watched) fill(p []byte) {
 	if err != nil && err != io.EOF {
 		err = w.by.error(err)
 	}
-	seen := append(w.tail, p[:n]...)
-	if i, _ := w.by.find(seen); i >= 0 {
+	if len(w.m.feed(p[:n], nil)) > 0 {
 		w.err = errReflected
 		return
 	}
+	w.held = append(w.held, p[:n]...)
 	w.after = since(w.after, n, w.units.feed(p[:n]))
-	from := max(0, len(seen)-w.by.longest+1)
-	until := len(seen) - min(max(min(w.after, w.by.longest-1), w.by.half(seen)), len(seen))
-	if err == io.EOF {
-		until = len(seen)
+	keep := min(w.after, w.by.known().longest-1)
+	if from, ok := w.m.half(); ok {
+		keep = max(keep, int(w.m.at-from))
 	}
-	until = max(until, w.sent)
-	w.ready = append(w.ready[:0], seen[w.sent:until]...)
-	w.tail, w.sent, w.err = append(w.tail[:0], seen[from:]...), max(until-from, 0), err
+	if err == io.EOF {
+		keep = 0
+	}
+	pass := len(w.held) - min(keep, len(w.held))
+	w.ready = append(w.ready[:0], w.held[:pass]...)
+	w.held, w.err = append(w.held[:0], w.held[pass:]...), err
 }

@@ -45,7 +45,7 @@ func across(t *testing.T, h http.HandlerFunc, change func(*http.Request)) (*http
 	defer res.Body.Close()
 	body, _ := io.ReadAll(res.Body)
 	all0 := fmt.Sprintf("%s %v %v %s", res.Status, res.Header, res.Trailer, body)
-	for _, s := range spellings(testSecret) {
+	for _, s := range echoed(testSecret) {
 		if strings.Contains(all0, s) {
 			t.Errorf("the tool reads %q in %q", s, all0)
 		}

@@ -224,8 +224,9 @@
 // bytes. Time and sizes tell things too.
 //
 // A server that has a secret can give it back in a form of its own making (reversed,
-// in pieces, encrypted); what is taken out is what servers echo: the text itself, escaped
-// for URLs, JSON and HTML as common libraries do it (spellings.go), hexadecimal, base64, UTF-16. What it gives for the secret,
+// in pieces, encrypted); what is taken out is what servers echo: the text itself, its
+// characters escaped once or twice (choices.go), and its digits (spellings.go: base64, base32, hexadecimal), found
+// in one pass (matcher.go). What it gives for the secret,
 // a session or a token of its own, the tool has. A secret in a body, and one
 // that signs requests, has no place here. Request rules see
 // methods and paths, not queries or bodies: what GraphQL does at one path is one thing

@@ -103,7 +103,7 @@ func TestASecretComesBackByNoWay(t *testing.T) {
 			t.Errorf("%s: %s %s", way, res.Status, body)
 		}
 		said += fmt.Sprint(res.Status, res.Header, res.Trailer, body)
-		for _, s := range spellings(testSecret) {
+		for _, s := range echoed(testSecret) {
 			if strings.Contains(strings.ToLower(said), strings.ToLower(s)) {
 				t.Errorf("%s: %q is in %q", way, s, said)
 			}

@@ -1,25 +1,25 @@
 package egress
 
 import (
-	"bytes"
 	"cmp"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A redactor puts placeholders back where an answer reflects secrets, in any of the
 // spellings that servers give to what they echo. The nil redactor changes nothing.
 type redactor struct {
-	needles []needle // the longest first
-	longest int
+	known func() *known // made when an answer first needs it
 }
 
-type needle struct {
-	text  []byte
-	lower string // in which the names of headers are compared
-	with  string
+// known is what a redactor finds secrets by.
+type known struct {
+	texts   *automaton
+	names   *automaton // in lower case, in which the names of headers are compared
+	longest int        // bytes of the longest writing
 }
 
 // redact makes the redactor of some credentials.
@@ -27,61 +27,67 @@ func (all credentials) redact() *redactor {
 	if len(all) == 0 {
 		return nil
 	}
-	r := &redactor{}
+	return &redactor{sync.OnceValue(func() *known {
+		k := &known{newAutomaton(all.spellings(), false), newAutomaton(all.spellings(), true), 0}
+		for _, s := range k.texts.spellings {
+			k.longest = max(k.longest, s.most)
+		}
+		return k
+	})}
+}
+
+// spellings are those of all secrets, with what each becomes.
+func (all credentials) spellings() []spelling {
+	var list []spelling
 	for _, c := range all {
 		for _, s := range spellings(c.secret()) {
-			if !slices.ContainsFunc(r.needles, func(n needle) bool { return string(n.text) == s }) {
-				r.needles = append(r.needles, needle{[]byte(s), strings.ToLower(s), c.placeholder})
-				r.longest = max(r.longest, len(s))
-			}
+			s.with = c.placeholder
+			list = append(list, s)
 		}
 	}
-	slices.SortStableFunc(r.needles, func(a, b needle) int { return cmp.Compare(len(b.text), len(a.text)) })
-	return r
+	return list
 }
 
-// find returns where the first needle is in b; the longest of those that begin
-// there. No needle: i is -1.
-func (r *redactor) find(b []byte) (i int, n needle) {
-	i = -1
-	for _, c := range r.needles {
-		within := b
-		if i >= 0 {
-			within = b[:min(len(b), i+len(c.text)-1)]
-		}
-		if j := bytes.Index(within, c.text); j >= 0 {
-			i, n = j, c
-		}
-	}
-	return i, n
+// A pass takes secrets out of one stream of bytes.
+type pass struct {
+	m    matcher
+	base int64 // of the first byte that is held
+	held []byte
+	hits []hit
 }
 
-// half returns how many bytes at the end of b are the beginning of a needle, and more
-// than half of it.
-func (r *redactor) half(b []byte) int {
-	for k := min(r.longest-1, len(b)); k > 0; k-- {
-		tail := b[len(b)-k:]
-		if slices.ContainsFunc(r.needles, func(n needle) bool { return k > len(n.text)/2 && bytes.HasPrefix(n.text, tail) }) {
-			return k
+// feed takes more bytes and appends to out what may be passed on, all but the last hold
+// bytes, with placeholders. One that is whole may be a part of a longer one that is not
+// yet: what is left of that would be half a secret.
+func (p *pass) feed(out, b []byte, hold int) []byte {
+	p.held = append(p.held, b...)
+	p.hits = p.m.feed(b, p.hits)
+	end := p.base + int64(len(p.held))
+	sure := end - int64(min(hold, len(p.held)))
+	slices.SortStableFunc(p.hits, func(a, b hit) int { return cmp.Compare(a.from, b.from) })
+	at := p.base
+	rest := p.hits[:0]
+	with := false // a placeholder ends at at
+	for _, h := range p.hits {
+		switch {
+		case h.from >= sure:
+			rest = append(rest, h)
+		case h.to <= at: // within another
+		case h.from < at && with: // goes on from another
+			at = h.to
+		default:
+			out = append(append(out, p.held[at-p.base:max(h.from, at)-p.base]...), h.with...)
+			at, with = h.to, true
 		}
 	}
-	return 0
-}
-
-// replace appends b to out with the needles replaced, but for the last bytes, as many
-// as hold says, which are returned.
-func (r *redactor) replace(out, b []byte, hold int) (more, rest []byte) {
-	for {
-		sure := len(b) - min(hold, len(b))
-		// One that is whole may be a part of a longer one that is not yet: what is
-		// left of that would be half a secret.
-		i, n := r.find(b)
-		if i < 0 || i >= sure {
-			return append(out, b[:sure]...), b[sure:]
-		}
-		out = append(append(out, b[:i]...), n.with...)
-		b = b[i+len(n.text):]
+	if sure > at {
+		out = append(out, p.held[at-p.base:sure-p.base]...)
+		at = sure
 	}
+	p.hits = rest
+	p.held = append(p.held[:0], p.held[at-p.base:]...)
+	p.base = at
+	return out
 }
 
 // text redacts a string.
@@ -89,8 +95,8 @@ func (r *redactor) text(s string) string {
 	if r == nil {
 		return s
 	}
-	out, _ := r.replace(nil, []byte(s), 0)
-	return string(out)
+	p := pass{m: matcher{by: r.known().texts}}
+	return string(p.feed(nil, []byte(s), 0))
 }
 
 // header redacts values, and drops a header whose name has a secret: names are
@@ -100,14 +106,11 @@ func (r *redactor) header(h http.Header) {
 		return
 	}
 	for name, values := range h {
-		lower := strings.ToLower(name)
 		for i, v := range values {
 			values[i] = r.text(v)
 		}
-		for _, n := range r.needles {
-			if strings.Contains(lower, n.lower) {
-				delete(h, name)
-			}
+		if m := (matcher{by: r.known().names}); len(m.feed([]byte(strings.ToLower(name)), nil)) > 0 {
+			delete(h, name)
 		}
 	}
 }
@@ -118,9 +121,9 @@ const redactChunk = 16 << 10
 // body returns a reader of a body in which secrets are replaced. What it holds back,
 // since it may be a secret's beginning, does not depend on the secret: a tool that has
 // its guesses echoed would see by what is held back how far they are right. No secret
-// goes on after a line's end, so that a stream of lines, or of events, streams.
+// goes on after a line's end, but in digits, so that a stream of lines, or of events, streams.
 func (r *redactor) body(src io.ReadCloser, atEnd func()) *redacted {
-	return &redacted{src: src, by: r, atEnd: atEnd, units: lines}
+	return &redacted{src: src, by: r, atEnd: atEnd, units: new(lines).feed, pass: pass{m: matcher{by: r.known().texts}}}
 }
 
 type redacted struct {
@@ -129,7 +132,7 @@ type redacted struct {
 	atEnd func()           // trailers have arrived
 	units func([]byte) int // says where in the next bytes the last unit ends that no secret straddles
 	after int              // bytes since then
-	held  []byte           // read, and perhaps a secret's beginning
+	pass  pass
 	ready []byte
 	chunk []byte
 	err   error
@@ -153,13 +156,12 @@ func (d *redacted) fill() {
 		d.chunk = make([]byte, redactChunk)
 	}
 	n, err := d.src.Read(d.chunk)
-	d.held = append(d.held, d.chunk[:n]...)
 	d.after = since(d.after, n, d.units(d.chunk[:n]))
-	hold := min(d.after, d.by.longest-1)
+	hold := min(d.after, d.by.known().longest-1)
 	if err == io.EOF {
 		hold = 0
 	}
-	d.ready, d.held = d.by.replace(d.ready[:0], d.held, hold)
+	d.ready = d.pass.feed(d.ready[:0], d.chunk[:n], hold)
 	switch {
 	case err == io.EOF:
 		d.atEnd()

@@ -68,7 +68,7 @@ func TestARedirectTakesNoSecretAlong(t *testing.T) {
 		}
 		for len(elsewhere) > 0 {
 			said := <-elsewhere
-			for _, s := range spellings(testSecret) {
+			for _, s := range echoed(testSecret) {
 				if strings.Contains(said, s) {
 					t.Errorf("%s was told %q", to, said)
 				}

@@ -1,152 +1,121 @@
 package egress
 
 import (
-	"bytes"
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"html"
 	"net/url"
-	"strconv"
+	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
-// spellings returns a secret as it is, escaped for a URL, JSON and HTML as the
-// libraries of several languages do it, in hexadecimal, in UTF-16, and what base64
-// makes of it within any text around it.
-func spellings(secret string) []string {
-	list := []string{secret, hex.EncodeToString([]byte(secret)), strings.ToUpper(hex.EncodeToString([]byte(secret)))}
-	list = append(list, inURLs(secret)...)
-	list = append(list, inJSON(secret)...)
-	list = append(list, inHTML(secret)...)
-	if wide := strings.Join(strings.Split(secret, ""), "\x00"); isASCII(secret) {
-		list = append(list, wide) // between two bytes of a character, so of either order
-	}
-	for before := range 3 {
-		raw := append(make([]byte, before), secret...)
-		from, to := (before*8+5)/6, len(raw)*8/6 // the digits that the secret alone decides
-		list = append(list, base64.RawStdEncoding.EncodeToString(raw)[from:to], base64.RawURLEncoding.EncodeToString(raw)[from:to])
-	}
-	return list
+// A spelling is one form of a secret, character by character, each of which a server may
+// write in several ways (choices.go).
+type spelling struct {
+	text   string
+	script script
+	chars  []*choice
+	most   int // bytes of its longest writing, without line ends
+	with   string
 }
+
+// spellings returns the forms in which servers echo a secret, and what they have been
+// sent of it: the text, in UTF-16 and UTF-32 too; its digits in base64, base32 and hexadecimal,
+// within any text around it; and the digits of what an escape, or base64, has made of it.
+func spellings(secret string) []spelling {
+	list := []spelling{{text: secret}}
+	if isASCII(secret) {
+		for _, zeros := range []string{"\x00", "\x00\x00\x00"} { // between two characters, so of either order
+			list = append(list, spelling{text: strings.Join(strings.Split(secret, ""), zeros), script: exact})
+		}
+	}
+	forms := []string{secret}
+	for _, f := range append([]string{url.QueryEscape(secret), url.PathEscape(secret), jsonText(secret), html.EscapeString(secret)}, base64Within(secret)...) {
+		if !slices.Contains(forms, f) {
+			forms = append(forms, f)
+		}
+	}
+	for i, f := range forms {
+		if i > 0 && len(f) < shortestDigits {
+			continue
+		}
+		for _, d := range base64Within(f) {
+			list = append(list, spelling{text: d, script: digits64})
+		}
+		list = append(list, spelling{text: hex.EncodeToString([]byte(f)), script: digitText})
+	}
+	for _, d := range base32Within(secret) {
+		list = append(list, spelling{text: d, script: digitText})
+	}
+	return slices.DeleteFunc(list, func(s spelling) bool { return s.text == "" })
+}
+
+// shortestDigits is how long a form has to be for its digits to be looked for: those of
+// fewer bytes stand in texts by chance.
+const shortestDigits = 6
 
 func isASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool { return c > 0x7e })
 }
 
-// kept are the characters that a URL's escape leaves as they are, beside letters and
-// digits.
-var kept = []string{
-	"-._~/",                  // Python's quote
-	"-_.!~*'()",              // JavaScript's encodeURIComponent
-	"-_.!~*'();,/?:@&=+$#",   // JavaScript's encodeURI
-	"*-._",                   // forms, as browsers and Java write them
-	"-._~!$&'()*+,;=:@",      // a path's segment (RFC 3986)
-	"-._~!$&'()*+,;=:@/",     // a path
-	"-._~!$&'()*+,;=:@/?",    // a query, of which this is a part
-	"-._~!$'()*,;:@/?",       // a query's value
-	"-._~!$&'()*+,;=:@/?#[]", // all but what may stand nowhere
-}
-
-func inURLs(secret string) []string {
-	list := []string{url.QueryEscape(secret), url.PathEscape(secret)}
-	for _, k := range kept {
-		list = append(list, percent(secret, k))
-	}
-	for _, s := range list {
-		list = append(list, lowerEscapes(s), strings.ReplaceAll(s, "%20", "+"))
+// base64Within are the digits that a text alone decides, after 0, 1 and 2 other bytes.
+func base64Within(s string) []string {
+	var list []string
+	for before := range 3 {
+		raw := append(make([]byte, before), s...)
+		list = append(list, base64.RawStdEncoding.EncodeToString(raw)[(before*8+5)/6:len(raw)*8/6])
 	}
 	return list
 }
 
-func percent(s, kept string) string {
-	var b strings.Builder
-	for _, c := range []byte(s) {
-		if 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || strings.IndexByte(kept, c) >= 0 {
-			b.WriteByte(c)
-		} else {
-			fmt.Fprintf(&b, "%%%02X", c)
-		}
-	}
-	return b.String()
-}
-
-// lowerEscapes writes %2F as %2f.
-func lowerEscapes(s string) string {
-	b := []byte(s)
-	for i := 0; i+2 < len(b); i++ {
-		if b[i] == '%' {
-			copy(b[i+1:i+3], bytes.ToLower(b[i+1:i+3]))
-		}
-	}
-	return string(b)
-}
-
-// unicoded are the characters that libraries for JSON write by their numbers.
-var unicoded = []string{
-	"\"&'+<>`", // .NET
-	"&'<=>",    // Gson
-	"\"&'<>",   // PHP's JSON_HEX
-	"&'+<>",    // templates of Go, in scripts
-}
-
-func inJSON(secret string) []string {
-	list := []string{jsonText(secret, true), jsonText(secret, false), inQuotes(strconv.Quote(secret)), inQuotes(strconv.QuoteToASCII(secret))}
-	for _, chars := range unicoded {
-		for _, form := range []string{`\u%04X`, `\u%04x`} {
-			var b strings.Builder
-			for _, c := range secret {
-				switch {
-				case strings.ContainsRune(chars, c):
-					fmt.Fprintf(&b, form, c)
-				case c == '"' || c == '\\':
-					b.WriteString("\\" + string(c))
-				default:
-					b.WriteRune(c)
-				}
-			}
-			list = append(list, b.String())
-		}
-	}
-	for _, s := range list {
-		list = append(list, strings.ReplaceAll(s, "/", `\/`)) // PHP
+// base32Within are the same of base32.
+func base32Within(s string) []string {
+	var list []string
+	for before := range 5 {
+		raw := append(make([]byte, before), s...)
+		list = append(list, base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(raw)[(before*8+4)/5:len(raw)*8/5])
 	}
 	return list
 }
 
-func jsonText(s string, forHTML bool) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(forHTML)
-	if e.Encode(s) != nil {
+func jsonText(s string) string {
+	b, err := json.Marshal(s)
+	if err != nil {
 		return s
 	}
-	return inQuotes(strings.TrimSpace(b.String()))
+	return string(b[1 : len(b)-1])
 }
 
-// inQuotes takes the quotes off.
-func inQuotes(s string) string { return strings.TrimSuffix(strings.TrimPrefix(s, `"`), `"`) }
-
-// entities are what libraries for HTML and XML write beside &amp;, &lt; and &gt;.
-var entities = [][]string{
-	{},
-	{`"`, "&quot;"},
-	{`"`, "&quot;", "'", "&#39;"},
-	{`"`, "&quot;", "'", "&apos;"},
-	{`"`, "&quot;", "'", "&#039;"}, // PHP
-	{`"`, "&quot;", "'", "&#x27;"}, // Python
-	{`"`, "&quot;", "'", "&#x27;", "/", "&#x2F;"},
-	{`"`, "&quot;", "'", "&#x27;", "`", "&#x60;"},
-	{`"`, "&quot;", "'", "&#x27;", "`", "&#x60;", "=", "&#x3D;"},               // Handlebars
-	{`"`, "&quot;", "'", "&#39;", "`", "&#x60;", "=", "&#x3D;", "/", "&#x2F;"}, // Mustache
-	{`"`, "&#34;", "'", "&#39;", "+", "&#43;"},                                 // Go's templates
-}
-
-func inHTML(secret string) []string {
-	list := []string{html.EscapeString(secret)}
-	for _, e := range entities {
-		list = append(list, strings.NewReplacer(append([]string{"&", "&amp;", "<", "&lt;", ">", "&gt;"}, e...)...).Replace(secret))
+// compile finds the choices of each character.
+func (s *spelling) compile(fold bool) {
+	for rest := s.text; rest != ""; {
+		_, n := utf8.DecodeRuneInString(rest)
+		if s.script != plainText {
+			n = 1
+		}
+		char := rest[:n]
+		if fold {
+			char = strings.ToLower(char)
+		}
+		s.chars = append(s.chars, choose(choiceOf{s.script, char, fold}))
+		s.most += longestWriting(s.script, char)
+		rest = rest[n:]
 	}
-	return list
+	if s.script == digits64 || s.script == digitText {
+		s.most += (len(s.chars)/shortestRun + 1) * len("%0D%0A")
+	}
+}
+
+// longestWriting is how many bytes a character takes at most.
+func longestWriting(s script, char string) int {
+	switch {
+	case s == exact || s == digitText || s == digits64 && alphanumeric(char):
+		return len(char)
+	case alphanumeric(char):
+		return len("&#x0041;")
+	}
+	return len("&#x26;&#x23;x002F&#x3B;") * len(char)
 }

@@ -97,7 +97,7 @@ func TestACredentialCrossesTheBoundary(t *testing.T) {
 	c.CloseIdleConnections()
 	said := fmt.Sprintf("%+v %+v %+v", w.ended(), w.g.Summary(), w.g)
 	has(t, said, "Protocol:https", "Path:/a", "Address:"+public.String())
-	for _, s := range append(spellings(testSecret), digits(t, w.g.border.trust.authority)) {
+	for _, s := range append(echoed(testSecret), digits(t, w.g.border.trust.authority)) {
 		if strings.Contains(said, s) {
 			t.Errorf("%q is in %s", s, said)
 		}

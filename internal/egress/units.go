@@ -15,8 +15,48 @@ func since(before, n, end int) int {
 	return before + n
 }
 
-// lines says where the last line of b ends; 0: none does.
-func lines(b []byte) int { return bytes.LastIndexByte(b, '\n') + 1 }
+// shortestRun is how many digits of base64 or hexadecimal before a line's end may go on
+// in the next line; encoders write lines of 60 and more.
+const shortestRun = 16
+
+// lines follows a text's lines. Digits, and quoted-printable behind a "=", go on over the
+// end of one, and nothing else of a secret does.
+type lines struct{ last []byte } // the end of what came before
+
+// feed takes the next bytes, and says where in them the last line ends that does not go
+// on; 0: none does.
+func (l *lines) feed(b []byte) (end int) {
+	for end = len(b); end > 0; end-- {
+		if end = bytes.LastIndexByte(b[:end], '\n') + 1; end == 0 || !l.goesOn(b[:end-1]) {
+			break
+		}
+	}
+	l.last = append(l.last, b[max(0, len(b)-shortestRun-1):]...)
+	l.last = append(l.last[:0], l.last[max(0, len(l.last)-shortestRun-1):]...)
+	return end
+}
+
+// goesOn reports whether a line ends in digits, as many as a line of them has.
+func (l *lines) goesOn(line []byte) bool {
+	if len(line) <= shortestRun {
+		line = append(bytes.Clone(l.last), line...)
+	}
+	line = bytes.TrimSuffix(line, []byte("\r"))
+	if bytes.HasSuffix(line, []byte("=")) { // of quoted-printable, or of digits
+		return true
+	}
+	for run := range shortestRun {
+		if run == len(line) || !digit(line[len(line)-1-run]) {
+			return false
+		}
+	}
+	return true
+}
+
+// digit reports whether a byte is one of base64, base32 or hexadecimal.
+func digit(c byte) bool {
+	return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || c == '+' || c == '/' || c == '-' || c == '_'
+}
 
 // messages follows a stream of messages that begin with their length.
 type messages struct {
