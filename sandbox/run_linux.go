@@ -193,15 +193,19 @@ func (r *run) checkTool() error {
 	}
 	info, err := os.Stat(p)
 	var errno syscall.Errno
-	switch {
-	case errors.As(err, &errno) && !r.sandbox.sees(p):
+	if errors.As(err, &errno) && !r.sandbox.sees(p) {
 		return fail(errno)
-	case err == nil && (info.IsDir() || info.Mode().Perm()&0o111 == 0) && r.sandbox.sees(p):
-		return fail(syscall.EACCES)
-	case err == nil && !r.sandbox.sees(p):
+	}
+	if err == nil && !r.sandbox.sees(p) {
 		return &PolicyError{Field: "Path", Value: r.path, Problem: "the policy does not show the tool", Remedy: "add it, or its directory, to Files.Read", Err: fs.ErrNotExist}
 	}
-	return r.checkDir()
+	if err == nil && (info.IsDir() || info.Mode().Perm()&0o111 == 0) {
+		return fail(syscall.EACCES)
+	}
+	if err := r.checkDir(); err != nil {
+		return err
+	}
+	return r.checkExecutable(p)
 }
 
 // identity is who the stage will run as.

@@ -9,8 +9,8 @@ import (
 
 // Wrap makes a command that was made elsewhere, as a literal or by
 // [exec.Command] or [exec.CommandContext], run inside the sandbox: whoever
-// starts it, by whatever method. It must not have been started. Its Path
-// becomes the stage's; what it was is what runs.
+// starts it, by whatever method. It must not have been started; its pipes may
+// have been made already. Its Path becomes the stage's; what it was is what runs.
 //
 // [ReportOf] returns the report of a wrapped command.
 func (s *Sandbox) Wrap(cmd *exec.Cmd) error {
@@ -27,6 +27,9 @@ func (s *Sandbox) Wrap(cmd *exec.Cmd) error {
 	if r, ok := ctx.(*run); ok && r.cmd == cmd {
 		return &PolicyError{Field: "cmd", Problem: "is in a sandbox already", Remedy: "wrap a command once"}
 	}
+	if ctx == nil && cmd.Cancel != nil {
+		return &PolicyError{Field: "cmd.Cancel", Problem: "is set, and the command was not made with CommandContext", Remedy: "make it with exec.CommandContext"}
+	}
 	custom := ctx != nil && !stage.IsDefaultCancel(cmd)
 	if ctx == nil {
 		ctx = context.Background()
@@ -34,16 +37,13 @@ func (s *Sandbox) Wrap(cmd *exec.Cmd) error {
 	r := newRun(ctx, s, nil)
 	path := cmd.Path
 	r.tool = func() string { return path }
-	made := r.newExecCmd()
-	made.Args, made.Env, made.Dir = cmd.Args, cmd.Env, cmd.Dir
-	made.Stdin, made.Stdout, made.Stderr = cmd.Stdin, cmd.Stdout, cmd.Stderr
-	made.ExtraFiles, made.SysProcAttr = cmd.ExtraFiles, cmd.SysProcAttr
-	made.Err, made.WaitDelay = cmd.Err, cmd.WaitDelay
-	if custom {
-		made.Cancel = cmd.Cancel
+	if err := stage.SetContext(cmd, r); err != nil {
+		return err
 	}
-	*cmd = *made
-	r.cmd = cmd
+	r.cmd, cmd.Path = cmd, r.stagePath()
+	if !custom {
+		cmd.Cancel = r.kill
+	}
 	return nil
 }
 

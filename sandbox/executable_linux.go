@@ -1,0 +1,171 @@
+package sandbox
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// An unexecutable is what execve(2) would say of a tool, found out before anything is
+// started: an embedded command's Start has no other way to return it.
+type unexecutable struct {
+	errno syscall.Errno
+	// hidden is an interpreter that the host has and the policy does not show.
+	hidden string
+}
+
+// maxInterpreters is how many scripts in a row the kernel
+// takes as interpreters (exec_binprm of fs/exec.c).
+const maxInterpreters = 5
+
+// checkExecutable looks at a tool as the kernel will. It knows missing files and
+// interpreters, permissions, and formats; the limits on arguments and what security
+// modules say it does not know.
+func (r *run) checkExecutable(p string) error {
+	u := r.judgeExecutable(p, maxInterpreters)
+	switch {
+	case u.hidden != "":
+		return &PolicyError{Field: "Path", Value: r.path, Problem: "is executed by " + u.hidden + ", which the policy does not show",
+			Remedy: "add that file, or its directory, to Files.Read", Err: fs.ErrNotExist}
+	case u.errno != 0:
+		return &fs.PathError{Op: "fork/exec", Path: r.path, Err: u.errno}
+	}
+	return nil
+}
+
+func (r *run) judgeExecutable(p string, depth int) unexecutable {
+	if abs, err := filepath.Abs(p); err == nil {
+		p = abs
+	}
+	if e, ok := r.sandbox.layout.find(p); ok && e.kind == fileMake {
+		return unexecutable{} // the host's file, if there is one, is another
+	}
+	info, err := os.Stat(p)
+	var errno syscall.Errno
+	switch {
+	case errors.As(err, &errno):
+		return unexecutable{errno: errno}
+	case err != nil:
+		return unexecutable{}
+	case !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0:
+		return unexecutable{errno: syscall.EACCES}
+	case !r.sandbox.sees(p):
+		return unexecutable{hidden: p}
+	case !r.isAnotherUser() && unix.Faccessat(unix.AT_FDCWD, p, unix.X_OK, unix.AT_EACCESS) == unix.EACCES:
+		return unexecutable{errno: syscall.EACCES}
+	}
+	f, err := os.Open(p)
+	if err != nil {
+		return unexecutable{} // it can be executed without being read
+	}
+	defer f.Close()
+	interpreter, known := readInterpreter(f)
+	switch {
+	case !known && foreignFormats():
+	case !known:
+		return unexecutable{errno: syscall.ENOEXEC}
+	case interpreter == "":
+	case depth == 0:
+		return unexecutable{errno: syscall.ELOOP}
+	default:
+		if !filepath.IsAbs(interpreter) {
+			interpreter = filepath.Join(r.cmd.Dir, interpreter)
+		}
+		return r.judgeExecutable(interpreter, depth-1)
+	}
+	return unexecutable{}
+}
+
+// isAnotherUser reports whether the tool runs as another user than the harness, who
+// may execute other files.
+func (r *run) isAnotherUser() bool {
+	return r.cmd.SysProcAttr != nil && r.cmd.SysProcAttr.Credential != nil
+}
+
+// readInterpreter returns the program that the kernel executes for f: that of a
+// script's first line or of an ELF file's PT_INTERP; "": the file itself. known is
+// false if the kernel's own formats are none of f's.
+func readInterpreter(f *os.File) (interpreter string, known bool) {
+	head := make([]byte, 256) // BINPRM_BUF_SIZE
+	n, _ := f.ReadAt(head, 0)
+	switch {
+	case bytes.HasPrefix(head, []byte("#!")):
+		return scriptInterpreter(head[2:n])
+	case bytes.HasPrefix(head, []byte("\x7fELF")):
+		return elfInterpreter(f, head)
+	}
+	return "", false
+}
+
+// scriptInterpreter is load_script of fs/binfmt_script.c.
+func scriptInterpreter(line []byte) (string, bool) {
+	const blank = " \t"
+	line, _, ended := bytes.Cut(line, []byte("\n"))
+	text := strings.Trim(string(line), blank)
+	text, _, _ = strings.Cut(text, "\x00")
+	end := strings.IndexAny(text, blank)
+	if end < 0 && !ended && len(line) >= 254 {
+		return "", false // the name may go on
+	}
+	if end >= 0 {
+		text = text[:end]
+	}
+	return text, text != ""
+}
+
+// elfInterpreter is the part of load_elf_binary (fs/binfmt_elf.c) that comes before
+// anything is mapped. A file of 32 bits is not looked into.
+func elfInterpreter(f *os.File, head []byte) (string, bool) {
+	const (
+		class64, executable, shared = 2, 2, 3
+		programHeader, interp       = 56, 3
+	)
+	le := binary.LittleEndian
+	kind, machine := le.Uint16(head[16:]), le.Uint16(head[18:])
+	switch {
+	case kind != executable && kind != shared:
+		return "", false
+	case head[4] != class64:
+		return "", true
+	case machine != map[string]uint16{"amd64": 62, "arm64": 183}[runtime.GOARCH], le.Uint16(head[54:]) != programHeader:
+		return "", false
+	}
+	headers := make([]byte, programHeader*int(le.Uint16(head[56:])))
+	if _, err := f.ReadAt(headers, int64(le.Uint64(head[32:]))); err != nil || len(headers) == 0 || len(headers) > 65536 {
+		return "", false
+	}
+	for ; len(headers) > 0; headers = headers[programHeader:] {
+		if le.Uint32(headers) != interp {
+			continue
+		}
+		size := le.Uint64(headers[32:])
+		if size < 2 || size > unix.PathMax {
+			return "", false
+		}
+		name := make([]byte, size)
+		if _, err := f.ReadAt(name, int64(le.Uint64(headers[8:]))); err != nil || name[size-1] != 0 {
+			return "", false
+		}
+		text, _, _ := strings.Cut(string(name), "\x00")
+		return text, text != ""
+	}
+	return "", true
+}
+
+// foreignFormats reports whether the kernel has been taught further formats
+// (binfmt_misc), or that cannot be known.
+func foreignFormats() bool {
+	entries, err := os.ReadDir("/proc/sys/fs/binfmt_misc")
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	return len(entries) > 2 // register and status
+}
