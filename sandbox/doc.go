@@ -87,9 +87,29 @@
 //     ExtraFiles back, and its sandbox awaited, only by this type's methods.
 //   - Stopping Process with SIGSTOP stops the stage, not the tool.
 //   - Process is the stage's, which passes signals on and ends as the tool ends.
+//   - The embedded Cmd's own Start, and that of a wrapped command, know of a tool that
+//     cannot be executed what can be known before the fork: what is missing, an
+//     interpreter among it, permissions, formats, too many arguments. The rest is
+//     exit status 126 or 127 and a line on the tool's standard error: with
+//     binfmt_misc in use a format that the kernel does not know; a
+//     file or directory that root enters by its capabilities alone; what a security
+//     module forbids; all of it in a Layout. So it is when a
+//     wall could not be built. (This type's methods return all of it from Start.)
 //   - With a [Network], such a command is refused, unless this type's Start or Run
 //     starts it: nobody would serve it.
-//   - The embedded Cmd's Path is the stage's; the tool's is [Cmd.Path].
+//   - The Path of an embedded Cmd, and of a wrapped one, is the stage's, and so is what their
+//     String prints; the tool's is [Cmd.Path]. A library that looks at Path finds the
+//     stage: hashicorp/go-plugin's SecureConfig hashes it, and so refuses each good
+//     plugin; tests in the style of mcp-go's, which compare filepath.Base(cmd.Path),
+//     fail. Check the tool before the command is made.
+//   - Without the context's watcher, that is without Cancel and WaitDelay, the run's own
+//     goroutine may end shortly after the embedded Cmd's Wait.
+//   - From the first command on the harness keeps two descriptors open, of the stage's
+//     image and of its own executable, numbered 1000 and above where the limit allows; they
+//     close on exec.
+//   - A terminal that the tool is given has no name inside: tty(1) says "not a tty" and
+//     ps(1) shows "?", since /dev/pts is the sandbox's own. isatty(3), /dev/tty, its size
+//     and job control work; ttys that the tool opens have names.
 //   - SysProcAttr's Chroot, namespaces, id maps, AmbientCaps and Ptrace are
 //     refused: the policy is the place for what they do.
 //   - A NUL byte is a [PolicyError] that wraps EINVAL; a working directory that

@@ -169,3 +169,25 @@ func foreignFormats() bool {
 	}
 	return len(entries) > 2 // register and status
 }
+
+// tooLong reports whether execve(2) refuses so many arguments: one of 128 KiB, or all
+// of them and their pointers beyond a quarter of the stack's limit (bprm_stack_limits
+// and copy_strings of fs/exec.c). The stage would be refused the same ones.
+func tooLong(path string, argv, env []string) bool {
+	const longest, atLeast, atMost = 32 * 4096, 128 << 10, 8 << 20 / 4 * 3
+	limit := uint64(atMost)
+	var stack unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_STACK, &stack) == nil {
+		limit = max(min(limit, stack.Cur/4), atLeast)
+	}
+	total := uint64(len(path) + 1)
+	for _, list := range [][]string{argv, env} {
+		for _, s := range list {
+			if len(s) >= longest {
+				return true
+			}
+			total += uint64(len(s)) + 1 + 8
+		}
+	}
+	return total > limit
+}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"golang.org/x/sys/unix"
 )
 
 // contact is what connects a run with its stage.
@@ -110,6 +111,9 @@ func (r *run) load(id stage.Identity) error {
 	if len(entry.Argv) == 0 {
 		entry.Argv = []string{r.path}
 	}
+	if tooLong(r.path, entry.Argv, entry.Env) {
+		return &fs.PathError{Op: "fork/exec", Path: r.path, Err: syscall.E2BIG}
+	}
 	if r.withheld = -1; r.cmd.Env == nil {
 		_, r.withheld = r.sandbox.env.of(r.sandbox.policy.Env)
 	}
@@ -185,6 +189,8 @@ func (r *run) checkTool() error {
 			return fail(errno)
 		case !info.IsDir():
 			return fail(syscall.ENOTDIR)
+		case !r.isAnotherUser() && unix.Faccessat(unix.AT_FDCWD, r.cmd.Dir, unix.X_OK, unix.AT_EACCESS) == unix.EACCES:
+			return fail(syscall.EACCES)
 		}
 	}
 	p := r.path

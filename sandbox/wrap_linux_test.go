@@ -3,8 +3,11 @@ package sandbox_test
 import (
 	"context"
 	"errors"
+	"io"
+	"io/fs"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/sandbox"
@@ -82,16 +85,73 @@ func TestKernelWrap(t *testing.T) {
 				}
 			}
 		})
-		t.Run("a tool that is missing ends with 127 and a message", func(t *testing.T) {
+		t.Run("a tool that is missing fails at Start", func(t *testing.T) {
 			c := exec.Command("/bin/bash")
 			c.Path = dir + "/missing"
 			if err := s.Wrap(c); err != nil {
 				t.Fatal(err)
 			}
 			out, err := c.CombinedOutput()
-			if err == nil || strings.Contains(string(out), ownMainRan) {
+			if !errors.Is(err, fs.ErrNotExist) || strings.Contains(string(out), ownMainRan) {
 				t.Errorf("%q, %v", out, err)
 			}
 		})
+	})
+}
+
+// TestKernelWrapKeepsPipes that were made before: a reader sees the tool's end, a
+// writer that the tool is gone, and nothing stays open, whether it starts or not.
+func TestKernelWrapKeepsPipes(t *testing.T) {
+	inSandbox(t, func(t *testing.T, s *sandbox.Sandbox, dir string) {
+		before := takeInventory(t)
+		for _, name := range []string{"/bin/cat", dir + "/missing"} {
+			for range 3 {
+				c := exec.Command(name)
+				c.Dir = dir
+				in, err1 := c.StdinPipe()
+				out, err2 := c.StdoutPipe()
+				errs, err3 := c.StderrPipe()
+				if err := errors.Join(err1, err2, err3, s.Wrap(c)); err != nil {
+					t.Fatal(err)
+				}
+				err := c.Start()
+				if name != "/bin/cat" {
+					if !errors.Is(err, fs.ErrNotExist) {
+						t.Errorf("Start of what is missing: %v", err)
+					}
+					continue
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := in.Write([]byte("hello")); err != nil {
+					t.Error(err)
+				}
+				in.Close()
+				text, err1 := io.ReadAll(out)
+				other, err2 := io.ReadAll(errs)
+				if string(text) != "hello" || len(other) != 0 || errors.Join(err1, err2, c.Wait()) != nil {
+					t.Errorf("%q, %q, %v, %v", text, other, err1, err2)
+				}
+			}
+		}
+		c := exec.Command("/bin/true")
+		c.Dir = dir
+		in, err := c.StdinPipe()
+		if err := errors.Join(err, s.Wrap(c), c.Start()); err != nil {
+			t.Fatal(err)
+		}
+		for err == nil { // until the tool is dead
+			_, err = in.Write(make([]byte, 1<<16))
+		}
+		if !errors.Is(err, syscall.EPIPE) {
+			t.Errorf("a writer to the dead: %v", err)
+		}
+		if err := c.Wait(); err != nil {
+			t.Error(err)
+		}
+		if left := leftOver(t, before); left != "" {
+			t.Errorf("left open: %s", left)
+		}
 	})
 }
