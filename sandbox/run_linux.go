@@ -252,8 +252,8 @@ func (r *run) listen() {
 	r.removeOwn()
 	r.ended = time.Now()
 	r.control.Close()
-	close(r.empty)
 	r.control.Release()
+	close(r.empty) // the last: Wait returns now
 }
 
 // settle waits until the sandbox is empty and everything has been said.

@@ -23,8 +23,8 @@ type Control struct {
 	child *os.File // the stage's end, until it is passed on
 	init  *os.File // pidfd
 	// mounts is the sandbox's mount namespace. Taking it apart takes the kernel
-	// most of a millisecond; held here, init's death does not wait for that, nor
-	// does Wait (see Release).
+	// most of a millisecond; held here, init's death does not wait for that, and
+	// it goes on while the stage ends (see Release).
 	mounts *os.File
 
 	passed passed // what has come up; see Received
@@ -287,8 +287,8 @@ func (c *Control) keep(m wire.Message, fd int) {
 	}
 }
 
-// Release lets go of the sandbox's mounts, which ends them. It is apart from
-// Close because it takes the kernel some time.
+// Release lets go of the sandbox's mounts, which ends them. That takes the kernel
+// some time.
 func (c *Control) Release() {
 	if c.mounts != nil {
 		c.mounts.Close()
