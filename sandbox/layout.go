@@ -20,7 +20,9 @@ import (
 // A source (Source, Layers, Upper, Work) is a path of the host, whose links are
 // followed when the sandbox is made and never later: with a link in the place of
 // one of its directories the command does not start (ELOOP). What a command finds
-// is what has the path then, a directory that was made anew included. A mode of zero is the entry's default; see [NoAccess].
+// is what has the path then, a directory that was made anew included. Nor is a link
+// followed, unless names are protected nowhere (Files.Protect), in a tree that the
+// layout shows for writing: New refuses it. A mode of zero is the entry's default; see [NoAccess].
 type Entry interface{ layoutEntry() }
 
 // NoAccess is a mode of an [Entry] without any permission, which zero is not.

@@ -27,7 +27,7 @@ func (p Policy) resolveLayout() ([]putting, error) {
 			out = append(out, putting{field: indexed("Layout", i), do: do})
 		}
 	}
-	return out, nil
+	return out, p.checkLayoutLinks(out)
 }
 
 func (p Policy) resolveEntry(e Entry, number string) (plan.Action, error) {

@@ -207,3 +207,46 @@ func TestKernelSourcesSwappedForFilesAreRefused(t *testing.T) {
 		})
 	})
 }
+
+// TestKernelNewFollowsNoLinkThatAToolCanMake: the tool of one sandbox puts a link
+// into its workspace, and the next sandbox names a source behind it.
+func TestKernelNewFollowsNoLinkThatAToolCanMake(t *testing.T) {
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
+			ws, victim := sourceWorkspace(t)
+			guarded := func(entries ...sandbox.Entry) sandbox.Policy {
+				return sandbox.Policy{Layout: append(systemEntries(), append([]sandbox.Entry{sandbox.Bind{Source: ws, At: "/ws", Write: true}}, entries...)...)}
+			}
+			if out, err := runLayout(guarded(), "ln -s "+victim+"/low /ws/link"); err != nil {
+				t.Fatalf("%v %s", err, out)
+			}
+			if err := os.Symlink(at(ws, "other"), at(victim, "out")); err != nil {
+				t.Fatal(err)
+			}
+			link := at(ws, "link")
+			for _, test := range []struct {
+				name  string
+				entry sandbox.Entry
+				field string // that New refuses; "": none
+			}{
+				{"a bind", sandbox.Bind{Source: link, At: "/o"}, "Layout[INDEX].Source"},
+				{"a bind of something behind it", sandbox.Bind{Source: link + "/file", At: "/o/file"}, "Layout[INDEX].Source"},
+				{"a layer", sandbox.TmpOverlay{Layers: []string{at(ws, "low"), link}, At: "/o"}, "Layout[INDEX].Layers[1]"},
+				{"an upper directory", sandbox.Overlay{Layers: []string{at(ws, "low")}, Upper: link, Work: at(victim, "work"), At: "/o"}, "Layout[INDEX].Upper"},
+				{"the target", sandbox.Bind{Source: at(victim, "low"), At: "/o"}, ""},
+				{"a link elsewhere, that leads there", sandbox.Bind{Source: at(victim, "out"), At: "/o"}, ""},
+			} {
+				p := guarded(test.entry)
+				_, err := runLayout(p, "true")
+				var bad *sandbox.PolicyError
+				want := strings.Replace(test.field, "INDEX", fmt.Sprint(len(p.Layout)-1), 1)
+				if errors.As(err, &bad) != (want != "") || bad != nil && bad.Field != want || bad == nil && err != nil {
+					t.Errorf("%s: %v, want an error of %q", test.name, err, want)
+				}
+			}
+			if _, err := runLayout(layoutOf(sandbox.Bind{Source: ws, At: "/ws", Write: true}, sandbox.Bind{Source: link, At: "/o"}), "cat /o/file"); err != nil {
+				t.Errorf("without protected names: %v", err)
+			}
+		})
+	})
+}
