@@ -187,9 +187,12 @@ func (c *compilation) loseOthers() {
 		c.lose(BoundProcesses, lossOf(ns, "other processes' names and command lines can be seen"))
 		return
 	}
-	l := lossOf(ns, "the user's other processes can be seen and signalled")
+	l := lossOf(ns, "the user's other processes can be seen and signalled, those too that end the run: the tool can outlive it")
 	l.Absent = true
 	c.lose(BoundProcesses, l)
+	if c.plan.DeadlineMS > 0 && !c.open(BoundTime) {
+		c.lose(BoundTime, lossOf(ns, "the tool can end what holds the deadline"))
+	}
 }
 
 // loseTasks says what of a limit on processes does not bind uid 0, for which the

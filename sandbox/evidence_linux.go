@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"time"
@@ -28,6 +29,10 @@ func (r *run) report() *Report {
 			h.Bound == BoundSyscalls && p.Syscalls.IsOff() || h.Bound == BoundTime && p.Limits.WallClock == 0
 		report.Bounds = append(report.Bounds, judge(h, e, open))
 	}
+	if line := report.Bound(BoundProcesses); line != nil && report.stuck != 0 {
+		line.Lost = append(line.Lost, fmt.Sprintf("process %d was killed and has not ended", report.stuck))
+		line.State = Absent
+	}
 	r.reportNetwork(report)
 	return report
 }
@@ -43,7 +48,7 @@ func (r *run) evidence(report *Report) *evidence {
 	report.Started = r.began
 	select {
 	case <-r.empty:
-		report.Ended = r.ended
+		report.Ended, report.stuck = r.ended, r.stuck
 		report.Status = "ended"
 		if s := r.processState(); s != nil {
 			report.Status = s.String()
@@ -69,9 +74,9 @@ func (r *run) evidence(report *Report) *evidence {
 	e.status, e.limits, e.namespaces = parseEvidence(r.control.Evidence)
 	e.promise(r.sandbox.plan)
 	e.proxied, e.captured = r.passes()
-	if id, err := r.identity(); err == nil {
-		e.keepsBounding = id.UID != 0 && !r.sandbox.plan.Namespaces.User // dropping from it takes a capability
-	}
+	// Dropping from it takes a capability, which an ordinary user has not, nor a root
+	// without CAP_SETPCAP.
+	e.keepsBounding = !r.sandbox.plan.Namespaces.User
 	return e
 }
 

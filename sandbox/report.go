@@ -44,6 +44,8 @@ type Report struct {
 	// Violations are what the tool was denied by the network's rules, the first
 	// hundred.
 	Violations []Violation `json:"violations,omitempty"`
+
+	stuck int // a process that was killed and has not ended
 }
 
 // A BoundReport is one line of a report.

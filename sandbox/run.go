@@ -244,6 +244,26 @@ func (r *run) checkStrings() error {
 // wall-clock limit. The error wraps the [*exec.ExitError] too.
 var ErrDeadline = errors.New("sandbox: the run reached its wall-clock limit")
 
+// A StuckError is Wait's when a process of the run was killed and has not ended within
+// half a minute: the kernel holds it up, as it does one that waits for a file server
+// which does not answer. Everything else of the run is dead. Err is what Wait would have
+// returned.
+type StuckError struct {
+	PID int // of the process, or of the sandbox's first one, which waits for it
+	Err error
+}
+
+func (e *StuckError) Error() string {
+	s := fmt.Sprintf("sandbox: process %d of the run was killed and does not end", e.PID)
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Unwrap returns Err.
+func (e *StuckError) Unwrap() error { return e.Err }
+
 // A StartError is a wall that could not be built: nothing of the tool ran.
 type StartError struct {
 	Step string // what was to be done, as Explain prints it

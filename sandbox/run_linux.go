@@ -27,6 +27,7 @@ type contact struct {
 	own      string // the run's own directory; "": it has none
 	watching bool
 	silent   bool // the stage died without a word
+	stuck    int  // a process that was killed and has not ended; set before empty is closed
 	withheld int  // variables of the harness that the tool does not get; -1: the caller's own Env
 }
 
@@ -247,7 +248,8 @@ func (r *run) listen() {
 	r.control.AwaitEvidence()
 	close(r.told)
 	r.control.Drain()
-	r.control.AwaitEmpty()
+	r.control.AwaitEmpty(stage.MostEnd)
+	r.stuck = r.control.Stuck
 	r.unplug()
 	r.removeOwn()
 	r.ended = time.Now()
@@ -316,6 +318,8 @@ func (r *run) waitError(err error) error {
 	switch {
 	case r.control == nil || r.cmd.ProcessState == nil:
 		return err
+	case r.stuck != 0:
+		return &StuckError{PID: r.stuck, Err: err}
 	case r.control.Deadline:
 		return &deadlineError{err}
 	case !r.control.Held && r.cmd.ProcessState.Exited():

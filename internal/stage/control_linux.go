@@ -22,6 +22,9 @@ type Control struct {
 	sock  *os.File
 	child *os.File // the stage's end, until it is passed on
 	init  *os.File // pidfd
+	// keeper is a pidfd of the process that kills what is left when the stage and
+	// init are killed together; nil: a pid namespace needs none.
+	keeper *os.File
 	// mounts is the sandbox's mount namespace. Taking it apart takes the kernel
 	// most of a millisecond; held here, init's death does not wait for that, and
 	// it goes on while the stage ends (see Release).
@@ -32,6 +35,7 @@ type Control struct {
 
 	Held     bool
 	Deadline bool // the stage ended the run at its deadline
+	Stuck    int  // a process that was killed and has not ended; 0: there is none
 	Failed   *Failure
 	Checks   [wire.MaxSelfChecks]int32
 	Probed   bool
@@ -94,6 +98,10 @@ func (c *Control) Close() {
 	if c.init != nil {
 		c.init.Close()
 		c.init = nil
+	}
+	if c.keeper != nil {
+		c.keeper.Close()
+		c.keeper = nil
 	}
 	c.passed.close()
 }
@@ -230,6 +238,8 @@ func (c *Control) take(n, fd int) {
 		c.Evidence = append([]byte{}, c.buf[size:n]...) // never nil: it has come
 	case wire.MsgDeadline:
 		c.Deadline = true
+	case wire.MsgStuck:
+		c.Stuck = max(int(m.Value), 1)
 	case wire.MsgProbe:
 		c.Probed, c.Checks = true, m.Check
 	}
@@ -280,6 +290,9 @@ func (c *Control) keep(m wire.Message, fd int) {
 	case kind == wire.MsgInit && c.init == nil:
 		unix.SetNonblock(fd, true)
 		c.init = os.NewFile(uintptr(fd), "pidfd of init")
+	case kind == wire.MsgKeeper && c.keeper == nil:
+		unix.SetNonblock(fd, true)
+		c.keeper = os.NewFile(uintptr(fd), "pidfd of the keeper")
 	case kind == wire.MsgHeld && c.mounts == nil:
 		c.mounts = os.NewFile(uintptr(fd), "mount namespace")
 	default:
@@ -307,20 +320,32 @@ func (c *Control) KillInit() {
 	}
 }
 
+// MostEnd is how long a sandbox is waited for that was killed. The stage waits as
+// long for init.
+const MostEnd = 30 * time.Second
+
 // AwaitEmpty returns when every process of the sandbox is dead: a pidfd becomes
 // readable when its process is a zombie, and the kernel lets pid 1 of a
 // namespace become one only after all the others are gone (zap_pid_ns_processes).
-func (c *Control) AwaitEmpty() {
-	if c.init == nil {
-		return
+// Without one the keeper ends last. It waits for most at the longest, once the stage
+// is gone: then Stuck says who is left.
+func (c *Control) AwaitEmpty(most time.Duration) {
+	for _, pidfd := range [...]*os.File{c.init, c.keeper} {
+		if pidfd == nil || c.Stuck != 0 {
+			continue
+		}
+		raw, err := pidfd.SyscallConn()
+		if err != nil {
+			continue
+		}
+		pidfd.SetReadDeadline(time.Now().Add(most))
+		err = raw.Read(func(fd uintptr) bool {
+			p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+			n, err := unix.Poll(p, 0)
+			return n > 0 || err != nil && err != unix.EINTR
+		})
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			c.Stuck = max(c.PID(), 1)
+		}
 	}
-	raw, err := c.init.SyscallConn()
-	if err != nil {
-		return
-	}
-	raw.Read(func(fd uintptr) bool {
-		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		n, err := unix.Poll(p, 0)
-		return n > 0 || err != nil && err != unix.EINTR
-	})
 }

@@ -8,6 +8,7 @@
 //	hook_linux.go     where no image can be executed: init. Is this process a stage? Then it never returns.
 //	program_linux.go  look at the sealed program, map it, make offsets pointers
 //	stage_linux.go    InStage's ops, clone init, then mind it: deadline, harness's death, end as the tool ended
+//	keeper_linux.go   without a pid namespace: who kills what is left when the process group is killed
 //	init_linux.go     InInit's ops, start the tool, report, forward signals, reap, kill what is left
 //	net_linux.go      beside init: the network namespace
 //	tool_linux.go     InTool's ops, then execve

@@ -244,6 +244,10 @@ func takeStop(sig uintptr) {
 // the same when init is gone. The file that lists the children is given by a
 // directory's descriptor and a path.
 //
+// A child that is the first in the list round after round does not end, though it is
+// killed: after some rounds killTree sleeps in between, and after some twenty seconds
+// it gives up, tells the harness which child that is, and returns.
+//
 //go:norace
 //go:nocheckptr
 func killTree(dir, file uintptr) {
@@ -251,6 +255,8 @@ func killTree(dir, file uintptr) {
 	// listed before the living, who could make them faster than they are reaped.
 	st.action = sys.SigAction{Handler: 1} // SIG_IGN
 	sys.Call(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGCHLD), sys.Addr(&st.action), 0, 8, 0, 0)
+	const spins, patience = 200, 2200
+	last, still := uintptr(0), 0
 	for {
 		dead, errno := uintptr(1), uintptr(0)
 		for dead != 0 && errno == 0 { // those of before
@@ -269,18 +275,30 @@ func killTree(dir, file uintptr) {
 		}
 		n, _ := sys.Call(syscall.SYS_READ, fd, sys.Addr(&st.children), unsafe.Sizeof(st.children), 0, 0, 0)
 		sys.Call(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
-		killListed(n)
-		sys.Call(syscall.SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0)
+		first := killListed(n)
+		if still++; first != last {
+			last, still = first, 0
+		}
+		switch {
+		case still > patience:
+			tellStuck(first)
+			return
+		case still > spins:
+			st.retry = [2]int64{0, retryMS * 1e6}
+			sys.Call(syscall.SYS_NANOSLEEP, sys.Addr(&st.retry), 0, 0, 0, 0, 0)
+		default:
+			sys.Call(syscall.SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0)
+		}
 	}
 }
 
 // killListed kills the processes whose numbers stand in the first n bytes of
 // st.children, each followed by a space. A number cut off by the buffer's end
-// is left for the next round.
+// is left for the next round. It returns the first of them.
 //
 //go:norace
 //go:nocheckptr
-func killListed(n uintptr) {
+func killListed(n uintptr) (first uintptr) {
 	pid := uintptr(0)
 	for i := uintptr(0); i < n && i < uintptr(len(st.children)); i++ {
 		if c := st.children[i]; c >= '0' && c <= '9' {
@@ -290,6 +308,10 @@ func killListed(n uintptr) {
 		if pid > 1 {
 			sys.Call(syscall.SYS_KILL, pid, uintptr(syscall.SIGKILL), 0, 0, 0, 0)
 		}
+		if first == 0 {
+			first = pid
+		}
 		pid = 0
 	}
+	return first
 }

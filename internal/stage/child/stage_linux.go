@@ -124,6 +124,9 @@ func cloneInit() (uintptr, int32, uintptr) {
 	if st.hdr.JoinUser|st.hdr.JoinPID != 0 {
 		return joinAndClone(flags, top)
 	}
+	if st.hdr.Flags&wire.FlagPIDNS == 0 {
+		return cloneKept(flags, top)
+	}
 	pid, errno := sys.Call(syscall.SYS_CLONE, flags, 0, sys.Addr(&st.pidfd), 0, 0, 0)
 	if pid == 0 && errno == 0 {
 		enterInit(top)
@@ -145,7 +148,8 @@ func letGo() {
 }
 
 // mind waits until init is gone. It kills init when the harness has died or
-// the deadline has passed.
+// the deadline has passed. Of an init that is killed, or has closed its socket, it
+// waits for the end for endSeconds at most: what holds it up is told to the harness.
 //
 //go:norace
 //go:nocheckptr
@@ -156,6 +160,8 @@ func mind() {
 		initial
 		timer
 	)
+	const endSeconds = 20
+	ending, limit := false, [2]int64{endSeconds, 0}
 	p := &st.poll
 	for i := range p {
 		p[i] = sys.PollFD{FD: -1, Events: sys.POLLIN}
@@ -163,18 +169,27 @@ func mind() {
 	p[socket].FD, p[initial].FD = int32(st.stageSock), st.pidfd
 	if p[harness].FD = watchHarness(); p[harness].FD < 0 {
 		killInit()
+		ending = true
 	}
 	if p[timer].FD = startTimer(); p[timer].FD < 0 {
 		// Nothing is left to say: the harness need not wait for our end to know it.
 		sys.Call(syscall.SYS_CLOSE, st.control, 0, 0, 0, 0, 0)
 	}
 	for {
-		n, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(p), uintptr(len(p)), 0, 0, 0, 0)
-		if errno != 0 || n == 0 {
+		wait := uintptr(0)
+		if ending {
+			wait = sys.Addr(&limit)
+		}
+		n, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(p), uintptr(len(p)), wait, 0, 0, 0)
+		if errno != 0 {
 			continue // EINTR: a signal was forwarded
 		}
+		if n == 0 {
+			tellStuck(st.initPID)
+			return
+		}
 		if p[socket].Revents != 0 && !readStatus() {
-			p[socket].FD = -1
+			p[socket].FD, ending = -1, true
 		}
 		if p[initial].Revents != 0 {
 			reapInit()
@@ -182,13 +197,13 @@ func mind() {
 		}
 		if p[harness].Revents != 0 {
 			killInit()
-			p[harness].FD = -1
+			p[harness].FD, ending = -1, true
 		}
 		if p[timer].Revents != 0 {
 			st.message = wire.Message{Kind: wire.MsgDeadline}
 			tell(0)
 			killInit()
-			p[timer].FD = -1
+			p[timer].FD, ending = -1, true
 		}
 	}
 }

@@ -23,6 +23,10 @@ type state struct {
 	initPID   uintptr
 	pidfd     int32 // of init
 	toolPID   uintptr
+	keeperFD  int32 // pidfd of the keeper; 0: there is none
+	stagePID  uintptr
+	group     uintptr // the stage's process group
+	kept      keeperRecord
 	oldMask   uint64 // the signal mask the harness started us with
 
 	checks  [wire.MaxSelfChecks]int32

@@ -32,8 +32,8 @@ func tellWith(fd int64) {
 	sendWith(int32(fd), sys.MSG_DONTWAIT)
 }
 
-// announceInit hands the harness a pidfd of init: it becomes readable when
-// every process of the sandbox is dead.
+// announceInit hands the harness a pidfd of init, and one of the keeper if there is
+// one: when both are readable every process of the sandbox is dead.
 //
 //go:norace
 //go:nocheckptr
@@ -42,6 +42,19 @@ func announceInit() {
 	if _, errno := sendWith(st.pidfd, 0); errno != 0 {
 		killInit() // the harness is gone
 	}
+	if st.keeperFD > 0 {
+		st.message = wire.Message{Kind: wire.MsgKeeper}
+		sendWith(st.keeperFD, 0)
+	}
+}
+
+// tellStuck tells the harness of a process that was killed and does not end.
+//
+//go:norace
+//go:nocheckptr
+func tellStuck(pid uintptr) {
+	st.message = wire.Message{Kind: wire.MsgStuck, Value: int64(pid)}
+	tell(0)
 }
 
 // fail reports what is in st.failed* and ends the stage.

@@ -242,6 +242,8 @@ const (
 	MsgProbe               // the self-checks of a probe
 	MsgGate                // Value: the gate; one byte opens it
 	MsgPassed              // Value: a slot; carries the descriptor that belongs in it
+	MsgKeeper              // carries a pidfd of the keeper
+	MsgStuck               // Value: the pid of a process that was killed and does not end
 )
 
 // Message is one record on the control socket.

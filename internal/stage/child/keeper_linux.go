@@ -1,0 +1,107 @@
+package child
+
+import (
+	"syscall"
+	"unsafe"
+
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"github.com/holdfast-dev/holdfast/internal/sys"
+)
+
+// Without a pid namespace the stage, init and the tool are in one process group, as
+// passSignal needs it, and a SIGKILL to the group ends all three at once: then
+// nobody would be left to kill what the tool has moved into another session. So a
+// keeper stands between the stage and init, in a process group of its own. It is a
+// subreaper, does nothing while the stage lives, and when the stage is gone kills
+// what is left: init, and everything that init's end leaves to it. A stage that
+// ends in order kills its keeper with the rest (killTree).
+
+// keeperRecord is what the keeper tells the stage: init's pid, the number of its
+// pidfd in the descriptor table that the two share, and why there is none.
+type keeperRecord struct{ pid, pidfd, errno uintptr }
+
+// cloneKept is cloneInit with a keeper in between.
+//
+//go:noinline
+//go:norace
+//go:nocheckptr
+func cloneKept(flags, top uintptr) (uintptr, int32, uintptr) {
+	const cloneFiles = sys.CLONE_FILES
+	roomOnStack()
+	st.group, _ = sys.Call(syscall.SYS_GETPGID, 0, 0, 0, 0, 0, 0)
+	st.stagePID, _ = sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
+	pid, errno := sys.Call(syscall.SYS_CLONE, cloneFiles|sys.CLONE_PIDFD|uintptr(syscall.SIGCHLD), 0, sys.Addr(&st.keeperFD), 0, 0, 0)
+	if pid == 0 && errno == 0 {
+		beKeeper(flags, top)
+	}
+	if errno != 0 {
+		return 0, -1, errno
+	}
+	return awaitKeeper()
+}
+
+// awaitKeeper reads the keeper's record. Init may have told its end before.
+//
+//go:norace
+//go:nocheckptr
+func awaitKeeper() (uintptr, int32, uintptr) {
+	for {
+		st.poll[0] = sys.PollFD{FD: int32(st.stageSock), Events: sys.POLLIN}
+		st.poll[1] = sys.PollFD{FD: st.keeperFD, Events: sys.POLLIN}
+		if _, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), 2, 0, 0, 0, 0); errno != 0 {
+			continue
+		}
+		if st.poll[0].Revents == 0 {
+			return 0, -1, uintptr(syscall.ECHILD) // the keeper was killed
+		}
+		n, errno := sys.Call(syscall.SYS_RECVFROM, st.stageSock, sys.Addr(&st.kept), unsafe.Sizeof(st.kept), sys.MSG_DONTWAIT, 0, 0)
+		switch {
+		case errno != 0:
+		case n == unsafe.Sizeof(st.kept):
+			return st.kept.pid, int32(st.kept.pidfd), st.kept.errno
+		case n == unsafe.Sizeof(st.status):
+			st.status = *(*wire.StatusRecord)(unsafe.Pointer(&st.kept))
+		}
+	}
+}
+
+// beKeeper is the keeper's whole life.
+//
+//go:norace
+//go:nocheckptr
+func beKeeper(flags, top uintptr) {
+	sys.Call(syscall.SYS_SETPGID, 0, 0, 0, 0, 0, 0)
+	sys.Call(syscall.SYS_PRCTL, sys.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
+	pid, errno := sys.Call(syscall.SYS_CLONE, flags, 0, sys.Addr(&st.pidfd), 0, 0, 0)
+	if pid == 0 && errno == 0 {
+		sys.Call(syscall.SYS_SETPGID, 0, st.group, 0, 0, 0, 0) // fails when the stage is gone: init will see that
+		enterInit(top)
+	}
+	sys.Call(syscall.SYS_PRCTL, sys.PR_SET_DUMPABLE, 0, 0, 0, 0, 0)
+	st.kept = keeperRecord{pid, uintptr(st.pidfd), errno}
+	sys.Call(syscall.SYS_SENDTO, st.initSock, sys.Addr(&st.kept), unsafe.Sizeof(st.kept), sys.MSG_NOSIGNAL, 0, 0)
+	const unshareTable = 2 // CLOSE_RANGE_UNSHARE
+	sys.Call(sys.SYS_CLOSE_RANGE, 0, ^uintptr(0)>>32, unshareTable, 0, 0, 0)
+	awaitStagesEnd()
+	killTree(atCwd, text("/proc/thread-self/children\x00"))
+	removeOwn()
+	endBetween()
+}
+
+// awaitStagesEnd returns when the stage is dead.
+//
+//go:norace
+//go:nocheckptr
+func awaitStagesEnd() {
+	fd, errno := sys.Call(sys.SYS_PIDFD_OPEN, st.stagePID, 0, 0, 0, 0, 0)
+	parent, _ := sys.Call(syscall.SYS_GETPPID, 0, 0, 0, 0, 0, 0)
+	if errno != 0 || parent != st.stagePID {
+		return
+	}
+	for {
+		st.poll[0] = sys.PollFD{FD: int32(fd), Events: sys.POLLIN}
+		if n, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), 1, 0, 0, 0, 0); errno == 0 && n > 0 {
+			return
+		}
+	}
+}
