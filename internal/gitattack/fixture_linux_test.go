@@ -39,7 +39,7 @@ var fixtures = []fixture{
 	{name: "separate inside", make: `git clone -q --separate-git-dir ws/repo.dir remote.git ws`},
 	{name: "separate outside", make: `mkdir gitdirs; git clone -q --separate-git-dir gitdirs/ws remote.git ws`, own: []string{"gitdirs"}},
 	{name: "none", dirs: []string{"", "src"}, make: `mkdir -p ws/src; echo a > ws/src/a`},
-	{name: "sub-directory", ws: "outer/pkg", own: []string{"outer/.git"}, make: `git clone -q remote.git outer; cd outer; mkdir pkg; echo a > pkg/a; git add pkg; git commit -qm pkg`},
+	{name: "sub-directory", ws: "outer/pkg", own: []string{"outer"}, make: `git clone -q remote.git outer; cd outer; mkdir pkg; echo a > pkg/a; git add pkg; git commit -qm pkg`},
 	{name: "rebase", make: `git clone -q remote.git ws; cd ws; git branch -q topic origin/topic; git checkout -q topic
 			GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -q -i HEAD~1 2>/dev/null || true`},
 }
@@ -194,7 +194,7 @@ func removeTree(dir string) error {
 }
 
 // obeyed are the names in a repository outside the workspace that the user's commands leave alone.
-var obeyed = []string{"/hooks", "/info/attributes", "/commondir", "/config.worktree", "/gitdir"}
+var obeyed = []string{"/hooks", "/info/attributes", "/commondir", "/config.worktree"}
 
 // outside describes every file outside the workspace that no command of the user's may change.
 func (s *stock) outside(k *kept) map[string]string {

@@ -110,7 +110,7 @@ func (r *runner) executed(trace string, c command) *finding {
 			continue
 		}
 		path, _, _ := strings.Cut(call, "\"")
-		hook := strings.HasSuffix(path, "hooks/pre-commit") && r.usersHook(filepath.Join(r.ws, path))
+		hook := strings.HasSuffix(path, "hooks/pre-commit") && r.usersHook(path)
 		if strings.Contains(call, r.canary) || !hook && (strings.HasPrefix(path, r.ws) || !strings.HasPrefix(path, "/")) {
 			return &finding{"execution", fmt.Sprintf("(in %q) git %s: strace saw %s", c.Dir, strings.Join(c.Args, " "), line)}
 		}
@@ -118,8 +118,9 @@ func (r *runner) executed(trace string, c command) *finding {
 	return nil
 }
 
-func (r *runner) usersHook(string) bool {
-	text, err := os.ReadFile(filepath.Join(r.ws, ".git/hooks/pre-commit"))
+// usersHook reports whether a hook is still the one that the fixture has, relative to the top of the work tree.
+func (r *runner) usersHook(path string) bool {
+	text, err := os.ReadFile(filepath.Join(r.ws, path))
 	return err == nil && string(text) == "#!/bin/sh\nexit 0\n"
 }
 
