@@ -82,7 +82,7 @@ func (r *runner) place(name string) (*world, []string) { return r.at(name), r.lo
 func (r *runner) report(s *sequence, f *finding) {
 	key := s.Class + "\x00" + f.what
 	r.known[key]++
-	if r.known[key] > 3 && s.Class != "random" {
+	if r.known[key] > 3 && s.Class != "random" || r.known[key] > 20 {
 		r.tell("seed %d: %s again, of class %s", s.Seed, f.what, s.Class)
 		return
 	}
