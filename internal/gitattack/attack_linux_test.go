@@ -15,7 +15,7 @@ func unprotected(p *sandbox.Policy) { p.Files.Protect.Off = true }
 
 // Without the rules each skeleton works: what the generator and its observer cannot see proves nothing.
 func TestKernelGitAttackFindsEachClass(t *testing.T) {
-	eachSkeleton(t, func(r *runner, k skeleton) {
+	eachSkeleton(t, kerneltest.Ordinary, func(r *runner, k skeleton) {
 		r.policy = workspace(unprotected)
 		if f := r.carryOut(unchanged(r.at(k.fixture), k, 1)); f == nil {
 			r.t.Errorf("the attack does not work without rules, or is not seen; the tool said:\n%s", r.said)
@@ -27,29 +27,31 @@ func TestKernelGitAttackFindsEachClass(t *testing.T) {
 
 // With the rules none works.
 func TestKernelGitAttackIsHeld(t *testing.T) {
-	eachSkeleton(t, func(r *runner, k skeleton) {
-		if unheld[k.name] && os.Getenv("HOLDFAST_GITATTACK") == "" {
-			return
-		}
-		s := unchanged(r.at(k.fixture), k, 1)
-		if f := r.carryOut(s); f != nil {
-			r.t.Errorf("%s: %s\n%s%s", f.what, f.text, s.describe(r.at(k.fixture)), r.said)
-		}
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		eachSkeleton(t, as, isHeld)
 	})
 }
 
-func eachSkeleton(t *testing.T, body func(r *runner, k skeleton)) {
-	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
-		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
-			kerneltest.Need(t, kerneltest.Command("git"))
-			r := newRunner(t)
-			for _, k := range skeletons {
-				t.Run(k.name, func(t *testing.T) {
-					r.t = t
-					body(r, k)
-				})
-			}
-		})
+func isHeld(r *runner, k skeleton) {
+	if unheld[k.name] && os.Getenv("HOLDFAST_GITATTACK") == "" {
+		return
+	}
+	s := unchanged(r.at(k.fixture), k, 1)
+	if f := r.carryOut(s); f != nil {
+		r.t.Errorf("%s: %s\n%s%s", f.what, f.text, s.describe(r.at(k.fixture)), r.said)
+	}
+}
+
+func eachSkeleton(t *testing.T, as kerneltest.User, body func(r *runner, k skeleton)) {
+	kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
+		kerneltest.Need(t, kerneltest.Command("git"))
+		r := newRunner(t)
+		for _, k := range skeletons {
+			t.Run(k.name, func(t *testing.T) {
+				r.t = t
+				body(r, k)
+			})
+		}
 	})
 }
 

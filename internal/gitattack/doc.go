@@ -4,6 +4,7 @@
 //
 //	go test ./internal/gitattack                                          // some hundred sequences
 //	HOLDFAST_GITATTACK=20000 go test -timeout 3h -run Sequences ./internal/gitattack // the long run
+//	HOLDFAST_GITATTACK_LOG=/tmp/findings ...                                         // findings as they come
 //	HOLDFAST_GITATTACK_SEED=17 go test -run Sequences ./internal/gitattack           // one of its sequences again
 //
 // # One sequence
@@ -36,6 +37,8 @@
 //
 // # Limits
 //
-// Time-of-check races are another program's matter (race_linux_test.go). Payloads that need a terminal (pagers) or a
+// Races are other programs' matter: for the lock files of the user's git and of a second sandbox's (race_linux_test.go), and
+// between two sandboxes that make one git directory together (shaperace_linux_test.go, fliprace_linux_test.go);
+// HOLDFAST_GITATTACK_RACE says how often each is run. Payloads that need a terminal (pagers) or a
 // network are not executed by these commands. Only the git of this machine is attacked.
 package gitattack
