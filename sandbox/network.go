@@ -210,4 +210,7 @@ type Violation struct {
 	// Remedy is what in the policy would allow it, or that nothing does. It is for a person:
 	// the tool chose the host, and a program that follows remedies has no policy.
 	Remedy string `json:"remedy"`
+	// Count is how many denials there were by this rule and for this reason, of this host
+	// and port by this protocol; the other fields tell of the first of them.
+	Count int `json:"count"`
 }

@@ -15,7 +15,7 @@ const mostShown = 10
 // violationOf makes a report's line of what a gateway has denied.
 func violationOf(e egress.Event) Violation {
 	e = e.Printable()
-	v := Violation{Time: e.Time, Protocol: e.Protocol, Host: e.Host, Address: e.Address, Port: e.Port, Method: e.Method, Path: e.Path, Rule: e.Rule, Why: e.Reason}
+	v := Violation{Time: e.Time, Protocol: e.Protocol, Host: e.Host, Address: e.Address, Port: e.Port, Method: e.Method, Path: e.Path, Rule: e.Rule, Why: e.Reason, Count: 1}
 	if v.Why == "" {
 		v.Why = e.Err
 	}
@@ -48,15 +48,16 @@ func (v Violation) target() string {
 // printViolations prints the first of them, those that say the same as one: clients
 // try again.
 func (r *Report) printViolations(b *strings.Builder) {
-	times := map[string]int{}
+	times, left := map[string]int{}, 0
 	var lines []string
 	for _, v := range r.Violations {
 		line := v.String()
-		if times[line]++; times[line] == 1 {
+		n := max(v.Count, 1)
+		if left += n; times[line] == 0 {
 			lines = append(lines, line)
 		}
+		times[line] += n
 	}
-	left := len(r.Violations)
 	for i, line := range lines {
 		n := times[line]
 		switch {

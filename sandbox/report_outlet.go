@@ -50,7 +50,9 @@ func (r *run) reportNetwork(report *Report) {
 		summary = o.gateway.Summary()
 	}
 	for _, e := range summary.Violations {
-		report.Violations = append(report.Violations, violationOf(e))
+		v := violationOf(e.Event)
+		v.Count = e.Count
+		report.Violations = append(report.Violations, v)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -63,6 +65,9 @@ func (r *run) reportNetwork(report *Report) {
 	if n := summary.Failed; n > 0 {
 		last := violationOf(summary.LastFailed)
 		line.Notes = append(line.Notes, fmt.Sprintf("%d of what was allowed failed; the last: %s %s: %s", n, last.Protocol, last.target(), last.Why))
+	}
+	if summary.Stuck {
+		line.Notes = append(line.Notes, "the proxy was closed, and connections of it have not ended: goroutines of the harness wait for a peer, a Dial or a library")
 	}
 	if n := summary.Unobserved; n > 0 {
 		line.Notes = append(line.Notes, fmt.Sprintf("Observe was too slow for %d connections", n))

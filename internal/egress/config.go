@@ -58,9 +58,18 @@ type Event struct {
 	Err      string // why it failed although it was allowed
 }
 
+// A Denied is the first denial of a kind: by one rule and for one reason, of one host and
+// port by one protocol.
+type Denied struct {
+	Event
+	Count int // how many there were
+}
+
 // Limits bounds what one gateway carries. The package's documentation says what counts.
 type Limits struct {
-	// Connections is how many of clients may be open at once. 0: 1024.
+	// Connections is how many of clients may be open at once. 0: 1024, or an eighth of the
+	// files that the process may have open if that is less: a tunnel takes two, and four
+	// more for pipes while it moves much.
 	Connections int
 	// Bytes is how many pass in all, both ways together. 0: no limit.
 	Bytes int64
@@ -139,11 +148,12 @@ type Config struct {
 
 // A Summary is what a gateway has done so far.
 type Summary struct {
-	Violations []Event // what was denied, the first of them
-	Beyond     int     // denials that Violations has no room for
-	Unobserved int     // events that Observe was too slow for
-	Failed     int     // of those that were allowed: a name that nobody has, a certificate that is not good
-	LastFailed Event   // the last of them
+	Violations []Denied // what was denied: the first of each kind, and in the last place the last kind
+	Beyond     int      // denials that Violations has no room for
+	Stuck      bool     // Close has waited for the gateway's goroutines as long as it does, and some have not ended
+	Unobserved int      // events that Observe was too slow for
+	Failed     int      // of those that were allowed: a name that nobody has, a certificate that is not good
+	LastFailed Event    // the last of them
 	Allowed    int
 	Denied     int
 	Sent       int64

@@ -209,8 +209,9 @@
 //     A ClientHello, a first line, a handshake have 30 seconds in all, however they come.
 //     A connection that is kept has two minutes, one on which nothing moves ten: a body
 //     that does not come as well (stall.go).
-//   - Of events, texts are cut at 1 KiB, 1024 wait for Observe, 100 denials are kept;
-//     the rest is counted.
+//   - Of events, texts are cut at 1 KiB, 1024 wait for Observe; of denials 100 kinds are kept, with
+//     counts, the last kind among them; the rest is counted.
+//   - Close waits five seconds for goroutines, whatever holds them, and says so.
 //
 // # Limits
 //

@@ -10,14 +10,15 @@ import (
 
 const (
 	queuedEvents   = 1024
-	keptViolations = 100
+	keptViolations = 100 // kinds of them
 )
 
 // A journal tells events to Observe and keeps the summary.
 type journal struct {
 	mu      sync.Mutex
 	sum     Summary
-	queue   chan Event // nil: nobody is told
+	kinds   map[denial]int // where in sum.Violations
+	queue   chan Event     // nil: nobody is told
 	told    chan struct{}
 	begun   bool
 	stopped bool
@@ -25,7 +26,7 @@ type journal struct {
 }
 
 func newJournal(observe func(Event)) *journal {
-	j := &journal{told: make(chan struct{})}
+	j := &journal{told: make(chan struct{}), kinds: map[denial]int{}}
 	if observe == nil {
 		close(j.told)
 		return j
@@ -74,11 +75,7 @@ func (j *journal) close(e Event, failed error) {
 		j.sum.Allowed++
 	default:
 		j.sum.Denied++
-		if len(j.sum.Violations) < keptViolations {
-			j.sum.Violations = append(j.sum.Violations, e)
-		} else {
-			j.sum.Beyond++
-		}
+		j.keep(e)
 	}
 	if j.queue == nil {
 		return
@@ -93,6 +90,32 @@ func (j *journal) close(e Event, failed error) {
 	default:
 		j.sum.Unobserved++
 	}
+}
+
+// A denial is what the denials that are kept as one have in common.
+type denial struct {
+	protocol, host string
+	port           uint16
+	rule, reason   string
+}
+
+func denialOf(e Event) denial { return denial{e.Protocol, e.Host, e.Port, e.Rule, e.Reason} }
+
+// keep keeps the first denial of each kind, with how many there were, and in the last place
+// the last kind: no number of others hides what a tool wanted in the end.
+func (j *journal) keep(e Event) {
+	if i, known := j.kinds[denialOf(e)]; known {
+		j.sum.Violations[i].Count++
+		return
+	}
+	if n := len(j.sum.Violations); n == keptViolations {
+		last := j.sum.Violations[n-1]
+		j.sum.Beyond += last.Count
+		delete(j.kinds, denialOf(last.Event))
+		j.sum.Violations = j.sum.Violations[:n-1]
+	}
+	j.kinds[denialOf(e)] = len(j.sum.Violations)
+	j.sum.Violations = append(j.sum.Violations, Denied{e, 1})
 }
 
 // end lets Observe hear what is queued, for as long as patience lasts.
@@ -114,11 +137,18 @@ func (j *journal) end(patience time.Duration) {
 	}
 }
 
+// stuck notes that the gateway was closed and has not ended.
+func (j *journal) stuck() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.sum.Stuck = true
+}
+
 func (j *journal) summary() Summary {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.sum
-	s.Violations = append([]Event(nil), s.Violations...)
+	s.Violations = append([]Denied(nil), s.Violations...)
 	return s
 }
 

@@ -33,6 +33,7 @@ type exchange struct {
 	spent          atomic.Bool  // an upgraded connection has met the limit on bytes
 	uploaded       atomic.Bool  // all of the request's body was read
 	reading        atomic.Int32 // of the request's body, under way
+	told           bool         // the event was noted
 	broken         atomic.Bool  // the request's body could not be read to its end
 }
 
@@ -63,6 +64,7 @@ func (x *exchange) run(w http.ResponseWriter, r *http.Request) {
 	defer x.end()
 	w.Header()["Content-Type"] = nil // else net/http guesses where the server does not say
 	if x.admit(r); x.err != nil {
+		x.end()
 		answerTo(x.err, x.shown()).write(w)
 		return
 	}
@@ -89,8 +91,12 @@ func (x *exchange) admit(r *http.Request) {
 	}
 }
 
-// end notes the event.
+// end notes the event, once: before the client can know of its answer's end.
 func (x *exchange) end() {
+	if x.told {
+		return
+	}
+	x.told = true
 	x.g.heads.back(x.heads)
 	if x.spent.Load() {
 		x.err = errBytes
@@ -112,6 +118,7 @@ func newForwarder(g *Gateway) *httputil.ReverseProxy {
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			x := exchangeOf(r.Context())
 			x.err = err
+			x.end()
 			answerTo(err, x.shown()).write(w)
 		},
 		BufferPool:    copyBuffers{},
@@ -158,7 +165,9 @@ func modify(r *http.Response) error {
 		return errStatus
 	}
 	if r.StatusCode != http.StatusSwitchingProtocols {
-		r.Body = &counted{ReadCloser: r.Body, n: &x.received, why: &x.err}
+		if r.Body = (&ending{counted{ReadCloser: r.Body, n: &x.received, why: &x.err}, r.ContentLength, x}); r.ContentLength == 0 || r.Request.Method == http.MethodHead {
+			x.end()
+		}
 		if r.Request.Body != nil && r.Request.Body != http.NoBody && !x.uploaded.Load() {
 			// Else net/http reads what is left of the request itself before it answers: the
 			// server would get a body with a hole in it.
@@ -204,6 +213,22 @@ func (c *counted) Read(p []byte) (int, error) {
 	}
 	if err == io.EOF && c.end != nil {
 		c.end.Store(true)
+	}
+	return n, err
+}
+
+// ending is a response's body, and notes the exchange's end with its own.
+type ending struct {
+	counted
+	length int64 // -1: it is not known
+	x      *exchange
+}
+
+// Read reads.
+func (b *ending) Read(p []byte) (int, error) {
+	n, err := b.counted.Read(p)
+	if err == io.EOF || b.x.received.Load() == b.length {
+		b.x.end()
 	}
 	return n, err
 }

@@ -19,6 +19,7 @@ const (
 	headerTime     = 30 * time.Second // for a request's header, a handshake, a ClientHello
 	idleTime       = 10 * time.Minute // without a byte in either direction
 	keptTime       = 2 * time.Minute  // of a client's connection between two requests
+	endingTime     = 5 * time.Second  // for what was closed to end
 )
 
 // A Gateway is the way out of one sandbox. Its methods may be called at once.
@@ -44,6 +45,7 @@ type Gateway struct {
 	server    *http.Server
 	queue     *queue        // of connections for server
 	idle      time.Duration // after which an exchange in which nothing moves is ended
+	ending    time.Duration // for which Close waits
 	plain     carrier       // of requests in clear text
 	heads     budget        // of all headers
 	forwarder *httputil.ReverseProxy
@@ -69,7 +71,7 @@ var ErrClosed = errors.New("gateway is closed")
 // New makes a gateway. It listens on nothing; Serve does with what it is given.
 // The caller ends it with Close.
 func New(cfg Config) (*Gateway, error) {
-	g := &Gateway{cfg: cfg, open: map[io.Closer]struct{}{}, idle: idleTime, silence: silence}
+	g := &Gateway{cfg: cfg, open: map[io.Closer]struct{}{}, idle: idleTime, ending: endingTime, silence: silence}
 	g.preset()
 	if err := g.seams(); err != nil {
 		return nil, err
@@ -101,7 +103,7 @@ func (g *Gateway) preset() {
 		c.Route = routeOf
 	}
 	if c.Limits.Connections <= 0 {
-		c.Limits.Connections = presetConnections
+		c.Limits.Connections = min(presetConnections, max(mostFiles()/8, 1))
 	}
 	if g.names.most = c.Limits.Names; g.names.most <= 0 {
 		g.names.most = presetNames
@@ -135,8 +137,9 @@ func (g *Gateway) String() string { return "egress gateway" }
 func (g *Gateway) Format(f fmt.State, _ rune) { fmt.Fprint(f, g.String()) }
 
 // Close ends every connection, listener and question, and returns when every
-// goroutine of the gateway has ended; but it waits for an Observe no longer than
-// Patience, and not for a Decide that does not heed its context.
+// goroutine of the gateway has ended, or some seconds later whatever a peer, a Dial of
+// the policy's or a library does: the Summary says so then. It waits for an Observe no
+// longer than Patience, and not for a Decide that does not heed its context.
 func (g *Gateway) Close() error {
 	g.mu.Lock()
 	already := g.closed
@@ -146,14 +149,25 @@ func (g *Gateway) Close() error {
 	g.mu.Unlock()
 	g.cancel()
 	for c := range open {
-		c.Close()
+		go c.Close() // each by itself: one that does not return leaves no other open
 	}
-	if !already {
-		g.server.Close()
-		g.queue.Close() // the server knows of it once it has begun to serve
-		g.plain.t.CloseIdleConnections()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if !already {
+			g.server.Close()
+			g.queue.Close() // the server knows of it once it has begun to serve
+			g.plain.t.CloseIdleConnections()
+		}
+		g.running.Wait()
+	}()
+	late := time.NewTimer(g.ending)
+	defer late.Stop()
+	select {
+	case <-ended:
+	case <-late.C:
+		g.journal.stuck()
 	}
-	g.running.Wait()
 	g.journal.end(g.cfg.Patience)
 	return nil
 }

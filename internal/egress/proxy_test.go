@@ -239,11 +239,13 @@ func TestAmbiguousFramingIsFramedAnew(t *testing.T) {
 				return
 			}
 			head, _, _ := strings.Cut(seen.String(), "\r\n\r\n")
+			head += "\r\n"
 			seen.Reset()
 			heads <- r.URL.Path + "\r\n" + head
 			if _, err := io.Copy(io.Discard, r.Body); err != nil {
 				return
 			}
+			seen.Reset()
 			io.WriteString(c, hello)
 		}
 	})
