@@ -194,11 +194,11 @@ func TestHoldingsFollowTheHost(t *testing.T) {
 		{"no user namespace for root", rootWithoutUserNS, readOnlyLike(), Policy{},
 			"files: mount-namespace landlock\nnetwork: network-namespace seccomp\n" + spaces + " landlock-scope\nsyscalls: seccomp" + rest},
 		{"Landlock, seccomp and a subreaper without namespaces", lacksNamespaces, readOnlyLike(), may,
-			"files: landlock (1 lost)\nnetwork: landlock-tcp seccomp\nprocesses: landlock-scope subreaper (1 lost)\nsyscalls: seccomp" + rest},
+			"files: landlock (3 lost)\nnetwork: landlock-tcp seccomp\nprocesses: landlock-scope subreaper (1 lost)\nsyscalls: seccomp" + rest},
 		{"no TCP rules before ABI 4", both(lacksNamespaces, abi(3)), readOnlyLike(), may,
-			"files: landlock (1 lost)\nnetwork: seccomp\nprocesses: subreaper (1 lost)\nsyscalls: seccomp" + rest},
+			"files: landlock (3 lost)\nnetwork: seccomp\nprocesses: subreaper (1 lost)\nsyscalls: seccomp" + rest},
 		{"truncation is lost before ABI 3", both(lacksNamespaces, abi(2)), readOnlyLike(), may,
-			"files: landlock (2 lost)\nnetwork: seccomp\nprocesses: subreaper (1 lost)\nsyscalls: seccomp" + rest},
+			"files: landlock (4 lost)\nnetwork: seccomp\nprocesses: subreaper (1 lost)\nsyscalls: seccomp" + rest},
 		{"next to nothing without the three", both(both(lacksNamespaces, lacksLandlock), lacksSeccomp), readOnlyLike(), may,
 			"files: (1 lost)\nnetwork: (1 lost)\nprocesses: subreaper (1 lost)\nsyscalls: (1 lost)" + rest},
 		{"a deadline", func(*host.Facts) {}, readOnlyLike(), Policy{Limits: Limits{WallClock: time.Second}},
@@ -207,10 +207,10 @@ func TestHoldingsFollowTheHost(t *testing.T) {
 			"files: mount-namespace landlock\nnetwork:\n" + spaces + " landlock-scope\nsyscalls: seccomp" + walled},
 		{"sockets are refused without namespaces when the profile is off", lacksNamespaces, readOnlyLike(),
 			Policy{Syscalls: seccomp.Off(), May: []Bound{BoundFiles, BoundProcesses}},
-			"files: landlock (1 lost)\nnetwork: landlock-tcp seccomp\nprocesses: landlock-scope subreaper (1 lost)\nsyscalls:" + rest},
+			"files: landlock (3 lost)\nnetwork: landlock-tcp seccomp\nprocesses: landlock-scope subreaper (1 lost)\nsyscalls:" + rest},
 		{"sockets are refused without namespaces when system calls are open", lacksNamespaces, readOnlyLike(),
 			Policy{Open: []Bound{BoundSyscalls}, May: []Bound{BoundFiles, BoundProcesses}},
-			"files: landlock (1 lost)\nnetwork: landlock-tcp seccomp\nprocesses: landlock-scope subreaper (1 lost)\nsyscalls:" + rest},
+			"files: landlock (3 lost)\nnetwork: landlock-tcp seccomp\nprocesses: landlock-scope subreaper (1 lost)\nsyscalls:" + rest},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
