@@ -48,6 +48,10 @@ func TestKernelGitAttacks(t *testing.T) {
 			`git rebase --continue`},
 		{"forged options of git apply", repo, `mkdir .git/rebase-apply; echo "'--unsafe-paths'" >.git/rebase-apply/apply-opt; : >x; echo "'--build-fake-ancestor=/x'" >t; mv t .git/rebase-apply/apply-opt`, `[ ! -s .git/rebase-apply/apply-opt ]`},
 		{"a worktree's gitdir names a directory outside", repo, `mkdir -p .git/worktrees/w; echo "$(cd ../out; pwd)/.git" >.git/worktrees/w/gitdir; : >x; echo /x/.git >t; mv t .git/worktrees/w/gitdir`, `[ ! -e .git/worktrees/w/gitdir ]`},
+		{"G1: an index with names that git would not add", repo, `mkdir -p XXXX/hooks; printf '#!/bin/sh\ntouch PWNED\n' >XXXX/hooks/post-checkout; chmod +x XXXX/hooks/post-checkout; git add XXXX; sed 's,XXXX/,.git/,g' .git/index | head -c -20 >i; sha1sum <i | cut -c1-40 | sed 's/../\\\\x&/g' >h; printf "$(cat h)" >>i; rm -r XXXX
+			cp i .git/index; cat i >.git/index; mv i .git/index; cp i j; set -C; cat j >.git/index.lock; mv .git/index.lock .git/index`, `git checkout .; git checkout -q HEAD; [ ! -e .git/hooks/post-checkout ]`},
+		{"G1: the index while it stays open", repo, `set -C; exec 5>.git/index.lock; cat .git/index >&5; mv .git/index.lock .git/index; ln .git/index i2; cp a x; exec 6>>x; mv x .git/index && : >moved`, `[ -e .git/index.lock ] && [ ! -e moved ]`},
+		{"the index's lock of the user's git", repo + `echo mine >.git/index.lock`, `echo evil >>.git/index.lock; cp a e; mv e .git/index.lock; rm -f .git/index.lock`, `grep -qx mine .git/index.lock`},
 		{"other object stores", repo, `echo "$PWD/evil" >.git/objects/info/alternates; mkdir -p .git/refs/i; echo x >.git/refs/i/alternates; rmdir .git/objects/info; mv .git/refs/i .git/objects/info`, `[ ! -e .git/objects/info/alternates ]`},
 		{"a directory from outside becomes part of a repository", repo, `mkdir -p e/x; echo i >e/post-commit; mv e .git/hooks; mkdir m; mkdir m/hooks; echo i >m/hooks/x; mv m .git/modules; mkdir -p .git/modules; mv m .git/modules/m`, `[ ! -e .git/hooks/post-commit ] && [ ! -e .git/modules/m/hooks ] && [ ! -e .git/modules/hooks ]`},
 	}
@@ -94,6 +98,7 @@ func TestKernelGitWorks(t *testing.T) {
 		{"a submodule's branches named as what is closed", repo + `cd ..; git init -q s; cd s; { mkdir -p .git/modules; git -c protocol.file.allow=always clone -q --separate-git-dir="$PWD/.git/modules/m" ../r m; }; cd m; git branch hooks/x; git branch config; git log -1 --oneline`},
 		{"a repository moves", repo + `cd ..; mv r r2; git -C r2 log --oneline | grep -q one; git clone -q --bare r2 a.git; mv a.git b.git; git -C b.git log --oneline | grep -q one`},
 		{"absorbgitdirs", repo + `git init -q sub; git -C sub commit -qm s --allow-empty; git update-index --add --cacheinfo 160000,$(git -C sub rev-parse HEAD),sub; git config -f .gitmodules x.y z 2>/dev/null || true; mkdir -p .git/modules; mv sub/.git .git/modules/sub; [ -e .git/modules/sub/HEAD ]`},
+		{"an index of each version, split and sparse", repo + `mkdir -p d/e; for i in 1 2 3; do echo $i >d/e/file$i; echo $i >d/.gitignore$i; done; echo x >.gitignore; git add .; git commit -qm two; for v in 2 3 4; do git update-index --index-version $v; git add -N . ; git rm -q --cached d/e/file1; git add d/e/file1; done; git update-index --split-index; echo y >y; git add y; git commit -qm y; git update-index --no-split-index; git commit -qm p -o --allow-empty a; echo z >>a; git stash -q; git stash pop -q; git commit -qam z; git status --porcelain | wc -l | grep -qx 0`},
 		{"a lock is given back", repo + `set -C; : >.git/config.lock; ! git config user.name x 2>/dev/null; rm .git/config.lock; git config user.name x`},
 	}
 	for user, uid := range users {

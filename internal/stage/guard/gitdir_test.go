@@ -4,7 +4,7 @@ import "testing"
 
 func TestGitClass(t *testing.T) {
 	for path, want := range map[string]uint8{
-		"HEAD": gitData, "HEAD.lock": gitData, "ORIG_HEAD": gitData, "COMMIT_EDITMSG~": gitData, ".MERGE_MSG.swp": gitData, "index": gitData, "index.lock": gitData,
+		"HEAD": gitData, "HEAD.lock": gitData, "ORIG_HEAD": gitData, "COMMIT_EDITMSG~": gitData, ".MERGE_MSG.swp": gitData, "index": gitText, "index.lock": gitLock, "index.stash.12": gitData,
 		"objects": gitDir, "objects/aa/bb": gitTree, "objects/info/alternates": gitKept, "objects/info/packs": gitTree, "refs/heads/hooks/config": gitTree,
 		"config": gitConfig, "config.lock": gitLock, "config.worktree": gitKept, "config.worktree.lock": gitUnknown, "Config": gitUnknown, "config~": gitUnknown,
 		"hooks": gitFixed, "hooks/pre-commit": gitKept, "hooks/pre-commit.sample": gitData, "hooks/d/pre-commit.sample": gitKept, "hooks.bak": gitUnknown,

@@ -78,12 +78,31 @@ func (s *State) mayRename() int {
 		if s.flags != 0 {
 			return s.refuse()
 		}
+		if s.spot[1].hit&hitText != 0 && s.spot[1].textKind() == textIndex {
+			return s.replaceIndex()
+		}
 		return s.replaceChecked()
 	}
 	if s.spot[0].hit&hitLock != 0 {
-		return s.refuse() // a lock becomes nothing else
+		return s.lockAside()
 	}
 	return 1
+}
+
+// lockAside lets git stash make index.stash.N of its own index.lock; no other lock becomes anything but what it is the lock of.
+//
+//go:norace
+func (s *State) lockAside() int {
+	a, b := &s.spot[0], &s.spot[1]
+	i := s.ownLock(0)
+	if i < 0 || s.flags != 0 || !a.isName("index.lock") || !b.git.inside || b.git.class != gitData {
+		return s.refuse()
+	}
+	r := s.renameNow()
+	if r == 0 {
+		s.locks[i&(lockRoom-1)].forget()
+	}
+	return r
 }
 
 // leaves decides whether what spot k names may go elsewhere.

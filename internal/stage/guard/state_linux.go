@@ -149,6 +149,7 @@ type State struct {
 
 	up    [upRoom]byte // "../" again and again, then a name
 	scan  scan
+	index indexScan
 	locks [lockRoom]lock
 	turn  uint // the lock that is forgotten next
 	aside [32]byte

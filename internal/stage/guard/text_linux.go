@@ -11,6 +11,7 @@ const (
 	textApply
 	textOpts
 	textGitdir
+	textIndex
 )
 
 // textKind says which text the spot's name is; the spot has hitText.
@@ -28,6 +29,8 @@ func (sp *spot) textKind() int {
 		return textOpts
 	case sp.isName("gitdir"):
 		return textGitdir
+	case sp.isName("index"), sp.name[0]|0x20 == 's' && sp.name[1]|0x20 == 'h': // sharedindex.*
+		return textIndex
 	}
 	return textNone
 }
