@@ -58,11 +58,22 @@ type lostDifference struct {
 // than the policy. Each that is wider asks for the plan's own words for it.
 var landlockDifferences = []lostDifference{
 	{"metadata of files outside", true, func(p Policy, a Act, lost []string) bool {
-		return (a.Do == ToStat || a.Do == ToChmod || a.Do == ToSetXattr) &&
-			slices.Contains(lost, "modes, owners, times and extended attributes of files outside can be changed, and all names be seen")
+		return a.Do == ToStat && slices.Contains(lost, "all names can be seen, and all files watched (inotify)")
 	}},
-	{"what is read-only in a writable directory", true, func(p Policy, a Act, lost []string) bool { return lossAbout(a, lost, " can be written, as") }},
-	{"what is hidden in a writable directory", true, func(p Policy, a Act, lost []string) bool { return lossAbout(a, lost, " cannot be hidden") }},
+	{"modes of files outside", true, func(p Policy, a Act, lost []string) bool {
+		return (a.Do == ToChmod || a.Do == ToSetXattr) && slices.Contains(lost, "modes, owners, times and extended attributes of files outside can be changed")
+	}},
+	{"a directory with something in it is neither removed, replaced, linked nor made anew by any kernel", true, func(p Policy, a Act, lost []string) bool {
+		return slices.Contains([]Deed{ToRemove, ToRename, ToLink, ToCreate, ToSymlink, ToBind, ToWrite}, a.Do) && slices.ContainsFunc(rulePaths(p), func(r string) bool {
+			return within(r, a.Path) && r != a.Path || (a.Do == ToRename || a.Do == ToLink) && within(r, a.To) && r != a.To
+		})
+	}},
+	{"what is hidden in a writable directory can be executed", true, func(p Policy, a Act, lost []string) bool {
+		return a.Do == ToExecute && lossAbout(a, lost, " can be executed: in a writable")
+	}},
+	{"nothing lies below a device", true, func(p Policy, a Act, lost []string) bool {
+		return slices.ContainsFunc(p.Files.Write, func(w string) bool { return within(w, "/dev") && within(a.Path, w) && a.Path != w })
+	}},
 	{"the host's /dev and /proc, with the root", true, func(p Policy, a Act, lost []string) bool {
 		return (touches(a, "/dev") || touches(a, "/proc")) && slices.Contains(lost, "/dev and /proc are the host's, and granted with the root")
 	}},

@@ -321,16 +321,16 @@ func (m *planModel) guardAllows(a Act) bool {
 		return !names && !j.Hidden && !j.Inside
 	case ToCreate:
 		if a.Dir {
-			return !j.Whole && !j.Config && !j.CommonDir && !j.Lock && !j.Text
+			return !j.Whole && !j.Config && !j.CommonDir && !j.Lock && !j.Text && !j.Placed
 		}
 		return (!names || j.Lock) && !j.Hidden
 	case ToSymlink:
 		text := slices.ContainsFunc([]byte(a.To), func(c byte) bool { return c == '/' || c == '.' })
 		return !names && !j.Hidden && !j.Above && !(j.Deep && text) && (!j.Inside || j.Probe && !text)
 	case ToRemove:
-		return (!j.Whole || j.Loose) && !j.Config && !j.Lock
+		return (!j.Whole || j.Loose) && !j.Config && !j.Lock && !j.Placed
 	case ToChmod:
-		return !j.Whole && !j.Fixed
+		return !j.Whole && !j.Fixed && !j.Placed && !j.Fenced
 	case ToSetXattr:
 		return false // the guard's filter answers EOPNOTSUPP
 	case ToRename:

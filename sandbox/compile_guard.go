@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"path"
 	"slices"
 	"strconv"
 
@@ -113,11 +114,20 @@ func (c *compilation) guardPaths() []guard.Pattern {
 			paths = append(paths, guard.Pattern{Path: e.path, Kind: guard.Unread})
 		case e.kind == fileRead:
 			paths = append(paths, guard.Pattern{Path: e.path})
-		case (e.kind == filePrivate || e.kind == fileCopyOnWrite) && c.walled:
+		case e.kind != fileMake && c.walled, c.walled && c.hiddenAround(e): // the sandbox's own, but for a socket
 			paths = append(paths, guard.Pattern{Path: e.path, Kind: guard.Free})
 		}
 	}
 	return paths
+}
+
+// hiddenAround reports whether e, which is made, lies in a hidden directory.
+func (c *compilation) hiddenAround(e entry) bool {
+	for dir := path.Dir(e.path); ; dir = path.Dir(dir) {
+		if around, ok := c.layout.find(dir); ok || dir == "/" {
+			return around.kind == fileHide
+		}
+	}
 }
 
 // writable reports whether something around p can be written.

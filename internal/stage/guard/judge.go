@@ -18,6 +18,8 @@ type Judgement struct {
 	Hidden    bool // a hidden name, or something beneath one
 	Above     bool // an ancestor of a protected name
 	Deep      bool // as Above, inside the "**" of a name
+	Placed    bool // an Unread path, or something beneath one: it is not removed
+	Fenced    bool // its mode, owner and times stay as they are
 }
 
 // Inside says what the list of names in git directories makes of a path below a directory named .git, by its components. Of the
@@ -54,7 +56,7 @@ func Judge(rules []byte, path string) (j Judgement, ok bool) {
 	return Judgement{
 		Whole: has(hitWhole), Config: has(hitConfig), GitFile: has(hitGitFile), CommonDir: has(hitCommon), Lock: has(hitLock), Text: has(hitText), Fixed: has(hitFixed),
 		Inside: inside, Tree: class == gitTree, Data: class == gitTree || class == gitData, Probe: class == gitProbe, Loose: has(hitLoose), Hidden: has(hitHidden),
-		Above: has(hitPrefix), Deep: has(hitDeep),
+		Above: has(hitPrefix), Deep: has(hitDeep), Placed: has(hitPlace), Fenced: m.rb(offFence) != 0 && !m.granted,
 	}, true
 }
 

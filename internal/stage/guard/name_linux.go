@@ -29,7 +29,7 @@ func (s *State) newName(k int, bar uint32) int {
 func (s *State) makeDir() int {
 	// A directory named .git is how a repository begins.
 	sp := &s.spot[0]
-	r := s.newName(0, hitNames&^hitGitFile)
+	r := s.newName(0, hitNames&^hitGitFile|hitPlace)
 	if r == 0 {
 		r = s.completes(sp, true)
 	}
@@ -126,6 +126,9 @@ func (s *State) unlink() int {
 	sp := &s.spot[0]
 	if sp.obj >= 0 {
 		return s.unlinkDots()
+	}
+	if sp.hit&hitPlace != 0 && s.exists(0) {
+		return s.refuse()
 	}
 	own := -1
 	if sp.hit&(hitWhole|hitConfig|hitLock) != 0 && sp.hit&hitLoose == 0 && s.exists(0) {

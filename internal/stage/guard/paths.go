@@ -14,11 +14,11 @@ const (
 )
 
 // places compares the path with the absolute records, which come with what is around before what is in it: of two that
-// hold a path the later one decides.
+// hold a path the later one decides. A directory on the way from a hidden one to what is shown in it is not hidden.
 //
 //go:norace
 func (m *matcher) places() {
-	hit := uint32(0)
+	hit, onWay := uint32(0), false
 	for n := m.r16(offPaths); n > 0; n-- {
 		kind, size := m.rb(m.pat), m.r16(m.pat+1)
 		switch m.stands(m.pat+3, size, kind != byte(Free)) {
@@ -27,11 +27,18 @@ func (m *matcher) places() {
 		case isBelow:
 			hit = m.place(kind, hit, false)
 		case isAbove:
+			onWay = onWay || kind != byte(Unread) && hit == hitHidden
 			if kind != byte(Free) {
 				m.hit |= hitPrefix
 			}
 		}
 		m.pat += 3 + size
+	}
+	if onWay && hit == hitHidden {
+		hit = 0
+	}
+	if hit == hitHidden {
+		hit |= hitPlace
 	}
 	m.hit |= hit
 	m.granted = m.granted || hit&hitFree != 0
