@@ -18,16 +18,16 @@ const (
 //
 //go:norace
 func (m *matcher) places() {
-	hit, onWay := uint32(0), false
+	hit, onWay, itself := uint32(0), false, false
 	for n := m.r16(offPaths); n > 0; n-- {
 		kind, size := m.rb(m.pat), m.r16(m.pat+1)
 		switch m.stands(m.pat+3, size, kind != byte(Free)) {
 		case isAt:
-			hit = m.place(kind, hit, true)
+			hit, itself = m.place(kind, hit, true), true
 		case isBelow:
-			hit = m.place(kind, hit, false)
+			hit, itself = m.place(kind, hit, false), false
 		case isAbove:
-			onWay = onWay || kind != byte(Unread) && hit == hitHidden
+			onWay = onWay || kind != byte(Unread) && hit == hitHidden && !itself
 			if kind != byte(Free) {
 				m.hit |= hitPrefix
 			}
