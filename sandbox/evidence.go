@@ -82,8 +82,11 @@ func (e *evidence) holds(m plan.Mechanism) (bool, string) {
 	switch m {
 	case plan.UserNamespace, plan.MountNamespace, plan.PIDNamespace, plan.IPCNamespace, plan.UTSNamespace, plan.CgroupNamespace, plan.NetworkNamespace:
 		return e.otherNamespace(m)
-	case plan.Landlock, plan.LandlockNet:
+	case plan.Landlock:
 		return e.refused(e.rootErrno, "listing a directory outside")
+	case plan.LandlockNet: // the same ruleset
+		ok, shown := e.refused(e.rootErrno, "listing a directory outside")
+		return ok, shown + ", by the ruleset that has the ports; connecting was not tried"
 	case plan.LandlockScope:
 		return e.refused(e.killErrno, "signalling init")
 	case plan.Seccomp, plan.Guard:
