@@ -1,5 +1,8 @@
 package guard
 
+// pathMax is PATH_MAX, with the NUL at a path's end.
+const pathMax = 4096
+
 // A Judgement is what encoded rules say of one path: what the supervisor knows
 // when it decides.
 type Judgement struct {

@@ -69,10 +69,7 @@ const (
 	fromBuffer // the path is in State already
 )
 
-const (
-	pathMax = 4096
-	walkMax = 3 * pathMax
-)
+const walkMax = 3 * pathMax
 
 // walk is the cursor of the slow resolution.
 type walk struct {
