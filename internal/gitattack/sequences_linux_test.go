@@ -28,6 +28,9 @@ func TestKernelGitAttackSequences(t *testing.T) {
 				if f := r.carryOut(s); f != nil {
 					r.report(s, f)
 				}
+				if i%500 == 499 {
+					r.note("%d sequences after %v: %+v", i+1, time.Since(begin).Round(time.Second), r.tally)
+				}
 			}
 			took := time.Since(begin)
 			t.Logf("%+v in %v, %.1f a second", r.tally, took.Round(time.Second), float64(r.tally.sequences)/took.Seconds())
@@ -104,9 +107,13 @@ func (r *runner) report(s *sequence, f *finding) {
 	r.tell("%s: %s\n%s", f.what, f.text, small.describe(r.at(s.Fixture)))
 }
 
-// tell fails the test, and writes to the file that HOLDFAST_GITATTACK_LOG names: a long run is read while it runs.
+// tell fails the test. It and note write to the file that HOLDFAST_GITATTACK_LOG names: a long run is read while it runs.
 func (r *runner) tell(format string, args ...any) {
 	r.t.Errorf(format, args...)
+	r.note(format, args...)
+}
+
+func (r *runner) note(format string, args ...any) {
 	if name := os.Getenv("HOLDFAST_GITATTACK_LOG"); name != "" {
 		if f, err := os.OpenFile(name, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666); err == nil {
 			fmt.Fprintf(f, format+"\n", args...)
