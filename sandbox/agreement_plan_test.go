@@ -330,13 +330,13 @@ func (m *planModel) guardAllows(a Act) bool {
 	case ToRemove:
 		return (!j.Whole || j.Loose) && !j.Config && !j.Lock && !j.Placed
 	case ToChmod:
-		return !j.Whole && !j.Fixed && !j.Placed && !j.Fenced
+		return !j.Whole && !j.Fixed && !(j.Placed && j.Hidden) && !j.Fenced
 	case ToSetXattr:
 		return false // the guard's filter answers EOPNOTSUPP
 	case ToRename:
 		to := m.judge(a.To)
-		leaves := !(j.Whole || j.Config || j.CommonDir || j.Hidden || j.Lock || j.GitFile && !a.Dir || a.Dir && (j.Above || j.Deep || j.GitFile || j.Inside && !j.Data))
-		arrives := !(to.Whole || to.CommonDir || to.Hidden || to.GitFile || to.Config || to.Lock || to.Text || a.Dir && (to.Above || to.Deep || to.Inside && !(to.Tree && j.Tree)))
+		leaves := !(j.Whole || j.Placed || j.Config || j.CommonDir || j.Hidden || j.Lock || j.GitFile && !a.Dir || a.Dir && (j.Above || j.Deep || j.GitFile || j.Inside && !j.Data))
+		arrives := !(to.Whole || to.Placed || to.CommonDir || to.Hidden || to.GitFile || to.Config || to.Lock || to.Text || a.Dir && (to.Above || to.Deep || to.Inside && !(to.Tree && j.Tree)))
 		return leaves && arrives
 	case ToLink:
 		to := m.judge(a.To)

@@ -123,10 +123,10 @@ func (c *compilation) loseFiles() {
 				c.lose(BoundFiles, lossOf(ns, e.path+" can be written, as the directory around it"))
 			}
 		case fileHide:
-			switch in := c.hiddenInWritable(e); {
-			case in && c.guardsNames() && c.writable(e.path):
+			switch {
+			case c.guardsNames() && c.writable(e.path):
 				c.lose(BoundFiles, lossOf(ns, e.path+" can be executed: in a writable directory the supervisor hides what it holds from reading alone"))
-			case in:
+			case c.hiddenInWritable(e):
 				c.lose(BoundFiles, lossOf(ns, e.path+" cannot be hidden in a writable directory"))
 			}
 		case fileMake:

@@ -21,7 +21,7 @@ type Judgement struct {
 	Hidden    bool // a hidden name, or something beneath one
 	Above     bool // an ancestor of a protected name
 	Deep      bool // as Above, inside the "**" of a name
-	Placed    bool // an Unread path, or something beneath one: it is not removed
+	Placed    bool // an Unread path, something beneath one, or a Free path in what is held: it is not removed
 	Fenced    bool // its mode, owner and times stay as they are
 }
 

@@ -14,7 +14,7 @@ const (
 	hitDeep   // as hitPrefix, inside the "**" of a pattern
 	hitSelf   // the supervisor's own /proc directory
 	hitLost   // a directory whose path cannot be told
-	hitPlace  // an Unread path, or something beneath one: it stays in its place
+	hitPlace  // an Unread path, something beneath one, or a Free path in what is held: it stays in its place
 	hitFree   // a Free path, or something beneath one, whatever rules are around it
 	hitLock   // the lock of a file that is replaced by checked copies
 	hitText   // a text of a git directory that is checked before it stands

@@ -37,7 +37,7 @@ func (s *State) chmod() int {
 	if s.spot[0].stat < 0 {
 		return s.spot[0].stat
 	}
-	if s.spot[0].hit&(hitWhole|hitFixed|hitPlace) != 0 {
+	if hit := s.spot[0].hit; hit&(hitWhole|hitFixed) != 0 || hit&hitPlace != 0 && hit&hitHidden != 0 {
 		return s.refuse()
 	}
 	if r := s.fenced(); r < 0 {

@@ -18,11 +18,12 @@ const (
 //
 //go:norace
 func (m *matcher) places() {
-	hit, onWay, itself := uint32(0), false, false
+	hit, onWay, itself, held := uint32(0), false, false, false
 	for n := m.r16(offPaths); n > 0; n-- {
 		kind, size := m.rb(m.pat), m.r16(m.pat+1)
 		switch m.stands(m.pat+3, size, kind != byte(Free)) {
 		case isAt:
+			held = hit&(hitWhole|hitHidden) != 0 // the directory around it is
 			hit, itself = m.place(kind, hit, true), true
 		case isBelow:
 			hit, itself = m.place(kind, hit, false), false
@@ -37,7 +38,7 @@ func (m *matcher) places() {
 	if onWay && hit == hitHidden {
 		hit = 0
 	}
-	if hit == hitHidden {
+	if hit == hitHidden || hit == hitFree && itself && held {
 		hit |= hitPlace
 	}
 	m.hit |= hit

@@ -111,7 +111,7 @@ func (s *State) lockAside() int {
 func (s *State) leaves(k int) int {
 	sp := &s.spot[k&1]
 	dir := s.typeOf(k) == syscall.S_IFDIR
-	if sp.hit&(hitWhole|hitConfig|hitCommon|hitHidden) != 0 {
+	if sp.hit&(hitWhole|hitConfig|hitCommon|hitHidden|hitPlace) != 0 {
 		return s.refuse()
 	}
 	if sp.hit&hitGitFile != 0 {
@@ -143,7 +143,7 @@ func (s *State) leaves(k int) int {
 //go:norace
 func (s *State) arrives(k, l int) int {
 	a, b, kind := &s.spot[k&1], &s.spot[l&1], s.typeOf(k)
-	bar := uint32(hitWhole | hitCommon | hitHidden | hitGitFile | hitLock)
+	bar := uint32(hitWhole | hitCommon | hitHidden | hitPlace | hitGitFile | hitLock)
 	if kind != syscall.S_IFREG {
 		bar |= hitPrefix | hitDeep | hitConfig | hitText
 	}
