@@ -4,6 +4,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/seatbelt"
@@ -135,6 +136,9 @@ var profileDifferences = []difference{
 	{"what is hidden has no metadata", false, "a deny names every operation", func(p Policy, a Act) bool { return a.Do == ToStat && in(a, p.Files.Hide) }},
 	{"on the way to a protected name", false, "a rename onto it cannot be told from mkdir", func(p Policy, a Act) bool {
 		return !p.Files.Protect.Off && slices.Contains([]Deed{ToCreate, ToRemove, ToRename, ToSymlink}, a.Do)
+	}},
+	{"what a git directory may hold", true, "only the names that git is known to obey are closed: the report says so", func(p Policy, a Act) bool {
+		return slices.Contains(p.Files.protectedPatterns(), ".git") && (strings.Contains(a.Path+"/", "/.git/") || strings.Contains(a.To+"/", "/.git/"))
 	}},
 	{"hidden names can be removed", false, "an unlink may be a rename", func(p Policy, a Act) bool {
 		return len(p.Files.HideNames) > 0 && slices.Contains([]Deed{ToCreate, ToRemove, ToExecute}, a.Do)

@@ -22,7 +22,7 @@ func ExamplePolicy_Allows() {
 		{Do: sandbox.ToWrite, Path: "/usr/bin/ls"},
 		{Do: sandbox.ToRead, Path: "/ws/keys/id"},
 		{Do: sandbox.ToRead, Path: "/ws/api/.env"},
-		{Do: sandbox.ToCreate, Path: "/ws/sub/.git/hooks", Dir: true},
+		{Do: sandbox.ToCreate, Path: "/ws/sub/.git/hooks/pre-commit"},
 		{Do: sandbox.ToConnect, Network: "tcp", Host: "example.org", Port: 443},
 		{Do: sandbox.ToConnect, Network: "tcp", Host: "127.0.0.1", Port: 8080},
 		{Do: sandbox.ToSignal, Outside: true},
@@ -36,7 +36,7 @@ func ExamplePolicy_Allows() {
 	// write false Files.Read[0]: shown to read: /usr/bin/ls lies in /usr (to allow it: name it, or a directory around it, in Files.Write)
 	// read false Files.Hide[0]: hidden: /ws/keys/id lies in /ws/keys (to allow it: take it out of Files.Hide, or name what is inside in Files.Read or Files.Write)
 	// read false Files.HideNames[0]: /ws/api/.env is the hidden name .env (to allow it: take it out of Files.HideNames)
-	// create false Files.Protect: /ws/sub/.git/hooks is the protected name .git/hooks (to allow it: name it in Files.Protect.Except)
+	// create false Files.Protect: /ws/sub/.git/hooks/pre-commit lies in a git directory, where tools may not have it (to allow it: name .git in Files.Protect.Except, which opens all of git's directories)
 	// connect false Network: there is no network but a loopback of the sandbox's own (to allow it: name the host in Network.Hosts)
 	// connect true the sandbox has a loopback of its own: what listens there is inside
 	// signal false no process outside of the sandbox can be signalled (to allow it: open the bound processes)

@@ -99,6 +99,10 @@ func (m *meaning) profileHoldings() []plan.Holding {
 		}
 	}
 	lose(BoundFiles, "metadata of all files can be read", "macOS: programs ask for that of every directory above theirs", "none", false)
+	if slices.Contains(p.Files.protectedPatterns(), ".git") {
+		lose(BoundFiles, "a git directory is known by the name .git alone, and inside it only the names that git is known to obey are closed",
+			"macOS: a profile's rules know paths, not what a directory holds", "none", false)
+	}
 	lose(BoundProcesses, "other processes can be seen, and what leaves the process group outlives the run", "macOS has no pid namespaces", "none", false)
 	if !p.Syscalls.IsOff() {
 		lose(BoundSyscalls, "system calls are not bounded", "macOS has no seccomp", "seccomp.Off(), or open the bound", true)
