@@ -199,7 +199,7 @@ func ExampleCredential() {
 		{Name: "EXAMPLE_KEY", Secret: os.Getenv("EXAMPLE_KEY"), Hosts: []string{"api.example.com:443"}, Place: sandbox.PlaceHeader, Field: "X-Api-Key"},
 	}
 	p.Network.Requests = []sandbox.RequestRule{
-		{Host: "api.github.com:443", Methods: []string{"GET"}, Paths: []string{"/repos/holdfast-dev/"}},
+		{Host: "api.github.com:443", Methods: []string{"GET"}, Paths: []string{"/repos/holdfast-dev/"}, Headers: []string{"X-Example-Tenant"}},
 	}
 	s, err := sandbox.New(p)
 	if err != nil {
