@@ -49,7 +49,7 @@ func grade(t *testing.T, name string, arg ...string) (verdict string) {
 		Files: sandbox.Files{Read: []string{dir}},
 		Limits: sandbox.Limits{
 			WallClock: 5 * time.Second,
-			Rlimits:   rlimit.Limits{CPU: rlimit.At(5), AS: rlimit.At(2 << 30), NProc: rlimit.At(64)},
+			Rlimits:   rlimit.Limits{CPU: rlimit.At(5), AS: rlimit.At(2 << 30), NProc: rlimit.At(300)},
 		},
 	})
 	cmd := s.Command(program, arg...)
