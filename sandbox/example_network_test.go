@@ -35,7 +35,7 @@ func ExampleWorkspaceNet() {
 	var v sandbox.Violation
 	for _, v = range cmd.Report().Violations {
 		log.Print(v) // "connect evil.example:443: no entry of the allow-list names it ... (to allow it: ...)"
-		log.Printf("at %s by %s: %s (%s) port %d, %s %s: rule %q: %s: %s", v.Time, v.Protocol, v.Host, v.Address, v.Port, v.Method, v.Path, v.Rule, v.Why, v.Remedy)
+		log.Printf("%d times, first at %s by %s: %s (%s) port %d, %s %s: rule %q: %s: %s", v.Count, v.Time, v.Protocol, v.Host, v.Address, v.Port, v.Method, v.Path, v.Rule, v.Why, v.Remedy)
 	}
 	if err != nil {
 		log.Fatal(err)

@@ -182,7 +182,10 @@ func ExampleCmd_Wait() {
 		err = cmd.Wait()
 	}
 	var exit *exec.ExitError
+	var stuck *sandbox.StuckError
 	switch {
+	case errors.As(err, &stuck): // in the kernel: look at /proc/PID/stack, as root
+		log.Fatalf("process %d was killed and does not end: %v", stuck.PID, stuck.Err)
 	case errors.Is(err, sandbox.ErrDeadline):
 		fmt.Println("out of time")
 	case errors.As(err, &exit):
