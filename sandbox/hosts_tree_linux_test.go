@@ -101,6 +101,7 @@ func TestKernelNothingOutlivesARunWithoutNamespaces(t *testing.T) {
 		{"the command is cancelled", "sleep 1000", func(_ *testing.T, _ *Cmd, cancel func()) { cancel() }, 0, "signal: killed"},
 		{"the stage is killed", "sleep 1000", func(_ *testing.T, c *Cmd, _ func()) { c.Process.Kill() }, 0, "signal: killed"},
 		{"init is killed from outside", "sleep 1000", killInitOf, 0, "signal: killed"},
+		{"the keeper is killed from outside", "sleep 1000", killKeeperOf, 0, "signal: killed"},
 		{"init is stopped from outside and the command cancelled", "sleep 1000", func(t *testing.T, c *Cmd, cancel func()) {
 			signalInitOf(t, c, unix.SIGSTOP)
 			cancel()
@@ -132,16 +133,28 @@ func TestKernelNothingOutlivesARunWithoutNamespaces(t *testing.T) {
 
 func killInitOf(t *testing.T, c *Cmd, _ func()) { signalInitOf(t, c, unix.SIGKILL) }
 
-// signalInitOf signals the sandbox's first process, which is the stage's child.
-func signalInitOf(t *testing.T, c *Cmd, sig unix.Signal) {
-	t.Helper()
-	list := childrenOf(c.Process.Pid)
-	if len(list) != 1 {
-		t.Fatalf("the stage has the children %v", list)
-	}
-	if err := unix.Kill(list[0], sig); err != nil {
+func killKeeperOf(t *testing.T, c *Cmd, _ func()) {
+	if err := unix.Kill(theChild(t, c.Process.Pid), unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// signalInitOf signals the sandbox's first process, which is the keeper's child, and
+// that is the stage's.
+func signalInitOf(t *testing.T, c *Cmd, sig unix.Signal) {
+	t.Helper()
+	if err := unix.Kill(theChild(t, theChild(t, c.Process.Pid)), sig); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func theChild(t *testing.T, pid int) int {
+	t.Helper()
+	list := childrenOf(pid)
+	if len(list) != 1 {
+		t.Fatalf("process %d has the children %v", pid, list)
+	}
+	return list[0]
 }
 
 // letGo makes the file that a script waits for.

@@ -52,6 +52,8 @@ type run struct {
 	decided chan struct{} // closed: the tool was executed, or will never be
 	told    chan struct{} // closed: the evidence is here, or never will be
 	empty   chan struct{} // closed: every process is dead
+	over    chan struct{} // closed: the stage has ended or was killed, and the others follow
+	ending  sync.Once     // closes over
 	began   time.Time
 	ended   time.Time
 }
@@ -87,7 +89,7 @@ var (
 )
 
 func newRun(ctx context.Context, s *Sandbox, broken error) *run {
-	return &run{caller: ctx, sandbox: s, broken: broken, decided: make(chan struct{}), told: make(chan struct{}), empty: make(chan struct{})}
+	return &run{caller: ctx, sandbox: s, broken: broken, decided: make(chan struct{}), told: make(chan struct{}), empty: make(chan struct{}), over: make(chan struct{})}
 }
 
 // newExecCmd makes the exec.Cmd that this run is the context of.
@@ -158,6 +160,9 @@ func (r *run) reap(wait func() error) error {
 	defer set(false)
 	return wait()
 }
+
+// stageEnded says that what is left of the run need not be waited for without end.
+func (r *run) stageEnded() { r.ending.Do(func() { close(r.over) }) }
 
 // processState is how the process ended; nil: it is not known yet.
 func (r *run) processState() *os.ProcessState {

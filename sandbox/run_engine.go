@@ -58,6 +58,7 @@ func (r *run) kill() error {
 	}
 	err := r.killProcess()
 	if r.isWatching() {
+		r.stageEnded()
 		<-r.empty
 	}
 	return err

@@ -248,7 +248,7 @@ func (r *run) listen() {
 	r.control.AwaitEvidence()
 	close(r.told)
 	r.control.Drain()
-	r.control.AwaitEmpty(stage.MostEnd)
+	r.control.AwaitEmpty(r.over, stage.MostEnd)
 	r.stuck = r.control.Stuck
 	r.unplug()
 	r.removeOwn()
@@ -263,6 +263,7 @@ func (r *run) settle() {
 	r.restore()
 	r.watch()
 	if r.isWatching() {
+		r.stageEnded()
 		<-r.empty
 	}
 }

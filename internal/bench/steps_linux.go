@@ -153,7 +153,7 @@ func runStage(t *stage.Template, run stage.Run, dir string) error {
 	c.AwaitEvidence()
 	err = cmd.Wait()
 	c.Drain()
-	c.AwaitEmpty(stage.MostEnd)
+	c.AwaitEmpty(nil, stage.MostEnd)
 	switch {
 	case c.Failed != nil:
 		return fmt.Errorf("%s: %w", t.StepName(c.Failed.Step), c.Failed.Errno)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 	"unsafe"
@@ -327,25 +328,42 @@ const MostEnd = 30 * time.Second
 // AwaitEmpty returns when every process of the sandbox is dead: a pidfd becomes
 // readable when its process is a zombie, and the kernel lets pid 1 of a
 // namespace become one only after all the others are gone (zap_pid_ns_processes).
-// Without one the keeper ends last. It waits for most at the longest, once the stage
-// is gone: then Stuck says who is left.
-func (c *Control) AwaitEmpty(most time.Duration) {
+// Without one the keeper ends last. From when over is closed, or at once if it is nil,
+// it waits for most at the longest: then Stuck says who is left.
+func (c *Control) AwaitEmpty(over <-chan struct{}, most time.Duration) {
 	for _, pidfd := range [...]*os.File{c.init, c.keeper} {
-		if pidfd == nil || c.Stuck != 0 {
-			continue
+		if pidfd != nil && c.Stuck == 0 {
+			c.awaitEnd(pidfd, over, most)
 		}
-		raw, err := pidfd.SyscallConn()
-		if err != nil {
-			continue
-		}
+	}
+}
+
+func (c *Control) awaitEnd(pidfd *os.File, over <-chan struct{}, most time.Duration) {
+	raw, err := pidfd.SyscallConn()
+	if err != nil {
+		return
+	}
+	var limiting sync.WaitGroup
+	dead := make(chan struct{})
+	if over == nil {
 		pidfd.SetReadDeadline(time.Now().Add(most))
-		err = raw.Read(func(fd uintptr) bool {
-			p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-			n, err := unix.Poll(p, 0)
-			return n > 0 || err != nil && err != unix.EINTR
+	} else {
+		limiting.Go(func() {
+			select {
+			case <-over:
+				pidfd.SetReadDeadline(time.Now().Add(most))
+			case <-dead:
+			}
 		})
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			c.Stuck = max(c.PID(), 1)
-		}
+	}
+	err = raw.Read(func(fd uintptr) bool {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(p, 0)
+		return n > 0 || err != nil && err != unix.EINTR
+	})
+	close(dead)
+	limiting.Wait()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.Stuck = max(c.PID(), 1)
 	}
 }

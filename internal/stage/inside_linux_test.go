@@ -210,7 +210,7 @@ func (i *insider) end() string {
 	i.in.Close()
 	i.cmd.Wait()
 	i.c.Drain()
-	i.c.AwaitEmpty(MostEnd)
+	i.c.AwaitEmpty(nil, MostEnd)
 	i.c.Release()
 	return strings.TrimSpace(i.output())
 }

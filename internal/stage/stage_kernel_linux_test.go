@@ -140,7 +140,7 @@ func smallest(t *testing.T, way *Way) {
 		t.Error(err)
 	}
 	c.Drain() // the stage and init talk at the same time: where init is may be said last
-	if c.AwaitEmpty(MostEnd); len(c.Evidence) == 0 || c.InitPID == 0 {
+	if c.AwaitEmpty(nil, MostEnd); len(c.Evidence) == 0 || c.InitPID == 0 {
 		t.Errorf("%d bytes of evidence, init %d", len(c.Evidence), c.InitPID)
 	}
 }

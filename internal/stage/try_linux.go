@@ -161,7 +161,7 @@ func runProbe(p plan.Plan, way *Way) (*Control, *Template, error) {
 	c.AwaitStart()
 	cmd.Wait()
 	c.Drain()
-	c.AwaitEmpty(MostEnd)
+	c.AwaitEmpty(nil, MostEnd)
 	c.Release()
 	return c, t, nil
 }

@@ -112,11 +112,12 @@ func serve() {
 		guarded
 		dialer
 	)
-	st.poll = [4]sys.PollFD{
+	st.poll = [5]sys.PollFD{
 		socket:  {FD: int32(st.initSock), Events: sys.POLLIN},
 		child:   {FD: childSignals(), Events: sys.POLLIN},
 		guarded: {FD: int32(st.listener), Events: sys.POLLIN},
 		dialer:  {FD: dialerFD(), Events: sys.POLLIN},
+		4:       {FD: -1}, // the stage alone waits for a fifth
 	}
 	for {
 		n, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), uintptr(len(st.poll)), guardWait(), 0, 0, 0)

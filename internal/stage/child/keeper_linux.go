@@ -11,10 +11,15 @@ import (
 // Without a pid namespace the stage, init and the tool are in one process group, as
 // passSignal needs it, and a SIGKILL to the group ends all three at once: then
 // nobody would be left to kill what the tool has moved into another session. So a
-// keeper stands between the stage and init, in a process group of its own. It is a
+// keeper stands between the stage and init, in a session of its own. It is a
 // subreaper, does nothing while the stage lives, and when the stage is gone kills
 // what is left: init, and everything that init's end leaves to it. A stage that
 // ends in order kills its keeper with the rest (killTree).
+//
+// In another session, and not in another process group alone, its end is nothing to
+// the group: a parent in another group of the same session, when it ends, leaves an
+// orphaned group, whose processes the kernel sends SIGHUP if one of them is stopped
+// (kill_orphaned_pgrp in kernel/exit.c), and the harness is one of them.
 
 // keeperRecord is what the keeper tells the stage: init's pid, the number of its
 // pidfd in the descriptor table that the two share, and why there is none.
@@ -28,7 +33,6 @@ type keeperRecord struct{ pid, pidfd, errno uintptr }
 func cloneKept(flags, top uintptr) (uintptr, int32, uintptr) {
 	const cloneFiles = sys.CLONE_FILES
 	roomOnStack()
-	st.group, _ = sys.Call(syscall.SYS_GETPGID, 0, 0, 0, 0, 0, 0)
 	st.stagePID, _ = sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
 	pid, errno := sys.Call(syscall.SYS_CLONE, cloneFiles|sys.CLONE_PIDFD|uintptr(syscall.SIGCHLD), 0, sys.Addr(&st.keeperFD), 0, 0, 0)
 	if pid == 0 && errno == 0 {
@@ -70,13 +74,13 @@ func awaitKeeper() (uintptr, int32, uintptr) {
 //go:norace
 //go:nocheckptr
 func beKeeper(flags, top uintptr) {
-	sys.Call(syscall.SYS_SETPGID, 0, 0, 0, 0, 0, 0)
 	sys.Call(syscall.SYS_PRCTL, sys.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
 	pid, errno := sys.Call(syscall.SYS_CLONE, flags, 0, sys.Addr(&st.pidfd), 0, 0, 0)
 	if pid == 0 && errno == 0 {
-		sys.Call(syscall.SYS_SETPGID, 0, st.group, 0, 0, 0, 0) // fails when the stage is gone: init will see that
+		awaitKeepersSession()
 		enterInit(top)
 	}
+	sys.Call(syscall.SYS_SETSID, 0, 0, 0, 0, 0, 0)
 	sys.Call(syscall.SYS_PRCTL, sys.PR_SET_DUMPABLE, 0, 0, 0, 0, 0)
 	st.kept = keeperRecord{pid, uintptr(st.pidfd), errno}
 	sys.Call(syscall.SYS_SENDTO, st.initSock, sys.Addr(&st.kept), unsafe.Sizeof(st.kept), sys.MSG_NOSIGNAL, 0, 0)
@@ -86,6 +90,23 @@ func beKeeper(flags, top uintptr) {
 	killTree(atCwd, text("/proc/thread-self/children\x00"))
 	removeOwn()
 	endBetween()
+}
+
+// awaitKeepersSession returns, in init, when the keeper has left the session: from then
+// on a SIGKILL to the group does not end it. Of a keeper that ends before, the stage
+// takes init with it.
+//
+//go:norace
+//go:nocheckptr
+func awaitKeepersSession() {
+	own, _ := sys.Call(syscall.SYS_GETSID, 0, 0, 0, 0, 0, 0)
+	for {
+		parent, _ := sys.Call(syscall.SYS_GETPPID, 0, 0, 0, 0, 0, 0)
+		if its, errno := sys.Call(syscall.SYS_GETSID, parent, 0, 0, 0, 0, 0); errno == 0 && its != own {
+			return
+		}
+		sys.Call(syscall.SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0)
+	}
 }
 
 // awaitStagesEnd returns when the stage is dead.

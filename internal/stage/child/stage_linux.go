@@ -147,8 +147,8 @@ func letGo() {
 	sys.Call(syscall.SYS_RT_SIGPROCMASK, sys.SIG_SETMASK, sys.Addr(&none), 0, 8, 0, 0)
 }
 
-// mind waits until init is gone. It kills init when the harness has died or
-// the deadline has passed. Of an init that is killed, or has closed its socket, it
+// mind waits until init is gone. It kills init when the harness or the keeper has died
+// or the deadline has passed. Of an init that is killed, or has closed its socket, it
 // waits for the end for endSeconds at most: what holds it up is told to the harness.
 //
 //go:norace
@@ -159,6 +159,7 @@ func mind() {
 		socket
 		initial
 		timer
+		keeper
 	)
 	const endSeconds = 20
 	ending, limit := false, [2]int64{endSeconds, 0}
@@ -170,6 +171,9 @@ func mind() {
 	if p[harness].FD = watchHarness(); p[harness].FD < 0 {
 		killInit()
 		ending = true
+	}
+	if st.keeperFD > 0 {
+		p[keeper].FD = st.keeperFD
 	}
 	if p[timer].FD = startTimer(); p[timer].FD < 0 {
 		// Nothing is left to say: the harness need not wait for our end to know it.
@@ -198,6 +202,10 @@ func mind() {
 		if p[harness].Revents != 0 {
 			killInit()
 			p[harness].FD, ending = -1, true
+		}
+		if p[keeper].Revents != 0 {
+			killInit()
+			p[keeper].FD, ending = -1, true
 		}
 		if p[timer].Revents != 0 {
 			st.message = wire.Message{Kind: wire.MsgDeadline}

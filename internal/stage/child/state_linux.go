@@ -25,7 +25,6 @@ type state struct {
 	toolPID   uintptr
 	keeperFD  int32 // pidfd of the keeper; 0: there is none
 	stagePID  uintptr
-	group     uintptr // the stage's process group
 	kept      keeperRecord
 	oldMask   uint64 // the signal mask the harness started us with
 
@@ -48,7 +47,7 @@ type state struct {
 	netFD    uintptr
 	ifreq    ifreq
 
-	poll      [4]sys.PollFD
+	poll      [5]sys.PollFD
 	iovec     [4][2]uintptr
 	msghdr    msghdr
 	rights    cmsgFD
