@@ -190,7 +190,7 @@ var callActs = []act{
 	{name: "io_uring", unheld: []string{noProfile}, try: func(ground) error {
 		return rawCall(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(new([120]byte))))
 	}},
-	{name: "clone3 with a user namespace", unheld: []string{noProfile}, try: func(ground) error {
+	{name: "clone3 with a user namespace", bare: true, try: func(ground) error {
 		args := [11]uint64{0: unix.CLONE_NEWUSER, 4: uint64(unix.SIGCHLD)}
 		pid, _, errno := unix.RawSyscall(unix.SYS_CLONE3, uintptr(unsafe.Pointer(&args)), unsafe.Sizeof(args), 0)
 		if errno != 0 {
@@ -202,7 +202,7 @@ var callActs = []act{
 		_, err := unix.Wait4(int(pid), nil, unix.WALL, nil)
 		return err
 	}},
-	{name: "a new user namespace", unheld: []string{noProfile}, try: func(ground) error { return unshareIn(unix.CLONE_NEWUSER) }},
+	{name: "a new user namespace", bare: true, try: func(ground) error { return unshareIn(unix.CLONE_NEWUSER) }},
 	{name: "a new network namespace", bare: true, try: func(ground) error { return unshareIn(unix.CLONE_NEWNET) }},
 	{name: "a new pid namespace", bare: true, try: func(ground) error { return unshareIn(unix.CLONE_NEWPID) }},
 	{name: "bpf", bare: true, try: func(ground) error {
