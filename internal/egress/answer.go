@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -76,14 +75,6 @@ func (a answer) write(w http.ResponseWriter) {
 	h.Set("Content-Length", strconv.Itoa(len(a.text)))
 	w.WriteHeader(a.status)
 	w.Write([]byte(a.text))
-}
-
-// response is the answer to a request as a message.
-func (a answer) response(r *http.Request) *http.Response {
-	return &http.Response{StatusCode: a.status, Request: r, ContentLength: int64(len(a.text)), Body: io.NopCloser(strings.NewReader(a.text)), Header: http.Header{
-		"Content-Type":           {"text/plain; charset=utf-8"},
-		"X-Content-Type-Options": {"nosniff"},
-	}}
 }
 
 // raw is the answer to a CONNECT, whose clients show the first line at best: it
