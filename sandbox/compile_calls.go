@@ -3,6 +3,7 @@ package sandbox
 import (
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
@@ -33,7 +34,10 @@ const (
 // standIns are the rules that take the place of walls: those that this host
 // lacks, and those that no namespace is. They win over the policy's profile.
 func (c *compilation) standIns() []seccomp.Rule {
-	rules := slices.Clone(noExitStops)
+	var rules []seccomp.Rule
+	if !c.supervisesTracers() {
+		rules = slices.Clone(noExitStops)
+	}
 	bounded := !c.open(BoundNetwork) && !c.policy.Network.Host
 	if bounded && !c.policy.Nest && !c.defaultProfile() {
 		rules = append(rules, noOutsiders...)
@@ -71,10 +75,21 @@ func (c *compilation) standIns() []seccomp.Rule {
 // stop (PTRACE_EVENT_EXIT, ptrace(2)) ends only when the tracer goes on or is gone,
 // and a second SIGKILL is dropped: two processes that trace each other so wait for
 // each other until the machine is rebooted, with everything that waits for them.
-// It is under every policy: the end of a run is always held. PTRACE_OLDSETOPTIONS is
+// One of the two is under every policy, since the end of a run is always held: the
+// supervisor, which lets one process at a time ask for it, as strace does (trace in
+// package guard), or these rules, which would win over it. PTRACE_OLDSETOPTIONS is
 // amd64's other number for the same request (ptrace_request in kernel/ptrace.c).
 var noExitStops = []seccomp.Rule{
 	exitStop(ptraceSeize), exitStop(ptraceSetOptions), exitStop(ptraceOldSetOptions),
+}
+
+// supervisesTracers reports whether the supervisor can keep tracers apart: where it is
+// loaded, and no process of another sandbox, which has another supervisor, can be traced.
+// A pid namespace hides those, and Landlock lets no process of another domain be traced
+// (Documentation/userspace-api/landlock.rst, "Ptrace restrictions").
+func (c *compilation) supervisesTracers() bool {
+	apart := c.plan.Namespaces.PID || c.plan.Uses(plan.Landlock) || c.plan.Uses(plan.LandlockScope)
+	return apart && slices.ContainsFunc(c.plan.Steps, func(s plan.Step) bool { _, ok := s.Do.(plan.LoadGuard); return ok })
 }
 
 func exitStop(request uint64) seccomp.Rule {

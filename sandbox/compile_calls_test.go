@@ -4,7 +4,9 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/host"
+	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/rlimit"
+	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
 // The kernel counts no processes for uid 0, and a pid namespace's limit is 301 at
@@ -37,3 +39,55 @@ func TestNProcOfRootIsHeldOrLost(t *testing.T) {
 }
 
 func rootWithUserNS(f *host.Facts) { f.UID, f.GID = 0, 0 }
+
+// PTRACE_O_TRACEEXIT is the supervisor's to allow where it is loaded and no other
+// sandbox's processes can be traced; everywhere else the profile refuses it. An errno
+// wins over a notification, so there may not be both.
+func TestExitStopsAreSupervisedOrRefused(t *testing.T) {
+	supervised, refused := seccomp.Allow, seccomp.Errno(errArgument)
+	anywhere := Policy{May: []Bound{BoundFiles, BoundProcesses, BoundNetwork}}
+	for _, tt := range []struct {
+		name   string
+		change func(*host.Facts)
+		layout layout
+		policy Policy
+		want   seccomp.Action
+	}{
+		{"with every mechanism", func(*host.Facts) {}, workspaceLike(), Policy{}, supervised},
+		{"with pid namespaces and no Landlock", lacksLandlock, workspaceLike(), Policy{}, supervised},
+		{"with Landlock and no namespaces", lacksNamespaces, workspaceLike(), anywhere, supervised},
+		{"without namespaces and Landlock", func(f *host.Facts) { lacksNamespaces(f); lacksLandlock(f) }, workspaceLike(), anywhere, refused},
+		{"without a listener", lacksNotify, workspaceLike(), anywhere, refused},
+		{"with nothing to write", func(*host.Facts) {}, readOnlyLike(), Policy{}, refused},
+		{"with no names protected", func(*host.Facts) {}, workspaceLike(), Policy{Files: Files{Protect: Protect{Off: true}}}, refused},
+		{"without a profile", func(*host.Facts) {}, readOnlyLike(), Policy{Syscalls: seccomp.Off()}, refused},
+	} {
+		for _, arch := range []seccomp.Arch{seccomp.AMD64, seccomp.ARM64} {
+			facts := newHost()
+			tt.change(&facts)
+			in := inputOf(tt.layout, facts, tt.policy)
+			in.arch = arch
+			p, err := compile(in)
+			if err != nil {
+				t.Fatalf("%s: %v", tt.name, err)
+			}
+			for _, request := range []uint64{ptraceSeize, ptraceSetOptions, ptraceOldSetOptions} {
+				call, err := seccomp.NewCall(arch, "ptrace", request, 5, 0, traceExit|1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got := seccomp.Allow
+				for _, s := range p.Steps {
+					if load, ok := s.Do.(plan.LoadFilter); ok {
+						if got, err = load.Program.Evaluate(call); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				if got != tt.want {
+					t.Errorf("%s, %v, request %#x: %v, want %v", tt.name, arch, request, got, tt.want)
+				}
+			}
+		}
+	}
+}

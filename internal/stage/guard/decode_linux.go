@@ -20,6 +20,7 @@ const (
 	opConnect
 	opChown
 	opTimes
+	opTrace
 )
 
 // decode says in State what the call in hand is: 0, or a negative errno.
@@ -91,6 +92,9 @@ func (s *State) decodeMore() int {
 		return s.isBind(a[0], a[1], a[2])
 	case syscall.SYS_CONNECT:
 		return s.isConnect(a[0], a[1], a[2])
+	case syscall.SYS_PTRACE:
+		s.op = opTrace
+		return 0
 	}
 	return s.decodeFence()
 }

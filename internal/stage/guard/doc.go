@@ -27,8 +27,8 @@
 // once, as an O_PATH descriptor or a copy, and everything after goes through that: a second thread may have made it
 // another one by a second look. TestNoSecondLookAtTheTarget holds the source to it.
 //
-// Nothing is ever answered by SECCOMP_USER_NOTIF_FLAG_CONTINUE: the kernel would read the path again, and a second thread
-// may have changed it. One supervisor, one call at a time, and every call that changes a name goes through it: so
+// No call with a path or an address is answered by SECCOMP_USER_NOTIF_FLAG_CONTINUE: the kernel would read it again, and a
+// second thread may have changed it. One supervisor, one call at a time, and every call that changes a name goes through it: so
 // between steps 3 and 6 no process of the sandbox can turn the directory into another, whatever its threads do.
 //
 // # Rules, and why each is as it is
@@ -86,6 +86,11 @@
 // that takes nobody fails after 200 ms with ETIMEDOUT, during which the supervisor serves nobody else. onlyStreams
 // refuses userfaultfd(2) too, by which a thread could stop in the middle of sending, with the socket locked, and a
 // connect on that socket would wait for it.
+//
+// # Tracing
+//
+// ptrace(2) stops here when it asks for PTRACE_O_TRACEEXIT, and goes on for one process at a time: two that trace each other
+// with it could never be killed. trace_linux.go has the proof. A second strace gets EINVAL while one runs.
 //
 // # Limits
 //

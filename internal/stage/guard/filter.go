@@ -42,6 +42,11 @@ const (
 	errnoNot  = 95 // EOPNOTSUPP
 
 	prSetDumpable = 4
+
+	ptraceOldSetOptions = 21
+	ptraceSetOptions    = 0x4200
+	ptraceSeize         = 0x4206
+	ptraceTraceExit     = 0x40 // PTRACE_O_TRACEEXIT
 )
 
 // Filter returns the program that sends the calls which change names, and opens that can write, to the
@@ -82,6 +87,7 @@ func filter(arch string, names, hidden, connects, fence bool) ([]SockFilter, err
 	if fence {
 		p = append(p, notify(t.fence)...)
 	}
+	p = append(p, traceRules(t)...)
 	p = append(p,
 		SockFilter{bpfEqual, 0, 5, t.prctl}, // prctl(PR_SET_DUMPABLE, 0) says yes and does nothing: see doc.go
 		SockFilter{bpfLoad, 0, 0, dataArgs},
@@ -166,6 +172,22 @@ func openRule(o openCall, hidden bool) []SockFilter {
 	}
 }
 
+// traceRules sends the requests of ptrace(2) that carry PTRACE_O_TRACEEXIT among their options: see trace in
+// trace_linux.go. PTRACE_OLDSETOPTIONS is another number of PTRACE_SETOPTIONS (ptrace_request in kernel/ptrace.c).
+func traceRules(t table) []SockFilter {
+	return []SockFilter{
+		{bpfEqual, 0, 8, t.ptrace},
+		{bpfLoad, 0, 0, dataArgs},
+		{bpfEqual, 2, 0, ptraceSeize},
+		{bpfEqual, 1, 0, ptraceSetOptions},
+		{bpfEqual, 0, 3, ptraceOldSetOptions},
+		{bpfLoad, 0, 0, dataArgs + 8*3},
+		{bpfSet, 0, 1, ptraceTraceExit},
+		{bpfRet, 0, 0, retNotify},
+		{bpfRet, 0, 0, retAllow},
+	}
+}
+
 type openCall struct{ nr, flagsArg uint32 }
 
 type errnoCall struct{ nr, errno uint32 }
@@ -178,7 +200,7 @@ type table struct {
 	errno  []errnoCall
 	prctl  uint32
 
-	connect, setsockopt uint32
+	connect, setsockopt, ptrace uint32
 }
 
 // tables lists, from arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h, the calls
@@ -203,7 +225,7 @@ var tables = map[string]table{
 			{188, errnoNot}, {189, errnoNot}, {190, errnoNot}, {463, errnoNot},
 			{197, errnoNot}, {198, errnoNot}, {199, errnoNot}, {466, errnoNot},
 		},
-		prctl: 157, connect: 42, setsockopt: 54,
+		prctl: 157, connect: 42, setsockopt: 54, ptrace: 101,
 	},
 	"arm64": {
 		audit: auditARM64,
@@ -221,6 +243,6 @@ var tables = map[string]table{
 			{5, errnoNot}, {6, errnoNot}, {7, errnoNot}, {463, errnoNot},
 			{14, errnoNot}, {15, errnoNot}, {16, errnoNot}, {466, errnoNot},
 		},
-		prctl: 167, connect: 203, setsockopt: 208,
+		prctl: 167, connect: 203, setsockopt: 208, ptrace: 117,
 	},
 }

@@ -110,6 +110,8 @@ func (s *State) do() int {
 		return s.chown()
 	case opTimes:
 		return s.setTimes()
+	case opTrace:
+		return s.trace()
 	}
 	return -int(syscall.ENOSYS)
 }

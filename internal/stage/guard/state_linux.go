@@ -37,6 +37,11 @@ type timespec struct{ sec, nsec int64 }
 
 type iovec struct{ base, size uintptr }
 
+type pollFD struct {
+	fd              int32
+	events, revents int16
+}
+
 // spot is where a path of the tool leads: a name in a directory, or an object reached without one.
 type spot struct {
 	start int // O_PATH descriptor of the tool's directory that the path begins at; -1 for the root
@@ -126,6 +131,11 @@ type State struct {
 	mode  int
 	dev   int
 	times [2]timespec
+
+	tracer   int  // a pidfd of the one process that may stop tracees at their end, or -1: see trace
+	tracerID uint // its number
+	poll     pollFD
+	pause    timespec
 
 	task       int // O_PATH descriptor of /proc/<taskID>, and status opened in it; -1 for none
 	taskStatus int

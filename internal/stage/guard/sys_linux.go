@@ -32,6 +32,9 @@ const (
 
 	syncWake = 1
 
+	notifyContinue = 1 // SECCOMP_USER_NOTIF_FLAG_CONTINUE
+	pollIn         = 1
+
 	sysOpenat2   = 437
 	sysPidfdOpen = 434
 	sysPidfdGet  = 438
