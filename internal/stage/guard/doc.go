@@ -67,7 +67,8 @@
 //   - A lock is opened only with O_CREAT|O_EXCL, and renamed or removed only by the sandbox that made it (lock_linux.go): the user's
 //     own git may be holding it.
 //   - Texts by which git runs, deletes or writes something are checked when they are renamed to their name, or come as a letter: a
-//     rebase's todo (without exec), strategy and options (text_linux.go). A .git file, and a worktree's gitdir, is written with the
+//     rebase's todo (without exec), strategy and options (text_linux.go). MERGE_RR keeps its entries or loses them: git rerere copies
+//     the files that they name. A file of a merge that the USER's git has begun may have become a link by then; that copy remains. A .git file, and a worktree's gitdir, is written with the
 //     kernel's path of what was judged; a commondir only as "../.." (letter_linux.go).
 //   - No symbolic link lies in one, but for the one by which git init probes; no directory comes into one from outside, but a
 //     git directory below modules (git submodule absorbgitdirs). .git itself is not renamed elsewhere.

@@ -73,6 +73,8 @@ var gitLines = [...]gitLine{
 	{"shallow_??????", gitData, ""},
 	{"description", gitData, "a line of text"},
 	{"gc.*", gitData, "git gc's lock and log"},
+	{"MERGE_RR", gitText, "git rerere copies the files it names into rr-cache, links followed"},
+	{"MERGE_RR.lock", gitLock, "becomes MERGE_RR"},
 	{"^", gitData, "MERGE_HEAD, COMMIT_EDITMSG and their like: commits and messages"},
 	{"^.lock", gitData, "their locks"},
 	{"^~", gitData, "what editors keep"},

@@ -43,7 +43,7 @@ func (s *State) openLetter() int {
 	if sp.hit&hitText == 0 {
 		kind = textNone
 	}
-	if kind == textTodo || kind == textOpts || kind == textIndex || sp.hit&hitNames&^(hitGitFile|hitCommon|hitText) != 0 || s.flags&access != syscall.O_WRONLY || s.flags&wanted == 0 || !whole || sp.dir < 0 {
+	if kind == textTodo || kind == textOpts || kind == textIndex || kind == textRerere || sp.hit&hitNames&^(hitGitFile|hitCommon|hitText) != 0 || s.flags&access != syscall.O_WRONLY || s.flags&wanted == 0 || !whole || sp.dir < 0 {
 		return s.refuse()
 	}
 	if sp.stat == 0 && sp.st.Mode&syscall.S_IFMT != syscall.S_IFREG {

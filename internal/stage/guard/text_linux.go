@@ -12,6 +12,7 @@ const (
 	textOpts
 	textGitdir
 	textIndex
+	textRerere
 )
 
 // textKind says which text the spot's name is; the spot has hitText.
@@ -27,6 +28,8 @@ func (sp *spot) textKind() int {
 		return textApply
 	case sp.isName("opts"):
 		return textOpts
+	case sp.isName("merge_rr"):
+		return textRerere
 	case sp.isName("gitdir"):
 		return textGitdir
 	case sp.isName("index"), sp.name[0]|0x20 == 's' && sp.name[1]|0x20 == 'h': // sharedindex.*
@@ -49,6 +52,56 @@ func (s *State) harmlessText(b *spot) bool {
 		return t.plainWords('=')
 	case textApply:
 		return t.harmlessApply()
+	case textRerere:
+		return s.keepConflicts(b)
+	}
+	return false
+}
+
+// keepConflicts takes out of MERGE_RR, which is text 0, the entries that do not stand in the present one: git rerere of the user's
+// would copy what they name, through links that come later, into rr-cache. So a conflict that git met in the sandbox is not
+// recorded as an example; those on record are applied, and an entry goes once its conflict is solved.
+//
+//go:norace
+func (s *State) keepConflicts(b *spot) bool {
+	s.text[1].n = 0
+	if r := s.load(1, b.dir, &b.name[0]); r < 0 && r != -eNOENT {
+		return false
+	}
+	t, to := &s.text[0], uint(0)
+	for at := uint(0); at < t.n; {
+		end := t.entryEnd(at)
+		for keep := s.text[1].hasEntry(t, at, end); at < end; at++ {
+			if keep {
+				t.b[to&(textRoom-1)] = t.c(at)
+				to++
+			}
+		}
+	}
+	t.n = to
+	return true
+}
+
+// entryEnd returns the byte behind the NUL that ends the entry at byte at.
+//
+//go:norace
+func (t *text) entryEnd(at uint) uint {
+	for at < t.n && t.c(at) != 0 {
+		at++
+	}
+	return min(at+1, t.n)
+}
+
+// hasEntry reports whether an entry of t is bytes at to end of o.
+//
+//go:norace
+func (t *text) hasEntry(o *text, at, end uint) bool {
+	for i := uint(0); i < t.n; {
+		next := t.entryEnd(i)
+		if equalBytes(t, o, i, next, at, end) {
+			return true
+		}
+		i = next
 	}
 	return false
 }
