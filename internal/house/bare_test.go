@@ -32,7 +32,7 @@ var bareRooms = []bareRoom{
 		ordinary: []string{"hook_linux.go"},       // belongs to a runtime's start
 		besides:  []string{"Image", "stackKnown"}, // tell the harness where the image's code is
 		pragmas:  []string{"norace", "nocheckptr"},
-		may:      regexp.MustCompile(`internal/sys\.(Raw(\.abi0)?|Call)$|stage/guard\.|^runtime\.(morestack|gcWriteBarrier)`),
+		may:      regexp.MustCompile(`internal/sys\.(Raw(\.abi0)?$|Call$|Addr\[)|stage/guard\.|^runtime\.(morestack|gcWriteBarrier)`),
 	},
 	{
 		room:     "internal/stage/guard",
@@ -88,6 +88,9 @@ func TestBareCodeCallsNoRuntime(t *testing.T) {
 						t.Error(l)
 					}
 				}
+				b.judge(t, names, b.run(t, arch, "tool", "objdump", object))
+				// As the race detector has it, which checks pointers too (go tool compile -d=checkptr).
+				b.run(t, arch, "build", "-gcflags=-d=checkptr", "-o", object, ".")
 				b.judge(t, names, b.run(t, arch, "tool", "objdump", object))
 				// As a debugger wants it: without optimisations, where frames are larger.
 				b.run(t, arch, "test", "-c", "-gcflags=all=-N -l", "-o", os.DevNull, ".")

@@ -7,6 +7,7 @@ import "unsafe"
 // have no Go runtime.
 //
 //go:norace
+//go:nocheckptr
 func Begin(s *State, rules []byte, own unsafe.Pointer) {
 	s.m.rules = rules
 	for i := range s.text {
