@@ -56,6 +56,9 @@ func (r *run) evidence(report *Report) *evidence {
 		if r.control.Deadline {
 			report.Status = "ended at its deadline, " + (time.Duration(r.sandbox.plan.DeadlineMS) * time.Millisecond).String()
 		}
+		if err := r.processError(nil); err != nil {
+			report.Status = "ended before its time: " + err.what()
+		}
 	default:
 		report.Status = "running"
 	}

@@ -183,9 +183,12 @@ func ExampleCmd_Wait() {
 	}
 	var exit *exec.ExitError
 	var stuck *sandbox.StuckError
+	var lost *sandbox.ProcessError
 	switch {
 	case errors.As(err, &stuck): // in the kernel: look at /proc/PID/stack, as root
 		log.Fatalf("process %d was killed and does not end: %v", stuck.PID, stuck.Err)
+	case errors.As(err, &lost): // by the kernel, for want of memory, or by a process outside
+		log.Fatalf("the sandbox's %s %s, not the tool: %v", lost.Process, lost.Status, lost.Err)
 	case errors.Is(err, sandbox.ErrDeadline):
 		fmt.Println("out of time")
 	case errors.As(err, &exit):

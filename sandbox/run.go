@@ -269,6 +269,35 @@ func (e *StuckError) Error() string {
 // Unwrap returns Err.
 func (e *StuckError) Unwrap() error { return e.Err }
 
+// A ProcessError is Wait's when a process of the sandbox's own was killed before the tool
+// had ended: by the kernel for want of memory, or by a process outside. One is "init",
+// which is the supervisor too, the other "keeper", which stands in for a pid namespace.
+// The whole run ends with it: what the tool would have gone on with is not bounded any
+// more. Err is what Wait would have returned.
+//
+// A kill of the command's own process, as [os.Process.Kill] or a signal to the process
+// group is, is the harness's, and gives the error that os/exec gives.
+type ProcessError struct {
+	Process string
+	Status  string // how it ended
+	Err     error
+}
+
+func (e *ProcessError) Error() string {
+	s := "sandbox: the run was ended: " + e.what()
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+func (e *ProcessError) what() string {
+	return fmt.Sprintf("the sandbox's %s %s while the tool ran", e.Process, e.Status)
+}
+
+// Unwrap returns Err.
+func (e *ProcessError) Unwrap() error { return e.Err }
+
 // A StartError is a wall that could not be built: nothing of the tool ran.
 type StartError struct {
 	Step string // what was to be done, as Explain prints it

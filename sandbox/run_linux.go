@@ -323,10 +323,27 @@ func (r *run) waitError(err error) error {
 		return &StuckError{PID: r.stuck, Err: err}
 	case r.control.Deadline:
 		return &deadlineError{err}
+	case r.control.Lost != nil:
+		return r.processError(err)
 	case !r.control.Held && r.cmd.ProcessState.Exited():
 		return &StartError{Step: "run the stage", In: placeName(wire.InStage), Err: errSilent}
 	}
 	return err
+}
+
+// processError is the error of a run that ended with a process of the sandbox's own; nil:
+// it did not.
+func (r *run) processError(err error) *ProcessError {
+	lost := r.control.Lost
+	switch {
+	case lost == nil:
+		return nil
+	case lost.Keeper:
+		return &ProcessError{Process: "keeper", Status: "ended", Err: err}
+	case lost.Status.Signaled():
+		return &ProcessError{Process: "init", Status: "was killed: " + lost.Status.Signal().String(), Err: err}
+	}
+	return &ProcessError{Process: "init", Status: fmt.Sprintf("ended with status %d", lost.Status.ExitStatus()), Err: err}
 }
 
 // errSilent: a stage that exits without having said that the tool was held has

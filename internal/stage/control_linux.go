@@ -37,6 +37,7 @@ type Control struct {
 	Held     bool
 	Deadline bool // the stage ended the run at its deadline
 	Stuck    int  // a process that was killed and has not ended; 0: there is none
+	Lost     *Loss
 	Failed   *Failure
 	Checks   [wire.MaxSelfChecks]int32
 	Probed   bool
@@ -50,6 +51,13 @@ type Control struct {
 	waiting  bool   // init waits at gate, and who it is is not known yet
 	Evidence []byte // nil: none has come
 	buf      [wire.EvidenceSize + int(unsafe.Sizeof(wire.Message{}))]byte
+}
+
+// A Loss is the end of a process of the sandbox's own before that of the tool: it was
+// killed by neither the stage nor the harness.
+type Loss struct {
+	Keeper bool // the keeper; else it is init
+	Status syscall.WaitStatus
 }
 
 // A Failure is what the stage says when it could not start the tool.
@@ -241,6 +249,10 @@ func (c *Control) take(n, fd int) {
 		c.Deadline = true
 	case wire.MsgStuck:
 		c.Stuck = max(int(m.Value), 1)
+	case wire.MsgLost:
+		if c.Lost == nil && !c.doomed {
+			c.Lost = &Loss{m.Value == wire.LostKeeper, syscall.WaitStatus(m.Errno)}
+		}
 	case wire.MsgProbe:
 		c.Probed, c.Checks = true, m.Check
 	}

@@ -36,6 +36,8 @@ func beStage() {
 	if st.hdr.Flags&wire.FlagPIDNS == 0 {
 		killTree(atCwd, text("/proc/thread-self/children\x00"))
 	}
+	// The harness need not wait for our end to know that nothing more is said.
+	sys.Call(syscall.SYS_CLOSE, st.control, 0, 0, 0, 0, 0)
 	removeOwn()
 	end()
 }
@@ -149,7 +151,9 @@ func letGo() {
 
 // mind waits until init is gone. It kills init when the harness or the keeper has died
 // or the deadline has passed. Of an init that is killed, or has closed its socket, it
-// waits for the end for endSeconds at most: what holds it up is told to the harness.
+// waits for the end for endSeconds at most: what holds it up is told to the harness. So is
+// the end of an init or a keeper that was killed by another: by the kernel for want of
+// memory, by a process outside.
 //
 //go:norace
 //go:nocheckptr
@@ -162,7 +166,7 @@ func mind() {
 		keeper
 	)
 	const endSeconds = 20
-	ending, limit := false, [2]int64{endSeconds, 0}
+	ending, killed, limit := false, false, [2]int64{endSeconds, 0}
 	p := &st.poll
 	for i := range p {
 		p[i] = sys.PollFD{FD: -1, Events: sys.POLLIN}
@@ -170,15 +174,12 @@ func mind() {
 	p[socket].FD, p[initial].FD = int32(st.stageSock), st.pidfd
 	if p[harness].FD = watchHarness(); p[harness].FD < 0 {
 		killInit()
-		ending = true
+		ending, killed = true, true
 	}
 	if st.keeperFD > 0 {
 		p[keeper].FD = st.keeperFD
 	}
-	if p[timer].FD = startTimer(); p[timer].FD < 0 {
-		// Nothing is left to say: the harness need not wait for our end to know it.
-		sys.Call(syscall.SYS_CLOSE, st.control, 0, 0, 0, 0, 0)
-	}
+	p[timer].FD = startTimer()
 	for {
 		wait := uintptr(0)
 		if ending {
@@ -197,21 +198,25 @@ func mind() {
 		}
 		if p[initial].Revents != 0 {
 			reapInit()
+			if st.status.Kind == 0 && !killed {
+				tellLost(wire.LostInit)
+			}
 			return
 		}
 		if p[harness].Revents != 0 {
 			killInit()
-			p[harness].FD, ending = -1, true
+			p[harness].FD, ending, killed = -1, true, true
 		}
 		if p[keeper].Revents != 0 {
+			tellLost(wire.LostKeeper)
 			killInit()
-			p[keeper].FD, ending = -1, true
+			p[keeper].FD, ending, killed = -1, true, true
 		}
 		if p[timer].Revents != 0 {
 			st.message = wire.Message{Kind: wire.MsgDeadline}
 			tell(0)
 			killInit()
-			p[timer].FD, ending = -1, true
+			p[timer].FD, ending, killed = -1, true, true
 		}
 	}
 }

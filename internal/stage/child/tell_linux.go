@@ -57,6 +57,15 @@ func tellStuck(pid uintptr) {
 	tell(0)
 }
 
+// tellLost tells the harness that init or the keeper has ended before the tool.
+//
+//go:norace
+//go:nocheckptr
+func tellLost(which int64) {
+	st.message = wire.Message{Kind: wire.MsgLost, Value: which, Errno: int32(st.waited)}
+	tell(0)
+}
+
 // fail reports what is in st.failed* and ends the stage.
 //
 //go:norace

@@ -17,6 +17,7 @@
 //	   |<-- MsgHeld, MsgEvidence ----------------------------| (resumes)       |
 //	   |                          | signal n: one byte ----->| kill(tool, n)   |
 //	   |<-- MsgDeadline ----------|                          |<-- exits -------|
+//	   |<-- MsgLost, if init was killed, or the keeper       |
 //	   |                          |<-- StatusRecord ---------|
 //	   |                          |  waits until init is gone (all the sandbox's processes died before it)
 //	   |                          |  ends as the tool ended
@@ -244,6 +245,13 @@ const (
 	MsgPassed              // Value: a slot; carries the descriptor that belongs in it
 	MsgKeeper              // carries a pidfd of the keeper
 	MsgStuck               // Value: the pid of a process that was killed and does not end
+	MsgLost                // Value: LostInit or LostKeeper, which has ended before the tool; Errno: init's wait status
+)
+
+// The sandbox's own processes that MsgLost tells of.
+const (
+	LostInit = 1 + iota
+	LostKeeper
 )
 
 // Message is one record on the control socket.

@@ -1,0 +1,115 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// whileItSleeps starts a tool that says that it runs, and then sleeps; it calls end, and
+// returns Wait's error. Nothing of the tool is left then.
+func whileItSleeps(t *testing.T, c *Cmd, end func() error) error {
+	t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	c.Dir, c.Stdout = "/", w
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	if _, err := io.ReadFull(r, make([]byte, len("started\n"))); err != nil {
+		t.Fatalf("it did not start: %v", err)
+	}
+	if err := end(); err != nil {
+		t.Fatal(err)
+	}
+	ended := c.Wait()
+	r.SetReadDeadline(time.Now().Add(5 * time.Second))
+	if _, err := io.Copy(io.Discard, r); err != nil {
+		t.Errorf("ESCAPE: the tool outlives Wait: %v", err)
+	}
+	return ended
+}
+
+// A supervisor that is killed from outside ends the run, which says so. What the harness
+// or the tool ends is told as ever.
+func TestKernelKilledSupervisorIsToldOf(t *testing.T) {
+	const sleeper = "echo started; sleep 1000 & wait"
+	eachWall(t, allSets[:4], func(t *testing.T, w walls) {
+		s := attackSandbox(t, tracedPolicy(t, w), w)
+		keeper := func(c *Cmd) int { // init's parent, unless that is the stage
+			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.run.control.PID()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, rest, _ := strings.Cut(string(stat), ") ")
+			ppid, err := strconv.Atoi(strings.Fields(rest)[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ppid
+		}
+		for _, k := range []struct {
+			process string
+			pid     func(c *Cmd) int
+		}{{"init", func(c *Cmd) int { return c.run.control.PID() }}, {"keeper", keeper}} {
+			if k.process == "keeper" && s.plan.Namespaces.PID {
+				continue
+			}
+			c := s.Command("sh", "-c", sleeper)
+			err := whileItSleeps(t, c, func() error { return unix.Kill(k.pid(c), unix.SIGKILL) })
+			var lost *ProcessError
+			var exit *exec.ExitError
+			if !errors.As(err, &lost) || lost.Process != k.process || !errors.As(err, &exit) {
+				t.Errorf("%s was killed: Wait returned %v", k.process, err)
+			}
+			if status := c.Report().Status; !strings.Contains(status, "the sandbox's "+k.process) {
+				t.Errorf("%s was killed: the report says %q", k.process, status)
+			}
+		}
+		c := s.Command("sh", "-c", sleeper)
+		deadline := tracedPolicy(t, w)
+		deadline.Limits.WallClock = 300 * time.Millisecond
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		cancelled := s.CommandContext(ctx, "sh", "-c", sleeper)
+		itself := s.Command("sh", "-c", "echo started; kill -KILL $$")
+		late := attackSandbox(t, deadline, w).Command("sh", "-c", sleeper)
+		for _, honest := range []struct {
+			name string
+			c    *Cmd
+			end  func() error
+		}{
+			{"the harness kills the command", c, func() error { return c.Process.Kill() }},
+			{"the harness cancels the context", cancelled, func() error { cancel(); return nil }},
+			{"the tool kills itself", itself, func() error { return nil }},
+			{"the deadline", late, func() error { return nil }},
+		} {
+			err := whileItSleeps(t, honest.c, honest.end)
+			var lost *ProcessError
+			var exit *exec.ExitError
+			if errors.As(err, &lost) || !errors.As(err, &exit) && !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: Wait returned %v", honest.name, err)
+			}
+			if exit != nil && exit.Sys().(syscall.WaitStatus).Signal() != unix.SIGKILL {
+				t.Errorf("%s: %v", honest.name, exit)
+			}
+			if status := honest.c.Report().Status; strings.Contains(status, "the sandbox's") {
+				t.Errorf("%s: the report says %q", honest.name, status)
+			}
+		}
+	})
+}
