@@ -59,6 +59,7 @@
 //	internal/egress/agent/ filters between a tool and the ssh and gpg agents
 //	internal/sys/          raw system calls and the kernel's constants
 //	internal/kerneltest/   tests in child processes that lack a feature or a privilege
+//	internal/gitobeyed/    the files in a tree that git obeys by a repository's configuration
 //	internal/gitattack/    a generator of attacks on the rules for git, and their observer
 //	internal/house/        tests of the walls between these rooms
 //	internal/bench/        what a sandbox costs: a program that measures and prints tables

@@ -43,6 +43,7 @@ func (s *Sandbox) means() *meaning {
 		}
 	}
 	m.prepare()
+	m.names.obey(s.obeyed)
 	return m
 }
 

@@ -20,6 +20,8 @@ type nameRule struct {
 	parts []string
 	kind  guard.Kind
 	hides bool
+
+	obeyed bool // name is a path that a configuration of git names
 }
 
 func newNameRules(f Files) *nameRules {
@@ -39,6 +41,13 @@ func newNameRules(f Files) *nameRules {
 		n.rules = append(n.rules, nameRule{field: indexed("Files.HideNames", i), name: name, parts: strings.Split(name, "/"), hides: true})
 	}
 	return n
+}
+
+// obey adds the paths that git obeys by a repository's configuration.
+func (n *nameRules) obey(paths []string) {
+	for _, p := range paths {
+		n.rules = append(n.rules, nameRule{field: "Files.Protect", name: p, parts: strings.Split(p[1:], "/"), obeyed: true})
+	}
 }
 
 // A match is what a path is to one of the names: of several, the last of these.
@@ -171,7 +180,9 @@ func (m *meaning) nameAllows(a Act, p string, arrives bool) (bool, Reason) {
 		}
 		if why := n.forbids(a, how, arrives); why != "" {
 			r := Reason{Bound: BoundFiles, Field: n.field, Why: p + " " + why + " the protected name " + n.name, Remedy: "name it in Files.Protect.Except"}
-			if n.hides {
+			if n.obeyed {
+				r.Why, r.Remedy = p+" "+why+" "+n.name+", which a configuration of git names", "name it in Files.Write"
+			} else if n.hides {
 				r.Why, r.Remedy = p+" "+why+" the hidden name "+n.name, "take it out of Files.HideNames"
 			} else if strings.HasPrefix(n.field, "Files.Protect.Add") {
 				r.Remedy = "take it out of Files.Protect.Add"

@@ -24,6 +24,7 @@ type input struct {
 	running uint64 // threads that count against NProc already
 	inotify [2]int // how many instances and watches one user may have; 0: unknown
 	arch    seccomp.Arch
+	obeyed  []string                 // paths in what can be written that git obeys by a repository's configuration
 	puts    []putting                // the policy's Layout
 	wiring  wiring                   // the policy's Network
 	list    func(dir string) []entry // what a directory holds: names and kinds; only used where there are no walls

@@ -104,6 +104,9 @@ func (c *compilation) holdsInWritable() bool {
 // fs/namespace.c), and the new one would be the tool's. Without mounts they are the only one.
 func (c *compilation) guardPaths() []guard.Pattern {
 	var paths []guard.Pattern
+	for _, p := range c.obeyed {
+		paths = append(paths, guard.Pattern{Path: p})
+	}
 	for _, e := range c.layout.entries {
 		around := c.writable(e.path)
 		switch {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/gitobeyed"
+	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/stage/guard"
 )
 
@@ -22,6 +24,11 @@ import (
 // nothing that makes git run a program: objects, refs, logs, the index and messages
 // are free, a configuration takes harmless keys, hooks and attributes are closed, and so is what is not known. The names below
 // ".git" say what of that may be left out one by one: ".git/hooks", ".git/config" and ".git/info/attributes". Without ".git" in the list, git directories are not looked for.
+//
+// With ".git/hooks" in the list, protected is also what core.hooksPath and include.path of an existing repository name
+// below a writable directory: of the repository that such a directory lies in, of its own and of those one level below,
+// with their submodules and linked worktrees; and of the user's configuration. They are read when the sandbox is made. [Files] Write with
+// such a path leaves it to the tool.
 //
 // A character beyond ASCII counts as none where names are compared, but for those
 // that fold to ASCII: "café" covers "caf", too. Its other spellings, in two
@@ -55,6 +62,31 @@ func (f Files) protectedPatterns() []string {
 		}
 	}
 	return names
+}
+
+// obeyed are the paths in what can be written that git obeys because a repository's configuration names them. A path that Write
+// names too is the tool's.
+func (p Policy) obeyed(in input) []string {
+	if !slices.Contains(p.Files.protectedPatterns(), ".git/hooks") || slices.Contains(p.Open, BoundFiles) {
+		return nil
+	}
+	var found []string
+	for _, e := range in.layout.entries {
+		if e.kind == fileWrite && e.dir {
+			found = append(found, gitobeyed.In(e.path)...)
+		}
+	}
+	for _, put := range in.puts {
+		if b, ok := put.do.(plan.PutBind); ok && b.Write && b.Dir {
+			for _, path := range gitobeyed.In(b.Source) {
+				found = append(found, join(b.At, strings.TrimPrefix(path, b.Source)[1:]))
+			}
+		}
+	}
+	slices.Sort(found)
+	return slices.DeleteFunc(slices.Compact(found), func(path string) bool {
+		return slices.Contains(p.Files.Write, path) || len(path) > maxPath
+	})
 }
 
 func (p Protect) validate() error {

@@ -16,6 +16,7 @@ import (
 type Sandbox struct {
 	policy  Policy // without the secrets of Network.Credentials
 	layout  layout
+	obeyed  []string // see input.obeyed
 	facts   Host
 	plan    plan.Plan
 	wiring  wiring

@@ -51,6 +51,8 @@ func (s *Sandbox) compile() (err error) {
 	if in.puts, err = s.policy.resolveLayout(); err != nil {
 		return err
 	}
+	in.obeyed = s.policy.obeyed(in)
+	s.obeyed = in.obeyed
 	if err := s.wire(&in); err != nil {
 		return err
 	}

@@ -14,9 +14,6 @@ import (
 // TestKernelGitAttackSequences runs the sequences of fixed seeds, and of some that the time gives. HOLDFAST_GITATTACK is
 // how many there shall be, HOLDFAST_GITATTACK_SEED the only one or, of many, the first.
 func TestKernelGitAttackSequences(t *testing.T) {
-	if len(unheld) > 0 && os.Getenv("HOLDFAST_GITATTACK") == "" {
-		return
-	}
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as, Timeout: 12 * time.Hour}, func(t *testing.T) {
 			kerneltest.Need(t, kerneltest.Command("git"))

@@ -55,9 +55,6 @@ func halfMain() {
 // Two sandboxes on one workspace have two supervisors: what completes a git directory and what is forbidden in one come
 // at the same moment.
 func TestKernelGitAttackTwoSandboxesMakeOneGitDirectory(t *testing.T) {
-	if len(unheld) > 0 && os.Getenv("HOLDFAST_GITATTACK") == "" {
-		return
-	}
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			kerneltest.Need(t, kerneltest.Command("git"))

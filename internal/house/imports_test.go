@@ -12,7 +12,7 @@ import (
 var walls = map[string][]string{
 	".":                      nil,
 	"examples":               {"sandbox", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest", "sandbox/capture", "sandbox/sbpl"},
-	"sandbox":                {"internal/seatbelt/emit", "internal/egress", "internal/egress/agent", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
+	"sandbox":                {"internal/seatbelt/emit", "internal/egress", "internal/egress/agent", "internal/gitobeyed", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
 	"sandbox/sandboxtest":    {"sandbox"},
 	"sandbox/capture":        {"sandbox"}, // only programs import it: it links a network stack
 	"sandbox/sbpl":           {"sandbox", "internal/seatbelt", "seccomp"},
@@ -32,6 +32,7 @@ var walls = map[string][]string{
 	"internal/seatbelt":      nil,
 	"internal/seatbelt/emit": nil,
 	"internal/kerneltest":    nil,
+	"internal/gitobeyed":     nil,
 	"internal/gitattack":     nil,
 	"internal/house":         nil,
 	"internal/bench":         {"sandbox", "sandbox/capture", "internal/plan", "internal/stage", "internal/stage/wire"},

@@ -1,0 +1,261 @@
+package gitobeyed
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const (
+	most     = 65536 // entries of a directory, git directories, and paths that are found
+	mostDeep = 10    // includes in includes, as in git; and slashes in the names of submodules
+)
+
+// finder collects what the configurations name.
+type finder struct {
+	top    string
+	home   string
+	common []string // the user's and the machine's configuration
+	seen   map[string]bool
+	files  map[string][]setting
+	found  []string
+}
+
+// In returns the absolute paths in the tree at top, which is absolute and free of links, that git obeys because a configuration names
+// them: each as it is written and, if links are on its way, as it really is.
+func In(top string) []string {
+	home, _ := os.UserHomeDir()
+	xdg := os.Getenv("XDG_CONFIG_HOME")
+	if xdg == "" {
+		xdg = filepath.Join(home, ".config")
+	}
+	f := &finder{top: top, home: home, common: []string{"/etc/gitconfig", xdg + "/git/config", home + "/.gitconfig"}, seen: map[string]bool{}, files: map[string][]setting{}}
+	for dir := top; ; dir = filepath.Dir(dir) {
+		f.workTree(dir)
+		f.gitDir(dir, "")
+		if dir == "/" {
+			break
+		}
+	}
+	for _, dir := range f.directories(top) {
+		f.workTree(dir)
+		f.gitDir(dir, "")
+	}
+	slices.Sort(f.found)
+	return slices.Compact(f.found)
+}
+
+// directories are those in dir, but links.
+func (f *finder) directories(dir string) (list []string) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer d.Close()
+	entries, _ := d.ReadDir(most)
+	for _, e := range entries {
+		if e.IsDir() && e.Name() != ".git" {
+			list = append(list, filepath.Join(dir, e.Name()))
+		}
+	}
+	return list
+}
+
+// workTree looks at dir/.git: a git directory, or a file that names one.
+func (f *finder) workTree(dir string) {
+	git := filepath.Join(dir, ".git")
+	info, err := os.Stat(git)
+	if err != nil {
+		return
+	}
+	if !info.IsDir() {
+		text, err := read(git)
+		named, ok := strings.CutPrefix(strings.TrimSpace(text), "gitdir: ")
+		if err != nil || !ok {
+			return
+		}
+		git = from(dir, named)
+	}
+	f.gitDir(git, dir)
+}
+
+// gitDir looks at a git directory; tree is a work tree of its, or empty.
+func (f *finder) gitDir(git, tree string) {
+	git, err := filepath.EvalSymlinks(git)
+	if err != nil {
+		return
+	}
+	if real, err := filepath.EvalSymlinks(tree); err == nil && tree != "" {
+		tree = real
+	}
+	if f.seen[git+"\x00"+tree] || len(f.seen) > most {
+		return
+	}
+	if _, err := os.Lstat(filepath.Join(git, "HEAD")); err != nil {
+		return
+	}
+	f.seen[git+"\x00"+tree] = true
+	common := git
+	if text, err := read(filepath.Join(git, "commondir")); err == nil {
+		if common, err = filepath.EvalSymlinks(from(git, strings.TrimSpace(text))); err != nil {
+			return
+		}
+	}
+	bases := []string{git, common}
+	if tree != "" {
+		bases = append(bases, tree)
+	}
+	files := append(slices.Clone(f.common), filepath.Join(common, "config"), filepath.Join(git, "config.worktree"))
+	for _, s := range f.settings(filepath.Join(common, "config")) {
+		if s.key == "core.worktree" {
+			bases = append(bases, from(git, s.value))
+		}
+	}
+	for _, file := range files {
+		f.config(file, bases, 0)
+	}
+	for _, dir := range f.directories(filepath.Join(common, "worktrees")) {
+		if text, err := read(filepath.Join(dir, "gitdir")); err == nil {
+			f.gitDir(dir, strings.TrimSuffix(from(dir, strings.TrimSpace(text)), "/.git"))
+		}
+	}
+	f.modules(filepath.Join(git, "modules"), 0)
+	if common != git {
+		f.modules(filepath.Join(common, "modules"), 0)
+	}
+}
+
+// modules looks at the git directories of submodules.
+func (f *finder) modules(dir string, depth int) {
+	for _, d := range f.directories(dir) {
+		if _, err := os.Lstat(filepath.Join(d, "HEAD")); err == nil {
+			f.gitDir(d, "")
+		} else if depth < mostDeep && len(f.seen) <= most {
+			f.seen[d] = true
+			f.modules(d, depth+1)
+		}
+	}
+}
+
+// config collects what one configuration names, and what it includes does; bases are where hooks run.
+func (f *finder) config(file string, bases []string, depth int) {
+	if depth > mostDeep {
+		return
+	}
+	for _, s := range f.settings(file) {
+		switch s.key {
+		case "core.hookspath":
+			for _, base := range bases {
+				f.add(f.named(base, s.value), true)
+			}
+		case "include.path", "includeif.path":
+			to := f.named(filepath.Dir(file), s.value)
+			f.add(to, false)
+			if to != "" {
+				f.config(to, bases, depth+1)
+			}
+		}
+	}
+}
+
+// named is where a value leads: ~/ is the home.
+func (f *finder) named(base, value string) string {
+	switch rest, home := strings.CutPrefix(value, "~/"); {
+	case value == "", strings.ContainsRune(value, 0), strings.HasPrefix(value, "%("), strings.HasPrefix(value, "~") && !home:
+		return ""
+	case home && f.home == "":
+		return ""
+	case home:
+		return f.home + "/" + rest
+	}
+	return from(base, value)
+}
+
+func (f *finder) settings(file string) []setting {
+	found, known := f.files[file]
+	if !known {
+		found = settings(file)
+		f.files[file] = found
+	}
+	return found
+}
+
+// from is value as git takes it: ".." counts behind links, so it stays.
+func from(base, value string) string {
+	if filepath.IsAbs(value) {
+		return value
+	}
+	return base + "/" + value
+}
+
+// add notes where a path leads, and every link on its way; of a directory of hooks those in it too.
+func (f *finder) add(p string, hooks bool) {
+	if p == "" || len(f.found) > most {
+		return
+	}
+	real := f.follow(p)
+	f.within(real, hooks)
+	if !hooks {
+		return
+	}
+	d, err := os.Open(real)
+	if err != nil {
+		return
+	}
+	defer d.Close()
+	entries, _ := d.ReadDir(most)
+	for _, e := range entries {
+		if e.Type()&os.ModeSymlink != 0 {
+			f.within(f.follow(filepath.Join(real, e.Name())), false)
+		}
+	}
+}
+
+// follow returns where p leads, as far as it is there, and notes the links that it meets.
+func (f *finder) follow(p string) string {
+	at, rest := "/", strings.Split(p, "/")
+	for hops := 0; len(rest) > 0 && hops < 40; {
+		name := rest[0]
+		rest = rest[1:]
+		if name == ".." {
+			at = filepath.Dir(at)
+		}
+		if name == "" || name == "." || name == ".." {
+			continue
+		}
+		next := filepath.Join(at, name)
+		target, err := os.Readlink(next)
+		if err != nil {
+			at = next
+			continue
+		}
+		f.within(next, false)
+		if filepath.IsAbs(target) {
+			at = "/"
+		}
+		rest = append(strings.Split(target, "/"), rest...)
+		hops++
+	}
+	return at
+}
+
+// within notes p if it lies in the tree. Where the tree itself is a directory of hooks, each hook is noted.
+func (f *finder) within(p string, hooks bool) {
+	switch {
+	case p == f.top && hooks:
+		for _, name := range hookNames {
+			f.found = append(f.found, filepath.Join(p, name))
+		}
+	case strings.HasPrefix(p, strings.TrimSuffix(f.top, "/")+"/"):
+		f.found = append(f.found, p)
+	}
+}
+
+// hookNames are those of githooks(5).
+var hookNames = []string{
+	"applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg", "commit-msg", "post-commit",
+	"pre-rebase", "post-checkout", "post-merge", "pre-push", "pre-receive", "update", "proc-receive", "post-receive", "post-update",
+	"reference-transaction", "push-to-checkout", "pre-auto-gc", "post-rewrite", "sendemail-validate", "fsmonitor-watchman",
+	"p4-changelist", "p4-prepare-changelist", "p4-post-changelist", "p4-pre-submit", "post-index-change",
+}

@@ -1,0 +1,131 @@
+package gitobeyed
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestIn(t *testing.T) {
+	const repo = "[core]\n\trepositoryformatversion = 0\n"
+	cases := []struct {
+		name  string
+		files map[string]string // a name that ends in a slash is a directory, a content that begins with -> a link
+		top   string
+		want  []string
+	}{
+		{"no repository", map[string]string{"w/a": "x"}, "w", nil},
+		{"nothing named", map[string]string{"w/.git/HEAD": "x", "w/.git/config": repo}, "w", nil},
+		{"a directory of hooks that is not there", map[string]string{"w/.git/HEAD": "x", "w/.git/config": repo + "hooksPath = ci/hooks"}, "w", []string{"w/.git/ci/hooks", "w/ci/hooks"}},
+		{"on the header's line, quoted, continued, with a comment", map[string]string{"w/.git/HEAD": "x", "w/.git/config": "[CORE]HooksPath=\"a \\\nb\" ; c"}, "w", []string{"w/.git/a b", "w/a b"}},
+		{"includes in includes", map[string]string{"w/.git/HEAD": "x", "w/.git/config": "[include]\npath = ../one\n[includeIf \"gitdir:/x]\"]\n path = ../two", "w/one": "[include]\npath=sub/three", "w/sub/three": "[core]\nhookspath=h"},
+			"w", []string{"w/.git/h", "w/h", "w/one", "w/sub/three", "w/two"}},
+		{"a name outside", map[string]string{"w/.git/HEAD": "x", "w/.git/config": "[include]\npath=../../out\n[core]\nhooksPath=/nowhere"}, "w", nil},
+		{"links on the way", map[string]string{"w/.git/HEAD": "x", "w/.git/config": "[core]\nhooksPath=a/b", "w/a": "->c", "w/c/b": "->../d", "w/d/pre-commit": "->../tools/run", "w/tools/run": ""},
+			"w", []string{"w/.git/a/b", "w/a", "w/c/b", "w/d", "w/d/pre-commit", "w/tools/run"}},
+		{"the repository around the tree", map[string]string{"o/.git/HEAD": "x", "o/.git/config": "[core]\nhooksPath=pkg/hooks", "o/pkg/a": ""}, "o/pkg", []string{"o/pkg/hooks"}},
+		{"one level below", map[string]string{"w/lib/.git/HEAD": "x", "w/lib/.git/config": "[core]\nhooksPath=h"}, "w", []string{"w/lib/.git/h", "w/lib/h"}},
+		{"a bare one with a work tree's file", map[string]string{"w/.bare/HEAD": "x", "w/.bare/config": "[core]\nhooksPath=h", "w/.git": "gitdir: ./.bare\n"}, "w", []string{"w/.bare/h", "w/h"}},
+		{"a linked worktree", map[string]string{"m/.git/HEAD": "x", "m/.git/config": "[core]\nhooksPath=h", "m/.git/worktrees/w/HEAD": "x", "m/.git/worktrees/w/commondir": "../..\n", "m/.git/worktrees/w/gitdir": "", "w/.git": "gitdir: ../m/.git/worktrees/w\n"}, "w", []string{"w/h"}},
+		{"a worktree deep in the tree", map[string]string{"w/.git/HEAD": "x", "w/.git/config": "[core]\nhooksPath=h", "w/.git/worktrees/v/HEAD": "x", "w/.git/worktrees/v/commondir": "../..\n", "w/.git/worktrees/v/gitdir": "../../../x/y/v/.git\n", "w/x/y/v/": ""}, "w",
+			[]string{"w/.git/h", "w/.git/worktrees/v/h", "w/h", "w/x/y/v/h"}},
+		{"a submodule", map[string]string{"w/.git/HEAD": "x", "w/.git/modules/a/b/HEAD": "x", "w/.git/modules/a/b/config": "[core]\nworktree=../../../../a/b\nhooksPath=h", "w/a/b/": ""}, "w", []string{"w/.git/modules/a/b/h", "w/a/b/h"}},
+		{"a configuration that includes itself", map[string]string{"w/.git/HEAD": "x", "w/.git/config": "[include]\npath=config"}, "w", []string{"w/.git/config"}},
+		{"the user's configuration", map[string]string{"w/.git/HEAD": "x", "home/.gitconfig": "[core]\nhooksPath=own\n[include]\npath=~/x"}, "w", []string{"w/.git/own", "w/own"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			dir, err := filepath.EvalSymlinks(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Setenv("HOME", dir+"/home")
+			t.Setenv("XDG_CONFIG_HOME", dir+"/none")
+			for name, text := range c.files {
+				write(t, filepath.Join(dir, name), text, strings.HasSuffix(name, "/"))
+			}
+			var got []string
+			for _, p := range In(filepath.Join(dir, c.top)) {
+				got = append(got, strings.TrimPrefix(p, dir+"/"))
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("found %q, not %q", got, c.want)
+			}
+		})
+	}
+}
+
+func write(t *testing.T, name, text string, dir bool) {
+	t.Helper()
+	target, link := strings.CutPrefix(text, "->")
+	err := os.MkdirAll(filepath.Dir(name), 0o755)
+	switch {
+	case err != nil:
+	case dir:
+		err = os.MkdirAll(name, 0o755)
+	case link:
+		err = os.Symlink(target, name)
+	default:
+		err = os.WriteFile(name, []byte(text), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The work tree's top as a directory of hooks: the hooks are held one by one.
+func TestTheTreeIsTheDirectoryOfHooks(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/.git/HEAD", "x", false)
+	write(t, dir+"/.git/config", "[core]\n\thooksPath = .\n", false)
+	if got := In(dir); !slices.Contains(got, dir+"/pre-commit") || slices.Contains(got, dir) {
+		t.Errorf("found %q", got)
+	}
+}
+
+func TestAPipeIsNotWaitedFor(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/.git/HEAD", "x", false)
+	write(t, dir+"/.git/config", "[include]\n\tpath = ../pipe\n", false)
+	if err := syscall.Mkfifo(dir+"/pipe", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := In(dir); !slices.Equal(got, []string{dir + "/pipe"}) {
+		t.Errorf("found %q", got)
+	}
+}
+
+// The parser reads what git reads.
+func TestSettingsAreGits(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("no git on this machine")
+	}
+	for _, text := range []string{
+		"[core]\nhooksPath = a", "[core]hooksPath=a", "[ core ]\n", "[core \"x\"]\nhooksPath = a b  \n", "[core.Sub]\nhooksPath = \"a;b\"#c\n",
+		"[core]\n\thooksPath = a\\\n  b\n", "[core]\nhooksPath = a \"b \" c ;d\n", "[core]\nhooksPath = \\\"a\\\\b\\t\"\n\"", "# x\n;y\n[core]\n  hooksPath\n", "[core] # c\nhooksPath = a\r\n",
+		"\ufeff[core]\nhooksPath = a", "[include]\npath = x\n[core]\nhooksPath = \"  a\"  b\n", "[includeIf \"a\\\"]b\"]\npath = q\n", "[core]\nhooksPath =\n", "[core]\nhooksPath = a # \"\n",
+	} {
+		file := filepath.Join(t.TempDir(), "config")
+		write(t, file, text, false)
+		out, err := exec.Command("git", "config", "-f", file, "--no-includes", "-z", "--list").Output()
+		if err != nil {
+			continue // an error to git: it obeys nothing of it
+		}
+		var want []setting
+		for item := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+			if item == "" {
+				continue
+			}
+			key, value, _ := strings.Cut(item, "\n")
+			first, last := strings.IndexByte(key, '.'), strings.LastIndexByte(key, '.')
+			want = append(want, setting{strings.ToLower(key[:first] + key[last:]), value})
+		}
+		if got := settings(file); !slices.Equal(got, want) {
+			t.Errorf("%q: read as %q; git reads %q", text, got, want)
+		}
+	}
+}
