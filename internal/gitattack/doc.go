@@ -2,7 +2,7 @@
 // a generator writes sequences of file operations, a hostile tool carries them out inside the default Workspace,
 // and then the user's own git commands run outside, as they would after any tool.
 //
-//	go test ./internal/gitattack                                          // some hundred sequences
+//	go test ./internal/gitattack                                          // some 60 sequences, each race 3 times: about 20 s; -short: a third
 //	HOLDFAST_GITATTACK=20000 go test -timeout 3h -run Sequences ./internal/gitattack // the long run
 //	HOLDFAST_GITATTACK_LOG=/tmp/findings ...                                         // findings as they come
 //	HOLDFAST_GITATTACK_SEED=17 go test -run Sequences ./internal/gitattack           // one of its sequences again

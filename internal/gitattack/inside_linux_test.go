@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/sandbox"
 )
@@ -39,7 +40,12 @@ func (r *runner) inside(ops []op) {
 	c.Stdin = bytes.NewReader(text)
 	var out bytes.Buffer
 	c.Stdout, c.Stderr = &out, &out
-	if err := c.Run(); err != nil {
+	if err := c.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	stop := time.AfterFunc(30*time.Second, func() { _ = c.Process.Kill() }) // a deep tree makes each call slow
+	defer stop.Stop()
+	if err := c.Wait(); err != nil {
 		r.t.Logf("the tool: %v\n%s", err, clip(out.Bytes()))
 	}
 	r.tally.ops += len(ops)

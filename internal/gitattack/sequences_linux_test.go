@@ -38,7 +38,7 @@ func TestKernelGitAttackSequences(t *testing.T) {
 	})
 }
 
-// seeds returns what this run shall try: by default 60 fixed ones and 60 of the present time.
+// seeds returns what this run shall try: by default 20 fixed ones and 12 of the present time, with -short 4 fixed ones.
 func seeds(t *testing.T) []uint64 {
 	count, err := strconv.Atoi(or(os.Getenv("HOLDFAST_GITATTACK"), "0"))
 	if err != nil {
@@ -56,10 +56,14 @@ func seeds(t *testing.T) []uint64 {
 		return list
 	}
 	if count == 0 {
-		for i := range 60 {
+		fixed, drawn := 20, 12
+		if testing.Short() {
+			fixed, drawn = 4, 0
+		}
+		for i := range fixed {
 			list = append(list, uint64(i))
 		}
-		count = 60
+		count = drawn
 	}
 	first := uint64(time.Now().UnixNano() / 1000)
 	t.Logf("the seeds of this run begin at %d", first)

@@ -216,6 +216,11 @@ func or[T comparable](v, other T) T {
 
 // copyTree copies a file or a directory with what is in it.
 func copyTree(from, to string) error {
+	source, _ := filepath.Abs(from)
+	target, _ := filepath.Abs(to)
+	if rel, err := filepath.Rel(source, target); err == nil && !strings.HasPrefix(rel, "..") {
+		return fmt.Errorf("into itself")
+	}
 	return filepath.WalkDir(from, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

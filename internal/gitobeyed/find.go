@@ -56,7 +56,7 @@ func (f *finder) directories(dir string) (list []string) {
 	entries, _ := d.ReadDir(most)
 	for _, e := range entries {
 		if e.IsDir() && e.Name() != ".git" {
-			list = append(list, filepath.Join(dir, e.Name()))
+			list = append(list, dir+"/"+e.Name())
 		}
 	}
 	return list
@@ -64,7 +64,10 @@ func (f *finder) directories(dir string) (list []string) {
 
 // workTree looks at dir/.git: a git directory, or a file that names one.
 func (f *finder) workTree(dir string) {
-	git := filepath.Join(dir, ".git")
+	git := dir + "/.git"
+	if !there(git) {
+		return
+	}
 	info, err := os.Stat(git)
 	if err != nil {
 		return
@@ -82,6 +85,9 @@ func (f *finder) workTree(dir string) {
 
 // gitDir looks at a git directory; tree is a work tree of its, or empty.
 func (f *finder) gitDir(git, tree string) {
+	if !there(git + "/HEAD") { // most directories end here, so it comes first
+		return
+	}
 	git, err := filepath.EvalSymlinks(git)
 	if err != nil {
 		return
@@ -90,9 +96,6 @@ func (f *finder) gitDir(git, tree string) {
 		tree = real
 	}
 	if f.seen[git+"\x00"+tree] || len(f.seen) > most {
-		return
-	}
-	if _, err := os.Lstat(filepath.Join(git, "HEAD")); err != nil {
 		return
 	}
 	f.seen[git+"\x00"+tree] = true
@@ -129,7 +132,7 @@ func (f *finder) gitDir(git, tree string) {
 // modules looks at the git directories of submodules.
 func (f *finder) modules(dir string, depth int) {
 	for _, d := range f.directories(dir) {
-		if _, err := os.Lstat(filepath.Join(d, "HEAD")); err == nil {
+		if there(d + "/HEAD") {
 			f.gitDir(d, "")
 		} else if depth < mostDeep && len(f.seen) <= most {
 			f.seen[d] = true

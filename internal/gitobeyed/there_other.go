@@ -1,0 +1,11 @@
+//go:build !unix
+
+package gitobeyed
+
+import "os"
+
+// there reports whether a name is there, a link's too.
+func there(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
+}
