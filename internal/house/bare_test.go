@@ -2,6 +2,7 @@ package house
 
 import (
 	"go/ast"
+	"go/token"
 	"os"
 	"os/exec"
 	"path"
@@ -141,4 +142,66 @@ func (b bareRoom) judge(t *testing.T, names map[string]bool, listing string) {
 	if delete(seen, ""); len(seen) < len(names)*2/3 || calls < 100 {
 		t.Errorf("saw %d of %d functions and %d calls: the listing is not understood", len(seen), len(names), calls)
 	}
+}
+
+// TestForksOfTheStageCheckNoStack: a process that the stage makes is one thread, and cannot yield where the
+// stage's runtime has asked the goroutine to (child/keeper_linux.go, cloneKept). So the first that it calls has no stack
+// check, or makes all of them pass.
+func TestForksOfTheStageCheckNoStack(t *testing.T) {
+	nosplit := map[string]bool{"enterInit": true, "passStackChecks": true} // in assembly
+	var forks []*ast.CallExpr
+	for _, f := range files(t) {
+		if f.room != "internal/stage/child" || f.test {
+			continue
+		}
+		for _, d := range f.syntax.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok {
+				continue
+			}
+			if fn.Doc != nil && slices.ContainsFunc(fn.Doc.List, func(c *ast.Comment) bool { return c.Text == "//go:nosplit" }) {
+				nosplit[fn.Name.Name] = true
+			}
+			if slices.Contains([]string{"cloneInit", "cloneKept", "joinAndClone"}, fn.Name.Name) {
+				forks = append(forks, firstOfForks(fn)...)
+			}
+		}
+	}
+	if len(forks) != 3 {
+		t.Errorf("found %d forks of the stage, want 3", len(forks))
+	}
+	for _, c := range forks {
+		if name := c.Fun.(*ast.Ident).Name; !nosplit[name] {
+			t.Errorf("a fork of the stage calls %s first, which checks the stack", name)
+		}
+	}
+}
+
+// firstOfForks returns the first call of each block for a pid of 0.
+func firstOfForks(fn *ast.FuncDecl) (calls []*ast.CallExpr) {
+	ast.Inspect(fn, func(n ast.Node) bool {
+		branch, ok := n.(*ast.IfStmt)
+		if !ok {
+			return true
+		}
+		cond := branch.Cond.(*ast.BinaryExpr)
+		for cond.Op == token.LAND {
+			cond = cond.X.(*ast.BinaryExpr)
+		}
+		if zero, ok := cond.Y.(*ast.BasicLit); !ok || zero.Value != "0" || cond.Op != token.EQL {
+			return true
+		}
+		var pid string
+		switch x := cond.X.(type) {
+		case *ast.Ident:
+			pid = x.Name
+		case *ast.SelectorExpr:
+			pid = x.Sel.Name
+		}
+		if stmt, ok := branch.Body.List[0].(*ast.ExprStmt); ok && strings.HasSuffix(strings.ToLower(pid), "pid") {
+			calls = append(calls, stmt.X.(*ast.CallExpr))
+		}
+		return true
+	})
+	return calls
 }

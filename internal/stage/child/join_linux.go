@@ -36,8 +36,10 @@ func joinAndClone(flags, top uintptr) (uintptr, int32, uintptr) {
 	return ^uintptr(0), st.pidfd, st.joinErrno // wait4(-1): init is the one child left
 }
 
-// enterNamespaces runs in the process in between.
+// enterNamespaces runs in the process in between. That shares the goroutine with the stage, whose runtime, where there is one,
+// may ask the goroutine to yield at any time (see cloneKept): so neither it nor what it calls checks the stack.
 //
+//go:nosplit
 //go:norace
 //go:nocheckptr
 func enterNamespaces() {
@@ -64,6 +66,7 @@ func enterNamespaces() {
 	endBetween()
 }
 
+//go:nosplit
 //go:norace
 //go:nocheckptr
 func enter(given int32, kind uintptr) {
@@ -74,6 +77,9 @@ func enter(given int32, kind uintptr) {
 	_, st.joinErrno = sys.Call(sysSetns, fd, kind, 0, 0, 0, 0)
 }
 
+// endBetween ends a process between the stage and init.
+//
+//go:nosplit
 //go:norace
 //go:nocheckptr
 func endBetween() {

@@ -7,6 +7,7 @@ import (
 )
 
 func enterInit(top uintptr)
+func passStackChecks()
 func stackBounds() (lo, hi, guard uintptr)
 
 // initStack is the stack of init and of the unstarted tool. Init needs about a
