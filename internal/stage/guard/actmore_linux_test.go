@@ -34,8 +34,8 @@ func actMore(a []string) error {
 		return signalStorm()
 	case "cwd":
 		return threadCwd()
-	case "create":
-		return createMany(a[1])
+	case "time":
+		return timeCalls(a[1], a[2])
 	case "connects":
 		return manyConnects(port(a[1]), port(a[2]))
 	case "flipconnect":
@@ -200,18 +200,4 @@ func threadCwd() error {
 		err = fmt.Errorf("mode %v", st.Mode())
 	}
 	return err
-}
-
-// createMany makes 2,000 files and prints the time of one in nanoseconds.
-func createMany(prefix string) error {
-	begin := time.Now()
-	for i := range 2000 {
-		fd, err := unix.Open(fmt.Sprintf("%s%d", prefix, i), unix.O_CREAT|unix.O_WRONLY|unix.O_EXCL|unix.O_CLOEXEC, 0o644)
-		if err != nil {
-			return err
-		}
-		unix.Close(fd)
-	}
-	fmt.Println("NS", time.Since(begin).Nanoseconds()/2000)
-	return nil
 }

@@ -54,7 +54,8 @@
 //
 // A git directory is one by its shape, whatever it is called: it holds HEAD, and objects and refs or a commondir; one called
 // .git always is. Each call looks anew, from the name's directory up to the root, by one fstatat a level (gitshape_linux.go): no
-// table is kept, and what another sandbox or the user's git makes counts at once. Inside one the allow-list gitLines counts
+// table is kept, and what another sandbox or the user's git makes counts at once. A plain file is opened for writing first and looked at then, and
+// truncated after that: an open by itself changes nothing. Inside one the allow-list gitLines counts
 // (gitdir.go), which gives each path a class and its reason; a path that no line names cannot be made.
 //
 //   - The call that would make a directory a git directory is carried out only if all that lies there conforms to
@@ -72,7 +73,7 @@
 //     kernel's path of what was judged; a commondir only as "../.." (letter_linux.go).
 //   - No symbolic link lies in one, but for the one by which git init probes; no directory comes into one from outside, but a
 //     git directory below modules (git submodule absorbgitdirs). .git itself is not renamed elsewhere.
-//   - After an open for writing, and after a name is made, the shape is looked at once more before the tool learns of it: another
+//   - After a file is made, and after any other name is, the shape is looked at once more before the tool learns of it: another
 //     sandbox, or the user's git, may have come between.
 //   - Removing is free, but for hooks that are active, attributes, a configuration that is not harmless, and others' locks.
 //   - HEAD, index, refs, objects and logs are the tool's: it can break a repository, and say anything in its history.
@@ -114,5 +115,5 @@
 //   - A directory whose path is longer than PATH_MAX cannot be changed. A refused .git file is not reported to its writer: it does not appear.
 //   - truncate(2) past RLIMIT_FSIZE is EFBIG without SIGXFSZ. O_PATH aside, fs.protected_symlinks is not applied.
 //   - Each served call costs two changes of process and some fifteen system calls: a file is made on tmpfs in about six
-//     times the time (BenchmarkCreate). Calls that are not in the filter's list cost what any filter costs.
+//     times the time, and each directory between it and the root adds two fstatat (BenchmarkCall). Calls that are not in the filter's list cost what any filter costs.
 package guard

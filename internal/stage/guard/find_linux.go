@@ -190,7 +190,7 @@ func (s *State) judge(k int) int {
 		s.m.n = at
 	}
 	s.m.judge()
-	s.shape(sp)
+	s.shape(sp, true)
 	if s.m.floor == ^uint(0) && s.inProc(fd) && s.ownProc() { // no root is in a procfs
 		s.m.hit |= hitSelf
 	}

@@ -216,7 +216,7 @@ func (s *State) holdable(fd int) bool {
 	sp.obj = fd
 	if s.canonical(fd) > 0 {
 		s.m.judge()
-		s.shape(sp)
+		s.shape(sp, false)
 	}
 	inside := sp.git.inside && (sp.git.class == gitDir || sp.git.class == gitModules)
 	sp.reset()

@@ -46,7 +46,6 @@ type matcher struct {
 
 	byGit uint32 // as hit, of the names below .git: they count where no git directory is found by its shape
 	pat   uint   // cursor in rules
-	rule  uint   // index of the name that matched last, for the report
 }
 
 //go:norace
@@ -68,6 +67,9 @@ func (m *matcher) rb(i uint) byte {
 //go:norace
 func (m *matcher) r16(i uint) uint { return uint(m.rb(i)) | uint(m.rb(i+1))<<8 }
 
+//go:norace
+func (m *matcher) r32(i uint) uint { return m.r16(i) | m.r16(i+2)<<16 }
+
 // judge sets hit for the path in m: 0 when no rule speaks of it. The path must be canonical and absolute.
 //
 //go:norace
@@ -76,26 +78,18 @@ func (m *matcher) judge() {
 	m.split()
 	m.pat = offRecords
 	m.roots()
-	n := m.r16(offNames)
-	if m.floor >= m.nc {
-		for ; n > 0; n-- {
-			m.pat += 4 + m.r16(m.pat+2)
+	names, all, tails := m.pat, m.r16(offNames), m.r16(offTails)
+	for i := uint(0); i < m.nc && m.floor < m.nc; i++ {
+		c := m.path[uint(m.off[i&(compRoom-1)])&(pathRoom-1)]
+		if m.rb(offBitmap+uint(c>>3))&(1<<(c&7)) != 0 {
+			m.pat = names
+			m.namesAt(i, all)
+		} else if tails > 0 {
+			m.pat = m.r32(offTailsAt)
+			m.namesAt(i, tails)
 		}
 	}
-	for i := uint(0); i < n; i++ {
-		before := m.hit
-		m.hit = 0
-		m.name()
-		if m.rb(m.pat)&kindGit != 0 {
-			m.byGit |= m.hit
-			m.hit = 0
-		}
-		m.hit |= before
-		if m.hit&hitNames != before&hitNames {
-			m.rule = i
-		}
-		m.pat += 4 + m.r16(m.pat+2)
-	}
+	m.pat = m.r32(offPathsAt)
 	m.places()
 }
 
@@ -173,15 +167,18 @@ func (m *matcher) full(kind byte, exact bool) {
 	}
 }
 
-// name compares the path with the name record at pat, beginning at each component.
+// namesAt compares n name records, from pat on, with the path from component i on.
 //
 //go:norace
-func (m *matcher) name() {
-	for i := uint(0); i < m.nc; i++ {
-		c := m.path[uint(m.off[i&(compRoom-1)])&(pathRoom-1)]
-		if m.rb(offBitmap+uint(c>>3))&(1<<(c&7)) != 0 {
-			m.nameAt(i)
+func (m *matcher) namesAt(i, n uint) {
+	for ; n > 0; n-- {
+		before := m.hit
+		m.nameAt(i)
+		if m.rb(m.pat)&kindGit != 0 {
+			m.byGit |= m.hit &^ before
+			m.hit = before
 		}
+		m.pat += 4 + m.r16(m.pat+2)
 	}
 }
 

@@ -12,6 +12,11 @@ const openKeeps = syscall.O_APPEND | syscall.O_NONBLOCK | syscall.O_DIRECT | sys
 //go:norace
 func (s *State) open() int {
 	sp, r := &s.spot[0], 0
+	if sp.git.later {
+		if r = s.openFirst(); r != isJudged {
+			return r
+		}
+	}
 	if !s.exists(0) {
 		if s.flags&syscall.O_CREAT == 0 {
 			return sp.stat
@@ -61,6 +66,7 @@ const isLetter = 1
 const (
 	isTerminal = 1<<30 + iota
 	isPutOff
+	isJudged // of openFirst
 )
 
 // mayOpen applies the rules to an existing object: 0, isLetter or a negative errno.

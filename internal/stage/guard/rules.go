@@ -70,8 +70,9 @@ const MaxEntries = 4096
 var ErrRules = errors.New("guard: bad rules")
 
 // The blob: magic, total size, then the counts of roots, names and paths, a bitmap of the
-// bytes a matching first component can begin with, the count of endpoints, a byte of flags, and the records in
-// that order. It holds no pointer, so the forked child reads it in place.
+// bytes a matching first component can begin with, the count of endpoints, a byte of flags, how many names begin with
+// a wildcard, where the first of these and where the paths begin, and the records in
+// that order, names with a wildcard in front last. It holds no pointer, so the forked child reads it in place.
 const (
 	blobMagic  = "HFGR"
 	offSize    = 4
@@ -82,7 +83,10 @@ const (
 	offConnect = offBitmap + 32
 	offFence   = offConnect + 2
 	offFlags   = offFence + 1
-	offRecords = offFlags + 1
+	offTails   = offFlags + 1
+	offTailsAt = offTails + 2
+	offPathsAt = offTailsAt + 4
+	offRecords = offPathsAt + 4
 
 	kindHidden = 0x80 // set in the kind byte of a hidden name
 	kindGit    = 0x40 // set in the kind byte of a name below .git
@@ -128,11 +132,9 @@ func (r *Rules) Encode() ([]byte, error) {
 		b = appendSized(b, trimEnd(root.Path, "/"))
 	}
 	b[offFlags] = gitFlags(r.Names)
-	for _, p := range names {
-		var err error
-		if b, err = appendPattern(b, p); err != nil {
-			return nil, err
-		}
+	b, err := appendNames(b, names)
+	if err != nil {
+		return nil, err
 	}
 	if r.Fence {
 		b[offFence] = 1
@@ -160,6 +162,31 @@ func (r *Rules) Encode() ([]byte, error) {
 		b = append(append(b, e.Addr[:]...), byte(e.Port>>8), byte(e.Port)) // as in a struct sockaddr_in
 	}
 	put32(b[offSize:], uint32(len(b)))
+	return b, nil
+}
+
+// appendNames writes the names, those that begin with a wildcard last.
+func appendNames(b []byte, names []Pattern) ([]byte, error) {
+	tails := uint16(0)
+	for _, tail := range []bool{false, true} {
+		if tail {
+			put32(b[offTailsAt:], uint32(len(b)))
+		}
+		for _, p := range names {
+			if (p.Path != "" && p.Path[0] == '*') != tail {
+				continue
+			}
+			var err error
+			if b, err = appendPattern(b, p); err != nil {
+				return nil, err
+			}
+			if tail {
+				tails++
+			}
+		}
+	}
+	put16(b[offTails:], tails)
+	put32(b[offPathsAt:], uint32(len(b)))
 	return b, nil
 }
 
@@ -280,9 +307,9 @@ func Check(b []byte) error {
 		}
 		return at <= len(b)
 	}
-	ok := skip(1, get16(b[offRoots:])) &&
-		skip(2, get16(b[offNames:])) &&
-		skip(1, get16(b[offPaths:]))
+	names, tails := get16(b[offNames:]), get16(b[offTails:])
+	ok := skip(1, get16(b[offRoots:])) && tails <= names && skip(2, names-tails) && at == int(get32(b[offTailsAt:])) &&
+		skip(2, tails) && at == int(get32(b[offPathsAt:])) && skip(1, get16(b[offPaths:]))
 	if !ok || at+6*int(get16(b[offConnect:])) != len(b) {
 		return bad("the blob", "is not filled by its records")
 	}
@@ -298,7 +325,7 @@ func HidesNames(r *Rules) bool {
 	return hides
 }
 
-// sortByLength puts what is around a path before it.
+// sortByLength puts what is around a path before it. (Package slices would be initialised in every stage: see plain.go.)
 func sortByLength(paths []Pattern) {
 	for i := range paths {
 		for j := i; j > 0 && len(paths[j].Path) < len(paths[j-1].Path); j-- {

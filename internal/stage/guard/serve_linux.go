@@ -72,7 +72,6 @@ func (s *State) answer(id uint64, r int) {
 //go:norace
 func (s *State) refuse() int {
 	s.Refused++
-	s.LastRule = s.m.rule
 	return -eACCES
 }
 

@@ -155,6 +155,7 @@ type State struct {
 	late  int // a FIFO's end that is put off
 
 	up    [upRoom]byte // "../" again and again, then a name
+	climb climb
 	scan  scan
 	index indexScan
 	locks [lockRoom]lock
@@ -165,10 +166,8 @@ type State struct {
 	mail    int      // letters in use
 	ends    [2]int32 // of a new pipe
 
-	// Refused counts the calls answered with EACCES because of a rule; LastRule is the index of the name in the
-	// encoded rules (names, then hidden names) that answered last.
-	Refused  uint64
-	LastRule uint
+	// Refused counts the calls answered with EACCES because of a rule.
+	Refused uint64
 }
 
 // Prepare opens what serving needs. It is called once, in the process that will serve, with a descriptor of
