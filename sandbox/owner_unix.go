@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"os"
+	"path"
 	"syscall"
 )
 
@@ -16,4 +17,27 @@ func ownedByRootAlone(p string) bool {
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && st.Uid == 0
+}
+
+// ownedBelow reports whether p and every directory on the way to it from dir, which all can
+// write to, is the user's or root's, and no other can write there: in dir its sticky bit
+// keeps others from renaming what is not theirs (inode(7), S_ISVTX).
+func ownedBelow(dir, p string) bool {
+	if p == dir || !within(p, dir) {
+		return false
+	}
+	if info, err := os.Stat(dir); err != nil || info.Mode()&os.ModeSticky == 0 {
+		return false
+	}
+	for ; p != dir; p = path.Dir(p) {
+		info, err := os.Lstat(p)
+		if err != nil {
+			return false
+		}
+		st, ok := info.Sys().(*syscall.Stat_t)
+		if !ok || st.Uid != 0 && int(st.Uid) != os.Geteuid() || info.Mode()&os.ModeSymlink == 0 && info.Mode().Perm()&0o022 != 0 {
+			return false
+		}
+	}
+	return true
 }

@@ -15,7 +15,8 @@ var systemTrees = []string{
 }
 
 // shared are directories that anything on the host can write to. The presets
-// put private ones in their place, and believe nothing that lies there.
+// put private ones in their place, and believe nothing that lies there but what is the
+// user's own, as caches are of a user whose home is a temporary directory.
 var shared = []string{"/tmp", "/var/tmp"}
 
 // noHome is the tool's home when the harness has none.
@@ -65,9 +66,10 @@ func newBuilder(dir string, env func(string) string, shared []string) *builder {
 	}
 	b := &builder{resolver: newResolver(), env: env, workspace: dir, shown: map[string]bool{}}
 	trusted := newResolver() // follows the links that lead to what is not trusted
-	b.distrust = slices.Concat([]string{dir}, shared, trusted.canonical(dir), trusted.canonical(shared...))
+	b.distrust = append([]string{dir}, trusted.canonical(dir)...)
+	b.shared = slices.Concat(shared, trusted.canonical(shared...))
 	b.findHome(trusted, shared)
-	b.own = slices.Concat(b.distrust, []string{b.home})
+	b.own = slices.Concat(b.distrust, b.shared, []string{b.home})
 	if b.homeReal != "" {
 		b.own = append(b.own, b.homeReal)
 	}
@@ -129,7 +131,7 @@ func (b *builder) trust(p string) (at *place, ok bool) {
 		return nil, false
 	}
 	at = b.find(p)
-	if at.err != nil || withinAny(at.path, b.distrust) || withinAny(at.path, unshown) || slices.Contains(otherPlaces, at.path) {
+	if at.err != nil || b.distrusts(at.path) || withinAny(at.path, unshown) || slices.Contains(otherPlaces, at.path) {
 		return at, false
 	}
 	for _, own := range b.own {

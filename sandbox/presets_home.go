@@ -46,7 +46,7 @@ func (b *builder) readConfigs(names ...string) string {
 	for _, name := range names {
 		p := join(b.home, name)
 		at := b.find(p)
-		if b.homeReal == "" || at.err != nil || !at.mode.IsRegular() || withinAny(at.path, b.distrust) {
+		if b.homeReal == "" || at.err != nil || !at.mode.IsRegular() || b.distrusts(at.path) {
 			continue
 		}
 		f, err := os.Open(at.path)

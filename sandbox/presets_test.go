@@ -175,6 +175,53 @@ func TestConfigurationFromTheWorkspaceIsNotRead(t *testing.T) {
 	}
 }
 
+// What lies in a temporary directory is believed where it is the user's own, and no other can have made it.
+func TestWhatIsTheUsersOwnInATemporaryDirectoryIsShown(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(root string) error
+		want   string
+	}{
+		{"the user's own", func(string) error { return nil }, "tmp/me/gocache"},
+		{"a directory that others can write to", func(root string) error { return os.Chmod(root+"/tmp/me", 0o777) }, ""},
+		{"one that its group can write to", func(root string) error { return os.Chmod(root+"/tmp/me/gocache", 0o775) }, ""},
+		{"a temporary directory whose entries others can replace", func(root string) error { return os.Chmod(root+"/tmp", 0o777) }, ""},
+		{"a link that leads there from outside", func(root string) error {
+			return errors.Join(os.Rename(root+"/tmp/me", root+"/elsewhere"), os.Symlink("../elsewhere", root+"/tmp/me"))
+		}, "tmp/me/gocache"},
+		{"the workspace", func(root string) error {
+			return errors.Join(os.RemoveAll(root+"/tmp/me"), os.Symlink("../ws", root+"/tmp/me"), os.Mkdir(root+"/ws/gocache", 0o755))
+		}, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			root := tree(t, "home/me/", "ws/", "tmp/me/gocache/x")
+			if err := os.Chmod(root+"/tmp", 0o777|os.ModeSticky); err != nil {
+				t.Fatal(err)
+			}
+			if err := test.change(root); err != nil {
+				t.Fatal(err)
+			}
+			env := func(name string) string {
+				return map[string]string{"HOME": root + "/home/me", "GOCACHE": root + "/tmp/me/gocache"}[name]
+			}
+			p := newBuilder(root+"/ws", env, []string{root + "/tmp"}).policy(true)
+			if got := below(root, p.Files.CopyOnWrite); got != test.want {
+				t.Errorf("shown: %q, want %q", got, test.want)
+			}
+		})
+	}
+	if os.Geteuid() == 0 {
+		root := tree(t, "tmp/other/")
+		if err := errors.Join(os.Chmod(root+"/tmp", 0o777|os.ModeSticky), os.Chown(root+"/tmp/other", 65534, 65534)); err != nil {
+			t.Fatal(err)
+		}
+		if ownedBelow(root+"/tmp", root+"/tmp/other") {
+			t.Error("a directory of another user is believed")
+		}
+	}
+}
+
 func TestWorkspaceCaches(t *testing.T) {
 	p, root := made(t, "ws", map[string]string{"GOCACHE": "ROOT/var/gocache", "PIP_CACHE_DIR": "ROOT/new/pip"},
 		"ws/", "home/me/.m2/repository/x", "home/me/.m2/settings.xml", "home/me/.cargo/registry/x", "home/me/go/pkg/mod/x", "var/gocache/x", "home/me/.cache/go-build/x")

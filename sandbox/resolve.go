@@ -109,7 +109,15 @@ type resolver struct {
 	links map[string]string // by the link's own canonical path
 	rules map[string]rule   // by canonical path
 
-	distrust []string // directories whose links are not followed
+	distrust []string // directories in which nothing is believed, and no link followed
+	shared   []string // directories in which that goes for all but the user's own
+}
+
+// distrusts reports whether a tool, or another user, can have made what lies at p, which is
+// canonical. Below a directory that all can write to, the user's own directories are
+// as good as those of a home, as far as nobody else can write on the way to them.
+func (r *resolver) distrusts(p string) bool {
+	return withinAny(p, r.distrust) || slices.ContainsFunc(r.shared, func(dir string) bool { return within(p, dir) && !ownedBelow(dir, p) })
 }
 
 func newResolver() *resolver {
@@ -173,7 +181,7 @@ func (r *resolver) follow(found *place, p string) {
 // followLink continues at the target of the link at found.path, in dir.
 func (r *resolver) followLink(found *place, dir string) {
 	switch {
-	case withinAny(found.path, r.distrust):
+	case r.distrusts(found.path):
 		found.err = fs.ErrPermission
 		return
 	case within(found.path, "/proc"): // it depends on who asks, and its text need not be a path (proc_pid_fd(5))

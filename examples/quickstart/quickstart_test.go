@@ -2,7 +2,11 @@ package main
 
 import (
 	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/sandbox"
@@ -46,5 +50,35 @@ func TestAttacksComeOffWithoutASandbox(t *testing.T) {
 		if a.damage(out) == "" {
 			t.Errorf("%q was not noticed; the script printed %q", a.name, out)
 		}
+	}
+}
+
+// TestTheFirstCommandWorksOnAFreshMachine runs it as a newcomer does, whose home lies in a temporary directory, as in many
+// containers, and whose module cache is empty. Modules come from this machine's cache in the place of a server.
+func TestTheFirstCommandWorksOnAFreshMachine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the program and its modules anew (-short)")
+	}
+	sandboxtest.New(t, sandbox.Workspace(t.TempDir())) // skips where there is no engine
+	out, err := exec.Command("go", "env", "GOMODCACHE", "GOCACHE").Output()
+	dirs := strings.Fields(string(out))
+	if err != nil || len(dirs) != 2 {
+		t.Skipf("needs the go command: %v", err)
+	}
+	downloads := filepath.Join(dirs[0], "cache", "download")
+	if _, err := os.Stat(downloads); err != nil {
+		t.Skipf("needs downloaded modules: %v", err)
+	}
+	home, err := os.MkdirTemp("/tmp", "home-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(home) })
+	cmd := exec.Command("go", "run", "-modcacherw", "./examples/quickstart")
+	cmd.Dir = "../.."
+	cmd.Env = append(os.Environ(), "HOME="+home, "GOPATH=", "GOMODCACHE="+filepath.Join(home, "go", "pkg", "mod"), "GOCACHE="+dirs[1],
+		"GOPROXY=file://"+filepath.ToSlash(downloads), "GOSUMDB=off")
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "go build this program itself") || !strings.Contains(string(out), "\n0 failed") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -27,7 +27,7 @@ func works(w *world) []check {
 		{"a server and a client on loopback", []string{"python3"}, loopback},
 	}
 	if w.own {
-		checks = append(checks, check{"go build the module itself", golang, `go build ./examples/... && git status --short | wc -l | sed 's/$/ files changed/'`})
+		checks = append(checks, check{"go build this program itself", golang, `go build -o /dev/null ./examples/quickstart && git status --short | wc -l | sed 's/$/ files changed/'`})
 	}
 	return checks
 }
