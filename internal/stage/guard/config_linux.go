@@ -50,13 +50,14 @@ func (s *State) mayConfigure(b *spot) int {
 		return r
 	}
 	s.text[0].dropWorktree(&s.text[1])
-	if !sameRest(&s.text[0], &s.text[1]) {
+	if !sameRest(&s.text[0], &s.text[1]) || !s.keepsIDs(b.dir, &s.text[1], &s.text[0]) {
 		return s.refuse()
 	}
 	return 0
 }
 
-// plainConfig reports whether the configuration at sp holds harmless lines alone, and so may be removed.
+// plainConfig reports whether the configuration at sp holds harmless lines alone, and so may be removed. An index that would be read
+// otherwise without it goes first.
 //
 //go:norace
 func (s *State) plainConfig(sp *spot) bool {
@@ -65,6 +66,11 @@ func (s *State) plainConfig(sp *spot) bool {
 	s.text[0].removing = true
 	r := s.load(0, sp.dir, &sp.name[0]) == 0 && sameRest(&s.text[0], &s.text[1])
 	s.text[0].removing = false
+	if r && !s.keepsIDs(sp.dir, &s.text[0], &s.text[1]) {
+		s.literal("index")
+		sys(syscall.SYS_UNLINKAT, uintptr(sp.dir), uintptr(unsafe.Pointer(&s.num[0])), 0, 0, 0)
+		r = s.keepsIDs(sp.dir, &s.text[0], &s.text[1])
+	}
 	return r
 }
 

@@ -145,17 +145,22 @@ func equalBytes(a, b *text, i, iEnd, j, jEnd uint) bool {
 //go:norace
 func (t *text) nextForeign() bool {
 	for t.pos < t.n {
-		t.at = t.pos
-		t.end = t.at
-		for t.end < t.n && t.c(t.end) != '\n' {
-			t.end++
-		}
-		t.pos = t.end + 1
+		t.nextLine()
 		if !t.harmless() {
 			return true
 		}
 	}
 	return false
+}
+
+//go:norace
+func (t *text) nextLine() {
+	t.at = t.pos
+	t.end = t.at
+	for t.end < t.n && t.c(t.end) != '\n' {
+		t.end++
+	}
+	t.pos = t.end + 1
 }
 
 // harmless reads the present line.

@@ -74,7 +74,7 @@ func (s *State) replaceIndex() int {
 	r := sys(syscall.SYS_FCNTL, uintptr(fd), fSetLease, syscall.F_RDLCK, 0, 0)
 	s.literal("")
 	same := lstatat(fd, &s.num[0], &s.st) == 0 && s.st.Ino == a.st.Ino && s.st.Dev == a.st.Dev && s.st.Nlink == 1
-	if r < 0 || !same || !s.harmlessIndex(fd) {
+	if r < 0 || !same || !s.harmlessIndex(fd, s.indexIDs(b)) {
 		r = s.refuse()
 	} else {
 		r = s.renameNow()
@@ -86,10 +86,59 @@ func (s *State) replaceIndex() int {
 	return r
 }
 
-// harmlessIndex reads an index of version 2 to 4 (gitformat-index(5)), of which it has to understand every entry.
+// indexIDs returns the size of the names of objects in the index that spot b is: that of the repository; and of a shared index, by
+// which git finds it, that of the one in its name.
 //
 //go:norace
-func (s *State) harmlessIndex(fd int) bool {
+func (s *State) indexIDs(b *spot) uint {
+	const shared = "sharedindex."
+	n := uint(0)
+	for n < 256 && b.name[n] != 0 {
+		n++
+	}
+	if !b.isName("index") {
+		switch n - uint(len(shared)) {
+		case 2 * sha1Size:
+			return sha1Size
+		case 2 * sha256Size:
+			return sha256Size
+		}
+		return unknownSize
+	}
+	if b.git.up >= climbStep {
+		return unknownSize
+	}
+	s.text[0].n = 0
+	if r := s.load(0, b.dir, s.above(b.git.up, "config")); r < 0 && r != -eNOENT {
+		return unknownSize
+	}
+	return s.text[0].idSize()
+}
+
+// keepsIDs reports whether the configuration in dir, which is text old, may be replaced by text next, or by none: while there is
+// an index the size of its names stays.
+//
+//go:norace
+func (s *State) keepsIDs(dir int, old, next *text) bool {
+	if old.idSize() == next.idSize() {
+		return true
+	}
+	s.literal("index")
+	if lstatat(dir, &s.num[0], &s.st) != -eNOENT {
+		return false
+	}
+	s.literal("worktrees")
+	return lstatat(dir, &s.num[0], &s.st) == -eNOENT
+}
+
+// harmlessIndex reads an index of version 2 to 4 (gitformat-index(5)), of which it has to understand every entry. Names of objects
+// have oid bytes.
+//
+//go:norace
+func (s *State) harmlessIndex(fd int, oid uint) bool {
+	if oid == unknownSize {
+		return false
+	}
 	x := &s.index
 	x.fd, x.at, x.n, x.read, x.bad, x.size = fd, 0, 0, 0, false, 0
 	if x.number(4) != 'D'<<24|'I'<<16|'R'<<8|'C' {
@@ -99,7 +148,6 @@ func (s *State) harmlessIndex(fd int) bool {
 	if version < 2 || version > 4 {
 		return false
 	}
-	oid := uint(20)
 	for left := x.number(4); left > 0 && !x.bad; left-- {
 		start := x.read
 		x.number(24)
