@@ -16,7 +16,7 @@ const (
 //go:norace
 func (t *text) idSize() uint {
 	const format, version = "objectformat", "repositoryformatversion"
-	all, sha1, sha256, ones := uint(0), uint(0), uint(0), uint(0)
+	sha1, sha256, ones := uint(0), uint(0), uint(0)
 	t.rewind()
 	for t.pos < t.n {
 		t.nextLine()
@@ -31,8 +31,7 @@ func (t *text) idSize() uint {
 			ones++
 		}
 	}
-	all = t.count(format)
-	switch {
+	switch all := t.count(format); {
 	case all == sha1:
 		return sha1Size // none of them, mostly
 	case all == sha256 && ones > 0 && ones == t.count(version):
@@ -47,7 +46,7 @@ func (t *text) idSize() uint {
 func (t *text) count(word string) uint {
 	n := uint(0)
 	for i := uint(0); i < t.n; i++ {
-		if lower(t.c(i)) == word[0] && t.is(i, i+uint(len(word)), word) {
+		if t.is(i, i+uint(len(word)), word) {
 			n++
 		}
 	}

@@ -8,42 +8,65 @@ import (
 // git checks the names in an index when they are added, and not when it reads the file: `git checkout .` writes what a forged one
 // says, .git/hooks and ../ too. So an index is never opened for writing in place, and a rename onto one is carried out only if each
 // name in it is one that git would add. No copy is made, for an index is large: that nothing has the file open for writing is known from
-// its one link and from a lease, which the kernel grants only then (fcntl(2), F_SETLEASE); opens come through this supervisor.
+// its one link and from a lease, which the kernel grants only then (fcntl(2), F_SETLEASE); opens come through this supervisor. A file
+// system that grants no leases (NFS, 9p, Ceph), or a file of another owner, takes a copy: the bytes that are judged are those that are written.
 
 const (
 	indexBytes = 65536
+	indexMost  = 1 << 30
 	fSetLease  = 1024
 )
 
 // indexScan is the cursor of harmlessIndex.
 type indexScan struct {
-	fd   int
-	at   uint // of the next byte in b
-	n    uint // bytes in b
-	read uint64
-	bad  bool
-	b    [indexBytes]byte
-	name [pathMax]byte
-	size uint
+	fd     int
+	copy   int  // the file that the bytes go to as well, or -1
+	at     uint // of the next byte in b
+	n      uint // bytes in b
+	read   uint64
+	filled uint // bytes of the file so far
+	bad    bool
+	b      [indexBytes]byte
+	name   [pathMax]byte
+	size   uint
 }
 
 // next returns the next byte of the file.
 //
 //go:norace
 func (x *indexScan) next() byte {
-	if x.at >= x.n {
-		r := sys(syscall.SYS_READ, uintptr(x.fd), uintptr(unsafe.Pointer(&x.b[0])), indexBytes, 0, 0)
-		x.at, x.n = 0, 0
-		if r <= 0 {
-			x.bad = true
-			return 0
-		}
-		x.n = uint(r)
+	if x.at >= x.n && x.fill() <= 0 {
+		x.bad = true
+		return 0
 	}
 	c := x.b[x.at&(indexBytes-1)]
 	x.at++
 	x.read++
 	return c
+}
+
+// fill reads the next bytes, and writes them to the copy: how many, or a negative errno.
+//
+//go:norace
+func (x *indexScan) fill() int {
+	x.at, x.n = 0, 0
+	if x.filled > indexMost {
+		return -int(syscall.EFBIG) // who has it open may write on and on
+	}
+	r := sys(syscall.SYS_READ, uintptr(x.fd), uintptr(unsafe.Pointer(&x.b[0])), indexBytes, 0, 0)
+	if r <= 0 {
+		return r
+	}
+	for done := uint(0); x.copy >= 0 && done < uint(r); {
+		w := sys(syscall.SYS_WRITE, uintptr(x.copy), uintptr(unsafe.Pointer(&x.b[done&(indexBytes-1)])), uintptr(uint(r)-done), 0, 0)
+		if w <= 0 {
+			return min(w, -int(syscall.EIO))
+		}
+		done += uint(w)
+	}
+	x.n = uint(r)
+	x.filled += x.n
+	return r
 }
 
 //go:norace
@@ -71,17 +94,52 @@ func (s *State) replaceIndex() int {
 	if fd < 0 {
 		return fd
 	}
-	r := sys(syscall.SYS_FCNTL, uintptr(fd), fSetLease, syscall.F_RDLCK, 0, 0)
+	lease := sys(syscall.SYS_FCNTL, uintptr(fd), fSetLease, syscall.F_RDLCK, 0, 0)
 	s.literal("")
 	same := lstatat(fd, &s.num[0], &s.st) == 0 && s.st.Ino == a.st.Ino && s.st.Dev == a.st.Dev && s.st.Nlink == 1
-	if r < 0 || !same || !s.harmlessIndex(fd, s.indexIDs(b)) {
+	r, ids := 0, s.indexIDs(b)
+	switch s.index.copy = -1; {
+	case !same, lease == -int(syscall.EAGAIN): // open for writing
 		r = s.refuse()
-	} else {
+	case lease < 0:
+		r = s.copyIndex(fd, ids)
+	case !s.harmlessIndex(fd, ids):
+		r = s.refuse()
+	default:
 		r = s.renameNow()
 	}
 	closeFD(fd)
 	if r == 0 && own >= 0 {
 		s.locks[own&(lockRoom-1)].forget()
+	}
+	return r
+}
+
+// copyIndex puts a judged copy of fd, which is spot a's file, in the place of spot b, and removes spot a's name.
+//
+//go:norace
+func (s *State) copyIndex(fd int, ids uint) int {
+	a, b, x := &s.spot[0], &s.spot[1], &s.index
+	out := s.newAside(b.dir)
+	if out < 0 {
+		return out
+	}
+	x.copy = out
+	r := 0
+	if !s.harmlessIndex(fd, ids) {
+		r = s.refuse()
+	}
+	for more := 1; r == 0 && more > 0; { // the extensions behind the entries
+		if more = x.fill(); more < 0 {
+			r = more
+		}
+	}
+	x.copy = -1
+	if r = s.endAside(b.dir, out, r, a.st.Mode); r == 0 {
+		r = s.bringIn(b.dir, &b.name[0])
+	}
+	if r == 0 {
+		sys(syscall.SYS_UNLINKAT, uintptr(a.dir), uintptr(unsafe.Pointer(&a.name[0])), 0, 0, 0)
 	}
 	return r
 }
@@ -140,7 +198,7 @@ func (s *State) harmlessIndex(fd int, oid uint) bool {
 		return false
 	}
 	x := &s.index
-	x.fd, x.at, x.n, x.read, x.bad, x.size = fd, 0, 0, 0, false, 0
+	x.fd, x.at, x.n, x.read, x.filled, x.bad, x.size = fd, 0, 0, 0, 0, false, 0
 	if x.number(4) != 'D'<<24|'I'<<16|'R'<<8|'C' {
 		return false
 	}

@@ -1,9 +1,6 @@
 package guard
 
-import (
-	"syscall"
-	"unsafe"
-)
+import "syscall"
 
 // A lock file, config.lock, becomes the configuration. So it is the tool's only if this supervisor made it for the tool, with
 // O_EXCL: the user's own git, or that of another sandbox, may be writing one at the same time. Each is remembered by an O_PATH
@@ -129,53 +126,4 @@ func (s *State) locksName(a, b *spot) bool {
 	}
 	dev, ino := s.st.Dev, s.st.Ino
 	return lstatat(b.dir, &s.num[0], &s.st) == 0 && dev == s.st.Dev && ino == s.st.Ino
-}
-
-// asideHead begins the names of copies before they are in place. DefaultNames protects it, so that no supervisor opens one.
-const asideHead = ".holdfast-"
-
-// storeAside writes text 0 to a new file in dir, whose name is in s.aside.
-//
-//go:norace
-func (s *State) storeAside(dir int, mode uint32) int {
-	r := sys(sysGetrandom, uintptr(unsafe.Pointer(&s.small[0])), 16, 0, 0, 0)
-	if r != 16 {
-		return -int(syscall.EIO)
-	}
-	for i := 0; i < len(asideHead); i++ {
-		s.aside[i&31] = asideHead[i]
-	}
-	for i := 0; i < 16; i++ {
-		s.aside[(len(asideHead)+i)&31] = 'a' + s.small[i]&15
-	}
-	s.aside[(len(asideHead)+16)&31] = 0
-	fd := openat(dir, &s.aside[0], syscall.O_CREAT|syscall.O_EXCL|syscall.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
-	if fd < 0 {
-		return fd
-	}
-	r = s.store(fd)
-	if r == 0 {
-		r = sys(syscall.SYS_FCHMOD, uintptr(fd), uintptr(mode&0o777), 0, 0, 0)
-	}
-	closeFD(fd)
-	if r < 0 {
-		s.dropAside(dir)
-	}
-	return r
-}
-
-//go:norace
-func (s *State) dropAside(dir int) {
-	sys(syscall.SYS_UNLINKAT, uintptr(dir), uintptr(unsafe.Pointer(&s.aside[0])), 0, 0, 0)
-}
-
-// bringIn gives the copy its name.
-//
-//go:norace
-func (s *State) bringIn(dir int, name *byte) int {
-	r := sys(sysRename, uintptr(dir), uintptr(unsafe.Pointer(&s.aside[0])), uintptr(dir), uintptr(unsafe.Pointer(name)), 0)
-	if r < 0 {
-		s.dropAside(dir)
-	}
-	return r
 }

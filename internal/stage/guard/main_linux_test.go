@@ -30,6 +30,8 @@ type job struct {
 	Env    []string
 	UID    uint32
 	Silent bool // install no filter: the same run without a guard
+
+	NoLease bool // the supervisor gets no leases, as on NFS
 }
 
 func TestMain(m *testing.M) {
@@ -91,6 +93,9 @@ func superviseRole() int {
 	unix.Close(pair[1])
 	if !j.Silent {
 		listener := receiveFD(pair[0])
+		if j.NoLease {
+			refuseLeases()
+		}
 		go serveAll(listener, &j.Rules)
 	}
 	err = tool.Wait()
@@ -98,6 +103,26 @@ func superviseRole() int {
 		die("tool died", err)
 	}
 	return tool.ProcessState.ExitCode()
+}
+
+// refuseLeases has fcntl(F_SETLEASE) fail in this process as on a file system without leases.
+func refuseLeases() {
+	prog := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // the call's number
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 3, K: unix.SYS_FCNTL},
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 24}, // its second argument
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: unix.F_SETLEASE},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EINVAL)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}
+	runtime.LockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		die("no_new_privs", err)
+	}
+	if _, _, errno := syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&fprog))); errno != 0 {
+		die("seccomp", errno)
+	}
 }
 
 func receiveFD(sock int) int {
