@@ -128,6 +128,7 @@ type walls struct {
 	may     []Bound
 	drop    mechanism // its steps are left out of the plan
 	noCalls bool      // without the system call profile
+	abi     int       // Landlock as this ABI has it; 0: the kernel's
 }
 
 const (
@@ -189,6 +190,10 @@ func attackSandbox(t *testing.T, p Policy, w walls) *Sandbox {
 	dropForTest = w.drop
 	defer func() { dropForTest = "" }()
 	s, err := New(p)
+	if err == nil && w.abi != 0 {
+		s.facts.Landlock.Value = w.abi
+		err = s.compile()
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

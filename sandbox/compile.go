@@ -23,6 +23,7 @@ type input struct {
 	rlimits rlimit.Values
 	running uint64 // threads that count against NProc already
 	inotify [2]int // how many instances and watches one user may have; 0: unknown
+	threads bool   // the stage has several, see stage.HasThreads
 	arch    seccomp.Arch
 	obeyed  []string                 // paths in what can be written that git obeys by a repository's configuration
 	puts    []putting                // the policy's Layout
@@ -170,6 +171,9 @@ func (c *compilation) start() error {
 		c.do(plan.DropLast{}, plan.Capabilities, "init kept it")
 	}
 	c.do(plan.RestoreSignals{}, plan.Setup, "before the filter, which need not allow it")
+	if err := c.keepers(); err != nil {
+		return err
+	}
 	if err := c.guard(); err != nil {
 		return err
 	}

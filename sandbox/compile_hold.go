@@ -190,8 +190,13 @@ func (c *compilation) loseOthers() {
 		c.lose(BoundProcesses, lossOf(ns, "other processes' names and command lines can be seen"))
 		return
 	}
-	l := lossOf(ns, "the user's other processes can be seen and signalled, those too that end the run: the tool can outlive it")
+	l := lossOf(ns, "the user's other processes can be seen and signalled")
 	l.Absent = true
+	if c.holdsKeepers() {
+		c.lose(BoundProcesses, l)
+		return
+	}
+	l.What += ", those too that end the run: the tool can outlive it"
 	c.lose(BoundProcesses, l)
 	if c.plan.DeadlineMS > 0 && !c.open(BoundTime) {
 		c.lose(BoundTime, lossOf(ns, "the tool can end what holds the deadline"))

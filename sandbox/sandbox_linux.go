@@ -68,6 +68,7 @@ func (s *Sandbox) compile() (err error) {
 	if !s.facts.Namespaces.Yes() {
 		in.running = userThreads(s.facts.UID)
 	}
+	in.threads = stage.HasThreads()
 	in.inotify = [2]int{setting("fs/inotify/max_user_instances"), setting("fs/inotify/max_user_watches")}
 	for _, d := range basicDevices {
 		if _, err := os.Lstat(d); err == nil {

@@ -146,6 +146,9 @@ type (
 		Name    string
 		Program seccomp.Program
 	}
+	// LoadKeeperFilter loads a seccomp program in which the placeholders of OwnProcess
+	// are made those of the sandbox's own processes.
+	LoadKeeperFilter struct{ Program seccomp.Program }
 	// LoadGuard loads the guard's filter; init answers the calls it stops.
 	LoadGuard struct {
 		Program seccomp.Program
@@ -159,6 +162,23 @@ type (
 		Given    int
 	}
 )
+
+// An OwnProcess is one whose number is known when a run begins, where there is no pid
+// namespace.
+type OwnProcess uint32
+
+// The sandbox's own processes, and the negative numbers of their process groups.
+const (
+	OwnStage OwnProcess = iota
+	OwnKeeper
+	OwnInit
+	OwnKeeperGroup
+	OwnGroup // of the stage and init, in which the tool begins
+	NumberOwn
+)
+
+// Placeholder is the number that stands for the process in a LoadKeeperFilter.
+func (p OwnProcess) Placeholder() uint64 { return 0x6b656500 | uint64(p) }
 
 // Quotas are limits that namespaces have, set by /proc/sys; 0: the kernel's.
 type Quotas struct {
@@ -301,6 +321,10 @@ func (a LoadFilter) String() string {
 	return fmt.Sprintf("load seccomp filter %s (%d instructions)", a.Name, a.Program.Len())
 }
 
+func (a LoadKeeperFilter) String() string {
+	return fmt.Sprintf("load seccomp filter keepers (%d instructions)", a.Program.Len())
+}
+
 func (a LoadGuard) String() string {
 	if a.Network {
 		return fmt.Sprintf("load the guard of %d names and of connections, which may go to %v alone (%d instructions)", a.Names, a.Connects, a.Program.Len())
@@ -345,4 +369,5 @@ func (Chdir) action()            {}
 func (OwnNull) action()          {}
 func (RestoreSignals) action()   {}
 func (LoadFilter) action()       {}
+func (LoadKeeperFilter) action() {}
 func (LoadGuard) action()        {}

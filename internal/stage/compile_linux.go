@@ -246,6 +246,8 @@ func (c *compiler) lower(action plan.Action) error {
 		c.call(wire.OpSignals)
 	case plan.LoadFilter:
 		c.filter(a.Program.Bytes(), 0)
+	case plan.LoadKeeperFilter:
+		return c.keeperFilter(a.Program.Bytes())
 	case plan.LoadGuard:
 		return c.guard(a)
 	default:

@@ -1,7 +1,10 @@
 package stage
 
 import (
+	"encoding/binary"
 	"errors"
+	"fmt"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/stage/guard"
@@ -149,12 +152,15 @@ func (c *compiler) limits(settings []rlimit.Setting) {
 
 // filter loads a seccomp program on the calling thread and, when flags ask for
 // a listener, leaves its descriptor in RegFree.
-func (c *compiler) filter(code []byte, flags int) {
+func (c *compiler) filter(code []byte, flags int) { c.load(c.data(code), code, flags) }
+
+// load loads the program that lies at an address.
+func (c *compiler) load(at arg, code []byte, flags int) {
 	prog := c.data(make([]byte, 16)) // struct sock_fprog: length, padding, pointer
 	n := len(code) / 8
 	c.t.blob[len(c.t.blob)-16] = byte(n)
 	c.t.blob[len(c.t.blob)-15] = byte(n >> 8)
-	c.call(wire.OpStore64, ptr(prog.v+8), c.data(code))
+	c.call(wire.OpStore64, ptr(prog.v+8), at)
 	if flags == 0 {
 		// prctl, because filters that others have made, for bubblewrap, let the next
 		// one be loaded so, and need not let seccomp(2) pass.
@@ -162,6 +168,30 @@ func (c *compiler) filter(code []byte, flags int) {
 		return
 	}
 	c.save(unix.SYS_SECCOMP, wire.RegFree, imm(unix.SECCOMP_SET_MODE_FILTER), imm(flags), prog)
+}
+
+// keeperFilter loads a program once the placeholders in it are numbers.
+func (c *compiler) keeperFilter(code []byte) error {
+	const instruction, equal = 8, 0x15 // struct sock_filter; JMP|JEQ|K
+	at, found := c.data(code), [plan.NumberOwn]bool{}
+	for i := 0; i < len(code); i += instruction {
+		k := uint64(binary.LittleEndian.Uint32(code[i+4:]))
+		for p := range plan.NumberOwn {
+			if k != p.Placeholder() {
+				continue
+			}
+			if binary.LittleEndian.Uint16(code[i:]) != equal {
+				return fmt.Errorf("instruction %d of the keepers' filter does not compare", i/instruction)
+			}
+			c.call(wire.OpOwnPID, ptr(at.v+uint64(i)+4), imm(uint64(p)))
+			found[p] = true
+		}
+	}
+	if slices.Contains(found[:], false) {
+		return errors.New("the keepers' filter leaves out one of them")
+	}
+	c.load(at, code, 0)
+	return nil
 }
 
 func (c *compiler) guard(a plan.LoadGuard) error {

@@ -67,6 +67,13 @@ func TheWay() (*Way, error) {
 	return image, nil
 }
 
+// HasThreads reports whether the stage has the threads of a Go runtime, as it has where
+// the image cannot be executed.
+func HasThreads() bool {
+	way, err := TheWay()
+	return err != nil || way == again
+}
+
 var errNotOurs = fmt.Errorf("sandbox: this program's own executable does not hold this package (a plugin or shared library does): it cannot be a stage: %w", errors.ErrUnsupported)
 
 // FirstGiven is where what a policy gives begins, when the tool's descriptors are

@@ -31,6 +31,7 @@ func init() {
 	case !stackKnown():
 		complain("this Go's goroutines are not laid out as the stage expects: it must not run")
 	default:
+		st.threads = true
 		beStage()
 	}
 	syscall.RawSyscall6(syscall.SYS_EXIT_GROUP, wire.ExitFailed, 0, 0, 0, 0, 0)

@@ -79,6 +79,7 @@ func awaitKeeper() (uintptr, int32, uintptr) {
 //go:nocheckptr
 func beKeeper(flags, top uintptr) {
 	sys.Call(syscall.SYS_PRCTL, sys.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
+	st.keeperPID, _ = sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
 	pid, errno := sys.Call(syscall.SYS_CLONE, flags, 0, sys.Addr(&st.pidfd), 0, 0, 0)
 	if pid == 0 && errno == 0 {
 		awaitKeepersSession()
@@ -129,4 +130,34 @@ func awaitStagesEnd() {
 			return
 		}
 	}
+}
+
+// ownPID carries out OpOwnPID, in the tool's process.
+//
+//go:norace
+//go:nocheckptr
+func ownPID(addr, which uintptr) uintptr {
+	n, group := uintptr(0), false
+	switch which {
+	case wire.OwnStage:
+		if st.threads { // each has a number, and any of them reaches the process
+			return uintptr(syscall.EOPNOTSUPP)
+		}
+		n = st.stagePID
+	case wire.OwnKeeper, wire.OwnKeeperGroup:
+		n, group = st.keeperPID, which == wire.OwnKeeperGroup
+	case wire.OwnInit:
+		n, _ = sys.Call(syscall.SYS_GETPPID, 0, 0, 0, 0, 0, 0)
+	case wire.OwnGroup:
+		n, _ = sys.Call(syscall.SYS_GETPGID, 0, 0, 0, 0, 0, 0)
+		group = true
+	}
+	if n == 0 {
+		return uintptr(syscall.ESRCH)
+	}
+	if group {
+		n = -n
+	}
+	*(*uint32)(*(*unsafe.Pointer)(unsafe.Pointer(&addr))) = uint32(n)
+	return 0
 }

@@ -60,6 +60,8 @@ func pseudo(nr uint32, a, b uintptr) (uintptr, uintptr) {
 	case wire.OpStore32:
 		*(*uint32)(*(*unsafe.Pointer)(unsafe.Pointer(&a))) = uint32(b)
 		return 0, 0
+	case wire.OpOwnPID:
+		return 0, ownPID(a, b)
 	case wire.OpStore64:
 		*(*uint64)(*(*unsafe.Pointer)(unsafe.Pointer(&a))) = uint64(b)
 		return 0, 0

@@ -25,6 +25,8 @@ type state struct {
 	toolPID   uintptr
 	keeperFD  int32 // pidfd of the keeper; 0: there is none
 	stagePID  uintptr
+	keeperPID uintptr
+	threads   bool // the stage has those of a Go runtime
 	kept      keeperRecord
 	oldMask   uint64 // the signal mask the harness started us with
 

@@ -117,7 +117,19 @@ const (
 	OpLoad32                      // the result is *(uint32)(arg0)
 	OpErrno                       // fail with the errno -*(int32)(arg0), unless that is 0
 	OpRegular                     // is descriptor arg0 a regular file? EINVAL if not
+	OpOwnPID                      // *(uint32)(arg0) = the number of a process of the sandbox's own, by OwnStage and its like in arg1
 	OpNumber                      // append the number of descriptor arg0 to the text at arg1, after a colon unless it is the first
+)
+
+// The sandbox's own processes where there is no pid namespace. OwnGroup is the negative
+// number of the process group in which the stage, init and the tool begin.
+const (
+	OwnStage = iota
+	OwnKeeper
+	OwnInit
+	OwnKeeperGroup // the keeper's, negative
+	OwnGroup
+	NumberOwn
 )
 
 // Place says what OpPlace does. Its result is a descriptor of the place, but for
