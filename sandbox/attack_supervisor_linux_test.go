@@ -50,22 +50,28 @@ func TestKernelKilledSupervisorIsToldOf(t *testing.T) {
 	const sleeper = "echo started; sleep 1000 & wait"
 	eachWall(t, allSets[:4], func(t *testing.T, w walls) {
 		s := attackSandbox(t, tracedPolicy(t, w), w)
-		keeper := func(c *Cmd) int { // init's parent, unless that is the stage
-			stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.run.control.PID()))
+		child := func(pid int) int {
+			list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, rest, _ := strings.Cut(string(stat), ") ")
-			ppid, err := strconv.Atoi(strings.Fields(rest)[1])
+			pid, err = strconv.Atoi(strings.TrimSpace(string(list)))
 			if err != nil {
-				t.Fatal(err)
+				t.Fatalf("not one child: %v", err)
 			}
-			return ppid
+			return pid
+		}
+		keeper := func(c *Cmd) int { return child(c.Process.Pid) } // the stage's child, unless that is init
+		first := func(c *Cmd) int {
+			if s.plan.Namespaces.PID {
+				return child(c.Process.Pid)
+			}
+			return child(keeper(c))
 		}
 		for _, k := range []struct {
 			process string
 			pid     func(c *Cmd) int
-		}{{"init", func(c *Cmd) int { return c.run.control.PID() }}, {"keeper", keeper}} {
+		}{{"init", first}, {"keeper", keeper}} {
 			if k.process == "keeper" && s.plan.Namespaces.PID {
 				continue
 			}

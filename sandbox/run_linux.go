@@ -294,10 +294,11 @@ func (r *run) killProcess() error { return r.cmd.Process.Kill() }
 // called after decided is closed.
 func (r *run) failure() error {
 	<-r.decided
+	if r.control.Held {
+		return nil // listen goes on, and may yet hear of a failure
+	}
 	f := r.control.Failed
 	switch {
-	case r.control.Held:
-		return nil
 	case f != nil && f.Exec():
 		return &fs.PathError{Op: "fork/exec", Path: r.path, Err: f.Errno}
 	case f != nil && r.template.StepName(f.Step) == "enter the working directory":
