@@ -25,6 +25,7 @@ type input struct {
 	inotify [2]int // how many instances and watches one user may have; 0: unknown
 	threads bool   // the stage has several, see stage.HasThreads
 	arch    seccomp.Arch
+	state   []string                 // paths in repositories that belong to other work trees: see Files.Worktrees
 	obeyed  []string                 // paths in what can be written that git obeys by a repository's configuration
 	puts    []putting                // the policy's Layout
 	wiring  wiring                   // the policy's Network

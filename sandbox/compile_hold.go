@@ -130,7 +130,7 @@ func (c *compilation) loseFiles() {
 				c.lose(BoundFiles, lossOf(ns, e.path+" cannot be hidden in a writable directory"))
 			}
 		case fileMake:
-			c.lose(BoundFiles, lossOf(ns, e.path+" cannot be made"))
+			c.lose(BoundFiles, lossOf(ns, e.path+" cannot be made; what belongs in HOME is in the run's own"))
 		}
 	}
 }

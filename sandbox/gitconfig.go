@@ -28,7 +28,7 @@ func gitConfig(user string, workspaces ...string) string {
 		}
 		b.WriteString("\t" + s.key + " = " + quoteGit(s.value) + "\n")
 	}
-	b.WriteString("[init]\n\ttemplateDir =\n")
+	b.WriteString("[init]\n\ttemplateDir =\n[gc]\n\treflogExpire = never\n\treflogExpireUnreachable = never\n\tworktreePruneExpire = never\n")
 	for _, dir := range workspaces {
 		b.WriteString("[safe]\n\tdirectory = " + quoteGit(dir) + "\n\tdirectory = " + quoteGit(dir+"/*") + "\n")
 	}

@@ -20,7 +20,7 @@ func (p Policy) validateLayout() error {
 	if p.Layout == nil {
 		return p.refuseWithoutLayout()
 	}
-	if f := p.Files; len(f.Read)+len(f.Write)+len(f.Hide)+len(f.Private)+len(f.CopyOnWrite)+len(f.Make) > 0 || f.PrivateBytes > 0 {
+	if f := p.Files; len(f.Read)+len(f.Write)+len(f.Hide)+len(f.Private)+len(f.CopyOnWrite)+len(f.Worktrees)+len(f.Make) > 0 || f.PrivateBytes > 0 {
 		return &PolicyError{Field: "Files", Problem: "cannot go with a Layout, which is the tool's whole root", Remedy: "write its rules as entries; of Files only Protect and HideNames count"}
 	}
 	if len(p.Layout) > maxRules {

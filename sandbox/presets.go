@@ -33,7 +33,8 @@ func ReadOnly(dir string) Policy {
 // What the policy grants is what exists on this host when Workspace is called;
 // it looks at the environment, PATH and the user's configuration, and at
 // nothing in dir, whose files a tool may have written. A relative dir is taken
-// from the present working directory.
+// from the present working directory. If dir is a linked worktree or a submodule of git,
+// [New] grants its repository too; see [Files] Worktrees, which a caller empties to switch that off.
 //
 // On macOS May lists the bounds that nothing there holds as it should be held:
 // files, processes and system calls. The report says what is lost of them.

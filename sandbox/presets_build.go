@@ -55,6 +55,7 @@ func (b *builder) policy(write bool) Policy {
 	} else if !b.shown[b.workspace] {
 		b.files.Read = append(b.files.Read, b.workspace)
 	}
+	b.files.Worktrees = []string{b.workspace}
 	b.hide(write)
 	b.files.Make = b.homeFiles()
 	return Policy{Files: b.files, Env: b.variables(), May: slices.Clone(presetsMay), Notes: b.notes}

@@ -95,7 +95,7 @@ func (m *meaning) profileHoldings() []plan.Holding {
 		case fileCopyOnWrite:
 			lose(BoundFiles, path+" cannot be written", noMounts, "name it in Files.Read or Files.Write", false)
 		case fileMake:
-			lose(BoundFiles, path+" cannot be made", noMounts, "leave it out of Files.Make", false)
+			lose(BoundFiles, path+" cannot be made; what belongs in HOME is in the run's own", noMounts, "leave it out of Files.Make", false)
 		}
 	}
 	lose(BoundFiles, "metadata of all files can be read", "macOS: programs ask for that of every directory above theirs", "none", false)

@@ -28,7 +28,8 @@ import (
 // With ".git/hooks" in the list, protected is also what core.hooksPath and include.path of an existing repository name
 // below a writable directory: of the repository that such a directory lies in, of its own and of those one level below,
 // with their submodules and linked worktrees; and of the user's configuration. They are read when the sandbox is made. [Files] Write with
-// such a path leaves it to the tool.
+// such a path leaves it to the tool. Protected, too, is each directory worktrees/NAME of a repository whose work tree the policy does
+// not let be written: git worktree prune inside would remove it, since it does not see that work tree.
 //
 // A character beyond ASCII counts as none where names are compared, but for those
 // that fold to ASCII: "café" covers "caf", too. Its other spellings, in two
@@ -70,15 +71,24 @@ func (p Policy) obeyed(in input) []string {
 	if !slices.Contains(p.Files.protectedPatterns(), ".git/hooks") || slices.Contains(p.Open, BoundFiles) {
 		return nil
 	}
-	var found []string
+	found := slices.Clone(in.state)
+	shown := func(tree string) bool {
+		return slices.ContainsFunc(in.layout.entries, func(e entry) bool { return e.kind == fileWrite && within(tree, e.path) })
+	}
 	for _, e := range in.layout.entries {
 		if e.kind == fileWrite && e.dir {
-			found = append(found, gitobeyed.In(e.path)...)
+			found = append(found, gitobeyed.In(e.path, shown)...)
 		}
+	}
+	shown = func(tree string) bool {
+		return slices.ContainsFunc(in.puts, func(put putting) bool {
+			b, ok := put.do.(plan.PutBind)
+			return ok && b.Write && b.Dir && (within(tree, b.At) || within(tree, b.Source))
+		})
 	}
 	for _, put := range in.puts {
 		if b, ok := put.do.(plan.PutBind); ok && b.Write && b.Dir {
-			for _, path := range gitobeyed.In(b.Source) {
+			for _, path := range gitobeyed.In(b.Source, shown) {
 				found = append(found, join(b.At, strings.TrimPrefix(path, b.Source)[1:]))
 			}
 		}

@@ -2,8 +2,10 @@ package sandbox
 
 import (
 	"crypto/rand"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // ownName is where the run's own directory will be. It is chosen when the run's
@@ -27,4 +29,62 @@ func (r *run) removeOwn() {
 	if r.own != "" {
 		os.RemoveAll(r.own)
 	}
+}
+
+// fillHome puts the files of Files.Make that lie in the policy's HOME into the run's own: git finds the user's identity there.
+func (r *run) fillHome(uid, gid int) error {
+	p := r.sandbox.policy
+	home := p.Env.Set["HOME"]
+	if home == "" {
+		home = os.Getenv("HOME")
+	}
+	for _, f := range p.Files.Make {
+		rel, ok := strings.CutPrefix(f.Path, strings.TrimSuffix(home, "/")+"/")
+		if !ok || home == "" {
+			continue
+		}
+		if err := writeOwn(filepath.Join(r.own, ownHome), rel, f, uid, gid); err != nil {
+			return fmt.Errorf("sandbox: make %s in the run's own directory: %w", f.Path, err)
+		}
+	}
+	return nil
+}
+
+// writeOwn makes a file and the directories above it, all of which are new.
+func writeOwn(dir, rel string, f File, uid, gid int) error {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	made := func(name string, err error) error {
+		if err == nil && uid != os.Geteuid() {
+			err = root.Lchown(name, uid, gid)
+		}
+		return err
+	}
+	for i := range rel {
+		if rel[i] != '/' {
+			continue
+		}
+		if err := made(rel[:i], root.Mkdir(rel[:i], 0o755)); err != nil && !os.IsExist(err) {
+			return err
+		}
+	}
+	mode := f.Mode
+	if mode == 0 {
+		mode = 0o444
+	}
+	file, err := root.OpenFile(rel, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(f.Data)
+	if e := file.Chmod(mode.Perm()); err == nil {
+		err = e
+	}
+	if e := file.Close(); err == nil {
+		err = e
+	}
+	return made(rel, err)
 }

@@ -47,6 +47,11 @@ func (r *run) makeOwn() (err error) {
 			}
 		}
 	}
+	if homed {
+		if err := r.fillHome(uid, gid); err != nil {
+			return err
+		}
+	}
 	if uid != os.Geteuid() {
 		if err := os.Chmod(dir, 0o711); err != nil { // what is in it is the other user's
 			return fmt.Errorf("sandbox: make the run's own directory: %w", err)

@@ -42,5 +42,5 @@ func (r *run) makeOwn(id stage.Identity) (err error) {
 			return fmt.Errorf("sandbox: make the run's own directory: %w", err)
 		}
 	}
-	return nil
+	return r.fillHome(id.UID, id.GID)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/host"
@@ -44,10 +45,17 @@ func (s *Sandbox) compile() (err error) {
 	if s.policy.Layout != nil {
 		sockets = nil // they are entries of their own
 	}
+	links := s.policy.grantWorktrees()
 	if s.layout, err = s.policy.Files.resolve(sockets...); err != nil {
 		return err
 	}
 	in := input{policy: s.policy, layout: s.layout, facts: s.facts}
+	for _, l := range links {
+		if _, ok := s.layout.find(l.Repository); !ok {
+			return &PolicyError{Field: "Files.Worktrees", Value: l.Written, Problem: "the repository was replaced while the sandbox was made", Remedy: "make it again"}
+		}
+		in.state = append(in.state, l.Held...)
+	}
 	if in.puts, err = s.policy.resolveLayout(); err != nil {
 		return err
 	}
@@ -87,7 +95,15 @@ func (s *Sandbox) compile() (err error) {
 	return err
 }
 
-func (s *Sandbox) explain() string { return s.plan.String() + s.policy.Network.explain(s.wiring) }
+func (s *Sandbox) explain() string {
+	text := s.plan.String() + s.policy.Network.explain(s.wiring)
+	for _, n := range s.policy.Notes {
+		if strings.HasPrefix(n.At, "Files.Worktrees") {
+			text += "note: " + n.String() + "\n"
+		}
+	}
+	return text
+}
 
 // dropForTest is a mechanism whose steps are not carried out, behind the
 // report's back, which keeps the plan that was promised: a test can see it notice.

@@ -193,7 +193,13 @@ func (f Files) validate() error {
 			}
 		}
 	}
-	if n > maxRules {
+	for i, p := range f.Worktrees {
+		if e := checkPath(p, fileRead); e != nil {
+			e.Field = indexed("Files.Worktrees", i)
+			return e
+		}
+	}
+	if n += len(f.Worktrees); n > maxRules {
 		return &PolicyError{Field: "Files", Value: strconv.Itoa(n) + " rules", Problem: "too many", Remedy: "name directories instead of the files in them"}
 	}
 	if err := f.validateMake(); err != nil {

@@ -25,7 +25,7 @@ func BenchmarkIn(b *testing.B) {
 				}
 			}
 			for b.Loop() {
-				In(dir)
+				In(dir, shown)
 			}
 		})
 	}

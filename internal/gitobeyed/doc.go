@@ -1,13 +1,15 @@
 // Package gitobeyed finds the files and directories of a tree that git obeys because a configuration names them: what
 // core.hooksPath and include.path (includeIf.*.path too) of the repositories there say.
 //
-//	gitobeyed.In("/home/u/project") // [/home/u/project/.githooks /home/u/project/.gitlocal]
+//	gitobeyed.In("/home/u/project", shown) // [/home/u/project/.githooks /home/u/project/.gitlocal]
 //
 // That takes some 80 us for a repository, and 2 us more for each directory of its top (BenchmarkIn).
 //
 // Looked at are the repository that the tree's top lies in, those of the tree's top and of its directories one level below, with
 // their submodules and linked worktrees; and the user's and the machine's configuration, whose relative hooksPath counts
 // in every work tree. Nothing is executed, no FIFO is waited for, and no configuration above 1 MiB is read. The names need not exist.
+//
+// Linked finds the repository of a linked worktree or a submodule, which Files.Worktrees of package sandbox grants.
 //
 // What other keys make git run (an alias, a filter, an editor) are commands, not files, and are not looked at.
 package gitobeyed

@@ -15,6 +15,7 @@ const (
 // finder collects what the configurations name.
 type finder struct {
 	top    string
+	shown  func(tree string) bool
 	home   string
 	common []string // the user's and the machine's configuration
 	seen   map[string]bool
@@ -23,14 +24,15 @@ type finder struct {
 }
 
 // In returns the absolute paths in the tree at top, which is absolute and free of links, that git obeys because a configuration names
-// them: each as it is written and, if links are on its way, as it really is.
-func In(top string) []string {
+// them: each as it is written and, if links are on its way, as it really is. With them are the directories worktrees/NAME whose
+// work tree is not shown to the tool, which git worktree prune would remove.
+func In(top string, shown func(tree string) bool) []string {
 	home, _ := os.UserHomeDir()
 	xdg := os.Getenv("XDG_CONFIG_HOME")
 	if xdg == "" {
 		xdg = filepath.Join(home, ".config")
 	}
-	f := &finder{top: top, home: home, common: []string{"/etc/gitconfig", xdg + "/git/config", home + "/.gitconfig"}, seen: map[string]bool{}, files: map[string][]setting{}}
+	f := &finder{top: top, shown: shown, home: home, common: []string{"/etc/gitconfig", xdg + "/git/config", home + "/.gitconfig"}, seen: map[string]bool{}, files: map[string][]setting{}}
 	for dir := top; ; dir = filepath.Dir(dir) {
 		f.workTree(dir)
 		f.gitDir(dir, "")
@@ -120,7 +122,14 @@ func (f *finder) gitDir(git, tree string) {
 	}
 	for _, dir := range f.directories(filepath.Join(common, "worktrees")) {
 		if text, err := read(filepath.Join(dir, "gitdir")); err == nil {
-			f.gitDir(dir, strings.TrimSuffix(from(dir, strings.TrimSpace(text)), "/.git"))
+			tree := filepath.Clean(strings.TrimSuffix(from(dir, strings.TrimSpace(text)), "/.git"))
+			if real, err := filepath.EvalSymlinks(tree); err == nil {
+				tree = real
+			}
+			if !f.shown(tree) {
+				f.within(dir, false)
+			}
+			f.gitDir(dir, tree)
 		}
 	}
 	f.modules(filepath.Join(git, "modules"), 0)

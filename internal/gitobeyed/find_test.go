@@ -10,6 +10,8 @@ import (
 	"testing"
 )
 
+func shown(tree string) bool { return !strings.HasSuffix(tree, "/away") }
+
 func TestIn(t *testing.T) {
 	const repo = "[core]\n\trepositoryformatversion = 0\n"
 	cases := []struct {
@@ -33,6 +35,8 @@ func TestIn(t *testing.T) {
 		{"a linked worktree", map[string]string{"m/.git/HEAD": "x", "m/.git/config": "[core]\nhooksPath=h", "m/.git/worktrees/w/HEAD": "x", "m/.git/worktrees/w/commondir": "../..\n", "m/.git/worktrees/w/gitdir": "", "w/.git": "gitdir: ../m/.git/worktrees/w\n"}, "w", []string{"w/h"}},
 		{"a worktree deep in the tree", map[string]string{"w/.git/HEAD": "x", "w/.git/config": "[core]\nhooksPath=h", "w/.git/worktrees/v/HEAD": "x", "w/.git/worktrees/v/commondir": "../..\n", "w/.git/worktrees/v/gitdir": "../../../x/y/v/.git\n", "w/x/y/v/": ""}, "w",
 			[]string{"w/.git/h", "w/.git/worktrees/v/h", "w/h", "w/x/y/v/h"}},
+		{"a worktree that is not shown", map[string]string{"w/.git/HEAD": "x", "w/.git/config": repo, "w/.git/worktrees/a/gitdir": "../../../../away/.git\n", "w/.git/worktrees/b/gitdir": "../../../b/.git"}, "w",
+			[]string{"w/.git/worktrees/a"}},
 		{"a submodule", map[string]string{"w/.git/HEAD": "x", "w/.git/modules/a/b/HEAD": "x", "w/.git/modules/a/b/config": "[core]\nworktree=../../../../a/b\nhooksPath=h", "w/a/b/": ""}, "w", []string{"w/.git/modules/a/b/h", "w/a/b/h"}},
 		{"a configuration that includes itself", map[string]string{"w/.git/HEAD": "x", "w/.git/config": "[include]\npath=config"}, "w", []string{"w/.git/config"}},
 		{"the user's configuration", map[string]string{"w/.git/HEAD": "x", "home/.gitconfig": "[core]\nhooksPath=own\n[include]\npath=~/x"}, "w", []string{"w/.git/own", "w/own"}},
@@ -49,7 +53,7 @@ func TestIn(t *testing.T) {
 				write(t, filepath.Join(dir, name), text, strings.HasSuffix(name, "/"))
 			}
 			var got []string
-			for _, p := range In(filepath.Join(dir, c.top)) {
+			for _, p := range In(filepath.Join(dir, c.top), shown) {
 				got = append(got, strings.TrimPrefix(p, dir+"/"))
 			}
 			if !slices.Equal(got, c.want) {
@@ -82,7 +86,7 @@ func TestTheTreeIsTheDirectoryOfHooks(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/.git/HEAD", "x", false)
 	write(t, dir+"/.git/config", "[core]\n\thooksPath = .\n", false)
-	if got := In(dir); !slices.Contains(got, dir+"/pre-commit") || slices.Contains(got, dir) {
+	if got := In(dir, shown); !slices.Contains(got, dir+"/pre-commit") || slices.Contains(got, dir) {
 		t.Errorf("found %q", got)
 	}
 }
@@ -94,7 +98,7 @@ func TestAPipeIsNotWaitedFor(t *testing.T) {
 	if err := syscall.Mkfifo(dir+"/pipe", 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := In(dir); !slices.Equal(got, []string{dir + "/pipe"}) {
+	if got := In(dir, shown); !slices.Equal(got, []string{dir + "/pipe"}) {
 		t.Errorf("found %q", got)
 	}
 }

@@ -9,3 +9,12 @@ func there(name string) bool {
 	var st syscall.Stat_t
 	return syscall.Lstat(name, &st) == nil
 }
+
+// owner returns whose a file is; -1: it is not there.
+func owner(name string) int {
+	var st syscall.Stat_t
+	if syscall.Lstat(name, &st) != nil {
+		return -1
+	}
+	return int(st.Uid)
+}

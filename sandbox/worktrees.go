@@ -1,0 +1,48 @@
+package sandbox
+
+import (
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/internal/gitobeyed"
+)
+
+// grantWorktrees adds to Read or Write the repositories of Files.Worktrees, with a note for each that is granted or refused. It
+// returns those that can be written.
+func (p *Policy) grantWorktrees() (written []gitobeyed.Link) {
+	f := &p.Files
+	r := newResolver()
+	read, write, hide := r.canonical(f.Read...), r.canonical(f.Write...), r.canonical(f.Hide...)
+	for i, dir := range f.Worktrees {
+		at := r.find(dir)
+		if at.err != nil || slices.Contains(p.Open, BoundFiles) {
+			continue // what is wrong with it another rule says
+		}
+		l, problem := gitobeyed.Linked(at.path)
+		note := Note{At: indexed("Files.Worktrees", i), Rule: dir, Class: "not granted", Why: problem}
+		list := &f.Read
+		switch {
+		case problem != "":
+		case l.Repository == "", withinAny(l.Repository, write):
+			continue
+		case !slices.Contains(f.protectedPatterns(), ".git"):
+			note.Why = "its repository is " + l.Repository + ", and git directories are not protected (Files.Protect)"
+		case withinAny(l.Repository, hide):
+			note.Why = "its repository " + l.Repository + " is hidden (Files.Hide)"
+		case withinAny(at.path, write):
+			list = &f.Write
+			note.Class, note.Why = "granted", "its repository "+l.Repository+" can be written, but for what other work trees have in it and what git obeys"
+			written = append(written, l)
+		case !withinAny(at.path, read):
+			note.Why = "neither Files.Read nor Files.Write shows it"
+		case withinAny(l.Repository, read):
+			continue
+		default:
+			note.Class, note.Why = "granted", "its repository "+l.Repository+" can be read"
+		}
+		if note.Class == "granted" {
+			*list = append(*list, l.Written)
+		}
+		p.Notes = append(p.Notes, note)
+	}
+	return written
+}
