@@ -112,3 +112,12 @@ func ExampleNote() {
 	fmt.Println(sandbox.Report{Notes: p.Notes}.Notes[0])
 	// Output: agent.sb:4 (deny mach-lookup): vacuous: Linux has no Mach services
 }
+
+// A workspace that is a linked worktree of git has its repository elsewhere. It is granted, without the hooks and the index of the
+// main work tree, and the report names it; an empty Worktrees leaves it out.
+func ExampleFiles_worktrees() {
+	p := sandbox.Workspace("/home/user/project-fix")
+	fmt.Println(p.Files.Worktrees)
+	p.Files.Worktrees = nil
+	// Output: [/home/user/project-fix]
+}

@@ -72,6 +72,26 @@ func showRemote(p *Policy) {
 	p.Files.Read = append(p.Files.Read, dir[:strings.LastIndex(dir, "/")]+"/remote.git")
 }
 
+// F7: a directory on the way to the work tree that core.worktree names becomes a link, and the user's git writes where it leads.
+func TestKernelAWorkTreeStaysInItsPlace(t *testing.T) {
+	const sub = `mkdir victim; git init -q super; cd super; git submodule --quiet add ../main deep/lib; git commit -qm lib; mkdir x; cp deep/lib/.git x/.git; sed -i 's|../../.git|../.git|' x/.git; git -C x status --porcelain >/dev/null; cd ..; touch victim/seen`
+	const after = `cd super; test ! -L deep -a ! -L deep/lib; test "$(ls ../victim)" = seen; git -C x checkout -q -f || true; test "$(ls ../victim)" = seen`
+	eachGitCase(t, []gitCase{
+		{name: "links in the way", dir: "super", make: sub, after: after, fails: `
+			rm -rf deep/lib; ln -s $BASE/victim deep/lib
+			rm -rf deep; ln -s $BASE/victim deep
+			mv deep/lib old
+			mv deep old
+			ln -s $BASE/victim l; rm -rf deep/lib; mv -T l deep/lib
+			rm -rf deep; ln -s . l2; mv -T l2 deep
+			mkdir -p n/lib; rm -rf deep; mv n deep
+			ln -s $BASE/victim l3; python3 -c 'import os,ctypes; r=ctypes.CDLL(None).renameat2(-100,b"l3",-100,b"deep",2); exit(r!=0)'
+			git config -f .git/modules/deep/lib/config core.worktree ../../../../x`},
+		{name: "submodules are used and removed", dir: "super", make: `git init -q super; cd super; git submodule --quiet add ../main deep/lib; git commit -qm lib`,
+			script: `echo x >> deep/lib/a; git -C deep/lib commit -qam tool; git checkout -q -b b; git submodule --quiet deinit -f deep/lib; git rm -qf deep/lib || true; rm -rf deep; mkdir -p deep/lib; echo x > deep/y; rm -r deep; mkdir other; mv other o2; ln -s o2 o3`},
+	})
+}
+
 // What is not proven is not granted, and the policy says why.
 func TestKernelForgedWorktreesAreNotGranted(t *testing.T) {
 	none := func(p *Policy) {}

@@ -9,6 +9,8 @@
 // their submodules and linked worktrees; and the user's and the machine's configuration, whose relative hooksPath counts
 // in every work tree. Nothing is executed, no FIFO is waited for, and no configuration above 1 MiB is read. The names need not exist.
 //
+// A work tree that core.worktree names is anchored: a name below it is found, so that no directory on the way to it becomes a link.
+//
 // Linked finds the repository of a linked worktree or a submodule, which Files.Worktrees of package sandbox grants.
 //
 // What other keys make git run (an alias, a filter, an editor) are commands, not files, and are not looked at.

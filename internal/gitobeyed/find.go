@@ -112,9 +112,12 @@ func (f *finder) gitDir(git, tree string) {
 		bases = append(bases, tree)
 	}
 	files := append(slices.Clone(f.common), filepath.Join(common, "config"), filepath.Join(git, "config.worktree"))
-	for _, s := range f.settings(filepath.Join(common, "config")) {
-		if s.key == "core.worktree" {
-			bases = append(bases, from(git, s.value))
+	for _, file := range files[len(f.common):] {
+		for _, s := range f.settings(file) {
+			if s.key == "core.worktree" && s.value != "" {
+				bases = append(bases, from(git, s.value))
+				f.anchor(from(git, s.value))
+			}
 		}
 	}
 	for _, file := range files {
@@ -221,6 +224,17 @@ func (f *finder) add(p string, hooks bool) {
 		if e.Type()&os.ModeSymlink != 0 {
 			f.within(f.follow(filepath.Join(real, e.Name())), false)
 		}
+	}
+}
+
+// Anchor is a name that is noted below a work tree which a configuration names: as it is protected, no directory above it can be moved, or
+// become a link, through which the user's git would write elsewhere.
+const Anchor = ".holdfast-worktree"
+
+// anchor holds a work tree in its place.
+func (f *finder) anchor(tree string) {
+	if real := f.follow(tree); real != f.top {
+		f.within(real+"/"+Anchor, false)
 	}
 }
 

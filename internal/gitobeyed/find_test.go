@@ -37,7 +37,7 @@ func TestIn(t *testing.T) {
 			[]string{"w/.git/h", "w/.git/worktrees/v/h", "w/h", "w/x/y/v/h"}},
 		{"a worktree that is not shown", map[string]string{"w/.git/HEAD": "x", "w/.git/config": repo, "w/.git/worktrees/a/gitdir": "../../../../away/.git\n", "w/.git/worktrees/b/gitdir": "../../../b/.git"}, "w",
 			[]string{"w/.git/worktrees/a"}},
-		{"a submodule", map[string]string{"w/.git/HEAD": "x", "w/.git/modules/a/b/HEAD": "x", "w/.git/modules/a/b/config": "[core]\nworktree=../../../../a/b\nhooksPath=h", "w/a/b/": ""}, "w", []string{"w/.git/modules/a/b/h", "w/a/b/h"}},
+		{"a submodule", map[string]string{"w/.git/HEAD": "x", "w/.git/modules/a/b/HEAD": "x", "w/.git/modules/a/b/config": "[core]\nworktree=../../../../a/b\nhooksPath=h", "w/a/b/": ""}, "w", []string{"w/.git/modules/a/b/h", "w/a/b/.holdfast-worktree", "w/a/b/h"}},
 		{"a configuration that includes itself", map[string]string{"w/.git/HEAD": "x", "w/.git/config": "[include]\npath=config"}, "w", []string{"w/.git/config"}},
 		{"the user's configuration", map[string]string{"w/.git/HEAD": "x", "home/.gitconfig": "[core]\nhooksPath=own\n[include]\npath=~/x"}, "w", []string{"w/.git/own", "w/own"}},
 	}
