@@ -20,6 +20,7 @@ type evidence struct {
 	own        ownFacts
 	rootErrno  int // the errno of listing the harness's root; -1: not tried
 	killErrno  int // the errno of signalling init; -1: not tried
+	privsErrno int // the errno of asking whether no_new_privs is set; -1: not asked
 	keyring    int64
 	initPID    int64
 
@@ -92,7 +93,7 @@ func (e *evidence) holds(m plan.Mechanism) (bool, string) {
 	case plan.Seccomp, plan.Guard:
 		return e.filtered()
 	case plan.NoNewPrivs:
-		return e.status["NoNewPrivs"] == "1", "NoNewPrivs " + e.status["NoNewPrivs"]
+		return e.noNewPrivs()
 	case plan.Capabilities:
 		return e.capless()
 	case plan.Keyring:
@@ -145,11 +146,28 @@ func (e *evidence) filtered() (bool, string) {
 	return e.status["Seccomp"] == "2" && e.filters > 0 && added >= e.filters, fmt.Sprintf("Seccomp %s, %d of %d filters", e.status["Seccomp"], max(added, 0), e.filters)
 }
 
+// noNewPrivs judges by /proc, or, where that does not show it (gVisor's does not), by what
+// init was answered: the tool has inherited it, and nothing takes it back (prctl(2)).
+func (e *evidence) noNewPrivs() (bool, string) {
+	if shown, ok := e.status["NoNewPrivs"]; ok || len(e.status) == 0 {
+		return shown == "1", "NoNewPrivs " + shown
+	}
+	if e.privsErrno != 0 {
+		return false, "neither /proc nor prctl(PR_GET_NO_NEW_PRIVS) shows it"
+	}
+	return true, "prctl(PR_GET_NO_NEW_PRIVS) is 1"
+}
+
+// capless judges the capability sets. The ambient set, which gVisor does not show, holds
+// nothing that is not permitted as well (capabilities(7)).
 func (e *evidence) capless() (bool, string) {
 	ok := true
 	var shown []string
 	for _, name := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
-		set := e.status[name]
+		set, there := e.status[name]
+		if name == "CapAmb" && !there {
+			set = e.status["CapPrm"]
+		}
 		ok = ok && set != "" && strings.Trim(set, "0") == ""
 		if set == "" {
 			shown = append(shown, name+" unknown")
@@ -157,10 +175,11 @@ func (e *evidence) capless() (bool, string) {
 			shown = append(shown, name+" "+set)
 		}
 	}
+	unprivileged, _ := e.noNewPrivs()
 	switch {
 	case ok:
 		return true, "all five sets empty"
-	case e.keepsBounding && len(shown) == 1 && strings.HasPrefix(shown[0], "CapBnd") && e.status["NoNewPrivs"] == "1":
+	case e.keepsBounding && len(shown) == 1 && strings.HasPrefix(shown[0], "CapBnd") && unprivileged:
 		return true, "all sets empty but the bounding set, of which nothing is gained under no_new_privs"
 	}
 	return false, strings.Join(shown, ", ")

@@ -72,7 +72,8 @@ func (r *run) evidence(report *Report) *evidence {
 	}
 	e := &evidence{
 		rootErrno: int(r.control.Checks[stage.CheckRoot]) - 1, killErrno: int(r.control.Checks[stage.CheckSignal]) - 1,
-		keyring: r.control.Keyring, initPID: r.control.InitPID, own: readOwn(), withheld: r.withheld, deadline: r.sandbox.plan.DeadlineMS,
+		privsErrno: int(r.control.Checks[stage.CheckNoNewPrivs]) - 1,
+		keyring:    r.control.Keyring, initPID: r.control.InitPID, own: readOwn(), withheld: r.withheld, deadline: r.sandbox.plan.DeadlineMS,
 	}
 	e.status, e.limits, e.namespaces = parseEvidence(r.control.Evidence)
 	e.promise(r.sandbox.plan)

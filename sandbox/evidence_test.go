@@ -35,7 +35,7 @@ func someEvidence() []byte {
 // everything is evidence of a run in which every mechanism is in force.
 func everything() *evidence {
 	e := &evidence{
-		rootErrno: 13, killErrno: 1, keyring: 8, initPID: 1, filters: 2, deadline: 1000,
+		rootErrno: 13, killErrno: 1, privsErrno: -1, keyring: 8, initPID: 1, filters: 2, deadline: 1000,
 		settings: []rlimit.Setting{{Resource: rlimit.Core}, {Resource: rlimit.NoFile, Soft: 1024, Hard: 524288}},
 		own:      ownFacts{filters: 1, keyring: 7, namespaces: map[plan.Mechanism]string{}},
 	}
@@ -62,6 +62,25 @@ func TestEvidenceShowsEveryMechanism(t *testing.T) {
 	}
 	if held, shown := e.holds("magic"); held {
 		t.Errorf("an unknown mechanism is held: %q", shown)
+	}
+}
+
+// TestEvidenceOfAStatusAsGVisorHasIt: it has no lines for no_new_privs and ambient
+// capabilities, nor for the number of filters.
+func TestEvidenceOfAStatusAsGVisorHasIt(t *testing.T) {
+	e := everything()
+	const status = "Name:\ttrue\nPPid:\t1\nCapInh:\t0000000000000000\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n" +
+		"CapBnd:\t0000000000000000\nSeccomp:\t2\n"
+	e.status, _, _ = parseEvidence(record(0, status))
+	e.privsErrno, e.own.filters = 0, 0
+	for _, m := range []plan.Mechanism{plan.NoNewPrivs, plan.Capabilities, plan.Seccomp} {
+		if held, shown := e.holds(m); !held {
+			t.Errorf("%s: %q", m, shown)
+		}
+	}
+	e.keepsBounding, e.status["CapBnd"] = true, "0000000000200000"
+	if held, shown := e.holds(plan.Capabilities); !held {
+		t.Errorf("with a bounding set: %q", shown)
 	}
 }
 
@@ -99,12 +118,21 @@ func TestEvidenceSaysNo(t *testing.T) {
 		}, plan.Capabilities},
 		{"a capability in the effective set", func(e *evidence) { e.status["CapEff"] = "0000000000200000" }, plan.Capabilities},
 		{"a bounding set that could have been emptied", func(e *evidence) { e.status["CapBnd"] = "0000000000200000" }, plan.Capabilities},
-		{"a bounding set and no word of the ambient", func(e *evidence) {
+		{"a bounding set and no word of the inheritable", func(e *evidence) {
 			e.keepsBounding = true
 			e.status["CapBnd"] = "0000000000200000"
-			delete(e.status, "CapAmb")
+			delete(e.status, "CapInh")
 		}, plan.Capabilities},
-		{"a set of capabilities is not shown", func(e *evidence) { delete(e.status, "CapAmb") }, plan.Capabilities},
+		{"a set of capabilities is not shown", func(e *evidence) { delete(e.status, "CapEff") }, plan.Capabilities},
+		{"neither the ambient nor the permitted set is shown", func(e *evidence) { delete(e.status, "CapAmb"); delete(e.status, "CapPrm") }, plan.Capabilities},
+		{"the ambient set is not shown, and something is permitted", func(e *evidence) {
+			delete(e.status, "CapAmb")
+			e.status["CapPrm"] = "0000000000200000"
+		}, plan.Capabilities},
+		{"no_new_privs is not shown, and was not asked for", func(e *evidence) { delete(e.status, "NoNewPrivs") }, plan.NoNewPrivs},
+		{"no_new_privs is not shown, and the answer was no", func(e *evidence) { delete(e.status, "NoNewPrivs"); e.privsErrno = 1 }, plan.NoNewPrivs},
+		{"/proc says no, and the answer was yes", func(e *evidence) { e.status["NoNewPrivs"], e.privsErrno = "0", 0 }, plan.NoNewPrivs},
+		{"nothing of the status was read", func(e *evidence) { e.status, e.privsErrno = nil, 0 }, plan.NoNewPrivs},
 		{"a set of capabilities is empty text", func(e *evidence) { e.status["CapAmb"] = "" }, plan.Capabilities},
 		{"a hard limit is higher", func(e *evidence) { e.settings[1].Hard = 1024 }, plan.Rlimits},
 		{"a limit is not shown", func(e *evidence) { e.settings[1].Resource = rlimit.FSize }, plan.Rlimits},

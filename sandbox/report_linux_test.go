@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/stage"
 )
 
 // A dropCase is a mechanism whose steps are taken out of the plan behind the
@@ -339,5 +340,19 @@ func TestKernelOneOpenBoundOpensNoOther(t *testing.T) {
 				t.Errorf("without Landlock's step and with all of the host shown:\n%s", r)
 			}
 		})
+	})
+}
+
+// TestKernelNoNewPrivsIsAskedFor: the kernel's answer is evidence where /proc has none.
+func TestKernelNoNewPrivsIsAskedFor(t *testing.T) {
+	eachWall(t, allSets[:4], func(t *testing.T, w walls) {
+		c := attackSandbox(t, attackPolicy(t, "", w), w).Command("true")
+		c.Dir = "/"
+		if err := c.Run(); err != nil {
+			t.Fatal(err)
+		}
+		if answer := c.run.control.Checks[stage.CheckNoNewPrivs]; answer != 1 {
+			t.Errorf("the answer is %d, want 1, for errno 0", answer)
+		}
 	})
 }

@@ -221,6 +221,7 @@ func (c *compiler) lower(action plan.Action) error {
 		c.joinKeyring(a)
 	case plan.SetNoNewPrivs:
 		c.call(unix.SYS_PRCTL, imm(unix.PR_SET_NO_NEW_PRIVS), imm(1))
+		c.call(wire.OpNoNewPrivs).Probe = CheckNoNewPrivs + 1
 	case plan.DropCapabilities:
 		c.dropCapabilities(a)
 	case plan.DropLast:

@@ -133,8 +133,9 @@ const landlockRuleNetPort = 2 // LANDLOCK_RULE_NET_PORT
 
 // Slots of the self-checks that a sandbox makes: each holds an errno, plus one.
 const (
-	CheckRoot   = 0 // listing the harness's root directory
-	CheckSignal = 1 // signalling init
+	CheckRoot       = 0 // listing the harness's root directory
+	CheckSignal     = 1 // signalling init
+	CheckNoNewPrivs = 2 // asking whether no_new_privs is set
 )
 
 // checkRoot lists the harness's root directory, which no policy that uses it

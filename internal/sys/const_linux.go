@@ -43,6 +43,7 @@ const (
 	PR_CAPBSET_DROP        = 24
 	PR_SET_CHILD_SUBREAPER = 36
 	PR_SET_NO_NEW_PRIVS    = 38
+	PR_GET_NO_NEW_PRIVS    = 39
 	PR_CAP_AMBIENT         = 47
 )
 

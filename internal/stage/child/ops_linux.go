@@ -93,6 +93,12 @@ func pseudo(nr uint32, a, b uintptr) (uintptr, uintptr) {
 	case wire.OpSignalInit:
 		parent, _ := sys.Call(syscall.SYS_GETPPID, 0, 0, 0, 0, 0, 0)
 		return sys.Call(syscall.SYS_KILL, parent, 0, 0, 0, 0, 0)
+	case wire.OpNoNewPrivs:
+		is, errno := sys.Call(syscall.SYS_PRCTL, sys.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0, 0)
+		if errno == 0 && is != 1 {
+			errno = uintptr(syscall.EPERM)
+		}
+		return 0, errno
 	case wire.OpSignals:
 		resetSignals()
 		return 0, 0

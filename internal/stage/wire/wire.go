@@ -118,6 +118,7 @@ const (
 	OpErrno                       // fail with the errno -*(int32)(arg0), unless that is 0
 	OpRegular                     // is descriptor arg0 a regular file? EINVAL if not
 	OpOwnPID                      // *(uint32)(arg0) = the number of a process of the sandbox's own, by OwnStage and its like in arg1
+	OpNoNewPrivs                  // is no_new_privs set? EPERM if not
 	OpNumber                      // append the number of descriptor arg0 to the text at arg1, after a colon unless it is the first
 )
 
