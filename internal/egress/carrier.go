@@ -42,6 +42,7 @@ func newCarrier(dial func(context.Context) (*originConn, error)) carrier {
 		MaxIdleConns:           mostIdle,
 		MaxIdleConnsPerHost:    32,
 		IdleConnTimeout:        idleWait,
+		ReadBufferSize:         readBuffer,
 		MaxResponseHeaderBytes: 2 * mostHead,
 	}}
 }
@@ -57,22 +58,22 @@ func (e *madeError) Unwrap() error { return e.error }
 // RoundTrip sends a request.
 func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 	x := exchangeOf(r.Context())
-	var on atomic.Pointer[originConn]
-	res, err := c.t.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
+	var on atomic.Pointer[originConn] // PutIdleConn is called by another goroutine
+	var turn atomic.Uint64
+	trace := &httptrace.ClientTrace{
 		GotConn: func(i httptrace.GotConnInfo) {
 			conn := i.Conn.(*originConn)
+			turn.Store(conn.begin())
 			on.Store(conn)
 			x.event.Address = conn.place
-			conn.ask(r.Method)
 		},
-		WroteRequest: func(i httptrace.WroteRequestInfo) {
-			if i.Err == nil {
-				on.Load().asked()
-			}
-		},
-	})))
-	if conn := on.Load(); conn != nil {
-		x.heads += conn.owed()
+		PutIdleConn: func(error) { on.Load().idle(turn.Load()) },
+	}
+	ctx := httptrace.WithClientTrace(r.Context(), trace)
+	trace.Got1xxResponse = nil // ReverseProxy's, which would pass them on
+	res, err := c.t.RoundTrip(r.WithContext(ctx))
+	if err == nil {
+		x.heads += on.Load().answered(turn.Load(), res)
 	}
 	switch {
 	case err == nil:
@@ -82,7 +83,7 @@ func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 	case x.broken.Load():
 		return nil, errBody
 	}
-	return nil, malformed(err)
+	return nil, withoutQuotes(err)
 }
 
 // dialPlain connects to the target of the exchange that needs a connection, or takes the one that
@@ -93,7 +94,7 @@ func (g *Gateway) dialPlain(ctx context.Context) (*originConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &originConn{Conn: newMetered(conn, g), g: g, place: to}, nil
+	return g.newOrigin(newMetered(conn, g), to), nil
 }
 
 // reachInner takes the connection that a tunnel has made, or makes another.
@@ -130,5 +131,5 @@ func (g *Gateway) dialTLS(ctx context.Context, in *inner) (*originConn, error) {
 		}
 		return nil, err
 	}
-	return &originConn{Conn: c, g: g, place: to}, nil
+	return g.newOrigin(c, to), nil
 }

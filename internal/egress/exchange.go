@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
+	"net/textproto"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -207,6 +208,9 @@ func (c *counted) Read(p []byte) (int, error) {
 	c.n.Add(int64(n))
 	if err != nil && err != io.EOF && c.why != nil {
 		*c.why = err
+		if quoting := textproto.ProtocolError(""); errors.As(err, &quoting) { // a trailer that is malformed
+			*c.why = errFraming
+		}
 	}
 	if err != nil && err != io.EOF && c.broken != nil {
 		c.broken.Store(true)

@@ -59,7 +59,7 @@ func TestHeadersAreBoundedInFields(t *testing.T) {
 			}
 		}
 	}
-	for n, whole := range map[int]bool{0: true, mostAnswerFields - 1: true, mostAnswerFields + 1: false, 10_000: false} {
+	for n, whole := range map[int]bool{0: true, readBuffer/len("abc:\r\n") - 2: true, readBuffer/len("abc:\r\n") + 1: false, 10_000: false} {
 		fields = n
 		if code, err := ask("/trailer", ""); code != 200 && code != 502 || (err == nil && code == 200) != whole {
 			t.Errorf("%d fields of a trailer: %d, %v", n, code, err)

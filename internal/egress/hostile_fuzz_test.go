@@ -3,12 +3,12 @@ package egress
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net"
 	"os"
 	"runtime"
-	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -22,88 +22,36 @@ func hostileTime(t *testing.T) time.Duration {
 	return d
 }
 
-var requestParts = []string{
-	"GET http://example.com/ HTTP/1.1\r\n", "POST http://example.com/a HTTP/1.1\r\n", "HEAD http://example.com/ HTTP/1.0\r\n", "CONNECT example.com:80 HTTP/1.1\r\n", "GET / HTTP/1.1\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-	"Host: example.com\r\n", "Content-Length: 5\r\n", "Content-Length: 99999\r\n", "Transfer-Encoding: chunked\r\n", "Trailer: X\r\n", "Expect: 100-continue\r\n", "Connection: close\r\n", "Connection: upgrade\r\nUpgrade: websocket\r\n",
-	"\r\n", "\r\n", "hello", "5\r\nhello\r\n", "0\r\n\r\n", "0\r\nX: y\r\n\r\n", "fffffffffffffff\r\n", ";;;\r\n", " folded\r\n", "\n", "\x00", "a:\r\n", "X: " + strings.Repeat("x", 5000) + "\r\n", strings.Repeat("a:\r\n", 300),
-}
-
-var answerParts = []string{
-	"HTTP/1.1 200 OK\r\n", "HTTP/1.0 200 OK\r\n", "HTTP/1.1 204 No\r\n", "HTTP/1.1 304 No\r\n", "HTTP/1.1 103 Hint\r\n\r\n", "HTTP/1.1 100 Continue\r\n\r\n", "HTTP/1.1 101 Switch\r\nUpgrade: websocket\r\nConnection: upgrade\r\n", "HTTP/1.1 042 x\r\n", "HTTP/2 200\r\n", "JUNK JUNK\r\n",
-	"Content-Length: 5\r\n", "Content-Length: 0\r\n", "Content-Length: 7, 7\r\n", "Transfer-Encoding: chunked\r\n", "Transfer-Encoding: gzip\r\n", "Connection: close\r\n", "Trailer: X\r\n", "Content-Encoding: gzip\r\n",
-	"\r\n", "\r\n", "\r\n", "hello", "5\r\nhello\r\n", "0\r\n\r\n", "0\r\nX: JUNK\r\n\r\n", "0\r\n" + strings.Repeat("a:\r\n", 600) + "\r\n", "ffffffff\r\n", "-1\r\n", " folded\r\n", "\n", "\x00", strings.Repeat("a:\r\n", 600), "X: " + strings.Repeat("x", 70_000) + "\r\n",
-}
-
-// speak writes parts in pieces, with a byte changed now and then, and ends in one of several ways.
-func speak(r *rand.Rand, c net.Conn, parts []string) {
-	var b bytes.Buffer
-	for range 2 + r.IntN(12) {
-		b.WriteString(parts[r.IntN(len(parts))])
-	}
-	text := b.Bytes()
-	if r.IntN(3) == 0 {
-		text[r.IntN(len(text))] = byte(r.Uint32())
-	}
-	for len(text) > 0 {
-		n := 1 + r.IntN(len(text))
-		if _, err := c.Write(text[:n]); err != nil {
-			return
-		}
-		text = text[n:]
-	}
-	tcp, _ := c.(*net.TCPConn)
-	switch r.IntN(3) {
-	case 0:
-		tcp.CloseWrite()
-	case 1:
-		tcp.SetLinger(0) // a reset
-		tcp.Close()
-	}
-}
-
-// TestHostilePeers has clients and servers of HTTP/1 say anything: nothing panics or hangs, no
-// goroutine and no memory of headers is left, and nothing is in the harness's log.
+// TestHostilePeers has clients and servers say anything, in clear text, in tunnels of CONNECT and SOCKS, in
+// TLS that passes and in TLS that is ended, and below it: nothing panics or hangs, no goroutine, no
+// descriptor and no memory is left, nothing is in the harness's log, and no secret comes back.
 func TestHostilePeers(t *testing.T) {
+	for name, c := range map[string][2]bool{"clients": {true, false}, "servers": {false, true}, "both": {true, true}} {
+		t.Run(name, func(t *testing.T) { hostilePeers(t, c[0], c[1]) })
+	}
+}
+
+func hostilePeers(t *testing.T, clients, servers bool) {
 	logged(t)
-	before := runtime.NumGoroutine()
-	w := newWorld(t, Config{Observe: func(Event) {}}, "example.com")
-	w.hostileAt("example.com", 80, func(c net.Conn) {
-		r := rand.New(rand.NewPCG(rand.Uint64(), 1))
-		c.SetDeadline(time.Now().Add(200 * time.Millisecond))
-		if r.IntN(8) > 0 { // else it speaks first
-			c.Read(make([]byte, 1+r.IntN(4096)))
-		}
-		for range 1 + r.IntN(3) {
-			speak(r, c, answerParts)
-		}
-		if r.IntN(2) == 0 {
-			io.Copy(io.Discard, c)
-		}
-	})
-	asked, until := 0, time.Now().Add(hostileTime(t))
-	for seed := uint64(1); time.Now().Before(until); seed++ {
-		done := make(chan bool, 16)
-		for i := range cap(done) {
-			go func() {
-				defer func() { done <- true }()
-				r := rand.New(rand.NewPCG(seed, uint64(i)))
-				c, err := net.Dial("tcp", w.http)
-				if err != nil {
-					return
-				}
-				defer c.Close()
-				c.SetDeadline(time.Now().Add(200 * time.Millisecond))
-				if r.IntN(2) == 0 { // a good request, for the server's sake
-					fmt.Fprintf(c, "%s http://example.com/ HTTP/1.1\r\nHost: example.com\r\nContent-Length: 3\r\n\r\nabc", []string{"GET", "POST", "HEAD"}[r.IntN(3)])
-				} else {
-					speak(r, c, requestParts)
-				}
-				io.CopyN(io.Discard, c, 1<<20)
-			}()
-		}
-		for range cap(done) {
-			<-done
-			asked++
+	before, files := runtime.NumGoroutine(), fuzzFiles()
+	w := &fuzzed{newSecureWorld(t, Config{Observe: func(Event) {}, Credentials: bearer()}, quick), clients, servers}
+	w.hostileAt("example.com", 80, func(c net.Conn) { w.answer(c, false) })
+	w.hostileAt("example.com", 443, func(c net.Conn) { w.answer(c, true) })
+	w.hostileAt("api.example.com", 443, func(c net.Conn) { w.answer(c, true) })
+	end := time.Now().Add(hostileTime(t))
+	var asked, leaked atomic.Int64
+	var early int64 // the heap, once everything has been used
+	for part := range 4 {
+		fuzzing(time.Now().Add(time.Until(end)/time.Duration(4-part)), func(r *rand.Rand) {
+			asked.Add(1)
+			if got := w.ask(r); bytes.Contains(got, []byte(testSecret)) && leaked.Add(1) < 5 {
+				t.Errorf("the secret comes back: %.2000q", got)
+			}
+		})
+		if now := heap(); part == 0 {
+			early = now
+		} else if now > early+32<<20 {
+			t.Errorf("the heap has grown from %d to %d KiB", early>>10, now>>10)
 		}
 	}
 	w.g.Close()
@@ -113,13 +61,32 @@ func TestHostilePeers(t *testing.T) {
 	if used := w.g.heads.used.Load(); used != 0 {
 		t.Errorf("%d bytes of headers are not given back", used)
 	}
-	for end := time.Now().Add(20 * time.Second); runtime.NumGoroutine() > before+10 && time.Now().Before(end); {
+	for end := time.Now().Add(20 * time.Second); (runtime.NumGoroutine() > before+20 || fuzzFiles() > files+20) && time.Now().Before(end); {
 		time.Sleep(10 * time.Millisecond)
 	}
-	if n := runtime.NumGoroutine() - before; n > 10 {
-		t.Errorf("%d goroutines are left", n)
+	if n, f := runtime.NumGoroutine()-before, fuzzFiles()-files; n > 20 || f > 20 {
+		t.Errorf("%d goroutines and %d descriptors are left", n, f)
 	}
-	t.Logf("%d clients", asked)
+	t.Logf("%v: %d clients, %d KiB of heap", w, asked.Load(), heap()>>10)
+}
+
+// fuzzing has forty-eight do something until a time.
+func fuzzing(until time.Time, do func(*rand.Rand)) {
+	var all sync.WaitGroup
+	for range 48 {
+		all.Go(func() {
+			for r := rand.New(rand.NewPCG(rand.Uint64(), 0)); time.Now().Before(until); {
+				do(r)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// fuzzFiles is how many descriptors this process has; 0 where that cannot be seen.
+func fuzzFiles() int {
+	names, _ := os.ReadDir("/proc/self/fd")
+	return len(names)
 }
 
 // TestConnectionsAtTheirWorst is the figure of docs/network.md: what a crowd's headers take of the harness, by the

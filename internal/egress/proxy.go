@@ -30,7 +30,7 @@ func (g *Gateway) serveQueue() {
 		Handler:                      http.HandlerFunc(g.serveHTTP),
 		ReadHeaderTimeout:            headerTime,
 		IdleTimeout:                  keptTime,
-		MaxHeaderBytes:               mostHeader,
+		MaxHeaderBytes:               mostHead,
 		DisableGeneralOptionsHandler: true,
 		ErrorLog:                     log.New(io.Discard, "", 0),
 		BaseContext:                  func(net.Listener) context.Context { return g.ctx },
@@ -59,10 +59,9 @@ func (g *Gateway) connState(conn net.Conn, s http.ConnState) {
 			c.Close()
 		}
 	case http.StateIdle:
-		c.next()
+		c.head.next()
 	case http.StateHijacked, http.StateClosed:
-		c.next()
-		c.release()
+		c.head.close()
 		if c.entered {
 			g.leave()
 		}
@@ -75,7 +74,7 @@ func (g *Gateway) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer g.leave()
 	c := r.Context().Value(clientKey{}).(*clientConn)
-	c.release()
+	c.head.stop()
 	if r.ProtoMajor != 1 || r.Method == http.MethodConnect && (r.ContentLength != 0 || len(r.TransferEncoding) > 0) { // net/http lets HTTP/2's preface in
 		w.Header().Set("Connection", "close")
 		answer{http.StatusBadRequest, "This is no request of HTTP/1.1.\n"}.write(w)
