@@ -28,29 +28,6 @@ func ExampleAccessFS() {
 	// more than FSWrite gives: false
 }
 
-// A reviewer's question: what of these rights makes something other than files?
-func ExampleAccessFS_String() {
-	asked := landlock.FSReadWrite | landlock.FSMakeBlock
-	fmt.Println("device nodes:", asked&landlock.FSMakeDevice&^landlock.FSMakeChar)
-	fmt.Println("ways to talk:", asked&(landlock.FSMakeSock|landlock.FSMakeFifo))
-	fmt.Println("directories: ", asked&(landlock.FSMakeDir|landlock.FSRemoveDir))
-	fmt.Println("never in a group:", asked&(landlock.FSRefer|landlock.FSIoctlDev|landlock.FSResolveUnix))
-	// Output:
-	// device nodes: make_block
-	// ways to talk: make_sock|make_fifo
-	// directories:  remove_dir|make_dir
-	// never in a group: none
-}
-
-// A file cannot hold the rights that only directories have.
-func ExamplePathRule() {
-	rule := landlock.PathRule{Path: "/etc/resolv.conf", Access: landlock.FSRead}
-	if surplus := rule.Access &^ landlock.FSFile; surplus != 0 {
-		fmt.Println("of no use on a file:", surplus)
-	}
-	// Output: of no use on a file: read_dir
-}
-
 // A name server that may be asked, and one port to serve on; all else is shut.
 func ExampleAccessNet() {
 	r := landlock.Ruleset{Ports: []landlock.PortRule{
@@ -81,22 +58,6 @@ func ExampleRuleset_HandledFS() {
 	r := landlock.Ruleset{UnhandledFS: landlock.FSAll, Ports: []landlock.PortRule{{Port: 443, Access: landlock.NetConnectTCP}}}
 	fmt.Println(r.HandledFS(), "/", r.HandledNet())
 	// Output: none / bind_tcp|connect_tcp|bind_udp|connect_send_udp
-}
-
-// Flags depend on the kernel: ask for those that it knows.
-func ExampleFlags() {
-	quiet := landlock.LogSameExecOff | landlock.LogSubdomainsOff
-	whole := landlock.TSync | landlock.NoNewPrivs
-	for _, abi := range []int{6, 7, landlock.LatestABI} {
-		_, _, _, known := landlock.Supported(abi)
-		fmt.Println("ABI", abi, "takes", (quiet|whole)&known)
-	}
-	fmt.Println("of all that there are:", landlock.FlagsAll&^(quiet|whole) == landlock.LogNewExecOn)
-	// Output:
-	// ABI 6 takes none
-	// ABI 7 takes log_same_exec_off|log_subdomains_off
-	// ABI 11 takes log_same_exec_off|log_subdomains_off|tsync|no_new_privs
-	// of all that there are: true
 }
 
 // What a fleet would gain from a newer kernel, by kind.
@@ -132,23 +93,6 @@ func ExampleFieldError() {
 		fmt.Printf("%s is %q: %s\n", wrong.Field, wrong.Value, wrong.Reason)
 	}
 	// Output: Ports[0].Access is "none": a rule must grant something
-}
-
-// A word that is no right is told with the set that it was looked for in.
-func ExampleNameError() {
-	_, err := landlock.ParseScope("sockets")
-	var unknown *landlock.NameError
-	if errors.As(err, &unknown) {
-		fmt.Printf("no %s is called %q\n", unknown.Set, unknown.Name)
-	}
-	// Output: no scope is called "sockets"
-}
-
-// Whether the kernel still has the bug behind CVE-2025-68736.
-func ExampleErrata_String() {
-	fixed := landlock.FixedTCPIdentification | landlock.FixedDisconnectedDirectories
-	fmt.Println(fixed, "and CVE-2025-68736:", fixed&landlock.FixedDisconnectedDirectories != 0)
-	// Output: fixed errata 1, 3 and CVE-2025-68736: true
 }
 
 // Each way in which a ruleset can fail on this machine has a type of its own.

@@ -113,55 +113,10 @@ func ExampleParseAccessFS() {
 	// none landlock: unknown file system right "all of it"
 }
 
-func ExampleParseAccessNet() {
-	fmt.Println(landlock.ParseAccessNet("bind_tcp|connect_tcp"))
-	// Output: bind_tcp|connect_tcp <nil>
-}
-
-func ExampleParseScope() {
-	fmt.Println(landlock.ParseScope("all"))
-	// Output: abstract_unix_socket|signal <nil>
-}
-
 func ExampleAccessFS_MarshalText() {
 	data, err := json.Marshal(build.Paths[0])
 	fmt.Println(string(data), err)
 	// Output: {"path":"/usr","access":"execute|read_file|read_dir"} <nil>
-}
-
-func ExampleAccessFS_ForFile() {
-	fmt.Println(landlock.FSReadWrite.ForFile())
-	// Output: execute|write_file|read_file|truncate
-}
-
-func ExamplePortRule() {
-	fmt.Println(build.Ports[0])
-	// Output: port 443: connect_tcp
-}
-
-func ExampleRuleset_Attr() {
-	r, _, _ := landlock.Downgrade(build, 3)
-	fmt.Println(len(r.Attr()), "bytes before the network rights")
-	r, _, _ = landlock.Downgrade(build, 6)
-	fmt.Println(len(r.Attr()), "bytes with the scopes")
-	// Output:
-	// 8 bytes before the network rights
-	// 24 bytes with the scopes
-}
-
-func ExamplePathBeneathAttr() {
-	fmt.Println(len(landlock.PathBeneathAttr(landlock.FSRead, 3)), "bytes for rule type", landlock.RulePathBeneath)
-	// Output: 12 bytes for rule type 1
-}
-
-func ExampleNetPortAttr() {
-	fmt.Println(len(landlock.NetPortAttr(landlock.NetConnectTCP, 443)), "bytes for rule type", landlock.RuleNetPort)
-	// Output: 16 bytes for rule type 2
-}
-
-func ExampleErrata() {
-	fmt.Println(landlock.FixedTCPIdentification | landlock.FixedSignalWithinProcess)
-	// Output: fixed errata 1, 2
 }
 
 func ExampleABI() {
@@ -174,13 +129,6 @@ func ExampleABI() {
 		_, _ = no.Reason, no.Remedy // certainly not
 	default:
 		_ = err // could not tell: a *landlock.ProbeError
-	}
-}
-
-func ExampleFixedErrata() {
-	fixed, err := landlock.FixedErrata()
-	if err == nil && fixed&landlock.FixedSignalWithinProcess == 0 {
-		_ = fixed // threads of one process that were restricted at different times cannot signal each other
 	}
 }
 
@@ -199,10 +147,4 @@ func ExampleRestrictThread() {
 			log.Fatal(err)
 		}
 	}()
-}
-
-func ExampleBuild() {
-	_, err := landlock.Build(landlock.Ruleset{Paths: []landlock.PathRule{{Path: "src", Access: landlock.FSRead}}})
-	fmt.Println(err != nil)
-	// Output: true
 }

@@ -39,12 +39,6 @@ func ExampleLimits_UnmarshalJSON() {
 	// <nil> 5242880
 }
 
-func ExampleLimits_MarshalJSON() {
-	data, _ := json.Marshal(rlimit.Limits{Core: rlimit.At(0)})
-	fmt.Println(string(data))
-	// Output: {"core":"0"}
-}
-
 func ExampleLimits_Resolve() {
 	l := rlimit.Limits{NoFile: rlimit.Between(4096, rlimit.Inherited), Core: rlimit.At(0)}
 	fmt.Println(l.Resolve(inherited))
@@ -74,16 +68,6 @@ func ExampleDefaults() {
 	// Output: {"core":"1B","nofile":"4096:65536","nproc":"4346"}
 }
 
-func ExampleAt() {
-	fmt.Println(rlimit.FSize.Format(*rlimit.At(1 << 30)))
-	// Output: 1GiB
-}
-
-func ExampleBetween() {
-	fmt.Println(rlimit.Stack.Format(*rlimit.Between(8<<20, rlimit.Unlimited)))
-	// Output: 8MiB:unlimited
-}
-
 func ExampleResource_Parse() {
 	fmt.Println(rlimit.CPU.Parse("90s:2m"))
 	// Output: {90 120} <nil>
@@ -104,70 +88,6 @@ func ExampleLimits_Apply() {
 	}
 }
 
-func ExampleCurrent() {
-	v, err := rlimit.Current()
-	if err != nil {
-		return // not Linux
-	}
-	_ = rlimit.NoFile.Format(v[rlimit.NoFile])
-}
-
-// Everything that a process can take, bounded for a job of a batch system.
-func ExampleLimits_Resolve_all() {
-	job := rlimit.Limits{
-		AS: rlimit.At(4 << 30), Data: rlimit.At(2 << 30), Stack: rlimit.Between(8<<20, 64<<20), // memory
-		RSS: rlimit.At(2 << 30), Locks: rlimit.At(100), // Linux enforces neither; other systems do
-		CPU: rlimit.At(600), RTPrio: rlimit.At(0), RTTime: rlimit.At(0), Nice: rlimit.At(0), // time
-		NProc: rlimit.At(256), NoFile: rlimit.At(1024), SigPending: rlimit.At(128), // things
-		MemLock: rlimit.At(64 << 10), MsgQueue: rlimit.At(0), // what cannot be swapped out
-		FSize: rlimit.At(1 << 30), Core: rlimit.At(0), // files
-	}
-	settings, err := job.Resolve(inherited)
-	fmt.Println(len(settings) == rlimit.NumResources, err)
-	for _, s := range settings {
-		switch s.Resource {
-		case rlimit.AS, rlimit.Data, rlimit.Stack:
-			fmt.Println("memory:", s)
-		case rlimit.NProc, rlimit.SigPending:
-			fmt.Println("shared with the user's other processes:", s)
-		case rlimit.RSS, rlimit.Locks:
-			fmt.Println("not enforced:", s.Resource)
-		}
-	}
-	// Output:
-	// true <nil>
-	// memory: data 2GiB
-	// memory: stack 8MiB:64MiB
-	// not enforced: rss
-	// shared with the user's other processes: nproc 256
-	// memory: as 4GiB
-	// not enforced: locks
-	// shared with the user's other processes: sigpending 128
-}
-
-// What a launcher sets by itself, in numbers and in the kernel's order.
-func ExampleSetting() {
-	settings, _ := rlimit.Limits{NoFile: rlimit.At(256), Nice: rlimit.At(0)}.Resolve(inherited)
-	for _, s := range settings {
-		fmt.Printf("setrlimit(%d, {%d, %d})\n", s.Resource, s.Soft, s.Hard)
-	}
-	// Output:
-	// setrlimit(7, {256, 256})
-	// setrlimit(13, {0, 0})
-}
-
-// What can lock memory, or queue messages, without a bound of its own.
-func ExampleValues() {
-	var unbounded []rlimit.Resource
-	for _, r := range []rlimit.Resource{rlimit.MemLock, rlimit.MsgQueue, rlimit.NoFile, rlimit.RTPrio} {
-		if inherited[r].Soft == rlimit.Unlimited {
-			unbounded = append(unbounded, r)
-		}
-	}
-	fmt.Println(unbounded)
-	// Output: [memlock msgqueue rtprio]
-}
-
 // A limit that makes no sense is told by its field, before anything is set.
 func ExampleFieldError() {
 	err := rlimit.Limits{Core: rlimit.Between(2, 1)}.Validate()
@@ -179,14 +99,4 @@ func ExampleFieldError() {
 	// Output:
 	// Core is 2B:1B: the soft limit is above the hard limit
 	// core nice data
-}
-
-// A limit that the kernel refuses says which, and why.
-func ExampleSetError() {
-	var err error = &rlimit.SetError{Op: "setrlimit", Resource: rlimit.NProc, Err: os.ErrPermission} // as Apply returns it
-	var refused *rlimit.SetError
-	if errors.As(err, &refused) && errors.Is(refused.Err, os.ErrPermission) {
-		fmt.Println(refused.Op, refused.Resource, "needs a right that this process lacks")
-	}
-	// Output: setrlimit nproc needs a right that this process lacks
 }

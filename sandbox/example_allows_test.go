@@ -81,22 +81,6 @@ func ExampleDeed() {
 	// gain false privileges ""
 }
 
-// A sandbox is asked about the places to which its policy's paths have led.
-func ExampleSandbox_Allows() {
-	s, err := sandbox.New(sandbox.ReadOnly("."))
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer s.Close()
-	var why sandbox.Reason
-	ok := false
-	ok, why = s.Allows(sandbox.Act{Do: sandbox.ToWrite, Path: "/etc/hosts"})
-	if !ok {
-		fmt.Println(why.Why, why.Remedy)
-	}
-}
-
 // On macOS a report has what the system's log says of a tool that was refused.
 func ExampleDenial() {
 	r := sandbox.Report{Tool: "cat", Status: "exit status 1", Denials: []sandbox.Denial{{

@@ -226,23 +226,6 @@ func ExampleCredential_MarshalJSON() {
 	// {PASSWORD for [git.example.com] in basic me} {PASSWORD for [git.example.com] in basic me}
 }
 
-func ExampleCredential_Format() {
-	fmt.Printf("%v\n", sandbox.Credential{Name: "KEY", Secret: "hunter two", Hosts: []string{"api.example.com"}, Place: sandbox.PlaceBearer})
-	// Output: {KEY for [api.example.com] in bearer}
-}
-
-func ExampleCredential_MarshalText() {
-	text, err := sandbox.Credential{Name: "KEY", Secret: "hunter two", Hosts: []string{"api.example.com"}, Place: sandbox.PlaceBearer}.MarshalText()
-	fmt.Println(string(text), err)
-	// Output: {KEY for [api.example.com] in bearer} <nil>
-}
-
-// A sandbox can be logged: it prints as a word.
-func ExampleSandbox_Format() {
-	s, err := sandbox.New(sandbox.WorkspaceNet("/srv/project", "api.example.com"))
-	log.Printf("%+v, %v", s, err)
-}
-
 // A capture of one's own, which refuses everything and says so. Package capture
 // has one that carries connections.
 func ExampleCapture() {

@@ -55,22 +55,6 @@ func ExampleStrict() {
 	// Output: errno(EPERM) no socket that has an address
 }
 
-func ExampleOff() {
-	fmt.Println(seccomp.Off().IsOff(), seccomp.Default().IsOff())
-	// Output: true false
-}
-
-func ExampleFilter_IsZero() {
-	var unset seccomp.Filter
-	fmt.Println(unset.IsZero(), seccomp.Off().IsZero())
-	// Output: true false
-}
-
-func ExampleFilter_IsOff() {
-	fmt.Println(seccomp.Filter{Default: seccomp.Allow}.IsOff())
-	// Output: true
-}
-
 func ExampleFilter_With() {
 	// The caller's rules win; the rest of the profile stays.
 	filter := seccomp.Default().With(seccomp.Rule{
@@ -132,11 +116,6 @@ func ExampleFilter_Compile() {
 	// arm64 true <nil>
 }
 
-func ExampleRule() {
-	fmt.Println(seccomp.Rule{Names: []string{"prctl"}, Action: seccomp.KillProcess, Args: []seccomp.Arg{{Index: 0, Value: 22}}}.Action)
-	// Output: kill_process
-}
-
 func ExampleArg() {
 	// clone is allowed if none of the namespace flags is set; its flags are an unsigned long, so all 64 bits count.
 	flags := seccomp.Arg{Index: 0, Width: 64, Op: seccomp.MaskedEqual, Mask: 0x7E020000, Value: 0}
@@ -149,56 +128,6 @@ func ExampleArg() {
 	// Output:
 	// allow
 	// errno(EPERM)
-}
-
-func ExampleOp() {
-	fmt.Println(seccomp.Equal, seccomp.NotEqual, seccomp.Less, seccomp.LessOrEqual, seccomp.Greater, seccomp.GreaterOrEqual, seccomp.MaskedEqual)
-	// Output: == != < <= > >= masked==
-}
-
-func ExampleOp_MarshalText() {
-	text, err := seccomp.Less.MarshalText()
-	fmt.Println(string(text), err)
-	// Output: < <nil>
-}
-
-func ExampleOp_UnmarshalText() {
-	var op seccomp.Op
-	fmt.Println(op.UnmarshalText([]byte(">=")), op == seccomp.GreaterOrEqual)
-	// Output: <nil> true
-}
-
-func ExampleAction() {
-	fmt.Println(seccomp.Action(0), seccomp.Allow, seccomp.Log, seccomp.Notify, seccomp.Trap, seccomp.KillThread, seccomp.KillProcess)
-	// Output: errno(EPERM) allow log notify trap kill_thread kill_process
-}
-
-func ExampleAction_MarshalText() {
-	text, err := seccomp.Errno(71).MarshalText()
-	fmt.Println(string(text), err)
-	// Output: errno(71) <nil>
-}
-
-func ExampleAction_UnmarshalText() {
-	var action seccomp.Action
-	fmt.Println(action.UnmarshalText([]byte("errno(ENOSYS)")), action == seccomp.Errno(seccomp.ENOSYS))
-	// Output: <nil> true
-}
-
-func ExampleErrno() {
-	fmt.Println(seccomp.Errno(seccomp.EACCES), seccomp.Errno(5))
-	// Output: errno(EACCES) errno(5)
-}
-
-func ExampleArch() {
-	fmt.Println(seccomp.AMD64, seccomp.ARM64, seccomp.Arch(0x40000003))
-	// Output: amd64 arm64 Arch(0x40000003)
-}
-
-func ExampleNative() {
-	arch, err := seccomp.Native()
-	fmt.Println(err != nil || arch == seccomp.AMD64 || arch == seccomp.ARM64)
-	// Output: true
 }
 
 func ExampleNewCall() {
@@ -235,12 +164,6 @@ func ExampleProgram_Evaluate() {
 	// Output: errno(ENOSYS) <nil>
 }
 
-func ExampleProgram_Bytes() {
-	program, _ := seccomp.Off().Compile(seccomp.ARM64)
-	fmt.Println(len(program.Bytes()), program.Len())
-	// Output: 40 5
-}
-
 func ExampleProgram_String() {
 	program, _ := seccomp.Filter{Default: seccomp.Allow, Rules: []seccomp.Rule{{Names: []string{"reboot"}}}}.Compile(seccomp.ARM64)
 	fmt.Print(program)
@@ -268,13 +191,6 @@ func ExampleProgram_Load() {
 		return err
 	}
 	_ = load
-}
-
-func ExampleLoadOptions() {
-	// A supervisor's descriptor, for the calling thread and its children alone.
-	options := seccomp.LoadOptions{ThreadOnly: true, Listener: true}
-	fmt.Println(options.LogRefused)
-	// Output: false
 }
 
 // Each way in which a filter can be wrong has a sentinel of its own, and the error names the field.
@@ -325,20 +241,4 @@ func ExampleFilter_Decide_errnos() {
 	// errno(EAFNOSUPPORT)
 	// errno(EPROTONOSUPPORT)
 	// errno(ENOSYS)
-}
-
-func ExampleLoadError() {
-	_, err := seccomp.Program{}.Load(seccomp.LoadOptions{})
-	var failed *seccomp.LoadError
-	if errors.As(err, &failed) && failed.Thread != 0 {
-		fmt.Println("thread", failed.Thread, "has filters of its own") // nothing was loaded
-	}
-	fmt.Println(failed.Step, errors.Is(failed.Err, seccomp.ErrProgram))
-	// Output: load true
-}
-
-func ExampleProgram_Len() {
-	program, _ := seccomp.Off().Compile(seccomp.AMD64)
-	fmt.Println(program.Len() <= seccomp.MaxInstructions)
-	// Output: true
 }

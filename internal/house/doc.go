@@ -1,7 +1,7 @@
 // Package house holds no code but tests of the walls between the rooms of this
 // module: who imports whom, where unsafe is, what every file must look like,
-// what the code that has no Go runtime calls, that every symbol which a user can name stands in an example, and that the
-// tree drawn in the module's doc.go is the one there is.
+// what the code that has no Go runtime calls, and that the tree drawn in the module's
+// doc.go is the one there is.
 //
 // # Limits
 //

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log"
 	"os"
 	"time"
@@ -35,14 +34,6 @@ func ExamplePolicyError() {
 	// Syscalls.Rules[0].Names[0]: no usable filter
 	// Limits.WallClock: less than a millisecond
 	// Open[1]: no such bound
-}
-
-// A path that does not exist is an error, because a rule that cannot hold must
-// not be ignored.
-func ExamplePolicyError_Unwrap() {
-	_, err := sandbox.New(sandbox.Policy{Files: sandbox.Files{Read: []string{"/there/is/no/such/directory"}}})
-	fmt.Println(errors.Is(err, fs.ErrNotExist) || errors.Is(err, errors.ErrUnsupported)) // the latter where there is no engine
-	// Output: true
 }
 
 // A test runner that wants results at any host: it opens what is not its
@@ -102,15 +93,6 @@ func ExampleSandbox_CommandContext() {
 	if err := cmd.Run(); errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		log.Print("given up: ", err)
 	}
-}
-
-// A policy that was made from a profile of another system says in each report
-// how far it means the same.
-func ExampleNote() {
-	p := sandbox.ReadOnly("/srv/project")
-	p.Notes = []sandbox.Note{{At: "agent.sb:4", Rule: "(deny mach-lookup)", Class: "vacuous", Why: "Linux has no Mach services"}}
-	fmt.Println(sandbox.Report{Notes: p.Notes}.Notes[0])
-	// Output: agent.sb:4 (deny mach-lookup): vacuous: Linux has no Mach services
 }
 
 // A workspace that is a linked worktree of git has its repository elsewhere. It is granted, without the hooks and the index of the
