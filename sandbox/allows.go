@@ -82,7 +82,7 @@ func (m *meaning) allows(a Act) (bool, Reason) {
 	case ToRun:
 		return m.policy.allowsTime(a)
 	}
-	return false, Reason{Why: "there is no deed " + strconv.Quote(string(a.Do)), Remedy: "ask about one of " + deeds}
+	return false, Reason{Why: "there is no operation " + strconv.Quote(string(a.Do)), Remedy: "ask about one of " + deeds}
 }
 
 // unless answers for a bound that no other field speaks of: allowed says what

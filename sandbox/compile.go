@@ -137,7 +137,7 @@ func (c *compilation) namespaces() {
 func (c *compilation) lock() error {
 	c.in = plan.Init
 	if c.walled && c.facts.UserNS {
-		c.do(plan.NestUser{}, plan.Setup, "the tool sees its own ids, and nobody inside has rights over the mounts")
+		c.do(plan.NestUser{}, plan.Setup, "the tool sees its own ids, and no process inside has rights over the mounts")
 	}
 	if c.facts.Keyring.Yes() {
 		c.do(plan.JoinKeyring{Spare: c.refusesKeys()}, plan.Keyring, "the harness's keys stay behind")

@@ -144,7 +144,7 @@ func (p putting) needsScratch() bool {
 func (c *compilation) lockLayout() error {
 	n, rights := c.policy.Namespaces, c.policy.Privileges
 	if c.nests() {
-		c.do(plan.NestUser{To: n.As}, plan.Setup, "nobody inside has rights over the mounts")
+		c.do(plan.NestUser{To: n.As}, plan.Setup, "no process inside has rights over the mounts")
 	}
 	if n.NoUsers || n.CheckNoUsers {
 		c.do(plan.CheckNoUsers{}, plan.Setup, "")

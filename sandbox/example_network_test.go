@@ -88,7 +88,7 @@ func ExampleVerdict() {
 			return v
 		}
 		if ctx.Err() != nil { // another question has taken all the time
-			return sandbox.Verdict{Reason: "nobody has answered"}
+			return sandbox.Verdict{Reason: "no answer was given"}
 		}
 		log.Printf("may it connect to %s?", to)
 		select {
@@ -96,7 +96,7 @@ func ExampleVerdict() {
 			known[to] = sandbox.Verdict{Allow: yes, Reason: "the user has said no"} // the reason of a denial
 			return known[to]
 		case <-ctx.Done():
-			return sandbox.Verdict{Reason: "nobody has answered"} // and is asked again the next time
+			return sandbox.Verdict{Reason: "no answer was given"} // and is asked again the next time
 		}
 	}
 	p.Network.Patience = time.Minute

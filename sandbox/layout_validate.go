@@ -55,7 +55,7 @@ func (p Policy) refuseWithoutLayout() error {
 		{"Locks", len(p.Locks) > 0}, {"Nest", p.Nest},
 	} {
 		if f.set {
-			return &PolicyError{Field: f.field, Problem: "goes with a Layout, and there is none"}
+			return &PolicyError{Field: f.field, Problem: "applies only with Policy.Layout, which is not set"}
 		}
 	}
 	return nil
@@ -69,7 +69,7 @@ func (p Policy) validateNamespaces() error {
 	ownUser := !n.ShareUser && n.User == nil
 	switch {
 	case n.ShareUser && n.User != nil:
-		return bad("User", "ShareUser says that there is none to join")
+		return bad("User", "ShareUser says to join no user namespace")
 	case n.As != nil && n.ShareUser:
 		return bad("As", "takes a user namespace, and ShareUser has none")
 	case n.As != nil && (n.As.UID < 0 || n.As.UID > maxID || n.As.GID < 0 || n.As.GID > maxID):
@@ -77,7 +77,7 @@ func (p Policy) validateNamespaces() error {
 	case n.MappedOutside && !ownUser:
 		return bad("MappedOutside", "takes a user namespace of the sandbox's own")
 	case n.MappedOutside && n.NoUsers:
-		return bad("NoUsers", "takes a second user namespace, whose ids nobody outside can map in time")
+		return bad("NoUsers", "needs a second user namespace, whose ids cannot be mapped from outside in time")
 	case n.NoUsers && !ownUser:
 		return bad("NoUsers", "takes a user namespace of the sandbox's own")
 	case n.NoUsers && n.OneLevel:
@@ -91,9 +91,9 @@ func (p Policy) validateNamespaces() error {
 	case n.AsPID1 && (n.SharePID || n.PID != nil):
 		return bad("AsPID1", "takes a new pid namespace below the harness's")
 	case n.AsPID1 && len(p.Locks) > 0:
-		return bad("AsPID1", "leaves nobody inside to hold Locks")
+		return bad("AsPID1", "leaves no process inside that could hold Locks")
 	case n.AsPID1 && p.guards():
-		return bad("AsPID1", "leaves nobody inside to protect names: set Files.Protect.Off")
+		return bad("AsPID1", "leaves no process inside that could protect names: set Files.Protect.Off")
 	}
 	return nil
 }

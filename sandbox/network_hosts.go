@@ -18,7 +18,7 @@ func (n Network) validateHosts() error {
 	}
 	for i, h := range n.Hosts {
 		if isLocalhost(h) {
-			return &PolicyError{Field: indexed("Network.Hosts", i), Value: h, Problem: "is, for the tool, its own loopback, about which no proxy is asked", Remedy: "name a port of the harness's in Network.Loopback; the tool's own needs no rule"}
+			return &PolicyError{Field: indexed("Network.Hosts", i), Value: h, Problem: "is the tool's own loopback, which is not reached through the proxy", Remedy: "name a port of the harness's in Network.Loopback; the tool's own needs no rule"}
 		}
 	}
 	for i, c := range n.Credentials {
@@ -49,9 +49,9 @@ func (n Network) validateReach() error {
 			return &PolicyError{Field: field, Value: entry, Problem: fmt.Sprintf("is denied by the entry %q of Network.Deny", d.Rule), Remedy: "remove one of the two"}
 		}
 		if isLocalhost(entry) {
-			return &PolicyError{Field: field, Value: entry, Problem: "is, for the tool, its own loopback, about which no proxy is asked", Remedy: "leave it out: nobody sees what passes to a port of Network.Loopback"}
+			return &PolicyError{Field: field, Value: entry, Problem: "is the tool's own loopback, which is not reached through the proxy", Remedy: "leave it out: nobody sees what passes to a port of Network.Loopback"}
 		}
-		return &PolicyError{Field: field, Value: entry, Problem: "is no host that Network.Hosts allows", Remedy: fmt.Sprintf("add %q to Network.Hosts", entry)}
+		return &PolicyError{Field: field, Value: entry, Problem: "is not among the hosts that Network.Hosts allows", Remedy: fmt.Sprintf("add %q to Network.Hosts", entry)}
 	}
 	for i, c := range n.Credentials {
 		for j, h := range c.Hosts {
@@ -113,7 +113,7 @@ func (n Network) validateUDP() error {
 
 // hostError names the entry that package egress has refused.
 func hostError(allow, deny string, err error) *PolicyError {
-	bad := &PolicyError{Field: allow, Problem: "is no rule for hosts", Remedy: `write "example.com", "*.example.com", "example.com:443", "10.0.0.0/8", or "*"`, Err: err}
+	bad := &PolicyError{Field: allow, Problem: "is not a rule for hosts", Remedy: `write "example.com", "*.example.com", "example.com:443", "10.0.0.0/8", or "*"`, Err: err}
 	if e := (*egress.RuleError)(nil); errors.As(err, &e) {
 		if e.List == "deny" {
 			allow = deny

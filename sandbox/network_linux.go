@@ -125,7 +125,7 @@ func resolveSockets(paths []string) ([]string, error) {
 			err = syscall.ENOTSOCK
 		}
 		if err != nil {
-			return nil, &PolicyError{Field: fmt.Sprintf("Network.Unix[%d]", i), Value: p, Problem: "is no socket", Remedy: "name the socket of a server that runs", Err: err}
+			return nil, &PolicyError{Field: fmt.Sprintf("Network.Unix[%d]", i), Value: p, Problem: "is not a socket", Remedy: "name the socket of a server that runs", Err: err}
 		}
 		out = append(out, real)
 	}

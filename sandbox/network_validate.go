@@ -80,7 +80,7 @@ func (n Network) validatePorts() error {
 			}
 			switch {
 			case port == 0:
-				return bad("is no port", "name the port that the server has")
+				return bad("is not a port number", "name the port that the server has")
 			case slices.Index(list.ports, port) != i:
 				return bad("stands there twice", "remove one")
 			case list.field == "Network.Listen" && slices.Contains(n.Loopback, port):
@@ -159,12 +159,12 @@ func (n Network) validateRequests() error {
 		}
 		for j, m := range r.Methods {
 			if m == "" || strings.ToUpper(m) != m || strings.ContainsAny(m, " \t\r\n\x00,;:/\"") {
-				return bad(indexed("Methods", j), m, "is no method", `write "GET"`)
+				return bad(indexed("Methods", j), m, "is not an HTTP method", `write "GET"`)
 			}
 		}
 		for j, p := range r.Paths {
 			if !strings.HasPrefix(p, "/") || strings.ContainsAny(p, "?#\x00\r\n") {
-				return bad(indexed("Paths", j), p, "is no path", `it begins with "/", and has no query`)
+				return bad(indexed("Paths", j), p, "is not a URL path", `it begins with "/", and has no query`)
 			}
 			if strings.Contains(p, "*") {
 				return bad(indexed("Paths", j), p, `has a "*", which would stand for itself`, `write "/v1/" for all that lies below it`)

@@ -74,7 +74,7 @@ func (r *run) outlet() (*outlet, error) {
 
 // unserved refuses a command whose network nobody would serve.
 func (r *run) unserved() error {
-	return &PolicyError{Field: "Cmd.Cancel", Problem: "is nil, and so os/exec lets nobody serve the network while the tool runs", Remedy: "set WaitDelay, leave Cancel as it is, or use this type's Start, Run or CombinedOutput"}
+	return &PolicyError{Field: "Cmd.Cancel", Problem: "is nil, so os/exec starts no goroutine that serves the network while the tool runs", Remedy: "set WaitDelay, leave Cancel as it is, or use this type's Start, Run or CombinedOutput"}
 }
 
 // networkVariables make programs use what the run has of a network.

@@ -253,7 +253,7 @@ func (r *resolver) add(u rule) error {
 	case u.kind == fileCopyOnWrite && !u.dir:
 		return u.bad("is a file", "name the directory it lies in", syscall.ENOTDIR)
 	case u.kind == fileSocket && found.mode&fs.ModeSocket == 0:
-		return u.bad("is no socket", "name the socket itself; Files.Read and Files.Write are for all else", syscall.ENOTSOCK)
+		return u.bad("is not a socket", "name the socket itself; Files.Read and Files.Write are for all else", syscall.ENOTSOCK)
 	}
 	return r.put(u)
 }
@@ -299,7 +299,7 @@ func (u rule) contradicts(first rule) error {
 	what := indexed(first.list, first.index)
 	if u.kind == fileHide && (first.kind == fileRead || first.kind == fileWrite) {
 		if problem, remedy := newBuilder(first.asked, os.Getenv, shared).unfit(first.kind == fileWrite); problem != "" {
-			return first.bad("is no workspace for a preset: "+problem, remedy, nil)
+			return first.bad("cannot be the workspace of a preset: "+problem, remedy, nil)
 		}
 	}
 	return u.bad("contradicts "+what+", which is the same place ("+u.path+")", "remove one of the two; a preset wants a directory that holds one project", nil)

@@ -80,7 +80,7 @@ func (r *run) admit() error {
 	if r.inLayout() {
 		r.saved.dir = r.cmd.Dir // it is one inside
 	} else if r.hooks.born() != nil || r.hooks.built() != nil {
-		return &PolicyError{Field: "Cmd.Born", Problem: "goes with a Layout, and there is none"}
+		return &PolicyError{Field: "Cmd.Born", Problem: "applies only with Policy.Layout, which is not set"}
 	} else if err := r.checkTool(); err != nil {
 		return err
 	}
@@ -349,4 +349,4 @@ func (r *run) processError(err error) *ProcessError {
 
 // errSilent: a stage that exits without having said that the tool was held has
 // not run it.
-var errSilent = errors.New("it ended without a word")
+var errSilent = errors.New("the stage exited without reporting a status")

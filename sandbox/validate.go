@@ -47,7 +47,7 @@ func (p Policy) validateSyscalls() error {
 		if a != seccomp.Notify {
 			return nil
 		}
-		return &PolicyError{Field: "Syscalls." + field, Value: a.String(), Problem: "has nobody to ask: a policy has no supervisor", Remedy: "refuse with an Errno, or allow"}
+		return &PolicyError{Field: "Syscalls." + field, Value: a.String(), Problem: "needs a supervisor to ask, and a policy cannot name one", Remedy: "refuse with an Errno, or allow"}
 	}
 	for i, r := range p.Syscalls.Rules {
 		if err := asks(indexed("Rules", i)+".Action", r.Action); err != nil {

@@ -30,7 +30,7 @@ func (p Program) check() (int, string) {
 		}
 	}
 	if c := p.at(n - 1).Code; c != opReturn && c != opReturn|returnA {
-		return n - 1, "the last instruction is no return"
+		return n - 1, "the last instruction does not return"
 	}
 	return p.checkMemory()
 }

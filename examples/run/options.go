@@ -83,7 +83,7 @@ func presetNamed(name, dir string) (sandbox.Policy, error) {
 	case "unconfined":
 		return sandbox.Unconfined(), nil
 	}
-	return sandbox.Policy{}, fmt.Errorf("-preset %q is none of workspace, readonly, unconfined", name)
+	return sandbox.Policy{}, fmt.Errorf("-preset %q is not one of workspace, readonly, unconfined", name)
 }
 
 // widen writes the flags into the policy.

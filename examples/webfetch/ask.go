@@ -44,17 +44,17 @@ func (p *person) decide(ctx context.Context, r sandbox.Request) sandbox.Verdict 
 		return sandbox.Verdict{Allow: yes, Reason: "the user has said no"}
 	}
 	if ctx.Err() != nil { // another question has taken all the time
-		return sandbox.Verdict{Reason: "nobody has answered"}
+		return sandbox.Verdict{Reason: "no answer was given"}
 	}
 	fmt.Fprintf(p.out, "webfetch: allow %s? [y/N] ", host)
 	select {
 	case line, there := <-p.lines:
 		if !there {
-			return sandbox.Verdict{Reason: "nobody is there to be asked"}
+			return sandbox.Verdict{Reason: "there is no terminal to ask at"}
 		}
 		p.known[host] = strings.TrimSpace(line) == "y"
 		return sandbox.Verdict{Allow: p.known[host], Reason: "the user has said no"}
 	case <-ctx.Done():
-		return sandbox.Verdict{Reason: "nobody has answered"}
+		return sandbox.Verdict{Reason: "no answer was given"}
 	}
 }

@@ -30,7 +30,7 @@ func TestAPersonIsAskedOnceAboutEachHost(t *testing.T) {
 			t.Error("no was taken for yes")
 		}
 	}
-	if v := p.decide(t.Context(), sandbox.Request{Host: "third.example", Port: 443}); v.Allow || v.Reason != "nobody is there to be asked" {
+	if v := p.decide(t.Context(), sandbox.Request{Host: "third.example", Port: 443}); v.Allow || v.Reason != "there is no terminal to ask at" {
 		t.Errorf("at the end of the answers: %+v", v)
 	}
 	if n := strings.Count(asked.String(), "allow "); n != 3 {
@@ -44,7 +44,7 @@ func TestAQuestionThatNobodyAnswersEndsWithItsTime(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p := newPerson(in, cancelAtFirst{cancel})
 	for range 2 {
-		if v := p.decide(ctx, sandbox.Request{Host: "a.example", Port: 443}); v.Allow || v.Reason != "nobody has answered" {
+		if v := p.decide(ctx, sandbox.Request{Host: "a.example", Port: 443}); v.Allow || v.Reason != "no answer was given" {
 			t.Errorf("%+v", v)
 		}
 	}

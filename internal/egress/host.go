@@ -151,7 +151,7 @@ func parseHostPort(s string, preset uint16) (Host, uint16, error) {
 func parsePort(s string) (uint16, error) {
 	n, err := strconv.ParseUint(s, 10, 16)
 	if err != nil || n == 0 || s[0] == '0' || s[0] == '+' {
-		return 0, fmt.Errorf("%w: %q is no port", ErrHost, s)
+		return 0, fmt.Errorf("%w: %q is not a port number", ErrHost, s)
 	}
 	return uint16(n), nil
 }

@@ -95,7 +95,7 @@ func (r *resolver) resolve(q dnsmessage.Question) reply {
 	name, proper := hostname(q.Name.String())
 	switch {
 	case !proper:
-		return r.deny(strconv.QuoteToASCII(q.Name.String()), "it is no host's name")
+		return r.deny(strconv.QuoteToASCII(q.Name.String()), "it is not a host name")
 	case name == "localhost" || strings.HasSuffix(name, ".localhost"): // RFC 6761
 		return reply{address: [4]byte{127, 0, 0, 1}, found: q.Type == dnsmessage.TypeA}
 	case strings.HasSuffix(name, ".arpa"): // who has an address: nobody is harmed by asking

@@ -40,7 +40,7 @@ func (g Grants) check() error {
 	}
 	for i, n := range g.Network.Ports {
 		if n < 1 || n > 65535 { // "localhost:0" is no address to seatbelt
-			return &Error{fmt.Sprintf("Network.Ports[%d]", i), fmt.Sprint(n), "is no port"}
+			return &Error{fmt.Sprintf("Network.Ports[%d]", i), fmt.Sprint(n), "is not a port number"}
 		}
 	}
 	for _, c := range []byte(g.Tag) {
