@@ -97,42 +97,6 @@ func (n nameRule) at(path []string, i int, parts []string, floor int) match {
 	return beside
 }
 
-// samePart compares one component as a file system does that folds case.
-func samePart(part, name string) bool {
-	name = foldName(name)
-	switch prefix, open := strings.CutSuffix(foldName(part), "*"); {
-	case part == "*":
-		return true
-	case open:
-		return strings.HasPrefix(name, prefix)
-	default:
-		return name == prefix
-	}
-}
-
-// foldName is name as ASCII in lower case. U+212A is the letter k to a file system
-// that folds case, U+017F is s, a ligature is its letters; every other character
-// beyond ASCII is taken for one that such a file system ignores, which protects
-// more.
-func foldName(name string) string {
-	name = foldings.Replace(name)
-	b := make([]byte, 0, len(name))
-	for i := range len(name) {
-		switch c := name[i]; {
-		case c >= 'A' && c <= 'Z':
-			b = append(b, c|0x20)
-		case c < 0x80:
-			b = append(b, c)
-		}
-	}
-	return string(b)
-}
-
-// foldings are the characters whose case folding is ASCII alone (Unicode's
-// CaseFolding.txt, C and F).
-var foldings = strings.NewReplacer("\u212a", "k", "\u017f", "s", "\u00df", "ss", "\u1e9e", "ss",
-	"\ufb00", "ff", "\ufb01", "fi", "\ufb02", "fl", "\ufb03", "ffi", "\ufb04", "ffl", "\ufb05", "st", "\ufb06", "st")
-
 // under returns the components of p, and how many of them the outermost root
 // around it has. ok is false if p lies in no root.
 func (m *meaning) under(p string) (path []string, floor int, ok bool) {
@@ -180,6 +144,9 @@ func (m *meaning) nameAllows(a Act, p string, arrives bool) (bool, Reason) {
 		}
 		if why := n.forbids(a, how, arrives); why != "" {
 			r := Reason{Bound: BoundFiles, Field: n.field, Why: p + " " + why + " the protected name " + n.name, Remedy: "name it in Files.Protect.Except"}
+			if slices.Contains(buildNames(), n.name) {
+				r.Remedy += ", or set Files.Protect.BuildFiles"
+			}
 			if n.obeyed {
 				r.Why, r.Remedy = p+" "+why+" "+n.name+", which a configuration of git names", "name it in Files.Write"
 			} else if n.hides {
@@ -201,7 +168,7 @@ func (n *nameRules) inGit(path []string, floor int) (nameRule, guard.Judgement) 
 		return nameRule{}, guard.Judgement{}
 	}
 	for at := len(path) - 1; at > 0 && at >= floor; at-- {
-		if foldName(path[at-1]) != ".git" {
+		if !samePart(".git", path[at-1]) {
 			continue
 		}
 		has := func(name string) bool {

@@ -27,6 +27,8 @@ var protectedActs = []act{
 	{name: "make an ordinary file", works: true, try: func(f ground) error { return os.WriteFile(f.write+"/plain", []byte("x"), 0o644) }},
 	{name: "make a repository's directory", works: true, try: func(f ground) error { return os.Mkdir(f.write+"/.git", 0o755) }},
 	{name: "make a settings file that did not exist", unheld: guardless, try: func(f ground) error { return plant(f.write + "/.envrc") }},
+	{name: "make a file by its ending", unheld: guardless, try: func(f ground) error { return plant(f.write + "/x.code-workspace") }},
+	{name: "make a build file", unheld: guardless, try: func(f ground) error { return plant(f.write + "/.yarnrc.yml") }},
 	{name: "make a settings directory that did not exist", unheld: guardless, try: func(f ground) error { return os.MkdirAll(f.write+"/.claude", 0o755) }},
 	{name: "make one deep in the tree", unheld: guardless, try: func(f ground) error {
 		if err := os.MkdirAll(f.write+"/a/b/c", 0o755); err != nil {

@@ -30,7 +30,7 @@ func ExamplePolicyError() {
 	}
 	// Output:
 	// Files.Read[1]: is not absolute
-	// Files.Protect: Off contradicts Add and Except
+	// Files.Protect: Off contradicts Add, Except and BuildFiles
 	// Syscalls.Rules[0].Names[0]: no usable filter
 	// Limits.WallClock: less than a millisecond
 	// Open[1]: no such bound

@@ -45,7 +45,7 @@ func ExampleNew() {
 
 			CopyOnWrite:  []string{"/srv/cache"}, // starts with what is there; what is added is gone afterwards
 			PrivateBytes: 1 << 30,
-			Protect:      sandbox.Protect{Add: []string{"deploy.sh"}, Except: []string{".vscode"}},
+			Protect:      sandbox.Protect{Add: []string{"deploy.sh"}, Except: []string{".vscode"}, BuildFiles: true},
 		},
 		Network: sandbox.Network{Host: false},
 		Env:     sandbox.Env{Pass: []string{"PATH", "LANG", "LC_*"}, Set: map[string]string{"HOME": "/home/tool"}},

@@ -140,6 +140,11 @@ type Protect struct {
 	Add    []string // more names, in the notation of ProtectedNames; what lies below them is protected too
 	Except []string // names of [ProtectedNames] that may be written after all
 	Off    bool     // protect nothing
+
+	// BuildFiles leaves those of [ProtectedNames] open that belong to a project's build, and that the tools in its hands may have to
+	// write: .cargo/config.toml, .yarnrc.yml, lefthook.yml and their kin (docs/protected-names.md). The user's own cargo, yarn or
+	// pre-commit will then run what a tool has written there. False: they are protected.
+	BuildFiles bool
 }
 
 // Env says which variables of the harness's environment the tool gets when the

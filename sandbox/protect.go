@@ -16,8 +16,9 @@ import (
 // systems fold it, and some let the tool choose.
 //
 // In a name a slash joins components, "*" stands for any one component, "**" for
-// one or more, and a "*" at the end of a component for any ending. A name covers
-// the file or directory and all that lies beneath.
+// one or more, a "*" at the end of a component for any ending, and one at its beginning
+// for any beginning. A name covers the file or directory and all that lies beneath, also by
+// the spellings that NTFS and vfat have for it (".git.", "GIT~1", ".git:stream").
 //
 // ".git" stands for git directories, whatever they are called: what has the shape of
 // one (HEAD, objects and refs) is one. Inside, tools may have what git needs, and
@@ -37,7 +38,8 @@ import (
 // characters, are not covered where a file system takes both for one.
 //
 // It returns a copy. Names of files that only programs inside would obey are not
-// in it.
+// in it, nor are instructions for agents in prose, such as AGENTS.md. docs/protected-names.md says of
+// each which program obeys it, and which are [Protect]'s BuildFiles.
 func ProtectedNames() []string {
 	patterns := guard.DefaultNames()
 	names := make([]string, len(patterns))
@@ -47,14 +49,28 @@ func ProtectedNames() []string {
 	return names
 }
 
+// buildNames returns those of ProtectedNames that Protect.BuildFiles leaves open.
+func buildNames() []string {
+	var names []string
+	for _, n := range guard.Names() {
+		if n.Build {
+			names = append(names, n.Path)
+		}
+	}
+	return names
+}
+
 // protectedPatterns is what f protects, in the notation of [ProtectedNames].
 func (f Files) protectedPatterns() []string {
 	if f.Protect.Off {
 		return nil
 	}
-	var names []string
+	var names, open []string
+	if f.Protect.BuildFiles {
+		open = buildNames()
+	}
 	for _, n := range ProtectedNames() {
-		if !slices.Contains(f.Protect.Except, n) {
+		if !slices.Contains(f.Protect.Except, n) && !slices.Contains(open, n) {
 			names = append(names, n)
 		}
 	}
@@ -101,8 +117,8 @@ func (p Policy) obeyed(in input) []string {
 }
 
 func (p Protect) validate() error {
-	if p.Off && (len(p.Add) > 0 || len(p.Except) > 0) {
-		return &PolicyError{Field: "Files.Protect", Problem: "Off contradicts Add and Except", Remedy: "leave Off false, or the lists empty"}
+	if p.Off && (len(p.Add) > 0 || len(p.Except) > 0 || p.BuildFiles) {
+		return &PolicyError{Field: "Files.Protect", Problem: "Off contradicts Add, Except and BuildFiles", Remedy: "leave Off false, or the others zero"}
 	}
 	if err := checkNames("Files.Protect.Add", p.Add); err != nil {
 		return err
@@ -130,14 +146,16 @@ func checkNames(field string, names []string) error {
 	}
 	for i, n := range names {
 		for c := range strings.SplitSeq(n, "/") {
-			if text, open := strings.CutSuffix(c, "*"); open && text != "" && text != "*" && foldName(text) == "" {
-				return &PolicyError{Field: indexed(field, i), Value: n, Problem: "would cover every name: no character of it is ASCII", Remedy: "begin it with an ASCII character"}
+			text, begins := strings.CutSuffix(c, "*")
+			text, ends := strings.CutPrefix(text, "*")
+			if (begins || ends) && text != "" && text != "*" && foldName(text) == "" {
+				return &PolicyError{Field: indexed(field, i), Value: n, Problem: "would cover every name: no character of it is ASCII", Remedy: "give it an ASCII character"}
 			}
 		}
 		r := guard.Rules{Names: []guard.Pattern{{Path: n}}}
 		if _, err := r.Encode(); err != nil {
 			return &PolicyError{Field: indexed(field, i), Value: n, Problem: "not a name that can be matched", Err: err,
-				Remedy: `write file names joined by slashes, without "." and "..", with "*" only as a whole component or at a component's end, and not first`}
+				Remedy: `write file names joined by slashes, without "." and "..", with "*" only as a whole component that is not the first, or at a component's beginning or end`}
 		}
 	}
 	return nil

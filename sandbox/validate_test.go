@@ -42,7 +42,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		{"a large file", Policy{Files: Files{Make: []File{{Path: "/a", Data: strings.Repeat("x", 2<<20)}}}}, "Files.Make[0].Data", nil},
 		{"more private bytes than can be", Policy{Files: Files{PrivateBytes: 1 << 63}}, "Files.PrivateBytes", nil},
 		{"too many rules", read(make65537()...), "Files", nil},
-		{"a hidden name with a wildcard at its front", Policy{Files: Files{HideNames: []string{"*.pem"}}}, "Files.HideNames[0]", nil},
+		{"a hidden name with a wildcard in its middle", Policy{Files: Files{HideNames: []string{"a*.pem"}}}, "Files.HideNames[0]", nil},
 		{"a hidden name that would cover every name", Policy{Files: Files{HideNames: []string{"x", "\u00e9*"}}}, "Files.HideNames[1]", nil},
 		{"an empty hidden name", Policy{Files: Files{HideNames: []string{""}}}, "Files.HideNames[0]", nil},
 		{"an unknown exception", Policy{Files: Files{Protect: Protect{Except: []string{".git/hook"}}}}, "Files.Protect.Except[0]", nil},

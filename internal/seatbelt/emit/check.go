@@ -82,6 +82,9 @@ func checkName(n string) string {
 	}
 	for i, c := range strings.Split(n, "/") {
 		text := strings.TrimSuffix(c, "*")
+		if text == c {
+			text = strings.TrimPrefix(c, "*")
+		}
 		switch {
 		case c == "" || c == "." || c == "..":
 			return "has an unusable component"

@@ -59,8 +59,8 @@ const (
 )
 
 // A Name is protected at every depth below Roots. Its Path is components joined by
-// slashes, where "*" is any one, "**" one or more, and a '*' at the end of a component
-// any ending.
+// slashes, where "*" is any one, "**" one or more, a '*' at the end of a component
+// any ending, and one in front any beginning.
 type Name struct {
 	Path  string
 	Kind  NameKind

@@ -9,6 +9,8 @@ func partRegex(part string) string {
 		return "[^/]+"
 	case part == "**":
 		return ".+"
+	case part[0] == '*':
+		return "[^/]*" + foldedRegex(part[1:])
 	case open:
 		return foldedRegex(prefix) + "[^/]*"
 	default:

@@ -160,7 +160,7 @@ func (m *matcher) inWorktree(at uint) uint {
 func (m *matcher) moduleClass(at uint) uint8 {
 	end := m.n
 	if m.fold {
-		if end > pathRoom/2-512 {
+		if end > pathRoom/2-512 || m.otherSpelling(at) {
 			return gitKept
 		}
 		at = m.foldCopy(at)
@@ -168,6 +168,22 @@ func (m *matcher) moduleClass(at uint) uint8 {
 	c := m.obeyedBelow(at)
 	m.n = end
 	return c
+}
+
+// otherSpelling reports whether a component of the path from byte at on may be another name to vfat or NTFS: see spell.go.
+//
+//go:norace
+func (m *matcher) otherSpelling(at uint) bool {
+	for ; at < m.n; at++ {
+		c, d := m.path[at&(pathRoom-1)], byte('/')
+		if at+1 < m.n {
+			d = m.path[(at+1)&(pathRoom-1)]
+		}
+		if c == ':' || c == '~' && d >= '0' && d <= '9' || (c == '.' || c == ' ') && d == '/' {
+			return true
+		}
+	}
+	return false
 }
 
 // foldCopy puts the path from byte at on, as a file system reads it that folds case, into the upper half of m.path, which is
@@ -313,24 +329,6 @@ func (m *matcher) withGit(hit uint32) uint32 {
 		hit &^= hitLoose
 	}
 	return m.hit | hit
-}
-
-// dotGit reports whether component i of the path is .git to a file system that folds case.
-//
-//go:norace
-func (m *matcher) dotGit(i uint) bool {
-	const word = ".git"
-	j := uint(0)
-	end := uint(m.off[(i+1)&(compRoom-1)]) - 1
-	for at := uint(m.off[i&(compRoom-1)]); at < end; at++ {
-		for w := folded(m.path[at&(pathRoom-1)], m.path[(at+1)&(pathRoom-1)], m.path[(at+2)&(pathRoom-1)]); w != 0; w >>= 8 {
-			if j >= uint(len(word)) || byte(w) != word[j] {
-				return false
-			}
-			j++
-		}
-	}
-	return j == uint(len(word))
 }
 
 //go:norace

@@ -280,12 +280,15 @@ func (sp *spot) keyOf() uint {
 	return 0
 }
 
-// isName compares the spot's name with a word of lower case, with case folded.
+// isName compares the spot's name with a word of lower case, with case folded, and without what some file systems leave out: see spell.go.
 //
 //go:norace
 func (sp *spot) isName(word string) bool {
 	j := uint(0)
-	for i := uint(0); i < 256 && sp.name[i] != 0 && sp.name[i] != '/'; i++ {
+	for i := uint(0); i < 256 && sp.name[i] != 0 && sp.name[i] != '/' && sp.name[i] != ':'; i++ {
+		if j == uint(len(word)) && (sp.name[i] == '.' || sp.name[i] == ' ') {
+			continue
+		}
 		for w := folded(sp.name[i], sp.name[(i+1)&511], sp.name[(i+2)&511]); w != 0; w >>= 8 {
 			if j >= uint(len(word)) || byte(w) != word[j] {
 				return false

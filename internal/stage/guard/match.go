@@ -38,6 +38,7 @@ type matcher struct {
 	nc    uint             // number of components
 	floor uint             // components of the outermost root above path; a match must end below it
 	fold  bool
+	short bool // there is a "~" in the path: see shortFor
 	hit   uint32
 
 	granted bool          // a root, the run's own directory, a Free path, or something in one
@@ -61,8 +62,17 @@ func (m *matcher) rb(i uint) byte {
 	if i < uint(len(m.rules)) {
 		return m.rules[i]
 	}
+	if i -= dotGitAt; i < uint(len(dotGitWord)) {
+		return dotGitWord[i]
+	}
 	return 0
 }
+
+// dotGitWord stands behind the rules for what compares with bytes of theirs.
+const (
+	dotGitWord = ".git"
+	dotGitAt   = 1 << 40
+)
 
 //go:norace
 func (m *matcher) r16(i uint) uint { return uint(m.rb(i)) | uint(m.rb(i+1))<<8 }
@@ -81,7 +91,7 @@ func (m *matcher) judge() {
 	names, all, tails := m.pat, m.r16(offNames), m.r16(offTails)
 	for i := uint(0); i < m.nc && m.floor < m.nc; i++ {
 		c := m.path[uint(m.off[i&(compRoom-1)])&(pathRoom-1)]
-		if m.rb(offBitmap+uint(c>>3))&(1<<(c&7)) != 0 {
+		if m.short || m.rb(offBitmap+uint(c>>3))&(1<<(c&7)) != 0 {
 			m.pat = names
 			m.namesAt(i, all)
 		} else if tails > 0 {
@@ -98,10 +108,14 @@ func (m *matcher) judge() {
 //go:norace
 func (m *matcher) split() {
 	nc := uint(0)
+	m.short = false
 	for i := uint(0); i < m.n; i++ {
-		if m.path[i&(pathRoom-1)] == '/' && i+1 < m.n {
+		switch c := m.path[i&(pathRoom-1)]; {
+		case c == '/' && i+1 < m.n:
 			m.off[nc&(compRoom-1)] = uint16(i + 1)
 			nc++
+		case c == '~':
+			m.short = true
 		}
 	}
 	m.off[nc&(compRoom-1)] = uint16(m.n + 1)
@@ -246,35 +260,15 @@ func (m *matcher) same(i, p uint) bool {
 	if end-at < size || mode == compLiteral && end-at != size {
 		return false
 	}
+	if mode == compSuffix {
+		at = end - size
+	}
 	for j := uint(0); j < size; j++ {
 		if m.path[(at+j)&(pathRoom-1)] != m.rb(p+2+j) {
 			return false
 		}
 	}
 	return true
-}
-
-// sameFolded compares the path from at to end with the name from n to last, both as a file system that folds case reads
-// them.
-//
-//go:norace
-func (m *matcher) sameFolded(at, end, n, last uint, mode byte) bool {
-	have, want := uint32(0), uint32(0)
-	for {
-		for ; have == 0 && at < end; at++ {
-			have = folded(m.path[at&(pathRoom-1)], m.path[(at+1)&(pathRoom-1)], m.path[(at+2)&(pathRoom-1)])
-		}
-		for ; want == 0 && n < last; n++ {
-			want = folded(m.rb(n), m.rb(n+1), m.rb(n+2))
-		}
-		if want == 0 {
-			return have == 0 || mode == compPrefix
-		}
-		if byte(have) != byte(want) {
-			return false
-		}
-		have, want = have>>8, want>>8
-	}
 }
 
 // folded returns the ASCII letters that byte c, with the two behind it, means to a file system

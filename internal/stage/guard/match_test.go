@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 )
@@ -108,6 +109,64 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestOtherSpellingsAreHeld has the names that vfat, NTFS and SMB take for protected ones, and some like them that are none.
+func TestOtherSpellingsAreHeld(t *testing.T) {
+	r := Rules{Roots: []Root{{Path: "/w", Fold: true}}, Names: DefaultNames(), Hidden: DefaultHidden()}
+	held := []string{
+		".envrc.", ".envrc. . ", ".ENVRC ", ".envrc::$DATA", ".envrc:x", "ENVRC~1", "envrc~2", "ENVRC~10", "EN12AB~1", "BASHRC~1", "bashrc~3", "BA0FF1~9", "BASHR~12", "BASH_P~1", "VSCODE~1/tasks.json",
+		".vscode::$INDEX_ALLOCATION/x", ".vscode. /x", "MCP~1.JSO", "mcp~4.jso", "MC1A2B~1.JSO", "a/b/x.code-workspace", "x.CODE-WORKSPACE.", "x.code-workspace:s", "PROJEC~1.COD", "OPENCO~1.JSO", "opencode.jsonc", "lefthook.yml",
+		".hg/hgrc", ".hg/HGRC~1", "HG~1/hgrc", ".hg./hgrc", ".jj/repo/CONFIG~1.TOM", "HOLDFA~1", ".sl/config", ".cargo/config.toml", "CARGO~1/CONFIG~1.TOM", ".zed/tasks.json", ".githooks/x", ".g\u200dithooks/x",
+		".git./hooks/pre-commit", "GIT~1/hooks/pre-commit", "git~2/hooks/pre-commit", "GI7EBA~1/hooks/x", ".git::$INDEX_ALLOCATION/hooks/x", ".Git /hooks/x", ".git/modules/a/config.worktree.", ".git/modules/a/COMMON~1",
+	}
+	for _, p := range held {
+		if got := verdict(t, r, "/w/"+p); got&(hitWhole|hitConfig) == 0 {
+			t.Errorf("%s: %b", p, got)
+		}
+	}
+	for _, p := range []string{".env.", "ENV~1", "ENV~1.LOC", ".env::$DATA", ".ENV.local ", "EN00FF~1"} {
+		if got := verdict(t, r, "/w/"+p); got&hitHidden == 0 {
+			t.Errorf("%s: %b", p, got)
+		}
+	}
+	for _, p := range []string{"GIT~1", ".git.", ".git::$INDEX_ALLOCATION"} {
+		if got := verdict(t, r, "/w/"+p); got&hitGitFile == 0 {
+			t.Errorf("%s: %b", p, got)
+		}
+	}
+	free := []string{
+		"x~1", "git~", "~git", "notes.~1~", "git~1x", "x.git", "g~1", "en~1", "PROGRA~1", "envrc", "bashrc", "vscode/x", "mcp.json", "code-workspace", "x.code-workspaces", "xcode-workspace/a", "a:b", "hg/hgrc", ".hg/requires", ".hg/store/x", ".cargo/registry/x", ".npmrc",
+		".gitignore", ".gitattributes", ".github/workflows/x.yml", "package.json", "Cargo.toml", "go.mod", "Makefile", "CLAUDE.md", "AGENTS.md", "src/lefthook/main.go", "x.cod", "a b", "a.b. c", "EN00GF~1", "config", "hooks/x",
+	}
+	for _, p := range free {
+		if got := verdict(t, r, "/w/"+p); got&^(hitPrefix|hitDeep) != 0 {
+			t.Errorf("%s is held: %b", p, got)
+		}
+	}
+}
+
+// TestEachNameHasItsReason: the list is data, of which the documentation says the same.
+func TestEachNameHasItsReason(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/protected-names.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed, build, _ := strings.Cut(string(page), "## Closed unless")
+	rows := 0
+	for _, n := range Names() {
+		group := closed
+		if n.Build {
+			group = build
+		}
+		if n.Why == "" || strings.Count(string(page), "| `"+n.Path+"` | ") != 1 || !strings.Contains(group, "| `"+n.Path+"` | "+n.Why+" |\n") {
+			t.Errorf("%s, %q: no reason, or not so in the documentation", n.Path, n.Why)
+		}
+		rows++
+	}
+	if got := strings.Count(string(page), "\n| `"); got != rows {
+		t.Errorf("the documentation has %d names, and the list %d", got, rows)
+	}
+}
+
 func TestEncodeRefuses(t *testing.T) {
 	cases := []struct {
 		name  string
@@ -121,6 +180,7 @@ func TestEncodeRefuses(t *testing.T) {
 		{"a name with an empty component", Rules{Names: []Pattern{{Path: "a//b"}}}},
 		{"a name with dots", Rules{Names: []Pattern{{Path: "../b"}}}},
 		{"a wildcard in the middle of a component", Rules{Names: []Pattern{{Path: "a*b"}}}},
+		{"a wildcard before and behind", Rules{Names: []Pattern{{Path: "*b*"}}}},
 		{"a wildcard as the first component", Rules{Names: []Pattern{{Path: "*/b"}}}},
 		{"two deep wildcards", Rules{Names: []Pattern{{Path: "a/**/b/**/c"}}}},
 		{"a deep wildcard at the end", Rules{Names: []Pattern{{Path: "a/**"}}}},

@@ -32,7 +32,7 @@ func workspace(t testing.TB, uid uint32) (string, Rules) {
 	if err := os.Chmod(base, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return dir, Rules{Roots: []Root{{Path: dir}}, Names: DefaultNames()}
+	return dir, Rules{Roots: []Root{{Path: dir, Fold: true}}, Names: DefaultNames()}
 }
 
 // script runs a bash script in dir without a guard, as the user before the run would have.

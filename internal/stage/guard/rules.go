@@ -25,8 +25,8 @@ const (
 )
 
 // Pattern is one protected name. Path is a list of components divided by '/', matched at every depth of a
-// root: ".git/hooks". A component "*" stands for any one name, "**" for one or more, and a trailing '*'
-// for any ending (".env.*").
+// root: ".git/hooks". A component "*" stands for any one name, "**" for one or more, a trailing '*'
+// for any ending (".env.*"), and one in front for any beginning ("*.code-workspace").
 type Pattern struct {
 	Path string
 	Kind Kind
@@ -101,6 +101,7 @@ const (
 	compAny     = 1
 	compDeep    = 2
 	compPrefix  = 3
+	compSuffix  = 4
 )
 
 // Encode returns the rules in the flat form that New takes. It returns an error wrapping ErrRules for a
@@ -254,13 +255,15 @@ func appendPattern(b []byte, p Pattern) ([]byte, error) {
 				return nil, bad(p.Path, "may have one **, in its middle")
 			}
 			mode, text, deep = compDeep, "", true
+		case c[0] == '*':
+			mode, text = compSuffix, c[1:]
 		case c[len(c)-1] == '*':
 			mode, text = compPrefix, trimEnd(c, "*")
 		}
 		if has(text, '*') || (i == 0 && text == "") {
 			return nil, bad(p.Path, "has a wildcard where none is understood")
 		}
-		if i == 0 {
+		if i == 0 && mode != compSuffix {
 			markFirst(b, text[0])
 		}
 		rec = append(rec, mode, byte(len(text)))
