@@ -2,6 +2,11 @@ package sandbox
 
 import (
 	"bytes"
+	"context"
+	"net"
+	"net/http"
+	"net/http/cgi"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -56,6 +61,9 @@ func (c gitCase) run(t *testing.T, w walls) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(p.Network.Hosts) > 0 {
+		s.world.lookup, s.world.dial = gitHost(t, base)
+	}
 	tool := func(script string) (string, error) {
 		cmd := s.Command("bash", "-ec", script)
 		cmd.Dir = filepath.Join(base, c.dir)
@@ -76,6 +84,49 @@ func (c gitCase) run(t *testing.T, w walls) {
 		}
 	}
 	asUser(t, base, "set -x\n"+c.after)
+}
+
+// gitHost serves the repositories of base by HTTP at allowed.example, as git servers do.
+func gitHost(t *testing.T, base string) (func(context.Context, string) ([]netip.Addr, error), func(context.Context, netip.AddrPort) (net.Conn, error)) {
+	t.Helper()
+	path, err := exec.Command("git", "--exec-path").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := newInternet(t)
+	var h http.Handler = &cgi.Handler{Path: strings.TrimSpace(string(path)) + "/git-http-backend", Env: []string{"GIT_PROJECT_ROOT=" + base, "GIT_HTTP_EXPORT_ALL=1", "HOME=" + base + "/home"}}
+	n.handler.Store(&h)
+	w := n.world()
+	return w.lookup, w.dial
+}
+
+// What a user does with git in the default Workspace.
+func TestKernelGitWorksAsAUserWorks(t *testing.T) {
+	const clone = `rmdir ws; git clone -q remote.git ws; cd ws; git branch -q --track topic origin/main`
+	const fine = `for d in $(find ws -name .git -maxdepth 2); do git -C $(dirname $d) fsck 2>&1; git -C $(dirname $d) status; done`
+	cases := []gitCase{
+		{name: "who the user is", dir: "ws", script: `git init -q r; cd r; echo a > a; git add a; git commit -qm one; test "$(git log -1 --format='%an %ae')" = "User user@example.com"; test $(git branch --show-current) = main`},
+		{name: "a clone of a local path, used and removed", dir: "ws", change: showRemote, script: `git clone -q $BASE/remote.git c; cd c; git log --oneline | wc -l | grep -qx 2; echo x >> a; git commit -qam three; git fetch -q; git pull -q --rebase
+			cd ..; git clone -q c d; cd d; git pull -q; git remote -v | grep -q /c; echo y >> a; git commit -qam four; git push -q origin HEAD:refs/heads/other; cd ..; git -C c log --oneline other | wc -l | grep -qx 4; rm -rf c; ! test -e c`},
+		{name: "a bare and a mirrored clone", dir: "ws", change: showRemote, script: `git clone -q --bare $BASE/remote.git b.git; git -C b.git log --oneline | wc -l | grep -qx 2; git clone -q b.git e; cd e; echo x >> a; git commit -qam three; git push -q; git -C ../b.git log --oneline | wc -l | grep -qx 3; cd ..; rm -rf b.git e; ! test -e b.git`},
+		{name: "a clone of an allowed host", dir: "ws", make: "git -C main branch b", change: func(p *Policy) { p.Network.Hosts = []string{"allowed.example:80"} }, script: `git clone -q http://allowed.example/remote.git c; cd c; git log --oneline | wc -l | grep -qx 2; git fetch -q --all; git remote add other http://allowed.example/main; git fetch -q other; git branch -r | grep -q other/b
+			git checkout -q -t other/b; git pull -q; git ls-remote -q | grep -q main; cd ..; git clone -q --depth 1 http://allowed.example/remote.git s; git -C s fetch -q --unshallow; ! git clone -q http://denied.example/remote.git n; ! test -e n`},
+		{name: "remotes", dir: "ws", make: clone, change: showRemote, script: `git remote add path $BASE/remote.git; git fetch -q path; git remote add url https://example.com/x.git; git remote add ssh git@example.com:x/y.git; git remote set-url url https://example.com/y.git; git remote rename url u; git remote remove u; git config branch.main.remote path; git pull -q path main`, after: fine},
+		{name: "history is rewritten", dir: "ws", make: clone, script: `for i in 1 2 3 4; do echo $i > f$i; git add f$i; git commit -qm $i; done; GIT_SEQUENCE_EDITOR="sed -i '2s/pick/drop/;3s/pick/fixup/'" git rebase -q -i HEAD~4; git log --oneline | wc -l | grep -qx 4
+			git checkout -q topic; echo t > f1; git add f1; git commit -qm t; ! git merge -q main; echo m > f1; git add f1; git commit -qm merged; git checkout -q -b pick HEAD~1; git cherry-pick main >/dev/null 2>&1 || git cherry-pick --abort; git revert --no-edit HEAD
+			git stash list; echo s >> a; git stash -q; git stash pop -q; git commit -qam s; git reset -q --hard HEAD~1; git bisect start HEAD HEAD~1; git bisect reset; git format-patch -1 --stdout > p; git reset -q --hard HEAD~1; git am -q p; git tag -a -m v v1; git notes add -m n; git reflog | grep -q am; git gc -q; git prune; git fsck`,
+			fails: `git rebase -q -x true HEAD~1`, after: fine},
+		{name: "the user's hooks run", dir: "ws", make: clone + `
+			printf '#!/bin/sh\necho ran >> ran\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; cp .git/hooks/pre-commit ../hook`, script: `echo x >> a; git commit -qam x; grep -q ran ran; git commit -qn --allow-empty -m y`, fails: `echo x >> .git/hooks/pre-commit
+rm .git/hooks/pre-commit
+chmod -x .git/hooks/pre-commit`,
+			after: `cmp hook ws/.git/hooks/pre-commit; test -x ws/.git/hooks/pre-commit`},
+		{name: "worktrees", dir: "ws", make: clone, script: `git worktree add -q wt; cd wt; echo x > x; git add x; git commit -qm x; git status --porcelain | wc -l | grep -qx 0; git fetch -q || true; cd ..; git worktree list | wc -l | grep -qx 2; git worktree move wt w2; git worktree lock w2; git worktree unlock w2; git worktree add -q --detach .claude-wt; git worktree remove w2; rm -rf .claude-wt; git worktree prune; git worktree list | wc -l | grep -qx 1`, after: fine},
+		{name: "a bare layout", dir: "ws", make: `cd ws; git clone -q --bare ../remote.git .bare; echo "gitdir: ./.bare" > .git; git worktree add -q trunk main`, change: showRemote, script: `cd trunk; echo x >> a; git commit -qam x; cd ..; git worktree add -q -b side side; cd side; git log --oneline | wc -l | grep -qx 3 || true; echo y > y; git add y; git commit -qm y; git rebase -q main; cd ..; git fetch -q; git worktree remove side; git branch -D side; git gc -q`, after: `git -C ws/trunk log --oneline | wc -l | grep -qx 3; git -C ws/trunk fsck`},
+		{name: "shared and separate", dir: "ws", script: `git init -q --shared g; cd g; git config core.sharedRepository | grep -q .; echo a > a; git add a; git commit -qm a; cd ..; git init -q --bare --shared=group h.git; git -C g push -q $PWD/h.git main; git init -q --separate-git-dir=d.git s; cd s; echo b > b; git add b; git commit -qm b; cd ..; rm -rf g s h.git d.git; test -z "$(ls -A)"`},
+		{name: "submodules are updated", dir: "ws", make: `git init -q super; cd super; git submodule --quiet add ${PWD%/*}/remote.git lib; git commit -qm lib; cd ..; rmdir ws; git clone -q super ws`, change: showRemote, script: `git submodule --quiet update --init; cd lib; git log --oneline | wc -l | grep -qx 2; git checkout -q -b t; echo x >> a; git commit -qam x; cd ..; git add lib; git commit -qm bump; git submodule status | grep -q lib; git submodule --quiet foreach git status >/dev/null`, after: fine},
+	}
+	eachGitCase(t, cases)
 }
 
 // asUser runs a script as the user.
