@@ -147,3 +147,10 @@ func BenchmarkDefaultRun(b *testing.B) {
 		}
 	}
 }
+
+func BenchmarkHostSockets(b *testing.B) {
+	s := benchSandbox(b, 0)
+	for b.Loop() {
+		hostSockets(s.layout)
+	}
+}

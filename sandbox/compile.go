@@ -27,6 +27,7 @@ type input struct {
 	arch    seccomp.Arch
 	state   []string                 // paths in repositories that belong to other work trees: see Files.Worktrees
 	obeyed  []string                 // paths in what can be written that git obeys by a repository's configuration
+	sockets []string                 // of the host's, in what the policy shows to read; see hostSockets
 	puts    []putting                // the policy's Layout
 	wiring  wiring                   // the policy's Network
 	list    func(dir string) []entry // what a directory holds: names and kinds; only used where there are no walls

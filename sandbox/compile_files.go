@@ -55,6 +55,9 @@ func (c *compilation) build() error {
 			c.do(plan.PutReadOnly{At: e.path}, m, "what is hidden takes nothing new")
 		}
 	}
+	for _, s := range c.sockets {
+		c.do(plan.Hide{Path: s, Spare: true}, m, "a socket that the policy does not name")
+	}
 	for _, l := range c.layout.links {
 		c.do(plan.MakeLink{Path: l.path, Target: l.target}, m, "")
 	}

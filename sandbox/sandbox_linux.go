@@ -85,6 +85,8 @@ func (s *Sandbox) compile() (err error) {
 	}
 	if !in.walled() {
 		in.list = listDirectory
+	} else if s.policy.Layout == nil && s.facts.Landlock.Value < unixSince {
+		in.sockets = hostSockets(s.layout)
 	}
 	c, err := memory.compile(in)
 	if err != nil {

@@ -67,10 +67,12 @@ type (
 		Slot string
 		Mode uint32
 	}
-	// Hide covers a file or directory with an empty one nobody may read.
+	// Hide covers a file or directory with an empty one nobody may read. With Spare it may
+	// be gone when the run begins.
 	Hide struct {
-		Path string
-		Dir  bool
+		Path  string
+		Dir   bool
+		Spare bool
 	}
 	// Cover shows a file of the new root at the path of another, in its stead.
 	Cover struct{ Path, By string }

@@ -242,7 +242,12 @@ func (c *compiler) hide(a plan.Hide) {
 	}
 	c.clone(wire.RegScratch, empty, regTree, false)
 	c.setattr(regTree, "", attrsRead|unix.MOUNT_ATTR_NOEXEC, 0)
-	c.attach(regTree, a.Path)
+	c.openDest(a.Path, inRootHow)
+	if a.Spare {
+		last := c.last()
+		last.Ignore, last.Skip = [2]uint16{uint16(unix.ENOENT), uint16(unix.ENOTDIR)}, 2 // land
+	}
+	c.land(regTree)
 	c.close(regTree)
 }
 

@@ -1,0 +1,100 @@
+package sandbox
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+)
+
+func TestBoundPaths(t *testing.T) {
+	const text = "Num       RefCount Protocol Flags    Type St Inode Path\n" +
+		"ffff8881: 00000002 00000000 00010000 0001 01  4711 /opt/x.sock\n" +
+		"ffff8882: 00000003 00000000 00000000 0001 03  4712\n" +
+		"ffff8883: 00000002 00000000 00010000 0001 01  4713 @/tmp/abstract\n" +
+		"ffff8884: 00000002 00000000 00010000 0001 01  4714 relative/x\n" +
+		"ffff8885: 00000002 00000000 00010000 0001 01  4715 /opt/with a blank//y \n"
+	if got, want := boundPaths(text), []string{"/opt/x.sock", "/opt/with a blank/y "}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestKernelSocketsInWhatIsShownAreClosed: a directory that can be read does not give the
+// sockets in it. One that the policy names stays open, so do those in the workspace, and a
+// socket that is gone when the run begins is none to stumble over.
+func TestKernelSocketsInWhatIsShownAreClosed(t *testing.T) {
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
+			kerneltest.Need(t, kerneltest.HasUserNamespaces, kerneltest.HasMountSetattr)
+			shown, ws := shortDir(t), shortDir(t)
+			listen := func(p string) net.Listener {
+				l, err := net.Listen("unix", p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { l.Close() })
+				go func() {
+					for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+						c.Close()
+					}
+				}()
+				return l
+			}
+			if err := os.Symlink(shown, filepath.Join(ws, "link")); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"closed", "a b", "granted"} {
+				listen(filepath.Join(shown, name))
+			}
+			listen(filepath.Join(ws, "link", "by a link"))
+			listen(filepath.Join(ws, "work"))
+			gone := listen(filepath.Join(shown, "gone"))
+			p := attackPolicy(t, "", walls{})
+			p.Files.Private = nil
+			p.Files.Read = append(p.Files.Read, shown)
+			p.Files.Write = []string{ws}
+			p.Network.Unix = []string{filepath.Join(shown, "granted")}
+			s, err := New(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := gone.Close(); err != nil {
+				t.Fatal(err)
+			}
+			for path, open := range map[string]bool{
+				filepath.Join(shown, "closed"): false, filepath.Join(shown, "a b"): false, filepath.Join(shown, "by a link"): false,
+				filepath.Join(shown, "granted"): true, filepath.Join(ws, "work"): true,
+			} {
+				c := hostile(t, s, "connect to", path)
+				out, err := c.CombinedOutput()
+				if got := strings.TrimSpace(string(out)) == "connected"; err != nil || got != open {
+					t.Errorf("%s: connected %v, want %v: %v %s", filepath.Base(path), got, open, err, out)
+				}
+			}
+		})
+	})
+}
+
+var _ = offer(programs, "connect to", func(args []string) {
+	c, err := net.Dial("unix", args[0])
+	if err != nil {
+		os.Stdout.WriteString(err.Error())
+		return
+	}
+	c.Close()
+	os.Stdout.WriteString("connected")
+})
+
+// shortDir makes a directory whose sockets' paths are not too long (unix(7)).
+func shortDir(t *testing.T) string {
+	dir, err := os.MkdirTemp("/tmp", "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
