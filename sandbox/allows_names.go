@@ -142,6 +142,9 @@ func (m *meaning) nameAllows(a Act, p string, arrives bool) (bool, Reason) {
 		if how == beside || how == beneath && n.kind != guard.Whole && !n.hides {
 			continue
 		}
+		if m.policy.Files.Protect.NoNewRepositories && a.Do == ToCreate && how == exactly && n.kind == guard.GitFile {
+			return false, Reason{Bound: BoundFiles, Field: "Files.Protect.NoNewRepositories", Why: p + " would be a new repository", Remedy: "leave it false"}
+		}
 		if why := n.forbids(a, how, arrives); why != "" {
 			r := Reason{Bound: BoundFiles, Field: n.field, Why: p + " " + why + " the protected name " + n.name, Remedy: "name it in Files.Protect.Except"}
 			if slices.Contains(buildNames(), n.name) {

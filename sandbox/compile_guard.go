@@ -79,7 +79,7 @@ func programBytes(filter []guard.SockFilter) []byte {
 // directory of an ext4 may fold and the next not, and the tool may choose
 // (chattr +F), so asking the file system would be asking the tool.
 func (c *compilation) guardRules() guard.Rules {
-	rules := guard.Rules{Hidden: c.policy.Files.HideNames}
+	rules := guard.Rules{Hidden: c.policy.Files.HideNames, NoNewGit: c.policy.Files.Protect.NoNewRepositories}
 	for _, root := range c.writeRoots() {
 		rules.Roots = append(rules.Roots, guard.Root{Path: root, Fold: true})
 	}

@@ -101,5 +101,6 @@ func ExampleFiles_worktrees() {
 	p := sandbox.Workspace("/home/user/project-fix")
 	fmt.Println(p.Files.Worktrees)
 	p.Files.Worktrees = nil
+	p.Files.Protect.NoNewRepositories = true // nor may the tool make repositories
 	// Output: [/home/user/project-fix]
 }

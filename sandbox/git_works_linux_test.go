@@ -129,6 +129,34 @@ chmod -x .git/hooks/pre-commit`,
 	eachGitCase(t, cases)
 }
 
+// With NoNewRepositories what is there works, and nothing new is made.
+func TestKernelNoNewRepositories(t *testing.T) {
+	strict := func(p *Policy) { p.Files.Protect.NoNewRepositories = true }
+	eachGitCase(t, []gitCase{{name: "strict", dir: "ws", make: `rmdir ws; git clone -q remote.git ws; mkdir ws/half ws/half/refs ws/half/objects`, change: strict,
+		script: `echo x >> a; git commit -qam x; git checkout -q -b b; git config user.name N; git gc -q; mkdir refs objects n; echo x > n/HEAD; mkdir n/refs; mv n n2; rm -rf n2 refs objects`,
+		fails: `git init -q n
+			git init -q --bare n
+			git clone -q . n
+			git worktree add -q n
+			mkdir -p n/.git
+			mkdir n; mv n .GIT
+			echo x > half/HEAD
+			mkdir m; echo x > m/h; mkdir m/refs m/objects; mv m/h m/HEAD
+			mkdir k; echo x > k/HEAD; mkdir k/refs; mkdir k/objects
+			cp -r .git copy.git && test -e copy.git/HEAD -a -e copy.git/objects -a -e copy.git/refs
+			mkdir q; echo "gitdir: ../.git" > q/.git`,
+		after: `test "$(find ws -name HEAD -path '*/.git/HEAD' | wc -l)" = 1; git -C ws fsck; git -C ws log --oneline | wc -l | grep -qx 3`}})
+	p := Workspace("/srv/project")
+	strict(&p)
+	if ok, why := p.Allows(Act{Do: ToCreate, Path: "/srv/project/n/.git", Dir: true}); ok || why.Field != "Files.Protect.NoNewRepositories" {
+		t.Errorf("allowed: %v: %+v", ok, why)
+	}
+	p.Files.Protect.Off = true
+	if _, err := New(p); err == nil {
+		t.Error("Off and NoNewRepositories go together")
+	}
+}
+
 // asUser runs a script as the user.
 func asUser(t *testing.T, base, script string) {
 	t.Helper()

@@ -141,6 +141,10 @@ type Protect struct {
 	Except []string // names of [ProtectedNames] that may be written after all
 	Off    bool     // protect nothing
 
+	// NoNewRepositories refuses what makes a directory a git directory, and .git files: git init, clone, worktree add
+	// and a submodule's first update fail inside. Repositories that are there work.
+	NoNewRepositories bool
+
 	// BuildFiles leaves those of [ProtectedNames] open that belong to a project's build, and that the tools in its hands may have to
 	// write: .cargo/config.toml, .yarnrc.yml, lefthook.yml and their kin (docs/protected-names.md). The user's own cargo, yarn or
 	// pre-commit will then run what a tool has written there. False: they are protected.

@@ -98,6 +98,9 @@ func (m *meaning) profileHoldings() []plan.Holding {
 			lose(BoundFiles, path+" cannot be made; what belongs in HOME is in the run's own", noMounts, "leave it out of Files.Make", false)
 		}
 	}
+	if p.Files.Protect.NoNewRepositories {
+		lose(BoundFiles, "git directories with another name than .git can be made", "macOS: a profile's rules know paths, not what a directory holds", "leave Protect.NoNewRepositories false", false)
+	}
 	lose(BoundFiles, "metadata of all files can be read", "macOS: programs ask for that of every directory above theirs", "none", false)
 	if slices.Contains(p.Files.protectedPatterns(), ".git") {
 		lose(BoundFiles, "a git directory is known by the name .git alone, and inside it only the names that git is known to obey are closed",

@@ -123,6 +123,9 @@ func (p Protect) validate() error {
 	if err := checkNames("Files.Protect.Add", p.Add); err != nil {
 		return err
 	}
+	if p.NoNewRepositories && (p.Off || slices.Contains(p.Except, ".git")) {
+		return &PolicyError{Field: "Files.Protect.NoNewRepositories", Problem: "git directories are not protected", Remedy: "leave Off false, and .git out of Except"}
+	}
 	known := ProtectedNames()
 	for i, n := range p.Except {
 		if !slices.Contains(known, n) {

@@ -61,6 +61,7 @@
 //   - The call that would make a directory a git directory is carried out only if all that lies there conforms to
 //     the list (conform_linux.go), and its configuration becomes a private copy. The call by which it would cease to be
 //     one, too: its hooks would be open to the tool. So every git directory in a root is held from its first moment.
+//   - With Rules.NoNewGit that call is refused, and so are a directory and a file named .git.
 //   - A configuration is written by git as config.lock and renamed. The supervisor puts a checked copy in its place,
 //     which no process has open, under a name that no supervisor opens until it is there: harmless keys may
 //     change, all else has to be as it was (gitconfig.go, giturl.go). A submodule's core.worktree is taken out; git needs it not.

@@ -312,6 +312,9 @@ func (s *State) shapeOf(sp *spot) bool {
 	return shaped(keys)
 }
 
+//go:norace
+func (s *State) noNewGit() bool { return s.m.rb(offFlags)&flagNoNewGit != 0 }
+
 // completes decides whether the name that spot sp is to become may make its directory a git directory: only if all that lies
 // there already is what a git directory may hold, and the name is made empty. 0, or a negative errno. It is called before the name
 // is made.
@@ -327,7 +330,7 @@ func (s *State) completes(sp *spot, empty bool) int {
 	}
 	if keys := s.keys(sp.dir) | key; !shaped(keys) {
 		return 0
-	} else if keys&keyCommon != 0 || !empty {
+	} else if keys&keyCommon != 0 || !empty || s.noNewGit() {
 		return s.refuse()
 	}
 	return s.conforms(sp.dir, true)

@@ -57,6 +57,9 @@ func (s *State) openLetter() int {
 		s.literal("/dev/null")
 		return s.give(s.req.id, openat(atFDCWD, &s.num[0], syscall.O_WRONLY, 0), s.flags)
 	}
+	if kind == textNone && s.noNewGit() {
+		return s.refuse()
+	}
 	for i := range s.letters {
 		if l := &s.letters[i]; !l.used {
 			l.kind = kind

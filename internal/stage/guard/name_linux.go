@@ -29,7 +29,11 @@ func (s *State) newName(k int, bar uint32) int {
 func (s *State) makeDir() int {
 	// A directory named .git is how a repository begins.
 	sp := &s.spot[0]
-	r := s.newName(0, hitNames&^hitGitFile|hitPlace)
+	bar := uint32(hitNames&^hitGitFile | hitPlace)
+	if s.noNewGit() {
+		bar |= hitGitFile
+	}
+	r := s.newName(0, bar)
 	if r == 0 {
 		r = s.completes(sp, true)
 	}

@@ -49,6 +49,9 @@ type Rules struct {
 	// alone. It is for a sandbox without mounts: Landlock has no right for them.
 	Fence bool
 
+	// NoNewGit says that no directory becomes a git directory, and no .git file is made. It counts where ".git" is among the names.
+	NoNewGit bool
+
 	// Connects says that the tool may connect TCP sockets to these addresses and nothing else to anything. Nil leaves
 	// connect(2) alone.
 	Connects []Endpoint
@@ -96,6 +99,7 @@ const (
 	flagHooks      = 2
 	flagConfig     = 4
 	flagAttributes = 8
+	flagNoNewGit   = 16
 
 	compLiteral = 0
 	compAny     = 1
@@ -132,7 +136,9 @@ func (r *Rules) Encode() ([]byte, error) {
 		b = append(b, fold)
 		b = appendSized(b, trimEnd(root.Path, "/"))
 	}
-	b[offFlags] = gitFlags(r.Names)
+	if b[offFlags] = gitFlags(r.Names); r.NoNewGit && b[offFlags] != 0 {
+		b[offFlags] |= flagNoNewGit
+	}
 	b, err := appendNames(b, names)
 	if err != nil {
 		return nil, err
