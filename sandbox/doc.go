@@ -172,8 +172,10 @@
 // the host's kernel: it is no defence against a flaw in what the kernel offers
 // to the tool, only a small surface for one.
 //
-// A UNIX socket that lies in a directory which the policy shows can be connected
-// to: its path is granted. A FIFO in what the policy lets be read alone can be opened for
+// A UNIX socket that lies in a directory which the policy lets be written can be connected
+// to: its path is granted. In one that can only be read, [New] covers those that it finds,
+// where Landlock's ABI is below 9: one that is bound later, or in a container, is not
+// found. A FIFO in what the policy lets be read alone can be opened for
 // writing, too, if a directory around it can be written, a Private one included:
 // that changes no file system, so a read-only mount lets it pass, and Landlock adds
 // up what is granted around. What the command is given as an open file, it has: a

@@ -173,7 +173,8 @@ func TestDotnetWithoutItsKeys(t *testing.T) {
 // TestHomeSecretsAreHidden from a caller who adds a directory around them.
 func TestHomeSecretsAreHidden(t *testing.T) {
 	names := strings.Fields(`.cache/huggingface/token .config/doctl/config.yaml .config/hcloud/cli.toml .config/fly/x .config/netlify/config.json
-		.databrickscfg .snowsql/config .kaggle/kaggle.json .authinfo .msmtprc .ssh/id_ed25519`)
+		.databrickscfg .snowsql/config .kaggle/kaggle.json .authinfo .msmtprc .ssh/id_ed25519
+		.dotnet/corefx/cryptography/x509stores/my/k.pfx .microsoft/usersecrets/x/secrets.json .aspnet/DataProtection-Keys/k.xml`)
 	files := []string{"ws/", "home/me/.config/ordinary", "home/me/.cache/huggingface/hub/model"}
 	for _, name := range names {
 		files = append(files, "home/me/"+name)
