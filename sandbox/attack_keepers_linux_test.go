@@ -241,11 +241,11 @@ func killKeepers(args []string) {
 func TestKernelKeepersEndWhatAttacksThem(t *testing.T) {
 	eachWall(t, unscoped, func(t *testing.T, w walls) {
 		p := attackPolicy(t, "", w)
-		p.Limits.WallClock = time.Second
+		p.Limits.WallClock = 2 * time.Second
 		c := hostile(t, attackSandbox(t, p, w), "keeper killer")
 		var complained bytes.Buffer
 		c.Stderr = &complained
-		if err := whileItSleeps(t, c, func() error { return nil }); !errors.Is(err, ErrDeadline) {
+		if err := whileItSleeps(t, c, nil); !errors.Is(err, ErrDeadline) {
 			t.Errorf("the deadline was not held: %v\n%s", err, complained.Bytes())
 		}
 		r := c.Report()
