@@ -277,9 +277,12 @@ func forbiddenName(a Act, kind guard.Kind, arrives bool) bool {
 	case ToWrite, ToLink, ToSymlink, ToBind, ToSetXattr:
 		return true
 	case ToCreate:
+		if kind == guard.Lock {
+			return a.Dir
+		}
 		return !a.Dir || kind != guard.GitFile // a directory named .git is how a repository begins
 	case ToRemove:
-		return kind == guard.Whole || kind == guard.GitConfig
+		return kind != guard.GitFile && kind != guard.CommonDir
 	case ToChmod:
 		return kind == guard.Whole
 	case ToRename:

@@ -70,7 +70,7 @@ func (f Files) protectedPatterns() []string {
 		open = buildNames()
 	}
 	for _, n := range ProtectedNames() {
-		if !slices.Contains(f.Protect.Except, n) && !slices.Contains(open, n) {
+		if !slices.Contains(f.Protect.Except, n) && !slices.Contains(open, n) && !slices.Contains(f.Protect.Except, strings.TrimSuffix(n, ".lock")) {
 			names = append(names, n)
 		}
 	}

@@ -50,7 +50,7 @@ func (s *State) mayConfigure(b *spot) int {
 		return r
 	}
 	s.text[0].dropWorktree(&s.text[1])
-	if !sameRest(&s.text[0], &s.text[1]) || !s.keepsIDs(b.dir, &s.text[1], &s.text[0]) {
+	if !sameRest(&s.text[0], &s.text[1]) || b.hit&hitModules == 0 && !s.keepsIDs(b.dir, &s.text[1], &s.text[0]) {
 		return s.refuse()
 	}
 	return 0
@@ -66,7 +66,7 @@ func (s *State) plainConfig(sp *spot) bool {
 	s.text[0].removing = true
 	r := s.load(0, sp.dir, &sp.name[0]) == 0 && sameRest(&s.text[0], &s.text[1])
 	s.text[0].removing = false
-	if r && !s.keepsIDs(sp.dir, &s.text[0], &s.text[1]) {
+	if r && sp.hit&hitModules == 0 && !s.keepsIDs(sp.dir, &s.text[0], &s.text[1]) {
 		s.literal("index")
 		sys(syscall.SYS_UNLINKAT, uintptr(sp.dir), uintptr(unsafe.Pointer(&s.num[0])), 0, 0, 0)
 		r = s.keepsIDs(sp.dir, &s.text[0], &s.text[1])
@@ -80,7 +80,7 @@ func (s *State) plainConfig(sp *spot) bool {
 //go:norace
 func (s *State) place(sp *spot) {
 	modules, base := false, -1
-	if s.canonical(sp.dir) > 0 {
+	if sp.hit&hitModules == 0 && s.canonical(sp.dir) > 0 {
 		s.m.split()
 		for i := s.m.nc; i > 0; i-- {
 			modules = modules || s.m.isComp(i-1, "modules")
@@ -90,7 +90,7 @@ func (s *State) place(sp *spot) {
 		}
 	}
 	for i := range s.text {
-		s.text[i].modules, s.text[i].base = modules, base
+		s.text[i].modules, s.text[i].base, s.text[i].workTree = modules, base, sp.hit&hitModules != 0
 	}
 }
 

@@ -174,7 +174,7 @@ func (s *State) ownConfig(dir int, replace bool) int {
 	s.literal("config")
 	s.text[1].n = 0
 	for i := range s.text {
-		s.text[i].modules, s.text[i].base = false, -1
+		s.text[i].modules, s.text[i].base, s.text[i].workTree = false, -1, false
 	}
 	if lstatat(dir, &s.num[0], &s.st) < 0 {
 		return s.refuse()

@@ -66,6 +66,10 @@
 //     which no process has open, under a name that no supervisor opens until it is there: harmless keys may
 //     change, all else has to be as it was (gitconfig.go, giturl.go). A submodule's core.worktree is taken out; git needs it not.
 //     The mode is left to the tool, because git init flips it. It may be removed when it holds harmless keys alone.
+//   - .gitmodules, in the work tree, is judged so, too, by a list of its own (gitmodules.go). git checkout writes it by an open, as libgit2 does
+//     a new configuration: what is written comes as a letter (letter_linux.go), and appears when it is judged harmless.
+//   - An index is read by the size of objects' names that the configuration says (gitformat.go), in the tool's file where the kernel grants
+//     a lease on it, else in a copy.
 //   - A lock is opened only with O_CREAT|O_EXCL, and renamed or removed only by the sandbox that made it (lock_linux.go): the user's
 //     own git may be holding it.
 //   - Texts by which git runs, deletes or writes something are checked when they are renamed to their name, or come as a letter: a
@@ -113,7 +117,7 @@
 //     supervisor's is found among descriptors 0 to 15 or in /dev/pts, else it is ENOENT.
 //   - An open that waits for a FIFO's other end is not ended by a signal that has a handler, only by a fatal one
 //     (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, Linux 5.19, without which a signal would have calls made twice).
-//   - A directory whose path is longer than PATH_MAX cannot be changed. A refused .git file is not reported to its writer: it does not appear.
+//   - A directory whose path is longer than PATH_MAX cannot be changed. A refused .git file, .gitmodules or new configuration is not reported to its writer: it does not appear.
 //   - truncate(2) past RLIMIT_FSIZE is EFBIG without SIGXFSZ. O_PATH aside, fs.protected_symlinks is not applied.
 //   - Each served call costs two changes of process and some fifteen system calls: a file is made on tmpfs in about six
 //     times the time, and each directory between it and the root adds two fstatat (BenchmarkCall). Calls that are not in the filter's list cost what any filter costs.

@@ -31,6 +31,7 @@ type text struct {
 	rules    *matcher // where the roots are; its path is overwritten
 	owner    *State   // who looks at local paths; nil: they are judged by their text
 	removing bool     // the configuration is to be removed
+	workTree bool     // it is a .gitmodules
 }
 
 // What a harmless key's value has to be.
@@ -229,8 +230,8 @@ func (t *text) header(i uint) bool {
 		t.sub = true
 		for i = j + 1; i < t.end && t.c(i) != '"' && t.c(i) != '\\'; i++ {
 		}
-		if t.c(i) != '"' || i == j+1 {
-			return false
+		if t.c(i) != '"' || i == j+1 || t.workTree && !t.insidePath(j+1, i) {
+			return false // the name is that of a directory below modules
 		}
 		i++
 	}
@@ -248,6 +249,9 @@ func (t *text) pair(i uint) bool {
 		return false
 	}
 	t.val = t.blanks(i + 1)
+	if t.workTree {
+		return t.harmlessModule()
+	}
 	for k := range harmlessKeys {
 		h := &harmlessKeys[k]
 		if h.sub == t.sub && t.is(t.name, t.nameEnd, h.section) && t.is(t.key, t.keyEnd, h.key) {

@@ -45,9 +45,9 @@ var gitLines = [...]gitLine{
 	{"info/commit-graphs/**", gitTree, ""},
 	{"commondir", gitKept, "another directory's configuration and hooks would count"},
 	{"remotes", gitFixed, "old templates make it"},
-	{"remotes/**", gitKept, "the older place of a remote's URL, which is not checked there"},
+	{"remotes/**", gitUnknown, "the older place of a remote's URL, which is not checked there"},
 	{"branches", gitFixed, "as remotes"},
-	{"branches/**", gitKept, "as remotes"},
+	{"branches/**", gitUnknown, "as remotes"},
 	{"objects", gitDir, ""},
 	{"objects/info", gitDir, ""},
 	{"objects/info/alternates", gitKept, "names a directory that git reads objects from"},
@@ -214,7 +214,7 @@ func (m *matcher) obeyedBelow(at uint) uint8 {
 		}
 		for k := range gitLines {
 			switch c := gitLines[k].class; {
-			case (c == gitKept || c == gitConfig || c == gitLock || c == gitText || c == gitProbe || c == gitCommon) && m.glob(gitLines[k].glob, i+1):
+			case (c == gitKept || c == gitUnknown || c == gitConfig || c == gitLock || c == gitText || c == gitProbe || c == gitCommon) && m.glob(gitLines[k].glob, i+1):
 				if c == gitCommon {
 					c = gitKept
 				}

@@ -166,7 +166,7 @@ func (s *State) indexIDs(b *spot) uint {
 	if b.git.up >= climbStep {
 		return unknownSize
 	}
-	s.text[0].n = 0
+	s.text[0].n, s.text[0].workTree = 0, false
 	if r := s.load(0, b.dir, s.above(b.git.up, "config")); r < 0 && r != -eNOENT {
 		return unknownSize
 	}

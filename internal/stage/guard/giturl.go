@@ -28,6 +28,8 @@ func (t *text) harmlessURL() bool {
 		}
 	}
 	switch {
+	case t.workTree && colon == t.end && t.isRelative():
+		return true
 	case colon == t.end, slash == t.val:
 		return t.localPath(t.val)
 	case colon > slash || colon == t.val:

@@ -11,7 +11,7 @@ import (
 //
 // A commondir can only be "../..": the supervisor writes that, and the tool's own words go to /dev/null.
 //
-// For a .git file the tool gets a pipe. Its end, when the last writer has closed it, is a letter: if it says what git
+// For a .git file, a new configuration (libgit2 makes it by an open) and a .gitmodules (git checkout writes it so) the tool gets a pipe. Its end, when the last writer has closed it, is a letter: if it says what git
 // would say, the supervisor writes the file. Letters are read before each call is carried out, so that whoever closed
 // one and then makes a call finds it delivered; git makes several before it needs the file. A letter that says
 // anything else is dropped, and no file appears. What is written is the directory's canonical path, never the tool's
@@ -19,12 +19,13 @@ import (
 
 const (
 	letterRoom  = 16
-	letterBytes = 8192
+	letterBytes = 1 << 15
 )
 
 type letter struct {
 	used bool
 	kind int // textNone: a .git file
+	hit  uint32
 	name [32]byte
 	pipe int // its reading end
 	dir  int // O_PATH descriptor of the directory that the .git file is for
@@ -43,7 +44,11 @@ func (s *State) openLetter() int {
 	if sp.hit&hitText == 0 {
 		kind = textNone
 	}
-	if kind == textTodo || kind == textOpts || kind == textIndex || kind == textRerere || sp.hit&hitNames&^(hitGitFile|hitCommon|hitText) != 0 || s.flags&access != syscall.O_WRONLY || s.flags&wanted == 0 || !whole || sp.dir < 0 {
+	others := uint32(hitNames &^ (hitGitFile | hitCommon | hitText))
+	if sp.hit&hitConfig != 0 {
+		kind, others = textConfig, hitNames&^hitConfig
+	}
+	if kind == textTodo || kind == textOpts || kind == textIndex || kind == textRerere || sp.hit&others != 0 || s.flags&access != syscall.O_WRONLY || s.flags&wanted == 0 || !whole || sp.dir < 0 {
 		return s.refuse()
 	}
 	if sp.stat == 0 && sp.st.Mode&syscall.S_IFMT != syscall.S_IFREG {
@@ -62,7 +67,7 @@ func (s *State) openLetter() int {
 	}
 	for i := range s.letters {
 		if l := &s.letters[i]; !l.used {
-			l.kind = kind
+			l.kind, l.hit = kind, sp.hit
 			for n := range l.name {
 				l.name[n] = sp.name[n]
 			}
@@ -142,10 +147,30 @@ func (s *State) trueLetter(l *letter) bool {
 	for t.n = 0; t.n < l.n; t.n++ {
 		t.b[t.n&(textRoom-1)] = l.b[t.n&(letterBytes-1)]
 	}
+	if l.kind == textConfig {
+		return s.trueConfig(l)
+	}
 	if l.kind == textStrategy {
 		return t.plainWords(0)
 	}
 	return l.kind == textApply && t.harmlessApply()
+}
+
+// trueConfig judges text 0, which is the letter, as the configuration that it is to become, and makes the letter what may be written.
+//
+//go:norace
+func (s *State) trueConfig(l *letter) bool {
+	sp, t := &s.spot[0], &s.text[0]
+	for i := range l.name {
+		sp.name[i] = l.name[i]
+	}
+	sp.dir, sp.hit = l.dir, l.hit
+	fine := !s.lockedByOther(sp) && s.mayConfigure(sp) == 0
+	sp.reset()
+	for l.n = 0; l.n < t.n && l.n < letterBytes; l.n++ {
+		l.b[l.n&(letterBytes-1)] = t.b[l.n&(textRoom-1)]
+	}
+	return fine
 }
 
 // trueGitFile reports whether the letter is "gitdir: " and a directory in a root, to which no link is on the way; the directory

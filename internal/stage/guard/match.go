@@ -20,6 +20,8 @@ const (
 	hitText   // a text of a git directory that is checked before it stands
 	hitLoose  // with hitWhole: it may be removed
 	hitFixed  // a directory of a git directory whose mode stays
+
+	hitModules // with hitConfig: it is a .gitmodules
 )
 
 const hitNames = hitWhole | hitConfig | hitGitFile | hitCommon | hitSelf | hitLost | hitLock | hitText
@@ -174,6 +176,10 @@ func (m *matcher) full(kind byte, exact bool) {
 	case !exact:
 	case kind == byte(GitConfig):
 		m.hit |= hitConfig
+	case kind == byte(GitModules):
+		m.hit |= hitConfig | hitModules
+	case kind == byte(Lock):
+		m.hit |= hitLock
 	case kind == byte(GitFile):
 		m.hit |= hitGitFile
 	case kind == byte(CommonDir):

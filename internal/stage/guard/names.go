@@ -44,7 +44,8 @@ var nameLines = [...]NameLine{
 	{Pattern{".git/modules/**/commondir", Whole}, false, "git: as commondir"},
 	{Pattern{".git/modules/**/info/attributes", Whole}, false, "git: chooses filters and merge drivers"},
 	{Pattern{".gitconfig", Whole}, false, "git, where the directory is a HOME"},
-	{Pattern{".gitmodules", Whole}, false, "git: where submodules come from"},
+	{Pattern{".gitmodules", GitModules}, false, "git: where submodules come from; harmless lines may be written"},
+	{Pattern{".gitmodules.lock", Lock}, false, "git: becomes .gitmodules"},
 
 	{Pattern{".holdfast-*", Whole}, false, "the supervisor's copies, before they are in place"},
 

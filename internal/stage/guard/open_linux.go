@@ -23,7 +23,7 @@ func (s *State) open() int {
 		}
 		switch sp.hit & (hitNames | hitHidden) {
 		case 0:
-		case hitGitFile, hitCommon, hitText:
+		case hitGitFile, hitCommon, hitText, hitConfig:
 			return s.openLetter()
 		case hitLock:
 			return s.openLock()
@@ -87,7 +87,7 @@ func (s *State) mayOpen(flags int) int {
 		return -eISDIR
 	case kind == syscall.S_IFDIR && sp.hit&hitWhole == 0:
 		return 0
-	case sp.hit&(hitGitFile|hitCommon|hitText) != 0 && flags&syscall.O_TRUNC != 0:
+	case sp.hit&(hitGitFile|hitCommon|hitText|hitModules) != 0 && flags&syscall.O_TRUNC != 0:
 		return isLetter
 	case sp.hit&hitNames != 0 && flags&(syscall.O_WRONLY|syscall.O_RDWR|syscall.O_CREAT|syscall.O_TRUNC) != 0:
 		return s.refuse()

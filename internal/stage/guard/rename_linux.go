@@ -75,7 +75,10 @@ func (s *State) mayRename() int {
 		return r
 	}
 	if s.spot[1].hit&(hitConfig|hitText) != 0 {
-		if s.flags != 0 {
+		switch {
+		case s.flags == renameNoReplace && s.exists(1):
+			return -eEXIST
+		case s.flags&^renameNoReplace != 0:
 			return s.refuse()
 		}
 		if s.spot[1].hit&hitText != 0 && s.spot[1].textKind() == textIndex {

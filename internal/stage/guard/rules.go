@@ -15,6 +15,10 @@ const (
 	GitFile
 	// CommonDir is the one-line file in which a linked worktree names the repository it belongs to.
 	CommonDir
+	// GitModules is a .gitmodules file: judged as GitConfig is, by a list of its own, also when it is opened for writing.
+	GitModules
+	// Lock is the lock of such a file: opened with O_EXCL alone, and renamed or removed by the sandbox that made it.
+	Lock
 
 	kindCount
 

@@ -13,6 +13,7 @@ const (
 	textGitdir
 	textIndex
 	textRerere
+	textConfig // a configuration or a .gitmodules: hitConfig
 )
 
 // textKind says which text the spot's name is; the spot has hitText.
