@@ -216,6 +216,11 @@ func (s *stock) outside(k *kept) map[string]string {
 				return nil
 			}
 		}
+		if ok, _ := filepath.Match("main/.git/worktrees/*/commondir", rel); ok {
+			if text, _ := os.ReadFile(p); string(text) == "../..\n" {
+				return nil // git worktree add, in a workspace that is a linked worktree
+			}
+		}
 		info, err := d.Info()
 		if err != nil {
 			return nil
