@@ -5,49 +5,62 @@
 //	out, err := cmd.CombinedOutput()
 //	fmt.Println(cmd.Report()) // which bound held, by which mechanism
 //
-// It holds no code. Import package sandbox; landlock, seccomp and rlimit are of
-// use alone.
+// It holds no code. Import package sandbox. Packages landlock, seccomp and rlimit can be used
+// alone.
 //
-// # One command's way through the house
+// # The way of one command
 //
 //	harness --vfork+exec--> stage --clone(new namespaces)--> init (pid 1) --vfork--> tool
 //	   |                      |                                |                      |
 //	   | compile(Policy,Host) | runs ready-made system calls,  | mounts, lo up,       | rlimits, Landlock,
 //	   | -> Plan, or error    | then minds init: deadline,     | listeners -> harness,| guard, seccomp,
-//	   | -> a sealed program  | signals, exit status           | capabilities away,   | execve
-//	   | gateway: serves the  |                                | Landlock, guard,     |
+//	   | -> a sealed program  | signals, exit status           | capabilities dropped,| execve
+//	   | proxy: serves the    |                                | Landlock, guard,     |
 //	   |   tool's network     |                                | evidence, reaping    |
 //
-// The stage is the harness's own executable, without its Go runtime: what is
-// executed is an image in memory of a few hundred bytes, which maps the harness's
-// text and jumps into internal/stage/child. Where a host executes no such image,
-// the harness's file itself is executed, and the same code runs in an early init.
+// The stage is the harness's own executable, without its Go runtime: a small ELF image in
+// memory maps the harness's text and jumps into package internal/stage/child. On a
+// host that executes no such image the harness's file itself is executed, and the same
+// code runs before the program's other packages are initialised.
 //
-// Follow a command in three steps: [sandbox.Cmd.Start] is os/exec's, and in its middle
-// run.enter of sandbox/run_linux.go puts the program in; sandbox/compile.go has
-// decided every step of it, in order, which internal/stage/compile_linux.go has
-// made into system calls; internal/stage/child carries them out. The way back,
-// from the kernel's answers to the [sandbox.Report], is sandbox/evidence.go.
+// The way in three steps:
 //
-// A tool whose policy names hosts speaks to listeners on its own loopback. Init has
-// made them in the empty network namespace and passed them up;
-// sandbox/run_network_linux.go has them served by internal/egress, in the harness,
-// from the moment the tool is held until the run's end.
+//  1. sandbox.Cmd.Start calls Start of the exec.Cmd that it embeds. That command's context is
+//     the sandbox's own, and os/exec asks it whether it is done before it reads Env, Dir,
+//     ExtraFiles and SysProcAttr. In that question package sandbox checks the command and
+//     puts the stage, a sealed program and the control socket in the tool's place.
+//  2. What the program does was decided before, by sandbox.New: a pure function made an
+//     internal/plan.Plan of the policy and the host's facts, step by step and in order
+//     (Sandbox.Explain prints it), and internal/stage.Compile made system calls of it.
+//  3. internal/stage/child carries them out: each step says whether stage, init or the tool's own
+//     process takes it. The tool's process executes the tool last.
 //
-// On macOS the stage executes sandbox-exec with a profile made of the same policy;
-// sandbox/seatbelt.go draws that way.
+// The way back: init reads what the kernel says of the tool's process and sends the
+// records up the control socket; package sandbox judges them against the plan, which makes
+// the [sandbox.Report].
+//
+// Two ways branch off. A tool whose policy names hosts speaks to listeners on its own loopback,
+// which init has made in the empty network namespace and passed up: internal/egress serves them,
+// in the harness, until the run's end. A call that makes, opens for writing or changes a name
+// stops in the kernel (seccomp_unotify(2)), and internal/stage/guard, in init, carries it out
+// or refuses it.
+//
+// On macOS the stage executes sandbox-exec with a profile that internal/seatbelt/emit makes of the
+// same policy.
+//
+// docs/how-it-works.md has the same with a plan as it is printed, and the reasons for the order.
 //
 // # Rooms
 //
 //	sandbox/               front door: Command, Cmd, Policy, Sandbox, Report; usually the only import
-//	sandbox/sandboxtest/   commands inside a sandbox from within go test
+//	sandbox/sandboxtest/   run commands in a sandbox from within go test
 //	sandbox/capture/       connections of tools that know no proxy, by a TUN device; links a network stack
 //	sandbox/sbpl/          profiles of macOS's sandbox-exec, as policies that Linux holds
-//	landlock/              rulesets as data, what each ABI knows, pure downgrade; of use alone
+//	landlock/              rulesets as data, what each ABI knows, pure downgrade; usable alone
 //	landlock/process/      a process restricts itself, all its threads, by way of go-landlock
-//	seccomp/               filters as data, their compiler and evaluator, the default profile; of use alone
-//	rlimit/                resource limits as data; of use alone
-//	internal/host/         what is known of the machine: yes, no, could not tell
+//	seccomp/               filters as data, their compiler and evaluator, the default profile; usable alone
+//	rlimit/                resource limits as data; usable alone
+//	internal/host/         facts about the machine: yes, no, could not tell
 //	internal/plan/         the plan: what will be done, step by step, as plain data
 //	internal/stage/        the harness's half: plan to program, the image, the control socket
 //	internal/stage/child/  the stage's half: the early hook, the stage, init, the tool before its execve
@@ -70,5 +83,4 @@
 // above and these walls against the code.
 //
 // [sandbox.Report]: https://pkg.go.dev/github.com/holdfast-dev/holdfast/sandbox#Report
-// [sandbox.Cmd.Start]: https://pkg.go.dev/github.com/holdfast-dev/holdfast/sandbox#Cmd.Start
 package holdfast

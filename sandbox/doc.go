@@ -29,28 +29,19 @@
 // the harness's own program, shown or not. A relative Dir is one from the working
 // directory, by its path; an empty one is the working directory if that is inside, or
 // HOME, or the root. PWD is as os/exec has it, but where the tool starts in HOME or
-// the root it says so. Every other mechanism holds as it does without a layout. resolveLayout, compileLayout and the
-// stage's lowerLayout are a layout's own three steps of the way.
+// the root it says so. Every other mechanism holds as it does without a layout.
 //
 // # Network
 //
-// There is none, until a policy's [Network] names hosts:
+// There is none until a policy's [Network] names hosts:
 //
 //	p := sandbox.WorkspaceNet(dir, "packages.example.com:443", "*.example.com")
 //
-// The tool stays in an empty network namespace. Init makes listeners on its
-// loopback while it has the right to, and passes them up; the harness serves them
-// as an HTTP proxy (at port 3128, unless the policy names that) and a SOCKS5 proxy
-// (1080), and judges each host by name before it is looked up and each address
-// after. Nobody else runs for that, inside or outside, and it ends with the run:
-// Wait returns after it.
-//
-//	wire (compile_network.go)    which listeners and files the plan has
-//	outlet (outlet.go)           a run's gateway: made when its environment is asked
-//	                             for, served once the tool is held (run_network_linux.go,
-//	                             network_darwin.go), ended with the run
-//	internal/egress              the gateway
-//	compile_nonet.go             what stands in for the namespace on a host that makes none
+// The tool stays in an empty network namespace. The sandbox's first process makes listeners
+// on its loopback and passes them up; the harness serves them as an HTTP proxy (at port
+// 3128, unless the policy names that) and a SOCKS5 proxy (1080). It judges each host by
+// name before the name is looked up, and each address after. No other process is needed, inside
+// or outside, and the proxies end with the run: Wait returns after that.
 //
 // Tools find the proxies by their environment: HTTP_PROXY and its kin, those of
 // git, npm, pip, cargo, Java and others. They are set after [Env] has been applied,
@@ -68,7 +59,7 @@
 // directory; where the sandbox has no place of its own, in a directory of the
 // run's own on the host, which is gone afterwards.
 //
-// SSHAgent and GPGAgent put a socket of the harness's inside, in front of the
+// SSHAgent and GPGAgent put a socket inside that the harness serves, in front of the
 // user's agent. gpg looks for it below HOME, which has to be private, and needs
 // the public keys: show pubring.kbx there, by Files.Read or Files.Make.
 //
@@ -87,16 +78,17 @@
 //     ExtraFiles back, and its sandbox awaited, only by this type's methods.
 //   - Stopping Process with SIGSTOP stops the stage, not the tool.
 //   - Process is the stage's, which passes signals on and ends as the tool ends.
-//   - The embedded Cmd's own Start, and that of a wrapped command, know of a tool that
-//     cannot be executed what can be known before the fork: what is missing, an
-//     interpreter among it, permissions, formats, too many arguments. The rest is
+//   - The embedded Cmd's own Start, and that of a wrapped command, return an error for a tool that
+//     cannot be executed where that can be known before the fork: a missing file or
+//     interpreter, permissions, formats, too many arguments. The rest is
 //     exit status 126 or 127 and a line on the tool's standard error: with
 //     binfmt_misc in use a format that the kernel does not know; a
 //     file or directory that root enters by its capabilities alone; what a security
-//     module forbids; all of it in a Layout. So it is when a
-//     wall could not be built. (This type's methods return all of it from Start.)
-//   - With a [Network], such a command is refused, unless this type's Start or Run
-//     starts it: nobody would serve it.
+//     module forbids; all of it in a Layout. The same holds for a step of building
+//     the sandbox that failed. (This type's methods return all of it from Start.)
+//   - With a [Network], the embedded Cmd's own Start, and that of a wrapped command, refuse a
+//     command whose Cancel is nil and WaitDelay zero: os/exec then starts no goroutine
+//     from which the network could be served.
 //   - The Path of an embedded Cmd, and of a wrapped one, is the stage's, and so is what their
 //     String prints; the tool's is [Cmd.Path]. A library that looks at Path finds the
 //     stage: hashicorp/go-plugin's SecureConfig hashes it, and so refuses each good
@@ -133,7 +125,7 @@
 // There a command runs under sandbox-exec, with a profile that is emitted from the
 // same policy; Explain prints it. What macOS cannot hold is an UnsupportedError
 // unless Policy.May names the bound, as the presets do there, and stands in the
-// report: nothing is mounted for one process, so that no directory is private and
+// report: nothing is mounted for one process, so no directory is private and
 // nothing is copied on write, processes outside can be seen, and system calls are
 // not bounded. HOME and TMPDIR name directories of the run's own if the policy has
 // Private ones. The first argument of the tool is its path, whatever Args[0] is;
@@ -146,7 +138,7 @@
 // ask for the run's key. The profile lets TCP be connected to those two ports and
 // to Loopback's, of both IPv4 and IPv6, which it cannot tell apart, and to nothing
 // else. The trust bundle and the ssh-agent's socket are in the run's own directory,
-// to be read. Decided, since nobody could weigh it up at run time:
+// to be read. Two decisions:
 //
 //   - Listen, Capture and UDP take a network namespace, the relay of SSH a mount, and the
 //     socket of gpg's agent a shorter path than HOME has: each is an UnsupportedError
@@ -156,7 +148,7 @@
 //     only where May names the network, and the report lists the loss.
 //
 // A process that leaves the process group outlives the run with its profile, and so
-// may reach whoever listens at the run's two ports later. Which of all this has been
+// may reach the program that listens at the run's two ports later. Which of all this has been
 // tried is in docs/seatbelt-on-a-mac.md: none of it on a Mac.
 //
 // # What a policy means

@@ -12,12 +12,10 @@
 // the kernel does agree; approximate, with a [Difference] for each way in which
 // they do not; vacuous, where it is about something that Linux does not have.
 //
-// # A profile's way through the files
-//
-//	Profile -> here.go, private.go (paths as this host has them) -> names.go, expand.go, pattern.go (nodes: every path
-//	that the profile could tell from what lies around it) -> decide.go (a cell for each: what a mount can
-//	say) -> emit.go (a Layout) -> later.go, protect.go (what does not exist yet) -> network.go, process.go
-//	(the network, system calls) -> classify.go (classes) -> Policy, []Rule
+// A profile's paths are first taken as this host has them (links, /private). Then every path that the
+// profile could tell from what lies around it becomes a node, expressions included as far as they match
+// what exists. The profile is asked about each node, a mount or a protected name is chosen for the answer,
+// and what that does not say exactly becomes a [Difference] of the rule.
 //
 // # What becomes a policy
 //
@@ -29,7 +27,7 @@
 //     written as well, data, creation and removal, a writable one. Where all of / is one
 //     of the two, the root is the host's.
 //   - What may not be read is not there. Within something that is shown it is
-//     covered by something empty, read-only, that nobody may open; what is shown in it
+//     covered by an empty read-only thing without permissions; what is shown in it
 //     again is a bind on that.
 //   - A directory on the way to what is shown is a directory of our own, that can be
 //     listed if the profile lets the real one be.
@@ -40,9 +38,8 @@
 //   - What may not be executed is a noexec mount, or, where it can be mapped as
 //     a library, a bind with NoExecve. A profile that does not speak of
 //     file-map-executable lets what can be read be mapped.
-//   - A name that does not exist is given to the guard, which knows names and not places,
-//     if anything is denied of what could be made there or in it: any operation, on any
-//     kind of thing. What exists, and in whose place a tool could put something of which
+//   - A name that does not exist is protected as a name, at every depth, if anything is
+//     denied of what could be made there or in it: any operation, on any kind of thing. What exists, and in whose place a tool could put something of which
 //     more is denied, is a mount of its own.
 //   - Symbolic links, fifos and sockets whose making is denied are refused by the filter
 //     everywhere; since one that exists can be moved, that is a difference all the same.
@@ -89,5 +86,5 @@
 // an expression's matches are those of the start. A layout needs namespaces. What a refused act
 // gets is EROFS, EACCES or ENOENT where macOS has EPERM.
 //
-// What macOS does was not measured here; see internal/seatbelt.
+// What macOS does was not measured here; docs/seatbelt.md says what was compared.
 package sbpl
