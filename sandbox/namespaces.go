@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/plan"
 )
 
-// Namespaces says which namespaces the tool shares with the harness or with
-// somebody else. The zero value shares none. It goes with a [Policy.Layout];
+// Namespaces says which namespaces the tool shares with the harness or with another
+// process. The zero value shares none. It goes with a [Policy.Layout];
 // which network the tool has, [Network] says.
 type Namespaces struct {
 	ShareUser   bool // no new user namespace, which takes root
@@ -24,13 +24,13 @@ type Namespaces struct {
 	// PID is a pid namespace to join; without SharePID the tool's new one lies in it.
 	PID *os.File
 
-	// As is who the tool is inside. Nil: who it is outside.
+	// As sets the uid and gid inside. Nil: those outside.
 	As *IDs
 	// OneLevel leaves out the second user namespace, which takes away from
 	// capabilities that the tool keeps the power over its own mounts. A [Dev] needs
 	// the second one, unless As is user 0.
 	OneLevel bool
-	// MappedOutside leaves the ids to be mapped by somebody else, in [Cmd.Born].
+	// MappedOutside leaves the mapping of ids to [Cmd.Born].
 	MappedOutside bool
 	// NoUsers keeps the tool from making user namespaces, and checks that none can
 	// be made. CheckNoUsers only checks.
@@ -38,8 +38,8 @@ type Namespaces struct {
 
 	// Hostname is the host's name inside. "": the harness's.
 	Hostname string
-	// AsPID1 makes the tool the first process of its pid namespace. Nobody reaps
-	// orphans there. It cannot go with protected names or Locks.
+	// AsPID1 makes the tool the first process of its pid namespace. Orphans are not reaped
+	// there. It cannot be combined with protected names or Locks.
 	AsPID1 bool
 	// Joinable leaves the namespaces open for this user's other processes to join,
 	// by way of the sandbox's first process. What keeps the tool from tracing that

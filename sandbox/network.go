@@ -16,24 +16,23 @@ import (
 // and which its environment names. There is no other way out, so a tool that knows no
 // proxies reaches nothing: Capture is for those.
 //
-// Addresses that nobody means by a name are denied even where a rule allows the
-// name, before it is resolved and after: loopback, link-local (and with it the
-// machines' metadata services), private and shared ranges, multicast, the host's
-// own addresses, which the kernel is asked for. A rule in Hosts for addresses within such
-// a range allows those; a metadata service and the host's own, in whatever range
-// they are, take a rule of that one address. The address that was judged is the one
+// Special addresses are denied even where a rule allows the name, before it is
+// resolved and after: loopback, link-local (and with it the machines' metadata
+// services), private and shared ranges, multicast, the host's own addresses, which
+// the kernel is asked for. A rule in Hosts for addresses within such a range allows
+// those; a metadata service and the host's own addresses, in whatever range they
+// are, need a rule for that one address. The address that was checked is the one
 // that is dialled.
 //
 // What a host cannot give of this is an [UnsupportedError] from [New], or, where
 // Policy.May names the network, a note in the report; SSH and Capture say what
 // they do where less than that is missing.
 //
-// What a permitted host does with what the tool sends it, nothing here can say:
-// whoever may speak to a host may tell it anything.
+// A permitted host can be sent anything, and what it does with that is not bounded.
 type Network struct {
 	// Host shares the harness's network: every address it can reach, and every
-	// server that listens on its loopback. Nothing is bounded then, and the report
-	// says so; no other field but Unix and the agents' goes with it.
+	// server that listens on its loopback. The network is not bounded then, and the
+	// report says so. Only Unix, SSHAgent and GPGAgent can be combined with it.
 	Host bool
 
 	// Hosts lists what may be connected to: "example.com" (any port),
@@ -53,22 +52,20 @@ type Network struct {
 	// empty are the same: nothing; a client of HTTP/3 is refused at once, and goes on
 	// by TCP.
 	//
-	// The two lists are apart: an entry of Hosts allows connections alone, one of UDP
-	// datagrams alone, though the capture answers questions for the names of both.
-	// Everything else is as it is with Hosts: Deny wins, an address that nobody means
-	// by a name needs an entry of its own (here), the address that was judged is the
-	// one that is sent to, and from no other does anything come back. Decide is not
-	// asked. Multicast and broadcast addresses cannot be opened. Whoever has an entry for port
-	// 53 of a server asks that server; all other questions for names stay with
-	// the capture.
+	// The two lists are separate: an entry of Hosts allows connections only, one of UDP
+	// datagrams only, though the capture answers DNS questions for the names of both.
+	// Everything else is as with Hosts: Deny wins, a special address needs an entry of
+	// its own (here), and datagrams go only to, and are accepted only from, the address
+	// that was checked. Decide is not asked. Multicast and broadcast addresses cannot be
+	// opened. With an entry for port 53 of a server, questions to that server pass; all
+	// other DNS questions are answered by the capture.
 	//
-	// No datagram goes to a host at a port at which one of Credentials or Requests
-	// speaks of it, nor to an address which that host has been seen to have: HTTP/3
-	// would go past both. Entries of UDP that would open such a host, or "*" or
+	// No datagram goes to a host and port that one of Credentials or Requests names,
+	// nor to an address to which that host has resolved: HTTP/3 would bypass both. Entries of UDP that would open such a host, or "*" or
 	// a range of public addresses at such a port, are an error.
 	//
-	// What one socket of the tool's and one peer send each other is a flow. It ends when
-	// nothing has passed for a minute (at port 53: ten seconds), counts as one of
+	// Datagrams between one socket of the tool and one peer are a flow. It ends when
+	// no datagram has passed for a minute (at port 53: ten seconds), counts as one of
 	// Limits.Connections while it lasts, and is one [Connection].
 	UDP []string
 
@@ -79,25 +76,25 @@ type Network struct {
 	// harness, by [Cmd.DialInside]. It takes a network namespace.
 	Listen []uint16
 	// Unix lists sockets of the host, by absolute path, that may be connected to,
-	// such as a container daemon's. Whoever speaks to a daemon may do what the
-	// daemon does. It takes namespaces, and so do the agents.
+	// such as a container daemon's. A tool that can talk to a daemon can do what the
+	// daemon does. It needs namespaces, and so do the agents.
 	Unix []string
 
-	// SSH lets ssh reach hosts, and with it scp, sftp, git, rsync and whatever else
-	// starts it: the tool finds a program that connects by way of the HTTP proxy, and
-	// in the place of the system's ssh_config one that names it, before the system's
-	// own text. That program is the harness's own executable, shown to the tool to read
-	// and to execute, as nothing but that. Where the policy hides the system's
+	// SSH lets ssh reach hosts, and with it scp, sftp, git, rsync and other programs
+	// that start it: inside, a ProxyCommand connects through the HTTP proxy, and a
+	// ssh_config in the place of the system's names it, before the system's own
+	// text. That ProxyCommand is the harness's own executable, which the tool can read and
+	// execute for this purpose only. Where the policy hides the system's
 	// ssh_config, and in a Layout, git alone is told, by GIT_SSH_COMMAND, and the
 	// report says so. It takes a mount namespace; without one ssh reaches nothing, and
 	// the report says so.
 	//
-	// Whom ssh trusts, and as whom it comes, is up to its own files. To show the user's:
+	// Known hosts and identities come from the user's ssh configuration. To show it:
 	// Files.Read of ~/.ssh/known_hosts and ~/.ssh/config, and SSHAgent for the keys.
 	SSH bool
 
 	// SSHAgent and GPGAgent let the tool sign with the keys of the user's agents.
-	// What it says passes a filter: keys can be listed and used to sign, and not
+	// Its requests pass a filter: keys can be listed and used to sign, and cannot
 	// be added, removed, exported or locked. The harness's SSH_AUTH_SOCK, and what
 	// gpg takes for its agent's socket, have to exist.
 	SSHAgent bool
@@ -105,13 +102,13 @@ type Network struct {
 
 	// Credentials are secrets that the tool can use and does not have.
 	Credentials []Credential
-	// Requests bounds what may be asked of hosts that Hosts allows, where the harness
-	// sees the requests: in plain HTTP, and in HTTPS by ending it; see Credential.
-	// A host that has a rule here is asked nothing that no rule of its allows.
+	// Requests bounds the requests to hosts that Hosts allows, where the harness
+	// sees them: in plain HTTP, and in HTTPS by ending TLS; see Credential.
+	// If a host has a rule here, requests that match none of its rules are denied.
 	Requests []RequestRule
 
-	// Lookup resolves the names of hosts. Nil: the harness's own resolver. What it
-	// says is judged like any other answer: an address that is not the public
+	// Lookup resolves the names of hosts. Nil: the harness's own resolver. Its
+	// answers are checked like any other: an address that is not the public
 	// Internet's needs a rule of its own.
 	Lookup func(ctx context.Context, name string) ([]netip.Addr, error) `json:"-"`
 	// Authorities are certificates in PEM, of a private authority for instance, that
@@ -120,9 +117,9 @@ type Network struct {
 	// a file's name.
 	Authorities string
 
-	// Decide is asked about a host that neither Hosts nor Deny names. Nil denies. No
-	// answer opens an address that takes a rule of its own. Datagrams it is not asked about. The names that
-	// it allows are counted (Limits.Names), as those below a "*" are; what it is asked is not.
+	// Decide is asked about a host that neither Hosts nor Deny names. Nil: all of these are denied. No
+	// answer opens an address that needs a rule of its own. It is not asked about datagrams. The names that
+	// it allows are counted (Limits.Names), as those below a "*" are; its calls are not.
 	// It is called from many goroutines, at most Limits.Connections at one time. Its context ends with the run, and after
 	// Patience; an answer that has not come by then is a denial.
 	Decide func(ctx context.Context, r Request) Verdict `json:"-"`
@@ -130,8 +127,8 @@ type Network struct {
 	Patience time.Duration
 	// Observe is told of every connection, and of every request that the harness
 	// sees, allowed or denied, once it is over: by one goroutine of each run, in order.
-	// Commands that run at the same time call it at the same time. What it is too slow
-	// for is dropped, and counted in the report. With it alone, and nothing in Hosts,
+	// Commands that run at the same time call it at the same time. If it is too slow, calls
+	// are dropped and counted in the report. With Observe set and Hosts empty
 	// the proxies exist and deny everything.
 	Observe func(c Connection) `json:"-"`
 
@@ -139,24 +136,24 @@ type Network struct {
 	Limits NetworkLimits
 
 	// Capture takes the packets of programs that use no proxy. Nil: they reach
-	// nothing. It takes a network namespace. It takes /dev/net/tun too; where that is
-	// missing, or not the harness's to open, the proxies are what there is, and the
+	// nothing. It needs a network namespace and /dev/net/tun; where the latter is
+	// missing, or the harness may not open it, only the proxies are served, and the
 	// report says so.
 	Capture Capture `json:"-"`
 }
 
-// NetworkLimits bounds what passes between one run's tool and the network, by the
-// proxies, a Capture and Loopback. What reaches the tool otherwise does not count: sockets of
-// Unix, the agents, of which 64 connections are served at one time, and [Cmd.DialInside].
+// NetworkLimits bounds the traffic between one run's tool and the network, through the
+// proxies, a Capture and Loopback. Not counted are sockets of Unix, the agents (64
+// connections of which are served at one time), and [Cmd.DialInside].
 //
-// Whoever meets one is told so, and it is a [Violation] whose remedy names the field. A
-// connection beyond Connections is refused, and may be tried again; one that is under
-// way when Bytes have passed is ended.
+// Reaching a limit is reported to the client, and is a [Violation] whose remedy names the
+// field. A connection beyond Connections is refused, and may be tried again; one that is
+// open when Bytes have passed is ended.
 type NetworkLimits struct {
 	Connections int   // of the tool, open at one time, flows of datagrams among them; zero: 1024
 	Bytes       int64 // both ways together, headers too, then everything is refused; zero: no limit
 	Rate        int64 // bytes per second, both ways and all connections together; zero: no limit
-	Names       int   // different names below one "*" rule, or by Decide's word alone, of which each tells a name server something; zero: 512
+	Names       int   // different names below one "*" rule, or allowed by Decide, since each look-up tells a name server something; zero: 512
 }
 
 // A Request is what [Network.Decide] is asked about.

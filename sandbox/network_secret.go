@@ -16,17 +16,17 @@ const (
 // A Credential is a secret that stays with the harness. The tool's environment
 // has a placeholder under Name; where the tool sends that to one of Hosts, in
 // Place, the harness puts the secret in its stead, over TLS alone. It does so for
-// no other host. What else of the policy's Env has the secret, under another name for
-// instance, has the placeholder too; a Cmd's own Env is the caller's. A placeholder in the line or header of a request that the
-// harness sees, to another host or in clear text, is refused; wherever else it gets
-// to it is worth nothing.
+// no other host. Other variables of the policy's Env that contain the secret get the
+// placeholder too; a Cmd's own Env is the caller's. A request with a placeholder in its line or
+// headers, to another host or in clear text, is refused where the harness sees it; elsewhere
+// the placeholder is useless.
 //
 // For HTTPS the harness ends the tool's TLS, with an authority of the sandbox's own
-// that only the trust bundle inside has, and checks the real server as strictly as
-// ever. A tool that brings its own list of authorities does not trust it.
+// that only the trust bundle inside contains, and verifies the real server's certificate
+// as always. A tool that brings its own list of authorities does not trust it.
 //
-// It prints, in text and JSON, without its secret, and so do a [Policy] and a
-// [Sandbox]; but of a Policy in a field that is not exported fmt prints everything.
+// A Credential prints, in text and JSON, without its secret, and so do a [Policy] and a
+// [Sandbox]. Exception: fmt prints all of a Policy that is in an unexported field.
 type Credential struct {
 	Name   string   // the environment variable, of no other Credential
 	Secret string   // what the server wants, 8 to 4096 bytes
@@ -63,9 +63,10 @@ type RequestRule struct {
 	Host    string   // in the notation of [Network.Hosts], which has to allow it
 	Methods []string // "GET", which HEAD goes with, ...; none: every method
 	Paths   []string // prefixes, without "*"; one that does not end in "/" stands for itself and what lies below it; none: every path
-	// Headers are names of headers that the host may be sent although nothing is known of them.
-	// Names with a sign other than a hyphen, names that speak of a method, path or host, and
-	// names that begin with X- and are no common client's are refused otherwise: servers
-	// and what stands before them take some of these for the request's own method or path.
+	// Headers are names of further headers that may be sent to the host. Without being listed,
+	// names with a character other than letters, digits and hyphens, names that contain
+	// method, path or host, and names that begin with X- and are not a common client's
+	// are refused: servers and proxies in front of them take some of these for the request's own
+	// method or path.
 	Headers []string
 }

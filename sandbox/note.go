@@ -1,7 +1,7 @@
 package sandbox
 
-// A Note says of one rule of the text that a policy was made from how much of
-// it the policy means.
+// A Note says how exactly a policy carries out one rule of the text that it was
+// made from.
 type Note struct {
 	At    string `json:"at"`    // where the rule stands: "agent.sb:12"
 	Rule  string `json:"rule"`  // the rule itself

@@ -54,11 +54,11 @@ type Policy struct {
 	Nest bool
 
 	// Syscalls is the system call profile. Zero: seccomp.Default(). It has to allow
-	// execve, with which the tool starts, and must not use seccomp.Notify: there is
-	// nobody to ask. Rules that other bounds need win over it. One that allows
+	// execve, with which the tool starts, and must not use seccomp.Notify, since a policy
+	// cannot name a supervisor. Rules that other bounds need win over it. One that allows
 	// io_uring lets a tool make vsock sockets, which no network namespace holds.
 	Syscalls seccomp.Filter
-	// Programs are filters that somebody else has compiled. They are loaded in order
+	// Programs are filters that were compiled elsewhere. They are loaded in order
 	// after the profile; all but the last have to allow prctl(2).
 	Programs []seccomp.Program
 
@@ -67,14 +67,14 @@ type Policy struct {
 	// and the report says what is missing.
 	May []Bound
 
-	// Open lists bounds that are not wanted at all, wherever the tool runs. The
-	// report shows them as open. Opening Files or Processes opens what holds them
-	// for the other: with both open, no namespace is made. A bound that is open and
+	// Open lists bounds that are not wanted at all, on any host. The report shows
+	// them as open. Files and Processes share mechanisms: with both open, no namespace
+	// is made. A bound that is open and
 	// that HideNames, Protect.Add, Syscalls, Rlimits or WallClock bounds is an error.
 	Open []Bound
 
-	// Notes say where the policy comes from and how far it means the same. They
-	// bound nothing; each run's [Report] has them.
+	// Notes say from which text the policy was made, and how exactly. They have no
+	// effect; each run's [Report] repeats them.
 	Notes []Note
 }
 
