@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -17,7 +18,7 @@ func tiny(n int) string { return strings.Repeat("abc:\r\n", n) }
 // TestHeadersAreBoundedInFields, both ways, trailers among them: 64 KiB of the smallest fields took
 // 2 MiB of the harness, and 256 KiB of a server 11.
 func TestHeadersAreBoundedInFields(t *testing.T) {
-	fields := 0
+	var fields atomic.Int64 // of a response
 	w := newWorld(t, Config{}, "example.com")
 	w.hostileAt("example.com", 80, func(c net.Conn) {
 		r, err := http.ReadRequest(bufio.NewReader(c))
@@ -26,16 +27,16 @@ func TestHeadersAreBoundedInFields(t *testing.T) {
 		}
 		io.Copy(io.Discard, r.Body)
 		if r.URL.Path == "/trailer" {
-			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n%s\r\n", tiny(fields))
+			fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n%s\r\n", tiny(int(fields.Load())))
 			return
 		}
 		if r.URL.Path == "/hint" {
-			fmt.Fprintf(c, "HTTP/1.1 103 Early Hints\r\n%s\r\n", tiny(fields))
+			fmt.Fprintf(c, "HTTP/1.1 103 Early Hints\r\n%s\r\n", tiny(int(fields.Load())))
 		}
 		if r.URL.Path == "/" {
-			fields = 0
+			fields.Store(0)
 		}
-		fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n%s\r\n", tiny(fields))
+		fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n%s\r\n", tiny(int(fields.Load())))
 	})
 	ask := func(path, more string) (int, error) {
 		_, in := w.raw("GET http://example.com" + path + " HTTP/1.1\r\nHost: example.com\r\n" + more + "\r\n")
@@ -53,14 +54,14 @@ func TestHeadersAreBoundedInFields(t *testing.T) {
 	}
 	for n, want := range map[int]int{0: 200, mostAnswerFields - 1: 200, mostAnswerFields + 1: 502, 10_000: 502} {
 		for _, path := range []string{"/head", "/hint"} {
-			fields = n
+			fields.Store(int64(n))
 			if code, err := ask(path, ""); code != want {
 				t.Errorf("%d fields of %s: %d, %v", n, path, code, err)
 			}
 		}
 	}
 	for n, whole := range map[int]bool{0: true, readBuffer/len("abc:\r\n") - 2: true, readBuffer/len("abc:\r\n") + 1: false, 10_000: false} {
-		fields = n
+		fields.Store(int64(n))
 		if code, err := ask("/trailer", ""); code != 200 && code != 502 || (err == nil && code == 200) != whole {
 			t.Errorf("%d fields of a trailer: %d, %v", n, code, err)
 		}

@@ -96,7 +96,10 @@ func (c *originConn) Read(p []byte) (int, error) {
 	if most := c.known(len(p)); most > 0 {
 		n, err := c.in.Read(p[:most])
 		c.mu.Lock()
-		c.left -= int64(n)
+		// What came together with the body's end is no answer to a request that is yet to be written.
+		if c.left -= int64(n); c.left == 0 && c.in.Buffered() > 0 {
+			c.spoilt = true
+		}
 		c.mu.Unlock()
 		return n, err
 	}

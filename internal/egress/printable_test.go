@@ -204,6 +204,8 @@ func FuzzEvents(f *testing.F) {
 				t.Fatalf("%q", bad)
 			}
 		}
+		mu.Lock() // a question may outlive the connection that it was asked for
+		defer mu.Unlock()
 		for _, r := range asked {
 			if bad := spoken(r); bad != "" {
 				t.Fatalf("Decide: %q", bad)
