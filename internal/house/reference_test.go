@@ -22,7 +22,7 @@ const reference = root + "/docs/policy.md"
 
 // referenced lists the types of a policy in the page's order, with the package that declares each.
 var referenced = []struct{ room, name string }{
-	{"sandbox", "Policy"}, {"sandbox", "Files"}, {"sandbox", "File"}, {"sandbox", "Protect"}, {"sandbox", "Env"},
+	{"sandbox", "Policy"}, {"sandbox", "Bound"}, {"sandbox", "Files"}, {"sandbox", "File"}, {"sandbox", "Protect"}, {"sandbox", "Env"},
 	{"sandbox", "Limits"}, {"rlimit", "Limits"}, {"rlimit", "Limit"},
 	{"sandbox", "Network"}, {"sandbox", "NetworkLimits"}, {"sandbox", "Credential"}, {"sandbox", "RequestRule"},
 	{"seccomp", "Filter"}, {"seccomp", "Rule"}, {"seccomp", "Arg"},
@@ -67,19 +67,26 @@ type declared struct {
 }
 
 type referencePage struct {
-	t     *testing.T
-	types map[string]declared // by "room.Name"
-	out   strings.Builder
+	t      *testing.T
+	types  map[string]declared // by "room.Name"
+	consts []*ast.ValueSpec    // of package sandbox: BoundFiles, PlaceBearer ...
+	out    strings.Builder
 }
 
 func (r *referencePage) collect(f *file) {
 	for _, d := range f.syntax.Decls {
 		gen, ok := d.(*ast.GenDecl)
-		if !ok || gen.Tok != token.TYPE {
+		if !ok {
 			continue
 		}
 		for _, s := range gen.Specs {
-			spec := s.(*ast.TypeSpec)
+			if value, ok := s.(*ast.ValueSpec); ok && gen.Tok == token.CONST && f.room == "sandbox" {
+				r.consts = append(r.consts, value)
+			}
+			spec, ok := s.(*ast.TypeSpec)
+			if !ok {
+				continue
+			}
 			doc := spec.Doc
 			if doc == nil {
 				doc = gen.Doc
@@ -101,11 +108,26 @@ func (r *referencePage) render() string {
 			continue
 		}
 		fmt.Fprintf(&r.out, "\n## %s\n\n%s", title(t.room, t.name), r.markdown(t.room, d.doc))
+		r.constants(t.name)
 		if fields, ok := d.spec.Type.(*ast.StructType); ok {
 			r.fields(t.room, title(t.room, t.name), fields.Fields.List)
 		}
 	}
 	return r.out.String()
+}
+
+// constants lists the constants that are values of a type or of one of its fields, by the prefix of their names.
+func (r *referencePage) constants(name string) {
+	prefix, ok := map[string]string{"Bound": "Bound", "Credential": "Place"}[name]
+	if !ok {
+		return
+	}
+	r.out.WriteString("\n")
+	for _, c := range r.consts {
+		if len(c.Names) == 1 && strings.HasPrefix(c.Names[0].Name, prefix) {
+			fmt.Fprintf(&r.out, "- `%s`: %s\n", c.Names[0].Name, strings.TrimSpace(c.Comment.Text()))
+		}
+	}
 }
 
 // title is a type's name as a user of package sandbox writes it.
