@@ -11,7 +11,11 @@ import (
 // what a policy means: tests hold the plans and profiles that are made of
 // policies against it.
 //
-// It looks at no file: the paths of the policy and of the act are taken to exist
+// It explains a policy, and is no check for what the harness itself is about to do: it looks
+// at no file, so a symbolic link in the workspace can lead a path that it allows to
+// anywhere. Read and write there by [os.OpenRoot].
+//
+// The paths of the policy and of the act are taken to exist
 // as they are meant to, and to be free of symbolic links. What a host cannot hold
 // is not its matter either; see [Sandbox.Explain] and [Report]. An act that the
 // policy allows may fail for other reasons: a file's mode, or a rename between two

@@ -19,23 +19,23 @@ type Capture func(tun *os.File, g CaptureGate) (stop func(), err error)
 type CaptureGate struct {
 	// Allowed says whether a connection to host, a name or an address, may be tried.
 	// Port 0 asks whether it may be to any port at all: a DNS server's question. It
-	// asks nobody and leaves no trace, so a name that only [Network.Decide] could
+	// does not call [Network.Decide] and leaves no event, so a name that only Decide could
 	// allow counts as allowed, and for port 0 so does one that datagrams may be sent to.
 	Allowed func(host string, port uint16) bool
-	// Datagrams is Allowed for datagrams, which [Network.UDP] grants; nobody is asked
-	// about them.
+	// Datagrams is Allowed for datagrams, which [Network.UDP] grants. Decide is not
+	// asked about them.
 	Datagrams func(host string, port uint16) bool
 	// Tunnel judges the target, dials it and copies both ways until the end. It
 	// closes conn. The tool hears of a denial by the connection's end.
 	//
 	// With the protocol "udp" each Read and Write of conn is one datagram, and the end
 	// comes, with a nil error, when none has passed for a while. A conn that has a
-	// WriteTo is read by it, and one that has a method Unreachable() is told when the
-	// target says that nobody is there.
+	// WriteTo is read by it, and Unreachable(), if conn has that method, is called when the
+	// target's host answers that the port is closed.
 	Tunnel func(ctx context.Context, conn net.Conn, host string, port uint16, protocol string) error
 	// Denied notes that something was refused: a datagram, a name.
 	Denied func(protocol, host string, port uint16, why string)
-	// Why says, in words, why Allowed is false for a host. Nil: nobody knows. A denial that is noted
+	// Why says, in words, why Allowed is false for a host. Nil: unknown. A denial that is noted
 	// with these words names its rule in the report.
 	Why func(host string, port uint16) string
 

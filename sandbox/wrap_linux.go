@@ -8,9 +8,9 @@ import (
 )
 
 // Wrap makes a command that was made elsewhere, as a literal or by
-// [exec.Command] or [exec.CommandContext], run inside the sandbox: whoever
-// starts it, by whatever method. It must not have been started; its pipes may
-// have been made already. Its Path becomes the stage's; what it was is what runs.
+// [exec.Command] or [exec.CommandContext], run inside the sandbox, whichever code
+// and method starts it. It must not have been started; its pipes may have been
+// made already. Its Path becomes the stage's, and the tool is what Path was.
 //
 // [ReportOf] returns the report of a wrapped command.
 func (s *Sandbox) Wrap(cmd *exec.Cmd) error {
