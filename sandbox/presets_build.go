@@ -36,6 +36,8 @@ type builder struct {
 	search    []string        // the directories of PATH that may be shown
 	homeNames map[string]bool // what lies in homeReal, once listed
 	homeBlind bool            // it cannot be listed
+	secrets   []string        // homeSecrets below homeReal
+	plain     *resolver       // follows the links that lead to what is not trusted, too
 	notes     []Note
 }
 
@@ -66,10 +68,10 @@ func newBuilder(dir string, env func(string) string, shared []string) *builder {
 		dir = abs // else it stands as it is, and New says what is wrong with it
 	}
 	b := &builder{resolver: newResolver(), env: env, workspace: dir, shown: map[string]bool{}}
-	trusted := newResolver() // follows the links that lead to what is not trusted
-	b.distrust = append([]string{dir}, trusted.canonical(dir)...)
-	b.shared = slices.Concat(shared, trusted.canonical(shared...))
-	b.findHome(trusted, shared)
+	b.plain = newResolver()
+	b.distrust = append([]string{dir}, b.plain.canonical(dir)...)
+	b.shared = slices.Concat(shared, b.plain.canonical(shared...))
+	b.findHome(b.plain, shared)
 	b.own = slices.Concat(b.distrust, b.shared, []string{b.home})
 	if b.homeReal != "" {
 		b.own = append(b.own, b.homeReal)
@@ -97,6 +99,9 @@ func (b *builder) findHome(r *resolver, shared []string) {
 		}
 	}
 	b.home, b.homeReal = home, at.path
+	for _, name := range homeSecrets {
+		b.secrets = append(b.secrets, join(b.homeReal, name))
+	}
 }
 
 // canonical returns the canonical forms of those paths that exist.
@@ -149,12 +154,7 @@ func (b *builder) holdsSecret(p string) bool {
 	if b.homeReal == "" || !within(p, b.homeReal) {
 		return false
 	}
-	for _, name := range homeSecrets {
-		if secret := join(b.homeReal, name); within(p, secret) || within(secret, p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(b.secrets, func(secret string) bool { return within(p, secret) || within(secret, p) })
 }
 
 // unshown are places that no PATH and no variable can make a preset show.

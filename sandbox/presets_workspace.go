@@ -87,7 +87,7 @@ func (b *builder) obeyedAtHome(real string) string {
 		}
 	}
 	for _, variable := range []string{"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"} {
-		for _, dir := range newResolver().canonical(b.env(variable)) {
+		for _, dir := range b.plain.canonical(b.env(variable)) {
 			if within(real, dir) && !slices.Contains(b.own, dir) && !holdsCheckouts(strings.TrimPrefix(real, dir)) {
 				return "it lies in " + variable + ", whose files programs obey"
 			}
@@ -119,7 +119,7 @@ func (b *builder) homes(real string) []string {
 // onPath says whether the user runs programs from real: it is a directory of PATH,
 // and not of a repository around it, or it contains a toolchain that is in use.
 func (b *builder) onPath(real string) string {
-	search := newResolver().canonical(splitList(b.env("PATH"))...)
+	search := b.plain.canonical(splitList(b.env("PATH"))...)
 	if slices.Contains(search, real) && !b.inRepository(path.Dir(real)) {
 		return "it is a directory of PATH, whose programs the user runs"
 	}

@@ -71,7 +71,7 @@ func TestWorkspacesThatAreNoProjects(t *testing.T) {
 		}
 		for name, p := range map[string]Policy{"Workspace": Workspace(ws), "ReadOnly": ReadOnly(ws)} {
 			var e *PolicyError
-			if err := sound(p); !errors.As(err, &e) || !strings.Contains(e.Problem, "no workspace") {
+			if err := sound(p); !errors.As(err, &e) || !strings.Contains(e.Problem, "workspace of a preset") {
 				t.Errorf("%s(%s): %v", name, ws, err)
 			}
 		}

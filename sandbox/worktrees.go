@@ -11,18 +11,21 @@ import (
 func (p *Policy) grantWorktrees() (written []gitobeyed.Link) {
 	f := &p.Files
 	r := newResolver()
-	read, write, hide := r.canonical(f.Read...), r.canonical(f.Write...), r.canonical(f.Hide...)
 	for i, dir := range f.Worktrees {
 		at := r.find(dir)
 		if at.err != nil || slices.Contains(p.Open, BoundFiles) {
 			continue // what is wrong with it another rule says
 		}
 		l, problem := gitobeyed.Linked(at.path)
+		if problem == "" && l.Repository == "" {
+			continue
+		}
+		read, write, hide := r.canonical(f.Read...), r.canonical(f.Write...), r.canonical(f.Hide...)
 		note := Note{At: indexed("Files.Worktrees", i), Rule: dir, Class: "not granted", Why: problem}
 		list := &f.Read
 		switch {
 		case problem != "":
-		case l.Repository == "", withinAny(l.Repository, write):
+		case withinAny(l.Repository, write):
 			continue
 		case !slices.Contains(f.protectedPatterns(), ".git"):
 			note.Why = "its repository is " + l.Repository + ", and git directories are not protected (Files.Protect)"
