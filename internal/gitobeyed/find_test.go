@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -87,18 +86,6 @@ func TestTheTreeIsTheDirectoryOfHooks(t *testing.T) {
 	write(t, dir+"/.git/HEAD", "x", false)
 	write(t, dir+"/.git/config", "[core]\n\thooksPath = .\n", false)
 	if got := In(dir, shown); !slices.Contains(got, dir+"/pre-commit") || slices.Contains(got, dir) {
-		t.Errorf("found %q", got)
-	}
-}
-
-func TestAPipeIsNotWaitedFor(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir+"/.git/HEAD", "x", false)
-	write(t, dir+"/.git/config", "[include]\n\tpath = ../pipe\n", false)
-	if err := syscall.Mkfifo(dir+"/pipe", 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := In(dir, shown); !slices.Equal(got, []string{dir + "/pipe"}) {
 		t.Errorf("found %q", got)
 	}
 }

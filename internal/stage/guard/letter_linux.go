@@ -161,7 +161,7 @@ func (s *State) trueLetter(l *letter) bool {
 //go:norace
 func (s *State) trueConfig(l *letter) bool {
 	sp, t := &s.spot[0], &s.text[0]
-	for i := range l.name {
+	for i := uint(0); i < uint(len(l.name)); i++ { // copy would call the runtime
 		sp.name[i] = l.name[i]
 	}
 	sp.dir, sp.hit = l.dir, l.hit
