@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -72,9 +73,21 @@ func beTracers([]string) {
 	say("the first asks while the second lives", traceWith(seizeRequest, unix.PTRACE_O_TRACEEXIT))
 	say("the first asks for the second, which is a tracer", seizeProcess(two.cmd.Process.Pid, unix.PTRACE_O_TRACEEXIT))
 	say("the first seizes the second without the option", seizeProcess(two.cmd.Process.Pid, 0))
+	awaitUntraced(two.cmd.Process.Pid)
 	say("the first sets the option on its tracee, a tracer", onThread(func() error { return trace(two.cmd.Process.Pid, setOptions, unix.PTRACE_O_TRACEEXIT) }))
 	two.end()
 	say("the first asks when the second has ended", traceWith(seizeRequest, unix.PTRACE_O_TRACEEXIT))
+}
+
+// awaitUntraced returns when the thread that has traced a process is gone, and so lets go of it.
+func awaitUntraced(pid int) {
+	for {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if err != nil || bytes.Contains(status, []byte("TracerPid:\t0\n")) {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // beSecondTracer asks for the option, as its input says.

@@ -22,7 +22,7 @@ type clientConn struct {
 }
 
 func newClient(c *tracked, in *inner) *clientConn {
-	return &clientConn{tracked: c, inner: in, head: headMeter{budget: &c.g.heads, most: mostFields}}
+	return &clientConn{tracked: c, inner: in, head: headMeter{budget: &c.g.heads, most: mostFields, bytes: mostHead + 4<<10}} // net/http answers for fewer
 }
 
 func (c *clientConn) Read(p []byte) (int, error) {

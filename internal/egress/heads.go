@@ -10,6 +10,7 @@ import (
 type headMeter struct {
 	budget *budget
 	most   int // fields
+	bytes  int // of the header
 
 	mu    sync.Mutex
 	done  bool  // nothing is counted: the header is whole, or the connection closed
@@ -24,6 +25,7 @@ const (
 	mostHead         = 64 << 10 // bytes of a header
 	mostFields       = 200      // of a request's header
 	mostAnswerFields = 500      // of a response's header
+	mostHints        = 5        // interim responses before a response
 )
 
 // errFields and errBudget refuse headers before they are parsed.
@@ -56,7 +58,7 @@ func (m *headMeter) look(b []byte) (n int, whole bool, fault *Refusal) {
 	if !m.budget.take(cost) {
 		return n, whole, errBudget
 	}
-	if m.cost += cost; m.lines > 1+m.most || m.size > mostHead+4<<10 { // net/http says more of bytes
+	if m.cost += cost; m.lines > 1+m.most || m.size > m.bytes {
 		return n, whole, errFields
 	}
 	return n, whole, nil

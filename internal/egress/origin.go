@@ -26,6 +26,7 @@ type originConn struct {
 	turn    uint64 // of the request that has the connection
 	asked   bool   // that request, or its beginning, was written
 	heading bool   // its response was not returned by http.Transport
+	heads   int    // that were handed out to it
 	left    int64  // of its response's body, if the length is known
 	spoilt  bool   // the server spoke without being asked
 }
@@ -42,7 +43,7 @@ var (
 )
 
 func (g *Gateway) newOrigin(conn net.Conn, place string) *originConn {
-	return &originConn{Conn: conn, place: place, in: bufio.NewReader(conn), head: headMeter{budget: &g.heads, most: mostAnswerFields}}
+	return &originConn{Conn: conn, place: place, in: bufio.NewReader(conn), head: headMeter{budget: &g.heads, most: mostAnswerFields, bytes: mostHead}}
 }
 
 // begin gives the connection to a request, whose turn it returns.
@@ -50,7 +51,7 @@ func (c *originConn) begin() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.turn++
-	c.asked, c.heading, c.left = false, true, 0
+	c.asked, c.heading, c.heads, c.left = false, true, 0, 0
 	c.head.next()
 	return c.turn
 }
@@ -123,6 +124,9 @@ func (c *originConn) Read(p []byte) (int, error) {
 	case fault != nil:
 		return 0, fault
 	case whole:
+		if c.heads++; c.heads > 1+mostHints {
+			return 0, errHead
+		}
 		c.head.again()
 	}
 	return c.in.Read(p[:n])
