@@ -33,6 +33,9 @@ type Cmd struct {
 // newCmd makes a command as exec.CommandContext does: it looks the name up now
 // and leaves a failure for Start. broken is an error that Start must return.
 func newCmd(ctx context.Context, s *Sandbox, broken error, name string, arg []string) *Cmd {
+	if s == nil && broken == nil {
+		broken = errNoSandbox
+	}
 	model := exec.Command(name, arg...) // resolves the name as os/exec does
 	c := &Cmd{Path: model.Path}
 	c.run = newRun(ctx, s, broken)
@@ -44,6 +47,9 @@ func newCmd(ctx context.Context, s *Sandbox, broken error, name string, arg []st
 	}
 	return c
 }
+
+// errNoSandbox is what Start returns for a command of a nil Sandbox.
+var errNoSandbox = errors.New("sandbox: the Sandbox is nil: look at the error that New returned")
 
 // Start is [exec.Cmd.Start]. It returns when the tool has been executed inside
 // its walls, and otherwise the error: what os/exec would return when the tool
