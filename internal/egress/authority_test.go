@@ -159,7 +159,7 @@ func TestOpenSSLHoldsTheConstraint(t *testing.T) {
 // FuzzConstraint has what Compile accepts be certified: an entry of any spelling
 // constrains the authority to what it allows.
 func FuzzConstraint(f *testing.F) {
-	for _, e := range []string{"example.com", "*.Example.com.:443", "*", "*:80", "10.0.0.0/8", "10.1.2.3:22", "[::1]:80", "::1", "2001:db8::/32", "[2001:db8::]:1-2", "bücher.example", "a.example:8000-8100", "[::1]", "10.0.0.0/8:443", "[2001:db8:1::/48]:443", "[2001:db8:1::/48]"} {
+	for _, e := range []string{"example.com", "*.Example.com.:443", "*", "*:80", "10.0.0.0/8", "10.1.2.3:22", "[::1]:80", "::1", "2001:db8::/32", "[2001:db8::]:1-2", "bücher.example", "a.example:8000-8100", "[::1]", "[*]", "[example.com]:80", "10.0.0.0/8:443", "[2001:db8:1::/48]:443", "[2001:db8:1::/48]"} {
 		f.Add(e)
 	}
 	f.Fuzz(func(t *testing.T, entry string) {

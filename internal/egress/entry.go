@@ -69,6 +69,7 @@ func splitEntry(entry string) (host, ports string, hasPorts bool) {
 	if rest, ok := strings.CutPrefix(entry, "["); ok {
 		inside, after, closed := strings.Cut(rest, "]")
 		switch {
+		case !strings.Contains(inside, ":"): // brackets are for addresses of IPv6 alone: RFC 3986, 3.2.2
 		case closed && after == "":
 			return inside, "", false
 		case closed && after[0] == ':':
