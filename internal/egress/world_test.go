@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -191,6 +192,23 @@ func (w *world) connect(target string) (net.Conn, *bufio.Reader) {
 		w.t.Fatalf("CONNECT %s: %v %v", target, resp, err)
 	}
 	return c, r
+}
+
+// heard waits for an event whose error has a text: ended would cancel the connection that
+// is about to say it.
+func (w *world) heard(text string) {
+	w.t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+		w.mu.Lock()
+		told := slices.ContainsFunc(w.events, func(e Event) bool { return strings.Contains(e.Err, text) })
+		w.mu.Unlock()
+		if told {
+			return
+		}
+		if time.Now().After(end) {
+			w.t.Fatalf("no event says %q", text)
+		}
+	}
 }
 
 // ended closes the gateway, so that all has been told, and returns the events.
