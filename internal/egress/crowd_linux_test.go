@@ -279,12 +279,6 @@ func crowded(t *testing.T, n int, l Limits) {
 	}
 }
 
-func (w *world) placesHeld() int {
-	w.g.mu.Lock()
-	defer w.g.mu.Unlock()
-	return w.g.clients
-}
-
 func TestKernelAttackTenThousandIdleConnections(t *testing.T) {
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {

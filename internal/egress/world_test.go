@@ -211,12 +211,24 @@ func (w *world) heard(text string) {
 	}
 }
 
-// ended closes the gateway, so that all has been told, and returns the events.
+// ended closes the gateway, so that all has been told, and returns the events. Connections
+// that are about to end by themselves do so first: Close would cancel them, and their events
+// would say that instead.
 func (w *world) ended() []Event {
+	for end := time.Now().Add(time.Second / 4); w.placesHeld() > 0 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
 	w.g.Close()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.events
+}
+
+// placesHeld is how many clients the gateway counts.
+func (w *world) placesHeld() int {
+	w.g.mu.Lock()
+	defer w.g.mu.Unlock()
+	return w.g.clients
 }
 
 func (w *world) dials() int {
