@@ -13,7 +13,7 @@ import (
 type clientConn struct {
 	*tracked
 	inner   *inner        // what the connection is inside of; nil: it is a proxy's client
-	done    chan struct{} // closed with the connection; nil: nobody waits for it
+	done    chan struct{} // closed with the connection
 	ended   sync.Once
 	entered bool // Close waits for the server's goroutine
 
@@ -22,7 +22,7 @@ type clientConn struct {
 }
 
 func newClient(c *tracked, in *inner) *clientConn {
-	return &clientConn{tracked: c, inner: in, head: headMeter{budget: &c.g.heads, most: mostFields, bytes: mostHead + 4<<10}} // net/http answers for fewer
+	return &clientConn{tracked: c, inner: in, done: make(chan struct{}), head: headMeter{budget: &c.g.heads, most: mostFields, bytes: mostHead + 4<<10}} // net/http answers for fewer
 }
 
 func (c *clientConn) Read(p []byte) (int, error) {
@@ -58,9 +58,7 @@ func (c *clientConn) Close() error {
 	err := c.tracked.Close()
 	c.ended.Do(func() {
 		c.head.close()
-		if c.done != nil {
-			close(c.done)
-		}
+		close(c.done)
 	})
 	return err
 }

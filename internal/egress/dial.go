@@ -68,7 +68,7 @@ func (g *Gateway) reach(ctx context.Context, t Target, dial dialer, judge func(c
 			continue
 		}
 		to := netip.AddrPortFrom(a.Unmap(), t.Port)
-		conn, err := g.connectBy(ctx, dial, to)
+		conn, err := g.connect(ctx, dial, to)
 		if err == nil {
 			return conn, to, nil
 		}
@@ -129,11 +129,7 @@ func resolve(ctx context.Context, f func(context.Context, string) ([]netip.Addr,
 type dialer = func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 
 // connect dials one address that was checked, and nothing else.
-func (g *Gateway) connect(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
-	return g.connectBy(ctx, g.cfg.Dial, to)
-}
-
-func (g *Gateway) connectBy(ctx context.Context, dial dialer, to netip.AddrPort) (net.Conn, error) {
+func (g *Gateway) connect(ctx context.Context, dial dialer, to netip.AddrPort) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	conn, err := dial(ctx, to)

@@ -312,9 +312,7 @@ func (g *Gateway) serveInner(conn net.Conn, in *inner) error {
 		return ErrClosed
 	}
 	s := newClient(c, in)
-	s.done = make(chan struct{})
-	g.queue.push(s)
-	<-s.done
+	g.server.Serve(&single{conn: s})
 	if first := in.take(); first != nil {
 		first.Close()
 	}

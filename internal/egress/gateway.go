@@ -43,7 +43,6 @@ type Gateway struct {
 	running sync.WaitGroup
 
 	server    *http.Server
-	queue     *queue        // of connections for server
 	idle      time.Duration // after which an exchange in which nothing moves is ended
 	ending    time.Duration // for which Close waits
 	plain     carrier       // of requests in clear text
@@ -80,7 +79,9 @@ func New(cfg Config) (*Gateway, error) {
 	g.asks.open = map[Request]*question{}
 	g.names.seen = map[string]map[string]struct{}{}
 	g.journal = newJournal(cfg.Observe)
-	g.serveQueue()
+	g.plain = newCarrier(g.dialPlain)
+	g.forwarder = newForwarder(g)
+	g.server = g.newServer()
 	return g, nil
 }
 
@@ -156,7 +157,6 @@ func (g *Gateway) Close() error {
 		defer close(ended)
 		if !already {
 			g.server.Close()
-			g.queue.Close() // the server knows of it once it has begun to serve
 			g.plain.t.CloseIdleConnections()
 		}
 		g.running.Wait()
@@ -204,6 +204,12 @@ func (g *Gateway) track(c io.Closer) bool {
 		g.open[c] = struct{}{}
 	}
 	return !g.closed
+}
+
+func (g *Gateway) untrack(c io.Closer) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.open, c)
 }
 
 // A tracked connection is closed with the gateway.

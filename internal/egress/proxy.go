@@ -12,20 +12,15 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
 // clientKey finds a request's connection in its context.
 type clientKey struct{}
 
-// serveQueue starts the HTTP server, which serves proxies' clients and what is
-// plain HTTP inside of their tunnels.
-func (g *Gateway) serveQueue() {
-	g.queue = newQueue()
-	g.plain = newCarrier(g.dialPlain)
-	g.forwarder = newForwarder(g)
-	g.server = &http.Server{
+// newServer makes the HTTP server of proxies' clients and of requests within their tunnels.
+func (g *Gateway) newServer() *http.Server {
+	return &http.Server{
 		Protocols:                    onlyHTTP1(),
 		Handler:                      http.HandlerFunc(g.serveHTTP),
 		ReadHeaderTimeout:            headerTime,
@@ -39,7 +34,6 @@ func (g *Gateway) serveQueue() {
 		},
 		ConnState: g.connState,
 	}
-	g.queue.begin = sync.OnceFunc(func() { g.spawn(func() { g.server.Serve(g.queue) }) })
 }
 
 // onlyHTTP1 is the one protocol that the gateway speaks itself.

@@ -13,75 +13,12 @@ import (
 func (g *Gateway) Serve(l net.Listener, p Protocol) error {
 	switch p {
 	case HTTP:
-		return g.accept(l, p, func(c *tracked) { g.queue.push(newClient(c, nil)) })
+		return g.listen(l, p, func(d *door) error { return g.server.Serve(d) })
 	case SOCKS:
-		return g.accept(l, p, g.serveSOCKS)
+		return g.listen(l, p, func(d *door) error { return d.each(g.serveSOCKS) })
 	}
 	l.Close()
 	return errors.New("no such protocol: " + string(p))
-}
-
-// accept gives each client of a listener to serve, in a goroutine of its own,
-// which closes the connection.
-func (g *Gateway) accept(l net.Listener, p Protocol, serve func(*tracked)) error {
-	if !g.enter() {
-		l.Close()
-		return nil
-	}
-	defer g.leave()
-	defer l.Close()
-	if !g.track(l) {
-		return nil
-	}
-	defer g.untrack(l)
-	for {
-		conn, err := l.Accept()
-		switch {
-		case err == nil:
-		case g.ctx.Err() != nil:
-			return nil
-		case temporary(err):
-			if !g.pause(50 * time.Millisecond) {
-				return nil
-			}
-			continue
-		default:
-			return err
-		}
-		c, err := g.admit(conn, Target{Protocol: string(p)})
-		if err != nil {
-			g.turnAway(conn, p, err)
-			continue
-		}
-		if !g.spawn(func() { serve(c) }) {
-			c.Close()
-		}
-	}
-}
-
-// temporary reports whether a listener may accept again after an error: the
-// process has no descriptor left, or the client went away first.
-func temporary(err error) bool {
-	var t interface{ Temporary() bool }
-	return errors.As(err, &t) && t.Temporary()
-}
-
-// pause waits; false: the gateway has ended.
-func (g *Gateway) pause(d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-g.ctx.Done():
-		return false
-	}
-}
-
-func (g *Gateway) untrack(l net.Listener) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.open, l)
 }
 
 // Forward connects every client of a listener to one address of the host, which
@@ -92,53 +29,103 @@ func (g *Gateway) Forward(l net.Listener, to string) error {
 		l.Close()
 		return err
 	}
-	return g.accept(l, "forward", func(c *tracked) {
-		defer c.Close()
-		t := Target{Host: Host{addr: addr.Addr()}, Port: addr.Port(), Protocol: "forward"}
-		e := begin(t)
-		e.Address = addr.String()
-		conn, err := g.connect(g.ctx, addr)
-		if err == nil {
-			e.Sent, e.Received, err = g.splice(g.ctx, c, conn, nil)
-		}
-		g.finish(e, err)
+	return g.listen(l, forwarded, func(d *door) error {
+		return d.each(func(c *tracked) {
+			defer c.Close()
+			t := Target{Host: Host{addr: addr.Addr()}, Port: addr.Port(), Protocol: string(forwarded)}
+			e := begin(t)
+			e.Address = addr.String()
+			conn, err := g.connect(g.ctx, g.cfg.Dial, addr)
+			if err == nil {
+				e.Sent, e.Received, err = g.splice(g.ctx, c, conn, nil)
+			}
+			g.finish(e, err)
+		})
 	})
 }
 
-// A queue is a listener whose connections are pushed.
-type queue struct {
-	begin func() // starts the server with the first connection: a gateway that is never used leaves no goroutine
-	conns chan net.Conn
-	done  chan struct{}
-	once  sync.Once
-}
+// forwarded is the protocol of Forward's clients.
+const forwarded Protocol = "forward"
 
-func newQueue() *queue { return &queue{conns: make(chan net.Conn), done: make(chan struct{})} }
-
-func (q *queue) push(c net.Conn) {
-	q.begin()
-	select {
-	case q.conns <- c:
-	case <-q.done:
-		c.Close()
+// listen has serve accept the clients of a listener, which closes with the gateway.
+func (g *Gateway) listen(l net.Listener, p Protocol, serve func(*door) error) error {
+	defer l.Close()
+	if !g.enter() {
+		return nil
 	}
-}
-
-// Accept returns the next connection that was pushed.
-func (q *queue) Accept() (net.Conn, error) {
-	select {
-	case c := <-q.conns:
-		return c, nil
-	case <-q.done:
-		return nil, net.ErrClosed
+	defer g.leave()
+	if !g.track(l) {
+		return nil
 	}
-}
-
-// Close ends Accept.
-func (q *queue) Close() error {
-	q.once.Do(func() { close(q.done) })
+	defer g.untrack(l)
+	if err := serve(&door{l, g, p}); g.ctx.Err() == nil {
+		return err
+	}
 	return nil
 }
 
-// Addr returns no address.
-func (q *queue) Addr() net.Addr { return &net.TCPAddr{} }
+// A door is a listener that accepts only clients for which Limits have room, and
+// tells the others why.
+type door struct {
+	net.Listener
+	g *Gateway
+	p Protocol
+}
+
+// Accept returns the next client that was admitted, as a *clientConn. It waits where the
+// process has no descriptor left.
+func (d *door) Accept() (net.Conn, error) {
+	for {
+		conn, err := d.Listener.Accept()
+		if err == nil {
+			var c *tracked
+			if c, err = d.g.admit(conn, Target{Protocol: string(d.p)}); err == nil {
+				return newClient(c, nil), nil
+			}
+			d.g.turnAway(conn, d.p, err)
+			continue
+		}
+		if t := interface{ Temporary() bool }(nil); !errors.As(err, &t) || !t.Temporary() {
+			return nil, err
+		}
+		if err := sleep(d.g.ctx, nil, 50*time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// each gives each client to serve, in a goroutine of its own, which closes the connection.
+func (d *door) each(serve func(*tracked)) error {
+	for {
+		conn, err := d.Accept()
+		if err != nil {
+			return err
+		}
+		c := conn.(*clientConn).tracked
+		if !d.g.spawn(func() { serve(c) }) {
+			c.Close()
+		}
+	}
+}
+
+// A single is a listener of one connection: a tunnel whose requests are read.
+type single struct {
+	conn *clientConn
+	once sync.Once
+}
+
+// Accept returns the connection, and ends when that is closed.
+func (s *single) Accept() (conn net.Conn, err error) {
+	s.once.Do(func() { conn = s.conn })
+	if conn == nil {
+		<-s.conn.done
+		err = net.ErrClosed
+	}
+	return conn, err
+}
+
+// Close closes the connection.
+func (s *single) Close() error { return s.conn.Close() }
+
+// Addr returns that of the connection.
+func (s *single) Addr() net.Addr { return s.conn.LocalAddr() }
