@@ -10,6 +10,13 @@ import (
 
 // asks are the questions that Decide has not answered yet.
 type asks struct {
+	ctx      context.Context // of the gateway
+	spawn    func(func()) bool
+	decide   func(context.Context, Request) Verdict // nil: the answer is no
+	patience time.Duration
+	most     int // calls of decide that have not returned
+	deciding calls
+
 	mu   sync.Mutex
 	open map[Request]*question
 }
@@ -41,17 +48,14 @@ type question struct {
 // ask puts a request to Decide. Whoever asks the same while it is being
 // considered gets the same answer. It waits no longer than Patience, nor than ctx
 // and the gateway last, even when Decide does.
-func (g *Gateway) ask(ctx context.Context, r Request) Verdict {
-	if g.cfg.Decide == nil {
-		return Verdict{}
-	}
-	q := g.join(r.printable())
+func (a *asks) ask(ctx context.Context, r Request) Verdict {
+	q := a.join(r.printable())
 	select {
 	case <-q.done:
 	case <-ctx.Done():
 	}
-	g.asks.mu.Lock()
-	defer g.asks.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if q.waiting--; q.waiting == 0 {
 		q.cancel()
 	}
@@ -59,22 +63,22 @@ func (g *Gateway) ask(ctx context.Context, r Request) Verdict {
 	case <-q.done:
 		return q.verdict
 	default:
-		return Verdict{Reason: "nobody waits for the answer any more"}
+		return Verdict{Reason: "the client has gone before it was decided"}
 	}
 }
 
 // join adds a waiter to the question about a request, which it begins if needed.
-func (g *Gateway) join(r Request) *question {
-	g.asks.mu.Lock()
-	defer g.asks.mu.Unlock()
-	if q := g.asks.open[r]; q != nil {
+func (a *asks) join(r Request) *question {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if q := a.open[r]; q != nil {
 		q.waiting++
 		return q
 	}
-	ctx, cancel := context.WithTimeout(g.ctx, g.cfg.Patience)
+	ctx, cancel := context.WithTimeout(a.ctx, a.patience)
 	q := &question{waiting: 1, cancel: cancel, done: make(chan struct{})}
-	g.asks.open[r] = q
-	if !g.spawn(func() { g.consider(ctx, q, r) }) {
+	a.open[r] = q
+	if !a.spawn(func() { a.consider(ctx, q, r) }) {
 		q.verdict = Verdict{Reason: ErrClosed.Error()}
 		close(q.done)
 	}
@@ -83,28 +87,28 @@ func (g *Gateway) join(r Request) *question {
 
 // consider waits for Decide's answer. A Decide that does not heed its context is
 // left alone with it: nothing waits for it.
-func (g *Gateway) consider(ctx context.Context, q *question, r Request) {
+func (a *asks) consider(ctx context.Context, q *question, r Request) {
 	answer := make(chan Verdict, 1)
-	if g.deciding.begin(g.cfg.Limits.Connections) {
+	if a.deciding.begin(a.most) {
 		go func() {
-			defer g.deciding.end()
-			answer <- decide(ctx, g.cfg.Decide, r)
+			defer a.deciding.end()
+			answer <- decide(ctx, a.decide, r)
 		}()
 	} else {
 		answer <- Verdict{Reason: "too many questions are open"}
 	}
-	v := Verdict{Reason: fmt.Sprintf("nobody decided within %v", g.cfg.Patience.Round(time.Millisecond))}
+	v := Verdict{Reason: fmt.Sprintf("Decide did not answer within %v", a.patience.Round(time.Millisecond))}
 	select {
 	case v = <-answer:
 	case <-ctx.Done():
-		if g.ctx.Err() != nil {
+		if a.ctx.Err() != nil {
 			v.Reason = ErrClosed.Error()
 		}
 	}
-	g.asks.mu.Lock()
-	defer g.asks.mu.Unlock()
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	q.verdict = v
-	delete(g.asks.open, r)
+	delete(a.open, r)
 	close(q.done)
 	q.cancel()
 }

@@ -63,7 +63,7 @@ func TestQuestionsAtTheSameTimeShareOneAnswer(t *testing.T) {
 	r := Request{Host: "a.example", Port: 443}
 	for range 20 {
 		all.Go(func() {
-			if g.ask(t.Context(), r).Allow {
+			if g.asks.ask(t.Context(), r).Allow {
 				allowed.Add(1)
 			}
 		})
@@ -81,7 +81,7 @@ func TestQuestionsAtTheSameTimeShareOneAnswer(t *testing.T) {
 		t.Errorf("asked %d times, %d allowed", asked.Load(), allowed.Load())
 	}
 	go func() { answer <- Verdict{} }()
-	if g.ask(t.Context(), r).Allow || asked.Load() != 2 {
+	if g.asks.ask(t.Context(), r).Allow || asked.Load() != 2 {
 		t.Error("the answer was kept")
 	}
 }
@@ -93,17 +93,17 @@ func TestNobodyAnswersIsADenial(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := g.ask(t.Context(), Request{Host: "a.example"})
-	if v.Allow || !strings.Contains(v.Reason, "nobody decided within 1ms") {
+	v := g.asks.ask(t.Context(), Request{Host: "a.example"})
+	if v.Allow || !strings.Contains(v.Reason, "did not answer within 1ms") {
 		t.Errorf("%+v", v)
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if g.ask(gone, Request{Host: "b.example"}).Allow {
+	if g.asks.ask(gone, Request{Host: "b.example"}).Allow {
 		t.Error("allowed to nobody")
 	}
 	g.Close() // although Decide has not returned
-	if g.ask(t.Context(), Request{Host: "c.example"}).Allow {
+	if g.asks.ask(t.Context(), Request{Host: "c.example"}).Allow {
 		t.Error("allowed after the end")
 	}
 }

@@ -23,10 +23,10 @@ const h1 = "http/1.1"
 
 // A carrier sends the requests of exchanges by HTTP/1.1. Its connections are kept by host and port;
 // each was dialled to an address that was checked for these, and the rules do not change.
-type carrier struct{ t *http.Transport }
+type carrier struct{ *http.Transport }
 
-// newCarrier makes a carrier whose connections dial makes.
-func newCarrier(dial func(context.Context) (*originConn, error)) carrier {
+// newTransport makes a transport whose connections dial makes.
+func newTransport(dial func(context.Context) (*originConn, error)) *http.Transport {
 	made := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		c, err := dial(ctx)
 		if err != nil {
@@ -34,7 +34,7 @@ func newCarrier(dial func(context.Context) (*originConn, error)) carrier {
 		}
 		return c, nil
 	}
-	return carrier{&http.Transport{
+	return &http.Transport{
 		DialContext:            made,
 		DialTLSContext:         made,
 		Protocols:              onlyHTTP1(),
@@ -44,7 +44,7 @@ func newCarrier(dial func(context.Context) (*originConn, error)) carrier {
 		IdleConnTimeout:        idleWait,
 		ReadBufferSize:         readBuffer,
 		MaxResponseHeaderBytes: 2 * mostHead,
-	}}
+	}
 }
 
 // errBody is a request whose body is malformed, or not whole.
@@ -71,7 +71,7 @@ func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	ctx := httptrace.WithClientTrace(r.Context(), trace)
 	trace.Got1xxResponse = nil // ReverseProxy's, which would pass them on
-	res, err := c.t.RoundTrip(r.WithContext(ctx))
+	res, err := c.Transport.RoundTrip(r.WithContext(ctx))
 	if err == nil {
 		x.heads += on.Load().answered(turn.Load(), res)
 	}
@@ -94,14 +94,14 @@ func (g *Gateway) dialPlain(ctx context.Context) (*originConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return g.newOrigin(newMetered(conn, g), to), nil
+	return newOrigin(newMetered(conn, g), to, &g.heads), nil
 }
 
 // reachInner takes the connection that a tunnel has made, or makes another.
-func (g *Gateway) reachInner(ctx context.Context, in *inner, t Target) (net.Conn, string, error) {
-	if in != nil {
-		if conn := in.take(); conn != nil {
-			return conn, address(in.address), nil
+func (g *Gateway) reachInner(ctx context.Context, u *Upstream, t Target) (net.Conn, string, error) {
+	if u != nil {
+		if conn := u.take(); conn != nil {
+			return conn, address(u.Address), nil
 		}
 	}
 	if !g.enter() {
@@ -114,13 +114,13 @@ func (g *Gateway) reachInner(ctx context.Context, in *inner, t Target) (net.Conn
 
 // dialTLS connects to the target of a terminated connection and to nothing else, whatever a request
 // says, and verifies the target's name, with no way to leave that out.
-func (g *Gateway) dialTLS(ctx context.Context, in *inner) (*originConn, error) {
-	conn, to, err := g.reachInner(ctx, in, in.target)
+func (g *Gateway) dialTLS(ctx context.Context, u *Upstream) (*originConn, error) {
+	conn, to, err := g.reachInner(ctx, u, u.Target)
 	if err != nil {
 		return nil, err
 	}
 	c := tls.Client(newMetered(conn, g), &tls.Config{
-		ServerName: in.target.Host.String(), RootCAs: g.cfg.Roots, MinVersion: tls.VersionTLS12, NextProtos: []string{h1},
+		ServerName: u.Target.Host.String(), RootCAs: g.cfg.Roots, MinVersion: tls.VersionTLS12, NextProtos: []string{h1},
 	})
 	ctx, cancel := context.WithTimeout(ctx, headerTime)
 	defer cancel()
@@ -131,5 +131,5 @@ func (g *Gateway) dialTLS(ctx context.Context, in *inner) (*originConn, error) {
 		}
 		return nil, err
 	}
-	return g.newOrigin(c, to), nil
+	return newOrigin(c, to, &g.heads), nil
 }

@@ -12,7 +12,8 @@ import (
 // a tunnel.
 type clientConn struct {
 	*tracked
-	inner   *inner        // what the connection is inside of; nil: it is a proxy's client
+	g       *Gateway
+	inner   *Upstream     // what the connection is inside of; nil: it is a proxy's client
 	done    chan struct{} // closed with the connection
 	ended   sync.Once
 	entered bool // Close waits for the server's goroutine
@@ -21,8 +22,8 @@ type clientConn struct {
 	wrote time.Time // when the deadline of writes was set
 }
 
-func newClient(c *tracked, in *inner) *clientConn {
-	return &clientConn{tracked: c, inner: in, done: make(chan struct{}), head: headMeter{budget: &c.g.heads, most: mostFields, bytes: mostHead + 4<<10}} // net/http answers for fewer
+func newClient(g *Gateway, c *tracked, in *Upstream) *clientConn {
+	return &clientConn{tracked: c, g: g, inner: in, done: make(chan struct{}), head: headMeter{budget: &g.heads, most: mostFields, bytes: mostHead + 4<<10}} // net/http answers for fewer
 }
 
 func (c *clientConn) Read(p []byte) (int, error) {

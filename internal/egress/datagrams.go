@@ -50,7 +50,9 @@ func (g *Gateway) Datagrams(ctx context.Context, client net.Conn, t Target) (err
 		return err
 	}
 	defer c.Close()
-	server, at, err := g.reach(ctx, t, g.cfg.DialUDP, func(ctx context.Context, a netip.Addr) Decision { return g.judgeDatagram(ctx, a, t.Port) })
+	server, at, err := g.reach(ctx, t, g.cfg.DialUDP, func(ctx context.Context, a netip.Addr) Decision {
+		return g.sightings.judge(ctx, a, t.Port, g.cfg.Route(a))
+	})
 	e.Address = address(at)
 	if err != nil {
 		return err
@@ -134,10 +136,10 @@ func (w toServer) Write(b []byte) (int, error) {
 	}
 	switch _, err := x.server.Write(b); {
 	case err == nil:
-		return len(b), x.passed(len(b), &x.sent, &x.g.meter.sent)
+		x.passed(len(b), &x.sent, &x.g.meter.sent)
+		return len(b), nil
 	case x.lost(err):
-		x.g.meter.back(int64(len(b)))
-		x.g.meter.unturn(int64(len(b)))
+		x.g.meter.settle(int64(len(b)), 0, &x.g.meter.sent)
 		return len(b), nil
 	default:
 		return 0, err
@@ -181,7 +183,8 @@ func (x *parley) answer(b []byte) error {
 	if _, err := x.client.Write(b); err != nil {
 		return err
 	}
-	return x.passed(len(b), &x.received, &x.g.meter.received)
+	x.passed(len(b), &x.received, &x.g.meter.received)
+	return nil
 }
 
 // room takes a datagram's bytes from the limit. One that it has no room for uses up
@@ -191,15 +194,14 @@ func (x *parley) room(n int) error {
 	if x.g.meter.full() || x.g.meter.take(int64(n)) < int64(n) {
 		return errBytes
 	}
-	return x.g.meter.turn(x.g.ctx, nil, int64(n))
+	return x.g.meter.turn(x.g.ctx, int64(n))
 }
 
 // passed counts a datagram.
-func (x *parley) passed(n int, of *int64, all *atomic.Int64) error {
+func (x *parley) passed(n int, of *int64, all *atomic.Int64) {
 	x.last.Store(time.Now().UnixNano())
 	*of += int64(n)
 	all.Add(int64(n))
-	return nil
 }
 
 // lost reports whether an error of a socket is of one datagram, or of what an ICMP
@@ -228,10 +230,4 @@ func unlessOver(err error) error {
 		return nil
 	}
 	return err
-}
-
-// dialUDP connects a socket: the kernel takes datagrams from that peer alone.
-func dialUDP(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
-	d := net.Dialer{Control: toOne}
-	return d.DialContext(ctx, "udp", to.String())
 }

@@ -57,11 +57,11 @@ func (g *Gateway) declines(p Protocol, err *Refusal) []byte {
 // comes before. What the client says further is read until it goes, for a time:
 // a connection that is closed with bytes unread takes back what was written.
 func (g *Gateway) decline(conn net.Conn, says []byte) {
-	c := &tracked{Conn: conn, g: g}
-	defer c.Close()
-	if !g.track(c) {
+	c, err := g.keep(conn)
+	if err != nil {
 		return
 	}
+	defer c.Close()
 	c.SetReadDeadline(time.Now().Add(declineTime))
 	hearOut(c, says[0] != socksVersion)
 	c.SetDeadline(time.Now().Add(declineTime))

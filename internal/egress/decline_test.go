@@ -95,11 +95,11 @@ func TestConnectionBeyondTheLimitIsAnswered(t *testing.T) {
 				t.Errorf("%+v", v)
 			}
 		}
-		w.g.mu.Lock()
+		w.g.life.mu.Lock()
 		if n := len(w.g.open); n != 0 || w.g.clients != 0 {
 			t.Errorf("%d are open, %d clients", n, w.g.clients)
 		}
-		w.g.mu.Unlock()
+		w.g.life.mu.Unlock()
 	}
 }
 

@@ -18,7 +18,7 @@ const (
 func (g *Gateway) judge(ctx context.Context, t Target, method, path string) (Decision, error) {
 	d := g.cfg.Rules.Target(t.Host, t.Port)
 	if d.Outcome == Unknown && g.cfg.Decide != nil {
-		v := g.ask(ctx, Request{Host: t.Host.String(), Port: t.Port, Protocol: t.Protocol, Method: method, Path: path, Rule: d.Rule})
+		v := g.asks.ask(ctx, Request{Host: t.Host.String(), Port: t.Port, Protocol: t.Protocol, Method: method, Path: path, Rule: d.Rule})
 		if d.Why = v.Reason; v.Allow {
 			d = Decision{Outcome: Allow}
 		} else if d.Why == "" {
@@ -40,10 +40,6 @@ const byDecide = "Decide"
 
 // wide reports whether an entry is a wildcard.
 func wide(entry string) bool { return len(entry) > 0 && entry[0] == '*' }
-
-func (t Target) refuse(d Decision) error {
-	return &Refusal{Host: t.Host.String(), Port: t.Port, Rule: d.Rule, Why: d.Why}
-}
 
 // dial looks a target up, once, and connects to the first of its addresses that
 // may be dialled and answers.
@@ -102,7 +98,7 @@ func (g *Gateway) lookup(ctx context.Context, h Host) ([]netip.Addr, error) {
 		if r.err == nil && len(r.addrs) == 0 {
 			r.err = errors.New("the name has no address")
 		}
-		g.saw(h, r.addrs)
+		g.sightings.saw(h, r.addrs)
 		return r.addrs, r.err
 	case <-ctx.Done(): // a Lookup that does not heed it is left alone
 		return nil, ctx.Err()
@@ -136,32 +132,5 @@ func (g *Gateway) connect(ctx context.Context, dial dialer, to netip.AddrPort) (
 	if err != nil {
 		return nil, err
 	}
-	c := &tracked{Conn: conn, g: g}
-	if !g.track(c) {
-		conn.Close()
-		return nil, ErrClosed
-	}
-	return c, nil
-}
-
-// lookupAbsolute asks the host's resolver for a name as it stands: with a dot at
-// its end no search domain makes another name of it. Neither the C library's resolver nor
-// Go's finds every name of /etc/hosts with that dot, so that is looked at first.
-func lookupAbsolute(ctx context.Context, name string) ([]netip.Addr, error) {
-	if addrs, err := hostsFile.LookupNetIP(ctx, "ip", name); err == nil {
-		return addrs, nil
-	}
-	return net.DefaultResolver.LookupNetIP(ctx, "ip", name+".")
-}
-
-// hostsFile is Go's resolver without a name server that it could ask. What else it
-// would try, the names of the search domains, ends there.
-var hostsFile = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-	return nil, errors.New("only files are looked at")
-}}
-
-func dialTCP(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
-	var d net.Dialer
-	d.SetMultipathTCP(false)
-	return d.DialContext(ctx, "tcp", to.String())
+	return g.keep(conn)
 }

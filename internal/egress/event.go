@@ -75,7 +75,7 @@ func (j *journal) close(e Event, failed error) {
 		j.sum.Allowed++
 	default:
 		j.sum.Denied++
-		j.keep(e)
+		j.count(e)
 	}
 	if j.queue == nil {
 		return
@@ -101,9 +101,9 @@ type denial struct {
 
 func denialOf(e Event) denial { return denial{e.Protocol, e.Host, e.Port, e.Rule, e.Reason} }
 
-// keep keeps the first denial of each kind, with how many there were, and in the last place
+// count keeps the first denial of each kind, with how many there were, and in the last place
 // the last kind: no number of others hides what a tool wanted in the end.
-func (j *journal) keep(e Event) {
+func (j *journal) count(e Event) {
 	if i, known := j.kinds[denialOf(e)]; known {
 		j.sum.Violations[i].Count++
 		return
@@ -153,7 +153,7 @@ func (j *journal) summary() Summary {
 }
 
 // finish completes an event and notes it. The error of a denial makes it one.
-func (g *Gateway) finish(e Event, err error) {
+func (j *journal) finish(e Event, err error) {
 	e.Duration = time.Since(e.Time)
 	e.Allowed = err == nil
 	var failed error
@@ -166,7 +166,7 @@ func (g *Gateway) finish(e Event, err error) {
 		e.Allowed, e.Err = true, err.Error()
 		failed = err
 	}
-	g.journal.close(e, failed)
+	j.close(e, failed)
 }
 
 // begin is the event of a target, to be finished.

@@ -5,13 +5,10 @@ import (
 	"errors"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httputil"
-	"net/netip"
 	"net/textproto"
 	"strings"
-	"sync"
 	"sync/atomic"
 )
 
@@ -272,73 +269,11 @@ type screened struct{ g *Gateway }
 // RoundTrip judges and sends a request.
 func (s screened) RoundTrip(r *http.Request) (*http.Response, error) {
 	x := exchangeOf(r.Context())
-	if s.g.screen != nil {
-		if err := s.g.screen(r, x.target); err != nil {
-			if r.Body != nil {
-				r.Body.Close()
-			}
-			return nil, err
+	if err := s.g.screen(r, x.target); err != nil {
+		if r.Body != nil {
+			r.Body.Close()
 		}
+		return nil, err
 	}
 	return x.via.RoundTrip(r)
-}
-
-// inner is what a connection is inside of whose requests can be read.
-type inner struct {
-	target   Target
-	decision Decision
-	address  netip.AddrPort
-	scheme   string
-	via      http.RoundTripper
-
-	mu    sync.Mutex
-	first net.Conn // that was made for it and is free; nil: there is none
-}
-
-func (in *inner) take() net.Conn {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	conn := in.first
-	in.first = nil
-	return conn
-}
-
-// serveInner serves the requests on a connection inside of a tunnel until it
-// ends. It takes in.first over, and closes both.
-func (g *Gateway) serveInner(conn net.Conn, in *inner) error {
-	c := &tracked{Conn: conn, g: g}
-	if !g.track(c) {
-		conn.Close()
-		return ErrClosed
-	}
-	s := newClient(c, in)
-	g.server.Serve(&single{conn: s})
-	if first := in.take(); first != nil {
-		first.Close()
-	}
-	return nil
-}
-
-// serveInside answers a request inside of a tunnel: it names its host, which has
-// to be the tunnel's.
-func (g *Gateway) serveInside(w http.ResponseWriter, r *http.Request, c *clientConn) {
-	in := c.inner
-	preset := map[string]uint16{"http": 80, "https": 443}[in.scheme]
-	t := in.target
-	t.Protocol = in.scheme
-	x := &exchange{g: g, c: c, target: t, decision: in.decision, scheme: in.scheme, via: in.via}
-	x.begin(r)
-	x.event.Address = address(in.address)
-	for _, field := range []string{r.Host, r.URL.Host} {
-		if x.err == nil {
-			x.err = g.sameHost(t, field)
-		}
-	}
-	if x.err == nil {
-		x.authority = authorityOf(t, r.Host, preset)
-	}
-	if x.err == nil && (r.URL.Opaque != "" || r.URL.User != nil || r.URL.IsAbs() && r.URL.Scheme != in.scheme) {
-		x.err = t.refuse(Decision{Rule: in.decision.Rule, Why: "the request is for another kind of URL"})
-	}
-	x.run(w, r)
 }

@@ -2,15 +2,11 @@ package egress
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
-	"sync"
 	"time"
 )
 
@@ -24,95 +20,34 @@ const (
 
 // A Gateway is the way out of one sandbox. Its methods may be called at once.
 type Gateway struct {
-	cfg                 Config
-	ctx                 context.Context // ends with the gateway
-	cancel              context.CancelFunc
-	asks                asks
-	deciding, lookingUp calls
-	declining           calls
-	names               names
-	sightings           sightings
-	silence             func(port uint16) time.Duration // how long a flow of datagrams may be without one
-	meter               meter
-	journal             *journal
+	cfg    Config
+	ctx    context.Context // ends with the gateway
+	cancel context.CancelFunc
+	life
+	*journal
 
-	mu      sync.Mutex
-	closed  bool
-	open    map[io.Closer]struct{} // what Close closes
-	clients int                    // connections of clients that are open
-	running sync.WaitGroup
+	asks      asks
+	lookingUp calls
+	declining calls
+	names     names
+	sightings sightings
+	silence   func(port uint16) time.Duration // how long a flow of datagrams may be without one
+	meter     meter
 
 	server    *http.Server
-	idle      time.Duration // after which an exchange in which nothing moves is ended
-	ending    time.Duration // for which Close waits
-	plain     carrier       // of requests in clear text
-	heads     budget        // of all headers
-	forwarder *httputil.ReverseProxy
+	idle      time.Duration          // after which an exchange in which nothing moves is ended
+	ending    time.Duration          // for which Close waits
+	plain     *http.Transport        // of requests in clear text
+	heads     budget                 // of all headers
+	forwarder *httputil.ReverseProxy // of all requests
 
-	// terminates reports whether the TLS of a target is to be terminated, and
-	// terminate does it: client gives the ClientHello once more. It closes both
-	// connections. Nil: none is.
-	terminates func(Target) bool
-	terminate  func(ctx context.Context, client net.Conn, hello *tls.ClientHelloInfo, u *Upstream) error
-	// legible reports whether bytes that are neither plain HTTP nor TLS that is
-	// terminated are to be refused to a target. Nil: they are not.
-	legible func(Target) bool
+	credentials credentials
+	requests    requestRules
+	redactor    *redactor
+	trust       *Trust
 	// screen judges a request on its way out and may change it: r is what
-	// will be sent, its URL the real one. The error is a *Refusal. Nil: none is
-	// judged.
+	// will be sent, its URL the real one. The error is a *Refusal.
 	screen func(r *http.Request, t Target) error
-	border border // what these need (terminate.go)
-}
-
-// ErrClosed is returned when the gateway has ended.
-var ErrClosed = errors.New("gateway is closed")
-
-// New makes a gateway. It listens on nothing; Serve does with what it is given.
-// The caller ends it with Close.
-func New(cfg Config) (*Gateway, error) {
-	g := &Gateway{cfg: cfg, open: map[io.Closer]struct{}{}, idle: idleTime, ending: endingTime, silence: silence}
-	g.preset()
-	if err := g.seams(); err != nil {
-		return nil, err
-	}
-	g.ctx, g.cancel = context.WithCancel(context.Background())
-	g.asks.open = map[Request]*question{}
-	g.names.seen = map[string]map[string]struct{}{}
-	g.journal = newJournal(cfg.Observe)
-	g.plain = newCarrier(g.dialPlain)
-	g.forwarder = newForwarder(g)
-	g.server = g.newServer()
-	return g, nil
-}
-
-// preset puts in what the zero values of a Config mean.
-func (g *Gateway) preset() {
-	c := &g.cfg
-	if c.Patience <= 0 {
-		c.Patience = presetPatience
-	}
-	if c.Lookup == nil {
-		c.Lookup = lookupAbsolute
-	}
-	if c.Dial == nil {
-		c.Dial = dialTCP
-	}
-	if c.DialUDP == nil {
-		c.DialUDP = dialUDP
-	}
-	if c.Route == nil {
-		c.Route = routeOf
-	}
-	if c.Limits.Connections <= 0 {
-		c.Limits.Connections = min(presetConnections, max(mostFiles()/8, 1))
-	}
-	if g.names.most = c.Limits.Names; g.names.most <= 0 {
-		g.names.most = presetNames
-	}
-	g.meter.most = max(c.Limits.Bytes, 0)
-	if c.Limits.Rate > 0 {
-		g.meter.pace = newPace(c.Limits.Rate)
-	}
 }
 
 // Allowed says what the rules know of a target. It has no side effect: nobody is
@@ -124,9 +59,16 @@ func (g *Gateway) AllowedDatagrams(h Host, port uint16) Decision {
 	return g.cfg.Datagrams.Target(h, port)
 }
 
+// Deny notes something that was refused on the tool's behalf elsewhere: a datagram
+// by a capture, a message by an agent's filter.
+func (g *Gateway) Deny(e Event) {
+	e.Allowed = false
+	g.add(e)
+}
+
 // Summary returns what the gateway has done so far.
 func (g *Gateway) Summary() Summary {
-	s := g.journal.summary()
+	s := g.summary()
 	s.Sent, s.Received = g.meter.sent.Load(), g.meter.received.Load()
 	return s
 }
@@ -137,129 +79,39 @@ func (g *Gateway) String() string { return "egress gateway" }
 // Format does the same for every verb.
 func (g *Gateway) Format(f fmt.State, _ rune) { fmt.Fprint(f, g.String()) }
 
-// Close ends every connection, listener and question, and returns when every
-// goroutine of the gateway has ended, or some seconds later whatever a peer, a Dial of
-// the policy's or a library does: the Summary says so then. It waits for an Observe no
-// longer than Patience, and not for a Decide that does not heed its context.
-func (g *Gateway) Close() error {
-	g.mu.Lock()
-	already := g.closed
-	g.closed = true
-	open := g.open
-	g.open = map[io.Closer]struct{}{}
-	g.mu.Unlock()
-	g.cancel()
-	for c := range open {
-		go c.Close() // each by itself: one that does not return leaves no other open
-	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if !already {
-			g.server.Close()
-			g.plain.t.CloseIdleConnections()
-		}
-		g.running.Wait()
-	}()
-	late := time.NewTimer(g.ending)
-	defer late.Stop()
-	select {
-	case <-ended:
-	case <-late.C:
-		g.journal.stuck()
-	}
-	g.journal.end(g.cfg.Patience)
-	return nil
-}
+// legible reports whether the requests to a target are judged, so that what cannot be read
+// is refused.
+func (g *Gateway) legible(t Target) bool { return len(g.requests.of(t.Host, t.Port)) > 0 }
 
-// spawn runs f in a goroutine that Close waits for; false: the gateway has ended.
-func (g *Gateway) spawn(f func()) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
-		return false
-	}
-	g.running.Go(f)
-	return true
-}
-
-// enter is spawn for a goroutine that is there already; leave ends it.
-func (g *Gateway) enter() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
-		return false
-	}
-	g.running.Add(1)
-	return true
-}
-
-func (g *Gateway) leave() { g.running.Done() }
-
-// track has Close close c; false: the gateway has ended.
-func (g *Gateway) track(c io.Closer) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !g.closed {
-		g.open[c] = struct{}{}
-	}
-	return !g.closed
-}
-
-func (g *Gateway) untrack(c io.Closer) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.open, c)
-}
-
-// A tracked connection is closed with the gateway.
-type tracked struct {
-	net.Conn
-	g      *Gateway
-	client bool // counts among the clients' connections
-	once   sync.Once
-}
-
-func (c *tracked) Close() error {
-	c.once.Do(func() {
-		c.g.mu.Lock()
-		defer c.g.mu.Unlock()
-		delete(c.g.open, c)
-		if c.client {
-			c.g.clients--
-		}
-	})
-	return c.Conn.Close()
-}
-
-func (c *tracked) unwrap() net.Conn { return c.Conn }
-
-// bare is the connection below what this package has wrapped around it.
-func bare(c net.Conn) net.Conn {
-	for {
-		w, ok := c.(interface{ unwrap() net.Conn })
-		if !ok {
-			return c
-		}
-		c = w.unwrap()
-	}
+// terminates reports whether the TLS to a target is terminated.
+func (g *Gateway) terminates(t Target) bool {
+	return g.legible(t) || len(g.credentials.of(t.Host, t.Port)) > 0
 }
 
 // admit takes a client's connection in, if Limits has room for it; t is what a
 // refusal says of it.
 func (g *Gateway) admit(conn net.Conn, t Target) (*tracked, error) {
-	c := &tracked{Conn: conn, g: g, client: true}
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	c, full := g.life.admit(conn, g.cfg.Limits.Connections)
 	switch {
-	case g.closed:
+	case full:
+		return nil, t.limited(limitConnections, "", fmt.Sprintf("the policy's limit on connections is reached: %d are open", g.cfg.Limits.Connections))
+	case c == nil:
 		return nil, ErrClosed
-	case g.clients >= g.cfg.Limits.Connections:
-		return nil, g.crowded(t)
 	}
-	g.clients++
-	g.open[c] = struct{}{}
 	return c, nil
+}
+
+// known counts a name that is about to be looked up below the entry that allows it:
+// a wildcard, or [byDecide]. The error is a *Refusal.
+func (g *Gateway) known(t Target, entry string) error {
+	if t.Host.addr.IsValid() || entry != byDecide && !wide(entry) || g.names.admit(entry, t.Host.name) {
+		return nil
+	}
+	below := fmt.Sprintf("below %q", entry)
+	if entry == byDecide {
+		below = "that Decide alone allowed"
+	}
+	return t.limited(limitNames, entry, fmt.Sprintf("%d names were asked for %s, which is the policy's limit", g.names.most, below))
 }
 
 // address is what an event says of where a connection went.

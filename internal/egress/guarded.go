@@ -19,6 +19,9 @@ const (
 // datagram asks for in HTTP/3 is encrypted, so that its address is all there is to
 // know the host by. Nothing is forgotten: who has had an address may have it again.
 type sightings struct {
+	rules  Datagrams
+	lookup func(context.Context, Host) ([]netip.Addr, error)
+
 	mu     sync.Mutex
 	addrs  map[netip.Addr]map[string]struct{} // the names of each
 	looked map[string]time.Time
@@ -27,11 +30,10 @@ type sightings struct {
 }
 
 // saw notes what a name was looked up as, whatever for.
-func (g *Gateway) saw(h Host, addrs []netip.Addr) {
-	if g.cfg.Datagrams.IsZero() || !g.cfg.Datagrams.guards(h) {
+func (s *sightings) saw(h Host, addrs []netip.Addr) {
+	if s.rules.IsZero() || !s.rules.guards(h) {
 		return
 	}
-	s := &g.sightings
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.addrs == nil {
@@ -74,19 +76,19 @@ func (d Datagrams) guardsPort(port uint16) bool {
 	return false
 }
 
-// judgeDatagram judges an address for datagrams: by the rules, and by whether it is
+// judge judges an address for datagrams: by the rules, and by whether it is
 // a guarded host's.
-func (g *Gateway) judgeDatagram(ctx context.Context, a netip.Addr, port uint16) Decision {
-	d := g.cfg.Datagrams.Address(a, port, g.cfg.Route(a))
-	if d.Outcome != Allow || !g.cfg.Datagrams.guardsPort(port) {
+func (s *sightings) judge(ctx context.Context, a netip.Addr, port uint16, route Route) Decision {
+	d := s.rules.Address(a, port, route)
+	if d.Outcome != Allow || !s.rules.guardsPort(port) {
 		return d
 	}
-	for _, h := range g.cfg.Datagrams.names(port) {
-		if err := g.sight(ctx, h); err != nil {
+	for _, h := range s.rules.names(port) {
+		if err := s.sight(ctx, h); err != nil {
 			return Decision{Rule: d.Rule, Why: fmt.Sprintf("the policy judges the requests to %s, whose addresses are not known: %v", h, err)}
 		}
 	}
-	if h := g.sighted(a.Unmap(), port); h != "" {
+	if h := s.sighted(a.Unmap(), port); h != "" {
 		return Decision{Rule: d.Rule, Why: fmt.Sprintf("%s is an address of %s, the requests to which the policy judges, and a datagram's it could not see", a, h)}
 	}
 	return d
@@ -94,20 +96,19 @@ func (g *Gateway) judgeDatagram(ctx context.Context, a netip.Addr, port uint16) 
 
 // sight looks a guarded name up, unless that has been done a short time ago. A name
 // that does not exist has no addresses.
-func (g *Gateway) sight(ctx context.Context, h Host) error {
-	s := &g.sightings
+func (s *sightings) sight(ctx context.Context, h Host) error {
 	s.mu.Lock()
 	at, known := s.looked[h.name]
 	s.mu.Unlock()
 	if known && time.Since(at) < sightingTime {
 		return nil
 	}
-	addrs, err := g.lookup(ctx, h)
+	addrs, err := s.lookup(ctx, h)
 	var dns *net.DNSError
 	if err != nil && !(errors.As(err, &dns) && dns.IsNotFound) {
 		return err
 	}
-	g.saw(h, addrs)
+	s.saw(h, addrs)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.looked == nil {
@@ -118,12 +119,11 @@ func (g *Gateway) sight(ctx context.Context, h Host) error {
 }
 
 // sighted returns the guarded host that an address has been seen as; "": none.
-func (g *Gateway) sighted(a netip.Addr, port uint16) string {
-	s := &g.sightings
+func (s *sightings) sighted(a netip.Addr, port uint16) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name := range s.addrs[a] {
-		if g.cfg.Datagrams.guard(Host{name: name}, port) != "" {
+		if s.rules.guard(Host{name: name}, port) != "" {
 			return name
 		}
 	}

@@ -1,10 +1,10 @@
 package egress
 
 import (
+	"context"
 	"errors"
 	"net"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -15,21 +15,22 @@ type metered struct {
 	net.Conn
 	g    *Gateway
 	last atomic.Int64 // when a byte last moved, in nanoseconds
-	end  sync.Once
-	over chan struct{} // closed with it; nil without a rate
+
+	ctx    context.Context // of what waits for its turn
+	cancel context.CancelFunc
 
 	reads, writes time.Time // until when one may take, as it was set last
 }
 
 func newMetered(conn net.Conn, g *Gateway) *metered {
-	return &metered{Conn: conn, g: g, over: g.meter.over()}
+	c := &metered{Conn: conn, g: g}
+	c.ctx, c.cancel = context.WithCancel(g.ctx)
+	return c
 }
 
 // Close closes the connection; bytes of its that wait for their turn wait no longer.
 func (c *metered) Close() error {
-	if c.over != nil {
-		c.end.Do(func() { close(c.over) })
-	}
+	c.cancel()
 	return c.Conn.Close()
 }
 
@@ -61,7 +62,7 @@ func (c *metered) Read(p []byte) (int, error) {
 		}
 		m.received.Add(int64(n))
 		c.last.Store(time.Now().UnixNano())
-		if late := m.turn(c.g.ctx, c.over, int64(n)); err == nil {
+		if late := m.turn(c.ctx, int64(n)); err == nil {
 			err = late
 		}
 		return n, err
@@ -72,12 +73,8 @@ func (c *metered) Write(p []byte) (int, error) {
 	m := &c.g.meter
 	done := 0
 	for done < len(p) {
-		room := m.take(m.chunk(int64(len(p) - done)))
-		if room == 0 {
-			return done, errBytes
-		}
-		if err := m.turn(c.g.ctx, c.over, room); err != nil {
-			m.back(room)
+		room, err := m.reserve(c.ctx, int64(len(p)-done))
+		if err != nil {
 			return done, err
 		}
 		if next, due := until(c.writes); due {
@@ -85,9 +82,7 @@ func (c *metered) Write(p []byte) (int, error) {
 			c.Conn.SetWriteDeadline(next)
 		}
 		n, err := c.Conn.Write(p[done : done+int(room)])
-		m.back(room - int64(n))
-		m.unturn(room - int64(n))
-		m.sent.Add(int64(n))
+		m.settle(room, int64(n), &m.sent)
 		c.last.Store(time.Now().UnixNano())
 		if done += n; err != nil {
 			return done, err

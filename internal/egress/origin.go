@@ -42,8 +42,8 @@ var (
 	errSwitched = errors.New("the server switched to a protocol that it was not asked for")
 )
 
-func (g *Gateway) newOrigin(conn net.Conn, place string) *originConn {
-	return &originConn{Conn: conn, place: place, in: bufio.NewReader(conn), head: headMeter{budget: &g.heads, most: mostAnswerFields, bytes: mostHead}}
+func newOrigin(conn net.Conn, place string, heads *budget) *originConn {
+	return &originConn{Conn: conn, place: place, in: bufio.NewReader(conn), head: headMeter{budget: heads, most: mostAnswerFields, bytes: mostHead}}
 }
 
 // begin gives the connection to a request, whose turn it returns.

@@ -20,7 +20,7 @@ type madeUp struct {
 
 func (m *madeUp) now() time.Time { return time.Unix(1000, 0) }
 
-func (m *madeUp) wait(_ context.Context, _ <-chan struct{}, d time.Duration) error {
+func (m *madeUp) wait(_ context.Context, d time.Duration) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.most = max(m.most, d)
@@ -73,7 +73,7 @@ func TestWhatDidNotPassIsGivenBack(t *testing.T) {
 	p.stop()
 	f := &p.up
 	for range 100 {
-		room, err := f.room(burstSize)
+		room, err := g.meter.reserve(p.ctx, burstSize)
 		if err != nil || room != 1<<20/10 {
 			t.Fatal(room, err)
 		}
@@ -151,7 +151,7 @@ func TestNewConnectionsAreNoWayAroundTheRate(t *testing.T) {
 	waits := make(chan time.Duration, 10*conns)
 	go1 := make(chan struct{})
 	w.g.meter.pace.now = func() time.Time { return time.Unix(1000, 0) }
-	w.g.meter.pace.wait = func(_ context.Context, _ <-chan struct{}, d time.Duration) error {
+	w.g.meter.pace.wait = func(_ context.Context, d time.Duration) error {
 		waits <- d
 		<-go1
 		return nil
@@ -178,9 +178,9 @@ func TestWhoWaitsForATurnEnds(t *testing.T) {
 	for _, end := range []string{"the gateway", "the connection"} {
 		w := newWays(t, Limits{Rate: 1000})
 		waiting := make(chan struct{}, 100)
-		w.g.meter.pace.wait = func(ctx context.Context, over <-chan struct{}, d time.Duration) error {
+		w.g.meter.pace.wait = func(ctx context.Context, d time.Duration) error {
 			waiting <- struct{}{}
-			return sleep(ctx, over, time.Hour)
+			return sleep(ctx, time.Hour)
 		}
 		a, b := net.Pipe()
 		p := w.g.newPair(w.g.ctx, a, b)

@@ -7,6 +7,21 @@ import (
 	"strconv"
 )
 
+const (
+	presetConnections = 1024
+	presetNames       = 512
+)
+
+// The fields of Limits, by which a refusal says which of them was reached.
+const (
+	limitConnections = "Connections"
+	limitBytes       = "Bytes"
+	limitNames       = "Names"
+)
+
+// errBytes ends what is under way when Limits.Bytes have passed.
+var errBytes = &Refusal{Why: "the policy's limit on bytes is reached", Limit: limitBytes}
+
 // ErrRefused is wrapped by every [Refusal].
 var ErrRefused = errors.New("refused by the sandbox's network policy")
 
@@ -35,6 +50,19 @@ func (e *RuleError) Error() string {
 }
 
 func (e *RuleError) Unwrap() error { return e.Err }
+
+// refuse is the refusal of a target.
+func (t Target) refuse(d Decision) error {
+	return &Refusal{Host: t.Host.String(), Port: t.Port, Rule: d.Rule, Why: d.Why}
+}
+
+// limited is the refusal of a target beyond one of Limits, below the entry that allows it.
+func (t Target) limited(field, entry, why string) error {
+	return &Refusal{Host: t.Host.String(), Port: t.Port, Rule: entry, Why: why, Limit: field}
+}
+
+// spent is the refusal of a target when Limits.Bytes have passed.
+func (t Target) spent(entry string) error { return t.limited(limitBytes, entry, errBytes.Why) }
 
 // refusalOf returns the refusal that an error is, or nil.
 func refusalOf(err error) *Refusal {

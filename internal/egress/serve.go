@@ -80,7 +80,7 @@ func (d *door) Accept() (net.Conn, error) {
 		if err == nil {
 			var c *tracked
 			if c, err = d.g.admit(conn, Target{Protocol: string(d.p)}); err == nil {
-				return newClient(c, nil), nil
+				return newClient(d.g, c, nil), nil
 			}
 			d.g.turnAway(conn, d.p, err)
 			continue
@@ -88,7 +88,7 @@ func (d *door) Accept() (net.Conn, error) {
 		if t := interface{ Temporary() bool }(nil); !errors.As(err, &t) || !t.Temporary() {
 			return nil, err
 		}
-		if err := sleep(d.g.ctx, nil, 50*time.Millisecond); err != nil {
+		if err := sleep(d.g.ctx, 50*time.Millisecond); err != nil {
 			return nil, err
 		}
 	}

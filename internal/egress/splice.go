@@ -33,9 +33,10 @@ type pair struct {
 	client, server net.Conn
 	up, down       flow
 	last           atomic.Int64 // when a byte last moved, in nanoseconds
-	unhook         func() bool
-	ending         sync.Once
-	over           chan struct{} // closed by cut; nil without a rate
+
+	ctx    context.Context // of what waits for its turn; its end cuts
+	cancel context.CancelFunc
+	unhook func() bool
 }
 
 // A flow is one direction of a pair.
@@ -50,24 +51,27 @@ type flow struct {
 }
 
 func (g *Gateway) newPair(ctx context.Context, client, server net.Conn) *pair {
-	p := &pair{g: g, client: client, server: server, over: g.meter.over()}
+	p := &pair{g: g, client: client, server: server}
 	p.up = flow{p: p, src: client, dst: server, total: &g.meter.sent}
 	p.down = flow{p: p, src: server, dst: client, total: &g.meter.received}
 	p.last.Store(time.Now().UnixNano())
+	p.ctx, p.cancel = context.WithCancel(ctx)
 	p.unhook = context.AfterFunc(ctx, p.cut)
 	return p
 }
 
 // cut ends both connections at once.
 func (p *pair) cut() {
-	if p.over != nil {
-		p.ending.Do(func() { close(p.over) })
-	}
+	p.cancel()
 	p.client.Close()
 	p.server.Close()
 }
 
-func (p *pair) stop() { p.unhook() }
+// stop lets the pair outlive the context that it was made with.
+func (p *pair) stop() {
+	p.unhook()
+	p.cancel()
+}
 
 // finish passes the bytes that the client has sent already and all that follow,
 // until both directions have ended. When one fails both do.
@@ -184,7 +188,7 @@ func (f *flow) send(b []byte) (err error) {
 // write writes bytes under the gateway's limits.
 func (f *flow) write(b []byte) error {
 	for len(b) > 0 {
-		n, err := f.room(int64(len(b)))
+		n, err := f.p.g.meter.reserve(f.p.ctx, int64(len(b)))
 		if err != nil {
 			return err
 		}
@@ -208,7 +212,7 @@ func (f *flow) burst(from, to *net.TCPConn) (int64, error) {
 	if most < bufferSize {
 		return 0, nil
 	}
-	room, err := f.room(most)
+	room, err := f.p.g.meter.reserve(f.p.ctx, most)
 	if err != nil {
 		return 0, err
 	}
@@ -224,27 +228,10 @@ func (f *flow) burst(from, to *net.TCPConn) (int64, error) {
 	return n, err
 }
 
-// room waits until bytes, most of them at most, may pass, and returns how many.
-func (f *flow) room(most int64) (int64, error) {
-	m := &f.p.g.meter
-	n := m.take(m.chunk(most))
-	if n == 0 {
-		return 0, errBytes
-	}
-	if err := m.turn(f.p.g.ctx, f.p.over, n); err != nil {
-		m.back(n)
-		return 0, err
-	}
-	return n, nil
-}
-
 // moved counts the bytes that have passed of those that had room.
 func (f *flow) moved(room, n int64) {
-	m := &f.p.g.meter
-	m.back(room - n)
-	m.unturn(room - n)
+	f.p.g.meter.settle(room, n, f.total)
 	f.passed += n
-	f.total.Add(n)
 	f.p.now()
 }
 

@@ -13,74 +13,63 @@ import (
 	"time"
 )
 
-// A border is what a gateway needs to terminate TLS.
-type border struct {
-	credentials credentials
-	requests    requestRules
-	by          *redactor
-	trust       *Trust
-}
-
-// seams sets terminates, terminate, legible and screen, where the Config has
-// credentials or request rules. The secrets leave the Config.
-func (g *Gateway) seams() (err error) {
-	s := &g.border
-	if s.credentials, err = compileCredentials(g.cfg.Credentials); err != nil {
+// intercept prepares what TLS is terminated by, where the Config has credentials or
+// request rules. The secrets leave the Config.
+func (g *Gateway) intercept() (err error) {
+	if g.credentials, err = compileCredentials(g.cfg.Credentials); err != nil {
 		return err
 	}
-	if s.requests, err = compileRequests(g.cfg.Requests); err != nil {
+	if g.requests, err = compileRequests(g.cfg.Requests); err != nil {
 		return err
 	}
-	if s.trust = g.cfg.Trust; s.trust == nil {
-		if s.trust, err = NewTrust(g.cfg); err != nil {
+	if g.trust = g.cfg.Trust; g.trust == nil {
+		if g.trust, err = NewTrust(g.cfg); err != nil {
 			return err
 		}
 	}
-	if s.trust.roots != nil {
-		g.cfg.Roots = s.trust.roots
+	if g.trust.authority == nil && len(g.credentials)+len(g.requests) > 0 {
+		return errors.New("the Trust was made from another Config, without credentials and request rules")
+	}
+	if g.trust.roots != nil {
+		g.cfg.Roots = g.trust.roots
 	}
 	g.cfg.Credentials = nil
-	if s.trust.authority == nil {
-		return nil
-	}
-	s.by = s.credentials.redact()
-	g.legible = func(t Target) bool { return len(s.requests.of(t.Host, t.Port)) > 0 }
-	g.terminates = func(t Target) bool { return g.legible(t) || len(s.credentials.of(t.Host, t.Port)) > 0 }
-	g.terminate, g.screen = g.terminateTLS, g.screenRequest
+	g.redactor = g.credentials.redact()
+	g.screen = g.screenRequest
 	return nil
 }
 
 // Bundle returns the certificates that a client inside should trust, in PEM: the
 // system's roots, the policy's and the sandbox's own authority. Nil: the system's will do.
-func (g *Gateway) Bundle() []byte { return bytes.Clone(g.border.trust.bundle) }
+func (g *Gateway) Bundle() []byte { return bytes.Clone(g.trust.bundle) }
 
 // Store returns the same certificates as a JVM's trust store, with the password
 // [StorePassword]. Nil: no TLS is terminated.
 func (g *Gateway) Store() ([]byte, error) {
-	if len(g.border.trust.bundle) == 0 {
+	if len(g.trust.bundle) == 0 {
 		return nil, nil
 	}
-	return g.border.trust.store()
+	return g.trust.store()
 }
 
 // Placeholders returns what stands in the tool's environment for each
 // credential: variable to placeholder.
-func (g *Gateway) Placeholders() map[string]string { return g.border.credentials.placeholders() }
+func (g *Gateway) Placeholders() map[string]string { return g.credentials.placeholders() }
 
 // Redact puts placeholders where a text has a secret, in the spellings in which servers
 // give them back too.
-func (g *Gateway) Redact(s string) string { return g.border.by.text(s) }
+func (g *Gateway) Redact(s string) string { return g.redactor.text(s) }
 
 // screenRequest judges a request by the rules of its host, and by the placeholders
 // that it has.
 func (g *Gateway) screenRequest(r *http.Request, t Target) error {
-	if no := g.border.requests.judge(r, t.Host, t.Port, g.border.credentials.of(t.Host, t.Port).headers()...); no != nil {
+	if no := g.requests.judge(r, t.Host, t.Port, g.credentials.of(t.Host, t.Port).headers()...); no != nil {
 		return no
 	}
 	if g.legible(t) {
 		r.Trailer = nil // it comes after the judgement, and some servers make headers of it
 	}
-	if no := g.border.credentials.judge(r, t.Host, t.Port, r.URL.Scheme == "https"); no != nil {
+	if no := g.credentials.judge(r, t.Host, t.Port, r.URL.Scheme == "https"); no != nil {
 		return no
 	}
 	if g.terminates(t) && unread(r) {
@@ -98,19 +87,18 @@ func unread(r *http.Request) bool {
 
 // terminateTLS is the server of a client's TLS and the client of the real server's.
 // The server name was held against the target before.
-func (g *Gateway) terminateTLS(ctx context.Context, client net.Conn, _ *tls.ClientHelloInfo, u *Upstream) error {
-	conn := tls.Server(client, g.border.trust.authority.serverConfig(u.Target.Host))
-	hello, cancel := context.WithTimeout(ctx, headerTime)
+func (g *Gateway) terminateTLS(client net.Conn, u *Upstream) error {
+	conn := tls.Server(client, g.trust.authority.serverConfig(u.Target.Host))
+	hello, cancel := context.WithTimeout(u.ctx, headerTime)
 	defer cancel()
 	if err := conn.HandshakeContext(hello); err != nil {
 		conn.Close()
 		return handshakeError(err)
 	}
-	in := &inner{target: u.Target, decision: u.Decision, address: u.Address, scheme: "https", first: u.conn}
-	way := newCarrier(func(ctx context.Context) (*originConn, error) { return g.dialTLS(ctx, in) })
-	defer way.t.CloseIdleConnections()
-	in.via = &boundary{next: way, bound: g.border.credentials.of(u.Target.Host, u.Target.Port), by: g.border.by}
-	return g.serveInner(conn, in)
+	way := newTransport(func(ctx context.Context) (*originConn, error) { return g.dialTLS(ctx, u) })
+	defer way.CloseIdleConnections()
+	u.scheme, u.via = "https", &boundary{next: carrier{way}, bound: g.credentials.of(u.Target.Host, u.Target.Port), by: g.redactor}
+	return g.serveInner(conn, u)
 }
 
 // handshakeError says what a client's alert most often means.

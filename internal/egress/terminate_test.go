@@ -97,7 +97,7 @@ func TestACredentialCrossesTheBoundary(t *testing.T) {
 	c.CloseIdleConnections()
 	said := fmt.Sprintf("%+v %+v %+v", w.ended(), w.g.Summary(), w.g)
 	has(t, said, "Protocol:https", "Path:/a", "Address:"+public.String())
-	for _, s := range append(echoed(testSecret), digits(t, w.g.border.trust.authority)) {
+	for _, s := range append(echoed(testSecret), digits(t, w.g.trust.authority)) {
 		if strings.Contains(said, s) {
 			t.Errorf("%q is in %s", s, said)
 		}
@@ -304,8 +304,8 @@ func TestATerminatedConnectionLeavesNothingOpen(t *testing.T) {
 		for e := <-told; e.Protocol != "connect"; e = <-told {
 		}
 	}
-	w.g.mu.Lock()
-	defer w.g.mu.Unlock()
+	w.g.life.mu.Lock()
+	defer w.g.life.mu.Unlock()
 	if len(w.g.open) != 2 || w.g.clients != 0 { // the two listeners
 		t.Errorf("%d are open, %d clients", len(w.g.open), w.g.clients)
 	}

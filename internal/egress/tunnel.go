@@ -5,8 +5,10 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -46,6 +48,19 @@ type Upstream struct {
 	conn  net.Conn
 	event Event
 	ended sync.Once
+
+	// Where the requests in it are read:
+	scheme string
+	via    http.RoundTripper
+	taken  atomic.Bool // conn is a request's
+}
+
+// take gives conn away, once.
+func (u *Upstream) take() net.Conn {
+	if u.taken.Swap(true) {
+		return nil
+	}
+	return u.conn
 }
 
 // Open decides about a target and connects to it: for whoever has to tell a client
@@ -91,23 +106,6 @@ func (u *Upstream) Close() error {
 	return err
 }
 
-// Carry is the second half of Tunnel. It closes both connections.
-func (u *Upstream) Carry(client net.Conn) error {
-	defer client.Close()
-	if !u.g.enter() {
-		u.Close()
-		return ErrClosed
-	}
-	defer u.g.leave()
-	c, err := u.g.admit(client, u.Target)
-	if err != nil {
-		u.conn.Close()
-		u.end(err)
-		return err
-	}
-	return u.carry(c, nil)
-}
-
 // carry looks at what the client sends first, after head, which it has sent
 // already, and passes it all on. The upstream may be the first to speak: what it
 // says is passed meanwhile.
@@ -131,18 +129,17 @@ func (u *Upstream) carry(client net.Conn, head []byte) (err error) {
 		p.cut()
 		return cutBy(err, <-down)
 	}
-	if first.kind == helloFirst && g.terminates != nil && g.terminates(u.Target) {
-		if err := p.reclaim(down); err != nil {
-			return err
-		}
-		return g.terminate(u.ctx, replay(client, first.bytes), first.hello, u)
-	}
-	if first.kind == httpFirst {
+	if secure := first.kind == helloFirst && g.terminates(u.Target); secure || first.kind == httpFirst {
 		if err := p.reclaim(down); err != nil {
 			return err
 		}
 		server = nil // it may be kept for other requests
-		return g.serveInner(replay(client, first.bytes), &inner{target: u.Target, decision: u.Decision, address: u.Address, scheme: "http", via: g.plain, first: u.conn})
+		client = replay(client, first.bytes)
+		if secure {
+			return g.terminateTLS(client, u)
+		}
+		u.scheme, u.via = "http", carrier{g.plain}
+		return g.serveInner(client, u)
 	}
 	if first.kind == helloFirst {
 		p.up.hellos = &hellos{judge: u.checkHello}
@@ -183,19 +180,11 @@ func (u *Upstream) judgeFirst(p *pair, head []byte) (f first, err error) {
 
 // check judges what the client sent first.
 func (u *Upstream) check(f first) error {
-	g, t := u.g, u.Target
-	switch f.kind {
-	case helloFirst:
-		if err := g.checkName(t, f.hello.ServerName, "TLS server name"); err != nil {
-			return err
-		}
-		if g.legible != nil && g.legible(t) && (g.terminates == nil || !g.terminates(t)) {
-			return t.refuse(Decision{Rule: u.Decision.Rule, Why: "the policy judges the requests to this host, and its TLS is not terminated"})
-		}
-	case bytesFirst:
-		if g.legible != nil && g.legible(t) {
-			return t.refuse(Decision{Rule: u.Decision.Rule, Why: "the policy judges the requests to this host, and these bytes are none"})
-		}
+	switch t := u.Target; {
+	case f.kind == helloFirst:
+		return u.g.checkName(t, f.hello.ServerName, "TLS server name")
+	case f.kind == bytesFirst && u.g.legible(t):
+		return t.refuse(Decision{Rule: u.Decision.Rule, Why: "the policy judges the requests to this host, and these bytes are none"})
 	}
 	return nil
 }
@@ -215,7 +204,7 @@ func (g *Gateway) checkName(t Target, name, what string) error {
 		return nil
 	}
 	if t.Host.addr.IsValid() && !h.addr.IsValid() {
-		if g.legible != nil && g.legible(Target{Host: h, Port: t.Port}) {
+		if g.legible(Target{Host: h, Port: t.Port}) {
 			return t.refuse(Decision{Why: "the " + what + " is " + h.String() + ", whose requests the policy judges: connect to it by that name"})
 		}
 		d := g.cfg.Rules.Target(h, t.Port)

@@ -226,8 +226,8 @@ func (w *world) ended() []Event {
 
 // placesHeld is how many clients the gateway counts.
 func (w *world) placesHeld() int {
-	w.g.mu.Lock()
-	defer w.g.mu.Unlock()
+	w.g.life.mu.Lock()
+	defer w.g.life.mu.Unlock()
 	return w.g.clients
 }
 
