@@ -62,8 +62,8 @@ func (g *Gateway) preset() {
 // the policy's or a library does: the Summary says so then. It waits for an Observe no
 // longer than Patience, and not for a Decide that does not heed its context.
 func (g *Gateway) Close() error {
+	g.cancel() // before anything is closed: who meets that knows why
 	first := g.life.end()
-	g.cancel()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
