@@ -40,7 +40,7 @@
 // the [sandbox.Report].
 //
 // Two ways branch off. A tool whose policy names hosts speaks to listeners on its own loopback,
-// which init has made in the empty network namespace and passed up: internal/egress serves them,
+// which init has made in the empty network namespace and passed up: internal/proxy serves them,
 // in the harness, until the run's end. A call that makes, opens for writing or changes a name
 // stops in the kernel (seccomp_unotify(2)), and internal/stage/guard, in init, carries it out
 // or refuses it.
@@ -68,8 +68,8 @@
 //	internal/stage/wire/   the layout that both halves share
 //	internal/seatbelt/     macOS sandbox profiles, read and evaluated, on any system
 //	internal/seatbelt/emit/ a policy's grants as such a profile, every path a parameter
-//	internal/egress/       the way out: allow-list by name, HTTP and SOCKS proxies, secrets, limits, events
-//	internal/egress/agent/ filters between a tool and the ssh and gpg agents
+//	internal/proxy/        the way out: allow-list by name, HTTP and SOCKS proxies, secrets, limits, events
+//	internal/proxy/agent/  filters between a tool and the ssh and gpg agents
 //	internal/sys/          raw system calls and the kernel's constants
 //	internal/kerneltest/   tests in child processes that lack a feature or a privilege
 //	internal/gitobeyed/    the files in a tree that git obeys by a repository's configuration

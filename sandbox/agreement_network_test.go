@@ -5,22 +5,22 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/egress"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
 // A carrier is what the harness does beside a plan and a profile: who reaches its
 // proxies is carried where its gateway says.
-type carrier struct{ gateway *egress.Gateway }
+type carrier struct{ gateway *proxy.Gateway }
 
 func carrierOf(p Policy) (*carrier, error) {
 	c, err := p.Network.gate()
 	if err != nil {
 		return nil, err
 	}
-	g, err := egress.New(c)
+	g, err := proxy.New(c)
 	if err != nil {
 		return nil, err
 	}
@@ -30,11 +30,11 @@ func carrierOf(p Policy) (*carrier, error) {
 // carries reports whether a proxy connects to what the act names. The addresses of
 // localhost it refuses when it knows them: no rule of the generator's names them.
 func (c *carrier) carries(a Act) bool {
-	h, err := egress.ParseHost(a.Host)
+	h, err := proxy.ParseHost(a.Host)
 	if a.Network == "udp" { // by the capture
-		return err == nil && a.Do == ToConnect && c.gateway.AllowedDatagrams(h, uint16(a.Port)).Outcome == egress.Allow
+		return err == nil && a.Do == ToConnect && c.gateway.AllowedDatagrams(h, uint16(a.Port)).Outcome == proxy.Allow
 	}
-	return err == nil && !isLoopback(a.Host) && a.Do == ToConnect && a.Network == "tcp" && c.gateway.Allowed(h, uint16(a.Port)).Outcome == egress.Allow
+	return err == nil && !isLoopback(a.Host) && a.Do == ToConnect && a.Network == "tcp" && c.gateway.Allowed(h, uint16(a.Port)).Outcome == proxy.Allow
 }
 
 // runPorts are where the proxies of the agreement's runs are.

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/holdfast-dev/holdfast/internal/egress"
+	"github.com/holdfast-dev/holdfast/internal/proxy"
 )
 
 // validateHosts judges every list in the notation of hosts.
 func (n Network) validateHosts() error {
 	if len(n.Hosts)+len(n.Deny) > 0 {
-		if _, err := egress.Compile(n.Hosts, n.Deny); err != nil {
+		if _, err := proxy.Compile(n.Hosts, n.Deny); err != nil {
 			return hostError("Network.Hosts", "Network.Deny", err)
 		}
 	}
@@ -22,12 +22,12 @@ func (n Network) validateHosts() error {
 		}
 	}
 	for i, c := range n.Credentials {
-		if _, err := egress.Compile(c.Hosts, nil); err != nil {
+		if _, err := proxy.Compile(c.Hosts, nil); err != nil {
 			return hostError(indexed("Network.Credentials", i)+".Hosts", "", err)
 		}
 	}
 	for i, r := range n.Requests {
-		if _, err := egress.Compile([]string{r.Host}, nil); err != nil {
+		if _, err := proxy.Compile([]string{r.Host}, nil); err != nil {
 			return hostError("", "", err).in(indexed("Network.Requests", i) + ".Host")
 		}
 	}
@@ -37,15 +37,15 @@ func (n Network) validateHosts() error {
 // validateReach refuses a credential, or a request rule, for what can never be
 // allowed: most often a host that was forgotten, or misspelt, in one of two lists.
 func (n Network) validateReach() error {
-	rules, err := egress.Compile(n.Hosts, n.Deny)
+	rules, err := proxy.Compile(n.Hosts, n.Deny)
 	if err != nil {
 		return err
 	}
 	check := func(field, entry string) error {
 		switch d := rules.Reach(entry, n.Decide != nil); d.Outcome {
-		case egress.Allow:
+		case proxy.Allow:
 			return nil
-		case egress.Deny:
+		case proxy.Deny:
 			return &PolicyError{Field: field, Value: entry, Problem: fmt.Sprintf("is denied by the entry %q of Network.Deny", d.Rule), Remedy: "remove one of the two"}
 		}
 		if isLocalhost(entry) {
@@ -82,8 +82,8 @@ func (n Network) guarded() []string {
 }
 
 // datagrams are the rules of UDP.
-func (n Network) datagrams() (egress.Datagrams, error) {
-	return egress.CompileDatagrams(n.UDP, n.Deny, n.guarded())
+func (n Network) datagrams() (proxy.Datagrams, error) {
+	return proxy.CompileDatagrams(n.UDP, n.Deny, n.guarded())
 }
 
 // validateUDP comes after validateHosts, which has read every other list.
@@ -92,12 +92,12 @@ func (n Network) validateUDP() error {
 	if err != nil {
 		bad := hostError("Network.UDP", "Network.Deny", err)
 		switch {
-		case errors.Is(err, egress.ErrNoPorts):
+		case errors.Is(err, proxy.ErrNoPorts):
 			bad.Problem, bad.Remedy = "names no port, and each port is a grant of its own", `write "example.com:123", or a range of ports`
-		case errors.Is(err, egress.ErrPast):
+		case errors.Is(err, proxy.ErrPast):
 			bad.Problem = "opens ports at which hosts get secrets or have their requests judged, which HTTP/3 would go past"
 			bad.Remedy = `give those hosts their ports ("api.example.com:443" in Credentials and Requests), and UDP others, or name single hosts`
-		case errors.Is(err, egress.ErrMany):
+		case errors.Is(err, proxy.ErrMany):
 			bad.Problem, bad.Remedy = "is for many hosts at once", "name one that answers"
 		}
 		return bad
@@ -111,10 +111,10 @@ func (n Network) validateUDP() error {
 	return nil
 }
 
-// hostError names the entry that package egress has refused.
+// hostError names the entry that package proxy has refused.
 func hostError(allow, deny string, err error) *PolicyError {
 	bad := &PolicyError{Field: allow, Problem: "is not a rule for hosts", Remedy: `write "example.com", "*.example.com", "example.com:443", "10.0.0.0/8", or "*"`, Err: err}
-	if e := (*egress.RuleError)(nil); errors.As(err, &e) {
+	if e := (*proxy.RuleError)(nil); errors.As(err, &e) {
 		if e.List == "deny" {
 			allow = deny
 		}
@@ -129,11 +129,11 @@ func (e *PolicyError) in(field string) *PolicyError {
 }
 
 // gate is what every run's gateway of this policy has in common.
-func (n Network) gate() (egress.Config, error) {
-	c := egress.Config{Patience: n.Patience, Limits: egress.Limits(n.Limits)}
+func (n Network) gate() (proxy.Config, error) {
+	c := proxy.Config{Patience: n.Patience, Limits: proxy.Limits(n.Limits)}
 	var err error
 	if len(n.Hosts)+len(n.Deny) > 0 {
-		if c.Rules, err = egress.Compile(n.Hosts, n.Deny); err != nil {
+		if c.Rules, err = proxy.Compile(n.Hosts, n.Deny); err != nil {
 			return c, err // validate has found it before
 		}
 	}
@@ -141,22 +141,22 @@ func (n Network) gate() (egress.Config, error) {
 		return c, err
 	}
 	if decide := n.Decide; decide != nil {
-		c.Decide = func(ctx context.Context, r egress.Request) egress.Verdict {
-			return egress.Verdict(decide(ctx, Request(r)))
+		c.Decide = func(ctx context.Context, r proxy.Request) proxy.Verdict {
+			return proxy.Verdict(decide(ctx, Request(r)))
 		}
 	}
 	if observe := n.Observe; observe != nil {
-		c.Observe = func(e egress.Event) { observe(Connection(e)) }
+		c.Observe = func(e proxy.Event) { observe(Connection(e)) }
 	}
 	c.Lookup = n.Lookup
 	if n.Authorities != "" {
 		c.Authorities = []byte(n.Authorities)
 	}
 	for _, s := range n.Credentials {
-		c.Credentials = append(c.Credentials, egress.Credential(s))
+		c.Credentials = append(c.Credentials, proxy.Credential(s))
 	}
 	for _, r := range n.Requests {
-		c.Requests = append(c.Requests, egress.RequestRule(r))
+		c.Requests = append(c.Requests, proxy.RequestRule(r))
 	}
 	return c, nil
 }

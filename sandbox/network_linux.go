@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/holdfast-dev/holdfast/internal/egress"
+	"github.com/holdfast-dev/holdfast/internal/proxy"
 )
 
 // wire makes the policy's network concrete on this host. What is left of it in
@@ -75,7 +75,7 @@ func (s *Sandbox) coverBundle(in *input) {
 	if !in.wiring.trusts || in.wiring.place == "" || s.policy.Layout != nil {
 		return
 	}
-	for _, name := range egress.SystemBundles {
+	for _, name := range proxy.SystemBundles {
 		if real, info, err := canonical(name); err == nil && info.Mode().IsRegular() && in.showsHosts(real) {
 			in.wiring.bundle = real
 			return

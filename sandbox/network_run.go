@@ -8,14 +8,14 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/egress"
+	"github.com/holdfast-dev/holdfast/internal/proxy"
 )
 
 // world is what this host has that a policy's network leads to.
 type world struct {
 	ssh, gpg string // the agents' sockets
 
-	configs []string // a test's own, for egress.SystemSSHConfigs
+	configs []string // a test's own, for proxy.SystemSSHConfigs
 
 	// A test's own Internet.
 	lookup func(ctx context.Context, name string) ([]netip.Addr, error)
@@ -37,7 +37,7 @@ func (s *Sandbox) openGate() (err error) {
 	if err := s.renewTrust(); err != nil {
 		return uncarried(err)
 	}
-	g, err := egress.New(s.unsealed())
+	g, err := proxy.New(s.unsealed())
 	if err != nil {
 		return uncarried(err)
 	}
@@ -49,23 +49,23 @@ func (s *Sandbox) openGate() (err error) {
 func (s *Sandbox) seal() {
 	held := s.gate.Credentials
 	s.gate.Credentials = nil
-	s.secrets = func() []egress.Credential { return held }
+	s.secrets = func() []proxy.Credential { return held }
 	for i := range s.policy.Network.Credentials {
 		s.policy.Network.Credentials[i].Secret = ""
 	}
 }
 
 // unsealed is the gate with the secrets, for who makes something of it at once.
-func (s *Sandbox) unsealed() egress.Config {
+func (s *Sandbox) unsealed() proxy.Config {
 	c := s.gate
 	c.Credentials = s.secrets()
 	return c
 }
 
-// uncarried names the field that package egress cannot carry out.
+// uncarried names the field that package proxy cannot carry out.
 func uncarried(err error) error {
 	bad := &PolicyError{Field: "Network", Problem: "cannot be carried out", Err: err}
-	if e := (*egress.ConfigError)(nil); errors.As(err, &e) {
+	if e := (*proxy.ConfigError)(nil); errors.As(err, &e) {
 		field := map[string]string{"credential": "Network.Credentials", "request rule": "Network.Requests"}[e.List]
 		bad.Field, bad.Value, bad.Err = indexed(field, e.Index), e.Name, e.Err
 	}
@@ -84,7 +84,7 @@ func (s *Sandbox) renewTrust() error {
 	}
 	c := s.unsealed()
 	c.Roots = s.world.roots
-	t, err := egress.NewTrust(c)
+	t, err := proxy.NewTrust(c)
 	if err == nil {
 		s.gate.Trust = t
 	}
@@ -93,7 +93,7 @@ func (s *Sandbox) renewTrust() error {
 
 // newGateway makes a run's gateway. Who connects to it has to say key, if there
 // is one.
-func (s *Sandbox) newGateway(key string) (*egress.Gateway, error) {
+func (s *Sandbox) newGateway(key string) (*proxy.Gateway, error) {
 	if err := s.renewTrust(); err != nil {
 		return nil, err
 	}
@@ -105,5 +105,5 @@ func (s *Sandbox) newGateway(key string) (*egress.Gateway, error) {
 	if s.world.lookup != nil {
 		c.Lookup = s.world.lookup
 	}
-	return egress.New(c)
+	return proxy.New(c)
 }

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/holdfast-dev/holdfast/internal/egress"
+	"github.com/holdfast-dev/holdfast/internal/proxy"
 )
 
 // mostConfigs and largestConfig bound what is read of ssh's configuration.
@@ -28,20 +28,20 @@ func (s *Sandbox) coverConfigs(in *input) {
 	}
 	names := s.world.configs
 	if names == nil {
-		names = egress.SystemSSHConfigs
+		names = proxy.SystemSSHConfigs
 	}
-	command := egress.ProxyCommand(join(in.wiring.place, egress.RelayName), "http://"+netip.AddrPortFrom(loopback4, in.wiring.http).String())
+	command := proxy.ProxyCommand(join(in.wiring.place, proxy.RelayName), "http://"+netip.AddrPortFrom(loopback4, in.wiring.http).String())
 	var included []string
 	for _, name := range names {
 		real, text, info := in.config(name)
 		if info == nil || in.wiring.configures(real) {
 			continue
 		}
-		in.wiring.ssh = append(in.wiring.ssh, sshConfig{at: real, text: egress.SSHConfig(command, text)})
-		included = append(included, egress.SSHIncludes(text)...)
+		in.wiring.ssh = append(in.wiring.ssh, sshConfig{at: real, text: proxy.SSHConfig(command, text)})
+		included = append(included, proxy.SSHIncludes(text)...)
 	}
 	if len(in.wiring.ssh) == 0 && in.inside(names[0]) {
-		in.wiring.ssh = []sshConfig{{at: names[0], text: egress.SSHConfig(command, ""), made: true}}
+		in.wiring.ssh = []sshConfig{{at: names[0], text: proxy.SSHConfig(command, ""), made: true}}
 	}
 	if in.facts.UserNS {
 		in.coverIncluded(included)
@@ -62,7 +62,7 @@ func (in *input) coverIncluded(patterns []string) {
 			}
 			if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid == 0 && info.Mode()&0o022 == 0 {
 				in.wiring.ssh = append(in.wiring.ssh, sshConfig{at: real, text: text})
-				patterns = append(patterns, egress.SSHIncludes(text)...)
+				patterns = append(patterns, proxy.SSHIncludes(text)...)
 			}
 		}
 	}

@@ -11,14 +11,14 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/holdfast-dev/holdfast/internal/egress"
+	"github.com/holdfast-dev/holdfast/internal/proxy"
 )
 
 // An outlet is one run's way to the network, as the harness serves it. It is
 // made when the run's environment is first asked for, holds no goroutine and no
 // descriptor of the host's until the run begins, and ends with the run.
 type outlet struct {
-	gateway *egress.Gateway // nil: nothing of it is wanted
+	gateway *proxy.Gateway // nil: nothing of it is wanted
 	wiring  wiring
 	place   string // the directory of its files, as the tool sees it
 	http    netip.AddrPort
@@ -111,14 +111,14 @@ func (r *run) ownPlace(o *outlet) string {
 func (o *outlet) variables(place string) []string {
 	var list []string
 	if o.wiring.gated {
-		v := egress.VariablesOptions{HTTP: o.http, SOCKS: o.socks, Key: o.key}
+		v := proxy.VariablesOptions{HTTP: o.http, SOCKS: o.socks, Key: o.key}
 		if o.wiring.trusts {
 			v.Bundle, v.Store = place+"/"+bundleFile, place+"/"+storeFile
 		}
 		if o.wiring.relay != "" && o.place != "" && len(o.wiring.ssh) == 0 {
-			v.ProxyCommand = egress.ProxyCommand(place+"/"+egress.RelayName, "")
+			v.ProxyCommand = proxy.ProxyCommand(place+"/"+proxy.RelayName, "")
 		}
-		list = egress.Variables(v)
+		list = proxy.Variables(v)
 		list = append(list, socksVariable+"="+o.socksURL())
 		for name, value := range o.gateway.Placeholders() {
 			list = append(list, name+"="+value)
@@ -187,14 +187,14 @@ func (o *outlet) serveListener(l net.Listener, what string, serve func(net.Liste
 func (o *outlet) note(text string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.notes = append(o.notes, egress.Printable(text))
+	o.notes = append(o.notes, proxy.Printable(text))
 }
 
-// mostDenied bounds what a report lists, as package egress does.
+// mostDenied bounds what a report lists, as package proxy does.
 const mostDenied = 100
 
 // deny notes what was refused elsewhere than in the gateway.
-func (o *outlet) deny(e egress.Event) {
+func (o *outlet) deny(e proxy.Event) {
 	if o.gateway != nil {
 		o.gateway.Deny(e)
 		return

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/egress"
-	"github.com/holdfast-dev/holdfast/internal/egress/agent"
+	"github.com/holdfast-dev/holdfast/internal/proxy"
+	"github.com/holdfast-dev/holdfast/internal/proxy/agent"
 )
 
 // An agentFilter speaks with one connection of the tool's for one to the agent.
@@ -54,7 +54,7 @@ func (o *outlet) serveAgent(l net.Listener, what, socket string, filter agentFil
 		return (&net.Dialer{Timeout: 10 * time.Second}).DialContext(o.ctx, "unix", socket)
 	}
 	refused := func(message string) {
-		o.deny(egress.Event{Time: time.Now(), Protocol: what, Host: message, Reason: "the agent is asked for signatures alone"})
+		o.deny(proxy.Event{Time: time.Now(), Protocol: what, Host: message, Reason: "the agent is asked for signatures alone"})
 	}
 	return agent.Serve(l, dial, func(inside, outside io.ReadWriter) error { return filter(inside, outside, refused) })
 }

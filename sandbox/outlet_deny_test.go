@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/egress"
+	"github.com/holdfast-dev/holdfast/internal/proxy"
 )
 
 // TestDenialsWithoutAGatewayAreCountedToo: an agent's filter may be all that there is.
 func TestDenialsWithoutAGatewayAreCountedToo(t *testing.T) {
 	o := new(outlet)
 	for i := range mostDenied + 7 {
-		o.deny(egress.Event{Protocol: "ssh-agent", Host: fmt.Sprint(i), Reason: "no"})
+		o.deny(proxy.Event{Protocol: "ssh-agent", Host: fmt.Sprint(i), Reason: "no"})
 	}
 	if len(o.denied) != mostDenied || o.beyond != 7 {
 		t.Errorf("%d listed, %d beyond", len(o.denied), o.beyond)

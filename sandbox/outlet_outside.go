@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"syscall"
 
-	"github.com/holdfast-dev/holdfast/internal/egress"
+	"github.com/holdfast-dev/holdfast/internal/proxy"
 )
 
 // Where there is no network namespace to make them in, the proxies are at the
@@ -73,7 +73,7 @@ func (o *outlet) closeOutside() {
 
 // serveOutside serves the proxies that are not made inside.
 func (o *outlet) serveOutside() {
-	for i, p := range [...]egress.Protocol{egress.HTTP, egress.SOCKS} {
+	for i, p := range [...]proxy.Protocol{proxy.HTTP, proxy.SOCKS} {
 		serve := func(l net.Listener) error { return o.gateway.Serve(l, p) }
 		o.serveListener(o.outside[i], proxyNames[i], serve)
 		if o.twins[i] != nil {

@@ -8,8 +8,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/egress"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/proxy"
 )
 
 // A State says how well a bound or a mechanism held.
@@ -87,7 +87,7 @@ func (r *Report) Held() bool {
 // String prints the report as a table.
 func (r *Report) String() string {
 	var b strings.Builder
-	shown := egress.Printable // whatever the tool or a peer has had a part in
+	shown := proxy.Printable // whatever the tool or a peer has had a part in
 	fmt.Fprintf(&b, "%s: %s\n", shown(r.Tool), shown(r.Status))
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, line := range r.Bounds {

@@ -6,14 +6,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/internal/egress"
+	"github.com/holdfast-dev/holdfast/internal/proxy"
 )
 
 // mostShown is how many violations the printed report lists.
 const mostShown = 10
 
 // violationOf makes a report's line of what a gateway has denied.
-func violationOf(e egress.Event) Violation {
+func violationOf(e proxy.Event) Violation {
 	e = e.Printable()
 	v := Violation{Time: e.Time, Protocol: e.Protocol, Host: e.Host, Address: e.Address, Port: e.Port, Method: e.Method, Path: e.Path, Rule: e.Rule, Why: e.Reason, Count: 1}
 	if v.Why == "" {
@@ -31,9 +31,9 @@ func (v Violation) String() string {
 		what += " " + v.Method + " " + v.Path
 	}
 	if v.Rule != "" {
-		return egress.Printable(fmt.Sprintf("%s: %s (rule %q; to allow it: %s)", what, v.Why, v.Rule, v.Remedy))
+		return proxy.Printable(fmt.Sprintf("%s: %s (rule %q; to allow it: %s)", what, v.Why, v.Rule, v.Remedy))
 	}
-	return egress.Printable(fmt.Sprintf("%s: %s (to allow it: %s)", what, v.Why, v.Remedy))
+	return proxy.Printable(fmt.Sprintf("%s: %s (to allow it: %s)", what, v.Why, v.Remedy))
 }
 
 // target is the host as an entry of Hosts has it.
@@ -92,7 +92,7 @@ func remedyOfDatagrams(v Violation) string {
 const namedByTool = ", if you trust that host: the tool chose it"
 
 // remedyOf says what in the policy would allow what was denied. Which part of it
-// decided, package egress says in Rule and Why.
+// decided, package proxy says in Rule and Why.
 func remedyOf(v Violation) string {
 	credential, ofCredential := strings.CutPrefix(v.Rule, "credential ")
 	host, ofRequests := strings.CutPrefix(v.Rule, "request rule ")

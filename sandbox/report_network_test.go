@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/egress"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/proxy"
 )
 
 func TestARemedyIsSaidWhereThePolicyHasOne(t *testing.T) {
@@ -98,7 +98,7 @@ func TestAReportSaysNothingToATerminal(t *testing.T) {
 	const text = "a\x1b[2J\r\nnetwork held\u009b\u202e"
 	r := &Report{Tool: text, Status: text, Denials: []Denial{{Process: text, Operation: text, Target: text}}, Notes: []Note{{Why: text}},
 		Bounds:     []BoundReport{{Bound: BoundNetwork, State: Weaker, Lost: []string{text}, Notes: []string{text}, Mechanisms: []MechanismReport{{Mechanism: text, Evidence: text}}}},
-		Violations: []Violation{violationOf(egress.Event{Protocol: text, Host: text, Method: text, Path: text, Rule: text, Reason: text}), {Why: text, Host: text}}}
+		Violations: []Violation{violationOf(proxy.Event{Protocol: text, Host: text, Method: text, Path: text, Rule: text, Reason: text}), {Why: text, Host: text}}}
 	if v := r.Violations[0]; strings.ContainsAny(v.Protocol+v.Host+v.Method+v.Path+v.Rule+v.Why+v.Remedy, "\x1b\r\n\u009b\u202e") {
 		t.Errorf("%+q", v)
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/internal/egress"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/proxy"
 )
 
 // passes says what the harness serves of the run's network, and what has passed.
@@ -45,7 +45,7 @@ func (r *run) reportNetwork(report *Report) {
 	if o == nil {
 		return
 	}
-	var summary egress.Summary
+	var summary proxy.Summary
 	if o.gateway != nil {
 		summary = o.gateway.Summary()
 	}

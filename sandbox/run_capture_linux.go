@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/egress"
+	"github.com/holdfast-dev/holdfast/internal/proxy"
 )
 
 // captureGate is the outlet as a capture sees it.
@@ -18,32 +18,32 @@ func (o *outlet) captureGate(n Network) CaptureGate {
 	return CaptureGate{
 		Address: captureDevice.Addr, MTU: captureDevice.MTU,
 		Allowed: func(host string, port uint16) bool {
-			h, err := egress.ParseHost(host)
+			h, err := proxy.ParseHost(host)
 			if err != nil {
 				return false
 			}
 			d := g.Allowed(h, port)
-			return d.Outcome == egress.Allow || d.Outcome == egress.Unknown && n.Decide != nil ||
-				port == 0 && g.AllowedDatagrams(h, 0).Outcome == egress.Allow
+			return d.Outcome == proxy.Allow || d.Outcome == proxy.Unknown && n.Decide != nil ||
+				port == 0 && g.AllowedDatagrams(h, 0).Outcome == proxy.Allow
 		},
 		Datagrams: func(host string, port uint16) bool {
-			h, err := egress.ParseHost(host)
-			return err == nil && g.AllowedDatagrams(h, port).Outcome == egress.Allow
+			h, err := proxy.ParseHost(host)
+			return err == nil && g.AllowedDatagrams(h, port).Outcome == proxy.Allow
 		},
 		Tunnel: func(ctx context.Context, conn net.Conn, host string, port uint16, protocol string) error {
-			h, err := egress.ParseHost(host)
+			h, err := proxy.ParseHost(host)
 			if err != nil {
 				conn.Close()
 				return fmt.Errorf("sandbox: %w", err)
 			}
-			t := egress.Target{Host: h, Port: port, Protocol: protocol}
+			t := proxy.Target{Host: h, Port: port, Protocol: protocol}
 			if protocol == "udp" {
 				return g.Datagrams(ctx, conn, t)
 			}
 			return g.Tunnel(ctx, conn, t)
 		},
 		Denied: func(protocol, host string, port uint16, why string) {
-			e := egress.Event{Time: time.Now(), Protocol: protocol, Host: host, Port: port, Reason: why}
+			e := proxy.Event{Time: time.Now(), Protocol: protocol, Host: host, Port: port, Reason: why}
 			if d := o.denial(host, port); d.Why == why {
 				e.Rule = d.Rule
 			}
@@ -59,13 +59,13 @@ func (o *outlet) captureGate(n Network) CaptureGate {
 }
 
 // denial says which rule denies a host, if one does, and why it is denied otherwise.
-func (o *outlet) denial(host string, port uint16) egress.Decision {
-	h, err := egress.ParseHost(host)
+func (o *outlet) denial(host string, port uint16) proxy.Decision {
+	h, err := proxy.ParseHost(host)
 	if err != nil {
-		return egress.Decision{Why: err.Error()}
+		return proxy.Decision{Why: err.Error()}
 	}
 	d := o.gateway.Allowed(h, port)
-	if d.Outcome == egress.Unknown {
+	if d.Outcome == proxy.Unknown {
 		d.Why = "no rule allows it"
 	}
 	return d
@@ -73,15 +73,15 @@ func (o *outlet) denial(host string, port uint16) egress.Decision {
 
 // datagramDenial says why the policy grants no datagram to a host, if it is that. An
 // address of the device's network is nobody's, and no policy can grant one to it.
-func (o *outlet) datagramDenial(n Network, host string, port uint16) egress.Decision {
-	h, err := egress.ParseHost(host)
+func (o *outlet) datagramDenial(n Network, host string, port uint16) proxy.Decision {
+	h, err := proxy.ParseHost(host)
 	if a, no := netip.ParseAddr(host); err != nil || no == nil && captureDevice.Addr.Contains(a) {
-		return egress.Decision{}
+		return proxy.Decision{}
 	}
 	d := o.gateway.AllowedDatagrams(h, port)
-	if d.Outcome == egress.Unknown {
+	if d.Outcome == proxy.Unknown {
 		entry := net.JoinHostPort(h.String(), strconv.Itoa(int(port)))
-		if _, err := egress.CompileDatagrams([]string{entry}, nil, n.guarded()); errors.Is(err, egress.ErrPast) {
+		if _, err := proxy.CompileDatagrams([]string{entry}, nil, n.guarded()); errors.Is(err, proxy.ErrPast) {
 			d.Why = "the policy judges the requests to " + h.String() + ", and a datagram's it could not see"
 		}
 	}

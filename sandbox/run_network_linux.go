@@ -6,7 +6,7 @@ import (
 	"os"
 	"strconv"
 
-	"github.com/holdfast-dev/holdfast/internal/egress"
+	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 )
 
@@ -17,8 +17,8 @@ func (r *run) plug() {
 		return
 	}
 	w := o.wiring
-	http := func(l net.Listener) error { return o.gateway.Serve(l, egress.HTTP) }
-	socks := func(l net.Listener) error { return o.gateway.Serve(l, egress.SOCKS) }
+	http := func(l net.Listener) error { return o.gateway.Serve(l, proxy.HTTP) }
+	socks := func(l net.Listener) error { return o.gateway.Serve(l, proxy.SOCKS) }
 	if o.outside[0] != nil {
 		o.serveOutside()
 		return

@@ -6,8 +6,8 @@ import (
 	"os"
 	"sync"
 
-	"github.com/holdfast-dev/holdfast/internal/egress"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/proxy"
 )
 
 // A Sandbox is a policy made ready for this host. It holds no process and no
@@ -20,8 +20,8 @@ type Sandbox struct {
 	facts   Host
 	plan    plan.Plan
 	wiring  wiring
-	gate    egress.Config              // without Credentials
-	secrets func() []egress.Credential // behind a function, which no printer follows
+	gate    proxy.Config              // without Credentials
+	secrets func() []proxy.Credential // behind a function, which no printer follows
 	world   world
 	env     *filteredEnv // behind a pointer, for the same reason: it has all of the harness's environment
 	*lowered

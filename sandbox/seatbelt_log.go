@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/egress"
+	"github.com/holdfast-dev/holdfast/internal/proxy"
 )
 
 // A Denial is something that the tool tried and the system refused, as the
@@ -91,7 +91,7 @@ func parseDenial(message, tag string) (Denial, bool) {
 	if more != "" {
 		target += "\n" + more
 	}
-	d := Denial{Process: egress.Printable(m[2]), Operation: m[4], Target: egress.Printable(target), Times: 1}
+	d := Denial{Process: proxy.Printable(m[2]), Operation: m[4], Target: proxy.Printable(target), Times: 1}
 	if n, err := strconv.Atoi(m[1]); err == nil {
 		d.Times = n
 	}

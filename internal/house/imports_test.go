@@ -12,7 +12,7 @@ import (
 var walls = map[string][]string{
 	".":                      nil,
 	"examples":               {"sandbox", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest", "sandbox/capture", "sandbox/sbpl"},
-	"sandbox":                {"internal/seatbelt/emit", "internal/egress", "internal/egress/agent", "internal/gitobeyed", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
+	"sandbox":                {"internal/seatbelt/emit", "internal/proxy", "internal/proxy/agent", "internal/gitobeyed", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
 	"sandbox/sandboxtest":    {"sandbox"},
 	"sandbox/capture":        {"sandbox"}, // only programs import it: it links a network stack
 	"sandbox/sbpl":           {"sandbox", "internal/seatbelt", "seccomp"},
@@ -27,8 +27,8 @@ var walls = map[string][]string{
 	"seccomp":                {"internal/sys"},
 	"rlimit":                 {"internal/sys"},
 	"internal/sys":           nil,
-	"internal/egress":        {"internal/egress/agent"},
-	"internal/egress/agent":  nil,
+	"internal/proxy":         {"internal/proxy/agent"},
+	"internal/proxy/agent":   nil,
 	"internal/seatbelt":      nil,
 	"internal/seatbelt/emit": nil,
 	"internal/kerneltest":    nil,
@@ -73,9 +73,9 @@ var strangers = map[string]func(f *file) bool{
 	"golang.org/x/sys/unix": func(f *file) bool { // not in the early hook's chain
 		return f.room != "internal/stage/child" && f.room != "internal/stage/guard" && f.room != "internal/stage/wire" || f.test
 	},
-	"golang.org/x/net/idna":                                func(f *file) bool { return f.room == "internal/egress" },
-	"golang.org/x/net/http/httpguts":                       func(f *file) bool { return f.room == "internal/egress" },
-	"software.sslmate.com/src/go-pkcs12":                   func(f *file) bool { return f.room == "internal/egress" }, // a JVM's trust store
+	"golang.org/x/net/idna":                                func(f *file) bool { return f.room == "internal/proxy" },
+	"golang.org/x/net/http/httpguts":                       func(f *file) bool { return f.room == "internal/proxy" },
+	"software.sslmate.com/src/go-pkcs12":                   func(f *file) bool { return f.room == "internal/proxy" }, // a JVM's trust store
 	"golang.org/x/net/dns/dnsmessage":                      capturing,
 	"gvisor.dev/gvisor/pkg/buffer":                         capturing,
 	"gvisor.dev/gvisor/pkg/tcpip":                          capturing,
@@ -123,7 +123,7 @@ var forbidden = []struct {
 	in       func(room string) bool
 	std, why string
 }{
-	{func(r string) bool { return r != "internal/egress" && r != "examples" && r != "internal/bench" }, "net/http", "it belongs to the egress proxy"},
+	{func(r string) bool { return r != "internal/proxy" && r != "examples" && r != "internal/bench" }, "net/http", "it belongs to the egress proxy"},
 	{func(r string) bool { return r == "internal/plan" }, "os", "a plan is plain data"},
 	{func(r string) bool { return r == "internal/plan" }, "syscall", "a plan is plain data"},
 }

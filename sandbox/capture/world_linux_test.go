@@ -231,7 +231,7 @@ func (g *testGate) datagrams(host string, port uint16) bool {
 	return known || every
 }
 
-// carry is tunnel for datagrams, with what package egress does of them in short.
+// carry is tunnel for datagrams, with what package proxy does of them in short.
 func (g *testGate) carry(ctx context.Context, c net.Conn, key string) error {
 	to := g.udp[key]
 	if to == "" {

@@ -1,9 +1,0 @@
-package egress
-
-import (
-	"testing"
-
-	"github.com/holdfast-dev/holdfast/internal/kerneltest"
-)
-
-func TestMain(m *testing.M) { kerneltest.Main(m) }

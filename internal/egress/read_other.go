@@ -1,7 +1,0 @@
-//go:build !linux
-
-package egress
-
-import "net"
-
-func reader(c net.Conn) func(most int64) (*[bufferSize]byte, int, error) { return blockingReader(c) }

@@ -1,0 +1,140 @@
+package proxy
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"fmt"
+	"math/big"
+	"net"
+	"sync"
+	"time"
+)
+
+// How long certificates hold. The authority's outlives every run that is not a
+// service; a leaf is made anew when half of its time is over. Both begin a little
+// before they are made, for a guest whose clock is behind.
+const (
+	authorityLife = 30 * 24 * time.Hour
+	leafLife      = 24 * time.Hour
+	clockSlack    = 10 * time.Minute
+)
+
+// mostLeaves bounds the leaves that are kept: a wildcard has any number of names.
+const mostLeaves = 1024
+
+// An authority is a sandbox's own certificate authority. Its key is made with it,
+// stays in this process's memory, and is never encoded; only the certificate
+// leaves, in the trust bundle. What it may certify is constrained in the
+// certificate itself to the hosts whose TLS is terminated.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+
+	mu     sync.Mutex
+	leaves map[Host]*tls.Certificate
+}
+
+func newAuthority(now time.Time, c constraint) (*authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox's authority: %w", err)
+	}
+	serial := newSerial()
+	t := &x509.Certificate{
+		SerialNumber:          serial,
+		Subject:               pkix.Name{Organization: []string{"Holdfast"}, CommonName: "Holdfast sandbox " + hex.EncodeToString(serial.Bytes()[:4])},
+		NotBefore:             now.Add(-clockSlack),
+		NotAfter:              now.Add(authorityLife),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		MaxPathLenZero:        true,
+		KeyUsage:              x509.KeyUsageCertSign,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	c.apply(t)
+	der, err := x509.CreateCertificate(rand.Reader, t, t, key.Public(), key)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox's authority: %w", err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox's authority: %w", err)
+	}
+	return &authority{cert: cert, key: key, leaves: map[Host]*tls.Certificate{}}, nil
+}
+
+// String keeps the key out of whatever prints an authority.
+func (a *authority) String() string { return "sandbox's authority" }
+
+// GoString does the same for %#v.
+func (a *authority) GoString() string { return a.String() }
+
+// leaf returns a certificate for a host, of the cache or new.
+func (a *authority) leaf(now time.Time, h Host) (*tls.Certificate, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if c := a.leaves[h]; c != nil && now.Before(c.Leaf.NotAfter.Add(-leafLife/2)) {
+		return c, nil
+	}
+	c, err := a.issue(now, h)
+	if err != nil {
+		return nil, fmt.Errorf("certificate for %s: %w", h, err)
+	}
+	if len(a.leaves) >= mostLeaves {
+		clear(a.leaves)
+	}
+	a.leaves[h] = c
+	return c, nil
+}
+
+// issue makes a leaf. It has no common name: some clients would hold that against
+// the authority's constraints, as a name, even where it is an address.
+func (a *authority) issue(now time.Time, h Host) (*tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	t := &x509.Certificate{
+		SerialNumber:          newSerial(),
+		Subject:               pkix.Name{Organization: []string{"Holdfast sandbox"}},
+		NotBefore:             now.Add(-clockSlack),
+		NotAfter:              earlier(now.Add(leafLife), a.cert.NotAfter),
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	if addr, ok := h.Addr(); ok {
+		t.IPAddresses = []net.IP{addr.AsSlice()}
+	} else {
+		t.DNSNames = []string{h.String()}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, t, a.cert, key.Public(), a.key)
+	if err != nil {
+		return nil, err
+	}
+	leaf, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, nil
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// newSerial returns a positive number of 16 bytes, the first of which is not 0.
+func newSerial() *big.Int {
+	var b [16]byte
+	rand.Read(b[:])
+	b[0] = b[0]&0x7f | 0x40
+	return new(big.Int).SetBytes(b[:])
+}

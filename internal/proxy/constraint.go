@@ -1,0 +1,51 @@
+package proxy
+
+import (
+	"crypto/x509"
+	"net"
+	"strings"
+)
+
+// A constraint is what an authority may certify (RFC 5280, 4.2.1.10). OpenSSL,
+// GnuTLS, NSS, Go, Java and webpki hold it, and a client that does not is as far as
+// it would be with none.
+type constraint struct {
+	names []string // with what is below them
+	nets  []*net.IPNet
+	every bool // an entry is "*": nothing can be said
+}
+
+// constrain reads entries as [Compile] does. What it refuses has no host.
+func constrain(entries []string) constraint {
+	var c constraint
+	for _, e := range entries {
+		r, err := compileEntry(e)
+		switch {
+		case err != nil:
+		case r.kind == prefix:
+			c.nets = append(c.nets, &net.IPNet{IP: r.prefix.Addr().AsSlice(), Mask: net.CIDRMask(r.prefix.Bits(), r.prefix.Addr().BitLen())})
+		case r.kind == anything:
+			c.every = true
+		default: // and what is below it
+			c.names = append(c.names, strings.TrimPrefix(r.name, "."))
+		}
+	}
+	return c
+}
+
+// apply puts the constraint into a certificate. Where only names, or only
+// addresses, are permitted, the other kind is excluded as a whole: a kind that is
+// not spoken of would be free.
+func (c constraint) apply(t *x509.Certificate) {
+	if c.every {
+		return
+	}
+	t.PermittedDNSDomainsCritical = true
+	t.PermittedDNSDomains, t.PermittedIPRanges = c.names, c.nets
+	if len(c.nets) == 0 {
+		t.ExcludedIPRanges = []*net.IPNet{{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}, {IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)}}
+	}
+	if len(c.names) == 0 {
+		t.PermittedDNSDomains = []string{"invalid"} // RFC 6761: nobody's
+	}
+}

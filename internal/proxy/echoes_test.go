@@ -1,0 +1,157 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"html"
+	"io"
+	"mime/quotedprintable"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+// inLines puts a text into lines.
+func inLines(s string, width int, end string) string {
+	var lines []string
+	for part := range slices.Chunk([]byte(s), width) {
+		lines = append(lines, string(part))
+	}
+	return strings.Join(lines, end)
+}
+
+// twofold are echoes of a secret in one encoding upon another, in broken lines, and in
+// encodings of few servers.
+func twofold(secret string) map[string]string {
+	basic := base64.StdEncoding.EncodeToString([]byte("a:" + secret))
+	inJSON, _ := json.Marshal(secret)
+	again, _ := json.Marshal(string(inJSON))
+	var quoted bytes.Buffer
+	w := quotedprintable.NewWriter(&quoted)
+	w.Write([]byte(strings.Repeat("x", 60) + secret))
+	w.Close()
+	list := map[string]string{
+		"a URL in a URL":               url.QueryEscape("/x?key=" + url.QueryEscape(secret)),
+		"a path in a query":            url.QueryEscape(url.PathEscape(secret)),
+		"a URL in JSON":                `{"a":"` + url.QueryEscape(secret) + `"}`,
+		"a URL in HTML":                strings.ReplaceAll(url.QueryEscape(secret), "%", "&#37;"),
+		"JSON in JSON":                 string(again),
+		"JSON in HTML":                 html.EscapeString(string(inJSON)),
+		"JSON in a URL":                url.QueryEscape(string(inJSON)),
+		"HTML in a URL":                url.QueryEscape(html.EscapeString(secret)),
+		"PHP's JSON of basic":          strings.ReplaceAll(basic, "/", `\/`),
+		".NET's JSON of basic":         strings.NewReplacer("+", `\u002B`, "/", `\u002F`).Replace(basic),
+		"basic in a URL":               url.QueryEscape(basic),
+		"basic in HTML":                strings.NewReplacer("+", "&#43;", "=", "&#x3D;", "/", "&#x2F;").Replace(basic),
+		"base64 of basic":              base64.StdEncoding.EncodeToString([]byte("Basic " + basic)),
+		"base64 of a URL":              base64.RawURLEncoding.EncodeToString([]byte("https://a.example/?k=" + url.QueryEscape(secret))),
+		"base64 of JSON":               base64.StdEncoding.EncodeToString(inJSON),
+		"hexadecimal of a URL":         hex.EncodeToString([]byte(url.QueryEscape(secret))),
+		"hexadecimal of either case":   strings.ToUpper(hex.EncodeToString([]byte(secret))[:20]) + hex.EncodeToString([]byte(secret))[20:],
+		"base32":                       base32.StdEncoding.EncodeToString([]byte("x" + secret)),
+		"quoted-printable":             quoted.String(),
+		"UTF-32":                       strings.Join(strings.Split(secret, ""), "\x00\x00\x00"),
+		"escapes of either case":       strings.NewReplacer("/", "%2f", "+", "%2B", "=", "%3d", "?", "%3F").Replace(secret),
+		"a string of a language":       strings.NewReplacer("/", `\x2f`, "+", `\x2B`, "=", `\x3d`).Replace(secret),
+		"base64 in lines, in JSON":     strings.ReplaceAll(inLines(base64.StdEncoding.EncodeToString([]byte("01234567890123456789"+secret)), 32, "\r\n"), "\r\n", `\r\n`),
+		"base64 in lines, in a URL":    url.QueryEscape(inLines(base64.StdEncoding.EncodeToString([]byte("01234567890123456789"+secret)), 32, "\n")),
+		"hexadecimal in lines":         inLines(hex.EncodeToString([]byte(secret)), 40, "\n"),
+		"base64 in lines of 64 (PEM)":  inLines(base64.StdEncoding.EncodeToString([]byte(strings.Repeat("y", 40)+secret)), 64, "\n"),
+		"base64 in lines of 76 (MIME)": inLines(base64.StdEncoding.EncodeToString([]byte(strings.Repeat("y", 50)+secret)), 76, "\r\n"),
+		"base64 in lines of 20":        inLines(base64.StdEncoding.EncodeToString([]byte("z"+secret)), 20, "\r\n"),
+	}
+	return list
+}
+
+func TestASecretInTwoEncodingsIsReplaced(t *testing.T) {
+	for _, secret := range []string{testSecret, "qp+a/s=S3cr3t?k~ey/with+specials==", "pässwörd/日本+x y&z"} {
+		all := credentials{{name: "TOKEN", placeholder: testPlaceholder, place: "basic", secret: func() string { return secret }}}
+		echoes := twofold(secret)
+		for _, s := range echoed(secret) { // in one
+			echoes[s] = s
+		}
+		for name, text := range echoes {
+			if (name == "UTF-32" || name == "quoted-printable") && !isASCII(secret) {
+				continue
+			}
+			for how, src := range map[string]io.Reader{"at once": strings.NewReader(text), "byte by byte": iotest.OneByteReader(strings.NewReader(text)), "in halves": iotest.HalfReader(strings.NewReader(text))} {
+				got := readAll(t, all.redact().body(io.NopCloser(src), func() {}))
+				if !strings.Contains(got, testPlaceholder) || len(got) > len(text)-len(secret)/2+3*len(testPlaceholder) {
+					t.Errorf("%s, %s: %q of %q", name, how, got, text)
+				}
+				if how == "at once" && got != all.redact().text(text) {
+					t.Errorf("%s: %q as a text", name, all.redact().text(text))
+				}
+			}
+		}
+	}
+}
+
+// TestLinesStillStream: what goes on after a line's end is digits alone.
+func TestLinesStillStream(t *testing.T) {
+	for text, want := range map[string]int{
+		"data: {\"a\":1}\n\nda":                  15,
+		"soft =\r\nbreak":                        0,
+		"a line\r\nanother":                      8,
+		"no line":                                0,
+		"deadbeefdeadbeefdeadbeef\nmore":         0,
+		"deadbeefdeadbeefdeadbeef\r\nmore":       0,
+		"a: 1\ndeadbeefdeadbeefdeadbeef\r\nmore": 5,
+		"deadbeefdeadbeef deadbeef\nmore":        26,
+		"deadbeefdeadbeefdeadbeef\n\nmore":       26,
+	} {
+		if got := new(lines).feed([]byte(text)); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+		l, end := new(lines), 0
+		for i := range len(text) {
+			if l.feed([]byte(text[i:i+1])) > 0 {
+				end = i + 1
+			}
+		}
+		if end != want {
+			t.Errorf("%q, byte by byte: %d, want %d", text, end, want)
+		}
+	}
+}
+
+// FuzzMatcher holds what is found not to depend on how a text comes, and nothing to be
+// changed that has no secret in it.
+func FuzzMatcher(f *testing.F) {
+	for _, text := range twofold(testSecret) {
+		f.Add(text, uint8(3))
+	}
+	r := testCredentials().redact()
+	f.Fuzz(func(t *testing.T, text string, each uint8) {
+		whole := (&matcher{by: r.known().texts}).feed([]byte(text), nil)
+		m, parts := &matcher{by: r.known().texts}, []hit(nil)
+		for part := range slices.Chunk([]byte(text), max(int(each), 1)) {
+			parts = m.feed(part, parts)
+		}
+		if !slices.Equal(whole, parts) {
+			t.Fatalf("%v at once, %v in parts", whole, parts)
+		}
+		if len(whole) == 0 && r.text(text) != text {
+			t.Fatalf("%q became %q", text, r.text(text))
+		}
+		for _, h := range whole {
+			if h.from < 0 || h.from >= h.to || h.to > int64(len(text)) {
+				t.Fatalf("%+v", h)
+			}
+		}
+	})
+}
+
+func TestNoCharsetIsAskedFor(t *testing.T) {
+	h := http.Header{"Accept": {"text/html;charset=utf-32;q=0.5, application/json; Charset=ebcdic-cp-us", "*/*"}, "Accept-Charset": {"utf-7"}}
+	ask(h)
+	if got := strings.Join(h["Accept"], "|"); got != "text/html;q=0.5, application/json|*/*" || h.Get("Accept-Charset") != "" {
+		t.Errorf("%q %v", got, h)
+	}
+}

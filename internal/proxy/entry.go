@@ -1,0 +1,167 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// A kind is what an entry names.
+type kind uint8
+
+const (
+	name     kind = iota // one name
+	below                // every name below a suffix
+	anything             // every name, every public address
+	prefix               // addresses
+)
+
+// A rule is one entry of a list.
+type rule struct {
+	entry  string // as it was written
+	kind   kind
+	name   string // the name, or the suffix with its leading dot
+	prefix netip.Prefix
+	lo, hi uint16 // ports; all: 0 to 65535
+}
+
+func compileList(list string, entries []string) ([]rule, error) {
+	var rules []rule
+	for i, entry := range entries {
+		r, err := compileEntry(entry)
+		if err != nil {
+			return nil, &RuleError{List: list, Index: i, Entry: entry, Err: err}
+		}
+		rules = append(rules, r)
+	}
+	return rules, nil
+}
+
+func compileEntry(entry string) (rule, error) {
+	if strings.Contains(entry, "://") {
+		return rule{}, errors.New("a URL is not an entry: write its host")
+	}
+	r := rule{entry: entry, hi: 65535}
+	host, ports, hasPorts := splitEntry(entry)
+	var err error
+	if hasPorts {
+		if r.lo, r.hi, err = parsePorts(ports); err != nil {
+			return rule{}, err
+		}
+	}
+	switch suffix, wild := strings.CutPrefix(host, "*."); {
+	case host == "*":
+		r.kind = anything
+	case wild:
+		err = r.setBelow(suffix)
+	case strings.Contains(host, "/"):
+		err = r.setPrefix(host)
+	default:
+		err = r.setHost(host)
+	}
+	return r, err
+}
+
+// splitEntry takes the ports off an entry. More than one colon without brackets
+// is an IPv6 address without a port.
+func splitEntry(entry string) (host, ports string, hasPorts bool) {
+	if rest, ok := strings.CutPrefix(entry, "["); ok {
+		inside, after, closed := strings.Cut(rest, "]")
+		switch {
+		case !strings.Contains(inside, ":"): // brackets are for addresses of IPv6 alone: RFC 3986, 3.2.2
+		case closed && after == "":
+			return inside, "", false
+		case closed && after[0] == ':':
+			return inside, after[1:], true
+		}
+		return entry, "", false // no host: refused there
+	}
+	if strings.Count(entry, ":") > 1 {
+		return entry, "", false
+	}
+	return strings.Cut(entry, ":")
+}
+
+func parsePorts(s string) (lo, hi uint16, err error) {
+	first, last, isRange := strings.Cut(s, "-")
+	if lo, err = parsePort(first); err != nil || !isRange {
+		return lo, lo, err
+	}
+	if hi, err = parsePort(last); err == nil && hi < lo {
+		err = fmt.Errorf("the range of ports %s is empty", s)
+	}
+	return lo, hi, err
+}
+
+func (r *rule) setBelow(suffix string) error {
+	h, err := ParseHost(suffix)
+	if err != nil {
+		return err
+	}
+	if _, isAddr := h.Addr(); isAddr {
+		return errors.New("there are no names below an address")
+	}
+	r.kind, r.name = below, "."+h.name
+	return nil
+}
+
+func (r *rule) setPrefix(s string) error {
+	p, err := netip.ParsePrefix(s)
+	switch {
+	case err != nil:
+		return errors.New("neither a host nor addresses as in 10.0.0.0/8")
+	case p.Addr().Is4In6():
+		return errors.New("write IPv4 addresses as such")
+	case p != p.Masked():
+		return fmt.Errorf("%s has bits beyond its length: %s, or one address?", p, p.Masked())
+	}
+	r.kind, r.prefix = prefix, p
+	return nil
+}
+
+func (r *rule) setHost(s string) error {
+	h, err := ParseHost(s)
+	if err != nil {
+		return err
+	}
+	if a, isAddr := h.Addr(); isAddr {
+		r.kind, r.prefix = prefix, netip.PrefixFrom(a, a.BitLen())
+		return nil
+	}
+	r.kind, r.name = name, h.name
+	return nil
+}
+
+// speaksOf reports whether an entry names a host, whatever the port.
+func (r rule) speaksOf(h Host) bool {
+	a, isAddr := h.Addr()
+	switch r.kind {
+	case anything:
+		return true
+	case prefix:
+		return isAddr && r.prefix.Contains(a)
+	case below:
+		return !isAddr && strings.HasSuffix(h.name, r.name) // which begins with a dot
+	default:
+		return !isAddr && h.name == r.name
+	}
+}
+
+// opens reports whether an allowing entry that speaks of an address is narrow
+// enough for it: 0.0.0.0/0 names no private address, 169.254.0.0/16 no metadata
+// service.
+func (r rule) opens(a netip.Addr) bool {
+	what, within := special(a)
+	return what == "" || r.kind == prefix && within.Contains(r.prefix.Addr()) && r.prefix.Bits() >= within.Bits()
+}
+
+func (r rule) hasPort(port uint16) bool { return port == 0 || r.lo <= port && port <= r.hi }
+
+// coversPort is hasPort for a denial: any port is denied if all are.
+func (r rule) coversPort(port uint16) bool {
+	if port == 0 {
+		return r.lo <= 1 && r.hi == 65535
+	}
+	return r.hasPort(port)
+}

@@ -1,0 +1,190 @@
+package proxy
+
+import "bytes"
+
+// A matcher finds spellings in a stream of bytes, looking at each byte once: what it
+// knows of those before is which characters of which spellings may have been written so
+// far (Thompson's simulation of an automaton). A matcher of the same secrets for
+// another stream is a copy of its first state.
+type matcher struct {
+	by    *automaton
+	at    int64 // bytes so far
+	now   []thread
+	spare []thread
+	sat   int64  // the byte for which seen holds, and 1
+	seen  []seat // by seat of a place, once there are many threads: a secret of one character, over and over
+}
+
+// An automaton is what the matchers of some secrets have in common.
+type automaton struct {
+	spellings []spelling
+	first     [256][]start       // what a byte begins
+	pairs     [256][256 / 8]byte // whether two bytes may be the beginning of anything
+	seats     []int              // of each spelling's first character
+	size      int                // of all seats
+}
+
+// A seat says which thread is at a place.
+type seat struct {
+	at  int64 // the byte of which that is true, and 1
+	now int32
+}
+
+type start struct {
+	of int32
+	at *choice
+}
+
+// A place is how far a spelling has been written, to the end of a character.
+type place struct{ of, char int32 }
+
+type thread struct {
+	place
+	at   *choice
+	from int64 // the spelling's first byte
+}
+
+// A hit is a spelling that was found.
+type hit struct {
+	from, to int64
+	with     string
+}
+
+func newAutomaton(list []spelling, fold bool) *automaton {
+	a := &automaton{spellings: list}
+	for i := range a.spellings {
+		s := &a.spellings[i]
+		s.compile(fold)
+		a.seats = append(a.seats, a.size)
+		a.size += len(s.chars)
+		for _, e := range s.chars[0].next {
+			a.first[e.b] = append(a.first[e.b], start{int32(i), e.to})
+			a.pair(e.b, e.to)
+			if e.to.whole && len(s.chars) > 1 {
+				a.pair(e.b, s.chars[1])
+			}
+			if e.to.whole && len(s.chars) == 1 {
+				a.pairs[e.b] = [32]byte(bytes.Repeat([]byte{0xff}, 32))
+			}
+		}
+	}
+	return a
+}
+
+// pair notes what may follow a first byte.
+func (a *automaton) pair(first byte, then *choice) {
+	for _, e := range then.next {
+		a.pairs[first][e.b/8] |= 1 << (e.b % 8)
+	}
+}
+
+func (a *automaton) begins(first, then byte) bool { return a.pairs[first][then/8]>>(then%8)&1 != 0 }
+
+// manyThreads is from when on they are told apart by a table.
+const manyThreads = 32
+
+// feed looks at more bytes and adds the hits that end in them.
+func (m *matcher) feed(b []byte, hits []hit) []hit {
+	pairs := &m.by.pairs
+	for i := 0; i < len(b); i++ {
+		if len(m.now) == 0 { // most bytes begin nothing
+			j := i
+			for j+1 < len(b) && pairs[b[j]][b[j+1]/8]>>(b[j+1]%8)&1 == 0 {
+				j++
+			}
+			m.at += int64(j - i)
+			i = j
+		}
+		c := b[i]
+		first := m.by.first[c]
+		if len(first) > 0 && i+1 < len(b) && !m.by.begins(c, b[i+1]) {
+			first = nil
+		}
+		if len(m.now)+len(first) > 0 {
+			hits = m.step(c, first, hits)
+		}
+		m.at++
+	}
+	return hits
+}
+
+func (m *matcher) step(c byte, first []start, hits []hit) []hit {
+	old := m.now
+	m.now, m.spare = m.spare[:0], old
+	for i := range old {
+		if to := old[i].at.after(c); to != nil {
+			hits = m.move(old[i], to, hits)
+		}
+	}
+	for _, s := range first {
+		hits = m.move(thread{place: place{of: s.of}, from: m.at}, s.at, hits)
+	}
+	return hits
+}
+
+// move takes a thread on to where a byte has led.
+func (m *matcher) move(t thread, to *choice, hits []hit) []hit {
+	s := &m.by.spellings[t.of]
+	if to.whole {
+		if int(t.char)+1 == len(s.chars) {
+			hits = append(hits, hit{t.from, m.at + 1, s.with})
+		} else {
+			m.arrive(thread{place{t.of, t.char + 1}, s.chars[t.char+1], t.from})
+		}
+	}
+	if to.idle && t.char > 0 {
+		m.arrive(thread{t.place, s.chars[t.char], t.from})
+	}
+	if len(to.next) > 0 {
+		m.now = append(m.now, thread{t.place, to, t.from})
+	}
+	return hits
+}
+
+// arrive adds a thread at the beginning of a character, unless one is there; of two, the
+// one that began first.
+func (m *matcher) arrive(t thread) {
+	if len(m.now) < manyThreads {
+		for i := range m.now {
+			if o := &m.now[i]; o.place == t.place && o.at == t.at {
+				o.from = min(o.from, t.from)
+				return
+			}
+		}
+	} else {
+		if m.sat != m.at+1 {
+			m.sit()
+		}
+		s := &m.seen[m.by.seats[t.of]+int(t.char)]
+		if s.at == m.at+1 {
+			o := &m.now[s.now]
+			o.from = min(o.from, t.from)
+			return
+		}
+		*s = seat{m.at + 1, int32(len(m.now))}
+	}
+	m.now = append(m.now, t)
+}
+
+// sit notes where the first threads are.
+func (m *matcher) sit() {
+	if m.sat = m.at + 1; m.seen == nil {
+		m.seen = make([]seat, m.by.size)
+	}
+	for i, o := range m.now {
+		if o.at == m.by.spellings[o.of].chars[o.char] {
+			m.seen[m.by.seats[o.of]+int(o.char)] = seat{m.at + 1, int32(i)}
+		}
+	}
+}
+
+// half is where the first spelling began of which more than half has come; ok is false
+// when there is none.
+func (m *matcher) half() (from int64, ok bool) {
+	for _, t := range m.now {
+		if int(t.char)*2 > len(m.by.spellings[t.of].chars) && (!ok || t.from < from) {
+			from, ok = t.from, true
+		}
+	}
+	return from, ok
+}

@@ -1,0 +1,174 @@
+package proxy
+
+import (
+	"cmp"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// A redactor puts placeholders back where an answer reflects secrets, in any of the
+// spellings that servers give to what they echo. The nil redactor changes nothing.
+type redactor struct {
+	known func() *known // made when an answer first needs it
+}
+
+// known is what a redactor finds secrets by.
+type known struct {
+	texts   *automaton
+	names   *automaton // in lower case, in which the names of headers are compared
+	longest int        // bytes of the longest writing
+}
+
+// redact makes the redactor of some credentials.
+func (all credentials) redact() *redactor {
+	if len(all) == 0 {
+		return nil
+	}
+	return &redactor{sync.OnceValue(func() *known {
+		k := &known{newAutomaton(all.spellings(), false), newAutomaton(all.spellings(), true), 0}
+		for _, s := range k.texts.spellings {
+			k.longest = max(k.longest, s.most)
+		}
+		return k
+	})}
+}
+
+// spellings are those of all secrets, with what each becomes.
+func (all credentials) spellings() []spelling {
+	var list []spelling
+	for _, c := range all {
+		for _, s := range spellings(c.secret()) {
+			s.with = c.placeholder
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// A pass takes secrets out of one stream of bytes.
+type pass struct {
+	m    matcher
+	base int64 // of the first byte that is held
+	held []byte
+	hits []hit
+}
+
+// feed takes more bytes and appends to out what may be passed on, all but the last hold
+// bytes, with placeholders. One that is whole may be a part of a longer one that is not
+// yet: what is left of that would be half a secret.
+func (p *pass) feed(out, b []byte, hold int) []byte {
+	p.held = append(p.held, b...)
+	p.hits = p.m.feed(b, p.hits)
+	end := p.base + int64(len(p.held))
+	sure := end - int64(min(hold, len(p.held)))
+	slices.SortStableFunc(p.hits, func(a, b hit) int { return cmp.Compare(a.from, b.from) })
+	at := p.base
+	rest := p.hits[:0]
+	with := false // a placeholder ends at at
+	for _, h := range p.hits {
+		switch {
+		case h.from >= sure:
+			rest = append(rest, h)
+		case h.to <= at: // within another
+		case h.from < at && with: // goes on from another
+			at = h.to
+		default:
+			out = append(append(out, p.held[at-p.base:max(h.from, at)-p.base]...), h.with...)
+			at, with = h.to, true
+		}
+	}
+	if sure > at {
+		out = append(out, p.held[at-p.base:sure-p.base]...)
+		at = sure
+	}
+	p.hits = rest
+	p.held = append(p.held[:0], p.held[at-p.base:]...)
+	p.base = at
+	return out
+}
+
+// text redacts a string.
+func (r *redactor) text(s string) string {
+	if r == nil {
+		return s
+	}
+	p := pass{m: matcher{by: r.known().texts}}
+	return string(p.feed(nil, []byte(s), 0))
+}
+
+// header redacts values, and drops a header whose name has a secret: names are
+// written in another case than the server's.
+func (r *redactor) header(h http.Header) {
+	if r == nil {
+		return
+	}
+	for name, values := range h {
+		for i, v := range values {
+			values[i] = r.text(v)
+		}
+		if m := (matcher{by: r.known().names}); len(m.feed([]byte(strings.ToLower(name)), nil)) > 0 {
+			delete(h, name)
+		}
+	}
+}
+
+// redactChunk is how much of a body is looked at in one piece.
+const redactChunk = 16 << 10
+
+// body returns a reader of a body in which secrets are replaced. What it holds back,
+// since it may be a secret's beginning, does not depend on the secret: a tool that has
+// its guesses echoed would see by what is held back how far they are right. No secret
+// goes on after a line's end, but in digits, so that a stream of lines, or of events, streams.
+func (r *redactor) body(src io.ReadCloser, atEnd func()) *redacted {
+	return &redacted{src: src, by: r, atEnd: atEnd, units: new(lines).feed, pass: pass{m: matcher{by: r.known().texts}}}
+}
+
+type redacted struct {
+	src   io.ReadCloser
+	by    *redactor
+	atEnd func()           // trailers have arrived
+	units func([]byte) int // says where in the next bytes the last unit ends that no secret straddles
+	after int              // bytes since then
+	pass  pass
+	ready []byte
+	chunk []byte
+	err   error
+}
+
+func (d *redacted) Read(p []byte) (int, error) {
+	for len(d.ready) == 0 {
+		if d.err != nil {
+			return 0, d.err
+		}
+		d.fill()
+	}
+	n := copy(p, d.ready)
+	d.ready = d.ready[n:]
+	return n, nil
+}
+
+// fill reads once. What is held back when an error cuts the body off is not passed on.
+func (d *redacted) fill() {
+	if d.chunk == nil {
+		d.chunk = make([]byte, redactChunk)
+	}
+	n, err := d.src.Read(d.chunk)
+	d.after = since(d.after, n, d.units(d.chunk[:n]))
+	hold := min(d.after, d.by.known().longest-1)
+	if err == io.EOF {
+		hold = 0
+	}
+	d.ready = d.pass.feed(d.ready[:0], d.chunk[:n], hold)
+	switch {
+	case err == io.EOF:
+		d.atEnd()
+	case err != nil: // it goes into the event, and may quote what could not be read
+		err = d.by.error(err)
+	}
+	d.err = err
+}
+
+func (d *redacted) Close() error { return d.src.Close() }

@@ -1,0 +1,154 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// A ConfigError says which entry of a Config's list cannot be carried out.
+type ConfigError struct {
+	List  string // "credential" or "request rule"
+	Index int
+	Name  string // the variable, or the host
+	Err   error
+}
+
+func (e *ConfigError) Error() string {
+	return fmt.Sprintf("%s %d (%.80q): %v", e.List, e.Index, e.Name, e.Err)
+}
+
+func (e *ConfigError) Unwrap() error { return e.Err }
+
+// A requestRule is a RequestRule that was checked.
+type requestRule struct {
+	hosts   Rules
+	entry   string
+	methods []string
+	paths   []string
+	headers []string
+}
+
+// requestRules judge requests. A host with a rule may be asked what one of its
+// rules allows; a host without any may be asked everything.
+type requestRules []requestRule
+
+func compileRequests(list []RequestRule) (requestRules, error) {
+	var rules requestRules
+	for i, r := range list {
+		c, err := compileRequest(r)
+		if err != nil {
+			return nil, &ConfigError{List: "request rule", Index: i, Name: r.Host, Err: err}
+		}
+		rules = append(rules, c)
+	}
+	return rules, nil
+}
+
+func compileRequest(r RequestRule) (requestRule, error) {
+	hosts, err := Compile([]string{r.Host}, nil)
+	if err != nil {
+		return requestRule{}, err
+	}
+	for _, m := range r.Methods {
+		if !httpguts.ValidHeaderFieldName(m) || m != strings.ToUpper(m) || m == http.MethodConnect {
+			return requestRule{}, fmt.Errorf("%.20q is no method to allow", m)
+		}
+	}
+	for _, p := range r.Paths {
+		path, err := canonicalPath(p)
+		if err == nil && path != p {
+			err = errors.New("a prefix is written without percent escapes")
+		}
+		if err != nil {
+			return requestRule{}, fmt.Errorf("path %.80q: %w", p, err)
+		}
+	}
+	for _, name := range r.Headers {
+		if !httpguts.ValidHeaderFieldName(name) || slices.Contains(framing, strings.ToLower(name)) {
+			return requestRule{}, fmt.Errorf("%.40q is no header to allow", name)
+		}
+	}
+	return requestRule{hosts: hosts, entry: r.Host, methods: slices.Clone(r.Methods), paths: slices.Clone(r.Paths), headers: slices.Clone(r.Headers)}, nil
+}
+
+// of returns the rules that speak of a target.
+func (rules requestRules) of(h Host, port uint16) requestRules {
+	var list requestRules
+	for _, r := range rules {
+		if r.hosts.Target(h, port).Outcome == Allow {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// framing are the headers that say where a message ends, and for whom it is; they are net/http's.
+var framing = []string{"content-length", "transfer-encoding", "host", "connection", "te", "trailer", "upgrade"}
+
+// judge says why a request to a target is refused, or allows it. Its method and path
+// are those that will be sent; the query, the body and what a WebSocket carries
+// later are not judged.
+// Fields are names of headers that have credentials for the target.
+func (rules requestRules) judge(r *http.Request, h Host, port uint16, fields ...string) *Refusal {
+	list := rules.of(h, port)
+	if len(list) == 0 {
+		return nil
+	}
+	no := &Refusal{Host: h.String(), Port: port, Rule: "request rule " + list[0].entry}
+	for _, rule := range list {
+		fields = append(fields, rule.headers...)
+	}
+	if name := overridden(r.Header, fields); name != "" {
+		no.Why = fmt.Sprintf("the header %.40q could have the server see another request than the one that is judged", name)
+		no.Instead = "leave the header out"
+		return no
+	}
+	path, err := canonicalPath(r.URL.EscapedPath())
+	if r.URL.Opaque != "" {
+		err = errPathForm
+	}
+	var may []string
+	for _, rule := range list {
+		if rule.method(r.Method) && rule.path(path, err) {
+			return nil
+		}
+		may = append(may, rule.String())
+	}
+	no.Why = fmt.Sprintf("%s %.200q is not allowed at this host, which may be asked: %s", shortly(r.Method), path, strings.Join(may, "; "))
+	if err != nil {
+		no.Why = fmt.Sprintf("%v, so that rules about paths cannot judge it; this host may be asked: %s", err, strings.Join(may, "; "))
+		no.Instead = "write the path plainly"
+	}
+	return no
+}
+
+// method allows HEAD where GET is: it asks for less.
+func (r requestRule) method(m string) bool {
+	return len(r.methods) == 0 || slices.Contains(r.methods, m) || m == http.MethodHead && slices.Contains(r.methods, http.MethodGet)
+}
+
+func (r requestRule) path(path string, err error) bool {
+	if len(r.paths) == 0 {
+		return true
+	}
+	return err == nil && slices.ContainsFunc(r.paths, func(p string) bool { return under(path, p) })
+}
+
+func (r requestRule) String() string {
+	methods, paths := "any method", "any path"
+	if len(r.methods) > 0 {
+		methods = strings.Join(r.methods, ", ")
+	}
+	if len(r.paths) > 0 {
+		paths = "paths below " + strings.Join(r.paths, ", ")
+	}
+	return methods + ", " + paths
+}
+
+// shortly keeps a client's own word short.
+func shortly(s string) string { return Printable(s[:min(len(s), 40)]) }

@@ -1,0 +1,22 @@
+//go:build !linux
+
+package proxy
+
+import "net/netip"
+
+// routeOf looks among the addresses of the interfaces, which is where these systems
+// have those that they deliver to themselves.
+func routeOf(a netip.Addr) Route {
+	a = a.Unmap().WithZone("")
+	if a.IsUnspecified() {
+		return RouteLocal
+	}
+	own, err := isInterfaces(a)
+	switch {
+	case own:
+		return RouteLocal
+	case err != nil:
+		return RouteUnknown
+	}
+	return RouteRemote
+}

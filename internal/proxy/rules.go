@@ -1,0 +1,127 @@
+package proxy
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// An Outcome is what rules say of a target.
+type Outcome uint8
+
+// The outcomes. The zero Outcome denies.
+const (
+	Deny    Outcome = iota // an entry denies it, or nothing may open it
+	Unknown                // no entry speaks of it: Decide is asked
+	Allow
+)
+
+// A Decision is the answer of rules about one target or address.
+type Decision struct {
+	Outcome Outcome
+	Rule    string // the entry that decided, as it was written; "": none did
+	Why     string // a sentence for a person or a model; "" when allowed
+}
+
+// Rules are a compiled allow-list and deny-list. They are immutable. The zero
+// Rules allow nothing.
+type Rules struct {
+	allow, deny []rule
+}
+
+// A RuleError says which entry of a list is not a rule.
+type RuleError struct {
+	List  string // "allow" or "deny"
+	Index int
+	Entry string
+	Err   error
+}
+
+// Compile reads an allow-list and a deny-list. An entry is
+//
+//	example.com            a name, at every port
+//	*.example.com          every name below it, but not itself
+//	*                      every name, and every public address
+//	example.com:443        one port
+//	example.com:8000-8100  a range of ports
+//	10.0.0.0/8             addresses, which may be private ones
+//	10.1.2.3:22            one address, one port
+//	[::1]:80               the same for IPv6
+//
+// Deny entries win. The error is a [*RuleError].
+func Compile(allow, deny []string) (Rules, error) {
+	var r Rules
+	var err error
+	if r.allow, err = compileList("allow", allow); err != nil {
+		return Rules{}, err
+	}
+	if r.deny, err = compileList("deny", deny); err != nil {
+		return Rules{}, err
+	}
+	return r, nil
+}
+
+// Target says what the rules know of a host before its name is resolved. Port 0
+// asks whether any port may be reached. An address that is not the public
+// Internet's, and that no entry names, is denied and not unknown.
+func (r Rules) Target(h Host, port uint16) Decision {
+	if h.IsZero() {
+		return Decision{Why: "it is not a host"}
+	}
+	for _, e := range r.deny {
+		if e.speaksOf(h) && e.coversPort(port) {
+			return Decision{Rule: e.entry, Why: fmt.Sprintf("the entry %q of the deny-list names it", e.entry)}
+		}
+	}
+	for _, e := range r.allow {
+		if e.speaksOf(h) && e.hasPort(port) && (!h.addr.IsValid() || e.opens(h.addr)) {
+			return Decision{Outcome: Allow, Rule: e.entry}
+		}
+	}
+	if what, _ := special(h.addr); what != "" {
+		return Decision{Why: whySpecial(h.addr, what)}
+	}
+	return Decision{Outcome: Unknown, Why: fmt.Sprintf("no entry of the allow-list names it; %q would", join(h, max(port, 1)))}
+}
+
+// Address says whether an address may be dialled, as itself or as what an
+// allowed name resolved to, when the kernel's route to it is known. The host's own
+// addresses need an entry of that one address, in whatever range they are, and so do
+// metadata services, and all that are not the public Internet's where the route is not
+// known. Others that are not the public Internet's (private, shared, link-local,
+// those that embed an IPv4 address to be translated), and loopback, need an entry that
+// lies within their range. What is sent to several hosts at once is not opened.
+func (r Rules) Address(a netip.Addr, port uint16, route Route) Decision {
+	a = a.Unmap()
+	if !a.IsValid() || a.Zone() != "" {
+		return Decision{Why: "it is not an address"}
+	}
+	for _, e := range r.deny {
+		if e.speaksOf(Host{addr: a}) && e.coversPort(port) {
+			return Decision{Rule: e.entry, Why: fmt.Sprintf("the entry %q of the deny-list names %s", e.entry, a)}
+		}
+	}
+	what, _ := special(a)
+	alone := false // only an entry of the one address opens it
+	switch {
+	case route == RouteShared:
+		return Decision{Why: fmt.Sprintf("the address %s is of several hosts at once", a)}
+	case a.IsLoopback(): // local to every host, and opened as a range
+	case route == RouteLocal:
+		what, alone = "of the host itself", true
+	case route != RouteRemote:
+		what, alone = "perhaps of the host itself, which the kernel does not tell", true
+	}
+	for _, e := range r.allow {
+		if e.kind == prefix && e.prefix.Contains(a) && e.hasPort(port) && e.opens(a) && (!alone || e.prefix.IsSingleIP()) {
+			return Decision{Outcome: Allow, Rule: e.entry}
+		}
+	}
+	if what != "" {
+		return Decision{Why: whySpecial(a, what)}
+	}
+	return Decision{Outcome: Allow}
+}
+
+func whySpecial(a netip.Addr, what string) string {
+	return fmt.Sprintf("the address %s is %s; only an entry for that address would allow it", a, what)
+}

@@ -1,0 +1,310 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+const (
+	bufferSize = 64 << 10
+	burstSize  = 1 << 20                // what the kernel moves between two looks at the limits
+	burstTime  = 250 * time.Millisecond // after which a burst that has dried up gives its pipe back
+)
+
+var (
+	errIdle   = errors.New("nothing was sent in either direction for " + idleTime.String())
+	errHalted = errors.New("halted")
+)
+
+// buffers are only held while there are bytes to move, so that an idle
+// connection has none.
+var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+
+// A pair is a client's connection and the one that was made for it.
+type pair struct {
+	g              *Gateway
+	client, server net.Conn
+	up, down       flow
+	last           atomic.Int64 // when a byte last moved, in nanoseconds
+
+	ctx    context.Context // of what waits for its turn; its end cuts
+	cancel context.CancelFunc
+	unhook func() bool
+}
+
+// A flow is one direction of a pair.
+type flow struct {
+	p        *pair
+	dst, src net.Conn
+	total    *atomic.Int64 // of the gateway
+	passed   int64
+	halted   atomic.Bool // a deadline in the past is meant
+	deadline time.Time   // of src, as it was set last
+	hellos   *hellos     // follows a client's TLS while it is in clear text; nil: it is not
+}
+
+func (g *Gateway) newPair(ctx context.Context, client, server net.Conn) *pair {
+	p := &pair{g: g, client: client, server: server}
+	p.up = flow{p: p, src: client, dst: server, total: &g.meter.sent}
+	p.down = flow{p: p, src: server, dst: client, total: &g.meter.received}
+	p.last.Store(time.Now().UnixNano())
+	p.ctx, p.cancel = context.WithCancel(ctx)
+	p.unhook = context.AfterFunc(ctx, p.cut)
+	return p
+}
+
+// cut ends both connections at once.
+func (p *pair) cut() {
+	p.cancel()
+	p.client.Close()
+	p.server.Close()
+}
+
+// stop lets the pair outlive the context that it was made with.
+func (p *pair) stop() {
+	p.unhook()
+	p.cancel()
+}
+
+// finish passes the bytes that the client has sent already and all that follow,
+// until both directions have ended. When one fails both do.
+func (p *pair) finish(head []byte, down <-chan error) error {
+	err := p.up.send(head)
+	if err == nil {
+		err = p.up.run()
+	}
+	if err != nil {
+		p.cut()
+		return cutBy(err, <-down)
+	}
+	return <-down
+}
+
+// cutBy is why a pair has ended of which both directions have failed, the one because of
+// the other: that a limit was reached, if that is it.
+func cutBy(up, down error) error {
+	if errors.Is(down, errBytes) {
+		return down
+	}
+	return up
+}
+
+// splice carries bytes between two connections and closes them.
+func (g *Gateway) splice(ctx context.Context, client, server net.Conn, head []byte) (sent, received int64, err error) {
+	defer client.Close()
+	defer server.Close()
+	p := g.newPair(ctx, client, server)
+	defer p.stop()
+	down := make(chan error, 1)
+	go func() { down <- p.down.run() }()
+	err = p.finish(head, down)
+	return p.up.passed, p.down.passed, err
+}
+
+// run moves bytes until src ends, which it tells dst, or something fails, which
+// ends both connections.
+func (f *flow) run() error {
+	err := f.move()
+	if err == nil {
+		err = closeWrite(f.dst)
+	}
+	if err != nil && !errors.Is(err, errHalted) {
+		f.p.cut()
+	}
+	return err
+}
+
+// move is the loop. A read that fills the buffer is taken as a sign of more: on
+// TCP the kernel then moves the next bytes from one socket to the other.
+func (f *flow) move() error {
+	from, to := tcp(f.src), tcp(f.dst)
+	read := reader(f.src)
+	for {
+		if err := f.await(); err != nil {
+			return err
+		}
+		if f.p.g.meter.reached() {
+			return errBytes
+		}
+		b, n, err := read(f.p.g.meter.chunk(bufferSize))
+		if err == nil || n > 0 {
+			err = f.pass(b, n, err)
+		}
+		if b != nil {
+			buffers.Put(b)
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, os.ErrDeadlineExceeded) && f.alive():
+			continue
+		default:
+			return f.why(err)
+		}
+		for n == bufferSize && f.hellos == nil && from != nil && to != nil {
+			moved, err := f.burst(from, to)
+			if err != nil {
+				return f.why(err)
+			}
+			if moved < burstSize {
+				break
+			}
+		}
+	}
+}
+
+// pass writes n bytes that were read; the error of the read comes after them.
+func (f *flow) pass(b *[bufferSize]byte, n int, readErr error) error {
+	if n == 0 {
+		return readErr
+	}
+	if err := f.send(b[:n]); err != nil {
+		return err
+	}
+	return readErr
+}
+
+// send writes what src has sent, but for what is held until it can be judged.
+func (f *flow) send(b []byte) (err error) {
+	if f.hellos != nil {
+		if b, err = f.hellos.feed(b); err != nil {
+			return err
+		}
+		if f.hellos.over {
+			f.hellos = nil
+		}
+	}
+	return f.write(b)
+}
+
+// write writes bytes under the gateway's limits.
+func (f *flow) write(b []byte) error {
+	for len(b) > 0 {
+		n, err := f.p.g.meter.reserve(f.p.ctx, int64(len(b)))
+		if err != nil {
+			return err
+		}
+		w := 0
+		if err = f.dst.SetWriteDeadline(f.p.now().Add(idleTime)); err == nil {
+			w, err = f.dst.Write(b[:n])
+		}
+		f.moved(n, int64(w))
+		if err != nil {
+			return err
+		}
+		b = b[w:]
+	}
+	return nil
+}
+
+// burst has the kernel move up to burstSize bytes. The error of a burst that
+// dried up is nil.
+func (f *flow) burst(from, to *net.TCPConn) (int64, error) {
+	most := f.p.g.meter.share(burstSize)
+	if most < bufferSize {
+		return 0, nil
+	}
+	room, err := f.p.g.meter.reserve(f.p.ctx, most)
+	if err != nil {
+		return 0, err
+	}
+	now := f.p.now()
+	to.SetWriteDeadline(now.Add(idleTime))
+	f.deadline = now.Add(burstTime)
+	from.SetReadDeadline(f.deadline)
+	n, err := to.ReadFrom(&io.LimitedReader{R: from, N: room})
+	f.moved(room, n)
+	if errors.Is(err, os.ErrDeadlineExceeded) && !f.halted.Load() {
+		err = nil
+	}
+	return n, err
+}
+
+// moved counts the bytes that have passed of those that had room.
+func (f *flow) moved(room, n int64) {
+	f.p.g.meter.settle(room, n, f.total)
+	f.passed += n
+	f.p.now()
+}
+
+// now is the time, which is noted as that of a byte.
+func (p *pair) now() time.Time {
+	t := time.Now()
+	p.last.Store(t.UnixNano())
+	return t
+}
+
+// await sets the deadline of the next read, when that of the last is not far
+// enough away.
+func (f *flow) await() error {
+	if f.halted.Load() {
+		return errHalted
+	}
+	now := time.Now()
+	until := now.Add(idleTime)
+	if f.hellos.pending() {
+		until = f.hellos.until
+	}
+	if f.deadline.Sub(now) < idleTime*3/4 || f.deadline.After(until) {
+		f.deadline = until
+		if err := f.src.SetReadDeadline(f.deadline); err != nil {
+			return err
+		}
+		if f.halted.Load() { // meanwhile: the deadline in the past was overwritten
+			return errHalted
+		}
+	}
+	return nil
+}
+
+// alive reports whether a read that timed out may go on, because bytes moved in
+// the other direction.
+func (f *flow) alive() bool {
+	f.deadline = time.Time{}
+	return !f.halted.Load() && !f.hellos.pending() && time.Since(time.Unix(0, f.p.last.Load())) < idleTime
+}
+
+func (f *flow) why(err error) error {
+	switch {
+	case f.halted.Load():
+		return errHalted
+	case errors.Is(err, os.ErrDeadlineExceeded) && f.hellos.pending():
+		return errHello
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return errIdle
+	case f.p.g.ctx.Err() != nil:
+		return ErrClosed
+	}
+	return err
+}
+
+func closeWrite(c net.Conn) error {
+	for {
+		if w, ok := c.(interface{ CloseWrite() error }); ok {
+			if err := w.CloseWrite(); err != nil && !errors.Is(err, syscall.ENOTCONN) {
+				return err
+			}
+			return nil
+		}
+		w, ok := c.(interface{ unwrap() net.Conn })
+		if !ok {
+			return c.Close()
+		}
+		c = w.unwrap()
+	}
+}
+
+// tcp returns the TCP connection that a connection is, or nil: a connection with
+// bytes to replay is none.
+func tcp(c net.Conn) *net.TCPConn {
+	t, _ := bare(c).(*net.TCPConn)
+	return t
+}

@@ -1,0 +1,136 @@
+package proxy
+
+import (
+	"bytes"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+
+	"software.sslmate.com/src/go-pkcs12"
+)
+
+// SystemBundles are the files that hold a system's roots, in the order in which
+// crypto/x509 looks for them. Whoever builds a root for the tool may show the
+// sandbox's bundle in their places too, for tools that read no variable (wget).
+var SystemBundles = []string{
+	"/etc/ssl/certs/ca-certificates.crt",                // Debian, Arch, Gentoo
+	"/etc/pki/tls/certs/ca-bundle.crt",                  // Fedora, RHEL 6
+	"/etc/ssl/ca-bundle.pem",                            // openSUSE
+	"/etc/pki/tls/cacert.pem",                           // OpenELEC
+	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", // RHEL 7
+	"/etc/ssl/cert.pem",                                 // Alpine
+}
+
+// StorePassword is the password of the trust store that [Gateway.Store] returns:
+// the one that the JDK's own has. It guards nothing; the store holds no secret.
+const StorePassword = "changeit"
+
+// systemRoots reads the first of the system's bundles that exists. None: no roots,
+// which is what a client inside would have found.
+func systemRoots() ([]byte, error) {
+	for _, name := range SystemBundles {
+		b, err := os.ReadFile(name)
+		if err == nil {
+			return b, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("the system's roots: %w", err)
+		}
+	}
+	return nil, nil
+}
+
+// A Trust is what the gateways of one sandbox have in common: the authority by
+// which they terminate TLS, and the bundle that clients inside get to see. Making
+// one takes milliseconds, so it serves every run of a sandbox; no run has the key.
+type Trust struct {
+	authority *authority     // nil: no TLS is terminated
+	roots     *x509.CertPool // whom the harness trusts; nil: the system's
+	bundle    []byte         // nil: the system's will do
+	store     func() ([]byte, error)
+}
+
+// NewTrust makes what the gateways of a Config need, by its Credentials, Requests,
+// Roots and Authorities.
+func NewTrust(c Config) (*Trust, error) {
+	t := &Trust{}
+	var entries []string
+	for _, c := range c.Credentials {
+		entries = append(entries, c.Hosts...)
+	}
+	for _, r := range c.Requests {
+		entries = append(entries, r.Host)
+	}
+	if len(entries)+len(c.Authorities) == 0 {
+		return t, nil
+	}
+	system, err := systemRoots()
+	if err != nil {
+		return nil, err
+	}
+	if t.bundle, err = t.admit(c, system); err != nil {
+		return nil, err
+	}
+	if len(entries) > 0 {
+		if t.authority, err = newAuthority(time.Now(), constrain(entries)); err != nil {
+			return nil, err
+		}
+		t.bundle = bundle(t.bundle, t.authority)
+	}
+	t.store = sync.OnceValues(func() ([]byte, error) { return store(t.bundle) })
+	return t, nil
+}
+
+// admit adds the policy's authorities to the roots, and returns the bundle of both.
+func (t *Trust) admit(c Config, system []byte) ([]byte, error) {
+	if len(c.Authorities) == 0 {
+		return system, nil
+	}
+	var err error
+	if c.Roots != nil {
+		t.roots = c.Roots.Clone()
+	} else if t.roots, err = x509.SystemCertPool(); err != nil {
+		return nil, fmt.Errorf("the system's roots: %w", err)
+	}
+	if !t.roots.AppendCertsFromPEM(c.Authorities) {
+		return nil, errors.New("the authorities hold no certificate in PEM")
+	}
+	return joinPEM(system, c.Authorities), nil
+}
+
+// Fresh reports whether the authority will hold for long enough to begin a run.
+func (t *Trust) Fresh(now time.Time) bool {
+	return t.authority == nil || t.authority.cert.NotAfter.Sub(now) > authorityLife/2
+}
+
+// bundle appends an authority to roots in PEM.
+func bundle(roots []byte, a *authority) []byte {
+	return joinPEM(roots, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}))
+}
+
+func joinPEM(a, b []byte) []byte {
+	joined := bytes.Clone(a)
+	if len(joined) > 0 && joined[len(joined)-1] != '\n' {
+		joined = append(joined, '\n')
+	}
+	return append(joined, b...)
+}
+
+// store makes a JVM's trust store of a bundle. A JVM reads no PEM as a trust
+// store, in no version; PKCS#12 with the attribute that marks a trusted certificate
+// it reads since 8, and a password is needed up to 17. Certificates that Go cannot
+// parse are left out: Java's own store has none of them.
+func store(bundle []byte) ([]byte, error) {
+	var certs []*x509.Certificate
+	for block, rest := pem.Decode(bundle); block != nil; block, rest = pem.Decode(rest) {
+		if c, err := x509.ParseCertificate(block.Bytes); block.Type == "CERTIFICATE" && err == nil {
+			certs = append(certs, c)
+		}
+	}
+	return pkcs12.Modern.EncodeTrustStore(certs, StorePassword)
+}
