@@ -14,8 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An unexecutable is what execve(2) would say of a tool, found out before anything is
-// started: an embedded command's Start has no other way to return it.
+// An unexecutable is what execve(2) would say of a tool, found out without executing it:
+// an embedded command's Start has no other way to return it, and ENOENT alone does not say
+// that the policy hides an interpreter.
 type unexecutable struct {
 	errno syscall.Errno
 	// hidden is an interpreter that the host has and the policy does not show.
@@ -29,8 +30,8 @@ const maxInterpreters = 5
 // checkExecutable looks at a tool as the kernel will. It knows missing files and
 // interpreters, permissions, and formats; the limits on arguments and what security
 // modules say it does not know.
-func (r *run) checkExecutable(p string) error {
-	u := r.judgeExecutable(p, maxInterpreters)
+func (r *run) checkExecutable() error {
+	u := r.judgeExecutable(r.toolPath(), maxInterpreters)
 	switch {
 	case u.hidden != "":
 		return &PolicyError{Field: "Path", Value: r.path, Problem: "is executed by " + u.hidden + ", which the policy does not show",

@@ -194,10 +194,7 @@ func (r *run) checkTool() error {
 			return fail(syscall.EACCES)
 		}
 	}
-	p := r.path
-	if !filepath.IsAbs(p) {
-		p = filepath.Join(r.cmd.Dir, p)
-	}
+	p := r.toolPath()
 	info, err := os.Stat(p)
 	var errno syscall.Errno
 	if errors.As(err, &errno) && !r.sandbox.sees(p) {
@@ -209,10 +206,18 @@ func (r *run) checkTool() error {
 	if err == nil && (info.IsDir() || info.Mode().Perm()&0o111 == 0) {
 		return fail(syscall.EACCES)
 	}
-	if err := r.checkDir(); err != nil {
-		return err
+	if err := r.checkDir(); err != nil || r.quiet {
+		return err // a method of ours hears what execve says inside
 	}
-	return r.checkExecutable(p)
+	return r.checkExecutable()
+}
+
+// toolPath is the tool's path as os/exec takes it: relative to Dir.
+func (r *run) toolPath() string {
+	if filepath.IsAbs(r.path) {
+		return r.path
+	}
+	return filepath.Join(r.cmd.Dir, r.path)
 }
 
 // identity is who the stage will run as.
@@ -300,6 +305,9 @@ func (r *run) failure() error {
 	f := r.control.Failed
 	switch {
 	case f != nil && f.Exec():
+		if hidden := (*PolicyError)(nil); f.Errno == syscall.ENOENT && !r.inLayout() && errors.As(r.checkExecutable(), &hidden) {
+			return hidden
+		}
 		return &fs.PathError{Op: "fork/exec", Path: r.path, Err: f.Errno}
 	case f != nil && r.template.StepName(f.Step) == "enter the working directory":
 		return &fs.PathError{Op: "chdir", Path: r.cmd.Dir, Err: f.Errno}
