@@ -2,12 +2,10 @@ package proxy
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log"
 	"net/http"
 	"net/http/httputil"
-	"net/textproto"
 	"strings"
 	"sync/atomic"
 )
@@ -149,10 +147,7 @@ func rewrite(pr *httputil.ProxyRequest) {
 		}
 	}
 	if out.Body != nil && out.Body != http.NoBody {
-		out.Body = &counted{ReadCloser: out.Body, n: &x.sent, end: &x.uploaded, broken: &x.broken, during: &x.reading}
-		if len(out.Trailer) > 0 {
-			out.Body = &trailed{ReadCloser: out.Body, from: pr.In, to: out.Trailer}
-		}
+		out.Body = &upload{ReadCloser: out.Body, x: x, from: pr.In, to: out.Trailer}
 	}
 }
 
@@ -163,7 +158,7 @@ func modify(r *http.Response) error {
 		return errStatus
 	}
 	if r.StatusCode != http.StatusSwitchingProtocols {
-		if r.Body = (&ending{counted{ReadCloser: r.Body, n: &x.received, why: &x.err}, r.ContentLength, x}); r.ContentLength == 0 || r.Request.Method == http.MethodHead {
+		if r.Body = (&download{r.Body, r.ContentLength, x}); r.ContentLength == 0 || r.Request.Method == http.MethodHead {
 			x.end()
 		}
 		if r.Request.Body != nil && r.Request.Body != http.NoBody && !x.uploaded.Load() {
@@ -180,87 +175,8 @@ func modify(r *http.Response) error {
 	if !ok {
 		return errSwitched
 	}
-	r.Body = &switched{counted{ReadCloser: rw, n: &x.received}, rw, x}
+	r.Body = &switched{rw, x}
 	return nil
-}
-
-// counted counts what is read, and keeps why no more can be.
-type counted struct {
-	io.ReadCloser
-	n   *atomic.Int64
-	why *error       // nil: nobody wants to know
-	end *atomic.Bool // that it was read to its end; nil: nobody wants to know
-
-	broken *atomic.Bool // that it cannot be; nil: nobody wants to know
-
-	during *atomic.Int32 // the reads that are under way; nil: nobody wants to know
-}
-
-func (c *counted) Read(p []byte) (int, error) {
-	if c.during != nil {
-		c.during.Add(1)
-		defer c.during.Add(-1)
-	}
-	n, err := c.ReadCloser.Read(p)
-	c.n.Add(int64(n))
-	if err != nil && err != io.EOF && c.why != nil {
-		*c.why = err
-		if quoting := textproto.ProtocolError(""); errors.As(err, &quoting) { // a trailer that is malformed
-			*c.why = errFraming
-		}
-	}
-	if err != nil && err != io.EOF && c.broken != nil {
-		c.broken.Store(true)
-	}
-	if err == io.EOF && c.end != nil {
-		c.end.Store(true)
-	}
-	return n, err
-}
-
-// ending is a response's body, and notes the exchange's end with its own.
-type ending struct {
-	counted
-	length int64 // -1: it is not known
-	x      *exchange
-}
-
-// Read reads.
-func (b *ending) Read(p []byte) (int, error) {
-	n, err := b.counted.Read(p)
-	if err == io.EOF || b.x.received.Load() == b.length {
-		b.x.end()
-	}
-	return n, err
-}
-
-// switched is the connection after an upgrade, counted both ways.
-type switched struct {
-	counted
-	w io.Writer
-	x *exchange
-}
-
-// Read counts what is read.
-func (s *switched) Read(p []byte) (int, error) {
-	n, err := s.counted.Read(p)
-	s.note(err)
-	return n, err
-}
-
-// Write counts what is written.
-func (s *switched) Write(p []byte) (int, error) {
-	n, err := s.w.Write(p)
-	s.x.sent.Add(int64(n))
-	s.note(err)
-	return n, err
-}
-
-// note keeps that the limit was why, which ReverseProxy tells nobody.
-func (s *switched) note(err error) {
-	if errors.Is(err, errBytes) {
-		s.x.spent.Store(true)
-	}
 }
 
 // screened sends requests by the way of their exchange, once they were judged.

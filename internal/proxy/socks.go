@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -108,123 +109,112 @@ func (g *Gateway) socksFailed(c *tracked, shown string, err error) {
 }
 
 // handshake reads what a client wants, up to and with its request.
-func (g *Gateway) handshake(c io.ReadWriter) (t Target, shown string, err error) {
+func (g *Gateway) handshake(rw io.ReadWriter) (t Target, shown string, err error) {
+	c := &socksConn{ReadWriter: rw}
 	if err := g.greet(c); err != nil {
 		return t, "", err
 	}
-	var head [4]byte
-	if _, err := io.ReadFull(c, head[:]); err != nil {
-		return t, "", err
-	}
-	if head[0] != socksVersion || head[2] != 0 {
+	head := c.read(4)
+	if c.err == nil && (head[0] != socksVersion || head[2] != 0) {
 		return t, "", &socksError{replyFailed, "it is no request of SOCKS5"}
 	}
-	host, shown, err := readSOCKSHost(c, head[3])
+	host, shown, err := c.host(head[3])
 	if err != nil {
 		return t, shown, err
 	}
-	var port [2]byte
-	if _, err := io.ReadFull(c, port[:]); err != nil {
-		return t, shown, err
-	}
-	t = Target{Host: host, Port: binary.BigEndian.Uint16(port[:]), Protocol: string(SOCKS)}
-	switch {
+	port := c.read(2)
+	t = Target{Host: host, Port: binary.BigEndian.Uint16(port), Protocol: string(SOCKS)}
+	switch shown = host.String(); {
+	case c.err != nil:
+		return t, shown, c.err
 	case head[1] != socksConnect:
-		return t, host.String(), &socksError{replyNoCommand, "of SOCKS only CONNECT is carried, neither BIND nor UDP"}
+		return t, shown, &socksError{replyNoCommand, "of SOCKS only CONNECT is carried, neither BIND nor UDP"}
 	case t.Port == 0:
-		return t, host.String(), &socksError{replyRefused, "port 0"}
+		return t, shown, &socksError{replyRefused, "port 0"}
 	}
-	return t, host.String(), nil
+	return t, shown, nil
 }
 
-// greet agrees on a method, and hears the password if there has to be one.
-func (g *Gateway) greet(c io.ReadWriter) error {
-	var head [2]byte
-	if _, err := io.ReadFull(c, head[:]); err != nil {
-		return err
-	}
-	if head[0] != socksVersion {
+// greet agrees on a method, and checks the password if there has to be one.
+func (g *Gateway) greet(c *socksConn) error {
+	head := c.read(2)
+	if c.err == nil && head[0] != socksVersion {
 		return &socksError{0, "it is not SOCKS5"}
 	}
-	methods := make([]byte, head[1])
-	if _, err := io.ReadFull(c, methods); err != nil {
-		return err
-	}
+	methods := c.read(int(head[1]))
 	want := byte(socksNoPassword)
 	if g.cfg.Key != "" {
 		want = socksPassword
 	}
-	for _, m := range methods {
-		if m == want {
-			_, err := c.Write([]byte{socksVersion, want})
-			if err == nil && want == socksPassword {
-				err = g.hearPassword(c)
-			}
-			return err
-		}
+	if c.err == nil && !bytes.Contains(methods, []byte{want}) {
+		c.Write([]byte{socksVersion, socksNoMethod})
+		return &socksError{0, "the client offers no way to log in that is taken here"}
 	}
-	c.Write([]byte{socksVersion, socksNoMethod})
-	return &socksError{0, "the client offers no way to log in that is taken here"}
-}
-
-func (g *Gateway) hearPassword(c io.ReadWriter) error {
-	var version [1]byte
-	if _, err := io.ReadFull(c, version[:]); err != nil {
-		return err
+	c.write(socksVersion, want)
+	if want == socksNoPassword {
+		return c.err
 	}
-	if version[0] != 1 {
+	if version := c.read(1); c.err == nil && version[0] != 1 {
 		return &socksError{0, "it is no SOCKS password"}
 	}
-	if _, err := readShort(c); err != nil { // the user's name does not matter
-		return err
-	}
-	password, err := readShort(c)
-	if err != nil {
-		return err
-	}
-	if !g.isKey(string(password)) {
+	c.text() // the user's name does not matter
+	if password := c.text(); c.err == nil && !g.isKey(string(password)) {
 		c.Write([]byte{1, 1})
 		return &socksError{0, errKey.Why}
 	}
-	_, err = c.Write([]byte{1, 0})
-	return err
+	c.write(1, 0)
+	return c.err
 }
 
-// readShort reads a string with its length before it.
-func readShort(c io.Reader) ([]byte, error) {
-	var n [1]byte
-	if _, err := io.ReadFull(c, n[:]); err != nil {
-		return nil, err
+// A socksConn keeps its first error; what is read after it is zeros, and nothing is written.
+type socksConn struct {
+	io.ReadWriter
+	err error
+}
+
+func (c *socksConn) read(n int) []byte {
+	b := make([]byte, n)
+	if c.err == nil {
+		if _, c.err = io.ReadFull(c, b); c.err != nil {
+			clear(b)
+		}
 	}
-	b := make([]byte, n[0])
-	_, err := io.ReadFull(c, b)
-	return b, err
+	return b
 }
 
-// readSOCKSHost reads an address of a kind. A name that is an address in
-// letters is one, for the rules as for the dial.
-func readSOCKSHost(c io.Reader, kind byte) (h Host, shown string, err error) {
+func (c *socksConn) write(b ...byte) {
+	if c.err == nil {
+		_, c.err = c.Write(b)
+	}
+}
+
+// text reads a string with its length before it.
+func (c *socksConn) text() []byte { return c.read(int(c.read(1)[0])) }
+
+// host reads an address of a kind. A name that is an address in letters is one, for the
+// rules as for the dial.
+func (c *socksConn) host(kind byte) (h Host, shown string, err error) {
 	switch kind {
 	case socksIPv4:
-		var a [4]byte
-		_, err = io.ReadFull(c, a[:])
-		return Host{addr: netip.AddrFrom4(a)}, "", err
+		h.addr = netip.AddrFrom4([4]byte(c.read(4)))
 	case socksIPv6:
-		var a [16]byte
-		_, err = io.ReadFull(c, a[:])
-		return Host{addr: netip.AddrFrom16(a).Unmap()}, "", err
+		h.addr = netip.AddrFrom16([16]byte(c.read(16))).Unmap()
 	case socksName:
-		name, err := readShort(c)
-		if err != nil {
-			return Host{}, "", err
+		name := string(c.text())
+		if c.err != nil {
+			return h, "", c.err
 		}
-		shown = shownAs(string(name))
-		if h, err = ParseHost(string(name)); err != nil {
+		shown = shownAs(name)
+		if h, err = ParseHost(name); err != nil {
 			err = &socksError{replyRefused, err.Error()}
 		}
 		return h, shown, err
+	default:
+		if c.err == nil {
+			return h, "", &socksError{replyNoAddress, "it is no kind of address of SOCKS5"}
+		}
 	}
-	return Host{}, "", &socksError{replyNoAddress, "it is no kind of address of SOCKS5"}
+	return h, "", c.err
 }
 
 // replyTo is the code for an error of Open.

@@ -1,0 +1,94 @@
+package proxy
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/textproto"
+)
+
+// An upload is the body of the request that goes out. When it was read to its end it gives
+// that request the trailer of the client's; the sender looks for it then.
+//
+// The two requests have a map each. A server may answer before it has read the request, and
+// then net/http reads the rest of the client's body, and puts the trailer into the client's
+// request, while http.Transport may still be writing the other one's header, which announces
+// the trailer. With one map for both the process would end (concurrent map access).
+type upload struct {
+	io.ReadCloser
+	x    *exchange
+	from *http.Request // the client's
+	to   http.Header   // the other's trailer
+}
+
+// Read counts what is read.
+func (b *upload) Read(p []byte) (int, error) {
+	b.x.reading.Add(1)
+	defer b.x.reading.Add(-1)
+	n, err := b.ReadCloser.Read(p)
+	b.x.sent.Add(int64(n))
+	switch {
+	case err == io.EOF:
+		for name := range b.to { // those that were announced: net/http has refused what frames a message
+			if v := b.from.Trailer[name]; name != "Host" {
+				b.to[name] = v
+			}
+		}
+		b.x.uploaded.Store(true)
+	case err != nil:
+		b.x.broken.Store(true)
+	}
+	return n, err
+}
+
+// A download is the body of a response. Its end is the exchange's.
+type download struct {
+	io.ReadCloser
+	length int64 // -1: it is not known
+	x      *exchange
+}
+
+// Read counts what is read.
+func (b *download) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	received := b.x.received.Add(int64(n))
+	if err != nil && err != io.EOF {
+		b.x.err = err
+		if quoting := textproto.ProtocolError(""); errors.As(err, &quoting) { // a trailer that is malformed
+			b.x.err = errFraming
+		}
+	}
+	if err == io.EOF || received == b.length {
+		b.x.end()
+	}
+	return n, err
+}
+
+// A switched connection is one after an upgrade, counted both ways.
+type switched struct {
+	io.ReadWriteCloser
+	x *exchange
+}
+
+// Read counts what is read.
+func (s *switched) Read(p []byte) (int, error) {
+	n, err := s.ReadWriteCloser.Read(p)
+	s.x.received.Add(int64(n))
+	s.note(err)
+	return n, err
+}
+
+// Write counts what is written.
+func (s *switched) Write(p []byte) (int, error) {
+	n, err := s.ReadWriteCloser.Write(p)
+	s.x.sent.Add(int64(n))
+	s.note(err)
+	return n, err
+}
+
+// note keeps that the limit was why, which ReverseProxy does not report.
+func (s *switched) note(err error) {
+	if errors.Is(err, errBytes) {
+		s.x.spent.Store(true)
+	}
+}
