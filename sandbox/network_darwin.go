@@ -3,6 +3,8 @@ package sandbox
 import (
 	"context"
 	"net"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/agent"
 )
 
 // What of a network macOS can be given, and why, is in profile_network.go.
@@ -19,7 +21,7 @@ func (r *run) plug() {
 		o.serveOutside()
 	}
 	if o.agent != nil {
-		o.serveListener(o.agent, "ssh-agent", func(l net.Listener) error { return o.serveAgent(l, "ssh-agent", r.sandbox.world.ssh, filterSSH) })
+		o.serveListener(o.agent, "ssh-agent", func(l net.Listener) error { return o.serveAgent(l, "ssh-agent", r.sandbox.world.ssh, agent.SSH) })
 	}
 }
 

@@ -18,14 +18,6 @@ import (
 // An agentFilter speaks with one connection of the tool's for one to the agent.
 type agentFilter func(inside, outside io.ReadWriter, refused func(string)) error
 
-func filterSSH(inside, outside io.ReadWriter, refused func(string)) error {
-	return agent.SSH(inside, outside, agent.SSHOptions{Refused: refused})
-}
-
-func filterGPG(inside, outside io.ReadWriter, refused func(string)) error {
-	return agent.GPG(inside, outside, agent.GPGOptions{Refused: refused})
-}
-
 // listenAgent makes the socket of the tool's ssh-agent in the run's own directory.
 func (o *outlet) listenAgent(dir string, uid, gid int) error {
 	if o == nil || !o.wiring.sshAgent {

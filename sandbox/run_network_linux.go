@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy"
+	"github.com/holdfast-dev/holdfast/internal/proxy/agent"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 )
 
@@ -36,10 +37,10 @@ func (r *run) plug() {
 	}
 	to := r.sandbox.world
 	if w.sshAgent {
-		o.serve(r.control.Received(slotSSH), "ssh-agent", func(l net.Listener) error { return o.serveAgent(l, "ssh-agent", to.ssh, filterSSH) })
+		o.serve(r.control.Received(slotSSH), "ssh-agent", func(l net.Listener) error { return o.serveAgent(l, "ssh-agent", to.ssh, agent.SSH) })
 	}
 	if w.gpgAgent {
-		o.serve(r.control.Received(slotGPG), "gpg-agent", func(l net.Listener) error { return o.serveAgent(l, "gpg-agent", to.gpg, filterGPG) })
+		o.serve(r.control.Received(slotGPG), "gpg-agent", func(l net.Listener) error { return o.serveAgent(l, "gpg-agent", to.gpg, agent.GPG) })
 	}
 	if f := r.control.Received(slotDialer); f != nil {
 		d := stage.NewDialer(f)

@@ -88,20 +88,6 @@ func Variables(o VariablesOptions) []string {
 	return list
 }
 
-// VariablesTable returns the variables and who reads each, as a table in Markdown.
-func VariablesTable() string {
-	o := VariablesOptions{
-		HTTP: netip.MustParseAddrPort("127.0.0.1:3128"), SOCKS: netip.MustParseAddrPort("127.0.0.1:1080"),
-		Bundle: "BUNDLE", Store: "STORE", ProxyCommand: "COMMAND %h %p",
-	}
-	var b strings.Builder
-	b.WriteString("| variable | value | read by |\n|---|---|---|\n")
-	for _, v := range variables {
-		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", v.name, v.value(o), v.readers)
-	}
-	return b.String()
-}
-
 // proxyUser is the user's name beside the key; the proxies do not look at it.
 const proxyUser = "holdfast"
 

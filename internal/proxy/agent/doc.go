@@ -3,7 +3,7 @@
 // take keys away, add its own, lock the agent or export secrets; through a filter
 // it may list public keys and have things signed, and nothing else:
 //
-//	err := agent.SSH(inside, outside, agent.SSHOptions{})
+//	err := agent.SSH(inside, outside, refused)
 //
 // inside is the connection that the tool has made, outside a fresh one to the real
 // agent. A filter reads messages, never bytes that it does not understand, answers
@@ -27,7 +27,7 @@
 //
 // # Limits
 //
-// What is signed is the tool's choice: a granted key signs for any host and any
-// commit. Keys names the keys that may sign; an agent that asks (ssh-add -c) asks
-// the user for each signature. The tool learns the comments of keys it may list.
+// What is signed is the tool's choice: each of the agent's keys signs for any host and
+// any commit. An agent that asks (ssh-add -c) asks the user for each signature. The tool
+// learns the keys' comments.
 package agent

@@ -9,12 +9,6 @@ import (
 	"strings"
 )
 
-// GPGOptions narrow what a gpg-agent does for the tool.
-type GPGOptions struct {
-	Keys    []string     // the keygrips, 40 hexadecimal digits, that may sign; nil: all that the agent has
-	Refused func(string) // is told of each command that was refused; nil: nobody
-}
-
 // assuanLongest is the longest line of the Assuan protocol, its end included.
 const assuanLongest = 1002
 
@@ -45,8 +39,8 @@ var gpgInfos = []string{"version", "s2k_count", "s2k_time", "s2k_count_cal", "cm
 // would have the tool asked for the passphrase; others are dropped.
 var gpgOptions = []string{"agent-awareness", "allow-pinentry-notify", "use-cache-for-signing"}
 
-// judge decides on one line of the tool that is not within an inquiry.
-func (o GPGOptions) judge(line string) gpgFate {
+// judgeGPG decides on one line of the tool that is not within an inquiry.
+func judgeGPG(line string) gpgFate {
 	command, rest, _ := strings.Cut(line, " ")
 	command, rest = strings.ToUpper(command), strings.TrimLeft(rest, " \t")
 	word, _, _ := strings.Cut(rest, " ")
@@ -55,7 +49,7 @@ func (o GPGOptions) judge(line string) gpgFate {
 		return gpgPass
 	case command == "OPTION":
 		return judgeOption(rest)
-	case command == "SIGKEY" && !o.has(rest), command != "SETKEYDESC" && asksCard(rest):
+	case command != "SETKEYDESC" && asksCard(rest):
 		return gpgRefuse
 	case slices.Contains(gpgPassed, command):
 		return gpgPass
@@ -74,12 +68,6 @@ func judgeOption(rest string) gpgFate {
 	return gpgDrop
 }
 
-// has says whether a keygrip may sign.
-func (o GPGOptions) has(grip string) bool {
-	grip = strings.ToUpper(strings.TrimSpace(grip))
-	return o.Keys == nil || slices.ContainsFunc(o.Keys, func(k string) bool { return strings.ToUpper(k) == grip })
-}
-
 // asksCard says whether KEYINFO or READKEY is asked of the smartcard, or KEYINFO of
 // ssh's list.
 func asksCard(rest string) bool {
@@ -88,20 +76,20 @@ func asksCard(rest string) bool {
 }
 
 // GPG serves one connection of the tool with one to the real agent until either
-// ends. It closes neither.
-func GPG(inside, outside io.ReadWriter, o GPGOptions) error {
+// ends. It closes neither. Each command that is refused is told to refused.
+func GPG(inside, outside io.ReadWriter, refused func(string)) error {
 	c := &assuan{
 		tool: bufio.NewReaderSize(inside, assuanLongest), agent: bufio.NewReaderSize(outside, assuanLongest),
 		toTool: inside, toAgent: outside,
 	}
-	err := c.serve(o)
+	err := c.serve(refused)
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err
 }
 
-func (c *assuan) serve(o GPGOptions) error {
+func (c *assuan) serve(refused func(string)) error {
 	if err := c.answer(); err != nil { // the greeting
 		return err
 	}
@@ -113,16 +101,14 @@ func (c *assuan) serve(o GPGOptions) error {
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		switch o.judge(line) {
+		switch judgeGPG(line) {
 		case gpgPass:
 			err = c.pass(line)
 		case gpgDrop:
 			err = writeLine(c.toTool, "OK")
 		default:
-			if o.Refused != nil {
-				command, _, _ := strings.Cut(line, " ")
-				o.Refused(fmt.Sprintf("the command %.40q", command))
-			}
+			command, _, _ := strings.Cut(line, " ")
+			refused(fmt.Sprintf("the command %.40q", command))
 			err = writeLine(c.toTool, forbidden)
 		}
 		if err != nil || strings.EqualFold(line, "BYE") {

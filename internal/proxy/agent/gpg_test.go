@@ -13,12 +13,12 @@ import (
 
 // gpgTalk sends lines through a filter to an agent that answers each command with
 // what answers says, or OK. It returns what the tool and the agent have read.
-func gpgTalk(t *testing.T, o GPGOptions, answers map[string]string, send ...string) (tool, agent []string, err error) {
+func gpgTalk(t *testing.T, refused func(string), answers map[string]string, send ...string) (tool, agent []string, err error) {
 	t.Helper()
 	in, inside := net.Pipe()
 	outside, real := net.Pipe()
 	done, heard, said := make(chan error, 1), make(chan []string, 1), make(chan []string, 1)
-	go func() { done <- GPG(inside, outside, o); inside.Close(); outside.Close() }()
+	go func() { done <- GPG(inside, outside, refused); inside.Close(); outside.Close() }()
 	go func() {
 		var lines []string
 		io.WriteString(real, "OK Pleased to meet you\n")
@@ -67,7 +67,7 @@ func TestAGPGAgentSignsAndDoesNothingElse(t *testing.T) {
 		{"GETINFO socket_name", gpgRefuse}, {"GETINFO pid", gpgRefuse}, {"GETINFO", gpgRefuse}, {"READKEY --card x", gpgRefuse}, {"KEYINFO --ssh-list", gpgRefuse},
 		{" EXPORT_KEY " + grip, gpgRefuse}, {"EXPORT_KEY\t" + grip, gpgRefuse}, {"GETINFO\tsocket_name", gpgRefuse}, {"INPUT FD=3", gpgRefuse}, {"D data", gpgRefuse}, {"END", gpgRefuse}, {"HELP", gpgRefuse},
 	} {
-		tool, agent, err := gpgTalk(t, GPGOptions{}, nil, c.line)
+		tool, agent, err := gpgTalk(t, nobody, nil, c.line)
 		want := map[gpgFate]string{gpgPass: "OK", gpgDrop: "OK", gpgRefuse: forbidden}[c.fate]
 		if err != nil || len(tool) != 3 || tool[1] != want || slices.Contains(agent, c.line) != (c.fate == gpgPass) {
 			t.Errorf("%q: the tool read %q, the agent %q, %v", c.line, tool, agent, err)
@@ -75,19 +75,9 @@ func TestAGPGAgentSignsAndDoesNothingElse(t *testing.T) {
 	}
 }
 
-func TestOnlyGrantedKeygripsSign(t *testing.T) {
-	o := GPGOptions{Keys: []string{strings.ToLower(grip)}}
-	if o.judge("SIGKEY "+grip) != gpgPass || o.judge("SIGKEY "+strings.Repeat("0", 40)) != gpgRefuse || o.judge("SIGKEY") != gpgRefuse {
-		t.Error("the list of keygrips is not what is held against SIGKEY")
-	}
-	if (GPGOptions{Keys: []string{}}).judge("SIGKEY "+grip) != gpgRefuse {
-		t.Error("an empty list granted a key")
-	}
-}
-
 func TestAPassphraseIsNeverAskedOfTheTool(t *testing.T) {
 	answers := map[string]string{"PKSIGN": "INQUIRE PASSPHRASE\n", "CAN": "ERR 67108949 canceled\n"}
-	tool, agent, err := gpgTalk(t, GPGOptions{}, answers, "PKSIGN")
+	tool, agent, err := gpgTalk(t, nobody, answers, "PKSIGN")
 	if err != nil || !slices.Equal(agent, []string{"PKSIGN", "CAN", "BYE"}) || slices.ContainsFunc(tool, func(l string) bool { return strings.HasPrefix(l, "INQUIRE") }) {
 		t.Errorf("the tool read %q, the agent %q, %v", tool, agent, err)
 	}
@@ -95,14 +85,14 @@ func TestAPassphraseIsNeverAskedOfTheTool(t *testing.T) {
 
 func TestAnInquiryOfWhatIsToBeSignedIsAnswered(t *testing.T) {
 	answers := map[string]string{"PKSIGN": "INQUIRE HASHVAL\n"}
-	tool, agent, err := gpgTalk(t, GPGOptions{}, answers, "PKSIGN", "D x", "END")
+	tool, agent, err := gpgTalk(t, nobody, answers, "PKSIGN", "D x", "END")
 	if err != nil || !slices.Equal(agent, []string{"PKSIGN", "D x", "END", "BYE"}) || !slices.Contains(tool, "INQUIRE HASHVAL") {
 		t.Errorf("the tool read %q, the agent %q, %v", tool, agent, err)
 	}
 }
 
 func TestACommandWithinAnInquiryDoesNotReachTheAgent(t *testing.T) {
-	_, agent, err := gpgTalk(t, GPGOptions{}, map[string]string{"PKSIGN": "INQUIRE HASHVAL\n"}, "PKSIGN", "EXPORT_KEY "+grip)
+	_, agent, err := gpgTalk(t, nobody, map[string]string{"PKSIGN": "INQUIRE HASHVAL\n"}, "PKSIGN", "EXPORT_KEY "+grip)
 	if !errors.Is(err, ErrProtocol) || slices.Contains(agent, "EXPORT_KEY "+grip) {
 		t.Errorf("the agent read %q, %v", agent, err)
 	}
@@ -112,7 +102,7 @@ func TestALineThatReadsInTwoWaysEndsTheConnection(t *testing.T) {
 	for name, line := range map[string]string{
 		"a NUL": "NOP\x00EXPORT_KEY", "a lone CR": "NOP\rEXPORT_KEY", "a line of two thousand bytes": "SETKEYDESC " + strings.Repeat("a", 2000),
 	} {
-		if _, agent, err := gpgTalk(t, GPGOptions{}, nil, line); !errors.Is(err, ErrProtocol) || len(agent) != 0 {
+		if _, agent, err := gpgTalk(t, nobody, nil, line); !errors.Is(err, ErrProtocol) || len(agent) != 0 {
 			t.Errorf("%s: the agent read %q, %v", name, agent, err)
 		}
 	}
@@ -124,7 +114,7 @@ func FuzzGPG(f *testing.F) {
 	f.Add([]byte("OPTION pinentry-mode=loopback\n"), []byte("OK\nERR 1\n"))
 	f.Fuzz(func(t *testing.T, tool, agent []byte) {
 		var toTool, toAgent bytes.Buffer
-		GPG(pair{bytes.NewReader(tool), &toTool}, pair{bytes.NewReader(agent), &toAgent}, GPGOptions{})
+		GPG(pair{bytes.NewReader(tool), &toTool}, pair{bytes.NewReader(agent), &toAgent}, nobody)
 		for line := range strings.Lines(toAgent.String()) {
 			word, _, _ := strings.Cut(strings.ToUpper(strings.TrimSuffix(line, "\n")), " ")
 			if !slices.Contains(append([]string{"GETINFO", "OPTION", "D", "END", "CAN"}, gpgPassed...), word) {
@@ -142,7 +132,7 @@ func FuzzSSH(f *testing.F) {
 	f.Add(frame([]byte{19}), []byte{})
 	f.Fuzz(func(t *testing.T, tool, agent []byte) {
 		var toTool, toAgent bytes.Buffer
-		SSH(pair{bytes.NewReader(tool), &toTool}, pair{bytes.NewReader(agent), &toAgent}, SSHOptions{Keys: []Fingerprint{fingerprint([]byte("k"))}})
+		SSH(pair{bytes.NewReader(tool), &toTool}, pair{bytes.NewReader(agent), &toAgent}, nobody)
 		for toAgent.Len() > 0 {
 			m, err := readSSH(&toAgent)
 			if err != nil || m[0] != sshRequestIdentities && m[0] != sshSignRequest && m[0] != sshExtension {

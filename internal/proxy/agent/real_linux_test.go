@@ -78,18 +78,10 @@ func TestTheRealSSHAgentListsAndSignsThroughAFilterAndLosesNoKey(t *testing.T) {
 			t.Fatal(out)
 		}
 	}
-	line, err := os.ReadFile(filepath.Join(dir, "one.pub"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	one, err := ParseFingerprint(string(line))
-	if err != nil {
-		t.Fatal(err)
-	}
-	filtered(t, inside, real, func(in, out io.ReadWriter) error { return SSH(in, out, SSHOptions{Keys: []Fingerprint{one}}) })
+	filtered(t, inside, real, func(in, out io.ReadWriter) error { return SSH(in, out, nobody) })
 
 	env := []string{"SSH_AUTH_SOCK=" + inside}
-	if out, err := tell(t, "", env, "ssh-add", "-l"); err != nil || !strings.Contains(out, string(one)) || strings.Contains(out, "two") {
+	if out, err := tell(t, "", env, "ssh-add", "-l"); err != nil || strings.Count(out, "\n") != 2 {
 		t.Errorf("ssh-add -l: %v: %s", err, out)
 	}
 	if out, err := tell(t, "commit", env, "ssh-keygen", "-Y", "sign", "-n", "git", "-f", filepath.Join(dir, "one.pub")); err != nil || !strings.Contains(out, "BEGIN SSH SIGNATURE") {
@@ -104,10 +96,6 @@ func TestTheRealSSHAgentListsAndSignsThroughAFilterAndLosesNoKey(t *testing.T) {
 	}
 	if out, err := tell(t, "", []string{"SSH_AUTH_SOCK=" + real}, "ssh-add", "-l"); err != nil || strings.Count(out, "\n") != 2 {
 		t.Errorf("the agent has lost a key: %v: %s", err, out)
-	}
-	os.Remove(filepath.Join(dir, "two")) // so that ssh-keygen has nobody but the agent
-	if out, err := tell(t, "commit", env, "ssh-keygen", "-Y", "sign", "-n", "git", "-f", filepath.Join(dir, "two.pub")); err == nil {
-		t.Errorf("a key that is not granted signed: %s", out)
 	}
 }
 
@@ -141,7 +129,7 @@ func TestTheRealGPGAgentSignsThroughAFilterAndExportsNothing(t *testing.T) {
 	var mu sync.Mutex
 	var refused []string
 	filtered(t, inside, strings.TrimSpace(real), func(in, out io.ReadWriter) error {
-		return GPG(in, out, GPGOptions{Refused: func(s string) { mu.Lock(); refused = append(refused, s); mu.Unlock() }})
+		return GPG(in, out, func(s string) { mu.Lock(); refused = append(refused, s); mu.Unlock() })
 	})
 	if out, err := gpg(theirs, public, "--import"); err != nil {
 		t.Fatal(out)

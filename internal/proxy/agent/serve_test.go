@@ -25,7 +25,7 @@ func TestServingEndsWithItsListenerAndClosesWhatIsOpen(t *testing.T) {
 		return outside, nil
 	}
 	go func() {
-		done <- Serve(l, deaf, func(inside, outside io.ReadWriter) error { return SSH(inside, outside, SSHOptions{}) })
+		done <- Serve(l, deaf, func(inside, outside io.ReadWriter) error { return SSH(inside, outside, nobody) })
 	}()
 	tool, err := net.Dial("unix", l.Addr().String())
 	if err != nil {
@@ -48,7 +48,7 @@ func TestNoMoreConnectionsAreServedThanThereIsRoomFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	go Serve(l, func() (net.Conn, error) { c, _ := net.Pipe(); return c, nil }, func(inside, outside io.ReadWriter) error { return SSH(inside, outside, SSHOptions{}) })
+	go Serve(l, func() (net.Conn, error) { c, _ := net.Pipe(); return c, nil }, func(inside, outside io.ReadWriter) error { return SSH(inside, outside, nobody) })
 	for range mostConnections {
 		c, err := net.Dial("unix", l.Addr().String())
 		if err != nil {

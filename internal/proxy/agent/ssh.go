@@ -26,15 +26,9 @@ const sshLongest = 256 << 10
 // the protocol does not have; the connection is over then.
 var ErrProtocol = errors.New("not the agent's protocol")
 
-// SSHOptions narrow what an ssh-agent does for the tool.
-type SSHOptions struct {
-	Keys    []Fingerprint // the keys that are listed and sign; nil: all that the agent has
-	Refused func(string)  // is told of each message that was refused; nil: nobody
-}
-
 // SSH serves one connection of the tool with one to the real agent until either
-// ends. It closes neither.
-func SSH(inside, outside io.ReadWriter, o SSHOptions) error {
+// ends. It closes neither. Each message that is refused is told to refused.
+func SSH(inside, outside io.ReadWriter, refused func(string)) error {
 	for {
 		request, err := readSSH(inside)
 		if errors.Is(err, io.EOF) {
@@ -44,9 +38,9 @@ func SSH(inside, outside io.ReadWriter, o SSHOptions) error {
 			return fmt.Errorf("ssh-agent request: %w", err)
 		}
 		answer := []byte{sshFailure}
-		if why := o.judge(request); why != "" {
-			o.refuse(why)
-		} else if answer, err = o.ask(outside, request); err != nil {
+		if why := judgeSSH(request); why != "" {
+			refused(why)
+		} else if answer, err = ask(outside, request); err != nil {
 			return fmt.Errorf("ssh-agent answer: %w", err)
 		}
 		if err := writeSSH(inside, answer); err != nil {
@@ -55,14 +49,8 @@ func SSH(inside, outside io.ReadWriter, o SSHOptions) error {
 	}
 }
 
-func (o SSHOptions) refuse(why string) {
-	if o.Refused != nil {
-		o.Refused(why)
-	}
-}
-
-// judge says why a request is refused, or nothing.
-func (o SSHOptions) judge(request []byte) string {
+// judgeSSH says why a request is refused, or nothing.
+func judgeSSH(request []byte) string {
 	kind, rest := request[0], request[1:]
 	switch kind {
 	case sshRequestIdentities:
@@ -71,7 +59,7 @@ func (o SSHOptions) judge(request []byte) string {
 		}
 		return "a request for identities with something behind it"
 	case sshSignRequest:
-		return o.judgeSign(rest)
+		return judgeSign(rest)
 	case sshExtension:
 		if name, _, ok := cutString(rest); !ok || string(name) != "session-bind@openssh.com" {
 			return fmt.Sprintf("the extension %.40q", name)
@@ -82,22 +70,19 @@ func (o SSHOptions) judge(request []byte) string {
 }
 
 // judgeSign reads string key, string data, uint32 flags.
-func (o SSHOptions) judgeSign(rest []byte) string {
-	key, rest, ok := cutString(rest)
-	if !ok {
-		return "a malformed request to sign"
+func judgeSign(rest []byte) string {
+	_, rest, ok := cutString(rest)
+	if ok {
+		_, rest, ok = cutString(rest)
 	}
-	if _, rest, ok = cutString(rest); !ok || len(rest) != 4 {
+	if !ok || len(rest) != 4 {
 		return "a malformed request to sign"
-	}
-	if !o.has(key) {
-		return "a signature by " + string(fingerprint(key)) + ", which is not granted"
 	}
 	return ""
 }
 
 // ask passes a request on, and gives the answer if it is one to that request.
-func (o SSHOptions) ask(outside io.ReadWriter, request []byte) ([]byte, error) {
+func ask(outside io.ReadWriter, request []byte) ([]byte, error) {
 	if err := writeSSH(outside, request); err != nil {
 		return nil, err
 	}
@@ -108,18 +93,16 @@ func (o SSHOptions) ask(outside io.ReadWriter, request []byte) ([]byte, error) {
 		}
 		return nil, err
 	}
-	return o.fit(request[0], answer)
+	return fit(request[0], answer)
 }
 
 // fit holds an answer against its request.
-func (o SSHOptions) fit(asked byte, answer []byte) ([]byte, error) {
+func fit(asked byte, answer []byte) ([]byte, error) {
 	switch kind := answer[0]; {
 	case kind == sshFailure, kind == sshExtensionFailure && asked == sshExtension, kind == sshSuccess && asked == sshExtension:
 		return answer[:1], nil
-	case kind == sshSignResponse && asked == sshSignRequest:
+	case kind == sshSignResponse && asked == sshSignRequest, kind == sshIdentitiesAnswer && asked == sshRequestIdentities:
 		return answer, nil
-	case kind == sshIdentitiesAnswer && asked == sshRequestIdentities:
-		return o.granted(answer)
 	default:
 		return nil, fmt.Errorf("%w: answer %d to request %d", ErrProtocol, kind, asked)
 	}
