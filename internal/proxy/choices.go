@@ -2,13 +2,14 @@ package proxy
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf16"
 )
 
-// A choice is how one character may be written: a tree of bytes. It says nothing of a
-// secret, and each is made once for the process.
+// A choice is how one character may be written: a tree of bytes, folded. It says nothing
+// of a secret, and each is made once for the process.
 type choice struct {
 	next  []edge
 	whole bool // the character ends here
@@ -50,14 +51,13 @@ type script uint8
 const (
 	plainText script = iota // the secret, or what an escape has made of it
 	digits64                // of base64: of either alphabet, in lines
-	digitText               // of hexadecimal or base32: of either case, in lines
+	digitText               // of hexadecimal or base32: in lines
 	exact                   // nothing but itself
 )
 
 type choiceOf struct {
 	script script
 	char   string
-	fold   bool // the text is in lower case
 }
 
 var choices = struct {
@@ -81,33 +81,23 @@ func choose(k choiceOf) *choice {
 // line of quoted-printable.
 var breaks = map[script][]string{
 	plainText: {"=\r\n", "=\n"},
-	digits64:  {"\r", "\n", `\r`, `\n`, "%0D", "%0A", "%0d", "%0a", "&#13;", "&#10;", "=\r\n", "=\n"},
+	digits64:  {"\r", "\n", `\r`, `\n`, "%0d", "%0a", "&#13;", "&#10;", "=\r\n", "=\n"},
 	digitText: {"\r", "\n", `\r`, `\n`},
 }
 
 func (k choiceOf) make() *choice {
 	c := &choice{}
 	forms := []string{k.char}
-	switch k.script {
-	case digits64:
-		forms = append(forms, map[string]string{"+": "-", "-": "+", "/": "_", "_": "/"}[k.char])
-	case digitText:
-		forms = append(forms, strings.ToLower(k.char), strings.ToUpper(k.char))
+	if other := (map[string]string{"+": "-", "-": "+", "/": "_", "_": "/"})[k.char]; k.script == digits64 && other != "" {
+		forms = append(forms, other)
 	}
 	for _, f := range forms {
-		if f == "" {
-			continue
-		}
-		all := []string{f}
 		if k.script == plainText || k.script == digits64 && !alphanumeric(f) {
-			all = append(all, written(f)...)
-		}
-		for _, s := range all {
-			if k.fold {
-				s = strings.ToLower(s)
+			for _, s := range written(f) {
+				c.add(folded(s)).whole = true
 			}
-			c.add(s).whole = true
 		}
+		c.add(folded(f)).whole = true
 	}
 	for _, s := range breaks[k.script] {
 		c.add(s).idle = true
@@ -119,91 +109,98 @@ func alphanumeric(s string) bool {
 	return len(s) == 1 && ('a' <= s[0]|0x20 && s[0]|0x20 <= 'z' || '0' <= s[0] && s[0] <= '9')
 }
 
+// folded is a text in the case in which texts are compared: servers write hexadecimal
+// digits, entities and the names of headers in either, and what a secret is in another
+// case tells most of it. Bytes beyond ASCII are left as they are.
+func folded(s string) string {
+	b := []byte(s)
+	for i := range b {
+		b[i] = lower[b[i]]
+	}
+	return string(b)
+}
+
+var lower = func() (to [256]byte) {
+	for i := range to {
+		if to[i] = byte(i); 'A' <= i && i <= 'Z' {
+			to[i] |= 0x20
+		}
+	}
+	return to
+}()
+
 // written is how servers write a character: escaped for a URL, JSON, HTML, a string of a
 // language, quoted-printable; and, unless it is a letter or a digit, each of these within
-// another one.
+// another one, the whole of it or the sign alone by which it begins.
 func written(char string) []string {
-	once := escaped(char)
-	if alphanumeric(char) {
-		return once
+	var once, twice []string
+	for _, by := range escapes {
+		once = append(once, by(char))
 	}
-	list := slices.Clone(once)
-	for _, s := range once {
-		for _, c := range outer {
-			if t := escapeBy(s, c, true); t != s {
-				list = append(list, t)
-			}
-			if t := escapeBy(s, c, false); t != s { // the sign alone by which the escape begins
-				list = append(list, t)
+	if !alphanumeric(char) {
+		for _, s := range once {
+			for _, by := range escapes {
+				twice = append(twice, escapedBy(s, by, len(s)), escapedBy(s, by, 1))
 			}
 		}
 	}
-	return list
+	return append(once, twice...)
 }
 
-// escaped is how a character is written once.
-func escaped(char string) []string {
-	var list []string
-	var upper, lower, quoted, byteX, byteUpper strings.Builder
-	for _, b := range []byte(char) {
-		fmt.Fprintf(&upper, "%%%02X", b)
-		fmt.Fprintf(&lower, "%%%02x", b)
-		fmt.Fprintf(&quoted, "=%02X", b)
-		fmt.Fprintf(&byteX, `\x%02x`, b)
-		fmt.Fprintf(&byteUpper, `\x%02X`, b)
-	}
-	list = append(list, upper.String(), lower.String(), quoted.String(), byteX.String(), byteUpper.String())
-	if r := []rune(char); len(r) == 1 {
-		for _, form := range []string{`\u%04x`, `\u%04X`, "&#%d;", "&#%03d;", "&#x%x;", "&#x%X;", "&#x%04X;"} {
-			if strings.HasPrefix(form, `\u`) && r[0] > 0xffff {
-				hi, lo := 0xd800+(r[0]-0x10000)>>10, 0xdc00+(r[0]-0x10000)&0x3ff
-				list = append(list, fmt.Sprintf(form, hi)+fmt.Sprintf(form, lo))
-				continue
-			}
-			list = append(list, fmt.Sprintf(form, r[0]))
-		}
-	}
-	if entity := entities[char]; entity != "" {
-		list = append(list, entity)
-	}
-	switch {
-	case char == " ":
-		list = append(list, "+")
-	case len(char) == 1 && !alphanumeric(char):
-		list = append(list, `\`+char)
-	}
-	return list
-}
-
-// entities are those that libraries for HTML and XML write.
-var entities = map[string]string{"&": "&amp;", "<": "&lt;", ">": "&gt;", `"`: "&quot;", "'": "&apos;", "/": "&sol;", "+": "&plus;", "=": "&equals;"}
-
-// outer are the escapes that stand upon another one: how each of its signs is written.
-var outer = []func(c byte) string{
-	func(c byte) string { return fmt.Sprintf("%%%02X", c) },
-	func(c byte) string { return fmt.Sprintf("%%%02x", c) },
-	func(c byte) string { return fmt.Sprintf(`\u%04x`, c) },
-	func(c byte) string { return fmt.Sprintf(`\u%04X`, c) },
-	func(c byte) string { return fmt.Sprintf("&#%d;", c) },
-	func(c byte) string { return fmt.Sprintf("&#x%X;", c) },
-	func(c byte) string { return fmt.Sprintf("&#x%x;", c) },
-	func(c byte) string { return `\` + string(c) },
-	func(c byte) string {
-		if e := entities[string(c)]; e != "" {
+// escapes are how a character may be written instead of by itself, which is what one gives
+// that does not know it.
+var escapes = []func(char string) string{
+	eachByte("%%%02x"), eachByte("=%02x"), eachByte(`\x%02x`),
+	codePoint(`\u%04x`), codePoint("&#%d;"), codePoint("&#%03d;"), codePoint("&#x%x;"), codePoint("&#x%04x;"),
+	func(char string) string {
+		if e := entities[char]; e != "" {
 			return e
 		}
-		return string(c)
+		return char
+	},
+	func(char string) string {
+		if len(char) == 1 && char != " " && !alphanumeric(char) {
+			return `\` + char
+		}
+		return char
 	},
 }
 
-// escapeBy escapes the signs of a text, all of them or the first.
-func escapeBy(s string, by func(byte) string, every bool) string {
+// entities are those that libraries for HTML and XML write, and what forms write for a space.
+var entities = map[string]string{"&": "&amp;", "<": "&lt;", ">": "&gt;", `"`: "&quot;", "'": "&apos;", "/": "&sol;", "+": "&plus;", "=": "&equals;", " ": "+"}
+
+func eachByte(form string) func(string) string {
+	return func(char string) string {
+		var b strings.Builder
+		for _, c := range []byte(char) {
+			fmt.Fprintf(&b, form, c)
+		}
+		return b.String()
+	}
+}
+
+// codePoint writes a character's number: by two surrogates where there is room for 16 bits.
+func codePoint(form string) func(string) string {
+	return func(char string) string {
+		r := []rune(char)
+		if len(r) != 1 {
+			return char
+		}
+		if hi, lo := utf16.EncodeRune(r[0]); hi != unicode.ReplacementChar && strings.HasPrefix(form, `\u`) {
+			return fmt.Sprintf(form, hi) + fmt.Sprintf(form, lo)
+		}
+		return fmt.Sprintf(form, r[0])
+	}
+}
+
+// escapedBy escapes the signs among a text's first bytes.
+func escapedBy(s string, by func(string) string, first int) string {
 	var b strings.Builder
 	for i := range len(s) {
-		if c := s[i]; !alphanumeric(s[i:i+1]) && c < 0x80 && (every || i == 0) {
+		if c := s[i : i+1]; i < first && !alphanumeric(c) && c[0] < 0x80 {
 			b.WriteString(by(c))
 		} else {
-			b.WriteByte(c)
+			b.WriteString(c)
 		}
 	}
 	return b.String()

@@ -19,7 +19,7 @@ type matcher struct {
 type automaton struct {
 	spellings []spelling
 	first     [256][]start       // what a byte begins
-	pairs     [256][256 / 8]byte // whether two bytes may be the beginning of anything
+	pairs     [256][256 / 8]byte // whether two bytes, folded, may be the beginning of anything
 	seats     []int              // of each spelling's first character
 	size      int                // of all seats
 }
@@ -50,11 +50,11 @@ type hit struct {
 	with     string
 }
 
-func newAutomaton(list []spelling, fold bool) *automaton {
+func newAutomaton(list []spelling) *automaton {
 	a := &automaton{spellings: list}
 	for i := range a.spellings {
 		s := &a.spellings[i]
-		s.compile(fold)
+		s.compile()
 		a.seats = append(a.seats, a.size)
 		a.size += len(s.chars)
 		for _, e := range s.chars[0].next {
@@ -67,6 +67,12 @@ func newAutomaton(list []spelling, fold bool) *automaton {
 				a.pairs[e.b] = [32]byte(bytes.Repeat([]byte{0xff}, 32))
 			}
 		}
+	}
+	for c := 'A'; c <= 'Z'; c++ {
+		for first := range a.pairs {
+			a.pairs[first][c/8] |= a.pairs[first][(c|0x20)/8] & (1 << (c % 8))
+		}
+		a.pairs[c] = a.pairs[c|0x20]
 	}
 	return a
 }
@@ -95,7 +101,7 @@ func (m *matcher) feed(b []byte, hits []hit) []hit {
 			m.at += int64(j - i)
 			i = j
 		}
-		c := b[i]
+		c := lower[b[i]]
 		first := m.by.first[c]
 		if len(first) > 0 && i+1 < len(b) && !m.by.begins(c, b[i+1]) {
 			first = nil

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 )
 
@@ -18,8 +17,7 @@ type redactor struct {
 // known is what a redactor finds secrets by.
 type known struct {
 	texts   *automaton
-	names   *automaton // in lower case, in which the names of headers are compared
-	longest int        // bytes of the longest writing
+	longest int // bytes of the longest writing
 }
 
 // redact makes the redactor of some credentials.
@@ -28,7 +26,7 @@ func (all credentials) redact() *redactor {
 		return nil
 	}
 	return &redactor{sync.OnceValue(func() *known {
-		k := &known{newAutomaton(all.spellings(), false), newAutomaton(all.spellings(), true), 0}
+		k := &known{texts: newAutomaton(all.spellings())}
 		for _, s := range k.texts.spellings {
 			k.longest = max(k.longest, s.most)
 		}
@@ -99,8 +97,7 @@ func (r *redactor) text(s string) string {
 	return string(p.feed(nil, []byte(s), 0))
 }
 
-// header redacts values, and drops a header whose name has a secret: names are
-// written in another case than the server's.
+// header redacts values, and drops a header whose name has a secret.
 func (r *redactor) header(h http.Header) {
 	if r == nil {
 		return
@@ -109,7 +106,7 @@ func (r *redactor) header(h http.Header) {
 		for i, v := range values {
 			values[i] = r.text(v)
 		}
-		if m := (matcher{by: r.known().names}); len(m.feed([]byte(strings.ToLower(name)), nil)) > 0 {
+		if r.text(name) != name {
 			delete(h, name)
 		}
 	}

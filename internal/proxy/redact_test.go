@@ -323,3 +323,17 @@ func TestASecretWithinASecretLeavesNothingOfIt(t *testing.T) {
 		}
 	}
 }
+
+// TestASecretInAnotherCaseIsReplaced: a server that lowers what it echoes tells most of it.
+// A text that has the letters in another order stays.
+func TestASecretInAnotherCaseIsReplaced(t *testing.T) {
+	by := testCredentials().redact()
+	for _, text := range []string{strings.ToLower(testSecret), strings.ToUpper(testSecret), strings.ToLower(url.QueryEscape(testSecret))} {
+		if got := by.text("<" + text + ">"); got != "<"+testPlaceholder+">" {
+			t.Errorf("%q becomes %q", text, got)
+		}
+	}
+	if other := strings.ToUpper(testSecret[1:]); by.text(other) != other {
+		t.Errorf("%q becomes %q", other, by.text(other))
+	}
+}

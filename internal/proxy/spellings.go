@@ -90,17 +90,14 @@ func jsonText(s string) string {
 }
 
 // compile finds the choices of each character.
-func (s *spelling) compile(fold bool) {
+func (s *spelling) compile() {
 	for rest := s.text; rest != ""; {
 		_, n := utf8.DecodeRuneInString(rest)
 		if s.script != plainText {
 			n = 1
 		}
 		char := rest[:n]
-		if fold {
-			char = strings.ToLower(char)
-		}
-		s.chars = append(s.chars, choose(choiceOf{s.script, char, fold}))
+		s.chars = append(s.chars, choose(choiceOf{s.script, char}))
 		s.most += longestWriting(s.script, char)
 		rest = rest[n:]
 	}
@@ -117,5 +114,5 @@ func longestWriting(s script, char string) int {
 	case alphanumeric(char):
 		return len("&#x0041;")
 	}
-	return len("&#x26;&#x23;x002F&#x3B;") * len(char)
+	return len("&#x0026;&#x0023;x002F&#x003B;") * len(char)
 }
