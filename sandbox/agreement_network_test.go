@@ -13,7 +13,7 @@ import (
 
 // A carrier is what the harness does beside a plan and a profile: who reaches its
 // proxies is carried where its gateway says.
-type carrier struct{ gateway *proxy.Gateway }
+type carrier struct{ gateway *proxy.Proxy }
 
 func carrierOf(p Policy) (*carrier, error) {
 	c, err := p.Network.gate()

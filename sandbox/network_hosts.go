@@ -94,10 +94,10 @@ func (n Network) validateUDP() error {
 		switch {
 		case errors.Is(err, proxy.ErrNoPorts):
 			bad.Problem, bad.Remedy = "names no port, and each port is a grant of its own", `write "example.com:123", or a range of ports`
-		case errors.Is(err, proxy.ErrPast):
+		case errors.Is(err, proxy.ErrBypass):
 			bad.Problem = "opens ports at which hosts get secrets or have their requests judged, which HTTP/3 would go past"
 			bad.Remedy = `give those hosts their ports ("api.example.com:443" in Credentials and Requests), and UDP others, or name single hosts`
-		case errors.Is(err, proxy.ErrMany):
+		case errors.Is(err, proxy.ErrMulticast):
 			bad.Problem, bad.Remedy = "is for many hosts at once", "name one that answers"
 		}
 		return bad

@@ -93,7 +93,7 @@ func (s *Sandbox) renewTrust() error {
 
 // newGateway makes a run's gateway. Who connects to it has to say key, if there
 // is one.
-func (s *Sandbox) newGateway(key string) (*proxy.Gateway, error) {
+func (s *Sandbox) newGateway(key string) (*proxy.Proxy, error) {
 	if err := s.renewTrust(); err != nil {
 		return nil, err
 	}

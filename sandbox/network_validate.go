@@ -118,8 +118,8 @@ func (n Network) validateCredentials() error {
 			return bad("Name", c.Name, "is the name of two", "give each its own variable")
 		case c.Secret == "":
 			return bad("Secret", "", "is empty", "give what the server wants to see")
-		case len(c.Secret) < proxy.ShortestSecret || len(c.Secret) > proxy.LongestSecret:
-			return bad("Secret", "", fmt.Sprintf("has %d bytes", len(c.Secret)), fmt.Sprintf("give one of %d to %d bytes: a shorter one cannot be told from other text", proxy.ShortestSecret, proxy.LongestSecret))
+		case len(c.Secret) < proxy.MinSecret || len(c.Secret) > proxy.MaxSecret:
+			return bad("Secret", "", fmt.Sprintf("has %d bytes", len(c.Secret)), fmt.Sprintf("give one of %d to %d bytes: a shorter one cannot be told from other text", proxy.MinSecret, proxy.MaxSecret))
 		case strings.ContainsAny(c.Secret, "\x00\r\n"):
 			return bad("Secret", "", "has a NUL byte or a line break", "trim it") // the secret itself is not shown
 		case len(c.Hosts) == 0:

@@ -18,7 +18,7 @@ import (
 // made when the run's environment is first asked for, holds no goroutine and no
 // descriptor of the host's until the run begins, and ends with the run.
 type outlet struct {
-	gateway *proxy.Gateway // nil: nothing of it is wanted
+	gateway *proxy.Proxy // nil: nothing of it is wanted
 	wiring  wiring
 	place   string // the directory of its files, as the tool sees it
 	http    netip.AddrPort

@@ -38,9 +38,9 @@ func (o *outlet) captureGate(n Network) CaptureGate {
 			}
 			t := proxy.Target{Host: h, Port: port, Protocol: protocol}
 			if protocol == "udp" {
-				return g.Datagrams(ctx, conn, t)
+				return g.CarryUDP(ctx, conn, t)
 			}
-			return g.Tunnel(ctx, conn, t)
+			return g.CarryTCP(ctx, conn, t)
 		},
 		Denied: func(protocol, host string, port uint16, why string) {
 			e := proxy.Event{Time: time.Now(), Protocol: protocol, Host: host, Port: port, Reason: why}
@@ -81,7 +81,7 @@ func (o *outlet) datagramDenial(n Network, host string, port uint16) proxy.Decis
 	d := o.gateway.AllowedDatagrams(h, port)
 	if d.Outcome == proxy.Unknown {
 		entry := net.JoinHostPort(h.String(), strconv.Itoa(int(port)))
-		if _, err := proxy.CompileDatagrams([]string{entry}, nil, n.guarded()); errors.Is(err, proxy.ErrPast) {
+		if _, err := proxy.CompileDatagrams([]string{entry}, nil, n.guarded()); errors.Is(err, proxy.ErrBypass) {
 			d.Why = "the policy judges the requests to " + h.String() + ", and a datagram's it could not see"
 		}
 	}

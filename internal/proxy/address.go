@@ -2,11 +2,11 @@ package proxy
 
 import "net/netip"
 
-// ranges are the addresses that are not the public Internet's, by the registries
+// specialRanges are the addresses that are not the public Internet's, by the registries
 // for special-purpose addresses (RFC 6890 and what came after), the narrow
 // ones before the wide ones. Metadata services come first: what asks them gets the
 // credentials of the machine.
-var ranges = []struct {
+var specialRanges = []struct {
 	prefix netip.Prefix
 	what   string
 }{
@@ -57,8 +57,8 @@ var ranges = []struct {
 	{netip.MustParsePrefix("ff00::/8"), "multicast"},
 }
 
-// global is what of IPv6 is given to hosts; all the rest is not the Internet's.
-var global = netip.MustParsePrefix("2000::/3")
+// globalUnicast is what of IPv6 is given to hosts; all the rest is not the Internet's.
+var globalUnicast = netip.MustParsePrefix("2000::/3")
 
 // special says in words what an address is, and which range makes it so; "" is an
 // address of the public Internet, or none.
@@ -66,12 +66,12 @@ func special(a netip.Addr) (what string, within netip.Prefix) {
 	if !a.IsValid() {
 		return "", netip.Prefix{}
 	}
-	for _, r := range ranges {
+	for _, r := range specialRanges {
 		if r.prefix.Contains(a) {
 			return r.what, r.prefix
 		}
 	}
-	if a.Is6() && !global.Contains(a) {
+	if a.Is6() && !globalUnicast.Contains(a) {
 		return "reserved", netip.PrefixFrom(a, 8).Masked()
 	}
 	return "", netip.Prefix{}

@@ -24,8 +24,8 @@ const (
 	clockSlack    = 10 * time.Minute
 )
 
-// mostLeaves bounds the leaves that are kept: a wildcard has any number of names.
-const mostLeaves = 1024
+// maxLeaves bounds the leaves that are kept: a wildcard has any number of names.
+const maxLeaves = 1024
 
 // An authority is a sandbox's own certificate authority. Its key is made with it,
 // stays in this process's memory, and is never encoded; only the certificate
@@ -85,7 +85,7 @@ func (a *authority) leaf(now time.Time, h Host) (*tls.Certificate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("certificate for %s: %w", h, err)
 	}
-	if len(a.leaves) >= mostLeaves {
+	if len(a.leaves) >= maxLeaves {
 		clear(a.leaves)
 	}
 	a.leaves[h] = c
@@ -103,7 +103,7 @@ func (a *authority) issue(now time.Time, h Host) (*tls.Certificate, error) {
 		SerialNumber:          newSerial(),
 		Subject:               pkix.Name{Organization: []string{"Holdfast sandbox"}},
 		NotBefore:             now.Add(-clockSlack),
-		NotAfter:              earlier(now.Add(leafLife), a.cert.NotAfter),
+		NotAfter:              earlierOf(now.Add(leafLife), a.cert.NotAfter),
 		BasicConstraintsValid: true,
 		KeyUsage:              x509.KeyUsageDigitalSignature,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
@@ -124,7 +124,7 @@ func (a *authority) issue(now time.Time, h Host) (*tls.Certificate, error) {
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, nil
 }
 
-func earlier(a, b time.Time) time.Time {
+func earlierOf(a, b time.Time) time.Time {
 	if b.Before(a) {
 		return b
 	}

@@ -74,10 +74,10 @@ func TestALeafIsKeptAndMadeAnewInTime(t *testing.T) {
 	if one != two || two == three || last.Leaf.NotAfter.After(a.cert.NotAfter) {
 		t.Error("leaves are not kept, or not made anew, or outlive their authority")
 	}
-	for i := range mostLeaves + 10 {
+	for i := range maxLeaves + 10 {
 		a.leaf(now, hostOf(t, fmt.Sprintf("h%d.example", i)))
 	}
-	if len(a.leaves) > mostLeaves {
+	if len(a.leaves) > maxLeaves {
 		t.Errorf("%d leaves are kept", len(a.leaves))
 	}
 }

@@ -7,24 +7,24 @@ import (
 	"net/textproto"
 )
 
-// An upload is the body of the request that goes out. When it was read to its end it gives
+// A uploadBody is the body of the request that goes out. When it was read to its end it gives
 // that request the trailer of the client's; the sender looks for it then.
 //
 // The two requests have a map each. A server may answer before it has read the request, and
 // then net/http reads the rest of the client's body, and puts the trailer into the client's
 // request, while http.Transport may still be writing the other one's header, which announces
 // the trailer. With one map for both the process would end (concurrent map access).
-type upload struct {
+type uploadBody struct {
 	io.ReadCloser
-	x    *exchange
+	x    *proxiedRequest
 	from *http.Request // the client's
 	to   http.Header   // the other's trailer
 }
 
 // Read counts what is read.
-func (b *upload) Read(p []byte) (int, error) {
-	b.x.reading.Add(1)
-	defer b.x.reading.Add(-1)
+func (b *uploadBody) Read(p []byte) (int, error) {
+	b.x.uploadReads.Add(1)
+	defer b.x.uploadReads.Add(-1)
 	n, err := b.ReadCloser.Read(p)
 	b.x.sent.Add(int64(n))
 	switch {
@@ -36,20 +36,20 @@ func (b *upload) Read(p []byte) (int, error) {
 		}
 		b.x.uploaded.Store(true)
 	case err != nil:
-		b.x.broken.Store(true)
+		b.x.uploadBroken.Store(true)
 	}
 	return n, err
 }
 
-// A download is the body of a response. Its end is the exchange's.
-type download struct {
+// A downloadBody is the body of a response. Its end is the exchange's.
+type downloadBody struct {
 	io.ReadCloser
 	length int64 // -1: it is not known
-	x      *exchange
+	x      *proxiedRequest
 }
 
 // Read counts what is read.
-func (b *download) Read(p []byte) (int, error) {
+func (b *downloadBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	received := b.x.received.Add(int64(n))
 	if err != nil && err != io.EOF {
@@ -59,36 +59,36 @@ func (b *download) Read(p []byte) (int, error) {
 		}
 	}
 	if err == io.EOF || received == b.length {
-		b.x.end()
+		b.x.finishEvent()
 	}
 	return n, err
 }
 
-// A switched connection is one after an upgrade, counted both ways.
-type switched struct {
+// A upgradedConn connection is one after an upgrade, counted both ways.
+type upgradedConn struct {
 	io.ReadWriteCloser
-	x *exchange
+	x *proxiedRequest
 }
 
 // Read counts what is read.
-func (s *switched) Read(p []byte) (int, error) {
+func (s *upgradedConn) Read(p []byte) (int, error) {
 	n, err := s.ReadWriteCloser.Read(p)
 	s.x.received.Add(int64(n))
-	s.note(err)
+	s.noteLimit(err)
 	return n, err
 }
 
 // Write counts what is written.
-func (s *switched) Write(p []byte) (int, error) {
+func (s *upgradedConn) Write(p []byte) (int, error) {
 	n, err := s.ReadWriteCloser.Write(p)
 	s.x.sent.Add(int64(n))
-	s.note(err)
+	s.noteLimit(err)
 	return n, err
 }
 
-// note keeps that the limit was why, which ReverseProxy does not report.
-func (s *switched) note(err error) {
+// noteLimit keeps that the limit was why, which ReverseProxy does not report.
+func (s *upgradedConn) noteLimit(err error) {
 	if errors.Is(err, errBytes) {
-		s.x.spent.Store(true)
+		s.x.limitReached.Store(true)
 	}
 }

@@ -167,7 +167,7 @@ func TestNobodyWaitsForAClientThatHasGone(t *testing.T) {
 func TestAPanicOfAJudgeEndsItsConnection(t *testing.T) {
 	w := newWorld(t, Config{}, "example.com")
 	w.web("example.com", 80, func(http.ResponseWriter, *http.Request) {})
-	w.g.screen = func(r *http.Request, _ Target) error {
+	w.g.judgeRequest = func(r *http.Request, _ Target) error {
 		if r.URL.Path == "/bad" {
 			panic("a rule")
 		}

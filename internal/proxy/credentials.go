@@ -18,8 +18,8 @@ import (
 // Bounds of a secret. A shorter one would be found in, and taken out of, answers
 // that do not have it.
 const (
-	ShortestSecret = 8
-	LongestSecret  = 4096
+	MinSecret = 8
+	MaxSecret = 4096
 )
 
 // placeholderPrefix makes a placeholder known to a person who sees it.
@@ -110,8 +110,8 @@ func (c Credential) check() (Rules, error) {
 		return Rules{}, errors.New("its name is not an environment variable's")
 	case slices.ContainsFunc(variables, func(v variable) bool { return v.name == c.Name }):
 		return Rules{}, errors.New("the variable says where the proxies or the roots are")
-	case len(c.Secret) < ShortestSecret || len(c.Secret) > LongestSecret:
-		return Rules{}, fmt.Errorf("a secret has from %d to %d bytes", ShortestSecret, LongestSecret)
+	case len(c.Secret) < MinSecret || len(c.Secret) > MaxSecret:
+		return Rules{}, fmt.Errorf("a secret has from %d to %d bytes", MinSecret, MaxSecret)
 	case !httpguts.ValidHeaderFieldValue(c.Secret) || strings.TrimSpace(c.Secret) != c.Secret:
 		return Rules{}, errors.New("the secret cannot stand in a header: it has a line's end, another control character, or a space at its end")
 	case len(c.Hosts) == 0:

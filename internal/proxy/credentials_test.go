@@ -128,7 +128,7 @@ func TestACredentialThatCannotHoldIsAnErrorThatDoesNotSayTheSecret(t *testing.T)
 		"a short secret":                 func(c *Credential) { c.Secret = "secret!" },
 		"a secret of two lines":          func(c *Credential) { c.Secret = testSecret + "\r\nX-Injected: 1" },
 		"a secret with a space after it": func(c *Credential) { c.Secret = testSecret + " " },
-		"a huge secret":                  func(c *Credential) { c.Secret = strings.Repeat("s", LongestSecret+1) },
+		"a huge secret":                  func(c *Credential) { c.Secret = strings.Repeat("s", MaxSecret+1) },
 		"no host":                        func(c *Credential) { c.Hosts = nil },
 		"every host":                     func(c *Credential) { c.Hosts = []string{"*"} },
 		"every host's port":              func(c *Credential) { c.Hosts = []string{"*:443"} },
@@ -177,7 +177,7 @@ func TestNothingPrintsASecret(t *testing.T) {
 	}
 	defer g.Close()
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
-		for _, v := range []any{c, &c, config, &config, all, all[0], &all[0], struct{ C Credential }{c}, []any{c}, all.redact, g, struct{ G *Gateway }{g}, g.trust} {
+		for _, v := range []any{c, &c, config, &config, all, all[0], &all[0], struct{ C Credential }{c}, []any{c}, all.redact, g, struct{ G *Proxy }{g}, g.trust} {
 			s := fmt.Sprintf(verb, v)
 			if strings.Contains(s, "printable-secret") || strings.Contains(s, fmt.Sprintf("%x", "printable-secret")) {
 				t.Errorf("%s of %T: %s", verb, v, s)

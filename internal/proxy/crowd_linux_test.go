@@ -231,9 +231,9 @@ func openFiles(t *testing.T) int {
 	return len(list)
 }
 
-// crowded opens n connections to a gateway, of which there may be as many, and holds what
+// tooManyConns opens n connections to a gateway, of which there may be as many, and holds what
 // they cost against bounds; one more is refused, and all end with the gateway.
-func crowded(t *testing.T, n int, l Limits) {
+func tooManyConns(t *testing.T, n int, l Limits) {
 	t.Helper()
 	w := newWorld(t, Config{Limits: l, Observe: func(Event) {}}, "good.com")
 	files := openFiles(t)
@@ -287,7 +287,7 @@ func TestKernelAttackTenThousandIdleConnections(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			crowded(t, n, Limits{Connections: n})
+			tooManyConns(t, n, Limits{Connections: n})
 		})
 	})
 }
@@ -296,6 +296,6 @@ func TestKernelAttackTenThousandIdleConnections(t *testing.T) {
 func TestKernelAttackOneConnectionTooMany(t *testing.T) {
 	kerneltest.InChild(t, kerneltest.Child{}, func(t *testing.T) {
 		kerneltest.Need(t, manyDescriptors)
-		crowded(t, 1024, Limits{})
+		tooManyConns(t, 1024, Limits{})
 	})
 }

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	lookupTime = 15 * time.Second
-	dialTime   = 15 * time.Second // of one address
+	lookupTimeout = 15 * time.Second
+	dialTimeout   = 15 * time.Second // of one address
 )
 
-// judge decides about a target before its name is looked up. The error is a
+// decide decides about a target before its name is looked up. The error is a
 // *Refusal.
-func (g *Gateway) judge(ctx context.Context, t Target, method, path string) (Decision, error) {
+func (g *Proxy) decide(ctx context.Context, t Target, method, path string) (Decision, error) {
 	d := g.cfg.Rules.Target(t.Host, t.Port)
 	if d.Outcome == Unknown && g.cfg.Decide != nil {
-		v := g.asks.ask(ctx, Request{Host: t.Host.String(), Port: t.Port, Protocol: t.Protocol, Method: method, Path: path, Rule: d.Rule})
+		v := g.approvals.ask(ctx, Request{Host: t.Host.String(), Port: t.Port, Protocol: t.Protocol, Method: method, Path: path, Rule: d.Rule})
 		if d.Why = v.Reason; v.Allow {
 			d = Decision{Outcome: Allow}
 		} else if d.Why == "" {
@@ -29,7 +29,7 @@ func (g *Gateway) judge(ctx context.Context, t Target, method, path string) (Dec
 	if d.Outcome != Allow {
 		return d, t.refuse(d)
 	}
-	if err := g.known(t, d.Rule); err != nil {
+	if err := g.countName(t, d.Rule); err != nil {
 		return Decision{Rule: d.Rule}, err
 	}
 	return d, nil
@@ -38,17 +38,17 @@ func (g *Gateway) judge(ctx context.Context, t Target, method, path string) (Dec
 // byDecide is the rule of what Decide has decided.
 const byDecide = "Decide"
 
-// wide reports whether an entry is a wildcard.
-func wide(entry string) bool { return len(entry) > 0 && entry[0] == '*' }
+// isWildcard reports whether an entry is a wildcard.
+func isWildcard(entry string) bool { return len(entry) > 0 && entry[0] == '*' }
 
 // dial looks a target up, once, and connects to the first of its addresses that
 // may be dialled and answers.
-func (g *Gateway) dial(ctx context.Context, t Target) (net.Conn, netip.AddrPort, error) {
-	return g.reach(ctx, t, g.cfg.Dial, func(_ context.Context, a netip.Addr) Decision { return g.cfg.Rules.Address(a, t.Port, g.cfg.Route(a)) })
+func (g *Proxy) dial(ctx context.Context, t Target) (net.Conn, netip.AddrPort, error) {
+	return g.dialFirst(ctx, t, g.cfg.Dial, func(_ context.Context, a netip.Addr) Decision { return g.cfg.Rules.Address(a, t.Port, g.cfg.Route(a)) })
 }
 
-// reach is dial, whatever is dialled and whatever judges an address.
-func (g *Gateway) reach(ctx context.Context, t Target, dial dialer, judge func(context.Context, netip.Addr) Decision) (net.Conn, netip.AddrPort, error) {
+// dialFirst is dial, whatever is dialled and whatever judges an address.
+func (g *Proxy) dialFirst(ctx context.Context, t Target, dial dialer, judge func(context.Context, netip.Addr) Decision) (net.Conn, netip.AddrPort, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(g.ctx, cancel)()
@@ -79,18 +79,18 @@ func (g *Gateway) reach(ctx context.Context, t Target, dial dialer, judge func(c
 	return nil, netip.AddrPort{}, refused
 }
 
-func (g *Gateway) lookup(ctx context.Context, h Host) ([]netip.Addr, error) {
+func (g *Proxy) lookup(ctx context.Context, h Host) ([]netip.Addr, error) {
 	if a, isAddr := h.Addr(); isAddr {
 		return []netip.Addr{a}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookupTime)
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	if !g.lookingUp.begin(g.cfg.Limits.Connections) {
+	if !g.lookups.acquire(g.cfg.Limits.Connections) {
 		return nil, errors.New("too many names are being looked up")
 	}
-	found := make(chan resolved, 1)
+	found := make(chan lookupResult, 1)
 	go func() {
-		defer g.lookingUp.end()
+		defer g.lookups.release()
 		found <- resolve(ctx, g.cfg.Lookup, h.name)
 	}()
 	select {
@@ -98,23 +98,23 @@ func (g *Gateway) lookup(ctx context.Context, h Host) ([]netip.Addr, error) {
 		if r.err == nil && len(r.addrs) == 0 {
 			r.err = errors.New("the name has no address")
 		}
-		g.sightings.saw(h, r.addrs)
+		g.resolved.record(h, r.addrs)
 		return r.addrs, r.err
 	case <-ctx.Done(): // a Lookup that does not heed it is left alone
 		return nil, ctx.Err()
 	}
 }
 
-type resolved struct {
+type lookupResult struct {
 	addrs []netip.Addr
 	err   error
 }
 
 // resolve calls Lookup, which is the policy's; a panic in it is an error.
-func resolve(ctx context.Context, f func(context.Context, string) ([]netip.Addr, error), name string) (r resolved) {
+func resolve(ctx context.Context, f func(context.Context, string) ([]netip.Addr, error), name string) (r lookupResult) {
 	defer func() {
 		if p := recover(); p != nil {
-			r = resolved{err: errors.New("the policy's Lookup panicked")}
+			r = lookupResult{err: errors.New("the policy's Lookup panicked")}
 		}
 	}()
 	r.addrs, r.err = f(ctx, name)
@@ -125,12 +125,12 @@ func resolve(ctx context.Context, f func(context.Context, string) ([]netip.Addr,
 type dialer = func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 
 // connect dials one address that was checked, and nothing else.
-func (g *Gateway) connect(ctx context.Context, dial dialer, to netip.AddrPort) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTime)
+func (g *Proxy) connect(ctx context.Context, dial dialer, to netip.AddrPort) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	conn, err := dial(ctx, to)
 	if err != nil {
 		return nil, err
 	}
-	return g.keep(conn)
+	return g.trackConn(conn)
 }

@@ -98,8 +98,8 @@ func FuzzSniff(f *testing.F) {
 		if !bytes.Equal(append(bytes.Clone(got.bytes), a.rest...), b) {
 			t.Fatalf("%q was sent and %q seen, %q left", b, got.bytes, a.rest)
 		}
-		if got.kind == bytesFirst && len(b) > 6 && n == len(b) {
-			if h, err := (&recorder{c: &begun{}, seen: bytes.Clone(b)}).hello(); err == nil && h != nil {
+		if got.kind == sniffedOther && len(b) > 6 && n == len(b) {
+			if h, err := (&recordingConn{c: &begun{}, seen: bytes.Clone(b)}).hello(); err == nil && h != nil {
 				t.Fatalf("%q is a hello for %q, and was seen as bytes", b, h.ServerName)
 			}
 		}

@@ -106,10 +106,10 @@ func TestLinesStillStream(t *testing.T) {
 		"deadbeefdeadbeef deadbeef\nmore":        26,
 		"deadbeefdeadbeefdeadbeef\n\nmore":       26,
 	} {
-		if got := new(lines).feed([]byte(text)); got != want {
+		if got := new(lineUnits).feed([]byte(text)); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
 		}
-		l, end := new(lines), 0
+		l, end := new(lineUnits), 0
 		for i := range len(text) {
 			if l.feed([]byte(text[i:i+1])) > 0 {
 				end = i + 1
@@ -150,7 +150,7 @@ func FuzzMatcher(f *testing.F) {
 
 func TestNoCharsetIsAskedFor(t *testing.T) {
 	h := http.Header{"Accept": {"text/html;charset=utf-32;q=0.5, application/json; Charset=ebcdic-cp-us", "*/*"}, "Accept-Charset": {"utf-7"}}
-	ask(h)
+	prepareHeaders(h)
 	if got := strings.Join(h["Accept"], "|"); got != "text/html;q=0.5, application/json|*/*" || h.Get("Accept-Charset") != "" {
 		t.Errorf("%q %v", got, h)
 	}

@@ -52,7 +52,7 @@ func TestCloseReturnsWhateverIsStuck(t *testing.T) {
 			w.raw("GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n")
 		}
 		<-begun
-		w.g.ending = 50 * time.Millisecond
+		w.g.closeTimeout = 50 * time.Millisecond
 		w.g.Close() // or the test does not end
 		if s := w.g.Summary(); !s.Stuck {
 			t.Errorf("%s: not said: %+v", way, s)
@@ -89,12 +89,12 @@ func TestNoNumberOfDenialsHidesAnother(t *testing.T) {
 		n += v.Count
 	}
 	last := len(s.Violations) - 1
-	if s.Violations[0].Count != 1000 || s.Violations[1].Host != "second.example" || s.Violations[last].Host != "wanted.example" || last != keptViolations-1 || n != 1502 || s.Denied != n {
+	if s.Violations[0].Count != 1000 || s.Violations[1].Host != "second.example" || s.Violations[last].Host != "wanted.example" || last != maxDenialKinds-1 || n != 1502 || s.Denied != n {
 		t.Errorf("%d kinds, %d of %d denials, the last %+v", last+1, n, s.Denied, s.Violations[last])
 	}
 	deny("again.example")
 	deny("wanted.example")
-	if s := j.summary(); s.Violations[last].Host != "wanted.example" || s.Violations[last].Count != 1 || len(s.Violations) != keptViolations {
+	if s := j.summary(); s.Violations[last].Host != "wanted.example" || s.Violations[last].Count != 1 || len(s.Violations) != maxDenialKinds {
 		t.Errorf("%+v", s.Violations[last])
 	}
 }

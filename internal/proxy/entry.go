@@ -17,17 +17,17 @@ const (
 	prefix               // addresses
 )
 
-// A rule is one entry of a list.
-type rule struct {
-	entry  string // as it was written
+// A hostRule is one entry of a list.
+type hostRule struct {
+	text   string // as it was written
 	kind   kind
 	name   string // the name, or the suffix with its leading dot
 	prefix netip.Prefix
 	lo, hi uint16 // ports; all: 0 to 65535
 }
 
-func compileList(list string, entries []string) ([]rule, error) {
-	var rules []rule
+func compileList(list string, entries []string) ([]hostRule, error) {
+	var rules []hostRule
 	for i, entry := range entries {
 		r, err := compileEntry(entry)
 		if err != nil {
@@ -38,16 +38,16 @@ func compileList(list string, entries []string) ([]rule, error) {
 	return rules, nil
 }
 
-func compileEntry(entry string) (rule, error) {
+func compileEntry(entry string) (hostRule, error) {
 	if strings.Contains(entry, "://") {
-		return rule{}, errors.New("a URL is not an entry: write its host")
+		return hostRule{}, errors.New("a URL is not an entry: write its host")
 	}
-	r := rule{entry: entry, hi: 65535}
+	r := hostRule{text: entry, hi: 65535}
 	host, ports, hasPorts := splitEntry(entry)
 	var err error
 	if hasPorts {
 		if r.lo, r.hi, err = parsePorts(ports); err != nil {
-			return rule{}, err
+			return hostRule{}, err
 		}
 	}
 	switch suffix, wild := strings.CutPrefix(host, "*."); {
@@ -94,7 +94,7 @@ func parsePorts(s string) (lo, hi uint16, err error) {
 	return lo, hi, err
 }
 
-func (r *rule) setBelow(suffix string) error {
+func (r *hostRule) setBelow(suffix string) error {
 	h, err := ParseHost(suffix)
 	if err != nil {
 		return err
@@ -106,7 +106,7 @@ func (r *rule) setBelow(suffix string) error {
 	return nil
 }
 
-func (r *rule) setPrefix(s string) error {
+func (r *hostRule) setPrefix(s string) error {
 	p, err := netip.ParsePrefix(s)
 	switch {
 	case err != nil:
@@ -120,7 +120,7 @@ func (r *rule) setPrefix(s string) error {
 	return nil
 }
 
-func (r *rule) setHost(s string) error {
+func (r *hostRule) setHost(s string) error {
 	h, err := ParseHost(s)
 	if err != nil {
 		return err
@@ -133,8 +133,8 @@ func (r *rule) setHost(s string) error {
 	return nil
 }
 
-// speaksOf reports whether an entry names a host, whatever the port.
-func (r rule) speaksOf(h Host) bool {
+// matches reports whether an entry names a host, whatever the port.
+func (r hostRule) matches(h Host) bool {
 	a, isAddr := h.Addr()
 	switch r.kind {
 	case anything:
@@ -148,18 +148,18 @@ func (r rule) speaksOf(h Host) bool {
 	}
 }
 
-// opens reports whether an allowing entry that speaks of an address is narrow
+// admits reports whether an allowing entry that speaks of an address is narrow
 // enough for it: 0.0.0.0/0 names no private address, 169.254.0.0/16 no metadata
 // service.
-func (r rule) opens(a netip.Addr) bool {
+func (r hostRule) admits(a netip.Addr) bool {
 	what, within := special(a)
 	return what == "" || r.kind == prefix && within.Contains(r.prefix.Addr()) && r.prefix.Bits() >= within.Bits()
 }
 
-func (r rule) hasPort(port uint16) bool { return port == 0 || r.lo <= port && port <= r.hi }
+func (r hostRule) hasPort(port uint16) bool { return port == 0 || r.lo <= port && port <= r.hi }
 
 // coversPort is hasPort for a denial: any port is denied if all are.
-func (r rule) coversPort(port uint16) bool {
+func (r hostRule) coversPort(port uint16) bool {
 	if port == 0 {
 		return r.lo <= 1 && r.hi == 65535
 	}

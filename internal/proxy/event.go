@@ -9,60 +9,60 @@ import (
 )
 
 const (
-	queuedEvents   = 1024
-	keptViolations = 100 // kinds of them
+	maxQueuedEvents = 1024
+	maxDenialKinds  = 100 // kinds of them
 )
 
-// A journal tells events to Observe and keeps the summary.
-type journal struct {
+// An eventLog tells events to Observe and keeps the summary.
+type eventLog struct {
 	mu      sync.Mutex
 	sum     Summary
-	kinds   map[denial]int // where in sum.Violations
-	queue   chan Event     // nil: nobody is told
-	told    chan struct{}
-	begun   bool
+	kinds   map[denialKey]int // where in sum.Violations
+	queue   chan Event        // nil: nobody is told
+	drained chan struct{}
+	started bool
 	stopped bool
 	observe func(Event)
 }
 
-func newJournal(observe func(Event)) *journal {
-	j := &journal{told: make(chan struct{}), kinds: map[denial]int{}}
+func newJournal(observe func(Event)) *eventLog {
+	j := &eventLog{drained: make(chan struct{}), kinds: map[denialKey]int{}}
 	if observe == nil {
-		close(j.told)
+		close(j.drained)
 		return j
 	}
-	j.queue, j.observe = make(chan Event, queuedEvents), observe
+	j.queue, j.observe = make(chan Event, maxQueuedEvents), observe
 	return j
 }
 
-// begin starts to tell Observe, with the first event: a gateway that is made and
+// start starts to tell Observe, with the first event: a gateway that is made and
 // never used leaves no goroutine.
-func (j *journal) begin() {
-	if j.begun {
+func (j *eventLog) start() {
+	if j.started {
 		return
 	}
-	j.begun = true
+	j.started = true
 	go func() {
-		defer close(j.told)
+		defer close(j.drained)
 		for e := range j.queue {
-			tell(j.observe, e)
+			callObserve(j.observe, e)
 		}
 	}()
 }
 
-// tell calls Observe; what panics there does not end the harness's traffic.
-func tell(observe func(Event), e Event) {
+// callObserve calls Observe; what panics there does not end the harness's traffic.
+func callObserve(observe func(Event), e Event) {
 	defer func() { _ = recover() }()
 	observe(e)
 }
 
 // add notes an event. It never waits.
-func (j *journal) add(e Event) { j.close(e, nil) }
+func (j *eventLog) add(e Event) { j.close(e, nil) }
 
 // close notes an event, and the error of what was allowed and did not come about. A
 // client that has hung up, and the run's end, are no failures. Whatever a peer or the
 // tool has had a part in becomes printable here.
-func (j *journal) close(e Event, failed error) {
+func (j *eventLog) close(e Event, failed error) {
 	e = e.Printable()
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -84,7 +84,7 @@ func (j *journal) close(e Event, failed error) {
 		j.sum.Unobserved++
 		return
 	}
-	j.begin()
+	j.start()
 	select {
 	case j.queue <- e:
 	default:
@@ -92,39 +92,39 @@ func (j *journal) close(e Event, failed error) {
 	}
 }
 
-// A denial is what the denials that are kept as one have in common.
-type denial struct {
+// A denialKey is what the denials that are kept as one have in common.
+type denialKey struct {
 	protocol, host string
 	port           uint16
 	rule, reason   string
 }
 
-func denialOf(e Event) denial { return denial{e.Protocol, e.Host, e.Port, e.Rule, e.Reason} }
+func denialKeyOf(e Event) denialKey { return denialKey{e.Protocol, e.Host, e.Port, e.Rule, e.Reason} }
 
 // count keeps the first denial of each kind, with how many there were, and in the last place
 // the last kind: no number of others hides what a tool wanted in the end.
-func (j *journal) count(e Event) {
-	if i, known := j.kinds[denialOf(e)]; known {
+func (j *eventLog) count(e Event) {
+	if i, known := j.kinds[denialKeyOf(e)]; known {
 		j.sum.Violations[i].Count++
 		return
 	}
-	if n := len(j.sum.Violations); n == keptViolations {
+	if n := len(j.sum.Violations); n == maxDenialKinds {
 		last := j.sum.Violations[n-1]
 		j.sum.Beyond += last.Count
-		delete(j.kinds, denialOf(last.Event))
+		delete(j.kinds, denialKeyOf(last.Event))
 		j.sum.Violations = j.sum.Violations[:n-1]
 	}
-	j.kinds[denialOf(e)] = len(j.sum.Violations)
+	j.kinds[denialKeyOf(e)] = len(j.sum.Violations)
 	j.sum.Violations = append(j.sum.Violations, Denied{e, 1})
 }
 
 // end lets Observe hear what is queued, for as long as patience lasts.
-func (j *journal) end(patience time.Duration) {
+func (j *eventLog) end(patience time.Duration) {
 	j.mu.Lock()
 	if !j.stopped && j.queue != nil {
 		close(j.queue)
-		if !j.begun {
-			close(j.told)
+		if !j.started {
+			close(j.drained)
 		}
 	}
 	j.stopped = true
@@ -132,19 +132,19 @@ func (j *journal) end(patience time.Duration) {
 	t := time.NewTimer(patience)
 	defer t.Stop()
 	select {
-	case <-j.told:
+	case <-j.drained:
 	case <-t.C:
 	}
 }
 
 // stuck notes that the gateway was closed and has not ended.
-func (j *journal) stuck() {
+func (j *eventLog) stuck() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.sum.Stuck = true
 }
 
-func (j *journal) summary() Summary {
+func (j *eventLog) summary() Summary {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.sum
@@ -153,7 +153,7 @@ func (j *journal) summary() Summary {
 }
 
 // finish completes an event and notes it. The error of a denial makes it one.
-func (j *journal) finish(e Event, err error) {
+func (j *eventLog) finish(e Event, err error) {
 	e.Duration = time.Since(e.Time)
 	e.Allowed = err == nil
 	var failed error
@@ -169,8 +169,8 @@ func (j *journal) finish(e Event, err error) {
 	j.close(e, failed)
 }
 
-// begin is the event of a target, to be finished.
-func begin(t Target) Event {
+// newEvent is the event of a target, to be finished.
+func newEvent(t Target) Event {
 	e := Event{Time: time.Now(), Protocol: t.Protocol, Port: t.Port}
 	if !t.Host.IsZero() {
 		e.Host = t.Host.String()

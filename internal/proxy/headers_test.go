@@ -47,12 +47,12 @@ func TestHeadersAreBoundedInFields(t *testing.T) {
 		_, err = io.Copy(io.Discard, res.Body)
 		return res.StatusCode, err
 	}
-	for n, want := range map[int]int{0: 200, mostFields - 1: 200, mostFields: 431, 10_000: 431} {
+	for n, want := range map[int]int{0: 200, maxRequestFields - 1: 200, maxRequestFields: 431, 10_000: 431} {
 		if code, err := ask("/", tiny(n)); code != want {
 			t.Errorf("%d fields of a request: %d, %v", n+1, code, err)
 		}
 	}
-	for n, want := range map[int]int{0: 200, mostAnswerFields - 1: 200, mostAnswerFields + 1: 502, 10_000: 502} {
+	for n, want := range map[int]int{0: 200, maxResponseFields - 1: 200, maxResponseFields + 1: 502, 10_000: 502} {
 		for _, path := range []string{"/head", "/hint"} {
 			fields.Store(int64(n))
 			if code, err := ask(path, ""); code != want {
@@ -70,7 +70,7 @@ func TestHeadersAreBoundedInFields(t *testing.T) {
 		t.Error(code, err)
 	}
 	w.g.Close()
-	if used := w.g.heads.used.Load(); used != 0 {
+	if used := w.g.headerBudget.used.Load(); used != 0 {
 		t.Errorf("%d bytes are not given back", used)
 	}
 }
@@ -80,27 +80,27 @@ func TestHeadersAreBoundedInFields(t *testing.T) {
 func TestAllHeadersShareABudget(t *testing.T) {
 	w := newWorld(t, Config{}, "example.com")
 	w.web("example.com", 80, func(rw http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
-	head := "POST http://example.com/ HTTP/1.1\r\nHost: example.com\r\nContent-Length: 1\r\n" + tiny(mostFields-2) + "\r\n"
-	each := int64(mostFields)*fieldCost + int64(len(head))*byteCost
+	head := "POST http://example.com/ HTTP/1.1\r\nHost: example.com\r\nContent-Length: 1\r\n" + tiny(maxRequestFields-2) + "\r\n"
+	each := int64(maxRequestFields)*fieldCost + int64(len(head))*byteCost
 	var held []net.Conn
-	for range 2 * mostHeads / each {
+	for range 2 * maxHeaderMemory / each {
 		c, _ := w.raw(head)
 		held = append(held, c)
 	}
-	for w.g.heads.used.Load() < mostHeads-each { // as many as there is room for
+	for w.g.headerBudget.used.Load() < maxHeaderMemory-each { // as many as there is room for
 		time.Sleep(time.Millisecond)
 	}
 	code, body := w.ask(head)
 	if code != 503 || !strings.Contains(body, "try the same again when others have ended") && !strings.Contains(body, "try again when others have ended") {
 		t.Errorf("%d %q", code, body)
 	}
-	if used := w.g.heads.used.Load(); used > mostHeads {
+	if used := w.g.headerBudget.used.Load(); used > maxHeaderMemory {
 		t.Errorf("%d bytes are taken", used)
 	}
 	for _, c := range held {
 		c.Close()
 	}
-	for w.g.heads.used.Load() > 0 {
+	for w.g.headerBudget.used.Load() > 0 {
 		time.Sleep(time.Millisecond)
 	}
 	if code, body := w.ask(head + "x"); code != 200 {

@@ -35,7 +35,7 @@ func ParseHost(s string) (Host, error) {
 		return Host{}, fmt.Errorf("%w: %d bytes long", ErrHost, len(s))
 	}
 	for _, r := range s {
-		if r <= ' ' || r == utf8.RuneError || !unicode.IsPrint(r) || strings.ContainsRune(odd, r) {
+		if r <= ' ' || r == utf8.RuneError || !unicode.IsPrint(r) || strings.ContainsRune(forbiddenChars, r) {
 			return Host{}, fmt.Errorf("%w: %q has %q in it", ErrHost, s, r)
 		}
 	}
@@ -45,9 +45,9 @@ func ParseHost(s string) (Host, error) {
 	return parseName(s)
 }
 
-// odd are the characters that end a host, or mean something else than themselves,
+// forbiddenChars are the characters that end a host, or mean something else than themselves,
 // to one program or another.
-const odd = "%/\\@?#<>^|\"'`{}&=+,;!$()*~"
+const forbiddenChars = "%/\\@?#<>^|\"'`{}&=+,;!$()*~"
 
 func parseIPv6(s, bare string, bracketed bool) (Host, error) {
 	if bracketed {
@@ -156,8 +156,8 @@ func parsePort(s string) (uint16, error) {
 	return uint16(n), nil
 }
 
-// join is host:port as it is dialled, asked for and shown.
-func join(h Host, port uint16) string {
+// joinHostPort is host:port as it is dialled, asked for and shown.
+func joinHostPort(h Host, port uint16) string {
 	return net.JoinHostPort(h.String(), strconv.Itoa(int(port)))
 }
 

@@ -57,7 +57,7 @@ func TestHostAndPort(t *testing.T) {
 	for s, want := range map[string]string{
 		"a.com:80": "a.com:80", "a.com": "a.com:7", "[::1]:65535": "[::1]:65535", "[::1]": "[::1]:7", "1.2.3.4:1": "1.2.3.4:1",
 	} {
-		if h, p, err := parseHostPort(s, 7); err != nil || join(h, p) != want {
+		if h, p, err := parseHostPort(s, 7); err != nil || joinHostPort(h, p) != want {
 			t.Errorf("%q: %v %d %v", s, h, p, err)
 		}
 	}

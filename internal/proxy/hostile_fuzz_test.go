@@ -58,7 +58,7 @@ func hostilePeers(t *testing.T, clients, servers bool) {
 	if s := w.g.Summary(); s.Stuck {
 		t.Error("something is stuck")
 	}
-	if used := w.g.heads.used.Load(); used != 0 {
+	if used := w.g.headerBudget.used.Load(); used != 0 {
 		t.Errorf("%d bytes of headers are not given back", used)
 	}
 	for end := time.Now().Add(20 * time.Second); (runtime.NumGoroutine() > before+20 || fuzzFiles() > files+20) && time.Now().Before(end); {
@@ -98,7 +98,7 @@ func TestConnectionsAtTheirWorst(t *testing.T) {
 		w.hostileAt("example.com", 80, func(c net.Conn) {
 			c.Read(make([]byte, 4096))
 			if name == "with a server" {
-				fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n%s\r\n", tiny(mostAnswerFields-1)+"")
+				fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n%s\r\n", tiny(maxResponseFields-1)+"")
 			}
 			<-t.Context().Done()
 		})
@@ -111,7 +111,7 @@ func TestConnectionsAtTheirWorst(t *testing.T) {
 			}
 			held = append(held, c)
 			if name == "the tool alone" {
-				fmt.Fprintf(c, "POST http://example.com/ HTTP/1.1\r\nHost: example.com\r\nContent-Length: 1\r\n%s\r\n", tiny(mostFields-2))
+				fmt.Fprintf(c, "POST http://example.com/ HTTP/1.1\r\nHost: example.com\r\nContent-Length: 1\r\n%s\r\n", tiny(maxRequestFields-2))
 			} else {
 				fmt.Fprint(c, "GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n")
 			}
@@ -122,8 +122,8 @@ func TestConnectionsAtTheirWorst(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			grown = max(grown, heap()-before)
 		}
-		t.Logf("%s: %d connections take %d KiB, %d KiB each; %d KiB of the budget", name, conns, grown>>10, grown>>10/conns, w.g.heads.used.Load()>>10)
-		if most := int64(mostHeads) + conns*64<<10; grown > most {
+		t.Logf("%s: %d connections take %d KiB, %d KiB each; %d KiB of the budget", name, conns, grown>>10, grown>>10/conns, w.g.headerBudget.used.Load()>>10)
+		if most := int64(maxHeaderMemory) + conns*64<<10; grown > most {
 			t.Errorf("%s: %d bytes, and not %d at most", name, grown, most)
 		}
 		w.g.Close()

@@ -109,9 +109,9 @@ func (m *mangler) unwrap() net.Conn { return m.Conn }
 
 // part ends a connection in one of several ways.
 func part(r *rand.Rand, c net.Conn) {
-	under, _ := bare(c).(*net.TCPConn)
+	under, _ := unwrapConn(c).(*net.TCPConn)
 	if t, ok := c.(*tls.Conn); ok {
-		under, _ = bare(t.NetConn()).(*net.TCPConn)
+		under, _ = unwrapConn(t.NetConn()).(*net.TCPConn)
 	}
 	switch r.IntN(4) {
 	case 0:

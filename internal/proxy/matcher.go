@@ -11,28 +11,28 @@ type matcher struct {
 	at    int64 // bytes so far
 	now   []thread
 	spare []thread
-	sat   int64  // the byte for which seen holds, and 1
-	seen  []seat // by seat of a place, once there are many threads: a secret of one character, over and over
+	sat   int64        // the byte for which seen holds, and 1
+	seen  []seenThread // by seat of a place, once there are many threads: a secret of one character, over and over
 }
 
 // An automaton is what the matchers of some secrets have in common.
 type automaton struct {
-	spellings []spelling
+	spellings []encoding
 	first     [256][]start       // what a byte begins
 	pairs     [256][256 / 8]byte // whether two bytes, folded, may be the beginning of anything
 	seats     []int              // of each spelling's first character
 	size      int                // of all seats
 }
 
-// A seat says which thread is at a place.
-type seat struct {
+// A seenThread says which thread is at a place.
+type seenThread struct {
 	at  int64 // the byte of which that is true, and 1
 	now int32
 }
 
 type start struct {
 	of int32
-	at *choice
+	at *charTree
 }
 
 // A place is how far a spelling has been written, to the end of a character.
@@ -40,7 +40,7 @@ type place struct{ of, char int32 }
 
 type thread struct {
 	place
-	at   *choice
+	at   *charTree
 	from int64 // the spelling's first byte
 }
 
@@ -50,7 +50,7 @@ type hit struct {
 	with     string
 }
 
-func newAutomaton(list []spelling) *automaton {
+func newAutomaton(list []encoding) *automaton {
 	a := &automaton{spellings: list}
 	for i := range a.spellings {
 		s := &a.spellings[i]
@@ -78,7 +78,7 @@ func newAutomaton(list []spelling) *automaton {
 }
 
 // pair notes what may follow a first byte.
-func (a *automaton) pair(first byte, then *choice) {
+func (a *automaton) pair(first byte, then *charTree) {
 	for _, e := range then.next {
 		a.pairs[first][e.b/8] |= 1 << (e.b % 8)
 	}
@@ -86,8 +86,8 @@ func (a *automaton) pair(first byte, then *choice) {
 
 func (a *automaton) begins(first, then byte) bool { return a.pairs[first][then/8]>>(then%8)&1 != 0 }
 
-// manyThreads is from when on they are told apart by a table.
-const manyThreads = 32
+// seenFrom is from when on they are told apart by a table.
+const seenFrom = 32
 
 // feed looks at more bytes and adds the hits that end in them.
 func (m *matcher) feed(b []byte, hits []hit) []hit {
@@ -129,17 +129,17 @@ func (m *matcher) step(c byte, first []start, hits []hit) []hit {
 }
 
 // move takes a thread on to where a byte has led.
-func (m *matcher) move(t thread, to *choice, hits []hit) []hit {
+func (m *matcher) move(t thread, to *charTree, hits []hit) []hit {
 	s := &m.by.spellings[t.of]
 	if to.whole {
 		if int(t.char)+1 == len(s.chars) {
 			hits = append(hits, hit{t.from, m.at + 1, s.with})
 		} else {
-			m.arrive(thread{place{t.of, t.char + 1}, s.chars[t.char+1], t.from})
+			m.addThread(thread{place{t.of, t.char + 1}, s.chars[t.char+1], t.from})
 		}
 	}
 	if to.idle && t.char > 0 {
-		m.arrive(thread{t.place, s.chars[t.char], t.from})
+		m.addThread(thread{t.place, s.chars[t.char], t.from})
 	}
 	if len(to.next) > 0 {
 		m.now = append(m.now, thread{t.place, to, t.from})
@@ -147,10 +147,10 @@ func (m *matcher) move(t thread, to *choice, hits []hit) []hit {
 	return hits
 }
 
-// arrive adds a thread at the beginning of a character, unless one is there; of two, the
+// addThread adds a thread at the beginning of a character, unless one is there; of two, the
 // one that began first.
-func (m *matcher) arrive(t thread) {
-	if len(m.now) < manyThreads {
+func (m *matcher) addThread(t thread) {
+	if len(m.now) < seenFrom {
 		for i := range m.now {
 			if o := &m.now[i]; o.place == t.place && o.at == t.at {
 				o.from = min(o.from, t.from)
@@ -159,7 +159,7 @@ func (m *matcher) arrive(t thread) {
 		}
 	} else {
 		if m.sat != m.at+1 {
-			m.sit()
+			m.fillSeen()
 		}
 		s := &m.seen[m.by.seats[t.of]+int(t.char)]
 		if s.at == m.at+1 {
@@ -167,26 +167,26 @@ func (m *matcher) arrive(t thread) {
 			o.from = min(o.from, t.from)
 			return
 		}
-		*s = seat{m.at + 1, int32(len(m.now))}
+		*s = seenThread{m.at + 1, int32(len(m.now))}
 	}
 	m.now = append(m.now, t)
 }
 
-// sit notes where the first threads are.
-func (m *matcher) sit() {
+// fillSeen notes where the first threads are.
+func (m *matcher) fillSeen() {
 	if m.sat = m.at + 1; m.seen == nil {
-		m.seen = make([]seat, m.by.size)
+		m.seen = make([]seenThread, m.by.size)
 	}
 	for i, o := range m.now {
 		if o.at == m.by.spellings[o.of].chars[o.char] {
-			m.seen[m.by.seats[o.of]+int(o.char)] = seat{m.at + 1, int32(i)}
+			m.seen[m.by.seats[o.of]+int(o.char)] = seenThread{m.at + 1, int32(i)}
 		}
 	}
 }
 
-// half is where the first spelling began of which more than half has come; ok is false
+// halfMatched is where the first spelling began of which more than half has come; ok is false
 // when there is none.
-func (m *matcher) half() (from int64, ok bool) {
+func (m *matcher) halfMatched() (from int64, ok bool) {
 	for _, t := range m.now {
 		if int(t.char)*2 > len(m.by.spellings[t.of].chars) && (!ok || t.from < from) {
 			from, ok = t.from, true

@@ -104,7 +104,7 @@ func TestFloodOfQuestionsIsBounded(t *testing.T) {
 	ctx, gone := context.WithCancel(t.Context())
 	for i := range flood {
 		all.Go(func() {
-			_, err := g.Open(ctx, Target{Host: mustHost(t, fmt.Sprintf("n%d.%s.example", i, strings.Repeat("x", 60))), Port: 80})
+			_, err := g.openTunnel(ctx, Target{Host: mustHost(t, fmt.Sprintf("n%d.%s.example", i, strings.Repeat("x", 60))), Port: 80})
 			if !errors.Is(err, ErrRefused) {
 				t.Error(err)
 			}
@@ -133,12 +133,12 @@ func TestFloodOfQuestionsIsBounded(t *testing.T) {
 	all.Wait()
 	close(release)
 	g.Close()
-	if s := g.Summary(); s.Denied != flood || len(s.Violations) != keptViolations || s.Beyond != flood-keptViolations {
+	if s := g.Summary(); s.Denied != flood || len(s.Violations) != maxDenialKinds || s.Beyond != flood-maxDenialKinds {
 		t.Errorf("denied %d, %d listed, %d beyond", s.Denied, len(s.Violations), s.Beyond)
 	}
-	g.asks.mu.Lock()
-	defer g.asks.mu.Unlock()
-	if n := len(g.asks.open); n != 0 {
+	g.approvals.mu.Lock()
+	defer g.approvals.mu.Unlock()
+	if n := len(g.approvals.open); n != 0 {
 		t.Errorf("%d questions are kept", n)
 	}
 }
@@ -170,7 +170,7 @@ func TestFloodOfDenialsIsCountedAndNotKept(t *testing.T) {
 		t.Errorf("denied %d of %d, %d listed, %d beyond", s.Denied, n, len(s.Violations), s.Beyond)
 	}
 	for _, v := range s.Violations {
-		if n := len(fmt.Sprintf("%+v", v)); n > 4*longestText {
+		if n := len(fmt.Sprintf("%+v", v)); n > 4*maxEventText {
 			t.Errorf("an event of %d bytes: %.300v", n, v)
 		}
 	}
@@ -185,7 +185,7 @@ func TestPublicAddressIsNoName(t *testing.T) {
 	defer g.Close()
 	for i := range 5 {
 		a := netip.AddrFrom4([4]byte{93, 184, 216, byte(i)})
-		if _, err := g.judge(t.Context(), Target{Host: Host{addr: a}, Port: 80}, "", ""); err != nil {
+		if _, err := g.decide(t.Context(), Target{Host: Host{addr: a}, Port: 80}, "", ""); err != nil {
 			t.Error(err)
 		}
 	}

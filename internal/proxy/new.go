@@ -8,30 +8,30 @@ import (
 
 // New makes a gateway. It listens on nothing; Serve does with what it is given.
 // The caller ends it with Close.
-func New(cfg Config) (*Gateway, error) {
-	g := &Gateway{cfg: cfg, idle: idleTime, ending: endingTime, silence: silence}
+func New(cfg Config) (*Proxy, error) {
+	g := &Proxy{cfg: cfg, idleTimeout: idleTimeout, closeTimeout: closeTimeout, udpTimeout: udpTimeout}
 	g.open = map[io.Closer]struct{}{}
-	g.preset()
-	if err := g.intercept(); err != nil {
+	g.setDefaults()
+	if err := g.setupInterception(); err != nil {
 		return nil, err
 	}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	c := &g.cfg
-	g.asks = asks{ctx: g.ctx, spawn: g.spawn, decide: c.Decide, patience: c.Patience, most: c.Limits.Connections, open: map[Request]*question{}}
-	g.sightings = sightings{rules: c.Datagrams, lookup: g.lookup}
+	g.approvals = approvals{ctx: g.ctx, spawn: g.spawn, decide: c.Decide, patience: c.Patience, maxCalls: c.Limits.Connections, open: map[Request]*approval{}}
+	g.resolved = resolvedAddrs{rules: c.Datagrams, lookup: g.lookup}
 	g.names.seen = map[string]map[string]struct{}{}
-	g.journal = newJournal(c.Observe)
-	g.plain = newTransport(g.dialPlain)
-	g.forwarder = newForwarder(g)
+	g.eventLog = newJournal(c.Observe)
+	g.transport = newTransport(g.dialPlain)
+	g.reverseProxy = newReverseProxy(g)
 	g.server = g.newServer()
 	return g, nil
 }
 
-// preset puts in what the zero values of a Config mean.
-func (g *Gateway) preset() {
+// setDefaults puts in what the zero values of a Config mean.
+func (g *Proxy) setDefaults() {
 	c := &g.cfg
 	if c.Patience <= 0 {
-		c.Patience = presetPatience
+		c.Patience = defaultPatience
 	}
 	if c.Lookup == nil {
 		c.Lookup = lookupAbsolute
@@ -46,14 +46,14 @@ func (g *Gateway) preset() {
 		c.Route = routeOf
 	}
 	if c.Limits.Connections <= 0 {
-		c.Limits.Connections = min(presetConnections, max(mostFiles()/8, 1))
+		c.Limits.Connections = min(defaultConnections, max(maxFiles()/8, 1))
 	}
 	if g.names.most = c.Limits.Names; g.names.most <= 0 {
-		g.names.most = presetNames
+		g.names.most = defaultNames
 	}
-	g.meter.most = max(c.Limits.Bytes, 0)
+	g.meter.max = max(c.Limits.Bytes, 0)
 	if c.Limits.Rate > 0 {
-		g.meter.pace = newPace(c.Limits.Rate)
+		g.meter.rate = newRateLimiter(c.Limits.Rate)
 	}
 }
 
@@ -61,25 +61,25 @@ func (g *Gateway) preset() {
 // goroutine of the gateway has ended, or some seconds later whatever a peer, a Dial of
 // the policy's or a library does: the Summary says so then. It waits for an Observe no
 // longer than Patience, and not for a Decide that does not heed its context.
-func (g *Gateway) Close() error {
+func (g *Proxy) Close() error {
 	g.cancel() // before anything is closed: who meets that knows why
-	first := g.life.end()
+	first := g.tracker.closeAll()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		if first {
 			g.server.Close()
-			g.plain.CloseIdleConnections()
+			g.transport.CloseIdleConnections()
 		}
 		g.running.Wait()
 	}()
-	late := time.NewTimer(g.ending)
+	late := time.NewTimer(g.closeTimeout)
 	defer late.Stop()
 	select {
 	case <-ended:
 	case <-late.C:
 		g.stuck()
 	}
-	g.journal.end(g.cfg.Patience)
+	g.eventLog.end(g.cfg.Patience)
 	return nil
 }

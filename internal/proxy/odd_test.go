@@ -24,9 +24,9 @@ func TestAStatusBelowAllIsNoHint(t *testing.T) {
 			t.Errorf("%s: %d %q", name, code, text)
 		}
 	}
-	r := (&http.Request{URL: &url.URL{}}).WithContext(context.WithValue(t.Context(), exchangeKey{}, &exchange{}))
+	r := (&http.Request{URL: &url.URL{}}).WithContext(context.WithValue(t.Context(), requestKey{}, &proxiedRequest{}))
 	for _, code := range []int{0, 42, 1000} {
-		if modify(&http.Response{StatusCode: code, Request: r, Body: http.NoBody}) == nil {
+		if modifyResponse(&http.Response{StatusCode: code, Request: r, Body: http.NoBody}) == nil {
 			t.Errorf("%d passes", code)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// overridden returns the name of a header by which a server, or what stands before it,
+// overrideHeader returns the name of a header by which a server, or what stands before it,
 // could be told another method, path or host than those that are judged; "": there is
 // none. Lists of such headers are never complete, so it is turned round:
 //
@@ -17,7 +17,7 @@ import (
 //   - Of the names that begin with X-, which have no registry, those pass that are known.
 //
 // Names in further are the policy's, and pass.
-func overridden(h http.Header, further []string) string {
+func overrideHeader(h http.Header, further []string) string {
 	for name := range h {
 		if !slices.ContainsFunc(further, func(f string) bool { return strings.EqualFold(f, name) }) && !harmless(strings.ToLower(name)) {
 			return name

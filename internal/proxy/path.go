@@ -93,9 +93,9 @@ func unhex(c byte) int {
 	return -1
 }
 
-// under says whether a path is a prefix or below it, by whole segments: /a is /a
+// isBelow says whether a path is a prefix or below it, by whole segments: /a is /a
 // and /a/b, not /ab. A prefix that ends in a slash does not have itself without it.
-func under(path, prefix string) bool {
+func isBelow(path, prefix string) bool {
 	rest, ok := strings.CutPrefix(path, prefix)
 	return ok && (rest == "" || strings.HasSuffix(prefix, "/") || rest[0] == '/')
 }

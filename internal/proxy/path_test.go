@@ -33,7 +33,7 @@ func TestAPrefixHasWholeSegmentsAndItsOwnCase(t *testing.T) {
 		{"/repos/me", "/repos/me", true}, {"/repos/me/x", "/repos/me", true}, {"/repos/me2", "/repos/me", false}, {"/repos", "/repos/me", false},
 		{"/repos/me/", "/repos/me/", true}, {"/repos/me", "/repos/me/", false}, {"/REPOS/me", "/repos/me", false}, {"/x", "/", true}, {"/", "/", true},
 	} {
-		if under(c.path, c.prefix) != c.want {
+		if isBelow(c.path, c.prefix) != c.want {
 			t.Errorf("%q below %q is %v", c.path, c.prefix, !c.want)
 		}
 	}
@@ -47,7 +47,7 @@ func FuzzPath(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, escaped string) {
 		got, err := canonicalPath(escaped)
-		if err != nil || !under(got, "/a") {
+		if err != nil || !isBelow(got, "/a") {
 			return
 		}
 		for name, read := range map[string]func(string) string{
@@ -62,7 +62,7 @@ func FuzzPath(f *testing.F) {
 			"with \\ as /": func(s string) string { return path.Clean(strings.ReplaceAll(s, `\`, "/")) },
 			"cut at ;":     func(s string) string { s, _, _ = strings.Cut(s, ";"); return path.Clean(s) },
 		} {
-			if other := read(got); !under(other, "/a") {
+			if other := read(got); !isBelow(other, "/a") {
 				t.Errorf("%q is taken for %q, and for %q when %s", escaped, got, other, name)
 			}
 		}

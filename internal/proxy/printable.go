@@ -15,7 +15,7 @@ import (
 // seen and bytes that are no UTF-8 become escapes as Go writes them. It is the one place
 // for that. To escape a text twice changes nothing more.
 func Printable(s string) string {
-	clean := strings.IndexFunc(s, unseen) < 0
+	clean := strings.IndexFunc(s, isInvisible) < 0
 	if clean && utf8.ValidString(s) {
 		return s
 	}
@@ -26,7 +26,7 @@ func Printable(s string) string {
 		case c == utf8.RuneError && size <= 1:
 			b = append(b, `\x`...)
 			b = append(b, hexDigits[s[0]>>4], hexDigits[s[0]&15])
-		case unseen(c):
+		case isInvisible(c):
 			q := strconv.AppendQuoteRuneToASCII(nil, c)
 			b = append(b, q[1:len(q)-1]...)
 		default:
@@ -39,20 +39,20 @@ func Printable(s string) string {
 
 const hexDigits = "0123456789abcdef"
 
-// unseen reports whether a character is no letter, mark, digit, sign or space, or is
+// isInvisible reports whether a character is no letter, mark, digit, sign or space, or is
 // not shown by itself: selectors of variants carry texts that a model reads and a
 // person does not.
-func unseen(c rune) bool {
+func isInvisible(c rune) bool {
 	return !strconv.IsPrint(c) || c > 0x7e && unicode.In(c, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
-// longestText is how many bytes an event keeps of a text.
-const longestText = 1 << 10
+// maxEventText is how many bytes an event keeps of a text.
+const maxEventText = 1 << 10
 
 // clip shortens what may be as long as a peer likes: events are kept.
 func clip(s string) string {
-	if len(s) > longestText {
-		return s[:longestText] + "..."
+	if len(s) > maxEventText {
+		return s[:maxEventText] + "..."
 	}
 	return s
 }

@@ -1,183 +1,123 @@
 package proxy
 
 import (
-	"bytes"
 	"context"
-	"crypto/subtle"
-	"encoding/base64"
-	"io"
-	"log"
+	"fmt"
 	"net"
 	"net/http"
-	"strconv"
-	"strings"
+	"net/http/httputil"
+	"net/netip"
 	"time"
 )
 
-// clientKey finds a request's connection in its context.
-type clientKey struct{}
+const (
+	defaultPatience  = 30 * time.Second
+	headerTimeout    = 30 * time.Second // for a request's header, a handshake, a ClientHello
+	idleTimeout      = 10 * time.Minute // without a byte in either direction
+	keepAliveTimeout = 2 * time.Minute  // of a client's connection between two requests
+	closeTimeout     = 5 * time.Second  // for what was closed to end
+)
 
-// newServer makes the HTTP server of proxies' clients and of requests within their tunnels.
-func (g *Gateway) newServer() *http.Server {
-	return &http.Server{
-		Protocols:                    onlyHTTP1(),
-		Handler:                      http.HandlerFunc(g.serveHTTP),
-		ReadHeaderTimeout:            headerTime,
-		IdleTimeout:                  keptTime,
-		MaxHeaderBytes:               mostHead,
-		DisableGeneralOptionsHandler: true,
-		ErrorLog:                     log.New(io.Discard, "", 0),
-		BaseContext:                  func(net.Listener) context.Context { return g.ctx },
-		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return context.WithValue(ctx, clientKey{}, c)
-		},
-		ConnState: g.connState,
-	}
+// A Proxy is the way out of one sandbox. Its methods may be called at once.
+type Proxy struct {
+	cfg    Config
+	ctx    context.Context // ends with the gateway
+	cancel context.CancelFunc
+	tracker
+	*eventLog
+
+	approvals  approvals
+	lookups    callLimit
+	rejections callLimit
+	names      nameCounter
+	resolved   resolvedAddrs
+	udpTimeout func(port uint16) time.Duration // how long a flow of datagrams may be without one
+	meter      trafficMeter
+
+	server       *http.Server
+	idleTimeout  time.Duration          // after which an exchange in which nothing moves is ended
+	closeTimeout time.Duration          // for which Close waits
+	transport    *http.Transport        // of requests in clear text
+	headerBudget headerBudget           // of all headers
+	reverseProxy *httputil.ReverseProxy // of all requests
+
+	credentials credentials
+	requests    requestRules
+	redactor    *redactor
+	trust       *Trust
+	// screen judges a request on its way out and may change it: r is what
+	// will be sent, its URL the real one. The error is a *Refusal.
+	judgeRequest func(r *http.Request, t Target) error
 }
 
-// onlyHTTP1 is the one protocol that the gateway speaks itself.
-func onlyHTTP1() *http.Protocols {
-	p := new(http.Protocols)
-	p.SetHTTP1(true)
-	return p
+// Allowed says what the rules know of a target. It has no side effect: nobody is
+// asked, nothing counted. Port 0 asks for any port.
+func (g *Proxy) Allowed(h Host, port uint16) Decision { return g.cfg.Rules.Target(h, port) }
+
+// AllowedDatagrams is Allowed for datagrams.
+func (g *Proxy) AllowedDatagrams(h Host, port uint16) Decision {
+	return g.cfg.Datagrams.Target(h, port)
 }
 
-// connState has Close wait for the server's goroutines. One whose connection
-// is hijacked is still in serveHTTP, which is waited for by itself.
-func (g *Gateway) connState(conn net.Conn, s http.ConnState) {
-	c := conn.(*clientConn)
-	switch s {
-	case http.StateNew:
-		if c.entered = g.enter(); !c.entered {
-			c.Close()
-		}
-	case http.StateIdle:
-		c.head.next()
-	case http.StateHijacked, http.StateClosed:
-		c.head.close()
-		if c.entered {
-			g.leave()
-		}
-	}
+// Deny notes something that was refused on the tool's behalf elsewhere: a datagram
+// by a capture, a message by an agent's filter.
+func (g *Proxy) Deny(e Event) {
+	e.Allowed = false
+	g.add(e)
 }
 
-func (g *Gateway) serveHTTP(w http.ResponseWriter, r *http.Request) {
-	if !g.enter() {
-		return
-	}
-	defer g.leave()
-	c := r.Context().Value(clientKey{}).(*clientConn)
-	c.head.stop()
-	if r.ProtoMajor != 1 || r.Method == http.MethodConnect && (r.ContentLength != 0 || len(r.TransferEncoding) > 0) { // net/http lets HTTP/2's preface in
-		w.Header().Set("Connection", "close")
-		answer{http.StatusBadRequest, "This is no request of HTTP/1.1.\n"}.write(w)
-		return
-	}
-	if r.Body != http.NoBody { // net/http waits for it after a refusal too; see watch
-		c.SetReadDeadline(time.Now().Add(g.idle))
-	}
-	if r.Method == http.MethodConnect {
-		w.Header().Set("Connection", "close") // what follows one is not looked at, carried or not
-	}
+// Summary returns what the gateway has done so far.
+func (g *Proxy) Summary() Summary {
+	s := g.summary()
+	s.Sent, s.Received = g.meter.sent.Load(), g.meter.received.Load()
+	return s
+}
+
+// String keeps what a gateway holds, and what it is doing, out of whatever prints one.
+func (g *Proxy) String() string { return "network proxy" }
+
+// Format does the same for every verb.
+func (g *Proxy) Format(f fmt.State, _ rune) { fmt.Fprint(f, g.String()) }
+
+// hasRequestRule reports whether the requests to a target are judged, so that what cannot be read
+// is refused.
+func (g *Proxy) hasRequestRule(t Target) bool { return len(g.requests.of(t.Host, t.Port)) > 0 }
+
+// interceptsTLS reports whether the TLS to a target is terminated.
+func (g *Proxy) interceptsTLS(t Target) bool {
+	return g.hasRequestRule(t) || len(g.credentials.of(t.Host, t.Port)) > 0
+}
+
+// admit takes a client's connection in, if Limits has room for it; t is what a
+// refusal says of it.
+func (g *Proxy) admit(conn net.Conn, t Target) (*trackedConn, error) {
+	c, full := g.tracker.admit(conn, g.cfg.Limits.Connections)
 	switch {
-	case c.inner != nil:
-		g.serveInside(w, r, c)
-	case !g.knows(r.Header.Get("Proxy-Authorization")):
-		if r.Header.Get("Proxy-Authorization") != "" { // else it waits to be asked, as many clients do
-			g.journal.add(Event{Time: time.Now(), Protocol: string(HTTP), Reason: errKey.Why})
-		}
-		w.Header().Set("Proxy-Authenticate", `Basic realm="sandbox"`)
-		answer{http.StatusProxyAuthRequired, "This proxy belongs to a sandbox and needs its password.\n"}.write(w)
-	case r.Method == http.MethodConnect:
-		g.serveConnect(w, r, c)
-	default:
-		g.serveAbsolute(w, r, c)
+	case full:
+		return nil, t.limited(limitConnections, "", fmt.Sprintf("the policy's limit on connections is reached: %d are open", g.cfg.Limits.Connections))
+	case c == nil:
+		return nil, ErrClosed
 	}
+	return c, nil
 }
 
-var errKey = &Refusal{Why: "the proxy's password is missing or wrong"}
-
-// knows reports whether a Proxy-Authorization has the gateway's key.
-func (g *Gateway) knows(auth string) bool {
-	if g.cfg.Key == "" {
-		return true
+// countName counts a name that is about to be looked up below the entry that allows it:
+// a wildcard, or [byDecide]. The error is a *Refusal.
+func (g *Proxy) countName(t Target, entry string) error {
+	if t.Host.addr.IsValid() || entry != byDecide && !isWildcard(entry) || g.names.admit(entry, t.Host.name) {
+		return nil
 	}
-	scheme, code, _ := strings.Cut(auth, " ")
-	plain, err := base64.StdEncoding.DecodeString(strings.TrimSpace(code))
-	_, password, _ := strings.Cut(string(plain), ":")
-	return g.isKey(password) && err == nil && strings.EqualFold(scheme, "Basic")
+	below := fmt.Sprintf("below %q", entry)
+	if entry == byDecide {
+		below = "that Decide alone allowed"
+	}
+	return t.limited(limitNames, entry, fmt.Sprintf("%d names were asked for %s, which is the policy's limit", g.names.most, below))
 }
 
-func (g *Gateway) isKey(password string) bool {
-	return subtle.ConstantTimeCompare([]byte(password), []byte(g.cfg.Key)) == 1
-}
-
-// serveConnect answers a CONNECT.
-func (g *Gateway) serveConnect(w http.ResponseWriter, r *http.Request, c *clientConn) {
-	u, shown, err := g.openConnect(r.Context(), r)
-	_, rw, hijack := http.NewResponseController(w).Hijack()
-	if hijack != nil {
-		if u != nil {
-			u.Close()
-		}
-		return
+// address is what an event says of where a connection went.
+func address(to netip.AddrPort) string {
+	if !to.IsValid() {
+		return ""
 	}
-	head, _ := rw.Reader.Peek(rw.Reader.Buffered())
-	g.tunnel(c, bytes.Clone(head), u, shown, err)
-}
-
-// tunnel tells a client how its CONNECT went, and leaves the connection to a
-// goroutine that has nothing of the request on its stack. head is what the client
-// has sent since.
-func (g *Gateway) tunnel(c *clientConn, head []byte, u *Upstream, shown string, err error) {
-	c.tracked.SetWriteDeadline(time.Now().Add(headerTime))
-	if err != nil {
-		a := answerTo(err, shown)
-		c.tracked.Write(a.raw(whyShort(err, shown)))
-		c.Close()
-		return
-	}
-	if _, err := c.tracked.Write([]byte("HTTP/1.1 200 Connection established\r\n\r\n")); err != nil {
-		c.Close()
-		u.Close()
-		return
-	}
-	c.tracked.SetDeadline(time.Time{})
-	u.ctx = g.ctx // the request's ends here
-	if !g.spawn(func() { u.carry(c.tracked, head) }) {
-		c.Close()
-		u.Close()
-	}
-}
-
-// openConnect reads the target of a CONNECT and opens it. A proxy does not look at its Host
-// field (RFC 9112, 3.2.2).
-func (g *Gateway) openConnect(ctx context.Context, r *http.Request) (u *Upstream, shown string, err error) {
-	t := Target{Protocol: "connect"}
-	t.Host, t.Port, err = parseHostPort(r.RequestURI, 0)
-	if err != nil {
-		return nil, shownAs(r.RequestURI), g.misspelt(t, r.RequestURI, err)
-	}
-	u, err = g.Open(ctx, t)
-	return u, join(t.Host, t.Port), err
-}
-
-// misspelt notes that what a client wrote is no host, and refuses it.
-func (g *Gateway) misspelt(t Target, s string, err error) error {
-	e := begin(t)
-	e.Host = shownAs(s)
-	err = &Refusal{Host: e.Host, Why: err.Error()}
-	g.finish(e, err)
-	return err
-}
-
-// shownAs quotes what is no host, and shortens it.
-func shownAs(s string) string { return strconv.Quote(s[:min(len(s), 100)]) }
-
-// whyShort is the sentence for a status line.
-func whyShort(err error, shown string) string {
-	if r := refusalOf(err); r != nil {
-		return "refused by the sandbox: " + shown + ": " + r.Why
-	}
-	return shown + ": " + cause(err).Error()
+	return to.String()
 }

@@ -35,27 +35,27 @@ func (m *madeUp) took() time.Duration {
 }
 
 // slow gives a gateway's limit a clock of the test's own.
-func slow(g *Gateway) *madeUp {
+func slow(g *Proxy) *madeUp {
 	m := new(madeUp)
-	g.meter.pace.now, g.meter.pace.wait = m.now, m.wait
+	g.meter.rate.now, g.meter.rate.wait = m.now, m.wait
 	return m
 }
 
 func TestRateSpreadsBytesOverTime(t *testing.T) {
-	p := &pace{rate: 1000}
+	p := &rateLimiter{rate: 1000}
 	now := time.Unix(1000, 0)
 	for i, c := range []struct {
 		at   time.Duration
 		n    int64
 		want time.Duration
 	}{{0, 100, 0}, {0, 100, 100 * time.Millisecond}, {0, 800, 900 * time.Millisecond}, {time.Second, 100, 0}, {10 * time.Second, 1100, time.Second}} {
-		if d := max(p.after(now.Add(c.at), c.n), 0); d != c.want {
+		if d := max(p.reserve(now.Add(c.at), c.n), 0); d != c.want {
 			t.Errorf("%d: %v, want %v", i, d, c.want)
 		}
 	}
-	p.after(now.Add(20*time.Second), 1000)
-	p.back(900)
-	if d := p.after(now.Add(20*time.Second), 100); d != 100*time.Millisecond {
+	p.reserve(now.Add(20*time.Second), 1000)
+	p.refund(900)
+	if d := p.reserve(now.Add(20*time.Second), 100); d != 100*time.Millisecond {
 		t.Errorf("after what did not pass was given back: %v", d)
 	}
 }
@@ -69,7 +69,7 @@ func TestWhatDidNotPassIsGivenBack(t *testing.T) {
 	}
 	defer g.Close()
 	clock := slow(g)
-	p := g.newPair(g.ctx, nil, nil)
+	p := g.newSpliced(g.ctx, nil, nil)
 	p.stop()
 	f := &p.up
 	for range 100 {
@@ -79,7 +79,7 @@ func TestWhatDidNotPassIsGivenBack(t *testing.T) {
 		}
 		f.moved(room, 1000)
 	}
-	if took := g.meter.pace.free.Sub(clock.now()); took > 110*time.Second*1000/(1<<20) || g.meter.taken.Load() != 100_000 {
+	if took := g.meter.rate.free.Sub(clock.now()); took > 110*time.Second*1000/(1<<20) || g.meter.taken.Load() != 100_000 {
 		t.Errorf("100000 bytes have taken %v, and %d of the budget", took, g.meter.taken.Load())
 	}
 }
@@ -150,8 +150,8 @@ func TestNewConnectionsAreNoWayAroundTheRate(t *testing.T) {
 	w := newWays(t, Limits{Rate: rate})
 	waits := make(chan time.Duration, 10*conns)
 	go1 := make(chan struct{})
-	w.g.meter.pace.now = func() time.Time { return time.Unix(1000, 0) }
-	w.g.meter.pace.wait = func(_ context.Context, d time.Duration) error {
+	w.g.meter.rate.now = func() time.Time { return time.Unix(1000, 0) }
+	w.g.meter.rate.wait = func(_ context.Context, d time.Duration) error {
 		waits <- d
 		<-go1
 		return nil
@@ -178,14 +178,14 @@ func TestWhoWaitsForATurnEnds(t *testing.T) {
 	for _, end := range []string{"the gateway", "the connection"} {
 		w := newWays(t, Limits{Rate: 1000})
 		waiting := make(chan struct{}, 100)
-		w.g.meter.pace.wait = func(ctx context.Context, d time.Duration) error {
+		w.g.meter.rate.wait = func(ctx context.Context, d time.Duration) error {
 			waiting <- struct{}{}
 			return sleep(ctx, time.Hour)
 		}
 		a, b := net.Pipe()
-		p := w.g.newPair(w.g.ctx, a, b)
+		p := w.g.newSpliced(w.g.ctx, a, b)
 		failed := make(chan error, 1)
-		m := newMetered(b, w.g)
+		m := newMeteredConn(b, w.g)
 		go func() { _, err := m.Write(make([]byte, 2000)); failed <- err }()
 		<-waiting
 		go func() { failed <- p.up.write(make([]byte, 2000)) }()

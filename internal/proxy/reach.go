@@ -15,7 +15,7 @@ func (r Rules) Reach(entry string, ask bool) Decision {
 	best := Decision{Outcome: Unknown}
 	allow := r.allow
 	if ask {
-		allow = append([]rule{e}, allow...)
+		allow = append([]hostRule{e}, allow...)
 	}
 	for _, a := range allow {
 		common, some := e.and(a)
@@ -24,7 +24,7 @@ func (r Rules) Reach(entry string, ask bool) Decision {
 		}
 		denied := r.denies(common)
 		if denied == "" {
-			return Decision{Outcome: Allow, Rule: a.entry}
+			return Decision{Outcome: Allow, Rule: a.text}
 		}
 		best = Decision{Rule: denied}
 	}
@@ -32,20 +32,20 @@ func (r Rules) Reach(entry string, ask bool) Decision {
 }
 
 // denies returns the entry that denies all that a rule names.
-func (r Rules) denies(common rule) string {
+func (r Rules) denies(common hostRule) string {
 	for _, d := range r.deny {
 		if d.covers(common) {
-			return d.entry
+			return d.text
 		}
 	}
 	return ""
 }
 
 // and returns what a rule and one that allows have in common.
-func (r rule) and(a rule) (common rule, some bool) {
+func (r hostRule) and(a hostRule) (common hostRule, some bool) {
 	lo, hi := max(r.lo, a.lo), min(r.hi, a.hi)
 	if lo > hi {
-		return rule{}, false
+		return hostRule{}, false
 	}
 	switch {
 	case a.has(r):
@@ -53,7 +53,7 @@ func (r rule) and(a rule) (common rule, some bool) {
 	case r.has(a):
 		common = a
 	default:
-		return rule{}, false
+		return hostRule{}, false
 	}
 	common.lo, common.hi = lo, hi
 	if common.kind != prefix {
@@ -62,11 +62,11 @@ func (r rule) and(a rule) (common rule, some bool) {
 	// Of what lies within a special range as a whole, a wider entry names nothing.
 	what, within := special(common.prefix.Addr())
 	whole := what != "" && within.Bits() <= common.prefix.Bits()
-	return common, !whole || a.opens(common.prefix.Addr())
+	return common, !whole || a.admits(common.prefix.Addr())
 }
 
 // has reports whether a rule names every host that another one does.
-func (r rule) has(o rule) bool {
+func (r hostRule) has(o hostRule) bool {
 	switch {
 	case r.kind == anything:
 		return true
@@ -80,4 +80,4 @@ func (r rule) has(o rule) bool {
 }
 
 // covers reports whether a rule names every target that another one does.
-func (r rule) covers(o rule) bool { return r.has(o) && r.lo <= max(o.lo, 1) && o.hi <= r.hi }
+func (r hostRule) covers(o hostRule) bool { return r.has(o) && r.lo <= max(o.lo, 1) && o.hi <= r.hi }

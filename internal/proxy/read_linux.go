@@ -10,7 +10,7 @@ import (
 // buffer from the pool, which it takes when there are bytes, not while it waits
 // for them.
 func reader(c net.Conn) func(most int64) (*[bufferSize]byte, int, error) {
-	s, ok := bare(c).(syscall.Conn)
+	s, ok := unwrapConn(c).(syscall.Conn)
 	if !ok {
 		return blockingReader(c)
 	}

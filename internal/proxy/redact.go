@@ -11,11 +11,11 @@ import (
 // A redactor puts placeholders back where an answer reflects secrets, in any of the
 // spellings that servers give to what they echo. The nil redactor changes nothing.
 type redactor struct {
-	known func() *known // made when an answer first needs it
+	known func() *patternSet // made when an answer first needs it
 }
 
-// known is what a redactor finds secrets by.
-type known struct {
+// patternSet is what a redactor finds secrets by.
+type patternSet struct {
 	texts   *automaton
 	longest int // bytes of the longest writing
 }
@@ -25,8 +25,8 @@ func (all credentials) redact() *redactor {
 	if len(all) == 0 {
 		return nil
 	}
-	return &redactor{sync.OnceValue(func() *known {
-		k := &known{texts: newAutomaton(all.spellings())}
+	return &redactor{sync.OnceValue(func() *patternSet {
+		k := &patternSet{texts: newAutomaton(all.encodings())}
 		for _, s := range k.texts.spellings {
 			k.longest = max(k.longest, s.most)
 		}
@@ -34,11 +34,11 @@ func (all credentials) redact() *redactor {
 	})}
 }
 
-// spellings are those of all secrets, with what each becomes.
-func (all credentials) spellings() []spelling {
-	var list []spelling
+// encodings are those of all secrets, with what each becomes.
+func (all credentials) encodings() []encoding {
+	var list []encoding
 	for _, c := range all {
-		for _, s := range spellings(c.secret()) {
+		for _, s := range encodingsOf(c.secret()) {
 			s.with = c.placeholder
 			list = append(list, s)
 		}
@@ -46,8 +46,8 @@ func (all credentials) spellings() []spelling {
 	return list
 }
 
-// A pass takes secrets out of one stream of bytes.
-type pass struct {
+// A replacer takes secrets out of one stream of bytes.
+type replacer struct {
 	m    matcher
 	base int64 // of the first byte that is held
 	held []byte
@@ -57,7 +57,7 @@ type pass struct {
 // feed takes more bytes and appends to out what may be passed on, all but the last hold
 // bytes, with placeholders. One that is whole may be a part of a longer one that is not
 // yet: what is left of that would be half a secret.
-func (p *pass) feed(out, b []byte, hold int) []byte {
+func (p *replacer) feed(out, b []byte, hold int) []byte {
 	p.held = append(p.held, b...)
 	p.hits = p.m.feed(b, p.hits)
 	end := p.base + int64(len(p.held))
@@ -93,7 +93,7 @@ func (r *redactor) text(s string) string {
 	if r == nil {
 		return s
 	}
-	p := pass{m: matcher{by: r.known().texts}}
+	p := replacer{m: matcher{by: r.known().texts}}
 	return string(p.feed(nil, []byte(s), 0))
 }
 
@@ -119,23 +119,23 @@ const redactChunk = 16 << 10
 // since it may be a secret's beginning, does not depend on the secret: a tool that has
 // its guesses echoed would see by what is held back how far they are right. No secret
 // goes on after a line's end, but in digits, so that a stream of lines, or of events, streams.
-func (r *redactor) body(src io.ReadCloser, atEnd func()) *redacted {
-	return &redacted{src: src, by: r, atEnd: atEnd, units: new(lines).feed, pass: pass{m: matcher{by: r.known().texts}}}
+func (r *redactor) body(src io.ReadCloser, atEnd func()) *redactedBody {
+	return &redactedBody{src: src, by: r, atEnd: atEnd, units: new(lineUnits).feed, pass: replacer{m: matcher{by: r.known().texts}}}
 }
 
-type redacted struct {
+type redactedBody struct {
 	src   io.ReadCloser
 	by    *redactor
 	atEnd func()           // trailers have arrived
 	units func([]byte) int // says where in the next bytes the last unit ends that no secret straddles
 	after int              // bytes since then
-	pass  pass
+	pass  replacer
 	ready []byte
 	chunk []byte
 	err   error
 }
 
-func (d *redacted) Read(p []byte) (int, error) {
+func (d *redactedBody) Read(p []byte) (int, error) {
 	for len(d.ready) == 0 {
 		if d.err != nil {
 			return 0, d.err
@@ -148,12 +148,12 @@ func (d *redacted) Read(p []byte) (int, error) {
 }
 
 // fill reads once. What is held back when an error cuts the body off is not passed on.
-func (d *redacted) fill() {
+func (d *redactedBody) fill() {
 	if d.chunk == nil {
 		d.chunk = make([]byte, redactChunk)
 	}
 	n, err := d.src.Read(d.chunk)
-	d.after = since(d.after, n, d.units(d.chunk[:n]))
+	d.after = sinceUnit(d.after, n, d.units(d.chunk[:n]))
 	hold := min(d.after, d.by.known().longest-1)
 	if err == io.EOF {
 		hold = 0
@@ -168,4 +168,4 @@ func (d *redacted) fill() {
 	d.err = err
 }
 
-func (d *redacted) Close() error { return d.src.Close() }
+func (d *redactedBody) Close() error { return d.src.Close() }

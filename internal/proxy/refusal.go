@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	presetConnections = 1024
-	presetNames       = 512
+	defaultConnections = 1024
+	defaultNames       = 512
 )
 
 // The fields of Limits, by which a refusal says which of them was reached.

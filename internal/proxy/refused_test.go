@@ -91,7 +91,7 @@ func TestTheRequestAfterAResponseIsLookedAtToo(t *testing.T) {
 			at = "http://example.com"
 		}
 		for _, second := range []string{
-			"GET %s/second HTTP/1.1\r\nHost: example.com\r\n" + strings.Repeat("a:\r\n", 2*mostFields) + "\r\n", "POST %s/second HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+			"GET %s/second HTTP/1.1\r\nHost: example.com\r\n" + strings.Repeat("a:\r\n", 2*maxRequestFields) + "\r\n", "POST %s/second HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
 			"GET %s/second HTTP/1.1\r\nHost: example.com\r\nX : a\r\n\r\n",
 		} {
 			c, r := enter()

@@ -55,11 +55,11 @@ func connectBy(proxy, to string) (net.Conn, io.Reader, error) {
 	if err != nil || u.Host == "" {
 		return nil, nil, fmt.Errorf("no proxy is named, in the third argument or in HTTPS_PROXY")
 	}
-	conn, err := net.DialTimeout("tcp", u.Host, headerTime)
+	conn, err := net.DialTimeout("tcp", u.Host, headerTimeout)
 	if err != nil {
 		return nil, nil, err
 	}
-	conn.SetDeadline(time.Now().Add(askTime))
+	conn.SetDeadline(time.Now().Add(approvalTimeout))
 	r := &http.Request{Method: http.MethodConnect, URL: &url.URL{Opaque: to}, Host: to, Header: http.Header{"User-Agent": {RelayName}}}
 	if u.User != nil {
 		password, _ := u.User.Password()
@@ -85,5 +85,5 @@ func connectBy(proxy, to string) (net.Conn, io.Reader, error) {
 	return conn, reader, nil
 }
 
-// askTime is how long the proxy may take: a person may have to be asked.
-const askTime = time.Hour
+// approvalTimeout is how long the proxy may take: a person may have to be asked.
+const approvalTimeout = time.Hour

@@ -9,7 +9,7 @@ type waiter interface{ WaitRead() error }
 // blockingReader is for connections that are not the kernel's. It holds a buffer
 // while it waits, unless the connection is a waiter.
 func blockingReader(c net.Conn) func(most int64) (*[bufferSize]byte, int, error) {
-	w, waits := bare(c).(waiter)
+	w, waits := unwrapConn(c).(waiter)
 	return func(most int64) (*[bufferSize]byte, int, error) {
 		if waits {
 			if err := w.WaitRead(); err != nil {
@@ -22,8 +22,8 @@ func blockingReader(c net.Conn) func(most int64) (*[bufferSize]byte, int, error)
 	}
 }
 
-// A replayed connection gives bytes that were read from it once more.
-type replayed struct {
+// A replayConn connection gives bytes that were read from it once more.
+type replayConn struct {
 	net.Conn
 	head []byte
 }
@@ -32,10 +32,10 @@ func replay(c net.Conn, head []byte) net.Conn {
 	if len(head) == 0 {
 		return c
 	}
-	return &replayed{c, head}
+	return &replayConn{c, head}
 }
 
-func (c *replayed) Read(p []byte) (int, error) {
+func (c *replayConn) Read(p []byte) (int, error) {
 	if len(c.head) == 0 {
 		return c.Conn.Read(p)
 	}
@@ -45,4 +45,4 @@ func (c *replayed) Read(p []byte) (int, error) {
 }
 
 // CloseWrite tells the other side that nothing more comes.
-func (c *replayed) CloseWrite() error { return closeWrite(c.Conn) }
+func (c *replayConn) CloseWrite() error { return closeWrite(c.Conn) }

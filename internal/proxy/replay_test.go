@@ -20,7 +20,7 @@ func (c *silentConn) Read([]byte) (int, error) { c.read = true; return 0, nil }
 func TestBufferIsTakenWhenThereIsSomethingToRead(t *testing.T) {
 	for says, wrapped := range map[string]func(c net.Conn) net.Conn{
 		"itself":        func(c net.Conn) net.Conn { return c },
-		"as it is held": func(c net.Conn) net.Conn { return &tracked{Conn: c} },
+		"as it is held": func(c net.Conn) net.Conn { return &trackedConn{Conn: c} },
 	} {
 		c := &silentConn{}
 		b, n, err := reader(wrapped(c))(bufferSize)

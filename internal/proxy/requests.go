@@ -103,7 +103,7 @@ func (rules requestRules) judge(r *http.Request, h Host, port uint16, fields ...
 	for _, rule := range list {
 		fields = append(fields, rule.headers...)
 	}
-	if name := overridden(r.Header, fields); name != "" {
+	if name := overrideHeader(r.Header, fields); name != "" {
 		no.Why = fmt.Sprintf("the header %.40q could have the server see another request than the one that is judged", name)
 		no.Instead = "leave the header out"
 		return no
@@ -119,7 +119,7 @@ func (rules requestRules) judge(r *http.Request, h Host, port uint16, fields ...
 		}
 		may = append(may, rule.String())
 	}
-	no.Why = fmt.Sprintf("%s %.200q is not allowed at this host, which may be asked: %s", shortly(r.Method), path, strings.Join(may, "; "))
+	no.Why = fmt.Sprintf("%s %.200q is not allowed at this host, which may be asked: %s", quoteMethod(r.Method), path, strings.Join(may, "; "))
 	if err != nil {
 		no.Why = fmt.Sprintf("%v, so that rules about paths cannot judge it; this host may be asked: %s", err, strings.Join(may, "; "))
 		no.Instead = "write the path plainly"
@@ -136,7 +136,7 @@ func (r requestRule) path(path string, err error) bool {
 	if len(r.paths) == 0 {
 		return true
 	}
-	return err == nil && slices.ContainsFunc(r.paths, func(p string) bool { return under(path, p) })
+	return err == nil && slices.ContainsFunc(r.paths, func(p string) bool { return isBelow(path, p) })
 }
 
 func (r requestRule) String() string {
@@ -150,5 +150,5 @@ func (r requestRule) String() string {
 	return methods + ", " + paths
 }
 
-// shortly keeps a client's own word short.
-func shortly(s string) string { return Printable(s[:min(len(s), 40)]) }
+// quoteMethod keeps a client's own word short.
+func quoteMethod(s string) string { return Printable(s[:min(len(s), 40)]) }

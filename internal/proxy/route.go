@@ -19,8 +19,8 @@ const (
 	RouteRemote               // to another host, or nowhere
 )
 
-// isInterfaces reports whether an address is one of the host's interfaces.
-func isInterfaces(a netip.Addr) (bool, error) {
+// isInterfaceAddress reports whether an address is one of the host's interfaces.
+func isInterfaceAddress(a netip.Addr) (bool, error) {
 	list, err := net.InterfaceAddrs()
 	if err != nil {
 		return false, err

@@ -20,14 +20,14 @@ func routeOf(a netip.Addr) Route {
 	case a.IsUnspecified(): // to connect(2) the host's loopback
 		return RouteLocal
 	case !knowsLocal():
-		return listed(a)
+		return routeFromInterfaces(a)
 	}
 	kind, err := askRoute(a)
 	switch {
 	case errors.Is(err, unix.ENETUNREACH), errors.Is(err, unix.EHOSTUNREACH):
 		return RouteRemote // no route, which the dial is told too
 	case err != nil:
-		return listed(a)
+		return routeFromInterfaces(a)
 	}
 	switch kind {
 	case unix.RTN_LOCAL, unix.RTN_ANYCAST:
@@ -45,10 +45,10 @@ var knowsLocal = sync.OnceValue(func() bool {
 	return err == nil && kind == unix.RTN_LOCAL
 })
 
-// listed is the answer where the kernel has none about routes: an address of an
+// routeFromInterfaces is the answer where the kernel has none about routes: an address of an
 // interface is local, and every other one that is not the public Internet's is unknown.
-func listed(a netip.Addr) Route {
-	own, err := isInterfaces(a)
+func routeFromInterfaces(a netip.Addr) Route {
+	own, err := isInterfaceAddress(a)
 	switch {
 	case own:
 		return RouteLocal

@@ -150,7 +150,7 @@ func ownConnections(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			u, err := g.Open(t.Context(), Target{Host: mustHost(t, host), Port: port, Protocol: "tcp"})
+			u, err := g.openTunnel(t.Context(), Target{Host: mustHost(t, host), Port: port, Protocol: "tcp"})
 			if (err == nil) != c.opened || !c.opened && refusalOf(err) == nil {
 				t.Errorf("%s: %s to %s: %v", c.name, c.allow, host, err)
 			}
@@ -187,7 +187,7 @@ func ownDatagrams(t *testing.T) {
 			tool, gate := net.Pipe()
 			ended := make(chan error, 1)
 			go func() {
-				ended <- g.Datagrams(t.Context(), gate, Target{Host: mustHost(t, host), Port: port, Protocol: "udp"})
+				ended <- g.CarryUDP(t.Context(), gate, Target{Host: mustHost(t, host), Port: port, Protocol: "udp"})
 			}()
 			tool.SetDeadline(time.Now().Add(10 * time.Second))
 			_, err = tool.Write([]byte("hello"))

@@ -11,7 +11,7 @@ func routeOf(a netip.Addr) Route {
 	if a.IsUnspecified() {
 		return RouteLocal
 	}
-	own, err := isInterfaces(a)
+	own, err := isInterfaceAddress(a)
 	switch {
 	case own:
 		return RouteLocal

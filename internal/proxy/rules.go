@@ -25,7 +25,7 @@ type Decision struct {
 // Rules are a compiled allow-list and deny-list. They are immutable. The zero
 // Rules allow nothing.
 type Rules struct {
-	allow, deny []rule
+	allow, deny []hostRule
 }
 
 // A RuleError says which entry of a list is not a rule.
@@ -68,19 +68,19 @@ func (r Rules) Target(h Host, port uint16) Decision {
 		return Decision{Why: "it is not a host"}
 	}
 	for _, e := range r.deny {
-		if e.speaksOf(h) && e.coversPort(port) {
-			return Decision{Rule: e.entry, Why: fmt.Sprintf("the entry %q of the deny-list names it", e.entry)}
+		if e.matches(h) && e.coversPort(port) {
+			return Decision{Rule: e.text, Why: fmt.Sprintf("the entry %q of the deny-list names it", e.text)}
 		}
 	}
 	for _, e := range r.allow {
-		if e.speaksOf(h) && e.hasPort(port) && (!h.addr.IsValid() || e.opens(h.addr)) {
-			return Decision{Outcome: Allow, Rule: e.entry}
+		if e.matches(h) && e.hasPort(port) && (!h.addr.IsValid() || e.admits(h.addr)) {
+			return Decision{Outcome: Allow, Rule: e.text}
 		}
 	}
 	if what, _ := special(h.addr); what != "" {
 		return Decision{Why: whySpecial(h.addr, what)}
 	}
-	return Decision{Outcome: Unknown, Why: fmt.Sprintf("no entry of the allow-list names it; %q would", join(h, max(port, 1)))}
+	return Decision{Outcome: Unknown, Why: fmt.Sprintf("no entry of the allow-list names it; %q would", joinHostPort(h, max(port, 1)))}
 }
 
 // Address says whether an address may be dialled, as itself or as what an
@@ -96,8 +96,8 @@ func (r Rules) Address(a netip.Addr, port uint16, route Route) Decision {
 		return Decision{Why: "it is not an address"}
 	}
 	for _, e := range r.deny {
-		if e.speaksOf(Host{addr: a}) && e.coversPort(port) {
-			return Decision{Rule: e.entry, Why: fmt.Sprintf("the entry %q of the deny-list names %s", e.entry, a)}
+		if e.matches(Host{addr: a}) && e.coversPort(port) {
+			return Decision{Rule: e.text, Why: fmt.Sprintf("the entry %q of the deny-list names %s", e.text, a)}
 		}
 	}
 	what, _ := special(a)
@@ -112,8 +112,8 @@ func (r Rules) Address(a netip.Addr, port uint16, route Route) Decision {
 		what, alone = "perhaps of the host itself, which the kernel does not tell", true
 	}
 	for _, e := range r.allow {
-		if e.kind == prefix && e.prefix.Contains(a) && e.hasPort(port) && e.opens(a) && (!alone || e.prefix.IsSingleIP()) {
-			return Decision{Outcome: Allow, Rule: e.entry}
+		if e.kind == prefix && e.prefix.Contains(a) && e.hasPort(port) && e.admits(a) && (!alone || e.prefix.IsSingleIP()) {
+			return Decision{Outcome: Allow, Rule: e.text}
 		}
 	}
 	if what != "" {

@@ -10,12 +10,12 @@ import (
 
 // Serve answers the clients of a listener until that is closed or the gateway
 // ends. It closes the listener, and returns nil when the gateway has ended.
-func (g *Gateway) Serve(l net.Listener, p Protocol) error {
+func (g *Proxy) Serve(l net.Listener, p Protocol) error {
 	switch p {
 	case HTTP:
-		return g.listen(l, p, func(d *door) error { return g.server.Serve(d) })
+		return g.listen(l, p, func(d *admittingListener) error { return g.server.Serve(d) })
 	case SOCKS:
-		return g.listen(l, p, func(d *door) error { return d.each(g.serveSOCKS) })
+		return g.listen(l, p, func(d *admittingListener) error { return d.serveEach(g.serveSOCKS) })
 	}
 	l.Close()
 	return errors.New("no such protocol: " + string(p))
@@ -23,17 +23,17 @@ func (g *Gateway) Serve(l net.Listener, p Protocol) error {
 
 // Forward connects every client of a listener to one address of the host, which
 // the policy has granted: no rule is asked. It returns as Serve does.
-func (g *Gateway) Forward(l net.Listener, to string) error {
+func (g *Proxy) Forward(l net.Listener, to string) error {
 	addr, err := netip.ParseAddrPort(to)
 	if err != nil {
 		l.Close()
 		return err
 	}
-	return g.listen(l, forwarded, func(d *door) error {
-		return d.each(func(c *tracked) {
+	return g.listen(l, forwarded, func(d *admittingListener) error {
+		return d.serveEach(func(c *trackedConn) {
 			defer c.Close()
 			t := Target{Host: Host{addr: addr.Addr()}, Port: addr.Port(), Protocol: string(forwarded)}
-			e := begin(t)
+			e := newEvent(t)
 			e.Address = addr.String()
 			conn, err := g.connect(g.ctx, g.cfg.Dial, addr)
 			if err == nil {
@@ -48,7 +48,7 @@ func (g *Gateway) Forward(l net.Listener, to string) error {
 const forwarded Protocol = "forward"
 
 // listen has serve accept the clients of a listener, which closes with the gateway.
-func (g *Gateway) listen(l net.Listener, p Protocol, serve func(*door) error) error {
+func (g *Proxy) listen(l net.Listener, p Protocol, serve func(*admittingListener) error) error {
 	defer l.Close()
 	if !g.enter() {
 		return nil
@@ -58,31 +58,31 @@ func (g *Gateway) listen(l net.Listener, p Protocol, serve func(*door) error) er
 		return nil
 	}
 	defer g.untrack(l)
-	if err := serve(&door{l, g, p}); g.ctx.Err() == nil {
+	if err := serve(&admittingListener{l, g, p}); g.ctx.Err() == nil {
 		return err
 	}
 	return nil
 }
 
-// A door is a listener that accepts only clients for which Limits have room, and
+// An admittingListener is a listener that accepts only clients for which Limits have room, and
 // tells the others why.
-type door struct {
+type admittingListener struct {
 	net.Listener
-	g *Gateway
+	g *Proxy
 	p Protocol
 }
 
 // Accept returns the next client that was admitted, as a *clientConn. It waits where the
 // process has no descriptor left.
-func (d *door) Accept() (net.Conn, error) {
+func (d *admittingListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := d.Listener.Accept()
 		if err == nil {
-			var c *tracked
+			var c *trackedConn
 			if c, err = d.g.admit(conn, Target{Protocol: string(d.p)}); err == nil {
 				return newClient(d.g, c, nil), nil
 			}
-			d.g.turnAway(conn, d.p, err)
+			d.g.reject(conn, d.p, err)
 			continue
 		}
 		if t := interface{ Temporary() bool }(nil); !errors.As(err, &t) || !t.Temporary() {
@@ -94,28 +94,28 @@ func (d *door) Accept() (net.Conn, error) {
 	}
 }
 
-// each gives each client to serve, in a goroutine of its own, which closes the connection.
-func (d *door) each(serve func(*tracked)) error {
+// serveEach gives each client to serve, in a goroutine of its own, which closes the connection.
+func (d *admittingListener) serveEach(serve func(*trackedConn)) error {
 	for {
 		conn, err := d.Accept()
 		if err != nil {
 			return err
 		}
-		c := conn.(*clientConn).tracked
+		c := conn.(*clientConn).trackedConn
 		if !d.g.spawn(func() { serve(c) }) {
 			c.Close()
 		}
 	}
 }
 
-// A single is a listener of one connection: a tunnel whose requests are read.
-type single struct {
+// A singleListener is a listener of one connection: a tunnel whose requests are read.
+type singleListener struct {
 	conn *clientConn
 	once sync.Once
 }
 
 // Accept returns the connection, and ends when that is closed.
-func (s *single) Accept() (conn net.Conn, err error) {
+func (s *singleListener) Accept() (conn net.Conn, err error) {
 	s.once.Do(func() { conn = s.conn })
 	if conn == nil {
 		<-s.conn.done
@@ -125,7 +125,7 @@ func (s *single) Accept() (conn net.Conn, err error) {
 }
 
 // Close closes the connection.
-func (s *single) Close() error { return s.conn.Close() }
+func (s *singleListener) Close() error { return s.conn.Close() }
 
 // Addr returns that of the connection.
-func (s *single) Addr() net.Addr { return s.conn.LocalAddr() }
+func (s *singleListener) Addr() net.Addr { return s.conn.LocalAddr() }

@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// A firstKind is what a client sends first on a connection to its target.
-type firstKind uint8
+// A sniffedKind is what a client sends first on a connection to its target.
+type sniffedKind uint8
 
 const (
-	bytesFirst firstKind = iota // something else, or nothing
-	helloFirst                  // a TLS ClientHello
-	httpFirst                   // the first line of an HTTP/1 request
+	sniffedOther sniffedKind = iota // something else, or nothing
+	sniffedTLS                      // a TLS ClientHello
+	sniffedHTTP                     // the first line of an HTTP/1 request
 )
 
-// first is what a client has sent first, all of which was read.
-type first struct {
-	kind  firstKind
+// sniffed is what a client has sent first, all of which was read.
+type sniffed struct {
+	kind  sniffedKind
 	bytes []byte
 	hello *tls.ClientHelloInfo
 }
@@ -32,8 +32,8 @@ type first struct {
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 const (
-	longestLine  = 16 << 10 // of a request that is recognised as one
-	longestHello = 64 << 10
+	maxRequestLine = 16 << 10 // of a request that is recognised as one
+	maxClientHello = 64 << 10
 )
 
 // errHello and errLine refuse what begins as something to be judged and cannot be.
@@ -44,7 +44,7 @@ var (
 
 // firstBytes waits for what the client sends first, as long as the connection
 // lasts and the other direction is alive.
-func (f *flow) firstBytes() ([]byte, error) {
+func (f *direction) firstBytes() ([]byte, error) {
 	read := reader(f.src)
 	for {
 		if err := f.await(); err != nil {
@@ -67,47 +67,47 @@ func (f *flow) firstBytes() ([]byte, error) {
 
 // sniff reads as much of what a client sends as tells what it is. Once that has
 // begun the client has little time for the rest.
-func sniff(c net.Conn, head []byte) (first, error) {
+func sniff(c net.Conn, head []byte) (sniffed, error) {
 	if len(head) == 0 {
-		return first{}, nil
+		return sniffed{}, nil
 	}
-	r := &recorder{c: c, seen: head, until: time.Now().Add(headerTime)}
-	var l looker
-	looks := l.look(r.seen)
-	for looks == unsure {
+	r := &recordingConn{c: c, seen: head, until: time.Now().Add(headerTimeout)}
+	var l classifier
+	looks := l.classify(r.seen)
+	for looks == guessUnknown {
 		if err := r.more(); err != nil {
 			if errors.Is(err, io.EOF) {
 				break
 			}
-			return first{}, &Refusal{Why: errLine.Error()}
+			return sniffed{}, &Refusal{Why: errLine.Error()}
 		}
-		looks = l.look(r.seen)
+		looks = l.classify(r.seen)
 	}
 	defer c.SetReadDeadline(time.Time{})
 	switch looks {
-	case looksTLS:
+	case guessTLS:
 		hello, err := r.hello()
 		if err != nil {
-			return first{}, &Refusal{Why: fmt.Sprintf("%v: %v", errHello, err)}
+			return sniffed{}, &Refusal{Why: fmt.Sprintf("%v: %v", errHello, err)}
 		}
-		return first{kind: helloFirst, bytes: r.seen, hello: hello}, nil
-	case looksHTTP:
-		return first{kind: httpFirst, bytes: r.seen}, nil
+		return sniffed{kind: sniffedTLS, bytes: r.seen, hello: hello}, nil
+	case guessHTTP:
+		return sniffed{kind: sniffedHTTP, bytes: r.seen}, nil
 	}
-	return first{bytes: r.seen}, nil
+	return sniffed{bytes: r.seen}, nil
 }
 
-// likeness is what bytes look like so far.
-type likeness uint8
+// guess is what bytes look like so far.
+type guess uint8
 
 const (
-	looksOther likeness = iota
-	looksTLS
-	looksHTTP
-	unsure
+	guessOther guess = iota
+	guessTLS
+	guessHTTP
+	guessUnknown
 )
 
-// A looker says what the first bytes of a connection look like, of which more come
+// A classifier says what the first bytes of a connection look like, of which more come
 // from one look to the next: no byte of a line is looked at twice, however small the
 // pieces are that a client makes of it.
 //
@@ -115,42 +115,42 @@ const (
 // token and has "HTTP/" in it, blank lines before it or not. HTTP/2's preface is not,
 // if it is whole: see the package's Limits. Its first line alone is a request to
 // servers that do not speak HTTP/2, and the next one follows it.
-type looker struct {
+type classifier struct {
 	at    int  // so far the bytes were looked at
 	start int  // of the line
 	begun bool // the line: it is not blank
 	word  bool // its first word has ended
 }
 
-func (l *looker) look(b []byte) likeness {
+func (l *classifier) classify(b []byte) guess {
 	if len(b) > 0 && b[0] >= recordFirst && b[0] <= recordLast {
-		return lookRecord(b)
+		return guessRecord(b)
 	}
 	if n := min(len(b), len(preface)); n > len("PR") && string(b[:n]) == preface[:n] {
-		return map[bool]likeness{true: looksOther, false: unsure}[n == len(preface)]
+		return map[bool]guess{true: guessOther, false: guessUnknown}[n == len(preface)]
 	}
 	for ; l.at < len(b); l.at++ {
 		switch c := b[l.at]; {
 		case !l.begun && (c == '\r' || c == '\n'):
 			l.start = l.at + 1
 			continue
-		case c == '\n' && (bytes.Contains(bytes.ToUpper(b[l.start:l.at]), []byte("HTTP/")) || oldRequest(b[l.start:l.at])):
-			return looksHTTP
+		case c == '\n' && (bytes.Contains(bytes.ToUpper(b[l.start:l.at]), []byte("HTTP/")) || isHTTP09(b[l.start:l.at])):
+			return guessHTTP
 		case c == '\n':
-			return looksOther
+			return guessOther
 		case c == ' ' || c == '\t' || c == '\r':
 			l.word = true
 		case c < ' ' || c == 0x7f || !l.word && !tokenByte(c):
-			return looksOther
+			return guessOther
 		}
 		l.begun = true
 	}
-	return unsure
+	return guessUnknown
 }
 
-// oldRequest reports whether a line is a request of HTTP/0.9, which has no version.
+// isHTTP09 reports whether a line is a request of HTTP/0.9, which has no version.
 // Some servers read a header after it all the same.
-func oldRequest(line []byte) bool {
+func isHTTP09(line []byte) bool {
 	words := bytes.Fields(line)
 	return len(words) == 2 && string(words[0]) == "GET" && (words[1][0] == '/' || bytes.Contains(words[1], []byte("://")))
 }
@@ -161,32 +161,32 @@ const (
 	recordAlert             = 0x15
 	recordHandshake         = 0x16
 
-	recordHeader = 5
-	versionMajor = 3  // of every version that there is
-	mostMajor    = 15 // that some servers take in a first record, Go's among them
+	recordHeader    = 5
+	versionMajor    = 3  // of every version that there is
+	maxVersionMajor = 15 // that some servers take in a first record, Go's among them
 )
 
-// lookRecord tells TLS from what has a first byte in common with it. Servers put
+// guessRecord tells TLS from what has a first byte in common with it. Servers put
 // up with a warning before the ClientHello, and some with any version in the first
 // record's header; what begins with neither is not looked at by any of them.
-func lookRecord(b []byte) likeness {
+func guessRecord(b []byte) guess {
 	if len(b) == 1 {
-		return unsure
+		return guessUnknown
 	}
 	if b[1] == versionMajor {
-		return looksTLS
+		return guessTLS
 	}
-	if b[1] > mostMajor || b[0] != recordHandshake && b[0] != recordAlert {
-		return looksOther
+	if b[1] > maxVersionMajor || b[0] != recordHandshake && b[0] != recordAlert {
+		return guessOther
 	}
 	if len(b) <= recordHeader {
-		return unsure
+		return guessUnknown
 	}
 	size, first := int(b[3])<<8|int(b[4]), b[5]
 	if b[0] == recordHandshake && first == 1 || b[0] == recordAlert && size == 2 && first <= 2 {
-		return looksTLS
+		return guessTLS
 	}
-	return looksOther
+	return guessOther
 }
 
 // tokenByte reports whether a byte may stand in a method (RFC 9110, 5.6.2).
@@ -194,8 +194,8 @@ func tokenByte(c byte) bool {
 	return c > ' ' && c < 0x7f && !bytes.ContainsRune([]byte(`"(),/:;<=>?@[\]{}`), rune(c))
 }
 
-// A recorder keeps what is read through it.
-type recorder struct {
+// A recordingConn keeps what is read through it.
+type recordingConn struct {
 	net.Conn          // nil: what TLS would write goes nowhere
 	c        net.Conn // nil: what is seen is all
 	seen     []byte
@@ -204,14 +204,14 @@ type recorder struct {
 }
 
 // more reads on, with little time: what has begun is to be completed.
-func (r *recorder) more() error {
-	if len(r.seen) >= longestLine {
+func (r *recordingConn) more() error {
+	if len(r.seen) >= maxRequestLine {
 		return errLine
 	}
-	return r.fill(longestLine)
+	return r.fill(maxRequestLine)
 }
 
-func (r *recorder) fill(most int) error {
+func (r *recordingConn) fill(most int) error {
 	if len(r.seen) >= most {
 		return errors.New("it is too long")
 	}
@@ -229,7 +229,7 @@ func (r *recorder) fill(most int) error {
 var errSeen = errors.New("seen")
 
 // hello has crypto/tls read the ClientHello.
-func (r *recorder) hello() (*tls.ClientHelloInfo, error) {
+func (r *recordingConn) hello() (*tls.ClientHelloInfo, error) {
 	var hello *tls.ClientHelloInfo
 	err := tls.Server(r, &tls.Config{GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
 		hello = h
@@ -242,12 +242,12 @@ func (r *recorder) hello() (*tls.ClientHelloInfo, error) {
 	return hello, nil
 }
 
-func (r *recorder) Read(p []byte) (int, error) {
+func (r *recordingConn) Read(p []byte) (int, error) {
 	if r.given == len(r.seen) {
 		if r.c == nil {
 			return 0, io.ErrUnexpectedEOF
 		}
-		if err := r.fill(longestHello); err != nil {
+		if err := r.fill(maxClientHello); err != nil {
 			return 0, err
 		}
 	}
@@ -256,8 +256,8 @@ func (r *recorder) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (r *recorder) Write(p []byte) (int, error)      { return len(p), nil }
-func (r *recorder) Close() error                     { return nil }
-func (r *recorder) SetDeadline(time.Time) error      { return nil }
-func (r *recorder) SetReadDeadline(time.Time) error  { return nil }
-func (r *recorder) SetWriteDeadline(time.Time) error { return nil }
+func (r *recordingConn) Write(p []byte) (int, error)      { return len(p), nil }
+func (r *recordingConn) Close() error                     { return nil }
+func (r *recordingConn) SetDeadline(time.Time) error      { return nil }
+func (r *recordingConn) SetReadDeadline(time.Time) error  { return nil }
+func (r *recordingConn) SetWriteDeadline(time.Time) error { return nil }

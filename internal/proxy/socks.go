@@ -44,8 +44,8 @@ type socksError struct {
 func (e *socksError) Error() string { return e.why }
 
 // serveSOCKS serves one client.
-func (g *Gateway) serveSOCKS(c *tracked) {
-	c.SetDeadline(time.Now().Add(headerTime))
+func (g *Proxy) serveSOCKS(c *trackedConn) {
+	c.SetDeadline(time.Now().Add(headerTimeout))
 	t, shown, err := g.handshake(c)
 	if err != nil {
 		g.socksFailed(c, shown, err)
@@ -58,9 +58,9 @@ func (g *Gateway) serveSOCKS(c *tracked) {
 	if g.cfg.Decide != nil && g.Allowed(t.Host, t.Port).Outcome == Unknown {
 		stop = watch(c, gone)
 	}
-	u, err := g.Open(ctx, t)
+	u, err := g.openTunnel(ctx, t)
 	head := stop()
-	c.SetWriteDeadline(time.Now().Add(headerTime))
+	c.SetWriteDeadline(time.Now().Add(headerTimeout))
 	if err != nil {
 		c.Write(socksReply(replyTo(err)))
 		c.Close()
@@ -72,7 +72,7 @@ func (g *Gateway) serveSOCKS(c *tracked) {
 		return
 	}
 	c.SetWriteDeadline(time.Time{})
-	u.carry(c, head)
+	u.run(c, head)
 }
 
 // watch calls gone when a client leaves while it waits for Decide, as net/http
@@ -96,20 +96,20 @@ func watch(c net.Conn, gone func()) (stop func() []byte) {
 }
 
 // socksFailed ends a handshake. A client that just went away is no violation.
-func (g *Gateway) socksFailed(c *tracked, shown string, err error) {
+func (g *Proxy) socksFailed(c *trackedConn, shown string, err error) {
 	defer c.Close()
 	var e *socksError
 	if !errors.As(err, &e) {
 		return
 	}
-	g.journal.add(Event{Time: time.Now(), Protocol: string(SOCKS), Host: shown, Reason: e.why})
+	g.eventLog.add(Event{Time: time.Now(), Protocol: string(SOCKS), Host: shown, Reason: e.why})
 	if e.reply != 0 {
 		c.Write(socksReply(e.reply))
 	}
 }
 
 // handshake reads what a client wants, up to and with its request.
-func (g *Gateway) handshake(rw io.ReadWriter) (t Target, shown string, err error) {
+func (g *Proxy) handshake(rw io.ReadWriter) (t Target, shown string, err error) {
 	c := &socksConn{ReadWriter: rw}
 	if err := g.greet(c); err != nil {
 		return t, "", err
@@ -136,7 +136,7 @@ func (g *Gateway) handshake(rw io.ReadWriter) (t Target, shown string, err error
 }
 
 // greet agrees on a method, and checks the password if there has to be one.
-func (g *Gateway) greet(c *socksConn) error {
+func (g *Proxy) greet(c *socksConn) error {
 	head := c.read(2)
 	if c.err == nil && head[0] != socksVersion {
 		return &socksError{0, "it is not SOCKS5"}
@@ -204,7 +204,7 @@ func (c *socksConn) host(kind byte) (h Host, shown string, err error) {
 		if c.err != nil {
 			return h, "", c.err
 		}
-		shown = shownAs(name)
+		shown = quoteShort(name)
 		if h, err = ParseHost(name); err != nil {
 			err = &socksError{replyRefused, err.Error()}
 		}

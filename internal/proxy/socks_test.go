@@ -138,7 +138,7 @@ func FuzzSOCKS(f *testing.F) {
 		f.Add([]byte(s), true)
 	}
 	f.Fuzz(func(t *testing.T, b []byte, keyed bool) {
-		g := &Gateway{}
+		g := &Proxy{}
 		if keyed {
 			g.cfg.Key = "k3y"
 		}

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	bufferSize = 64 << 10
-	burstSize  = 1 << 20                // what the kernel moves between two looks at the limits
-	burstTime  = 250 * time.Millisecond // after which a burst that has dried up gives its pipe back
+	bufferSize   = 64 << 10
+	burstSize    = 1 << 20                // what the kernel moves between two looks at the limits
+	burstTimeout = 250 * time.Millisecond // after which a burst that has dried up gives its pipe back
 )
 
 var (
-	errIdle   = errors.New("nothing was sent in either direction for " + idleTime.String())
+	errIdle   = errors.New("nothing was sent in either direction for " + idleTimeout.String())
 	errHalted = errors.New("halted")
 )
 
@@ -27,11 +27,11 @@ var (
 // connection has none.
 var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
 
-// A pair is a client's connection and the one that was made for it.
-type pair struct {
-	g              *Gateway
+// A spliced is a client's connection and the one that was made for it.
+type spliced struct {
+	g              *Proxy
 	client, server net.Conn
-	up, down       flow
+	up, down       direction
 	last           atomic.Int64 // when a byte last moved, in nanoseconds
 
 	ctx    context.Context // of what waits for its turn; its end cuts
@@ -39,21 +39,21 @@ type pair struct {
 	unhook func() bool
 }
 
-// A flow is one direction of a pair.
-type flow struct {
-	p        *pair
+// A direction is one direction of a pair.
+type direction struct {
+	p        *spliced
 	dst, src net.Conn
 	total    *atomic.Int64 // of the gateway
 	passed   int64
-	halted   atomic.Bool // a deadline in the past is meant
-	deadline time.Time   // of src, as it was set last
-	hellos   *hellos     // follows a client's TLS while it is in clear text; nil: it is not
+	halted   atomic.Bool  // a deadline in the past is meant
+	deadline time.Time    // of src, as it was set last
+	hellos   *helloFilter // follows a client's TLS while it is in clear text; nil: it is not
 }
 
-func (g *Gateway) newPair(ctx context.Context, client, server net.Conn) *pair {
-	p := &pair{g: g, client: client, server: server}
-	p.up = flow{p: p, src: client, dst: server, total: &g.meter.sent}
-	p.down = flow{p: p, src: server, dst: client, total: &g.meter.received}
+func (g *Proxy) newSpliced(ctx context.Context, client, server net.Conn) *spliced {
+	p := &spliced{g: g, client: client, server: server}
+	p.up = direction{p: p, src: client, dst: server, total: &g.meter.sent}
+	p.down = direction{p: p, src: server, dst: client, total: &g.meter.received}
 	p.last.Store(time.Now().UnixNano())
 	p.ctx, p.cancel = context.WithCancel(ctx)
 	p.unhook = context.AfterFunc(ctx, p.cut)
@@ -61,21 +61,21 @@ func (g *Gateway) newPair(ctx context.Context, client, server net.Conn) *pair {
 }
 
 // cut ends both connections at once.
-func (p *pair) cut() {
+func (p *spliced) cut() {
 	p.cancel()
 	p.client.Close()
 	p.server.Close()
 }
 
 // stop lets the pair outlive the context that it was made with.
-func (p *pair) stop() {
+func (p *spliced) stop() {
 	p.unhook()
 	p.cancel()
 }
 
 // finish passes the bytes that the client has sent already and all that follow,
 // until both directions have ended. When one fails both do.
-func (p *pair) finish(head []byte, down <-chan error) error {
+func (p *spliced) finish(head []byte, down <-chan error) error {
 	err := p.up.send(head)
 	if err == nil {
 		err = p.up.run()
@@ -97,10 +97,10 @@ func cutBy(up, down error) error {
 }
 
 // splice carries bytes between two connections and closes them.
-func (g *Gateway) splice(ctx context.Context, client, server net.Conn, head []byte) (sent, received int64, err error) {
+func (g *Proxy) splice(ctx context.Context, client, server net.Conn, head []byte) (sent, received int64, err error) {
 	defer client.Close()
 	defer server.Close()
-	p := g.newPair(ctx, client, server)
+	p := g.newSpliced(ctx, client, server)
 	defer p.stop()
 	down := make(chan error, 1)
 	go func() { down <- p.down.run() }()
@@ -110,7 +110,7 @@ func (g *Gateway) splice(ctx context.Context, client, server net.Conn, head []by
 
 // run moves bytes until src ends, which it tells dst, or something fails, which
 // ends both connections.
-func (f *flow) run() error {
+func (f *direction) run() error {
 	err := f.move()
 	if err == nil {
 		err = closeWrite(f.dst)
@@ -123,8 +123,8 @@ func (f *flow) run() error {
 
 // move is the loop. A read that fills the buffer is taken as a sign of more: on
 // TCP the kernel then moves the next bytes from one socket to the other.
-func (f *flow) move() error {
-	from, to := tcp(f.src), tcp(f.dst)
+func (f *direction) move() error {
+	from, to := tcpConn(f.src), tcpConn(f.dst)
 	read := reader(f.src)
 	for {
 		if err := f.await(); err != nil {
@@ -162,7 +162,7 @@ func (f *flow) move() error {
 }
 
 // pass writes n bytes that were read; the error of the read comes after them.
-func (f *flow) pass(b *[bufferSize]byte, n int, readErr error) error {
+func (f *direction) pass(b *[bufferSize]byte, n int, readErr error) error {
 	if n == 0 {
 		return readErr
 	}
@@ -173,12 +173,12 @@ func (f *flow) pass(b *[bufferSize]byte, n int, readErr error) error {
 }
 
 // send writes what src has sent, but for what is held until it can be judged.
-func (f *flow) send(b []byte) (err error) {
+func (f *direction) send(b []byte) (err error) {
 	if f.hellos != nil {
 		if b, err = f.hellos.feed(b); err != nil {
 			return err
 		}
-		if f.hellos.over {
+		if f.hellos.done {
 			f.hellos = nil
 		}
 	}
@@ -186,14 +186,14 @@ func (f *flow) send(b []byte) (err error) {
 }
 
 // write writes bytes under the gateway's limits.
-func (f *flow) write(b []byte) error {
+func (f *direction) write(b []byte) error {
 	for len(b) > 0 {
 		n, err := f.p.g.meter.reserve(f.p.ctx, int64(len(b)))
 		if err != nil {
 			return err
 		}
 		w := 0
-		if err = f.dst.SetWriteDeadline(f.p.now().Add(idleTime)); err == nil {
+		if err = f.dst.SetWriteDeadline(f.p.now().Add(idleTimeout)); err == nil {
 			w, err = f.dst.Write(b[:n])
 		}
 		f.moved(n, int64(w))
@@ -207,7 +207,7 @@ func (f *flow) write(b []byte) error {
 
 // burst has the kernel move up to burstSize bytes. The error of a burst that
 // dried up is nil.
-func (f *flow) burst(from, to *net.TCPConn) (int64, error) {
+func (f *direction) burst(from, to *net.TCPConn) (int64, error) {
 	most := f.p.g.meter.share(burstSize)
 	if most < bufferSize {
 		return 0, nil
@@ -217,8 +217,8 @@ func (f *flow) burst(from, to *net.TCPConn) (int64, error) {
 		return 0, err
 	}
 	now := f.p.now()
-	to.SetWriteDeadline(now.Add(idleTime))
-	f.deadline = now.Add(burstTime)
+	to.SetWriteDeadline(now.Add(idleTimeout))
+	f.deadline = now.Add(burstTimeout)
 	from.SetReadDeadline(f.deadline)
 	n, err := to.ReadFrom(&io.LimitedReader{R: from, N: room})
 	f.moved(room, n)
@@ -229,14 +229,14 @@ func (f *flow) burst(from, to *net.TCPConn) (int64, error) {
 }
 
 // moved counts the bytes that have passed of those that had room.
-func (f *flow) moved(room, n int64) {
+func (f *direction) moved(room, n int64) {
 	f.p.g.meter.settle(room, n, f.total)
 	f.passed += n
 	f.p.now()
 }
 
 // now is the time, which is noted as that of a byte.
-func (p *pair) now() time.Time {
+func (p *spliced) now() time.Time {
 	t := time.Now()
 	p.last.Store(t.UnixNano())
 	return t
@@ -244,16 +244,16 @@ func (p *pair) now() time.Time {
 
 // await sets the deadline of the next read, when that of the last is not far
 // enough away.
-func (f *flow) await() error {
+func (f *direction) await() error {
 	if f.halted.Load() {
 		return errHalted
 	}
 	now := time.Now()
-	until := now.Add(idleTime)
+	until := now.Add(idleTimeout)
 	if f.hellos.pending() {
-		until = f.hellos.until
+		until = f.hellos.deadline
 	}
-	if f.deadline.Sub(now) < idleTime*3/4 || f.deadline.After(until) {
+	if f.deadline.Sub(now) < idleTimeout*3/4 || f.deadline.After(until) {
 		f.deadline = until
 		if err := f.src.SetReadDeadline(f.deadline); err != nil {
 			return err
@@ -267,12 +267,12 @@ func (f *flow) await() error {
 
 // alive reports whether a read that timed out may go on, because bytes moved in
 // the other direction.
-func (f *flow) alive() bool {
+func (f *direction) alive() bool {
 	f.deadline = time.Time{}
-	return !f.halted.Load() && !f.hellos.pending() && time.Since(time.Unix(0, f.p.last.Load())) < idleTime
+	return !f.halted.Load() && !f.hellos.pending() && time.Since(time.Unix(0, f.p.last.Load())) < idleTimeout
 }
 
-func (f *flow) why(err error) error {
+func (f *direction) why(err error) error {
 	switch {
 	case f.halted.Load():
 		return errHalted
@@ -302,9 +302,9 @@ func closeWrite(c net.Conn) error {
 	}
 }
 
-// tcp returns the TCP connection that a connection is, or nil: a connection with
+// tcpConn returns the TCP connection that a connection is, or nil: a connection with
 // bytes to replay is none.
-func tcp(c net.Conn) *net.TCPConn {
-	t, _ := bare(c).(*net.TCPConn)
+func tcpConn(c net.Conn) *net.TCPConn {
+	t, _ := unwrapConn(c).(*net.TCPConn)
 	return t
 }

@@ -15,14 +15,14 @@ var SystemSSHConfigs = []string{"/etc/ssh/ssh_config", "/usr/etc/ssh/ssh_config"
 // through the proxy at a URL or, without one, through the environment's. ssh expands
 // what begins with a percent sign, and hands it to a shell.
 func ProxyCommand(program, proxy string) string {
-	if strings.Trim(program, asIs) != "" {
+	if strings.Trim(program, shellSafe) != "" {
 		program = quoted(program)
 	}
 	return strings.TrimSpace(strings.ReplaceAll(program, "%", "%%") + " %h %p " + proxy)
 }
 
-// asIs are characters that mean themselves to a shell.
-const asIs = "/._-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+// shellSafe are characters that mean themselves to a shell.
+const shellSafe = "/._-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 // SSHConfig is a configuration by which ssh reaches hosts through command, loopback
 // directly, and is otherwise what the system's text makes it. The first value that

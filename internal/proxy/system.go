@@ -31,6 +31,6 @@ func dialTCP(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 
 // dialUDP connects a socket: the kernel takes datagrams from that peer alone.
 func dialUDP(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
-	d := net.Dialer{Control: toOne}
+	d := net.Dialer{Control: disableBroadcast}
 	return d.DialContext(ctx, "udp", to.String())
 }

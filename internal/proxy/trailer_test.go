@@ -18,11 +18,11 @@ import (
 // goroutines.
 func TestATrailerIsNotSharedWhileItIsSent(t *testing.T) {
 	w := newWorld(t, Config{}, "example.com")
-	x := &exchange{g: w.g, scheme: "http"}
+	x := &proxiedRequest{g: w.g, scheme: "http"}
 	in := (&http.Request{Method: "POST", URL: &url.URL{Path: "/"}, Body: io.NopCloser(strings.NewReader("x")), Trailer: http.Header{"T": nil}}).
-		WithContext(context.WithValue(t.Context(), exchangeKey{}, x))
+		WithContext(context.WithValue(t.Context(), requestKey{}, x))
 	pr := &httputil.ProxyRequest{In: in, Out: in.Clone(in.Context())}
-	rewrite(pr)
+	rewriteRequest(pr)
 	in.Trailer["T"] = []string{"end"}
 	if got := fmt.Sprint(pr.Out.Trailer); got != "map[T:[]]" {
 		t.Errorf("%s before the body was read", got)

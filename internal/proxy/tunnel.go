@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// Tunnel decides about a target, connects to it and carries the bytes of a
+// CarryTCP decides about a target, connects to it and carries the bytes of a
 // client's connection there and back, until both have ended. It closes conn. The
 // error of a denial is a [*Refusal]. It is Open followed by Carry, with a place for the
 // connection from the beginning.
-func (g *Gateway) Tunnel(ctx context.Context, conn net.Conn, t Target) error {
+func (g *Proxy) CarryTCP(ctx context.Context, conn net.Conn, t Target) error {
 	if !g.enter() {
 		conn.Close()
 		return ErrClosed
@@ -25,93 +25,93 @@ func (g *Gateway) Tunnel(ctx context.Context, conn net.Conn, t Target) error {
 	c, err := g.admit(conn, t)
 	if err != nil { // before anybody is asked or dialled for it
 		conn.Close()
-		g.finish(begin(t), err)
+		g.finish(newEvent(t), err)
 		return err
 	}
-	u, err := g.Open(ctx, t)
+	u, err := g.openTunnel(ctx, t)
 	if err != nil {
 		c.Close()
 		return err
 	}
-	return u.carry(c, nil)
+	return u.run(c, nil)
 }
 
-// An Upstream is a connection to a target that was decided, checked and dialled,
+// A Tunnel is a connection to a target that was decided, checked and dialled,
 // and has carried nothing yet.
-type Upstream struct {
+type Tunnel struct {
 	Target   Target
 	Decision Decision
 	Address  netip.AddrPort // that was checked and dialled
 
-	g     *Gateway
-	ctx   context.Context
-	conn  net.Conn
-	event Event
-	ended sync.Once
+	g      *Proxy
+	ctx    context.Context
+	server net.Conn
+	event  Event
+	ended  sync.Once
 
 	// Where the requests in it are read:
-	scheme string
-	via    http.RoundTripper
-	taken  atomic.Bool // conn is a request's
+	scheme      string
+	via         http.RoundTripper
+	serverTaken atomic.Bool // conn is a request's
 }
 
-// take gives conn away, once.
-func (u *Upstream) take() net.Conn {
-	if u.taken.Swap(true) {
+// takeServer gives conn away, once.
+func (u *Tunnel) takeServer() net.Conn {
+	if u.serverTaken.Swap(true) {
 		return nil
 	}
-	return u.conn
+	return u.server
 }
 
-// Open decides about a target and connects to it: for whoever has to tell a client
+// openTunnel decides about a target and connects to it: for whoever has to tell a client
 // how that went before the client says more. The Upstream is ended by Carry or
 // Close. A denial has been told as an event when Open returns it.
-func (g *Gateway) Open(ctx context.Context, t Target) (*Upstream, error) {
-	u := &Upstream{Target: t, g: g, ctx: ctx, event: begin(t)}
-	err := u.open()
+func (g *Proxy) openTunnel(ctx context.Context, t Target) (*Tunnel, error) {
+	u := &Tunnel{Target: t, g: g, ctx: ctx, event: newEvent(t)}
+	err := u.connect()
 	if err != nil {
-		u.end(err)
+		u.finishOnce(err)
 		return nil, err
 	}
 	return u, nil
 }
 
-func (u *Upstream) open() (err error) {
+func (u *Tunnel) connect() (err error) {
 	g := u.g
 	if !g.enter() {
 		return ErrClosed
 	}
 	defer g.leave()
-	u.Decision, err = g.judge(u.ctx, u.Target, "", "")
+	u.Decision, err = g.decide(u.ctx, u.Target, "", "")
 	u.event.Rule = u.Decision.Rule
-	if err == nil && g.meter.full() {
+	if err == nil && g.meter.exhausted() {
 		err = u.Target.spent(u.Decision.Rule)
 	}
 	if err == nil {
-		u.conn, u.Address, err = g.dial(u.ctx, u.Target)
+		u.server, u.Address, err = g.dial(u.ctx, u.Target)
 		u.event.Address = address(u.Address)
 	}
 	return err
 }
 
-// end finishes the event, once.
-func (u *Upstream) end(err error) {
+// finishOnce finishes the event, once.
+func (u *Tunnel) finishOnce(err error) {
 	u.ended.Do(func() { u.g.finish(u.event, err) })
 }
 
 // Close ends an Upstream that is not going to be carried.
-func (u *Upstream) Close() error {
-	err := u.conn.Close()
-	u.end(nil)
+func (u *Tunnel) Close() error {
+	err := u.server.Close()
+	u.finishOnce(nil)
 	return err
 }
 
-// carry looks at what the client sends first, after head, which it has sent
+// run looks at what the client sends first, after head, which it has sent
 // already, and passes it all on. The upstream may be the first to speak: what it
 // says is passed meanwhile.
-func (u *Upstream) carry(client net.Conn, head []byte) (err error) {
-	server := u.conn
-	defer func() { u.end(err) }()
+func (u *Tunnel) run(client net.Conn, head []byte) (err error) {
+	server := u.server
+	defer func() { u.finishOnce(err) }()
 	defer func() {
 		if server != nil {
 			server.Close()
@@ -119,49 +119,49 @@ func (u *Upstream) carry(client net.Conn, head []byte) (err error) {
 	}()
 	defer client.Close()
 	g := u.g
-	p := g.newPair(u.ctx, client, u.conn)
+	p := g.newSpliced(u.ctx, client, u.server)
 	defer p.stop()
 	defer func() { u.event.Sent, u.event.Received = p.up.passed, p.down.passed }()
 	down := make(chan error, 1)
 	go func() { down <- p.down.run() }()
-	first, err := u.judgeFirst(p, head)
+	first, err := u.sniffClient(p, head)
 	if err != nil {
 		p.cut()
 		return cutBy(err, <-down)
 	}
-	if secure := first.kind == helloFirst && g.terminates(u.Target); secure || first.kind == httpFirst {
+	if secure := first.kind == sniffedTLS && g.interceptsTLS(u.Target); secure || first.kind == sniffedHTTP {
 		if err := p.reclaim(down); err != nil {
 			return err
 		}
 		server = nil // it may be kept for other requests
 		client = replay(client, first.bytes)
 		if secure {
-			return g.terminateTLS(client, u)
+			return g.interceptTLS(client, u)
 		}
-		u.scheme, u.via = "http", carrier{g.plain}
-		return g.serveInner(client, u)
+		u.scheme, u.via = "http", tracedTransport{g.transport}
+		return g.serveRequestsIn(client, u)
 	}
-	if first.kind == helloFirst {
-		p.up.hellos = &hellos{judge: u.checkHello}
+	if first.kind == sniffedTLS {
+		p.up.hellos = &helloFilter{judge: u.checkClientHello}
 	}
-	return u.refused(p.finish(first.bytes, down))
+	return u.helloRefusal(p.finish(first.bytes, down))
 }
 
-// checkHello judges a ClientHello.
-func (u *Upstream) checkHello(hello *tls.ClientHelloInfo) error {
-	return u.check(first{kind: helloFirst, hello: hello})
+// checkClientHello judges a ClientHello.
+func (u *Tunnel) checkClientHello(hello *tls.ClientHelloInfo) error {
+	return u.checkSniffed(sniffed{kind: sniffedTLS, hello: hello})
 }
 
-// refused makes a denial of what cannot be read as the ClientHello that it begins as.
-func (u *Upstream) refused(err error) error {
+// helloRefusal makes a denial of what cannot be read as the ClientHello that it begins as.
+func (u *Tunnel) helloRefusal(err error) error {
 	if !errors.Is(err, errHello) {
 		return err
 	}
 	return u.Target.refuse(Decision{Rule: u.Decision.Rule, Why: err.Error()})
 }
 
-// judgeFirst waits for what the client sends first, and judges it.
-func (u *Upstream) judgeFirst(p *pair, head []byte) (f first, err error) {
+// sniffClient waits for what the client sends first, and judges it.
+func (u *Tunnel) sniffClient(p *spliced, head []byte) (f sniffed, err error) {
 	if len(head) == 0 {
 		head, err = p.up.firstBytes()
 	}
@@ -173,17 +173,17 @@ func (u *Upstream) judgeFirst(p *pair, head []byte) (f first, err error) {
 		r.Host, r.Port, r.Rule = u.Target.Host.String(), u.Target.Port, u.Decision.Rule
 	}
 	if err == nil {
-		err = u.check(f)
+		err = u.checkSniffed(f)
 	}
 	return f, err
 }
 
-// check judges what the client sent first.
-func (u *Upstream) check(f first) error {
+// checkSniffed judges what the client sent first.
+func (u *Tunnel) checkSniffed(f sniffed) error {
 	switch t := u.Target; {
-	case f.kind == helloFirst:
+	case f.kind == sniffedTLS:
 		return u.g.checkName(t, f.hello.ServerName, "TLS server name")
-	case f.kind == bytesFirst && u.g.legible(t):
+	case f.kind == sniffedOther && u.g.hasRequestRule(t):
 		return t.refuse(Decision{Rule: u.Decision.Rule, Why: "the policy judges the requests to this host, and these bytes are none"})
 	}
 	return nil
@@ -192,7 +192,7 @@ func (u *Upstream) check(f first) error {
 // checkName holds the name that a client gives inside of a connection against
 // the target that was decided. A target that is an address was named as such, so
 // the name is only held against the deny-list.
-func (g *Gateway) checkName(t Target, name, what string) error {
+func (g *Proxy) checkName(t Target, name, what string) error {
 	if name == "" {
 		return nil
 	}
@@ -204,7 +204,7 @@ func (g *Gateway) checkName(t Target, name, what string) error {
 		return nil
 	}
 	if t.Host.addr.IsValid() && !h.addr.IsValid() {
-		if g.legible(Target{Host: h, Port: t.Port}) {
+		if g.hasRequestRule(Target{Host: h, Port: t.Port}) {
 			return t.refuse(Decision{Why: "the " + what + " is " + h.String() + ", whose requests the policy judges: connect to it by that name"})
 		}
 		d := g.cfg.Rules.Target(h, t.Port)
@@ -221,7 +221,7 @@ var errMixed = errors.New("the server spoke, or hung up, before the request")
 
 // reclaim stops what passes from the upstream, so that a request can be made on
 // it. It is an error if anything has passed already.
-func (p *pair) reclaim(down <-chan error) error {
+func (p *spliced) reclaim(down <-chan error) error {
 	p.down.halted.Store(true)
 	p.server.SetReadDeadline(time.Unix(1, 0))
 	err := <-down

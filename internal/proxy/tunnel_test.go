@@ -33,47 +33,47 @@ func clientHello(t testing.TB, name string) []byte {
 }
 
 func TestWhatTheFirstBytesLookLike(t *testing.T) {
-	for text, want := range map[string]likeness{
-		"":                            unsure,
-		"\x16":                        unsure,
-		"\x16\x03":                    looksTLS,
-		"\x16\x02":                    unsure,
-		"\x16\x02\x00\x00\x04\x01":    looksTLS,   // servers that do not look at a first record's version
-		"\x16\x02\x00\x01\x85\xa6":    looksOther, // MySQL's login
-		"\x16\x10":                    looksOther,
-		"\x15\x03":                    looksTLS,
-		"\x15\x01\x00\x00\x02\x01":    looksTLS,
-		"\x15\x01\x00\x00\x03\x01":    looksOther,
-		"\x17\x01":                    looksOther,
-		"G":                           unsure,
-		"GET /":                       unsure,
-		"GET / HTTP/1.1\r":            unsure,
-		"GET / HTTP/1.1\r\n":          looksHTTP,
-		"\r\n\r\nGET / HTTP/1.1\n":    looksHTTP,
-		"get\t/ http/1.0\n":           looksHTTP,
-		"GET /\r\n":                   looksHTTP, // HTTP/0.9
-		"GET  /a?b \n":                looksHTTP,
-		"GET http://evil.example\r\n": looksHTTP,
-		"GET key\r\n":                 looksOther, // a cache's
-		"GET / x\r\n":                 looksOther,
-		"PRI * HTTP/2.0\r\n\r\nSM":    unsure,
-		preface:                       looksOther,
-		"PRI * HTTP/2.0\r\n\r\nGET /": looksHTTP,
-		"PRI * HTTP/2.0\r\nHost: x":   looksHTTP,
-		"SSH-2.0-OpenSSH_9.9\r\n":     looksOther,
-		"EHLO me\r\n":                 looksOther,
-		"{\"jsonrpc\":":               looksOther,
-		"*1\r\n$4\r\nPING\r\n":        looksOther,
-		"\x00\x00\x00\x08\x04\xd2":    looksOther,
-		"0032git-upload-pack /r\x00h": looksOther,
+	for text, want := range map[string]guess{
+		"":                            guessUnknown,
+		"\x16":                        guessUnknown,
+		"\x16\x03":                    guessTLS,
+		"\x16\x02":                    guessUnknown,
+		"\x16\x02\x00\x00\x04\x01":    guessTLS,   // servers that do not look at a first record's version
+		"\x16\x02\x00\x01\x85\xa6":    guessOther, // MySQL's login
+		"\x16\x10":                    guessOther,
+		"\x15\x03":                    guessTLS,
+		"\x15\x01\x00\x00\x02\x01":    guessTLS,
+		"\x15\x01\x00\x00\x03\x01":    guessOther,
+		"\x17\x01":                    guessOther,
+		"G":                           guessUnknown,
+		"GET /":                       guessUnknown,
+		"GET / HTTP/1.1\r":            guessUnknown,
+		"GET / HTTP/1.1\r\n":          guessHTTP,
+		"\r\n\r\nGET / HTTP/1.1\n":    guessHTTP,
+		"get\t/ http/1.0\n":           guessHTTP,
+		"GET /\r\n":                   guessHTTP, // HTTP/0.9
+		"GET  /a?b \n":                guessHTTP,
+		"GET http://evil.example\r\n": guessHTTP,
+		"GET key\r\n":                 guessOther, // a cache's
+		"GET / x\r\n":                 guessOther,
+		"PRI * HTTP/2.0\r\n\r\nSM":    guessUnknown,
+		preface:                       guessOther,
+		"PRI * HTTP/2.0\r\n\r\nGET /": guessHTTP,
+		"PRI * HTTP/2.0\r\nHost: x":   guessHTTP,
+		"SSH-2.0-OpenSSH_9.9\r\n":     guessOther,
+		"EHLO me\r\n":                 guessOther,
+		"{\"jsonrpc\":":               guessOther,
+		"*1\r\n$4\r\nPING\r\n":        guessOther,
+		"\x00\x00\x00\x08\x04\xd2":    guessOther,
+		"0032git-upload-pack /r\x00h": guessOther,
 	} {
-		var whole, piecemeal looker
-		if got := whole.look([]byte(text)); got != want {
+		var whole, piecemeal classifier
+		if got := whole.classify([]byte(text)); got != want {
 			t.Errorf("%q looks like %d, want %d", text, got, want)
 		}
-		got := unsure
-		for i := 0; i < len(text) && got == unsure; i++ {
-			got = piecemeal.look([]byte(text[:i+1]))
+		got := guessUnknown
+		for i := 0; i < len(text) && got == guessUnknown; i++ {
+			got = piecemeal.classify([]byte(text[:i+1]))
 		}
 		if got != want {
 			t.Errorf("%q looks like %d byte by byte, want %d", text, got, want)
@@ -84,10 +84,10 @@ func TestWhatTheFirstBytesLookLike(t *testing.T) {
 // TestNoByteIsLookedAtTwice: a client that sends a long line in pieces of one byte
 // would have the harness look at it a hundred million times.
 func TestNoByteIsLookedAtTwice(t *testing.T) {
-	var l looker
+	var l classifier
 	line := []byte("GET /aaaaaaaaaaaaaaaaaaaaa")
 	for i := range line {
-		if got := l.look(line[:i+1]); got != unsure {
+		if got := l.classify(line[:i+1]); got != guessUnknown {
 			t.Fatalf("%q: %d", line[:i+1], got)
 		}
 		if i > 0 {
@@ -196,7 +196,7 @@ func TestAddressThatWasCheckedIsTheOneDialled(t *testing.T) {
 	defer g.Close()
 	target := Target{Host: mustHost(t, "rebind.example"), Port: 80, Protocol: "tcp"}
 	for i, want := range []string{"<nil>", "rebind.example:80: the address 127.0.0.1 is loopback; only an entry for that address would allow it", "<nil>"} {
-		u, err := g.Open(t.Context(), target)
+		u, err := g.openTunnel(t.Context(), target)
 		if err == nil {
 			u.Close()
 		}
@@ -268,7 +268,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	if err := w.g.Serve(listen(t), HTTP); err != nil {
 		t.Error(err)
 	}
-	if _, err := w.g.Open(t.Context(), Target{Host: mustHost(t, "good.com"), Port: 9}); !errors.Is(err, ErrClosed) {
+	if _, err := w.g.openTunnel(t.Context(), Target{Host: mustHost(t, "good.com"), Port: 9}); !errors.Is(err, ErrClosed) {
 		t.Error(err)
 	}
 	deadline := time.Now().Add(20 * time.Second)

@@ -6,46 +6,46 @@ import (
 	"strings"
 )
 
-// since is how many bytes there are since the last unit's end, of n more in which one
+// sinceUnit is how many bytes there are since the last unit's end, of n more in which one
 // ends at end; 0: none does.
-func since(before, n, end int) int {
+func sinceUnit(before, n, end int) int {
 	if end > 0 {
 		return n - end
 	}
 	return before + n
 }
 
-// shortestRun is how many digits of base64 or hexadecimal before a line's end may go on
+// minDigitRun is how many digits of base64 or hexadecimal before a line's end may go on
 // in the next line; encoders write lines of 60 and more.
-const shortestRun = 16
+const minDigitRun = 16
 
-// lines follows a text's lines. Digits, and quoted-printable behind a "=", go on over the
+// lineUnits follows a text's lines. Digits, and quoted-printable behind a "=", go on over the
 // end of one, and nothing else of a secret does.
-type lines struct{ last []byte } // the end of what came before
+type lineUnits struct{ last []byte } // the end of what came before
 
 // feed takes the next bytes, and says where in them the last line ends that does not go
 // on; 0: none does.
-func (l *lines) feed(b []byte) (end int) {
+func (l *lineUnits) feed(b []byte) (end int) {
 	for end = len(b); end > 0; end-- {
 		if end = bytes.LastIndexByte(b[:end], '\n') + 1; end == 0 || !l.goesOn(b[:end-1]) {
 			break
 		}
 	}
-	l.last = append(l.last, b[max(0, len(b)-shortestRun-1):]...)
-	l.last = append(l.last[:0], l.last[max(0, len(l.last)-shortestRun-1):]...)
+	l.last = append(l.last, b[max(0, len(b)-minDigitRun-1):]...)
+	l.last = append(l.last[:0], l.last[max(0, len(l.last)-minDigitRun-1):]...)
 	return end
 }
 
 // goesOn reports whether a line ends in digits, as many as a line of them has.
-func (l *lines) goesOn(line []byte) bool {
-	if len(line) <= shortestRun {
+func (l *lineUnits) goesOn(line []byte) bool {
+	if len(line) <= minDigitRun {
 		line = append(bytes.Clone(l.last), line...)
 	}
 	line = bytes.TrimSuffix(line, []byte("\r"))
 	if bytes.HasSuffix(line, []byte("=")) { // of quoted-printable, or of digits
 		return true
 	}
-	for run := range shortestRun {
+	for run := range minDigitRun {
 		if run == len(line) || !digit(line[len(line)-1-run]) {
 			return false
 		}
@@ -58,8 +58,8 @@ func digit(c byte) bool {
 	return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || c == '+' || c == '/' || c == '-' || c == '_'
 }
 
-// messages follows a stream of messages that begin with their length.
-type messages struct {
+// messageUnits follows a stream of messages that begin with their length.
+type messageUnits struct {
 	size func(head []byte) (whole uint64, ok bool) // of a message that begins so; not ok: there has to be more
 	head []byte
 	left uint64
@@ -67,7 +67,7 @@ type messages struct {
 
 // feed takes the next bytes, and says where in them the last message ends; 0: none
 // does.
-func (m *messages) feed(b []byte) (end int) {
+func (m *messageUnits) feed(b []byte) (end int) {
 	for i := 0; i < len(b); {
 		if m.left == 0 {
 			m.head = append(m.head, b[i])

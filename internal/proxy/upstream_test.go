@@ -123,7 +123,7 @@ func TestAResponseIsToItsRequest(t *testing.T) {
 func TestABadHeadIsA502ThatDoesNotQuoteIt(t *testing.T) {
 	for name, text := range map[string]string{
 		"no HTTP":     "SECRET\r\n\r\n",
-		"a long head": "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("SECRET", mostHead/6+1) + "\r\n\r\n",
+		"a long head": "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("SECRET", maxHeadBytes/6+1) + "\r\n\r\n",
 		"hints alone": strings.Repeat("HTTP/1.1 103 Early Hints\r\nLink: <SECRET>\r\n\r\n", 50),
 		"a switch":    "HTTP/1.1 101 Switching Protocols\r\nUpgrade: SECRET\r\nConnection: upgrade\r\n\r\n",
 		"two lengths": "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nSECRET",

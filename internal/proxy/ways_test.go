@@ -178,7 +178,7 @@ func (w *secureWorld) send(u string, n int64) error {
 // captured is a tool's connection as a capture hands it over.
 func (w *secureWorld) captured(port uint16) net.Conn {
 	tool, gate := net.Pipe()
-	go w.g.Tunnel(w.t.Context(), gate, Target{Host: mustHost(w.t, "example.com"), Port: port, Protocol: "tcp"})
+	go w.g.CarryTCP(w.t.Context(), gate, Target{Host: mustHost(w.t, "example.com"), Port: port, Protocol: "tcp"})
 	return tool
 }
 

@@ -1,0 +1,124 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// approvals are the questions that Decide has not answered yet.
+type approvals struct {
+	ctx      context.Context // of the gateway
+	spawn    func(func()) bool
+	decide   func(context.Context, Request) Verdict // nil: the answer is no
+	patience time.Duration
+	maxCalls int // calls of decide that have not returned
+	calls    callLimit
+
+	mu   sync.Mutex
+	open map[Request]*approval
+}
+
+// callLimit are those of the policy's own functions that have not returned. Whoever waits
+// for one may go, and a function that does not heed its context stays: as many may as
+// there may be connections.
+type callLimit struct{ open atomic.Int64 }
+
+// acquire reports whether there is room for another call, which end ends.
+func (c *callLimit) acquire(most int) bool {
+	if c.open.Add(1) <= int64(most) {
+		return true
+	}
+	c.release()
+	return false
+}
+
+func (c *callLimit) release() { c.open.Add(-1) }
+
+// An approval is one call of Decide, and those who wait for it.
+type approval struct {
+	waiting int
+	cancel  context.CancelFunc
+	done    chan struct{}
+	verdict Verdict // once done is closed
+}
+
+// ask puts a request to Decide. Whoever asks the same while it is being
+// considered gets the same answer. It waits no longer than Patience, nor than ctx
+// and the gateway last, even when Decide does.
+func (a *approvals) ask(ctx context.Context, r Request) Verdict {
+	q := a.join(r.printable())
+	select {
+	case <-q.done:
+	case <-ctx.Done():
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if q.waiting--; q.waiting == 0 {
+		q.cancel()
+	}
+	select {
+	case <-q.done:
+		return q.verdict
+	default:
+		return Verdict{Reason: "the client has gone before it was decided"}
+	}
+}
+
+// join adds a waiter to the question about a request, which it begins if needed.
+func (a *approvals) join(r Request) *approval {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if q := a.open[r]; q != nil {
+		q.waiting++
+		return q
+	}
+	ctx, cancel := context.WithTimeout(a.ctx, a.patience)
+	q := &approval{waiting: 1, cancel: cancel, done: make(chan struct{})}
+	a.open[r] = q
+	if !a.spawn(func() { a.await(ctx, q, r) }) {
+		q.verdict = Verdict{Reason: ErrClosed.Error()}
+		close(q.done)
+	}
+	return q
+}
+
+// await waits for Decide's answer. A Decide that does not heed its context is
+// left alone with it: nothing waits for it.
+func (a *approvals) await(ctx context.Context, q *approval, r Request) {
+	answer := make(chan Verdict, 1)
+	if a.calls.acquire(a.maxCalls) {
+		go func() {
+			defer a.calls.release()
+			answer <- callDecide(ctx, a.decide, r)
+		}()
+	} else {
+		answer <- Verdict{Reason: "too many questions are open"}
+	}
+	v := Verdict{Reason: fmt.Sprintf("Decide did not answer within %v", a.patience.Round(time.Millisecond))}
+	select {
+	case v = <-answer:
+	case <-ctx.Done():
+		if a.ctx.Err() != nil {
+			v.Reason = ErrClosed.Error()
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	q.verdict = v
+	delete(a.open, r)
+	close(q.done)
+	q.cancel()
+}
+
+// callDecide calls Decide; a panic in it is a denial.
+func callDecide(ctx context.Context, f func(context.Context, Request) Verdict, r Request) (v Verdict) {
+	defer func() {
+		if p := recover(); p != nil {
+			v = Verdict{Reason: "the policy's Decide panicked"}
+		}
+	}()
+	return f(ctx, r)
+}

@@ -1,0 +1,70 @@
+package proxy
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A clientConn is a connection to the HTTP server of the gateway: a proxy's client's, or one inside of
+// a tunnel.
+type clientConn struct {
+	*trackedConn
+	g       *Proxy
+	tunnel  *Tunnel       // what the connection is inside of; nil: it is a proxy's client
+	done    chan struct{} // closed with the connection
+	ended   sync.Once
+	entered bool // Close waits for the server's goroutine
+
+	headMeter headMeter
+	wrote     time.Time // when the deadline of writes was set
+}
+
+func newClient(g *Proxy, c *trackedConn, in *Tunnel) *clientConn {
+	return &clientConn{trackedConn: c, g: g, tunnel: in, done: make(chan struct{}), headMeter: headMeter{budget: &g.headerBudget, most: maxRequestFields, bytes: maxHeadBytes + 4<<10}} // net/http answers for fewer
+}
+
+func (c *clientConn) Read(p []byte) (int, error) {
+	n, err := c.trackedConn.Read(p)
+	_, whole, fault := c.headMeter.count(p[:n])
+	if whole { // what comes behind it in the same piece, and while a body is read, is a buffer's worth of the next header at most
+		c.headMeter.stop()
+	}
+	if fault == nil {
+		return n, err
+	}
+	c.g.finish(Event{Time: time.Now(), Protocol: string(HTTP)}, fault)
+	status := http.StatusRequestHeaderFieldsTooLarge
+	if fault == errBudget {
+		status = http.StatusServiceUnavailable
+	}
+	c.trackedConn.SetWriteDeadline(time.Now().Add(time.Second)) // the kernel's buffer takes it at once
+	c.trackedConn.Write(reply{status, fault.explain("")}.raw(fault.Why))
+	return 0, io.EOF // at which net/http says nothing
+}
+
+// Write gives a client that reads slowly idleTime for each write.
+func (c *clientConn) Write(p []byte) (int, error) {
+	if now := time.Now(); now.Sub(c.wrote) > idleTimeout/4 {
+		c.wrote = now
+		c.trackedConn.SetWriteDeadline(now.Add(idleTimeout))
+	}
+	return c.trackedConn.Write(p)
+}
+
+// Close closes the connection and tells who waits for that.
+func (c *clientConn) Close() error {
+	err := c.trackedConn.Close()
+	c.ended.Do(func() {
+		c.headMeter.close()
+		close(c.done)
+	})
+	return err
+}
+
+// CloseWrite tells the client that nothing more comes.
+func (c *clientConn) CloseWrite() error { return closeWrite(c.trackedConn) }
+
+func (c *clientConn) unwrap() net.Conn { return c.trackedConn }

@@ -1,0 +1,180 @@
+package proxy
+
+import (
+	"crypto/tls"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// helloFilter follows the records of a client's TLS that is passed through, for as long as
+// it is in clear text, and has each ClientHello judged before it is passed on. There may
+// be a second one: a server that wants another key share asks for it by a
+// HelloRetryRequest (RFC 8446, 4.1.4), and OpenSSL's then serves the name that the second
+// has. It ends with the client's first encrypted record, of which no server takes a
+// ClientHello in clear text any more:
+//
+//   - TLS 1.3: the first record of application data; but a client that has offered early
+//     data may send a ClientHello behind it (4.2.10), so that one is followed to its end;
+//   - before: a handshake record behind the ChangeCipherSpec that is no ClientHello. In TLS 1.3
+//     that record says nothing (middlebox compatibility, D.4).
+//
+// Alerts and whatever else of the handshake is in clear text are passed.
+type helloFilter struct {
+	judge func(*tls.ClientHelloInfo) error
+
+	header        []byte // of a record, as far as it has come
+	kind          byte   // of the record
+	left          int    // bytes of the record that are to come
+	message       []byte // of the handshake: a header of four bytes, and the whole of a ClientHello
+	skip          int    // bytes of another message that are to come
+	held          []byte // what has come and is not passed on yet, with its records' headers
+	deadline      time.Time
+	cipherChanged bool // a ChangeCipherSpec was passed
+	earlyData     bool // a ClientHello has offered early data
+	done          bool
+}
+
+const (
+	recordCipher      = 0x14
+	recordApplication = 0x17
+	maxRecord         = 1<<14 + 2048 // RFC 5246, 6.2.3
+	messageHeader     = 4
+	typeHello         = 1
+	earlyData         = 42 // the extension
+)
+
+// feed returns what may be passed on after b has come, which may be part of b. An error
+// ends the connection.
+func (h *helloFilter) feed(b []byte) ([]byte, error) {
+	from, passed := len(h.held), 0
+	if from > 0 {
+		b = append(h.held, b...)
+	}
+	for i := from; i < len(b) && !h.done; {
+		n, err := h.step(b[i:])
+		if err != nil {
+			return nil, err
+		}
+		if i += n; len(h.header)+len(h.message) == 0 {
+			passed = i
+		}
+	}
+	if h.done {
+		h.held = nil
+		return b, nil
+	}
+	h.held = slices.Clone(b[passed:])
+	return b[:passed], nil
+}
+
+// pending reports whether a ClientHello has begun and is not whole.
+func (h *helloFilter) pending() bool { return h != nil && len(h.message) > 0 }
+
+// step looks at some bytes: those of a record's header, or of its body.
+func (h *helloFilter) step(b []byte) (n int, err error) {
+	if h.left == 0 {
+		n = min(recordHeader-len(h.header), len(b))
+		if h.header = append(h.header, b[:n]...); len(h.header) == recordHeader {
+			err = h.record()
+			h.header = h.header[:0]
+		}
+		return n, err
+	}
+	n = min(h.left, len(b))
+	h.left -= n
+	if h.kind == recordHandshake {
+		err = h.handshake(b[:n])
+	}
+	return n, err
+}
+
+// record begins a record whose header is whole.
+func (h *helloFilter) record() error {
+	h.kind, h.left = h.header[0], int(h.header[3])<<8|int(h.header[4])
+	switch {
+	case h.kind < recordFirst || h.kind > recordLast || h.left > maxRecord:
+		return fmt.Errorf("%w: no record of TLS follows it", errHello)
+	case h.kind == recordCipher:
+		h.cipherChanged = true
+	case h.kind == recordApplication && !h.earlyData:
+		h.done = true
+	}
+	return nil
+}
+
+// handshake takes bytes of messages, which may begin and end anywhere in records.
+func (h *helloFilter) handshake(b []byte) error {
+	for len(b) > 0 && !h.done {
+		if h.skip > 0 {
+			n := min(h.skip, len(b))
+			h.skip, b = h.skip-n, b[n:]
+			continue
+		}
+		if len(h.message) == 0 {
+			h.deadline = time.Now().Add(headerTimeout)
+		}
+		n := min(h.wanted(), len(b))
+		h.message, b = append(h.message, b[:n]...), b[n:]
+		if err := h.checkMessage(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// size is that of the message whose header is whole, with the header.
+func (h *helloFilter) size() int {
+	return messageHeader + int(h.message[1])<<16 + int(h.message[2])<<8 + int(h.message[3])
+}
+
+// wanted is how many bytes tell more of the message.
+func (h *helloFilter) wanted() int {
+	if len(h.message) < messageHeader {
+		return messageHeader - len(h.message)
+	}
+	return h.size() - len(h.message)
+}
+
+// checkMessage looks at a message as far as it has come.
+func (h *helloFilter) checkMessage() error {
+	if h.cipherChanged && !h.maybeClientHello() {
+		h.done = true
+		return nil
+	}
+	switch {
+	case len(h.message) < messageHeader:
+		return nil
+	case h.message[0] != typeHello:
+		h.skip, h.message = h.size()-len(h.message), nil
+		return nil
+	case h.size() > maxClientHello:
+		return fmt.Errorf("%w: it is too long", errHello)
+	case len(h.message) < h.size():
+		return nil
+	}
+	hello, err := parseClientHello(h.message)
+	if err != nil {
+		return fmt.Errorf("%w: %v", errHello, err)
+	}
+	h.message = nil
+	h.earlyData = h.earlyData || slices.Contains(hello.Extensions, earlyData)
+	return h.judge(hello)
+}
+
+// maybeClientHello reports whether a message behind a ChangeCipherSpec may be a ClientHello in clear
+// text; what is encrypted begins with the same bytes once in a hundred million times.
+func (h *helloFilter) maybeClientHello() bool {
+	m := h.message
+	return m[0] == typeHello && (len(m) < 2 || m[1] == 0) && (len(m) <= messageHeader || m[messageHeader] == versionMajor)
+}
+
+// parseClientHello has crypto/tls read a ClientHello, whichever records it came in.
+func parseClientHello(message []byte) (*tls.ClientHelloInfo, error) {
+	r := &recordingConn{}
+	for part := range slices.Chunk(message, 1<<14) {
+		r.seen = append(r.seen, recordHandshake, versionMajor, 1, byte(len(part)>>8), byte(len(part)))
+		r.seen = append(r.seen, part...)
+	}
+	return r.hello()
+}

@@ -1,0 +1,176 @@
+package proxy
+
+import (
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// record is a record of TLS of some kind.
+func record(kind byte, body string) []byte {
+	return append([]byte{kind, 3, 3}, sized(2, []byte(body))...)
+}
+
+func helloTo(name string, extensions ...[]byte) []byte {
+	return helloOf(append([][]byte{extension(serverName(0, name))}, extensions...)...)
+}
+
+var (
+	offersEarlyData = []byte{0, earlyData, 0, 0}
+	changeCipher    = record(recordCipher, "\x01")
+	keyExchange     = records(append([]byte{16}, sized(3, make([]byte, 33))...), 1<<14)
+)
+
+// followed are what clients send behind a ClientHello that names good.com.
+var followed = []struct {
+	name  string
+	sent  []byte
+	taken bool // all of it is passed
+}{
+	{"a second hello for another host", records(helloTo("evil.example"), 1<<14), false},
+	{"one behind a ChangeCipherSpec", slices.Concat(changeCipher, records(helloTo("evil.example"), 1<<14)), false},
+	{"one in records of a byte", slices.Concat(changeCipher, records(helloTo("evil.example"), 1)), false},
+	{"one in records of five bytes", slices.Concat(changeCipher, records(helloTo("evil.example"), 5)), false},
+	{"one behind an alert", slices.Concat(record(recordAlert, "\x01\x5a"), records(helloTo("evil.example"), 1<<14)), false},
+	{"one behind an empty record", slices.Concat(record(recordHandshake, ""), records(helloTo("evil.example"), 1<<14)), false},
+	{"one behind another message", slices.Concat(keyExchange, records(helloTo("evil.example"), 1<<14)), false},
+	{"one in another message's record", records(slices.Concat([]byte{16}, sized(3, []byte("key")), helloTo("evil.example")), 1<<14), false},
+	{"a third one", slices.Concat(records(helloTo("good.com"), 1<<14), records(helloTo("evil.example"), 1<<14)), false},
+	{"one behind early data", slices.Concat(records(helloTo("good.com", offersEarlyData), 1<<14), record(recordApplication, "early"), changeCipher, record(recordApplication, "data"), records(helloTo("evil.example"), 1<<14)), false},
+	{"one that is no ClientHello by its length", records(append([]byte{1, 0, 0, 40, 3, 3}, bytes.Repeat([]byte{0xff}, 38)...), 1<<14), false},
+	{"one that is too long", []byte{recordHandshake, 3, 3, 0x40, 0, 1, 0x7f, 0xff, 0xff}, false},
+	{"what is no record", []byte("GET / HTTP/1.1\r\n\r\n"), false},
+	{"a record of a size that there is not", []byte{recordApplication, 3, 3, 0xff, 0xff}, false},
+
+	{"a second hello for the same host", slices.Concat(changeCipher, records(helloTo("good.com"), 1<<14), record(recordApplication, "finished")), true},
+	{"one in pieces", slices.Concat(records(helloTo("good.com"), 3), record(recordApplication, "finished")), true},
+	{"TLS 1.3 without a second hello", slices.Concat(changeCipher, record(recordApplication, "finished"), []byte("\x16 whatever follows is not looked at")), true},
+	{"TLS 1.2", slices.Concat(keyExchange, changeCipher, record(recordHandshake, "\x00 a finished message, encrypted"), record(recordApplication, "data"), record(recordHandshake, "\x01\x00\x00\x10 a renegotiation")), true},
+	{"TLS 1.2 resumed, with a first byte that could be a hello's", slices.Concat(changeCipher, record(recordHandshake, "\x01\x00\x00\x20\x99 a finished message, encrypted")), true},
+	{"early data", slices.Concat(records(helloTo("good.com", offersEarlyData), 1<<14), record(recordApplication, "early"), record(recordApplication, "finished")), true},
+	{"a client that gives up", record(recordAlert, "\x02\x28"), true},
+}
+
+// TestEachClientHelloInClearTextIsJudged, whatever comes before it: a server that asks
+// for a second one serves the host that this one names.
+func TestEachClientHelloInClearTextIsJudged(t *testing.T) {
+	for _, c := range followed {
+		for name, each := range map[string]int{"at once": 1 << 20, "in segments of a byte": 1, "of seven": 7} {
+			w := newWorld(t, Config{}, "good.com")
+			w.echo("good.com", 443)
+			sent := slices.Concat(records(helloTo("good.com"), 1<<14), c.sent)
+			conn, r := w.connect("good.com:443")
+			for part := range slices.Chunk(sent, each) {
+				conn.Write(part)
+			}
+			conn.(*net.TCPConn).CloseWrite()
+			got, _ := io.ReadAll(r)
+			conn.Close()
+			if c.taken != bytes.Equal(got, sent) || bytes.Contains(got, []byte("evil.example")) {
+				t.Errorf("%s, %s: %d bytes of %d passed", c.name, name, len(got), len(sent))
+			}
+			events := w.ended()
+			if len(events) != 1 || events[0].Allowed != c.taken || !c.taken && events[0].Reason == "" {
+				t.Errorf("%s, %s: %+v", c.name, name, events)
+			}
+		}
+	}
+}
+
+// TestATunnelCarriesEveryHandshake of real peers, with a second ClientHello or without.
+func TestATunnelCarriesEveryHandshake(t *testing.T) {
+	w := newWorld(t, Config{}, "good.com")
+	s := httptest.NewUnstartedServer(nil)
+	s.TLS = &tls.Config{CurvePreferences: []tls.CurveID{tls.CurveP384}}
+	s.StartTLS()
+	defer s.Close()
+	l, err := tls.Listen("tcp4", "127.0.0.1:0", s.TLS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	w.put("good.com", 443, l.Addr().String())
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				io.Copy(c, c)
+				c.Close()
+			}()
+		}
+	}()
+	sessions := tls.NewLRUClientSessionCache(8)
+	text := bytes.Repeat([]byte("0123456789abcdef"), 1<<16) // more than a buffer
+	for _, c := range []struct {
+		name    string
+		version uint16
+		curves  []tls.CurveID
+		again   bool
+	}{
+		{"TLS 1.3", tls.VersionTLS13, []tls.CurveID{tls.CurveP384}, false},
+		{"TLS 1.3, resumed", tls.VersionTLS13, []tls.CurveID{tls.CurveP384}, false},
+		{"TLS 1.3 with a HelloRetryRequest, resumed", tls.VersionTLS13, []tls.CurveID{tls.X25519, tls.CurveP384}, true},
+		{"TLS 1.2", tls.VersionTLS12, nil, false},
+		{"TLS 1.2, resumed", tls.VersionTLS12, nil, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			raw, _ := w.connect("good.com:443")
+			conn := tls.Client(raw, &tls.Config{ServerName: "good.com", InsecureSkipVerify: true, MinVersion: c.version, MaxVersion: c.version, CurvePreferences: c.curves, ClientSessionCache: sessions})
+			defer conn.Close()
+			go conn.Write(text)
+			got := make([]byte, len(text))
+			if _, err := io.ReadFull(conn, got); err != nil || !bytes.Equal(got, text) {
+				t.Fatal(err)
+			}
+			state := conn.ConnectionState()
+			if state.HelloRetryRequest != c.again || state.DidResume != strings.HasSuffix(c.name, "resumed") {
+				t.Errorf("a second hello %v, resumed %v", state.HelloRetryRequest, state.DidResume)
+			}
+		})
+	}
+}
+
+// FuzzHellos holds what is passed to be what has come, in order, however it comes, and
+// no ClientHello that was refused.
+func FuzzHellos(f *testing.F) {
+	for _, c := range followed {
+		f.Add(c.sent, uint8(3))
+	}
+	f.Fuzz(func(t *testing.T, sent []byte, each uint8) {
+		run := func(each int) (passed []byte, names []string, err error) {
+			h := &helloFilter{judge: func(hello *tls.ClientHelloInfo) error {
+				if names = append(names, hello.ServerName); hello.ServerName == "evil.example" {
+					return errors.New("refused")
+				}
+				return nil
+			}}
+			for part := range slices.Chunk(sent, each) {
+				b := part
+				if !h.done {
+					if b, err = h.feed(part); err != nil {
+						return passed, names, err
+					}
+				}
+				passed = append(passed, b...)
+				if len(h.held) > maxClientHello+len(sent) {
+					t.Fatalf("%d bytes are held", len(h.held))
+				}
+			}
+			return passed, names, nil
+		}
+		whole, names, err := run(max(len(sent), 1))
+		parts, same, failed := run(max(int(each), 1))
+		if !bytes.HasPrefix(sent, whole) || !bytes.HasPrefix(sent, parts) || !slices.Equal(names, same) || (err == nil) != (failed == nil) {
+			t.Fatalf("at once %q %v %v, in parts %q %v %v", whole, names, err, parts, same, failed)
+		}
+	})
+}

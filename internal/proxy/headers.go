@@ -1,0 +1,125 @@
+package proxy
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// A headMeter counts the lines and bytes of one header after the other before net/http makes
+// fields of them, since a field of six bytes takes some 200 there.
+type headMeter struct {
+	budget *headerBudget
+	most   int // fields
+	bytes  int // of the header
+
+	mu     sync.Mutex
+	done   bool  // nothing is counted: the header is whole, or the connection closed
+	closed bool  // the connection is closed
+	lines  int   // of the header, blank one not among them
+	size   int   // of it
+	line   int   // bytes of its last line
+	cost   int64 // of it, taken from the budget
+}
+
+const (
+	maxHeadBytes      = 64 << 10 // bytes of a header
+	maxRequestFields  = 200      // of a request's header
+	maxResponseFields = 500      // of a response's header
+	maxInterim        = 5        // interim responses before a response
+)
+
+// errFields and errBudget refuse headers before they are parsed.
+var (
+	errBudget = &Refusal{Why: "the headers of all requests under way take as much memory as they may: try again when others have ended"}
+	errFields = &Refusal{Why: "the request's header has more fields, or bytes, than a request may have: 200, or 64 KiB"}
+)
+
+// count counts what is of the header in b: n bytes, to its blank line if whole.
+func (m *headMeter) count(b []byte) (n int, whole bool, fault *Refusal) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.done {
+		return 0, false, nil
+	}
+	before := m.lines
+	for ; n < len(b) && !whole; n++ {
+		switch x := b[n]; {
+		case x == '\n' && m.line == 0:
+			whole = m.lines > 0 // else it stands before the first line
+		case x == '\n':
+			m.lines++
+			m.line = 0
+		case x != '\r':
+			m.line++
+		}
+	}
+	m.size += n
+	cost := int64(m.lines-before)*fieldCost + int64(n)*byteCost
+	if !m.budget.reserve(cost) {
+		return n, whole, errBudget
+	}
+	if m.cost += cost; m.lines > 1+m.most || m.size > m.bytes {
+		return n, whole, errFields
+	}
+	return n, whole, nil
+}
+
+// reset has the next header counted, and gives back what the last one took.
+func (m *headMeter) reset() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.budget.release(m.cost)
+	m.done, m.lines, m.size, m.line, m.cost = m.closed, 0, 0, 0, 0
+}
+
+// resetKeepCost has an interim response's header followed by another one; what both cost is given back together.
+func (m *headMeter) resetKeepCost() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lines, m.size, m.line = 0, 0, 0
+}
+
+// stop ends the counting: the header is whole.
+func (m *headMeter) stop() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.done = true
+}
+
+// takeCost is what the header has taken of the budget; the caller gives it back.
+func (m *headMeter) takeCost() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	n := m.cost
+	m.cost = 0
+	return n
+}
+
+// close ends the counting for good: who still reads takes nothing more of the budget.
+func (m *headMeter) close() {
+	m.mu.Lock()
+	m.closed = true
+	m.mu.Unlock()
+	m.reset()
+}
+
+// A headerBudget is bytes of memory that all headers under way in a gateway share: those of requests,
+// of what is made of these for servers, and of responses.
+type headerBudget struct{ used atomic.Int64 }
+
+const (
+	maxHeaderMemory = 64 << 20
+	fieldCost       = 600 // of a field, in the maps of net/http and of what is cloned of them
+	byteCost        = 3
+)
+
+// reserve reserves n bytes; false: there is no room.
+func (b *headerBudget) reserve(n int64) bool {
+	if b.used.Add(n) <= maxHeaderMemory {
+		return true
+	}
+	b.used.Add(-n)
+	return false
+}
+
+func (b *headerBudget) release(n int64) { b.used.Add(-n) }

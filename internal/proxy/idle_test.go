@@ -1,0 +1,100 @@
+package proxy
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestFirstBytesHaveOneDeadline: a client that goes on saying a little has as little time
+// as one that says nothing more.
+func TestFirstBytesHaveOneDeadline(t *testing.T) {
+	hello := clientHello(t, "good.com")
+	for what, text := range map[string]string{"a line": "GET /" + strings.Repeat("x", 8<<10), "a ClientHello": string(hello)} {
+		synctest.Test(t, func(t *testing.T) {
+			a, b := net.Pipe()
+			defer a.Close()
+			var drips sync.WaitGroup
+			defer drips.Wait()
+			drips.Go(func() {
+				for _, c := range []byte(text[1:]) {
+					time.Sleep(time.Second)
+					if _, err := a.Write([]byte{c}); err != nil {
+						return
+					}
+				}
+			})
+			began := time.Now()
+			_, err := sniff(b, []byte(text[:1]))
+			b.Close()
+			if refusalOf(err) == nil || time.Since(began) != headerTimeout {
+				t.Errorf("%s, a byte a second: %v after %v", what, err, time.Since(began))
+			}
+		})
+	}
+}
+
+// stalled makes a world whose exchanges may be idle for a moment only.
+func stalled(t *testing.T, h http.HandlerFunc) (*secureWorld, chan Event) {
+	t.Helper()
+	told := make(chan Event, 100)
+	w := newSecureWorld(t, Config{Credentials: bearer(), Observe: func(e Event) { told <- e }}, h)
+	w.web("example.com", 80, h)
+	w.g.idleTimeout = 50 * time.Millisecond
+	return w, told
+}
+
+// TestBodyThatDoesNotComeEndsItsRequest in HTTP/1, plain and within TLS.
+func TestBodyThatDoesNotComeEndsItsRequest(t *testing.T) {
+	over := make(chan error, 10)
+	w, told := stalled(t, func(rw http.ResponseWriter, r *http.Request) {
+		_, err := io.Copy(io.Discard, r.Body)
+		over <- err
+	})
+	const head = "POST %s HTTP/1.1\r\nHost: example.com\r\nContent-Length: 1000\r\n\r\nbegun"
+	for _, secure := range []bool{false, true} {
+		var c net.Conn
+		if secure {
+			c, _ = w.tls("example.com:443", "example.com", "http/1.1")
+			io.WriteString(c, strings.Replace(head, "%s", "/", 1))
+		} else {
+			c, _ = w.raw(strings.Replace(head, "%s", "http://example.com/", 1))
+		}
+		if err := <-over; err == nil {
+			t.Error("the server has had all of the body")
+		}
+		io.Copy(io.Discard, c) // ends
+		if e := <-told; !strings.Contains(e.Err, "nothing was sent") {
+			t.Errorf("%+v", e)
+		}
+		c.Close()
+		if secure {
+			<-told // the tunnel's
+		}
+	}
+}
+
+// TestExchangeThatMovesIsNotEnded however long it takes.
+func TestExchangeThatMovesIsNotEnded(t *testing.T) {
+	x := &proxiedRequest{g: &Proxy{idleTimeout: time.Hour}, c: new(clientConn)}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := x.watchIdle(context.Background(), nil)
+		for range 20 {
+			time.Sleep(50 * time.Minute)
+			x.received.Add(1)
+		}
+		if ctx.Err() != nil {
+			t.Error(context.Cause(ctx))
+		}
+		end()
+		if x.err != nil || ctx.Err() == nil {
+			t.Error(x.err, ctx.Err())
+		}
+	})
+}

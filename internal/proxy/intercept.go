@@ -1,0 +1,128 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// setupInterception prepares what TLS is terminated by, where the Config has credentials or
+// request rules. The secrets leave the Config.
+func (g *Proxy) setupInterception() (err error) {
+	if g.credentials, err = compileCredentials(g.cfg.Credentials); err != nil {
+		return err
+	}
+	if g.requests, err = compileRequests(g.cfg.Requests); err != nil {
+		return err
+	}
+	if g.trust = g.cfg.Trust; g.trust == nil {
+		if g.trust, err = NewTrust(g.cfg); err != nil {
+			return err
+		}
+	}
+	if g.trust.authority == nil && len(g.credentials)+len(g.requests) > 0 {
+		return errors.New("the Trust was made from another Config, without credentials and request rules")
+	}
+	if g.trust.roots != nil {
+		g.cfg.Roots = g.trust.roots
+	}
+	g.cfg.Credentials = nil
+	g.redactor = g.credentials.redact()
+	g.judgeRequest = g.checkRequest
+	return nil
+}
+
+// Bundle returns the certificates that a client inside should trust, in PEM: the
+// system's roots, the policy's and the sandbox's own authority. Nil: the system's will do.
+func (g *Proxy) Bundle() []byte { return bytes.Clone(g.trust.bundle) }
+
+// Store returns the same certificates as a JVM's trust store, with the password
+// [StorePassword]. Nil: no TLS is terminated.
+func (g *Proxy) Store() ([]byte, error) {
+	if len(g.trust.bundle) == 0 {
+		return nil, nil
+	}
+	return g.trust.store()
+}
+
+// Placeholders returns what stands in the tool's environment for each
+// credential: variable to placeholder.
+func (g *Proxy) Placeholders() map[string]string { return g.credentials.placeholders() }
+
+// Redact puts placeholders where a text has a secret, in the spellings in which servers
+// give them back too.
+func (g *Proxy) Redact(s string) string { return g.redactor.text(s) }
+
+// checkRequest judges a request by the rules of its host, and by the placeholders
+// that it has.
+func (g *Proxy) checkRequest(r *http.Request, t Target) error {
+	if no := g.requests.judge(r, t.Host, t.Port, g.credentials.of(t.Host, t.Port).headers()...); no != nil {
+		return no
+	}
+	if g.hasRequestRule(t) {
+		r.Trailer = nil // it comes after the judgement, and some servers make headers of it
+	}
+	if no := g.credentials.judge(r, t.Host, t.Port, r.URL.Scheme == "https"); no != nil {
+		return no
+	}
+	if g.interceptsTLS(t) && isUnreadBody(r) {
+		r.Close = true
+	}
+	return nil
+}
+
+// isUnreadBody reports whether a request has a body that some servers do not read: to them
+// it is the next request on the connection, which nobody has judged, and the one
+// after it is its body.
+func isUnreadBody(r *http.Request) bool {
+	return r.Body != nil && r.Body != http.NoBody && !slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch}, r.Method)
+}
+
+// interceptTLS is the server of a client's TLS and the client of the real server's.
+// The server name was held against the target before.
+func (g *Proxy) interceptTLS(client net.Conn, u *Tunnel) error {
+	conn := tls.Server(client, g.trust.authority.serverConfig(u.Target.Host))
+	hello, cancel := context.WithTimeout(u.ctx, headerTimeout)
+	defer cancel()
+	if err := conn.HandshakeContext(hello); err != nil {
+		conn.Close()
+		return handshakeError(err)
+	}
+	way := newTransport(func(ctx context.Context) (*originConn, error) { return g.dialTLS(ctx, u) })
+	defer way.CloseIdleConnections()
+	u.scheme, u.via = "https", &credentialTransport{next: tracedTransport{way}, bound: g.credentials.of(u.Target.Host, u.Target.Port), by: g.redactor}
+	return g.serveRequestsIn(conn, u)
+}
+
+// handshakeError says what a client's alert most often means.
+func handshakeError(err error) error {
+	if strings.Contains(err.Error(), "unsupported application protocols") { // crypto/tls has no type for it
+		return fmt.Errorf("the client does not speak HTTP/1.1, the one protocol that is spoken where the policy has TLS ended: %w", err)
+	}
+	var alert tls.AlertError
+	var op *net.OpError
+	if errors.As(err, &alert) || errors.As(err, &op) && op.Op == "remote error" {
+		return fmt.Errorf("the client does not take the sandbox's certificate: does it read the trust bundle? %w", err)
+	}
+	return fmt.Errorf("TLS with the client: %w", err)
+}
+
+// serverConfig is what a client of one host meets. No session is resumed: a ticket
+// would carry a handshake over to a connection that was decided about anew. HTTP/1.1 is
+// the one protocol that is agreed to: net/http's HTTP/2 server lets a client end the process
+// (SETTINGS_HEADER_TABLE_SIZE while a header is written: concurrent map access).
+func (a *authority) serverConfig(h Host) *tls.Config {
+	return &tls.Config{
+		MinVersion:             tls.VersionTLS12,
+		NextProtos:             []string{h1},
+		SessionTicketsDisabled: true,
+		GetCertificate:         func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return a.leaf(time.Now(), h) },
+	}
+}

@@ -1,0 +1,18 @@
+//go:build unix
+
+package proxy
+
+import "syscall"
+
+// disableBroadcast takes from a socket what package net gives every one for datagrams: that
+// it may send to a network's broadcast address, which no range tells.
+func disableBroadcast(_, _ string, c syscall.RawConn) error {
+	var failed error
+	err := c.Control(func(fd uintptr) {
+		failed = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_BROADCAST, 0)
+	})
+	if err == nil {
+		err = failed
+	}
+	return err
+}
