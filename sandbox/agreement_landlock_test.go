@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 )
 
@@ -103,7 +104,7 @@ var landlockDifferences = []lostDifference{
 // names each place where it allows more than the policy means.
 func TestAPlanWithoutNamespacesDiffersByItsLosses(t *testing.T) {
 	used := map[string]int{}
-	eachPair(t, 2, 2000, func(p Policy, l layout) (any, error) {
+	eachPair(t, 2, kerneltest.Amount(t, 100, 500, 2000), func(p Policy, l layout) (any, error) {
 		facts := newHost()
 		lacksNamespaces(&facts)
 		p.May = slices.DeleteFunc(plan.Bounds(), func(b Bound) bool { return slices.Contains(p.Open, b) })

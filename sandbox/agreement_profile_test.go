@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
 )
@@ -149,7 +150,7 @@ var profileDifferences = []difference{
 // for macOS, and the evaluator of such profiles is asked.
 func TestAProfileDoesWhatThePolicyMeans(t *testing.T) {
 	used := map[string]int{}
-	eachPair(t, 11, 800, func(p Policy, l layout) (any, error) { return emitted(p) }, func(p Policy, a Act, ok bool, why Reason, made any) {
+	eachPair(t, 11, kerneltest.Amount(t, 20, 100, 800), func(p Policy, l layout) (any, error) { return emitted(p) }, func(p Policy, a Act, ok bool, why Reason, made any) {
 		if a.Do == ToRun || a.Do == ToGain {
 			return // no operation stands for them
 		}

@@ -86,6 +86,7 @@ func serveBus(t *testing.T) {
 func TestKernelAttackBuses(t *testing.T) {
 	for _, w := range allSets {
 		t.Run(w.name, func(t *testing.T) {
+			w.chosen(t, allSets)
 			kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 				if ownMounts(t) {
 					serveBus(t)

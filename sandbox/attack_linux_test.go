@@ -121,43 +121,6 @@ func groundOf(base string, i, harness int) ground {
 	return ground{filepath.Join(base, "write", n), filepath.Join(base, "read", n), filepath.Join(base, "secret", n), harness}
 }
 
-// walls are a set of mechanisms to attack.
-type walls struct {
-	name    string
-	without []kerneltest.Feature
-	may     []Bound
-	drop    mechanism // its steps are left out of the plan
-	noCalls bool      // without the system call profile
-	abi     int       // Landlock as this ABI has it; 0: the kernel's
-}
-
-const (
-	allWalls     = "every mechanism"
-	noLandlock   = "without Landlock"
-	noNamespaces = "without namespaces"
-	noUserNS     = "without user namespaces"
-	noProfile    = "without a system call profile"
-)
-
-var allSets = []walls{
-	{name: allWalls},
-	{name: noLandlock, without: []kerneltest.Feature{kerneltest.Landlock}},
-	{name: noUserNS, without: []kerneltest.Feature{kerneltest.UserNamespaces}, may: []Bound{BoundFiles, BoundProcesses, BoundNetwork}},
-	{name: noNamespaces, without: []kerneltest.Feature{kerneltest.Namespaces}, may: []Bound{BoundFiles, BoundProcesses, BoundNetwork}},
-	{name: noProfile, noCalls: true},
-}
-
-// eachWall runs a body in a child for each user and each set of walls.
-func eachWall(t *testing.T, sets []walls, body func(t *testing.T, w walls)) {
-	for _, w := range sets {
-		t.Run(w.name, func(t *testing.T) {
-			kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
-				kerneltest.InChild(t, kerneltest.Child{As: as, Without: w.without}, func(t *testing.T) { body(t, w) })
-			})
-		})
-	}
-}
-
 // attackPolicy shows the system, this program, and base's read and write.
 func attackPolicy(t *testing.T, base string, w walls) Policy {
 	t.Helper()

@@ -118,6 +118,7 @@ func flee([]string) {
 func TestKernelAttackFleeingProcessesAreCaught(t *testing.T) {
 	for _, w := range allSets[:4] {
 		t.Run(w.name, func(t *testing.T) {
+			w.chosen(t, allSets)
 			kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 				kerneltest.InChild(t, kerneltest.Child{As: as, Without: w.without, Timeout: 30 * time.Second}, func(t *testing.T) {
 					r, out, err := os.Pipe()
@@ -173,6 +174,7 @@ func bomb([]string) {
 func TestKernelAttackForkBombIsDeadAfterCancel(t *testing.T) {
 	for _, w := range allSets[:4] {
 		t.Run(w.name, func(t *testing.T) {
+			w.chosen(t, allSets)
 			kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 				kerneltest.InChild(t, kerneltest.Child{As: as, Without: w.without}, func(t *testing.T) {
 					r, out, err := os.Pipe()

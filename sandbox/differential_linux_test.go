@@ -134,6 +134,7 @@ func TestKernelDifferential(t *testing.T) {
 // TestKernelDifferentialOfTheHarnesssFile: a stage that has a Go runtime around it
 // handles signals, terminals and ends no differently.
 func TestKernelDifferentialOfTheHarnesssFile(t *testing.T) {
+	kerneltest.Heavy(t)
 	child := kerneltest.Child{As: kerneltest.Ordinary, Timeout: 5 * time.Minute, Without: []kerneltest.Feature{kerneltest.MemfdExec}}
 	kerneltest.InChild(t, child, func(t *testing.T) {
 		dir := openDir(t)

@@ -80,6 +80,7 @@ var ofStagesPath = map[string]bool{"String": true, "found": true, "not found": t
 // TestKernelDifferentialOfEmbeddedAndWrapped runs the table through os/exec's own
 // methods, on a command whose process enters a sandbox.
 func TestKernelDifferentialOfEmbeddedAndWrapped(t *testing.T) {
+	kerneltest.Heavy(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as, Timeout: 5 * time.Minute}, func(t *testing.T) {
 			dir := openDir(t)

@@ -49,6 +49,7 @@ func TestKernelAttackCaptured(t *testing.T) {
 	for _, list := range []string{"network", "direct", "sockets"} {
 		for _, w := range []walls{allSets[0], allSets[4]} {
 			t.Run(list+", "+w.name, func(t *testing.T) {
+				w.chosen(t, allSets)
 				eachCaptured(t, func(t *testing.T) {
 					if f := Probe().TUN; !f.Yes() {
 						t.Fatal("nothing is captured: ", f.Reason)

@@ -227,9 +227,7 @@ func TestKernelHarnessThatIsKilledLeavesNothing(t *testing.T) {
 }
 
 func TestKernelTwoHundredAtOnce(t *testing.T) {
-	if testing.Short() {
-		t.Skip("needs time: 200 sandboxes")
-	}
+	kerneltest.Long(t)
 	inSandbox(t, func(t *testing.T, s *sandbox.Sandbox, _ string) {
 		var all sync.WaitGroup
 		read, write, err := os.Pipe()

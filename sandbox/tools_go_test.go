@@ -18,9 +18,7 @@ import (
 // copy-on-write. The second time nothing of the standard library is compiled,
 // what the tool adds is there for itself, and outside nothing has changed.
 func TestKernelGoWithEmptyAndFullCache(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles the standard library: not with -short")
-	}
+	kerneltest.Heavy(t) // it compiles the standard library
 	needTools(t, []string{"go"})
 	script := readToolScript(t, "testdata/tools/cached/go.sh")
 	script.text += "\ncd .. && rm -rf m\n"

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox"
 	"github.com/holdfast-dev/holdfast/sandbox/sandboxtest"
 )
@@ -56,9 +57,7 @@ func TestAttacksComeOffWithoutASandbox(t *testing.T) {
 // TestTheFirstCommandWorksOnAFreshMachine runs it as a newcomer does, whose home lies in a temporary directory, as in many
 // containers, and whose module cache is empty. Modules come from this machine's cache in the place of a server.
 func TestTheFirstCommandWorksOnAFreshMachine(t *testing.T) {
-	if testing.Short() {
-		t.Skip("builds the program and its modules anew (-short)")
-	}
+	kerneltest.Heavy(t)                                // it builds the program and its modules anew
 	sandboxtest.New(t, sandbox.Workspace(t.TempDir())) // skips where there is no engine
 	out, err := exec.Command("go", "env", "GOMODCACHE", "GOCACHE").Output()
 	dirs := strings.Fields(string(out))

@@ -14,6 +14,7 @@ func unprotected(p *sandbox.Policy) { p.Files.Protect.Off = true }
 
 // Without the rules each skeleton works: what the generator and its observer cannot see proves nothing.
 func TestKernelGitAttackFindsEachClass(t *testing.T) {
+	kerneltest.Heavy(t)
 	eachSkeleton(t, kerneltest.Ordinary, func(r *runner, k skeleton) {
 		r.policy = workspace(unprotected)
 		if f := r.carryOut(unchanged(r.at(k.fixture), k, 1)); f == nil {
@@ -43,7 +44,7 @@ func eachSkeleton(t *testing.T, as kerneltest.User, body func(r *runner, k skele
 		kerneltest.Need(t, kerneltest.Command("git"))
 		r := newRunner(t)
 		for i, k := range skeletons {
-			if testing.Short() && i%4 != 0 {
+			if i%kerneltest.Amount(t, 4, 1, 1) != 0 {
 				continue
 			}
 			t.Run(k.name, func(t *testing.T) {

@@ -64,7 +64,7 @@ func TestKernelGitAttackShapeComesAndGoes(t *testing.T) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			kerneltest.Need(t, kerneltest.Command("git"))
 			r := newRunner(t)
-			for _, c := range r.flips(100 * raceRounds()) {
+			for _, c := range r.flips(100 * raceRounds(r.t)) {
 				t.Run(c.name, func(t *testing.T) {
 					r.t = t
 					k := r.lookup(t, c.fixture)

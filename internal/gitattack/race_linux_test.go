@@ -27,7 +27,7 @@ var writers = []string{":config branch.b%d.remote origin", "lib:config branch.b%
 func TestKernelGitAttackRacesWithTheUsersGit(t *testing.T) {
 	eachRace(t, func(r *runner, how string, spin bool) *finding {
 		stop := r.race(how, spin)
-		for n := range raceRounds() {
+		for n := range raceRounds(r.t) {
 			for _, c := range say(strings.Split(strings.ReplaceAll(strings.Join(writers, "\n"), "%d", strconv.Itoa(n)), "\n")...) {
 				if f := r.outsideCommand(c); f != nil {
 					stop()
@@ -44,7 +44,7 @@ func TestKernelGitAttackRacesWithTheUsersGit(t *testing.T) {
 func TestKernelGitAttackRacesWithAnotherSandbox(t *testing.T) {
 	eachRace(t, func(r *runner, how string, spin bool) *finding {
 		var ops []op
-		for n := range raceRounds() {
+		for n := range raceRounds(r.t) {
 			ops = append(ops, git("", "config", "user.name", strconv.Itoa(n)), git("lib", "config", "user.email", strconv.Itoa(n)), git("", "update-index", "--chmod="+[]string{"+x", "-x"}[n%2], "a"))
 		}
 		stop := r.race(how, spin)
@@ -54,13 +54,10 @@ func TestKernelGitAttackRacesWithAnotherSandbox(t *testing.T) {
 	})
 }
 
-// raceRounds is how often each race is run: 3 times, or once with -short; HOLDFAST_GITATTACK_RACE says otherwise.
-func raceRounds() int {
+// raceRounds is how often each race is run: HOLDFAST_GITATTACK_RACE times, or once, or 3 times where all tests are asked for.
+func raceRounds(t testing.TB) int {
 	n, _ := strconv.Atoi(os.Getenv("HOLDFAST_GITATTACK_RACE"))
-	if testing.Short() {
-		return or(n, 1)
-	}
-	return or(n, 3)
+	return or(n, kerneltest.Amount(t, 1, 1, 3))
 }
 
 // eachRace runs one body for each way to take a lock, and looks for what came of it.
@@ -71,7 +68,7 @@ func eachRace(t *testing.T, body func(r *runner, how string, spin bool) *finding
 			r := newRunner(t)
 			k := r.lookup(t, "worktree")
 			for i, how := range raceWays {
-				if testing.Short() && i%3 != 0 {
+				if i%kerneltest.Amount(t, 6, 3, 1) != 0 {
 					continue
 				}
 				t.Run(how, func(t *testing.T) {

@@ -38,7 +38,7 @@ func TestKernelGitAttackSequences(t *testing.T) {
 	})
 }
 
-// seeds returns what this run shall try: by default 20 fixed ones and 12 of the present time, with -short 4 fixed ones.
+// seeds returns what this run shall try: some that are fixed, and some of the present time.
 func seeds(t *testing.T) []uint64 {
 	count, err := strconv.Atoi(or(os.Getenv("HOLDFAST_GITATTACK"), "0"))
 	if err != nil {
@@ -56,14 +56,10 @@ func seeds(t *testing.T) []uint64 {
 		return list
 	}
 	if count == 0 {
-		fixed, drawn := 20, 12
-		if testing.Short() {
-			fixed, drawn = 4, 0
-		}
-		for i := range fixed {
+		for i := range kerneltest.Amount(t, 2, 6, 20) {
 			list = append(list, uint64(i))
 		}
-		count = drawn
+		count = kerneltest.Amount(t, 0, 2, 12)
 	}
 	first := uint64(time.Now().UnixNano() / 1000)
 	t.Logf("the seeds of this run begin at %d", first)

@@ -61,7 +61,7 @@ func TestKernelGitAttackTwoSandboxesMakeOneGitDirectory(t *testing.T) {
 			r := newRunner(t)
 			k := r.lookup(t, "none")
 			r.lay(t, k)
-			rounds := 2 * raceRounds()
+			rounds := 2 * raceRounds(r.t)
 			a, b := halves(&r.world, rounds)
 			var both sync.WaitGroup
 			for _, h := range []half{a, b} {

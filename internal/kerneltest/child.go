@@ -50,11 +50,15 @@ type Child struct {
 	Timeout time.Duration
 }
 
-// AsEach runs body in one subtest as Root and in one as Ordinary. A test
+// AsEach runs body in one subtest as Root and in one as Ordinary. Unless All tests
+// are asked for, the subtest of the user who is not the current one skips. A test
 // process that is not root cannot do the first, which skips.
 func AsEach(t *testing.T, body func(t *testing.T, as User)) {
 	t.Helper()
 	for _, as := range []User{Root, Ordinary} {
-		t.Run(as.String(), func(t *testing.T) { body(t, as) })
+		t.Run(as.String(), func(t *testing.T) {
+			as.Wanted(t)
+			body(t, as)
+		})
 	}
 }

@@ -109,3 +109,29 @@ func TestKernelPackageWithoutMainIsToldSo(t *testing.T) {
 		t.Errorf("verdict %d: %s", got, text)
 	}
 }
+
+func TestKernelAllAndShortContradictEachOther(t *testing.T) {
+	t.Setenv(allEnv, "all")
+	result, text := judged(t, Child{}, func(t *testing.T) { All(t) })
+	want := map[bool]outcome{true: bad, false: ok}[testing.Short()]
+	if result != want {
+		t.Errorf("verdict %d: %s", result, text)
+	}
+}
+
+func TestAmountsFollowTheVariable(t *testing.T) {
+	t.Setenv(allEnv, "")
+	want := map[bool]int{true: 1, false: 2}[testing.Short()]
+	if got := Amount(t, 1, 2, 3); got != want {
+		t.Errorf("amount %d", got)
+	}
+	t.Run("all", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("needs a run without -short, which All contradicts")
+		}
+		t.Setenv(allEnv, "all")
+		if got := Amount(t, 1, 2, 3); got != 3 {
+			t.Errorf("amount %d", got)
+		}
+	})
+}

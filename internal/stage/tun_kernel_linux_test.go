@@ -30,12 +30,14 @@ var hasTUN = kerneltest.Fact{Name: tunPath, Check: func() error {
 // device with its usual mode, in mounts of the test's own, if root runs the test.
 func eachUserWithTUN(t *testing.T, body func(t *testing.T)) {
 	t.Run("as root", func(t *testing.T) {
+		kerneltest.Root.Wanted(t)
 		kerneltest.InChild(t, kerneltest.Child{As: kerneltest.Root}, func(t *testing.T) {
 			kerneltest.Need(t, kerneltest.HasMountSetattr, hasTUN)
 			body(t)
 		})
 	})
 	t.Run("as an ordinary user", func(t *testing.T) {
+		kerneltest.Ordinary.Wanted(t)
 		kerneltest.InChild(t, kerneltest.Child{}, func(t *testing.T) {
 			kerneltest.Need(t, kerneltest.HasUserNamespaces, kerneltest.HasMountSetattr)
 			if os.Geteuid() == 0 {

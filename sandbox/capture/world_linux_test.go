@@ -39,12 +39,14 @@ var hasDevice = kerneltest.Fact{Name: deviceNode, Check: func() error {
 func inWorld(t *testing.T, body func(t *testing.T)) {
 	t.Helper()
 	t.Run("as root", func(t *testing.T) {
+		kerneltest.Root.Wanted(t)
 		kerneltest.InChild(t, kerneltest.Child{As: kerneltest.Root}, func(t *testing.T) {
 			kerneltest.Need(t, kerneltest.HasUserNamespaces, hasDevice)
 			body(t)
 		})
 	})
 	t.Run("as an ordinary user", func(t *testing.T) {
+		kerneltest.Ordinary.Wanted(t)
 		kerneltest.InChild(t, kerneltest.Child{}, func(t *testing.T) {
 			kerneltest.Need(t, kerneltest.HasUserNamespaces)
 			if os.Geteuid() == 0 {

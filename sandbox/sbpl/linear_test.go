@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // TestLargeProfilesTakeLinearWork counts what is asked of the profile and of the
@@ -27,8 +29,10 @@ func TestLargeProfilesTakeLinearWork(t *testing.T) {
 				n = 400 // each is held against every name
 			case name == "expressions with a place":
 				n = 2_000 // each is compiled to be looked up
-			case testing.Short() || raced || name != "paths side by side":
+			case raced || name != "paths side by side":
 				n = 5_000
+			default:
+				n = kerneltest.Amount(t, 5_000, 20_000, n)
 			}
 			const times = 10
 			q1, l1 := work(t, n/times, rule)

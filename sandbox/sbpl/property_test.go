@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt"
 	"github.com/holdfast-dev/holdfast/sandbox"
 	"github.com/holdfast-dev/holdfast/seccomp"
@@ -259,8 +260,8 @@ func questionsAbout(h *fakeHost, policy sandbox.Policy, at string) []question {
 
 // TestPoliciesMeanWhatProfilesSay is held on many random profiles.
 func TestPoliciesMeanWhatProfilesSay(t *testing.T) {
-	n := 600
-	if testing.Short() || raced {
+	n := kerneltest.Amount(t, 50, 200, 600)
+	if raced {
 		n = 200
 	}
 	failed := 0

@@ -26,9 +26,9 @@ func BenchmarkCall(b *testing.B) {
 func benchCall(b *testing.B, op string, depth int, silent bool) {
 	total, n := 0, 0
 	for b.Loop() {
-		dir, rules := workspace(b, 0)
+		dir, rules := workspace(b, self)
 		script := fmt.Sprintf(`"$SELF" time %s %d`, op, depth)
-		out, code := run(b, job{Rules: rules, Dir: dir, Silent: silent, Argv: []string{"bash", "-c", script}, Env: []string{roleEnv + "=act"}})
+		out, code := run(b, job{Rules: rules, Dir: dir, UID: self, Silent: silent, Argv: []string{"bash", "-c", script}, Env: []string{roleEnv + "=act"}})
 		ns, err := strconv.Atoi(strings.TrimPrefix(strings.TrimSpace(out), "NS "))
 		if err != nil || code != 0 {
 			b.Fatal(out, err)

@@ -58,7 +58,7 @@ func loopback(ports ...int) []Endpoint {
 // TestKernelConnects: what is allowed works, by every spelling of it; everything else is refused, and nobody
 // who listens elsewhere hears anything.
 func TestKernelConnects(t *testing.T) {
-	for user, uid := range users {
+	for user, uid := range users(t) {
 		for _, act := range []string{"connects", "flipconnect", "flipdescriptor", "owntable"} {
 			t.Run(act+" "+user, func(t *testing.T) {
 				good, bad := serverAt(t, "127.0.0.1:0"), serverAt(t, "127.0.0.1:0")
@@ -85,8 +85,8 @@ func TestKernelConnects(t *testing.T) {
 // TestKernelNothingIsConnectedWhereNothingIsAllowed: an empty list is not none.
 func TestKernelNothingIsConnectedWhereNothingIsAllowed(t *testing.T) {
 	s := serverAt(t, "127.0.0.1:0")
-	dir, rules := workspace(t, 0)
-	try := job{Dir: dir, Argv: []string{"bash", "-c", fmt.Sprintf("echo >/dev/tcp/127.0.0.1/%d", s.port())}}
+	dir, rules := workspace(t, self)
+	try := job{Dir: dir, UID: self, Argv: []string{"bash", "-c", fmt.Sprintf("echo >/dev/tcp/127.0.0.1/%d", s.port())}}
 	for _, c := range []struct {
 		name  string
 		rules Rules
@@ -105,7 +105,7 @@ func TestKernelNothingIsConnectedWhereNothingIsAllowed(t *testing.T) {
 
 // TestKernelAListenerThatTakesNobodyHoldsNobodyElse: a supervisor that waited with the tool would be killed here.
 func TestKernelAListenerThatTakesNobodyHoldsNobodyElse(t *testing.T) {
-	for user, uid := range users {
+	for user, uid := range users(t) {
 		t.Run(user, func(t *testing.T) {
 			s := serverAt(t, "127.0.0.1:0") // for a port that is free
 			at := s.port()

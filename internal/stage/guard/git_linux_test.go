@@ -67,7 +67,7 @@ func TestKernelGitAttacks(t *testing.T) {
 		{"other object stores", repo, `echo "$PWD/evil" >.git/objects/info/alternates; mkdir -p .git/refs/i; echo x >.git/refs/i/alternates; rmdir .git/objects/info; mv .git/refs/i .git/objects/info`, `[ ! -e .git/objects/info/alternates ]`},
 		{"a directory from outside becomes part of a repository", repo, `mkdir -p e/x; echo i >e/post-commit; mv e .git/hooks; mkdir m; mkdir m/hooks; echo i >m/hooks/x; mv m .git/modules; mkdir -p .git/modules; mv m .git/modules/m`, `[ ! -e .git/hooks/post-commit ] && [ ! -e .git/modules/m/hooks ] && [ ! -e .git/modules/hooks ]`},
 	}
-	for user, uid := range users {
+	for user, uid := range users(t) {
 		for _, c := range cases {
 			t.Run(c.name+" "+user, func(t *testing.T) {
 				t.Parallel()
@@ -116,7 +116,7 @@ func TestKernelGitWorks(t *testing.T) {
 			git worktree add -q ../w; cd ../w; echo w >w; git add w; git commit -qm w; cd ../r; git worktree remove ../w; rm -rf .git/worktrees; git clone -q . ../c; cd ../c; echo c >c; git add c; git commit -qm c; git stash -q 2>/dev/null; git fsck; cd ..; rm -rf r c; [ -z "$(ls -A)" ]`},
 		{"a lock is given back", repo + `set -C; : >.git/config.lock; ! git config user.name x 2>/dev/null; rm .git/config.lock; git config user.name x`},
 	}
-	for user, uid := range users {
+	for user, uid := range users(t) {
 		for _, c := range cases {
 			t.Run(c.name+" "+user, func(t *testing.T) {
 				t.Parallel()

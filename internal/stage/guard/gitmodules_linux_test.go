@@ -30,7 +30,7 @@ func TestKernelGitmodulesAttacks(t *testing.T) {
 	}
 	const attack = `printf %b "$TEXT" >t; cp t .gitmodules; : >x; cat t >>.gitmodules; cp t u; mv u .gitmodules; : >x; ln t .gitmodules; ln -s t .gitmodules; set -C; cat t >.gitmodules.lock; mv .gitmodules.lock .gitmodules || rm .gitmodules.lock; cat t >.gitmodules; : >x2
 		cp t g; "$SELF" exchange g .gitmodules; rm -f .gitmodules; cat t >.gitmodules; cp t .gitmodules; : >x3; cat t 1<>.gitmodules; : >x4`
-	for user, uid := range users {
+	for user, uid := range users(t) {
 		for name, text := range texts {
 			for there, prepare := range map[string]string{"": "", ", in place of one": `printf '[submodule "old"]\n\tpath = old\n\turl = ../old\n' >.gitmodules; git add .gitmodules; git commit -qm g`} {
 				t.Run(name+there+" "+user, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestKernelGitmodulesAttacks(t *testing.T) {
 
 // TestKernelGitmodulesOfTheUser: what the user has written stays, and so does the lock of the user's git.
 func TestKernelGitmodulesOfTheUser(t *testing.T) {
-	for user, uid := range users {
+	for user, uid := range users(t) {
 		t.Run(user, func(t *testing.T) {
 			t.Parallel()
 			dir, rules := workspace(t, uid)
@@ -77,7 +77,7 @@ func TestKernelSubmodulesWork(t *testing.T) {
 		{"cloned with them", allow + `git submodule --quiet add "$(cd ../out/lib; pwd)" lib; git commit -qm sub; git clone -q --recurse-submodules . c; [ -e c/lib/a ]; [ -e c/.gitmodules ]; [ -z "$(git -C c status --porcelain)" ]; rm -rf c; [ ! -e c ]`},
 		{"written by other tools", `printf '[submodule "a"]\n\tpath = a\n\turl = ../a\n' >.gitmodules; : >x; grep -q path .gitmodules; sed -i 's/= a/= b/' .gitmodules; cp .gitmodules y; rm .gitmodules; tar cf t y; mv y .gitmodules; chmod 600 .gitmodules; rm .gitmodules; for i in $(seq 300); do printf '[submodule "lib%d"]\n\tpath = lib%d\n\turl = https://example.com/%d.git\n' $i $i $i; done >.gitmodules; : >x; [ "$(grep -c path .gitmodules)" = 300 ]`},
 	}
-	for user, uid := range users {
+	for user, uid := range users(t) {
 		for _, c := range cases {
 			t.Run(c.name+" "+user, func(t *testing.T) {
 				t.Parallel()

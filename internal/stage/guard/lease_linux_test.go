@@ -21,7 +21,7 @@ func TestKernelIndexWithoutLeases(t *testing.T) {
 		{"an index that stays open", repo, `cp .git/index c; set -C; exec 5>.git/index.lock; cat c >&5; mv .git/index.lock .git/index || exit 1; printf XXXXXXXXXXXX >&5; exit 1`, `git status && git fsck && ! grep XXXX .git/index`, true},
 		{"an index with a second name", repo, `cp .git/index c; ln c d; mv c .git/index`, `git status && [ -e c ]`, true},
 	}
-	for user, uid := range users {
+	for user, uid := range users(t) {
 		for _, c := range cases {
 			t.Run(c.name+" "+user, func(t *testing.T) {
 				t.Parallel()

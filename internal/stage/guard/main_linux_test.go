@@ -232,7 +232,7 @@ func run(t testing.TB, j job) (string, int) {
 	// The real supervisor blocks every signal; Go's own, sent to the one here, would interrupt what it waits for.
 	cmd.Env = append(os.Environ(), roleEnv+"=supervise", "GUARD_JOB="+string(b), "GODEBUG=asyncpreemptoff=1")
 	cmd.Dir = "/"
-	if j.UID != 0 {
+	if j.UID != self {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: j.UID, Gid: j.UID}}
 	}
 	out, err := cmd.CombinedOutput()

@@ -30,7 +30,7 @@ func TestKernelNamesThatOthersObey(t *testing.T) {
 		for n in ` + obeyed + `; do
 			printf evil >"$n/old"; printf evil >>"$n/old"; mv f "$n/old"; mv f "$n"; mkdir "$n/new"; ln -s f "$n/new"; rm -f "$n/old"; rmdir "$n"; mv -T "$n" moved; chmod 777 "$n" "$n/old"
 		done; true`
-	for user, uid := range users {
+	for user, uid := range users(t) {
 		t.Run(user, func(t *testing.T) {
 			t.Parallel()
 			dir, rules := workspace(t, uid)
@@ -67,7 +67,7 @@ func TestKernelOrdinaryProjectsCanBeMade(t *testing.T) {
 		{"an editor's settings that the policy opens", "", `mkdir .vscode; echo '{}' >.vscode/settings.json; sed -i 's/{}/{"a": 1}/' .vscode/settings.json; grep -q a .vscode/settings.json; mv .vscode v; mv v .vscode; rm -r .vscode; ! mkdir .idea`, []string{".vscode"}},
 		{"build files that the policy opens", "", `mkdir .cargo; for f in .cargo/config.toml .yarnrc.yml .pnpmfile.cjs .mise.toml .pre-commit-config.yaml lefthook.yml; do echo x >$f; sed -i s/x/y/ $f; grep -q y $f; rm $f; done; mv .cargo c; ! echo >.envrc`, []string{"build"}},
 	}
-	for user, uid := range users {
+	for user, uid := range users(t) {
 		for _, c := range cases {
 			t.Run(c.name+" "+user, func(t *testing.T) {
 				t.Parallel()

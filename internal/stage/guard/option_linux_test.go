@@ -10,6 +10,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"golang.org/x/sys/unix"
 )
 
@@ -19,6 +20,7 @@ const lineName = "line0"
 // device, whose descriptor has what is sent by it. The thread ends with the test.
 func ownNetwork(t *testing.T) (line int) {
 	t.Helper()
+	kerneltest.Need(t, kerneltest.IsRoot)
 	runtime.LockOSThread()
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		t.Fatal(err)
@@ -79,7 +81,7 @@ func count(list []string, what string) (n int) {
 // TestKernelNoOptionLeadsElsewhere sets every option that there is, and then connects to the allowed address: who
 // listens there is connected to, or nobody; no packet leaves by a device. Without the guard some do.
 func TestKernelNoOptionLeadsElsewhere(t *testing.T) {
-	for user, uid := range users {
+	for user, uid := range users(t) {
 		for name, silent := range map[string]bool{"": false, " without a guard": true} {
 			t.Run(user+name, func(t *testing.T) {
 				line := ownNetwork(t)

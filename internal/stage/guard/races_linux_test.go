@@ -27,7 +27,7 @@ func TestKernelRaces(t *testing.T) {
 			[ ! -e s/.git ] || [ "$(cd -P s/$(sed 's/gitdir: //' s/.git); pwd -P)" = "$PWD/.git/modules/w" ]`},
 		{"a worktree's commondir says one thing only", `mkdir -p .git/worktrees/w; echo /evil >.git/worktrees/w/commondir; [ "$(cat .git/worktrees/w/commondir)" = ../.. ]; ! mkdir .git/worktrees/w/hooks; printf '[core]\nfsmonitor = x\n' >.git/worktrees/w/config; : >x; ! grep -s fsmonitor .git/worktrees/w/config`},
 	}
-	for user, uid := range users {
+	for user, uid := range users(t) {
 		for _, c := range cases {
 			t.Run(c.name+" "+user, func(t *testing.T) {
 				t.Parallel()
@@ -49,7 +49,7 @@ func TestKernelHidden(t *testing.T) {
 	const prepare = `echo secret >.env; mkdir d; echo secret >d/.env.local; echo plain >.environment`
 	const try = `cat .env; cat d/.env.local; cat ./d/../.env; exec 5<.env && cat <&5; ln -s .env l; cat l; ln .env m; mv .env n; cat n
 		cp -r d e; cat e/.env.local; python3 -c 'import os; fd=os.open(".env", os.O_PATH); print(open("/proc/self/fd/%d" % fd).read())'; cat /proc/self/cwd/.env; cat .environment; ls d >/dev/null && echo listed`
-	for user, uid := range users {
+	for user, uid := range users(t) {
 		t.Run("hidden names are not read "+user, func(t *testing.T) {
 			dir, rules := workspace(t, uid)
 			script(t, dir, uid, prepare)
@@ -88,9 +88,9 @@ func TestKernelHidden(t *testing.T) {
 
 // TestKernelFolded stands on any file system: the rules fold whatever the directory does.
 func TestKernelFolded(t *testing.T) {
-	dir, rules := workspace(t, 0)
+	dir, rules := workspace(t, self)
 	rules.Roots[0].Fold = true
-	out, _ := run(t, job{Rules: rules, Dir: dir, Argv: []string{"bash", "-c", "mkdir .GIT; mkdir .Git/Hooks .GIT/HOOKS; echo evil >.BashRC; echo evil >.ba\u017fhrc; echo ok >BASHRC"}})
+	out, _ := run(t, job{Rules: rules, Dir: dir, UID: self, Argv: []string{"bash", "-c", "mkdir .GIT; mkdir .Git/Hooks .GIT/HOOKS; echo evil >.BashRC; echo evil >.ba\u017fhrc; echo ok >BASHRC"}})
 	for _, p := range []string{".GIT/HOOKS", ".Git/Hooks", ".BashRC", ".ba\u017fhrc"} {
 		if _, err := os.Lstat(filepath.Join(dir, p)); err == nil {
 			t.Errorf("%s was made\n%s", p, out)
@@ -103,9 +103,9 @@ func TestKernelFolded(t *testing.T) {
 
 // TestKernelUntouched holds that nothing is left when the tool and the supervisor are killed.
 func TestKernelUntouched(t *testing.T) {
-	dir, rules := workspace(t, 0)
+	dir, rules := workspace(t, self)
 	before := protectedFiles(t, dir)
-	run(t, job{Rules: rules, Dir: dir, Argv: []string{"bash", "-c", `echo >.bashrc; mkdir .vscode; kill -9 $PPID $$`}})
+	run(t, job{Rules: rules, Dir: dir, UID: self, Argv: []string{"bash", "-c", `echo >.bashrc; mkdir .vscode; kill -9 $PPID $$`}})
 	if after := protectedFiles(t, dir); after != before {
 		t.Errorf("left behind: %s", after)
 	}

@@ -7,10 +7,24 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
-// users are whom every kernel test runs as.
-var users = map[string]uint32{"as root": 0, "as an ordinary user": 65534}
+// self is the user of the test process.
+var self = uint32(os.Getuid())
+
+// users returns whom a kernel test runs as: the current user, and of root where All tests are asked for an
+// ordinary one too.
+func users(t testing.TB) map[string]uint32 {
+	switch {
+	case self != 0:
+		return map[string]uint32{"as an ordinary user": self}
+	case !kerneltest.All(t):
+		return map[string]uint32{"as root": 0}
+	}
+	return map[string]uint32{"as root": 0, "as an ordinary user": 65534}
+}
 
 // workspace makes a directory that uid owns, reachable by it, and rules for it.
 func workspace(t testing.TB, uid uint32) (string, Rules) {
@@ -25,7 +39,7 @@ func workspace(t testing.TB, uid uint32) (string, Rules) {
 		if err := os.Mkdir(d, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chown(d, int(uid), int(uid)); err != nil {
+		if err := chown(d, uid); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -33,6 +47,14 @@ func workspace(t testing.TB, uid uint32) (string, Rules) {
 		t.Fatal(err)
 	}
 	return dir, Rules{Roots: []Root{{Path: dir, Fold: true}}, Names: DefaultNames()}
+}
+
+// chown gives a file to a user whose group has the same number, or leaves it with the current user, who has made it.
+func chown(path string, uid uint32) error {
+	if uid == self {
+		return nil
+	}
+	return os.Chown(path, int(uid), int(uid))
 }
 
 // script runs a bash script in dir without a guard, as the user before the run would have.
@@ -128,7 +150,7 @@ func TestKernelRefused(t *testing.T) {
 		{"through a mount in a namespace of the tool's own", `unshare -Urm sh -c 'mount --bind .git/hooks d; echo evil >d/pre-push'`},
 		{"the supervisor's own /proc files", `"$SELF" ownproc`},
 	}
-	for user, uid := range users {
+	for user, uid := range users(t) {
 		for _, c := range cases {
 			t.Run(c.name+" "+user, func(t *testing.T) {
 				t.Parallel()

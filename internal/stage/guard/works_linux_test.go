@@ -39,7 +39,7 @@ func TestKernelStillWorks(t *testing.T) {
 			python3 -c 'import multiprocessing as m; print(m.Pool(2).map(abs,[-1,2]))'`},
 		{"make and a compiler", "gcc", `printf 'x: x.c\n\t$(CC) -o x x.c\n' >Makefile; printf 'int main(){return 0;}' >x.c; make -s CC=gcc; ./x`},
 	}
-	for user, uid := range users {
+	for user, uid := range users(t) {
 		for _, c := range cases {
 			t.Run(c.name+" "+user, func(t *testing.T) {
 				t.Parallel()

@@ -1,0 +1,57 @@
+package sandbox
+
+import (
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+)
+
+// walls are a set of mechanisms to attack.
+type walls struct {
+	name    string
+	without []kerneltest.Feature
+	may     []Bound
+	drop    mechanism // its steps are left out of the plan
+	noCalls bool      // without the system call profile
+	abi     int       // Landlock as this ABI has it; 0: the kernel's
+}
+
+const (
+	allWalls     = "every mechanism"
+	noLandlock   = "without Landlock"
+	noNamespaces = "without namespaces"
+	noUserNS     = "without user namespaces"
+	noProfile    = "without a system call profile"
+)
+
+var allSets = []walls{
+	{name: allWalls},
+	{name: noLandlock, without: []kerneltest.Feature{kerneltest.Landlock}},
+	{name: noUserNS, without: []kerneltest.Feature{kerneltest.UserNamespaces}, may: []Bound{BoundFiles, BoundProcesses, BoundNetwork}},
+	{name: noNamespaces, without: []kerneltest.Feature{kerneltest.Namespaces}, may: []Bound{BoundFiles, BoundProcesses, BoundNetwork}},
+	{name: noProfile, noCalls: true},
+}
+
+// chosen skips all but the first of several sets of walls, and the one without namespaces, unless all tests are asked for.
+func (w walls) chosen(t *testing.T, sets []walls) {
+	t.Helper()
+	switch w.name {
+	case sets[0].name:
+	case noNamespaces:
+		kerneltest.Long(t)
+	default:
+		kerneltest.Heavy(t)
+	}
+}
+
+// eachWall runs a body in a child for each user and each set of walls that is chosen.
+func eachWall(t *testing.T, sets []walls, body func(t *testing.T, w walls)) {
+	for _, w := range sets {
+		t.Run(w.name, func(t *testing.T) {
+			w.chosen(t, sets)
+			kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+				kerneltest.InChild(t, kerneltest.Child{As: as, Without: w.without}, func(t *testing.T) { body(t, w) })
+			})
+		})
+	}
+}
