@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 )
 
 // serveRequestsIn serves the requests within a tunnel, on the client's connection, until that
@@ -107,3 +108,34 @@ func hostField(h Host, port, preset uint16) string {
 	}
 	return h.String()
 }
+
+// invalidHost notes that what a client wrote is no host, and refuses it.
+func (g *Proxy) invalidHost(t Target, s string, err error) error {
+	e := newEvent(t)
+	e.Host = quoteShort(s)
+	err = &Refusal{Host: e.Host, Why: err.Error()}
+	g.finish(e, err)
+	return err
+}
+
+// A singleListener is a listener of one connection: a tunnel whose requests are read.
+type singleListener struct {
+	conn *clientConn
+	once sync.Once
+}
+
+// Accept returns the connection, and ends when that is closed.
+func (s *singleListener) Accept() (conn net.Conn, err error) {
+	s.once.Do(func() { conn = s.conn })
+	if conn == nil {
+		<-s.conn.done
+		err = net.ErrClosed
+	}
+	return conn, err
+}
+
+// Close closes the connection.
+func (s *singleListener) Close() error { return s.conn.Close() }
+
+// Addr returns that of the connection.
+func (s *singleListener) Addr() net.Addr { return s.conn.LocalAddr() }

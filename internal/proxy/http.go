@@ -9,7 +9,6 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -33,13 +32,6 @@ func (g *Proxy) newServer() *http.Server {
 		},
 		ConnState: g.connState,
 	}
-}
-
-// onlyHTTP1 is the one protocol that the gateway speaks itself.
-func onlyHTTP1() *http.Protocols {
-	p := new(http.Protocols)
-	p.SetHTTP1(true)
-	return p
 }
 
 // connState has Close wait for the server's goroutines. One whose connection
@@ -94,8 +86,6 @@ func (g *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		g.serveAbsolute(w, r, c)
 	}
 }
-
-var errKey = &Refusal{Why: "the proxy's password is missing or wrong"}
 
 // authorized reports whether a Proxy-Authorization has the gateway's key.
 func (g *Proxy) authorized(auth string) bool {
@@ -161,18 +151,6 @@ func (g *Proxy) openConnect(ctx context.Context, r *http.Request) (u *Tunnel, sh
 	u, err = g.openTunnel(ctx, t)
 	return u, joinHostPort(t.Host, t.Port), err
 }
-
-// invalidHost notes that what a client wrote is no host, and refuses it.
-func (g *Proxy) invalidHost(t Target, s string, err error) error {
-	e := newEvent(t)
-	e.Host = quoteShort(s)
-	err = &Refusal{Host: e.Host, Why: err.Error()}
-	g.finish(e, err)
-	return err
-}
-
-// quoteShort quotes what is no host, and shortens it.
-func quoteShort(s string) string { return strconv.Quote(s[:min(len(s), 100)]) }
 
 // whyShort is the sentence for a status line.
 func whyShort(err error, shown string) string {

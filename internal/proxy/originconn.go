@@ -173,3 +173,8 @@ func sanitizeError(err error) error {
 	}
 	return errFraming
 }
+
+// A dialError is why no connection was made.
+type dialError struct{ error }
+
+func (e *dialError) Unwrap() error { return e.error }

@@ -70,3 +70,8 @@ func refusalOf(err error) *Refusal {
 	errors.As(err, &r)
 	return r
 }
+
+// errBody is a request whose body is malformed, or not whole.
+var errBody = errors.New("the request's body is malformed, or breaks off")
+
+var errKey = &Refusal{Why: "the proxy's password is missing or wrong"}

@@ -94,3 +94,6 @@ func statusText(s string) string {
 	}, s)
 	return s[:min(len(s), 200)]
 }
+
+// quoteShort quotes what is no host, and shortens it.
+func quoteShort(s string) string { return strconv.Quote(s[:min(len(s), 100)]) }

@@ -1,10 +1,11 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/netip"
-	"sync"
+	"os"
 	"time"
 )
 
@@ -108,24 +109,67 @@ func (d *admittingListener) serveEach(serve func(*trackedConn)) error {
 	}
 }
 
-// A singleListener is a listener of one connection: a tunnel whose requests are read.
-type singleListener struct {
-	conn *clientConn
-	once sync.Once
-}
-
-// Accept returns the connection, and ends when that is closed.
-func (s *singleListener) Accept() (conn net.Conn, err error) {
-	s.once.Do(func() { conn = s.conn })
-	if conn == nil {
-		<-s.conn.done
-		err = net.ErrClosed
+// serveSOCKS serves one client.
+func (g *Proxy) serveSOCKS(c *trackedConn) {
+	c.SetDeadline(time.Now().Add(headerTimeout))
+	t, shown, err := g.handshake(c)
+	if err != nil {
+		g.socksFailed(c, shown, err)
+		return
 	}
-	return conn, err
+	c.SetDeadline(time.Time{})
+	ctx, gone := context.WithCancel(g.ctx)
+	defer gone()
+	stop := func() []byte { return nil }
+	if g.cfg.Decide != nil && g.Allowed(t.Host, t.Port).Outcome == Unknown {
+		stop = watch(c, gone)
+	}
+	u, err := g.openTunnel(ctx, t)
+	head := stop()
+	c.SetWriteDeadline(time.Now().Add(headerTimeout))
+	if err != nil {
+		c.Write(socksReply(replyTo(err)))
+		c.Close()
+		return
+	}
+	if _, err := c.Write(socksReply(replyDone)); err != nil {
+		c.Close()
+		u.Close()
+		return
+	}
+	c.SetWriteDeadline(time.Time{})
+	u.run(c, head)
 }
 
-// Close closes the connection.
-func (s *singleListener) Close() error { return s.conn.Close() }
+// watch calls gone when a client leaves while it waits for Decide, as net/http
+// does for requests. What stop returns was sent by a client that did not wait.
+func watch(c net.Conn, gone func()) (stop func() []byte) {
+	read := make(chan []byte, 1)
+	go func() {
+		b := make([]byte, 1)
+		n, err := c.Read(b)
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			gone()
+		}
+		read <- b[:n]
+	}()
+	return func() []byte {
+		c.SetReadDeadline(time.Unix(1, 0))
+		head := <-read
+		c.SetReadDeadline(time.Time{})
+		return head
+	}
+}
 
-// Addr returns that of the connection.
-func (s *singleListener) Addr() net.Addr { return s.conn.LocalAddr() }
+// socksFailed ends a handshake. A client that just went away is no violation.
+func (g *Proxy) socksFailed(c *trackedConn, shown string, err error) {
+	defer c.Close()
+	var e *socksError
+	if !errors.As(err, &e) {
+		return
+	}
+	g.eventLog.add(Event{Time: time.Now(), Protocol: string(SOCKS), Host: shown, Reason: e.why})
+	if e.reply != 0 {
+		c.Write(socksReply(e.reply))
+	}
+}

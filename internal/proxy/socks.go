@@ -10,7 +10,6 @@ import (
 	"net/netip"
 	"os"
 	"syscall"
-	"time"
 )
 
 // The codes of SOCKS5 (RFC 1928, RFC 1929).
@@ -42,71 +41,6 @@ type socksError struct {
 }
 
 func (e *socksError) Error() string { return e.why }
-
-// serveSOCKS serves one client.
-func (g *Proxy) serveSOCKS(c *trackedConn) {
-	c.SetDeadline(time.Now().Add(headerTimeout))
-	t, shown, err := g.handshake(c)
-	if err != nil {
-		g.socksFailed(c, shown, err)
-		return
-	}
-	c.SetDeadline(time.Time{})
-	ctx, gone := context.WithCancel(g.ctx)
-	defer gone()
-	stop := func() []byte { return nil }
-	if g.cfg.Decide != nil && g.Allowed(t.Host, t.Port).Outcome == Unknown {
-		stop = watch(c, gone)
-	}
-	u, err := g.openTunnel(ctx, t)
-	head := stop()
-	c.SetWriteDeadline(time.Now().Add(headerTimeout))
-	if err != nil {
-		c.Write(socksReply(replyTo(err)))
-		c.Close()
-		return
-	}
-	if _, err := c.Write(socksReply(replyDone)); err != nil {
-		c.Close()
-		u.Close()
-		return
-	}
-	c.SetWriteDeadline(time.Time{})
-	u.run(c, head)
-}
-
-// watch calls gone when a client leaves while it waits for Decide, as net/http
-// does for requests. What stop returns was sent by a client that did not wait.
-func watch(c net.Conn, gone func()) (stop func() []byte) {
-	read := make(chan []byte, 1)
-	go func() {
-		b := make([]byte, 1)
-		n, err := c.Read(b)
-		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-			gone()
-		}
-		read <- b[:n]
-	}()
-	return func() []byte {
-		c.SetReadDeadline(time.Unix(1, 0))
-		head := <-read
-		c.SetReadDeadline(time.Time{})
-		return head
-	}
-}
-
-// socksFailed ends a handshake. A client that just went away is no violation.
-func (g *Proxy) socksFailed(c *trackedConn, shown string, err error) {
-	defer c.Close()
-	var e *socksError
-	if !errors.As(err, &e) {
-		return
-	}
-	g.eventLog.add(Event{Time: time.Now(), Protocol: string(SOCKS), Host: shown, Reason: e.why})
-	if e.reply != 0 {
-		c.Write(socksReply(e.reply))
-	}
-}
 
 // handshake reads what a client wants, up to and with its request.
 func (g *Proxy) handshake(rw io.ReadWriter) (t Target, shown string, err error) {

@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -46,14 +45,6 @@ func newTransport(dial func(context.Context) (*originConn, error)) *http.Transpo
 		MaxResponseHeaderBytes: 2 * maxHeadBytes,
 	}
 }
-
-// errBody is a request whose body is malformed, or not whole.
-var errBody = errors.New("the request's body is malformed, or breaks off")
-
-// A dialError is why no connection was made.
-type dialError struct{ error }
-
-func (e *dialError) Unwrap() error { return e.error }
 
 // RoundTrip sends a request.
 func (c tracedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -132,4 +123,11 @@ func (g *Proxy) dialTLS(ctx context.Context, u *Tunnel) (*originConn, error) {
 		return nil, err
 	}
 	return newOriginConn(c, to, &g.headerBudget), nil
+}
+
+// onlyHTTP1 is the one protocol that the gateway speaks itself.
+func onlyHTTP1() *http.Protocols {
+	p := new(http.Protocols)
+	p.SetHTTP1(true)
+	return p
 }
