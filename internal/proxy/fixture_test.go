@@ -211,11 +211,14 @@ func (w *world) heard(text string) {
 	}
 }
 
-// ended closes the gateway, so that all has been told, and returns the events. Connections
-// that are about to end by themselves do so first: Close would cancel them, and their events
-// would say that instead.
+// ended closes the proxy, so that all has been told, and returns the events. Requests and
+// tunnels that are about to end by themselves do so first: Close would cancel them, and their
+// events would say that instead.
 func (w *world) ended() []Event {
-	for end := time.Now().Add(time.Second / 4); w.placesHeld() > 0 && time.Now().Before(end); {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	w.g.server.Shutdown(ctx) // closes the connections that are kept, and waits for requests
+	for w.placesHeld() > 0 && ctx.Err() == nil {
 		time.Sleep(time.Millisecond)
 	}
 	w.g.Close()

@@ -133,6 +133,7 @@ func TestRequestsInAPipelineAreCarriedOneByOne(t *testing.T) {
 	if code, _ := answerOf(r); code != 200 {
 		t.Errorf("the first: %d", code)
 	}
+	c.Close()
 	if n := len(w.ended()); n > most {
 		t.Errorf("%d events", n)
 	}
