@@ -110,6 +110,7 @@ var gitLines = [...]gitLine{
 	{"worktrees/*/commondir", gitCommon, "the repository whose configuration and hooks count"},
 	{"worktrees/*/gitdir", gitText, "git worktree remove deletes the directory it names"},
 	{"worktrees/*/locked", gitData, "a reason"},
+	{"worktrees/*/config", gitKept, "git makes none there; it counts if commondir is gone"},
 	{"modules", gitDir, ""},
 	{"modules/**", gitModules, "git directories of submodules"},
 	{"t??????", gitProbe, "whether links work"},

@@ -9,7 +9,7 @@ func TestGitClass(t *testing.T) {
 		"config": gitConfig, "config.lock": gitLock, "config.worktree": gitKept, "config.worktree.lock": gitUnknown, "Config": gitUnknown, "config~": gitUnknown,
 		"hooks": gitFixed, "hooks/pre-commit": gitKept, "hooks/pre-commit.sample": gitData, "hooks/d/pre-commit.sample": gitKept, "hooks.bak": gitUnknown,
 		"info/attributes": gitKept, "info/exclude": gitData, "commondir": gitKept, "remotes/o": gitUnknown, "branches/o": gitUnknown, "remotes": gitFixed,
-		"worktrees/w": gitDir, "worktrees/w/commondir": gitCommon, "worktrees/w/HEAD": gitData, "worktrees/w/config": gitConfig, "worktrees/w/config.worktree": gitKept, "worktrees/w/hooks/x": gitKept,
+		"worktrees/w": gitDir, "worktrees/w/commondir": gitCommon, "worktrees/w/HEAD": gitData, "worktrees/w/config": gitKept, "worktrees/w/config.worktree": gitKept, "worktrees/w/hooks/x": gitKept,
 		"worktrees/w/gitdir": gitText, "worktrees/w/modules/lib/hooks/x": gitKept, "worktrees/w/modules/lib/config": gitConfig, "worktrees/w/x/commondir": gitUnknown,
 		"modules/lib": gitModules, "modules/a/b/hooks": gitModules, "modules/a/b/hooks/x": gitKept, "modules/a/config": gitConfig, "modules/a/config.lock": gitLock, "modules/a/b/remotes/o": gitUnknown, "modules/a/commondir": gitKept,
 		"modules/config": gitModules, "modules/a/HEAD": gitModules, "modules/a/info/attributes": gitKept, "modules/a/tABCDEF": gitProbe,
