@@ -10,7 +10,7 @@ import (
 
 // approvals are the questions that Decide has not answered yet.
 type approvals struct {
-	ctx      context.Context // of the gateway
+	ctx      context.Context // of the proxy
 	spawn    func(func()) bool
 	decide   func(context.Context, Request) Verdict // nil: the answer is no
 	patience time.Duration
@@ -21,9 +21,9 @@ type approvals struct {
 	open map[Request]*approval
 }
 
-// callLimit are those of the policy's own functions that have not returned. Whoever waits
-// for one may go, and a function that does not heed its context stays: as many may as
-// there may be connections.
+// A callLimit bounds the calls of the policy's functions (Decide, Lookup) that have not
+// returned. A caller stops waiting when its context ends; a function that ignores its
+// context keeps its place.
 type callLimit struct{ open atomic.Int64 }
 
 // acquire reports whether there is room for another call, which end ends.
@@ -45,9 +45,8 @@ type approval struct {
 	verdict Verdict // once done is closed
 }
 
-// ask puts a request to Decide. Whoever asks the same while it is being
-// considered gets the same answer. It waits no longer than Patience, nor than ctx
-// and the gateway last, even when Decide does.
+// ask puts a request to Decide. Equal requests share one call. ask returns at the latest
+// when Patience, ctx or the proxy ends, even if Decide does not return.
 func (a *approvals) ask(ctx context.Context, r Request) Verdict {
 	q := a.join(r.printable())
 	select {

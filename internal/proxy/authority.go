@@ -40,32 +40,42 @@ type authority struct {
 }
 
 func newAuthority(now time.Time, c constraint) (*authority, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, fmt.Errorf("sandbox's authority: %w", err)
-	}
 	serial := newSerial()
 	t := &x509.Certificate{
-		SerialNumber:          serial,
-		Subject:               pkix.Name{Organization: []string{"Holdfast"}, CommonName: "Holdfast sandbox " + hex.EncodeToString(serial.Bytes()[:4])},
-		NotBefore:             now.Add(-clockSlack),
-		NotAfter:              now.Add(authorityLife),
-		IsCA:                  true,
-		BasicConstraintsValid: true,
-		MaxPathLenZero:        true,
-		KeyUsage:              x509.KeyUsageCertSign,
-		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		SerialNumber:   serial,
+		Subject:        pkix.Name{Organization: []string{"Holdfast"}, CommonName: "Holdfast sandbox " + hex.EncodeToString(serial.Bytes()[:4])},
+		NotAfter:       now.Add(authorityLife),
+		IsCA:           true,
+		MaxPathLenZero: true,
+		KeyUsage:       x509.KeyUsageCertSign,
 	}
 	c.apply(t)
-	der, err := x509.CreateCertificate(rand.Reader, t, t, key.Public(), key)
-	if err != nil {
-		return nil, fmt.Errorf("sandbox's authority: %w", err)
-	}
-	cert, err := x509.ParseCertificate(der)
+	cert, key, err := (&authority{}).certify(now, t)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox's authority: %w", err)
 	}
 	return &authority{cert: cert, key: key, leaves: map[Host]*tls.Certificate{}}, nil
+}
+
+// certify makes a key, and its certificate of a template, signed by the authority; the
+// authority's own signs itself.
+func (a *authority) certify(now time.Time, t *x509.Certificate) (*x509.Certificate, *ecdsa.PrivateKey, error) {
+	t.NotBefore, t.BasicConstraintsValid = now.Add(-clockSlack), true
+	t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	parent, signer := a.cert, a.key
+	if parent == nil {
+		parent, signer = t, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, t, parent, key.Public(), signer)
+	if err != nil {
+		return nil, nil, err
+	}
+	cert, err := x509.ParseCertificate(der)
+	return cert, key, err
 }
 
 // String keeps the key out of whatever prints an authority.
@@ -95,33 +105,22 @@ func (a *authority) leaf(now time.Time, h Host) (*tls.Certificate, error) {
 // issue makes a leaf. It has no common name: some clients would hold that against
 // the authority's constraints, as a name, even where it is an address.
 func (a *authority) issue(now time.Time, h Host) (*tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
 	t := &x509.Certificate{
-		SerialNumber:          newSerial(),
-		Subject:               pkix.Name{Organization: []string{"Holdfast sandbox"}},
-		NotBefore:             now.Add(-clockSlack),
-		NotAfter:              earlierOf(now.Add(leafLife), a.cert.NotAfter),
-		BasicConstraintsValid: true,
-		KeyUsage:              x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		SerialNumber: newSerial(),
+		Subject:      pkix.Name{Organization: []string{"Holdfast sandbox"}},
+		NotAfter:     earlierOf(now.Add(leafLife), a.cert.NotAfter),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
 	}
 	if addr, ok := h.Addr(); ok {
 		t.IPAddresses = []net.IP{addr.AsSlice()}
 	} else {
 		t.DNSNames = []string{h.String()}
 	}
-	der, err := x509.CreateCertificate(rand.Reader, t, a.cert, key.Public(), a.key)
+	leaf, key, err := a.certify(now, t)
 	if err != nil {
 		return nil, err
 	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		return nil, err
-	}
-	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, nil
+	return &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}, nil
 }
 
 func earlierOf(a, b time.Time) time.Time {

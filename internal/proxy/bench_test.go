@@ -60,7 +60,7 @@ func pour(c net.Conn) {
 	}
 }
 
-// dialServer is a connection to the server without the gateway between.
+// dialServer is a connection to the server without the proxy between.
 func dialServer(b *testing.B, w *world) net.Conn {
 	c, err := net.Dial("tcp", w.places[addrPort("93.184.216.34:9")])
 	if err != nil {

@@ -41,7 +41,7 @@ func (b *uploadBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A downloadBody is the body of a response. Its end is the exchange's.
+// A downloadBody is the body of a response. Its end is the request's.
 type downloadBody struct {
 	io.ReadCloser
 	length int64 // -1: it is not known

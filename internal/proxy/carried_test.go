@@ -25,7 +25,7 @@ type told struct {
 	Event   Event
 }
 
-// tellOf asks example.com for something through a gateway of its own.
+// tellOf asks example.com for something through a proxy of its own.
 func tellOf(t *testing.T, request, response string) told {
 	t.Helper()
 	var got told

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A clientConn is a connection to the HTTP server of the gateway: a proxy's client's, or one inside of
+// A clientConn is a connection to the HTTP server of the proxy: a proxy's client's, or one inside of
 // a tunnel.
 type clientConn struct {
 	*trackedConn

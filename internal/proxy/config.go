@@ -24,7 +24,7 @@ type Target struct {
 	Protocol string // for the event: "connect", "socks", "tcp" ...
 }
 
-// A Request is what Decide is asked about.
+// A Request is the question that Decide answers.
 type Request struct {
 	Host     string // canonical
 	Port     uint16
@@ -65,7 +65,7 @@ type Denied struct {
 	Count int // how many there were
 }
 
-// Limits bounds what one gateway carries. The package's documentation says what counts.
+// Limits bounds what one proxy carries. The package's documentation says what counts.
 type Limits struct {
 	// Connections is how many of clients may be open at once. 0: 1024, or an eighth of the
 	// files that the process may have open if that is less: a tunnel takes two, and four
@@ -103,20 +103,20 @@ type RequestRule struct {
 	Headers []string // that pass beside those which are known to change neither
 }
 
-// A Config says what a Gateway lets through. The zero Config lets nothing.
+// A Config says what a Proxy lets through. The zero Config lets nothing.
 type Config struct {
 	// Rules are asked first.
 	Rules Rules
-	// Datagrams are asked about what is to leave by UDP, and nobody else is.
+	// Datagrams decide about UDP. Neither Rules nor Decide are asked about it.
 	Datagrams Datagrams
 	// Decide is asked about what no rule speaks of. Its context ends after
-	// Patience and with the gateway; then, and when it panics, the answer is no.
+	// Patience and with the proxy; then, and when it panics, the answer is no.
 	// Nil: no. It may be called from several goroutines at once.
 	Decide func(context.Context, Request) Verdict
 	// Patience is how long Decide may take. 0: 30 seconds.
 	Patience time.Duration
 	// Observe is told every event, from one goroutine, in order. While it is
-	// slow events are queued, then dropped and counted. Nil: nobody is told.
+	// slow events are queued, then dropped and counted. Nil: events are only summarised.
 	Observe func(Event)
 	// Limits bound connections, bytes, rate and names.
 	Limits Limits
@@ -126,7 +126,7 @@ type Config struct {
 	Requests []RequestRule
 	// Key is the password that clients have to give, by Proxy-Authorization or in
 	// the SOCKS handshake; the user's name does not matter. "": none is asked
-	// for, because nobody else can reach the listeners.
+	// for, which is right where only the sandbox can reach the listeners.
 	Key string
 	// Lookup resolves a name. Nil: /etc/hosts, then net.DefaultResolver, without search domains.
 	Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
@@ -146,13 +146,13 @@ type Config struct {
 	Route func(netip.Addr) Route
 }
 
-// A Summary is what a gateway has done so far.
+// A Summary is what a proxy has done so far.
 type Summary struct {
 	Violations []Denied // what was denied: the first of each kind, and in the last place the last kind
 	Beyond     int      // denials that Violations has no room for
-	Stuck      bool     // Close has waited for the gateway's goroutines as long as it does, and some have not ended
+	Stuck      bool     // Close has waited for the proxy's goroutines as long as it does, and some have not ended
 	Unobserved int      // events that Observe was too slow for
-	Failed     int      // of those that were allowed: a name that nobody has, a certificate that is not good
+	Failed     int      // of those that were allowed: an unknown name, an invalid certificate
 	LastFailed Event    // the last of them
 	Allowed    int
 	Denied     int

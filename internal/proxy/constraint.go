@@ -46,6 +46,6 @@ func (c constraint) apply(t *x509.Certificate) {
 		t.ExcludedIPRanges = []*net.IPNet{{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}, {IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)}}
 	}
 	if len(c.names) == 0 {
-		t.PermittedDNSDomains = []string{"invalid"} // RFC 6761: nobody's
+		t.PermittedDNSDomains = []string{"invalid"} // a name that cannot exist (RFC 6761)
 	}
 }

@@ -60,7 +60,7 @@ type credential struct {
 	secret      func() string
 }
 
-// credentials are those of one gateway.
+// credentials are those of one proxy.
 type credentials []credential
 
 // headers are the names of the headers in which credentials stand.
@@ -175,10 +175,10 @@ func (all credentials) placeholders() map[string]string {
 	return m
 }
 
-// judge refuses a placeholder that goes to another host than its own, or in clear
-// text: it would reach nobody who can use it, and the tool should know why, and its
-// user too. At its own host, in another place than its own, a placeholder passes
-// as the harmless word that it is.
+// judge refuses a request with a placeholder to a host that the credential is not bound
+// to, or in clear text. The secret would not be sent in either case; the refusal tells the
+// tool and its user why. A placeholder in another field of a request to its own host passes
+// unchanged.
 func (all credentials) judge(r *http.Request, h Host, port uint16, secure bool) *Refusal {
 	bound := all.of(h, port)
 	for _, c := range all {

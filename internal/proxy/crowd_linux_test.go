@@ -20,7 +20,7 @@ import (
 )
 
 // The crowd is a process of its own, for the sake of descriptors: the clients of a
-// gateway and the server behind it. It does what it is told by lines, and says when that is done.
+// proxy and the server behind it. It does what it is told by lines, and says when that is done.
 const crowdName = "holdfast-test-crowd"
 
 func init() {
@@ -201,7 +201,7 @@ func (l *leader) tell(format string, args ...any) {
 }
 
 // roomFor is how many of n connections the limit on descriptors has room for: nine of ten
-// take two in the gateway's process.
+// take two in the proxy's process.
 func roomFor(n int) (int, error) {
 	var l syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &l); err != nil {
@@ -231,8 +231,8 @@ func openFiles(t *testing.T) int {
 	return len(list)
 }
 
-// tooManyConns opens n connections to a gateway, of which there may be as many, and holds what
-// they cost against bounds; one more is refused, and all end with the gateway.
+// tooManyConns opens n connections to a proxy, of which there may be as many, and holds what
+// they cost against bounds; one more is refused, and all end with the proxy.
 func tooManyConns(t *testing.T, n int, l Limits) {
 	t.Helper()
 	w := newWorld(t, Config{Limits: l, Observe: func(Event) {}}, "good.com")

@@ -120,7 +120,7 @@ func TestTunnelsLeaveTheHarnessDescriptors(t *testing.T) {
 		io.WriteString(c, "CONNECT good.com:9 HTTP/1.1\r\n\r\n")
 		head := make([]byte, len("HTTP/1.1 200"))
 		if _, err := io.ReadFull(c, head); errors.Is(err, os.ErrDeadlineExceeded) { // 503, or a reset, where there is no room
-			t.Fatalf("the gateway takes no connection after %d tunnels: it has no descriptor left", len(tunnels))
+			t.Fatalf("the proxy takes no connection after %d tunnels: it has no descriptor left", len(tunnels))
 		}
 		if string(head) == "HTTP/1.1 200" {
 			tunnels = append(tunnels, c)

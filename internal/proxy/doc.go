@@ -1,65 +1,65 @@
-// Package proxy is the way out of a sandbox: a Gateway in the harness, one for
-// each run, serves the listeners that were made inside the sandbox's network
-// namespace, and lets through what the policy allows by name.
+// Package proxy is the way out of a sandbox: a Proxy in the harness, one for each
+// run, serves the listeners that were made inside the sandbox's network namespace,
+// and lets through what the policy allows by name.
 //
 //	rules, err := proxy.Compile([]string{"example.com:443", "*.example.org"}, nil)
-//	g, err := proxy.New(proxy.Config{Rules: rules})
-//	go g.Serve(httpListener, proxy.HTTP)
-//	go g.Serve(socksListener, proxy.SOCKS)
-//	defer g.Close()
-//	fmt.Println(g.Summary())
+//	p, err := proxy.New(proxy.Config{Rules: rules})
+//	go p.Serve(httpListener, proxy.HTTP)
+//	go p.Serve(socksListener, proxy.SOCKS)
+//	defer p.Close()
+//	fmt.Println(p.Summary())
 //
 // # The path of a connection
 //
-//	HTTP absolute-form --> proxy.go ----------------------+--> exchange.go: screen --> carrier.go, origin.go --> dial.go
-//	HTTP CONNECT ------+                                  |    (request rules, credentials)
-//	SOCKS5 ------------+-> Open: decide, resolve, check,  |
-//	capture, Tunnel ---+   dial --> Carry: sniff ---------+ plain HTTP, or TLS that is terminated
-//	                                        +--> splice.go: bytes, both ways
-//	capture, Datagrams --> decide, resolve, check, connect --> datagrams.go: one by one, both ways
+//	Serve: HTTP, absolute form --> handlers.go ---------------------------+--> request.go --> transport.go --> dial.go
+//	Serve: HTTP, CONNECT --+                                              |    (request rules, credentials)
+//	Serve: SOCKS5 ---------+-> tunnel.go: decide, look up, check, dial,   |
+//	CarryTCP (capture) ----+   sniff what the client sends first ---------+ plain HTTP, or TLS that is intercepted
+//	                                            +--> splice.go: bytes, both ways
+//	CarryUDP (capture) ----> decide, look up, check, connect --> udp.go: datagrams, both ways
 //
 // Each takes the same steps in this order:
 //
 //  1. ParseHost makes the canonical form of the host (host.go). No later step sees the client's spelling.
-//  2. Rules.Target says Allow, Deny or Unknown (rules.go). Unknown asks Decide (ask.go), or is a denial.
-//  3. The name is counted (limits.go), then looked up. A denied name is not looked up: a DNS query is a message too.
+//  2. Rules.Target says Allow, Deny or Unknown (rules.go). Unknown asks Decide (approval.go), or is a denial.
+//  3. The name is counted (namecounter.go), then looked up. A denied name is not looked up: a DNS query is a message too.
 //  4. The kernel says where each address leads (route.go), and Rules.Address whether it may be dialled (address.go).
 //  5. The address that was checked is dialled (dial.go). There is no second look-up.
 //  6. What the client sends first is read (sniff.go): the server name of each TLS ClientHello in clear text
-//     (hellos.go) and the Host of plain HTTP have to be the target's.
-//  7. One Event tells the result (event.go). Its texts are printable (printable.go).
+//     (clienthello.go) and the Host of plain HTTP have to be the target's.
+//  7. One Event reports the result (event.go). Its texts are printable (printable.go).
 //
-// Datagrams take steps 1, 3, 4, 5 and 7 by rules of their own (datagram_rules.go). None goes to a host and port
-// that has a credential or a request rule (guarded.go): what QUIC carries cannot be read.
+// Datagrams take steps 1, 3, 4, 5 and 7 by rules of their kind (udp_rules.go). A host and port with a credential
+// or a request rule gets no datagrams (resolved.go): requests by QUIC cannot be read.
 //
 // # HTTP
 //
 // http.Server, httputil.ReverseProxy and http.Transport carry HTTP/1.1, and regenerate each message from what
-// they parsed. Only HTTP/1.1 is spoken where TLS is terminated: net/http's HTTP/2 server lets a client end the
+// they parsed. Only HTTP/1.1 is spoken where TLS is intercepted: net/http's HTTP/2 server lets a client end the
 // process (concurrent map access by SETTINGS_HEADER_TABLE_SIZE), and its client lets a server hang it. HTTP/2
-// passes in tunnels. A headMeter (heads.go) counts fields before net/http parses them. An originConn (origin.go)
-// keeps http.Transport from reading beyond a response: what it has read there it writes to the program's log.
+// passes in tunnels. A headMeter (headers.go) counts fields before net/http parses them. An originConn
+// (originconn.go) keeps http.Transport from reading beyond a response, since it would log those bytes.
 //
-// TLS to a host with a credential or a request rule is terminated (terminate.go) by a certificate of the
-// sandbox's authority (authority.go, constraint.go), which only the trust bundle shown inside has (trust.go); the
-// real server is verified. Each request is judged (requests.go by the path of path.go, overrides.go, then
-// credentials.go) before it leaves. boundary.go puts secrets into a copy of it, and redact.go takes them out
-// of the response. Secrets are sent by verified TLS alone.
+// TLS to a host with a credential or a request rule is intercepted (intercept.go) with a certificate of the
+// sandbox's authority (authority.go), which only the trust bundle shown inside has (trust.go); the real server
+// is verified. Each request is judged (requests.go by the path of path.go, overrides.go, then credentials.go)
+// before it leaves. inject.go puts secrets into a copy of it, and redact.go takes them out of the response.
+// Secrets are sent over verified TLS alone.
 //
 // # Bounds
 //
-//   - Connections count from their first moment (gateway.go); one too many is told so in its protocol (decline.go).
-//   - Bytes and Rate count what passes between the gateway and servers (metered.go, splice.go).
+//   - Connections count from accept (tracker.go, serve.go); one too many is told so in its protocol (reject.go).
+//   - Bytes and Rate count what passes between the proxy and servers (meter.go).
 //   - A request's header has 200 fields, a response's 500, both 64 KiB; a trailer 1 KiB; all headers under way
-//     share 64 MiB (heads.go). Headers, handshakes and ClientHellos have 30 seconds.
-//   - A connection that is kept has two minutes, one on which nothing moves ten (stall.go).
+//     share 64 MiB (headers.go). Headers, handshakes and ClientHellos have 30 seconds.
+//   - A connection that is kept has two minutes, one on which nothing moves ten (idle.go, meteredconn.go).
 //   - Event texts are cut at 1 KiB, 1024 events wait for Observe, 100 kinds of denials are kept with counts.
 //   - Close waits five seconds for goroutines, and the Summary says if one did not end.
 //
 // # Limits
 //
 // A host that is allowed can be told anything: through it, data leaves. A tunnel that is neither TLS nor HTTP/1
-// is passed as bytes, except to hosts with a request rule. TLS that is not terminated is not read: with
+// is passed as bytes, except to hosts with a request rule. TLS that is not intercepted is not read: with
 // Encrypted Client Hello only the outer server name is seen, in a renegotiation none, and TLS without a server
 // name is passed. Not carried: TRACE, upgrades other than WebSocket, interim responses, SOCKS5 BIND and UDP
 // ASSOCIATE, upstream proxies of the harness. Redirects are returned, not followed. docs/network.md lists what

@@ -83,7 +83,7 @@ func zipped(w http.ResponseWriter, s string) {
 	z.Close()
 }
 
-// TestASecretComesBackByNoWay through the whole gateway.
+// TestASecretComesBackByNoWay through the whole proxy.
 func TestASecretComesBackByNoWay(t *testing.T) {
 	w := newSecureWorld(t, Config{Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) {
 		_, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")

@@ -18,7 +18,7 @@ type eventLog struct {
 	mu      sync.Mutex
 	sum     Summary
 	kinds   map[denialKey]int // where in sum.Violations
-	queue   chan Event        // nil: nobody is told
+	queue   chan Event        // nil: there is no Observe
 	drained chan struct{}
 	started bool
 	stopped bool
@@ -35,7 +35,7 @@ func newJournal(observe func(Event)) *eventLog {
 	return j
 }
 
-// start starts to tell Observe, with the first event: a gateway that is made and
+// start starts to tell Observe, with the first event: a proxy that is made and
 // never used leaves no goroutine.
 func (j *eventLog) start() {
 	if j.started {
@@ -137,7 +137,7 @@ func (j *eventLog) end(patience time.Duration) {
 	}
 }
 
-// stuck notes that the gateway was closed and has not ended.
+// stuck notes that the proxy was closed and has not ended.
 func (j *eventLog) stuck() {
 	j.mu.Lock()
 	defer j.mu.Unlock()

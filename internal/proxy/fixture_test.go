@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// A world is a gateway between clients on loopback and servers that it
+// A world is a proxy between clients on loopback and servers that it
 // believes to be on the Internet: names resolve to public addresses, and Dial
 // leads from these to loopback.
 type world struct {
@@ -36,7 +36,7 @@ type world struct {
 	events []Event
 }
 
-// public is where example.com is, as far as the gateway knows.
+// public is where example.com is, as far as the proxy knows.
 var public = netip.MustParseAddr("93.184.216.34")
 
 func newWorld(t testing.TB, cfg Config, allow ...string) *world {
@@ -227,7 +227,7 @@ func (w *world) ended() []Event {
 	return w.events
 }
 
-// placesHeld is how many clients the gateway counts.
+// placesHeld is how many clients the proxy counts.
 func (w *world) placesHeld() int {
 	w.g.tracker.mu.Lock()
 	defer w.g.tracker.mu.Unlock()

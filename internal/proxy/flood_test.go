@@ -107,7 +107,7 @@ func TestSlownessHasAnEnd(t *testing.T) {
 }
 
 // TestRequestsInAPipelineAreCarriedOneByOne, however many there are, and take the client no
-// memory of the gateway's.
+// memory of the proxy's.
 func TestRequestsInAPipelineAreCarriedOneByOne(t *testing.T) {
 	var open, highest, served atomic.Int64
 	w := newWorld(t, Config{}, "good.com")

@@ -103,7 +103,7 @@ func (m *headMeter) close() {
 	m.reset()
 }
 
-// A headerBudget is bytes of memory that all headers under way in a gateway share: those of requests,
+// A headerBudget is bytes of memory that all headers under way in a proxy share: those of requests,
 // of what is made of these for servers, and of responses.
 type headerBudget struct{ used atomic.Int64 }
 

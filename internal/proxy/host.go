@@ -14,7 +14,7 @@ import (
 )
 
 // A Host is a host in canonical form: a lower-case ASCII name without a trailing
-// dot, or an address. Hosts are comparable. The zero Host is none.
+// dot, or an address. Hosts are comparable. The zero Host is invalid.
 type Host struct {
 	name string
 	addr netip.Addr
@@ -128,7 +128,7 @@ func ascii(s string) bool {
 }
 
 // parseHostPort reads host:port. The port is a decimal number from 1 without
-// leading zeros; where there is none, it is preset, unless that is 0.
+// leading zeros. Without a port it is preset; if that is 0 too, it is an error.
 func parseHostPort(s string, preset uint16) (Host, uint16, error) {
 	host, port := s, ""
 	if i := strings.LastIndexByte(s, ':'); i >= 0 && (s[0] != '[' || s[i-1] == ']') {

@@ -87,7 +87,7 @@ func (g *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// authorized reports whether a Proxy-Authorization has the gateway's key.
+// authorized reports whether a Proxy-Authorization has the proxy's key.
 func (g *Proxy) authorized(auth string) bool {
 	if g.cfg.Key == "" {
 		return true

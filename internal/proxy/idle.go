@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// An idleWatchdog ends an exchange in which nothing moves. The connections below it have
+// An idleWatchdog ends a request during which nothing moves. The connections below it have
 // deadlines for that; what waits within net/http for a client's body has none.
 type idleWatchdog struct {
 	x      *proxiedRequest
@@ -16,12 +16,12 @@ type idleWatchdog struct {
 	client *http.ResponseController
 
 	mu    sync.Mutex
-	timer *time.Timer // nil: the exchange is over, and its ResponseWriter nobody's
+	timer *time.Timer // nil: the request is over, and its ResponseWriter must not be used
 	seen  int64
 }
 
-// watchIdle returns a context that ends, with the exchange, when nothing has moved for as
-// long as a tunnel may be idle. The caller calls end when the exchange is over.
+// watchIdle returns a context that ends, with the request, when nothing has moved for as
+// long as a tunnel may be idle. The caller calls end when the request is over.
 func (x *proxiedRequest) watchIdle(ctx context.Context, w http.ResponseWriter) (_ context.Context, end func()) {
 	s := &idleWatchdog{x: x, client: http.NewResponseController(w)}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
@@ -32,7 +32,7 @@ func (x *proxiedRequest) watchIdle(ctx context.Context, w http.ResponseWriter) (
 	return s.ctx, s.end
 }
 
-// look ends the exchange if nothing has moved since it has looked last.
+// look ends the request if nothing has moved since it has looked last.
 func (s *idleWatchdog) look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +62,7 @@ func (s *idleWatchdog) end() {
 	s.cancel(nil)
 	switch {
 	case idle || s.x.uploadReads.Load() > 0:
-		// net/http keeps the answer back until whoever reads the body has stopped.
+		// net/http does not send the response before a pending read of the body returns.
 		s.client.SetReadDeadline(time.Unix(1, 0))
 	case !s.x.uploaded.Load(): // it reads a little of the rest itself
 		s.client.SetReadDeadline(time.Now().Add(s.x.g.idleTimeout))

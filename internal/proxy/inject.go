@@ -172,8 +172,7 @@ func (u *gunzipBody) Close() error { return u.src.Close() }
 // A watchedConn connection is a WebSocket after its handshake. Its frames say their
 // lengths, so nothing in them is replaced: a secret that comes back ends it. A frame is
 // passed on to its end once that has come, whatever is in it (see redactor.body); but
-// for what is more than half of a secret, which nobody has guessed who does not have the
-// rest.
+// for more than half of a secret, which cannot be guessed step by step.
 type watchedConn struct {
 	io.ReadWriteCloser
 	by    *redactor

@@ -15,7 +15,7 @@ import (
 )
 
 // across sends a request with a bearer's placeholder through a boundary, behind a
-// reverse proxy as in the gateway, to a TLS server with a handler.
+// reverse proxy as in the proxy, to a TLS server with a handler.
 func across(t *testing.T, h http.HandlerFunc, change func(*http.Request)) (*http.Response, string) {
 	t.Helper()
 	all, p := secretOf(t, Credential{Place: "bearer"})

@@ -79,8 +79,7 @@ func (g *Proxy) checkRequest(r *http.Request, t Target) error {
 }
 
 // isUnreadBody reports whether a request has a body that some servers do not read: to them
-// it is the next request on the connection, which nobody has judged, and the one
-// after it is its body.
+// it is the next request on the connection, which was not judged.
 func isUnreadBody(r *http.Request) bool {
 	return r.Body != nil && r.Body != http.NoBody && !slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch}, r.Method)
 }

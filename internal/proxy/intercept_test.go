@@ -17,7 +17,7 @@ import (
 )
 
 // A secureWorld is a world with a TLS server at example.com and below it, whose
-// certificate the gateway trusts and the tool does not.
+// certificate the proxy trusts and the tool does not.
 type secureWorld struct {
 	*world
 	server      *httptest.Server
@@ -114,7 +114,7 @@ func TestAHostWithoutACredentialOrARuleIsTunnelledUntouched(t *testing.T) {
 		t.Errorf("the tool does not meet the real server: %v", err)
 	}
 	if g := newWorld(t, Config{}, "example.com").g; g.Bundle() != nil || len(g.Placeholders()) != 0 {
-		t.Error("a gateway that terminates nothing has an authority")
+		t.Error("a proxy that terminates nothing has an authority")
 	}
 }
 

@@ -28,7 +28,7 @@ func TestConnectionsBeyondTheLimitAreTurnedAway(t *testing.T) {
 		t.Errorf("SOCKS: %x", got)
 	}
 	a.Close()
-	for range 1000 { // until the gateway has seen it
+	for range 1000 { // until the proxy has seen it
 		if c, got := w.dialSOCKS(named("good.com", 9)); len(got) == 12 {
 			c.Close()
 			return
@@ -117,7 +117,7 @@ func TestHeaderOfMegabytesIsRefused(t *testing.T) {
 }
 
 // TestSlowReaderHoldsNoMemory lets servers send without end to clients that do not
-// read: what the gateway holds of it is nothing, or a buffer.
+// read: what the proxy holds of it is nothing, or a buffer.
 func TestSlowReaderHoldsNoMemory(t *testing.T) {
 	w := newWorld(t, Config{}, "good.com")
 	l := listen(t)

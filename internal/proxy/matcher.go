@@ -185,7 +185,7 @@ func (m *matcher) fillSeen() {
 }
 
 // halfMatched is where the first spelling began of which more than half has come; ok is false
-// when there is none.
+// without one.
 func (m *matcher) halfMatched() (from int64, ok bool) {
 	for _, t := range m.now {
 		if int(t.char)*2 > len(m.by.spellings[t.of].chars) && (!ok || t.from < from) {

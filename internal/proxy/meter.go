@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A trafficMeter counts the bytes of a gateway, and holds them to its limits.
+// A trafficMeter counts the bytes of a proxy, and holds them to its limits.
 type trafficMeter struct {
 	max            int64 // 0: no limit
 	taken          atomic.Int64
@@ -51,8 +51,8 @@ func (m *trafficMeter) share(most int64) int64 {
 	return most
 }
 
-// waitRate waits until n bytes may pass under the rate, all connections of the gateway
-// in one row: whoever comes later waits for those before it, so that opening more
+// waitRate waits until n bytes may pass under the rate, all connections of the proxy
+// in one queue, so that opening more
 // connections gains nothing. It ends with ctx.
 func (m *trafficMeter) waitRate(ctx context.Context, n int64) error {
 	if m.rate == nil || n <= 0 {

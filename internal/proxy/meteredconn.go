@@ -10,7 +10,7 @@ import (
 )
 
 // A meteredConn connection is one to a server that speaks plain HTTP: every byte,
-// those of headers too, counts against the gateway's limits.
+// those of headers too, counts against the proxy's limits.
 type meteredConn struct {
 	net.Conn
 	g    *Proxy

@@ -12,7 +12,7 @@ import (
 const inNamespaces = "EGRESS_TEST_NAMESPACES"
 
 // again runs the running test once more, as root of new namespaces that a shell
-// script has prepared: the whole process, since a gateway's goroutines have many threads.
+// script has prepared: the whole process, since a proxy's goroutines have many threads.
 func again(t *testing.T, flags uintptr, script string, env ...string) {
 	t.Helper()
 	test, _, _ := strings.Cut(t.Name(), "/")

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// New makes a gateway. It listens on nothing; Serve does with what it is given.
+// New makes a proxy. It listens on nothing; Serve does with what it is given.
 // The caller ends it with Close.
 func New(cfg Config) (*Proxy, error) {
 	g := &Proxy{cfg: cfg, idleTimeout: idleTimeout, closeTimeout: closeTimeout, udpTimeout: udpTimeout}
@@ -58,7 +58,7 @@ func (g *Proxy) setDefaults() {
 }
 
 // Close ends every connection, listener and question, and returns when every
-// goroutine of the gateway has ended, or some seconds later whatever a peer, a Dial of
+// goroutine of the proxy has ended, or some seconds later whatever a peer, a Dial of
 // the policy's or a library does: the Summary says so then. It waits for an Observe no
 // longer than Patience, and not for a Decide that does not heed its context.
 func (g *Proxy) Close() error {

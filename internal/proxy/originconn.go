@@ -37,7 +37,7 @@ const readBuffer = 1 << 10
 var (
 	errFraming  = errors.New("the response is malformed") // it does not quote it
 	errHead     = errors.New("the response's head is too long")
-	errStatus   = errors.New("the response's status is none")
+	errStatus   = errors.New("the response's status is not from 100 to 999")
 	errUnasked  = errors.New("the server spoke without being asked")
 	errSwitched = errors.New("the server switched to a protocol that it was not asked for")
 )

@@ -21,7 +21,7 @@ const (
 // A Proxy is the way out of one sandbox. Its methods may be called at once.
 type Proxy struct {
 	cfg    Config
-	ctx    context.Context // ends with the gateway
+	ctx    context.Context // ends with the proxy
 	cancel context.CancelFunc
 	tracker
 	*eventLog
@@ -35,7 +35,7 @@ type Proxy struct {
 	meter      trafficMeter
 
 	server       *http.Server
-	idleTimeout  time.Duration          // after which an exchange in which nothing moves is ended
+	idleTimeout  time.Duration          // after which a request during which nothing moves is ended
 	closeTimeout time.Duration          // for which Close waits
 	transport    *http.Transport        // of requests in clear text
 	headerBudget headerBudget           // of all headers
@@ -50,8 +50,8 @@ type Proxy struct {
 	judgeRequest func(r *http.Request, t Target) error
 }
 
-// Allowed says what the rules know of a target. It has no side effect: nobody is
-// asked, nothing counted. Port 0 asks for any port.
+// Allowed says what the rules know of a target. It has no side effect: Decide is
+// not asked, nothing is counted. Port 0 asks for any port.
 func (g *Proxy) Allowed(h Host, port uint16) Decision { return g.cfg.Rules.Target(h, port) }
 
 // AllowedDatagrams is Allowed for datagrams.
@@ -66,14 +66,14 @@ func (g *Proxy) Deny(e Event) {
 	g.add(e)
 }
 
-// Summary returns what the gateway has done so far.
+// Summary returns what the proxy has done so far.
 func (g *Proxy) Summary() Summary {
 	s := g.summary()
 	s.Sent, s.Received = g.meter.sent.Load(), g.meter.received.Load()
 	return s
 }
 
-// String keeps what a gateway holds, and what it is doing, out of whatever prints one.
+// String keeps what a proxy holds, and what it is doing, out of whatever prints one.
 func (g *Proxy) String() string { return "network proxy" }
 
 // Format does the same for every verb.

@@ -49,7 +49,7 @@ func (s *stranger) hungUp() { io.Copy(io.Discard, s.in) }
 func (s *stranger) echoed() string { return "JUNK " + s.asked.Header.Get("Authorization") + "\r\n\r\n" }
 
 // strangers are servers of HTTP/1 that do what none should. Each is done when its
-// connection has been closed by the gateway.
+// connection has been closed by the proxy.
 var strangers = map[string]func(s *stranger){
 	"bytes after the length": func(s *stranger) { s.say(hello + s.echoed() + "\r\n\r\n") },
 	"a second response":      func(s *stranger) { s.say(hello + hello + s.echoed() + "\r\n\r\n") },

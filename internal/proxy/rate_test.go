@@ -34,7 +34,7 @@ func (m *madeUp) took() time.Duration {
 	return m.most
 }
 
-// slow gives a gateway's limit a clock of the test's own.
+// slow gives a proxy's limit a clock of the test's own.
 func slow(g *Proxy) *madeUp {
 	m := new(madeUp)
 	g.meter.rate.now, g.meter.rate.wait = m.now, m.wait
@@ -173,9 +173,9 @@ func TestNewConnectionsAreNoWayAroundTheRate(t *testing.T) {
 	got.Wait()
 }
 
-// TestWhoWaitsForATurnEnds with the gateway, and with the other direction.
+// TestWhoWaitsForATurnEnds with the proxy, and with the other direction.
 func TestWhoWaitsForATurnEnds(t *testing.T) {
-	for _, end := range []string{"the gateway", "the connection"} {
+	for _, end := range []string{"the proxy", "the connection"} {
 		w := newWays(t, Limits{Rate: 1000})
 		waiting := make(chan struct{}, 100)
 		w.g.meter.rate.wait = func(ctx context.Context, d time.Duration) error {
@@ -190,7 +190,7 @@ func TestWhoWaitsForATurnEnds(t *testing.T) {
 		<-waiting
 		go func() { failed <- p.up.write(make([]byte, 2000)) }()
 		<-waiting
-		if end == "the gateway" {
+		if end == "the proxy" {
 			go w.g.Close()
 		} else {
 			p.cut()

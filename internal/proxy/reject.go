@@ -16,7 +16,7 @@ const (
 // reject refuses a connection that there is no room for, and tells its client why.
 func (g *Proxy) reject(conn net.Conn, p Protocol, err error) {
 	r := refusalOf(err)
-	if r == nil { // the gateway has ended
+	if r == nil { // the proxy has ended
 		conn.Close()
 		return
 	}
@@ -46,7 +46,7 @@ func (g *Proxy) rejectMessage(p Protocol, err *Refusal) []byte {
 	case SOCKS:
 		greeting := []byte{socksVersion, socksNoPassword}
 		if g.cfg.Key != "" {
-			greeting = []byte{socksVersion, socksPassword, 1, 0} // whoever it is: nothing follows but a refusal
+			greeting = []byte{socksVersion, socksPassword, 1, 0} // any password will do: a refusal follows
 		}
 		return append(greeting, socksReply(replyTo(err))...)
 	}

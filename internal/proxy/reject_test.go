@@ -217,7 +217,7 @@ func TestBytesLimitEndsATunnelAsAViolation(t *testing.T) {
 }
 
 // TestAClientThatComesAtTheEndIsTurnedAwayInSilence: a connection may be accepted while
-// the gateway ends, which is no limit's doing.
+// the proxy ends, which is no limit's doing.
 func TestAClientThatComesAtTheEndIsTurnedAwayInSilence(t *testing.T) {
 	for _, p := range []Protocol{HTTP, SOCKS, "forward"} {
 		w := newWorld(t, Config{})

@@ -69,7 +69,7 @@ func TestARelayWithoutAProxyOrAHostFails(t *testing.T) {
 	}
 }
 
-// relayedProxy serves a gateway and returns its proxy's URL.
+// relayedProxy serves a proxy and returns its proxy's URL.
 func relayedProxy(t *testing.T, c Config) string {
 	t.Helper()
 	g, err := New(c)

@@ -25,7 +25,7 @@ type proxiedRequest struct {
 	event          Event
 	err            error
 	sent, received atomic.Int64
-	heads          int64        // what the response's head costs of the gateway's budget
+	heads          int64        // what the response's head costs of the proxy's budget
 	limitReached   atomic.Bool  // an upgraded connection has met the limit on bytes
 	uploaded       atomic.Bool  // all of the request's body was read
 	uploadReads    atomic.Int32 // of the request's body, under way
@@ -36,7 +36,7 @@ type proxiedRequest struct {
 // maxEventPath is what an event keeps of one.
 const maxEventPath = 512
 
-// requestKey finds a request's exchange in its context.
+// requestKey finds a request's proxiedRequest in its context.
 type requestKey struct{}
 
 func requestOf(ctx context.Context) *proxiedRequest {
@@ -65,7 +65,7 @@ func (x *proxiedRequest) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") || r.Body != http.NoBody {
-		r.Header.Del("Upgrade") // h2c would carry requests that nobody reads; a body would be written beside a WebSocket
+		r.Header.Del("Upgrade") // h2c would carry requests that are not judged; a body would be written beside a WebSocket
 	}
 	ctx := context.WithValue(r.Context(), requestKey{}, x)
 	if r.Body != http.NoBody {
@@ -104,8 +104,8 @@ func (x *proxiedRequest) finishEvent() {
 
 func (x *proxiedRequest) hostPort() string { return joinHostPort(x.target.Host, x.target.Port) }
 
-// newReverseProxy makes the one ReverseProxy of a gateway. What differs between
-// requests is in their exchange.
+// newReverseProxy makes the one ReverseProxy of a proxy. What differs between
+// requests is in their proxiedRequest.
 func newReverseProxy(g *Proxy) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite:        rewriteRequest,
@@ -179,7 +179,7 @@ func modifyResponse(r *http.Response) error {
 	return nil
 }
 
-// policyTransport sends requests by the way of their exchange, once they were judged.
+// A policyTransport judges requests and sends them by the transport of their proxiedRequest.
 type policyTransport struct{ g *Proxy }
 
 // RoundTrip judges and sends a request.

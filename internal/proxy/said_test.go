@@ -33,7 +33,7 @@ func TestABodyInAnswerToHEADIsNotLogged(t *testing.T) {
 	if res, text := w.do(c, "HEAD", "https://example.com/", nil); res.StatusCode != 200 {
 		t.Error(res.Status, text)
 	}
-	<-ended                                                   // the gateway has seen it all, and hung up
+	<-ended                                                   // the proxy has seen it all, and hung up
 	if strings.Contains(said.String(), "value-of-the-user") { // the end of the secret, which %q does not change
 		t.Errorf("%s", said.String())
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Serve answers the clients of a listener until that is closed or the gateway
-// ends. It closes the listener, and returns nil when the gateway has ended.
+// Serve answers the clients of a listener until that is closed or the proxy
+// ends. It closes the listener, and returns nil when the proxy has ended.
 func (g *Proxy) Serve(l net.Listener, p Protocol) error {
 	switch p {
 	case HTTP:
@@ -48,7 +48,7 @@ func (g *Proxy) Forward(l net.Listener, to string) error {
 // forwarded is the protocol of Forward's clients.
 const forwarded Protocol = "forward"
 
-// listen has serve accept the clients of a listener, which closes with the gateway.
+// listen has serve accept the clients of a listener, which closes with the proxy.
 func (g *Proxy) listen(l net.Listener, p Protocol, serve func(*admittingListener) error) error {
 	defer l.Close()
 	if !g.enter() {
@@ -95,7 +95,7 @@ func (d *admittingListener) Accept() (net.Conn, error) {
 	}
 }
 
-// serveEach gives each client to serve, in a goroutine of its own, which closes the connection.
+// serveEach runs serve in a goroutine for each client. serve closes the connection.
 func (d *admittingListener) serveEach(serve func(*trackedConn)) error {
 	for {
 		conn, err := d.Accept()

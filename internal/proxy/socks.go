@@ -171,7 +171,7 @@ func replyTo(err error) byte {
 	return replyFailed
 }
 
-// socksReply is a reply. The address that it was bound to is nobody's business.
+// socksReply is a reply. It does not tell the local address of the connection.
 func socksReply(code byte) []byte {
 	return []byte{socksVersion, code, 0, socksIPv4, 0, 0, 0, 0, 0, 0}
 }

@@ -43,7 +43,7 @@ type spliced struct {
 type direction struct {
 	p        *spliced
 	dst, src net.Conn
-	total    *atomic.Int64 // of the gateway
+	total    *atomic.Int64 // of the proxy
 	passed   int64
 	halted   atomic.Bool  // a deadline in the past is meant
 	deadline time.Time    // of src, as it was set last
@@ -185,7 +185,7 @@ func (f *direction) send(b []byte) (err error) {
 	return f.write(b)
 }
 
-// write writes bytes under the gateway's limits.
+// write writes bytes under the proxy's limits.
 func (f *direction) write(b []byte) error {
 	for len(b) > 0 {
 		n, err := f.p.g.meter.reserve(f.p.ctx, int64(len(b)))
@@ -303,7 +303,7 @@ func closeWrite(c net.Conn) error {
 }
 
 // tcpConn returns the TCP connection that a connection is, or nil: a connection with
-// bytes to replay is none.
+// bytes to replay cannot be spliced.
 func tcpConn(c net.Conn) *net.TCPConn {
 	t, _ := unwrapConn(c).(*net.TCPConn)
 	return t

@@ -7,7 +7,7 @@ import (
 
 // SystemSSHConfigs are the files that ssh reads after the user's own: what the
 // administrator says, and on systems that keep theirs apart (openSUSE) the vendor's.
-// Whoever builds a root for the tool may show another text in their places, by which
+// The root that the tool sees may have another text in their places, by which
 // ssh, scp, sftp and what starts them connect through the sandbox without being told.
 var SystemSSHConfigs = []string{"/etc/ssh/ssh_config", "/usr/etc/ssh/ssh_config"}
 

@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// ErrClosed is returned when the gateway has ended.
-var ErrClosed = errors.New("gateway is closed")
+// ErrClosed is returned when the proxy has ended.
+var ErrClosed = errors.New("proxy is closed")
 
-// A tracker is what a gateway has open and running, so that it can be ended.
+// A tracker is what a proxy has open and running, so that it can be ended.
 type tracker struct {
 	mu      sync.Mutex
 	closed  bool
@@ -19,7 +19,7 @@ type tracker struct {
 	running sync.WaitGroup
 }
 
-// spawn runs f in a goroutine that is waited for; false: the gateway has ended.
+// spawn runs f in a goroutine that is waited for; false: the proxy has ended.
 func (l *tracker) spawn(f func()) bool {
 	if !l.enter() {
 		return false
@@ -43,7 +43,7 @@ func (l *tracker) enter() bool {
 
 func (l *tracker) leave() { l.running.Done() }
 
-// track has c closed with the gateway; false: that has ended.
+// track has c closed with the proxy; false: that has ended.
 func (l *tracker) track(c io.Closer) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -72,7 +72,7 @@ func (l *tracker) admit(conn net.Conn, most int) (c *trackedConn, full bool) {
 	return c, false
 }
 
-// trackConn tracks another connection, which is closed where the gateway has ended.
+// trackConn tracks another connection, which is closed where the proxy has ended.
 func (l *tracker) trackConn(conn net.Conn) (*trackedConn, error) {
 	c := &trackedConn{Conn: conn, tracker: l}
 	if !l.track(c) {
@@ -96,7 +96,7 @@ func (l *tracker) closeAll() (first bool) {
 	return first
 }
 
-// A trackedConn connection is closed with the gateway.
+// A trackedConn connection is closed with the proxy.
 type trackedConn struct {
 	net.Conn
 	tracker *tracker

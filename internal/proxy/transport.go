@@ -20,7 +20,7 @@ const (
 // h1 is HTTP/1.1 in ALPN (RFC 7301).
 const h1 = "http/1.1"
 
-// A tracedTransport sends the requests of exchanges by HTTP/1.1. Its connections are kept by host and port;
+// A tracedTransport sends requests by HTTP/1.1. Its connections are kept by host and port;
 // each was dialled to an address that was checked for these, and the rules do not change.
 type tracedTransport struct{ *http.Transport }
 
@@ -77,7 +77,7 @@ func (c tracedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, sanitizeError(err)
 }
 
-// dialPlain connects to the target of the exchange that needs a connection, or takes the one that
+// dialPlain connects to the target of the request that needs a connection, or takes the one that
 // its tunnel has made.
 func (g *Proxy) dialPlain(ctx context.Context) (*originConn, error) {
 	x := requestOf(ctx)
@@ -125,7 +125,7 @@ func (g *Proxy) dialTLS(ctx context.Context, u *Tunnel) (*originConn, error) {
 	return newOriginConn(c, to, &g.headerBudget), nil
 }
 
-// onlyHTTP1 is the one protocol that the gateway speaks itself.
+// onlyHTTP1 is the one protocol that the proxy speaks itself.
 func onlyHTTP1() *http.Protocols {
 	p := new(http.Protocols)
 	p.SetHTTP1(true)

@@ -15,7 +15,7 @@ import (
 )
 
 // SystemBundles are the files that hold a system's roots, in the order in which
-// crypto/x509 looks for them. Whoever builds a root for the tool may show the
+// crypto/x509 looks for them. The root that the tool sees may have the
 // sandbox's bundle in their places too, for tools that read no variable (wget).
 var SystemBundles = []string{
 	"/etc/ssl/certs/ca-certificates.crt",                // Debian, Arch, Gentoo
@@ -26,7 +26,7 @@ var SystemBundles = []string{
 	"/etc/ssl/cert.pem",                                 // Alpine
 }
 
-// StorePassword is the password of the trust store that [Gateway.Store] returns:
+// StorePassword is the password of the trust store that [Proxy.Store] returns:
 // the one that the JDK's own has. It guards nothing; the store holds no secret.
 const StorePassword = "changeit"
 
@@ -45,7 +45,7 @@ func systemRoots() ([]byte, error) {
 	return nil, nil
 }
 
-// A Trust is what the gateways of one sandbox have in common: the authority by
+// A Trust is what the proxies of one sandbox have in common: the authority by
 // which they terminate TLS, and the bundle that clients inside get to see. Making
 // one takes milliseconds, so it serves every run of a sandbox; no run has the key.
 type Trust struct {
@@ -55,7 +55,7 @@ type Trust struct {
 	store     func() ([]byte, error)
 }
 
-// NewTrust makes what the gateways of a Config need, by its Credentials, Requests,
+// NewTrust makes what the proxies of a Config need, by its Credentials, Requests,
 // Roots and Authorities.
 func NewTrust(c Config) (*Trust, error) {
 	t := &Trust{}

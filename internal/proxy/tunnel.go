@@ -63,9 +63,9 @@ func (u *Tunnel) takeServer() net.Conn {
 	return u.server
 }
 
-// openTunnel decides about a target and connects to it: for whoever has to tell a client
-// how that went before the client says more. The Upstream is ended by Carry or
-// Close. A denial has been told as an event when Open returns it.
+// openTunnel decides about a target and connects to it, before the client is told how that
+// went. The caller ends the Tunnel with run or Close. A denial was noted as an event when
+// openTunnel returns it.
 func (g *Proxy) openTunnel(ctx context.Context, t Target) (*Tunnel, error) {
 	u := &Tunnel{Target: t, g: g, ctx: ctx, event: newEvent(t)}
 	err := u.connect()
@@ -99,7 +99,7 @@ func (u *Tunnel) finishOnce(err error) {
 	u.ended.Do(func() { u.g.finish(u.event, err) })
 }
 
-// Close ends an Upstream that is not going to be carried.
+// Close ends a Tunnel that is not going to be run.
 func (u *Tunnel) Close() error {
 	err := u.server.Close()
 	u.finishOnce(nil)

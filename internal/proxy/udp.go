@@ -14,7 +14,7 @@ import (
 
 const (
 	udpIdleTime = time.Minute      // without a datagram in either direction
-	dnsIdleTime = 10 * time.Second // the same at a name server's port, where each question has a port of its own
+	dnsIdleTime = 10 * time.Second // the same at port 53, where each question uses another local port
 )
 
 // udpTimeout is how long a flow may be without a datagram.
@@ -31,7 +31,7 @@ func udpTimeout(port uint16) time.Duration {
 // are. The error of a denial is a [*Refusal].
 //
 // A client that is an io.WriterTo has nothing held for it while it is silent. One
-// with a method Unreachable() is told when nobody is at the target's port.
+// with a method Unreachable() is told when the target's port is closed.
 func (g *Proxy) CarryUDP(ctx context.Context, client net.Conn, t Target) (err error) {
 	defer client.Close()
 	if !g.enter() {
@@ -64,7 +64,7 @@ func (g *Proxy) CarryUDP(ctx context.Context, client net.Conn, t Target) (err er
 }
 
 // decideUDP decides about a target before its name is looked up. Decide is not
-// asked: a client that tries HTTP/3 first waits for nobody.
+// asked: a client that tries HTTP/3 first must not wait.
 func (g *Proxy) decideUDP(t Target) (Decision, error) {
 	d := g.cfg.Datagrams.Target(t.Host, t.Port)
 	switch {
@@ -206,7 +206,7 @@ func (x *udpFlow) count(n int, of *int64, all *atomic.Int64) {
 
 // isTransient reports whether an error of a socket is of one datagram, or of what an ICMP
 // message said about one, and has nothing to say of the next. The client is told
-// what it would have been told by a socket of its own.
+// what the kernel would have told it.
 func (x *udpFlow) isTransient(err error) bool {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {

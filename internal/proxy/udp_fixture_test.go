@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A meadow is a gateway for datagrams in a made-up Internet, whose servers are on
+// A meadow is a proxy for datagrams in a made-up Internet, whose servers are on
 // loopback.
 type meadow struct {
 	t *testing.T
@@ -102,7 +102,7 @@ func (f *meadow) serve(at string) *net.UDPConn {
 	return c
 }
 
-// ended closes the gateway and returns the events.
+// ended closes the proxy and returns the events.
 func (f *meadow) ended() []Event {
 	f.g.Close()
 	f.mu.Lock()
@@ -123,7 +123,7 @@ func socket(t *testing.T) *net.UDPConn {
 
 // A mouth is a client: what Write sends it can be heard, and say speaks.
 type mouth struct {
-	*net.UDPConn // what the gateway has of it
+	*net.UDPConn // what the proxy has of it
 	end          *net.UDPConn
 	told         chan struct{} // of a port at which nobody is
 }

@@ -19,9 +19,9 @@ type Datagrams struct {
 var (
 	// ErrNoPorts: every port would be HTTP/3's as well.
 	ErrNoPorts = errors.New("it names no port")
-	// ErrPast: HTTP/3 could carry requests that nobody would see.
+	// ErrBypass: HTTP/3 could carry requests that are not judged.
 	ErrBypass = errors.New("datagrams would go past what judges requests")
-	// ErrMany: a datagram to them is for whoever listens.
+	// ErrMulticast: a datagram to them reaches several hosts.
 	ErrMulticast = errors.New("the addresses are not one host's each")
 )
 
@@ -68,7 +68,7 @@ func (d Datagrams) validate(e hostRule) error {
 }
 
 // bypasses reports whether an entry for datagrams opens nothing but what a guarded one
-// speaks of, or so much that nobody could tell whether it is that.
+// matches, or so much that the two cannot be told apart.
 func (e hostRule) bypasses(g hostRule) bool {
 	switch {
 	case e.hi < g.lo || g.hi < e.lo:
@@ -116,7 +116,7 @@ func (d Datagrams) Target(h Host, port uint16) Decision {
 }
 
 // Address says whether an address may be sent to, as Rules.Address does. One that
-// is many hosts' may not, whoever names it.
+// belongs to several hosts may not, by any entry.
 func (d Datagrams) Address(a netip.Addr, port uint16, route Route) Decision {
 	a = a.Unmap()
 	if !isUnicast(a) {
@@ -129,7 +129,7 @@ func (d Datagrams) Address(a netip.Addr, port uint16, route Route) Decision {
 	return v
 }
 
-// guard returns the guarded entry that speaks of a host, "" if there is none.
+// guard returns the guarded entry that speaks of a host, or "".
 func (d Datagrams) guard(h Host, port uint16) string {
 	for _, g := range d.guarded {
 		if g.matches(h) && g.coversPort(port) {

@@ -87,7 +87,7 @@ func TestAResponseIsToItsRequest(t *testing.T) {
 		{"bytes while the connection is kept", hello, func(c net.Conn) {
 			time.AfterFunc(50*time.Millisecond, func() {
 				io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged")
-				io.Copy(io.Discard, c) // until the gateway hangs up
+				io.Copy(io.Discard, c) // until the proxy hangs up
 				close(spoken)
 			})
 		}, 2},

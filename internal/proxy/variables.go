@@ -10,7 +10,7 @@ import (
 
 // VariablesOptions say where a tool finds its way out.
 type VariablesOptions struct {
-	HTTP, SOCKS  netip.AddrPort // of the proxies, as seen from inside; zero: there is none
+	HTTP, SOCKS  netip.AddrPort // of the proxies, as seen from inside; zero: without
 	Key          string         // "": the proxies ask for none
 	Bundle       string         // path inside of the trust bundle; "": none
 	Store        string         // path inside of a JVM's trust store; "": none
@@ -39,8 +39,8 @@ var variables = []variable{
 	{"https_proxy", proxyURL, "wget and the same"},
 	{"ALL_PROXY", proxyURL, "curl, git, Python's httpx, Deno, for every other scheme"},
 	{"all_proxy", proxyURL, "the same"},
-	{"NO_PROXY", noProxy, "whoever reads HTTP_PROXY: servers on loopback inside are reached directly"},
-	{"no_proxy", noProxy, "whoever reads http_proxy"},
+	{"NO_PROXY", noProxy, "the readers of HTTP_PROXY: servers on loopback inside are reached directly"},
+	{"no_proxy", noProxy, "the readers of http_proxy"},
 	{"NODE_USE_ENV_PROXY", whenProxied("1"), "Node 22.21, 24 and later: fetch and http read HTTP_PROXY"},
 	{"npm_config_proxy", proxyURL, "npm, pnpm before 11, Yarn 1: before what an .npmrc says"},
 	{"npm_config_https_proxy", proxyURL, "npm, pnpm before 11, Yarn 1"},
@@ -122,7 +122,7 @@ func whenProxied(s string) func(VariablesOptions) string {
 func bundlePath(o VariablesOptions) string { return o.Bundle }
 
 // sshCommand quotes for the shell by which git runs it. What is quoted ssh hands to
-// a shell of its own.
+// another shell.
 func sshCommand(o VariablesOptions) string {
 	if o.ProxyCommand == "" {
 		return ""

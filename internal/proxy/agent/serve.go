@@ -12,7 +12,7 @@ import (
 const mostConnections = 64
 
 // Serve answers the connections of a listener inside with a filter, [SSH] or [GPG]
-// with its options, each with a connection of its own to the real agent, which dial
+// with its options, each with another connection to the real agent, which dial
 // makes. It ends when the listener is closed: it closes every connection, waits for
 // their filters, and returns nil. Another error of the listener is returned then.
 func Serve(l net.Listener, dial func() (net.Conn, error), filter func(inside, outside io.ReadWriter) error) error {
