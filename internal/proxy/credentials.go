@@ -108,7 +108,7 @@ func (c Credential) check() (Rules, error) {
 	switch {
 	case !variableName.MatchString(c.Name):
 		return Rules{}, errors.New("its name is not an environment variable's")
-	case slices.ContainsFunc(variables, func(v variable) bool { return v.name == c.Name }):
+	case Sets(c.Name):
 		return Rules{}, errors.New("the variable says where the proxies or the roots are")
 	case len(c.Secret) < MinSecret || len(c.Secret) > MaxSecret:
 		return Rules{}, fmt.Errorf("a secret has from %d to %d bytes", MinSecret, MaxSecret)

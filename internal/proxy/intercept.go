@@ -44,7 +44,7 @@ func (g *Proxy) setupInterception() (err error) {
 func (g *Proxy) Bundle() []byte { return bytes.Clone(g.trust.bundle) }
 
 // Store returns the same certificates as a JVM's trust store, with the password
-// [StorePassword]. Nil: no TLS is terminated.
+// clientenv.StorePassword. Nil: no TLS is terminated.
 func (g *Proxy) Store() ([]byte, error) {
 	if len(g.trust.bundle) == 0 {
 		return nil, nil

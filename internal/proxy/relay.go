@@ -55,7 +55,7 @@ func connectBy(proxy, to string) (net.Conn, io.Reader, error) {
 	if err != nil || u.Host == "" {
 		return nil, nil, fmt.Errorf("no proxy is named, in the third argument or in HTTPS_PROXY")
 	}
-	conn, err := net.DialTimeout("tcp", u.Host, headerTimeout)
+	conn, err := net.DialTimeout("tcp", u.Host, 30*time.Second)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -26,10 +26,6 @@ var SystemBundles = []string{
 	"/etc/ssl/cert.pem",                                 // Alpine
 }
 
-// StorePassword is the password of the trust store that [Proxy.Store] returns:
-// the one that the JDK's own has. It guards nothing; the store holds no secret.
-const StorePassword = "changeit"
-
 // systemRoots reads the first of the system's bundles that exists. None: no roots,
 // which is what a client inside would have found.
 func systemRoots() ([]byte, error) {

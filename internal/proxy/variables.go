@@ -75,6 +75,11 @@ var variables = []variable{
 	{"PERL_LWP_SSL_CA_FILE", bundlePath, "Perl's LWP"},
 }
 
+// Sets reports whether a variable is one of those that [Variables] sets.
+func Sets(name string) bool {
+	return slices.ContainsFunc(variables, func(v variable) bool { return v.name == name })
+}
+
 // Variables returns the environment that makes tools use the proxies and trust
 // the bundle, as NAME=value, sorted.
 func Variables(o VariablesOptions) []string {
@@ -131,6 +136,10 @@ func sshCommand(o VariablesOptions) string {
 }
 
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// StorePassword is the password of the JVM's trust store that Store names: the one that
+// the JDK's own has. It guards nothing; the store holds no secret.
+const StorePassword = "changeit"
 
 // javaOptions sets what the JDK's own clients read, and has Maven read it as well:
 // from 3.9 on its transport does so only when it is told to. They have no property for a
