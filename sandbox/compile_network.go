@@ -5,8 +5,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
+
 	"github.com/holdfast-dev/holdfast/internal/plan"
-	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/landlock"
 )
 
@@ -159,7 +160,7 @@ func (c *compilation) ownFile(name string, given int, why string) {
 
 // showRelay shows the harness's own program, which is a relay under that name.
 func (c *compilation) showRelay() {
-	at := join(c.wiring.place, proxy.RelayName)
+	at := join(c.wiring.place, clientenv.RelayName)
 	if c.policy.Layout != nil {
 		c.do(plan.PutBind{Source: c.wiring.relay, At: at}, plan.Setup, "ssh connects by it")
 		return
@@ -200,7 +201,7 @@ func (c *compilation) ownRules() []landlock.PathRule {
 		rules = append(rules, landlock.PathRule{Path: w.place, Access: landlock.FSRead | accessSocket})
 	}
 	if w.relay != "" {
-		rules = append(rules, landlock.PathRule{Path: join(w.place, proxy.RelayName), Access: accessRead &^ landlock.FSReadDir})
+		rules = append(rules, landlock.PathRule{Path: join(w.place, clientenv.RelayName), Access: accessRead &^ landlock.FSReadDir})
 	}
 	for _, f := range w.ssh {
 		if f.made {

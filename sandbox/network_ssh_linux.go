@@ -9,7 +9,7 @@ import (
 	"slices"
 	"syscall"
 
-	"github.com/holdfast-dev/holdfast/internal/proxy"
+	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
 )
 
 // mostConfigs and largestConfig bound what is read of ssh's configuration.
@@ -28,20 +28,20 @@ func (s *Sandbox) coverConfigs(in *input) {
 	}
 	names := s.world.configs
 	if names == nil {
-		names = proxy.SystemSSHConfigs
+		names = clientenv.SystemSSHConfigs
 	}
-	command := proxy.ProxyCommand(join(in.wiring.place, proxy.RelayName), "http://"+netip.AddrPortFrom(loopback4, in.wiring.http).String())
+	command := clientenv.ProxyCommand(join(in.wiring.place, clientenv.RelayName), "http://"+netip.AddrPortFrom(loopback4, in.wiring.http).String())
 	var included []string
 	for _, name := range names {
 		real, text, info := in.config(name)
 		if info == nil || in.wiring.configures(real) {
 			continue
 		}
-		in.wiring.ssh = append(in.wiring.ssh, sshConfig{at: real, text: proxy.SSHConfig(command, text)})
-		included = append(included, proxy.SSHIncludes(text)...)
+		in.wiring.ssh = append(in.wiring.ssh, sshConfig{at: real, text: clientenv.SSHConfig(command, text)})
+		included = append(included, clientenv.SSHIncludes(text)...)
 	}
 	if len(in.wiring.ssh) == 0 && in.inside(names[0]) {
-		in.wiring.ssh = []sshConfig{{at: names[0], text: proxy.SSHConfig(command, ""), made: true}}
+		in.wiring.ssh = []sshConfig{{at: names[0], text: clientenv.SSHConfig(command, ""), made: true}}
 	}
 	if in.facts.UserNS {
 		in.coverIncluded(included)
@@ -62,7 +62,7 @@ func (in *input) coverIncluded(patterns []string) {
 			}
 			if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid == 0 && info.Mode()&0o022 == 0 {
 				in.wiring.ssh = append(in.wiring.ssh, sshConfig{at: real, text: text})
-				patterns = append(patterns, proxy.SSHIncludes(text)...)
+				patterns = append(patterns, clientenv.SSHIncludes(text)...)
 			}
 		}
 	}

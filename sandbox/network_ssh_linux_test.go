@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
+
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 )
@@ -53,7 +55,7 @@ var _ = offer(programs, "proxycommand", func(args []string) {
 })
 
 func TestKernelNetworkConnectsForSSH(t *testing.T) {
-	for name, system := range map[string]string{"told by ssh's configuration": proxy.SystemSSHConfigs[0], "told by the environment": "/nowhere"} {
+	for name, system := range map[string]string{"told by ssh's configuration": clientenv.SystemSSHConfigs[0], "told by the environment": "/nowhere"} {
 		t.Run(name, func(t *testing.T) { connectsForSSH(t, system) })
 	}
 }
@@ -66,7 +68,7 @@ func connectsForSSH(t *testing.T, system string) {
 		p.Network.Hosts = []string{"allowed.example:80"}
 		p.Network.SSH = true
 		if system == "/nowhere" {
-			p.Files.Hide = []string{filepath.Dir(proxy.SystemSSHConfigs[0])}
+			p.Files.Hide = []string{filepath.Dir(clientenv.SystemSSHConfigs[0])}
 		}
 	}, func(t *testing.T, s *Sandbox, w walls) {
 		out, r := says(t, s, "proxycommand", system, "allowed.example", "denied.example")
@@ -84,7 +86,7 @@ func connectsForSSH(t *testing.T, system string) {
 			t.Errorf("an allowed host: %s\n%s", out, r)
 			return
 		}
-		if !strings.HasPrefix(lines[1], "exit status 1: "+proxy.RelayName+": 403") || !strings.Contains(lines[1], "denied.example") {
+		if !strings.HasPrefix(lines[1], "exit status 1: "+clientenv.RelayName+": 403") || !strings.Contains(lines[1], "denied.example") {
 			t.Errorf("a denied host: %s", lines[1])
 		}
 		if lines[2] != "written: false removed: false" {
@@ -100,7 +102,7 @@ func TestKernelNetworkSSHWorksWithoutBeingTold(t *testing.T) {
 	for _, name := range []string{"ssh", "scp", "sftp"} {
 		kerneltest.Need(t, kerneltest.Command(name))
 	}
-	if _, err := os.Stat(proxy.SystemSSHConfigs[0]); err != nil {
+	if _, err := os.Stat(clientenv.SystemSSHConfigs[0]); err != nil {
 		t.Skipf("this machine has no configuration of ssh: %v", err)
 	}
 	eachWall(t, walledIn, func(t *testing.T, w walls) {
@@ -130,7 +132,7 @@ func TestKernelNetworkSSHWorksWithoutBeingTold(t *testing.T) {
 					t.Errorf("an allowed host: %v\n%s\n%s", err, out, r)
 				}
 				out, r, err := shell(s, c.script, "denied.example")
-				if err == nil || !strings.Contains(out, proxy.RelayName+": 403") || !strings.Contains(out, "denied.example") {
+				if err == nil || !strings.Contains(out, clientenv.RelayName+": 403") || !strings.Contains(out, "denied.example") {
 					t.Errorf("a denied host: %v\n%s\n%s", err, out, r)
 				}
 				if len(r.Violations) != 1 || r.Violations[0].Host != "denied.example" || r.Violations[0].Port != 22 {
@@ -174,7 +176,7 @@ var _ = offer(programs, "rewriteconfig", func(args []string) {
 })
 
 func TestKernelNetworkSSHsConfigurationIsNotTheTools(t *testing.T) {
-	at := proxy.SystemSSHConfigs[0]
+	at := clientenv.SystemSSHConfigs[0]
 	system, err := os.ReadFile(at)
 	if err != nil {
 		t.Skipf("this machine has no configuration of ssh: %v", err)
@@ -182,7 +184,7 @@ func TestKernelNetworkSSHsConfigurationIsNotTheTools(t *testing.T) {
 	eachWall(t, walledIn, func(t *testing.T, w walls) {
 		s := networkSandbox(t, w, func(p *Policy) { p.Network.SSH, p.Network.Hosts = true, []string{"allowed.example"} })
 		out, r := says(t, s, "rewriteconfig", at, ownPlace+"/"+configFile+"0")
-		want := "<nil>\n" + proxy.SSHConfig(proxy.ProxyCommand(ownPlace+"/"+proxy.RelayName, "http://127.0.0.1:3128"), string(system))
+		want := "<nil>\n" + clientenv.SSHConfig(clientenv.ProxyCommand(ownPlace+"/"+clientenv.RelayName, "http://127.0.0.1:3128"), string(system))
 		if out != want {
 			t.Errorf("got\n%s\nwant\n%s\n%s", out, want, r)
 		}
@@ -212,17 +214,17 @@ func TestKernelNetworkSSHMakesAConfigurationWhereThereIsNone(t *testing.T) {
 // TestKernelNetworkSSHLeavesThePolicysFilesAlone: what is hidden stays so, under its
 // own name and any other, and a file of the policy's own is not covered.
 func TestKernelNetworkSSHLeavesThePolicysFilesAlone(t *testing.T) {
-	at := proxy.SystemSSHConfigs[0]
+	at := clientenv.SystemSSHConfigs[0]
 	eachWall(t, walledIn, func(t *testing.T, w walls) {
 		for name, c := range map[string]struct {
 			change func(p *Policy)
 			want   string
 		}{
-			"hidden": {func(p *Policy) { p.Files.Hide = []string{filepath.Dir(at)} }, proxy.RelayName + "\n"},
+			"hidden": {func(p *Policy) { p.Files.Hide = []string{filepath.Dir(at)} }, clientenv.RelayName + "\n"},
 			"its own": {func(p *Policy) {
 				p.Files.Read = slices.DeleteFunc(p.Files.Read, func(dir string) bool { return dir == "/etc" })
 				p.Files.Make = []File{{Path: at, Data: "the policy's\n"}}
-			}, proxy.RelayName + "\nthe policy's\n"},
+			}, clientenv.RelayName + "\nthe policy's\n"},
 		} {
 			s := networkSandbox(t, w, func(p *Policy) {
 				p.Network.SSH, p.Network.Hosts = true, []string{"allowed.example"}
@@ -240,7 +242,7 @@ func TestKernelNetworkSSHLeavesThePolicysFilesAlone(t *testing.T) {
 // neither root nor its user, and in a user namespace the host's root is nobody.
 func TestKernelNetworkSSHTakesWhatTheSystemIncludes(t *testing.T) {
 	kerneltest.Need(t, kerneltest.Command("ssh"))
-	included := proxy.SystemSSHConfigs[0] // a file of root's, on every machine
+	included := clientenv.SystemSSHConfigs[0] // a file of root's, on every machine
 	if _, err := os.Stat(included); err != nil {
 		t.Skipf("this machine has no configuration of ssh: %v", err)
 	}

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
+
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 )
 
@@ -111,14 +113,14 @@ func (r *run) ownPlace(o *outlet) string {
 func (o *outlet) variables(place string) []string {
 	var list []string
 	if o.wiring.gated {
-		v := proxy.VariablesOptions{HTTP: o.http, SOCKS: o.socks, Key: o.key}
+		v := clientenv.VariablesOptions{HTTP: o.http, SOCKS: o.socks, Key: o.key}
 		if o.wiring.trusts {
 			v.Bundle, v.Store = place+"/"+bundleFile, place+"/"+storeFile
 		}
 		if o.wiring.relay != "" && o.place != "" && len(o.wiring.ssh) == 0 {
-			v.ProxyCommand = proxy.ProxyCommand(place+"/"+proxy.RelayName, "")
+			v.ProxyCommand = clientenv.ProxyCommand(place+"/"+clientenv.RelayName, "")
 		}
-		list = proxy.Variables(v)
+		list = clientenv.Variables(v)
 		list = append(list, socksVariable+"="+o.socksURL())
 		for name, value := range o.gateway.Placeholders() {
 			list = append(list, name+"="+value)

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
+
 	"software.sslmate.com/src/go-pkcs12"
 )
 
@@ -105,7 +107,7 @@ func TestABundleHasTheSystemsRootsAndTheAuthorityAndNoKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	certs, err := pkcs12.DecodeTrustStore(s, StorePassword)
+	certs, err := pkcs12.DecodeTrustStore(s, clientenv.StorePassword)
 	if err != nil || len(certs) != 1 || !certs[0].Equal(a.cert) {
 		t.Errorf("%d certificates, %v", len(certs), err)
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
 )
 
 // fetchJava asks with the JDK's own client, whose proxy and trust store are
@@ -129,13 +131,13 @@ func clientEnv(t *testing.T, w *secureWorld, dir string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := VariablesOptions{HTTP: netip.MustParseAddrPort(w.http), Bundle: filepath.Join(dir, "roots.pem"), Store: filepath.Join(dir, "roots.p12")}
+	o := clientenv.VariablesOptions{HTTP: netip.MustParseAddrPort(w.http), Bundle: filepath.Join(dir, "roots.pem"), Store: filepath.Join(dir, "roots.p12")}
 	for name, data := range map[string]string{"roots.pem": string(w.g.Bundle()), "roots.p12": string(store), "Fetch.java": fetchJava} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(data), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return append(Variables(o), "PATH="+os.Getenv("PATH"), "HOME="+dir, "PYENV_ROOT="+os.Getenv("PYENV_ROOT"), "TOKEN="+w.placeholder, "GIT_TERMINAL_PROMPT=0", "PIP_DISABLE_PIP_VERSION_CHECK=1", "npm_config_update_notifier=false")
+	return append(clientenv.Variables(o), "PATH="+os.Getenv("PATH"), "HOME="+dir, "PYENV_ROOT="+os.Getenv("PYENV_ROOT"), "TOKEN="+w.placeholder, "GIT_TERMINAL_PROMPT=0", "PIP_DISABLE_PIP_VERSION_CHECK=1", "npm_config_update_notifier=false")
 }
 
 // lacks says why a client cannot run.

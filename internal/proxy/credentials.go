@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
+
 	"golang.org/x/net/http/httpguts"
 )
 
@@ -108,7 +110,7 @@ func (c Credential) check() (Rules, error) {
 	switch {
 	case !variableName.MatchString(c.Name):
 		return Rules{}, errors.New("its name is not an environment variable's")
-	case Sets(c.Name):
+	case clientenv.Sets(c.Name):
 		return Rules{}, errors.New("the variable says where the proxies or the roots are")
 	case len(c.Secret) < MinSecret || len(c.Secret) > MaxSecret:
 		return Rules{}, fmt.Errorf("a secret has from %d to %d bytes", MinSecret, MaxSecret)

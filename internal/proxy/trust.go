@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
+
 	"software.sslmate.com/src/go-pkcs12"
 )
 
@@ -128,5 +130,5 @@ func store(bundle []byte) ([]byte, error) {
 			certs = append(certs, c)
 		}
 	}
-	return pkcs12.Modern.EncodeTrustStore(certs, StorePassword)
+	return pkcs12.Modern.EncodeTrustStore(certs, clientenv.StorePassword)
 }

@@ -1,4 +1,4 @@
-package proxy
+package clientenv
 
 import (
 	"bufio"
@@ -19,9 +19,9 @@ import (
 // where a key belongs. That is what ssh wants of a ProxyCommand.
 const RelayName = "holdfast-connect"
 
-// relay carries one connection and returns the exit status. It ends when the
+// Relay carries one connection and returns the exit status. It ends when the
 // server has closed; when the input ends, the server is told.
-func relay(args []string, proxy string, in io.Reader, out, complaints io.Writer) int {
+func Relay(args []string, proxy string, in io.Reader, out, complaints io.Writer) int {
 	switch len(args) {
 	case 2:
 	case 3:

@@ -1,4 +1,4 @@
-package proxy
+package clientenv
 
 import (
 	"os"
@@ -9,6 +9,6 @@ import (
 // the kernel's, of the file that was executed: no argument can fake it.
 func init() {
 	if name, err := os.Readlink("/proc/self/exe"); err == nil && path.Base(name) == RelayName {
-		os.Exit(relay(os.Args[1:], os.Getenv("HTTPS_PROXY"), os.Stdin, os.Stdout, os.Stderr))
+		os.Exit(Relay(os.Args[1:], os.Getenv("HTTPS_PROXY"), os.Stdin, os.Stdout, os.Stderr))
 	}
 }

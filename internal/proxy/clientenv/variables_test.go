@@ -1,4 +1,4 @@
-package proxy
+package clientenv
 
 import (
 	"fmt"
@@ -77,7 +77,7 @@ func TestTheSSHCommandPassesAShellUnchanged(t *testing.T) {
 }
 
 func TestTheDocumentationHasTheVariables(t *testing.T) {
-	text, err := os.ReadFile("../../docs/network.md")
+	text, err := os.ReadFile("../../../docs/network.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package proxy
+package clientenv_test
 
 import (
 	"bytes"
@@ -7,6 +7,10 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy"
 )
 
 func TestARelayJoinsItsInputAndOutputToAConnection(t *testing.T) {
@@ -25,24 +29,24 @@ func TestARelayJoinsItsInputAndOutputToAConnection(t *testing.T) {
 		fmt.Fprintf(c, "SSH-2.0-server heard %s", said)
 	}()
 	host, port, _ := net.SplitHostPort(server.Addr().String())
-	rules, err := Compile([]string{server.Addr().String()}, nil)
+	rules, err := proxy.Compile([]string{server.Addr().String()}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy := relayedProxy(t, Config{Rules: rules, Key: "k"})
+	via := relayedProxy(t, proxy.Config{Rules: rules, Key: "k"})
 
 	var out, complaints bytes.Buffer
-	if status := relay([]string{host, port}, proxy, strings.NewReader("SSH-2.0-client"), &out, &complaints); status != 0 {
+	if status := clientenv.Relay([]string{host, port}, via, strings.NewReader("SSH-2.0-client"), &out, &complaints); status != 0 {
 		t.Fatalf("status %d: %s", status, complaints.String())
 	}
 	if got, want := out.String(), "SSH-2.0-server heard SSH-2.0-client"; got != want {
 		t.Errorf("the relay says %q, want %q", got, want)
 	}
 	out.Reset()
-	if status := relay([]string{host, port, "http://127.0.0.1:1"}, proxy, strings.NewReader(""), &out, &complaints); status != 1 || out.Len() > 0 {
+	if status := clientenv.Relay([]string{host, port, "http://127.0.0.1:1"}, via, strings.NewReader(""), &out, &complaints); status != 1 || out.Len() > 0 {
 		t.Errorf("the proxy of the arguments is not the one: status %d, %q", status, out.String())
 	}
-	if status := relay([]string{"denied.example", "22"}, proxy, strings.NewReader(""), &out, &complaints); status != 1 || out.Len() > 0 {
+	if status := clientenv.Relay([]string{"denied.example", "22"}, via, strings.NewReader(""), &out, &complaints); status != 1 || out.Len() > 0 {
 		t.Errorf("a denied host: status %d, output %q", status, out.String())
 	}
 	if said := complaints.String(); !strings.Contains(said, "403") || !strings.Contains(said, "denied.example") {
@@ -63,16 +67,16 @@ func TestARelayWithoutAProxyOrAHostFails(t *testing.T) {
 		{[]string{"a.example", "22", "http://127.0.0.1:1", "more"}, "http://127.0.0.1:1"},
 	} {
 		var out, complaints bytes.Buffer
-		if status := relay(c.args, c.proxy, strings.NewReader(""), &out, &complaints); status == 0 || complaints.Len() == 0 {
+		if status := clientenv.Relay(c.args, c.proxy, strings.NewReader(""), &out, &complaints); status == 0 || complaints.Len() == 0 {
 			t.Errorf("%q by %q: status %d, says %q", c.args, c.proxy, status, complaints.String())
 		}
 	}
 }
 
 // relayedProxy serves a proxy and returns its proxy's URL.
-func relayedProxy(t *testing.T, c Config) string {
+func relayedProxy(t *testing.T, c proxy.Config) string {
 	t.Helper()
-	g, err := New(c)
+	g, err := proxy.New(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +84,7 @@ func relayedProxy(t *testing.T, c Config) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go g.Serve(l, HTTP)
+	go g.Serve(l, proxy.HTTP)
 	t.Cleanup(func() { g.Close() })
 	return "http://holdfast:" + c.Key + "@" + l.Addr().String()
 }
