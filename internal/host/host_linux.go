@@ -115,28 +115,6 @@ func readKeyring() Fact {
 	return f
 }
 
-// NamespaceRemedy says what stands between this process and user namespaces,
-// judging by the sysctls that distributions use for it.
-func NamespaceRemedy() string {
-	var remedies []string
-	for _, s := range []struct{ file, bad, remedy string }{
-		{"/proc/sys/user/max_user_namespaces", "0", "sysctl user.max_user_namespaces=15000"},
-		{"/proc/sys/kernel/unprivileged_userns_clone", "0", "sysctl kernel.unprivileged_userns_clone=1"},
-		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", "an AppArmor profile for this program that allows userns, or sysctl kernel.apparmor_restrict_unprivileged_userns=0"},
-	} {
-		if text, err := os.ReadFile(s.file); err == nil && strings.TrimSpace(string(text)) == s.bad {
-			remedies = append(remedies, s.remedy)
-		}
-	}
-	if mode := statusField("Seccomp"); mode == 2 {
-		remedies = append(remedies, "a system call filter is in force here already: in a container, a seccomp profile that allows clone, unshare and mount in user namespaces (Docker: --security-opt seccomp=unconfined)")
-	}
-	if len(remedies) == 0 {
-		return "a kernel with CONFIG_USER_NS, and a container or service manager that lets this process use it"
-	}
-	return strings.Join(remedies, "; ")
-}
-
 // statusField reads a number from this process's /proc status; -1: none.
 func statusField(name string) int {
 	text, err := os.ReadFile("/proc/self/status")

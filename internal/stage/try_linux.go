@@ -15,10 +15,10 @@ import (
 // f.Image, f.Namespaces, f.UserNS and f.Overlay.
 func Try(f *host.Facts) {
 	f.Image = tryImage(f.Image.Name)
-	why := try(f, true)
+	why, obstacle := try(f, true)
 	if why != "" && f.UID == 0 {
 		// Root needs no user namespace to make the others.
-		if try(f, false) == "" {
+		if other, _ := try(f, false); other == "" {
 			why, f.UserNS = "", false
 		}
 	}
@@ -27,7 +27,7 @@ func Try(f *host.Facts) {
 		f.Namespaces = host.Fact{Name: name, Answer: host.Yes, Reason: "they were made, with a root, a /proc and a devpts"}
 		return
 	}
-	f.Namespaces = host.Fact{Name: name, Answer: host.No, Reason: why, Remedy: host.NamespaceRemedy()}
+	f.Namespaces = host.Fact{Name: name, Answer: host.No, Reason: why, Remedy: host.NamespaceRemedy(obstacle)}
 	f.Overlay = host.Fact{Name: f.Overlay.Name, Answer: host.No, Reason: "there are no namespaces to mount it in", Remedy: f.Namespaces.Remedy}
 }
 
@@ -65,7 +65,7 @@ func imageRemedy(err error) string {
 const overlaySlot = 1
 
 // try answers what stood in the way, or "".
-func try(f *host.Facts, user bool) string {
+func try(f *host.Facts, user bool) (string, host.Obstacle) {
 	p := plan.Plan{Namespaces: plan.Namespaces{User: user, Mount: true, PID: true, IPC: true, UTS: true, Cgroup: true, Net: true}}
 	steps := []plan.Action{plan.PrivateMounts{}, plan.NewRoot{}, plan.Scratch{}, plan.Proc{},
 		plan.Private{At: "/dev", Slot: "dev", Mode: 0o755}, plan.PTYs{}, plan.Loopback{}, plan.ProbeOverlay{}, plan.Pivot{}, plan.SealRoot{}}
@@ -77,18 +77,19 @@ func try(f *host.Facts, user bool) string {
 	}
 	way, err := TheWay()
 	if err != nil {
-		return err.Error()
+		return err.Error(), host.Obstacle{}
 	}
 	c, t, err := runProbe(p, way)
 	if err != nil {
-		return err.Error()
+		return err.Error(), host.Obstacle{}
 	}
 	defer c.Close()
 	switch {
 	case c.Failed != nil:
-		return fmt.Sprintf("%s: %v", t.StepName(c.Failed.Step), c.Failed.Errno)
+		made := c.Failed.Step < len(p.Steps) && p.Steps[c.Failed.Step].Do != plan.Action(plan.MapIDs{})
+		return fmt.Sprintf("%s: %v", t.StepName(c.Failed.Step), c.Failed.Errno), host.Obstacle{Errno: c.Failed.Errno, Mount: made}
 	case !c.Probed:
-		return "the probe's stage died"
+		return "the probe's stage died", host.Obstacle{}
 	}
 	f.Overlay.Answer, f.Overlay.Reason = host.Yes, "one was mounted"
 	if !f.KernelAtLeast(6, 6) {
@@ -99,7 +100,7 @@ func try(f *host.Facts, user bool) string {
 		f.Overlay.Answer, f.Overlay.Reason = host.No, fmt.Sprintf("mounting one failed with errno %d", errno)
 		f.Overlay.Remedy = "Linux 5.11 or newer, with the overlay module loaded (modprobe overlay)"
 	}
-	return ""
+	return "", host.Obstacle{}
 }
 
 // TryTUN makes a TUN device and fills in f.TUN, where Try has filled in the rest. It
