@@ -103,6 +103,7 @@ var landlockDifferences = []lostDifference{
 // TestAPlanWithoutNamespacesDiffersByItsLosses: on a host without them the plan
 // names each place where it allows more than the policy means.
 func TestAPlanWithoutNamespacesDiffersByItsLosses(t *testing.T) {
+	kerneltest.Long(t)
 	used := map[string]int{}
 	eachPair(t, 2, kerneltest.Amount(t, 100, 500, 2000), func(p Policy, l layout) (any, error) {
 		facts := newHost()

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt"
@@ -60,6 +61,7 @@ func (h heldProfile) reaches() bool {
 // TestAProfileOpensThePortsOfItsRunAndNoOthers: of the loopback, TCP to the proxies
 // and to Loopback; of everything else, nothing, whatever Hosts names.
 func TestAProfileOpensThePortsOfItsRunAndNoOthers(t *testing.T) {
+	kerneltest.Long(t)
 	for _, tt := range []struct {
 		name string
 		of   Network

@@ -149,6 +149,7 @@ var profileDifferences = []difference{
 // TestAProfileDoesWhatThePolicyMeans: generated policies are emitted as profiles
 // for macOS, and the evaluator of such profiles is asked.
 func TestAProfileDoesWhatThePolicyMeans(t *testing.T) {
+	kerneltest.Long(t)
 	used := map[string]int{}
 	eachPair(t, 11, kerneltest.Amount(t, 20, 100, 800), func(p Policy, l layout) (any, error) { return emitted(p) }, func(p Policy, a Act, ok bool, why Reason, made any) {
 		if a.Do == ToRun || a.Do == ToGain {

@@ -139,6 +139,7 @@ var walledDifferences = []difference{
 // for a host that has everything, and the steps are read by a model of the kernel
 // that knows no policy.
 func TestAPlanWithNamespacesDoesWhatThePolicyMeans(t *testing.T) {
+	kerneltest.Long(t)
 	used := map[string]int{}
 	eachPair(t, 1, kerneltest.Amount(t, 50, 200, 2000), func(p Policy, l layout) (any, error) {
 		return planned(p, l, newHost(), nil)

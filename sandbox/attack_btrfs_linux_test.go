@@ -73,6 +73,7 @@ func onBtrfs(args []string) {
 
 // TestKernelBtrfsMakesNoNames: in a subvolume, which each user may snapshot, under the default profile and under none.
 func TestKernelBtrfsMakesNoNames(t *testing.T) {
+	kerneltest.Long(t)
 	kerneltest.InChild(t, kerneltest.Child{As: kerneltest.Root}, func(t *testing.T) {
 		if _, err := exec.LookPath("mkfs.btrfs"); err != nil {
 			t.Skip("no mkfs.btrfs on this machine (Debian: btrfs-progs)")

@@ -84,6 +84,7 @@ func serveBus(t *testing.T) {
 }
 
 func TestKernelAttackBuses(t *testing.T) {
+	kerneltest.Long(t)
 	for _, w := range allSets {
 		t.Run(w.name, func(t *testing.T) {
 			w.chosen(t, allSets)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"golang.org/x/sys/unix"
 )
 
@@ -58,6 +59,7 @@ func reopen([]string) {
 }
 
 func TestKernelAttackInheritedDescriptors(t *testing.T) {
+	kerneltest.Long(t)
 	eachWall(t, allSets, func(t *testing.T, w walls) {
 		base := makeGrounds(t, 1)
 		f := groundOf(base, 0, 0)
@@ -134,6 +136,7 @@ func TestKernelAttackDirectoryDescriptor(t *testing.T) {
 // A file that is handed over open for reading can be opened anew by its link in
 // /proc, in the harness's tree of mounts: Landlock alone keeps it read-only.
 func TestKernelAttackStandardInput(t *testing.T) {
+	kerneltest.Long(t)
 	for _, place := range []string{"read", "secret"} {
 		t.Run("from "+place, func(t *testing.T) {
 			eachWall(t, allSets, func(t *testing.T, w walls) {

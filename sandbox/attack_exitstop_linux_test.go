@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"golang.org/x/sys/unix"
 )
 
@@ -77,6 +78,7 @@ func trace(pid int, request, options uintptr) error {
 
 // Every policy refuses it, those without a filter profile too.
 func TestKernelAttackExitStops(t *testing.T) {
+	kerneltest.Long(t)
 	eachWall(t, allSets, func(t *testing.T, w walls) {
 		attackPlainly(t, "exit stops")
 		attackWith(t, "exit stops", w, nil)

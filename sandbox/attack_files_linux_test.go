@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"golang.org/x/sys/unix"
 )
 
@@ -336,6 +337,7 @@ func unshareIn(flags uintptr) error {
 }
 
 func TestKernelAttackReading(t *testing.T) {
+	kerneltest.Long(t)
 	eachWall(t, allSets, func(t *testing.T, w walls) {
 		attackPlainly(t, "reading")
 		attackWith(t, "reading", w, nil)
@@ -343,6 +345,7 @@ func TestKernelAttackReading(t *testing.T) {
 }
 
 func TestKernelAttackChanging(t *testing.T) {
+	kerneltest.Long(t)
 	eachWall(t, allSets, func(t *testing.T, w walls) {
 		attackPlainly(t, "changing")
 		attackWith(t, "changing", w, nil)
@@ -350,6 +353,7 @@ func TestKernelAttackChanging(t *testing.T) {
 }
 
 func TestKernelAttackMounting(t *testing.T) {
+	kerneltest.Long(t)
 	eachWall(t, allSets, func(t *testing.T, w walls) { attackWith(t, "mounting", w, nil) })
 }
 

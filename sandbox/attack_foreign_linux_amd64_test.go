@@ -65,6 +65,7 @@ func endOf(t *testing.T, run func() error) syscall.WaitStatus {
 // A 32-bit program, and a 32-bit call of a 64-bit one, die of it in every
 // sandbox: filters know the calls of one architecture by number.
 func TestKernelAttackForeignCalls(t *testing.T) {
+	kerneltest.Long(t)
 	eachWall(t, allSets, func(t *testing.T, w walls) {
 		base := makeGrounds(t, 1)
 		read := groundOf(base, 0, 0).read
@@ -126,6 +127,7 @@ var x32Acts = []act{
 }
 
 func TestKernelAttackX32Calls(t *testing.T) {
+	kerneltest.Long(t)
 	eachWall(t, allSets, func(t *testing.T, w walls) {
 		attackPlainly(t, "x32")
 		attackWith(t, "x32", w, nil)

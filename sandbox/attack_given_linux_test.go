@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"golang.org/x/sys/unix"
 )
@@ -34,6 +35,7 @@ var _ = offer(programs, "turn a socket", func([]string) {
 // given is that network, whatever it is connected to: it can be disconnected and
 // connected anew. So none is handed over; those that cannot be turned are.
 func TestKernelAttackGivenSockets(t *testing.T) {
+	kerneltest.Long(t)
 	eachWall(t, directWalls, func(t *testing.T, w walls) {
 		serveHost(t)
 		socket := func(family, kind int, and func(fd int) error) func() *os.File {

@@ -212,6 +212,7 @@ var keeperActs = func() []act {
 // Below Landlock's ABI 6 and without namespaces a filter keeps the tool from signalling
 // the processes that end its run.
 func TestKernelAttackKeepers(t *testing.T) {
+	kerneltest.Long(t)
 	eachWall(t, unscoped, func(t *testing.T, w walls) {
 		attackPlainly(t, "keepers")
 		attackWith(t, "keepers", w, nil)

@@ -104,6 +104,7 @@ var lastUser = 1<<20 + uint32(os.Getpid())<<4
 // harness's session keyring and cannot use it; the report says so. Where the
 // profile is not known to refuse keys nothing runs.
 func TestKernelAttackSessionKeyringWithoutQuota(t *testing.T) {
+	kerneltest.Long(t)
 	kerneltest.Need(t, kerneltest.IsRoot)
 	t.Setenv("ATTACK_COPY", copyOfThis(t))
 	for _, w := range []walls{allSets[0], allSets[1], allSets[3]} {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"golang.org/x/sys/unix"
 )
@@ -83,6 +84,7 @@ var _ = offer(programs, "misuse", func(args []string) {
 })
 
 func TestKernelAttackMisuse(t *testing.T) {
+	kerneltest.Long(t)
 	for name := range misuses {
 		t.Run(name, func(t *testing.T) {
 			eachWall(t, []walls{allSets[0], allSets[1], allSets[3]}, func(t *testing.T, w walls) {

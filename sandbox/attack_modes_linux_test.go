@@ -11,6 +11,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"golang.org/x/sys/unix"
 )
 
@@ -121,6 +122,7 @@ func hasMode(p string, want uint32) error {
 // TestKernelNoFileGetsASetuidBit: with the guard, which takes the bits away, and without it, where the profile
 // refuses the calls.
 func TestKernelNoFileGetsASetuidBit(t *testing.T) {
+	kerneltest.Long(t)
 	attackPlainly(t, "setuid bits")
 	for _, guard := range []bool{true, false} {
 		t.Run(fmt.Sprintf("guard %v", guard), func(t *testing.T) {

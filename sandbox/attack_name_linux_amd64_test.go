@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // renamer is a program of 64-bit code that takes init's name at its first
@@ -57,6 +59,7 @@ func elf64(code []byte) []byte {
 // Init knows that the tool was executed by the name of its process. A tool that
 // takes the name of one that was not must not make Start wait.
 func TestKernelAttackTakingInitsName(t *testing.T) {
+	kerneltest.Long(t)
 	eachWall(t, allSets[:1], func(t *testing.T, w walls) {
 		base := makeGrounds(t, 1)
 		tool := filepath.Join(base, "read", "renamer")

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 var _, _ = offer(programs, "read", func(args []string) {
@@ -46,6 +48,7 @@ var rules = map[string]func(p *Policy, path string){
 // A link in a writable directory was perhaps planted by a tool: a rule that
 // leads through it must not become a rule for its target.
 func TestKernelAttackLinkPlantedBeforeTheSandboxIsMade(t *testing.T) {
+	kerneltest.Long(t)
 	for kind, rule := range rules {
 		t.Run(kind, func(t *testing.T) {
 			eachWall(t, allSets[:1], func(t *testing.T, w walls) {
@@ -71,6 +74,7 @@ func TestKernelAttackLinkPlantedBeforeTheSandboxIsMade(t *testing.T) {
 }
 
 func TestKernelAttackLinkPlantedAfterTheSandboxIsMade(t *testing.T) {
+	kerneltest.Long(t)
 	for kind, rule := range rules {
 		t.Run(kind, func(t *testing.T) {
 			eachWall(t, []walls{allSets[0], allSets[1], allSets[3]}, func(t *testing.T, w walls) {
@@ -101,6 +105,7 @@ func TestKernelAttackLinkPlantedAfterTheSandboxIsMade(t *testing.T) {
 // A tool that cannot touch a place moves the directory around it, and puts
 // another there: the next run's rule must not hold the decoy.
 func TestKernelAttackParentMovedBetweenRuns(t *testing.T) {
+	kerneltest.Long(t)
 	for kind, rule := range map[string]func(p *Policy, path string){"Read": rules["Read"], "Hide": rules["Hide"]} {
 		t.Run(kind, func(t *testing.T) {
 			eachWall(t, allSets[:2], func(t *testing.T, w walls) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"golang.org/x/sys/unix"
 )
 
@@ -236,6 +237,7 @@ var callActs = []act{
 }
 
 func TestKernelAttackPrivileges(t *testing.T) {
+	kerneltest.Long(t)
 	t.Setenv("ATTACK_API_KEY", "secret")
 	setuid := makeSetuid(t)
 	t.Setenv("ATTACK_SETUID", setuid)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"golang.org/x/sys/unix"
 )
 
@@ -163,6 +164,7 @@ func seize(pid int) error {
 }
 
 func TestKernelAttackProcesses(t *testing.T) {
+	kerneltest.Long(t)
 	eachWall(t, allSets, func(t *testing.T, w walls) {
 		id, err := unix.SysvShmGet(sharedKey, 4096, unix.IPC_CREAT|0o600)
 		if err != nil {
@@ -227,6 +229,7 @@ func runHarness(t *testing.T, args ...string) string {
 }
 
 func TestKernelAttackOnTheProcessGroup(t *testing.T) {
+	kerneltest.Long(t)
 	if out := runHarness(t, noWalls, "kill the group"); strings.Contains(out, "harness alive") {
 		t.Error("without walls the tool does not kill the harness either")
 	}

@@ -139,6 +139,7 @@ func flip(f ground) error {
 }
 
 func TestKernelAttackProtectedNames(t *testing.T) {
+	kerneltest.Long(t)
 	protect := func(base string, p *Policy) { p.Files.Protect = Protect{} }
 	eachWall(t, append(allSets[:len(allSets):len(allSets)], walls{name: noGuard, drop: plan.Guard}), func(t *testing.T, w walls) {
 		kerneltest.Need(t, kerneltest.HasSeccompFilter)

@@ -95,6 +95,7 @@ func instances(n int) error {
 }
 
 func TestKernelAttackQuotas(t *testing.T) {
+	kerneltest.Long(t)
 	eachWall(t, allSets, func(t *testing.T, w walls) {
 		attackPlainly(t, "quotas")
 		attackWith(t, "quotas", w, nil)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // The tool that serves whoever comes, at every address it can get, until its input
@@ -78,6 +80,7 @@ func served(t *testing.T, port string, in io.WriteCloser, out io.Reader, start, 
 // TestKernelAttackServing: nobody outside is served by the tool: it would be told
 // what the tool has read.
 func TestKernelAttackServing(t *testing.T) {
+	kerneltest.Long(t)
 	eachWall(t, directWalls, func(t *testing.T, w walls) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"golang.org/x/sys/unix"
 )
 
@@ -238,6 +239,7 @@ func serveHost(t *testing.T) {
 }
 
 func TestKernelAttackSockets(t *testing.T) {
+	kerneltest.Long(t)
 	eachWall(t, allSets, func(t *testing.T, w walls) {
 		serveHost(t)
 		attackPlainly(t, "sockets")

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"golang.org/x/sys/unix"
 )
 
@@ -50,6 +51,7 @@ func whileItSleeps(t *testing.T, c *Cmd, end func() error) error {
 // A supervisor that is killed from outside ends the run, which says so. What the harness
 // or the tool ends is told as ever.
 func TestKernelKilledSupervisorIsToldOf(t *testing.T) {
+	kerneltest.Long(t)
 	const sleeper = "echo started; sleep 1000 & wait"
 	eachWall(t, allSets[:4], func(t *testing.T, w walls) {
 		s := attackSandbox(t, tracedPolicy(t, w), w)

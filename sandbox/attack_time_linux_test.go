@@ -68,6 +68,7 @@ func TestKernelAttackStoppingDoesNotStopTheDeadline(t *testing.T) {
 }
 
 func TestKernelAttackStoppingDoesNotOutliveTheHarness(t *testing.T) {
+	kerneltest.Long(t)
 	eachWall(t, allSets[:4], func(t *testing.T, w walls) {
 		exe, err := os.Executable()
 		if err != nil {
@@ -116,6 +117,7 @@ func flee([]string) {
 }
 
 func TestKernelAttackFleeingProcessesAreCaught(t *testing.T) {
+	kerneltest.Long(t)
 	for _, w := range allSets[:4] {
 		t.Run(w.name, func(t *testing.T) {
 			w.chosen(t, allSets)
@@ -172,6 +174,7 @@ func bomb([]string) {
 }
 
 func TestKernelAttackForkBombIsDeadAfterCancel(t *testing.T) {
+	kerneltest.Long(t)
 	for _, w := range allSets[:4] {
 		t.Run(w.name, func(t *testing.T) {
 			w.chosen(t, allSets)

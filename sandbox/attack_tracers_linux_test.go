@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"golang.org/x/sys/unix"
 )
 
@@ -175,6 +176,7 @@ func tracedPolicy(t *testing.T, w walls) Policy {
 
 // With a supervisor one process at a time may ask for the option, so strace works.
 func TestKernelAttackTracers(t *testing.T) {
+	kerneltest.Long(t)
 	eachWall(t, allSets, func(t *testing.T, w walls) {
 		c := hostile(t, attackSandbox(t, tracedPolicy(t, w), w), "tracers")
 		var complained bytes.Buffer
@@ -198,6 +200,7 @@ func TestKernelAttackTracers(t *testing.T) {
 
 // Debuggers work, with the option and without.
 func TestKernelDebuggersWork(t *testing.T) {
+	kerneltest.Long(t)
 	for name, argv := range map[string][]string{
 		"strace": {"strace", "-f", "-e", "trace=execve", "sh", "-c", "true; /bin/true"},
 		"gdb":    {"gdb", "-nx", "-batch", "-ex", "run", "-ex", "info inferiors", "--args", "/bin/true"},

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"golang.org/x/sys/unix"
 )
 
@@ -44,6 +45,7 @@ func TestEmptyListsForbidAsNilDoes(t *testing.T) {
 // What a run makes in the temporary directory has a name nobody can foresee, and
 // is closed to others (CVE-2026-46406). With namespaces it makes nothing there.
 func TestKernelTemporaryFilesCannotBeForeseen(t *testing.T) {
+	kerneltest.Long(t)
 	eachWall(t, []walls{allSets[0], allSets[3]}, func(t *testing.T, w walls) {
 		dir := t.TempDir()
 		t.Setenv("TMPDIR", dir)
@@ -104,6 +106,7 @@ func namesMade(t *testing.T, fd int) []string {
 // What one command does to its shell's surroundings does not reach the next,
 // whose programs would be started by it (CVE-2026-22708).
 func TestKernelAttackPoisonDoesNotReachTheNextCommand(t *testing.T) {
+	kerneltest.Long(t)
 	const poison = `for f in ~/.bashrc ~/.profile ~/.bash_profile; do echo 'echo POISON' >$f; done
 		mkdir -p ~/bin ~/.config/git; printf '#!/bin/sh\necho POISON' >~/bin/ls; chmod +x ~/bin/ls
 		export PATH=~/bin:$PATH BASH_ENV=~/.bashrc; alias ls='echo POISON'

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox"
 )
 
@@ -21,6 +22,7 @@ const isInside = "NoNewPrivs:1Seccomp:2"
 // that a caller can, and then starts it: it enters the sandbox or fails closed,
 // and never comes to this program's own main.
 func TestKernelCallerChangesTheEmbeddedCmd(t *testing.T) {
+	kerneltest.Long(t)
 	const refused = "refused"
 	attr := func(a syscall.SysProcAttr) func(*exec.Cmd) { return func(c *exec.Cmd) { c.SysProcAttr = &a } }
 	tests := []struct {

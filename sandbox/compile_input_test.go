@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/stage/guard"
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"github.com/holdfast-dev/holdfast/seccomp"
@@ -14,6 +15,7 @@ import (
 // TestCompileNamesTheField: what can only be said of a policy together with the
 // host is a *PolicyError as well.
 func TestCompileNamesTheField(t *testing.T) {
+	kerneltest.Long(t)
 	inherited := func(in *input) { in.rlimits[rlimit.NoFile] = rlimit.Limit{Soft: 100, Hard: 100} }
 	writes := func(n int) layout {
 		var l layout
@@ -57,6 +59,7 @@ func TestCompileNamesTheField(t *testing.T) {
 }
 
 func TestCompileTakesWhatIsJustEnough(t *testing.T) {
+	kerneltest.Long(t)
 	for name, p := range map[string]Policy{
 		"a filter that logs execve":                  {Syscalls: seccomp.Filter{Default: seccomp.Allow, Rules: []seccomp.Rule{{Names: []string{"execve"}, Action: seccomp.Log}}}},
 		"many writable directories and no names":     {Files: Files{Protect: Protect{Off: true}}},

@@ -108,6 +108,7 @@ type diffCase struct {
 var cancelSet = diff{"cancel", "field Cancel is nil", "true", "false"}
 
 func TestKernelDifferential(t *testing.T) {
+	kerneltest.Long(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as, Timeout: 5 * time.Minute}, func(t *testing.T) {
 			dir := openDir(t)

@@ -13,6 +13,7 @@ import (
 // from Start that says so, whichever of them is the one that is missing; nothing is left
 // of the attempt, and with enough of them the same sandbox works.
 func TestKernelStartWithoutDescriptors(t *testing.T) {
+	kerneltest.Long(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 200, Max: 200}); err != nil {

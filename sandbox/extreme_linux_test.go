@@ -18,6 +18,7 @@ import (
 // TestKernelExtremesHold runs a tool under policies that are as large, as long
 // or as small as they may be: it starts, and every bound is held.
 func TestKernelExtremesHold(t *testing.T) {
+	kerneltest.Long(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			kerneltest.Need(t, kerneltest.HasUserNamespaces, kerneltest.HasMountSetattr)
@@ -63,6 +64,7 @@ func make10000(t *testing.T, dir string) []string {
 // TestKernelACommandThatCannotBeIsRefusedBeforeAnythingRuns: each error is that
 // of os/exec where os/exec has one, and otherwise names the field.
 func TestKernelACommandThatCannotBeIsRefusedBeforeAnythingRuns(t *testing.T) {
+	kerneltest.Long(t)
 	kerneltest.InChild(t, kerneltest.Child{}, func(t *testing.T) {
 		kerneltest.Need(t, kerneltest.HasUserNamespaces, kerneltest.HasMountSetattr)
 		home := os.Getenv("HOME")

@@ -12,6 +12,7 @@ import (
 // TestKernelARuleHoldsInsideWhatIsHidden: the deepest rule decides, and what lies
 // beside it in the hidden directory stays hidden.
 func TestKernelARuleHoldsInsideWhatIsHidden(t *testing.T) {
+	kerneltest.Long(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			kerneltest.Need(t, kerneltest.HasUserNamespaces, kerneltest.HasMountSetattr)

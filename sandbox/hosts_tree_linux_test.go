@@ -90,6 +90,7 @@ func startLitter(t *testing.T, ctx context.Context, p Policy, script string) *Cm
 // TestKernelNothingOutlivesARunWithoutNamespaces: when Wait returns everything
 // is dead, however the run ended.
 func TestKernelNothingOutlivesARunWithoutNamespaces(t *testing.T) {
+	kerneltest.Long(t)
 	tests := []struct {
 		name   string
 		script string
@@ -167,6 +168,7 @@ func letGo(t *testing.T) {
 
 // TestKernelNothingOutlivesTheHarness kills the harness itself.
 func TestKernelNothingOutlivesTheHarness(t *testing.T) {
+	kerneltest.Long(t)
 	for _, h := range []struct {
 		name    string
 		without []kerneltest.Feature

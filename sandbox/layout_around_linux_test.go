@@ -21,6 +21,7 @@ import (
 func hostShell(script string) *exec.Cmd { return exec.Command("/bin/sh", "-c", script) }
 
 func TestKernelLayoutNamespaces(t *testing.T) {
+	kerneltest.Long(t)
 	with := func(n sandbox.Namespaces) func(*sandbox.Policy) {
 		return func(p *sandbox.Policy) { p.Namespaces = n }
 	}
@@ -59,6 +60,7 @@ func TestKernelLayoutChecksThatNoUserNamespaceCanBeMade(t *testing.T) {
 }
 
 func TestKernelLayoutPrivileges(t *testing.T) {
+	kerneltest.Long(t)
 	const show = "grep -E '^Cap(Inh|Prm|Eff|Bnd|Amb)|^NoNewPrivs' /proc/self/status | tr -d '\\t' | tr '\\n' ' '"
 	const none, net = "0000000000000000", "0000000000001000"
 	runLayoutCases(t, []layoutCase{
@@ -80,6 +82,7 @@ func TestKernelLayoutPrivileges(t *testing.T) {
 // TestKernelLayoutKeepsInitApart: the tool cannot look into the sandbox's first
 // process, joinable or not, in a user namespace of its own or, as root, in none.
 func TestKernelLayoutKeepsInitApart(t *testing.T) {
+	kerneltest.Long(t)
 	var cases []layoutCase
 	for _, joinable := range []bool{false, true} {
 		for _, share := range []bool{false, true} {
@@ -94,6 +97,7 @@ func TestKernelLayoutKeepsInitApart(t *testing.T) {
 // TestKernelLayoutProtectsNames: below what a layout shows for writing, too, and
 // not by way of a link, by which the names would be looked for in the wrong place.
 func TestKernelLayoutProtectsNames(t *testing.T) {
+	kerneltest.Long(t)
 	protect := func(p *sandbox.Policy) { p.Files.Protect = sandbox.Protect{} }
 	write := func(h string) sandbox.Entry { return sandbox.Bind{Source: at(h, "tree"), At: "/b/c", Write: true} }
 	const script = "echo x 2>/dev/null >/b/c/sub/.bashrc || echo refused; echo y >/b/c/sub/ok && echo written"
@@ -287,6 +291,7 @@ func TestKernelLayoutStart(t *testing.T) {
 // TestKernelLayoutPWD: a relative Dir is one from the working directory, and PWD
 // is what os/exec makes of it: said if Env is nil, and left to the caller otherwise.
 func TestKernelLayoutPWD(t *testing.T) {
+	kerneltest.Long(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			t.Chdir("/usr/lib")

@@ -143,6 +143,7 @@ func hostScript(dir, script string) (string, error) {
 func at(host, name string) string { return filepath.Join(host, name) }
 
 func TestKernelLayoutBinds(t *testing.T) {
+	kerneltest.Long(t)
 	bind := func(b sandbox.Bind) func(string) []sandbox.Entry {
 		return one(func(host string) sandbox.Entry {
 			b := b
@@ -186,6 +187,7 @@ func TestKernelLayoutBinds(t *testing.T) {
 }
 
 func TestKernelLayoutFiles(t *testing.T) {
+	kerneltest.Long(t)
 	runLayoutCases(t, []layoutCase{
 		{name: "a tmpfs", entries: one(func(string) sandbox.Entry {
 			return sandbox.Tmpfs{At: "/t", Mode: 0o1777&0o777 | fs.ModeSticky, Bytes: 1 << 20}
@@ -232,6 +234,7 @@ func TestKernelLayoutFiles(t *testing.T) {
 }
 
 func TestKernelLayoutOverlays(t *testing.T) {
+	kerneltest.Long(t)
 	layers := func(h string) []string { return []string{at(h, "tree"), at(h, "other")} }
 	runLayoutCases(t, []layoutCase{
 		{name: "the last layer is on top", entries: one(func(h string) sandbox.Entry { return sandbox.ReadOnlyOverlay{At: "/o", Layers: layers(h)} }),
@@ -248,6 +251,7 @@ func TestKernelLayoutOverlays(t *testing.T) {
 }
 
 func TestKernelLayoutStaysInside(t *testing.T) {
+	kerneltest.Long(t)
 	hostile := func(e ...sandbox.Entry) func(string) []sandbox.Entry {
 		return func(h string) []sandbox.Entry {
 			return append([]sandbox.Entry{sandbox.Bind{Source: at(h, "hostile"), At: "/w", Write: true}}, e...)

@@ -91,6 +91,7 @@ func sourceCases() []sourceCase {
 // in the place of what a second sandbox, made before, takes from the workspace.
 // Given the path, overlayfs would follow it.
 func TestKernelSourcesAreNeverFollowed(t *testing.T) {
+	kerneltest.Long(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			for _, c := range sourceCases() {
@@ -178,6 +179,7 @@ func sourceWorkspace(t *testing.T) (ws, victim string) {
 
 // TestKernelSourcesSwappedForFilesAreRefused: a layer is a directory or nothing.
 func TestKernelSourcesSwappedForFilesAreRefused(t *testing.T) {
+	kerneltest.Long(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			for _, c := range sourceCases() {

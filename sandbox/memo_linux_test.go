@@ -151,6 +151,7 @@ func shares(t *testing.T, path string, a, b reflect.Value) {
 // whose sandbox is made as the default one is; but /tmp, where this test's home
 // lies, is not taken for a place that anybody can write to.
 func TestKernelDefaultSandboxSeesWhatIsThereNow(t *testing.T) {
+	kerneltest.Long(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			kerneltest.Need(t, kerneltest.HasUserNamespaces, kerneltest.HasMountSetattr)

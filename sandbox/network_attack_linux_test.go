@@ -11,6 +11,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"golang.org/x/sys/unix"
 )
 
@@ -168,6 +169,7 @@ func swapAddress(ground) error {
 }
 
 func TestKernelAttackNetwork(t *testing.T) {
+	kerneltest.Long(t)
 	eachWall(t, allSets, func(t *testing.T, w walls) {
 		serveHost(t)
 		attackPlainly(t, "network")

@@ -46,6 +46,7 @@ func eachCaptured(t *testing.T, body func(t *testing.T)) {
 // TestKernelAttackCaptured: where the tool has a device through which everything
 // goes, no more gets out.
 func TestKernelAttackCaptured(t *testing.T) {
+	kerneltest.Long(t)
 	for _, list := range []string{"network", "direct", "sockets"} {
 		for _, w := range []walls{allSets[0], allSets[4]} {
 			t.Run(list+", "+w.name, func(t *testing.T) {

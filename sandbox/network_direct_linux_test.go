@@ -331,6 +331,7 @@ var directWalls = append(slices.Clone(allSets), walls{
 })
 
 func TestKernelAttackDirect(t *testing.T) {
+	kerneltest.Long(t)
 	eachWall(t, directWalls, func(t *testing.T, w walls) {
 		serveHost(t)
 		leaveOpen(t)

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // The tool that asks its proxies for a target in whatever spelling: "absolute T",
@@ -86,6 +88,7 @@ func named(name string) []byte { return append([]byte{byte(len(name))}, name...)
 // is allowed, and a name that can be led there; another one is reached by no
 // spelling and by no proxy.
 func TestKernelNetworkReachesNoOtherPortOfTheHarness(t *testing.T) {
+	kerneltest.Long(t)
 	inNetwork(t, func(*Policy) {}, func(t *testing.T, _ *Sandbox, w walls) {
 		open, closed := marked(t, "127.0.0.1:0", "open"), marked(t, "127.0.0.1:0", "closed")
 		if l, err := net.Listen("tcp6", fmt.Sprintf("[::1]:%d", closed)); err == nil {
@@ -158,6 +161,7 @@ func marked(t *testing.T, at, name string) int {
 // TestKernelNetworkOfAnotherRunTakesNoKey: a run that was told the address and the
 // key of another one's proxies gets to what that run may reach by no way of its own.
 func TestKernelNetworkOfAnotherRunTakesNoKey(t *testing.T) {
+	kerneltest.Long(t)
 	inNetwork(t, allowedExample, func(t *testing.T, s *Sandbox, w walls) {
 		holder := s.Command("/bin/cat")
 		holder.Dir = "/"
@@ -223,6 +227,7 @@ var kept []net.Conn
 // TestKernelNetworkLeavesNothingOfAClutter: neither a goroutine nor a descriptor, though
 // the tool has ended nothing itself.
 func TestKernelNetworkLeavesNothingOfAClutter(t *testing.T) {
+	kerneltest.Long(t)
 	inNetwork(t, allowedExample, func(t *testing.T, s *Sandbox, w walls) {
 		says(t, s, "clutter") // what is made once
 		goroutines, descriptors := runtime.NumGoroutine(), descriptorCount(t)

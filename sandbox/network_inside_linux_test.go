@@ -227,6 +227,7 @@ func TestKernelNetworkShowsSocketsByGrant(t *testing.T) {
 }
 
 func TestKernelNetworkLetsTheSSHAgentSign(t *testing.T) {
+	kerneltest.Long(t)
 	for _, name := range []string{"ssh-agent", "ssh-add", "ssh-keygen"} {
 		kerneltest.Need(t, kerneltest.Command(name))
 	}

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // The tool that asks for a denied host on as many connections at once as it is told, keeps
@@ -84,6 +86,7 @@ func remedied(r *Report, remedy string) bool {
 }
 
 func TestKernelNetworkSaysThatConnectionsAreTooMany(t *testing.T) {
+	kerneltest.Long(t)
 	limited(t, func(p *Policy) { allowedExample(p); p.Network.Limits.Connections = 20 }, []string{"crowd", "25"}, func(t *testing.T, out string, r *Report) {
 		for _, want := range []string{"map[403:20 503:5] refused with code 2", "limit on connections is reached: 20 are open", "Network.Limits.Connections", "try again when others have ended"} {
 			if !strings.Contains(out, want) {
@@ -97,6 +100,7 @@ func TestKernelNetworkSaysThatConnectionsAreTooMany(t *testing.T) {
 }
 
 func TestKernelNetworkSaysThatBytesAreSpent(t *testing.T) {
+	kerneltest.Long(t)
 	limited(t, func(p *Policy) { allowedExample(p); p.Network.Limits.Bytes = 1000 }, append([]string{"fetch"}, slices.Repeat([]string{"http://allowed.example/", "socks allowed.example:80"}, 10)...), func(t *testing.T, out string, r *Report) {
 		lines := strings.Split(strings.TrimSpace(out), "\n")
 		if len(lines) != 20 || lines[0] != "200 served GET allowed.example /" || lines[19] != "refused with code 2" {
@@ -114,6 +118,7 @@ func TestKernelNetworkSaysThatBytesAreSpent(t *testing.T) {
 }
 
 func TestKernelNetworkSaysThatNamesAreTooMany(t *testing.T) {
+	kerneltest.Long(t)
 	for name, change := range map[string]func(p *Policy){
 		"below a wildcard": func(p *Policy) { p.Network.Hosts = []string{"*.allowed.example"} },
 		"that Decide allows": func(p *Policy) {
@@ -150,6 +155,7 @@ func denials(r *Report) (n int) {
 
 // TestKernelNetworkCountsViolationsOfAKind: none is left out for another that was denied before.
 func TestKernelNetworkCountsViolationsOfAKind(t *testing.T) {
+	kerneltest.Long(t)
 	limited(t, allowedExample, []string{"crowd", "150"}, func(t *testing.T, out string, r *Report) {
 		if n := denials(r); n != 150 || len(r.Violations) != 1 || !strings.Contains(out, "map[403:150] 200 served") {
 			t.Errorf("%d violations, %s", n, out)

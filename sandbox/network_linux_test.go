@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // An internet is what the gateway of a test finds outside: names with public
@@ -108,6 +110,7 @@ func says(t *testing.T, s *Sandbox, args ...string) (string, *Report) {
 func allowedExample(p *Policy) { p.Network.Hosts = []string{"allowed.example", "inward.example"} }
 
 func TestKernelNetworkReachesWhatIsAllowed(t *testing.T) {
+	kerneltest.Long(t)
 	inNetwork(t, allowedExample, func(t *testing.T, s *Sandbox, w walls) {
 		out, r := says(t, s, "fetch", "http://allowed.example/a", "https://allowed.example/b", "socks allowed.example:80", "http://ALLOWED.example./c")
 		want := "200 served GET allowed.example /a\n200 served GET allowed.example /b\n200 served GET allowed.example /socks\n200 served GET allowed.example /c\n"
@@ -166,6 +169,7 @@ func TestKernelNetworkRefusesTheRestAndSaysWhy(t *testing.T) {
 
 // TestKernelNetworkIsOffByDefault: without hosts there is no proxy to be found.
 func TestKernelNetworkIsOffByDefault(t *testing.T) {
+	kerneltest.Long(t)
 	for name, hosts := range map[string][]string{"nil": nil, "empty": {}} {
 		t.Run(name, func(t *testing.T) {
 			inNetwork(t, func(p *Policy) { p.Network.Hosts = hosts }, func(t *testing.T, s *Sandbox, w walls) {
@@ -180,6 +184,7 @@ func TestKernelNetworkIsOffByDefault(t *testing.T) {
 
 // TestKernelNetworkVariables: a caller's own Env has them only if it asks.
 func TestKernelNetworkVariables(t *testing.T) {
+	kerneltest.Long(t)
 	inNetwork(t, allowedExample, func(t *testing.T, s *Sandbox, w walls) {
 		c := hostile(t, s, "fetch", "http://allowed.example/")
 		c.Env = []string{"A=b", noWait}
@@ -202,6 +207,7 @@ func TestKernelNetworkVariables(t *testing.T) {
 // TestKernelNetworkSaysWhatFailed: what is allowed and fails is no violation, and a
 // tool such as curl shows little of the answer to a CONNECT.
 func TestKernelNetworkSaysWhatFailed(t *testing.T) {
+	kerneltest.Long(t)
 	inNetwork(t, func(p *Policy) { p.Network.Hosts = []string{"allowed.example", "nowhere.example"} }, func(t *testing.T, s *Sandbox, w walls) {
 		failed := func(r *Report) bool {
 			return slices.ContainsFunc(r.Bound(BoundNetwork).Notes, func(n string) bool { return strings.Contains(n, "was allowed failed") })
@@ -243,6 +249,7 @@ func TestKernelNetworkAsksDecide(t *testing.T) {
 // even mind its context, neither holds up the tool past its patience nor the run
 // past its end.
 func TestKernelNetworkDoesNotWaitForNobody(t *testing.T) {
+	kerneltest.Long(t)
 	never := make(chan struct{})
 	stubborn := func(p *Policy) {
 		p.Network.Decide = func(context.Context, Request) Verdict { <-never; return Verdict{Allow: true} }
@@ -287,6 +294,7 @@ func must[T any](v T, err error) T {
 }
 
 func TestKernelNetworkIsObserved(t *testing.T) {
+	kerneltest.Long(t)
 	var seen chan Connection
 	inNetwork(t, func(p *Policy) {
 		seen = make(chan Connection, 8)
@@ -307,6 +315,7 @@ func TestKernelNetworkIsObserved(t *testing.T) {
 // TestKernelNetworkOfOthersIsOutOfReach: another sandbox's proxies, and those of
 // this run from outside.
 func TestKernelNetworkOfOthersIsOutOfReach(t *testing.T) {
+	kerneltest.Long(t)
 	inNetwork(t, allowedExample, func(t *testing.T, s *Sandbox, w walls) {
 		holder := s.Command("/bin/cat")
 		holder.Dir = "/"

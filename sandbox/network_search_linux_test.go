@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // The tool that looks for secrets, which it is told in hexadecimal, wherever it can
@@ -119,6 +121,7 @@ func (s *sought) memory(process string) {
 // nor how a private key begins, is anywhere inside, while a request that has the
 // secret is under way.
 func TestKernelNetworkHidesSecretsFromASearch(t *testing.T) {
+	kerneltest.Long(t)
 	inNetwork(t, func(*Policy) {}, func(t *testing.T, _ *Sandbox, w walls) {
 		secret := "drawn-for-this-test-" + rand.Text() // this program has the others'
 		t.Setenv("TOKEN", secret)

@@ -55,6 +55,7 @@ var _ = offer(programs, "proxycommand", func(args []string) {
 })
 
 func TestKernelNetworkConnectsForSSH(t *testing.T) {
+	kerneltest.Long(t)
 	for name, system := range map[string]string{"told by ssh's configuration": clientenv.SystemSSHConfigs[0], "told by the environment": "/nowhere"} {
 		t.Run(name, func(t *testing.T) { connectsForSSH(t, system) })
 	}
@@ -99,6 +100,7 @@ func connectsForSSH(t *testing.T, system string) {
 var walledIn = []walls{allSets[0], allSets[1]}
 
 func TestKernelNetworkSSHWorksWithoutBeingTold(t *testing.T) {
+	kerneltest.Long(t)
 	for _, name := range []string{"ssh", "scp", "sftp"} {
 		kerneltest.Need(t, kerneltest.Command(name))
 	}
@@ -286,6 +288,7 @@ var _ = offer(programs, "systembundle", func([]string) {
 })
 
 func TestKernelNetworkShowsItsBundleInThePlaceOfTheSystems(t *testing.T) {
+	kerneltest.Long(t)
 	inNetwork(t, credentialed, func(t *testing.T, s *Sandbox, w walls) {
 		want := "true\n"
 		if s.wiring.bundle == "" {

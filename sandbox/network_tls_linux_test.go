@@ -52,6 +52,7 @@ var _ = offer(programs, "ask", func(args []string) {
 })
 
 func TestKernelNetworkKeepsSecretsOutside(t *testing.T) {
+	kerneltest.Long(t)
 	inNetwork(t, credentialed, func(t *testing.T, s *Sandbox, w walls) {
 		var mu sync.Mutex
 		var heard []string
@@ -102,6 +103,7 @@ func TestKernelNetworkKeepsSecretsOutside(t *testing.T) {
 // TestKernelNetworkTrustsItsOwnBundle: curl, as a tool that has nothing of this
 // program's.
 func TestKernelNetworkTrustsItsOwnBundle(t *testing.T) {
+	kerneltest.Long(t)
 	kerneltest.Need(t, kerneltest.Command("curl"))
 	inNetwork(t, credentialed, func(t *testing.T, s *Sandbox, w walls) {
 		n := newInternet(t)
@@ -122,6 +124,7 @@ func TestKernelNetworkTrustsItsOwnBundle(t *testing.T) {
 // TestKernelNetworkLeavesNoBundle: what a run without a place of its own has on
 // the host's disk is gone afterwards.
 func TestKernelNetworkLeavesNoBundle(t *testing.T) {
+	kerneltest.Long(t)
 	eachWall(t, []walls{allSets[0], allSets[3]}, func(t *testing.T, w walls) {
 		dir := t.TempDir()
 		t.Setenv("TMPDIR", dir)

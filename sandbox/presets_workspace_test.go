@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // refusal builds Workspace(ROOT/ws), or ReadOnly, for a made-up home and returns New's
@@ -25,6 +27,7 @@ func refusal(t *testing.T, write bool, ws string, env map[string]string, names .
 
 // TestWorkspacesThatAreNoProjects: programs outside execute or obey what lies there.
 func TestWorkspacesThatAreNoProjects(t *testing.T) {
+	kerneltest.Long(t)
 	for _, tt := range []struct {
 		ws, path, xdg, why string
 		more               []string

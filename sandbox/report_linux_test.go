@@ -51,6 +51,7 @@ var dropCases = []dropCase{
 
 // TestKernelReportNoticesWhatIsMissing drops each mechanism in turn.
 func TestKernelReportNoticesWhatIsMissing(t *testing.T) {
+	kerneltest.Long(t)
 	for _, test := range dropCases {
 		t.Run("without "+string(test.drop), func(t *testing.T) {
 			kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
@@ -264,6 +265,7 @@ func TestKernelReportPrints(t *testing.T) {
 // TestKernelOpenBoundsAreShownOpen opens each bound alone: the tool runs, the
 // bound is open, and the others hold.
 func TestKernelOpenBoundsAreShownOpen(t *testing.T) {
+	kerneltest.Long(t)
 	for _, b := range plan.Bounds() {
 		t.Run(string(b), func(t *testing.T) {
 			kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {

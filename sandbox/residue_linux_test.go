@@ -58,6 +58,7 @@ func through(c *sandbox.Cmd, start, wait func() error, running func()) error {
 }
 
 func TestKernelNothingIsLeft(t *testing.T) {
+	kerneltest.Long(t)
 	inSandbox(t, func(t *testing.T, s *sandbox.Sandbox, dir string) {
 		short := toolPolicy(dir)
 		short.Limits.WallClock = 700 * time.Millisecond

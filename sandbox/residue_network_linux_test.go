@@ -69,6 +69,7 @@ func echo(t *testing.T) (port uint16) {
 }
 
 func TestKernelNothingIsLeftOfANetwork(t *testing.T) {
+	kerneltest.Long(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as, Timeout: time.Minute}, func(t *testing.T) {
 			dir, port := openDir(t), echo(t)
@@ -179,6 +180,7 @@ func init() {
 // TestKernelNetworkEndsWithItsHarness: of one that is killed neither processes are
 // left, nor connections, nor what a run has on the disk.
 func TestKernelNetworkEndsWithItsHarness(t *testing.T) {
+	kerneltest.Long(t)
 	for name, without := range map[string][]kerneltest.Feature{"with namespaces": nil, "without namespaces": {kerneltest.Namespaces}} {
 		t.Run(name, func(t *testing.T) {
 			kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // tree makes files ("a/b"), directories ("a/") and links ("a -> b") below a new
@@ -207,6 +209,7 @@ func TestResolveDevices(t *testing.T) {
 }
 
 func TestResolveManyRules(t *testing.T) {
+	kerneltest.Long(t)
 	root := tree(t, "bin -> usr", "usr/")
 	var f Files
 	for i := range 10000 {

@@ -142,6 +142,7 @@ func inSandbox(t *testing.T, body func(t *testing.T, s *sandbox.Sandbox, dir str
 }
 
 func TestKernelSignalsArriveOnce(t *testing.T) {
+	kerneltest.Long(t)
 	inSandbox(t, func(t *testing.T, s *sandbox.Sandbox, _ string) {
 		want := map[string]int{}
 		for name := range caught {

@@ -62,6 +62,7 @@ stty size </dev/tty; cat /proc/self/fd/9 || echo refused; echo end`)
 // TestKernelTerminalOnAnotherDescriptor: the controlling terminal may be on any descriptor or on
 // none, and /dev/tty means it, as os/exec's child finds.
 func TestKernelTerminalOnAnotherDescriptor(t *testing.T) {
+	kerneltest.Long(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		for _, without := range [][]kerneltest.Feature{nil, {kerneltest.Namespaces}} {
 			kerneltest.InChild(t, kerneltest.Child{As: as, Without: without}, func(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 // A tool that is not installed is skipped, except where CI is set: .ci/run
 // installs them all.
 func TestKernelTools(t *testing.T) {
+	kerneltest.Long(t)
 	scripts, err := filepath.Glob("testdata/tools/*.sh")
 	if err != nil || len(scripts) < 20 {
 		t.Fatalf("%d scripts: %v", len(scripts), err)

@@ -6,12 +6,14 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox"
 )
 
 // TestKernelWaitIsTheLast: when Wait has returned, by whatever method, no descriptor of
 // the run is open, and its goroutine has nothing left to do.
 func TestKernelWaitIsTheLast(t *testing.T) {
+	kerneltest.Long(t)
 	inSandbox(t, func(t *testing.T, s *sandbox.Sandbox, dir string) {
 		for name, run := range map[string]func() error{
 			"Run": func() error { c := s.Command("/bin/true"); c.Dir = dir; return c.Run() },

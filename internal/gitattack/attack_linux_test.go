@@ -27,6 +27,7 @@ func TestKernelGitAttackFindsEachClass(t *testing.T) {
 
 // With the rules none works.
 func TestKernelGitAttackIsHeld(t *testing.T) {
+	kerneltest.Long(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		eachSkeleton(t, as, isHeld)
 	})

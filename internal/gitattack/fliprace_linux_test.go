@@ -60,6 +60,7 @@ func allThere(names []string) bool {
 
 // Two sandboxes: one makes and unmakes a directory's shape, the other what a git directory must not hold.
 func TestKernelGitAttackShapeComesAndGoes(t *testing.T) {
+	kerneltest.Long(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			kerneltest.Need(t, kerneltest.Command("git"))

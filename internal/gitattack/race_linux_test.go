@@ -25,6 +25,7 @@ var writers = []string{":config branch.b%d.remote origin", "lib:config branch.b%
 
 // The user's own git writes its configuration while a tool waits for the lock files.
 func TestKernelGitAttackRacesWithTheUsersGit(t *testing.T) {
+	kerneltest.Long(t)
 	eachRace(t, func(r *runner, how string, spin bool) *finding {
 		stop := r.race(how, spin)
 		for n := range raceRounds(r.t) {
@@ -42,6 +43,7 @@ func TestKernelGitAttackRacesWithTheUsersGit(t *testing.T) {
 
 // A second sandbox's tool writes the configuration with git, as it may, while the first waits.
 func TestKernelGitAttackRacesWithAnotherSandbox(t *testing.T) {
+	kerneltest.Long(t)
 	eachRace(t, func(r *runner, how string, spin bool) *finding {
 		var ops []op
 		for n := range raceRounds(r.t) {

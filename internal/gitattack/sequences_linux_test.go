@@ -14,6 +14,7 @@ import (
 // TestKernelGitAttackSequences runs the sequences of fixed seeds, and of some that the time gives. HOLDFAST_GITATTACK is
 // how many there shall be, HOLDFAST_GITATTACK_SEED the only one or, of many, the first.
 func TestKernelGitAttackSequences(t *testing.T) {
+	kerneltest.Long(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as, Timeout: 12 * time.Hour}, func(t *testing.T) {
 			kerneltest.Need(t, kerneltest.Command("git"))

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // A bareRoom has functions that run where there is no Go runtime, and files that
@@ -78,6 +80,7 @@ func (b bareRoom) functions(t *testing.T) map[string]bool {
 // functions call one another, system calls, and nothing of the runtime, not even
 // what would panic. Nor is anything of theirs on the heap.
 func TestBareCodeCallsNoRuntime(t *testing.T) {
+	kerneltest.Long(t)
 	for _, b := range bareRooms {
 		names := b.functions(t)
 		for _, arch := range []string{"amd64", "arm64"} {
@@ -90,6 +93,9 @@ func TestBareCodeCallsNoRuntime(t *testing.T) {
 					}
 				}
 				b.judge(t, names, b.run(t, arch, "tool", "objdump", object))
+				if !kerneltest.All(t) {
+					return // the two other ways to compile
+				}
 				// As the race detector has it, which checks pointers too (go tool compile -d=checkptr).
 				b.run(t, arch, "build", "-gcflags=-d=checkptr", "-o", object, ".")
 				b.judge(t, names, b.run(t, arch, "tool", "objdump", object))

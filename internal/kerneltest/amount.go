@@ -5,17 +5,17 @@ import (
 	"testing"
 )
 
-// allEnv is the variable whose value "all" asks for every test. .ci/run sets it.
-const allEnv = "HOLDFAST_TESTS"
+// AllEnv is the variable whose value "all" asks for every test. .ci/run sets it.
+const AllEnv = "HOLDFAST_TESTS"
 
 // All reports whether HOLDFAST_TESTS=all asks for every test: each case as both users, the long sequences,
 // every generated policy. Without it each bound is shown once, as the current user. With -short the test fails,
 // since the two contradict each other.
 func All(t testing.TB) bool {
 	t.Helper()
-	all := os.Getenv(allEnv) == "all"
+	all := os.Getenv(AllEnv) == "all"
 	if all && testing.Short() {
-		t.Fatalf("%s=all and -short contradict each other", allEnv)
+		t.Fatalf("%s=all and -short contradict each other", AllEnv)
 	}
 	return all
 }
@@ -24,7 +24,7 @@ func All(t testing.TB) bool {
 func Heavy(t testing.TB) {
 	t.Helper()
 	if !All(t) {
-		t.Skipf("heavy: needs %s=all", allEnv)
+		t.Skipf("heavy: needs %s=all", AllEnv)
 	}
 }
 
@@ -53,7 +53,7 @@ func Amount(t testing.TB, short, usual, all int) int {
 func (u User) Wanted(t testing.TB) {
 	t.Helper()
 	if u != current() && !All(t) {
-		t.Skipf("heavy: as another user than the current one it needs %s=all", allEnv)
+		t.Skipf("heavy: as another user than the current one it needs %s=all", AllEnv)
 	}
 }
 

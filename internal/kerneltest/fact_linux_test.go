@@ -111,7 +111,7 @@ func TestKernelPackageWithoutMainIsToldSo(t *testing.T) {
 }
 
 func TestKernelAllAndShortContradictEachOther(t *testing.T) {
-	t.Setenv(allEnv, "all")
+	t.Setenv(AllEnv, "all")
 	result, text := judged(t, Child{}, func(t *testing.T) { All(t) })
 	want := map[bool]outcome{true: bad, false: ok}[testing.Short()]
 	if result != want {
@@ -120,7 +120,7 @@ func TestKernelAllAndShortContradictEachOther(t *testing.T) {
 }
 
 func TestAmountsFollowTheVariable(t *testing.T) {
-	t.Setenv(allEnv, "")
+	t.Setenv(AllEnv, "")
 	want := map[bool]int{true: 1, false: 2}[testing.Short()]
 	if got := Amount(t, 1, 2, 3); got != want {
 		t.Errorf("amount %d", got)
@@ -129,7 +129,7 @@ func TestAmountsFollowTheVariable(t *testing.T) {
 		if testing.Short() {
 			t.Skip("needs a run without -short, which All contradicts")
 		}
-		t.Setenv(allEnv, "all")
+		t.Setenv(AllEnv, "all")
 		if got := Amount(t, 1, 2, 3); got != 3 {
 			t.Errorf("amount %d", got)
 		}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // cost is what a profile of n rules takes: to parse, to index, and for a hundred queries
@@ -66,12 +68,13 @@ func TestALargeProfileCostsInProportionToItsSize(t *testing.T) {
 			func(i int) Query { return file(fmt.Sprintf("/w/%d", i)) }, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			small, large := costOf(t, 25_000, c.rule, c.ask), costOf(t, 100_000, c.rule, c.ask)
-			t.Logf("25,000 rules: %+v; 100,000 rules: %+v", small, large)
+			n := kerneltest.Amount(t, 1_000, 5_000, 25_000)
+			small, large := costOf(t, n, c.rule, c.ask), costOf(t, 4*n, c.rule, c.ask)
+			t.Logf("%d rules: %+v; %d rules: %+v", n, small, 4*n, large)
 			if large.steps > 4*small.steps+small.steps/4 || large.entries > 4*small.entries+8 {
 				t.Errorf("more than in proportion: %+v, %+v", small, large)
 			}
-			if most := 100*20 + c.perRule*100_000; large.queries > most {
+			if most := 100*20 + c.perRule*4*n; large.queries > most {
 				t.Errorf("a hundred queries took %d, not %d", large.queries, most)
 			}
 		})
@@ -116,6 +119,7 @@ func manyDefines() string {
 }
 
 func TestAHostileProfileEndsSoonAndSaysWhy(t *testing.T) {
+	kerneltest.Long(t)
 	find := func(name string) (Source, bool) {
 		if name == "two" {
 			return Source{Name: name, Text: `(import "one") (import "one") (define (f n) (if (= n 0) 0 (begin (import "one") (f (- n 1))))) (f 300)`}, true

@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // held is the memory that the harness has from its system, after what nobody
@@ -21,6 +23,7 @@ func held() uint64 {
 }
 
 func TestKernelLargeTransfersAreWholeAndTakeBoundedMemory(t *testing.T) {
+	kerneltest.Long(t)
 	inWorld(t, func(t *testing.T) {
 		const size, most = 256 << 20, 48 << 20
 		w := newWorld(t)
@@ -81,6 +84,7 @@ func TestKernelTenThousandSYNsTakeBoundedMemory(t *testing.T) {
 }
 
 func TestKernelConnectionsBeyondTheBoundAreRefused(t *testing.T) {
+	kerneltest.Long(t)
 	inWorld(t, func(t *testing.T) {
 		w := newWorld(t)
 		flood := make([]byte, 1<<20)

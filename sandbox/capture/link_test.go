@@ -9,6 +9,7 @@ import (
 )
 
 func TestAProgramThatDoesNotNameThePackageLinksNoStack(t *testing.T) {
+	kerneltest.Long(t)
 	kerneltest.Need(t, kerneltest.Command("go"))
 	const stack = "gvisor.dev/gvisor/"
 	for path, want := range map[string]bool{

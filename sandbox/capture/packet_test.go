@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 var (
@@ -22,6 +24,7 @@ func sumOf(p packet) uint16 {
 }
 
 func TestAnswersAreWholePacketsBackToWhereTheQuestionCameFrom(t *testing.T) {
+	kerneltest.Long(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 20000 {
 		data := make([]byte, r.IntN(2000))

@@ -11,6 +11,7 @@ import (
 // TestLargeProfilesTakeLinearWork counts what is asked of the profile and of the
 // host. A tenth of the rules has to need about a tenth of it.
 func TestLargeProfilesTakeLinearWork(t *testing.T) {
+	kerneltest.Long(t)
 	shapes := map[string]func(i int) string{
 		"paths side by side":       func(i int) string { return fmt.Sprintf("(allow file-read* (subpath \"/a/d%d\"))\n", i) },
 		"writing denied in one":    func(i int) string { return fmt.Sprintf("(deny file-write* (literal \"/w/f%d\"))\n", i) },

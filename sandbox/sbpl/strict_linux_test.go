@@ -92,6 +92,7 @@ var attempts = []attempt{
 
 // TestKernelHoldsWhatStrictTakes tries each attempt, unless the strict compilation refuses it.
 func TestKernelHoldsWhatStrictTakes(t *testing.T) {
+	kerneltest.Long(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			for _, a := range attempts {

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"golang.org/x/sys/unix"
 )
 
@@ -58,6 +59,7 @@ func loopback(ports ...int) []Endpoint {
 // TestKernelConnects: what is allowed works, by every spelling of it; everything else is refused, and nobody
 // who listens elsewhere hears anything.
 func TestKernelConnects(t *testing.T) {
+	kerneltest.Long(t)
 	for user, uid := range users(t) {
 		for _, act := range []string{"connects", "flipconnect", "flipdescriptor", "owntable"} {
 			t.Run(act+" "+user, func(t *testing.T) {

@@ -5,11 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // TestKernelGitAttacks has a tool forge what the user's own git obeys. Afterwards plain git commands run outside: none may start a
 // program of the tool's, which leaves the file PWNED, or write where the tool chose.
 func TestKernelGitAttacks(t *testing.T) {
+	kerneltest.Long(t)
 	const repo = `git init -q .; echo a >a; git add a; git commit -qm one; `
 	const evil = `'[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tworktree = ..\n\tfsmonitor = "touch '$PWD'/PWNED; false"\n'`
 	cases := []struct{ name, prepare, attack, outside string }{
@@ -92,6 +95,7 @@ func TestKernelGitAttacks(t *testing.T) {
 
 // TestKernelGitWorks is the honest side: git as its users work, where the attacks above are refused.
 func TestKernelGitWorks(t *testing.T) {
+	kerneltest.Long(t)
 	const repo = `git init -q r; cd r; echo a >a; git add a; git commit -qm one; `
 	cases := []struct{ name, script string }{
 		{"a bare repository is made, pushed to, fetched from and removed", `git init -q --bare b.git; ` + repo + `git remote add origin ../b.git; git push -q origin master; git remote add abs "$(cd ..; pwd)/b.git"; git fetch -q abs; cd ..; git clone -q b.git c; git -C c log --oneline | grep -q one; rm -rf b.git c r; [ -z "$(ls -A)" ]`},

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // accepts reports whether the configuration next may replace now.
@@ -122,6 +124,7 @@ func TestSubmoduleWorkTree(t *testing.T) {
 // TestRandomConfigs puts configurations together from fragments. Each may replace itself; and of those that may stand
 // where none stood, git itself reads harmless keys alone.
 func TestRandomConfigs(t *testing.T) {
+	kerneltest.Long(t)
 	git, err := exec.LookPath("git")
 	if err != nil {
 		t.Skip("no git on this machine")

@@ -5,12 +5,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 const withLib = `git init -q ../out/lib; (cd ../out/lib; echo a >a; git add a; git commit -qm one); git init -q .; echo a >a; git add a; git commit -qm one; `
 
 // TestKernelGitmodulesAttacks has a tool write what the user's git would obey in .gitmodules. Each text is tried by each call.
 func TestKernelGitmodulesAttacks(t *testing.T) {
+	kerneltest.Long(t)
 	texts := map[string]string{
 		"a command":                   `[submodule "lib"]\n\tpath = lib\n\turl = ../lib\n\tupdate = !touch PWNED\n`,
 		"a remote helper":             `[submodule "lib"]\n\tpath = lib\n\turl = ext::sh -c touch% PWNED\n`,
@@ -67,6 +70,7 @@ func TestKernelGitmodulesOfTheUser(t *testing.T) {
 
 // TestKernelSubmodulesWork is the honest side: submodules are added, moved, checked out with their branch, cloned and removed inside.
 func TestKernelSubmodulesWork(t *testing.T) {
+	kerneltest.Long(t)
 	const allow = `git config -f ../out/gc protocol.file.allow always; export GIT_CONFIG_GLOBAL=$PWD/../out/gc; `
 	cases := []struct{ name, script string }{
 		{"added by a path", allow + `git submodule --quiet add "$(cd ../out/lib; pwd)" lib; git commit -qm sub; [ -e lib/a ]; git -C lib log --oneline | grep -q one; git submodule status | grep -q lib; [ "$(git config -f .gitmodules submodule.lib.path)" = lib ]; [ -z "$(git status --porcelain)" ]; git fsck`},

@@ -3,11 +3,14 @@ package guard
 import (
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // TestKernelIndexWithoutLeases has the kernel refuse leases to the supervisor, as it does on NFS, 9p and Ceph: an index is judged and
 // copied then.
 func TestKernelIndexWithoutLeases(t *testing.T) {
+	kerneltest.Long(t)
 	const repo = `git init -q .; echo a >a; git add a; git commit -qm one; `
 	cases := []struct {
 		name, prepare, inside, outside string

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"golang.org/x/sys/unix"
 )
 
@@ -194,7 +195,7 @@ func toolRole() {
 		installFilter(&j.Rules)
 	}
 	env := append([]string{"SELF=" + os.Getenv("GUARD_SELF"), fmt.Sprintf("GUARD_SUPERVISOR=%d", os.Getppid()), roleEnv + "=none", noRaceSleep, "PATH=" + os.Getenv("PATH"), "HOME=" + j.Dir, "GIT_TEMPLATE_DIR=",
-		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b", "LC_ALL=C.UTF-8"}, j.Env...)
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b", "LC_ALL=C.UTF-8", kerneltest.AllEnv + "=" + os.Getenv(kerneltest.AllEnv)}, j.Env...)
 	if err := unix.Exec(argv0, j.Argv, env); err != nil {
 		die("exec", err)
 	}

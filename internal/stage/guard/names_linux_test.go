@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // obeyed are names that other programs execute or obey, written apart from the list.
@@ -16,6 +18,7 @@ const obeyed = ".gitconfig .bashrc .bash_profile .bash_login .bash_logout .bash_
 
 // TestKernelNamesThatOthersObey tries to make each such name, by all calls that make one, and to change and remove one that is there.
 func TestKernelNamesThatOthersObey(t *testing.T) {
+	kerneltest.Long(t)
 	const attack = `cd new; : >f; mkdir d; printf evil >d/f
 		for n in ` + obeyed + `; do
 			case $n in */*) mkdir -p e; mkdir -p "e/${n#*/}" || : >"e/${n#*/}"; mv -T e "${n%%/*}"; ln -sT "$PWD/d" "${n%%/*}"; mkdir -p "${n%/*}"; mv -T e "${n%/*}";; esac
@@ -56,6 +59,7 @@ func TestKernelNamesThatOthersObey(t *testing.T) {
 
 // TestKernelOrdinaryProjectsCanBeMade is the honest side: new projects, editors' files, and the names that a policy opens.
 func TestKernelOrdinaryProjectsCanBeMade(t *testing.T) {
+	kerneltest.Long(t)
 	cases := []struct {
 		name, needs, script string
 		open                []string

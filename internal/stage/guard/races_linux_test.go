@@ -5,10 +5,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // TestKernelRaces runs programs that change, from a second thread, what a call's path says or leads to.
 func TestKernelRaces(t *testing.T) {
+	kerneltest.Long(t)
 	cases := []struct{ name, script string }{
 		{"the path is changed while it is read", `"$SELF" flip`},
 		{"a directory becomes a link while a file is made in it", `"$SELF" swap`},
@@ -46,6 +49,7 @@ func TestKernelRaces(t *testing.T) {
 }
 
 func TestKernelHidden(t *testing.T) {
+	kerneltest.Long(t)
 	const prepare = `echo secret >.env; mkdir d; echo secret >d/.env.local; echo plain >.environment`
 	const try = `cat .env; cat d/.env.local; cat ./d/../.env; exec 5<.env && cat <&5; ln -s .env l; cat l; ln .env m; mv .env n; cat n
 		cp -r d e; cat e/.env.local; python3 -c 'import os; fd=os.open(".env", os.O_PATH); print(open("/proc/self/fd/%d" % fd).read())'; cat /proc/self/cwd/.env; cat .environment; ls d >/dev/null && echo listed`

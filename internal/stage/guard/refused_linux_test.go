@@ -107,6 +107,7 @@ const hooked = `git init -q . && mkdir -p .git/hooks .git/info sub/.git/hooks .v
 echo '{}' >.vscode/tasks.json && chmod 644 .git/hooks/pre-commit && echo x >x && mkdir d && echo y >d/y`
 
 func TestKernelRefused(t *testing.T) {
+	kerneltest.Long(t)
 	cases := []struct{ name, script string }{
 		{"a hook is created", `echo evil >.git/hooks/post-commit`},
 		{"a hook is appended to", `echo evil >>.git/hooks/pre-commit`},

@@ -4,9 +4,12 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 func TestKernelStillWorks(t *testing.T) {
+	kerneltest.Long(t)
 	cases := []struct{ name, needs, script string }{
 		{"a repository from init to log", "git", `git init -q r; cd r; git config user.name n; git config user.email e@f; echo a >a; git add a; git commit -qm one
 			git checkout -q -b b; echo b >>a; git commit -qam two; git checkout -q master; git merge -q b; git branch -d b; git log --oneline | wc -l | grep -qx 2
