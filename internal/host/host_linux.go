@@ -67,15 +67,20 @@ func action(verdict uint32) error {
 	return nil
 }
 
-func readSeccomp() Fact {
+func readSeccomp() Fact { return seccompFact(action(unix.SECCOMP_RET_KILL_PROCESS)) }
+
+// seccompRefused is what helps where seccomp(2) is refused, and not unknown.
+const seccompRefused = "a system call filter that allows seccomp(2) (systemd: no SystemCallFilter= for this program's unit)"
+
+func seccompFact(err error) Fact {
 	f := Fact{Name: "seccomp filters"}
-	switch err := action(unix.SECCOMP_RET_KILL_PROCESS); err {
+	switch err {
 	case nil:
 		f.Answer, f.Reason = Yes, "the kernel kills by filter"
 	case unix.ENOSYS, unix.EOPNOTSUPP, unix.EINVAL:
 		f.Answer, f.Reason, f.Remedy = No, "seccomp(2): "+err.Error(), "a kernel with CONFIG_SECCOMP_FILTER, 4.14 or newer"
 	default:
-		f.Reason = "seccomp(2): " + err.Error()
+		f.Reason, f.Remedy = "seccomp(2): "+err.Error(), seccompRefused
 	}
 	return f
 }
@@ -84,20 +89,23 @@ func readSeccomp() Fact {
 // SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (Linux 5.19). Flags are judged before
 // the program's address: EFAULT means that they are known.
 func readNotify() Fact {
-	f := Fact{Name: "seccomp user notification"}
 	if err := action(unix.SECCOMP_RET_USER_NOTIF); err != nil {
-		f.Answer, f.Reason, f.Remedy = No, "seccomp(2): "+err.Error(), "Linux 5.19 or newer"
-		return f
+		return notifyFact(err)
 	}
 	const waitKillable = 1 << 5
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|waitKillable, 0)
-	switch errno {
+	return notifyFact(errno)
+}
+
+func notifyFact(err error) Fact {
+	f := Fact{Name: "seccomp user notification"}
+	switch err {
 	case unix.EFAULT:
 		f.Answer, f.Reason = Yes, "the kernel knows WAIT_KILLABLE_RECV"
-	case unix.EINVAL:
+	case unix.EINVAL, unix.ENOSYS, unix.EOPNOTSUPP:
 		f.Answer, f.Reason, f.Remedy = No, "the kernel does not know WAIT_KILLABLE_RECV", "Linux 5.19 or newer"
 	default:
-		f.Reason = "seccomp(2): " + errno.Error()
+		f.Answer, f.Reason, f.Remedy = No, "seccomp(2): "+err.Error(), seccompRefused
 	}
 	return f
 }

@@ -50,3 +50,21 @@ func TestCoveredPartsOfProcAreSeen(t *testing.T) {
 		}
 	}
 }
+
+// TestARefusedSeccompHasItsOwnRemedy: a filter of systemd's answers EPERM, which no newer kernel helps.
+func TestARefusedSeccompHasItsOwnRemedy(t *testing.T) {
+	for name, fact := range map[string]func(error) Fact{"filters": seccompFact, "notification": notifyFact} {
+		if f := fact(syscall.EPERM); f.Yes() || !strings.Contains(f.Remedy, "SystemCallFilter=") {
+			t.Errorf("%s refused: %+v", name, f)
+		}
+		if f := fact(syscall.EINVAL); f.Answer != No || strings.Contains(f.Remedy, "SystemCallFilter=") || f.Remedy == "" {
+			t.Errorf("%s unknown: %+v", name, f)
+		}
+	}
+	if f := notifyFact(syscall.EFAULT); !f.Yes() {
+		t.Errorf("notification known: %+v", f)
+	}
+	if f := seccompFact(nil); !f.Yes() {
+		t.Errorf("filters known: %+v", f)
+	}
+}
