@@ -3,7 +3,6 @@ package proxy
 import (
 	"crypto/x509"
 	"net"
-	"strings"
 )
 
 // A constraint is what an authority may certify (RFC 5280, 4.2.1.10). OpenSSL,
@@ -15,21 +14,9 @@ type constraint struct {
 	every bool // an entry is "*": nothing can be said
 }
 
-// constrain reads entries as [Compile] does. What it refuses has no host.
-func constrain(entries []string) constraint {
-	var c constraint
-	for _, e := range entries {
-		r, err := compileEntry(e)
-		switch {
-		case err != nil:
-		case r.kind == prefix:
-			c.nets = append(c.nets, &net.IPNet{IP: r.prefix.Addr().AsSlice(), Mask: net.CIDRMask(r.prefix.Bits(), r.prefix.Addr().BitLen())})
-		case r.kind == anything:
-			c.every = true
-		default: // and what is below it
-			c.names = append(c.names, strings.TrimPrefix(r.name, "."))
-		}
-	}
+// constrain is the constraint to the hosts that entries match.
+func constrain(entries []string) (c constraint) {
+	c.names, c.nets, c.every = Names(entries)
 	return c
 }
 

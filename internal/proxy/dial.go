@@ -91,7 +91,7 @@ func (g *Proxy) lookup(ctx context.Context, h Host) ([]netip.Addr, error) {
 	found := make(chan lookupResult, 1)
 	go func() {
 		defer g.lookups.release()
-		found <- resolve(ctx, g.cfg.Lookup, h.name)
+		found <- resolve(ctx, g.cfg.Lookup, h.String())
 	}()
 	select {
 	case r := <-found:

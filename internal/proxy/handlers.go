@@ -92,7 +92,7 @@ func (g *Proxy) serveAbsolute(w http.ResponseWriter, r *http.Request, c *clientC
 // authorityOf is the Host of a request to a target: the target's own, or the name that
 // a Host field gives to a target that is an address.
 func authorityOf(t Target, field string, preset uint16) string {
-	if h, _, err := parseHostPort(field, t.Port); err == nil && t.Host.addr.IsValid() && !h.addr.IsValid() {
+	if h, _, err := parseHostPort(field, t.Port); err == nil && t.Host.IsAddr() && !h.IsAddr() {
 		return hostField(h, t.Port, preset)
 	}
 	return hostField(t.Host, t.Port, preset)
@@ -103,7 +103,7 @@ func hostField(h Host, port, preset uint16) string {
 	if port != preset {
 		return joinHostPort(h, port)
 	}
-	if h.addr.Is6() {
+	if a, _ := h.Addr(); a.Is6() {
 		return "[" + h.String() + "]"
 	}
 	return h.String()

@@ -172,5 +172,11 @@ func (h Host) String() string {
 // Addr returns the address of a host that is one; ok is false for a name.
 func (h Host) Addr() (a netip.Addr, ok bool) { return h.addr, h.addr.IsValid() }
 
+// HostOf is the host of an address.
+func HostOf(a netip.Addr) Host { return Host{addr: a} }
+
+// IsAddr reports whether a host is an address.
+func (h Host) IsAddr() bool { return h.addr.IsValid() }
+
 // IsZero reports whether there is no host.
 func (h Host) IsZero() bool { return h == Host{} }

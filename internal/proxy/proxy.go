@@ -104,7 +104,7 @@ func (g *Proxy) admit(conn net.Conn, t Target) (*trackedConn, error) {
 // countName counts a name that is about to be looked up below the entry that allows it:
 // a wildcard, or [byDecide]. The error is a *Refusal.
 func (g *Proxy) countName(t Target, entry string) error {
-	if t.Host.addr.IsValid() || entry != byDecide && !isWildcard(entry) || g.names.admit(entry, t.Host.name) {
+	if t.Host.IsAddr() || entry != byDecide && !isWildcard(entry) || g.names.admit(entry, t.Host.String()) {
 		return nil
 	}
 	below := fmt.Sprintf("below %q", entry)

@@ -1,6 +1,9 @@
 package proxy
 
-import "strings"
+import (
+	"net"
+	"strings"
+)
 
 // Reach says whether any target that an entry names can be allowed: a secret or a
 // request rule for others can never be of use. Deny has the entry of the
@@ -81,3 +84,21 @@ func (r hostRule) has(o hostRule) bool {
 
 // covers reports whether a rule names every target that another one does.
 func (r hostRule) covers(o hostRule) bool { return r.has(o) && r.lo <= max(o.lo, 1) && o.hi <= r.hi }
+
+// Names says which names, with what is below them, and which addresses entries match. every
+// is true if one is "*". Entries that [Compile] refuses are left out.
+func Names(entries []string) (names []string, nets []*net.IPNet, every bool) {
+	for _, e := range entries {
+		r, err := compileEntry(e)
+		switch {
+		case err != nil:
+		case r.kind == prefix:
+			nets = append(nets, &net.IPNet{IP: r.prefix.Addr().AsSlice(), Mask: net.CIDRMask(r.prefix.Bits(), r.prefix.Addr().BitLen())})
+		case r.kind == anything:
+			every = true
+		default: // and what is below it
+			names = append(names, strings.TrimPrefix(r.name, "."))
+		}
+	}
+	return names, nets, every
+}

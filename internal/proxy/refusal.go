@@ -45,12 +45,6 @@ func (r *Refusal) Error() string {
 
 func (r *Refusal) Unwrap() error { return ErrRefused }
 
-func (e *RuleError) Error() string {
-	return fmt.Sprintf("%s entry %d, %q: %v", e.List, e.Index, e.Entry, e.Err)
-}
-
-func (e *RuleError) Unwrap() error { return e.Err }
-
 // refuse is the refusal of a target.
 func (t Target) refuse(d Decision) error {
 	return &Refusal{Host: t.Host.String(), Port: t.Port, Rule: d.Rule, Why: d.Why}

@@ -23,8 +23,8 @@ type resolvedAddrs struct {
 	lookup func(context.Context, Host) ([]netip.Addr, error)
 
 	mu         sync.Mutex
-	addrs      map[netip.Addr]map[string]struct{} // the names of each
-	lastLookup map[string]time.Time
+	addrs      map[netip.Addr]map[Host]struct{} // the names of each
+	lastLookup map[Host]time.Time
 	count      int
 	full       bool // there were more than can be kept
 }
@@ -37,11 +37,11 @@ func (s *resolvedAddrs) record(h Host, addrs []netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.addrs == nil {
-		s.addrs, s.lastLookup = map[netip.Addr]map[string]struct{}{}, map[string]time.Time{}
+		s.addrs, s.lastLookup = map[netip.Addr]map[Host]struct{}{}, map[Host]time.Time{}
 	}
 	for _, a := range addrs {
 		a = a.Unmap()
-		if _, known := s.addrs[a][h.name]; known {
+		if _, known := s.addrs[a][h]; known {
 			continue
 		}
 		if s.count == maxResolvedAddrs {
@@ -49,31 +49,11 @@ func (s *resolvedAddrs) record(h Host, addrs []netip.Addr) {
 			break
 		}
 		if s.addrs[a] == nil {
-			s.addrs[a] = map[string]struct{}{}
+			s.addrs[a] = map[Host]struct{}{}
 		}
-		s.addrs[a][h.name] = struct{}{}
+		s.addrs[a][h] = struct{}{}
 		s.count++
 	}
-}
-
-// guards reports whether a host is guarded at any port.
-func (d Datagrams) guards(h Host) bool {
-	for _, g := range d.guarded {
-		if g.matches(h) {
-			return true
-		}
-	}
-	return false
-}
-
-// guardsPort reports whether any host is guarded at a port.
-func (d Datagrams) guardsPort(port uint16) bool {
-	for _, g := range d.guarded {
-		if g.hasPort(port) {
-			return true
-		}
-	}
-	return false
 }
 
 // judge judges an address for datagrams: by the rules, and by whether it is
@@ -98,7 +78,7 @@ func (s *resolvedAddrs) judge(ctx context.Context, a netip.Addr, port uint16, ro
 // that does not exist has no addresses.
 func (s *resolvedAddrs) refresh(ctx context.Context, h Host) error {
 	s.mu.Lock()
-	at, known := s.lastLookup[h.name]
+	at, known := s.lastLookup[h]
 	s.mu.Unlock()
 	if known && time.Since(at) < resolvedTTL {
 		return nil
@@ -112,9 +92,9 @@ func (s *resolvedAddrs) refresh(ctx context.Context, h Host) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lastLookup == nil {
-		s.lastLookup = map[string]time.Time{}
+		s.lastLookup = map[Host]time.Time{}
 	}
-	s.lastLookup[h.name] = time.Now()
+	s.lastLookup[h] = time.Now()
 	return nil
 }
 
@@ -122,9 +102,9 @@ func (s *resolvedAddrs) refresh(ctx context.Context, h Host) error {
 func (s *resolvedAddrs) guardedHost(a netip.Addr, port uint16) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name := range s.addrs[a] {
-		if s.rules.guard(Host{name: name}, port) != "" {
-			return name
+	for h := range s.addrs[a] {
+		if s.rules.guard(h, port) != "" {
+			return h.String()
 		}
 	}
 	if s.full { // and the port is a guarded one

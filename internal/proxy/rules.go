@@ -125,3 +125,9 @@ func (r Rules) Address(a netip.Addr, port uint16, route Route) Decision {
 func whySpecial(a netip.Addr, what string) string {
 	return fmt.Sprintf("the address %s is %s; only an entry for that address would allow it", a, what)
 }
+
+func (e *RuleError) Error() string {
+	return fmt.Sprintf("%s entry %d, %q: %v", e.List, e.Index, e.Entry, e.Err)
+}
+
+func (e *RuleError) Unwrap() error { return e.Err }

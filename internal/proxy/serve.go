@@ -33,7 +33,7 @@ func (g *Proxy) Forward(l net.Listener, to string) error {
 	return g.listen(l, forwarded, func(d *admittingListener) error {
 		return d.serveEach(func(c *trackedConn) {
 			defer c.Close()
-			t := Target{Host: Host{addr: addr.Addr()}, Port: addr.Port(), Protocol: string(forwarded)}
+			t := Target{Host: HostOf(addr.Addr()), Port: addr.Port(), Protocol: string(forwarded)}
 			e := newEvent(t)
 			e.Address = addr.String()
 			conn, err := g.connect(g.ctx, g.cfg.Dial, addr)

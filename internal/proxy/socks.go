@@ -130,9 +130,9 @@ func (c *socksConn) text() []byte { return c.read(int(c.read(1)[0])) }
 func (c *socksConn) host(kind byte) (h Host, shown string, err error) {
 	switch kind {
 	case socksIPv4:
-		h.addr = netip.AddrFrom4([4]byte(c.read(4)))
+		h = HostOf(netip.AddrFrom4([4]byte(c.read(4))))
 	case socksIPv6:
-		h.addr = netip.AddrFrom16([16]byte(c.read(16))).Unmap()
+		h = HostOf(netip.AddrFrom16([16]byte(c.read(16))).Unmap())
 	case socksName:
 		name := string(c.text())
 		if c.err != nil {

@@ -203,7 +203,7 @@ func (g *Proxy) checkName(t Target, name, what string) error {
 	if h == t.Host {
 		return nil
 	}
-	if t.Host.addr.IsValid() && !h.addr.IsValid() {
+	if t.Host.IsAddr() && !h.IsAddr() {
 		if g.hasRequestRule(Target{Host: h, Port: t.Port}) {
 			return t.refuse(Decision{Why: "the " + what + " is " + h.String() + ", whose requests the policy judges: connect to it by that name"})
 		}

@@ -153,3 +153,23 @@ func (d Datagrams) names(port uint16) []Host {
 func whyGuarded(host, entry string) string {
 	return fmt.Sprintf("the policy judges the requests to %s by %q, and a datagram's it could not see", host, entry)
 }
+
+// guards reports whether a host is guarded at any port.
+func (d Datagrams) guards(h Host) bool {
+	for _, g := range d.guarded {
+		if g.matches(h) {
+			return true
+		}
+	}
+	return false
+}
+
+// guardsPort reports whether any host is guarded at a port.
+func (d Datagrams) guardsPort(port uint16) bool {
+	for _, g := range d.guarded {
+		if g.hasPort(port) {
+			return true
+		}
+	}
+	return false
+}
