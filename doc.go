@@ -71,6 +71,7 @@
 //	internal/proxy/        the way out: allow-list by name, HTTP and SOCKS proxies, secrets, limits, events
 //	internal/proxy/agent/  filters between a tool and the ssh and gpg agents
 //	internal/proxy/clientenv/ environment, ssh configuration and relay by which tools find the proxy
+//	internal/proxy/hostrules/ hosts, allow-lists and deny-lists, addresses and their routes
 //	internal/sys/          raw system calls and the kernel's constants
 //	internal/kerneltest/   tests in child processes that lack a feature or a privilege
 //	internal/gitobeyed/    the files in a tree that git obeys by a repository's configuration

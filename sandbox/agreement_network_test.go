@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
@@ -31,11 +32,11 @@ func carrierOf(p Policy) (*carrier, error) {
 // carries reports whether a proxy connects to what the act names. The addresses of
 // localhost it refuses when it knows them: no rule of the generator's names them.
 func (c *carrier) carries(a Act) bool {
-	h, err := proxy.ParseHost(a.Host)
+	h, err := hostrules.ParseHost(a.Host)
 	if a.Network == "udp" { // by the capture
-		return err == nil && a.Do == ToConnect && c.gateway.AllowedDatagrams(h, uint16(a.Port)).Outcome == proxy.Allow
+		return err == nil && a.Do == ToConnect && c.gateway.AllowedDatagrams(h, uint16(a.Port)).Outcome == hostrules.Allow
 	}
-	return err == nil && !isLoopback(a.Host) && a.Do == ToConnect && a.Network == "tcp" && c.gateway.Allowed(h, uint16(a.Port)).Outcome == proxy.Allow
+	return err == nil && !isLoopback(a.Host) && a.Do == ToConnect && a.Network == "tcp" && c.gateway.Allowed(h, uint16(a.Port)).Outcome == hostrules.Allow
 }
 
 // runPorts are where the proxies of the agreement's runs are.

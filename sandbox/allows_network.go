@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/holdfast-dev/holdfast/internal/proxy"
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
 // allowsLoopback answers for the sandbox's own loopback, some ports of which may be
@@ -46,7 +46,7 @@ func (n Network) allowsHost(a Act) (bool, Reason) {
 		r.Why, r.Remedy = "no datagrams are carried", "name the host and the port in Network.UDP, with a Capture"
 		return false, r
 	}
-	host, err := proxy.ParseHost(a.Host)
+	host, err := hostrules.ParseHost(a.Host)
 	if err != nil || a.Port < 1 || a.Port > 65535 {
 		r.Why, r.Remedy = strconv.Quote(a.Host)+" and "+strconv.Itoa(a.Port)+" are no host and port", "name the host plainly"
 		return false, r
@@ -54,17 +54,17 @@ func (n Network) allowsHost(a Act) (bool, Reason) {
 	if a.Network == "udp" {
 		return n.allowsDatagrams(host, uint16(a.Port))
 	}
-	rules, err := proxy.Compile(n.Hosts, n.Deny)
+	rules, err := hostrules.Compile(n.Hosts, n.Deny)
 	if err != nil {
 		return false, badPolicy(err)
 	}
 	d := rules.Target(host, uint16(a.Port))
 	r.Field = n.fieldOf(d.Rule)
 	switch d.Outcome {
-	case proxy.Allow:
+	case hostrules.Allow:
 		r.Why = "a rule allows it; its addresses are judged when they are known"
 		return true, r
-	case proxy.Unknown:
+	case hostrules.Unknown:
 		if n.Decide != nil {
 			r.Field = "Network.Decide"
 		}
@@ -73,14 +73,14 @@ func (n Network) allowsHost(a Act) (bool, Reason) {
 	if r.Why == "" {
 		r.Why = "no rule speaks of it"
 	}
-	if d.Outcome == proxy.Unknown {
+	if d.Outcome == hostrules.Unknown {
 		r.Remedy = "add " + strconv.Quote(net.JoinHostPort(host.String(), strconv.Itoa(a.Port))) + " to Network.Hosts"
 	}
 	return false, r
 }
 
 // allowsDatagrams is allowsHost of datagrams, which have rules of their own.
-func (n Network) allowsDatagrams(host proxy.Host, port uint16) (bool, Reason) {
+func (n Network) allowsDatagrams(host hostrules.Host, port uint16) (bool, Reason) {
 	rules, err := n.datagrams()
 	if err != nil {
 		return false, badPolicy(err)
@@ -88,10 +88,10 @@ func (n Network) allowsDatagrams(host proxy.Host, port uint16) (bool, Reason) {
 	d := rules.Target(host, port)
 	r := Reason{Bound: BoundNetwork, Field: n.entryOf("Network.UDP", n.UDP, d.Rule), Why: d.Why}
 	switch d.Outcome {
-	case proxy.Allow:
+	case hostrules.Allow:
 		r.Why = "a rule allows datagrams to it; its addresses are judged when they are known"
 		return true, r
-	case proxy.Unknown:
+	case hostrules.Unknown:
 		r.Remedy = "add " + strconv.Quote(net.JoinHostPort(host.String(), strconv.Itoa(int(port)))) + " to Network.UDP"
 	}
 	return false, r

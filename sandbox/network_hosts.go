@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
+
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 )
 
 // validateHosts judges every list in the notation of hosts.
 func (n Network) validateHosts() error {
 	if len(n.Hosts)+len(n.Deny) > 0 {
-		if _, err := proxy.Compile(n.Hosts, n.Deny); err != nil {
+		if _, err := hostrules.Compile(n.Hosts, n.Deny); err != nil {
 			return hostError("Network.Hosts", "Network.Deny", err)
 		}
 	}
@@ -22,12 +24,12 @@ func (n Network) validateHosts() error {
 		}
 	}
 	for i, c := range n.Credentials {
-		if _, err := proxy.Compile(c.Hosts, nil); err != nil {
+		if _, err := hostrules.Compile(c.Hosts, nil); err != nil {
 			return hostError(indexed("Network.Credentials", i)+".Hosts", "", err)
 		}
 	}
 	for i, r := range n.Requests {
-		if _, err := proxy.Compile([]string{r.Host}, nil); err != nil {
+		if _, err := hostrules.Compile([]string{r.Host}, nil); err != nil {
 			return hostError("", "", err).in(indexed("Network.Requests", i) + ".Host")
 		}
 	}
@@ -37,15 +39,15 @@ func (n Network) validateHosts() error {
 // validateReach refuses a credential, or a request rule, for what can never be
 // allowed: most often a host that was forgotten, or misspelt, in one of two lists.
 func (n Network) validateReach() error {
-	rules, err := proxy.Compile(n.Hosts, n.Deny)
+	rules, err := hostrules.Compile(n.Hosts, n.Deny)
 	if err != nil {
 		return err
 	}
 	check := func(field, entry string) error {
 		switch d := rules.Reach(entry, n.Decide != nil); d.Outcome {
-		case proxy.Allow:
+		case hostrules.Allow:
 			return nil
-		case proxy.Deny:
+		case hostrules.Deny:
 			return &PolicyError{Field: field, Value: entry, Problem: fmt.Sprintf("is denied by the entry %q of Network.Deny", d.Rule), Remedy: "remove one of the two"}
 		}
 		if isLocalhost(entry) {
@@ -82,8 +84,8 @@ func (n Network) guarded() []string {
 }
 
 // datagrams are the rules of UDP.
-func (n Network) datagrams() (proxy.Datagrams, error) {
-	return proxy.CompileDatagrams(n.UDP, n.Deny, n.guarded())
+func (n Network) datagrams() (hostrules.Datagrams, error) {
+	return hostrules.CompileDatagrams(n.UDP, n.Deny, n.guarded())
 }
 
 // validateUDP comes after validateHosts, which has read every other list.
@@ -92,12 +94,12 @@ func (n Network) validateUDP() error {
 	if err != nil {
 		bad := hostError("Network.UDP", "Network.Deny", err)
 		switch {
-		case errors.Is(err, proxy.ErrNoPorts):
+		case errors.Is(err, hostrules.ErrNoPorts):
 			bad.Problem, bad.Remedy = "names no port, and each port is a grant of its own", `write "example.com:123", or a range of ports`
-		case errors.Is(err, proxy.ErrBypass):
+		case errors.Is(err, hostrules.ErrBypass):
 			bad.Problem = "opens ports at which hosts get secrets or have their requests judged, which HTTP/3 would go past"
 			bad.Remedy = `give those hosts their ports ("api.example.com:443" in Credentials and Requests), and UDP others, or name single hosts`
-		case errors.Is(err, proxy.ErrMulticast):
+		case errors.Is(err, hostrules.ErrMulticast):
 			bad.Problem, bad.Remedy = "is for many hosts at once", "name one that answers"
 		}
 		return bad
@@ -114,7 +116,7 @@ func (n Network) validateUDP() error {
 // hostError names the entry that package proxy has refused.
 func hostError(allow, deny string, err error) *PolicyError {
 	bad := &PolicyError{Field: allow, Problem: "is not a rule for hosts", Remedy: `write "example.com", "*.example.com", "example.com:443", "10.0.0.0/8", or "*"`, Err: err}
-	if e := (*proxy.RuleError)(nil); errors.As(err, &e) {
+	if e := (*hostrules.RuleError)(nil); errors.As(err, &e) {
 		if e.List == "deny" {
 			allow = deny
 		}
@@ -133,7 +135,7 @@ func (n Network) gate() (proxy.Config, error) {
 	c := proxy.Config{Patience: n.Patience, Limits: proxy.Limits(n.Limits)}
 	var err error
 	if len(n.Hosts)+len(n.Deny) > 0 {
-		if c.Rules, err = proxy.Compile(n.Hosts, n.Deny); err != nil {
+		if c.Rules, err = hostrules.Compile(n.Hosts, n.Deny); err != nil {
 			return c, err // validate has found it before
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
+
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 )
 
@@ -18,20 +20,20 @@ func (o *outlet) captureGate(n Network) CaptureGate {
 	return CaptureGate{
 		Address: captureDevice.Addr, MTU: captureDevice.MTU,
 		Allowed: func(host string, port uint16) bool {
-			h, err := proxy.ParseHost(host)
+			h, err := hostrules.ParseHost(host)
 			if err != nil {
 				return false
 			}
 			d := g.Allowed(h, port)
-			return d.Outcome == proxy.Allow || d.Outcome == proxy.Unknown && n.Decide != nil ||
-				port == 0 && g.AllowedDatagrams(h, 0).Outcome == proxy.Allow
+			return d.Outcome == hostrules.Allow || d.Outcome == hostrules.Unknown && n.Decide != nil ||
+				port == 0 && g.AllowedDatagrams(h, 0).Outcome == hostrules.Allow
 		},
 		Datagrams: func(host string, port uint16) bool {
-			h, err := proxy.ParseHost(host)
-			return err == nil && g.AllowedDatagrams(h, port).Outcome == proxy.Allow
+			h, err := hostrules.ParseHost(host)
+			return err == nil && g.AllowedDatagrams(h, port).Outcome == hostrules.Allow
 		},
 		Tunnel: func(ctx context.Context, conn net.Conn, host string, port uint16, protocol string) error {
-			h, err := proxy.ParseHost(host)
+			h, err := hostrules.ParseHost(host)
 			if err != nil {
 				conn.Close()
 				return fmt.Errorf("sandbox: %w", err)
@@ -59,13 +61,13 @@ func (o *outlet) captureGate(n Network) CaptureGate {
 }
 
 // denial says which rule denies a host, if one does, and why it is denied otherwise.
-func (o *outlet) denial(host string, port uint16) proxy.Decision {
-	h, err := proxy.ParseHost(host)
+func (o *outlet) denial(host string, port uint16) hostrules.Decision {
+	h, err := hostrules.ParseHost(host)
 	if err != nil {
-		return proxy.Decision{Why: err.Error()}
+		return hostrules.Decision{Why: err.Error()}
 	}
 	d := o.gateway.Allowed(h, port)
-	if d.Outcome == proxy.Unknown {
+	if d.Outcome == hostrules.Unknown {
 		d.Why = "no rule allows it"
 	}
 	return d
@@ -73,15 +75,15 @@ func (o *outlet) denial(host string, port uint16) proxy.Decision {
 
 // datagramDenial says why the policy grants no datagram to a host, if it is that. An
 // address of the device's network is nobody's, and no policy can grant one to it.
-func (o *outlet) datagramDenial(n Network, host string, port uint16) proxy.Decision {
-	h, err := proxy.ParseHost(host)
+func (o *outlet) datagramDenial(n Network, host string, port uint16) hostrules.Decision {
+	h, err := hostrules.ParseHost(host)
 	if a, no := netip.ParseAddr(host); err != nil || no == nil && captureDevice.Addr.Contains(a) {
-		return proxy.Decision{}
+		return hostrules.Decision{}
 	}
 	d := o.gateway.AllowedDatagrams(h, port)
-	if d.Outcome == proxy.Unknown {
+	if d.Outcome == hostrules.Unknown {
 		entry := net.JoinHostPort(h.String(), strconv.Itoa(int(port)))
-		if _, err := proxy.CompileDatagrams([]string{entry}, nil, n.guarded()); errors.Is(err, proxy.ErrBypass) {
+		if _, err := hostrules.CompileDatagrams([]string{entry}, nil, n.guarded()); errors.Is(err, hostrules.ErrBypass) {
 			d.Why = "the policy judges the requests to " + h.String() + ", and a datagram's it could not see"
 		}
 	}

@@ -12,7 +12,7 @@ import (
 var walls = map[string][]string{
 	".":                        nil,
 	"examples":                 {"sandbox", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest", "sandbox/capture", "sandbox/sbpl"},
-	"sandbox":                  {"internal/seatbelt/emit", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/gitobeyed", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
+	"sandbox":                  {"internal/seatbelt/emit", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/gitobeyed", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
 	"sandbox/sandboxtest":      {"sandbox"},
 	"sandbox/capture":          {"sandbox"}, // only programs import it: it links a network stack
 	"sandbox/sbpl":             {"sandbox", "internal/seatbelt", "seccomp"},
@@ -27,9 +27,10 @@ var walls = map[string][]string{
 	"seccomp":                  {"internal/sys"},
 	"rlimit":                   {"internal/sys"},
 	"internal/sys":             nil,
-	"internal/proxy":           {"internal/proxy/clientenv"},
+	"internal/proxy":           {"internal/proxy/clientenv", "internal/proxy/hostrules"},
 	"internal/proxy/agent":     nil,
 	"internal/proxy/clientenv": nil,
+	"internal/proxy/hostrules": nil,
 	"internal/seatbelt":        nil,
 	"internal/seatbelt/emit":   nil,
 	"internal/kerneltest":      nil,
@@ -41,8 +42,8 @@ var walls = map[string][]string{
 
 // testWalls says what tests may import beyond that, and why.
 var testWalls = map[string][]string{
-	"internal/gitattack":       {"sandbox"},        // its tests run a hostile tool in one
-	"internal/proxy/clientenv": {"internal/proxy"}, // a relay connects by one
+	"internal/gitattack":       {"sandbox"},                                    // its tests run a hostile tool in one
+	"internal/proxy/clientenv": {"internal/proxy", "internal/proxy/hostrules"}, // a relay connects by one
 	"internal/stage":           {"seccomp"},
 	"landlock/process":         {"internal/sys"},
 	"sandbox":                  {"internal/seatbelt", "sandbox/capture"}, // evaluates what is emitted; attacks a captured tool's network
@@ -75,7 +76,7 @@ var strangers = map[string]func(f *file) bool{
 	"golang.org/x/sys/unix": func(f *file) bool { // not in the early hook's chain
 		return f.room != "internal/stage/child" && f.room != "internal/stage/guard" && f.room != "internal/stage/wire" || f.test
 	},
-	"golang.org/x/net/idna":                                func(f *file) bool { return f.room == "internal/proxy" },
+	"golang.org/x/net/idna":                                func(f *file) bool { return f.room == "internal/proxy/hostrules" },
 	"golang.org/x/net/http/httpguts":                       func(f *file) bool { return f.room == "internal/proxy" },
 	"software.sslmate.com/src/go-pkcs12":                   func(f *file) bool { return f.room == "internal/proxy" }, // a JVM's trust store
 	"golang.org/x/net/dns/dnsmessage":                      capturing,

@@ -13,6 +13,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
 // How long certificates hold. The authority's outlives every run that is not a
@@ -36,7 +38,7 @@ type authority struct {
 	key  *ecdsa.PrivateKey
 
 	mu     sync.Mutex
-	leaves map[Host]*tls.Certificate
+	leaves map[hostrules.Host]*tls.Certificate
 }
 
 func newAuthority(now time.Time, c constraint) (*authority, error) {
@@ -54,7 +56,7 @@ func newAuthority(now time.Time, c constraint) (*authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sandbox's authority: %w", err)
 	}
-	return &authority{cert: cert, key: key, leaves: map[Host]*tls.Certificate{}}, nil
+	return &authority{cert: cert, key: key, leaves: map[hostrules.Host]*tls.Certificate{}}, nil
 }
 
 // certify makes a key, and its certificate of a template, signed by the authority; the
@@ -85,7 +87,7 @@ func (a *authority) String() string { return "sandbox's authority" }
 func (a *authority) GoString() string { return a.String() }
 
 // leaf returns a certificate for a host, of the cache or new.
-func (a *authority) leaf(now time.Time, h Host) (*tls.Certificate, error) {
+func (a *authority) leaf(now time.Time, h hostrules.Host) (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if c := a.leaves[h]; c != nil && now.Before(c.Leaf.NotAfter.Add(-leafLife/2)) {
@@ -104,7 +106,7 @@ func (a *authority) leaf(now time.Time, h Host) (*tls.Certificate, error) {
 
 // issue makes a leaf. It has no common name: some clients would hold that against
 // the authority's constraints, as a name, even where it is an address.
-func (a *authority) issue(now time.Time, h Host) (*tls.Certificate, error) {
+func (a *authority) issue(now time.Time, h hostrules.Host) (*tls.Certificate, error) {
 	t := &x509.Certificate{
 		SerialNumber: newSerial(),
 		Subject:      pkix.Name{Organization: []string{"Holdfast sandbox"}},

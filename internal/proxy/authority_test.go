@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
+
 	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
 
 	"software.sslmate.com/src/go-pkcs12"
@@ -165,7 +167,7 @@ func FuzzConstraint(f *testing.F) {
 		f.Add(e)
 	}
 	f.Fuzz(func(t *testing.T, entry string) {
-		if _, err := Compile([]string{entry}, nil); err != nil {
+		if _, err := hostrules.Compile([]string{entry}, nil); err != nil {
 			return
 		}
 		if c := constrain([]string{entry}); !c.every && len(c.names)+len(c.nets) != 1 || c.every && !strings.HasPrefix(entry, "*") {

@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/netip"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
 // A Protocol is what a listener's clients speak.
@@ -19,7 +21,7 @@ const (
 
 // A Target is where a connection wants to go.
 type Target struct {
-	Host     Host
+	Host     hostrules.Host
 	Port     uint16
 	Protocol string // for the event: "connect", "socks", "tcp" ...
 }
@@ -106,9 +108,9 @@ type RequestRule struct {
 // A Config says what a Proxy lets through. The zero Config lets nothing.
 type Config struct {
 	// Rules are asked first.
-	Rules Rules
+	Rules hostrules.Rules
 	// Datagrams decide about UDP. Neither Rules nor Decide are asked about it.
-	Datagrams Datagrams
+	Datagrams hostrules.Datagrams
 	// Decide is asked about what no rule speaks of. Its context ends after
 	// Patience and with the proxy; then, and when it panics, the answer is no.
 	// Nil: no. It may be called from several goroutines at once.
@@ -143,7 +145,7 @@ type Config struct {
 	// Trust is what NewTrust has made of the same Config. Nil: New makes one.
 	Trust *Trust
 	// Route says where the kernel takes what is sent to an address. Nil: the kernel is asked.
-	Route func(netip.Addr) Route
+	Route func(netip.Addr) hostrules.Route
 }
 
 // A Summary is what a proxy has done so far.

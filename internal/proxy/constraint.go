@@ -3,6 +3,8 @@ package proxy
 import (
 	"crypto/x509"
 	"net"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
 // A constraint is what an authority may certify (RFC 5280, 4.2.1.10). OpenSSL,
@@ -16,7 +18,7 @@ type constraint struct {
 
 // constrain is the constraint to the hosts that entries match.
 func constrain(entries []string) (c constraint) {
-	c.names, c.nets, c.every = Names(entries)
+	c.names, c.nets, c.every = hostrules.Names(entries)
 	return c
 }
 

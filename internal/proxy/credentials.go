@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
+
 	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
 
 	"golang.org/x/net/http/httpguts"
@@ -56,7 +58,7 @@ func (c Credential) MarshalText() ([]byte, error) { return []byte(c.String()), n
 type credential struct {
 	name        string
 	placeholder string
-	hosts       Rules
+	hosts       hostrules.Rules
 	place       string
 	field       string
 	secret      func() string
@@ -106,28 +108,28 @@ func compileCredentials(list []Credential) (credentials, error) {
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 // check says what is wrong, in words that do not have the secret.
-func (c Credential) check() (Rules, error) {
+func (c Credential) check() (hostrules.Rules, error) {
 	switch {
 	case !variableName.MatchString(c.Name):
-		return Rules{}, errors.New("its name is not an environment variable's")
+		return hostrules.Rules{}, errors.New("its name is not an environment variable's")
 	case clientenv.Sets(c.Name):
-		return Rules{}, errors.New("the variable says where the proxies or the roots are")
+		return hostrules.Rules{}, errors.New("the variable says where the proxies or the roots are")
 	case len(c.Secret) < MinSecret || len(c.Secret) > MaxSecret:
-		return Rules{}, fmt.Errorf("a secret has from %d to %d bytes", MinSecret, MaxSecret)
+		return hostrules.Rules{}, fmt.Errorf("a secret has from %d to %d bytes", MinSecret, MaxSecret)
 	case !httpguts.ValidHeaderFieldValue(c.Secret) || strings.TrimSpace(c.Secret) != c.Secret:
-		return Rules{}, errors.New("the secret cannot stand in a header: it has a line's end, another control character, or a space at its end")
+		return hostrules.Rules{}, errors.New("the secret cannot stand in a header: it has a line's end, another control character, or a space at its end")
 	case len(c.Hosts) == 0:
-		return Rules{}, errors.New("it is bound to no host")
+		return hostrules.Rules{}, errors.New("it is bound to no host")
 	}
 	if err := c.checkPlace(); err != nil {
-		return Rules{}, err
+		return hostrules.Rules{}, err
 	}
 	for _, h := range c.Hosts {
 		if name, _, _ := strings.Cut(h, ":"); name == "*" {
-			return Rules{}, errors.New("a secret is bound to hosts by name, not to every host")
+			return hostrules.Rules{}, errors.New("a secret is bound to hosts by name, not to every host")
 		}
 	}
-	return Compile(c.Hosts, nil)
+	return hostrules.Compile(c.Hosts, nil)
 }
 
 func (c Credential) checkPlace() error {
@@ -158,10 +160,10 @@ func (c Credential) checkPlace() error {
 var hopByHop = []string{"Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "Host", "Content-Length", "Proxy-Authorization", "Proxy-Authenticate"}
 
 // of returns the credentials that are bound to a target.
-func (all credentials) of(h Host, port uint16) credentials {
+func (all credentials) of(h hostrules.Host, port uint16) credentials {
 	var list credentials
 	for _, c := range all {
-		if c.hosts.Target(h, port).Outcome == Allow {
+		if c.hosts.Target(h, port).Outcome == hostrules.Allow {
 			list = append(list, c)
 		}
 	}
@@ -181,7 +183,7 @@ func (all credentials) placeholders() map[string]string {
 // to, or in clear text. The secret would not be sent in either case; the refusal tells the
 // tool and its user why. A placeholder in another field of a request to its own host passes
 // unchanged.
-func (all credentials) judge(r *http.Request, h Host, port uint16, secure bool) *Refusal {
+func (all credentials) judge(r *http.Request, h hostrules.Host, port uint16, secure bool) *Refusal {
 	bound := all.of(h, port)
 	for _, c := range all {
 		if !c.in(r) {

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
+
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
@@ -33,7 +35,7 @@ func serveWithFewFiles(server string) error {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 512, Max: 512}); err != nil {
 		return err
 	}
-	rules, err := Compile([]string{"good.com"}, nil)
+	rules, err := hostrules.Compile([]string{"good.com"}, nil)
 	if err != nil {
 		return err
 	}

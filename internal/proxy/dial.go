@@ -6,6 +6,8 @@ import (
 	"net"
 	"net/netip"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
 const (
@@ -15,22 +17,22 @@ const (
 
 // decide decides about a target before its name is looked up. The error is a
 // *Refusal.
-func (g *Proxy) decide(ctx context.Context, t Target, method, path string) (Decision, error) {
+func (g *Proxy) decide(ctx context.Context, t Target, method, path string) (hostrules.Decision, error) {
 	d := g.cfg.Rules.Target(t.Host, t.Port)
-	if d.Outcome == Unknown && g.cfg.Decide != nil {
+	if d.Outcome == hostrules.Unknown && g.cfg.Decide != nil {
 		v := g.approvals.ask(ctx, Request{Host: t.Host.String(), Port: t.Port, Protocol: t.Protocol, Method: method, Path: path, Rule: d.Rule})
 		if d.Why = v.Reason; v.Allow {
-			d = Decision{Outcome: Allow}
+			d = hostrules.Decision{Outcome: hostrules.Allow}
 		} else if d.Why == "" {
 			d.Why = "it was asked about, and denied"
 		}
 		d.Rule = byDecide
 	}
-	if d.Outcome != Allow {
+	if d.Outcome != hostrules.Allow {
 		return d, t.refuse(d)
 	}
 	if err := g.countName(t, d.Rule); err != nil {
-		return Decision{Rule: d.Rule}, err
+		return hostrules.Decision{Rule: d.Rule}, err
 	}
 	return d, nil
 }
@@ -44,11 +46,13 @@ func isWildcard(entry string) bool { return len(entry) > 0 && entry[0] == '*' }
 // dial looks a target up, once, and connects to the first of its addresses that
 // may be dialled and answers.
 func (g *Proxy) dial(ctx context.Context, t Target) (net.Conn, netip.AddrPort, error) {
-	return g.dialFirst(ctx, t, g.cfg.Dial, func(_ context.Context, a netip.Addr) Decision { return g.cfg.Rules.Address(a, t.Port, g.cfg.Route(a)) })
+	return g.dialFirst(ctx, t, g.cfg.Dial, func(_ context.Context, a netip.Addr) hostrules.Decision {
+		return g.cfg.Rules.Address(a, t.Port, g.cfg.Route(a))
+	})
 }
 
 // dialFirst is dial, whatever is dialled and whatever judges an address.
-func (g *Proxy) dialFirst(ctx context.Context, t Target, dial dialer, judge func(context.Context, netip.Addr) Decision) (net.Conn, netip.AddrPort, error) {
+func (g *Proxy) dialFirst(ctx context.Context, t Target, dial dialer, judge func(context.Context, netip.Addr) hostrules.Decision) (net.Conn, netip.AddrPort, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(g.ctx, cancel)()
@@ -59,8 +63,8 @@ func (g *Proxy) dialFirst(ctx context.Context, t Target, dial dialer, judge func
 	var refused, failed error
 	for _, a := range addrs {
 		d := judge(ctx, a)
-		if d.Outcome != Allow {
-			refused = t.refuse(Decision{Rule: d.Rule, Why: d.Why})
+		if d.Outcome != hostrules.Allow {
+			refused = t.refuse(hostrules.Decision{Rule: d.Rule, Why: d.Why})
 			continue
 		}
 		to := netip.AddrPortFrom(a.Unmap(), t.Port)
@@ -79,7 +83,7 @@ func (g *Proxy) dialFirst(ctx context.Context, t Target, dial dialer, judge func
 	return nil, netip.AddrPort{}, refused
 }
 
-func (g *Proxy) lookup(ctx context.Context, h Host) ([]netip.Addr, error) {
+func (g *Proxy) lookup(ctx context.Context, h hostrules.Host) ([]netip.Addr, error) {
 	if a, isAddr := h.Addr(); isAddr {
 		return []netip.Addr{a}, nil
 	}

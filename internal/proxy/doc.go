@@ -2,7 +2,7 @@
 // run, serves the listeners that were made inside the sandbox's network namespace,
 // and lets through what the policy allows by name.
 //
-//	rules, err := proxy.Compile([]string{"example.com:443", "*.example.org"}, nil)
+//	rules, err := hostrules.Compile([]string{"example.com:443", "*.example.org"}, nil)
 //	p, err := proxy.New(proxy.Config{Rules: rules})
 //	go p.Serve(httpListener, proxy.HTTP)
 //	go p.Serve(socksListener, proxy.SOCKS)
@@ -20,16 +20,16 @@
 //
 // Each takes the same steps in this order:
 //
-//  1. ParseHost makes the canonical form of the host (host.go). No later step sees the client's spelling.
-//  2. Rules.Target says Allow, Deny or Unknown (rules.go). Unknown asks Decide (approval.go), or is a denial.
+//  1. hostrules.ParseHost makes the canonical form of the host. No later step sees the client's spelling.
+//  2. Rules.Target says Allow, Deny or Unknown. Unknown asks Decide (approval.go), or is a denial.
 //  3. The name is counted (namecounter.go), then looked up. A denied name is not looked up: a DNS query is a message too.
-//  4. The kernel says where each address leads (route.go), and Rules.Address whether it may be dialled (address.go).
+//  4. The kernel says where each address leads (hostrules.RouteOf), and Rules.Address whether it may be dialled.
 //  5. The address that was checked is dialled (dial.go). There is no second look-up.
 //  6. What the client sends first is read (sniff.go): the server name of each TLS ClientHello in clear text
 //     (clienthello.go) and the Host of plain HTTP have to be the target's.
 //  7. One Event reports the result (event.go). Its texts are printable (printable.go).
 //
-// Datagrams take steps 1, 3, 4, 5 and 7 by rules of their kind (udp_rules.go). A host and port with a credential
+// Datagrams take steps 1, 3, 4, 5 and 7 by hostrules.Datagrams. A host and port with a credential
 // or a request rule gets no datagrams (resolved.go): requests by QUIC cannot be read.
 //
 // # HTTP

@@ -17,6 +17,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
 // A world is a proxy between clients on loopback and servers that it
@@ -44,7 +46,7 @@ func newWorld(t testing.TB, cfg Config, allow ...string) *world {
 	w := &world{t: t, names: map[string][]netip.Addr{}, places: map[netip.AddrPort]string{}}
 	var err error
 	if len(allow) > 0 {
-		if cfg.Rules, err = Compile(allow, nil); err != nil {
+		if cfg.Rules, err = hostrules.Compile(allow, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -260,5 +262,36 @@ func has(t testing.TB, s string, words ...string) {
 		if !strings.Contains(s, w) {
 			t.Errorf("%q has no %q in it", s, w)
 		}
+	}
+}
+
+func mustCompile(t testing.TB, allow, deny string) hostrules.Rules {
+	t.Helper()
+	r, err := hostrules.Compile(strings.Fields(allow), strings.Fields(deny))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func mustHost(t testing.TB, s string) hostrules.Host {
+	t.Helper()
+	h, err := hostrules.ParseHost(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// remote is a host that has no address of its own.
+func remote(netip.Addr) hostrules.Route { return hostrules.RouteRemote }
+
+// routes is a host that has some addresses.
+func routes(own ...string) func(netip.Addr) hostrules.Route {
+	return func(a netip.Addr) hostrules.Route {
+		if slices.Contains(own, a.Unmap().String()) {
+			return hostrules.RouteLocal
+		}
+		return hostrules.RouteRemote
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"net"
 	"net/http"
 	"sync"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
 // serveRequestsIn serves the requests within a tunnel, on the client's connection, until that
@@ -41,7 +43,7 @@ func (g *Proxy) serveTunneled(w http.ResponseWriter, r *http.Request, c *clientC
 		x.authority = authorityOf(t, r.Host, preset)
 	}
 	if x.err == nil && (r.URL.Opaque != "" || r.URL.User != nil || r.URL.IsAbs() && r.URL.Scheme != u.scheme) {
-		x.err = t.refuse(Decision{Rule: u.Decision.Rule, Why: "the request is for another kind of URL"})
+		x.err = t.refuse(hostrules.Decision{Rule: u.Decision.Rule, Why: "the request is for another kind of URL"})
 	}
 	x.serve(w, r)
 }
@@ -51,12 +53,12 @@ func (g *Proxy) checkHostField(t Target, field string) error {
 	if field == "" {
 		return nil
 	}
-	h, port, err := parseHostPort(field, t.Port)
+	h, port, err := hostrules.ParseHostPort(field, t.Port)
 	if err != nil {
-		return t.refuse(Decision{Why: "the Host field: " + err.Error()})
+		return t.refuse(hostrules.Decision{Why: "the Host field: " + err.Error()})
 	}
 	if port != t.Port {
-		return t.refuse(Decision{Why: fmt.Sprintf("the Host field names port %d", port)})
+		return t.refuse(hostrules.Decision{Why: fmt.Sprintf("the Host field names port %d", port)})
 	}
 	return g.checkName(t, h.String(), "Host field")
 }
@@ -74,9 +76,9 @@ func (g *Proxy) serveAbsolute(w http.ResponseWriter, r *http.Request, c *clientC
 		reply{http.StatusBadRequest, fmt.Sprintf("This proxy carries http URLs, and every other protocol by CONNECT; this is %s.\n", quoteShort(r.URL.Scheme))}.write(w)
 		return
 	case r.URL.User != nil:
-		err = fmt.Errorf("%w: a URL with a user's name in it", ErrHost)
+		err = fmt.Errorf("%w: a URL with a user's name in it", hostrules.ErrHost)
 	default:
-		t.Host, t.Port, err = parseHostPort(r.URL.Host, 80)
+		t.Host, t.Port, err = hostrules.ParseHostPort(r.URL.Host, 80)
 	}
 	if err != nil {
 		err = g.invalidHost(t, r.URL.Host, err)
@@ -92,16 +94,16 @@ func (g *Proxy) serveAbsolute(w http.ResponseWriter, r *http.Request, c *clientC
 // authorityOf is the Host of a request to a target: the target's own, or the name that
 // a Host field gives to a target that is an address.
 func authorityOf(t Target, field string, preset uint16) string {
-	if h, _, err := parseHostPort(field, t.Port); err == nil && t.Host.IsAddr() && !h.IsAddr() {
+	if h, _, err := hostrules.ParseHostPort(field, t.Port); err == nil && t.Host.IsAddr() && !h.IsAddr() {
 		return hostField(h, t.Port, preset)
 	}
 	return hostField(t.Host, t.Port, preset)
 }
 
 // hostField is the Host of a request to a target.
-func hostField(h Host, port, preset uint16) string {
+func hostField(h hostrules.Host, port, preset uint16) string {
 	if port != preset {
-		return joinHostPort(h, port)
+		return hostrules.JoinHostPort(h, port)
 	}
 	if a, _ := h.Addr(); a.Is6() {
 		return "[" + h.String() + "]"

@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
 // clientKey finds a request's connection in its context.
@@ -144,12 +146,12 @@ func (g *Proxy) answerConnect(c *clientConn, head []byte, u *Tunnel, shown strin
 // field (RFC 9112, 3.2.2).
 func (g *Proxy) openConnect(ctx context.Context, r *http.Request) (u *Tunnel, shown string, err error) {
 	t := Target{Protocol: "connect"}
-	t.Host, t.Port, err = parseHostPort(r.RequestURI, 0)
+	t.Host, t.Port, err = hostrules.ParseHostPort(r.RequestURI, 0)
 	if err != nil {
 		return nil, quoteShort(r.RequestURI), g.invalidHost(t, r.RequestURI, err)
 	}
 	u, err = g.openTunnel(ctx, t)
-	return u, joinHostPort(t.Host, t.Port), err
+	return u, hostrules.JoinHostPort(t.Host, t.Port), err
 }
 
 // whyShort is the sentence for a status line.

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
 // setupInterception prepares what TLS is terminated by, where the Config has credentials or
@@ -117,7 +119,7 @@ func handshakeError(err error) error {
 // would carry a handshake over to a connection that was decided about anew. HTTP/1.1 is
 // the one protocol that is agreed to: net/http's HTTP/2 server lets a client end the process
 // (SETTINGS_HEADER_TABLE_SIZE while a header is written: concurrent map access).
-func (a *authority) serverConfig(h Host) *tls.Config {
+func (a *authority) serverConfig(h hostrules.Host) *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS12,
 		NextProtos:             []string{h1},

@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
 // New makes a proxy. It listens on nothing; Serve does with what it is given.
@@ -43,7 +45,7 @@ func (g *Proxy) setDefaults() {
 		c.DialUDP = dialUDP
 	}
 	if c.Route == nil {
-		c.Route = routeOf
+		c.Route = hostrules.RouteOf
 	}
 	if c.Limits.Connections <= 0 {
 		c.Limits.Connections = min(defaultConnections, max(maxFiles()/8, 1))

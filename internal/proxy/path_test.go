@@ -6,6 +6,8 @@ import (
 	"path"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
 func TestAPathHasOneReadingOrIsRefused(t *testing.T) {
@@ -81,9 +83,9 @@ func rules(t *testing.T, list ...RequestRule) requestRules {
 	return r
 }
 
-func hostOf(t *testing.T, s string) Host {
+func hostOf(t *testing.T, s string) hostrules.Host {
 	t.Helper()
-	h, err := ParseHost(s)
+	h, err := hostrules.ParseHost(s)
 	if err != nil {
 		t.Fatal(err)
 	}

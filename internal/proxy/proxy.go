@@ -8,6 +8,8 @@ import (
 	"net/http/httputil"
 	"net/netip"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
 const (
@@ -52,10 +54,12 @@ type Proxy struct {
 
 // Allowed says what the rules know of a target. It has no side effect: Decide is
 // not asked, nothing is counted. Port 0 asks for any port.
-func (g *Proxy) Allowed(h Host, port uint16) Decision { return g.cfg.Rules.Target(h, port) }
+func (g *Proxy) Allowed(h hostrules.Host, port uint16) hostrules.Decision {
+	return g.cfg.Rules.Target(h, port)
+}
 
 // AllowedDatagrams is Allowed for datagrams.
-func (g *Proxy) AllowedDatagrams(h Host, port uint16) Decision {
+func (g *Proxy) AllowedDatagrams(h hostrules.Host, port uint16) hostrules.Decision {
 	return g.cfg.Datagrams.Target(h, port)
 }
 

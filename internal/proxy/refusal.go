@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
 const (
@@ -46,7 +48,7 @@ func (r *Refusal) Error() string {
 func (r *Refusal) Unwrap() error { return ErrRefused }
 
 // refuse is the refusal of a target.
-func (t Target) refuse(d Decision) error {
+func (t Target) refuse(d hostrules.Decision) error {
 	return &Refusal{Host: t.Host.String(), Port: t.Port, Rule: d.Rule, Why: d.Why}
 }
 

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
 // TestNothingFollowsACONNECTThatIsRefused: what follows one has not been looked at,
@@ -276,7 +278,7 @@ func deaf(c net.Conn, lines chan<- string) {
 // TestAServerGetsANameInItsCanonicalForm where a Host field names what an address was
 // asked for.
 func TestAServerGetsANameInItsCanonicalForm(t *testing.T) {
-	rules, err := Compile([]string{public.String()}, []string{"denied.example", "xn--bcher-kva.example"})
+	rules, err := hostrules.Compile([]string{public.String()}, []string{"denied.example", "xn--bcher-kva.example"})
 	if err != nil {
 		t.Fatal(err)
 	}

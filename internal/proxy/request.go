@@ -8,6 +8,8 @@ import (
 	"net/http/httputil"
 	"strings"
 	"sync/atomic"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
 // A proxiedRequest is one HTTP request that can be read, and its response, whichever
@@ -17,7 +19,7 @@ type proxiedRequest struct {
 	g         *Proxy
 	c         *clientConn
 	target    Target
-	decision  Decision
+	decision  hostrules.Decision
 	scheme    string
 	authority string // the Host that is sent
 	via       http.RoundTripper
@@ -81,7 +83,7 @@ func (x *proxiedRequest) admit(r *http.Request) {
 	switch {
 	case x.err != nil:
 	case r.Method == http.MethodTrace || r.Method == http.MethodConnect:
-		x.err = x.target.refuse(Decision{Rule: x.decision.Rule, Why: "the method " + r.Method + " is not carried"})
+		x.err = x.target.refuse(hostrules.Decision{Rule: x.decision.Rule, Why: "the method " + r.Method + " is not carried"})
 	case x.g.meter.exhausted():
 		x.err = x.target.spent(x.decision.Rule)
 	}
@@ -102,7 +104,9 @@ func (x *proxiedRequest) finishEvent() {
 	x.g.finish(x.event, x.err)
 }
 
-func (x *proxiedRequest) hostPort() string { return joinHostPort(x.target.Host, x.target.Port) }
+func (x *proxiedRequest) hostPort() string {
+	return hostrules.JoinHostPort(x.target.Host, x.target.Port)
+}
 
 // newReverseProxy makes the one ReverseProxy of a proxy. What differs between
 // requests is in their proxiedRequest.
@@ -138,7 +142,7 @@ func (copyBuffers) Put(b []byte) { buffers.Put((*[bufferSize]byte)(b)) }
 func rewriteRequest(pr *httputil.ProxyRequest) {
 	x := requestOf(pr.In.Context())
 	out := pr.Out
-	out.URL.Scheme, out.URL.Host, out.Host = x.scheme, joinHostPort(x.target.Host, x.target.Port), x.authority
+	out.URL.Scheme, out.URL.Host, out.Host = x.scheme, hostrules.JoinHostPort(x.target.Host, x.target.Port), x.authority
 	out.URL.User, out.URL.RawQuery = nil, pr.In.URL.RawQuery
 	out.Header.Del("Expect") // the client is told to go on when its body is read
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
+
 	"golang.org/x/net/http/httpguts"
 )
 
@@ -26,7 +28,7 @@ func (e *ConfigError) Unwrap() error { return e.Err }
 
 // A requestRule is a RequestRule that was checked.
 type requestRule struct {
-	hosts   Rules
+	hosts   hostrules.Rules
 	entry   string
 	methods []string
 	paths   []string
@@ -50,7 +52,7 @@ func compileRequests(list []RequestRule) (requestRules, error) {
 }
 
 func compileRequest(r RequestRule) (requestRule, error) {
-	hosts, err := Compile([]string{r.Host}, nil)
+	hosts, err := hostrules.Compile([]string{r.Host}, nil)
 	if err != nil {
 		return requestRule{}, err
 	}
@@ -77,10 +79,10 @@ func compileRequest(r RequestRule) (requestRule, error) {
 }
 
 // of returns the rules that speak of a target.
-func (rules requestRules) of(h Host, port uint16) requestRules {
+func (rules requestRules) of(h hostrules.Host, port uint16) requestRules {
 	var list requestRules
 	for _, r := range rules {
-		if r.hosts.Target(h, port).Outcome == Allow {
+		if r.hosts.Target(h, port).Outcome == hostrules.Allow {
 			list = append(list, r)
 		}
 	}
@@ -94,7 +96,7 @@ var framing = []string{"content-length", "transfer-encoding", "host", "connectio
 // are those that will be sent; the query, the body and what a WebSocket carries
 // later are not judged.
 // Fields are names of headers that have credentials for the target.
-func (rules requestRules) judge(r *http.Request, h Host, port uint16, fields ...string) *Refusal {
+func (rules requestRules) judge(r *http.Request, h hostrules.Host, port uint16, fields ...string) *Refusal {
 	list := rules.of(h, port)
 	if len(list) == 0 {
 		return nil

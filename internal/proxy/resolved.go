@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
 const (
@@ -19,25 +21,25 @@ const (
 // datagram asks for in HTTP/3 is encrypted, so that its address is all there is to
 // know the host by. Nothing is forgotten: who has had an address may have it again.
 type resolvedAddrs struct {
-	rules  Datagrams
-	lookup func(context.Context, Host) ([]netip.Addr, error)
+	rules  hostrules.Datagrams
+	lookup func(context.Context, hostrules.Host) ([]netip.Addr, error)
 
 	mu         sync.Mutex
-	addrs      map[netip.Addr]map[Host]struct{} // the names of each
-	lastLookup map[Host]time.Time
+	addrs      map[netip.Addr]map[hostrules.Host]struct{} // the names of each
+	lastLookup map[hostrules.Host]time.Time
 	count      int
 	full       bool // there were more than can be kept
 }
 
 // record notes what a name was looked up as, whatever for.
-func (s *resolvedAddrs) record(h Host, addrs []netip.Addr) {
-	if s.rules.IsZero() || !s.rules.guards(h) {
+func (s *resolvedAddrs) record(h hostrules.Host, addrs []netip.Addr) {
+	if s.rules.IsZero() || !s.rules.Guards(h) {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.addrs == nil {
-		s.addrs, s.lastLookup = map[netip.Addr]map[Host]struct{}{}, map[Host]time.Time{}
+		s.addrs, s.lastLookup = map[netip.Addr]map[hostrules.Host]struct{}{}, map[hostrules.Host]time.Time{}
 	}
 	for _, a := range addrs {
 		a = a.Unmap()
@@ -49,7 +51,7 @@ func (s *resolvedAddrs) record(h Host, addrs []netip.Addr) {
 			break
 		}
 		if s.addrs[a] == nil {
-			s.addrs[a] = map[Host]struct{}{}
+			s.addrs[a] = map[hostrules.Host]struct{}{}
 		}
 		s.addrs[a][h] = struct{}{}
 		s.count++
@@ -58,25 +60,25 @@ func (s *resolvedAddrs) record(h Host, addrs []netip.Addr) {
 
 // judge judges an address for datagrams: by the rules, and by whether it is
 // a guarded host's.
-func (s *resolvedAddrs) judge(ctx context.Context, a netip.Addr, port uint16, route Route) Decision {
+func (s *resolvedAddrs) judge(ctx context.Context, a netip.Addr, port uint16, route hostrules.Route) hostrules.Decision {
 	d := s.rules.Address(a, port, route)
-	if d.Outcome != Allow || !s.rules.guardsPort(port) {
+	if d.Outcome != hostrules.Allow || !s.rules.GuardsPort(port) {
 		return d
 	}
-	for _, h := range s.rules.names(port) {
+	for _, h := range s.rules.Names(port) {
 		if err := s.refresh(ctx, h); err != nil {
-			return Decision{Rule: d.Rule, Why: fmt.Sprintf("the policy judges the requests to %s, whose addresses are not known: %v", h, err)}
+			return hostrules.Decision{Rule: d.Rule, Why: fmt.Sprintf("the policy judges the requests to %s, whose addresses are not known: %v", h, err)}
 		}
 	}
 	if h := s.guardedHost(a.Unmap(), port); h != "" {
-		return Decision{Rule: d.Rule, Why: fmt.Sprintf("%s is an address of %s, the requests to which the policy judges, and a datagram's it could not see", a, h)}
+		return hostrules.Decision{Rule: d.Rule, Why: fmt.Sprintf("%s is an address of %s, the requests to which the policy judges, and a datagram's it could not see", a, h)}
 	}
 	return d
 }
 
 // refresh looks a guarded name up, unless that has been done a short time ago. A name
 // that does not exist has no addresses.
-func (s *resolvedAddrs) refresh(ctx context.Context, h Host) error {
+func (s *resolvedAddrs) refresh(ctx context.Context, h hostrules.Host) error {
 	s.mu.Lock()
 	at, known := s.lastLookup[h]
 	s.mu.Unlock()
@@ -92,7 +94,7 @@ func (s *resolvedAddrs) refresh(ctx context.Context, h Host) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lastLookup == nil {
-		s.lastLookup = map[Host]time.Time{}
+		s.lastLookup = map[hostrules.Host]time.Time{}
 	}
 	s.lastLookup[h] = time.Now()
 	return nil
@@ -103,7 +105,7 @@ func (s *resolvedAddrs) guardedHost(a netip.Addr, port uint16) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for h := range s.addrs[a] {
-		if s.rules.guard(h, port) != "" {
+		if s.rules.Guard(h, port) != "" {
 			return h.String()
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"os"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
 // Serve answers the clients of a listener until that is closed or the proxy
@@ -33,7 +35,7 @@ func (g *Proxy) Forward(l net.Listener, to string) error {
 	return g.listen(l, forwarded, func(d *admittingListener) error {
 		return d.serveEach(func(c *trackedConn) {
 			defer c.Close()
-			t := Target{Host: HostOf(addr.Addr()), Port: addr.Port(), Protocol: string(forwarded)}
+			t := Target{Host: hostrules.HostOf(addr.Addr()), Port: addr.Port(), Protocol: string(forwarded)}
 			e := newEvent(t)
 			e.Address = addr.String()
 			conn, err := g.connect(g.ctx, g.cfg.Dial, addr)
@@ -121,7 +123,7 @@ func (g *Proxy) serveSOCKS(c *trackedConn) {
 	ctx, gone := context.WithCancel(g.ctx)
 	defer gone()
 	stop := func() []byte { return nil }
-	if g.cfg.Decide != nil && g.Allowed(t.Host, t.Port).Outcome == Unknown {
+	if g.cfg.Decide != nil && g.Allowed(t.Host, t.Port).Outcome == hostrules.Unknown {
 		stop = watch(c, gone)
 	}
 	u, err := g.openTunnel(ctx, t)

@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"os"
 	"syscall"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
 // The codes of SOCKS5 (RFC 1928, RFC 1929).
@@ -127,19 +129,19 @@ func (c *socksConn) text() []byte { return c.read(int(c.read(1)[0])) }
 
 // host reads an address of a kind. A name that is an address in letters is one, for the
 // rules as for the dial.
-func (c *socksConn) host(kind byte) (h Host, shown string, err error) {
+func (c *socksConn) host(kind byte) (h hostrules.Host, shown string, err error) {
 	switch kind {
 	case socksIPv4:
-		h = HostOf(netip.AddrFrom4([4]byte(c.read(4))))
+		h = hostrules.HostOf(netip.AddrFrom4([4]byte(c.read(4))))
 	case socksIPv6:
-		h = HostOf(netip.AddrFrom16([16]byte(c.read(16))).Unmap())
+		h = hostrules.HostOf(netip.AddrFrom16([16]byte(c.read(16))).Unmap())
 	case socksName:
 		name := string(c.text())
 		if c.err != nil {
 			return h, "", c.err
 		}
 		shown = quoteShort(name)
-		if h, err = ParseHost(name); err != nil {
+		if h, err = hostrules.ParseHost(name); err != nil {
 			err = &socksError{replyRefused, err.Error()}
 		}
 		return h, shown, err

@@ -7,6 +7,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
 // dialSOCKS sends a client's side of a handshake and returns what came back.
@@ -154,7 +156,7 @@ func FuzzSOCKS(f *testing.F) {
 			}
 			return
 		}
-		if again, err := ParseHost(target.Host.String()); err != nil || again != target.Host || target.Port == 0 {
+		if again, err := hostrules.ParseHost(target.Host.String()); err != nil || again != target.Host || target.Port == 0 {
 			t.Fatalf("%+v, %v", target, err)
 		}
 		if keyed && !bytes.Contains(b, []byte("k3y")) {

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
 // CarryTCP decides about a target, connects to it and carries the bytes of a
@@ -40,7 +42,7 @@ func (g *Proxy) CarryTCP(ctx context.Context, conn net.Conn, t Target) error {
 // and has carried nothing yet.
 type Tunnel struct {
 	Target   Target
-	Decision Decision
+	Decision hostrules.Decision
 	Address  netip.AddrPort // that was checked and dialled
 
 	g      *Proxy
@@ -157,7 +159,7 @@ func (u *Tunnel) helloRefusal(err error) error {
 	if !errors.Is(err, errHello) {
 		return err
 	}
-	return u.Target.refuse(Decision{Rule: u.Decision.Rule, Why: err.Error()})
+	return u.Target.refuse(hostrules.Decision{Rule: u.Decision.Rule, Why: err.Error()})
 }
 
 // sniffClient waits for what the client sends first, and judges it.
@@ -184,7 +186,7 @@ func (u *Tunnel) checkSniffed(f sniffed) error {
 	case f.kind == sniffedTLS:
 		return u.g.checkName(t, f.hello.ServerName, "TLS server name")
 	case f.kind == sniffedOther && u.g.hasRequestRule(t):
-		return t.refuse(Decision{Rule: u.Decision.Rule, Why: "the policy judges the requests to this host, and these bytes are none"})
+		return t.refuse(hostrules.Decision{Rule: u.Decision.Rule, Why: "the policy judges the requests to this host, and these bytes are none"})
 	}
 	return nil
 }
@@ -196,24 +198,24 @@ func (g *Proxy) checkName(t Target, name, what string) error {
 	if name == "" {
 		return nil
 	}
-	h, err := ParseHost(name)
+	h, err := hostrules.ParseHost(name)
 	if err != nil {
-		return t.refuse(Decision{Why: "the " + what + " is " + err.Error()})
+		return t.refuse(hostrules.Decision{Why: "the " + what + " is " + err.Error()})
 	}
 	if h == t.Host {
 		return nil
 	}
 	if t.Host.IsAddr() && !h.IsAddr() {
 		if g.hasRequestRule(Target{Host: h, Port: t.Port}) {
-			return t.refuse(Decision{Why: "the " + what + " is " + h.String() + ", whose requests the policy judges: connect to it by that name"})
+			return t.refuse(hostrules.Decision{Why: "the " + what + " is " + h.String() + ", whose requests the policy judges: connect to it by that name"})
 		}
 		d := g.cfg.Rules.Target(h, t.Port)
-		if d.Outcome != Deny {
+		if d.Outcome != hostrules.Deny {
 			return nil
 		}
-		return t.refuse(Decision{Rule: d.Rule, Why: "the " + what + " is " + h.String() + ": " + d.Why})
+		return t.refuse(hostrules.Decision{Rule: d.Rule, Why: "the " + what + " is " + h.String() + ": " + d.Why})
 	}
-	return t.refuse(Decision{Why: "the " + what + " is " + h.String() + ", and the connection was asked for as " + t.Host.String()})
+	return t.refuse(hostrules.Decision{Why: "the " + what + " is " + h.String() + ", and the connection was asked for as " + t.Host.String()})
 }
 
 // errMixed ends a connection whose server did not wait for a request.

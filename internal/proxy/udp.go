@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
 const (
@@ -50,7 +52,7 @@ func (g *Proxy) CarryUDP(ctx context.Context, client net.Conn, t Target) (err er
 		return err
 	}
 	defer c.Close()
-	server, at, err := g.dialFirst(ctx, t, g.cfg.DialUDP, func(ctx context.Context, a netip.Addr) Decision {
+	server, at, err := g.dialFirst(ctx, t, g.cfg.DialUDP, func(ctx context.Context, a netip.Addr) hostrules.Decision {
 		return g.resolved.judge(ctx, a, t.Port, g.cfg.Route(a))
 	})
 	e.Address = address(at)
@@ -65,12 +67,12 @@ func (g *Proxy) CarryUDP(ctx context.Context, client net.Conn, t Target) (err er
 
 // decideUDP decides about a target before its name is looked up. Decide is not
 // asked: a client that tries HTTP/3 first must not wait.
-func (g *Proxy) decideUDP(t Target) (Decision, error) {
+func (g *Proxy) decideUDP(t Target) (hostrules.Decision, error) {
 	d := g.cfg.Datagrams.Target(t.Host, t.Port)
 	switch {
 	case t.Port == 0:
-		d = Decision{Why: "there is no port 0"}
-	case d.Outcome != Allow:
+		d = hostrules.Decision{Why: "there is no port 0"}
+	case d.Outcome != hostrules.Allow:
 	case g.meter.exhausted():
 		return d, t.spent(d.Rule)
 	default:

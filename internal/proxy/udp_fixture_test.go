@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
 // A meadow is a proxy for datagrams in a made-up Internet, whose servers are on
@@ -32,10 +34,10 @@ func newMeadow(t *testing.T, of grants, change func(c *Config)) *meadow {
 	f := &meadow{t: t, names: map[string][]netip.Addr{}, places: map[netip.AddrPort]string{}}
 	c := Config{Lookup: f.lookup, DialUDP: f.connect, Route: routes("198.41.0.4")}
 	var err error
-	if c.Rules, err = Compile(of.hosts, of.deny); err != nil {
+	if c.Rules, err = hostrules.Compile(of.hosts, of.deny); err != nil {
 		t.Fatal(err)
 	}
-	if c.Datagrams, err = CompileDatagrams(of.udp, of.deny, of.guarded); err != nil {
+	if c.Datagrams, err = hostrules.CompileDatagrams(of.udp, of.deny, of.guarded); err != nil {
 		t.Fatal(err)
 	}
 	c.Dial = func(context.Context, netip.AddrPort) (net.Conn, error) {
@@ -186,7 +188,7 @@ func hear(t *testing.T, c *net.UDPConn) (string, netip.AddrPort) {
 // flow begins one and returns its client, and what tells of its end.
 func (f *meadow) flow(host string, port uint16) (*mouth, <-chan error) {
 	f.t.Helper()
-	h, err := ParseHost(host)
+	h, err := hostrules.ParseHost(host)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package clientenv_test
 
 import (
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 	"bytes"
 	"fmt"
 	"io"
@@ -29,7 +30,7 @@ func TestARelayJoinsItsInputAndOutputToAConnection(t *testing.T) {
 		fmt.Fprintf(c, "SSH-2.0-server heard %s", said)
 	}()
 	host, port, _ := net.SplitHostPort(server.Addr().String())
-	rules, err := proxy.Compile([]string{server.Addr().String()}, nil)
+	rules, err := hostrules.Compile([]string{server.Addr().String()}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

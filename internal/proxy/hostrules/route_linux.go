@@ -1,4 +1,4 @@
-package proxy
+package hostrules
 
 import (
 	"encoding/binary"
@@ -10,11 +10,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// routeOf asks the kernel for the route that connect(2) would take: RTM_GETROUTE of
+// RouteOf asks the kernel for the route that connect(2) would take: RTM_GETROUTE of
 // rtnetlink(7), in the network namespace and with the user of the calling thread, so
 // that its rules for policy routing are obeyed. The answer is there when sendto(2)
 // returns: nothing is waited for.
-func routeOf(a netip.Addr) Route {
+func RouteOf(a netip.Addr) Route {
 	a = a.Unmap().WithZone("")
 	switch {
 	case a.IsUnspecified(): // to connect(2) the host's loopback

@@ -1,4 +1,4 @@
-package proxy
+package hostrules
 
 import (
 	"errors"
@@ -57,16 +57,16 @@ func TestHostAndPort(t *testing.T) {
 	for s, want := range map[string]string{
 		"a.com:80": "a.com:80", "a.com": "a.com:7", "[::1]:65535": "[::1]:65535", "[::1]": "[::1]:7", "1.2.3.4:1": "1.2.3.4:1",
 	} {
-		if h, p, err := parseHostPort(s, 7); err != nil || joinHostPort(h, p) != want {
+		if h, p, err := ParseHostPort(s, 7); err != nil || JoinHostPort(h, p) != want {
 			t.Errorf("%q: %v %d %v", s, h, p, err)
 		}
 	}
 	for _, s := range []string{"", ":", ":80", "a.com:", "a.com:0", "a.com:080", "a.com:+1", "a.com:-1", "a.com:65536", "a.com:8 0", "a.com:http", "::1", "::1:80", "a.com:80:80", "[::1]80", "[::1]:"} {
-		if h, p, err := parseHostPort(s, 7); err == nil {
+		if h, p, err := ParseHostPort(s, 7); err == nil {
 			t.Errorf("%q: %v %d", s, h, p)
 		}
 	}
-	if _, _, err := parseHostPort("a.com", 0); err == nil {
+	if _, _, err := ParseHostPort("a.com", 0); err == nil {
 		t.Error("a host without a port where it needs one")
 	}
 }

@@ -1,4 +1,4 @@
-package proxy
+package hostrules
 
 import (
 	"errors"
@@ -127,9 +127,9 @@ func ascii(s string) bool {
 	return true
 }
 
-// parseHostPort reads host:port. The port is a decimal number from 1 without
+// ParseHostPort reads host:port. The port is a decimal number from 1 without
 // leading zeros. Without a port it is preset; if that is 0 too, it is an error.
-func parseHostPort(s string, preset uint16) (Host, uint16, error) {
+func ParseHostPort(s string, preset uint16) (Host, uint16, error) {
 	host, port := s, ""
 	if i := strings.LastIndexByte(s, ':'); i >= 0 && (s[0] != '[' || s[i-1] == ']') {
 		if host, port = s[:i], s[i+1:]; strings.Contains(host, ":") && host[0] != '[' {
@@ -156,8 +156,8 @@ func parsePort(s string) (uint16, error) {
 	return uint16(n), nil
 }
 
-// joinHostPort is host:port as it is dialled, asked for and shown.
-func joinHostPort(h Host, port uint16) string {
+// JoinHostPort is host:port as it is dialled, asked for and shown.
+func JoinHostPort(h Host, port uint16) string {
 	return net.JoinHostPort(h.String(), strconv.Itoa(int(port)))
 }
 

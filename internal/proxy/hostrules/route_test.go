@@ -1,4 +1,4 @@
-package proxy
+package hostrules
 
 import (
 	"net/netip"
@@ -77,7 +77,7 @@ func TestAMetadataServiceTakesAnEntryOfThatOneAddress(t *testing.T) {
 
 func TestTheRouteToLoopbackIsLocal(t *testing.T) {
 	for a, want := range map[string]Route{"127.0.0.1": RouteLocal, "::ffff:127.0.0.1": RouteLocal, "0.0.0.0": RouteLocal, "::": RouteLocal, "93.184.216.34": RouteRemote} {
-		if got := routeOf(netip.MustParseAddr(a)); got != want {
+		if got := RouteOf(netip.MustParseAddr(a)); got != want {
 			t.Errorf("%s: %d", a, got)
 		}
 	}

@@ -1,12 +1,12 @@
 //go:build !linux
 
-package proxy
+package hostrules
 
 import "net/netip"
 
-// routeOf looks among the addresses of the interfaces, which is where these systems
+// RouteOf looks among the addresses of the interfaces, which is where these systems
 // have those that they deliver to themselves.
-func routeOf(a netip.Addr) Route {
+func RouteOf(a netip.Addr) Route {
 	a = a.Unmap().WithZone("")
 	if a.IsUnspecified() {
 		return RouteLocal

@@ -1,4 +1,4 @@
-package proxy
+package hostrules
 
 import (
 	"errors"
@@ -107,9 +107,9 @@ func (d Datagrams) IsZero() bool { return len(d.rules.allow) == 0 }
 func (d Datagrams) Target(h Host, port uint16) Decision {
 	v := d.rules.Target(h, port)
 	if v.Outcome == Unknown {
-		v.Why = fmt.Sprintf("no entry for datagrams names it; %q would", joinHostPort(h, max(port, 1)))
+		v.Why = fmt.Sprintf("no entry for datagrams names it; %q would", JoinHostPort(h, max(port, 1)))
 	}
-	if g := d.guard(h, port); v.Outcome == Allow && g != "" {
+	if g := d.Guard(h, port); v.Outcome == Allow && g != "" {
 		return Decision{Rule: v.Rule, Why: whyGuarded(h.String(), g)}
 	}
 	return v
@@ -123,14 +123,14 @@ func (d Datagrams) Address(a netip.Addr, port uint16, route Route) Decision {
 		return Decision{Why: fmt.Sprintf("%s is not one host's", a)}
 	}
 	v := d.rules.Address(a, port, route)
-	if g := d.guard(Host{addr: a}, port); v.Outcome == Allow && g != "" {
+	if g := d.Guard(Host{addr: a}, port); v.Outcome == Allow && g != "" {
 		return Decision{Rule: v.Rule, Why: whyGuarded(a.String(), g)}
 	}
 	return v
 }
 
-// guard returns the guarded entry that speaks of a host, or "".
-func (d Datagrams) guard(h Host, port uint16) string {
+// Guard returns the guarded entry that speaks of a host, or "".
+func (d Datagrams) Guard(h Host, port uint16) string {
 	for _, g := range d.guarded {
 		if g.matches(h) && g.coversPort(port) {
 			return g.text
@@ -139,8 +139,8 @@ func (d Datagrams) guard(h Host, port uint16) string {
 	return ""
 }
 
-// names are those that are guarded at a port and can be looked up.
-func (d Datagrams) names(port uint16) []Host {
+// Names are those that are guarded at a port and can be looked up.
+func (d Datagrams) Names(port uint16) []Host {
 	var list []Host
 	for _, g := range d.guarded {
 		if g.kind == name && g.hasPort(port) {
@@ -154,8 +154,8 @@ func whyGuarded(host, entry string) string {
 	return fmt.Sprintf("the policy judges the requests to %s by %q, and a datagram's it could not see", host, entry)
 }
 
-// guards reports whether a host is guarded at any port.
-func (d Datagrams) guards(h Host) bool {
+// Guards reports whether a host is guarded at any port.
+func (d Datagrams) Guards(h Host) bool {
 	for _, g := range d.guarded {
 		if g.matches(h) {
 			return true
@@ -164,8 +164,8 @@ func (d Datagrams) guards(h Host) bool {
 	return false
 }
 
-// guardsPort reports whether any host is guarded at a port.
-func (d Datagrams) guardsPort(port uint16) bool {
+// GuardsPort reports whether any host is guarded at a port.
+func (d Datagrams) GuardsPort(port uint16) bool {
 	for _, g := range d.guarded {
 		if g.hasPort(port) {
 			return true
