@@ -10,13 +10,8 @@ import (
 )
 
 // serveRequestsIn serves the requests within a tunnel, on the client's connection, until that
-// ends. It closes both.
+// ends.
 func (g *Proxy) serveRequestsIn(conn net.Conn, u *Tunnel) error {
-	defer func() {
-		if first := u.takeServer(); first != nil {
-			first.Close()
-		}
-	}()
 	c, err := g.trackConn(conn)
 	if err == nil {
 		g.server.Serve(&singleListener{conn: newClient(g, c, u)})

@@ -303,6 +303,12 @@ func TestATerminatedConnectionLeavesNothingOpen(t *testing.T) {
 		c.CloseIdleConnections()
 		for e := <-told; e.Protocol != "connect"; e = <-told {
 		}
+		conn, _ := w.connect("example.com:443")
+		if tls.Client(conn, &tls.Config{ServerName: "example.com", RootCAs: x509.NewCertPool()}).Handshake() == nil {
+			t.Fatal("it is trusted")
+		}
+		conn.Close()
+		<-told
 	}
 	w.g.tracker.mu.Lock()
 	defer w.g.tracker.mu.Unlock()

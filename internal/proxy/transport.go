@@ -110,13 +110,14 @@ func (g *Proxy) dialTLS(ctx context.Context, u *Tunnel) (*originConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := tls.Client(newMeteredConn(conn, g), &tls.Config{
+	metered := newMeteredConn(conn, g)
+	c := tls.Client(metered, &tls.Config{
 		ServerName: u.Target.Host.String(), RootCAs: g.cfg.Roots, MinVersion: tls.VersionTLS12, NextProtos: []string{h1},
 	})
 	ctx, cancel := context.WithTimeout(ctx, headerTimeout)
 	defer cancel()
 	if err := c.HandshakeContext(ctx); err != nil {
-		conn.Close()
+		metered.Close()
 		if strings.HasSuffix(err.Error(), "no application protocol") { // alert 120 (RFC 7301, 3.2), whose type crypto/tls keeps to itself
 			err = fmt.Errorf("the server does not speak HTTP/1.1, the one protocol that is spoken where the policy has TLS ended: %w", err)
 		}

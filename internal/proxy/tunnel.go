@@ -112,11 +112,10 @@ func (u *Tunnel) Close() error {
 // already, and passes it all on. The upstream may be the first to speak: what it
 // says is passed meanwhile.
 func (u *Tunnel) run(client net.Conn, head []byte) (err error) {
-	server := u.server
 	defer func() { u.finishOnce(err) }()
 	defer func() {
-		if server != nil {
-			server.Close()
+		if c := u.takeServer(); c != nil { // else a request has it, which may keep it for others
+			c.Close()
 		}
 	}()
 	defer client.Close()
@@ -135,7 +134,6 @@ func (u *Tunnel) run(client net.Conn, head []byte) (err error) {
 		if err := p.reclaim(down); err != nil {
 			return err
 		}
-		server = nil // it may be kept for other requests
 		client = replay(client, first.bytes)
 		if secure {
 			return g.interceptTLS(client, u)
