@@ -1,9 +1,9 @@
 package clientenv_test
 
 import (
-	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 	"bytes"
 	"fmt"
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 	"io"
 	"net"
 	"strings"
