@@ -16,12 +16,21 @@ type stuckConn struct {
 	net.Conn
 	until chan struct{}
 	begun chan<- struct{}
+	wrote chan<- struct{}
 }
 
 func (c *stuckConn) Read([]byte) (int, error) {
 	c.begun <- struct{}{}
 	<-c.until
 	return 0, io.EOF
+}
+
+// Write says that a request is under way: before it is written, http.Transport may give the
+// connection back instead of closing it.
+func (c *stuckConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.wrote <- struct{}{}
+	return n, err
 }
 
 func (c *stuckConn) Close() error { <-c.until; return nil }
@@ -31,7 +40,7 @@ func (c *stuckConn) SetReadDeadline(time.Time) error { return nil }
 // TestCloseReturnsWhateverIsStuck below it, ends the connections that are not, and says so.
 func TestCloseReturnsWhateverIsStuck(t *testing.T) {
 	for _, way := range []string{"a tunnel", "a request"} {
-		until, begun := make(chan struct{}), make(chan struct{}, 10)
+		until, begun, wrote := make(chan struct{}), make(chan struct{}, 10), make(chan struct{}, 10)
 		defer close(until)
 		w := newWorld(t, Config{}, "example.com", "good.com")
 		w.echo("good.com", 9)
@@ -41,7 +50,7 @@ func TestCloseReturnsWhateverIsStuck(t *testing.T) {
 			if to.Port() == 80 {
 				a, b := net.Pipe()
 				go io.Copy(io.Discard, b)
-				return &stuckConn{a, until, begun}, nil
+				return &stuckConn{a, until, begun, wrote}, nil
 			}
 			return well(ctx, to)
 		}
@@ -50,6 +59,7 @@ func TestCloseReturnsWhateverIsStuck(t *testing.T) {
 			w.connect("example.com:80")
 		} else {
 			w.raw("GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n")
+			<-wrote
 		}
 		<-begun
 		w.g.closeTimeout = 50 * time.Millisecond
