@@ -37,7 +37,7 @@ func (c *callLimit) acquire(most int) bool {
 
 func (c *callLimit) release() { c.open.Add(-1) }
 
-// An approval is one call of Decide, and those who wait for it.
+// An approval is one call of Decide, shared by all equal requests.
 type approval struct {
 	waiting int
 	cancel  context.CancelFunc
@@ -84,8 +84,8 @@ func (a *approvals) join(r Request) *approval {
 	return q
 }
 
-// await waits for Decide's answer. A Decide that does not heed its context is
-// left alone with it: nothing waits for it.
+// await waits for Decide's answer. A Decide that ignores its context
+// is not waited for.
 func (a *approvals) await(ctx context.Context, q *approval, r Request) {
 	answer := make(chan Verdict, 1)
 	if a.calls.acquire(a.maxCalls) {

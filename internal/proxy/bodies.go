@@ -21,7 +21,7 @@ type uploadBody struct {
 	to   http.Header   // the other's trailer
 }
 
-// Read counts what is read.
+// Read reads and counts.
 func (b *uploadBody) Read(p []byte) (int, error) {
 	b.x.uploadReads.Add(1)
 	defer b.x.uploadReads.Add(-1)
@@ -48,7 +48,7 @@ type downloadBody struct {
 	x      *proxiedRequest
 }
 
-// Read counts what is read.
+// Read reads and counts.
 func (b *downloadBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	received := b.x.received.Add(int64(n))
@@ -64,13 +64,13 @@ func (b *downloadBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A upgradedConn connection is one after an upgrade, counted both ways.
+// An upgradedConn is a connection after an upgrade, counted both ways.
 type upgradedConn struct {
 	io.ReadWriteCloser
 	x *proxiedRequest
 }
 
-// Read counts what is read.
+// Read reads and counts.
 func (s *upgradedConn) Read(p []byte) (int, error) {
 	n, err := s.ReadWriteCloser.Read(p)
 	s.x.received.Add(int64(n))
@@ -78,7 +78,7 @@ func (s *upgradedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write counts what is written.
+// Write writes and counts.
 func (s *upgradedConn) Write(p []byte) (int, error) {
 	n, err := s.ReadWriteCloser.Write(p)
 	s.x.sent.Add(int64(n))

@@ -13,7 +13,7 @@ import (
 type charTree struct {
 	next  []edge
 	whole bool // the character ends here
-	idle  bool // what may stand between two characters ends here
+	idle  bool // a separator that may stand between two characters ends here
 }
 
 type edge struct {
@@ -44,12 +44,12 @@ func (c *charTree) add(s string) *charTree {
 	return c
 }
 
-// An alphabet says which characters a spelling is made of, and so what may stand between
-// them and for them.
+// An alphabet is the set of characters of an encoding. It decides which separators may
+// stand between them and how each may be escaped.
 type alphabet uint8
 
 const (
-	plainText alphabet = iota // the secret, or what an escape has made of it
+	plainText alphabet = iota // the secret itself, escaped or not
 	digits64                  // of base64: of either alphabet, in lines
 	digitText                 // of hexadecimal or base32: in lines
 	exact                     // nothing but itself
@@ -77,8 +77,8 @@ func charTreeOf(k charKey) *charTree {
 	return c
 }
 
-// breaks are what stands between two lines of digits, escaped too, and at the end of a
-// line of quoted-printable.
+// breaks are the line ends between two lines of digits, escaped too, and the soft line
+// ends of quoted-printable.
 var breaks = map[alphabet][]string{
 	plainText: {"=\r\n", "=\n"},
 	digits64:  {"\r", "\n", `\r`, `\n`, "%0d", "%0a", "&#13;", "&#10;", "=\r\n", "=\n"},
@@ -110,8 +110,8 @@ func alphanumeric(s string) bool {
 }
 
 // folded is a text in the case in which texts are compared: servers write hexadecimal
-// digits, entities and the names of headers in either, and what a secret is in another
-// case tells most of it. Bytes beyond ASCII are left as they are.
+// digits, entities and the names of headers in either case, and a secret in another case
+// still tells most of it. Bytes beyond ASCII are left as they are.
 func folded(s string) string {
 	b := []byte(s)
 	for i := range b {
@@ -147,8 +147,7 @@ func written(char string) []string {
 	return append(once, twice...)
 }
 
-// escapes are how a character may be written instead of by itself, which is what one gives
-// that does not know it.
+// escapes are the ways to escape a character. One that does not know it returns it as it is.
 var escapes = []func(char string) string{
 	eachByte("%%%02x"), eachByte("=%02x"), eachByte(`\x%02x`),
 	codePoint(`\u%04x`), codePoint("&#%d;"), codePoint("&#%03d;"), codePoint("&#x%x;"), codePoint("&#x%04x;"),
@@ -166,7 +165,7 @@ var escapes = []func(char string) string{
 	},
 }
 
-// entities are those that libraries for HTML and XML write, and what forms write for a space.
+// entities are those that libraries for HTML and XML write, and the space of URL-encoded forms.
 var entities = map[string]string{"&": "&amp;", "<": "&lt;", ">": "&gt;", `"`: "&quot;", "'": "&apos;", "/": "&sol;", "+": "&plus;", "=": "&equals;", " ": "+"}
 
 func eachByte(form string) func(string) string {

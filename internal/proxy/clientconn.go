@@ -13,7 +13,7 @@ import (
 type clientConn struct {
 	*trackedConn
 	g       *Proxy
-	tunnel  *Tunnel       // what the connection is inside of; nil: it is a proxy's client
+	tunnel  *Tunnel       // that the requests are in; nil: it is a client of the proxy
 	done    chan struct{} // closed with the connection
 	ended   sync.Once
 	entered bool // Close waits for the server's goroutine
@@ -29,7 +29,7 @@ func newClient(g *Proxy, c *trackedConn, in *Tunnel) *clientConn {
 func (c *clientConn) Read(p []byte) (int, error) {
 	n, err := c.trackedConn.Read(p)
 	_, whole, fault := c.headMeter.count(p[:n])
-	if whole { // what comes behind it in the same piece, and while a body is read, is a buffer's worth of the next header at most
+	if whole { // not counted after it, and while a body is read: at most one buffer of the next header
 		c.headMeter.stop()
 	}
 	if fault == nil {
@@ -54,7 +54,7 @@ func (c *clientConn) Write(p []byte) (int, error) {
 	return c.trackedConn.Write(p)
 }
 
-// Close closes the connection and tells who waits for that.
+// Close closes the connection and its done channel.
 func (c *clientConn) Close() error {
 	err := c.trackedConn.Close()
 	c.ended.Do(func() {

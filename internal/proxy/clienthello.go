@@ -28,7 +28,7 @@ type helloFilter struct {
 	left          int    // bytes of the record that are to come
 	message       []byte // of the handshake: a header of four bytes, and the whole of a ClientHello
 	skip          int    // bytes of another message that are to come
-	held          []byte // what has come and is not passed on yet, with its records' headers
+	held          []byte // received and not passed on yet, with the records' headers
 	deadline      time.Time
 	cipherChanged bool // a ChangeCipherSpec was passed
 	earlyData     bool // a ClientHello has offered early data
@@ -44,8 +44,8 @@ const (
 	earlyData         = 42 // the extension
 )
 
-// feed returns what may be passed on after b has come, which may be part of b. An error
-// ends the connection.
+// feed takes the next bytes and returns those that may be passed on. An error ends the
+// connection.
 func (h *helloFilter) feed(b []byte) ([]byte, error) {
 	from, passed := len(h.held), 0
 	if from > 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
-// A Protocol is what a listener's clients speak.
+// A Protocol is the protocol of a listener's clients.
 type Protocol string
 
 // The protocols of Serve.
@@ -33,7 +33,7 @@ type Request struct {
 	Protocol string // "http", "connect", "socks" ...
 	Method   string // of a plain HTTP request; else ""
 	Path     string
-	Rule     string // why it has to be asked: "" when no rule speaks of the host
+	Rule     string // the entry that asks; "": no entry matches the host
 }
 
 // A Verdict answers a Request. The zero Verdict denies.
@@ -46,7 +46,7 @@ type Verdict struct {
 type Event struct {
 	Time     time.Time // of its beginning
 	Protocol string    // "http", "https", "connect", "socks", "forward" ...
-	Host     string    // canonical; what the client wrote, quoted, when it is no host
+	Host     string    // canonical; quoted client input if it is not a valid host
 	Address  string    // that was dialled, with the port; "": none was
 	Port     uint16
 	Method   string // of an HTTP request
@@ -111,13 +111,13 @@ type Config struct {
 	Rules hostrules.Rules
 	// Datagrams decide about UDP. Neither Rules nor Decide are asked about it.
 	Datagrams hostrules.Datagrams
-	// Decide is asked about what no rule speaks of. Its context ends after
+	// Decide is asked about hosts that no entry matches. Its context ends after
 	// Patience and with the proxy; then, and when it panics, the answer is no.
 	// Nil: no. It may be called from several goroutines at once.
 	Decide func(context.Context, Request) Verdict
 	// Patience is how long Decide may take. 0: 30 seconds.
 	Patience time.Duration
-	// Observe is told every event, from one goroutine, in order. While it is
+	// Observe is called with every event, from one goroutine, in order. While it is
 	// slow events are queued, then dropped and counted. Nil: events are only summarised.
 	Observe func(Event)
 	// Limits bound connections, bytes, rate and names.
@@ -148,9 +148,9 @@ type Config struct {
 	Route func(netip.Addr) hostrules.Route
 }
 
-// A Summary is what a proxy has done so far.
+// A Summary counts the events of a proxy so far.
 type Summary struct {
-	Violations []Denied // what was denied: the first of each kind, and in the last place the last kind
+	Violations []Denied // the first denial of each kind; the last place has the most recent kind
 	Beyond     int      // denials that Violations has no room for
 	Stuck      bool     // Close has waited for the proxy's goroutines as long as it does, and some have not ended
 	Unobserved int      // events that Observe was too slow for

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
-// A constraint is what an authority may certify (RFC 5280, 4.2.1.10). OpenSSL,
+// A constraint lists the hosts that an authority may certify (RFC 5280, 4.2.1.10). OpenSSL,
 // GnuTLS, NSS, Go, Java and webpki hold it, and a client that does not is as far as
 // it would be with none.
 type constraint struct {

@@ -37,7 +37,7 @@ func (g *Proxy) decide(ctx context.Context, t Target, method, path string) (host
 	return d, nil
 }
 
-// byDecide is the rule of what Decide has decided.
+// byDecide is the Rule of decisions by Decide.
 const byDecide = "Decide"
 
 // isWildcard reports whether an entry is a wildcard.
@@ -104,7 +104,7 @@ func (g *Proxy) lookup(ctx context.Context, h hostrules.Host) ([]netip.Addr, err
 		}
 		g.resolved.record(h, r.addrs)
 		return r.addrs, r.err
-	case <-ctx.Done(): // a Lookup that does not heed it is left alone
+	case <-ctx.Done(): // a Lookup that ignores it is not waited for
 		return nil, ctx.Err()
 	}
 }

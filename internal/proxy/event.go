@@ -50,7 +50,7 @@ func (j *eventLog) start() {
 	}()
 }
 
-// callObserve calls Observe; what panics there does not end the harness's traffic.
+// callObserve calls Observe. A panic in it is ignored.
 func callObserve(observe func(Event), e Event) {
 	defer func() { _ = recover() }()
 	observe(e)
@@ -118,7 +118,7 @@ func (j *eventLog) count(e Event) {
 	j.sum.Violations = append(j.sum.Violations, Denied{e, 1})
 }
 
-// end lets Observe hear what is queued, for as long as patience lasts.
+// end waits until Observe has received the queued events, for at most patience.
 func (j *eventLog) end(patience time.Duration) {
 	j.mu.Lock()
 	if !j.stopped && j.queue != nil {

@@ -106,7 +106,7 @@ func hostField(h hostrules.Host, port, preset uint16) string {
 	return h.String()
 }
 
-// invalidHost notes that what a client wrote is no host, and refuses it.
+// invalidHost notes and refuses client input that is not a valid host.
 func (g *Proxy) invalidHost(t Target, s string, err error) error {
 	e := newEvent(t)
 	e.Host = quoteShort(s)

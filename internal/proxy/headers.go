@@ -34,7 +34,7 @@ var (
 	errFields = &Refusal{Why: "the request's header has more fields, or bytes, than a request may have: 200, or 64 KiB"}
 )
 
-// count counts what is of the header in b: n bytes, to its blank line if whole.
+// count counts the header's part of b: n bytes, up to the blank line if whole.
 func (m *headMeter) count(b []byte) (n int, whole bool, fault *Refusal) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,7 +64,7 @@ func (m *headMeter) count(b []byte) (n int, whole bool, fault *Refusal) {
 	return n, whole, nil
 }
 
-// reset has the next header counted, and gives back what the last one took.
+// reset starts the next header and returns the last one's cost to the budget.
 func (m *headMeter) reset() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -72,7 +72,7 @@ func (m *headMeter) reset() {
 	m.done, m.lines, m.size, m.line, m.cost = m.closed, 0, 0, 0, 0
 }
 
-// resetKeepCost has an interim response's header followed by another one; what both cost is given back together.
+// resetKeepCost starts the header after an interim response's. Their costs are returned together.
 func (m *headMeter) resetKeepCost() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,7 +86,7 @@ func (m *headMeter) stop() {
 	m.done = true
 }
 
-// takeCost is what the header has taken of the budget; the caller gives it back.
+// takeCost returns the header's cost, which the caller returns to the budget.
 func (m *headMeter) takeCost() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -95,7 +95,7 @@ func (m *headMeter) takeCost() int64 {
 	return n
 }
 
-// close ends the counting for good: who still reads takes nothing more of the budget.
+// close ends the counting for good: a pending Read takes nothing more of the budget.
 func (m *headMeter) close() {
 	m.mu.Lock()
 	m.closed = true

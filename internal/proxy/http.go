@@ -71,7 +71,7 @@ func (g *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		c.SetReadDeadline(time.Now().Add(g.idleTimeout))
 	}
 	if r.Method == http.MethodConnect {
-		w.Header().Set("Connection", "close") // what follows one is not looked at, carried or not
+		w.Header().Set("Connection", "close") // bytes after a CONNECT are not parsed as requests
 	}
 	switch {
 	case c.tunnel != nil:

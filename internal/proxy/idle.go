@@ -8,7 +8,7 @@ import (
 )
 
 // An idleWatchdog ends a request during which nothing moves. The connections below it have
-// deadlines for that; what waits within net/http for a client's body has none.
+// deadlines for that; net/http's read of a client's body has none.
 type idleWatchdog struct {
 	x      *proxiedRequest
 	ctx    context.Context

@@ -54,7 +54,7 @@ func (b *credentialTransport) RoundTrip(r *http.Request) (*http.Response, error)
 func prepareHeaders(h http.Header) {
 	h.Del("Range")
 	h.Del("If-Range")
-	h.Del("Request-Range")            // Apache hears it as well
+	h.Del("Request-Range")            // Apache obeys it too
 	h.Del("Sec-Websocket-Extensions") // permessage-deflate
 	h.Del("Grpc-Accept-Encoding")
 	h.Del("Connect-Accept-Encoding")

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
-// setupInterception prepares what TLS is terminated by, where the Config has credentials or
+// setupInterception prepares the interception of TLS, where the Config has credentials or
 // request rules. The secrets leave the Config.
 func (g *Proxy) setupInterception() (err error) {
 	if g.credentials, err = compileCredentials(g.cfg.Credentials); err != nil {
@@ -102,7 +102,7 @@ func (g *Proxy) interceptTLS(client net.Conn, u *Tunnel) error {
 	return g.serveRequestsIn(conn, u)
 }
 
-// handshakeError says what a client's alert most often means.
+// handshakeError explains the usual cause of a client's alert.
 func handshakeError(err error) error {
 	if strings.Contains(err.Error(), "unsupported application protocols") { // crypto/tls has no type for it
 		return fmt.Errorf("the client does not speak HTTP/1.1, the one protocol that is spoken where the policy has TLS ended: %w", err)
@@ -115,7 +115,7 @@ func handshakeError(err error) error {
 	return fmt.Errorf("TLS with the client: %w", err)
 }
 
-// serverConfig is what a client of one host meets. No session is resumed: a ticket
+// serverConfig is the TLS configuration towards clients of one host. No session is resumed: a ticket
 // would carry a handshake over to a connection that was decided about anew. HTTP/1.1 is
 // the one protocol that is agreed to: net/http's HTTP/2 server lets a client end the process
 // (SETTINGS_HEADER_TABLE_SIZE while a header is written: concurrent map access).

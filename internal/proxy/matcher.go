@@ -2,7 +2,7 @@ package proxy
 
 import "bytes"
 
-// A matcher finds spellings in a stream of bytes, looking at each byte once: what it
+// A matcher finds encodings in a stream of bytes, looking at each byte once: what it
 // knows of those before is which characters of which spellings may have been written so
 // far (Thompson's simulation of an automaton). A matcher of the same secrets for
 // another stream is a copy of its first state.
@@ -15,10 +15,10 @@ type matcher struct {
 	seen  []seenThread // by seat of a place, once there are many threads: a secret of one character, over and over
 }
 
-// An automaton is what the matchers of some secrets have in common.
+// An automaton is the immutable part of a matcher, shared by all streams.
 type automaton struct {
 	spellings []encoding
-	first     [256][]start       // what a byte begins
+	first     [256][]start       // the threads that a byte begins
 	pairs     [256][256 / 8]byte // whether two bytes, folded, may be the beginning of anything
 	seats     []int              // of each spelling's first character
 	size      int                // of all seats
@@ -77,7 +77,7 @@ func newAutomaton(list []encoding) *automaton {
 	return a
 }
 
-// pair notes what may follow a first byte.
+// pair notes the bytes that may follow a first one.
 func (a *automaton) pair(first byte, then *charTree) {
 	for _, e := range then.next {
 		a.pairs[first][e.b/8] |= 1 << (e.b % 8)
@@ -86,7 +86,7 @@ func (a *automaton) pair(first byte, then *charTree) {
 
 func (a *automaton) begins(first, then byte) bool { return a.pairs[first][then/8]>>(then%8)&1 != 0 }
 
-// seenFrom is from when on they are told apart by a table.
+// seenFrom is the number of threads from which a table finds duplicates.
 const seenFrom = 32
 
 // feed looks at more bytes and adds the hits that end in them.

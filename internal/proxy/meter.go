@@ -29,7 +29,7 @@ func (m *trafficMeter) take(n int64) int64 {
 	}
 }
 
-// release returns what was reserved and not used.
+// release returns an unused reservation.
 func (m *trafficMeter) release(n int64) {
 	if m.max != 0 && n > 0 {
 		m.taken.Add(-n)
@@ -43,7 +43,7 @@ func (m *trafficMeter) exhausted() bool { return m.max != 0 && m.taken.Load() >=
 // yet has not.
 func (m *trafficMeter) reached() bool { return m.max != 0 && m.sent.Load()+m.received.Load() >= m.max }
 
-// share is what may be taken for some time: it leaves as much again for others.
+// share is the most that one connection may reserve at once: it leaves as much for others.
 func (m *trafficMeter) share(most int64) int64 {
 	if m.max != 0 {
 		most = min(most, (m.max-m.taken.Load())/2)
@@ -64,7 +64,7 @@ func (m *trafficMeter) waitRate(ctx context.Context, n int64) error {
 	return nil
 }
 
-// refundRate gives back what turn has waited for and what did not pass then.
+// refundRate returns bytes that waitRate has waited for and that did not pass.
 func (m *trafficMeter) refundRate(n int64) {
 	if m.rate != nil && n > 0 {
 		m.rate.refund(n)

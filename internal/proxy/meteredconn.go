@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// A meteredConn connection is one to a server that speaks plain HTTP: every byte,
-// those of headers too, counts against the proxy's limits.
+// A meteredConn is a connection to a server of HTTP. Every byte, those of headers and TLS
+// too, counts against the proxy's limits.
 type meteredConn struct {
 	net.Conn
 	g    *Proxy
 	last atomic.Int64 // when a byte last moved, in nanoseconds
 
-	ctx    context.Context // of what waits for its turn
+	ctx    context.Context // ends the waits for the rate
 	cancel context.CancelFunc
 
 	reads, writes time.Time // until when one may take, as it was set last

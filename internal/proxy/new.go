@@ -29,7 +29,7 @@ func New(cfg Config) (*Proxy, error) {
 	return g, nil
 }
 
-// setDefaults puts in what the zero values of a Config mean.
+// setDefaults replaces the zero values of a Config.
 func (g *Proxy) setDefaults() {
 	c := &g.cfg
 	if c.Patience <= 0 {
@@ -62,9 +62,9 @@ func (g *Proxy) setDefaults() {
 // Close ends every connection, listener and question, and returns when every
 // goroutine of the proxy has ended, or some seconds later whatever a peer, a Dial of
 // the policy's or a library does: the Summary says so then. It waits for an Observe no
-// longer than Patience, and not for a Decide that does not heed its context.
+// longer than Patience, and not for a Decide that ignores its context.
 func (g *Proxy) Close() error {
-	g.cancel() // before anything is closed: who meets that knows why
+	g.cancel() // before anything is closed, so that errors of closing are recognised
 	first := g.tracker.closeAll()
 	ended := make(chan struct{})
 	go func() {

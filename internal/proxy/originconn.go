@@ -65,7 +65,7 @@ func (c *originConn) idle(turn uint64) {
 	}
 }
 
-// gotResponse says what follows the head. It returns what the head takes of the budget.
+// gotResponse sets the length of the body. It returns the head's cost of the budget.
 func (c *originConn) gotResponse(turn uint64, res *http.Response) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,7 +92,7 @@ func (c *originConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// Read hands out what is of the response. http.Transport calls it from one goroutine at a time.
+// Read returns bytes of the response under way only. http.Transport calls it from one goroutine at a time.
 func (c *originConn) Read(p []byte) (int, error) {
 	if most := c.readable(len(p)); most > 0 {
 		n, err := c.in.Read(p[:most])
@@ -132,7 +132,7 @@ func (c *originConn) Read(p []byte) (int, error) {
 	return c.in.Read(p[:n])
 }
 
-// readable is how much of a body may be read at once; 0: that has to be seen.
+// readable is how much of a body may be read at once; 0: not known.
 func (c *originConn) readable(most int) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,7 +155,7 @@ func (c *originConn) Close() error {
 
 func (c *originConn) unwrap() net.Conn { return c.Conn }
 
-// sanitizeError leaves of http.Transport's errors what does not quote the server.
+// sanitizeError replaces those of http.Transport's errors that quote the server.
 func sanitizeError(err error) error {
 	for _, known := range []error{errBudget, errBytes, errHead, errStatus, errUnasked, errIdle, ErrClosed, io.ErrUnexpectedEOF, io.EOF} {
 		if errors.Is(err, known) {

@@ -16,7 +16,7 @@ const assuanLongest = 1002
 // answers on its restricted socket.
 const forbidden = "ERR 67109115 Forbidden"
 
-// gpgFate is what becomes of a command.
+// gpgFate is the decision about a command.
 type gpgFate int
 
 const (

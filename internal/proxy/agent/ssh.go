@@ -27,7 +27,7 @@ const sshLongest = 256 << 10
 var ErrProtocol = errors.New("not the agent's protocol")
 
 // SSH serves one connection of the tool with one to the real agent until either
-// ends. It closes neither. Each message that is refused is told to refused.
+// ends. It closes neither. It calls refused for each message that it refuses.
 func SSH(inside, outside io.ReadWriter, refused func(string)) error {
 	for {
 		request, err := readSSH(inside)

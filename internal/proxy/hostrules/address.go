@@ -57,11 +57,11 @@ var specialRanges = []struct {
 	{netip.MustParsePrefix("ff00::/8"), "multicast"},
 }
 
-// globalUnicast is what of IPv6 is given to hosts; all the rest is not the Internet's.
+// globalUnicast is the part of IPv6 that is assigned to hosts (RFC 4291, 2.4).
 var globalUnicast = netip.MustParsePrefix("2000::/3")
 
-// special says in words what an address is, and which range makes it so; "" is an
-// address of the public Internet, or none.
+// special describes an address that is not of the public Internet, with its range. "":
+// it is public, or invalid.
 func special(a netip.Addr) (what string, within netip.Prefix) {
 	if !a.IsValid() {
 		return "", netip.Prefix{}

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A kind is what an entry names.
+// A kind is the kind of an entry.
 type kind uint8
 
 const (

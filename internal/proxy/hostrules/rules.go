@@ -5,13 +5,13 @@ import (
 	"net/netip"
 )
 
-// An Outcome is what rules say of a target.
+// An Outcome is the result of asking rules about a target.
 type Outcome uint8
 
 // The outcomes. The zero Outcome denies.
 const (
 	Deny    Outcome = iota // an entry denies it, or nothing may open it
-	Unknown                // no entry speaks of it: Decide is asked
+	Unknown                // no entry matches it: Decide is asked
 	Allow
 )
 
@@ -28,7 +28,7 @@ type Rules struct {
 	allow, deny []hostRule
 }
 
-// A RuleError says which entry of a list is not a rule.
+// A RuleError names the entry of a list that is invalid.
 type RuleError struct {
 	List  string // "allow" or "deny"
 	Index int
@@ -60,7 +60,7 @@ func Compile(allow, deny []string) (Rules, error) {
 	return r, nil
 }
 
-// Target says what the rules know of a host before its name is resolved. Port 0
+// Target decides about a host before its name is resolved. Port 0
 // asks whether any port may be reached. An address that is not the public
 // Internet's, and that no entry names, is denied and not unknown.
 func (r Rules) Target(h Host, port uint16) Decision {

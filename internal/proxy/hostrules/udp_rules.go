@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Datagrams are the rules of what leaves by UDP. They are apart from those of
+// Datagrams are the rules for UDP. They are apart from those of
 // connections: neither opens anything for the other. They are immutable, and the
 // zero Datagrams allow nothing.
 type Datagrams struct {
@@ -51,7 +51,7 @@ func CompileDatagrams(allow, deny, guarded []string) (d Datagrams, err error) {
 	return d, nil
 }
 
-// validate is what speaks against an entry whatever it is asked about.
+// validate returns the error of an entry that may not be used for datagrams.
 func (d Datagrams) validate(e hostRule) error {
 	switch {
 	case e.lo == 0: // no port that is written is 0
@@ -94,7 +94,7 @@ func isPublic(a netip.Addr) bool {
 	return what == ""
 }
 
-// isUnicast reports whether an address is one host's.
+// isUnicast reports whether an address belongs to one host.
 func isUnicast(a netip.Addr) bool {
 	return !a.IsMulticast() && !a.IsUnspecified() && a != netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }
