@@ -2,5 +2,5 @@
 
 package proxy
 
-// mostFiles is not bounded here.
-func mostFiles() int { return 1 << 30 }
+// maxFiles is not bounded here.
+func maxFiles() int { return 1 << 30 }

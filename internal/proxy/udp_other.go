@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// toOne could not keep a socket from broadcast addresses.
-func toOne(string, string, syscall.RawConn) error { return errors.ErrUnsupported }
+// disableBroadcast could not keep a socket from broadcast addresses.
+func disableBroadcast(string, string, syscall.RawConn) error { return errors.ErrUnsupported }
