@@ -2,7 +2,11 @@
 # which. A test's last line of log is its reason.
 /^=== (RUN|NAME|CONT) / { test = $3; next }
 /^ *--- SKIP: / {
-	why = $3 in reason ? reason[$3] : "no reason given"
+	# What a child skipped is in the log of the test that started it.
+	said = $3
+	while (!(said in reason) && sub(/\/[^\/]*$/, "", said))
+		continue
+	why = said in reason ? reason[said] : "no reason given"
 	top = $3
 	sub(/\/.*/, "", top)
 	count[why]++

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
 )
 
@@ -62,6 +63,7 @@ print LWP::UserAgent->new->get("https://example.com/perl", Authorization => "Bea
 `
 
 func TestRealClientsUseTheVariablesAndNeverSeeTheSecret(t *testing.T) {
+	kerneltest.Long(t)
 	dir := t.TempDir()
 	hits := make(chan string, 1000)
 	both := append(bearer(), Credential{Name: "TOKEN", Secret: testSecret, Hosts: []string{"example.com:443"}, Place: "basic"})

@@ -280,6 +280,7 @@ func tooManyConns(t *testing.T, n int, l Limits) {
 }
 
 func TestKernelAttackTenThousandIdleConnections(t *testing.T) {
+	kerneltest.Long(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			kerneltest.Need(t, manyDescriptors)
@@ -294,6 +295,7 @@ func TestKernelAttackTenThousandIdleConnections(t *testing.T) {
 
 // TestKernelAttackOneConnectionTooMany is the same with the preset limit.
 func TestKernelAttackOneConnectionTooMany(t *testing.T) {
+	kerneltest.Long(t)
 	kerneltest.InChild(t, kerneltest.Child{}, func(t *testing.T) {
 		kerneltest.Need(t, manyDescriptors)
 		tooManyConns(t, 1024, Limits{})

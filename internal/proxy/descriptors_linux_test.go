@@ -78,6 +78,7 @@ func filesLeft() (n int) {
 // TestTunnelsLeaveTheHarnessDescriptors: as many tunnels as a tool gets, in bulk, leave the harness files to
 // open: their number follows RLIMIT_NOFILE.
 func TestTunnelsLeaveTheHarnessDescriptors(t *testing.T) {
+	kerneltest.Long(t)
 	server := listen(t)
 	go func() {
 		for {

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // inLines puts a text into lines.
@@ -70,6 +72,7 @@ func twofold(secret string) map[string]string {
 }
 
 func TestASecretInTwoEncodingsIsReplaced(t *testing.T) {
+	kerneltest.Long(t)
 	for _, secret := range []string{testSecret, "qp+a/s=S3cr3t?k~ey/with+specials==", "pässwörd/日本+x y&z"} {
 		all := credentials{{name: "TOKEN", placeholder: testPlaceholder, place: "basic", secret: func() string { return secret }}}
 		echoes := twofold(secret)

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // A hand is a listener whose connections a test hands it, ends of pipes: their waiting is
@@ -109,6 +111,7 @@ func TestSlownessHasAnEnd(t *testing.T) {
 // TestRequestsInAPipelineAreCarriedOneByOne, however many there are, and take the client no
 // memory of the proxy's.
 func TestRequestsInAPipelineAreCarriedOneByOne(t *testing.T) {
+	kerneltest.Long(t)
 	var open, highest, served, noted atomic.Int64
 	// The events are counted and not kept: this test's own list of them would be what grows.
 	w := newWorld(t, Config{Observe: func(Event) { noted.Add(1) }}, "good.com")

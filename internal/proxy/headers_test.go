@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // tiny is a header of n fields that have nothing in them.
@@ -78,6 +80,7 @@ func TestHeadersAreBoundedInFields(t *testing.T) {
 // TestAllHeadersShareABudget: requests whose body does not come hold theirs; what is beyond the
 // budget is refused in words, and served once there is room.
 func TestAllHeadersShareABudget(t *testing.T) {
+	kerneltest.Long(t)
 	w := newWorld(t, Config{}, "example.com")
 	w.web("example.com", 80, func(rw http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
 	head := "POST http://example.com/ HTTP/1.1\r\nHost: example.com\r\nContent-Length: 1\r\n" + tiny(maxRequestFields-2) + "\r\n"

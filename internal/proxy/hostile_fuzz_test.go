@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // hostileTime is how long each of the generators goes on: HOLDFAST_HOSTILE=10m for a long run, under -race.
@@ -26,6 +28,7 @@ func hostileTime(t *testing.T) time.Duration {
 // TLS that passes and in TLS that is ended, and below it: nothing panics or hangs, no goroutine, no
 // descriptor and no memory is left, nothing is in the harness's log, and no secret comes back.
 func TestHostilePeers(t *testing.T) {
+	kerneltest.Long(t)
 	for name, c := range map[string][2]bool{"clients": {true, false}, "servers": {false, true}, "both": {true, true}} {
 		t.Run(name, func(t *testing.T) { hostilePeers(t, c[0], c[1]) })
 	}
@@ -92,6 +95,7 @@ func fuzzFiles() int {
 // TestConnectionsAtTheirWorst is the figure of docs/network.md: what a crowd's headers take of the harness, by the
 // tool alone and with a server that helps it.
 func TestConnectionsAtTheirWorst(t *testing.T) {
+	kerneltest.Long(t)
 	const conns = 1024
 	for _, name := range []string{"the tool alone", "with a server"} {
 		w := newWorld(t, Config{}, "example.com")

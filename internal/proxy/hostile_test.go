@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // hostile puts a server at a port of example.com that does what it likes with each
@@ -86,6 +88,7 @@ func answered(res *http.Response, err error) (int, error) {
 // TestAnswersThatDoNotEndAreCutOff by every way that reads them, before they cost
 // anything, and the tool is told.
 func TestAnswersThatDoNotEndAreCutOff(t *testing.T) {
+	kerneltest.Long(t)
 	const enough, most = 64 << 20, 16 << 20 // the kernel's buffers take some of it
 	for name, c := range endless {
 		for _, from := range []string{"GET http", "POST http", "GET https", "POST https"} {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // idle opens n tunnels through which a byte has gone each way, and returns what
@@ -52,6 +54,7 @@ func descriptors(t testing.TB, n int) int {
 
 // TestIdleConnectionsCostLittle counts the memory of the test's own ends too.
 func TestIdleConnectionsCostLittle(t *testing.T) {
+	kerneltest.Long(t)
 	n := descriptors(t, 2000)
 	w := newWorld(t, Config{Limits: Limits{Connections: n}}, "good.com")
 	bytes, routines, done := w.idle(n)

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // logged has the program's own log, which net/http writes to, kept until the test's end,
@@ -138,6 +140,7 @@ func strange(t *testing.T, secure *tls.Config, does func(*stranger)) (string, <-
 }
 
 func TestNothingThatAServerSaysIsLogged(t *testing.T) {
+	kerneltest.Long(t)
 	for name, does := range strangers {
 		for _, method := range []string{"GET", "HEAD", "POST", "DELETE"} {
 			for _, scheme := range []string{"http", "https"} {

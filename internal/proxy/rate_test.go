@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // A madeUp clock stands still: how long the last bytes of a transfer have to wait is how
@@ -101,6 +103,7 @@ func TestRateHoldsOnEveryWay(t *testing.T) {
 // TestRateHoldsWhereTheKernelMovesTheBytes: at this rate pieces are large enough for
 // splice, and what was not moved of one is given back.
 func TestRateHoldsWhereTheKernelMovesTheBytes(t *testing.T) {
+	kerneltest.Long(t)
 	const rate, n = 100 << 20, 256 << 20
 	for _, c := range ways {
 		if !strings.HasPrefix(c.name, "a tunnel") {
