@@ -32,7 +32,7 @@ const maxLeaves = 1024
 // An authority is a sandbox's own certificate authority. Its key is made with it,
 // stays in this process's memory, and is never encoded; only the certificate
 // leaves, in the trust bundle. What it may certify is constrained in the
-// certificate itself to the hosts whose TLS is terminated.
+// certificate itself to the hosts whose TLS is intercepted.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey

@@ -97,7 +97,7 @@ type Credential struct {
 }
 
 // A RequestRule says which requests may be made to a host whose requests can be
-// read: plain HTTP, or TLS that is terminated.
+// read: plain HTTP, or TLS that is intercepted.
 type RequestRule struct {
 	Host    string   // an entry as in Compile's allow-list
 	Methods []string // empty: every method
@@ -137,7 +137,7 @@ type Config struct {
 	// DialUDP connects a socket for datagrams to an address that was checked. Nil: a
 	// net.Dialer over UDP.
 	DialUDP func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
-	// Roots verify the real server where TLS is terminated. Nil: the system's.
+	// Roots verify the real server where TLS is intercepted. Nil: the system's.
 	Roots *x509.CertPool
 	// Authorities are further ones, in PEM, that both the harness and the tool
 	// trust: they join Roots and the bundle.

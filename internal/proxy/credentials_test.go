@@ -189,7 +189,7 @@ func TestNothingPrintsASecret(t *testing.T) {
 	}
 }
 
-func TestPlaceholdersAreDrawnAnewForEachGateway(t *testing.T) {
+func TestPlaceholdersAreDrawnAnewForEachProxy(t *testing.T) {
 	_, a := secretOf(t, Credential{Place: "bearer"})
 	_, b := secretOf(t, Credential{Place: "bearer"})
 	if a == b || len(a) < len(placeholderPrefix)+26 || url.QueryEscape(a) != a {

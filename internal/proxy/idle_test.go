@@ -87,8 +87,8 @@ func TestBodyThatDoesNotComeEndsItsRequest(t *testing.T) {
 	}
 }
 
-// TestExchangeThatMovesIsNotEnded however long it takes.
-func TestExchangeThatMovesIsNotEnded(t *testing.T) {
+// TestRequestThatMovesIsNotEnded however long it takes.
+func TestRequestThatMovesIsNotEnded(t *testing.T) {
 	x := &proxiedRequest{g: &Proxy{idleTimeout: time.Hour}, c: new(clientConn)}
 	synctest.Test(t, func(t *testing.T) {
 		ctx, end := x.watchIdle(context.Background(), nil)

@@ -46,7 +46,7 @@ func (g *Proxy) setupInterception() (err error) {
 func (g *Proxy) Bundle() []byte { return bytes.Clone(g.trust.bundle) }
 
 // Store returns the same certificates as a JVM's trust store, with the password
-// clientenv.StorePassword. Nil: no TLS is terminated.
+// clientenv.StorePassword. Nil: no TLS is intercepted.
 func (g *Proxy) Store() ([]byte, error) {
 	if len(g.trust.bundle) == 0 {
 		return nil, nil
@@ -58,7 +58,7 @@ func (g *Proxy) Store() ([]byte, error) {
 // credential: variable to placeholder.
 func (g *Proxy) Placeholders() map[string]string { return g.credentials.placeholders() }
 
-// Redact puts placeholders where a text has a secret, in the spellings in which servers
+// Redact puts placeholders where a text has a secret, in the encodings in which servers
 // give them back too.
 func (g *Proxy) Redact(s string) string { return g.redactor.text(s) }
 

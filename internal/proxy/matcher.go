@@ -3,7 +3,7 @@ package proxy
 import "bytes"
 
 // A matcher finds encodings in a stream of bytes, looking at each byte once: what it
-// knows of those before is which characters of which spellings may have been written so
+// knows of those before is which characters of which encodings may have been written so
 // far (Thompson's simulation of an automaton). A matcher of the same secrets for
 // another stream is a copy of its first state.
 type matcher struct {
@@ -17,10 +17,10 @@ type matcher struct {
 
 // An automaton is the immutable part of a matcher, shared by all streams.
 type automaton struct {
-	spellings []encoding
+	encodings []encoding
 	first     [256][]start       // the threads that a byte begins
 	pairs     [256][256 / 8]byte // whether two bytes, folded, may be the beginning of anything
-	seats     []int              // of each spelling's first character
+	seats     []int              // of each encoding's first character
 	size      int                // of all seats
 }
 
@@ -35,25 +35,25 @@ type start struct {
 	at *charTree
 }
 
-// A place is how far a spelling has been written, to the end of a character.
+// A place is how far an encoding has been written, to the end of a character.
 type place struct{ of, char int32 }
 
 type thread struct {
 	place
 	at   *charTree
-	from int64 // the spelling's first byte
+	from int64 // the encoding's first byte
 }
 
-// A hit is a spelling that was found.
+// A hit is an encoding that was found.
 type hit struct {
 	from, to int64
 	with     string
 }
 
 func newAutomaton(list []encoding) *automaton {
-	a := &automaton{spellings: list}
-	for i := range a.spellings {
-		s := &a.spellings[i]
+	a := &automaton{encodings: list}
+	for i := range a.encodings {
+		s := &a.encodings[i]
 		s.compile()
 		a.seats = append(a.seats, a.size)
 		a.size += len(s.chars)
@@ -130,7 +130,7 @@ func (m *matcher) step(c byte, first []start, hits []hit) []hit {
 
 // move takes a thread on to where a byte has led.
 func (m *matcher) move(t thread, to *charTree, hits []hit) []hit {
-	s := &m.by.spellings[t.of]
+	s := &m.by.encodings[t.of]
 	if to.whole {
 		if int(t.char)+1 == len(s.chars) {
 			hits = append(hits, hit{t.from, m.at + 1, s.with})
@@ -178,17 +178,17 @@ func (m *matcher) fillSeen() {
 		m.seen = make([]seenThread, m.by.size)
 	}
 	for i, o := range m.now {
-		if o.at == m.by.spellings[o.of].chars[o.char] {
+		if o.at == m.by.encodings[o.of].chars[o.char] {
 			m.seen[m.by.seats[o.of]+int(o.char)] = seenThread{m.at + 1, int32(i)}
 		}
 	}
 }
 
-// halfMatched is where the first spelling began of which more than half has come; ok is false
+// halfMatched is where the first encoding began of which more than half has come; ok is false
 // without one.
 func (m *matcher) halfMatched() (from int64, ok bool) {
 	for _, t := range m.now {
-		if int(t.char)*2 > len(m.by.spellings[t.of].chars) && (!ok || t.from < from) {
+		if int(t.char)*2 > len(m.by.encodings[t.of].chars) && (!ok || t.from < from) {
 			from, ok = t.from, true
 		}
 	}

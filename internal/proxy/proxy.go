@@ -87,7 +87,7 @@ func (g *Proxy) Format(f fmt.State, _ rune) { fmt.Fprint(f, g.String()) }
 // is refused.
 func (g *Proxy) hasRequestRule(t Target) bool { return len(g.requests.of(t.Host, t.Port)) > 0 }
 
-// interceptsTLS reports whether the TLS to a target is terminated.
+// interceptsTLS reports whether the TLS to a target is intercepted.
 func (g *Proxy) interceptsTLS(t Target) bool {
 	return g.hasRequestRule(t) || len(g.credentials.of(t.Host, t.Port)) > 0
 }

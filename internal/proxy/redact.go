@@ -9,7 +9,7 @@ import (
 )
 
 // A redactor puts placeholders back where an answer reflects secrets, in any of the
-// spellings that servers give to what they echo. The nil redactor changes nothing.
+// encodings that servers give to what they echo. The nil redactor changes nothing.
 type redactor struct {
 	known func() *patternSet // made when an answer first needs it
 }
@@ -27,7 +27,7 @@ func (all credentials) redact() *redactor {
 	}
 	return &redactor{sync.OnceValue(func() *patternSet {
 		k := &patternSet{texts: newAutomaton(all.encodings())}
-		for _, s := range k.texts.spellings {
+		for _, s := range k.texts.encodings {
 			k.longest = max(k.longest, s.most)
 		}
 		return k

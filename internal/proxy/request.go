@@ -14,7 +14,7 @@ import (
 
 // A proxiedRequest is one HTTP request that can be read, and its response, whichever
 // way it came: to the proxy, inside of a tunnel, or inside of TLS that is
-// terminated.
+// intercepted.
 type proxiedRequest struct {
 	g         *Proxy
 	c         *clientConn

@@ -103,7 +103,7 @@ func (g *Proxy) dialServer(ctx context.Context, u *Tunnel, t Target) (net.Conn, 
 	return conn, address(to), err
 }
 
-// dialTLS connects to the target of a terminated connection and to nothing else, whatever a request
+// dialTLS connects to the target of an intercepted connection and to nothing else, whatever a request
 // says, and verifies the target's name, with no way to leave that out.
 func (g *Proxy) dialTLS(ctx context.Context, u *Tunnel) (*originConn, error) {
 	conn, to, err := g.dialServer(ctx, u, u.Target)

@@ -44,10 +44,10 @@ func systemRoots() ([]byte, error) {
 }
 
 // A Trust is what the proxies of one sandbox have in common: the authority by
-// which they terminate TLS, and the bundle that clients inside get to see. Making
+// which they intercept TLS, and the bundle that clients inside get to see. Making
 // one takes milliseconds, so it serves every run of a sandbox; no run has the key.
 type Trust struct {
-	authority *authority     // nil: no TLS is terminated
+	authority *authority     // nil: no TLS is intercepted
 	roots     *x509.CertPool // whom the harness trusts; nil: the system's
 	bundle    []byte         // nil: the system's will do
 	store     func() ([]byte, error)
