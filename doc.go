@@ -53,6 +53,8 @@
 // # Rooms
 //
 //	sandbox/               front door: Command, Cmd, Policy, Sandbox, Report; usually the only import
+//	sandbox/policy/        Policy, Files, Network, Env, Limits: plain data and its validation
+//	sandbox/rootfs/        explicit roots, entry by entry, as bubblewrap's options build them: Policy.Root
 //	sandbox/sandboxtest/   run commands in a sandbox from within go test
 //	sandbox/capture/       connections of tools that know no proxy, by a TUN device; links a network stack
 //	sandbox/sbpl/          profiles of macOS's sandbox-exec, as policies that Linux holds
@@ -60,6 +62,8 @@
 //	landlock/process/      a process restricts itself, all its threads, by way of go-landlock
 //	seccomp/               filters as data, their compiler and evaluator, the default profile; usable alone
 //	rlimit/                resource limits as data; usable alone
+//	internal/pathrule/     paths of a policy as text: kinds of rules, what may stand where
+//	internal/errtext/      pieces of error texts
 //	internal/host/         facts about the machine: yes, no, could not tell
 //	internal/plan/         the plan: what will be done, step by step, as plain data
 //	internal/stage/        the harness's half: plan to program, the image, the control socket

@@ -28,7 +28,7 @@ const (
 )
 
 // An Act is something that a tool could try. It is plain data for
-// [Policy.Allows].
+// [Allows].
 type Act struct {
 	Do Deed
 	// Path and To are absolute, clean and free of symbolic links, but for the To of

@@ -6,6 +6,9 @@ import (
 	"os"
 	"path"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A generator makes up policies and acts over a small tree of names, so that
@@ -29,7 +32,7 @@ func pick[T any](g *generator, list ...T) T { return list[g.IntN(len(list))] }
 func (g *generator) path(names []string, least, most int) string {
 	p := "/" + pick(g, "a", "b", "ws", "srv")
 	for range least + g.IntN(most-least+1) - 1 {
-		p = join(p, pick(g, names...))
+		p = pathrule.Join(p, pick(g, names...))
 	}
 	return p
 }
@@ -49,7 +52,7 @@ func (g *generator) policy() Policy {
 		f.Write = append(f.Write, "/")
 	}
 	for range g.IntN(2) {
-		f.Make = append(f.Make, File{Path: g.path(ruleNames, 1, 4) + ".made", Mode: pick[fs.FileMode](g, 0, 0o644, 0o755)})
+		f.Make = append(f.Make, policy.File{Path: g.path(ruleNames, 1, 4) + ".made", Mode: pick[fs.FileMode](g, 0, 0o644, 0o755)})
 	}
 	if g.IntN(3) == 0 {
 		f.HideNames = []string{".env", ".env.*"}
@@ -67,7 +70,7 @@ func (g *generator) policy() Policy {
 	}
 	p.Network.Host = g.IntN(4) == 0
 	p.Limits.WallClock = pick(g, 0, time.Second, time.Minute)
-	for _, b := range []Bound{BoundFiles, BoundNetwork, BoundProcesses, BoundPrivileges} {
+	for _, b := range []Bound{policy.BoundFiles, policy.BoundNetwork, policy.BoundProcesses, policy.BoundPrivileges} {
 		if g.IntN(16) == 0 {
 			p.Open = append(p.Open, b)
 		}
@@ -95,12 +98,12 @@ func (g *generator) network(p *Policy) {
 			n.Deny = append(n.Deny, pick(g, hostRules...))
 		}
 		if g.IntN(4) == 0 {
-			n.Capture = func(*os.File, CaptureGate) (func(), error) { return nil, nil }
+			n.Capture = func(*os.File, policy.CaptureGate) (func(), error) { return nil, nil }
 			for range g.IntN(3) {
 				n.UDP = append(n.UDP, pick(g, datagramRules...))
 			}
 			if g.IntN(2) == 0 {
-				n.Requests = []RequestRule{{Host: "a.example.org:443"}}
+				n.Requests = []policy.RequestRule{{Host: "a.example.org:443"}}
 			}
 		}
 		for range g.IntN(2) {
@@ -108,7 +111,7 @@ func (g *generator) network(p *Policy) {
 		}
 	}
 	if g.IntN(16) == 0 { // where nothing is left to be walled
-		p.Open = []Bound{BoundFiles, BoundProcesses}
+		p.Open = []Bound{policy.BoundFiles, policy.BoundProcesses}
 	}
 	for range g.IntN(3) {
 		n.Unix = append(n.Unix, g.path(ruleNames, 1, 4)+".sock")
@@ -127,7 +130,7 @@ func (g *generator) near(rules []string) string {
 			p = path.Dir(p)
 		}
 		for range g.IntN(4) {
-			p = join(p, pick(g, treeNames...))
+			p = pathrule.Join(p, pick(g, treeNames...))
 		}
 		return p
 	case n < 7:
@@ -139,8 +142,8 @@ func (g *generator) near(rules []string) string {
 func rulePaths(p Policy) []string {
 	f := p.Files
 	var out []string
-	for _, list := range f.ruleLists() {
-		out = append(out, list.paths...)
+	for _, list := range f.Lists() {
+		out = append(out, list.Paths...)
 	}
 	for _, m := range f.Make {
 		out = append(out, m.Path)

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 )
 
 // tryingTool is the argv[0] by which this program knows that it is to try acts.
@@ -137,7 +138,7 @@ func (g *generator) kernelAct(n int, places []string) Act {
 		leaf := func() string {
 			return pick(g, "plain", "plain", ".bashrc", ".BASHRC", ".vscode/x", ".git/hooks/x", ".git", ".git/info", ".git/modules/m", ".env", "secret")
 		}
-		at := func(m string) string { return join(pick(g, places...), fmt.Sprintf("n%d%s/%s", n, m, leaf())) }
+		at := func(m string) string { return pathrule.Join(pick(g, places...), fmt.Sprintf("n%d%s/%s", n, m, leaf())) }
 		a.Path = at("")
 		switch a.Do {
 		case ToList:
@@ -191,7 +192,7 @@ func TestKernelActsAreAllowedAsThePolicySays(t *testing.T) {
 				}
 				n++
 				var acts []Act
-				places := slices.DeleteFunc(rulePaths(p), func(at string) bool { return !within(at, dir) || strings.HasSuffix(at, ".made") })
+				places := slices.DeleteFunc(rulePaths(p), func(at string) bool { return !pathrule.Within(at, dir) || strings.HasSuffix(at, ".made") })
 				places = append(places, dir+"/elsewhere")
 				for i := range 40 {
 					acts = append(acts, g.kernelAct(i, places))
@@ -213,7 +214,7 @@ func kernelPolicy(g *generator) Policy {
 		p := g.policy()
 		p.Open = nil
 		own := rulePaths(p)
-		if _, err := p.meaning(); err != nil || slices.Contains(own, "/") || len(own) == 0 || slices.ContainsFunc(own, func(at string) bool { return within(at, "/dev") }) {
+		if _, err := newMeaning(p); err != nil || slices.Contains(own, "/") || len(own) == 0 || slices.ContainsFunc(own, func(at string) bool { return pathrule.Within(at, "/dev") }) {
 			continue
 		}
 		p.Limits.WallClock = 0
@@ -265,7 +266,7 @@ func cannotPrepare(s *Sandbox, a Act) bool {
 		if p == "" {
 			continue
 		}
-		private := slices.ContainsFunc(s.policy.Files.Private, func(at string) bool { return within(p, at) })
+		private := slices.ContainsFunc(s.policy.Files.Private, func(at string) bool { return pathrule.Within(p, at) })
 		if ok, _ := s.Allows(Act{Do: ToCreate, Path: p, Dir: p == a.Path && a.Dir}); private && !ok {
 			return true
 		}

@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // losses are what a plan says that it does not hold of files and processes.
@@ -14,7 +16,7 @@ func losses(p plan.Plan) []string {
 	var out []string
 	for _, h := range p.Holdings {
 		for _, l := range h.Lost {
-			if h.Bound == BoundFiles || h.Bound == BoundProcesses {
+			if h.Bound == policy.BoundFiles || h.Bound == policy.BoundProcesses {
 				out = append(out, l.What)
 			}
 		}
@@ -28,7 +30,7 @@ func touches(a Act, at string) bool {
 	if a.Do == ToRename || a.Do == ToLink {
 		paths = append(paths, a.To)
 	}
-	return slices.ContainsFunc(paths, func(p string) bool { return within(p, at) || within(at, p) })
+	return slices.ContainsFunc(paths, func(p string) bool { return pathrule.Within(p, at) || pathrule.Within(at, p) })
 }
 
 // lossAbout returns whether a loss of the plan, which begins with a path and goes
@@ -67,14 +69,14 @@ var landlockDifferences = []lostDifference{
 	{"a directory with something in it is neither removed, replaced, linked nor made anew by any kernel", true, func(p Policy, a Act, lost []string) bool {
 		return slices.Contains([]Deed{ToRemove, ToRename, ToLink, ToCreate, ToSymlink, ToBind, ToWrite}, a.Do) && slices.ContainsFunc(rulePaths(p), func(r string) bool {
 			makes := slices.Contains([]Deed{ToCreate, ToSymlink, ToBind}, a.Do) // it is there
-			return within(r, a.Path) && (r != a.Path || makes) || (a.Do == ToRename || a.Do == ToLink) && within(r, a.To) && r != a.To
+			return pathrule.Within(r, a.Path) && (r != a.Path || makes) || (a.Do == ToRename || a.Do == ToLink) && pathrule.Within(r, a.To) && r != a.To
 		})
 	}},
 	{"what is hidden in a writable directory can be executed", true, func(p Policy, a Act, lost []string) bool {
 		return a.Do == ToExecute && lossAbout(a, lost, " can be executed: in a writable")
 	}},
 	{"nothing lies below a device", true, func(p Policy, a Act, lost []string) bool {
-		return slices.ContainsFunc(p.Files.Write, func(w string) bool { return within(w, "/dev") && within(a.Path, w) && a.Path != w })
+		return slices.ContainsFunc(p.Files.Write, func(w string) bool { return pathrule.Within(w, "/dev") && pathrule.Within(a.Path, w) && a.Path != w })
 	}},
 	{"the host's /dev and /proc, with the root", true, func(p Policy, a Act, lost []string) bool {
 		return (touches(a, "/dev") || touches(a, "/proc")) && slices.Contains(lost, "/dev and /proc are the host's, and granted with the root")
@@ -93,7 +95,7 @@ var landlockDifferences = []lostDifference{
 		return a.Do == ToBind || a.Do == ToConnect && !granted
 	}},
 	{"a directory in which something is hidden is granted as what else it holds", false, func(p Policy, a Act, lost []string) bool {
-		return slices.ContainsFunc(p.Files.Hide, func(h string) bool { return within(h, a.Path) && h != a.Path })
+		return slices.ContainsFunc(p.Files.Hide, func(h string) bool { return pathrule.Within(h, a.Path) && h != a.Path })
 	}},
 	{"directories on the way cannot be listed", false, func(p Policy, a Act, lost []string) bool { return a.Do == ToList }},
 	{"no /dev of its own", false, func(p Policy, a Act, lost []string) bool { return touches(a, "/dev") && a.Path != "/" }},

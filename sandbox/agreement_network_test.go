@@ -6,10 +6,12 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
@@ -18,7 +20,7 @@ import (
 type carrier struct{ gateway *proxy.Proxy }
 
 func carrierOf(p Policy) (*carrier, error) {
-	c, err := p.Network.gate()
+	c, err := proxyConfig(p.Network)
 	if err != nil {
 		return nil, err
 	}
@@ -122,13 +124,13 @@ type heldPlan struct {
 // planned compiles a policy as New would, for a host of these facts.
 func planned(p Policy, l layout, facts Host, change func(*input)) (h heldPlan, err error) {
 	in := inputOf(l, facts, p)
-	in.policy.Network, in.wiring, in.devices = Network{Host: p.Network.Host}, p.Network.wire(), basicDevices
+	in.policy.Network, in.wiring, in.devices = Network{Host: p.Network.Host}, wireNetwork(p.Network), basicDevices
 	if change != nil {
 		change(&in)
 	}
 	in.facts.TUN = yes("TUN")
 	for _, e := range l.entries {
-		if e.kind == fileSocket && !e.shown && !slices.Contains(p.Open, BoundFiles) {
+		if e.kind == pathrule.Socket && !e.shown && !slices.Contains(p.Open, policy.BoundFiles) {
 			h.sockets = append(h.sockets, e.path)
 		}
 	}

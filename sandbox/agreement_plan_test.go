@@ -5,6 +5,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/stage/guard"
 	"github.com/holdfast-dev/holdfast/landlock"
@@ -79,7 +80,7 @@ func (m *planModel) step(a plan.Action) {
 	case plan.SealRoot:
 		m.sealed = true
 	case plan.Bind:
-		mount(a.At, modelMount{change: a.Write, nodev: !a.Device, noexec: a.Device || a.At == "/proc", device: within(a.At, "/dev"), proc: a.At == "/proc", file: !a.Dir})
+		mount(a.At, modelMount{change: a.Write, nodev: !a.Device, noexec: a.Device || a.At == "/proc", device: pathrule.Within(a.At, "/dev"), proc: a.At == "/proc", file: !a.Dir})
 	case plan.Private:
 		mount(a.At, modelMount{change: true, nodev: true, private: true})
 	case plan.PutReadOnly:
@@ -152,7 +153,7 @@ func (m *planModel) grants(p string, need landlock.AccessFS) bool {
 	}
 	var have landlock.AccessFS
 	for _, r := range m.rules {
-		if p == r.Path || within(p, r.Path) && r.Access&^landlock.FSFile != 0 {
+		if p == r.Path || pathrule.Within(p, r.Path) && r.Access&^landlock.FSFile != 0 {
 			have |= r.Access
 		}
 	}

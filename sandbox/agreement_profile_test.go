@@ -8,13 +8,15 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // emitted is a policy's profile, read back.
 func emitted(p Policy) (h heldProfile, err error) {
-	m, err := p.meaning()
+	m, err := newMeaning(p)
 	if err != nil {
 		return h, err
 	}
@@ -101,7 +103,7 @@ func profileAllows(p heldProfile, a Act) (bool, seatbelt.Verdict) {
 // in reports whether a path of the act lies at or below a rule of the list.
 func in(a Act, list []string) bool {
 	return slices.ContainsFunc(list, func(at string) bool {
-		return within(a.Path, at) || (a.Do == ToRename || a.Do == ToLink) && within(a.To, at)
+		return pathrule.Within(a.Path, at) || (a.Do == ToRename || a.Do == ToLink) && pathrule.Within(a.To, at)
 	})
 }
 
@@ -117,7 +119,7 @@ var profileDifferences = []difference{
 	{"metadata", true, "realpath and every loader stat the directories above a file", func(p Policy, a Act) bool { return a.Do == ToStat }},
 	{"the root directory is listed", true, "dyld reads it", func(p Policy, a Act) bool { return a.Path == "/" && a.Do == ToRead }},
 	{"a directory named /proc", true, "macOS has none that would be special", func(p Policy, a Act) bool {
-		return in(a, []string{"/proc"}) && (slices.Contains(p.Open, BoundFiles) || slices.Contains(p.Files.Read, "/") || slices.Contains(p.Files.Write, "/"))
+		return in(a, []string{"/proc"}) && (slices.Contains(p.Open, policy.BoundFiles) || slices.Contains(p.Files.Read, "/") || slices.Contains(p.Files.Write, "/"))
 	}},
 	{"listing is reading", true, "one operation stands for both, and no device is a directory", func(p Policy, a Act) bool { return a.Do == ToList && in(a, ownDevices) || a.Path == "/dev/kvm" }},
 	{"private directories", false, "nothing is mounted: TMPDIR and HOME name others", func(p Policy, a Act) bool { return in(a, p.Files.Private) }},
@@ -139,7 +141,7 @@ var profileDifferences = []difference{
 		return !p.Files.Protect.Off && slices.Contains([]Deed{ToCreate, ToRemove, ToRename, ToSymlink}, a.Do)
 	}},
 	{"what a git directory may hold", true, "only the names that git is known to obey are closed: the report says so", func(p Policy, a Act) bool {
-		return slices.Contains(p.Files.protectedPatterns(), ".git") && (strings.Contains(a.Path+"/", "/.git/") || strings.Contains(a.To+"/", "/.git/"))
+		return slices.Contains(p.Files.ProtectedPatterns(), ".git") && (strings.Contains(a.Path+"/", "/.git/") || strings.Contains(a.To+"/", "/.git/"))
 	}},
 	{"hidden names can be removed", false, "an unlink may be a rename", func(p Policy, a Act) bool {
 		return len(p.Files.HideNames) > 0 && slices.Contains([]Deed{ToCreate, ToRemove, ToExecute}, a.Do)

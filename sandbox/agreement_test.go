@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // agreedActs is how many acts are asked of each policy.
@@ -17,7 +19,7 @@ const agreedActs = 120
 // canonical.
 func canonicalLayout(p Policy) (layout, error) {
 	r := newResolver()
-	for _, u := range p.Files.rules(p.Network.Unix...) {
+	for _, u := range rulesOf(p.Files, p.Network.Unix...) {
 		if err := r.put(u); err != nil {
 			return layout{}, err
 		}
@@ -34,10 +36,10 @@ func eachPair(t *testing.T, seed uint64, policies int, make func(Policy, layout)
 	for n := 0; n < policies; {
 		p := g.policy()
 		g.network(&p)
-		m, err := p.meaning()
+		m, err := newMeaning(p)
 		if err != nil {
 			refused++
-			if ok, why := p.Allows(Act{Do: ToFork}); ok || why.Field == "" {
+			if ok, why := Allows(p, Act{Do: ToFork}); ok || why.Field == "" {
 				t.Fatalf("%+v: New refuses it (%v), and it allows %v %v", p, err, ok, why)
 			}
 			continue
@@ -47,7 +49,7 @@ func eachPair(t *testing.T, seed uint64, policies int, make func(Policy, layout)
 			t.Fatal(err)
 		}
 		made, err := make(p, l)
-		if errors.Is(err, errors.ErrUnsupported) && len(p.Network.Unix) > 0 && !p.Network.Host && slices.Contains(p.Open, BoundFiles) && slices.Contains(p.Open, BoundProcesses) {
+		if errors.Is(err, errors.ErrUnsupported) && len(p.Network.Unix) > 0 && !p.Network.Host && slices.Contains(p.Open, policy.BoundFiles) && slices.Contains(p.Open, policy.BoundProcesses) {
 			refused++ // there is no namespace for such a policy, and without one no local socket
 			continue
 		}
@@ -85,13 +87,13 @@ func eachPair(t *testing.T, seed uint64, policies int, make func(Policy, layout)
 // socket in a shown tree is a place like others, where more could be.
 func noSuchAct(l layout, a Act) bool {
 	return slices.ContainsFunc(l.entries, func(e entry) bool {
-		if e.kind != fileSocket || !e.shown {
+		if e.kind != pathrule.Socket || !e.shown {
 			return false
 		}
 		if a.Path == e.path {
 			return a.Dir || slices.Contains([]Deed{ToRead, ToList, ToWrite, ToExecute}, a.Do)
 		}
-		return within(a.Path, e.path) || within(a.To, e.path)
+		return pathrule.Within(a.Path, e.path) || pathrule.Within(a.To, e.path)
 	})
 }
 
@@ -169,7 +171,7 @@ func listTree(dir string) []entry {
 	}
 	slices.Sort(names)
 	for _, n := range slices.Compact(names) {
-		out = append(out, entry{path: join(dir, n), kind: fileRead, dir: true})
+		out = append(out, entry{path: pathrule.Join(dir, n), kind: pathrule.Read, dir: true})
 	}
 	return out
 }

@@ -5,6 +5,10 @@ import (
 	"net/netip"
 	"slices"
 	"strconv"
+
+	"github.com/holdfast-dev/holdfast/internal/errtext"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // Allows reports whether p allows an act, and why. It is the one definition of
@@ -26,15 +30,15 @@ import (
 // (see the package's Limits). A policy that [New] would
 // refuse allows nothing, and the reason names the field. Nor does it say anything
 // of a Layout's files: an act on them is not allowed.
-func (p Policy) Allows(a Act) (bool, Reason) {
-	m, err := p.meaning()
+func Allows(p Policy, a Act) (bool, Reason) {
+	m, err := newMeaning(p)
 	if err != nil {
 		return false, badPolicy(err)
 	}
 	return m.allows(a)
 }
 
-// Allows is [Policy.Allows] for the sandbox's policy, whose paths have been
+// Allows is [Allows] for the sandbox's policy, whose paths have been
 // resolved on this host.
 func (s *Sandbox) Allows(a Act) (bool, Reason) { return s.means().allows(a) }
 
@@ -52,8 +56,8 @@ func (s *Sandbox) means() *meaning {
 }
 
 var fieldOfKind = [...]string{
-	fileRead: "Files.Read", fileWrite: "Files.Write", fileCopyOnWrite: "Files.CopyOnWrite", filePrivate: "Files.Private", fileMake: "Files.Make", fileHide: "Files.Hide",
-	fileSocket: "Network.Unix",
+	pathrule.Read: "Files.Read", pathrule.Write: "Files.Write", pathrule.CopyOnWrite: "Files.CopyOnWrite", pathrule.Private: "Files.Private", pathrule.Make: "Files.Make", pathrule.Hide: "Files.Hide",
+	pathrule.Socket: "Network.Unix",
 }
 
 func badPolicy(err error) Reason {
@@ -73,27 +77,27 @@ func (m *meaning) allows(a Act) (bool, Reason) {
 	case ToRead, ToList, ToStat, ToWrite, ToCreate, ToRemove, ToRename, ToLink, ToSymlink, ToChmod, ToSetXattr, ToExecute:
 		return m.allowsFile(a)
 	case ToConnect, ToBind:
-		if ok, r := m.policy.allowsAddress(a); !ok || a.Network != "unix" {
+		if ok, r := allowsAddress(m.policy, a); !ok || a.Network != "unix" {
 			return ok, r
 		}
 		return m.allowsFile(a)
 	case ToSignal:
-		return m.policy.unless(BoundProcesses, !a.Outside, "the sandbox's processes can signal each other", "no process outside of the sandbox can be signalled")
+		return unless(m.policy, policy.BoundProcesses, !a.Outside, "the sandbox's processes can signal each other", "no process outside of the sandbox can be signalled")
 	case ToFork:
-		return true, Reason{Bound: BoundProcesses, Why: "processes can be started, as many as Limits.Rlimits.NProc lets"}
+		return true, Reason{Bound: policy.BoundProcesses, Why: "processes can be started, as many as Limits.Rlimits.NProc lets"}
 	case ToGain:
-		return false, Reason{Bound: BoundPrivileges, Why: "no right is gained by execve, whatever the policy"}
+		return false, Reason{Bound: policy.BoundPrivileges, Why: "no right is gained by execve, whatever the policy"}
 	case ToRun:
-		return m.policy.allowsTime(a)
+		return allowsTime(m.policy, a)
 	}
 	return false, Reason{Why: "there is no operation " + strconv.Quote(string(a.Do)), Remedy: "ask about one of " + deeds}
 }
 
 // unless answers for a bound that no other field speaks of: allowed says what
 // holds while the bound is not open.
-func (p Policy) unless(b Bound, allowed bool, why, whyNot string) (bool, Reason) {
+func unless(p Policy, b Bound, allowed bool, why, whyNot string) (bool, Reason) {
 	if i := slices.Index(p.Open, b); i >= 0 {
-		return true, Reason{Bound: b, Field: indexed("Open", i), Why: "the policy does not bound " + string(b)}
+		return true, Reason{Bound: b, Field: errtext.Indexed("Open", i), Why: "the policy does not bound " + string(b)}
 	}
 	if allowed {
 		return true, Reason{Bound: b, Why: why}
@@ -102,29 +106,29 @@ func (p Policy) unless(b Bound, allowed bool, why, whyNot string) (bool, Reason)
 }
 
 // allowsAddress is the one place that says which addresses can be reached.
-func (p Policy) allowsAddress(a Act) (bool, Reason) {
-	r := Reason{Bound: BoundNetwork}
+func allowsAddress(p Policy, a Act) (bool, Reason) {
+	r := Reason{Bound: policy.BoundNetwork}
 	switch {
 	case !slices.Contains([]string{"tcp", "udp", "unix"}, a.Network):
 		r.Why, r.Remedy = "there is no network "+strconv.Quote(a.Network), `name "tcp", "udp" or "unix"`
 		return false, r
-	case slices.Contains(p.Open, BoundNetwork):
-		r.Field, r.Why = indexed("Open", slices.Index(p.Open, BoundNetwork)), "the policy does not bound the network"
+	case slices.Contains(p.Open, policy.BoundNetwork):
+		r.Field, r.Why = errtext.Indexed("Open", slices.Index(p.Open, policy.BoundNetwork)), "the policy does not bound the network"
 		return true, r
 	case p.Network.Host:
 		r.Field, r.Why = "Network.Host", "the harness's network is shared"
 		return true, r
-	case slices.Contains(p.Open, BoundFiles) && slices.Contains(p.Open, BoundProcesses):
-		return p.Network.allowsBare(a)
+	case slices.Contains(p.Open, policy.BoundFiles) && slices.Contains(p.Open, policy.BoundProcesses):
+		return allowsBare(p.Network, a)
 	case a.Network == "unix":
 		return true, r
 	case a.Do == ToBind:
 		r.Why = "servers inside are reached from inside alone"
 		return true, r
 	case isLoopback(a.Host):
-		return p.Network.allowsLoopback(a)
+		return allowsLoopback(p.Network, a)
 	}
-	return p.Network.allowsHost(a)
+	return allowsHost(p.Network, a)
 }
 
 // isLoopback reports whether host names the loopback, by number or by the name
@@ -137,8 +141,8 @@ func isLoopback(host string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-func (p Policy) allowsTime(a Act) (bool, Reason) {
-	r := Reason{Bound: BoundTime, Field: "Limits.WallClock"}
+func allowsTime(p Policy, a Act) (bool, Reason) {
+	r := Reason{Bound: policy.BoundTime, Field: "Limits.WallClock"}
 	switch limit := p.Limits.WallClock; {
 	case limit == 0:
 		r.Why = "there is no deadline"

@@ -7,7 +7,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/errtext"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A meaning is a policy's file rules in a form in which they can be asked.
@@ -21,16 +24,16 @@ type meaning struct {
 }
 
 // meaning takes the policy's paths as they are: existing, and canonical.
-func (p Policy) meaning() (*meaning, error) {
-	if err := p.validate(); err != nil {
+func newMeaning(p Policy) (*meaning, error) {
+	if err := validate(p); err != nil {
 		return nil, err
 	}
 	m := &meaning{policy: p, entries: map[string]entry{}, fields: map[string]string{}}
-	if p.Layout != nil {
+	if p.Root != nil {
 		return m, nil
 	}
 	r := newResolver()
-	for _, u := range p.Files.rules(p.Network.Unix...) {
+	for _, u := range rulesOf(p.Files, p.Network.Unix...) {
 		if err := r.put(u); err != nil {
 			return nil, err
 		}
@@ -44,23 +47,23 @@ func (p Policy) meaning() (*meaning, error) {
 			continue // as the tree around it is
 		}
 		u := r.rules[e.path]
-		m.entries[e.path], m.fields[e.path] = e, indexed(u.list, u.index)
+		m.entries[e.path], m.fields[e.path] = e, errtext.Indexed(u.list, u.index)
 	}
 	m.prepare()
 	return m, nil
 }
 
 // rules are all rules about paths, as they are written.
-func (f Files) rules(sockets ...string) []rule {
+func rulesOf(f Files, sockets ...string) []rule {
 	var out []rule
-	for _, list := range f.ruleLists(sockets...) {
-		for i, p := range list.paths {
-			dir := !within(p, "/dev") && list.kind != fileSocket // /dev has only device files to name
-			out = append(out, rule{list: list.field, index: i, asked: p, entry: entry{path: p, kind: list.kind, dir: dir}})
+	for _, list := range f.Lists(sockets...) {
+		for i, p := range list.Paths {
+			dir := !pathrule.Within(p, "/dev") && list.Kind != pathrule.Socket // /dev has only device files to name
+			out = append(out, rule{list: list.Field, index: i, asked: p, entry: entry{path: p, kind: list.Kind, dir: dir}})
 		}
 	}
 	for i, m := range f.Make {
-		out = append(out, rule{list: "Files.Make", index: i, asked: m.Path, absent: true, entry: entry{path: m.Path, kind: fileMake, file: m}})
+		out = append(out, rule{list: "Files.Make", index: i, asked: m.Path, absent: true, entry: entry{path: m.Path, kind: pathrule.Make, file: m}})
 	}
 	return out
 }
@@ -70,18 +73,18 @@ func (m *meaning) prepare() {
 	m.above = map[string]string{}
 	for p, e := range m.entries {
 		for dir := path.Dir(p); ; dir = path.Dir(dir) {
-			if first, ok := m.above[dir]; !ok || treeOrder(p, first) < 0 {
+			if first, ok := m.above[dir]; !ok || pathrule.TreeOrder(p, first) < 0 {
 				m.above[dir] = p
 			}
 			if dir == "/" {
 				break
 			}
 		}
-		if e.kind == fileWrite && e.dir {
+		if e.kind == pathrule.Write && e.dir {
 			m.roots = append(m.roots, p)
 		}
 	}
-	slices.SortFunc(m.roots, treeOrder)
+	slices.SortFunc(m.roots, pathrule.TreeOrder)
 	m.names = newNameRules(m.policy.Files)
 }
 
@@ -108,13 +111,13 @@ func (m *meaning) stands(p string) (standing, entry) {
 	for at := p; ; at = path.Dir(at) {
 		if e, ok := m.entries[at]; ok {
 			s := m.by(e, p)
-			if !e.dir && p != at && (e.kind != fileMake || s != ofChange) { // a file which cannot give way to a directory
+			if !e.dir && p != at && (e.kind != pathrule.Make || s != ofChange) { // a file which cannot give way to a directory
 				return ofNothing, entry{}
 			}
 			return s, e
 		}
 		if s, ok := m.own(at, p); ok {
-			if e := m.entries["/"]; at == "/dev" && e.kind == fileWrite && e.path != "" {
+			if e := m.entries["/"]; at == "/dev" && e.kind == pathrule.Write && e.path != "" {
 				s = ofChange // it is an empty directory with a few devices
 			}
 			return s, entry{}
@@ -132,19 +135,19 @@ func (m *meaning) stands(p string) (standing, entry) {
 // by says what p is to an entry that it lies in.
 func (m *meaning) by(e entry, p string) standing {
 	switch e.kind {
-	case fileRead:
-		if within(e.path, "/dev") {
+	case pathrule.Read:
+		if pathrule.Within(e.path, "/dev") {
 			return ofCover // devices do not work there: name them in Write
 		}
 		return ofShown
-	case fileSocket:
+	case pathrule.Socket:
 		return ofSocket
-	case fileMake:
-		if s, around := m.stands(path.Dir(e.path)); s == ofChange && around.kind == filePrivate {
+	case pathrule.Make:
+		if s, around := m.stands(path.Dir(e.path)); s == ofChange && around.kind == pathrule.Private {
 			return ofChange
 		}
 		return ofMade
-	case fileHide:
+	case pathrule.Hide:
 		if p == e.path {
 			return ofCover
 		}
@@ -160,7 +163,7 @@ func (m *meaning) by(e entry, p string) standing {
 // false if at is none.
 func (m *meaning) own(at, p string) (s standing, ok bool) {
 	switch {
-	case at == "/proc" && withinAny(p, closedProc) && !slices.Contains(m.policy.Open, BoundProcesses):
+	case at == "/proc" && pathrule.WithinAny(p, closedProc) && !slices.Contains(m.policy.Open, policy.BoundProcesses):
 		return ofCover, true
 	case at == "/proc":
 		return ofProc, true
@@ -196,17 +199,17 @@ func (m *meaning) allowsFile(a Act) (bool, Reason) {
 	}
 	for _, p := range paths {
 		if e := checkPathText(p); e != "" {
-			return false, Reason{Bound: BoundFiles, Why: "the path " + strconv.Quote(p) + " " + e, Remedy: "write it absolute and clean"}
+			return false, Reason{Bound: policy.BoundFiles, Why: "the path " + strconv.Quote(p) + " " + e, Remedy: "write it absolute and clean"}
 		}
 		if p == "/" && slices.Contains([]Deed{ToCreate, ToRemove, ToRename, ToLink, ToSymlink, ToBind}, a.Do) {
-			return false, Reason{Bound: BoundFiles, Why: "the root directory has no name that could come or go"}
+			return false, Reason{Bound: policy.BoundFiles, Why: "the root directory has no name that could come or go"}
 		}
 	}
-	if i := slices.Index(m.policy.Open, BoundFiles); i >= 0 && !m.inOwnProc(paths) {
-		return true, Reason{Bound: BoundFiles, Field: indexed("Open", i), Why: "the policy does not bound files"}
+	if i := slices.Index(m.policy.Open, policy.BoundFiles); i >= 0 && !m.inOwnProc(paths) {
+		return true, Reason{Bound: policy.BoundFiles, Field: errtext.Indexed("Open", i), Why: "the policy does not bound files"}
 	}
-	if m.policy.Layout != nil {
-		return false, Reason{Bound: BoundFiles, Field: "Layout", Why: "a layout's entries say what exists, and are not asked here", Remedy: "see Sandbox.Explain"}
+	if m.policy.Root != nil {
+		return false, Reason{Bound: policy.BoundFiles, Field: "Root", Why: "a layout's entries say what exists, and are not asked here", Remedy: "see Sandbox.Explain"}
 	}
 	if ok, r := m.atPlace(a); !ok {
 		return false, r
@@ -217,10 +220,10 @@ func (m *meaning) allowsFile(a Act) (bool, Reason) {
 // inOwnProc reports whether a path lies in the /proc that the sandbox has of its
 // own, also with the harness's root around it.
 func (m *meaning) inOwnProc(paths []string) bool {
-	if slices.Contains(m.policy.Open, BoundProcesses) {
+	if slices.Contains(m.policy.Open, policy.BoundProcesses) {
 		return false
 	}
-	return slices.ContainsFunc(paths, func(p string) bool { return within(p, "/proc") })
+	return slices.ContainsFunc(paths, func(p string) bool { return pathrule.Within(p, "/proc") })
 }
 
 // checkPathText says what is wrong with an act's path.
@@ -275,7 +278,7 @@ const (
 // writesProc: what of /proc is a process's can be written where all files can.
 func (m *meaning) writesProc() bool {
 	e, ok := m.entries["/"]
-	return (ok && e.kind == fileWrite || slices.Contains(m.policy.Open, BoundFiles)) && !slices.Contains(m.policy.Open, BoundProcesses)
+	return (ok && e.kind == pathrule.Write || slices.Contains(m.policy.Open, policy.BoundFiles)) && !slices.Contains(m.policy.Open, policy.BoundProcesses)
 }
 
 // sees says whether what stands there can be read, listed, seen, written,
@@ -285,16 +288,16 @@ func sees(s standing, a Act, e entry) bool {
 	case ToStat:
 		return s != ofNothing && s != ofHidden
 	case ToList:
-		return s == ofPassage || (s == ofShown || s == ofChange) && !within(e.path, "/dev") || s == ofProc || s == ofTerminal
+		return s == ofPassage || (s == ofShown || s == ofChange) && !pathrule.Within(e.path, "/dev") || s == ofProc || s == ofTerminal
 	case ToRead:
 		return s == ofShown || s == ofMade || s == ofChange || s == ofDevice || s == ofProc || s == ofTerminal && a.Path != "/dev/pts"
 	case ToWrite:
 		return s == ofChange || s == ofDevice || s == ofTerminal && a.Path != "/dev/pts"
 	case ToExecute:
-		return (s == ofShown || s == ofChange) && !within(e.path, "/dev") || s == ofMade && e.file.Mode.Perm()&0o111 != 0
+		return (s == ofShown || s == ofChange) && !pathrule.Within(e.path, "/dev") || s == ofMade && e.file.Mode.Perm()&0o111 != 0
 	}
 	// ToConnect: a socket of a shown tree, or one that is granted itself.
-	return (s == ofShown || s == ofChange) && !within(e.path, "/dev") || s == ofSocket
+	return (s == ofShown || s == ofChange) && !pathrule.Within(e.path, "/dev") || s == ofSocket
 }
 
 // changes says whether the name p can be made, or taken away.
@@ -309,9 +312,9 @@ func (m *meaning) changes(p string, d Deed, c change) (bool, Reason) {
 	case s != ofChange:
 		return m.say(false, p, s, e, d)
 	case m.isMount(p):
-		return false, Reason{Bound: BoundFiles, Field: m.fields[p], Why: p + " is where this rule holds: it stays in its place"}
-	case holds && (c != moves || e.kind == fileWrite):
-		return false, Reason{Bound: BoundFiles, Field: m.fields[below], Why: p + " leads to " + below + ", where this rule holds: it stays in its place"}
+		return false, Reason{Bound: policy.BoundFiles, Field: m.fields[p], Why: p + " is where this rule holds: it stays in its place"}
+	case holds && (c != moves || e.kind == pathrule.Write):
+		return false, Reason{Bound: policy.BoundFiles, Field: m.fields[below], Why: p + " leads to " + below + ", where this rule holds: it stays in its place"}
 	}
 	return m.say(true, p, s, e, d)
 }
@@ -319,12 +322,12 @@ func (m *meaning) changes(p string, d Deed, c change) (bool, Reason) {
 // isMount reports whether an entry stands at p that cannot be moved.
 func (m *meaning) isMount(p string) bool {
 	e, ok := m.entries[p]
-	return ok && e.kind != fileMake || p == "/dev" || p == "/dev/shm"
+	return ok && e.kind != pathrule.Make || p == "/dev" || p == "/dev/shm"
 }
 
 // say puts an answer about p into words.
 func (m *meaning) say(ok bool, p string, s standing, e entry, d Deed) (bool, Reason) {
-	r := Reason{Bound: BoundFiles, Field: m.fields[e.path]}
+	r := Reason{Bound: policy.BoundFiles, Field: m.fields[e.path]}
 	r.Why = cmp.Or(standings[s], "") + ": " + p
 	if e.path != "" {
 		r.Why = kindWords[e.kind] + ": " + p
@@ -344,16 +347,16 @@ var standings = [...]string{
 }
 
 var kindWords = [...]string{
-	fileRead: "shown to read", fileWrite: "shown to read and write", fileCopyOnWrite: "what is changed there is the run's own copy", filePrivate: "a directory of the run's own, empty at its start",
-	fileMake: "a file that is made inside", fileHide: "hidden",
-	fileSocket: "a socket that may be connected to",
+	pathrule.Read: "shown to read", pathrule.Write: "shown to read and write", pathrule.CopyOnWrite: "what is changed there is the run's own copy", pathrule.Private: "a directory of the run's own, empty at its start",
+	pathrule.Make: "a file that is made inside", pathrule.Hide: "hidden",
+	pathrule.Socket: "a socket that may be connected to",
 }
 
 func remedyFor(d Deed, s standing, e entry) string {
 	switch {
-	case s == ofHidden || s == ofCover && e.kind == fileHide:
+	case s == ofHidden || s == ofCover && e.kind == pathrule.Hide:
 		return "take it out of Files.Hide, or name what is inside in Files.Read or Files.Write"
-	case within(e.path, "/dev") && e.path != "":
+	case pathrule.Within(e.path, "/dev") && e.path != "":
 		return "name the device in Files.Write"
 	case s == ofProc || s == ofDevice || s == ofTerminal || s == ofCover:
 		return ""

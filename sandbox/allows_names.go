@@ -4,7 +4,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/errtext"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/stage/guard"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // nameRules are the names that a policy protects or hides below Write. They are
@@ -30,15 +33,15 @@ func newNameRules(f Files) *nameRules {
 	for _, p := range guard.DefaultNames() {
 		kinds[p.Path] = p.Kind
 	}
-	for _, name := range f.protectedPatterns() {
+	for _, name := range f.ProtectedPatterns() {
 		field := "Files.Protect"
 		if i := slices.Index(f.Protect.Add, name); i >= 0 {
-			field = indexed("Files.Protect.Add", i)
+			field = errtext.Indexed("Files.Protect.Add", i)
 		}
 		n.rules = append(n.rules, nameRule{field: field, name: name, parts: strings.Split(name, "/"), kind: kinds[name]})
 	}
 	for i, name := range f.HideNames {
-		n.rules = append(n.rules, nameRule{field: indexed("Files.HideNames", i), name: name, parts: strings.Split(name, "/"), hides: true})
+		n.rules = append(n.rules, nameRule{field: errtext.Indexed("Files.HideNames", i), name: name, parts: strings.Split(name, "/"), hides: true})
 	}
 	return n
 }
@@ -101,7 +104,7 @@ func (n nameRule) at(path []string, i int, parts []string, floor int) match {
 // around it has. ok is false if p lies in no root.
 func (m *meaning) under(p string) (path []string, floor int, ok bool) {
 	for _, root := range m.roots { // an outer one comes first
-		if p != root && within(p, root) {
+		if p != root && pathrule.Within(p, root) {
 			return strings.Split(p[1:], "/"), strings.Count(strings.TrimSuffix(root, "/"), "/"), true
 		}
 	}
@@ -131,7 +134,7 @@ func (m *meaning) nameAllows(a Act, p string, arrives bool) (bool, Reason) {
 	in, git := m.names.inGit(path, floor)
 	if git.Inside {
 		if gitForbids(a, git, arrives, m) {
-			return false, Reason{Bound: BoundFiles, Field: in.field, Why: p + " lies in a git directory, where tools may not have it", Remedy: "name .git in Files.Protect.Except, which opens all of git's directories"}
+			return false, Reason{Bound: policy.BoundFiles, Field: in.field, Why: p + " lies in a git directory, where tools may not have it", Remedy: "name .git in Files.Protect.Except, which opens all of git's directories"}
 		}
 	}
 	for _, n := range m.names.rules {
@@ -143,11 +146,11 @@ func (m *meaning) nameAllows(a Act, p string, arrives bool) (bool, Reason) {
 			continue
 		}
 		if m.policy.Files.Protect.NoNewRepositories && a.Do == ToCreate && how == exactly && n.kind == guard.GitFile {
-			return false, Reason{Bound: BoundFiles, Field: "Files.Protect.NoNewRepositories", Why: p + " would be a new repository", Remedy: "leave it false"}
+			return false, Reason{Bound: policy.BoundFiles, Field: "Files.Protect.NoNewRepositories", Why: p + " would be a new repository", Remedy: "leave it false"}
 		}
 		if why := n.forbids(a, how, arrives); why != "" {
-			r := Reason{Bound: BoundFiles, Field: n.field, Why: p + " " + why + " the protected name " + n.name, Remedy: "name it in Files.Protect.Except"}
-			if slices.Contains(buildNames(), n.name) {
+			r := Reason{Bound: policy.BoundFiles, Field: n.field, Why: p + " " + why + " the protected name " + n.name, Remedy: "name it in Files.Protect.Except"}
+			if slices.Contains(policy.BuildNames(), n.name) {
 				r.Remedy += ", or set Files.Protect.BuildFiles"
 			}
 			if n.obeyed {

@@ -5,15 +5,17 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // allowsLoopback answers for the sandbox's own loopback, some ports of which may be
 // the harness's.
-func (n Network) allowsLoopback(a Act) (bool, Reason) {
-	r := Reason{Bound: BoundNetwork, Why: "the sandbox has a loopback of its own: what listens there is inside"}
+func allowsLoopback(n Network, a Act) (bool, Reason) {
+	r := Reason{Bound: policy.BoundNetwork, Why: "the sandbox has a loopback of its own: what listens there is inside"}
 	if i := slices.Index(n.Loopback, uint16(a.Port)); i >= 0 && a.Network == "tcp" {
-		r.Field, r.Why = indexed("Network.Loopback", i), "the port is passed on to the harness's own loopback"
+		r.Field, r.Why = errtext.Indexed("Network.Loopback", i), "the port is passed on to the harness's own loopback"
 	}
 	return true, r
 }
@@ -21,14 +23,14 @@ func (n Network) allowsLoopback(a Act) (bool, Reason) {
 // allowsBare answers where neither files nor processes are bounded: there is no
 // network of the sandbox's own, and no socket but those that connect to the proxies
 // and to ports of the harness's loopback.
-func (n Network) allowsBare(a Act) (bool, Reason) {
-	r := Reason{Bound: BoundNetwork, Field: "Network", Why: "where nothing else is bounded there is no network of the sandbox's own, and no socket for this", Remedy: "set Network.Host"}
+func allowsBare(n Network, a Act) (bool, Reason) {
+	r := Reason{Bound: policy.BoundNetwork, Field: "Network", Why: "where nothing else is bounded there is no network of the sandbox's own, and no socket for this", Remedy: "set Network.Host"}
 	switch i := slices.Index(n.Loopback, uint16(a.Port)); {
 	case a.Network != "tcp" || a.Do != ToConnect:
-	case !isLoopback(a.Host) && n.gated():
-		return n.allowsHost(a)
+	case !isLoopback(a.Host) && n.Proxied():
+		return allowsHost(n, a)
 	case (a.Host == "localhost" || a.Host == loopback4.String()) && i >= 0:
-		return true, Reason{Bound: BoundNetwork, Field: indexed("Network.Loopback", i), Why: "the port is the harness's own loopback's"}
+		return true, Reason{Bound: policy.BoundNetwork, Field: errtext.Indexed("Network.Loopback", i), Why: "the port is the harness's own loopback's"}
 	}
 	return false, r
 }
@@ -36,9 +38,9 @@ func (n Network) allowsBare(a Act) (bool, Reason) {
 // allowsHost answers for every other address: what the rules say of it before
 // its name is looked up. What it resolves to is judged when that is done, and may
 // be refused then.
-func (n Network) allowsHost(a Act) (bool, Reason) {
-	r := Reason{Bound: BoundNetwork, Field: "Network"}
-	if !n.gated() {
+func allowsHost(n Network, a Act) (bool, Reason) {
+	r := Reason{Bound: policy.BoundNetwork, Field: "Network"}
+	if !n.Proxied() {
 		r.Why, r.Remedy = "there is no network but a loopback of the sandbox's own", "name the host in Network.Hosts"
 		return false, r
 	}
@@ -52,14 +54,14 @@ func (n Network) allowsHost(a Act) (bool, Reason) {
 		return false, r
 	}
 	if a.Network == "udp" {
-		return n.allowsDatagrams(host, uint16(a.Port))
+		return allowsDatagrams(n, host, uint16(a.Port))
 	}
 	rules, err := hostrules.Compile(n.Hosts, n.Deny)
 	if err != nil {
 		return false, badPolicy(err)
 	}
 	d := rules.Target(host, uint16(a.Port))
-	r.Field = n.fieldOf(d.Rule)
+	r.Field = fieldOfHost(n, d.Rule)
 	switch d.Outcome {
 	case hostrules.Allow:
 		r.Why = "a rule allows it; its addresses are judged when they are known"
@@ -80,13 +82,13 @@ func (n Network) allowsHost(a Act) (bool, Reason) {
 }
 
 // allowsDatagrams is allowsHost of datagrams, which have rules of their own.
-func (n Network) allowsDatagrams(host hostrules.Host, port uint16) (bool, Reason) {
-	rules, err := n.datagrams()
+func allowsDatagrams(n Network, host hostrules.Host, port uint16) (bool, Reason) {
+	rules, err := compileDatagrams(n)
 	if err != nil {
 		return false, badPolicy(err)
 	}
 	d := rules.Target(host, port)
-	r := Reason{Bound: BoundNetwork, Field: n.entryOf("Network.UDP", n.UDP, d.Rule), Why: d.Why}
+	r := Reason{Bound: policy.BoundNetwork, Field: fieldOfEntry(n, "Network.UDP", n.UDP, d.Rule), Why: d.Why}
 	switch d.Outcome {
 	case hostrules.Allow:
 		r.Why = "a rule allows datagrams to it; its addresses are judged when they are known"
@@ -98,15 +100,17 @@ func (n Network) allowsDatagrams(host hostrules.Host, port uint16) (bool, Reason
 }
 
 // fieldOf finds the entry that has decided.
-func (n Network) fieldOf(entry string) string { return n.entryOf("Network.Hosts", n.Hosts, entry) }
+func fieldOfHost(n Network, entry string) string {
+	return fieldOfEntry(n, "Network.Hosts", n.Hosts, entry)
+}
 
 // entryOf finds it in Deny, or in the list that allows.
-func (n Network) entryOf(field string, list []string, entry string) string {
+func fieldOfEntry(n Network, field string, list []string, entry string) string {
 	if i := slices.Index(n.Deny, entry); i >= 0 {
-		return indexed("Network.Deny", i)
+		return errtext.Indexed("Network.Deny", i)
 	}
 	if i := slices.Index(list, entry); i >= 0 {
-		return indexed(field, i)
+		return errtext.Indexed(field, i)
 	}
 	return field
 }

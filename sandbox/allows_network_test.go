@@ -4,13 +4,15 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 func TestAllowsSaysWhatThePolicyMeansOfTheNetwork(t *testing.T) {
 	p := Policy{Network: Network{
 		Hosts: []string{"example.com:443", "*.example.org", "10.1.0.0/16:22", "*.deny.example"}, Deny: []string{"secret.example.org"},
-		UDP: []string{"example.com:123", "*.example.org:400-500", "10.1.0.0/16:123"}, Requests: []RequestRule{{Host: "api.example.org:443"}},
-		Capture:  func(*os.File, CaptureGate) (func(), error) { return nil, nil },
+		UDP: []string{"example.com:123", "*.example.org:400-500", "10.1.0.0/16:123"}, Requests: []policy.RequestRule{{Host: "api.example.org:443"}},
+		Capture:  func(*os.File, policy.CaptureGate) (func(), error) { return nil, nil },
 		Loopback: []uint16{5432}, Unix: []string{"/run/docker.sock"},
 	}}
 	udp := func(host string, port int) Act { return Act{Do: ToConnect, Network: "udp", Host: host, Port: port} }
@@ -51,7 +53,7 @@ func TestAllowsSaysWhatThePolicyMeansOfTheNetwork(t *testing.T) {
 		{"to read beside it", Act{Do: ToRead, Path: "/run/other.sock"}, false, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ok, why := p.Allows(c.act)
+			ok, why := Allows(p, c.act)
 			if ok != c.ok || c.field != "" && why.Field != c.field {
 				t.Errorf("%v by %q (%v), want %v by %q", ok, why.Field, why, c.ok, c.field)
 			}
@@ -61,10 +63,10 @@ func TestAllowsSaysWhatThePolicyMeansOfTheNetwork(t *testing.T) {
 		})
 	}
 	for _, a := range []Act{tcp("example.com", 443), udp("example.com", 443)} {
-		if ok, why := (Policy{}).Allows(a); ok || why.Remedy == "" {
+		if ok, why := Allows((Policy{}), a); ok || why.Remedy == "" {
 			t.Errorf("the zero policy: %v, %v", ok, why)
 		}
-		if ok, why := (Policy{Network: Network{Hosts: []string{"a.example"}}}).Allows(a); ok || why.Remedy == "" {
+		if ok, why := Allows((Policy{Network: Network{Hosts: []string{"a.example"}}}), a); ok || why.Remedy == "" {
 			t.Errorf("another host: %v, %v", ok, why)
 		}
 	}
@@ -73,7 +75,7 @@ func TestAllowsSaysWhatThePolicyMeansOfTheNetwork(t *testing.T) {
 // TestAllowsKnowsTheNetworkOfWhatIsNotWalled: where neither files nor processes are
 // bounded there are the proxies and the ports of Loopback, and no other socket.
 func TestAllowsKnowsTheNetworkOfWhatIsNotWalled(t *testing.T) {
-	open := []Bound{BoundFiles, BoundProcesses}
+	open := []Bound{policy.BoundFiles, policy.BoundProcesses}
 	some := Policy{Open: open, Network: Network{Hosts: []string{"example.org"}, Loopback: []uint16{5432}}}
 	for _, c := range []struct {
 		p         Policy
@@ -94,7 +96,7 @@ func TestAllowsKnowsTheNetworkOfWhatIsNotWalled(t *testing.T) {
 		{Policy{Open: open}, ToConnect, "tcp", "127.0.0.1", 5432, false},
 		{Policy{Open: open}, ToConnect, "tcp", "example.org", 443, false},
 	} {
-		if ok, why := c.p.Allows(Act{Do: c.do, Network: c.net, Host: c.host, Port: c.port, Path: "/run/db.sock"}); ok != c.ok || why.Why == "" {
+		if ok, why := Allows(c.p, Act{Do: c.do, Network: c.net, Host: c.host, Port: c.port, Path: "/run/db.sock"}); ok != c.ok || why.Why == "" {
 			t.Errorf("%s %s %s %d: %v, %v", c.do, c.net, c.host, c.port, ok, why)
 		}
 	}

@@ -1,6 +1,10 @@
 package sandbox
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
+)
 
 // samePart compares one component of a path with one of a name, as file systems do that fold case, leave out dots and
 // blanks at the end, have streams behind a colon, or short names beside the long ones.
@@ -16,7 +20,7 @@ func samePart(part, name string) bool {
 	}
 	word, begins := strings.CutSuffix(part, "*")
 	word, ends := strings.CutPrefix(word, "*")
-	have, want := foldName(name), foldName(word)
+	have, want := pathrule.FoldName(name), pathrule.FoldName(word)
 	return begins && strings.HasPrefix(have, want) || ends && strings.HasSuffix(have, want) || have == want || shortFor(word, begins, ends, name)
 }
 
@@ -50,26 +54,3 @@ func shortFor(word string, begins, ends bool, name string) bool {
 	letters := len(stem) - 4
 	return letters > 0 && letters < 3 && strings.Trim(strings.ToLower(stem[letters:]), "0123456789abcdef") == "" && agrees(stem[:letters], true)
 }
-
-// foldName is name as ASCII in lower case. U+212A is the letter k to a file system
-// that folds case, U+017F is s, a ligature is its letters; every other character
-// beyond ASCII is taken for one that such a file system ignores, which protects
-// more.
-func foldName(name string) string {
-	name = foldings.Replace(name)
-	b := make([]byte, 0, len(name))
-	for i := range len(name) {
-		switch c := name[i]; {
-		case c >= 'A' && c <= 'Z':
-			b = append(b, c|0x20)
-		case c < 0x80:
-			b = append(b, c)
-		}
-	}
-	return string(b)
-}
-
-// foldings are the characters whose case folding is ASCII alone (Unicode's
-// CaseFolding.txt, C and F).
-var foldings = strings.NewReplacer("\u212a", "k", "\u017f", "s", "\u00df", "ss", "\u1e9e", "ss",
-	"\ufb00", "ff", "\ufb01", "fi", "\ufb02", "fl", "\ufb03", "ffi", "\ufb04", "ffl", "\ufb05", "st", "\ufb06", "st")

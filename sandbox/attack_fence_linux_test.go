@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // withoutMounts runs a script in a workspace on a host without namespaces, whose names .env are hidden, and returns
@@ -16,7 +18,7 @@ import (
 func withoutMounts(t *testing.T, script string) string {
 	t.Helper()
 	p := workspaceHere(t)
-	p.May = []Bound{BoundFiles, BoundProcesses, BoundNetwork}
+	p.May = []Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundNetwork}
 	p.Files.HideNames = []string{".env"}
 	p.Env.Set = map[string]string{"OUTSIDE": os.Getenv("HOME")}
 	c := commandIn(t, p, script)

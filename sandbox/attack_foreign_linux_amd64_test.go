@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
 )
 
@@ -139,7 +140,7 @@ func TestKernelAttackX32CallUnderTheGuard(t *testing.T) {
 	kerneltest.InChild(t, kerneltest.Child{}, func(t *testing.T) {
 		base := makeGrounds(t, 1)
 		p := attackPolicy(t, base, walls{})
-		p.Files.Protect = Protect{}
+		p.Files.Protect = policy.Protect{}
 		c := hostile(t, attackSandbox(t, p, walls{}), "x32", base, "0")
 		if ws := endOf(t, c.Run); ws.Signal() != unix.SIGSYS {
 			t.Errorf("ESCAPE: the tool ended with %#x", uint32(ws))

@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
 	"golang.org/x/sys/unix"
 )
@@ -25,9 +26,9 @@ var _, _ = offer(attacks, "keepers", keeperActs), offer(programs, "keeper killer
 
 // unscoped are hosts without namespaces whose Landlock has no scope for signals.
 var unscoped = []walls{
-	{name: noNamespaces, without: []kerneltest.Feature{kerneltest.Namespaces}, may: []Bound{BoundFiles, BoundProcesses, BoundNetwork}, abi: 5},
-	{name: "without namespaces, Landlock ABI 1", without: []kerneltest.Feature{kerneltest.Namespaces}, may: []Bound{BoundFiles, BoundProcesses, BoundNetwork}, abi: 1},
-	{name: "without namespaces and profile", without: []kerneltest.Feature{kerneltest.Namespaces}, may: []Bound{BoundFiles, BoundProcesses, BoundNetwork}, abi: 5, noCalls: true},
+	{name: noNamespaces, without: []kerneltest.Feature{kerneltest.Namespaces}, may: []Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundNetwork}, abi: 5},
+	{name: "without namespaces, Landlock ABI 1", without: []kerneltest.Feature{kerneltest.Namespaces}, may: []Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundNetwork}, abi: 1},
+	{name: "without namespaces and profile", without: []kerneltest.Feature{kerneltest.Namespaces}, may: []Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundNetwork}, abi: 5, noCalls: true},
 }
 
 // keepersOf returns the numbers of init, the keeper and the stage, as the tool finds them.
@@ -261,7 +262,7 @@ func TestKernelKeepersEndWhatAttacksThem(t *testing.T) {
 			t.Errorf("the deadline was not held: %v\n%s", err, complained.Bytes())
 		}
 		r := c.Report()
-		if line := r.Bound(BoundTime); line.State != Held {
+		if line := r.Bound(policy.BoundTime); line.State != Held {
 			t.Errorf("time: %s", line.State)
 		}
 		if strings.Contains(fmt.Sprint(r), "outlive") {
@@ -285,7 +286,7 @@ func TestKeepersAreHeldOrTheDeadlineIsLost(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			facts := newHost()
 			lacksNamespaces(&facts)
-			in := inputOf(workspaceLike(), facts, Policy{May: []Bound{BoundFiles, BoundProcesses, BoundNetwork}, Limits: Limits{WallClock: time.Second}})
+			in := inputOf(workspaceLike(), facts, Policy{May: []Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundNetwork}, Limits: Limits{WallClock: time.Second}})
 			tt.change(&in)
 			_, err := compile(in)
 			if got := refusals(t, err); got != tt.want {

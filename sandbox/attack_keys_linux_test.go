@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
 	"golang.org/x/sys/unix"
 )
@@ -70,7 +71,7 @@ func harnessWithoutKeys(args []string) {
 	var failed *StartError
 	fmt.Printf("ended: %v, by quota: %v, start error: %v\n", err, errors.Is(err, unix.EDQUOT), errors.As(err, &failed))
 	report := c.Report()
-	fmt.Printf("privileges %s, held %v\n", report.Bound(BoundPrivileges).State, report.Held())
+	fmt.Printf("privileges %s, held %v\n", report.Bound(policy.BoundPrivileges).State, report.Held())
 }
 
 // fillKeys makes keys in a new session keyring until the user may have no more.

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
 	"golang.org/x/sys/unix"
 )
@@ -128,8 +130,8 @@ func attackPolicy(t *testing.T, base string, w walls) Policy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := Policy{May: w.may, Files: Files{Read: []string{exe}, Private: []string{"/tmp"}, Protect: Protect{Off: true}}, Env: Env{Pass: []string{"HARNESS", "ATTACK_*"}}}
-	if within(base, "/tmp") && slices.Contains(w.without, kerneltest.Namespaces) {
+	p := Policy{May: w.may, Files: Files{Read: []string{exe}, Private: []string{"/tmp"}, Protect: policy.Protect{Off: true}}, Env: Env{Pass: []string{"HARNESS", "ATTACK_*"}}}
+	if pathrule.Within(base, "/tmp") && slices.Contains(w.without, kerneltest.Namespaces) {
 		p.Files.Private = nil
 	}
 	for _, d := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc"} {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
 )
 
@@ -140,7 +141,7 @@ func flip(f ground) error {
 
 func TestKernelAttackProtectedNames(t *testing.T) {
 	kerneltest.Long(t)
-	protect := func(base string, p *Policy) { p.Files.Protect = Protect{} }
+	protect := func(base string, p *Policy) { p.Files.Protect = policy.Protect{} }
 	eachWall(t, append(allSets[:len(allSets):len(allSets)], walls{name: noGuard, drop: plan.Guard}), func(t *testing.T, w walls) {
 		kerneltest.Need(t, kerneltest.HasSeccompFilter)
 		attackWith(t, "protected names", w, protect)
@@ -150,7 +151,7 @@ func TestKernelAttackProtectedNames(t *testing.T) {
 		base := ""
 		attackWith(t, "protected names", w, func(b string, p *Policy) {
 			base = b
-			p.Files.Protect = Protect{}
+			p.Files.Protect = policy.Protect{}
 		})
 		for _, name := range []string{".envrc", ".claude", ".bashrc", ".profile", ".zshrc", ".mcp.json", "pre-commit"} {
 			for _, depth := range []string{"", "/*", "/*/*", "/*/*/*", "/.git"} {

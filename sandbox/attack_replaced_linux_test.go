@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // replace puts a new file in the place of p by rename, as editors, passwd(1) and token refreshers do.
@@ -49,7 +50,7 @@ func TestKernelWhatTheHostReplacesStaysHeld(t *testing.T) {
 						}
 					}
 					p := Workspace(ws)
-					p.May = []Bound{BoundFiles, BoundNetwork, BoundProcesses}
+					p.May = []Bound{policy.BoundFiles, policy.BoundNetwork, policy.BoundProcesses}
 					p.Files.Protect.Off = true // it needs no names to be protected
 					p.Files.Read = append(p.Files.Read, read, ws+"/policy", ws+"/held")
 					p.Files.Write = append(p.Files.Write, ws+"/held/sub")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/rlimit"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
 )
 
@@ -187,7 +188,7 @@ func TestKernelAttackForkBombIsDeadAfterCancel(t *testing.T) {
 					defer r.Close()
 					p := attackPolicy(t, "", w)
 					p.Limits.Rlimits.NProc = rlimit.At(2*bombs + 300 + userThreads(os.Getuid()))
-					p.May = append(p.May, BoundResources)
+					p.May = append(p.May, policy.BoundResources)
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
 					s := attackSandbox(t, p, w)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
 )
 
@@ -169,7 +170,7 @@ func seizeProcess(pid int, options uintptr) error {
 // tracedPolicy has a supervisor, which files that can be written need.
 func tracedPolicy(t *testing.T, w walls) Policy {
 	p := attackPolicy(t, makeGrounds(t, 1), w)
-	p.Files.Protect = Protect{}
+	p.Files.Protect = policy.Protect{}
 	p.Env.Pass = append(p.Env.Pass, "PATH")
 	return p
 }

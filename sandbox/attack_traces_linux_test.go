@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
 )
 
@@ -22,16 +23,16 @@ func TestEmptyListsForbidAsNilDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	planOf := func(p Policy) any {
-		p.May = append(p.May, BoundFiles, BoundProcesses, BoundNetwork, BoundSyscalls)
+		p.May = append(p.May, policy.BoundFiles, policy.BoundProcesses, policy.BoundNetwork, policy.BoundSyscalls)
 		s, err := New(p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return []any{s.plan, p.Env.environ([]string{"A=1", "B_TOKEN=2"})}
+		return []any{s.plan, p.Env.Environ([]string{"A=1", "B_TOKEN=2"})}
 	}
 	none := []string{}
 	empty := Policy{
-		Files: Files{Read: none, Write: none, Hide: none, HideNames: none, Private: none, CopyOnWrite: none, Make: []File{}, Protect: Protect{Add: none, Except: none}},
+		Files: Files{Read: none, Write: none, Hide: none, HideNames: none, Private: none, CopyOnWrite: none, Make: []policy.File{}, Protect: policy.Protect{Add: none, Except: none}},
 		Env:   Env{Pass: none, Set: map[string]string{}},
 		Open:  []Bound{},
 	}
@@ -58,7 +59,7 @@ func TestKernelTemporaryFilesCannotBeForeseen(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := workspaceHere(t)
-		p.May = []Bound{BoundFiles, BoundProcesses}
+		p.May = []Bound{policy.BoundFiles, policy.BoundProcesses}
 		var seen []string
 		for range 3 {
 			out, err := commandIn(t, p, `echo "TMPDIR=$TMPDIR"; stat -c %a:%u "${TMPDIR%/tmp}"; true`).Output()
@@ -114,7 +115,7 @@ func TestKernelAttackPoisonDoesNotReachTheNextCommand(t *testing.T) {
 	const look = `bash -ic true; bash -lc true; bash -c true; ls -A ~ /tmp "$TMPDIR"`
 	eachWall(t, []walls{allSets[0], allSets[1], allSets[3]}, func(t *testing.T, w walls) {
 		p := workspaceHere(t)
-		p.May = []Bound{BoundFiles, BoundProcesses}
+		p.May = []Bound{policy.BoundFiles, policy.BoundProcesses}
 		s, err := New(p)
 		if err != nil {
 			t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // walls are a set of mechanisms to attack.
@@ -27,8 +28,8 @@ const (
 var allSets = []walls{
 	{name: allWalls},
 	{name: noLandlock, without: []kerneltest.Feature{kerneltest.Landlock}},
-	{name: noUserNS, without: []kerneltest.Feature{kerneltest.UserNamespaces}, may: []Bound{BoundFiles, BoundProcesses, BoundNetwork}},
-	{name: noNamespaces, without: []kerneltest.Feature{kerneltest.Namespaces}, may: []Bound{BoundFiles, BoundProcesses, BoundNetwork}},
+	{name: noUserNS, without: []kerneltest.Feature{kerneltest.UserNamespaces}, may: []Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundNetwork}},
+	{name: noNamespaces, without: []kerneltest.Feature{kerneltest.Namespaces}, may: []Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundNetwork}},
 	{name: noProfile, noCalls: true},
 }
 

@@ -20,7 +20,7 @@ type Cmd struct {
 	// changed before Start. (The embedded Cmd's Path is the stage's and must stay.)
 	Path string
 
-	// Born, if set, is called in a sandbox with a [Policy.Layout] once its first
+	// Born, if set, is called in a sandbox with a [Policy.Root] once its first
 	// process exists, with that process's id, and has done nothing. Built is called
 	// once everything but the system call filters is in place. Both wait for the
 	// call to return, and an error ends the run: it is Start's. They are called by
@@ -42,7 +42,7 @@ func newCmd(ctx context.Context, s *Sandbox, broken error, name string, arg []st
 	c.Cmd = c.run.newExecCmd()
 	c.Cmd.Args, c.Cmd.Err = model.Args, model.Err
 	c.run.tool, c.run.hooks = func() string { return c.Path }, hooks{c}
-	if s != nil && s.policy.Layout != nil {
+	if s != nil && s.policy.Root != nil {
 		c.Path, c.Cmd.Err = name, nil // it is looked for inside
 	}
 	return c

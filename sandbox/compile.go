@@ -10,6 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/landlock"
 	"github.com/holdfast-dev/holdfast/rlimit"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
@@ -28,14 +30,14 @@ type input struct {
 	state   []string                 // paths in repositories that belong to other work trees: see Files.Worktrees
 	obeyed  []string                 // paths in what can be written that git obeys by a repository's configuration
 	sockets []string                 // of the host's, in what the policy shows to read; see hostSockets
-	puts    []putting                // the policy's Layout
+	puts    []putting                // the policy's Root
 	wiring  wiring                   // the policy's Network
 	list    func(dir string) []entry // what a directory holds: names and kinds; only used where there are no walls
 }
 
 // walled reports whether namespaces are used.
 func (in input) walled() bool {
-	walls := !slices.Contains(in.policy.Open, BoundFiles) || !slices.Contains(in.policy.Open, BoundProcesses)
+	walls := !slices.Contains(in.policy.Open, policy.BoundFiles) || !slices.Contains(in.policy.Open, policy.BoundProcesses)
 	return walls && in.facts.Namespaces.Yes()
 }
 
@@ -44,7 +46,8 @@ func (in input) walled() bool {
 func compile(in input) (plan.Plan, error) {
 	c := &compilation{input: in}
 	c.open = func(b Bound) bool { return slices.Contains(in.policy.Open, b) }
-	if in.policy.Layout != nil {
+	if in.policy.Root != nil {
+		c.root = *in.policy.Root
 		if err := c.compileLayout(); err != nil {
 			return plan.Plan{}, err
 		}
@@ -97,6 +100,7 @@ func milliseconds(d time.Duration) int64 {
 // A compilation is a plan in the making.
 type compilation struct {
 	input
+	root   rootfs.Layout // the policy's Root; empty where there is none
 	plan   plan.Plan
 	open   func(Bound) bool
 	walled bool // namespaces are used
@@ -124,8 +128,8 @@ func (c *compilation) lose(b Bound, l plan.Loss) {
 func (c *compilation) namespaces() {
 	c.plan.Namespaces = plan.Namespaces{
 		User: c.facts.UserNS, Mount: true, IPC: true, UTS: true, Cgroup: true,
-		PID: !c.open(BoundProcesses),
-		Net: !c.policy.Network.Host && !c.open(BoundNetwork),
+		PID: !c.open(policy.BoundProcesses),
+		Net: !c.policy.Network.Host && !c.open(policy.BoundNetwork),
 	}
 	c.in = plan.Init
 	if c.facts.UserNS {
@@ -144,7 +148,7 @@ func (c *compilation) lock() error {
 		c.do(plan.JoinKeyring{Spare: c.refusesKeys()}, plan.Keyring, "the harness's keys stay behind")
 	}
 	c.do(plan.SetNoNewPrivs{}, plan.NoNewPrivs, "nothing setuid gains; and filters need it")
-	if !c.open(BoundPrivileges) {
+	if !c.open(policy.BoundPrivileges) {
 		c.do(plan.DropCapabilities{KeepPtrace: c.walled && c.facts.UserNS}, plan.Capabilities, "root included")
 	}
 	c.do(plan.Undumpable{}, plan.Setup, "the tool can neither trace init nor read its memory")
@@ -162,14 +166,14 @@ func (c *compilation) start() error {
 		c.do(plan.OwnNull{}, plan.MountNamespace, "its owner could change the machine's")
 	}
 	c.do(plan.Chdir{}, plan.Setup, "")
-	if !c.open(BoundResources) {
+	if !c.open(policy.BoundResources) {
 		settings, err := c.limits()
 		if err != nil {
 			return err
 		}
 		c.do(plan.SetLimits{Settings: settings}, plan.Rlimits, "")
 	}
-	if !c.open(BoundPrivileges) && c.walled && c.facts.UserNS {
+	if !c.open(policy.BoundPrivileges) && c.walled && c.facts.UserNS {
 		c.do(plan.DropLast{}, plan.Capabilities, "init kept it")
 	}
 	c.do(plan.RestoreSignals{}, plan.Setup, "before the filter, which need not allow it")
@@ -195,7 +199,7 @@ func (c *compilation) limits() ([]rlimit.Setting, error) {
 	}
 	settings, err := asked.Or(defaults).Resolve(c.rlimits)
 	if err != nil {
-		return nil, limitError(err, "cannot be set by this harness", "lower it, use rlimit.Inherited, or raise the harness's own limit")
+		return nil, policy.RlimitsError(err, "cannot be set by this harness", "lower it, use rlimit.Inherited, or raise the harness's own limit")
 	}
 	return settings, nil
 }
@@ -205,7 +209,7 @@ func (c *compilation) limits() ([]rlimit.Setting, error) {
 // a namespace.
 func (c *compilation) maxPIDs() int {
 	const least = 301 // RESERVED_PIDS and one, include/linux/threads.h
-	if c.open(BoundResources) || !c.plan.Namespaces.PID || !c.facts.KernelAtLeast(6, 14) {
+	if c.open(policy.BoundResources) || !c.plan.Namespaces.PID || !c.facts.KernelAtLeast(6, 14) {
 		return 0
 	}
 	n := uint64(rlimitTasks)
@@ -224,11 +228,11 @@ func (c *compilation) maxPIDs() int {
 // well. In the machine's own user namespace they would be the machine's.
 func (c *compilation) quotas() plan.Quotas {
 	q := plan.Quotas{PIDs: c.maxPIDs()}
-	if !c.plan.Namespaces.User || c.policy.Nest {
+	if !c.plan.Namespaces.User || c.root.Nest {
 		return q
 	}
 	q.Instances, q.Watches = c.inotify[0]/2, c.inotify[1]/2
-	if c.policy.Layout == nil { // a layout says it by Namespaces.NoUsers
+	if c.policy.Root == nil { // a layout says it by Namespaces.NoUsers
 		q.Users = 1
 	}
 	return q
@@ -244,7 +248,7 @@ func (c *compilation) refusesKeys() bool { return c.defaultProfile() && c.facts.
 
 // defaultProfile reports whether the profile is the default one.
 func (c *compilation) defaultProfile() bool {
-	return c.policy.Syscalls.IsZero() && !c.open(BoundSyscalls)
+	return c.policy.Syscalls.IsZero() && !c.open(policy.BoundSyscalls)
 }
 
 // filter loads the system call profile, without sockets where no namespace makes
@@ -265,7 +269,7 @@ func (c *compilation) filter() error {
 // profile loads the policy's profile, or the default one.
 func (c *compilation) profile() error {
 	profile, standIns := c.policy.Syscalls, c.standIns()
-	off := c.open(BoundSyscalls) || profile.IsOff()
+	off := c.open(policy.BoundSyscalls) || profile.IsOff()
 	switch {
 	case off && len(standIns) == 0:
 		return nil
@@ -277,7 +281,7 @@ func (c *compilation) profile() error {
 	profile = profile.With(standIns...)
 	program, err := profile.Compile(c.arch)
 	if err != nil {
-		return syscallsError(err)
+		return policy.SyscallsError(err)
 	}
 	if err := c.checkExecve(program); err != nil {
 		return err
@@ -291,11 +295,11 @@ func (c *compilation) profile() error {
 func (c *compilation) checkExecve(program seccomp.Program) error {
 	call, err := seccomp.NewCall(c.arch, "execve")
 	if err != nil {
-		return syscallsError(err)
+		return policy.SyscallsError(err)
 	}
 	action, err := program.Evaluate(call)
 	if err != nil {
-		return syscallsError(err)
+		return policy.SyscallsError(err)
 	}
 	if action != seccomp.Allow && action != seccomp.Log {
 		return &PolicyError{Field: "Syscalls", Value: action.String(), Problem: "is what becomes of execve, with which the tool itself starts", Remedy: `add a rule that allows "execve"`}

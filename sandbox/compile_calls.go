@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/rlimit"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
@@ -38,8 +39,8 @@ func (c *compilation) standIns() []seccomp.Rule {
 	if !c.supervisesTracers() {
 		rules = slices.Clone(noExitStops)
 	}
-	bounded := !c.open(BoundNetwork) && !c.policy.Network.Host
-	if bounded && !c.policy.Nest && !c.defaultProfile() {
+	bounded := !c.open(policy.BoundNetwork) && !c.policy.Network.Host
+	if bounded && !c.root.Nest && !c.defaultProfile() {
 		rules = append(rules, noOutsiders...)
 	}
 	if !c.walled && bounded {
@@ -53,10 +54,10 @@ func (c *compilation) standIns() []seccomp.Rule {
 	if c.abortsCores() {
 		rules = append(rules, keepCoreLimit...)
 	}
-	if !c.open(BoundFiles) {
+	if !c.open(policy.BoundFiles) {
 		rules = append(rules, noLeases...)
 	}
-	if c.open(BoundProcesses) || c.policy.Nest {
+	if c.open(policy.BoundProcesses) || c.root.Nest {
 		return rules
 	}
 	if c.plan.Namespaces.PID {
@@ -111,7 +112,7 @@ var keepCoreLimit = []seccomp.Rule{
 
 // abortsCores reports whether the tool's limit on cores is 1.
 func (c *compilation) abortsCores() bool {
-	if c.open(BoundResources) {
+	if c.open(policy.BoundResources) {
 		return false
 	}
 	settings, err := c.limits()

@@ -6,6 +6,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/rlimit"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
@@ -45,7 +46,7 @@ func rootWithUserNS(f *host.Facts) { f.UID, f.GID = 0, 0 }
 // wins over a notification, so there may not be both.
 func TestExitStopsAreSupervisedOrRefused(t *testing.T) {
 	supervised, refused := seccomp.Allow, seccomp.Errno(errArgument)
-	anywhere := Policy{May: []Bound{BoundFiles, BoundProcesses, BoundNetwork}}
+	anywhere := Policy{May: []Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundNetwork}}
 	for _, tt := range []struct {
 		name   string
 		change func(*host.Facts)
@@ -59,7 +60,7 @@ func TestExitStopsAreSupervisedOrRefused(t *testing.T) {
 		{"without namespaces and Landlock", func(f *host.Facts) { lacksNamespaces(f); lacksLandlock(f) }, workspaceLike(), anywhere, refused},
 		{"without a listener", lacksNotify, workspaceLike(), anywhere, refused},
 		{"with nothing to write", func(*host.Facts) {}, readOnlyLike(), Policy{}, refused},
-		{"with no names protected", func(*host.Facts) {}, workspaceLike(), Policy{Files: Files{Protect: Protect{Off: true}}}, refused},
+		{"with no names protected", func(*host.Facts) {}, workspaceLike(), Policy{Files: Files{Protect: policy.Protect{Off: true}}}, refused},
 		{"without a profile", func(*host.Facts) {}, readOnlyLike(), Policy{Syscalls: seccomp.Off()}, refused},
 	} {
 		for _, arch := range []seccomp.Arch{seccomp.AMD64, seccomp.ARM64} {

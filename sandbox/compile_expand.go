@@ -1,6 +1,10 @@
 package sandbox
 
-import "path"
+import (
+	"path"
+
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
+)
 
 // expanded returns the layout's entries as Landlock has to be told them. Landlock
 // only grants: where no mount covers what is hidden, a readable directory that
@@ -11,7 +15,7 @@ func (c *compilation) expanded() []entry {
 	}
 	var out []entry
 	for _, e := range c.layout.entries {
-		if e.kind == fileRead && e.dir {
+		if e.kind == pathrule.Read && e.dir {
 			out = c.without(out, e)
 		} else {
 			out = append(out, e)
@@ -26,7 +30,7 @@ func (c *compilation) without(out []entry, dir entry) []entry {
 		return append(out, dir)
 	}
 	for _, e := range c.list(dir.path) {
-		if own, ok := c.layout.find(e.path); ok && own.kind != fileRead {
+		if own, ok := c.layout.find(e.path); ok && own.kind != pathrule.Read {
 			continue // hidden, or it has an entry of its own
 		}
 		if e.dir {
@@ -41,7 +45,7 @@ func (c *compilation) without(out []entry, dir entry) []entry {
 // hides reports whether something below dir is hidden.
 func (c *compilation) hides(dir string) bool {
 	for _, e := range c.layout.entries {
-		if e.kind == fileHide && e.path != dir && within(e.path, dir) {
+		if e.kind == pathrule.Hide && e.path != dir && pathrule.Within(e.path, dir) {
 			return true
 		}
 	}
@@ -52,8 +56,8 @@ func (c *compilation) hides(dir string) bool {
 // the tool can write, where a list of everything else would be out of date.
 func (c *compilation) hiddenInWritable(e entry) bool {
 	for dir := path.Dir(e.path); ; dir = path.Dir(dir) {
-		if around, ok := c.layout.find(dir); ok && around.kind != fileHide {
-			return around.kind != fileRead
+		if around, ok := c.layout.find(dir); ok && around.kind != pathrule.Hide {
+			return around.kind != pathrule.Read
 		}
 		if dir == "/" {
 			return false

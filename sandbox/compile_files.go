@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/landlock"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // basicDevices are the device files that every tool may expect.
@@ -23,7 +25,7 @@ var deviceLinks = [][2]string{
 // over the new namespaces.
 func (c *compilation) build() error {
 	m := plan.MountNamespace
-	if c.open(BoundFiles) {
+	if c.open(policy.BoundFiles) {
 		c.openFiles()
 		return nil
 	}
@@ -32,7 +34,7 @@ func (c *compilation) build() error {
 		c.do(plan.OpenProc{}, plan.Setup, "init reads the evidence there")
 	}
 	if len(entries) > 0 && entries[0].path == "/" {
-		c.do(plan.NewRoot{Host: true, Write: entries[0].kind == fileWrite}, m, "the policy shows all of it")
+		c.do(plan.NewRoot{Host: true, Write: entries[0].kind == pathrule.Write}, m, "the policy shows all of it")
 		entries = entries[1:]
 	} else {
 		c.do(plan.NewRoot{}, m, "nothing is there that the policy does not name")
@@ -51,7 +53,7 @@ func (c *compilation) build() error {
 		}
 	}
 	for _, e := range entries {
-		if e.kind == fileHide && c.showsBelow(e) {
+		if e.kind == pathrule.Hide && c.showsBelow(e) {
 			c.do(plan.PutReadOnly{At: e.path}, m, "what is hidden takes nothing new")
 		}
 	}
@@ -101,13 +103,13 @@ func (c *compilation) openFiles() {
 // rule inside it. They cannot be renamed then (rename(2), EBUSY): a tool that
 // moved one away could put a decoy in its place, for the next run to hold.
 func (c *compilation) anchor(e entry, done map[string]bool) {
-	if within(e.path, "/dev") {
+	if pathrule.Within(e.path, "/dev") {
 		return // the sandbox has its own
 	}
 	var between []string
 	for dir := path.Dir(e.path); ; dir = path.Dir(dir) {
 		if around, ok := c.layout.find(dir); ok {
-			if around.kind != fileWrite {
+			if around.kind != pathrule.Write {
 				return
 			}
 			for _, d := range slices.Backward(between) {
@@ -128,25 +130,25 @@ func (c *compilation) anchor(e entry, done map[string]bool) {
 func (c *compilation) place(i int, e entry) error {
 	m := plan.MountNamespace
 	switch e.kind {
-	case fileRead, fileSocket:
+	case pathrule.Read, pathrule.Socket:
 		c.do(plan.Bind{Source: e.path, At: e.path, Dir: e.dir}, m, "")
-	case fileWrite:
+	case pathrule.Write:
 		c.do(plan.Bind{Source: e.path, At: e.path, Dir: e.dir, Write: true, Device: strings.HasPrefix(e.path, "/dev/")}, m, "")
-	case fileHide:
+	case pathrule.Hide:
 		if c.showsBelow(e) {
 			c.do(plan.Private{At: e.path, Slot: fmt.Sprintf("h%d", i), Mode: 0o111}, m, "hidden, but for what a rule shows in it")
 		} else {
 			c.do(plan.Hide{Path: e.path, Dir: e.dir}, m, "")
 		}
-	case filePrivate:
+	case pathrule.Private:
 		c.do(plan.Private{At: e.path, Slot: fmt.Sprintf("p%d", i), Mode: privateMode(e.path)}, m, "")
-	case fileCopyOnWrite:
+	case pathrule.CopyOnWrite:
 		if c.facts.Overlay.Yes() {
 			c.do(plan.Overlay{Lower: e.path, At: e.path, Slot: fmt.Sprintf("o%d", i)}, m, "")
 		} else {
 			c.do(plan.Private{At: e.path, Slot: fmt.Sprintf("p%d", i), Mode: 0o700}, m, "no overlayfs here: it starts empty")
 		}
-	case fileMake:
+	case pathrule.Make:
 		mode := uint32(e.file.Mode.Perm())
 		if mode == 0 {
 			mode = 0o444
@@ -162,7 +164,7 @@ func (c *compilation) place(i int, e entry) error {
 // place cannot be made in the empty directory that covers other hidden ones.
 func (c *compilation) showsBelow(e entry) bool {
 	for _, o := range c.layout.entries {
-		if o.path != e.path && within(o.path, e.path) {
+		if o.path != e.path && pathrule.Within(o.path, e.path) {
 			return true
 		}
 	}
@@ -203,11 +205,11 @@ const (
 // landlockFiles adds the ruleset that repeats the file rules, by another
 // mechanism than the mounts.
 func (c *compilation) landlockFiles() error {
-	if c.open(BoundFiles) || !c.facts.Landlock.Yes() {
+	if c.open(policy.BoundFiles) || !c.facts.Landlock.Yes() {
 		return nil
 	}
 	r := landlock.Ruleset{UnhandledNet: landlock.NetAll, Unscoped: landlock.ScopeAll}
-	if !c.walled && !c.open(BoundNetwork) && !c.policy.Network.Host {
+	if !c.walled && !c.open(policy.BoundNetwork) && !c.policy.Network.Host {
 		r.UnhandledNet = 0
 		r.Ports = c.portRules()
 	}
@@ -242,17 +244,17 @@ func (c *compilation) pathRules() []landlock.PathRule {
 	own := false
 	for _, e := range c.expanded() {
 		switch {
-		case e.kind == fileSocket:
+		case e.kind == pathrule.Socket:
 			grant(e.path, false, accessSocket)
-		case e.kind == fileRead, e.kind == fileMake && c.walled:
+		case e.kind == pathrule.Read, e.kind == pathrule.Make && c.walled:
 			grant(e.path, e.dir, accessRead)
-		case e.kind == fileWrite && strings.HasPrefix(e.path, "/dev/"):
+		case e.kind == pathrule.Write && strings.HasPrefix(e.path, "/dev/"):
 			grant(e.path, e.dir, accessDevice)
-		case e.kind == fileWrite:
+		case e.kind == pathrule.Write:
 			grant(e.path, e.dir, accessWrite)
-		case c.walled && (e.kind == filePrivate || e.kind == fileCopyOnWrite):
+		case c.walled && (e.kind == pathrule.Private || e.kind == pathrule.CopyOnWrite):
 			grant(e.path, true, accessWrite)
-		case !c.walled && e.kind == filePrivate:
+		case !c.walled && e.kind == pathrule.Private:
 			own = true
 		}
 	}
@@ -266,7 +268,7 @@ func (c *compilation) pathRules() []landlock.PathRule {
 // landlockScopes adds the second domain. Init is outside of it, so the tool can
 // neither signal nor trace init, as it cannot anything else outside.
 func (c *compilation) landlockScopes() {
-	if c.open(BoundProcesses) || !c.facts.Landlock.Yes() {
+	if c.open(policy.BoundProcesses) || !c.facts.Landlock.Yes() {
 		return
 	}
 	down, _, err := landlock.Downgrade(landlock.ScopesOnly(), c.facts.Landlock.Value)
@@ -277,10 +279,10 @@ func (c *compilation) landlockScopes() {
 
 // check makes the tool try what must fail, for the report.
 func (c *compilation) check() {
-	if c.facts.Landlock.Yes() && !c.open(BoundFiles) && (c.walled || !c.grantsRoot()) {
+	if c.facts.Landlock.Yes() && !c.open(policy.BoundFiles) && (c.walled || !c.grantsRoot()) {
 		c.do(plan.CheckRoot{}, plan.Setup, "evidence that Landlock holds files")
 	}
-	if c.facts.Landlock.Yes() && !c.open(BoundProcesses) {
+	if c.facts.Landlock.Yes() && !c.open(policy.BoundProcesses) {
 		c.do(plan.CheckSignal{}, plan.Setup, "evidence that Landlock holds signals")
 	}
 	if c.facts.Keyring.Yes() {
@@ -289,7 +291,7 @@ func (c *compilation) check() {
 }
 
 func (c *compilation) writesRoot() bool {
-	return len(c.layout.entries) > 0 && c.layout.entries[0].path == "/" && c.layout.entries[0].kind == fileWrite
+	return len(c.layout.entries) > 0 && c.layout.entries[0].path == "/" && c.layout.entries[0].kind == pathrule.Write
 }
 
 // grantsRoot reports whether the policy shows the harness's root directory

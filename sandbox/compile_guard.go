@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/stage/guard"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
@@ -56,8 +58,8 @@ func (c *compilation) guard() error {
 // guardsNames reports whether the supervisor makes the calls that change names: where something can be written, and a
 // name or a path in it is protected or hidden.
 func (c *compilation) guardsNames() bool {
-	names := len(c.policy.Files.protectedPatterns()) + len(c.policy.Files.HideNames)
-	return !c.open(BoundFiles) && c.facts.Notify.Yes() && len(c.writeRoots()) > 0 && (names > 0 || c.holdsInWritable())
+	names := len(c.policy.Files.ProtectedPatterns()) + len(c.policy.Files.HideNames)
+	return !c.open(policy.BoundFiles) && c.facts.Notify.Yes() && len(c.writeRoots()) > 0 && (names > 0 || c.holdsInWritable())
 }
 
 // fences reports whether the supervisor keeps modes, owners and times outside as they are, as mounts would.
@@ -87,7 +89,7 @@ func (c *compilation) guardRules() guard.Rules {
 	for _, p := range guard.DefaultNames() {
 		kinds[p.Path] = p.Kind
 	}
-	for _, name := range c.policy.Files.protectedPatterns() {
+	for _, name := range c.policy.Files.ProtectedPatterns() {
 		rules.Names = append(rules.Names, guard.Pattern{Path: name, Kind: kinds[name]})
 	}
 	rules.Paths, rules.Fence = c.guardPaths(), c.fences()
@@ -110,14 +112,14 @@ func (c *compilation) guardPaths() []guard.Pattern {
 	for _, e := range c.layout.entries {
 		around := c.writable(e.path)
 		switch {
-		case e.kind == fileWrite && (around || !e.dir && !c.walled):
+		case e.kind == pathrule.Write && (around || !e.dir && !c.walled):
 			paths = append(paths, guard.Pattern{Path: e.path, Kind: guard.Free})
 		case !around:
-		case e.kind == fileHide:
+		case e.kind == pathrule.Hide:
 			paths = append(paths, guard.Pattern{Path: e.path, Kind: guard.Unread})
-		case e.kind == fileRead:
+		case e.kind == pathrule.Read:
 			paths = append(paths, guard.Pattern{Path: e.path})
-		case e.kind != fileMake && c.walled, c.walled && c.hiddenAround(e): // the sandbox's own, but for a socket
+		case e.kind != pathrule.Make && c.walled, c.walled && c.hiddenAround(e): // the sandbox's own, but for a socket
 			paths = append(paths, guard.Pattern{Path: e.path, Kind: guard.Free})
 		}
 	}
@@ -128,7 +130,7 @@ func (c *compilation) guardPaths() []guard.Pattern {
 func (c *compilation) hiddenAround(e entry) bool {
 	for dir := path.Dir(e.path); ; dir = path.Dir(dir) {
 		if around, ok := c.layout.find(dir); ok || dir == "/" {
-			return around.kind == fileHide
+			return around.kind == pathrule.Hide
 		}
 	}
 }
@@ -136,6 +138,6 @@ func (c *compilation) hiddenAround(e entry) bool {
 // writable reports whether something around p can be written.
 func (c *compilation) writable(p string) bool {
 	return slices.ContainsFunc(c.layout.entries, func(e entry) bool {
-		return e.kind == fileWrite && e.dir && e.path != p && within(p, e.path)
+		return e.kind == pathrule.Write && e.dir && e.path != p && pathrule.Within(p, e.path)
 	})
 }

@@ -7,9 +7,11 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/host"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/landlock"
 	"github.com/holdfast-dev/holdfast/rlimit"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // An UnsupportedError is a bound that this host cannot hold. It wraps
@@ -36,9 +38,9 @@ func (c *compilation) hold() {
 	c.loseOthers()
 	for _, b := range plan.Bounds() {
 		h := plan.Holding{Bound: b, Lost: c.lost[b], Notes: c.notes[b]}
-		if !c.open(b) && !(b == BoundNetwork && c.policy.Network.Host) && !(b == BoundSyscalls && c.policy.Syscalls.IsOff()) {
+		if !c.open(b) && !(b == policy.BoundNetwork && c.policy.Network.Host) && !(b == policy.BoundSyscalls && c.policy.Syscalls.IsOff()) {
 			for _, m := range holders[b] {
-				if c.uses(m) && (m != plan.Guard || b != BoundNetwork || c.guarded()) {
+				if c.uses(m) && (m != plan.Guard || b != policy.BoundNetwork || c.guarded()) {
 					h.By = append(h.By, m)
 				}
 			}
@@ -49,14 +51,14 @@ func (c *compilation) hold() {
 
 // holders lists the mechanisms that serve each bound.
 var holders = map[Bound][]plan.Mechanism{
-	BoundFiles:       {plan.MountNamespace, plan.Landlock, plan.Guard},
-	BoundNetwork:     {plan.NetworkNamespace, plan.LandlockNet, plan.Seccomp, plan.Guard, plan.EgressProxy, plan.Capture},
-	BoundProcesses:   {plan.PIDNamespace, plan.IPCNamespace, plan.UTSNamespace, plan.CgroupNamespace, plan.LandlockScope, plan.Subreaper},
-	BoundSyscalls:    {plan.Seccomp},
-	BoundPrivileges:  {plan.NoNewPrivs, plan.Capabilities, plan.UserNamespace, plan.Keyring},
-	BoundResources:   {plan.Rlimits},
-	BoundEnvironment: {plan.EnvFilter},
-	BoundTime:        {plan.Deadline},
+	policy.BoundFiles:       {plan.MountNamespace, plan.Landlock, plan.Guard},
+	policy.BoundNetwork:     {plan.NetworkNamespace, plan.LandlockNet, plan.Seccomp, plan.Guard, plan.EgressProxy, plan.Capture},
+	policy.BoundProcesses:   {plan.PIDNamespace, plan.IPCNamespace, plan.UTSNamespace, plan.CgroupNamespace, plan.LandlockScope, plan.Subreaper},
+	policy.BoundSyscalls:    {plan.Seccomp},
+	policy.BoundPrivileges:  {plan.NoNewPrivs, plan.Capabilities, plan.UserNamespace, plan.Keyring},
+	policy.BoundResources:   {plan.Rlimits},
+	policy.BoundEnvironment: {plan.EnvFilter},
+	policy.BoundTime:        {plan.Deadline},
 }
 
 // uses reports whether the plan has the mechanism, or the harness itself is it.
@@ -77,16 +79,16 @@ func (c *compilation) uses(m plan.Mechanism) bool {
 }
 
 func (c *compilation) loseFiles() {
-	if c.open(BoundFiles) {
+	if c.open(policy.BoundFiles) {
 		return
 	}
-	names := len(c.policy.Files.protectedPatterns()) + len(c.policy.Files.HideNames)
+	names := len(c.policy.Files.ProtectedPatterns()) + len(c.policy.Files.HideNames)
 	if names > 0 && len(c.writeRoots()) > 0 && !c.facts.Notify.Yes() {
-		c.lose(BoundFiles, lossOf(c.facts.Notify, "protected names can be created"))
+		c.lose(policy.BoundFiles, lossOf(c.facts.Notify, "protected names can be created"))
 	}
 	if c.walled { // a layout always is
 		if c.holdsInWritable() && !c.facts.Notify.Yes() {
-			c.lose(BoundFiles, lossOf(c.facts.Notify, "what the host replaces by rename in a writable directory is no longer hidden or read-only there"))
+			c.lose(policy.BoundFiles, lossOf(c.facts.Notify, "what the host replaces by rename in a writable directory is no longer hidden or read-only there"))
 		}
 		c.loseExecution()
 		return
@@ -95,58 +97,58 @@ func (c *compilation) loseFiles() {
 	if !c.facts.Landlock.Yes() {
 		l := lossOf(ns, "files are not bounded at all")
 		l.Absent = true
-		c.lose(BoundFiles, l)
+		c.lose(policy.BoundFiles, l)
 		return
 	}
 	if !c.fences() {
-		c.lose(BoundFiles, lossOf(ns, "modes, owners, times and extended attributes of files outside can be changed"))
+		c.lose(policy.BoundFiles, lossOf(ns, "modes, owners, times and extended attributes of files outside can be changed"))
 	}
-	c.lose(BoundFiles, lossOf(ns, "all names can be seen, and all files watched (inotify)"))
-	c.lose(BoundFiles, lossOf(ns, "/proc is the machine's, with its keys' names, connections and, for root, the kernel's tables"))
+	c.lose(policy.BoundFiles, lossOf(ns, "all names can be seen, and all files watched (inotify)"))
+	c.lose(policy.BoundFiles, lossOf(ns, "/proc is the machine's, with its keys' names, connections and, for root, the kernel's tables"))
 	if c.grantsRoot() {
-		c.lose(BoundFiles, lossOf(ns, "/dev and /proc are the host's, and granted with the root"))
+		c.lose(policy.BoundFiles, lossOf(ns, "/dev and /proc are the host's, and granted with the root"))
 	}
-	if c.facts.Landlock.Value < unixSince && (c.policy.Network.Host || c.open(BoundNetwork)) { // else there are no sockets
-		c.lose(BoundFiles, lossOf(ns, "UNIX sockets outside can be connected to"))
+	if c.facts.Landlock.Value < unixSince && (c.policy.Network.Host || c.open(policy.BoundNetwork)) { // else there are no sockets
+		c.lose(policy.BoundFiles, lossOf(ns, "UNIX sockets outside can be connected to"))
 	}
 	for _, l := range c.landed {
 		if !l.Ability && l.FS != 0 && l.FS != landlock.FSIoctlDev && l.FS != landlock.FSResolveUnix {
-			c.lose(BoundFiles, plan.Loss{What: l.Without, Why: fmt.Sprintf("Landlock ABI %d", c.facts.Landlock.Value), Remedy: "Linux " + l.Kernel + " or newer"})
+			c.lose(policy.BoundFiles, plan.Loss{What: l.Without, Why: fmt.Sprintf("Landlock ABI %d", c.facts.Landlock.Value), Remedy: "Linux " + l.Kernel + " or newer"})
 		}
 	}
 	for _, e := range c.layout.entries {
 		switch e.kind {
-		case filePrivate, fileCopyOnWrite:
-			c.lose(BoundFiles, lossOf(ns, e.path+" cannot be private; TMPDIR and HOME name a directory of the run's own instead"))
-		case fileRead:
+		case pathrule.Private, pathrule.CopyOnWrite:
+			c.lose(policy.BoundFiles, lossOf(ns, e.path+" cannot be private; TMPDIR and HOME name a directory of the run's own instead"))
+		case pathrule.Read:
 			if c.writableAround(e) && !c.guardsNames() {
-				c.lose(BoundFiles, lossOf(ns, e.path+" can be written, as the directory around it"))
+				c.lose(policy.BoundFiles, lossOf(ns, e.path+" can be written, as the directory around it"))
 			}
-		case fileHide:
+		case pathrule.Hide:
 			switch {
 			case c.guardsNames() && c.writable(e.path):
-				c.lose(BoundFiles, lossOf(ns, e.path+" can be executed: in a writable directory the supervisor hides what it holds from reading alone"))
+				c.lose(policy.BoundFiles, lossOf(ns, e.path+" can be executed: in a writable directory the supervisor hides what it holds from reading alone"))
 			case c.hiddenInWritable(e):
-				c.lose(BoundFiles, lossOf(ns, e.path+" cannot be hidden in a writable directory"))
+				c.lose(policy.BoundFiles, lossOf(ns, e.path+" cannot be hidden in a writable directory"))
 			}
-		case fileMake:
-			c.lose(BoundFiles, lossOf(ns, e.path+" cannot be made; what belongs in HOME is in the run's own"))
+		case pathrule.Make:
+			c.lose(policy.BoundFiles, lossOf(ns, e.path+" cannot be made; what belongs in HOME is in the run's own"))
 		}
 	}
 }
 
 // loseExecution notes what only Landlock keeps from being executed.
 func (c *compilation) loseExecution() {
-	if c.facts.Landlock.Yes() && !c.policy.Nest {
+	if c.facts.Landlock.Yes() && !c.root.Nest {
 		return
 	}
 	for _, p := range c.puts {
 		if b, ok := p.do.(plan.PutBind); ok && b.NoExecve {
 			why := lossOf(c.facts.Landlock, "programs in "+b.At+" can be executed")
-			if c.policy.Nest {
-				why = plan.Loss{What: why.What, Why: "Policy.Nest keeps Landlock off", Remedy: "leave Nest false, or use NoExec"}
+			if c.root.Nest {
+				why = plan.Loss{What: why.What, Why: "Root.Nest keeps Landlock off", Remedy: "leave Nest false, or use NoExec"}
 			}
-			c.lose(BoundFiles, why)
+			c.lose(policy.BoundFiles, why)
 		}
 	}
 }
@@ -159,7 +161,7 @@ const unixSince = 9
 func (c *compilation) writableAround(e entry) bool {
 	for dir := path.Dir(e.path); ; dir = path.Dir(dir) {
 		if around, ok := c.layout.find(dir); ok {
-			return around.kind == fileWrite
+			return around.kind == pathrule.Write
 		}
 		if dir == "/" {
 			return false
@@ -171,35 +173,35 @@ func (c *compilation) loseOthers() {
 	c.lackNetwork()
 	ns := c.facts.Namespaces
 	if !c.facts.Seccomp.Yes() {
-		if !c.open(BoundSyscalls) && !c.policy.Syscalls.IsOff() {
+		if !c.open(policy.BoundSyscalls) && !c.policy.Syscalls.IsOff() {
 			l := lossOf(c.facts.Seccomp, "system calls are not bounded")
 			l.Absent = true
-			c.lose(BoundSyscalls, l)
+			c.lose(policy.BoundSyscalls, l)
 		}
-		if !c.walled && !c.open(BoundNetwork) && !c.policy.Network.Host {
+		if !c.walled && !c.open(policy.BoundNetwork) && !c.policy.Network.Host {
 			l := lossOf(ns, "the network is reachable")
 			l.Absent = true
-			c.lose(BoundNetwork, l)
+			c.lose(policy.BoundNetwork, l)
 		}
 	}
 	c.loseTasks()
-	if c.walled || c.open(BoundProcesses) {
+	if c.walled || c.open(policy.BoundProcesses) {
 		return
 	}
 	if c.facts.Landlock.Yes() && c.facts.Landlock.Value >= 6 {
-		c.lose(BoundProcesses, lossOf(ns, "other processes' names and command lines can be seen"))
+		c.lose(policy.BoundProcesses, lossOf(ns, "other processes' names and command lines can be seen"))
 		return
 	}
 	l := lossOf(ns, "the user's other processes can be seen and signalled")
 	l.Absent = true
 	if c.holdsKeepers() {
-		c.lose(BoundProcesses, l)
+		c.lose(policy.BoundProcesses, l)
 		return
 	}
 	l.What += ", those too that end the run: the tool can outlive it"
-	c.lose(BoundProcesses, l)
-	if c.plan.DeadlineMS > 0 && !c.open(BoundTime) {
-		c.lose(BoundTime, lossOf(ns, "the tool can end what holds the deadline"))
+	c.lose(policy.BoundProcesses, l)
+	if c.plan.DeadlineMS > 0 && !c.open(policy.BoundTime) {
+		c.lose(policy.BoundTime, lossOf(ns, "the tool can end what holds the deadline"))
 	}
 }
 
@@ -207,7 +209,7 @@ func (c *compilation) loseOthers() {
 // kernel does not count (rlimit.Limits), and what does.
 func (c *compilation) loseTasks() {
 	asked := c.policy.Limits.Rlimits.NProc
-	if c.facts.UID != 0 || c.open(BoundResources) {
+	if c.facts.UID != 0 || c.open(policy.BoundResources) {
 		return
 	}
 	most := c.maxPIDs()
@@ -217,11 +219,11 @@ func (c *compilation) loseTasks() {
 	l := plan.Loss{What: fmt.Sprintf("NProc %d does not bind uid 0", asked.Soft), Why: "kernel " + c.facts.Kernel, Remedy: "run the command as an ordinary user, or use Linux 6.14 or newer"}
 	switch {
 	case most == 0:
-		c.lose(BoundResources, l)
+		c.lose(policy.BoundResources, l)
 	case uint64(most-3) > asked.Soft:
 		l.What, l.Why = fmt.Sprintf("NProc %d does not bind uid 0, but %d does", asked.Soft, most-3), "pid_max is at least 301"
 		l.Remedy = fmt.Sprintf("run the command as an ordinary user, or ask for %d or more", most-3)
-		c.lose(BoundResources, l)
+		c.lose(policy.BoundResources, l)
 	}
 }
 
@@ -250,7 +252,7 @@ func (c *compilation) writeRoots() []string {
 		}
 	}
 	for _, e := range c.layout.entries {
-		if e.kind == fileWrite && e.dir {
+		if e.kind == pathrule.Write && e.dir {
 			roots = append(roots, e.path)
 		}
 	}

@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/stage/guard"
 	"github.com/holdfast-dev/holdfast/rlimit"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
@@ -19,13 +21,13 @@ func TestCompileNamesTheField(t *testing.T) {
 	inherited := func(in *input) { in.rlimits[rlimit.NoFile] = rlimit.Limit{Soft: 100, Hard: 100} }
 	writes := func(n int) layout {
 		var l layout
-		for _, name := range numbered("/w/", n) {
-			l.entries = append(l.entries, entry{path: name, kind: fileWrite, dir: true})
+		for _, name := range Numbered("/w/", n) {
+			l.entries = append(l.entries, entry{path: name, kind: pathrule.Write, dir: true})
 		}
 		return l
 	}
 	links := func(in *input) {
-		for _, name := range numbered("/l/", maxSteps) {
+		for _, name := range Numbered("/l/", maxSteps) {
 			in.layout.links = append(in.layout.links, link{name, "/usr"})
 		}
 	}
@@ -53,7 +55,7 @@ func TestCompileNamesTheField(t *testing.T) {
 				test.change(&in)
 			}
 			_, err := compile(in)
-			saysWhatToDo(t, err, test.field)
+			SaysWhatToDo(t, err, test.field)
 		})
 	}
 }
@@ -62,13 +64,13 @@ func TestCompileTakesWhatIsJustEnough(t *testing.T) {
 	kerneltest.Long(t)
 	for name, p := range map[string]Policy{
 		"a filter that logs execve":                  {Syscalls: seccomp.Filter{Default: seccomp.Allow, Rules: []seccomp.Rule{{Names: []string{"execve"}, Action: seccomp.Log}}}},
-		"many writable directories and no names":     {Files: Files{Protect: Protect{Off: true}}},
+		"many writable directories and no names":     {Files: Files{Protect: policy.Protect{Off: true}}},
 		"the limit that is inherited, by its number": {Limits: Limits{Rlimits: rlimit.Limits{NoFile: rlimit.At(100)}}},
 	} {
 		l := workspaceLike()
 		if strings.HasPrefix(name, "many") {
-			for _, name := range numbered("/w/", guard.MaxEntries+1) {
-				l.entries = append(l.entries, entry{path: name, kind: fileWrite, dir: true})
+			for _, name := range Numbered("/w/", guard.MaxEntries+1) {
+				l.entries = append(l.entries, entry{path: name, kind: pathrule.Write, dir: true})
 			}
 		}
 		in := inputOf(l, newHost(), p)

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
@@ -10,8 +11,8 @@ import (
 // Landlock at all they could be traced, which no filter keeps from them alone; and a stage
 // that has a Go runtime has threads, whose numbers are not known.
 func (c *compilation) holdsKeepers() bool {
-	return !c.walled && !c.open(BoundProcesses) && c.facts.Seccomp.Yes() && c.facts.Landlock.Yes() && c.facts.Landlock.Value < scopeSince &&
-		!c.threads && c.policy.Layout == nil && !c.policy.Nest && !c.open(BoundFiles)
+	return !c.walled && !c.open(policy.BoundProcesses) && c.facts.Seccomp.Yes() && c.facts.Landlock.Yes() && c.facts.Landlock.Value < scopeSince &&
+		!c.threads && c.policy.Root == nil && !c.root.Nest && !c.open(policy.BoundFiles)
 }
 
 // keepers loads the filter that protects the stage, the keeper and init. A process of the
@@ -41,7 +42,7 @@ func (c *compilation) keepers() error {
 	}
 	program, err := keeperFilter().Compile(c.arch)
 	if err != nil {
-		return syscallsError(err)
+		return policy.SyscallsError(err)
 	}
 	c.do(plan.LoadKeeperFilter{Program: program}, plan.Seccomp, "the tool cannot stop or kill what ends the run")
 	return nil

@@ -4,8 +4,12 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/errtext"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/landlock"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
 )
 
 // putting is an entry of a layout made concrete, and where it comes from.
@@ -19,7 +23,7 @@ type putting struct {
 func (c *compilation) compileLayout() error {
 	c.walled = true
 	c.layoutNamespaces()
-	c.facts.UserNS = c.ownUser() || c.policy.Namespaces.User != nil
+	c.facts.UserNS = c.ownUser() || c.root.Namespaces.User != nil
 	c.buildLayout()
 	if err := c.lockLayout(); err != nil {
 		return err
@@ -32,20 +36,20 @@ func (c *compilation) ownUser() bool { return c.plan.Namespaces.User }
 
 // nests reports whether there is a second user namespace inside the first.
 func (c *compilation) nests() bool {
-	return c.ownUser() && !c.policy.Namespaces.OneLevel && !c.policy.Namespaces.MappedOutside
+	return c.ownUser() && !c.root.Namespaces.OneLevel && !c.root.Namespaces.MappedOutside
 }
 
 // layoutNamespaces chooses the namespaces, joins those that are given, and takes
 // possession of the new ones.
 func (c *compilation) layoutNamespaces() {
-	n := c.policy.Namespaces
+	n := c.root.Namespaces
 	c.plan.Namespaces = plan.Namespaces{
 		User: !n.ShareUser && n.User == nil, Mount: true,
-		PID: !n.SharePID && !c.open(BoundProcesses), IPC: !n.ShareIPC, UTS: !n.ShareUTS, Cgroup: !n.ShareCgroup,
-		Net: !c.policy.Network.Host && !c.open(BoundNetwork),
+		PID: !n.SharePID && !c.open(policy.BoundProcesses), IPC: !n.ShareIPC, UTS: !n.ShareUTS, Cgroup: !n.ShareCgroup,
+		Net: !c.policy.Network.Host && !c.open(policy.BoundNetwork),
 	}
 	c.plan.AsPID1 = n.AsPID1
-	c.plan.Join, c.plan.Given = n.joins()
+	c.plan.Join, c.plan.Given = joins(n)
 	c.in = plan.Init
 	c.do(plan.Gate{}, plan.Setup, "")
 	if c.ownUser() && !n.MappedOutside {
@@ -65,7 +69,7 @@ func (c *compilation) layoutNamespaces() {
 }
 
 // joins counts the descriptors that runs hand over, in the order of given.
-func (n Namespaces) joins() (j plan.Join, count int) {
+func joins(n rootfs.Namespaces) (j plan.Join, count int) {
 	if n.User != nil {
 		count++
 		j.User = count
@@ -86,7 +90,7 @@ func (c *compilation) firstIDs() *plan.IDs {
 	if c.nests() {
 		return nil
 	}
-	if as := c.policy.Namespaces.As; as != nil {
+	if as := c.root.Namespaces.As; as != nil {
 		return as
 	}
 	return &plan.IDs{UID: c.facts.UID, GID: c.facts.GID}
@@ -107,11 +111,11 @@ func (c *compilation) buildLayout() {
 	}
 	for i, p := range c.wiring.sockets {
 		c.do(plan.PutBind{Source: p, At: p}, m, "")
-		c.plan.Steps[len(c.plan.Steps)-1].Field = indexed("Network.Unix", i)
+		c.plan.Steps[len(c.plan.Steps)-1].Field = errtext.Indexed("Network.Unix", i)
 	}
 	c.routes()
 	c.do(plan.RestoreUmask{}, plan.Setup, "")
-	n := c.policy.Namespaces
+	n := c.root.Namespaces
 	if c.plan.Namespaces.PID || n.PID != nil {
 		c.do(plan.OwnProc{Quotas: c.quotas()}, plan.Setup, "init reads the evidence there")
 	} else {
@@ -121,11 +125,11 @@ func (c *compilation) buildLayout() {
 		c.do(plan.ForbidUsers{}, plan.Setup, "while the machine's settings can be written")
 	}
 	c.do(plan.Pivot{}, m, "the harness's root is gone")
-	if !c.policy.Nest && c.facts.Landlock.Yes() {
+	if !c.root.Nest && c.facts.Landlock.Yes() {
 		c.do(plan.UnnamedTree{Fresh: true}, plan.Setup, "for the self-check: every other directory may be granted")
 	}
 	if n.ThenUser != nil {
-		_, count := n.joins()
+		_, count := joins(n)
 		c.do(plan.EnterUser{Given: count - 1}, plan.Setup, "")
 	}
 }
@@ -142,7 +146,7 @@ func (p putting) needsScratch() bool {
 
 // lockLayout takes away, in init, what neither init nor the tool needs any more.
 func (c *compilation) lockLayout() error {
-	n, rights := c.policy.Namespaces, c.policy.Privileges
+	n, rights := c.root.Namespaces, c.root.Privileges
 	if c.nests() {
 		c.do(plan.NestUser{To: n.As}, plan.Setup, "no process inside has rights over the mounts")
 	}
@@ -150,13 +154,13 @@ func (c *compilation) lockLayout() error {
 		c.do(plan.CheckNoUsers{}, plan.Setup, "")
 	}
 	if c.facts.Keyring.Yes() {
-		c.do(plan.JoinKeyring{Spare: c.refusesKeys() || c.policy.Nest}, plan.Keyring, "the harness's keys stay behind")
+		c.do(plan.JoinKeyring{Spare: c.refusesKeys() || c.root.Nest}, plan.Keyring, "the harness's keys stay behind")
 	}
 	c.do(plan.SetNoNewPrivs{}, plan.NoNewPrivs, "nothing setuid gains; and filters need it")
 	switch {
-	case c.open(BoundPrivileges), rights.All:
-	case rights.mask() != 0:
-		c.do(plan.DropCapabilities{KeepPtrace: c.facts.UserNS, Keep: rights.mask()}, plan.Setup, "the policy keeps some")
+	case c.open(policy.BoundPrivileges), rights.All:
+	case rights.Mask() != 0:
+		c.do(plan.DropCapabilities{KeepPtrace: c.facts.UserNS, Keep: rights.Mask()}, plan.Setup, "the policy keeps some")
 	default:
 		c.do(plan.DropCapabilities{KeepPtrace: c.facts.UserNS}, plan.Capabilities, "root included")
 	}
@@ -165,9 +169,9 @@ func (c *compilation) lockLayout() error {
 	if !n.Joinable || n.ShareUser {
 		c.do(plan.Undumpable{}, plan.Setup, "the tool can neither trace init nor read its memory")
 	}
-	for i, l := range c.policy.Locks {
+	for i, l := range c.root.Locks {
 		c.do(plan.Lock{Path: l}, plan.Setup, "")
-		c.plan.Steps[len(c.plan.Steps)-1].Field = indexed("Locks", i)
+		c.plan.Steps[len(c.plan.Steps)-1].Field = errtext.Indexed("Locks", i)
 	}
 	return c.landlockLayout()
 }
@@ -175,30 +179,30 @@ func (c *compilation) lockLayout() error {
 // startLayout is what the tool's process does to itself; see start.
 func (c *compilation) startLayout() error {
 	c.in = plan.Tool
-	if !c.policy.Nest {
+	if !c.root.Nest {
 		c.landlockScopes()
 		c.check()
 	} else if c.facts.Keyring.Yes() {
 		c.do(plan.CheckKeyring{}, plan.Setup, "evidence that the keyring is another")
 	}
-	if !c.policy.Nest && c.hasNull() { // in a sandbox around this one devices may not open
+	if !c.root.Nest && c.hasNull() { // in a sandbox around this one devices may not open
 		c.do(plan.OwnNull{}, plan.MountNamespace, "its owner could change the machine's")
 	}
 	c.do(plan.Chdir{}, plan.Setup, "")
-	if !c.open(BoundResources) {
+	if !c.open(policy.BoundResources) {
 		settings, err := c.limits()
 		if err != nil {
 			return err
 		}
 		c.do(plan.SetLimits{Settings: settings}, plan.Rlimits, "")
 	}
-	rights := c.policy.Privileges
+	rights := c.root.Privileges
 	switch {
-	case c.open(BoundPrivileges):
+	case c.open(policy.BoundPrivileges):
 	case rights.All:
 		c.do(plan.KeepCapabilities{All: true}, plan.Setup, "the policy keeps them")
-	case rights.mask() != 0:
-		c.do(plan.KeepCapabilities{Mask: rights.mask()}, plan.Setup, "the policy keeps them")
+	case rights.Mask() != 0:
+		c.do(plan.KeepCapabilities{Mask: rights.Mask()}, plan.Setup, "the policy keeps them")
 	case c.facts.UserNS:
 		c.do(plan.DropLast{}, plan.Capabilities, "init kept it")
 	}
@@ -219,15 +223,15 @@ func (c *compilation) hasNull() bool {
 				return slices.Contains(do.Devices, "null")
 			}
 		case plan.PutBind:
-			if within("/dev/null", do.At) {
+			if pathrule.Within("/dev/null", do.At) {
 				return false
 			}
 		case plan.PutTmpfs:
-			if within("/dev/null", do.At) {
+			if pathrule.Within("/dev/null", do.At) {
 				return false
 			}
 		case plan.PutOverlay:
-			if within("/dev/null", do.At) {
+			if pathrule.Within("/dev/null", do.At) {
 				return false
 			}
 		}
@@ -238,7 +242,7 @@ func (c *compilation) hasNull() bool {
 // landlockLayout repeats the layout as rules. What a later entry covers is not
 // found any more, or is found as the later one, which has a rule of its own.
 func (c *compilation) landlockLayout() error {
-	if c.open(BoundFiles) || !c.facts.Landlock.Yes() || c.policy.Nest {
+	if c.open(policy.BoundFiles) || !c.facts.Landlock.Yes() || c.root.Nest {
 		return nil
 	}
 	r := landlock.Ruleset{UnhandledNet: landlock.NetAll, Unscoped: landlock.ScopeAll}
@@ -309,15 +313,15 @@ func layoutRules(do plan.Action) []landlock.PathRule {
 func devRules(a plan.PutDev) []landlock.PathRule {
 	rules := []landlock.PathRule{
 		{Path: a.At, Access: landlock.FSRead},
-		{Path: join(a.At, "pts"), Access: accessDevice | landlock.FSReadDir},
-		{Path: join(a.At, "shm"), Access: accessWrite},
+		{Path: pathrule.Join(a.At, "pts"), Access: accessDevice | landlock.FSReadDir},
+		{Path: pathrule.Join(a.At, "shm"), Access: accessWrite},
 	}
 	devices := a.Devices
 	if a.Console != "" {
 		devices = append(slices.Clone(devices), "console")
 	}
 	for _, d := range devices {
-		rules = append(rules, landlock.PathRule{Path: join(a.At, d), Access: accessDevice.ForFile()})
+		rules = append(rules, landlock.PathRule{Path: pathrule.Join(a.At, d), Access: accessDevice.ForFile()})
 	}
 	return rules
 }

@@ -3,17 +3,18 @@ package sandbox
 import (
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
 // fileCalls are the rules on calls that make files past the bound on files, whatever the mounts, Landlock and the
 // supervisor say. They come after others, of which one may refuse rings already.
 func (c *compilation) fileCalls(others []seccomp.Rule) []seccomp.Rule {
-	if c.open(BoundFiles) {
+	if c.open(policy.BoundFiles) {
 		return nil
 	}
 	rules := slices.Clone(noNamesByIoctl)
-	if c.guardsNames() || c.policy.Nest {
+	if c.guardsNames() || c.root.Nest {
 		return rules // the supervisor takes the mode bits away; a sandbox inside is built by openat2(2)
 	}
 	rules = append(rules, noSetID...)

@@ -5,10 +5,11 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
-
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
 	"github.com/holdfast-dev/holdfast/landlock"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // Ports of the tool's loopback. The proxies' move when the policy names them.
@@ -62,9 +63,9 @@ type wiring struct {
 }
 
 // wire says what the plan needs of a network. It is pure.
-func (n Network) wire() wiring {
+func wireNetwork(n Network) wiring {
 	w := wiring{
-		gated: n.gated(), loopback: n.Loopback, dialled: len(n.Listen) > 0, captured: n.Capture != nil, datagrams: len(n.UDP) > 0,
+		gated: n.Proxied(), loopback: n.Loopback, dialled: len(n.Listen) > 0, captured: n.Capture != nil, datagrams: len(n.UDP) > 0,
 		trusts: len(n.Credentials)+len(n.Requests)+len(n.Authorities) > 0, sshAgent: n.SSHAgent, gpgAgent: n.GPGAgent,
 	}
 	if w.gated {
@@ -101,7 +102,7 @@ func (c *compilation) routes() {
 		c.ownFile(storeFile, 2, "the same for Java")
 	}
 	if w.bundle != "" {
-		c.do(plan.Cover{Path: w.bundle, By: join(w.place, bundleFile)}, plan.Setup, "for tools that look nowhere else")
+		c.do(plan.Cover{Path: w.bundle, By: pathrule.Join(w.place, bundleFile)}, plan.Setup, "for tools that look nowhere else")
 	}
 	if w.relay != "" {
 		c.showRelay()
@@ -111,9 +112,9 @@ func (c *compilation) routes() {
 		c.listeners()
 	}
 	if w.sshAgent && w.place != "" {
-		c.do(plan.Listen{Network: "unix", Path: join(w.place, sshFile), Mode: 0o600, Slot: slotSSH}, plan.EgressProxy, "the harness asks the agent, for signatures alone")
+		c.do(plan.Listen{Network: "unix", Path: pathrule.Join(w.place, sshFile), Mode: 0o600, Slot: slotSSH}, plan.EgressProxy, "the harness asks the agent, for signatures alone")
 	}
-	if w.gpgAgent && !c.open(BoundFiles) { // never in a home that is the host's
+	if w.gpgAgent && !c.open(policy.BoundFiles) { // never in a home that is the host's
 		c.do(plan.Listen{Network: "unix", Path: w.gpgSocket(), Mode: 0o600, Slot: slotGPG}, plan.EgressProxy, "the harness asks the agent, for signatures alone")
 	}
 }
@@ -137,7 +138,7 @@ func (c *compilation) listeners() {
 	switch {
 	case !w.captured:
 	case !c.facts.TUN.Yes():
-		c.note(BoundNetwork, w.uncaptured()+", because nothing is captured: "+c.facts.TUN.Reason+" (remedy: "+c.facts.TUN.Remedy+")")
+		c.note(policy.BoundNetwork, w.uncaptured()+", because nothing is captured: "+c.facts.TUN.Reason+" (remedy: "+c.facts.TUN.Remedy+")")
 	default:
 		c.do(captureDevice, plan.Capture, "what uses no proxy is captured")
 		for i, at := range resolvers {
@@ -150,8 +151,8 @@ func (c *compilation) listeners() {
 
 // ownFile adds one of the files in the sandbox's own place.
 func (c *compilation) ownFile(name string, given int, why string) {
-	at := join(c.wiring.place, name)
-	if c.policy.Layout != nil {
+	at := pathrule.Join(c.wiring.place, name)
+	if c.policy.Root != nil {
 		c.do(plan.PutFile{At: at, Mode: 0o444, Given: given}, plan.Setup, why)
 		return
 	}
@@ -160,8 +161,8 @@ func (c *compilation) ownFile(name string, given int, why string) {
 
 // showRelay shows the harness's own program, which is a relay under that name.
 func (c *compilation) showRelay() {
-	at := join(c.wiring.place, clientenv.RelayName)
-	if c.policy.Layout != nil {
+	at := pathrule.Join(c.wiring.place, clientenv.RelayName)
+	if c.policy.Root != nil {
 		c.do(plan.PutBind{Source: c.wiring.relay, At: at}, plan.Setup, "ssh connects by it")
 		return
 	}
@@ -183,7 +184,7 @@ func (c *compilation) showConfigs() {
 			c.do(plan.MakeFile{Path: f.at, Mode: 0o444, Data: f.text}, plan.Setup, why)
 			continue
 		}
-		own := join(c.wiring.place, configFile+strconv.Itoa(i))
+		own := pathrule.Join(c.wiring.place, configFile+strconv.Itoa(i))
 		c.do(plan.MakeFile{Path: own, Mode: 0o444, Data: f.text}, plan.Setup, why)
 		c.do(plan.Cover{Path: f.at, By: own}, plan.Setup, why)
 	}
@@ -201,7 +202,7 @@ func (c *compilation) ownRules() []landlock.PathRule {
 		rules = append(rules, landlock.PathRule{Path: w.place, Access: landlock.FSRead | accessSocket})
 	}
 	if w.relay != "" {
-		rules = append(rules, landlock.PathRule{Path: join(w.place, clientenv.RelayName), Access: accessRead &^ landlock.FSReadDir})
+		rules = append(rules, landlock.PathRule{Path: pathrule.Join(w.place, clientenv.RelayName), Access: accessRead &^ landlock.FSReadDir})
 	}
 	for _, f := range w.ssh {
 		if f.made {

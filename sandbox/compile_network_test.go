@@ -7,14 +7,17 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/host"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/landlock"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
 )
 
 // networked is an input whose policy has a network, wired as New would.
 func networked(n Network, change func(in *input)) input {
 	in := inputOf(workspaceLike(), newHost(), Policy{Network: Network{Host: n.Host}})
-	in.wiring = n.wire()
+	in.wiring = wireNetwork(n)
 	if in.wiring.hasFiles() {
 		in.wiring.place = in.own()
 	}
@@ -45,7 +48,7 @@ func steps(t *testing.T, in input) []string {
 }
 
 func TestCompileMakesTheWaysOutOfTheNamespace(t *testing.T) {
-	capture := func(*os.File, CaptureGate) (func(), error) { return nil, nil }
+	capture := func(*os.File, policy.CaptureGate) (func(), error) { return nil, nil }
 	for _, tt := range []struct {
 		name    string
 		network Network
@@ -54,7 +57,7 @@ func TestCompileMakesTheWaysOutOfTheNamespace(t *testing.T) {
 	}{
 		{"nothing", Network{}, false, ""},
 		{"hosts", Network{Hosts: []string{"a.example"}}, false, "tcp4 127.0.0.1:3128, tcp4 127.0.0.1:1080"},
-		{"an observer alone", Network{Observe: func(Connection) {}}, false, "tcp4 127.0.0.1:3128, tcp4 127.0.0.1:1080"},
+		{"an observer alone", Network{Observe: func(policy.Connection) {}}, false, "tcp4 127.0.0.1:3128, tcp4 127.0.0.1:1080"},
 		{"the harness's ports", Network{Loopback: []uint16{5432, 6379}}, false, "tcp4 127.0.0.1:5432, tcp4 127.0.0.1:6379"},
 		{"ports that the proxies have", Network{Hosts: []string{"a.example"}, Loopback: []uint16{3128}, Listen: []uint16{1080, 1081, 3129}}, false,
 			"tcp4 127.0.0.1:3130, tcp4 127.0.0.1:1082, tcp4 127.0.0.1:3128"},
@@ -79,7 +82,7 @@ func TestCompileMakesTheWaysOutOfTheNamespace(t *testing.T) {
 }
 
 func TestCompileListensBeforeItLocks(t *testing.T) {
-	list := steps(t, networked(Network{Hosts: []string{"a.example"}, SSHAgent: true, Requests: []RequestRule{{}}}, nil))
+	list := steps(t, networked(Network{Hosts: []string{"a.example"}, SSHAgent: true, Requests: []policy.RequestRule{{}}}, nil))
 	at := func(prefix string) int {
 		i := slices.IndexFunc(list, func(s string) bool { return strings.HasPrefix(s, prefix) })
 		if i < 0 {
@@ -94,7 +97,7 @@ func TestCompileListensBeforeItLocks(t *testing.T) {
 }
 
 func TestCompileSaysThatNoDatagramIsCarriedWithoutADevice(t *testing.T) {
-	capture := func(*os.File, CaptureGate) (func(), error) { return nil, nil }
+	capture := func(*os.File, policy.CaptureGate) (func(), error) { return nil, nil }
 	n := Network{Capture: capture, UDP: []string{"a.example:123"}}
 	p, err := compile(networked(n, func(in *input) { in.facts.TUN = factOf(false, "TUN") }))
 	if err != nil {
@@ -103,13 +106,13 @@ func TestCompileSaysThatNoDatagramIsCarriedWithoutADevice(t *testing.T) {
 	said := false
 	for _, h := range p.Holdings {
 		for _, note := range h.Notes {
-			said = said || h.Bound == BoundNetwork && strings.Contains(note, "no datagram of Network.UDP is carried")
+			said = said || h.Bound == policy.BoundNetwork && strings.Contains(note, "no datagram of Network.UDP is carried")
 		}
 	}
 	if !said {
 		t.Errorf("%+v", p.Holdings)
 	}
-	if text := n.explain(n.wire()); !strings.Contains(text, "carry datagrams to a.example:123") {
+	if text := explainNetwork(n, wireNetwork(n)); !strings.Contains(text, "carry datagrams to a.example:123") {
 		t.Errorf("the plan is explained without them: %s", text)
 	}
 }
@@ -126,7 +129,7 @@ func TestCompileShowsSSHItsConfiguration(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, h := range p.Holdings {
-			if h.Bound == BoundNetwork {
+			if h.Bound == policy.BoundNetwork {
 				return strings.Join(h.Notes, "\n")
 			}
 		}
@@ -158,17 +161,17 @@ func TestCompileShowsSSHItsConfiguration(t *testing.T) {
 }
 
 func TestCompileSaysWhatIsNotCaptured(t *testing.T) {
-	capture := func(*os.File, CaptureGate) (func(), error) { return nil, nil }
+	capture := func(*os.File, policy.CaptureGate) (func(), error) { return nil, nil }
 	for _, tun := range []bool{false, true} {
 		p, err := compile(networked(Network{Capture: capture}, func(in *input) { in.facts.TUN = factOf(tun, "TUN") }))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, h := range p.Holdings {
-			if h.Bound == BoundNetwork && (len(h.Notes) == 0) != tun {
+			if h.Bound == policy.BoundNetwork && (len(h.Notes) == 0) != tun {
 				t.Errorf("tun %t: %q", tun, h.Notes)
 			}
-			if h.Bound == BoundNetwork && len(h.Lost) > 0 {
+			if h.Bound == policy.BoundNetwork && len(h.Lost) > 0 {
 				t.Errorf("tun %t: nothing of the bound is lost, but %v", tun, h.Lost)
 			}
 		}
@@ -179,26 +182,26 @@ func TestCompileSaysWhatIsNotCaptured(t *testing.T) {
 func TestTheSandboxsOwnPlaceIsNotTheHosts(t *testing.T) {
 	files := func(list ...entry) input { return input{layout: layout{entries: list}, facts: newHost()} }
 	puts := func(list ...plan.Action) input {
-		in := input{policy: Policy{Layout: []Entry{}}, facts: newHost()}
+		in := input{policy: Policy{Root: &rootfs.Layout{Entries: []rootfs.Entry{}}}, facts: newHost()}
 		for _, do := range list {
 			in.puts = append(in.puts, putting{do: do})
 		}
 		return in
 	}
-	dir := func(p string, k entryKind) entry { return entry{path: p, kind: k, dir: true} }
+	dir := func(p string, k pathrule.Kind) entry { return entry{path: p, kind: k, dir: true} }
 	for _, tt := range []struct {
 		name string
 		in   input
 		want string
 	}{
-		{"where nothing is shown", files(dir("/usr", fileRead)), "/run/holdfast"},
-		{"beside something of /run", files(dir("/run/user", fileRead)), "/run/holdfast"},
-		{"in a private /run", files(dir("/run", filePrivate)), "/run/holdfast"},
-		{"with the host's /run", files(dir("/run", fileRead), dir("/tmp", filePrivate)), "/tmp/.holdfast"},
-		{"with a copy of the host's /run", files(dir("/run", fileCopyOnWrite)), ""},
-		{"with the whole host", files(dir("/", fileRead)), ""},
-		{"with the whole host and a private /tmp", files(dir("/", fileRead), dir("/tmp", filePrivate)), "/tmp/.holdfast"},
-		{"in a private directory that shows something", files(dir("/", fileRead), dir("/tmp", filePrivate), dir("/tmp/ws", fileWrite)), "/tmp/.holdfast"},
+		{"where nothing is shown", files(dir("/usr", pathrule.Read)), "/run/holdfast"},
+		{"beside something of /run", files(dir("/run/user", pathrule.Read)), "/run/holdfast"},
+		{"in a private /run", files(dir("/run", pathrule.Private)), "/run/holdfast"},
+		{"with the host's /run", files(dir("/run", pathrule.Read), dir("/tmp", pathrule.Private)), "/tmp/.holdfast"},
+		{"with a copy of the host's /run", files(dir("/run", pathrule.CopyOnWrite)), ""},
+		{"with the whole host", files(dir("/", pathrule.Read)), ""},
+		{"with the whole host and a private /tmp", files(dir("/", pathrule.Read), dir("/tmp", pathrule.Private)), "/tmp/.holdfast"},
+		{"in a private directory that shows something", files(dir("/", pathrule.Read), dir("/tmp", pathrule.Private), dir("/tmp/ws", pathrule.Write)), "/tmp/.holdfast"},
 		{"in an empty layout", puts(), "/run/holdfast"},
 		{"in a layout of the host", puts(plan.PutBind{At: "/", Dir: true}), ""},
 		{"in a layout of the host with a tmpfs", puts(plan.PutBind{At: "/", Dir: true}, plan.PutTmpfs{At: "/tmp"}), "/tmp/.holdfast"},
@@ -214,7 +217,7 @@ func TestTheSandboxsOwnPlaceIsNotTheHosts(t *testing.T) {
 func TestASocketIsGrantedByItself(t *testing.T) {
 	in := networked(Network{}, func(in *input) {
 		in.facts.Landlock.Value = 9 // the first that rules on sockets
-		in.layout.entries = append(in.layout.entries, entry{path: "/x/a.sock", kind: fileSocket}, entry{path: "/ws/b.sock", kind: fileSocket, shown: true})
+		in.layout.entries = append(in.layout.entries, entry{path: "/x/a.sock", kind: pathrule.Socket}, entry{path: "/ws/b.sock", kind: pathrule.Socket, shown: true})
 	})
 	p, err := compile(in)
 	if err != nil {

@@ -5,8 +5,10 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/host"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/stage/guard"
 	"github.com/holdfast-dev/holdfast/landlock"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
@@ -18,7 +20,7 @@ import (
 // guarded reports whether the guard stands in for a network namespace.
 func (c *compilation) guarded() bool {
 	w := c.wiring
-	return !c.walled && !c.open(BoundNetwork) && !c.policy.Network.Host && (w.gated || len(w.loopback) > 0) &&
+	return !c.walled && !c.open(policy.BoundNetwork) && !c.policy.Network.Host && (w.gated || len(w.loopback) > 0) &&
 		c.facts.Seccomp.Yes() && c.facts.Notify.Yes()
 }
 
@@ -62,12 +64,12 @@ func (c *compilation) portRules() []landlock.PortRule {
 func (c *compilation) lackNetwork() {
 	w := c.wiring
 	if w.unrelayed {
-		c.note(BoundNetwork, "ssh reaches nothing: the program by which it would connect is shown in a root of the sandbox's own alone")
+		c.note(policy.BoundNetwork, "ssh reaches nothing: the program by which it would connect is shown in a root of the sandbox's own alone")
 	}
 	if w.relay != "" && len(w.ssh) == 0 {
-		c.note(BoundNetwork, "git's ssh alone is told how to connect: the tool finds no ssh_config of the system's")
+		c.note(policy.BoundNetwork, "git's ssh alone is told how to connect: the tool finds no ssh_config of the system's")
 	}
-	if c.plan.Namespaces.Net || c.open(BoundNetwork) {
+	if c.plan.Namespaces.Net || c.open(policy.BoundNetwork) {
 		return
 	}
 	lack := func(f host.Fact, asked bool, what string) {
@@ -83,22 +85,22 @@ func (c *compilation) lackNetwork() {
 	lack(c.facts.Namespaces, w.dialled, "servers inside cannot be reached: the tool can listen nowhere")
 	if !c.walled {
 		lack(c.facts.Namespaces, w.sshAgent || w.gpgAgent, "the agents cannot be reached: local sockets are refused")
-		lack(c.facts.Namespaces, !c.policy.Network.Host && slices.ContainsFunc(c.layout.entries, func(e entry) bool { return e.kind == fileSocket }), "Network.Unix cannot be reached: local sockets are refused")
+		lack(c.facts.Namespaces, !c.policy.Network.Host && slices.ContainsFunc(c.layout.entries, func(e entry) bool { return e.kind == pathrule.Socket }), "Network.Unix cannot be reached: local sockets are refused")
 		lack(c.facts.Namespaces, w.captured, w.uncaptured()+": there is no network namespace to capture")
 	}
 	if c.guarded() {
-		c.note(BoundNetwork, "there is no network namespace: the tool connects to the proxies on the host's loopback, which ask for the run's key, and listens nowhere")
+		c.note(policy.BoundNetwork, "there is no network namespace: the tool connects to the proxies on the host's loopback, which ask for the run's key, and listens nowhere")
 	}
 }
 
 // lack is an error, unless the policy says that the network may be weaker.
 func (c *compilation) lack(f host.Fact, what string) {
 	l := lossOf(f, what)
-	if slices.Contains(c.policy.May, BoundNetwork) {
-		c.note(BoundNetwork, l.What+" ("+l.Why+"; remedy: "+l.Remedy+")")
+	if slices.Contains(c.policy.May, policy.BoundNetwork) {
+		c.note(policy.BoundNetwork, l.What+" ("+l.Why+"; remedy: "+l.Remedy+")")
 		return
 	}
-	c.lacking = append(c.lacking, &UnsupportedError{Bound: BoundNetwork, What: l.What, Reason: l.Why, Remedy: l.Remedy})
+	c.lacking = append(c.lacking, &UnsupportedError{Bound: policy.BoundNetwork, What: l.What, Reason: l.Why, Remedy: l.Remedy})
 }
 
 const (

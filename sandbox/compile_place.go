@@ -4,7 +4,9 @@ import (
 	"path"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // ownPlace is the directory inside that holds what is the sandbox's own, and the
@@ -29,7 +31,7 @@ func (w wiring) hasFiles() bool { return w.trusts || w.sshAgent || w.relay != ""
 // own finds the sandbox's own place, and "" where only the run's own directory on
 // the host can be it: nothing may be made in a tree that is the host's.
 func (in input) own() string {
-	if !in.walled() && in.policy.Layout == nil || slices.Contains(in.policy.Open, BoundFiles) {
+	if !in.walled() && in.policy.Root == nil || slices.Contains(in.policy.Open, policy.BoundFiles) {
 		return ""
 	}
 	for _, dir := range append([]string{ownPlace}, in.privates()...) {
@@ -44,13 +46,13 @@ func (in input) own() string {
 func (in input) privates() []string {
 	var list []string
 	for _, e := range in.layout.entries {
-		if e.kind == filePrivate {
-			list = append(list, join(e.path, ".holdfast"))
+		if e.kind == pathrule.Private {
+			list = append(list, pathrule.Join(e.path, ".holdfast"))
 		}
 	}
 	for _, p := range in.puts {
 		if t, ok := p.do.(plan.PutTmpfs); ok {
-			list = append(list, join(t.At, ".holdfast"))
+			list = append(list, pathrule.Join(t.At, ".holdfast"))
 		}
 	}
 	return list
@@ -61,26 +63,26 @@ func (in input) privates() []string {
 func (in input) inside(p string) bool {
 	ours := true // the root
 	for _, e := range in.layout.entries {
-		if within(p, e.path) {
-			ours = e.kind == filePrivate
+		if pathrule.Within(p, e.path) {
+			ours = e.kind == pathrule.Private
 		}
 	}
 	for _, put := range in.puts {
 		switch do := put.do.(type) {
 		case plan.PutBind:
-			ours = ours && !within(p, do.At)
+			ours = ours && !pathrule.Within(p, do.At)
 		case plan.PutOverlay:
-			ours = ours && !within(p, do.At)
+			ours = ours && !pathrule.Within(p, do.At)
 		case plan.PutData:
-			ours = ours && !within(p, do.At)
+			ours = ours && !pathrule.Within(p, do.At)
 		case plan.PutProc:
-			ours = ours && !within(p, do.At)
+			ours = ours && !pathrule.Within(p, do.At)
 		case plan.PutDev:
-			ours = ours && !within(p, do.At)
+			ours = ours && !pathrule.Within(p, do.At)
 		case plan.PutQueue:
-			ours = ours && !within(p, do.At)
+			ours = ours && !pathrule.Within(p, do.At)
 		case plan.PutTmpfs:
-			ours = ours || within(p, do.At)
+			ours = ours || pathrule.Within(p, do.At)
 		}
 	}
 	return ours

@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/host"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/landlock"
 	"github.com/holdfast-dev/holdfast/rlimit"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
@@ -38,13 +40,13 @@ func newHost() host.Facts {
 func workspaceLike() layout {
 	return layout{
 		entries: []entry{
-			{path: "/home/me", kind: filePrivate, dir: true},
-			{path: "/home/me/.cache/go", kind: fileCopyOnWrite, dir: true},
-			{path: "/home/me/.gitconfig", kind: fileMake, file: File{Path: "/home/me/.gitconfig", Data: "[user]\n"}},
-			{path: "/tmp", kind: filePrivate, dir: true},
-			{path: "/usr", kind: fileRead, dir: true},
-			{path: "/usr/secret", kind: fileHide, dir: true},
-			{path: "/ws", kind: fileWrite, dir: true},
+			{path: "/home/me", kind: pathrule.Private, dir: true},
+			{path: "/home/me/.cache/go", kind: pathrule.CopyOnWrite, dir: true},
+			{path: "/home/me/.gitconfig", kind: pathrule.Make, file: policy.File{Path: "/home/me/.gitconfig", Data: "[user]\n"}},
+			{path: "/tmp", kind: pathrule.Private, dir: true},
+			{path: "/usr", kind: pathrule.Read, dir: true},
+			{path: "/usr/secret", kind: pathrule.Hide, dir: true},
+			{path: "/ws", kind: pathrule.Write, dir: true},
 		},
 		links: []link{{"/bin", "usr/bin"}},
 	}
@@ -52,7 +54,7 @@ func workspaceLike() layout {
 
 // readOnlyLike writes nothing.
 func readOnlyLike() layout {
-	return layout{entries: []entry{{path: "/usr", kind: fileRead, dir: true}, {path: "/ws", kind: fileRead, dir: true}}}
+	return layout{entries: []entry{{path: "/usr", kind: pathrule.Read, dir: true}, {path: "/ws", kind: pathrule.Read, dir: true}}}
 }
 
 // inputOf is what New would give compile, for a policy on a made-up host.
@@ -109,22 +111,22 @@ func TestCompileRefusesWhatTheHostCannotHold(t *testing.T) {
 		{"nothing without keyrings", func(f *host.Facts) { f.Keyring = no("keyrings") }, workspaceLike(), Policy{}, ""},
 		{"protected names without notifications", lacksNotify, workspaceLike(), Policy{}, "files"},
 		{"nothing without notifications where nothing is writable", lacksNotify, readOnlyLike(), Policy{}, ""},
-		{"nothing without notifications where nothing is protected", lacksNotify, workspaceLike(), Policy{Files: Files{Protect: Protect{Off: true}}}, ""},
-		{"hidden names without notifications", lacksNotify, workspaceLike(), Policy{Files: Files{HideNames: []string{".env"}, Protect: Protect{Off: true}}}, "files"},
+		{"nothing without notifications where nothing is protected", lacksNotify, workspaceLike(), Policy{Files: Files{Protect: policy.Protect{Off: true}}}, ""},
+		{"hidden names without notifications", lacksNotify, workspaceLike(), Policy{Files: Files{HideNames: []string{".env"}, Protect: policy.Protect{Off: true}}}, "files"},
 		{"system calls without seccomp", lacksSeccomp, readOnlyLike(), Policy{}, "syscalls"},
-		{"nothing without seccomp when system calls are open", lacksSeccomp, readOnlyLike(), Policy{Open: []Bound{BoundSyscalls}}, ""},
+		{"nothing without seccomp when system calls are open", lacksSeccomp, readOnlyLike(), Policy{Open: []Bound{policy.BoundSyscalls}}, ""},
 		{"nothing without seccomp when the profile is off", lacksSeccomp, readOnlyLike(), Policy{Syscalls: seccomp.Off()}, ""},
 		{"files and processes without namespaces", lacksNamespaces, workspaceLike(), Policy{}, "files processes"},
 		{"the same for a policy that writes nothing", lacksNamespaces, readOnlyLike(), Policy{}, "files processes"},
 		{"the same for the zero policy", lacksNamespaces, layout{}, Policy{}, "files processes"},
-		{"nothing without namespaces that May names", lacksNamespaces, workspaceLike(), Policy{May: []Bound{BoundFiles, BoundProcesses}}, ""},
-		{"what May does not name", lacksNamespaces, workspaceLike(), Policy{May: []Bound{BoundFiles}}, "processes"},
-		{"nothing without namespaces when files and processes are open", lacksNamespaces, workspaceLike(), Policy{Open: []Bound{BoundFiles, BoundProcesses}}, ""},
+		{"nothing without namespaces that May names", lacksNamespaces, workspaceLike(), Policy{May: []Bound{policy.BoundFiles, policy.BoundProcesses}}, ""},
+		{"what May does not name", lacksNamespaces, workspaceLike(), Policy{May: []Bound{policy.BoundFiles}}, "processes"},
+		{"nothing without namespaces when files and processes are open", lacksNamespaces, workspaceLike(), Policy{Open: []Bound{policy.BoundFiles, policy.BoundProcesses}}, ""},
 		{"all but resources with neither namespaces nor seccomp", both(lacksNamespaces, lacksSeccomp), workspaceLike(), Policy{}, "files network processes syscalls"},
-		{"the network with neither, system calls open", both(lacksNamespaces, lacksSeccomp), workspaceLike(), Policy{Open: []Bound{BoundSyscalls}}, "files network processes"},
+		{"the network with neither, system calls open", both(lacksNamespaces, lacksSeccomp), workspaceLike(), Policy{Open: []Bound{policy.BoundSyscalls}}, "files network processes"},
 		{"no network when the host's is shared", both(lacksNamespaces, lacksSeccomp), workspaceLike(), Policy{Network: Network{Host: true}}, "files processes syscalls"},
 		{"files and processes with neither namespaces nor Landlock", both(lacksNamespaces, lacksLandlock), workspaceLike(), Policy{}, "files processes"},
-		{"processes with ABI 5 alone", both(lacksNamespaces, abi(5)), readOnlyLike(), Policy{May: []Bound{BoundFiles}}, "processes"},
+		{"processes with ABI 5 alone", both(lacksNamespaces, abi(5)), readOnlyLike(), Policy{May: []Bound{policy.BoundFiles}}, "processes"},
 		{"nothing at all when everything is open", both(both(lacksNamespaces, lacksLandlock), lacksSeccomp), layout{}, Unconfined(), ""},
 		{"what could not be told counts as missing", func(f *host.Facts) {
 			f.Seccomp = host.Fact{Name: "seccomp", Reason: "seccomp(2): input/output error", Remedy: "try again"}
@@ -206,10 +208,10 @@ func TestHoldingsFollowTheHost(t *testing.T) {
 		{"the host's network", func(*host.Facts) {}, readOnlyLike(), Policy{Network: Network{Host: true}},
 			"files: mount-namespace landlock\nnetwork:\n" + spaces + " landlock-scope\nsyscalls: seccomp" + walled},
 		{"sockets are refused without namespaces when the profile is off", lacksNamespaces, readOnlyLike(),
-			Policy{Syscalls: seccomp.Off(), May: []Bound{BoundFiles, BoundProcesses}},
+			Policy{Syscalls: seccomp.Off(), May: []Bound{policy.BoundFiles, policy.BoundProcesses}},
 			"files: landlock (3 lost)\nnetwork: landlock-tcp seccomp\nprocesses: landlock-scope subreaper (1 lost)\nsyscalls:" + rest},
 		{"sockets are refused without namespaces when system calls are open", lacksNamespaces, readOnlyLike(),
-			Policy{Open: []Bound{BoundSyscalls}, May: []Bound{BoundFiles, BoundProcesses}},
+			Policy{Open: []Bound{policy.BoundSyscalls}, May: []Bound{policy.BoundFiles, policy.BoundProcesses}},
 			"files: landlock (3 lost)\nnetwork: landlock-tcp seccomp\nprocesses: landlock-scope subreaper (1 lost)\nsyscalls:" + rest},
 	}
 	for _, test := range tests {

@@ -4,7 +4,9 @@ import (
 	"os"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
 )
 
@@ -17,7 +19,7 @@ import (
 func (r *run) checkDescriptors() error {
 	files := map[string]any{"Stdin": r.cmd.Stdin, "Stdout": r.cmd.Stdout, "Stderr": r.cmd.Stderr}
 	for i, f := range r.cmd.ExtraFiles {
-		files[indexed("ExtraFiles", i)] = f
+		files[errtext.Indexed("ExtraFiles", i)] = f
 	}
 	for field, v := range files {
 		f, ok := v.(*os.File)
@@ -46,7 +48,7 @@ func (r *run) holdsDirectories() bool {
 // where paths are the sandbox's own and Landlock keeps to its own abstract names.
 func (r *run) holdsSocket(f *os.File) bool {
 	p := r.sandbox.policy
-	if p.Network.Host || slices.Contains(p.Open, BoundNetwork) {
+	if p.Network.Host || slices.Contains(p.Open, policy.BoundNetwork) {
 		return true
 	}
 	raw, err := f.SyscallConn()

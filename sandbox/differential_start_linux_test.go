@@ -252,13 +252,13 @@ func nul(m, field string) []diff {
 // nulPath is the same where os/exec fails with EINVAL on a path.
 func nulPath(path, field string) []diff {
 	return append(nul("fork/exec "+path+": invalid argument", field),
-		diff{"nul", "Start, type", "*fs.PathError", "*sandbox.PolicyError"}, diff{"nul", "Start, PathError", "fork/exec " + path, absent})
+		diff{"nul", "Start, type", "*fs.PathError", "*policy.PolicyError"}, diff{"nul", "Start, PathError", "fork/exec " + path, absent})
 }
 
 // nulEnv is the same where os/exec finds it in the environment.
 func nulEnv(field string) []diff {
 	return append(nul("exec: environment variable contains NUL", field),
-		diff{"nul", "Start, type", "*errors.errorString", "*sandbox.PolicyError"}, diff{"nul", "Start, is EINVAL", absent, "true"})
+		diff{"nul", "Start, type", "*errors.errorString", "*policy.PolicyError"}, diff{"nul", "Start, is EINVAL", absent, "true"})
 }
 
 // noArgs is the difference of a command whose String os/exec cannot make.

@@ -334,7 +334,7 @@ var stdioCases = []diffCase{
 		c.ExtraFiles = []*os.File{f}
 		w.run(c)
 	}, differs: starts("sockets", "<nil>", exitedWell, "ran\n", `sandbox: policy: ExtraFiles[0] = "socket": is a socket of the harness's network, which a tool can connect to anywhere: invalid argument (`+
-		"give an io.Reader or io.Writer that is no *os.File, have the tool listen itself (Network.Listen), or pass a connected UNIX socket)", "*sandbox.PolicyError", diff{"sockets", "Start, is EINVAL", absent, "true"})},
+		"give an io.Reader or io.Writer that is no *os.File, have the tool listen itself (Network.Listen), or pass a connected UNIX socket)", "*policy.PolicyError", diff{"sockets", "Start, is EINVAL", absent, "true"})},
 	{name: "a closed file in ExtraFiles", run: func(w *world) {
 		f, err := os.Open(w.file("extra", "text\n", 0o600))
 		w.must(err)

@@ -15,14 +15,14 @@
 //
 // # Layouts
 //
-// A policy's Files say what exists; its Layout, in their place, builds the tool's
-// root entry by entry, in order, at any path:
+// A policy's Files say what exists; its Root, in their place, builds the tool's
+// root entry by entry, in order, at any path. Package rootfs has the entries:
 //
-//	p := sandbox.Policy{Layout: []sandbox.Entry{
-//		sandbox.Bind{Source: "/usr", At: "/usr"},
-//		sandbox.Symlink{Target: "usr/lib64", At: "/lib64"},
-//		sandbox.Tmpfs{At: "/tmp"},
-//	}}
+//	p := sandbox.Policy{Root: &rootfs.Layout{Entries: []rootfs.Entry{
+//		rootfs.Bind{Source: "/usr", At: "/usr"},
+//		rootfs.Symlink{Target: "usr/lib64", At: "/lib64"},
+//		rootfs.Tmpfs{At: "/tmp"},
+//	}}}
 //
 // A command's Path and Dir are then paths inside: a name without a slash is looked
 // for in the PATH of the tool's environment, in the new root; /proc/self/exe is
@@ -46,8 +46,8 @@
 // Tools find the proxies by their environment: HTTP_PROXY and its kin, those of
 // git, npm, pip, cargo, Java and others. They are set after [Env] has been applied,
 // and win over it; a command with an Env of its own adds [Cmd.NetworkEnviron]. A tool that reads none
-// of them reaches nothing, unless [Network.Capture] takes its packets. That carries
-// datagrams too, to what [Network.UDP] grants.
+// of them reaches nothing, unless [policy.Network].Capture takes its packets. That carries
+// datagrams too, to what [policy.Network].UDP grants.
 //
 // A denied request is answered with 403 and a few lines that name the host, the
 // rule and why; the [Report] has it among its Violations, with what would allow it.
@@ -153,7 +153,7 @@
 //
 // # What a policy means
 //
-// [Policy.Allows] says it, act by act, with the field that decides. Tests hold the
+// [Allows] says it, act by act, with the field that decides. Tests hold the
 // plans, what the kernel does, and the profiles for macOS against it.
 //
 // # Limits

@@ -24,7 +24,7 @@ func (f *filteredEnv) of(e Env) ([]string, int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.host == nil || !slices.Equal(host, f.host) {
-		f.host, f.passed = host, e.environ(host)
+		f.host, f.passed = host, e.Environ(host)
 		f.withheld = withheldBy(host, f.passed)
 	}
 	return slices.Clone(f.passed), f.withheld

@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"slices"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // report judges the run by what can be known of it.
@@ -38,8 +40,8 @@ func (r *run) report() *Report {
 	report.Notes = slices.Clone(p.Notes)
 	proxied, _ := r.passes()
 	for _, h := range r.sandbox.plan.Holdings {
-		open := slices.Contains(p.Open, h.Bound) || h.Bound == BoundNetwork && p.Network.Host ||
-			h.Bound == BoundSyscalls && p.Syscalls.IsOff() || h.Bound == BoundTime && p.Limits.WallClock == 0
+		open := slices.Contains(p.Open, h.Bound) || h.Bound == policy.BoundNetwork && p.Network.Host ||
+			h.Bound == policy.BoundSyscalls && p.Syscalls.IsOff() || h.Bound == policy.BoundTime && p.Limits.WallClock == 0
 		report.Bounds = append(report.Bounds, judgeProfile(h, open, started, func(mechanism string) string {
 			return profileEvidence(mechanism, r.sandbox.limits, r.withheld, r.sandbox.plan.DeadlineMS, proxied)
 		}))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/stage"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
 )
 
@@ -25,11 +26,11 @@ func (r *run) report() *Report {
 	p := r.sandbox.policy
 	report.Notes = slices.Clone(p.Notes)
 	for _, h := range r.sandbox.plan.Holdings {
-		open := slices.Contains(p.Open, h.Bound) || h.Bound == BoundNetwork && p.Network.Host ||
-			h.Bound == BoundSyscalls && p.Syscalls.IsOff() || h.Bound == BoundTime && p.Limits.WallClock == 0
+		open := slices.Contains(p.Open, h.Bound) || h.Bound == policy.BoundNetwork && p.Network.Host ||
+			h.Bound == policy.BoundSyscalls && p.Syscalls.IsOff() || h.Bound == policy.BoundTime && p.Limits.WallClock == 0
 		report.Bounds = append(report.Bounds, judge(h, e, open))
 	}
-	if line := report.Bound(BoundProcesses); line != nil && report.stuck != 0 {
+	if line := report.Bound(policy.BoundProcesses); line != nil && report.stuck != 0 {
 		line.Lost = append(line.Lost, fmt.Sprintf("process %d was killed and has not ended", report.stuck))
 		line.State = Absent
 	}

@@ -10,7 +10,7 @@ import (
 
 // What a policy means can be asked without a sandbox, on any system: it looks at
 // no file.
-func ExamplePolicy_Allows() {
+func ExampleAllows() {
 	p := sandbox.Policy{
 		Files: sandbox.Files{
 			Read: []string{"/usr"}, Write: []string{"/ws"}, Hide: []string{"/ws/keys"}, HideNames: []string{".env"}, Private: []string{"/tmp"},
@@ -28,7 +28,7 @@ func ExamplePolicy_Allows() {
 		{Do: sandbox.ToSignal, Outside: true},
 		{Do: sandbox.ToRun, For: time.Hour},
 	} {
-		ok, why := p.Allows(act)
+		ok, why := sandbox.Allows(p, act)
 		fmt.Println(act.Do, ok, why)
 	}
 	// Output:
@@ -62,7 +62,7 @@ func ExampleDeed() {
 		{Do: sandbox.ToFork},
 		{Do: sandbox.ToGain},
 	} {
-		ok, why := p.Allows(act)
+		ok, why := sandbox.Allows(p, act)
 		fmt.Printf("%s %v %s %q\n", act.Do, ok, why.Bound, why.Field)
 	}
 	// Output:

@@ -7,6 +7,8 @@ import (
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
 )
 
 // What Flatpak asks of bubblewrap for an application, in short:
@@ -18,19 +20,19 @@ import (
 func ExamplePolicy_flatpak() {
 	data := os.Getenv("HOME") + "/.var/app/org.example.Hello"
 	s, err := sandbox.New(sandbox.Policy{
-		Layout: []sandbox.Entry{
-			sandbox.Bind{Source: "/var/lib/flatpak/runtime/files", At: "/usr"},
-			sandbox.Bind{Source: "/var/lib/flatpak/app/files", At: "/app"},
-			sandbox.Symlink{Target: "usr/lib", At: "/lib"},
-			sandbox.Symlink{Target: "usr/lib64", At: "/lib64"},
-			sandbox.Symlink{Target: "usr/bin", At: "/bin"},
-			sandbox.Proc{At: "/proc"},
-			sandbox.Dev{At: "/dev"},
-			sandbox.Tmpfs{At: "/tmp", Mode: 0o777 | fs.ModeSticky},
-			sandbox.DataBind{At: "/etc/passwd", Data: "me:x:1000:1000::/home/me:/bin/sh\n", Mode: 0o644},
-			sandbox.Dir{At: "/run/user/1000", Mode: 0o700},
-			sandbox.Bind{Source: data, At: "/var", Write: true},
-		},
+		Root: &rootfs.Layout{Entries: []rootfs.Entry{
+			rootfs.Bind{Source: "/var/lib/flatpak/runtime/files", At: "/usr"},
+			rootfs.Bind{Source: "/var/lib/flatpak/app/files", At: "/app"},
+			rootfs.Symlink{Target: "usr/lib", At: "/lib"},
+			rootfs.Symlink{Target: "usr/lib64", At: "/lib64"},
+			rootfs.Symlink{Target: "usr/bin", At: "/bin"},
+			rootfs.Proc{At: "/proc"},
+			rootfs.Dev{At: "/dev"},
+			rootfs.Tmpfs{At: "/tmp", Mode: 0o777 | fs.ModeSticky},
+			rootfs.DataBind{At: "/etc/passwd", Data: "me:x:1000:1000::/home/me:/bin/sh\n", Mode: 0o644},
+			rootfs.Dir{At: "/run/user/1000", Mode: 0o700},
+			rootfs.Bind{Source: data, At: "/var", Write: true},
+		}},
 		Network: sandbox.Network{Host: true}, // no --unshare-net
 		// --seccomp: the default profile is one; Programs takes Flatpak's own.
 	})
@@ -51,13 +53,13 @@ func ExamplePolicy_flatpak() {
 func ExamplePolicy_codex() {
 	w := "/home/me/project"
 	s, err := sandbox.New(sandbox.Policy{
-		Layout: []sandbox.Entry{
-			sandbox.Bind{Source: "/", At: "/"},
-			sandbox.Dev{At: "/dev"},
-			sandbox.Bind{Source: w, At: w, Write: true},
-			sandbox.Bind{Source: w + "/.git", At: w + "/.git", Optional: true},
-			sandbox.Proc{At: "/proc"},
-		},
+		Root: &rootfs.Layout{Entries: []rootfs.Entry{
+			rootfs.Bind{Source: "/", At: "/"},
+			rootfs.Dev{At: "/dev"},
+			rootfs.Bind{Source: w, At: w, Write: true},
+			rootfs.Bind{Source: w + "/.git", At: w + "/.git", Optional: true},
+			rootfs.Proc{At: "/proc"},
+		}},
 		Env: sandbox.Env{Pass: []string{"PATH", "HOME", "LANG"}},
 	})
 	if err != nil {
@@ -79,14 +81,14 @@ func ExamplePolicy_codex() {
 func ExamplePolicy_sandboxRuntime() {
 	w, secret := "/home/me/project", "/home/me/.ssh"
 	s, err := sandbox.New(sandbox.Policy{
-		Layout: []sandbox.Entry{
-			sandbox.Bind{Source: "/", At: "/"},
-			sandbox.Bind{Source: "/tmp/http.sock", At: "/tmp/http.sock", Write: true},
-			sandbox.Bind{Source: w, At: w, Write: true},
-			sandbox.Tmpfs{At: secret},
-			sandbox.Dev{At: "/dev"},
-			sandbox.Proc{At: "/proc"},
-		},
+		Root: &rootfs.Layout{Entries: []rootfs.Entry{
+			rootfs.Bind{Source: "/", At: "/"},
+			rootfs.Bind{Source: "/tmp/http.sock", At: "/tmp/http.sock", Write: true},
+			rootfs.Bind{Source: w, At: w, Write: true},
+			rootfs.Tmpfs{At: secret},
+			rootfs.Dev{At: "/dev"},
+			rootfs.Proc{At: "/proc"},
+		}},
 		// Names such as .bashrc and .git/hooks are protected in W whether or not they
 		// exist: Files.Protect's zero value.
 		Env: sandbox.Env{Pass: []string{"PATH", "HOME"}, Set: map[string]string{"HTTP_PROXY": "http://localhost:3128"}},
@@ -111,19 +113,19 @@ func ExamplePolicy_buildSandbox() {
 	root := "/home/me/.opam/5.2"
 	build := root + "/.opam-switch/build/pkg"
 	s, err := sandbox.New(sandbox.Policy{
-		Layout: []sandbox.Entry{
-			sandbox.Proc{At: "/proc"},
-			sandbox.Dev{At: "/dev"},
-			sandbox.Tmpfs{At: "/opam-tmp"},
-			sandbox.Tmpfs{At: "/run"},
-			sandbox.Bind{Source: "/usr", At: "/usr"},
-			sandbox.Symlink{Target: "/usr/bin", At: "/bin"},
-			sandbox.Symlink{Target: "/usr/lib", At: "/lib"},
-			sandbox.Symlink{Target: "/usr/lib64", At: "/lib64"},
-			sandbox.Bind{Source: "/etc", At: "/etc"},
-			sandbox.Bind{Source: root, At: root},
-			sandbox.Bind{Source: build, At: build, Write: true},
-		},
+		Root: &rootfs.Layout{Entries: []rootfs.Entry{
+			rootfs.Proc{At: "/proc"},
+			rootfs.Dev{At: "/dev"},
+			rootfs.Tmpfs{At: "/opam-tmp"},
+			rootfs.Tmpfs{At: "/run"},
+			rootfs.Bind{Source: "/usr", At: "/usr"},
+			rootfs.Symlink{Target: "/usr/bin", At: "/bin"},
+			rootfs.Symlink{Target: "/usr/lib", At: "/lib"},
+			rootfs.Symlink{Target: "/usr/lib64", At: "/lib64"},
+			rootfs.Bind{Source: "/etc", At: "/etc"},
+			rootfs.Bind{Source: root, At: root},
+			rootfs.Bind{Source: build, At: build, Write: true},
+		}},
 		Env: sandbox.Env{Pass: []string{"PATH"}, Set: map[string]string{"TMPDIR": "/opam-tmp"}},
 	})
 	if err != nil {
@@ -145,23 +147,25 @@ func ExamplePolicy_buildSandbox() {
 func ExamplePolicy_steamRuntime() {
 	runtime, home := "/opt/steam-runtime", os.Getenv("HOME")
 	s, err := sandbox.New(sandbox.Policy{
-		Layout: []sandbox.Entry{
-			sandbox.Bind{Source: runtime + "/usr", At: "/usr"},
-			sandbox.Symlink{Target: "usr/lib", At: "/lib"},
-			sandbox.Symlink{Target: "usr/lib32", At: "/lib32"},
-			sandbox.Tmpfs{At: "/tmp"},
-			sandbox.Bind{Source: "/", At: "/run/host"},
-			sandbox.Bind{Source: "/dev", At: "/dev", Write: true, Devices: true},
-			sandbox.Proc{At: "/proc"},
-			sandbox.Bind{Source: home, At: home, Write: true},
-			sandbox.Bind{Source: "/run/user/1000", At: "/run/user/1000", Write: true, Optional: true},
+		Root: &rootfs.Layout{
+			Entries: []rootfs.Entry{
+				rootfs.Bind{Source: runtime + "/usr", At: "/usr"},
+				rootfs.Symlink{Target: "usr/lib", At: "/lib"},
+				rootfs.Symlink{Target: "usr/lib32", At: "/lib32"},
+				rootfs.Tmpfs{At: "/tmp"},
+				rootfs.Bind{Source: "/", At: "/run/host"},
+				rootfs.Bind{Source: "/dev", At: "/dev", Write: true, Devices: true},
+				rootfs.Proc{At: "/proc"},
+				rootfs.Bind{Source: home, At: home, Write: true},
+				rootfs.Bind{Source: "/run/user/1000", At: "/run/user/1000", Write: true, Optional: true},
+			},
+			Namespaces: rootfs.Namespaces{ShareIPC: true, ShareUTS: true, ShareCgroup: true},
+			Nest:       true, // a game's own sandbox, such as a browser's
 		},
-		Network:    sandbox.Network{Host: true},
-		Namespaces: sandbox.Namespaces{ShareIPC: true, ShareUTS: true, ShareCgroup: true},
-		Open:       []sandbox.Bound{sandbox.BoundSyscalls}, // the default profile refuses 32-bit programs
-		Nest:       true,                                   // a game's own sandbox, such as a browser's
-		Files:      sandbox.Files{Protect: sandbox.Protect{Off: true}},
-		Env:        sandbox.Env{Pass: []string{"*"}, Set: map[string]string{"LD_LIBRARY_PATH": "/overrides/lib"}},
+		Network: sandbox.Network{Host: true},
+		Open:    []sandbox.Bound{policy.BoundSyscalls}, // the default profile refuses 32-bit programs
+		Files:   sandbox.Files{Protect: policy.Protect{Off: true}},
+		Env:     sandbox.Env{Pass: []string{"*"}, Set: map[string]string{"LD_LIBRARY_PATH": "/overrides/lib"}},
 	})
 	if err != nil {
 		log.Fatal(err)

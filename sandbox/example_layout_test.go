@@ -7,28 +7,29 @@ import (
 	"os"
 
 	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
 // A root made by hand: the system read-only, a project to write, nothing else.
 func ExamplePolicy_layout() {
 	policy := sandbox.Policy{
-		Layout: []sandbox.Entry{
-			sandbox.Bind{Source: "/usr", At: "/usr"},
-			sandbox.Bind{Source: "/etc/alternatives", At: "/etc/alternatives", Optional: true},
-			sandbox.Symlink{Target: "usr/bin", At: "/bin"},
-			sandbox.Symlink{Target: "usr/lib", At: "/lib"},
-			sandbox.Symlink{Target: "usr/lib64", At: "/lib64"},
-			sandbox.Proc{At: "/proc"},
-			sandbox.Dev{At: "/dev"},
-			sandbox.Tmpfs{At: "/tmp", Mode: 0o777 | fs.ModeSticky, Bytes: 1 << 30, NoExec: true},
-			sandbox.Dir{At: "/run", Mode: 0o700},
-			sandbox.File{Path: "/etc/hostname", Data: "inside\n", Mode: 0o444},
-			sandbox.Bind{Source: "/srv/project", At: "/srv/project", Write: true},
-			sandbox.Bind{Source: "/srv/project/data", At: "/srv/project/data", NoExec: true},
-			sandbox.Bind{Source: "/srv/plugins", At: "/srv/plugins", NoExecve: true, Optional: true},
-			sandbox.RemountReadOnly{At: "/"},
-		},
+		Root: &rootfs.Layout{Entries: []rootfs.Entry{
+			rootfs.Bind{Source: "/usr", At: "/usr"},
+			rootfs.Bind{Source: "/etc/alternatives", At: "/etc/alternatives", Optional: true},
+			rootfs.Symlink{Target: "usr/bin", At: "/bin"},
+			rootfs.Symlink{Target: "usr/lib", At: "/lib"},
+			rootfs.Symlink{Target: "usr/lib64", At: "/lib64"},
+			rootfs.Proc{At: "/proc"},
+			rootfs.Dev{At: "/dev"},
+			rootfs.Tmpfs{At: "/tmp", Mode: 0o777 | fs.ModeSticky, Bytes: 1 << 30, NoExec: true},
+			rootfs.Dir{At: "/run", Mode: 0o700},
+			rootfs.File{At: "/etc/hostname", Data: "inside\n", Mode: 0o444},
+			rootfs.Bind{Source: "/srv/project", At: "/srv/project", Write: true},
+			rootfs.Bind{Source: "/srv/project/data", At: "/srv/project/data", NoExec: true},
+			rootfs.Bind{Source: "/srv/plugins", At: "/srv/plugins", NoExecve: true, Optional: true},
+			rootfs.RemountReadOnly{At: "/"},
+		}},
 	}
 	s, err := sandbox.New(policy)
 	if err != nil {
@@ -51,7 +52,7 @@ func ExampleCmd_born() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	s, err := sandbox.New(sandbox.Policy{Layout: []sandbox.Entry{sandbox.Bind{Source: "/", At: "/"}}, Programs: []seccomp.Program{program}})
+	s, err := sandbox.New(sandbox.Policy{Root: &rootfs.Layout{Entries: []rootfs.Entry{rootfs.Bind{Source: "/", At: "/"}}}, Programs: []seccomp.Program{program}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A tool that may fetch packages from two hosts, and nothing from anywhere else.
@@ -29,7 +30,7 @@ func ExampleWorkspaceNet() {
 	cmd := s.Command("npm", "ci")
 	cmd.Dir = "/srv/project"
 	err = cmd.Run()
-	for _, note := range cmd.Report().Bound(sandbox.BoundNetwork).Notes {
+	for _, note := range cmd.Report().Bound(policy.BoundNetwork).Notes {
 		log.Print(note) // "there is no network namespace: ...", on a host without
 	}
 	var v sandbox.Violation
@@ -49,21 +50,21 @@ func ExampleNetwork() {
 	p.Network = sandbox.Network{
 		Hosts: []string{"modules.example.com:443", "*.githubusercontent.com", "10.20.0.0/16"},
 		Deny:  []string{"gist.githubusercontent.com"},
-		Decide: func(ctx context.Context, r sandbox.Request) sandbox.Verdict {
+		Decide: func(ctx context.Context, r policy.Request) policy.Verdict {
 			log.Printf("%s wants %s:%d (%s %s; %s)", r.Protocol, r.Host, r.Port, r.Method, r.Path, r.Rule)
 			select {
 			case yes := <-answers():
-				return sandbox.Verdict{Allow: yes, Reason: "the user says so"}
+				return policy.Verdict{Allow: yes, Reason: "the user says so"}
 			case <-ctx.Done():
-				return sandbox.Verdict{} // no
+				return policy.Verdict{} // no
 			}
 		},
 		Patience: time.Minute,
-		Observe: func(c sandbox.Connection) {
+		Observe: func(c policy.Connection) {
 			log.Printf("%s %s %s:%d (%s) %s %s: allowed %t by %q (%s): %d bytes out, %d in, %s, %s",
 				c.Time, c.Protocol, c.Host, c.Port, c.Address, c.Method, c.Path, c.Allowed, c.Rule, c.Reason, c.Sent, c.Received, c.Duration, c.Err)
 		},
-		Limits: sandbox.NetworkLimits{Connections: 100, Bytes: 1 << 30, Rate: 10 << 20, Names: 50},
+		Limits: policy.NetworkLimits{Connections: 100, Bytes: 1 << 30, Rate: 10 << 20, Names: 50},
 	}
 	s, err := sandbox.New(p)
 	if err != nil {
@@ -78,9 +79,9 @@ func answers() <-chan bool { return nil }
 // at once; one question at a time is put to the person, and to none whose time is up.
 func ExampleVerdict() {
 	var mu sync.Mutex
-	known := map[string]sandbox.Verdict{}
+	known := map[string]policy.Verdict{}
 	p := sandbox.Workspace("/srv/project")
-	p.Network.Decide = func(ctx context.Context, r sandbox.Request) sandbox.Verdict {
+	p.Network.Decide = func(ctx context.Context, r policy.Request) policy.Verdict {
 		mu.Lock()
 		defer mu.Unlock()
 		to := net.JoinHostPort(r.Host, fmt.Sprint(r.Port))
@@ -88,15 +89,15 @@ func ExampleVerdict() {
 			return v
 		}
 		if ctx.Err() != nil { // another question has taken all the time
-			return sandbox.Verdict{Reason: "no answer was given"}
+			return policy.Verdict{Reason: "no answer was given"}
 		}
 		log.Printf("may it connect to %s?", to)
 		select {
 		case yes := <-answers():
-			known[to] = sandbox.Verdict{Allow: yes, Reason: "the user has said no"} // the reason of a denial
+			known[to] = policy.Verdict{Allow: yes, Reason: "the user has said no"} // the reason of a denial
 			return known[to]
 		case <-ctx.Done():
-			return sandbox.Verdict{Reason: "no answer was given"} // and is asked again the next time
+			return policy.Verdict{Reason: "no answer was given"} // and is asked again the next time
 		}
 	}
 	p.Network.Patience = time.Minute
@@ -109,12 +110,12 @@ func ExampleVerdict() {
 func ExampleConnection() {
 	lines := log.New(os.Stdout, "", 0) // which has a lock: commands may run at the same time
 	p := sandbox.WorkspaceNet("/srv/project", "packages.example.com:443")
-	p.Network.Observe = func(c sandbox.Connection) {
+	p.Network.Observe = func(c policy.Connection) {
 		if line, err := json.Marshal(c); err == nil {
 			lines.Print(string(line))
 		}
 	}
-	p.Network.Observe(sandbox.Connection{
+	p.Network.Observe(policy.Connection{
 		Time: time.Unix(0, 0).UTC(), Protocol: "http", Host: "evil.example", Port: 80, Method: "GET", Path: "/",
 		Reason: "no entry of the allow-list names it", Duration: time.Millisecond,
 	})
@@ -194,11 +195,11 @@ func ExampleCmd_NetworkEnviron() {
 // The tool reads pull requests with a token that it never has.
 func ExampleCredential() {
 	p := sandbox.WorkspaceNet("/srv/project", "api.github.com:443", "api.example.com:443")
-	p.Network.Credentials = []sandbox.Credential{
-		{Name: "GITHUB_TOKEN", Secret: os.Getenv("GITHUB_TOKEN"), Hosts: []string{"api.github.com:443"}, Place: sandbox.PlaceBearer},
-		{Name: "EXAMPLE_KEY", Secret: os.Getenv("EXAMPLE_KEY"), Hosts: []string{"api.example.com:443"}, Place: sandbox.PlaceHeader, Field: "X-Api-Key"},
+	p.Network.Credentials = []policy.Credential{
+		{Name: "GITHUB_TOKEN", Secret: os.Getenv("GITHUB_TOKEN"), Hosts: []string{"api.github.com:443"}, Place: policy.PlaceBearer},
+		{Name: "EXAMPLE_KEY", Secret: os.Getenv("EXAMPLE_KEY"), Hosts: []string{"api.example.com:443"}, Place: policy.PlaceHeader, Field: "X-Api-Key"},
 	}
-	p.Network.Requests = []sandbox.RequestRule{
+	p.Network.Requests = []policy.RequestRule{
 		{Host: "api.github.com:443", Methods: []string{"GET"}, Paths: []string{"/repos/holdfast-dev/"}, Headers: []string{"X-Example-Tenant"}},
 	}
 	s, err := sandbox.New(p)
@@ -214,11 +215,11 @@ func ExampleCredential() {
 
 // A policy can be printed and logged: the secret is not in it.
 func ExampleCredential_MarshalJSON() {
-	c := sandbox.Credential{Name: "KEY", Secret: "hunter two", Hosts: []string{"api.example.com"}, Place: sandbox.PlaceQuery, Field: "key"}
+	c := policy.Credential{Name: "KEY", Secret: "hunter two", Hosts: []string{"api.example.com"}, Place: policy.PlaceQuery, Field: "key"}
 	fmt.Println(c)
 	text, err := json.Marshal(c)
 	fmt.Println(string(text), err)
-	d := sandbox.Credential{Name: "PASSWORD", Secret: "hunter two", Hosts: []string{"git.example.com"}, Place: sandbox.PlaceBasic, Field: "me"}
+	d := policy.Credential{Name: "PASSWORD", Secret: "hunter two", Hosts: []string{"git.example.com"}, Place: policy.PlaceBasic, Field: "me"}
 	fmt.Printf("%+v %#v\n", d, d) // by Format, whatever the verb
 	// Output:
 	// {KEY for [api.example.com] in query key}
@@ -229,7 +230,7 @@ func ExampleCredential_MarshalJSON() {
 // A capture of one's own, which refuses everything and says so. Package capture
 // has one that carries connections.
 func ExampleCapture() {
-	var refuse sandbox.Capture = func(tun *os.File, g sandbox.CaptureGate) (func(), error) {
+	var refuse policy.Capture = func(tun *os.File, g policy.CaptureGate) (func(), error) {
 		for _, c := range g.DNS {
 			c.Close()
 		}
@@ -269,7 +270,7 @@ func ExampleNetwork_datagrams() {
 	if errors.As(err, &wrong) {
 		fmt.Println(wrong.Field, wrong.Problem) // Network.Capture is to be set: package capture has one
 	}
-	may, _ := p.Allows(sandbox.Act{Do: sandbox.ToConnect, Network: "udp", Host: "packages.example.com", Port: 443})
+	may, _ := sandbox.Allows(p, sandbox.Act{Do: sandbox.ToConnect, Network: "udp", Host: "packages.example.com", Port: 443})
 	fmt.Println(may)
 	// Output:
 	// Network.UDP has nothing that could carry datagrams: the proxies do not

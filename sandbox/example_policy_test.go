@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
@@ -17,7 +18,7 @@ import (
 func ExamplePolicyError() {
 	for _, p := range []sandbox.Policy{
 		{Files: sandbox.Files{Read: []string{"/usr", "src"}}},
-		{Files: sandbox.Files{Protect: sandbox.Protect{Off: true, Add: []string{"deploy.sh"}}}},
+		{Files: sandbox.Files{Protect: policy.Protect{Off: true, Add: []string{"deploy.sh"}}}},
 		{Syscalls: seccomp.Filter{Rules: []seccomp.Rule{{Names: []string{"opennat"}, Action: seccomp.Allow}}}},
 		{Limits: sandbox.Limits{WallClock: -time.Second}},
 		{Open: []sandbox.Bound{"files", "sockets"}},
@@ -40,8 +41,8 @@ func ExamplePolicyError() {
 // business, and says which bounds it can do without.
 func ExampleBound() {
 	p := sandbox.ReadOnly("/srv/project")
-	p.Open = []sandbox.Bound{sandbox.BoundEnvironment, sandbox.BoundTime}
-	p.May = []sandbox.Bound{sandbox.BoundResources, sandbox.BoundSyscalls}
+	p.Open = []sandbox.Bound{policy.BoundEnvironment, policy.BoundTime}
+	p.May = []sandbox.Bound{policy.BoundResources, policy.BoundSyscalls}
 	s, err := sandbox.New(p)
 	if err != nil {
 		log.Fatal(err)
@@ -50,7 +51,7 @@ func ExampleBound() {
 	if err := cmd.Run(); err != nil {
 		log.Fatal(err)
 	}
-	for _, b := range []sandbox.Bound{sandbox.BoundFiles, sandbox.BoundNetwork, sandbox.BoundProcesses, sandbox.BoundPrivileges} {
+	for _, b := range []sandbox.Bound{policy.BoundFiles, policy.BoundNetwork, policy.BoundProcesses, policy.BoundPrivileges} {
 		if state := cmd.Report().Bound(b).State; state != sandbox.Held {
 			log.Fatalf("%s is %s", b, state)
 		}
@@ -60,7 +61,7 @@ func ExampleBound() {
 // A report for a log: who ran, for how long, how it ended, and all the rest as JSON.
 func ExampleReport_JSON() {
 	cmd := sandbox.Command("make", "test")
-	if before := cmd.Report(); before.Bound(sandbox.BoundFiles).State == sandbox.Promised {
+	if before := cmd.Report(); before.Bound(policy.BoundFiles).State == sandbox.Promised {
 		log.Print("about to run ", before.Tool)
 	}
 	err := cmd.Run()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
@@ -41,11 +42,11 @@ func ExampleNew() {
 			Hide:      []string{"/usr/local/private"},
 			HideNames: []string{".env", ".env.*"},
 			Private:   []string{"/tmp", "/home/tool"},
-			Make:      []sandbox.File{{Path: "/home/tool/.npmrc", Data: "audit=false\n", Mode: 0o600}},
+			Make:      []policy.File{{Path: "/home/tool/.npmrc", Data: "audit=false\n", Mode: 0o600}},
 
 			CopyOnWrite:  []string{"/srv/cache"}, // starts with what is there; what is added is gone afterwards
 			PrivateBytes: 1 << 30,
-			Protect:      sandbox.Protect{Add: []string{"deploy.sh"}, Except: []string{".vscode"}, BuildFiles: true},
+			Protect:      policy.Protect{Add: []string{"deploy.sh"}, Except: []string{".vscode"}, BuildFiles: true},
 		},
 		Network: sandbox.Network{Host: false},
 		Env:     sandbox.Env{Pass: []string{"PATH", "LANG", "LC_*"}, Set: map[string]string{"HOME": "/home/tool"}},
@@ -53,11 +54,11 @@ func ExampleNew() {
 
 		Syscalls: seccomp.Strict(),
 	})
-	var policy *sandbox.PolicyError
+	var bad *sandbox.PolicyError
 	var host *sandbox.UnsupportedError
 	switch {
-	case errors.As(err, &policy):
-		log.Fatalf("%s cannot be %q: %s (%s)", policy.Field, policy.Value, policy.Problem, policy.Remedy)
+	case errors.As(err, &bad):
+		log.Fatalf("%s cannot be %q: %s (%s)", bad.Field, bad.Value, bad.Problem, bad.Remedy)
 	case errors.As(err, &host):
 		log.Fatalf("this machine cannot hold %s: %s: %s; %s", host.Bound, host.What, host.Reason, host.Remedy)
 	case err != nil:
@@ -104,7 +105,7 @@ func ExampleSandbox_Wrap() {
 func ExampleWorkspace() {
 	p := sandbox.Workspace("/srv/project")
 	p.Files.Read = append(p.Files.Read, "/srv/shared")
-	p.May = []sandbox.Bound{sandbox.BoundProcesses} // on a host without namespaces, run all the same
+	p.May = []sandbox.Bound{policy.BoundProcesses} // on a host without namespaces, run all the same
 	s, err := sandbox.New(p)
 	if err != nil {
 		log.Fatal(err)
@@ -166,8 +167,8 @@ func ExampleReport_Held() {
 // The names that no tool may write below a writable directory, and the variables
 // that no tool gets.
 func ExampleProtectedNames() {
-	fmt.Println(sandbox.ProtectedNames())
-	fmt.Println(sandbox.SecretNames())
+	fmt.Println(policy.ProtectedNames())
+	fmt.Println(policy.SecretNames())
 }
 
 // The tool ended, or its time did, or a wall could not be built.

@@ -7,7 +7,7 @@ import (
 
 // explain says what the harness does for a run's network, in the lines of a
 // printed plan. It names no secret.
-func (n Network) explain(w wiring) string {
+func explainNetwork(n Network, w wiring) string {
 	var b strings.Builder
 	line := func(format string, args ...any) {
 		fmt.Fprintf(&b, "harness  "+format+"\n", args...)

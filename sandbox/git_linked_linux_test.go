@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A workspace that is a linked worktree or a submodule's work tree: git works there, and what its repository holds for others, and what
@@ -143,7 +144,7 @@ func TestKernelForgedWorktreesAreNotGranted(t *testing.T) {
 					t.Errorf("%s is shown", c.path)
 				}
 				notes := cmd.Report().Notes
-				told := slices.ContainsFunc(notes, func(n Note) bool {
+				told := slices.ContainsFunc(notes, func(n policy.Note) bool {
 					return n.Class == "not granted" && strings.Contains(n.Why, c.why) && strings.Contains(s.Explain(), n.Why)
 				})
 				if told != (c.why != "") {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A hostCase is a host from which features have really been taken away, what
@@ -146,7 +147,7 @@ func TestKernelReportSaysWhatAHostLacks(t *testing.T) {
 				kerneltest.InChild(t, kerneltest.Child{As: as, Without: h.without}, func(t *testing.T) {
 					kerneltest.Need(t, kerneltest.HasMountSetattr)
 					p := workspaceHere(t)
-					p.May = []Bound{BoundFiles, BoundProcesses, BoundSyscalls}
+					p.May = []Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundSyscalls}
 					c := commandIn(t, p, "exit 3")
 					var exit interface{ ExitCode() int }
 					if err := c.Run(); !errors.As(err, &exit) || exit.ExitCode() != 3 {
@@ -201,7 +202,7 @@ func commandIn(t *testing.T, p Policy, script string) *Cmd {
 func weakly(t *testing.T, script string) string {
 	t.Helper()
 	p := workspaceHere(t)
-	p.May = []Bound{BoundFiles, BoundProcesses}
+	p.May = []Bound{policy.BoundFiles, policy.BoundProcesses}
 	p.Env.Set = map[string]string{"OUTSIDE": os.Getenv("HOME"), "HARNESS": fmt.Sprint(os.Getpid())}
 	c := commandIn(t, p, script)
 	out, err := c.CombinedOutput()
@@ -263,14 +264,14 @@ func TestKernelSeccompAloneHoldsTheNetwork(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := workspaceHere(t)
-		p.May = []Bound{BoundFiles, BoundProcesses}
+		p.May = []Bound{policy.BoundFiles, policy.BoundProcesses}
 		exe, err := os.Executable()
 		if err != nil {
 			t.Fatal(err)
 		}
 		p.Files.Read = append(p.Files.Read, exe)
 		p.Env.Set = map[string]string{dialEnv: fmt.Sprint(name.(*syscall.SockaddrInet4).Port)}
-		for _, open := range [][]Bound{nil, {BoundSyscalls}} {
+		for _, open := range [][]Bound{nil, {policy.BoundSyscalls}} {
 			p.Open = open
 			s, err := New(p)
 			if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
 )
 
@@ -67,7 +68,7 @@ func dead(t *testing.T, fds []int, ms int) {
 // returns when the litter is there.
 func startLitter(t *testing.T, ctx context.Context, p Policy, script string) *Cmd {
 	t.Helper()
-	p.May = []Bound{BoundFiles, BoundProcesses}
+	p.May = []Bound{policy.BoundFiles, policy.BoundProcesses}
 	s, err := New(p)
 	if err != nil {
 		t.Fatal(err)
@@ -263,7 +264,7 @@ func init() {
 func litterAndWait() error {
 	dir := filepath.Join(os.Getenv("HOME"), "ws")
 	p := Workspace(dir)
-	p.May = []Bound{BoundFiles, BoundProcesses}
+	p.May = []Bound{policy.BoundFiles, policy.BoundProcesses}
 	s, err := New(p)
 	if err != nil {
 		return err

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 )
 
 // hostSockets returns the bound sockets that lie in directories which the layout shows to
@@ -30,10 +32,10 @@ func hostSockets(l layout) []string {
 			dir, _ = filepath.EvalSymlinks(path.Dir(p))
 			dirs[path.Dir(p)] = dir
 		}
-		if dir == "" || !l.showsToRead(join(dir, path.Base(p))) {
+		if dir == "" || !l.showsToRead(pathrule.Join(dir, path.Base(p))) {
 			continue
 		}
-		p = join(dir, path.Base(p))
+		p = pathrule.Join(dir, path.Base(p))
 		if info, err := os.Lstat(p); err == nil && info.Mode().Type() == fs.ModeSocket {
 			found = append(found, p)
 		}
@@ -61,7 +63,7 @@ func (l layout) showsToRead(p string) bool {
 	}
 	for dir := path.Dir(p); ; dir = path.Dir(dir) {
 		if around, ok := l.find(dir); ok {
-			return around.kind == fileRead && around.dir
+			return around.kind == pathrule.Read && around.dir
 		}
 		if dir == "/" {
 			return false

@@ -15,12 +15,13 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // toolPolicy shows the system to read and one directory to write, passes the
 // whole environment, and leaves the limits as they are.
 func toolPolicy(dir string) sandbox.Policy {
-	p := sandbox.Policy{Files: sandbox.Files{Write: []string{dir}}, Env: sandbox.Env{Pass: []string{"*"}}, Open: []sandbox.Bound{sandbox.BoundResources}}
+	p := sandbox.Policy{Files: sandbox.Files{Write: []string{dir}}, Env: sandbox.Env{Pass: []string{"*"}}, Open: []sandbox.Bound{policy.BoundResources}}
 	for _, d := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc"} {
 		if _, err := os.Stat(d); err == nil {
 			p.Files.Read = append(p.Files.Read, d)

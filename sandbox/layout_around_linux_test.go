@@ -14,6 +14,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
 	"github.com/holdfast-dev/holdfast/seccomp"
 	"golang.org/x/sys/unix"
 )
@@ -22,28 +24,28 @@ func hostShell(script string) *exec.Cmd { return exec.Command("/bin/sh", "-c", s
 
 func TestKernelLayoutNamespaces(t *testing.T) {
 	kerneltest.Long(t)
-	with := func(n sandbox.Namespaces) func(*sandbox.Policy) {
-		return func(p *sandbox.Policy) { p.Namespaces = n }
+	with := func(n rootfs.Namespaces) func(*sandbox.Policy) {
+		return func(p *sandbox.Policy) { p.Root.Namespaces = n }
 	}
 	shared := func(kind string) string {
 		return `test "$(readlink /proc/self/ns/` + kind + `)" = ` + strconv.Quote(ownNamespace(kind)) + ` && echo shared || echo own`
 	}
 	runLayoutCases(t, []layoutCase{
 		{name: "all namespaces are new", script: shared("ipc") + ";" + shared("uts") + ";" + shared("cgroup") + ";" + shared("net") + ";" + shared("user") + ";" + shared("pid"), want: "own\nown\nown\nown\nown\nown"},
-		{name: "ipc is shared", policy: with(sandbox.Namespaces{ShareIPC: true}), script: shared("ipc") + ";" + shared("uts"), want: "shared\nown"},
-		{name: "uts is shared", policy: with(sandbox.Namespaces{ShareUTS: true}), script: shared("uts") + ";" + shared("cgroup"), want: "shared\nown"},
-		{name: "cgroup is shared", policy: with(sandbox.Namespaces{ShareCgroup: true}), script: shared("cgroup") + ";" + shared("ipc"), want: "shared\nown"},
-		{name: "pid is shared", policy: with(sandbox.Namespaces{SharePID: true}), script: shared("pid") + ";test -d /proc/" + strconv.Itoa(os.Getpid()) + " && echo seen", want: "shared\nseen"},
+		{name: "ipc is shared", policy: with(rootfs.Namespaces{ShareIPC: true}), script: shared("ipc") + ";" + shared("uts"), want: "shared\nown"},
+		{name: "uts is shared", policy: with(rootfs.Namespaces{ShareUTS: true}), script: shared("uts") + ";" + shared("cgroup"), want: "shared\nown"},
+		{name: "cgroup is shared", policy: with(rootfs.Namespaces{ShareCgroup: true}), script: shared("cgroup") + ";" + shared("ipc"), want: "shared\nown"},
+		{name: "pid is shared", policy: with(rootfs.Namespaces{SharePID: true}), script: shared("pid") + ";test -d /proc/" + strconv.Itoa(os.Getpid()) + " && echo seen", want: "shared\nseen"},
 		{name: "processes outside are not seen", script: "ls /proc | grep -c '^[0-9]*$' | sed 's/[3-9]/few/'", want: "few"},
 		{name: "the network is shared", policy: func(p *sandbox.Policy) { p.Network.Host = true }, script: shared("net"), want: "shared"},
-		{name: "a host name", policy: with(sandbox.Namespaces{Hostname: "inside"}), script: "uname -n", want: "inside"},
-		{name: "another user", policy: with(sandbox.Namespaces{As: &sandbox.IDs{UID: 4242, GID: 77}}), script: "id -u; id -g; awk '{print $1,$3}' /proc/self/uid_map", want: "4242\n77\n4242 1"},
+		{name: "a host name", policy: with(rootfs.Namespaces{Hostname: "inside"}), script: "uname -n", want: "inside"},
+		{name: "another user", policy: with(rootfs.Namespaces{As: &rootfs.IDs{UID: 4242, GID: 77}}), script: "id -u; id -g; awk '{print $1,$3}' /proc/self/uid_map", want: "4242\n77\n4242 1"},
 		{name: "the same user", script: "id -u", want: strconv.Itoa(os.Getuid())},
-		{name: "the tool is process 1", policy: with(sandbox.Namespaces{AsPID1: true}), script: "echo $$; readlink /proc/self", want: "1\n2"},
+		{name: "the tool is process 1", policy: with(rootfs.Namespaces{AsPID1: true}), script: "echo $$; readlink /proc/self", want: "1\n2"},
 		{name: "the tool is not process 1", script: "test $$ -gt 1 && echo other", want: "other"},
 		{name: "machine settings cannot be changed", script: "for f in /proc/sys/kernel/panic /proc/sysrq-trigger; do echo 0 2>/dev/null >$f || echo refused; done", want: "refused\nrefused"},
 		{name: "a device's mode is the machine's", script: "chmod 0666 /dev/null 2>/dev/null || echo refused; echo x >/dev/null && echo written", want: "refused\nwritten"},
-		{name: "user namespaces cannot be made", policy: with(sandbox.Namespaces{NoUsers: true}), script: "unshare -U true 2>/dev/null || echo refused", want: "refused"},
+		{name: "user namespaces cannot be made", policy: with(rootfs.Namespaces{NoUsers: true}), script: "unshare -U true 2>/dev/null || echo refused", want: "refused"},
 	})
 }
 
@@ -54,8 +56,8 @@ func ownNamespace(kind string) string {
 
 func TestKernelLayoutChecksThatNoUserNamespaceCanBeMade(t *testing.T) {
 	runLayoutCases(t, []layoutCase{
-		{name: "one can", policy: func(p *sandbox.Policy) { p.Namespaces.CheckNoUsers = true }, want: startFails, wantErr: syscall.EEXIST},
-		{name: "none can", policy: func(p *sandbox.Policy) { p.Namespaces.NoUsers = true }, script: "echo ran", want: "ran"},
+		{name: "one can", policy: func(p *sandbox.Policy) { p.Root.Namespaces.CheckNoUsers = true }, want: startFails, wantErr: syscall.EEXIST},
+		{name: "none can", policy: func(p *sandbox.Policy) { p.Root.Namespaces.NoUsers = true }, script: "echo ran", want: "ran"},
 	})
 }
 
@@ -65,16 +67,16 @@ func TestKernelLayoutPrivileges(t *testing.T) {
 	const none, net = "0000000000000000", "0000000000001000"
 	runLayoutCases(t, []layoutCase{
 		{name: "none", script: show, want: "CapInh:" + none + " CapPrm:" + none + " CapEff:" + none + " CapBnd:" + none + " CapAmb:" + none + " NoNewPrivs:1 "},
-		{name: "one", policy: func(p *sandbox.Policy) { p.Privileges.Capabilities = []sandbox.Capability{unix.CAP_NET_ADMIN} },
+		{name: "one", policy: func(p *sandbox.Policy) { p.Root.Privileges.Capabilities = []rootfs.Capability{unix.CAP_NET_ADMIN} },
 			script: show, want: "CapInh:" + net + " CapPrm:" + net + " CapEff:" + net + " CapBnd:" + net + " CapAmb:" + net + " NoNewPrivs:1 "},
 		{name: "one over the tool's own mounts", policy: func(p *sandbox.Policy) {
-			p.Privileges.Capabilities, p.Namespaces.OneLevel = []sandbox.Capability{unix.CAP_SYS_ADMIN}, true
-			p.Layout = slices.DeleteFunc(p.Layout, func(e sandbox.Entry) bool { _, dev := e.(sandbox.Dev); return dev })
-			p.Layout, p.Nest, p.Syscalls = append(p.Layout, sandbox.Dir{At: "/m"}), true, seccomp.Off()
+			p.Root.Privileges.Capabilities, p.Root.Namespaces.OneLevel = []rootfs.Capability{unix.CAP_SYS_ADMIN}, true
+			p.Root.Entries = slices.DeleteFunc(p.Root.Entries, func(e rootfs.Entry) bool { _, dev := e.(rootfs.Dev); return dev })
+			p.Root.Entries, p.Root.Nest, p.Syscalls = append(p.Root.Entries, rootfs.Dir{At: "/m"}), true, seccomp.Off()
 		}, script: "mount -t tmpfs none /m && echo mounted", want: "mounted"},
 		{name: "one, but not over its mounts", policy: func(p *sandbox.Policy) {
-			p.Privileges.Capabilities = []sandbox.Capability{unix.CAP_SYS_ADMIN}
-			p.Layout, p.Nest, p.Syscalls = append(p.Layout, sandbox.Dir{At: "/m"}), true, seccomp.Off()
+			p.Root.Privileges.Capabilities = []rootfs.Capability{unix.CAP_SYS_ADMIN}
+			p.Root.Entries, p.Root.Nest, p.Syscalls = append(p.Root.Entries, rootfs.Dir{At: "/m"}), true, seccomp.Off()
 		}, script: "mount -t tmpfs none /m 2>/dev/null || echo refused", want: "refused"},
 	})
 }
@@ -87,7 +89,7 @@ func TestKernelLayoutKeepsInitApart(t *testing.T) {
 	for _, joinable := range []bool{false, true} {
 		for _, share := range []bool{false, true} {
 			cases = append(cases, layoutCase{name: fmt.Sprintf("joinable %v and sharing %v", joinable, share), policy: func(p *sandbox.Policy) {
-				p.Namespaces.Joinable, p.Namespaces.ShareUser = joinable, share && os.Getuid() == 0
+				p.Root.Namespaces.Joinable, p.Root.Namespaces.ShareUser = joinable, share && os.Getuid() == 0
 			}, script: "for f in root cwd exe ns/user fd/5; do readlink /proc/1/$f; done 2>/dev/null; cat /proc/1/environ >/dev/null 2>&1 && echo environ; (: </proc/1/mem) 2>/dev/null && echo memory; echo done", want: "done"})
 		}
 	}
@@ -98,15 +100,15 @@ func TestKernelLayoutKeepsInitApart(t *testing.T) {
 // not by way of a link, by which the names would be looked for in the wrong place.
 func TestKernelLayoutProtectsNames(t *testing.T) {
 	kerneltest.Long(t)
-	protect := func(p *sandbox.Policy) { p.Files.Protect = sandbox.Protect{} }
-	write := func(h string) sandbox.Entry { return sandbox.Bind{Source: at(h, "tree"), At: "/b/c", Write: true} }
+	protect := func(p *sandbox.Policy) { p.Files.Protect = policy.Protect{} }
+	write := func(h string) rootfs.Entry { return rootfs.Bind{Source: at(h, "tree"), At: "/b/c", Write: true} }
 	const script = "echo x 2>/dev/null >/b/c/sub/.bashrc || echo refused; echo y >/b/c/sub/ok && echo written"
 	runLayoutCases(t, []layoutCase{
 		{name: "protected", entries: one(write), policy: protect, script: script, want: "refused\nwritten", after: "! test -e tree/sub/.bashrc"},
 		{name: "not protected", entries: one(write), script: script, want: "written", after: "test -e tree/sub/.bashrc"},
 		{name: "hidden", entries: one(write), policy: func(p *sandbox.Policy) { p.Files.HideNames = []string{"file"} }, script: "cat /b/c/file 2>/dev/null || echo refused", want: "refused"},
-		{name: "through a link", entries: func(h string) []sandbox.Entry {
-			return []sandbox.Entry{sandbox.Dir{At: "/d"}, sandbox.Symlink{At: "/b", Target: "/d"}, write(h)}
+		{name: "through a link", entries: func(h string) []rootfs.Entry {
+			return []rootfs.Entry{rootfs.Dir{At: "/d"}, rootfs.Symlink{At: "/b", Target: "/d"}, write(h)}
 		}, policy: protect, want: startFails, wantErr: syscall.ELOOP},
 	})
 }
@@ -116,7 +118,7 @@ func TestKernelLayoutLocks(t *testing.T) {
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			host := layoutHost(t)
-			p := sandbox.Policy{Layout: append(systemEntries(), sandbox.Bind{Source: at(host, "tree"), At: "/b"}), Locks: []string{"/b/file"}}
+			p := sandbox.Policy{Root: &rootfs.Layout{Entries: append(systemEntries(), rootfs.Bind{Source: at(host, "tree"), At: "/b"}), Locks: []string{"/b/file"}}}
 			s, err := sandbox.New(p)
 			if err != nil {
 				t.Fatal(err)
@@ -158,8 +160,8 @@ func TestKernelLayoutHooks(t *testing.T) {
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			for _, asPID1 := range []bool{false, true} {
-				p := sandbox.Policy{Layout: systemEntries(), Nest: true, Syscalls: seccomp.Off()}
-				p.Namespaces.AsPID1, p.Namespaces.Joinable = asPID1, true
+				p := sandbox.Policy{Root: &rootfs.Layout{Entries: systemEntries(), Nest: true}, Syscalls: seccomp.Off()}
+				p.Root.Namespaces.AsPID1, p.Root.Namespaces.Joinable = asPID1, true
 				testHooks(t, p)
 			}
 		})
@@ -204,8 +206,8 @@ func testHooks(t *testing.T, p sandbox.Policy) {
 func TestKernelLayoutJoins(t *testing.T) {
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
-			first := sandbox.Policy{Layout: []sandbox.Entry{sandbox.Bind{Source: "/", At: "/"}}, Nest: true, Syscalls: seccomp.Off()}
-			first.Namespaces = sandbox.Namespaces{OneLevel: true, Joinable: true}
+			first := sandbox.Policy{Root: &rootfs.Layout{Entries: []rootfs.Entry{rootfs.Bind{Source: "/", At: "/"}}, Nest: true}, Syscalls: seccomp.Off()}
+			first.Root.Namespaces = rootfs.Namespaces{OneLevel: true, Joinable: true}
 			s, err := sandbox.New(first)
 			if err != nil {
 				t.Fatal(err)
@@ -231,8 +233,8 @@ func TestKernelLayoutJoins(t *testing.T) {
 			userLink, _ := os.Readlink(dir + "user")
 			pidLink, _ := os.Readlink(dir + "pid")
 			for _, below := range []bool{false, true} {
-				p := sandbox.Policy{Layout: append([]sandbox.Entry{sandbox.Bind{Source: "/", At: "/"}}, sandbox.Proc{At: "/proc", Uncovered: true}), Nest: true, Syscalls: seccomp.Off()}
-				p.Namespaces = sandbox.Namespaces{User: user, PID: pidns, SharePID: !below}
+				p := sandbox.Policy{Root: &rootfs.Layout{Entries: append([]rootfs.Entry{rootfs.Bind{Source: "/", At: "/"}}, rootfs.Proc{At: "/proc", Uncovered: true}), Nest: true}, Syscalls: seccomp.Off()}
+				p.Root.Namespaces = rootfs.Namespaces{User: user, PID: pidns, SharePID: !below}
 				want := userLink + "\n" + pidLink
 				out, err := runLayout(p, "readlink /proc/self/ns/user /proc/self/ns/pid")
 				if below {
@@ -255,8 +257,8 @@ func TestKernelLayoutJoins(t *testing.T) {
 func TestKernelLayoutStart(t *testing.T) {
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
-			entries := append(systemEntries(), sandbox.File{Path: "/own/tool", Data: "#!/bin/sh\necho \"$0 $PWD $1\"\n", Mode: 0o755}, sandbox.Dir{At: "/home/me"}, sandbox.Dir{At: "/own/no"})
-			s, err := sandbox.New(sandbox.Policy{Layout: entries})
+			entries := append(systemEntries(), rootfs.File{At: "/own/tool", Data: "#!/bin/sh\necho \"$0 $PWD $1\"\n", Mode: 0o755}, rootfs.Dir{At: "/home/me"}, rootfs.Dir{At: "/own/no"})
+			s, err := sandbox.New(sandbox.Policy{Root: &rootfs.Layout{Entries: entries}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -296,8 +298,8 @@ func TestKernelLayoutPWD(t *testing.T) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			t.Chdir("/usr/lib")
 			s, err := sandbox.New(sandbox.Policy{
-				Layout: []sandbox.Entry{sandbox.Bind{Source: "/", At: "/"}, sandbox.Proc{At: "/proc"}, sandbox.Dev{At: "/dev"}},
-				Env:    sandbox.Env{Pass: []string{"PATH", "PWD"}},
+				Root: &rootfs.Layout{Entries: []rootfs.Entry{rootfs.Bind{Source: "/", At: "/"}, rootfs.Proc{At: "/proc"}, rootfs.Dev{At: "/dev"}}},
+				Env:  sandbox.Env{Pass: []string{"PATH", "PWD"}},
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -351,7 +353,7 @@ func pwdOf(env []string) (pwd []string) {
 func TestKernelLayoutReports(t *testing.T) {
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
-			s, err := sandbox.New(sandbox.Policy{Layout: systemEntries()})
+			s, err := sandbox.New(sandbox.Policy{Root: &rootfs.Layout{Entries: systemEntries()}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -378,8 +380,8 @@ func TestKernelLayoutProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	runLayoutCases(t, []layoutCase{
-		{name: "with", policy: func(p *sandbox.Policy) { p.Programs = []seccomp.Program{program} }, entries: one(func(string) sandbox.Entry { return sandbox.Tmpfs{At: "/t"} }),
+		{name: "with", policy: func(p *sandbox.Policy) { p.Programs = []seccomp.Program{program} }, entries: one(func(string) rootfs.Entry { return rootfs.Tmpfs{At: "/t"} }),
 			script: "mkdir /t/d 2>&1 | grep -o cross-device", want: "cross-device"},
-		{name: "without", entries: one(func(string) sandbox.Entry { return sandbox.Tmpfs{At: "/t"} }), script: "mkdir /t/d && echo made", want: "made"},
+		{name: "without", entries: one(func(string) rootfs.Entry { return rootfs.Tmpfs{At: "/t"} }), script: "mkdir /t/d && echo made", want: "made"},
 	})
 }

@@ -11,17 +11,19 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
 // systemEntries show the host's programs, a /proc and a /dev.
-func systemEntries() []sandbox.Entry {
-	entries := []sandbox.Entry{sandbox.Proc{At: "/proc"}, sandbox.Dev{At: "/dev"}}
+func systemEntries() []rootfs.Entry {
+	entries := []rootfs.Entry{rootfs.Proc{At: "/proc"}, rootfs.Dev{At: "/dev"}}
 	for _, dir := range []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc"} {
 		if target, err := os.Readlink(dir); err == nil {
-			entries = append(entries, sandbox.Symlink{At: dir, Target: target})
+			entries = append(entries, rootfs.Symlink{At: dir, Target: target})
 		} else {
-			entries = append(entries, sandbox.Bind{Source: dir, At: dir, Optional: true})
+			entries = append(entries, rootfs.Bind{Source: dir, At: dir, Optional: true})
 		}
 	}
 	return entries
@@ -31,7 +33,7 @@ func systemEntries() []sandbox.Entry {
 // has afterwards.
 type layoutCase struct {
 	name    string
-	entries func(host string) []sandbox.Entry
+	entries func(host string) []rootfs.Entry
 	policy  func(p *sandbox.Policy)
 	script  string
 	want    string // its output; "!": Start fails with wantErr
@@ -41,8 +43,8 @@ type layoutCase struct {
 
 const startFails = "!"
 
-func one(e func(host string) sandbox.Entry) func(string) []sandbox.Entry {
-	return func(host string) []sandbox.Entry { return []sandbox.Entry{e(host)} }
+func one(e func(host string) rootfs.Entry) func(string) []rootfs.Entry {
+	return func(host string) []rootfs.Entry { return []rootfs.Entry{e(host)} }
 }
 
 // runLayoutCases runs each case with every mechanism and with Nest, as root and
@@ -61,10 +63,10 @@ func runLayoutCases(t *testing.T, cases []layoutCase) {
 
 func (c layoutCase) run(t *testing.T, nest bool) {
 	host := layoutHost(t)
-	p := sandbox.Policy{Nest: nest, Files: sandbox.Files{Protect: sandbox.Protect{Off: true}}}
-	p.Layout = systemEntries()
+	p := sandbox.Policy{Root: &rootfs.Layout{Nest: nest}, Files: sandbox.Files{Protect: policy.Protect{Off: true}}}
+	p.Root.Entries = systemEntries()
 	if c.entries != nil {
-		p.Layout = append(p.Layout, c.entries(host)...)
+		p.Root.Entries = append(p.Root.Entries, c.entries(host)...)
 	}
 	if nest {
 		p.Syscalls = seccomp.Off()
@@ -144,44 +146,44 @@ func at(host, name string) string { return filepath.Join(host, name) }
 
 func TestKernelLayoutBinds(t *testing.T) {
 	kerneltest.Long(t)
-	bind := func(b sandbox.Bind) func(string) []sandbox.Entry {
-		return one(func(host string) sandbox.Entry {
+	bind := func(b rootfs.Bind) func(string) []rootfs.Entry {
+		return one(func(host string) rootfs.Entry {
 			b := b
 			b.Source = at(host, "tree")
 			return b
 		})
 	}
 	runLayoutCases(t, []layoutCase{
-		{name: "a bind can be read and not written", entries: bind(sandbox.Bind{At: "/b"}),
+		{name: "a bind can be read and not written", entries: bind(rootfs.Bind{At: "/b"}),
 			script: "cat /b/sub/file; echo x 2>/dev/null >/b/file || echo refused", want: "tworefused", after: "grep -q one tree/file"},
-		{name: "a writable bind is the host's", entries: bind(sandbox.Bind{At: "/b", Write: true}),
+		{name: "a writable bind is the host's", entries: bind(rootfs.Bind{At: "/b", Write: true}),
 			script: "echo x >/b/file; mkdir /b/new; cat /b/file", want: "x", after: "grep -q x tree/file && test -d tree/new"},
-		{name: "a bind of a file", entries: one(func(h string) sandbox.Entry { return sandbox.Bind{Source: at(h, "tree/file"), At: "/a/b/f"} }),
+		{name: "a bind of a file", entries: one(func(h string) rootfs.Entry { return rootfs.Bind{Source: at(h, "tree/file"), At: "/a/b/f"} }),
 			script: "cat /a/b/f; ls /a/b", want: "onef"},
 		{name: "nothing else is there", script: "ls -d /tmp /home /root /var 2>/dev/null | wc -l", want: "0"},
-		{name: "what can be executed", entries: bind(sandbox.Bind{At: "/b", Write: true}),
+		{name: "what can be executed", entries: bind(rootfs.Bind{At: "/b", Write: true}),
 			script: "cp /bin/true /b/p; /b/p && echo ran", want: "ran"},
-		{name: "what cannot be executed", entries: bind(sandbox.Bind{At: "/b", Write: true, NoExec: true}),
+		{name: "what cannot be executed", entries: bind(rootfs.Bind{At: "/b", Write: true, NoExec: true}),
 			script: "cp /bin/true /b/p; /b/p 2>/dev/null || echo refused", want: "refused"},
-		{name: "device files of a bind with devices work", entries: one(func(string) sandbox.Entry { return sandbox.Bind{Source: "/dev", At: "/d", Devices: true} }),
+		{name: "device files of a bind with devices work", entries: one(func(string) rootfs.Entry { return rootfs.Bind{Source: "/dev", At: "/d", Devices: true} }),
 			script: "head -c 2 /d/zero | od -An -tx1", want: " 00 00"},
-		{name: "device files of another do not", entries: one(func(string) sandbox.Entry { return sandbox.Bind{Source: "/dev", At: "/d"} }),
+		{name: "device files of another do not", entries: one(func(string) rootfs.Entry { return rootfs.Bind{Source: "/dev", At: "/d"} }),
 			script: "head -c 2 /d/zero 2>/dev/null || echo refused", want: "refused"},
-		{name: "mounts in a read-only bind are read-only", entries: one(func(string) sandbox.Entry { return sandbox.Bind{Source: "/dev", At: "/d", Devices: true} }),
+		{name: "mounts in a read-only bind are read-only", entries: one(func(string) rootfs.Entry { return rootfs.Bind{Source: "/dev", At: "/d", Devices: true} }),
 			script: "touch /d/shm/$$ 2>/dev/null || echo refused", want: "refused"},
-		{name: "an optional bind that is not there", entries: one(func(h string) sandbox.Entry {
-			return sandbox.Bind{Source: at(h, "none"), At: "/b", Optional: true}
+		{name: "an optional bind that is not there", entries: one(func(h string) rootfs.Entry {
+			return rootfs.Bind{Source: at(h, "none"), At: "/b", Optional: true}
 		}), script: "ls -d /b 2>/dev/null || echo none", want: "none"},
-		{name: "a bind that is not there", entries: one(func(h string) sandbox.Entry { return sandbox.Bind{Source: at(h, "none"), At: "/b"} }),
+		{name: "a bind that is not there", entries: one(func(h string) rootfs.Entry { return rootfs.Bind{Source: at(h, "none"), At: "/b"} }),
 			want: startFails, wantErr: fs.ErrNotExist},
-		{name: "an optional bind below a file is an error still", entries: one(func(h string) sandbox.Entry {
-			return sandbox.Bind{Source: at(h, "tree/file/x"), At: "/b", Optional: true}
+		{name: "an optional bind below a file is an error still", entries: one(func(h string) rootfs.Entry {
+			return rootfs.Bind{Source: at(h, "tree/file/x"), At: "/b", Optional: true}
 		}), want: startFails},
-		{name: "a later entry covers an earlier one", entries: func(h string) []sandbox.Entry {
-			return []sandbox.Entry{sandbox.Bind{Source: at(h, "tree"), At: "/b"}, sandbox.Bind{Source: at(h, "other"), At: "/b/sub"}, sandbox.Bind{Source: at(h, "other"), At: "/c/sub"}, sandbox.Bind{Source: at(h, "tree"), At: "/c"}}
+		{name: "a later entry covers an earlier one", entries: func(h string) []rootfs.Entry {
+			return []rootfs.Entry{rootfs.Bind{Source: at(h, "tree"), At: "/b"}, rootfs.Bind{Source: at(h, "other"), At: "/b/sub"}, rootfs.Bind{Source: at(h, "other"), At: "/c/sub"}, rootfs.Bind{Source: at(h, "tree"), At: "/c"}}
 		}, script: "cat /b/sub/file /c/sub/file", want: "threetwo"},
-		{name: "the host's root, with something in it", entries: func(h string) []sandbox.Entry {
-			return []sandbox.Entry{sandbox.Bind{Source: "/", At: "/"}, sandbox.Dev{At: "/dev"}, sandbox.Proc{At: "/proc"}, sandbox.Bind{Source: at(h, "other"), At: at(h, "tree"), Write: true}}
+		{name: "the host's root, with something in it", entries: func(h string) []rootfs.Entry {
+			return []rootfs.Entry{rootfs.Bind{Source: "/", At: "/"}, rootfs.Dev{At: "/dev"}, rootfs.Proc{At: "/proc"}, rootfs.Bind{Source: at(h, "other"), At: at(h, "tree"), Write: true}}
 		}, script: `cat "$PWD/tree/file" 2>/dev/null; ls /.. | grep -c ^usr$; grep -c " / / " /proc/self/mountinfo`, want: "1\n1"},
 	})
 }
@@ -189,47 +191,47 @@ func TestKernelLayoutBinds(t *testing.T) {
 func TestKernelLayoutFiles(t *testing.T) {
 	kerneltest.Long(t)
 	runLayoutCases(t, []layoutCase{
-		{name: "a tmpfs", entries: one(func(string) sandbox.Entry {
-			return sandbox.Tmpfs{At: "/t", Mode: 0o1777&0o777 | fs.ModeSticky, Bytes: 1 << 20}
+		{name: "a tmpfs", entries: one(func(string) rootfs.Entry {
+			return rootfs.Tmpfs{At: "/t", Mode: 0o1777&0o777 | fs.ModeSticky, Bytes: 1 << 20}
 		}),
 			script: "stat -c %a /t; df --output=size --block-size=1K /t | tail -n1 | tr -d ' '; echo x >/t/x; cat /t/x; head -c 2000000 /dev/zero 2>/dev/null >/t/y || echo full", want: "1777\n1024\nx\nfull"},
-		{name: "a tmpfs by default", entries: one(func(string) sandbox.Entry { return sandbox.Tmpfs{At: "/t"} }), script: "stat -c %a /t", want: "755"},
-		{name: "directories, and the modes of those on the way", entries: func(string) []sandbox.Entry {
-			return []sandbox.Entry{sandbox.Dir{At: "/a/b/c"}, sandbox.Dir{At: "/p/q", Mode: 0o700}, sandbox.Dir{At: "/n/o", Mode: sandbox.NoAccess}, sandbox.Dir{At: "/a/b", Mode: 0o700}}
+		{name: "a tmpfs by default", entries: one(func(string) rootfs.Entry { return rootfs.Tmpfs{At: "/t"} }), script: "stat -c %a /t", want: "755"},
+		{name: "directories, and the modes of those on the way", entries: func(string) []rootfs.Entry {
+			return []rootfs.Entry{rootfs.Dir{At: "/a/b/c"}, rootfs.Dir{At: "/p/q", Mode: 0o700}, rootfs.Dir{At: "/n/o", Mode: rootfs.NoAccess}, rootfs.Dir{At: "/a/b", Mode: 0o700}}
 		}, script: "stat -c %a /a /a/b /a/b/c /p /p/q /n /n/o | tr '\\n' ' '", want: "755 755 755 700 700 700 0 "},
-		{name: "a file", entries: one(func(string) sandbox.Entry { return sandbox.File{Path: "/x/y", Data: "text", Mode: 0o640} }),
+		{name: "a file", entries: one(func(string) rootfs.Entry { return rootfs.File{At: "/x/y", Data: "text", Mode: 0o640} }),
 			script: "cat /x/y; stat -c %a /x/y", want: "text640"},
-		{name: "a file written on the host", entries: func(h string) []sandbox.Entry {
-			return []sandbox.Entry{sandbox.Bind{Source: at(h, "tree"), At: "/b", Write: true}, sandbox.File{Path: "/b/file", Data: "new"}}
+		{name: "a file written on the host", entries: func(h string) []rootfs.Entry {
+			return []rootfs.Entry{rootfs.Bind{Source: at(h, "tree"), At: "/b", Write: true}, rootfs.File{At: "/b/file", Data: "new"}}
 		}, script: "cat /b/file", want: "new", after: "grep -q new tree/file"},
-		{name: "data that can be written and is forgotten", entries: func(h string) []sandbox.Entry {
-			return []sandbox.Entry{sandbox.Bind{Source: at(h, "tree"), At: "/b", Write: true}, sandbox.DataBind{At: "/b/file", Data: "new", Write: true}}
+		{name: "data that can be written and is forgotten", entries: func(h string) []rootfs.Entry {
+			return []rootfs.Entry{rootfs.Bind{Source: at(h, "tree"), At: "/b", Write: true}, rootfs.DataBind{At: "/b/file", Data: "new", Write: true}}
 		}, script: "echo more >>/b/file; cat /b/file; stat -c %a /b/file", want: "newmore\n600", after: "grep -q one tree/file"},
-		{name: "data that cannot be written", entries: one(func(string) sandbox.Entry { return sandbox.DataBind{At: "/d", Data: "new", Mode: 0o666} }),
+		{name: "data that cannot be written", entries: one(func(string) rootfs.Entry { return rootfs.DataBind{At: "/d", Data: "new", Mode: 0o666} }),
 			script: "cat /d; echo x 2>/dev/null >/d || echo refused", want: "newrefused"},
-		{name: "a link", entries: func(string) []sandbox.Entry {
-			return []sandbox.Entry{sandbox.Symlink{At: "/l", Target: "/etc"}, sandbox.Symlink{At: "/l", Target: "/etc"}}
+		{name: "a link", entries: func(string) []rootfs.Entry {
+			return []rootfs.Entry{rootfs.Symlink{At: "/l", Target: "/etc"}, rootfs.Symlink{At: "/l", Target: "/etc"}}
 		}, script: "readlink /l", want: "/etc"},
-		{name: "another link in its place", entries: func(string) []sandbox.Entry {
-			return []sandbox.Entry{sandbox.Symlink{At: "/l", Target: "/etc"}, sandbox.Symlink{At: "/l", Target: "/usr"}}
+		{name: "another link in its place", entries: func(string) []rootfs.Entry {
+			return []rootfs.Entry{rootfs.Symlink{At: "/l", Target: "/etc"}, rootfs.Symlink{At: "/l", Target: "/usr"}}
 		}, want: startFails, wantErr: fs.ErrExist},
-		{name: "a mode", entries: func(h string) []sandbox.Entry {
-			return []sandbox.Entry{sandbox.Dir{At: "/a"}, sandbox.Chmod{At: "/a", Mode: 0o711}}
+		{name: "a mode", entries: func(h string) []rootfs.Entry {
+			return []rootfs.Entry{rootfs.Dir{At: "/a"}, rootfs.Chmod{At: "/a", Mode: 0o711}}
 		}, script: "stat -c %a /a", want: "711"},
-		{name: "a mode of nothing", entries: one(func(string) sandbox.Entry { return sandbox.Chmod{At: "/a", Mode: 0o711} }), want: startFails, wantErr: fs.ErrNotExist},
-		{name: "a mount made read-only, and one in it not", entries: func(string) []sandbox.Entry {
-			return []sandbox.Entry{sandbox.Tmpfs{At: "/t"}, sandbox.Tmpfs{At: "/t/u"}, sandbox.RemountReadOnly{At: "/t"}}
+		{name: "a mode of nothing", entries: one(func(string) rootfs.Entry { return rootfs.Chmod{At: "/a", Mode: 0o711} }), want: startFails, wantErr: fs.ErrNotExist},
+		{name: "a mount made read-only, and one in it not", entries: func(string) []rootfs.Entry {
+			return []rootfs.Entry{rootfs.Tmpfs{At: "/t"}, rootfs.Tmpfs{At: "/t/u"}, rootfs.RemountReadOnly{At: "/t"}}
 		}, script: "touch /t/x 2>/dev/null || echo refused; touch /t/u/x && echo ok", want: "refused\nok"},
-		{name: "the root made read-only", entries: func(string) []sandbox.Entry {
-			return []sandbox.Entry{sandbox.Dir{At: "/w"}, sandbox.RemountReadOnly{At: "/"}}
+		{name: "the root made read-only", entries: func(string) []rootfs.Entry {
+			return []rootfs.Entry{rootfs.Dir{At: "/w"}, rootfs.RemountReadOnly{At: "/"}}
 		}, script: "touch /w/x 2>/dev/null || echo refused", want: "refused"},
-		{name: "a place that is no mount made read-only", entries: func(string) []sandbox.Entry {
-			return []sandbox.Entry{sandbox.Dir{At: "/w"}, sandbox.RemountReadOnly{At: "/w"}}
+		{name: "a place that is no mount made read-only", entries: func(string) []rootfs.Entry {
+			return []rootfs.Entry{rootfs.Dir{At: "/w"}, rootfs.RemountReadOnly{At: "/w"}}
 		}, want: startFails},
-		{name: "something in what is read-only", entries: func(h string) []sandbox.Entry {
-			return []sandbox.Entry{sandbox.Bind{Source: at(h, "tree"), At: "/b"}, sandbox.Dir{At: "/b/new"}}
+		{name: "something in what is read-only", entries: func(h string) []rootfs.Entry {
+			return []rootfs.Entry{rootfs.Bind{Source: at(h, "tree"), At: "/b"}, rootfs.Dir{At: "/b/new"}}
 		}, want: startFails, after: "! test -e tree/new"},
-		{name: "message queues", entries: one(func(string) sandbox.Entry { return sandbox.Mqueue{At: "/q"} }), script: "stat -f -c %T /q; ls /q | wc -l", want: "mqueue\n0"},
+		{name: "message queues", entries: one(func(string) rootfs.Entry { return rootfs.Mqueue{At: "/q"} }), script: "stat -f -c %T /q; ls /q | wc -l", want: "mqueue\n0"},
 	})
 }
 
@@ -237,46 +239,46 @@ func TestKernelLayoutOverlays(t *testing.T) {
 	kerneltest.Long(t)
 	layers := func(h string) []string { return []string{at(h, "tree"), at(h, "other")} }
 	runLayoutCases(t, []layoutCase{
-		{name: "the last layer is on top", entries: one(func(h string) sandbox.Entry { return sandbox.ReadOnlyOverlay{At: "/o", Layers: layers(h)} }),
+		{name: "the last layer is on top", entries: one(func(h string) rootfs.Entry { return rootfs.ReadOnlyOverlay{At: "/o", Layers: layers(h)} }),
 			script: "cat /o/file /o/sub/file; touch /o/x 2>/dev/null || echo refused", want: "threetworefused"},
-		{name: "writes are forgotten", entries: one(func(h string) sandbox.Entry { return sandbox.TmpOverlay{At: "/o", Layers: layers(h)} }),
+		{name: "writes are forgotten", entries: one(func(h string) rootfs.Entry { return rootfs.TmpOverlay{At: "/o", Layers: layers(h)} }),
 			script: "echo x >/o/file; cat /o/file", want: "x", after: "grep -q three other/file && test -z \"$(ls upper)\""},
-		{name: "two overlays do not meet", entries: func(h string) []sandbox.Entry {
-			return []sandbox.Entry{sandbox.TmpOverlay{At: "/o", Layers: layers(h)}, sandbox.TmpOverlay{At: "/p", Layers: layers(h)}}
+		{name: "two overlays do not meet", entries: func(h string) []rootfs.Entry {
+			return []rootfs.Entry{rootfs.TmpOverlay{At: "/o", Layers: layers(h)}, rootfs.TmpOverlay{At: "/p", Layers: layers(h)}}
 		}, script: "echo x >/o/file; cat /p/file", want: "three"},
-		{name: "writes go to upper", entries: one(func(h string) sandbox.Entry {
-			return sandbox.Overlay{At: "/o", Layers: layers(h), Upper: at(h, "upper"), Work: at(h, "work")}
+		{name: "writes go to upper", entries: one(func(h string) rootfs.Entry {
+			return rootfs.Overlay{At: "/o", Layers: layers(h), Upper: at(h, "upper"), Work: at(h, "work")}
 		}), script: "echo x >/o/file; cat /o/file", want: "x", after: "grep -q three other/file && grep -q x upper/file"},
 	})
 }
 
 func TestKernelLayoutStaysInside(t *testing.T) {
 	kerneltest.Long(t)
-	hostile := func(e ...sandbox.Entry) func(string) []sandbox.Entry {
-		return func(h string) []sandbox.Entry {
-			return append([]sandbox.Entry{sandbox.Bind{Source: at(h, "hostile"), At: "/w", Write: true}}, e...)
+	hostile := func(e ...rootfs.Entry) func(string) []rootfs.Entry {
+		return func(h string) []rootfs.Entry {
+			return append([]rootfs.Entry{rootfs.Bind{Source: at(h, "hostile"), At: "/w", Write: true}}, e...)
 		}
 	}
 	untouched := `test "$(ls secret)" = file && grep -q secret secret/file && test "$(stat -c %a secret secret/file | tr '\n' ' ')" = "755 644 "`
 	var cases []layoutCase
 	for _, link := range []string{"absolute", "oldroot", "dots", "proc"} {
-		for _, e := range []sandbox.Entry{
-			sandbox.Dir{At: "/w/" + link + "/planted"}, sandbox.File{Path: "/w/" + link + "/planted", Data: "x"}, sandbox.Tmpfs{At: "/w/" + link + "/planted"},
-			sandbox.Symlink{At: "/w/" + link + "/planted", Target: "x"}, sandbox.DataBind{At: "/w/" + link + "/planted"}, sandbox.Chmod{At: "/w/" + link, Mode: 0o777},
-			sandbox.Bind{Source: "/usr", At: "/w/" + link + "/planted"}, sandbox.Mqueue{At: "/w/" + link}, sandbox.Dev{At: "/w/" + link + "/planted"},
+		for _, e := range []rootfs.Entry{
+			rootfs.Dir{At: "/w/" + link + "/planted"}, rootfs.File{At: "/w/" + link + "/planted", Data: "x"}, rootfs.Tmpfs{At: "/w/" + link + "/planted"},
+			rootfs.Symlink{At: "/w/" + link + "/planted", Target: "x"}, rootfs.DataBind{At: "/w/" + link + "/planted"}, rootfs.Chmod{At: "/w/" + link, Mode: 0o777},
+			rootfs.Bind{Source: "/usr", At: "/w/" + link + "/planted"}, rootfs.Mqueue{At: "/w/" + link}, rootfs.Dev{At: "/w/" + link + "/planted"},
 		} {
 			cases = append(cases, layoutCase{name: fmt.Sprintf("%T through the link %s", e, link), entries: hostile(e), want: startFails, after: untouched})
 		}
 	}
 	for _, link := range []string{"file", "new"} {
-		cases = append(cases, layoutCase{name: "a file through the link " + link, entries: hostile(sandbox.File{Path: "/w/" + link, Data: "x"}), want: startFails, after: untouched})
+		cases = append(cases, layoutCase{name: "a file through the link " + link, entries: hostile(rootfs.File{At: "/w/" + link, Data: "x"}), want: startFails, after: untouched})
 	}
 	cases = append(cases,
-		layoutCase{name: "an absolute link to something inside", entries: func(h string) []sandbox.Entry {
-			return []sandbox.Entry{sandbox.Dir{At: "/run"}, sandbox.Symlink{At: "/var/run", Target: "/run"}, sandbox.Tmpfs{At: "/var/run/a"}, sandbox.File{Path: "/var/run/a/f", Data: "x"}, sandbox.Dir{At: "/var/run/b/c"}}
+		layoutCase{name: "an absolute link to something inside", entries: func(h string) []rootfs.Entry {
+			return []rootfs.Entry{rootfs.Dir{At: "/run"}, rootfs.Symlink{At: "/var/run", Target: "/run"}, rootfs.Tmpfs{At: "/var/run/a"}, rootfs.File{At: "/var/run/a/f", Data: "x"}, rootfs.Dir{At: "/var/run/b/c"}}
 		}, script: "cat /run/a/f; ls -d /run/b/c", want: "x/run/b/c"},
-		layoutCase{name: "a link in the tree to something inside", entries: func(h string) []sandbox.Entry {
-			return append([]sandbox.Entry{sandbox.Dir{At: at(h, "secret")}}, hostile(sandbox.File{Path: "/w/absolute/planted", Data: "x"})(h)...)
+		layoutCase{name: "a link in the tree to something inside", entries: func(h string) []rootfs.Entry {
+			return append([]rootfs.Entry{rootfs.Dir{At: at(h, "secret")}}, hostile(rootfs.File{At: "/w/absolute/planted", Data: "x"})(h)...)
 		}, script: "cat /w/absolute/planted", want: "x", after: untouched},
 	)
 	runLayoutCases(t, cases)

@@ -1,13 +1,18 @@
 package sandbox
 
-import "github.com/holdfast-dev/holdfast/internal/plan"
+import (
+	"github.com/holdfast-dev/holdfast/internal/errtext"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
+)
 
 // checkLayoutLinks refuses a source that leads through a symbolic link in a tree
 // which the layout shows for writing: a tool may have put it there, to be shown its
 // target by the next sandbox (as in CVE-2025-59532). Where nothing of the tree is
 // protected the link is followed, as bubblewrap does.
-func (p Policy) checkLayoutLinks(puts []putting) error {
-	if !p.guards() {
+func checkLayoutLinks(p Policy, puts []putting) error {
+	if !p.GuardsRoot() {
 		return nil
 	}
 	var trees []string
@@ -23,14 +28,14 @@ func (p Policy) checkLayoutLinks(puts []putting) error {
 			}
 		}
 	}
-	for i, e := range p.Layout {
+	for i, e := range p.Root.Entries {
 		for _, s := range sourcesOf(e) {
 			trace := newResolver()
 			trace.find(s.path)
 			for at := range trace.links {
 				for _, tree := range trees {
-					if at != tree && within(at, tree) {
-						return &PolicyError{Field: indexed("Layout", i) + s.field, Value: s.path, Problem: "leads through the symbolic link " + at + ", which a tool can change", Remedy: "name the target"}
+					if at != tree && pathrule.Within(at, tree) {
+						return &PolicyError{Field: errtext.Indexed("Root.Entries", i) + s.field, Value: s.path, Problem: "leads through the symbolic link " + at + ", which a tool can change", Remedy: "name the target"}
 					}
 				}
 			}
@@ -42,23 +47,23 @@ func (p Policy) checkLayoutLinks(puts []putting) error {
 // A layoutSource is a path of the host that an entry names.
 type layoutSource struct{ field, path string }
 
-func sourcesOf(e Entry) (list []layoutSource) {
+func sourcesOf(e rootfs.Entry) (list []layoutSource) {
 	layers := func(paths []string) {
 		for i, p := range paths {
-			list = append(list, layoutSource{"." + indexed("Layers", i), p})
+			list = append(list, layoutSource{"." + errtext.Indexed("Layers", i), p})
 		}
 	}
 	switch e := e.(type) {
-	case Bind:
+	case rootfs.Bind:
 		if e.File == nil {
 			list = append(list, layoutSource{".Source", e.Source})
 		}
-	case Overlay:
+	case rootfs.Overlay:
 		layers(e.Layers)
 		list = append(list, layoutSource{".Upper", e.Upper}, layoutSource{".Work", e.Work})
-	case TmpOverlay:
+	case rootfs.TmpOverlay:
 		layers(e.Layers)
-	case ReadOnlyOverlay:
+	case rootfs.ReadOnlyOverlay:
 		layers(e.Layers)
 	}
 	return list

@@ -7,54 +7,59 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
 )
 
 // resolveLayout makes the entries concrete on this host: canonical sources, and
 // optional ones that are not there left out.
-func (p Policy) resolveLayout() ([]putting, error) {
+func resolveLayout(p Policy) ([]putting, error) {
+	if p.Root == nil {
+		return nil, nil
+	}
 	var out []putting
-	for i, e := range p.Layout {
-		do, err := p.resolveEntry(e, strconv.Itoa(i))
+	for i, e := range p.Root.Entries {
+		do, err := resolveEntry(p, e, strconv.Itoa(i))
 		if bad := (*PolicyError)(nil); errors.As(err, &bad) {
-			bad.Field = indexed("Layout", i) + bad.Field
+			bad.Field = errtext.Indexed("Root.Entries", i) + bad.Field
 			return nil, bad
 		}
 		if err != nil {
 			return nil, err
 		}
 		if do != nil {
-			out = append(out, putting{field: indexed("Layout", i), do: do})
+			out = append(out, putting{field: errtext.Indexed("Root.Entries", i), do: do})
 		}
 	}
-	return out, p.checkLayoutLinks(out)
+	return out, checkLayoutLinks(p, out)
 }
 
-func (p Policy) resolveEntry(e Entry, number string) (plan.Action, error) {
+func resolveEntry(p Policy, e rootfs.Entry, number string) (plan.Action, error) {
 	switch e := e.(type) {
-	case Bind:
-		return p.resolveBind(e)
-	case Tmpfs:
-		return plan.PutTmpfs{At: e.At, Mode: modeOf(e.Mode, 0o755), Bytes: e.Bytes, NoExec: e.NoExec}, nil
-	case Dir:
-		return plan.PutDir{At: e.At, Mode: modeOf(e.Mode, 0o755)}, nil
-	case File:
-		return plan.PutFile{At: e.Path, Mode: modeOf(e.Mode, 0o444), Data: e.Data}, nil
-	case DataBind:
-		return plan.PutData{At: e.At, Mode: modeOf(e.Mode, 0o600), Data: e.Data, Write: e.Write, Slot: "d" + number}, nil
-	case Symlink:
+	case rootfs.Bind:
+		return resolveBind(p, e)
+	case rootfs.Tmpfs:
+		return plan.PutTmpfs{At: e.At, Mode: rootfs.ModeBits(e.Mode, 0o755), Bytes: e.Bytes, NoExec: e.NoExec}, nil
+	case rootfs.Dir:
+		return plan.PutDir{At: e.At, Mode: rootfs.ModeBits(e.Mode, 0o755)}, nil
+	case rootfs.File:
+		return plan.PutFile{At: e.At, Mode: rootfs.ModeBits(e.Mode, 0o444), Data: e.Data}, nil
+	case rootfs.DataBind:
+		return plan.PutData{At: e.At, Mode: rootfs.ModeBits(e.Mode, 0o600), Data: e.Data, Write: e.Write, Slot: "d" + number}, nil
+	case rootfs.Symlink:
 		return plan.PutLink(e), nil
-	case Chmod:
-		return plan.PutMode{At: e.At, Mode: modeOf(e.Mode, 0)}, nil
-	case RemountReadOnly:
+	case rootfs.Chmod:
+		return plan.PutMode{At: e.At, Mode: rootfs.ModeBits(e.Mode, 0)}, nil
+	case rootfs.RemountReadOnly:
 		return plan.PutReadOnly(e), nil
-	case Proc:
-		return plan.PutProc{At: e.At, New: !p.Namespaces.SharePID || p.Namespaces.PID != nil, Cover: !e.Uncovered || os.Getuid() == 0}, nil
-	case Dev:
-		return p.resolveDev(e)
-	case Mqueue:
+	case rootfs.Proc:
+		return plan.PutProc{At: e.At, New: !p.Root.Namespaces.SharePID || p.Root.Namespaces.PID != nil, Cover: !e.Uncovered || os.Getuid() == 0}, nil
+	case rootfs.Dev:
+		return resolveDev(p, e)
+	case rootfs.Mqueue:
 		return plan.PutQueue(e), nil
-	case Overlay:
+	case rootfs.Overlay:
 		layers, err := sources(e.Layers)
 		if err != nil {
 			return nil, err
@@ -65,18 +70,18 @@ func (p Policy) resolveEntry(e Entry, number string) (plan.Action, error) {
 		}
 		work, err := source("Work", e.Work)
 		return plan.PutOverlay{At: e.At, Layers: layers, Upper: upper, Work: work}, err
-	case TmpOverlay:
+	case rootfs.TmpOverlay:
 		layers, err := sources(e.Layers)
 		return plan.PutOverlay{At: e.At, Layers: layers, Slot: "o" + number}, err
-	case ReadOnlyOverlay:
+	case rootfs.ReadOnlyOverlay:
 		layers, err := sources(e.Layers)
 		return plan.PutOverlay{At: e.At, Layers: layers}, err
 	}
 	return nil, &PolicyError{Problem: "is nil"}
 }
 
-func (p Policy) resolveBind(e Bind) (plan.Action, error) {
-	do := plan.PutBind{At: e.At, Write: e.Write, Device: e.Devices, NoExec: e.NoExec, NoExecve: e.NoExecve, Plain: e.Write && p.guards()}
+func resolveBind(p Policy, e rootfs.Bind) (plan.Action, error) {
+	do := plan.PutBind{At: e.At, Write: e.Write, Device: e.Devices, NoExec: e.NoExec, NoExecve: e.NoExecve, Plain: e.Write && p.GuardsRoot()}
 	if e.File != nil {
 		return resolveFile(do, e.File)
 	}
@@ -121,7 +126,7 @@ func resolveFile(do plan.PutBind, f *os.File) (plan.Action, error) {
 	return do, nil
 }
 
-func (p Policy) resolveDev(e Dev) (plan.Action, error) {
+func resolveDev(p Policy, e rootfs.Dev) (plan.Action, error) {
 	do := plan.PutDev{At: e.At}
 	for _, d := range basicDevices {
 		if _, err := os.Lstat(d); err == nil {
@@ -141,7 +146,7 @@ func sources(layers []string) ([]string, error) {
 	out := make([]string, len(layers))
 	for i, l := range layers {
 		var err error
-		if out[i], err = source(indexed("Layers", i), l); err != nil {
+		if out[i], err = source(errtext.Indexed("Layers", i), l); err != nil {
 			return nil, err
 		}
 	}

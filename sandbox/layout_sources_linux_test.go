@@ -11,6 +11,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
 )
 
 // A sourceCase is a policy with a source that lies in the workspace, which a
@@ -24,8 +26,8 @@ type sourceCase struct {
 	want   string // what it prints
 }
 
-func layoutOf(entries ...sandbox.Entry) sandbox.Policy {
-	return sandbox.Policy{Layout: append(systemEntries(), entries...), Files: sandbox.Files{Protect: sandbox.Protect{Off: true}}}
+func layoutOf(entries ...rootfs.Entry) sandbox.Policy {
+	return sandbox.Policy{Root: &rootfs.Layout{Entries: append(systemEntries(), entries...)}, Files: sandbox.Files{Protect: policy.Protect{Off: true}}}
 }
 
 func systemFiles(f sandbox.Files) sandbox.Policy {
@@ -38,39 +40,39 @@ func sourceCases() []sourceCase {
 	const cat = "cat /o/file"
 	return []sourceCase{
 		{"a bind", "low", func(ws string) sandbox.Policy {
-			return layoutOf(sandbox.Bind{Source: at(ws, "low"), At: "/o"})
+			return layoutOf(rootfs.Bind{Source: at(ws, "low"), At: "/o"})
 		}, cat, "one"},
 		{"a bind of a file", "low/file", func(ws string) sandbox.Policy {
-			return layoutOf(sandbox.Bind{Source: at(ws, "low/file"), At: "/o/file"})
+			return layoutOf(rootfs.Bind{Source: at(ws, "low/file"), At: "/o/file"})
 		}, cat, "one"},
 		{"a read-only overlay's layer", "low", func(ws string) sandbox.Policy {
-			return layoutOf(sandbox.ReadOnlyOverlay{Layers: []string{at(ws, "other"), at(ws, "low")}, At: "/o"})
+			return layoutOf(rootfs.ReadOnlyOverlay{Layers: []string{at(ws, "other"), at(ws, "low")}, At: "/o"})
 		}, cat, "one"},
 		{"a layer of more than fit into the registers", "low", func(ws string) sandbox.Policy {
 			var many []string
 			for i := range 40 {
 				many = append(many, at(ws, fmt.Sprintf("many/%d", i)))
 			}
-			return layoutOf(sandbox.ReadOnlyOverlay{Layers: append(many, at(ws, "low")), At: "/o"})
+			return layoutOf(rootfs.ReadOnlyOverlay{Layers: append(many, at(ws, "low")), At: "/o"})
 		}, cat + "; ls /o/of | wc -l", "one40"},
 		{"a forgetful overlay's layer", "low", func(ws string) sandbox.Policy {
-			return layoutOf(sandbox.TmpOverlay{Layers: []string{at(ws, "other"), at(ws, "low")}, At: "/o"})
+			return layoutOf(rootfs.TmpOverlay{Layers: []string{at(ws, "other"), at(ws, "low")}, At: "/o"})
 		}, cat + "; echo x >/o/pwned", "one"},
 		{"an overlay's layer", "low", func(ws string) sandbox.Policy {
-			return layoutOf(sandbox.Overlay{Layers: []string{at(ws, "low")}, Upper: at(ws, "up"), Work: at(ws, "work"), At: "/o"})
+			return layoutOf(rootfs.Overlay{Layers: []string{at(ws, "low")}, Upper: at(ws, "up"), Work: at(ws, "work"), At: "/o"})
 		}, cat, "one"},
 		{"an overlay's upper directory", "up", func(ws string) sandbox.Policy {
-			return layoutOf(sandbox.Overlay{Layers: []string{at(ws, "low")}, Upper: at(ws, "up"), Work: at(ws, "work"), At: "/o"})
+			return layoutOf(rootfs.Overlay{Layers: []string{at(ws, "low")}, Upper: at(ws, "up"), Work: at(ws, "work"), At: "/o"})
 		}, "echo x >/o/pwned; cat /o/pwned", "x"},
 		{"an overlay's working directory", "work", func(ws string) sandbox.Policy {
-			return layoutOf(sandbox.Overlay{Layers: []string{at(ws, "low")}, Upper: at(ws, "up"), Work: at(ws, "work"), At: "/o"})
+			return layoutOf(rootfs.Overlay{Layers: []string{at(ws, "low")}, Upper: at(ws, "up"), Work: at(ws, "work"), At: "/o"})
 		}, "echo x >/o/pwned; cat /o/pwned", "x"},
 		{"an overlay of names that overlayfs would split", `odd :,\=x/low`, func(ws string) sandbox.Policy {
 			odd := at(ws, `odd :,\=x`)
-			return layoutOf(sandbox.Overlay{Layers: []string{at(odd, "low")}, Upper: at(odd, "up"), Work: at(odd, "work"), At: "/o"})
+			return layoutOf(rootfs.Overlay{Layers: []string{at(odd, "low")}, Upper: at(odd, "up"), Work: at(odd, "work"), At: "/o"})
 		}, cat + "; echo x >/o/pwned; cat /o/pwned", "onex"},
 		{"the directory around a layer", "around", func(ws string) sandbox.Policy {
-			return layoutOf(sandbox.TmpOverlay{Layers: []string{at(ws, "around/low")}, At: "/o"})
+			return layoutOf(rootfs.TmpOverlay{Layers: []string{at(ws, "around/low")}, At: "/o"})
 		}, cat, "one"},
 		{"a copy on write", "low", func(ws string) sandbox.Policy {
 			return systemFiles(sandbox.Files{CopyOnWrite: []string{at(ws, "low")}})
@@ -119,7 +121,7 @@ func (c sourceCase) swap(t *testing.T) {
 		t.Fatalf("as it was: %q, %v; want %q", out, err, c.want)
 	}
 
-	attacker := layoutOf(sandbox.Bind{Source: ws, At: "/ws", Write: true})
+	attacker := layoutOf(rootfs.Bind{Source: ws, At: "/ws", Write: true})
 	swap := fmt.Sprintf(`cd /ws && mv '%[1]s' taken && ln -s %[2]s/%[3]s '%[1]s'`, c.source, victim, filepath.Base(c.source))
 	if out, err := runLayout(attacker, swap); err != nil {
 		t.Fatalf("the tool cannot swap the source: %v %s", err, out)
@@ -216,8 +218,8 @@ func TestKernelNewFollowsNoLinkThatAToolCanMake(t *testing.T) {
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			ws, victim := sourceWorkspace(t)
-			guarded := func(entries ...sandbox.Entry) sandbox.Policy {
-				return sandbox.Policy{Layout: append(systemEntries(), append([]sandbox.Entry{sandbox.Bind{Source: ws, At: "/ws", Write: true}}, entries...)...)}
+			guarded := func(entries ...rootfs.Entry) sandbox.Policy {
+				return sandbox.Policy{Root: &rootfs.Layout{Entries: append(systemEntries(), append([]rootfs.Entry{rootfs.Bind{Source: ws, At: "/ws", Write: true}}, entries...)...)}}
 			}
 			if out, err := runLayout(guarded(), "ln -s "+victim+"/low /ws/link"); err != nil {
 				t.Fatalf("%v %s", err, out)
@@ -228,25 +230,25 @@ func TestKernelNewFollowsNoLinkThatAToolCanMake(t *testing.T) {
 			link := at(ws, "link")
 			for _, test := range []struct {
 				name  string
-				entry sandbox.Entry
+				entry rootfs.Entry
 				field string // that New refuses; "": none
 			}{
-				{"a bind", sandbox.Bind{Source: link, At: "/o"}, "Layout[INDEX].Source"},
-				{"a bind of something behind it", sandbox.Bind{Source: link + "/file", At: "/o/file"}, "Layout[INDEX].Source"},
-				{"a layer", sandbox.TmpOverlay{Layers: []string{at(ws, "low"), link}, At: "/o"}, "Layout[INDEX].Layers[1]"},
-				{"an upper directory", sandbox.Overlay{Layers: []string{at(ws, "low")}, Upper: link, Work: at(victim, "work"), At: "/o"}, "Layout[INDEX].Upper"},
-				{"the target", sandbox.Bind{Source: at(victim, "low"), At: "/o"}, ""},
-				{"a link elsewhere, that leads there", sandbox.Bind{Source: at(victim, "out"), At: "/o"}, ""},
+				{"a bind", rootfs.Bind{Source: link, At: "/o"}, "Root.Entries[INDEX].Source"},
+				{"a bind of something behind it", rootfs.Bind{Source: link + "/file", At: "/o/file"}, "Root.Entries[INDEX].Source"},
+				{"a layer", rootfs.TmpOverlay{Layers: []string{at(ws, "low"), link}, At: "/o"}, "Root.Entries[INDEX].Layers[1]"},
+				{"an upper directory", rootfs.Overlay{Layers: []string{at(ws, "low")}, Upper: link, Work: at(victim, "work"), At: "/o"}, "Root.Entries[INDEX].Upper"},
+				{"the target", rootfs.Bind{Source: at(victim, "low"), At: "/o"}, ""},
+				{"a link elsewhere, that leads there", rootfs.Bind{Source: at(victim, "out"), At: "/o"}, ""},
 			} {
 				p := guarded(test.entry)
 				_, err := runLayout(p, "true")
 				var bad *sandbox.PolicyError
-				want := strings.Replace(test.field, "INDEX", fmt.Sprint(len(p.Layout)-1), 1)
+				want := strings.Replace(test.field, "INDEX", fmt.Sprint(len(p.Root.Entries)-1), 1)
 				if errors.As(err, &bad) != (want != "") || bad != nil && bad.Field != want || bad == nil && err != nil {
 					t.Errorf("%s: %v, want an error of %q", test.name, err, want)
 				}
 			}
-			if _, err := runLayout(layoutOf(sandbox.Bind{Source: ws, At: "/ws", Write: true}, sandbox.Bind{Source: link, At: "/o"}), "cat /o/file"); err != nil {
+			if _, err := runLayout(layoutOf(rootfs.Bind{Source: ws, At: "/ws", Write: true}, rootfs.Bind{Source: link, At: "/o"}), "cat /o/file"); err != nil {
 				t.Errorf("without protected names: %v", err)
 			}
 		})

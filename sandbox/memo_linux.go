@@ -80,7 +80,7 @@ func (in input) keepable() bool {
 	for _, file := range f.Make {
 		rules += len(file.Data) >> 8
 	}
-	if in.policy.Layout != nil {
+	if in.policy.Root != nil {
 		return false // its files are open, and may be closed and be others
 	}
 	return in.list == nil && rules <= largestKept

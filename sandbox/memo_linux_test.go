@@ -13,7 +13,9 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/rlimit"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
@@ -50,7 +52,7 @@ func TestWhatIsTheSameIsCompiledOnce(t *testing.T) {
 
 func TestWhatDiffersInAnythingIsCompiledAnew(t *testing.T) {
 	for name, change := range map[string]func(*input){
-		"a rule":                       func(in *input) { in.layout.entries[0].kind = fileCopyOnWrite },
+		"a rule":                       func(in *input) { in.layout.entries[0].kind = pathrule.CopyOnWrite },
 		"a rule's place":               func(in *input) { in.layout.entries[0].path += "x" },
 		"a link that leads elsewhere":  func(in *input) { in.layout.links = append(in.layout.links, link{"/a", "/b"}) },
 		"a hidden name":                func(in *input) { in.policy.Files.HideNames = []string{".envrc"} },
@@ -59,8 +61,8 @@ func TestWhatDiffersInAnythingIsCompiledAnew(t *testing.T) {
 		"a deadline":                   func(in *input) { in.policy.Limits.WallClock = time.Second },
 		"a limit behind a pointer":     func(in *input) { in.policy.Limits.Rlimits.NoFile = rlimit.At(101) },
 		"a name in a filter":           func(in *input) { in.policy.Syscalls = in.policy.Syscalls.Without("read") },
-		"a bound that is open":         func(in *input) { in.policy.Open = []Bound{BoundTime} },
-		"a bound that may be missing":  func(in *input) { in.policy.May = []Bound{BoundTime} },
+		"a bound that is open":         func(in *input) { in.policy.Open = []Bound{policy.BoundTime} },
+		"a bound that may be missing":  func(in *input) { in.policy.May = []Bound{policy.BoundTime} },
 		"what the host can do":         func(in *input) { in.facts.Landlock.Value = 1 },
 		"who the harness is":           func(in *input) { in.facts.UID++ },
 		"the limits in force":          func(in *input) { in.rlimits[rlimit.Data].Hard-- },
@@ -80,7 +82,7 @@ func TestWhatDiffersInAnythingIsCompiledAnew(t *testing.T) {
 func TestWhatIsListedOnTheWayIsCompiledAnew(t *testing.T) {
 	in := keepableLike()
 	in.facts.Namespaces, in.list = host.Fact{}, func(string) []entry { return nil }
-	in.policy.May = []Bound{BoundFiles, BoundProcesses}
+	in.policy.May = []Bound{policy.BoundFiles, policy.BoundProcesses}
 	if m := new(memo); remembered(t, m, in, in) || len(m.kept) != 0 {
 		t.Error("it was remembered")
 	}
@@ -102,7 +104,7 @@ func TestAMemoStaysSmall(t *testing.T) {
 		t.Errorf("%d kept, want %d", len(m.kept), mostKept)
 	}
 	large := keepableLike()
-	large.policy.Files.Make = []File{{Path: "/a", Data: strings.Repeat("x", 1<<20)}}
+	large.policy.Files.Make = []policy.File{{Path: "/a", Data: strings.Repeat("x", 1<<20)}}
 	if remembered(t, m, large, large) {
 		t.Error("a megabyte is kept")
 	}
@@ -114,14 +116,14 @@ func TestACallersLaterChangesReachNothing(t *testing.T) {
 	p := Policy{
 		Files: Files{
 			Read: []string{"/r"}, Write: []string{"/w"}, Hide: []string{"/h"}, HideNames: []string{"n"}, Private: []string{"/p"}, CopyOnWrite: []string{"/c"},
-			Make: []File{{Path: "/m"}}, Protect: Protect{Add: []string{"a"}, Except: []string{"e"}},
+			Make: []policy.File{{Path: "/m"}}, Protect: policy.Protect{Add: []string{"a"}, Except: []string{"e"}},
 		},
 		Env:      Env{Pass: []string{"P"}, Set: map[string]string{"S": "s"}},
 		Limits:   Limits{Rlimits: rlimit.Limits{NoFile: rlimit.At(100), Core: rlimit.At(1)}},
 		Syscalls: seccomp.Filter{Rules: []seccomp.Rule{{Names: []string{"read"}, Args: []seccomp.Arg{{Index: 1}}}}},
-		May:      []Bound{BoundFiles}, Open: []Bound{BoundTime},
+		May:      []Bound{policy.BoundFiles}, Open: []Bound{policy.BoundTime},
 	}
-	mine := p.clone()
+	mine := p.Clone()
 	if !reflect.DeepEqual(mine, p) {
 		t.Errorf("%+v is not the policy %+v", mine, p)
 	}

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // TestACaptureReadsAHostAsTheProxiesDo: what a program has asked a name server for, or
@@ -46,7 +48,7 @@ func TestACaptureReadsAHostAsTheProxiesDo(t *testing.T) {
 // TestADatagramThatIsDeniedHasARemedyThatNewTakes: nothing helps one to an address of
 // the capture's own that stands for no name, nor to a host whose requests are judged.
 func TestADatagramThatIsDeniedHasARemedyThatNewTakes(t *testing.T) {
-	r := directRun(t, Network{Hosts: []string{"*.good.com"}, Requests: []RequestRule{{Host: "api.good.com:443"}}})
+	r := directRun(t, Network{Hosts: []string{"*.good.com"}, Requests: []policy.RequestRule{{Host: "api.good.com:443"}}})
 	o, err := r.outlet()
 	if err != nil {
 		t.Fatal(err)

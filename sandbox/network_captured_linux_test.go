@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
 )
 
 // CaptureForTest is the capture of package sandbox/capture, which this one cannot
 // import: it imports this one.
-var CaptureForTest func(device *os.File, gate CaptureGate) (stop func(), err error)
+var CaptureForTest func(device *os.File, gate policy.CaptureGate) (stop func(), err error)
 
 // eachCaptured runs a body in a child for each user, who may open the TUN driver's
 // node, as on most hosts, in mounts of the test's own.

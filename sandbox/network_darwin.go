@@ -5,6 +5,7 @@ import (
 	"net"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy/agent"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // What of a network macOS can be given, and why, is in profile_network.go.
@@ -26,5 +27,5 @@ func (r *run) plug() {
 }
 
 func (r *run) dialInside(context.Context, uint16) (net.Conn, error) {
-	return nil, &UnsupportedError{Bound: BoundNetwork, What: "Network.Listen: servers inside cannot be reached", Reason: "macOS has no network namespaces", Remedy: "set Network.Host"}
+	return nil, &UnsupportedError{Bound: policy.BoundNetwork, What: "Network.Listen: servers inside cannot be reached", Reason: "macOS has no network namespaces", Remedy: "set Network.Host"}
 }

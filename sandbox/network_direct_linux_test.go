@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
 )
 
@@ -327,7 +328,7 @@ func leaveOpen(t *testing.T) {
 // directWalls are all sets, and what is left where neither a namespace nor a
 // profile holds the network.
 var directWalls = append(slices.Clone(allSets), walls{
-	name: "without namespaces and without a system call profile", without: []kerneltest.Feature{kerneltest.Namespaces}, may: []Bound{BoundFiles, BoundProcesses, BoundNetwork}, noCalls: true,
+	name: "without namespaces and without a system call profile", without: []kerneltest.Feature{kerneltest.Namespaces}, may: []Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundNetwork}, noCalls: true,
 })
 
 func TestKernelAttackDirect(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // gpgAgent starts an agent of gpg's with one key, and returns the key's keygrip. The
@@ -78,7 +79,7 @@ func TestKernelNetworkLetsTheGPGAgentSign(t *testing.T) {
 		if out, err := exec.Command("gpg", "--batch", "--list-secret-keys", "--with-keygrip").CombinedOutput(); err != nil || !strings.Contains(string(out), grip) {
 			t.Errorf("the key is gone: %v\n%s", err, out)
 		}
-		p := Policy{Open: []Bound{BoundFiles}, Env: Env{Set: map[string]string{"HOME": t.TempDir()}}, Network: Network{GPGAgent: true}}
+		p := Policy{Open: []Bound{policy.BoundFiles}, Env: Env{Set: map[string]string{"HOME": t.TempDir()}}, Network: Network{GPGAgent: true}}
 		var wrong *PolicyError
 		if _, err := New(p); !errors.As(err, &wrong) || wrong.Field != "Network.GPGAgent" {
 			t.Errorf("in a home of the host's: %v", err)

@@ -5,14 +5,30 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
-	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
-
+	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
+// validate is everything that can be said of a policy without looking at the
+// host. It returns a *PolicyError for the first thing that is wrong, or nil.
+func validate(p Policy) error {
+	if err := p.Validate(); err != nil {
+		return err
+	}
+	for _, check := range [...]func(Network) error{validateHosts, validateUDP, validateReach} {
+		if err := check(p.Network); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // validateHosts judges every list in the notation of hosts.
-func (n Network) validateHosts() error {
+func validateHosts(n Network) error {
 	if len(n.Hosts)+len(n.Deny) > 0 {
 		if _, err := hostrules.Compile(n.Hosts, n.Deny); err != nil {
 			return hostError("Network.Hosts", "Network.Deny", err)
@@ -20,17 +36,21 @@ func (n Network) validateHosts() error {
 	}
 	for i, h := range n.Hosts {
 		if isLocalhost(h) {
-			return &PolicyError{Field: indexed("Network.Hosts", i), Value: h, Problem: "is the tool's own loopback, which is not reached through the proxy", Remedy: "name a port of the harness's in Network.Loopback; the tool's own needs no rule"}
+			return &PolicyError{Field: errtext.Indexed("Network.Hosts", i), Value: h, Problem: "is the tool's own loopback, which is not reached through the proxy", Remedy: "name a port of the harness's in Network.Loopback; the tool's own needs no rule"}
 		}
 	}
 	for i, c := range n.Credentials {
+		if len(c.Secret) < proxy.MinSecret || len(c.Secret) > proxy.MaxSecret {
+			return &PolicyError{Field: errtext.Indexed("Network.Credentials", i) + ".Secret", Problem: fmt.Sprintf("has %d bytes", len(c.Secret)),
+				Remedy: fmt.Sprintf("give one of %d to %d bytes: a shorter one cannot be told from other text", proxy.MinSecret, proxy.MaxSecret)}
+		}
 		if _, err := hostrules.Compile(c.Hosts, nil); err != nil {
-			return hostError(indexed("Network.Credentials", i)+".Hosts", "", err)
+			return hostError(errtext.Indexed("Network.Credentials", i)+".Hosts", "", err)
 		}
 	}
 	for i, r := range n.Requests {
 		if _, err := hostrules.Compile([]string{r.Host}, nil); err != nil {
-			return hostError("", "", err).in(indexed("Network.Requests", i) + ".Host")
+			return inField(hostError("", "", err), errtext.Indexed("Network.Requests", i)+".Host")
 		}
 	}
 	return nil
@@ -38,7 +58,7 @@ func (n Network) validateHosts() error {
 
 // validateReach refuses a credential, or a request rule, for what can never be
 // allowed: most often a host that was forgotten, or misspelt, in one of two lists.
-func (n Network) validateReach() error {
+func validateReach(n Network) error {
 	rules, err := hostrules.Compile(n.Hosts, n.Deny)
 	if err != nil {
 		return err
@@ -57,13 +77,13 @@ func (n Network) validateReach() error {
 	}
 	for i, c := range n.Credentials {
 		for j, h := range c.Hosts {
-			if err := check(indexed(indexed("Network.Credentials", i)+".Hosts", j), h); err != nil {
+			if err := check(errtext.Indexed(errtext.Indexed("Network.Credentials", i)+".Hosts", j), h); err != nil {
 				return err
 			}
 		}
 	}
 	for i, r := range n.Requests {
-		if err := check(indexed("Network.Requests", i)+".Host", r.Host); err != nil {
+		if err := check(errtext.Indexed("Network.Requests", i)+".Host", r.Host); err != nil {
 			return err
 		}
 	}
@@ -72,7 +92,7 @@ func (n Network) validateReach() error {
 
 // guarded are the entries of the hosts that get secrets, or whose requests are
 // judged.
-func (n Network) guarded() []string {
+func hostsWithSecrets(n Network) []string {
 	var list []string
 	for _, c := range n.Credentials {
 		list = append(list, c.Hosts...)
@@ -84,13 +104,13 @@ func (n Network) guarded() []string {
 }
 
 // datagrams are the rules of UDP.
-func (n Network) datagrams() (hostrules.Datagrams, error) {
-	return hostrules.CompileDatagrams(n.UDP, n.Deny, n.guarded())
+func compileDatagrams(n Network) (hostrules.Datagrams, error) {
+	return hostrules.CompileDatagrams(n.UDP, n.Deny, hostsWithSecrets(n))
 }
 
 // validateUDP comes after validateHosts, which has read every other list.
-func (n Network) validateUDP() error {
-	_, err := n.datagrams()
+func validateUDP(n Network) error {
+	_, err := compileDatagrams(n)
 	if err != nil {
 		bad := hostError("Network.UDP", "Network.Deny", err)
 		switch {
@@ -105,7 +125,7 @@ func (n Network) validateUDP() error {
 		return bad
 	}
 	if i := slices.IndexFunc(n.UDP, isLocalhost); i >= 0 {
-		return &PolicyError{Field: indexed("Network.UDP", i), Value: n.UDP[i], Problem: "is, for the tool, its own loopback, which no capture sees", Remedy: "leave it out: what the tool sends itself needs no rule"}
+		return &PolicyError{Field: errtext.Indexed("Network.UDP", i), Value: n.UDP[i], Problem: "is, for the tool, its own loopback, which no capture sees", Remedy: "leave it out: what the tool sends itself needs no rule"}
 	}
 	if len(n.UDP) > 0 && n.Capture == nil {
 		return &PolicyError{Field: "Network.UDP", Value: n.UDP[0], Problem: "has nothing that could carry datagrams: the proxies do not", Remedy: "set Network.Capture"}
@@ -120,18 +140,19 @@ func hostError(allow, deny string, err error) *PolicyError {
 		if e.List == "deny" {
 			allow = deny
 		}
-		bad.Field, bad.Value, bad.Err = indexed(allow, e.Index), e.Entry, e.Err
+		bad.Field, bad.Value, bad.Err = errtext.Indexed(allow, e.Index), e.Entry, e.Err
 	}
 	return bad
 }
 
-func (e *PolicyError) in(field string) *PolicyError {
+// inField says to which field an error belongs.
+func inField(e *PolicyError, field string) *PolicyError {
 	e.Field = field
 	return e
 }
 
-// gate is what every run's gateway of this policy has in common.
-func (n Network) gate() (proxy.Config, error) {
+// proxyConfig is what every run's gateway of this policy has in common.
+func proxyConfig(n Network) (proxy.Config, error) {
 	c := proxy.Config{Patience: n.Patience, Limits: proxy.Limits(n.Limits)}
 	var err error
 	if len(n.Hosts)+len(n.Deny) > 0 {
@@ -139,16 +160,16 @@ func (n Network) gate() (proxy.Config, error) {
 			return c, err // validate has found it before
 		}
 	}
-	if c.Datagrams, err = n.datagrams(); err != nil {
+	if c.Datagrams, err = compileDatagrams(n); err != nil {
 		return c, err
 	}
 	if decide := n.Decide; decide != nil {
 		c.Decide = func(ctx context.Context, r proxy.Request) proxy.Verdict {
-			return proxy.Verdict(decide(ctx, Request(r)))
+			return proxy.Verdict(decide(ctx, policy.Request(r)))
 		}
 	}
 	if observe := n.Observe; observe != nil {
-		c.Observe = func(e proxy.Event) { observe(Connection(e)) }
+		c.Observe = func(e proxy.Event) { observe(policy.Connection(e)) }
 	}
 	c.Lookup = n.Lookup
 	if n.Authorities != "" {
@@ -161,4 +182,11 @@ func (n Network) gate() (proxy.Config, error) {
 		c.Requests = append(c.Requests, proxy.RequestRule(r))
 	}
 	return c, nil
+}
+
+// isLocalhost reports whether an entry of Hosts names what is, for the tool, its own
+// loopback.
+func isLocalhost(entry string) bool {
+	name, _, _ := strings.Cut(entry, ":")
+	return strings.EqualFold(strings.TrimSuffix(name, "."), "localhost")
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
 )
 
 // eachUser runs a body in a child for each user, with every mechanism.
@@ -196,9 +197,9 @@ func TestKernelNetworkShowsSocketsByGrant(t *testing.T) {
 			"by a link":   func(p *Policy) { p.Network.Unix = []string{link} },
 			"by its path in a layout": func(p *Policy) {
 				f := p.Files
-				p.Files = Files{Protect: f.Protect}
+				p.Files, p.Root = Files{Protect: f.Protect}, new(rootfs.Layout)
 				for _, d := range f.Read {
-					p.Layout = append(p.Layout, Bind{Source: d, At: d})
+					p.Root.Entries = append(p.Root.Entries, rootfs.Bind{Source: d, At: d})
 				}
 				p.Network.Unix = []string{granted}
 			},

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // The tool that asks for a denied host on as many connections at once as it is told, keeps
@@ -122,7 +123,7 @@ func TestKernelNetworkSaysThatNamesAreTooMany(t *testing.T) {
 	for name, change := range map[string]func(p *Policy){
 		"below a wildcard": func(p *Policy) { p.Network.Hosts = []string{"*.allowed.example"} },
 		"that Decide allows": func(p *Policy) {
-			p.Network.Decide = func(context.Context, Request) Verdict { return Verdict{Allow: true} }
+			p.Network.Decide = func(context.Context, policy.Request) policy.Verdict { return policy.Verdict{Allow: true} }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // wire makes the policy's network concrete on this host. What is left of it in
@@ -18,13 +19,13 @@ import (
 func (s *Sandbox) wire(in *input) (err error) {
 	n := s.policy.Network
 	in.policy.Network = Network{Host: n.Host}
-	in.wiring = n.wire()
+	in.wiring = wireNetwork(n)
 	if n.SSHAgent {
 		if s.world.ssh, err = agentSocket("Network.SSHAgent", os.Getenv("SSH_AUTH_SOCK"), "start an ssh-agent, and the harness with its SSH_AUTH_SOCK"); err != nil {
 			return err
 		}
 	}
-	if s.policy.Layout != nil {
+	if s.policy.Root != nil {
 		if in.wiring.sockets, err = resolveSockets(n.Unix); err != nil {
 			return err
 		}
@@ -41,11 +42,11 @@ func (s *Sandbox) wire(in *input) (err error) {
 	}
 	if in.wiring.hasFiles() {
 		in.wiring.place = in.own()
-		if in.wiring.place == "" && in.wiring.relay != "" && s.policy.Layout == nil {
+		if in.wiring.place == "" && in.wiring.relay != "" && s.policy.Root == nil {
 			in.wiring.relay, in.wiring.unrelayed = "", true
 		}
-		if in.wiring.place == "" && s.policy.Layout != nil {
-			return &PolicyError{Field: "Layout", Problem: "has no place for what the tool needs of the sandbox itself: " + in.wiring.files(), Remedy: `put in a Tmpfs at "/run"`}
+		if in.wiring.place == "" && s.policy.Root != nil {
+			return &PolicyError{Field: "Root", Problem: "has no place for what the tool needs of the sandbox itself: " + in.wiring.files(), Remedy: `put in a Tmpfs at "/run"`}
 		}
 	}
 	s.coverBundle(in)
@@ -72,7 +73,7 @@ func wireRelay(in *input) error {
 // coverBundle finds the system's bundle, if the policy shows it: some tools look
 // there and nowhere else (wget).
 func (s *Sandbox) coverBundle(in *input) {
-	if !in.wiring.trusts || in.wiring.place == "" || s.policy.Layout != nil {
+	if !in.wiring.trusts || in.wiring.place == "" || s.policy.Root != nil {
 		return
 	}
 	for _, name := range proxy.SystemBundles {
@@ -110,7 +111,7 @@ func (s *Sandbox) wireGPG(in *input) (err error) {
 	env, _ := s.env.of(s.policy.Env)
 	home, _ := valueOf(env, "HOME")
 	in.wiring.home = home
-	if at := in.wiring.gpgSocket(); !filepath.IsAbs(home) || !in.walled() && s.policy.Layout == nil || slices.Contains(s.policy.Open, BoundFiles) || !in.inside(filepath.Dir(at)) {
+	if at := in.wiring.gpgSocket(); !filepath.IsAbs(home) || !in.walled() && s.policy.Root == nil || slices.Contains(s.policy.Open, policy.BoundFiles) || !in.inside(filepath.Dir(at)) {
 		return &PolicyError{Field: "Network.GPGAgent", Value: home, Problem: "the tool's HOME is not the sandbox's own, and gpg looks for its agent there", Remedy: "make it a Private directory, as the presets do"}
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // An internet is what the gateway of a test finds outside: names with public
@@ -117,7 +118,7 @@ func TestKernelNetworkReachesWhatIsAllowed(t *testing.T) {
 		if !strings.EqualFold(strings.ReplaceAll(out, "example.", "example"), want) {
 			t.Errorf("got\n%swant\n%s%s", out, want, r)
 		}
-		if line := r.Bound(BoundNetwork); len(r.Violations) > 0 || line.State == Absent || line.State == Open {
+		if line := r.Bound(policy.BoundNetwork); len(r.Violations) > 0 || line.State == Absent || line.State == Open {
 			t.Errorf("%s", r)
 		}
 		if text := r.String(); !strings.Contains(text, "egress proxy (HTTP at 127.0.0.1:") || !strings.Contains(text, " allowed, 0 denied") {
@@ -210,7 +211,7 @@ func TestKernelNetworkSaysWhatFailed(t *testing.T) {
 	kerneltest.Long(t)
 	inNetwork(t, func(p *Policy) { p.Network.Hosts = []string{"allowed.example", "nowhere.example"} }, func(t *testing.T, s *Sandbox, w walls) {
 		failed := func(r *Report) bool {
-			return slices.ContainsFunc(r.Bound(BoundNetwork).Notes, func(n string) bool { return strings.Contains(n, "was allowed failed") })
+			return slices.ContainsFunc(r.Bound(policy.BoundNetwork).Notes, func(n string) bool { return strings.Contains(n, "was allowed failed") })
 		}
 		if out, r := says(t, s, "fetch", "http://allowed.example/", "http://denied.example/"); failed(r) {
 			t.Errorf("nothing has failed: %s\n%s", out, r)
@@ -223,12 +224,12 @@ func TestKernelNetworkSaysWhatFailed(t *testing.T) {
 }
 
 func TestKernelNetworkAsksDecide(t *testing.T) {
-	asked := make(chan Request, 8)
+	asked := make(chan policy.Request, 8)
 	inNetwork(t, func(p *Policy) {
 		p.Network.Hosts, p.Network.Deny = []string{"allowed.example"}, []string{"denied.example"}
-		p.Network.Decide = func(_ context.Context, r Request) Verdict {
+		p.Network.Decide = func(_ context.Context, r policy.Request) policy.Verdict {
 			asked <- r
-			return Verdict{Allow: r.Host == "undecided.example", Reason: "nobody wants it"}
+			return policy.Verdict{Allow: r.Host == "undecided.example", Reason: "nobody wants it"}
 		}
 	}, func(t *testing.T, s *Sandbox, w walls) {
 		out, r := says(t, s, "fetch", "http://undecided.example/", "http://denied.example/", "http://sub.allowed.example/")
@@ -252,7 +253,7 @@ func TestKernelNetworkDoesNotWaitForNobody(t *testing.T) {
 	kerneltest.Long(t)
 	never := make(chan struct{})
 	stubborn := func(p *Policy) {
-		p.Network.Decide = func(context.Context, Request) Verdict { <-never; return Verdict{Allow: true} }
+		p.Network.Decide = func(context.Context, policy.Request) policy.Verdict { <-never; return policy.Verdict{Allow: true} }
 	}
 	t.Run("past its patience", func(t *testing.T) {
 		inNetwork(t, func(p *Policy) { stubborn(p); p.Network.Patience = 20 * time.Millisecond }, func(t *testing.T, s *Sandbox, w walls) {
@@ -265,10 +266,10 @@ func TestKernelNetworkDoesNotWaitForNobody(t *testing.T) {
 		asked := make(chan struct{}, 1)
 		inNetwork(t, func(p *Policy) {
 			p.Network.Patience = time.Hour
-			p.Network.Decide = func(context.Context, Request) Verdict {
+			p.Network.Decide = func(context.Context, policy.Request) policy.Verdict {
 				asked <- struct{}{}
 				<-never
-				return Verdict{Allow: true}
+				return policy.Verdict{Allow: true}
 			}
 		}, func(t *testing.T, s *Sandbox, w walls) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -295,11 +296,11 @@ func must[T any](v T, err error) T {
 
 func TestKernelNetworkIsObserved(t *testing.T) {
 	kerneltest.Long(t)
-	var seen chan Connection
+	var seen chan policy.Connection
 	inNetwork(t, func(p *Policy) {
-		seen = make(chan Connection, 8)
+		seen = make(chan policy.Connection, 8)
 		p.Network.Hosts = []string{"allowed.example"}
-		p.Network.Observe = func(c Connection) { seen <- c }
+		p.Network.Observe = func(c policy.Connection) { seen <- c }
 	}, func(t *testing.T, s *Sandbox, w walls) {
 		says(t, s, "fetch", "http://allowed.example/a", "http://denied.example/b")
 		first, second := <-seen, <-seen

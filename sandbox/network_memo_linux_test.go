@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // TestAPlanHasNoSecretAndNoFunction: what decides a plan is kept, compared and
@@ -15,10 +17,10 @@ import (
 func TestAPlanHasNoSecretAndNoFunction(t *testing.T) {
 	n := Network{
 		Hosts: []string{"a.example"}, Patience: time.Second, Loopback: []uint16{80}, Listen: []uint16{81},
-		Credentials: []Credential{{Name: "TOKEN", Secret: "hunter two", Hosts: []string{"a.example"}, Place: PlaceBearer}},
-		Decide:      func(context.Context, Request) Verdict { return Verdict{} },
-		Observe:     func(Connection) {},
-		Capture:     func(*os.File, CaptureGate) (func(), error) { return nil, nil },
+		Credentials: []policy.Credential{{Name: "TOKEN", Secret: "hunter two", Hosts: []string{"a.example"}, Place: policy.PlaceBearer}},
+		Decide:      func(context.Context, policy.Request) policy.Verdict { return policy.Verdict{} },
+		Observe:     func(policy.Connection) {},
+		Capture:     func(*os.File, policy.CaptureGate) (func(), error) { return nil, nil },
 	}
 	wired := func() input {
 		s := &Sandbox{policy: Policy{Network: n}}
@@ -50,7 +52,7 @@ func TestWithoutANamespaceTheProxiesAreAllThatIsReached(t *testing.T) {
 	bare := func(n Network, may ...Bound) input {
 		return networked(n, func(in *input) {
 			in.facts.Namespaces = no("namespaces")
-			in.policy.May = append([]Bound{BoundFiles, BoundProcesses}, may...)
+			in.policy.May = append([]Bound{policy.BoundFiles, policy.BoundProcesses}, may...)
 		})
 	}
 	p, err := compile(bare(Network{Hosts: []string{"a.example"}, Loopback: []uint16{5432}}))
@@ -66,7 +68,7 @@ func TestWithoutANamespaceTheProxiesAreAllThatIsReached(t *testing.T) {
 	for name, n := range map[string]Network{
 		"a server inside":   {Listen: []uint16{80}},
 		"an agent":          {SSHAgent: true},
-		"a capture of TCP":  {Capture: func(*os.File, CaptureGate) (func(), error) { return nil, nil }},
+		"a capture of TCP":  {Capture: func(*os.File, policy.CaptureGate) (func(), error) { return nil, nil }},
 		"no listener's use": {Hosts: []string{"a.example"}},
 	} {
 		in := bare(n)
@@ -77,13 +79,13 @@ func TestWithoutANamespaceTheProxiesAreAllThatIsReached(t *testing.T) {
 		if _, err := compile(in); refusals(t, err) != "network" {
 			t.Errorf("%s: %v", name, err)
 		}
-		in.policy.May = append(in.policy.May, BoundNetwork)
+		in.policy.May = append(in.policy.May, policy.BoundNetwork)
 		p, err := compile(in)
 		if err != nil {
 			t.Errorf("%s, although it may be missing: %v", name, err)
 		}
 		for _, h := range p.Holdings {
-			if h.Bound == BoundNetwork && len(h.Notes) == 0 {
+			if h.Bound == policy.BoundNetwork && len(h.Notes) == 0 {
 				t.Errorf("%s: nothing says that it is missing", name)
 			}
 		}
@@ -98,7 +100,7 @@ func TestASandboxPrintsNothingThatItHolds(t *testing.T) {
 		Env: Env{Set: map[string]string{"OF_THE_TOOL": "hunter four"}},
 		Network: Network{
 			Hosts:       []string{"a.example"},
-			Credentials: []Credential{{Name: "TOKEN", Secret: "hunter two", Hosts: []string{"a.example"}, Place: PlaceBearer}},
+			Credentials: []policy.Credential{{Name: "TOKEN", Secret: "hunter two", Hosts: []string{"a.example"}, Place: policy.PlaceBearer}},
 		},
 	}}
 	if err := s.openGate(); err != nil {
@@ -129,10 +131,10 @@ func TestWhatPassesOfTheEnvironmentHasNoSecret(t *testing.T) {
 		Env: Env{Pass: []string{"ALIAS"}, Set: map[string]string{"INDEX": "https://u:hunter%2Ftwo@a.example/", "OTHER": "hunter three"}},
 		Network: Network{
 			Hosts:       []string{"a.example"},
-			Credentials: []Credential{{Name: "TOKEN", Secret: "hunter/two", Hosts: []string{"a.example"}, Place: PlaceBearer}},
+			Credentials: []policy.Credential{{Name: "TOKEN", Secret: "hunter/two", Hosts: []string{"a.example"}, Place: policy.PlaceBearer}},
 		},
 	}}
-	s.wiring = s.policy.Network.wireProfile()
+	s.wiring = wireProfile(s.policy.Network)
 	if err := s.openGate(); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 )
 
@@ -27,11 +28,11 @@ type world struct {
 // openGate makes what every run's gateway has in common, and one gateway to see
 // that it can be made.
 func (s *Sandbox) openGate() (err error) {
-	if s.gate, err = s.policy.Network.gate(); err != nil {
+	if s.gate, err = proxyConfig(s.policy.Network); err != nil {
 		return err
 	}
 	s.seal()
-	if !s.policy.Network.served() {
+	if !servesProxy(s.policy.Network) {
 		return nil
 	}
 	if err := s.renewTrust(); err != nil {
@@ -67,13 +68,13 @@ func uncarried(err error) error {
 	bad := &PolicyError{Field: "Network", Problem: "cannot be carried out", Err: err}
 	if e := (*proxy.ConfigError)(nil); errors.As(err, &e) {
 		field := map[string]string{"credential": "Network.Credentials", "request rule": "Network.Requests"}[e.List]
-		bad.Field, bad.Value, bad.Err = indexed(field, e.Index), e.Name, e.Err
+		bad.Field, bad.Value, bad.Err = errtext.Indexed(field, e.Index), e.Name, e.Err
 	}
 	return bad
 }
 
 // served reports whether a run has a gateway.
-func (n Network) served() bool { return n.gated() || len(n.Loopback) > 0 }
+func servesProxy(n Network) bool { return n.Proxied() || len(n.Loopback) > 0 }
 
 // renewTrust makes the sandbox's authority, or another when that grows old.
 func (s *Sandbox) renewTrust() error {

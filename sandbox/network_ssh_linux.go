@@ -9,6 +9,7 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
 )
 
@@ -23,14 +24,14 @@ const (
 // the sandbox's own at that path, and so has none, it gets one. Otherwise git alone
 // is told of the relay.
 func (s *Sandbox) coverConfigs(in *input) {
-	if in.wiring.relay == "" || in.wiring.place == "" || s.policy.Layout != nil {
+	if in.wiring.relay == "" || in.wiring.place == "" || s.policy.Root != nil {
 		return
 	}
 	names := s.world.configs
 	if names == nil {
 		names = clientenv.SystemSSHConfigs
 	}
-	command := clientenv.ProxyCommand(join(in.wiring.place, clientenv.RelayName), "http://"+netip.AddrPortFrom(loopback4, in.wiring.http).String())
+	command := clientenv.ProxyCommand(pathrule.Join(in.wiring.place, clientenv.RelayName), "http://"+netip.AddrPortFrom(loopback4, in.wiring.http).String())
 	var included []string
 	for _, name := range names {
 		real, text, info := in.config(name)
@@ -95,7 +96,7 @@ func (in *input) config(name string) (real, text string, info fs.FileInfo) {
 func (in *input) showsHosts(p string) bool {
 	for dir := p; ; dir = filepath.Dir(dir) {
 		if e, ok := in.layout.find(dir); ok {
-			return (e.dir || dir == p) && (e.kind == fileRead || e.kind == fileWrite || e.kind == fileCopyOnWrite && in.facts.Overlay.Yes())
+			return (e.dir || dir == p) && (e.kind == pathrule.Read || e.kind == pathrule.Write || e.kind == pathrule.CopyOnWrite && in.facts.Overlay.Yes())
 		}
 		if dir == "/" {
 			return false

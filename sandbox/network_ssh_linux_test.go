@@ -12,10 +12,11 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
-
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
+	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // The tool that connects as ssh does: by the command that it is told of, in ssh's
@@ -225,7 +226,7 @@ func TestKernelNetworkSSHLeavesThePolicysFilesAlone(t *testing.T) {
 			"hidden": {func(p *Policy) { p.Files.Hide = []string{filepath.Dir(at)} }, clientenv.RelayName + "\n"},
 			"its own": {func(p *Policy) {
 				p.Files.Read = slices.DeleteFunc(p.Files.Read, func(dir string) bool { return dir == "/etc" })
-				p.Files.Make = []File{{Path: at, Data: "the policy's\n"}}
+				p.Files.Make = []policy.File{{Path: at, Data: "the policy's\n"}}
 			}, clientenv.RelayName + "\nthe policy's\n"},
 		} {
 			s := networkSandbox(t, w, func(p *Policy) {
@@ -306,7 +307,7 @@ func TestKernelNetworkShowsItsBundleInThePlaceOfTheSystems(t *testing.T) {
 func TestSSHsConfigurationIsReadWhereTheToolFindsTheHosts(t *testing.T) {
 	dir := t.TempDir()
 	at := filepath.Join(dir, "config")
-	inside := func(kind entryKind, on string, change func(in *input)) input {
+	inside := func(kind pathrule.Kind, on string, change func(in *input)) input {
 		in := input{facts: newHost(), layout: layout{entries: []entry{{path: on, kind: kind, dir: on == dir}}}}
 		if change != nil {
 			change(&in)
@@ -320,15 +321,15 @@ func TestSSHsConfigurationIsReadWhereTheToolFindsTheHosts(t *testing.T) {
 		text string
 		want bool
 	}{
-		{"shown", inside(fileRead, dir, nil), 0o644, "Host *", true},
-		{"shown alone", inside(fileRead, at, nil), 0o644, "Host *", true},
-		{"not shown", inside(fileRead, dir+"/other", nil), 0o644, "Host *", false},
-		{"hidden", inside(fileHide, dir, nil), 0o644, "Host *", false},
-		{"the policy's own", inside(fileMake, at, nil), 0o644, "Host *", false},
-		{"a copy", inside(fileCopyOnWrite, dir, nil), 0o644, "Host *", true},
-		{"a copy that begins empty", inside(fileCopyOnWrite, dir, func(in *input) { in.facts.Overlay = no("overlay") }), 0o644, "Host *", false},
-		{"not everybody's to read", inside(fileRead, dir, nil), 0o640, "Host *", false},
-		{"very long", inside(fileRead, dir, nil), 0o644, strings.Repeat("#", largestConfig+1), false},
+		{"shown", inside(pathrule.Read, dir, nil), 0o644, "Host *", true},
+		{"shown alone", inside(pathrule.Read, at, nil), 0o644, "Host *", true},
+		{"not shown", inside(pathrule.Read, dir+"/other", nil), 0o644, "Host *", false},
+		{"hidden", inside(pathrule.Hide, dir, nil), 0o644, "Host *", false},
+		{"the policy's own", inside(pathrule.Make, at, nil), 0o644, "Host *", false},
+		{"a copy", inside(pathrule.CopyOnWrite, dir, nil), 0o644, "Host *", true},
+		{"a copy that begins empty", inside(pathrule.CopyOnWrite, dir, func(in *input) { in.facts.Overlay = no("overlay") }), 0o644, "Host *", false},
+		{"not everybody's to read", inside(pathrule.Read, dir, nil), 0o640, "Host *", false},
+		{"very long", inside(pathrule.Read, dir, nil), 0o644, strings.Repeat("#", largestConfig+1), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			os.Remove(at)
@@ -347,7 +348,7 @@ func TestSSHsConfigurationIsReadWhereTheToolFindsTheHosts(t *testing.T) {
 	if err := errors.Join(os.Remove(at), syscall.Mkfifo(at, 0o644), os.Chmod(at, 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	in := inside(fileRead, dir, nil)
+	in := inside(pathrule.Read, dir, nil)
 	if _, _, info := in.config(at); info != nil {
 		t.Error("a pipe is read")
 	}

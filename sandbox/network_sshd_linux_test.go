@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/crypto/ssh"
 )
 
@@ -145,7 +146,7 @@ func sshSandbox(t *testing.T, w walls, d *sshd, change func(p *Policy)) *Sandbox
 	s := networkSandbox(t, w, func(p *Policy) {
 		p.Network.SSH = true
 		p.Network.Hosts = []string{"allowed.example:22", "sub.allowed.example:22"}
-		p.Files.Make = []File{
+		p.Files.Make = []policy.File{
 			{Path: filepath.Join(home, "key"), Data: d.key, Mode: 0o600},
 			{Path: filepath.Join(home, "known"), Data: d.known},
 			{Path: filepath.Join(home, "config"), Data: strings.ReplaceAll("IdentityFile HOME/key\nUserKnownHostsFile HOME/known\nStrictHostKeyChecking yes\nBatchMode yes\nLogLevel ERROR\n", "HOME", home)},

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 const theSecret = "s3cr3t-of-the-harness"
@@ -22,8 +24,8 @@ const theSecret = "s3cr3t-of-the-harness"
 // requests.
 func credentialed(p *Policy) {
 	p.Network.Hosts = []string{"example.com:443", "allowed.example"}
-	p.Network.Credentials = []Credential{{Name: "TOKEN", Secret: theSecret, Hosts: []string{"example.com:443"}, Place: PlaceBearer}}
-	p.Network.Requests = []RequestRule{{Host: "example.com:443", Methods: []string{"GET"}, Paths: []string{"/api/"}}}
+	p.Network.Credentials = []policy.Credential{{Name: "TOKEN", Secret: theSecret, Hosts: []string{"example.com:443"}, Place: policy.PlaceBearer}}
+	p.Network.Requests = []policy.RequestRule{{Host: "example.com:443", Methods: []string{"GET"}, Paths: []string{"/api/"}}}
 }
 
 // The tool that asks with what its environment has for a token, trusting what its
@@ -139,7 +141,7 @@ func TestKernelNetworkLeavesNoBundle(t *testing.T) {
 		if err != nil || at == "" {
 			t.Fatalf("%v, %q\n%s", err, out, c.Report())
 		}
-		if within(at, dir) == s.plan.Namespaces.Mount {
+		if pathrule.Within(at, dir) == s.plan.Namespaces.Mount {
 			t.Errorf("the bundle was at %s", at)
 		}
 		if left, err := filepath.Glob(dir + "/*"); err != nil || len(left) > 0 {

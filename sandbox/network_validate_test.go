@@ -14,24 +14,26 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 func TestValidateNamesTheNetworksField(t *testing.T) {
-	secret := Credential{Name: "TOKEN", Secret: "a secret", Hosts: []string{"example.com"}, Place: PlaceBearer}
-	with := func(change func(c *Credential)) Network {
+	secret := policy.Credential{Name: "TOKEN", Secret: "a secret", Hosts: []string{"example.com"}, Place: policy.PlaceBearer}
+	with := func(change func(c *policy.Credential)) Network {
 		c := secret
 		change(&c)
-		return Network{Hosts: []string{"example.com"}, Credentials: []Credential{secret, c}}
+		return Network{Hosts: []string{"example.com"}, Credentials: []policy.Credential{secret, c}}
 	}
-	asks := func(r RequestRule) Network {
-		return Network{Hosts: []string{"example.com"}, Requests: []RequestRule{{Host: "example.com"}, r}}
+	asks := func(r policy.RequestRule) Network {
+		return Network{Hosts: []string{"example.com"}, Requests: []policy.RequestRule{{Host: "example.com"}, r}}
 	}
-	ports := make([]uint16, maxPorts+1)
+	ports := make([]uint16, 16+1)
 	for i := range ports {
 		ports[i] = uint16(8000 + i)
 	}
-	capture := func(*os.File, CaptureGate) (func(), error) { return nil, nil }
-	decide := func(context.Context, Request) Verdict { return Verdict{} }
+	capture := func(*os.File, policy.CaptureGate) (func(), error) { return nil, nil }
+	decide := func(context.Context, policy.Request) policy.Verdict { return policy.Verdict{} }
 	for _, tt := range []struct {
 		name    string
 		network Network
@@ -41,17 +43,17 @@ func TestValidateNamesTheNetworksField(t *testing.T) {
 		{"denials and the harness's network", Network{Host: true, Deny: []string{"example.com"}}, "Network.Deny"},
 		{"the harness's ports and its network", Network{Host: true, Loopback: []uint16{5432}}, "Network.Loopback"},
 		{"a port to dial and the harness's network", Network{Host: true, Listen: []uint16{8000}}, "Network.Listen"},
-		{"a credential and the harness's network", Network{Host: true, Credentials: []Credential{secret}}, "Network.Credentials"},
-		{"request rules and the harness's network", Network{Host: true, Requests: []RequestRule{{Host: "example.com"}}}, "Network.Requests"},
+		{"a credential and the harness's network", Network{Host: true, Credentials: []policy.Credential{secret}}, "Network.Credentials"},
+		{"request rules and the harness's network", Network{Host: true, Requests: []policy.RequestRule{{Host: "example.com"}}}, "Network.Requests"},
 		{"ssh to nowhere", Network{SSH: true}, "Network.SSH"},
-		{"a secret that is short", with(func(c *Credential) { c.Name, c.Secret = "OTHER", "seven77" }), "Network.Credentials[1].Secret"},
-		{"a secret for every host", with(func(c *Credential) { c.Name, c.Hosts = "OTHER", []string{"*:443"} }), "Network.Credentials[1].Hosts"},
+		{"a secret that is short", with(func(c *policy.Credential) { c.Name, c.Secret = "OTHER", "seven77" }), "Network.Credentials[1].Secret"},
+		{"a secret for every host", with(func(c *policy.Credential) { c.Name, c.Hosts = "OTHER", []string{"*:443"} }), "Network.Credentials[1].Hosts"},
 		{"a file's name for authorities", Network{Authorities: "/etc/ssl/corp.pem"}, "Network.Authorities"},
 		{"authorities and the harness's network", Network{Host: true, Lookup: func(context.Context, string) ([]netip.Addr, error) { return nil, nil }}, "Network.Lookup"},
 		{"a person to ask and the harness's network", Network{Host: true, Decide: decide}, "Network.Decide"},
 		{"patience and the harness's network", Network{Host: true, Patience: time.Second}, "Network.Patience"},
-		{"an observer and the harness's network", Network{Host: true, Observe: func(Connection) {}}, "Network.Observe"},
-		{"limits and the harness's network", Network{Host: true, Limits: NetworkLimits{Bytes: 1}}, "Network.Limits"},
+		{"an observer and the harness's network", Network{Host: true, Observe: func(policy.Connection) {}}, "Network.Observe"},
+		{"limits and the harness's network", Network{Host: true, Limits: policy.NetworkLimits{Bytes: 1}}, "Network.Limits"},
 		{"a capture and the harness's network", Network{Host: true, Capture: capture}, "Network.Capture"},
 		{"datagrams and the harness's network", Network{Host: true, UDP: []string{"a.example:1"}, Capture: capture}, "Network.UDP"},
 		{"datagrams that nothing carries", Network{UDP: []string{"a.example:1"}}, "Network.UDP"},
@@ -60,8 +62,8 @@ func TestValidateNamesTheNetworksField(t *testing.T) {
 		{"datagrams to a group", Network{Capture: capture, UDP: []string{"224.0.0.251:5353"}}, "Network.UDP[0]"},
 		{"datagrams to what is no host", Network{Capture: capture, UDP: []string{"a b:1"}}, "Network.UDP[0]"},
 		{"a denial that is no rule, and datagrams", Network{Capture: capture, UDP: []string{"a.example:1"}, Deny: []string{"b c"}}, "Network.Deny[0]"},
-		{"datagrams past a credential", Network{Capture: capture, Hosts: []string{"example.com"}, UDP: []string{"a.example:1", "example.com:443"}, Credentials: []Credential{secret}}, "Network.UDP[1]"},
-		{"datagrams past a request rule", Network{Capture: capture, Hosts: []string{"example.com"}, UDP: []string{"*:443"}, Requests: []RequestRule{{Host: "example.com:443"}}}, "Network.UDP[0]"},
+		{"datagrams past a credential", Network{Capture: capture, Hosts: []string{"example.com"}, UDP: []string{"a.example:1", "example.com:443"}, Credentials: []policy.Credential{secret}}, "Network.UDP[1]"},
+		{"datagrams past a request rule", Network{Capture: capture, Hosts: []string{"example.com"}, UDP: []string{"*:443"}, Requests: []policy.RequestRule{{Host: "example.com:443"}}}, "Network.UDP[0]"},
 		{"a host that is a URL", Network{Hosts: []string{"example.com", "https://example.com/"}}, "Network.Hosts[1]"},
 		{"a host with a NUL byte", Network{Hosts: []string{"evil.com\x00.example.com"}}, "Network.Hosts[0]"},
 		{"a host that is empty", Network{Hosts: []string{""}}, "Network.Hosts[0]"},
@@ -75,44 +77,44 @@ func TestValidateNamesTheNetworksField(t *testing.T) {
 		{"a relative socket", Network{Unix: []string{"docker.sock"}}, "Network.Unix[0]"},
 		{"a socket in /proc", Network{Unix: []string{"/proc/1/fd/3"}}, "Network.Unix[0]"},
 		{"a socket with a NUL byte", Network{Unix: []string{"/a\x00"}}, "Network.Unix[0]"},
-		{"a credential without a name", with(func(c *Credential) { c.Name = "" }), "Network.Credentials[1].Name"},
-		{"a credential with an equals sign", with(func(c *Credential) { c.Name = "A=B" }), "Network.Credentials[1].Name"},
-		{"a credential twice", with(func(c *Credential) {}), "Network.Credentials[1].Name"},
-		{"a credential without a secret", with(func(c *Credential) { c.Name, c.Secret = "B", "" }), "Network.Credentials[1].Secret"},
-		{"a secret with a line break", with(func(c *Credential) { c.Name, c.Secret = "B", "hidden\n" }), "Network.Credentials[1].Secret"},
-		{"a credential for no host", with(func(c *Credential) { c.Name, c.Hosts = "B", nil }), "Network.Credentials[1].Hosts"},
-		{"a credential for what is no host", with(func(c *Credential) { c.Name, c.Hosts = "B", []string{"a b"} }), "Network.Credentials[1].Hosts[0]"},
-		{"a credential in no place", with(func(c *Credential) { c.Name, c.Place = "B", "body" }), "Network.Credentials[1].Place"},
-		{"a credential in a header without a name", with(func(c *Credential) { c.Name, c.Place = "B", PlaceHeader }), "Network.Credentials[1].Field"},
-		{"a bearer with a field", with(func(c *Credential) { c.Name, c.Field = "B", "X" }), "Network.Credentials[1].Field"},
-		{"a credential and no hosts", Network{Credentials: []Credential{secret}}, "Network.Credentials[0].Hosts"},
-		{"a path with an asterisk", asks(RequestRule{Host: "a.example", Paths: []string{"/v1/*"}}), "Network.Requests[1].Paths[0]"},
+		{"a credential without a name", with(func(c *policy.Credential) { c.Name = "" }), "Network.Credentials[1].Name"},
+		{"a credential with an equals sign", with(func(c *policy.Credential) { c.Name = "A=B" }), "Network.Credentials[1].Name"},
+		{"a credential twice", with(func(c *policy.Credential) {}), "Network.Credentials[1].Name"},
+		{"a credential without a secret", with(func(c *policy.Credential) { c.Name, c.Secret = "B", "" }), "Network.Credentials[1].Secret"},
+		{"a secret with a line break", with(func(c *policy.Credential) { c.Name, c.Secret = "B", "hidden\n" }), "Network.Credentials[1].Secret"},
+		{"a credential for no host", with(func(c *policy.Credential) { c.Name, c.Hosts = "B", nil }), "Network.Credentials[1].Hosts"},
+		{"a credential for what is no host", with(func(c *policy.Credential) { c.Name, c.Hosts = "B", []string{"a b"} }), "Network.Credentials[1].Hosts[0]"},
+		{"a credential in no place", with(func(c *policy.Credential) { c.Name, c.Place = "B", "body" }), "Network.Credentials[1].Place"},
+		{"a credential in a header without a name", with(func(c *policy.Credential) { c.Name, c.Place = "B", policy.PlaceHeader }), "Network.Credentials[1].Field"},
+		{"a bearer with a field", with(func(c *policy.Credential) { c.Name, c.Field = "B", "X" }), "Network.Credentials[1].Field"},
+		{"a credential and no hosts", Network{Credentials: []policy.Credential{secret}}, "Network.Credentials[0].Hosts"},
+		{"a path with an asterisk", asks(policy.RequestRule{Host: "a.example", Paths: []string{"/v1/*"}}), "Network.Requests[1].Paths[0]"},
 		{"the tool's own loopback", Network{Hosts: []string{"a.example", "LocalHost.:3000"}}, "Network.Hosts[1]"},
-		{"request rules and no hosts", Network{Requests: []RequestRule{{Host: "example.com"}}}, "Network.Requests[0].Host"},
-		{"a credential for a host that is not allowed", with(func(c *Credential) { c.Name, c.Hosts = "B", []string{"example.com", "other.example"} }), "Network.Credentials[1].Hosts[1]"},
-		{"a credential for a port that is not allowed", Network{Hosts: []string{"example.com:443"}, Credentials: []Credential{{Name: "A", Secret: "a secret", Hosts: []string{"example.com:80"}, Place: PlaceBearer}}}, "Network.Credentials[0].Hosts[0]"},
-		{"a credential for a host that is denied", Network{Hosts: []string{"*"}, Deny: []string{"*.example"}, Credentials: []Credential{{Name: "A", Secret: "a secret", Hosts: []string{"a.example"}, Place: PlaceBearer}}}, "Network.Credentials[0].Hosts[0]"},
-		{"a request rule for a host that is not allowed", asks(RequestRule{Host: "other.example"}), "Network.Requests[1].Host"},
-		{"a request rule for a host that is denied, whatever Decide says", Network{Deny: []string{"a.example"}, Decide: func(context.Context, Request) Verdict { return Verdict{} }, Requests: []RequestRule{{Host: "a.example"}}}, "Network.Requests[0].Host"},
-		{"a request rule for what is no host", asks(RequestRule{Host: "a b"}), "Network.Requests[1].Host"},
-		{"a method in small letters", asks(RequestRule{Host: "a.example", Methods: []string{"GET", "post"}}), "Network.Requests[1].Methods[1]"},
-		{"a path that is relative", asks(RequestRule{Host: "a.example", Paths: []string{"v1"}}), "Network.Requests[1].Paths[0]"},
-		{"a path with a query", asks(RequestRule{Host: "a.example", Paths: []string{"/v1?x"}}), "Network.Requests[1].Paths[0]"},
+		{"request rules and no hosts", Network{Requests: []policy.RequestRule{{Host: "example.com"}}}, "Network.Requests[0].Host"},
+		{"a credential for a host that is not allowed", with(func(c *policy.Credential) { c.Name, c.Hosts = "B", []string{"example.com", "other.example"} }), "Network.Credentials[1].Hosts[1]"},
+		{"a credential for a port that is not allowed", Network{Hosts: []string{"example.com:443"}, Credentials: []policy.Credential{{Name: "A", Secret: "a secret", Hosts: []string{"example.com:80"}, Place: policy.PlaceBearer}}}, "Network.Credentials[0].Hosts[0]"},
+		{"a credential for a host that is denied", Network{Hosts: []string{"*"}, Deny: []string{"*.example"}, Credentials: []policy.Credential{{Name: "A", Secret: "a secret", Hosts: []string{"a.example"}, Place: policy.PlaceBearer}}}, "Network.Credentials[0].Hosts[0]"},
+		{"a request rule for a host that is not allowed", asks(policy.RequestRule{Host: "other.example"}), "Network.Requests[1].Host"},
+		{"a request rule for a host that is denied, whatever Decide says", Network{Deny: []string{"a.example"}, Decide: func(context.Context, policy.Request) policy.Verdict { return policy.Verdict{} }, Requests: []policy.RequestRule{{Host: "a.example"}}}, "Network.Requests[0].Host"},
+		{"a request rule for what is no host", asks(policy.RequestRule{Host: "a b"}), "Network.Requests[1].Host"},
+		{"a method in small letters", asks(policy.RequestRule{Host: "a.example", Methods: []string{"GET", "post"}}), "Network.Requests[1].Methods[1]"},
+		{"a path that is relative", asks(policy.RequestRule{Host: "a.example", Paths: []string{"v1"}}), "Network.Requests[1].Paths[0]"},
+		{"a path with a query", asks(policy.RequestRule{Host: "a.example", Paths: []string{"/v1?x"}}), "Network.Requests[1].Paths[0]"},
 		{"negative patience", Network{Patience: -1}, "Network.Patience"},
-		{"a negative limit", Network{Limits: NetworkLimits{Rate: -1}}, "Network.Limits.Rate"},
+		{"a negative limit", Network{Limits: policy.NetworkLimits{Rate: -1}}, "Network.Limits.Rate"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			err := Policy{Network: tt.network}.validate()
-			saysWhatToDo(t, err, tt.field)
+			err := validate(Policy{Network: tt.network})
+			SaysWhatToDo(t, err, tt.field)
 			if err != nil && strings.Contains(err.Error(), "hidden") {
 				t.Errorf("the error shows the secret: %v", err)
 			}
 		})
 	}
 	for name, n := range map[string]Network{
-		"hosts": {Hosts: []string{"example.com"}}, "a port": {Loopback: []uint16{80}}, "an observer": {Observe: func(Connection) {}},
+		"hosts": {Hosts: []string{"example.com"}}, "a port": {Loopback: []uint16{80}}, "an observer": {Observe: func(policy.Connection) {}},
 	} {
-		saysWhatToDo(t, Policy{Network: n, Open: []Bound{BoundNetwork}}.validate(), map[string]string{
+		SaysWhatToDo(t, validate(Policy{Network: n, Open: []Bound{policy.BoundNetwork}}), map[string]string{
 			"hosts": "Network.Hosts", "a port": "Network.Loopback", "an observer": "Network.Observe"}[name])
 	}
 }
@@ -120,11 +122,11 @@ func TestValidateNamesTheNetworksField(t *testing.T) {
 // TestNoRemedyIsRefusedInItsTurn: "localhost" is no entry of Hosts.
 func TestNoRemedyIsRefusedInItsTurn(t *testing.T) {
 	for field, n := range map[string]Network{
-		"Network.Credentials[0].Hosts[0]": {Hosts: []string{"a.example"}, Credentials: []Credential{{Name: "A", Secret: "a secret", Hosts: []string{"localhost:3000"}, Place: PlaceBearer}}},
-		"Network.Requests[0].Host":        {Hosts: []string{"a.example"}, Requests: []RequestRule{{Host: "localhost"}}},
+		"Network.Credentials[0].Hosts[0]": {Hosts: []string{"a.example"}, Credentials: []policy.Credential{{Name: "A", Secret: "a secret", Hosts: []string{"localhost:3000"}, Place: policy.PlaceBearer}}},
+		"Network.Requests[0].Host":        {Hosts: []string{"a.example"}, Requests: []policy.RequestRule{{Host: "localhost"}}},
 	} {
 		var wrong *PolicyError
-		if err := (Policy{Network: n}).validate(); !errors.As(err, &wrong) || wrong.Field != field || strings.Contains(wrong.Remedy, "Network.Hosts") {
+		if err := validate(Policy{Network: n}); !errors.As(err, &wrong) || wrong.Field != field || strings.Contains(wrong.Remedy, "Network.Hosts") {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
@@ -137,14 +139,14 @@ func TestValidateTakesASoundNetwork(t *testing.T) {
 		"denials alone":                         {Deny: []string{"example.com"}},
 		"every notation":                        {Hosts: []string{"example.com", "*.example.com", "a.example:443", "a.example:8000-8100", "10.0.0.0/8", "10.1.2.3:22", "[::1]:80", "*"}},
 		"sockets with a shared net":             {Host: true, Unix: []string{"/run/a.sock"}, SSHAgent: true},
-		"a credential to be decided":            {Decide: func(context.Context, Request) Verdict { return Verdict{} }, Credentials: []Credential{{Name: "A", Secret: "a secret", Hosts: []string{"a.example"}, Place: PlaceBasic, Field: "user"}}},
-		"datagrams":                             {Capture: func(*os.File, CaptureGate) (func(), error) { return nil, nil }, UDP: []string{"a.example:123", "*.example.com:1-100", "10.0.0.0/8:500", "[2001:db8::1]:9", "*:123"}, Hosts: []string{"a.example"}, Requests: []RequestRule{{Host: "a.example:443"}}},
+		"a credential to be decided":            {Decide: func(context.Context, policy.Request) policy.Verdict { return policy.Verdict{} }, Credentials: []policy.Credential{{Name: "A", Secret: "a secret", Hosts: []string{"a.example"}, Place: policy.PlaceBasic, Field: "user"}}},
+		"datagrams":                             {Capture: func(*os.File, policy.CaptureGate) (func(), error) { return nil, nil }, UDP: []string{"a.example:123", "*.example.com:1-100", "10.0.0.0/8:500", "[2001:db8::1]:9", "*:123"}, Hosts: []string{"a.example"}, Requests: []policy.RequestRule{{Host: "a.example:443"}}},
 		"an empty list of datagrams":            {UDP: []string{}},
 		"ports":                                 {Loopback: []uint16{3128, 1080}, Listen: []uint16{8000}},
-		"a wildcard's credential within all":    {Hosts: []string{"*"}, Credentials: []Credential{{Name: "A", Secret: "a secret", Hosts: []string{"*.example.com"}, Place: PlaceBearer}}},
-		"a rule at every port of a host at one": {Hosts: []string{"example.com:443"}, Requests: []RequestRule{{Host: "example.com"}}},
+		"a wildcard's credential within all":    {Hosts: []string{"*"}, Credentials: []policy.Credential{{Name: "A", Secret: "a secret", Hosts: []string{"*.example.com"}, Place: policy.PlaceBearer}}},
+		"a rule at every port of a host at one": {Hosts: []string{"example.com:443"}, Requests: []policy.RequestRule{{Host: "example.com"}}},
 	} {
-		if err := (Policy{Network: n}).validate(); err != nil {
+		if err := validate(Policy{Network: n}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -155,8 +157,8 @@ func TestValidateTakesASoundNetwork(t *testing.T) {
 func TestAnEmptyListOfHostsIsNone(t *testing.T) {
 	for name, n := range map[string]Network{"nil": {}, "empty": {Hosts: []string{}}} {
 		p, err := compile(inputOf(workspaceLike(), newHost(), Policy{Network: n}))
-		if err != nil || !p.Namespaces.Net || n.gated() {
-			t.Errorf("%s: net %t, gated %t, %v", name, p.Namespaces.Net, n.gated(), err)
+		if err != nil || !p.Namespaces.Net || n.Proxied() {
+			t.Errorf("%s: net %t, gated %t, %v", name, p.Namespaces.Net, n.Proxied(), err)
 		}
 	}
 }
@@ -164,10 +166,10 @@ func TestAnEmptyListOfHostsIsNone(t *testing.T) {
 func TestANetworkGivenToNewIsACopy(t *testing.T) {
 	full := func(text string, port uint16) Network {
 		return Network{Hosts: []string{text}, UDP: []string{text}, Deny: []string{text}, Unix: []string{text}, Loopback: []uint16{port}, Listen: []uint16{port},
-			Credentials: []Credential{{Name: text, Hosts: []string{text}}}, Requests: []RequestRule{{Host: text, Methods: []string{text}, Paths: []string{text}}}}
+			Credentials: []policy.Credential{{Name: text, Hosts: []string{text}}}, Requests: []policy.RequestRule{{Host: text, Methods: []string{text}, Paths: []string{text}}}}
 	}
 	n := full("a", 1)
-	c := n.clone()
+	c := Policy{Network: n}.Clone().Network
 	n.Hosts[0], n.UDP[0], n.Deny[0], n.Unix[0], n.Loopback[0], n.Listen[0] = "b", "b", "b", "b", 2, 2
 	n.Credentials[0].Hosts[0], n.Requests[0].Methods[0], n.Requests[0].Paths[0] = "b", "b", "b"
 	n.Credentials[0].Name, n.Requests[0].Host = "b", "b"
@@ -177,8 +179,8 @@ func TestANetworkGivenToNewIsACopy(t *testing.T) {
 }
 
 func TestACredentialPrintsWithoutItsSecret(t *testing.T) {
-	c := Credential{Name: "TOKEN", Secret: "hunter two", Hosts: []string{"example.com"}, Place: PlaceBearer}
-	p := Policy{Network: Network{Credentials: []Credential{c}}}
+	c := policy.Credential{Name: "TOKEN", Secret: "hunter two", Hosts: []string{"example.com"}, Place: policy.PlaceBearer}
+	p := Policy{Network: Network{Credentials: []policy.Credential{c}}}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%d", "%x"} {
 		for _, v := range []any{c, &c, p, p.Network, p.Network.Credentials} {
 			if got := fmt.Sprintf(verb, v); strings.Contains(got, "hunter two") || strings.Contains(got, fmt.Sprintf("%x", "hunter two")) {

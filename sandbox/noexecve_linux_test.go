@@ -10,6 +10,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
 )
 
 // TestKernelNoExecve: what is in such a bind is not started, can be read, and is
@@ -38,7 +40,7 @@ func TestKernelNoExecve(t *testing.T) {
 				if err != nil || !strings.HasSuffix(out, want) || noExecve == strings.Contains(out, "started") {
 					t.Errorf("NoExecve %v: %v %q", noExecve, err, out)
 				}
-				p.Nest = true
+				p.Root.Nest = true
 				_, err = runLayout(p, "true")
 				if unsupported := (*sandbox.UnsupportedError)(nil); noExecve != errors.As(err, &unsupported) {
 					t.Errorf("NoExecve %v with Nest: %v", noExecve, err)
@@ -58,10 +60,10 @@ func TestKernelNoExecveNeedsLandlock(t *testing.T) {
 
 func noExecvePolicy(host string, noExecve bool) sandbox.Policy {
 	return sandbox.Policy{
-		Layout: append(systemEntries(),
-			sandbox.Bind{Source: filepath.Join(host, "tree"), At: "/b", NoExecve: noExecve},
-			sandbox.Bind{Source: filepath.Join(host, "tree/sub"), At: "/b/sub"}),
-		Files: sandbox.Files{Protect: sandbox.Protect{Off: true}},
+		Root: &rootfs.Layout{Entries: append(systemEntries(),
+			rootfs.Bind{Source: filepath.Join(host, "tree"), At: "/b", NoExecve: noExecve},
+			rootfs.Bind{Source: filepath.Join(host, "tree/sub"), At: "/b/sub"})},
+		Files: sandbox.Files{Protect: policy.Protect{Off: true}},
 	}
 }
 
@@ -70,7 +72,7 @@ func noExecvePolicy(host string, noExecve bool) sandbox.Policy {
 func TestKernelReportHasThePolicysNotes(t *testing.T) {
 	kerneltest.InChild(t, kerneltest.Child{}, func(t *testing.T) {
 		for _, why := range []string{"first", "second"} {
-			p := sandbox.Policy{Files: sandbox.Files{Read: []string{"/usr"}}, Notes: []sandbox.Note{{At: "a:1", Rule: "(r)", Class: "exact"}, {At: "a:2", Rule: "(s)", Class: "other", Why: why}}}
+			p := sandbox.Policy{Files: sandbox.Files{Read: []string{"/usr"}}, Notes: []policy.Note{{At: "a:1", Rule: "(r)", Class: "exact"}, {At: "a:2", Rule: "(s)", Class: "other", Why: why}}}
 			s, err := sandbox.New(p)
 			if err != nil {
 				t.Fatal(err)

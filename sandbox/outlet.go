@@ -57,7 +57,7 @@ func (r *run) outlet() (*outlet, error) {
 	if w.gated && !inside {
 		o.key = rand.Text()
 	}
-	if r.sandbox.policy.Network.served() {
+	if servesProxy(r.sandbox.policy.Network) {
 		var err error
 		if o.gateway, err = r.sandbox.newGateway(o.key); err != nil {
 			return nil, fmt.Errorf("sandbox: the network's gateway: %w", err)

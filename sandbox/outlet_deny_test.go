@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // TestDenialsWithoutAGatewayAreCountedToo: an agent's filter may be all that there is.
@@ -16,7 +17,7 @@ func TestDenialsWithoutAGatewayAreCountedToo(t *testing.T) {
 	if len(o.denied) != mostDenied || o.beyond != 7 {
 		t.Errorf("%d listed, %d beyond", len(o.denied), o.beyond)
 	}
-	r := &Report{Bounds: []BoundReport{{Bound: BoundNetwork}}}
+	r := &Report{Bounds: []BoundReport{{Bound: policy.BoundNetwork}}}
 	(&run{out: o}).reportNetwork(r)
 	if notes := r.Bounds[0].Notes; len(notes) != 1 || notes[0] != "7 denials more than are listed" || len(r.Violations) != mostDenied {
 		t.Errorf("%q, %d", notes, len(r.Violations))

@@ -19,7 +19,7 @@ import (
 func directRun(t *testing.T, n Network) *run {
 	t.Helper()
 	p := Policy{Network: n}
-	s := &Sandbox{policy: p, wiring: n.wireProfile()}
+	s := &Sandbox{policy: p, wiring: wireProfile(n)}
 	if err := s.openGate(); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path"
 	"syscall"
+
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 )
 
 // ownedByRootAlone reports whether a file, or the link itself, is root's and the
@@ -23,7 +25,7 @@ func ownedByRootAlone(p string) bool {
 // write to, is the user's or root's, and no other can write there: in dir its sticky bit
 // keeps others from renaming what is not theirs (inode(7), S_ISVTX).
 func ownedBelow(dir, p string) bool {
-	if p == dir || !within(p, dir) {
+	if p == dir || !pathrule.Within(p, dir) {
 		return false
 	}
 	if info, err := os.Stat(dir); err != nil || info.Mode()&os.ModeSticky == 0 {

@@ -1,177 +1,24 @@
 package sandbox
 
-import (
-	"io/fs"
-	"time"
+import "github.com/holdfast-dev/holdfast/sandbox/policy"
 
-	"github.com/holdfast-dev/holdfast/internal/plan"
-	"github.com/holdfast-dev/holdfast/rlimit"
-	"github.com/holdfast-dev/holdfast/seccomp"
+// What most policies are written with. Package policy documents each, and has the
+// rest: credentials, request rules, protected names. Package rootfs has what builds
+// a root entry by entry.
+type (
+	// A Policy says what a tool may touch. Its zero value allows nothing.
+	Policy = policy.Policy
+	// Files says which files exist for the tool.
+	Files = policy.Files
+	// Network says what the tool can connect to.
+	Network = policy.Network
+	// Env says which variables of the harness's environment the tool gets.
+	Env = policy.Env
+	// Limits bounds what the tool can consume.
+	Limits = policy.Limits
+	// A Bound is one of the things that a sandbox bounds, such as [policy.BoundFiles].
+	Bound = policy.Bound
+	// A PolicyError says which field of a [Policy] cannot be, why, and what would do
+	// instead.
+	PolicyError = policy.PolicyError
 )
-
-// A Bound is one of the things a sandbox bounds: a word such as "files".
-type Bound = plan.Bound
-
-// The bounds. Each is held by two independent mechanisms where the kernel has
-// them.
-const (
-	BoundFiles       = plan.Files       // what can be read, written, or seen
-	BoundNetwork     = plan.Network     // what can be connected to
-	BoundProcesses   = plan.Processes   // which processes can be seen and signalled, and that none outlives the run
-	BoundSyscalls    = plan.Syscalls    // which system calls the kernel takes
-	BoundPrivileges  = plan.Privileges  // that no right is held or gained
-	BoundResources   = plan.Resources   // rlimits
-	BoundEnvironment = plan.Environment // which variables the tool gets
-	BoundTime        = plan.Time        // how long it may run
-)
-
-// A Policy says what a tool may touch. It is plain data: the zero value allows
-// nothing, and whatever widens it is written down in a field. Once given to
-// [New] it is copied; later changes have no effect.
-//
-// The presets [ReadOnly], [Workspace], [WorkspaceNet] and [Unconfined] return
-// policies to start from.
-type Policy struct {
-	Files   Files
-	Network Network
-	Env     Env
-	Limits  Limits
-
-	// Layout gives the tool's root explicitly: an empty directory into which the
-	// entries are put in order, a later one over an earlier one. Nil: Files decides,
-	// of which with a Layout only Protect and HideNames count. A layout needs
-	// namespaces; whether it can be built is known when a command starts.
-	Layout []Entry
-	// Namespaces and Privileges widen what a Layout's tool shares and may do.
-	Namespaces Namespaces
-	Privileges Privileges
-	// Locks lists files inside on which a read lock is held while a Layout's tool
-	// runs.
-	Locks []string
-	// Nest lets a Layout's tool build sandboxes of its own: Landlock, which refuses
-	// to mount, stays off, and with it what it holds, and no filter stands in for
-	// it. Where no names are protected files can be made setuid, too. The profile in Syscalls has to allow what that takes as well.
-	Nest bool
-
-	// Syscalls is the system call profile. Zero: seccomp.Default(). It has to allow
-	// execve, with which the tool starts, and must not use seccomp.Notify, since a policy
-	// cannot name a supervisor. Rules that other bounds need win over it. One that allows
-	// io_uring lets a tool make vsock sockets, which no network namespace holds.
-	Syscalls seccomp.Filter
-	// Programs are filters that were compiled elsewhere. They are loaded in order
-	// after the profile; all but the last have to allow prctl(2).
-	Programs []seccomp.Program
-
-	// May lists bounds that may be missing, or weaker, on a host that cannot hold
-	// them. Without it such a host is an [UnsupportedError]; with it the tool runs
-	// and the report says what is missing.
-	May []Bound
-
-	// Open lists bounds that are not wanted at all, on any host. The report shows
-	// them as open. Files and Processes share mechanisms: with both open, no namespace
-	// is made. A bound that is open and
-	// that HideNames, Protect.Add, Syscalls, Rlimits or WallClock bounds is an error.
-	Open []Bound
-
-	// Notes say from which text the policy was made, and how exactly. They have no
-	// effect; each run's [Report] repeats them.
-	Notes []Note
-}
-
-// Files says which files exist for the tool. All paths are absolute. Symbolic
-// links in them are resolved when the sandbox is made; the links themselves
-// appear inside, so that both names work. A path that does not exist is an
-// error: a rule that cannot hold must not be ignored.
-//
-// Where paths nest, the deepest rule decides.
-type Files struct {
-	// Read lists files and directory trees to read and execute from.
-	Read []string
-	// Write lists files and directory trees that may also be changed.
-	Write []string
-	// Hide lists files and directory trees, inside what Read and Write show, that
-	// must not be readable. Where nothing is shown there is nothing to hide, and
-	// the rule is left out. A path that does not exist is allowed here when what
-	// lies around it cannot be written; it is not hidden if the host makes it later.
-	Hide []string
-	// HideNames lists file names, such as ".env" and ".env.*", in the notation of
-	// [ProtectedNames], that cannot be opened anywhere below Write, at any depth,
-	// whether or not they exist yet.
-	HideNames []string
-	// Private lists directories that are empty and writable at each start and gone
-	// afterwards, such as /tmp. They take memory; see PrivateBytes. One that does
-	// not exist on the host is made, except inside what the policy shows of the host.
-	Private []string
-	// CopyOnWrite lists directory trees that can be changed inside, while the host
-	// keeps what it has. On a host without overlayfs in user namespaces each is an
-	// empty private directory.
-	CopyOnWrite []string
-	// Make lists small files that exist inside only. Each must lie in a Private
-	// directory or where nothing of the host is shown.
-	Make []File
-	// Worktrees lists work trees of git, inside what Read or Write show, whose repository lies elsewhere: linked
-	// worktrees, and submodules. The repository (a worktree's common directory, a submodule's own) is granted as its work
-	// tree is, to be read or written, when the sandbox is made: if the work tree's .git file names it and it names that
-	// work tree in return, has the shape of a git directory, belongs to the harness's user or the work tree's
-	// owner, lies neither around the work tree nor in what Hide names, and .git is protected. Each run's report has a note
-	// that names it, or says why it was not granted. Of a repository that can be written, the index, HEAD and the state of the main
-	// work tree stay closed, and so do the directories of the worktrees that the policy does not let be written;
-	// branches, tags and objects are shared: the user's next command there meets what the tool has committed. A work tree
-	// with a --separate-git-dir has no such proof: name that directory in Write. Nothing is granted on macOS.
-	Worktrees []string
-	// PrivateBytes limits what Private directories and copies can hold together.
-	// Zero: half of the machine's memory.
-	PrivateBytes uint64
-
-	// Protect says which names below Write stay unwritable, at every depth and
-	// whether or not they exist. The zero value protects [ProtectedNames].
-	Protect Protect
-}
-
-// A File is a small file that exists inside the sandbox only.
-type File struct {
-	Path string
-	Data string
-	Mode fs.FileMode // zero: 0444
-}
-
-// Protect changes the list of protected names. The zero value is the safe one.
-type Protect struct {
-	Add    []string // more names, in the notation of ProtectedNames; what lies below them is protected too
-	Except []string // names of [ProtectedNames] that may be written after all
-	Off    bool     // protect nothing
-
-	// NoNewRepositories refuses what makes a directory a git directory, and .git files: git init, clone, worktree add
-	// and a submodule's first update fail inside. Repositories that are there work.
-	NoNewRepositories bool
-
-	// BuildFiles leaves those of [ProtectedNames] open that belong to a project's build, and that the tools in its hands may have to
-	// write: .cargo/config.toml, .yarnrc.yml, lefthook.yml and their kin (docs/protected-names.md). The user's own cargo, yarn or
-	// pre-commit will then run what a tool has written there. False: they are protected.
-	BuildFiles bool
-}
-
-// Env says which variables of the harness's environment the tool gets when the
-// command's Env is nil. A command's own Env is the caller's decision and passes
-// as it is. Where either of the two lists has the secret of one of [Network]'s
-// Credentials, the tool has its placeholder.
-type Env struct {
-	// Pass lists names, or patterns of path.Match such as "LC_*" and "*". A variable
-	// that looks like a secret or changes how programs load (see [SecretNames])
-	// passes only when its name is listed literally.
-	Pass []string
-	// Set lists variables with the values they have inside. They win over Pass. Name
-	// and value together are shorter than 128 KiB.
-	Set map[string]string
-}
-
-// Limits bounds what the tool can consume. The zero value is rlimit.Defaults()
-// and no deadline.
-type Limits struct {
-	// Rlimits are the resource limits of each process, over rlimit.Defaults().
-	// NoFile is at least 16; a hard limit above the harness's own is an error.
-	Rlimits rlimit.Limits
-	// WallClock is how long the run may take. Then everything inside is killed,
-	// and Wait's error wraps [ErrDeadline]. Zero: no deadline.
-	WallClock time.Duration
-}

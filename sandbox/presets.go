@@ -1,6 +1,10 @@
 package sandbox
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+)
 
 // ReadOnly returns a policy under which a tool can read the system, the
 // toolchains on PATH and dir, and write nothing but a private /tmp, /var/tmp and
@@ -80,7 +84,7 @@ func Unconfined() Policy {
 	return Policy{
 		Env: Env{Pass: []string{"*"}},
 		Open: []Bound{
-			BoundFiles, BoundNetwork, BoundProcesses, BoundSyscalls, BoundPrivileges, BoundResources, BoundEnvironment, BoundTime,
+			policy.BoundFiles, policy.BoundNetwork, policy.BoundProcesses, policy.BoundSyscalls, policy.BoundPrivileges, policy.BoundResources, policy.BoundEnvironment, policy.BoundTime,
 		},
 	}
 }

@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // systemTrees are what every preset shows of the system, as far as it exists.
@@ -38,7 +41,7 @@ type builder struct {
 	homeBlind bool            // it cannot be listed
 	secrets   []string        // homeSecrets below homeReal
 	plain     *resolver       // follows the links that lead to what is not trusted, too
-	notes     []Note
+	notes     []policy.Note
 }
 
 // preset builds what ReadOnly and Workspace have in common.
@@ -86,21 +89,21 @@ func newBuilder(dir string, env func(string) string, shared []string) *builder {
 func (b *builder) findHome(r *resolver, shared []string) {
 	b.home = noHome
 	home := b.env("HOME")
-	if checkPath(home, filePrivate) != nil {
+	if !validPath(home, pathrule.Private) {
 		return
 	}
 	at := r.find(home)
-	if at.err != nil || !at.mode.IsDir() || withinAny(at.path, []string{"/usr", "/etc", "/proc", "/dev", "/sys", "/run"}) {
+	if at.err != nil || !at.mode.IsDir() || pathrule.WithinAny(at.path, []string{"/usr", "/etc", "/proc", "/dev", "/sys", "/run"}) {
 		return
 	}
 	for _, tree := range slices.Concat(shared, systemTrees) {
-		if within(tree, at.path) {
+		if pathrule.Within(tree, at.path) {
 			return
 		}
 	}
 	b.home, b.homeReal = home, at.path
 	for _, name := range homeSecrets {
-		b.secrets = append(b.secrets, join(b.homeReal, name))
+		b.secrets = append(b.secrets, pathrule.Join(b.homeReal, name))
 	}
 }
 
@@ -108,7 +111,7 @@ func (b *builder) findHome(r *resolver, shared []string) {
 func (r *resolver) canonical(paths ...string) []string {
 	var out []string
 	for _, p := range paths {
-		if checkPath(p, fileRead) != nil {
+		if !validPath(p, pathrule.Read) {
 			continue
 		}
 		if at := r.find(p); at.err == nil {
@@ -133,15 +136,15 @@ func (b *builder) allow(p string) (at *place, ok bool) {
 // trust says whether a place may be believed. Not: what a tool could have made or
 // led elsewhere, what contains the home, and what the sandbox has of its own.
 func (b *builder) trust(p string) (at *place, ok bool) {
-	if checkPath(p, fileRead) != nil {
+	if !validPath(p, pathrule.Read) {
 		return nil, false
 	}
 	at = b.find(p)
-	if at.err != nil || b.distrusts(at.path) || withinAny(at.path, unshown) || slices.Contains(otherPlaces, at.path) {
+	if at.err != nil || b.distrusts(at.path) || pathrule.WithinAny(at.path, unshown) || slices.Contains(otherPlaces, at.path) {
 		return at, false
 	}
 	for _, own := range b.own {
-		if within(own, at.path) {
+		if pathrule.Within(own, at.path) {
 			return at, false
 		}
 	}
@@ -151,10 +154,10 @@ func (b *builder) trust(p string) (at *place, ok bool) {
 // holdsSecret reports whether p, which is canonical, is a secret of the home, lies in
 // one or contains one.
 func (b *builder) holdsSecret(p string) bool {
-	if b.homeReal == "" || !within(p, b.homeReal) {
+	if b.homeReal == "" || !pathrule.Within(p, b.homeReal) {
 		return false
 	}
-	return slices.ContainsFunc(b.secrets, func(secret string) bool { return within(p, secret) || within(secret, p) })
+	return slices.ContainsFunc(b.secrets, func(secret string) bool { return pathrule.Within(p, secret) || pathrule.Within(secret, p) })
 }
 
 // unshown are places that no PATH and no variable can make a preset show.
@@ -188,15 +191,6 @@ func (b *builder) shows(p string) bool {
 	return false
 }
 
-func withinAny(p string, dirs []string) bool {
-	for _, dir := range dirs {
-		if within(p, dir) {
-			return true
-		}
-	}
-	return false
-}
-
 // hide lists what stays out, whatever the policy shows or is made to show.
 func (b *builder) hide(write bool) {
 	paths := b.exist(systemSecrets...)
@@ -208,7 +202,7 @@ func (b *builder) hide(write bool) {
 	}
 	if b.homeReal != "" {
 		for _, name := range homeSecrets {
-			if p := join(b.home, name); b.homeHas(name) && b.find(p).err == nil {
+			if p := pathrule.Join(b.home, name); b.homeHas(name) && b.find(p).err == nil {
 				paths = append(paths, p)
 			}
 		}
@@ -238,4 +232,10 @@ func (b *builder) homeHas(name string) bool {
 	}
 	first, _, _ := strings.Cut(name, "/")
 	return b.homeBlind || b.homeNames[first]
+}
+
+// validPath reports whether a policy may name p in a list of that kind.
+func validPath(p string, kind pathrule.Kind) bool {
+	problem, _ := pathrule.Check(p, kind)
+	return problem == ""
 }

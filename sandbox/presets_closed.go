@@ -8,6 +8,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // closedTrees are where a preset for a root harness looks for what other users cannot
@@ -51,10 +54,10 @@ func (b *builder) closed() []string {
 		m.walk, m.of, m.at = w, of, time.Now()
 	}
 	if m.walk.left < 0 {
-		b.notes = append(b.notes, Note{At: m.walk.end, Rule: "hide what only root can read", Class: "in part",
+		b.notes = append(b.notes, policy.Note{At: m.walk.end, Rule: "hide what only root can read", Class: "in part",
 			Why: "there is more than a preset looks at: keep secrets out of it, or add them to Files.Hide"})
 	}
-	return slices.DeleteFunc(slices.Clone(m.walk.paths), func(p string) bool { return withinAny(p, b.own) })
+	return slices.DeleteFunc(slices.Clone(m.walk.paths), func(p string) bool { return pathrule.WithinAny(p, b.own) })
 }
 
 // look goes through trees in breadth, so that what is not reached lies deepest.
@@ -65,7 +68,7 @@ func (w *closedWalk) look(trees ...string) {
 		entries := readNames(dir, w.left+1)
 		w.left -= len(entries)
 		for _, e := range entries {
-			w.judge(join(dir, e.Name()), e)
+			w.judge(pathrule.Join(dir, e.Name()), e)
 		}
 		if w.left < 0 {
 			w.end = dir
@@ -75,7 +78,7 @@ func (w *closedWalk) look(trees ...string) {
 			continue
 		}
 		for _, e := range entries {
-			if p := join(dir, e.Name()); e.IsDir() && !slices.Contains(packages, e.Name()) && !slices.Contains(w.paths, p) {
+			if p := pathrule.Join(dir, e.Name()); e.IsDir() && !slices.Contains(packages, e.Name()) && !slices.Contains(w.paths, p) {
 				queue = append(queue, p)
 			}
 		}
@@ -98,7 +101,7 @@ func (w *closedWalk) judge(p string, e fs.DirEntry) {
 			root = path.Dir(dir)
 		}
 		switch runs := info.Mode()&0o111 != 0; {
-		case e.IsDir() && (within(dir, p) || within(p, root)), runs && info.Mode().IsRegular() && within(p, root):
+		case e.IsDir() && (pathrule.Within(dir, p) || pathrule.Within(p, root)), runs && info.Mode().IsRegular() && pathrule.Within(p, root):
 			return
 		}
 	}
@@ -135,7 +138,7 @@ func isRuntime(dir string, entries []fs.DirEntry) bool {
 			below = []string{"runtime/runtime.go"} // Go
 		}
 		for _, name := range below {
-			if _, err := os.Lstat(join(join(dir, e.Name()), name)); err == nil {
+			if _, err := os.Lstat(pathrule.Join(pathrule.Join(dir, e.Name()), name)); err == nil {
 				return true
 			}
 		}

@@ -5,6 +5,9 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // variables is what a preset passes of the environment.
@@ -22,15 +25,15 @@ func splitList(list string) []string {
 }
 
 // homeFiles are the settings that the tool's home has from the start.
-func (b *builder) homeFiles() []File {
+func (b *builder) homeFiles() []policy.File {
 	workspaces := []string{b.workspace}
 	if real := newResolver().canonical(b.workspace); len(real) > 0 && real[0] != b.workspace {
 		workspaces = append(workspaces, real[0]) // git looks at the path it arrives at
 	}
 	git := gitConfig(b.readConfigs(".config/git/config", ".gitconfig"), workspaces...)
-	files := []File{{Path: join(b.home, ".gitconfig"), Data: git, Mode: 0o644}}
+	files := []policy.File{{Path: pathrule.Join(b.home, ".gitconfig"), Data: git, Mode: 0o644}}
 	if env := goSettings(b.readConfigs(".config/go/env")); env != "" {
-		files = append(files, File{Path: join(b.home, ".config/go/env"), Data: env, Mode: 0o644})
+		files = append(files, policy.File{Path: pathrule.Join(b.home, ".config/go/env"), Data: env, Mode: 0o644})
 	}
 	return files
 }
@@ -44,7 +47,7 @@ const maxConfig = 1 << 20
 func (b *builder) readConfigs(names ...string) string {
 	var text strings.Builder
 	for _, name := range names {
-		p := join(b.home, name)
+		p := pathrule.Join(b.home, name)
 		at := b.find(p)
 		if b.homeReal == "" || at.err != nil || !at.mode.IsRegular() || b.distrusts(at.path) {
 			continue

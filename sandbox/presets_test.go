@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 )
 
 // made builds a preset for a made-up home ROOT/home/me, with ROOT/tmp in place
@@ -80,8 +82,8 @@ func TestWorkspaceFindsToolchains(t *testing.T) {
 }
 
 func sound(p Policy) error {
-	_, err := p.Files.resolve()
-	return errors.Join(p.validate(), err)
+	_, err := resolveFiles(p.Files)
+	return errors.Join(validate(p), err)
 }
 
 // What PATH, variables and links name is not believed where it would show a
@@ -157,7 +159,7 @@ func TestNothingInTheWorkspaceConfiguresTheSandbox(t *testing.T) {
 func granted(p Policy) string {
 	f := p.Files
 	return strings.Join(slices.Concat(f.Read, []string{"|"}, f.Write, []string{"|"}, f.CopyOnWrite, []string{"|"}, f.Private, []string{"|"}, f.Hide,
-		[]string{f.Make[0].Data}, p.Env.environ([]string{"A=b"})), " ")
+		[]string{f.Make[0].Data}, p.Env.Environ([]string{"A=b"})), " ")
 }
 
 // A user's configuration that is a link into the workspace is not the user's.
@@ -269,8 +271,8 @@ func TestWorkspaceHides(t *testing.T) {
 	root := tree(t, "home/me/.config/gh/hosts.yml", "home/me/.config/x")
 	env := func(name string) string { return map[string]string{"HOME": root + "/home/me"}[name] }
 	p := newBuilder(root+"/home/me/.config", env, nil).policy(false)
-	l, err := p.Files.resolve()
-	if err != nil || !slices.ContainsFunc(l.entries, func(e entry) bool { return e.kind == fileHide && e.path == root+"/home/me/.config/gh" }) {
+	l, err := resolveFiles(p.Files)
+	if err != nil || !slices.ContainsFunc(l.entries, func(e entry) bool { return e.kind == pathrule.Hide && e.path == root+"/home/me/.config/gh" }) {
 		t.Errorf("a secret of the workspace is not hidden: %v, %v", l, err)
 	}
 }
@@ -308,7 +310,7 @@ func TestWorkspaceBehindALinkIsSafeToGitByBothNames(t *testing.T) {
 			t.Errorf("%s is not in %q", dir, p.Files.Make[0].Data)
 		}
 	}
-	if l, err := p.Files.resolve(); err != nil || !slices.Contains(l.links, link{root + "/w", "real"}) {
+	if l, err := resolveFiles(p.Files); err != nil || !slices.Contains(l.links, link{root + "/w", "real"}) {
 		t.Errorf("%v, %v", l.links, err)
 	}
 }
@@ -320,9 +322,9 @@ func TestPresetsOfThisHost(t *testing.T) {
 		if err := sound(p); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		l, _ := p.Files.resolve()
+		l, _ := resolveFiles(p.Files)
 		for _, e := range l.entries {
-			if e.kind != fileHide && withinAny(e.path, []string{"/etc/shadow", "/var/log", "/run", "/proc"}) {
+			if e.kind != pathrule.Hide && pathrule.WithinAny(e.path, []string{"/etc/shadow", "/var/log", "/run", "/proc"}) {
 				t.Errorf("%s shows %s", name, e.path)
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 )
 
 // unfit says why a preset takes no such workspace, and what to do; "": it takes it.
@@ -30,7 +32,7 @@ func (b *builder) unfit(write bool) (problem, remedy string) {
 // that can only be read has to be no more than one of those that contain too much.
 func (b *builder) noProject(real string, write bool) string {
 	for _, p := range slices.Concat(shared, systemTrees, []string{b.home, b.homeReal, "/var", "/dev", "/proc"}) {
-		if p != real && p != "" && within(p, real) {
+		if p != real && p != "" && pathrule.Within(p, real) {
 			return "it contains " + p
 		}
 	}
@@ -39,9 +41,9 @@ func (b *builder) noProject(real string, write bool) string {
 		return "it contains more than a project"
 	case real == b.home, real == b.homeReal:
 		return "it is the home directory"
-	case within(real, "/run") && !removable(real):
+	case pathrule.Within(real, "/run") && !removable(real):
 		return "it lies in /run, where services have their sockets and files"
-	case withinAny(real, obeyed):
+	case pathrule.WithinAny(real, obeyed):
 		return "it lies in a directory of the system, whose files programs outside execute or obey"
 	case !write:
 		return ""
@@ -54,7 +56,7 @@ func (b *builder) noProject(real string, write bool) string {
 
 // removable reports whether p lies on a disk that was mounted for a user: udisks(8),
 // /run/media/USER/NAME.
-func removable(p string) bool { return within(p, "/run/media") && strings.Count(p, "/") >= 4 }
+func removable(p string) bool { return pathrule.Within(p, "/run/media") && strings.Count(p, "/") >= 4 }
 
 // obeyed are directories of the system that hold what programs outside execute
 // or obey: nothing in them is a project. /usr/src, /usr/local/src, /opt and /srv
@@ -88,7 +90,7 @@ func (b *builder) obeyedAtHome(real string) string {
 	}
 	for _, variable := range []string{"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"} {
 		for _, dir := range b.plain.canonical(b.env(variable)) {
-			if within(real, dir) && !slices.Contains(b.own, dir) && !holdsCheckouts(strings.TrimPrefix(real, dir)) {
+			if pathrule.Within(real, dir) && !slices.Contains(b.own, dir) && !holdsCheckouts(strings.TrimPrefix(real, dir)) {
 				return "it lies in " + variable + ", whose files programs obey"
 			}
 		}
@@ -124,9 +126,9 @@ func (b *builder) onPath(real string) string {
 		return "it is a directory of PATH, whose programs the user runs"
 	}
 	for _, t := range toolchains {
-		root := join(b.homeReal, t.root)
-		used := func(dir string) bool { return within(dir, root) && within(dir, real) }
-		if b.homeReal != "" && within(root, real) && slices.ContainsFunc(search, used) {
+		root := pathrule.Join(b.homeReal, t.root)
+		used := func(dir string) bool { return pathrule.Within(dir, root) && pathrule.Within(dir, real) }
+		if b.homeReal != "" && pathrule.Within(root, real) && slices.ContainsFunc(search, used) {
 			return "it contains ~/" + t.root + ", whose programs the user runs"
 		}
 	}
@@ -138,7 +140,7 @@ func (b *builder) onPath(real string) string {
 func (b *builder) inRepository(dir string) bool {
 	for ; dir != "/" && !slices.Contains(b.homes(dir), dir); dir = path.Dir(dir) {
 		for _, mark := range []string{".git", ".hg", ".jj", ".sl"} {
-			if _, err := os.Lstat(join(dir, mark)); err == nil {
+			if _, err := os.Lstat(pathrule.Join(dir, mark)); err == nil {
 				return true
 			}
 		}
@@ -160,7 +162,7 @@ func (b *builder) plantable(r *resolver) (link, tree string) {
 			if b.noProject(dir, true) != "" {
 				continue
 			}
-			if end.err == nil && !within(end.path, dir) {
+			if end.err == nil && !pathrule.Within(end.path, dir) {
 				return link, dir
 			}
 			break

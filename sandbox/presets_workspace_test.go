@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 )
 
 // refusal builds Workspace(ROOT/ws), or ReadOnly, for a made-up home and returns New's
@@ -139,7 +140,7 @@ func TestWorkspaceBehindALinkOfATool(t *testing.T) {
 // TestNixsStoreIsShownWithoutItsDaemon: its socket lies in /nix/var and is everybody's.
 func TestNixsStoreIsShownWithoutItsDaemon(t *testing.T) {
 	for _, p := range append(slices.Clone(systemTrees), moreTrees...) {
-		if within("/nix/var", p) || within("/var/guix", p) {
+		if pathrule.Within("/nix/var", p) || pathrule.Within("/var/guix", p) {
 			t.Errorf("%s is shown", p)
 		}
 	}
@@ -184,12 +185,12 @@ func TestHomeSecretsAreHidden(t *testing.T) {
 	}
 	p, root := made(t, "ws", nil, files...)
 	for _, name := range names {
-		if !withinAny(root+"/home/me/"+name, p.Files.Hide) {
+		if !pathrule.WithinAny(root+"/home/me/"+name, p.Files.Hide) {
 			t.Errorf("%s is not hidden", name)
 		}
 	}
 	for _, name := range []string{".config/ordinary", ".cache/huggingface/hub/model"} {
-		if withinAny(root+"/home/me/"+name, p.Files.Hide) {
+		if pathrule.WithinAny(root+"/home/me/"+name, p.Files.Hide) {
 			t.Errorf("%s is hidden", name)
 		}
 	}

@@ -4,14 +4,16 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
 	"github.com/holdfast-dev/holdfast/internal/stage/guard"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // This file says what of a policy macOS's seatbelt can hold, and how. It is pure,
 // and compiled on every system, so that tests can hold the profile against
-// Policy.Allows wherever they run.
+// Allows wherever they run.
 
 // A profiled is what one run adds to the profile of its policy.
 type profiled struct {
@@ -23,22 +25,22 @@ type profiled struct {
 // grants is the policy as package emit takes it, for one run.
 func (m *meaning) grants(run profiled) emit.Grants {
 	open := func(b Bound) bool { return slices.Contains(m.policy.Open, b) }
-	sockets, _ := m.policy.allowsAddress(Act{Do: ToConnect, Network: "unix"})
+	sockets, _ := allowsAddress(m.policy, Act{Do: ToConnect, Network: "unix"})
 	g := emit.Grants{
-		Network: emit.Network{All: m.policy.Network.Host || open(BoundNetwork), Sockets: sockets},
-		PTY:     true, AllProcesses: open(BoundProcesses), Tag: run.tag,
+		Network: emit.Network{All: m.policy.Network.Host || open(policy.BoundNetwork), Sockets: sockets},
+		PTY:     true, AllProcesses: open(policy.BoundProcesses), Tag: run.tag,
 	}
 	if !g.Network.All {
 		g.Network.Ports = m.ports(run.proxies)
 	}
 	g.Tools.TLS = g.Network.All || m.trustsSystem()
-	if open(BoundFiles) {
+	if open(policy.BoundFiles) {
 		g.AllFiles = true
 		return g
 	}
-	for _, p := range slices.SortedFunc(maps.Keys(m.entries), treeOrder) {
+	for _, p := range slices.SortedFunc(maps.Keys(m.entries), pathrule.TreeOrder) {
 		kind, ok := profileKind[m.entries[p].kind]
-		if within(p, "/dev") {
+		if pathrule.Within(p, "/dev") {
 			kind, ok = emit.Device, kind == emit.Write
 		}
 		if ok {
@@ -59,9 +61,9 @@ func (m *meaning) grants(run profiled) emit.Grants {
 // profileKind says what becomes of each kind of rule. Nothing is mounted: what
 // would be a directory of the run's own is the host's, so it is hidden, and what
 // would be a copy can be read alone. A file of Make is not there.
-var profileKind = map[entryKind]emit.Kind{
-	fileRead: emit.Read, fileWrite: emit.Write, fileHide: emit.Hide, filePrivate: emit.Hide, fileCopyOnWrite: emit.Read,
-	fileSocket: emit.Socket,
+var profileKind = map[pathrule.Kind]emit.Kind{
+	pathrule.Read: emit.Read, pathrule.Write: emit.Write, pathrule.Hide: emit.Hide, pathrule.Private: emit.Hide, pathrule.CopyOnWrite: emit.Read,
+	pathrule.Socket: emit.Socket,
 }
 
 func (n nameRule) profileKind() emit.NameKind {
@@ -88,45 +90,45 @@ func (m *meaning) profileHoldings() []plan.Holding {
 		}
 	}
 	const noMounts = "macOS: nothing is mounted for one process"
-	for _, path := range slices.SortedFunc(maps.Keys(m.entries), treeOrder) {
+	for _, path := range slices.SortedFunc(maps.Keys(m.entries), pathrule.TreeOrder) {
 		switch m.entries[path].kind {
-		case filePrivate:
-			lose(BoundFiles, path+" cannot be private; TMPDIR and HOME name a directory of the run's own instead", noMounts, "leave it out of Files.Private", false)
-		case fileCopyOnWrite:
-			lose(BoundFiles, path+" cannot be written", noMounts, "name it in Files.Read or Files.Write", false)
-		case fileMake:
-			lose(BoundFiles, path+" cannot be made; what belongs in HOME is in the run's own", noMounts, "leave it out of Files.Make", false)
+		case pathrule.Private:
+			lose(policy.BoundFiles, path+" cannot be private; TMPDIR and HOME name a directory of the run's own instead", noMounts, "leave it out of Files.Private", false)
+		case pathrule.CopyOnWrite:
+			lose(policy.BoundFiles, path+" cannot be written", noMounts, "name it in Files.Read or Files.Write", false)
+		case pathrule.Make:
+			lose(policy.BoundFiles, path+" cannot be made; what belongs in HOME is in the run's own", noMounts, "leave it out of Files.Make", false)
 		}
 	}
 	if p.Files.Protect.NoNewRepositories {
-		lose(BoundFiles, "git directories with another name than .git can be made", "macOS: a profile's rules know paths, not what a directory holds", "leave Protect.NoNewRepositories false", false)
+		lose(policy.BoundFiles, "git directories with another name than .git can be made", "macOS: a profile's rules know paths, not what a directory holds", "leave Protect.NoNewRepositories false", false)
 	}
-	lose(BoundFiles, "metadata of all files can be read", "macOS: programs ask for that of every directory above theirs", "none", false)
-	if slices.Contains(p.Files.protectedPatterns(), ".git") {
-		lose(BoundFiles, "a git directory is known by the name .git alone, and inside it only the names that git is known to obey are closed",
+	lose(policy.BoundFiles, "metadata of all files can be read", "macOS: programs ask for that of every directory above theirs", "none", false)
+	if slices.Contains(p.Files.ProtectedPatterns(), ".git") {
+		lose(policy.BoundFiles, "a git directory is known by the name .git alone, and inside it only the names that git is known to obey are closed",
 			"macOS: a profile's rules know paths, not what a directory holds", "none", false)
 	}
-	lose(BoundProcesses, "other processes can be seen, and what leaves the process group outlives the run", "macOS has no pid namespaces", "none", false)
+	lose(policy.BoundProcesses, "other processes can be seen, and what leaves the process group outlives the run", "macOS has no pid namespaces", "none", false)
 	if !p.Syscalls.IsOff() {
-		lose(BoundSyscalls, "system calls are not bounded", "macOS has no seccomp", "seccomp.Off(), or open the bound", true)
+		lose(policy.BoundSyscalls, "system calls are not bounded", "macOS has no seccomp", "seccomp.Off(), or open the bound", true)
 	}
 	by := map[Bound][]plan.Mechanism{
-		BoundFiles: {plan.Seatbelt}, BoundNetwork: {plan.Seatbelt}, BoundProcesses: {plan.Seatbelt, plan.ProcessGroup}, BoundPrivileges: {plan.Seatbelt},
-		BoundResources: {plan.Rlimits}, BoundEnvironment: {plan.EnvFilter}, BoundTime: {plan.Deadline},
+		policy.BoundFiles: {plan.Seatbelt}, policy.BoundNetwork: {plan.Seatbelt}, policy.BoundProcesses: {plan.Seatbelt, plan.ProcessGroup}, policy.BoundPrivileges: {plan.Seatbelt},
+		policy.BoundResources: {plan.Rlimits}, policy.BoundEnvironment: {plan.EnvFilter}, policy.BoundTime: {plan.Deadline},
 	}
 	if p.Limits.WallClock == 0 {
-		by[BoundTime] = nil
+		by[policy.BoundTime] = nil
 	}
 	if p.Network.Host {
-		by[BoundNetwork] = nil
+		by[policy.BoundNetwork] = nil
 	}
-	if w := p.Network.wireProfile(); w.gated || w.sshAgent {
-		by[BoundNetwork] = append(by[BoundNetwork], plan.EgressProxy)
+	if w := wireProfile(p.Network); w.gated || w.sshAgent {
+		by[policy.BoundNetwork] = append(by[policy.BoundNetwork], plan.EgressProxy)
 	}
 	if m.trustsSystem() {
-		lose(BoundNetwork, "trustd fetches what a certificate names that a tool has it check, past the proxies", "macOS: programs let a service check certificates", "take network out of May", false)
+		lose(policy.BoundNetwork, "trustd fetches what a certificate names that a tool has it check, past the proxies", "macOS: programs let a service check certificates", "take network out of May", false)
 	}
-	notes := map[Bound][]string{BoundNetwork: m.networkNotes()}
+	notes := map[Bound][]string{policy.BoundNetwork: m.networkNotes()}
 	var out []plan.Holding
 	for _, b := range plan.Bounds() {
 		h := plan.Holding{Bound: b, Lost: lost[b], Notes: notes[b]}

@@ -4,7 +4,9 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // On macOS there is one loopback, the machine's. The proxies listen there, each
@@ -18,8 +20,8 @@ import (
 var standInPorts = []int{1, 2}
 
 // wireProfile is what of a network the harness serves on macOS.
-func (n Network) wireProfile() wiring {
-	w := n.wire()
+func wireProfile(n Network) wiring {
+	w := wireNetwork(n)
 	w.direct, w.http, w.socks = true, 0, 0
 	w.dialled, w.captured, w.gpgAgent = false, false, false
 	return w
@@ -31,7 +33,7 @@ func (m *meaning) ports(proxies []int) []int {
 	for _, p := range m.policy.Network.Loopback {
 		list = append(list, int(p))
 	}
-	if m.policy.Network.gated() {
+	if m.policy.Network.Proxied() {
 		list = append(list, proxies...)
 	}
 	slices.Sort(list)
@@ -42,14 +44,14 @@ func (m *meaning) ports(proxies []int) []int {
 // fetches what a certificate names, from wherever that is, so a network that is
 // bounded by name has it only where the policy says that it may be weaker.
 func (m *meaning) trustsSystem() bool {
-	return m.policy.Network.gated() && slices.Contains(m.policy.May, BoundNetwork)
+	return m.policy.Network.Proxied() && slices.Contains(m.policy.May, policy.BoundNetwork)
 }
 
 // needsOwn says whether a run has a directory of its own, and whether the tool's
 // HOME and TMPDIR are in it.
 func (m *meaning) needsOwn() (needed, homed bool) {
-	homed = len(m.policy.Files.Private) > 0 && !slices.Contains(m.policy.Open, BoundFiles)
-	return homed || m.policy.Network.wireProfile().hasFiles(), homed
+	homed = len(m.policy.Files.Private) > 0 && !slices.Contains(m.policy.Open, policy.BoundFiles)
+	return homed || wireProfile(m.policy.Network).hasFiles(), homed
 }
 
 // ownRules show the run's own directory. What the harness has put there can be
@@ -62,7 +64,7 @@ func (m *meaning) ownRules(own string) []emit.Rule {
 	rules := []emit.Rule{{Path: own, Kind: emit.Read, Field: "Network"}}
 	if _, homed := m.needsOwn(); homed {
 		for _, name := range []string{ownHome, ownTmp} {
-			rules = append(rules, emit.Rule{Path: join(own, name), Kind: emit.Write, Field: "Files.Private"})
+			rules = append(rules, emit.Rule{Path: pathrule.Join(own, name), Kind: emit.Write, Field: "Files.Private"})
 		}
 	}
 	return rules
@@ -71,7 +73,7 @@ func (m *meaning) ownRules(own string) []emit.Rule {
 // missing is what the policy asks of the network that macOS cannot give.
 func (m *meaning) missing() []*UnsupportedError {
 	n := m.policy.Network
-	sockets, _ := m.policy.allowsAddress(Act{Do: ToConnect, Network: "unix"})
+	sockets, _ := allowsAddress(m.policy, Act{Do: ToConnect, Network: "unix"})
 	const noNamespace = "macOS has no network namespaces"
 	var list []*UnsupportedError
 	for _, f := range [...]struct {
@@ -87,7 +89,7 @@ func (m *meaning) missing() []*UnsupportedError {
 		{len(n.Unix) > 0 && !sockets, "Network.Unix: the sockets cannot be reached", "where neither files nor processes are bounded local sockets are refused", "bound one of the two"},
 	} {
 		if f.asked {
-			list = append(list, &UnsupportedError{Bound: BoundNetwork, What: f.what, Reason: f.why, Remedy: f.instead + ", or name network in May"})
+			list = append(list, &UnsupportedError{Bound: policy.BoundNetwork, What: f.what, Reason: f.why, Remedy: f.instead + ", or name network in May"})
 		}
 	}
 	return list
@@ -96,7 +98,7 @@ func (m *meaning) missing() []*UnsupportedError {
 // lacksNetwork is New's error for what is missing; nil where the policy says that
 // the network may be weaker. The report has it as notes then.
 func (m *meaning) lacksNetwork() error {
-	if slices.Contains(m.policy.May, BoundNetwork) {
+	if slices.Contains(m.policy.May, policy.BoundNetwork) {
 		return nil
 	}
 	var list []error
@@ -113,7 +115,7 @@ func (m *meaning) networkNotes() []string {
 	for _, e := range m.missing() {
 		notes = append(notes, e.What+" ("+e.Reason+"; remedy: "+e.Remedy+")")
 	}
-	if n.gated() {
+	if n.Proxied() {
 		notes = append(notes, "there is no network namespace: the tool connects to the proxies on the machine's loopback, which ask for the run's key, and listens nowhere")
 		if !m.trustsSystem() {
 			notes = append(notes, "programs that let the system check certificates, as Go's and Swift's do, trust no server: trustd would fetch what a certificate names, past the proxies (remedy: name network in May)")

@@ -10,11 +10,12 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 func meant(t *testing.T, p Policy) *meaning {
 	t.Helper()
-	m, err := p.meaning()
+	m, err := newMeaning(p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,17 +25,17 @@ func meant(t *testing.T, p Policy) *meaning {
 // TestWhatMacOSCannotGiveOfANetworkIsNamed: as an error, or as a note where the
 // policy says that the network may be weaker; never silently.
 func TestWhatMacOSCannotGiveOfANetworkIsNamed(t *testing.T) {
-	bare := []Bound{BoundFiles, BoundProcesses}
+	bare := []Bound{policy.BoundFiles, policy.BoundProcesses}
 	for _, tt := range []struct {
 		field string // "": it is given
 		p     Policy
 	}{
-		{"", Policy{Network: Network{Hosts: []string{"*"}, Loopback: []uint16{5432}, Unix: []string{"/run/db.sock"}, SSHAgent: true, Requests: []RequestRule{{Host: "example.org"}}}}},
+		{"", Policy{Network: Network{Hosts: []string{"*"}, Loopback: []uint16{5432}, Unix: []string{"/run/db.sock"}, SSHAgent: true, Requests: []policy.RequestRule{{Host: "example.org"}}}}},
 		{"", Policy{Network: Network{Host: true, Unix: []string{"/run/db.sock"}, SSHAgent: true}}},
 		{"", Policy{Open: bare, Network: Network{Hosts: []string{"*"}}}},
 		{"Network.Listen", Policy{Network: Network{Listen: []uint16{80}}}},
-		{"Network.UDP", Policy{Network: Network{UDP: []string{"a.example:1"}, Capture: func(*os.File, CaptureGate) (func(), error) { return nil, nil }}}},
-		{"Network.Capture", Policy{Network: Network{Capture: func(*os.File, CaptureGate) (func(), error) { return nil, nil }}}},
+		{"Network.UDP", Policy{Network: Network{UDP: []string{"a.example:1"}, Capture: func(*os.File, policy.CaptureGate) (func(), error) { return nil, nil }}}},
+		{"Network.Capture", Policy{Network: Network{Capture: func(*os.File, policy.CaptureGate) (func(), error) { return nil, nil }}}},
 		{"Network.SSH", Policy{Network: Network{Hosts: []string{"*"}, SSH: true}}},
 		{"Network.GPGAgent", Policy{Network: Network{GPGAgent: true}}},
 		{"Network.SSHAgent", Policy{Open: bare, Network: Network{SSHAgent: true}}},
@@ -46,7 +47,7 @@ func TestWhatMacOSCannotGiveOfANetworkIsNamed(t *testing.T) {
 		case tt.field == "" && err != nil, tt.field != "" && (!errors.As(err, &unsupported) || !strings.HasPrefix(unsupported.What, tt.field+":") || !errors.Is(err, errors.ErrUnsupported)):
 			t.Errorf("%q: %v", tt.field, err)
 		}
-		tt.p.May = []Bound{BoundNetwork}
+		tt.p.May = []Bound{policy.BoundNetwork}
 		m := meant(t, tt.p)
 		noted := slices.ContainsFunc(networkHolding(m).Notes, func(n string) bool { return strings.HasPrefix(n, tt.field+":") })
 		if err := m.lacksNetwork(); err != nil || noted != (tt.field != "") {
@@ -57,7 +58,7 @@ func TestWhatMacOSCannotGiveOfANetworkIsNamed(t *testing.T) {
 
 func networkHolding(m *meaning) plan.Holding {
 	list := m.profileHoldings()
-	return list[slices.IndexFunc(list, func(h plan.Holding) bool { return h.Bound == BoundNetwork })]
+	return list[slices.IndexFunc(list, func(h plan.Holding) bool { return h.Bound == policy.BoundNetwork })]
 }
 
 // TestTrustdIsNoWayPastTheProxies: it fetches what a certificate names.
@@ -70,8 +71,8 @@ func TestTrustdIsNoWayPastTheProxies(t *testing.T) {
 	}{
 		{"no network", Policy{}, false, Held},
 		{"hosts", Policy{Network: Network{Hosts: []string{"*"}}}, false, Held},
-		{"hosts, and may be weaker", Policy{Network: Network{Hosts: []string{"*"}}, May: []Bound{BoundNetwork}}, true, Weaker},
-		{"a port alone, and may be weaker", Policy{Network: Network{Loopback: []uint16{80}}, May: []Bound{BoundNetwork}}, false, Held},
+		{"hosts, and may be weaker", Policy{Network: Network{Hosts: []string{"*"}}, May: []Bound{policy.BoundNetwork}}, true, Weaker},
+		{"a port alone, and may be weaker", Policy{Network: Network{Loopback: []uint16{80}}, May: []Bound{policy.BoundNetwork}}, false, Held},
 	} {
 		h, err := emitted(tt.p)
 		if err != nil {

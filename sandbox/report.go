@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A State says how well a bound or a mechanism held.
@@ -37,7 +38,7 @@ type Report struct {
 	Ended   time.Time     `json:"ended,omitzero"`
 	Status  string        `json:"status"` // "promised", "running", "exit status 1", "ended at its deadline, 1m0s" ...
 	Bounds  []BoundReport `json:"bounds"`
-	Notes   []Note        `json:"notes,omitempty"` // the policy's; String prints those that say why
+	Notes   []policy.Note `json:"notes,omitempty"` // the policy's; String prints those that say why
 	// Denials are what the tool was refused, on systems that keep a log of it, if it
 	// can be read, once the run has ended.
 	Denials []Denial `json:"denials,omitempty"`
@@ -132,7 +133,7 @@ func (r *Report) String() string {
 
 // openWords says of an open bound by what it is so.
 func openWords(b Bound) string {
-	if b == BoundTime {
+	if b == policy.BoundTime {
 		return "the policy sets no deadline (Limits.WallClock)"
 	}
 	return "the policy does not bound it"

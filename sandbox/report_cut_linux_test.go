@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // said is the report of a run whose stage has sent these messages and died.
@@ -36,9 +37,9 @@ func said(t *testing.T, p plan.Plan, messages ...wire.Message) *Report {
 // neither held nor absent.
 func TestARunThatWasCutShortIsNotSaidToHaveNoBounds(t *testing.T) {
 	p := plan.Plan{Holdings: []plan.Holding{
-		{Bound: BoundFiles, By: []plan.Mechanism{plan.MountNamespace, plan.Landlock}},
-		{Bound: BoundEnvironment, By: []plan.Mechanism{plan.EnvFilter}},
-		{Bound: BoundNetwork, Lost: []plan.Loss{{What: "the network is reachable", Absent: true}}},
+		{Bound: policy.BoundFiles, By: []plan.Mechanism{plan.MountNamespace, plan.Landlock}},
+		{Bound: policy.BoundEnvironment, By: []plan.Mechanism{plan.EnvFilter}},
+		{Bound: policy.BoundNetwork, Lost: []plan.Loss{{What: "the network is reachable", Absent: true}}},
 	}}
 	held := wire.Message{Kind: wire.MsgHeld}
 	empty := wire.Message{Kind: wire.MsgEvidence} // init has sent it and could read nothing
@@ -61,7 +62,7 @@ func TestARunThatWasCutShortIsNotSaidToHaveNoBounds(t *testing.T) {
 			if r.Status != test.status || r.Held() {
 				t.Errorf("status %q, want %q; held: %v", r.Status, test.status, r.Held())
 			}
-			for b, want := range map[Bound]State{BoundFiles: test.files, BoundEnvironment: test.environ, BoundNetwork: Absent} {
+			for b, want := range map[Bound]State{policy.BoundFiles: test.files, policy.BoundEnvironment: test.environ, policy.BoundNetwork: Absent} {
 				if got := r.Bound(b).State; got != want {
 					t.Errorf("%s is %s, want %s", b, got, want)
 				}

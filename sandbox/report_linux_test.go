@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/stage"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A dropCase is a mechanism whose steps are taken out of the plan behind the
@@ -325,7 +326,7 @@ func TestKernelOneOpenBoundOpensNoOther(t *testing.T) {
 			p.Env.Set = map[string]string{"HARNESS": strconv.Itoa(os.Getpid()), "SECRET": secret}
 			const script = `cat $SECRET 2>/dev/null && echo; cat /proc/$HARNESS/root$SECRET 2>/dev/null && echo by root
 				[ -d /proc/$HARNESS ] && echo processes; kill -0 $HARNESS 2>/dev/null && echo signals; true`
-			for open, want := range map[Bound]string{BoundFiles: "secret\n", BoundProcesses: "processes\nsignals\n"} {
+			for open, want := range map[Bound]string{policy.BoundFiles: "secret\n", policy.BoundProcesses: "processes\nsignals\n"} {
 				p.Open = []Bound{open}
 				out, err := commandIn(t, p, script).CombinedOutput()
 				if err != nil || string(out) != want {

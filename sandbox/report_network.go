@@ -5,6 +5,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 )
@@ -154,4 +155,24 @@ func limitOf(why string) string {
 		return "Names"
 	}
 	return ""
+}
+
+// A Violation is something that a run's network denied it, an agent's filter and a
+// capture included, as its [Report] lists it.
+type Violation struct {
+	Time     time.Time `json:"time"`
+	Protocol string    `json:"protocol"` // "http", "https", "connect", "socks", with a capture "tcp", "udp" ...
+	Host     string    `json:"host"`
+	Address  string    `json:"address,omitempty"` // if that is what was denied
+	Port     uint16    `json:"port,omitempty"`
+	Method   string    `json:"method,omitempty"`
+	Path     string    `json:"path,omitempty"`
+	Rule     string    `json:"rule,omitempty"` // which rule decided, or "Decide"; "": no rule allows it
+	Why      string    `json:"why"`
+	// Remedy is what in the policy would allow it, or that nothing does. It is for a person:
+	// the tool chose the host, and a program that follows remedies has no policy.
+	Remedy string `json:"remedy"`
+	// Count is how many denials there were by this rule and for this reason, of this host
+	// and port by this protocol; the other fields tell of the first of them.
+	Count int `json:"count"`
 }

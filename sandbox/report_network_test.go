@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 func TestARemedyIsSaidWhereThePolicyHasOne(t *testing.T) {
@@ -96,8 +97,8 @@ func TestAnEnvWithoutTheProxiesIsNotedUnlessPacketsAreCaptured(t *testing.T) {
 // what is printed, and in what the report holds of the network.
 func TestAReportSaysNothingToATerminal(t *testing.T) {
 	const text = "a\x1b[2J\r\nnetwork held\u009b\u202e"
-	r := &Report{Tool: text, Status: text, Denials: []Denial{{Process: text, Operation: text, Target: text}}, Notes: []Note{{Why: text}},
-		Bounds:     []BoundReport{{Bound: BoundNetwork, State: Weaker, Lost: []string{text}, Notes: []string{text}, Mechanisms: []MechanismReport{{Mechanism: text, Evidence: text}}}},
+	r := &Report{Tool: text, Status: text, Denials: []Denial{{Process: text, Operation: text, Target: text}}, Notes: []policy.Note{{Why: text}},
+		Bounds:     []BoundReport{{Bound: policy.BoundNetwork, State: Weaker, Lost: []string{text}, Notes: []string{text}, Mechanisms: []MechanismReport{{Mechanism: text, Evidence: text}}}},
 		Violations: []Violation{violationOf(proxy.Event{Protocol: text, Host: text, Method: text, Path: text, Rule: text, Reason: text}), {Why: text, Host: text}}}
 	if v := r.Violations[0]; strings.ContainsAny(v.Protocol+v.Host+v.Method+v.Path+v.Rule+v.Why+v.Remedy, "\x1b\r\n\u009b\u202e") {
 		t.Errorf("%+q", v)

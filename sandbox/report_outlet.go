@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // passes says what the harness serves of the run's network, and what has passed.
@@ -38,7 +39,7 @@ func (r *run) passes() (proxied, captured string) {
 
 // reportNetwork adds what the run was denied, and what became of its outlet.
 func (r *run) reportNetwork(report *Report) {
-	if line := report.Bound(BoundNetwork); (line.State == Held || line.State == Promised) && !r.sandbox.policy.Network.gated() {
+	if line := report.Bound(policy.BoundNetwork); (line.State == Held || line.State == Promised) && !r.sandbox.policy.Network.Proxied() {
 		line.Notes = append(line.Notes, "no host can be reached: Network.Hosts names none")
 	}
 	o := r.made()
@@ -57,7 +58,7 @@ func (r *run) reportNetwork(report *Report) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	report.Violations = append(report.Violations, o.denied...)
-	line := report.Bound(BoundNetwork)
+	line := report.Bound(policy.BoundNetwork)
 	line.Notes = append(line.Notes, o.notes...)
 	if n := summary.Beyond + o.beyond; n > 0 {
 		line.Notes = append(line.Notes, fmt.Sprintf("%d denials more than are listed", n))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // networkPolicy is toolPolicy with everything of a network that a run can leave
@@ -24,11 +25,11 @@ func networkPolicy(dir string, port uint16) sandbox.Policy {
 		Hosts:    []string{fmt.Sprintf("127.0.0.1:%d", port), "example.com:443"},
 		Loopback: []uint16{port},
 		Listen:   []uint16{8000},
-		Requests: []sandbox.RequestRule{{Host: "example.com:443", Methods: []string{"GET"}}},
-		Observe:  func(sandbox.Connection) {},
-		Decide: func(ctx context.Context, _ sandbox.Request) sandbox.Verdict {
+		Requests: []policy.RequestRule{{Host: "example.com:443", Methods: []string{"GET"}}},
+		Observe:  func(policy.Connection) {},
+		Decide: func(ctx context.Context, _ policy.Request) policy.Verdict {
 			<-ctx.Done()
-			return sandbox.Verdict{}
+			return policy.Verdict{}
 		},
 	}
 	return p
@@ -157,7 +158,7 @@ func init() {
 		var port uint16
 		fmt.Sscan(os.Args[2], &port)
 		p := networkPolicy(os.Args[1], port)
-		p.May = []sandbox.Bound{sandbox.BoundFiles, sandbox.BoundProcesses, sandbox.BoundNetwork}
+		p.May = []sandbox.Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundNetwork}
 		s, err := sandbox.New(p)
 		if err != nil {
 			fmt.Println(err)

@@ -10,6 +10,10 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/holdfast-dev/holdfast/internal/errtext"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // layout is a Files policy made concrete on this host: canonical paths, parents
@@ -22,25 +26,12 @@ type layout struct {
 // entry is one rule. What lies below it is of its kind, down to the next entry.
 type entry struct {
 	path   string
-	kind   entryKind
-	dir    bool // a directory; otherwise a file of any type
-	device bool // a device file
-	shown  bool // a socket that the entry around it shows already
-	file   File // of kind fileMake
+	kind   pathrule.Kind
+	dir    bool        // a directory; otherwise a file of any type
+	device bool        // a device file
+	shown  bool        // a socket that the entry around it shows already
+	file   policy.File // of kind fileMake
 }
-
-// entryKind is which list of Files a rule comes from.
-type entryKind uint8
-
-const (
-	fileRead entryKind = iota
-	fileWrite
-	fileCopyOnWrite
-	filePrivate
-	fileMake
-	fileSocket
-	fileHide
-)
 
 // link is a symbolic link of the host that has to be made again inside.
 type link struct{ path, target string }
@@ -55,18 +46,18 @@ const maxLinks = 40
 // resolve makes f concrete. It reads names and links of the host and opens
 // nothing; sockets are Network.Unix. The order of the result is that of the tree, so equal policies on
 // equal hosts give equal layouts. An error is a *PolicyError.
-func (f Files) resolve(sockets ...string) (layout, error) {
+func resolveFiles(f Files, sockets ...string) (layout, error) {
 	r := newResolver()
 	var links map[string]string
-	for _, list := range f.ruleLists(sockets...) {
-		if list.kind == fileHide { // the last: its paths need no links inside
+	for _, list := range f.Lists(sockets...) {
+		if list.Kind == pathrule.Hide { // the last: its paths need no links inside
 			if err := r.addMakes(f.Make); err != nil {
 				return layout{}, err
 			}
 			links = maps.Clone(r.links)
 		}
-		for i, p := range list.paths {
-			if err := r.add(rule{list: list.field, index: i, asked: p, entry: entry{kind: list.kind}}); err != nil {
+		for i, p := range list.Paths {
+			if err := r.add(rule{list: list.Field, index: i, asked: p, entry: entry{kind: list.Kind}}); err != nil {
 				return layout{}, err
 			}
 		}
@@ -77,9 +68,9 @@ func (f Files) resolve(sockets ...string) (layout, error) {
 	return r.layout(links)
 }
 
-func (r *resolver) addMakes(files []File) error {
+func (r *resolver) addMakes(files []policy.File) error {
 	for i, m := range files {
-		if err := r.addMake(rule{list: "Files.Make", index: i, asked: m.Path, entry: entry{kind: fileMake, file: m}}); err != nil {
+		if err := r.addMake(rule{list: "Files.Make", index: i, asked: m.Path, entry: entry{kind: pathrule.Make, file: m}}); err != nil {
 			return err
 		}
 	}
@@ -96,8 +87,8 @@ type rule struct {
 }
 
 func (u rule) bad(problem, remedy string, err error) *PolicyError {
-	field := indexed(u.list, u.index)
-	if u.kind == fileMake {
+	field := errtext.Indexed(u.list, u.index)
+	if u.kind == pathrule.Make {
 		field += ".Path"
 	}
 	return &PolicyError{Field: field, Value: u.asked, Problem: problem, Remedy: remedy, Err: err}
@@ -117,7 +108,7 @@ type resolver struct {
 // canonical. Below a directory that all can write to, the user's own directories are
 // as good as those of a home, as far as nobody else can write on the way to them.
 func (r *resolver) distrusts(p string) bool {
-	return withinAny(p, r.distrust) || slices.ContainsFunc(r.shared, func(dir string) bool { return within(p, dir) && !ownedBelow(dir, p) })
+	return pathrule.WithinAny(p, r.distrust) || slices.ContainsFunc(r.shared, func(dir string) bool { return pathrule.Within(p, dir) && !ownedBelow(dir, p) })
 }
 
 func newResolver() *resolver {
@@ -160,7 +151,7 @@ func (r *resolver) follow(found *place, p string) {
 		found.err = syscall.ENOTDIR
 		return
 	}
-	found.path = join(parent.path, path.Base(p))
+	found.path = pathrule.Join(parent.path, path.Base(p))
 	if found.path != p { // reached by a link: what stands there may be known
 		real := r.find(found.path)
 		found.mode, found.err, found.path = real.mode, real.err, real.path
@@ -184,7 +175,7 @@ func (r *resolver) followLink(found *place, dir string) {
 	case r.distrusts(found.path):
 		found.err = fs.ErrPermission
 		return
-	case within(found.path, "/proc"): // it depends on who asks, and its text need not be a path (proc_pid_fd(5))
+	case pathrule.Within(found.path, "/proc"): // it depends on who asks, and its text need not be a path (proc_pid_fd(5))
 		found.err = errProc
 		return
 	}
@@ -231,16 +222,9 @@ func (r *resolver) walk(dir, target string) *place {
 	return &place{path: at.path, mode: at.mode, hops: hops, err: at.err}
 }
 
-func join(dir, name string) string {
-	if dir == "/" {
-		return "/" + name
-	}
-	return dir + "/" + name
-}
-
 // add takes a rule of any kind but fileMake.
 func (r *resolver) add(u rule) error {
-	if u.kind == filePrivate || u.kind == fileHide {
+	if u.kind == pathrule.Private || u.kind == pathrule.Hide {
 		return r.addLate(u)
 	}
 	found := r.find(u.asked)
@@ -250,9 +234,9 @@ func (r *resolver) add(u rule) error {
 	u.path, u.dir = found.path, found.mode.IsDir()
 	u.device = found.mode&fs.ModeDevice != 0
 	switch {
-	case u.kind == fileCopyOnWrite && !u.dir:
+	case u.kind == pathrule.CopyOnWrite && !u.dir:
 		return u.bad("is a file", "name the directory it lies in", syscall.ENOTDIR)
-	case u.kind == fileSocket && found.mode&fs.ModeSocket == 0:
+	case u.kind == pathrule.Socket && found.mode&fs.ModeSocket == 0:
 		return u.bad("is not a socket", "name the socket itself; Files.Read and Files.Write are for all else", syscall.ENOTSOCK)
 	}
 	return r.put(u)
@@ -274,10 +258,10 @@ func (u rule) cannot(err error) *PolicyError {
 
 // put notes a rule at its canonical path.
 func (r *resolver) put(u rule) error {
-	if problem, remedy := reserved(u.path, u.kind); problem != "" {
+	if problem, remedy := pathrule.Reserved(u.path, u.kind); problem != "" {
 		return u.bad("is "+u.path+": "+problem, remedy, nil)
 	}
-	if within(u.path, "/dev") && u.dir {
+	if pathrule.Within(u.path, "/dev") && u.dir {
 		return u.bad("is a directory of devices", "name the device files", nil)
 	}
 	if slices.Contains(ownDevices, u.path) {
@@ -285,7 +269,7 @@ func (r *resolver) put(u rule) error {
 	}
 	first, taken := r.rules[u.path]
 	switch {
-	case !taken, u.kind == fileSocket && (first.kind == fileRead || first.kind == fileWrite):
+	case !taken, u.kind == pathrule.Socket && (first.kind == pathrule.Read || first.kind == pathrule.Write):
 		r.rules[u.path] = u
 	case first.kind != u.kind || first.file != u.file:
 		return u.contradicts(first)
@@ -296,9 +280,9 @@ func (r *resolver) put(u rule) error {
 // contradicts is the error of two rules for one place. A preset lists a workspace
 // that it does not take in Hide as well.
 func (u rule) contradicts(first rule) error {
-	what := indexed(first.list, first.index)
-	if u.kind == fileHide && (first.kind == fileRead || first.kind == fileWrite) {
-		if problem, remedy := newBuilder(first.asked, os.Getenv, shared).unfit(first.kind == fileWrite); problem != "" {
+	what := errtext.Indexed(first.list, first.index)
+	if u.kind == pathrule.Hide && (first.kind == pathrule.Read || first.kind == pathrule.Write) {
+		if problem, remedy := newBuilder(first.asked, os.Getenv, shared).unfit(first.kind == pathrule.Write); problem != "" {
 			return first.bad("cannot be the workspace of a preset: "+problem, remedy, nil)
 		}
 	}

@@ -6,8 +6,9 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strings"
 	"syscall"
+
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 )
 
 // absent is the mode of what is not on the host.
@@ -20,7 +21,7 @@ func (r *resolver) addLate(u rule) error {
 		return u.cannot(err)
 	}
 	u.path, u.dir, u.absent = at, mode.IsDir(), mode == absent
-	if u.kind == filePrivate {
+	if u.kind == pathrule.Private {
 		if !u.dir && !u.absent {
 			return u.bad("is a file", "name a directory", syscall.ENOTDIR)
 		}
@@ -39,7 +40,7 @@ func (r *resolver) addMake(u rule) error {
 	if mode != absent && !mode.IsDir() {
 		return u.bad("lies below a file", "put it in a Private directory", syscall.ENOTDIR)
 	}
-	u.path, u.absent = join(dir, path.Base(u.asked)), true
+	u.path, u.absent = pathrule.Join(dir, path.Base(u.asked)), true
 	if target, isLink := r.links[u.path]; isLink {
 		return u.bad("is a symbolic link inside, to "+target, "name its target", nil)
 	}
@@ -60,7 +61,7 @@ func (r *resolver) settle(p string) (string, fs.FileMode, error) {
 	if mode != absent && !mode.IsDir() {
 		return "", 0, syscall.ENOTDIR
 	}
-	at := join(dir, path.Base(p))
+	at := pathrule.Join(dir, path.Base(p))
 	if _, isLink := r.links[at]; isLink {
 		return "", 0, errDangling
 	}
@@ -72,12 +73,12 @@ var errDangling = errors.New("a symbolic link that leads nowhere")
 // layout puts the rules in the order of the tree, judges each by the one around
 // it, and leaves out what says nothing new.
 func (r *resolver) layout(links map[string]string) (layout, error) {
-	rules := slices.SortedFunc(maps.Values(r.rules), func(a, b rule) int { return treeOrder(a.path, b.path) })
+	rules := slices.SortedFunc(maps.Values(r.rules), func(a, b rule) int { return pathrule.TreeOrder(a.path, b.path) })
 	var out layout
 	var around []entry // the entries that contain the present path, outermost first
 	for i := range rules {
 		u := &rules[i]
-		for len(around) > 0 && !within(u.path, around[len(around)-1].path) {
+		for len(around) > 0 && !pathrule.Within(u.path, around[len(around)-1].path) {
 			around = around[:len(around)-1]
 		}
 		keep, err := u.judge(around)
@@ -97,31 +98,31 @@ func (r *resolver) layout(links map[string]string) (layout, error) {
 // hold there.
 func (u *rule) judge(around []entry) (keep bool, err error) {
 	if len(around) == 0 {
-		return u.kind != fileHide, nil // nothing is shown there that could be hidden
+		return u.kind != pathrule.Hide, nil // nothing is shown there that could be hidden
 	}
 	outer := around[len(around)-1]
-	if !outer.dir && u.kind != fileHide {
+	if !outer.dir && u.kind != pathrule.Hide {
 		return false, u.bad("lies below "+outer.path+", which is a file inside", "remove one of the two", syscall.ENOTDIR)
 	}
-	shown := outer.kind == fileRead || outer.kind == fileWrite || outer.kind == fileCopyOnWrite
+	shown := outer.kind == pathrule.Read || outer.kind == pathrule.Write || outer.kind == pathrule.CopyOnWrite
 	switch u.kind {
-	case fileMake:
+	case pathrule.Make:
 		if shown {
 			return false, u.bad("lies in "+outer.path+", which is the host's", "put it in a Private directory", nil)
 		}
 		return true, nil
-	case filePrivate:
+	case pathrule.Private:
 		if shown && u.absent {
 			return false, u.bad("does not exist, and lies in "+outer.path+", which is the host's", "make it first", fs.ErrNotExist)
 		}
 		return true, nil // even in a private directory, where it would not exist otherwise
-	case fileHide:
-		if u.absent && (outer.kind == fileWrite || outer.kind == fileCopyOnWrite) {
+	case pathrule.Hide:
+		if u.absent && (outer.kind == pathrule.Write || outer.kind == pathrule.CopyOnWrite) {
 			return false, u.bad("does not exist, and can be made inside "+outer.path, "use HideNames, or Protect.Add", fs.ErrNotExist)
 		}
 		return shown && !u.absent, nil
-	case fileSocket:
-		u.shown = outer.kind == fileRead || outer.kind == fileWrite // an overlay's sockets are others
+	case pathrule.Socket:
+		u.shown = outer.kind == pathrule.Read || outer.kind == pathrule.Write // an overlay's sockets are others
 		return true, nil
 	}
 	return u.kind != outer.kind, nil
@@ -132,13 +133,13 @@ func linksOutside(links map[string]string, entries []entry) []link {
 	var out []link
 	i := 0
 	var around []entry
-	for _, p := range slices.SortedFunc(maps.Keys(links), treeOrder) {
-		for ; i < len(entries) && treeOrder(entries[i].path, p) < 0; i++ {
+	for _, p := range slices.SortedFunc(maps.Keys(links), pathrule.TreeOrder) {
+		for ; i < len(entries) && pathrule.TreeOrder(entries[i].path, p) < 0; i++ {
 			around = append(enclosing(around, entries[i].path), entries[i])
 		}
 		around = enclosing(around, p)
 		if n := len(around); n > 0 {
-			if k := around[n-1].kind; k == fileRead || k == fileWrite || k == fileCopyOnWrite {
+			if k := around[n-1].kind; k == pathrule.Read || k == pathrule.Write || k == pathrule.CopyOnWrite {
 				continue
 			}
 		}
@@ -149,30 +150,10 @@ func linksOutside(links map[string]string, entries []entry) []link {
 
 // enclosing drops from a chain of nested entries those that do not contain p.
 func enclosing(chain []entry, p string) []entry {
-	for len(chain) > 0 && !within(p, chain[len(chain)-1].path) {
+	for len(chain) > 0 && !pathrule.Within(p, chain[len(chain)-1].path) {
 		chain = chain[:len(chain)-1]
 	}
 	return chain
-}
-
-// treeOrder compares paths so that each directory is followed by all that lies
-// below it: as strings in which the slash comes before every other byte.
-func treeOrder(a, b string) int {
-	n := min(len(a), len(b))
-	for i := range n {
-		switch x, y := a[i], b[i]; {
-		case x == y:
-		case x == '/':
-			return -1
-		case y == '/':
-			return 1
-		case x < y:
-			return -1
-		default:
-			return 1
-		}
-	}
-	return strings.Compare(a[n:], b[n:])
 }
 
 // checkLinks refuses a rule that leads through a symbolic link in a writable
@@ -181,17 +162,26 @@ func treeOrder(a, b string) int {
 func (r *resolver) checkLinks(links map[string]string) error {
 	for at := range links {
 		for _, tree := range r.rules {
-			if tree.kind != fileWrite || !tree.dir || at == tree.path || !within(at, tree.path) {
+			if tree.kind != pathrule.Write || !tree.dir || at == tree.path || !pathrule.Within(at, tree.path) {
 				continue
 			}
 			for _, u := range r.rules {
 				trace := newResolver()
 				trace.find(u.asked)
-				if _, met := trace.links[at]; met && u.kind != fileHide {
+				if _, met := trace.links[at]; met && u.kind != pathrule.Hide {
 					return u.bad("leads through the symbolic link "+at+", which a tool can change", "name the target", nil)
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// find returns the entry at exactly p. Entries are in the tree's order.
+func (l layout) find(p string) (entry, bool) {
+	i, ok := slices.BinarySearchFunc(l.entries, p, func(e entry, p string) int { return pathrule.TreeOrder(e.path, p) })
+	if !ok {
+		return entry{}, false
+	}
+	return l.entries[i], true
 }

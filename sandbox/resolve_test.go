@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // tree makes files ("a/b"), directories ("a/") and links ("a -> b") below a new
@@ -53,7 +55,7 @@ func under(root string, f Files) Files {
 		}
 		*list = moved
 	}
-	made := make([]File, len(f.Make))
+	made := make([]policy.File, len(f.Make))
 	for i, m := range f.Make {
 		m.Path = filepath.Join(root, m.Path)
 		made[i] = m
@@ -102,17 +104,17 @@ func TestResolve(t *testing.T) {
 		{"a secret where nothing is shown", Files{Write: []string{"/home/me/p"}, Hide: []string{"/home", "/home/me/.ssh"}}, "write home/me/p/"},
 		{"an absent secret in what can only be read", Files{Read: []string{"/home"}, Hide: []string{"/home/me/none"}}, "read home/"},
 		{"what is shown inside what is hidden", Files{Read: []string{"/home", "/home/me/p"}, Hide: []string{"/home/me"}}, "read home/, hide home/me/, read home/me/p/"},
-		{"a project in a private home", Files{Write: []string{"/home/me/p"}, Private: []string{"/home/me"}, Hide: []string{"/home/me/.ssh"}, Make: []File{{Path: "/home/me/.gitconfig"}}},
+		{"a project in a private home", Files{Write: []string{"/home/me/p"}, Private: []string{"/home/me"}, Hide: []string{"/home/me/.ssh"}, Make: []policy.File{{Path: "/home/me/.gitconfig"}}},
 			"private home/me/, make home/me/.gitconfig, write home/me/p/"},
 		{"private directories that are not on the host", Files{Private: []string{"/home/tool", "/home/tool/x"}}, "private home/tool/, private home/tool/x/"},
 		{"a home behind links", Files{Write: []string{"/h2/you/q"}, Private: []string{"/h2/you"}}, "private data/home/you/, write data/home/you/q/, link h2 data/home"},
-		{"a link inside a private home", Files{Read: []string{"/h2/you/cfg/nvim"}, Private: []string{"/data/home/you"}, Make: []File{{Path: "/h2/you/cfg/git"}}},
+		{"a link inside a private home", Files{Read: []string{"/h2/you/cfg/nvim"}, Private: []string{"/data/home/you"}, Make: []policy.File{{Path: "/h2/you/cfg/git"}}},
 			"private data/home/you/, make data/home/you/dot/cfg/git, read data/home/you/dot/cfg/nvim/, link data/home/you/cfg dot/cfg, link h2 data/home"},
 		{"a copy with something of the host's in it", Files{CopyOnWrite: []string{"/a"}, Read: []string{"/a/b"}}, "copy a/, read a/b/"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			l, err := under(root, tt.files).resolve()
+			l, err := resolveFiles(under(root, tt.files))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -150,26 +152,26 @@ func TestResolveRefuses(t *testing.T) {
 		{"two kinds at one place", Files{Read: []string{"/a"}, Write: []string{"/a"}}, "Files.Write[0]", nil},
 		{"two kinds at one place by two names", Files{Read: []string{"/b"}, Write: []string{"/l3"}}, "Files.Write[0]", nil},
 		{"a hidden place that is also shown", Files{Read: []string{"/a"}, Hide: []string{"/a"}}, "Files.Hide[0]", nil},
-		{"two files at one place", Files{Make: []File{{Path: "/x", Data: "1"}, {Path: "/x", Data: "2"}}}, "Files.Make[1].Path", nil},
-		{"a file in what is the host's", Files{Read: []string{"/a"}, Make: []File{{Path: "/a/g"}}}, "Files.Make[0].Path", nil},
-		{"a file below a file that is made", Files{Private: []string{"/b"}, Make: []File{{Path: "/b/x"}, {Path: "/b/x/y"}}}, "Files.Make[1].Path", syscall.ENOTDIR},
-		{"a directory of the host below a file that is made", Files{Make: []File{{Path: "/a"}}, Read: []string{"/a/f"}}, "Files.Read[0]", syscall.ENOTDIR},
-		{"a private place below a file that is made", Files{Make: []File{{Path: "/a"}}, Private: []string{"/a/p"}}, "Files.Private[0]", syscall.ENOTDIR},
-		{"a file below a file of the host", Files{Make: []File{{Path: "/a/f/g"}}}, "Files.Make[0].Path", syscall.ENOTDIR},
+		{"two files at one place", Files{Make: []policy.File{{Path: "/x", Data: "1"}, {Path: "/x", Data: "2"}}}, "Files.Make[1].Path", nil},
+		{"a file in what is the host's", Files{Read: []string{"/a"}, Make: []policy.File{{Path: "/a/g"}}}, "Files.Make[0].Path", nil},
+		{"a file below a file that is made", Files{Private: []string{"/b"}, Make: []policy.File{{Path: "/b/x"}, {Path: "/b/x/y"}}}, "Files.Make[1].Path", syscall.ENOTDIR},
+		{"a directory of the host below a file that is made", Files{Make: []policy.File{{Path: "/a"}}, Read: []string{"/a/f"}}, "Files.Read[0]", syscall.ENOTDIR},
+		{"a private place below a file that is made", Files{Make: []policy.File{{Path: "/a"}}, Private: []string{"/a/p"}}, "Files.Private[0]", syscall.ENOTDIR},
+		{"a file below a file of the host", Files{Make: []policy.File{{Path: "/a/f/g"}}}, "Files.Make[0].Path", syscall.ENOTDIR},
 		{"a loop to write in", Files{Write: []string{"/loop1"}}, "Files.Write[0]", syscall.ELOOP},
 		{"a loop to copy", Files{CopyOnWrite: []string{"/loop1/x"}}, "Files.CopyOnWrite[0]", syscall.ELOOP},
 		{"a loop to hide", Files{Hide: []string{"/loop2"}}, "Files.Hide[0]", syscall.ELOOP},
 		{"a loop to make private", Files{Private: []string{"/self"}}, "Files.Private[0]", syscall.ELOOP},
-		{"a file in a loop", Files{Make: []File{{Path: "/loop1/x"}}}, "Files.Make[0].Path", syscall.ELOOP},
+		{"a file in a loop", Files{Make: []policy.File{{Path: "/loop1/x"}}}, "Files.Make[0].Path", syscall.ELOOP},
 		{"something hidden below a file", Files{Hide: []string{"/a/f/g"}}, "Files.Hide[0]", syscall.ENOTDIR},
-		{"a file where a link will be", Files{Read: []string{"/l0"}, Make: []File{{Path: "/l0"}}}, "Files.Make[0].Path", nil},
+		{"a file where a link will be", Files{Read: []string{"/l0"}, Make: []policy.File{{Path: "/l0"}}}, "Files.Make[0].Path", nil},
 		{"an absent private place in what is the host's", Files{Read: []string{"/a"}, Private: []string{"/a/none"}}, "Files.Private[0]", fs.ErrNotExist},
 		{"an absent secret in what can be written", Files{Write: []string{"/a"}, Hide: []string{"/a/none"}}, "Files.Hide[0]", fs.ErrNotExist},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := under(root, tt.files).resolve()
-			saysWhatToDo(t, err, tt.field)
+			_, err := resolveFiles(under(root, tt.files))
+			SaysWhatToDo(t, err, tt.field)
 			if tt.err != nil && !errors.Is(err, tt.err) {
 				t.Errorf("got %v, want %v", err, tt.err)
 			}
@@ -194,7 +196,7 @@ func TestResolveFollowsAsManyLinksAsTheKernel(t *testing.T) {
 }
 
 func TestResolveDevices(t *testing.T) {
-	l, err := Files{Read: []string{"/dev/null"}, Write: []string{"/dev/zero"}}.resolve()
+	l, err := resolveFiles(Files{Read: []string{"/dev/null"}, Write: []string{"/dev/zero"}})
 	if err != nil || len(l.entries) != 0 {
 		t.Errorf("what every sandbox has: %v, %v", l, err)
 	}
@@ -202,7 +204,7 @@ func TestResolveDevices(t *testing.T) {
 		if _, err := os.Lstat(p); err != nil {
 			continue
 		}
-		if l, err := (Files{Write: []string{p}}).resolve(); err == nil {
+		if l, err := resolveFiles((Files{Write: []string{p}})); err == nil {
 			t.Errorf("%s leads to %v", p, l)
 		}
 	}
@@ -226,16 +228,16 @@ func TestResolveManyRules(t *testing.T) {
 			f.Private = append(f.Private, p)
 		}
 	}
-	first, err := f.resolve()
+	first, err := resolveFiles(f)
 	if err != nil || len(first.entries) != 10000 || len(first.links) != 1 {
 		t.Fatalf("%d entries, %d links, %v", len(first.entries), len(first.links), err)
 	}
 	for i := 1; i < len(first.entries); i++ {
-		if treeOrder(first.entries[i-1].path, first.entries[i].path) >= 0 {
+		if pathrule.TreeOrder(first.entries[i-1].path, first.entries[i].path) >= 0 {
 			t.Fatalf("%s after %s", first.entries[i].path, first.entries[i-1].path)
 		}
 	}
-	if again, err := f.resolve(); err != nil || fmt.Sprint(again) != fmt.Sprint(first) {
+	if again, err := resolveFiles(f); err != nil || fmt.Sprint(again) != fmt.Sprint(first) {
 		t.Errorf("not the same the second time: %v", err)
 	}
 }
@@ -253,7 +255,7 @@ func BenchmarkResolve(b *testing.B) {
 				f.Read = append(f.Read, p)
 			}
 			for b.Loop() {
-				if _, err := f.resolve(); err != nil {
+				if _, err := resolveFiles(f); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -279,7 +281,7 @@ func FuzzResolve(f *testing.F) {
 			}
 		}
 		p = filepath.Join(root, "d", strings.ReplaceAll(p, "..", ""))
-		if checkPath(p, fileRead) != nil {
+		if !validPath(p, pathrule.Read) {
 			return
 		}
 		want, wantErr := filepath.EvalSymlinks(p)

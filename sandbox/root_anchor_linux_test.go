@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // TestKernelWhatIsHiddenInAWritableRootStaysInItsPlace: a tool that moved the
@@ -23,7 +24,7 @@ func TestKernelWhatIsHiddenInAWritableRootStaysInItsPlace(t *testing.T) {
 			if err := os.MkdirAll(filepath.Join(dir, "keys"), 0o755); err != nil {
 				t.Fatal(err)
 			}
-			s, err := sandbox.New(sandbox.Policy{Files: sandbox.Files{Write: []string{"/"}, Hide: []string{filepath.Join(dir, "keys")}, Protect: sandbox.Protect{Off: true}}})
+			s, err := sandbox.New(sandbox.Policy{Files: sandbox.Files{Write: []string{"/"}, Hide: []string{filepath.Join(dir, "keys")}, Protect: policy.Protect{Off: true}}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -304,7 +304,7 @@ type StartError struct {
 	In   string // where: "stage", "init" or "tool"
 	Err  error  // the errno
 
-	// Field is the policy's field that the step comes from, such as "Layout[3]"; ""
+	// Field is the policy's field that the step comes from, such as "Root.Entries[3]"; ""
 	// if it comes from none.
 	Field string
 	// Found is what stood in the way, if that says more: a link's target.

@@ -9,15 +9,15 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
-
 	"github.com/holdfast-dev/holdfast/internal/proxy"
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // captureGate is the outlet as a capture sees it.
-func (o *outlet) captureGate(n Network) CaptureGate {
+func (o *outlet) captureGate(n Network) policy.CaptureGate {
 	g := o.gateway
-	return CaptureGate{
+	return policy.CaptureGate{
 		Address: captureDevice.Addr, MTU: captureDevice.MTU,
 		Allowed: func(host string, port uint16) bool {
 			h, err := hostrules.ParseHost(host)
@@ -83,7 +83,7 @@ func (o *outlet) datagramDenial(n Network, host string, port uint16) hostrules.D
 	d := o.gateway.AllowedDatagrams(h, port)
 	if d.Outcome == hostrules.Unknown {
 		entry := net.JoinHostPort(h.String(), strconv.Itoa(int(port)))
-		if _, err := hostrules.CompileDatagrams([]string{entry}, nil, n.guarded()); errors.Is(err, hostrules.ErrBypass) {
+		if _, err := hostrules.CompileDatagrams([]string{entry}, nil, hostsWithSecrets(n)); errors.Is(err, hostrules.ErrBypass) {
 			d.Why = "the policy judges the requests to " + h.String() + ", and a datagram's it could not see"
 		}
 	}

@@ -125,7 +125,7 @@ func (r *run) checkCmd() error {
 		return err
 	}
 	if r.hooks.born() != nil || r.hooks.built() != nil {
-		return &PolicyError{Field: "Cmd.Born", Problem: "applies only with Policy.Layout, which is not set"}
+		return &PolicyError{Field: "Cmd.Born", Problem: "applies only with Policy.Root, which is not set"}
 	}
 	if a := r.cmd.SysProcAttr; a != nil {
 		for _, f := range []struct {

@@ -16,7 +16,7 @@ const defaultPath = "/bin:/usr/bin"
 
 // inLayout reports whether the run's root is an explicit layout, in which what
 // the harness sees at a path says nothing.
-func (r *run) inLayout() bool { return r.sandbox != nil && r.sandbox.policy.Layout != nil }
+func (r *run) inLayout() bool { return r.sandbox != nil && r.sandbox.policy.Root != nil }
 
 // layoutRun adds what a layout leaves to be found out inside: the tool, by its
 // PATH, and its directory.
@@ -122,8 +122,11 @@ func without(env []string, name string) []string {
 // given are the descriptors that the policy gives each run's stage, in the order
 // of joins.
 func (s *Sandbox) given() []*os.File {
+	if s.policy.Root == nil {
+		return nil
+	}
 	var files []*os.File
-	for _, f := range []*os.File{s.policy.Namespaces.User, s.policy.Namespaces.PID, s.policy.Namespaces.ThenUser} {
+	for _, f := range []*os.File{s.policy.Root.Namespaces.User, s.policy.Root.Namespaces.PID, s.policy.Root.Namespaces.ThenUser} {
 		if f != nil {
 			files = append(files, f)
 		}

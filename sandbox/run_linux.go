@@ -80,7 +80,7 @@ func (r *run) admit() error {
 	if r.inLayout() {
 		r.saved.dir = r.cmd.Dir // it is one inside
 	} else if r.hooks.born() != nil || r.hooks.built() != nil {
-		return &PolicyError{Field: "Cmd.Born", Problem: "applies only with Policy.Layout, which is not set"}
+		return &PolicyError{Field: "Cmd.Born", Problem: "applies only with Policy.Root, which is not set"}
 	} else if err := r.checkTool(); err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (r *run) admit() error {
 	if extra, most := len(r.cmd.ExtraFiles), r.way.MaxFiles-3; extra > most {
 		return &PolicyError{Field: "ExtraFiles", Value: fmt.Sprint(extra), Problem: fmt.Sprintf("are more than the %d that a sandbox can pass on", most), Remedy: "pass fewer"}
 	}
-	if !r.gated && r.cmd.Cancel == nil && r.cmd.WaitDelay == 0 && r.sandbox.policy.Network.served() {
+	if !r.gated && r.cmd.Cancel == nil && r.cmd.WaitDelay == 0 && servesProxy(r.sandbox.policy.Network) {
 		return r.unserved()
 	}
 	return nil

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // ownName is where the run's own directory will be. It is chosen when the run's
@@ -51,7 +53,7 @@ func (r *run) fillHome(uid, gid int) error {
 }
 
 // writeOwn makes a file and the directories above it, all of which are new.
-func writeOwn(dir, rel string, f File, uid, gid int) error {
+func writeOwn(dir, rel string, f policy.File, uid, gid int) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err

@@ -34,15 +34,15 @@ type Sandbox struct {
 // once. The error is a [*PolicyError] that names the first field which is wrong,
 // or joins an [*UnsupportedError] for each bound that this host cannot hold.
 func New(p Policy) (*Sandbox, error) {
-	p = p.clone()
-	if err := p.validate(); err != nil {
+	p = p.Clone()
+	if err := validate(p); err != nil {
 		return nil, err
 	}
 	s := &Sandbox{policy: p, env: new(filteredEnv)}
 	if err := s.openGate(); err != nil {
 		return nil, err
 	}
-	if p.Layout == nil {
+	if p.Root == nil {
 		s.facts = probed()
 	} else {
 		s.facts = glance()

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
 	"github.com/holdfast-dev/holdfast/rlimit"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // lowered is what New has made of the policy for macOS.
@@ -30,17 +31,17 @@ var glance = Probe
 
 // compile resolves the policy on this host, makes its profile, and tries that.
 func (s *Sandbox) compile() (err error) {
-	if s.policy.Layout != nil {
-		return &UnsupportedError{Bound: BoundFiles, What: "a layout", Reason: "macOS has no mount namespaces", Remedy: "use Files"}
+	if s.policy.Root != nil {
+		return &UnsupportedError{Bound: policy.BoundFiles, What: "a layout", Reason: "macOS has no mount namespaces", Remedy: "use Files"}
 	}
-	if s.layout, err = s.policy.Files.resolve(s.policy.Network.Unix...); err != nil {
+	if s.layout, err = resolveFiles(s.policy.Files, s.policy.Network.Unix...); err != nil {
 		return err
 	}
 	m := s.means()
 	if err := m.lacksNetwork(); err != nil {
 		return err
 	}
-	s.wiring = s.policy.Network.wireProfile()
+	s.wiring = wireProfile(s.policy.Network)
 	if s.wiring.sshAgent {
 		if s.world.ssh, err = agentSocket("Network.SSHAgent", os.Getenv("SSH_AUTH_SOCK"), "start an ssh-agent, and the harness with its SSH_AUTH_SOCK"); err != nil {
 			return err
@@ -52,10 +53,10 @@ func (s *Sandbox) compile() (err error) {
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(s.policy.Open, BoundResources) {
+	if !slices.Contains(s.policy.Open, policy.BoundResources) {
 		asked := s.policy.Limits.Rlimits.Or(rlimit.Defaults(inherited, rlimit.Unlimited))
 		if s.limits, err = asked.Resolve(inherited); err != nil {
-			return limitError(err, "cannot be set by this harness", "lower it, use rlimit.Inherited, or raise the harness's own limit")
+			return policy.RlimitsError(err, "cannot be set by this harness", "lower it, use rlimit.Inherited, or raise the harness's own limit")
 		}
 		for _, l := range s.limits {
 			if _, ok := kernelResources[l.Resource]; !ok {
@@ -72,7 +73,7 @@ func (s *Sandbox) compile() (err error) {
 
 func (s *Sandbox) loseLimit(l rlimit.Setting) {
 	for i := range s.plan.Holdings {
-		if h := &s.plan.Holdings[i]; h.Bound == BoundResources {
+		if h := &s.plan.Holdings[i]; h.Bound == policy.BoundResources {
 			h.Lost = append(h.Lost, plan.Loss{What: l.Resource.String() + " is not limited", Why: "macOS has no such limit", Remedy: "leave it nil"})
 		}
 	}
@@ -107,7 +108,7 @@ func (s *Sandbox) try(limits []rlimit.Setting) error {
 	cmd.Stderr = &stderr
 	err = cmd.Run()
 	if cmd.ProcessState == nil {
-		return &UnsupportedError{Bound: BoundFiles, What: "no profile can be applied", Reason: err.Error(), Remedy: "run on a macOS that has " + sandboxExec}
+		return &UnsupportedError{Bound: policy.BoundFiles, What: "no profile can be applied", Reason: err.Error(), Remedy: "run on a macOS that has " + sandboxExec}
 	}
 	status := cmd.ProcessState.ExitCode()
 	return judgeTrial(status, stderr.Bytes()).err(status, stderr.Bytes())
@@ -134,7 +135,7 @@ func (s *Sandbox) explain() string {
 	for _, p := range e.Params {
 		b.WriteString("-D " + p.Name + "=" + p.Value + "\n")
 	}
-	return b.String() + s.policy.Network.explain(s.wiring)
+	return b.String() + explainNetwork(s.policy.Network, s.wiring)
 }
 
 // executable is the harness's own file, which is the stage's too.

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/host"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"github.com/holdfast-dev/holdfast/seccomp"
@@ -42,11 +43,11 @@ func (s *Sandbox) template(id stage.Identity) (*stage.Template, error) {
 // finds on the host is in the input; what follows from that is remembered.
 func (s *Sandbox) compile() (err error) {
 	sockets := s.policy.Network.Unix
-	if s.policy.Layout != nil {
+	if s.policy.Root != nil {
 		sockets = nil // they are entries of their own
 	}
-	links := s.policy.grantWorktrees()
-	if s.layout, err = s.policy.Files.resolve(sockets...); err != nil {
+	links := grantWorktrees(&s.policy)
+	if s.layout, err = resolveFiles(s.policy.Files, sockets...); err != nil {
 		return err
 	}
 	in := input{policy: s.policy, layout: s.layout, facts: s.facts}
@@ -56,10 +57,10 @@ func (s *Sandbox) compile() (err error) {
 		}
 		in.state = append(in.state, l.Held...)
 	}
-	if in.puts, err = s.policy.resolveLayout(); err != nil {
+	if in.puts, err = resolveLayout(s.policy); err != nil {
 		return err
 	}
-	in.obeyed = s.policy.obeyed(in)
+	in.obeyed = obeyedPaths(s.policy, in)
 	s.obeyed = in.obeyed
 	if err := s.wire(&in); err != nil {
 		return err
@@ -85,7 +86,7 @@ func (s *Sandbox) compile() (err error) {
 	}
 	if !in.walled() {
 		in.list = listDirectory
-	} else if s.policy.Layout == nil && s.facts.Landlock.Value < unixSince {
+	} else if s.policy.Root == nil && s.facts.Landlock.Value < unixSince {
 		in.sockets = hostSockets(s.layout)
 	}
 	c, err := memory.compile(in)
@@ -98,7 +99,7 @@ func (s *Sandbox) compile() (err error) {
 }
 
 func (s *Sandbox) explain() string {
-	text := s.plan.String() + s.policy.Network.explain(s.wiring)
+	text := s.plan.String() + explainNetwork(s.policy.Network, s.wiring)
 	for _, n := range s.policy.Notes {
 		if strings.HasPrefix(n.At, "Files.Worktrees") {
 			text += "note: " + n.String() + "\n"
@@ -120,7 +121,7 @@ func listDirectory(dir string) []entry {
 	var list []entry
 	for _, n := range names {
 		if n.Type()&os.ModeSymlink == 0 { // a link's target has a rule, or it is not granted
-			list = append(list, entry{path: join(dir, n.Name()), kind: fileRead, dir: n.IsDir()})
+			list = append(list, entry{path: pathrule.Join(dir, n.Name()), kind: pathrule.Read, dir: n.IsDir()})
 		}
 	}
 	return list

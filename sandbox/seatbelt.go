@@ -7,9 +7,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
 	"github.com/holdfast-dev/holdfast/rlimit"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // This file is the pure half of the engine for macOS: what is executed, and what
@@ -103,12 +105,12 @@ func judgeTrial(status int, stderr []byte) trial {
 
 // err is a trial's outcome as New's or Start's error.
 func (t trial) err(status int, stderr []byte) error {
-	said := strings.TrimSpace(shorten(string(stderr)))
+	said := strings.TrimSpace(errtext.Shorten(string(stderr)))
 	switch t {
 	case applied:
 		return nil
 	case nested:
-		return &UnsupportedError{Bound: BoundFiles, What: "no profile can be applied", Reason: "the harness runs inside a sandbox itself, and macOS does not nest them: " + said,
+		return &UnsupportedError{Bound: policy.BoundFiles, What: "no profile can be applied", Reason: "the harness runs inside a sandbox itself, and macOS does not nest them: " + said,
 			Remedy: "start the harness outside of it"}
 	case refusedProfile:
 		return &StartError{Step: "apply the profile", In: "stage", Err: fmt.Errorf("sandbox-exec refuses it: %s", said)}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"golang.org/x/sys/unix"
 )
@@ -68,7 +69,7 @@ func stageError(text []byte) error {
 	}
 	var f stageFailure
 	if err := json.Unmarshal(text, &f); err != nil {
-		return &StartError{Step: "run the stage", In: "stage", Err: fmt.Errorf("it said %q", shorten(string(text)))}
+		return &StartError{Step: "run the stage", In: "stage", Err: fmt.Errorf("it said %q", errtext.Shorten(string(text)))}
 	}
 	return &StartError{Step: f.Step, In: "stage", Err: f.Errno}
 }

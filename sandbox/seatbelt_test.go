@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
 	"github.com/holdfast-dev/holdfast/rlimit"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 func TestTheStagesArgumentsComeBackAsTheyWere(t *testing.T) {
@@ -115,17 +116,17 @@ func TestDenialsAreReadFromTheLogByTheirTag(t *testing.T) {
 // one without a mechanism is absent, and before the start all is a promise.
 func TestAReportFromMacOSClaimsNoMoreThanIsKnown(t *testing.T) {
 	p := Policy{
-		Files: Files{Read: []string{"/usr"}, Write: []string{"/ws"}, Private: []string{"/tmp"}, CopyOnWrite: []string{"/cache"}, Make: []File{{Path: "/tmp/f"}}},
-		Open:  []Bound{BoundPrivileges},
+		Files: Files{Read: []string{"/usr"}, Write: []string{"/ws"}, Private: []string{"/tmp"}, CopyOnWrite: []string{"/cache"}, Make: []policy.File{{Path: "/tmp/f"}}},
+		Open:  []Bound{policy.BoundPrivileges},
 	}
-	m, err := p.meaning()
+	m, err := newMeaning(p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	states := func(started bool) map[Bound]State {
 		out := map[Bound]State{}
 		for _, h := range m.profileHoldings() {
-			open := slices.Contains(p.Open, h.Bound) || h.Bound == BoundTime
+			open := slices.Contains(p.Open, h.Bound) || h.Bound == policy.BoundTime
 			line := judgeProfile(h, open, started, func(mechanism string) string { return profileEvidence(mechanism, nil, 3, 0, "") })
 			out[h.Bound] = line.State
 			for _, r := range line.Mechanisms {
@@ -137,7 +138,7 @@ func TestAReportFromMacOSClaimsNoMoreThanIsKnown(t *testing.T) {
 		return out
 	}
 	want := map[Bound]State{
-		BoundFiles: Weaker, BoundNetwork: Held, BoundProcesses: Weaker, BoundSyscalls: Absent, BoundPrivileges: Open, BoundResources: Held, BoundEnvironment: Held, BoundTime: Open,
+		policy.BoundFiles: Weaker, policy.BoundNetwork: Held, policy.BoundProcesses: Weaker, policy.BoundSyscalls: Absent, policy.BoundPrivileges: Open, policy.BoundResources: Held, policy.BoundEnvironment: Held, policy.BoundTime: Open,
 	}
 	if got := states(true); !reflect.DeepEqual(got, want) {
 		t.Errorf("%v", got)
@@ -149,7 +150,7 @@ func TestAReportFromMacOSClaimsNoMoreThanIsKnown(t *testing.T) {
 	}
 	var lost []string
 	for _, h := range m.profileHoldings() {
-		if h.Bound == BoundFiles {
+		if h.Bound == policy.BoundFiles {
 			for _, l := range h.Lost {
 				lost = append(lost, l.What)
 			}

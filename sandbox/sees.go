@@ -1,12 +1,17 @@
 package sandbox
 
-import "path/filepath"
+import (
+	"path/filepath"
+
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+)
 
 // sees reports whether the policy shows p, a path of the host, to the tool, at
 // the same path. A path that does not exist is shown where its parent is.
 func (s *Sandbox) sees(p string) bool {
 	for _, b := range s.policy.Open {
-		if b == BoundFiles {
+		if b == policy.BoundFiles {
 			return true
 		}
 	}
@@ -24,9 +29,9 @@ func (s *Sandbox) sees(p string) bool {
 	for dir := real; ; dir = filepath.Dir(dir) {
 		if e, ok := s.layout.find(dir); ok {
 			switch e.kind {
-			case fileRead, fileWrite, fileCopyOnWrite:
+			case pathrule.Read, pathrule.Write, pathrule.CopyOnWrite:
 				return e.dir || dir == real
-			case filePrivate, fileMake:
+			case pathrule.Private, pathrule.Make:
 				return dir == real
 			}
 			return false

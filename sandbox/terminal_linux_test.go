@@ -11,6 +11,7 @@ import (
 	"github.com/creack/pty"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // TestKernelTerminalCanBeOpenedAnew: a tool on a terminal can open it by the
@@ -68,7 +69,7 @@ func TestKernelTerminalOnAnotherDescriptor(t *testing.T) {
 			kerneltest.InChild(t, kerneltest.Child{As: as, Without: without}, func(t *testing.T) {
 				dir := t.TempDir()
 				p := sandbox.Workspace(dir)
-				p.May = []sandbox.Bound{sandbox.BoundFiles, sandbox.BoundNetwork, sandbox.BoundProcesses}
+				p.May = []sandbox.Bound{policy.BoundFiles, policy.BoundNetwork, policy.BoundProcesses}
 				s, err := sandbox.New(p)
 				if err != nil {
 					t.Fatal(err)

@@ -6,6 +6,9 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A toolchain is a family of tools that lives in home directories. It is in use
@@ -77,23 +80,23 @@ func (b *builder) toolchains() {
 // parts are shown: it stays in PATH for a program that is one of them.
 func (b *builder) inParts(dir string) bool {
 	return slices.ContainsFunc(toolchains, func(t toolchain) bool {
-		return dir == join(b.home, t.root) && !slices.Contains(t.parts, ".")
+		return dir == pathrule.Join(b.home, t.root) && !slices.Contains(t.parts, ".")
 	})
 }
 
 func (b *builder) toolchain(t toolchain) {
-	root := join(b.home, t.root)
-	if v := b.env(t.variable); t.variable != "" && checkPath(v, fileRead) == nil {
+	root := pathrule.Join(b.home, t.root)
+	if v := b.env(t.variable); t.variable != "" && validPath(v, pathrule.Read) {
 		root = v
 	}
-	if !slices.ContainsFunc(b.search, func(dir string) bool { return within(dir, root) }) {
+	if !slices.ContainsFunc(b.search, func(dir string) bool { return pathrule.Within(dir, root) }) {
 		return
 	}
 	for _, p := range t.parts {
 		b.grant(path.Join(root, p))
 	}
 	for _, p := range t.others {
-		b.grant(join(b.home, p))
+		b.grant(pathrule.Join(b.home, p))
 	}
 }
 
@@ -132,7 +135,7 @@ func (b *builder) searchPath() []string {
 func (b *builder) innerPath() string {
 	var out []string
 	for _, dir := range splitList(b.env("PATH")) {
-		if !slices.Contains(out, dir) && (slices.Contains(b.search, dir) || checkPath(dir, fileRead) == nil && within(dir, b.workspace)) {
+		if !slices.Contains(out, dir) && (slices.Contains(b.search, dir) || validPath(dir, pathrule.Read) && pathrule.Within(dir, b.workspace)) {
 			out = append(out, dir)
 		}
 	}
@@ -166,9 +169,9 @@ func (b *builder) linked(dir string) {
 		if e.Type()&fs.ModeSymlink == 0 {
 			continue
 		}
-		if to, ok := b.allow(join(dir, e.Name())); ok && to.mode.IsRegular() && !b.shows(to.path) {
+		if to, ok := b.allow(pathrule.Join(dir, e.Name())); ok && to.mode.IsRegular() && !b.shows(to.path) {
 			b.prefix(path.Dir(to.path))
-			b.grant(join(dir, e.Name()))
+			b.grant(pathrule.Join(dir, e.Name()))
 		}
 	}
 }
@@ -186,7 +189,7 @@ func goSettings(text string) string {
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
 		key, value, found := strings.Cut(line, "=")
-		if found && slices.Contains(goKeys, key) && !urlWithUser(value) && !strings.Contains(value, "-toolexec") && !strings.ContainsRune(value, 0) {
+		if found && slices.Contains(goKeys, key) && !policy.URLWithUser(value) && !strings.Contains(value, "-toolexec") && !strings.ContainsRune(value, 0) {
 			b.WriteString(line + "\n")
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 )
 
 // A cache is a directory in which a tool keeps what it can make or fetch again.
@@ -37,23 +39,23 @@ func (b *builder) caches() {
 		switch {
 		case ok && at.mode.IsDir() && !b.shown[at.path]:
 			b.show(&b.files.CopyOnWrite, dir)
-		case named && at != nil && errors.Is(at.err, fs.ErrNotExist) && !withinAny(dir, b.own) && !b.shows(dir) && !slices.Contains(b.files.Private, dir):
+		case named && at != nil && errors.Is(at.err, fs.ErrNotExist) && !pathrule.WithinAny(dir, b.own) && !b.shows(dir) && !slices.Contains(b.files.Private, dir):
 			b.files.Private = append(b.files.Private, dir)
 		}
 	}
 }
 
 func (b *builder) cacheDir(c cache) (dir string, named bool) {
-	if v := b.env(c.variable); c.variable != "" && checkPath(v, fileCopyOnWrite) == nil {
+	if v := b.env(c.variable); c.variable != "" && validPath(v, pathrule.CopyOnWrite) {
 		return path.Join(v, c.below), true
 	}
-	if list := splitList(b.env("GOPATH")); c.variable == "GOMODCACHE" && len(list) > 0 && checkPath(list[0], fileRead) == nil {
+	if list := splitList(b.env("GOPATH")); c.variable == "GOMODCACHE" && len(list) > 0 && validPath(list[0], pathrule.Read) {
 		return path.Join(list[0], "pkg/mod"), true
 	}
 	if rest, found := strings.CutPrefix(c.home, ".cache/"); found {
-		if v := b.env("XDG_CACHE_HOME"); checkPath(v, fileRead) == nil {
+		if v := b.env("XDG_CACHE_HOME"); validPath(v, pathrule.Read) {
 			return path.Join(v, rest), true
 		}
 	}
-	return join(b.home, c.home), false
+	return pathrule.Join(b.home, c.home), false
 }

@@ -3,17 +3,20 @@ package sandbox
 import (
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/gitobeyed"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // grantWorktrees adds to Read or Write the repositories of Files.Worktrees, with a note for each that is granted or refused. It
 // returns those that can be written.
-func (p *Policy) grantWorktrees() (written []gitobeyed.Link) {
+func grantWorktrees(p *Policy) (written []gitobeyed.Link) {
 	f := &p.Files
 	r := newResolver()
 	for i, dir := range f.Worktrees {
 		at := r.find(dir)
-		if at.err != nil || slices.Contains(p.Open, BoundFiles) {
+		if at.err != nil || slices.Contains(p.Open, policy.BoundFiles) {
 			continue // what is wrong with it another rule says
 		}
 		l, problem := gitobeyed.Linked(at.path)
@@ -21,23 +24,23 @@ func (p *Policy) grantWorktrees() (written []gitobeyed.Link) {
 			continue
 		}
 		read, write, hide := r.canonical(f.Read...), r.canonical(f.Write...), r.canonical(f.Hide...)
-		note := Note{At: indexed("Files.Worktrees", i), Rule: dir, Class: "not granted", Why: problem}
+		note := policy.Note{At: errtext.Indexed("Files.Worktrees", i), Rule: dir, Class: "not granted", Why: problem}
 		list := &f.Read
 		switch {
 		case problem != "":
-		case withinAny(l.Repository, write):
+		case pathrule.WithinAny(l.Repository, write):
 			continue
-		case !slices.Contains(f.protectedPatterns(), ".git"):
+		case !slices.Contains(f.ProtectedPatterns(), ".git"):
 			note.Why = "its repository is " + l.Repository + ", and git directories are not protected (Files.Protect)"
-		case withinAny(l.Repository, hide):
+		case pathrule.WithinAny(l.Repository, hide):
 			note.Why = "its repository " + l.Repository + " is hidden (Files.Hide)"
-		case withinAny(at.path, write):
+		case pathrule.WithinAny(at.path, write):
 			list = &f.Write
 			note.Class, note.Why = "granted", "its repository "+l.Repository+" can be written, but for what other work trees have in it and what git obeys"
 			written = append(written, l)
-		case !withinAny(at.path, read):
+		case !pathrule.WithinAny(at.path, read):
 			note.Why = "neither Files.Read nor Files.Write shows it"
-		case withinAny(l.Repository, read):
+		case pathrule.WithinAny(l.Repository, read):
 			continue
 		default:
 			note.Class, note.Why = "granted", "its repository "+l.Repository+" can be read"

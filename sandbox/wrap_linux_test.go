@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 func TestKernelWrap(t *testing.T) {
@@ -35,7 +36,7 @@ func TestKernelWrap(t *testing.T) {
 					t.Fatal(err)
 				}
 				check(t, c, false, "a b")
-				if r := sandbox.ReportOf(c); r == nil || r.Bound(sandbox.BoundFiles).State != sandbox.Held {
+				if r := sandbox.ReportOf(c); r == nil || r.Bound(policy.BoundFiles).State != sandbox.Held {
 					t.Errorf("the report: %v", r)
 				}
 			})

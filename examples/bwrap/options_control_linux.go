@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
 )
 
 var controlRows = []row{
@@ -54,7 +54,7 @@ func (p *parser) capability(name string, change func(have, named uint64) uint64)
 		p.caps = change(p.caps, allCapabilities)
 		return nil
 	}
-	c, err := sandbox.ParseCapability(name)
+	c, err := rootfs.ParseCapability(name)
 	if err != nil || len(name) < 4 || !strings.EqualFold(name[:4], "cap_") {
 		return complain("unknown cap: %s", name)
 	}

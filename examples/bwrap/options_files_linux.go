@@ -4,69 +4,69 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
 )
 
 var fileRows = []row{
-	{"--bind", 2, "SRC DEST", "Show the host's SRC at DEST", bind(sandbox.Bind{Write: true})},
-	{"--bind-try", 2, "SRC DEST", "The same if SRC exists", bind(sandbox.Bind{Write: true, Optional: true})},
-	{"--dev-bind", 2, "SRC DEST", "Show SRC at DEST; device files work", bind(sandbox.Bind{Write: true, Devices: true})},
-	{"--dev-bind-try", 2, "SRC DEST", "The same if SRC exists", bind(sandbox.Bind{Write: true, Devices: true, Optional: true})},
-	{"--ro-bind", 2, "SRC DEST", "Show SRC at DEST read-only", bind(sandbox.Bind{})},
-	{"--ro-bind-try", 2, "SRC DEST", "The same if SRC exists", bind(sandbox.Bind{Optional: true})},
-	{"--bind-fd", 2, "FD DEST", "Show what FD has open at DEST", bindFD(sandbox.Bind{Write: true})},
-	{"--ro-bind-fd", 2, "FD DEST", "The same read-only", bindFD(sandbox.Bind{})},
-	{"--remount-ro", 1, "DEST", "Make the mount at DEST read-only, not those in it", at(func(p *parser, dest string) (sandbox.Entry, error) {
-		return sandbox.RemountReadOnly{At: dest}, nil
+	{"--bind", 2, "SRC DEST", "Show the host's SRC at DEST", bind(rootfs.Bind{Write: true})},
+	{"--bind-try", 2, "SRC DEST", "The same if SRC exists", bind(rootfs.Bind{Write: true, Optional: true})},
+	{"--dev-bind", 2, "SRC DEST", "Show SRC at DEST; device files work", bind(rootfs.Bind{Write: true, Devices: true})},
+	{"--dev-bind-try", 2, "SRC DEST", "The same if SRC exists", bind(rootfs.Bind{Write: true, Devices: true, Optional: true})},
+	{"--ro-bind", 2, "SRC DEST", "Show SRC at DEST read-only", bind(rootfs.Bind{})},
+	{"--ro-bind-try", 2, "SRC DEST", "The same if SRC exists", bind(rootfs.Bind{Optional: true})},
+	{"--bind-fd", 2, "FD DEST", "Show what FD has open at DEST", bindFD(rootfs.Bind{Write: true})},
+	{"--ro-bind-fd", 2, "FD DEST", "The same read-only", bindFD(rootfs.Bind{})},
+	{"--remount-ro", 1, "DEST", "Make the mount at DEST read-only, not those in it", at(func(p *parser, dest string) (rootfs.Entry, error) {
+		return rootfs.RemountReadOnly{At: dest}, nil
 	})},
 	{"--overlay-src", 1, "SRC", "A layer of the overlay that follows, on top of those before", func(p *parser, _ string, arg []string) error {
 		p.layers = append(p.layers, arg[0])
 		return nil
 	}},
 	{"--overlay", 3, "RWSRC WORKDIR DEST", "An overlay at DEST that writes to RWSRC", func(p *parser, name string, arg []string) error {
-		return p.overlay(name, 1, "one", arg[2], func(layers []string) sandbox.Entry {
-			return sandbox.Overlay{At: inside(arg[2]), Layers: layers, Upper: arg[0], Work: arg[1]}
+		return p.overlay(name, 1, "one", arg[2], func(layers []string) rootfs.Entry {
+			return rootfs.Overlay{At: inside(arg[2]), Layers: layers, Upper: arg[0], Work: arg[1]}
 		})
 	}},
 	{"--tmp-overlay", 1, "DEST", "An overlay at DEST whose writes are forgotten", func(p *parser, name string, arg []string) error {
-		return p.overlay(name, 1, "one", arg[0], func(layers []string) sandbox.Entry {
-			return sandbox.TmpOverlay{At: inside(arg[0]), Layers: layers}
+		return p.overlay(name, 1, "one", arg[0], func(layers []string) rootfs.Entry {
+			return rootfs.TmpOverlay{At: inside(arg[0]), Layers: layers}
 		})
 	}},
 	{"--ro-overlay", 1, "DEST", "An overlay at DEST without writes", func(p *parser, name string, arg []string) error {
-		return p.overlay(name, 2, "two", arg[0], func(layers []string) sandbox.Entry {
-			return sandbox.ReadOnlyOverlay{At: inside(arg[0]), Layers: layers}
+		return p.overlay(name, 2, "two", arg[0], func(layers []string) rootfs.Entry {
+			return rootfs.ReadOnlyOverlay{At: inside(arg[0]), Layers: layers}
 		})
 	}},
 	{"--exec-label", 1, "LABEL", "The SELinux label of COMMAND", noLabels},
 	{"--file-label", 1, "LABEL", "The SELinux label of files made for it", noLabels},
-	{"--proc", 1, "DEST", "A new procfs at DEST", at(func(p *parser, dest string) (sandbox.Entry, error) {
-		return sandbox.Proc{At: dest, Uncovered: true}, nil
+	{"--proc", 1, "DEST", "A new procfs at DEST", at(func(p *parser, dest string) (rootfs.Entry, error) {
+		return rootfs.Proc{At: dest, Uncovered: true}, nil
 	})},
-	{"--dev", 1, "DEST", "A new /dev at DEST", at(func(p *parser, dest string) (sandbox.Entry, error) {
-		return sandbox.Dev{At: dest, Console: console()}, nil
+	{"--dev", 1, "DEST", "A new /dev at DEST", at(func(p *parser, dest string) (rootfs.Entry, error) {
+		return rootfs.Dev{At: dest, Console: console()}, nil
 	})},
-	{"--tmpfs", 1, "DEST", "An empty tmpfs at DEST", at(func(p *parser, dest string) (sandbox.Entry, error) {
+	{"--tmpfs", 1, "DEST", "An empty tmpfs at DEST", at(func(p *parser, dest string) (rootfs.Entry, error) {
 		size := p.size
 		p.size = 0
-		return sandbox.Tmpfs{At: dest, Mode: p.mode(0o755), Bytes: size}, nil
+		return rootfs.Tmpfs{At: dest, Mode: p.mode(0o755), Bytes: size}, nil
 	})},
-	{"--mqueue", 1, "DEST", "Message queues at DEST", at(func(p *parser, dest string) (sandbox.Entry, error) {
-		return sandbox.Mqueue{At: dest}, nil
+	{"--mqueue", 1, "DEST", "Message queues at DEST", at(func(p *parser, dest string) (rootfs.Entry, error) {
+		return rootfs.Mqueue{At: dest}, nil
 	})},
-	{"--dir", 1, "DEST", "A directory at DEST", at(func(p *parser, dest string) (sandbox.Entry, error) {
-		return sandbox.Dir{At: dest, Mode: p.mode(0o755)}, nil
+	{"--dir", 1, "DEST", "A directory at DEST", at(func(p *parser, dest string) (rootfs.Entry, error) {
+		return rootfs.Dir{At: dest, Mode: p.mode(0o755)}, nil
 	})},
-	{"--file", 2, "FD DEST", "A file at DEST with what FD has", data(0o666, func(s sandbox.DataBind) sandbox.Entry {
-		return sandbox.File{Path: s.At, Mode: s.Mode}
+	{"--file", 2, "FD DEST", "A file at DEST with what FD has", data(0o666, func(s rootfs.DataBind) rootfs.Entry {
+		return rootfs.File{At: s.At, Mode: s.Mode}
 	})},
-	{"--bind-data", 2, "FD DEST", "Show a file that nobody else has, with what FD has", data(0o600, func(s sandbox.DataBind) sandbox.Entry {
+	{"--bind-data", 2, "FD DEST", "Show a file that nobody else has, with what FD has", data(0o600, func(s rootfs.DataBind) rootfs.Entry {
 		s.Write = true
 		return s
 	})},
-	{"--ro-bind-data", 2, "FD DEST", "The same read-only", data(0o600, func(s sandbox.DataBind) sandbox.Entry { return s })},
+	{"--ro-bind-data", 2, "FD DEST", "The same read-only", data(0o600, func(s rootfs.DataBind) rootfs.Entry { return s })},
 	{"--symlink", 2, "SRC DEST", "A symbolic link at DEST to SRC", func(p *parser, name string, arg []string) error {
-		p.add(step{option: name, source: arg[0], dest: arg[1], fd: -1, entry: sandbox.Symlink{At: inside(arg[1]), Target: arg[0]}})
+		p.add(step{option: name, source: arg[0], dest: arg[1], fd: -1, entry: rootfs.Symlink{At: inside(arg[1]), Target: arg[0]}})
 		return nil
 	}},
 	{"--perms", 1, "OCTAL", "The mode of what the next option makes", func(p *parser, _ string, arg []string) error {
@@ -86,14 +86,14 @@ var fileRows = []row{
 		if !ok {
 			return complaint("--chmod takes an octal argument <= 07777")
 		}
-		p.add(step{option: name, source: arg[0], dest: arg[1], fd: -1, entry: sandbox.Chmod{At: inside(arg[1]), Mode: fileMode(bits)}})
+		p.add(step{option: name, source: arg[0], dest: arg[1], fd: -1, entry: rootfs.Chmod{At: inside(arg[1]), Mode: fileMode(bits)}})
 		return nil
 	}},
 }
 
 func (p *parser) add(s step) { p.steps = append(p.steps, s) }
 
-func bind(b sandbox.Bind) func(*parser, string, []string) error {
+func bind(b rootfs.Bind) func(*parser, string, []string) error {
 	return func(p *parser, name string, arg []string) error {
 		b := b
 		b.Source, b.At = arg[0], inside(arg[1])
@@ -102,7 +102,7 @@ func bind(b sandbox.Bind) func(*parser, string, []string) error {
 	}
 }
 
-func bindFD(b sandbox.Bind) func(*parser, string, []string) error {
+func bindFD(b rootfs.Bind) func(*parser, string, []string) error {
 	return func(p *parser, name string, arg []string) error {
 		fd, err := descriptor(arg[0])
 		if err != nil {
@@ -116,7 +116,7 @@ func bindFD(b sandbox.Bind) func(*parser, string, []string) error {
 }
 
 // at makes an option of which DEST is all that it takes.
-func at(entry func(p *parser, dest string) (sandbox.Entry, error)) func(*parser, string, []string) error {
+func at(entry func(p *parser, dest string) (rootfs.Entry, error)) func(*parser, string, []string) error {
 	return func(p *parser, name string, arg []string) error {
 		e, err := entry(p, inside(arg[0]))
 		p.add(step{option: name, dest: arg[0], fd: -1, entry: e})
@@ -125,18 +125,18 @@ func at(entry func(p *parser, dest string) (sandbox.Entry, error)) func(*parser,
 }
 
 // data makes an option that shows what a descriptor has.
-func data(standard int, entry func(sandbox.DataBind) sandbox.Entry) func(*parser, string, []string) error {
+func data(standard int, entry func(rootfs.DataBind) rootfs.Entry) func(*parser, string, []string) error {
 	return func(p *parser, name string, arg []string) error {
 		fd, err := descriptor(arg[0])
 		if err != nil {
 			return err
 		}
-		p.add(step{option: name, source: arg[0], dest: arg[1], fd: fd, entry: entry(sandbox.DataBind{At: inside(arg[1]), Mode: p.mode(standard)})})
+		p.add(step{option: name, source: arg[0], dest: arg[1], fd: fd, entry: entry(rootfs.DataBind{At: inside(arg[1]), Mode: p.mode(standard)})})
 		return nil
 	}
 }
 
-func (p *parser) overlay(name string, least int, word, dest string, entry func(layers []string) sandbox.Entry) error {
+func (p *parser) overlay(name string, least int, word, dest string, entry func(layers []string) rootfs.Entry) error {
 	if len(p.layers) < least {
 		return complain("%s requires at least %s --overlay-src", name, word)
 	}

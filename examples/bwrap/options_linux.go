@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
 )
 
 // A row is one option.
@@ -224,7 +224,7 @@ func fileMode(bits int) fs.FileMode {
 		m |= fs.ModeSticky
 	}
 	if m == 0 {
-		return sandbox.NoAccess
+		return rootfs.NoAccess
 	}
 	return m
 }

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"os"
 
-	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
 )
 
 // options are what a command line says. Descriptors that are not given are -1.
@@ -32,7 +32,7 @@ type options struct {
 // A step is one file system option, in the order of the command line.
 type step struct {
 	option string
-	entry  sandbox.Entry
+	entry  rootfs.Entry
 	source string // as it was written
 	dest   string // as it was written
 	fd     int    // its data or its file; -1: it has none

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
 )
 
 // fakeEnvironment notes what would be done to the environment.
@@ -150,12 +150,12 @@ func TestStepsKeepTheirOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []sandbox.Entry{
-		sandbox.Tmpfs{At: "/t", Mode: 0o777 | fs.ModeSticky, Bytes: 16}, sandbox.Bind{Source: "/a b", At: "/c", Optional: true}, sandbox.Dir{At: "/d", Mode: 0o755},
-		sandbox.TmpOverlay{At: "/o", Layers: []string{"/1", "/2"}}, sandbox.File{Path: "/f", Mode: sandbox.NoAccess},
-		sandbox.Symlink{At: "/l", Target: "to"}, sandbox.Chmod{At: "/m", Mode: 0o755 | fs.ModeSetuid},
+	want := []rootfs.Entry{
+		rootfs.Tmpfs{At: "/t", Mode: 0o777 | fs.ModeSticky, Bytes: 16}, rootfs.Bind{Source: "/a b", At: "/c", Optional: true}, rootfs.Dir{At: "/d", Mode: 0o755},
+		rootfs.TmpOverlay{At: "/o", Layers: []string{"/1", "/2"}}, rootfs.File{At: "/f", Mode: rootfs.NoAccess},
+		rootfs.Symlink{At: "/l", Target: "to"}, rootfs.Chmod{At: "/m", Mode: 0o755 | fs.ModeSetuid},
 	}
-	var got []sandbox.Entry
+	var got []rootfs.Entry
 	for _, s := range o.steps {
 		got = append(got, s.entry)
 	}

@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
@@ -21,8 +23,8 @@ type layoutOf struct {
 
 // close closes the descriptors whose files are shown by now.
 func (l layoutOf) close() {
-	for _, e := range l.policy.Layout {
-		if b, ok := e.(sandbox.Bind); ok && b.File != nil {
+	for _, e := range l.policy.Root.Entries {
+		if b, ok := e.(rootfs.Bind); ok && b.File != nil {
 			b.File.Close()
 		}
 	}
@@ -32,19 +34,21 @@ func (l layoutOf) close() {
 // what package sandbox would add is opened here, field by field.
 func (o *options) policy() (l layoutOf, err error) {
 	l.policy = sandbox.Policy{
-		Layout:  []sandbox.Entry{},
+		Root: &rootfs.Layout{
+			Entries: []rootfs.Entry{},
+			Nest:    true,
+		},
 		Network: sandbox.Network{Host: !o.net},
-		Files:   sandbox.Files{Protect: sandbox.Protect{Off: true}},
-		Open:    []sandbox.Bound{sandbox.BoundResources},
-		Nest:    true,
+		Files:   sandbox.Files{Protect: policy.Protect{Off: true}},
+		Open:    []sandbox.Bound{policy.BoundResources},
 	}
 	l.policy.Syscalls = seccomp.Off()
-	if l.policy.Namespaces, err = o.namespaces(); err != nil {
+	if l.policy.Root.Namespaces, err = o.namespaces(); err != nil {
 		return l, err
 	}
-	l.policy.Privileges = o.privileges()
+	l.policy.Root.Privileges = o.privileges()
 	for _, p := range o.locks {
-		l.policy.Locks = append(l.policy.Locks, inside(p))
+		l.policy.Root.Locks = append(l.policy.Root.Locks, inside(p))
 	}
 	if err := o.filters(&l.policy); err != nil {
 		return l, err
@@ -55,14 +59,14 @@ func (o *options) policy() (l layoutOf, err error) {
 			return l, err
 		}
 		if entry != nil {
-			l.policy.Layout, l.steps = append(l.policy.Layout, entry), append(l.steps, s)
+			l.policy.Root.Entries, l.steps = append(l.policy.Root.Entries, entry), append(l.steps, s)
 		}
 	}
 	return l, nil
 }
 
-func (o *options) namespaces() (n sandbox.Namespaces, err error) {
-	n = sandbox.Namespaces{
+func (o *options) namespaces() (n rootfs.Namespaces, err error) {
+	n = rootfs.Namespaces{
 		ShareUser: !o.user && o.userns < 0, SharePID: !o.pid, ShareIPC: !o.ipc, ShareUTS: !o.uts, ShareCgroup: !o.cgroup,
 		MappedOutside: o.usernsBlock >= 0, NoUsers: o.noUsers, CheckNoUsers: o.checkNoUsers && !o.noUsers,
 		AsPID1: o.asPID1, Joinable: true,
@@ -70,11 +74,11 @@ func (o *options) namespaces() (n sandbox.Namespaces, err error) {
 	if o.hostname != nil {
 		n.Hostname = *o.hostname
 	}
-	ids := sandbox.IDs{UID: o.uid, GID: o.gid}
-	if o.user || o.userns >= 0 && ids != (sandbox.IDs{UID: os.Getuid(), GID: os.Getgid()}) {
+	ids := rootfs.IDs{UID: o.uid, GID: o.gid}
+	if o.user || o.userns >= 0 && ids != (rootfs.IDs{UID: os.Getuid(), GID: os.Getgid()}) {
 		n.As = &ids
 	}
-	n.OneLevel = o.user && !o.noUsers && (ids == sandbox.IDs{} || !o.makesDev())
+	n.OneLevel = o.user && !o.noUsers && (ids == rootfs.IDs{} || !o.makesDev())
 	for _, f := range []struct {
 		fd   int
 		file **os.File
@@ -92,18 +96,18 @@ func (o *options) namespaces() (n sandbox.Namespaces, err error) {
 
 func (o *options) makesDev() bool {
 	for _, s := range o.steps {
-		if _, ok := s.entry.(sandbox.Dev); ok {
+		if _, ok := s.entry.(rootfs.Dev); ok {
 			return true
 		}
 	}
 	return false
 }
 
-func (o *options) privileges() (p sandbox.Privileges) {
+func (o *options) privileges() (p rootfs.Privileges) {
 	if os.Getuid() == 0 && !o.capsChosen {
-		return sandbox.Privileges{All: true}
+		return rootfs.Privileges{All: true}
 	}
-	for c := range sandbox.Capability(64) {
+	for c := range rootfs.Capability(64) {
 		if o.caps>>c&1 != 0 {
 			p.Capabilities = append(p.Capabilities, c)
 		}
@@ -141,9 +145,9 @@ func (o *options) filters(p *sandbox.Policy) error {
 
 // resolve finds the step's sources on the host and reads its data. It returns no
 // entry for a source that need not exist and does not.
-func (s step) resolve() (sandbox.Entry, error) {
+func (s step) resolve() (rootfs.Entry, error) {
 	switch e := s.entry.(type) {
-	case sandbox.Bind:
+	case rootfs.Bind:
 		if s.fd >= 0 {
 			file, err := open(s.fd)
 			if err != nil {
@@ -158,7 +162,7 @@ func (s step) resolve() (sandbox.Entry, error) {
 		}
 		e.Source = path
 		return e, err
-	case sandbox.Overlay:
+	case rootfs.Overlay:
 		var err error
 		if e.Upper, err = real(e.Upper); err == nil {
 			e.Work, err = real(e.Work)
@@ -167,17 +171,17 @@ func (s step) resolve() (sandbox.Entry, error) {
 			e.Layers, err = reals(e.Layers)
 		}
 		return e, err
-	case sandbox.TmpOverlay:
+	case rootfs.TmpOverlay:
 		layers, err := reals(e.Layers)
-		return sandbox.TmpOverlay{At: e.At, Layers: layers}, err
-	case sandbox.ReadOnlyOverlay:
+		return rootfs.TmpOverlay{At: e.At, Layers: layers}, err
+	case rootfs.ReadOnlyOverlay:
 		layers, err := reals(e.Layers)
-		return sandbox.ReadOnlyOverlay{At: e.At, Layers: layers}, err
-	case sandbox.File:
+		return rootfs.ReadOnlyOverlay{At: e.At, Layers: layers}, err
+	case rootfs.File:
 		data, err := s.read()
 		e.Data = data
 		return e, err
-	case sandbox.DataBind:
+	case rootfs.DataBind:
 		data, err := s.read()
 		e.Data = data
 		return e, err

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
 )
 
 // run carries the options out. The status is the command's.
@@ -149,7 +150,7 @@ func (l layoutOf) say(err error) error {
 
 func (l layoutOf) stepOf(field string) (step, bool) {
 	var i int
-	if n, _ := fmt.Sscanf(field, "Layout[%d]", &i); n != 1 || i >= len(l.steps) {
+	if n, _ := fmt.Sscanf(field, "Root.Entries[%d]", &i); n != 1 || i >= len(l.steps) {
 		return step{}, false
 	}
 	return l.steps[i], true
@@ -179,7 +180,7 @@ func (l layoutOf) sayWall(e *sandbox.StartError) error {
 func (s step) say(e *sandbox.StartError) error {
 	exists := errors.Is(e.Err, syscall.EEXIST)
 	switch entry := s.entry.(type) {
-	case sandbox.Symlink:
+	case rootfs.Symlink:
 		switch {
 		case e.Found != "":
 			return complain("Can't make symlink at %s: existing destination is %s", s.dest, e.Found)
@@ -187,22 +188,22 @@ func (s step) say(e *sandbox.StartError) error {
 			return complain("Can't make symlink at %s: destination exists and is not a symlink", s.dest)
 		}
 		return because(e.Err, "Can't make symlink at %s", s.dest)
-	case sandbox.Chmod:
+	case rootfs.Chmod:
 		return because(e.Err, "Can't chmod %s %s", s.source, s.dest)
-	case sandbox.RemountReadOnly:
+	case rootfs.RemountReadOnly:
 		return because(e.Err, "Can't remount readonly on %s", s.dest)
-	case sandbox.File:
+	case rootfs.File:
 		return because(e.Err, "Can't create file %s", s.dest)
-	case sandbox.DataBind:
+	case rootfs.DataBind:
 		return because(e.Err, "Can't create file at %s", s.dest)
-	case sandbox.Proc:
+	case rootfs.Proc:
 		return because(e.Err, "Can't mount proc on %s", s.dest)
-	case sandbox.Overlay, sandbox.TmpOverlay, sandbox.ReadOnlyOverlay:
+	case rootfs.Overlay, rootfs.TmpOverlay, rootfs.ReadOnlyOverlay:
 		if errors.Is(e.Err, syscall.ELOOP) {
 			return complain("Can't make overlay mount on %s: Overlay directories may not overlap, nor have become symbolic links", s.dest)
 		}
 		return because(e.Err, "Can't make overlay mount on %s", s.dest)
-	case sandbox.Bind:
+	case rootfs.Bind:
 		if errors.Is(e.Err, syscall.ESTALE) && entry.File == nil && s.fd >= 0 {
 			return because(e.Err, "Race condition binding dirfd")
 		}

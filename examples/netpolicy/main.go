@@ -23,6 +23,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/sandbox"
 	"github.com/holdfast-dev/holdfast/sandbox/capture"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // The hosts: both are this program's server, and the policy allows one of them.
@@ -56,7 +57,7 @@ func run(captured bool) (failed int, err error) {
 		return 0, err
 	}
 	defer site.close()
-	s, err := sandbox.New(policy(dir+"/work", site, captured))
+	s, err := sandbox.New(policyFor(dir+"/work", site, captured))
 	if err != nil {
 		return 0, err
 	}
@@ -71,16 +72,16 @@ func run(captured bool) (failed int, err error) {
 	return d.failed, nil
 }
 
-// policy allows one host by name. Its name stands for this machine's loopback,
+// policyFor allows one host by name. Its name stands for this machine's loopback,
 // which no name reaches unless a rule names the address too.
-func policy(dir string, site *site, captured bool) sandbox.Policy {
+func policyFor(dir string, site *site, captured bool) sandbox.Policy {
 	p := sandbox.WorkspaceNet(dir, good, site.https, site.ssh)
 	p.Network.Lookup = func(context.Context, string) ([]netip.Addr, error) {
 		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil
 	}
 	p.Network.Authorities = site.authority
 	p.Network.SSH = true
-	p.Network.Credentials = []sandbox.Credential{{Name: "API_TOKEN", Secret: secret, Hosts: []string{net.JoinHostPort(good, port(site.https))}, Place: sandbox.PlaceBearer}}
+	p.Network.Credentials = []policy.Credential{{Name: "API_TOKEN", Secret: secret, Hosts: []string{net.JoinHostPort(good, port(site.https))}, Place: policy.PlaceBearer}}
 	p.Limits.WallClock = 2 * time.Minute
 	if captured {
 		p.Network.Capture = capture.Netstack

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // options are the command line, read.
@@ -65,7 +66,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	}
 	o.policy.Network.Hosts = hosts
 	if o.policy.Limits.WallClock = *timeout; *timeout != 0 {
-		o.policy.Open = slices.DeleteFunc(o.policy.Open, func(b sandbox.Bound) bool { return b == sandbox.BoundTime })
+		o.policy.Open = slices.DeleteFunc(o.policy.Open, func(b sandbox.Bound) bool { return b == policy.BoundTime })
 	}
 	if err := widen(&o.policy, read, write, hide, env); err != nil {
 		return options{}, err

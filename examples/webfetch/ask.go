@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A person answers questions about hosts, one after the other, and each once.
@@ -35,26 +35,26 @@ func newPerson(in io.Reader, out io.Writer) *person {
 }
 
 // decide is a sandbox.Network's Decide; no answer is a no.
-func (p *person) decide(ctx context.Context, r sandbox.Request) sandbox.Verdict {
+func (p *person) decide(ctx context.Context, r policy.Request) policy.Verdict {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	host := net.JoinHostPort(r.Host, strconv.Itoa(int(r.Port)))
 	yes, known := p.known[host]
 	if known {
-		return sandbox.Verdict{Allow: yes, Reason: "the user has said no"}
+		return policy.Verdict{Allow: yes, Reason: "the user has said no"}
 	}
 	if ctx.Err() != nil { // another question has taken all the time
-		return sandbox.Verdict{Reason: "no answer was given"}
+		return policy.Verdict{Reason: "no answer was given"}
 	}
 	fmt.Fprintf(p.out, "webfetch: allow %s? [y/N] ", host)
 	select {
 	case line, there := <-p.lines:
 		if !there {
-			return sandbox.Verdict{Reason: "there is no terminal to ask at"}
+			return policy.Verdict{Reason: "there is no terminal to ask at"}
 		}
 		p.known[host] = strings.TrimSpace(line) == "y"
-		return sandbox.Verdict{Allow: p.known[host], Reason: "the user has said no"}
+		return policy.Verdict{Allow: p.known[host], Reason: "the user has said no"}
 	case <-ctx.Done():
-		return sandbox.Verdict{Reason: "no answer was given"}
+		return policy.Verdict{Reason: "no answer was given"}
 	}
 }

@@ -7,14 +7,14 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 func TestAPersonIsAskedOnceAboutEachHost(t *testing.T) {
 	var asked strings.Builder
 	p := newPerson(strings.NewReader("y\nn\n"), &asked)
 	ask := func(host string) bool {
-		return p.decide(t.Context(), sandbox.Request{Host: host, Port: 443}).Allow
+		return p.decide(t.Context(), policy.Request{Host: host, Port: 443}).Allow
 	}
 	var all sync.WaitGroup
 	for range 5 {
@@ -30,7 +30,7 @@ func TestAPersonIsAskedOnceAboutEachHost(t *testing.T) {
 			t.Error("no was taken for yes")
 		}
 	}
-	if v := p.decide(t.Context(), sandbox.Request{Host: "third.example", Port: 443}); v.Allow || v.Reason != "there is no terminal to ask at" {
+	if v := p.decide(t.Context(), policy.Request{Host: "third.example", Port: 443}); v.Allow || v.Reason != "there is no terminal to ask at" {
 		t.Errorf("at the end of the answers: %+v", v)
 	}
 	if n := strings.Count(asked.String(), "allow "); n != 3 {
@@ -44,7 +44,7 @@ func TestAQuestionThatNobodyAnswersEndsWithItsTime(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p := newPerson(in, cancelAtFirst{cancel})
 	for range 2 {
-		if v := p.decide(ctx, sandbox.Request{Host: "a.example", Port: 443}); v.Allow || v.Reason != "no answer was given" {
+		if v := p.decide(ctx, policy.Request{Host: "a.example", Port: 443}); v.Allow || v.Reason != "no answer was given" {
 			t.Errorf("%+v", v)
 		}
 	}

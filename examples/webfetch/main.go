@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 func main() {
@@ -46,7 +47,7 @@ func run(url string, allow []string, bearer string, ask bool) error {
 	if url == "" {
 		return show(dir)
 	}
-	return fetch(dir, url, policy(dir, allow, bearer, ask))
+	return fetch(dir, url, policyFor(dir, allow, bearer, ask))
 }
 
 // A list is a flag that may be repeated.
@@ -60,19 +61,19 @@ func (l *list) Set(s string) error {
 	return nil
 }
 
-// policy lets a program read the system's files and an empty directory, write
+// policyFor lets a program read the system's files and an empty directory, write
 // nothing that stays, and reach the hosts.
-func policy(dir string, hosts []string, bearer string, ask bool) sandbox.Policy {
+func policyFor(dir string, hosts []string, bearer string, ask bool) sandbox.Policy {
 	p := sandbox.ReadOnly(dir)
 	p.Network.Hosts = hosts
 	p.Limits.WallClock = time.Minute
 	if bearer != "" {
-		p.Network.Credentials = []sandbox.Credential{{Name: bearer, Secret: os.Getenv(bearer), Hosts: hosts, Place: sandbox.PlaceBearer}}
+		p.Network.Credentials = []policy.Credential{{Name: bearer, Secret: os.Getenv(bearer), Hosts: hosts, Place: policy.PlaceBearer}}
 	}
 	if ask {
 		p.Network.Decide = newPerson(os.Stdin, os.Stderr).decide
 	}
-	p.Network.Observe = func(c sandbox.Connection) {
+	p.Network.Observe = func(c policy.Connection) {
 		verdict := "denied"
 		if c.Allowed {
 			verdict = "allowed"

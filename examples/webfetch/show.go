@@ -12,7 +12,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // host is what the server of this program is called inside.
@@ -35,8 +35,8 @@ func show(dir string) error {
 		return err
 	}
 	os.Setenv("WEBFETCH_TOKEN", token)
-	p := policy(dir, []string{host, u.Host}, "", false)
-	p.Network.Credentials = []sandbox.Credential{{Name: "WEBFETCH_TOKEN", Secret: token, Hosts: []string{host}, Place: sandbox.PlaceBearer}}
+	p := policyFor(dir, []string{host, u.Host}, "", false)
+	p.Network.Credentials = []policy.Credential{{Name: "WEBFETCH_TOKEN", Secret: token, Hosts: []string{host}, Place: policy.PlaceBearer}}
 	p.Network.Lookup = func(context.Context, string) ([]netip.Addr, error) {
 		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}, nil
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/sandbox"
 	"github.com/holdfast-dev/holdfast/sandbox/capture"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // trivial is the tool whose start is measured: nearly all of its time is its
@@ -103,7 +104,7 @@ func networks(dir string) (list [3]*sandbox.Sandbox, err error) {
 	for i := range list {
 		switch i {
 		case 1:
-			p.Network.Credentials = []sandbox.Credential{{Name: "TOKEN", Secret: "a long secret", Hosts: p.Network.Hosts, Place: sandbox.PlaceBearer}}
+			p.Network.Credentials = []policy.Credential{{Name: "TOKEN", Secret: "a long secret", Hosts: p.Network.Hosts, Place: policy.PlaceBearer}}
 		case 2:
 			p.Network.Credentials, p.Network.Capture = nil, capture.Netstack
 		}

@@ -1,6 +1,7 @@
 package house
 
 import (
+	"go/ast"
 	"path"
 	"slices"
 	"strings"
@@ -11,11 +12,15 @@ import (
 // Tests may import the room they test and kerneltest too.
 var walls = map[string][]string{
 	".":                        nil,
-	"examples":                 {"sandbox", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest", "sandbox/capture", "sandbox/sbpl"},
-	"sandbox":                  {"internal/seatbelt/emit", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/gitobeyed", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
-	"sandbox/sandboxtest":      {"sandbox"},
-	"sandbox/capture":          {"sandbox"}, // only programs import it: it links a network stack
-	"sandbox/sbpl":             {"sandbox", "internal/seatbelt", "seccomp"},
+	"examples":                 {"sandbox", "sandbox/policy", "sandbox/rootfs", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest", "sandbox/capture", "sandbox/sbpl"},
+	"sandbox":                  {"sandbox/policy", "sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/seatbelt/emit", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/gitobeyed", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
+	"sandbox/policy":           {"sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/plan", "internal/stage/guard", "seccomp", "rlimit"},
+	"sandbox/rootfs":           {"internal/pathrule", "internal/errtext", "internal/plan"},
+	"internal/pathrule":        {"internal/errtext"},
+	"internal/errtext":         nil,
+	"sandbox/sandboxtest":      {"sandbox", "sandbox/policy"},
+	"sandbox/capture":          {"sandbox", "sandbox/policy"}, // only programs import it: it links a network stack
+	"sandbox/sbpl":             {"sandbox", "sandbox/policy", "sandbox/rootfs", "internal/seatbelt", "seccomp"},
 	"internal/stage":           {"internal/host", "internal/plan", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "rlimit"},
 	"internal/stage/child":     {"internal/stage/guard", "internal/stage/wire", "internal/sys"},
 	"internal/stage/guard":     {"internal/sys"},
@@ -37,7 +42,7 @@ var walls = map[string][]string{
 	"internal/gitobeyed":       nil,
 	"internal/gitattack":       nil,
 	"internal/house":           nil,
-	"internal/bench":           {"sandbox", "sandbox/capture", "internal/plan", "internal/stage", "internal/stage/wire"},
+	"internal/bench":           {"sandbox", "sandbox/policy", "sandbox/rootfs", "sandbox/capture", "internal/plan", "internal/stage", "internal/stage/wire"},
 }
 
 // testWalls says what tests may import beyond that, and why.
@@ -131,6 +136,33 @@ var forbidden = []struct {
 	}, "net/http", "it belongs to the egress proxy"},
 	{func(r string) bool { return r == "internal/plan" }, "os", "a plan is plain data"},
 	{func(r string) bool { return r == "internal/plan" }, "syscall", "a plan is plain data"},
+	{pure, "syscall", "it is plain data and decisions on it"},
+}
+
+// pure are the rooms that neither look at the host nor act on it.
+func pure(room string) bool {
+	return room == "sandbox/policy" || room == "sandbox/rootfs" || room == "internal/pathrule" || room == "internal/errtext"
+}
+
+// named are the types of os and net that a pure room's data may hold. It calls neither.
+var named = []string{"os.File", "net.Conn", "net.PacketConn", "net.Listener"}
+
+func TestPureRoomsUseTypesOfTheHostAlone(t *testing.T) {
+	for _, f := range files(t) {
+		if f.test || !pure(f.room) {
+			continue
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if x, ok := sel.X.(*ast.Ident); ok && (x.Name == "os" || x.Name == "net") && !slices.Contains(named, x.Name+"."+sel.Sel.Name) {
+				t.Errorf("%s uses %s.%s: the room is for plain data", f.path, x.Name, sel.Sel.Name)
+			}
+			return true
+		})
+	}
 }
 
 func TestStandardLibraryStaysWhereItBelongs(t *testing.T) {

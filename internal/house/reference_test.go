@@ -9,6 +9,7 @@ import (
 	"go/printer"
 	"go/token"
 	"os"
+	"path"
 	"regexp"
 	"strings"
 	"testing"
@@ -22,18 +23,18 @@ const reference = root + "/docs/policy.md"
 
 // referenced lists the types of a policy in the page's order, with the package that declares each.
 var referenced = []struct{ room, name string }{
-	{"sandbox", "Policy"}, {"sandbox", "Bound"}, {"sandbox", "Files"}, {"sandbox", "File"}, {"sandbox", "Protect"}, {"sandbox", "Env"},
-	{"sandbox", "Limits"}, {"rlimit", "Limits"}, {"rlimit", "Limit"},
-	{"sandbox", "Network"}, {"sandbox", "NetworkLimits"}, {"sandbox", "Credential"}, {"sandbox", "RequestRule"},
+	{"sandbox/policy", "Policy"}, {"sandbox/policy", "Bound"}, {"sandbox/policy", "Files"}, {"sandbox/policy", "File"}, {"sandbox/policy", "Protect"}, {"sandbox/policy", "Env"},
+	{"sandbox/policy", "Limits"}, {"rlimit", "Limits"}, {"rlimit", "Limit"},
+	{"sandbox/policy", "Network"}, {"sandbox/policy", "NetworkLimits"}, {"sandbox/policy", "Credential"}, {"sandbox/policy", "RequestRule"},
 	{"seccomp", "Filter"}, {"seccomp", "Rule"}, {"seccomp", "Arg"},
-	{"sandbox", "Entry"}, {"sandbox", "Bind"}, {"sandbox", "Tmpfs"}, {"sandbox", "Dir"}, {"sandbox", "DataBind"}, {"sandbox", "Symlink"},
-	{"sandbox", "Chmod"}, {"sandbox", "RemountReadOnly"}, {"sandbox", "Proc"}, {"sandbox", "Dev"}, {"sandbox", "Mqueue"}, {"sandbox", "Overlay"},
-	{"sandbox", "TmpOverlay"}, {"sandbox", "ReadOnlyOverlay"}, {"sandbox", "Namespaces"}, {"internal/plan", "IDs"}, {"sandbox", "Privileges"}, {"sandbox", "Note"},
+	{"sandbox/rootfs", "Layout"}, {"sandbox/rootfs", "Entry"}, {"sandbox/rootfs", "Bind"}, {"sandbox/rootfs", "Tmpfs"}, {"sandbox/rootfs", "Dir"}, {"sandbox/rootfs", "File"}, {"sandbox/rootfs", "DataBind"}, {"sandbox/rootfs", "Symlink"},
+	{"sandbox/rootfs", "Chmod"}, {"sandbox/rootfs", "RemountReadOnly"}, {"sandbox/rootfs", "Proc"}, {"sandbox/rootfs", "Dev"}, {"sandbox/rootfs", "Mqueue"}, {"sandbox/rootfs", "Overlay"},
+	{"sandbox/rootfs", "TmpOverlay"}, {"sandbox/rootfs", "ReadOnlyOverlay"}, {"sandbox/rootfs", "Namespaces"}, {"internal/plan", "IDs"}, {"sandbox/rootfs", "Privileges"}, {"sandbox/policy", "Note"},
 }
 
 const preface = `# Policy reference
 
-Every field of a [policy](https://pkg.go.dev/github.com/holdfast-dev/holdfast/sandbox#Policy), with what its zero value means. The zero
+Every field of a [policy](https://pkg.go.dev/github.com/holdfast-dev/holdfast/sandbox/policy#Policy), with what its zero value means. The zero
 Policy allows nothing: the tool cannot even be found. Presets are the place to start from: [getting-started.md](getting-started.md).
 
 This page is generated from the doc comments. After a change: ` + "`go test -run TestPolicyReference ./internal/house -update`" + `.
@@ -69,7 +70,7 @@ type declared struct {
 type referencePage struct {
 	t      *testing.T
 	types  map[string]declared // by "room.Name"
-	consts []*ast.ValueSpec    // of package sandbox: BoundFiles, PlaceBearer ...
+	consts []*ast.ValueSpec    // of package policy: BoundFiles, PlaceBearer ...
 	out    strings.Builder
 }
 
@@ -80,7 +81,7 @@ func (r *referencePage) collect(f *file) {
 			continue
 		}
 		for _, s := range gen.Specs {
-			if value, ok := s.(*ast.ValueSpec); ok && gen.Tok == token.CONST && f.room == "sandbox" {
+			if value, ok := s.(*ast.ValueSpec); ok && gen.Tok == token.CONST && f.room == "sandbox/policy" {
 				r.consts = append(r.consts, value)
 			}
 			spec, ok := s.(*ast.TypeSpec)
@@ -130,12 +131,12 @@ func (r *referencePage) constants(name string) {
 	}
 }
 
-// title is a type's name as a user of package sandbox writes it.
+// title is a type's name with its package's, but for the policy's own.
 func title(room, name string) string {
-	if room == "sandbox" || room == "internal/plan" {
+	if room == "sandbox/policy" || room == "internal/plan" {
 		return name
 	}
-	return room + "." + name
+	return path.Base(room) + "." + name
 }
 
 // anchor is what GitHub makes of a title.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/creack/pty"
 	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 func init() {
@@ -38,7 +39,7 @@ func TestKernelPTY(t *testing.T) {
 			if err := c.Wait(); err != nil {
 				t.Errorf("Wait: %v", err)
 			}
-			if c.Report().Bound(sandbox.BoundFiles).State != sandbox.Held {
+			if c.Report().Bound(policy.BoundFiles).State != sandbox.Held {
 				t.Errorf("%v", c.Report())
 			}
 		})

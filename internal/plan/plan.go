@@ -99,7 +99,7 @@ type Step struct {
 	Do    Action
 	By    Mechanism
 	Why   string
-	Field string // the policy's field that it comes from, such as "Layout[3]"; may be empty
+	Field string // the policy's field that it comes from, such as "Root.Entries[3]"; may be empty
 }
 
 // String prints the step as one line.

@@ -12,16 +12,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
-
-	"github.com/holdfast-dev/holdfast/sandbox"
 )
 
 // newPipe captures what is written to a socket that keeps packets apart, as a
 // device does. Every connection is the given function's.
 func newPipe(t *testing.T, with func(ctx context.Context, c net.Conn)) (*netstack, *os.File) {
 	t.Helper()
-	return newPipeOf(t, sandbox.CaptureGate{
+	return newPipeOf(t, policy.CaptureGate{
 		Denied:    func(string, string, uint16, string) {},
 		Datagrams: func(_ string, port uint16) bool { return port != 53 },
 		Tunnel: func(ctx context.Context, c net.Conn, _ string, _ uint16, _ string) error {
@@ -34,7 +33,7 @@ func newPipe(t *testing.T, with func(ctx context.Context, c net.Conn)) (*netstac
 }
 
 // newPipeOf is newPipe with a gate of the test's.
-func newPipeOf(t *testing.T, g sandbox.CaptureGate) (*netstack, *os.File) {
+func newPipeOf(t *testing.T, g policy.CaptureGate) (*netstack, *os.File) {
 	t.Helper()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {

@@ -13,7 +13,7 @@
 //
 //   - A datagram that the policy grants ([sandbox.Network.UDP]) belongs to a
 //     flow: all datagrams from one address and port of the tool to one other. The first
-//     one is judged by [sandbox.CaptureGate] as a SYN is, while further ones wait. Answers
+//     one is judged by [policy.CaptureGate] as a SYN is, while further ones wait. Answers
 //     come from the address that the tool has sent to. If no socket is open at the
 //     peer's port, the tool receives the ICMP message as from the peer itself.
 //   - A question to a DNS server, whatever server it is for, by UDP or TCP, is
@@ -22,7 +22,7 @@
 //     ends. A denied name gets NXDOMAIN, the one answer after which every client stops;
 //     the reason goes with it where the client can read one (RFC 8914). No question is
 //     passed on. There are no IPv6 addresses for names.
-//   - A SYN waits while [sandbox.CaptureGate] judges its target, the
+//   - A SYN waits while [policy.CaptureGate] judges its target, the
 //     name that its address stands for, or the address itself, and connects to it. It
 //     is answered when that is done, and otherwise reset: the tool sees ECONNREFUSED, as from
 //     a port without a listener.
@@ -30,7 +30,7 @@
 //     for UDP, so that what speaks QUIC goes on by TCP, and "prohibited" for the rest,
 //     an echo among it. Fragments, and what is for more than one host, are dropped.
 //
-// Each refusal is reported once, by [sandbox.CaptureGate]'s Denied.
+// Each refusal is reported once, by [policy.CaptureGate]'s Denied.
 //
 // gVisor's stack gets TCP only, in whole packets from one host to one host. All
 // else, datagrams included, is decided on the packet's bytes: UDP needs no stack,

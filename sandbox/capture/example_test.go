@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/sandbox"
 	"github.com/holdfast-dev/holdfast/sandbox/capture"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A policy asks for it. The tool reaches example.com by any library that can make
@@ -27,7 +28,7 @@ func ExampleNetstack_refused() {
 		return
 	}
 	defer w.Close()
-	_, err = capture.Netstack(r, sandbox.CaptureGate{Address: netip.MustParsePrefix("198.18.0.1/15"), MTU: 65520})
+	_, err = capture.Netstack(r, policy.CaptureGate{Address: netip.MustParsePrefix("198.18.0.1/15"), MTU: 65520})
 	fmt.Println(err != nil, r.Close() != nil)
 	// Output: true true
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A pond is a pipe whose every datagram is granted, and what became of them.
@@ -35,7 +35,7 @@ const nameServer = "93.184.216.53"
 func newPond(t *testing.T, with func(c net.Conn) error) *pond {
 	t.Helper()
 	p := &pond{t: t}
-	p.netstack, p.tool = newPipeOf(t, sandbox.CaptureGate{
+	p.netstack, p.tool = newPipeOf(t, policy.CaptureGate{
 		Datagrams: func(host string, port uint16) bool {
 			return host != "denied.test" && (port != 53 || host == nameServer)
 		},

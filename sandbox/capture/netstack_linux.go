@@ -10,14 +10,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"gvisor.dev/gvisor/pkg/tcpip"
 	"gvisor.dev/gvisor/pkg/tcpip/header"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv4"
 	"gvisor.dev/gvisor/pkg/tcpip/network/ipv6"
 	"gvisor.dev/gvisor/pkg/tcpip/stack"
 	"gvisor.dev/gvisor/pkg/tcpip/transport/tcp"
-
-	"github.com/holdfast-dev/holdfast/sandbox"
 )
 
 // What a run's connections may take of the harness. A SYN beyond mostAsking is
@@ -37,7 +36,7 @@ const nic = 1
 
 // A netstack is one run's.
 type netstack struct {
-	gate     sandbox.CaptureGate
+	gate     policy.CaptureGate
 	names    *names
 	denials  *denials
 	resolver *resolver
@@ -55,8 +54,8 @@ type netstack struct {
 	serving sync.WaitGroup
 }
 
-// Netstack is a [sandbox.Capture] by way of gVisor's network stack.
-func Netstack(tun *os.File, g sandbox.CaptureGate) (stop func(), err error) {
+// Netstack is a [policy.Capture] by way of gVisor's network stack.
+func Netstack(tun *os.File, g policy.CaptureGate) (stop func(), err error) {
 	n, err := begin(tun, g)
 	if err != nil {
 		tun.Close()
@@ -67,7 +66,7 @@ func Netstack(tun *os.File, g sandbox.CaptureGate) (stop func(), err error) {
 }
 
 // begin makes everything and then lets the first packet in.
-func begin(tun *os.File, g sandbox.CaptureGate) (*netstack, error) {
+func begin(tun *os.File, g policy.CaptureGate) (*netstack, error) {
 	if err := validate(g); err != nil {
 		return nil, err
 	}
@@ -98,7 +97,7 @@ func begin(tun *os.File, g sandbox.CaptureGate) (*netstack, error) {
 }
 
 // validate holds a gate against what is needed of one.
-func validate(g sandbox.CaptureGate) error {
+func validate(g policy.CaptureGate) error {
 	switch {
 	case g.Allowed == nil || g.Tunnel == nil || g.Denied == nil:
 		return errors.New("capture: a gate without all of its functions")
@@ -110,7 +109,7 @@ func validate(g sandbox.CaptureGate) error {
 	return nil
 }
 
-func closeSockets(g sandbox.CaptureGate) {
+func closeSockets(g policy.CaptureGate) {
 	for _, c := range g.DNS {
 		c.Close()
 	}

@@ -13,11 +13,11 @@ import (
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox"
 	"github.com/holdfast-dev/holdfast/sandbox/capture"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+	"golang.org/x/sys/unix"
 )
 
 // hostAddress is the harness's in a network of the test's own, which has nothing
@@ -39,7 +39,7 @@ func harness() {
 type outcome struct {
 	Output, Err, Report string
 	Violations          []sandbox.Violation
-	Seen                []sandbox.Connection
+	Seen                []policy.Connection
 }
 
 func runCaptured() (outcome, error) {
@@ -81,9 +81,9 @@ func runCaptured() (outcome, error) {
 	}
 	defer os.RemoveAll(dir)
 	p := sandbox.Workspace(dir)
-	var seen []sandbox.Connection
+	var seen []policy.Connection
 	p.Network = network(l.Addr(), u.LocalAddr().(*net.UDPAddr))
-	p.Network.Observe = func(c sandbox.Connection) { seen = append(seen, c) }
+	p.Network.Observe = func(c policy.Connection) { seen = append(seen, c) }
 	s, err := sandbox.New(p)
 	if err != nil {
 		return outcome{}, err
@@ -106,7 +106,7 @@ func network(tcp net.Addr, udp *net.UDPAddr) sandbox.Network {
 	return sandbox.Network{
 		Hosts: []string{tcp.String(), "allowed.example", "api.inner.example", "*.wide.example"}, Deny: []string{"denied.inner.example", "secret.wide.example"},
 		UDP:      []string{udp.String(), "granted.example" + port, "*.inner.example" + port, "198.51.100.8" + port},
-		Requests: []sandbox.RequestRule{{Host: "api.inner.example" + port, Methods: []string{"GET"}}},
+		Requests: []policy.RequestRule{{Host: "api.inner.example" + port, Methods: []string{"GET"}}},
 		Lookup: func(_ context.Context, name string) ([]netip.Addr, error) {
 			a, err := netip.ParseAddr(addrs[name])
 			return []netip.Addr{a}, err

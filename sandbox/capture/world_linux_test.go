@@ -16,10 +16,9 @@ import (
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
-	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+	"golang.org/x/sys/unix"
 )
 
 const deviceNode = "/dev/net/tun"
@@ -205,8 +204,8 @@ func newTestGate(t *testing.T) *testGate {
 	return &testGate{t: t, to: map[string]string{}, udp: map[string]string{}}
 }
 
-func (g *testGate) capture() sandbox.CaptureGate {
-	return sandbox.CaptureGate{Allowed: g.allowed, Datagrams: g.datagrams, Tunnel: g.tunnel, Denied: g.note, Address: testNet, MTU: testMTU}
+func (g *testGate) capture() policy.CaptureGate {
+	return policy.CaptureGate{Allowed: g.allowed, Datagrams: g.datagrams, Tunnel: g.tunnel, Denied: g.note, Address: testNet, MTU: testMTU}
 }
 
 func (g *testGate) allowed(host string, port uint16) bool {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/sandbox/sandboxtest"
 )
 
@@ -37,7 +38,7 @@ func ExampleResult() {
 		case got.Truncated:
 			t.Logf("it printed more than %d bytes", sandboxtest.MaxOutput)
 		}
-		if time := got.Report.Bound(sandbox.BoundTime); time.State != sandbox.Held {
+		if time := got.Report.Bound(policy.BoundTime); time.State != sandbox.Held {
 			t.Errorf("the deadline is %s", time.State)
 		}
 	}
@@ -50,7 +51,7 @@ func ExampleCheck() {
 		s := sandboxtest.NewOrSkip(t, sandbox.ReadOnly(t.TempDir())) // where the host cannot hold it, there is nothing to test
 		cmd := s.CommandContext(t.Context(), "cat")
 		cmd.Dir = "/tmp"
-		sandboxtest.Check(t, cmd, sandbox.BoundResources) // that bound may be missing
+		sandboxtest.Check(t, cmd, policy.BoundResources) // that bound may be missing
 		in, err := cmd.StdinPipe()
 		if err != nil {
 			t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/seatbelt"
 	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
@@ -31,8 +32,8 @@ type compiler struct {
 	regexes []expansion
 
 	policy  sandbox.Policy
-	modes   []sandbox.Entry // what comes when everything is in its place
-	seals   []sandbox.Entry // and after that
+	modes   []rootfs.Entry // what comes when everything is in its place
+	seals   []rootfs.Entry // and after that
 	calls   []seccomp.Rule
 	loaders bool // some of what can be read cannot be executed, so the loader has to be
 	guards  int
@@ -172,6 +173,7 @@ func (c *compiler) stand(operation string) string {
 // compile does all of it. The order matters: what can be read has to be known
 // before the network, whose sockets lie in it.
 func (c *compiler) compile() {
+	c.policy.Root = &rootfs.Layout{}
 	c.policy.Env.Pass = []string{"*"}
 	c.policy.Files.Protect.Off = true
 	c.collect()

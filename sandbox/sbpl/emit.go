@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
 )
 
 // emit makes the layout's entries of the nodes' cells, a directory before what
@@ -30,15 +30,15 @@ func (c *compiler) emit() {
 		}
 	}
 	for _, l := range sorted(c.links) {
-		c.put(sandbox.Symlink{At: l, Target: c.find.host.readlink(l)})
+		c.put(rootfs.Symlink{At: l, Target: c.find.host.readlink(l)})
 	}
 	if c.loaders {
 		c.loader()
 	}
-	c.policy.Layout = slices.Concat(c.policy.Layout, c.modes, c.seals)
+	c.policy.Root.Entries = slices.Concat(c.policy.Root.Entries, c.modes, c.seals)
 }
 
-func (c *compiler) put(e sandbox.Entry) { c.policy.Layout = append(c.policy.Layout, e) }
+func (c *compiler) put(e rootfs.Entry) { c.policy.Root.Entries = append(c.policy.Root.Entries, e) }
 
 // confine takes back what a cell could not have where the one around it is.
 // Landlock adds up what its rules grant, so that execve(2) cannot be refused by
@@ -67,10 +67,10 @@ func (c *compiler) place(n *node) {
 	around := n.around()
 	switch {
 	case own(n.path) && n.path != "/dev" && n.cell.shown && c.device(n.path):
-		c.put(sandbox.Bind{Source: n.path, At: n.path, Write: n.cell.write, Devices: true})
+		c.put(rootfs.Bind{Source: n.path, At: n.path, Write: n.cell.write, Devices: true})
 	case own(n.path):
 	case n.cell.shown && (n.cell != around || n.anchored()):
-		c.put(sandbox.Bind{Source: n.path, At: n.path, Write: n.cell.write, NoExec: n.cell.run >= unrun, NoExecve: n.cell.run != runs})
+		c.put(rootfs.Bind{Source: n.path, At: n.path, Write: n.cell.write, NoExec: n.cell.run >= unrun, NoExecve: n.cell.run != runs})
 	case n.cell.shown:
 	case around.shown:
 		c.mask(n)
@@ -92,11 +92,11 @@ func (n *node) anchored() bool {
 // mask covers what lies in a directory that is shown.
 func (c *compiler) mask(n *node) {
 	if !n.dir() {
-		c.put(sandbox.DataBind{At: n.path, Mode: sandbox.NoAccess})
+		c.put(rootfs.DataBind{At: n.path, Mode: rootfs.NoAccess})
 		return
 	}
-	c.put(sandbox.Tmpfs{At: n.path, Mode: n.standInMode(), NoExec: true})
-	c.seals = append(c.seals, sandbox.RemountReadOnly{At: n.path})
+	c.put(rootfs.Tmpfs{At: n.path, Mode: n.standInMode(), NoExec: true})
+	c.seals = append(c.seals, rootfs.RemountReadOnly{At: n.path})
 }
 
 // standInMode lets a directory of ours be listed if the profile lets the real one
@@ -110,7 +110,7 @@ func (n *node) standInMode() fs.FileMode {
 		mode |= 0o444
 	}
 	if mode == 0 {
-		return sandbox.NoAccess
+		return rootfs.NoAccess
 	}
 	return mode
 }
@@ -124,25 +124,25 @@ func (c *compiler) skeleton(n *node) {
 		return
 	}
 	if !n.holds {
-		c.put(sandbox.Dir{At: n.path, Mode: 0o755})
+		c.put(rootfs.Dir{At: n.path, Mode: 0o755})
 	}
 	if mode := n.standInMode(); mode != 0o555 || !n.holds {
-		c.modes = append(c.modes, sandbox.Chmod{At: n.path, Mode: mode})
+		c.modes = append(c.modes, rootfs.Chmod{At: n.path, Mode: mode})
 	}
 }
 
 // floor is what every sandbox has, whatever the profile says.
 func (c *compiler) floor(root *node) {
-	c.put(sandbox.Proc{At: "/proc"})
-	c.put(sandbox.Dev{At: "/dev"})
+	c.put(rootfs.Proc{At: "/proc"})
+	c.put(rootfs.Dev{At: "/dev"})
 	if v := c.ask("process-exec", "/dev/shm/"+c.any, regular); !v.allow {
-		c.put(sandbox.Tmpfs{At: "/dev/shm", Mode: fs.ModeSticky | 0o777, NoExec: true})
+		c.put(rootfs.Tmpfs{At: "/dev/shm", Mode: fs.ModeSticky | 0o777, NoExec: true})
 	}
 	if !root.cell.shown {
 		if !root.list.allow {
-			c.modes = append(c.modes, sandbox.Chmod{At: "/", Mode: 0o111})
+			c.modes = append(c.modes, rootfs.Chmod{At: "/", Mode: 0o111})
 		}
-		c.seals = append(c.seals, sandbox.RemountReadOnly{At: "/"})
+		c.seals = append(c.seals, rootfs.RemountReadOnly{At: "/"})
 	}
 }
 
@@ -265,7 +265,7 @@ func (c *compiler) loader() {
 		if at.rest != "" || at.kind != regular || !c.shows(at.path) {
 			continue
 		}
-		c.put(sandbox.Bind{Source: at.path, At: at.path})
+		c.put(rootfs.Bind{Source: at.path, At: at.path})
 		v := c.ask("process-exec", at.path, regular)
 		if !v.allow {
 			c.differ(v, Wider, "the dynamic loader has to be executable, and can run what may be read and mapped", "process-exec", "process-exec-interpreter")

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
 )
 
 // A fakeHost is a file system of names alone.
@@ -66,28 +67,28 @@ type access struct{ look, read, write, exec bool }
 func accessOf(p sandbox.Policy, at string) access {
 	var a access
 	granted := false
-	for _, e := range p.Layout {
+	for _, e := range p.Root.Entries {
 		switch e := e.(type) {
-		case sandbox.Bind:
+		case rootfs.Bind:
 			if within(at, e.At) {
 				granted = granted || !e.NoExecve
 				a = access{look: true, read: true, write: e.Write, exec: !e.NoExec}
 			}
-		case sandbox.Tmpfs:
+		case rootfs.Tmpfs:
 			if within(at, e.At) {
-				a = access{look: at == e.At, read: at == e.At && e.Mode != sandbox.NoAccess && e.Mode&0o444 != 0}
+				a = access{look: at == e.At, read: at == e.At && e.Mode != rootfs.NoAccess && e.Mode&0o444 != 0}
 			}
-		case sandbox.DataBind:
+		case rootfs.DataBind:
 			if at == e.At {
 				a = access{look: true}
 			}
-		case sandbox.Dir:
+		case rootfs.Dir:
 			if at == e.At {
 				a = access{look: true, read: true}
 			}
-		case sandbox.Chmod:
+		case rootfs.Chmod:
 			if at == e.At && !a.write && !a.exec {
-				a = access{look: true, read: e.Mode != sandbox.NoAccess && e.Mode&0o444 != 0}
+				a = access{look: true, read: e.Mode != rootfs.NoAccess && e.Mode&0o444 != 0}
 			}
 		}
 		if under, ok := placeOf(e); ok && under != at && within(under, at) && !a.look {
@@ -108,15 +109,15 @@ func accessOf(p sandbox.Policy, at string) access {
 	return a
 }
 
-func placeOf(e sandbox.Entry) (string, bool) {
+func placeOf(e rootfs.Entry) (string, bool) {
 	switch e := e.(type) {
-	case sandbox.Bind:
+	case rootfs.Bind:
 		return e.At, true
-	case sandbox.Tmpfs:
+	case rootfs.Tmpfs:
 		return e.At, true
-	case sandbox.Symlink:
+	case rootfs.Symlink:
 		return e.At, true
-	case sandbox.Dir:
+	case rootfs.Dir:
 		return e.At, true
 	}
 	return "", false
@@ -138,7 +139,7 @@ func hasName(at, name string) bool {
 
 // mounted reports whether something is mounted at a path, which then cannot be removed.
 func mounted(p sandbox.Policy, at string) bool {
-	return slices.ContainsFunc(p.Layout, func(e sandbox.Entry) bool {
+	return slices.ContainsFunc(p.Root.Entries, func(e rootfs.Entry) bool {
 		where, ok := placeOf(e)
 		return ok && where == at
 	})

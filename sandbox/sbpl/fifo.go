@@ -1,6 +1,8 @@
 package sbpl
 
-import "github.com/holdfast-dev/holdfast/sandbox"
+import (
+	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
+)
 
 // mostNames is how many names of directories that cannot be written, inside of those
 // that can, are looked at for fifos.
@@ -55,7 +57,7 @@ func (c *compiler) coverFifos(dir string) (all bool) {
 }
 
 func (c *compiler) cover(p string) {
-	c.put(sandbox.DataBind{At: p, Mode: sandbox.NoAccess})
+	c.put(rootfs.DataBind{At: p, Mode: rootfs.NoAccess})
 	for _, o := range readOps {
 		if v := c.ask(c.stand(o), p, fifo); v.allow {
 			c.differ(v, Narrower, "a fifo in what cannot be written, inside of what can, is covered", o)

@@ -11,7 +11,7 @@ type expansion struct {
 	negated bool   // its rule is about what does not match
 	whole   bool   // it means root and everything in it, or everything in it
 	guarded bool   // the guard keeps the name from being made anywhere
-	pattern string // the name, in the notation of sandbox.ProtectedNames, that means the same anywhere; "": none
+	pattern string // the name, in the notation of policy.ProtectedNames, that means the same anywhere; "": none
 }
 
 // newExpansion reads as much of a regular expression as has a plain meaning: the

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/seatbelt"
-	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // protect keeps names from being made that the profile denies and that do not
@@ -162,9 +162,9 @@ func (c *compiler) addGuard(name string, hide bool) {
 		f.HideNames = append(f.HideNames, name)
 	}
 	if f.Protect.Off {
-		f.Protect.Off, f.Protect.Except = false, sandbox.ProtectedNames()
+		f.Protect.Off, f.Protect.Except = false, policy.ProtectedNames()
 	}
-	if !slices.Contains(f.Protect.Add, name) && !slices.Contains(sandbox.ProtectedNames(), name) {
+	if !slices.Contains(f.Protect.Add, name) && !slices.Contains(policy.ProtectedNames(), name) {
 		f.Protect.Add = append(f.Protect.Add, name)
 	}
 	f.Protect.Except = slices.DeleteFunc(f.Protect.Except, func(n string) bool { return n == name })

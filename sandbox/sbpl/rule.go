@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A Class says how much of a rule Linux holds.
@@ -77,7 +77,7 @@ func (r Rule) Is(side Toward) bool {
 // String returns the rule and its class as one line.
 func (r Rule) String() string { return r.note().String() }
 
-func (r Rule) note() sandbox.Note {
+func (r Rule) note() policy.Note {
 	why := []string{}
 	if r.Why != "" {
 		why = append(why, r.Why)
@@ -85,7 +85,7 @@ func (r Rule) note() sandbox.Note {
 	for _, d := range r.Differences {
 		why = append(why, string(d.Toward)+" for "+strings.Join(d.Operations, " ")+": "+d.Why)
 	}
-	return sandbox.Note{At: r.At, Rule: r.Text, Class: string(r.Class), Why: strings.Join(why, "; ")}
+	return policy.Note{At: r.At, Rule: r.Text, Class: string(r.Class), Why: strings.Join(why, "; ")}
 }
 
 // differ adds a difference, each once.

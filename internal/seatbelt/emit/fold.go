@@ -55,7 +55,7 @@ func writeFold(b *strings.Builder, text string) int {
 		return 1
 	}
 	_, n := utf8.DecodeRuneInString(text)
-	b.WriteString("(" + text[:n] + ")?") // it counts as none: see sandbox.ProtectedNames
+	b.WriteString("(" + text[:n] + ")?") // it counts as none: see policy.ProtectedNames
 	return n
 }
 

@@ -1,22 +1,25 @@
-package sandbox
+package policy
 
 import (
 	"crypto/x509"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/internal/proxy"
+	"github.com/holdfast-dev/holdfast/internal/errtext"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 )
 
 // maxPorts is how many ports of each kind a policy may name: a listener for each
 // is passed up to the harness (plan.MaxSlots).
 const maxPorts = 16
 
-// gated reports whether anything passes through the harness, so that a run has a
+// dnsPort is where a Capture answers questions for names.
+const dnsPort = 53
+
+// Proxied reports whether anything passes through the harness, so that a run has a
 // gateway and the proxies.
-func (n Network) gated() bool {
+func (n Network) Proxied() bool {
 	return len(n.Hosts) > 0 || n.Decide != nil || n.Observe != nil || n.Capture != nil
 }
 
@@ -48,10 +51,10 @@ func (p Policy) validateNetwork() error {
 			return &PolicyError{Field: "Network." + field, Problem: "says something of a network that Open leaves unbounded", Remedy: "remove one of the two"}
 		}
 	}
-	if n.SSH && !n.gated() {
+	if n.SSH && !n.Proxied() {
 		return &PolicyError{Field: "Network.SSH", Problem: "is a way to the hosts of a policy that has none", Remedy: "name them in Network.Hosts"}
 	}
-	for _, check := range [...]func() error{n.validateHosts, n.validateUDP, n.validateAuthorities, n.validatePorts, n.validateUnix, n.validateCredentials, n.validateRequests, n.validateReach, n.validateAmounts} {
+	for _, check := range [...]func() error{n.validateAuthorities, n.validatePorts, n.validateUnix, n.validateCredentials, n.validateRequests, n.validateAmounts} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -76,7 +79,7 @@ func (n Network) validatePorts() error {
 		}
 		for i, port := range list.ports {
 			bad := func(problem, remedy string) error {
-				return &PolicyError{Field: indexed(list.field, i), Value: strconv.Itoa(int(port)), Problem: problem, Remedy: remedy}
+				return &PolicyError{Field: errtext.Indexed(list.field, i), Value: strconv.Itoa(int(port)), Problem: problem, Remedy: remedy}
 			}
 			switch {
 			case port == 0:
@@ -85,7 +88,7 @@ func (n Network) validatePorts() error {
 				return bad("stands there twice", "remove one")
 			case list.field == "Network.Listen" && slices.Contains(n.Loopback, port):
 				return bad("is in Loopback too, where the harness's server has it", "let the tool's server listen elsewhere")
-			case list.field == "Network.Loopback" && port == portDNS && n.Capture != nil:
+			case list.field == "Network.Loopback" && port == dnsPort && n.Capture != nil:
 				return bad("is where Capture answers questions for names", "remove one of the two")
 			}
 		}
@@ -95,8 +98,8 @@ func (n Network) validatePorts() error {
 
 func (n Network) validateUnix() error {
 	for i, p := range n.Unix {
-		if bad := checkPath(p, fileSocket); bad != nil {
-			bad.Field = indexed("Network.Unix", i)
+		if bad := checkPath(p, pathrule.Socket); bad != nil {
+			bad.Field = errtext.Indexed("Network.Unix", i)
 			return bad
 		}
 	}
@@ -106,7 +109,7 @@ func (n Network) validateUnix() error {
 func (n Network) validateCredentials() error {
 	for i, c := range n.Credentials {
 		bad := func(field, value, problem, remedy string) error {
-			return &PolicyError{Field: indexed("Network.Credentials", i) + "." + field, Value: value, Problem: problem, Remedy: remedy}
+			return &PolicyError{Field: errtext.Indexed("Network.Credentials", i) + "." + field, Value: value, Problem: problem, Remedy: remedy}
 		}
 		problem := checkVariable(c.Name)
 		twice := slices.IndexFunc(n.Credentials, func(o Credential) bool { return o.Name == c.Name })
@@ -118,8 +121,6 @@ func (n Network) validateCredentials() error {
 			return bad("Name", c.Name, "is the name of two", "give each its own variable")
 		case c.Secret == "":
 			return bad("Secret", "", "is empty", "give what the server wants to see")
-		case len(c.Secret) < proxy.MinSecret || len(c.Secret) > proxy.MaxSecret:
-			return bad("Secret", "", fmt.Sprintf("has %d bytes", len(c.Secret)), fmt.Sprintf("give one of %d to %d bytes: a shorter one cannot be told from other text", proxy.MinSecret, proxy.MaxSecret))
 		case strings.ContainsAny(c.Secret, "\x00\r\n"):
 			return bad("Secret", "", "has a NUL byte or a line break", "trim it") // the secret itself is not shown
 		case len(c.Hosts) == 0:
@@ -142,32 +143,25 @@ func (n Network) validateCredentials() error {
 // mayAllow reports whether any host can be.
 func (n Network) mayAllow() bool { return len(n.Hosts) > 0 || n.Decide != nil }
 
-// isLocalhost reports whether an entry of Hosts names what is, for the tool, its own
-// loopback.
-func isLocalhost(entry string) bool {
-	name, _, _ := strings.Cut(entry, ":")
-	return strings.EqualFold(strings.TrimSuffix(name, "."), "localhost")
-}
-
 func (n Network) validateRequests() error {
 	for i, r := range n.Requests {
 		bad := func(field, value, problem, remedy string) error {
-			return &PolicyError{Field: indexed("Network.Requests", i) + "." + field, Value: value, Problem: problem, Remedy: remedy}
+			return &PolicyError{Field: errtext.Indexed("Network.Requests", i) + "." + field, Value: value, Problem: problem, Remedy: remedy}
 		}
 		if !n.mayAllow() {
 			return bad("Host", r.Host, "no host is allowed", "name it in Network.Hosts too")
 		}
 		for j, m := range r.Methods {
 			if m == "" || strings.ToUpper(m) != m || strings.ContainsAny(m, " \t\r\n\x00,;:/\"") {
-				return bad(indexed("Methods", j), m, "is not an HTTP method", `write "GET"`)
+				return bad(errtext.Indexed("Methods", j), m, "is not an HTTP method", `write "GET"`)
 			}
 		}
 		for j, p := range r.Paths {
 			if !strings.HasPrefix(p, "/") || strings.ContainsAny(p, "?#\x00\r\n") {
-				return bad(indexed("Paths", j), p, "is not a URL path", `it begins with "/", and has no query`)
+				return bad(errtext.Indexed("Paths", j), p, "is not a URL path", `it begins with "/", and has no query`)
 			}
 			if strings.Contains(p, "*") {
-				return bad(indexed("Paths", j), p, `has a "*", which would stand for itself`, `write "/v1/" for all that lies below it`)
+				return bad(errtext.Indexed("Paths", j), p, `has a "*", which would stand for itself`, `write "/v1/" for all that lies below it`)
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package sandbox
+package rootfs
 
 import (
 	"os"
@@ -7,8 +7,8 @@ import (
 )
 
 // Namespaces says which namespaces the tool shares with the harness or with another
-// process. The zero value shares none. It goes with a [Policy.Layout];
-// which network the tool has, [Network] says.
+// process. The zero value shares none. Which network the tool has, the policy's
+// Network says.
 type Namespaces struct {
 	ShareUser   bool // no new user namespace, which takes root
 	SharePID    bool // the harness's processes are visible, or those of PID
@@ -30,7 +30,7 @@ type Namespaces struct {
 	// capabilities that the tool keeps the power over its own mounts. A [Dev] needs
 	// the second one, unless As is user 0.
 	OneLevel bool
-	// MappedOutside leaves the mapping of ids to [Cmd.Born].
+	// MappedOutside leaves the mapping of ids to the command's Born hook.
 	MappedOutside bool
 	// NoUsers keeps the tool from making user namespaces, and checks that none can
 	// be made. CheckNoUsers only checks.
@@ -51,8 +51,7 @@ type Namespaces struct {
 // IDs are a user and a group.
 type IDs = plan.IDs
 
-// Privileges says what rights the tool keeps. The zero value is none. It goes
-// with a [Policy.Layout]. Setuid and file capabilities give nothing, whatever
+// Privileges says what rights the tool keeps. The zero value is none. Setuid and file capabilities give nothing, whatever
 // this says: no_new_privs is always set.
 type Privileges struct {
 	// Capabilities are kept over the namespaces that the tool is in, and by what it

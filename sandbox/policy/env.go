@@ -1,4 +1,4 @@
-package sandbox
+package policy
 
 import (
 	"maps"
@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// environ is what the tool gets when its command has no Env: host filtered by
+// Environ is what the tool gets when its command has no Env: host filtered by
 // Pass, then Set, in the order of names. Of a name that host has twice the last
 // counts, as in os/exec. An entry without a name is left out.
-func (e Env) environ(host []string) []string {
+func (e Env) Environ(host []string) []string {
 	values := map[string]string{}
 	for _, kv := range host {
 		name, value, found := strings.Cut(kv, "=")

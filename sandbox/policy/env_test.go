@@ -1,4 +1,4 @@
-package sandbox
+package policy
 
 import (
 	"slices"
@@ -20,7 +20,7 @@ func TestEnvironKeepsSecretsOut(t *testing.T) {
 		"PWD=/w", "OLDPWD=/x", "LANG=C", "TERM=xterm", "USER=u", "LOGNAME=u", "GOFLAGS=-v", "HTTP_PROXY=http://proxy:3128",
 		"ORIGIN=ssh://git@host/repo", "EMPTY=", "CARGO_HOME=/c", "NOTE=a@b ://", "SSL_CERT_FILE=/etc/ssl/cert.pem",
 	}
-	got := Env{Pass: []string{"*"}}.environ(append(slices.Clone(out), in...))
+	got := Env{Pass: []string{"*"}}.Environ(append(slices.Clone(out), in...))
 	slices.Sort(in)
 	if !slices.Equal(got, in) {
 		t.Errorf("got %q\nwant %q", got, in)
@@ -44,7 +44,7 @@ func TestEnviron(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := strings.Join(tt.env.environ(host), " "); got != tt.want {
+			if got := strings.Join(tt.env.Environ(host), " "); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
@@ -55,13 +55,13 @@ func FuzzEnviron(f *testing.F) {
 	f.Add("A", "b")
 	f.Add("MY_TOKEN", "://u@")
 	f.Fuzz(func(t *testing.T, name, value string) {
-		for _, kv := range (Env{Pass: []string{"*"}}).environ([]string{name + "=" + value}) {
+		for _, kv := range (Env{Pass: []string{"*"}}).Environ([]string{name + "=" + value}) {
 			got, v, found := strings.Cut(kv, "=")
 			if !found || got == "" || secret(got, v) {
 				t.Errorf("%q passes", kv)
 			}
 		}
-		if got := (Env{}).environ([]string{name + "=" + value}); len(got) != 0 {
+		if got := (Env{}).Environ([]string{name + "=" + value}); len(got) != 0 {
 			t.Errorf("the zero value passes %q", got)
 		}
 	})

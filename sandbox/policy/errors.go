@@ -1,10 +1,14 @@
-package sandbox
+package policy
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/holdfast-dev/holdfast/internal/errtext"
+)
 
 // A PolicyError says which field of a [Policy] cannot be, why, and what would
 // do instead. It is found before anything runs. It says nothing of what a host
-// lacks: that is an [UnsupportedError].
+// lacks: that is an sandbox.UnsupportedError.
 type PolicyError struct {
 	Field   string // "Files.Read[3]"
 	Value   string // what stands there
@@ -17,11 +21,11 @@ type PolicyError struct {
 func (e *PolicyError) Error() string {
 	s := "sandbox: policy: " + e.Field
 	if e.Value != "" {
-		s += " = " + strconv.Quote(shorten(e.Value))
+		s += " = " + strconv.Quote(errtext.Shorten(e.Value))
 	}
 	s += ": " + e.Problem
 	if e.Err != nil {
-		s += ": " + shorten(e.Err.Error())
+		s += ": " + errtext.Shorten(e.Err.Error())
 	}
 	if e.Remedy != "" {
 		s += " (" + e.Remedy + ")"
@@ -31,15 +35,3 @@ func (e *PolicyError) Error() string {
 
 // Unwrap returns the cause.
 func (e *PolicyError) Unwrap() error { return e.Err }
-
-// shorten keeps an error readable when the value is a page long.
-func shorten(s string) string {
-	const most = 200
-	if len(s) <= most {
-		return s
-	}
-	return s[:most] + "..."
-}
-
-// indexed names one element of a list.
-func indexed(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }

@@ -1,4 +1,4 @@
-package sandbox
+package policy
 
 import (
 	"errors"
@@ -92,43 +92,13 @@ func TestValidateNamesTheField(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			err := tt.policy.validate()
+			err := tt.policy.Validate()
 			saysWhatToDo(t, err, tt.field)
 			if tt.err != nil && !errors.Is(err, tt.err) {
 				t.Errorf("%v does not wrap %v", err, tt.err)
 			}
 		})
 	}
-}
-
-// saysWhatToDo wants a *PolicyError that names the field and a remedy, and says
-// everything once and in a line that can be read.
-func saysWhatToDo(t *testing.T, err error, field string) {
-	t.Helper()
-	var e *PolicyError
-	if !errors.As(err, &e) {
-		t.Fatalf("got %v, want a *PolicyError", err)
-	}
-	if e.Field != field {
-		t.Errorf("field %q, want %q (%v)", e.Field, field, err)
-	}
-	if e.Problem == "" || e.Remedy == "" {
-		t.Errorf("problem %q, remedy %q: %v", e.Problem, e.Remedy, err)
-	}
-	if e.Err != nil && strings.Contains(e.Problem, e.Err.Error()) {
-		t.Errorf("it says so twice: %v", err)
-	}
-	if len(err.Error()) > 1000 {
-		t.Errorf("the error has %d bytes", len(err.Error()))
-	}
-}
-
-func numbered(prefix string, n int) []string {
-	list := make([]string, n)
-	for i := range list {
-		list[i] = prefix + strconv.Itoa(i)
-	}
-	return list
 }
 
 func make65537() []string {
@@ -158,13 +128,13 @@ func TestValidateTakesWhatIsSound(t *testing.T) {
 		{"a hidden name twice", Policy{Files: Files{HideNames: []string{".env", ".env"}}}},
 		{"a variable that is passed and set", Policy{Env: Env{Pass: []string{"A"}, Set: map[string]string{"A": "b"}}}},
 		{"a deadline", Policy{Limits: Limits{WallClock: time.Minute}}},
-		{"Unconfined", Unconfined()},
+		{"every bound open", Policy{Open: []Bound{BoundFiles, BoundNetwork, BoundProcesses, BoundSyscalls, BoundPrivileges, BoundResources, BoundEnvironment, BoundTime}}},
 		{"a profile that is off where system calls are open", Policy{Open: []Bound{BoundSyscalls}, Syscalls: seccomp.Off()}},
-		{"a preset with a bound open", Policy{Open: []Bound{BoundFiles, BoundEnvironment}, Files: Workspace("/srv").Files, Env: Workspace("/srv").Env}},
+		{"rules of bounds that are open", Policy{Open: []Bound{BoundFiles, BoundEnvironment}, Files: Files{Read: []string{"/usr"}, Write: []string{"/srv"}, Hide: []string{"/srv/keys"}, Private: []string{"/tmp"}}, Env: Env{Pass: []string{"PATH"}}}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if err := tt.policy.validate(); err != nil {
+			if err := tt.policy.Validate(); err != nil {
 				t.Error(err)
 			}
 		})
@@ -172,16 +142,16 @@ func TestValidateTakesWhatIsSound(t *testing.T) {
 }
 
 func TestProtectedPatternsFollowThePolicy(t *testing.T) {
-	all := Files{}.protectedPatterns()
+	all := Files{}.ProtectedPatterns()
 	if len(all) != len(ProtectedNames()) || len(all) < 30 {
 		t.Errorf("the zero value protects %d names of %d", len(all), len(ProtectedNames()))
 	}
 	f := Files{Protect: Protect{Except: []string{".vscode"}, Add: []string{"Makefile", ".idea"}}}
-	got := strings.Join(f.protectedPatterns(), " ")
+	got := strings.Join(f.ProtectedPatterns(), " ")
 	if strings.Contains(got, ".vscode") || strings.Count(got, ".idea") != 1 || !strings.HasSuffix(got, " Makefile") {
 		t.Errorf("got %s", got)
 	}
-	if off := (Files{Protect: Protect{Off: true}}).protectedPatterns(); len(off) != 0 {
+	if off := (Files{Protect: Protect{Off: true}}).ProtectedPatterns(); len(off) != 0 {
 		t.Errorf("Off leaves %v", off)
 	}
 }
@@ -197,10 +167,64 @@ func FuzzValidate(f *testing.F) {
 			{Env: Env{Set: map[string]string{s: s}}}, {May: []Bound{Bound(s)}},
 		}
 		for _, p := range policies {
-			err := p.validate()
+			err := p.Validate()
 			if e := (*PolicyError)(nil); err != nil && (!errors.As(err, &e) || e.Field == "") {
 				t.Errorf("%q: %v names no field", s, err)
 			}
 		}
 	})
+}
+func SaysWhatToDo(t *testing.T, err error, field string) {
+	t.Helper()
+	var e *PolicyError
+	if !errors.As(err, &e) {
+		t.Fatalf("got %v, want a *PolicyError", err)
+	}
+	if e.Field != field {
+		t.Errorf("field %q, want %q (%v)", e.Field, field, err)
+	}
+	if e.Problem == "" || e.Remedy == "" {
+		t.Errorf("problem %q, remedy %q: %v", e.Problem, e.Remedy, err)
+	}
+	if e.Err != nil && strings.Contains(e.Problem, e.Err.Error()) {
+		t.Errorf("it says so twice: %v", err)
+	}
+	if len(err.Error()) > 1000 {
+		t.Errorf("the error has %d bytes", len(err.Error()))
+	}
+}
+
+func Numbered(prefix string, n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = prefix + strconv.Itoa(i)
+	}
+	return list
+}
+func saysWhatToDo(t *testing.T, err error, field string) {
+	t.Helper()
+	var e *PolicyError
+	if !errors.As(err, &e) {
+		t.Fatalf("got %v, want a *PolicyError", err)
+	}
+	if e.Field != field {
+		t.Errorf("field %q, want %q (%v)", e.Field, field, err)
+	}
+	if e.Problem == "" || e.Remedy == "" {
+		t.Errorf("problem %q, remedy %q: %v", e.Problem, e.Remedy, err)
+	}
+	if e.Err != nil && strings.Contains(e.Problem, e.Err.Error()) {
+		t.Errorf("it says so twice: %v", err)
+	}
+	if len(err.Error()) > 1000 {
+		t.Errorf("the error has %d bytes", len(err.Error()))
+	}
+}
+
+func numbered(prefix string, n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = prefix + strconv.Itoa(i)
+	}
+	return list
 }

@@ -1,4 +1,4 @@
-package sandbox
+package policy
 
 // A Note says how exactly a policy carries out one rule of the text that it was
 // made from.

@@ -1,4 +1,4 @@
-package sandbox
+package policy
 
 import (
 	"encoding/json"
@@ -26,7 +26,7 @@ const (
 // as always. A tool that brings its own list of authorities does not trust it.
 //
 // A Credential prints, in text and JSON, without its secret, and so do a [Policy] and a
-// [Sandbox]. Exception: fmt prints all of a Policy that is in an unexported field.
+// sandbox.Sandbox. Exception: fmt prints all of a Policy that is in an unexported field.
 type Credential struct {
 	Name   string   // the environment variable, of no other Credential
 	Secret string   // what the server wants, 8 to 4096 bytes

@@ -1,11 +1,28 @@
-package sandbox
+package rootfs
 
 import (
 	"io/fs"
 	"os"
+	"slices"
 )
 
-// An Entry is one thing that a [Policy.Layout] puts into the tool's root: a
+// A Layout is a root, and what goes with one: an empty directory into which the
+// entries are put in order, a later one over an earlier one. It needs namespaces;
+// whether it can be built is known when a command starts.
+type Layout struct {
+	Entries    []Entry
+	Namespaces Namespaces // what is shared; zero: nothing
+	Privileges Privileges // which rights are kept; zero: none
+	// Locks lists files inside on which a read lock is held while the tool runs.
+	Locks []string
+	// Nest lets the tool build sandboxes of its own: Landlock, which refuses
+	// to mount, stays off, and with it what it holds, and no filter stands in for
+	// it. Where no names are protected files can be made setuid, too. The policy's
+	// system call profile has to allow what that takes as well.
+	Nest bool
+}
+
+// An Entry is one thing that a [Layout] puts into the tool's root: a
 // [Bind], [Tmpfs], [Dir], [File], [DataBind], [Symlink], [Chmod],
 // [RemountReadOnly], [Proc], [Dev], [Mqueue], [Overlay], [TmpOverlay] or
 // [ReadOnlyOverlay].
@@ -64,6 +81,13 @@ type Tmpfs struct {
 type Dir struct {
 	At   string
 	Mode fs.FileMode // zero: 0755
+}
+
+// File makes a small file.
+type File struct {
+	At   string
+	Data string
+	Mode fs.FileMode // zero: 0444
 }
 
 // DataBind shows a file with the given content that lies nowhere else.
@@ -142,3 +166,37 @@ func (Mqueue) layoutEntry()          {}
 func (Overlay) layoutEntry()         {}
 func (TmpOverlay) layoutEntry()      {}
 func (ReadOnlyOverlay) layoutEntry() {}
+
+// Clone returns a copy that shares nothing with l but the open files.
+func (l Layout) Clone() Layout {
+	l.Entries, l.Locks = slices.Clone(l.Entries), slices.Clone(l.Locks)
+	for i, e := range l.Entries {
+		switch e := e.(type) {
+		case Overlay:
+			e.Layers = slices.Clone(e.Layers)
+			l.Entries[i] = e
+		case TmpOverlay:
+			e.Layers = slices.Clone(e.Layers)
+			l.Entries[i] = e
+		case ReadOnlyOverlay:
+			e.Layers = slices.Clone(e.Layers)
+			l.Entries[i] = e
+		}
+	}
+	l.Privileges.Capabilities = slices.Clone(l.Privileges.Capabilities)
+	if as := l.Namespaces.As; as != nil {
+		ids := *as
+		l.Namespaces.As = &ids
+	}
+	return l
+}
+
+// ShowsForWriting reports whether the tool can change any of the host's files.
+func (l Layout) ShowsForWriting() bool {
+	for _, e := range l.Entries {
+		if b, ok := e.(Bind); ok && b.Write {
+			return true
+		}
+	}
+	return false
+}

@@ -1,4 +1,4 @@
-package sandbox
+package policy
 
 import "strings"
 
@@ -24,7 +24,7 @@ var tokenShapes = []shape{
 
 // secretValue says whether a value has the form of a secret, whatever its name is.
 func secretValue(value string) bool {
-	if urlWithUser(value) || privatePEM(value) || webToken(value) {
+	if URLWithUser(value) || privatePEM(value) || webToken(value) {
 		return true
 	}
 	for _, s := range tokenShapes {
@@ -93,9 +93,9 @@ func isAlphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// urlWithUser reports whether a URL in s has a user before its host, but for
+// URLWithUser reports whether a URL in s has a user before its host, but for
 // that of ssh, which is a login's name and no secret.
-func urlWithUser(s string) bool {
+func URLWithUser(s string) bool {
 	for {
 		scheme, rest, found := strings.Cut(s, "://")
 		if !found {

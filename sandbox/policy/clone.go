@@ -1,4 +1,4 @@
-package sandbox
+package policy
 
 import (
 	"maps"
@@ -7,32 +7,18 @@ import (
 	"github.com/holdfast-dev/holdfast/rlimit"
 )
 
-// clone returns a copy that shares nothing with p, so that a policy given to New
+// Clone returns a copy that shares nothing with p, so that a policy given to New
 // is immutable.
-func (p Policy) clone() Policy {
+func (p Policy) Clone() Policy {
 	f := &p.Files
 	for _, list := range []*[]string{&f.Read, &f.Write, &f.Hide, &f.HideNames, &f.Private, &f.CopyOnWrite, &f.Worktrees, &f.Protect.Add, &f.Protect.Except, &p.Env.Pass} {
 		*list = slices.Clone(*list)
 	}
 	f.Make = slices.Clone(f.Make)
-	p.Layout, p.Locks, p.Programs = slices.Clone(p.Layout), slices.Clone(p.Locks), slices.Clone(p.Programs)
-	for i, e := range p.Layout {
-		switch e := e.(type) {
-		case Overlay:
-			e.Layers = slices.Clone(e.Layers)
-			p.Layout[i] = e
-		case TmpOverlay:
-			e.Layers = slices.Clone(e.Layers)
-			p.Layout[i] = e
-		case ReadOnlyOverlay:
-			e.Layers = slices.Clone(e.Layers)
-			p.Layout[i] = e
-		}
-	}
-	p.Privileges.Capabilities = slices.Clone(p.Privileges.Capabilities)
-	if as := p.Namespaces.As; as != nil {
-		ids := *as
-		p.Namespaces.As = &ids
+	p.Programs = slices.Clone(p.Programs)
+	if p.Root != nil {
+		root := p.Root.Clone()
+		p.Root = &root
 	}
 	p.Network = p.Network.clone()
 	p.Env.Set = maps.Clone(p.Env.Set)
@@ -44,15 +30,6 @@ func (p Policy) clone() Policy {
 	}
 	p.May, p.Open, p.Notes = slices.Clone(p.May), slices.Clone(p.Open), slices.Clone(p.Notes)
 	return p
-}
-
-// find returns the entry at exactly p. Entries are in the tree's order.
-func (l layout) find(p string) (entry, bool) {
-	i, ok := slices.BinarySearchFunc(l.entries, p, func(e entry, p string) int { return treeOrder(e.path, p) })
-	if !ok {
-		return entry{}, false
-	}
-	return l.entries[i], true
 }
 
 func (n Network) clone() Network {

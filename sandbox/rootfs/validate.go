@@ -1,10 +1,13 @@
-package sandbox
+package rootfs
 
 import (
 	"io/fs"
 	"path"
 	"strconv"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/errtext"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 )
 
 const (
@@ -14,57 +17,62 @@ const (
 	maxID         = 1<<31 - 1
 )
 
-// validateLayout is everything that can be said of a layout, and of what goes
-// with one, without looking at the host.
-func (p Policy) validateLayout() error {
-	if p.Layout == nil {
-		return p.refuseWithoutLayout()
-	}
-	if f := p.Files; len(f.Read)+len(f.Write)+len(f.Hide)+len(f.Private)+len(f.CopyOnWrite)+len(f.Worktrees)+len(f.Make) > 0 || f.PrivateBytes > 0 {
-		return &PolicyError{Field: "Files", Problem: "cannot go with a Layout, which is the tool's whole root", Remedy: "write its rules as entries; of Files only Protect and HideNames count"}
-	}
-	if len(p.Layout) > maxRules {
-		return &PolicyError{Field: "Layout", Value: strconv.Itoa(len(p.Layout)) + " entries", Problem: "too many"}
-	}
-	for i, e := range p.Layout {
-		if bad := checkEntry(e); bad != nil {
-			bad.Field = indexed("Layout", i) + bad.Field
-			return bad
-		}
-	}
-	for i, l := range p.Locks {
-		if bad := checkText(l); bad != nil {
-			bad.Field = indexed("Locks", i)
-			return bad
-		}
-	}
-	for i, c := range p.Privileges.Capabilities {
-		if c > 63 {
-			return &PolicyError{Field: indexed("Privileges.Capabilities", i), Value: c.String(), Problem: "no such capability"}
-		}
-	}
-	return p.validateNamespaces()
+// A FieldError says which field of a [Layout] cannot be, why, and what would do
+// instead. Field is relative to the layout: "Entries[3].At".
+type FieldError struct {
+	Field, Value, Problem, Remedy string
 }
 
-func (p Policy) refuseWithoutLayout() error {
-	for _, f := range [...]struct {
-		field string
-		set   bool
-	}{
-		{"Namespaces", p.Namespaces != Namespaces{}}, {"Privileges", p.Privileges.All || len(p.Privileges.Capabilities) > 0},
-		{"Locks", len(p.Locks) > 0}, {"Nest", p.Nest},
-	} {
-		if f.set {
-			return &PolicyError{Field: f.field, Problem: "applies only with Policy.Layout, which is not set"}
-		}
+// Error returns all of it in one line.
+func (e *FieldError) Error() string {
+	s := "rootfs: " + e.Field
+	if e.Value != "" {
+		s += " = " + strconv.Quote(errtext.Shorten(e.Value))
+	}
+	s += ": " + e.Problem
+	if e.Remedy != "" {
+		s += " (" + e.Remedy + ")"
+	}
+	return s
+}
+
+// Validate is everything that can be said of a layout without looking at the host.
+// Its error is a [*FieldError] for the first thing that is wrong.
+func (l Layout) Validate() error {
+	if bad := l.validate(); bad != nil {
+		return bad
 	}
 	return nil
 }
 
-func (p Policy) validateNamespaces() error {
-	n := p.Namespaces
-	bad := func(field, problem string) error {
-		return &PolicyError{Field: "Namespaces." + field, Problem: problem}
+func (l Layout) validate() *FieldError {
+	if len(l.Entries) > pathrule.MaxRules {
+		return &FieldError{Field: "Entries", Value: strconv.Itoa(len(l.Entries)) + " entries", Problem: "too many"}
+	}
+	for i, e := range l.Entries {
+		if bad := checkEntry(e); bad != nil {
+			bad.Field = errtext.Indexed("Entries", i) + bad.Field
+			return bad
+		}
+	}
+	for i, p := range l.Locks {
+		if bad := checkText(p); bad != nil {
+			bad.Field = errtext.Indexed("Locks", i)
+			return bad
+		}
+	}
+	for i, c := range l.Privileges.Capabilities {
+		if c > 63 {
+			return &FieldError{Field: errtext.Indexed("Privileges.Capabilities", i), Value: c.String(), Problem: "no such capability"}
+		}
+	}
+	return l.validateNamespaces()
+}
+
+func (l Layout) validateNamespaces() *FieldError {
+	n := l.Namespaces
+	bad := func(field, problem string) *FieldError {
+		return &FieldError{Field: "Namespaces." + field, Problem: problem}
 	}
 	ownUser := !n.ShareUser && n.User == nil
 	switch {
@@ -82,7 +90,7 @@ func (p Policy) validateNamespaces() error {
 		return bad("NoUsers", "takes a user namespace of the sandbox's own")
 	case n.NoUsers && n.OneLevel:
 		return bad("NoUsers", "takes a second user namespace, and OneLevel has none")
-	case n.OneLevel && p.hasDev() && ownUser && !n.MappedOutside && (n.As == nil || *n.As != IDs{}):
+	case n.OneLevel && l.hasDev() && ownUser && !n.MappedOutside && (n.As == nil || *n.As != IDs{}):
 		return bad("OneLevel", "a Dev takes the second user namespace, unless As is user 0 and group 0")
 	case n.Hostname != "" && n.ShareUTS:
 		return bad("Hostname", "would be the harness's too, with ShareUTS")
@@ -90,30 +98,15 @@ func (p Policy) validateNamespaces() error {
 		return bad("Hostname", "is longer than 64 bytes, or has a NUL byte")
 	case n.AsPID1 && (n.SharePID || n.PID != nil):
 		return bad("AsPID1", "takes a new pid namespace below the harness's")
-	case n.AsPID1 && len(p.Locks) > 0:
+	case n.AsPID1 && len(l.Locks) > 0:
 		return bad("AsPID1", "leaves no process inside that could hold Locks")
-	case n.AsPID1 && p.guards():
-		return bad("AsPID1", "leaves no process inside that could protect names: set Files.Protect.Off")
 	}
 	return nil
 }
 
-func (p Policy) hasDev() bool {
-	for _, e := range p.Layout {
+func (l Layout) hasDev() bool {
+	for _, e := range l.Entries {
 		if _, ok := e.(Dev); ok {
-			return true
-		}
-	}
-	return false
-}
-
-// guards reports whether names are protected below something writable.
-func (p Policy) guards() bool {
-	if len(p.Files.protectedPatterns())+len(p.Files.HideNames) == 0 {
-		return false
-	}
-	for _, e := range p.Layout {
-		if b, ok := e.(Bind); ok && b.Write {
 			return true
 		}
 	}
@@ -122,30 +115,30 @@ func (p Policy) guards() bool {
 
 // checkEntry judges one entry. The fields of its errors are completed by the
 // caller: ".At".
-func checkEntry(e Entry) *PolicyError {
+func checkEntry(e Entry) *FieldError {
 	switch e := e.(type) {
 	case Bind:
 		if e.File == nil {
 			return either(sourceField("Source", e.Source), atField(e.At))
 		}
 		if e.Source != "" || e.Optional {
-			return &PolicyError{Field: ".File", Problem: "takes the place of Source, and is always there"}
+			return &FieldError{Field: ".File", Problem: "takes the place of Source, and is always there"}
 		}
 		return atField(e.At)
 	case Tmpfs:
 		if e.Bytes > 1<<63-1 {
-			return &PolicyError{Field: ".Bytes", Value: strconv.FormatUint(e.Bytes, 10), Problem: "more than any machine has"}
+			return &FieldError{Field: ".Bytes", Value: strconv.FormatUint(e.Bytes, 10), Problem: "more than any machine has"}
 		}
 		return either(atField(e.At), modeField(e.Mode))
 	case Dir:
 		return either(atField(e.At), modeField(e.Mode))
 	case File:
-		return either(belowRoot(e.Path, "Path"), either(modeField(e.Mode), dataField(e.Data)))
+		return either(belowRoot(e.At, "At"), either(modeField(e.Mode), dataField(e.Data)))
 	case DataBind:
 		return either(belowRoot(e.At, "At"), either(modeField(e.Mode), dataField(e.Data)))
 	case Symlink:
-		if e.Target == "" || strings.ContainsRune(e.Target, 0) || len(e.Target) > maxPath {
-			return &PolicyError{Field: ".Target", Value: e.Target, Problem: "is empty, has a NUL byte, or is longer than 4095 bytes"}
+		if e.Target == "" || strings.ContainsRune(e.Target, 0) || len(e.Target) > pathrule.MaxPath {
+			return &FieldError{Field: ".Target", Value: e.Target, Problem: "is empty, has a NUL byte, or is longer than 4095 bytes"}
 		}
 		return belowRoot(e.At, "At")
 	case Chmod:
@@ -168,19 +161,19 @@ func checkEntry(e Entry) *PolicyError {
 	case ReadOnlyOverlay:
 		return either(layersField(e.Layers, 2), atField(e.At))
 	}
-	return &PolicyError{Problem: "is nil"}
+	return &FieldError{Problem: "is nil"}
 }
 
-func either(a, b *PolicyError) *PolicyError {
+func either(a, b *FieldError) *FieldError {
 	if a != nil {
 		return a
 	}
 	return b
 }
 
-func atField(p string) *PolicyError { return sourceField("At", p) }
+func atField(p string) *FieldError { return sourceField("At", p) }
 
-func sourceField(field, p string) *PolicyError {
+func sourceField(field, p string) *FieldError {
 	bad := checkText(p)
 	if bad != nil {
 		bad.Field = "." + field
@@ -188,17 +181,17 @@ func sourceField(field, p string) *PolicyError {
 	return bad
 }
 
-func belowRoot(p, field string) *PolicyError {
+func belowRoot(p, field string) *FieldError {
 	if p == "/" {
-		return &PolicyError{Field: "." + field, Value: p, Problem: "is the root"}
+		return &FieldError{Field: "." + field, Value: p, Problem: "is the root"}
 	}
 	return sourceField(field, p)
 }
 
 // checkText judges the text of a path.
-func checkText(p string) *PolicyError {
-	bad := func(problem, remedy string) *PolicyError {
-		return &PolicyError{Value: p, Problem: problem, Remedy: remedy}
+func checkText(p string) *FieldError {
+	bad := func(problem, remedy string) *FieldError {
+		return &FieldError{Value: p, Problem: problem, Remedy: remedy}
 	}
 	switch {
 	case p == "":
@@ -208,12 +201,12 @@ func checkText(p string) *PolicyError {
 	case p[0] != '/':
 		return bad("is not absolute", "make it so with filepath.Abs")
 	case path.Clean(p) != p:
-		return bad("is not clean", "write "+strconv.Quote(shorten(path.Clean(p))))
-	case len(p) > maxPath:
+		return bad("is not clean", "write "+strconv.Quote(errtext.Shorten(path.Clean(p))))
+	case len(p) > pathrule.MaxPath:
 		return bad("is longer than 4095 bytes", "")
 	}
 	for c := range strings.SplitSeq(p, "/") {
-		if len(c) > maxName {
+		if len(c) > pathrule.MaxName {
 			return bad("has a name longer than 255 bytes", "")
 		}
 	}
@@ -222,34 +215,34 @@ func checkText(p string) *PolicyError {
 
 const modeBits = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
 
-func modeField(m fs.FileMode) *PolicyError {
+func modeField(m fs.FileMode) *FieldError {
 	if m != NoAccess && m&^modeBits != 0 {
-		return &PolicyError{Field: ".Mode", Value: m.String(), Problem: "has more than permission bits"}
+		return &FieldError{Field: ".Mode", Value: m.String(), Problem: "has more than permission bits"}
 	}
 	return nil
 }
 
-func dataField(data string) *PolicyError {
+func dataField(data string) *FieldError {
 	if len(data) > maxLayoutData {
-		return &PolicyError{Field: ".Data", Value: strconv.Itoa(len(data)) + " bytes", Problem: "too large", Remedy: "at most 64 MiB; bind a file of the host instead"}
+		return &FieldError{Field: ".Data", Value: strconv.Itoa(len(data)) + " bytes", Problem: "too large", Remedy: "at most 64 MiB; bind a file of the host instead"}
 	}
 	return nil
 }
 
-func layersField(layers []string, least int) *PolicyError {
+func layersField(layers []string, least int) *FieldError {
 	if len(layers) < least || len(layers) > maxLayers {
-		return &PolicyError{Field: ".Layers", Value: strconv.Itoa(len(layers)) + " layers", Problem: "not between " + strconv.Itoa(least) + " and 500"}
+		return &FieldError{Field: ".Layers", Value: strconv.Itoa(len(layers)) + " layers", Problem: "not between " + strconv.Itoa(least) + " and 500"}
 	}
 	for i, l := range layers {
-		if bad := sourceField(indexed("Layers", i), l); bad != nil {
+		if bad := sourceField(errtext.Indexed("Layers", i), l); bad != nil {
 			return bad
 		}
 	}
 	return nil
 }
 
-// modeOf is the mode as the kernel counts it.
-func modeOf(m, standard fs.FileMode) uint32 {
+// ModeBits is the mode as the kernel counts it.
+func ModeBits(m, standard fs.FileMode) uint32 {
 	switch m {
 	case 0:
 		m = standard

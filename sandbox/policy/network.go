@@ -1,4 +1,4 @@
-package sandbox
+package policy
 
 import (
 	"context"
@@ -24,7 +24,7 @@ import (
 // are, need a rule for that one address. The address that was checked is the one
 // that is dialled.
 //
-// What a host cannot give of this is an [UnsupportedError] from [New], or, where
+// What a host cannot give of this is an sandbox.UnsupportedError from sandbox.New, or, where
 // Policy.May names the network, a note in the report; SSH and Capture say what
 // they do where less than that is missing.
 //
@@ -73,7 +73,7 @@ type Network struct {
 	// which the tool finds at the same port of its loopback.
 	Loopback []uint16
 	// Listen lists ports on which a server of the tool's can be reached from the
-	// harness, by [Cmd.DialInside]. It takes a network namespace.
+	// harness, by sandbox.Cmd.DialInside. It takes a network namespace.
 	Listen []uint16
 	// Unix lists sockets of the host, by absolute path, that may be connected to,
 	// such as a container daemon's. A tool that can talk to a daemon can do what the
@@ -144,9 +144,9 @@ type Network struct {
 
 // NetworkLimits bounds the traffic between one run's tool and the network, through the
 // proxies, a Capture and Loopback. Not counted are sockets of Unix, the agents (64
-// connections of which are served at one time), and [Cmd.DialInside].
+// connections of which are served at one time), and sandbox.Cmd.DialInside.
 //
-// Reaching a limit is reported to the client, and is a [Violation] whose remedy names the
+// Reaching a limit is reported to the client, and is a sandbox.Violation whose remedy names the
 // field. A connection beyond Connections is refused, and may be tried again; one that is
 // open when Bytes have passed is ended.
 type NetworkLimits struct {
@@ -174,7 +174,7 @@ type Verdict struct {
 
 // A Connection is one connection of the tool's, or one request where the harness
 // sees them, when it is over. As JSON it is one line of a log, with the names that a
-// [Violation] has.
+// sandbox.Violation has.
 type Connection struct {
 	Time     time.Time     `json:"time"`              // when it began
 	Protocol string        `json:"protocol"`          // "http", "https", "connect", "socks", with a capture "tcp", "udp" ...
@@ -190,24 +190,4 @@ type Connection struct {
 	Received int64         `json:"received"`         // bytes to the tool
 	Duration time.Duration `json:"nanoseconds"`
 	Err      string        `json:"err,omitempty"` // what went wrong with one that was allowed
-}
-
-// A Violation is something that a run's network denied it, an agent's filter and a
-// capture included, as its [Report] lists it.
-type Violation struct {
-	Time     time.Time `json:"time"`
-	Protocol string    `json:"protocol"` // "http", "https", "connect", "socks", with a capture "tcp", "udp" ...
-	Host     string    `json:"host"`
-	Address  string    `json:"address,omitempty"` // if that is what was denied
-	Port     uint16    `json:"port,omitempty"`
-	Method   string    `json:"method,omitempty"`
-	Path     string    `json:"path,omitempty"`
-	Rule     string    `json:"rule,omitempty"` // which rule decided, or "Decide"; "": no rule allows it
-	Why      string    `json:"why"`
-	// Remedy is what in the policy would allow it, or that nothing does. It is for a person:
-	// the tool chose the host, and a program that follows remedies has no policy.
-	Remedy string `json:"remedy"`
-	// Count is how many denials there were by this rule and for this reason, of this host
-	// and port by this protocol; the other fields tell of the first of them.
-	Count int `json:"count"`
 }

@@ -1,4 +1,4 @@
-package sandbox
+package rootfs
 
 import (
 	"fmt"
@@ -20,13 +20,13 @@ var capabilityNames = []string{
 }
 
 // ParseCapability reads a name such as "CAP_NET_ADMIN" or "net_admin". Its error
-// is a [*PolicyError].
+// is a [*FieldError].
 func ParseCapability(name string) (Capability, error) {
 	short, _ := strings.CutPrefix(strings.ToLower(name), "cap_")
 	if i := slices.Index(capabilityNames, short); i >= 0 {
 		return Capability(i), nil
 	}
-	return 0, &PolicyError{Field: "Privileges.Capabilities", Value: name, Problem: "no such capability"}
+	return 0, &FieldError{Field: "Privileges.Capabilities", Value: name, Problem: "no such capability"}
 }
 
 // String returns the name, such as "CAP_NET_ADMIN", or "CAP_41" for one that
@@ -38,7 +38,8 @@ func (c Capability) String() string {
 	return fmt.Sprintf("CAP_%d", uint8(c))
 }
 
-func (p Privileges) mask() (mask uint64) {
+// Mask returns the capabilities as a set of bits.
+func (p Privileges) Mask() (mask uint64) {
 	for _, c := range p.Capabilities {
 		mask |= 1 << c
 	}

@@ -1,11 +1,11 @@
-package sandbox
+package policy
 
 import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/internal/gitobeyed"
-	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/errtext"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/stage/guard"
 )
 
@@ -49,8 +49,8 @@ func ProtectedNames() []string {
 	return names
 }
 
-// buildNames returns those of ProtectedNames that Protect.BuildFiles leaves open.
-func buildNames() []string {
+// BuildNames returns those of ProtectedNames that Protect.BuildFiles leaves open.
+func BuildNames() []string {
 	var names []string
 	for _, n := range guard.Names() {
 		if n.Build {
@@ -60,14 +60,14 @@ func buildNames() []string {
 	return names
 }
 
-// protectedPatterns is what f protects, in the notation of [ProtectedNames].
-func (f Files) protectedPatterns() []string {
+// ProtectedPatterns is what f protects, in the notation of [ProtectedNames].
+func (f Files) ProtectedPatterns() []string {
 	if f.Protect.Off {
 		return nil
 	}
 	var names, open []string
 	if f.Protect.BuildFiles {
-		open = buildNames()
+		open = BuildNames()
 	}
 	for _, n := range ProtectedNames() {
 		if !slices.Contains(f.Protect.Except, n) && !slices.Contains(open, n) && !slices.Contains(f.Protect.Except, strings.TrimSuffix(n, ".lock")) {
@@ -80,40 +80,6 @@ func (f Files) protectedPatterns() []string {
 		}
 	}
 	return names
-}
-
-// obeyed are the paths in what can be written that git obeys because a repository's configuration names them. A path that Write
-// names too is the tool's.
-func (p Policy) obeyed(in input) []string {
-	if !slices.Contains(p.Files.protectedPatterns(), ".git/hooks") || slices.Contains(p.Open, BoundFiles) {
-		return nil
-	}
-	found := slices.Clone(in.state)
-	shown := func(tree string) bool {
-		return slices.ContainsFunc(in.layout.entries, func(e entry) bool { return e.kind == fileWrite && within(tree, e.path) })
-	}
-	for _, e := range in.layout.entries {
-		if e.kind == fileWrite && e.dir {
-			found = append(found, gitobeyed.In(e.path, shown)...)
-		}
-	}
-	shown = func(tree string) bool {
-		return slices.ContainsFunc(in.puts, func(put putting) bool {
-			b, ok := put.do.(plan.PutBind)
-			return ok && b.Write && b.Dir && (within(tree, b.At) || within(tree, b.Source))
-		})
-	}
-	for _, put := range in.puts {
-		if b, ok := put.do.(plan.PutBind); ok && b.Write && b.Dir {
-			for _, path := range gitobeyed.In(b.Source, shown) {
-				found = append(found, join(b.At, strings.TrimPrefix(path, b.Source)[1:]))
-			}
-		}
-	}
-	slices.Sort(found)
-	return slices.DeleteFunc(slices.Compact(found), func(path string) bool {
-		return slices.Contains(p.Files.Write, path) || len(path) > maxPath
-	})
 }
 
 func (p Protect) validate() error {
@@ -129,11 +95,11 @@ func (p Protect) validate() error {
 	known := ProtectedNames()
 	for i, n := range p.Except {
 		if !slices.Contains(known, n) {
-			return &PolicyError{Field: indexed("Files.Protect.Except", i), Value: n, Problem: "no such protected name",
+			return &PolicyError{Field: errtext.Indexed("Files.Protect.Except", i), Value: n, Problem: "no such protected name",
 				Remedy: "write it as ProtectedNames has it"}
 		}
 		if slices.Contains(p.Add, n) {
-			return &PolicyError{Field: indexed("Files.Protect.Except", i), Value: n, Problem: "Add has the same name", Remedy: "remove one of the two"}
+			return &PolicyError{Field: errtext.Indexed("Files.Protect.Except", i), Value: n, Problem: "Add has the same name", Remedy: "remove one of the two"}
 		}
 	}
 	return nil
@@ -151,13 +117,13 @@ func checkNames(field string, names []string) error {
 		for c := range strings.SplitSeq(n, "/") {
 			text, begins := strings.CutSuffix(c, "*")
 			text, ends := strings.CutPrefix(text, "*")
-			if (begins || ends) && text != "" && text != "*" && foldName(text) == "" {
-				return &PolicyError{Field: indexed(field, i), Value: n, Problem: "would cover every name: no character of it is ASCII", Remedy: "give it an ASCII character"}
+			if (begins || ends) && text != "" && text != "*" && pathrule.FoldName(text) == "" {
+				return &PolicyError{Field: errtext.Indexed(field, i), Value: n, Problem: "would cover every name: no character of it is ASCII", Remedy: "give it an ASCII character"}
 			}
 		}
 		r := guard.Rules{Names: []guard.Pattern{{Path: n}}}
 		if _, err := r.Encode(); err != nil {
-			return &PolicyError{Field: indexed(field, i), Value: n, Problem: "not a name that can be matched", Err: err,
+			return &PolicyError{Field: errtext.Indexed(field, i), Value: n, Problem: "not a name that can be matched", Err: err,
 				Remedy: `write file names joined by slashes, without "." and "..", with "*" only as a whole component that is not the first, or at a component's beginning or end`}
 		}
 	}

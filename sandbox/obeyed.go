@@ -1,0 +1,45 @@
+package sandbox
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/gitobeyed"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+)
+
+// obeyed are the paths in what can be written that git obeys because a repository's configuration names them. A path that Write
+// names too is the tool's.
+func obeyedPaths(p Policy, in input) []string {
+	if !slices.Contains(p.Files.ProtectedPatterns(), ".git/hooks") || slices.Contains(p.Open, policy.BoundFiles) {
+		return nil
+	}
+	found := slices.Clone(in.state)
+	shown := func(tree string) bool {
+		return slices.ContainsFunc(in.layout.entries, func(e entry) bool { return e.kind == pathrule.Write && pathrule.Within(tree, e.path) })
+	}
+	for _, e := range in.layout.entries {
+		if e.kind == pathrule.Write && e.dir {
+			found = append(found, gitobeyed.In(e.path, shown)...)
+		}
+	}
+	shown = func(tree string) bool {
+		return slices.ContainsFunc(in.puts, func(put putting) bool {
+			b, ok := put.do.(plan.PutBind)
+			return ok && b.Write && b.Dir && (pathrule.Within(tree, b.At) || pathrule.Within(tree, b.Source))
+		})
+	}
+	for _, put := range in.puts {
+		if b, ok := put.do.(plan.PutBind); ok && b.Write && b.Dir {
+			for _, path := range gitobeyed.In(b.Source, shown) {
+				found = append(found, pathrule.Join(b.At, strings.TrimPrefix(path, b.Source)[1:]))
+			}
+		}
+	}
+	slices.Sort(found)
+	return slices.DeleteFunc(slices.Compact(found), func(path string) bool {
+		return slices.Contains(p.Files.Write, path) || len(path) > pathrule.MaxPath
+	})
+}
