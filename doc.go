@@ -76,6 +76,8 @@
 //	internal/proxy/agent/  filters between a tool and the ssh and gpg agents
 //	internal/proxy/clientenv/ environment, ssh configuration and relay by which tools find the proxy
 //	internal/proxy/hostrules/ hosts, allow-lists and deny-lists, addresses and their routes
+//	internal/proxy/redact/ secrets found in what servers send, in every encoding, and taken out
+//	internal/proxy/redact/redacttest/ the forms in which servers echo a secret, for tests
 //	internal/sys/          raw system calls and the kernel's constants
 //	internal/kerneltest/   tests in child processes that lack a feature or a privilege
 //	internal/gitobeyed/    the files in a tree that git obeys by a repository's configuration

@@ -11,44 +11,48 @@ import (
 // walls says, for each room, which rooms of the module its files may import.
 // Tests may import the room they test and kerneltest too.
 var walls = map[string][]string{
-	".":                        nil,
-	"examples":                 {"sandbox", "sandbox/policy", "sandbox/rootfs", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest", "sandbox/capture", "sandbox/sbpl"},
-	"sandbox":                  {"sandbox/policy", "sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/seatbelt/emit", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/gitobeyed", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
-	"sandbox/policy":           {"sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/plan", "internal/stage/guard", "seccomp", "rlimit"},
-	"sandbox/rootfs":           {"internal/pathrule", "internal/errtext", "internal/plan"},
-	"internal/pathrule":        {"internal/errtext"},
-	"internal/errtext":         nil,
-	"sandbox/sandboxtest":      {"sandbox", "sandbox/policy"},
-	"sandbox/capture":          {"sandbox", "sandbox/policy"}, // only programs import it: it links a network stack
-	"sandbox/sbpl":             {"sandbox", "sandbox/policy", "sandbox/rootfs", "internal/seatbelt", "seccomp"},
-	"internal/stage":           {"internal/host", "internal/plan", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "rlimit"},
-	"internal/stage/child":     {"internal/stage/guard", "internal/stage/wire", "internal/sys"},
-	"internal/stage/guard":     {"internal/sys"},
-	"internal/stage/wire":      nil,
-	"internal/host":            {"landlock", "internal/sys"},
-	"internal/plan":            {"landlock", "seccomp", "rlimit"},
-	"landlock":                 {"internal/sys"},
-	"landlock/process":         {"landlock"},
-	"seccomp":                  {"internal/sys"},
-	"rlimit":                   {"internal/sys"},
-	"internal/sys":             nil,
-	"internal/proxy":           {"internal/proxy/clientenv", "internal/proxy/hostrules"},
-	"internal/proxy/agent":     nil,
-	"internal/proxy/clientenv": nil,
-	"internal/proxy/hostrules": nil,
-	"internal/seatbelt":        nil,
-	"internal/seatbelt/emit":   nil,
-	"internal/kerneltest":      nil,
-	"internal/gitobeyed":       nil,
-	"internal/gitattack":       nil,
-	"internal/house":           nil,
-	"internal/bench":           {"sandbox", "sandbox/policy", "sandbox/rootfs", "sandbox/capture", "internal/plan", "internal/stage", "internal/stage/wire"},
+	".":                                nil,
+	"examples":                         {"sandbox", "sandbox/policy", "sandbox/rootfs", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest", "sandbox/capture", "sandbox/sbpl"},
+	"sandbox":                          {"sandbox/policy", "sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/seatbelt/emit", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/gitobeyed", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
+	"sandbox/policy":                   {"sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/plan", "internal/stage/guard", "seccomp", "rlimit"},
+	"sandbox/rootfs":                   {"internal/pathrule", "internal/errtext", "internal/plan"},
+	"internal/pathrule":                {"internal/errtext"},
+	"internal/errtext":                 nil,
+	"sandbox/sandboxtest":              {"sandbox", "sandbox/policy"},
+	"sandbox/capture":                  {"sandbox", "sandbox/policy"}, // only programs import it: it links a network stack
+	"sandbox/sbpl":                     {"sandbox", "sandbox/policy", "sandbox/rootfs", "internal/seatbelt", "seccomp"},
+	"internal/stage":                   {"internal/host", "internal/plan", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "rlimit"},
+	"internal/stage/child":             {"internal/stage/guard", "internal/stage/wire", "internal/sys"},
+	"internal/stage/guard":             {"internal/sys"},
+	"internal/stage/wire":              nil,
+	"internal/host":                    {"landlock", "internal/sys"},
+	"internal/plan":                    {"landlock", "seccomp", "rlimit"},
+	"landlock":                         {"internal/sys"},
+	"landlock/process":                 {"landlock"},
+	"seccomp":                          {"internal/sys"},
+	"rlimit":                           {"internal/sys"},
+	"internal/sys":                     nil,
+	"internal/proxy":                   {"internal/proxy/clientenv", "internal/proxy/hostrules", "internal/proxy/redact"},
+	"internal/proxy/agent":             nil,
+	"internal/proxy/clientenv":         nil,
+	"internal/proxy/hostrules":         nil,
+	"internal/proxy/redact":            nil,
+	"internal/proxy/redact/redacttest": nil,
+	"internal/seatbelt":                nil,
+	"internal/seatbelt/emit":           nil,
+	"internal/kerneltest":              nil,
+	"internal/gitobeyed":               nil,
+	"internal/gitattack":               nil,
+	"internal/house":                   nil,
+	"internal/bench":                   {"sandbox", "sandbox/policy", "sandbox/rootfs", "sandbox/capture", "internal/plan", "internal/stage", "internal/stage/wire"},
 }
 
 // testWalls says what tests may import beyond that, and why.
 var testWalls = map[string][]string{
 	"internal/gitattack":       {"sandbox"},                                    // its tests run a hostile tool in one
 	"internal/proxy/clientenv": {"internal/proxy", "internal/proxy/hostrules"}, // a relay connects by one
+	"internal/proxy":           {"internal/proxy/redact/redacttest"},           // how servers echo a secret
+	"internal/proxy/redact":    {"internal/proxy/redact/redacttest"},
 	"internal/stage":           {"seccomp"},
 	"landlock/process":         {"internal/sys"},
 	"sandbox":                  {"internal/seatbelt", "sandbox/capture"}, // evaluates what is emitted; attacks a captured tool's network
@@ -132,7 +136,7 @@ var forbidden = []struct {
 	std, why string
 }{
 	{func(r string) bool {
-		return r != "internal/proxy" && r != "internal/proxy/clientenv" && r != "examples" && r != "internal/bench"
+		return r != "internal/proxy" && r != "internal/proxy/clientenv" && r != "internal/proxy/redact" && r != "examples" && r != "internal/bench"
 	}, "net/http", "it belongs to the egress proxy"},
 	{func(r string) bool { return r == "internal/plan" }, "os", "a plan is plain data"},
 	{func(r string) bool { return r == "internal/plan" }, "syscall", "a plan is plain data"},

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/proxy/redact"
+
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
@@ -76,6 +78,15 @@ func (all credentials) headers() []string {
 		}
 	}
 	return names
+}
+
+// redactor takes the secrets out of texts and responses.
+func (all credentials) redactor() *redact.Redactor {
+	var list []redact.Secret
+	for _, c := range all {
+		list = append(list, redact.Secret{Text: c.secret, Placeholder: c.placeholder})
+	}
+	return redact.New(list)
 }
 
 // compileCredentials checks a list and draws the placeholders. Entries of one name

@@ -177,7 +177,7 @@ func TestNothingPrintsASecret(t *testing.T) {
 	}
 	defer g.Close()
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
-		for _, v := range []any{c, &c, config, &config, all, all[0], &all[0], struct{ C Credential }{c}, []any{c}, all.redact, g, struct{ G *Proxy }{g}, g.trust} {
+		for _, v := range []any{c, &c, config, &config, all, all[0], &all[0], struct{ C Credential }{c}, []any{c}, all.redactor, g, struct{ G *Proxy }{g}, g.trust} {
 			s := fmt.Sprintf(verb, v)
 			if strings.Contains(s, "printable-secret") || strings.Contains(s, fmt.Sprintf("%x", "printable-secret")) {
 				t.Errorf("%s of %T: %s", verb, v, s)

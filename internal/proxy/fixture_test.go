@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -294,4 +295,19 @@ func routes(own ...string) func(netip.Addr) hostrules.Route {
 		}
 		return hostrules.RouteRemote
 	}
+}
+
+// testSecret is the secret of the tests' credentials.
+const testSecret = `s3cr3t/+"key<&>=value-of-the-user`
+
+// framedText is a WebSocket's message.
+func framedText(text string) string {
+	head := []byte{0x81, byte(len(text))}
+	switch {
+	case len(text) >= 1<<16:
+		head = binary.BigEndian.AppendUint64([]byte{0x81, 127}, uint64(len(text)))
+	case len(text) > 125:
+		head = binary.BigEndian.AppendUint16([]byte{0x81, 126}, uint16(len(text)))
+	}
+	return string(head) + text
 }

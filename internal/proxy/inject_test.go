@@ -12,6 +12,10 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/redact"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/redact/redacttest"
 )
 
 // across sends a request with a bearer's placeholder through a boundary, behind a
@@ -24,7 +28,7 @@ func across(t *testing.T, h http.HandlerFunc, change func(*http.Request)) (*http
 	to, _ := url.Parse(upstream.URL)
 	proxy := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(to) },
-		Transport: &credentialTransport{next: upstream.Client().Transport, bound: all, by: all.redact()},
+		Transport: &credentialTransport{next: upstream.Client().Transport, bound: all, by: all.redactor()},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			w.WriteHeader(http.StatusBadGateway)
 			fmt.Fprintf(w, "%v %v %v", err, r.Header, r.URL)
@@ -45,7 +49,7 @@ func across(t *testing.T, h http.HandlerFunc, change func(*http.Request)) (*http
 	defer res.Body.Close()
 	body, _ := io.ReadAll(res.Body)
 	all0 := fmt.Sprintf("%s %v %v %s", res.Status, res.Header, res.Trailer, body)
-	for _, s := range echoed(testSecret) {
+	for _, s := range redacttest.Echoed(testSecret) {
 		if strings.Contains(all0, s) {
 			t.Errorf("the tool reads %q in %q", s, all0)
 		}
@@ -114,7 +118,7 @@ func TestACompressedAnswerIsUnpackedOrRefused(t *testing.T) {
 		t.Errorf("%v %q", res.Header, body)
 	}
 	for _, coding := range []string{"br", "gzip, gzip", "deflate", "zstd"} {
-		if res, body := across(t, answer(coding), nil); res.StatusCode != http.StatusBadGateway || !strings.Contains(body, errEncoding.Error()) {
+		if res, body := across(t, answer(coding), nil); res.StatusCode != http.StatusBadGateway || !strings.Contains(body, redact.ErrEncoding.Error()) {
 			t.Errorf("%s: %s %q", coding, res.Status, body)
 		}
 	}
@@ -146,7 +150,7 @@ func TestATrailersNameIsNotPassedOn(t *testing.T) {
 	defer upstream.Close()
 	r, _ := http.NewRequest("GET", upstream.URL, nil)
 	r.Header.Set("Authorization", "Bearer "+p)
-	res, err := (&credentialTransport{next: upstream.Client().Transport, bound: all, by: all.redact()}).RoundTrip(r)
+	res, err := (&credentialTransport{next: upstream.Client().Transport, bound: all, by: all.redactor()}).RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +172,7 @@ func (broken) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestAnErrorDoesNotSayTheSecret(t *testing.T) {
 	all, p := secretOf(t, Credential{Place: "query", Field: "key"})
 	r, _ := http.NewRequest("GET", "https://api.example.com/?key="+p, nil)
-	_, err := (&credentialTransport{next: broken{}, bound: all, by: all.redact()}).RoundTrip(r)
+	_, err := (&credentialTransport{next: broken{}, bound: all, by: all.redactor()}).RoundTrip(r)
 	if err == nil || strings.Contains(err.Error(), url.QueryEscape(testSecret)) || !strings.Contains(err.Error(), p) {
 		t.Errorf("%v", err)
 	}
@@ -176,7 +180,15 @@ func TestAnErrorDoesNotSayTheSecret(t *testing.T) {
 		t.Errorf("the caller's request has the secret: %s", r.URL)
 	}
 	sentinel := errors.New("plain")
-	if got := all.redact().error(sentinel); got != sentinel {
+	if got := all.redactor().CleanError(sentinel); got != sentinel {
 		t.Errorf("a plain error is another one: %v", got)
+	}
+}
+
+func TestNoCharsetIsAskedFor(t *testing.T) {
+	h := http.Header{"Accept": {"text/html;charset=utf-32;q=0.5, application/json; Charset=ebcdic-cp-us", "*/*"}, "Accept-Charset": {"utf-7"}}
+	prepareHeaders(h)
+	if got := strings.Join(h["Accept"], "|"); got != "text/html;q=0.5, application/json|*/*" || h.Get("Accept-Charset") != "" {
+		t.Errorf("%q %v", got, h)
 	}
 }

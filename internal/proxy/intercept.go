@@ -36,7 +36,7 @@ func (g *Proxy) setupInterception() (err error) {
 		g.cfg.Roots = g.trust.roots
 	}
 	g.cfg.Credentials = nil
-	g.redactor = g.credentials.redact()
+	g.redactor = g.credentials.redactor()
 	g.judgeRequest = g.checkRequest
 	return nil
 }
@@ -60,7 +60,7 @@ func (g *Proxy) Placeholders() map[string]string { return g.credentials.placehol
 
 // Redact puts placeholders where a text has a secret, in the encodings in which servers
 // give them back too.
-func (g *Proxy) Redact(s string) string { return g.redactor.text(s) }
+func (g *Proxy) Redact(s string) string { return g.redactor.Text(s) }
 
 // checkRequest judges a request by the rules of its host, and by the placeholders
 // that it has.

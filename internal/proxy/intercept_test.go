@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/redact/redacttest"
 )
 
 // A secureWorld is a world with a TLS server at example.com and below it, whose
@@ -97,7 +99,7 @@ func TestACredentialCrossesTheBoundary(t *testing.T) {
 	c.CloseIdleConnections()
 	said := fmt.Sprintf("%+v %+v %+v", w.ended(), w.g.Summary(), w.g)
 	has(t, said, "Protocol:https", "Path:/a", "Address:"+public.String())
-	for _, s := range append(echoed(testSecret), digits(t, w.g.trust.authority)) {
+	for _, s := range append(redacttest.Echoed(testSecret), digits(t, w.g.trust.authority)) {
 		if strings.Contains(said, s) {
 			t.Errorf("%q is in %s", s, said)
 		}

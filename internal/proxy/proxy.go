@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/proxy/redact"
+
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
@@ -45,7 +47,7 @@ type Proxy struct {
 
 	credentials credentials
 	requests    requestRules
-	redactor    *redactor
+	redactor    *redact.Redactor
 	trust       *Trust
 	// screen judges a request on its way out and may change it: r is what
 	// will be sent, its URL the real one. The error is a *Refusal.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/redact/redacttest"
 )
 
 func TestARedirectElsewhereCarriesNoSecretAndNoPlaceholder(t *testing.T) {
@@ -68,7 +70,7 @@ func TestARedirectTakesNoSecretAlong(t *testing.T) {
 		}
 		for len(elsewhere) > 0 {
 			said := <-elsewhere
-			for _, s := range echoed(testSecret) {
+			for _, s := range redacttest.Echoed(testSecret) {
 				if strings.Contains(said, s) {
 					t.Errorf("%s was told %q", to, said)
 				}

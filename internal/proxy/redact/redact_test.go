@@ -1,4 +1,4 @@
-package proxy
+package redact
 
 import (
 	"bytes"
@@ -13,15 +13,22 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy/redact/redacttest"
 )
 
 const (
 	testSecret      = `s3cr3t/+"key<&>=value-of-the-user`
-	testPlaceholder = placeholderPrefix + "testtesttesttesttesttest"
+	testPlaceholder = "holdfast-testtesttesttesttesttest"
 )
 
-func testCredentials() credentials {
-	return credentials{{name: "TOKEN", placeholder: testPlaceholder, place: "bearer", secret: func() string { return testSecret }}}
+// secrets are those of a redactor.
+type secrets []Secret
+
+func (list secrets) redact() *Redactor { return New(list) }
+
+func testCredentials() secrets {
+	return secrets{{func() string { return testSecret }, testPlaceholder}}
 }
 
 func readAll(t *testing.T, r io.Reader) string {
@@ -40,7 +47,7 @@ func TestASecretIsReplacedInEverySpellingThatServersGiveIt(t *testing.T) {
 		"twice in a row":                testSecret + testSecret,
 		"in a query":                    url.QueryEscape(testSecret),
 		"in a path":                     url.PathEscape(testSecret),
-		"with lower-case escapes":       lowerEscapes(url.QueryEscape(testSecret)),
+		"with lower-case escapes":       redacttest.LowerEscapes(url.QueryEscape(testSecret)),
 		"in JSON":                       string(marshalled),
 		"in JSON with slashes escaped":  strings.ReplaceAll(string(marshalled), "/", `\/`),
 		"in base64":                     base64.StdEncoding.EncodeToString([]byte(testSecret)),
@@ -51,8 +58,8 @@ func TestASecretIsReplacedInEverySpellingThatServersGiveIt(t *testing.T) {
 		"in UTF-16":                     strings.Join(strings.Split(testSecret, ""), "\x00") + "\x00",
 		"after a beginning that breaks": "s3cr3t/s3cr3t" + testSecret,
 	} {
-		got := testCredentials().redact().text(text)
-		if !strings.Contains(got, testPlaceholder) || testCredentials().redact().text(got) != got {
+		got := testCredentials().redact().Text(text)
+		if !strings.Contains(got, testPlaceholder) || testCredentials().redact().Text(got) != got {
 			t.Errorf("%s: %q", name, got)
 		}
 		for _, s := range []string{"key<", "value-of-the-user", "v\x00a\x00l\x00u\x00e"} {
@@ -151,7 +158,7 @@ func TestAWebSocketThatReflectsASecretIsCut(t *testing.T) {
 // arrive in pieces, and the first of them may be nearly all of a short secret.
 func TestAShortSecretIsNotPassedOnToItsLastLetter(t *testing.T) {
 	const secret = "8letters"
-	by := credentials{{name: "TOKEN", placeholder: testPlaceholder, place: "bearer", secret: func() string { return secret }}}.redact()
+	by := secrets{{func() string { return secret }, testPlaceholder}}.redact()
 	for at := range secret {
 		for _, c := range []struct {
 			first, second string
@@ -223,7 +230,7 @@ func TestMessagesOfGRPCAreNotHeldBack(t *testing.T) {
 	r, w := io.Pipe()
 	defer w.Close()
 	res := &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/grpc+proto"}}, Body: r, Request: &http.Request{Method: "POST"}}
-	if err := testCredentials().redact().answer(res); err != nil {
+	if err := testCredentials().redact().Response(res); err != nil {
 		t.Fatal(err)
 	}
 	first, second := "\x00\x00\x00\x00\x05hello", "\x00\x00\x00\x00\x40"+testSecret
@@ -241,7 +248,7 @@ func TestMessagesOfGRPCAreNotHeldBack(t *testing.T) {
 		}
 	}
 	res.Header.Set("Grpc-Encoding", "gzip")
-	if err := testCredentials().redact().answer(res); !errors.Is(err, errEncoding) {
+	if err := testCredentials().redact().Response(res); !errors.Is(err, ErrEncoding) {
 		t.Errorf("messages that are compressed: %v", err)
 	}
 }
@@ -250,7 +257,7 @@ func TestMessagesOfGRPCAreNotHeldBack(t *testing.T) {
 // base64.
 func TestASecretIsReplacedAsLibrariesEscapeIt(t *testing.T) {
 	const secret = `p!a*b/c+d'e"f&g=h`
-	by := credentials{{name: "TOKEN", placeholder: testPlaceholder, place: "bearer", secret: func() string { return secret }}}.redact()
+	by := secrets{{func() string { return secret }, testPlaceholder}}.redact()
 	for library, text := range map[string]string{
 		"JavaScript's encodeURIComponent": `p!a*b%2Fc%2Bd'e%22f%26g%3Dh`,
 		"JavaScript's encodeURI":          `p!a*b/c+d'e%22f&g=h`,
@@ -268,7 +275,7 @@ func TestASecretIsReplacedAsLibrariesEscapeIt(t *testing.T) {
 		"PHP's JSON":                      `p!a*b\/c+d'e\"f&g=h`,
 		"Go's %q":                         `p!a*b/c+d'e\"f&g=h`,
 	} {
-		if got := by.text("<" + text + ">"); got != "<"+testPlaceholder+">" {
+		if got := by.Text("<" + text + ">"); got != "<"+testPlaceholder+">" {
 			t.Errorf("%s: %q", library, got)
 		}
 	}
@@ -286,8 +293,8 @@ func FuzzRedact(f *testing.F) {
 		if err != nil || bytes.Contains(got, []byte(testSecret)) {
 			t.Fatalf("%q, %v", got, err)
 		}
-		if !bytes.Contains(text, []byte(testPlaceholder)) && len(text) < redactChunk && piece == 255 && string(got) != by.text(string(text)) {
-			t.Fatalf("in pieces %q, as a whole %q", got, by.text(string(text)))
+		if !bytes.Contains(text, []byte(testPlaceholder)) && len(text) < redactChunk && piece == 255 && string(got) != by.Text(string(text)) {
+			t.Fatalf("in pieces %q, as a whole %q", got, by.Text(string(text)))
 		}
 	})
 }
@@ -309,9 +316,9 @@ func (p *pieces) Read(b []byte) (int, error) {
 // comes, its part that is another secret is not replaced before the rest is known.
 func TestASecretWithinASecretLeavesNothingOfIt(t *testing.T) {
 	const part, begins, around = "hunter2-hunter2", "hunter2-hunter2-and-the-rest", "before-hunter2-hunter2-after"
-	var all credentials
+	var all secrets
 	for _, s := range []string{part, begins, around} {
-		all = append(all, credential{name: s, placeholder: "P", place: "bearer", secret: func() string { return s }})
+		all = append(all, Secret{func() string { return s }, "P"})
 	}
 	by := all.redact()
 	for _, text := range []string{part, begins, around} {
@@ -329,11 +336,11 @@ func TestASecretWithinASecretLeavesNothingOfIt(t *testing.T) {
 func TestASecretInAnotherCaseIsReplaced(t *testing.T) {
 	by := testCredentials().redact()
 	for _, text := range []string{strings.ToLower(testSecret), strings.ToUpper(testSecret), strings.ToLower(url.QueryEscape(testSecret))} {
-		if got := by.text("<" + text + ">"); got != "<"+testPlaceholder+">" {
+		if got := by.Text("<" + text + ">"); got != "<"+testPlaceholder+">" {
 			t.Errorf("%q becomes %q", text, got)
 		}
 	}
-	if other := strings.ToUpper(testSecret[1:]); by.text(other) != other {
-		t.Errorf("%q becomes %q", other, by.text(other))
+	if other := strings.ToUpper(testSecret[1:]); by.Text(other) != other {
+		t.Errorf("%q becomes %q", other, by.Text(other))
 	}
 }

@@ -1,4 +1,5 @@
-package proxy
+// Package redacttest has the forms in which servers echo a secret, for tests.
+package redacttest
 
 import (
 	"bytes"
@@ -12,15 +13,15 @@ import (
 	"strings"
 )
 
-// echoed returns a secret as it is, escaped for a URL, JSON and HTML as the
+// Echoed returns a secret as it is, escaped for a URL, JSON and HTML as the
 // libraries of several languages do it, in hexadecimal, in UTF-16, and what base64
 // makes of it within any text around it.
-func echoed(secret string) []string {
+func Echoed(secret string) []string {
 	list := []string{secret, hex.EncodeToString([]byte(secret)), strings.ToUpper(hex.EncodeToString([]byte(secret)))}
 	list = append(list, inURLs(secret)...)
-	list = append(list, inJSON(secret)...)
+	list = append(list, InJSON(secret)...)
 	list = append(list, inHTML(secret)...)
-	if wide := strings.Join(strings.Split(secret, ""), "\x00"); isASCII(secret) {
+	if wide := strings.Join(strings.Split(secret, ""), "\x00"); !strings.ContainsFunc(secret, func(c rune) bool { return c > 0x7e }) {
 		list = append(list, wide) // between two bytes of a character, so of either order
 	}
 	for before := range 3 {
@@ -51,7 +52,7 @@ func inURLs(secret string) []string {
 		list = append(list, percent(secret, k))
 	}
 	for _, s := range list {
-		list = append(list, lowerEscapes(s), strings.ReplaceAll(s, "%20", "+"))
+		list = append(list, LowerEscapes(s), strings.ReplaceAll(s, "%20", "+"))
 	}
 	return list
 }
@@ -68,8 +69,8 @@ func percent(s, kept string) string {
 	return b.String()
 }
 
-// lowerEscapes writes %2F as %2f.
-func lowerEscapes(s string) string {
+// LowerEscapes writes %2F as %2f.
+func LowerEscapes(s string) string {
 	b := []byte(s)
 	for i := 0; i+2 < len(b); i++ {
 		if b[i] == '%' {
@@ -87,7 +88,8 @@ var unicoded = []string{
 	"&'+<>",    // templates of Go, in scripts
 }
 
-func inJSON(secret string) []string {
+// InJSON returns a secret as the libraries of several languages write it in JSON.
+func InJSON(secret string) []string {
 	list := []string{marshalled(secret, true), marshalled(secret, false), inQuotes(strconv.Quote(secret)), inQuotes(strconv.QuoteToASCII(secret))}
 	for _, chars := range unicoded {
 		for _, form := range []string{`\u%04X`, `\u%04x`} {

@@ -1,4 +1,4 @@
-package proxy
+package redact
 
 import (
 	"bytes"
@@ -34,7 +34,7 @@ func BenchmarkRedact(b *testing.B) {
 	for _, s := range []struct{ name, secret string }{
 		{"33 bytes", "p+a/s=S3cr3t?k~ey/with+specials=="}, {"4000 bytes", long}, {"one letter 200 times", strings.Repeat("p", 200)},
 	} {
-		r := credentials{{name: "TOKEN", placeholder: testPlaceholder, place: "bearer", secret: func() string { return s.secret }}}.redact()
+		r := secrets{{func() string { return s.secret }, testPlaceholder}}.redact()
 		for name, text := range redactCases() {
 			b.Run(s.name+"/"+name, func(b *testing.B) {
 				b.SetBytes(int64(len(text)))

@@ -1,4 +1,4 @@
-package proxy
+package redact
 
 import (
 	"cmp"
@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// A redactor puts placeholders back where an answer reflects secrets, in any of the
+// A Redactor puts placeholders back where an answer reflects secrets, in any of the
 // encodings that servers give to what they echo. The nil redactor changes nothing.
-type redactor struct {
+type Redactor struct {
 	known func() *patternSet // made when an answer first needs it
 }
 
@@ -20,13 +20,19 @@ type patternSet struct {
 	longest int // bytes of the longest writing
 }
 
-// redact makes the redactor of some credentials.
-func (all credentials) redact() *redactor {
-	if len(all) == 0 {
+// A Secret is replaced by its placeholder. Text is a function, which no printer follows.
+type Secret struct {
+	Text        func() string
+	Placeholder string
+}
+
+// New makes the redactor of some secrets; nil for none.
+func New(list []Secret) *Redactor {
+	if len(list) == 0 {
 		return nil
 	}
-	return &redactor{sync.OnceValue(func() *patternSet {
-		k := &patternSet{texts: newAutomaton(all.encodings())}
+	return &Redactor{sync.OnceValue(func() *patternSet {
+		k := &patternSet{texts: newAutomaton(encodingsOfAll(list))}
 		for _, s := range k.texts.encodings {
 			k.longest = max(k.longest, s.most)
 		}
@@ -34,16 +40,16 @@ func (all credentials) redact() *redactor {
 	})}
 }
 
-// encodings are those of all secrets, with what each becomes.
-func (all credentials) encodings() []encoding {
-	var list []encoding
-	for _, c := range all {
-		for _, s := range encodingsOf(c.secret()) {
-			s.with = c.placeholder
-			list = append(list, s)
+// encodingsOfAll are those of all secrets, with the placeholder of each.
+func encodingsOfAll(list []Secret) []encoding {
+	var all []encoding
+	for _, c := range list {
+		for _, s := range encodingsOf(c.Text()) {
+			s.with = c.Placeholder
+			all = append(all, s)
 		}
 	}
-	return list
+	return all
 }
 
 // A replacer takes secrets out of one stream of bytes.
@@ -88,8 +94,8 @@ func (p *replacer) feed(out, b []byte, hold int) []byte {
 	return out
 }
 
-// text redacts a string.
-func (r *redactor) text(s string) string {
+// Text redacts a string.
+func (r *Redactor) Text(s string) string {
 	if r == nil {
 		return s
 	}
@@ -98,15 +104,15 @@ func (r *redactor) text(s string) string {
 }
 
 // header redacts values, and drops a header whose name has a secret.
-func (r *redactor) header(h http.Header) {
+func (r *Redactor) header(h http.Header) {
 	if r == nil {
 		return
 	}
 	for name, values := range h {
 		for i, v := range values {
-			values[i] = r.text(v)
+			values[i] = r.Text(v)
 		}
-		if r.text(name) != name {
+		if r.Text(name) != name {
 			delete(h, name)
 		}
 	}
@@ -119,13 +125,13 @@ const redactChunk = 16 << 10
 // since it may be a secret's beginning, does not depend on the secret: a tool that has
 // its guesses echoed would see by what is held back how far they are right. No secret
 // goes on after a line's end, but in digits, so that a stream of lines, or of events, streams.
-func (r *redactor) body(src io.ReadCloser, atEnd func()) *redactedBody {
+func (r *Redactor) body(src io.ReadCloser, atEnd func()) *redactedBody {
 	return &redactedBody{src: src, by: r, atEnd: atEnd, units: new(lineUnits).feed, pass: replacer{m: matcher{by: r.known().texts}}}
 }
 
 type redactedBody struct {
 	src   io.ReadCloser
-	by    *redactor
+	by    *Redactor
 	atEnd func()           // trailers have arrived
 	units func([]byte) int // says where in the next bytes the last unit ends that no secret straddles
 	after int              // bytes since then
@@ -163,7 +169,7 @@ func (d *redactedBody) fill() {
 	case err == io.EOF:
 		d.atEnd()
 	case err != nil: // it goes into the event, and may quote what could not be read
-		err = d.by.error(err)
+		err = d.by.CleanError(err)
 	}
 	d.err = err
 }
