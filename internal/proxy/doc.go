@@ -43,7 +43,7 @@
 // TLS to a host with a credential or a request rule is intercepted (intercept.go) with a certificate of the
 // sandbox's authority (authority.go), which only the trust bundle shown inside has (trust.go); the real server
 // is verified. Each request is judged (requests.go by the path of path.go, overrides.go, then credentials.go)
-// before it leaves. inject.go puts secrets into a copy of it, and redact.go takes them out of the response.
+// before it leaves. inject.go puts secrets into a copy of it, and package redact takes them out of the response.
 // Secrets are sent over verified TLS alone.
 //
 // # Bounds
