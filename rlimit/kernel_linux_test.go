@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // A test that sets limits runs this binary again with an act and limits in its environment:
@@ -185,6 +187,7 @@ func refusedFork(got string, state *os.ProcessState) bool {
 }
 
 func TestKernelProcessorTimeEndsInSIGXCPU(t *testing.T) {
+	kerneltest.Long(t)
 	_, state := child(t, "spin", Limits{CPU: Between(1, 5)})
 	if ws := state.Sys().(syscall.WaitStatus); !ws.Signaled() || ws.Signal() != syscall.SIGXCPU {
 		t.Errorf("ended with %v, want SIGXCPU", state)
@@ -192,6 +195,7 @@ func TestKernelProcessorTimeEndsInSIGXCPU(t *testing.T) {
 }
 
 func TestKernelProcessorTimeAtTheHardLimitEndsInSIGKILL(t *testing.T) {
+	kerneltest.Long(t)
 	_, state := child(t, "spin", Limits{CPU: At(1)})
 	if ws := state.Sys().(syscall.WaitStatus); !ws.Signaled() || ws.Signal() != syscall.SIGKILL {
 		t.Errorf("ended with %v, want SIGKILL", state)

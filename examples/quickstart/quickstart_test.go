@@ -15,6 +15,7 @@ import (
 )
 
 func TestEverythingIsAsItMustBe(t *testing.T) {
+	kerneltest.Long(t)
 	sandboxtest.New(t, sandbox.Workspace(t.TempDir())) // skips where there is no engine
 	failed, err := run()
 	if err != nil || failed > 0 {

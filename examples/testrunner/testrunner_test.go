@@ -16,6 +16,9 @@ import (
 )
 
 func TestSubmissions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a program: needs a run without -short")
+	}
 	if _, err := exec.LookPath("go"); err != nil {
 		t.Skip("needs go: ", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // bruteForce is the order of precedence as the documentation says it, over every
@@ -105,6 +107,7 @@ func randomQuery(r *rand.Rand) Query {
 }
 
 func TestTheIndexFindsWhatEveryRuleAskedInTurnWould(t *testing.T) {
+	kerneltest.Long(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	decided := map[string]int{}
 	for range 2000 {
