@@ -318,3 +318,28 @@ func TestATerminatedConnectionLeavesNothingOpen(t *testing.T) {
 		t.Errorf("%d are open, %d clients", len(w.g.open), w.g.clients)
 	}
 }
+
+// TestATrustOfAnotherConfigIsRefused: without an authority the secrets would have no TLS to go
+// into. One of the same Config is taken.
+func TestATrustOfAnotherConfigIsRefused(t *testing.T) {
+	for _, c := range []Config{{Credentials: bearer()}, {Requests: []RequestRule{{Host: "example.com"}}}} {
+		other, err := NewTrust(Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		own, err := NewTrust(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for trust, want := range map[*Trust]bool{other: false, own: true} {
+			c.Trust = trust
+			p, err := New(c)
+			if (err == nil) != want {
+				t.Errorf("taken: %v", err)
+			}
+			if err == nil {
+				p.Close()
+			}
+		}
+	}
+}
