@@ -107,25 +107,6 @@ func (b *builder) findHome(r *resolver, shared []string) {
 	}
 }
 
-// canonical returns the canonical forms of those paths that exist.
-func (r *resolver) canonical(paths ...string) []string {
-	var out []string
-	for _, p := range paths {
-		if !validPath(p, pathrule.Read) {
-			continue
-		}
-		if at := r.find(p); at.err == nil {
-			out = append(out, at.path)
-		}
-	}
-	return out
-}
-
-// exist returns those of the paths that lead somewhere.
-func (r *resolver) exist(paths ...string) []string {
-	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return r.find(p).err != nil })
-}
-
 // allow says whether a place named by PATH, by a variable or by a link may be
 // shown, and what it is: it can be trusted, and it is and contains no secret.
 func (b *builder) allow(p string) (at *place, ok bool) {
@@ -213,7 +194,7 @@ func (b *builder) hide(write bool) {
 		}
 	}
 	if problem, _ := b.unfit(write); problem != "" {
-		paths = append(paths, b.workspace) // the contradiction that New reports; see rule.contradicts
+		paths = append(paths, b.workspace) // the contradiction that New reports; see the resolver
 	}
 	slices.Sort(paths)
 	b.files.Hide = slices.Compact(paths)
@@ -238,4 +219,9 @@ func (b *builder) homeHas(name string) bool {
 func validPath(p string, kind pathrule.Kind) bool {
 	problem, _ := pathrule.Check(p, kind)
 	return problem == ""
+}
+
+// unfitForPreset says why dir cannot be the workspace of a preset.
+func unfitForPreset(dir string, write bool) (problem, remedy string) {
+	return newBuilder(dir, os.Getenv, shared).unfit(write)
 }

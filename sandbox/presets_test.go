@@ -82,7 +82,7 @@ func TestWorkspaceFindsToolchains(t *testing.T) {
 }
 
 func sound(p Policy) error {
-	_, err := resolveFiles(p.Files)
+	_, err := resolveFiles(p.Files, unfitForPreset)
 	return errors.Join(validate(p), err)
 }
 
@@ -271,7 +271,7 @@ func TestWorkspaceHides(t *testing.T) {
 	root := tree(t, "home/me/.config/gh/hosts.yml", "home/me/.config/x")
 	env := func(name string) string { return map[string]string{"HOME": root + "/home/me"}[name] }
 	p := newBuilder(root+"/home/me/.config", env, nil).policy(false)
-	l, err := resolveFiles(p.Files)
+	l, err := resolveFiles(p.Files, unfitForPreset)
 	if err != nil || !slices.ContainsFunc(l.entries, func(e entry) bool { return e.kind == pathrule.Hide && e.path == root+"/home/me/.config/gh" }) {
 		t.Errorf("a secret of the workspace is not hidden: %v, %v", l, err)
 	}
@@ -310,7 +310,7 @@ func TestWorkspaceBehindALinkIsSafeToGitByBothNames(t *testing.T) {
 			t.Errorf("%s is not in %q", dir, p.Files.Make[0].Data)
 		}
 	}
-	if l, err := resolveFiles(p.Files); err != nil || !slices.Contains(l.links, link{root + "/w", "real"}) {
+	if l, err := resolveFiles(p.Files, unfitForPreset); err != nil || !slices.Contains(l.links, link{root + "/w", "real"}) {
 		t.Errorf("%v, %v", l.links, err)
 	}
 }
@@ -322,7 +322,7 @@ func TestPresetsOfThisHost(t *testing.T) {
 		if err := sound(p); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		l, _ := resolveFiles(p.Files)
+		l, _ := resolveFiles(p.Files, unfitForPreset)
 		for _, e := range l.entries {
 			if e.kind != pathrule.Hide && pathrule.WithinAny(e.path, []string{"/etc/shadow", "/var/log", "/run", "/proc"}) {
 				t.Errorf("%s shows %s", name, e.path)

@@ -46,8 +46,9 @@ const maxLinks = 40
 // resolve makes f concrete. It reads names and links of the host and opens
 // nothing; sockets are Network.Unix. The order of the result is that of the tree, so equal policies on
 // equal hosts give equal layouts. An error is a *PolicyError.
-func resolveFiles(f Files, sockets ...string) (layout, error) {
+func resolveFiles(f Files, unfit Unfit, sockets ...string) (layout, error) {
 	r := newResolver()
+	r.unfit = unfit
 	var links map[string]string
 	for _, list := range f.Lists(sockets...) {
 		if list.Kind == pathrule.Hide { // the last: its paths need no links inside
@@ -94,6 +95,10 @@ func (u rule) bad(problem, remedy string, err error) *PolicyError {
 	return &PolicyError{Field: field, Value: u.asked, Problem: problem, Remedy: remedy, Err: err}
 }
 
+// An Unfit says why a directory cannot be the workspace of a preset, to read or to write.
+// The problem is "" where it can.
+type Unfit func(dir string, write bool) (problem, remedy string)
+
 // resolver finds canonical paths, each name looked up once.
 type resolver struct {
 	seen  map[string]*place // by clean absolute path as written
@@ -101,6 +106,7 @@ type resolver struct {
 	rules map[string]rule   // by canonical path
 
 	distrust []string // directories in which nothing is believed, and no link followed
+	unfit    Unfit
 	shared   []string // directories in which that goes for all but the user's own
 }
 
@@ -272,17 +278,17 @@ func (r *resolver) put(u rule) error {
 	case !taken, u.kind == pathrule.Socket && (first.kind == pathrule.Read || first.kind == pathrule.Write):
 		r.rules[u.path] = u
 	case first.kind != u.kind || first.file != u.file:
-		return u.contradicts(first)
+		return r.contradicts(u, first)
 	}
 	return nil
 }
 
 // contradicts is the error of two rules for one place. A preset lists a workspace
 // that it does not take in Hide as well.
-func (u rule) contradicts(first rule) error {
+func (r *resolver) contradicts(u, first rule) error {
 	what := errtext.Indexed(first.list, first.index)
-	if u.kind == pathrule.Hide && (first.kind == pathrule.Read || first.kind == pathrule.Write) {
-		if problem, remedy := newBuilder(first.asked, os.Getenv, shared).unfit(first.kind == pathrule.Write); problem != "" {
+	if r.unfit != nil && u.kind == pathrule.Hide && (first.kind == pathrule.Read || first.kind == pathrule.Write) {
+		if problem, remedy := r.unfit(first.asked, first.kind == pathrule.Write); problem != "" {
 			return first.bad("cannot be the workspace of a preset: "+problem, remedy, nil)
 		}
 	}
@@ -301,4 +307,23 @@ func canonical(p string) (string, fs.FileInfo, error) {
 		return "", nil, errno
 	}
 	return real, info, err
+}
+
+// canonical returns the canonical forms of those paths that exist.
+func (r *resolver) canonical(paths ...string) []string {
+	var out []string
+	for _, p := range paths {
+		if problem, _ := pathrule.Check(p, pathrule.Read); problem != "" {
+			continue
+		}
+		if at := r.find(p); at.err == nil {
+			out = append(out, at.path)
+		}
+	}
+	return out
+}
+
+// exist returns those of the paths that lead somewhere.
+func (r *resolver) exist(paths ...string) []string {
+	return slices.DeleteFunc(slices.Clone(paths), func(p string) bool { return r.find(p).err != nil })
 }

@@ -114,7 +114,7 @@ func TestResolve(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			l, err := resolveFiles(under(root, tt.files))
+			l, err := resolveFiles(under(root, tt.files), unfitForPreset)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -170,7 +170,7 @@ func TestResolveRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := resolveFiles(under(root, tt.files))
+			_, err := resolveFiles(under(root, tt.files), unfitForPreset)
 			SaysWhatToDo(t, err, tt.field)
 			if tt.err != nil && !errors.Is(err, tt.err) {
 				t.Errorf("got %v, want %v", err, tt.err)
@@ -196,7 +196,7 @@ func TestResolveFollowsAsManyLinksAsTheKernel(t *testing.T) {
 }
 
 func TestResolveDevices(t *testing.T) {
-	l, err := resolveFiles(Files{Read: []string{"/dev/null"}, Write: []string{"/dev/zero"}})
+	l, err := resolveFiles(Files{Read: []string{"/dev/null"}, Write: []string{"/dev/zero"}}, unfitForPreset)
 	if err != nil || len(l.entries) != 0 {
 		t.Errorf("what every sandbox has: %v, %v", l, err)
 	}
@@ -204,7 +204,7 @@ func TestResolveDevices(t *testing.T) {
 		if _, err := os.Lstat(p); err != nil {
 			continue
 		}
-		if l, err := resolveFiles((Files{Write: []string{p}})); err == nil {
+		if l, err := resolveFiles(Files{Write: []string{p}}, unfitForPreset); err == nil {
 			t.Errorf("%s leads to %v", p, l)
 		}
 	}
@@ -228,7 +228,7 @@ func TestResolveManyRules(t *testing.T) {
 			f.Private = append(f.Private, p)
 		}
 	}
-	first, err := resolveFiles(f)
+	first, err := resolveFiles(f, unfitForPreset)
 	if err != nil || len(first.entries) != 10000 || len(first.links) != 1 {
 		t.Fatalf("%d entries, %d links, %v", len(first.entries), len(first.links), err)
 	}
@@ -237,7 +237,7 @@ func TestResolveManyRules(t *testing.T) {
 			t.Fatalf("%s after %s", first.entries[i].path, first.entries[i-1].path)
 		}
 	}
-	if again, err := resolveFiles(f); err != nil || fmt.Sprint(again) != fmt.Sprint(first) {
+	if again, err := resolveFiles(f, unfitForPreset); err != nil || fmt.Sprint(again) != fmt.Sprint(first) {
 		t.Errorf("not the same the second time: %v", err)
 	}
 }
@@ -255,7 +255,7 @@ func BenchmarkResolve(b *testing.B) {
 				f.Read = append(f.Read, p)
 			}
 			for b.Loop() {
-				if _, err := resolveFiles(f); err != nil {
+				if _, err := resolveFiles(f, unfitForPreset); err != nil {
 					b.Fatal(err)
 				}
 			}

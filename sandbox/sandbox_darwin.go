@@ -34,7 +34,7 @@ func (s *Sandbox) compile() (err error) {
 	if s.policy.Root != nil {
 		return &UnsupportedError{Bound: policy.BoundFiles, What: "a layout", Reason: "macOS has no mount namespaces", Remedy: "use Files"}
 	}
-	if s.layout, err = resolveFiles(s.policy.Files, s.policy.Network.Unix...); err != nil {
+	if s.layout, err = resolveFiles(s.policy.Files, unfitForPreset, s.policy.Network.Unix...); err != nil {
 		return err
 	}
 	m := s.means()

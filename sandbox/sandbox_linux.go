@@ -47,7 +47,7 @@ func (s *Sandbox) compile() (err error) {
 		sockets = nil // they are entries of their own
 	}
 	links := grantWorktrees(&s.policy)
-	if s.layout, err = resolveFiles(s.policy.Files, sockets...); err != nil {
+	if s.layout, err = resolveFiles(s.policy.Files, unfitForPreset, sockets...); err != nil {
 		return err
 	}
 	in := input{policy: s.policy, layout: s.layout, facts: s.facts}
