@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -107,7 +108,7 @@ var landlockDifferences = []lostDifference{
 func TestAPlanWithoutNamespacesDiffersByItsLosses(t *testing.T) {
 	kerneltest.Long(t)
 	used := map[string]int{}
-	eachPair(t, 2, kerneltest.Amount(t, 100, 500, 2000), func(p Policy, l layout) (any, error) {
+	eachPair(t, 2, kerneltest.Amount(t, 100, 500, 2000), func(p Policy, l resolve.Tree) (any, error) {
 		facts := newHost()
 		lacksNamespaces(&facts)
 		p.May = slices.DeleteFunc(plan.Bounds(), func(b Bound) bool { return slices.Contains(p.Open, b) })

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
@@ -122,16 +123,16 @@ type heldPlan struct {
 }
 
 // planned compiles a policy as New would, for a host of these facts.
-func planned(p Policy, l layout, facts Host, change func(*input)) (h heldPlan, err error) {
+func planned(p Policy, l resolve.Tree, facts Host, change func(*input)) (h heldPlan, err error) {
 	in := inputOf(l, facts, p)
 	in.policy.Network, in.wiring, in.devices = Network{Host: p.Network.Host}, wireNetwork(p.Network), basicDevices
 	if change != nil {
 		change(&in)
 	}
 	in.facts.TUN = yes("TUN")
-	for _, e := range l.entries {
-		if e.kind == pathrule.Socket && !e.shown && !slices.Contains(p.Open, policy.BoundFiles) {
-			h.sockets = append(h.sockets, e.path)
+	for _, e := range l.Entries {
+		if e.Kind == pathrule.Socket && !e.Shown && !slices.Contains(p.Open, policy.BoundFiles) {
+			h.sockets = append(h.sockets, e.Path)
 		}
 	}
 	if h.carrier, err = carrierOf(p); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -121,7 +122,7 @@ var profileDifferences = []difference{
 	{"a directory named /proc", true, "macOS has none that would be special", func(p Policy, a Act) bool {
 		return in(a, []string{"/proc"}) && (slices.Contains(p.Open, policy.BoundFiles) || slices.Contains(p.Files.Read, "/") || slices.Contains(p.Files.Write, "/"))
 	}},
-	{"listing is reading", true, "one operation stands for both, and no device is a directory", func(p Policy, a Act) bool { return a.Do == ToList && in(a, ownDevices) || a.Path == "/dev/kvm" }},
+	{"listing is reading", true, "one operation stands for both, and no device is a directory", func(p Policy, a Act) bool { return a.Do == ToList && in(a, resolve.OwnDevices) || a.Path == "/dev/kvm" }},
 	{"private directories", false, "nothing is mounted: TMPDIR and HOME name others", func(p Policy, a Act) bool { return in(a, p.Files.Private) }},
 	{"copies on write", false, "nothing is mounted: they can be read alone", func(p Policy, a Act) bool { return in(a, p.Files.CopyOnWrite) }},
 	{"made files", false, "nothing is mounted", func(p Policy, a Act) bool { return in(a, madeFiles(p)) }},
@@ -153,7 +154,7 @@ var profileDifferences = []difference{
 func TestAProfileDoesWhatThePolicyMeans(t *testing.T) {
 	kerneltest.Long(t)
 	used := map[string]int{}
-	eachPair(t, 11, kerneltest.Amount(t, 20, 100, 800), func(p Policy, l layout) (any, error) { return emitted(p) }, func(p Policy, a Act, ok bool, why Reason, made any) {
+	eachPair(t, 11, kerneltest.Amount(t, 20, 100, 800), func(p Policy, l resolve.Tree) (any, error) { return emitted(p) }, func(p Policy, a Act, ok bool, why Reason, made any) {
 		if a.Do == ToRun || a.Do == ToGain {
 			return // no operation stands for them
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -17,19 +18,19 @@ const agreedActs = 120
 
 // canonicalLayout is the layout of a policy whose paths all exist and are
 // canonical.
-func canonicalLayout(p Policy) (layout, error) {
-	r := newResolver()
+func canonicalLayout(p Policy) (resolve.Tree, error) {
+	r := resolve.New()
 	for _, u := range rulesOf(p.Files, p.Network.Unix...) {
-		if err := r.put(u); err != nil {
-			return layout{}, err
+		if err := r.Put(u); err != nil {
+			return resolve.Tree{}, err
 		}
 	}
-	return r.layout(nil)
+	return r.Tree(nil)
 }
 
 // eachPair calls f with generated policies and acts, and returns how many pairs
 // there were, and how many of them the policy allows.
-func eachPair(t *testing.T, seed uint64, policies int, make func(Policy, layout) (any, error), f func(p Policy, a Act, ok bool, why Reason, made any)) {
+func eachPair(t *testing.T, seed uint64, policies int, make func(Policy, resolve.Tree) (any, error), f func(p Policy, a Act, ok bool, why Reason, made any)) {
 	t.Helper()
 	g := newGenerator(seed)
 	pairs, allowed, refused := 0, 0, 0
@@ -85,15 +86,15 @@ func eachPair(t *testing.T, seed uint64, policies int, make func(Policy, layout)
 
 // noSuchAct reports whether the act is one that no socket knows: to the policy a
 // socket in a shown tree is a place like others, where more could be.
-func noSuchAct(l layout, a Act) bool {
-	return slices.ContainsFunc(l.entries, func(e entry) bool {
-		if e.kind != pathrule.Socket || !e.shown {
+func noSuchAct(l resolve.Tree, a Act) bool {
+	return slices.ContainsFunc(l.Entries, func(e resolve.Entry) bool {
+		if e.Kind != pathrule.Socket || !e.Shown {
 			return false
 		}
-		if a.Path == e.path {
+		if a.Path == e.Path {
 			return a.Dir || slices.Contains([]Deed{ToRead, ToList, ToWrite, ToExecute}, a.Do)
 		}
-		return pathrule.Within(a.Path, e.path) || pathrule.Within(a.To, e.path)
+		return pathrule.Within(a.Path, e.Path) || pathrule.Within(a.To, e.Path)
 	})
 }
 
@@ -143,7 +144,7 @@ var walledDifferences = []difference{
 func TestAPlanWithNamespacesDoesWhatThePolicyMeans(t *testing.T) {
 	kerneltest.Long(t)
 	used := map[string]int{}
-	eachPair(t, 1, kerneltest.Amount(t, 50, 200, 2000), func(p Policy, l layout) (any, error) {
+	eachPair(t, 1, kerneltest.Amount(t, 50, 200, 2000), func(p Policy, l resolve.Tree) (any, error) {
 		return planned(p, l, newHost(), nil)
 	}, func(p Policy, a Act, ok bool, why Reason, made any) {
 		m := made.(heldPlan).model()
@@ -159,11 +160,11 @@ type text string
 func (s text) String() string { return string(s) }
 
 // listTree is what a directory of the made-up host holds.
-func listTree(dir string) []entry {
+func listTree(dir string) []resolve.Entry {
 	if strings.Count(dir, "/") > 6 {
 		return nil
 	}
-	var out []entry
+	var out []resolve.Entry
 	names := slices.Clone(treeNames)
 	names = append(names, ruleNames...)
 	if dir == "/" {
@@ -171,7 +172,7 @@ func listTree(dir string) []entry {
 	}
 	slices.Sort(names)
 	for _, n := range slices.Compact(names) {
-		out = append(out, entry{path: pathrule.Join(dir, n), kind: pathrule.Read, dir: true})
+		out = append(out, resolve.Entry{Path: pathrule.Join(dir, n), Kind: pathrule.Read, Dir: true})
 	}
 	return out
 }

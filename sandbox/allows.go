@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -44,10 +45,10 @@ func (s *Sandbox) Allows(a Act) (bool, Reason) { return s.means().allows(a) }
 
 // means is the policy with its resolved paths.
 func (s *Sandbox) means() *meaning {
-	m := &meaning{policy: s.policy, entries: map[string]entry{}, fields: map[string]string{}}
-	for _, e := range s.layout.entries {
-		if !e.shown {
-			m.entries[e.path], m.fields[e.path] = e, fieldOfKind[e.kind]
+	m := &meaning{policy: s.policy, entries: map[string]resolve.Entry{}, fields: map[string]string{}}
+	for _, e := range s.layout.Entries {
+		if !e.Shown {
+			m.entries[e.Path], m.fields[e.Path] = e, fieldOfKind[e.Kind]
 		}
 	}
 	m.prepare()

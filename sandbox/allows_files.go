@@ -10,16 +10,17 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A meaning is a policy's file rules in a form in which they can be asked.
 type meaning struct {
 	policy  Policy
-	entries map[string]entry  // by path; those of Files that say something
-	fields  map[string]string // by path: where the entry comes from
-	above   map[string]string // directories on the way to an entry, with the path of one such
-	roots   []string          // of Write, sorted as the tree is
+	entries map[string]resolve.Entry // by path; those of Files that say something
+	fields  map[string]string        // by path: where the entry comes from
+	above   map[string]string        // directories on the way to an entry, with the path of one such
+	roots   []string                 // of Write, sorted as the tree is
 	names   *nameRules
 }
 
@@ -28,42 +29,42 @@ func newMeaning(p Policy) (*meaning, error) {
 	if err := validate(p); err != nil {
 		return nil, err
 	}
-	m := &meaning{policy: p, entries: map[string]entry{}, fields: map[string]string{}}
+	m := &meaning{policy: p, entries: map[string]resolve.Entry{}, fields: map[string]string{}}
 	if p.Root != nil {
 		return m, nil
 	}
-	r := newResolver()
+	r := resolve.New()
 	for _, u := range rulesOf(p.Files, p.Network.Unix...) {
-		if err := r.put(u); err != nil {
+		if err := r.Put(u); err != nil {
 			return nil, err
 		}
 	}
-	l, err := r.layout(nil)
+	l, err := r.Tree(nil)
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range l.entries {
-		if e.shown {
+	for _, e := range l.Entries {
+		if e.Shown {
 			continue // as the tree around it is
 		}
-		u := r.rules[e.path]
-		m.entries[e.path], m.fields[e.path] = e, errtext.Indexed(u.list, u.index)
+		u := r.Rules[e.Path]
+		m.entries[e.Path], m.fields[e.Path] = e, errtext.Indexed(u.List, u.Index)
 	}
 	m.prepare()
 	return m, nil
 }
 
 // rules are all rules about paths, as they are written.
-func rulesOf(f Files, sockets ...string) []rule {
-	var out []rule
+func rulesOf(f Files, sockets ...string) []resolve.Rule {
+	var out []resolve.Rule
 	for _, list := range f.Lists(sockets...) {
 		for i, p := range list.Paths {
 			dir := !pathrule.Within(p, "/dev") && list.Kind != pathrule.Socket // /dev has only device files to name
-			out = append(out, rule{list: list.Field, index: i, asked: p, entry: entry{path: p, kind: list.Kind, dir: dir}})
+			out = append(out, resolve.Rule{List: list.Field, Index: i, Asked: p, Entry: resolve.Entry{Path: p, Kind: list.Kind, Dir: dir}})
 		}
 	}
 	for i, m := range f.Make {
-		out = append(out, rule{list: "Files.Make", index: i, asked: m.Path, absent: true, entry: entry{path: m.Path, kind: pathrule.Make, file: m}})
+		out = append(out, resolve.Rule{List: "Files.Make", Index: i, Asked: m.Path, Absent: true, Entry: resolve.Entry{Path: m.Path, Kind: pathrule.Make, File: m}})
 	}
 	return out
 }
@@ -80,7 +81,7 @@ func (m *meaning) prepare() {
 				break
 			}
 		}
-		if e.kind == pathrule.Write && e.dir {
+		if e.Kind == pathrule.Write && e.Dir {
 			m.roots = append(m.roots, p)
 		}
 	}
@@ -107,48 +108,48 @@ const (
 
 // stands says what p is, and by which entry; the entry's path is "" if there is
 // none.
-func (m *meaning) stands(p string) (standing, entry) {
+func (m *meaning) stands(p string) (standing, resolve.Entry) {
 	for at := p; ; at = path.Dir(at) {
 		if e, ok := m.entries[at]; ok {
 			s := m.by(e, p)
-			if !e.dir && p != at && (e.kind != pathrule.Make || s != ofChange) { // a file which cannot give way to a directory
-				return ofNothing, entry{}
+			if !e.Dir && p != at && (e.Kind != pathrule.Make || s != ofChange) { // a file which cannot give way to a directory
+				return ofNothing, resolve.Entry{}
 			}
 			return s, e
 		}
 		if s, ok := m.own(at, p); ok {
-			if e := m.entries["/"]; at == "/dev" && e.kind == pathrule.Write && e.path != "" {
+			if e := m.entries["/"]; at == "/dev" && e.Kind == pathrule.Write && e.Path != "" {
 				s = ofChange // it is an empty directory with a few devices
 			}
-			return s, entry{}
+			return s, resolve.Entry{}
 		}
 		if at == "/" {
 			break
 		}
 	}
 	if _, ok := m.above[p]; ok || p == "/" {
-		return ofPassage, entry{}
+		return ofPassage, resolve.Entry{}
 	}
-	return ofNothing, entry{}
+	return ofNothing, resolve.Entry{}
 }
 
 // by says what p is to an entry that it lies in.
-func (m *meaning) by(e entry, p string) standing {
-	switch e.kind {
+func (m *meaning) by(e resolve.Entry, p string) standing {
+	switch e.Kind {
 	case pathrule.Read:
-		if pathrule.Within(e.path, "/dev") {
+		if pathrule.Within(e.Path, "/dev") {
 			return ofCover // devices do not work there: name them in Write
 		}
 		return ofShown
 	case pathrule.Socket:
 		return ofSocket
 	case pathrule.Make:
-		if s, around := m.stands(path.Dir(e.path)); s == ofChange && around.kind == pathrule.Private {
+		if s, around := m.stands(path.Dir(e.Path)); s == ofChange && around.Kind == pathrule.Private {
 			return ofChange
 		}
 		return ofMade
 	case pathrule.Hide:
-		if p == e.path {
+		if p == e.Path {
 			return ofCover
 		}
 		if _, leads := m.above[p]; leads {
@@ -167,9 +168,9 @@ func (m *meaning) own(at, p string) (s standing, ok bool) {
 		return ofCover, true
 	case at == "/proc":
 		return ofProc, true
-	case slices.Contains(ownDevices, at) && at == p:
+	case slices.Contains(resolve.OwnDevices, at) && at == p:
 		return ofDevice, true
-	case slices.Contains(ownDevices, at):
+	case slices.Contains(resolve.OwnDevices, at):
 		return ofNothing, true
 	case at == "/dev/shm":
 		return ofChange, true
@@ -278,26 +279,26 @@ const (
 // writesProc: what of /proc is a process's can be written where all files can.
 func (m *meaning) writesProc() bool {
 	e, ok := m.entries["/"]
-	return (ok && e.kind == pathrule.Write || slices.Contains(m.policy.Open, policy.BoundFiles)) && !slices.Contains(m.policy.Open, policy.BoundProcesses)
+	return (ok && e.Kind == pathrule.Write || slices.Contains(m.policy.Open, policy.BoundFiles)) && !slices.Contains(m.policy.Open, policy.BoundProcesses)
 }
 
 // sees says whether what stands there can be read, listed, seen, written,
 // executed or connected to.
-func sees(s standing, a Act, e entry) bool {
+func sees(s standing, a Act, e resolve.Entry) bool {
 	switch a.Do {
 	case ToStat:
 		return s != ofNothing && s != ofHidden
 	case ToList:
-		return s == ofPassage || (s == ofShown || s == ofChange) && !pathrule.Within(e.path, "/dev") || s == ofProc || s == ofTerminal
+		return s == ofPassage || (s == ofShown || s == ofChange) && !pathrule.Within(e.Path, "/dev") || s == ofProc || s == ofTerminal
 	case ToRead:
 		return s == ofShown || s == ofMade || s == ofChange || s == ofDevice || s == ofProc || s == ofTerminal && a.Path != "/dev/pts"
 	case ToWrite:
 		return s == ofChange || s == ofDevice || s == ofTerminal && a.Path != "/dev/pts"
 	case ToExecute:
-		return (s == ofShown || s == ofChange) && !pathrule.Within(e.path, "/dev") || s == ofMade && e.file.Mode.Perm()&0o111 != 0
+		return (s == ofShown || s == ofChange) && !pathrule.Within(e.Path, "/dev") || s == ofMade && e.File.Mode.Perm()&0o111 != 0
 	}
 	// ToConnect: a socket of a shown tree, or one that is granted itself.
-	return (s == ofShown || s == ofChange) && !pathrule.Within(e.path, "/dev") || s == ofSocket
+	return (s == ofShown || s == ofChange) && !pathrule.Within(e.Path, "/dev") || s == ofSocket
 }
 
 // changes says whether the name p can be made, or taken away.
@@ -313,7 +314,7 @@ func (m *meaning) changes(p string, d Deed, c change) (bool, Reason) {
 		return m.say(false, p, s, e, d)
 	case m.isMount(p):
 		return false, Reason{Bound: policy.BoundFiles, Field: m.fields[p], Why: p + " is where this rule holds: it stays in its place"}
-	case holds && (c != moves || e.kind == pathrule.Write):
+	case holds && (c != moves || e.Kind == pathrule.Write):
 		return false, Reason{Bound: policy.BoundFiles, Field: m.fields[below], Why: p + " leads to " + below + ", where this rule holds: it stays in its place"}
 	}
 	return m.say(true, p, s, e, d)
@@ -322,17 +323,17 @@ func (m *meaning) changes(p string, d Deed, c change) (bool, Reason) {
 // isMount reports whether an entry stands at p that cannot be moved.
 func (m *meaning) isMount(p string) bool {
 	e, ok := m.entries[p]
-	return ok && e.kind != pathrule.Make || p == "/dev" || p == "/dev/shm"
+	return ok && e.Kind != pathrule.Make || p == "/dev" || p == "/dev/shm"
 }
 
 // say puts an answer about p into words.
-func (m *meaning) say(ok bool, p string, s standing, e entry, d Deed) (bool, Reason) {
-	r := Reason{Bound: policy.BoundFiles, Field: m.fields[e.path]}
+func (m *meaning) say(ok bool, p string, s standing, e resolve.Entry, d Deed) (bool, Reason) {
+	r := Reason{Bound: policy.BoundFiles, Field: m.fields[e.Path]}
 	r.Why = cmp.Or(standings[s], "") + ": " + p
-	if e.path != "" {
-		r.Why = kindWords[e.kind] + ": " + p
-		if e.path != p {
-			r.Why += " lies in " + e.path
+	if e.Path != "" {
+		r.Why = kindWords[e.Kind] + ": " + p
+		if e.Path != p {
+			r.Why += " lies in " + e.Path
 		}
 	}
 	if !ok {
@@ -352,11 +353,11 @@ var kindWords = [...]string{
 	pathrule.Socket: "a socket that may be connected to",
 }
 
-func remedyFor(d Deed, s standing, e entry) string {
+func remedyFor(d Deed, s standing, e resolve.Entry) string {
 	switch {
-	case s == ofHidden || s == ofCover && e.kind == pathrule.Hide:
+	case s == ofHidden || s == ofCover && e.Kind == pathrule.Hide:
 		return "take it out of Files.Hide, or name what is inside in Files.Read or Files.Write"
-	case pathrule.Within(e.path, "/dev") && e.path != "":
+	case pathrule.Within(e.Path, "/dev") && e.Path != "":
 		return "name the device in Files.Write"
 	case s == ofProc || s == ofDevice || s == ofTerminal || s == ofCover:
 		return ""

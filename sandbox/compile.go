@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/landlock"
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -19,7 +20,7 @@ import (
 // what the host can do.
 type input struct {
 	policy  Policy
-	layout  layout
+	layout  resolve.Tree
 	facts   host.Facts
 	devices []string // of basicDevices, those that the host has
 	rlimits rlimit.Values
@@ -27,12 +28,12 @@ type input struct {
 	inotify [2]int // how many instances and watches one user may have; 0: unknown
 	threads bool   // the stage has several, see stage.HasThreads
 	arch    seccomp.Arch
-	state   []string                 // paths in repositories that belong to other work trees: see Files.Worktrees
-	obeyed  []string                 // paths in what can be written that git obeys by a repository's configuration
-	sockets []string                 // of the host's, in what the policy shows to read; see hostSockets
-	puts    []putting                // the policy's Root
-	wiring  wiring                   // the policy's Network
-	list    func(dir string) []entry // what a directory holds: names and kinds; only used where there are no walls
+	state   []string                         // paths in repositories that belong to other work trees: see Files.Worktrees
+	obeyed  []string                         // paths in what can be written that git obeys by a repository's configuration
+	sockets []string                         // of the host's, in what the policy shows to read; see hostSockets
+	puts    []putting                        // the policy's Root
+	wiring  wiring                           // the policy's Network
+	list    func(dir string) []resolve.Entry // what a directory holds: names and kinds; only used where there are no walls
 }
 
 // walled reports whether namespaces are used.

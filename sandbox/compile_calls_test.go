@@ -5,6 +5,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
@@ -50,7 +51,7 @@ func TestExitStopsAreSupervisedOrRefused(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		change func(*host.Facts)
-		layout layout
+		layout resolve.Tree
 		policy Policy
 		want   seccomp.Action
 	}{

@@ -4,18 +4,19 @@ import (
 	"path"
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 )
 
 // expanded returns the layout's entries as Landlock has to be told them. Landlock
 // only grants: where no mount covers what is hidden, a readable directory that
 // holds something hidden is granted as the list of everything else in it.
-func (c *compilation) expanded() []entry {
+func (c *compilation) expanded() []resolve.Entry {
 	if c.walled {
-		return c.layout.entries
+		return c.layout.Entries
 	}
-	var out []entry
-	for _, e := range c.layout.entries {
-		if e.kind == pathrule.Read && e.dir {
+	var out []resolve.Entry
+	for _, e := range c.layout.Entries {
+		if e.Kind == pathrule.Read && e.Dir {
 			out = c.without(out, e)
 		} else {
 			out = append(out, e)
@@ -25,15 +26,15 @@ func (c *compilation) expanded() []entry {
 }
 
 // without appends dir, or, if something below it is hidden, what else it holds.
-func (c *compilation) without(out []entry, dir entry) []entry {
-	if !c.hides(dir.path) {
+func (c *compilation) without(out []resolve.Entry, dir resolve.Entry) []resolve.Entry {
+	if !c.hides(dir.Path) {
 		return append(out, dir)
 	}
-	for _, e := range c.list(dir.path) {
-		if own, ok := c.layout.find(e.path); ok && own.kind != pathrule.Read {
+	for _, e := range c.list(dir.Path) {
+		if own, ok := c.layout.Find(e.Path); ok && own.Kind != pathrule.Read {
 			continue // hidden, or it has an entry of its own
 		}
-		if e.dir {
+		if e.Dir {
 			out = c.without(out, e)
 		} else {
 			out = append(out, e)
@@ -44,8 +45,8 @@ func (c *compilation) without(out []entry, dir entry) []entry {
 
 // hides reports whether something below dir is hidden.
 func (c *compilation) hides(dir string) bool {
-	for _, e := range c.layout.entries {
-		if e.kind == pathrule.Hide && e.path != dir && pathrule.Within(e.path, dir) {
+	for _, e := range c.layout.Entries {
+		if e.Kind == pathrule.Hide && e.Path != dir && pathrule.Within(e.Path, dir) {
 			return true
 		}
 	}
@@ -54,10 +55,10 @@ func (c *compilation) hides(dir string) bool {
 
 // hiddenInWritable reports whether e, which is hidden, lies in a directory that
 // the tool can write, where a list of everything else would be out of date.
-func (c *compilation) hiddenInWritable(e entry) bool {
-	for dir := path.Dir(e.path); ; dir = path.Dir(dir) {
-		if around, ok := c.layout.find(dir); ok && around.kind != pathrule.Hide {
-			return around.kind != pathrule.Read
+func (c *compilation) hiddenInWritable(e resolve.Entry) bool {
+	for dir := path.Dir(e.Path); ; dir = path.Dir(dir) {
+		if around, ok := c.layout.Find(dir); ok && around.Kind != pathrule.Hide {
+			return around.Kind != pathrule.Read
 		}
 		if dir == "/" {
 			return false

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/landlock"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
@@ -29,12 +30,12 @@ func (c *compilation) build() error {
 		c.openFiles()
 		return nil
 	}
-	entries := c.layout.entries
+	entries := c.layout.Entries
 	if !c.plan.Namespaces.PID {
 		c.do(plan.OpenProc{}, plan.Setup, "init reads the evidence there")
 	}
-	if len(entries) > 0 && entries[0].path == "/" {
-		c.do(plan.NewRoot{Host: true, Write: entries[0].kind == pathrule.Write}, m, "the policy shows all of it")
+	if len(entries) > 0 && entries[0].Path == "/" {
+		c.do(plan.NewRoot{Host: true, Write: entries[0].Kind == pathrule.Write}, m, "the policy shows all of it")
 		entries = entries[1:]
 	} else {
 		c.do(plan.NewRoot{}, m, "nothing is there that the policy does not name")
@@ -44,7 +45,7 @@ func (c *compilation) build() error {
 	c.buildDev()
 	anchored := map[string]bool{}
 	for i, e := range entries {
-		if e.shown {
+		if e.Shown {
 			continue
 		}
 		c.anchor(e, anchored)
@@ -53,15 +54,15 @@ func (c *compilation) build() error {
 		}
 	}
 	for _, e := range entries {
-		if e.kind == pathrule.Hide && c.showsBelow(e) {
-			c.do(plan.PutReadOnly{At: e.path}, m, "what is hidden takes nothing new")
+		if e.Kind == pathrule.Hide && c.showsBelow(e) {
+			c.do(plan.PutReadOnly{At: e.Path}, m, "what is hidden takes nothing new")
 		}
 	}
 	for _, s := range c.sockets {
 		c.do(plan.Hide{Path: s, Spare: true}, m, "a socket that the policy does not name")
 	}
-	for _, l := range c.layout.links {
-		c.do(plan.MakeLink{Path: l.path, Target: l.target}, m, "")
+	for _, l := range c.layout.Links {
+		c.do(plan.MakeLink{Path: l.Path, Target: l.Target}, m, "")
 	}
 	if c.plan.Namespaces.Net {
 		c.do(plan.Loopback{}, plan.NetworkNamespace, "servers and clients inside can meet")
@@ -102,14 +103,14 @@ func (c *compilation) openFiles() {
 // anchor makes mount points of the directories between a writable tree and a
 // rule inside it. They cannot be renamed then (rename(2), EBUSY): a tool that
 // moved one away could put a decoy in its place, for the next run to hold.
-func (c *compilation) anchor(e entry, done map[string]bool) {
-	if pathrule.Within(e.path, "/dev") {
+func (c *compilation) anchor(e resolve.Entry, done map[string]bool) {
+	if pathrule.Within(e.Path, "/dev") {
 		return // the sandbox has its own
 	}
 	var between []string
-	for dir := path.Dir(e.path); ; dir = path.Dir(dir) {
-		if around, ok := c.layout.find(dir); ok {
-			if around.kind != pathrule.Write {
+	for dir := path.Dir(e.Path); ; dir = path.Dir(dir) {
+		if around, ok := c.layout.Find(dir); ok {
+			if around.Kind != pathrule.Write {
 				return
 			}
 			for _, d := range slices.Backward(between) {
@@ -127,44 +128,44 @@ func (c *compilation) anchor(e entry, done map[string]bool) {
 	}
 }
 
-func (c *compilation) place(i int, e entry) error {
+func (c *compilation) place(i int, e resolve.Entry) error {
 	m := plan.MountNamespace
-	switch e.kind {
+	switch e.Kind {
 	case pathrule.Read, pathrule.Socket:
-		c.do(plan.Bind{Source: e.path, At: e.path, Dir: e.dir}, m, "")
+		c.do(plan.Bind{Source: e.Path, At: e.Path, Dir: e.Dir}, m, "")
 	case pathrule.Write:
-		c.do(plan.Bind{Source: e.path, At: e.path, Dir: e.dir, Write: true, Device: strings.HasPrefix(e.path, "/dev/")}, m, "")
+		c.do(plan.Bind{Source: e.Path, At: e.Path, Dir: e.Dir, Write: true, Device: strings.HasPrefix(e.Path, "/dev/")}, m, "")
 	case pathrule.Hide:
 		if c.showsBelow(e) {
-			c.do(plan.Private{At: e.path, Slot: fmt.Sprintf("h%d", i), Mode: 0o111}, m, "hidden, but for what a rule shows in it")
+			c.do(plan.Private{At: e.Path, Slot: fmt.Sprintf("h%d", i), Mode: 0o111}, m, "hidden, but for what a rule shows in it")
 		} else {
-			c.do(plan.Hide{Path: e.path, Dir: e.dir}, m, "")
+			c.do(plan.Hide{Path: e.Path, Dir: e.Dir}, m, "")
 		}
 	case pathrule.Private:
-		c.do(plan.Private{At: e.path, Slot: fmt.Sprintf("p%d", i), Mode: privateMode(e.path)}, m, "")
+		c.do(plan.Private{At: e.Path, Slot: fmt.Sprintf("p%d", i), Mode: privateMode(e.Path)}, m, "")
 	case pathrule.CopyOnWrite:
 		if c.facts.Overlay.Yes() {
-			c.do(plan.Overlay{Lower: e.path, At: e.path, Slot: fmt.Sprintf("o%d", i)}, m, "")
+			c.do(plan.Overlay{Lower: e.Path, At: e.Path, Slot: fmt.Sprintf("o%d", i)}, m, "")
 		} else {
-			c.do(plan.Private{At: e.path, Slot: fmt.Sprintf("p%d", i), Mode: 0o700}, m, "no overlayfs here: it starts empty")
+			c.do(plan.Private{At: e.Path, Slot: fmt.Sprintf("p%d", i), Mode: 0o700}, m, "no overlayfs here: it starts empty")
 		}
 	case pathrule.Make:
-		mode := uint32(e.file.Mode.Perm())
+		mode := uint32(e.File.Mode.Perm())
 		if mode == 0 {
 			mode = 0o444
 		}
-		c.do(plan.MakeFile{Path: e.path, Mode: mode, Data: e.file.Data}, m, "")
+		c.do(plan.MakeFile{Path: e.Path, Mode: mode, Data: e.File.Data}, m, "")
 	default:
-		return fmt.Errorf("sandbox: no plan for a file rule of kind %d", e.kind)
+		return fmt.Errorf("sandbox: no plan for a file rule of kind %d", e.Kind)
 	}
 	return nil
 }
 
 // showsBelow reports whether a rule shows something in e, which is hidden. Its
 // place cannot be made in the empty directory that covers other hidden ones.
-func (c *compilation) showsBelow(e entry) bool {
-	for _, o := range c.layout.entries {
-		if o.path != e.path && pathrule.Within(o.path, e.path) {
+func (c *compilation) showsBelow(e resolve.Entry) bool {
+	for _, o := range c.layout.Entries {
+		if o.Path != e.Path && pathrule.Within(o.Path, e.Path) {
 			return true
 		}
 	}
@@ -244,17 +245,17 @@ func (c *compilation) pathRules() []landlock.PathRule {
 	own := false
 	for _, e := range c.expanded() {
 		switch {
-		case e.kind == pathrule.Socket:
-			grant(e.path, false, accessSocket)
-		case e.kind == pathrule.Read, e.kind == pathrule.Make && c.walled:
-			grant(e.path, e.dir, accessRead)
-		case e.kind == pathrule.Write && strings.HasPrefix(e.path, "/dev/"):
-			grant(e.path, e.dir, accessDevice)
-		case e.kind == pathrule.Write:
-			grant(e.path, e.dir, accessWrite)
-		case c.walled && (e.kind == pathrule.Private || e.kind == pathrule.CopyOnWrite):
-			grant(e.path, true, accessWrite)
-		case !c.walled && e.kind == pathrule.Private:
+		case e.Kind == pathrule.Socket:
+			grant(e.Path, false, accessSocket)
+		case e.Kind == pathrule.Read, e.Kind == pathrule.Make && c.walled:
+			grant(e.Path, e.Dir, accessRead)
+		case e.Kind == pathrule.Write && strings.HasPrefix(e.Path, "/dev/"):
+			grant(e.Path, e.Dir, accessDevice)
+		case e.Kind == pathrule.Write:
+			grant(e.Path, e.Dir, accessWrite)
+		case c.walled && (e.Kind == pathrule.Private || e.Kind == pathrule.CopyOnWrite):
+			grant(e.Path, true, accessWrite)
+		case !c.walled && e.Kind == pathrule.Private:
 			own = true
 		}
 	}
@@ -291,11 +292,11 @@ func (c *compilation) check() {
 }
 
 func (c *compilation) writesRoot() bool {
-	return len(c.layout.entries) > 0 && c.layout.entries[0].path == "/" && c.layout.entries[0].kind == pathrule.Write
+	return len(c.layout.Entries) > 0 && c.layout.Entries[0].Path == "/" && c.layout.Entries[0].Kind == pathrule.Write
 }
 
 // grantsRoot reports whether the policy shows the harness's root directory
 // itself, so that listing it proves nothing; see plan.UnnamedTree.
 func (c *compilation) grantsRoot() bool {
-	return len(c.layout.entries) > 0 && c.layout.entries[0].path == "/"
+	return len(c.layout.Entries) > 0 && c.layout.Entries[0].Path == "/"
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/internal/stage/guard"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
@@ -109,35 +110,35 @@ func (c *compilation) guardPaths() []guard.Pattern {
 	for _, p := range c.obeyed {
 		paths = append(paths, guard.Pattern{Path: p})
 	}
-	for _, e := range c.layout.entries {
-		around := c.writable(e.path)
+	for _, e := range c.layout.Entries {
+		around := c.writable(e.Path)
 		switch {
-		case e.kind == pathrule.Write && (around || !e.dir && !c.walled):
-			paths = append(paths, guard.Pattern{Path: e.path, Kind: guard.Free})
+		case e.Kind == pathrule.Write && (around || !e.Dir && !c.walled):
+			paths = append(paths, guard.Pattern{Path: e.Path, Kind: guard.Free})
 		case !around:
-		case e.kind == pathrule.Hide:
-			paths = append(paths, guard.Pattern{Path: e.path, Kind: guard.Unread})
-		case e.kind == pathrule.Read:
-			paths = append(paths, guard.Pattern{Path: e.path})
-		case e.kind != pathrule.Make && c.walled, c.walled && c.hiddenAround(e): // the sandbox's own, but for a socket
-			paths = append(paths, guard.Pattern{Path: e.path, Kind: guard.Free})
+		case e.Kind == pathrule.Hide:
+			paths = append(paths, guard.Pattern{Path: e.Path, Kind: guard.Unread})
+		case e.Kind == pathrule.Read:
+			paths = append(paths, guard.Pattern{Path: e.Path})
+		case e.Kind != pathrule.Make && c.walled, c.walled && c.hiddenAround(e): // the sandbox's own, but for a socket
+			paths = append(paths, guard.Pattern{Path: e.Path, Kind: guard.Free})
 		}
 	}
 	return paths
 }
 
 // hiddenAround reports whether e, which is made, lies in a hidden directory.
-func (c *compilation) hiddenAround(e entry) bool {
-	for dir := path.Dir(e.path); ; dir = path.Dir(dir) {
-		if around, ok := c.layout.find(dir); ok || dir == "/" {
-			return around.kind == pathrule.Hide
+func (c *compilation) hiddenAround(e resolve.Entry) bool {
+	for dir := path.Dir(e.Path); ; dir = path.Dir(dir) {
+		if around, ok := c.layout.Find(dir); ok || dir == "/" {
+			return around.Kind == pathrule.Hide
 		}
 	}
 }
 
 // writable reports whether something around p can be written.
 func (c *compilation) writable(p string) bool {
-	return slices.ContainsFunc(c.layout.entries, func(e entry) bool {
-		return e.kind == pathrule.Write && e.dir && e.path != p && pathrule.Within(p, e.path)
+	return slices.ContainsFunc(c.layout.Entries, func(e resolve.Entry) bool {
+		return e.Kind == pathrule.Write && e.Dir && e.Path != p && pathrule.Within(p, e.Path)
 	})
 }

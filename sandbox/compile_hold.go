@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/landlock"
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -116,23 +117,23 @@ func (c *compilation) loseFiles() {
 			c.lose(policy.BoundFiles, plan.Loss{What: l.Without, Why: fmt.Sprintf("Landlock ABI %d", c.facts.Landlock.Value), Remedy: "Linux " + l.Kernel + " or newer"})
 		}
 	}
-	for _, e := range c.layout.entries {
-		switch e.kind {
+	for _, e := range c.layout.Entries {
+		switch e.Kind {
 		case pathrule.Private, pathrule.CopyOnWrite:
-			c.lose(policy.BoundFiles, lossOf(ns, e.path+" cannot be private; TMPDIR and HOME name a directory of the run's own instead"))
+			c.lose(policy.BoundFiles, lossOf(ns, e.Path+" cannot be private; TMPDIR and HOME name a directory of the run's own instead"))
 		case pathrule.Read:
 			if c.writableAround(e) && !c.guardsNames() {
-				c.lose(policy.BoundFiles, lossOf(ns, e.path+" can be written, as the directory around it"))
+				c.lose(policy.BoundFiles, lossOf(ns, e.Path+" can be written, as the directory around it"))
 			}
 		case pathrule.Hide:
 			switch {
-			case c.guardsNames() && c.writable(e.path):
-				c.lose(policy.BoundFiles, lossOf(ns, e.path+" can be executed: in a writable directory the supervisor hides what it holds from reading alone"))
+			case c.guardsNames() && c.writable(e.Path):
+				c.lose(policy.BoundFiles, lossOf(ns, e.Path+" can be executed: in a writable directory the supervisor hides what it holds from reading alone"))
 			case c.hiddenInWritable(e):
-				c.lose(policy.BoundFiles, lossOf(ns, e.path+" cannot be hidden in a writable directory"))
+				c.lose(policy.BoundFiles, lossOf(ns, e.Path+" cannot be hidden in a writable directory"))
 			}
 		case pathrule.Make:
-			c.lose(policy.BoundFiles, lossOf(ns, e.path+" cannot be made; what belongs in HOME is in the run's own"))
+			c.lose(policy.BoundFiles, lossOf(ns, e.Path+" cannot be made; what belongs in HOME is in the run's own"))
 		}
 	}
 }
@@ -158,10 +159,10 @@ const unixSince = 9
 
 // writableAround reports whether the tree around e can be written, which
 // Landlock then grants for e too: its rules only add.
-func (c *compilation) writableAround(e entry) bool {
-	for dir := path.Dir(e.path); ; dir = path.Dir(dir) {
-		if around, ok := c.layout.find(dir); ok {
-			return around.kind == pathrule.Write
+func (c *compilation) writableAround(e resolve.Entry) bool {
+	for dir := path.Dir(e.Path); ; dir = path.Dir(dir) {
+		if around, ok := c.layout.Find(dir); ok {
+			return around.Kind == pathrule.Write
 		}
 		if dir == "/" {
 			return false
@@ -251,9 +252,9 @@ func (c *compilation) writeRoots() []string {
 			roots = append(roots, b.At)
 		}
 	}
-	for _, e := range c.layout.entries {
-		if e.kind == pathrule.Write && e.dir {
-			roots = append(roots, e.path)
+	for _, e := range c.layout.Entries {
+		if e.Kind == pathrule.Write && e.Dir {
+			roots = append(roots, e.Path)
 		}
 	}
 	return roots

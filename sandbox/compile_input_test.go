@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/internal/stage/guard"
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -19,16 +20,16 @@ import (
 func TestCompileNamesTheField(t *testing.T) {
 	kerneltest.Long(t)
 	inherited := func(in *input) { in.rlimits[rlimit.NoFile] = rlimit.Limit{Soft: 100, Hard: 100} }
-	writes := func(n int) layout {
-		var l layout
+	writes := func(n int) resolve.Tree {
+		var l resolve.Tree
 		for _, name := range Numbered("/w/", n) {
-			l.entries = append(l.entries, entry{path: name, kind: pathrule.Write, dir: true})
+			l.Entries = append(l.Entries, resolve.Entry{Path: name, Kind: pathrule.Write, Dir: true})
 		}
 		return l
 	}
 	links := func(in *input) {
 		for _, name := range Numbered("/l/", maxSteps) {
-			in.layout.links = append(in.layout.links, link{name, "/usr"})
+			in.layout.Links = append(in.layout.Links, resolve.Link{Path: name, Target: "/usr"})
 		}
 	}
 	filter := func(rules ...seccomp.Rule) Policy {
@@ -37,7 +38,7 @@ func TestCompileNamesTheField(t *testing.T) {
 	tests := []struct {
 		name   string
 		policy Policy
-		layout layout
+		layout resolve.Tree
 		change func(*input)
 		field  string
 	}{
@@ -70,7 +71,7 @@ func TestCompileTakesWhatIsJustEnough(t *testing.T) {
 		l := workspaceLike()
 		if strings.HasPrefix(name, "many") {
 			for _, name := range Numbered("/w/", guard.MaxEntries+1) {
-				l.entries = append(l.entries, entry{path: name, kind: pathrule.Write, dir: true})
+				l.Entries = append(l.Entries, resolve.Entry{Path: name, Kind: pathrule.Write, Dir: true})
 			}
 		}
 		in := inputOf(l, newHost(), p)

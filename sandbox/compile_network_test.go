@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/landlock"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
@@ -180,7 +181,7 @@ func TestCompileSaysWhatIsNotCaptured(t *testing.T) {
 
 // TestTheSandboxsOwnPlaceIsNotTheHosts: nothing may be made in a tree of the host.
 func TestTheSandboxsOwnPlaceIsNotTheHosts(t *testing.T) {
-	files := func(list ...entry) input { return input{layout: layout{entries: list}, facts: newHost()} }
+	files := func(list ...resolve.Entry) input { return input{layout: resolve.Tree{Entries: list}, facts: newHost()} }
 	puts := func(list ...plan.Action) input {
 		in := input{policy: Policy{Root: &rootfs.Layout{Entries: []rootfs.Entry{}}}, facts: newHost()}
 		for _, do := range list {
@@ -188,7 +189,7 @@ func TestTheSandboxsOwnPlaceIsNotTheHosts(t *testing.T) {
 		}
 		return in
 	}
-	dir := func(p string, k pathrule.Kind) entry { return entry{path: p, kind: k, dir: true} }
+	dir := func(p string, k pathrule.Kind) resolve.Entry { return resolve.Entry{Path: p, Kind: k, Dir: true} }
 	for _, tt := range []struct {
 		name string
 		in   input
@@ -217,7 +218,7 @@ func TestTheSandboxsOwnPlaceIsNotTheHosts(t *testing.T) {
 func TestASocketIsGrantedByItself(t *testing.T) {
 	in := networked(Network{}, func(in *input) {
 		in.facts.Landlock.Value = 9 // the first that rules on sockets
-		in.layout.entries = append(in.layout.entries, entry{path: "/x/a.sock", kind: pathrule.Socket}, entry{path: "/ws/b.sock", kind: pathrule.Socket, shown: true})
+		in.layout.Entries = append(in.layout.Entries, resolve.Entry{Path: "/x/a.sock", Kind: pathrule.Socket}, resolve.Entry{Path: "/ws/b.sock", Kind: pathrule.Socket, Shown: true})
 	})
 	p, err := compile(in)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/internal/stage/guard"
 	"github.com/holdfast-dev/holdfast/landlock"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -85,7 +86,7 @@ func (c *compilation) lackNetwork() {
 	lack(c.facts.Namespaces, w.dialled, "servers inside cannot be reached: the tool can listen nowhere")
 	if !c.walled {
 		lack(c.facts.Namespaces, w.sshAgent || w.gpgAgent, "the agents cannot be reached: local sockets are refused")
-		lack(c.facts.Namespaces, !c.policy.Network.Host && slices.ContainsFunc(c.layout.entries, func(e entry) bool { return e.kind == pathrule.Socket }), "Network.Unix cannot be reached: local sockets are refused")
+		lack(c.facts.Namespaces, !c.policy.Network.Host && slices.ContainsFunc(c.layout.Entries, func(e resolve.Entry) bool { return e.Kind == pathrule.Socket }), "Network.Unix cannot be reached: local sockets are refused")
 		lack(c.facts.Namespaces, w.captured, w.uncaptured()+": there is no network namespace to capture")
 	}
 	if c.guarded() {

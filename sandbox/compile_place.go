@@ -45,9 +45,9 @@ func (in input) own() string {
 // privates are places in directories that are the sandbox's own.
 func (in input) privates() []string {
 	var list []string
-	for _, e := range in.layout.entries {
-		if e.kind == pathrule.Private {
-			list = append(list, pathrule.Join(e.path, ".holdfast"))
+	for _, e := range in.layout.Entries {
+		if e.Kind == pathrule.Private {
+			list = append(list, pathrule.Join(e.Path, ".holdfast"))
 		}
 	}
 	for _, p := range in.puts {
@@ -62,9 +62,9 @@ func (in input) privates() []string {
 // the sandbox's own: what is made there is not made on the host.
 func (in input) inside(p string) bool {
 	ours := true // the root
-	for _, e := range in.layout.entries {
-		if pathrule.Within(p, e.path) {
-			ours = e.kind == pathrule.Private
+	for _, e := range in.layout.Entries {
+		if pathrule.Within(p, e.Path) {
+			ours = e.Kind == pathrule.Private
 		}
 	}
 	for _, put := range in.puts {

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/landlock"
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -37,35 +38,35 @@ func newHost() host.Facts {
 }
 
 // workspaceLike has one entry of each kind.
-func workspaceLike() layout {
-	return layout{
-		entries: []entry{
-			{path: "/home/me", kind: pathrule.Private, dir: true},
-			{path: "/home/me/.cache/go", kind: pathrule.CopyOnWrite, dir: true},
-			{path: "/home/me/.gitconfig", kind: pathrule.Make, file: policy.File{Path: "/home/me/.gitconfig", Data: "[user]\n"}},
-			{path: "/tmp", kind: pathrule.Private, dir: true},
-			{path: "/usr", kind: pathrule.Read, dir: true},
-			{path: "/usr/secret", kind: pathrule.Hide, dir: true},
-			{path: "/ws", kind: pathrule.Write, dir: true},
+func workspaceLike() resolve.Tree {
+	return resolve.Tree{
+		Entries: []resolve.Entry{
+			{Path: "/home/me", Kind: pathrule.Private, Dir: true},
+			{Path: "/home/me/.cache/go", Kind: pathrule.CopyOnWrite, Dir: true},
+			{Path: "/home/me/.gitconfig", Kind: pathrule.Make, File: policy.File{Path: "/home/me/.gitconfig", Data: "[user]\n"}},
+			{Path: "/tmp", Kind: pathrule.Private, Dir: true},
+			{Path: "/usr", Kind: pathrule.Read, Dir: true},
+			{Path: "/usr/secret", Kind: pathrule.Hide, Dir: true},
+			{Path: "/ws", Kind: pathrule.Write, Dir: true},
 		},
-		links: []link{{"/bin", "usr/bin"}},
+		Links: []resolve.Link{{Path: "/bin", Target: "usr/bin"}},
 	}
 }
 
 // readOnlyLike writes nothing.
-func readOnlyLike() layout {
-	return layout{entries: []entry{{path: "/usr", kind: pathrule.Read, dir: true}, {path: "/ws", kind: pathrule.Read, dir: true}}}
+func readOnlyLike() resolve.Tree {
+	return resolve.Tree{Entries: []resolve.Entry{{Path: "/usr", Kind: pathrule.Read, Dir: true}, {Path: "/ws", Kind: pathrule.Read, Dir: true}}}
 }
 
 // inputOf is what New would give compile, for a policy on a made-up host.
-func inputOf(l layout, facts host.Facts, p Policy) input {
+func inputOf(l resolve.Tree, facts host.Facts, p Policy) input {
 	inherited := rlimit.Values{}
 	for r := range inherited {
 		inherited[r] = rlimit.Limit{Soft: rlimit.Unlimited, Hard: rlimit.Unlimited}
 	}
 	return input{
 		policy: p, layout: l, facts: facts, devices: []string{"/dev/null", "/dev/tty"}, rlimits: inherited, arch: seccomp.AMD64,
-		list: func(string) []entry { return nil },
+		list: func(string) []resolve.Entry { return nil },
 	}
 }
 
@@ -98,7 +99,7 @@ func TestCompileRefusesWhatTheHostCannotHold(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*host.Facts)
-		layout layout
+		layout resolve.Tree
 		policy Policy
 		want   string // bounds
 	}{
@@ -118,7 +119,7 @@ func TestCompileRefusesWhatTheHostCannotHold(t *testing.T) {
 		{"nothing without seccomp when the profile is off", lacksSeccomp, readOnlyLike(), Policy{Syscalls: seccomp.Off()}, ""},
 		{"files and processes without namespaces", lacksNamespaces, workspaceLike(), Policy{}, "files processes"},
 		{"the same for a policy that writes nothing", lacksNamespaces, readOnlyLike(), Policy{}, "files processes"},
-		{"the same for the zero policy", lacksNamespaces, layout{}, Policy{}, "files processes"},
+		{"the same for the zero policy", lacksNamespaces, resolve.Tree{}, Policy{}, "files processes"},
 		{"nothing without namespaces that May names", lacksNamespaces, workspaceLike(), Policy{May: []Bound{policy.BoundFiles, policy.BoundProcesses}}, ""},
 		{"what May does not name", lacksNamespaces, workspaceLike(), Policy{May: []Bound{policy.BoundFiles}}, "processes"},
 		{"nothing without namespaces when files and processes are open", lacksNamespaces, workspaceLike(), Policy{Open: []Bound{policy.BoundFiles, policy.BoundProcesses}}, ""},
@@ -127,7 +128,7 @@ func TestCompileRefusesWhatTheHostCannotHold(t *testing.T) {
 		{"no network when the host's is shared", both(lacksNamespaces, lacksSeccomp), workspaceLike(), Policy{Network: Network{Host: true}}, "files processes syscalls"},
 		{"files and processes with neither namespaces nor Landlock", both(lacksNamespaces, lacksLandlock), workspaceLike(), Policy{}, "files processes"},
 		{"processes with ABI 5 alone", both(lacksNamespaces, abi(5)), readOnlyLike(), Policy{May: []Bound{policy.BoundFiles}}, "processes"},
-		{"nothing at all when everything is open", both(both(lacksNamespaces, lacksLandlock), lacksSeccomp), layout{}, Unconfined(), ""},
+		{"nothing at all when everything is open", both(both(lacksNamespaces, lacksLandlock), lacksSeccomp), resolve.Tree{}, Unconfined(), ""},
 		{"what could not be told counts as missing", func(f *host.Facts) {
 			f.Seccomp = host.Fact{Name: "seccomp", Reason: "seccomp(2): input/output error", Remedy: "try again"}
 		}, workspaceLike(), Policy{}, "syscalls"},
@@ -183,7 +184,7 @@ func TestHoldingsFollowTheHost(t *testing.T) {
 	tests := []struct {
 		name   string
 		change func(*host.Facts)
-		layout layout
+		layout resolve.Tree
 		policy Policy
 		want   string
 	}{

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 )
 
 // hostSockets returns the bound sockets that lie in directories which the layout shows to
@@ -19,7 +20,7 @@ import (
 //
 // In directories that the tool can write sockets stay: the tool's own are there, too, and
 // those of the programs that it works with.
-func hostSockets(l layout) []string {
+func hostSockets(l resolve.Tree) []string {
 	text, err := os.ReadFile("/proc/net/unix")
 	if err != nil {
 		return nil
@@ -32,7 +33,7 @@ func hostSockets(l layout) []string {
 			dir, _ = filepath.EvalSymlinks(path.Dir(p))
 			dirs[path.Dir(p)] = dir
 		}
-		if dir == "" || !l.showsToRead(pathrule.Join(dir, path.Base(p))) {
+		if dir == "" || !showsToRead(l, pathrule.Join(dir, path.Base(p))) {
 			continue
 		}
 		p = pathrule.Join(dir, path.Base(p))
@@ -57,13 +58,13 @@ func boundPaths(text string) (paths []string) {
 
 // showsToRead reports whether p is shown by a rule on a directory around it that can be
 // read and not written, and has no rule of its own.
-func (l layout) showsToRead(p string) bool {
-	if _, named := l.find(p); named {
+func showsToRead(l resolve.Tree, p string) bool {
+	if _, named := l.Find(p); named {
 		return false
 	}
 	for dir := path.Dir(p); ; dir = path.Dir(dir) {
-		if around, ok := l.find(dir); ok {
-			return around.kind == pathrule.Read && around.dir
+		if around, ok := l.Find(dir); ok {
+			return around.Kind == pathrule.Read && around.Dir
 		}
 		if dir == "/" {
 			return false

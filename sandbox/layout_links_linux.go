@@ -4,6 +4,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
 )
 
@@ -30,9 +31,9 @@ func checkLayoutLinks(p Policy, puts []putting) error {
 	}
 	for i, e := range p.Root.Entries {
 		for _, s := range sourcesOf(e) {
-			trace := newResolver()
-			trace.find(s.path)
-			for at := range trace.links {
+			trace := resolve.New()
+			trace.Find(s.path)
+			for at := range trace.Links {
 				for _, tree := range trees {
 					if at != tree && pathrule.Within(at, tree) {
 						return &PolicyError{Field: errtext.Indexed("Root.Entries", i) + s.field, Value: s.path, Problem: "leads through the symbolic link " + at + ", which a tool can change", Remedy: "name the target"}

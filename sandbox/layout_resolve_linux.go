@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
 )
 
@@ -85,7 +86,7 @@ func resolveBind(p Policy, e rootfs.Bind) (plan.Action, error) {
 	if e.File != nil {
 		return resolveFile(do, e.File)
 	}
-	real, info, err := canonical(e.Source)
+	real, info, err := resolve.Canonical(e.Source)
 	if e.Optional && errors.Is(err, syscall.ENOENT) {
 		return nil, nil
 	}
@@ -154,7 +155,7 @@ func sources(layers []string) ([]string, error) {
 }
 
 func source(field, p string) (string, error) {
-	real, _, err := canonical(p)
+	real, _, err := resolve.Canonical(p)
 	if err != nil {
 		return "", &PolicyError{Field: "." + field, Value: p, Problem: "cannot be shown", Err: err}
 	}

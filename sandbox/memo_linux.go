@@ -76,7 +76,7 @@ func (m *memo) keep(c *compiled) {
 // Without namespaces compile lists directories as it goes.
 func (in input) keepable() bool {
 	f := in.policy.Files
-	rules := len(in.layout.entries) + len(in.layout.links) + len(f.HideNames) + len(f.Protect.Add) + len(in.policy.Syscalls.Rules)
+	rules := len(in.layout.Entries) + len(in.layout.Links) + len(f.HideNames) + len(f.Protect.Add) + len(in.policy.Syscalls.Rules)
 	for _, file := range f.Make {
 		rules += len(file.Data) >> 8
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
@@ -52,9 +53,9 @@ func TestWhatIsTheSameIsCompiledOnce(t *testing.T) {
 
 func TestWhatDiffersInAnythingIsCompiledAnew(t *testing.T) {
 	for name, change := range map[string]func(*input){
-		"a rule":                       func(in *input) { in.layout.entries[0].kind = pathrule.CopyOnWrite },
-		"a rule's place":               func(in *input) { in.layout.entries[0].path += "x" },
-		"a link that leads elsewhere":  func(in *input) { in.layout.links = append(in.layout.links, link{"/a", "/b"}) },
+		"a rule":                       func(in *input) { in.layout.Entries[0].Kind = pathrule.CopyOnWrite },
+		"a rule's place":               func(in *input) { in.layout.Entries[0].Path += "x" },
+		"a link that leads elsewhere":  func(in *input) { in.layout.Links = append(in.layout.Links, resolve.Link{Path: "/a", Target: "/b"}) },
 		"a hidden name":                func(in *input) { in.policy.Files.HideNames = []string{".envrc"} },
 		"a protected name":             func(in *input) { in.policy.Files.Protect.Add = []string{"x"} },
 		"the network":                  func(in *input) { in.policy.Network.Host = true },
@@ -81,7 +82,7 @@ func TestWhatDiffersInAnythingIsCompiledAnew(t *testing.T) {
 // directories, and so is not pure.
 func TestWhatIsListedOnTheWayIsCompiledAnew(t *testing.T) {
 	in := keepableLike()
-	in.facts.Namespaces, in.list = host.Fact{}, func(string) []entry { return nil }
+	in.facts.Namespaces, in.list = host.Fact{}, func(string) []resolve.Entry { return nil }
 	in.policy.May = []Bound{policy.BoundFiles, policy.BoundProcesses}
 	if m := new(memo); remembered(t, m, in, in) || len(m.kept) != 0 {
 		t.Error("it was remembered")

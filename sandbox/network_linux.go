@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -61,7 +62,7 @@ func (s *Sandbox) wire(in *input) (err error) {
 func wireRelay(in *input) error {
 	exe, err := os.Executable()
 	if err == nil {
-		exe, _, err = canonical(exe)
+		exe, _, err = resolve.Canonical(exe)
 	}
 	if err != nil {
 		return &PolicyError{Field: "Network.SSH", Value: exe, Problem: "the harness's own program, by which ssh would connect, is not where it was started from", Remedy: "start it anew", Err: err}
@@ -77,7 +78,7 @@ func (s *Sandbox) coverBundle(in *input) {
 		return
 	}
 	for _, name := range proxy.SystemBundles {
-		if real, info, err := canonical(name); err == nil && info.Mode().IsRegular() && in.showsHosts(real) {
+		if real, info, err := resolve.Canonical(name); err == nil && info.Mode().IsRegular() && in.showsHosts(real) {
 			in.wiring.bundle = real
 			return
 		}
@@ -121,7 +122,7 @@ func (s *Sandbox) wireGPG(in *input) (err error) {
 func resolveSockets(paths []string) ([]string, error) {
 	var out []string
 	for i, p := range paths {
-		real, info, err := canonical(p)
+		real, info, err := resolve.Canonical(p)
 		if err == nil && info.Mode()&fs.ModeSocket == 0 {
 			err = syscall.ENOTSOCK
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 )
 
 // mostConfigs and largestConfig bound what is read of ssh's configuration.
@@ -72,7 +73,7 @@ func (in *input) coverIncluded(patterns []string) {
 // config reads a file of ssh's configuration that the tool finds as the host has
 // it; nil: there is none, or not everybody may read it, as the copy can be.
 func (in *input) config(name string) (real, text string, info fs.FileInfo) {
-	real, info, err := canonical(name)
+	real, info, err := resolve.Canonical(name)
 	if err != nil || !info.Mode().IsRegular() || !in.showsHosts(real) {
 		return "", "", nil
 	}
@@ -95,8 +96,8 @@ func (in *input) config(name string) (real, text string, info fs.FileInfo) {
 // host's own.
 func (in *input) showsHosts(p string) bool {
 	for dir := p; ; dir = filepath.Dir(dir) {
-		if e, ok := in.layout.find(dir); ok {
-			return (e.dir || dir == p) && (e.kind == pathrule.Read || e.kind == pathrule.Write || e.kind == pathrule.CopyOnWrite && in.facts.Overlay.Yes())
+		if e, ok := in.layout.Find(dir); ok {
+			return (e.Dir || dir == p) && (e.Kind == pathrule.Read || e.Kind == pathrule.Write || e.Kind == pathrule.CopyOnWrite && in.facts.Overlay.Yes())
 		}
 		if dir == "/" {
 			return false

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -308,7 +309,7 @@ func TestSSHsConfigurationIsReadWhereTheToolFindsTheHosts(t *testing.T) {
 	dir := t.TempDir()
 	at := filepath.Join(dir, "config")
 	inside := func(kind pathrule.Kind, on string, change func(in *input)) input {
-		in := input{facts: newHost(), layout: layout{entries: []entry{{path: on, kind: kind, dir: on == dir}}}}
+		in := input{facts: newHost(), layout: resolve.Tree{Entries: []resolve.Entry{{Path: on, Kind: kind, Dir: on == dir}}}}
 		if change != nil {
 			change(&in)
 		}

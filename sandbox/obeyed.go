@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/gitobeyed"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -18,11 +19,11 @@ func obeyedPaths(p Policy, in input) []string {
 	}
 	found := slices.Clone(in.state)
 	shown := func(tree string) bool {
-		return slices.ContainsFunc(in.layout.entries, func(e entry) bool { return e.kind == pathrule.Write && pathrule.Within(tree, e.path) })
+		return slices.ContainsFunc(in.layout.Entries, func(e resolve.Entry) bool { return e.Kind == pathrule.Write && pathrule.Within(tree, e.Path) })
 	}
-	for _, e := range in.layout.entries {
-		if e.kind == pathrule.Write && e.dir {
-			found = append(found, gitobeyed.In(e.path, shown)...)
+	for _, e := range in.layout.Entries {
+		if e.Kind == pathrule.Write && e.Dir {
+			found = append(found, gitobeyed.In(e.Path, shown)...)
 		}
 	}
 	shown = func(tree string) bool {

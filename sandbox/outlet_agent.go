@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/internal/proxy/agent"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 )
 
 // An agentFilter speaks with one connection of the tool's for one to the agent.
@@ -56,7 +57,7 @@ func agentSocket(field, p, remedy string) (string, error) {
 	if p == "" {
 		return "", &PolicyError{Field: field, Problem: "the harness has no agent", Remedy: remedy, Err: fs.ErrNotExist}
 	}
-	real, info, err := canonical(p)
+	real, info, err := resolve.Canonical(p)
 	if err == nil && info.Mode()&fs.ModeSocket == 0 {
 		err = syscall.ENOTSOCK
 	}

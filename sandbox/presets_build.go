@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -28,7 +29,7 @@ const noHome = "/home/tool"
 // A builder gathers a preset's rules. Whatever it shows besides the system and
 // the workspace goes through [builder.allow].
 type builder struct {
-	*resolver
+	*resolve.Resolver
 	env       func(string) string
 	workspace string
 	home      string          // as the tool has it
@@ -36,11 +37,11 @@ type builder struct {
 	own       []string        // canonical: what may not be shown as a whole
 	shown     map[string]bool // what Read and CopyOnWrite have, as written and canonical
 	files     Files
-	search    []string        // the directories of PATH that may be shown
-	homeNames map[string]bool // what lies in homeReal, once listed
-	homeBlind bool            // it cannot be listed
-	secrets   []string        // homeSecrets below homeReal
-	plain     *resolver       // follows the links that lead to what is not trusted, too
+	search    []string          // the directories of PATH that may be shown
+	homeNames map[string]bool   // what lies in homeReal, once listed
+	homeBlind bool              // it cannot be listed
+	secrets   []string          // homeSecrets below homeReal
+	plain     *resolve.Resolver // follows the links that lead to what is not trusted, too
 	notes     []policy.Note
 }
 
@@ -50,7 +51,7 @@ func preset(dir string, write bool) Policy {
 }
 
 func (b *builder) policy(write bool) Policy {
-	for _, p := range b.exist(slices.Concat(systemTrees, moreTrees)...) {
+	for _, p := range b.Exist(slices.Concat(systemTrees, moreTrees)...) {
 		b.show(&b.files.Read, p)
 	}
 	b.toolchains()
@@ -70,38 +71,38 @@ func newBuilder(dir string, env func(string) string, shared []string) *builder {
 	if abs, err := filepath.Abs(dir); err == nil && dir != "" {
 		dir = abs // else it stands as it is, and New says what is wrong with it
 	}
-	b := &builder{resolver: newResolver(), env: env, workspace: dir, shown: map[string]bool{}}
-	b.plain = newResolver()
-	b.distrust = append([]string{dir}, b.plain.canonical(dir)...)
-	b.shared = slices.Concat(shared, b.plain.canonical(shared...))
+	b := &builder{Resolver: resolve.New(), env: env, workspace: dir, shown: map[string]bool{}}
+	b.plain = resolve.New()
+	b.Distrust = append([]string{dir}, b.plain.Canonical(dir)...)
+	b.Shared = slices.Concat(shared, b.plain.Canonical(shared...))
 	b.findHome(b.plain, shared)
-	b.own = slices.Concat(b.distrust, b.shared, []string{b.home})
+	b.own = slices.Concat(b.Distrust, b.Shared, []string{b.home})
 	if b.homeReal != "" {
 		b.own = append(b.own, b.homeReal)
 	}
-	b.files.Private = append(b.exist(shared...), b.home)
+	b.files.Private = append(b.Exist(shared...), b.home)
 	return b
 }
 
 // findHome chooses the path of the tool's home. A harness that runs as a user
 // without one ("/", "/nonexistent"), or with one of the system's directories as
 // its home, gets noHome.
-func (b *builder) findHome(r *resolver, shared []string) {
+func (b *builder) findHome(r *resolve.Resolver, shared []string) {
 	b.home = noHome
 	home := b.env("HOME")
 	if !validPath(home, pathrule.Private) {
 		return
 	}
-	at := r.find(home)
-	if at.err != nil || !at.mode.IsDir() || pathrule.WithinAny(at.path, []string{"/usr", "/etc", "/proc", "/dev", "/sys", "/run"}) {
+	at := r.Find(home)
+	if at.Err != nil || !at.Mode.IsDir() || pathrule.WithinAny(at.Path, []string{"/usr", "/etc", "/proc", "/dev", "/sys", "/run"}) {
 		return
 	}
 	for _, tree := range slices.Concat(shared, systemTrees) {
-		if pathrule.Within(tree, at.path) {
+		if pathrule.Within(tree, at.Path) {
 			return
 		}
 	}
-	b.home, b.homeReal = home, at.path
+	b.home, b.homeReal = home, at.Path
 	for _, name := range homeSecrets {
 		b.secrets = append(b.secrets, pathrule.Join(b.homeReal, name))
 	}
@@ -109,23 +110,23 @@ func (b *builder) findHome(r *resolver, shared []string) {
 
 // allow says whether a place named by PATH, by a variable or by a link may be
 // shown, and what it is: it can be trusted, and it is and contains no secret.
-func (b *builder) allow(p string) (at *place, ok bool) {
+func (b *builder) allow(p string) (at *resolve.Target, ok bool) {
 	at, ok = b.trust(p)
-	return at, ok && !b.holdsSecret(at.path)
+	return at, ok && !b.holdsSecret(at.Path)
 }
 
 // trust says whether a place may be believed. Not: what a tool could have made or
 // led elsewhere, what contains the home, and what the sandbox has of its own.
-func (b *builder) trust(p string) (at *place, ok bool) {
+func (b *builder) trust(p string) (at *resolve.Target, ok bool) {
 	if !validPath(p, pathrule.Read) {
 		return nil, false
 	}
-	at = b.find(p)
-	if at.err != nil || b.distrusts(at.path) || pathrule.WithinAny(at.path, unshown) || slices.Contains(otherPlaces, at.path) {
+	at = b.Find(p)
+	if at.Err != nil || b.Distrusts(at.Path) || pathrule.WithinAny(at.Path, unshown) || slices.Contains(otherPlaces, at.Path) {
 		return at, false
 	}
 	for _, own := range b.own {
-		if pathrule.Within(own, at.path) {
+		if pathrule.Within(own, at.Path) {
 			return at, false
 		}
 	}
@@ -147,10 +148,10 @@ var unshown = []string{"/proc", "/dev", "/sys", "/run", "/var/log", "/var/spool"
 // grant shows p for reading if it may be shown and is not already.
 func (b *builder) grant(p string) {
 	at, ok := b.allow(p)
-	if !ok || !at.mode.IsDir() && !at.mode.IsRegular() {
+	if !ok || !at.Mode.IsDir() && !at.Mode.IsRegular() {
 		return
 	}
-	if !b.shows(at.path) || !b.shows(p) || at.hops > 1 { // a link on the way has to be there, too
+	if !b.shows(at.Path) || !b.shows(p) || at.Hops > 1 { // a link on the way has to be there, too
 		b.show(&b.files.Read, p)
 	}
 }
@@ -159,7 +160,7 @@ func (b *builder) show(list *[]string, p string) {
 	if !slices.Contains(*list, p) {
 		*list = append(*list, p)
 	}
-	b.shown[p], b.shown[b.find(p).path] = true, true
+	b.shown[p], b.shown[b.Find(p).Path] = true, true
 }
 
 // shows reports whether p lies in what is shown.
@@ -174,7 +175,7 @@ func (b *builder) shows(p string) bool {
 
 // hide lists what stays out, whatever the policy shows or is made to show.
 func (b *builder) hide(write bool) {
-	paths := b.exist(systemSecrets...)
+	paths := b.Exist(systemSecrets...)
 	if keys, err := filepath.Glob("/etc/ssh/*_key"); err == nil {
 		paths = append(paths, keys...)
 	}
@@ -183,13 +184,13 @@ func (b *builder) hide(write bool) {
 	}
 	if b.homeReal != "" {
 		for _, name := range homeSecrets {
-			if p := pathrule.Join(b.home, name); b.homeHas(name) && b.find(p).err == nil {
+			if p := pathrule.Join(b.home, name); b.homeHas(name) && b.Find(p).Err == nil {
 				paths = append(paths, p)
 			}
 		}
 	}
-	for _, p := range b.exist(otherPlaces...) {
-		if b.find(p).path != b.homeReal {
+	for _, p := range b.Exist(otherPlaces...) {
+		if b.Find(p).Path != b.homeReal {
 			paths = append(paths, p)
 		}
 	}

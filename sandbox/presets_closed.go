@@ -42,7 +42,7 @@ var closedMemo struct {
 
 // closed returns what of the system only root can read, and notes how far it looked.
 func (b *builder) closed() []string {
-	used := b.canonical(b.search...)
+	used := b.Canonical(b.search...)
 	m := &closedMemo
 	m.Lock()
 	defer m.Unlock()

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -27,7 +28,7 @@ func splitList(list string) []string {
 // homeFiles are the settings that the tool's home has from the start.
 func (b *builder) homeFiles() []policy.File {
 	workspaces := []string{b.workspace}
-	if real := newResolver().canonical(b.workspace); len(real) > 0 && real[0] != b.workspace {
+	if real := resolve.New().Canonical(b.workspace); len(real) > 0 && real[0] != b.workspace {
 		workspaces = append(workspaces, real[0]) // git looks at the path it arrives at
 	}
 	git := gitConfig(b.readConfigs(".config/git/config", ".gitconfig"), workspaces...)
@@ -48,11 +49,11 @@ func (b *builder) readConfigs(names ...string) string {
 	var text strings.Builder
 	for _, name := range names {
 		p := pathrule.Join(b.home, name)
-		at := b.find(p)
-		if b.homeReal == "" || at.err != nil || !at.mode.IsRegular() || b.distrusts(at.path) {
+		at := b.Find(p)
+		if b.homeReal == "" || at.Err != nil || !at.Mode.IsRegular() || b.Distrusts(at.Path) {
 			continue
 		}
-		f, err := os.Open(at.path)
+		f, err := os.Open(at.Path)
 		if err != nil {
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 )
 
 // made builds a preset for a made-up home ROOT/home/me, with ROOT/tmp in place
@@ -82,7 +83,7 @@ func TestWorkspaceFindsToolchains(t *testing.T) {
 }
 
 func sound(p Policy) error {
-	_, err := resolveFiles(p.Files, unfitForPreset)
+	_, err := resolve.Files(p.Files, unfitForPreset)
 	return errors.Join(validate(p), err)
 }
 
@@ -218,7 +219,7 @@ func TestWhatIsTheUsersOwnInATemporaryDirectoryIsShown(t *testing.T) {
 		if err := errors.Join(os.Chmod(root+"/tmp", 0o777|os.ModeSticky), os.Chown(root+"/tmp/other", 65534, 65534)); err != nil {
 			t.Fatal(err)
 		}
-		if ownedBelow(root+"/tmp", root+"/tmp/other") {
+		if resolve.OwnedBelow(root+"/tmp", root+"/tmp/other") {
 			t.Error("a directory of another user is believed")
 		}
 	}
@@ -271,8 +272,8 @@ func TestWorkspaceHides(t *testing.T) {
 	root := tree(t, "home/me/.config/gh/hosts.yml", "home/me/.config/x")
 	env := func(name string) string { return map[string]string{"HOME": root + "/home/me"}[name] }
 	p := newBuilder(root+"/home/me/.config", env, nil).policy(false)
-	l, err := resolveFiles(p.Files, unfitForPreset)
-	if err != nil || !slices.ContainsFunc(l.entries, func(e entry) bool { return e.kind == pathrule.Hide && e.path == root+"/home/me/.config/gh" }) {
+	l, err := resolve.Files(p.Files, unfitForPreset)
+	if err != nil || !slices.ContainsFunc(l.Entries, func(e resolve.Entry) bool { return e.Kind == pathrule.Hide && e.Path == root+"/home/me/.config/gh" }) {
 		t.Errorf("a secret of the workspace is not hidden: %v, %v", l, err)
 	}
 }
@@ -310,8 +311,8 @@ func TestWorkspaceBehindALinkIsSafeToGitByBothNames(t *testing.T) {
 			t.Errorf("%s is not in %q", dir, p.Files.Make[0].Data)
 		}
 	}
-	if l, err := resolveFiles(p.Files, unfitForPreset); err != nil || !slices.Contains(l.links, link{root + "/w", "real"}) {
-		t.Errorf("%v, %v", l.links, err)
+	if l, err := resolve.Files(p.Files, unfitForPreset); err != nil || !slices.Contains(l.Links, resolve.Link{Path: root + "/w", Target: "real"}) {
+		t.Errorf("%v, %v", l.Links, err)
 	}
 }
 
@@ -322,10 +323,10 @@ func TestPresetsOfThisHost(t *testing.T) {
 		if err := sound(p); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		l, _ := resolveFiles(p.Files, unfitForPreset)
-		for _, e := range l.entries {
-			if e.kind != pathrule.Hide && pathrule.WithinAny(e.path, []string{"/etc/shadow", "/var/log", "/run", "/proc"}) {
-				t.Errorf("%s shows %s", name, e.path)
+		l, _ := resolve.Files(p.Files, unfitForPreset)
+		for _, e := range l.Entries {
+			if e.Kind != pathrule.Hide && pathrule.WithinAny(e.Path, []string{"/etc/shadow", "/var/log", "/run", "/proc"}) {
+				t.Errorf("%s shows %s", name, e.Path)
 			}
 		}
 		if (len(p.Files.Write) == 0) != (name == "ReadOnly") {

@@ -7,13 +7,14 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 )
 
 // unfit says why a preset takes no such workspace, and what to do; "": it takes it.
 // What is wrong with one that does not exist New says.
 func (b *builder) unfit(write bool) (problem, remedy string) {
-	r := newResolver()
-	real := r.canonical(b.workspace)
+	r := resolve.New()
+	real := r.Canonical(b.workspace)
 	if len(real) == 0 {
 		return "", ""
 	}
@@ -89,7 +90,7 @@ func (b *builder) obeyedAtHome(real string) string {
 		}
 	}
 	for _, variable := range []string{"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"} {
-		for _, dir := range b.plain.canonical(b.env(variable)) {
+		for _, dir := range b.plain.Canonical(b.env(variable)) {
 			if pathrule.Within(real, dir) && !slices.Contains(b.own, dir) && !holdsCheckouts(strings.TrimPrefix(real, dir)) {
 				return "it lies in " + variable + ", whose files programs obey"
 			}
@@ -121,7 +122,7 @@ func (b *builder) homes(real string) []string {
 // onPath says whether the user runs programs from real: it is a directory of PATH,
 // and not of a repository around it, or it contains a toolchain that is in use.
 func (b *builder) onPath(real string) string {
-	search := b.plain.canonical(splitList(b.env("PATH"))...)
+	search := b.plain.Canonical(splitList(b.env("PATH"))...)
 	if slices.Contains(search, real) && !b.inRepository(path.Dir(real)) {
 		return "it is a directory of PATH, whose programs the user runs"
 	}
@@ -152,17 +153,17 @@ func (b *builder) inRepository(dir string) bool {
 // tool can have made: it lies in what may have been a workspace, and leads out of
 // it. A link of the system and one that lies in the home itself (~/project) are
 // neither, for no preset lets a tool write there.
-func (b *builder) plantable(r *resolver) (link, tree string) {
-	for link := range r.links {
-		if ownedByRootAlone(link) {
+func (b *builder) plantable(r *resolve.Resolver) (link, tree string) {
+	for link := range r.Links {
+		if resolve.OwnedByRootAlone(link) {
 			continue
 		}
-		end := r.find(link)
+		end := r.Find(link)
 		for dir := path.Dir(link); dir != "/"; dir = path.Dir(dir) {
 			if b.noProject(dir, true) != "" {
 				continue
 			}
-			if end.err == nil && !pathrule.Within(end.path, dir) {
+			if end.Err == nil && !pathrule.Within(end.Path, dir) {
 				return link, dir
 			}
 			break

@@ -39,7 +39,7 @@ func (m *meaning) grants(run profiled) emit.Grants {
 		return g
 	}
 	for _, p := range slices.SortedFunc(maps.Keys(m.entries), pathrule.TreeOrder) {
-		kind, ok := profileKind[m.entries[p].kind]
+		kind, ok := profileKind[m.entries[p].Kind]
 		if pathrule.Within(p, "/dev") {
 			kind, ok = emit.Device, kind == emit.Write
 		}
@@ -91,7 +91,7 @@ func (m *meaning) profileHoldings() []plan.Holding {
 	}
 	const noMounts = "macOS: nothing is mounted for one process"
 	for _, path := range slices.SortedFunc(maps.Keys(m.entries), pathrule.TreeOrder) {
-		switch m.entries[path].kind {
+		switch m.entries[path].Kind {
 		case pathrule.Private:
 			lose(policy.BoundFiles, path+" cannot be private; TMPDIR and HOME name a directory of the run's own instead", noMounts, "leave it out of Files.Private", false)
 		case pathrule.CopyOnWrite:

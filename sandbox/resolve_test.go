@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -65,18 +66,18 @@ func under(root string, f Files) Files {
 }
 
 // show prints a layout without root.
-func show(l layout, root string) string {
+func show(l resolve.Tree, root string) string {
 	var words []string
-	for _, e := range l.entries {
-		kind := [...]string{"read", "write", "copy", "private", "make", "socket", "hide"}[e.kind]
+	for _, e := range l.Entries {
+		kind := [...]string{"read", "write", "copy", "private", "make", "socket", "hide"}[e.Kind]
 		slash := ""
-		if e.dir {
+		if e.Dir {
 			slash = "/"
 		}
-		words = append(words, kind+" "+strings.TrimPrefix(e.path, root+"/")+slash)
+		words = append(words, kind+" "+strings.TrimPrefix(e.Path, root+"/")+slash)
 	}
-	for _, k := range l.links {
-		words = append(words, "link "+strings.TrimPrefix(k.path, root+"/")+" "+strings.TrimPrefix(k.target, root+"/"))
+	for _, k := range l.Links {
+		words = append(words, "link "+strings.TrimPrefix(k.Path, root+"/")+" "+strings.TrimPrefix(k.Target, root+"/"))
 	}
 	return strings.Join(words, ", ")
 }
@@ -114,7 +115,7 @@ func TestResolve(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			l, err := resolveFiles(under(root, tt.files), unfitForPreset)
+			l, err := resolve.Files(under(root, tt.files), unfitForPreset)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -170,7 +171,7 @@ func TestResolveRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := resolveFiles(under(root, tt.files), unfitForPreset)
+			_, err := resolve.Files(under(root, tt.files), unfitForPreset)
 			SaysWhatToDo(t, err, tt.field)
 			if tt.err != nil && !errors.Is(err, tt.err) {
 				t.Errorf("got %v, want %v", err, tt.err)
@@ -189,22 +190,22 @@ func TestResolveFollowsAsManyLinksAsTheKernel(t *testing.T) {
 	for i := range 45 {
 		p := fmt.Sprintf("%s/l%d", root, i)
 		_, want := os.Stat(p)
-		if got := newResolver().find(p).err; (got == nil) != (want == nil) {
+		if got := resolve.New().Find(p).Err; (got == nil) != (want == nil) {
 			t.Errorf("l%d: %v, the kernel says %v", i, got, want)
 		}
 	}
 }
 
 func TestResolveDevices(t *testing.T) {
-	l, err := resolveFiles(Files{Read: []string{"/dev/null"}, Write: []string{"/dev/zero"}}, unfitForPreset)
-	if err != nil || len(l.entries) != 0 {
+	l, err := resolve.Files(Files{Read: []string{"/dev/null"}, Write: []string{"/dev/zero"}}, unfitForPreset)
+	if err != nil || len(l.Entries) != 0 {
 		t.Errorf("what every sandbox has: %v, %v", l, err)
 	}
 	for _, p := range []string{"/dev/stdin", "/dev/fd"} {
 		if _, err := os.Lstat(p); err != nil {
 			continue
 		}
-		if l, err := resolveFiles(Files{Write: []string{p}}, unfitForPreset); err == nil {
+		if l, err := resolve.Files(Files{Write: []string{p}}, unfitForPreset); err == nil {
 			t.Errorf("%s leads to %v", p, l)
 		}
 	}
@@ -228,16 +229,16 @@ func TestResolveManyRules(t *testing.T) {
 			f.Private = append(f.Private, p)
 		}
 	}
-	first, err := resolveFiles(f, unfitForPreset)
-	if err != nil || len(first.entries) != 10000 || len(first.links) != 1 {
-		t.Fatalf("%d entries, %d links, %v", len(first.entries), len(first.links), err)
+	first, err := resolve.Files(f, unfitForPreset)
+	if err != nil || len(first.Entries) != 10000 || len(first.Links) != 1 {
+		t.Fatalf("%d entries, %d links, %v", len(first.Entries), len(first.Links), err)
 	}
-	for i := 1; i < len(first.entries); i++ {
-		if pathrule.TreeOrder(first.entries[i-1].path, first.entries[i].path) >= 0 {
-			t.Fatalf("%s after %s", first.entries[i].path, first.entries[i-1].path)
+	for i := 1; i < len(first.Entries); i++ {
+		if pathrule.TreeOrder(first.Entries[i-1].Path, first.Entries[i].Path) >= 0 {
+			t.Fatalf("%s after %s", first.Entries[i].Path, first.Entries[i-1].Path)
 		}
 	}
-	if again, err := resolveFiles(f, unfitForPreset); err != nil || fmt.Sprint(again) != fmt.Sprint(first) {
+	if again, err := resolve.Files(f, unfitForPreset); err != nil || fmt.Sprint(again) != fmt.Sprint(first) {
 		t.Errorf("not the same the second time: %v", err)
 	}
 }
@@ -255,7 +256,7 @@ func BenchmarkResolve(b *testing.B) {
 				f.Read = append(f.Read, p)
 			}
 			for b.Loop() {
-				if _, err := resolveFiles(f, unfitForPreset); err != nil {
+				if _, err := resolve.Files(f, unfitForPreset); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -286,9 +287,9 @@ func FuzzResolve(f *testing.F) {
 		}
 		want, wantErr := filepath.EvalSymlinks(p)
 		_, statErr := os.Stat(p)
-		got := newResolver().find(p)
-		if (got.err == nil) != (statErr == nil) || got.err == nil && wantErr == nil && got.path != want {
-			t.Errorf("l -> %q, m -> %q, %s: got %s, %v; want %s, %v", one, two, p, got.path, got.err, want, statErr)
+		got := resolve.New().Find(p)
+		if (got.Err == nil) != (statErr == nil) || got.Err == nil && wantErr == nil && got.Path != want {
+			t.Errorf("l -> %q, m -> %q, %s: got %s, %v; want %s, %v", one, two, p, got.Path, got.Err, want, statErr)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 )
 
 // A Sandbox is a policy made ready for this host. It holds no process and no
@@ -15,7 +16,7 @@ import (
 // the command. It is safe for concurrent use.
 type Sandbox struct {
 	policy  Policy // without the secrets of Network.Credentials
-	layout  layout
+	layout  resolve.Tree
 	obeyed  []string // see input.obeyed
 	facts   Host
 	plan    plan.Plan

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"github.com/holdfast-dev/holdfast/seccomp"
@@ -46,13 +47,13 @@ func (s *Sandbox) compile() (err error) {
 	if s.policy.Root != nil {
 		sockets = nil // they are entries of their own
 	}
-	links := grantWorktrees(&s.policy)
-	if s.layout, err = resolveFiles(s.policy.Files, unfitForPreset, sockets...); err != nil {
+	links := resolve.GrantWorktrees(&s.policy)
+	if s.layout, err = resolve.Files(s.policy.Files, unfitForPreset, sockets...); err != nil {
 		return err
 	}
 	in := input{policy: s.policy, layout: s.layout, facts: s.facts}
 	for _, l := range links {
-		if _, ok := s.layout.find(l.Repository); !ok {
+		if _, ok := s.layout.Find(l.Repository); !ok {
 			return &PolicyError{Field: "Files.Worktrees", Value: l.Written, Problem: "the repository was replaced while the sandbox was made", Remedy: "make it again"}
 		}
 		in.state = append(in.state, l.Held...)
@@ -113,15 +114,15 @@ func (s *Sandbox) explain() string {
 var dropForTest mechanism
 
 // listDirectory returns what dir holds.
-func listDirectory(dir string) []entry {
+func listDirectory(dir string) []resolve.Entry {
 	names, err := os.ReadDir(dir)
 	if err != nil {
 		return nil
 	}
-	var list []entry
+	var list []resolve.Entry
 	for _, n := range names {
 		if n.Type()&os.ModeSymlink == 0 { // a link's target has a rule, or it is not granted
-			list = append(list, entry{path: pathrule.Join(dir, n.Name()), kind: pathrule.Read, dir: n.IsDir()})
+			list = append(list, resolve.Entry{Path: pathrule.Join(dir, n.Name()), Kind: pathrule.Read, Dir: n.IsDir()})
 		}
 	}
 	return list

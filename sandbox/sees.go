@@ -27,10 +27,10 @@ func (s *Sandbox) sees(p string) bool {
 		}
 	}
 	for dir := real; ; dir = filepath.Dir(dir) {
-		if e, ok := s.layout.find(dir); ok {
-			switch e.kind {
+		if e, ok := s.layout.Find(dir); ok {
+			switch e.Kind {
 			case pathrule.Read, pathrule.Write, pathrule.CopyOnWrite:
-				return e.dir || dir == real
+				return e.Dir || dir == real
 			case pathrule.Private, pathrule.Make:
 				return dir == real
 			}

@@ -104,12 +104,12 @@ func (b *builder) toolchain(t toolchain) {
 // environment lies in the installation that it needs.
 func (b *builder) prefix(bin string) {
 	root := path.Dir(bin)
-	if at, ok := b.allow(root); !ok || path.Base(bin) != "bin" || b.shows(root) && b.shows(at.path) {
+	if at, ok := b.allow(root); !ok || path.Base(bin) != "bin" || b.shows(root) && b.shows(at.Path) {
 		return
 	}
 	for _, mark := range prefixMarks {
-		if b.find(path.Join(root, mark)).err == nil {
-			if base := path.Dir(path.Dir(root)); mark == "conda-meta" && b.find(path.Join(base, mark)).err == nil {
+		if b.Find(path.Join(root, mark)).Err == nil {
+			if base := path.Dir(path.Dir(root)); mark == "conda-meta" && b.Find(path.Join(base, mark)).Err == nil {
 				b.grant(base)
 			}
 			b.grant(root)
@@ -123,7 +123,7 @@ func (b *builder) prefix(bin string) {
 func (b *builder) searchPath() []string {
 	var out []string
 	for _, dir := range splitList(b.env("PATH")) {
-		if at, ok := b.trust(dir); ok && at.mode.IsDir() && (b.inParts(dir) || !b.holdsSecret(at.path)) && !slices.Contains(out, dir) {
+		if at, ok := b.trust(dir); ok && at.Mode.IsDir() && (b.inParts(dir) || !b.holdsSecret(at.Path)) && !slices.Contains(out, dir) {
 			out = append(out, dir)
 		}
 	}
@@ -152,14 +152,14 @@ const maxTools = 4096
 // that a tool belongs to, or only its file. In a toolchain and in the system,
 // but for /usr/local, they lead nowhere else.
 func (b *builder) linked(dir string) {
-	at := b.find(dir)
+	at := b.Find(dir)
 	if b.inParts(dir) {
 		return
 	}
-	if b.shows(path.Dir(at.path)) && !slices.Contains([]string{"/usr/local/bin", "/usr/local/sbin", "/opt/bin"}, at.path) {
+	if b.shows(path.Dir(at.Path)) && !slices.Contains([]string{"/usr/local/bin", "/usr/local/sbin", "/opt/bin"}, at.Path) {
 		return
 	}
-	d, err := os.Open(at.path)
+	d, err := os.Open(at.Path)
 	if err != nil {
 		return
 	}
@@ -169,8 +169,8 @@ func (b *builder) linked(dir string) {
 		if e.Type()&fs.ModeSymlink == 0 {
 			continue
 		}
-		if to, ok := b.allow(pathrule.Join(dir, e.Name())); ok && to.mode.IsRegular() && !b.shows(to.path) {
-			b.prefix(path.Dir(to.path))
+		if to, ok := b.allow(pathrule.Join(dir, e.Name())); ok && to.Mode.IsRegular() && !b.shows(to.Path) {
+			b.prefix(path.Dir(to.Path))
 			b.grant(pathrule.Join(dir, e.Name()))
 		}
 	}

@@ -37,9 +37,9 @@ func (b *builder) caches() {
 		dir, named := b.cacheDir(c)
 		at, ok := b.allow(dir)
 		switch {
-		case ok && at.mode.IsDir() && !b.shown[at.path]:
+		case ok && at.Mode.IsDir() && !b.shown[at.Path]:
 			b.show(&b.files.CopyOnWrite, dir)
-		case named && at != nil && errors.Is(at.err, fs.ErrNotExist) && !pathrule.WithinAny(dir, b.own) && !b.shows(dir) && !slices.Contains(b.files.Private, dir):
+		case named && at != nil && errors.Is(at.Err, fs.ErrNotExist) && !pathrule.WithinAny(dir, b.own) && !b.shows(dir) && !slices.Contains(b.files.Private, dir):
 			b.files.Private = append(b.files.Private, dir)
 		}
 	}

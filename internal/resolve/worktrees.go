@@ -1,4 +1,4 @@
-package sandbox
+package resolve
 
 import (
 	"slices"
@@ -9,21 +9,21 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// grantWorktrees adds to Read or Write the repositories of Files.Worktrees, with a note for each that is granted or refused. It
+// GrantWorktrees adds to Read or Write the repositories of Files.Worktrees, with a note for each that is granted or refused. It
 // returns those that can be written.
-func grantWorktrees(p *Policy) (written []gitobeyed.Link) {
+func GrantWorktrees(p *policy.Policy) (written []gitobeyed.Link) {
 	f := &p.Files
-	r := newResolver()
+	r := New()
 	for i, dir := range f.Worktrees {
-		at := r.find(dir)
-		if at.err != nil || slices.Contains(p.Open, policy.BoundFiles) {
+		at := r.Find(dir)
+		if at.Err != nil || slices.Contains(p.Open, policy.BoundFiles) {
 			continue // what is wrong with it another rule says
 		}
-		l, problem := gitobeyed.Linked(at.path)
+		l, problem := gitobeyed.Linked(at.Path)
 		if problem == "" && l.Repository == "" {
 			continue
 		}
-		read, write, hide := r.canonical(f.Read...), r.canonical(f.Write...), r.canonical(f.Hide...)
+		read, write, hide := r.Canonical(f.Read...), r.Canonical(f.Write...), r.Canonical(f.Hide...)
 		note := policy.Note{At: errtext.Indexed("Files.Worktrees", i), Rule: dir, Class: "not granted", Why: problem}
 		list := &f.Read
 		switch {
@@ -34,11 +34,11 @@ func grantWorktrees(p *Policy) (written []gitobeyed.Link) {
 			note.Why = "its repository is " + l.Repository + ", and git directories are not protected (Files.Protect)"
 		case pathrule.WithinAny(l.Repository, hide):
 			note.Why = "its repository " + l.Repository + " is hidden (Files.Hide)"
-		case pathrule.WithinAny(at.path, write):
+		case pathrule.WithinAny(at.Path, write):
 			list = &f.Write
 			note.Class, note.Why = "granted", "its repository "+l.Repository+" can be written, but for what other work trees have in it and what git obeys"
 			written = append(written, l)
-		case !pathrule.WithinAny(at.path, read):
+		case !pathrule.WithinAny(at.Path, read):
 			note.Why = "neither Files.Read nor Files.Write shows it"
 		case pathrule.WithinAny(l.Repository, read):
 			continue

@@ -1,6 +1,6 @@
 //go:build unix
 
-package sandbox
+package resolve
 
 import (
 	"os"
@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 )
 
-// ownedByRootAlone reports whether a file, or the link itself, is root's and the
+// OwnedByRootAlone reports whether a file, or the link itself, is root's and the
 // harness is not root: no tool of the harness's can have made it.
-func ownedByRootAlone(p string) bool {
+func OwnedByRootAlone(p string) bool {
 	info, err := os.Lstat(p)
 	if err != nil || os.Geteuid() == 0 {
 		return false
@@ -21,10 +21,10 @@ func ownedByRootAlone(p string) bool {
 	return ok && st.Uid == 0
 }
 
-// ownedBelow reports whether p and every directory on the way to it from dir, which all can
+// OwnedBelow reports whether p and every directory on the way to it from dir, which all can
 // write to, is the user's or root's, and no other can write there: in dir its sticky bit
 // keeps others from renaming what is not theirs (inode(7), S_ISVTX).
-func ownedBelow(dir, p string) bool {
+func OwnedBelow(dir, p string) bool {
 	if p == dir || !pathrule.Within(p, dir) {
 		return false
 	}

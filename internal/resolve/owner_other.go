@@ -1,0 +1,9 @@
+//go:build !unix
+
+package resolve
+
+// OwnedByRootAlone is not known here.
+func OwnedByRootAlone(string) bool { return false }
+
+// OwnedBelow is not known here.
+func OwnedBelow(string, string) bool { return false }
