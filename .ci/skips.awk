@@ -1,6 +1,7 @@
 # From the output of go test -v: by reason, how many tests were skipped and
 # which. A test's last line of log is its reason.
 /^=== (RUN|NAME|CONT) / { test = $3; next }
+/^ *--- (PASS|FAIL): / { next }
 /^ *--- SKIP: / {
 	# What a child skipped is in the log of the test that started it.
 	said = $3
