@@ -119,10 +119,13 @@ type user struct {
 	cred *syscall.Credential
 }
 
-// users are those that this test process can be: root and nobody, or only itself.
-func users() []user {
-	if os.Getuid() != 0 {
+// users are those that this test process can be: only itself, or of root where All tests are asked for nobody too.
+func users(t testing.TB) []user {
+	switch {
+	case os.Getuid() != 0:
 		return []user{{"as the ordinary user of the test", nil}}
+	case !kerneltest.All(t):
+		return []user{{"as root", nil}}
 	}
 	return []user{{"as root", nil}, {"as nobody", &syscall.Credential{Uid: 65534, Gid: 65534}}}
 }

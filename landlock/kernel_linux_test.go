@@ -41,7 +41,7 @@ var fsActs = []struct {
 
 func TestKernelGrantsBeneathARuleAndRefusesElsewhere(t *testing.T) {
 	abi := needABI(t, 1)
-	for _, u := range users() {
+	for _, u := range users(t) {
 		t.Run(u.name, func(t *testing.T) {
 			for _, where := range []string{"in", "out"} {
 				dir := fixture(t)
@@ -122,7 +122,7 @@ type check struct {
 // checks runs acts under rulesets as every user, each user on a fresh tree, and without them to show that they work at all.
 func checks(t *testing.T, rulesets func(dir string) []Ruleset, list func(dir string) []check) {
 	t.Helper()
-	for _, u := range users() {
+	for _, u := range users(t) {
 		t.Run(u.name, func(t *testing.T) {
 			for _, restricted := range []bool{false, true} {
 				dir := fixture(t)

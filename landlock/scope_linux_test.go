@@ -30,7 +30,7 @@ func TestKernelScopesCloseTheWaysOut(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			r := ScopesOnly()
 			r.Unscoped = tt.unscoped
-			for _, u := range users() {
+			for _, u := range users(t) {
 				target := exec.Command("sleep", "600") // of the same user, outside the domain
 				target.SysProcAttr = &syscall.SysProcAttr{Credential: u.cred, Pdeathsig: syscall.SIGKILL}
 				must(t, target.Start())
@@ -58,7 +58,7 @@ func TestKernelScopesCloseTheWaysOut(t *testing.T) {
 // and never the other way round.
 func TestKernelTheInnerDomainCannotReachTheOuterOne(t *testing.T) {
 	needABI(t, 6)
-	for _, u := range users() {
+	for _, u := range users(t) {
 		t.Run(u.name, func(t *testing.T) {
 			dir := fixture(t)
 			outer := Ruleset{Unscoped: ScopeAll, UnhandledNet: NetAll, Paths: []PathRule{
