@@ -13,9 +13,9 @@
 //	harness --vfork+exec--> stage --clone(new namespaces)--> init (pid 1) --vfork--> tool
 //	   |                      |                                |                      |
 //	   | compile(Policy,Host) | runs ready-made system calls,  | mounts, lo up,       | rlimits, Landlock,
-//	   | -> Plan, or error    | then minds init: deadline,     | listeners -> harness,| guard, seccomp,
+//	   | -> Plan, or error    | then minds init: deadline,     | listeners -> harness,| supervisor, seccomp,
 //	   | -> a sealed program  | signals, exit status           | capabilities dropped,| execve
-//	   | proxy: serves the    |                                | Landlock, guard,     |
+//	   | proxy: serves the    |                                | Landlock, supervisor,     |
 //	   |   tool's network     |                                | evidence, reaping    |
 //
 // The stage is the harness's own executable, without its Go runtime: a small ELF image in
@@ -42,7 +42,7 @@
 // Two ways branch off. A tool whose policy names hosts speaks to listeners on its own loopback,
 // which init has made in the empty network namespace and passed up: internal/proxy serves them,
 // in the harness, until the run's end. A call that makes, opens for writing or changes a name
-// stops in the kernel (seccomp_unotify(2)), and internal/stage/guard, in init, carries it out
+// stops in the kernel (seccomp_unotify(2)), and internal/supervisor, in init, carries it out
 // or refuses it.
 //
 // On macOS the stage executes sandbox-exec with a profile that internal/seatbelt/emit makes of the
@@ -69,7 +69,7 @@
 //	internal/plan/         the plan: what will be done, step by step, as plain data
 //	internal/stage/        the harness's half: plan to program, the image, the control socket
 //	internal/stage/child/  the stage's half: the early hook, the stage, init, the tool before its execve
-//	internal/stage/guard/  the supervisor in init that keeps protected names from being written
+//	internal/supervisor/  the supervisor in init that keeps protected names from being written
 //	internal/stage/wire/   the layout that both halves share
 //	internal/seatbelt/     macOS sandbox profiles, read and evaluated, on any system
 //	internal/seatbelt/emit/ a policy's grants as such a profile, every path a parameter

@@ -72,7 +72,7 @@ func tryAct(a Act) syscall.Errno {
 			err = os.Mkdir(a.Path, 0o755)
 		} else {
 			if err = opens(a.Path, os.O_WRONLY|os.O_CREATE|os.O_EXCL); err == nil {
-				_, err = os.Lstat(a.Path) // a file named .git is opened, and does not appear: see the guard
+				_, err = os.Lstat(a.Path) // a file named .git is opened, and does not appear: see the supervisor
 			}
 		}
 	case ToRemove:

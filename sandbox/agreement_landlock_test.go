@@ -58,7 +58,7 @@ type lostDifference struct {
 	is    func(p Policy, a Act, lost []string) bool
 }
 
-// landlockDifferences are where Landlock and the guard alone answer otherwise
+// landlockDifferences are where Landlock and the supervisor alone answer otherwise
 // than the policy. Each that is wider asks for the plan's own words for it.
 var landlockDifferences = []lostDifference{
 	{"metadata of files outside", true, func(p Policy, a Act, lost []string) bool {
@@ -100,7 +100,7 @@ var landlockDifferences = []lostDifference{
 	}},
 	{"directories on the way cannot be listed", false, func(p Policy, a Act, lost []string) bool { return a.Do == ToList }},
 	{"no /dev of its own", false, func(p Policy, a Act, lost []string) bool { return touches(a, "/dev") && a.Path != "/" }},
-	{"the guard has no extended attributes", false, func(p Policy, a Act, lost []string) bool { return a.Do == ToSetXattr }},
+	{"the supervisor has no extended attributes", false, func(p Policy, a Act, lost []string) bool { return a.Do == ToSetXattr }},
 }
 
 // TestAPlanWithoutNamespacesDiffersByItsLosses: on a host without them the plan

@@ -7,36 +7,36 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
-	"github.com/holdfast-dev/holdfast/internal/stage/guard"
+	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/landlock"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
 // A planModel says what a plan's steps let a tool do. It knows what the kernel
-// makes of each step and nothing of policies: mounts, Landlock and the guard are
+// makes of each step and nothing of policies: mounts, Landlock and the supervisor are
 // asked apart, and all have to agree.
 type planModel struct {
-	walled   bool
-	network  bool // a network namespace of its own
-	filters  []seccomp.Program
-	captured bool             // there is a device of its own
-	listens  map[int]bool     // the slots of listeners on its loopback
-	connects []netip.AddrPort // where the guard lets it connect to, if guarded
-	given    int              // how many of them, the last, are each run's own
-	guarded  bool
-	carrier  *carrier
-	sockfile map[string]bool // what is a socket on the host
-	pids     bool
-	scoped   bool // Landlock scopes signals
-	mounts   map[string]modelMount
-	plain    map[string]bool // files and links in the new root's own file system, or a private one
-	dirs     map[string]bool // directories of it, which hold something
-	sealed   bool
-	rules    []landlock.PathRule
-	landlock bool
-	handled  landlock.AccessFS
-	guard    []byte
-	noNew    bool
+	walled     bool
+	network    bool // a network namespace of its own
+	filters    []seccomp.Program
+	captured   bool             // there is a device of its own
+	listens    map[int]bool     // the slots of listeners on its loopback
+	connects   []netip.AddrPort // where the supervisor lets it connect to, if guarded
+	given      int              // how many of them, the last, are each run's own
+	guarded    bool
+	carrier    *carrier
+	sockfile   map[string]bool // what is a socket on the host
+	pids       bool
+	scoped     bool // Landlock scopes signals
+	mounts     map[string]modelMount
+	plain      map[string]bool // files and links in the new root's own file system, or a private one
+	dirs       map[string]bool // directories of it, which hold something
+	sealed     bool
+	rules      []landlock.PathRule
+	landlock   bool
+	handled    landlock.AccessFS
+	supervisor []byte
+	noNew      bool
 }
 
 // A modelMount is what is mounted at a path.
@@ -103,8 +103,8 @@ func (m *planModel) step(a plan.Action) {
 		m.lead(a.Path)
 	case plan.RestrictFiles:
 		m.restrict(a.Ruleset)
-	case plan.LoadGuard:
-		m.guard = []byte(a.Rules)
+	case plan.LoadSupervisor:
+		m.supervisor = []byte(a.Rules)
 		m.connects, m.given, m.guarded = a.Connects, a.Given, a.Network
 	case plan.Tun:
 		m.captured = true
@@ -188,8 +188,8 @@ func (m *planModel) allows(a Act) (bool, plan.Mechanism) {
 		return false, plan.MountNamespace
 	case !m.landlockAllows(a):
 		return false, plan.Landlock
-	case m.guard != nil && !m.guardAllows(a):
-		return false, plan.Guard
+	case m.supervisor != nil && !m.supervisorAllows(a):
+		return false, plan.Supervisor
 	}
 	return true, ""
 }
@@ -309,8 +309,8 @@ func (m *planModel) landlockAllows(a Act) bool {
 	return true // stat, chmod, xattr and connect: Landlock has no right for them
 }
 
-// guardAllows is what the supervisor decides by its judgement of the paths.
-func (m *planModel) guardAllows(a Act) bool {
+// supervisorAllows is what the supervisor decides by its judgement of the paths.
+func (m *planModel) supervisorAllows(a Act) bool {
 	j := m.judge(a.Path)
 	names := j.Whole || j.Config || j.GitFile || j.CommonDir || j.Lock || j.Text
 	switch a.Do {
@@ -333,7 +333,7 @@ func (m *planModel) guardAllows(a Act) bool {
 	case ToChmod:
 		return !j.Whole && !j.Fixed && !(j.Placed && j.Hidden) && !j.Fenced
 	case ToSetXattr:
-		return false // the guard's filter answers EOPNOTSUPP
+		return false // the supervisor's filter answers EOPNOTSUPP
 	case ToRename:
 		to := m.judge(a.To)
 		leaves := !(j.Whole || j.Placed || j.Config || j.CommonDir || j.Hidden || j.Lock || j.GitFile && !a.Dir || a.Dir && (j.Above || j.Deep || j.GitFile || j.Inside && !j.Data))
@@ -346,8 +346,8 @@ func (m *planModel) guardAllows(a Act) bool {
 	return true
 }
 
-func (m *planModel) judge(p string) guard.Judgement {
-	j, ok := guard.Judge(m.guard, p)
+func (m *planModel) judge(p string) supervisor.Judgement {
+	j, ok := supervisor.Judge(m.supervisor, p)
 	if !ok {
 		panic("the plan's rules cannot be read")
 	}

@@ -135,7 +135,7 @@ func allUsed(t *testing.T, list []difference, used map[string]int) {
 // walledDifferences are where a plan with namespaces refuses what the policy
 // allows. There is none where it allows more.
 var walledDifferences = []difference{
-	{"extended attributes", false, "the guard's filter has no extended attributes: an ACL is a mode", func(p Policy, a Act) bool { return a.Do == ToSetXattr }},
+	{"extended attributes", false, "the supervisor's filter has no extended attributes: an ACL is a mode", func(p Policy, a Act) bool { return a.Do == ToSetXattr }},
 }
 
 // TestAPlanWithNamespacesDoesWhatThePolicyMeans: generated policies are compiled

@@ -6,12 +6,12 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
-	"github.com/holdfast-dev/holdfast/internal/stage/guard"
+	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // nameRules are the names that a policy protects or hides below Write. They are
-// compared here by a matcher of their own, not by the guard's: tests hold the
+// compared here by a matcher of their own, not by the supervisor's: tests hold the
 // one against the other.
 type nameRules struct {
 	rules []nameRule
@@ -21,7 +21,7 @@ type nameRule struct {
 	field string
 	name  string
 	parts []string
-	kind  guard.Kind
+	kind  supervisor.Kind
 	hides bool
 
 	obeyed bool // name is a path that a configuration of git names
@@ -29,8 +29,8 @@ type nameRule struct {
 
 func newNameRules(f Files) *nameRules {
 	n := &nameRules{}
-	kinds := map[string]guard.Kind{}
-	for _, p := range guard.DefaultNames() {
+	kinds := map[string]supervisor.Kind{}
+	for _, p := range supervisor.DefaultNames() {
 		kinds[p.Path] = p.Kind
 	}
 	for _, name := range f.ProtectedPatterns() {
@@ -142,10 +142,10 @@ func (m *meaning) nameAllows(a Act, p string, arrives bool) (bool, Reason) {
 			continue
 		}
 		how := n.match(path, floor)
-		if how == beside || how == beneath && n.kind != guard.Whole && !n.hides {
+		if how == beside || how == beneath && n.kind != supervisor.Whole && !n.hides {
 			continue
 		}
-		if m.policy.Files.Protect.NoNewRepositories && a.Do == ToCreate && how == exactly && n.kind == guard.GitFile {
+		if m.policy.Files.Protect.NoNewRepositories && a.Do == ToCreate && how == exactly && n.kind == supervisor.GitFile {
 			return false, Reason{Bound: policy.BoundFiles, Field: "Files.Protect.NoNewRepositories", Why: p + " would be a new repository", Remedy: "leave it false"}
 		}
 		if why := n.forbids(a, how, arrives); why != "" {
@@ -168,10 +168,10 @@ func (m *meaning) nameAllows(a Act, p string, arrives bool) (bool, Reason) {
 
 // inGit finds the directory named .git that the path lies in, and what the list of names in git directories makes of it. Whether
 // other directories have the shape of one is for the supervisor to see.
-func (n *nameRules) inGit(path []string, floor int) (nameRule, guard.Judgement) {
+func (n *nameRules) inGit(path []string, floor int) (nameRule, supervisor.Judgement) {
 	i := slices.IndexFunc(n.rules, func(r nameRule) bool { return r.name == ".git" && !r.hides })
 	if i < 0 || floor >= len(path) {
-		return nameRule{}, guard.Judgement{}
+		return nameRule{}, supervisor.Judgement{}
 	}
 	for at := len(path) - 1; at > 0 && at >= floor; at-- {
 		if !samePart(".git", path[at-1]) {
@@ -181,7 +181,7 @@ func (n *nameRules) inGit(path []string, floor int) (nameRule, guard.Judgement) 
 			return slices.ContainsFunc(n.rules, func(r nameRule) bool { return r.name == name && !r.hides })
 		}
 		inside := path[at:]
-		j := guard.Inside(inside, true)
+		j := supervisor.Inside(inside, true)
 		switch {
 		case inside[0] == "hooks" && len(inside) > 1 && !has(".git/hooks"), strings.HasPrefix(strings.Join(inside, "/"), "info/attributes") && !has(".git/info/attributes"):
 			j.Whole = false
@@ -190,11 +190,11 @@ func (n *nameRules) inGit(path []string, floor int) (nameRule, guard.Judgement) 
 		}
 		return n.rules[i], j
 	}
-	return nameRule{}, guard.Judgement{}
+	return nameRule{}, supervisor.Judgement{}
 }
 
 // gitForbids is what may not be done in a git directory.
-func gitForbids(a Act, j guard.Judgement, arrives bool, m *meaning) bool {
+func gitForbids(a Act, j supervisor.Judgement, arrives bool, m *meaning) bool {
 	names := j.Whole || j.Config || j.CommonDir || j.Lock || j.Text
 	switch a.Do {
 	case ToWrite, ToLink:
@@ -275,21 +275,21 @@ func forbiddenHidden(d Deed, dir bool) bool {
 }
 
 // forbiddenName is what may not be done to a protected name of this kind.
-func forbiddenName(a Act, kind guard.Kind, arrives bool) bool {
+func forbiddenName(a Act, kind supervisor.Kind, arrives bool) bool {
 	switch a.Do {
 	case ToWrite, ToLink, ToSymlink, ToBind, ToSetXattr:
 		return true
 	case ToCreate:
-		if kind == guard.Lock {
+		if kind == supervisor.Lock {
 			return a.Dir
 		}
-		return !a.Dir || kind != guard.GitFile // a directory named .git is how a repository begins
+		return !a.Dir || kind != supervisor.GitFile // a directory named .git is how a repository begins
 	case ToRemove:
-		return kind != guard.GitFile && kind != guard.CommonDir
+		return kind != supervisor.GitFile && kind != supervisor.CommonDir
 	case ToChmod:
-		return kind == guard.Whole
+		return kind == supervisor.Whole
 	case ToRename:
-		return arrives || kind != guard.GitFile || !a.Dir
+		return arrives || kind != supervisor.GitFile || !a.Dir
 	}
 	return false
 }

@@ -135,7 +135,7 @@ func TestKernelAttackX32Calls(t *testing.T) {
 	})
 }
 
-// The guard's filter kills for it, which wins over an errno.
+// The supervisor's filter kills for it, which wins over an errno.
 func TestKernelAttackX32CallUnderTheGuard(t *testing.T) {
 	kerneltest.InChild(t, kerneltest.Child{}, func(t *testing.T) {
 		base := makeGrounds(t, 1)

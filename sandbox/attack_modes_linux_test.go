@@ -99,7 +99,7 @@ var setIDActs = []act{
 		}
 		return hasMode(p, 0o1777)
 	}},
-	{name: "make a directory whose files are its group's, as git init --shared does", works: true, tame: true, unheld: []string{noGuard}, try: func(f ground) error {
+	{name: "make a directory whose files are its group's, as git init --shared does", works: true, tame: true, unheld: []string{noSupervisor}, try: func(f ground) error {
 		p := filepath.Join(f.write, "group")
 		if err := errors.Join(os.Mkdir(p, 0o755), unix.Chmod(p, 0o2775)); err != nil {
 			return err
@@ -119,16 +119,16 @@ func hasMode(p string, want uint32) error {
 	return nil
 }
 
-// TestKernelNoFileGetsASetuidBit: with the guard, which takes the bits away, and without it, where the profile
+// TestKernelNoFileGetsASetuidBit: with the supervisor, which takes the bits away, and without it, where the profile
 // refuses the calls.
 func TestKernelNoFileGetsASetuidBit(t *testing.T) {
 	kerneltest.Long(t)
 	attackPlainly(t, "setuid bits")
-	for _, guard := range []bool{true, false} {
-		t.Run(fmt.Sprintf("guard %v", guard), func(t *testing.T) {
+	for _, supervisor := range []bool{true, false} {
+		t.Run(fmt.Sprintf("supervisor %v", supervisor), func(t *testing.T) {
 			eachWall(t, allSets, func(t *testing.T, w walls) {
 				var base string
-				if !guard {
+				if !supervisor {
 					for i, a := range setIDActs { // the names of walls say which mechanisms there are
 						if len(a.unheld) > 0 {
 							setIDActs[i].unheld = []string{w.name, noNamespaces}
@@ -136,7 +136,7 @@ func TestKernelNoFileGetsASetuidBit(t *testing.T) {
 					}
 				}
 				attackWith(t, "setuid bits", w, func(b string, p *Policy) {
-					base, p.Files.Protect.Off = b, !guard
+					base, p.Files.Protect.Off = b, !supervisor
 				})
 				err := filepath.WalkDir(filepath.Join(base, "write"), func(p string, d fs.DirEntry, err error) error {
 					if err != nil || d.IsDir() {

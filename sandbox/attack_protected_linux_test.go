@@ -17,13 +17,13 @@ import (
 
 var _ = offer(attacks, "protected names", protectedActs)
 
-// noGuard is the set of walls whose guard is left out behind the plan's back.
-const noGuard = "without the guard"
+// noSupervisor is the set of walls whose supervisor is left out behind the plan's back.
+const noSupervisor = "without the supervisor"
 
-var guardless = []string{noGuard}
+var guardless = []string{noSupervisor}
 
 // protectedActs make, in a writable directory, names that something outside
-// would obey. Without the guard each must succeed.
+// would obey. Without the supervisor each must succeed.
 var protectedActs = []act{
 	{name: "make an ordinary file", works: true, try: func(f ground) error { return os.WriteFile(f.write+"/plain", []byte("x"), 0o644) }},
 	{name: "make a repository's directory", works: true, try: func(f ground) error { return os.Mkdir(f.write+"/.git", 0o755) }},
@@ -98,7 +98,7 @@ var protectedActs = []act{
 		}
 		return l.Close()
 	}},
-	{name: "make a name in a mount namespace of one's own", never: "the profile refuses the namespace, and the guard serves nobody in another", try: func(f ground) error {
+	{name: "make a name in a mount namespace of one's own", never: "the profile refuses the namespace, and the supervisor serves nobody in another", try: func(f ground) error {
 		if err := inAChild(unix.SYS_UNSHARE, unix.CLONE_NEWUSER|unix.CLONE_NEWNS, 0); err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ var protectedActs = []act{
 func plant(path string) error { return shortError(os.WriteFile(path, []byte("evil\n"), 0o755)) }
 
 // flip opens a path whose last bytes another thread keeps changing, until the
-// protected name is there. Without a guard it is made by the first try for it.
+// protected name is there. Without a supervisor it is made by the first try for it.
 func flip(f ground) error {
 	path := append([]byte(f.write+"/.envrX"), 0)
 	last := &path[len(path)-2]
@@ -142,7 +142,7 @@ func flip(f ground) error {
 func TestKernelAttackProtectedNames(t *testing.T) {
 	kerneltest.Long(t)
 	protect := func(base string, p *Policy) { p.Files.Protect = policy.Protect{} }
-	eachWall(t, append(allSets[:len(allSets):len(allSets)], walls{name: noGuard, drop: plan.Guard}), func(t *testing.T, w walls) {
+	eachWall(t, append(allSets[:len(allSets):len(allSets)], walls{name: noSupervisor, drop: plan.Supervisor}), func(t *testing.T, w walls) {
 		kerneltest.Need(t, kerneltest.HasSeccompFilter)
 		attackWith(t, "protected names", w, protect)
 	})

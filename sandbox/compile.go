@@ -181,7 +181,7 @@ func (c *compilation) start() error {
 	if err := c.keepers(); err != nil {
 		return err
 	}
-	if err := c.guard(); err != nil {
+	if err := c.supervisor(); err != nil {
 		return err
 	}
 	return c.filter()

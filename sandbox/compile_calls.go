@@ -78,7 +78,7 @@ func (c *compilation) standIns() []seccomp.Rule {
 // each other until the machine is rebooted, with everything that waits for them.
 // One of the two is under every policy, since the end of a run is always held: the
 // supervisor, which lets one process at a time ask for it, as strace does (trace in
-// package guard), or these rules, which would win over it. PTRACE_OLDSETOPTIONS is
+// package supervisor), or these rules, which would win over it. PTRACE_OLDSETOPTIONS is
 // amd64's other number for the same request (ptrace_request in kernel/ptrace.c).
 var noExitStops = []seccomp.Rule{
 	exitStop(ptraceSeize), exitStop(ptraceSetOptions), exitStop(ptraceOldSetOptions),
@@ -90,7 +90,7 @@ var noExitStops = []seccomp.Rule{
 // (Documentation/userspace-api/landlock.rst, "Ptrace restrictions").
 func (c *compilation) supervisesTracers() bool {
 	apart := c.plan.Namespaces.PID || c.plan.Uses(plan.Landlock) || c.plan.Uses(plan.LandlockScope)
-	return apart && slices.ContainsFunc(c.plan.Steps, func(s plan.Step) bool { _, ok := s.Do.(plan.LoadGuard); return ok })
+	return apart && slices.ContainsFunc(c.plan.Steps, func(s plan.Step) bool { _, ok := s.Do.(plan.LoadSupervisor); return ok })
 }
 
 func exitStop(request uint64) seccomp.Rule {

@@ -41,7 +41,7 @@ func (c *compilation) hold() {
 		h := plan.Holding{Bound: b, Lost: c.lost[b], Notes: c.notes[b]}
 		if !c.open(b) && !(b == policy.BoundNetwork && c.policy.Network.Host) && !(b == policy.BoundSyscalls && c.policy.Syscalls.IsOff()) {
 			for _, m := range holders[b] {
-				if c.uses(m) && (m != plan.Guard || b != policy.BoundNetwork || c.guarded()) {
+				if c.uses(m) && (m != plan.Supervisor || b != policy.BoundNetwork || c.guarded()) {
 					h.By = append(h.By, m)
 				}
 			}
@@ -52,8 +52,8 @@ func (c *compilation) hold() {
 
 // holders lists the mechanisms that serve each bound.
 var holders = map[Bound][]plan.Mechanism{
-	policy.BoundFiles:       {plan.MountNamespace, plan.Landlock, plan.Guard},
-	policy.BoundNetwork:     {plan.NetworkNamespace, plan.LandlockNet, plan.Seccomp, plan.Guard, plan.EgressProxy, plan.Capture},
+	policy.BoundFiles:       {plan.MountNamespace, plan.Landlock, plan.Supervisor},
+	policy.BoundNetwork:     {plan.NetworkNamespace, plan.LandlockNet, plan.Seccomp, plan.Supervisor, plan.EgressProxy, plan.Capture},
 	policy.BoundProcesses:   {plan.PIDNamespace, plan.IPCNamespace, plan.UTSNamespace, plan.CgroupNamespace, plan.LandlockScope, plan.Subreaper},
 	policy.BoundSyscalls:    {plan.Seccomp},
 	policy.BoundPrivileges:  {plan.NoNewPrivs, plan.Capabilities, plan.UserNamespace, plan.Keyring},

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
-	"github.com/holdfast-dev/holdfast/internal/stage/guard"
+	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
@@ -46,7 +46,7 @@ func TestCompileNamesTheField(t *testing.T) {
 		{"a filter that refuses everything", Policy{Syscalls: seccomp.Filter{Default: seccomp.KillProcess}}, workspaceLike(), nil, "Syscalls"},
 		{"a filter that refuses execve", filter(seccomp.Rule{Names: []string{"execve"}, Action: seccomp.Errno(seccomp.EPERM)}), workspaceLike(), nil, "Syscalls"},
 		{"a filter that traps execve", filter(seccomp.Rule{Names: []string{"execve"}, Action: seccomp.Trap}), workspaceLike(), nil, "Syscalls"},
-		{"more writable directories than the guard takes", Policy{}, writes(guard.MaxEntries + 1), nil, "Files.Write"},
+		{"more writable directories than the supervisor takes", Policy{}, writes(supervisor.MaxEntries + 1), nil, "Files.Write"},
 		{"more steps than can be told apart", Policy{}, workspaceLike(), links, "Files"},
 	}
 	for _, test := range tests {
@@ -70,7 +70,7 @@ func TestCompileTakesWhatIsJustEnough(t *testing.T) {
 	} {
 		l := workspaceLike()
 		if strings.HasPrefix(name, "many") {
-			for _, name := range Numbered("/w/", guard.MaxEntries+1) {
+			for _, name := range Numbered("/w/", supervisor.MaxEntries+1) {
 				l.Entries = append(l.Entries, resolve.Entry{Path: name, Kind: pathrule.Write, Dir: true})
 			}
 		}

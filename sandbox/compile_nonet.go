@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
-	"github.com/holdfast-dev/holdfast/internal/stage/guard"
+	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/landlock"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
@@ -15,10 +15,10 @@ import (
 
 // Without a network namespace the proxies listen on the host's own loopback, each
 // run's at ports of its own, and ask for the run's key. The tool can make TCP
-// sockets and no others; connect(2) stops at the guard, which connects to the
+// sockets and no others; connect(2) stops at the supervisor, which connects to the
 // proxies alone, and so does Landlock where it rules on ports.
 
-// guarded reports whether the guard stands in for a network namespace.
+// guarded reports whether the supervisor stands in for a network namespace.
 func (c *compilation) guarded() bool {
 	w := c.wiring
 	return !c.walled && !c.open(policy.BoundNetwork) && !c.policy.Network.Host && (w.gated || len(w.loopback) > 0) &&
@@ -35,16 +35,16 @@ func (c *compilation) givenPorts() int {
 
 // endpoints are the addresses that the tool can connect to: the ports of the
 // harness that the policy names, and two in whose place each run has its proxies.
-func (c *compilation) endpoints() []guard.Endpoint {
+func (c *compilation) endpoints() []supervisor.Endpoint {
 	if !c.guarded() {
 		return nil
 	}
-	var list []guard.Endpoint
+	var list []supervisor.Endpoint
 	for _, port := range c.wiring.loopback {
-		list = append(list, guard.Endpoint{Addr: loopback4.As4(), Port: port})
+		list = append(list, supervisor.Endpoint{Addr: loopback4.As4(), Port: port})
 	}
 	for i := range c.givenPorts() {
-		list = append(list, guard.Endpoint{Addr: loopback4.As4(), Port: uint16(i + 1)})
+		list = append(list, supervisor.Endpoint{Addr: loopback4.As4(), Port: uint16(i + 1)})
 	}
 	return list
 }
@@ -82,7 +82,7 @@ func (c *compilation) lackNetwork() {
 	if notify.Yes() {
 		notify = c.facts.Seccomp
 	}
-	lack(notify, !notify.Yes() && (w.gated || len(w.loopback) > 0) && !c.walled, "no proxy can be reached: without a network namespace the guard has to hold connections")
+	lack(notify, !notify.Yes() && (w.gated || len(w.loopback) > 0) && !c.walled, "no proxy can be reached: without a network namespace the supervisor has to hold connections")
 	lack(c.facts.Namespaces, w.dialled, "servers inside cannot be reached: the tool can listen nowhere")
 	if !c.walled {
 		lack(c.facts.Namespaces, w.sshAgent || w.gpgAgent, "the agents cannot be reached: local sockets are refused")
@@ -110,9 +110,9 @@ const (
 	flagFastOpen            = 0x20000000 // MSG_FASTOPEN: a connection by sending
 )
 
-// onlyStreams takes the place of a network namespace together with the guard: the
+// onlyStreams takes the place of a network namespace together with the supervisor: the
 // tool has TCP sockets to connect, and no others; nothing connects but connect(2),
-// which the guard has; and nobody can be served.
+// which the supervisor has; and nobody can be served.
 var onlyStreams = func() []seccomp.Rule {
 	refuse := func(why string, args []seccomp.Arg, names ...string) seccomp.Rule {
 		return seccomp.Rule{Names: names, Action: seccomp.Errno(errAccess), Args: args, Reason: why}
@@ -120,7 +120,7 @@ var onlyStreams = func() []seccomp.Rule {
 	rules := []seccomp.Rule{
 		noSockets[1], noSockets[2], // pairs of datagram sockets
 		refuse("a ring makes sockets that no filter sees", nil, "io_uring_setup"),
-		refuse("stops the kernel while it holds a socket, for which the guard would wait", nil, "userfaultfd"),
+		refuse("stops the kernel while it holds a socket, for which the supervisor would wait", nil, "userfaultfd"),
 		refuse("without a network namespace the tool would serve the host", nil, "bind", "listen", "accept", "accept4"),
 		refuse("only TCP is held without a network namespace", []seccomp.Arg{{Index: 0, Op: seccomp.NotEqual, Value: familyInet}, {Index: 0, Op: seccomp.NotEqual, Value: familyInet6}}, "socket"),
 		refuse("only TCP is held without a network namespace", []seccomp.Arg{{Index: 2, Op: seccomp.NotEqual, Value: 0}, {Index: 2, Op: seccomp.NotEqual, Value: protocolTCP}}, "socket"),
@@ -131,7 +131,7 @@ var onlyStreams = func() []seccomp.Rule {
 		}
 	}
 	for name, index := range map[string]uint8{"sendto": 3, "sendmsg": 2, "sendmmsg": 3} {
-		rules = append(rules, refuse("it connects, past the guard", []seccomp.Arg{{Index: index, Op: seccomp.MaskedEqual, Mask: flagFastOpen, Value: flagFastOpen}}, name))
+		rules = append(rules, refuse("it connects, past the supervisor", []seccomp.Arg{{Index: index, Op: seccomp.MaskedEqual, Mask: flagFastOpen, Value: flagFastOpen}}, name))
 	}
 	slices.SortStableFunc(rules, func(a, b seccomp.Rule) int { return strings.Compare(a.Names[0], b.Names[0]) })
 	return rules

@@ -56,7 +56,7 @@ func TestOnlyStreamsOfTCPAreLeft(t *testing.T) {
 		{"a server", "listen", []uint64{3, 128}, refused},
 		{"to stop the kernel in the middle of a copy", "userfaultfd", []uint64{1}, refused},
 		{"a ring", "io_uring_setup", []uint64{8, 0}, refused},
-		{"a connection, which is the guard's", "connect", []uint64{3, 0, 16}, seccomp.Allow},
+		{"a connection, which is the supervisor's", "connect", []uint64{3, 0, 16}, seccomp.Allow},
 	}
 	for _, arch := range []seccomp.Arch{seccomp.AMD64, seccomp.ARM64} {
 		for profileName, profile := range map[string]seccomp.Filter{"the default profile": seccomp.Default(), "a profile that allows all": {Default: seccomp.Allow, Unknown: seccomp.Errno(errNoSys)}} {

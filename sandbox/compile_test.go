@@ -189,9 +189,9 @@ func TestHoldingsFollowTheHost(t *testing.T) {
 		want   string
 	}{
 		{"two mechanisms for each where the kernel has them", func(*host.Facts) {}, workspaceLike(), Policy{},
-			"files: mount-namespace landlock guard\nnetwork: network-namespace seccomp\n" + spaces + " landlock-scope\nsyscalls: seccomp" + walled},
+			"files: mount-namespace landlock supervisor\nnetwork: network-namespace seccomp\n" + spaces + " landlock-scope\nsyscalls: seccomp" + walled},
 		{"no scope before ABI 6", abi(5), workspaceLike(), Policy{},
-			"files: mount-namespace landlock guard\nnetwork: network-namespace seccomp\n" + spaces + "\nsyscalls: seccomp" + walled},
+			"files: mount-namespace landlock supervisor\nnetwork: network-namespace seccomp\n" + spaces + "\nsyscalls: seccomp" + walled},
 		{"namespaces alone without Landlock", lacksLandlock, readOnlyLike(), Policy{},
 			"files: mount-namespace\nnetwork: network-namespace seccomp\n" + spaces + "\nsyscalls: seccomp" + walled},
 		{"no user namespace for root", rootWithoutUserNS, readOnlyLike(), Policy{},
@@ -255,8 +255,8 @@ func TestStepsComeInTheOrderThatHolds(t *testing.T) {
 		{"Landlock's evidence follows Landlock", is[plan.RestrictFiles], is[plan.CheckRoot]},
 		{"the directory is entered under Landlock", is[plan.RestrictFiles], is[plan.Chdir]},
 		{"limits are set before the last capability goes", is[plan.SetLimits], is[plan.DropLast]},
-		{"signals are restored before the filters", is[plan.RestoreSignals], is[plan.LoadGuard]},
-		{"the guard is loaded before the profile, which may refuse seccomp(2)", is[plan.LoadGuard], is[plan.LoadFilter]},
+		{"signals are restored before the filters", is[plan.RestoreSignals], is[plan.LoadSupervisor]},
+		{"the supervisor is loaded before the profile, which may refuse seccomp(2)", is[plan.LoadSupervisor], is[plan.LoadFilter]},
 	}
 	p, err := compile(inputOf(workspaceLike(), newHost(), Policy{}))
 	if err != nil {

@@ -90,7 +90,7 @@ func (e *evidence) holds(m plan.Mechanism) (bool, string) {
 		return ok, shown + ", by the ruleset that has the ports; connecting was not tried"
 	case plan.LandlockScope:
 		return e.refused(e.killErrno, "signalling init")
-	case plan.Seccomp, plan.Guard:
+	case plan.Seccomp, plan.Supervisor:
 		return e.filtered()
 	case plan.NoNewPrivs:
 		return e.noNewPrivs()

@@ -102,7 +102,7 @@ func (r *run) cutShort() bool {
 func (e *evidence) promise(p plan.Plan) {
 	for _, s := range p.Steps {
 		switch a := s.Do.(type) {
-		case plan.LoadFilter, plan.LoadKeeperFilter, plan.LoadGuard:
+		case plan.LoadFilter, plan.LoadKeeperFilter, plan.LoadSupervisor:
 			e.filters++
 		case plan.SetLimits:
 			e.settings = append(e.settings, a.Settings...)

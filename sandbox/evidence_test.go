@@ -49,7 +49,7 @@ func everything() *evidence {
 // mechanisms are all that a plan can name.
 var mechanisms = []plan.Mechanism{
 	plan.UserNamespace, plan.MountNamespace, plan.PIDNamespace, plan.IPCNamespace, plan.UTSNamespace, plan.CgroupNamespace, plan.NetworkNamespace,
-	plan.Landlock, plan.LandlockScope, plan.LandlockNet, plan.Seccomp, plan.Guard, plan.NoNewPrivs, plan.Capabilities, plan.Rlimits, plan.Keyring,
+	plan.Landlock, plan.LandlockScope, plan.LandlockNet, plan.Seccomp, plan.Supervisor, plan.NoNewPrivs, plan.Capabilities, plan.Rlimits, plan.Keyring,
 	plan.Subreaper, plan.EnvFilter, plan.Deadline,
 }
 
@@ -110,7 +110,7 @@ func TestEvidenceSaysNo(t *testing.T) {
 		{"one filter too few", func(e *evidence) { e.status["Seccomp_filters"] = "2" }, plan.Seccomp},
 		{"the harness's filters do not count", func(e *evidence) { e.own.filters = 3 }, plan.Seccomp},
 		{"no filter at all", func(e *evidence) { e.status["Seccomp"] = "0" }, plan.Seccomp},
-		{"one filter too few for the guard", func(e *evidence) { e.status["Seccomp_filters"] = "2" }, plan.Guard},
+		{"one filter too few for the supervisor", func(e *evidence) { e.status["Seccomp_filters"] = "2" }, plan.Supervisor},
 		{"the kernel does not count filters and the harness has some", func(e *evidence) { delete(e.status, "Seccomp_filters") }, plan.Seccomp},
 		{"no_new_privs is not set", func(e *evidence) { e.status["NoNewPrivs"] = "0" }, plan.NoNewPrivs},
 		{"a capability in the bounding set that may be gained", func(e *evidence) {

@@ -319,7 +319,7 @@ func TestKernelLandlockScopeAloneKeepsTheHarnessFromSignals(t *testing.T) {
 	})
 }
 
-// TestKernelProtectedNamesStayWithoutNamespaces: the guard needs none.
+// TestKernelProtectedNamesStayWithoutNamespaces: the supervisor needs none.
 func TestKernelProtectedNamesStayWithoutNamespaces(t *testing.T) {
 	withoutNamespaces(t, 1, func(t *testing.T) {
 		out := weakly(t, `mkdir -p a/b && echo fine

@@ -47,7 +47,7 @@ func TestAPlanHasNoSecretAndNoFunction(t *testing.T) {
 	}
 }
 
-// TestWithoutANamespaceTheProxiesAreAllThatIsReached, by the guard and by Landlock.
+// TestWithoutANamespaceTheProxiesAreAllThatIsReached, by the supervisor and by Landlock.
 func TestWithoutANamespaceTheProxiesAreAllThatIsReached(t *testing.T) {
 	bare := func(n Network, may ...Bound) input {
 		return networked(n, func(in *input) {

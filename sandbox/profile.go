@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
-	"github.com/holdfast-dev/holdfast/internal/stage/guard"
+	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -70,9 +70,9 @@ func (n nameRule) profileKind() emit.NameKind {
 	switch {
 	case n.hides:
 		return emit.Hidden
-	case n.kind == guard.GitFile:
+	case n.kind == supervisor.GitFile:
 		return emit.Directory
-	case n.kind == guard.Whole:
+	case n.kind == supervisor.Whole:
 		return emit.Whole
 	}
 	return emit.File

@@ -43,8 +43,8 @@ var dropCases = []dropCase{
 	{drop: plan.Landlock, notHeld: "landlock", states: "files weaker"},
 	{drop: plan.LandlockScope, notHeld: "landlock scope", states: "processes weaker"},
 	// The kernel counts filters and does not name them: with one missing neither is shown.
-	{drop: plan.Seccomp, notHeld: "guard, seccomp, seccomp", states: "files weaker, network weaker, syscalls absent"},
-	{drop: plan.Guard, notHeld: "guard, seccomp, seccomp", states: "files weaker, network weaker, syscalls absent"},
+	{drop: plan.Seccomp, notHeld: "supervisor, seccomp, seccomp", states: "files weaker, network weaker, syscalls absent"},
+	{drop: plan.Supervisor, notHeld: "supervisor, seccomp, seccomp", states: "files weaker, network weaker, syscalls absent"},
 	{drop: plan.Capabilities, notHeld: "no capabilities", states: "privileges weaker"},
 	{drop: plan.Keyring, notHeld: "session keyring", states: "privileges weaker"},
 	{drop: plan.Rlimits, notHeld: "rlimits", states: "resources absent"},

@@ -15,7 +15,7 @@ import (
 )
 
 // TestKernelTerminalCanBeOpenedAnew: a tool on a terminal can open it by the
-// names that scripts know, for reading and writing, with and without the guard.
+// names that scripts know, for reading and writing, with and without the supervisor.
 // A file of the host that it was given cannot be opened anew, since that would
 // give it other rights than the descriptor has.
 func TestKernelTerminalCanBeOpenedAnew(t *testing.T) {

@@ -24,7 +24,7 @@ var callLoops = []struct {
 	{"getpid", 200000, func() error { unix.Getpid(); return nil }},
 	{"open and close, to read", 20000, func() error { return openClose(unix.O_RDONLY) }},
 	{"open and close, to write", 5000, func() error { return openClose(unix.O_WRONLY) }},
-	{"open and close, to create (a guarded call)", 5000, func() error { return openClose(unix.O_WRONLY | unix.O_CREAT) }},
+	{"open and close, to create (a supervised call)", 5000, func() error { return openClose(unix.O_WRONLY | unix.O_CREAT) }},
 }
 
 func openClose(flags int) error {

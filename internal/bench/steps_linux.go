@@ -52,7 +52,7 @@ var parts = []part{
 	{name: "copy-on-write caches", steps: does[plan.Overlay]},
 	{name: "keyring, no_new_privs, capabilities, limits", steps: either(by(plan.Keyring, plan.NoNewPrivs, plan.Capabilities, plan.Rlimits), does[plan.Undumpable])},
 	{name: "Landlock, and the self-checks", steps: either(by(plan.Landlock, plan.LandlockScope), does[plan.CheckRoot], does[plan.CheckSignal], does[plan.CheckKeyring])},
-	{name: "protected names", steps: by(plan.Guard)},
+	{name: "protected names", steps: by(plan.Supervisor)},
 	{name: "the system call filter", steps: by(plan.Seccomp)},
 }
 

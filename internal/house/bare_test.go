@@ -35,10 +35,10 @@ var bareRooms = []bareRoom{
 		ordinary: []string{"hook_linux.go"},       // belongs to a runtime's start
 		besides:  []string{"Image", "stackKnown"}, // tell the harness where the image's code is
 		pragmas:  []string{"norace", "nocheckptr"},
-		may:      regexp.MustCompile(`internal/sys\.(Raw(\.abi0)?$|Call$|Addr\[)|stage/guard\.|^runtime\.(morestack|gcWriteBarrier)`),
+		may:      regexp.MustCompile(`internal/sys\.(Raw(\.abi0)?$|Call$|Addr\[)|internal/supervisor\.|^runtime\.(morestack|gcWriteBarrier)`),
 	},
 	{
-		room:     "internal/stage/guard",
+		room:     "internal/supervisor",
 		ordinary: []string{"rules.go", "plain.go", "filter.go", "names.go", "judge.go"},
 		pragmas:  []string{"norace"},
 		imports:  []string{"syscall", "unsafe", module + "/internal/sys"},

@@ -13,8 +13,8 @@ import (
 var walls = map[string][]string{
 	".":                                nil,
 	"examples":                         {"sandbox", "sandbox/policy", "sandbox/rootfs", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest", "sandbox/capture", "sandbox/sbpl"},
-	"sandbox":                          {"sandbox/policy", "sandbox/rootfs", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/seatbelt/emit", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/gitobeyed", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
-	"sandbox/policy":                   {"sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/plan", "internal/stage/guard", "seccomp", "rlimit"},
+	"sandbox":                          {"sandbox/policy", "sandbox/rootfs", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/seatbelt/emit", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/gitobeyed", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/supervisor", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
+	"sandbox/policy":                   {"sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/plan", "internal/supervisor", "seccomp", "rlimit"},
 	"sandbox/rootfs":                   {"internal/pathrule", "internal/errtext", "internal/plan"},
 	"internal/resolve":                 {"sandbox/policy", "internal/pathrule", "internal/errtext", "internal/gitobeyed"},
 	"internal/pathrule":                {"internal/errtext"},
@@ -22,9 +22,9 @@ var walls = map[string][]string{
 	"sandbox/sandboxtest":              {"sandbox", "sandbox/policy"},
 	"sandbox/capture":                  {"sandbox", "sandbox/policy"}, // only programs import it: it links a network stack
 	"sandbox/sbpl":                     {"sandbox", "sandbox/policy", "sandbox/rootfs", "internal/seatbelt", "seccomp"},
-	"internal/stage":                   {"internal/host", "internal/plan", "internal/stage/child", "internal/stage/guard", "internal/stage/wire", "landlock", "rlimit"},
-	"internal/stage/child":             {"internal/stage/guard", "internal/stage/wire", "internal/sys"},
-	"internal/stage/guard":             {"internal/sys"},
+	"internal/stage":                   {"internal/host", "internal/plan", "internal/stage/child", "internal/supervisor", "internal/stage/wire", "landlock", "rlimit"},
+	"internal/stage/child":             {"internal/supervisor", "internal/stage/wire", "internal/sys"},
+	"internal/supervisor":              {"internal/sys"},
 	"internal/stage/wire":              nil,
 	"internal/host":                    {"landlock", "internal/sys"},
 	"internal/plan":                    {"landlock", "seccomp", "rlimit"},
@@ -84,7 +84,7 @@ func TestImportsRunOneWay(t *testing.T) {
 // strangers says which files may import a package from outside of the module.
 var strangers = map[string]func(f *file) bool{
 	"golang.org/x/sys/unix": func(f *file) bool { // not in the early hook's chain
-		return f.room != "internal/stage/child" && f.room != "internal/stage/guard" && f.room != "internal/stage/wire" || f.test
+		return f.room != "internal/stage/child" && f.room != "internal/supervisor" && f.room != "internal/stage/wire" || f.test
 	},
 	"golang.org/x/net/idna":                                func(f *file) bool { return f.room == "internal/proxy/hostrules" },
 	"golang.org/x/net/http/httpguts":                       func(f *file) bool { return f.room == "internal/proxy" },
@@ -191,7 +191,7 @@ var early = []string{"syscall", "unsafe", "errors"}
 
 func TestTheEarlyHookImportsNextToNothing(t *testing.T) {
 	for _, f := range files(t) {
-		if f.test || !slices.Contains([]string{"internal/stage/child", "internal/stage/guard", "internal/stage/wire", "internal/sys"}, f.room) {
+		if f.test || !slices.Contains([]string{"internal/stage/child", "internal/supervisor", "internal/stage/wire", "internal/sys"}, f.room) {
 			continue
 		}
 		for _, p := range f.imports() {
@@ -208,7 +208,7 @@ var unsafeRooms = map[string]string{
 	"internal/sys":         "raw system calls",
 	"internal/stage":       "structs as the kernel and the stage read them",
 	"internal/stage/child": "system calls without a runtime",
-	"internal/stage/guard": "system calls without a runtime",
+	"internal/supervisor":  "system calls without a runtime",
 	"internal/kerneltest":  "filters for test children",
 	"internal/host":        "seccomp(2) is asked through a pointer that x/sys has no call for",
 	"seccomp":              "seccomp(2) takes a program by pointer, and x/sys has no call for it",

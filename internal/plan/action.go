@@ -121,7 +121,7 @@ type (
 	Undumpable struct{}
 	// RestrictFiles applies a Landlock ruleset. With Follow its paths may lead through
 	// symbolic links, which in a layout the mounts have followed as well. The first
-	// GivenPorts of its port rules are of what each run may connect to; see LoadGuard.
+	// GivenPorts of its port rules are of what each run may connect to; see LoadSupervisor.
 	RestrictFiles struct {
 		Ruleset    landlock.Ruleset
 		Follow     bool
@@ -151,13 +151,13 @@ type (
 	// LoadKeeperFilter loads a seccomp program in which the placeholders of OwnProcess
 	// are made those of the sandbox's own processes.
 	LoadKeeperFilter struct{ Program seccomp.Program }
-	// LoadGuard loads the guard's filter; init answers the calls it stops.
-	LoadGuard struct {
+	// LoadSupervisor loads the supervisor's filter; init answers the calls it stops.
+	LoadSupervisor struct {
 		Program seccomp.Program
-		Rules   string // encoded; see package guard
+		Rules   string // encoded; see package supervisor
 		Names   int    // how many names are protected
 		// Connects are the addresses that the tool may connect to, and Network says
-		// that they are the only ones; without it connecting is not the guard's. In the
+		// that they are the only ones; without it connecting is not the supervisor's. In the
 		// place of the last Given of them each run gives its own.
 		Connects []netip.AddrPort
 		Network  bool
@@ -327,11 +327,11 @@ func (a LoadKeeperFilter) String() string {
 	return fmt.Sprintf("load seccomp filter keepers (%d instructions)", a.Program.Len())
 }
 
-func (a LoadGuard) String() string {
+func (a LoadSupervisor) String() string {
 	if a.Network {
-		return fmt.Sprintf("load the guard of %d names and of connections, which may go to %v alone (%d instructions)", a.Names, a.Connects, a.Program.Len())
+		return fmt.Sprintf("load the supervisor of %d names and of connections, which may go to %v alone (%d instructions)", a.Names, a.Connects, a.Program.Len())
 	}
-	return fmt.Sprintf("load the guard of %d names (%d instructions)", a.Names, a.Program.Len())
+	return fmt.Sprintf("load the supervisor of %d names (%d instructions)", a.Names, a.Program.Len())
 }
 
 func (MapIDs) action()           {}
@@ -372,4 +372,4 @@ func (OwnNull) action()          {}
 func (RestoreSignals) action()   {}
 func (LoadFilter) action()       {}
 func (LoadKeeperFilter) action() {}
-func (LoadGuard) action()        {}
+func (LoadSupervisor) action()   {}

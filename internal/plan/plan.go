@@ -58,7 +58,7 @@ const (
 	LandlockScope    Mechanism = "landlock scope"
 	LandlockNet      Mechanism = "landlock tcp"
 	Seccomp          Mechanism = "seccomp"
-	Guard            Mechanism = "guard"
+	Supervisor       Mechanism = "supervisor"
 	NoNewPrivs       Mechanism = "no_new_privs"
 	Capabilities     Mechanism = "no capabilities"
 	Rlimits          Mechanism = "rlimits"

@@ -78,7 +78,7 @@ func TestActionsSayWhatTheyDo(t *testing.T) {
 		{SetLimits{Settings: []rlimit.Setting{{Resource: rlimit.Core}, {Resource: rlimit.NoFile, Soft: 10, Hard: 20}}}, "limit core 0, nofile 10:20"},
 		{RestrictFiles{Ruleset: landlock.Ruleset{Paths: []landlock.PathRule{{Path: "/", Access: landlock.FSRead}}}}, "landlock: 1 path rules, 0 port rules"},
 		{LoadFilter{Name: "profile"}, "load seccomp filter profile (0 instructions)"},
-		{LoadGuard{Names: 3}, "load the guard of 3 names (0 instructions)"},
+		{LoadSupervisor{Names: 3}, "load the supervisor of 3 names (0 instructions)"},
 	}
 	for _, test := range tests {
 		if got := test.do.String(); got != test.want {

@@ -24,7 +24,7 @@ type Template struct {
 	given  []givenFile
 
 	ports    []uint32 // where the ports of rules lie that each run gives
-	connects int      // how many of the guard's addresses each run gives, the last of them
+	connects int      // how many of the supervisor's addresses each run gives, the last of them
 }
 
 // killedStep is the least number that is no step of a plan, but has a meaning of
@@ -249,8 +249,8 @@ func (c *compiler) lower(action plan.Action) error {
 		c.filter(a.Program.Bytes(), 0)
 	case plan.LoadKeeperFilter:
 		return c.keeperFilter(a.Program.Bytes())
-	case plan.LoadGuard:
-		return c.guard(a)
+	case plan.LoadSupervisor:
+		return c.supervisor(a)
 	default:
 		return c.lowerMount(action)
 	}

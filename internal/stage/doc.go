@@ -1,7 +1,7 @@
 // Package stage is the harness's half of what starts a sandbox: it makes a plan
 // into a program, hands it to the stage, and reads what comes back; package child
 // is the other half, package wire what both agree on, package
-// guard the supervisor that runs inside.
+// supervisor the supervisor that runs inside.
 //
 //	compile_linux.go  Plan -> Template: which system calls, in which order
 //	root_linux.go     a new root: made, pivoted to

@@ -43,8 +43,8 @@ func (t *Template) fill(e *encoder, h wire.Header, files []string) {
 	}
 }
 
-// endpointBytes is how the guard's rules end: with an address and a port for each
-// endpoint (guard.Rules).
+// endpointBytes is how the supervisor's rules end: with an address and a port for each
+// endpoint (supervisor.Rules).
 const endpointBytes = 6
 
 // allow lets the run connect to its own addresses. Where it brings none, those of
@@ -53,7 +53,7 @@ func (t *Template) allow(e *encoder, h wire.Header, to []netip.AddrPort) {
 	if len(to) != t.connects {
 		return
 	}
-	end := h.Guard.Off + h.Guard.Len
+	end := h.Supervisor.Off + h.Supervisor.Len
 	for i, a := range to {
 		at := e.buf[end-uint32((t.connects-i)*endpointBytes):]
 		ip := a.Addr().As4()

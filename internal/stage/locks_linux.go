@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
-	"github.com/holdfast-dev/holdfast/internal/stage/guard"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/landlock"
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"golang.org/x/sys/unix"
@@ -195,8 +195,8 @@ func (c *compiler) keeperFilter(code []byte) error {
 	return nil
 }
 
-func (c *compiler) guard(a plan.LoadGuard) error {
-	if err := guard.Check([]byte(a.Rules)); err != nil {
+func (c *compiler) supervisor(a plan.LoadSupervisor) error {
+	if err := supervisor.Check([]byte(a.Rules)); err != nil {
 		return err // the stage reads them without looking
 	}
 	const waitKillable = 1 << 5 // SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, Linux 5.19
@@ -204,6 +204,6 @@ func (c *compiler) guard(a plan.LoadGuard) error {
 	c.call(wire.OpListener, reg(wire.RegFree))
 	c.t.connects = a.Given
 	rules := c.data([]byte(a.Rules))
-	c.t.header.Guard = wire.Span{Off: uint32(rules.v), Len: uint32(len(a.Rules))}
+	c.t.header.Supervisor = wire.Span{Off: uint32(rules.v), Len: uint32(len(a.Rules))}
 	return nil
 }

@@ -9,8 +9,8 @@ import (
 	"unsafe"
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
-	"github.com/holdfast-dev/holdfast/internal/stage/guard"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/landlock"
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"github.com/holdfast-dev/holdfast/seccomp"
@@ -36,14 +36,14 @@ func everyStep(t testing.TB) plan.Plan {
 		plan.Overlay{Lower: "/a:b,c", At: "/cache", Slot: "o0"}, plan.PTYs{}, plan.Loopback{}, tcpAt("127.0.0.1:80", 0), plan.Listen{Network: "unix", Path: "/run/x/agent", Slot: 1}, someTun(2), plan.ProbeTun{}, plan.Dialer{Slot: 3}, plan.Pivot{}, plan.UnnamedTree{}, plan.SealRoot{}, plan.KeepRoot{},
 		plan.NestUser{}, plan.JoinKeyring{}, plan.SetNoNewPrivs{}, plan.DropCapabilities{KeepPtrace: true}, plan.Undumpable{}, plan.RestrictFiles{Ruleset: rules},
 	}
-	rulesBlob, err := (&guard.Rules{Names: []guard.Pattern{{Path: ".envrc"}}}).Encode()
+	rulesBlob, err := (&supervisor.Rules{Names: []supervisor.Pattern{{Path: ".envrc"}}}).Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
 	tool := []plan.Action{
 		plan.RestrictFiles{Ruleset: landlock.ScopesOnly()}, plan.CheckRoot{}, plan.CheckSignal{}, plan.CheckKeyring{}, plan.Chdir{},
 		plan.SetLimits{Settings: []rlimit.Setting{{Resource: rlimit.Core}}}, plan.DropLast{}, plan.RestoreSignals{},
-		plan.LoadGuard{Program: program, Rules: string(rulesBlob), Names: 1}, plan.LoadFilter{Name: "profile", Program: program},
+		plan.LoadSupervisor{Program: program, Rules: string(rulesBlob), Names: 1}, plan.LoadFilter{Name: "profile", Program: program},
 	}
 	p := plan.Plan{Namespaces: plan.Namespaces{User: true, Mount: true, PID: true, IPC: true, UTS: true, Cgroup: true, Net: true}, DeadlineMS: 1500}
 	for _, a := range actions {
@@ -156,8 +156,8 @@ func TestRelocationsAreSane(t *testing.T) {
 			t.Errorf("step %d is called %q, and %q in errors", i, got, template.StepName(i))
 		}
 	}
-	if got := string(program[h.Guard.Off : h.Guard.Off+h.Guard.Len]); !strings.HasSuffix(got, ".envrc") || guard.Check([]byte(got)) != nil {
-		t.Errorf("the guard's rules are %q", got)
+	if got := string(program[h.Supervisor.Off : h.Supervisor.Off+h.Supervisor.Len]); !strings.HasSuffix(got, ".envrc") || supervisor.Check([]byte(got)) != nil {
+		t.Errorf("the supervisor's rules are %q", got)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
-	"github.com/holdfast-dev/holdfast/internal/stage/guard"
+	"github.com/holdfast-dev/holdfast/internal/supervisor"
 )
 
 // ProtectedNames returns the names that a [Policy] protects below its writable
@@ -41,7 +41,7 @@ import (
 // in it, nor are instructions for agents in prose, such as AGENTS.md. docs/protected-names.md says of
 // each which program obeys it, and which are [Protect]'s BuildFiles.
 func ProtectedNames() []string {
-	patterns := guard.DefaultNames()
+	patterns := supervisor.DefaultNames()
 	names := make([]string, len(patterns))
 	for i, p := range patterns {
 		names[i] = p.Path
@@ -52,7 +52,7 @@ func ProtectedNames() []string {
 // BuildNames returns those of ProtectedNames that Protect.BuildFiles leaves open.
 func BuildNames() []string {
 	var names []string
-	for _, n := range guard.Names() {
+	for _, n := range supervisor.Names() {
 		if n.Build {
 			names = append(names, n.Path)
 		}
@@ -105,10 +105,10 @@ func (p Protect) validate() error {
 	return nil
 }
 
-// maxNames is how many names the guard takes in one list.
+// maxNames is how many names the supervisor takes in one list.
 const maxNames = 4000
 
-// checkNames asks the guard, which will match them, whether it understands the names.
+// checkNames asks the supervisor, which will match them, whether it understands the names.
 func checkNames(field string, names []string) error {
 	if len(names) > maxNames {
 		return &PolicyError{Field: field, Problem: "too many names", Remedy: "at most 4000"}
@@ -121,7 +121,7 @@ func checkNames(field string, names []string) error {
 				return &PolicyError{Field: errtext.Indexed(field, i), Value: n, Problem: "would cover every name: no character of it is ASCII", Remedy: "give it an ASCII character"}
 			}
 		}
-		r := guard.Rules{Names: []guard.Pattern{{Path: n}}}
+		r := supervisor.Rules{Names: []supervisor.Pattern{{Path: n}}}
 		if _, err := r.Encode(); err != nil {
 			return &PolicyError{Field: errtext.Indexed(field, i), Value: n, Problem: "not a name that can be matched", Err: err,
 				Remedy: `write file names joined by slashes, without "." and "..", with "*" only as a whole component that is not the first, or at a component's beginning or end`}

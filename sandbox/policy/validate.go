@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
-	"github.com/holdfast-dev/holdfast/internal/stage/guard"
+	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
 	"github.com/holdfast-dev/holdfast/seccomp"
@@ -233,7 +233,7 @@ func (f Files) validate() error {
 	if err := f.Protect.validate(); err != nil {
 		return err
 	}
-	if n := len(f.HideNames) + len(f.ProtectedPatterns()); n > guard.MaxEntries {
+	if n := len(f.HideNames) + len(f.ProtectedPatterns()); n > supervisor.MaxEntries {
 		return &PolicyError{Field: "Files.HideNames", Value: strconv.Itoa(n) + " names with those of Files.Protect", Problem: "too many", Remedy: `at most 4096; "*" stands for any name`}
 	}
 	return nil

@@ -110,7 +110,7 @@ func (d Datagrams) Target(h Host, port uint16) Decision {
 		v.Why = fmt.Sprintf("no entry for datagrams names it; %q would", JoinHostPort(h, max(port, 1)))
 	}
 	if g := d.Guard(h, port); v.Outcome == Allow && g != "" {
-		return Decision{Rule: v.Rule, Why: whyGuarded(h.String(), g)}
+		return Decision{Rule: v.Rule, Why: whySupervised(h.String(), g)}
 	}
 	return v
 }
@@ -124,7 +124,7 @@ func (d Datagrams) Address(a netip.Addr, port uint16, route Route) Decision {
 	}
 	v := d.rules.Address(a, port, route)
 	if g := d.Guard(Host{addr: a}, port); v.Outcome == Allow && g != "" {
-		return Decision{Rule: v.Rule, Why: whyGuarded(a.String(), g)}
+		return Decision{Rule: v.Rule, Why: whySupervised(a.String(), g)}
 	}
 	return v
 }
@@ -150,7 +150,7 @@ func (d Datagrams) Names(port uint16) []Host {
 	return list
 }
 
-func whyGuarded(host, entry string) string {
+func whySupervised(host, entry string) string {
 	return fmt.Sprintf("the policy judges the requests to %s by %q, and a datagram's it could not see", host, entry)
 }
 

@@ -22,7 +22,7 @@
 //
 // # The rules
 //
-// Nothing here may import more than syscall, unsafe, wire, sys and guard: where
+// Nothing here may import more than syscall, unsafe, wire, sys and supervisor: where
 // the harness's file is executed, this package's init runs before those of every
 // package that imports more, and a stage pays for each.
 //

@@ -48,7 +48,7 @@ const killedStep = 0xfffc
 func letGoInit() {
 	sys.Call(syscall.SYS_CLOSE, st.control, 0, 0, 0, 0, 0)
 	// Only registers that still hold what they name: the number in RegRuleset, for
-	// one, has been closed and given to the guard's listener.
+	// one, has been closed and given to the supervisor's listener.
 	for i := range wire.RegProc {
 		if st.reg[i] > 0 {
 			sys.Call(syscall.SYS_CLOSE, uintptr(st.reg[i]), 0, 0, 0, 0, 0)

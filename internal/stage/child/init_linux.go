@@ -51,7 +51,7 @@ func beInit() {
 		giveUp()
 	}
 	checkHeld()
-	if !beginGuard() {
+	if !beginSupervisor() {
 		leave() // a tool whose calls nobody answers
 	}
 	serve()
@@ -82,7 +82,7 @@ func leave() {
 	if st.hdr.Flags&wire.FlagPIDNS == 0 {
 		killTree(uintptr(st.reg[wire.RegProc]), text("thread-self/children\x00"))
 	} else if pid, _ := sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0); pid == 1 {
-		// The kernel would do it, but only after it has closed the guard's listener
+		// The kernel would do it, but only after it has closed the supervisor's listener
 		// (do_exit calls exit_files before exit_notify): meanwhile who still runs
 		// would see calls fail with ENOSYS. From pid 1, -1 is the namespace.
 		sys.Call(syscall.SYS_KILL, ^uintptr(0), uintptr(syscall.SIGKILL), 0, 0, 0, 0)
@@ -101,7 +101,7 @@ func tellProbe() {
 }
 
 // serve runs until the tool has ended: it passes signals on, reaps orphans and
-// acts for the guard.
+// acts for the supervisor.
 //
 //go:norace
 //go:nocheckptr
@@ -120,7 +120,7 @@ func serve() {
 		4:       {FD: -1}, // the stage alone waits for a fifth
 	}
 	for {
-		n, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), uintptr(len(st.poll)), guardWait(), 0, 0, 0)
+		n, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), uintptr(len(st.poll)), supervisorWait(), 0, 0, 0)
 		if errno == uintptr(syscall.EINVAL) {
 			leave() // somebody has taken the limit of descriptors away: polling for ever would end nothing
 		}
@@ -128,7 +128,7 @@ func serve() {
 			continue
 		}
 		if st.poll[guarded].Revents&sys.POLLIN != 0 {
-			serveGuard()
+			serveSupervisor()
 		} else if st.poll[guarded].Revents != 0 {
 			st.poll[guarded].FD = -1 // nobody is left under the filter
 		}

@@ -19,7 +19,7 @@ func beStage() {
 		complain(why)
 		sys.Call(syscall.SYS_EXIT_GROUP, wire.ExitFailed, 0, 0, 0, 0, 0)
 	}
-	makeGuard()
+	makeSupervisor()
 	prepare()
 	if !run(wire.InStage) {
 		fail()

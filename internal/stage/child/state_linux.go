@@ -3,8 +3,8 @@ package child
 import (
 	"syscall"
 
-	"github.com/holdfast-dev/holdfast/internal/stage/guard"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/internal/sys"
 )
 
@@ -78,8 +78,8 @@ type state struct {
 
 	dial wire.DialRequest
 
-	guard *guard.State // nil: nothing is guarded
-	retry [2]int64
+	supervisor *supervisor.State // nil: nothing is guarded
+	retry      [2]int64
 }
 
 type msghdr struct {

@@ -104,7 +104,7 @@ const (
 	OpBounding                    // drop every capability from the bounding set
 	OpSignalInit                  // kill(parent, 0): may the tool signal init?
 	OpSignals                     // restore the tool's signal dispositions and mask
-	OpListener                    // arg0 is the guard's listener descriptor
+	OpListener                    // arg0 is the supervisor's listener descriptor
 	OpNull                        // open /dev/null anew for the tool's descriptors that are it
 	OpTerminal                    // is descriptor arg0 a terminal? ENOTTY if not
 	OpJoinNet                     // enter the network namespace that was being made meanwhile (FlagNet)
@@ -182,13 +182,13 @@ type Header struct {
 	DeadlineMS  int64  // 0: none
 	IgnoredSigs uint64 // signals ignored in the tool
 
-	Ops   [Places]Span // elements of Op
-	Steps Span         // elements of Span: each step's name, for messages
-	Argv  Span         // elements of uint64: offsets, then pointers; the last is 0
-	Envp  Span
-	Path  uint32 // offset of the tool's path
-	Own   uint32 // offset of the path of the run's own directory; 0: none
-	Guard Span   // the guard's rules; empty: no guard
+	Ops        [Places]Span // elements of Op
+	Steps      Span         // elements of Span: each step's name, for messages
+	Argv       Span         // elements of uint64: offsets, then pointers; the last is 0
+	Envp       Span
+	Path       uint32 // offset of the tool's path
+	Own        uint32 // offset of the path of the run's own directory; 0: none
+	Supervisor Span   // the supervisor's rules; empty: no supervisor
 
 	// Given descriptors begin at GivenFD; register RegGiven+i holds i. JoinUser,
 	// JoinPID and Exe, the harness's program if the tool is that, count them from 1;

@@ -1,0 +1,66 @@
+package child
+
+import (
+	"unsafe"
+
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"github.com/holdfast-dev/holdfast/internal/supervisor"
+)
+
+// retryMS is how long init waits before it tries again what a tool's open of a
+// FIFO waits for, in milliseconds; see supervisor.Retry.
+const retryMS = 10
+
+// supervisorState is the supervisor's memory. Only what is touched takes any.
+var supervisorState supervisor.State
+
+// makeSupervisor prepares the supervisor's state if the program has rules for it.
+//
+//go:norace
+//go:nocheckptr
+func makeSupervisor() {
+	if span := st.hdr.Supervisor; span.Len > 0 {
+		st.supervisor = &supervisorState
+		rules := [3]uintptr{st.base + uintptr(span.Off), uintptr(span.Len), uintptr(span.Len)} // a slice's three words
+		var own unsafe.Pointer
+		if off := st.hdr.Own; off != 0 && *(*byte)(at(off)) == '/' {
+			own = at(off)
+		}
+		supervisor.Begin(st.supervisor, *(*[]byte)(unsafe.Pointer(&rules)), own)
+	}
+}
+
+// beginSupervisor opens what the supervisor needs, in init, once its listener is there.
+//
+//go:norace
+//go:nocheckptr
+func beginSupervisor() bool {
+	if st.supervisor == nil || st.listener < 0 {
+		return st.supervisor == nil
+	}
+	return supervisor.Prepare(st.supervisor, int(st.reg[wire.RegProc]), int(st.listener)) == 0
+}
+
+// serveSupervisor answers one call of the tool that the supervisor's filter stopped.
+//
+//go:norace
+//go:nocheckptr
+func serveSupervisor() {
+	if supervisor.Serve(st.supervisor) < 0 {
+		st.poll[2].FD = -1
+	}
+}
+
+// supervisorWait retries what waits, and returns how long poll may sleep: the
+// address of a timespec, or 0 for ever.
+//
+//go:norace
+//go:nocheckptr
+func supervisorWait() uintptr {
+	if st.supervisor == nil || supervisor.Pending(st.supervisor) == 0 {
+		return 0
+	}
+	supervisor.Retry(st.supervisor)
+	st.retry = [2]int64{0, retryMS * 1e6}
+	return uintptr(unsafe.Pointer(&st.retry))
+}

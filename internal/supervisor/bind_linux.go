@@ -1,0 +1,76 @@
+package supervisor
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// bind names a socket for the tool. A path makes an entry in the file system like mknod; every other address is
+// bound as it is. The tool's own spelling of the path is used, so that getsockname(2) tells the tool what it
+// asked for. It begins at the directory that the check began at, which was taken once, and leads to the same place, for
+// nothing in the sandbox changes a name but through this supervisor, which does one thing at a time.
+//
+//go:norace
+func (s *State) bind() int {
+	path := s.in[0].from != fromNothing
+	if path {
+		if r := s.bindPath(); r < 0 {
+			return r
+		}
+	}
+	sock := s.borrow(s.flags)
+	if sock < 0 {
+		return sock
+	}
+	start, r := s.spot[0].start, 0
+	if start >= 0 {
+		r = sys(syscall.SYS_FCHDIR, uintptr(start), 0, 0, 0, 0)
+	}
+	if r == 0 {
+		r = sys(syscall.SYS_BIND, uintptr(sock), uintptr(unsafe.Pointer(&s.path[1][0])), uintptr(s.mode), 0, 0)
+	}
+	closeFD(sock)
+	if start >= 0 {
+		sys(syscall.SYS_FCHDIR, uintptr(s.rootDir), 0, 0, 0, 0)
+	}
+	return r
+}
+
+// borrow duplicates the tool's descriptor: the calling thread's own, where the kernel has descriptors of threads, since
+// a thread can have a table of its own (unshare(2), CLONE_FILES), and the first one can have ended.
+//
+//go:norace
+func (s *State) borrow(fd int) int {
+	pidfd := sys(sysPidfdOpen, uintptr(s.req.pid), pidfdThread, 0, 0, 0)
+	if pidfd == -eINVAL { // before Linux 6.9
+		pid := s.leader()
+		if pid == 0 {
+			return -eACCES
+		}
+		pidfd = sys(sysPidfdOpen, uintptr(pid), 0, 0, 0, 0)
+	}
+	if pidfd < 0 {
+		return -eACCES
+	}
+	got := sys(sysPidfdGet, uintptr(pidfd), uintptr(fd), 0, 0, 0)
+	closeFD(pidfd)
+	if s.alive() < 0 {
+		closeFD(got)
+		return -eACCES
+	}
+	return got
+}
+
+// bindPath applies the rules to the path of a socket address.
+//
+//go:norace
+func (s *State) bindPath() int {
+	sp := &s.spot[0]
+	if sp.obj >= 0 {
+		return -int(syscall.EADDRINUSE)
+	}
+	if sp.hit&(hitNames|hitHidden) != 0 || sp.git.inside || s.w.asked {
+		return s.refuse()
+	}
+	return s.takeUmask()
+}

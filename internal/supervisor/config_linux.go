@@ -1,0 +1,158 @@
+package supervisor
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// replaceChecked carries out a rename onto a git configuration, or onto another text that counts, which is how git writes
+// one. The tool may still hold the source open, so its content could change after any check: a copy of the checked bytes, in a file
+// that no process of any sandbox can open, takes the target's name; then the source goes. It returns 0 or a negative errno.
+//
+//go:norace
+func (s *State) replaceChecked() int {
+	a, b := &s.spot[0], &s.spot[1]
+	if s.typeOf(0) != syscall.S_IFREG || s.lockedByOther(b) {
+		return s.refuse()
+	}
+	if a.hit&hitLock != 0 && (s.ownLock(0) < 0 || !s.locksName(a, b)) {
+		return s.refuse()
+	}
+	r := s.load(0, a.dir, &a.name[0])
+	if r == 0 && b.hit&hitConfig != 0 {
+		r = s.mayConfigure(b)
+	} else if r == 0 && !s.harmlessText(b) {
+		r = s.refuse()
+	}
+	if r == 0 {
+		r = s.storeAside(b.dir, a.st.Mode)
+	}
+	if r == 0 {
+		r = s.bringIn(b.dir, &b.name[0])
+	}
+	if r < 0 {
+		return r
+	}
+	if i := s.ownLock(0); i >= 0 {
+		s.locks[i&(lockRoom-1)].forget()
+	}
+	sys(syscall.SYS_UNLINKAT, uintptr(a.dir), uintptr(unsafe.Pointer(&a.name[0])), 0, 0, 0)
+	return 0
+}
+
+// mayConfigure compares text 0 with the configuration that it is to replace.
+//
+//go:norace
+func (s *State) mayConfigure(b *spot) int {
+	s.place(b)
+	s.text[1].n = 0
+	if r := s.load(1, b.dir, &b.name[0]); r < 0 && r != -eNOENT {
+		return r
+	}
+	s.text[0].dropWorktree(&s.text[1])
+	if !sameRest(&s.text[0], &s.text[1]) || b.hit&hitModules == 0 && !s.keepsIDs(b.dir, &s.text[1], &s.text[0]) {
+		return s.refuse()
+	}
+	return 0
+}
+
+// plainConfig reports whether the configuration at sp holds harmless lines alone, and so may be removed. An index that would be read
+// otherwise without it goes first.
+//
+//go:norace
+func (s *State) plainConfig(sp *spot) bool {
+	s.place(sp)
+	s.text[1].n = 0
+	s.text[0].removing = true
+	r := s.load(0, sp.dir, &sp.name[0]) == 0 && sameRest(&s.text[0], &s.text[1])
+	s.text[0].removing = false
+	if r && sp.hit&hitModules == 0 && !s.keepsIDs(sp.dir, &s.text[0], &s.text[1]) {
+		s.literal("index")
+		sys(syscall.SYS_UNLINKAT, uintptr(sp.dir), uintptr(unsafe.Pointer(&s.num[0])), 0, 0, 0)
+		r = s.keepsIDs(sp.dir, &s.text[0], &s.text[1])
+	}
+	return r
+}
+
+// place tells the texts where their configuration stands: whether it is a submodule's, and what the directory is from which
+// relative paths of its repository count.
+//
+//go:norace
+func (s *State) place(sp *spot) {
+	modules, base := false, -1
+	if sp.hit&hitModules == 0 && s.canonical(sp.dir) > 0 {
+		s.m.split()
+		for i := s.m.nc; i > 0; i-- {
+			modules = modules || s.m.isComp(i-1, "modules")
+		}
+		if s.m.nc > 0 && s.m.dotGit(s.m.nc-1) {
+			base = sp.dir
+		}
+	}
+	for i := range s.text {
+		s.text[i].modules, s.text[i].base, s.text[i].workTree = modules, base, sp.hit&hitModules != 0
+	}
+}
+
+// load reads a regular file of at most 64 KiB into text k; a larger one is refused.
+//
+//go:norace
+func (s *State) load(k, dir int, name *byte) int {
+	t := &s.text[k&1]
+	t.n = 0
+	fd := openat(dir, name, syscall.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if fd < 0 {
+		return fd
+	}
+	for t.n < textRoom {
+		r := sys(syscall.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&t.b[t.n&(textRoom-1)])), uintptr(textRoom-t.n), 0, 0)
+		if r <= 0 {
+			closeFD(fd)
+			return r
+		}
+		t.n += uint(r)
+	}
+	closeFD(fd)
+	return s.refuse()
+}
+
+// store writes text 0 to fd.
+//
+//go:norace
+func (s *State) store(fd int) int {
+	t := &s.text[0]
+	for done := uint(0); done < t.n; {
+		r := sys(syscall.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&t.b[done&(textRoom-1)])), uintptr(t.n-done), 0, 0)
+		if r < 0 {
+			return r
+		}
+		done += uint(r)
+	}
+	return 0
+}
+
+// isPlace reports whether the rest of the value from byte i on is the path of a directory, without a link on the way.
+//
+//go:norace
+func (s *State) isPlace(t *text, i uint) bool {
+	b, n := &s.w.b[0], uint(0)
+	dir := s.rootDir
+	if t.c(i) != '/' {
+		if dir = t.base; dir < 0 {
+			return false
+		}
+		b[0], b[1], b[2], n = '.', '.', '/', 3
+	}
+	for ; i < t.end && n < pathMax-1; i++ {
+		b[n&(2*pathMax-1)] = t.c(i)
+		n++
+	}
+	b[n&(2*pathMax-1)] = 0
+	fd := s.openNoLinks(dir, &b[0], syscall.O_DIRECTORY)
+	if fd < 0 {
+		return false
+	}
+	proc := s.inProc(fd)
+	closeFD(fd)
+	return !proc
+}

@@ -1,0 +1,157 @@
+package supervisor
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// connect connects the tool's socket for it, to an address that the rules name and to no other. A filter sees where
+// a call's address lies, not what it is; here it has been copied once, is compared, and is written anew for the kernel, which
+// never reads the tool's memory. What else says where a socket's packets go is an option of the socket (a source route,
+// ip(7), IP_OPTIONS; a device, socket(7), SO_BINDTODEVICE), and FilterOf refuses it.
+//
+// The supervisor must not wait, and a connect to a listener whose queue is full does. A limit on the time it takes
+// (SO_SNDTIMEO, socket(7)) is the only way to say so that a second thread cannot take back: the filter keeps that option
+// from the tool, while O_NONBLOCK is anybody's who has the descriptor. The first packet is
+// sent anew after a second, so a longer wait would gain nothing. A socket that does not block is left to itself then, as the kernel
+// leaves it; of one that does the attempt is ended.
+//
+//go:norace
+func (s *State) connect() int {
+	size := s.destination()
+	if size < 0 {
+		return size
+	}
+	sock := s.borrow(s.flags)
+	if sock < 0 {
+		return sock
+	}
+	r := s.isStream(sock)
+	if r == 0 {
+		r = s.connectNow(sock, size)
+	}
+	closeFD(sock)
+	return r
+}
+
+const (
+	soType, soProtocol, soDomain = 3, 38, 39
+
+	sizeInet4     = 16
+	sizeInet6     = 28
+	leastInet6    = 24 // before Linux had scopes: SIN6_LEN_RFC2133
+	connectMS     = 200
+	endpointBytes = 6
+)
+
+// isConnect copies the address to path 1.
+//
+//go:norace
+func (s *State) isConnect(fd, addr, size uint64) int {
+	s.op, s.flags, s.mode = opConnect, int(int32(fd)), int(int32(size))
+	if s.mode < 0 || s.mode > addressRoom {
+		return -eINVAL
+	}
+	for i := uint(0); i <= addressRoom; i++ {
+		s.path[0][i], s.path[1][i] = 0, 0
+	}
+	if s.mode < 2 {
+		return -eINVAL
+	}
+	return s.readMem(unsafe.Pointer(&s.path[1][0]), addr, uint(s.mode))
+}
+
+// destination writes the address that was copied anew to path 0, without whatever it said beside address and port, and
+// returns its size, or the errno of one that is not allowed.
+//
+//go:norace
+func (s *State) destination() int {
+	from, to := &s.path[1], &s.path[0]
+	family := int(from[0]) | int(from[1])<<8
+	at := uint(4)
+	size := sizeInet4
+	switch {
+	case family == syscall.AF_INET && s.mode >= sizeInet4:
+	case family == syscall.AF_INET6 && s.mode >= leastInet6:
+		at, size = 20, sizeInet6
+		for i := uint(8); i < at; i++ { // ::ffff:a.b.c.d alone
+			if i < 18 && from[i] != 0 || i >= 18 && from[i] != 0xff {
+				return s.refuse()
+			}
+			to[i] = from[i]
+		}
+	case family == syscall.AF_INET || family == syscall.AF_INET6:
+		return -eINVAL
+	default: // AF_UNSPEC too: what has been connected stays so
+		return s.refuse()
+	}
+	for i := uint(0); i < 4; i++ {
+		to[i], to[(at+i)&(pathRoom-1)] = from[i], from[(at+i)&(pathRoom-1)]
+	}
+	for n, rec := s.m.r16(offConnect), s.m.connects(); n > 0; n-- {
+		same := s.m.rb(rec+4) == from[2] && s.m.rb(rec+5) == from[3]
+		for i := uint(0); i < 4; i++ {
+			same = same && s.m.rb(rec+i) == from[(at+i)&(pathRoom-1)]
+		}
+		if same {
+			return size
+		}
+		rec += endpointBytes
+	}
+	return s.refuse()
+}
+
+// isStream refuses every other socket than one of TCP: the tool may have been handed others.
+//
+//go:norace
+func (s *State) isStream(sock int) int {
+	domain, r := s.option(sock, soDomain)
+	if r < 0 {
+		return r // ENOTSOCK
+	}
+	kind, _ := s.option(sock, soType)
+	protocol, _ := s.option(sock, soProtocol)
+	if domain != syscall.AF_INET && domain != syscall.AF_INET6 || kind != syscall.SOCK_STREAM || protocol != syscall.IPPROTO_TCP {
+		return s.refuse()
+	}
+	return 0
+}
+
+// option reads an option of SOL_SOCKET that is an int.
+//
+//go:norace
+func (s *State) option(sock int, name uintptr) (int, int) {
+	s.iov[0] = iovec{0, 4} // the value, and how long it is
+	r := sys(syscall.SYS_GETSOCKOPT, uintptr(sock), syscall.SOL_SOCKET, name, uintptr(unsafe.Pointer(&s.iov[0].base)), uintptr(unsafe.Pointer(&s.iov[0].size)))
+	return int(int32(s.iov[0].base)), r
+}
+
+// connectNow connects in the time that it has.
+//
+//go:norace
+func (s *State) connectNow(sock, size int) int {
+	if r := s.sendTimeout(sock, connectMS); r < 0 {
+		return r
+	}
+	r := sys(syscall.SYS_CONNECT, uintptr(sock), uintptr(unsafe.Pointer(&s.path[0][0])), uintptr(size), 0, 0)
+	if r == -int(syscall.EINPROGRESS) && sys(syscall.SYS_FCNTL, uintptr(sock), syscall.F_GETFL, 0, 0, 0)&syscall.O_NONBLOCK == 0 {
+		s.small[0], s.small[1] = syscall.AF_UNSPEC, 0
+		sys(syscall.SYS_CONNECT, uintptr(sock), uintptr(unsafe.Pointer(&s.small[0])), sizeInet4, 0, 0)
+		r = -int(syscall.ETIMEDOUT)
+	}
+	s.sendTimeout(sock, 0)
+	return r
+}
+
+//go:norace
+func (s *State) sendTimeout(sock int, ms uintptr) int {
+	s.iov[0] = iovec{0, ms * 1000} // struct timeval
+	return sys(syscall.SYS_SETSOCKOPT, uintptr(sock), syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, uintptr(unsafe.Pointer(&s.iov[0])), unsafe.Sizeof(s.iov[0]))
+}
+
+// connects returns where the addresses lie that may be connected to: at the end of the rules.
+//
+//go:norace
+func (m *matcher) connects() uint {
+	return m.r16(offSize) + m.r16(offSize+2)<<16 - endpointBytes*m.r16(offConnect)
+}

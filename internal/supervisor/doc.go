@@ -1,0 +1,124 @@
+// Package supervisor keeps names such as .git/hooks and .bashrc from being made, written, renamed, linked, removed or given
+// another mode below a directory that a tool may write: at every depth, whether or not they exist, and without a file on
+// the disk that stands for them. Mounts and Landlock protect what is there; this protects names.
+//
+//	blob, err := rules.Encode()                // ordinary Go, in the harness
+//	prog, err := supervisor.FilterOf("amd64", &rules) // loaded by the tool, after its main filter
+//	supervisor.Begin(&s, blob)                      // before the fork, in the stage
+//	supervisor.Prepare(&s, procRoot, listener)      // from here on in the forked child: the sandbox's init
+//	for poll(listener) { supervisor.Serve(&s); supervisor.Retry(&s) }
+//
+// # One call
+//
+// The tool's openat(2) with O_CREAT stops in the kernel, and its arguments come to init as a notification
+// (seccomp_unotify(2)). Serve then
+//
+//  1. checks that the caller shares init's mount namespace (memory_linux.go);
+//  2. decodes the call and copies its path from the caller's memory, once: what is checked is what is done
+//     (decode_linux.go, memory_linux.go);
+//  3. finds the directory and the last name, from the caller's own root, working directory or descriptor, with /proc/self
+//     meaning the caller (find_linux.go, and walk_linux.go where a link is on the way);
+//  4. asks the kernel for that directory's path and compares it, with the name, with the rules (match.go);
+//  5. asks the kernel whether the caller still waits, so that its process number was not another's by then;
+//  6. makes the very call itself, on the directory's descriptor and the one name, with the caller's umask, and answers
+//     with the result, or a descriptor put into the caller's table (open_, name_, rename_, mode_, bind_linux.go).
+//
+// Each object of the caller's (a descriptor's number, the working directory, a path, an address in memory) is taken
+// once, as an O_PATH descriptor or a copy, and everything after goes through that: a second thread may have made it
+// another one by a second look. TestNoSecondLookAtTheTarget holds the source to it.
+//
+// No call with a path or an address is answered by SECCOMP_USER_NOTIF_FLAG_CONTINUE: the kernel would read it again, and a
+// second thread may have changed it. One supervisor, one call at a time, and every call that changes a name goes through it: so
+// between steps 3 and 6 no process of the sandbox can turn the directory into another, whatever its threads do.
+//
+// # Rules, and why each is as it is
+//
+//   - The kernel's own path of the directory decides, never the tool's spelling: links, "..", //, /proc/self/root,
+//     descriptors and bind mounts lead to the same answer.
+//   - A protected name has EACCES for an answer; but EEXIST or ENOENT where that is the truth, since `mkdir -p` and `rm -f`
+//     rely on it.
+//   - A name above a protected one (.hg) takes no renamed directory and no link: what lies in that
+//     would be protected no sooner than it is obeyed. Nor may such a directory be renamed away.
+//   - A protected file gets no second name, for its content could be changed by that.
+//   - O_RDONLY opens are not stopped, unless Rules.Hidden is used; then all opens but O_PATH are, and a hidden name cannot
+//     be opened, linked or renamed. Its metadata stay visible.
+//   - A file gets no setuid and no setgid bit, by whatever call: it keeps the rest of the mode that was asked for.
+//   - Owners, times and locks are left alone: they make nothing run. Extended attributes are not available at all
+//     (EOPNOTSUPP), since an ACL is a mode.
+//   - openat2(2) is answered by ENOSYS, on which every portable caller falls back; io_uring and open_by_handle_at(2), ways
+//     around the filter, are refused. prctl(PR_SET_DUMPABLE, 0) says yes and does nothing: the memory of
+//     a process that hides it could not be read, and so nothing could be done for it.
+//   - The supervisor's own files under /proc are refused: it may do to itself what the tool may not.
+//
+// # Git directories
+//
+// A git directory is one by its shape, whatever it is called: it holds HEAD, and objects and refs or a commondir; one called
+// .git always is. Each call looks anew, from the name's directory up to the root, by one fstatat a level (gitshape_linux.go): no
+// table is kept, and what another sandbox or the user's git makes counts at once. A plain file is opened for writing first and looked at then, and
+// truncated after that: an open by itself changes nothing. Inside one the allow-list gitLines counts
+// (gitdir.go), which gives each path a class and its reason; a path that no line names cannot be made.
+//
+//   - The call that would make a directory a git directory is carried out only if all that lies there conforms to
+//     the list (conform_linux.go), and its configuration becomes a private copy. The call by which it would cease to be
+//     one, too: its hooks would be open to the tool. So every git directory in a root is held from its first moment.
+//   - With Rules.NoNewGit that call is refused, and so are a directory and a file named .git.
+//   - A configuration is written by git as config.lock and renamed. The supervisor puts a checked copy in its place,
+//     which no process has open, under a name that no supervisor opens until it is there: harmless keys may
+//     change, all else has to be as it was (gitconfig.go, giturl.go). A submodule's core.worktree is taken out; git needs it not.
+//     The mode is left to the tool, because git init flips it. It may be removed when it holds harmless keys alone.
+//   - .gitmodules, in the work tree, is judged so, too, by a list of its own (gitmodules.go). git checkout writes it by an open, as libgit2 does
+//     a new configuration: what is written comes as a letter (letter_linux.go), and appears when it is judged harmless.
+//   - An index is read by the size of objects' names that the configuration says (gitformat.go), in the tool's file where the kernel grants
+//     a lease on it, else in a copy.
+//   - A lock is opened only with O_CREAT|O_EXCL, and renamed or removed only by the sandbox that made it (lock_linux.go): the user's
+//     own git may be holding it.
+//   - Texts by which git runs, deletes or writes something are checked when they are renamed to their name, or come as a letter: a
+//     rebase's todo (without exec), strategy and options (text_linux.go). MERGE_RR keeps its entries or loses them: git rerere copies
+//     the files that they name. A file of a merge that the USER's git has begun may have become a link by then; that copy remains. A .git file, and a worktree's gitdir, is written with the
+//     kernel's path of what was judged; a commondir only as "../.." (letter_linux.go).
+//   - No symbolic link lies in one, but for the one by which git init probes; no directory comes into one from outside, but a
+//     git directory below modules (git submodule absorbgitdirs). .git itself is not renamed elsewhere.
+//   - After a file is made, and after any other name is, the shape is looked at once more before the tool learns of it: another
+//     sandbox, or the user's git, may have come between.
+//   - Removing is free, but for hooks that are active, attributes, a configuration that is not harmless, and others' locks.
+//   - HEAD, index, refs, objects and logs are the tool's: it can break a repository, and say anything in its history.
+//
+// # Connections
+//
+// Where the sandbox has no network namespace, Rules.Connects are the only addresses that the tool can connect to: those of
+// the harness's proxies. connect(2) is carried out as the calls above are, with an address that was copied once, on
+// the tool's own socket (connect_linux.go). That makes TCP go nowhere else only together with a profile
+// that leaves the tool no other sockets, and no other call that connects: see onlyStreams in package sandbox. Setting a source
+// route or a device is refused; setting SO_SNDTIMEO or SO_LINGER says yes and does nothing; a blocking connect to a listener
+// that takes nobody fails after 200 ms with ETIMEDOUT, during which the supervisor serves nobody else. onlyStreams
+// refuses userfaultfd(2) too, by which a thread could stop in the middle of sending, with the socket locked, and a
+// connect on that socket would wait for it.
+//
+// # Tracing
+//
+// ptrace(2) stops here when it asks for PTRACE_O_TRACEEXIT, and goes on for one process at a time: two that trace each other
+// with it could never be killed. trace_linux.go has the proof. A second strace gets EINVAL while one runs.
+//
+// # Limits
+//
+//   - A hard link made before the run to a protected file is a second name that nobody protects. Names outside the roots are
+//     not looked at, but for Rules.Paths.
+//   - The serving process must be single-threaded, not be filtered itself, share the tool's user, mount
+//     namespace and root, and be in the same Landlock domain: what the tool may do by these calls is what the supervisor
+//     may do. A process of the sandbox that confines itself further (Landlock, a seccomp rule on the arguments of open) is not
+//     held to that in the calls served here. In another mount namespace every served call is EACCES.
+//   - Two sandboxes on one directory have two supervisors: a rename by one can come between the check and the act of the other. What
+//     was made then is taken back, after a moment in which it was there.
+//   - A git directory that is not called .git, and that the user's git is making at this moment outside, is held once it has
+//     its shape; below modules, the names that are obeyed are held before. git clone --shared and --reference are refused
+//     (objects/info/alternates), remotes that are directories have to be there, and ssh to localhost is refused.
+//   - A program whose file may not be read is not dumpable, and every served call of it is EACCES.
+//   - A terminal opened by name never becomes the controlling one: TIOCSCTTY does that. /dev/tty of another session than the
+//     supervisor's is found among descriptors 0 to 15 or in /dev/pts, else it is ENOENT.
+//   - An open that waits for a FIFO's other end is not ended by a signal that has a handler, only by a fatal one
+//     (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, Linux 5.19, without which a signal would have calls made twice).
+//   - A directory whose path is longer than PATH_MAX cannot be changed. A refused .git file, .gitmodules or new configuration is not reported to its writer: it does not appear.
+//   - truncate(2) past RLIMIT_FSIZE is EFBIG without SIGXFSZ. O_PATH aside, fs.protected_symlinks is not applied.
+//   - Each served call costs two changes of process and some fifteen system calls: a file is made on tmpfs in about six
+//     times the time, and each directory between it and the root adds two fstatat (BenchmarkCall). Calls that are not in the filter's list cost what any filter costs.
+package supervisor

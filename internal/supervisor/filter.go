@@ -1,0 +1,248 @@
+package supervisor
+
+import "errors"
+
+// SockFilter is one instruction of a classic BPF program, laid out as the kernel's struct sock_filter.
+type SockFilter struct {
+	Code   uint16
+	JT, JF uint8
+	K      uint32
+}
+
+// ErrArch is wrapped by Filter's error for an architecture it has no table for.
+var ErrArch = errors.New("supervisor: no system call table")
+
+// linux/bpf_common.h, linux/seccomp.h, linux/audit.h.
+const (
+	bpfLoad  = 0x20 // LD|W|ABS
+	bpfEqual = 0x15 // JMP|JEQ|K
+	bpfSet   = 0x45 // JMP|JSET|K
+	bpfOver  = 0x35 // JMP|JGE|K
+	bpfRet   = 0x06
+
+	retKill   = 0x80000000
+	retNotify = 0x7fc00000
+	retErrno  = 0x00050000
+	retAllow  = 0x7fff0000
+
+	dataNR   = 0
+	dataArch = 4
+	dataArgs = 16 // low word of args[0]: both architectures are little-endian
+
+	auditAMD64 = 0xc000003e
+	auditARM64 = 0xc00000b7
+
+	x32Bit = 0x40000000
+
+	openWrites = 0x1 | 0x2 | 0x40 | 0x200 // O_WRONLY, O_RDWR, O_CREAT, O_TRUNC; O_TMPFILE wants one of the first two
+	openPath   = 0x200000                 // O_PATH: the kernel drops every flag that could write
+
+	errnoPerm = 1
+	errnoSys  = 38
+	errnoNot  = 95 // EOPNOTSUPP
+
+	prSetDumpable = 4
+
+	ptraceOldSetOptions = 21
+	ptraceSetOptions    = 0x4200
+	ptraceSeize         = 0x4206
+	ptraceTraceExit     = 0x40 // PTRACE_O_TRACEEXIT
+)
+
+// Filter returns the program that sends the calls which change names, and opens that can write, to the
+// listener. With hidden set it sends every open that can read. It answers nothing by allow that another
+// filter refuses: the kernel takes the strictest answer, and an errno is stricter than a notification.
+// The architecture is "amd64" or "arm64".
+func Filter(arch string, hidden bool) ([]SockFilter, error) {
+	return filter(arch, true, hidden, false, false)
+}
+
+// FilterOf returns the program for these rules: with names, hidden names or paths in them what
+// Filter returns, with Connects also what sends connect(2) to the listener and refuses the
+// socket options that could lead past it.
+func FilterOf(arch string, r *Rules) ([]SockFilter, error) {
+	return filter(arch, len(r.Names)+len(r.Paths)+len(r.Hidden) > 0, HidesNames(r), r.Connects != nil, r.Fence)
+}
+
+func filter(arch string, names, hidden, connects, fence bool) ([]SockFilter, error) {
+	t, ok := tables[arch]
+	if !ok {
+		return nil, errors.Join(ErrArch, errors.New(arch))
+	}
+	p := []SockFilter{
+		{bpfLoad, 0, 0, dataArch},
+		{bpfEqual, 1, 0, t.audit},
+		{bpfRet, 0, 0, retKill},
+		{bpfLoad, 0, 0, dataNR},
+	}
+	if t.audit == auditAMD64 {
+		p = append(p, SockFilter{bpfOver, 0, 1, x32Bit}, SockFilter{bpfRet, 0, 0, retKill})
+	}
+	if connects {
+		p = append(p, connectRules(t)...)
+	}
+	if names {
+		p = append(p, nameRules(t, hidden)...)
+	}
+	if fence {
+		p = append(p, notify(t.fence)...)
+	}
+	p = append(p, traceRules(t)...)
+	p = append(p,
+		SockFilter{bpfEqual, 0, 5, t.prctl}, // prctl(PR_SET_DUMPABLE, 0) says yes and does nothing: see doc.go
+		SockFilter{bpfLoad, 0, 0, dataArgs},
+		SockFilter{bpfEqual, 0, 3, prSetDumpable},
+		SockFilter{bpfLoad, 0, 0, dataArgs + 8},
+		SockFilter{bpfEqual, 0, 1, 0},
+		SockFilter{bpfRet, 0, 0, retErrno},
+		SockFilter{bpfRet, 0, 0, retAllow})
+	return p, nil
+}
+
+func notify(calls []uint32) (p []SockFilter) {
+	for _, nr := range calls {
+		p = append(p, SockFilter{bpfEqual, 0, 1, nr}, SockFilter{bpfRet, 0, 0, retNotify})
+	}
+	return p
+}
+
+func nameRules(t table, hidden bool) []SockFilter {
+	p := notify(t.notify)
+	for _, o := range t.opens {
+		p = append(p, openRule(o, hidden)...)
+	}
+	for _, e := range t.errno {
+		p = append(p, SockFilter{bpfEqual, 0, 1, e.nr}, SockFilter{bpfRet, 0, 0, retErrno | e.errno})
+	}
+	return p
+}
+
+// connectRules traps connect(2), and looks at the level and the name of a socket option. IP_OPTIONS holds a source route,
+// by which a packet leaves for another address than the socket's (tcp_v4_connect); a socket that is bound to a device
+// has its packets sent by that, those for 127.0.0.1 too (ip_route_output_key_hash_rcu), to whoever is there and takes them; TCP_FASTOPEN_CONNECT
+// puts the connection off until data is sent. Setting SO_SNDTIMEO or SO_LINGER says yes and does nothing: the one is the
+// supervisor's, and by the other the supervisor would wait when it is the last who closes a socket.
+func connectRules(t table) []SockFilter {
+	p := []SockFilter{
+		{bpfEqual, 0, 1, t.connect},
+		{bpfRet, 0, 0, retNotify},
+	}
+	options := []struct{ level, name, answer uint32 }{
+		{0, 4, errnoPerm},  // IPPROTO_IP, IP_OPTIONS
+		{1, 25, errnoPerm}, // SOL_SOCKET, SO_BINDTODEVICE
+		{1, 62, errnoPerm}, // SOL_SOCKET, SO_BINDTOIFINDEX
+		{6, 30, errnoNot},  // IPPROTO_TCP, TCP_FASTOPEN_CONNECT
+		{1, 21, 0},         // SOL_SOCKET, SO_SNDTIMEO
+		{1, 67, 0},         // SOL_SOCKET, SO_SNDTIMEO_NEW
+		{1, 13, 0},         // SOL_SOCKET, SO_LINGER
+	}
+	var q []SockFilter
+	for _, o := range options {
+		q = append(q,
+			SockFilter{bpfLoad, 0, 0, dataArgs + 8},
+			SockFilter{bpfEqual, 0, 3, o.level},
+			SockFilter{bpfLoad, 0, 0, dataArgs + 16},
+			SockFilter{bpfEqual, 0, 1, o.name},
+			SockFilter{bpfRet, 0, 0, retErrno | o.answer})
+	}
+	q = append(q, SockFilter{bpfRet, 0, 0, retAllow})
+	return append(append(p, SockFilter{bpfEqual, 0, uint8(len(q)), t.setsockopt}), q...)
+}
+
+// openRule looks at the flags of one open call. The accumulator holds the number again only where the rule
+// does not apply, so both ends of the flag test return.
+func openRule(o openCall, hidden bool) []SockFilter {
+	flags := SockFilter{bpfLoad, 0, 0, dataArgs + 8*o.flagsArg}
+	if hidden {
+		return []SockFilter{
+			{bpfEqual, 0, 4, o.nr},
+			flags,
+			{bpfSet, 0, 1, openPath},
+			{bpfRet, 0, 0, retAllow},
+			{bpfRet, 0, 0, retNotify},
+		}
+	}
+	return []SockFilter{
+		{bpfEqual, 0, 5, o.nr},
+		flags,
+		{bpfSet, 1, 0, openPath},
+		{bpfSet, 1, 0, openWrites},
+		{bpfRet, 0, 0, retAllow},
+		{bpfRet, 0, 0, retNotify},
+	}
+}
+
+// traceRules sends the requests of ptrace(2) that carry PTRACE_O_TRACEEXIT among their options: see trace in
+// trace_linux.go. PTRACE_OLDSETOPTIONS is another number of PTRACE_SETOPTIONS (ptrace_request in kernel/ptrace.c).
+func traceRules(t table) []SockFilter {
+	return []SockFilter{
+		{bpfEqual, 0, 8, t.ptrace},
+		{bpfLoad, 0, 0, dataArgs},
+		{bpfEqual, 2, 0, ptraceSeize},
+		{bpfEqual, 1, 0, ptraceSetOptions},
+		{bpfEqual, 0, 3, ptraceOldSetOptions},
+		{bpfLoad, 0, 0, dataArgs + 8*3},
+		{bpfSet, 0, 1, ptraceTraceExit},
+		{bpfRet, 0, 0, retNotify},
+		{bpfRet, 0, 0, retAllow},
+	}
+}
+
+type openCall struct{ nr, flagsArg uint32 }
+
+type errnoCall struct{ nr, errno uint32 }
+
+type table struct {
+	audit  uint32
+	notify []uint32
+	fence  []uint32 // the calls of Rules.Fence
+	opens  []openCall
+	errno  []errnoCall
+	prctl  uint32
+
+	connect, setsockopt, ptrace uint32
+}
+
+// tables lists, from arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h, the calls
+// that are sent to the supervisor and those that are answered at once, being ways around it: openat2 (its
+// flags are in memory; every portable caller falls back on ENOSYS), open_by_handle_at (no path at all), io_uring
+// (opens and renames out of seccomp's sight) and the setxattr and removexattr families (an ACL changes the mode of a hook).
+var tables = map[string]table{
+	"amd64": {
+		audit: auditAMD64,
+		notify: []uint32{
+			85, 83, 258, 133, 259, // creat mkdir mkdirat mknod mknodat
+			82, 264, 316, // rename renameat renameat2
+			86, 265, 88, 266, // link linkat symlink symlinkat
+			87, 263, 84, // unlink unlinkat rmdir
+			76, 90, 91, 268, 452, // truncate chmod fchmod fchmodat fchmodat2
+			49, // bind
+		},
+		fence: []uint32{92, 93, 94, 260, 132, 235, 261, 280}, // chown fchown lchown fchownat utime utimes futimesat utimensat
+		opens: []openCall{{257, 2}, {2, 1}},
+		errno: []errnoCall{
+			{437, errnoSys}, {304, errnoPerm}, {425, errnoSys}, {426, errnoSys}, {427, errnoSys},
+			{188, errnoNot}, {189, errnoNot}, {190, errnoNot}, {463, errnoNot},
+			{197, errnoNot}, {198, errnoNot}, {199, errnoNot}, {466, errnoNot},
+		},
+		prctl: 157, connect: 42, setsockopt: 54, ptrace: 101,
+	},
+	"arm64": {
+		audit: auditARM64,
+		notify: []uint32{
+			34, 33, // mkdirat mknodat
+			38, 276, // renameat renameat2
+			37, 36, 35, // linkat symlinkat unlinkat
+			45, 52, 53, 452, // truncate fchmod fchmodat fchmodat2
+			200, // bind
+		},
+		fence: []uint32{55, 54, 88}, // fchown fchownat utimensat
+		opens: []openCall{{56, 2}},
+		errno: []errnoCall{
+			{437, errnoSys}, {265, errnoPerm}, {425, errnoSys}, {426, errnoSys}, {427, errnoSys},
+			{5, errnoNot}, {6, errnoNot}, {7, errnoNot}, {463, errnoNot},
+			{14, errnoNot}, {15, errnoNot}, {16, errnoNot}, {466, errnoNot},
+		},
+		prctl: 167, connect: 203, setsockopt: 208, ptrace: 117,
+	},
+}

@@ -1,0 +1,242 @@
+package supervisor
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// find resolves path k of the tool, which begins at its directory descriptor dirfd, to s.spot[k]: 0 or a
+// negative errno. With follow set, a symbolic link as the last name is followed.
+//
+// One openat2 finds the directory when no link is on the way; then nothing depends on who asks. A link sends
+// the path through the slow walk.
+//
+//go:norace
+func (s *State) find(k int) int {
+	sp, in := &s.spot[k&1], &s.in[k&1]
+	switch {
+	case in.from == fromNothing:
+		return 0
+	case in.from == fromFD, in.from == fromEmpty && s.plen[k&1] == 0:
+		sp.obj = s.toolFD(in.dirfd)
+		return min(sp.obj, 0)
+	case s.plen[k&1] == 0:
+		return -eNOENT
+	}
+	if s.path[k&1][(s.plen[k&1]-1)&(pathRoom-1)] == '/' {
+		in.follow = in.follow || s.onObject(k)
+	}
+	start := s.rootDir
+	if s.path[k&1][0] != '/' {
+		if start = s.startDir(in.dirfd); start < 0 {
+			return start
+		}
+		sp.start = start
+	}
+	r := s.quick(k, start)
+	if r == -eLOOP {
+		sp.leave()
+		r = s.slow(k, start)
+	}
+	return r
+}
+
+// startDir opens what a relative path begins at: of this very thread, since threads may differ.
+//
+//go:norace
+func (s *State) startDir(dirfd int) int {
+	if dirfd == atFDCWD {
+		s.literal("cwd")
+		return openat(s.task, &s.num[0], oPath|syscall.O_DIRECTORY, 0)
+	}
+	return s.toolFD(dirfd)
+}
+
+// toolFD opens, as O_PATH, what the tool's descriptor fd refers to.
+//
+//go:norace
+func (s *State) toolFD(fd int) int {
+	if fd < 0 {
+		return -int(syscall.EBADF)
+	}
+	s.number("fd/", uint(fd))
+	r := openat(s.task, &s.num[0], oPath, 0)
+	if r == -eNOENT {
+		return -int(syscall.EBADF)
+	}
+	return r
+}
+
+// quick is the way for a path without links: -ELOOP sends it the slow way.
+//
+//go:norace
+func (s *State) quick(k, start int) int {
+	sp, p := &s.spot[k&1], &s.path[k&1]
+	end := s.plen[k&1]
+	for end > 0 && p[(end-1)&(pathRoom-1)] == '/' {
+		end--
+	}
+	at := end
+	for at > 0 && p[(at-1)&(pathRoom-1)] != '/' {
+		at--
+	}
+	size := end - at
+	if size == 0 || (p[at&(pathRoom-1)] == '.' && (size == 1 || (size == 2 && p[(at+1)&(pathRoom-1)] == '.'))) {
+		sp.obj = s.openNoLinks(start, &p[0], 0)
+		return min(sp.obj, 0)
+	}
+	if size > 255 {
+		return -eLONG
+	}
+	for i := uint(0); i < size; i++ {
+		sp.name[i&255] = p[(at+i)&(pathRoom-1)]
+	}
+	sp.name[size&511] = 0
+	if at == 0 {
+		sp.dir, sp.owned = start, false
+	} else {
+		was := p[at&(pathRoom-1)]
+		p[at&(pathRoom-1)] = 0
+		sp.dir, sp.owned = s.openNoLinks(start, &p[0], syscall.O_DIRECTORY), true
+		p[at&(pathRoom-1)] = was
+		if sp.dir < 0 {
+			return sp.dir
+		}
+	}
+	slash := end < s.plen[k&1]
+	if s.in[k&1].follow {
+		if sp.stat = lstatat(sp.dir, &sp.name[0], &sp.st); sp.stat == 0 && (sp.st.Mode&syscall.S_IFMT == syscall.S_IFLNK) {
+			return -eLOOP
+		}
+	}
+	if slash {
+		sp.name[size&511], sp.name[(size+1)&511] = '/', 0
+	}
+	return 0
+}
+
+// onObject reports whether the call works on what path k leads to, and not on the name: then a slash behind the name
+// makes a link be followed, whatever the flags say.
+//
+//go:norace
+func (s *State) onObject(k int) bool {
+	return s.op == opOpen || s.op == opChmod || s.op == opTruncate || (s.op == opLink && k == 0)
+}
+
+//go:norace
+func (sp *spot) reset() {
+	sp.start, sp.dir, sp.obj, sp.owned, sp.stat, sp.hit = -1, -1, -1, false, 1, 0
+	sp.inside, sp.granted = false, false
+	sp.git = within{}
+}
+
+// leave closes what the spot holds but for where its path begins.
+//
+//go:norace
+func (sp *spot) leave() {
+	if sp.owned {
+		closeFD(sp.dir)
+	}
+	closeFD(sp.obj)
+	sp.dir, sp.obj, sp.owned, sp.stat = -1, -1, false, 1
+}
+
+// drop closes all that the spot holds.
+//
+//go:norace
+func (sp *spot) drop() {
+	sp.leave()
+	closeFD(sp.start)
+	sp.start = -1
+}
+
+//go:norace
+func (s *State) openNoLinks(dir int, path *byte, flags int) int {
+	s.how.flags, s.how.mode, s.how.resolve = uint64(oPath|syscall.O_CLOEXEC|flags), 0, resolveNoLinks
+	return sys(sysOpenat2, uintptr(dir), uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(&s.how)), unsafe.Sizeof(s.how), 0)
+}
+
+// judge compares the canonical path of spot k with the rules: its hit. The path is the kernel's own account of
+// the directory, so links, mounts and spellings have no say. It returns 0 or a negative errno.
+//
+//go:norace
+func (s *State) judge(k int) int {
+	sp := &s.spot[k&1]
+	if s.in[k&1].from == fromNothing {
+		return 0
+	}
+	fd := max(sp.dir, sp.obj) // one of them is -1
+	n := s.canonical(fd)
+	if n < 0 {
+		return n
+	}
+	if s.m.path[0] != '/' { // a pipe, a socket, a memfd: it has no name
+		sp.granted = s.m.path[0] != '(' // "(unreachable)", in the mounts of others
+		if sp.obj < 0 {
+			sp.hit = hitLost
+		}
+		return 0
+	}
+	if sp.obj < 0 {
+		at := uint(n)
+		if at > 1 {
+			s.m.path[at&(pathRoom-1)] = '/'
+			at++
+		}
+		for i := uint(0); i < 255 && sp.name[i] != 0 && sp.name[i] != '/'; i++ {
+			s.m.path[at&(pathRoom-1)] = sp.name[i]
+			at++
+		}
+		s.m.n = at
+	}
+	s.m.judge()
+	s.shape(sp, true)
+	if s.m.floor == ^uint(0) && s.inProc(fd) && s.ownProc() { // no root is in a procfs
+		s.m.hit |= hitSelf
+	}
+	sp.hit, sp.inside, sp.granted = s.m.hit, s.m.floor != ^uint(0), s.m.granted
+	return 0
+}
+
+// canonical reads the path of a descriptor into s.m: its length, or a negative errno.
+//
+//go:norace
+func (s *State) canonical(fd int) int {
+	s.number("", uint(fd))
+	n := sys(syscall.SYS_READLINKAT, uintptr(s.fdDir), uintptr(unsafe.Pointer(&s.num[0])), uintptr(unsafe.Pointer(&s.m.path[0])), pathMax, 0)
+	if n >= pathMax {
+		return -eLONG
+	}
+	s.m.n = uint(n) & (pathRoom - 1)
+	return n
+}
+
+//go:norace
+func (s *State) inProc(fd int) bool {
+	r := sys(syscall.SYS_FSTATFS, uintptr(fd), uintptr(unsafe.Pointer(&s.w.fsBuf[0])), 0, 0, 0)
+	return r < 0 || s.w.fsBuf[0] == magicProc
+}
+
+// ownProc reports whether a component of the path in s.m is the supervisor's process number: what it may
+// do to itself, and to anything of its own under /proc, the tool may not.
+//
+//go:norace
+func (s *State) ownProc() bool {
+	s.m.split()
+	for i := uint(0); i < s.m.nc; i++ {
+		at, end := uint(s.m.off[i&(compRoom-1)]), uint(s.m.off[(i+1)&(compRoom-1)])-1
+		v := uint(0)
+		for ; at < end; at++ {
+			c := s.m.path[at&(pathRoom-1)]
+			if c < '0' || c > '9' || v > 1<<32 {
+				v = 0
+				break
+			}
+			v = v*10 + uint(c-'0')
+		}
+		if v != 0 && v == s.self {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,346 @@
+package supervisor
+
+// A tool may change its repository's configuration, but not plant in it what git runs: core.hooksPath,
+// core.fsmonitor, core.sshCommand, aliases, filters, pagers, includes and whatever later versions add. So the
+// rule is a list of what is harmless. A new configuration is accepted when the lines that are *not* on the list
+// are, one by one and in their sections, those of the configuration it replaces.
+//
+// The grammar is narrower than git's (git-config(1), "CONFIGURATION FILE"): a line that this file does not
+// understand is never harmless, which is the safe answer.
+
+const textRoom = 1 << 16
+
+// text is one configuration and a cursor in it. It is read in the forked child: see the rules above Serve.
+type text struct {
+	b        [textRoom]byte
+	n        uint
+	pos      uint // the next line begins here
+	at, end  uint // the present line, without its newline
+	sec      uint // the present section's header line: sec to secEnd
+	secEnd   uint
+	name     uint // in the header: the section's name
+	nameEnd  uint
+	sub      bool // the header has a quoted subsection
+	known    bool // the header is well-formed
+	ongoing  bool // the line before ends in a backslash, so the present line belongs to it
+	modules  bool // the configuration is a submodule's
+	base     int  // descriptor of its .git directory, beside which relative paths of repositories begin; or -1
+	key      uint // the present pair's key, to keyEnd
+	keyEnd   uint
+	val      uint     // and its value, to end
+	rules    *matcher // where the roots are; its path is overwritten
+	owner    *State   // who looks at local paths; nil: they are judged by their text
+	removing bool     // the configuration is to be removed
+	workTree bool     // it is a .gitmodules
+}
+
+// What a harmless key's value has to be.
+const (
+	anyValue = iota
+	urlValue
+	remoteValue
+	treeValue
+	refsValue
+)
+
+type harmlessKey struct {
+	section, key string
+	sub          bool
+	value        uint8
+}
+
+// harmlessKeys are the keys whose values can at worst break the repository they stand in.
+var harmlessKeys = [...]harmlessKey{
+	{"core", "repositoryformatversion", false, anyValue},
+	{"core", "filemode", false, anyValue},
+	{"core", "bare", false, anyValue},
+	{"core", "logallrefupdates", false, anyValue},
+	{"core", "ignorecase", false, anyValue},
+	{"core", "precomposeunicode", false, anyValue},
+	{"core", "symlinks", false, anyValue},
+	{"core", "autocrlf", false, anyValue},
+	{"core", "eol", false, anyValue},
+	{"core", "worktree", false, treeValue}, // see dropWorktree
+	{"core", "sharedrepository", false, anyValue},
+	{"core", "compression", false, anyValue},
+	{"core", "abbrev", false, anyValue},
+	{"core", "quotepath", false, anyValue},
+	{"core", "safecrlf", false, anyValue},
+	{"core", "sparsecheckout", false, anyValue},
+	{"core", "sparsecheckoutcone", false, anyValue},
+	{"receive", "denynonfastforwards", false, anyValue}, // git init --shared
+	{"extensions", "objectformat", false, anyValue},
+	{"extensions", "refstorage", false, refsValue},
+	{"user", "name", false, anyValue},
+	{"user", "email", false, anyValue},
+	{"init", "defaultbranch", false, anyValue},
+	{"branch", "remote", true, remoteValue},
+	{"branch", "merge", true, anyValue},
+	{"branch", "rebase", true, anyValue},
+	{"remote", "url", true, urlValue},
+	{"remote", "fetch", true, anyValue},
+	{"remote", "tagopt", true, anyValue},
+	{"remote", "prune", true, anyValue},
+	{"branch", "description", true, anyValue},
+	{"branch", "pushremote", true, remoteValue},
+	{"submodule", "shallow", true, anyValue},
+	{"submodule", "url", true, urlValue},
+	{"submodule", "active", true, anyValue},
+	{"submodule", "branch", true, anyValue},
+	{"submodule", "active", false, anyValue},
+	{"pull", "rebase", false, anyValue},
+	{"push", "default", false, anyValue},
+}
+
+// c returns byte i, or 0 behind the end.
+//
+//go:norace
+func (t *text) c(i uint) byte {
+	if i >= t.n {
+		return 0
+	}
+	return t.b[i&(textRoom-1)]
+}
+
+//go:norace
+func (t *text) rewind() {
+	t.pos, t.sec, t.secEnd, t.known, t.ongoing = 0, 0, 0, false, false
+}
+
+// sameRest reports whether the lines of a that are not harmless are those of b.
+//
+//go:norace
+func sameRest(a, b *text) bool {
+	a.rewind()
+	b.rewind()
+	for {
+		more := a.nextForeign()
+		if more != b.nextForeign() {
+			return false
+		}
+		if !more {
+			return true
+		}
+		if !equalBytes(a, b, a.sec, a.secEnd, b.sec, b.secEnd) || !equalBytes(a, b, a.at, a.end, b.at, b.end) {
+			return false
+		}
+	}
+}
+
+//go:norace
+func equalBytes(a, b *text, i, iEnd, j, jEnd uint) bool {
+	if iEnd-i != jEnd-j {
+		return false
+	}
+	for ; i < iEnd; i++ {
+		if a.c(i) != b.c(j) {
+			return false
+		}
+		j++
+	}
+	return true
+}
+
+// nextForeign moves to the next line that is not harmless; false at the end.
+//
+//go:norace
+func (t *text) nextForeign() bool {
+	for t.pos < t.n {
+		t.nextLine()
+		if !t.harmless() {
+			return true
+		}
+	}
+	return false
+}
+
+//go:norace
+func (t *text) nextLine() {
+	t.at = t.pos
+	t.end = t.at
+	for t.end < t.n && t.c(t.end) != '\n' {
+		t.end++
+	}
+	t.pos = t.end + 1
+}
+
+// harmless reads the present line.
+//
+//go:norace
+func (t *text) harmless() bool {
+	part := t.ongoing
+	t.ongoing = t.end > t.at && t.c(t.end-1) == '\\'
+	if part {
+		return false
+	}
+	quotes := uint(0)
+	plain := true
+	for i := t.at; i < t.end; i++ {
+		switch c := t.c(i); {
+		case c == '"':
+			quotes++
+		case c == '\\', c == 0x7f, c < ' ' && c != '\t':
+			plain = false
+		}
+	}
+	i := t.blanks(t.at)
+	if t.c(i) == '[' && i < t.end {
+		return t.header(i) && plain
+	}
+	if !plain || quotes&1 != 0 {
+		return false
+	}
+	if i >= t.end || t.c(i) == '#' || t.c(i) == ';' {
+		return true
+	}
+	return t.known && t.pair(i)
+}
+
+//go:norace
+func (t *text) blanks(i uint) uint {
+	for i < t.end && (t.c(i) == ' ' || t.c(i) == '\t') {
+		i++
+	}
+	return i
+}
+
+//go:norace
+func (t *text) word(i uint) uint {
+	for ; i < t.end; i++ {
+		c := lower(t.c(i))
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			break
+		}
+	}
+	return i
+}
+
+// header reads `[name]` or `[name "subsection"]` at i, with nothing behind it.
+//
+//go:norace
+func (t *text) header(i uint) bool {
+	t.sec, t.secEnd, t.known, t.sub = t.at, t.end, false, false
+	t.name = i + 1
+	t.nameEnd = t.word(t.name)
+	i = t.nameEnd
+	if i == t.name {
+		return false
+	}
+	if j := t.blanks(i); j > i && t.c(j) == '"' {
+		t.sub = true
+		for i = j + 1; i < t.end && t.c(i) != '"' && t.c(i) != '\\'; i++ {
+		}
+		if t.c(i) != '"' || i == j+1 || t.workTree && !t.insidePath(j+1, i) {
+			return false // the name is that of a directory below modules
+		}
+		i++
+	}
+	t.known = i < t.end && t.c(i) == ']' && t.blanks(i+1) == t.end
+	return t.known
+}
+
+// pair reads `key = value` at i and looks it up.
+//
+//go:norace
+func (t *text) pair(i uint) bool {
+	t.key, t.keyEnd = i, t.word(i)
+	i = t.blanks(t.keyEnd)
+	if t.keyEnd == t.key || i >= t.end || t.c(i) != '=' {
+		return false
+	}
+	t.val = t.blanks(i + 1)
+	if t.workTree {
+		return t.harmlessModule()
+	}
+	for k := range harmlessKeys {
+		h := &harmlessKeys[k]
+		if h.sub == t.sub && t.is(t.name, t.nameEnd, h.section) && t.is(t.key, t.keyEnd, h.key) {
+			switch h.value {
+			case urlValue:
+				return t.harmlessURL()
+			case remoteValue:
+				return t.harmlessRemote()
+			case treeValue:
+				return t.removing
+			case refsValue:
+				return t.is(t.val, t.end, "files") || t.is(t.val, t.end, "reftable")
+			}
+			if t.removing {
+				return true
+			}
+			return true
+		}
+	}
+	return false
+}
+
+//go:norace
+func (t *text) is(at, end uint, word string) bool {
+	if end-at != uint(len(word)) {
+		return false
+	}
+	for j := 0; j < len(word); j++ {
+		if lower(t.c(at+uint(j))) != word[j] {
+			return false
+		}
+	}
+	return true
+}
+
+// harmlessRemote accepts what a branch follows: this repository, or a remote that this very configuration gives a
+// URL. Of any other word git would make a path relative to its working directory.
+//
+//go:norace
+func (t *text) harmlessRemote() bool {
+	if t.removing {
+		return true
+	}
+	size := t.end - t.val
+	if size == 1 && t.c(t.val) == '.' {
+		return true
+	}
+	const head, tail = "[remote \"", "\"]\n\turl"
+	for i := uint(0); i < t.n; i++ {
+		if t.c(i) != '[' || (i > 0 && t.c(i-1) != '\n') || !t.is(i, i+uint(len(head)), head) {
+			continue
+		}
+		name := i + uint(len(head))
+		if equalBytes(t, t, name, name+size, t.val, t.end) && t.is(name+size, name+size+uint(len(tail)), tail) {
+			return size > 0
+		}
+	}
+	return false
+}
+
+// dropWorktree takes out of a submodule's configuration the core.worktree that git gives it, unless one stands there already. git
+// finds the work tree by the .git file as well; and the path would count later, when links may have come in its way.
+//
+//go:norace
+func (t *text) dropWorktree(old *text) {
+	if !t.modules {
+		return
+	}
+	old.rewind()
+	for old.nextForeign() {
+		if old.isWorktree() {
+			return
+		}
+	}
+	t.rewind()
+	for t.nextForeign() {
+		if !t.isWorktree() {
+			continue
+		}
+		to := t.at
+		for i := t.pos; i < t.n; i++ {
+			t.b[to&(textRoom-1)] = t.b[i&(textRoom-1)]
+			to++
+		}
+		t.n, t.pos = to, t.at
+	}
+}
+
+//go:norace
+func (t *text) isWorktree() bool {
+	return t.known && !t.sub && t.is(t.name, t.nameEnd, "core") && t.is(t.key, t.keyEnd, "worktree") && t.key >= t.at && t.keyEnd <= t.end
+}

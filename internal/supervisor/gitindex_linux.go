@@ -1,0 +1,325 @@
+package supervisor
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// git checks the names in an index when they are added, and not when it reads the file: `git checkout .` writes what a forged one
+// says, .git/hooks and ../ too. So an index is never opened for writing in place, and a rename onto one is carried out only if each
+// name in it is one that git would add. No copy is made, for an index is large: that nothing has the file open for writing is known from
+// its one link and from a lease, which the kernel grants only then (fcntl(2), F_SETLEASE); opens come through this supervisor. A file
+// system that grants no leases (NFS, 9p, Ceph), or a file of another owner, takes a copy: the bytes that are judged are those that are written.
+
+const (
+	indexBytes = 65536
+	indexMost  = 1 << 30
+	fSetLease  = 1024
+)
+
+// indexScan is the cursor of harmlessIndex.
+type indexScan struct {
+	fd     int
+	copy   int  // the file that the bytes go to as well, or -1
+	at     uint // of the next byte in b
+	n      uint // bytes in b
+	read   uint64
+	filled uint // bytes of the file so far
+	bad    bool
+	b      [indexBytes]byte
+	name   [pathMax]byte
+	size   uint
+}
+
+// next returns the next byte of the file.
+//
+//go:norace
+func (x *indexScan) next() byte {
+	if x.at >= x.n && x.fill() <= 0 {
+		x.bad = true
+		return 0
+	}
+	c := x.b[x.at&(indexBytes-1)]
+	x.at++
+	x.read++
+	return c
+}
+
+// fill reads the next bytes, and writes them to the copy: how many, or a negative errno.
+//
+//go:norace
+func (x *indexScan) fill() int {
+	x.at, x.n = 0, 0
+	if x.filled > indexMost {
+		return -int(syscall.EFBIG) // who has it open may write on and on
+	}
+	r := sys(syscall.SYS_READ, uintptr(x.fd), uintptr(unsafe.Pointer(&x.b[0])), indexBytes, 0, 0)
+	if r <= 0 {
+		return r
+	}
+	for done := uint(0); x.copy >= 0 && done < uint(r); {
+		w := sys(syscall.SYS_WRITE, uintptr(x.copy), uintptr(unsafe.Pointer(&x.b[done&(indexBytes-1)])), uintptr(uint(r)-done), 0, 0)
+		if w <= 0 {
+			return min(w, -int(syscall.EIO))
+		}
+		done += uint(w)
+	}
+	x.n = uint(r)
+	x.filled += x.n
+	return r
+}
+
+//go:norace
+func (x *indexScan) number(bytes int) uint {
+	v := uint(0)
+	for ; bytes > 0; bytes-- {
+		v = v<<8 | uint(x.next())
+	}
+	return v
+}
+
+// replaceIndex carries out a rename onto an index.
+//
+//go:norace
+func (s *State) replaceIndex() int {
+	a, b := &s.spot[0], &s.spot[1]
+	if s.typeOf(0) != syscall.S_IFREG || a.st.Nlink != 1 || s.lockedByOther(b) {
+		return s.refuse()
+	}
+	own := s.ownLock(0)
+	if a.hit&hitLock != 0 && (own < 0 || !s.locksName(a, b)) {
+		return s.refuse()
+	}
+	fd := openat(a.dir, &a.name[0], syscall.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if fd < 0 {
+		return fd
+	}
+	lease := sys(syscall.SYS_FCNTL, uintptr(fd), fSetLease, syscall.F_RDLCK, 0, 0)
+	s.literal("")
+	same := lstatat(fd, &s.num[0], &s.st) == 0 && s.st.Ino == a.st.Ino && s.st.Dev == a.st.Dev && s.st.Nlink == 1
+	r, ids := 0, s.indexIDs(b)
+	switch s.index.copy = -1; {
+	case !same, lease == -int(syscall.EAGAIN): // open for writing
+		r = s.refuse()
+	case lease < 0:
+		r = s.copyIndex(fd, ids)
+	case !s.harmlessIndex(fd, ids):
+		r = s.refuse()
+	default:
+		r = s.renameNow()
+	}
+	closeFD(fd)
+	if r == 0 && own >= 0 {
+		s.locks[own&(lockRoom-1)].forget()
+	}
+	return r
+}
+
+// copyIndex puts a judged copy of fd, which is spot a's file, in the place of spot b, and removes spot a's name.
+//
+//go:norace
+func (s *State) copyIndex(fd int, ids uint) int {
+	a, b, x := &s.spot[0], &s.spot[1], &s.index
+	out := s.newAside(b.dir)
+	if out < 0 {
+		return out
+	}
+	x.copy = out
+	r := 0
+	if !s.harmlessIndex(fd, ids) {
+		r = s.refuse()
+	}
+	for more := 1; r == 0 && more > 0; { // the extensions behind the entries
+		if more = x.fill(); more < 0 {
+			r = more
+		}
+	}
+	x.copy = -1
+	if r = s.endAside(b.dir, out, r, a.st.Mode); r == 0 {
+		r = s.bringIn(b.dir, &b.name[0])
+	}
+	if r == 0 {
+		sys(syscall.SYS_UNLINKAT, uintptr(a.dir), uintptr(unsafe.Pointer(&a.name[0])), 0, 0, 0)
+	}
+	return r
+}
+
+// indexIDs returns the size of the names of objects in the index that spot b is: that of the repository; and of a shared index, by
+// which git finds it, that of the one in its name.
+//
+//go:norace
+func (s *State) indexIDs(b *spot) uint {
+	const shared = "sharedindex."
+	n := uint(0)
+	for n < 256 && b.name[n] != 0 {
+		n++
+	}
+	if !b.isName("index") {
+		switch n - uint(len(shared)) {
+		case 2 * sha1Size:
+			return sha1Size
+		case 2 * sha256Size:
+			return sha256Size
+		}
+		return unknownSize
+	}
+	if b.git.up >= climbStep {
+		return unknownSize
+	}
+	s.text[0].n, s.text[0].workTree = 0, false
+	if r := s.load(0, b.dir, s.above(b.git.up, "config")); r < 0 && r != -eNOENT {
+		return unknownSize
+	}
+	return s.text[0].idSize()
+}
+
+// keepsIDs reports whether the configuration in dir, which is text old, may be replaced by text next, or by none: while there is
+// an index the size of its names stays.
+//
+//go:norace
+func (s *State) keepsIDs(dir int, old, next *text) bool {
+	if old.idSize() == next.idSize() {
+		return true
+	}
+	s.literal("index")
+	if lstatat(dir, &s.num[0], &s.st) != -eNOENT {
+		return false
+	}
+	s.literal("worktrees")
+	return lstatat(dir, &s.num[0], &s.st) == -eNOENT
+}
+
+// harmlessIndex reads an index of version 2 to 4 (gitformat-index(5)), of which it has to understand every entry. Names of objects
+// have oid bytes.
+//
+//go:norace
+func (s *State) harmlessIndex(fd int, oid uint) bool {
+	if oid == unknownSize {
+		return false
+	}
+	x := &s.index
+	x.fd, x.at, x.n, x.read, x.filled, x.bad, x.size = fd, 0, 0, 0, 0, false, 0
+	if x.number(4) != 'D'<<24|'I'<<16|'R'<<8|'C' {
+		return false
+	}
+	version := x.number(4)
+	if version < 2 || version > 4 {
+		return false
+	}
+	for left := x.number(4); left > 0 && !x.bad; left-- {
+		start := x.read
+		x.number(24)
+		mode := x.number(4)
+		x.number(12)
+		for i := uint(0); i < oid; i++ {
+			x.next()
+		}
+		if flags := x.number(2); flags&0x4000 != 0 {
+			if version < 3 {
+				return false
+			}
+			x.number(2)
+		}
+		if !x.entryName(version == 4) || !x.harmlessName(mode == 0o40000) {
+			return false
+		}
+		if version < 4 {
+			for (x.read-start)&7 != 0 && !x.bad {
+				if x.next() != 0 {
+					return false
+				}
+			}
+		}
+	}
+	return !x.bad
+}
+
+// entryName reads the name of an entry, with the NUL behind it.
+//
+//go:norace
+func (x *indexScan) entryName(compressed bool) bool {
+	keep := uint(0)
+	if compressed { // how much of the last name goes: an offset as in gitformat-pack(5)
+		c := x.next()
+		strip := uint(c & 0x7f)
+		for c&0x80 != 0 && !x.bad {
+			c = x.next()
+			if strip > pathMax {
+				return false
+			}
+			strip = (strip+1)<<7 | uint(c&0x7f)
+		}
+		if strip > x.size {
+			return false
+		}
+		keep = x.size - strip
+	}
+	x.size = keep
+	for !x.bad {
+		c := x.next()
+		if c == 0 {
+			return !x.bad
+		}
+		if x.size >= pathMax-1 {
+			return false
+		}
+		x.name[x.size&(pathMax-1)] = c
+		x.size++
+	}
+	return false
+}
+
+// harmlessName reports whether git would add an entry of this name (read-cache.c, verify_path): no component is empty, a dot, two dots,
+// or .git in any spelling that a file system takes for it.
+//
+//go:norace
+func (x *indexScan) harmlessName(dir bool) bool {
+	end := x.size
+	if end == 0 {
+		return true // the name is that of an entry of the shared index
+	}
+	if dir && end > 0 && x.name[(end-1)&(pathMax-1)] == '/' { // a sparse index
+		end--
+	}
+	for at := uint(0); at <= end; {
+		to := at
+		for to < end && x.name[to&(pathMax-1)] != '/' {
+			to++
+		}
+		if to == at || x.badComponent(at, to) {
+			return false
+		}
+		at = to + 1
+	}
+	return true
+}
+
+//go:norace
+func (x *indexScan) badComponent(at, to uint) bool {
+	const git, short = ".git", "git~"
+	dots := true
+	g, t, seen := uint(0), uint(0), uint(0) // letters of the words that were found
+	for i := at; i < to; i++ {
+		dots = dots && x.name[i&(pathMax-1)] == '.'
+		c := x.name[i&(pathMax-1)]
+		if c == '\\' {
+			return true
+		}
+		for w := folded(c, x.name[(i+1)&(pathMax-1)], x.name[(i+2)&(pathMax-1)]); w != 0; w >>= 8 {
+			if seen == g && g < uint(len(git)) && byte(w) == git[g] {
+				g++
+			}
+			if seen == t && t < uint(len(short)) && byte(w) == short[t] {
+				t++
+			}
+			seen++
+			if g == uint(len(git)) && seen > g && byte(w) != ' ' && byte(w) != '.' && byte(w) != ':' {
+				g = 0 // .gitignore and its like
+			}
+			if g == uint(len(git)) && byte(w) == ':' {
+				return true
+			}
+		}
+	}
+	return dots && to-at <= 2 || g == uint(len(git)) || t == uint(len(short))
+}

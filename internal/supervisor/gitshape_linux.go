@@ -1,0 +1,384 @@
+package supervisor
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// What is a git directory is seen by its shape, anew for each call: no table has to be kept current, and what another sandbox or
+// the user's own git makes counts at once. For each directory from the name's own up to the root it lies in, one fstatat asks
+// for HEAD; only where there is one, it asks for the rest (setup.c of git, is_git_directory). The kernel walks each "../" of a
+// path, so after climbStep of them a directory is opened, and the next paths begin there: the time grows with the depth, and not
+// with its square.
+
+// within says how a spot's name lies in a git directory.
+type within struct {
+	rules  bool  // the name is in a root, and git directories are held
+	inside bool  // it is in a git directory, by class
+	named  bool  // which is called .git, or lies in one that is
+	class  uint8 // see gitLines
+	up     uint  // directories from the name's own to the git directory
+	later  bool  // the directories above are not looked at yet: see canWait
+}
+
+const (
+	climbStep = 16
+	upLevels  = climbStep + 2 // two more to the parent of "worktrees"
+	upName    = 3 * upLevels
+	upRoom    = upName + 32
+)
+
+// climb is where a look at the directories above a name has come to.
+type climb struct {
+	fd  int  // O_PATH descriptor of a directory; -1 for none
+	own bool // it is closed at the end
+	at  uint // how many components of the path in s.m lead to it
+}
+
+// What the names in a directory make of it.
+const (
+	keyHead = 1 << iota
+	keyObjects
+	keyRefs
+	keyCommon
+)
+
+// shaped reports whether a directory with these names is one that git would take for a repository's.
+//
+//go:norace
+func shaped(keys uint) bool {
+	return keys&keyHead != 0 && (keys&keyCommon != 0 || keys&(keyObjects|keyRefs) == keyObjects|keyRefs)
+}
+
+// shape judges the path in s.m, which is spot sp's, as one in a git directory, and adds to s.m.hit; with later set only if that
+// cannot wait.
+//
+//go:norace
+func (s *State) shape(sp *spot, later bool) {
+	m := &s.m
+	sp.git = within{}
+	flags := m.rb(offFlags)
+	if flags&flagShape == 0 || m.floor >= m.nc || m.nc >= compRoom {
+		m.hit |= m.byGit
+		return
+	}
+	sp.git.rules = true
+	if sp.git.later = later && s.canWait(sp); sp.git.later {
+		return
+	}
+	if c, held := s.heldAbove(sp); held {
+		s.judgeInside(sp, c)
+		return
+	}
+	m.hit |= m.byGit
+}
+
+// canWait reports whether the directories above spot sp's name need to be looked at only after the act: it is a plain file that
+// is opened for writing, which by itself changes nothing, and no name in its path is protected. So one look is enough.
+//
+//go:norace
+func (s *State) canWait(sp *spot) bool {
+	const how = syscall.O_EXCL | syscall.O_DIRECTORY | oTmpfileBit | oPath
+	if s.op != opOpen || s.flags&how != 0 || s.flags&(syscall.O_WRONLY|syscall.O_RDWR) == 0 || s.m.hit|s.m.byGit != 0 {
+		return false
+	}
+	if sp.obj >= 0 || sp.stat != 0 || sp.st.Mode&syscall.S_IFMT != syscall.S_IFREG {
+		return false
+	}
+	for i := s.m.nc; i > s.m.floor; i-- {
+		if s.m.dotGit(i - 1) {
+			return false
+		}
+	}
+	return true
+}
+
+// openFirst opens such a file, looks, and gives the tool the descriptor; isJudged says that the call has to be carried out by its
+// rules, which are known by then.
+//
+//go:norace
+func (s *State) openFirst() int {
+	const after = syscall.O_CREAT | syscall.O_TRUNC
+	sp := &s.spot[0]
+	fd := s.openChecked(s.flags&^after, 0)
+	sp.git.later = false
+	s.shape(sp, false)
+	sp.hit = s.m.hit
+	if fd < 0 || fd >= isTerminal || sp.hit != 0 || sp.git.inside {
+		if fd < isTerminal {
+			closeFD(fd)
+		}
+		return isJudged
+	}
+	if s.flags&syscall.O_TRUNC != 0 {
+		if r := sys(syscall.SYS_FTRUNCATE, uintptr(fd), 0, 0, 0, 0); r < 0 {
+			closeFD(fd)
+			return r
+		}
+	}
+	return s.give(s.req.id, fd, s.flags)
+}
+
+// heldAbove looks for the innermost git directory that spot sp's name lies in, and returns how many components of the path lead
+// to it. Of a linked worktree's directory it is the repository's.
+//
+//go:norace
+func (s *State) heldAbove(sp *spot) (c uint, held bool) {
+	m, k := &s.m, &s.climb
+	k.fd, k.own, k.at = -1, false, m.nc-1
+	if sp.obj < 0 {
+		k.fd = sp.dir
+	}
+	for c = m.nc - 1; ; c-- {
+		if held = s.heldAt(c); held {
+			if c >= m.floor+2 && m.isComp(c-2, "worktrees") && s.heldAt(c-2) {
+				c -= 2
+			}
+			break
+		}
+		if c == m.floor {
+			break
+		}
+	}
+	k.leave()
+	return c, held
+}
+
+// judgeInside judges the path in s.m as one in the git directory of its first c components.
+//
+//go:norace
+func (s *State) judgeInside(sp *spot, c uint) {
+	m, g := &s.m, &sp.git
+	g.inside, g.up = true, m.nc-1-c
+	for i := c; i > m.floor && !g.named; i-- {
+		g.named = m.dotGit(i - 1)
+	}
+	at := uint(m.off[c&(compRoom-1)])
+	g.class = m.gitClass(at)
+	m.hit = m.withGit(m.gitHit(g.class, m.rb(offFlags), at))
+}
+
+// heldAt reports whether the directory of the path's first c components is a git directory. One that cannot be looked into is
+// taken for one.
+//
+//go:norace
+func (s *State) heldAt(c uint) bool {
+	if c > 0 && s.m.dotGit(c-1) {
+		return true
+	}
+	r := s.climbTo(c)
+	if r == 0 {
+		r = s.lookAt(c, "HEAD")
+	}
+	switch {
+	case r == -eNOENT || r == -int(syscall.ENOTDIR):
+		return false
+	case r < 0:
+		return true
+	}
+	return s.lookAt(c, "commondir") == 0 || s.lookAt(c, "objects") == 0 && s.lookAt(c, "refs") == 0
+}
+
+// climbTo makes s.climb a directory from which that of the path's first c components is at most climbStep levels up: 0 or a
+// negative errno. An object without a name is begun at by its directory's path.
+//
+//go:norace
+func (s *State) climbTo(c uint) int {
+	k := &s.climb
+	if k.fd < 0 {
+		fd := s.openAbove(c)
+		if fd < 0 {
+			return fd
+		}
+		k.fd, k.own, k.at = fd, true, c
+	}
+	for k.at > c+climbStep {
+		fd := openat(k.fd, s.above(climbStep, "."), oPath|syscall.O_DIRECTORY, 0)
+		if fd < 0 {
+			return fd
+		}
+		k.leave()
+		k.fd, k.own, k.at = fd, true, k.at-climbStep
+	}
+	return 0
+}
+
+//go:norace
+func (k *climb) leave() {
+	if k.own {
+		closeFD(k.fd)
+	}
+	k.own = false
+}
+
+// openAbove opens the directory of the path's first c components by that path.
+//
+//go:norace
+func (s *State) openAbove(c uint) int {
+	b, n := &s.w.b[0], uint(0)
+	if c > 0 {
+		for end := uint(s.m.off[c&(compRoom-1)]) - 1; n < end && n < pathMax; n++ {
+			b[n] = s.m.path[n&(pathRoom-1)]
+		}
+	}
+	b[n&(2*pathMax-1)], b[(n+1)&(2*pathMax-1)] = '/', 0
+	return s.openNoLinks(s.rootDir, &b[0], syscall.O_DIRECTORY)
+}
+
+// lookAt asks for a name in the directory of the path's first c components, to which climbTo has gone: 0 or a negative errno.
+//
+//go:norace
+func (s *State) lookAt(c uint, name string) int {
+	return lstatat(s.climb.fd, s.above(s.climb.at-c, name), &s.st)
+}
+
+// above returns the path of a name so many directories up.
+//
+//go:norace
+func (s *State) above(up uint, name string) *byte {
+	for i := 0; i < len(name) && i < 30; i++ {
+		s.up[upName+i] = name[i]
+	}
+	s.up[upName+min(len(name), 30)] = 0
+	return &s.up[(upName-3*min(up, upLevels))%upRoom]
+}
+
+// keys asks what of a git directory is in dir.
+//
+//go:norace
+func (s *State) keys(dir int) uint {
+	keys := uint(0)
+	if lstatat(dir, s.above(0, "HEAD"), &s.st) != -eNOENT {
+		keys = keyHead
+	}
+	if lstatat(dir, s.above(0, "objects"), &s.st) != -eNOENT {
+		keys |= keyObjects
+	}
+	if lstatat(dir, s.above(0, "refs"), &s.st) != -eNOENT {
+		keys |= keyRefs
+	}
+	if lstatat(dir, s.above(0, "commondir"), &s.st) != -eNOENT {
+		keys |= keyCommon
+	}
+	return keys
+}
+
+// keyOf returns which of these names the spot's is, to a file system that folds case, too.
+//
+//go:norace
+func (sp *spot) keyOf() uint {
+	switch {
+	case sp.isName("head"):
+		return keyHead
+	case sp.isName("objects"):
+		return keyObjects
+	case sp.isName("refs"):
+		return keyRefs
+	case sp.isName("commondir"):
+		return keyCommon
+	}
+	return 0
+}
+
+// isName compares the spot's name with a word of lower case, with case folded, and without what some file systems leave out: see spell.go.
+//
+//go:norace
+func (sp *spot) isName(word string) bool {
+	j := uint(0)
+	for i := uint(0); i < 256 && sp.name[i] != 0 && sp.name[i] != '/' && sp.name[i] != ':'; i++ {
+		if j == uint(len(word)) && (sp.name[i] == '.' || sp.name[i] == ' ') {
+			continue
+		}
+		for w := folded(sp.name[i], sp.name[(i+1)&511], sp.name[(i+2)&511]); w != 0; w >>= 8 {
+			if j >= uint(len(word)) || byte(w) != word[j] {
+				return false
+			}
+			j++
+		}
+	}
+	return j == uint(len(word))
+}
+
+// shapeOf reports whether what the spot names is a directory with the shape of a git directory.
+//
+//go:norace
+func (s *State) shapeOf(sp *spot) bool {
+	fd := openat(sp.dir, &sp.name[0], oPath|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+	if fd < 0 {
+		return false
+	}
+	keys := s.keys(fd)
+	closeFD(fd)
+	return shaped(keys)
+}
+
+//go:norace
+func (s *State) noNewGit() bool { return s.m.rb(offFlags)&flagNoNewGit != 0 }
+
+// completes decides whether the name that spot sp is to become may make its directory a git directory: only if all that lies
+// there already is what a git directory may hold, and the name is made empty. 0, or a negative errno. It is called before the name
+// is made.
+//
+//go:norace
+func (s *State) completes(sp *spot, empty bool) int {
+	key := sp.keyOf()
+	if key == 0 || !sp.git.rules || sp.dir < 0 {
+		return 0
+	}
+	if sp.git.inside && (sp.git.up == 0 || sp.git.class != gitTree && sp.git.class != gitModules) {
+		return 0 // all of it was held from the beginning
+	}
+	if keys := s.keys(sp.dir) | key; !shaped(keys) {
+		return 0
+	} else if keys&keyCommon != 0 || !empty || s.noNewGit() {
+		return s.refuse()
+	}
+	return s.conforms(sp.dir, true)
+}
+
+// completed looks at the directory of spot sp again, once the name that makes it a git directory is there: another sandbox may
+// have put something into it between check and act, and the name goes again then; or may have opened the configuration, which becomes
+// another copy.
+//
+//go:norace
+func (s *State) completed(sp *spot, flags int) int {
+	if sp.keyOf() == 0 || !sp.git.rules || sp.git.inside && sp.git.up == 0 || !shaped(s.keys(sp.dir)) || s.conforms(sp.dir, true) == 0 {
+		return 0
+	}
+	sys(syscall.SYS_UNLINKAT, uintptr(sp.dir), uintptr(unsafe.Pointer(&sp.name[0])), uintptr(flags), 0, 0)
+	return -eACCES
+}
+
+// heldSince looks once more whether what was opened at spot sp, or made there, lies in a git directory that was none when the call
+// was judged: another sandbox, or the user's git, may have completed it between check and act. The path in s.m is that of sp.
+//
+//go:norace
+func (s *State) heldSince(sp *spot) int {
+	if !sp.git.rules || sp.git.inside {
+		return 0
+	}
+	if sp.keyOf() != 0 && sp.obj < 0 {
+		return s.completed(sp, 0)
+	}
+	if _, held := s.heldAbove(sp); held {
+		return s.refuse()
+	}
+	return 0
+}
+
+// ceases decides whether the name of spot sp may go, if without it its directory is a git directory no more: then what else is in
+// it would be the tool's to write.
+//
+//go:norace
+func (s *State) ceases(sp *spot) int {
+	key := sp.keyOf()
+	if key == 0 || !sp.git.inside || sp.git.named || sp.git.up != 0 {
+		return 0
+	}
+	if keys := s.keys(sp.dir); !shaped(keys) || shaped(keys&^key) {
+		return 0
+	}
+	s.literal("index") // it may be removed anyhow, as rm -r will; what could be written in it from here on would be checked no more
+	sys(syscall.SYS_UNLINKAT, uintptr(sp.dir), uintptr(unsafe.Pointer(&s.num[0])), 0, 0, 0)
+	return s.conforms(sp.dir, false)
+}

@@ -1,0 +1,373 @@
+package supervisor
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// git writes two protected files by opening them and not by a rename: the `.git` file of a linked worktree or a
+// submodule, and a worktree's commondir. What will be written is not known when the file is opened, and once the
+// tool has it open it can write anything at any time. So the tool gets something else.
+//
+// A commondir can only be "../..": the supervisor writes that, and the tool's own words go to /dev/null.
+//
+// For a .git file, a new configuration (libgit2 makes it by an open) and a .gitmodules (git checkout writes it so) the tool gets a pipe. Its end, when the last writer has closed it, is a letter: if it says what git
+// would say, the supervisor writes the file. Letters are read before each call is carried out, so that whoever closed
+// one and then makes a call finds it delivered; git makes several before it needs the file. A letter that says
+// anything else is dropped, and no file appears. What is written is the directory's canonical path, never the tool's
+// spelling of it.
+
+const (
+	letterRoom  = 16
+	letterBytes = 1 << 15
+)
+
+type letter struct {
+	used bool
+	kind int // textNone: a .git file
+	hit  uint32
+	name [32]byte
+	pipe int // its reading end
+	dir  int // O_PATH descriptor of the directory that the .git file is for
+	n    uint
+	b    [letterBytes]byte
+}
+
+// openLetter answers an open for writing of a name of kind GitFile or CommonDir, which is no directory.
+//
+//go:norace
+func (s *State) openLetter() int {
+	const access, wanted = syscall.O_WRONLY | syscall.O_RDWR, syscall.O_CREAT
+	sp := &s.spot[0]
+	whole := sp.stat != 0 || s.flags&syscall.O_TRUNC != 0 // nothing of the present content stays
+	kind := sp.textKind()
+	if sp.hit&hitText == 0 {
+		kind = textNone
+	}
+	others := uint32(hitNames &^ (hitGitFile | hitCommon | hitText))
+	if sp.hit&hitConfig != 0 {
+		kind, others = textConfig, hitNames&^hitConfig
+	}
+	if kind == textTodo || kind == textOpts || kind == textIndex || kind == textRerere || sp.hit&others != 0 || s.flags&access != syscall.O_WRONLY || s.flags&wanted == 0 || !whole || sp.dir < 0 {
+		return s.refuse()
+	}
+	if sp.stat == 0 && sp.st.Mode&syscall.S_IFMT != syscall.S_IFREG {
+		return s.refuse()
+	}
+	if sp.hit&hitCommon != 0 {
+		s.literal("../..\n")
+		if r := s.putFile(sp.dir, &sp.name[0], &s.num[0], 6); r < 0 {
+			return r
+		}
+		s.literal("/dev/null")
+		return s.give(s.req.id, openat(atFDCWD, &s.num[0], syscall.O_WRONLY, 0), s.flags)
+	}
+	if kind == textNone && s.noNewGit() {
+		return s.refuse()
+	}
+	for i := range s.letters {
+		if l := &s.letters[i]; !l.used {
+			l.kind, l.hit = kind, sp.hit
+			for n := range l.name {
+				l.name[n] = sp.name[n]
+			}
+			return s.newLetter(l)
+		}
+	}
+	return -int(syscall.EAGAIN)
+}
+
+//go:norace
+func (s *State) newLetter(l *letter) int {
+	s.literal(".")
+	dir := openat(s.spot[0].dir, &s.num[0], oPath|syscall.O_DIRECTORY, 0)
+	if dir < 0 {
+		return dir
+	}
+	if r := sys(syscall.SYS_PIPE2, uintptr(unsafe.Pointer(&s.ends[0])), syscall.O_CLOEXEC|syscall.O_NONBLOCK, 0, 0, 0); r < 0 {
+		closeFD(dir)
+		return r
+	}
+	l.used, l.pipe, l.dir, l.n = true, int(s.ends[0]), dir, 0
+	r := s.give(s.req.id, int(s.ends[1]), s.flags)
+	s.mail++
+	if r < 0 {
+		s.discard(l)
+	}
+	return r
+}
+
+//go:norace
+func (s *State) discard(l *letter) {
+	closeFD(l.pipe)
+	closeFD(l.dir)
+	l.used = false
+	s.mail--
+}
+
+// deliver reads what has come of the letters, and delivers those that are complete.
+//
+//go:norace
+func (s *State) deliver() {
+	for i := 0; i < letterRoom && s.mail > 0; i++ {
+		l := &s.letters[i]
+		for l.used {
+			if l.n >= letterBytes {
+				s.discard(l)
+				break
+			}
+			r := sys(syscall.SYS_READ, uintptr(l.pipe), uintptr(unsafe.Pointer(&l.b[l.n&(letterBytes-1)])), uintptr(letterBytes-l.n), 0, 0)
+			if r < 0 {
+				break
+			}
+			l.n += uint(r)
+			if r == 0 {
+				if s.trueLetter(l) {
+					s.putFile(l.dir, &l.name[0], &l.b[0], l.n)
+				} else {
+					s.refuse()
+				}
+				s.discard(l)
+			}
+		}
+	}
+}
+
+// trueLetter reports whether the letter may be delivered.
+//
+//go:norace
+func (s *State) trueLetter(l *letter) bool {
+	switch l.kind {
+	case textNone:
+		return s.trueGitFile(l)
+	case textGitdir:
+		return s.trueGitdir(l)
+	}
+	t := &s.text[0]
+	for t.n = 0; t.n < l.n; t.n++ {
+		t.b[t.n&(textRoom-1)] = l.b[t.n&(letterBytes-1)]
+	}
+	if l.kind == textConfig {
+		return s.trueConfig(l)
+	}
+	if l.kind == textStrategy {
+		return t.plainWords(0)
+	}
+	return l.kind == textApply && t.harmlessApply()
+}
+
+// trueConfig judges text 0, which is the letter, as the configuration that it is to become, and makes the letter what may be written.
+//
+//go:norace
+func (s *State) trueConfig(l *letter) bool {
+	sp, t := &s.spot[0], &s.text[0]
+	for i := uint(0); i < uint(len(l.name)); i++ { // copy would call the runtime
+		sp.name[i] = l.name[i]
+	}
+	sp.dir, sp.hit = l.dir, l.hit
+	fine := !s.lockedByOther(sp) && s.mayConfigure(sp) == 0
+	sp.reset()
+	for l.n = 0; l.n < t.n && l.n < letterBytes; l.n++ {
+		l.b[l.n&(letterBytes-1)] = t.b[l.n&(textRoom-1)]
+	}
+	return fine
+}
+
+// trueGitFile reports whether the letter is "gitdir: " and a directory in a root, to which no link is on the way; the directory
+// may be one that git is about to make. All that is, or will be, a git directory in a root is held as one.
+//
+//go:norace
+func (s *State) trueGitFile(l *letter) bool {
+	const head = "gitdir: "
+	if l.n <= uint(len(head)) {
+		return false
+	}
+	for i := 0; i < len(head); i++ {
+		if l.b[i] != head[i] {
+			return false
+		}
+	}
+	return s.truePath(l, uint(len(head)))
+}
+
+// trueGitdir reports whether the letter is the path of a .git file, as a linked worktree's gitdir has it. It is written as an
+// absolute path.
+//
+//go:norace
+func (s *State) trueGitdir(l *letter) bool {
+	const tail = "/.git\n"
+	if l.n < uint(len(tail)) {
+		return false
+	}
+	for i := 0; i < len(tail); i++ {
+		if l.b[(l.n-uint(len(tail))+uint(i))&(letterBytes-1)] != tail[i] {
+			return false
+		}
+	}
+	return s.truePath(l, 0)
+}
+
+// truePath reports whether the letter says, from byte at to its newline, a path in a root without a link on it, and puts the
+// canonical one in its place. The last name need not be there.
+//
+//go:norace
+func (s *State) truePath(l *letter, at uint) bool {
+	if l.n >= letterBytes || l.n < at+2 || l.b[(l.n-1)&(letterBytes-1)] != '\n' {
+		return false
+	}
+	for i := uint(0); i < l.n-1; i++ {
+		if l.b[i&(letterBytes-1)] < ' ' || l.b[i&(letterBytes-1)] == 0x7f {
+			return false
+		}
+	}
+	absolute := l.b[at&(letterBytes-1)] == '/'
+	n := s.realPath(l, at)
+	if n == 0 {
+		return false
+	}
+	s.m.n = n
+	s.m.judge()
+	if s.m.floor > s.m.nc {
+		return false // in no root
+	}
+	return s.spell(l, at, n, absolute || l.kind == textGitdir)
+}
+
+// holdable reports whether the directory is held as a git directory, or could be.
+//
+//go:norace
+func (s *State) holdable(fd int) bool {
+	if shaped(s.keys(fd)) {
+		return true
+	}
+	sp := &s.spot[0]
+	sp.obj = fd
+	if s.canonical(fd) > 0 {
+		s.m.judge()
+		s.shape(sp, false)
+	}
+	inside := sp.git.inside && (sp.git.class == gitDir || sp.git.class == gitModules)
+	sp.reset()
+	return inside || s.conforms(fd, false) == 0
+}
+
+// realPath puts the kernel's path of what the letter names into s.m.path, and returns its length; 0 if it has none.
+//
+//go:norace
+func (s *State) realPath(l *letter, at uint) uint {
+	end := l.n - 1
+	l.b[end&(letterBytes-1)] = 0
+	fd := s.openNoLinks(l.dir, &l.b[at&(letterBytes-1)], 0)
+	l.b[end&(letterBytes-1)] = '\n'
+	if fd >= 0 {
+		s.literal("")
+		r := lstatat(fd, &s.num[0], &s.st)
+		kind := s.st.Mode & syscall.S_IFMT
+		if r == 0 && l.kind == textNone && !s.holdable(fd) {
+			r = -eACCES
+		}
+		n := s.canonical(fd)
+		closeFD(fd)
+		if r < 0 || n <= 0 || s.m.path[0] != '/' || (kind != syscall.S_IFDIR) == (l.kind == textNone) {
+			return 0
+		}
+		return uint(n)
+	}
+	if fd != -eNOENT {
+		return 0
+	}
+	last := end
+	for last > at && l.b[(last-1)&(letterBytes-1)] != '/' {
+		last--
+	}
+	if last == end || last <= at+1 || l.b[last&(letterBytes-1)] == '.' && (last+1 == end || l.b[(last+1)&(letterBytes-1)] == '.' && last+2 == end) {
+		return 0
+	}
+	l.b[(last-1)&(letterBytes-1)] = 0
+	fd = s.openNoLinks(l.dir, &l.b[at&(letterBytes-1)], syscall.O_DIRECTORY)
+	l.b[(last-1)&(letterBytes-1)] = '/'
+	if fd < 0 {
+		return 0
+	}
+	r := s.canonical(fd)
+	closeFD(fd)
+	if r <= 0 || s.m.path[0] != '/' {
+		return 0
+	}
+	n := uint(r)
+	for i := last - 1; i < end; i++ {
+		s.m.path[n&(pathRoom-1)] = l.b[i&(letterBytes-1)]
+		n++
+	}
+	return n
+}
+
+// spell replaces what the letter says from byte at on by the n bytes of the canonical path in s.m.path, as a path
+// relative to the letter's directory unless absolute is set. The tool's own spelling may lead elsewhere later: by a ".." behind
+// a name that becomes a link. path[0] is free, since letters are read before a call's path is.
+//
+//go:norace
+func (s *State) spell(l *letter, at, n uint, absolute bool) bool {
+	from := uint(0) // what both paths begin with, up to and without a slash
+	if !absolute {
+		s.number("", uint(l.dir))
+		r := sys(syscall.SYS_READLINKAT, uintptr(s.fdDir), uintptr(unsafe.Pointer(&s.num[0])), uintptr(unsafe.Pointer(&s.path[0][0])), pathMax, 0)
+		if r <= 0 || r >= pathMax || s.path[0][0] != '/' {
+			return false
+		}
+		base := uint(r)
+		if base == 1 {
+			base = 0 // the root
+		}
+		same := uint(0)
+		for same < base && same < n && s.path[0][same&(pathRoom-1)] == s.m.path[same&(pathRoom-1)] {
+			same++
+			if (same == base || s.path[0][same&(pathRoom-1)] == '/') && (same == n || s.m.path[same&(pathRoom-1)] == '/') {
+				from = same
+			}
+		}
+		for i := from; i < base; i++ {
+			if s.path[0][i&(pathRoom-1)] == '/' {
+				at = l.add(l.add(l.add(at, '.'), '.'), '/')
+			}
+		}
+		from++ // the slash
+		if from >= n {
+			return false // the directory itself, or one above it
+		}
+	}
+	for i := from; i < n; i++ {
+		c := s.m.path[i&(pathRoom-1)]
+		if c < ' ' || c == 0x7f {
+			return false
+		}
+		at = l.add(at, c)
+	}
+	l.n = l.add(at, '\n')
+	return l.n < letterBytes
+}
+
+// add puts c at byte at of the letter, and returns the next place.
+//
+//go:norace
+func (l *letter) add(at uint, c byte) uint {
+	if at >= letterBytes {
+		return letterBytes
+	}
+	l.b[at&(letterBytes-1)] = c
+	return at + 1
+}
+
+// putFile makes a new file of these bytes in the place of name.
+//
+//go:norace
+func (s *State) putFile(dir int, name, text *byte, size uint) int {
+	sys(syscall.SYS_UNLINKAT, uintptr(dir), uintptr(unsafe.Pointer(name)), 0, 0, 0)
+	fd := openat(dir, name, syscall.O_CREAT|syscall.O_EXCL|syscall.O_WRONLY|syscall.O_NOFOLLOW, 0o644)
+	if fd < 0 {
+		return fd
+	}
+	r := sys(syscall.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(text)), uintptr(size), 0, 0)
+	closeFD(fd)
+	return min(r, 0)
+}

@@ -1,0 +1,244 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"golang.org/x/sys/unix"
+)
+
+// A run needs three processes: the test; a supervisor, which serves; and the tool, which installs the filter on
+// itself, passes the listener to the supervisor and becomes what is to be run. All are this test binary.
+
+const roleEnv = "GUARD_ROLE"
+
+// noRaceSleep keeps a program built with -race from sleeping for a second as it exits.
+const noRaceSleep = "GORACE=atexit_sleep_ms=0"
+
+type job struct {
+	Rules  Rules
+	Argv   []string
+	Dir    string
+	Env    []string
+	UID    uint32
+	Silent bool // install no filter: the same run without a supervisor
+
+	NoLease bool // the supervisor gets no leases, as on NFS
+}
+
+func TestMain(m *testing.M) {
+	role, name, _ := strings.Cut(os.Getenv(roleEnv), ":")
+	switch role {
+	case "supervise":
+		os.Exit(superviseRole())
+	case "tool":
+		toolRole()
+	case "act":
+		os.Exit(actRole(name))
+	}
+	dir, err := os.MkdirTemp("", "supervisor")
+	if err != nil {
+		die("temporary directory", err)
+	}
+	code := 99
+	if err = copySelf(dir); err == nil {
+		code = m.Run()
+	}
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// copySelf puts this binary where an ordinary user may run it, since go test does not.
+func copySelf(dir string) error {
+	b, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(dir+"/self", b, 0o755), os.Chmod(dir+"/self", 0o755), os.Setenv("GUARD_SELF", dir+"/self"))
+}
+
+func die(what string, err error) {
+	fmt.Fprintln(os.Stderr, "supervisor test:", what, err)
+	os.Exit(99)
+}
+
+func superviseRole() int {
+	var j job
+	if err := json.Unmarshal([]byte(os.Getenv("GUARD_JOB")), &j); err != nil {
+		die("job", err)
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		die("socketpair", err)
+	}
+	tool := exec.Command("/proc/self/exe")
+	tool.Env = append(os.Environ(), roleEnv+"=tool")
+	tool.Stdin, tool.Stdout, tool.Stderr = os.Stdin, os.Stdout, os.Stderr
+	tool.Dir = j.Dir
+	tool.ExtraFiles = []*os.File{os.NewFile(uintptr(pair[1]), "pair")}
+	if err := tool.Start(); err != nil {
+		die("tool", err)
+	}
+	unix.Close(pair[1])
+	if !j.Silent {
+		listener := receiveFD(pair[0])
+		if j.NoLease {
+			refuseLeases()
+		}
+		go serveAll(listener, &j.Rules)
+	}
+	err = tool.Wait()
+	if ws, ok := tool.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		die("tool died", err)
+	}
+	return tool.ProcessState.ExitCode()
+}
+
+// refuseLeases has fcntl(F_SETLEASE) fail in this process as on a file system without leases.
+func refuseLeases() {
+	prog := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // the call's number
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 3, K: unix.SYS_FCNTL},
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 24}, // its second argument
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: unix.F_SETLEASE},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EINVAL)},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}
+	runtime.LockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		die("no_new_privs", err)
+	}
+	if _, _, errno := syscall.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC, uintptr(unsafe.Pointer(&fprog))); errno != 0 {
+		die("seccomp", errno)
+	}
+}
+
+func receiveFD(sock int) int {
+	oob := make([]byte, 64)
+	_, n, _, _, err := unix.Recvmsg(sock, make([]byte, 1), oob, unix.MSG_CMSG_CLOEXEC)
+	if err != nil {
+		die("recvmsg", err)
+	}
+	msgs, err := unix.ParseSocketControlMessage(oob[:n])
+	if err != nil || len(msgs) != 1 {
+		die("no descriptor", err)
+	}
+	fds, err := unix.ParseUnixRights(&msgs[0])
+	if err != nil {
+		die("rights", err)
+	}
+	return fds[0]
+}
+
+func serveAll(listener int, rules *Rules) {
+	blob, err := rules.Encode()
+	if err != nil {
+		die("rules", err)
+	}
+	if err := Check(blob); err != nil {
+		die("state", err)
+	}
+	s := new(State)
+	Begin(s, blob, nil)
+	proc, err := unix.Open("/proc", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		die("proc", err)
+	}
+	if r := Prepare(s, proc, listener); r < 0 {
+		die("prepare", syscall.Errno(-r))
+	}
+	for {
+		timeout := -1
+		if Pending(s) > 0 {
+			timeout = 2
+		}
+		p := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}
+		n, err := unix.Poll(p, timeout)
+		if err != nil && err != unix.EINTR {
+			die("poll", err)
+		}
+		if n > 0 && p[0].Revents&unix.POLLIN != 0 {
+			if r := Serve(s); r < 0 {
+				die("serve", syscall.Errno(-r))
+			}
+		} else if n > 0 {
+			return
+		}
+		Retry(s)
+	}
+}
+
+func toolRole() {
+	runtime.LockOSThread()
+	var j job
+	if err := json.Unmarshal([]byte(os.Getenv("GUARD_JOB")), &j); err != nil {
+		die("job", err)
+	}
+	argv0, err := exec.LookPath(j.Argv[0])
+	if err != nil {
+		die("tool", err)
+	}
+	if !j.Silent {
+		installFilter(&j.Rules)
+	}
+	env := append([]string{"SELF=" + os.Getenv("GUARD_SELF"), fmt.Sprintf("GUARD_SUPERVISOR=%d", os.Getppid()), roleEnv + "=none", noRaceSleep, "PATH=" + os.Getenv("PATH"), "HOME=" + j.Dir, "GIT_TEMPLATE_DIR=",
+		"GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b", "LC_ALL=C.UTF-8", kerneltest.AllEnv + "=" + os.Getenv(kerneltest.AllEnv)}, j.Env...)
+	if err := unix.Exec(argv0, j.Argv, env); err != nil {
+		die("exec", err)
+	}
+}
+
+func installFilter(r *Rules) {
+	prog, err := FilterOf(runtime.GOARCH, r)
+	if err != nil {
+		die("filter", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		die("no_new_privs", err)
+	}
+	fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: (*unix.SockFilter)(unsafe.Pointer(&prog[0]))}
+	const newListener, waitKillable = 8, 32
+	fd, _, errno := syscall.RawSyscall(unix.SYS_SECCOMP, 1, newListener|waitKillable, uintptr(unsafe.Pointer(&fprog)))
+	if errno != 0 {
+		die("seccomp", errno)
+	}
+	if err := unix.Sendmsg(3, []byte{0}, unix.UnixRights(int(fd)), nil, 0); err != nil {
+		die("sendmsg", err)
+	}
+	unix.Close(int(fd))
+	unix.Close(3)
+}
+
+// run carries the job out and returns the tool's output and exit code.
+func run(t testing.TB, j job) (string, int) {
+	t.Helper()
+	b, err := json.Marshal(j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/proc/self/exe")
+	// The real supervisor blocks every signal; Go's own, sent to the one here, would interrupt what it waits for.
+	cmd.Env = append(os.Environ(), roleEnv+"=supervise", "GUARD_JOB="+string(b), "GODEBUG=asyncpreemptoff=1")
+	cmd.Dir = "/"
+	if j.UID != self {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: j.UID, Gid: j.UID}}
+	}
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return string(out), cmd.ProcessState.ExitCode()
+}

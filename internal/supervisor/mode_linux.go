@@ -1,0 +1,104 @@
+package supervisor
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// object makes sure that spot k has an O_PATH descriptor of the thing itself. What is asked of the spot later is
+// asked of that descriptor.
+//
+//go:norace
+func (s *State) object(k int) int {
+	sp := &s.spot[k&1]
+	if sp.obj >= 0 {
+		return 0
+	}
+	fd := openat(sp.dir, &sp.name[0], oPath|syscall.O_NOFOLLOW, 0)
+	if fd < 0 {
+		return fd
+	}
+	if sp.owned {
+		closeFD(sp.dir)
+	}
+	sp.dir, sp.owned, sp.obj, sp.stat = -1, false, fd, 1
+	return 0
+}
+
+// chmod leaves the mode of a git configuration to the tool: git init flips it to learn whether modes work. The bits of
+// setIDs are left out for what is no directory, as the kernel leaves S_ISGID out for a group that is not the caller's.
+//
+//go:norace
+func (s *State) chmod() int {
+	if r := s.object(0); r < 0 {
+		return r
+	}
+	kind := s.typeOf(0)
+	if s.spot[0].stat < 0 {
+		return s.spot[0].stat
+	}
+	if hit := s.spot[0].hit; hit&(hitWhole|hitFixed) != 0 || hit&hitPlace != 0 && hit&hitHidden != 0 {
+		return s.refuse()
+	}
+	if r := s.fenced(); r < 0 {
+		return r
+	}
+	if kind == syscall.S_IFLNK {
+		return -int(syscall.EOPNOTSUPP)
+	}
+	if kind != syscall.S_IFDIR {
+		s.mode &^= setIDs
+	}
+	s.number("", uint(s.spot[0].obj))
+	return sys(syscall.SYS_FCHMODAT, uintptr(s.fdDir), uintptr(unsafe.Pointer(&s.num[0])), uintptr(s.mode), 0, 0)
+}
+
+// truncate opens the file and sets its length, so that a lease cannot hold the supervisor up.
+//
+//go:norace
+func (s *State) truncate() int {
+	if s.mode < 0 {
+		return -eINVAL
+	}
+	r := s.object(0)
+	if r < 0 {
+		return r
+	}
+	kind := s.typeOf(0)
+	switch {
+	case s.spot[0].stat < 0:
+		return s.spot[0].stat
+	case kind == syscall.S_IFDIR:
+		return -eISDIR
+	case kind != syscall.S_IFREG:
+		return -eINVAL
+	case s.spot[0].hit&(hitNames|hitHidden) != 0:
+		return s.refuse()
+	case s.pastLimit(s.mode):
+		return -int(syscall.EFBIG)
+	}
+	fd := s.reopen(s.spot[0].obj, syscall.O_WRONLY|syscall.O_NONBLOCK, 0)
+	if fd < 0 {
+		return fd
+	}
+	r = sys(syscall.SYS_FTRUNCATE, uintptr(fd), uintptr(s.mode), 0, 0, 0)
+	closeFD(fd)
+	return r
+}
+
+// pastLimit reports whether size is above the tool's own RLIMIT_FSIZE.
+//
+//go:norace
+func (s *State) pastLimit(size int) bool {
+	const rlimitFsize = 1
+	r := sys(syscall.SYS_PRLIMIT64, uintptr(s.req.pid), rlimitFsize, 0, uintptr(unsafe.Pointer(&s.w.fsBuf[0])), 0)
+	return r < 0 || uint64(size) > s.w.fsBuf[0]
+}
+
+// reopen opens what an O_PATH descriptor stands for.
+//
+//go:norace
+func (s *State) reopen(fd, flags, mode int) int {
+	s.number("", uint(fd))
+	return openat(s.fdDir, &s.num[0], flags|syscall.O_NOCTTY, mode)
+}

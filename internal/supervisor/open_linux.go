@@ -1,0 +1,232 @@
+package supervisor
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+const openKeeps = syscall.O_APPEND | syscall.O_NONBLOCK | syscall.O_DIRECT | syscall.O_NOATIME | syscall.O_ASYNC
+
+// open carries out an open and gives the tool the descriptor.
+//
+//go:norace
+func (s *State) open() int {
+	sp, r := &s.spot[0], 0
+	if sp.git.later {
+		if r = s.openFirst(); r != isJudged {
+			return r
+		}
+	}
+	if !s.exists(0) {
+		if s.flags&syscall.O_CREAT == 0 {
+			return sp.stat
+		}
+		switch sp.hit & (hitNames | hitHidden) {
+		case 0:
+		case hitGitFile, hitCommon, hitText, hitConfig:
+			return s.openLetter()
+		case hitLock:
+			return s.openLock()
+		default:
+			return s.refuse()
+		}
+		if r = s.completes(sp, true); r == 0 {
+			r = s.takeUmask()
+		}
+	} else {
+		if r = s.mayOpen(s.flags); r == isLetter {
+			return s.openLetter()
+		}
+		if r == 0 && s.flags&oTmpfileBit != 0 {
+			r = s.takeUmask()
+		}
+	}
+	if r < 0 {
+		return r
+	}
+	switch r = s.openChecked(s.flags, s.mode); r {
+	case isTerminal:
+		return s.openTerminal(s.flags)
+	case isPutOff:
+		return s.putOff(s.flags)
+	}
+	if r >= 0 && s.flags&(syscall.O_WRONLY|syscall.O_RDWR) != 0 {
+		if late := s.heldSince(sp); late < 0 {
+			closeFD(r)
+			return late
+		}
+	}
+	return s.give(s.req.id, r, s.flags)
+}
+
+// isLetter says that an open is to be answered by openLetter.
+const isLetter = 1
+
+// What openChecked answers beside descriptors and errnos.
+const (
+	isTerminal = 1<<30 + iota
+	isPutOff
+	isJudged // of openFirst
+)
+
+// mayOpen applies the rules to an existing object: 0, isLetter or a negative errno.
+//
+//go:norace
+func (s *State) mayOpen(flags int) int {
+	const excl = syscall.O_CREAT | syscall.O_EXCL
+	sp := &s.spot[0]
+	kind := sp.st.Mode & syscall.S_IFMT
+	switch {
+	case flags&excl == excl && flags&oTmpfileBit == 0:
+		return -eEXIST
+	case sp.hit&hitHidden != 0:
+		return s.refuse()
+	case kind == syscall.S_IFLNK:
+		return -eLOOP
+	case kind == syscall.S_IFDIR && flags&(syscall.O_CREAT|oTmpfileBit) == syscall.O_CREAT:
+		return -eISDIR
+	case kind == syscall.S_IFDIR && sp.hit&hitWhole == 0:
+		return 0
+	case sp.hit&(hitGitFile|hitCommon|hitText|hitModules) != 0 && flags&syscall.O_TRUNC != 0:
+		return isLetter
+	case sp.hit&hitNames != 0 && flags&(syscall.O_WRONLY|syscall.O_RDWR|syscall.O_CREAT|syscall.O_TRUNC) != 0:
+		return s.refuse()
+	}
+	return 0
+}
+
+// openChecked opens spot 0 without ever waiting: a descriptor, a negative errno, or one of the two above. What the
+// kernel would have the tool wait for is put off, with s.late as what is open already.
+//
+//go:norace
+func (s *State) openChecked(flags, mode int) int {
+	sp, kind := &s.spot[0], uint32(0)
+	if sp.stat == 0 {
+		kind = sp.st.Mode & syscall.S_IFMT
+	}
+	if kind == syscall.S_IFCHR && sp.st.Rdev == 5<<8 {
+		return isTerminal
+	}
+	fd := 0
+	if sp.obj >= 0 {
+		fd = s.reopen(sp.obj, flags&^(syscall.O_CREAT|syscall.O_EXCL|syscall.O_NOFOLLOW)|syscall.O_NONBLOCK, mode)
+	} else {
+		fd = openat(sp.dir, &sp.name[0], flags|syscall.O_NOFOLLOW|syscall.O_NOCTTY|syscall.O_NONBLOCK, mode)
+	}
+	s.late = -1
+	waits := flags&syscall.O_NONBLOCK == 0
+	switch {
+	case waits && fd == -int(syscall.EAGAIN), waits && kind == syscall.S_IFIFO && fd == -int(syscall.ENXIO):
+		return isPutOff
+	case fd < 0 || kind != syscall.S_IFIFO:
+	case flags&(syscall.O_WRONLY|syscall.O_RDWR) != 0:
+		s.meet(uint64(sp.st.Dev), sp.st.Ino)
+	case waits: // an end for reading opens at once, and is kept until somebody opens the other
+		s.late = fd
+		return isPutOff
+	}
+	return fd
+}
+
+// give makes fd a descriptor of the tool and closes it; it returns the tool's number, or the errno to answer. The
+// flags of the file are made those that the tool asked for. SECCOMP_ADDFD_FLAG_SEND would save the answer, but a signal, a
+// stop or a frozen cgroup in that moment takes the descriptor back and leaves the answer, so that the tool's
+// open returns 0 (kernel/seccomp.c, seccomp_notify_addfd).
+//
+//go:norace
+func (s *State) give(id uint64, fd, flags int) int {
+	if fd < 0 {
+		return fd
+	}
+	if flags&syscall.O_NONBLOCK == 0 {
+		sys(syscall.SYS_FCNTL, uintptr(fd), syscall.F_SETFL, uintptr(flags&openKeeps), 0, 0)
+	}
+	s.add.id, s.add.flags, s.add.srcFD, s.add.newFDFlags = id, 0, uint32(fd), uint32(flags&syscall.O_CLOEXEC)
+	r := -int(syscall.EINTR)
+	for r == -int(syscall.EINTR) {
+		r = sys(syscall.SYS_IOCTL, uintptr(s.listener), ioctlAddFD, uintptr(unsafe.Pointer(&s.add)), 0, 0)
+	}
+	closeFD(fd)
+	return r
+}
+
+// openTerminal opens /dev/tty for the tool. The device means the caller's controlling terminal, which belongs to a
+// session (credentials(7)): for a caller in the supervisor's own session it is the supervisor's. That of another session is
+// looked for among the caller's first descriptors, then in /dev/pts, by its device number. A second thread may
+// change what a descriptor's number means at any time: each is taken once, and what was looked at is what is opened.
+//
+//go:norace
+func (s *State) openTerminal(flags int) int {
+	session, dev := s.terminal(s.task, "stat")
+	if dev == 0 {
+		return -int(syscall.ENXIO)
+	}
+	flags &^= syscall.O_CREAT | syscall.O_NOFOLLOW
+	if ourSession, ours := s.terminal(s.procRoot, "self/stat"); ourSession == session && ours == dev {
+		s.literal("/dev/tty")
+		return s.give(s.req.id, openat(atFDCWD, &s.num[0], flags|syscall.O_NOCTTY|syscall.O_NONBLOCK, 0), flags)
+	}
+	for n := 0; n < 16; n++ {
+		if fd := s.reopenIf(s.toolFD(n), dev, flags); fd >= 0 {
+			return s.give(s.req.id, fd, flags)
+		}
+	}
+	major, minor := uint(dev>>8&0xfff), uint(dev&0xff|dev>>12&0xfff00)
+	if major < 136 || major > 143 {
+		return -int(syscall.ENXIO)
+	}
+	s.number("/dev/pts/", (major-136)<<8|minor)
+	return s.give(s.req.id, openat(atFDCWD, &s.num[0], flags|syscall.O_NOCTTY|syscall.O_NONBLOCK, 0), flags)
+}
+
+// reopenIf opens what obj stands for if it is the character device dev, and closes obj.
+//
+//go:norace
+func (s *State) reopenIf(obj int, dev uint64, flags int) int {
+	if obj < 0 {
+		return obj
+	}
+	s.literal("")
+	fd := lstatat(obj, &s.num[0], &s.st)
+	switch {
+	case fd < 0:
+	case s.st.Mode&syscall.S_IFMT != syscall.S_IFCHR || s.st.Rdev != dev:
+		fd = -int(syscall.ENXIO)
+	default:
+		fd = s.reopen(obj, flags|syscall.O_NONBLOCK, 0)
+	}
+	closeFD(obj)
+	return fd
+}
+
+// terminal returns the session of a process and the device number of its controlling terminal, 0 for none: fields 6 and
+// 7 of its stat file (proc_pid_stat(5)).
+//
+//go:norace
+func (s *State) terminal(dir int, stat string) (session, dev uint64) {
+	s.literal(stat)
+	fd := openat(dir, &s.num[0], syscall.O_RDONLY, 0)
+	if fd < 0 {
+		return 0, 0
+	}
+	n := sys(syscall.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&s.small[0])), 500, 0, 0)
+	closeFD(fd)
+	at := n
+	for at > 0 && s.small[at&511] != ')' { // the name before it may hold anything
+		at--
+	}
+	blanks := 0
+	for ; at < n && blanks < 6; at++ {
+		c := s.small[at&511]
+		digit := c >= '0' && c <= '9'
+		switch {
+		case c == ' ':
+			blanks++
+		case digit && blanks == 4:
+			session = session*10 + uint64(c-'0')
+		case digit && blanks == 5:
+			dev = dev*10 + uint64(c-'0')
+		}
+	}
+	return session, dev
+}

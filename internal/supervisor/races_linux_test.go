@@ -1,0 +1,116 @@
+package supervisor
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+)
+
+// TestKernelRaces runs programs that change, from a second thread, what a call's path says or leads to.
+func TestKernelRaces(t *testing.T) {
+	kerneltest.Long(t)
+	cases := []struct{ name, script string }{
+		{"the path is changed while it is read", `"$SELF" flip`},
+		{"a directory becomes a link while a file is made in it", `"$SELF" swap`},
+		{"a descriptor becomes a protected file while /dev/tty is opened", `"$SELF" swapterminal .git/hooks/pre-commit`},
+		{"a descriptor becomes the supervisor's memory while /dev/tty is opened", `"$SELF" swapterminal /proc/$GUARD_SUPERVISOR/mem`},
+		{"the working directory becomes one with protected names", `"$SELF" swapcwd .git/hooks planted`},
+		{"the source of a configuration stays open for writing", `cp .git/config n; echo '[user]' >>n; exec 5>>n; mv n .git/config; echo '[core] pager = evil' >&5; ! grep evil .git/config; grep -q user .git/config`},
+		{"a second name of the source", `cp .git/config n; ln n n2; mv n .git/config; echo '[core] pager = evil' >>n2; ! grep evil .git/config`},
+		{"the source is a link", `cp .git/config n; ln -s n l; ! mv l .git/config; [ ! -L .git/config ]`},
+		{"a .git file with another content", `mkdir w; echo 'gitdir: /tmp/evil' >w/.git; echo evil >w/.git; printf 'gitdir: ../.git' >w/.git; : >w/.git; : >x; : >y; [ ! -e w/.git ]`},
+		{"a .git file that leads to no repository's part", `mkdir -p w evil/hooks; : >evil/hooks/x; echo 'gitdir: ../evil' >w/.git; : >x; ln -s ../evil lnk; echo 'gitdir: ../lnk' >w/.git; : >x; [ ! -e w/.git ]`},
+		{"a .git file that leads to a worktree's part", `mkdir -p w .git/worktrees/w; echo 'gitdir: ../.git/worktrees/w' >w/.git; : >x; [ -f w/.git ]; rm w/.git; [ ! -e w/.git ]`},
+		{"a .git file is written with the canonical path", `mkdir -p w/v .git/worktrees/w .git/modules/w/d; echo 'gitdir: ../../.git/modules/w/d/../../../worktrees/w' >w/v/.git; : >x; [ "$(cat w/v/.git)" = 'gitdir: ../../.git/worktrees/w' ]
+			rm w/v/.git; echo "gitdir: $PWD/w/../.git//worktrees/./w/" >w/v/.git; : >x; [ "$(cat w/v/.git)" = "gitdir: $PWD/.git/worktrees/w" ]`},
+		{"a .git file is bent after it was checked", `mkdir -p s evil/sub .git/modules/w/d; echo 'gitdir: ../.git/modules/w/d/..' >s/.git; : >x; rmdir .git/modules/w/d; ln -s "$PWD/evil/sub" .git/modules/w/d || mkdir .git/modules/w/d
+			[ ! -e s/.git ] || [ "$(cd -P s/$(sed 's/gitdir: //' s/.git); pwd -P)" = "$PWD/.git/modules/w" ]`},
+		{"a worktree's commondir says one thing only", `mkdir -p .git/worktrees/w; echo /evil >.git/worktrees/w/commondir; [ "$(cat .git/worktrees/w/commondir)" = ../.. ]; ! mkdir .git/worktrees/w/hooks; ! : >.git/worktrees/w/config`},
+	}
+	for user, uid := range users(t) {
+		for _, c := range cases {
+			t.Run(c.name+" "+user, func(t *testing.T) {
+				t.Parallel()
+				dir, rules := workspace(t, uid)
+				script(t, dir, uid, hooked)
+				out, code := run(t, job{Rules: rules, Dir: dir, UID: uid, Argv: []string{"bash", "-ec", c.script}, Env: []string{roleEnv + "=act"}})
+				if code != 0 || strings.Contains(out, "supervisor test:") {
+					t.Errorf("exit %d\n%s", code, out)
+				}
+				if b, err := os.ReadFile(filepath.Join(dir, ".git/hooks/pre-commit")); err != nil || string(b) != "h\n" {
+					t.Errorf("the hook: %q, %v", b, err)
+				}
+			})
+		}
+	}
+}
+
+func TestKernelHidden(t *testing.T) {
+	kerneltest.Long(t)
+	const prepare = `echo secret >.env; mkdir d; echo secret >d/.env.local; echo plain >.environment`
+	const try = `cat .env; cat d/.env.local; cat ./d/../.env; exec 5<.env && cat <&5; ln -s .env l; cat l; ln .env m; mv .env n; cat n
+		cp -r d e; cat e/.env.local; python3 -c 'import os; fd=os.open(".env", os.O_PATH); print(open("/proc/self/fd/%d" % fd).read())'; cat /proc/self/cwd/.env; cat .environment; ls d >/dev/null && echo listed`
+	for user, uid := range users(t) {
+		t.Run("hidden names are not read "+user, func(t *testing.T) {
+			dir, rules := workspace(t, uid)
+			script(t, dir, uid, prepare)
+			j := job{Rules: rules, Dir: dir, UID: uid, Argv: []string{"bash", "-c", try}}
+			if out, _ := run(t, j); !strings.Contains(out, "secret") {
+				t.Errorf("not hidden, and yet not read:\n%s", out)
+			}
+			dir, rules = workspace(t, uid)
+			script(t, dir, uid, prepare)
+			rules.Hidden = DefaultHidden()
+			j.Dir, j.Rules = dir, rules
+			if out, _ := run(t, j); strings.Contains(out, "secret") || !strings.Contains(out, "plain") || !strings.Contains(out, "listed") {
+				t.Errorf("hidden:\n%s", out)
+			}
+		})
+		t.Run("a descriptor becomes a hidden file while /dev/tty is opened "+user, func(t *testing.T) {
+			dir, rules := workspace(t, uid)
+			script(t, dir, uid, prepare)
+			rules.Hidden = DefaultHidden()
+			out, code := run(t, job{Rules: rules, Dir: dir, UID: uid, Argv: []string{"bash", "-c", `"$SELF" swapterminalread .env`}, Env: []string{roleEnv + "=act"}})
+			if code != 0 {
+				t.Errorf("exit %d\n%s", code, out)
+			}
+		})
+		t.Run("a repository and a FIFO work while names are hidden "+user, func(t *testing.T) {
+			dir, rules := workspace(t, uid)
+			rules.Hidden = DefaultHidden()
+			out, code := run(t, job{Rules: rules, Dir: dir, UID: uid, Argv: []string{"bash", "-ec", `git init -q; echo a >a; git add a; git commit -qm m; git log --oneline
+				mkfifo p; (cat p >o &); echo one >p; while ! grep -q one o; do :; done; echo two >p & cat p | grep two`}})
+			if code != 0 {
+				t.Errorf("exit %d\n%s", code, out)
+			}
+		})
+	}
+}
+
+// TestKernelFolded stands on any file system: the rules fold whatever the directory does.
+func TestKernelFolded(t *testing.T) {
+	dir, rules := workspace(t, self)
+	rules.Roots[0].Fold = true
+	out, _ := run(t, job{Rules: rules, Dir: dir, UID: self, Argv: []string{"bash", "-c", "mkdir .GIT; mkdir .Git/Hooks .GIT/HOOKS; echo evil >.BashRC; echo evil >.ba\u017fhrc; echo ok >BASHRC"}})
+	for _, p := range []string{".GIT/HOOKS", ".Git/Hooks", ".BashRC", ".ba\u017fhrc"} {
+		if _, err := os.Lstat(filepath.Join(dir, p)); err == nil {
+			t.Errorf("%s was made\n%s", p, out)
+		}
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "BASHRC")); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestKernelUntouched holds that nothing is left when the tool and the supervisor are killed.
+func TestKernelUntouched(t *testing.T) {
+	dir, rules := workspace(t, self)
+	before := protectedFiles(t, dir)
+	run(t, job{Rules: rules, Dir: dir, UID: self, Argv: []string{"bash", "-c", `echo >.bashrc; mkdir .vscode; kill -9 $PPID $$`}})
+	if after := protectedFiles(t, dir); after != before {
+		t.Errorf("left behind: %s", after)
+	}
+}

@@ -1,0 +1,348 @@
+package supervisor
+
+import "errors"
+
+// Kind says what is refused at a protected name.
+type Kind uint8
+
+const (
+	// Whole protects the name and everything beneath it. It is the zero value: the strictest.
+	Whole Kind = iota
+	// GitConfig is a git configuration file. It is never opened for writing; a rename onto it is carried
+	// out with a checked copy of the source (see gitconfig.go). Its mode may change, since git init probes it so.
+	GitConfig
+	// GitFile is a name that may be a directory but not a file with a content of the tool's choice: `.git`.
+	GitFile
+	// CommonDir is the one-line file in which a linked worktree names the repository it belongs to.
+	CommonDir
+	// GitModules is a .gitmodules file: judged as GitConfig is, by a list of its own, also when it is opened for writing.
+	GitModules
+	// Lock is the lock of such a file: opened with O_EXCL alone, and renamed or removed by the sandbox that made it.
+	Lock
+
+	kindCount
+
+	// Unread is an absolute path of which nothing may be read either.
+	Unread Kind = kindHidden
+	// Free is an absolute path for which the rules of Paths around it do not count, and that is the tool's to change.
+	Free Kind = 0x40
+)
+
+// Pattern is one protected name. Path is a list of components divided by '/', matched at every depth of a
+// root: ".git/hooks". A component "*" stands for any one name, "**" for one or more, a trailing '*'
+// for any ending (".env.*"), and one in front for any beginning ("*.code-workspace").
+type Pattern struct {
+	Path string
+	Kind Kind
+}
+
+// Root is a directory, absolute and free of symbolic links, in which the names are protected.
+type Root struct {
+	Path string
+	Fold bool // the file system folds case, so names are compared without it
+}
+
+// Rules is what the supervisor protects. The zero value protects nothing.
+type Rules struct {
+	Roots  []Root
+	Names  []Pattern // protected at every depth of every root
+	Paths  []Pattern // protected absolute paths, inside a root or not; the longer decides
+	Hidden []string  // names, in the form of Pattern.Path, whose content may not be read either
+
+	// Fence says that modes, owners and times can be changed in the roots, in the run's own directory and at Free paths
+	// alone. It is for a sandbox without mounts: Landlock has no right for them.
+	Fence bool
+
+	// NoNewGit says that no directory becomes a git directory, and no .git file is made. It counts where ".git" is among the names.
+	NoNewGit bool
+
+	// Connects says that the tool may connect TCP sockets to these addresses and nothing else to anything. Nil leaves
+	// connect(2) alone.
+	Connects []Endpoint
+}
+
+// Endpoint is an address of the host's loopback network, 127.0.0.0/8, and a port that is not 0.
+type Endpoint struct {
+	Addr [4]byte
+	Port uint16
+}
+
+// MaxConnects is how many endpoints Rules may have: each connect(2) is compared with all of them.
+const MaxConnects = 64
+
+// MaxEntries is how many roots, names (with those that are hidden) and paths Rules may have of each.
+const MaxEntries = 4096
+
+// ErrRules is wrapped by every error about rules that cannot be encoded or a blob that cannot be decoded.
+var ErrRules = errors.New("supervisor: bad rules")
+
+// The blob: magic, total size, then the counts of roots, names and paths, a bitmap of the
+// bytes a matching first component can begin with, the count of endpoints, a byte of flags, how many names begin with
+// a wildcard, where the first of these and where the paths begin, and the records in
+// that order, names with a wildcard in front last. It holds no pointer, so the forked child reads it in place.
+const (
+	blobMagic  = "HFGR"
+	offSize    = 4
+	offRoots   = 8
+	offNames   = 10
+	offPaths   = 12
+	offBitmap  = 14
+	offConnect = offBitmap + 32
+	offFence   = offConnect + 2
+	offFlags   = offFence + 1
+	offTails   = offFlags + 1
+	offTailsAt = offTails + 2
+	offPathsAt = offTailsAt + 4
+	offRecords = offPathsAt + 4
+
+	kindHidden = 0x80 // set in the kind byte of a hidden name
+	kindGit    = 0x40 // set in the kind byte of a name below .git
+
+	// The flags: git directories are found by their shape; and what of them is left open.
+	flagShape      = 1
+	flagHooks      = 2
+	flagConfig     = 4
+	flagAttributes = 8
+	flagNoNewGit   = 16
+
+	compLiteral = 0
+	compAny     = 1
+	compDeep    = 2
+	compPrefix  = 3
+	compSuffix  = 4
+)
+
+// Encode returns the rules in the flat form that New takes. It returns an error wrapping ErrRules for a
+// path that is relative, unclean, too long or holds a NUL byte, and for a pattern that can match nothing.
+func (r *Rules) Encode() ([]byte, error) {
+	b := make([]byte, offRecords)
+	copy(b, blobMagic)
+	names := append([]Pattern(nil), r.Names...)
+	for _, h := range r.Hidden {
+		names = append(names, Pattern{Path: h, Kind: kindHidden})
+	}
+	for _, n := range []int{len(r.Roots), len(names), len(r.Paths)} {
+		if n > MaxEntries {
+			return nil, bad("a list", "has more than 4096 entries")
+		}
+	}
+	put16(b[offRoots:], uint16(len(r.Roots)))
+	put16(b[offNames:], uint16(len(names)))
+	put16(b[offPaths:], uint16(len(r.Paths)))
+	for _, root := range r.Roots {
+		if err := checkAbsolute(root.Path); err != nil {
+			return nil, err
+		}
+		fold := byte(0)
+		if root.Fold {
+			fold = 1
+		}
+		b = append(b, fold)
+		b = appendSized(b, trimEnd(root.Path, "/"))
+	}
+	if b[offFlags] = gitFlags(r.Names); r.NoNewGit && b[offFlags] != 0 {
+		b[offFlags] |= flagNoNewGit
+	}
+	b, err := appendNames(b, names)
+	if err != nil {
+		return nil, err
+	}
+	if r.Fence {
+		b[offFence] = 1
+	}
+	paths := append([]Pattern(nil), r.Paths...)
+	sortByLength(paths)
+	for _, p := range paths {
+		if err := checkAbsolute(p.Path); err != nil {
+			return nil, err
+		}
+		if p.Kind >= kindCount && p.Kind != Unread && p.Kind != Free || p.Path == "/" {
+			return nil, bad(p.Path, "is no path that can be protected with this kind")
+		}
+		b = append(b, byte(p.Kind))
+		b = appendSized(b, p.Path)
+	}
+	if len(r.Connects) > MaxConnects {
+		return nil, bad("a list", "has more than 64 endpoints")
+	}
+	put16(b[offConnect:], uint16(len(r.Connects)))
+	for _, e := range r.Connects {
+		if e.Addr[0] != 127 || e.Port == 0 {
+			return nil, bad("an endpoint", "is not one of the loopback network")
+		}
+		b = append(append(b, e.Addr[:]...), byte(e.Port>>8), byte(e.Port)) // as in a struct sockaddr_in
+	}
+	put32(b[offSize:], uint32(len(b)))
+	return b, nil
+}
+
+// appendNames writes the names, those that begin with a wildcard last.
+func appendNames(b []byte, names []Pattern) ([]byte, error) {
+	tails := uint16(0)
+	for _, tail := range []bool{false, true} {
+		if tail {
+			put32(b[offTailsAt:], uint32(len(b)))
+		}
+		for _, p := range names {
+			if (p.Path != "" && p.Path[0] == '*') != tail {
+				continue
+			}
+			var err error
+			if b, err = appendPattern(b, p); err != nil {
+				return nil, err
+			}
+			if tail {
+				tails++
+			}
+		}
+	}
+	put16(b[offTails:], tails)
+	put32(b[offPathsAt:], uint32(len(b)))
+	return b, nil
+}
+
+// gitFlags says that git directories are held when ".git" is among the names, and what of them is open because its name
+// is not.
+func gitFlags(names []Pattern) byte {
+	flags := byte(flagHooks | flagConfig | flagAttributes)
+	for _, p := range names {
+		switch p.Path {
+		case ".git":
+			flags |= flagShape
+		case ".git/hooks":
+			flags &^= flagHooks
+		case ".git/config":
+			flags &^= flagConfig
+		case ".git/info/attributes":
+			flags &^= flagAttributes
+		}
+	}
+	if flags&flagShape == 0 {
+		return 0
+	}
+	return flags
+}
+
+func checkAbsolute(p string) error {
+	switch {
+	case p == "", p[0] != '/', len(p) > 4095, has(p, 0):
+		return bad(p, "is not an absolute path")
+	case p == "/":
+		return nil
+	}
+	for _, c := range components(p[1:]) {
+		if c == "" || c == "." || c == ".." {
+			return bad(p, "is not clean")
+		}
+	}
+	return nil
+}
+
+func appendSized(b []byte, s string) []byte {
+	return append(append16(b, uint16(len(s))), s...)
+}
+
+// appendPattern writes kind, component count, size, and per component its mode, length and bytes.
+func appendPattern(b []byte, p Pattern) ([]byte, error) {
+	if p.Kind >= kindCount && p.Kind != kindHidden {
+		return nil, bad(p.Path, "has a kind that is not known")
+	}
+	comps := components(p.Path)
+	if len(comps) > 16 {
+		return nil, bad(p.Path, "has more than 16 components")
+	}
+	var rec []byte
+	deep := false
+	for i, c := range comps {
+		mode, text := byte(compLiteral), c
+		switch {
+		case c == "" || c == "." || c == ".." || len(c) > 255 || has(c, 0):
+			return nil, bad(p.Path, "has an unusable component")
+		case c == "*":
+			mode, text = compAny, ""
+		case c == "**":
+			if deep || i == 0 || i == len(comps)-1 {
+				return nil, bad(p.Path, "may have one **, in its middle")
+			}
+			mode, text, deep = compDeep, "", true
+		case c[0] == '*':
+			mode, text = compSuffix, c[1:]
+		case c[len(c)-1] == '*':
+			mode, text = compPrefix, trimEnd(c, "*")
+		}
+		if has(text, '*') || (i == 0 && text == "") {
+			return nil, bad(p.Path, "has a wildcard where none is understood")
+		}
+		if i == 0 && mode != compSuffix {
+			markFirst(b, text[0])
+		}
+		rec = append(rec, mode, byte(len(text)))
+		rec = append(rec, text...)
+	}
+	kind := byte(p.Kind)
+	if comps[0] == ".git" && len(comps) > 1 && kind != kindHidden {
+		kind |= kindGit
+	}
+	b = append(b, kind, byte(len(comps)))
+	b = append16(b, uint16(len(rec)))
+	return append(b, rec...), nil
+}
+
+// markFirst notes that a component beginning with c, in either case, can begin a match. Non-ASCII bytes are
+// always looked at: on a folding file system they can vanish or stand for a letter.
+func markFirst(b []byte, c byte) {
+	set := func(c byte) { b[offBitmap+int(c>>3)] |= 1 << (c & 7) }
+	set(c)
+	if lower(c) != c || (c >= 'a' && c <= 'z') {
+		set(c ^ 0x20)
+	}
+	from := offBitmap + 16
+	if c >= 0x80 { // where case folds it is none, and any may be the first
+		from = offBitmap
+	}
+	for i := from; i < offBitmap+32; i++ {
+		b[i] = 0xff
+	}
+}
+
+// Check reports, as an error wrapping ErrRules, a blob that is not whole. The serving code relies on it.
+func Check(b []byte) error {
+	if len(b) < offRecords || string(b[:4]) != blobMagic || int(get32(b[offSize:])) != len(b) {
+		return bad("the blob", "is not of its stated size")
+	}
+	at := offRecords
+	skip := func(head int, n uint16) bool {
+		for range n {
+			if at+head+2 > len(b) {
+				return false
+			}
+			at += head + 2 + int(get16(b[at+head:]))
+		}
+		return at <= len(b)
+	}
+	names, tails := get16(b[offNames:]), get16(b[offTails:])
+	ok := skip(1, get16(b[offRoots:])) && tails <= names && skip(2, names-tails) && at == int(get32(b[offTailsAt:])) &&
+		skip(2, tails) && at == int(get32(b[offPathsAt:])) && skip(1, get16(b[offPaths:]))
+	if !ok || at+6*int(get16(b[offConnect:])) != len(b) {
+		return bad("the blob", "is not filled by its records")
+	}
+	return nil
+}
+
+// HidesNames reports whether the rules hide something, so that Filter must trap every open.
+func HidesNames(r *Rules) bool {
+	hides := len(r.Hidden) > 0
+	for _, p := range r.Paths {
+		hides = hides || p.Kind == Unread
+	}
+	return hides
+}
+
+// sortByLength puts what is around a path before it. (Package slices would be initialised in every stage: see plain.go.)
+func sortByLength(paths []Pattern) {
+	for i := range paths {
+		for j := i; j > 0 && len(paths[j].Path) < len(paths[j-1].Path); j-- {
+			paths[j], paths[j-1] = paths[j-1], paths[j]
+		}
+	}
+}

@@ -1,0 +1,140 @@
+package supervisor
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// Rules for every function of the serving path, in this file and those it calls. They
+// run in a child forked from a Go process without an exec: there is no Go runtime, and
+// the stack does not grow. None allocates, stores a pointer, converts a string, indexes
+// without a mask or a check, divides by a variable, takes a lock, defers, or calls
+// anything but system calls and its like. What a function needs beyond a few words lies
+// in State. TestBareCodeCallsNoRuntime of package house reads the machine code and holds
+// this to be so.
+
+// Serve receives one notification from the listener given to Prepare, carries the call out or refuses it, and
+// answers. The caller polls the listener first: Serve waits for a notification when there is none. It returns 0, or
+// a negative errno when the listener is of no more use. Every failure on the way is the tool's errno.
+//
+//go:norace
+func Serve(s *State) int {
+	s.req = notification{}
+	r := sys(syscall.SYS_IOCTL, uintptr(s.listener), ioctlRecv, uintptr(unsafe.Pointer(&s.req)), 0, 0)
+	if r == -eNOENT || r == -int(syscall.EINTR) {
+		return 0 // the tool died, or took a signal, before it was heard
+	}
+	if r < 0 {
+		return r
+	}
+	s.sent = false
+	s.deliver()
+	s.spot[0].reset()
+	s.spot[1].reset()
+	if r = s.enter(); r == 0 {
+		r = s.decode()
+	}
+	for k := 0; k < 2 && r == 0; k++ {
+		if r = s.read(k); r != 0 {
+			break
+		}
+		if r = s.find(k); r == 0 {
+			r = s.judge(k)
+		}
+	}
+	if r == 0 {
+		r = s.alive()
+	}
+	if r == 0 {
+		r = s.do()
+	}
+	s.spot[0].drop()
+	s.spot[1].drop()
+	if !s.sent {
+		s.answer(s.req.id, r)
+	}
+	return 0
+}
+
+// answer ends the notification with a value or a negative errno. The tool may be gone: nobody is told then.
+//
+//go:norace
+func (s *State) answer(id uint64, r int) {
+	s.resp.id, s.resp.val, s.resp.errno, s.resp.flags = id, int64(r), 0, 0
+	if r < 0 {
+		s.resp.val, s.resp.errno = 0, int32(r)
+	}
+	sys(syscall.SYS_IOCTL, uintptr(s.listener), ioctlSend, uintptr(unsafe.Pointer(&s.resp)), 0, 0)
+}
+
+// refuse counts a refusal by rule.
+//
+//go:norace
+func (s *State) refuse() int {
+	s.Refused++
+	return -eACCES
+}
+
+// do carries out the call, whose paths are found and judged.
+//
+//go:norace
+func (s *State) do() int {
+	if (s.spot[0].hit|s.spot[1].hit)&(hitSelf|hitLost) != 0 {
+		return s.refuse()
+	}
+	switch s.op {
+	case opOpen:
+		return s.open()
+	case opMakeDir:
+		return s.makeDir()
+	case opMakeNode:
+		return s.makeNode()
+	case opSymlink:
+		return s.symlink()
+	case opUnlink:
+		return s.unlink()
+	case opRename:
+		return s.rename()
+	case opLink:
+		return s.hardLink()
+	case opTruncate:
+		return s.truncate()
+	case opChmod:
+		return s.chmod()
+	case opBind:
+		return s.bind()
+	case opConnect:
+		return s.connect()
+	case opChown:
+		return s.chown()
+	case opTimes:
+		return s.setTimes()
+	case opTrace:
+		return s.trace()
+	}
+	return -int(syscall.ENOSYS)
+}
+
+// exists reports whether the name of spot k does; its stat is then known.
+//
+//go:norace
+func (s *State) exists(k int) bool {
+	sp := &s.spot[k&1]
+	if sp.stat > 0 {
+		dir, name := sp.dir, &sp.name[0]
+		if sp.obj >= 0 {
+			s.literal("")
+			dir, name = sp.obj, &s.num[0]
+		}
+		sp.stat = lstatat(dir, name, &sp.st)
+	}
+	return sp.stat == 0
+}
+
+//go:norace
+func (s *State) typeOf(k int) uint32 {
+	if !s.exists(k) {
+		return 0
+	}
+	return s.spot[k&1].st.Mode & syscall.S_IFMT
+}

@@ -1,0 +1,234 @@
+package supervisor
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+// notification is the kernel's struct seccomp_notif, with the seccomp_data in it.
+type notification struct {
+	id    uint64
+	pid   uint32
+	flags uint32
+	nr    int32
+	arch  uint32
+	ip    uint64
+	args  [6]uint64
+}
+
+type response struct {
+	id    uint64
+	val   int64
+	errno int32
+	flags uint32
+}
+
+type addFD struct {
+	id         uint64
+	flags      uint32
+	srcFD      uint32
+	newFD      uint32
+	newFDFlags uint32
+}
+
+type openHow struct{ flags, mode, resolve uint64 }
+
+type timespec struct{ sec, nsec int64 }
+
+type iovec struct{ base, size uintptr }
+
+type pollFD struct {
+	fd              int32
+	events, revents int16
+}
+
+// spot is where a path of the tool leads: a name in a directory, or an object reached without one.
+type spot struct {
+	start int // O_PATH descriptor of the tool's directory that the path begins at; -1 for the root
+	dir   int // O_PATH descriptor of the directory that holds name; -1 when obj is set
+	owned bool
+	obj   int // O_PATH descriptor of what ".", "..", "/", a magic link or an empty path stands for; or -1
+	name  [512]byte
+	st    syscall.Stat_t // of the name itself, when stat is 0
+	stat  int            // what lstat of the name returned; 1 when it was not asked
+	hit   uint32
+
+	inside  bool // strictly in a root
+	granted bool // the tool's to change, where Rules.Fence asks
+	git     within
+}
+
+// input is one path argument of the call in hand.
+type input struct {
+	dirfd  int
+	addr   uint64 // of the path in the tool's memory
+	from   uint8  // one of the constants below
+	follow bool   // follow a symbolic link as the last name
+}
+
+const (
+	fromNothing = iota // the call has no such argument
+	fromMemory
+	fromEmpty  // as fromMemory, and an empty path means dirfd itself
+	fromFD     // dirfd itself
+	fromBuffer // the path is in State already
+)
+
+const walkMax = 3 * pathMax
+
+// walk is the cursor of the slow resolution.
+type walk struct {
+	b     [2][walkMax]byte
+	cur   int  // which of b is in use
+	pos   uint // the next component
+	end   uint
+	dir   int
+	owned bool
+	links int
+	fd    int  // the link that is to be followed
+	last  bool // and no component follows it
+	asked bool // a link of /proc was followed, which means another thing to another process
+	comp  [512]byte
+	st    syscall.Stat_t
+	fsBuf [16]uint64 // struct statfs
+}
+
+// waiting is an open that cannot be answered yet: a FIFO without its other end, a file under a lease.
+type waiting struct {
+	used  bool
+	ready bool
+	id    uint64
+	dir   int // O_PATH descriptor of the object
+	fd    int // a FIFO's end opened for reading, or -1
+	flags int
+	dev   uint64
+	ino   uint64
+}
+
+const waitRoom = 64
+
+// State is everything the serving code reads and writes. It is made before the fork, and holds the only
+// memory that the serving code uses; about 250 KiB.
+type State struct {
+	listener int
+	fdDir    int // O_PATH descriptor of the supervisor's own /proc/self/fd
+	procRoot int // O_PATH descriptor of the same procfs
+	rootDir  int // O_PATH descriptor of /
+	self     uint
+	mountNS  [64]byte // its name, as /proc/self/ns/mnt has it
+	umask    uint     // what the supervisor's own umask is at present; ^0 before it is known
+
+	req  notification
+	resp response
+	add  addFD
+	how  openHow
+	iov  [2]iovec
+	sent bool // the notification is answered, or will be later
+
+	op    uint8 // what the call in hand does: see decode
+	in    [2]input
+	flags int
+	mode  int
+	dev   int
+	times [2]timespec
+
+	tracer   int  // a pidfd of the one process that may stop tracees at their end, or -1: see trace
+	tracerID uint // its number
+	poll     pollFD
+	pause    timespec
+
+	task       int // O_PATH descriptor of /proc/<taskID>, and status opened in it; -1 for none
+	taskStatus int
+	taskID     uint32
+
+	path  [2][pathRoom]byte
+	plen  [2]uint
+	num   [64]byte
+	small [512]byte
+	st    syscall.Stat_t
+	spot  [2]spot
+	w     walk
+	m     matcher
+	text  [2]text
+	wait  [waitRoom]waiting
+	waits int
+	late  int // a FIFO's end that is put off
+
+	up    [upRoom]byte // "../" again and again, then a name
+	climb climb
+	scan  scan
+	index indexScan
+	locks [lockRoom]lock
+	turn  uint // the lock that is forgotten next
+	aside [32]byte
+
+	letters [letterRoom]letter
+	mail    int      // letters in use
+	ends    [2]int32 // of a new pipe
+
+	// Refused counts the calls answered with EACCES because of a rule.
+	Refused uint64
+}
+
+// Prepare opens what serving needs. It is called once, in the process that will serve, with a descriptor of
+// the root of a procfs that shows the supervisor's own pid namespace. It returns 0 or a negative errno.
+//
+//go:norace
+func Prepare(s *State, procRoot, listener int) int {
+	s.procRoot, s.listener = procRoot, listener
+	s.literal("self/fd")
+	if s.fdDir = openat(procRoot, &s.num[0], oPath|syscall.O_DIRECTORY, 0); s.fdDir < 0 {
+		return s.fdDir
+	}
+	s.literal("/")
+	if s.rootDir = openat(atFDCWD, &s.num[0], oPath|syscall.O_DIRECTORY, 0); s.rootDir < 0 {
+		return s.rootDir
+	}
+	s.literal("self")
+	n := sys(syscall.SYS_READLINKAT, uintptr(procRoot), uintptr(unsafe.Pointer(&s.num[0])), uintptr(unsafe.Pointer(&s.small[0])), 16, 0)
+	if n < 0 {
+		return n
+	}
+	for i := 0; i < n && i < 16; i++ {
+		s.self = s.self*10 + uint(s.small[i&15]-'0')
+	}
+	s.literal("self/ns/mnt")
+	if n = s.nsName(procRoot); n < 0 {
+		return n
+	}
+	for i := 0; i < n; i++ {
+		s.mountNS[i&63] = s.small[i&511]
+	}
+	// Wake the tool on this very processor: since Linux 6.6, and only a matter of speed.
+	sys(syscall.SYS_IOCTL, uintptr(listener), ioctlFlags, syncWake, 0, 0)
+	return 0
+}
+
+// literal puts a NUL-terminated word into s.num.
+//
+//go:norace
+func (s *State) literal(word string) {
+	for i := 0; i < len(word) && i < 60; i++ {
+		s.num[i&63] = word[i]
+	}
+	s.num[len(word)&63] = 0
+}
+
+// number puts prefix and n, NUL-terminated, into s.num and returns the length.
+//
+//go:norace
+func (s *State) number(prefix string, n uint) uint {
+	s.literal(prefix)
+	at := uint(len(prefix))
+	digits := uint(1)
+	for v := n; v >= 10; v /= 10 {
+		digits++
+	}
+	end := at + digits
+	for i := end; i > at; i-- {
+		s.num[(i-1)&63] = byte('0' + n%10)
+		n /= 10
+	}
+	s.num[end&63] = 0
+	return end
+}

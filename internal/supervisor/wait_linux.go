@@ -1,0 +1,96 @@
+package supervisor
+
+import "syscall"
+
+// An open that the kernel would make the tool wait for must not make the supervisor wait, for everybody else waits
+// for it. It is put off: a FIFO until its other end is open (fifo(7)), a file under a lease (fcntl(2), F_SETLEASE) until the
+// holder lets go. The tool stays in its system call meanwhile.
+
+// Pending returns how many opens are put off and how many letters are being written. While it
+// is not 0 the caller calls Retry every few milliseconds, and after each Serve.
+//
+//go:norace
+func Pending(s *State) int { return s.waits + s.mail }
+
+// Retry tries the opens that are put off once more, forgets those whose tool is gone, and delivers letters.
+//
+//go:norace
+func Retry(s *State) {
+	s.deliver()
+	for i := range s.wait {
+		w := &s.wait[i]
+		if !w.used {
+			continue
+		}
+		s.req.id = w.id
+		if s.alive() < 0 {
+			s.forget(w)
+			continue
+		}
+		if w.fd >= 0 && !w.ready {
+			continue
+		}
+		fd := w.fd
+		if fd < 0 {
+			fd = s.reopen(w.dir, w.flags|syscall.O_NONBLOCK, 0)
+		}
+		if fd == -int(syscall.ENXIO) || fd == -int(syscall.EAGAIN) {
+			continue
+		}
+		if fd >= 0 && w.flags&(syscall.O_WRONLY|syscall.O_RDWR) != 0 {
+			s.meet(w.dev, w.ino)
+		}
+		w.fd = -1 // give closes it
+		s.answer(w.id, s.give(w.id, fd, w.flags))
+		s.forget(w)
+	}
+}
+
+//go:norace
+func (s *State) forget(w *waiting) {
+	closeFD(w.dir)
+	closeFD(w.fd)
+	w.used = false
+	s.waits--
+}
+
+// putOff keeps the open of spot 0 for later. EAGAIN says that too many are kept.
+//
+//go:norace
+func (s *State) putOff(flags int) int {
+	sp, r := &s.spot[0], s.object(0)
+	if r == 0 && !s.exists(0) {
+		r = sp.stat
+	}
+	if r < 0 {
+		closeFD(s.late)
+		return r
+	}
+	for i := range s.wait {
+		w := &s.wait[i]
+		if w.used {
+			continue
+		}
+		w.used, w.ready, w.id, w.dir, w.fd = true, false, s.req.id, sp.obj, s.late
+		w.dev, w.ino = uint64(sp.st.Dev), sp.st.Ino
+		w.flags = flags &^ (syscall.O_CREAT | syscall.O_EXCL | syscall.O_NOFOLLOW)
+		sp.obj = -1
+		s.waits++
+		s.sent = true
+		return 0
+	}
+	closeFD(s.late)
+	return -int(syscall.EAGAIN)
+}
+
+// meet marks the readers that wait for a writer of this FIFO.
+//
+//go:norace
+func (s *State) meet(dev, ino uint64) {
+	for i := range s.wait {
+		w := &s.wait[i]
+		if w.used && w.dev == dev && w.ino == ino {
+			w.ready = true
+		}
+	}
+}

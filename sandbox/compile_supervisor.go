@@ -1,0 +1,144 @@
+package sandbox
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net/netip"
+	"path"
+	"slices"
+	"strconv"
+
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
+	"github.com/holdfast-dev/holdfast/internal/supervisor"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+	"github.com/holdfast-dev/holdfast/seccomp"
+)
+
+// supervisor loads the filter that sends the calls which change names to init, and,
+// where there is no network namespace, those that connect. There are no names to
+// supervisor where nothing of the host can be written.
+func (c *compilation) supervisor() error {
+	rules := supervisor.Rules{}
+	if c.guardsNames() {
+		rules = c.supervisorRules()
+	}
+	rules.Connects = c.endpoints()
+	if len(rules.Roots)+len(rules.Connects) == 0 || !c.facts.Notify.Yes() {
+		return nil
+	}
+	if n := len(rules.Roots); n > supervisor.MaxEntries {
+		return &PolicyError{Field: "Files.Write", Value: strconv.Itoa(n) + " directories", Problem: "too many to protect names in",
+			Remedy: "name a directory around them, or set Files.Protect.Off"}
+	}
+	encoded, err := rules.Encode()
+	if err != nil {
+		return &PolicyError{Field: "Files.Protect", Problem: "cannot be held", Remedy: "see ProtectedNames for the notation", Err: err}
+	}
+	filter, err := supervisor.FilterOf(c.arch.String(), &rules)
+	if err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	program, err := seccomp.ParseProgram(programBytes(filter))
+	if err != nil {
+		return fmt.Errorf("sandbox: the supervisor's filter: %w", err)
+	}
+	load := plan.LoadSupervisor{Program: program, Rules: string(encoded), Names: len(rules.Names) + len(rules.Hidden)}
+	why := "init makes the calls that could plant a file, or refuses"
+	if c.guarded() {
+		load.Network, load.Given, why = true, c.givenPorts(), why+"; and those that connect"
+		for _, e := range rules.Connects {
+			load.Connects = append(load.Connects, netip.AddrPortFrom(netip.AddrFrom4(e.Addr), e.Port))
+		}
+	}
+	c.do(load, plan.Supervisor, why)
+	return nil
+}
+
+// guardsNames reports whether the supervisor makes the calls that change names: where something can be written, and a
+// name or a path in it is protected or hidden.
+func (c *compilation) guardsNames() bool {
+	names := len(c.policy.Files.ProtectedPatterns()) + len(c.policy.Files.HideNames)
+	return !c.open(policy.BoundFiles) && c.facts.Notify.Yes() && len(c.writeRoots()) > 0 && (names > 0 || c.holdsInWritable())
+}
+
+// fences reports whether the supervisor keeps modes, owners and times outside as they are, as mounts would.
+func (c *compilation) fences() bool { return c.guardsNames() && !c.walled && c.facts.Landlock.Yes() }
+
+// programBytes lays a filter out as the kernel's struct sock_filter, which is
+// little-endian on every architecture that this package knows.
+func programBytes(filter []supervisor.SockFilter) []byte {
+	var b []byte
+	for _, i := range filter {
+		b = binary.LittleEndian.AppendUint16(b, i.Code)
+		b = append(b, i.JT, i.JF)
+		b = binary.LittleEndian.AppendUint32(b, i.K)
+	}
+	return b
+}
+
+// supervisorRules makes the supervisor's rules. Case is folded on every file system: one
+// directory of an ext4 may fold and the next not, and the tool may choose
+// (chattr +F), so asking the file system would be asking the tool.
+func (c *compilation) supervisorRules() supervisor.Rules {
+	rules := supervisor.Rules{Hidden: c.policy.Files.HideNames, NoNewGit: c.policy.Files.Protect.NoNewRepositories}
+	for _, root := range c.writeRoots() {
+		rules.Roots = append(rules.Roots, supervisor.Root{Path: root, Fold: true})
+	}
+	kinds := map[string]supervisor.Kind{}
+	for _, p := range supervisor.DefaultNames() {
+		kinds[p.Path] = p.Kind
+	}
+	for _, name := range c.policy.Files.ProtectedPatterns() {
+		rules.Names = append(rules.Names, supervisor.Pattern{Path: name, Kind: kinds[name]})
+	}
+	rules.Paths, rules.Fence = c.protectedPaths(), c.fences()
+	return rules
+}
+
+// holdsInWritable reports whether a rule hides or protects something in what can be written.
+func (c *compilation) holdsInWritable() bool {
+	return slices.ContainsFunc(c.protectedPaths(), func(p supervisor.Pattern) bool { return p.Kind != supervisor.Free })
+}
+
+// protectedPaths are the rules on what lies in a directory that can be written. With mounts they are a second mechanism,
+// and needed: when the host replaces a file by rename, the kernel takes away the mount upon it (detach_mounts in
+// fs/namespace.c), and the new one would be the tool's. Without mounts they are the only one.
+func (c *compilation) protectedPaths() []supervisor.Pattern {
+	var paths []supervisor.Pattern
+	for _, p := range c.obeyed {
+		paths = append(paths, supervisor.Pattern{Path: p})
+	}
+	for _, e := range c.layout.Entries {
+		around := c.writable(e.Path)
+		switch {
+		case e.Kind == pathrule.Write && (around || !e.Dir && !c.walled):
+			paths = append(paths, supervisor.Pattern{Path: e.Path, Kind: supervisor.Free})
+		case !around:
+		case e.Kind == pathrule.Hide:
+			paths = append(paths, supervisor.Pattern{Path: e.Path, Kind: supervisor.Unread})
+		case e.Kind == pathrule.Read:
+			paths = append(paths, supervisor.Pattern{Path: e.Path})
+		case e.Kind != pathrule.Make && c.walled, c.walled && c.hiddenAround(e): // the sandbox's own, but for a socket
+			paths = append(paths, supervisor.Pattern{Path: e.Path, Kind: supervisor.Free})
+		}
+	}
+	return paths
+}
+
+// hiddenAround reports whether e, which is made, lies in a hidden directory.
+func (c *compilation) hiddenAround(e resolve.Entry) bool {
+	for dir := path.Dir(e.Path); ; dir = path.Dir(dir) {
+		if around, ok := c.layout.Find(dir); ok || dir == "/" {
+			return around.Kind == pathrule.Hide
+		}
+	}
+}
+
+// writable reports whether something around p can be written.
+func (c *compilation) writable(p string) bool {
+	return slices.ContainsFunc(c.layout.Entries, func(e resolve.Entry) bool {
+		return e.Kind == pathrule.Write && e.Dir && e.Path != p && pathrule.Within(p, e.Path)
+	})
+}
