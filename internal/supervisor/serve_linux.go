@@ -10,7 +10,7 @@ import (
 // the stack does not grow. None allocates, stores a pointer, converts a string, indexes
 // without a mask or a check, divides by a variable, takes a lock, defers, or calls
 // anything but system calls and its like. What a function needs beyond a few words lies
-// in State. TestBareCodeCallsNoRuntime of package house reads the machine code and holds
+// in State. TestBareCodeCallsNoRuntime of package archtest reads the machine code and holds
 // this to be so.
 
 // Serve receives one notification from the listener given to Prepare, carries the call out or refuses it, and

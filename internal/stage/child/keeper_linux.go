@@ -37,7 +37,7 @@ func cloneKept(flags, top uintptr) (uintptr, int32, uintptr) {
 	pid, errno := sys.Call(syscall.SYS_CLONE, cloneFiles|sys.CLONE_PIDFD|uintptr(syscall.SIGCHLD), 0, sys.Addr(&st.keeperFD), 0, 0, 0)
 	if pid == 0 && errno == 0 {
 		// With a Go runtime around the stage (init in hook_linux.go) its monitor may just have asked this goroutine to
-		// yield, by the supervisor of its stack (runtime/proc.go, preemptone). The keeper is one thread and has nobody to yield to:
+		// yield, by the guard of its stack (runtime/proc.go, preemptone). The keeper is one thread and has nobody to yield to:
 		// the next function's stack check would never return.
 		passStackChecks()
 		beKeeper(flags, top)

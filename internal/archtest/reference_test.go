@@ -1,4 +1,4 @@
-package house
+package archtest
 
 import (
 	"bytes"
@@ -37,7 +37,7 @@ const preface = `# Policy reference
 Every field of a [policy](https://pkg.go.dev/github.com/holdfast-dev/holdfast/sandbox/policy#Policy), with what its zero value means. The zero
 Policy allows nothing: the tool cannot even be found. Presets are the place to start from: [getting-started.md](getting-started.md).
 
-This page is generated from the doc comments. After a change: ` + "`go test -run TestPolicyReference ./internal/house -update`" + `.
+This page is generated from the doc comments. After a change: ` + "`go test -run TestPolicyReference ./internal/archtest -update`" + `.
 
 `
 
@@ -57,7 +57,7 @@ func TestPolicyReference(t *testing.T) {
 	}
 	page, err := os.ReadFile(reference)
 	if err != nil || string(page) != text {
-		t.Errorf("docs/policy.md is not what the doc comments say (%v): go test -run TestPolicyReference ./internal/house -update", err)
+		t.Errorf("docs/policy.md is not what the doc comments say (%v): go test -run TestPolicyReference ./internal/archtest -update", err)
 	}
 }
 

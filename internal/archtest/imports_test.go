@@ -1,4 +1,4 @@
-package house
+package archtest
 
 import (
 	"go/ast"
@@ -44,7 +44,7 @@ var walls = map[string][]string{
 	"internal/kerneltest":              nil,
 	"internal/gitobeyed":               nil,
 	"internal/gitattack":               nil,
-	"internal/house":                   nil,
+	"internal/archtest":                nil,
 	"internal/bench":                   {"sandbox", "sandbox/policy", "sandbox/rootfs", "sandbox/capture", "internal/plan", "internal/stage", "internal/stage/wire"},
 }
 

@@ -1,0 +1,108 @@
+package archtest
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Figures of the module, each with what it may be at most. A limit goes down with its figure, and
+// the aim is what it is to come to.
+type figure struct {
+	name       string
+	is         int
+	limit, aim int
+}
+
+// mostFiles is how many files of one package may each be reached from each other. Those named here
+// are above it and may not grow.
+const mostFiles = 12
+
+var longCycles = map[string]int{
+	"sandbox": 28, "internal/supervisor": 27, "internal/seatbelt": 21, "internal/stage": 18, "internal/stage/child": 17, "sandbox/sbpl": 15,
+}
+
+// TestFigures measures the module: go test -run TestFigures -v ./internal/archtest prints the table.
+func TestFigures(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: it type-checks the module")
+	}
+	figures := append(sizes(t), cycles(t)...)
+	longest, where := 0, ""
+	for _, f := range files(t) {
+		if n, name := longestFunction(f); !f.test && n > longest {
+			longest, where = n, f.path+", "+name
+		}
+	}
+	figures = append(figures, figure{"lines of the longest function (" + where + ")", longest, 80, 60})
+	for _, f := range figures {
+		note := ""
+		if f.is > f.aim {
+			note = fmt.Sprintf(", to be %d", f.aim)
+		}
+		t.Logf("%6d  %s%s", f.is, f.name, note)
+		if f.is > f.limit {
+			t.Errorf("%s: %d is above %d", f.name, f.is, f.limit)
+		}
+	}
+}
+
+// sizes counts files and lines without tests, and what a reader of the API is shown.
+func sizes(t *testing.T) []figure {
+	count := func(below bool, room string) (n, sum int) {
+		for _, f := range files(t) {
+			if !f.test && (f.room == room || below && strings.HasPrefix(f.room, room+"/")) {
+				n, sum = n+1, sum+strings.Count(f.text, "\n")
+			}
+		}
+		return n, sum
+	}
+	names, total := count(false, "sandbox")
+	_, proxy := count(true, "internal/proxy")
+	return []figure{
+		{"files of sandbox", names, 82, 20},
+		{"lines of sandbox", total, 10_700, 2_500},
+		{"lines of internal/proxy with its packages", proxy, 8_900, 6_000},
+		{"lines of go doc ./sandbox", lines(t, "doc", "./sandbox"), 225, 100},
+		{"lines of go doc -all ./sandbox", lines(t, "doc", "-all", "./sandbox"), 670, 500},
+	}
+}
+
+// cycles looks for the longest cycle of files in each package.
+func cycles(t *testing.T) []figure {
+	var figures []figure
+	packages, exported := list(t)
+	for _, p := range packages {
+		graph, err := arrows(p, exported)
+		if err != nil {
+			t.Errorf("%s: %v", p.room, err)
+			continue
+		}
+		aim := mostFiles
+		if p.room == "sandbox" {
+			aim = 6
+		}
+		if n := len(longestCycle(graph)); n > 6 {
+			figures = append(figures, figure{"files in the longest cycle of " + p.room, n, max(longCycles[p.room], mostFiles), aim})
+		}
+	}
+	slices.SortFunc(figures, func(a, b figure) int { return cmp.Or(b.is-a.is, strings.Compare(a.name, b.name)) })
+	return figures
+}
+
+func longestFunction(f *file) (n int, name string) {
+	for _, d := range f.syntax.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		start := f.syntax.FileStart
+		if text := f.text[fn.Pos()-start : fn.End()-start]; strings.Count(text, "\n")+1 > n {
+			n, name = strings.Count(text, "\n")+1, fn.Name.Name
+		}
+	}
+	return n, name
+}
