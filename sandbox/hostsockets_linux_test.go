@@ -25,7 +25,7 @@ func TestBoundPaths(t *testing.T) {
 
 // TestKernelSocketsInWhatIsShownAreClosed: a directory that can be read does not give the
 // sockets in it. One that the policy names stays open, so do those in the workspace, and a
-// socket that is gone when the run begins is none to stumble over.
+// socket that is gone when the run begins, or that the sandbox cannot reach either, is none to stumble over.
 func TestKernelSocketsInWhatIsShownAreClosed(t *testing.T) {
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
@@ -53,6 +53,17 @@ func TestKernelSocketsInWhatIsShownAreClosed(t *testing.T) {
 			listen(filepath.Join(ws, "link", "by a link"))
 			listen(filepath.Join(ws, "work"))
 			gone := listen(filepath.Join(shown, "gone"))
+			// Another user's agent, below what is shown: its directory is closed to the sandbox as well.
+			others := filepath.Join(shown, "others")
+			if err := os.Mkdir(others, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			listen(filepath.Join(others, "agent"))
+			if as == kerneltest.Root {
+				if err := os.Chown(others, 4711, 4711); err != nil {
+					t.Fatal(err)
+				}
+			}
 			p := attackPolicy(t, "", walls{})
 			p.Files.Private = nil
 			p.Files.Read = append(p.Files.Read, shown)
@@ -66,7 +77,7 @@ func TestKernelSocketsInWhatIsShownAreClosed(t *testing.T) {
 				t.Fatal(err)
 			}
 			for path, open := range map[string]bool{
-				filepath.Join(shown, "closed"): false, filepath.Join(shown, "a b"): false, filepath.Join(shown, "by a link"): false,
+				filepath.Join(shown, "closed"): false, filepath.Join(shown, "a b"): false, filepath.Join(shown, "by a link"): false, filepath.Join(others, "agent"): false,
 				filepath.Join(shown, "granted"): true, filepath.Join(ws, "work"): true,
 			} {
 				c := hostile(t, s, "connect to", path)

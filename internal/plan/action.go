@@ -67,8 +67,8 @@ type (
 		Slot string
 		Mode uint32
 	}
-	// Hide covers a file or directory with an empty one nobody may read. With Spare it may
-	// be gone when the run begins.
+	// Hide covers a file or directory with an empty one that has no permissions. With Spare it may
+	// be gone when the run begins, or lie where not even the sandbox's first process gets to.
 	Hide struct {
 		Path  string
 		Dir   bool

@@ -245,7 +245,7 @@ func (c *compiler) hide(a plan.Hide) {
 	c.openDest(a.Path, inRootHow)
 	if a.Spare {
 		last := c.last()
-		last.Ignore, last.Skip = [2]uint16{uint16(unix.ENOENT), uint16(unix.ENOTDIR)}, 2 // land
+		last.Ignore, last.Skip = [3]uint16{uint16(unix.ENOENT), uint16(unix.ENOTDIR), uint16(unix.EACCES)}, 2 // land
 	}
 	c.land(regTree)
 	c.close(regTree)

@@ -39,7 +39,7 @@ func (c *compiler) keepCapabilities(a plan.KeepCapabilities) {
 
 // pastOrRefused are what a capability is answered with that is past the kernel's
 // last, or not the process's to change.
-var pastOrRefused = [2]uint16{uint16(unix.EINVAL), uint16(unix.EPERM)}
+var pastOrRefused = [3]uint16{uint16(unix.EINVAL), uint16(unix.EPERM)}
 
 // capset sets the calling thread's permitted and effective capabilities, and the
 // inheritable ones.

@@ -164,7 +164,7 @@ func (c *compiler) tun6(a plan.Tun, index arg) {
 	c.call(unix.SYS_RECVFROM, reg(regSocket), answer, imm(room), imm(0), imm(0), imm(0)) // it was written before sendto returned
 	c.close(regSocket)
 	c.call(wire.OpErrno, ptr(answer.v+errorAt))
-	c.last().Ignore, c.last().Skip = [2]uint16{uint16(unix.EACCES), uint16(unix.EOPNOTSUPP)}, 3
+	c.last().Ignore, c.last().Skip = [3]uint16{uint16(unix.EACCES), uint16(unix.EOPNOTSUPP)}, 3
 	c.socket(unix.AF_INET6, unix.SOCK_DGRAM)
 	c.call(unix.SYS_IOCTL, reg(regSocket), imm(unix.SIOCADDRT), to)
 	c.close(regSocket)

@@ -146,7 +146,7 @@ func TestOtherSpellingsAreHeld(t *testing.T) {
 
 // TestEachNameHasItsReason: the list is data, of which the documentation says the same.
 func TestEachNameHasItsReason(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/protected-names.md")
+	page, err := os.ReadFile("../../docs/protected-names.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,9 +6,6 @@ import (
 	"testing"
 )
 
-// remote is a host that has no address of its own.
-func remote(netip.Addr) Route { return RouteRemote }
-
 // routes is a host that has some addresses.
 func routes(own ...string) func(netip.Addr) Route {
 	return func(a netip.Addr) Route {

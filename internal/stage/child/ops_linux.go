@@ -35,7 +35,7 @@ func run(place int) bool {
 		}
 		if op.Probe > 0 {
 			st.checks[(op.Probe-1)&(wire.MaxSelfChecks-1)] = int32(errno) + 1
-		} else if errno != 0 && errno != uintptr(op.Ignore[0]) && errno != uintptr(op.Ignore[1]) {
+		} else if errno != 0 && errno != uintptr(op.Ignore[0]) && errno != uintptr(op.Ignore[1]) && errno != uintptr(op.Ignore[2]) {
 			st.failedStep, st.failedErrno, st.failedWhere = uint32(op.Step), errno, uint32(place)
 			return false
 		} else if errno != 0 {

@@ -157,7 +157,7 @@ const (
 type Op struct {
 	Nr     uint32
 	Step   uint16
-	Ignore [2]uint16 // these errnos are no failure
+	Ignore [3]uint16 // these errnos are no failure
 	Save   int8      // register for the result; -1: none
 	Probe  int8      // record the errno in self-check slot Probe-1 and go on, whatever it is; 0: no probe
 	Skip   uint8     // after one of the errnos in Ignore, leave out so many of the next ops
