@@ -56,7 +56,7 @@ func readSwitches() switches {
 			s.sysctls = append(s.sysctls, c.remedy)
 		}
 	}
-	if text, err := os.ReadFile("/proc/self/mountinfo"); err == nil {
+	if text, err := os.ReadFile("/proc/thread-self/mountinfo"); err == nil {
 		s.masked = coversProc(string(text))
 	}
 	return s

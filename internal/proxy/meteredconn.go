@@ -13,8 +13,9 @@ import (
 // too, counts against the proxy's limits.
 type meteredConn struct {
 	net.Conn
-	g    *Proxy
-	last atomic.Int64 // when a byte last moved, in nanoseconds
+	g       *Proxy
+	last    atomic.Int64 // when a byte last moved, in nanoseconds
+	offline atomic.Bool  // Read fails as at a deadline, which ends no TLS
 
 	ctx    context.Context // ends the waits for the rate
 	cancel context.CancelFunc
@@ -45,6 +46,9 @@ func nextDeadline(set time.Time) (next time.Time, due bool) {
 func (c *meteredConn) Read(p []byte) (int, error) {
 	m := &c.g.meter
 	for {
+		if c.offline.Load() {
+			return 0, os.ErrDeadlineExceeded
+		}
 		if m.reached() {
 			return 0, errBytes
 		}

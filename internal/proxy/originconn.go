@@ -18,7 +18,8 @@ import (
 // buffer and not a chunk; between requests bytes are the connection's end.
 type originConn struct {
 	net.Conn
-	address string // where it goes, for events
+	metered *meteredConn // Conn, or below its TLS
+	address string       // where it goes, for events
 	in      *bufio.Reader
 	head    headMeter
 
@@ -29,6 +30,7 @@ type originConn struct {
 	heads       int    // that were handed out to it
 	left        int64  // of its response's body, if the length is known
 	unsolicited bool   // the server spoke without being asked
+	waiting     bool   // Read waits for the server, and had nothing before
 }
 
 // readBuffer is http.Transport's: a read of more is one of a chunk's data. A trailer has to fit in.
@@ -42,8 +44,9 @@ var (
 	errSwitched = errors.New("the server switched to a protocol that it was not asked for")
 )
 
-func newOriginConn(conn net.Conn, place string, heads *headerBudget) *originConn {
-	return &originConn{Conn: conn, address: place, in: bufio.NewReader(conn), head: headMeter{budget: heads, most: maxResponseFields, bytes: maxHeadBytes}}
+func newOriginConn(conn net.Conn, metered *meteredConn, place string) *originConn {
+	heads := &metered.g.headerBudget
+	return &originConn{Conn: conn, metered: metered, address: place, in: bufio.NewReader(conn), head: headMeter{budget: heads, most: maxResponseFields, bytes: maxHeadBytes}}
 }
 
 // begin gives the connection to a request, whose turn it returns.
@@ -83,6 +86,9 @@ func (c *originConn) gotResponse(turn uint64, res *http.Response) int64 {
 // another connection then.
 func (c *originConn) Write(p []byte) (int, error) {
 	c.mu.Lock()
+	if !c.asked && !c.waiting && c.pending() {
+		c.unsolicited = true
+	}
 	spoilt := c.unsolicited
 	c.asked = true
 	c.mu.Unlock()
@@ -97,19 +103,23 @@ func (c *originConn) Read(p []byte) (int, error) {
 	if most := c.readable(len(p)); most > 0 {
 		n, err := c.in.Read(p[:most])
 		c.mu.Lock()
-		// What came together with the body's end is no answer to a request that is yet to be written.
-		if c.left -= int64(n); c.left == 0 && c.in.Buffered() > 0 {
-			c.unsolicited = true
-		}
+		c.left -= int64(n)
 		c.mu.Unlock()
 		return n, err
 	}
-	if _, err := c.in.Peek(1); err != nil {
-		return 0, err
+	c.mu.Lock()
+	if !c.asked && c.pending() {
+		c.unsolicited = true
 	}
+	c.waiting = true
+	c.mu.Unlock()
+	_, err := c.in.Peek(1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.waiting = false
 	switch {
+	case err != nil:
+		return 0, err
 	case !c.asked || c.unsolicited:
 		c.unsolicited = true
 		return 0, io.EOF // which is not logged
@@ -130,6 +140,16 @@ func (c *originConn) Read(p []byte) (int, error) {
 		c.head.resetKeepCost()
 	}
 	return c.in.Read(p[:n])
+}
+
+// pending reports whether something has come that is not read yet, together with what was read
+// before: that is no answer to a request which is yet to be written. It does not look at the network,
+// but TLS may hold a record. Read is not under way then, or is what asks.
+func (c *originConn) pending() bool {
+	c.metered.offline.Store(true)
+	c.in.Peek(1)
+	c.metered.offline.Store(false)
+	return c.in.Buffered() > 0
 }
 
 // readable is how much of a body may be read at once; 0: not known.
@@ -168,7 +188,7 @@ func sanitizeError(err error) error {
 	if n := net.Error(nil); errors.As(err, &n) || refusalOf(err) != nil {
 		return err
 	}
-	if err.Error() == "http: server closed idle connection" {
+	if isClosedIdle(err) {
 		return io.EOF
 	}
 	return errFraming

@@ -63,6 +63,9 @@ func (c tracedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx := httptrace.WithClientTrace(r.Context(), trace)
 	trace.Got1xxResponse = nil // ReverseProxy's, which would pass them on
 	res, err := c.Transport.RoundTrip(r.WithContext(ctx))
+	for again := 0; again < maxClosedIdle && isClosedIdle(err) && (r.Body == nil || r.Body == http.NoBody); again++ {
+		res, err = c.Transport.RoundTrip(r.WithContext(ctx))
+	}
 	if err == nil {
 		x.heads += on.Load().gotResponse(turn.Load(), res)
 	}
@@ -77,6 +80,17 @@ func (c tracedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return nil, sanitizeError(err)
 }
 
+// maxClosedIdle is how many connections may turn out to have ended while they were kept before
+// a request is given up.
+const maxClosedIdle = 3
+
+// isClosedIdle reports that a kept connection had ended before anything of the request was written to
+// it: it may be made on another, whatever its method. http.Transport does that itself for methods that
+// may be repeated, and does not export the error.
+func isClosedIdle(err error) bool {
+	return err != nil && err.Error() == "http: server closed idle connection"
+}
+
 // dialPlain connects to the target of the request that needs a connection, or takes the one that
 // its tunnel has made.
 func (g *Proxy) dialPlain(ctx context.Context) (*originConn, error) {
@@ -85,7 +99,8 @@ func (g *Proxy) dialPlain(ctx context.Context) (*originConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newOriginConn(newMeteredConn(conn, g), to, &g.headerBudget), nil
+	metered := newMeteredConn(conn, g)
+	return newOriginConn(metered, metered, to), nil
 }
 
 // dialServer takes the connection that a tunnel has made, or makes another.
@@ -123,7 +138,7 @@ func (g *Proxy) dialTLS(ctx context.Context, u *Tunnel) (*originConn, error) {
 		}
 		return nil, err
 	}
-	return newOriginConn(c, to, &g.headerBudget), nil
+	return newOriginConn(c, metered, to), nil
 }
 
 // onlyHTTP1 is the one protocol that the proxy speaks itself.
