@@ -22,13 +22,13 @@ func TestCompileNamesTheField(t *testing.T) {
 	inherited := func(in *input) { in.rlimits[rlimit.NoFile] = rlimit.Limit{Soft: 100, Hard: 100} }
 	writes := func(n int) resolve.Tree {
 		var l resolve.Tree
-		for _, name := range Numbered("/w/", n) {
+		for _, name := range numbered("/w/", n) {
 			l.Entries = append(l.Entries, resolve.Entry{Path: name, Kind: pathrule.Write, Dir: true})
 		}
 		return l
 	}
 	links := func(in *input) {
-		for _, name := range Numbered("/l/", maxSteps) {
+		for _, name := range numbered("/l/", maxSteps) {
 			in.layout.Links = append(in.layout.Links, resolve.Link{Path: name, Target: "/usr"})
 		}
 	}
@@ -56,7 +56,7 @@ func TestCompileNamesTheField(t *testing.T) {
 				test.change(&in)
 			}
 			_, err := compile(in)
-			SaysWhatToDo(t, err, test.field)
+			saysWhatToDo(t, err, test.field)
 		})
 	}
 }
@@ -70,7 +70,7 @@ func TestCompileTakesWhatIsJustEnough(t *testing.T) {
 	} {
 		l := workspaceLike()
 		if strings.HasPrefix(name, "many") {
-			for _, name := range Numbered("/w/", supervisor.MaxEntries+1) {
+			for _, name := range numbered("/w/", supervisor.MaxEntries+1) {
 				l.Entries = append(l.Entries, resolve.Entry{Path: name, Kind: pathrule.Write, Dir: true})
 			}
 		}

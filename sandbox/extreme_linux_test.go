@@ -30,7 +30,7 @@ func TestKernelExtremesHold(t *testing.T) {
 				"the fewest descriptors":         func(p *Policy) { p.Limits.Rlimits.NoFile = rlimit.At(16) },
 				"the smallest private directory": func(p *Policy) { p.Files.PrivateBytes = 1 },
 				"the largest":                    func(p *Policy) { p.Files.PrivateBytes = 1 << 62 },
-				"the most names":                 func(p *Policy) { p.Files.HideNames = Numbered("h", 4000) },
+				"the most names":                 func(p *Policy) { p.Files.HideNames = numbered("h", 4000) },
 				"the longest variable":           func(p *Policy) { p.Env.Set["LONG"] = strings.Repeat("x", 1<<17-len("LONG=")-1) },
 			} {
 				p := workspaceHere(t)
@@ -52,7 +52,7 @@ func make10000(t *testing.T, dir string) []string {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	list := Numbered(dir+"/", 10_000)
+	list := numbered(dir+"/", 10_000)
 	for _, name := range list {
 		if err := os.WriteFile(name, nil, 0o644); err != nil {
 			t.Fatal(err)
@@ -112,7 +112,7 @@ func TestKernelACommandThatCannotBeIsRefusedBeforeAnythingRuns(t *testing.T) {
 			case test.field == "" && errors.As(err, &wrong):
 				t.Errorf("%s: %v, which os/exec says otherwise", test.name, fmt.Sprintf("%.200s", err))
 			case test.field != "":
-				SaysWhatToDo(t, err, test.field)
+				saysWhatToDo(t, err, test.field)
 			}
 			if test.err != nil && !errors.Is(err, test.err) {
 				t.Errorf("%s: %.200v, want %v", test.name, err, test.err)

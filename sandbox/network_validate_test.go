@@ -105,7 +105,7 @@ func TestValidateNamesTheNetworksField(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := validate(Policy{Network: tt.network})
-			SaysWhatToDo(t, err, tt.field)
+			saysWhatToDo(t, err, tt.field)
 			if err != nil && strings.Contains(err.Error(), "hidden") {
 				t.Errorf("the error shows the secret: %v", err)
 			}
@@ -114,7 +114,7 @@ func TestValidateNamesTheNetworksField(t *testing.T) {
 	for name, n := range map[string]Network{
 		"hosts": {Hosts: []string{"example.com"}}, "a port": {Loopback: []uint16{80}}, "an observer": {Observe: func(policy.Connection) {}},
 	} {
-		SaysWhatToDo(t, validate(Policy{Network: n, Open: []Bound{policy.BoundNetwork}}), map[string]string{
+		saysWhatToDo(t, validate(Policy{Network: n, Open: []Bound{policy.BoundNetwork}}), map[string]string{
 			"hosts": "Network.Hosts", "a port": "Network.Loopback", "an observer": "Network.Observe"}[name])
 	}
 }

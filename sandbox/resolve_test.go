@@ -172,7 +172,7 @@ func TestResolveRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := resolve.Files(under(root, tt.files), unfitForPreset)
-			SaysWhatToDo(t, err, tt.field)
+			saysWhatToDo(t, err, tt.field)
 			if tt.err != nil && !errors.Is(err, tt.err) {
 				t.Errorf("got %v, want %v", err, tt.err)
 			}

@@ -9,7 +9,7 @@ import (
 
 // saysWhatToDo wants a *PolicyError that names the field and a remedy, and says
 // everything once and in a line that can be read.
-func SaysWhatToDo(t *testing.T, err error, field string) {
+func saysWhatToDo(t *testing.T, err error, field string) {
 	t.Helper()
 	var e *PolicyError
 	if !errors.As(err, &e) {
@@ -29,7 +29,7 @@ func SaysWhatToDo(t *testing.T, err error, field string) {
 	}
 }
 
-func Numbered(prefix string, n int) []string {
+func numbered(prefix string, n int) []string {
 	list := make([]string, n)
 	for i := range list {
 		list[i] = prefix + strconv.Itoa(i)

@@ -60,7 +60,7 @@ var fileRows = []row{
 	{"--file", 2, "FD DEST", "A file at DEST with what FD has", data(0o666, func(s rootfs.DataBind) rootfs.Entry {
 		return rootfs.File{At: s.At, Mode: s.Mode}
 	})},
-	{"--bind-data", 2, "FD DEST", "Show a file that nobody else has, with what FD has", data(0o600, func(s rootfs.DataBind) rootfs.Entry {
+	{"--bind-data", 2, "FD DEST", "Bind a private file with the content of FD", data(0o600, func(s rootfs.DataBind) rootfs.Entry {
 		s.Write = true
 		return s
 	})},

@@ -21,7 +21,7 @@ var walls = map[string][]string{
 	"internal/errtext":                 nil,
 	"sandbox/sandboxtest":              {"sandbox", "sandbox/policy"},
 	"sandbox/capture":                  {"sandbox", "sandbox/policy"}, // only programs import it: it links a network stack
-	"sandbox/sbpl":                     {"sandbox", "sandbox/policy", "sandbox/rootfs", "internal/seatbelt", "seccomp"},
+	"sandbox/sbpl":                     {"sandbox", "sandbox/policy", "sandbox/rootfs", "internal/pathrule", "internal/seatbelt", "seccomp"},
 	"internal/stage":                   {"internal/host", "internal/plan", "internal/stage/child", "internal/supervisor", "internal/stage/wire", "landlock", "rlimit"},
 	"internal/stage/child":             {"internal/supervisor", "internal/stage/wire", "internal/sys"},
 	"internal/supervisor":              {"internal/sys"},

@@ -44,11 +44,11 @@ func Reserved(p string, kind Kind) (problem, remedy string) {
 	case p == "/" && kind != Read && kind != Write:
 		return "is the whole file system", "name a directory below it; Workspace does not take this one either"
 	case Within(p, "/proc"):
-		return "the sandbox has a /proc of its own, of its own processes", "remove the rule"
+		return "the sandbox mounts its own /proc, with its own processes", "remove the rule"
 	case p == "/dev", Within(p, "/dev/pts"), Within(p, "/dev/shm"), Within(p, "/dev/mqueue"):
-		return "the sandbox has a /dev of its own", `name the device files, such as "/dev/kvm", in Write`
+		return "the sandbox mounts its own /dev", `name the device files, such as "/dev/kvm", in Write`
 	case Within(p, "/dev") && kind != Read && kind != Write:
-		return "the sandbox has a /dev of its own", "a device file is in it when Read or Write names it"
+		return "the sandbox mounts its own /dev", "a device file is in it when Read or Write names it"
 	case Within(p, "/sys") && kind != Read && kind != Hide:
 		return "the host's /sys can only be read", "name it in Read"
 	}

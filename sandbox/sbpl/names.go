@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt"
 )
 
@@ -45,7 +46,7 @@ func (c *compiler) collect() {
 		}
 	}
 	c.expand()
-	slices.SortFunc(c.nodes, func(a, b *node) int { return treeOrder(a.path, b.path) })
+	slices.SortFunc(c.nodes, func(a, b *node) int { return pathrule.TreeOrder(a.path, b.path) })
 }
 
 // concernsPaths reports whether a rule can decide about a path.
@@ -164,23 +165,4 @@ func (c *compiler) add(p string, k kind) *node {
 		n.up = c.add(path.Dir(p), directory)
 	}
 	return n
-}
-
-// treeOrder compares paths so that each directory is followed by all that lies
-// below it: as strings in which the slash comes before every other byte.
-func treeOrder(a, b string) int {
-	for i := range min(len(a), len(b)) {
-		switch x, y := a[i], b[i]; {
-		case x == y:
-		case x == '/':
-			return -1
-		case y == '/':
-			return 1
-		case x < y:
-			return -1
-		default:
-			return 1
-		}
-	}
-	return len(a) - len(b)
 }
