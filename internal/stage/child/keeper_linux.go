@@ -85,12 +85,14 @@ func beKeeper(flags, top uintptr) {
 		awaitKeepersSession()
 		enterInit(top)
 	}
-	sys.Call(syscall.SYS_SETSID, 0, 0, 0, 0, 0, 0)
-	sys.Call(syscall.SYS_PRCTL, sys.PR_SET_DUMPABLE, 0, 0, 0, 0, 0)
 	st.kept = keeperRecord{pid, uintptr(st.pidfd), errno}
 	sys.Call(syscall.SYS_SENDTO, st.initSock, sys.Addr(&st.kept), unsafe.Sizeof(st.kept), sys.MSG_NOSIGNAL, 0, 0)
+	sys.Call(syscall.SYS_PRCTL, sys.PR_SET_DUMPABLE, 0, 0, 0, 0, 0)
 	const unshareTable = 2 // CLOSE_RANGE_UNSHARE
 	sys.Call(sys.SYS_CLOSE_RANGE, 0, ^uintptr(0)>>32, unshareTable, 0, 0, 0)
+	// The last: init goes on from here, and with it the tool. The stage knows of init by
+	// then, so that it tells the harness of a keeper that is killed once the tool runs.
+	sys.Call(syscall.SYS_SETSID, 0, 0, 0, 0, 0, 0)
 	awaitStagesEnd()
 	killTree(atCwd, text("/proc/thread-self/children\x00"))
 	removeOwn()
