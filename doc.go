@@ -83,6 +83,8 @@
 //	internal/kerneltest/   tests in child processes that lack a feature or a privilege
 //	internal/gitobeyed/    the files in a tree that git obeys by a repository's configuration
 //	internal/gitattack/    a generator of attacks on the rules for git, and their observer
+//	internal/commandtest/  tests: commands by sandbox.Command and by exec.Command, compared; what they leave behind
+//	internal/tooltest/     tests: the tools that agents use, in the default sandbox
 //	internal/archtest/        tests of the walls between these rooms
 //	internal/bench/        what a sandbox costs: a program that measures and prints tables
 //	examples/              programs on the public API alone

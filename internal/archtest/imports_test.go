@@ -45,11 +45,15 @@ var walls = map[string][]string{
 	"internal/gitobeyed":               nil,
 	"internal/gitattack":               nil,
 	"internal/archtest":                nil,
+	"internal/commandtest":             nil,
+	"internal/tooltest":                nil,
 	"internal/bench":                   {"sandbox", "sandbox/policy", "sandbox/rootfs", "sandbox/capture", "internal/plan", "internal/stage", "internal/stage/wire"},
 }
 
 // testWalls says what tests may import beyond that, and why.
 var testWalls = map[string][]string{
+	"internal/commandtest":     {"sandbox", "sandbox/policy"}, // the whole library, as its users see it
+	"internal/tooltest":        {"sandbox"},
 	"internal/gitattack":       {"sandbox"},                                    // its tests run a hostile tool in one
 	"internal/proxy/clientenv": {"internal/proxy", "internal/proxy/hostrules"}, // a relay connects by one
 	"internal/proxy":           {"internal/proxy/redact/redacttest"},           // how servers echo a secret

@@ -1,4 +1,4 @@
-package sandbox_test
+package commandtest
 
 // differences is every known difference between a sandbox's command and
 // os/exec's, and why it is one. Each is asserted, with its values, in the cases

@@ -1,4 +1,4 @@
-package sandbox_test
+package commandtest
 
 import (
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
