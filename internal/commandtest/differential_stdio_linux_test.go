@@ -89,8 +89,9 @@ var stdioCases = []diffCase{
 		c.Stdin, c.WaitDelay = r, 10*time.Millisecond
 		w.saw("the goroutine in the reader", "is the caller's to end")
 		before := c.fields()
+		// os/exec waits for the goroutine in the end: the reader's end must come, and later than WaitDelay.
+		c.Stdout = &signalOnWrite{f: func() { time.AfterFunc(300*time.Millisecond, func() { pw.Close() }) }}
 		w.must(c.Start())
-		go func() { time.Sleep(300 * time.Millisecond); pw.Close() }()
 		w.err("Wait", c.Wait())
 		w.after(c, before)
 	}},
