@@ -130,11 +130,11 @@ var contextCases = []diffCase{
 		w.run(w.sh("sleep 0.3 & echo started"))
 	}},
 	{name: "an orphan that holds the pipe, and WaitDelay", run: func(w *world) {
-		defer killMarked(w.T, "holdfast-orphan")
-		c := w.sh("(exec -a holdfast-orphan sleep 1000) & echo started")
+		defer killMarked(w.T, orphan)
+		c := w.sh("(exec -a " + orphan + " sleep 1000) & echo started")
 		c.WaitDelay = 50 * time.Millisecond
 		w.run(c)
-		w.saw("alive after Wait", len(marked(w.T, "holdfast-orphan")))
+		w.saw("alive after Wait", len(marked(w.T, orphan)))
 	}, differs: []diff{
 		{"background", "alive after Wait", "1", "0"},
 		{"background", "Wait", "exec: WaitDelay expired before I/O complete", "<nil>"},
@@ -142,17 +142,17 @@ var contextCases = []diffCase{
 		{"background", "Wait, is exec.ErrWaitDelay", "true", absent},
 	}},
 	{name: "an orphan that holds the pipe of a cancelled tool", run: func(w *world) {
-		defer killMarked(w.T, "holdfast-orphan")
+		defer killMarked(w.T, orphan)
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		c := w.make(ctx, "/bin/bash", []string{"-c", "(exec -a holdfast-orphan sleep 1000) & echo started; wait"})
+		c := w.make(ctx, "/bin/bash", []string{"-c", "(exec -a " + orphan + " sleep 1000) & echo started; wait"})
 		c.WaitDelay = 50 * time.Millisecond
 		out := &signalOnWrite{f: cancel}
 		c.Stdout = out
 		w.must(c.Start())
 		w.err("Wait", c.Wait())
 		w.saw("stdout", out.String())
-		w.saw("alive after Wait", len(marked(w.T, "holdfast-orphan")))
+		w.saw("alive after Wait", len(marked(w.T, orphan)))
 		w.state(c)
 	}, differs: []diff{{"background", "alive after Wait", "1", "0"}}},
 	{name: "many at once with one context", run: func(w *world) {

@@ -18,12 +18,26 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox"
 )
 
-// residue is the argv by which what a tool leaves behind is found.
-const residue = "holdfast-residue"
+// orphan and background mark what a tool of a comparison leaves behind.
+var orphan, background = owned("holdfast-orphan"), owned("holdfast-background")
+
+// residue is the argv by which what a tool leaves behind is found. It bears the number of this
+// process, so that tests which run at the same time do not find each other's.
+var residue = owned("holdfast-residue")
+
+// owned returns a word that no other process that runs these tests uses; a harness that is
+// a process of its own is given that of its test.
+func owned(word string) string {
+	pid := os.Getpid()
+	if os.Args[0] == harness || os.Args[0] == networkHarness {
+		pid = os.Getppid()
+	}
+	return fmt.Sprint(word, "-", pid)
+}
 
 // tree is a tool that starts processes in the background, of its session and of
 // sessions of their own, and then does what $1 says.
-const tree = `(exec -a ` + residue + ` sleep 1000) & setsid bash -c "exec -a ` + residue + ` sleep 1000" &
+var tree = `(exec -a ` + residue + ` sleep 1000) & setsid bash -c "exec -a ` + residue + ` sleep 1000" &
 (setsid bash -c "(exec -a ` + residue + ` sleep 1000) & exec -a ` + residue + ` sleep 1000" &) &
 until [ "$(pgrep -fxc '` + residue + ` 1000')" = 4 ]; do :; done
 echo ready; eval "$1"`

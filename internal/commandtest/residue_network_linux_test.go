@@ -37,7 +37,7 @@ func networkPolicy(dir string, port uint16) sandbox.Policy {
 
 // holding is a tool that has connections open, and one that waits for Decide, and
 // then does what $1 says.
-const holding = `exec 7<>/dev/tcp/127.0.0.1/3128; printf 'CONNECT 127.0.0.1:%s HTTP/1.1\r\nHost: 127.0.0.1:%s\r\n\r\n' $PORT $PORT >&7
+var holding = `exec 7<>/dev/tcp/127.0.0.1/3128; printf 'CONNECT 127.0.0.1:%s HTTP/1.1\r\nHost: 127.0.0.1:%s\r\n\r\n' $PORT $PORT >&7
 read -r -u 7 line; case "$line" in *200*) ;; *) echo "$line"; exit 9;; esac
 exec 8<>/dev/tcp/127.0.0.1/$PORT; echo hello >&8; read -r -u 8 line
 exec 9<>/dev/tcp/127.0.0.1/3128; printf 'CONNECT undecided.example:80 HTTP/1.1\r\nHost: undecided.example:80\r\n\r\n' >&9
