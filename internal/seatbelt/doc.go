@@ -16,10 +16,13 @@
 //
 // # A profile's way through the files
 //
-//	text -> read.go (forms) -> interp.go, forms.go, builtins.go (values)
+//	text -> read.go (nodes) -> interp.go, forms.go, functions.go (values)
 //	     -> rule.go, filter.go (Rule, Filter) -> lint.go (Warnings), index.go
 //	Query -> evaluate.go (the order of precedence) -> index.go, match.go -> Verdict
 //
+// The data of each are in files of their own: node.go, value.go and machine.go (the interpreter's
+// state and its limits), profile.go, ruleset.go, query.go. names.go has the tables of the names that a profile
+// can use: the interpreter asks them, and they know every form and function.
 // operation.go is the table of operations, kind.go that of filters, regex.go turns a
 // profile's regular expressions into Go's, print.go writes a Profile as text again,
 // and profiles/ holds our stand-ins for what macOS brings (system.sb, bsd.sb and

@@ -6,13 +6,6 @@ import (
 	"strings"
 )
 
-// asked is a query under way, with what was done for it.
-type asked struct {
-	Query
-	proto string
-	work  int // entries and filters that were looked at
-}
-
 // A hit is what the rules of one operation name have for a query.
 type hit struct {
 	op         string

@@ -1,14 +1,9 @@
 package seatbelt
 
 import (
-	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
-
-type matcher = *regexp.Regexp
 
 // filterBuiltin is the function that makes a filter of one kind of strings.
 func filterBuiltin(name string) *builtin {
@@ -31,21 +26,6 @@ func filterBuiltin(name string) *builtin {
 		}
 		return m.simple(name, texts, at)
 	}}
-}
-
-// text is a filter's argument as a string.
-func text(v value) (string, bool) {
-	switch x := v.(type) {
-	case string:
-		return x, true
-	case symbol:
-		return string(x), true
-	case int64:
-		return strconv.FormatInt(x, 10), true
-	case bool:
-		return map[bool]string{true: "#t", false: "#f"}[x], true
-	}
-	return "", false
 }
 
 // constantForm is the special form of a filter on constants: a name that has no
@@ -182,13 +162,6 @@ func (m *machine) made(f *filter, at Position) (value, error) {
 	return f, m.spend(f.size, at)
 }
 
-// protocols are what remote and local may begin with, by the protocol's name in
-// the Filter.
-var protocols = map[string]string{
-	"ip": "ip", "ip4": "ip4", "ip6": "ip6", "tcp": "tcp", "tcp4": "tcp4", "tcp6": "tcp6", "udp": "udp", "udp4": "udp4", "udp6": "udp6",
-	"unix-socket": "unix-socket", "unix": "unix-socket",
-}
-
 // endpointForm is (remote PROTOCOL ADDRESS) or (remote unix-socket FILTER ..).
 func endpointForm(name string) func(*machine, *scope, []node) (value, error) {
 	return func(m *machine, s *scope, args []node) (value, error) {
@@ -232,32 +205,4 @@ func (f *filter) endpoint(name string, v value, at Position) error {
 		return nil
 	}
 	return fail(at, "%s: an address must be: string", name)
-}
-
-// An endpoint is an address of a profile.
-type endpoint struct {
-	local bool // localhost; else any host
-	port  int  // -1: any
-}
-
-// parseEndpoint reads "HOST:PORT", of which seatbelt knows little.
-func parseEndpoint(s string) (endpoint, error) {
-	i := strings.LastIndexByte(s, ':')
-	if i < 0 {
-		return endpoint{}, fmt.Errorf("port must be given in network address")
-	}
-	host, port := s[:i], s[i+1:]
-	if host != "*" && host != "localhost" {
-		return endpoint{}, fmt.Errorf("host must be * or localhost in network address")
-	}
-	e := endpoint{local: host == "localhost", port: -1}
-	if port == "*" {
-		return e, nil
-	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	if err != nil || n == 0 {
-		return endpoint{}, fmt.Errorf("port must be * or a number from 1 to 65535 in network address")
-	}
-	e.port = int(n)
-	return e, nil
 }

@@ -2,26 +2,6 @@ package seatbelt
 
 import "fmt"
 
-// A machine runs a profile's program. It counts what it does: a step is about
-// what a form, a pair or eight bytes of a string cost.
-type machine struct {
-	options Options
-	limits  Limits
-	profile *Profile
-	globals map[string]value
-	within  []*filter // of (with-filter ..), outermost first
-	top     Position  // the top-level form that runs
-	src     string    // whose text that is
-	bytes   int
-	steps   int
-	depth   int
-	imports int
-	nested  int // imports within imports
-	regexps map[string]compiled
-	program int // instructions of all regular expressions
-	warned  map[string]bool
-}
-
 // Parse runs a profile's program and returns the rules it made. The error is
 // an *Error.
 func Parse(src Source, o Options) (*Profile, error) {
@@ -72,34 +52,6 @@ func (m *machine) run(src Source) error {
 	m.src, m.top = before, top
 	return nil
 }
-
-func (m *machine) posIn(src string, n *node) Position {
-	return Position{Source: src, Line: int(n.line), Column: int(n.col)}
-}
-
-func fail(at Position, format string, args ...any) error {
-	return &Error{Source: at.Source, Line: at.Line, Column: at.Column, Message: fmt.Sprintf(format, args...)}
-}
-
-// spend counts steps.
-func (m *machine) spend(n int, at Position) error {
-	if n < 0 || m.steps > m.limits.Steps-n {
-		return fail(at, "the profile takes too long: more than %d steps", m.limits.Steps)
-	}
-	m.steps += n
-	return nil
-}
-
-// fits checks a string's size, and counts it.
-func (m *machine) fits(s string, at Position) error {
-	if len(s) > m.limits.String {
-		return fail(at, "a string of more than %d bytes", m.limits.String)
-	}
-	return m.spend(len(s)/8, at)
-}
-
-// deepest is how deep evaluation may go: a call takes several levels.
-func (m *machine) deepest() int { return 16 * m.limits.Depth }
 
 // eval is the value of a form of the text src.
 func (m *machine) eval(n *node, e *env, src string) (value, error) {
@@ -245,31 +197,4 @@ func (m *machine) body(forms []node, e *env, src string) (value, error) {
 	return v, nil
 }
 
-// list makes a list.
-func (m *machine) list(vals []value, at Position) (value, error) {
-	if err := m.spend(4*len(vals), at); err != nil {
-		return nil, err
-	}
-	var l value = null{}
-	for i := len(vals) - 1; i >= 0; i-- {
-		l = &pair{vals[i], l}
-	}
-	return l, nil
-}
-
-func (m *machine) warn(at Position, kind WarningKind, format string, args ...any) {
-	switch w := &m.profile.Warnings; {
-	case len(*w) < m.limits.Warning:
-		*w = append(*w, Warning{at, kind, fmt.Sprintf(format, args...)})
-	case len(*w) == m.limits.Warning:
-		*w = append(*w, Warning{at, More, fmt.Sprintf("more than %d warnings; the others are not kept", m.limits.Warning)})
-	}
-}
-
-// warnOnce warns of a name the first time only.
-func (m *machine) warnOnce(at Position, kind WarningKind, name, format string, args ...any) {
-	if !m.warned[name] && len(m.profile.Warnings) <= m.limits.Warning {
-		m.warned[name] = true
-		m.warn(at, kind, format, args...)
-	}
-}
+func (m *machine) in(s *scope, n *node) (value, error) { return m.eval(n, s.env, s.src) }

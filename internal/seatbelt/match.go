@@ -2,7 +2,6 @@ package seatbelt
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -146,33 +145,4 @@ func protocolIs(want string, q *asked) bool {
 	}
 	six := strings.Count(q.Address, ":") > 1
 	return base == want || strings.HasSuffix(want, "6") == six
-}
-
-// covers: the address is one that the profile's means. The local end of a connection that
-// is not made yet is any address.
-func (e endpoint) covers(address string, unbound bool) bool {
-	if address == "" {
-		return unbound || !e.local && e.port < 0
-	}
-	host, port := splitAddress(address)
-	if e.local && !loopback(host) {
-		return false
-	}
-	return e.port < 0 || port == strconv.Itoa(e.port)
-}
-
-// splitAddress is the host and the port of "host:port", brackets removed.
-func splitAddress(a string) (host, port string) {
-	i := strings.LastIndexByte(a, ':')
-	if i < 0 {
-		return a, ""
-	}
-	return strings.TrimSuffix(strings.TrimPrefix(a[:i], "["), "]"), a[i+1:]
-}
-
-func loopback(host string) bool {
-	if host == "localhost" || host == "::1" {
-		return true
-	}
-	return strings.HasPrefix(host, "127.") && strings.Trim(host, "0123456789.") == ""
 }

@@ -3,6 +3,7 @@ package seatbelt
 import (
 	"embed"
 	"slices"
+	"strings"
 )
 
 // standIns are ours: written for this package from what the interfaces'
@@ -43,4 +44,9 @@ func standIn(file string, known []string) (Source, bool) {
 	}
 	text, err := standIns.ReadFile("profiles/" + file)
 	return Source{Name: file, Text: string(text)}, err == nil
+}
+
+// lastElement is a path's, for imports.
+func lastElement(name string) string {
+	return name[strings.LastIndexByte(name, '/')+1:]
 }

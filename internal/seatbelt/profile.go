@@ -1,6 +1,9 @@
 package seatbelt
 
-import "fmt"
+import (
+	"fmt"
+	"regexp"
+)
 
 // A Source is a profile's text and the name that errors and reasons cite. For
 // a profile from the command line sandbox-exec's own name is "<input string>".
@@ -27,27 +30,6 @@ type Options struct {
 	// name it begins with. An unknown filter stays an error: what it lets through is unknown.
 	NewerOperations bool
 }
-
-// An Error is why a profile is none: what sandbox-exec ends with status 65 for.
-type Error struct {
-	Source       string
-	Line, Column int // from 1; columns count bytes
-	Message      string
-}
-
-// Error says it as sandbox-exec does.
-func (e *Error) Error() string {
-	return fmt.Sprintf("%s at %s, line %d", e.Message, e.Source, e.Line)
-}
-
-// A Position is a place in a Source.
-type Position struct {
-	Source       string
-	Line, Column int // from 1; columns count bytes
-}
-
-// String is the position as editors read it, without its column.
-func (p Position) String() string { return fmt.Sprintf("%s:%d", p.Source, p.Line) }
 
 // An Action is what a rule does.
 type Action string
@@ -132,3 +114,5 @@ const (
 
 // String is the warning as one line.
 func (w Warning) String() string { return fmt.Sprintf("%s: %s (%s)", w.At, w.Message, w.Kind) }
+
+type matcher = *regexp.Regexp

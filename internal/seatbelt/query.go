@@ -55,3 +55,10 @@ type Verdict struct {
 	// that one says the opposite; nil: both agree.
 	LastMatch *Rule
 }
+
+// asked is a query under way, with what was done for it.
+type asked struct {
+	Query
+	proto string
+	work  int // entries and filters that were looked at
+}

@@ -6,29 +6,6 @@ import (
 	"strings"
 )
 
-// A node is one form of a profile's text. Lists hold their elements by value:
-// a hostile text is mostly nodes.
-type node struct {
-	kind nodeKind
-	line int32
-	col  int32
-	text string // of a symbol or a string
-	num  int64
-	list []node
-	tail bool // of a list: its last element stood behind a dot
-}
-
-type nodeKind uint8
-
-const (
-	symbolNode nodeKind = iota
-	stringNode
-	numberNode
-	boolNode // num is 0 or 1
-	charNode // num is the byte
-	listNode
-)
-
 // A reader turns text into nodes, as far as Limits go.
 type reader struct {
 	m    *machine
@@ -379,12 +356,4 @@ func radix(s string) (int64, bool) {
 	}
 	v, err := strconv.ParseInt(s[2:], base, 64)
 	return v, err == nil
-}
-
-// clip is the beginning of a string, for a message.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return s[:n] + "..."
 }

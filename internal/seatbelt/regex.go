@@ -19,12 +19,6 @@ import (
 // Errors: backreferences and other \ before a letter or digit, (?...), [.x.] and [=x=], an
 // operator that stands behind nothing, and what is not UTF-8.
 
-// A compiled is a regular expression, for those who use the same text again.
-type compiled struct {
-	re   *regexp.Regexp
-	size int
-}
-
 // regexp compiles a profile's regular expression.
 func (m *machine) regexp(text string, at Position) (*regexp.Regexp, error) {
 	if c, ok := m.regexps[text]; ok {

@@ -1,7 +1,5 @@
 package seatbelt
 
-import "strings"
-
 // ruleBuiltin is allow or deny: operations, then filters, and modifiers anywhere.
 func ruleBuiltin(action Action) *builtin {
 	return &builtin{name: string(action), min: 1, max: -1, do: func(m *machine, at Position, args []value) (value, error) {
@@ -127,9 +125,4 @@ func formWithFilter(m *machine, s *scope, args []node) (value, error) {
 	v, err = m.body(args[1:], s.env, s.src)
 	m.within = m.within[:len(m.within)-1]
 	return v, err
-}
-
-// lastElement is a path's, for imports.
-func lastElement(name string) string {
-	return name[strings.LastIndexByte(name, '/')+1:]
 }

@@ -1,9 +1,6 @@
 package seatbelt
 
-import (
-	"strconv"
-	"strings"
-)
+import "strconv"
 
 // A value is what a form of the profile's Scheme comes to: a string, a symbol,
 // an int64, a char, a bool, null, *pair, *closure, *builtin, operation, *filter,
@@ -115,27 +112,34 @@ func kindOf(v value) string {
 	return "nothing"
 }
 
-// quote writes a string so that the reader reads it back.
-func quote(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for i := 0; i < len(s); i++ {
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			b.WriteByte('\\')
-			b.WriteByte(c)
-		case c == '\n':
-			b.WriteString(`\n`)
-		case c < 0x20 || c == 0x7f:
-			b.WriteString(`\x`)
-			if c < 16 {
-				b.WriteByte('0')
-			}
-			b.WriteString(strconv.FormatUint(uint64(c), 16))
-		default:
-			b.WriteByte(c)
-		}
+// A scope is where a special form stands.
+type scope struct {
+	env *env
+	src string
+	at  Position
+}
+
+func (s *scope) pos(m *machine, n *node) Position { return m.posIn(s.src, n) }
+
+// want checks how many forms there are; -1 is no upper bound.
+func (s *scope) want(name string, args []node, least, most int) error {
+	if len(args) < least || most >= 0 && len(args) > most {
+		return fail(s.at, "syntax error in %s", name)
 	}
-	b.WriteByte('"')
-	return b.String()
+	return nil
+}
+
+// text is a filter's argument as a string.
+func text(v value) (string, bool) {
+	switch x := v.(type) {
+	case string:
+		return x, true
+	case symbol:
+		return string(x), true
+	case int64:
+		return strconv.FormatInt(x, 10), true
+	case bool:
+		return map[bool]string{true: "#t", false: "#f"}[x], true
+	}
+	return "", false
 }

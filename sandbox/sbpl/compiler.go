@@ -131,13 +131,6 @@ func eachFilter(filters []seatbelt.Filter, f func(seatbelt.Filter)) {
 	}
 }
 
-// hasDefault reports whether a rule of the profile decides what no other does.
-func (c *compiler) hasDefault() bool {
-	return slices.ContainsFunc(c.profile.Rules, func(r seatbelt.Rule) bool {
-		return len(r.Filters) == 0 && slices.Contains(r.Operations, "default")
-	})
-}
-
 // namesAny reports whether a rule names one of the operations itself.
 func (c *compiler) namesAny(operations ...string) bool {
 	return slices.ContainsFunc(operations, func(o string) bool { return c.named[o] })
@@ -168,30 +161,4 @@ func (c *compiler) stand(operation string) string {
 		}
 	}
 	return operation
-}
-
-// compile does all of it. The order matters: what can be read has to be known
-// before the network, whose sockets lie in it.
-func (c *compiler) compile() {
-	c.policy.Root = &rootfs.Layout{}
-	c.policy.Env.Pass = []string{"*"}
-	c.policy.Files.Protect.Off = true
-	c.collect()
-	c.decide()
-	c.emit()
-	c.protect()
-	c.network()
-	c.processes()
-	c.statuses()
-	c.kindsLater()
-	if len(c.calls) > 0 {
-		c.policy.Syscalls = seccomp.Default().With(c.calls...)
-	}
-	c.classify()
-	if c.hasDefault() {
-		c.rules = c.rules[:len(c.rules)-1]
-	}
-	for _, r := range c.rules {
-		c.policy.Notes = append(c.policy.Notes, r.note())
-	}
 }

@@ -6,23 +6,6 @@ import (
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
-// A cell is what a mount can say of all that lies in it.
-type cell struct {
-	shown bool
-	write bool
-	run   running
-}
-
-// running is what becomes of programs.
-type running uint8
-
-const (
-	runs    running = iota
-	mapped          // execve(2) is refused, while it can be mapped as a library
-	unrun           // neither: a noexec mount
-	unrunIn         // unrun, for no other reason than that a directory around it runs
-)
-
 // decide asks what each node's contents are to be.
 func (c *compiler) decide() {
 	for _, n := range c.nodes {
@@ -37,23 +20,6 @@ func (c *compiler) decide() {
 		}
 		n.cell = c.cellOf(probes, n)
 	}
-}
-
-// A probe is a thing to ask about.
-type probe struct {
-	path string
-	kind kind
-}
-
-// below are things that stand for all that has no node in a directory.
-func (c *compiler) below(dir string) []probe {
-	one := join(dir, c.any)
-	list := []probe{{one, regular}}
-	if c.shapes {
-		two := join(one, c.any)
-		list = append(list, probe{one, nothing}, probe{one, directory}, probe{two, regular}, probe{two, directory})
-	}
-	return list
 }
 
 // all asks whether an operation is allowed for every probe. Where the probes
@@ -162,14 +128,6 @@ func (c *compiler) running(of cell, probes []probe) running {
 	return mapped
 }
 
-// around is the cell of the directory that n lies in.
-func (n *node) around() cell {
-	if n.up == nil {
-		return cell{}
-	}
-	return n.up.cell
-}
-
 // Commands of ioctl(2) that change a file's flags: FS_IOC_SETFLAGS and FS_IOC_FSSETXATTR
 // of include/uapi/linux/fs.h. The kernel reads 32 bits of them.
 const (
@@ -254,9 +212,4 @@ func (c *compiler) open() (paths []string) {
 		add(v.dir, v.path)
 	}
 	return paths
-}
-
-// shownNodes are the nodes whose contents are shown.
-func (c *compiler) shownNodes(write bool) []*node {
-	return slices.DeleteFunc(slices.Clone(c.nodes), func(n *node) bool { return !n.cell.shown || write && !n.cell.write })
 }

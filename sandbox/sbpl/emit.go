@@ -81,14 +81,6 @@ func (c *compiler) place(n *node) {
 	c.compareSelf(n)
 }
 
-// anchored reports whether n has to be a mount although it is as what lies around it:
-// a mount can be neither removed nor renamed (EBUSY). It must not be replaced, or
-// something in it is held by a mount, which would move along and leave its path to a
-// decoy: a profile means paths.
-func (n *node) anchored() bool {
-	return n.up != nil && n.cell.write && n.around().write && (n.lesser || n.fixed)
-}
-
 // mask covers what lies in a directory that is shown.
 func (c *compiler) mask(n *node) {
 	if !n.dir() {

@@ -8,8 +8,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/seatbelt"
 )
 
-type filterOf = seatbelt.Filter
-
 // mostLooks is how many names of the host all expansions together look at.
 const mostLooks = 20_000
 

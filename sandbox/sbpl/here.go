@@ -107,14 +107,3 @@ func (p *Profile) rewrite(change func(allows bool, f seatbelt.Filter) seatbelt.F
 // large bounds the reading of what was read already, a few times over: paths are
 // written out, and may be two.
 var large = seatbelt.Limits{Bytes: 256 << 20, Steps: 64_000_000, Rules: 1_000_000, Regexps: 8_000_000, Regexp: 100_000, String: 8 << 20}
-
-// mostText is how long the text of a rule may be in a report.
-const mostText = 400
-
-func textOf(r seatbelt.Rule) string {
-	s := r.String()
-	if len(s) > mostText {
-		s = s[:mostText] + " ...)"
-	}
-	return s
-}

@@ -9,27 +9,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/seatbelt"
 )
 
-// A node is a path that the profile names, or a directory on the way to one. It
-// exists, and no link leads to it.
-type node struct {
-	path  string
-	kind  kind
-	up    *node
-	cell  cell    // what a directory's contents, or a file, will be
-	list  verdict // whether a directory can be listed
-	look  verdict // whether it can be looked at
-	holds bool    // something in it is there
-
-	lesser  bool // something in it is allowed less than writing and executing, or is fixed
-	fixed   bool // it must not be replaced
-	granted bool // programs can be executed in it, or in a directory around it
-}
-
-func (n *node) dir() bool { return n.kind == directory }
-
-// own reports whether p lies where every sandbox has something of its own.
-func own(p string) bool { return within(p, "/proc") || within(p, "/dev") }
-
 // collect finds the nodes: everything that the profile could tell from what lies
 // around it.
 func (c *compiler) collect() {
@@ -85,14 +64,6 @@ func (c *compiler) name(rule int, f seatbelt.Filter, alone, negated bool) {
 	}
 }
 
-// dirOf is the directory that everything with a prefix lies in.
-func dirOf(prefix string) string {
-	if !strings.HasPrefix(prefix, "/") {
-		return "/"
-	}
-	return path.Clean(prefix[:strings.LastIndexByte(prefix, '/')+1])
-}
-
 // path adds what a rule names, as far as it exists.
 func (c *compiler) path(p string) {
 	if !absolute(p) || own(p) && !c.device(p) {
@@ -119,14 +90,6 @@ func (c *compiler) path(p string) {
 			c.add(dir, directory)
 		}
 	}
-}
-
-// A veiled path is one that now leads elsewhere, or nowhere: a link or a file
-// stands in its way. Without that it would be a path of its own.
-type veiled struct {
-	path string
-	dir  string // in which the link or file is
-	link bool   // the path is the link itself
 }
 
 func (c *compiler) veil(p string, at place) {

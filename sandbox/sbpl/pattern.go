@@ -1,6 +1,11 @@
 package sbpl
 
-import "strings"
+import (
+	"path"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/seatbelt"
+)
 
 // An expansion is a filter that is answered by looking at what exists.
 type expansion struct {
@@ -101,3 +106,13 @@ func namePattern(text string) string {
 	}
 	return lit
 }
+
+// dirOf is the directory that everything with a prefix lies in.
+func dirOf(prefix string) string {
+	if !strings.HasPrefix(prefix, "/") {
+		return "/"
+	}
+	return path.Clean(prefix[:strings.LastIndexByte(prefix, '/')+1])
+}
+
+type filterOf = seatbelt.Filter

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/seatbelt"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -107,3 +108,14 @@ func (r *Rule) differ(side Toward, why string, operations ...string) {
 	}
 	r.Differences = append(r.Differences, Difference{Operations: slices.Clone(operations), Toward: side, Why: why})
 }
+
+func textOf(r seatbelt.Rule) string {
+	s := r.String()
+	if len(s) > mostText {
+		s = s[:mostText] + " ...)"
+	}
+	return s
+}
+
+// mostText is how long the text of a rule may be in a report.
+const mostText = 400

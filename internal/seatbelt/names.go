@@ -1,12 +1,41 @@
 package seatbelt
 
-import (
-	"fmt"
-	"strings"
-)
-
-// builtins are the functions of the profile's Scheme.
-var builtins map[string]*builtin
+func init() {
+	specialForms = map[string]func(m *machine, s *scope, args []node) (value, error){
+		"define":      formDefine,
+		"define-once": formDefineOnce,
+		"set!":        formSet,
+		"lambda":      formLambda,
+		"let":         formLet,
+		"let*":        formLetStar,
+		"letrec":      formLetrec,
+		"letrec*":     formLetrec,
+		"if":          formIf,
+		"cond":        formCond,
+		"case":        formCase,
+		"when":        formWhen,
+		"unless":      formUnless,
+		"begin":       formBegin,
+		"and":         formAnd,
+		"or":          formOr,
+		"quote":       formQuote,
+		"quasiquote":  formQuasiquote,
+		"eval":        formEval,
+		"with":        formWith,
+		"with-filter": formWithFilter,
+		"remote":      endpointForm("remote"),
+		"to":          endpointForm("remote"), // the names of 10.5
+		"from":        endpointForm("remote"),
+		"local":       endpointForm("local"),
+		"debug":       formDebug,
+		"version":     formVersion,
+	}
+	for kind, k := range kinds {
+		if k.constants {
+			specialForms[kind] = constantForm(kind)
+		}
+	}
+}
 
 func init() {
 	builtins = map[string]*builtin{}
@@ -106,97 +135,4 @@ func listFunctions() []*builtin {
 		{"member", 2, 2, doMember}, {"memq", 2, 2, doMember}, {"memv", 2, 2, doMember},
 		{"assoc", 2, 2, doAssoc}, {"assq", 2, 2, doAssoc}, {"assv", 2, 2, doAssoc},
 	}
-}
-
-func wrong(at Position, name string, i int, want string) error {
-	return fail(at, "%s: argument %d must be: %s", name, i+1, want)
-}
-
-func is(test func(value) bool) func(*machine, Position, []value) (value, error) {
-	return func(m *machine, at Position, args []value) (value, error) { return test(args[0]), nil }
-}
-
-func isA[T value](m *machine, at Position, args []value) (value, error) {
-	_, ok := args[0].(T)
-	return ok, nil
-}
-
-func onString(name string, do func(string) value) func(*machine, Position, []value) (value, error) {
-	return func(m *machine, at Position, args []value) (value, error) {
-		s, ok := args[0].(string)
-		if !ok {
-			return nil, wrong(at, name, 0, "string")
-		}
-		v := do(s)
-		if t, ok := v.(string); ok {
-			return v, m.fits(t, at)
-		}
-		return v, m.spend(len(s)/8, at)
-	}
-}
-
-// doNothing is for what changes the system's reports only.
-func doNothing(*machine, Position, []value) (value, error) { return unspecified{}, nil }
-
-func doParam(m *machine, at Position, args []value) (value, error) {
-	k, ok := args[0].(string)
-	if !ok {
-		return nil, wrong(at, "param", 0, "string")
-	}
-	if v, ok := m.options.Params[k]; ok {
-		return v, m.fits(v, at)
-	}
-	return false, nil
-}
-
-func doDefined(m *machine, at Position, args []value) (value, error) {
-	name, ok := text(args[0])
-	if !ok {
-		return nil, wrong(at, "defined?", 0, "symbol")
-	}
-	_, special := specialForms[name]
-	_, known := m.find(name, nil)
-	return known || special, nil
-}
-
-func doImport(m *machine, at Position, args []value) (value, error) {
-	name, ok := args[0].(string)
-	if !ok {
-		return nil, wrong(at, "import", 0, "string")
-	}
-	if m.imports++; m.imports > m.limits.Imports {
-		return nil, fail(at, "more than %d imports", m.limits.Imports)
-	}
-	find := m.options.Import
-	if find == nil {
-		find = Import
-	}
-	src, ok := find(name)
-	if !ok {
-		return nil, fail(at, "unable to open %s: not found", clip(name, 200))
-	}
-	if m.options.Import == nil {
-		m.warnOnce(at, StandIn, "import "+src.Name, "%s is our own stand-in for %s", src.Name, clip(name, 200))
-	}
-	if m.nested++; m.nested > 32 {
-		return nil, fail(at, "imports nested too deep")
-	}
-	defer func() { m.nested-- }()
-	return unspecified{}, m.run(src)
-}
-
-func doError(m *machine, at Position, args []value) (value, error) {
-	var words []string
-	for _, a := range args {
-		if t, ok := text(a); ok {
-			words = append(words, clip(t, 200))
-		} else {
-			words = append(words, fmt.Sprintf("(%s)", kindOf(a)))
-		}
-	}
-	said := strings.TrimSpace(strings.Join(words, " "))
-	if said == "" {
-		said = "error"
-	}
-	return nil, fail(at, "%s", clip(said, 1000))
 }
