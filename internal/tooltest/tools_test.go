@@ -35,6 +35,7 @@ func TestKernelTools(t *testing.T) {
 		}
 		script := readToolScript(t, file)
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			needTools(t, script.needs)
 			kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 				if as == kerneltest.Root && script.ordinary {
