@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/fixture"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
@@ -56,7 +57,7 @@ func TestCompileNamesTheField(t *testing.T) {
 				test.change(&in)
 			}
 			_, err := compile(in)
-			saysWhatToDo(t, err, test.field)
+			fixture.SaysWhatToDo(t, err, test.field)
 		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/fixture"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/rlimit"
 )
@@ -112,7 +113,7 @@ func TestKernelACommandThatCannotBeIsRefusedBeforeAnythingRuns(t *testing.T) {
 			case test.field == "" && errors.As(err, &wrong):
 				t.Errorf("%s: %v, which os/exec says otherwise", test.name, fmt.Sprintf("%.200s", err))
 			case test.field != "":
-				saysWhatToDo(t, err, test.field)
+				fixture.SaysWhatToDo(t, err, test.field)
 			}
 			if test.err != nil && !errors.Is(err, test.err) {
 				t.Errorf("%s: %.200v, want %v", test.name, err, test.err)

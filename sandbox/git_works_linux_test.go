@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/internal/presets"
 )
 
 // gitSets are how a Workspace is held on a host with namespaces and on one without.
@@ -48,7 +49,7 @@ func (c gitCase) run(t *testing.T, w walls) {
 	base := realTemp(t)
 	t.Setenv("HOME", base+"/home")
 	asUser(t, base, gitMake+c.make)
-	p := newBuilder(filepath.Join(base, c.dir), os.Getenv, nil).policy(true) // HOME lies in /tmp, which Workspace would not believe
+	p := presets.New(filepath.Join(base, c.dir), os.Getenv, nil).Policy(true) // HOME lies in /tmp, which Workspace would not believe
 	p.Files.Private = append(p.Files.Private, "/tmp")
 	p.May = append(p.May, w.may...)
 	for name, value := range map[string]string{"BASE": base, "GIT_EDITOR": "true", "GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "protocol.file.allow", "GIT_CONFIG_VALUE_0": "always"} {

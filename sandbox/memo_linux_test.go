@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/presets"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -193,7 +194,7 @@ func TestKernelDefaultSandboxSeesWhatIsThereNow(t *testing.T) {
 				if err := step.do(); err != nil {
 					t.Fatal(err)
 				}
-				s, err := New(newBuilder(ws, os.Getenv, nil).policy(true))
+				s, err := New(presets.New(ws, os.Getenv, nil).Policy(true))
 				if err != nil {
 					t.Fatal(err)
 				}

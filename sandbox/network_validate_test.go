@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/fixture"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -105,7 +106,7 @@ func TestValidateNamesTheNetworksField(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			err := validate(Policy{Network: tt.network})
-			saysWhatToDo(t, err, tt.field)
+			fixture.SaysWhatToDo(t, err, tt.field)
 			if err != nil && strings.Contains(err.Error(), "hidden") {
 				t.Errorf("the error shows the secret: %v", err)
 			}
@@ -114,7 +115,7 @@ func TestValidateNamesTheNetworksField(t *testing.T) {
 	for name, n := range map[string]Network{
 		"hosts": {Hosts: []string{"example.com"}}, "a port": {Loopback: []uint16{80}}, "an observer": {Observe: func(policy.Connection) {}},
 	} {
-		saysWhatToDo(t, validate(Policy{Network: n, Open: []Bound{policy.BoundNetwork}}), map[string]string{
+		fixture.SaysWhatToDo(t, validate(Policy{Network: n, Open: []Bound{policy.BoundNetwork}}), map[string]string{
 			"hosts": "Network.Hosts", "a port": "Network.Loopback", "an observer": "Network.Observe"}[name])
 	}
 }

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/presets"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -13,7 +14,7 @@ import (
 // differs in what dir and the build caches allow, for all that and for how a bad
 // dir is reported.
 func ReadOnly(dir string) Policy {
-	return preset(dir, false)
+	return presets.Build(dir, false)
 }
 
 // Workspace returns the policy of the default sandbox: dir can be written, but
@@ -66,14 +67,14 @@ func ReadOnly(dir string) Policy {
 // who means it writes a policy of his own. ReadOnly refuses the first and the last kind, and /run
 // and the system's directories.
 func Workspace(dir string) Policy {
-	return preset(dir, true)
+	return presets.Build(dir, true)
 }
 
 // WorkspaceNet returns [Workspace] with a network of hosts, in the notation of
 // [Network.Hosts]: what a tool needs that fetches packages, say
 // "packages.example.com" or "*.example.org". Without hosts it is Workspace.
 func WorkspaceNet(dir string, hosts ...string) Policy {
-	p := preset(dir, true)
+	p := presets.Build(dir, true)
 	p.Network.Hosts = slices.Clone(hosts)
 	return p
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/presets"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
 	"github.com/holdfast-dev/holdfast/rlimit"
@@ -35,7 +36,7 @@ func (s *Sandbox) compile() (err error) {
 	if s.policy.Root != nil {
 		return &UnsupportedError{Bound: policy.BoundFiles, What: "a layout", Reason: "macOS has no mount namespaces", Remedy: "use Files"}
 	}
-	if s.layout, err = resolve.Files(s.policy.Files, unfitForPreset, s.policy.Network.Unix...); err != nil {
+	if s.layout, err = resolve.Files(s.policy.Files, presets.CheckWorkspace, s.policy.Network.Unix...); err != nil {
 		return err
 	}
 	m := s.means()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/presets"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/rlimit"
@@ -48,7 +49,7 @@ func (s *Sandbox) compile() (err error) {
 		sockets = nil // they are entries of their own
 	}
 	links := resolve.GrantWorktrees(&s.policy)
-	if s.layout, err = resolve.Files(s.policy.Files, unfitForPreset, sockets...); err != nil {
+	if s.layout, err = resolve.Files(s.policy.Files, presets.CheckWorkspace, sockets...); err != nil {
 		return err
 	}
 	in := input{policy: s.policy, layout: s.layout, facts: s.facts}

@@ -9,15 +9,17 @@ import (
 )
 
 // walls says, for each room, which rooms of the module its files may import.
-// Tests may import the room they test and kerneltest too.
+// Tests may import the room they test, kerneltest and fixture too.
 var walls = map[string][]string{
 	".":                                nil,
 	"examples":                         {"sandbox", "sandbox/policy", "sandbox/rootfs", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest", "sandbox/capture", "sandbox/sbpl"},
-	"sandbox":                          {"sandbox/policy", "sandbox/rootfs", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/seatbelt/emit", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/gitobeyed", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/supervisor", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
+	"sandbox":                          {"sandbox/policy", "sandbox/rootfs", "internal/presets", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/seatbelt/emit", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/gitobeyed", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/supervisor", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
 	"sandbox/policy":                   {"sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/plan", "internal/supervisor", "seccomp", "rlimit"},
 	"sandbox/rootfs":                   {"internal/pathrule", "internal/errtext", "internal/plan"},
 	"internal/resolve":                 {"sandbox/policy", "internal/pathrule", "internal/errtext", "internal/gitobeyed"},
+	"internal/presets":                 {"sandbox/policy", "internal/resolve", "internal/pathrule"},
 	"internal/pathrule":                {"internal/errtext"},
+	"internal/fixture":                 {"sandbox/policy"},
 	"internal/errtext":                 nil,
 	"sandbox/sandboxtest":              {"sandbox", "sandbox/policy"},
 	"sandbox/capture":                  {"sandbox", "sandbox/policy"}, // only programs import it: it links a network stack
@@ -77,7 +79,7 @@ func TestImportsRunOneWay(t *testing.T) {
 			if !ours || slices.Contains(allowed, to) {
 				continue
 			}
-			if f.test && (to == f.room || to == "internal/kerneltest" || slices.Contains(testWalls[room], to)) {
+			if f.test && (to == f.room || to == "internal/kerneltest" || to == "internal/fixture" || slices.Contains(testWalls[room], to)) {
 				continue
 			}
 			t.Errorf("%s imports %s: no door leads from %s to %s", f.path, p, room, to)
@@ -182,7 +184,7 @@ func TestStandardLibraryStaysWhereItBelongs(t *testing.T) {
 					t.Errorf("%s imports %s: %s", f.path, p, w.why)
 				}
 			}
-			if p == "testing" && !f.test && f.room != "internal/kerneltest" && path.Base(f.room) != "sandboxtest" {
+			if p == "testing" && !f.test && f.room != "internal/kerneltest" && f.room != "internal/fixture" && path.Base(f.room) != "sandboxtest" {
 				t.Errorf("%s imports testing, which puts flags into every program", f.path)
 			}
 		}

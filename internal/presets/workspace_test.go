@@ -1,4 +1,4 @@
-package sandbox
+package presets
 
 import (
 	"errors"
@@ -8,22 +8,24 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/fixture"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // refusal builds Workspace(ROOT/ws), or ReadOnly, for a made-up home and returns New's
 // error for it.
 func refusal(t *testing.T, write bool, ws string, env map[string]string, names ...string) error {
 	t.Helper()
-	root := tree(t, append([]string{"home/me/", "tmp/"}, names...)...)
+	root := fixture.Tree(t, append([]string{"home/me/", "tmp/"}, names...)...)
 	get := func(name string) string {
 		return strings.ReplaceAll(map[string]string{"HOME": "ROOT/home/me", "PATH": env["PATH"], "XDG_CONFIG_HOME": env["XDG_CONFIG_HOME"]}[name], "ROOT", root)
 	}
 	for _, name := range []string{"HOME", "PATH", "XDG_CONFIG_HOME"} {
 		t.Setenv(name, get(name)) // New's error looks again
 	}
-	return sound(newBuilder(filepath.Join(root, ws), get, []string{root + "/tmp"}).policy(write))
+	return sound(New(filepath.Join(root, ws), get, []string{root + "/tmp"}).Policy(write))
 }
 
 // TestWorkspacesThatAreNoProjects: programs outside execute or obey what lies there.
@@ -59,7 +61,7 @@ func TestWorkspacesThatAreNoProjects(t *testing.T) {
 			if len(more) == 0 {
 				more = []string{tt.ws + "/"}
 			}
-			var e *PolicyError
+			var e *policy.PolicyError
 			err := refusal(t, true, tt.ws, env, more...)
 			if !errors.As(err, &e) || e.Field != "Files.Write[0]" || e.Remedy == "" || !strings.Contains(e.Problem, tt.why) {
 				t.Errorf("got %v, want a PolicyError of Files.Write[0] with %q", err, tt.why)
@@ -73,8 +75,8 @@ func TestWorkspacesThatAreNoProjects(t *testing.T) {
 		if _, err := os.Stat(ws); err != nil {
 			continue
 		}
-		for name, p := range map[string]Policy{"Workspace": Workspace(ws), "ReadOnly": ReadOnly(ws)} {
-			var e *PolicyError
+		for name, p := range map[string]policy.Policy{"Workspace": Build(ws, true), "ReadOnly": Build(ws, false)} {
+			var e *policy.PolicyError
 			if err := sound(p); !errors.As(err, &e) || !strings.Contains(e.Problem, "workspace of a preset") {
 				t.Errorf("%s(%s): %v", name, ws, err)
 			}
@@ -105,7 +107,7 @@ func TestWorkspacesThatAreProjects(t *testing.T) {
 			t.Errorf("%s: %v", tt.ws, err)
 		}
 	}
-	if err := sound(Workspace(t.TempDir())); err != nil {
+	if err := sound(Build(t.TempDir(), true)); err != nil {
 		t.Error(err)
 	}
 }
@@ -128,7 +130,7 @@ func TestWorkspaceBehindALinkOfATool(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, write := range []bool{true, false} {
 				err := refusal(t, write, tt.ws, nil, tt.names...)
-				var e *PolicyError
+				var e *policy.PolicyError
 				if got := errors.As(err, &e); got != tt.refused || tt.refused && (!strings.Contains(e.Problem, "home/me/project/pkg") || !strings.Contains(e.Remedy, "/other")) {
 					t.Errorf("to write %v: %v", write, err)
 				}
@@ -139,7 +141,7 @@ func TestWorkspaceBehindALinkOfATool(t *testing.T) {
 
 // TestNixsStoreIsShownWithoutItsDaemon: its socket lies in /nix/var and is everybody's.
 func TestNixsStoreIsShownWithoutItsDaemon(t *testing.T) {
-	for _, p := range append(slices.Clone(systemTrees), moreTrees...) {
+	for _, p := range append(slices.Clone(systemTrees), osTrees...) {
 		if pathrule.Within("/nix/var", p) || pathrule.Within("/var/guix", p) {
 			t.Errorf("%s is shown", p)
 		}
@@ -149,7 +151,7 @@ func TestNixsStoreIsShownWithoutItsDaemon(t *testing.T) {
 			t.Errorf("%s is not shown", p)
 		}
 	}
-	if !slices.Contains(otherPlaces, "/nix/var") {
+	if !slices.Contains(alwaysHidden, "/nix/var") {
 		t.Error("/nix/var is not hidden from a caller who adds /nix")
 	}
 }

@@ -1,4 +1,4 @@
-package sandbox
+package presets
 
 import (
 	"os"
@@ -18,40 +18,41 @@ var systemTrees = []string{
 	"/sys/devices/system/cpu", // how many processors there are
 }
 
-// shared are directories that anything on the host can write to. The presets
-// put private ones in their place, and believe nothing that lies there but what is the
-// user's own, as caches are of a user whose home is a temporary directory.
+// shared are directories that every user of the host can write to. The presets
+// put private ones in their place, and trust only what is the user's own there, such as
+// caches of a user whose home is a temporary directory.
 var shared = []string{"/tmp", "/var/tmp"}
 
 // noHome is the tool's home when the harness has none.
 const noHome = "/home/tool"
 
-// A builder gathers a preset's rules. Whatever it shows besides the system and
-// the workspace goes through [builder.allow].
-type builder struct {
+// A Builder gathers a preset's rules. What it shows besides the system and
+// the workspace has passed [Builder.showable].
+type Builder struct {
 	*resolve.Resolver
-	env       func(string) string
-	workspace string
-	home      string          // as the tool has it
-	homeReal  string          // canonical; "": not of the host
-	own       []string        // canonical: what may not be shown as a whole
-	shown     map[string]bool // what Read and CopyOnWrite have, as written and canonical
-	files     Files
-	search    []string          // the directories of PATH that may be shown
-	homeNames map[string]bool   // what lies in homeReal, once listed
-	homeBlind bool              // it cannot be listed
-	secrets   []string          // homeSecrets below homeReal
-	plain     *resolve.Resolver // follows the links that lead to what is not trusted, too
-	notes     []policy.Note
+	env            func(string) string
+	workspace      string
+	home           string          // as the tool has it
+	homeReal       string          // canonical; "": not of the host
+	own            []string        // canonical: what may not be shown as a whole
+	shown          map[string]bool // what Read and CopyOnWrite have, as written and canonical
+	files          policy.Files
+	search         []string          // the directories of PATH that may be shown
+	homeNames      map[string]bool   // what lies in homeReal, once listed
+	homeUnlistable bool              // it cannot be listed
+	secrets        []string          // homeSecrets below homeReal
+	plain          *resolve.Resolver // follows the links that lead to what is not trusted, too
+	notes          []policy.Note
 }
 
-// preset builds what ReadOnly and Workspace have in common.
-func preset(dir string, write bool) Policy {
-	return newBuilder(dir, os.Getenv, shared).policy(write)
+// Build returns the policy of Workspace, or of ReadOnly if dir is not to be written.
+func Build(dir string, write bool) policy.Policy {
+	return New(dir, os.Getenv, shared).Policy(write)
 }
 
-func (b *builder) policy(write bool) Policy {
-	for _, p := range b.Exist(slices.Concat(systemTrees, moreTrees)...) {
+// Policy returns the preset. It is called once.
+func (b *Builder) Policy(write bool) policy.Policy {
+	for _, p := range b.Exist(slices.Concat(systemTrees, osTrees)...) {
 		b.show(&b.files.Read, p)
 	}
 	b.toolchains()
@@ -64,14 +65,16 @@ func (b *builder) policy(write bool) Policy {
 	b.files.Worktrees = []string{b.workspace}
 	b.hide(write)
 	b.files.Make = b.homeFiles()
-	return Policy{Files: b.files, Env: b.variables(), May: slices.Clone(presetsMay), Notes: b.notes}
+	return policy.Policy{Files: b.files, Env: b.variables(), May: slices.Clone(maybeMissing), Notes: b.notes}
 }
 
-func newBuilder(dir string, env func(string) string, shared []string) *builder {
+// New returns a builder for a workspace. Env looks up environment variables; in shared directories only the user's own
+// files are trusted.
+func New(dir string, env func(string) string, shared []string) *Builder {
 	if abs, err := filepath.Abs(dir); err == nil && dir != "" {
 		dir = abs // else it stands as it is, and New says what is wrong with it
 	}
-	b := &builder{Resolver: resolve.New(), env: env, workspace: dir, shown: map[string]bool{}}
+	b := &Builder{Resolver: resolve.New(), env: env, workspace: dir, shown: map[string]bool{}}
 	b.plain = resolve.New()
 	b.Distrust = append([]string{dir}, b.plain.Canonical(dir)...)
 	b.Shared = slices.Concat(shared, b.plain.Canonical(shared...))
@@ -87,7 +90,7 @@ func newBuilder(dir string, env func(string) string, shared []string) *builder {
 // findHome chooses the path of the tool's home. A harness that runs as a user
 // without one ("/", "/nonexistent"), or with one of the system's directories as
 // its home, gets noHome.
-func (b *builder) findHome(r *resolve.Resolver, shared []string) {
+func (b *Builder) findHome(r *resolve.Resolver, shared []string) {
 	b.home = noHome
 	home := b.env("HOME")
 	if !validPath(home, pathrule.Private) {
@@ -108,21 +111,21 @@ func (b *builder) findHome(r *resolve.Resolver, shared []string) {
 	}
 }
 
-// allow says whether a place named by PATH, by a variable or by a link may be
-// shown, and what it is: it can be trusted, and it is and contains no secret.
-func (b *builder) allow(p string) (at *resolve.Target, ok bool) {
-	at, ok = b.trust(p)
+// showable reports whether a path named by PATH, by a variable or by a link may be
+// shown, and returns what it leads to: it is trusted, and neither is nor contains a secret.
+func (b *Builder) showable(p string) (at *resolve.Target, ok bool) {
+	at, ok = b.trusted(p)
 	return at, ok && !b.holdsSecret(at.Path)
 }
 
-// trust says whether a place may be believed. Not: what a tool could have made or
-// led elsewhere, what contains the home, and what the sandbox has of its own.
-func (b *builder) trust(p string) (at *resolve.Target, ok bool) {
+// trusted reports whether a path may be followed. Not trusted: what a tool could have made or
+// linked elsewhere, what contains the home, and what the sandbox replaces.
+func (b *Builder) trusted(p string) (at *resolve.Target, ok bool) {
 	if !validPath(p, pathrule.Read) {
 		return nil, false
 	}
 	at = b.Find(p)
-	if at.Err != nil || b.Distrusts(at.Path) || pathrule.WithinAny(at.Path, unshown) || slices.Contains(otherPlaces, at.Path) {
+	if at.Err != nil || b.Distrusts(at.Path) || pathrule.WithinAny(at.Path, neverShown) || slices.Contains(alwaysHidden, at.Path) {
 		return at, false
 	}
 	for _, own := range b.own {
@@ -135,19 +138,19 @@ func (b *builder) trust(p string) (at *resolve.Target, ok bool) {
 
 // holdsSecret reports whether p, which is canonical, is a secret of the home, lies in
 // one or contains one.
-func (b *builder) holdsSecret(p string) bool {
+func (b *Builder) holdsSecret(p string) bool {
 	if b.homeReal == "" || !pathrule.Within(p, b.homeReal) {
 		return false
 	}
 	return slices.ContainsFunc(b.secrets, func(secret string) bool { return pathrule.Within(p, secret) || pathrule.Within(secret, p) })
 }
 
-// unshown are places that no PATH and no variable can make a preset show.
-var unshown = []string{"/proc", "/dev", "/sys", "/run", "/var/log", "/var/spool", "/boot"}
+// neverShown are directories that no PATH and no variable can make a preset show.
+var neverShown = []string{"/proc", "/dev", "/sys", "/run", "/var/log", "/var/spool", "/boot"}
 
 // grant shows p for reading if it may be shown and is not already.
-func (b *builder) grant(p string) {
-	at, ok := b.allow(p)
+func (b *Builder) grant(p string) {
+	at, ok := b.showable(p)
 	if !ok || !at.Mode.IsDir() && !at.Mode.IsRegular() {
 		return
 	}
@@ -156,7 +159,7 @@ func (b *builder) grant(p string) {
 	}
 }
 
-func (b *builder) show(list *[]string, p string) {
+func (b *Builder) show(list *[]string, p string) {
 	if !slices.Contains(*list, p) {
 		*list = append(*list, p)
 	}
@@ -164,7 +167,7 @@ func (b *builder) show(list *[]string, p string) {
 }
 
 // shows reports whether p lies in what is shown.
-func (b *builder) shows(p string) bool {
+func (b *Builder) shows(p string) bool {
 	for ; p != "/"; p = path.Dir(p) {
 		if b.shown[p] {
 			return true
@@ -173,14 +176,14 @@ func (b *builder) shows(p string) bool {
 	return false
 }
 
-// hide lists what stays out, whatever the policy shows or is made to show.
-func (b *builder) hide(write bool) {
+// hide lists secrets and other users' files, hidden even if the caller adds a directory around them.
+func (b *Builder) hide(write bool) {
 	paths := b.Exist(systemSecrets...)
 	if keys, err := filepath.Glob("/etc/ssh/*_key"); err == nil {
 		paths = append(paths, keys...)
 	}
 	if os.Geteuid() == 0 {
-		paths = append(paths, b.closed()...)
+		paths = append(paths, b.rootOnly()...)
 	}
 	if b.homeReal != "" {
 		for _, name := range homeSecrets {
@@ -189,12 +192,12 @@ func (b *builder) hide(write bool) {
 			}
 		}
 	}
-	for _, p := range b.Exist(otherPlaces...) {
+	for _, p := range b.Exist(alwaysHidden...) {
 		if b.Find(p).Path != b.homeReal {
 			paths = append(paths, p)
 		}
 	}
-	if problem, _ := b.unfit(write); problem != "" {
+	if problem, _ := b.checkWorkspace(write); problem != "" {
 		paths = append(paths, b.workspace) // the contradiction that New reports; see the resolver
 	}
 	slices.Sort(paths)
@@ -203,17 +206,17 @@ func (b *builder) hide(write bool) {
 
 // homeHas reports whether name, below the home, can exist: its first part does.
 // One listing costs less than to look for a hundred names.
-func (b *builder) homeHas(name string) bool {
+func (b *Builder) homeHas(name string) bool {
 	if b.homeNames == nil {
 		b.homeNames = map[string]bool{}
 		entries, err := os.ReadDir(b.homeReal)
-		b.homeBlind = err != nil
+		b.homeUnlistable = err != nil
 		for _, e := range entries {
 			b.homeNames[e.Name()] = true
 		}
 	}
 	first, _, _ := strings.Cut(name, "/")
-	return b.homeBlind || b.homeNames[first]
+	return b.homeUnlistable || b.homeNames[first]
 }
 
 // validPath reports whether a policy may name p in a list of that kind.
@@ -222,7 +225,7 @@ func validPath(p string, kind pathrule.Kind) bool {
 	return problem == ""
 }
 
-// unfitForPreset says why dir cannot be the workspace of a preset.
-func unfitForPreset(dir string, write bool) (problem, remedy string) {
-	return newBuilder(dir, os.Getenv, shared).unfit(write)
+// CheckWorkspace says why dir cannot be the workspace of a preset, and the remedy; "": it can be one.
+func CheckWorkspace(dir string, write bool) (problem, remedy string) {
+	return New(dir, os.Getenv, shared).checkWorkspace(write)
 }

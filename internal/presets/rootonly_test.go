@@ -1,4 +1,4 @@
-package sandbox
+package presets
 
 import (
 	"fmt"
@@ -6,18 +6,20 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/fixture"
 )
 
 // closedIn makes a tree with these modes and walks its directories "etc" and "opt".
-func closedIn(t *testing.T, used []string, modes map[string]fs.FileMode, names ...string) (*closedWalk, string) {
+func closedIn(t *testing.T, used []string, modes map[string]fs.FileMode, names ...string) (*rootOnlyScan, string) {
 	t.Helper()
-	root := tree(t, append([]string{"etc/", "opt/"}, names...)...)
+	root := fixture.Tree(t, append([]string{"etc/", "opt/"}, names...)...)
 	for name, mode := range modes {
 		if err := os.Chmod(filepath.Join(root, name), mode); err != nil {
 			t.Fatal(err)
 		}
 	}
-	w := &closedWalk{left: mostEntries}
+	w := &rootOnlyScan{left: mostEntries}
 	for _, dir := range used {
 		w.used = append(w.used, root+"/"+dir)
 	}

@@ -1,4 +1,4 @@
-package sandbox
+package presets
 
 import (
 	"io"
@@ -12,10 +12,10 @@ import (
 )
 
 // variables is what a preset passes of the environment.
-func (b *builder) variables() Env {
-	return Env{
+func (b *Builder) variables() policy.Env {
+	return policy.Env{
 		Pass: []string{"*", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "GIT_TERMINAL_PROMPT"},
-		Set:  map[string]string{"HOME": b.home, "TMPDIR": "/tmp", "PATH": b.innerPath()},
+		Set:  map[string]string{"HOME": b.home, "TMPDIR": "/tmp", "PATH": b.toolPath()},
 	}
 }
 
@@ -26,7 +26,7 @@ func splitList(list string) []string {
 }
 
 // homeFiles are the settings that the tool's home has from the start.
-func (b *builder) homeFiles() []policy.File {
+func (b *Builder) homeFiles() []policy.File {
 	workspaces := []string{b.workspace}
 	if real := resolve.New().Canonical(b.workspace); len(real) > 0 && real[0] != b.workspace {
 		workspaces = append(workspaces, real[0]) // git looks at the path it arrives at
@@ -45,7 +45,7 @@ const maxConfig = 1 << 20
 // readConfigs returns the text of those files of the home that can be read, in
 // order, each ended by a newline. A file that a tool could have written is not
 // read.
-func (b *builder) readConfigs(names ...string) string {
+func (b *Builder) readConfigs(names ...string) string {
 	var text strings.Builder
 	for _, name := range names {
 		p := pathrule.Join(b.home, name)

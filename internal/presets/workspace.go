@@ -1,4 +1,4 @@
-package sandbox
+package presets
 
 import (
 	"os"
@@ -10,35 +10,35 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/resolve"
 )
 
-// unfit says why a preset takes no such workspace, and what to do; "": it takes it.
-// What is wrong with one that does not exist New says.
-func (b *builder) unfit(write bool) (problem, remedy string) {
+// checkWorkspace says why a preset takes no such workspace, and the remedy; "": it takes it.
+// One that does not exist is reported by the resolver.
+func (b *Builder) checkWorkspace(write bool) (problem, remedy string) {
 	r := resolve.New()
 	real := r.Canonical(b.workspace)
 	if len(real) == 0 {
 		return "", ""
 	}
-	if problem = b.noProject(real[0], write); problem != "" {
+	if problem = b.notAProject(real[0], write); problem != "" {
 		return problem, "name the directory of one project; for another, write a policy of your own"
 	}
-	if link, tree := b.plantable(r); link != "" {
+	if link, tree := b.plantedLink(r); link != "" {
 		return "its path leads through the symbolic link " + link + " out of " + tree + ", where a tool can have made the link in an earlier run",
 			"pass " + real[0] + " if it is meant"
 	}
 	return "", ""
 }
 
-// noProject says why real, which is canonical, is no project: it contains more than
+// notAProject says why real, which is canonical, is no project: it contains more than
 // one, or lies where programs outside execute or obey what they find. A workspace
 // that can only be read has to be no more than one of those that contain too much.
-func (b *builder) noProject(real string, write bool) string {
+func (b *Builder) notAProject(real string, write bool) string {
 	for _, p := range slices.Concat(shared, systemTrees, []string{b.home, b.homeReal, "/var", "/dev", "/proc"}) {
 		if p != real && p != "" && pathrule.Within(p, real) {
 			return "it contains " + p
 		}
 	}
 	switch {
-	case real == "/", slices.Contains(otherPlaces, real), slices.Contains(shared, real), slices.Contains(systemTrees, real):
+	case real == "/", slices.Contains(alwaysHidden, real), slices.Contains(shared, real), slices.Contains(systemTrees, real):
 		return "it contains more than a project"
 	case real == b.home, real == b.homeReal:
 		return "it is the home directory"
@@ -73,7 +73,7 @@ var checkouts = []string{"worktree", "worktrees", "workspace", "workspaces", "re
 
 // obeyedAtHome says what of a home obeys real: every directory whose name begins
 // with a dot, ~/bin, ~/Library, and what XDG's variables name.
-func (b *builder) obeyedAtHome(real string) string {
+func (b *Builder) obeyedAtHome(real string) string {
 	for _, home := range b.homes(real) {
 		rest, below := strings.CutPrefix(real, home+"/")
 		if !below {
@@ -105,7 +105,7 @@ func holdsCheckouts(below string) bool {
 
 // homes are the directories that are homes as far as real is concerned: the
 // harness's own, whatever HOME says, and the one that real would lie in by its name.
-func (b *builder) homes(real string) []string {
+func (b *Builder) homes(real string) []string {
 	homes := []string{"/root"}
 	if b.homeReal != "" {
 		homes = append(homes, b.homeReal)
@@ -121,7 +121,7 @@ func (b *builder) homes(real string) []string {
 
 // onPath says whether the user runs programs from real: it is a directory of PATH,
 // and not of a repository around it, or it contains a toolchain that is in use.
-func (b *builder) onPath(real string) string {
+func (b *Builder) onPath(real string) string {
 	search := b.plain.Canonical(splitList(b.env("PATH"))...)
 	if slices.Contains(search, real) && !b.inRepository(path.Dir(real)) {
 		return "it is a directory of PATH, whose programs the user runs"
@@ -138,7 +138,7 @@ func (b *builder) onPath(real string) string {
 
 // inRepository reports whether a directory from dir up to the home is the top of a
 // repository.
-func (b *builder) inRepository(dir string) bool {
+func (b *Builder) inRepository(dir string) bool {
 	for ; dir != "/" && !slices.Contains(b.homes(dir), dir); dir = path.Dir(dir) {
 		for _, mark := range []string{".git", ".hg", ".jj", ".sl"} {
 			if _, err := os.Lstat(pathrule.Join(dir, mark)); err == nil {
@@ -149,18 +149,18 @@ func (b *builder) inRepository(dir string) bool {
 	return false
 }
 
-// plantable returns a link on the way to the workspace, which r has followed, that a
+// plantedLink returns a link on the way to the workspace, which r has followed, that a
 // tool can have made: it lies in what may have been a workspace, and leads out of
 // it. A link of the system and one that lies in the home itself (~/project) are
 // neither, for no preset lets a tool write there.
-func (b *builder) plantable(r *resolve.Resolver) (link, tree string) {
+func (b *Builder) plantedLink(r *resolve.Resolver) (link, tree string) {
 	for link := range r.Links {
 		if resolve.OwnedByRootAlone(link) {
 			continue
 		}
 		end := r.Find(link)
 		for dir := path.Dir(link); dir != "/"; dir = path.Dir(dir) {
-			if b.noProject(dir, true) != "" {
+			if b.notAProject(dir, true) != "" {
 				continue
 			}
 			if end.Err == nil && !pathrule.Within(end.Path, dir) {

@@ -1,4 +1,4 @@
-package sandbox
+package presets
 
 import (
 	"io/fs"
@@ -13,44 +13,44 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// closedTrees are where a preset for a root harness looks for what other users cannot
+// scannedTrees are where a preset for a root harness looks for what other users cannot
 // read, besides /etc. The rest of the system is made of packages, and what PATH adds
 // is toolchains.
-var closedTrees = []string{"/opt", "/usr/local"}
+var scannedTrees = []string{"/opt", "/usr/local"}
 
-// mostEntries bounds how many entries of all closedTrees are looked at, those that lie
+// mostEntries bounds how many entries of all scannedTrees are looked at, those that lie
 // higher first.
 const mostEntries = 2000
 
-// A closedWalk lists what ordinary users cannot read in some trees. For a harness that
-// runs as root it is secret all the same: the tool keeps root's uid, and owns it.
-type closedWalk struct {
-	used  []string // directories of PATH, whose programs root keeps for itself
+// A rootOnlyScan lists what ordinary users cannot read in some trees. The tool of a harness that
+// runs as root has root's uid and could read it.
+type rootOnlyScan struct {
+	used  []string // directories of PATH, whose programs stay visible
 	paths []string
 	left  int    // how many entries may still be looked at; below 0: there were more
 	end   string // the first directory that was not looked at whole
 }
 
-// closedMemo remembers the last result of [builder.closed]: a walk takes milliseconds,
+// lastScan remembers the last result of [Builder.rootOnly]: a walk takes milliseconds,
 // so its result serves for a minute.
-var closedMemo struct {
+var lastScan struct {
 	sync.Mutex
 	at   time.Time
 	of   string
-	walk closedWalk
+	walk rootOnlyScan
 }
 
-// closed returns what of the system only root can read, and notes how far it looked.
-func (b *builder) closed() []string {
+// rootOnly returns what of the system only root can read. A note says where the scan ended early.
+func (b *Builder) rootOnly() []string {
 	used := b.Canonical(b.search...)
-	m := &closedMemo
+	m := &lastScan
 	m.Lock()
 	defer m.Unlock()
 	if of := strings.Join(used, ":"); m.at.IsZero() || time.Since(m.at) > time.Minute || m.of != of {
-		etc := &closedWalk{used: used, left: 1 << 20}
+		etc := &rootOnlyScan{used: used, left: 1 << 20}
 		etc.look("/etc")
-		w := closedWalk{used: used, left: mostEntries, paths: etc.paths}
-		w.look(closedTrees...)
+		w := rootOnlyScan{used: used, left: mostEntries, paths: etc.paths}
+		w.look(scannedTrees...)
 		m.walk, m.of, m.at = w, of, time.Now()
 	}
 	if m.walk.left < 0 {
@@ -60,21 +60,21 @@ func (b *builder) closed() []string {
 	return slices.DeleteFunc(slices.Clone(m.walk.paths), func(p string) bool { return pathrule.WithinAny(p, b.own) })
 }
 
-// look goes through trees in breadth, so that what is not reached lies deepest.
-func (w *closedWalk) look(trees ...string) {
+// look scans trees breadth-first, so that what is not reached lies deepest.
+func (w *rootOnlyScan) look(trees ...string) {
 	queue := slices.Clone(trees)
 	for i := 0; i < len(queue); i++ {
 		dir := queue[i]
 		entries := readNames(dir, w.left+1)
 		w.left -= len(entries)
 		for _, e := range entries {
-			w.judge(pathrule.Join(dir, e.Name()), e)
+			w.note(pathrule.Join(dir, e.Name()), e)
 		}
 		if w.left < 0 {
 			w.end = dir
 			return
 		}
-		if !slices.Contains(closedTrees, dir) && isRuntime(dir, entries) {
+		if !slices.Contains(scannedTrees, dir) && isRuntime(dir, entries) {
 			continue
 		}
 		for _, e := range entries {
@@ -85,9 +85,9 @@ func (w *closedWalk) look(trees ...string) {
 	}
 }
 
-// judge notes an entry that others cannot read, unless root runs it: a directory
-// that leads to one of PATH, what is no directory there, and a program in one.
-func (w *closedWalk) judge(p string, e fs.DirEntry) {
+// note adds an entry that others cannot read, unless programs of PATH need it: a directory
+// that leads to one of PATH or lies in its toolchain, and an executable file there.
+func (w *rootOnlyScan) note(p string, e fs.DirEntry) {
 	if e.Type()&fs.ModeSymlink != 0 {
 		return
 	}
@@ -97,7 +97,7 @@ func (w *closedWalk) judge(p string, e fs.DirEntry) {
 	}
 	for _, dir := range w.used {
 		root := dir
-		if path.Base(dir) == "bin" && !slices.Contains(closedTrees, path.Dir(dir)) {
+		if path.Base(dir) == "bin" && !slices.Contains(scannedTrees, path.Dir(dir)) {
 			root = path.Dir(dir)
 		}
 		switch runs := info.Mode()&0o111 != 0; {

@@ -1,4 +1,4 @@
-package sandbox
+package presets
 
 import (
 	"errors"
@@ -32,10 +32,10 @@ var buildCaches = []cache{
 
 // caches lists the build caches that exist. One that a variable names, and that
 // does not exist yet, is an empty directory inside, so that the variable works.
-func (b *builder) caches() {
+func (b *Builder) caches() {
 	for _, c := range buildCaches {
 		dir, named := b.cacheDir(c)
-		at, ok := b.allow(dir)
+		at, ok := b.showable(dir)
 		switch {
 		case ok && at.Mode.IsDir() && !b.shown[at.Path]:
 			b.show(&b.files.CopyOnWrite, dir)
@@ -45,7 +45,7 @@ func (b *builder) caches() {
 	}
 }
 
-func (b *builder) cacheDir(c cache) (dir string, named bool) {
+func (b *Builder) cacheDir(c cache) (dir string, named bool) {
 	if v := b.env(c.variable); c.variable != "" && validPath(v, pathrule.CopyOnWrite) {
 		return path.Join(v, c.below), true
 	}

@@ -1,4 +1,4 @@
-package sandbox
+package presets
 
 import (
 	"errors"
@@ -8,22 +8,24 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/fixture"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // made builds a preset for a made-up home ROOT/home/me, with ROOT/tmp in place
 // of /tmp. In the variables' values ROOT is the tree's root.
-func made(t *testing.T, workspace string, env map[string]string, names ...string) (Policy, string) {
+func made(t *testing.T, workspace string, env map[string]string, names ...string) (policy.Policy, string) {
 	t.Helper()
-	root := tree(t, append([]string{"home/me/", "tmp/"}, names...)...)
+	root := fixture.Tree(t, append([]string{"home/me/", "tmp/"}, names...)...)
 	get := func(name string) string {
 		if v, ok := env[name]; ok {
 			return strings.ReplaceAll(v, "ROOT", root)
 		}
 		return map[string]string{"HOME": root + "/home/me"}[name]
 	}
-	return newBuilder(filepath.Join(root, workspace), get, []string{root + "/tmp"}).policy(true), root
+	return New(filepath.Join(root, workspace), get, []string{root + "/tmp"}).Policy(true), root
 }
 
 // below returns those of paths that lie below root, without it.
@@ -82,9 +84,9 @@ func TestWorkspaceFindsToolchains(t *testing.T) {
 	}
 }
 
-func sound(p Policy) error {
-	_, err := resolve.Files(p.Files, unfitForPreset)
-	return errors.Join(validate(p), err)
+func sound(p policy.Policy) error {
+	_, err := resolve.Files(p.Files, CheckWorkspace)
+	return errors.Join(p.Validate(), err)
 }
 
 // What PATH, variables and links name is not believed where it would show a
@@ -132,12 +134,12 @@ func TestWorkspaceIsNotLedAstray(t *testing.T) {
 
 // The policy is the same whatever the tool has left in its workspace.
 func TestNothingInTheWorkspaceConfiguresTheSandbox(t *testing.T) {
-	dir := tree(t, "ws/", "out/bin/x", "out/VERSION")
+	dir := fixture.Tree(t, "ws/", "out/bin/x", "out/VERSION")
 	env := func(name string) string {
 		return map[string]string{"HOME": dir + "/home", "PATH": dir + "/ws/bin:/usr/bin"}[name]
 	}
 	build := func() string {
-		return granted(newBuilder(dir+"/ws", env, nil).policy(true))
+		return granted(New(dir+"/ws", env, nil).Policy(true))
 	}
 	before := build()
 	for _, name := range []string{".env", ".envrc", ".gitconfig", ".git/config", ".holdfast", ".holdfast.json", "go.env", ".tool-versions", ".cargo/config.toml", "package.json"} {
@@ -157,7 +159,7 @@ func TestNothingInTheWorkspaceConfiguresTheSandbox(t *testing.T) {
 	}
 }
 
-func granted(p Policy) string {
+func granted(p policy.Policy) string {
 	f := p.Files
 	return strings.Join(slices.Concat(f.Read, []string{"|"}, f.Write, []string{"|"}, f.CopyOnWrite, []string{"|"}, f.Private, []string{"|"}, f.Hide,
 		[]string{f.Make[0].Data}, p.Env.Environ([]string{"A=b"})), " ")
@@ -165,14 +167,14 @@ func granted(p Policy) string {
 
 // A user's configuration that is a link into the workspace is not the user's.
 func TestConfigurationFromTheWorkspaceIsNotRead(t *testing.T) {
-	root := tree(t, "home/me/", "ws/", "home/me/.gitconfig -> ../../ws/gitconfig", "home/me/.config/git/config", "home/me/.config/go/env -> ../../../../ws/env")
+	root := fixture.Tree(t, "home/me/", "ws/", "home/me/.gitconfig -> ../../ws/gitconfig", "home/me/.config/git/config", "home/me/.config/go/env -> ../../../../ws/env")
 	for name, text := range map[string]string{"ws/gitconfig": "[user]\nname = evil\n", "home/me/.config/git/config": "[user]\nname = me\n", "ws/env": "GOFLAGS=evil\n"} {
 		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	env := func(name string) string { return map[string]string{"HOME": root + "/home/me"}[name] }
-	got := newBuilder(root+"/ws", env, nil).policy(true).Files.Make
+	got := New(root+"/ws", env, nil).Policy(true).Files.Make
 	if len(got) != 1 || strings.Contains(got[0].Data, "evil") || !strings.Contains(got[0].Data, `name = "me"`) {
 		t.Errorf("got %q", got)
 	}
@@ -198,7 +200,7 @@ func TestWhatIsTheUsersOwnInATemporaryDirectoryIsShown(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			root := tree(t, "home/me/", "ws/", "tmp/me/gocache/x")
+			root := fixture.Tree(t, "home/me/", "ws/", "tmp/me/gocache/x")
 			if err := os.Chmod(root+"/tmp", 0o777|os.ModeSticky); err != nil {
 				t.Fatal(err)
 			}
@@ -208,14 +210,14 @@ func TestWhatIsTheUsersOwnInATemporaryDirectoryIsShown(t *testing.T) {
 			env := func(name string) string {
 				return map[string]string{"HOME": root + "/home/me", "GOCACHE": root + "/tmp/me/gocache"}[name]
 			}
-			p := newBuilder(root+"/ws", env, []string{root + "/tmp"}).policy(true)
+			p := New(root+"/ws", env, []string{root + "/tmp"}).Policy(true)
 			if got := below(root, p.Files.CopyOnWrite); got != test.want {
 				t.Errorf("shown: %q, want %q", got, test.want)
 			}
 		})
 	}
 	if os.Geteuid() == 0 {
-		root := tree(t, "tmp/other/")
+		root := fixture.Tree(t, "tmp/other/")
 		if err := errors.Join(os.Chmod(root+"/tmp", 0o777|os.ModeSticky), os.Chown(root+"/tmp/other", 65534, 65534)); err != nil {
 			t.Fatal(err)
 		}
@@ -245,20 +247,20 @@ func TestWorkspaceCaches(t *testing.T) {
 func TestWorkspaceRefusesMoreThanAProject(t *testing.T) {
 	for _, ws := range []string{"home/me", "home", "tmp", "", "none"} {
 		p, _ := made(t, ws, nil)
-		var e *PolicyError
+		var e *policy.PolicyError
 		if err := sound(p); !errors.As(err, &e) {
 			t.Errorf("ROOT/%s: %v", ws, err)
 		}
 	}
 	for _, ws := range []string{"/", "/usr", "/etc", "/tmp", "/var", "/proc", "/proc/self", "/dev", "/none", "bad\x00", "/etc/default", "/usr/lib", "/usr/local/bin", "/lib/systemd"} {
-		var e *PolicyError
-		if err := sound(Workspace(ws)); !errors.As(err, &e) {
+		var e *policy.PolicyError
+		if err := sound(Build(ws, true)); !errors.As(err, &e) {
 			t.Errorf("%q: %v", ws, err)
 		}
 	}
 	for _, ws := range []string{"/usr/src", "/usr/local/src", "/srv"} {
-		if _, err := os.Stat(ws); err == nil && sound(Workspace(ws)) != nil {
-			t.Errorf("%s: %v", ws, sound(Workspace(ws)))
+		if _, err := os.Stat(ws); err == nil && sound(Build(ws, true)) != nil {
+			t.Errorf("%s: %v", ws, sound(Build(ws, true)))
 		}
 	}
 	for _, ws := range []string{"ws", "home/me/p", "tmp/p"} {
@@ -269,10 +271,10 @@ func TestWorkspaceRefusesMoreThanAProject(t *testing.T) {
 }
 
 func TestWorkspaceHides(t *testing.T) {
-	root := tree(t, "home/me/.config/gh/hosts.yml", "home/me/.config/x")
+	root := fixture.Tree(t, "home/me/.config/gh/hosts.yml", "home/me/.config/x")
 	env := func(name string) string { return map[string]string{"HOME": root + "/home/me"}[name] }
-	p := newBuilder(root+"/home/me/.config", env, nil).policy(false)
-	l, err := resolve.Files(p.Files, unfitForPreset)
+	p := New(root+"/home/me/.config", env, nil).Policy(false)
+	l, err := resolve.Files(p.Files, CheckWorkspace)
 	if err != nil || !slices.ContainsFunc(l.Entries, func(e resolve.Entry) bool { return e.Kind == pathrule.Hide && e.Path == root+"/home/me/.config/gh" }) {
 		t.Errorf("a secret of the workspace is not hidden: %v, %v", l, err)
 	}
@@ -311,7 +313,7 @@ func TestWorkspaceBehindALinkIsSafeToGitByBothNames(t *testing.T) {
 			t.Errorf("%s is not in %q", dir, p.Files.Make[0].Data)
 		}
 	}
-	if l, err := resolve.Files(p.Files, unfitForPreset); err != nil || !slices.Contains(l.Links, resolve.Link{Path: root + "/w", Target: "real"}) {
+	if l, err := resolve.Files(p.Files, CheckWorkspace); err != nil || !slices.Contains(l.Links, resolve.Link{Path: root + "/w", Target: "real"}) {
 		t.Errorf("%v, %v", l.Links, err)
 	}
 }
@@ -319,11 +321,11 @@ func TestWorkspaceBehindALinkIsSafeToGitByBothNames(t *testing.T) {
 // On this host, whoever runs the test.
 func TestPresetsOfThisHost(t *testing.T) {
 	dir := t.TempDir()
-	for name, p := range map[string]Policy{"Workspace": Workspace(dir), "ReadOnly": ReadOnly(dir)} {
+	for name, p := range map[string]policy.Policy{"Workspace": Build(dir, true), "ReadOnly": Build(dir, false)} {
 		if err := sound(p); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		l, _ := resolve.Files(p.Files, unfitForPreset)
+		l, _ := resolve.Files(p.Files, CheckWorkspace)
 		for _, e := range l.Entries {
 			if e.Kind != pathrule.Hide && pathrule.WithinAny(e.Path, []string{"/etc/shadow", "/var/log", "/run", "/proc"}) {
 				t.Errorf("%s shows %s", name, e.Path)
@@ -338,6 +340,6 @@ func TestPresetsOfThisHost(t *testing.T) {
 func BenchmarkWorkspace(b *testing.B) {
 	dir := b.TempDir()
 	for b.Loop() {
-		Workspace(dir)
+		Build(dir, true)
 	}
 }

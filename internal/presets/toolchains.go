@@ -1,4 +1,4 @@
-package sandbox
+package presets
 
 import (
 	"io/fs"
@@ -20,7 +20,7 @@ type toolchain struct {
 	others   []string // further directories below the home
 }
 
-// toolchains know no credentials: where a root has them, only parts are named.
+// toolchains lists no credentials: where a root holds some, only its other parts are named.
 var toolchains = []toolchain{
 	{"CARGO_HOME", ".cargo", []string{"bin", "env"}, []string{".rustup"}},
 	{"RUSTUP_HOME", ".rustup", []string{"."}, nil},
@@ -56,7 +56,7 @@ var toolchains = []toolchain{
 var prefixMarks = []string{"VERSION", "lib/node_modules", "conda-meta", "release", "pyvenv.cfg", "lib/rustlib", "lib/ruby", "Cellar"}
 
 // toolchains grants the directories of PATH and what belongs to them.
-func (b *builder) toolchains() {
+func (b *Builder) toolchains() {
 	b.search = b.searchPath()
 	for _, variable := range []string{"GOROOT", "JAVA_HOME", "CONDA_PREFIX"} {
 		b.prefix(path.Join(b.env(variable), "bin"))
@@ -78,13 +78,13 @@ func (b *builder) toolchains() {
 
 // inParts reports whether dir is a toolchain's root below the home of which only
 // parts are shown: it stays in PATH for a program that is one of them.
-func (b *builder) inParts(dir string) bool {
+func (b *Builder) inParts(dir string) bool {
 	return slices.ContainsFunc(toolchains, func(t toolchain) bool {
 		return dir == pathrule.Join(b.home, t.root) && !slices.Contains(t.parts, ".")
 	})
 }
 
-func (b *builder) toolchain(t toolchain) {
+func (b *Builder) toolchain(t toolchain) {
 	root := pathrule.Join(b.home, t.root)
 	if v := b.env(t.variable); t.variable != "" && validPath(v, pathrule.Read) {
 		root = v
@@ -102,9 +102,9 @@ func (b *builder) toolchain(t toolchain) {
 
 // prefix grants the directory around bin if it is a toolchain's. A conda
 // environment lies in the installation that it needs.
-func (b *builder) prefix(bin string) {
+func (b *Builder) prefix(bin string) {
 	root := path.Dir(bin)
-	if at, ok := b.allow(root); !ok || path.Base(bin) != "bin" || b.shows(root) && b.shows(at.Path) {
+	if at, ok := b.showable(root); !ok || path.Base(bin) != "bin" || b.shows(root) && b.shows(at.Path) {
 		return
 	}
 	for _, mark := range prefixMarks {
@@ -120,19 +120,18 @@ func (b *builder) prefix(bin string) {
 
 // searchPath returns the directories of PATH that a preset can show: absolute,
 // existing, each once.
-func (b *builder) searchPath() []string {
+func (b *Builder) searchPath() []string {
 	var out []string
 	for _, dir := range splitList(b.env("PATH")) {
-		if at, ok := b.trust(dir); ok && at.Mode.IsDir() && (b.inParts(dir) || !b.holdsSecret(at.Path)) && !slices.Contains(out, dir) {
+		if at, ok := b.trusted(dir); ok && at.Mode.IsDir() && (b.inParts(dir) || !b.holdsSecret(at.Path)) && !slices.Contains(out, dir) {
 			out = append(out, dir)
 		}
 	}
 	return out
 }
 
-// innerPath is the tool's PATH: the directories that are shown, and those of the
-// workspace, which are its own affair.
-func (b *builder) innerPath() string {
+// toolPath is the tool's PATH: the directories that are shown, and those of the workspace.
+func (b *Builder) toolPath() string {
 	var out []string
 	for _, dir := range splitList(b.env("PATH")) {
 		if !slices.Contains(out, dir) && (slices.Contains(b.search, dir) || validPath(dir, pathrule.Read) && pathrule.Within(dir, b.workspace)) {
@@ -151,7 +150,7 @@ const maxTools = 4096
 // linked grants what the links in a directory of PATH lead to: the toolchain
 // that a tool belongs to, or only its file. In a toolchain and in the system,
 // but for /usr/local, they lead nowhere else.
-func (b *builder) linked(dir string) {
+func (b *Builder) linked(dir string) {
 	at := b.Find(dir)
 	if b.inParts(dir) {
 		return
@@ -169,7 +168,7 @@ func (b *builder) linked(dir string) {
 		if e.Type()&fs.ModeSymlink == 0 {
 			continue
 		}
-		if to, ok := b.allow(pathrule.Join(dir, e.Name())); ok && to.Mode.IsRegular() && !b.shows(to.Path) {
+		if to, ok := b.showable(pathrule.Join(dir, e.Name())); ok && to.Mode.IsRegular() && !b.shows(to.Path) {
 			b.prefix(path.Dir(to.Path))
 			b.grant(pathrule.Join(dir, e.Name()))
 		}

@@ -1,4 +1,4 @@
-package sandbox
+package presets
 
 // homeSecrets lie in a home directory. What of them exists is in the presets'
 // Hide, so that it stays out even of a workspace that contains it.
@@ -25,6 +25,6 @@ var systemSecrets = []string{
 	"/etc/salt", "/etc/puppetlabs", "/etc/mysql/debian.cnf", "/etc/crypttab", "/etc/luks", "/etc/cloud", "/etc/cni", "/etc/vault.d",
 }
 
-// otherPlaces are what the presets never show, even to a caller who adds a
+// alwaysHidden are directories that the presets hide even if a caller adds a
 // directory that contains them: homes, logs, and sockets of services.
-var otherPlaces = []string{"/nix/var", "/home", "/root", "/var/log", "/run", "/var/run", "/var/spool", "/var/mail", "/var/backups", "/lost+found"}
+var alwaysHidden = []string{"/nix/var", "/home", "/root", "/var/log", "/run", "/var/run", "/var/spool", "/var/mail", "/var/backups", "/lost+found"}

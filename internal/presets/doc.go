@@ -1,0 +1,13 @@
+// Package presets makes the policies of sandbox.Workspace and sandbox.ReadOnly from what this host has: its system
+// directories, the toolchains on PATH, build caches, the user's git identity, and the places of secrets.
+//
+//	p := presets.Build(dir, true) // policy.Policy: dir can be written
+//
+// It reads the environment, the home directory, the system's directories and the links that lead to them, and nothing in dir,
+// whose files a tool may have written. What it grants exists when it is called; internal/resolve looks again.
+//
+// # Limits
+//
+// Build does not fail: a dir that cannot be a workspace stands in the policy and in its Hide, which
+// the resolver refuses with the words of [CheckWorkspace].
+package presets
