@@ -36,31 +36,6 @@ func (s *State) bind() int {
 	return r
 }
 
-// borrow duplicates the tool's descriptor: the calling thread's own, where the kernel has descriptors of threads, since
-// a thread can have a table of its own (unshare(2), CLONE_FILES), and the first one can have ended.
-//
-//go:norace
-func (s *State) borrow(fd int) int {
-	pidfd := sys(sysPidfdOpen, uintptr(s.req.pid), pidfdThread, 0, 0, 0)
-	if pidfd == -eINVAL { // before Linux 6.9
-		pid := s.leader()
-		if pid == 0 {
-			return -eACCES
-		}
-		pidfd = sys(sysPidfdOpen, uintptr(pid), 0, 0, 0, 0)
-	}
-	if pidfd < 0 {
-		return -eACCES
-	}
-	got := sys(sysPidfdGet, uintptr(pidfd), uintptr(fd), 0, 0, 0)
-	closeFD(pidfd)
-	if s.alive() < 0 {
-		closeFD(got)
-		return -eACCES
-	}
-	return got
-}
-
 // bindPath applies the rules to the path of a socket address.
 //
 //go:norace

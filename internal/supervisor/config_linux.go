@@ -94,28 +94,6 @@ func (s *State) place(sp *spot) {
 	}
 }
 
-// load reads a regular file of at most 64 KiB into text k; a larger one is refused.
-//
-//go:norace
-func (s *State) load(k, dir int, name *byte) int {
-	t := &s.text[k&1]
-	t.n = 0
-	fd := openat(dir, name, syscall.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if fd < 0 {
-		return fd
-	}
-	for t.n < textRoom {
-		r := sys(syscall.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&t.b[t.n&(textRoom-1)])), uintptr(textRoom-t.n), 0, 0)
-		if r <= 0 {
-			closeFD(fd)
-			return r
-		}
-		t.n += uint(r)
-	}
-	closeFD(fd)
-	return s.refuse()
-}
-
 // store writes text 0 to fd.
 //
 //go:norace
@@ -129,30 +107,4 @@ func (s *State) store(fd int) int {
 		done += uint(r)
 	}
 	return 0
-}
-
-// isPlace reports whether the rest of the value from byte i on is the path of a directory, without a link on the way.
-//
-//go:norace
-func (s *State) isPlace(t *text, i uint) bool {
-	b, n := &s.w.b[0], uint(0)
-	dir := s.rootDir
-	if t.c(i) != '/' {
-		if dir = t.base; dir < 0 {
-			return false
-		}
-		b[0], b[1], b[2], n = '.', '.', '/', 3
-	}
-	for ; i < t.end && n < pathMax-1; i++ {
-		b[n&(2*pathMax-1)] = t.c(i)
-		n++
-	}
-	b[n&(2*pathMax-1)] = 0
-	fd := s.openNoLinks(dir, &b[0], syscall.O_DIRECTORY)
-	if fd < 0 {
-		return false
-	}
-	proc := s.inProc(fd)
-	closeFD(fd)
-	return !proc
 }

@@ -5,23 +5,6 @@ import (
 	"unsafe"
 )
 
-const (
-	scanDepth   = 32
-	scanEntries = 1 << 16
-	dentBytes   = 8192
-)
-
-// scan is the cursor of conforms.
-type scan struct {
-	fd   [scanDepth]int
-	next [scanDepth]int64 // where the directory is read on
-	size [scanDepth]uint  // of its path, relative to the first
-	at   uint             // the present directory
-	left uint             // entries that may still be looked at
-	conf bool             // there is a configuration
-	dent [dentBytes]byte
-}
-
 // conforms walks the directory and reports, by 0 or a negative errno, whether it holds only what a git directory may: what
 // gitLines allow, no link, and a configuration of harmless lines. Too many entries are refused. With replace set the configuration
 // becomes a copy that the tool does not have open. The path in s.m is overwritten.

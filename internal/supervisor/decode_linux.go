@@ -5,24 +5,6 @@ import (
 	"unsafe"
 )
 
-// What a call does. The old forms of the calls are the new ones with AT_FDCWD and no flags.
-const (
-	opOpen = iota + 1
-	opMakeDir
-	opMakeNode
-	opSymlink
-	opUnlink
-	opRename
-	opLink
-	opTruncate
-	opChmod
-	opBind
-	opConnect
-	opChown
-	opTimes
-	opTrace
-)
-
 // decode says in State what the call in hand is: 0, or a negative errno.
 //
 //go:norace
@@ -98,13 +80,6 @@ func (s *State) decodeMore() int {
 	}
 	return s.decodeFence()
 }
-
-// setIDs are S_ISUID and S_ISGID. A file never gets them: outside, it would give other accounts of the machine its
-// owner's rights. A directory may, as in git init --shared: there S_ISGID says whose its files are (inode(7)).
-const setIDs = 0o6000
-
-// cwd is AT_FDCWD as an argument word.
-const cwd = 1<<32 - 100
 
 //go:norace
 func (s *State) isOpen(dirfd, addr, flags, mode uint64) int {

@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"syscall"
-	"unsafe"
 )
 
 // find resolves path k of the tool, which begins at its directory descriptor dirfd, to s.spot[k]: 0 or a
@@ -37,32 +36,6 @@ func (s *State) find(k int) int {
 	if r == -eLOOP {
 		sp.leave()
 		r = s.slow(k, start)
-	}
-	return r
-}
-
-// startDir opens what a relative path begins at: of this very thread, since threads may differ.
-//
-//go:norace
-func (s *State) startDir(dirfd int) int {
-	if dirfd == atFDCWD {
-		s.literal("cwd")
-		return openat(s.task, &s.num[0], oPath|syscall.O_DIRECTORY, 0)
-	}
-	return s.toolFD(dirfd)
-}
-
-// toolFD opens, as O_PATH, what the tool's descriptor fd refers to.
-//
-//go:norace
-func (s *State) toolFD(fd int) int {
-	if fd < 0 {
-		return -int(syscall.EBADF)
-	}
-	s.number("fd/", uint(fd))
-	r := openat(s.task, &s.num[0], oPath, 0)
-	if r == -eNOENT {
-		return -int(syscall.EBADF)
 	}
 	return r
 }
@@ -123,39 +96,6 @@ func (s *State) onObject(k int) bool {
 	return s.op == opOpen || s.op == opChmod || s.op == opTruncate || (s.op == opLink && k == 0)
 }
 
-//go:norace
-func (sp *spot) reset() {
-	sp.start, sp.dir, sp.obj, sp.owned, sp.stat, sp.hit = -1, -1, -1, false, 1, 0
-	sp.inside, sp.granted = false, false
-	sp.git = within{}
-}
-
-// leave closes what the spot holds but for where its path begins.
-//
-//go:norace
-func (sp *spot) leave() {
-	if sp.owned {
-		closeFD(sp.dir)
-	}
-	closeFD(sp.obj)
-	sp.dir, sp.obj, sp.owned, sp.stat = -1, -1, false, 1
-}
-
-// drop closes all that the spot holds.
-//
-//go:norace
-func (sp *spot) drop() {
-	sp.leave()
-	closeFD(sp.start)
-	sp.start = -1
-}
-
-//go:norace
-func (s *State) openNoLinks(dir int, path *byte, flags int) int {
-	s.how.flags, s.how.mode, s.how.resolve = uint64(oPath|syscall.O_CLOEXEC|flags), 0, resolveNoLinks
-	return sys(sysOpenat2, uintptr(dir), uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(&s.how)), unsafe.Sizeof(s.how), 0)
-}
-
 // judge compares the canonical path of spot k with the rules: its hit. The path is the kernel's own account of
 // the directory, so links, mounts and spellings have no say. It returns 0 or a negative errno.
 //
@@ -196,47 +136,4 @@ func (s *State) judge(k int) int {
 	}
 	sp.hit, sp.inside, sp.granted = s.m.hit, s.m.floor != ^uint(0), s.m.granted
 	return 0
-}
-
-// canonical reads the path of a descriptor into s.m: its length, or a negative errno.
-//
-//go:norace
-func (s *State) canonical(fd int) int {
-	s.number("", uint(fd))
-	n := sys(syscall.SYS_READLINKAT, uintptr(s.fdDir), uintptr(unsafe.Pointer(&s.num[0])), uintptr(unsafe.Pointer(&s.m.path[0])), pathMax, 0)
-	if n >= pathMax {
-		return -eLONG
-	}
-	s.m.n = uint(n) & (pathRoom - 1)
-	return n
-}
-
-//go:norace
-func (s *State) inProc(fd int) bool {
-	r := sys(syscall.SYS_FSTATFS, uintptr(fd), uintptr(unsafe.Pointer(&s.w.fsBuf[0])), 0, 0, 0)
-	return r < 0 || s.w.fsBuf[0] == magicProc
-}
-
-// ownProc reports whether a component of the path in s.m is the supervisor's process number: what it may
-// do to itself, and to anything of its own under /proc, the tool may not.
-//
-//go:norace
-func (s *State) ownProc() bool {
-	s.m.split()
-	for i := uint(0); i < s.m.nc; i++ {
-		at, end := uint(s.m.off[i&(compRoom-1)]), uint(s.m.off[(i+1)&(compRoom-1)])-1
-		v := uint(0)
-		for ; at < end; at++ {
-			c := s.m.path[at&(pathRoom-1)]
-			if c < '0' || c > '9' || v > 1<<32 {
-				v = 0
-				break
-			}
-			v = v*10 + uint(c-'0')
-		}
-		if v != 0 && v == s.self {
-			return true
-		}
-	}
-	return false
 }

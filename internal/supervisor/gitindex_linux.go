@@ -12,24 +12,9 @@ import (
 // system that grants no leases (NFS, 9p, Ceph), or a file of another owner, takes a copy: the bytes that are judged are those that are written.
 
 const (
-	indexBytes = 65536
-	indexMost  = 1 << 30
-	fSetLease  = 1024
+	indexMost = 1 << 30
+	fSetLease = 1024
 )
-
-// indexScan is the cursor of harmlessIndex.
-type indexScan struct {
-	fd     int
-	copy   int  // the file that the bytes go to as well, or -1
-	at     uint // of the next byte in b
-	n      uint // bytes in b
-	read   uint64
-	filled uint // bytes of the file so far
-	bad    bool
-	b      [indexBytes]byte
-	name   [pathMax]byte
-	size   uint
-}
 
 // next returns the next byte of the file.
 //

@@ -11,38 +11,6 @@ import (
 // path, so after climbStep of them a directory is opened, and the next paths begin there: the time grows with the depth, and not
 // with its square.
 
-// within says how a spot's name lies in a git directory.
-type within struct {
-	rules  bool  // the name is in a root, and git directories are held
-	inside bool  // it is in a git directory, by class
-	named  bool  // which is called .git, or lies in one that is
-	class  uint8 // see gitLines
-	up     uint  // directories from the name's own to the git directory
-	later  bool  // the directories above are not looked at yet: see canWait
-}
-
-const (
-	climbStep = 16
-	upLevels  = climbStep + 2 // two more to the parent of "worktrees"
-	upName    = 3 * upLevels
-	upRoom    = upName + 32
-)
-
-// climb is where a look at the directories above a name has come to.
-type climb struct {
-	fd  int  // O_PATH descriptor of a directory; -1 for none
-	own bool // it is closed at the end
-	at  uint // how many components of the path in s.m lead to it
-}
-
-// What the names in a directory make of it.
-const (
-	keyHead = 1 << iota
-	keyObjects
-	keyRefs
-	keyCommon
-)
-
 // shaped reports whether a directory with these names is one that git would take for a repository's.
 //
 //go:norace
@@ -232,17 +200,6 @@ func (s *State) lookAt(c uint, name string) int {
 	return lstatat(s.climb.fd, s.above(s.climb.at-c, name), &s.st)
 }
 
-// above returns the path of a name so many directories up.
-//
-//go:norace
-func (s *State) above(up uint, name string) *byte {
-	for i := 0; i < len(name) && i < 30; i++ {
-		s.up[upName+i] = name[i]
-	}
-	s.up[upName+min(len(name), 30)] = 0
-	return &s.up[(upName-3*min(up, upLevels))%upRoom]
-}
-
 // keys asks what of a git directory is in dir.
 //
 //go:norace
@@ -261,42 +218,6 @@ func (s *State) keys(dir int) uint {
 		keys |= keyCommon
 	}
 	return keys
-}
-
-// keyOf returns which of these names the spot's is, to a file system that folds case, too.
-//
-//go:norace
-func (sp *spot) keyOf() uint {
-	switch {
-	case sp.isName("head"):
-		return keyHead
-	case sp.isName("objects"):
-		return keyObjects
-	case sp.isName("refs"):
-		return keyRefs
-	case sp.isName("commondir"):
-		return keyCommon
-	}
-	return 0
-}
-
-// isName compares the spot's name with a word of lower case, with case folded, and without what some file systems leave out: see spell.go.
-//
-//go:norace
-func (sp *spot) isName(word string) bool {
-	j := uint(0)
-	for i := uint(0); i < 256 && sp.name[i] != 0 && sp.name[i] != '/' && sp.name[i] != ':'; i++ {
-		if j == uint(len(word)) && (sp.name[i] == '.' || sp.name[i] == ' ') {
-			continue
-		}
-		for w := folded(sp.name[i], sp.name[(i+1)&511], sp.name[(i+2)&511]); w != 0; w >>= 8 {
-			if j >= uint(len(word)) || byte(w) != word[j] {
-				return false
-			}
-			j++
-		}
-	}
-	return j == uint(len(word))
 }
 
 // shapeOf reports whether what the spot names is a directory with the shape of a git directory.

@@ -17,22 +17,6 @@ import (
 // anything else is dropped, and no file appears. What is written is the directory's canonical path, never the tool's
 // spelling of it.
 
-const (
-	letterRoom  = 16
-	letterBytes = 1 << 15
-)
-
-type letter struct {
-	used bool
-	kind int // textNone: a .git file
-	hit  uint32
-	name [32]byte
-	pipe int // its reading end
-	dir  int // O_PATH descriptor of the directory that the .git file is for
-	n    uint
-	b    [letterBytes]byte
-}
-
 // openLetter answers an open for writing of a name of kind GitFile or CommonDir, which is no directory.
 //
 //go:norace

@@ -6,14 +6,6 @@ import "syscall"
 // O_EXCL: the user's own git, or that of another sandbox, may be writing one at the same time. Each is remembered by an O_PATH
 // descriptor, which keeps its inode from being another's.
 
-const lockRoom = 32
-
-type lock struct {
-	fd  int // 0: unused
-	dev uint64
-	ino uint64
-}
-
 // openLock makes a lock file for the tool.
 //
 //go:norace

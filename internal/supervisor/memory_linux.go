@@ -102,13 +102,6 @@ func (s *State) mounts() int {
 	return 0
 }
 
-// nsName reads the link s.num in dir into s.small: its length, at most 63, or a negative errno.
-//
-//go:norace
-func (s *State) nsName(dir int) int {
-	return sys(syscall.SYS_READLINKAT, uintptr(dir), uintptr(unsafe.Pointer(&s.num[0])), uintptr(unsafe.Pointer(&s.small[0])), 63, 0)
-}
-
 // status reads the head of the caller's /proc/<tid>/status into s.small: its length, or a negative errno.
 //
 //go:norace

@@ -5,26 +5,6 @@ import (
 	"unsafe"
 )
 
-// object makes sure that spot k has an O_PATH descriptor of the thing itself. What is asked of the spot later is
-// asked of that descriptor.
-//
-//go:norace
-func (s *State) object(k int) int {
-	sp := &s.spot[k&1]
-	if sp.obj >= 0 {
-		return 0
-	}
-	fd := openat(sp.dir, &sp.name[0], oPath|syscall.O_NOFOLLOW, 0)
-	if fd < 0 {
-		return fd
-	}
-	if sp.owned {
-		closeFD(sp.dir)
-	}
-	sp.dir, sp.owned, sp.obj, sp.stat = -1, false, fd, 1
-	return 0
-}
-
 // chmod leaves the mode of a git configuration to the tool: git init flips it to learn whether modes work. The bits of
 // setIDs are left out for what is no directory, as the kernel leaves S_ISGID out for a group that is not the caller's.
 //
@@ -93,12 +73,4 @@ func (s *State) pastLimit(size int) bool {
 	const rlimitFsize = 1
 	r := sys(syscall.SYS_PRLIMIT64, uintptr(s.req.pid), rlimitFsize, 0, uintptr(unsafe.Pointer(&s.w.fsBuf[0])), 0)
 	return r < 0 || uint64(size) > s.w.fsBuf[0]
-}
-
-// reopen opens what an O_PATH descriptor stands for.
-//
-//go:norace
-func (s *State) reopen(fd, flags, mode int) int {
-	s.number("", uint(fd))
-	return openat(s.fdDir, &s.num[0], flags|syscall.O_NOCTTY, mode)
 }

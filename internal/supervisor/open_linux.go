@@ -5,8 +5,6 @@ import (
 	"unsafe"
 )
 
-const openKeeps = syscall.O_APPEND | syscall.O_NONBLOCK | syscall.O_DIRECT | syscall.O_NOATIME | syscall.O_ASYNC
-
 // open carries out an open and gives the tool the descriptor.
 //
 //go:norace
@@ -58,16 +56,6 @@ func (s *State) open() int {
 	}
 	return s.give(s.req.id, r, s.flags)
 }
-
-// isLetter says that an open is to be answered by openLetter.
-const isLetter = 1
-
-// What openChecked answers beside descriptors and errnos.
-const (
-	isTerminal = 1<<30 + iota
-	isPutOff
-	isJudged // of openFirst
-)
 
 // mayOpen applies the rules to an existing object: 0, isLetter or a negative errno.
 //
@@ -126,28 +114,6 @@ func (s *State) openChecked(flags, mode int) int {
 		return isPutOff
 	}
 	return fd
-}
-
-// give makes fd a descriptor of the tool and closes it; it returns the tool's number, or the errno to answer. The
-// flags of the file are made those that the tool asked for. SECCOMP_ADDFD_FLAG_SEND would save the answer, but a signal, a
-// stop or a frozen cgroup in that moment takes the descriptor back and leaves the answer, so that the tool's
-// open returns 0 (kernel/seccomp.c, seccomp_notify_addfd).
-//
-//go:norace
-func (s *State) give(id uint64, fd, flags int) int {
-	if fd < 0 {
-		return fd
-	}
-	if flags&syscall.O_NONBLOCK == 0 {
-		sys(syscall.SYS_FCNTL, uintptr(fd), syscall.F_SETFL, uintptr(flags&openKeeps), 0, 0)
-	}
-	s.add.id, s.add.flags, s.add.srcFD, s.add.newFDFlags = id, 0, uint32(fd), uint32(flags&syscall.O_CLOEXEC)
-	r := -int(syscall.EINTR)
-	for r == -int(syscall.EINTR) {
-		r = sys(syscall.SYS_IOCTL, uintptr(s.listener), ioctlAddFD, uintptr(unsafe.Pointer(&s.add)), 0, 0)
-	}
-	closeFD(fd)
-	return r
 }
 
 // openTerminal opens /dev/tty for the tool. The device means the caller's controlling terminal, which belongs to a

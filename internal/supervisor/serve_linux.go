@@ -56,25 +56,6 @@ func Serve(s *State) int {
 	return 0
 }
 
-// answer ends the notification with a value or a negative errno. The tool may be gone: nobody is told then.
-//
-//go:norace
-func (s *State) answer(id uint64, r int) {
-	s.resp.id, s.resp.val, s.resp.errno, s.resp.flags = id, int64(r), 0, 0
-	if r < 0 {
-		s.resp.val, s.resp.errno = 0, int32(r)
-	}
-	sys(syscall.SYS_IOCTL, uintptr(s.listener), ioctlSend, uintptr(unsafe.Pointer(&s.resp)), 0, 0)
-}
-
-// refuse counts a refusal by rule.
-//
-//go:norace
-func (s *State) refuse() int {
-	s.Refused++
-	return -eACCES
-}
-
 // do carries out the call, whose paths are found and judged.
 //
 //go:norace
@@ -113,28 +94,4 @@ func (s *State) do() int {
 		return s.trace()
 	}
 	return -int(syscall.ENOSYS)
-}
-
-// exists reports whether the name of spot k does; its stat is then known.
-//
-//go:norace
-func (s *State) exists(k int) bool {
-	sp := &s.spot[k&1]
-	if sp.stat > 0 {
-		dir, name := sp.dir, &sp.name[0]
-		if sp.obj >= 0 {
-			s.literal("")
-			dir, name = sp.obj, &s.num[0]
-		}
-		sp.stat = lstatat(dir, name, &sp.st)
-	}
-	return sp.stat == 0
-}
-
-//go:norace
-func (s *State) typeOf(k int) uint32 {
-	if !s.exists(k) {
-		return 0
-	}
-	return s.spot[k&1].st.Mode & syscall.S_IFMT
 }

@@ -5,108 +5,6 @@ import (
 	"unsafe"
 )
 
-// notification is the kernel's struct seccomp_notif, with the seccomp_data in it.
-type notification struct {
-	id    uint64
-	pid   uint32
-	flags uint32
-	nr    int32
-	arch  uint32
-	ip    uint64
-	args  [6]uint64
-}
-
-type response struct {
-	id    uint64
-	val   int64
-	errno int32
-	flags uint32
-}
-
-type addFD struct {
-	id         uint64
-	flags      uint32
-	srcFD      uint32
-	newFD      uint32
-	newFDFlags uint32
-}
-
-type openHow struct{ flags, mode, resolve uint64 }
-
-type timespec struct{ sec, nsec int64 }
-
-type iovec struct{ base, size uintptr }
-
-type pollFD struct {
-	fd              int32
-	events, revents int16
-}
-
-// spot is where a path of the tool leads: a name in a directory, or an object reached without one.
-type spot struct {
-	start int // O_PATH descriptor of the tool's directory that the path begins at; -1 for the root
-	dir   int // O_PATH descriptor of the directory that holds name; -1 when obj is set
-	owned bool
-	obj   int // O_PATH descriptor of what ".", "..", "/", a magic link or an empty path stands for; or -1
-	name  [512]byte
-	st    syscall.Stat_t // of the name itself, when stat is 0
-	stat  int            // what lstat of the name returned; 1 when it was not asked
-	hit   uint32
-
-	inside  bool // strictly in a root
-	granted bool // the tool's to change, where Rules.Fence asks
-	git     within
-}
-
-// input is one path argument of the call in hand.
-type input struct {
-	dirfd  int
-	addr   uint64 // of the path in the tool's memory
-	from   uint8  // one of the constants below
-	follow bool   // follow a symbolic link as the last name
-}
-
-const (
-	fromNothing = iota // the call has no such argument
-	fromMemory
-	fromEmpty  // as fromMemory, and an empty path means dirfd itself
-	fromFD     // dirfd itself
-	fromBuffer // the path is in State already
-)
-
-const walkMax = 3 * pathMax
-
-// walk is the cursor of the slow resolution.
-type walk struct {
-	b     [2][walkMax]byte
-	cur   int  // which of b is in use
-	pos   uint // the next component
-	end   uint
-	dir   int
-	owned bool
-	links int
-	fd    int  // the link that is to be followed
-	last  bool // and no component follows it
-	asked bool // a link of /proc was followed, which means another thing to another process
-	comp  [512]byte
-	st    syscall.Stat_t
-	fsBuf [16]uint64 // struct statfs
-}
-
-// waiting is an open that cannot be answered yet: a FIFO without its other end, a file under a lease.
-type waiting struct {
-	used  bool
-	ready bool
-	id    uint64
-	dir   int // O_PATH descriptor of the object
-	fd    int // a FIFO's end opened for reading, or -1
-	flags int
-	dev   uint64
-	ino   uint64
-}
-
-const waitRoom = 64
-
 // State is everything the serving code reads and writes. It is made before the fork, and holds the only
 // memory that the serving code uses; about 250 KiB.
 type State struct {
@@ -231,4 +129,11 @@ func (s *State) number(prefix string, n uint) uint {
 	}
 	s.num[end&63] = 0
 	return end
+}
+
+// nsName reads the link s.num in dir into s.small: its length, at most 63, or a negative errno.
+//
+//go:norace
+func (s *State) nsName(dir int) int {
+	return sys(syscall.SYS_READLINKAT, uintptr(dir), uintptr(unsafe.Pointer(&s.num[0])), uintptr(unsafe.Pointer(&s.small[0])), 63, 0)
 }

@@ -1,0 +1,193 @@
+package supervisor
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+//go:norace
+func (s *State) openNoLinks(dir int, path *byte, flags int) int {
+	s.how.flags, s.how.mode, s.how.resolve = uint64(oPath|syscall.O_CLOEXEC|flags), 0, resolveNoLinks
+	return sys(sysOpenat2, uintptr(dir), uintptr(unsafe.Pointer(path)), uintptr(unsafe.Pointer(&s.how)), unsafe.Sizeof(s.how), 0)
+}
+
+// canonical reads the path of a descriptor into s.m: its length, or a negative errno.
+//
+//go:norace
+func (s *State) canonical(fd int) int {
+	s.number("", uint(fd))
+	n := sys(syscall.SYS_READLINKAT, uintptr(s.fdDir), uintptr(unsafe.Pointer(&s.num[0])), uintptr(unsafe.Pointer(&s.m.path[0])), pathMax, 0)
+	if n >= pathMax {
+		return -eLONG
+	}
+	s.m.n = uint(n) & (pathRoom - 1)
+	return n
+}
+
+// toolFD opens, as O_PATH, what the tool's descriptor fd refers to.
+//
+//go:norace
+func (s *State) toolFD(fd int) int {
+	if fd < 0 {
+		return -int(syscall.EBADF)
+	}
+	s.number("fd/", uint(fd))
+	r := openat(s.task, &s.num[0], oPath, 0)
+	if r == -eNOENT {
+		return -int(syscall.EBADF)
+	}
+	return r
+}
+
+// startDir opens what a relative path begins at: of this very thread, since threads may differ.
+//
+//go:norace
+func (s *State) startDir(dirfd int) int {
+	if dirfd == atFDCWD {
+		s.literal("cwd")
+		return openat(s.task, &s.num[0], oPath|syscall.O_DIRECTORY, 0)
+	}
+	return s.toolFD(dirfd)
+}
+
+// reopen opens what an O_PATH descriptor stands for.
+//
+//go:norace
+func (s *State) reopen(fd, flags, mode int) int {
+	s.number("", uint(fd))
+	return openat(s.fdDir, &s.num[0], flags|syscall.O_NOCTTY, mode)
+}
+
+// object makes sure that spot k has an O_PATH descriptor of the thing itself. What is asked of the spot later is
+// asked of that descriptor.
+//
+//go:norace
+func (s *State) object(k int) int {
+	sp := &s.spot[k&1]
+	if sp.obj >= 0 {
+		return 0
+	}
+	fd := openat(sp.dir, &sp.name[0], oPath|syscall.O_NOFOLLOW, 0)
+	if fd < 0 {
+		return fd
+	}
+	if sp.owned {
+		closeFD(sp.dir)
+	}
+	sp.dir, sp.owned, sp.obj, sp.stat = -1, false, fd, 1
+	return 0
+}
+
+//go:norace
+func (s *State) inProc(fd int) bool {
+	r := sys(syscall.SYS_FSTATFS, uintptr(fd), uintptr(unsafe.Pointer(&s.w.fsBuf[0])), 0, 0, 0)
+	return r < 0 || s.w.fsBuf[0] == magicProc
+}
+
+// ownProc reports whether a component of the path in s.m is the supervisor's process number: what it may
+// do to itself, and to anything of its own under /proc, the tool may not.
+//
+//go:norace
+func (s *State) ownProc() bool {
+	s.m.split()
+	for i := uint(0); i < s.m.nc; i++ {
+		at, end := uint(s.m.off[i&(compRoom-1)]), uint(s.m.off[(i+1)&(compRoom-1)])-1
+		v := uint(0)
+		for ; at < end; at++ {
+			c := s.m.path[at&(pathRoom-1)]
+			if c < '0' || c > '9' || v > 1<<32 {
+				v = 0
+				break
+			}
+			v = v*10 + uint(c-'0')
+		}
+		if v != 0 && v == s.self {
+			return true
+		}
+	}
+	return false
+}
+
+// borrow duplicates the tool's descriptor: the calling thread's own, where the kernel has descriptors of threads, since
+// a thread can have a table of its own (unshare(2), CLONE_FILES), and the first one can have ended.
+//
+//go:norace
+func (s *State) borrow(fd int) int {
+	pidfd := sys(sysPidfdOpen, uintptr(s.req.pid), pidfdThread, 0, 0, 0)
+	if pidfd == -eINVAL { // before Linux 6.9
+		pid := s.leader()
+		if pid == 0 {
+			return -eACCES
+		}
+		pidfd = sys(sysPidfdOpen, uintptr(pid), 0, 0, 0, 0)
+	}
+	if pidfd < 0 {
+		return -eACCES
+	}
+	got := sys(sysPidfdGet, uintptr(pidfd), uintptr(fd), 0, 0, 0)
+	closeFD(pidfd)
+	if s.alive() < 0 {
+		closeFD(got)
+		return -eACCES
+	}
+	return got
+}
+
+// load reads a regular file of at most 64 KiB into text k; a larger one is refused.
+//
+//go:norace
+func (s *State) load(k, dir int, name *byte) int {
+	t := &s.text[k&1]
+	t.n = 0
+	fd := openat(dir, name, syscall.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if fd < 0 {
+		return fd
+	}
+	for t.n < textRoom {
+		r := sys(syscall.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&t.b[t.n&(textRoom-1)])), uintptr(textRoom-t.n), 0, 0)
+		if r <= 0 {
+			closeFD(fd)
+			return r
+		}
+		t.n += uint(r)
+	}
+	closeFD(fd)
+	return s.refuse()
+}
+
+// isPlace reports whether the rest of the value from byte i on is the path of a directory, without a link on the way.
+//
+//go:norace
+func (s *State) isPlace(t *text, i uint) bool {
+	b, n := &s.w.b[0], uint(0)
+	dir := s.rootDir
+	if t.c(i) != '/' {
+		if dir = t.base; dir < 0 {
+			return false
+		}
+		b[0], b[1], b[2], n = '.', '.', '/', 3
+	}
+	for ; i < t.end && n < pathMax-1; i++ {
+		b[n&(2*pathMax-1)] = t.c(i)
+		n++
+	}
+	b[n&(2*pathMax-1)] = 0
+	fd := s.openNoLinks(dir, &b[0], syscall.O_DIRECTORY)
+	if fd < 0 {
+		return false
+	}
+	proc := s.inProc(fd)
+	closeFD(fd)
+	return !proc
+}
+
+// above returns the path of a name so many directories up.
+//
+//go:norace
+func (s *State) above(up uint, name string) *byte {
+	for i := 0; i < len(name) && i < 30; i++ {
+		s.up[upName+i] = name[i]
+	}
+	s.up[upName+min(len(name), 30)] = 0
+	return &s.up[(upName-3*min(up, upLevels))%upRoom]
+}

@@ -1,0 +1,111 @@
+package supervisor
+
+import "syscall"
+
+// What State holds for the parts of the serving code: buffers, cursors and tables of a fixed size, since nothing can be allocated.
+
+const walkMax = 3 * pathMax
+
+// walk is the cursor of the slow resolution.
+type walk struct {
+	b     [2][walkMax]byte
+	cur   int  // which of b is in use
+	pos   uint // the next component
+	end   uint
+	dir   int
+	owned bool
+	links int
+	fd    int  // the link that is to be followed
+	last  bool // and no component follows it
+	asked bool // a link of /proc was followed, which means another thing to another process
+	comp  [512]byte
+	st    syscall.Stat_t
+	fsBuf [16]uint64 // struct statfs
+}
+
+const (
+	climbStep = 16
+	upLevels  = climbStep + 2 // two more to the parent of "worktrees"
+	upName    = 3 * upLevels
+	upRoom    = upName + 32
+)
+
+// climb is where a look at the directories above a name has come to.
+type climb struct {
+	fd  int  // O_PATH descriptor of a directory; -1 for none
+	own bool // it is closed at the end
+	at  uint // how many components of the path in s.m lead to it
+}
+
+const waitRoom = 64
+
+// waiting is an open that cannot be answered yet: a FIFO without its other end, a file under a lease.
+type waiting struct {
+	used  bool
+	ready bool
+	id    uint64
+	dir   int // O_PATH descriptor of the object
+	fd    int // a FIFO's end opened for reading, or -1
+	flags int
+	dev   uint64
+	ino   uint64
+}
+
+const lockRoom = 32
+
+// lock is a lock file that this supervisor made for the tool: see lock_linux.go.
+type lock struct {
+	fd  int // 0: unused
+	dev uint64
+	ino uint64
+}
+
+const (
+	letterRoom  = 16
+	letterBytes = 1 << 15
+)
+
+// letter is a file that the tool writes into a pipe: see letter_linux.go.
+type letter struct {
+	used bool
+	kind int // textNone: a .git file
+	hit  uint32
+	name [32]byte
+	pipe int // its reading end
+	dir  int // O_PATH descriptor of the directory that the .git file is for
+	n    uint
+	b    [letterBytes]byte
+}
+
+const (
+	scanDepth   = 32
+	scanEntries = 1 << 16
+	dentBytes   = 8192
+)
+
+// scan is the cursor of conforms.
+type scan struct {
+	fd   [scanDepth]int
+	next [scanDepth]int64 // where the directory is read on
+	size [scanDepth]uint  // of its path, relative to the first
+	at   uint             // the present directory
+	left uint             // entries that may still be looked at
+	conf bool             // there is a configuration
+	dent [dentBytes]byte
+}
+
+const indexBytes = 65536
+
+// indexScan is the cursor of harmlessIndex.
+type indexScan struct {
+	fd     int
+	copy   int  // the file that the bytes go to as well, or -1
+	at     uint // of the next byte in b
+	n      uint // bytes in b
+	read   uint64
+	filled uint // bytes of the file so far
+	bad    bool
+	b      [indexBytes]byte
+	name   [pathMax]byte
+	size   uint
+}
