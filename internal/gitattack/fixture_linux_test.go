@@ -212,7 +212,8 @@ func (s *stock) outside(k *kept) map[string]string {
 		}
 		for _, dir := range own {
 			in, below := strings.CutPrefix(rel, dir)
-			if below && !obeys(in) && !(dir == "main" && !strings.HasPrefix(in, "/.git")) {
+			branch := d.Type().IsRegular() && strings.Contains(in, "refs/") && strings.HasSuffix(in, "/hooks") // git branch hooks
+			if below && (branch || !obeys(in)) && !(dir == "main" && !strings.HasPrefix(in, "/.git")) {
 				return nil
 			}
 		}
