@@ -26,7 +26,7 @@ type meaning struct {
 
 // meaning takes the policy's paths as they are: existing, and canonical.
 func newMeaning(p Policy) (*meaning, error) {
-	if err := validate(p); err != nil {
+	if err := p.Validate(); err != nil {
 		return nil, err
 	}
 	m := &meaning{policy: p, entries: map[string]resolve.Entry{}, fields: map[string]string{}}

@@ -83,7 +83,7 @@ func allowsHost(n Network, a Act) (bool, Reason) {
 
 // allowsDatagrams is allowsHost of datagrams, which have rules of their own.
 func allowsDatagrams(n Network, host hostrules.Host, port uint16) (bool, Reason) {
-	rules, err := compileDatagrams(n)
+	rules, err := hostrules.CompileDatagrams(n.UDP, n.Deny, n.GuardedHosts())
 	if err != nil {
 		return false, badPolicy(err)
 	}

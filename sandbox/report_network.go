@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy"
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
 // mostShown is how many violations the printed report lists.
@@ -126,7 +127,7 @@ func remedyOf(v Violation) string {
 		return "name the host plainly"
 	case strings.HasPrefix(v.Why, "the entry "):
 		return fmt.Sprintf("remove %q from Network.Deny", v.Rule)
-	case isLocalhost(v.Host):
+	case hostrules.IsLocalhost(v.Host):
 		return "name the port in Network.Loopback, if the harness's own is meant; for its own the tool has to ask no proxy"
 	case v.Rule == "Decide":
 		return fmt.Sprintf("add %q to Network.Hosts, or let Network.Decide allow it%s", v.target(), namedByTool)

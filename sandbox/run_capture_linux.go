@@ -83,7 +83,7 @@ func (o *outlet) datagramDenial(n Network, host string, port uint16) hostrules.D
 	d := o.gateway.AllowedDatagrams(h, port)
 	if d.Outcome == hostrules.Unknown {
 		entry := net.JoinHostPort(h.String(), strconv.Itoa(int(port)))
-		if _, err := hostrules.CompileDatagrams([]string{entry}, nil, hostsWithSecrets(n)); errors.Is(err, hostrules.ErrBypass) {
+		if _, err := hostrules.CompileDatagrams([]string{entry}, nil, n.GuardedHosts()); errors.Is(err, hostrules.ErrBypass) {
 			d.Why = "the policy judges the requests to " + h.String() + ", and a datagram's it could not see"
 		}
 	}

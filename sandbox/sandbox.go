@@ -36,7 +36,7 @@ type Sandbox struct {
 // or joins an [*UnsupportedError] for each bound that this host cannot hold.
 func New(p Policy) (*Sandbox, error) {
 	p = p.Clone()
-	if err := validate(p); err != nil {
+	if err := p.Validate(); err != nil {
 		return nil, err
 	}
 	s := &Sandbox{policy: p, env: new(filteredEnv)}

@@ -14,7 +14,7 @@ var walls = map[string][]string{
 	".":                                nil,
 	"examples":                         {"sandbox", "sandbox/policy", "sandbox/rootfs", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest", "sandbox/capture", "sandbox/sbpl"},
 	"sandbox":                          {"sandbox/policy", "sandbox/rootfs", "internal/presets", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/seatbelt/emit", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/gitobeyed", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/supervisor", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
-	"sandbox/policy":                   {"sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/plan", "internal/supervisor", "seccomp", "rlimit"},
+	"sandbox/policy":                   {"sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/proxy/hostrules", "internal/plan", "internal/supervisor", "seccomp", "rlimit"},
 	"sandbox/rootfs":                   {"internal/pathrule", "internal/errtext", "internal/plan"},
 	"internal/resolve":                 {"sandbox/policy", "internal/pathrule", "internal/errtext", "internal/gitobeyed"},
 	"internal/presets":                 {"sandbox/policy", "internal/resolve", "internal/pathrule"},

@@ -54,7 +54,7 @@ func (p Policy) validateNetwork() error {
 	if n.SSH && !n.Proxied() {
 		return &PolicyError{Field: "Network.SSH", Problem: "is a way to the hosts of a policy that has none", Remedy: "name them in Network.Hosts"}
 	}
-	for _, check := range [...]func() error{n.validateAuthorities, n.validatePorts, n.validateUnix, n.validateCredentials, n.validateRequests, n.validateAmounts} {
+	for _, check := range [...]func() error{n.validateAuthorities, n.validatePorts, n.validateUnix, n.validateCredentials, n.validateRequests, n.validateAmounts, n.validateHosts, n.validateUDP, n.validateReach} {
 		if err := check(); err != nil {
 			return err
 		}

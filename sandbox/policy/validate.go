@@ -26,8 +26,7 @@ const (
 )
 
 // Validate is everything that can be said of a policy without looking at the
-// host, but for the hosts that [Network] names, which sandbox.New judges as well.
-// Its error is a [*PolicyError] for the first thing that is wrong.
+// host. Its error is a [*PolicyError] for the first thing that is wrong.
 func (p Policy) Validate() error {
 	for _, check := range [...]func() error{p.Files.validate, p.Env.validate, p.Limits.validate, p.validateNetwork, p.validateSyscalls, p.validateBounds, p.validateRoot} {
 		if err := check(); err != nil {

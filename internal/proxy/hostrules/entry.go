@@ -165,3 +165,10 @@ func (r hostRule) coversPort(port uint16) bool {
 	}
 	return r.hasPort(port)
 }
+
+// IsLocalhost reports whether an entry names localhost, which is for a tool its own
+// loopback.
+func IsLocalhost(entry string) bool {
+	name, _, _ := strings.Cut(entry, ":")
+	return strings.EqualFold(strings.TrimSuffix(name, "."), "localhost")
+}
