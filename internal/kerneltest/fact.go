@@ -99,3 +99,14 @@ func ciEnvironment(kernel Version, taken []Feature) environment {
 		taken:  taken,
 	}
 }
+
+// Disposable is the fact that this machine may hang until it is restarted, as that of .ci/vm may.
+var Disposable = Fact{
+	Name: "a machine that may be lost, such as that of .ci/vm (CI_BARE=true)",
+	Check: func() error {
+		if os.Getenv("CI_BARE") != "true" {
+			return fmt.Errorf("this one is to be kept")
+		}
+		return nil
+	},
+}
