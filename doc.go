@@ -18,9 +18,9 @@
 //	   | proxy: serves the    |                                | Landlock, supervisor,     |
 //	   |   tool's network     |                                | evidence, reaping    |
 //
-// The stage is the harness's own executable, without its Go runtime: a small ELF image in
-// memory maps the harness's text and jumps into package internal/stage/child. On a
-// host that executes no such image the harness's file itself is executed, and the same
+// The stage is the harness's own executable, without its Go runtime: a small ELF file in
+// memory, the trampoline of internal/stage/launch, maps the harness's text and jumps into package internal/stage/child. On a
+// host that executes no such file the harness's own is executed, and the same
 // code runs before the program's other packages are initialised.
 //
 // The way in three steps:
@@ -68,9 +68,10 @@
 //	internal/errtext/      pieces of error texts
 //	internal/host/         facts about the machine: yes, no, could not tell
 //	internal/plan/         the plan: what will be done, step by step, as plain data
-//	internal/stage/        the harness's half: plan to program, the image, the control socket
+//	internal/stage/        the harness's half: plan to program, the control socket
 //	internal/stage/child/  the stage's half: the early hook, the stage, init, the tool before its execve
 //	internal/supervisor/  the supervisor in init that keeps protected names from being written
+//	internal/stage/launch/ how a stage is executed: the trampoline, or the harness's own file
 //	internal/stage/wire/   the layout that both halves share
 //	internal/seatbelt/     macOS sandbox profiles, read and evaluated, on any system
 //	internal/seatbelt/emit/ a policy's grants as such a profile, every path a parameter

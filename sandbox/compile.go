@@ -26,7 +26,7 @@ type input struct {
 	rlimits rlimit.Values
 	running uint64 // threads that count against NProc already
 	inotify [2]int // how many instances and watches one user may have; 0: unknown
-	threads bool   // the stage has several, see stage.HasThreads
+	threads bool   // the stage has several, see launch.HasThreads
 	arch    seccomp.Arch
 	state   []string                         // paths in repositories that belong to other work trees: see Files.Worktrees
 	obeyed  []string                         // paths in what can be written that git obeys by a repository's configuration

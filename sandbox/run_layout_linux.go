@@ -28,7 +28,7 @@ func (r *run) layoutRun(s *stage.Run) (err error) {
 		}
 		r.given, s.Exe = append(r.given, r.exe), true
 	}
-	s.Given, s.GivenFD = len(r.given), r.way.FirstGiven(3+s.ExtraFiles)
+	s.Given, s.GivenFD = len(r.given), r.launcher.FirstGiven(3+s.ExtraFiles)
 	if s.Dirs = r.layoutDirs(s.Env); len(s.Dirs) > 1 {
 		s.Env, s.SetsPWD = append(without(s.Env, "PWD"), "PWD="), true
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/stage"
+	"github.com/holdfast-dev/holdfast/internal/stage/launch"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"golang.org/x/sys/unix"
 )
@@ -19,7 +20,7 @@ import (
 type contact struct {
 	given    []*os.File // what the stage is given beside its own
 	exe      *os.File   // the last of them, if the run has opened it
-	way      *stage.Way // how the stage is executed
+	launcher *launch.Launcher
 	control  *stage.Control
 	program  *os.File
 	template *stage.Template
@@ -34,15 +35,15 @@ type contact struct {
 // stagePath is what the exec.Cmd executes. It is fixed when the Cmd is made,
 // since os/exec reads it before it asks for the context.
 func (r *run) stagePath() string {
-	if r.way == nil {
-		way, err := stage.TheWay()
+	if r.launcher == nil {
+		l, err := launch.Default()
 		if err != nil {
 			r.broken = err
 			return "/nonexistent/holdfast"
 		}
-		r.way = way
+		r.launcher = l
 	}
-	return r.way.Path
+	return r.launcher.Path
 }
 
 // enter runs in the middle of exec.Cmd.Start, after every change of the caller.
@@ -84,10 +85,10 @@ func (r *run) admit() error {
 	} else if err := r.checkTool(); err != nil {
 		return err
 	}
-	if err := r.way.Check(); err != nil {
+	if err := r.launcher.Check(); err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
-	if extra, most := len(r.cmd.ExtraFiles), r.way.MaxFiles-3; extra > most {
+	if extra, most := len(r.cmd.ExtraFiles), r.launcher.MaxFiles-3; extra > most {
 		return &PolicyError{Field: "ExtraFiles", Value: fmt.Sprint(extra), Problem: fmt.Sprintf("are more than the %d that a sandbox can pass on", most), Remedy: "pass fewer"}
 	}
 	if !r.gated && r.cmd.Cancel == nil && r.cmd.WaitDelay == 0 && servesProxy(r.sandbox.policy.Network) {
@@ -106,7 +107,7 @@ func (r *run) load(id stage.Identity) error {
 		return err
 	}
 	entry := stage.Run{
-		Path: r.path, Argv: r.cmd.Args, Env: r.environ(), Own: r.own, ExtraFiles: len(r.cmd.ExtraFiles), Quiet: r.quiet, Ignored: stage.IgnoredSignals(),
+		Path: r.path, Argv: r.cmd.Args, Env: r.environ(), Own: r.own, ExtraFiles: len(r.cmd.ExtraFiles), Quiet: r.quiet, Ignored: launch.IgnoredSignals(),
 		Files: out.files(), Connects: out.connects(),
 	}
 	if len(entry.Argv) == 0 {
@@ -141,11 +142,11 @@ func (r *run) exchange() {
 	defer r.mu.Unlock()
 	extra := r.cmd.ExtraFiles
 	r.saved = saved{entered: true, env: r.cmd.Env, extra: extra, dir: r.cmd.Dir}
-	r.cmd.ExtraFiles = r.way.Files(extra, r.program, r.control.ChildEnd(), r.given...)
+	r.cmd.ExtraFiles = r.launcher.Files(extra, r.program, r.control.ChildEnd(), r.given...)
 	if r.inLayout() {
 		r.cmd.Dir = ""
 	}
-	r.cmd.Env = stage.Environment(3 + len(extra))
+	r.cmd.Env = launch.Environment(3 + len(extra))
 	r.shut()
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/presets"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/internal/stage"
+	"github.com/holdfast-dev/holdfast/internal/stage/launch"
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
@@ -79,7 +80,7 @@ func (s *Sandbox) compile() (err error) {
 	if !s.facts.Namespaces.Yes() {
 		in.running = userThreads(s.facts.UID)
 	}
-	in.threads = stage.HasThreads()
+	in.threads = launch.HasThreads()
 	in.inotify = [2]int{setting("fs/inotify/max_user_instances"), setting("fs/inotify/max_user_watches")}
 	for _, d := range basicDevices {
 		if _, err := os.Lstat(d); err == nil {
@@ -178,17 +179,9 @@ func field(status []byte, name string) uint64 {
 // cannot be held without them in any case: its commands' Start finds out.
 var glance = sync.OnceValue(host.Read)
 
-var probed = sync.OnceValue(func() Host {
-	f := host.Read()
-	stage.Try(&f)
-	return f
-})
+var probed = sync.OnceValue(func() Host { return stage.Try(host.Read()) })
 
-var probedAll = sync.OnceValue(func() Host {
-	f := probed()
-	stage.TryTUN(&f)
-	return f
-})
+var probedAll = sync.OnceValue(func() Host { return stage.TryTUN(probed()) })
 
 // Probe returns the facts about this host. They are found out once for each
 // process: namespaces are really made, and thrown away.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"os/exec"
 
-	"github.com/holdfast-dev/holdfast/internal/stage"
+	"github.com/holdfast-dev/holdfast/internal/stage/launch"
 )
 
 // Wrap makes a command that was made elsewhere, as a literal or by
@@ -20,7 +20,7 @@ func (s *Sandbox) Wrap(cmd *exec.Cmd) error {
 	if cmd.Process != nil || cmd.ProcessState != nil {
 		return &PolicyError{Field: "cmd", Problem: "has been started already", Remedy: "wrap a command before Start"}
 	}
-	ctx, err := stage.ContextOf(cmd)
+	ctx, err := launch.ContextOf(cmd)
 	if err != nil {
 		return err
 	}
@@ -30,14 +30,14 @@ func (s *Sandbox) Wrap(cmd *exec.Cmd) error {
 	if ctx == nil && cmd.Cancel != nil {
 		return &PolicyError{Field: "cmd.Cancel", Problem: "is set, and the command was not made with CommandContext", Remedy: "make it with exec.CommandContext"}
 	}
-	custom := ctx != nil && !stage.IsDefaultCancel(cmd)
+	custom := ctx != nil && !launch.IsDefaultCancel(cmd)
 	if ctx == nil {
 		ctx = context.Background()
 	}
 	r := newRun(ctx, s, nil)
 	path := cmd.Path
 	r.tool = func() string { return path }
-	if err := stage.SetContext(cmd, r); err != nil {
+	if err := launch.SetContext(cmd, r); err != nil {
 		return err
 	}
 	r.cmd, cmd.Path = cmd, r.stagePath()
@@ -50,7 +50,7 @@ func (s *Sandbox) Wrap(cmd *exec.Cmd) error {
 // ReportOf returns the report of a command that [Sandbox.Wrap] has put into a
 // sandbox, or of a Cmd's embedded exec.Cmd; nil: it is in none.
 func ReportOf(cmd *exec.Cmd) *Report {
-	if ctx, err := stage.ContextOf(cmd); err == nil {
+	if ctx, err := launch.ContextOf(cmd); err == nil {
 		if r, ok := ctx.(*run); ok && r.cmd == cmd {
 			return r.report()
 		}

@@ -33,7 +33,7 @@ var bareRooms = []bareRoom{
 	{
 		room:     "internal/stage/child",
 		ordinary: []string{"hook_linux.go"},       // belongs to a runtime's start
-		besides:  []string{"Image", "stackKnown"}, // tell the harness where the image's code is
+		besides:  []string{"Entry", "stackKnown"}, // ask where the code is
 		pragmas:  []string{"norace", "nocheckptr"},
 		may:      regexp.MustCompile(`internal/sys\.(Raw(\.abi0)?$|Call$|Addr\[)|internal/supervisor\.|^runtime\.(morestack|gcWriteBarrier)`),
 	},

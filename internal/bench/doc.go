@@ -1,6 +1,6 @@
 // Bench measures what a sandbox costs and prints tables in Markdown:
 //
-//	go run ./internal/bench [-n ROUNDS] [start|steps|harness|rules|binds|syscalls|build|memory|network|all]
+//	go run ./internal/bench [-n ROUNDS] [start|harness|rules|binds|syscalls|build|memory|network|all]
 //
 // What is compared is run in turn, A B C A B C, so that whatever else the
 // machine does falls on all of them; the ratios are medians of each round's

@@ -10,7 +10,6 @@ import (
 // sections are run in this order.
 var sections = []section{
 	{"start", 200, start},
-	{"steps", 200, steps},
 	{"harness", 200, harness},
 	{"rules", 50, rules},
 	{"binds", 10, binds},

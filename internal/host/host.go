@@ -6,9 +6,8 @@
 //		fmt.Println(f.Landlock.Reason, f.Landlock.Remedy)
 //	}
 //
-// Facts are plain data: tests make them up. Reading them off the kernel is in
-// the _linux files; whether namespaces can really be made is tried out by
-// package stage and filed here.
+// Facts are plain data: tests make them up. Read asks the kernel for them. Whether namespaces can really be made
+// package stage tries out, and returns as a Trial, which Facts.Tried judges.
 //
 // # Limits
 //

@@ -19,8 +19,8 @@ type switches struct {
 	masked   bool     // parts of /proc are covered
 }
 
-// NamespaceRemedy says what would let this process make namespaces.
-func NamespaceRemedy(o Obstacle) string { return o.remedy(readSwitches()) }
+// namespaceRemedy says what would let this process make namespaces.
+func namespaceRemedy(o Obstacle) string { return o.remedy(readSwitches()) }
 
 // remedy names everything that is in the way, not the first thing alone: Docker's default profile
 // refuses namespaces, and its covered /proc then keeps the kernel from mounting a new one

@@ -1,7 +1,7 @@
 // Package stage is the harness's half of what starts a sandbox: it makes a plan
 // into a program, hands it to the stage, and reads what comes back; package child
-// is the other half, package wire what both agree on, package
-// supervisor the supervisor that runs inside.
+// is the other half, package wire what both agree on, package launch how a stage is
+// executed, package supervisor the supervisor that runs inside.
 //
 //	compile_linux.go  Plan -> Template: which system calls, in which order
 //	root_linux.go     a new root: made, pivoted to
@@ -15,13 +15,9 @@
 //	locks_linux.go    Landlock, seccomp, limits
 //	encode_linux.go   Template x Run -> a sealed memfd
 //	given_linux.go    the small files whose text each run brings
-//	way_linux.go      what is executed to become a stage: the image, or the harness's file
-//	image_linux.go    the image: a small ELF file in memory that maps the harness's text
 //	control_linux.go  the control socket: held, failed, evidence, empty
 //	passed_linux.go   the descriptors that come up on it
 //	try_linux.go      a stage without a tool: whether namespaces can be made here
-//	osexec_linux.go   what os/exec does not tell of an exec.Cmd
-//	planof_linux.go   a sandbox's plan, for measuring its parts
 //
 // A Template is made once for a sandbox and used for every command; a Run is
 // one command's arguments, environment and descriptors.

@@ -202,10 +202,3 @@ func Seal(program []byte) (*os.File, error) {
 	}
 	return f, nil
 }
-
-// Environment is the stage's own environment: it holds nothing of the tool's.
-// The image reads the first variable. The others are for a stage with a Go
-// runtime: one thread is enough for it, and it never collects garbage.
-func Environment(programFD int) []string {
-	return []string{fmt.Sprintf("%s=%d", wire.FDName, programFD), "GOMAXPROCS=1", "GOGC=off", "GODEBUG=asyncpreemptoff=1"}
-}

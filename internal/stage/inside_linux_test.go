@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/stage/launch"
 )
 
 // toolEnv makes this test binary the tool of a sandbox: what it does is its
@@ -159,7 +160,7 @@ func beginAt(t *testing.T, path string, p plan.Plan, args ...string) *insider {
 
 func beginAll(t *testing.T, path string, p plan.Plan, await func(i *insider), args ...string) *insider {
 	t.Helper()
-	way, err := TheWay()
+	l, err := launch.Default()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,7 +177,7 @@ func beginAll(t *testing.T, path string, p plan.Plan, await func(i *insider), ar
 		t.Fatal(err)
 	}
 	defer program.Close()
-	i.cmd = &exec.Cmd{Path: way.Path, Env: Environment(3), Dir: "/", ExtraFiles: way.Files(nil, program, i.c.ChildEnd()), Stdout: &i.out, Stderr: &i.out}
+	i.cmd = &exec.Cmd{Path: l.Path, Env: launch.Environment(3), Dir: "/", ExtraFiles: l.Files(nil, program, i.c.ChildEnd()), Stdout: &i.out, Stderr: &i.out}
 	if i.in, err = i.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}

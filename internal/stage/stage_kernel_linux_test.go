@@ -9,21 +9,22 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/stage/launch"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"golang.org/x/sys/unix"
 )
 
 // asStage executes a stage with a file in descriptor 3.
-func asStage(t *testing.T, way *Way, file *os.File, env []string) (code int, stderr string) {
+func asStage(t *testing.T, l *launch.Launcher, file *os.File, env []string) (code int, stderr string) {
 	t.Helper()
 	var out bytes.Buffer
-	cmd := exec.Cmd{Path: way.Path, Args: []string{"tool", "-test.run=^$"}, Env: env, Dir: "/", Stderr: &out}
+	cmd := exec.Cmd{Path: l.Path, Args: []string{"tool", "-test.run=^$"}, Env: env, Dir: "/", Stderr: &out}
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	cmd.ExtraFiles = way.Files(nil, file, null) // a nil file leaves its descriptor closed
+	cmd.ExtraFiles = l.Files(nil, file, null) // a nil file leaves its descriptor closed
 	err = cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
@@ -54,27 +55,27 @@ func TestKernelAStageWithoutAProgramOfItsOwnEnds(t *testing.T) {
 		{"another environment", whole, true, []string{"PATH=/bin"}, "not by a sandbox", false},
 		{"a descriptor that is no number", whole, true, []string{wire.FDName + "=x3"}, "not by a sandbox", false},
 		{"a standard descriptor", whole, true, []string{wire.FDName + "=2"}, "not by a sandbox", true},
-		{"a descriptor that is closed", nil, false, Environment(3), "not a sealed memfd", false},
-		{"a program that is not sealed", whole, false, Environment(3), "not a sealed memfd", false},
-		{"another descriptor than its own", whole, true, Environment(4), "not a sealed memfd", true},
-		{"a program cut off in its header", whole[:20], true, Environment(3), "not made for this process", false},
-		{"a program that is empty", []byte{}, true, Environment(3), "not made for this process", false},
-		{"a program with another magic", edit(func(h *wire.Header) { h.Magic++ }), true, Environment(3), "not made for this process", false},
-		{"a program for another descriptor", edit(func(h *wire.Header) { h.SelfFD = 9 }), true, Environment(3), "not made for this process", false},
-		{"a program cut off after its header", whole[:len(whole)-8], true, Environment(3), "not whole", false},
-		{"a program that says it is larger", edit(func(h *wire.Header) { h.Size += 1 << 20 }), true, Environment(3), "not whole", false},
+		{"a descriptor that is closed", nil, false, launch.Environment(3), "not a sealed memfd", false},
+		{"a program that is not sealed", whole, false, launch.Environment(3), "not a sealed memfd", false},
+		{"another descriptor than its own", whole, true, launch.Environment(4), "not a sealed memfd", true},
+		{"a program cut off in its header", whole[:20], true, launch.Environment(3), "not made for this process", false},
+		{"a program that is empty", []byte{}, true, launch.Environment(3), "not made for this process", false},
+		{"a program with another magic", edit(func(h *wire.Header) { h.Magic++ }), true, launch.Environment(3), "not made for this process", false},
+		{"a program for another descriptor", edit(func(h *wire.Header) { h.SelfFD = 9 }), true, launch.Environment(3), "not made for this process", false},
+		{"a program cut off after its header", whole[:len(whole)-8], true, launch.Environment(3), "not whole", false},
+		{"a program that says it is larger", edit(func(h *wire.Header) { h.Size += 1 << 20 }), true, launch.Environment(3), "not whole", false},
 	}
-	bothWays(t, func(t *testing.T, way *Way) {
+	byBoth(t, func(t *testing.T, l *launch.Launcher) {
 		for _, test := range tests {
 			t.Run(test.name, func(t *testing.T) {
-				if way != again && test.other {
-					return // the image would take for its executable what is two descriptors further
+				if l != launch.Reexec() && test.other {
+					return // the trampoline would take for its executable what is two descriptors further
 				}
 				var file *os.File
 				if test.program != nil {
 					file = memfd(t, test.program, test.sealed)
 				}
-				code, stderr := asStage(t, way, file, test.env)
+				code, stderr := asStage(t, l, file, test.env)
 				if code != wire.ExitFailed || !strings.HasPrefix(stderr, "holdfast: ") || !strings.Contains(stderr, test.says) || strings.Count(stderr, "\n") != 1 {
 					t.Errorf("exit %d, %q", code, stderr)
 				}
@@ -117,9 +118,9 @@ func TestKernelASealedProgramCannotBeChanged(t *testing.T) {
 }
 
 // TestKernelTheSmallestPlanRuns is the smallest plan there is, run by hand.
-func TestKernelTheSmallestPlanRuns(t *testing.T) { bothWays(t, smallest) }
+func TestKernelTheSmallestPlanRuns(t *testing.T) { byBoth(t, smallest) }
 
-func smallest(t *testing.T, way *Way) {
+func smallest(t *testing.T, l *launch.Launcher) {
 	p := plan.Plan{Steps: []plan.Step{{In: plan.Stage, Do: plan.OpenProc{}}, {In: plan.Tool, Do: plan.Chdir{}}, {In: plan.Tool, Do: plan.RestoreSignals{}}}}
 	c, err := NewControl()
 	if err != nil {
@@ -127,7 +128,7 @@ func smallest(t *testing.T, way *Way) {
 	}
 	defer c.Close()
 	program := memfd(t, compiled(t, p).Program(Run{Path: "/bin/sh", Argv: []string{"sh", "-c", "exit 9"}, Quiet: true}), true)
-	cmd := exec.Cmd{Path: way.Path, Env: Environment(3), Dir: "/", ExtraFiles: way.Files(nil, program, c.ChildEnd())}
+	cmd := exec.Cmd{Path: l.Path, Env: launch.Environment(3), Dir: "/", ExtraFiles: l.Files(nil, program, c.ChildEnd())}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

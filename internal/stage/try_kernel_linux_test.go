@@ -32,8 +32,7 @@ func TestKernelACoveredProcIsNamedByTheRemedy(t *testing.T) {
 				check(unix.Setresgid(65534, 65534, 65534))
 				check(unix.Setresuid(65534, 65534, 65534))
 				check(unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0))
-				f := host.Read()
-				Try(&f)
+				f := Try(host.Read())
 				if f.Namespaces.Yes() == covered || covered != strings.Contains(f.Namespaces.Remedy, "systempaths=unconfined") {
 					t.Errorf("%+v", f.Namespaces)
 				}

@@ -5,140 +5,124 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"syscall"
 
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/stage/launch"
 )
 
 // Try finds out whether namespaces can really be made here, by making them: a
-// stage is started that builds an empty sandbox and ends. It fills in
-// f.Image, f.Namespaces, f.UserNS and f.Overlay.
-func Try(f *host.Facts) {
-	f.Image = tryImage(f.Image.Name)
-	why, obstacle := try(f, true)
-	if why != "" && f.UID == 0 {
+// stage is started that builds an empty sandbox and ends. It returns the facts with what that
+// shows. Where the trampoline cannot be executed, launch.Default is the re-exec from then on.
+func Try(f host.Facts) host.Facts {
+	t := host.Trial{Trampoline: tryTrampoline()}
+	tryNamespaces(&t, true)
+	if t.Refused != "" && f.UID == 0 {
 		// Root needs no user namespace to make the others.
-		if other, _ := try(f, false); other == "" {
-			why, f.UserNS = "", false
+		other := host.Trial{Trampoline: t.Trampoline, WithoutUser: true}
+		if tryNamespaces(&other, false); other.Refused == "" {
+			t = other
 		}
 	}
-	name := f.Namespaces.Name
-	if why == "" {
-		f.Namespaces = host.Fact{Name: name, Answer: host.Yes, Reason: "they were made, with a root, a /proc and a devpts"}
-		return
-	}
-	f.Namespaces = host.Fact{Name: name, Answer: host.No, Reason: why, Remedy: host.NamespaceRemedy(obstacle)}
-	f.Overlay = host.Fact{Name: f.Overlay.Name, Answer: host.No, Reason: "there are no namespaces to mount it in", Remedy: f.Namespaces.Remedy}
+	return f.Tried(t)
 }
 
-// tryImage executes the image once. Where that fails, stages are executed from
-// the harness's file from then on.
-func tryImage(name string) host.Fact {
-	f := host.Fact{Name: name, Answer: host.No}
-	image, err := theImage()
+// tryTrampoline executes the trampoline once.
+func tryTrampoline() error {
+	trampoline, err := launch.Trampoline()
 	if err != nil {
-		f.Reason, f.Remedy = err.Error(), imageRemedy(err)
-		return f
+		return err
 	}
-	c, _, err := runProbe(plan.Plan{Steps: []plan.Step{{In: plan.Init, Do: plan.OpenProc{}}}}, image)
+	c, _, err := runProbe(probeOf(plan.Namespaces{}, plan.OpenProc{}), trampoline)
 	if err == nil {
 		c.Close()
 		if c.Probed {
-			f.Answer, f.Reason = host.Yes, "its image was executed"
-			return f
+			return nil
 		}
-		err = errors.New("the image was executed and did not come to its end")
+		err = errors.New("the trampoline was executed and did not come to its end")
 	}
-	image.refused.Store(true)
-	f.Reason, f.Remedy = err.Error(), imageRemedy(err)
-	return f
-}
-
-func imageRemedy(err error) string {
-	if errors.Is(err, os.ErrPermission) {
-		return "sysctl vm.memfd_noexec=1, or a security module that lets this program execute a memfd; without it a start takes a millisecond more"
-	}
-	return "none needed: without it a start takes a millisecond more"
+	trampoline.Refuse()
+	return err
 }
 
 // overlaySlot is the self-check that the probe uses for overlayfs.
 const overlaySlot = 1
 
-// try answers what stood in the way, or "".
-func try(f *host.Facts, user bool) (string, host.Obstacle) {
-	p := plan.Plan{Namespaces: plan.Namespaces{User: user, Mount: true, PID: true, IPC: true, UTS: true, Cgroup: true, Net: true}}
+// tryNamespaces says in t what stood in the way, and how mounting an overlayfs went.
+func tryNamespaces(t *host.Trial, user bool) {
 	steps := []plan.Action{plan.PrivateMounts{}, plan.NewRoot{}, plan.Scratch{}, plan.Proc{},
 		plan.Private{At: "/dev", Slot: "dev", Mode: 0o755}, plan.PTYs{}, plan.Loopback{}, plan.ProbeOverlay{}, plan.Pivot{}, plan.SealRoot{}}
 	if user {
 		steps = append([]plan.Action{plan.MapIDs{}}, append(steps, plan.NestUser{})...)
 	}
-	for _, a := range steps {
-		p.Steps = append(p.Steps, plan.Step{In: plan.Init, Do: a})
-	}
-	way, err := TheWay()
+	p := probeOf(plan.Namespaces{User: user, Mount: true, PID: true, IPC: true, UTS: true, Cgroup: true, Net: true}, steps...)
+	c, template, err := runDefault(p)
 	if err != nil {
-		return err.Error(), host.Obstacle{}
-	}
-	c, t, err := runProbe(p, way)
-	if err != nil {
-		return err.Error(), host.Obstacle{}
+		t.Refused = err.Error()
+		return
 	}
 	defer c.Close()
 	switch {
 	case c.Failed != nil:
 		made := c.Failed.Step < len(p.Steps) && p.Steps[c.Failed.Step].Do != plan.Action(plan.MapIDs{})
-		return fmt.Sprintf("%s: %v", t.StepName(c.Failed.Step), c.Failed.Errno), host.Obstacle{Errno: c.Failed.Errno, Mount: made}
+		t.Refused = fmt.Sprintf("%s: %v", template.StepName(c.Failed.Step), c.Failed.Errno)
+		t.Obstacle = host.Obstacle{Errno: c.Failed.Errno, Mount: made}
 	case !c.Probed:
-		return "the probe's stage died", host.Obstacle{}
+		t.Refused = "the probe's stage died"
+	default:
+		t.Overlay = syscall.Errno(c.Checks[overlaySlot] - 1)
 	}
-	f.Overlay.Answer, f.Overlay.Reason = host.Yes, "one was mounted"
-	if !f.KernelAtLeast(6, 6) {
-		// It mounts, and then some directories cannot be made: EIO.
-		f.Overlay.Answer, f.Overlay.Reason = host.No, "a tmpfs holds no user xattrs, which the upper layer needs"
-		f.Overlay.Remedy = "Linux 6.6 or newer"
-	} else if errno := c.Checks[overlaySlot] - 1; errno != 0 {
-		f.Overlay.Answer, f.Overlay.Reason = host.No, fmt.Sprintf("mounting one failed with errno %d", errno)
-		f.Overlay.Remedy = "Linux 5.11 or newer, with the overlay module loaded (modprobe overlay)"
-	}
-	return "", host.Obstacle{}
 }
 
-// TryTUN makes a TUN device and fills in f.TUN, where Try has filled in the rest. It
+// TryTUN makes a TUN device and returns the facts with what that shows, where Try has been called before. It
 // is apart from that because it costs a start of its own, which only a sandbox that
 // captures packets has to pay.
-func TryTUN(f *host.Facts) {
-	fact := host.Fact{Name: f.TUN.Name}
-	defer func() { f.TUN = fact }()
-	if !f.Namespaces.Yes() {
-		fact.Answer, fact.Reason, fact.Remedy = f.Namespaces.Answer, "there is no network namespace to make one in", f.Namespaces.Remedy
-		return
+func TryTUN(f host.Facts) host.Facts {
+	var t host.TUNTrial
+	if f.Namespaces.Yes() {
+		t = tryTUN(f.UserNS)
 	}
-	p := plan.Plan{Namespaces: plan.Namespaces{User: f.UserNS, Net: true}}
-	for _, a := range []plan.Action{plan.OpenProc{}, plan.Loopback{}, plan.ProbeTun{}} {
+	return f.TriedTUN(t)
+}
+
+func tryTUN(user bool) host.TUNTrial {
+	c, template, err := runDefault(probeOf(plan.Namespaces{User: user, Net: true}, plan.OpenProc{}, plan.Loopback{}, plan.ProbeTun{}))
+	if err != nil {
+		return host.TUNTrial{Failed: err.Error()}
+	}
+	defer c.Close()
+	switch open, device := c.Checks[checkTunOpen], c.Checks[checkTunMake]; {
+	case c.Failed != nil:
+		return host.TUNTrial{Failed: fmt.Sprintf("%s: %v", template.StepName(c.Failed.Step), c.Failed.Errno)}
+	case !c.Probed:
+		return host.TUNTrial{Failed: "the probe's stage died"}
+	case open == 0 || device == 0:
+		return host.TUNTrial{Failed: "it was not tried"}
+	default:
+		return host.TUNTrial{Open: syscall.Errno(open - 1), Make: syscall.Errno(device - 1)}
+	}
+}
+
+// probeOf returns a plan whose steps are all init's, and that has no tool.
+func probeOf(n plan.Namespaces, steps ...plan.Action) plan.Plan {
+	p := plan.Plan{Namespaces: n}
+	for _, a := range steps {
 		p.Steps = append(p.Steps, plan.Step{In: plan.Init, Do: a})
 	}
-	way, err := TheWay()
+	return p
+}
+
+func runDefault(p plan.Plan) (*Control, *Template, error) {
+	l, err := launch.Default()
 	if err != nil {
-		fact.Reason = err.Error()
-		return
+		return nil, nil, err
 	}
-	c, t, err := runProbe(p, way)
-	switch {
-	case err != nil:
-		fact.Reason = err.Error()
-		return
-	case c.Failed != nil:
-		fact.Reason = fmt.Sprintf("%s: %v", t.StepName(c.Failed.Step), c.Failed.Errno)
-	case !c.Probed:
-		fact.Reason = "the probe's stage died"
-	default:
-		fact = tunFact(fact.Name, c.Checks)
-	}
-	c.Close()
+	return runProbe(p, l)
 }
 
 // runProbe runs a plan without a tool.
-func runProbe(p plan.Plan, way *Way) (*Control, *Template, error) {
+func runProbe(p plan.Plan, l *launch.Launcher) (*Control, *Template, error) {
 	t, err := Compile(p, Identity{UID: os.Geteuid(), GID: os.Getegid()})
 	if err != nil {
 		return nil, nil, err
@@ -153,7 +137,7 @@ func runProbe(p plan.Plan, way *Way) (*Control, *Template, error) {
 		return nil, nil, err
 	}
 	defer program.Close()
-	cmd := exec.Cmd{Path: way.Path, Args: []string{"holdfast-probe"}, Dir: "/", Env: Environment(3), ExtraFiles: way.Files(nil, program, c.ChildEnd())}
+	cmd := exec.Cmd{Path: l.Path, Args: []string{"holdfast-probe"}, Dir: "/", Env: launch.Environment(3), ExtraFiles: l.Files(nil, program, c.ChildEnd())}
 	if err := cmd.Start(); err != nil {
 		c.Close()
 		return nil, nil, err

@@ -13,13 +13,12 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/plan"
-	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"golang.org/x/sys/unix"
 )
 
 // hasTUN is the fact that this user can open the device.
-var hasTUN = kerneltest.Fact{Name: tunPath, Check: func() error {
-	f, err := os.OpenFile(tunPath, os.O_RDWR, 0)
+var hasTUN = kerneltest.Fact{Name: host.TUNPath, Check: func() error {
+	f, err := os.OpenFile(host.TUNPath, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
@@ -67,8 +66,8 @@ func becomeNobody(t *testing.T) {
 		{"unshare", unix.Unshare(unix.CLONE_NEWNS)},
 		{"private mounts", unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")},
 		{"a tmpfs", unix.Mount("tmpfs", "/dev/net", "tmpfs", 0, "mode=0755")},
-		{"the device", unix.Mknod(tunPath, unix.S_IFCHR|0o666, 10<<8|200)},
-		{"its mode", os.Chmod(tunPath, 0o666)},
+		{"the device", unix.Mknod(host.TUNPath, unix.S_IFCHR|0o666, 10<<8|200)},
+		{"its mode", os.Chmod(host.TUNPath, 0o666)},
 		{"a place for the tool", os.WriteFile(toolFile, nil, 0o600)},
 		{"the tool, whose directory is closed to others", unix.Mount(exe, toolFile, "", unix.MS_BIND, "")},
 		{"groups", unix.Setgroups(nil)},
@@ -190,59 +189,23 @@ func TestKernelATUNDeviceThatCannotBeMadeStopsTheRun(t *testing.T) {
 // TestKernelTheProbeTriesATUNDevice, and says no where the file may not be opened.
 func TestKernelTheProbeTriesATUNDevice(t *testing.T) {
 	eachUserWithTUN(t, func(t *testing.T) {
-		f := host.Read()
-		Try(&f)
-		if TryTUN(&f); !f.TUN.Yes() {
+		if f := TryTUN(Try(host.Read())); !f.TUN.Yes() {
 			t.Errorf("%+v", f.TUN)
 		}
 	})
 	t.Run("without namespaces", func(t *testing.T) {
 		kerneltest.InChild(t, kerneltest.Child{As: kerneltest.Ordinary, Without: []kerneltest.Feature{kerneltest.UserNamespaces}}, func(t *testing.T) {
-			f := host.Read()
-			Try(&f)
-			if TryTUN(&f); f.TUN.Answer != host.No || f.TUN.Remedy == "" {
+			if f := TryTUN(Try(host.Read())); f.TUN.Answer != host.No || f.TUN.Remedy == "" {
 				t.Errorf("%+v", f.TUN)
 			}
 		})
 	})
 	eachUser(t, func(t *testing.T) {
-		f := host.Read()
-		Try(&f)
-		TryTUN(&f)
+		f := TryTUN(Try(host.Read()))
 		if want := hasTUN.Check() == nil; f.TUN.Yes() != want || !want && (f.TUN.Answer != host.No || f.TUN.Remedy == "") {
 			t.Errorf("%+v", f.TUN)
 		}
 	})
-}
-
-func TestWhatIsSaidOfTUNDevices(t *testing.T) {
-	tests := []struct {
-		name         string
-		open, device unix.Errno
-		untried      bool
-		want         host.Answer
-		says         string
-	}{
-		{"all is well", 0, 0, false, host.Yes, "made"},
-		{"there is no file", unix.ENOENT, unix.EBADF, false, host.No, "no such file"},
-		{"there is no module", unix.ENODEV, unix.EBADF, false, host.No, "no such device"},
-		{"it may not be opened", unix.EACCES, unix.EBADF, false, host.No, "permission denied"},
-		{"a cgroup forbids it", unix.EPERM, unix.EBADF, false, host.No, "not permitted"},
-		{"no device may be made", 0, unix.EPERM, false, host.No, "making one"},
-		{"it was not tried", 0, 0, true, host.Unknown, "not tried"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			var checks [wire.MaxSelfChecks]int32
-			if !test.untried {
-				checks[checkTunOpen], checks[checkTunMake] = int32(test.open)+1, int32(test.device)+1
-			}
-			f := tunFact("TUN devices", checks)
-			if f.Answer != test.want || !strings.Contains(f.Reason, test.says) || (f.Remedy != "") != (f.Answer == host.No) || f.Name == "" {
-				t.Errorf("%+v", f)
-			}
-		})
-	}
 }
 
 func TestATUNDeviceThatCannotBeIsNotCompiled(t *testing.T) {

@@ -15,8 +15,7 @@ import (
 )
 
 const (
-	regTun  = wire.RegFree + 1
-	tunPath = "/dev/net/tun"
+	regTun = wire.RegFree + 1
 
 	leastMTU, leastMTU6, mostMTU = 68, 1280, 65535 // RFC 791, RFC 8200; tun.c, MAX_MTU
 )
@@ -92,7 +91,7 @@ func (c *compiler) tun(a plan.Tun) error {
 func short(n int) []byte { return binary.NativeEndian.AppendUint16(nil, uint16(n)) }
 
 func (c *compiler) openTun() {
-	c.save(unix.SYS_OPENAT, regTun, imm(atCwd), c.str(tunPath), imm(unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC))
+	c.save(unix.SYS_OPENAT, regTun, imm(atCwd), c.str(host.TUNPath), imm(unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC))
 }
 
 // persist leaves the device to the network namespace's end, which the kernel comes
@@ -186,23 +185,4 @@ func (c *compiler) probeTun() {
 	c.call(unix.SYS_IOCTL, reg(regTun), imm(unix.TUNSETIFF), structure(c, r)).Probe = checkTunMake + 1
 	c.persist()
 	c.last().Probe = probeIgnored + 1
-}
-
-// tunFact is what the self-checks of a probe say.
-func tunFact(name string, checks [wire.MaxSelfChecks]int32) host.Fact {
-	f := host.Fact{Name: name, Answer: host.No}
-	open, device := unix.Errno(checks[checkTunOpen]-1), unix.Errno(checks[checkTunMake]-1)
-	switch {
-	case checks[checkTunOpen] == 0 || checks[checkTunMake] == 0:
-		f.Answer, f.Reason = host.Unknown, "it was not tried"
-	case open == unix.ENOENT || open == unix.ENXIO || open == unix.ENODEV:
-		f.Reason, f.Remedy = fmt.Sprintf("%s: %v", tunPath, open), "the tun module (modprobe tun), and in a container its device (Docker: --device /dev/net/tun)"
-	case open != 0:
-		f.Reason, f.Remedy = fmt.Sprintf("%s: %v", tunPath, open), "chmod 0666 "+tunPath+", which is its usual mode; in a container a rule that allows the device"
-	case device != 0:
-		f.Reason, f.Remedy = fmt.Sprintf("making one: %v", device), "a kernel with CONFIG_TUN, and a security module that lets a user namespace have devices"
-	default:
-		f.Answer, f.Reason = host.Yes, "one was made"
-	}
-	return f
 }

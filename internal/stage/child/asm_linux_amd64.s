@@ -96,70 +96,7 @@ TEXT ·stackBounds(SB),NOSPLIT|NOFRAME,$0-24
 	MOVQ	CX, guard+16(FP)
 	RET
 
-// The image: what a stage executes first, copied out of here into a file of its
-// own (image_linux.go). It runs alone in an empty address space, wherever it was
-// put: every address it uses is relative to its own beginning, where the table
-// follows at 512 bytes (wire.Table). R12 is the table, R13 the program's
-// descriptor, R8 that of the harness's executable, two above.
-TEXT ·image(SB),NOSPLIT|NOFRAME,$0
-	LEAQ	·image(SB), R12
-	ADDQ	$512, R12
-	MOVQ	(SP), CX // argc, argv, 0, envp: the stage's environment is one variable
-	MOVQ	16(SP)(CX*8), SI
-	TESTQ	SI, SI
-	JZ	fail
-	MOVQ	$0x54534146444c4f48, AX // "HOLDFAST"
-	CMPQ	AX, (SI)
-	JNE	fail
-	ADDQ	$20, SI // wire.FDName and "="
-	XORL	R13, R13
-digit:
-	MOVBLZX	(SI), AX
-	SUBL	$48, AX
-	CMPL	AX, $9
-	JHI	map
-	LEAQ	(R13)(R13*4), R13
-	LEAQ	(AX)(R13*2), R13
-	INCQ	SI
-	JMP	digit
-map:
-	LEAQ	2(R13), R8
-	LEAQ	32(R12), R14
-next:
-	MOVQ	8(R14), SI
-	TESTQ	SI, SI
-	JZ	mapped
-	MOVQ	(R14), DI
-	MOVQ	16(R14), DX
-	MOVQ	24(R14), R10
-	MOVQ	32(R14), R9
-	MOVL	$9, AX // mmap
-	SYSCALL
-	CMPQ	AX, (R14)
-	JNE	fail
-	ADDQ	$40, R14
-	JMP	next
-mapped:
-	MOVQ	8(R12), DI // what of a page lies past the end of the file's data
-	MOVQ	16(R12), CX
-	XORL	AX, AX
-	CLD
-	REP
-	STOSB
-	MOVQ	(R12), AX
-	JMP	AX
-fail:
-	MOVL	$1, AX // write
-	MOVL	$2, DI
-	LEAQ	512(R12), SI
-	MOVQ	24(R12), DX
-	SYSCALL
-	MOVL	$231, AX // exit_group
-	MOVL	$125, DI
-	SYSCALL
-	INT	$3
-
-// The image jumps here, into the harness's text, which it has mapped. No Go
+// The trampoline (package launch) jumps here, into the harness's text, which it has mapped. No Go
 // runtime was here before: this makes the g that functions look at, and the word
 // below FS in which amd64 keeps it (all words below, since an external linker may
 // put it deeper).
@@ -178,11 +115,6 @@ TEXT ·stageEntry(SB),NOSPLIT|NOFRAME,$0
 	MOVQ	R13, ·givenFD(SB)
 	CALL	·beStage(SB)
 	INT	$3
-
-TEXT ·imageAddr(SB),NOSPLIT,$0-8
-	LEAQ	·image(SB), AX
-	MOVQ	AX, ret+0(FP)
-	RET
 
 TEXT ·stageEntryAddr(SB),NOSPLIT,$0-8
 	LEAQ	·stageEntry(SB), AX

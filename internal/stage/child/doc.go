@@ -4,8 +4,8 @@
 //
 // Read it in the order in which it runs:
 //
-//	image_linux.go    what is executed first, and how it gets at this code without a Go runtime
-//	hook_linux.go     where no image can be executed: init. Is this process a stage? Then it never returns.
+//	entry_linux.go    where a stage begins that package launch's trampoline has mapped: without a Go runtime
+//	hook_linux.go     where the harness's file is executed: init. Is this process a stage? Then it never returns.
 //	program_linux.go  look at the sealed program, map it, make offsets pointers
 //	stage_linux.go    InStage's ops, clone init, then mind it: deadline, harness's death, end as the tool ended
 //	keeper_linux.go   without a pid namespace: who kills what is left when the process group is killed

@@ -15,7 +15,7 @@ import (
 func getAuxv() []uintptr
 
 // init turns a process that was executed as wire.ExecPath into a stage, where
-// the image cannot be executed (see image_linux.go): the same code, with a Go
+// the trampoline cannot be executed (see package launch): the same code, with a Go
 // runtime around it that it does not use. The path comes from the kernel
 // (AT_EXECFN, getauxval(3)), not from arguments or environment, so a caller who
 // replaces those cannot make the harness's own main run in the tool's place.

@@ -29,7 +29,7 @@ package wire
 const (
 	Magic  = 0x54534146_444c4f48 // "HOLDFAST", little-endian
 	FDName = "HOLDFAST_PROGRAM_FD"
-	// ExecPath is what the harness executes where no image can be executed. The
+	// ExecPath is what the harness executes where there is no trampoline. The
 	// kernel shows it to the stage as AT_EXECFN, which no argument or variable of
 	// the caller can fake.
 	ExecPath = "/proc/self/./exe"
@@ -50,27 +50,6 @@ const (
 	MaxSelfChecks   = 8
 	NumberSignals   = 64
 )
-
-// The image that a stage executes (see package child): its code, then at
-// ImageTable a Table, then at ImageSays what it says when it cannot go on.
-const (
-	ImageTable = 512
-	ImageSays  = 1024
-)
-
-// A Table is what an image has to do: the mappings to make, up to one of length
-// 0; bytes to clear; where to jump. The mappings are of the harness's executable,
-// whose descriptor is the program's plus two, or of no file.
-type Table struct {
-	Entry      uint64
-	ClearAt    uint64
-	ClearBytes uint64
-	Says       uint64 // the length of what lies at ImageSays
-	Mappings   [12]Mapping
-}
-
-// A Mapping is the arguments of one mmap(2).
-type Mapping struct{ Addr, Len, Prot, Flags, Off uint64 }
 
 // Evidence: the files of the tool's /proc directory that init reads once the
 // tool runs. The first NumberFiles are read, the rest are links to namespaces.

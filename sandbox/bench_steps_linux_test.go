@@ -1,4 +1,4 @@
-package main
+package sandbox
 
 import (
 	"errors"
@@ -6,10 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"time"
+	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/stage"
+	"github.com/holdfast-dev/holdfast/internal/stage/launch"
 )
 
 // A part is what one row of the table puts on top of the rows before.
@@ -41,7 +42,7 @@ var builds = either(does[plan.NewRoot], does[plan.Scratch], does[plan.MakeDir], 
 
 // parts are in the order in which they can be put on.
 var parts = []part{
-	{name: "the harness executed again, as stage, which forks init", probe: true},
+	{name: "the stage, which forks init", probe: true},
 	{name: "the tool executed, its status read back", steps: either(does[plan.OpenProc], does[plan.Chdir], does[plan.RestoreSignals])},
 	{name: "a user namespace, and one in it", namespaces: plan.Namespaces{User: true}, steps: either(does[plan.MapIDs], does[plan.NestUser])},
 	{name: "pid, ipc, uts and cgroup namespaces", namespaces: plan.Namespaces{PID: true, IPC: true, UTS: true, Cgroup: true}},
@@ -56,39 +57,20 @@ var parts = []part{
 	{name: "the system call filter", steps: by(plan.Seccomp)},
 }
 
-// steps measures the start with the mechanisms put on one after the other.
-func steps(rounds int) ([]table, error) {
-	dir, s, err := workspace()
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	whole, err := stage.PlanOf(s)
-	if err != nil {
-		return nil, err
-	}
-	list := []contender{timed(plain, func() error { c := exec.Command(trivial); c.Dir = dir; return c.Run() })}
+// BenchmarkSteps measures the start with the mechanisms put on one after the other: what each row has more than the row
+// before is what its part takes.
+func BenchmarkSteps(b *testing.B) {
+	s := benchSandbox(b, 0)
 	for i := range parts {
-		run, err := runner(upTo(whole, i), dir, parts[i].probe)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", parts[i].name, err)
-		}
-		list = append(list, timed(parts[i].name, run))
+		b.Run(parts[i].name, func(b *testing.B) {
+			run := benchStage(b, upTo(s.plan, i), parts[i].probe)
+			for b.Loop() {
+				if err := run(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
-	list = append(list, timed("the same by Sandbox.Command, which also prepares it", func() error { c := s.Command(trivial); c.Dir = dir; return c.Run() }))
-	r, err := interleave(rounds, list)
-	if err != nil {
-		return nil, err
-	}
-	t := table{title: fmt.Sprintf("Where the time of a start goes, %d rounds: medians and quartiles", rounds), head: []string{"", "ms so far", "ms added by this row"}}
-	for i, name := range r.names {
-		added := ""
-		if i > 0 {
-			added = r.added(i, i-1, time.Millisecond).String()
-		}
-		t.add(name, r.time(i, time.Millisecond).String(), added)
-	}
-	return []table{t}, nil
 }
 
 // upTo returns the plan with the parts up to and including i.
@@ -117,19 +99,20 @@ func upTo(whole plan.Plan, i int) plan.Plan {
 	return p
 }
 
-// runner returns a function that runs the trivial tool under a plan.
-func runner(p plan.Plan, dir string, probe bool) (func() error, error) {
+// benchStage returns a function that runs the tool under a plan.
+func benchStage(b *testing.B, p plan.Plan, probe bool) func() error {
+	b.Helper()
 	t, err := stage.Compile(p, stage.Identity{UID: os.Geteuid(), GID: os.Getegid()})
 	if err != nil {
-		return nil, err
+		b.Fatal(err)
 	}
-	run := stage.Run{Path: trivial, Argv: []string{trivial}, Env: os.Environ(), Quiet: true, Probe: probe}
-	return func() error { return runStage(t, run, dir) }, nil
+	run := stage.Run{Path: benchTool, Argv: []string{benchTool}, Env: os.Environ(), Quiet: true, Probe: probe}
+	return func() error { return runTemplate(t, run) }
 }
 
 var errNotRun = errors.New("the tool was not executed")
 
-func runStage(t *stage.Template, run stage.Run, dir string) error {
+func runTemplate(t *stage.Template, run stage.Run) error {
 	c, err := stage.NewControl()
 	if err != nil {
 		return err
@@ -140,11 +123,11 @@ func runStage(t *stage.Template, run stage.Run, dir string) error {
 		return err
 	}
 	defer program.Close()
-	way, err := stage.TheWay()
+	l, err := launch.Default()
 	if err != nil {
 		return err
 	}
-	cmd := exec.Cmd{Path: way.Path, Args: []string{trivial}, Dir: dir, Env: stage.Environment(3), ExtraFiles: way.Files(nil, program, c.ChildEnd())}
+	cmd := exec.Cmd{Path: l.Path, Args: []string{benchTool}, Dir: "/", Env: launch.Environment(3), ExtraFiles: l.Files(nil, program, c.ChildEnd())}
 	if err := cmd.Start(); err != nil {
 		return err
 	}

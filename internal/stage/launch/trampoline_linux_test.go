@@ -1,16 +1,14 @@
-package stage
+package launch
 
 import (
 	"bytes"
 	"debug/elf"
 	"errors"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/stage/child"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"golang.org/x/sys/unix"
@@ -32,30 +30,30 @@ func with(change func(s []elfSegment)) []elfSegment {
 	return s
 }
 
-func TestTheImageMapsWhatTheKernelWouldLoad(t *testing.T) {
+func TestTheTrampolineMapsWhatTheKernelWouldLoad(t *testing.T) {
 	got, err := mappings(segments, 0x1000)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const file, memory = unix.MAP_PRIVATE | unix.MAP_FIXED_NOREPLACE, unix.MAP_PRIVATE | unix.MAP_FIXED_NOREPLACE | unix.MAP_ANONYMOUS
-	want := wire.Table{ClearAt: 0x72d630, ClearBytes: 0x9d0, Mappings: [12]wire.Mapping{
-		{Addr: 0x400000, Len: 0x1781f1, Prot: unix.PROT_READ | unix.PROT_EXEC, Flags: file},
-		{Addr: 0x579000, Len: 0x1000, Prot: unix.PROT_READ, Flags: file, Off: 0x179000},
-		{Addr: 0x72d000, Len: 0x630, Prot: unix.PROT_READ | unix.PROT_WRITE, Flags: file, Off: 0x32d000},
-		{Addr: 0x72e000, Len: 0x5000, Prot: unix.PROT_READ | unix.PROT_WRITE, Flags: memory},
+	want := table{clearAt: 0x72d630, clearBytes: 0x9d0, mappings: [12]mapping{
+		{addr: 0x400000, len: 0x1781f1, prot: unix.PROT_READ | unix.PROT_EXEC, flags: file},
+		{addr: 0x579000, len: 0x1000, prot: unix.PROT_READ, flags: file, off: 0x179000},
+		{addr: 0x72d000, len: 0x630, prot: unix.PROT_READ | unix.PROT_WRITE, flags: file, off: 0x32d000},
+		{addr: 0x72e000, len: 0x5000, prot: unix.PROT_READ | unix.PROT_WRITE, flags: memory},
 	}}
-	if d := cmp.Diff(want, got); d != "" {
+	if d := cmp.Diff(want, got, cmp.AllowUnexported(table{}, mapping{})); d != "" {
 		t.Error(d)
 	}
 }
 
-func TestAnExecutableThatNoImageCanMapIsRefused(t *testing.T) {
+func TestAnExecutableThatNoTrampolineCanMapIsRefused(t *testing.T) {
 	tests := []struct {
 		name     string
 		segments []elfSegment
 		says     string
 	}{
-		{"much thread-local storage", with(func(s []elfSegment) { s[4].memory = mostTLS + 1 }), "thread-local"},
+		{"much thread-local storage", with(func(s []elfSegment) { s[4].memory = child.MaxTLS + 1 }), "thread-local"},
 		{"two segments with cleared data", with(func(s []elfSegment) { s[2].fileSize = 0xff0 }), "two segments"},
 		{"many segments", append(with(func([]elfSegment) {}), bytesOfSegments(12)...), "too many"},
 	}
@@ -68,9 +66,9 @@ func TestAnExecutableThatNoImageCanMapIsRefused(t *testing.T) {
 	}
 }
 
-// TestTheImageLiesWhereTheProgramDoesNot: below it as Go links for amd64, above
+// TestTheTrampolineLiesWhereTheProgramDoesNot: below it as Go links for amd64, above
 // it as for arm64.
-func TestTheImageLiesWhereTheProgramDoesNot(t *testing.T) {
+func TestTheTrampolineLiesWhereTheProgramDoesNot(t *testing.T) {
 	at := func(addr, memory uint64) []elfSegment {
 		return []elfSegment{{kind: segLoad, addr: addr, memory: memory}, {kind: segLoad, addr: addr, memory: 0x1000}, {kind: segStack, memory: 1 << 60}}
 	}
@@ -79,12 +77,12 @@ func TestTheImageLiesWhereTheProgramDoesNot(t *testing.T) {
 		segments []elfSegment
 		want     uint64 // 0: nowhere
 	}{
-		{"as Go links for amd64", segments, imageAt},
+		{"as Go links for amd64", segments, lowAddr},
 		{"as Go links for arm64", at(0x10000, 0x251234), 0x400000},
-		{"just above the image", at(imageAt+imageRoom, 0x1000), imageAt},
-		{"where the image would lie", at(imageAt+imageRoom-0x1000, 1<<30), imageAt + 1<<30 + 2*imageRoom},
-		{"as far up as can be", at(0x10000, imageMost-0x10000-3*imageRoom), imageMost - imageRoom},
-		{"up to the end of the addresses", at(0x10000, imageMost-0x10000-2*imageRoom), 0},
+		{"just above the trampoline", at(lowAddr+room, 0x1000), lowAddr},
+		{"where the trampoline would lie", at(lowAddr+room-0x1000, 1<<30), lowAddr + 1<<30 + 2*room},
+		{"as far up as can be", at(0x10000, addrEnd-0x10000-3*room), addrEnd - room},
+		{"up to the end of the addresses", at(0x10000, addrEnd-0x10000-2*room), 0},
 		{"far above every address", at(^uint64(0)-0xfff, 0x1000), 0},
 		{"larger than the addresses", at(0x10000, ^uint64(0)-0xfff), 0},
 	}
@@ -126,11 +124,11 @@ func TestNoELFFileIsRead(t *testing.T) {
 	}
 }
 
-// TestTheImageIsAnELFFile by another's reading of it.
-func TestTheImageIsAnELFFile(t *testing.T) {
-	code, entry := child.Image()
+// TestTheTrampolineIsAnELFFile by another's reading of it.
+func TestTheTrampolineIsAnELFFile(t *testing.T) {
+	entry := child.Entry()
 	const at = 0x7700000
-	image := layImage(uint16(elf.EM_X86_64), at, code, wire.Table{Entry: uint64(entry)})
+	image := lay(uint16(elf.EM_X86_64), at, code(), table{entry: uint64(entry)})
 	f, err := elf.NewFile(bytes.NewReader(image))
 	if err != nil {
 		t.Fatal(err)
@@ -145,24 +143,24 @@ func TestTheImageIsAnELFFile(t *testing.T) {
 	if stack.Type != elf.PT_GNU_STACK || stack.Flags&elf.PF_X != 0 {
 		t.Errorf("its stack can be executed: %+v", stack.ProgHeader)
 	}
-	if !bytes.Equal(image[256:256+wire.ImageTable], code) {
+	if !bytes.Equal(image[256:256+codeRoom], code()) {
 		t.Error("the code is not at the entry")
 	}
 }
 
-// TestTheImagesVariableIsWhereItsCodeLooks: the assembly has the length of the
+// TestTheTrampolinesVariableIsWhereItsCodeLooks: the assembly has the length of the
 // variable's name and its first letters in it.
-func TestTheImagesVariableIsWhereItsCodeLooks(t *testing.T) {
+func TestTheTrampolinesVariableIsWhereItsCodeLooks(t *testing.T) {
 	if first := Environment(7)[0]; first != wire.FDName+"=7" || len(wire.FDName) != 19 || wire.FDName[:8] != "HOLDFAST" {
 		t.Errorf("%q", first)
 	}
 }
 
-// needImage returns the image. A program that lies where it was linked to has
+// needTrampoline returns the trampoline. A program that lies where it was linked to has
 // one, on every architecture.
-func needImage(t *testing.T) *Way {
+func needTrampoline(t *testing.T) *Launcher {
 	t.Helper()
-	image, err := theImage()
+	image, err := Trampoline()
 	if err == nil {
 		return image
 	}
@@ -172,24 +170,16 @@ func needImage(t *testing.T) *Way {
 	}
 	defer exe.Close()
 	if h, _, readErr := readELF(exe); readErr == nil && h.kind != elfExec || errors.Is(err, os.ErrPermission) {
-		t.Skipf("there is no image: %v", err)
+		t.Skipf("there is no trampoline: %v", err)
 	}
-	t.Fatalf("there is no image: %v", err)
+	t.Fatalf("there is no trampoline: %v", err)
 	return nil
 }
 
-// bothWays runs body with the image and with the harness's file.
-func bothWays(t *testing.T, body func(t *testing.T, way *Way)) {
-	t.Run("the harness's file", func(t *testing.T) { body(t, again) })
-	t.Run("the image", func(t *testing.T) {
-		body(t, needImage(t))
-	})
-}
-
-// TestKernelTheImageCannotBeChanged by a stage, whose descriptor it is, or by a
+// TestKernelTheTrampolineCannotBeChanged by a stage, whose descriptor it is, or by a
 // tool that got at it.
-func TestKernelTheImageCannotBeChanged(t *testing.T) {
-	image := needImage(t)
+func TestKernelTheTrampolineCannotBeChanged(t *testing.T) {
+	image := needTrampoline(t)
 	f, err := os.OpenFile(image.Path, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -206,49 +196,14 @@ func TestKernelTheImageCannotBeChanged(t *testing.T) {
 	}
 }
 
-// TestKernelTheImageIsWhatPathNamesInTheChild: os/exec moves descriptors there,
-// which must not put one of the caller's in the image's place.
-func TestKernelTheImageIsWhatPathNamesInTheChild(t *testing.T) {
-	image := needImage(t)
-	// A script of the caller's, at the descriptors around the image's.
-	decoy, err := os.Open("/bin/true")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer decoy.Close()
-	var decoys []*os.File
-	for _, from := range []int{image.MaxFiles + 8 - 3, image.MaxFiles + 8 + 1} {
-		for range 2 {
-			fd, err := unix.FcntlInt(decoy.Fd(), unix.F_DUPFD_CLOEXEC, from)
-			if err != nil {
-				t.Fatal(err)
-			}
-			f := os.NewFile(uintptr(fd), "decoy")
-			defer f.Close()
-			decoys = append(decoys, f)
-		}
-	}
-	for n := range 40 { // descriptors that have to be moved out of the way first
-		tools := decoys
-		for range n {
-			tools = append(tools, decoy)
-		}
-		file := memfd(t, compiled(t, plan.Plan{}).Program(Run{Path: "/bin/true", Argv: []string{"true"}, ExtraFiles: len(tools), Quiet: true}), true)
-		cmd := exec.Cmd{Path: image.Path, Dir: "/", Env: []string{"NOT=HOLDFAST"}, ExtraFiles: image.Files(tools, file, decoy)}
-		if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != wire.ExitFailed {
-			t.Fatalf("with %d files: %v; the image ends with %d where it finds no program", len(tools), err, wire.ExitFailed)
-		}
-	}
-}
-
-// TestAWayWhoseFilesWereClosedSaysSo, and so it does when another file has the number.
-func TestAWayWhoseFilesWereClosedSaysSo(t *testing.T) {
+// TestALauncherWhoseFilesWereClosedSaysSo, and so it does when another file has the number.
+func TestALauncherWhoseFilesWereClosedSaysSo(t *testing.T) {
 	f, err := os.CreateTemp(t.TempDir(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	way, err := newWay("/", 10, f)
+	way, err := newLauncher("/", 10, f)
 	if err != nil || way.Check() != nil {
 		t.Fatal(err, way.Check())
 	}

@@ -1,0 +1,82 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// A Trial is what came of making namespaces. Package stage makes them; the facts that follow from it are judged here.
+type Trial struct {
+	Trampoline  error         // why a stage could not be executed without a Go runtime; nil: one was
+	Refused     string        // the step that failed; "": the namespaces were made
+	Obstacle    Obstacle      // of that step
+	WithoutUser bool          // root made the namespaces, but not with a user namespace
+	Overlay     syscall.Errno // of mounting an overlayfs
+}
+
+// Tried returns the facts with those that a trial shows: Image, Namespaces, UserNS and Overlay.
+func (f Facts) Tried(t Trial) Facts {
+	f.Image = Fact{Name: f.Image.Name, Answer: Yes, Reason: "its image was executed"}
+	if t.Trampoline != nil {
+		f.Image = Fact{Name: f.Image.Name, Answer: No, Reason: t.Trampoline.Error(), Remedy: trampolineRemedy(t.Trampoline)}
+	}
+	namespaces, overlay := Fact{Name: f.Namespaces.Name}, Fact{Name: f.Overlay.Name}
+	switch {
+	case t.Refused != "":
+		namespaces.Answer, namespaces.Reason, namespaces.Remedy = No, t.Refused, namespaceRemedy(t.Obstacle)
+		overlay.Answer, overlay.Reason, overlay.Remedy = No, "there are no namespaces to mount it in", namespaces.Remedy
+	case !f.KernelAtLeast(6, 6):
+		// It mounts, and then some directories cannot be made: EIO.
+		overlay.Answer, overlay.Reason = No, "a tmpfs holds no user xattrs, which the upper layer needs"
+		overlay.Remedy = "Linux 6.6 or newer"
+	case t.Overlay != 0:
+		overlay.Answer, overlay.Reason = No, fmt.Sprintf("mounting one failed with errno %d", t.Overlay)
+		overlay.Remedy = "Linux 5.11 or newer, with the overlay module loaded (modprobe overlay)"
+	default:
+		overlay.Answer, overlay.Reason = Yes, "one was mounted"
+	}
+	if t.Refused == "" {
+		namespaces.Answer, namespaces.Reason = Yes, "they were made, with a root, a /proc and a devpts"
+	}
+	f.Namespaces, f.Overlay, f.UserNS = namespaces, overlay, f.UserNS && !t.WithoutUser
+	return f
+}
+
+func trampolineRemedy(err error) string {
+	if errors.Is(err, os.ErrPermission) {
+		return "sysctl vm.memfd_noexec=1, or a security module that lets this program execute a memfd; without it a start takes a millisecond more"
+	}
+	return "none needed: without it a start takes a millisecond more"
+}
+
+// A TUNTrial is what came of making a TUN device in a network namespace.
+type TUNTrial struct {
+	Failed     string // why it could not be tried; "": it was
+	Open, Make syscall.Errno
+}
+
+// TUNPath is the device that a TUN device is made with.
+const TUNPath = "/dev/net/tun"
+
+// TriedTUN returns the facts with what a trial shows of TUN.
+func (f Facts) TriedTUN(t TUNTrial) Facts {
+	fact := Fact{Name: f.TUN.Name, Answer: No}
+	switch {
+	case !f.Namespaces.Yes():
+		fact.Answer, fact.Reason, fact.Remedy = f.Namespaces.Answer, "there is no network namespace to make one in", f.Namespaces.Remedy
+	case t.Failed != "":
+		fact.Answer, fact.Reason = Unknown, t.Failed
+	case t.Open == syscall.ENOENT || t.Open == syscall.ENXIO || t.Open == syscall.ENODEV:
+		fact.Reason, fact.Remedy = fmt.Sprintf("%s: %v", TUNPath, t.Open), "the tun module (modprobe tun), and in a container its device (Docker: --device /dev/net/tun)"
+	case t.Open != 0:
+		fact.Reason, fact.Remedy = fmt.Sprintf("%s: %v", TUNPath, t.Open), "chmod 0666 "+TUNPath+", which is its usual mode; in a container a rule that allows the device"
+	case t.Make != 0:
+		fact.Reason, fact.Remedy = fmt.Sprintf("making one: %v", t.Make), "a kernel with CONFIG_TUN, and a security module that lets a user namespace have devices"
+	default:
+		fact.Answer, fact.Reason = Yes, "one was made"
+	}
+	f.TUN = fact
+	return f
+}

@@ -1,0 +1,65 @@
+package host
+
+import (
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestWhatIsSaidOfTUNDevices(t *testing.T) {
+	tests := []struct {
+		name         string
+		open, device syscall.Errno
+		failed       string
+		want         Answer
+		says         string
+	}{
+		{"all is well", 0, 0, "", Yes, "made"},
+		{"there is no file", syscall.ENOENT, syscall.EBADF, "", No, "no such file"},
+		{"there is no module", syscall.ENODEV, syscall.EBADF, "", No, "no such device"},
+		{"it may not be opened", syscall.EACCES, syscall.EBADF, "", No, "permission denied"},
+		{"a cgroup forbids it", syscall.EPERM, syscall.EBADF, "", No, "not permitted"},
+		{"no device may be made", 0, syscall.EPERM, "", No, "making one"},
+		{"it was not tried", 0, 0, "it was not tried", Unknown, "not tried"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			f := Facts{Namespaces: Fact{Answer: Yes}, TUN: Fact{Name: "TUN devices"}}.TriedTUN(TUNTrial{test.failed, test.open, test.device}).TUN
+			if f.Answer != test.want || !strings.Contains(f.Reason, test.says) || (f.Remedy != "") != (f.Answer == No) || f.Name == "" {
+				t.Errorf("%+v", f)
+			}
+		})
+	}
+}
+
+// TestWhatFollowsFromATrial: each outcome of making namespaces, on a kernel whose tmpfs holds user xattrs and on one before.
+func TestWhatFollowsFromATrial(t *testing.T) {
+	tests := []struct {
+		name                string
+		kernel              string
+		trial               Trial
+		image, made, mounts Answer
+		user                bool
+	}{
+		{"all is well", "6.6.0", Trial{}, Yes, Yes, Yes, true},
+		{"the memfd is not executed", "6.6.0", Trial{Trampoline: os.ErrPermission}, No, Yes, Yes, true},
+		{"namespaces are refused", "6.6.0", Trial{Refused: "clone a process: EPERM", Obstacle: Obstacle{Errno: syscall.EPERM}}, Yes, No, No, true},
+		{"root has them without a user namespace", "6.6.0", Trial{WithoutUser: true}, Yes, Yes, Yes, false},
+		{"no overlayfs", "6.6.0", Trial{Overlay: syscall.ENODEV}, Yes, Yes, No, true},
+		{"an old kernel", "6.5.0", Trial{}, Yes, Yes, No, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			f := Facts{Kernel: test.kernel, UserNS: true, Image: Fact{Name: "i"}, Namespaces: Fact{Name: "n"}, Overlay: Fact{Name: "o"}}.Tried(test.trial)
+			if f.Image.Answer != test.image || f.Namespaces.Answer != test.made || f.Overlay.Answer != test.mounts || f.UserNS != test.user {
+				t.Errorf("%+v", f)
+			}
+			for _, fact := range []Fact{f.Image, f.Namespaces, f.Overlay} {
+				if fact.Name == "" || fact.Reason == "" || fact.Answer == No && fact.Remedy == "" {
+					t.Errorf("%+v", fact)
+				}
+			}
+		})
+	}
+}
