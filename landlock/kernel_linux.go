@@ -85,7 +85,7 @@ func Build(r Ruleset) (*os.File, error) {
 func addRules(fd int, r Ruleset) error {
 	for _, rule := range r.Paths {
 		if rule.Access &= r.HandledFS(); rule.Access == 0 {
-			continue // grants what nobody takes away
+			continue // the ruleset handles none of its rights
 		}
 		if err := addPath(fd, rule); err != nil {
 			return err

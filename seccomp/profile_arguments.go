@@ -77,7 +77,7 @@ func socketRules() []Rule {
 	}, socketpairRules()...)
 }
 
-// socketpairRules allow a pair of local sockets, which has no address and reaches nobody else.
+// socketpairRules allow a pair of local sockets, which has no address and reaches no other process.
 func socketpairRules() []Rule {
 	return []Rule{
 		{Names: []string{"socketpair"}, Action: Allow, Args: []Arg{{Index: 0, Value: afUnix}}, Reason: "a pipe in both directions"},

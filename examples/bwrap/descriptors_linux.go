@@ -10,7 +10,7 @@ import (
 )
 
 // inherited reports whether fd is a descriptor that the caller has passed. Those
-// that this program's runtime has opened close on exec, and are nobody's to name.
+// that this program's runtime has opened close on exec, and no option may name them.
 func inherited(fd int) error {
 	flags, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_GETFD, 0)
 	if errno != 0 {
@@ -80,8 +80,8 @@ func closeFD(fd int) {
 	}
 }
 
-// closeOthers closes what the caller has passed and no option names: whoever
-// waits for its end must not wait for this program's.
+// closeOthers closes what the caller has passed and no option names, so that
+// a reader of their other end does not wait for this program's end.
 func closeOthers(named []int) {
 	dir, err := os.Open("/proc/self/fd")
 	if err != nil {

@@ -55,7 +55,7 @@ func isTerminal(fd int) bool {
 
 // A caller is the process that started this one, held by a descriptor: prctl's
 // signal at a parent's death comes when its thread ends, and its number may be
-// somebody else's by then.
+// another process's by then.
 type caller struct{ pidfd int }
 
 // parent holds the caller for --die-with-parent; nil: it is not asked for.

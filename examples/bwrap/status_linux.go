@@ -72,7 +72,7 @@ func (o *options) namespaceNumbers(pid int) (list []string) {
 // tellEnd says how the command has ended.
 func (o *options) tellEnd(status int) {
 	if o.jsonStatus >= 0 {
-		write(o.jsonStatus, fmt.Sprintf("{ \"exit-code\": %d }\n", status)) // nobody may be reading any more
+		write(o.jsonStatus, fmt.Sprintf("{ \"exit-code\": %d }\n", status)) // an error: the reader has ended
 		closeFD(o.jsonStatus)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// serveSSH serves a repository and its file over SSH, to whoever has a key.
+// serveSSH serves a repository and its file over SSH, to every client that has a key.
 func (s *site) serveSSH(repository string) (string, error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

@@ -61,8 +61,7 @@ func (w *world) make() (err error) {
 	return w.start()
 }
 
-// start starts the server and the process. Whoever connects to the server is
-// told the key.
+// start starts the server and the process. The server sends the key to each client.
 func (w *world) start() (err error) {
 	if w.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		return err

@@ -21,7 +21,7 @@ func endingOf(state *os.ProcessState) ending {
 	return ending{status: state.ExitCode()}
 }
 
-// dieBy ends this process by a signal, so that whoever waits for it sees what
+// dieBy ends this process by a signal, so that its parent sees what
 // the tool's parent would have seen. Some signals the Go runtime would turn into
 // a stack trace; a shell in its place does not.
 func dieBy(s syscall.Signal) {

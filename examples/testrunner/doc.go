@@ -1,5 +1,5 @@
 // Package testrunner has no code of its own: it shows how a test runs programs
-// that nobody has read, here students' submissions in testdata. The task was to
+// that was not reviewed, here students' submissions in testdata. The task was to
 // read two numbers and print their sum.
 //
 // Each submission is compiled in a workspace of its own, since a compiler can be

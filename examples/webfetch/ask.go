@@ -16,12 +16,12 @@ import (
 // A person answers questions about hosts, one after the other, and each once.
 type person struct {
 	out   io.Writer
-	lines <-chan string // closed: nobody is there any more
+	lines <-chan string // closed at the end of the input
 	mu    sync.Mutex    // Decide is called by many goroutines
 	known map[string]bool
 }
 
-// newPerson asks whoever types into in. What is typed when nothing was asked
+// newPerson asks the person who types into in. What is typed when nothing was asked
 // answers the next question.
 func newPerson(in io.Reader, out io.Writer) *person {
 	lines := make(chan string)

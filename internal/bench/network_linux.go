@@ -48,7 +48,7 @@ func serveNetwork() (addr string, stop func(), err error) {
 type path struct {
 	name   string
 	client *worker
-	pid    int // whose memory is measured; 0: nobody's
+	pid    int // whose memory is measured; 0: none is
 	stop   func()
 }
 

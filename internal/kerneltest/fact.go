@@ -73,7 +73,7 @@ type environment struct {
 
 // excused reports whether a test may be skipped for want of a fact: on a
 // developer's machine always; in CI if the kernel is too old, the machine has no
-// programs, the child was told to be without it, or nobody expects it.
+// programs, the child was told to be without it, or no kernel is expected to have it.
 func excused(f Fact, e environment) bool {
 	if !e.ci {
 		return true

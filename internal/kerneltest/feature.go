@@ -16,7 +16,7 @@ const (
 
 	// MoreUserNamespaces: the child is in a fresh user namespace whose
 	// max_user_namespaces is 0, so that a further one fails with ENOSPC
-	// (namespaces(7)). Root is the namespace's root there and nobody outside of it.
+	// (namespaces(7)). Root is the namespace's root there, without a privilege outside of it.
 	MoreUserNamespaces Feature = "further user namespaces"
 
 	// Namespaces: clone, unshare and setns with any CLONE_NEW flag fail with

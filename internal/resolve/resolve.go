@@ -112,7 +112,7 @@ type Resolver struct {
 
 // Distrusts reports whether a tool, or another user, can have made what lies at p, which is
 // canonical. Below a directory that all can write to, the user's own directories are
-// as good as those of a home, as far as nobody else can write on the way to them.
+// as good as those of a home, as far as no other user can write on the way to them.
 func (r *Resolver) Distrusts(p string) bool {
 	return pathrule.WithinAny(p, r.Distrust) || slices.ContainsFunc(r.Shared, func(dir string) bool { return pathrule.Within(p, dir) && !OwnedBelow(dir, p) })
 }

@@ -20,7 +20,7 @@ import (
 // A conn is a connection that a tool asks for. Its SYN is answered by the first
 // Read or Write, which the gate comes to when it has allowed the target and
 // dialled it. One that is closed before that is refused: the tool sees
-// ECONNREFUSED, as from a port that nobody listens at.
+// ECONNREFUSED, as from a port without a listener.
 //
 // The stack's own connections (adapters/gonet) are not used: their errors are
 // words, and not those of os and syscall that a proxy asks about.
@@ -105,7 +105,7 @@ func (c *conn) Read(b []byte) (int, error) {
 	}
 }
 
-// WaitRead returns when Read would not wait, for whoever holds no buffer while
+// WaitRead returns when Read would not wait, so that its caller needs no buffer while
 // there is nothing to read.
 func (c *conn) WaitRead() error {
 	ep, err := c.endpoint()

@@ -145,7 +145,7 @@ func (d *device) WritePackets(pkts stack.PacketBufferList) (int, tcpip.Error) {
 // start begins to read. The stack has to be ready for what is read.
 func (d *device) start() { d.reading.Go(d.read) }
 
-// Attach says who takes packets; nobody does when the stack is through.
+// Attach sets the dispatcher that takes packets; nil when the stack has ended.
 func (d *device) Attach(to stack.NetworkDispatcher) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -159,8 +159,8 @@ func (d *device) IsAttached() bool {
 	return d.dispatcher != nil
 }
 
-// Capabilities says that nobody need verify what the tool's kernel has written
-// into its own memory.
+// Capabilities says that checksums are not verified: the packets come from this
+// kernel's memory.
 func (d *device) Capabilities() stack.LinkEndpointCapabilities {
 	return stack.CapabilityRXChecksumOffload
 }

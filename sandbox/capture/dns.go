@@ -9,8 +9,8 @@ import (
 )
 
 // A resolver answers a tool's questions about names out of the policy alone: no
-// question, and no part of one, is ever passed on, so that what a tool asks tells
-// nobody anything.
+// question, and no part of one, is ever passed on, so that no other host learns what
+// a tool asks.
 type resolver struct {
 	allowed func(host string, port uint16) bool
 	why     func(host string, port uint16) string // why not; may be nil
@@ -98,7 +98,7 @@ func (r *resolver) resolve(q dnsmessage.Question) reply {
 		return r.deny(strconv.QuoteToASCII(q.Name.String()), "it is not a host name")
 	case name == "localhost" || strings.HasSuffix(name, ".localhost"): // RFC 6761
 		return reply{address: [4]byte{127, 0, 0, 1}, found: q.Type == dnsmessage.TypeA}
-	case strings.HasSuffix(name, ".arpa"): // who has an address: nobody is harmed by asking
+	case strings.HasSuffix(name, ".arpa"): // the name of an address: the question reveals nothing
 		return reply{code: dnsmessage.RCodeNameError}
 	case !r.allowed(name, 0):
 		why := "no rule allows it"

@@ -14,12 +14,12 @@ import (
 // for is lost, as datagrams are, and a flow that there is no room for is refused.
 const (
 	mostFlows   = 512     // that are open
-	mostWaiting = 64      // datagrams of one flow that nobody has taken yet
+	mostWaiting = 64      // datagrams of one flow that are not read yet
 	mostQueued  = 8 << 20 // bytes of all of them
 )
 
-// The ends of a flow tell it from all others: whoever sends from another address
-// or port, or to another, has another flow, and gets none of this one's answers.
+// The ends of a flow tell it from all others: a datagram from another address or
+// port, or to another, belongs to another flow, whose answers are its own.
 type ends struct{ from, to netip.AddrPort }
 
 // flows are those of one run.
@@ -137,7 +137,7 @@ func (x *flow) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Unreachable tells the tool what a host tells that has nobody at the port.
+// Unreachable sends the tool the ICMP message of a host without a socket at the port.
 func (x *flow) Unreachable() {
 	if p, ok := parse(wrapUDP(x.from, x.to, nil)); ok {
 		x.in.send(refuse(p, noPort))

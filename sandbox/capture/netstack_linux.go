@@ -177,7 +177,7 @@ func (n *netstack) judge(b []byte) (answer []byte, pass bool) {
 	return n.datagram(p), false
 }
 
-// refused notes a packet that nobody serves, by the name that it is for.
+// refused records a packet that no rule allows, by the name that it is for.
 func (n *netstack) refused(p packet, protocol string, port uint16) {
 	host, known := n.names.host(p.dst)
 	if !known {
@@ -279,7 +279,7 @@ func (n *netstack) stop() {
 	over := make(chan struct{})
 	go func() { defer close(over); n.serving.Wait() }()
 	// An endpoint that begins now is in no list yet, so the list is read until
-	// nobody is left who could make one.
+	// no goroutine is left that could make one.
 	for again := time.NewTicker(time.Millisecond); ; {
 		for _, ep := range n.stack.RegisteredEndpoints() {
 			ep.Abort()

@@ -26,7 +26,7 @@ type packet struct {
 func (p packet) payload() []byte { return p.whole[p.header:] }
 
 // parse reads a packet's headers. A packet that is cut short, a fragment, or from
-// or to anything but one host is not ok: nobody expects an answer to one (RFC
+// or to anything but one host is not ok: no answer is due to one (RFC
 // 1122, 3.2.2), and a tool's kernel, which sees a device of 64 KiB, sends no
 // fragments.
 func parse(b []byte) (p packet, ok bool) {
@@ -59,7 +59,7 @@ func parse4(b []byte) (packet, bool) {
 }
 
 // parse6 reads an IPv6 header (RFC 8200, 3). A header of options counts as a
-// protocol of its own, which nobody here speaks.
+// protocol that is not supported.
 func parse6(b []byte) (packet, bool) {
 	if len(b) < 40 {
 		return packet{}, false
@@ -94,7 +94,7 @@ func (p packet) datagram() (from, to uint16, data []byte, ok bool) {
 	return binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:]), b[8:n], true
 }
 
-// asks reports whether a packet is one that somebody waits for an answer to:
+// asks reports whether the sender of a packet waits for an answer:
 // anything but ICMP, and of that what asks (RFC 792, RFC 4443: an error is not
 // answered by an error, and what a host says of itself to its neighbours neither).
 func (p packet) asks() bool {

@@ -11,7 +11,7 @@ type unreachable int
 
 const (
 	prohibited unreachable = iota // RFC 1812, 5.2.7.1: communication administratively prohibited
-	noPort                        // nobody is at the port: what a client takes for "try without"
+	noPort                        // no socket at the port: a client then tries without it
 )
 
 // refuse returns the ICMP message that refuses a packet.

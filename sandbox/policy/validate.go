@@ -123,7 +123,7 @@ func (p Policy) validateBounds() error {
 }
 
 // closes names a field by which the policy bounds b and which no preset sets, so
-// that whoever opens b as well means one or the other.
+// that a policy which opens b as well contradicts itself.
 func (p Policy) closes(b Bound) string {
 	switch {
 	case b == BoundFiles && len(p.Files.HideNames) > 0:
