@@ -62,6 +62,7 @@
 //	landlock/process/      a process restricts itself, all its threads, by way of go-landlock
 //	seccomp/               filters as data, their compiler and evaluator, the default profile; usable alone
 //	rlimit/                resource limits as data; usable alone
+//	internal/verdict/      whether a policy allows an access, and which field decides; explains, guards nothing
 //	internal/presets/      what this machine has (toolchains, caches, git identity, places of secrets), as a policy
 //	internal/resolve/      paths of a policy to canonical entries, in the order of the tree; reads names and links
 //	internal/pathrule/     paths of a policy as text: kinds of rules, what may stand where

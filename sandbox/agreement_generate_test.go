@@ -151,29 +151,29 @@ func rulePaths(p Policy) []string {
 	return append(out, p.Network.Unix...)
 }
 
-var fileDeeds = []Deed{ToRead, ToList, ToStat, ToWrite, ToCreate, ToRemove, ToRename, ToLink, ToSymlink, ToChmod, ToSetXattr, ToExecute}
+var fileOps = []Op{OpRead, OpList, OpStat, OpWrite, OpCreate, OpRemove, OpRename, OpLink, OpSymlink, OpChmod, OpSetXattr, OpExecute}
 
 // act makes an act that a tool could try under p.
-func (g *generator) act(rules []string) Act {
+func (g *generator) act(rules []string) Access {
 	switch g.IntN(14) {
 	case 0:
-		return Act{Do: pick(g, ToConnect, ToBind), Network: pick(g, "tcp", "udp"), Host: pick(g, append([]string{"127.0.0.1", "localhost", "::1"}, someHosts...)...), Port: pick(g, append(ports, 1+g.IntN(65535))...)}
+		return Access{Op: pick(g, OpConnect, OpBind), Network: pick(g, "tcp", "udp"), Host: pick(g, append([]string{"127.0.0.1", "localhost", "::1"}, someHosts...)...), Port: pick(g, append(ports, 1+g.IntN(65535))...)}
 	case 1:
-		return Act{Do: pick(g, ToConnect, ToBind), Network: "unix", Path: g.near(rules)}
+		return Access{Op: pick(g, OpConnect, OpBind), Network: "unix", Path: g.near(rules)}
 	case 2:
-		return pick(g, Act{Do: ToSignal}, Act{Do: ToSignal, Outside: true}, Act{Do: ToFork}, Act{Do: ToGain})
+		return pick(g, Access{Op: OpSignal}, Access{Op: OpSignal, Outside: true}, Access{Op: OpFork}, Access{Op: OpElevate})
 	}
-	a := Act{Do: pick(g, fileDeeds...), Path: g.near(rules), Dir: g.IntN(2) == 0}
-	switch a.Do {
-	case ToList:
+	a := Access{Op: pick(g, fileOps...), Path: g.near(rules), Dir: g.IntN(2) == 0}
+	switch a.Op {
+	case OpList:
 		a.Dir = true
-	case ToRead, ToWrite, ToExecute, ToLink, ToSymlink:
+	case OpRead, OpWrite, OpExecute, OpLink, OpSymlink:
 		a.Dir = false
 	}
-	switch a.Do {
-	case ToRename, ToLink:
+	switch a.Op {
+	case OpRename, OpLink:
 		a.To = g.near(rules)
-	case ToSymlink:
+	case OpSymlink:
 		a.To = pick(g, "a", "../b", "/etc/passwd")
 	}
 	return a

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/verdict"
 )
 
 // tryingTool is the argv[0] by which this program knows that it is to try acts.
@@ -22,7 +23,7 @@ const tryingTool = "holdfast-try-acts"
 
 func init() {
 	if os.Args[0] == tryingTool {
-		var acts []Act
+		var acts []Access
 		if err := json.NewDecoder(os.Stdin).Decode(&acts); err != nil {
 			panic(err)
 		}
@@ -37,13 +38,13 @@ func init() {
 
 // prepare makes what an act is about, as far as it can: on the host for what is
 // shown, and inside for what is the run's own.
-func prepare(a Act) {
+func prepare(a Access) {
 	os.MkdirAll(path.Dir(a.Path), 0o755)
-	if a.To != "" && a.Do != ToSymlink {
+	if a.To != "" && a.Op != OpSymlink {
 		os.MkdirAll(path.Dir(a.To), 0o755)
 	}
-	switch a.Do {
-	case ToCreate, ToSymlink, ToBind:
+	switch a.Op {
+	case OpCreate, OpSymlink, OpBind:
 		return
 	}
 	if a.Dir {
@@ -55,19 +56,19 @@ func prepare(a Act) {
 }
 
 // tryAct tries an act and says what the kernel has said.
-func tryAct(a Act) syscall.Errno {
+func tryAct(a Access) syscall.Errno {
 	prepare(a)
 	var err error
-	switch a.Do {
-	case ToRead:
+	switch a.Op {
+	case OpRead:
 		err = opens(a.Path, os.O_RDONLY)
-	case ToList:
+	case OpList:
 		_, err = os.ReadDir(a.Path)
-	case ToStat:
+	case OpStat:
 		_, err = os.Lstat(a.Path)
-	case ToWrite:
+	case OpWrite:
 		err = opens(a.Path, os.O_WRONLY)
-	case ToCreate:
+	case OpCreate:
 		if a.Dir {
 			err = os.Mkdir(a.Path, 0o755)
 		} else {
@@ -75,21 +76,21 @@ func tryAct(a Act) syscall.Errno {
 				_, err = os.Lstat(a.Path) // a file named .git is opened, and does not appear: see the supervisor
 			}
 		}
-	case ToRemove:
+	case OpRemove:
 		err = os.Remove(a.Path)
-	case ToRename:
+	case OpRename:
 		err = syscall.Rename(a.Path, a.To)
-	case ToLink:
+	case OpLink:
 		err = os.Link(a.Path, a.To)
-	case ToSymlink:
+	case OpSymlink:
 		err = os.Symlink(a.To, a.Path)
-	case ToChmod:
+	case OpChmod:
 		err = os.Chmod(a.Path, 0o700)
-	case ToExecute:
+	case OpExecute:
 		if _, err = syscall.ForkExec(a.Path, []string{a.Path}, nil); errors.Is(err, syscall.ENOEXEC) {
 			err = nil // it would have been executed, had it been a program
 		}
-	case ToBind:
+	case OpBind:
 		var l net.Listener
 		if l, err = net.Listen("unix", a.Path); err == nil {
 			l.Close()
@@ -132,29 +133,29 @@ func moved(p Policy, dir string) Policy {
 }
 
 // kernelAct makes up an act on a name of its own, so that acts do not meet.
-func (g *generator) kernelAct(n int, places []string) Act {
+func (g *generator) kernelAct(n int, places []string) Access {
 	for {
-		a := Act{Do: pick(g, ToRead, ToList, ToStat, ToWrite, ToCreate, ToRemove, ToRename, ToLink, ToSymlink, ToChmod, ToExecute, ToBind), Dir: g.IntN(3) == 0}
+		a := Access{Op: pick(g, OpRead, OpList, OpStat, OpWrite, OpCreate, OpRemove, OpRename, OpLink, OpSymlink, OpChmod, OpExecute, OpBind), Dir: g.IntN(3) == 0}
 		leaf := func() string {
 			return pick(g, "plain", "plain", ".bashrc", ".BASHRC", ".vscode/x", ".git/hooks/x", ".git", ".git/info", ".git/modules/m", ".env", "secret")
 		}
 		at := func(m string) string { return pathrule.Join(pick(g, places...), fmt.Sprintf("n%d%s/%s", n, m, leaf())) }
 		a.Path = at("")
-		switch a.Do {
-		case ToList:
+		switch a.Op {
+		case OpList:
 			a.Dir = true
-		case ToRead, ToWrite, ToLink, ToExecute, ToSymlink, ToBind:
+		case OpRead, OpWrite, OpLink, OpExecute, OpSymlink, OpBind:
 			a.Dir = false
 		}
-		switch a.Do {
-		case ToRename, ToLink:
+		switch a.Op {
+		case OpRename, OpLink:
 			a.To = at("t")
-		case ToSymlink:
+		case OpSymlink:
 			a.To = "a"
-		case ToBind:
+		case OpBind:
 			a.Network = "unix"
 		}
-		if a.Do != ToBind || len(a.Path) < 100 { // sun_path
+		if a.Op != OpBind || len(a.Path) < 100 { // sun_path
 			return a
 		}
 	}
@@ -191,7 +192,7 @@ func TestKernelActsAreAllowedAsThePolicySays(t *testing.T) {
 					continue
 				}
 				n++
-				var acts []Act
+				var acts []Access
 				places := slices.DeleteFunc(rulePaths(p), func(at string) bool { return !pathrule.Within(at, dir) || strings.HasSuffix(at, ".made") })
 				places = append(places, dir+"/elsewhere")
 				for i := range 40 {
@@ -214,7 +215,7 @@ func kernelPolicy(g *generator) Policy {
 		p := g.policy()
 		p.Open = nil
 		own := rulePaths(p)
-		if _, err := newMeaning(p); err != nil || slices.Contains(own, "/") || len(own) == 0 || slices.ContainsFunc(own, func(at string) bool { return pathrule.Within(at, "/dev") }) {
+		if _, err := verdict.New(p); err != nil || slices.Contains(own, "/") || len(own) == 0 || slices.ContainsFunc(own, func(at string) bool { return pathrule.Within(at, "/dev") }) {
 			continue
 		}
 		p.Limits.WallClock = 0
@@ -222,7 +223,7 @@ func kernelPolicy(g *generator) Policy {
 	}
 }
 
-func tryInside(t *testing.T, s *Sandbox, exe string, acts []Act) (pairs, allowed int) {
+func tryInside(t *testing.T, s *Sandbox, exe string, acts []Access) (pairs, allowed int) {
 	t.Helper()
 	for _, a := range acts {
 		prepare(a)
@@ -250,7 +251,7 @@ func tryInside(t *testing.T, s *Sandbox, exe string, acts []Act) (pairs, allowed
 		}
 		switch {
 		case ok == (errno == 0):
-		case ok && errno == syscall.EXDEV && (a.Do == ToRename || a.Do == ToLink): // two mounts: it copies
+		case ok && errno == syscall.EXDEV && (a.Op == OpRename || a.Op == OpLink): // two mounts: it copies
 		case ok && errno == syscall.ENOENT && cannotPrepare(s, a): // nothing is there in a directory of the run's own
 		case ok || !slices.Contains(append(kernelRefusals, syscall.EXDEV), errno):
 			t.Errorf("%+v\nof %s\nthe policy says %v (%v), the kernel says %v", a, describe(s.policy), ok, why, errno)
@@ -261,17 +262,17 @@ func tryInside(t *testing.T, s *Sandbox, exe string, acts []Act) (pairs, allowed
 
 // cannotPrepare reports whether what the act is about can neither be there from
 // the start nor be made.
-func cannotPrepare(s *Sandbox, a Act) bool {
+func cannotPrepare(s *Sandbox, a Access) bool {
 	for _, p := range []string{a.Path, a.To} {
 		if p == "" {
 			continue
 		}
 		private := slices.ContainsFunc(s.policy.Files.Private, func(at string) bool { return pathrule.Within(p, at) })
-		if ok, _ := s.Allows(Act{Do: ToCreate, Path: p, Dir: p == a.Path && a.Dir}); private && !ok {
+		if ok, _ := s.Allows(Access{Op: OpCreate, Path: p, Dir: p == a.Path && a.Dir}); private && !ok {
 			return true
 		}
 		for dir := path.Dir(p); dir != "/" && private; dir = path.Dir(dir) {
-			if ok, _ := s.Allows(Act{Do: ToCreate, Path: dir, Dir: true}); !ok && !slices.Contains(s.policy.Files.Private, dir) {
+			if ok, _ := s.Allows(Access{Op: OpCreate, Path: dir, Dir: true}); !ok && !slices.Contains(s.policy.Files.Private, dir) {
 				return true
 			}
 			private = !slices.Contains(s.policy.Files.Private, dir)

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
+	"github.com/holdfast-dev/holdfast/internal/verdict"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -26,9 +27,9 @@ func losses(p plan.Plan) []string {
 }
 
 // touches reports whether one of the act's paths lies at, below or above at.
-func touches(a Act, at string) bool {
+func touches(a Access, at string) bool {
 	paths := []string{a.Path}
-	if a.Do == ToRename || a.Do == ToLink {
+	if a.Op == OpRename || a.Op == OpLink {
 		paths = append(paths, a.To)
 	}
 	return slices.ContainsFunc(paths, func(p string) bool { return pathrule.Within(p, at) || pathrule.Within(at, p) })
@@ -36,7 +37,7 @@ func touches(a Act, at string) bool {
 
 // lossAbout returns whether a loss of the plan, which begins with a path and goes
 // on with this text, is about the act.
-func lossAbout(a Act, lost []string, goesOn string) bool {
+func lossAbout(a Access, lost []string, goesOn string) bool {
 	return slices.ContainsFunc(lost, func(l string) bool {
 		at, isIt := cutLoss(l, goesOn)
 		return isIt && touches(a, at)
@@ -55,52 +56,52 @@ func cutLoss(l, goesOn string) (string, bool) {
 type lostDifference struct {
 	name  string
 	wider bool
-	is    func(p Policy, a Act, lost []string) bool
+	is    func(p Policy, a Access, lost []string) bool
 }
 
 // landlockDifferences are where Landlock and the supervisor alone answer otherwise
 // than the policy. Each that is wider asks for the plan's own words for it.
 var landlockDifferences = []lostDifference{
-	{"metadata of files outside", true, func(p Policy, a Act, lost []string) bool {
-		return a.Do == ToStat && slices.Contains(lost, "all names can be seen, and all files watched (inotify)")
+	{"metadata of files outside", true, func(p Policy, a Access, lost []string) bool {
+		return a.Op == OpStat && slices.Contains(lost, "all names can be seen, and all files watched (inotify)")
 	}},
-	{"modes of files outside", true, func(p Policy, a Act, lost []string) bool {
-		return (a.Do == ToChmod || a.Do == ToSetXattr) && slices.Contains(lost, "modes, owners, times and extended attributes of files outside can be changed")
+	{"modes of files outside", true, func(p Policy, a Access, lost []string) bool {
+		return (a.Op == OpChmod || a.Op == OpSetXattr) && slices.Contains(lost, "modes, owners, times and extended attributes of files outside can be changed")
 	}},
-	{"a directory with something in it is neither removed, replaced, linked nor made anew by any kernel", true, func(p Policy, a Act, lost []string) bool {
-		return slices.Contains([]Deed{ToRemove, ToRename, ToLink, ToCreate, ToSymlink, ToBind, ToWrite}, a.Do) && slices.ContainsFunc(rulePaths(p), func(r string) bool {
-			makes := slices.Contains([]Deed{ToCreate, ToSymlink, ToBind}, a.Do) // it is there
-			return pathrule.Within(r, a.Path) && (r != a.Path || makes) || (a.Do == ToRename || a.Do == ToLink) && pathrule.Within(r, a.To) && r != a.To
+	{"a directory with something in it is neither removed, replaced, linked nor made anew by any kernel", true, func(p Policy, a Access, lost []string) bool {
+		return slices.Contains([]Op{OpRemove, OpRename, OpLink, OpCreate, OpSymlink, OpBind, OpWrite}, a.Op) && slices.ContainsFunc(rulePaths(p), func(r string) bool {
+			makes := slices.Contains([]Op{OpCreate, OpSymlink, OpBind}, a.Op) // it is there
+			return pathrule.Within(r, a.Path) && (r != a.Path || makes) || (a.Op == OpRename || a.Op == OpLink) && pathrule.Within(r, a.To) && r != a.To
 		})
 	}},
-	{"what is hidden in a writable directory can be executed", true, func(p Policy, a Act, lost []string) bool {
-		return a.Do == ToExecute && lossAbout(a, lost, " can be executed: in a writable")
+	{"what is hidden in a writable directory can be executed", true, func(p Policy, a Access, lost []string) bool {
+		return a.Op == OpExecute && lossAbout(a, lost, " can be executed: in a writable")
 	}},
-	{"nothing lies below a device", true, func(p Policy, a Act, lost []string) bool {
+	{"nothing lies below a device", true, func(p Policy, a Access, lost []string) bool {
 		return slices.ContainsFunc(p.Files.Write, func(w string) bool { return pathrule.Within(w, "/dev") && pathrule.Within(a.Path, w) && a.Path != w })
 	}},
-	{"the host's /dev and /proc, with the root", true, func(p Policy, a Act, lost []string) bool {
+	{"the host's /dev and /proc, with the root", true, func(p Policy, a Access, lost []string) bool {
 		return (touches(a, "/dev") || touches(a, "/proc")) && slices.Contains(lost, "/dev and /proc are the host's, and granted with the root")
 	}},
-	{"the host's /proc", true, func(p Policy, a Act, lost []string) bool {
+	{"the host's /proc", true, func(p Policy, a Access, lost []string) bool {
 		return touches(a, "/proc") && slices.Contains(lost, "other processes' names and command lines can be seen")
 	}},
-	{"sockets of the host", true, func(p Policy, a Act, lost []string) bool {
-		return a.Do == ToConnect && slices.Contains(lost, "UNIX sockets outside can be connected to")
+	{"sockets of the host", true, func(p Policy, a Access, lost []string) bool {
+		return a.Op == OpConnect && slices.Contains(lost, "UNIX sockets outside can be connected to")
 	}},
-	{"private directories are the host's", true, func(p Policy, a Act, lost []string) bool { return lossAbout(a, lost, " cannot be private") }},
-	{"private directories cannot be used", false, func(p Policy, a Act, lost []string) bool { return lossAbout(a, lost, " cannot be private") }},
-	{"no file is made", false, func(p Policy, a Act, lost []string) bool { return lossAbout(a, lost, " cannot be made") }},
-	{"no socket but for the proxies and ports of Loopback", false, func(p Policy, a Act, lost []string) bool {
-		granted := a.Network == "tcp" && (!isLoopback(a.Host) || a.Host != "::1" && slices.Contains(p.Network.Loopback, uint16(a.Port)))
-		return a.Do == ToBind || a.Do == ToConnect && !granted
+	{"private directories are the host's", true, func(p Policy, a Access, lost []string) bool { return lossAbout(a, lost, " cannot be private") }},
+	{"private directories cannot be used", false, func(p Policy, a Access, lost []string) bool { return lossAbout(a, lost, " cannot be private") }},
+	{"no file is made", false, func(p Policy, a Access, lost []string) bool { return lossAbout(a, lost, " cannot be made") }},
+	{"no socket but for the proxies and ports of Loopback", false, func(p Policy, a Access, lost []string) bool {
+		granted := a.Network == "tcp" && (!verdict.IsLoopback(a.Host) || a.Host != "::1" && slices.Contains(p.Network.Loopback, uint16(a.Port)))
+		return a.Op == OpBind || a.Op == OpConnect && !granted
 	}},
-	{"a directory in which something is hidden is granted as what else it holds", false, func(p Policy, a Act, lost []string) bool {
+	{"a directory in which something is hidden is granted as what else it holds", false, func(p Policy, a Access, lost []string) bool {
 		return slices.ContainsFunc(p.Files.Hide, func(h string) bool { return pathrule.Within(h, a.Path) && h != a.Path })
 	}},
-	{"directories on the way cannot be listed", false, func(p Policy, a Act, lost []string) bool { return a.Do == ToList }},
-	{"no /dev of its own", false, func(p Policy, a Act, lost []string) bool { return touches(a, "/dev") && a.Path != "/" }},
-	{"the supervisor has no extended attributes", false, func(p Policy, a Act, lost []string) bool { return a.Do == ToSetXattr }},
+	{"directories on the way cannot be listed", false, func(p Policy, a Access, lost []string) bool { return a.Op == OpList }},
+	{"no /dev of its own", false, func(p Policy, a Access, lost []string) bool { return touches(a, "/dev") && a.Path != "/" }},
+	{"the supervisor has no extended attributes", false, func(p Policy, a Access, lost []string) bool { return a.Op == OpSetXattr }},
 }
 
 // TestAPlanWithoutNamespacesDiffersByItsLosses: on a host without them the plan
@@ -113,7 +114,7 @@ func TestAPlanWithoutNamespacesDiffersByItsLosses(t *testing.T) {
 		lacksNamespaces(&facts)
 		p.May = slices.DeleteFunc(plan.Bounds(), func(b Bound) bool { return slices.Contains(p.Open, b) })
 		return planned(p, l, facts, func(in *input) { in.list = listTree })
-	}, func(p Policy, a Act, ok bool, why Reason, made any) {
+	}, func(p Policy, a Access, ok bool, why Reason, made any) {
 		m := made.(heldPlan).model()
 		got, by := m.allows(a)
 		if got == ok {

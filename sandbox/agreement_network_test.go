@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt"
+	"github.com/holdfast-dev/holdfast/internal/verdict"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
@@ -34,12 +35,12 @@ func carrierOf(p Policy) (*carrier, error) {
 
 // carries reports whether a proxy connects to what the act names. The addresses of
 // localhost it refuses when it knows them: no rule of the generator's names them.
-func (c *carrier) carries(a Act) bool {
+func (c *carrier) carries(a Access) bool {
 	h, err := hostrules.ParseHost(a.Host)
 	if a.Network == "udp" { // by the capture
-		return err == nil && a.Do == ToConnect && c.gateway.AllowedDatagrams(h, uint16(a.Port)).Outcome == hostrules.Allow
+		return err == nil && a.Op == OpConnect && c.gateway.AllowedDatagrams(h, uint16(a.Port)).Outcome == hostrules.Allow
 	}
-	return err == nil && !isLoopback(a.Host) && a.Do == ToConnect && a.Network == "tcp" && c.gateway.Allowed(h, uint16(a.Port)).Outcome == hostrules.Allow
+	return err == nil && !verdict.IsLoopback(a.Host) && a.Op == OpConnect && a.Network == "tcp" && c.gateway.Allowed(h, uint16(a.Port)).Outcome == hostrules.Allow
 }
 
 // runPorts are where the proxies of the agreement's runs are.
@@ -154,7 +155,7 @@ func (h heldPlan) model() *planModel {
 
 // makesSocket asks the filters about the calls that come before connect(2), and
 // those of a server.
-func (m *planModel) makesSocket(a Act) bool {
+func (m *planModel) makesSocket(a Access) bool {
 	family, kind := uint64(familyInet), uint64(typeStream)
 	switch {
 	case a.Network == "unix":
@@ -165,7 +166,7 @@ func (m *planModel) makesSocket(a Act) bool {
 	if a.Network == "udp" {
 		kind = 2
 	}
-	return m.passes("socket", family, kind, 0) && (a.Do != ToBind || m.passes("bind", 3, 0, 16))
+	return m.passes("socket", family, kind, 0) && (a.Op != OpBind || m.passes("bind", 3, 0, 16))
 }
 
 func isIPv6(host string) bool {
@@ -188,9 +189,9 @@ func (m *planModel) passes(name string, args ...uint64) bool {
 
 // reaches reports whether an address can be bound or connected to, by the proxies
 // if need be.
-func (m *planModel) reaches(a Act) bool {
+func (m *planModel) reaches(a Access) bool {
 	switch {
-	case m.network && (a.Do == ToBind || isLoopback(a.Host)):
+	case m.network && (a.Op == OpBind || verdict.IsLoopback(a.Host)):
 		return true
 	case m.network && a.Network == "udp":
 		return m.captured && m.carrier.carries(a)
@@ -198,9 +199,9 @@ func (m *planModel) reaches(a Act) bool {
 		return m.listens[slotHTTP] && m.listens[slotSOCKS] && m.carrier.carries(a)
 	case !m.guarded:
 		return true
-	case isLoopback(a.Host):
+	case verdict.IsLoopback(a.Host):
 		fixed := m.connects[:len(m.connects)-m.given]
-		return a.Do == ToConnect && !isIPv6(a.Host) && slices.Contains(fixed, netip.AddrPortFrom(loopback4, uint16(a.Port)))
+		return a.Op == OpConnect && !isIPv6(a.Host) && slices.Contains(fixed, netip.AddrPortFrom(loopback4, uint16(a.Port)))
 	}
 	return a.Network == "tcp" && m.given == 2 && m.carrier.carries(a)
 }

@@ -91,8 +91,8 @@ func (m *planModel) step(a plan.Action) {
 		mount(a.Path, modelMount{closed: true, noexec: true, nodev: true})
 	case plan.Proc:
 		mount("/proc", modelMount{change: true, nodev: true, noexec: true, proc: true})
-		for _, p := range closedProc {
-			mount(p, modelMount{closed: true, noexec: true})
+		for _, name := range plan.HiddenProc {
+			mount("/proc/"+name, modelMount{closed: true, noexec: true})
 		}
 	case plan.PTYs:
 		mount("/dev/pts", modelMount{change: true, noexec: true, pts: true})
@@ -162,15 +162,15 @@ func (m *planModel) grants(p string, need landlock.AccessFS) bool {
 }
 
 // allows says whether the plan lets an act happen, and by whom it is refused.
-func (m *planModel) allows(a Act) (bool, plan.Mechanism) {
-	switch a.Do {
-	case ToFork, ToRun:
+func (m *planModel) allows(a Access) (bool, plan.Mechanism) {
+	switch a.Op {
+	case OpFork, OpRunFor:
 		return true, ""
-	case ToSignal:
+	case OpSignal:
 		return !a.Outside || !m.pids && !m.scoped, plan.PIDNamespace
-	case ToGain:
+	case OpElevate:
 		return !m.noNew, plan.NoNewPrivs
-	case ToConnect, ToBind:
+	case OpConnect, OpBind:
 		if !m.makesSocket(a) {
 			return false, plan.Seccomp
 		}
@@ -182,7 +182,7 @@ func (m *planModel) allows(a Act) (bool, plan.Mechanism) {
 		return false, ""
 	}
 	switch {
-	case m.sockfile[a.Path] && slices.Contains([]Deed{ToRead, ToList, ToWrite, ToExecute}, a.Do):
+	case m.sockfile[a.Path] && slices.Contains([]Op{OpRead, OpList, OpWrite, OpExecute}, a.Op):
 		return false, "" // ENXIO, ENOTDIR, EACCES
 	case m.walled && !m.mountsAllow(a):
 		return false, plan.MountNamespace
@@ -195,46 +195,46 @@ func (m *planModel) allows(a Act) (bool, plan.Mechanism) {
 }
 
 // mountsAllow asks what is mounted where.
-func (m *planModel) mountsAllow(a Act) bool {
+func (m *planModel) mountsAllow(a Access) bool {
 	at, root, found := m.mountOf(a.Path)
-	switch a.Do {
-	case ToStat:
+	switch a.Op {
+	case OpStat:
 		return m.exists(a.Path)
-	case ToList:
+	case OpList:
 		_, file := m.plain[a.Path]
 		return m.exists(a.Path) && (found && !at.hollow || !file) && !(found && at.closed) && !(at.hollow && a.Path == root) && !(found && at.device && !at.private)
-	case ToRead:
+	case OpRead:
 		if !found || at.hollow {
 			_, file := m.plain[a.Path]
 			return file
 		}
 		return m.exists(a.Path) && !at.closed && !(at.device && at.nodev) && !(at.pts && a.Path == root) && !m.closedDev(root)
-	case ToWrite:
+	case OpWrite:
 		if !found || at.hollow {
 			return false
 		}
 		return m.exists(a.Path) && !at.closed && !(at.pts && a.Path == root) && !m.closedDev(root) && (at.change || at.device && !at.nodev) // data passes to a device on a read-only mount
-	case ToExecute:
+	case OpExecute:
 		if !found || at.hollow {
 			return m.plain[a.Path]
 		}
 		return !at.closed && !at.noexec && !(at.device && !at.private) && !m.closedDev(root)
-	case ToConnect:
+	case OpConnect:
 		return found && !at.hollow && !at.closed && !at.proc && !at.pts && !at.device && !m.closedDev(root)
-	case ToChmod, ToSetXattr:
+	case OpChmod, OpSetXattr:
 		return found && at.change && !at.proc && !at.pts && m.exists(a.Path)
-	case ToCreate, ToSymlink, ToBind:
-		return m.namesChange(a.Path, comes)
-	case ToRemove:
-		return m.namesChange(a.Path, goes)
-	case ToRename:
-		return m.namesChange(a.Path, moves) && m.namesChange(a.To, goes)
-	case ToLink:
+	case OpCreate, OpSymlink, OpBind:
+		return m.namesChange(a.Path, false)
+	case OpRemove:
+		return m.namesChange(a.Path, false)
+	case OpRename:
+		return m.namesChange(a.Path, true) && m.namesChange(a.To, false)
+	case OpLink:
 		_, mounted := m.mounts[a.Path]
 		if m.dirs[a.Path] {
 			return false // a directory has one name
 		}
-		return found && at.change && !mounted && !at.proc && !at.pts && !m.closedDev(root) && m.namesChange(a.To, goes)
+		return found && at.change && !mounted && !at.proc && !at.pts && !m.closedDev(root) && m.namesChange(a.To, false)
 	}
 	return false
 }
@@ -263,45 +263,45 @@ func (m *planModel) closedDev(root string) bool {
 }
 
 // namesChange reports whether the name p can come or go by what is mounted.
-func (m *planModel) namesChange(p string, c change) bool {
+func (m *planModel) namesChange(p string, moved bool) bool {
 	at, _, found := m.mountOf(p)
 	if _, mounted := m.mounts[p]; mounted || !found || !at.change || at.closed || at.proc || at.pts {
 		return false
 	}
-	if c != moves && m.dirs[p] {
+	if !moved && m.dirs[p] {
 		return false // it is there, and not empty
 	}
 	return true
 }
 
 // landlockAllows asks the rights on the path, or the directory it is in.
-func (m *planModel) landlockAllows(a Act) bool {
+func (m *planModel) landlockAllows(a Access) bool {
 	dir := path.Dir(a.Path)
 	makes := landlock.FSMakeReg
 	removes := landlock.FSRemoveFile
 	if a.Dir {
 		makes, removes = landlock.FSMakeDir, landlock.FSRemoveDir
 	}
-	switch a.Do {
-	case ToRead:
+	switch a.Op {
+	case OpRead:
 		return m.grants(a.Path, landlock.FSReadFile)
-	case ToList:
+	case OpList:
 		return m.grants(a.Path, landlock.FSReadDir)
-	case ToWrite:
+	case OpWrite:
 		return m.grants(a.Path, landlock.FSWriteFile)
-	case ToExecute:
+	case OpExecute:
 		return m.grants(a.Path, landlock.FSExecute)
-	case ToCreate:
+	case OpCreate:
 		return m.grants(dir, makes)
-	case ToSymlink:
+	case OpSymlink:
 		return m.grants(dir, landlock.FSMakeSym)
-	case ToBind:
+	case OpBind:
 		return m.grants(dir, landlock.FSMakeSock)
-	case ToRemove:
+	case OpRemove:
 		return m.grants(dir, removes)
-	case ToRename:
+	case OpRename:
 		return m.grants(dir, removes) && m.grants(path.Dir(a.To), makes|removes)
-	case ToLink:
+	case OpLink:
 		// The file must not gain rights by its new place: "landlock: refer".
 		to := path.Dir(a.To)
 		return m.grants(to, landlock.FSMakeReg|landlock.FSRefer) && m.grants(dir, landlock.FSRefer) && m.grants(dir, landlock.FSWriteFile)
@@ -310,36 +310,36 @@ func (m *planModel) landlockAllows(a Act) bool {
 }
 
 // supervisorAllows is what the supervisor decides by its judgement of the paths.
-func (m *planModel) supervisorAllows(a Act) bool {
+func (m *planModel) supervisorAllows(a Access) bool {
 	j := m.judge(a.Path)
 	names := j.Whole || j.Config || j.GitFile || j.CommonDir || j.Lock || j.Text
-	switch a.Do {
-	case ToRead, ToList:
+	switch a.Op {
+	case OpRead, OpList:
 		return !j.Hidden
-	case ToWrite:
+	case OpWrite:
 		return !names && !j.Hidden
-	case ToBind:
+	case OpBind:
 		return !names && !j.Hidden && !j.Inside
-	case ToCreate:
+	case OpCreate:
 		if a.Dir {
 			return !j.Whole && !j.Config && !j.CommonDir && !j.Lock && !j.Text && !j.Placed
 		}
 		return (!names || j.Lock) && !j.Hidden
-	case ToSymlink:
+	case OpSymlink:
 		text := slices.ContainsFunc([]byte(a.To), func(c byte) bool { return c == '/' || c == '.' })
 		return !names && !j.Hidden && !j.Above && !(j.Deep && text) && (!j.Inside || j.Probe && !text)
-	case ToRemove:
+	case OpRemove:
 		return (!j.Whole || j.Loose) && !j.Config && !j.Lock && !j.Placed
-	case ToChmod:
+	case OpChmod:
 		return !j.Whole && !j.Fixed && !(j.Placed && j.Hidden) && !j.Fenced
-	case ToSetXattr:
+	case OpSetXattr:
 		return false // the supervisor's filter answers EOPNOTSUPP
-	case ToRename:
+	case OpRename:
 		to := m.judge(a.To)
 		leaves := !(j.Whole || j.Placed || j.Config || j.CommonDir || j.Hidden || j.Lock || j.GitFile && !a.Dir || a.Dir && (j.Above || j.Deep || j.GitFile || j.Inside && !j.Data))
 		arrives := !(to.Whole || to.Placed || to.CommonDir || to.Hidden || to.GitFile || to.Config || to.Lock || to.Text || a.Dir && (to.Above || to.Deep || to.Inside && !(to.Tree && j.Tree)))
 		return leaves && arrives
-	case ToLink:
+	case OpLink:
 		to := m.judge(a.To)
 		return !names && !j.Hidden && !(to.Whole || to.Config || to.GitFile || to.CommonDir || to.Hidden || to.Lock || to.Text)
 	}
@@ -356,6 +356,6 @@ func (m *planModel) judge(p string) supervisor.Judgement {
 
 // changesRoot: no kernel makes or removes the root directory, in which no name
 // is its own.
-func changesRoot(a Act) bool {
-	return slices.Contains([]Deed{ToCreate, ToRemove, ToRename, ToLink, ToSymlink, ToBind}, a.Do) && (a.Path == "/" || a.To == "/")
+func changesRoot(a Access) bool {
+	return slices.Contains([]Op{OpCreate, OpRemove, OpRename, OpLink, OpSymlink, OpBind}, a.Op) && (a.Path == "/" || a.To == "/")
 }

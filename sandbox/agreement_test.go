@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
+	"github.com/holdfast-dev/holdfast/internal/verdict"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -20,7 +21,7 @@ const agreedActs = 120
 // canonical.
 func canonicalLayout(p Policy) (resolve.Tree, error) {
 	r := resolve.New()
-	for _, u := range rulesOf(p.Files, p.Network.Unix...) {
+	for _, u := range verdict.RulesOf(p.Files, p.Network.Unix...) {
 		if err := r.Put(u); err != nil {
 			return resolve.Tree{}, err
 		}
@@ -30,17 +31,17 @@ func canonicalLayout(p Policy) (resolve.Tree, error) {
 
 // eachPair calls f with generated policies and acts, and returns how many pairs
 // there were, and how many of them the policy allows.
-func eachPair(t *testing.T, seed uint64, policies int, make func(Policy, resolve.Tree) (any, error), f func(p Policy, a Act, ok bool, why Reason, made any)) {
+func eachPair(t *testing.T, seed uint64, policies int, make func(Policy, resolve.Tree) (any, error), f func(p Policy, a Access, ok bool, why Reason, made any)) {
 	t.Helper()
 	g := newGenerator(seed)
 	pairs, allowed, refused := 0, 0, 0
 	for n := 0; n < policies; {
 		p := g.policy()
 		g.network(&p)
-		m, err := newMeaning(p)
+		m, err := verdict.New(p)
 		if err != nil {
 			refused++
-			if ok, why := Allows(p, Act{Do: ToFork}); ok || why.Field == "" {
+			if ok, why := Allows(p, Access{Op: OpFork}); ok || why.Field == "" {
 				t.Fatalf("%+v: New refuses it (%v), and it allows %v %v", p, err, ok, why)
 			}
 			continue
@@ -68,7 +69,7 @@ func eachPair(t *testing.T, seed uint64, policies int, make func(Policy, resolve
 			if noSuchAct(l, a) {
 				continue
 			}
-			ok, why := m.allows(a)
+			ok, why := m.Allows(a)
 			if why.Why == "" || why.Bound == "" {
 				t.Fatalf("%+v: the reason says nothing: %+v", a, why)
 			}
@@ -86,13 +87,13 @@ func eachPair(t *testing.T, seed uint64, policies int, make func(Policy, resolve
 
 // noSuchAct reports whether the act is one that no socket knows: to the policy a
 // socket in a shown tree is a place like others, where more could be.
-func noSuchAct(l resolve.Tree, a Act) bool {
+func noSuchAct(l resolve.Tree, a Access) bool {
 	return slices.ContainsFunc(l.Entries, func(e resolve.Entry) bool {
 		if e.Kind != pathrule.Socket || !e.Shown {
 			return false
 		}
 		if a.Path == e.Path {
-			return a.Dir || slices.Contains([]Deed{ToRead, ToList, ToWrite, ToExecute}, a.Do)
+			return a.Dir || slices.Contains([]Op{OpRead, OpList, OpWrite, OpExecute}, a.Op)
 		}
 		return pathrule.Within(a.Path, e.Path) || pathrule.Within(a.To, e.Path)
 	})
@@ -104,11 +105,11 @@ type difference struct {
 	name  string
 	wider bool // it allows what the policy does not
 	why   string
-	is    func(p Policy, a Act) bool
+	is    func(p Policy, a Access) bool
 }
 
 // differ finds the difference that explains a disagreement.
-func differ(t *testing.T, list []difference, used map[string]int, p Policy, a Act, ok bool, why Reason, got bool, by fmt.Stringer) {
+func differ(t *testing.T, list []difference, used map[string]int, p Policy, a Access, ok bool, why Reason, got bool, by fmt.Stringer) {
 	for _, d := range list {
 		if d.wider == got && d.is(p, a) {
 			used[d.name]++
@@ -135,7 +136,7 @@ func allUsed(t *testing.T, list []difference, used map[string]int) {
 // walledDifferences are where a plan with namespaces refuses what the policy
 // allows. There is none where it allows more.
 var walledDifferences = []difference{
-	{"extended attributes", false, "the supervisor's filter has no extended attributes: an ACL is a mode", func(p Policy, a Act) bool { return a.Do == ToSetXattr }},
+	{"extended attributes", false, "the supervisor's filter has no extended attributes: an ACL is a mode", func(p Policy, a Access) bool { return a.Op == OpSetXattr }},
 }
 
 // TestAPlanWithNamespacesDoesWhatThePolicyMeans: generated policies are compiled
@@ -146,7 +147,7 @@ func TestAPlanWithNamespacesDoesWhatThePolicyMeans(t *testing.T) {
 	used := map[string]int{}
 	eachPair(t, 1, kerneltest.Amount(t, 50, 200, 2000), func(p Policy, l resolve.Tree) (any, error) {
 		return planned(p, l, newHost(), nil)
-	}, func(p Policy, a Act, ok bool, why Reason, made any) {
+	}, func(p Policy, a Access, ok bool, why Reason, made any) {
 		m := made.(heldPlan).model()
 		if got, by := m.allows(a); got != ok {
 			differ(t, walledDifferences, used, p, a, ok, why, got, text("by "+string(by)))

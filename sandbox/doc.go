@@ -14,7 +14,7 @@
 //	cmd := s.Command("rg", "needle")
 //
 // A policy is plain data: package [policy] has all of it, package rootfs roots that are built entry by
-// entry ([Policy].Root). [Allows] says what a policy means, act by act, with the field that decides;
+// entry ([Policy].Root). [Allows] says whether a policy allows an access, and which field decides;
 // [Sandbox.Explain] prints what will be done; [Cmd.Report] says what held.
 //
 // # Network

@@ -17,19 +17,19 @@ func ExampleAllows() {
 		},
 		Limits: sandbox.Limits{WallClock: time.Minute},
 	}
-	for _, act := range []sandbox.Act{
-		{Do: sandbox.ToWrite, Path: "/ws/main.go"},
-		{Do: sandbox.ToWrite, Path: "/usr/bin/ls"},
-		{Do: sandbox.ToRead, Path: "/ws/keys/id"},
-		{Do: sandbox.ToRead, Path: "/ws/api/.env"},
-		{Do: sandbox.ToCreate, Path: "/ws/sub/.git/hooks/pre-commit"},
-		{Do: sandbox.ToConnect, Network: "tcp", Host: "example.org", Port: 443},
-		{Do: sandbox.ToConnect, Network: "tcp", Host: "127.0.0.1", Port: 8080},
-		{Do: sandbox.ToSignal, Outside: true},
-		{Do: sandbox.ToRun, For: time.Hour},
+	for _, act := range []sandbox.Access{
+		{Op: sandbox.OpWrite, Path: "/ws/main.go"},
+		{Op: sandbox.OpWrite, Path: "/usr/bin/ls"},
+		{Op: sandbox.OpRead, Path: "/ws/keys/id"},
+		{Op: sandbox.OpRead, Path: "/ws/api/.env"},
+		{Op: sandbox.OpCreate, Path: "/ws/sub/.git/hooks/pre-commit"},
+		{Op: sandbox.OpConnect, Network: "tcp", Host: "example.org", Port: 443},
+		{Op: sandbox.OpConnect, Network: "tcp", Host: "127.0.0.1", Port: 8080},
+		{Op: sandbox.OpSignal, Outside: true},
+		{Op: sandbox.OpRunFor, For: time.Hour},
 	} {
 		ok, why := sandbox.Allows(p, act)
-		fmt.Println(act.Do, ok, why)
+		fmt.Println(act.Op, ok, why)
 	}
 	// Output:
 	// write true Files.Write[0]: shown to read and write: /ws/main.go lies in /ws
@@ -45,25 +45,25 @@ func ExampleAllows() {
 
 // A rename is two names' matter, and so is a link: neither can be used to change
 // what is protected, or to read what is hidden.
-func ExampleDeed() {
+func ExampleOp() {
 	p := sandbox.Policy{Files: sandbox.Files{Read: []string{"/usr"}, Write: []string{"/ws"}, HideNames: []string{".env"}}}
-	for _, act := range []sandbox.Act{
-		{Do: sandbox.ToRename, Path: "/ws/a", To: "/ws/b"},
-		{Do: sandbox.ToRename, Path: "/ws/.env", To: "/ws/b"},
-		{Do: sandbox.ToLink, Path: "/usr/bin/ls", To: "/ws/ls"},
-		{Do: sandbox.ToSymlink, Path: "/ws/.bashrc", To: "evil"},
-		{Do: sandbox.ToRemove, Path: "/ws"},
-		{Do: sandbox.ToChmod, Path: "/ws/.git/hooks/pre-commit"},
-		{Do: sandbox.ToSetXattr, Path: "/ws/a"},
-		{Do: sandbox.ToList, Path: "/ws"},
-		{Do: sandbox.ToStat, Path: "/home"},
-		{Do: sandbox.ToExecute, Path: "/usr/bin/ls"},
-		{Do: sandbox.ToBind, Network: "unix", Path: "/ws/socket"},
-		{Do: sandbox.ToFork},
-		{Do: sandbox.ToGain},
+	for _, act := range []sandbox.Access{
+		{Op: sandbox.OpRename, Path: "/ws/a", To: "/ws/b"},
+		{Op: sandbox.OpRename, Path: "/ws/.env", To: "/ws/b"},
+		{Op: sandbox.OpLink, Path: "/usr/bin/ls", To: "/ws/ls"},
+		{Op: sandbox.OpSymlink, Path: "/ws/.bashrc", To: "evil"},
+		{Op: sandbox.OpRemove, Path: "/ws"},
+		{Op: sandbox.OpChmod, Path: "/ws/.git/hooks/pre-commit"},
+		{Op: sandbox.OpSetXattr, Path: "/ws/a"},
+		{Op: sandbox.OpList, Path: "/ws"},
+		{Op: sandbox.OpStat, Path: "/home"},
+		{Op: sandbox.OpExecute, Path: "/usr/bin/ls"},
+		{Op: sandbox.OpBind, Network: "unix", Path: "/ws/socket"},
+		{Op: sandbox.OpFork},
+		{Op: sandbox.OpElevate},
 	} {
 		ok, why := sandbox.Allows(p, act)
-		fmt.Printf("%s %v %s %q\n", act.Do, ok, why.Bound, why.Field)
+		fmt.Printf("%s %v %s %q\n", act.Op, ok, why.Bound, why.Field)
 	}
 	// Output:
 	// rename true files "Files.Write[0]"

@@ -270,7 +270,7 @@ func ExampleNetwork_datagrams() {
 	if errors.As(err, &wrong) {
 		fmt.Println(wrong.Field, wrong.Problem) // Network.Capture is to be set: package capture has one
 	}
-	may, _ := sandbox.Allows(p, sandbox.Act{Do: sandbox.ToConnect, Network: "udp", Host: "packages.example.com", Port: 443})
+	may, _ := sandbox.Allows(p, sandbox.Access{Op: sandbox.OpConnect, Network: "udp", Host: "packages.example.com", Port: 443})
 	fmt.Println(may)
 	// Output:
 	// Network.UDP has nothing that could carry datagrams: the proxies do not

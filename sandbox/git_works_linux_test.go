@@ -152,7 +152,7 @@ func TestKernelNoNewRepositories(t *testing.T) {
 		after: `test "$(find ws -name HEAD -path '*/.git/HEAD' | wc -l)" = 1; git -C ws fsck; git -C ws log --oneline | wc -l | grep -qx 3`}})
 	p := Workspace("/srv/project")
 	strict(&p)
-	if ok, why := Allows(p, Act{Do: ToCreate, Path: "/srv/project/n/.git", Dir: true}); ok || why.Field != "Files.Protect.NoNewRepositories" {
+	if ok, why := Allows(p, Access{Op: OpCreate, Path: "/srv/project/n/.git", Dir: true}); ok || why.Field != "Files.Protect.NoNewRepositories" {
 		t.Errorf("allowed: %v: %+v", ok, why)
 	}
 	p.Files.Protect.Off = true

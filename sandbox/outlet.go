@@ -11,9 +11,8 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
-
 	"github.com/holdfast-dev/holdfast/internal/proxy"
+	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
 )
 
 // An outlet is one run's way to the network, as the harness serves it. It is

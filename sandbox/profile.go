@@ -8,12 +8,16 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
 	"github.com/holdfast-dev/holdfast/internal/supervisor"
+	"github.com/holdfast-dev/holdfast/internal/verdict"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // This file says what of a policy macOS's seatbelt can hold, and how. It is pure,
 // and compiled on every system, so that tests can hold the profile against
 // Allows wherever they run.
+
+// A profile is a policy's evaluator, from which a profile of macOS's sandbox is made.
+type profile struct{ *verdict.Evaluator }
 
 // A profiled is what one run adds to the profile of its policy.
 type profiled struct {
@@ -23,11 +27,11 @@ type profiled struct {
 }
 
 // grants is the policy as package emit takes it, for one run.
-func (m *meaning) grants(run profiled) emit.Grants {
-	open := func(b Bound) bool { return slices.Contains(m.policy.Open, b) }
-	sockets, _ := allowsAddress(m.policy, Act{Do: ToConnect, Network: "unix"})
+func (m profile) grants(run profiled) emit.Grants {
+	open := func(b Bound) bool { return slices.Contains(m.Policy.Open, b) }
+	sockets, _ := verdict.AllowsAddress(m.Policy, Access{Op: OpConnect, Network: "unix"})
 	g := emit.Grants{
-		Network: emit.Network{All: m.policy.Network.Host || open(policy.BoundNetwork), Sockets: sockets},
+		Network: emit.Network{All: m.Policy.Network.Host || open(policy.BoundNetwork), Sockets: sockets},
 		PTY:     true, AllProcesses: open(policy.BoundProcesses), Tag: run.tag,
 	}
 	if !g.Network.All {
@@ -38,21 +42,21 @@ func (m *meaning) grants(run profiled) emit.Grants {
 		g.AllFiles = true
 		return g
 	}
-	for _, p := range slices.SortedFunc(maps.Keys(m.entries), pathrule.TreeOrder) {
-		kind, ok := profileKind[m.entries[p].Kind]
+	for _, p := range slices.SortedFunc(maps.Keys(m.Entries), pathrule.TreeOrder) {
+		kind, ok := profileKind[m.Entries[p].Kind]
 		if pathrule.Within(p, "/dev") {
 			kind, ok = emit.Device, kind == emit.Write
 		}
 		if ok {
-			g.Rules = append(g.Rules, emit.Rule{Path: p, Kind: kind, Field: m.fields[p]})
+			g.Rules = append(g.Rules, emit.Rule{Path: p, Kind: kind, Field: m.Fields[p]})
 		}
 	}
 	g.Rules = append(g.Rules, m.ownRules(run.own)...)
-	g.Roots = m.roots
-	for _, n := range m.names.rules {
-		g.Names = append(g.Names, emit.Name{Path: n.name, Kind: n.profileKind(), Field: n.field})
+	g.Roots = m.Roots
+	for _, n := range m.Names.Rules {
+		g.Names = append(g.Names, emit.Name{Path: n.Name, Kind: profileNameKind(n), Field: n.Field})
 	}
-	if s, _ := m.stands("/usr/bin"); s == ofShown { // the system's own programs, of which some are shims
+	if m.ReadOnly("/usr/bin") { // the system's own programs, of which some are shims
 		g.Tools.Git, g.Tools.Node, g.Tools.Python = true, true, true
 	}
 	return g
@@ -66,13 +70,13 @@ var profileKind = map[pathrule.Kind]emit.Kind{
 	pathrule.Socket: emit.Socket,
 }
 
-func (n nameRule) profileKind() emit.NameKind {
+func profileNameKind(n verdict.NameRule) emit.NameKind {
 	switch {
-	case n.hides:
+	case n.Hides:
 		return emit.Hidden
-	case n.kind == supervisor.GitFile:
+	case n.Kind == supervisor.GitFile:
 		return emit.Directory
-	case n.kind == supervisor.Whole:
+	case n.Kind == supervisor.Whole:
 		return emit.Whole
 	}
 	return emit.File
@@ -80,8 +84,8 @@ func (n nameRule) profileKind() emit.NameKind {
 
 // profileHoldings is what a profile promises of each bound, and what of it is lost
 // on macOS.
-func (m *meaning) profileHoldings() []plan.Holding {
-	p := m.policy
+func (m profile) profileHoldings() []plan.Holding {
+	p := m.Policy
 	open := func(b Bound) bool { return slices.Contains(p.Open, b) }
 	lost := map[Bound][]plan.Loss{}
 	lose := func(b Bound, what, why, remedy string, absent bool) {
@@ -90,8 +94,8 @@ func (m *meaning) profileHoldings() []plan.Holding {
 		}
 	}
 	const noMounts = "macOS: nothing is mounted for one process"
-	for _, path := range slices.SortedFunc(maps.Keys(m.entries), pathrule.TreeOrder) {
-		switch m.entries[path].Kind {
+	for _, path := range slices.SortedFunc(maps.Keys(m.Entries), pathrule.TreeOrder) {
+		switch m.Entries[path].Kind {
 		case pathrule.Private:
 			lose(policy.BoundFiles, path+" cannot be private; TMPDIR and HOME name a directory of the run's own instead", noMounts, "leave it out of Files.Private", false)
 		case pathrule.CopyOnWrite:

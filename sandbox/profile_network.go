@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
+	"github.com/holdfast-dev/holdfast/internal/verdict"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -28,12 +29,12 @@ func wireProfile(n Network) wiring {
 }
 
 // ports are those of the loopback that the tool may connect to.
-func (m *meaning) ports(proxies []int) []int {
+func (m profile) ports(proxies []int) []int {
 	var list []int
-	for _, p := range m.policy.Network.Loopback {
+	for _, p := range m.Policy.Network.Loopback {
 		list = append(list, int(p))
 	}
-	if m.policy.Network.Proxied() {
+	if m.Policy.Network.Proxied() {
 		list = append(list, proxies...)
 	}
 	slices.Sort(list)
@@ -43,21 +44,21 @@ func (m *meaning) ports(proxies []int) []int {
 // trustsSystem reports whether programs may let trustd check certificates. It
 // fetches what a certificate names, from wherever that is, so a network that is
 // bounded by name has it only where the policy says that it may be weaker.
-func (m *meaning) trustsSystem() bool {
-	return m.policy.Network.Proxied() && slices.Contains(m.policy.May, policy.BoundNetwork)
+func (m profile) trustsSystem() bool {
+	return m.Policy.Network.Proxied() && slices.Contains(m.Policy.May, policy.BoundNetwork)
 }
 
 // needsOwn says whether a run has a directory of its own, and whether the tool's
 // HOME and TMPDIR are in it.
-func (m *meaning) needsOwn() (needed, homed bool) {
-	homed = len(m.policy.Files.Private) > 0 && !slices.Contains(m.policy.Open, policy.BoundFiles)
-	return homed || wireProfile(m.policy.Network).hasFiles(), homed
+func (m profile) needsOwn() (needed, homed bool) {
+	homed = len(m.Policy.Files.Private) > 0 && !slices.Contains(m.Policy.Open, policy.BoundFiles)
+	return homed || wireProfile(m.Policy.Network).hasFiles(), homed
 }
 
 // ownRules show the run's own directory. What the harness has put there can be
 // read, and the agent's socket be connected to; the tool changes its home and its
 // tmp alone.
-func (m *meaning) ownRules(own string) []emit.Rule {
+func (m profile) ownRules(own string) []emit.Rule {
 	if own == "" {
 		return nil
 	}
@@ -71,9 +72,9 @@ func (m *meaning) ownRules(own string) []emit.Rule {
 }
 
 // missing is what the policy asks of the network that macOS cannot give.
-func (m *meaning) missing() []*UnsupportedError {
-	n := m.policy.Network
-	sockets, _ := allowsAddress(m.policy, Act{Do: ToConnect, Network: "unix"})
+func (m profile) missing() []*UnsupportedError {
+	n := m.Policy.Network
+	sockets, _ := verdict.AllowsAddress(m.Policy, Access{Op: OpConnect, Network: "unix"})
 	const noNamespace = "macOS has no network namespaces"
 	var list []*UnsupportedError
 	for _, f := range [...]struct {
@@ -97,8 +98,8 @@ func (m *meaning) missing() []*UnsupportedError {
 
 // lacksNetwork is New's error for what is missing; nil where the policy says that
 // the network may be weaker. The report has it as notes then.
-func (m *meaning) lacksNetwork() error {
-	if slices.Contains(m.policy.May, policy.BoundNetwork) {
+func (m profile) lacksNetwork() error {
+	if slices.Contains(m.Policy.May, policy.BoundNetwork) {
 		return nil
 	}
 	var list []error
@@ -109,8 +110,8 @@ func (m *meaning) lacksNetwork() error {
 }
 
 // networkNotes are what should be known of the network beside what holds it.
-func (m *meaning) networkNotes() []string {
-	n := m.policy.Network
+func (m profile) networkNotes() []string {
+	n := m.Policy.Network
 	var notes []string
 	for _, e := range m.missing() {
 		notes = append(notes, e.What+" ("+e.Reason+"; remedy: "+e.Remedy+")")

@@ -10,16 +10,17 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
+	"github.com/holdfast-dev/holdfast/internal/verdict"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-func meant(t *testing.T, p Policy) *meaning {
+func meant(t *testing.T, p Policy) profile {
 	t.Helper()
-	m, err := newMeaning(p)
+	m, err := verdict.New(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m
+	return profile{m}
 }
 
 // TestWhatMacOSCannotGiveOfANetworkIsNamed: as an error, or as a note where the
@@ -56,7 +57,7 @@ func TestWhatMacOSCannotGiveOfANetworkIsNamed(t *testing.T) {
 	}
 }
 
-func networkHolding(m *meaning) plan.Holding {
+func networkHolding(m profile) plan.Holding {
 	list := m.profileHoldings()
 	return list[slices.IndexFunc(list, func(h plan.Holding) bool { return h.Bound == policy.BoundNetwork })]
 }

@@ -38,7 +38,7 @@ func TestWhatAConfigurationNamesIsProtected(t *testing.T) {
 				t.Fatal(err)
 			}
 			for path, want := range map[string]bool{"/ci/pre-commit": c.hooks, "/local": c.include, "/plain": true} {
-				if ok, why := s.Allows(Act{Do: ToCreate, Path: dir + path}); ok != want {
+				if ok, why := s.Allows(Access{Op: OpCreate, Path: dir + path}); ok != want {
 					t.Errorf("%s may be made: %v, not %v: %+v", path, ok, want, why)
 				}
 			}

@@ -13,14 +13,14 @@ const ownLetters = 13
 // isHomed reports whether HOME and TMPDIR are in the run's own directory: where the
 // policy has private ones.
 func (r *run) isHomed() bool {
-	_, homed := r.sandbox.meaning.needsOwn()
+	_, homed := r.sandbox.profile.needsOwn()
 	return homed
 }
 
 // makeOwn makes the run's own directory, if it has one, with what the harness puts
 // there.
 func (r *run) makeOwn() (err error) {
-	needed, homed := r.sandbox.meaning.needsOwn()
+	needed, homed := r.sandbox.profile.needsOwn()
 	if !needed {
 		return nil
 	}

@@ -22,7 +22,7 @@ import (
 
 // lowered is what New has made of the policy for macOS.
 type lowered struct {
-	meaning *meaning
+	profile profile
 	limits  []rlimit.Setting
 }
 
@@ -39,7 +39,7 @@ func (s *Sandbox) compile() (err error) {
 	if s.layout, err = resolve.Files(s.policy.Files, presets.CheckWorkspace, s.policy.Network.Unix...); err != nil {
 		return err
 	}
-	m := s.means()
+	m := profile{s.evaluator()}
 	if err := m.lacksNetwork(); err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (s *Sandbox) compile() (err error) {
 			return err
 		}
 	}
-	s.lowered = &lowered{meaning: m}
+	s.lowered = &lowered{profile: m}
 	s.plan.Holdings, s.plan.DeadlineMS = m.profileHoldings(), milliseconds(s.policy.Limits.WallClock)
 	inherited, err := inheritedLimits()
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *Sandbox) refuse() error {
 
 // emission is the profile of one run.
 func (s *Sandbox) emission(run profiled) (emit.Emission, error) {
-	e, err := emit.Emit(s.meaning.grants(run))
+	e, err := emit.Emit(s.profile.grants(run))
 	if bad := (*emit.Error)(nil); errors.As(err, &bad) {
 		return e, &PolicyError{Field: bad.Field, Value: bad.Value, Problem: bad.Problem, Remedy: "no profile can say it: use another name", Err: err}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
+	"github.com/holdfast-dev/holdfast/internal/verdict"
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
@@ -119,13 +120,13 @@ func TestAReportFromMacOSClaimsNoMoreThanIsKnown(t *testing.T) {
 		Files: Files{Read: []string{"/usr"}, Write: []string{"/ws"}, Private: []string{"/tmp"}, CopyOnWrite: []string{"/cache"}, Make: []policy.File{{Path: "/tmp/f"}}},
 		Open:  []Bound{policy.BoundPrivileges},
 	}
-	m, err := newMeaning(p)
+	m, err := verdict.New(p)
 	if err != nil {
 		t.Fatal(err)
 	}
 	states := func(started bool) map[Bound]State {
 		out := map[Bound]State{}
-		for _, h := range m.profileHoldings() {
+		for _, h := range (profile{m}).profileHoldings() {
 			open := slices.Contains(p.Open, h.Bound) || h.Bound == policy.BoundTime
 			line := judgeProfile(h, open, started, func(mechanism string) string { return profileEvidence(mechanism, nil, 3, 0, "") })
 			out[h.Bound] = line.State
@@ -149,7 +150,7 @@ func TestAReportFromMacOSClaimsNoMoreThanIsKnown(t *testing.T) {
 		}
 	}
 	var lost []string
-	for _, h := range m.profileHoldings() {
+	for _, h := range (profile{m}).profileHoldings() {
 		if h.Bound == policy.BoundFiles {
 			for _, l := range h.Lost {
 				lost = append(lost, l.What)

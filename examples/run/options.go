@@ -20,7 +20,7 @@ type options struct {
 	dir     string // where the tool starts; "": here
 	report  bool
 	explain bool
-	allows  *sandbox.Act // asked about, in place of a run
+	allows  *sandbox.Access // asked about, in place of a run
 	tool    []string
 }
 
@@ -34,7 +34,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	timeout := f.Duration("timeout", 0, "end the run after this `duration` (default: never)")
 	report := f.Bool("report", false, "print to standard error which bounds held")
 	explain := f.Bool("explain", false, "print what would be done, step by step, and run nothing")
-	allows := f.String("allows", "", "say whether the policy allows an `act`, such as 'write /etc/hosts' or 'connect example.org:443', and run nothing")
+	allows := f.String("allows", "", "say whether the policy allows an `access`, such as 'write /etc/hosts' or 'connect example.org:443', and run nothing")
 	f.Var(&read, "read", "a further `path` to read; may be repeated")
 	f.Var(&write, "write", "a further `path` to write; may be repeated")
 	f.Var(&hide, "hide", "a `path` that cannot be read; may be repeated")
@@ -45,11 +45,11 @@ func parse(args []string, usage io.Writer) (options, error) {
 	}
 	o := options{report: *report, explain: *explain, tool: f.Args()}
 	if *allows != "" {
-		act, err := parseAct(*allows)
+		access, err := parseAccess(*allows)
 		if err != nil {
 			return options{}, err
 		}
-		o.allows = &act
+		o.allows = &access
 	}
 	if len(o.tool) == 0 && !o.explain && o.allows == nil {
 		return options{}, errors.New("no tool was named after the flags")

@@ -53,9 +53,9 @@ func TestEnding(t *testing.T) {
 		stdout, stderr string // part of it
 	}{
 		{"the tool's output", []string{"--", "echo", "hello"}, 0, 0, "hello\n", ""},
-		{"an act that the policy refuses", []string{"-allows", "write /etc/hosts"}, 1, 0, "refused: ", ""},
-		{"an act that it allows", []string{"-allows", "write ./new"}, 0, 0, "allowed: Files.Write", ""},
-		{"a deed that there is not", []string{"-allows", "wirte /etc/hosts"}, 1, 0, "to allow it: ask about one of read,", ""},
+		{"an access that the policy refuses", []string{"-allows", "write /etc/hosts"}, 1, 0, "refused: ", ""},
+		{"an access that it allows", []string{"-allows", "write ./new"}, 0, 0, "allowed: Files.Write", ""},
+		{"an unknown operation", []string{"-allows", "wirte /etc/hosts"}, 1, 0, "to allow it: use one of read,", ""},
 		{"a host that is allowed", []string{"-host", "*.example.org:443", "-allows", "connect a.example.org:443"}, 0, 0, "allowed: Network.Hosts[0]", ""},
 		{"another host", []string{"-host", "*.example.org:443", "-allows", "connect example.com:443"}, 1, 0, "refused: ", ""},
 		{"a host's variables", []string{"-host", "example.org", "--", "sh", "-c", "echo $https_proxy"}, 0, 0, "http://127.0.0.1:3128", ""},

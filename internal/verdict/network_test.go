@@ -1,4 +1,4 @@
-package sandbox
+package verdict
 
 import (
 	"os"
@@ -9,17 +9,21 @@ import (
 )
 
 func TestAllowsSaysWhatThePolicyMeansOfTheNetwork(t *testing.T) {
-	p := Policy{Network: Network{
+	p := policy.Policy{Network: policy.Network{
 		Hosts: []string{"example.com:443", "*.example.org", "10.1.0.0/16:22", "*.deny.example"}, Deny: []string{"secret.example.org"},
 		UDP: []string{"example.com:123", "*.example.org:400-500", "10.1.0.0/16:123"}, Requests: []policy.RequestRule{{Host: "api.example.org:443"}},
 		Capture:  func(*os.File, policy.CaptureGate) (func(), error) { return nil, nil },
 		Loopback: []uint16{5432}, Unix: []string{"/run/docker.sock"},
 	}}
-	udp := func(host string, port int) Act { return Act{Do: ToConnect, Network: "udp", Host: host, Port: port} }
-	tcp := func(host string, port int) Act { return Act{Do: ToConnect, Network: "tcp", Host: host, Port: port} }
+	udp := func(host string, port int) Access {
+		return Access{Op: OpConnect, Network: "udp", Host: host, Port: port}
+	}
+	tcp := func(host string, port int) Access {
+		return Access{Op: OpConnect, Network: "tcp", Host: host, Port: port}
+	}
 	for _, c := range []struct {
 		name  string
-		act   Act
+		act   Access
 		ok    bool
 		field string
 	}{
@@ -48,9 +52,9 @@ func TestAllowsSaysWhatThePolicyMeansOfTheNetwork(t *testing.T) {
 		{"a datagram to no port", udp("example.com", 0), false, ""},
 		{"a port of the harness's loopback", tcp("127.0.0.1", 5432), true, "Network.Loopback[0]"},
 		{"another of its own", tcp("::1", 80), true, ""},
-		{"a socket that is granted", Act{Do: ToConnect, Network: "unix", Path: "/run/docker.sock"}, true, "Network.Unix[0]"},
-		{"to change that socket", Act{Do: ToRemove, Path: "/run/docker.sock"}, false, "Network.Unix[0]"},
-		{"to read beside it", Act{Do: ToRead, Path: "/run/other.sock"}, false, ""},
+		{"a socket that is granted", Access{Op: OpConnect, Network: "unix", Path: "/run/docker.sock"}, true, "Network.Unix[0]"},
+		{"to change that socket", Access{Op: OpRemove, Path: "/run/docker.sock"}, false, "Network.Unix[0]"},
+		{"to read beside it", Access{Op: OpRead, Path: "/run/other.sock"}, false, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ok, why := Allows(p, c.act)
@@ -62,11 +66,11 @@ func TestAllowsSaysWhatThePolicyMeansOfTheNetwork(t *testing.T) {
 			}
 		})
 	}
-	for _, a := range []Act{tcp("example.com", 443), udp("example.com", 443)} {
-		if ok, why := Allows((Policy{}), a); ok || why.Remedy == "" {
+	for _, a := range []Access{tcp("example.com", 443), udp("example.com", 443)} {
+		if ok, why := Allows((policy.Policy{}), a); ok || why.Remedy == "" {
 			t.Errorf("the zero policy: %v, %v", ok, why)
 		}
-		if ok, why := Allows((Policy{Network: Network{Hosts: []string{"a.example"}}}), a); ok || why.Remedy == "" {
+		if ok, why := Allows((policy.Policy{Network: policy.Network{Hosts: []string{"a.example"}}}), a); ok || why.Remedy == "" {
 			t.Errorf("another host: %v, %v", ok, why)
 		}
 	}
@@ -75,28 +79,28 @@ func TestAllowsSaysWhatThePolicyMeansOfTheNetwork(t *testing.T) {
 // TestAllowsKnowsTheNetworkOfWhatIsNotWalled: where neither files nor processes are
 // bounded there are the proxies and the ports of Loopback, and no other socket.
 func TestAllowsKnowsTheNetworkOfWhatIsNotWalled(t *testing.T) {
-	open := []Bound{policy.BoundFiles, policy.BoundProcesses}
-	some := Policy{Open: open, Network: Network{Hosts: []string{"example.org"}, Loopback: []uint16{5432}}}
+	open := []policy.Bound{policy.BoundFiles, policy.BoundProcesses}
+	some := policy.Policy{Open: open, Network: policy.Network{Hosts: []string{"example.org"}, Loopback: []uint16{5432}}}
 	for _, c := range []struct {
-		p         Policy
-		do        Deed
+		p         policy.Policy
+		do        Op
 		net, host string
 		port      int
 		ok        bool
 	}{
-		{some, ToConnect, "tcp", "example.org", 443, true},
-		{some, ToConnect, "tcp", "example.com", 443, false},
-		{some, ToConnect, "tcp", "127.0.0.1", 5432, true},
-		{some, ToConnect, "tcp", "localhost", 5432, true},
-		{some, ToConnect, "tcp", "127.0.0.1", 80, false},
-		{some, ToConnect, "tcp", "::1", 5432, false},
-		{some, ToConnect, "udp", "127.0.0.1", 5432, false},
-		{some, ToBind, "tcp", "127.0.0.1", 5432, false},
-		{some, ToConnect, "unix", "", 0, false},
-		{Policy{Open: open}, ToConnect, "tcp", "127.0.0.1", 5432, false},
-		{Policy{Open: open}, ToConnect, "tcp", "example.org", 443, false},
+		{some, OpConnect, "tcp", "example.org", 443, true},
+		{some, OpConnect, "tcp", "example.com", 443, false},
+		{some, OpConnect, "tcp", "127.0.0.1", 5432, true},
+		{some, OpConnect, "tcp", "localhost", 5432, true},
+		{some, OpConnect, "tcp", "127.0.0.1", 80, false},
+		{some, OpConnect, "tcp", "::1", 5432, false},
+		{some, OpConnect, "udp", "127.0.0.1", 5432, false},
+		{some, OpBind, "tcp", "127.0.0.1", 5432, false},
+		{some, OpConnect, "unix", "", 0, false},
+		{policy.Policy{Open: open}, OpConnect, "tcp", "127.0.0.1", 5432, false},
+		{policy.Policy{Open: open}, OpConnect, "tcp", "example.org", 443, false},
 	} {
-		if ok, why := Allows(c.p, Act{Do: c.do, Network: c.net, Host: c.host, Port: c.port, Path: "/run/db.sock"}); ok != c.ok || why.Why == "" {
+		if ok, why := Allows(c.p, Access{Op: c.do, Network: c.net, Host: c.host, Port: c.port, Path: "/run/db.sock"}); ok != c.ok || why.Why == "" {
 			t.Errorf("%s %s %s %d: %v, %v", c.do, c.net, c.host, c.port, ok, why)
 		}
 	}

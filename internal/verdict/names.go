@@ -1,4 +1,4 @@
-package sandbox
+package verdict
 
 import (
 	"slices"
@@ -14,20 +14,20 @@ import (
 // compared here by a matcher of their own, not by the supervisor's: tests hold the
 // one against the other.
 type nameRules struct {
-	rules []nameRule
+	Rules []NameRule
 }
 
-type nameRule struct {
-	field string
-	name  string
+type NameRule struct {
+	Field string
+	Name  string
 	parts []string
-	kind  supervisor.Kind
-	hides bool
+	Kind  supervisor.Kind
+	Hides bool
 
 	obeyed bool // name is a path that a configuration of git names
 }
 
-func newNameRules(f Files) *nameRules {
+func newNameRules(f policy.Files) *nameRules {
 	n := &nameRules{}
 	kinds := map[string]supervisor.Kind{}
 	for _, p := range supervisor.DefaultNames() {
@@ -38,10 +38,10 @@ func newNameRules(f Files) *nameRules {
 		if i := slices.Index(f.Protect.Add, name); i >= 0 {
 			field = errtext.Indexed("Files.Protect.Add", i)
 		}
-		n.rules = append(n.rules, nameRule{field: field, name: name, parts: strings.Split(name, "/"), kind: kinds[name]})
+		n.Rules = append(n.Rules, NameRule{Field: field, Name: name, parts: strings.Split(name, "/"), Kind: kinds[name]})
 	}
 	for i, name := range f.HideNames {
-		n.rules = append(n.rules, nameRule{field: errtext.Indexed("Files.HideNames", i), name: name, parts: strings.Split(name, "/"), hides: true})
+		n.Rules = append(n.Rules, NameRule{Field: errtext.Indexed("Files.HideNames", i), Name: name, parts: strings.Split(name, "/"), Hides: true})
 	}
 	return n
 }
@@ -49,7 +49,7 @@ func newNameRules(f Files) *nameRules {
 // obey adds the paths that git obeys by a repository's configuration.
 func (n *nameRules) obey(paths []string) {
 	for _, p := range paths {
-		n.rules = append(n.rules, nameRule{field: "Files.Protect", name: p, parts: strings.Split(p[1:], "/"), obeyed: true})
+		n.Rules = append(n.Rules, NameRule{Field: "Files.Protect", Name: p, parts: strings.Split(p[1:], "/"), obeyed: true})
 	}
 }
 
@@ -57,18 +57,18 @@ func (n *nameRules) obey(paths []string) {
 type match uint8
 
 const (
-	beside  match = iota // nothing
-	strays               // a place on the way to such a name, inside its "**"
-	leads                // a place on the way to such a name, by its fixed part
-	beneath              // something below such a name
-	exactly              // such a name
+	matchNone       match = iota // nothing
+	matchInWildcard              // a place on the way to such a name, inside its "**"
+	matchAbove                   // a place on the way to such a name, by its fixed part
+	matchBelow                   // something below such a name
+	matchExact                   // such a name
 )
 
 // match compares the components of a path with the name. Only what ends below
 // the first floor components counts: the directories around a root have names
 // that are not the tool's to choose.
-func (n nameRule) match(path []string, floor int) match {
-	best := beside
+func (n NameRule) match(path []string, floor int) match {
+	best := matchNone
 	for i := range path {
 		best = max(best, n.at(path, i, n.parts, floor))
 	}
@@ -76,20 +76,20 @@ func (n nameRule) match(path []string, floor int) match {
 }
 
 // at compares parts with the components from i on.
-func (n nameRule) at(path []string, i int, parts []string, floor int) match {
+func (n NameRule) at(path []string, i int, parts []string, floor int) match {
 	switch {
 	case len(parts) == 0 && i <= floor:
-		return beside
+		return matchNone
 	case len(parts) == 0 && i == len(path):
-		return exactly
+		return matchExact
 	case len(parts) == 0:
-		return beneath
+		return matchBelow
 	case i == len(path):
-		return leads
+		return matchAbove
 	case parts[0] == "**":
-		best := strays
+		best := matchInWildcard
 		for j := i + 1; j < len(path); j++ {
-			if m := n.at(path, j, parts[1:], floor); m == exactly || m == beneath {
+			if m := n.at(path, j, parts[1:], floor); m == matchExact || m == matchBelow {
 				best = max(best, m)
 			}
 		}
@@ -97,13 +97,13 @@ func (n nameRule) at(path []string, i int, parts []string, floor int) match {
 	case samePart(parts[0], path[i]):
 		return n.at(path, i+1, parts[1:], floor)
 	}
-	return beside
+	return matchNone
 }
 
 // under returns the components of p, and how many of them the outermost root
 // around it has. ok is false if p lies in no root.
-func (m *meaning) under(p string) (path []string, floor int, ok bool) {
-	for _, root := range m.roots { // an outer one comes first
+func (m *Evaluator) under(p string) (path []string, floor int, ok bool) {
+	for _, root := range m.Roots { // an outer one comes first
 		if p != root && pathrule.Within(p, root) {
 			return strings.Split(p[1:], "/"), strings.Count(strings.TrimSuffix(root, "/"), "/"), true
 		}
@@ -111,53 +111,53 @@ func (m *meaning) under(p string) (path []string, floor int, ok bool) {
 	return nil, 0, false
 }
 
-// byName asks the rules about names for every path of an act that the rules
+// byName asks the rules about names for every path of an access that the rules
 // about places allow.
-func (m *meaning) byName(a Act) (bool, Reason) {
+func (m *Evaluator) byName(a Access) (bool, Reason) {
 	if ok, r := m.nameAllows(a, a.Path, false); !ok {
 		return false, r
 	}
-	if a.Do == ToRename || a.Do == ToLink {
+	if a.Op == OpRename || a.Op == OpLink {
 		if ok, r := m.nameAllows(a, a.To, true); !ok {
 			return false, r
 		}
 	}
-	_, r := m.atPlace(a)
+	_, r := m.byPath(a)
 	return true, r
 }
 
-func (m *meaning) nameAllows(a Act, p string, arrives bool) (bool, Reason) {
+func (m *Evaluator) nameAllows(a Access, p string, arrives bool) (bool, Reason) {
 	path, floor, ok := m.under(p)
 	if !ok {
 		return true, Reason{}
 	}
-	in, git := m.names.inGit(path, floor)
+	in, git := m.Names.inGit(path, floor)
 	if git.Inside {
 		if gitForbids(a, git, arrives, m) {
-			return false, Reason{Bound: policy.BoundFiles, Field: in.field, Why: p + " lies in a git directory, where tools may not have it", Remedy: "name .git in Files.Protect.Except, which opens all of git's directories"}
+			return false, Reason{Bound: policy.BoundFiles, Field: in.Field, Why: p + " lies in a git directory, where tools may not have it", Remedy: "name .git in Files.Protect.Except, which opens all of git's directories"}
 		}
 	}
-	for _, n := range m.names.rules {
-		if git.Inside && strings.HasPrefix(n.name, ".git/") && !n.hides {
+	for _, n := range m.Names.Rules {
+		if git.Inside && strings.HasPrefix(n.Name, ".git/") && !n.Hides {
 			continue
 		}
 		how := n.match(path, floor)
-		if how == beside || how == beneath && n.kind != supervisor.Whole && !n.hides {
+		if how == matchNone || how == matchBelow && n.Kind != supervisor.Whole && !n.Hides {
 			continue
 		}
-		if m.policy.Files.Protect.NoNewRepositories && a.Do == ToCreate && how == exactly && n.kind == supervisor.GitFile {
+		if m.Policy.Files.Protect.NoNewRepositories && a.Op == OpCreate && how == matchExact && n.Kind == supervisor.GitFile {
 			return false, Reason{Bound: policy.BoundFiles, Field: "Files.Protect.NoNewRepositories", Why: p + " would be a new repository", Remedy: "leave it false"}
 		}
 		if why := n.forbids(a, how, arrives); why != "" {
-			r := Reason{Bound: policy.BoundFiles, Field: n.field, Why: p + " " + why + " the protected name " + n.name, Remedy: "name it in Files.Protect.Except"}
-			if slices.Contains(policy.BuildNames(), n.name) {
+			r := Reason{Bound: policy.BoundFiles, Field: n.Field, Why: p + " " + why + " the protected name " + n.Name, Remedy: "name it in Files.Protect.Except"}
+			if slices.Contains(policy.BuildNames(), n.Name) {
 				r.Remedy += ", or set Files.Protect.BuildFiles"
 			}
 			if n.obeyed {
-				r.Why, r.Remedy = p+" "+why+" "+n.name+", which a configuration of git names", "name it in Files.Write"
-			} else if n.hides {
-				r.Why, r.Remedy = p+" "+why+" the hidden name "+n.name, "take it out of Files.HideNames"
-			} else if strings.HasPrefix(n.field, "Files.Protect.Add") {
+				r.Why, r.Remedy = p+" "+why+" "+n.Name+", which a configuration of git names", "name it in Files.Write"
+			} else if n.Hides {
+				r.Why, r.Remedy = p+" "+why+" the hidden name "+n.Name, "take it out of Files.HideNames"
+			} else if strings.HasPrefix(n.Field, "Files.Protect.Add") {
 				r.Remedy = "take it out of Files.Protect.Add"
 			}
 			return false, r
@@ -168,17 +168,17 @@ func (m *meaning) nameAllows(a Act, p string, arrives bool) (bool, Reason) {
 
 // inGit finds the directory named .git that the path lies in, and what the list of names in git directories makes of it. Whether
 // other directories have the shape of one is for the supervisor to see.
-func (n *nameRules) inGit(path []string, floor int) (nameRule, supervisor.Judgement) {
-	i := slices.IndexFunc(n.rules, func(r nameRule) bool { return r.name == ".git" && !r.hides })
+func (n *nameRules) inGit(path []string, floor int) (NameRule, supervisor.Judgement) {
+	i := slices.IndexFunc(n.Rules, func(r NameRule) bool { return r.Name == ".git" && !r.Hides })
 	if i < 0 || floor >= len(path) {
-		return nameRule{}, supervisor.Judgement{}
+		return NameRule{}, supervisor.Judgement{}
 	}
 	for at := len(path) - 1; at > 0 && at >= floor; at-- {
 		if !samePart(".git", path[at-1]) {
 			continue
 		}
 		has := func(name string) bool {
-			return slices.ContainsFunc(n.rules, func(r nameRule) bool { return r.name == name && !r.hides })
+			return slices.ContainsFunc(n.Rules, func(r NameRule) bool { return r.Name == name && !r.Hides })
 		}
 		inside := path[at:]
 		j := supervisor.Inside(inside, true)
@@ -188,28 +188,28 @@ func (n *nameRules) inGit(path []string, floor int) (nameRule, supervisor.Judgem
 		case strings.HasPrefix(inside[0], "config") && !has(".git/config"):
 			j.Config, j.Lock = false, false
 		}
-		return n.rules[i], j
+		return n.Rules[i], j
 	}
-	return nameRule{}, supervisor.Judgement{}
+	return NameRule{}, supervisor.Judgement{}
 }
 
 // gitForbids is what may not be done in a git directory.
-func gitForbids(a Act, j supervisor.Judgement, arrives bool, m *meaning) bool {
+func gitForbids(a Access, j supervisor.Judgement, arrives bool, m *Evaluator) bool {
 	names := j.Whole || j.Config || j.CommonDir || j.Lock || j.Text
-	switch a.Do {
-	case ToWrite, ToLink:
+	switch a.Op {
+	case OpWrite, OpLink:
 		return names
-	case ToCreate:
+	case OpCreate:
 		return names && !(j.Lock && !a.Dir)
-	case ToSymlink:
+	case OpSymlink:
 		return names || !j.Probe || strings.ContainsAny(a.To, "/.")
-	case ToBind, ToSetXattr:
+	case OpBind, OpSetXattr:
 		return true
-	case ToRemove:
+	case OpRemove:
 		return j.Whole && !j.Loose || j.Config || j.Lock
-	case ToChmod:
+	case OpChmod:
 		return j.Whole || j.Fixed
-	case ToRename:
+	case OpRename:
 		if !a.Dir {
 			return j.Whole || j.Config || j.CommonDir || j.Lock || arrives && j.Text
 		}
@@ -217,34 +217,34 @@ func gitForbids(a Act, j supervisor.Judgement, arrives bool, m *meaning) bool {
 			return true
 		}
 		path, floor, ok := m.under(a.Path)
-		_, from := m.names.inGit(path, floor)
+		_, from := m.Names.inGit(path, floor)
 		return arrives && (!ok || !j.Tree || !from.Tree)
 	}
 	return false
 }
 
-// forbids says how the path has to do with the name if the act is forbidden by
+// forbids says how the path has to do with the name if the access is forbidden by
 // that, and "" if not.
-func (n nameRule) forbids(a Act, how match, arrives bool) string {
+func (n NameRule) forbids(a Access, how match, arrives bool) string {
 	verdict := false
 	switch how {
-	case leads, strays:
-		verdict = !n.hides && forbiddenAbove(a, how, arrives)
+	case matchAbove, matchInWildcard:
+		verdict = !n.Hides && forbiddenAbove(a, how, arrives)
 		if verdict {
 			return "is above"
 		}
 		return ""
 	default:
-		if n.hides {
-			verdict = forbiddenHidden(a.Do, a.Dir)
+		if n.Hides {
+			verdict = forbiddenHidden(a.Op, a.Dir)
 		} else {
-			verdict = forbiddenName(a, n.kind, arrives)
+			verdict = forbiddenName(a, n.Kind, arrives)
 		}
 	}
 	switch {
 	case !verdict:
 		return ""
-	case how == exactly:
+	case how == matchExact:
 		return "is"
 	}
 	return "lies below"
@@ -252,43 +252,43 @@ func (n nameRule) forbids(a Act, how match, arrives bool) string {
 
 // forbiddenAbove: what is moved or linked to a place above a protected name would
 // bring that name along, and what is moved away would take it along.
-func forbiddenAbove(a Act, how match, arrives bool) bool {
-	switch a.Do {
-	case ToRename:
+func forbiddenAbove(a Access, how match, arrives bool) bool {
+	switch a.Op {
+	case OpRename:
 		return a.Dir
-	case ToSymlink:
-		return how == leads || strings.ContainsAny(a.To, "/.") // git init makes links to a neighbour, to see whether they work
+	case OpSymlink:
+		return how == matchAbove || strings.ContainsAny(a.To, "/.") // git init makes links to a neighbour, to see whether they work
 	}
 	return false
 }
 
 // forbiddenHidden: a hidden name's content cannot be had by any name. What it is
 // called, and that it goes, gives nothing away.
-func forbiddenHidden(d Deed, dir bool) bool {
+func forbiddenHidden(d Op, dir bool) bool {
 	switch d {
-	case ToRead, ToList, ToWrite, ToRename, ToLink, ToSymlink, ToBind, ToSetXattr:
+	case OpRead, OpList, OpWrite, OpRename, OpLink, OpSymlink, OpBind, OpSetXattr:
 		return true
-	case ToCreate:
+	case OpCreate:
 		return !dir
 	}
 	return false
 }
 
 // forbiddenName is what may not be done to a protected name of this kind.
-func forbiddenName(a Act, kind supervisor.Kind, arrives bool) bool {
-	switch a.Do {
-	case ToWrite, ToLink, ToSymlink, ToBind, ToSetXattr:
+func forbiddenName(a Access, kind supervisor.Kind, arrives bool) bool {
+	switch a.Op {
+	case OpWrite, OpLink, OpSymlink, OpBind, OpSetXattr:
 		return true
-	case ToCreate:
+	case OpCreate:
 		if kind == supervisor.Lock {
 			return a.Dir
 		}
 		return !a.Dir || kind != supervisor.GitFile // a directory named .git is how a repository begins
-	case ToRemove:
+	case OpRemove:
 		return kind != supervisor.GitFile && kind != supervisor.CommonDir
-	case ToChmod:
+	case OpChmod:
 		return kind == supervisor.Whole
-	case ToRename:
+	case OpRename:
 		return arrives || kind != supervisor.GitFile || !a.Dir
 	}
 	return false

@@ -10,12 +10,12 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox"
 )
 
-// parseAct reads a deed and what it is about: a path, or an address that is
+// parseAccess reads an operation and its path, or the address that is
 // connected to.
-func parseAct(text string) (sandbox.Act, error) {
-	deed, about, _ := strings.Cut(text, " ")
-	a := sandbox.Act{Do: sandbox.Deed(deed)}
-	if a.Do == sandbox.ToConnect && !strings.HasPrefix(about, "/") {
+func parseAccess(text string) (sandbox.Access, error) {
+	op, about, _ := strings.Cut(text, " ")
+	a := sandbox.Access{Op: sandbox.Op(op)}
+	if a.Op == sandbox.OpConnect && !strings.HasPrefix(about, "/") {
 		host, port, err := net.SplitHostPort(about)
 		if err != nil {
 			return a, fmt.Errorf("-allows %q: %w", text, err)
@@ -24,10 +24,10 @@ func parseAct(text string) (sandbox.Act, error) {
 		a.Port, err = strconv.Atoi(port)
 		return a, err
 	}
-	if a.Do == sandbox.ToConnect || a.Do == sandbox.ToBind {
+	if a.Op == sandbox.OpConnect || a.Op == sandbox.OpBind {
 		a.Network = "unix"
 	}
-	a.Dir = a.Do == sandbox.ToList
+	a.Dir = a.Op == sandbox.OpList
 	if about == "" {
 		return a, nil
 	}

@@ -1,7 +1,6 @@
-package sandbox
+package verdict
 
 import (
-	"net"
 	"slices"
 	"strconv"
 
@@ -12,7 +11,7 @@ import (
 
 // allowsLoopback answers for the sandbox's own loopback, some ports of which may be
 // the harness's.
-func allowsLoopback(n Network, a Act) (bool, Reason) {
+func allowsLoopback(n policy.Network, a Access) (bool, Reason) {
 	r := Reason{Bound: policy.BoundNetwork, Why: "the sandbox has a loopback of its own: what listens there is inside"}
 	if i := slices.Index(n.Loopback, uint16(a.Port)); i >= 0 && a.Network == "tcp" {
 		r.Field, r.Why = errtext.Indexed("Network.Loopback", i), "the port is passed on to the harness's own loopback"
@@ -23,13 +22,13 @@ func allowsLoopback(n Network, a Act) (bool, Reason) {
 // allowsBare answers where neither files nor processes are bounded: there is no
 // network of the sandbox's own, and no socket but those that connect to the proxies
 // and to ports of the harness's loopback.
-func allowsBare(n Network, a Act) (bool, Reason) {
+func allowsBare(n policy.Network, a Access) (bool, Reason) {
 	r := Reason{Bound: policy.BoundNetwork, Field: "Network", Why: "where nothing else is bounded there is no network of the sandbox's own, and no socket for this", Remedy: "set Network.Host"}
 	switch i := slices.Index(n.Loopback, uint16(a.Port)); {
-	case a.Network != "tcp" || a.Do != ToConnect:
-	case !isLoopback(a.Host) && n.Proxied():
+	case a.Network != "tcp" || a.Op != OpConnect:
+	case !IsLoopback(a.Host) && n.Proxied():
 		return allowsHost(n, a)
-	case (a.Host == "localhost" || a.Host == loopback4.String()) && i >= 0:
+	case (a.Host == "localhost" || a.Host == "127.0.0.1") && i >= 0:
 		return true, Reason{Bound: policy.BoundNetwork, Field: errtext.Indexed("Network.Loopback", i), Why: "the port is the harness's own loopback's"}
 	}
 	return false, r
@@ -38,7 +37,7 @@ func allowsBare(n Network, a Act) (bool, Reason) {
 // allowsHost answers for every other address: what the rules say of it before
 // its name is looked up. What it resolves to is judged when that is done, and may
 // be refused then.
-func allowsHost(n Network, a Act) (bool, Reason) {
+func allowsHost(n policy.Network, a Access) (bool, Reason) {
 	r := Reason{Bound: policy.BoundNetwork, Field: "Network"}
 	if !n.Proxied() {
 		r.Why, r.Remedy = "there is no network but a loopback of the sandbox's own", "name the host in Network.Hosts"
@@ -76,13 +75,13 @@ func allowsHost(n Network, a Act) (bool, Reason) {
 		r.Why = "no rule speaks of it"
 	}
 	if d.Outcome == hostrules.Unknown {
-		r.Remedy = "add " + strconv.Quote(net.JoinHostPort(host.String(), strconv.Itoa(a.Port))) + " to Network.Hosts"
+		r.Remedy = "add " + strconv.Quote(hostrules.JoinHostPort(host, uint16(a.Port))) + " to Network.Hosts"
 	}
 	return false, r
 }
 
 // allowsDatagrams is allowsHost of datagrams, which have rules of their own.
-func allowsDatagrams(n Network, host hostrules.Host, port uint16) (bool, Reason) {
+func allowsDatagrams(n policy.Network, host hostrules.Host, port uint16) (bool, Reason) {
 	rules, err := hostrules.CompileDatagrams(n.UDP, n.Deny, n.GuardedHosts())
 	if err != nil {
 		return false, badPolicy(err)
@@ -94,18 +93,18 @@ func allowsDatagrams(n Network, host hostrules.Host, port uint16) (bool, Reason)
 		r.Why = "a rule allows datagrams to it; its addresses are judged when they are known"
 		return true, r
 	case hostrules.Unknown:
-		r.Remedy = "add " + strconv.Quote(net.JoinHostPort(host.String(), strconv.Itoa(int(port)))) + " to Network.UDP"
+		r.Remedy = "add " + strconv.Quote(hostrules.JoinHostPort(host, port)) + " to Network.UDP"
 	}
 	return false, r
 }
 
 // fieldOf finds the entry that has decided.
-func fieldOfHost(n Network, entry string) string {
+func fieldOfHost(n policy.Network, entry string) string {
 	return fieldOfEntry(n, "Network.Hosts", n.Hosts, entry)
 }
 
 // entryOf finds it in Deny, or in the list that allows.
-func fieldOfEntry(n Network, field string, list []string, entry string) string {
+func fieldOfEntry(n policy.Network, field string, list []string, entry string) string {
 	if i := slices.Index(n.Deny, entry); i >= 0 {
 		return errtext.Indexed("Network.Deny", i)
 	}

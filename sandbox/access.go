@@ -1,0 +1,68 @@
+package sandbox
+
+import "github.com/holdfast-dev/holdfast/internal/verdict"
+
+// What [Allows] is asked, and what it answers.
+type (
+	// An Access is one operation (Op) that a tool could try: on Path, and To for a rename or link, which are absolute, clean and free
+	// of symbolic links (the To of a symbolic link is its text), where Dir says that Path is a directory; on an address (Network "tcp", "udp"
+	// or "unix", of which the last takes Path; Host and Port); on a process (Outside: it is not in the sandbox); or running for the time For.
+	Access = verdict.Access
+	// An Op is an operation, such as [OpRead].
+	Op = verdict.Op
+	// A Reason is why an access is allowed, or is not: the Bound and the Field of the policy that decide, a sentence (Why), and the Remedy
+	// that would allow it.
+	Reason = verdict.Reason
+)
+
+// The operations. Those up to OpExecute are about files and take an Access's Path.
+const (
+	OpRead     = verdict.OpRead     // open a file for reading
+	OpList     = verdict.OpList     // list a directory
+	OpStat     = verdict.OpStat     // learn that something exists, and its metadata
+	OpWrite    = verdict.OpWrite    // change the content of a file that exists
+	OpCreate   = verdict.OpCreate   // make a file, or with Access.Dir a directory
+	OpRemove   = verdict.OpRemove   // remove a name
+	OpRename   = verdict.OpRename   // move Path to To; where a rename cannot be had, by copying and removing
+	OpLink     = verdict.OpLink     // give the file at Path the second name To
+	OpSymlink  = verdict.OpSymlink  // make a symbolic link at Path, whose text is To
+	OpChmod    = verdict.OpChmod    // change mode, owner or times
+	OpSetXattr = verdict.OpSetXattr // set an extended attribute
+	OpExecute  = verdict.OpExecute  // execute a file
+	OpConnect  = verdict.OpConnect  // connect, or send, to an address or the socket at Path
+	OpBind     = verdict.OpBind     // listen at an address, or make a socket at Path
+	OpSignal   = verdict.OpSignal   // signal a process
+	OpFork     = verdict.OpFork     // start a process
+	OpElevate  = verdict.OpElevate  // gain rights, as by a setuid program
+	OpRunFor   = verdict.OpRunFor   // run for as long as Access.For
+)
+
+// Allows reports whether p allows an access, and why. It is the one definition of
+// what a policy means: tests compare the plans and profiles that are made of
+// policies with it.
+//
+// It explains a policy and guards nothing that the harness itself does: it looks
+// at no file, so a symbolic link in the workspace can lead a path that it allows to
+// anywhere. Read and write there by [os.OpenRoot].
+//
+// The paths of the policy and of the access are taken to exist
+// and to be free of symbolic links. What this host cannot hold
+// is said by [Sandbox.Explain] and [Report]. An access that the
+// policy allows may fail for other reasons: a file's mode, or a rename between two
+// file systems, which programs then do by copying.
+//
+// A protected name that takes some contents, such as ".git/config" (see
+// [ProtectedNames]), counts as one that takes none, and a FIFO as a regular file
+// (see the package's Limits). A policy that [New] would
+// refuse allows nothing, and the reason names the field. The files of an explicit root (Policy.Root)
+// are not evaluated: an access to them is not allowed.
+func Allows(p Policy, a Access) (bool, Reason) {
+	return verdict.Allows(p, a)
+}
+
+// Allows is [Allows] for the sandbox's policy, whose paths have been
+// resolved on this host.
+func (s *Sandbox) Allows(a Access) (bool, Reason) { return s.evaluator().Allows(a) }
+
+// evaluator answers for the policy with its resolved paths.
+func (s *Sandbox) evaluator() *verdict.Evaluator { return verdict.Of(s.policy, s.layout, s.obeyed) }
