@@ -69,7 +69,7 @@ type Failure struct {
 }
 
 // Exec reports whether the failure is the tool's own execve's.
-func (f *Failure) Exec() bool { return f.Step == 0xffff }
+func (f *Failure) Exec() bool { return f.Step == wire.StepExecute }
 
 // NewControl makes the socket.
 func NewControl() (*Control, error) {

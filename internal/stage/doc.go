@@ -3,7 +3,11 @@
 // is the other half, package wire what both agree on, package launch how a stage is
 // executed, package supervisor the supervisor that runs inside.
 //
-//	compile_linux.go  Plan -> Template: which system calls, in which order
+//	template_linux.go a compiled plan
+//	compile_linux.go  Plan -> Template
+//	lower_linux.go    one switch over the actions of a plan: which system calls each becomes
+//	ops_linux.go      how one call is written, with its arguments in the blob
+//	attach_linux.go   paths and mounts of the new root, for all that follow
 //	root_linux.go     a new root: made, pivoted to
 //	mounts_linux.go   what is put into it
 //	overlay_linux.go  overlayfs, and finding out whether there is one

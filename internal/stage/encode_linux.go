@@ -175,10 +175,6 @@ func appendAll[T any](e *encoder, list []T) wire.Span {
 	return wire.Span{Off: off, Len: uint32(len(list))}
 }
 
-func bytesOf[T any](v *T) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v))
-}
-
 // Seal puts a program, to which it gives the unstarted tool's secret name, into
 // a memfd that nobody can change any more.
 func Seal(program []byte) (*os.File, error) {

@@ -5,23 +5,8 @@ import (
 	"net/netip"
 	"unsafe"
 
-	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
-	"golang.org/x/sys/unix"
 )
-
-// A givenFile is a write whose text each run brings: an op, and which of the
-// run's files it is.
-type givenFile struct{ place, op, file int }
-
-// writeGiven writes file given-1 of the run to regDest; 0: there is none.
-func (c *compiler) writeGiven(given int) {
-	if given <= 0 {
-		return
-	}
-	c.call(unix.SYS_WRITE, reg(regDest), ptr(0), imm(0))
-	c.t.given = append(c.t.given, givenFile{c.place, len(c.t.ops[c.place]) - 1, given - 1})
-}
 
 // fill lets the run's copy of the ops write the run's files. One that the run
 // does not bring stays empty.
@@ -65,12 +50,4 @@ func (t *Template) allow(e *encoder, h wire.Header, to []netip.AddrPort) {
 			binary.NativeEndian.PutUint64(e.buf[at:], uint64(to[i].Port()))
 		}
 	}
-}
-
-// coverFile puts a mount of a file that has been made in the new root over another.
-func (c *compiler) coverFile(a plan.Cover) {
-	c.clone(wire.RegRoot, rel(a.By), regTree, false)
-	c.setattr(regTree, "", attrsRead|unix.MOUNT_ATTR_NOEXEC, 0)
-	c.attach(regTree, a.Path)
-	c.close(regTree)
 }

@@ -2,108 +2,11 @@ package stage
 
 import (
 	"fmt"
-	"path"
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"golang.org/x/sys/unix"
 )
-
-// Registers of the layout's steps.
-const (
-	regUmask = wire.RegFree + 8 + iota
-	regDev
-)
-
-// lowerLayout lowers what only explicit layouts have. What lies where is known
-// when it runs, not here: the tree that is being built may hold links.
-func (c *compiler) lowerLayout(action plan.Action) error {
-	switch a := action.(type) {
-	case plan.PutBind:
-		c.putBind(a)
-		c.covers[path.Clean(a.At)] = true
-	case plan.PutTmpfs:
-		c.putTmpfs(a)
-		c.covers[path.Clean(a.At)] = false
-	case plan.PutDir:
-		c.find(wire.MakeDir, a.At, a.Mode, a.Mode, false)
-		c.close(regDest)
-	case plan.PutFile:
-		c.find(wire.MakeWrite, a.At, a.Mode, a.Mode, false)
-		c.writeAll(a.Data)
-		c.writeGiven(a.Given)
-		c.close(regDest)
-	case plan.PutData:
-		c.putData(a)
-	case plan.PutLink:
-		c.call(wire.OpPlace, reg(wire.RegRoot), structure(c, wire.Place{
-			Path: c.off(rel(a.At)), Parents: 0o755, Make: wire.MakeLink, Target: c.off(a.Target)}))
-	case plan.PutMode:
-		c.find(wire.MakeNothing, a.At, 0, 0, false)
-		c.call(wire.OpMode, reg(regDest), imm(a.Mode))
-		c.close(regDest)
-	case plan.PutReadOnly:
-		c.find(wire.MakeNothing, a.At, 0, 0, false)
-		c.setattr(regDest, "", unix.MOUNT_ATTR_RDONLY, 0)
-		c.close(regDest)
-	case plan.PutProc:
-		c.putProc(a)
-	case plan.PutDev:
-		c.putDev(a)
-	case plan.PutQueue:
-		c.filesystem("mqueue", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC, regTree)
-		c.put(wire.MakeDir, a.At, 0o755, 0o755, false)
-	case plan.PutOverlay:
-		c.covers[path.Clean(a.At)] = a.Upper != ""
-		c.putOverlay(a)
-	default:
-		return c.lowerAround(action)
-	}
-	return nil
-}
-
-// lowerAround lowers what a layout's policy asks for beside the root.
-func (c *compiler) lowerAround(action plan.Action) error {
-	switch a := action.(type) {
-	case plan.Floor:
-		c.floor()
-	case plan.ClearUmask:
-		c.save(unix.SYS_UMASK, regUmask, imm(0))
-	case plan.RestoreUmask:
-		c.call(unix.SYS_UMASK, reg(regUmask))
-	case plan.OwnProc:
-		c.filesystem("proc", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC, wire.RegProc)
-		c.quotas(a.Quotas)
-	case plan.Hostname:
-		c.call(unix.SYS_SETHOSTNAME, c.str(a.Name), imm(len(a.Name)))
-	case plan.BecomeIDs:
-		c.call(unix.SYS_PRCTL, imm(unix.PR_SET_KEEPCAPS), imm(1))
-		c.call(unix.SYS_SETRESGID, imm(a.GID), imm(a.GID), imm(a.GID))
-		c.call(unix.SYS_SETRESUID, imm(a.UID), imm(a.UID), imm(a.UID))
-		c.capset(^uint64(0), 0) // permitted is kept, effective is not (capabilities(7))
-	case plan.EnterUser:
-		c.call(unix.SYS_SETNS, reg(wire.RegGiven+a.Given), imm(unix.CLONE_NEWUSER))
-	case plan.ForbidUsers:
-		c.save(unix.SYS_OPENAT, wire.RegFree, imm(atCwd), c.str("/proc/sys/user/max_user_namespaces"), imm(unix.O_WRONLY|unix.O_CLOEXEC))
-		c.call(unix.SYS_WRITE, reg(wire.RegFree), c.str("1"), imm(1))
-		c.close(wire.RegFree)
-	case plan.CheckNoUsers:
-		c.call(wire.OpNoUsers)
-	case plan.KeepCapabilities:
-		c.keepCapabilities(a)
-	case plan.Lock:
-		c.lockFile(a.Path)
-	case plan.Gate:
-		which := wire.GateBorn
-		if a.Built {
-			which = wire.GateBuilt
-		}
-		c.call(wire.OpGate, imm(which))
-	default:
-		return c.lowerNet(action)
-	}
-	return nil
-}
 
 // floor puts an empty tmpfs over the harness's root. It is unbindable, so that
 // binding the harness's root, with what is mounted there, does not bring along
@@ -114,31 +17,6 @@ func (c *compiler) floor() {
 	c.call(unix.SYS_MOVE_MOUNT, reg(regTree), c.str(""), imm(atCwd), c.str("/"), imm(unix.MOVE_MOUNT_F_EMPTY_PATH))
 	c.close(regTree)
 	c.layers++
-}
-
-// off is the offset of a string in the program.
-func (c *compiler) off(s string) uint32 { return uint32(c.str(s).v) }
-
-// find leaves a descriptor of a path in regDest, and makes what is missing.
-// like is a mode after which directories on the way are made: who must not enter
-// the one must not enter the others.
-func (c *compiler) find(what uint32, at string, mode, like uint32, plain bool) {
-	p := wire.Place{Path: c.off(rel(at)), Parents: parentMode(like), Mode: mode, Make: what}
-	if plain {
-		p.Plain = 1
-	}
-	c.save(wire.OpPlace, regDest, reg(wire.RegRoot), structure(c, p))
-}
-
-func parentMode(like uint32) uint32 {
-	mode := uint32(0o755)
-	if like&0o070 == 0 {
-		mode &^= 0o050
-	}
-	if like&0o007 == 0 {
-		mode &^= 0o005
-	}
-	return mode
 }
 
 // put moves the mount in regTree to a path. One on the root itself is the root

@@ -14,14 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// how is struct open_how of openat2(2).
-type how struct{ flags, mode, resolve uint64 }
-
-// pathHow opens a path for reference only and follows no symbolic link
-// anywhere: policies hold canonical paths, so a link on the way was put there
-// since, and is refused with ELOOP.
-var pathHow = how{unix.O_PATH | unix.O_CLOEXEC, 0, unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
-
 // landlock builds the ruleset and restricts the calling thread.
 func (c *compiler) landlock(r landlock.Ruleset, follow bool, givenPorts int) error {
 	h := pathHow
@@ -127,16 +119,7 @@ func (c *compiler) own() arg {
 	return ptr(uint64(c.t.header.Own))
 }
 
-const maxOwn = 1024
-
 const landlockRuleNetPort = 2 // LANDLOCK_RULE_NET_PORT
-
-// Slots of the self-checks that a sandbox makes: each holds an errno, plus one.
-const (
-	CheckRoot       = 0 // listing the harness's root directory
-	CheckSignal     = 1 // signalling init
-	CheckNoNewPrivs = 2 // asking whether no_new_privs is set
-)
 
 // checkRoot lists the harness's root directory, which no policy that uses it
 // grants. The errno is the evidence; whatever it is, the run goes on.

@@ -2,8 +2,6 @@ package stage
 
 import (
 	"errors"
-	"fmt"
-	"path"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
@@ -11,180 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Registers of the mount steps.
-const (
-	regSource = wire.RegFree + iota
-	regTree
-	regDest
-	regNew
-)
-
-// mountAttr is struct mount_attr of mount_setattr(2): what to set, then what to
-// clear, the propagation and a user namespace.
-type mountAttr struct {
-	set         uint64
-	_           uint64 // to clear
-	propagation uint64
-	_           uint64 // user namespace
-}
-
-const (
-	attrsRead   = unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
-	attrsWrite  = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV
-	attrsDevice = unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC
-)
-
-// inRootHow opens a destination inside the new root. What lies there may be a
-// tree that a hostile tool has written: a symbolic link on the way is refused,
-// never followed (CVE-2026-87766 in bubblewrap).
-var inRootHow = how{unix.O_PATH | unix.O_CLOEXEC, 0, unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
-
-// createHow is inRootHow for a file that is made where it does not exist. It
-// stays open until a mount has been put on it.
-var createHow = how{unix.O_CREAT | unix.O_WRONLY | unix.O_NOFOLLOW | unix.O_CLOEXEC, 0o444, inRootHow.resolve}
-
-func (c *compiler) lowerMount(action plan.Action) error {
-	switch a := action.(type) {
-	case plan.PrivateMounts:
-		c.call(unix.SYS_MOUNT, imm(0), c.str("/"), imm(0), imm(unix.MS_REC|unix.MS_PRIVATE), imm(0))
-	case plan.NewRoot:
-		c.newRoot(a)
-	case plan.KeepRoot:
-		c.keepRoot()
-	case plan.UnnamedTree:
-		c.unnamedTree(a)
-	case plan.Scratch:
-		c.scratch(a)
-	case plan.MakeDir:
-		c.makeDir(a.Path, a.Mode)
-	case plan.MakeLink:
-		return c.makeLink(a)
-	case plan.MakeFile:
-		return c.makeFile(a)
-	case plan.Bind:
-		c.bind(a)
-	case plan.Private:
-		c.private(a)
-	case plan.Hide:
-		c.hide(a)
-	case plan.Cover:
-		c.coverFile(a)
-	case plan.Overlay:
-		c.overlay(a)
-	case plan.ProbeOverlay:
-		c.probeOverlay()
-	case plan.Proc:
-		c.proc(a)
-	case plan.PTYs:
-		c.ptys()
-	case plan.Pivot:
-		c.pivot()
-	case plan.SealRoot:
-		c.setattr(wire.RegRoot, "", unix.MOUNT_ATTR_RDONLY, 0)
-	default:
-		return c.lowerLayout(action)
-	}
-	return nil
-}
-
-func rel(p string) string {
-	if p == "/" {
-		return "."
-	}
-	return strings.TrimPrefix(p, "/")
-}
-
-// filesystem creates a file system of the given type and leaves a mount of it
-// in register.
-func (c *compiler) filesystem(kind string, attrs, register int, options ...[2]string) {
-	c.save(unix.SYS_FSOPEN, regNew, c.str(kind), imm(unix.FSOPEN_CLOEXEC))
-	for _, o := range options {
-		command, value := unix.FSCONFIG_SET_STRING, imm(0)
-		if o[1] == "" {
-			command = unix.FSCONFIG_SET_FLAG
-		} else {
-			value = c.str(o[1])
-		}
-		c.call(unix.SYS_FSCONFIG, reg(regNew), imm(command), c.str(o[0]), value, imm(0))
-	}
-	c.call(unix.SYS_FSCONFIG, reg(regNew), imm(unix.FSCONFIG_CMD_CREATE), imm(0), imm(0), imm(0))
-	c.save(unix.SYS_FSMOUNT, register, reg(regNew), imm(unix.FSMOUNT_CLOEXEC), imm(attrs))
-	c.close(regNew)
-}
-
-// makeDir makes a directory in the new root's own tmpfs, and its parents.
-func (c *compiler) makeDir(p string, mode uint32) {
-	if c.dirs[p] || p == "/" || c.onHost(p) {
-		return
-	}
-	c.parents(p)
-	c.dirs[p] = true
-	c.call(unix.SYS_MKDIRAT, reg(wire.RegRoot), c.str(rel(p)), imm(mode)).Ignore[0] = uint16(unix.EEXIST)
-}
-
-func (c *compiler) parents(p string) {
-	if dir := path.Dir(p); dir != "/" {
-		c.makeDir(dir, 0o755)
-	}
-}
-
 var errOnHost = errors.New("it would be made on the host: the path lies in a tree that the policy shows")
-
-// onHost reports whether p lies in a tree of the host, where nothing must be
-// created: what covers p most closely decides.
-func (c *compiler) onHost(p string) bool {
-	for ; ; p = path.Dir(p) {
-		if host, ok := c.covers[p]; ok || p == "/" {
-			return host
-		}
-	}
-}
-
-// point opens the mount point for p in regDest. It makes it first, unless p lies
-// in a tree of the host, where it exists.
-func (c *compiler) point(p string, dir bool) {
-	switch {
-	case c.onHost(p):
-	case dir:
-		c.makeDir(p, 0o755)
-	default:
-		c.parents(p)
-		c.openDest(p, createHow)
-		return
-	}
-	c.openDest(p, inRootHow)
-}
-
-func (c *compiler) openDest(p string, h how) {
-	c.save(unix.SYS_OPENAT2, regDest, reg(wire.RegRoot), c.str(rel(p)), structure(c, h), imm(24))
-}
-
-// attach moves the mount in register to a path of the new root.
-func (c *compiler) attach(register int, at string) {
-	c.openDest(at, inRootHow)
-	c.land(register)
-}
-
-// land moves the mount in register to where regDest is.
-func (c *compiler) land(register int) {
-	c.call(unix.SYS_MOVE_MOUNT, reg(register), c.str(""), reg(regDest), c.str(""),
-		imm(unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH))
-	c.close(regDest)
-}
-
-// clone makes a detached copy of what register (and a path below it) names.
-func (c *compiler) clone(register int, at string, into int, recursive bool) {
-	flags := unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_EMPTY_PATH | unix.AT_NO_AUTOMOUNT | unix.AT_SYMLINK_NOFOLLOW
-	if recursive {
-		flags |= unix.AT_RECURSIVE
-	}
-	c.save(unix.SYS_OPEN_TREE, into, reg(register), c.str(at), imm(flags))
-}
-
-func (c *compiler) setattr(register int, at string, set int, flags int) {
-	c.call(unix.SYS_MOUNT_SETATTR, reg(register), c.str(at), imm(unix.AT_EMPTY_PATH|flags),
-		structure(c, mountAttr{set: uint64(set)}), imm(32))
-}
 
 func (c *compiler) bind(a plan.Bind) {
 	attrs := attrsRead
@@ -211,12 +36,6 @@ func (c *compiler) bind(a plan.Bind) {
 	c.land(regTree)
 	c.close(regTree)
 	c.covers[a.At] = true
-}
-
-// slot makes a directory in the scratch.
-func (c *compiler) slot(name string, mode uint32) {
-	c.call(unix.SYS_MKDIRAT, reg(wire.RegScratch), c.str(name), imm(0o700))
-	c.call(unix.SYS_FCHMODAT, reg(wire.RegScratch), c.str(name), imm(mode)) // whatever the umask
 }
 
 func (c *compiler) private(a plan.Private) {
@@ -299,32 +118,6 @@ func (c *compiler) proc(a plan.Proc) {
 	}
 }
 
-// quotas sets the limits of init's namespaces. That on process ids limits its
-// processes: RLIMIT_NPROC does not bind uid 0 (copy_process exempts INIT_USER). It
-// belongs to the pid namespace since Linux 6.14; before, it is the whole machine's,
-// and must not be touched. Those below sys/user belong to the user namespace, and
-// count what is in the nested ones too (namespaces(7)).
-func (c *compiler) quotas(q plan.Quotas) {
-	c.sysctl("kernel/pid_max", q.PIDs)
-	c.sysctl("user/max_user_namespaces", q.Users)
-	c.sysctl("user/max_inotify_instances", q.Instances)
-	c.sysctl("user/max_inotify_watches", q.Watches)
-}
-
-// sysctl writes a number to a file of /proc/sys that there may not be; 0: nothing.
-func (c *compiler) sysctl(name string, n int) {
-	if n == 0 {
-		return
-	}
-	text := fmt.Sprint(n)
-	c.save(unix.SYS_OPENAT, regNew, reg(wire.RegProc), c.str("sys/"+name), imm(unix.O_WRONLY|unix.O_CLOEXEC))
-	if strings.HasPrefix(name, "user/max_inotify") {
-		c.last().Ignore[0], c.last().Skip = uint16(unix.ENOENT), 2 // CONFIG_INOTIFY_USER
-	}
-	c.call(unix.SYS_WRITE, reg(regNew), c.str(text), imm(len(text)))
-	c.close(regNew)
-}
-
 // cover makes an entry of /proc read-only, or hides it. An entry that this
 // kernel does not have needs neither, and is asked for first: closing a mount
 // that was made in vain waits until no processor can still see it
@@ -353,5 +146,13 @@ func (c *compiler) ptys() {
 	c.filesystem("devpts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, regTree, [2]string{"ptmxmode", "0666"}, [2]string{"mode", "0620"})
 	c.makeDir("/dev/pts", 0o755)
 	c.attach(regTree, "/dev/pts")
+	c.close(regTree)
+}
+
+// coverFile puts a mount of a file that has been made in the new root over another.
+func (c *compiler) coverFile(a plan.Cover) {
+	c.clone(wire.RegRoot, rel(a.By), regTree, false)
+	c.setattr(regTree, "", attrsRead|unix.MOUNT_ATTR_NOEXEC, 0)
+	c.attach(regTree, a.Path)
 	c.close(regTree)
 }

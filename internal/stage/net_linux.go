@@ -16,8 +16,6 @@ import (
 // it caps it at net.core.somaxconn.
 const backlog = 4096
 
-const regSocket = wire.RegFree // closed at the end of the step that uses it
-
 // loopback brings lo up, in the network namespace that init was cloned into, or has
 // the stage make one beside init's other steps, which takes the kernel a while.
 func (c *compiler) loopback(a plan.Loopback) error {
@@ -48,36 +46,6 @@ func (c *compiler) loopbackUp() {
 	c.save(unix.SYS_SOCKET, wire.RegFree, imm(unix.AF_INET), imm(unix.SOCK_DGRAM|unix.SOCK_CLOEXEC), imm(0))
 	c.call(unix.SYS_IOCTL, reg(wire.RegFree), imm(unix.SIOCSIFFLAGS), structure(c, r))
 	c.close(wire.RegFree)
-}
-
-// lowerNet lowers what makes descriptors inside the network namespace and passes
-// them up.
-func (c *compiler) lowerNet(action plan.Action) error {
-	switch a := action.(type) {
-	case plan.Listen:
-		if err := c.takeSlot(a.Slot); err != nil {
-			return err
-		}
-		if a.Network == "unix" {
-			return c.listenAtPath(a)
-		}
-		return c.listenAtPort(a)
-	case plan.Tun:
-		if err := c.takeSlot(a.Slot); err != nil {
-			return err
-		}
-		return c.tun(a)
-	case plan.ProbeTun:
-		c.probeTun()
-	case plan.Dialer:
-		if err := c.takeSlot(a.Slot); err != nil {
-			return err
-		}
-		return c.dialer(a)
-	default:
-		return fmt.Errorf("no lowering for %T", action)
-	}
-	return nil
 }
 
 // takeSlot refuses what two descriptors would have to share.

@@ -29,10 +29,8 @@ type layerOption struct {
 	value arg
 }
 
-const (
-	regLayer  = wire.RegFree + 10
-	maxLayers = wire.RegGiven - regLayer - 2 // two are the upper and the working directory
-)
+// maxLayers leaves two registers, for the upper and the working directory.
+const maxLayers = wire.RegGiven - regLayer - 2
 
 // dirHow opens a directory as pathHow opens anything.
 var dirHow = how{pathHow.flags | unix.O_DIRECTORY, 0, pathHow.resolve}
@@ -172,6 +170,3 @@ func (c *compiler) forgiveOverlay() {
 		panic("stage: an overlay without fsmount")
 	}
 }
-
-// probeIgnored is the self-check slot of calls whose outcome does not matter.
-const probeIgnored = wire.MaxSelfChecks - 1

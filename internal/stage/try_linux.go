@@ -46,9 +46,6 @@ func tryTrampoline() error {
 	return err
 }
 
-// overlaySlot is the self-check that the probe uses for overlayfs.
-const overlaySlot = 1
-
 // tryNamespaces says in t what stood in the way, and how mounting an overlayfs went.
 func tryNamespaces(t *host.Trial, user bool) {
 	steps := []plan.Action{plan.PrivateMounts{}, plan.NewRoot{}, plan.Scratch{}, plan.Proc{},

@@ -14,11 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	regTun = wire.RegFree + 1
-
-	leastMTU, leastMTU6, mostMTU = 68, 1280, 65535 // RFC 791, RFC 8200; tun.c, MAX_MTU
-)
+const leastMTU, leastMTU6, mostMTU = 68, 1280, 65535 // RFC 791, RFC 8200; tun.c, MAX_MTU
 
 // ifreq is struct ifreq of netdevice(7): a name and what goes with it.
 type ifreq struct {
@@ -168,12 +164,6 @@ func (c *compiler) tun6(a plan.Tun, index arg) {
 	c.call(unix.SYS_IOCTL, reg(regSocket), imm(unix.SIOCADDRT), to)
 	c.close(regSocket)
 }
-
-// Slots of the self-checks that the probe uses for TUN devices.
-const (
-	checkTunOpen = 2
-	checkTunMake = 3
-)
 
 // probeTun makes a device that goes with the probe.
 func (c *compiler) probeTun() {

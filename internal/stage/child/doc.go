@@ -12,6 +12,9 @@
 //	init_linux.go     InInit's ops, start the tool, report, forward signals, reap, kill what is left
 //	net_linux.go      beside init: the network namespace
 //	tool_linux.go     InTool's ops, then execve
+//	end_linux.go      how init ends; kill_linux.go: with all that is left
+//	fail_linux.go     how a failure is reported, to the harness or to standard error
+//	tell_linux.go     the messages to the harness
 //	ops_linux.go      the one loop that runs ops
 //	pass_linux.go     descriptors made inside, sent to the harness
 //	dialer_linux.go   sockets of the sandbox's network for the harness

@@ -22,7 +22,7 @@ func checkHeld() {
 		giveUp()
 	}
 	if !executed() {
-		st.failedStep, st.failedErrno, st.failedWhere = killedStep, uintptr(syscall.EPERM), wire.InTool
+		st.failedStep, st.failedErrno, st.failedWhere = wire.StepKilled, uintptr(syscall.EPERM), wire.InTool
 		giveUp()
 	}
 	// Before the harness hears that the tool runs: from then on the ends of its
@@ -37,9 +37,6 @@ func checkHeld() {
 	tell(st.used)
 	letGoInit()
 }
-
-// killedStep is the step number of a tool that was killed before execve.
-const killedStep = 0xfffc
 
 // letGoInit closes what init no longer needs.
 //

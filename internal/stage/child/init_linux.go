@@ -8,8 +8,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sys"
 )
 
-func vfork(flags uintptr) (pid uintptr)
-
 var _ = beInit // enterInit calls it, in assembly
 
 // beInit is the whole life of init, the sandbox's first process. With a pid
@@ -47,7 +45,7 @@ func beInit() {
 		becomeTool()
 	}
 	if int(st.toolPID) < 0 {
-		st.failedStep, st.failedErrno, st.failedWhere = cloneStep, -st.toolPID, wire.InInit
+		st.failedStep, st.failedErrno, st.failedWhere = wire.StepClone, -st.toolPID, wire.InInit
 		giveUp()
 	}
 	checkHeld()
@@ -55,49 +53,6 @@ func beInit() {
 		leave() // a tool whose calls nobody answers
 	}
 	serve()
-}
-
-// giveUp reports the failure in st.failed* to everybody and ends init.
-//
-//go:norace
-//go:nocheckptr
-func giveUp() {
-	sayFailed()
-	st.status = wire.StatusRecord{Kind: wire.StatusFailed, Status: uint32(exitCode())}
-	endInit()
-}
-
-// endInit gives the stage its record and ends; the sandbox dies with it.
-//
-//go:norace
-//go:nocheckptr
-func endInit() {
-	sys.Call(syscall.SYS_SENDTO, st.initSock, sys.Addr(&st.status), unsafe.Sizeof(st.status), sys.MSG_NOSIGNAL, 0, 0)
-	leave()
-}
-
-//go:norace
-//go:nocheckptr
-func leave() {
-	if st.hdr.Flags&wire.FlagPIDNS == 0 {
-		killTree(uintptr(st.reg[wire.RegProc]), text("thread-self/children\x00"))
-	} else if pid, _ := sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0); pid == 1 {
-		// The kernel would do it, but only after it has closed the supervisor's listener
-		// (do_exit calls exit_files before exit_notify): meanwhile who still runs
-		// would see calls fail with ENOSYS. From pid 1, -1 is the namespace.
-		sys.Call(syscall.SYS_KILL, ^uintptr(0), uintptr(syscall.SIGKILL), 0, 0, 0, 0)
-	}
-	for {
-		sys.Call(syscall.SYS_EXIT_GROUP, 0, 0, 0, 0, 0, 0)
-	}
-}
-
-//go:norace
-//go:nocheckptr
-func tellProbe() {
-	st.message = wire.Message{Kind: wire.MsgProbe, Check: st.checks}
-	tell(0)
-	leave()
 }
 
 // serve runs until the tool has ended: it passes signals on, reaps orphans and
@@ -237,82 +192,4 @@ func takeStop(sig uintptr) {
 	if sig >= uintptr(syscall.SIGTSTP) && sig <= uintptr(syscall.SIGTTOU) && wasPending(sig) {
 		st.stops |= 1 << (sig & 63)
 	}
-}
-
-// killTree kills what the tool left behind where no pid namespace does it:
-// whoever loses its parent becomes init's child (PR_SET_CHILD_SUBREAPER), so
-// killing all children until there are none reaches everybody. The stage does
-// the same when init is gone. The file that lists the children is given by a
-// directory's descriptor and a path.
-//
-// A child that is the first in the list round after round does not end, though it is
-// killed: after some rounds killTree sleeps in between, and after some twenty seconds
-// it gives up, tells the harness which child that is, and returns.
-//
-//go:norace
-//go:nocheckptr
-func killTree(dir, file uintptr) {
-	// From here on the dead are gone at once (sigaction(2), SIGCHLD): they would be
-	// listed before the living, who could make them faster than they are reaped.
-	st.action = sys.SigAction{Handler: 1} // SIG_IGN
-	sys.Call(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGCHLD), sys.Addr(&st.action), 0, 8, 0, 0)
-	const spins, patience = 200, 2200
-	last, still := uintptr(0), 0
-	for {
-		dead, errno := uintptr(1), uintptr(0)
-		for dead != 0 && errno == 0 { // those of before
-			dead, errno = sys.Call(syscall.SYS_WAIT4, ^uintptr(0), sys.Addr(&st.waited), sys.WNOHANG|sys.WALL, 0, 0, 0)
-		}
-		if errno == uintptr(syscall.ECHILD) {
-			return
-		}
-		fd, errno := sys.Call(syscall.SYS_OPENAT, dir, file, syscall.O_RDONLY|syscall.O_CLOEXEC, 0, 0, 0)
-		if errno != 0 {
-			if int(st.toolPID) > 0 {
-				sys.Call(syscall.SYS_KILL, st.toolPID, uintptr(syscall.SIGKILL), 0, 0, 0, 0)
-			}
-			sys.Call(syscall.SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0)
-			continue
-		}
-		n, _ := sys.Call(syscall.SYS_READ, fd, sys.Addr(&st.children), unsafe.Sizeof(st.children), 0, 0, 0)
-		sys.Call(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
-		first := killListed(n)
-		if still++; first != last {
-			last, still = first, 0
-		}
-		switch {
-		case still > patience:
-			tellStuck(first)
-			return
-		case still > spins:
-			st.retry = [2]int64{0, retryMS * 1e6}
-			sys.Call(syscall.SYS_NANOSLEEP, sys.Addr(&st.retry), 0, 0, 0, 0, 0)
-		default:
-			sys.Call(syscall.SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0)
-		}
-	}
-}
-
-// killListed kills the processes whose numbers stand in the first n bytes of
-// st.children, each followed by a space. A number cut off by the buffer's end
-// is left for the next round. It returns the first of them.
-//
-//go:norace
-//go:nocheckptr
-func killListed(n uintptr) (first uintptr) {
-	pid := uintptr(0)
-	for i := uintptr(0); i < n && i < uintptr(len(st.children)); i++ {
-		if c := st.children[i]; c >= '0' && c <= '9' {
-			pid = pid*10 + uintptr(c-'0')
-			continue
-		}
-		if pid > 1 {
-			sys.Call(syscall.SYS_KILL, pid, uintptr(syscall.SIGKILL), 0, 0, 0, 0)
-		}
-		if first == 0 {
-			first = pid
-		}
-		pid = 0
-	}
-	return first
 }

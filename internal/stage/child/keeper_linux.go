@@ -21,10 +21,6 @@ import (
 // orphaned group, whose processes the kernel sends SIGHUP if one of them is stopped
 // (kill_orphaned_pgrp in kernel/exit.c), and the harness is one of them.
 
-// keeperRecord is what the keeper tells the stage: init's pid, the number of its
-// pidfd in the descriptor table that the two share, and why there is none.
-type keeperRecord struct{ pid, pidfd, errno uintptr }
-
 // cloneKept is cloneInit with a keeper in between.
 //
 //go:noinline

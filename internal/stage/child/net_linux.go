@@ -20,13 +20,6 @@ var _ = beNet // spawn calls it, in assembly
 
 var netStack [16 << 10]byte
 
-// ifreq is struct ifreq (netdevice(7)) with flags.
-type ifreq struct {
-	name  [syscall.IFNAMSIZ]byte
-	flags uint16
-	_     [22]byte
-}
-
 // startNet begins to make the network namespace.
 //
 //go:norace

@@ -9,7 +9,7 @@ import (
 
 const (
 	atRemoveDir = 0x200
-	atCwd       = ^uintptr(99) // AT_FDCWD
+
 	// removeDepth bounds the descent: each level holds a descriptor and a frame.
 	removeDepth = 512
 )

@@ -31,3 +31,5 @@ func stackKnown() bool {
 	at := uintptr(unsafe.Pointer(&here))
 	return lo < at && at < hi && (guard == yield || lo < guard && guard < hi)
 }
+
+func vfork(flags uintptr) (pid uintptr)

@@ -26,7 +26,7 @@ func beStage() {
 	}
 	pid, pidfd, errno := cloneInit()
 	if errno != 0 {
-		st.failedStep, st.failedErrno, st.failedWhere = cloneStep, errno, wire.InStage
+		st.failedStep, st.failedErrno, st.failedWhere = wire.StepClone, errno, wire.InStage
 		fail()
 	}
 	st.initPID, st.pidfd = pid, pidfd
@@ -41,9 +41,6 @@ func beStage() {
 	removeOwn()
 	end()
 }
-
-// cloneStep is the step number of the clone of init, which is in no table.
-const cloneStep = 0xfffe
 
 // prepare collects what the stage has to know before it clones: its directory,
 // its signal mask; makes sure that its own descriptors do not fall among the
@@ -95,21 +92,6 @@ func fillGap(fd uintptr) {
 		sys.Call(syscall.SYS_CLOSE, null, 0, 0, 0, 0, 0)
 	}
 }
-
-// must ends the stage when something fails that cannot fail on a kernel that
-// the harness's probe accepted.
-//
-//go:norace
-//go:nocheckptr
-func must(_, errno uintptr) {
-	if errno != 0 {
-		st.failedStep, st.failedErrno, st.failedWhere = prepareStep, errno, wire.InStage
-		fail()
-	}
-}
-
-// prepareStep is the step number of prepare, which is in no table.
-const prepareStep = 0xfffd
 
 // cloneInit makes the sandbox's first process. It is a fork: init has its own
 // memory from here on, and a stack of its own.
@@ -310,12 +292,6 @@ func readStatus() bool {
 	}
 	st.status = r
 	return true
-}
-
-//go:norace
-//go:nocheckptr
-func killInit() {
-	sys.Call(sys.SYS_PIDFD_SEND_SIGNAL, uintptr(st.pidfd), uintptr(syscall.SIGKILL), 0, 0, 0, 0)
 }
 
 // reapInit takes init's exit status and what it still had to say.

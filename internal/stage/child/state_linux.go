@@ -100,3 +100,16 @@ type cmsgFD struct {
 	fd    int32
 	_     int32
 }
+
+// keeperRecord is what the keeper tells the stage: init's pid, the number of its
+// pidfd in the descriptor table that the two share, and why there is none.
+type keeperRecord struct{ pid, pidfd, errno uintptr }
+
+// ifreq is struct ifreq (netdevice(7)) with flags.
+type ifreq struct {
+	name  [syscall.IFNAMSIZ]byte
+	flags uint16
+	_     [22]byte
+}
+
+const atCwd = ^uintptr(99) // AT_FDCWD

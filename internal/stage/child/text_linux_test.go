@@ -65,10 +65,10 @@ func TestExitCodesAreTheShells(t *testing.T) {
 		errno syscall.Errno
 		want  uintptr
 	}{
-		{execStep, syscall.ENOENT, 127},
-		{execStep, syscall.EACCES, 126},
-		{execStep, syscall.ENOEXEC, 126},
-		{cloneStep, syscall.ENOENT, 125},
+		{wire.StepExecute, syscall.ENOENT, 127},
+		{wire.StepExecute, syscall.EACCES, 126},
+		{wire.StepExecute, syscall.ENOEXEC, 126},
+		{wire.StepClone, syscall.ENOENT, 125},
 		{3, syscall.ENOENT, 125},
 	}
 	for _, test := range tests {

@@ -16,15 +16,12 @@ func becomeTool() {
 	sys.Call(syscall.SYS_PRCTL, sys.PR_SET_NAME, sys.Addr(&st.hdr.Name), 0, 0, 0, 0)
 	if (st.hdr.Flags&wire.FlagAsPID1 == 0 || run(wire.InInit)) && run(wire.InTool) {
 		st.failedErrno = execTool()
-		st.failedStep, st.failedWhere = execStep, wire.InTool
+		st.failedStep, st.failedWhere = wire.StepExecute, wire.InTool
 	}
 	for {
 		sys.Call(syscall.SYS_EXIT_GROUP, wire.ExitFailed, 0, 0, 0, 0, 0)
 	}
 }
-
-// execStep is the step number of the execve itself, which is in no table.
-const execStep = 0xffff
 
 // resetSignals gives the tool the dispositions and the mask that os/exec would
 // have given it. It runs before the filters are loaded, so that no profile has

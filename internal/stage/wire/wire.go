@@ -51,6 +51,14 @@ const (
 	NumberSignals   = 64
 )
 
+// Steps that no plan has, for failures outside of its own. StepKilled is the least of them.
+const (
+	StepExecute = 0xffff - iota // execve of the tool
+	StepClone                   // making a process
+	StepPrepare                 // what the stage does before the plan
+	StepKilled                  // the tool's system call filter killed it before execve
+)
+
 // Evidence: the files of the tool's /proc directory that init reads once the
 // tool runs. The first NumberFiles are read, the rest are links to namespaces.
 // Each name ends in a zero byte.
