@@ -12,8 +12,8 @@ const (
 	isJudged // of openFirst
 )
 
-// isLetter says that an open is to be answered by openLetter.
-const isLetter = 1
+// isDeferred says that an open is to be answered by deferWrite.
+const isDeferred = 1
 
 // answer ends the notification with a value or a negative errno. The tool may be gone: nobody is told then.
 //
@@ -34,11 +34,11 @@ func (s *State) refuse() int {
 	return -eACCES
 }
 
-// exists reports whether the name of spot k does; its stat is then known.
+// exists reports whether the name of resolved path k does; its stat is then known.
 //
 //go:norace
 func (s *State) exists(k int) bool {
-	sp := &s.spot[k&1]
+	sp := &s.resolved[k&1]
 	if sp.stat > 0 {
 		dir, name := sp.dir, &sp.name[0]
 		if sp.obj >= 0 {
@@ -55,7 +55,7 @@ func (s *State) typeOf(k int) uint32 {
 	if !s.exists(k) {
 		return 0
 	}
-	return s.spot[k&1].st.Mode & syscall.S_IFMT
+	return s.resolved[k&1].st.Mode & syscall.S_IFMT
 }
 
 // give makes fd a descriptor of the tool and closes it; it returns the tool's number, or the errno to answer. The

@@ -18,11 +18,11 @@ func (s *State) bind() int {
 			return r
 		}
 	}
-	sock := s.borrow(s.flags)
+	sock := s.duplicateFD(s.flags)
 	if sock < 0 {
 		return sock
 	}
-	start, r := s.spot[0].start, 0
+	start, r := s.resolved[0].start, 0
 	if start >= 0 {
 		r = sys(syscall.SYS_FCHDIR, uintptr(start), 0, 0, 0, 0)
 	}
@@ -40,7 +40,7 @@ func (s *State) bind() int {
 //
 //go:norace
 func (s *State) bindPath() int {
-	sp := &s.spot[0]
+	sp := &s.resolved[0]
 	if sp.obj >= 0 {
 		return -int(syscall.EADDRINUSE)
 	}

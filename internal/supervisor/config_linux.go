@@ -11,7 +11,7 @@ import (
 //
 //go:norace
 func (s *State) replaceChecked() int {
-	a, b := &s.spot[0], &s.spot[1]
+	a, b := &s.resolved[0], &s.resolved[1]
 	if s.typeOf(0) != syscall.S_IFREG || s.lockedByOther(b) {
 		return s.refuse()
 	}
@@ -25,10 +25,10 @@ func (s *State) replaceChecked() int {
 		r = s.refuse()
 	}
 	if r == 0 {
-		r = s.storeAside(b.dir, a.st.Mode)
+		r = s.storeCopy(b.dir, a.st.Mode)
 	}
 	if r == 0 {
-		r = s.bringIn(b.dir, &b.name[0])
+		r = s.renameCopy(b.dir, &b.name[0])
 	}
 	if r < 0 {
 		return r
@@ -43,8 +43,8 @@ func (s *State) replaceChecked() int {
 // mayConfigure compares text 0 with the configuration that it is to replace.
 //
 //go:norace
-func (s *State) mayConfigure(b *spot) int {
-	s.place(b)
+func (s *State) mayConfigure(b *resolvedPath) int {
+	s.locateTexts(b)
 	s.text[1].n = 0
 	if r := s.load(1, b.dir, &b.name[0]); r < 0 && r != -eNOENT {
 		return r
@@ -60,8 +60,8 @@ func (s *State) mayConfigure(b *spot) int {
 // otherwise without it goes first.
 //
 //go:norace
-func (s *State) plainConfig(sp *spot) bool {
-	s.place(sp)
+func (s *State) plainConfig(sp *resolvedPath) bool {
+	s.locateTexts(sp)
 	s.text[1].n = 0
 	s.text[0].removing = true
 	r := s.load(0, sp.dir, &sp.name[0]) == 0 && sameRest(&s.text[0], &s.text[1])
@@ -78,7 +78,7 @@ func (s *State) plainConfig(sp *spot) bool {
 // relative paths of its repository count.
 //
 //go:norace
-func (s *State) place(sp *spot) {
+func (s *State) locateTexts(sp *resolvedPath) {
 	modules, base := false, -1
 	if sp.hit&hitModules == 0 && s.canonical(sp.dir) > 0 {
 		s.m.split()

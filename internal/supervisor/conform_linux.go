@@ -175,10 +175,10 @@ func (s *State) ownConfig(dir int, replace bool) int {
 	if !replace {
 		return 0
 	}
-	r := s.storeAside(dir, mode)
+	r := s.storeCopy(dir, mode)
 	if r == 0 {
 		s.literal("config")
-		r = s.bringIn(dir, &s.num[0])
+		r = s.renameCopy(dir, &s.num[0])
 	}
 	return r
 }

@@ -22,7 +22,7 @@ func (s *State) connect() int {
 	if size < 0 {
 		return size
 	}
-	sock := s.borrow(s.flags)
+	sock := s.duplicateFD(s.flags)
 	if sock < 0 {
 		return sock
 	}

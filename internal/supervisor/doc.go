@@ -67,15 +67,15 @@
 //     change, all else has to be as it was (gitconfig.go, giturl.go). A submodule's core.worktree is taken out; git needs it not.
 //     The mode is left to the tool, because git init flips it. It may be removed when it holds harmless keys alone.
 //   - .gitmodules, in the work tree, is judged so, too, by a list of its own (gitmodules.go). git checkout writes it by an open, as libgit2 does
-//     a new configuration: what is written comes as a letter (letter_linux.go), and appears when it is judged harmless.
+//     a new configuration: what is written comes as a deferred write (deferred_linux.go), and appears when it is judged harmless.
 //   - An index is read by the size of objects' names that the configuration says (gitformat.go), in the tool's file where the kernel grants
 //     a lease on it, else in a copy.
 //   - A lock is opened only with O_CREAT|O_EXCL, and renamed or removed only by the sandbox that made it (lock_linux.go): the user's
 //     own git may be holding it.
-//   - Texts by which git runs, deletes or writes something are checked when they are renamed to their name, or come as a letter: a
+//   - Texts by which git runs, deletes or writes something are checked when they are renamed to their name, or come as a deferred write: a
 //     rebase's todo (without exec), strategy and options (text_linux.go). MERGE_RR keeps its entries or loses them: git rerere copies
 //     the files that they name. A file of a merge that the USER's git has begun may have become a link by then; that copy remains. A .git file, and a worktree's gitdir, is written with the
-//     kernel's path of what was judged; a commondir only as "../.." (letter_linux.go).
+//     kernel's path of what was judged; a commondir only as "../.." (deferred_linux.go).
 //   - No symbolic link lies in one, but for the one by which git init probes; no directory comes into one from outside, but a
 //     git directory below modules (git submodule absorbgitdirs). .git itself is not renamed elsewhere.
 //   - After a file is made, and after any other name is, the shape is looked at once more before the tool learns of it: another

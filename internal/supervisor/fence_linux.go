@@ -13,7 +13,7 @@ import (
 //
 //go:norace
 func (s *State) fenced() int {
-	sp := &s.spot[0]
+	sp := &s.resolved[0]
 	if s.m.rb(offFence) == 0 || sp.granted {
 		return 0
 	}
@@ -33,7 +33,7 @@ func (s *State) chown() int {
 	if r < 0 {
 		return r
 	}
-	s.number("", uint(s.spot[0].obj))
+	s.number("", uint(s.resolved[0].obj))
 	return sys(syscall.SYS_FCHOWNAT, uintptr(s.fdDir), uintptr(unsafe.Pointer(&s.num[0])), uintptr(s.mode), uintptr(s.dev), 0)
 }
 
@@ -50,7 +50,7 @@ func (s *State) setTimes() int {
 	if s.mode != 0 {
 		times = uintptr(unsafe.Pointer(&s.times[0]))
 	}
-	s.number("", uint(s.spot[0].obj))
+	s.number("", uint(s.resolved[0].obj))
 	return sys(syscall.SYS_UTIMENSAT, uintptr(s.fdDir), uintptr(unsafe.Pointer(&s.num[0])), times, 0, 0)
 }
 

@@ -4,7 +4,7 @@ import (
 	"syscall"
 )
 
-// find resolves path k of the tool, which begins at its directory descriptor dirfd, to s.spot[k]: 0 or a
+// find resolves path k of the tool, which begins at its directory descriptor dirfd, to s.resolved[k]: 0 or a
 // negative errno. With follow set, a symbolic link as the last name is followed.
 //
 // One openat2 finds the directory when no link is on the way; then nothing depends on who asks. A link sends
@@ -12,7 +12,7 @@ import (
 //
 //go:norace
 func (s *State) find(k int) int {
-	sp, in := &s.spot[k&1], &s.in[k&1]
+	sp, in := &s.resolved[k&1], &s.in[k&1]
 	switch {
 	case in.from == fromNothing:
 		return 0
@@ -32,19 +32,19 @@ func (s *State) find(k int) int {
 		}
 		sp.start = start
 	}
-	r := s.quick(k, start)
+	r := s.findFast(k, start)
 	if r == -eLOOP {
 		sp.leave()
-		r = s.slow(k, start)
+		r = s.findSlow(k, start)
 	}
 	return r
 }
 
-// quick is the way for a path without links: -ELOOP sends it the slow way.
+// findFast is the way for a path without links: -ELOOP leads to the slow walk.
 //
 //go:norace
-func (s *State) quick(k, start int) int {
-	sp, p := &s.spot[k&1], &s.path[k&1]
+func (s *State) findFast(k, start int) int {
+	sp, p := &s.resolved[k&1], &s.path[k&1]
 	end := s.plen[k&1]
 	for end > 0 && p[(end-1)&(pathRoom-1)] == '/' {
 		end--
@@ -96,12 +96,12 @@ func (s *State) onObject(k int) bool {
 	return s.op == opOpen || s.op == opChmod || s.op == opTruncate || (s.op == opLink && k == 0)
 }
 
-// judge compares the canonical path of spot k with the rules: its hit. The path is the kernel's own account of
+// judge compares the canonical path of resolved path k with the rules: its hit. The path is the kernel's own account of
 // the directory, so links, mounts and spellings have no say. It returns 0 or a negative errno.
 //
 //go:norace
 func (s *State) judge(k int) int {
-	sp := &s.spot[k&1]
+	sp := &s.resolved[k&1]
 	if s.in[k&1].from == fromNothing {
 		return 0
 	}

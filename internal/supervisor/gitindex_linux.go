@@ -67,7 +67,7 @@ func (x *indexScan) number(bytes int) uint {
 //
 //go:norace
 func (s *State) replaceIndex() int {
-	a, b := &s.spot[0], &s.spot[1]
+	a, b := &s.resolved[0], &s.resolved[1]
 	if s.typeOf(0) != syscall.S_IFREG || a.st.Nlink != 1 || s.lockedByOther(b) {
 		return s.refuse()
 	}
@@ -100,12 +100,12 @@ func (s *State) replaceIndex() int {
 	return r
 }
 
-// copyIndex puts a judged copy of fd, which is spot a's file, in the place of spot b, and removes spot a's name.
+// copyIndex puts a judged copy of fd, which is resolved path a's file, in the place of resolved path b, and removes resolved path a's name.
 //
 //go:norace
 func (s *State) copyIndex(fd int, ids uint) int {
-	a, b, x := &s.spot[0], &s.spot[1], &s.index
-	out := s.newAside(b.dir)
+	a, b, x := &s.resolved[0], &s.resolved[1], &s.index
+	out := s.newCopy(b.dir)
 	if out < 0 {
 		return out
 	}
@@ -120,8 +120,8 @@ func (s *State) copyIndex(fd int, ids uint) int {
 		}
 	}
 	x.copy = -1
-	if r = s.endAside(b.dir, out, r, a.st.Mode); r == 0 {
-		r = s.bringIn(b.dir, &b.name[0])
+	if r = s.endCopy(b.dir, out, r, a.st.Mode); r == 0 {
+		r = s.renameCopy(b.dir, &b.name[0])
 	}
 	if r == 0 {
 		sys(syscall.SYS_UNLINKAT, uintptr(a.dir), uintptr(unsafe.Pointer(&a.name[0])), 0, 0, 0)
@@ -129,11 +129,11 @@ func (s *State) copyIndex(fd int, ids uint) int {
 	return r
 }
 
-// indexIDs returns the size of the names of objects in the index that spot b is: that of the repository; and of a shared index, by
+// indexIDs returns the size of the names of objects in the index that resolved path b is: that of the repository; and of a shared index, by
 // which git finds it, that of the one in its name.
 //
 //go:norace
-func (s *State) indexIDs(b *spot) uint {
+func (s *State) indexIDs(b *resolvedPath) uint {
 	const shared = "sharedindex."
 	n := uint(0)
 	for n < 256 && b.name[n] != 0 {

@@ -18,11 +18,11 @@ func shaped(keys uint) bool {
 	return keys&keyHead != 0 && (keys&keyCommon != 0 || keys&(keyObjects|keyRefs) == keyObjects|keyRefs)
 }
 
-// shape judges the path in s.m, which is spot sp's, as one in a git directory, and adds to s.m.hit; with later set only if that
+// shape judges the path in s.m, which is resolved path sp's, as one in a git directory, and adds to s.m.hit; with later set only if that
 // cannot wait.
 //
 //go:norace
-func (s *State) shape(sp *spot, later bool) {
+func (s *State) shape(sp *resolvedPath, later bool) {
 	m := &s.m
 	sp.git = within{}
 	flags := m.rb(offFlags)
@@ -41,11 +41,11 @@ func (s *State) shape(sp *spot, later bool) {
 	m.hit |= m.byGit
 }
 
-// canWait reports whether the directories above spot sp's name need to be looked at only after the act: it is a plain file that
+// canWait reports whether the directories above resolved path sp's name need to be looked at only after the act: it is a plain file that
 // is opened for writing, which by itself changes nothing, and no name in its path is protected. So one look is enough.
 //
 //go:norace
-func (s *State) canWait(sp *spot) bool {
+func (s *State) canWait(sp *resolvedPath) bool {
 	const how = syscall.O_EXCL | syscall.O_DIRECTORY | oTmpfileBit | oPath
 	if s.op != opOpen || s.flags&how != 0 || s.flags&(syscall.O_WRONLY|syscall.O_RDWR) == 0 || s.m.hit|s.m.byGit != 0 {
 		return false
@@ -67,7 +67,7 @@ func (s *State) canWait(sp *spot) bool {
 //go:norace
 func (s *State) openFirst() int {
 	const after = syscall.O_CREAT | syscall.O_TRUNC
-	sp := &s.spot[0]
+	sp := &s.resolved[0]
 	fd := s.openChecked(s.flags&^after, 0)
 	sp.git.later = false
 	s.shape(sp, false)
@@ -87,11 +87,11 @@ func (s *State) openFirst() int {
 	return s.give(s.req.id, fd, s.flags)
 }
 
-// heldAbove looks for the innermost git directory that spot sp's name lies in, and returns how many components of the path lead
+// heldAbove looks for the innermost git directory that resolved path sp's name lies in, and returns how many components of the path lead
 // to it. Of a linked worktree's directory it is the repository's.
 //
 //go:norace
-func (s *State) heldAbove(sp *spot) (c uint, held bool) {
+func (s *State) heldAbove(sp *resolvedPath) (c uint, held bool) {
 	m, k := &s.m, &s.climb
 	k.fd, k.own, k.at = -1, false, m.nc-1
 	if sp.obj < 0 {
@@ -115,7 +115,7 @@ func (s *State) heldAbove(sp *spot) (c uint, held bool) {
 // judgeInside judges the path in s.m as one in the git directory of its first c components.
 //
 //go:norace
-func (s *State) judgeInside(sp *spot, c uint) {
+func (s *State) judgeInside(sp *resolvedPath, c uint) {
 	m, g := &s.m, &sp.git
 	g.inside, g.up = true, m.nc-1-c
 	for i := c; i > m.floor && !g.named; i-- {
@@ -220,10 +220,10 @@ func (s *State) keys(dir int) uint {
 	return keys
 }
 
-// shapeOf reports whether what the spot names is a directory with the shape of a git directory.
+// shapeOf reports whether what the resolved path names is a directory with the shape of a git directory.
 //
 //go:norace
-func (s *State) shapeOf(sp *spot) bool {
+func (s *State) shapeOf(sp *resolvedPath) bool {
 	fd := openat(sp.dir, &sp.name[0], oPath|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if fd < 0 {
 		return false
@@ -236,12 +236,12 @@ func (s *State) shapeOf(sp *spot) bool {
 //go:norace
 func (s *State) noNewGit() bool { return s.m.rb(offFlags)&flagNoNewGit != 0 }
 
-// completes decides whether the name that spot sp is to become may make its directory a git directory: only if all that lies
+// completes decides whether the name that resolved path sp is to become may make its directory a git directory: only if all that lies
 // there already is what a git directory may hold, and the name is made empty. 0, or a negative errno. It is called before the name
 // is made.
 //
 //go:norace
-func (s *State) completes(sp *spot, empty bool) int {
+func (s *State) completes(sp *resolvedPath, empty bool) int {
 	key := sp.keyOf()
 	if key == 0 || !sp.git.rules || sp.dir < 0 {
 		return 0
@@ -257,12 +257,12 @@ func (s *State) completes(sp *spot, empty bool) int {
 	return s.conforms(sp.dir, true)
 }
 
-// completed looks at the directory of spot sp again, once the name that makes it a git directory is there: another sandbox may
+// completed looks at the directory of resolved path sp again, once the name that makes it a git directory is there: another sandbox may
 // have put something into it between check and act, and the name goes again then; or may have opened the configuration, which becomes
 // another copy.
 //
 //go:norace
-func (s *State) completed(sp *spot, flags int) int {
+func (s *State) completed(sp *resolvedPath, flags int) int {
 	if sp.keyOf() == 0 || !sp.git.rules || sp.git.inside && sp.git.up == 0 || !shaped(s.keys(sp.dir)) || s.conforms(sp.dir, true) == 0 {
 		return 0
 	}
@@ -270,11 +270,11 @@ func (s *State) completed(sp *spot, flags int) int {
 	return -eACCES
 }
 
-// heldSince looks once more whether what was opened at spot sp, or made there, lies in a git directory that was none when the call
+// heldSince looks once more whether what was opened at resolved path sp, or made there, lies in a git directory that was none when the call
 // was judged: another sandbox, or the user's git, may have completed it between check and act. The path in s.m is that of sp.
 //
 //go:norace
-func (s *State) heldSince(sp *spot) int {
+func (s *State) heldSince(sp *resolvedPath) int {
 	if !sp.git.rules || sp.git.inside {
 		return 0
 	}
@@ -287,11 +287,11 @@ func (s *State) heldSince(sp *spot) int {
 	return 0
 }
 
-// ceases decides whether the name of spot sp may go, if without it its directory is a git directory no more: then what else is in
+// ceases decides whether the name of resolved path sp may go, if without it its directory is a git directory no more: then what else is in
 // it would be the tool's to write.
 //
 //go:norace
-func (s *State) ceases(sp *spot) int {
+func (s *State) ceases(sp *resolvedPath) int {
 	key := sp.keyOf()
 	if key == 0 || !sp.git.inside || sp.git.named || sp.git.up != 0 {
 		return 0

@@ -74,7 +74,7 @@ func (t *text) localPath(i uint) bool {
 		return false
 	}
 	if t.owner != nil {
-		return t.owner.isPlace(t, i)
+		return t.owner.isPlainDir(t, i)
 	}
 	return t.c(i) == '/' && !t.dots(i) && t.outside(i)
 }

@@ -11,7 +11,7 @@ import "syscall"
 //go:norace
 func (s *State) openLock() int {
 	const excl = syscall.O_CREAT | syscall.O_EXCL
-	sp := &s.spot[0]
+	sp := &s.resolved[0]
 	if s.flags&excl != excl || s.flags&oTmpfileBit != 0 || sp.hit&(hitNames|hitHidden) != hitLock || sp.dir < 0 {
 		return s.refuse()
 	}
@@ -52,14 +52,14 @@ func (l *lock) forget() {
 	l.fd = 0
 }
 
-// ownLock returns which lock of this supervisor's spot k is, or -1.
+// ownLock returns which lock of this supervisor's resolved path k is, or -1.
 //
 //go:norace
 func (s *State) ownLock(k int) int {
 	if !s.exists(k) {
 		return -1
 	}
-	st := &s.spot[k&1].st
+	st := &s.resolved[k&1].st
 	for i := range s.locks {
 		if s.locks[i].fd > 0 && s.locks[i].dev == uint64(st.Dev) && s.locks[i].ino == st.Ino {
 			return i
@@ -68,10 +68,10 @@ func (s *State) ownLock(k int) int {
 	return -1
 }
 
-// lockedByOther reports whether the name of spot b has a lock that is not this supervisor's.
+// lockedByOther reports whether the name of resolved path b has a lock that is not this supervisor's.
 //
 //go:norace
-func (s *State) lockedByOther(b *spot) bool {
+func (s *State) lockedByOther(b *resolvedPath) bool {
 	n := uint(0)
 	for ; n < 200 && b.name[n] != 0; n++ {
 		s.small[n&511] = b.name[n]
@@ -92,10 +92,10 @@ func (s *State) lockedByOther(b *spot) bool {
 	return true
 }
 
-// locksName reports whether spot a is the lock of spot b: the same directory, and b's name with .lock behind.
+// locksName reports whether resolved path a is the lock of resolved path b: the same directory, and b's name with .lock behind.
 //
 //go:norace
-func (s *State) locksName(a, b *spot) bool {
+func (s *State) locksName(a, b *resolvedPath) bool {
 	n := uint(0)
 	for ; n < 256 && b.name[n] != 0; n++ {
 		if a.name[n] != b.name[n] {

@@ -14,10 +14,10 @@ func (s *State) chmod() int {
 		return r
 	}
 	kind := s.typeOf(0)
-	if s.spot[0].stat < 0 {
-		return s.spot[0].stat
+	if s.resolved[0].stat < 0 {
+		return s.resolved[0].stat
 	}
-	if hit := s.spot[0].hit; hit&(hitWhole|hitFixed) != 0 || hit&hitPlace != 0 && hit&hitHidden != 0 {
+	if hit := s.resolved[0].hit; hit&(hitWhole|hitFixed) != 0 || hit&hitPlace != 0 && hit&hitHidden != 0 {
 		return s.refuse()
 	}
 	if r := s.fenced(); r < 0 {
@@ -29,7 +29,7 @@ func (s *State) chmod() int {
 	if kind != syscall.S_IFDIR {
 		s.mode &^= setIDs
 	}
-	s.number("", uint(s.spot[0].obj))
+	s.number("", uint(s.resolved[0].obj))
 	return sys(syscall.SYS_FCHMODAT, uintptr(s.fdDir), uintptr(unsafe.Pointer(&s.num[0])), uintptr(s.mode), 0, 0)
 }
 
@@ -46,18 +46,18 @@ func (s *State) truncate() int {
 	}
 	kind := s.typeOf(0)
 	switch {
-	case s.spot[0].stat < 0:
-		return s.spot[0].stat
+	case s.resolved[0].stat < 0:
+		return s.resolved[0].stat
 	case kind == syscall.S_IFDIR:
 		return -eISDIR
 	case kind != syscall.S_IFREG:
 		return -eINVAL
-	case s.spot[0].hit&(hitNames|hitHidden) != 0:
+	case s.resolved[0].hit&(hitNames|hitHidden) != 0:
 		return s.refuse()
 	case s.pastLimit(s.mode):
 		return -int(syscall.EFBIG)
 	}
-	fd := s.reopen(s.spot[0].obj, syscall.O_WRONLY|syscall.O_NONBLOCK, 0)
+	fd := s.reopen(s.resolved[0].obj, syscall.O_WRONLY|syscall.O_NONBLOCK, 0)
 	if fd < 0 {
 		return fd
 	}

@@ -8,11 +8,11 @@ import (
 // The calls that make or remove one name. A refusal is EACCES; but where the kernel would have said that the name
 // is there already, or is not there, that is said: `mkdir -p` and `rm -f` rely on it.
 
-// newName refuses the name that spot k is to make when the rules say so by the bits in bar.
+// newName refuses the name that resolved path k is to make when the rules say so by the bits in bar.
 //
 //go:norace
 func (s *State) newName(k int, bar uint32) int {
-	sp := &s.spot[k&1]
+	sp := &s.resolved[k&1]
 	if sp.obj >= 0 {
 		return -eEXIST // ".", ".." and "/" always are
 	}
@@ -28,7 +28,7 @@ func (s *State) newName(k int, bar uint32) int {
 //go:norace
 func (s *State) makeDir() int {
 	// A directory named .git is how a repository begins.
-	sp := &s.spot[0]
+	sp := &s.resolved[0]
 	bar := uint32(hitNames&^hitGitFile | hitPlace)
 	if s.noNewGit() {
 		bar |= hitGitFile
@@ -52,7 +52,7 @@ func (s *State) makeDir() int {
 
 //go:norace
 func (s *State) makeNode() int {
-	sp := &s.spot[0]
+	sp := &s.resolved[0]
 	r := s.newName(0, hitNames|hitHidden)
 	if kind := s.mode & syscall.S_IFMT; r == 0 && sp.git.inside && kind != 0 && kind != syscall.S_IFREG {
 		r = s.refuse()
@@ -70,11 +70,11 @@ func (s *State) makeNode() int {
 	return s.made(0, r)
 }
 
-// made looks once more at a name that was just made at spot k, and removes it when it lies in a git directory by now.
+// made looks once more at a name that was just made at resolved path k, and removes it when it lies in a git directory by now.
 //
 //go:norace
 func (s *State) made(k, r int) int {
-	sp := &s.spot[k&1]
+	sp := &s.resolved[k&1]
 	if r < 0 || !sp.git.rules || sp.git.inside {
 		return r
 	}
@@ -91,7 +91,7 @@ func (s *State) made(k, r int) int {
 //
 //go:norace
 func (s *State) symlink() int {
-	sp := &s.spot[0]
+	sp := &s.resolved[0]
 	bar := uint32(hitNames | hitHidden | hitPrefix)
 	if !s.toNeighbour() {
 		bar |= hitDeep
@@ -127,7 +127,7 @@ func (s *State) toNeighbour() bool {
 //
 //go:norace
 func (s *State) unlink() int {
-	sp := &s.spot[0]
+	sp := &s.resolved[0]
 	if sp.obj >= 0 {
 		return s.unlinkDots()
 	}

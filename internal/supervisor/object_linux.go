@@ -58,12 +58,12 @@ func (s *State) reopen(fd, flags, mode int) int {
 	return openat(s.fdDir, &s.num[0], flags|syscall.O_NOCTTY, mode)
 }
 
-// object makes sure that spot k has an O_PATH descriptor of the thing itself. What is asked of the spot later is
+// object makes sure that resolved path k has an O_PATH descriptor of the thing itself. What is asked of the resolved path later is
 // asked of that descriptor.
 //
 //go:norace
 func (s *State) object(k int) int {
-	sp := &s.spot[k&1]
+	sp := &s.resolved[k&1]
 	if sp.obj >= 0 {
 		return 0
 	}
@@ -108,11 +108,11 @@ func (s *State) ownProc() bool {
 	return false
 }
 
-// borrow duplicates the tool's descriptor: the calling thread's own, where the kernel has descriptors of threads, since
+// duplicateFD duplicates the tool's descriptor: the calling thread's own, where the kernel has descriptors of threads, since
 // a thread can have a table of its own (unshare(2), CLONE_FILES), and the first one can have ended.
 //
 //go:norace
-func (s *State) borrow(fd int) int {
+func (s *State) duplicateFD(fd int) int {
 	pidfd := sys(sysPidfdOpen, uintptr(s.req.pid), pidfdThread, 0, 0, 0)
 	if pidfd == -eINVAL { // before Linux 6.9
 		pid := s.leader()
@@ -155,10 +155,10 @@ func (s *State) load(k, dir int, name *byte) int {
 	return s.refuse()
 }
 
-// isPlace reports whether the rest of the value from byte i on is the path of a directory, without a link on the way.
+// isPlainDir reports whether the rest of the value from byte i on is the path of a directory, without a link on the way.
 //
 //go:norace
-func (s *State) isPlace(t *text, i uint) bool {
+func (s *State) isPlainDir(t *text, i uint) bool {
 	b, n := &s.w.b[0], uint(0)
 	dir := s.rootDir
 	if t.c(i) != '/' {

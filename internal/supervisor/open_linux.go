@@ -9,7 +9,7 @@ import (
 //
 //go:norace
 func (s *State) open() int {
-	sp, r := &s.spot[0], 0
+	sp, r := &s.resolved[0], 0
 	if sp.git.later {
 		if r = s.openFirst(); r != isJudged {
 			return r
@@ -22,7 +22,7 @@ func (s *State) open() int {
 		switch sp.hit & (hitNames | hitHidden) {
 		case 0:
 		case hitGitFile, hitCommon, hitText, hitConfig:
-			return s.openLetter()
+			return s.deferWrite()
 		case hitLock:
 			return s.openLock()
 		default:
@@ -32,8 +32,8 @@ func (s *State) open() int {
 			r = s.takeUmask()
 		}
 	} else {
-		if r = s.mayOpen(s.flags); r == isLetter {
-			return s.openLetter()
+		if r = s.mayOpen(s.flags); r == isDeferred {
+			return s.deferWrite()
 		}
 		if r == 0 && s.flags&oTmpfileBit != 0 {
 			r = s.takeUmask()
@@ -57,12 +57,12 @@ func (s *State) open() int {
 	return s.give(s.req.id, r, s.flags)
 }
 
-// mayOpen applies the rules to an existing object: 0, isLetter or a negative errno.
+// mayOpen applies the rules to an existing object: 0, isDeferred or a negative errno.
 //
 //go:norace
 func (s *State) mayOpen(flags int) int {
 	const excl = syscall.O_CREAT | syscall.O_EXCL
-	sp := &s.spot[0]
+	sp := &s.resolved[0]
 	kind := sp.st.Mode & syscall.S_IFMT
 	switch {
 	case flags&excl == excl && flags&oTmpfileBit == 0:
@@ -76,19 +76,19 @@ func (s *State) mayOpen(flags int) int {
 	case kind == syscall.S_IFDIR && sp.hit&hitWhole == 0:
 		return 0
 	case sp.hit&(hitGitFile|hitCommon|hitText|hitModules) != 0 && flags&syscall.O_TRUNC != 0:
-		return isLetter
+		return isDeferred
 	case sp.hit&hitNames != 0 && flags&(syscall.O_WRONLY|syscall.O_RDWR|syscall.O_CREAT|syscall.O_TRUNC) != 0:
 		return s.refuse()
 	}
 	return 0
 }
 
-// openChecked opens spot 0 without ever waiting: a descriptor, a negative errno, or one of the two above. What the
+// openChecked opens resolved path 0 without ever waiting: a descriptor, a negative errno, or one of the two above. What the
 // kernel would have the tool wait for is put off, with s.late as what is open already.
 //
 //go:norace
 func (s *State) openChecked(flags, mode int) int {
-	sp, kind := &s.spot[0], uint32(0)
+	sp, kind := &s.resolved[0], uint32(0)
 	if sp.stat == 0 {
 		kind = sp.st.Mode & syscall.S_IFMT
 	}
@@ -101,16 +101,16 @@ func (s *State) openChecked(flags, mode int) int {
 	} else {
 		fd = openat(sp.dir, &sp.name[0], flags|syscall.O_NOFOLLOW|syscall.O_NOCTTY|syscall.O_NONBLOCK, mode)
 	}
-	s.late = -1
+	s.pendingFD = -1
 	waits := flags&syscall.O_NONBLOCK == 0
 	switch {
 	case waits && fd == -int(syscall.EAGAIN), waits && kind == syscall.S_IFIFO && fd == -int(syscall.ENXIO):
 		return isPutOff
 	case fd < 0 || kind != syscall.S_IFIFO:
 	case flags&(syscall.O_WRONLY|syscall.O_RDWR) != 0:
-		s.meet(uint64(sp.st.Dev), sp.st.Ino)
+		s.wakeReaders(uint64(sp.st.Dev), sp.st.Ino)
 	case waits: // an end for reading opens at once, and is kept until somebody opens the other
-		s.late = fd
+		s.pendingFD = fd
 		return isPutOff
 	}
 	return fd

@@ -13,7 +13,7 @@ import (
 //
 //go:norace
 func (s *State) rename() int {
-	a, b := &s.spot[0], &s.spot[1]
+	a, b := &s.resolved[0], &s.resolved[1]
 	if a.obj >= 0 || b.obj >= 0 {
 		return -int(syscall.EBUSY)
 	}
@@ -30,7 +30,7 @@ func (s *State) rename() int {
 
 //go:norace
 func (s *State) renameNow() int {
-	a, b := &s.spot[0], &s.spot[1]
+	a, b := &s.resolved[0], &s.resolved[1]
 	return sys(sysRename, uintptr(a.dir), uintptr(unsafe.Pointer(&a.name[0])), uintptr(b.dir), uintptr(unsafe.Pointer(&b.name[0])), uintptr(s.flags))
 }
 
@@ -38,7 +38,7 @@ func (s *State) renameNow() int {
 //
 //go:norace
 func (s *State) renamed(r int) int {
-	a, b := &s.spot[0], &s.spot[1]
+	a, b := &s.resolved[0], &s.resolved[1]
 	if r < 0 || !b.git.rules || b.git.inside {
 		return r
 	}
@@ -57,12 +57,12 @@ func (s *State) renamed(r int) int {
 //go:norace
 func (s *State) mayRename() int {
 	if !s.exists(0) {
-		return s.spot[0].stat
+		return s.resolved[0].stat
 	}
 	r := s.leaves(0)
 	if r == 0 && s.flags&renameExchange != 0 {
 		if !s.exists(1) {
-			return s.spot[1].stat
+			return s.resolved[1].stat
 		}
 		if r = s.leaves(1); r == 0 {
 			r = s.arrives(1, 0)
@@ -74,19 +74,19 @@ func (s *State) mayRename() int {
 	if r < 0 {
 		return r
 	}
-	if s.spot[1].hit&(hitConfig|hitText) != 0 {
+	if s.resolved[1].hit&(hitConfig|hitText) != 0 {
 		switch {
 		case s.flags == renameNoReplace && s.exists(1):
 			return -eEXIST
 		case s.flags&^renameNoReplace != 0:
 			return s.refuse()
 		}
-		if s.spot[1].hit&hitText != 0 && s.spot[1].textKind() == textIndex {
+		if s.resolved[1].hit&hitText != 0 && s.resolved[1].textKind() == textIndex {
 			return s.replaceIndex()
 		}
 		return s.replaceChecked()
 	}
-	if s.spot[0].hit&hitLock != 0 {
+	if s.resolved[0].hit&hitLock != 0 {
 		return s.lockAside()
 	}
 	return 1
@@ -96,7 +96,7 @@ func (s *State) mayRename() int {
 //
 //go:norace
 func (s *State) lockAside() int {
-	a, b := &s.spot[0], &s.spot[1]
+	a, b := &s.resolved[0], &s.resolved[1]
 	i := s.ownLock(0)
 	if i < 0 || s.flags != 0 || !a.isName("index.lock") || !b.git.inside || b.git.class != gitData {
 		return s.refuse()
@@ -108,18 +108,18 @@ func (s *State) lockAside() int {
 	return r
 }
 
-// leaves decides whether what spot k names may go elsewhere.
+// leaves decides whether what resolved path k names may go elsewhere.
 //
 //go:norace
 func (s *State) leaves(k int) int {
-	sp := &s.spot[k&1]
+	sp := &s.resolved[k&1]
 	dir := s.typeOf(k) == syscall.S_IFDIR
 	if sp.hit&(hitWhole|hitConfig|hitCommon|hitHidden|hitPlace) != 0 {
 		return s.refuse()
 	}
 	if sp.hit&hitGitFile != 0 {
 		// git submodule absorbgitdirs; elsewhere, a repository would be without its hooks.
-		if to := &s.spot[(k+1)&1]; !dir || to.git.class != gitModules || !s.shapeOf(sp) {
+		if to := &s.resolved[(k+1)&1]; !dir || to.git.class != gitModules || !s.shapeOf(sp) {
 			return s.refuse()
 		}
 		return 0
@@ -141,11 +141,11 @@ func (s *State) leaves(k int) int {
 	return s.ceases(sp)
 }
 
-// arrives decides whether what spot k names may stand at the name of spot l; a GitConfig name and a text are decided later.
+// arrives decides whether what resolved path k names may stand at the name of resolved path l; a GitConfig name and a text are decided later.
 //
 //go:norace
 func (s *State) arrives(k, l int) int {
-	a, b, kind := &s.spot[k&1], &s.spot[l&1], s.typeOf(k)
+	a, b, kind := &s.resolved[k&1], &s.resolved[l&1], s.typeOf(k)
 	bar := uint32(hitWhole | hitCommon | hitHidden | hitPlace | hitGitFile | hitLock)
 	if kind != syscall.S_IFREG {
 		bar |= hitPrefix | hitDeep | hitConfig | hitText
@@ -175,10 +175,10 @@ func (s *State) hardLink() int {
 		return r
 	}
 	kind := s.typeOf(0)
-	if s.spot[0].stat < 0 {
-		return s.spot[0].stat
+	if s.resolved[0].stat < 0 {
+		return s.resolved[0].stat
 	}
-	if s.spot[0].hit&(hitNames|hitHidden) != 0 {
+	if s.resolved[0].hit&(hitNames|hitHidden) != 0 {
 		return s.refuse()
 	}
 	bar := uint32(hitNames | hitHidden)
@@ -186,20 +186,20 @@ func (s *State) hardLink() int {
 		bar |= hitPrefix | hitDeep
 	}
 	r := s.newName(1, bar)
-	if r == 0 && s.spot[1].git.inside && kind != syscall.S_IFREG {
+	if r == 0 && s.resolved[1].git.inside && kind != syscall.S_IFREG {
 		r = s.refuse()
 	}
 	if r == 0 {
-		r = s.completes(&s.spot[1], kind == syscall.S_IFREG)
+		r = s.completes(&s.resolved[1], kind == syscall.S_IFREG)
 	}
 	if r < 0 {
 		return r
 	}
-	if s.spot[0].inside != s.spot[1].inside {
+	if s.resolved[0].inside != s.resolved[1].inside {
 		return -int(syscall.EXDEV)
 	}
-	s.number("", uint(s.spot[0].obj))
-	b := &s.spot[1]
+	s.number("", uint(s.resolved[0].obj))
+	b := &s.resolved[1]
 	r = sys(syscall.SYS_LINKAT, uintptr(s.fdDir), uintptr(unsafe.Pointer(&s.num[0])), uintptr(b.dir), uintptr(unsafe.Pointer(&b.name[0])), atFollow)
 	return s.made(1, r)
 }

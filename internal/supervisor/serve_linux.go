@@ -28,9 +28,9 @@ func Serve(s *State) int {
 		return r
 	}
 	s.sent = false
-	s.deliver()
-	s.spot[0].reset()
-	s.spot[1].reset()
+	s.finishWrites()
+	s.resolved[0].reset()
+	s.resolved[1].reset()
 	if r = s.enter(); r == 0 {
 		r = s.decode()
 	}
@@ -48,8 +48,8 @@ func Serve(s *State) int {
 	if r == 0 {
 		r = s.do()
 	}
-	s.spot[0].drop()
-	s.spot[1].drop()
+	s.resolved[0].drop()
+	s.resolved[1].drop()
 	if !s.sent {
 		s.answer(s.req.id, r)
 	}
@@ -60,7 +60,7 @@ func Serve(s *State) int {
 //
 //go:norace
 func (s *State) do() int {
-	if (s.spot[0].hit|s.spot[1].hit)&(hitSelf|hitLost) != 0 {
+	if (s.resolved[0].hit|s.resolved[1].hit)&(hitSelf|hitLost) != 0 {
 		return s.refuse()
 	}
 	switch s.op {

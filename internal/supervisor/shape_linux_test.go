@@ -34,12 +34,12 @@ var pathTakers = []string{"startDir", "toolFD"}
 
 // takings are the places where an object is taken, by caller and callee, with why it is taken once there.
 var takings = map[string]string{
-	"find startDir":       "where the path begins; the spot keeps it, and bind goes by that",
-	"find toolFD":         "the object that the call is about; the spot keeps it",
+	"find startDir":       "where the path begins; the resolved path keeps it, and bind goes by that",
+	"find toolFD":         "the object that the call is about; the resolved path keeps it",
 	"startDir toolFD":     "the directory descriptor of find's",
 	"openTerminal toolFD": "each number once; reopenIf looks at it and opens it by the descriptor",
-	"bind borrow":         "the socket: the kernel has no other way to it",
-	"connect borrow":      "the socket: the kernel has no other way to it",
+	"bind duplicateFD":         "the socket: the kernel has no other way to it",
+	"connect duplicateFD":      "the socket: the kernel has no other way to it",
 	"isBind readMem":      "the address: each call copies it once, and only the copy is used",
 	"isConnect readMem":   "the address: each call copies it once, and only the copy is used",
 	"isTimes readMem":     "the times, which are copied once",
@@ -94,7 +94,7 @@ func (s shape) add(fn *ast.FuncDecl) {
 			}
 		case *ast.CallExpr:
 			callee := calleeOf(n)
-			if slices.Contains([]string{"startDir", "toolFD", "borrow", "readMem", "readPath"}, callee) {
+			if slices.Contains([]string{"startDir", "toolFD", "duplicateFD", "readMem", "readPath"}, callee) {
 				s.takings[name+" "+callee]++
 			}
 			if callee == "openat" && uses(n.Args[0], "task") {
@@ -192,8 +192,8 @@ func TestSecondLooksAreFound(t *testing.T) {
 	s.number("fd/", uint(fd))
 	return openat(s.task, &s.num[0], syscall.O_RDONLY, 0)
 }`,
-		"connect borrow: takes an object of the target's in two places": `func (s *State) connect() int {
-	return s.isStream(s.borrow(s.flags)) + s.connectNow(s.borrow(s.flags))
+		"connect duplicateFD: takes an object of the target's in two places": `func (s *State) connect() int {
+	return s.isStream(s.duplicateFD(s.flags)) + s.connectNow(s.duplicateFD(s.flags))
 }`,
 	} {
 		s := shapeOf(t, fstest.MapFS{"x_linux.go": {Data: []byte("package supervisor\n" + text)}})

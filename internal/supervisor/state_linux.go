@@ -39,30 +39,30 @@ type State struct {
 	taskStatus int
 	taskID     uint32
 
-	path  [2][pathRoom]byte
-	plen  [2]uint
-	num   [64]byte
-	small [512]byte
-	st    syscall.Stat_t
-	spot  [2]spot
-	w     walk
-	m     matcher
-	text  [2]text
-	wait  [waitRoom]waiting
-	waits int
-	late  int // a FIFO's end that is put off
+	path      [2][pathRoom]byte
+	plen      [2]uint
+	num       [64]byte
+	small     [512]byte
+	st        syscall.Stat_t
+	resolved  [2]resolvedPath
+	w         walk
+	m         matcher
+	text      [2]text
+	wait      [waitRoom]waiting
+	waits     int
+	pendingFD int // a FIFO's end that is put off
 
-	up    [upRoom]byte // "../" again and again, then a name
-	climb climb
-	scan  scan
-	index indexScan
-	locks [lockRoom]lock
-	turn  uint // the lock that is forgotten next
-	aside [32]byte
+	up       [upRoom]byte // "../" again and again, then a name
+	climb    climb
+	scan     scan
+	index    indexScan
+	locks    [lockRoom]lock
+	turn     uint // the lock that is forgotten next
+	copyName [32]byte
 
-	letters [letterRoom]letter
-	mail    int      // letters in use
-	ends    [2]int32 // of a new pipe
+	deferred      [deferredRoom]deferredWrite
+	deferredCount int      // deferred writes in use
+	ends          [2]int32 // of a new pipe
 
 	// Refused counts the calls answered with EACCES because of a rule.
 	Refused uint64

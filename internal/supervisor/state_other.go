@@ -7,4 +7,4 @@ package supervisor
 type State struct{}
 
 //go:norace
-func (*State) isPlace(*text, uint) bool { return false }
+func (*State) isPlainDir(*text, uint) bool { return false }

@@ -61,12 +61,12 @@ type lock struct {
 }
 
 const (
-	letterRoom  = 16
-	letterBytes = 1 << 15
+	deferredRoom  = 16
+	deferredBytes = 1 << 15
 )
 
-// letter is a file that the tool writes into a pipe: see letter_linux.go.
-type letter struct {
+// deferredWrite is a file that the tool writes into a pipe: see deferred_linux.go.
+type deferredWrite struct {
 	used bool
 	kind int // textNone: a .git file
 	hit  uint32
@@ -74,7 +74,7 @@ type letter struct {
 	pipe int // its reading end
 	dir  int // O_PATH descriptor of the directory that the .git file is for
 	n    uint
-	b    [letterBytes]byte
+	b    [deferredBytes]byte
 }
 
 const (

@@ -1,7 +1,7 @@
 package supervisor
 
 // Texts of a git directory that are more than data: git runs, deletes or writes by what they say. gitLines has the reasons. What
-// they say is checked when the tool renames a file to such a name (replaceChecked), or in a letter (letter_linux.go); a rebase's
+// they say is checked when the tool renames a file to such a name (replaceChecked), or in a deferred write (deferred_linux.go); a rebase's
 // todo takes renames alone, since git reads it the moment its editor is gone.
 
 const (
@@ -16,10 +16,10 @@ const (
 	textConfig // a configuration or a .gitmodules: hitConfig
 )
 
-// textKind says which text the spot's name is; the spot has hitText.
+// textKind says which text the resolved path's name is; the resolved path has hitText.
 //
 //go:norace
-func (sp *spot) textKind() int {
+func (sp *resolvedPath) textKind() int {
 	switch {
 	case sp.isName("git-rebase-todo"):
 		return textTodo
@@ -39,10 +39,10 @@ func (sp *spot) textKind() int {
 	return textNone
 }
 
-// harmlessText judges text 0 as what spot b is to hold.
+// harmlessText judges text 0 as what resolved path b is to hold.
 //
 //go:norace
-func (s *State) harmlessText(b *spot) bool {
+func (s *State) harmlessText(b *resolvedPath) bool {
 	t := &s.text[0]
 	switch b.textKind() {
 	case textTodo:
@@ -64,7 +64,7 @@ func (s *State) harmlessText(b *spot) bool {
 // recorded as an example; those on record are applied, and an entry goes once its conflict is solved.
 //
 //go:norace
-func (s *State) keepConflicts(b *spot) bool {
+func (s *State) keepConflicts(b *resolvedPath) bool {
 	s.text[1].n = 0
 	if r := s.load(1, b.dir, &b.name[0]); r < 0 && r != -eNOENT {
 		return false

@@ -6,17 +6,17 @@ import "syscall"
 // for it. It is put off: a FIFO until its other end is open (fifo(7)), a file under a lease (fcntl(2), F_SETLEASE) until the
 // holder lets go. The tool stays in its system call meanwhile.
 
-// Pending returns how many opens are put off and how many letters are being written. While it
+// Pending returns how many opens are put off and how many deferred writes are being written. While it
 // is not 0 the caller calls Retry every few milliseconds, and after each Serve.
 //
 //go:norace
-func Pending(s *State) int { return s.waits + s.mail }
+func Pending(s *State) int { return s.waits + s.deferredCount }
 
-// Retry tries the opens that are put off once more, forgets those whose tool is gone, and delivers letters.
+// Retry tries the opens that are put off once more, forgets those whose tool is gone, and delivers deferred writes.
 //
 //go:norace
 func Retry(s *State) {
-	s.deliver()
+	s.finishWrites()
 	for i := range s.wait {
 		w := &s.wait[i]
 		if !w.used {
@@ -38,7 +38,7 @@ func Retry(s *State) {
 			continue
 		}
 		if fd >= 0 && w.flags&(syscall.O_WRONLY|syscall.O_RDWR) != 0 {
-			s.meet(w.dev, w.ino)
+			s.wakeReaders(w.dev, w.ino)
 		}
 		w.fd = -1 // give closes it
 		s.answer(w.id, s.give(w.id, fd, w.flags))
@@ -54,16 +54,16 @@ func (s *State) forget(w *waiting) {
 	s.waits--
 }
 
-// putOff keeps the open of spot 0 for later. EAGAIN says that too many are kept.
+// putOff keeps the open of resolved path 0 for later. EAGAIN says that too many are kept.
 //
 //go:norace
 func (s *State) putOff(flags int) int {
-	sp, r := &s.spot[0], s.object(0)
+	sp, r := &s.resolved[0], s.object(0)
 	if r == 0 && !s.exists(0) {
 		r = sp.stat
 	}
 	if r < 0 {
-		closeFD(s.late)
+		closeFD(s.pendingFD)
 		return r
 	}
 	for i := range s.wait {
@@ -71,7 +71,7 @@ func (s *State) putOff(flags int) int {
 		if w.used {
 			continue
 		}
-		w.used, w.ready, w.id, w.dir, w.fd = true, false, s.req.id, sp.obj, s.late
+		w.used, w.ready, w.id, w.dir, w.fd = true, false, s.req.id, sp.obj, s.pendingFD
 		w.dev, w.ino = uint64(sp.st.Dev), sp.st.Ino
 		w.flags = flags &^ (syscall.O_CREAT | syscall.O_EXCL | syscall.O_NOFOLLOW)
 		sp.obj = -1
@@ -79,14 +79,14 @@ func (s *State) putOff(flags int) int {
 		s.sent = true
 		return 0
 	}
-	closeFD(s.late)
+	closeFD(s.pendingFD)
 	return -int(syscall.EAGAIN)
 }
 
-// meet marks the readers that wait for a writer of this FIFO.
+// wakeReaders marks the readers that wait for a writer of this FIFO.
 //
 //go:norace
-func (s *State) meet(dev, ino uint64) {
+func (s *State) wakeReaders(dev, ino uint64) {
 	for i := range s.wait {
 		w := &s.wait[i]
 		if w.used && w.dev == dev && w.ino == ino {

@@ -5,11 +5,11 @@ import (
 	"unsafe"
 )
 
-// slow resolves path k by hand, name by name, as the kernel would for the tool: path_resolution(7). The links of
+// findSlow resolves path k by hand, name by name, as the kernel would for the tool: path_resolution(7). The links of
 // /proc that depend on who reads them are read for the tool.
 //
 //go:norace
-func (s *State) slow(k, start int) int {
+func (s *State) findSlow(k, start int) int {
 	w := &s.w
 	w.dir, w.owned, w.links, w.cur, w.pos, w.end = start, false, 0, 0, 0, s.plen[k&1]
 	for i := uint(0); i < w.end && i < pathMax; i++ {
@@ -43,7 +43,7 @@ func (s *State) slow(k, start int) int {
 // What a part of the slow walk answers when it did not fail.
 const (
 	walkOn    = iota // go on with the next component
-	walkDone         // the spot is complete, and holds the directory
+	walkDone         // the resolved path is complete, and holds the directory
 	walkEnded        // the path ended without a name
 	walkFound        // the present component is the name
 	walkLink         // the present component is the link w.fd
@@ -156,7 +156,7 @@ func (s *State) ended(k int) int {
 		return obj
 	}
 	w.leave()
-	s.spot[k&1].obj = obj
+	s.resolved[k&1].obj = obj
 	return walkDone
 }
 
@@ -164,7 +164,7 @@ func (s *State) ended(k int) int {
 //
 //go:norace
 func (s *State) found(k int) int {
-	sp, w := &s.spot[k&1], &s.w
+	sp, w := &s.resolved[k&1], &s.w
 	n := uint(0)
 	for ; n < 256 && w.comp[n] != 0; n++ {
 		sp.name[n] = w.comp[n]
@@ -314,6 +314,6 @@ func (s *State) magic(k int) int {
 		return w.move(fd, true)
 	}
 	w.leave()
-	s.spot[k&1].obj = fd
+	s.resolved[k&1].obj = fd
 	return walkDone
 }

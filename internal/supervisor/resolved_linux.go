@@ -10,8 +10,8 @@ const (
 	keyCommon
 )
 
-// spot is where a path of the tool leads: a name in a directory, or an object reached without one.
-type spot struct {
+// resolvedPath is where a path of the tool leads: a name in a directory, or an object reached without one.
+type resolvedPath struct {
 	start int // O_PATH descriptor of the tool's directory that the path begins at; -1 for the root
 	dir   int // O_PATH descriptor of the directory that holds name; -1 when obj is set
 	owned bool
@@ -26,7 +26,7 @@ type spot struct {
 	git     within
 }
 
-// within says how a spot's name lies in a git directory.
+// within says how a resolved path's name lies in a git directory.
 type within struct {
 	rules  bool  // the name is in a root, and git directories are held
 	inside bool  // it is in a git directory, by class
@@ -37,16 +37,16 @@ type within struct {
 }
 
 //go:norace
-func (sp *spot) reset() {
+func (sp *resolvedPath) reset() {
 	sp.start, sp.dir, sp.obj, sp.owned, sp.stat, sp.hit = -1, -1, -1, false, 1, 0
 	sp.inside, sp.granted = false, false
 	sp.git = within{}
 }
 
-// leave closes what the spot holds but for where its path begins.
+// leave closes what the resolved path holds but for where its path begins.
 //
 //go:norace
-func (sp *spot) leave() {
+func (sp *resolvedPath) leave() {
 	if sp.owned {
 		closeFD(sp.dir)
 	}
@@ -54,19 +54,19 @@ func (sp *spot) leave() {
 	sp.dir, sp.obj, sp.owned, sp.stat = -1, -1, false, 1
 }
 
-// drop closes all that the spot holds.
+// drop closes all that the resolved path holds.
 //
 //go:norace
-func (sp *spot) drop() {
+func (sp *resolvedPath) drop() {
 	sp.leave()
 	closeFD(sp.start)
 	sp.start = -1
 }
 
-// isName compares the spot's name with a word of lower case, with case folded, and without what some file systems leave out: see spell.go.
+// isName compares the resolved path's name with a word of lower case, with case folded, and without what some file systems leave out: see spell.go.
 //
 //go:norace
-func (sp *spot) isName(word string) bool {
+func (sp *resolvedPath) isName(word string) bool {
 	j := uint(0)
 	for i := uint(0); i < 256 && sp.name[i] != 0 && sp.name[i] != '/' && sp.name[i] != ':'; i++ {
 		if j == uint(len(word)) && (sp.name[i] == '.' || sp.name[i] == ' ') {
@@ -82,10 +82,10 @@ func (sp *spot) isName(word string) bool {
 	return j == uint(len(word))
 }
 
-// keyOf returns which of these names the spot's is, to a file system that folds case, too.
+// keyOf returns which of these names the resolved path's is, to a file system that folds case, too.
 //
 //go:norace
-func (sp *spot) keyOf() uint {
+func (sp *resolvedPath) keyOf() uint {
 	switch {
 	case sp.isName("head"):
 		return keyHead

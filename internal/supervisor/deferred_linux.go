@@ -11,18 +11,18 @@ import (
 //
 // A commondir can only be "../..": the supervisor writes that, and the tool's own words go to /dev/null.
 //
-// For a .git file, a new configuration (libgit2 makes it by an open) and a .gitmodules (git checkout writes it so) the tool gets a pipe. Its end, when the last writer has closed it, is a letter: if it says what git
-// would say, the supervisor writes the file. Letters are read before each call is carried out, so that whoever closed
-// one and then makes a call finds it delivered; git makes several before it needs the file. A letter that says
-// anything else is dropped, and no file appears. What is written is the directory's canonical path, never the tool's
-// spelling of it.
+// For a .git file, a new configuration (libgit2 makes it by an open) and a .gitmodules (git checkout writes it so) the tool gets a
+// pipe: a deferred write. When the last writer has closed the pipe, and it says what git would say, the supervisor writes the file.
+// Pipes are read before each call is carried out, so that a process that closes one and then makes a call finds the file written;
+// git makes several before it needs the file. If the pipe says anything else, no file appears. What is written is the
+// directory's canonical path, never the tool's spelling of it.
 
-// openLetter answers an open for writing of a name of kind GitFile or CommonDir, which is no directory.
+// deferWrite answers an open for writing of a name of kind GitFile or CommonDir, which is no directory.
 //
 //go:norace
-func (s *State) openLetter() int {
+func (s *State) deferWrite() int {
 	const access, wanted = syscall.O_WRONLY | syscall.O_RDWR, syscall.O_CREAT
-	sp := &s.spot[0]
+	sp := &s.resolved[0]
 	whole := sp.stat != 0 || s.flags&syscall.O_TRUNC != 0 // nothing of the present content stays
 	kind := sp.textKind()
 	if sp.hit&hitText == 0 {
@@ -49,22 +49,22 @@ func (s *State) openLetter() int {
 	if kind == textNone && s.noNewGit() {
 		return s.refuse()
 	}
-	for i := range s.letters {
-		if l := &s.letters[i]; !l.used {
+	for i := range s.deferred {
+		if l := &s.deferred[i]; !l.used {
 			l.kind, l.hit = kind, sp.hit
 			for n := range l.name {
 				l.name[n] = sp.name[n]
 			}
-			return s.newLetter(l)
+			return s.newDeferredWrite(l)
 		}
 	}
 	return -int(syscall.EAGAIN)
 }
 
 //go:norace
-func (s *State) newLetter(l *letter) int {
+func (s *State) newDeferredWrite(l *deferredWrite) int {
 	s.literal(".")
-	dir := openat(s.spot[0].dir, &s.num[0], oPath|syscall.O_DIRECTORY, 0)
+	dir := openat(s.resolved[0].dir, &s.num[0], oPath|syscall.O_DIRECTORY, 0)
 	if dir < 0 {
 		return dir
 	}
@@ -74,7 +74,7 @@ func (s *State) newLetter(l *letter) int {
 	}
 	l.used, l.pipe, l.dir, l.n = true, int(s.ends[0]), dir, 0
 	r := s.give(s.req.id, int(s.ends[1]), s.flags)
-	s.mail++
+	s.deferredCount++
 	if r < 0 {
 		s.discard(l)
 	}
@@ -82,31 +82,31 @@ func (s *State) newLetter(l *letter) int {
 }
 
 //go:norace
-func (s *State) discard(l *letter) {
+func (s *State) discard(l *deferredWrite) {
 	closeFD(l.pipe)
 	closeFD(l.dir)
 	l.used = false
-	s.mail--
+	s.deferredCount--
 }
 
-// deliver reads what has come of the letters, and delivers those that are complete.
+// finishWrites reads what has come of the deferred writes, and delivers those that are complete.
 //
 //go:norace
-func (s *State) deliver() {
-	for i := 0; i < letterRoom && s.mail > 0; i++ {
-		l := &s.letters[i]
+func (s *State) finishWrites() {
+	for i := 0; i < deferredRoom && s.deferredCount > 0; i++ {
+		l := &s.deferred[i]
 		for l.used {
-			if l.n >= letterBytes {
+			if l.n >= deferredBytes {
 				s.discard(l)
 				break
 			}
-			r := sys(syscall.SYS_READ, uintptr(l.pipe), uintptr(unsafe.Pointer(&l.b[l.n&(letterBytes-1)])), uintptr(letterBytes-l.n), 0, 0)
+			r := sys(syscall.SYS_READ, uintptr(l.pipe), uintptr(unsafe.Pointer(&l.b[l.n&(deferredBytes-1)])), uintptr(deferredBytes-l.n), 0, 0)
 			if r < 0 {
 				break
 			}
 			l.n += uint(r)
 			if r == 0 {
-				if s.trueLetter(l) {
+				if s.writesWhatGitWould(l) {
 					s.putFile(l.dir, &l.name[0], &l.b[0], l.n)
 				} else {
 					s.refuse()
@@ -117,10 +117,10 @@ func (s *State) deliver() {
 	}
 }
 
-// trueLetter reports whether the letter may be delivered.
+// writesWhatGitWould reports whether the deferred write may be delivered.
 //
 //go:norace
-func (s *State) trueLetter(l *letter) bool {
+func (s *State) writesWhatGitWould(l *deferredWrite) bool {
 	switch l.kind {
 	case textNone:
 		return s.trueGitFile(l)
@@ -129,7 +129,7 @@ func (s *State) trueLetter(l *letter) bool {
 	}
 	t := &s.text[0]
 	for t.n = 0; t.n < l.n; t.n++ {
-		t.b[t.n&(textRoom-1)] = l.b[t.n&(letterBytes-1)]
+		t.b[t.n&(textRoom-1)] = l.b[t.n&(deferredBytes-1)]
 	}
 	if l.kind == textConfig {
 		return s.trueConfig(l)
@@ -140,28 +140,28 @@ func (s *State) trueLetter(l *letter) bool {
 	return l.kind == textApply && t.harmlessApply()
 }
 
-// trueConfig judges text 0, which is the letter, as the configuration that it is to become, and makes the letter what may be written.
+// trueConfig judges text 0, which is the deferred write, as the configuration that it is to become, and makes the deferred write what may be written.
 //
 //go:norace
-func (s *State) trueConfig(l *letter) bool {
-	sp, t := &s.spot[0], &s.text[0]
+func (s *State) trueConfig(l *deferredWrite) bool {
+	sp, t := &s.resolved[0], &s.text[0]
 	for i := uint(0); i < uint(len(l.name)); i++ { // copy would call the runtime
 		sp.name[i] = l.name[i]
 	}
 	sp.dir, sp.hit = l.dir, l.hit
 	fine := !s.lockedByOther(sp) && s.mayConfigure(sp) == 0
 	sp.reset()
-	for l.n = 0; l.n < t.n && l.n < letterBytes; l.n++ {
-		l.b[l.n&(letterBytes-1)] = t.b[l.n&(textRoom-1)]
+	for l.n = 0; l.n < t.n && l.n < deferredBytes; l.n++ {
+		l.b[l.n&(deferredBytes-1)] = t.b[l.n&(textRoom-1)]
 	}
 	return fine
 }
 
-// trueGitFile reports whether the letter is "gitdir: " and a directory in a root, to which no link is on the way; the directory
+// trueGitFile reports whether the deferred write is "gitdir: " and a directory in a root, to which no link is on the way; the directory
 // may be one that git is about to make. All that is, or will be, a git directory in a root is held as one.
 //
 //go:norace
-func (s *State) trueGitFile(l *letter) bool {
+func (s *State) trueGitFile(l *deferredWrite) bool {
 	const head = "gitdir: "
 	if l.n <= uint(len(head)) {
 		return false
@@ -174,37 +174,37 @@ func (s *State) trueGitFile(l *letter) bool {
 	return s.truePath(l, uint(len(head)))
 }
 
-// trueGitdir reports whether the letter is the path of a .git file, as a linked worktree's gitdir has it. It is written as an
+// trueGitdir reports whether the deferred write is the path of a .git file, as a linked worktree's gitdir has it. It is written as an
 // absolute path.
 //
 //go:norace
-func (s *State) trueGitdir(l *letter) bool {
+func (s *State) trueGitdir(l *deferredWrite) bool {
 	const tail = "/.git\n"
 	if l.n < uint(len(tail)) {
 		return false
 	}
 	for i := 0; i < len(tail); i++ {
-		if l.b[(l.n-uint(len(tail))+uint(i))&(letterBytes-1)] != tail[i] {
+		if l.b[(l.n-uint(len(tail))+uint(i))&(deferredBytes-1)] != tail[i] {
 			return false
 		}
 	}
 	return s.truePath(l, 0)
 }
 
-// truePath reports whether the letter says, from byte at to its newline, a path in a root without a link on it, and puts the
+// truePath reports whether the deferred write says, from byte at to its newline, a path in a root without a link on it, and puts the
 // canonical one in its place. The last name need not be there.
 //
 //go:norace
-func (s *State) truePath(l *letter, at uint) bool {
-	if l.n >= letterBytes || l.n < at+2 || l.b[(l.n-1)&(letterBytes-1)] != '\n' {
+func (s *State) truePath(l *deferredWrite, at uint) bool {
+	if l.n >= deferredBytes || l.n < at+2 || l.b[(l.n-1)&(deferredBytes-1)] != '\n' {
 		return false
 	}
 	for i := uint(0); i < l.n-1; i++ {
-		if l.b[i&(letterBytes-1)] < ' ' || l.b[i&(letterBytes-1)] == 0x7f {
+		if l.b[i&(deferredBytes-1)] < ' ' || l.b[i&(deferredBytes-1)] == 0x7f {
 			return false
 		}
 	}
-	absolute := l.b[at&(letterBytes-1)] == '/'
+	absolute := l.b[at&(deferredBytes-1)] == '/'
 	n := s.realPath(l, at)
 	if n == 0 {
 		return false
@@ -224,7 +224,7 @@ func (s *State) holdable(fd int) bool {
 	if shaped(s.keys(fd)) {
 		return true
 	}
-	sp := &s.spot[0]
+	sp := &s.resolved[0]
 	sp.obj = fd
 	if s.canonical(fd) > 0 {
 		s.m.judge()
@@ -235,14 +235,14 @@ func (s *State) holdable(fd int) bool {
 	return inside || s.conforms(fd, false) == 0
 }
 
-// realPath puts the kernel's path of what the letter names into s.m.path, and returns its length; 0 if it has none.
+// realPath puts the kernel's path of what the deferred write names into s.m.path, and returns its length; 0 if it has none.
 //
 //go:norace
-func (s *State) realPath(l *letter, at uint) uint {
+func (s *State) realPath(l *deferredWrite, at uint) uint {
 	end := l.n - 1
-	l.b[end&(letterBytes-1)] = 0
-	fd := s.openNoLinks(l.dir, &l.b[at&(letterBytes-1)], 0)
-	l.b[end&(letterBytes-1)] = '\n'
+	l.b[end&(deferredBytes-1)] = 0
+	fd := s.openNoLinks(l.dir, &l.b[at&(deferredBytes-1)], 0)
+	l.b[end&(deferredBytes-1)] = '\n'
 	if fd >= 0 {
 		s.literal("")
 		r := lstatat(fd, &s.num[0], &s.st)
@@ -261,15 +261,15 @@ func (s *State) realPath(l *letter, at uint) uint {
 		return 0
 	}
 	last := end
-	for last > at && l.b[(last-1)&(letterBytes-1)] != '/' {
+	for last > at && l.b[(last-1)&(deferredBytes-1)] != '/' {
 		last--
 	}
-	if last == end || last <= at+1 || l.b[last&(letterBytes-1)] == '.' && (last+1 == end || l.b[(last+1)&(letterBytes-1)] == '.' && last+2 == end) {
+	if last == end || last <= at+1 || l.b[last&(deferredBytes-1)] == '.' && (last+1 == end || l.b[(last+1)&(deferredBytes-1)] == '.' && last+2 == end) {
 		return 0
 	}
-	l.b[(last-1)&(letterBytes-1)] = 0
-	fd = s.openNoLinks(l.dir, &l.b[at&(letterBytes-1)], syscall.O_DIRECTORY)
-	l.b[(last-1)&(letterBytes-1)] = '/'
+	l.b[(last-1)&(deferredBytes-1)] = 0
+	fd = s.openNoLinks(l.dir, &l.b[at&(deferredBytes-1)], syscall.O_DIRECTORY)
+	l.b[(last-1)&(deferredBytes-1)] = '/'
 	if fd < 0 {
 		return 0
 	}
@@ -280,18 +280,18 @@ func (s *State) realPath(l *letter, at uint) uint {
 	}
 	n := uint(r)
 	for i := last - 1; i < end; i++ {
-		s.m.path[n&(pathRoom-1)] = l.b[i&(letterBytes-1)]
+		s.m.path[n&(pathRoom-1)] = l.b[i&(deferredBytes-1)]
 		n++
 	}
 	return n
 }
 
-// spell replaces what the letter says from byte at on by the n bytes of the canonical path in s.m.path, as a path
-// relative to the letter's directory unless absolute is set. The tool's own spelling may lead elsewhere later: by a ".." behind
-// a name that becomes a link. path[0] is free, since letters are read before a call's path is.
+// spell replaces what the deferred write says from byte at on by the n bytes of the canonical path in s.m.path, as a path
+// relative to the deferred write's directory unless absolute is set. The tool's own spelling may lead elsewhere later: by a ".." behind
+// a name that becomes a link. path[0] is free, since deferred writes are read before a call's path is.
 //
 //go:norace
-func (s *State) spell(l *letter, at, n uint, absolute bool) bool {
+func (s *State) spell(l *deferredWrite, at, n uint, absolute bool) bool {
 	from := uint(0) // what both paths begin with, up to and without a slash
 	if !absolute {
 		s.number("", uint(l.dir))
@@ -328,17 +328,17 @@ func (s *State) spell(l *letter, at, n uint, absolute bool) bool {
 		at = l.add(at, c)
 	}
 	l.n = l.add(at, '\n')
-	return l.n < letterBytes
+	return l.n < deferredBytes
 }
 
-// add puts c at byte at of the letter, and returns the next place.
+// add puts c at byte at of the deferred write, and returns the next place.
 //
 //go:norace
-func (l *letter) add(at uint, c byte) uint {
-	if at >= letterBytes {
-		return letterBytes
+func (l *deferredWrite) add(at uint, c byte) uint {
+	if at >= deferredBytes {
+		return deferredBytes
 	}
-	l.b[at&(letterBytes-1)] = c
+	l.b[at&(deferredBytes-1)] = c
 	return at + 1
 }
 
