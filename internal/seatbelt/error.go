@@ -2,7 +2,7 @@ package seatbelt
 
 import "fmt"
 
-// An Error is why a profile is none: what sandbox-exec ends with status 65 for.
+// An Error says why a text is not a profile: what sandbox-exec ends with status 65 for.
 type Error struct {
 	Source       string
 	Line, Column int // from 1; columns count bytes

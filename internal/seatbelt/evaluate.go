@@ -21,7 +21,7 @@ func (p *Profile) Evaluate(q Query) Verdict {
 }
 
 // Decide is Evaluate for those who ask many queries and do not read the Why: of a
-// query that a rule decides there is none.
+// query that a rule decides the Why is empty.
 func (p *Profile) Decide(q Query) Verdict {
 	v, _ := p.answer(q, false)
 	return v

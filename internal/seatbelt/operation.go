@@ -265,7 +265,7 @@ func LookupOperation(name string) (Operation, bool) {
 	return o, ok
 }
 
-// ownDefaults are operations for which macOS is said to have a default of its own, to
+// ownDefaults are operations for which macOS is said to have another default than the profile's, to
 // allow, which (deny default) does not reach: Firefox's profiles deny each of them by name
 // and say so, and WebKit's say it of process-info*.
 var ownDefaults = []string{"process-info*", "nvram*", "iokit-get-properties", "file-map-executable"}
@@ -291,7 +291,7 @@ func chain(name string) []string {
 }
 
 // newerParent is the longest known wildcard that an unknown operation's name begins
-// with; "" if there is none.
+// with, or "".
 func newerParent(name string) string {
 	stem := strings.TrimSuffix(name, "*")
 	for i := len(stem) - 1; i > 0; i-- {

@@ -10,7 +10,7 @@ type Query struct {
 	Path string
 
 	// Alias is another name of what Path names, which the filters of paths match as
-	// well: "/private/tmp/a" on a system where "/tmp/a" is that. Empty is none.
+	// well: "/private/tmp/a" on a system where "/tmp/a" is that. Empty: no other name.
 	Alias string
 
 	// Address is "ip:port" or "host:port": of the remote end for network-outbound, of

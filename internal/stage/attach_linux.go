@@ -68,10 +68,10 @@ func (c *compiler) filesystem(kind string, attrs, register int, options ...[2]st
 }
 
 // onHost reports whether p lies in a tree of the host, where nothing must be
-// created: what covers p most closely decides.
+// created: the innermost mount above p decides.
 func (c *compiler) onHost(p string) bool {
 	for ; ; p = path.Dir(p) {
-		if host, ok := c.covers[p]; ok || p == "/" {
+		if host, ok := c.mounted[p]; ok || p == "/" {
 			return host
 		}
 	}
@@ -115,11 +115,11 @@ func (c *compiler) openDest(p string, h how) {
 // attach moves the mount in register to a path of the new root.
 func (c *compiler) attach(register int, at string) {
 	c.openDest(at, inRootHow)
-	c.land(register)
+	c.moveMount(register)
 }
 
-// land moves the mount in register to where regDest is.
-func (c *compiler) land(register int) {
+// moveMount moves the mount in register to where regDest is.
+func (c *compiler) moveMount(register int) {
 	c.call(unix.SYS_MOVE_MOUNT, reg(register), c.str(""), reg(regDest), c.str(""),
 		imm(unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH))
 	c.close(regDest)
@@ -167,13 +167,13 @@ func parentMode(like uint32) uint32 {
 	return mode
 }
 
-// writeGiven writes file given-1 of the run to regDest; 0: there is none.
+// writeGiven writes file given-1 of the run to regDest; 0 writes nothing.
 func (c *compiler) writeGiven(given int) {
 	if given <= 0 {
 		return
 	}
 	c.call(unix.SYS_WRITE, reg(regDest), ptr(0), imm(0))
-	c.t.given = append(c.t.given, givenFile{c.place, len(c.t.ops[c.place]) - 1, given - 1})
+	c.t.given = append(c.t.given, givenFile{c.process, len(c.t.ops[c.process]) - 1, given - 1})
 }
 
 // sysctl writes a number to a file of /proc/sys that there may not be; 0: nothing.

@@ -11,22 +11,22 @@ import (
 
 // Compile lowers a plan for a stage that runs as id.
 func Compile(p plan.Plan, id Identity) (*Template, error) {
-	c := &compiler{id: id, strings: map[string]uint64{}, dirs: map[string]bool{}, covers: map[string]bool{},
+	c := &compiler{id: id, strings: map[string]uint64{}, dirs: map[string]bool{}, mounted: map[string]bool{},
 		rules: map[string]landlock.AccessFS{}, ruled: map[string]bool{}}
 	c.t.header = wire.Header{Magic: wire.Magic, DeadlineMS: p.DeadlineMS}
-	if err := c.around(p); err != nil {
+	if err := c.applyHeader(p); err != nil {
 		return nil, err
 	}
 	if p.Own {
 		c.own()
 	}
-	c.clones(p.Namespaces)
-	c.foresee(p.Steps)
+	c.cloneFlags(p.Namespaces)
+	c.precomputeRuleset(p.Steps)
 	if len(p.Steps) > wire.StepKilled {
 		return nil, fmt.Errorf("%d steps, of which only %d can be told apart", len(p.Steps), wire.StepKilled)
 	}
 	for i, s := range p.Steps {
-		c.step, c.place = uint16(i), place(s.In)
+		c.step, c.process = uint16(i), processOf(s.In)
 		name := s.Do.String()
 		c.t.names = append(c.t.names, name)
 		off := c.str(name).v
@@ -38,7 +38,7 @@ func Compile(p plan.Plan, id Identity) (*Template, error) {
 	return &c.t, nil
 }
 
-func (c *compiler) clones(n plan.Namespaces) {
+func (c *compiler) cloneFlags(n plan.Namespaces) {
 	h := &c.t.header
 	for _, f := range []struct {
 		on   bool
@@ -56,8 +56,8 @@ func (c *compiler) clones(n plan.Namespaces) {
 	}
 }
 
-// around notes what surrounds the steps: descriptors, namespaces to join.
-func (c *compiler) around(p plan.Plan) error {
+// applyHeader notes what surrounds the steps: descriptors, namespaces to join.
+func (c *compiler) applyHeader(p plan.Plan) error {
 	h := &c.t.header
 	if p.Given >= wire.MaxGiven {
 		return fmt.Errorf("%d descriptors are given: %w", p.Given, unix.EMFILE)

@@ -31,12 +31,12 @@ type Control struct {
 	// it goes on while the stage ends (see Release).
 	mounts *os.File
 
-	passed passed // what has come up; see Received
-	doomed bool   // init is to be killed as soon as it is known
+	received receivedFDs // what has come up; see Received
+	doomed   bool        // init is to be killed as soon as it is known
 
 	Held     bool
 	Deadline bool // the stage ended the run at its deadline
-	Stuck    int  // a process that was killed and has not ended; 0: there is none
+	Stuck    int  // a process that was killed and has not ended, or 0
 	Lost     *Loss
 	Failed   *Failure
 	Checks   [wire.MaxSelfChecks]int32
@@ -112,11 +112,11 @@ func (c *Control) Close() {
 		c.keeper.Close()
 		c.keeper = nil
 	}
-	c.passed.close()
+	c.received.close()
 }
 
 // AwaitStart reads until the tool was executed or it is known that it never
-// will be. The error is io.EOF when the stage died without a word.
+// will be. The error is io.EOF when the stage died without a report.
 func (c *Control) AwaitStart() error {
 	for !c.Held && c.Failed == nil && !c.Probed {
 		if err := c.next(); err != nil {
@@ -241,7 +241,7 @@ func (c *Control) take(n, fd int) {
 		c.pass(c.gate)
 	case wire.MsgPassed:
 		if fd < 0 {
-			c.lost(m)
+			c.failLost(m)
 		}
 	case wire.MsgEvidence:
 		c.Evidence = append([]byte{}, c.buf[size:n]...) // never nil: it has come
@@ -299,7 +299,7 @@ func (c *Control) keep(m wire.Message, fd int) {
 	switch kind := m.Kind; {
 	case fd < 0:
 	case kind == wire.MsgPassed:
-		c.passed.put(m.Value, fd)
+		c.received.store(m.Value, fd)
 	case kind == wire.MsgInit && c.init == nil:
 		unix.SetNonblock(fd, true)
 		c.init = os.NewFile(uintptr(fd), "pidfd of init")

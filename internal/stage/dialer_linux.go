@@ -63,7 +63,7 @@ func (d *Dialer) Dial(ctx context.Context, to netip.AddrPort) (net.Conn, error) 
 	return net.FileConn(f)
 }
 
-// socket gets an unconnected socket. Answers to requests that nobody waited for to
+// socket gets an unconnected socket. Answers to requests that were not waited for to
 // the end are skipped.
 func (d *Dialer) socket(ctx context.Context, v4 bool) (*os.File, error) {
 	d.mu.Lock()

@@ -20,7 +20,7 @@
 //	encode_linux.go   Template x Run -> a sealed memfd
 //	given_linux.go    the small files whose text each run brings
 //	control_linux.go  the control socket: held, failed, evidence, empty
-//	passed_linux.go   the descriptors that come up on it
+//	received_linux.go the descriptors that come up on it
 //	try_linux.go      a stage without a tool: whether namespaces can be made here
 //
 // A Template is made once for a sandbox and used for every command; a Run is

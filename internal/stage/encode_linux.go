@@ -18,7 +18,7 @@ type Run struct {
 	Path       string   // the tool, as the sandbox sees it
 	Argv, Env  []string // without NUL bytes
 	ExtraFiles int      // how many descriptors from 3 up are the tool's
-	Quiet      bool     // somebody reads the control socket; keep stderr clean
+	Quiet      bool     // the harness reads the control socket; keep stderr clean
 	Probe      bool     // run the ops and report; there is no tool
 	Ignored    uint64   // signals that the tool ignores, bit n-1 for signal n
 	Own        string   // the run's own directory, if the plan needs one
@@ -37,7 +37,7 @@ type Run struct {
 	Born, Built bool             // the harness has a hook at these gates
 }
 
-// A Dir is a directory to start in, and what PWD says then; "": there is none.
+// A Dir is a directory to start in, and what PWD says then; "" leaves PWD out.
 type Dir struct{ Path, PWD string }
 
 // NeedsOwn reports whether each run has to bring a directory of its own.
@@ -176,7 +176,7 @@ func appendAll[T any](e *encoder, list []T) wire.Span {
 }
 
 // Seal puts a program, to which it gives the unstarted tool's secret name, into
-// a memfd that nobody can change any more.
+// a memfd that no process can change any more.
 func Seal(program []byte) (*os.File, error) {
 	const name = unsafe.Offsetof(wire.Header{}.Name)
 	if len(program) >= int(unsafe.Sizeof(wire.Header{})) {

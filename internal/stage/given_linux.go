@@ -33,7 +33,7 @@ func (t *Template) fill(e *encoder, h wire.Header, files []string) {
 const endpointBytes = 6
 
 // allow lets the run connect to its own addresses. Where it brings none, those of
-// the plan stay, at which nobody listens.
+// the plan stay, at which nothing listens.
 func (t *Template) allow(e *encoder, h wire.Header, to []netip.AddrPort) {
 	if len(to) != t.connects {
 		return

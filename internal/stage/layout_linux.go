@@ -23,7 +23,7 @@ func (c *compiler) floor() {
 // from now on: what is put there lies on it, not under it.
 func (c *compiler) put(what uint32, at string, mode, like uint32, plain bool) {
 	c.find(what, at, mode, like, plain)
-	c.land(regTree)
+	c.moveMount(regTree)
 	if at == "/" {
 		c.call(unix.SYS_DUP3, reg(regTree), reg(wire.RegRoot), imm(unix.O_CLOEXEC))
 		c.layers++
@@ -107,7 +107,7 @@ func (c *compiler) putProc(a plan.PutProc) {
 		c.setattr(regTree, "", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV, unix.AT_RECURSIVE)
 	}
 	c.find(wire.MakeDir, a.At, 0o755, 0o755, false)
-	c.land(regTree)
+	c.moveMount(regTree)
 	if a.Cover {
 		c.coverAll(regTree)
 	}
@@ -126,11 +126,11 @@ func (c *compiler) coverAll(register int) {
 	}
 }
 
-// putDev makes a /dev. Its tmpfs is nobody else's while it is filled.
+// putDev makes a /dev. No other process can reach its tmpfs while it is filled.
 func (c *compiler) putDev(a plan.PutDev) {
 	c.filesystem("tmpfs", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV, regTree, [2]string{"mode", "0755"})
 	c.find(wire.MakeDir, a.At, 0o755, 0o755, false)
-	c.land(regTree)
+	c.moveMount(regTree)
 	c.save(unix.SYS_FCNTL, regDev, reg(regTree), imm(unix.F_DUPFD_CLOEXEC), imm(3))
 	c.close(regTree)
 	for _, name := range a.Devices {
@@ -161,7 +161,7 @@ func (c *compiler) device(source, name string) {
 	// Read-only: what is written to a device passes, and its mode is the machine's.
 	c.setattr(regTree, "", unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, 0)
 	c.save(unix.SYS_OPENAT, regDest, reg(regDev), c.str(name), imm(unix.O_CREAT|unix.O_WRONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC), imm(0o444))
-	c.land(regTree)
+	c.moveMount(regTree)
 	c.close(regTree)
 }
 

@@ -23,11 +23,11 @@ func (c *compiler) landlock(r landlock.Ruleset, follow bool, givenPorts int) err
 	if r.HandlesNothing() {
 		return errors.New("the ruleset handles nothing, and would restrict nothing")
 	}
-	if !c.begun || c.place != wire.InInit {
+	if !c.begun || c.process != wire.InInit {
 		c.createRuleset(r)
 	}
 	for _, rule := range r.Paths {
-		if c.place == wire.InInit && c.ruled[rule.Path] {
+		if c.process == wire.InInit && c.ruled[rule.Path] {
 			continue
 		}
 		b := landlock.PathBeneathAttr(rule.Access, -1)
@@ -63,13 +63,13 @@ func (c *compiler) landlock(r landlock.Ruleset, follow bool, givenPorts int) err
 	return nil
 }
 
-// foresee notes the ruleset that the plan's files get in init, so that a bind adds
+// precomputeRuleset notes the ruleset that the plan's files get in init, so that a bind adds
 // its path's rule by the descriptor that it has: to open the path once more, in
 // the new root, costs as much as the mount.
-func (c *compiler) foresee(steps []plan.Step) {
+func (c *compiler) precomputeRuleset(steps []plan.Step) {
 	for _, s := range steps {
-		if a, ok := s.Do.(plan.RestrictFiles); ok && s.In == plan.Init && !a.Follow && c.foreseen == nil {
-			c.foreseen = &a.Ruleset
+		if a, ok := s.Do.(plan.RestrictFiles); ok && s.In == plan.Init && !a.Follow && c.initRules == nil {
+			c.initRules = &a.Ruleset
 			for _, rule := range a.Ruleset.Paths {
 				c.rules[rule.Path] = rule.Access
 			}
@@ -80,11 +80,11 @@ func (c *compiler) foresee(steps []plan.Step) {
 // ruleOf adds the rule for a path, if there is one, whose object is in register.
 func (c *compiler) ruleOf(register int, p string) {
 	access, ok := c.rules[p]
-	if !ok || c.place != wire.InInit || c.ruled[p] {
+	if !ok || c.process != wire.InInit || c.ruled[p] {
 		return
 	}
 	if !c.begun {
-		c.createRuleset(*c.foreseen)
+		c.createRuleset(*c.initRules)
 		c.begun = true
 	}
 	b := landlock.PathBeneathAttr(access, -1)

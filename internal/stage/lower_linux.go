@@ -114,10 +114,10 @@ func (c *compiler) lowerLayout(action plan.Action) error {
 	switch a := action.(type) {
 	case plan.PutBind:
 		c.putBind(a)
-		c.covers[path.Clean(a.At)] = true
+		c.mounted[path.Clean(a.At)] = true
 	case plan.PutTmpfs:
 		c.putTmpfs(a)
-		c.covers[path.Clean(a.At)] = false
+		c.mounted[path.Clean(a.At)] = false
 	case plan.PutDir:
 		c.find(wire.MakeDir, a.At, a.Mode, a.Mode, false)
 		c.close(regDest)
@@ -147,7 +147,7 @@ func (c *compiler) lowerLayout(action plan.Action) error {
 		c.filesystem("mqueue", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC, regTree)
 		c.put(wire.MakeDir, a.At, 0o755, 0o755, false)
 	case plan.PutOverlay:
-		c.covers[path.Clean(a.At)] = a.Upper != ""
+		c.mounted[path.Clean(a.At)] = a.Upper != ""
 		c.putOverlay(a)
 	default:
 		return c.lowerAround(action)
@@ -229,7 +229,7 @@ func (c *compiler) lowerNet(action plan.Action) error {
 	return nil
 }
 
-// place returns wire's number of a process.
-func place(p plan.Place) int {
+// processOf returns wire's number of a process.
+func processOf(p plan.Place) int {
 	return [...]int{plan.Stage: wire.InStage, plan.Init: wire.InInit, plan.Tool: wire.InTool}[p]
 }

@@ -33,18 +33,18 @@ func (c *compiler) bind(a plan.Bind) {
 	}
 	c.setattr(regTree, "", attrs, recursive)
 	c.point(a.At, a.Dir)
-	c.land(regTree)
+	c.moveMount(regTree)
 	c.close(regTree)
-	c.covers[a.At] = true
+	c.mounted[a.At] = true
 }
 
 func (c *compiler) private(a plan.Private) {
 	c.slot(a.Slot, a.Mode)
 	c.clone(wire.RegScratch, a.Slot, regTree, false)
 	c.point(a.At, true)
-	c.land(regTree)
+	c.moveMount(regTree)
 	c.close(regTree)
-	c.covers[a.At] = false
+	c.mounted[a.At] = false
 	// What is put below is made in the scratch, through the mount.
 	for d := range c.dirs {
 		if strings.HasPrefix(d, a.At+"/") {
@@ -53,7 +53,7 @@ func (c *compiler) private(a plan.Private) {
 	}
 }
 
-// hide covers a path with an empty thing that nobody may open.
+// hide covers a path with an empty file or directory that no mode lets be opened.
 func (c *compiler) hide(a plan.Hide) {
 	empty := "none"
 	if a.Dir {
@@ -64,9 +64,9 @@ func (c *compiler) hide(a plan.Hide) {
 	c.openDest(a.Path, inRootHow)
 	if a.Spare {
 		last := c.last()
-		last.Ignore, last.Skip = [3]uint16{uint16(unix.ENOENT), uint16(unix.ENOTDIR), uint16(unix.EACCES)}, 2 // land
+		last.Ignore, last.Skip = [3]uint16{uint16(unix.ENOENT), uint16(unix.ENOTDIR), uint16(unix.EACCES)}, 2 // moveMount
 	}
-	c.land(regTree)
+	c.moveMount(regTree)
 	c.close(regTree)
 }
 
@@ -140,7 +140,7 @@ func (c *compiler) cover(name string, readOnly bool) {
 	c.close(regDest)
 }
 
-// ptys mounts a devpts of its own, so that no terminal of the host is
+// ptys mounts a new devpts, so that no terminal of the host is
 // reachable by number.
 func (c *compiler) ptys() {
 	c.filesystem("devpts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, regTree, [2]string{"ptmxmode", "0666"}, [2]string{"mode", "0620"})

@@ -56,7 +56,7 @@ func (c *compiler) takeSlot(slot int) error {
 	if c.slots[slot] {
 		return fmt.Errorf("slot %d is taken", slot)
 	}
-	if c.place != wire.InInit {
+	if c.process != wire.InInit {
 		return errors.New("only init passes descriptors up")
 	}
 	c.slots[slot] = true

@@ -13,17 +13,17 @@ import (
 type compiler struct {
 	t       Template
 	id      Identity
-	place   int
+	process int
 	step    uint16
 	strings map[string]uint64 // text -> offset in the blob
 	dirs    map[string]bool   // directories made in the new root
 	layers  int               // mounts that lie between the harness's root and the new one
-	covers  map[string]bool   // what has been put where: a tree of the host, or of the scratch
+	mounted map[string]bool   // what has been put where: a tree of the host, or of the scratch
 
-	foreseen *landlock.Ruleset            // what init's files get
-	rules    map[string]landlock.AccessFS // its path rules
-	ruled    map[string]bool              // those that are added already
-	begun    bool                         // it is in RegRuleset
+	initRules *landlock.Ruleset            // what init's files get
+	rules     map[string]landlock.AccessFS // its path rules
+	ruled     map[string]bool              // those that are added already
+	begun     bool                         // it is in RegRuleset
 
 	rooted bool                // RegRoot is the new root
 	inNet  bool                // init is in a network namespace of the sandbox's
@@ -50,14 +50,14 @@ func (c *compiler) call(nr int, args ...arg) *wire.Op {
 	for i, a := range args {
 		op.Kind[i], op.Arg[i] = a.kind, a.v
 	}
-	list := &c.t.ops[c.place]
+	list := &c.t.ops[c.process]
 	*list = append(*list, op)
 	return &(*list)[len(*list)-1]
 }
 
 // last is the op that was appended last.
 func (c *compiler) last() *wire.Op {
-	list := c.t.ops[c.place]
+	list := c.t.ops[c.process]
 	return &list[len(list)-1]
 }
 

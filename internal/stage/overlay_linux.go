@@ -16,8 +16,8 @@ import (
 // the harness's root directory here. (Descriptors themselves, FSCONFIG_SET_FD, are
 // taken since Linux 6.13.)
 
-// layered is an overlay that is being made.
-type layered struct {
+// overlayMount is an overlay that is being made.
+type overlayMount struct {
 	c       *compiler
 	options []layerOption
 	held    int // how many registers from regLayer on hold directories
@@ -42,20 +42,20 @@ func (c *compiler) numbers(n int) arg {
 }
 
 // hold opens a directory below the one in register and appends its number to text.
-func (l *layered) hold(register int, at string, text arg) {
+func (l *overlayMount) hold(register int, at string, text arg) {
 	into := regLayer + l.held
 	l.held++
 	l.c.save(unix.SYS_OPENAT2, into, reg(register), l.c.str(rel(at)), structure(l.c, dirHow), imm(24))
 	l.c.call(wire.OpNumber, reg(into), text)
 }
 
-func (l *layered) letGo() {
+func (l *overlayMount) closeDirs() {
 	l.held--
 	l.c.close(regLayer + l.held)
 }
 
 // writes opens the upper and the working directory.
-func (l *layered) writes(register int, upper, work string) {
+func (l *overlayMount) writes(register int, upper, work string) {
 	for _, o := range [][2]string{{"upperdir", upper}, {"workdir", work}} {
 		text := l.c.numbers(1)
 		l.hold(register, o[1], text)
@@ -64,7 +64,7 @@ func (l *layered) writes(register int, upper, work string) {
 }
 
 // scratch makes the upper and the working directory in the scratch.
-func (l *layered) scratch(slot string) {
+func (l *overlayMount) scratch(slot string) {
 	l.c.slot(slot, 0o700)
 	l.c.slot(slot+"/up", 0o755)
 	l.c.slot(slot+"/work", 0o700)
@@ -74,7 +74,7 @@ func (l *layered) scratch(slot string) {
 // mount leaves a mount of the overlay in regTree; the top layer comes first.
 // Layers that are too many for the registers are given one by one, as Linux 6.8
 // takes them.
-func (l *layered) mount(register int, layers []string) {
+func (l *overlayMount) mount(register int, layers []string) {
 	c := l.c
 	c.save(unix.SYS_OPENAT, regNew, imm(atCwd), c.str("/proc/self/fd"), imm(unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
 	c.call(unix.SYS_FCHDIR, reg(regNew))
@@ -91,7 +91,7 @@ func (l *layered) mount(register int, layers []string) {
 			text := c.numbers(1)
 			l.hold(register, p, text)
 			l.set(layerOption{"lowerdir+", text})
-			l.letGo()
+			l.closeDirs()
 		}
 	}
 	for _, o := range l.options {
@@ -102,11 +102,11 @@ func (l *layered) mount(register int, layers []string) {
 	c.save(unix.SYS_FSMOUNT, regTree, reg(regNew), imm(unix.FSMOUNT_CLOEXEC), imm(attrsWrite))
 	c.close(regNew)
 	for l.held > 0 {
-		l.letGo()
+		l.closeDirs()
 	}
 }
 
-func (l *layered) set(o layerOption) {
+func (l *overlayMount) set(o layerOption) {
 	l.c.call(unix.SYS_FSCONFIG, reg(regNew), imm(unix.FSCONFIG_SET_STRING), l.c.str(o.name), o.value, imm(0))
 }
 
@@ -116,18 +116,18 @@ func (c *compiler) overlay(a plan.Overlay) {
 }
 
 func (c *compiler) overlayOf(register int, a plan.Overlay) {
-	l := &layered{c: c}
+	l := &overlayMount{c: c}
 	l.scratch(a.Slot)
 	l.mount(register, []string{a.Lower})
 	c.point(a.At, true)
-	c.land(regTree)
+	c.moveMount(regTree)
 	c.close(regTree)
-	c.covers[a.At] = true
+	c.mounted[a.At] = true
 }
 
 // putOverlay mounts an overlay of an explicit layout.
 func (c *compiler) putOverlay(a plan.PutOverlay) {
-	l := &layered{c: c}
+	l := &overlayMount{c: c}
 	switch {
 	case a.Upper != "":
 		l.writes(wire.RegOldRoot, a.Upper, a.Work)
@@ -150,7 +150,7 @@ func (c *compiler) probeOverlay() {
 // forgiveOverlay makes the overlay just lowered a probe: the call that creates
 // it records its errno, and those that need its mount may fail.
 func (c *compiler) forgiveOverlay() {
-	list := c.t.ops[c.place]
+	list := c.t.ops[c.process]
 	failed := false
 	for i := range list {
 		op := &list[i]

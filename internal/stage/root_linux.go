@@ -20,7 +20,7 @@ func (c *compiler) newRoot(a plan.NewRoot) {
 			attrs = attrsWrite
 		}
 		c.setattr(wire.RegRoot, "", attrs, unix.AT_RECURSIVE)
-		c.covers["/"] = true
+		c.mounted["/"] = true
 		c.call(unix.SYS_MOVE_MOUNT, reg(wire.RegRoot), c.str(""), imm(atCwd), c.str("/"), imm(unix.MOVE_MOUNT_F_EMPTY_PATH))
 		return
 	}
@@ -61,7 +61,7 @@ const scratchAt = "/proc"
 // keepRoot takes the harness's root for the sandbox's.
 func (c *compiler) keepRoot() {
 	c.save(unix.SYS_OPENAT, wire.RegRoot, imm(atCwd), c.str("/"), imm(unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
-	c.covers["/"] = true
+	c.mounted["/"] = true
 }
 
 // unnamedTree puts another tree in the place of the harness's root; see plan.

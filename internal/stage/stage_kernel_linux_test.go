@@ -106,7 +106,7 @@ func memfd(t *testing.T, program []byte, sealed bool) *os.File {
 	return f
 }
 
-// TestKernelASealedProgramCannotBeChanged by anybody who has its descriptor.
+// TestKernelASealedProgramCannotBeChanged by a process that has its descriptor.
 func TestKernelASealedProgramCannotBeChanged(t *testing.T) {
 	f := memfd(t, []byte("program"), true)
 	if _, err := f.WriteAt([]byte("P"), 0); !errors.Is(err, unix.EPERM) {

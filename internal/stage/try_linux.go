@@ -73,7 +73,7 @@ func tryNamespaces(t *host.Trial, user bool) {
 }
 
 // TryTUN makes a TUN device and returns the facts with what that shows, where Try has been called before. It
-// is apart from that because it costs a start of its own, which only a sandbox that
+// is apart from that because it costs another start, which only a sandbox that
 // captures packets has to pay.
 func TryTUN(f host.Facts) host.Facts {
 	var t host.TUNTrial

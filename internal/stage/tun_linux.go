@@ -91,7 +91,7 @@ func (c *compiler) openTun() {
 }
 
 // persist leaves the device to the network namespace's end, which the kernel comes
-// to when nobody waits. Otherwise whoever closes the descriptor would wait for the
+// to when no process waits. Otherwise the process that closes the descriptor would wait for the
 // device's end: some 40 ms.
 func (c *compiler) persist() {
 	c.call(unix.SYS_IOCTL, reg(regTun), imm(unix.TUNSETPERSIST), imm(1))
@@ -120,7 +120,7 @@ func (c *compiler) defaultRoute(device string) arg {
 }
 
 // tun6 gives the device its address of IPv6 and the default route. The address comes
-// by rtnetlink(7), which alone can say that nobody else has it (IFA_F_NODAD): else the
+// by rtnetlink(7), which alone can say that no other host has it (IFA_F_NODAD): else the
 // kernel finds that out in its own time, and meanwhile takes ::1 for what the tool
 // sends. An address is refused with EACCES where IPv6 is disabled (inet6_rtm_newaddr),
 // and with EOPNOTSUPP where the kernel has none.

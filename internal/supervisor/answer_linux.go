@@ -15,7 +15,7 @@ const (
 // isDeferred says that an open is to be answered by deferWrite.
 const isDeferred = 1
 
-// answer ends the notification with a value or a negative errno. The tool may be gone: nobody is told then.
+// answer ends the notification with a value or a negative errno. The tool may be gone: the answer is lost then.
 //
 //go:norace
 func (s *State) answer(id uint64, r int) {

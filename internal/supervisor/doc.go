@@ -66,7 +66,7 @@
 //     which no process has open, under a name that no supervisor opens until it is there: harmless keys may
 //     change, all else has to be as it was (gitconfig.go, giturl.go). A submodule's core.worktree is taken out; git needs it not.
 //     The mode is left to the tool, because git init flips it. It may be removed when it holds harmless keys alone.
-//   - .gitmodules, in the work tree, is judged so, too, by a list of its own (gitmodules.go). git checkout writes it by an open, as libgit2 does
+//   - .gitmodules, in the work tree, is judged so, too, by another list (gitmodules.go). git checkout writes it by an open, as libgit2 does
 //     a new configuration: what is written comes as a deferred write (deferred_linux.go), and appears when it is judged harmless.
 //   - An index is read by the size of objects' names that the configuration says (gitformat.go), in the tool's file where the kernel grants
 //     a lease on it, else in a copy.
@@ -90,7 +90,7 @@
 // the tool's own socket (connect_linux.go). That makes TCP go nowhere else only together with a profile
 // that leaves the tool no other sockets, and no other call that connects: see onlyStreams in package sandbox. Setting a source
 // route or a device is refused; setting SO_SNDTIMEO or SO_LINGER says yes and does nothing; a blocking connect to a listener
-// that takes nobody fails after 200 ms with ETIMEDOUT, during which the supervisor serves nobody else. onlyStreams
+// that accepts no connection fails after 200 ms with ETIMEDOUT, during which the supervisor serves no other call. onlyStreams
 // refuses userfaultfd(2) too, by which a thread could stop in the middle of sending, with the socket locked, and a
 // connect on that socket would wait for it.
 //
@@ -101,7 +101,7 @@
 //
 // # Limits
 //
-//   - A hard link made before the run to a protected file is a second name that nobody protects. Names outside the roots are
+//   - A hard link made before the run to a protected file is a second name that is not protected. Names outside the roots are
 //     not looked at, but for Rules.Paths.
 //   - The serving process must be single-threaded, not be filtered itself, share the tool's user, mount
 //     namespace and root, and be in the same Landlock domain: what the tool may do by these calls is what the supervisor

@@ -119,7 +119,7 @@ func nameRules(t table, hidden bool) []SockFilter {
 
 // connectRules traps connect(2), and looks at the level and the name of a socket option. IP_OPTIONS holds a source route,
 // by which a packet leaves for another address than the socket's (tcp_v4_connect); a socket that is bound to a device
-// has its packets sent by that, those for 127.0.0.1 too (ip_route_output_key_hash_rcu), to whoever is there and takes them; TCP_FASTOPEN_CONNECT
+// has its packets sent by that, those for 127.0.0.1 too (ip_route_output_key_hash_rcu), to any host that takes them; TCP_FASTOPEN_CONNECT
 // puts the connection off until data is sent. Setting SO_SNDTIMEO or SO_LINGER says yes and does nothing: the one is the
 // supervisor's, and by the other the supervisor would wait when it is the last who closes a socket.
 func connectRules(t table) []SockFilter {

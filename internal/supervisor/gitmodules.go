@@ -1,7 +1,7 @@
 package supervisor
 
 // .gitmodules lies in the work tree and says where submodules come from (gitmodules(5)). It is judged as a configuration is, with a list
-// of its own: git copies its URLs, and for a submodule that is checked out for the first time what update says.
+// for it alone: git copies its URLs, and for a submodule that is checked out for the first time what update says.
 
 // What a value in .gitmodules has to be, beside those of harmlessKeys.
 const (

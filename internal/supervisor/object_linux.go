@@ -85,7 +85,7 @@ func (s *State) inProc(fd int) bool {
 }
 
 // ownProc reports whether a component of the path in s.m is the supervisor's process number: what it may
-// do to itself, and to anything of its own under /proc, the tool may not.
+// do to itself, and to its files under /proc, the tool may not.
 //
 //go:norace
 func (s *State) ownProc() bool {
@@ -109,7 +109,7 @@ func (s *State) ownProc() bool {
 }
 
 // duplicateFD duplicates the tool's descriptor: the calling thread's own, where the kernel has descriptors of threads, since
-// a thread can have a table of its own (unshare(2), CLONE_FILES), and the first one can have ended.
+// a thread can have another table (unshare(2), CLONE_FILES), and the first one can have ended.
 //
 //go:norace
 func (s *State) duplicateFD(fd int) int {

@@ -109,7 +109,7 @@ func (s *State) openChecked(flags, mode int) int {
 	case fd < 0 || kind != syscall.S_IFIFO:
 	case flags&(syscall.O_WRONLY|syscall.O_RDWR) != 0:
 		s.wakeReaders(uint64(sp.st.Dev), sp.st.Ino)
-	case waits: // an end for reading opens at once, and is kept until somebody opens the other
+	case waits: // an end for reading opens at once, and is kept until the other is opened
 		s.pendingFD = fd
 		return isPutOff
 	}

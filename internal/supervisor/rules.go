@@ -15,7 +15,7 @@ const (
 	GitFile
 	// CommonDir is the one-line file in which a linked worktree names the repository it belongs to.
 	CommonDir
-	// GitModules is a .gitmodules file: judged as GitConfig is, by a list of its own, also when it is opened for writing.
+	// GitModules is a .gitmodules file: judged as GitConfig is, by another list, also when it is opened for writing.
 	GitModules
 	// Lock is the lock of such a file: opened with O_EXCL alone, and renamed or removed by the sandbox that made it.
 	Lock
@@ -297,7 +297,7 @@ func markFirst(b []byte, c byte) {
 		set(c ^ 0x20)
 	}
 	from := offBitmap + 16
-	if c >= 0x80 { // where case folds it is none, and any may be the first
+	if c >= 0x80 { // where case folds it may stand for an ASCII letter, so that any byte may be the first
 		from = offBitmap
 	}
 	for i := from; i < offBitmap+32; i++ {

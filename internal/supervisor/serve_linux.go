@@ -14,7 +14,7 @@ import (
 // this to be so.
 
 // Serve receives one notification from the listener given to Prepare, carries the call out or refuses it, and
-// answers. The caller polls the listener first: Serve waits for a notification when there is none. It returns 0, or
+// answers. The caller polls the listener first: without a notification Serve blocks. It returns 0, or
 // a negative errno when the listener is of no more use. Every failure on the way is the tool's errno.
 //
 //go:norace

@@ -31,7 +31,7 @@
 //     again is a bind on that.
 //   - A directory on the way to what is shown is a directory of our own, that can be
 //     listed if the profile lets the real one be.
-//   - What may be written and whose removal alone is denied is a mount of its own,
+//   - What may be written and whose removal alone is denied is another mount,
 //     which can be neither removed nor renamed.
 //   - Writing without changing modes, owners, times or attributes is a filter of system
 //     calls, and so holds everywhere.
@@ -40,7 +40,7 @@
 //     file-map-executable lets what can be read be mapped.
 //   - A name that does not exist is protected as a name, at every depth, if anything is
 //     denied of what could be made there or in it: any operation, on any kind of thing. What exists, and in whose place a tool could put something of which
-//     more is denied, is a mount of its own.
+//     more is denied, is another mount.
 //   - Symbolic links, fifos and sockets whose making is denied are refused by the filter
 //     everywhere; since one that exists can be moved, that is a difference all the same.
 //   - Hard links, where file-link is denied, are refused by the filter, and with them
@@ -54,7 +54,7 @@
 // Where Linux cannot say what a rule says the policy says less, and the rule has
 // a difference that is narrower. Where that would leave nothing of the rule, it says
 // more, and the difference is wider: [Options].Strict refuses these. What can be done
-// only to things that exist in this sandbox alone is a difference of its own kind.
+// only to things that exist in this sandbox alone is a third kind of difference.
 //
 // # Decisions
 //

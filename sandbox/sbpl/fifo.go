@@ -42,7 +42,7 @@ func (c *compiler) coverFifos(dir string) (all bool) {
 		}
 		p := join(dir, name)
 		if c.at[p] != nil {
-			continue // it has a cell of its own, and is looked at with that
+			continue // it has its own cell, and is looked at with that
 		}
 		switch c.find.lstat(p) {
 		case directory:

@@ -24,7 +24,7 @@ const (
 
 // A host is the file system that a policy is made for.
 type host interface {
-	lstat(p string) kind // nothing: there is none, or it cannot be reached
+	lstat(p string) kind // nothing: it does not exist, or cannot be reached
 	readlink(p string) string
 	list(dir string) (names []string, all bool) // not all: it can be passed and not be listed
 }

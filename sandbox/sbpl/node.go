@@ -54,7 +54,7 @@ const (
 )
 
 // A veiled path is one that now leads elsewhere, or nowhere: a link or a file
-// stands in its way. Without that it would be a path of its own.
+// stands in its way. Without that it would be another path.
 type veiled struct {
 	path string
 	dir  string // in which the link or file is

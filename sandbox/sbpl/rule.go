@@ -60,7 +60,7 @@ type Rule struct {
 	Why         string       // of a vacuous rule: what there is not
 }
 
-// Differs returns the difference that concerns an operation; nil: there is none.
+// Differs returns the difference that concerns an operation, or nil.
 func (r Rule) Differs(operation string) *Difference {
 	for i := range r.Differences {
 		if r.Differences[i].concerns(operation) {

@@ -64,18 +64,18 @@ TEXT ·spawn(SB),NOSPLIT|NOFRAME,$0-24
 	MOVQ	AX, pid+16(FP)
 	RET
 spawned:
-	CALL	·beNet(SB)
+	CALL	·netMain(SB)
 	INT	$3
 
 // func enterInit(top uintptr)
 // In the fork: it makes the stack check of every function pass (g.stackguard0
-// is g's third word), goes to a stack that ends at top, and calls beInit.
+// is g's third word), goes to a stack that ends at top, and calls initMain.
 TEXT ·enterInit(SB),NOSPLIT|NOFRAME,$0-8
 	MOVQ	top+0(FP), CX
 	MOVQ	(TLS), AX
 	MOVQ	$0, 16(AX)
 	MOVQ	CX, SP
-	CALL	·beInit(SB)
+	CALL	·initMain(SB)
 	INT	$3
 
 // func passStackChecks()
@@ -113,7 +113,7 @@ TEXT ·stageEntry(SB),NOSPLIT|NOFRAME,$0
 	MOVL	$158, AX    // arch_prctl
 	SYSCALL
 	MOVQ	R13, ·givenFD(SB)
-	CALL	·beStage(SB)
+	CALL	·stageMain(SB)
 	INT	$3
 
 TEXT ·stageEntryAddr(SB),NOSPLIT,$0-8

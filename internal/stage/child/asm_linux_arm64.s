@@ -59,17 +59,17 @@ TEXT ·spawn(SB),NOSPLIT|NOFRAME,$0-24
 	MOVD	R0, pid+16(FP)
 	RET
 spawned:
-	BL	·beNet(SB)
+	BL	·netMain(SB)
 	UNDEF
 
 // func enterInit(top uintptr)
 // In the fork: it makes the stack check of every function pass (g.stackguard0
-// is g's third word), goes to a stack that ends at top, and calls beInit.
+// is g's third word), goes to a stack that ends at top, and calls initMain.
 TEXT ·enterInit(SB),NOSPLIT|NOFRAME,$0-8
 	MOVD	top+0(FP), R1
 	MOVD	ZR, 16(g)
 	MOVD	R1, RSP
-	BL	·beInit(SB)
+	BL	·initMain(SB)
 	UNDEF
 
 // func passStackChecks()
@@ -94,7 +94,7 @@ TEXT ·stageEntry(SB),NOSPLIT|NOFRAME,$0
 	MOVD	$·emptyG(SB), g
 	MOVD	R21, ·givenFD(SB)
 	SUB	$16, RSP
-	BL	·beStage(SB)
+	BL	·stageMain(SB)
 	UNDEF
 
 TEXT ·stageEntryAddr(SB),NOSPLIT,$0-8

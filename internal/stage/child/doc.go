@@ -7,14 +7,14 @@
 //	entry_linux.go    where a stage begins that package launch's trampoline has mapped: without a Go runtime
 //	hook_linux.go     where the harness's file is executed: init. Is this process a stage? Then it never returns.
 //	program_linux.go  look at the sealed program, map it, make offsets pointers
-//	stage_linux.go    InStage's ops, clone init, then mind it: deadline, harness's death, end as the tool ended
+//	stage_linux.go    InStage's ops, clone init, then monitor it: deadline, harness's death, end as the tool ended
 //	keeper_linux.go   without a pid namespace: who kills what is left when the process group is killed
 //	init_linux.go     InInit's ops, start the tool, report, forward signals, reap, kill what is left
 //	net_linux.go      beside init: the network namespace
 //	tool_linux.go     InTool's ops, then execve
 //	end_linux.go      how init ends; kill_linux.go: with all that is left
 //	fail_linux.go     how a failure is reported, to the harness or to standard error
-//	tell_linux.go     the messages to the harness
+//	send_linux.go     the messages to the harness
 //	ops_linux.go      the one loop that runs ops
 //	pass_linux.go     descriptors made inside, sent to the harness
 //	dialer_linux.go   sockets of the sandbox's network for the harness
@@ -30,7 +30,7 @@
 // package that imports more, and a stage pays for each.
 //
 // Nothing here has a Go runtime: no scheduler, no garbage collector, no package
-// that has initialised, nobody to take a lock from. The stage runs on the
+// that has initialised, no other thread to take a lock from. The stage runs on the
 // kernel's stack, init and the unstarted tool on one of 256 KiB, where the check
 // at the head of each Go function is made to pass (stageEntry, enterInit), so that
 // none asks for a larger one. Every function allocates nothing, takes no lock,

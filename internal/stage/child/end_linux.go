@@ -8,12 +8,12 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sys"
 )
 
-// giveUp reports the failure in st.failed* to everybody and ends init.
+// failInit reports the failure in st.failed* to everybody and ends init.
 //
 //go:norace
 //go:nocheckptr
-func giveUp() {
-	sayFailed()
+func failInit() {
+	reportFailure()
 	st.status = wire.StatusRecord{Kind: wire.StatusFailed, Status: uint32(exitCode())}
 	endInit()
 }
@@ -24,12 +24,12 @@ func giveUp() {
 //go:nocheckptr
 func endInit() {
 	sys.Call(syscall.SYS_SENDTO, st.initSock, sys.Addr(&st.status), unsafe.Sizeof(st.status), sys.MSG_NOSIGNAL, 0, 0)
-	leave()
+	exitInit()
 }
 
 //go:norace
 //go:nocheckptr
-func leave() {
+func exitInit() {
 	if st.hdr.Flags&wire.FlagPIDNS == 0 {
 		killTree(uintptr(st.reg[wire.RegProc]), text("thread-self/children\x00"))
 	} else if pid, _ := sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0); pid == 1 {
@@ -45,8 +45,8 @@ func leave() {
 
 //go:norace
 //go:nocheckptr
-func tellProbe() {
+func reportProbe() {
 	st.message = wire.Message{Kind: wire.MsgProbe, Check: st.checks}
-	tell(0)
-	leave()
+	send(0)
+	exitInit()
 }

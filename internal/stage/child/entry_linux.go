@@ -11,7 +11,7 @@ func stageEntry()
 func stageEntryAddr() uintptr
 
 // givenFD is the descriptor of the program that this stage was given. It is no
-// argument of beStage: the race detector's code would be in the way to one.
+// argument of stageMain: the race detector's code would be in the way to one.
 var givenFD uintptr
 
 // emptyG stands for the g of a goroutine: zeros, of which the guard at the head

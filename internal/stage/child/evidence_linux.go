@@ -19,30 +19,30 @@ import (
 //go:nocheckptr
 func checkHeld() {
 	if st.failedErrno != 0 { // an op or execve failed; the tool's process has exited
-		giveUp()
+		failInit()
 	}
 	if !executed() {
 		st.failedStep, st.failedErrno, st.failedWhere = wire.StepKilled, uintptr(syscall.EPERM), wire.InTool
-		giveUp()
+		failInit()
 	}
 	// Before the harness hears that the tool runs: from then on the ends of its
 	// pipes are the tool's alone.
 	sys.Call(sys.SYS_CLOSE_RANGE, 0, uintptr(st.hdr.Extra)-1, 0, 0, 0, 0)
 	st.message = wire.Message{Kind: wire.MsgHeld, Check: st.checks, Value: st.reg[wire.RegKeyring]}
-	tellWith(st.reg[wire.RegMounts])
+	sendPidfd(st.reg[wire.RegMounts])
 	for i := uintptr(1); i < wire.NumberEvidence; i++ {
 		collect(i)
 	}
 	st.message = wire.Message{Kind: wire.MsgEvidence, Value: int64(st.used)}
-	tell(st.used)
-	letGoInit()
+	send(st.used)
+	closeInitFDs()
 }
 
-// letGoInit closes what init no longer needs.
+// closeInitFDs closes what init no longer needs.
 //
 //go:norace
 //go:nocheckptr
-func letGoInit() {
+func closeInitFDs() {
 	sys.Call(syscall.SYS_CLOSE, st.control, 0, 0, 0, 0, 0)
 	// Only registers that still hold what they name: the number in RegRuleset, for
 	// one, has been closed and given to the supervisor's listener.
@@ -54,7 +54,7 @@ func letGoInit() {
 	if st.reg[wire.RegMounts] > 0 {
 		sys.Call(syscall.SYS_CLOSE, uintptr(st.reg[wire.RegMounts]), 0, 0, 0, 0, 0)
 	}
-	letGoGiven()
+	closeGivenFDs()
 }
 
 // executed waits until the tool's process is known to have reached its new

@@ -13,18 +13,18 @@ import (
 //go:norace
 //go:nocheckptr
 func fail() {
-	sayFailed()
+	reportFailure()
 	sys.Call(syscall.SYS_EXIT_GROUP, exitCode(), 0, 0, 0, 0, 0)
 }
 
-// sayFailed tells the harness, and, when nobody is there to make an error of
+// reportFailure tells the harness, and, when no harness is there to make an error of
 // it, the tool's standard error.
 //
 //go:norace
 //go:nocheckptr
-func sayFailed() {
+func reportFailure() {
 	st.message = wire.Message{Kind: wire.MsgFailed, Step: st.failedStep, Where: st.failedWhere, Errno: int32(st.failedErrno)}
-	tell(st.used)
+	send(st.used)
 	if st.hdr.Flags&wire.FlagQuiet != 0 {
 		return
 	}
@@ -46,11 +46,11 @@ func sayFailed() {
 	sys.Call(syscall.SYS_WRITEV, 2, sys.Addr(&st.iovec), 2, 0, 0, 0)
 }
 
-// complain writes a sentence to standard error.
+// printError writes a sentence to standard error.
 //
 //go:norace
 //go:nocheckptr
-func complain(why string) {
+func printError(why string) {
 	const prefix, end = "holdfast: ", "\n"
 	st.iovec[0] = [2]uintptr{text(prefix), uintptr(len(prefix))}
 	st.iovec[1] = [2]uintptr{text(why), uintptr(len(why))}
@@ -58,12 +58,12 @@ func complain(why string) {
 	sys.Call(syscall.SYS_WRITEV, 2, sys.Addr(&st.iovec), 3, 0, 0, 0)
 }
 
-// must ends the stage when something fails that cannot fail on a kernel that
+// check ends the stage when something fails that cannot fail on a kernel that
 // the harness's probe accepted.
 //
 //go:norace
 //go:nocheckptr
-func must(_, errno uintptr) {
+func check(_, errno uintptr) {
 	if errno != 0 {
 		st.failedStep, st.failedErrno, st.failedWhere = wire.StepPrepare, errno, wire.InStage
 		fail()

@@ -27,12 +27,12 @@ func init() {
 	givenFD = fd
 	switch {
 	case !ok:
-		complain(wire.NotByASandbox)
+		printError(wire.NotByASandbox)
 	case !stackKnown():
-		complain("this Go's goroutines are not laid out as the stage expects: it must not run")
+		printError("this Go's goroutines are not laid out as the stage expects: it must not run")
 	default:
 		st.threads = true
-		beStage()
+		stageMain()
 	}
 	syscall.RawSyscall6(syscall.SYS_EXIT_GROUP, wire.ExitFailed, 0, 0, 0, 0, 0)
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sys"
 )
 
-var _ = beInit // enterInit calls it, in assembly
+var _ = initMain // enterInit calls it, in assembly
 
-// beInit is the whole life of init, the sandbox's first process. With a pid
+// initMain is the whole life of init, the sandbox's first process. With a pid
 // namespace its end is the end of every process inside, and the kernel sees to
 // that; without one it is the subreaper that kills them.
 //
@@ -19,14 +19,14 @@ var _ = beInit // enterInit calls it, in assembly
 //
 //go:norace
 //go:nocheckptr
-func beInit() {
+func initMain() {
 	if st.hdr.Flags&wire.FlagPIDNS != 0 {
 		// The stage's death is ours. Its thread is its process's main thread, which
 		// lives as long as the process (prctl(2) on the "parent").
 		sys.Call(syscall.SYS_PRCTL, sys.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0, 0)
 	} else {
 		sys.Call(syscall.SYS_PRCTL, sys.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
-		// It has still to kill the tool, and somebody may have stopped it.
+		// It has still to kill the tool, and may have been stopped.
 		sys.Call(syscall.SYS_PRCTL, sys.PR_SET_PDEATHSIG, uintptr(syscall.SIGCONT), 0, 0, 0, 0)
 	}
 	sys.Call(syscall.SYS_CLOSE, st.stageSock, 0, 0, 0, 0, 0)
@@ -35,22 +35,22 @@ func beInit() {
 		startNet()
 	}
 	if st.hdr.Flags&wire.FlagAsPID1 == 0 && !run(wire.InInit) {
-		giveUp()
+		failInit()
 	}
 	if st.hdr.Flags&wire.FlagProbe != 0 {
-		tellProbe()
+		reportProbe()
 	}
 	st.toolPID = vfork(st.toolClone | sys.CLONE_VM | sys.CLONE_VFORK | sys.CLONE_FILES | uintptr(syscall.SIGCHLD))
 	if st.toolPID == 0 {
-		becomeTool()
+		toolMain()
 	}
 	if int(st.toolPID) < 0 {
 		st.failedStep, st.failedErrno, st.failedWhere = wire.StepClone, -st.toolPID, wire.InInit
-		giveUp()
+		failInit()
 	}
 	checkHeld()
 	if !beginSupervisor() {
-		leave() // a tool whose calls nobody answers
+		exitInit() // a tool whose calls no supervisor answers
 	}
 	serve()
 }
@@ -77,7 +77,7 @@ func serve() {
 	for {
 		n, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), uintptr(len(st.poll)), supervisorWait(), 0, 0, 0)
 		if errno == uintptr(syscall.EINVAL) {
-			leave() // somebody has taken the limit of descriptors away: polling for ever would end nothing
+			exitInit() // another process has lowered the limit of descriptors (prlimit(2)): poll fails for ever
 		}
 		if errno != 0 || n == 0 {
 			continue
@@ -85,7 +85,7 @@ func serve() {
 		if st.poll[guarded].Revents&sys.POLLIN != 0 {
 			serveSupervisor()
 		} else if st.poll[guarded].Revents != 0 {
-			st.poll[guarded].FD = -1 // nobody is left under the filter
+			st.poll[guarded].FD = -1 // no process is left under the filter
 		}
 		if st.poll[dialer].Revents != 0 && !serveDialer() {
 			st.poll[dialer].FD = -1
@@ -94,7 +94,7 @@ func serve() {
 			reap()
 		}
 		if st.poll[socket].Revents != 0 && !passSignal() {
-			leave() // the stage is gone
+			exitInit() // the stage is gone
 		}
 	}
 }
@@ -122,7 +122,7 @@ func reap() {
 			return
 		}
 		if n%256 == 0 && !passSignal() {
-			leave() // the stage is gone, and there may be no end of the dead
+			exitInit() // the stage is gone, and there may be no end of the dead
 		}
 		if pid != st.toolPID {
 			continue

@@ -109,9 +109,9 @@ func takeGiven(first uintptr) {
 	if n == 0 {
 		from = first
 	} else if from > first {
-		must(sys.Call(sys.SYS_CLOSE_RANGE, first, from-1, 0, 0, 0, 0))
+		check(sys.Call(sys.SYS_CLOSE_RANGE, first, from-1, 0, 0, 0, 0))
 	}
-	must(sys.Call(sys.SYS_CLOSE_RANGE, from+n, ^uintptr(0)>>32, 0, 0, 0, 0))
+	check(sys.Call(sys.SYS_CLOSE_RANGE, from+n, ^uintptr(0)>>32, 0, 0, 0, 0))
 	for i := range n {
 		fd := from + i
 		st.reg[(wire.RegGiven+i)&(wire.MaxRegisters-1)] = int64(fd)
@@ -119,11 +119,11 @@ func takeGiven(first uintptr) {
 	}
 }
 
-// letGoGiven closes them in init.
+// closeGivenFDs closes them in init.
 //
 //go:norace
 //go:nocheckptr
-func letGoGiven() {
+func closeGivenFDs() {
 	for i := range st.hdr.Given {
 		sys.Call(syscall.SYS_CLOSE, uintptr(st.reg[(wire.RegGiven+i)&(wire.MaxRegisters-1)]), 0, 0, 0, 0, 0)
 	}

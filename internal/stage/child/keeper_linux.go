@@ -10,8 +10,8 @@ import (
 
 // Without a pid namespace the stage, init and the tool are in one process group, as
 // passSignal needs it, and a SIGKILL to the group ends all three at once: then
-// nobody would be left to kill what the tool has moved into another session. So a
-// keeper stands between the stage and init, in a session of its own. It is a
+// no process would be left to kill what the tool has moved into another session. So a
+// keeper stands between the stage and init, in another session. It is a
 // subreaper, does nothing while the stage lives, and when the stage is gone kills
 // what is left: init, and everything that init's end leaves to it. A stage that
 // ends in order kills its keeper with the rest (killTree).
@@ -33,10 +33,10 @@ func cloneKept(flags, top uintptr) (uintptr, int32, uintptr) {
 	pid, errno := sys.Call(syscall.SYS_CLONE, cloneFiles|sys.CLONE_PIDFD|uintptr(syscall.SIGCHLD), 0, sys.Addr(&st.keeperFD), 0, 0, 0)
 	if pid == 0 && errno == 0 {
 		// With a Go runtime around the stage (init in hook_linux.go) its monitor may just have asked this goroutine to
-		// yield, by the guard of its stack (runtime/proc.go, preemptone). The keeper is one thread and has nobody to yield to:
+		// yield, by the guard of its stack (runtime/proc.go, preemptone). The keeper is one thread, and cannot yield to another:
 		// the next function's stack check would never return.
 		passStackChecks()
-		beKeeper(flags, top)
+		keeperMain(flags, top)
 	}
 	if errno != 0 {
 		return 0, -1, errno
@@ -69,11 +69,11 @@ func awaitKeeper() (uintptr, int32, uintptr) {
 	}
 }
 
-// beKeeper is the keeper's whole life.
+// keeperMain is the keeper's whole life.
 //
 //go:norace
 //go:nocheckptr
-func beKeeper(flags, top uintptr) {
+func keeperMain(flags, top uintptr) {
 	sys.Call(syscall.SYS_PRCTL, sys.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
 	st.keeperPID, _ = sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
 	pid, errno := sys.Call(syscall.SYS_CLONE, flags, 0, sys.Addr(&st.pidfd), 0, 0, 0)

@@ -8,7 +8,7 @@ import (
 )
 
 // killTree kills what the tool left behind where no pid namespace does it:
-// whoever loses its parent becomes init's child (PR_SET_CHILD_SUBREAPER), so
+// a process that loses its parent becomes init's child (PR_SET_CHILD_SUBREAPER), so
 // killing all children until there are none reaches everybody. The stage does
 // the same when init is gone. The file that lists the children is given by a
 // directory's descriptor and a path.
@@ -50,7 +50,7 @@ func killTree(dir, file uintptr) {
 		}
 		switch {
 		case still > patience:
-			tellStuck(first)
+			reportStuck(first)
 			return
 		case still > spins:
 			st.retry = [2]int64{0, retryMS * 1e6}

@@ -13,10 +13,10 @@ import (
 // it meanwhile, on another processor if one is free: it shares init's memory and
 // descriptors, leaves a descriptor of the namespace, and ends.
 
-// spawn clones a process that calls beNet on the stack that ends at top.
+// spawn clones a process that calls netMain on the stack that ends at top.
 func spawn(flags, top uintptr) (pid uintptr)
 
-var _ = beNet // spawn calls it, in assembly
+var _ = netMain // spawn calls it, in assembly
 
 var netStack [16 << 10]byte
 
@@ -29,12 +29,12 @@ func startNet() {
 	st.netPID = spawn(sys.CLONE_VM|sys.CLONE_FILES|uintptr(syscall.SIGCHLD), top)
 }
 
-// beNet is the whole life of the process that makes it. It writes nothing of st
+// netMain is the whole life of the process that makes it. It writes nothing of st
 // but what is named for it.
 //
 //go:norace
 //go:nocheckptr
-func beNet() {
+func netMain() {
 	_, st.netErrno = sys.Call(syscall.SYS_UNSHARE, sys.CLONE_NEWNET, 0, 0, 0, 0, 0)
 	if st.netErrno == 0 {
 		st.netErrno = raiseLoopback()

@@ -29,7 +29,7 @@ func run(place int) bool {
 		}
 		var r, errno uintptr
 		if op.Nr >= wire.OpStore32 {
-			r, errno = pseudo(op.Nr, arg[0], arg[1])
+			r, errno = virtualCall(op.Nr, arg[0], arg[1])
 		} else {
 			r, errno = sys.Call(uintptr(op.Nr), arg[0], arg[1], arg[2], arg[3], arg[4], arg[5])
 		}
@@ -51,11 +51,11 @@ func run(place int) bool {
 	return true
 }
 
-// pseudo runs the ops that are no single system call.
+// virtualCall runs the ops that are no single system call.
 //
 //go:norace
 //go:nocheckptr
-func pseudo(nr uint32, a, b uintptr) (uintptr, uintptr) {
+func virtualCall(nr uint32, a, b uintptr) (uintptr, uintptr) {
 	switch nr {
 	case wire.OpStore32:
 		*(*uint32)(*(*unsafe.Pointer)(unsafe.Pointer(&a))) = uint32(b)
@@ -80,7 +80,7 @@ func pseudo(nr uint32, a, b uintptr) (uintptr, uintptr) {
 				return 0, 0 // past the kernel's last capability
 			}
 			if errno == uintptr(syscall.EPERM) && c == 0 {
-				// An ordinary user outside of a user namespace of its own has no
+				// An ordinary user outside of a user namespace of the sandbox's has no
 				// CAP_SETPCAP. With no_new_privs, set before, no execve gains from
 				// the bounding set (capabilities(7), PR_SET_NO_NEW_PRIVS(2const)).
 				return 0, 0

@@ -29,7 +29,7 @@ const (
 func layoutOp(nr uint32, a, b uintptr) (uintptr, uintptr) {
 	switch nr {
 	case wire.OpPlace:
-		return place(a, b)
+		return makePath(a, b)
 	case wire.OpIsFile:
 		return isFile(a, b)
 	case wire.OpMode:
@@ -52,11 +52,11 @@ func layoutOp(nr uint32, a, b uintptr) (uintptr, uintptr) {
 	return 0, uintptr(syscall.ENOSYS)
 }
 
-// place carries out OpPlace: root is a descriptor, addr the address of a Place.
+// makePath carries out OpPlace: root is a descriptor, addr the address of a Place.
 //
 //go:norace
 //go:nocheckptr
-func place(root, addr uintptr) (uintptr, uintptr) {
+func makePath(root, addr uintptr) (uintptr, uintptr) {
 	p := *(**wire.Place)(unsafe.Pointer(&addr))
 	st.how[2] = resolveInRoot | resolveNoMagic
 	if p.Plain != 0 {
@@ -79,7 +79,7 @@ func place(root, addr uintptr) (uintptr, uintptr) {
 	if errno != 0 || p.Make == wire.MakeDir {
 		return dir, errno
 	}
-	letGoOf(dir, root)
+	closeUnless(dir, root)
 	return openIn(root, p.Path, syscall.O_CREAT|syscall.O_WRONLY|syscall.O_NONBLOCK|syscall.O_CLOEXEC, uintptr(p.Mode))
 }
 
@@ -96,7 +96,7 @@ func makeWrite(root uintptr, p *wire.Place) (uintptr, uintptr) {
 		if dir, _, errno = makeParents(root, p); errno != 0 {
 			return 0, errno
 		}
-		letGoOf(dir, root)
+		closeUnless(dir, root)
 		fd, errno = openIn(root, p.Path, flags, uintptr(p.Mode))
 	}
 	if errno != 0 {
@@ -106,7 +106,7 @@ func makeWrite(root uintptr, p *wire.Place) (uintptr, uintptr) {
 		_, errno = sys.Call(syscall.SYS_FTRUNCATE, fd, 0, 0, 0, 0, 0)
 	}
 	if errno != 0 {
-		letGoOf(fd, root)
+		closeUnless(fd, root)
 		return 0, errno
 	}
 	return fd, 0
@@ -173,10 +173,10 @@ func makeParents(root uintptr, p *wire.Place) (dir uintptr, last uint32, errno u
 			next, errno = openIn(root, p.Path, lookUp|syscall.O_DIRECTORY, 0)
 		}
 		if errno != 0 {
-			letGoOf(dir, root)
+			closeUnless(dir, root)
 			return 0, 0, errno
 		}
-		letGoOf(dir, root)
+		closeUnless(dir, root)
 		if end {
 			return next, last, 0
 		}
@@ -187,7 +187,7 @@ func makeParents(root uintptr, p *wire.Place) (dir uintptr, last uint32, errno u
 
 //go:norace
 //go:nocheckptr
-func letGoOf(fd, root uintptr) {
+func closeUnless(fd, root uintptr) {
 	if fd != root {
 		sys.Call(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
 	}
@@ -215,7 +215,7 @@ func makeLink(root uintptr, p *wire.Place) (uintptr, uintptr) {
 			st.used = n
 		}
 	}
-	letGoOf(dir, root)
+	closeUnless(dir, root)
 	return 0, errno
 }
 
@@ -317,7 +317,7 @@ func gate(which uintptr) (uintptr, uintptr) {
 		return 0, 0
 	}
 	st.message = wire.Message{Kind: wire.MsgGate, Value: int64(which)}
-	tell(0)
+	send(0)
 	for {
 		n, errno := sys.Call(syscall.SYS_RECVFROM, st.control, sys.Addr(&st.digits), 1, 0, 0, 0)
 		if errno == uintptr(syscall.EINTR) {

@@ -14,7 +14,7 @@ const (
 	removeDepth = 512
 )
 
-// removeOwn removes the run's own directory, where there is one, once nobody is
+// removeOwn removes the run's own directory, where there is one, once no process is
 // left inside.
 //
 //go:norace

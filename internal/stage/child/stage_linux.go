@@ -8,15 +8,15 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sys"
 )
 
-var _ = beStage // stageEntry calls it, in assembly
+var _ = stageMain // stageEntry calls it, in assembly
 
-// beStage is the whole life of the stage, whose program is in descriptor givenFD.
+// stageMain is the whole life of the stage, whose program is in descriptor givenFD.
 //
 //go:norace
 //go:nocheckptr
-func beStage() {
+func stageMain() {
 	if why := load(givenFD); why != "" {
-		complain(why)
+		printError(why)
 		sys.Call(syscall.SYS_EXIT_GROUP, wire.ExitFailed, 0, 0, 0, 0, 0)
 	}
 	makeSupervisor()
@@ -30,16 +30,16 @@ func beStage() {
 		fail()
 	}
 	st.initPID, st.pidfd = pid, pidfd
-	announceInit()
-	letGo()
-	mind()
+	sendInit()
+	closeStageFDs()
+	monitor()
 	if st.hdr.Flags&wire.FlagPIDNS == 0 {
 		killTree(atCwd, text("/proc/thread-self/children\x00"))
 	}
 	// The harness need not wait for our end to know that nothing more is said.
 	sys.Call(syscall.SYS_CLOSE, st.control, 0, 0, 0, 0, 0)
 	removeOwn()
-	end()
+	endAsTool()
 }
 
 // prepare collects what the stage has to know before it clones: its directory,
@@ -66,15 +66,15 @@ func prepare() {
 		st.cwdError = uintptr(syscall.ENOENT)
 	}
 	var pair [2]int32
-	must(sys.Call(syscall.SYS_SOCKETPAIR, syscall.AF_UNIX, syscall.SOCK_SEQPACKET|syscall.SOCK_CLOEXEC, 0, sys.Addr(&pair), 0, 0))
+	check(sys.Call(syscall.SYS_SOCKETPAIR, syscall.AF_UNIX, syscall.SOCK_SEQPACKET|syscall.SOCK_CLOEXEC, 0, sys.Addr(&pair), 0, 0))
 	st.stageSock, st.initSock = uintptr(pair[0]), uintptr(pair[1])
 	if h.Flags&wire.FlagPIDNS == 0 {
 		// Whom a killed init leaves behind becomes the stage's child.
-		must(sys.Call(syscall.SYS_PRCTL, sys.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0))
+		check(sys.Call(syscall.SYS_PRCTL, sys.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0))
 	}
 
 	all := ^uint64(0)
-	must(sys.Call(syscall.SYS_RT_SIGPROCMASK, sys.SIG_SETMASK, sys.Addr(&all), sys.Addr(&st.oldMask), 8, 0, 0))
+	check(sys.Call(syscall.SYS_RT_SIGPROCMASK, sys.SIG_SETMASK, sys.Addr(&all), sys.Addr(&st.oldMask), 8, 0, 0))
 	takeSignals(st.stageSock)
 	name := wire.Marker
 	sys.Call(syscall.SYS_PRCTL, sys.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData(name))), 0, 0, 0, 0)
@@ -94,7 +94,7 @@ func fillGap(fd uintptr) {
 }
 
 // cloneInit makes the sandbox's first process. It is a fork: init has its own
-// memory from here on, and a stack of its own.
+// memory and its own stack from here on.
 //
 //go:noinline
 //go:norace
@@ -118,20 +118,20 @@ func cloneInit() (uintptr, int32, uintptr) {
 	return pid, st.pidfd, errno
 }
 
-// letGo closes the tool's descriptors in the stage: a reader of the tool's
+// closeStageFDs closes the tool's descriptors in the stage: a reader of the tool's
 // standard output sees its end when the tool closes it, not when the stage
 // ends.
 //
 //go:norace
 //go:nocheckptr
-func letGo() {
+func closeStageFDs() {
 	sys.Call(sys.SYS_CLOSE_RANGE, 0, uintptr(st.hdr.Extra)-1, 0, 0, 0, 0)
 	sys.Call(syscall.SYS_CLOSE, st.initSock, 0, 0, 0, 0, 0)
 	none := uint64(0)
 	sys.Call(syscall.SYS_RT_SIGPROCMASK, sys.SIG_SETMASK, sys.Addr(&none), 0, 8, 0, 0)
 }
 
-// mind waits until init is gone. It kills init when the harness or the keeper has died
+// monitor waits until init is gone. It kills init when the harness or the keeper has died
 // or the deadline has passed. Of an init that is killed, or has closed its socket, it
 // waits for the end for endSeconds at most: what holds it up is told to the harness. So is
 // the end of an init or a keeper that was killed by another: by the kernel for want of
@@ -139,7 +139,7 @@ func letGo() {
 //
 //go:norace
 //go:nocheckptr
-func mind() {
+func monitor() {
 	const (
 		harness = iota
 		socket
@@ -172,7 +172,7 @@ func mind() {
 			continue // EINTR: a signal was forwarded
 		}
 		if n == 0 {
-			tellStuck(st.initPID)
+			reportStuck(st.initPID)
 			return
 		}
 		if p[socket].Revents != 0 && !readStatus() {
@@ -181,7 +181,7 @@ func mind() {
 		if p[initial].Revents != 0 {
 			reapInit()
 			if st.status.Kind == 0 && !killed {
-				tellLost(wire.LostInit)
+				reportLost(wire.LostInit)
 			}
 			return
 		}
@@ -190,13 +190,13 @@ func mind() {
 			p[harness].FD, ending, killed = -1, true, true
 		}
 		if p[keeper].Revents != 0 {
-			tellLost(wire.LostKeeper)
+			reportLost(wire.LostKeeper)
 			killInit()
 			p[keeper].FD, ending, killed = -1, true, true
 		}
 		if p[timer].Revents != 0 {
 			st.message = wire.Message{Kind: wire.MsgDeadline}
-			tell(0)
+			send(0)
 			killInit()
 			p[timer].FD, ending, killed = -1, true, true
 		}
@@ -228,7 +228,7 @@ func startTimer() int32 {
 	if errno == 0 {
 		_, errno = sys.Call(sysTimerfdSettime, fd, 0, sys.Addr(&st.timer), 0, 0, 0)
 	}
-	must(0, errno)
+	check(0, errno)
 	wakeAtDeadline()
 	return int32(fd)
 }
@@ -313,11 +313,11 @@ func reapInit() {
 	}
 }
 
-// end ends the stage as the tool ended: by its exit code, or by its signal.
+// endAsTool ends the stage as the tool ended: by its exit code, or by its signal.
 //
 //go:norace
 //go:nocheckptr
-func end() {
+func endAsTool() {
 	code := uintptr(wire.ExitFailed)
 	switch status := syscall.WaitStatus(st.status.Status); {
 	case st.status.Kind == wire.StatusFailed:
@@ -332,7 +332,7 @@ func end() {
 	sys.Call(syscall.SYS_EXIT_GROUP, code, 0, 0, 0, 0, 0)
 }
 
-// dieBy ends the stage by a signal, without a core of its own.
+// dieBy ends the stage by a signal, without dumping core.
 //
 //go:norace
 //go:nocheckptr

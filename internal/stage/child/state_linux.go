@@ -23,7 +23,7 @@ type state struct {
 	initPID   uintptr
 	pidfd     int32 // of init
 	toolPID   uintptr
-	keeperFD  int32 // pidfd of the keeper; 0: there is none
+	keeperFD  int32 // pidfd of the keeper, or 0
 	stagePID  uintptr
 	keeperPID uintptr
 	threads   bool // the stage has those of a Go runtime
@@ -102,7 +102,7 @@ type cmsgFD struct {
 }
 
 // keeperRecord is what the keeper tells the stage: init's pid, the number of its
-// pidfd in the descriptor table that the two share, and why there is none.
+// pidfd in the descriptor table that the two share, or the errno for which it has none.
 type keeperRecord struct{ pid, pidfd, errno uintptr }
 
 // ifreq is struct ifreq (netdevice(7)) with flags.

@@ -7,12 +7,12 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sys"
 )
 
-// becomeTool runs in the tool's process, which shares init's memory and
+// toolMain runs in the tool's process, which shares init's memory and
 // descriptors until execve; init is suspended meanwhile (CLONE_VFORK).
 //
 //go:norace
 //go:nocheckptr
-func becomeTool() {
+func toolMain() {
 	sys.Call(syscall.SYS_PRCTL, sys.PR_SET_NAME, sys.Addr(&st.hdr.Name), 0, 0, 0, 0)
 	if (st.hdr.Flags&wire.FlagAsPID1 == 0 || run(wire.InInit)) && run(wire.InTool) {
 		st.failedErrno = execTool()

@@ -51,7 +51,7 @@ const (
 	NumberSignals   = 64
 )
 
-// Steps that no plan has, for failures outside of its own. StepKilled is the least of them.
+// Steps that no plan has, for failures outside of the plan. StepKilled is the least of them.
 const (
 	StepExecute = 0xffff - iota // execve of the tool
 	StepClone                   // making a process
@@ -195,7 +195,7 @@ type Header struct {
 }
 
 // Dir is a directory to start in, with the variable that says so: offsets. A
-// Variable of 0 is none.
+// A Variable of 0 sets nothing.
 type Dir struct{ Path, Variable uint32 }
 
 // Header flags.
@@ -265,7 +265,7 @@ type Message struct {
 }
 
 // DialRequest asks init for an unconnected TCP socket. The answer to it carries
-// the socket, or says with which errno there is none; Number is the request's.
+// the socket, or the errno for which it could not be made; Number is the request's.
 type DialRequest struct {
 	Family uint32 // AF_INET or AF_INET6
 	Number uint32

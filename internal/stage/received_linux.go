@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// passed holds what has come up until it is taken.
-type passed struct {
+// receivedFDs holds the descriptors that have come up until they are taken.
+type receivedFDs struct {
 	mu     sync.Mutex
 	files  [plan.MaxSlots]*os.File
 	closed bool
@@ -19,20 +19,20 @@ type passed struct {
 // Received returns the descriptor that has come up for a slot and lets go of it:
 // the caller closes it. By the time AwaitStart returns without a failure all have
 // come. It returns nil for one that was taken already, and after Close, which
-// closes what nobody has taken.
+// closes those that were not taken.
 func (c *Control) Received(slot int) *os.File {
 	if slot < 0 || slot >= plan.MaxSlots {
 		return nil
 	}
-	c.passed.mu.Lock()
-	defer c.passed.mu.Unlock()
-	f := c.passed.files[slot]
-	c.passed.files[slot] = nil
+	c.received.mu.Lock()
+	defer c.received.mu.Unlock()
+	f := c.received.files[slot]
+	c.received.files[slot] = nil
 	return f
 }
 
-// put keeps a descriptor for a slot.
-func (p *passed) put(slot int64, fd int) {
+// store keeps a descriptor for a slot.
+func (p *receivedFDs) store(slot int64, fd int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || slot < 0 || slot >= plan.MaxSlots || p.files[slot] != nil {
@@ -42,19 +42,19 @@ func (p *passed) put(slot int64, fd int) {
 	p.files[slot] = os.NewFile(uintptr(fd), "passed up by a sandbox")
 }
 
-func (p *passed) close() {
+func (p *receivedFDs) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
 	for _, f := range p.files {
-		f.Close() // a nil one does not mind
+		f.Close() // nil-safe
 	}
 	p.files = [plan.MaxSlots]*os.File{}
 }
 
-// lost ends a run one of whose descriptors has not arrived. The kernel drops one
+// failLost ends a run one of whose descriptors has not arrived. The kernel drops one
 // when its receiver has as many as it may (unix(7), SCM_RIGHTS).
-func (c *Control) lost(m wire.Message) {
+func (c *Control) failLost(m wire.Message) {
 	if c.Failed == nil {
 		c.Failed = &Failure{Step: int(m.Step), Where: int(m.Where), Errno: unix.EMFILE}
 	}

@@ -8,36 +8,36 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sys"
 )
 
-// tell sends st.message, followed by the first n bytes of the evidence, to the
+// send sends st.message, followed by the first n bytes of the evidence, to the
 // harness. A harness that does not listen loses nothing but the message.
 //
 //go:norace
 //go:nocheckptr
-func tell(n uintptr) {
+func send(n uintptr) {
 	st.iovec[0] = [2]uintptr{sys.Addr(&st.message), unsafe.Sizeof(st.message)}
 	st.iovec[1] = [2]uintptr{sys.Addr(&st.evidence), n}
 	st.msghdr = msghdr{iov: sys.Addr(&st.iovec), iovlen: 2}
 	sys.Call(syscall.SYS_SENDMSG, st.control, sys.Addr(&st.msghdr), sys.MSG_NOSIGNAL|sys.MSG_DONTWAIT, 0, 0, 0)
 }
 
-// tellWith is tell without evidence, but with a descriptor if fd is one.
+// sendPidfd is send without evidence, but with a descriptor if fd is one.
 //
 //go:norace
 //go:nocheckptr
-func tellWith(fd int64) {
+func sendPidfd(fd int64) {
 	if fd <= 0 {
-		tell(0)
+		send(0)
 		return
 	}
 	sendWith(int32(fd), sys.MSG_DONTWAIT)
 }
 
-// announceInit hands the harness a pidfd of init, and one of the keeper if there is
+// sendInit hands the harness a pidfd of init, and one of the keeper if there is
 // one: when both are readable every process of the sandbox is dead.
 //
 //go:norace
 //go:nocheckptr
-func announceInit() {
+func sendInit() {
 	st.message = wire.Message{Kind: wire.MsgInit, Value: int64(st.initPID)}
 	if _, errno := sendWith(st.pidfd, 0); errno != 0 {
 		killInit() // the harness is gone
@@ -48,20 +48,20 @@ func announceInit() {
 	}
 }
 
-// tellStuck tells the harness of a process that was killed and does not end.
+// reportStuck tells the harness of a process that was killed and does not end.
 //
 //go:norace
 //go:nocheckptr
-func tellStuck(pid uintptr) {
+func reportStuck(pid uintptr) {
 	st.message = wire.Message{Kind: wire.MsgStuck, Value: int64(pid)}
-	tell(0)
+	send(0)
 }
 
-// tellLost tells the harness that init or the keeper has ended before the tool.
+// reportLost tells the harness that init or the keeper has ended before the tool.
 //
 //go:norace
 //go:nocheckptr
-func tellLost(which int64) {
+func reportLost(which int64) {
 	st.message = wire.Message{Kind: wire.MsgLost, Value: which, Errno: int32(st.waited)}
-	tell(0)
+	send(0)
 }
