@@ -62,6 +62,7 @@
 //	landlock/process/      a process restricts itself, all its threads, by way of go-landlock
 //	seccomp/               filters as data, their compiler and evaluator, the default profile; usable alone
 //	rlimit/                resource limits as data; usable alone
+//	internal/compile/      policy and facts about the host to the plan, or what the host cannot hold; pure
 //	internal/verdict/      whether a policy allows an access, and which field decides; explains, guards nothing
 //	internal/presets/      what this machine has (toolchains, caches, git identity, places of secrets), as a policy
 //	internal/resolve/      paths of a policy to canonical entries, in the order of the tree; reads names and links
@@ -84,7 +85,7 @@
 //	internal/proxy/redact/redacttest/ the forms in which servers echo a secret, for tests
 //	internal/sys/          raw system calls and the kernel's constants
 //	internal/kerneltest/   tests in child processes that lack a feature or a privilege
-//	internal/fixture/      trees of files and checks of errors that tests of several packages use
+//	internal/fixture/      trees of files, made-up hosts and checks of errors that tests of several packages use
 //	internal/gitobeyed/    the files in a tree that git obeys by a repository's configuration
 //	internal/gitattack/    a generator of attacks on the rules for git, and their observer
 //	internal/commandtest/  tests: commands by sandbox.Command and by exec.Command, compared; what they leave behind

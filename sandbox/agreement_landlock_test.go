@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
+	"github.com/holdfast-dev/holdfast/internal/fixture"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
@@ -110,10 +112,10 @@ func TestAPlanWithoutNamespacesDiffersByItsLosses(t *testing.T) {
 	kerneltest.Long(t)
 	used := map[string]int{}
 	eachPair(t, 2, kerneltest.Amount(t, 100, 500, 2000), func(p Policy, l resolve.Tree) (any, error) {
-		facts := newHost()
-		lacksNamespaces(&facts)
+		facts := fixture.Host()
+		fixture.WithoutNamespaces(&facts)
 		p.May = slices.DeleteFunc(plan.Bounds(), func(b Bound) bool { return slices.Contains(p.Open, b) })
-		return planned(p, l, facts, func(in *input) { in.list = listTree })
+		return planned(p, l, facts, func(in *compile.Input) { in.List = listTree })
 	}, func(p Policy, a Access, ok bool, why Reason, made any) {
 		m := made.(heldPlan).model()
 		got, by := m.allows(a)

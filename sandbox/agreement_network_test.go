@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
+	"github.com/holdfast-dev/holdfast/internal/fixture"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
@@ -55,7 +57,7 @@ type heldProfile struct {
 // reaches reports whether the proxies can be connected to.
 func (h heldProfile) reaches() bool {
 	for _, port := range runPorts {
-		q := seatbelt.Query{Operation: "network-outbound", Protocol: "tcp", Address: netip.AddrPortFrom(loopback4, uint16(port)).String()}
+		q := seatbelt.Query{Operation: "network-outbound", Protocol: "tcp", Address: netip.AddrPortFrom(compile.Loopback4, uint16(port)).String()}
 		if !h.Evaluate(q).Allow {
 			return false
 		}
@@ -91,7 +93,7 @@ func TestAProfileOpensThePortsOfItsRunAndNoOthers(t *testing.T) {
 				want[port] = true
 			}
 			for port := 1; port < 1<<16; port++ {
-				at := netip.AddrPortFrom(loopback4, uint16(port))
+				at := netip.AddrPortFrom(compile.Loopback4, uint16(port))
 				if got := asks("network-outbound", "tcp", at); got != want[port] {
 					t.Fatalf("TCP to %s is allowed: %v", at, got)
 				}
@@ -124,13 +126,13 @@ type heldPlan struct {
 }
 
 // planned compiles a policy as New would, for a host of these facts.
-func planned(p Policy, l resolve.Tree, facts Host, change func(*input)) (h heldPlan, err error) {
-	in := inputOf(l, facts, p)
-	in.policy.Network, in.wiring, in.devices = Network{Host: p.Network.Host}, wireNetwork(p.Network), basicDevices
+func planned(p Policy, l resolve.Tree, facts Host, change func(*compile.Input)) (h heldPlan, err error) {
+	in := planInput(l, facts, p)
+	in.Policy.Network, in.NetConfig, in.Devices = Network{Host: p.Network.Host}, compile.NewNetConfig(p.Network), compile.BasicDevices
 	if change != nil {
 		change(&in)
 	}
-	in.facts.TUN = yes("TUN")
+	in.Facts.TUN = fixture.Yes("TUN")
 	for _, e := range l.Entries {
 		if e.Kind == pathrule.Socket && !e.Shown && !slices.Contains(p.Open, policy.BoundFiles) {
 			h.sockets = append(h.sockets, e.Path)
@@ -139,7 +141,7 @@ func planned(p Policy, l resolve.Tree, facts Host, change func(*input)) (h heldP
 	if h.carrier, err = carrierOf(p); err != nil {
 		return h, err
 	}
-	h.Plan, err = compile(in)
+	h.Plan, err = compile.Plan(in)
 	return h, err
 }
 
@@ -156,12 +158,12 @@ func (h heldPlan) model() *planModel {
 // makesSocket asks the filters about the calls that come before connect(2), and
 // those of a server.
 func (m *planModel) makesSocket(a Access) bool {
-	family, kind := uint64(familyInet), uint64(typeStream)
+	family, kind := uint64(2), uint64(1) // AF_INET, SOCK_STREAM
 	switch {
 	case a.Network == "unix":
 		family = 1
 	case isIPv6(a.Host):
-		family = familyInet6
+		family = 10 // AF_INET6
 	}
 	if a.Network == "udp" {
 		kind = 2
@@ -196,12 +198,12 @@ func (m *planModel) reaches(a Access) bool {
 	case m.network && a.Network == "udp":
 		return m.captured && m.carrier.carries(a)
 	case m.network:
-		return m.listens[slotHTTP] && m.listens[slotSOCKS] && m.carrier.carries(a)
+		return m.listens[compile.SlotHTTP] && m.listens[compile.SlotSOCKS] && m.carrier.carries(a)
 	case !m.guarded:
 		return true
 	case verdict.IsLoopback(a.Host):
 		fixed := m.connects[:len(m.connects)-m.given]
-		return a.Op == OpConnect && !isIPv6(a.Host) && slices.Contains(fixed, netip.AddrPortFrom(loopback4, uint16(a.Port)))
+		return a.Op == OpConnect && !isIPv6(a.Host) && slices.Contains(fixed, netip.AddrPortFrom(compile.Loopback4, uint16(a.Port)))
 	}
 	return a.Network == "tcp" && m.given == 2 && m.carrier.carries(a)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/fixture"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
@@ -146,7 +147,7 @@ func TestAPlanWithNamespacesDoesWhatThePolicyMeans(t *testing.T) {
 	kerneltest.Long(t)
 	used := map[string]int{}
 	eachPair(t, 1, kerneltest.Amount(t, 50, 200, 2000), func(p Policy, l resolve.Tree) (any, error) {
-		return planned(p, l, newHost(), nil)
+		return planned(p, l, fixture.Host(), nil)
 	}, func(p Policy, a Access, ok bool, why Reason, made any) {
 		m := made.(heldPlan).model()
 		if got, by := m.allows(a); got != ok {

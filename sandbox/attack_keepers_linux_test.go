@@ -15,6 +15,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
+	"github.com/holdfast-dev/holdfast/internal/fixture"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -275,21 +277,21 @@ func TestKernelKeepersEndWhatAttacksThem(t *testing.T) {
 func TestKeepersAreHeldOrTheDeadlineIsLost(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		change func(*input)
+		change func(*compile.Input)
 		want   string
 	}{
-		{"by Landlock's scope", func(in *input) { in.facts.Landlock.Value = 6 }, ""},
-		{"by the filter", func(in *input) { in.facts.Landlock.Value = 5 }, ""},
-		{"without Landlock", func(in *input) { lacksLandlock(&in.facts) }, "time"},
-		{"in a stage with threads", func(in *input) { in.facts.Landlock.Value, in.threads = 5, true }, "time"},
+		{"by Landlock's scope", func(in *compile.Input) { in.Facts.Landlock.Value = 6 }, ""},
+		{"by the filter", func(in *compile.Input) { in.Facts.Landlock.Value = 5 }, ""},
+		{"without Landlock", func(in *compile.Input) { fixture.WithoutLandlock(&in.Facts) }, "time"},
+		{"in a stage with threads", func(in *compile.Input) { in.Facts.Landlock.Value, in.Threads = 5, true }, "time"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			facts := newHost()
-			lacksNamespaces(&facts)
-			in := inputOf(workspaceLike(), facts, Policy{May: []Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundNetwork}, Limits: Limits{WallClock: time.Second}})
+			facts := fixture.Host()
+			fixture.WithoutNamespaces(&facts)
+			in := planInput(fixture.WorkspaceTree(), facts, Policy{May: []Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundNetwork}, Limits: Limits{WallClock: time.Second}})
 			tt.change(&in)
-			_, err := compile(in)
-			if got := refusals(t, err); got != tt.want {
+			_, err := compile.Plan(in)
+			if got := fixture.UnsupportedBounds(t, err); got != tt.want {
 				t.Errorf("refused %q, want %q: %v", got, tt.want, err)
 			}
 		})
@@ -299,7 +301,7 @@ func TestKeepersAreHeldOrTheDeadlineIsLost(t *testing.T) {
 // Each process stands in the filter, on both architectures, and nothing else is refused.
 func TestKeeperFilter(t *testing.T) {
 	for _, arch := range []seccomp.Arch{seccomp.AMD64, seccomp.ARM64} {
-		program, err := keeperFilter().Compile(arch)
+		program, err := compile.KeeperFilter().Compile(arch)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -315,7 +317,7 @@ func TestKeeperFilter(t *testing.T) {
 			return action
 		}
 		for p := range plan.NumberOwn {
-			if judge("kill", p.Placeholder(), 9) != seccomp.Errno(errPerm) || judge("kill", p.Placeholder()|high, 0) != seccomp.Errno(errPerm) {
+			if judge("kill", p.Placeholder(), 9) != seccomp.Errno(uint16(unix.EPERM)) || judge("kill", p.Placeholder()|high, 0) != seccomp.Errno(uint16(unix.EPERM)) {
 				t.Errorf("%v: process %d can be killed", arch, p)
 			}
 		}

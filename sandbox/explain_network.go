@@ -3,23 +3,25 @@ package sandbox
 import (
 	"fmt"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/compile"
 )
 
 // explain says what the harness does for a run's network, in the lines of a
 // printed plan. It names no secret.
-func explainNetwork(n Network, w wiring) string {
+func explainNetwork(n Network, w compile.NetConfig) string {
 	var b strings.Builder
 	line := func(format string, args ...any) {
 		fmt.Fprintf(&b, "harness  "+format+"\n", args...)
 	}
 	switch {
-	case w.gated && w.direct:
+	case w.Proxied && w.Direct:
 		line("serve HTTP and SOCKS5 at the machine's loopback, each run at ports of its own and with a key (here: %d and %d): allow %s", standInPorts[0], standInPorts[1], listed(n.Hosts))
-	case w.gated:
-		line("serve HTTP at %d and SOCKS5 at %d of the tool's loopback: allow %s", w.http, w.socks, listed(n.Hosts))
+	case w.Proxied:
+		line("serve HTTP at %d and SOCKS5 at %d of the tool's loopback: allow %s", w.HTTP, w.SOCKS, listed(n.Hosts))
 	}
-	if w.gated {
-		if len(n.UDP) > 0 && w.captured {
+	if w.Proxied {
+		if len(n.UDP) > 0 && w.Captures {
 			line("carry datagrams to %s, by the capture", listed(n.UDP))
 		}
 		if len(n.Deny) > 0 {
@@ -30,13 +32,13 @@ func explainNetwork(n Network, w wiring) string {
 		}
 	}
 	for _, port := range n.Loopback {
-		if w.direct {
+		if w.Direct {
 			line("leave port %d of the machine's loopback to the tool", port)
 			continue
 		}
 		line("connect port %d of the tool's loopback to its own", port)
 	}
-	if w.dialled {
+	if w.Dials {
 		for _, port := range n.Listen {
 			line("may connect to port %d of the tool's loopback", port)
 		}

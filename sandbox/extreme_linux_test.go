@@ -31,7 +31,7 @@ func TestKernelExtremesHold(t *testing.T) {
 				"the fewest descriptors":         func(p *Policy) { p.Limits.Rlimits.NoFile = rlimit.At(16) },
 				"the smallest private directory": func(p *Policy) { p.Files.PrivateBytes = 1 },
 				"the largest":                    func(p *Policy) { p.Files.PrivateBytes = 1 << 62 },
-				"the most names":                 func(p *Policy) { p.Files.HideNames = numbered("h", 4000) },
+				"the most names":                 func(p *Policy) { p.Files.HideNames = fixture.Numbered("h", 4000) },
 				"the longest variable":           func(p *Policy) { p.Env.Set["LONG"] = strings.Repeat("x", 1<<17-len("LONG=")-1) },
 			} {
 				p := workspaceHere(t)
@@ -53,7 +53,7 @@ func make10000(t *testing.T, dir string) []string {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	list := numbered(dir+"/", 10_000)
+	list := fixture.Numbered(dir+"/", 10_000)
 	for _, name := range list {
 		if err := os.WriteFile(name, nil, 0o644); err != nil {
 			t.Fatal(err)

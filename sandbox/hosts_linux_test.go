@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/fixture"
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -106,7 +107,7 @@ func checkProbe(t *testing.T, test hostCase, as kerneltest.User) {
 		}
 	}
 	_, err := New(workspaceHere(t))
-	if got := refusals(t, err); got != refused {
+	if got := fixture.UnsupportedBounds(t, err); got != refused {
 		t.Errorf("New refuses %q, want %q: %v", got, refused, err)
 	}
 }

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
@@ -12,13 +13,13 @@ import (
 // which the layout shows for writing: a tool may have put it there, to be shown its
 // target by the next sandbox (as in CVE-2025-59532). Where nothing of the tree is
 // protected the link is followed, as bubblewrap does.
-func checkLayoutLinks(p Policy, puts []putting) error {
+func checkLayoutLinks(p Policy, puts []compile.MountEntry) error {
 	if !p.GuardsRoot() {
 		return nil
 	}
 	var trees []string
 	for _, u := range puts {
-		switch do := u.do.(type) {
+		switch do := u.Action.(type) {
 		case plan.PutBind:
 			if do.Write && do.Dir {
 				trees = append(trees, do.Source)

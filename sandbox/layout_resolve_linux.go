@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
@@ -15,11 +16,11 @@ import (
 
 // resolveLayout makes the entries concrete on this host: canonical sources, and
 // optional ones that are not there left out.
-func resolveLayout(p Policy) ([]putting, error) {
+func resolveLayout(p Policy) ([]compile.MountEntry, error) {
 	if p.Root == nil {
 		return nil, nil
 	}
-	var out []putting
+	var out []compile.MountEntry
 	for i, e := range p.Root.Entries {
 		do, err := resolveEntry(p, e, strconv.Itoa(i))
 		if bad := (*PolicyError)(nil); errors.As(err, &bad) {
@@ -30,7 +31,7 @@ func resolveLayout(p Policy) ([]putting, error) {
 			return nil, err
 		}
 		if do != nil {
-			out = append(out, putting{field: errtext.Indexed("Root.Entries", i), do: do})
+			out = append(out, compile.MountEntry{Field: errtext.Indexed("Root.Entries", i), Action: do})
 		}
 	}
 	return out, checkLayoutLinks(p, out)
@@ -129,7 +130,7 @@ func resolveFile(do plan.PutBind, f *os.File) (plan.Action, error) {
 
 func resolveDev(p Policy, e rootfs.Dev) (plan.Action, error) {
 	do := plan.PutDev{At: e.At}
-	for _, d := range basicDevices {
+	for _, d := range compile.BasicDevices {
 		if _, err := os.Lstat(d); err == nil {
 			do.Devices = append(do.Devices, strings.TrimPrefix(d, "/dev/"))
 		}

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 )
 
@@ -17,7 +18,7 @@ const (
 // compiled is what follows from an input and from nothing else: compile is pure,
 // and so is the lowering of its plan to system calls. Sandboxes share it.
 type compiled struct {
-	in      input
+	in      compile.Input
 	plan    plan.Plan
 	lowered *lowered
 }
@@ -34,11 +35,11 @@ type memo struct {
 var memory memo
 
 // compile returns what in compiles to.
-func (m *memo) compile(in input) (*compiled, error) {
+func (m *memo) compile(in compile.Input) (*compiled, error) {
 	if c := m.find(in); c != nil {
 		return c, nil
 	}
-	p, err := compile(in)
+	p, err := compile.Plan(in)
 	if err != nil {
 		return nil, err
 	}
@@ -47,8 +48,8 @@ func (m *memo) compile(in input) (*compiled, error) {
 	return c, nil
 }
 
-func (m *memo) find(in input) *compiled {
-	if !in.keepable() {
+func (m *memo) find(in compile.Input) *compiled {
+	if !keepable(in) {
 		return nil
 	}
 	m.mu.Lock()
@@ -64,7 +65,7 @@ func (m *memo) find(in input) *compiled {
 }
 
 func (m *memo) keep(c *compiled) {
-	if !c.in.keepable() {
+	if !keepable(c.in) {
 		return
 	}
 	m.mu.Lock()
@@ -74,14 +75,14 @@ func (m *memo) keep(c *compiled) {
 
 // keepable reports whether in is all that decides its plan, and not too large.
 // Without namespaces compile lists directories as it goes.
-func (in input) keepable() bool {
-	f := in.policy.Files
-	rules := len(in.layout.Entries) + len(in.layout.Links) + len(f.HideNames) + len(f.Protect.Add) + len(in.policy.Syscalls.Rules)
+func keepable(in compile.Input) bool {
+	f := in.Policy.Files
+	rules := len(in.Tree.Entries) + len(in.Tree.Links) + len(f.HideNames) + len(f.Protect.Add) + len(in.Policy.Syscalls.Rules)
 	for _, file := range f.Make {
 		rules += len(file.Data) >> 8
 	}
-	if in.policy.Root != nil {
+	if in.Policy.Root != nil {
 		return false // its files are open, and may be closed and be others
 	}
-	return in.list == nil && rules <= largestKept
+	return in.List == nil && rules <= largestKept
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
+	"github.com/holdfast-dev/holdfast/internal/fixture"
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
@@ -22,7 +24,7 @@ import (
 )
 
 // remembered says whether m gives the same result for both inputs.
-func remembered(t *testing.T, m *memo, a, b input) bool {
+func remembered(t *testing.T, m *memo, a, b compile.Input) bool {
 	t.Helper()
 	first, err := m.compile(a)
 	if err != nil {
@@ -36,13 +38,13 @@ func remembered(t *testing.T, m *memo, a, b input) bool {
 }
 
 // keepableLike is an input like a preset's, with everything of its own.
-func keepableLike() input {
-	in := inputOf(workspaceLike(), newHost(), Policy{
+func keepableLike() compile.Input {
+	in := planInput(fixture.WorkspaceTree(), fixture.Host(), Policy{
 		Files:    Files{HideNames: []string{".env"}},
 		Limits:   Limits{Rlimits: rlimit.Limits{NoFile: rlimit.At(100)}},
 		Syscalls: seccomp.Strict(),
 	})
-	in.list = nil
+	in.List = nil
 	return in
 }
 
@@ -53,23 +55,23 @@ func TestWhatIsTheSameIsCompiledOnce(t *testing.T) {
 }
 
 func TestWhatDiffersInAnythingIsCompiledAnew(t *testing.T) {
-	for name, change := range map[string]func(*input){
-		"a rule":                       func(in *input) { in.layout.Entries[0].Kind = pathrule.CopyOnWrite },
-		"a rule's place":               func(in *input) { in.layout.Entries[0].Path += "x" },
-		"a link that leads elsewhere":  func(in *input) { in.layout.Links = append(in.layout.Links, resolve.Link{Path: "/a", Target: "/b"}) },
-		"a hidden name":                func(in *input) { in.policy.Files.HideNames = []string{".envrc"} },
-		"a protected name":             func(in *input) { in.policy.Files.Protect.Add = []string{"x"} },
-		"the network":                  func(in *input) { in.policy.Network.Host = true },
-		"a deadline":                   func(in *input) { in.policy.Limits.WallClock = time.Second },
-		"a limit behind a pointer":     func(in *input) { in.policy.Limits.Rlimits.NoFile = rlimit.At(101) },
-		"a name in a filter":           func(in *input) { in.policy.Syscalls = in.policy.Syscalls.Without("read") },
-		"a bound that is open":         func(in *input) { in.policy.Open = []Bound{policy.BoundTime} },
-		"a bound that may be missing":  func(in *input) { in.policy.May = []Bound{policy.BoundTime} },
-		"what the host can do":         func(in *input) { in.facts.Landlock.Value = 1 },
-		"who the harness is":           func(in *input) { in.facts.UID++ },
-		"the limits in force":          func(in *input) { in.rlimits[rlimit.Data].Hard-- },
-		"how many threads are running": func(in *input) { in.running++ },
-		"a device":                     func(in *input) { in.devices = in.devices[1:] },
+	for name, change := range map[string]func(*compile.Input){
+		"a rule":                       func(in *compile.Input) { in.Tree.Entries[0].Kind = pathrule.CopyOnWrite },
+		"a rule's place":               func(in *compile.Input) { in.Tree.Entries[0].Path += "x" },
+		"a link that leads elsewhere":  func(in *compile.Input) { in.Tree.Links = append(in.Tree.Links, resolve.Link{Path: "/a", Target: "/b"}) },
+		"a hidden name":                func(in *compile.Input) { in.Policy.Files.HideNames = []string{".envrc"} },
+		"a protected name":             func(in *compile.Input) { in.Policy.Files.Protect.Add = []string{"x"} },
+		"the network":                  func(in *compile.Input) { in.Policy.Network.Host = true },
+		"a deadline":                   func(in *compile.Input) { in.Policy.Limits.WallClock = time.Second },
+		"a limit behind a pointer":     func(in *compile.Input) { in.Policy.Limits.Rlimits.NoFile = rlimit.At(101) },
+		"a name in a filter":           func(in *compile.Input) { in.Policy.Syscalls = in.Policy.Syscalls.Without("read") },
+		"a bound that is open":         func(in *compile.Input) { in.Policy.Open = []Bound{policy.BoundTime} },
+		"a bound that may be missing":  func(in *compile.Input) { in.Policy.May = []Bound{policy.BoundTime} },
+		"what the host can do":         func(in *compile.Input) { in.Facts.Landlock.Value = 1 },
+		"who the harness is":           func(in *compile.Input) { in.Facts.UID++ },
+		"the limits in force":          func(in *compile.Input) { in.Rlimits[rlimit.Data].Hard-- },
+		"how many threads are running": func(in *compile.Input) { in.Running++ },
+		"a device":                     func(in *compile.Input) { in.Devices = in.Devices[1:] },
 	} {
 		in := keepableLike()
 		change(&in)
@@ -83,8 +85,8 @@ func TestWhatDiffersInAnythingIsCompiledAnew(t *testing.T) {
 // directories, and so is not pure.
 func TestWhatIsListedOnTheWayIsCompiledAnew(t *testing.T) {
 	in := keepableLike()
-	in.facts.Namespaces, in.list = host.Fact{}, func(string) []resolve.Entry { return nil }
-	in.policy.May = []Bound{policy.BoundFiles, policy.BoundProcesses}
+	in.Facts.Namespaces, in.List = host.Fact{}, func(string) []resolve.Entry { return nil }
+	in.Policy.May = []Bound{policy.BoundFiles, policy.BoundProcesses}
 	if m := new(memo); remembered(t, m, in, in) || len(m.kept) != 0 {
 		t.Error("it was remembered")
 	}
@@ -94,7 +96,7 @@ func TestAMemoStaysSmall(t *testing.T) {
 	m := new(memo)
 	for i := range 3 * mostKept {
 		in := keepableLike()
-		in.policy.Limits.WallClock = time.Duration(i) * time.Second
+		in.Policy.Limits.WallClock = time.Duration(i) * time.Second
 		if _, err := m.compile(in); err != nil {
 			t.Fatal(err)
 		}
@@ -106,7 +108,7 @@ func TestAMemoStaysSmall(t *testing.T) {
 		t.Errorf("%d kept, want %d", len(m.kept), mostKept)
 	}
 	large := keepableLike()
-	large.policy.Files.Make = []policy.File{{Path: "/a", Data: strings.Repeat("x", 1<<20)}}
+	large.Policy.Files.Make = []policy.File{{Path: "/a", Data: strings.Repeat("x", 1<<20)}}
 	if remembered(t, m, large, large) {
 		t.Error("a megabyte is kept")
 	}

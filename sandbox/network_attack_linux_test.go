@@ -100,7 +100,7 @@ func fastOpen(ground) error {
 	if err != nil {
 		return err
 	}
-	return unix.Sendto(fd, []byte("x"), flagFastOpen, inet(os.Getenv("ATTACK_TCP")))
+	return unix.Sendto(fd, []byte("x"), unix.MSG_FASTOPEN, inet(os.Getenv("ATTACK_TCP")))
 }
 
 func fastOpenConnect(ground) error {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -40,7 +41,7 @@ func TestACaptureReadsAHostAsTheProxiesDo(t *testing.T) {
 		}
 		denied++
 	}
-	if g.Address != captureDevice.Addr || g.Address.Contains(netip.MustParseAddr("10.0.0.1")) || denied == 0 {
+	if g.Address != compile.CaptureDevice.Addr || g.Address.Contains(netip.MustParseAddr("10.0.0.1")) || denied == 0 {
 		t.Errorf("the device is at %v", g.Address)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
@@ -37,14 +38,14 @@ var _ = offer(attacks, "direct", []act{
 		if err != nil {
 			return err
 		}
-		return unix.Sendmsg(fd, []byte("x"), nil, inet(os.Getenv("ATTACK_TCP")), flagFastOpen)
+		return unix.Sendmsg(fd, []byte("x"), nil, inet(os.Getenv("ATTACK_TCP")), unix.MSG_FASTOPEN)
 	}},
 	{name: "connect by Fast Open in many messages", tame: true, try: func(ground) error {
 		fd, err := stream()
 		if err != nil {
 			return err
 		}
-		return sendMany(fd, inet(os.Getenv("ATTACK_TCP")), flagFastOpen)
+		return sendMany(fd, inet(os.Getenv("ATTACK_TCP")), unix.MSG_FASTOPEN)
 	}},
 
 	{name: "send a datagram to an address", tame: true, try: datagram(unix.AF_INET, func(fd int, to unix.Sockaddr) error { return unix.Sendto(fd, []byte("x"), 0, to) })},
@@ -136,7 +137,7 @@ func byDevice(ground) error {
 		return err
 	}
 	defer unix.Close(fd)
-	if err := unix.BindToDevice(fd, captureDevice.Name); err != nil {
+	if err := unix.BindToDevice(fd, compile.CaptureDevice.Name); err != nil {
 		return err
 	}
 	if err := unix.Connect(fd, inet(os.Getenv("ATTACK_TCP"))); !errors.Is(err, unix.EINPROGRESS) {

@@ -1,23 +1,14 @@
 package sandbox
 
 import (
+	"os"
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
-
-// TestAnEmptyListOfHostsIsNone: CVE-2025-66479 was an empty list that left the
-// isolation out.
-func TestAnEmptyListOfHostsIsNone(t *testing.T) {
-	for name, n := range map[string]Network{"nil": {}, "empty": {Hosts: []string{}}} {
-		p, err := compile(inputOf(workspaceLike(), newHost(), Policy{Network: n}))
-		if err != nil || !p.Namespaces.Net || n.Proxied() {
-			t.Errorf("%s: net %t, gated %t, %v", name, p.Namespaces.Net, n.Proxied(), err)
-		}
-	}
-}
 
 // TestSecretsHaveTheLengthsThatTheProxyTakes: package policy and the proxy each have the bounds.
 func TestSecretsHaveTheLengthsThatTheProxyTakes(t *testing.T) {
@@ -26,5 +17,12 @@ func TestSecretsHaveTheLengthsThatTheProxyTakes(t *testing.T) {
 		if err := (Policy{Network: n}).Validate(); (err == nil) != want {
 			t.Errorf("%d bytes: %v", length, err)
 		}
+	}
+}
+
+func TestExplainNamesTheDatagrams(t *testing.T) {
+	n := Network{Capture: func(*os.File, policy.CaptureGate) (func(), error) { return nil, nil }, UDP: []string{"a.example:123"}}
+	if text := explainNetwork(n, compile.NewNetConfig(n)); !strings.Contains(text, "carry datagrams to a.example:123") {
+		t.Errorf("the plan is explained without them: %s", text)
 	}
 }

@@ -10,24 +10,25 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// wire makes the policy's network concrete on this host. What is left of it in
+// wire fills in the input's NetConfig from the policy and this host. What is left of it in
 // the input has no secret and no function in it.
-func (s *Sandbox) wire(in *input) (err error) {
+func (s *Sandbox) wire(in *compile.Input) (err error) {
 	n := s.policy.Network
-	in.policy.Network = Network{Host: n.Host}
-	in.wiring = wireNetwork(n)
+	in.Policy.Network = Network{Host: n.Host}
+	in.NetConfig = compile.NewNetConfig(n)
 	if n.SSHAgent {
 		if s.world.ssh, err = agentSocket("Network.SSHAgent", os.Getenv("SSH_AUTH_SOCK"), "start an ssh-agent, and the harness with its SSH_AUTH_SOCK"); err != nil {
 			return err
 		}
 	}
 	if s.policy.Root != nil {
-		if in.wiring.sockets, err = resolveSockets(n.Unix); err != nil {
+		if in.NetConfig.Sockets, err = resolveSockets(n.Unix); err != nil {
 			return err
 		}
 	}
@@ -41,25 +42,25 @@ func (s *Sandbox) wire(in *input) (err error) {
 			return err
 		}
 	}
-	if in.wiring.hasFiles() {
-		in.wiring.place = in.own()
-		if in.wiring.place == "" && in.wiring.relay != "" && s.policy.Root == nil {
-			in.wiring.relay, in.wiring.unrelayed = "", true
+	if in.NetConfig.HasFiles() {
+		in.NetConfig.Dir = in.OwnDir()
+		if in.NetConfig.Dir == "" && in.NetConfig.Relay != "" && s.policy.Root == nil {
+			in.NetConfig.Relay, in.NetConfig.NoRelay = "", true
 		}
-		if in.wiring.place == "" && s.policy.Root != nil {
-			return &PolicyError{Field: "Root", Problem: "has no place for what the tool needs of the sandbox itself: " + in.wiring.files(), Remedy: `put in a Tmpfs at "/run"`}
+		if in.NetConfig.Dir == "" && s.policy.Root != nil {
+			return &PolicyError{Field: "Root", Problem: "has no place for what the tool needs of the sandbox itself: " + in.NetConfig.FileList(), Remedy: `put in a Tmpfs at "/run"`}
 		}
 	}
 	s.coverBundle(in)
 	s.coverConfigs(in)
 	if n.Capture != nil {
-		in.facts.TUN = Probe().TUN
+		in.Facts.TUN = Probe().TUN
 	}
 	return nil
 }
 
 // wireRelay finds the harness's own program.
-func wireRelay(in *input) error {
+func wireRelay(in *compile.Input) error {
 	exe, err := os.Executable()
 	if err == nil {
 		exe, _, err = resolve.Canonical(exe)
@@ -67,41 +68,26 @@ func wireRelay(in *input) error {
 	if err != nil {
 		return &PolicyError{Field: "Network.SSH", Value: exe, Problem: "the harness's own program, by which ssh would connect, is not where it was started from", Remedy: "start it anew", Err: err}
 	}
-	in.wiring.relay = exe
+	in.NetConfig.Relay = exe
 	return nil
 }
 
 // coverBundle finds the system's bundle, if the policy shows it: some tools look
 // there and nowhere else (wget).
-func (s *Sandbox) coverBundle(in *input) {
-	if !in.wiring.trusts || in.wiring.place == "" || s.policy.Root != nil {
+func (s *Sandbox) coverBundle(in *compile.Input) {
+	if !in.NetConfig.EndsTLS || in.NetConfig.Dir == "" || s.policy.Root != nil {
 		return
 	}
 	for _, name := range proxy.SystemBundles {
-		if real, info, err := resolve.Canonical(name); err == nil && info.Mode().IsRegular() && in.showsHosts(real) {
-			in.wiring.bundle = real
+		if real, info, err := resolve.Canonical(name); err == nil && info.Mode().IsRegular() && showsHosts(in, real) {
+			in.NetConfig.Bundle = real
 			return
 		}
 	}
 }
 
-// files says what has to be in the sandbox's own place.
-func (w wiring) files() string {
-	var list []string
-	if w.trusts {
-		list = append(list, "a trust bundle")
-	}
-	if w.relay != "" {
-		list = append(list, "the relay of ssh")
-	}
-	if w.sshAgent {
-		list = append(list, "the ssh agent's socket")
-	}
-	return strings.Join(list, ", ")
-}
-
 // wireGPG finds the agent's socket outside, and its place inside.
-func (s *Sandbox) wireGPG(in *input) (err error) {
+func (s *Sandbox) wireGPG(in *compile.Input) (err error) {
 	socket := ""
 	if out, err := exec.Command("gpgconf", "--list-dirs", "agent-socket").Output(); err == nil {
 		socket = strings.TrimSpace(string(out))
@@ -111,8 +97,8 @@ func (s *Sandbox) wireGPG(in *input) (err error) {
 	}
 	env, _ := s.env.of(s.policy.Env)
 	home, _ := valueOf(env, "HOME")
-	in.wiring.home = home
-	if at := in.wiring.gpgSocket(); !filepath.IsAbs(home) || !in.walled() && s.policy.Root == nil || slices.Contains(s.policy.Open, policy.BoundFiles) || !in.inside(filepath.Dir(at)) {
+	in.NetConfig.Home = home
+	if at := in.NetConfig.GPGSocket(); !filepath.IsAbs(home) || !in.Namespaced() && s.policy.Root == nil || slices.Contains(s.policy.Open, policy.BoundFiles) || !in.Inside(filepath.Dir(at)) {
 		return &PolicyError{Field: "Network.GPGAgent", Value: home, Problem: "the tool's HOME is not the sandbox's own, and gpg looks for its agent there", Remedy: "make it a Private directory, as the presets do"}
 	}
 	return nil

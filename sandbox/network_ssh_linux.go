@@ -9,6 +9,7 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
@@ -24,29 +25,29 @@ const (
 // what it is to read instead, for as long as the sandbox lasts. Where the root is
 // the sandbox's own at that path, and so has none, it gets one. Otherwise git alone
 // is told of the relay.
-func (s *Sandbox) coverConfigs(in *input) {
-	if in.wiring.relay == "" || in.wiring.place == "" || s.policy.Root != nil {
+func (s *Sandbox) coverConfigs(in *compile.Input) {
+	if in.NetConfig.Relay == "" || in.NetConfig.Dir == "" || s.policy.Root != nil {
 		return
 	}
 	names := s.world.configs
 	if names == nil {
 		names = clientenv.SystemSSHConfigs
 	}
-	command := clientenv.ProxyCommand(pathrule.Join(in.wiring.place, clientenv.RelayName), "http://"+netip.AddrPortFrom(loopback4, in.wiring.http).String())
+	command := clientenv.ProxyCommand(pathrule.Join(in.NetConfig.Dir, clientenv.RelayName), "http://"+netip.AddrPortFrom(compile.Loopback4, in.NetConfig.HTTP).String())
 	var included []string
 	for _, name := range names {
-		real, text, info := in.config(name)
-		if info == nil || in.wiring.configures(real) {
+		real, text, info := hostConfig(in, name)
+		if info == nil || configures(in.NetConfig, real) {
 			continue
 		}
-		in.wiring.ssh = append(in.wiring.ssh, sshConfig{at: real, text: clientenv.SSHConfig(command, text)})
+		in.NetConfig.SSH = append(in.NetConfig.SSH, compile.SSHConfig{At: real, Text: clientenv.SSHConfig(command, text)})
 		included = append(included, clientenv.SSHIncludes(text)...)
 	}
-	if len(in.wiring.ssh) == 0 && in.inside(names[0]) {
-		in.wiring.ssh = []sshConfig{{at: names[0], text: clientenv.SSHConfig(command, ""), made: true}}
+	if len(in.NetConfig.SSH) == 0 && in.Inside(names[0]) {
+		in.NetConfig.SSH = []compile.SSHConfig{{At: names[0], Text: clientenv.SSHConfig(command, ""), Made: true}}
 	}
-	if in.facts.UserNS {
-		in.coverIncluded(included)
+	if in.Facts.UserNS {
+		coverIncluded(in, included)
 	}
 }
 
@@ -54,16 +55,16 @@ func (s *Sandbox) coverConfigs(in *input) {
 // ssh takes those that root or its user owns alone and whose mode lets nobody else
 // write, or ends; and in a user namespace the host's root is nobody, unless the tool
 // runs as root. What ssh would not take outside it gets as it is.
-func (in *input) coverIncluded(patterns []string) {
+func coverIncluded(in *compile.Input, patterns []string) {
 	for i := 0; i < len(patterns) && i < mostConfigs; i++ { // it grows
 		names, _ := filepath.Glob(patterns[i])
 		for _, name := range names {
-			real, text, info := in.config(name)
-			if info == nil || in.wiring.configures(real) || len(in.wiring.ssh) >= mostConfigs {
+			real, text, info := hostConfig(in, name)
+			if info == nil || configures(in.NetConfig, real) || len(in.NetConfig.SSH) >= mostConfigs {
 				continue
 			}
 			if owner, ok := info.Sys().(*syscall.Stat_t); ok && owner.Uid == 0 && info.Mode()&0o022 == 0 {
-				in.wiring.ssh = append(in.wiring.ssh, sshConfig{at: real, text: text})
+				in.NetConfig.SSH = append(in.NetConfig.SSH, compile.SSHConfig{At: real, Text: text})
 				patterns = append(patterns, clientenv.SSHIncludes(text)...)
 			}
 		}
@@ -72,9 +73,9 @@ func (in *input) coverIncluded(patterns []string) {
 
 // config reads a file of ssh's configuration that the tool finds as the host has
 // it; nil: there is none, or not everybody may read it, as the copy can be.
-func (in *input) config(name string) (real, text string, info fs.FileInfo) {
+func hostConfig(in *compile.Input, name string) (real, text string, info fs.FileInfo) {
 	real, info, err := resolve.Canonical(name)
-	if err != nil || !info.Mode().IsRegular() || !in.showsHosts(real) {
+	if err != nil || !info.Mode().IsRegular() || !showsHosts(in, real) {
 		return "", "", nil
 	}
 	f, err := os.OpenFile(real, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
@@ -94,10 +95,10 @@ func (in *input) config(name string) (real, text string, info fs.FileInfo) {
 
 // showsHosts reports whether what the tool finds at p, which is canonical, is the
 // host's own.
-func (in *input) showsHosts(p string) bool {
+func showsHosts(in *compile.Input, p string) bool {
 	for dir := p; ; dir = filepath.Dir(dir) {
-		if e, ok := in.layout.Find(dir); ok {
-			return (e.Dir || dir == p) && (e.Kind == pathrule.Read || e.Kind == pathrule.Write || e.Kind == pathrule.CopyOnWrite && in.facts.Overlay.Yes())
+		if e, ok := in.Tree.Find(dir); ok {
+			return (e.Dir || dir == p) && (e.Kind == pathrule.Read || e.Kind == pathrule.Write || e.Kind == pathrule.CopyOnWrite && in.Facts.Overlay.Yes())
 		}
 		if dir == "/" {
 			return false
@@ -106,6 +107,6 @@ func (in *input) showsHosts(p string) bool {
 }
 
 // configures reports whether there is something for ssh at a path already.
-func (w wiring) configures(at string) bool {
-	return slices.ContainsFunc(w.ssh, func(c sshConfig) bool { return c.at == at })
+func configures(w compile.NetConfig, at string) bool {
+	return slices.ContainsFunc(w.SSH, func(c compile.SSHConfig) bool { return c.At == at })
 }

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
+	"github.com/holdfast-dev/holdfast/internal/fixture"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
@@ -187,8 +189,8 @@ func TestKernelNetworkSSHsConfigurationIsNotTheTools(t *testing.T) {
 	}
 	eachWall(t, walledIn, func(t *testing.T, w walls) {
 		s := networkSandbox(t, w, func(p *Policy) { p.Network.SSH, p.Network.Hosts = true, []string{"allowed.example"} })
-		out, r := says(t, s, "rewriteconfig", at, ownPlace+"/"+configFile+"0")
-		want := "<nil>\n" + clientenv.SSHConfig(clientenv.ProxyCommand(ownPlace+"/"+clientenv.RelayName, "http://127.0.0.1:3128"), string(system))
+		out, r := says(t, s, "rewriteconfig", at, compile.DefaultDir+"/"+compile.ConfigFile+"0")
+		want := "<nil>\n" + clientenv.SSHConfig(clientenv.ProxyCommand(compile.DefaultDir+"/"+clientenv.RelayName, "http://127.0.0.1:3128"), string(system))
 		if out != want {
 			t.Errorf("got\n%s\nwant\n%s\n%s", out, want, r)
 		}
@@ -234,7 +236,7 @@ func TestKernelNetworkSSHLeavesThePolicysFilesAlone(t *testing.T) {
 				p.Network.SSH, p.Network.Hosts = true, []string{"allowed.example"}
 				c.change(p)
 			})
-			out, r, err := shell(s, `ls $2; cat $1 2>/dev/null; case $GIT_SSH_COMMAND in *$2/*) ;; *) echo git is not told;; esac`, at, ownPlace)
+			out, r, err := shell(s, `ls $2; cat $1 2>/dev/null; case $GIT_SSH_COMMAND in *$2/*) ;; *) echo git is not told;; esac`, at, compile.DefaultDir)
 			if err != nil || out != c.want {
 				t.Errorf("%s: %v: %s\n%s", name, err, out, r)
 			}
@@ -265,7 +267,7 @@ func TestKernelNetworkSSHTakesWhatTheSystemIncludes(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, r, err := shell(s, `ssh -F $1 -G allowed.example; echo; stat -c owner:%u $2; grep -c " $2 " /proc/self/mountinfo`, own, included)
-		if !strings.Contains(out, "user theirs\n") || !strings.Contains(out, "proxycommand "+ownPlace) || strings.Contains(out, "Bad owner") {
+		if !strings.Contains(out, "user theirs\n") || !strings.Contains(out, "proxycommand "+compile.DefaultDir) || strings.Contains(out, "Bad owner") {
 			t.Errorf("%v\n%s\n%s", err, out, r)
 		}
 		if me := fmt.Sprintf("owner:%d\n", os.Getuid()); !strings.Contains(out, me) || s.facts.UserNS && !strings.Contains(out, me+"1\n") {
@@ -293,7 +295,7 @@ func TestKernelNetworkShowsItsBundleInThePlaceOfTheSystems(t *testing.T) {
 	kerneltest.Long(t)
 	inNetwork(t, credentialed, func(t *testing.T, s *Sandbox, w walls) {
 		want := "true\n"
-		if s.wiring.bundle == "" {
+		if s.netConfig.Bundle == "" {
 			want = "false\n"
 			if s.plan.Namespaces.Mount {
 				t.Skip("this machine has no bundle where a system has one")
@@ -308,8 +310,8 @@ func TestKernelNetworkShowsItsBundleInThePlaceOfTheSystems(t *testing.T) {
 func TestSSHsConfigurationIsReadWhereTheToolFindsTheHosts(t *testing.T) {
 	dir := t.TempDir()
 	at := filepath.Join(dir, "config")
-	inside := func(kind pathrule.Kind, on string, change func(in *input)) input {
-		in := input{facts: newHost(), layout: resolve.Tree{Entries: []resolve.Entry{{Path: on, Kind: kind, Dir: on == dir}}}}
+	inside := func(kind pathrule.Kind, on string, change func(in *compile.Input)) compile.Input {
+		in := compile.Input{Facts: fixture.Host(), Tree: resolve.Tree{Entries: []resolve.Entry{{Path: on, Kind: kind, Dir: on == dir}}}}
 		if change != nil {
 			change(&in)
 		}
@@ -317,7 +319,7 @@ func TestSSHsConfigurationIsReadWhereTheToolFindsTheHosts(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		in   input
+		in   compile.Input
 		mode os.FileMode
 		text string
 		want bool
@@ -328,7 +330,7 @@ func TestSSHsConfigurationIsReadWhereTheToolFindsTheHosts(t *testing.T) {
 		{"hidden", inside(pathrule.Hide, dir, nil), 0o644, "Host *", false},
 		{"the policy's own", inside(pathrule.Make, at, nil), 0o644, "Host *", false},
 		{"a copy", inside(pathrule.CopyOnWrite, dir, nil), 0o644, "Host *", true},
-		{"a copy that begins empty", inside(pathrule.CopyOnWrite, dir, func(in *input) { in.facts.Overlay = no("overlay") }), 0o644, "Host *", false},
+		{"a copy that begins empty", inside(pathrule.CopyOnWrite, dir, func(in *compile.Input) { in.Facts.Overlay = fixture.No("overlay") }), 0o644, "Host *", false},
 		{"not everybody's to read", inside(pathrule.Read, dir, nil), 0o640, "Host *", false},
 		{"very long", inside(pathrule.Read, dir, nil), 0o644, strings.Repeat("#", largestConfig+1), false},
 	} {
@@ -340,7 +342,7 @@ func TestSSHsConfigurationIsReadWhereTheToolFindsTheHosts(t *testing.T) {
 			if err := os.Chmod(at, c.mode); err != nil {
 				t.Fatal(err)
 			}
-			real, text, info := c.in.config(at)
+			real, text, info := hostConfig(&c.in, at)
 			if got := info != nil; got != c.want || got && (real != at || text != c.text) {
 				t.Errorf("it is read: %t, %q %q", got, real, text)
 			}
@@ -350,7 +352,7 @@ func TestSSHsConfigurationIsReadWhereTheToolFindsTheHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := inside(pathrule.Read, dir, nil)
-	if _, _, info := in.config(at); info != nil {
+	if _, _, info := hostConfig(&in, at); info != nil {
 		t.Error("a pipe is read")
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/compile"
 )
 
 // The tool that fetches what it is told to: "URL" through what its environment
@@ -106,5 +108,5 @@ func socksAddress() *url.URL {
 	if u, err := url.Parse(os.Getenv("HOLDFAST_SOCKS_PROXY")); err == nil && u.Scheme == "socks5h" {
 		return u
 	}
-	return &url.URL{Host: "127.0.0.1:" + strconv.Itoa(portSOCKS)}
+	return &url.URL{Host: "127.0.0.1:" + strconv.Itoa(compile.PortSOCKS)}
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
 )
@@ -20,7 +21,7 @@ import (
 // descriptor of the host's until the run begins, and ends with the run.
 type outlet struct {
 	gateway *proxy.Proxy // nil: nothing of it is wanted
-	wiring  wiring
+	wiring  compile.NetConfig
 	place   string // the directory of its files, as the tool sees it
 	http    netip.AddrPort
 	socks   netip.AddrPort
@@ -49,11 +50,11 @@ func (r *run) outlet() (*outlet, error) {
 	if r.out != nil || r.sandbox == nil {
 		return r.out, nil
 	}
-	w := r.sandbox.wiring
-	o := &outlet{wiring: w, place: w.place}
+	w := r.sandbox.netConfig
+	o := &outlet{wiring: w, place: w.Dir}
 	o.ctx, o.end = context.WithCancel(context.Background())
 	inside := r.sandbox.plan.Namespaces.Net
-	if w.gated && !inside {
+	if w.Proxied && !inside {
 		o.key = rand.Text()
 	}
 	if servesProxy(r.sandbox.policy.Network) {
@@ -62,9 +63,9 @@ func (r *run) outlet() (*outlet, error) {
 			return nil, fmt.Errorf("sandbox: the network's gateway: %w", err)
 		}
 	}
-	if w.gated && inside {
-		o.http, o.socks = netip.AddrPortFrom(loopback4, w.http), netip.AddrPortFrom(loopback4, w.socks)
-	} else if w.gated {
+	if w.Proxied && inside {
+		o.http, o.socks = netip.AddrPortFrom(compile.Loopback4, w.HTTP), netip.AddrPortFrom(compile.Loopback4, w.SOCKS)
+	} else if w.Proxied {
 		if err := o.listenAtFreePorts(); err != nil {
 			return nil, fmt.Errorf("sandbox: the network's proxies: %w", err)
 		}
@@ -103,7 +104,7 @@ func (r *run) unsecret(env []string) []string {
 
 // ownPlace is where the outlet's files are for the tool.
 func (r *run) ownPlace(o *outlet) string {
-	if o.place == "" && o.wiring.hasFiles() {
+	if o.place == "" && o.wiring.HasFiles() {
 		return r.ownName()
 	}
 	return o.place
@@ -111,12 +112,12 @@ func (r *run) ownPlace(o *outlet) string {
 
 func (o *outlet) variables(place string) []string {
 	var list []string
-	if o.wiring.gated {
+	if o.wiring.Proxied {
 		v := clientenv.VariablesOptions{HTTP: o.http, SOCKS: o.socks, Key: o.key}
-		if o.wiring.trusts {
-			v.Bundle, v.Store = place+"/"+bundleFile, place+"/"+storeFile
+		if o.wiring.EndsTLS {
+			v.Bundle, v.Store = place+"/"+compile.BundleFile, place+"/"+compile.StoreFile
 		}
-		if o.wiring.relay != "" && o.place != "" && len(o.wiring.ssh) == 0 {
+		if o.wiring.Relay != "" && o.place != "" && len(o.wiring.SSH) == 0 {
 			v.ProxyCommand = clientenv.ProxyCommand(place+"/"+clientenv.RelayName, "")
 		}
 		list = clientenv.Variables(v)
@@ -125,8 +126,8 @@ func (o *outlet) variables(place string) []string {
 			list = append(list, name+"="+value)
 		}
 	}
-	if o.wiring.sshAgent {
-		list = append(list, "SSH_AUTH_SOCK="+place+"/"+sshFile)
+	if o.wiring.SSHAgent {
+		list = append(list, "SSH_AUTH_SOCK="+place+"/"+compile.SshFile)
 	}
 	return list
 }
@@ -145,7 +146,7 @@ func (o *outlet) socksURL() string {
 
 // files are what the plan's given files hold.
 func (o *outlet) files() []string {
-	if !o.wiring.trusts {
+	if !o.wiring.EndsTLS {
 		return nil
 	}
 	store, _ := o.gateway.Store() // without one Java trusts what it has
@@ -159,7 +160,7 @@ func (o *outlet) write(dir string, uid, gid int) error {
 		return nil
 	}
 	for i, text := range o.files() {
-		at := filepath.Join(dir, []string{bundleFile, storeFile}[i])
+		at := filepath.Join(dir, []string{compile.BundleFile, compile.StoreFile}[i])
 		err := os.WriteFile(at, []byte(text), 0o444)
 		if err == nil && uid != os.Geteuid() {
 			err = os.Chown(at, uid, gid)

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/internal/proxy/agent"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
@@ -21,10 +22,10 @@ type agentFilter func(inside, outside io.ReadWriter, refused func(string)) error
 
 // listenAgent makes the socket of the tool's ssh-agent in the run's own directory.
 func (o *outlet) listenAgent(dir string, uid, gid int) error {
-	if o == nil || !o.wiring.sshAgent {
+	if o == nil || !o.wiring.SSHAgent {
 		return nil
 	}
-	at := filepath.Join(dir, sshFile)
+	at := filepath.Join(dir, compile.SshFile)
 	l, err := net.Listen("unix", at)
 	if err == nil {
 		o.agent = l

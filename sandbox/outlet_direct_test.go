@@ -13,13 +13,15 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/compile"
 )
 
 // directRun is a run as it is on macOS, as far as that is no matter of a kernel.
 func directRun(t *testing.T, n Network) *run {
 	t.Helper()
 	p := Policy{Network: n}
-	s := &Sandbox{policy: p, wiring: wireProfile(n)}
+	s := &Sandbox{policy: p, netConfig: wireProfile(n)}
 	if err := s.openGate(); err != nil {
 		t.Fatal(err)
 	}
@@ -117,11 +119,11 @@ func TestTheAgentsSocketIsInTheRunsOwnDirectory(t *testing.T) {
 	if err := o.listenAgent(dir, os.Geteuid(), os.Getegid()); err != nil {
 		t.Fatal(err)
 	}
-	at := filepath.Join(dir, sshFile)
+	at := filepath.Join(dir, compile.SshFile)
 	if info, err := os.Stat(at); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", info, err)
 	}
-	if env := strings.Join(r.networkVariables(), "\n"); env != "SSH_AUTH_SOCK="+filepath.Join(r.ownName(), sshFile) {
+	if env := strings.Join(r.networkVariables(), "\n"); env != "SSH_AUTH_SOCK="+filepath.Join(r.ownName(), compile.SshFile) {
 		t.Errorf("%q", env)
 	}
 	r.unplug()

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"syscall"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 )
 
@@ -17,7 +18,7 @@ import (
 // garbage collector need close them.
 func (o *outlet) listenOutside() error {
 	for i := range o.outside {
-		l, err := net.Listen("tcp4", netip.AddrPortFrom(loopback4, 0).String())
+		l, err := net.Listen("tcp4", netip.AddrPortFrom(compile.Loopback4, 0).String())
 		if err != nil {
 			o.closeOutside()
 			return err
@@ -33,7 +34,7 @@ func (o *outlet) listenOutside() error {
 // means IPv6 too, it takes ports that nobody else has there.
 func (o *outlet) listenAtFreePorts() (err error) {
 	for range 16 {
-		if err = o.listenOutside(); err != nil || !o.wiring.direct {
+		if err = o.listenOutside(); err != nil || !o.wiring.Direct {
 			return err
 		}
 		if err = o.listenTwins(); err == nil {

@@ -21,4 +21,7 @@ type (
 	// A PolicyError says which field of a [Policy] cannot be, why, and what would do
 	// instead.
 	PolicyError = policy.PolicyError
+	// An UnsupportedError is a bound that this host cannot hold. It wraps [errors.ErrUnsupported]. Where several
+	// bounds are concerned, [New]'s error joins one for each.
+	UnsupportedError = policy.UnsupportedError
 )

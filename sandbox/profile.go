@@ -126,7 +126,7 @@ func (m profile) profileHoldings() []plan.Holding {
 	if p.Network.Host {
 		by[policy.BoundNetwork] = nil
 	}
-	if w := wireProfile(p.Network); w.gated || w.sshAgent {
+	if w := wireProfile(p.Network); w.Proxied || w.SSHAgent {
 		by[policy.BoundNetwork] = append(by[policy.BoundNetwork], plan.EgressProxy)
 	}
 	if m.trustsSystem() {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
 	"github.com/holdfast-dev/holdfast/internal/verdict"
@@ -21,10 +22,10 @@ import (
 var standInPorts = []int{1, 2}
 
 // wireProfile is what of a network the harness serves on macOS.
-func wireProfile(n Network) wiring {
-	w := wireNetwork(n)
-	w.direct, w.http, w.socks = true, 0, 0
-	w.dialled, w.captured, w.gpgAgent = false, false, false
+func wireProfile(n Network) compile.NetConfig {
+	w := compile.NewNetConfig(n)
+	w.Direct, w.HTTP, w.SOCKS = true, 0, 0
+	w.Dials, w.Captures, w.GPGAgent = false, false, false
 	return w
 }
 
@@ -52,7 +53,7 @@ func (m profile) trustsSystem() bool {
 // HOME and TMPDIR are in it.
 func (m profile) needsOwn() (needed, homed bool) {
 	homed = len(m.Policy.Files.Private) > 0 && !slices.Contains(m.Policy.Open, policy.BoundFiles)
-	return homed || wireProfile(m.Policy.Network).hasFiles(), homed
+	return homed || wireProfile(m.Policy.Network).HasFiles(), homed
 }
 
 // ownRules show the run's own directory. What the harness has put there can be

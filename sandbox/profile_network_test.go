@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
@@ -139,10 +140,10 @@ func TestTheRunsOwnDirectoryIsToBeRead(t *testing.T) {
 			operation, path, protocol string
 			want                      bool
 		}{
-			{"file-read-data", own + "/" + bundleFile, "", true}, {"file-write-data", own + "/" + bundleFile, "", false}, {"file-write-unlink", own + "/" + bundleFile, "", false},
-			{"network-outbound", own + "/" + sshFile, "unix", true}, {"network-bind", own + "/" + sshFile, "unix", false}, {"file-write-unlink", own + "/" + sshFile, "", false},
+			{"file-read-data", own + "/" + compile.BundleFile, "", true}, {"file-write-data", own + "/" + compile.BundleFile, "", false}, {"file-write-unlink", own + "/" + compile.BundleFile, "", false},
+			{"network-outbound", own + "/" + compile.SshFile, "unix", true}, {"network-bind", own + "/" + compile.SshFile, "unix", false}, {"file-write-unlink", own + "/" + compile.SshFile, "", false},
 			{"file-write-create", own + "/home/f", "", homed}, {"file-write-create", own + "/tmp/f", "", homed}, {"file-write-unlink", own + "/tmp", "", false},
-			{"file-read-data", "/private/var/folders/x/T/holdfast-2/" + bundleFile, "", false}, {"network-outbound", "/private/var/folders/x/T/holdfast-2/" + sshFile, "unix", false},
+			{"file-read-data", "/private/var/folders/x/T/holdfast-2/" + compile.BundleFile, "", false}, {"network-outbound", "/private/var/folders/x/T/holdfast-2/" + compile.SshFile, "unix", false},
 		} {
 			if v := h.Evaluate(seatbelt.Query{Operation: q.operation, Path: q.path, Protocol: q.protocol, VnodeType: "REGULAR-FILE"}); v.Allow != q.want {
 				t.Errorf("homed %t: %s of %s: %t: %s", homed, q.operation, q.path, v.Allow, v.Why)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/fixture"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/stage"
@@ -256,7 +257,7 @@ func TestKernelReportPrints(t *testing.T) {
 		r := c.Report()
 		text := regexp.MustCompile(`\b\d{2,}\b|\d+ (variables|limits)`).ReplaceAllString(r.String(), "N")
 		text = regexp.MustCompile(` +`).ReplaceAllString(text, " ")
-		golden(t, "report.golden", text)
+		fixture.Golden(t, "report.golden", text)
 
 		data, err := r.JSON()
 		if err != nil {

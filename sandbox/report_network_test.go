@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -85,7 +86,7 @@ func TestAnEnvWithoutTheProxiesIsNotedUnlessPacketsAreCaptured(t *testing.T) {
 		"captured":                    {[]plan.Step{{By: plan.Capture}}, false},
 		"a capture that is not there": {nil, true},
 	} {
-		r := &run{sandbox: &Sandbox{plan: plan.Plan{Steps: c.steps}}, out: &outlet{wiring: wiring{gated: true, captured: true}}, saved: saved{env: []string{"A=b"}}}
+		r := &run{sandbox: &Sandbox{plan: plan.Plan{Steps: c.steps}}, out: &outlet{wiring: compile.NetConfig{Proxied: true, Captures: true}}, saved: saved{env: []string{"A=b"}}}
 		r.noteOwnEnv()
 		if noted := len(r.out.notes) > 0; noted != c.noted {
 			t.Errorf("%s: %q", name, r.out.notes)

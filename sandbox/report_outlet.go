@@ -82,7 +82,7 @@ func (r *run) noteOwnEnv() {
 	r.mu.Lock()
 	env := r.saved.env
 	r.mu.Unlock()
-	if env == nil || o == nil || !o.wiring.gated || r.sandbox.plan.Uses(plan.Capture) {
+	if env == nil || o == nil || !o.wiring.Proxied || r.sandbox.plan.Uses(plan.Capture) {
 		return
 	}
 	leads := func(kv string) bool {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -18,7 +19,7 @@ import (
 func (o *outlet) captureGate(n Network) policy.CaptureGate {
 	g := o.gateway
 	return policy.CaptureGate{
-		Address: captureDevice.Addr, MTU: captureDevice.MTU,
+		Address: compile.CaptureDevice.Addr, MTU: compile.CaptureDevice.MTU,
 		Allowed: func(host string, port uint16) bool {
 			h, err := hostrules.ParseHost(host)
 			if err != nil {
@@ -77,7 +78,7 @@ func (o *outlet) denial(host string, port uint16) hostrules.Decision {
 // address of the device's network is nobody's, and no policy can grant one to it.
 func (o *outlet) datagramDenial(n Network, host string, port uint16) hostrules.Decision {
 	h, err := hostrules.ParseHost(host)
-	if a, no := netip.ParseAddr(host); err != nil || no == nil && captureDevice.Addr.Contains(a) {
+	if a, no := netip.ParseAddr(host); err != nil || no == nil && compile.CaptureDevice.Addr.Contains(a) {
 		return hostrules.Decision{}
 	}
 	d := o.gateway.AllowedDatagrams(h, port)

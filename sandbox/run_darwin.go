@@ -66,7 +66,7 @@ func (r *run) enter() error {
 	if err != nil {
 		return err
 	}
-	if !r.gated && r.cmd.Cancel == nil && r.cmd.WaitDelay == 0 && (r.sandbox.wiring.gated || r.sandbox.wiring.sshAgent) {
+	if !r.gated && r.cmd.Cancel == nil && r.cmd.WaitDelay == 0 && (r.sandbox.netConfig.Proxied || r.sandbox.netConfig.SSHAgent) {
 		return r.unserved()
 	}
 	if err := r.makeOwn(); err != nil {

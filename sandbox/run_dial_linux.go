@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"syscall"
+
+	"github.com/holdfast-dev/holdfast/internal/compile"
 )
 
 // dialInside connects to a port of the tool's loopback. What it returns ends with
@@ -35,7 +37,7 @@ func (r *run) dialInside(ctx context.Context, port uint16) (net.Conn, error) {
 	if over || dial == nil {
 		return nil, fmt.Errorf("sandbox: the run is over: %w", os.ErrClosed)
 	}
-	c, err := dial(ctx, netip.AddrPortFrom(loopback4, port))
+	c, err := dial(ctx, netip.AddrPortFrom(compile.Loopback4, port))
 	if errors.Is(err, syscall.ECONNREFUSED) { // a server at "localhost" may have taken that for ::1 alone
 		if six, errSix := dial(ctx, netip.AddrPortFrom(netip.IPv6Loopback(), port)); errSix == nil {
 			return six, nil

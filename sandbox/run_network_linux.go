@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/internal/proxy/agent"
 	"github.com/holdfast-dev/holdfast/internal/stage"
@@ -24,25 +25,25 @@ func (r *run) plug() {
 		o.serveOutside()
 		return
 	}
-	if !r.sandbox.plan.Namespaces.Net && len(w.loopback) > 0 {
+	if !r.sandbox.plan.Namespaces.Net && len(w.Loopback) > 0 {
 		return // the tool connects by itself
 	}
-	if w.gated {
-		o.serve(r.control.Received(slotHTTP), proxyNames[0], http)
-		o.serve(r.control.Received(slotSOCKS), proxyNames[1], socks)
+	if w.Proxied {
+		o.serve(r.control.Received(compile.SlotHTTP), proxyNames[0], http)
+		o.serve(r.control.Received(compile.SlotSOCKS), proxyNames[1], socks)
 	}
-	for i, port := range w.loopback {
+	for i, port := range w.Loopback {
 		to := net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port)))
-		o.serve(r.control.Received(slotLoopback+i), "loopback", func(l net.Listener) error { return o.gateway.Forward(l, to) })
+		o.serve(r.control.Received(compile.SlotLoopback+i), "loopback", func(l net.Listener) error { return o.gateway.Forward(l, to) })
 	}
 	to := r.sandbox.world
-	if w.sshAgent {
-		o.serve(r.control.Received(slotSSH), "ssh-agent", func(l net.Listener) error { return o.serveAgent(l, "ssh-agent", to.ssh, agent.SSH) })
+	if w.SSHAgent {
+		o.serve(r.control.Received(compile.SlotSSH), "ssh-agent", func(l net.Listener) error { return o.serveAgent(l, "ssh-agent", to.ssh, agent.SSH) })
 	}
-	if w.gpgAgent {
-		o.serve(r.control.Received(slotGPG), "gpg-agent", func(l net.Listener) error { return o.serveAgent(l, "gpg-agent", to.gpg, agent.GPG) })
+	if w.GPGAgent {
+		o.serve(r.control.Received(compile.SlotGPG), "gpg-agent", func(l net.Listener) error { return o.serveAgent(l, "gpg-agent", to.gpg, agent.GPG) })
 	}
-	if f := r.control.Received(slotDialer); f != nil {
+	if f := r.control.Received(compile.SlotDialer); f != nil {
 		d := stage.NewDialer(f)
 		o.mu.Lock()
 		o.dial, o.endings = d.Dial, append(o.endings, func() { d.Close() })
@@ -68,19 +69,19 @@ func (o *outlet) serve(f *os.File, what string, serve func(net.Listener) error) 
 
 // plugCapture hands the sandbox's device to the policy's capture.
 func (r *run) plugCapture(o *outlet) {
-	tun := r.control.Received(slotTun)
+	tun := r.control.Received(compile.SlotTun)
 	if tun == nil {
 		return
 	}
 	gate := o.captureGate(r.sandbox.policy.Network)
-	for i := range resolvers {
-		if f := r.control.Received(slotDNS + 2*i); f != nil {
+	for i := range compile.Resolvers {
+		if f := r.control.Received(compile.SlotDNS + 2*i); f != nil {
 			if c, err := net.FilePacketConn(f); err == nil {
 				gate.DNS = append(gate.DNS, c)
 			}
 			f.Close()
 		}
-		if f := r.control.Received(slotDNS + 2*i + 1); f != nil {
+		if f := r.control.Received(compile.SlotDNS + 2*i + 1); f != nil {
 			if l, err := net.FileListener(f); err == nil {
 				gate.DNSStreams = append(gate.DNSStreams, l)
 			}
@@ -96,11 +97,11 @@ func (r *run) plugCapture(o *outlet) {
 		for _, l := range gate.DNSStreams {
 			l.Close()
 		}
-		o.note(o.wiring.uncaptured() + ": the capture has failed: " + err.Error())
+		o.note(o.wiring.WithoutCapture() + ": the capture has failed: " + err.Error())
 		return
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.endings = append(o.endings, stop)
-	o.served = append(o.served, captureWord+" at "+captureDevice.Addr.String())
+	o.served = append(o.served, captureWord+" at "+compile.CaptureDevice.Addr.String())
 }

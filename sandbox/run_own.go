@@ -10,6 +10,9 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
+// The directories in a run's own directory on the host.
+const ownHome, ownTmp = "home", "tmp"
+
 // ownName is where the run's own directory will be. It is chosen when the run's
 // environment is first asked for, and nobody can guess it.
 func (r *run) ownName() string {

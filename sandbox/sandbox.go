@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
@@ -15,16 +16,16 @@ import (
 // kernel object: every command it makes gets walls of its own, which end with
 // the command. It is safe for concurrent use.
 type Sandbox struct {
-	policy  Policy // without the secrets of Network.Credentials
-	layout  resolve.Tree
-	obeyed  []string // see input.obeyed
-	facts   Host
-	plan    plan.Plan
-	wiring  wiring
-	gate    proxy.Config              // without Credentials
-	secrets func() []proxy.Credential // behind a function, which no printer follows
-	world   world
-	env     *filteredEnv // behind a pointer, for the same reason: it has all of the harness's environment
+	policy    Policy // without the secrets of Network.Credentials
+	layout    resolve.Tree
+	obeyed    []string // see input.obeyed
+	facts     Host
+	plan      plan.Plan
+	netConfig compile.NetConfig
+	gate      proxy.Config              // without Credentials
+	secrets   func() []proxy.Credential // behind a function, which no printer follows
+	world     world
+	env       *filteredEnv // behind a pointer, for the same reason: it has all of the harness's environment
 	*lowered
 
 	mu     sync.Mutex

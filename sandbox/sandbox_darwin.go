@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/presets"
@@ -43,14 +44,14 @@ func (s *Sandbox) compile() (err error) {
 	if err := m.lacksNetwork(); err != nil {
 		return err
 	}
-	s.wiring = wireProfile(s.policy.Network)
-	if s.wiring.sshAgent {
+	s.netConfig = wireProfile(s.policy.Network)
+	if s.netConfig.SSHAgent {
 		if s.world.ssh, err = agentSocket("Network.SSHAgent", os.Getenv("SSH_AUTH_SOCK"), "start an ssh-agent, and the harness with its SSH_AUTH_SOCK"); err != nil {
 			return err
 		}
 	}
 	s.lowered = &lowered{profile: m}
-	s.plan.Holdings, s.plan.DeadlineMS = m.profileHoldings(), milliseconds(s.policy.Limits.WallClock)
+	s.plan.Holdings, s.plan.DeadlineMS = m.profileHoldings(), compile.Milliseconds(s.policy.Limits.WallClock)
 	inherited, err := inheritedLimits()
 	if err != nil {
 		return err
@@ -83,9 +84,7 @@ func (s *Sandbox) loseLimit(l rlimit.Setting) {
 
 // refuse turns what is lost and not allowed to be into an error.
 func (s *Sandbox) refuse() error {
-	c := &compilation{input: input{policy: s.policy}}
-	c.plan.Holdings = s.plan.Holdings
-	return c.refuse()
+	return errors.Join(compile.Unheld(s.policy, s.plan.Holdings)...)
 }
 
 // emission is the profile of one run.
@@ -137,7 +136,7 @@ func (s *Sandbox) explain() string {
 	for _, p := range e.Params {
 		b.WriteString("-D " + p.Name + "=" + p.Value + "\n")
 	}
-	return b.String() + explainNetwork(s.policy.Network, s.wiring)
+	return b.String() + explainNetwork(s.policy.Network, s.netConfig)
 }
 
 // executable is the harness's own file, which is the stage's too.

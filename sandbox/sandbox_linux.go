@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/presets"
@@ -53,56 +54,56 @@ func (s *Sandbox) compile() (err error) {
 	if s.layout, err = resolve.Files(s.policy.Files, presets.CheckWorkspace, sockets...); err != nil {
 		return err
 	}
-	in := input{policy: s.policy, layout: s.layout, facts: s.facts}
+	in := compile.Input{Policy: s.policy, Tree: s.layout, Facts: s.facts}
 	for _, l := range links {
 		if _, ok := s.layout.Find(l.Repository); !ok {
 			return &PolicyError{Field: "Files.Worktrees", Value: l.Written, Problem: "the repository was replaced while the sandbox was made", Remedy: "make it again"}
 		}
-		in.state = append(in.state, l.Held...)
+		in.GitState = append(in.GitState, l.Held...)
 	}
-	if in.puts, err = resolveLayout(s.policy); err != nil {
+	if in.Mounts, err = resolveLayout(s.policy); err != nil {
 		return err
 	}
-	in.obeyed = obeyedPaths(s.policy, in)
-	s.obeyed = in.obeyed
+	in.Obeyed = obeyedPaths(s.policy, in)
+	s.obeyed = in.Obeyed
 	if err := s.wire(&in); err != nil {
 		return err
 	}
-	in.policy.Env = Env{} // the plan has nothing of it, and values may be secret
-	in.policy.Notes = nil // nor of these: a sandbox that differs in them alone is remembered
-	if in.arch, err = seccomp.Native(); err != nil {
+	in.Policy.Env = Env{} // the plan has nothing of it, and values may be secret
+	in.Policy.Notes = nil // nor of these: a sandbox that differs in them alone is remembered
+	if in.Arch, err = seccomp.Native(); err != nil {
 		return err
 	}
-	if in.rlimits, err = rlimit.Current(); err != nil {
+	if in.Rlimits, err = rlimit.Current(); err != nil {
 		return fmt.Errorf("sandbox: read the present limits: %w", err)
 	}
-	in.running = rlimit.Unlimited
+	in.Running = rlimit.Unlimited
 	if !s.facts.Namespaces.Yes() {
-		in.running = userThreads(s.facts.UID)
+		in.Running = userThreads(s.facts.UID)
 	}
-	in.threads = launch.HasThreads()
-	in.inotify = [2]int{setting("fs/inotify/max_user_instances"), setting("fs/inotify/max_user_watches")}
-	for _, d := range basicDevices {
+	in.Threads = launch.HasThreads()
+	in.Inotify = [2]int{setting("fs/inotify/max_user_instances"), setting("fs/inotify/max_user_watches")}
+	for _, d := range compile.BasicDevices {
 		if _, err := os.Lstat(d); err == nil {
-			in.devices = append(in.devices, d)
+			in.Devices = append(in.Devices, d)
 		}
 	}
-	if !in.walled() {
-		in.list = listDirectory
-	} else if s.policy.Root == nil && s.facts.Landlock.Value < unixSince {
-		in.sockets = hostSockets(s.layout)
+	if !in.Namespaced() {
+		in.List = listDirectory
+	} else if s.policy.Root == nil && s.facts.Landlock.Value < compile.UnixSince {
+		in.Sockets = hostSockets(s.layout)
 	}
 	c, err := memory.compile(in)
 	if err != nil {
 		return err
 	}
-	s.plan, s.lowered, s.wiring = c.plan, c.lowered, in.wiring
+	s.plan, s.lowered, s.netConfig = c.plan, c.lowered, in.NetConfig
 	_, err = s.template(stage.Identity{UID: os.Geteuid(), GID: os.Getegid()})
 	return err
 }
 
 func (s *Sandbox) explain() string {
-	text := s.plan.String() + explainNetwork(s.policy.Network, s.wiring)
+	text := s.plan.String() + explainNetwork(s.policy.Network, s.netConfig)
 	for _, n := range s.policy.Notes {
 		if strings.HasPrefix(n.At, "Files.Worktrees") {
 			text += "note: " + n.String() + "\n"

@@ -13,14 +13,15 @@ import (
 var walls = map[string][]string{
 	".":                                nil,
 	"examples":                         {"sandbox", "sandbox/policy", "sandbox/rootfs", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest", "sandbox/capture", "sandbox/sbpl"},
-	"sandbox":                          {"sandbox/policy", "sandbox/rootfs", "internal/presets", "internal/verdict", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/seatbelt/emit", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/gitobeyed", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/launch", "internal/supervisor", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
+	"sandbox":                          {"sandbox/policy", "sandbox/rootfs", "internal/presets", "internal/verdict", "internal/compile", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/seatbelt/emit", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/gitobeyed", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/launch", "internal/supervisor", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
 	"sandbox/policy":                   {"sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/proxy/hostrules", "internal/plan", "internal/supervisor", "seccomp", "rlimit"},
 	"sandbox/rootfs":                   {"internal/pathrule", "internal/errtext", "internal/plan"},
 	"internal/resolve":                 {"sandbox/policy", "internal/pathrule", "internal/errtext", "internal/gitobeyed"},
 	"internal/presets":                 {"sandbox/policy", "internal/resolve", "internal/pathrule"},
 	"internal/verdict":                 {"sandbox/policy", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/plan", "internal/proxy/hostrules", "internal/supervisor"},
+	"internal/compile":                 {"sandbox/policy", "sandbox/rootfs", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/host", "internal/plan", "internal/proxy/clientenv", "internal/supervisor", "landlock", "seccomp", "rlimit"},
 	"internal/pathrule":                {"internal/errtext"},
-	"internal/fixture":                 {"sandbox/policy"},
+	"internal/fixture":                 {"sandbox/policy", "internal/host", "internal/pathrule", "internal/resolve"},
 	"internal/errtext":                 nil,
 	"sandbox/sandboxtest":              {"sandbox", "sandbox/policy"},
 	"sandbox/capture":                  {"sandbox", "sandbox/policy"}, // only programs import it: it links a network stack
@@ -154,7 +155,7 @@ var forbidden = []struct {
 
 // pure are the rooms that neither look at the host nor act on it.
 func pure(room string) bool {
-	return room == "sandbox/policy" || room == "sandbox/rootfs" || room == "internal/pathrule" || room == "internal/errtext" || room == "internal/verdict"
+	return room == "sandbox/policy" || room == "sandbox/rootfs" || room == "internal/pathrule" || room == "internal/errtext" || room == "internal/verdict" || room == "internal/compile"
 }
 
 // named are the types of os and net that a pure room's data may hold. It calls neither.

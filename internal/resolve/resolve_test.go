@@ -1,4 +1,4 @@
-package resolve
+package resolve_test
 
 import (
 	"errors"
@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/fixture"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -35,7 +36,7 @@ func under(root string, f policy.Files) policy.Files {
 }
 
 // show prints a layout without root.
-func show(l Tree, root string) string {
+func show(l resolve.Tree, root string) string {
 	var words []string
 	for _, e := range l.Entries {
 		kind := [...]string{"read", "write", "copy", "private", "make", "socket", "hide"}[e.Kind]
@@ -87,7 +88,7 @@ func TestResolve(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			l, err := Files(under(root, tt.files), noPreset)
+			l, err := resolve.Files(under(root, tt.files), noPreset)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -143,7 +144,7 @@ func TestResolveRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := Files(under(root, tt.files), noPreset)
+			_, err := resolve.Files(under(root, tt.files), noPreset)
 			fixture.SaysWhatToDo(t, err, tt.field)
 			if tt.err != nil && !errors.Is(err, tt.err) {
 				t.Errorf("got %v, want %v", err, tt.err)
@@ -162,14 +163,14 @@ func TestResolveFollowsAsManyLinksAsTheKernel(t *testing.T) {
 	for i := range 45 {
 		p := fmt.Sprintf("%s/l%d", root, i)
 		_, want := os.Stat(p)
-		if got := New().Find(p).Err; (got == nil) != (want == nil) {
+		if got := resolve.New().Find(p).Err; (got == nil) != (want == nil) {
 			t.Errorf("l%d: %v, the kernel says %v", i, got, want)
 		}
 	}
 }
 
 func TestResolveDevices(t *testing.T) {
-	l, err := Files(policy.Files{Read: []string{"/dev/null"}, Write: []string{"/dev/zero"}}, noPreset)
+	l, err := resolve.Files(policy.Files{Read: []string{"/dev/null"}, Write: []string{"/dev/zero"}}, noPreset)
 	if err != nil || len(l.Entries) != 0 {
 		t.Errorf("what every sandbox has: %v, %v", l, err)
 	}
@@ -177,7 +178,7 @@ func TestResolveDevices(t *testing.T) {
 		if _, err := os.Lstat(p); err != nil {
 			continue
 		}
-		if l, err := Files(policy.Files{Write: []string{p}}, noPreset); err == nil {
+		if l, err := resolve.Files(policy.Files{Write: []string{p}}, noPreset); err == nil {
 			t.Errorf("%s leads to %v", p, l)
 		}
 	}
@@ -201,7 +202,7 @@ func TestResolveManyRules(t *testing.T) {
 			f.Private = append(f.Private, p)
 		}
 	}
-	first, err := Files(f, noPreset)
+	first, err := resolve.Files(f, noPreset)
 	if err != nil || len(first.Entries) != 10000 || len(first.Links) != 1 {
 		t.Fatalf("%d entries, %d links, %v", len(first.Entries), len(first.Links), err)
 	}
@@ -210,7 +211,7 @@ func TestResolveManyRules(t *testing.T) {
 			t.Fatalf("%s after %s", first.Entries[i].Path, first.Entries[i-1].Path)
 		}
 	}
-	if again, err := Files(f, noPreset); err != nil || fmt.Sprint(again) != fmt.Sprint(first) {
+	if again, err := resolve.Files(f, noPreset); err != nil || fmt.Sprint(again) != fmt.Sprint(first) {
 		t.Errorf("not the same the second time: %v", err)
 	}
 }
@@ -228,7 +229,7 @@ func BenchmarkResolve(b *testing.B) {
 				f.Read = append(f.Read, p)
 			}
 			for b.Loop() {
-				if _, err := Files(f, noPreset); err != nil {
+				if _, err := resolve.Files(f, noPreset); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -259,7 +260,7 @@ func FuzzResolve(f *testing.F) {
 		}
 		want, wantErr := filepath.EvalSymlinks(p)
 		_, statErr := os.Stat(p)
-		got := New().Find(p)
+		got := resolve.New().Find(p)
 		if (got.Err == nil) != (statErr == nil) || got.Err == nil && wantErr == nil && got.Path != want {
 			t.Errorf("l -> %q, m -> %q, %s: got %s, %v; want %s, %v", one, two, p, got.Path, got.Err, want, statErr)
 		}

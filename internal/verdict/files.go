@@ -54,7 +54,7 @@ func New(p policy.Policy) (*Evaluator, error) {
 	return m, nil
 }
 
-// Rules returns all rules about paths, as they are written.
+// RulesOf returns all rules about paths, as they are written.
 func RulesOf(f policy.Files, sockets ...string) []resolve.Rule {
 	var out []resolve.Rule
 	for _, list := range f.Lists(sockets...) {
@@ -271,7 +271,7 @@ func (m *Evaluator) byPath(a Access) (bool, Reason) {
 	return m.changes(a.To, a.Op, nameRemoved) // what was there is replaced
 }
 
-// What becomes of a name.
+// A change says what becomes of a name.
 type change uint8
 
 const (

@@ -98,12 +98,12 @@ func allowsDatagrams(n policy.Network, host hostrules.Host, port uint16) (bool, 
 	return false, r
 }
 
-// fieldOf finds the entry that has decided.
+// fieldOfHost returns the field of the entry that has decided.
 func fieldOfHost(n policy.Network, entry string) string {
 	return fieldOfEntry(n, "Network.Hosts", n.Hosts, entry)
 }
 
-// entryOf finds it in Deny, or in the list that allows.
+// fieldOfEntry looks in Deny, then in the list that allows.
 func fieldOfEntry(n policy.Network, field string, list []string, entry string) string {
 	if i := slices.Index(n.Deny, entry); i >= 0 {
 		return errtext.Indexed("Network.Deny", i)

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"errors"
+	"fmt"
 	"strconv"
 
 	"github.com/holdfast-dev/holdfast/internal/errtext"
@@ -35,3 +37,21 @@ func (e *PolicyError) Error() string {
 
 // Unwrap returns the cause.
 func (e *PolicyError) Unwrap() error { return e.Err }
+
+// An UnsupportedError is a bound that this host cannot hold. It wraps
+// errors.ErrUnsupported. Where several bounds are concerned, New's error joins
+// one for each.
+type UnsupportedError struct {
+	Bound  Bound
+	What   string // what of the bound is not held
+	Reason string // which fact of the host is missing
+	Remedy string // what would change it
+}
+
+func (e *UnsupportedError) Error() string {
+	return fmt.Sprintf("sandbox: this host cannot hold %s: %s: %s (remedy: %s; or name the bound in Policy.May to run without)",
+		e.Bound, e.What, e.Reason, e.Remedy)
+}
+
+// Unwrap returns errors.ErrUnsupported.
+func (e *UnsupportedError) Unwrap() error { return errors.ErrUnsupported }

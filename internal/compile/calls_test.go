@@ -1,8 +1,9 @@
-package sandbox
+package compile
 
 import (
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/fixture"
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
@@ -30,10 +31,10 @@ func TestNProcOfRootIsHeldOrLost(t *testing.T) {
 		{"root's that is unlimited", rootWithUserNS, rlimit.At(rlimit.Unlimited), held},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			facts := newHost()
+			facts := fixture.Host()
 			tt.change(&facts)
-			_, err := compile(inputOf(workspaceLike(), facts, Policy{Limits: Limits{Rlimits: rlimit.Limits{NProc: tt.nproc}}}))
-			if got := refusals(t, err); got != tt.want {
+			_, err := Plan(inputOf(fixture.WorkspaceTree(), facts, policy.Policy{Limits: policy.Limits{Rlimits: rlimit.Limits{NProc: tt.nproc}}}))
+			if got := fixture.UnsupportedBounds(t, err); got != tt.want {
 				t.Errorf("refused %q, want %q: %v", got, tt.want, err)
 			}
 		})
@@ -47,29 +48,29 @@ func rootWithUserNS(f *host.Facts) { f.UID, f.GID = 0, 0 }
 // wins over a notification, so there may not be both.
 func TestExitStopsAreSupervisedOrRefused(t *testing.T) {
 	supervised, refused := seccomp.Allow, seccomp.Errno(errArgument)
-	anywhere := Policy{May: []Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundNetwork}}
+	anywhere := policy.Policy{May: []policy.Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundNetwork}}
 	for _, tt := range []struct {
 		name   string
 		change func(*host.Facts)
 		layout resolve.Tree
-		policy Policy
+		policy policy.Policy
 		want   seccomp.Action
 	}{
-		{"with every mechanism", func(*host.Facts) {}, workspaceLike(), Policy{}, supervised},
-		{"with pid namespaces and no Landlock", lacksLandlock, workspaceLike(), Policy{}, supervised},
-		{"with Landlock and no namespaces", lacksNamespaces, workspaceLike(), anywhere, supervised},
-		{"without namespaces and Landlock", func(f *host.Facts) { lacksNamespaces(f); lacksLandlock(f) }, workspaceLike(), anywhere, refused},
-		{"without a listener", lacksNotify, workspaceLike(), anywhere, refused},
-		{"with nothing to write", func(*host.Facts) {}, readOnlyLike(), Policy{}, refused},
-		{"with no names protected", func(*host.Facts) {}, workspaceLike(), Policy{Files: Files{Protect: policy.Protect{Off: true}}}, refused},
-		{"without a profile", func(*host.Facts) {}, readOnlyLike(), Policy{Syscalls: seccomp.Off()}, refused},
+		{"with every mechanism", func(*host.Facts) {}, fixture.WorkspaceTree(), policy.Policy{}, supervised},
+		{"with pid namespaces and no Landlock", fixture.WithoutLandlock, fixture.WorkspaceTree(), policy.Policy{}, supervised},
+		{"with Landlock and no namespaces", fixture.WithoutNamespaces, fixture.WorkspaceTree(), anywhere, supervised},
+		{"without namespaces and Landlock", func(f *host.Facts) { fixture.WithoutNamespaces(f); fixture.WithoutLandlock(f) }, fixture.WorkspaceTree(), anywhere, refused},
+		{"without a listener", lacksNotify, fixture.WorkspaceTree(), anywhere, refused},
+		{"with nothing to write", func(*host.Facts) {}, fixture.ReadOnlyTree(), policy.Policy{}, refused},
+		{"with no names protected", func(*host.Facts) {}, fixture.WorkspaceTree(), policy.Policy{Files: policy.Files{Protect: policy.Protect{Off: true}}}, refused},
+		{"without a profile", func(*host.Facts) {}, fixture.ReadOnlyTree(), policy.Policy{Syscalls: seccomp.Off()}, refused},
 	} {
 		for _, arch := range []seccomp.Arch{seccomp.AMD64, seccomp.ARM64} {
-			facts := newHost()
+			facts := fixture.Host()
 			tt.change(&facts)
 			in := inputOf(tt.layout, facts, tt.policy)
-			in.arch = arch
-			p, err := compile(in)
+			in.Arch = arch
+			p, err := Plan(in)
 			if err != nil {
 				t.Fatalf("%s: %v", tt.name, err)
 			}

@@ -1,4 +1,4 @@
-package sandbox
+package compile
 
 import (
 	"slices"
@@ -32,20 +32,20 @@ const (
 	fcntlSetDelegation = 1024 + 16
 )
 
-// standIns are the rules that take the place of walls: those that this host
+// fallbackRules are the rules that take the place of namespaces: those that this host
 // lacks, and those that no namespace is. They win over the policy's profile.
-func (c *compilation) standIns() []seccomp.Rule {
+func (c *compilation) fallbackRules() []seccomp.Rule {
 	var rules []seccomp.Rule
 	if !c.supervisesTracers() {
 		rules = slices.Clone(noExitStops)
 	}
-	bounded := !c.open(policy.BoundNetwork) && !c.policy.Network.Host
+	bounded := !c.open(policy.BoundNetwork) && !c.Policy.Network.Host
 	if bounded && !c.root.Nest && !c.defaultProfile() {
-		rules = append(rules, noOutsiders...)
+		rules = append(rules, denyHostSockets...)
 	}
-	if !c.walled && bounded {
+	if !c.namespaced && bounded {
 		if c.guarded() {
-			rules = append(rules, onlyStreams...)
+			rules = append(rules, TCPOnly...)
 		} else {
 			rules = append(rules, noSockets...)
 		}
@@ -66,7 +66,7 @@ func (c *compilation) standIns() []seccomp.Rule {
 		rules = append(rules, noOthers...)
 	}
 	rules = append(rules, noGroup...)
-	if c.facts.Landlock.Value < scopeSince {
+	if c.Facts.Landlock.Value < scopeSince {
 		rules = append(rules, noGroupSignals)
 	}
 	return rules
@@ -142,12 +142,12 @@ var noSockets = []seccomp.Rule{
 		Reason: "a datagram socket by another name"},
 }
 
-// noOutsiders are the ways to other machines that no network namespace holds, and
+// denyHostSockets refuses the ways to other machines that no network namespace holds, and
 // that the default profile refuses anyway: sockets to the hypervisor (vsock(7)), and
 // a program of the host's, outside of every namespace, that the kernel starts to find
 // a key (request_key(2) with callout information), which asks name servers for one
 // kind of them (Documentation/networking/dns_resolver.rst).
-var noOutsiders = []seccomp.Rule{
+var denyHostSockets = []seccomp.Rule{
 	{Names: []string{"socket"}, Action: seccomp.Errno(errNoFamily), Args: []seccomp.Arg{{Index: 0, Value: familyVsock}}, Reason: "no network namespace holds it"},
 	{Names: []string{"request_key"}, Action: seccomp.Errno(errPerm), Args: []seccomp.Arg{{Index: 2, Width: 64, Op: seccomp.NotEqual, Value: 0}}, Reason: "the host's program asks the host's name servers"},
 }

@@ -1,8 +1,9 @@
-package sandbox
+package compile
 
 import (
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
@@ -60,7 +61,7 @@ func TestCallsThatMakeFilesPastTheRules(t *testing.T) {
 	}
 	for _, arch := range []seccomp.Arch{seccomp.AMD64, seccomp.ARM64} {
 		for profileName, profile := range map[string]seccomp.Filter{"the default profile": seccomp.Default(), "a profile that allows all": {Default: seccomp.Allow, Unknown: seccomp.Errno(errNoSys)}} {
-			c := compilation{open: func(Bound) bool { return false }}
+			c := compilation{open: func(policy.Bound) bool { return false }}
 			program, err := profile.With(c.fileCalls(nil)...).Compile(arch)
 			if err != nil {
 				t.Fatal(err)

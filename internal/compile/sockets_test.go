@@ -1,4 +1,4 @@
-package sandbox
+package compile
 
 import (
 	"testing"
@@ -60,7 +60,7 @@ func TestOnlyStreamsOfTCPAreLeft(t *testing.T) {
 	}
 	for _, arch := range []seccomp.Arch{seccomp.AMD64, seccomp.ARM64} {
 		for profileName, profile := range map[string]seccomp.Filter{"the default profile": seccomp.Default(), "a profile that allows all": {Default: seccomp.Allow, Unknown: seccomp.Errno(errNoSys)}} {
-			program, err := profile.With(onlyStreams...).Compile(arch)
+			program, err := profile.With(TCPOnly...).Compile(arch)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,7 +94,7 @@ func TestWhatNoNamespaceHoldsIsRefusedByEveryProfile(t *testing.T) {
 		{"a key to be found, from above 4 GiB", "request_key", []uint64{1 << 20, 1 << 20, 1 << 32, 0}, seccomp.Errno(errPerm)},
 	}
 	for _, arch := range []seccomp.Arch{seccomp.AMD64, seccomp.ARM64} {
-		program, err := seccomp.Filter{Default: seccomp.Allow, Unknown: seccomp.Errno(errNoSys)}.With(noOutsiders...).Compile(arch)
+		program, err := seccomp.Filter{Default: seccomp.Allow, Unknown: seccomp.Errno(errNoSys)}.With(denyHostSockets...).Compile(arch)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package sandbox
+package compile
 
 import (
 	"github.com/holdfast-dev/holdfast/internal/plan"
@@ -11,8 +11,8 @@ import (
 // Landlock at all they could be traced, which no filter keeps from them alone; and a stage
 // that has a Go runtime has threads, whose numbers are not known.
 func (c *compilation) holdsKeepers() bool {
-	return !c.walled && !c.open(policy.BoundProcesses) && c.facts.Seccomp.Yes() && c.facts.Landlock.Yes() && c.facts.Landlock.Value < scopeSince &&
-		!c.threads && c.policy.Root == nil && !c.root.Nest && !c.open(policy.BoundFiles)
+	return !c.namespaced && !c.open(policy.BoundProcesses) && c.Facts.Seccomp.Yes() && c.Facts.Landlock.Yes() && c.Facts.Landlock.Value < scopeSince &&
+		!c.Threads && c.Policy.Root == nil && !c.root.Nest && !c.open(policy.BoundFiles)
 }
 
 // keepers loads the filter that protects the stage, the keeper and init. A process of the
@@ -40,7 +40,7 @@ func (c *compilation) keepers() error {
 	if !c.holdsKeepers() {
 		return nil
 	}
-	program, err := keeperFilter().Compile(c.arch)
+	program, err := KeeperFilter().Compile(c.Arch)
 	if err != nil {
 		return policy.SyscallsError(err)
 	}
@@ -48,7 +48,7 @@ func (c *compilation) keepers() error {
 	return nil
 }
 
-func keeperFilter() seccomp.Filter {
+func KeeperFilter() seccomp.Filter {
 	const everybody, setSig, sigKill, sigStop = 1<<32 - 1, 10, 9, 19
 	f := seccomp.Filter{Default: seccomp.Allow, Unknown: seccomp.Allow}
 	refuse := func(index uint8, value uint64, names ...string) {

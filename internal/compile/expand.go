@@ -1,4 +1,4 @@
-package sandbox
+package compile
 
 import (
 	"path"
@@ -11,11 +11,11 @@ import (
 // only grants: where no mount covers what is hidden, a readable directory that
 // holds something hidden is granted as the list of everything else in it.
 func (c *compilation) expanded() []resolve.Entry {
-	if c.walled {
-		return c.layout.Entries
+	if c.namespaced {
+		return c.Tree.Entries
 	}
 	var out []resolve.Entry
-	for _, e := range c.layout.Entries {
+	for _, e := range c.Tree.Entries {
 		if e.Kind == pathrule.Read && e.Dir {
 			out = c.without(out, e)
 		} else {
@@ -30,8 +30,8 @@ func (c *compilation) without(out []resolve.Entry, dir resolve.Entry) []resolve.
 	if !c.hides(dir.Path) {
 		return append(out, dir)
 	}
-	for _, e := range c.list(dir.Path) {
-		if own, ok := c.layout.Find(e.Path); ok && own.Kind != pathrule.Read {
+	for _, e := range c.List(dir.Path) {
+		if own, ok := c.Tree.Find(e.Path); ok && own.Kind != pathrule.Read {
 			continue // hidden, or it has an entry of its own
 		}
 		if e.Dir {
@@ -45,7 +45,7 @@ func (c *compilation) without(out []resolve.Entry, dir resolve.Entry) []resolve.
 
 // hides reports whether something below dir is hidden.
 func (c *compilation) hides(dir string) bool {
-	for _, e := range c.layout.Entries {
+	for _, e := range c.Tree.Entries {
 		if e.Kind == pathrule.Hide && e.Path != dir && pathrule.Within(e.Path, dir) {
 			return true
 		}
@@ -57,7 +57,7 @@ func (c *compilation) hides(dir string) bool {
 // the tool can write, where a list of everything else would be out of date.
 func (c *compilation) hiddenInWritable(e resolve.Entry) bool {
 	for dir := path.Dir(e.Path); ; dir = path.Dir(dir) {
-		if around, ok := c.layout.Find(dir); ok && around.Kind != pathrule.Hide {
+		if around, ok := c.Tree.Find(dir); ok && around.Kind != pathrule.Hide {
 			return around.Kind != pathrule.Read
 		}
 		if dir == "/" {

@@ -1,4 +1,4 @@
-package sandbox
+package compile
 
 import (
 	"fmt"
@@ -12,18 +12,18 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
 )
 
-// putting is an entry of a layout made concrete, and where it comes from.
-type putting struct {
-	field string
-	do    plan.Action
+// A MountEntry is an entry of an explicit root with the host's paths resolved, and the field that it comes from.
+type MountEntry struct {
+	Field  string
+	Action plan.Action
 }
 
-// compileLayout is compile for an explicit layout. What a layout leaves to the
+// compileLayout is Plan for an explicit root. What the root leaves to the
 // kernel to refuse, refuse does not know: a command's Start says it.
 func (c *compilation) compileLayout() error {
-	c.walled = true
+	c.namespaced = true
 	c.layoutNamespaces()
-	c.facts.UserNS = c.ownUser() || c.root.Namespaces.User != nil
+	c.Facts.UserNS = c.ownUser() || c.root.Namespaces.User != nil
 	c.buildLayout()
 	if err := c.lockLayout(); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (c *compilation) layoutNamespaces() {
 	c.plan.Namespaces = plan.Namespaces{
 		User: !n.ShareUser && n.User == nil, Mount: true,
 		PID: !n.SharePID && !c.open(policy.BoundProcesses), IPC: !n.ShareIPC, UTS: !n.ShareUTS, Cgroup: !n.ShareCgroup,
-		Net: !c.policy.Network.Host && !c.open(policy.BoundNetwork),
+		Net: !c.Policy.Network.Host && !c.open(policy.BoundNetwork),
 	}
 	c.plan.AsPID1 = n.AsPID1
 	c.plan.Join, c.plan.Given = joins(n)
@@ -93,7 +93,7 @@ func (c *compilation) firstIDs() *plan.IDs {
 	if as := c.root.Namespaces.As; as != nil {
 		return as
 	}
-	return &plan.IDs{UID: c.facts.UID, GID: c.facts.GID}
+	return &plan.IDs{UID: c.Facts.UID, GID: c.Facts.GID}
 }
 
 // buildLayout makes the root.
@@ -101,15 +101,15 @@ func (c *compilation) buildLayout() {
 	m := plan.MountNamespace
 	c.do(plan.ClearUmask{}, plan.Setup, "modes are what the entries say")
 	c.do(plan.Floor{}, plan.Setup, "what is built is no part of what the host has at /")
-	if slices.ContainsFunc(c.puts, putting.needsScratch) {
+	if slices.ContainsFunc(c.Mounts, MountEntry.needsScratch) {
 		c.do(plan.Scratch{Under: true}, plan.Setup, "what exists inside alone is kept there")
 	}
 	c.do(plan.NewRoot{Free: true}, m, "nothing is there that the layout does not name")
-	for _, p := range c.puts {
-		c.do(p.do, m, "")
-		c.plan.Steps[len(c.plan.Steps)-1].Field = p.field
+	for _, p := range c.Mounts {
+		c.do(p.Action, m, "")
+		c.plan.Steps[len(c.plan.Steps)-1].Field = p.Field
 	}
-	for i, p := range c.wiring.sockets {
+	for i, p := range c.NetConfig.Sockets {
 		c.do(plan.PutBind{Source: p, At: p}, m, "")
 		c.plan.Steps[len(c.plan.Steps)-1].Field = errtext.Indexed("Network.Unix", i)
 	}
@@ -125,7 +125,7 @@ func (c *compilation) buildLayout() {
 		c.do(plan.ForbidUsers{}, plan.Setup, "while the machine's settings can be written")
 	}
 	c.do(plan.Pivot{}, m, "the harness's root is gone")
-	if !c.root.Nest && c.facts.Landlock.Yes() {
+	if !c.root.Nest && c.Facts.Landlock.Yes() {
 		c.do(plan.UnnamedTree{Fresh: true}, plan.Setup, "for the self-check: every other directory may be granted")
 	}
 	if n.ThenUser != nil {
@@ -134,8 +134,8 @@ func (c *compilation) buildLayout() {
 	}
 }
 
-func (p putting) needsScratch() bool {
-	switch do := p.do.(type) {
+func (p MountEntry) needsScratch() bool {
+	switch do := p.Action.(type) {
 	case plan.PutData:
 		return true
 	case plan.PutOverlay:
@@ -153,16 +153,16 @@ func (c *compilation) lockLayout() error {
 	if n.NoUsers || n.CheckNoUsers {
 		c.do(plan.CheckNoUsers{}, plan.Setup, "")
 	}
-	if c.facts.Keyring.Yes() {
+	if c.Facts.Keyring.Yes() {
 		c.do(plan.JoinKeyring{Spare: c.refusesKeys() || c.root.Nest}, plan.Keyring, "the harness's keys stay behind")
 	}
 	c.do(plan.SetNoNewPrivs{}, plan.NoNewPrivs, "nothing setuid gains; and filters need it")
 	switch {
 	case c.open(policy.BoundPrivileges), rights.All:
 	case rights.Mask() != 0:
-		c.do(plan.DropCapabilities{KeepPtrace: c.facts.UserNS, Keep: rights.Mask()}, plan.Setup, "the policy keeps some")
+		c.do(plan.DropCapabilities{KeepPtrace: c.Facts.UserNS, Keep: rights.Mask()}, plan.Setup, "the policy keeps some")
 	default:
-		c.do(plan.DropCapabilities{KeepPtrace: c.facts.UserNS}, plan.Capabilities, "root included")
+		c.do(plan.DropCapabilities{KeepPtrace: c.Facts.UserNS}, plan.Capabilities, "root included")
 	}
 	// In the harness's user namespace init keeps nothing that the tool lacks; but
 	// root's other processes need no leave to join.
@@ -182,7 +182,7 @@ func (c *compilation) startLayout() error {
 	if !c.root.Nest {
 		c.landlockScopes()
 		c.check()
-	} else if c.facts.Keyring.Yes() {
+	} else if c.Facts.Keyring.Yes() {
 		c.do(plan.CheckKeyring{}, plan.Setup, "evidence that the keyring is another")
 	}
 	if !c.root.Nest && c.hasNull() { // in a sandbox around this one devices may not open
@@ -203,7 +203,7 @@ func (c *compilation) startLayout() error {
 		c.do(plan.KeepCapabilities{All: true}, plan.Setup, "the policy keeps them")
 	case rights.Mask() != 0:
 		c.do(plan.KeepCapabilities{Mask: rights.Mask()}, plan.Setup, "the policy keeps them")
-	case c.facts.UserNS:
+	case c.Facts.UserNS:
 		c.do(plan.DropLast{}, plan.Capabilities, "init kept it")
 	}
 	c.do(plan.Gate{Built: true}, plan.Setup, "")
@@ -216,8 +216,8 @@ func (c *compilation) startLayout() error {
 
 // hasNull reports whether the null device at /dev/null is a Dev's.
 func (c *compilation) hasNull() bool {
-	for _, p := range slices.Backward(c.puts) {
-		switch do := p.do.(type) {
+	for _, p := range slices.Backward(c.Mounts) {
+		switch do := p.Action.(type) {
 		case plan.PutDev:
 			if do.At == "/dev" {
 				return slices.Contains(do.Devices, "null")
@@ -242,23 +242,23 @@ func (c *compilation) hasNull() bool {
 // landlockLayout repeats the layout as rules. What a later entry covers is not
 // found any more, or is found as the later one, which has a rule of its own.
 func (c *compilation) landlockLayout() error {
-	if c.open(policy.BoundFiles) || !c.facts.Landlock.Yes() || c.root.Nest {
+	if c.open(policy.BoundFiles) || !c.Facts.Landlock.Yes() || c.root.Nest {
 		return nil
 	}
 	r := landlock.Ruleset{UnhandledNet: landlock.NetAll, Unscoped: landlock.ScopeAll}
 	r.Paths = append(r.Paths, landlock.PathRule{Path: "/", Access: landlock.FSReadDir}, landlock.PathRule{Path: plan.InitsProc, Access: landlock.FSRead})
-	for _, p := range c.puts {
-		r.Paths = append(r.Paths, layoutRules(p.do)...)
+	for _, p := range c.Mounts {
+		r.Paths = append(r.Paths, layoutRules(p.Action)...)
 	}
-	for _, p := range c.wiring.sockets {
+	for _, p := range c.NetConfig.Sockets {
 		r.Paths = append(r.Paths, landlock.PathRule{Path: p, Access: accessSocket})
 	}
 	r.Paths = append(r.Paths, c.ownRules()...)
-	down, lost, err := landlock.Downgrade(r, c.facts.Landlock.Value)
+	down, lost, err := landlock.Downgrade(r, c.Facts.Landlock.Value)
 	if err != nil {
 		return fmt.Errorf("sandbox: landlock: %w", err)
 	}
-	c.landed = lost
+	c.landlockLosses = lost
 	c.do(plan.RestrictFiles{Ruleset: down, Follow: true}, plan.Landlock, "the layout again, whatever the mounts say")
 	return nil
 }

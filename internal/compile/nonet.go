@@ -1,4 +1,4 @@
-package sandbox
+package compile
 
 import (
 	"slices"
@@ -20,14 +20,14 @@ import (
 
 // guarded reports whether the supervisor stands in for a network namespace.
 func (c *compilation) guarded() bool {
-	w := c.wiring
-	return !c.walled && !c.open(policy.BoundNetwork) && !c.policy.Network.Host && (w.gated || len(w.loopback) > 0) &&
-		c.facts.Seccomp.Yes() && c.facts.Notify.Yes()
+	w := c.NetConfig
+	return !c.namespaced && !c.open(policy.BoundNetwork) && !c.Policy.Network.Host && (w.Proxied || len(w.Loopback) > 0) &&
+		c.Facts.Seccomp.Yes() && c.Facts.Notify.Yes()
 }
 
 // givenPorts is how many of the addresses each run gives: those of its proxies.
 func (c *compilation) givenPorts() int {
-	if c.guarded() && c.wiring.gated {
+	if c.guarded() && c.NetConfig.Proxied {
 		return 2
 	}
 	return 0
@@ -40,11 +40,11 @@ func (c *compilation) endpoints() []supervisor.Endpoint {
 		return nil
 	}
 	var list []supervisor.Endpoint
-	for _, port := range c.wiring.loopback {
-		list = append(list, supervisor.Endpoint{Addr: loopback4.As4(), Port: port})
+	for _, port := range c.NetConfig.Loopback {
+		list = append(list, supervisor.Endpoint{Addr: Loopback4.As4(), Port: port})
 	}
 	for i := range c.givenPorts() {
-		list = append(list, supervisor.Endpoint{Addr: loopback4.As4(), Port: uint16(i + 1)})
+		list = append(list, supervisor.Endpoint{Addr: Loopback4.As4(), Port: uint16(i + 1)})
 	}
 	return list
 }
@@ -63,11 +63,11 @@ func (c *compilation) portRules() []landlock.PortRule {
 // lackNetwork says what of the policy's network this host cannot give. Nothing is
 // bounded less for it; but a tool that needs it would not work.
 func (c *compilation) lackNetwork() {
-	w := c.wiring
-	if w.unrelayed {
+	w := c.NetConfig
+	if w.NoRelay {
 		c.note(policy.BoundNetwork, "ssh reaches nothing: the program by which it would connect is shown in a root of the sandbox's own alone")
 	}
-	if w.relay != "" && len(w.ssh) == 0 {
+	if w.Relay != "" && len(w.SSH) == 0 {
 		c.note(policy.BoundNetwork, "git's ssh alone is told how to connect: the tool finds no ssh_config of the system's")
 	}
 	if c.plan.Namespaces.Net || c.open(policy.BoundNetwork) {
@@ -78,16 +78,16 @@ func (c *compilation) lackNetwork() {
 			c.lack(f, what)
 		}
 	}
-	notify := c.facts.Notify
+	notify := c.Facts.Notify
 	if notify.Yes() {
-		notify = c.facts.Seccomp
+		notify = c.Facts.Seccomp
 	}
-	lack(notify, !notify.Yes() && (w.gated || len(w.loopback) > 0) && !c.walled, "no proxy can be reached: without a network namespace the supervisor has to hold connections")
-	lack(c.facts.Namespaces, w.dialled, "servers inside cannot be reached: the tool can listen nowhere")
-	if !c.walled {
-		lack(c.facts.Namespaces, w.sshAgent || w.gpgAgent, "the agents cannot be reached: local sockets are refused")
-		lack(c.facts.Namespaces, !c.policy.Network.Host && slices.ContainsFunc(c.layout.Entries, func(e resolve.Entry) bool { return e.Kind == pathrule.Socket }), "Network.Unix cannot be reached: local sockets are refused")
-		lack(c.facts.Namespaces, w.captured, w.uncaptured()+": there is no network namespace to capture")
+	lack(notify, !notify.Yes() && (w.Proxied || len(w.Loopback) > 0) && !c.namespaced, "no proxy can be reached: without a network namespace the supervisor has to hold connections")
+	lack(c.Facts.Namespaces, w.Dials, "servers inside cannot be reached: the tool can listen nowhere")
+	if !c.namespaced {
+		lack(c.Facts.Namespaces, w.SSHAgent || w.GPGAgent, "the agents cannot be reached: local sockets are refused")
+		lack(c.Facts.Namespaces, !c.Policy.Network.Host && slices.ContainsFunc(c.Tree.Entries, func(e resolve.Entry) bool { return e.Kind == pathrule.Socket }), "Network.Unix cannot be reached: local sockets are refused")
+		lack(c.Facts.Namespaces, w.Captures, w.WithoutCapture()+": there is no network namespace to capture")
 	}
 	if c.guarded() {
 		c.note(policy.BoundNetwork, "there is no network namespace: the tool connects to the proxies on the host's loopback, which ask for the run's key, and listens nowhere")
@@ -97,11 +97,11 @@ func (c *compilation) lackNetwork() {
 // lack is an error, unless the policy says that the network may be weaker.
 func (c *compilation) lack(f host.Fact, what string) {
 	l := lossOf(f, what)
-	if slices.Contains(c.policy.May, policy.BoundNetwork) {
+	if slices.Contains(c.Policy.May, policy.BoundNetwork) {
 		c.note(policy.BoundNetwork, l.What+" ("+l.Why+"; remedy: "+l.Remedy+")")
 		return
 	}
-	c.lacking = append(c.lacking, &UnsupportedError{Bound: policy.BoundNetwork, What: l.What, Reason: l.Why, Remedy: l.Remedy})
+	c.unsupported = append(c.unsupported, &policy.UnsupportedError{Bound: policy.BoundNetwork, What: l.What, Reason: l.Why, Remedy: l.Remedy})
 }
 
 const (
@@ -110,10 +110,10 @@ const (
 	flagFastOpen            = 0x20000000 // MSG_FASTOPEN: a connection by sending
 )
 
-// onlyStreams takes the place of a network namespace together with the supervisor: the
+// TCPOnly takes the place of a network namespace together with the supervisor: the
 // tool has TCP sockets to connect, and no others; nothing connects but connect(2),
 // which the supervisor has; and nobody can be served.
-var onlyStreams = func() []seccomp.Rule {
+var TCPOnly = func() []seccomp.Rule {
 	refuse := func(why string, args []seccomp.Arg, names ...string) seccomp.Rule {
 		return seccomp.Rule{Names: names, Action: seccomp.Errno(errAccess), Args: args, Reason: why}
 	}

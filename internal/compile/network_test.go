@@ -1,4 +1,4 @@
-package sandbox
+package compile
 
 import (
 	"os"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/fixture"
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
@@ -16,11 +17,11 @@ import (
 )
 
 // networked is an input whose policy has a network, wired as New would.
-func networked(n Network, change func(in *input)) input {
-	in := inputOf(workspaceLike(), newHost(), Policy{Network: Network{Host: n.Host}})
-	in.wiring = wireNetwork(n)
-	if in.wiring.hasFiles() {
-		in.wiring.place = in.own()
+func networked(n policy.Network, change func(in *Input)) Input {
+	in := inputOf(fixture.WorkspaceTree(), fixture.Host(), policy.Policy{Network: policy.Network{Host: n.Host}})
+	in.NetConfig = NewNetConfig(n)
+	if in.NetConfig.HasFiles() {
+		in.NetConfig.Dir = in.OwnDir()
 	}
 	if change != nil {
 		change(&in)
@@ -30,14 +31,14 @@ func networked(n Network, change func(in *input)) input {
 
 func factOf(answer bool, name string) host.Fact {
 	if answer {
-		return yes(name)
+		return fixture.Yes(name)
 	}
-	return no(name)
+	return fixture.No(name)
 }
 
-func steps(t *testing.T, in input) []string {
+func steps(t *testing.T, in Input) []string {
 	t.Helper()
-	p, err := compile(in)
+	p, err := Plan(in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,23 +53,23 @@ func TestCompileMakesTheWaysOutOfTheNamespace(t *testing.T) {
 	capture := func(*os.File, policy.CaptureGate) (func(), error) { return nil, nil }
 	for _, tt := range []struct {
 		name    string
-		network Network
+		network policy.Network
 		tun     bool
 		want    string
 	}{
-		{"nothing", Network{}, false, ""},
-		{"hosts", Network{Hosts: []string{"a.example"}}, false, "tcp4 127.0.0.1:3128, tcp4 127.0.0.1:1080"},
-		{"an observer alone", Network{Observe: func(policy.Connection) {}}, false, "tcp4 127.0.0.1:3128, tcp4 127.0.0.1:1080"},
-		{"the harness's ports", Network{Loopback: []uint16{5432, 6379}}, false, "tcp4 127.0.0.1:5432, tcp4 127.0.0.1:6379"},
-		{"ports that the proxies have", Network{Hosts: []string{"a.example"}, Loopback: []uint16{3128}, Listen: []uint16{1080, 1081, 3129}}, false,
+		{"nothing", policy.Network{}, false, ""},
+		{"hosts", policy.Network{Hosts: []string{"a.example"}}, false, "tcp4 127.0.0.1:3128, tcp4 127.0.0.1:1080"},
+		{"an observer alone", policy.Network{Observe: func(policy.Connection) {}}, false, "tcp4 127.0.0.1:3128, tcp4 127.0.0.1:1080"},
+		{"the harness's ports", policy.Network{Loopback: []uint16{5432, 6379}}, false, "tcp4 127.0.0.1:5432, tcp4 127.0.0.1:6379"},
+		{"ports that the proxies have", policy.Network{Hosts: []string{"a.example"}, Loopback: []uint16{3128}, Listen: []uint16{1080, 1081, 3129}}, false,
 			"tcp4 127.0.0.1:3130, tcp4 127.0.0.1:1082, tcp4 127.0.0.1:3128"},
-		{"a capture", Network{Capture: capture}, true, "tcp4 127.0.0.1:3128, tcp4 127.0.0.1:1080, udp4 127.0.0.1:53, tcp4 127.0.0.1:53, udp4 127.0.0.53:53, tcp4 127.0.0.53:53"},
-		{"a capture without a device", Network{Capture: capture}, false, "tcp4 127.0.0.1:3128, tcp4 127.0.0.1:1080"},
-		{"the ssh agent", Network{SSHAgent: true}, false, "/run/holdfast/ssh-agent"},
-		{"the ssh agent on a shared network", Network{Host: true, SSHAgent: true}, false, "/run/holdfast/ssh-agent"},
+		{"a capture", policy.Network{Capture: capture}, true, "tcp4 127.0.0.1:3128, tcp4 127.0.0.1:1080, udp4 127.0.0.1:53, tcp4 127.0.0.1:53, udp4 127.0.0.53:53, tcp4 127.0.0.53:53"},
+		{"a capture without a device", policy.Network{Capture: capture}, false, "tcp4 127.0.0.1:3128, tcp4 127.0.0.1:1080"},
+		{"the ssh agent", policy.Network{SSHAgent: true}, false, "/run/holdfast/ssh-agent"},
+		{"the ssh agent on a shared network", policy.Network{Host: true, SSHAgent: true}, false, "/run/holdfast/ssh-agent"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			in := networked(tt.network, func(in *input) { in.facts.TUN = factOf(tt.tun, "TUN") })
+			in := networked(tt.network, func(in *Input) { in.Facts.TUN = factOf(tt.tun, "TUN") })
 			var got []string
 			for _, s := range steps(t, in) {
 				if s, ok := strings.CutPrefix(s, "listen at "); ok {
@@ -83,7 +84,7 @@ func TestCompileMakesTheWaysOutOfTheNamespace(t *testing.T) {
 }
 
 func TestCompileListensBeforeItLocks(t *testing.T) {
-	list := steps(t, networked(Network{Hosts: []string{"a.example"}, SSHAgent: true, Requests: []policy.RequestRule{{}}}, nil))
+	list := steps(t, networked(policy.Network{Hosts: []string{"a.example"}, SSHAgent: true, Requests: []policy.RequestRule{{}}}, nil))
 	at := func(prefix string) int {
 		i := slices.IndexFunc(list, func(s string) bool { return strings.HasPrefix(s, prefix) })
 		if i < 0 {
@@ -99,8 +100,8 @@ func TestCompileListensBeforeItLocks(t *testing.T) {
 
 func TestCompileSaysThatNoDatagramIsCarriedWithoutADevice(t *testing.T) {
 	capture := func(*os.File, policy.CaptureGate) (func(), error) { return nil, nil }
-	n := Network{Capture: capture, UDP: []string{"a.example:123"}}
-	p, err := compile(networked(n, func(in *input) { in.facts.TUN = factOf(false, "TUN") }))
+	n := policy.Network{Capture: capture, UDP: []string{"a.example:123"}}
+	p, err := Plan(networked(n, func(in *Input) { in.Facts.TUN = factOf(false, "TUN") }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,19 +114,16 @@ func TestCompileSaysThatNoDatagramIsCarriedWithoutADevice(t *testing.T) {
 	if !said {
 		t.Errorf("%+v", p.Holdings)
 	}
-	if text := explainNetwork(n, wireNetwork(n)); !strings.Contains(text, "carry datagrams to a.example:123") {
-		t.Errorf("the plan is explained without them: %s", text)
-	}
 }
 
 func TestCompileShowsSSHItsConfiguration(t *testing.T) {
-	relayed := func(files ...sshConfig) input {
-		return networked(Network{Hosts: []string{"a.example"}}, func(in *input) {
-			in.wiring.relay, in.wiring.place, in.wiring.ssh = "/usr/bin/harness", ownPlace, files
+	relayed := func(files ...SSHConfig) Input {
+		return networked(policy.Network{Hosts: []string{"a.example"}}, func(in *Input) {
+			in.NetConfig.Relay, in.NetConfig.Dir, in.NetConfig.SSH = "/usr/bin/harness", DefaultDir, files
 		})
 	}
-	told := func(in input) string {
-		p, err := compile(in)
+	told := func(in Input) string {
+		p, err := Plan(in)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -136,11 +134,11 @@ func TestCompileShowsSSHItsConfiguration(t *testing.T) {
 		}
 		return ""
 	}
-	covered, made := relayed(sshConfig{at: "/etc/ssh/ssh_config", text: "x"}), relayed(sshConfig{at: "/etc/ssh/ssh_config", text: "x", made: true})
-	for name, in := range map[string]input{"in the place of the system's": covered, "where there is none": made} {
+	covered, made := relayed(SSHConfig{At: "/etc/ssh/ssh_config", Text: "x"}), relayed(SSHConfig{At: "/etc/ssh/ssh_config", Text: "x", Made: true})
+	for name, in := range map[string]Input{"in the place of the system's": covered, "where there is none": made} {
 		list := steps(t, in)
 		pivot := slices.Index(list, plan.Pivot{}.String())
-		last := plan.Cover{Path: "/etc/ssh/ssh_config", By: ownPlace + "/ssh_config.0"}.String()
+		last := plan.Cover{Path: "/etc/ssh/ssh_config", By: DefaultDir + "/ssh_config.0"}.String()
 		if name == "where there is none" {
 			last = plan.MakeFile{Path: "/etc/ssh/ssh_config", Mode: 0o444, Data: "x"}.String()
 		}
@@ -151,7 +149,7 @@ func TestCompileShowsSSHItsConfiguration(t *testing.T) {
 			t.Errorf("%s: noted %q", name, note)
 		}
 	}
-	if rules := (&compilation{input: made}).ownRules(); !slices.ContainsFunc(rules, func(r landlock.PathRule) bool {
+	if rules := (&compilation{Input: made}).ownRules(); !slices.ContainsFunc(rules, func(r landlock.PathRule) bool {
 		return r.Path == "/etc/ssh/ssh_config" && r.Access == landlock.FSReadFile
 	}) {
 		t.Errorf("Landlock lets nobody read it: %v", rules)
@@ -164,7 +162,7 @@ func TestCompileShowsSSHItsConfiguration(t *testing.T) {
 func TestCompileSaysWhatIsNotCaptured(t *testing.T) {
 	capture := func(*os.File, policy.CaptureGate) (func(), error) { return nil, nil }
 	for _, tun := range []bool{false, true} {
-		p, err := compile(networked(Network{Capture: capture}, func(in *input) { in.facts.TUN = factOf(tun, "TUN") }))
+		p, err := Plan(networked(policy.Network{Capture: capture}, func(in *Input) { in.Facts.TUN = factOf(tun, "TUN") }))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,18 +179,20 @@ func TestCompileSaysWhatIsNotCaptured(t *testing.T) {
 
 // TestTheSandboxsOwnPlaceIsNotTheHosts: nothing may be made in a tree of the host.
 func TestTheSandboxsOwnPlaceIsNotTheHosts(t *testing.T) {
-	files := func(list ...resolve.Entry) input { return input{layout: resolve.Tree{Entries: list}, facts: newHost()} }
-	puts := func(list ...plan.Action) input {
-		in := input{policy: Policy{Root: &rootfs.Layout{Entries: []rootfs.Entry{}}}, facts: newHost()}
+	files := func(list ...resolve.Entry) Input {
+		return Input{Tree: resolve.Tree{Entries: list}, Facts: fixture.Host()}
+	}
+	puts := func(list ...plan.Action) Input {
+		in := Input{Policy: policy.Policy{Root: &rootfs.Layout{Entries: []rootfs.Entry{}}}, Facts: fixture.Host()}
 		for _, do := range list {
-			in.puts = append(in.puts, putting{do: do})
+			in.Mounts = append(in.Mounts, MountEntry{Action: do})
 		}
 		return in
 	}
 	dir := func(p string, k pathrule.Kind) resolve.Entry { return resolve.Entry{Path: p, Kind: k, Dir: true} }
 	for _, tt := range []struct {
 		name string
-		in   input
+		in   Input
 		want string
 	}{
 		{"where nothing is shown", files(dir("/usr", pathrule.Read)), "/run/holdfast"},
@@ -209,18 +209,18 @@ func TestTheSandboxsOwnPlaceIsNotTheHosts(t *testing.T) {
 		{"in a tmpfs that is covered", puts(plan.PutTmpfs{At: "/run"}, plan.PutBind{At: "/run", Dir: true}), ""},
 		{"in a tmpfs that covers", puts(plan.PutBind{At: "/run", Dir: true}, plan.PutTmpfs{At: "/run"}), "/run/holdfast"},
 	} {
-		if got := tt.in.own(); got != tt.want {
+		if got := tt.in.OwnDir(); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
 	}
 }
 
 func TestASocketIsGrantedByItself(t *testing.T) {
-	in := networked(Network{}, func(in *input) {
-		in.facts.Landlock.Value = 9 // the first that rules on sockets
-		in.layout.Entries = append(in.layout.Entries, resolve.Entry{Path: "/x/a.sock", Kind: pathrule.Socket}, resolve.Entry{Path: "/ws/b.sock", Kind: pathrule.Socket, Shown: true})
+	in := networked(policy.Network{}, func(in *Input) {
+		in.Facts.Landlock.Value = 9 // the first that rules on sockets
+		in.Tree.Entries = append(in.Tree.Entries, resolve.Entry{Path: "/x/a.sock", Kind: pathrule.Socket}, resolve.Entry{Path: "/ws/b.sock", Kind: pathrule.Socket, Shown: true})
 	})
-	p, err := compile(in)
+	p, err := Plan(in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,8 +243,64 @@ func TestASocketIsGrantedByItself(t *testing.T) {
 			t.Errorf("%s: %v", s, rules[s])
 		}
 	}
-	in.facts.Landlock.Value = 7
-	if _, err := compile(in); err != nil {
+	in.Facts.Landlock.Value = 7
+	if _, err := Plan(in); err != nil {
 		t.Errorf("with a Landlock that has no such right: %v", err)
+	}
+}
+
+// TestWithoutANamespaceTheProxiesAreAllThatIsReached, by the supervisor and by Landlock.
+func TestWithoutANamespaceTheProxiesAreAllThatIsReached(t *testing.T) {
+	bare := func(n policy.Network, may ...policy.Bound) Input {
+		return networked(n, func(in *Input) {
+			in.Facts.Namespaces = fixture.No("namespaces")
+			in.Policy.May = append([]policy.Bound{policy.BoundFiles, policy.BoundProcesses}, may...)
+		})
+	}
+	p, err := Plan(bare(policy.Network{Hosts: []string{"a.example"}, Loopback: []uint16{5432}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := p.String()
+	for _, want := range []string{"and of connections, which may go to [127.0.0.1:5432 127.0.0.1:1 127.0.0.1:2] alone", "3 port rules"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	for name, n := range map[string]policy.Network{
+		"a server inside":   {Listen: []uint16{80}},
+		"an agent":          {SSHAgent: true},
+		"a capture of TCP":  {Capture: func(*os.File, policy.CaptureGate) (func(), error) { return nil, nil }},
+		"no listener's use": {Hosts: []string{"a.example"}},
+	} {
+		in := bare(n)
+		if name == "no listener's use" {
+			in.Facts.Notify = fixture.No("notify")
+			in.Policy.Files.Protect.Off = true
+		}
+		if _, err := Plan(in); fixture.UnsupportedBounds(t, err) != "network" {
+			t.Errorf("%s: %v", name, err)
+		}
+		in.Policy.May = append(in.Policy.May, policy.BoundNetwork)
+		p, err := Plan(in)
+		if err != nil {
+			t.Errorf("%s, although it may be missing: %v", name, err)
+		}
+		for _, h := range p.Holdings {
+			if h.Bound == policy.BoundNetwork && len(h.Notes) == 0 {
+				t.Errorf("%s: nothing says that it is missing", name)
+			}
+		}
+	}
+}
+
+// TestAnEmptyListOfHostsIsNone: CVE-2025-66479 was an empty list that left the
+// isolation out.
+func TestAnEmptyListOfHostsIsNone(t *testing.T) {
+	for name, n := range map[string]policy.Network{"nil": {}, "empty": {Hosts: []string{}}} {
+		p, err := Plan(inputOf(fixture.WorkspaceTree(), fixture.Host(), policy.Policy{Network: n}))
+		if err != nil || !p.Namespaces.Net || n.Proxied() {
+			t.Errorf("%s: net %t, gated %t, %v", name, p.Namespaces.Net, n.Proxied(), err)
+		}
 	}
 }

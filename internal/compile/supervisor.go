@@ -1,4 +1,4 @@
-package sandbox
+package compile
 
 import (
 	"encoding/binary"
@@ -25,18 +25,18 @@ func (c *compilation) supervisor() error {
 		rules = c.supervisorRules()
 	}
 	rules.Connects = c.endpoints()
-	if len(rules.Roots)+len(rules.Connects) == 0 || !c.facts.Notify.Yes() {
+	if len(rules.Roots)+len(rules.Connects) == 0 || !c.Facts.Notify.Yes() {
 		return nil
 	}
 	if n := len(rules.Roots); n > supervisor.MaxEntries {
-		return &PolicyError{Field: "Files.Write", Value: strconv.Itoa(n) + " directories", Problem: "too many to protect names in",
+		return &policy.PolicyError{Field: "Files.Write", Value: strconv.Itoa(n) + " directories", Problem: "too many to protect names in",
 			Remedy: "name a directory around them, or set Files.Protect.Off"}
 	}
 	encoded, err := rules.Encode()
 	if err != nil {
-		return &PolicyError{Field: "Files.Protect", Problem: "cannot be held", Remedy: "see ProtectedNames for the notation", Err: err}
+		return &policy.PolicyError{Field: "Files.Protect", Problem: "cannot be held", Remedy: "see ProtectedNames for the notation", Err: err}
 	}
-	filter, err := supervisor.FilterOf(c.arch.String(), &rules)
+	filter, err := supervisor.FilterOf(c.Arch.String(), &rules)
 	if err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
@@ -59,12 +59,14 @@ func (c *compilation) supervisor() error {
 // guardsNames reports whether the supervisor makes the calls that change names: where something can be written, and a
 // name or a path in it is protected or hidden.
 func (c *compilation) guardsNames() bool {
-	names := len(c.policy.Files.ProtectedPatterns()) + len(c.policy.Files.HideNames)
-	return !c.open(policy.BoundFiles) && c.facts.Notify.Yes() && len(c.writeRoots()) > 0 && (names > 0 || c.holdsInWritable())
+	names := len(c.Policy.Files.ProtectedPatterns()) + len(c.Policy.Files.HideNames)
+	return !c.open(policy.BoundFiles) && c.Facts.Notify.Yes() && len(c.writeRoots()) > 0 && (names > 0 || c.holdsInWritable())
 }
 
 // fences reports whether the supervisor keeps modes, owners and times outside as they are, as mounts would.
-func (c *compilation) fences() bool { return c.guardsNames() && !c.walled && c.facts.Landlock.Yes() }
+func (c *compilation) fences() bool {
+	return c.guardsNames() && !c.namespaced && c.Facts.Landlock.Yes()
+}
 
 // programBytes lays a filter out as the kernel's struct sock_filter, which is
 // little-endian on every architecture that this package knows.
@@ -82,7 +84,7 @@ func programBytes(filter []supervisor.SockFilter) []byte {
 // directory of an ext4 may fold and the next not, and the tool may choose
 // (chattr +F), so asking the file system would be asking the tool.
 func (c *compilation) supervisorRules() supervisor.Rules {
-	rules := supervisor.Rules{Hidden: c.policy.Files.HideNames, NoNewGit: c.policy.Files.Protect.NoNewRepositories}
+	rules := supervisor.Rules{Hidden: c.Policy.Files.HideNames, NoNewGit: c.Policy.Files.Protect.NoNewRepositories}
 	for _, root := range c.writeRoots() {
 		rules.Roots = append(rules.Roots, supervisor.Root{Path: root, Fold: true})
 	}
@@ -90,7 +92,7 @@ func (c *compilation) supervisorRules() supervisor.Rules {
 	for _, p := range supervisor.DefaultNames() {
 		kinds[p.Path] = p.Kind
 	}
-	for _, name := range c.policy.Files.ProtectedPatterns() {
+	for _, name := range c.Policy.Files.ProtectedPatterns() {
 		rules.Names = append(rules.Names, supervisor.Pattern{Path: name, Kind: kinds[name]})
 	}
 	rules.Paths, rules.Fence = c.protectedPaths(), c.fences()
@@ -107,20 +109,20 @@ func (c *compilation) holdsInWritable() bool {
 // fs/namespace.c), and the new one would be the tool's. Without mounts they are the only one.
 func (c *compilation) protectedPaths() []supervisor.Pattern {
 	var paths []supervisor.Pattern
-	for _, p := range c.obeyed {
+	for _, p := range c.Obeyed {
 		paths = append(paths, supervisor.Pattern{Path: p})
 	}
-	for _, e := range c.layout.Entries {
+	for _, e := range c.Tree.Entries {
 		around := c.writable(e.Path)
 		switch {
-		case e.Kind == pathrule.Write && (around || !e.Dir && !c.walled):
+		case e.Kind == pathrule.Write && (around || !e.Dir && !c.namespaced):
 			paths = append(paths, supervisor.Pattern{Path: e.Path, Kind: supervisor.Free})
 		case !around:
 		case e.Kind == pathrule.Hide:
 			paths = append(paths, supervisor.Pattern{Path: e.Path, Kind: supervisor.Unread})
 		case e.Kind == pathrule.Read:
 			paths = append(paths, supervisor.Pattern{Path: e.Path})
-		case e.Kind != pathrule.Make && c.walled, c.walled && c.hiddenAround(e): // the sandbox's own, but for a socket
+		case e.Kind != pathrule.Make && c.namespaced, c.namespaced && c.hiddenAround(e): // the sandbox's own, but for a socket
 			paths = append(paths, supervisor.Pattern{Path: e.Path, Kind: supervisor.Free})
 		}
 	}
@@ -130,7 +132,7 @@ func (c *compilation) protectedPaths() []supervisor.Pattern {
 // hiddenAround reports whether e, which is made, lies in a hidden directory.
 func (c *compilation) hiddenAround(e resolve.Entry) bool {
 	for dir := path.Dir(e.Path); ; dir = path.Dir(dir) {
-		if around, ok := c.layout.Find(dir); ok || dir == "/" {
+		if around, ok := c.Tree.Find(dir); ok || dir == "/" {
 			return around.Kind == pathrule.Hide
 		}
 	}
@@ -138,7 +140,7 @@ func (c *compilation) hiddenAround(e resolve.Entry) bool {
 
 // writable reports whether something around p can be written.
 func (c *compilation) writable(p string) bool {
-	return slices.ContainsFunc(c.layout.Entries, func(e resolve.Entry) bool {
+	return slices.ContainsFunc(c.Tree.Entries, func(e resolve.Entry) bool {
 		return e.Kind == pathrule.Write && e.Dir && e.Path != p && pathrule.Within(p, e.Path)
 	})
 }

@@ -1,4 +1,4 @@
-package sandbox
+package compile
 
 import (
 	"fmt"
@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// basicDevices are the device files that every tool may expect.
-var basicDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+// BasicDevices are the device files that every tool may expect.
+var BasicDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
 // deviceLinks are the links that /dev has, udev or not.
 var deviceLinks = [][2]string{
@@ -30,7 +30,7 @@ func (c *compilation) build() error {
 		c.openFiles()
 		return nil
 	}
-	entries := c.layout.Entries
+	entries := c.Tree.Entries
 	if !c.plan.Namespaces.PID {
 		c.do(plan.OpenProc{}, plan.Setup, "init reads the evidence there")
 	}
@@ -40,7 +40,7 @@ func (c *compilation) build() error {
 	} else {
 		c.do(plan.NewRoot{}, m, "nothing is there that the policy does not name")
 	}
-	c.do(plan.Scratch{Bytes: c.policy.Files.PrivateBytes}, plan.Setup, "private directories are taken from it")
+	c.do(plan.Scratch{Bytes: c.Policy.Files.PrivateBytes}, plan.Setup, "private directories are taken from it")
 	c.proc()
 	c.buildDev()
 	anchored := map[string]bool{}
@@ -48,7 +48,7 @@ func (c *compilation) build() error {
 		if e.Shown {
 			continue
 		}
-		c.anchor(e, anchored)
+		c.pin(e, anchored)
 		if err := c.place(i, e); err != nil {
 			return err
 		}
@@ -58,10 +58,10 @@ func (c *compilation) build() error {
 			c.do(plan.PutReadOnly{At: e.Path}, m, "what is hidden takes nothing new")
 		}
 	}
-	for _, s := range c.sockets {
+	for _, s := range c.Sockets {
 		c.do(plan.Hide{Path: s, Spare: true}, m, "a socket that the policy does not name")
 	}
-	for _, l := range c.layout.Links {
+	for _, l := range c.Tree.Links {
 		c.do(plan.MakeLink{Path: l.Path, Target: l.Target}, m, "")
 	}
 	if c.plan.Namespaces.Net {
@@ -69,7 +69,7 @@ func (c *compilation) build() error {
 	}
 	c.routes()
 	c.do(plan.Pivot{}, m, "the harness's root is gone")
-	if c.grantsRoot() && c.facts.Landlock.Yes() {
+	if c.grantsRoot() && c.Facts.Landlock.Yes() {
 		c.do(plan.UnnamedTree{}, plan.Setup, "for the self-check: every other directory is granted")
 	}
 	if !c.writesRoot() {
@@ -100,16 +100,16 @@ func (c *compilation) openFiles() {
 	c.routes()
 }
 
-// anchor makes mount points of the directories between a writable tree and a
+// pin makes mount points of the directories between a writable tree and a
 // rule inside it. They cannot be renamed then (rename(2), EBUSY): a tool that
 // moved one away could put a decoy in its place, for the next run to hold.
-func (c *compilation) anchor(e resolve.Entry, done map[string]bool) {
+func (c *compilation) pin(e resolve.Entry, done map[string]bool) {
 	if pathrule.Within(e.Path, "/dev") {
 		return // the sandbox has its own
 	}
 	var between []string
 	for dir := path.Dir(e.Path); ; dir = path.Dir(dir) {
-		if around, ok := c.layout.Find(dir); ok {
+		if around, ok := c.Tree.Find(dir); ok {
 			if around.Kind != pathrule.Write {
 				return
 			}
@@ -144,7 +144,7 @@ func (c *compilation) place(i int, e resolve.Entry) error {
 	case pathrule.Private:
 		c.do(plan.Private{At: e.Path, Slot: fmt.Sprintf("p%d", i), Mode: privateMode(e.Path)}, m, "")
 	case pathrule.CopyOnWrite:
-		if c.facts.Overlay.Yes() {
+		if c.Facts.Overlay.Yes() {
 			c.do(plan.Overlay{Lower: e.Path, At: e.Path, Slot: fmt.Sprintf("o%d", i)}, m, "")
 		} else {
 			c.do(plan.Private{At: e.Path, Slot: fmt.Sprintf("p%d", i), Mode: 0o700}, m, "no overlayfs here: it starts empty")
@@ -164,7 +164,7 @@ func (c *compilation) place(i int, e resolve.Entry) error {
 // showsBelow reports whether a rule shows something in e, which is hidden. Its
 // place cannot be made in the empty directory that covers other hidden ones.
 func (c *compilation) showsBelow(e resolve.Entry) bool {
-	for _, o := range c.layout.Entries {
+	for _, o := range c.Tree.Entries {
 		if o.Path != e.Path && pathrule.Within(o.Path, e.Path) {
 			return true
 		}
@@ -184,8 +184,8 @@ func privateMode(p string) uint32 {
 func (c *compilation) buildDev() {
 	m := plan.MountNamespace
 	c.do(plan.Private{At: "/dev", Slot: "dev", Mode: 0o755}, m, "only what is listed here")
-	c.ownDev = slices.Contains(c.devices, "/dev/null")
-	for _, d := range c.devices {
+	c.ownDev = slices.Contains(c.Devices, "/dev/null")
+	for _, d := range c.Devices {
 		c.do(plan.Bind{Source: d, At: d, Device: true}, m, "what is written passes; the mode and times are the machine's")
 	}
 	for _, l := range deviceLinks {
@@ -206,20 +206,20 @@ const (
 // landlockFiles adds the ruleset that repeats the file rules, by another
 // mechanism than the mounts.
 func (c *compilation) landlockFiles() error {
-	if c.open(policy.BoundFiles) || !c.facts.Landlock.Yes() {
+	if c.open(policy.BoundFiles) || !c.Facts.Landlock.Yes() {
 		return nil
 	}
 	r := landlock.Ruleset{UnhandledNet: landlock.NetAll, Unscoped: landlock.ScopeAll}
-	if !c.walled && !c.open(policy.BoundNetwork) && !c.policy.Network.Host {
+	if !c.namespaced && !c.open(policy.BoundNetwork) && !c.Policy.Network.Host {
 		r.UnhandledNet = 0
 		r.Ports = c.portRules()
 	}
 	r.Paths = c.pathRules()
-	down, lost, err := landlock.Downgrade(r, c.facts.Landlock.Value)
+	down, lost, err := landlock.Downgrade(r, c.Facts.Landlock.Value)
 	if err != nil {
 		return fmt.Errorf("sandbox: landlock: %w", err)
 	}
-	c.landed = lost
+	c.landlockLosses = lost
 	c.do(plan.RestrictFiles{Ruleset: down, GivenPorts: min(len(down.Ports), c.givenPorts())}, plan.Landlock, "the file rules again, whatever the mounts say")
 	return nil
 }
@@ -233,10 +233,10 @@ func (c *compilation) pathRules() []landlock.PathRule {
 		rules = append(rules, landlock.PathRule{Path: p, Access: a})
 	}
 	grant("/proc", true, landlock.FSRead)
-	for _, d := range c.devices {
+	for _, d := range c.Devices {
 		grant(d, false, accessDevice)
 	}
-	if c.walled {
+	if c.namespaced {
 		grant("/", true, landlock.FSReadDir)
 		grant("/dev", true, landlock.FSRead)
 		grant("/dev/pts", true, accessDevice|landlock.FSReadDir)
@@ -247,15 +247,15 @@ func (c *compilation) pathRules() []landlock.PathRule {
 		switch {
 		case e.Kind == pathrule.Socket:
 			grant(e.Path, false, accessSocket)
-		case e.Kind == pathrule.Read, e.Kind == pathrule.Make && c.walled:
+		case e.Kind == pathrule.Read, e.Kind == pathrule.Make && c.namespaced:
 			grant(e.Path, e.Dir, accessRead)
 		case e.Kind == pathrule.Write && strings.HasPrefix(e.Path, "/dev/"):
 			grant(e.Path, e.Dir, accessDevice)
 		case e.Kind == pathrule.Write:
 			grant(e.Path, e.Dir, accessWrite)
-		case c.walled && (e.Kind == pathrule.Private || e.Kind == pathrule.CopyOnWrite):
+		case c.namespaced && (e.Kind == pathrule.Private || e.Kind == pathrule.CopyOnWrite):
 			grant(e.Path, true, accessWrite)
-		case !c.walled && e.Kind == pathrule.Private:
+		case !c.namespaced && e.Kind == pathrule.Private:
 			own = true
 		}
 	}
@@ -269,10 +269,10 @@ func (c *compilation) pathRules() []landlock.PathRule {
 // landlockScopes adds the second domain. Init is outside of it, so the tool can
 // neither signal nor trace init, as it cannot anything else outside.
 func (c *compilation) landlockScopes() {
-	if c.open(policy.BoundProcesses) || !c.facts.Landlock.Yes() {
+	if c.open(policy.BoundProcesses) || !c.Facts.Landlock.Yes() {
 		return
 	}
-	down, _, err := landlock.Downgrade(landlock.ScopesOnly(), c.facts.Landlock.Value)
+	down, _, err := landlock.Downgrade(landlock.ScopesOnly(), c.Facts.Landlock.Value)
 	if err == nil && down.Scoped() != 0 {
 		c.do(plan.RestrictFiles{Ruleset: down}, plan.LandlockScope, "signals and abstract sockets end at the sandbox's edge")
 	}
@@ -280,23 +280,23 @@ func (c *compilation) landlockScopes() {
 
 // check makes the tool try what must fail, for the report.
 func (c *compilation) check() {
-	if c.facts.Landlock.Yes() && !c.open(policy.BoundFiles) && (c.walled || !c.grantsRoot()) {
+	if c.Facts.Landlock.Yes() && !c.open(policy.BoundFiles) && (c.namespaced || !c.grantsRoot()) {
 		c.do(plan.CheckRoot{}, plan.Setup, "evidence that Landlock holds files")
 	}
-	if c.facts.Landlock.Yes() && !c.open(policy.BoundProcesses) {
+	if c.Facts.Landlock.Yes() && !c.open(policy.BoundProcesses) {
 		c.do(plan.CheckSignal{}, plan.Setup, "evidence that Landlock holds signals")
 	}
-	if c.facts.Keyring.Yes() {
+	if c.Facts.Keyring.Yes() {
 		c.do(plan.CheckKeyring{}, plan.Setup, "evidence that the keyring is another")
 	}
 }
 
 func (c *compilation) writesRoot() bool {
-	return len(c.layout.Entries) > 0 && c.layout.Entries[0].Path == "/" && c.layout.Entries[0].Kind == pathrule.Write
+	return len(c.Tree.Entries) > 0 && c.Tree.Entries[0].Path == "/" && c.Tree.Entries[0].Kind == pathrule.Write
 }
 
 // grantsRoot reports whether the policy shows the harness's root directory
 // itself, so that listing it proves nothing; see plan.UnnamedTree.
 func (c *compilation) grantsRoot() bool {
-	return len(c.layout.Entries) > 0 && c.layout.Entries[0].Path == "/"
+	return len(c.Tree.Entries) > 0 && c.Tree.Entries[0].Path == "/"
 }

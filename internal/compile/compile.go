@@ -1,4 +1,4 @@
-package sandbox
+package compile
 
 import (
 	"fmt"
@@ -16,47 +16,47 @@ import (
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
-// An input is all that decides a plan: what the policy says, made concrete, and
+// An Input is all that decides a plan: the policy, its paths as they were resolved, and
 // what the host can do.
-type input struct {
-	policy  Policy
-	layout  resolve.Tree
-	facts   host.Facts
-	devices []string // of basicDevices, those that the host has
-	rlimits rlimit.Values
-	running uint64 // threads that count against NProc already
-	inotify [2]int // how many instances and watches one user may have; 0: unknown
-	threads bool   // the stage has several, see launch.HasThreads
-	arch    seccomp.Arch
-	state   []string                         // paths in repositories that belong to other work trees: see Files.Worktrees
-	obeyed  []string                         // paths in what can be written that git obeys by a repository's configuration
-	sockets []string                         // of the host's, in what the policy shows to read; see hostSockets
-	puts    []putting                        // the policy's Root
-	wiring  wiring                           // the policy's Network
-	list    func(dir string) []resolve.Entry // what a directory holds: names and kinds; only used where there are no walls
+type Input struct {
+	Policy    policy.Policy
+	Tree      resolve.Tree
+	Facts     host.Facts
+	Devices   []string // of BasicDevices, those that the host has
+	Rlimits   rlimit.Values
+	Running   uint64 // threads that count against NProc already
+	Inotify   [2]int // how many instances and watches one user may have; 0: unknown
+	Threads   bool   // the stage has several, see launch.HasThreads
+	Arch      seccomp.Arch
+	GitState  []string                         // paths in repositories that belong to other work trees: see Files.Worktrees
+	Obeyed    []string                         // paths in what can be written that git obeys by a repository's configuration
+	Sockets   []string                         // of the host's, in what the policy shows to read, where Landlock cannot refuse them
+	Mounts    []MountEntry                     // the entries of the policy's Root
+	NetConfig NetConfig                        // the policy's Network
+	List      func(dir string) []resolve.Entry // what a directory holds: names and kinds; only used without namespaces
 }
 
-// walled reports whether namespaces are used.
-func (in input) walled() bool {
-	walls := !slices.Contains(in.policy.Open, policy.BoundFiles) || !slices.Contains(in.policy.Open, policy.BoundProcesses)
-	return walls && in.facts.Namespaces.Yes()
+// Namespaced reports whether namespaces are used.
+func (in Input) Namespaced() bool {
+	walls := !slices.Contains(in.Policy.Open, policy.BoundFiles) || !slices.Contains(in.Policy.Open, policy.BoundProcesses)
+	return walls && in.Facts.Namespaces.Yes()
 }
 
-// compile makes the plan. It is pure: the same input gives the same plan, on
+// Plan makes the plan. It is pure: the same input gives the same plan, on
 // any machine.
-func compile(in input) (plan.Plan, error) {
-	c := &compilation{input: in}
-	c.open = func(b Bound) bool { return slices.Contains(in.policy.Open, b) }
-	if in.policy.Root != nil {
-		c.root = *in.policy.Root
+func Plan(in Input) (plan.Plan, error) {
+	c := &compilation{Input: in}
+	c.open = func(b policy.Bound) bool { return slices.Contains(in.Policy.Open, b) }
+	if in.Policy.Root != nil {
+		c.root = *in.Policy.Root
 		if err := c.compileLayout(); err != nil {
 			return plan.Plan{}, err
 		}
 		return c.finish()
 	}
-	c.walled = in.walled()
-	c.plan.Own = in.wiring.hasFiles() && in.wiring.place == ""
-	if c.walled {
+	c.namespaced = in.Namespaced()
+	c.plan.Own = in.NetConfig.HasFiles() && in.NetConfig.Dir == ""
+	if c.namespaced {
 		c.namespaces()
 		if err := c.build(); err != nil {
 			return plan.Plan{}, err
@@ -76,10 +76,10 @@ func compile(in input) (plan.Plan, error) {
 
 // finish adds what every plan has.
 func (c *compilation) finish() (plan.Plan, error) {
-	c.plan.DeadlineMS = milliseconds(c.policy.Limits.WallClock)
-	c.hold()
+	c.plan.DeadlineMS = Milliseconds(c.Policy.Limits.WallClock)
+	c.recordMechanisms()
 	if n := len(c.plan.Steps); n > maxSteps {
-		return plan.Plan{}, &PolicyError{Field: "Files", Value: strconv.Itoa(n) + " steps", Problem: "too many rules and links", Remedy: "name directories instead of the files in them"}
+		return plan.Plan{}, &policy.PolicyError{Field: "Files", Value: strconv.Itoa(n) + " steps", Problem: "too many rules and links", Remedy: "name directories instead of the files in them"}
 	}
 	return c.plan, c.refuse()
 }
@@ -88,9 +88,9 @@ func (c *compilation) finish() (plan.Plan, error) {
 // has failed, of which some of the last have a meaning of their own.
 const maxSteps = 65_000
 
-// milliseconds rounds up, so that no deadline becomes none; the longest
+// Milliseconds rounds up, so that no deadline becomes none; the longest
 // duration must not become a negative one.
-func milliseconds(d time.Duration) int64 {
+func Milliseconds(d time.Duration) int64 {
 	ms := d.Milliseconds()
 	if d%time.Millisecond > 0 {
 		ms++
@@ -100,27 +100,27 @@ func milliseconds(d time.Duration) int64 {
 
 // A compilation is a plan in the making.
 type compilation struct {
-	input
-	root   rootfs.Layout // the policy's Root; empty where there is none
-	plan   plan.Plan
-	open   func(Bound) bool
-	walled bool // namespaces are used
-	lost   map[Bound][]plan.Loss
-	notes  map[Bound][]string
+	Input
+	root       rootfs.Layout // the policy's Root; empty where there is none
+	plan       plan.Plan
+	open       func(policy.Bound) bool
+	namespaced bool // namespaces are used
+	lost       map[policy.Bound][]plan.Loss
+	notes      map[policy.Bound][]string
 
-	lacking []error // what the policy asks for and this host cannot give
-	landed  []landlock.Lost
-	in      plan.Place
-	ownDev  bool // /dev is the sandbox's own, with a null device
+	unsupported    []error // what the policy asks for and this host cannot give
+	landlockLosses []landlock.Lost
+	in             plan.Place
+	ownDev         bool // /dev is the sandbox's own, with a null device
 }
 
 func (c *compilation) do(a plan.Action, by plan.Mechanism, why string) {
 	c.plan.Steps = append(c.plan.Steps, plan.Step{In: c.in, Do: a, By: by, Why: why})
 }
 
-func (c *compilation) lose(b Bound, l plan.Loss) {
+func (c *compilation) addLoss(b policy.Bound, l plan.Loss) {
 	if c.lost == nil {
-		c.lost = map[Bound][]plan.Loss{}
+		c.lost = map[policy.Bound][]plan.Loss{}
 	}
 	c.lost[b] = append(c.lost[b], l)
 }
@@ -128,12 +128,12 @@ func (c *compilation) lose(b Bound, l plan.Loss) {
 // namespaces chooses the new namespaces and takes possession of them.
 func (c *compilation) namespaces() {
 	c.plan.Namespaces = plan.Namespaces{
-		User: c.facts.UserNS, Mount: true, IPC: true, UTS: true, Cgroup: true,
+		User: c.Facts.UserNS, Mount: true, IPC: true, UTS: true, Cgroup: true,
 		PID: !c.open(policy.BoundProcesses),
-		Net: !c.policy.Network.Host && !c.open(policy.BoundNetwork),
+		Net: !c.Policy.Network.Host && !c.open(policy.BoundNetwork),
 	}
 	c.in = plan.Init
-	if c.facts.UserNS {
+	if c.Facts.UserNS {
 		c.do(plan.MapIDs{}, plan.Setup, "rights over the new namespaces, and over nothing else")
 	}
 	c.do(plan.PrivateMounts{}, plan.Setup, "what is mounted on the host later must not arrive here, nor ours there")
@@ -142,15 +142,15 @@ func (c *compilation) namespaces() {
 // lock takes away, in init, what neither init nor the tool needs any more.
 func (c *compilation) lock() error {
 	c.in = plan.Init
-	if c.walled && c.facts.UserNS {
+	if c.namespaced && c.Facts.UserNS {
 		c.do(plan.NestUser{}, plan.Setup, "the tool sees its own ids, and no process inside has rights over the mounts")
 	}
-	if c.facts.Keyring.Yes() {
+	if c.Facts.Keyring.Yes() {
 		c.do(plan.JoinKeyring{Spare: c.refusesKeys()}, plan.Keyring, "the harness's keys stay behind")
 	}
 	c.do(plan.SetNoNewPrivs{}, plan.NoNewPrivs, "nothing setuid gains; and filters need it")
 	if !c.open(policy.BoundPrivileges) {
-		c.do(plan.DropCapabilities{KeepPtrace: c.walled && c.facts.UserNS}, plan.Capabilities, "root included")
+		c.do(plan.DropCapabilities{KeepPtrace: c.namespaced && c.Facts.UserNS}, plan.Capabilities, "root included")
 	}
 	c.do(plan.Undumpable{}, plan.Setup, "the tool can neither trace init nor read its memory")
 	return c.landlockFiles()
@@ -174,7 +174,7 @@ func (c *compilation) start() error {
 		}
 		c.do(plan.SetLimits{Settings: settings}, plan.Rlimits, "")
 	}
-	if !c.open(policy.BoundPrivileges) && c.walled && c.facts.UserNS {
+	if !c.open(policy.BoundPrivileges) && c.namespaced && c.Facts.UserNS {
 		c.do(plan.DropLast{}, plan.Capabilities, "init kept it")
 	}
 	c.do(plan.RestoreSignals{}, plan.Setup, "before the filter, which need not allow it")
@@ -189,16 +189,16 @@ func (c *compilation) start() error {
 
 // limits resolves the policy's limits over the defaults.
 func (c *compilation) limits() ([]rlimit.Setting, error) {
-	running := c.running
-	if c.walled && c.facts.UserNS {
+	running := c.Running
+	if c.namespaced && c.Facts.UserNS {
 		running = 0 // counted for each user namespace apart since Linux 5.14
 	}
-	asked := c.policy.Limits.Rlimits
-	defaults := rlimit.Defaults(c.rlimits, running)
-	if c.facts.UID == 0 {
+	asked := c.Policy.Limits.Rlimits
+	defaults := rlimit.Defaults(c.Rlimits, running)
+	if c.Facts.UID == 0 {
 		defaults.NProc = nil // it does not bind uid 0; see maxPIDs
 	}
-	settings, err := asked.Or(defaults).Resolve(c.rlimits)
+	settings, err := asked.Or(defaults).Resolve(c.Rlimits)
 	if err != nil {
 		return nil, policy.RlimitsError(err, "cannot be set by this harness", "lower it, use rlimit.Inherited, or raise the harness's own limit")
 	}
@@ -210,11 +210,11 @@ func (c *compilation) limits() ([]rlimit.Setting, error) {
 // a namespace.
 func (c *compilation) maxPIDs() int {
 	const least = 301 // RESERVED_PIDS and one, include/linux/threads.h
-	if c.open(policy.BoundResources) || !c.plan.Namespaces.PID || !c.facts.KernelAtLeast(6, 14) {
+	if c.open(policy.BoundResources) || !c.plan.Namespaces.PID || !c.Facts.KernelAtLeast(6, 14) {
 		return 0
 	}
 	n := uint64(rlimitTasks)
-	if asked := c.policy.Limits.Rlimits.NProc; asked != nil {
+	if asked := c.Policy.Limits.Rlimits.NProc; asked != nil {
 		n = asked.Soft
 	}
 	if n > 1<<22-3 {
@@ -232,8 +232,8 @@ func (c *compilation) quotas() plan.Quotas {
 	if !c.plan.Namespaces.User || c.root.Nest {
 		return q
 	}
-	q.Instances, q.Watches = c.inotify[0]/2, c.inotify[1]/2
-	if c.policy.Root == nil { // a layout says it by Namespaces.NoUsers
+	q.Instances, q.Watches = c.Inotify[0]/2, c.Inotify[1]/2
+	if c.Policy.Root == nil { // a layout says it by Namespaces.NoUsers
 		q.Users = 1
 	}
 	return q
@@ -245,23 +245,23 @@ const rlimitTasks = 4096
 
 // refusesKeys reports whether the tool's filter is known to refuse all use of
 // keys, as the default profile does.
-func (c *compilation) refusesKeys() bool { return c.defaultProfile() && c.facts.Seccomp.Yes() }
+func (c *compilation) refusesKeys() bool { return c.defaultProfile() && c.Facts.Seccomp.Yes() }
 
 // defaultProfile reports whether the profile is the default one.
 func (c *compilation) defaultProfile() bool {
-	return c.policy.Syscalls.IsZero() && !c.open(policy.BoundSyscalls)
+	return c.Policy.Syscalls.IsZero() && !c.open(policy.BoundSyscalls)
 }
 
 // filter loads the system call profile, without sockets where no namespace makes
 // them harmless. That is of the network's bound, so it stays when system calls
 // are not bounded.
 func (c *compilation) filter() error {
-	if c.facts.Seccomp.Yes() { // otherwise refuse has it
+	if c.Facts.Seccomp.Yes() { // otherwise refuse has it
 		if err := c.profile(); err != nil {
 			return err
 		}
 	}
-	for i, p := range c.policy.Programs {
+	for i, p := range c.Policy.Programs {
 		c.do(plan.LoadFilter{Name: fmt.Sprint(i), Program: p}, plan.Seccomp, "the policy's own")
 	}
 	return nil
@@ -269,7 +269,7 @@ func (c *compilation) filter() error {
 
 // profile loads the policy's profile, or the default one.
 func (c *compilation) profile() error {
-	profile, standIns := c.policy.Syscalls, c.standIns()
+	profile, standIns := c.Policy.Syscalls, c.fallbackRules()
 	off := c.open(policy.BoundSyscalls) || profile.IsOff()
 	switch {
 	case off && len(standIns) == 0:
@@ -280,7 +280,7 @@ func (c *compilation) profile() error {
 		profile = seccomp.Default()
 	}
 	profile = profile.With(standIns...)
-	program, err := profile.Compile(c.arch)
+	program, err := profile.Compile(c.Arch)
 	if err != nil {
 		return policy.SyscallsError(err)
 	}
@@ -294,7 +294,7 @@ func (c *compilation) profile() error {
 // checkExecve refuses a profile under which nothing can be started: the tool's
 // own execve is made with the filter in force.
 func (c *compilation) checkExecve(program seccomp.Program) error {
-	call, err := seccomp.NewCall(c.arch, "execve")
+	call, err := seccomp.NewCall(c.Arch, "execve")
 	if err != nil {
 		return policy.SyscallsError(err)
 	}
@@ -303,7 +303,7 @@ func (c *compilation) checkExecve(program seccomp.Program) error {
 		return policy.SyscallsError(err)
 	}
 	if action != seccomp.Allow && action != seccomp.Log {
-		return &PolicyError{Field: "Syscalls", Value: action.String(), Problem: "is what becomes of execve, with which the tool itself starts", Remedy: `add a rule that allows "execve"`}
+		return &policy.PolicyError{Field: "Syscalls", Value: action.String(), Problem: "is what becomes of execve, with which the tool itself starts", Remedy: `add a rule that allows "execve"`}
 	}
 	return nil
 }

@@ -1,0 +1,261 @@
+package compile
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/fixture"
+	"github.com/holdfast-dev/holdfast/internal/host"
+	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
+	"github.com/holdfast-dev/holdfast/landlock"
+	"github.com/holdfast-dev/holdfast/rlimit"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+	"github.com/holdfast-dev/holdfast/seccomp"
+)
+
+// inputOf is what New would give compile, for a policy on a made-up host.
+func inputOf(l resolve.Tree, facts host.Facts, p policy.Policy) Input {
+	inherited := rlimit.Values{}
+	for r := range inherited {
+		inherited[r] = rlimit.Limit{Soft: rlimit.Unlimited, Hard: rlimit.Unlimited}
+	}
+	return Input{
+		Policy: p, Tree: l, Facts: facts, Devices: []string{"/dev/null", "/dev/tty"}, Rlimits: inherited, Arch: seccomp.AMD64,
+		List: func(string) []resolve.Entry { return nil },
+	}
+}
+
+func TestCompileRefusesWhatTheHostCannotHold(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*host.Facts)
+		layout resolve.Tree
+		policy policy.Policy
+		want   string // bounds
+	}{
+		{"nothing on a host that has everything", func(*host.Facts) {}, fixture.WorkspaceTree(), policy.Policy{}, ""},
+		{"nothing with ABI 2 and namespaces", abi(2), fixture.WorkspaceTree(), policy.Policy{}, ""},
+		{"nothing with ABI 1 and namespaces", abi(1), fixture.WorkspaceTree(), policy.Policy{}, ""},
+		{"nothing without Landlock and with namespaces", fixture.WithoutLandlock, fixture.WorkspaceTree(), policy.Policy{}, ""},
+		{"nothing without a user namespace for root", rootWithoutUserNS, fixture.WorkspaceTree(), policy.Policy{}, ""},
+		{"nothing without overlayfs", func(f *host.Facts) { f.Overlay = fixture.No("overlayfs") }, fixture.WorkspaceTree(), policy.Policy{}, ""},
+		{"nothing without keyrings", func(f *host.Facts) { f.Keyring = fixture.No("keyrings") }, fixture.WorkspaceTree(), policy.Policy{}, ""},
+		{"protected names without notifications", lacksNotify, fixture.WorkspaceTree(), policy.Policy{}, "files"},
+		{"nothing without notifications where nothing is writable", lacksNotify, fixture.ReadOnlyTree(), policy.Policy{}, ""},
+		{"nothing without notifications where nothing is protected", lacksNotify, fixture.WorkspaceTree(), policy.Policy{Files: policy.Files{Protect: policy.Protect{Off: true}}}, ""},
+		{"hidden names without notifications", lacksNotify, fixture.WorkspaceTree(), policy.Policy{Files: policy.Files{HideNames: []string{".env"}, Protect: policy.Protect{Off: true}}}, "files"},
+		{"system calls without seccomp", lacksSeccomp, fixture.ReadOnlyTree(), policy.Policy{}, "syscalls"},
+		{"nothing without seccomp when system calls are open", lacksSeccomp, fixture.ReadOnlyTree(), policy.Policy{Open: []policy.Bound{policy.BoundSyscalls}}, ""},
+		{"nothing without seccomp when the profile is off", lacksSeccomp, fixture.ReadOnlyTree(), policy.Policy{Syscalls: seccomp.Off()}, ""},
+		{"files and processes without namespaces", fixture.WithoutNamespaces, fixture.WorkspaceTree(), policy.Policy{}, "files processes"},
+		{"the same for a policy that writes nothing", fixture.WithoutNamespaces, fixture.ReadOnlyTree(), policy.Policy{}, "files processes"},
+		{"the same for the zero policy", fixture.WithoutNamespaces, resolve.Tree{}, policy.Policy{}, "files processes"},
+		{"nothing without namespaces that May names", fixture.WithoutNamespaces, fixture.WorkspaceTree(), policy.Policy{May: []policy.Bound{policy.BoundFiles, policy.BoundProcesses}}, ""},
+		{"what May does not name", fixture.WithoutNamespaces, fixture.WorkspaceTree(), policy.Policy{May: []policy.Bound{policy.BoundFiles}}, "processes"},
+		{"nothing without namespaces when files and processes are open", fixture.WithoutNamespaces, fixture.WorkspaceTree(), policy.Policy{Open: []policy.Bound{policy.BoundFiles, policy.BoundProcesses}}, ""},
+		{"all but resources with neither namespaces nor seccomp", both(fixture.WithoutNamespaces, lacksSeccomp), fixture.WorkspaceTree(), policy.Policy{}, "files network processes syscalls"},
+		{"the network with neither, system calls open", both(fixture.WithoutNamespaces, lacksSeccomp), fixture.WorkspaceTree(), policy.Policy{Open: []policy.Bound{policy.BoundSyscalls}}, "files network processes"},
+		{"no network when the host's is shared", both(fixture.WithoutNamespaces, lacksSeccomp), fixture.WorkspaceTree(), policy.Policy{Network: policy.Network{Host: true}}, "files processes syscalls"},
+		{"files and processes with neither namespaces nor Landlock", both(fixture.WithoutNamespaces, fixture.WithoutLandlock), fixture.WorkspaceTree(), policy.Policy{}, "files processes"},
+		{"processes with ABI 5 alone", both(fixture.WithoutNamespaces, abi(5)), fixture.ReadOnlyTree(), policy.Policy{May: []policy.Bound{policy.BoundFiles}}, "processes"},
+		{"nothing at all when everything is open", both(both(fixture.WithoutNamespaces, fixture.WithoutLandlock), lacksSeccomp), resolve.Tree{}, policy.Policy{Env: policy.Env{Pass: []string{"*"}}, Open: plan.Bounds()}, ""},
+		{"what could not be told counts as missing", func(f *host.Facts) {
+			f.Seccomp = host.Fact{Name: "seccomp", Reason: "seccomp(2): input/output error", Remedy: "try again"}
+		}, fixture.WorkspaceTree(), policy.Policy{}, "syscalls"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			facts := fixture.Host()
+			test.change(&facts)
+			_, err := Plan(inputOf(test.layout, facts, test.policy))
+			if got := fixture.UnsupportedBounds(t, err); got != test.want {
+				t.Errorf("refused: %q, want %q\n%v", got, test.want, err)
+			}
+		})
+	}
+}
+
+func abi(n int) func(*host.Facts) {
+	return func(f *host.Facts) { f.Landlock.Value = n }
+}
+
+func lacksNotify(f *host.Facts)  { f.Notify = fixture.No("notify") }
+func lacksSeccomp(f *host.Facts) { f.Seccomp, f.Notify = fixture.No("seccomp"), fixture.No("notify") }
+
+func rootWithoutUserNS(f *host.Facts) { f.UID, f.GID, f.UserNS = 0, 0, false }
+
+func both(a, b func(*host.Facts)) func(*host.Facts) {
+	return func(f *host.Facts) { a(f); b(f) }
+}
+
+// held prints a plan's promises: each bound that has any, by what.
+func held(p plan.Plan) string {
+	var lines []string
+	for _, h := range p.Holdings {
+		line := string(h.Bound) + ":"
+		for _, m := range h.By {
+			line += " " + strings.ReplaceAll(string(m), " ", "-")
+		}
+		if len(h.Lost) > 0 {
+			line += fmt.Sprintf(" (%d lost)", len(h.Lost))
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestHoldingsFollowTheHost(t *testing.T) {
+	const rest = "\nprivileges: no_new_privs no-capabilities session-keyring\nresources: rlimits\nenvironment: environment-filter\ntime:"
+	const walled = "\nprivileges: no_new_privs no-capabilities user-namespace session-keyring\nresources: rlimits\nenvironment: environment-filter\ntime:"
+	spaces := "processes: pid-namespace ipc-namespace uts-namespace cgroup-namespace"
+	may := policy.Policy{May: plan.Bounds()}
+	tests := []struct {
+		name   string
+		change func(*host.Facts)
+		layout resolve.Tree
+		policy policy.Policy
+		want   string
+	}{
+		{"two mechanisms for each where the kernel has them", func(*host.Facts) {}, fixture.WorkspaceTree(), policy.Policy{},
+			"files: mount-namespace landlock supervisor\nnetwork: network-namespace seccomp\n" + spaces + " landlock-scope\nsyscalls: seccomp" + walled},
+		{"no scope before ABI 6", abi(5), fixture.WorkspaceTree(), policy.Policy{},
+			"files: mount-namespace landlock supervisor\nnetwork: network-namespace seccomp\n" + spaces + "\nsyscalls: seccomp" + walled},
+		{"namespaces alone without Landlock", fixture.WithoutLandlock, fixture.ReadOnlyTree(), policy.Policy{},
+			"files: mount-namespace\nnetwork: network-namespace seccomp\n" + spaces + "\nsyscalls: seccomp" + walled},
+		{"no user namespace for root", rootWithoutUserNS, fixture.ReadOnlyTree(), policy.Policy{},
+			"files: mount-namespace landlock\nnetwork: network-namespace seccomp\n" + spaces + " landlock-scope\nsyscalls: seccomp" + rest},
+		{"Landlock, seccomp and a subreaper without namespaces", fixture.WithoutNamespaces, fixture.ReadOnlyTree(), may,
+			"files: landlock (3 lost)\nnetwork: landlock-tcp seccomp\nprocesses: landlock-scope subreaper (1 lost)\nsyscalls: seccomp" + rest},
+		{"no TCP rules before ABI 4", both(fixture.WithoutNamespaces, abi(3)), fixture.ReadOnlyTree(), may,
+			"files: landlock (3 lost)\nnetwork: seccomp\nprocesses: subreaper (1 lost)\nsyscalls: seccomp" + rest},
+		{"truncation is lost before ABI 3", both(fixture.WithoutNamespaces, abi(2)), fixture.ReadOnlyTree(), may,
+			"files: landlock (4 lost)\nnetwork: seccomp\nprocesses: subreaper (1 lost)\nsyscalls: seccomp" + rest},
+		{"next to nothing without the three", both(both(fixture.WithoutNamespaces, fixture.WithoutLandlock), lacksSeccomp), fixture.ReadOnlyTree(), may,
+			"files: (1 lost)\nnetwork: (1 lost)\nprocesses: subreaper (1 lost)\nsyscalls: (1 lost)" + rest},
+		{"a deadline", func(*host.Facts) {}, fixture.ReadOnlyTree(), policy.Policy{Limits: policy.Limits{WallClock: time.Second}},
+			"files: mount-namespace landlock\nnetwork: network-namespace seccomp\n" + spaces + " landlock-scope\nsyscalls: seccomp" + walled + " deadline"},
+		{"the host's network", func(*host.Facts) {}, fixture.ReadOnlyTree(), policy.Policy{Network: policy.Network{Host: true}},
+			"files: mount-namespace landlock\nnetwork:\n" + spaces + " landlock-scope\nsyscalls: seccomp" + walled},
+		{"sockets are refused without namespaces when the profile is off", fixture.WithoutNamespaces, fixture.ReadOnlyTree(),
+			policy.Policy{Syscalls: seccomp.Off(), May: []policy.Bound{policy.BoundFiles, policy.BoundProcesses}},
+			"files: landlock (3 lost)\nnetwork: landlock-tcp seccomp\nprocesses: landlock-scope subreaper (1 lost)\nsyscalls:" + rest},
+		{"sockets are refused without namespaces when system calls are open", fixture.WithoutNamespaces, fixture.ReadOnlyTree(),
+			policy.Policy{Open: []policy.Bound{policy.BoundSyscalls}, May: []policy.Bound{policy.BoundFiles, policy.BoundProcesses}},
+			"files: landlock (3 lost)\nnetwork: landlock-tcp seccomp\nprocesses: landlock-scope subreaper (1 lost)\nsyscalls:" + rest},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			facts := fixture.Host()
+			test.change(&facts)
+			p, err := Plan(inputOf(test.layout, facts, test.policy))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := held(p); got != test.want {
+				t.Errorf("got\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+// position is the index of the first step that f accepts; -1: none.
+func position(p plan.Plan, f func(plan.Action) bool) int {
+	return slices.IndexFunc(p.Steps, func(s plan.Step) bool { return f(s.Do) })
+}
+
+func is[T plan.Action](a plan.Action) bool { _, ok := a.(T); return ok }
+
+func TestStepsComeInTheOrderThatHolds(t *testing.T) {
+	orders := []struct {
+		name          string
+		before, after func(plan.Action) bool
+	}{
+		{"ids are mapped before anything is mounted", is[plan.MapIDs], is[plan.PrivateMounts]},
+		{"mounts are private before any is made", is[plan.PrivateMounts], is[plan.NewRoot]},
+		{"a procfs is mounted while the harness's is visible", is[plan.Proc], is[plan.Pivot]},
+		{"binds are made before the harness's root is gone", is[plan.Bind], is[plan.Pivot]},
+		{"the root is sealed when it is complete", is[plan.Pivot], is[plan.SealRoot]},
+		{"rights over the mounts go when all is mounted", is[plan.SealRoot], is[plan.NestUser]},
+		{"capabilities go after the mounts", is[plan.SealRoot], is[plan.DropCapabilities]},
+		{"no_new_privs comes before Landlock", is[plan.SetNoNewPrivs], is[plan.RestrictFiles]},
+		{"capabilities go before Landlock", is[plan.DropCapabilities], is[plan.RestrictFiles]},
+		{"the keyring is joined before the filter", is[plan.JoinKeyring], is[plan.LoadFilter]},
+		{"Landlock's evidence follows Landlock", is[plan.RestrictFiles], is[plan.CheckRoot]},
+		{"the directory is entered under Landlock", is[plan.RestrictFiles], is[plan.Chdir]},
+		{"limits are set before the last capability goes", is[plan.SetLimits], is[plan.DropLast]},
+		{"signals are restored before the filters", is[plan.RestoreSignals], is[plan.LoadSupervisor]},
+		{"the supervisor is loaded before the profile, which may refuse seccomp(2)", is[plan.LoadSupervisor], is[plan.LoadFilter]},
+	}
+	p, err := Plan(inputOf(fixture.WorkspaceTree(), fixture.Host(), policy.Policy{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range orders {
+		t.Run(o.name, func(t *testing.T) {
+			before, after := position(p, o.before), position(p, o.after)
+			if before < 0 || after < 0 || before >= after {
+				t.Errorf("steps %d and %d of\n%s", before, after, p)
+			}
+		})
+	}
+	if last := p.Steps[len(p.Steps)-1].Do; !is[plan.LoadFilter](last) {
+		t.Errorf("the last step is %q", last)
+	}
+	for i := 1; i < len(p.Steps); i++ {
+		if p.Steps[i].In < p.Steps[i-1].In {
+			t.Errorf("step %d runs in the %s, after one of the %s", i, p.Steps[i].In, p.Steps[i-1].In)
+		}
+	}
+}
+
+func TestCompileIsPure(t *testing.T) {
+	for _, change := range []func(*host.Facts){func(*host.Facts) {}, fixture.WithoutNamespaces, fixture.WithoutLandlock, abi(2)} {
+		facts := fixture.Host()
+		change(&facts)
+		one, err1 := Plan(inputOf(fixture.WorkspaceTree(), facts, policy.Policy{May: plan.Bounds()}))
+		two, err2 := Plan(inputOf(fixture.WorkspaceTree(), facts, policy.Policy{May: plan.Bounds()}))
+		if err1 != nil || err2 != nil || !reflect.DeepEqual(one, two) {
+			t.Errorf("%v, %v\n%s\n%s", err1, err2, one, two)
+		}
+	}
+}
+
+// TestRulesetsFitEveryABI compiles for every ABI: a ruleset that handles
+// nothing would restrict nothing, and one with rights that the kernel does not
+// know would be refused by it.
+func TestRulesetsFitEveryABI(t *testing.T) {
+	for n := 1; n <= 9; n++ {
+		for _, change := range []func(*host.Facts){func(*host.Facts) {}, fixture.WithoutNamespaces} {
+			facts := fixture.Host()
+			change(&facts)
+			facts.Landlock.Value = n
+			p, err := Plan(inputOf(fixture.WorkspaceTree(), facts, policy.Policy{May: plan.Bounds()}))
+			if err != nil {
+				t.Fatalf("ABI %d: %v", n, err)
+			}
+			fs, net, scope, _ := landlock.Supported(n)
+			for _, s := range p.Steps {
+				if a, ok := s.Do.(plan.RestrictFiles); ok {
+					r := a.Ruleset
+					if r.HandlesNothing() || r.HandledFS()&^fs != 0 || r.HandledNet()&^net != 0 || r.Scoped()&^scope != 0 {
+						t.Errorf("ABI %d: %s", n, s)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestPlanReadsLikeThis compares a whole plan with the one in testdata.
+func TestPlanReadsLikeThis(t *testing.T) {
+	p, err := Plan(inputOf(fixture.WorkspaceTree(), fixture.Host(), policy.Policy{Limits: policy.Limits{WallClock: time.Minute}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fixture.Golden(t, "plan.golden", p.String())
+}
