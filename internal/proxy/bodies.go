@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"net/textproto"
 )
 
 // A uploadBody is the body of the request that goes out. When it was read to its end it gives
@@ -12,7 +11,7 @@ import (
 //
 // The two requests have a map each. A server may answer before it has read the request, and
 // then net/http reads the rest of the client's body, and puts the trailer into the client's
-// request, while http.Transport may still be writing the other one's header, which announces
+// request, while an exchange may still be writing the other one's header, which announces
 // the trailer. With one map for both the process would end (concurrent map access).
 type uploadBody struct {
 	io.ReadCloser
@@ -54,9 +53,6 @@ func (b *downloadBody) Read(p []byte) (int, error) {
 	received := b.x.received.Add(int64(n))
 	if err != nil && err != io.EOF {
 		b.x.err = err
-		if quoting := textproto.ProtocolError(""); errors.As(err, &quoting) { // a trailer that is malformed
-			b.x.err = errFraming
-		}
 	}
 	if err == io.EOF || received == b.length {
 		b.x.finishEvent()

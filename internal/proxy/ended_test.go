@@ -25,8 +25,7 @@ func (c *stuckConn) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// Write says that a request is under way: before it is written, http.Transport may give the
-// connection back instead of closing it.
+// Write says that a request is under way.
 func (c *stuckConn) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
 	c.wrote <- struct{}{}

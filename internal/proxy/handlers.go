@@ -80,7 +80,7 @@ func (g *Proxy) serveAbsolute(w http.ResponseWriter, r *http.Request, c *clientC
 		replyFor(err, quoteShort(r.URL.Host)).write(w)
 		return
 	}
-	x := &proxiedRequest{g: g, c: c, target: t, scheme: "http", via: tracedTransport{g.transport}, authority: hostField(t.Host, t.Port, 80)}
+	x := &proxiedRequest{g: g, c: c, target: t, scheme: "http", via: g.transport, authority: hostField(t.Host, t.Port, 80)}
 	x.startEvent(r)
 	x.decision, x.err = g.decide(r.Context(), t, r.Method, r.URL.EscapedPath())
 	x.serve(w, r)

@@ -96,9 +96,9 @@ func (g *Proxy) interceptTLS(client net.Conn, u *Tunnel) error {
 		conn.Close()
 		return handshakeError(err)
 	}
-	way := newTransport(func(ctx context.Context) (*originConn, error) { return g.dialTLS(ctx, u) })
-	defer way.CloseIdleConnections()
-	u.scheme, u.via = "https", &credentialTransport{next: tracedTransport{way}, bound: g.credentials.of(u.Target.Host, u.Target.Port), by: g.redactor}
+	way := &originTransport{dial: func(ctx context.Context) (*originConn, error) { return g.dialTLS(ctx, u) }}
+	defer way.idle.close()
+	u.scheme, u.via = "https", &credentialTransport{next: way, bound: g.credentials.of(u.Target.Host, u.Target.Port), by: g.redactor}
 	return g.serveRequestsIn(conn, u)
 }
 

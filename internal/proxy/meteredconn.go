@@ -13,9 +13,9 @@ import (
 // too, counts against the proxy's limits.
 type meteredConn struct {
 	net.Conn
-	g       *Proxy
-	last    atomic.Int64 // when a byte last moved, in nanoseconds
-	offline atomic.Bool  // Read fails as at a deadline, which ends no TLS
+	g      *Proxy
+	last   atomic.Int64 // when a byte last moved, in nanoseconds
+	noWait bool         // Read fails as at a deadline where it would wait, which ends no TLS
 
 	ctx    context.Context // ends the waits for the rate
 	cancel context.CancelFunc
@@ -46,9 +46,6 @@ func nextDeadline(set time.Time) (next time.Time, due bool) {
 func (c *meteredConn) Read(p []byte) (int, error) {
 	m := &c.g.meter
 	for {
-		if c.offline.Load() {
-			return 0, os.ErrDeadlineExceeded
-		}
 		if m.reached() {
 			return 0, errBytes
 		}
@@ -56,13 +53,21 @@ func (c *meteredConn) Read(p []byte) (int, error) {
 			c.reads = next
 			c.Conn.SetReadDeadline(next)
 		}
-		n, err := c.Conn.Read(p[:min(int64(len(p)), m.chunk(int64(len(p))))])
-		if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && time.Since(time.Unix(0, c.last.Load())) < idleTimeout {
+		p := p[:min(int64(len(p)), m.chunk(int64(len(p))))]
+		read := c.Conn.Read
+		if c.noWait {
+			read = c.readNow
+		}
+		n, err := read(p)
+		if n == 0 && !c.noWait && errors.Is(err, os.ErrDeadlineExceeded) && time.Since(time.Unix(0, c.last.Load())) < idleTimeout {
 			c.reads = time.Time{}
 			continue
 		}
 		if room := int(m.take(int64(n))); room < n {
 			n, err = room, errBytes
+		}
+		if n == 0 {
+			return n, err
 		}
 		m.received.Add(int64(n))
 		c.last.Store(time.Now().UnixNano())

@@ -23,7 +23,9 @@ func New(cfg Config) (*Proxy, error) {
 	g.resolved = resolvedAddrs{rules: c.Datagrams, lookup: g.lookup}
 	g.names.seen = map[string]map[string]struct{}{}
 	g.eventLog = newJournal(c.Observe)
-	g.transport = newTransport(g.dialPlain)
+	plain := &originTransport{dial: g.dialPlain}
+	g.transport = plain
+	context.AfterFunc(g.ctx, plain.idle.close)
 	g.reverseProxy = newReverseProxy(g)
 	g.server = g.newServer()
 	return g, nil
@@ -71,7 +73,6 @@ func (g *Proxy) Close() error {
 		defer close(ended)
 		if first {
 			g.server.Close()
-			g.transport.CloseIdleConnections()
 		}
 		g.running.Wait()
 	}()

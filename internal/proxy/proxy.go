@@ -41,7 +41,7 @@ type Proxy struct {
 	server       *http.Server
 	idleTimeout  time.Duration          // after which a request during which nothing moves is ended
 	closeTimeout time.Duration          // for which Close waits
-	transport    *http.Transport        // of requests in clear text
+	transport    http.RoundTripper      // of requests in clear text
 	headerBudget headerBudget           // of all headers
 	reverseProxy *httputil.ReverseProxy // of all requests
 

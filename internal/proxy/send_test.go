@@ -198,5 +198,5 @@ func (c *corked) Write(p []byte) (int, error) {
 
 func (c *corked) flush() {
 	c.hold.Store(false)
-	c.Conn.Write(c.held.Bytes())
+	c.held.WriteTo(c.Conn)
 }

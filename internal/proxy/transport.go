@@ -1,94 +1,47 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"strings"
-	"sync/atomic"
-	"time"
-)
-
-const (
-	maxIdleConns = 128 // connections to servers of plain HTTP that are kept
-	idleWait     = 30 * time.Second
 )
 
 // h1 is HTTP/1.1 in ALPN (RFC 7301).
 const h1 = "http/1.1"
 
-// A tracedTransport sends requests by HTTP/1.1. Its connections are kept by host and port;
+// An originTransport sends requests to servers by HTTP/1.1. It keeps connections by host and port (idleconns.go);
 // each was dialled to an address that was checked for these, and the rules do not change.
-type tracedTransport struct{ *http.Transport }
+//
+// It is a RoundTripper as http.Transport is, which takes three goroutines for a request and does not
+// say what it has read beyond a response. net/http writes the requests and parses the responses here too.
+type originTransport struct {
+	dial func(context.Context) (*originConn, error)
+	idle idleConns
+}
 
-// newTransport makes a transport whose connections dial makes.
-func newTransport(dial func(context.Context) (*originConn, error)) *http.Transport {
-	made := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		c, err := dial(ctx)
-		if err != nil {
-			return nil, &dialError{err}
+// RoundTrip sends a request. If a kept connection ends before the first byte of a response, the request is
+// sent once more, on another, where it may be repeated.
+func (t *originTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if c := t.idle.take(r.URL.Host); c != nil {
+		res, err := c.exchange(r)
+		if !errors.Is(err, errUnanswered) || !mayRepeat(r) {
+			return res, err
 		}
-		return c, nil
 	}
-	return &http.Transport{
-		DialContext:            made,
-		DialTLSContext:         made,
-		Protocols:              onlyHTTP1(),
-		DisableCompression:     true,
-		MaxIdleConns:           maxIdleConns,
-		MaxIdleConnsPerHost:    32,
-		IdleConnTimeout:        idleWait,
-		ReadBufferSize:         readBuffer,
-		MaxResponseHeaderBytes: 2 * maxHeadBytes,
+	c, err := t.dial(r.Context())
+	if err != nil {
+		if hasBody(r) {
+			r.Body.Close()
+		}
+		return nil, cmp.Or(context.Cause(r.Context()), err)
 	}
-}
-
-// RoundTrip sends a request.
-func (c tracedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	x := requestOf(r.Context())
-	var on atomic.Pointer[originConn] // PutIdleConn is called by another goroutine
-	var turn atomic.Uint64
-	trace := &httptrace.ClientTrace{
-		GotConn: func(i httptrace.GotConnInfo) {
-			conn := i.Conn.(*originConn)
-			turn.Store(conn.begin())
-			on.Store(conn)
-			x.event.Address = conn.address
-		},
-		PutIdleConn: func(error) { on.Load().idle(turn.Load()) },
-	}
-	ctx := httptrace.WithClientTrace(r.Context(), trace)
-	trace.Got1xxResponse = nil // ReverseProxy's, which would pass them on
-	res, err := c.Transport.RoundTrip(r.WithContext(ctx))
-	for again := 0; again < maxClosedIdle && isClosedIdle(err) && (r.Body == nil || r.Body == http.NoBody); again++ {
-		res, err = c.Transport.RoundTrip(r.WithContext(ctx))
-	}
-	if err == nil {
-		x.heads += on.Load().gotResponse(turn.Load(), res)
-	}
-	switch {
-	case err == nil:
-		return res, nil
-	case context.Cause(r.Context()) != nil:
-		return nil, context.Cause(r.Context())
-	case x.uploadBroken.Load():
-		return nil, errBody
-	}
-	return nil, sanitizeError(err)
-}
-
-// maxClosedIdle is how many connections may turn out to have ended while they were kept before
-// a request is given up.
-const maxClosedIdle = 3
-
-// isClosedIdle reports that a kept connection had ended before anything of the request was written to
-// it: it may be made on another, whatever its method. http.Transport does that itself for methods that
-// may be repeated, and does not export the error.
-func isClosedIdle(err error) bool {
-	return err != nil && err.Error() == "http: server closed idle connection"
+	c.pool, c.host = &t.idle, r.URL.Host
+	return c.exchange(r)
 }
 
 // dialPlain connects to the target of the request that needs a connection, or takes the one that

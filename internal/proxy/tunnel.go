@@ -138,7 +138,7 @@ func (u *Tunnel) run(client net.Conn, head []byte) (err error) {
 		if secure {
 			return g.interceptTLS(client, u)
 		}
-		u.scheme, u.via = "http", tracedTransport{g.transport}
+		u.scheme, u.via = "http", g.transport
 		return g.serveRequestsIn(client, u)
 	}
 	if first.kind == sniffedTLS {
