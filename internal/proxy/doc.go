@@ -36,8 +36,7 @@
 //
 // http.Server and httputil.ReverseProxy carry HTTP/1.1 above an originTransport (transport.go), and regenerate each
 // message from what they parsed. An exchange (exchange.go) writes a request by http.Request.Write and reads its response
-// by http.ReadResponse in the request's own goroutine; http.Transport would take three goroutines, log what a server sends
-// beyond a response, and not say whether there is any. An originConn (originconn.go) is used again only if nothing has
+// by http.ReadResponse in the request's own goroutine. An originConn (originconn.go) is used again only if nothing has
 // come on it since (idleconns.go). Only HTTP/1.1 is spoken where TLS is intercepted: net/http's HTTP/2 server lets a client end the
 // process (concurrent map access by SETTINGS_HEADER_TABLE_SIZE), and its client lets a server hang it. HTTP/2
 // passes in tunnels. A headMeter (headers.go) counts fields before net/http parses them.

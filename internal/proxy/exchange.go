@@ -167,36 +167,28 @@ func (e *exchange) abandon() {
 
 // finish gives the connection back, or closes it where another request could meet what is left of this one.
 func (e *exchange) finish() {
-	if done := e.wasWritten(); e.detach() && done && !e.last && e.c.in.Buffered() == 0 {
+	wrote := !hasBody(e.r)
+	if !wrote && requestOf(e.r.Context()).uploaded.Load() {
+		select {
+		case err := <-e.written:
+			wrote = err == nil
+		case <-time.After(50 * time.Millisecond): // the server has answered, and does not read
+		}
+	}
+	if e.detach() && wrote && !e.last && e.c.in.Buffered() == 0 {
 		e.c.pool.put(e.c)
 		return
 	}
 	e.c.Close()
 }
 
-// writeWait is for the goroutine that has written a request to say so.
-const writeWait = 50 * time.Millisecond
-
-// wasWritten reports whether the request was written to its end.
-func (e *exchange) wasWritten() bool {
-	if !hasBody(e.r) || !requestOf(e.r.Context()).uploaded.Load() {
-		return !hasBody(e.r)
-	}
-	select {
-	case err := <-e.written:
-		return err == nil
-	case <-time.After(writeWait):
-		return false
-	}
-}
-
 // cause is why an exchange has failed with an error: that its request was given up, if it was, or could not be read or
 // written. What net/http says of a response it cannot read is left out, since it quotes the server.
 func (e *exchange) cause(err error) error {
-	if why := context.Cause(e.r.Context()); why != nil {
+	switch why := context.Cause(e.r.Context()); {
+	case why != nil:
 		return why
-	}
-	if requestOf(e.r.Context()).uploadBroken.Load() {
+	case requestOf(e.r.Context()).uploadBroken.Load():
 		return errBody
 	}
 	select {

@@ -20,8 +20,10 @@ type clientKey struct{}
 
 // newServer makes the HTTP server of proxies' clients and of requests within their tunnels.
 func (g *Proxy) newServer() *http.Server {
+	onlyHTTP1 := new(http.Protocols)
+	onlyHTTP1.SetHTTP1(true)
 	return &http.Server{
-		Protocols:                    onlyHTTP1(),
+		Protocols:                    onlyHTTP1,
 		Handler:                      http.HandlerFunc(g.serveHTTP),
 		ReadHeaderTimeout:            headerTimeout,
 		IdleTimeout:                  keepAliveTimeout,

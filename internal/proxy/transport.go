@@ -17,8 +17,7 @@ const h1 = "http/1.1"
 // An originTransport sends requests to servers by HTTP/1.1. It keeps connections by host and port (idleconns.go);
 // each was dialled to an address that was checked for these, and the rules do not change.
 //
-// It is a RoundTripper as http.Transport is, which takes three goroutines for a request and does not
-// say what it has read beyond a response. net/http writes the requests and parses the responses here too.
+// http.Transport takes three goroutines for a request, and does not say what it has read beyond a response.
 type originTransport struct {
 	dial func(context.Context) (*originConn, error)
 	idle idleConns
@@ -92,11 +91,4 @@ func (g *Proxy) dialTLS(ctx context.Context, u *Tunnel) (*originConn, error) {
 		return nil, err
 	}
 	return newOriginConn(c, metered, to), nil
-}
-
-// onlyHTTP1 is the one protocol that the proxy speaks itself.
-func onlyHTTP1() *http.Protocols {
-	p := new(http.Protocols)
-	p.SetHTTP1(true)
-	return p
 }
