@@ -65,7 +65,7 @@
 //	internal/compile/      policy and facts about the host to the plan, or what the host cannot hold; pure
 //	internal/verdict/      whether a policy allows an access, and which field decides; explains, guards nothing
 //	internal/presets/      what this machine has (toolchains, caches, git identity, places of secrets), as a policy
-//	internal/resolve/      paths of a policy to canonical entries, in the order of the tree; reads names and links
+//	internal/resolve/      paths of a policy and of an explicit root to canonical entries; reads names and links
 //	internal/pathrule/     paths of a policy as text: kinds of rules, what may stand where
 //	internal/errtext/      pieces of error texts
 //	internal/host/         facts about the machine: yes, no, could not tell

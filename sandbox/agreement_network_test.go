@@ -128,7 +128,7 @@ type heldPlan struct {
 // planned compiles a policy as New would, for a host of these facts.
 func planned(p Policy, l resolve.Tree, facts Host, change func(*compile.Input)) (h heldPlan, err error) {
 	in := planInput(l, facts, p)
-	in.Policy.Network, in.NetConfig, in.Devices = Network{Host: p.Network.Host}, compile.NewNetConfig(p.Network), compile.BasicDevices
+	in.Policy.Network, in.NetConfig, in.Devices = Network{Host: p.Network.Host}, compile.NewNetConfig(p.Network), resolve.OwnDevices
 	if change != nil {
 		change(&in)
 	}

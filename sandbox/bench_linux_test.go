@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 )
 
@@ -151,6 +152,6 @@ func BenchmarkDefaultRun(b *testing.B) {
 func BenchmarkHostSockets(b *testing.B) {
 	s := benchSandbox(b, 0)
 	for b.Loop() {
-		hostSockets(s.layout)
+		resolve.HostSockets(s.layout)
 	}
 }

@@ -61,10 +61,10 @@ func (s *Sandbox) compile() (err error) {
 		}
 		in.GitState = append(in.GitState, l.Held...)
 	}
-	if in.Mounts, err = resolveLayout(s.policy); err != nil {
+	if in.Mounts, err = resolve.Root(s.policy); err != nil {
 		return err
 	}
-	in.Obeyed = obeyedPaths(s.policy, in)
+	in.Obeyed = resolve.ObeyedByGit(s.policy, s.layout, in.Mounts, in.GitState)
 	s.obeyed = in.Obeyed
 	if err := s.wire(&in); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (s *Sandbox) compile() (err error) {
 	}
 	in.Threads = launch.HasThreads()
 	in.Inotify = [2]int{setting("fs/inotify/max_user_instances"), setting("fs/inotify/max_user_watches")}
-	for _, d := range compile.BasicDevices {
+	for _, d := range resolve.OwnDevices {
 		if _, err := os.Lstat(d); err == nil {
 			in.Devices = append(in.Devices, d)
 		}
@@ -91,7 +91,7 @@ func (s *Sandbox) compile() (err error) {
 	if !in.Namespaced() {
 		in.List = listDirectory
 	} else if s.policy.Root == nil && s.facts.Landlock.Value < compile.UnixSince {
-		in.Sockets = hostSockets(s.layout)
+		in.Sockets = resolve.HostSockets(s.layout)
 	}
 	c, err := memory.compile(in)
 	if err != nil {

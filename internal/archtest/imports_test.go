@@ -13,10 +13,10 @@ import (
 var walls = map[string][]string{
 	".":                                nil,
 	"examples":                         {"sandbox", "sandbox/policy", "sandbox/rootfs", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest", "sandbox/capture", "sandbox/sbpl"},
-	"sandbox":                          {"sandbox/policy", "sandbox/rootfs", "internal/presets", "internal/verdict", "internal/compile", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/seatbelt/emit", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/gitobeyed", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/launch", "internal/supervisor", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
+	"sandbox":                          {"sandbox/policy", "sandbox/rootfs", "internal/presets", "internal/verdict", "internal/compile", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/seatbelt/emit", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/launch", "internal/supervisor", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
 	"sandbox/policy":                   {"sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/proxy/hostrules", "internal/plan", "internal/supervisor", "seccomp", "rlimit"},
 	"sandbox/rootfs":                   {"internal/pathrule", "internal/errtext", "internal/plan"},
-	"internal/resolve":                 {"sandbox/policy", "internal/pathrule", "internal/errtext", "internal/gitobeyed"},
+	"internal/resolve":                 {"sandbox/policy", "sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/gitobeyed", "internal/plan"},
 	"internal/presets":                 {"sandbox/policy", "internal/resolve", "internal/pathrule"},
 	"internal/verdict":                 {"sandbox/policy", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/plan", "internal/proxy/hostrules", "internal/supervisor"},
 	"internal/compile":                 {"sandbox/policy", "sandbox/rootfs", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/host", "internal/plan", "internal/proxy/clientenv", "internal/supervisor", "landlock", "seccomp", "rlimit"},

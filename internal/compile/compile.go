@@ -22,7 +22,7 @@ type Input struct {
 	Policy    policy.Policy
 	Tree      resolve.Tree
 	Facts     host.Facts
-	Devices   []string // of BasicDevices, those that the host has
+	Devices   []string // of resolve.OwnDevices, those that the host has
 	Rlimits   rlimit.Values
 	Running   uint64 // threads that count against NProc already
 	Inotify   [2]int // how many instances and watches one user may have; 0: unknown
@@ -31,7 +31,7 @@ type Input struct {
 	GitState  []string                         // paths in repositories that belong to other work trees: see Files.Worktrees
 	Obeyed    []string                         // paths in what can be written that git obeys by a repository's configuration
 	Sockets   []string                         // of the host's, in what the policy shows to read, where Landlock cannot refuse them
-	Mounts    []MountEntry                     // the entries of the policy's Root
+	Mounts    []resolve.MountEntry             // the entries of the policy's Root
 	NetConfig NetConfig                        // the policy's Network
 	List      func(dir string) []resolve.Entry // what a directory holds: names and kinds; only used without namespaces
 }

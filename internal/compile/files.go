@@ -13,9 +13,6 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// BasicDevices are the device files that every tool may expect.
-var BasicDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
-
 // deviceLinks are the links that /dev has, udev or not.
 var deviceLinks = [][2]string{
 	{"/dev/fd", "/proc/self/fd"}, {"/dev/stdin", "/proc/self/fd/0"}, {"/dev/stdout", "/proc/self/fd/1"},

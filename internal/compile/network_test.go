@@ -185,7 +185,7 @@ func TestTheSandboxsOwnPlaceIsNotTheHosts(t *testing.T) {
 	puts := func(list ...plan.Action) Input {
 		in := Input{Policy: policy.Policy{Root: &rootfs.Layout{Entries: []rootfs.Entry{}}}, Facts: fixture.Host()}
 		for _, do := range list {
-			in.Mounts = append(in.Mounts, MountEntry{Action: do})
+			in.Mounts = append(in.Mounts, resolve.MountEntry{Action: do})
 		}
 		return in
 	}

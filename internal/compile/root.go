@@ -7,16 +7,11 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/landlock"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
 )
-
-// A MountEntry is an entry of an explicit root with the host's paths resolved, and the field that it comes from.
-type MountEntry struct {
-	Field  string
-	Action plan.Action
-}
 
 // compileLayout is Plan for an explicit root. What the root leaves to the
 // kernel to refuse, refuse does not know: a command's Start says it.
@@ -101,7 +96,7 @@ func (c *compilation) buildLayout() {
 	m := plan.MountNamespace
 	c.do(plan.ClearUmask{}, plan.Setup, "modes are what the entries say")
 	c.do(plan.Floor{}, plan.Setup, "what is built is no part of what the host has at /")
-	if slices.ContainsFunc(c.Mounts, MountEntry.needsScratch) {
+	if slices.ContainsFunc(c.Mounts, needsScratch) {
 		c.do(plan.Scratch{Under: true}, plan.Setup, "what exists inside alone is kept there")
 	}
 	c.do(plan.NewRoot{Free: true}, m, "nothing is there that the layout does not name")
@@ -134,7 +129,7 @@ func (c *compilation) buildLayout() {
 	}
 }
 
-func (p MountEntry) needsScratch() bool {
+func needsScratch(p resolve.MountEntry) bool {
 	switch do := p.Action.(type) {
 	case plan.PutData:
 		return true

@@ -1,5 +1,9 @@
 // Package resolve makes the paths of a policy concrete on this host: canonical paths,
 // parents before children, the symbolic links that lead to them, and the
-// repositories that belong to linked work trees. It reads names and links, and opens
-// no file but those of git that say where a repository is.
+// repositories that belong to linked work trees. Files is for a policy's rules, Root for the entries
+// of an explicit root. It also finds what git obeys in a writable tree, and the UNIX sockets in a
+// readable one.
+//
+// It reads names and links, and opens no file but those of git that say where a repository is and what
+// it obeys, and /proc/net/unix.
 package resolve

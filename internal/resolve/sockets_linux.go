@@ -1,4 +1,4 @@
-package sandbox
+package resolve
 
 import (
 	"io/fs"
@@ -9,10 +9,9 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
-	"github.com/holdfast-dev/holdfast/internal/resolve"
 )
 
-// hostSockets returns the bound sockets that lie in directories which the layout shows to
+// HostSockets returns the bound sockets that lie in directories which the tree shows to
 // read, and that it does not name: connect(2) asks for no mount, and before ABI 9 Landlock
 // does not refuse it. The list is /proc/net/unix (proc_net(5)), which has the sockets of
 // this network namespace by the paths at which they were bound: one bound later, by a
@@ -20,7 +19,7 @@ import (
 //
 // In directories that the tool can write sockets stay: the tool's own are there, too, and
 // those of the programs that it works with.
-func hostSockets(l resolve.Tree) []string {
+func HostSockets(l Tree) []string {
 	text, err := os.ReadFile("/proc/net/unix")
 	if err != nil {
 		return nil
@@ -58,7 +57,7 @@ func boundPaths(text string) (paths []string) {
 
 // showsToRead reports whether p is shown by a rule on a directory around it that can be
 // read and not written, and has no rule of its own.
-func showsToRead(l resolve.Tree, p string) bool {
+func showsToRead(l Tree, p string) bool {
 	if _, named := l.Find(p); named {
 		return false
 	}

@@ -1,4 +1,4 @@
-package sandbox
+package resolve
 
 import (
 	"errors"
@@ -7,23 +7,22 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/plan"
-	"github.com/holdfast-dev/holdfast/internal/resolve"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
 )
 
-// resolveLayout makes the entries concrete on this host: canonical sources, and
+// Root resolves the entries of an explicit root on this host: canonical sources, and
 // optional ones that are not there left out.
-func resolveLayout(p Policy) ([]compile.MountEntry, error) {
+func Root(p policy.Policy) ([]MountEntry, error) {
 	if p.Root == nil {
 		return nil, nil
 	}
-	var out []compile.MountEntry
+	var out []MountEntry
 	for i, e := range p.Root.Entries {
-		do, err := resolveEntry(p, e, strconv.Itoa(i))
-		if bad := (*PolicyError)(nil); errors.As(err, &bad) {
+		do, err := rootEntry(p, e, strconv.Itoa(i))
+		if bad := (*policy.PolicyError)(nil); errors.As(err, &bad) {
 			bad.Field = errtext.Indexed("Root.Entries", i) + bad.Field
 			return nil, bad
 		}
@@ -31,16 +30,16 @@ func resolveLayout(p Policy) ([]compile.MountEntry, error) {
 			return nil, err
 		}
 		if do != nil {
-			out = append(out, compile.MountEntry{Field: errtext.Indexed("Root.Entries", i), Action: do})
+			out = append(out, MountEntry{Field: errtext.Indexed("Root.Entries", i), Action: do})
 		}
 	}
-	return out, checkLayoutLinks(p, out)
+	return out, checkRootLinks(p, out)
 }
 
-func resolveEntry(p Policy, e rootfs.Entry, number string) (plan.Action, error) {
+func rootEntry(p policy.Policy, e rootfs.Entry, number string) (plan.Action, error) {
 	switch e := e.(type) {
 	case rootfs.Bind:
-		return resolveBind(p, e)
+		return bindEntry(p, e)
 	case rootfs.Tmpfs:
 		return plan.PutTmpfs{At: e.At, Mode: rootfs.ModeBits(e.Mode, 0o755), Bytes: e.Bytes, NoExec: e.NoExec}, nil
 	case rootfs.Dir:
@@ -58,7 +57,7 @@ func resolveEntry(p Policy, e rootfs.Entry, number string) (plan.Action, error) 
 	case rootfs.Proc:
 		return plan.PutProc{At: e.At, New: !p.Root.Namespaces.SharePID || p.Root.Namespaces.PID != nil, Cover: !e.Uncovered || os.Getuid() == 0}, nil
 	case rootfs.Dev:
-		return resolveDev(p, e)
+		return devEntry(p, e)
 	case rootfs.Mqueue:
 		return plan.PutQueue(e), nil
 	case rootfs.Overlay:
@@ -79,30 +78,30 @@ func resolveEntry(p Policy, e rootfs.Entry, number string) (plan.Action, error) 
 		layers, err := sources(e.Layers)
 		return plan.PutOverlay{At: e.At, Layers: layers}, err
 	}
-	return nil, &PolicyError{Problem: "is nil"}
+	return nil, &policy.PolicyError{Problem: "is nil"}
 }
 
-func resolveBind(p Policy, e rootfs.Bind) (plan.Action, error) {
+func bindEntry(p policy.Policy, e rootfs.Bind) (plan.Action, error) {
 	do := plan.PutBind{At: e.At, Write: e.Write, Device: e.Devices, NoExec: e.NoExec, NoExecve: e.NoExecve, Plain: e.Write && p.GuardsRoot()}
 	if e.File != nil {
-		return resolveFile(do, e.File)
+		return fileEntry(do, e.File)
 	}
-	real, info, err := resolve.Canonical(e.Source)
+	real, info, err := Canonical(e.Source)
 	if e.Optional && errors.Is(err, syscall.ENOENT) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, &PolicyError{Field: ".Source", Value: e.Source, Problem: "cannot be shown", Err: err}
+		return nil, &policy.PolicyError{Field: ".Source", Value: e.Source, Problem: "cannot be shown", Err: err}
 	}
 	do.Source, do.Dir = real, info.IsDir()
 	return do, nil
 }
 
-// resolveFile finds the path of what a descriptor has open: a mount can be taken
+// fileEntry finds the path of what a descriptor has open: a mount can be taken
 // from a path of the sandbox's own mount namespace alone (open_tree(2)).
-func resolveFile(do plan.PutBind, f *os.File) (plan.Action, error) {
+func fileEntry(do plan.PutBind, f *os.File) (plan.Action, error) {
 	bad := func(err error) error {
-		return &PolicyError{Field: ".File", Value: f.Name(), Problem: "cannot be shown", Err: err}
+		return &policy.PolicyError{Field: ".File", Value: f.Name(), Problem: "cannot be shown", Err: err}
 	}
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -128,9 +127,9 @@ func resolveFile(do plan.PutBind, f *os.File) (plan.Action, error) {
 	return do, nil
 }
 
-func resolveDev(p Policy, e rootfs.Dev) (plan.Action, error) {
+func devEntry(p policy.Policy, e rootfs.Dev) (plan.Action, error) {
 	do := plan.PutDev{At: e.At}
-	for _, d := range compile.BasicDevices {
+	for _, d := range OwnDevices {
 		if _, err := os.Lstat(d); err == nil {
 			do.Devices = append(do.Devices, strings.TrimPrefix(d, "/dev/"))
 		}
@@ -156,9 +155,9 @@ func sources(layers []string) ([]string, error) {
 }
 
 func source(field, p string) (string, error) {
-	real, _, err := resolve.Canonical(p)
+	real, _, err := Canonical(p)
 	if err != nil {
-		return "", &PolicyError{Field: "." + field, Value: p, Problem: "cannot be shown", Err: err}
+		return "", &policy.PolicyError{Field: "." + field, Value: p, Problem: "cannot be shown", Err: err}
 	}
 	return real, nil
 }

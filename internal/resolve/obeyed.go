@@ -1,39 +1,37 @@
-package sandbox
+package resolve
 
 import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/gitobeyed"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
-	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// obeyed are the paths in what can be written that git obeys because a repository's configuration names them. A path that Write
-// names too is the tool's.
-func obeyedPaths(p Policy, in compile.Input) []string {
+// ObeyedByGit returns the paths in what can be written that git obeys because a repository's configuration names them, and with
+// them state, what repositories hold for other work trees. A path that Write names too is the tool's.
+func ObeyedByGit(p policy.Policy, tree Tree, mounts []MountEntry, state []string) []string {
 	if !slices.Contains(p.Files.ProtectedPatterns(), ".git/hooks") || slices.Contains(p.Open, policy.BoundFiles) {
 		return nil
 	}
-	found := slices.Clone(in.GitState)
-	shown := func(tree string) bool {
-		return slices.ContainsFunc(in.Tree.Entries, func(e resolve.Entry) bool { return e.Kind == pathrule.Write && pathrule.Within(tree, e.Path) })
+	found := slices.Clone(state)
+	shown := func(dir string) bool {
+		return slices.ContainsFunc(tree.Entries, func(e Entry) bool { return e.Kind == pathrule.Write && pathrule.Within(dir, e.Path) })
 	}
-	for _, e := range in.Tree.Entries {
+	for _, e := range tree.Entries {
 		if e.Kind == pathrule.Write && e.Dir {
 			found = append(found, gitobeyed.In(e.Path, shown)...)
 		}
 	}
-	shown = func(tree string) bool {
-		return slices.ContainsFunc(in.Mounts, func(put compile.MountEntry) bool {
+	shown = func(dir string) bool {
+		return slices.ContainsFunc(mounts, func(put MountEntry) bool {
 			b, ok := put.Action.(plan.PutBind)
-			return ok && b.Write && b.Dir && (pathrule.Within(tree, b.At) || pathrule.Within(tree, b.Source))
+			return ok && b.Write && b.Dir && (pathrule.Within(dir, b.At) || pathrule.Within(dir, b.Source))
 		})
 	}
-	for _, put := range in.Mounts {
+	for _, put := range mounts {
 		if b, ok := put.Action.(plan.PutBind); ok && b.Write && b.Dir {
 			for _, path := range gitobeyed.In(b.Source, shown) {
 				found = append(found, pathrule.Join(b.At, strings.TrimPrefix(path, b.Source)[1:]))
