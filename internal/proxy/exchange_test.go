@@ -207,11 +207,11 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 		first := put()
 		time.Sleep(idleWait / 2)
 		second := put()
-		time.Sleep(idleWait/2 - 1)
+		time.Sleep(idleWait/2 - time.Nanosecond)
 		if closed(first) {
 			t.Error("closed too early")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		if synctest.Wait(); !closed(first) || closed(second) {
 			t.Errorf("the first is closed: %v, the second: %v", closed(first), closed(second))
 		}
