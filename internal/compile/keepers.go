@@ -48,6 +48,7 @@ func (c *compilation) keepers() error {
 	return nil
 }
 
+// KeeperFilter is the filter by which a tool without a pid namespace cannot stop or kill the processes that end its run.
 func KeeperFilter() seccomp.Filter {
 	const everybody, setSig, sigKill, sigStop = 1<<32 - 1, 10, 9, 19
 	f := seccomp.Filter{Default: seccomp.Allow, Unknown: seccomp.Allow}

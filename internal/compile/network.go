@@ -222,6 +222,7 @@ func (c *compilation) note(b policy.Bound, text string) {
 	c.notes[b] = append(c.notes[b], text)
 }
 
+// Loopback4 is the address at which a tool finds the proxies and what Network.Connect grants.
 var Loopback4 = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
 // Resolvers are where a host's resolv.conf, which the tool has, sends questions for

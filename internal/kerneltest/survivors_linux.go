@@ -31,8 +31,15 @@ func survivors(session int, id string) string {
 		// A process that ended in this instant needs no signal.
 		_ = syscall.Kill(p.pid, syscall.SIGKILL)
 	}
+	// A killed process is listed until it has left its address space.
+	for end := time.Now().Add(killTime); len(left) > 0 && time.Now().Before(end); left = find(session, id) {
+		time.Sleep(time.Millisecond)
+	}
 	return strings.Join(names, ", ")
 }
+
+// killTime is how long a killed process may take to end.
+const killTime = 10 * time.Second
 
 type process struct {
 	pid  int

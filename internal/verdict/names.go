@@ -17,6 +17,7 @@ type nameRules struct {
 	Rules []NameRule
 }
 
+// A NameRule is a name, or a path of names, that may not be made or changed below Write, or is hidden there.
 type NameRule struct {
 	Field string
 	Name  string
