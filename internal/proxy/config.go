@@ -133,6 +133,7 @@ type Config struct {
 	// Lookup resolves a name. Nil: /etc/hosts, then net.DefaultResolver, without search domains.
 	Lookup func(ctx context.Context, name string) ([]netip.Addr, error)
 	// Dial connects to an address that was checked. Nil: a net.Dialer over TCP.
+	// A connection that is no syscall.Conn is used for one HTTP request: what has come on it since cannot be seen.
 	Dial func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 	// DialUDP connects a socket for datagrams to an address that was checked. Nil: a
 	// net.Dialer over UDP.

@@ -31,7 +31,7 @@ type exchange struct {
 	detach   func() bool // from the context; false: that has ended
 	last     bool        // the connection ends with this exchange
 	writeErr error       // of the connection
-	written  chan error  // the result of writing the request
+	written  chan error  // the result of writing a request with a body
 	body     io.Reader   // net/http's, whose Close would read it to its end
 	ended    error       // of body
 }
@@ -40,7 +40,7 @@ type exchange struct {
 func (c *originConn) exchange(r *http.Request) (*http.Response, error) {
 	x := requestOf(r.Context())
 	x.event.Address = c.address
-	e := &exchange{c: c, r: r, written: make(chan error, 1)}
+	e := &exchange{c: c, r: r}
 	e.detach = context.AfterFunc(r.Context(), func() { c.metered.Close() })
 	res, err := e.send()
 	if err != nil {
@@ -67,13 +67,17 @@ func (e *exchange) send() (*http.Response, error) {
 		if err := e.write(); err != nil {
 			return nil, unanswered(err)
 		}
-	} else if !e.c.metered.g.spawn(func() {
-		if err := e.write(); err != nil {
-			e.c.metered.Close()
+	} else {
+		e.written = make(chan error, 1)
+		if !e.c.metered.g.spawn(func() {
+			err := e.write()
+			if e.written <- err; err != nil {
+				e.c.metered.Close()
+			}
+		}) {
+			e.r.Body.Close()
+			return nil, ErrClosed
 		}
-	}) {
-		e.r.Body.Close()
-		return nil, ErrClosed
 	}
 	if _, err := e.c.in.Peek(1); err != nil {
 		return nil, unanswered(err)
@@ -89,7 +93,7 @@ func (e *exchange) send() (*http.Response, error) {
 	return nil, errHead
 }
 
-// write writes the request and sends the result to e.written.
+// write writes the request.
 func (e *exchange) write() error {
 	w := requestWriters.Get().(*bufio.Writer)
 	w.Reset((*requestWriter)(e))
@@ -99,9 +103,7 @@ func (e *exchange) write() error {
 	}
 	w.Reset(nil)
 	requestWriters.Put(w)
-	err = cmp.Or(e.writeErr, err)
-	e.written <- err
-	return err
+	return cmp.Or(e.writeErr, err)
 }
 
 var requestWriters = sync.Pool{New: func() any { return bufio.NewWriter(nil) }}
