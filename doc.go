@@ -73,6 +73,7 @@
 //	internal/stage/        the harness's half: plan to program, the control socket
 //	internal/stage/child/  the stage's half: the early hook, the stage, init, the tool before its execve
 //	internal/supervisor/  the supervisor in init that keeps protected names from being written
+//	internal/supervisor/gittext/ configurations and other texts that git obeys: which lines are harmless
 //	internal/stage/launch/ how a stage is executed: the trampoline, or the harness's own file
 //	internal/stage/wire/   the layout that both halves share
 //	internal/seatbelt/     macOS sandbox profiles, read and evaluated, on any system

@@ -3,6 +3,8 @@ package supervisor
 import (
 	"syscall"
 	"unsafe"
+
+	"github.com/holdfast-dev/holdfast/internal/supervisor/gittext"
 )
 
 // replaceChecked carries out a rename onto a git configuration, or onto another text that counts, which is how git writes
@@ -45,12 +47,12 @@ func (s *State) replaceChecked() int {
 //go:norace
 func (s *State) mayConfigure(b *resolvedPath) int {
 	s.locateTexts(b)
-	s.text[1].n = 0
+	s.text[1].N = 0
 	if r := s.load(1, b.dir, &b.name[0]); r < 0 && r != -eNOENT {
 		return r
 	}
-	s.text[0].dropWorktree(&s.text[1])
-	if !sameRest(&s.text[0], &s.text[1]) || b.hit&hitModules == 0 && !s.keepsIDs(b.dir, &s.text[1], &s.text[0]) {
+	s.text[0].DropWorktree(&s.text[1])
+	if !s.sameForeign() || b.hit&hitModules == 0 && !s.keepsIDs(b.dir, &s.text[1], &s.text[0]) {
 		return s.refuse()
 	}
 	return 0
@@ -62,10 +64,10 @@ func (s *State) mayConfigure(b *resolvedPath) int {
 //go:norace
 func (s *State) plainConfig(sp *resolvedPath) bool {
 	s.locateTexts(sp)
-	s.text[1].n = 0
-	s.text[0].removing = true
-	r := s.load(0, sp.dir, &sp.name[0]) == 0 && sameRest(&s.text[0], &s.text[1])
-	s.text[0].removing = false
+	s.text[1].N = 0
+	s.text[0].Removing = true
+	r := s.load(0, sp.dir, &sp.name[0]) == 0 && s.sameForeign()
+	s.text[0].Removing = false
 	if r && sp.hit&hitModules == 0 && !s.keepsIDs(sp.dir, &s.text[0], &s.text[1]) {
 		s.literal("index")
 		sys(syscall.SYS_UNLINKAT, uintptr(sp.dir), uintptr(unsafe.Pointer(&s.num[0])), 0, 0, 0)
@@ -89,9 +91,56 @@ func (s *State) locateTexts(sp *resolvedPath) {
 			base = sp.dir
 		}
 	}
+	s.setTexts(modules, sp.hit&hitModules != 0, base)
+}
+
+// setTexts says of both texts whether they are a submodule's configuration or a .gitmodules. base is the descriptor of the .git directory
+// beside which relative paths of repositories begin, or -1.
+//
+//go:norace
+func (s *State) setTexts(modules, workTree bool, base int) {
+	s.textBase = base
 	for i := range s.text {
-		s.text[i].modules, s.text[i].base, s.text[i].workTree = modules, base, sp.hit&hitModules != 0
+		s.text[i].Modules, s.text[i].WorkTree = modules, workTree
 	}
+}
+
+// sameForeign reports whether the lines of text 0 that are not harmless are those of text 1, one by one and in their sections.
+//
+//go:norace
+func (s *State) sameForeign() bool {
+	a, b := &s.text[0], &s.text[1]
+	a.Rewind()
+	b.Rewind()
+	for {
+		more := s.nextForeign(a)
+		if more != s.nextForeign(b) {
+			return false
+		}
+		if !more {
+			return true
+		}
+		if !gittext.SameLine(a, b) {
+			return false
+		}
+	}
+}
+
+// nextForeign moves to the next line that is not harmless; false at the end.
+//
+//go:norace
+func (s *State) nextForeign(t *gittext.Text) bool {
+	for t.Next() {
+		switch t.Judge() {
+		case gittext.Foreign:
+			return true
+		case gittext.IfDirectory:
+			if !s.isPlainDir(t) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // store writes text 0 to fd.
@@ -99,8 +148,8 @@ func (s *State) locateTexts(sp *resolvedPath) {
 //go:norace
 func (s *State) store(fd int) int {
 	t := &s.text[0]
-	for done := uint(0); done < t.n; {
-		r := sys(syscall.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&t.b[done&(textRoom-1)])), uintptr(t.n-done), 0, 0)
+	for done := uint(0); done < t.N; {
+		r := sys(syscall.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&t.B[done&(gittext.Room-1)])), uintptr(t.N-done), 0, 0)
 		if r < 0 {
 			return r
 		}

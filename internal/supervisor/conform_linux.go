@@ -155,10 +155,8 @@ func (s *State) scanEntry(fd int, name uint) int {
 //go:norace
 func (s *State) ownConfig(dir int, replace bool) int {
 	s.literal("config")
-	s.text[1].n = 0
-	for i := range s.text {
-		s.text[i].modules, s.text[i].base, s.text[i].workTree = false, -1, false
-	}
+	s.text[1].N = 0
+	s.setTexts(false, false, -1)
 	if lstatat(dir, &s.num[0], &s.st) < 0 {
 		return s.refuse()
 	}
@@ -166,9 +164,9 @@ func (s *State) ownConfig(dir int, replace bool) int {
 	if r := s.load(0, dir, &s.num[0]); r < 0 {
 		return r
 	}
-	s.text[0].removing = !replace
-	same := sameRest(&s.text[0], &s.text[1])
-	s.text[0].removing = false
+	s.text[0].Removing = !replace
+	same := s.sameForeign()
+	s.text[0].Removing = false
 	if !same {
 		return s.refuse()
 	}

@@ -3,6 +3,8 @@ package supervisor
 import (
 	"syscall"
 	"unsafe"
+
+	"github.com/holdfast-dev/holdfast/internal/supervisor/gittext"
 )
 
 // git writes two protected files by opening them and not by a rename: the `.git` file of a linked worktree or a
@@ -128,16 +130,16 @@ func (s *State) writesWhatGitWould(l *deferredWrite) bool {
 		return s.trueGitdir(l)
 	}
 	t := &s.text[0]
-	for t.n = 0; t.n < l.n; t.n++ {
-		t.b[t.n&(textRoom-1)] = l.b[t.n&(deferredBytes-1)]
+	for t.N = 0; t.N < l.n; t.N++ {
+		t.B[t.N&(gittext.Room-1)] = l.b[t.N&(deferredBytes-1)]
 	}
 	if l.kind == textConfig {
 		return s.trueConfig(l)
 	}
 	if l.kind == textStrategy {
-		return t.plainWords(0)
+		return t.PlainWords(0)
 	}
-	return l.kind == textApply && t.harmlessApply()
+	return l.kind == textApply && t.HarmlessApply()
 }
 
 // trueConfig judges text 0, which is the deferred write, as the configuration that it is to become, and makes the deferred write what may be written.
@@ -151,8 +153,8 @@ func (s *State) trueConfig(l *deferredWrite) bool {
 	sp.dir, sp.hit = l.dir, l.hit
 	fine := !s.lockedByOther(sp) && s.mayConfigure(sp) == 0
 	sp.reset()
-	for l.n = 0; l.n < t.n && l.n < deferredBytes; l.n++ {
-		l.b[l.n&(deferredBytes-1)] = t.b[l.n&(textRoom-1)]
+	for l.n = 0; l.n < t.N && l.n < deferredBytes; l.n++ {
+		l.b[l.n&(deferredBytes-1)] = t.B[l.n&(gittext.Room-1)]
 	}
 	return fine
 }

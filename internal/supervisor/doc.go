@@ -64,11 +64,11 @@
 //   - With Rules.NoNewGit that call is refused, and so are a directory and a file named .git.
 //   - A configuration is written by git as config.lock and renamed. The supervisor puts a checked copy in its place,
 //     which no process has open, under a name that no supervisor opens until it is there: harmless keys may
-//     change, all else has to be as it was (gitconfig.go, giturl.go). A submodule's core.worktree is taken out; git needs it not.
+//     change, all else has to be as it was (package gittext). A submodule's core.worktree is taken out; git needs it not.
 //     The mode is left to the tool, because git init flips it. It may be removed when it holds harmless keys alone.
-//   - .gitmodules, in the work tree, is judged so, too, by another list (gitmodules.go). git checkout writes it by an open, as libgit2 does
+//   - .gitmodules, in the work tree, is judged so, too, by another list (package gittext). git checkout writes it by an open, as libgit2 does
 //     a new configuration: what is written comes as a deferred write (deferred_linux.go), and appears when it is judged harmless.
-//   - An index is read by the size of objects' names that the configuration says (gitformat.go), in the tool's file where the kernel grants
+//   - An index is read by the size of objects' names that the configuration says (package gittext), in the tool's file where the kernel grants
 //     a lease on it, else in a copy.
 //   - A lock is opened only with O_CREAT|O_EXCL, and renamed or removed only by the sandbox that made it (lock_linux.go): the user's
 //     own git may be holding it.

@@ -3,6 +3,8 @@ package supervisor
 import (
 	"syscall"
 	"unsafe"
+
+	"github.com/holdfast-dev/holdfast/internal/supervisor/gittext"
 )
 
 // git checks the names in an index when they are added, and not when it reads the file: `git checkout .` writes what a forged one
@@ -141,29 +143,29 @@ func (s *State) indexIDs(b *resolvedPath) uint {
 	}
 	if !b.isName("index") {
 		switch n - uint(len(shared)) {
-		case 2 * sha1Size:
-			return sha1Size
-		case 2 * sha256Size:
-			return sha256Size
+		case 2 * gittext.SHA1Size:
+			return gittext.SHA1Size
+		case 2 * gittext.SHA256Size:
+			return gittext.SHA256Size
 		}
-		return unknownSize
+		return gittext.UnknownSize
 	}
 	if b.git.up >= climbStep {
-		return unknownSize
+		return gittext.UnknownSize
 	}
-	s.text[0].n, s.text[0].workTree = 0, false
+	s.text[0].N, s.text[0].WorkTree = 0, false
 	if r := s.load(0, b.dir, s.above(b.git.up, "config")); r < 0 && r != -eNOENT {
-		return unknownSize
+		return gittext.UnknownSize
 	}
-	return s.text[0].idSize()
+	return s.text[0].IDSize()
 }
 
 // keepsIDs reports whether the configuration in dir, which is text old, may be replaced by text next, or by none: while there is
 // an index the size of its names stays.
 //
 //go:norace
-func (s *State) keepsIDs(dir int, old, next *text) bool {
-	if old.idSize() == next.idSize() {
+func (s *State) keepsIDs(dir int, old, next *gittext.Text) bool {
+	if old.IDSize() == next.IDSize() {
 		return true
 	}
 	s.literal("index")
@@ -179,7 +181,7 @@ func (s *State) keepsIDs(dir int, old, next *text) bool {
 //
 //go:norace
 func (s *State) harmlessIndex(fd int, oid uint) bool {
-	if oid == unknownSize {
+	if oid == gittext.UnknownSize {
 		return false
 	}
 	x := &s.index

@@ -10,9 +10,6 @@ import "unsafe"
 //go:nocheckptr
 func Begin(s *State, rules []byte, own unsafe.Pointer) {
 	s.m.rules = rules
-	for i := range s.text {
-		s.text[i].rules, s.text[i].owner = &s.m, s
-	}
 	for i := range s.up {
 		s.up[i] = "../"[i%3]
 	}

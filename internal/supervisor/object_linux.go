@@ -3,6 +3,8 @@ package supervisor
 import (
 	"syscall"
 	"unsafe"
+
+	"github.com/holdfast-dev/holdfast/internal/supervisor/gittext"
 )
 
 //go:norace
@@ -138,37 +140,37 @@ func (s *State) duplicateFD(fd int) int {
 //go:norace
 func (s *State) load(k, dir int, name *byte) int {
 	t := &s.text[k&1]
-	t.n = 0
+	t.N = 0
 	fd := openat(dir, name, syscall.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if fd < 0 {
 		return fd
 	}
-	for t.n < textRoom {
-		r := sys(syscall.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&t.b[t.n&(textRoom-1)])), uintptr(textRoom-t.n), 0, 0)
+	for t.N < gittext.Room {
+		r := sys(syscall.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&t.B[t.N&(gittext.Room-1)])), uintptr(gittext.Room-t.N), 0, 0)
 		if r <= 0 {
 			closeFD(fd)
 			return r
 		}
-		t.n += uint(r)
+		t.N += uint(r)
 	}
 	closeFD(fd)
 	return s.refuse()
 }
 
-// isPlainDir reports whether the rest of the value from byte i on is the path of a directory, without a link on the way.
+// isPlainDir reports whether the path that t's line names is that of a directory, without a link on the way.
 //
 //go:norace
-func (s *State) isPlainDir(t *text, i uint) bool {
+func (s *State) isPlainDir(t *gittext.Text) bool {
 	b, n := &s.w.b[0], uint(0)
 	dir := s.rootDir
-	if t.c(i) != '/' {
-		if dir = t.base; dir < 0 {
+	if t.B[t.Local&(gittext.Room-1)] != '/' {
+		if dir = s.textBase; dir < 0 {
 			return false
 		}
 		b[0], b[1], b[2], n = '.', '.', '/', 3
 	}
-	for ; i < t.end && n < pathMax-1; i++ {
-		b[n&(2*pathMax-1)] = t.c(i)
+	for i := t.Local; i < t.LocalEnd && n < pathMax-1; i++ {
+		b[n&(2*pathMax-1)] = t.B[i&(gittext.Room-1)]
 		n++
 	}
 	b[n&(2*pathMax-1)] = 0

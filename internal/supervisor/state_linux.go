@@ -3,6 +3,8 @@ package supervisor
 import (
 	"syscall"
 	"unsafe"
+
+	"github.com/holdfast-dev/holdfast/internal/supervisor/gittext"
 )
 
 // State is everything the serving code reads and writes. It is made before the fork, and holds the only
@@ -47,7 +49,8 @@ type State struct {
 	resolved  [2]resolvedPath
 	w         walk
 	m         matcher
-	text      [2]text
+	text      [2]gittext.Text
+	textBase  int // see setTexts
 	wait      [waitRoom]waiting
 	waits     int
 	pendingFD int // a FIFO's end that is put off

@@ -1,4 +1,4 @@
-package supervisor
+package gittext
 
 // harmlessURL refuses a URL that makes git start a program of its author's choice: a remote helper (`ext::`,
 // any `x::`), an option in the place of a host or path (CVE-2017-1000117, CVE-2018-17456), or ssh to this very
@@ -6,21 +6,21 @@ package supervisor
 // localPath.
 //
 //go:norace
-func (t *text) harmlessURL() bool {
-	if t.removing {
-		return true
+func (t *Text) harmlessURL() Verdict {
+	if t.Removing {
+		return Harmless
 	}
 	if t.val >= t.end || t.c(t.val) == '-' {
-		return false
+		return Foreign
 	}
 	colon, slash := t.end, t.end
 	for i := t.end; i > t.val; i-- {
 		c, d := t.c(i-1), t.c(i)
 		switch {
 		case c == '"', c == ';', c == '#', c == '%', c == ' ', c == '\t':
-			return false
+			return Foreign
 		case c == ':' && d == ':', (c == '/' || c == '@') && d == '-':
-			return false
+			return Foreign
 		case c == ':':
 			colon = i - 1
 		case c == '/':
@@ -28,28 +28,31 @@ func (t *text) harmlessURL() bool {
 		}
 	}
 	switch {
-	case t.workTree && colon == t.end && t.isRelative():
-		return true
+	case t.WorkTree && colon == t.end && t.isRelative():
+		return Harmless
 	case colon == t.end, slash == t.val:
 		return t.localPath(t.val)
 	case colon > slash || colon == t.val:
-		return false
+		return Foreign
 	case t.c(colon+1) == '/' && t.c(colon+2) == '/':
 		if t.is(t.val, colon, "file") {
-			return t.c(colon+3) == '/' && t.localPath(colon+3)
+			if t.c(colon+3) != '/' {
+				return Foreign
+			}
+			return t.localPath(colon + 3)
 		}
 		if t.is(t.val, colon, "ssh") || t.is(t.val, colon, "git") {
-			return !t.loopback(colon + 3)
+			return harmlessIf(!t.loopback(colon + 3))
 		}
-		return t.is(t.val, colon, "https") || t.is(t.val, colon, "http")
+		return harmlessIf(t.is(t.val, colon, "https") || t.is(t.val, colon, "http"))
 	}
-	return !t.loopback(t.val)
+	return harmlessIf(!t.loopback(t.val))
 }
 
 // loopback reports whether the host that begins at i, behind a user's name, is a usual name of this machine.
 //
 //go:norace
-func (t *text) loopback(i uint) bool {
+func (t *Text) loopback(i uint) bool {
 	for j := i; j < t.end && t.c(j) != '/' && t.c(j) != ':'; j++ {
 		if t.c(j) == '@' {
 			i = j + 1
@@ -64,45 +67,15 @@ func (t *text) loopback(i uint) bool {
 // too; what lies outside is not the tool's.
 //
 //go:norace
-func (t *text) localPath(i uint) bool {
+func (t *Text) localPath(i uint) Verdict {
 	for j := i; j < t.end; j++ {
 		if t.c(j) == '-' && (j == i || t.c(j-1) == '/') {
-			return false
+			return Foreign
 		}
 	}
 	if i >= t.end || t.is(i, i+5, "/proc") || t.is(i, i+4, "/dev") || t.is(i, i+4, "/sys") {
-		return false
+		return Foreign
 	}
-	if t.owner != nil {
-		return t.owner.isPlainDir(t, i)
-	}
-	return t.c(i) == '/' && !t.dots(i) && t.outside(i)
-}
-
-// dots reports whether the path from i on has a component that is empty, "." or "..".
-//
-//go:norace
-func (t *text) dots(i uint) bool {
-	for ; i < t.end; i++ {
-		if t.c(i) == '/' && (t.c(i+1) == '/' || t.c(i+1) == '.') {
-			return true
-		}
-	}
-	return false
-}
-
-// outside reports whether the value, an absolute path from i on, is plainly outside every root.
-//
-//go:norace
-func (t *text) outside(i uint) bool {
-	m, n := t.rules, uint(0)
-	for ; i < t.end && n < pathRoom-4; i++ {
-		m.path[n&(pathRoom-1)] = t.c(i)
-		n++
-	}
-	m.path[n&(pathRoom-1)], m.path[(n+1)&(pathRoom-1)] = '/', '-' // so that a root itself is beneath a root
-	m.n, m.pat = n+2, offRecords
-	m.split()
-	m.roots()
-	return m.floor == ^uint(0)
+	t.Local, t.LocalEnd = i, t.end
+	return IfDirectory
 }

@@ -1,4 +1,4 @@
-package supervisor
+package gittext
 
 // A tool may change its repository's configuration, but not plant in it what git runs: core.hooksPath,
 // core.fsmonitor, core.sshCommand, aliases, filters, pagers, includes and whatever later versions add. So the
@@ -19,7 +19,7 @@ var harmlessKeys = [...]harmlessKey{
 	{"core", "symlinks", false, anyValue},
 	{"core", "autocrlf", false, anyValue},
 	{"core", "eol", false, anyValue},
-	{"core", "worktree", false, treeValue}, // see dropWorktree
+	{"core", "worktree", false, treeValue}, // see DropWorktree
 	{"core", "sharedrepository", false, anyValue},
 	{"core", "compression", false, anyValue},
 	{"core", "abbrev", false, anyValue},
@@ -51,47 +51,14 @@ var harmlessKeys = [...]harmlessKey{
 	{"push", "default", false, anyValue},
 }
 
-// sameRest reports whether the lines of a that are not harmless are those of b.
+// Judge reads the present line.
 //
 //go:norace
-func sameRest(a, b *text) bool {
-	a.rewind()
-	b.rewind()
-	for {
-		more := a.nextForeign()
-		if more != b.nextForeign() {
-			return false
-		}
-		if !more {
-			return true
-		}
-		if !equalBytes(a, b, a.sec, a.secEnd, b.sec, b.secEnd) || !equalBytes(a, b, a.at, a.end, b.at, b.end) {
-			return false
-		}
-	}
-}
-
-// nextForeign moves to the next line that is not harmless; false at the end.
-//
-//go:norace
-func (t *text) nextForeign() bool {
-	for t.pos < t.n {
-		t.nextLine()
-		if !t.harmless() {
-			return true
-		}
-	}
-	return false
-}
-
-// harmless reads the present line.
-//
-//go:norace
-func (t *text) harmless() bool {
+func (t *Text) Judge() Verdict {
 	part := t.ongoing
 	t.ongoing = t.end > t.at && t.c(t.end-1) == '\\'
 	if part {
-		return false
+		return Foreign
 	}
 	quotes := uint(0)
 	plain := true
@@ -105,19 +72,30 @@ func (t *text) harmless() bool {
 	}
 	i := t.blanks(t.at)
 	if t.c(i) == '[' && i < t.end {
-		return t.header(i) && plain
+		return harmlessIf(t.header(i) && plain)
 	}
 	if !plain || quotes&1 != 0 {
-		return false
+		return Foreign
 	}
 	if i >= t.end || t.c(i) == '#' || t.c(i) == ';' {
-		return true
+		return Harmless
 	}
-	return t.known && t.pair(i)
+	if !t.known {
+		return Foreign
+	}
+	return t.pair(i)
 }
 
 //go:norace
-func (t *text) blanks(i uint) uint {
+func harmlessIf(fine bool) Verdict {
+	if fine {
+		return Harmless
+	}
+	return Foreign
+}
+
+//go:norace
+func (t *Text) blanks(i uint) uint {
 	for i < t.end && (t.c(i) == ' ' || t.c(i) == '\t') {
 		i++
 	}
@@ -125,7 +103,7 @@ func (t *text) blanks(i uint) uint {
 }
 
 //go:norace
-func (t *text) word(i uint) uint {
+func (t *Text) word(i uint) uint {
 	for ; i < t.end; i++ {
 		c := lower(t.c(i))
 		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
@@ -138,7 +116,7 @@ func (t *text) word(i uint) uint {
 // header reads `[name]` or `[name "subsection"]` at i, with nothing behind it.
 //
 //go:norace
-func (t *text) header(i uint) bool {
+func (t *Text) header(i uint) bool {
 	t.sec, t.secEnd, t.known, t.sub = t.at, t.end, false, false
 	t.name = i + 1
 	t.nameEnd = t.word(t.name)
@@ -150,7 +128,7 @@ func (t *text) header(i uint) bool {
 		t.sub = true
 		for i = j + 1; i < t.end && t.c(i) != '"' && t.c(i) != '\\'; i++ {
 		}
-		if t.c(i) != '"' || i == j+1 || t.workTree && !t.insidePath(j+1, i) {
+		if t.c(i) != '"' || i == j+1 || t.WorkTree && !t.insidePath(j+1, i) {
 			return false // the name is that of a directory below modules
 		}
 		i++
@@ -162,14 +140,14 @@ func (t *text) header(i uint) bool {
 // pair reads `key = value` at i and looks it up.
 //
 //go:norace
-func (t *text) pair(i uint) bool {
+func (t *Text) pair(i uint) Verdict {
 	t.key, t.keyEnd = i, t.word(i)
 	i = t.blanks(t.keyEnd)
 	if t.keyEnd == t.key || i >= t.end || t.c(i) != '=' {
-		return false
+		return Foreign
 	}
 	t.val = t.blanks(i + 1)
-	if t.workTree {
+	if t.WorkTree {
 		return t.harmlessModule()
 	}
 	for k := range harmlessKeys {
@@ -179,27 +157,24 @@ func (t *text) pair(i uint) bool {
 			case urlValue:
 				return t.harmlessURL()
 			case remoteValue:
-				return t.harmlessRemote()
+				return harmlessIf(t.harmlessRemote())
 			case treeValue:
-				return t.removing
+				return harmlessIf(t.Removing)
 			case refsValue:
-				return t.is(t.val, t.end, "files") || t.is(t.val, t.end, "reftable")
+				return harmlessIf(t.is(t.val, t.end, "files") || t.is(t.val, t.end, "reftable"))
 			}
-			if t.removing {
-				return true
-			}
-			return true
+			return Harmless
 		}
 	}
-	return false
+	return Foreign
 }
 
 // harmlessRemote accepts what a branch follows: this repository, or a remote that this very configuration gives a
 // URL. Of any other word git would make a path relative to its working directory.
 //
 //go:norace
-func (t *text) harmlessRemote() bool {
-	if t.removing {
+func (t *Text) harmlessRemote() bool {
+	if t.Removing {
 		return true
 	}
 	size := t.end - t.val
@@ -207,7 +182,7 @@ func (t *text) harmlessRemote() bool {
 		return true
 	}
 	const head, tail = "[remote \"", "\"]\n\turl"
-	for i := uint(0); i < t.n; i++ {
+	for i := uint(0); i < t.N; i++ {
 		if t.c(i) != '[' || (i > 0 && t.c(i-1) != '\n') || !t.is(i, i+uint(len(head)), head) {
 			continue
 		}
@@ -219,35 +194,35 @@ func (t *text) harmlessRemote() bool {
 	return false
 }
 
-// dropWorktree takes out of a submodule's configuration the core.worktree that git gives it, unless one stands there already. git
+// DropWorktree takes out of a submodule's configuration the core.worktree that git gives it, unless one stands there already. git
 // finds the work tree by the .git file as well; and the path would count later, when links may have come in its way.
 //
 //go:norace
-func (t *text) dropWorktree(old *text) {
-	if !t.modules {
+func (t *Text) DropWorktree(old *Text) {
+	if !t.Modules {
 		return
 	}
-	old.rewind()
-	for old.nextForeign() {
-		if old.isWorktree() {
+	old.Rewind()
+	for old.Next() {
+		if old.Judge() == Foreign && old.isWorktree() {
 			return
 		}
 	}
-	t.rewind()
-	for t.nextForeign() {
-		if !t.isWorktree() {
+	t.Rewind()
+	for t.Next() {
+		if t.Judge() != Foreign || !t.isWorktree() {
 			continue
 		}
 		to := t.at
-		for i := t.pos; i < t.n; i++ {
-			t.b[to&(textRoom-1)] = t.b[i&(textRoom-1)]
+		for i := t.pos; i < t.N; i++ {
+			t.B[to&(Room-1)] = t.B[i&(Room-1)]
 			to++
 		}
-		t.n, t.pos = to, t.at
+		t.N, t.pos = to, t.at
 	}
 }
 
 //go:norace
-func (t *text) isWorktree() bool {
+func (t *Text) isWorktree() bool {
 	return t.known && !t.sub && t.is(t.name, t.nameEnd, "core") && t.is(t.key, t.keyEnd, "worktree") && t.key >= t.at && t.keyEnd <= t.end
 }

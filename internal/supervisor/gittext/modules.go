@@ -1,4 +1,4 @@
-package supervisor
+package gittext
 
 // .gitmodules lies in the work tree and says where submodules come from (gitmodules(5)). It is judged as a configuration is, with a list
 // for it alone: git copies its URLs, and for a submodule that is checked out for the first time what update says.
@@ -23,7 +23,7 @@ var moduleKeys = [...]harmlessKey{
 // harmlessModule judges a pair of .gitmodules.
 //
 //go:norace
-func (t *text) harmlessModule() bool {
+func (t *Text) harmlessModule() Verdict {
 	for k := range moduleKeys {
 		h := &moduleKeys[k]
 		if !t.sub || !t.is(t.name, t.nameEnd, h.section) || !t.is(t.key, t.keyEnd, h.key) {
@@ -33,19 +33,19 @@ func (t *text) harmlessModule() bool {
 		case urlValue:
 			return t.harmlessURL()
 		case pathValue:
-			return t.insidePath(t.val, t.end)
+			return harmlessIf(t.insidePath(t.val, t.end))
 		case updateValue:
-			return t.is(t.val, t.end, "checkout") || t.is(t.val, t.end, "rebase") || t.is(t.val, t.end, "merge") || t.is(t.val, t.end, "none")
+			return harmlessIf(t.is(t.val, t.end, "checkout") || t.is(t.val, t.end, "rebase") || t.is(t.val, t.end, "merge") || t.is(t.val, t.end, "none"))
 		}
-		return t.c(t.val) != '-'
+		return harmlessIf(t.c(t.val) != '-')
 	}
-	return false
+	return Foreign
 }
 
 // insidePath reports whether the bytes from i to end are a path that stays in the work tree, and out of git directories.
 //
 //go:norace
-func (t *text) insidePath(i, end uint) bool {
+func (t *Text) insidePath(i, end uint) bool {
 	if i >= end || t.c(i) == '-' {
 		return false
 	}
@@ -68,7 +68,7 @@ func (t *text) insidePath(i, end uint) bool {
 // isRelative reports whether the URL is relative to that of the repository, as git submodule add ../x writes it.
 //
 //go:norace
-func (t *text) isRelative() bool {
+func (t *Text) isRelative() bool {
 	i := t.val + 1
 	if t.c(i) == '.' {
 		i++
