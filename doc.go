@@ -63,6 +63,7 @@
 //	seccomp/               filters as data, their compiler and evaluator, the default profile; usable alone
 //	rlimit/                resource limits as data; usable alone
 //	internal/compile/      policy and facts about the host to the plan, or what the host cannot hold; pure
+//	internal/darwin/       what of a policy macOS can hold: grants for a profile, holdings and losses; pure
 //	internal/verdict/      whether a policy allows an access, and which field decides; explains, guards nothing
 //	internal/presets/      what this machine has (toolchains, caches, git identity, places of secrets), as a policy
 //	internal/resolve/      paths of a policy and of an explicit root to canonical entries; reads names and links

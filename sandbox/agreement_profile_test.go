@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/darwin"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
@@ -22,7 +23,7 @@ func emitted(p Policy) (h heldProfile, err error) {
 	if err != nil {
 		return h, err
 	}
-	e, err := emit.Emit(profile{m}.grants(profiled{tag: "agreement", proxies: runPorts}))
+	e, err := emit.Emit(darwin.Profile{Evaluator: m}.Grants(darwin.Run{Tag: "agreement", Proxies: runPorts}))
 	if err != nil {
 		return h, err
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/compile"
+	"github.com/holdfast-dev/holdfast/internal/darwin"
 )
 
 // explain says what the harness does for a run's network, in the lines of a
@@ -16,7 +17,7 @@ func explainNetwork(n Network, w compile.NetConfig) string {
 	}
 	switch {
 	case w.Proxied && w.Direct:
-		line("serve HTTP and SOCKS5 at the machine's loopback, each run at ports of its own and with a key (here: %d and %d): allow %s", standInPorts[0], standInPorts[1], listed(n.Hosts))
+		line("serve HTTP and SOCKS5 at the machine's loopback, each run at ports of its own and with a key (here: %d and %d): allow %s", darwin.StandInPorts[0], darwin.StandInPorts[1], listed(n.Hosts))
 	case w.Proxied:
 		line("serve HTTP at %d and SOCKS5 at %d of the tool's loopback: allow %s", w.HTTP, w.SOCKS, listed(n.Hosts))
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/compile"
+	"github.com/holdfast-dev/holdfast/internal/darwin"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -90,7 +91,7 @@ func TestWhatPassesOfTheEnvironmentHasNoSecret(t *testing.T) {
 			Credentials: []policy.Credential{{Name: "TOKEN", Secret: "hunter/two", Hosts: []string{"a.example"}, Place: policy.PlaceBearer}},
 		},
 	}}
-	s.netConfig = wireProfile(s.policy.Network)
+	s.netConfig = darwin.NetConfig(s.policy.Network)
 	if err := s.openGate(); err != nil {
 		t.Fatal(err)
 	}

@@ -15,13 +15,14 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/compile"
+	"github.com/holdfast-dev/holdfast/internal/darwin"
 )
 
 // directRun is a run as it is on macOS, as far as that is no matter of a kernel.
 func directRun(t *testing.T, n Network) *run {
 	t.Helper()
 	p := Policy{Network: n}
-	s := &Sandbox{policy: p, netConfig: wireProfile(n)}
+	s := &Sandbox{policy: p, netConfig: darwin.NetConfig(n)}
 	if err := s.openGate(); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/compile"
+	"github.com/holdfast-dev/holdfast/internal/darwin"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
@@ -15,13 +16,13 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-func meant(t *testing.T, p Policy) profile {
+func meant(t *testing.T, p Policy) darwin.Profile {
 	t.Helper()
 	m, err := verdict.New(p)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return profile{m}
+	return darwin.Profile{Evaluator: m}
 }
 
 // TestWhatMacOSCannotGiveOfANetworkIsNamed: as an error, or as a note where the
@@ -43,7 +44,7 @@ func TestWhatMacOSCannotGiveOfANetworkIsNamed(t *testing.T) {
 		{"Network.SSHAgent", Policy{Open: bare, Network: Network{SSHAgent: true}}},
 		{"Network.Unix", Policy{Open: bare, Network: Network{Unix: []string{"/run/db.sock"}}}},
 	} {
-		err := meant(t, tt.p).lacksNetwork()
+		err := meant(t, tt.p).LacksNetwork()
 		var unsupported *UnsupportedError
 		switch {
 		case tt.field == "" && err != nil, tt.field != "" && (!errors.As(err, &unsupported) || !strings.HasPrefix(unsupported.What, tt.field+":") || !errors.Is(err, errors.ErrUnsupported)):
@@ -52,14 +53,14 @@ func TestWhatMacOSCannotGiveOfANetworkIsNamed(t *testing.T) {
 		tt.p.May = []Bound{policy.BoundNetwork}
 		m := meant(t, tt.p)
 		noted := slices.ContainsFunc(networkHolding(m).Notes, func(n string) bool { return strings.HasPrefix(n, tt.field+":") })
-		if err := m.lacksNetwork(); err != nil || noted != (tt.field != "") {
+		if err := m.LacksNetwork(); err != nil || noted != (tt.field != "") {
 			t.Errorf("%q, where the network may be weaker: %v, noted %t", tt.field, err, noted)
 		}
 	}
 }
 
-func networkHolding(m profile) plan.Holding {
-	list := m.profileHoldings()
+func networkHolding(m darwin.Profile) plan.Holding {
+	list := m.Holdings()
 	return list[slices.IndexFunc(list, func(h plan.Holding) bool { return h.Bound == policy.BoundNetwork })]
 }
 
@@ -107,7 +108,7 @@ func TestTheNetworksLineSaysHowItIsHeld(t *testing.T) {
 		}
 	}
 	if got := line(""); got.State != Weaker || got.Mechanisms[1].Held {
-		t.Errorf("without proxies: %+v", got)
+		t.Errorf("without Proxies: %+v", got)
 	}
 }
 
@@ -121,11 +122,11 @@ func TestTheRunsOwnDirectoryIsToBeRead(t *testing.T) {
 			p.Files.Private = nil
 		}
 		m := meant(t, p)
-		if needed, got := m.needsOwn(); !needed || got != homed {
+		if needed, got := m.NeedsOwn(); !needed || got != homed {
 			t.Errorf("needed %t, homed %t", needed, got)
 		}
 		h := heldProfile{}
-		e, err := emit.Emit(m.grants(profiled{own: own, proxies: runPorts}))
+		e, err := emit.Emit(m.Grants(darwin.Run{Own: own, Proxies: runPorts}))
 		if err != nil {
 			t.Fatal(err)
 		}

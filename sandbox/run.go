@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 )
 
@@ -222,7 +223,7 @@ func (r *run) ownVariables() []string {
 	if r.own == "" || !r.isHomed() {
 		return nil
 	}
-	return []string{"HOME=" + filepath.Join(r.own, ownHome), "TMPDIR=" + filepath.Join(r.own, ownTmp)}
+	return []string{"HOME=" + filepath.Join(r.own, compile.RunHome), "TMPDIR=" + filepath.Join(r.own, compile.RunTmp)}
 }
 
 // checkStrings refuses what execve(2) cannot carry.

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/darwin"
 	"golang.org/x/sys/unix"
 )
 
@@ -77,7 +78,7 @@ func (r *run) enter() error {
 	}
 	env := r.environ()
 	r.tag = newTag()
-	e, err := r.sandbox.emission(profiled{tag: r.tag, own: r.own, proxies: out.ports()})
+	e, err := r.sandbox.emission(darwin.Run{Tag: r.tag, Own: r.own, Proxies: out.ports()})
 	if err != nil {
 		r.removeOwn()
 		return err

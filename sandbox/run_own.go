@@ -7,11 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
-
-// The directories in a run's own directory on the host.
-const ownHome, ownTmp = "home", "tmp"
 
 // ownName is where the run's own directory will be. It is chosen when the run's
 // environment is first asked for, and nobody can guess it.
@@ -48,7 +46,7 @@ func (r *run) fillHome(uid, gid int) error {
 		if !ok || home == "" {
 			continue
 		}
-		if err := writeOwn(filepath.Join(r.own, ownHome), rel, f, uid, gid); err != nil {
+		if err := writeOwn(filepath.Join(r.own, compile.RunHome), rel, f, uid, gid); err != nil {
 			return fmt.Errorf("sandbox: make %s in the run's own directory: %w", f.Path, err)
 		}
 	}

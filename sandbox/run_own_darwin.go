@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/holdfast-dev/holdfast/internal/compile"
 )
 
 // ownLetters is how much of a random text is in the name of a run's own directory:
@@ -13,14 +15,14 @@ const ownLetters = 13
 // isHomed reports whether HOME and TMPDIR are in the run's own directory: where the
 // policy has private ones.
 func (r *run) isHomed() bool {
-	_, homed := r.sandbox.profile.needsOwn()
+	_, homed := r.sandbox.profile.NeedsOwn()
 	return homed
 }
 
 // makeOwn makes the run's own directory, if it has one, with what the harness puts
 // there.
 func (r *run) makeOwn() (err error) {
-	needed, homed := r.sandbox.profile.needsOwn()
+	needed, homed := r.sandbox.profile.NeedsOwn()
 	if !needed {
 		return nil
 	}
@@ -36,7 +38,7 @@ func (r *run) makeOwn() (err error) {
 		}
 	}()
 	if homed {
-		for _, name := range []string{ownHome, ownTmp} {
+		for _, name := range []string{compile.RunHome, compile.RunTmp} {
 			at := filepath.Join(dir, name)
 			err := os.Mkdir(at, 0o700)
 			if err == nil && uid != os.Geteuid() {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 )
 
@@ -33,7 +34,7 @@ func (r *run) makeOwn(id stage.Identity) (err error) {
 		return fmt.Errorf("sandbox: make the run's own directory: %w", err)
 	}
 	r.own = dir
-	for _, d := range []string{filepath.Join(dir, ownHome), filepath.Join(dir, ownTmp), dir} {
+	for _, d := range []string{filepath.Join(dir, compile.RunHome), filepath.Join(dir, compile.RunTmp), dir} {
 		err := os.MkdirAll(d, 0o700)
 		if err == nil && id.UID != os.Geteuid() {
 			err = os.Chown(d, id.UID, id.GID)

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/compile"
+	"github.com/holdfast-dev/holdfast/internal/darwin"
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/presets"
@@ -23,7 +24,7 @@ import (
 
 // lowered is what New has made of the policy for macOS.
 type lowered struct {
-	profile profile
+	profile darwin.Profile
 	limits  []rlimit.Setting
 }
 
@@ -40,18 +41,18 @@ func (s *Sandbox) compile() (err error) {
 	if s.layout, err = resolve.Files(s.policy.Files, presets.CheckWorkspace, s.policy.Network.Unix...); err != nil {
 		return err
 	}
-	m := profile{s.evaluator()}
-	if err := m.lacksNetwork(); err != nil {
+	m := darwin.Profile{Evaluator: s.evaluator()}
+	if err := m.LacksNetwork(); err != nil {
 		return err
 	}
-	s.netConfig = wireProfile(s.policy.Network)
+	s.netConfig = darwin.NetConfig(s.policy.Network)
 	if s.netConfig.SSHAgent {
 		if s.world.ssh, err = agentSocket("Network.SSHAgent", os.Getenv("SSH_AUTH_SOCK"), "start an ssh-agent, and the harness with its SSH_AUTH_SOCK"); err != nil {
 			return err
 		}
 	}
 	s.lowered = &lowered{profile: m}
-	s.plan.Holdings, s.plan.DeadlineMS = m.profileHoldings(), compile.Milliseconds(s.policy.Limits.WallClock)
+	s.plan.Holdings, s.plan.DeadlineMS = m.Holdings(), compile.Milliseconds(s.policy.Limits.WallClock)
 	inherited, err := inheritedLimits()
 	if err != nil {
 		return err
@@ -88,8 +89,8 @@ func (s *Sandbox) refuse() error {
 }
 
 // emission is the profile of one run.
-func (s *Sandbox) emission(run profiled) (emit.Emission, error) {
-	e, err := emit.Emit(s.profile.grants(run))
+func (s *Sandbox) emission(run darwin.Run) (emit.Emission, error) {
+	e, err := emit.Emit(s.profile.Grants(run))
 	if bad := (*emit.Error)(nil); errors.As(err, &bad) {
 		return e, &PolicyError{Field: bad.Field, Value: bad.Value, Problem: bad.Problem, Remedy: "no profile can say it: use another name", Err: err}
 	}
@@ -98,7 +99,7 @@ func (s *Sandbox) emission(run profiled) (emit.Emission, error) {
 
 // try has the profile applied to a program that does nothing.
 func (s *Sandbox) try(limits []rlimit.Setting) error {
-	e, err := s.emission(profiled{tag: newTag(), proxies: standInPorts})
+	e, err := s.emission(darwin.Run{Tag: newTag(), Proxies: darwin.StandInPorts})
 	if err != nil {
 		return err
 	}
@@ -124,7 +125,7 @@ func newTag() string {
 
 // explain prints what sandbox-exec is given.
 func (s *Sandbox) explain() string {
-	e, err := s.emission(profiled{tag: "holdfast-TAG", proxies: standInPorts})
+	e, err := s.emission(darwin.Run{Tag: "holdfast-TAG", Proxies: darwin.StandInPorts})
 	if err != nil {
 		return err.Error()
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/darwin"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
 	"github.com/holdfast-dev/holdfast/internal/verdict"
@@ -126,7 +127,7 @@ func TestAReportFromMacOSClaimsNoMoreThanIsKnown(t *testing.T) {
 	}
 	states := func(started bool) map[Bound]State {
 		out := map[Bound]State{}
-		for _, h := range (profile{m}).profileHoldings() {
+		for _, h := range (darwin.Profile{Evaluator: m}).Holdings() {
 			open := slices.Contains(p.Open, h.Bound) || h.Bound == policy.BoundTime
 			line := judgeProfile(h, open, started, func(mechanism string) string { return profileEvidence(mechanism, nil, 3, 0, "") })
 			out[h.Bound] = line.State
@@ -150,7 +151,7 @@ func TestAReportFromMacOSClaimsNoMoreThanIsKnown(t *testing.T) {
 		}
 	}
 	var lost []string
-	for _, h := range (profile{m}).profileHoldings() {
+	for _, h := range (darwin.Profile{Evaluator: m}).Holdings() {
 		if h.Bound == policy.BoundFiles {
 			for _, l := range h.Lost {
 				lost = append(lost, l.What)

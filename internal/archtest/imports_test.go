@@ -13,13 +13,14 @@ import (
 var walls = map[string][]string{
 	".":                                nil,
 	"examples":                         {"sandbox", "sandbox/policy", "sandbox/rootfs", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest", "sandbox/capture", "sandbox/sbpl"},
-	"sandbox":                          {"sandbox/policy", "sandbox/rootfs", "internal/presets", "internal/verdict", "internal/compile", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/seatbelt/emit", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/launch", "internal/supervisor", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
+	"sandbox":                          {"sandbox/policy", "sandbox/rootfs", "internal/presets", "internal/verdict", "internal/compile", "internal/darwin", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/seatbelt/emit", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/launch", "internal/supervisor", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
 	"sandbox/policy":                   {"sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/proxy/hostrules", "internal/plan", "internal/supervisor", "seccomp", "rlimit"},
 	"sandbox/rootfs":                   {"internal/pathrule", "internal/errtext", "internal/plan"},
 	"internal/resolve":                 {"sandbox/policy", "sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/gitobeyed", "internal/plan"},
 	"internal/presets":                 {"sandbox/policy", "internal/resolve", "internal/pathrule"},
 	"internal/verdict":                 {"sandbox/policy", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/plan", "internal/proxy/hostrules", "internal/supervisor"},
 	"internal/compile":                 {"sandbox/policy", "sandbox/rootfs", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/host", "internal/plan", "internal/proxy/clientenv", "internal/supervisor", "landlock", "seccomp", "rlimit"},
+	"internal/darwin":                  {"sandbox/policy", "internal/verdict", "internal/compile", "internal/pathrule", "internal/plan", "internal/seatbelt/emit", "internal/supervisor"},
 	"internal/pathrule":                {"internal/errtext"},
 	"internal/fixture":                 {"sandbox/policy", "internal/host", "internal/pathrule", "internal/resolve"},
 	"internal/errtext":                 nil,
@@ -156,7 +157,7 @@ var forbidden = []struct {
 
 // pure are the rooms that neither look at the host nor act on it.
 func pure(room string) bool {
-	return room == "sandbox/policy" || room == "sandbox/rootfs" || room == "internal/pathrule" || room == "internal/errtext" || room == "internal/verdict" || room == "internal/compile"
+	return room == "sandbox/policy" || room == "sandbox/rootfs" || room == "internal/pathrule" || room == "internal/errtext" || room == "internal/verdict" || room == "internal/compile" || room == "internal/darwin"
 }
 
 // named are the types of os and net that a pure room's data may hold. It calls neither.

@@ -1,4 +1,4 @@
-package sandbox
+package darwin
 
 import (
 	"errors"
@@ -17,12 +17,12 @@ import (
 // address, no name server, no port to listen at. This file says what of a policy's
 // network comes of that, and what does not. It is pure.
 
-// standInPorts take the proxies' place where a profile is tried or shown: each run
+// StandInPorts take the proxies' place where a profile is tried or shown: each run
 // has ports of its own.
-var standInPorts = []int{1, 2}
+var StandInPorts = []int{1, 2}
 
-// wireProfile is what of a network the harness serves on macOS.
-func wireProfile(n Network) compile.NetConfig {
+// NetConfig is what of a network the harness serves on macOS.
+func NetConfig(n policy.Network) compile.NetConfig {
 	w := compile.NewNetConfig(n)
 	w.Direct, w.HTTP, w.SOCKS = true, 0, 0
 	w.Dials, w.Captures, w.GPGAgent = false, false, false
@@ -30,7 +30,7 @@ func wireProfile(n Network) compile.NetConfig {
 }
 
 // ports are those of the loopback that the tool may connect to.
-func (m profile) ports(proxies []int) []int {
+func (m Profile) ports(proxies []int) []int {
 	var list []int
 	for _, p := range m.Policy.Network.Loopback {
 		list = append(list, int(p))
@@ -45,27 +45,27 @@ func (m profile) ports(proxies []int) []int {
 // trustsSystem reports whether programs may let trustd check certificates. It
 // fetches what a certificate names, from wherever that is, so a network that is
 // bounded by name has it only where the policy says that it may be weaker.
-func (m profile) trustsSystem() bool {
+func (m Profile) trustsSystem() bool {
 	return m.Policy.Network.Proxied() && slices.Contains(m.Policy.May, policy.BoundNetwork)
 }
 
-// needsOwn says whether a run has a directory of its own, and whether the tool's
+// NeedsOwn says whether a run has a directory of its own, and whether the tool's
 // HOME and TMPDIR are in it.
-func (m profile) needsOwn() (needed, homed bool) {
+func (m Profile) NeedsOwn() (needed, homed bool) {
 	homed = len(m.Policy.Files.Private) > 0 && !slices.Contains(m.Policy.Open, policy.BoundFiles)
-	return homed || wireProfile(m.Policy.Network).HasFiles(), homed
+	return homed || NetConfig(m.Policy.Network).HasFiles(), homed
 }
 
 // ownRules show the run's own directory. What the harness has put there can be
 // read, and the agent's socket be connected to; the tool changes its home and its
 // tmp alone.
-func (m profile) ownRules(own string) []emit.Rule {
+func (m Profile) ownRules(own string) []emit.Rule {
 	if own == "" {
 		return nil
 	}
 	rules := []emit.Rule{{Path: own, Kind: emit.Read, Field: "Network"}}
-	if _, homed := m.needsOwn(); homed {
-		for _, name := range []string{ownHome, ownTmp} {
+	if _, homed := m.NeedsOwn(); homed {
+		for _, name := range []string{compile.RunHome, compile.RunTmp} {
 			rules = append(rules, emit.Rule{Path: pathrule.Join(own, name), Kind: emit.Write, Field: "Files.Private"})
 		}
 	}
@@ -73,11 +73,11 @@ func (m profile) ownRules(own string) []emit.Rule {
 }
 
 // missing is what the policy asks of the network that macOS cannot give.
-func (m profile) missing() []*UnsupportedError {
+func (m Profile) missing() []*policy.UnsupportedError {
 	n := m.Policy.Network
-	sockets, _ := verdict.AllowsAddress(m.Policy, Access{Op: OpConnect, Network: "unix"})
+	sockets, _ := verdict.AllowsAddress(m.Policy, verdict.Access{Op: verdict.OpConnect, Network: "unix"})
 	const noNamespace = "macOS has no network namespaces"
-	var list []*UnsupportedError
+	var list []*policy.UnsupportedError
 	for _, f := range [...]struct {
 		asked              bool
 		what, why, instead string
@@ -91,15 +91,15 @@ func (m profile) missing() []*UnsupportedError {
 		{len(n.Unix) > 0 && !sockets, "Network.Unix: the sockets cannot be reached", "where neither files nor processes are bounded local sockets are refused", "bound one of the two"},
 	} {
 		if f.asked {
-			list = append(list, &UnsupportedError{Bound: policy.BoundNetwork, What: f.what, Reason: f.why, Remedy: f.instead + ", or name network in May"})
+			list = append(list, &policy.UnsupportedError{Bound: policy.BoundNetwork, What: f.what, Reason: f.why, Remedy: f.instead + ", or name network in May"})
 		}
 	}
 	return list
 }
 
-// lacksNetwork is New's error for what is missing; nil where the policy says that
+// LacksNetwork is New's error for what is missing; nil where the policy says that
 // the network may be weaker. The report has it as notes then.
-func (m profile) lacksNetwork() error {
+func (m Profile) LacksNetwork() error {
 	if slices.Contains(m.Policy.May, policy.BoundNetwork) {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (m profile) lacksNetwork() error {
 }
 
 // networkNotes are what should be known of the network beside what holds it.
-func (m profile) networkNotes() []string {
+func (m Profile) networkNotes() []string {
 	n := m.Policy.Network
 	var notes []string
 	for _, e := range m.missing() {

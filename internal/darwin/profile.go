@@ -1,4 +1,4 @@
-package sandbox
+package darwin
 
 import (
 	"maps"
@@ -12,30 +12,26 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// This file says what of a policy macOS's seatbelt can hold, and how. It is pure,
-// and compiled on every system, so that tests can hold the profile against
-// Allows wherever they run.
+// A Profile is a policy's evaluator, from which a profile of macOS's sandbox is made.
+type Profile struct{ *verdict.Evaluator }
 
-// A profile is a policy's evaluator, from which a profile of macOS's sandbox is made.
-type profile struct{ *verdict.Evaluator }
-
-// A profiled is what one run adds to the profile of its policy.
-type profiled struct {
-	tag     string
-	own     string // the run's own directory; "": it has none
-	proxies []int  // the ports at which the harness serves it
+// A Run is what one run adds to the profile of its policy.
+type Run struct {
+	Tag     string
+	Own     string // the run's own directory; "": it has none
+	Proxies []int  // the ports at which the harness serves it
 }
 
-// grants is the policy as package emit takes it, for one run.
-func (m profile) grants(run profiled) emit.Grants {
-	open := func(b Bound) bool { return slices.Contains(m.Policy.Open, b) }
-	sockets, _ := verdict.AllowsAddress(m.Policy, Access{Op: OpConnect, Network: "unix"})
+// Grants is the policy as package emit takes it, for one run.
+func (m Profile) Grants(run Run) emit.Grants {
+	open := func(b policy.Bound) bool { return slices.Contains(m.Policy.Open, b) }
+	sockets, _ := verdict.AllowsAddress(m.Policy, verdict.Access{Op: verdict.OpConnect, Network: "unix"})
 	g := emit.Grants{
 		Network: emit.Network{All: m.Policy.Network.Host || open(policy.BoundNetwork), Sockets: sockets},
-		PTY:     true, AllProcesses: open(policy.BoundProcesses), Tag: run.tag,
+		PTY:     true, AllProcesses: open(policy.BoundProcesses), Tag: run.Tag,
 	}
 	if !g.Network.All {
-		g.Network.Ports = m.ports(run.proxies)
+		g.Network.Ports = m.ports(run.Proxies)
 	}
 	g.Tools.TLS = g.Network.All || m.trustsSystem()
 	if open(policy.BoundFiles) {
@@ -43,7 +39,7 @@ func (m profile) grants(run profiled) emit.Grants {
 		return g
 	}
 	for _, p := range slices.SortedFunc(maps.Keys(m.Entries), pathrule.TreeOrder) {
-		kind, ok := profileKind[m.Entries[p].Kind]
+		kind, ok := kinds[m.Entries[p].Kind]
 		if pathrule.Within(p, "/dev") {
 			kind, ok = emit.Device, kind == emit.Write
 		}
@@ -51,10 +47,10 @@ func (m profile) grants(run profiled) emit.Grants {
 			g.Rules = append(g.Rules, emit.Rule{Path: p, Kind: kind, Field: m.Fields[p]})
 		}
 	}
-	g.Rules = append(g.Rules, m.ownRules(run.own)...)
+	g.Rules = append(g.Rules, m.ownRules(run.Own)...)
 	g.Roots = m.Roots
 	for _, n := range m.Names.Rules {
-		g.Names = append(g.Names, emit.Name{Path: n.Name, Kind: profileNameKind(n), Field: n.Field})
+		g.Names = append(g.Names, emit.Name{Path: n.Name, Kind: nameKind(n), Field: n.Field})
 	}
 	if m.ReadOnly("/usr/bin") { // the system's own programs, of which some are shims
 		g.Tools.Git, g.Tools.Node, g.Tools.Python = true, true, true
@@ -62,15 +58,15 @@ func (m profile) grants(run profiled) emit.Grants {
 	return g
 }
 
-// profileKind says what becomes of each kind of rule. Nothing is mounted: what
+// kinds says what each kind of rule becomes. Nothing is mounted: what
 // would be a directory of the run's own is the host's, so it is hidden, and what
 // would be a copy can be read alone. A file of Make is not there.
-var profileKind = map[pathrule.Kind]emit.Kind{
+var kinds = map[pathrule.Kind]emit.Kind{
 	pathrule.Read: emit.Read, pathrule.Write: emit.Write, pathrule.Hide: emit.Hide, pathrule.Private: emit.Hide, pathrule.CopyOnWrite: emit.Read,
 	pathrule.Socket: emit.Socket,
 }
 
-func profileNameKind(n verdict.NameRule) emit.NameKind {
+func nameKind(n verdict.NameRule) emit.NameKind {
 	switch {
 	case n.Hides:
 		return emit.Hidden
@@ -82,13 +78,13 @@ func profileNameKind(n verdict.NameRule) emit.NameKind {
 	return emit.File
 }
 
-// profileHoldings is what a profile promises of each bound, and what of it is lost
+// Holdings is what a profile promises of each bound, and what of it is lost
 // on macOS.
-func (m profile) profileHoldings() []plan.Holding {
+func (m Profile) Holdings() []plan.Holding {
 	p := m.Policy
-	open := func(b Bound) bool { return slices.Contains(p.Open, b) }
-	lost := map[Bound][]plan.Loss{}
-	lose := func(b Bound, what, why, remedy string, absent bool) {
+	open := func(b policy.Bound) bool { return slices.Contains(p.Open, b) }
+	lost := map[policy.Bound][]plan.Loss{}
+	lose := func(b policy.Bound, what, why, remedy string, absent bool) {
 		if !open(b) {
 			lost[b] = append(lost[b], plan.Loss{What: what, Why: why, Remedy: remedy, Absent: absent})
 		}
@@ -116,7 +112,7 @@ func (m profile) profileHoldings() []plan.Holding {
 	if !p.Syscalls.IsOff() {
 		lose(policy.BoundSyscalls, "system calls are not bounded", "macOS has no seccomp", "seccomp.Off(), or open the bound", true)
 	}
-	by := map[Bound][]plan.Mechanism{
+	by := map[policy.Bound][]plan.Mechanism{
 		policy.BoundFiles: {plan.Seatbelt}, policy.BoundNetwork: {plan.Seatbelt}, policy.BoundProcesses: {plan.Seatbelt, plan.ProcessGroup}, policy.BoundPrivileges: {plan.Seatbelt},
 		policy.BoundResources: {plan.Rlimits}, policy.BoundEnvironment: {plan.EnvFilter}, policy.BoundTime: {plan.Deadline},
 	}
@@ -126,13 +122,13 @@ func (m profile) profileHoldings() []plan.Holding {
 	if p.Network.Host {
 		by[policy.BoundNetwork] = nil
 	}
-	if w := wireProfile(p.Network); w.Proxied || w.SSHAgent {
+	if w := NetConfig(p.Network); w.Proxied || w.SSHAgent {
 		by[policy.BoundNetwork] = append(by[policy.BoundNetwork], plan.EgressProxy)
 	}
 	if m.trustsSystem() {
 		lose(policy.BoundNetwork, "trustd fetches what a certificate names that a tool has it check, past the proxies", "macOS: programs let a service check certificates", "take network out of May", false)
 	}
-	notes := map[Bound][]string{policy.BoundNetwork: m.networkNotes()}
+	notes := map[policy.Bound][]string{policy.BoundNetwork: m.networkNotes()}
 	var out []plan.Holding
 	for _, b := range plan.Bounds() {
 		h := plan.Holding{Bound: b, Lost: lost[b], Notes: notes[b]}
