@@ -170,11 +170,11 @@ func (e *exchange) abandon() {
 // finish gives the connection back, or closes it where another request could meet what is left of this one.
 func (e *exchange) finish() {
 	wrote := !hasBody(e.r)
-	if !wrote && requestOf(e.r.Context()).uploaded.Load() {
+	if !wrote && !e.last && requestOf(e.r.Context()).uploaded.Load() {
 		select {
 		case err := <-e.written:
 			wrote = err == nil
-		case <-time.After(50 * time.Millisecond): // the server has answered, and does not read
+		case <-time.After(closeTimeout): // the server has answered, and does not read
 		}
 	}
 	if e.detach() && wrote && !e.last && e.c.in.Buffered() == 0 {
