@@ -18,7 +18,7 @@ func ReadOnly(dir string) Policy {
 }
 
 // Workspace returns the policy of the default sandbox: dir can be written, but
-// for [ProtectedNames], and so can a private /tmp, /var/tmp and home. The system
+// for [policy.ProtectedNames], and so can a private /tmp, /var/tmp and home. The system
 // can be read (/usr, /etc, /opt and their like, without their secrets), and so
 // can the directories on PATH with the toolchains that they belong to. Build
 // caches (Go, cargo, npm, pip and others) start with what the host's hold; what
@@ -27,7 +27,7 @@ func ReadOnly(dir string) Policy {
 // HOME inside has the path that it has outside; it is empty but for toolchains,
 // caches, dir if it lies there, and a generated .gitconfig with the user's
 // identity. A harness without a usable HOME gives the tool /home/tool.
-// Variables pass if they are no secret (see [SecretNames]).
+// Variables pass if they are no secret (see [policy.SecretNames]).
 //
 // The tool of a harness that runs as root has root's uid. What other users cannot read
 // in /etc, /opt and /usr/local is hidden from it, but for the programs that PATH leads to;
@@ -44,34 +44,16 @@ func ReadOnly(dir string) Policy {
 // On macOS May lists the bounds that nothing there holds as it should be held:
 // files, processes and system calls. The report says what is lost of them.
 //
-// Workspace does not fail. A dir that cannot be a workspace stands in the policy
-// all the same, and [New] returns a [*PolicyError] for it, which says why: one that
-// does not exist, and one
-//
-//   - that contains more than a project: "/", the home directory, /tmp, a system
-//     directory, or a directory around any of these;
-//   - that lies where programs outside execute or obey what they find: in /etc, in
-//     /run (but for /run/media), where the system has its programs; in ~/bin, in a
-//     directory of the home whose name begins with a dot (but for what is called
-//     worktrees, workspaces, repos or tmp below one), or around a toolchain's
-//     directory in use, such as ~/go; a directory of PATH that is not part of a
-//     repository around it;
-//   - whose path leads through a symbolic link that a tool can have made in an earlier
-//     run, because it lies in what may have been a workspace, and leads out of that.
-//     Links that root made, unless the harness is root, that lie in the home itself
-//     or in directories of the system, /tmp and /var of macOS among them, and that
-//     stay below the directory they lie in, are followed. The canonical path is always
-//     taken: it is the caller's word.
-//
-// Such a dir is also in Hide, which is the contradiction that New reports; a caller
-// who means it writes a policy of his own. ReadOnly refuses the first and the last kind, and /run
-// and the system's directories.
+// Workspace does not fail. A dir that cannot be a workspace stands in the policy, in Write and in
+// Hide, and [New] returns a [*PolicyError] that says why: it does not exist, contains more than one
+// project, lies where programs outside execute or obey what they find, or is reached by a symbolic
+// link that a tool can have made. docs/getting-started.md has the list.
 func Workspace(dir string) Policy {
 	return presets.Build(dir, true)
 }
 
 // WorkspaceNet returns [Workspace] with a network of hosts, in the notation of
-// [Network.Hosts]: what a tool needs that fetches packages, say
+// [policy.Network]'s Hosts: what a tool needs that fetches packages, say
 // "packages.example.com" or "*.example.org". Without hosts it is Workspace.
 func WorkspaceNet(dir string, hosts ...string) Policy {
 	p := presets.Build(dir, true)
