@@ -40,8 +40,8 @@
 // the [sandbox.Report].
 //
 // Two ways branch off. A tool whose policy names hosts speaks to listeners on its own loopback,
-// which init has made in the empty network namespace and passed up: internal/proxy serves them,
-// in the harness, until the run's end. A call that makes, opens for writing or changes a name
+// which init has made in the empty network namespace and passed up: internal/runner serves them,
+// in the harness, by internal/proxy, until the run's end. A call that makes, opens for writing or changes a name
 // stops in the kernel (seccomp_unotify(2)), and internal/supervisor, in init, carries it out
 // or refuses it.
 //
@@ -67,6 +67,7 @@
 //	internal/verdict/      whether a policy allows an access, and which field decides; explains, guards nothing
 //	internal/presets/      what this machine has (toolchains, caches, git identity, places of secrets), as a policy
 //	internal/resolve/      paths of a policy and of an explicit root to canonical entries; reads names and links
+//	internal/runner/       the network of one run, served by the harness: proxies, ports, agents, capture
 //	internal/pathrule/     paths of a policy as text: kinds of rules, what may stand where
 //	internal/errtext/      pieces of error texts
 //	internal/host/         facts about the machine: yes, no, could not tell

@@ -38,7 +38,7 @@ func (r *run) report() *Report {
 	}
 	p := r.sandbox.policy
 	report.Notes = slices.Clone(p.Notes)
-	proxied, _ := r.passes()
+	proxied, _ := r.served()
 	for _, h := range r.sandbox.plan.Holdings {
 		open := slices.Contains(p.Open, h.Bound) || h.Bound == policy.BoundNetwork && p.Network.Host ||
 			h.Bound == policy.BoundSyscalls && p.Syscalls.IsOff() || h.Bound == policy.BoundTime && p.Limits.WallClock == 0

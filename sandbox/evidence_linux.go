@@ -78,7 +78,7 @@ func (r *run) evidence(report *Report) *evidence {
 	}
 	e.status, e.limits, e.namespaces = parseEvidence(r.control.Evidence)
 	e.promise(r.sandbox.plan)
-	e.proxied, e.captured = r.passes()
+	e.proxied, e.captured = r.served()
 	// Dropping from it takes a capability, which an ordinary user has not, nor a root
 	// without CAP_SETPCAP.
 	e.keepsBounding = !r.sandbox.plan.Namespaces.User

@@ -63,7 +63,7 @@ func (c gitCase) run(t *testing.T, w walls) {
 		t.Fatal(err)
 	}
 	if len(p.Network.Hosts) > 0 {
-		s.world.lookup, s.world.dial = gitHost(t, base)
+		s.networks.Outside.Lookup, s.networks.Outside.Dial = gitHost(t, base)
 	}
 	tool := func(script string) (string, error) {
 		cmd := s.Command("bash", "-ec", script)
@@ -98,7 +98,7 @@ func gitHost(t *testing.T, base string) (func(context.Context, string) ([]netip.
 	var h http.Handler = &cgi.Handler{Path: strings.TrimSpace(string(path)) + "/git-http-backend", Env: []string{"GIT_PROJECT_ROOT=" + base, "GIT_HTTP_EXPORT_ALL=1", "HOME=" + base + "/home"}}
 	n.handler.Store(&h)
 	w := n.world()
-	return w.lookup, w.dial
+	return w.Lookup, w.Dial
 }
 
 // What a user does with git in the default Workspace.

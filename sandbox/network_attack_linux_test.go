@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/internal/runner"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,7 +21,7 @@ import (
 
 var _ = offer(attacks, "network", []act{
 	{name: "connect to the HTTP proxy", works: true, try: func(ground) error { return connectTo(proxyOf("http_proxy")) }},
-	{name: "connect to the SOCKS proxy", works: true, try: func(ground) error { return connectTo(proxyOf(socksVariable)) }},
+	{name: "connect to the SOCKS proxy", works: true, try: func(ground) error { return connectTo(proxyOf(runner.SOCKSVariable)) }},
 	{name: "connect to the harness's TCP server", tame: true, try: reach("tcp", "ATTACK_TCP")},
 	{name: "connect to the harness's TCP server by IPv6", tame: true, lacks: []error{unix.ECONNREFUSED, unix.EADDRNOTAVAIL}, try: reach("tcp", "ATTACK_TCP6")},
 	{name: "connect to the harness's TCP server by a mapped address", tame: true, lacks: []error{unix.ENETUNREACH}, try: mapped},

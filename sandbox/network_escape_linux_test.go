@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/internal/runner"
 )
 
 // The tool that asks its proxies for a target in whatever spelling: "absolute T",
@@ -98,7 +99,7 @@ func TestKernelNetworkReachesNoOtherPortOfTheHarness(t *testing.T) {
 		s := networkSandbox(t, w, func(p *Policy) {
 			p.Network.Hosts = []string{fmt.Sprintf("127.0.0.1:%d", open), "rebound.example", "*"}
 		})
-		s.world.dial, s.world.lookup = nil, func(context.Context, string) ([]netip.Addr, error) {
+		s.networks.Outside.Dial, s.networks.Outside.Lookup = nil, func(context.Context, string) ([]netip.Addr, error) {
 			return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
 		}
 		var args, want []string
@@ -169,19 +170,19 @@ func TestKernelNetworkOfAnotherRunTakesNoKey(t *testing.T) {
 		n := newInternet(t)
 		handler := mark("allowed")
 		n.handler.Store(&handler)
-		s.world.dial = n.world().dial
+		s.networks.Outside.Dial = n.world().Dial
 		if err := holder.Start(); err != nil {
 			t.Fatal(err)
 		}
 		defer func() { in.Close(); holder.Wait() }()
 		proxies := slices.DeleteFunc(holder.NetworkEnviron(), func(kv string) bool {
-			return !strings.HasPrefix(kv, "http_proxy=") && !strings.HasPrefix(kv, socksVariable+"=")
+			return !strings.HasPrefix(kv, "http_proxy=") && !strings.HasPrefix(kv, runner.SOCKSVariable+"=")
 		})
 		if out, r := says(t, s, "spell", "absolute allowed.example:80"); out != "allowed\n" {
 			t.Fatalf("this run itself: %q\n%s", out, r)
 		}
 		other := networkSandbox(t, w, func(p *Policy) { p.Network.Hosts = []string{"denied.example", "127.0.0.1:1-65535"} })
-		other.world.dial = n.world().dial
+		other.networks.Outside.Dial = n.world().Dial
 		for _, way := range []string{"absolute allowed.example:80", "connect allowed.example:80", ofSOCKS(3, named("allowed.example"), 80)} {
 			out, err := hostileWith(t, other, proxies, "spell", way).CombinedOutput()
 			if strings.Contains(string(out), "allowed") || err != nil {

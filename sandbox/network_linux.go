@@ -23,7 +23,7 @@ func (s *Sandbox) wire(in *compile.Input) (err error) {
 	in.Policy.Network = Network{Host: n.Host}
 	in.NetConfig = compile.NewNetConfig(n)
 	if n.SSHAgent {
-		if s.world.ssh, err = agentSocket("Network.SSHAgent", os.Getenv("SSH_AUTH_SOCK"), "start an ssh-agent, and the harness with its SSH_AUTH_SOCK"); err != nil {
+		if s.networks.Outside.SSHAgent, err = resolve.AgentSocket("Network.SSHAgent", os.Getenv("SSH_AUTH_SOCK"), "start an ssh-agent, and the harness with its SSH_AUTH_SOCK"); err != nil {
 			return err
 		}
 	}
@@ -92,7 +92,7 @@ func (s *Sandbox) wireGPG(in *compile.Input) (err error) {
 	if out, err := exec.Command("gpgconf", "--list-dirs", "agent-socket").Output(); err == nil {
 		socket = strings.TrimSpace(string(out))
 	}
-	if s.world.gpg, err = agentSocket("Network.GPGAgent", socket, "start a gpg-agent: gpgconf --launch gpg-agent"); err != nil {
+	if s.networks.Outside.GPGAgent, err = resolve.AgentSocket("Network.GPGAgent", socket, "start a gpg-agent: gpgconf --launch gpg-agent"); err != nil {
 		return err
 	}
 	env, _ := s.env.of(s.policy.Env)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/internal/runner"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -50,15 +51,15 @@ func newInternet(t *testing.T) *internet {
 	return n
 }
 
-func (n *internet) world() world {
-	return world{
-		lookup: func(_ context.Context, name string) ([]netip.Addr, error) {
+func (n *internet) world() runner.Outside {
+	return runner.Outside{
+		Lookup: func(_ context.Context, name string) ([]netip.Addr, error) {
 			if a, ok := n.names[name]; ok {
 				return []netip.Addr{netip.MustParseAddr(a)}, nil
 			}
 			return nil, &net.DNSError{Err: "no such host", Name: name, IsNotFound: true}
 		},
-		dial: func(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+		Dial: func(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 			if to.Addr().IsLoopback() {
 				return (&net.Dialer{}).DialContext(ctx, "tcp", to.String())
 			}
@@ -93,7 +94,7 @@ func networkSandbox(t *testing.T, w walls, change func(p *Policy)) *Sandbox {
 	change(&p)
 	s := attackSandbox(t, p, w)
 	outside := newInternet(t).world()
-	s.world.lookup, s.world.dial = outside.lookup, outside.dial
+	s.networks.Outside.Lookup, s.networks.Outside.Dial = outside.Lookup, outside.Dial
 	return s
 }
 

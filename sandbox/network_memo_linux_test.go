@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/darwin"
+	"github.com/holdfast-dev/holdfast/internal/runner"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -60,7 +61,8 @@ func TestASandboxPrintsNothingThatItHolds(t *testing.T) {
 			Credentials: []policy.Credential{{Name: "TOKEN", Secret: "hunter two", Hosts: []string{"a.example"}, Place: policy.PlaceBearer}},
 		},
 	}}
-	if err := s.openGate(); err != nil {
+	var err error
+	if s.networks, err = runner.NewNetworks(&s.policy.Network); err != nil {
 		t.Fatal(err)
 	}
 	s.env.of(s.policy.Env)
@@ -76,7 +78,7 @@ func TestASandboxPrintsNothingThatItHolds(t *testing.T) {
 			}
 		}
 	}
-	if text := fmt.Sprintf("%+v %#v", s.gate, s.policy); strings.Contains(text, "hunter two") {
+	if text := fmt.Sprintf("%+v %#v", s.networks, s.policy); strings.Contains(text, "hunter two") {
 		t.Errorf("the secret is not behind a function: %s", text)
 	}
 }
@@ -92,11 +94,12 @@ func TestWhatPassesOfTheEnvironmentHasNoSecret(t *testing.T) {
 		},
 	}}
 	s.netConfig = darwin.NetConfig(s.policy.Network)
-	if err := s.openGate(); err != nil {
+	var err error
+	if s.networks, err = runner.NewNetworks(&s.policy.Network); err != nil {
 		t.Fatal(err)
 	}
 	c := s.Command("/bin/true")
-	defer c.run.unplug()
+	defer c.run.closeNetwork()
 	env := map[string]string{}
 	for _, v := range c.Environ() {
 		name, value, _ := strings.Cut(v, "=")

@@ -29,7 +29,7 @@ func (s *Sandbox) coverConfigs(in *compile.Input) {
 	if in.NetConfig.Relay == "" || in.NetConfig.Dir == "" || s.policy.Root != nil {
 		return
 	}
-	names := s.world.configs
+	names := s.sshConfigs
 	if names == nil {
 		names = clientenv.SystemSSHConfigs
 	}

@@ -262,7 +262,7 @@ func TestKernelNetworkSSHTakesWhatTheSystemIncludes(t *testing.T) {
 			p.Files.Read = append(p.Files.Read, dir)
 			p.Network.SSH, p.Network.Hosts = true, []string{"allowed.example"}
 		})
-		s.world.configs = []string{own}
+		s.sshConfigs = []string{own}
 		if err := s.compile(); err != nil {
 			t.Fatal(err)
 		}

@@ -68,9 +68,9 @@ func TestKernelNetworkKeepsSecretsOutside(t *testing.T) {
 		})
 		n.handler.Store(&handler)
 		outside := n.world()
-		s.world.lookup, s.world.dial = outside.lookup, outside.dial
-		s.world.roots = x509.NewCertPool()
-		s.world.roots.AddCert(n.tls.Certificate())
+		s.networks.Outside.Lookup, s.networks.Outside.Dial = outside.Lookup, outside.Dial
+		s.networks.Outside.Roots = x509.NewCertPool()
+		s.networks.Outside.Roots.AddCert(n.tls.Certificate())
 		out, r := says(t, s, "ask", "GET https://example.com/api/a", "POST https://example.com/api/a", "GET https://example.com/other", "GET http://allowed.example/api/b")
 		lines := strings.Split(out, "\n")
 		if !strings.HasPrefix(lines[0], "200 served /api/a") || !strings.HasPrefix(lines[1], "403 ") || !strings.HasPrefix(lines[2], "403 ") {
@@ -111,9 +111,9 @@ func TestKernelNetworkTrustsItsOwnBundle(t *testing.T) {
 		n := newInternet(t)
 		n.names["example.com"] = "93.184.216.9"
 		outside := n.world()
-		s.world.lookup, s.world.dial = outside.lookup, outside.dial
-		s.world.roots = x509.NewCertPool()
-		s.world.roots.AddCert(n.tls.Certificate())
+		s.networks.Outside.Lookup, s.networks.Outside.Dial = outside.Lookup, outside.Dial
+		s.networks.Outside.Roots = x509.NewCertPool()
+		s.networks.Outside.Roots.AddCert(n.tls.Certificate())
 		c := s.Command(must(exec.LookPath("curl")), "-sS", "https://example.com/api/c", "https://example.com/no", "https://allowed.example/")
 		c.Dir = "/"
 		out, err := c.CombinedOutput()

@@ -9,6 +9,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
+	"github.com/holdfast-dev/holdfast/internal/runner"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // mostShown is how many violations the printed report lists.
@@ -23,6 +25,33 @@ func violationOf(e proxy.Event) Violation {
 	}
 	v.Remedy = remedyOf(v)
 	return v
+}
+
+// addDenials adds what a run's network was denied, and what became of it.
+func (r *Report) addDenials(s runner.Summary) {
+	for _, e := range s.Gateway.Violations {
+		v := violationOf(e.Event)
+		v.Count = e.Count
+		r.Violations = append(r.Violations, v)
+	}
+	for _, e := range s.Denied {
+		r.Violations = append(r.Violations, violationOf(e))
+	}
+	line := r.Bound(policy.BoundNetwork)
+	line.Notes = append(line.Notes, s.Notes...)
+	if n := s.Beyond; n > 0 {
+		line.Notes = append(line.Notes, fmt.Sprintf("%d denials more than are listed", n))
+	}
+	if n := s.Gateway.Failed; n > 0 {
+		last := violationOf(s.Gateway.LastFailed)
+		line.Notes = append(line.Notes, fmt.Sprintf("%d of what was allowed failed; the last: %s %s: %s", n, last.Protocol, last.target(), last.Why))
+	}
+	if s.Gateway.Stuck {
+		line.Notes = append(line.Notes, "the proxy was closed, and connections of it have not ended: goroutines of the harness wait for a peer, a Dial or a library")
+	}
+	if n := s.Gateway.Unobserved; n > 0 {
+		line.Notes = append(line.Notes, fmt.Sprintf("Observe was too slow for %d connections", n))
+	}
 }
 
 // String is one line: what was denied, why, and what would allow it. Whatever a

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
+	"github.com/holdfast-dev/holdfast/internal/runner"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -86,11 +87,28 @@ func TestAnEnvWithoutTheProxiesIsNotedUnlessPacketsAreCaptured(t *testing.T) {
 		"captured":                    {[]plan.Step{{By: plan.Capture}}, false},
 		"a capture that is not there": {nil, true},
 	} {
-		r := &run{sandbox: &Sandbox{plan: plan.Plan{Steps: c.steps}}, out: &outlet{wiring: compile.NetConfig{Proxied: true, Captures: true}}, saved: saved{env: []string{"A=b"}}}
-		r.noteOwnEnv()
-		if noted := len(r.out.notes) > 0; noted != c.noted {
-			t.Errorf("%s: %q", name, r.out.notes)
+		of, err := runner.NewNetworks(&Network{})
+		if err != nil {
+			t.Fatal(err)
 		}
+		n, err := of.New(compile.NetConfig{Proxied: true, Captures: true}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &run{sandbox: &Sandbox{plan: plan.Plan{Steps: c.steps}}, net: n, saved: saved{env: []string{"A=b"}}}
+		r.noteOwnEnv()
+		if notes := n.Summary().Notes; len(notes) > 0 != c.noted {
+			t.Errorf("%s: %q", name, notes)
+		}
+	}
+}
+
+// TestDenialsWithoutAGatewayAreReportedToo: an agent's filter may be all that there is.
+func TestDenialsWithoutAGatewayAreReportedToo(t *testing.T) {
+	r := &Report{Bounds: []BoundReport{{Bound: policy.BoundNetwork}}}
+	r.addDenials(runner.Summary{Denied: make([]proxy.Event, 100), Beyond: 7})
+	if notes := r.Bounds[0].Notes; len(notes) != 1 || notes[0] != "7 denials more than are listed" || len(r.Violations) != 100 {
+		t.Errorf("%q, %d", notes, len(r.Violations))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/runner"
 )
 
 // A run is one command's way into its sandbox. It is the command's private
@@ -40,9 +41,9 @@ type run struct {
 
 	hooks hooks
 
-	plugging sync.Mutex // held while these are made
-	out      *outlet    // the run's way to the network
-	named    string     // what its own directory is called, or will be
+	making sync.Mutex // held while these are made
+	net    *runner.Network
+	named  string // what its own directory is called, or will be
 
 	mu      sync.Mutex
 	asked   int
@@ -130,7 +131,7 @@ func (r *run) Done() <-chan struct{} {
 		default:
 		}
 		if err := r.enter(); err != nil {
-			r.unplug()
+			r.closeNetwork()
 			r.mu.Lock()
 			r.refused = err
 			r.mu.Unlock()

@@ -1,10 +1,12 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/darwin"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
 )
 
@@ -63,7 +66,7 @@ func (r *run) enter() error {
 	if err := r.checkTool(); err != nil {
 		return err
 	}
-	out, err := r.outlet()
+	network, err := r.network()
 	if err != nil {
 		return err
 	}
@@ -78,7 +81,7 @@ func (r *run) enter() error {
 	}
 	env := r.environ()
 	r.tag = newTag()
-	e, err := r.sandbox.emission(darwin.Run{Tag: r.tag, Own: r.own, Proxies: out.ports()})
+	e, err := r.sandbox.emission(darwin.Run{Tag: r.tag, Own: r.own, Proxies: network.Ports()})
 	if err != nil {
 		r.removeOwn()
 		return err
@@ -184,7 +187,9 @@ func (r *run) watch() {
 	}
 	r.watching = true
 	r.inside.Close()
-	r.plug()
+	if r.net != nil {
+		r.net.Serve()
+	}
 	pid := r.cmd.Process.Pid
 	if limit := r.sandbox.policy.Limits.WallClock; limit > 0 {
 		r.timer = time.AfterFunc(limit, func() {
@@ -210,7 +215,7 @@ func (r *run) listen(pid int) {
 	if r.timer != nil {
 		r.timer.Stop()
 	}
-	r.unplug()
+	r.closeNetwork()
 	r.removeOwn()
 	r.ended = time.Now()
 	close(r.empty)
@@ -260,7 +265,7 @@ func (r *run) abandon() {
 	if r.watching {
 		return
 	}
-	r.unplug()
+	r.closeNetwork()
 	if r.inside == nil {
 		return
 	}
@@ -299,6 +304,10 @@ func (r *run) waitError(err error) error {
 		return &deadlineError{err}
 	}
 	return err
+}
+
+func (r *run) dialInside(context.Context, uint16) (net.Conn, error) {
+	return nil, &UnsupportedError{Bound: policy.BoundNetwork, What: "Network.Listen: servers inside cannot be reached", Reason: "macOS has no network namespaces", Remedy: "set Network.Host"}
 }
 
 // Wrap makes a command that was made elsewhere run inside the sandbox. On macOS a

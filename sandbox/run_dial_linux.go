@@ -2,15 +2,10 @@ package sandbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"os"
 	"slices"
-	"syscall"
-
-	"github.com/holdfast-dev/holdfast/internal/compile"
 )
 
 // dialInside connects to a port of the tool's loopback. What it returns ends with
@@ -27,24 +22,9 @@ func (r *run) dialInside(ctx context.Context, port uint16) (net.Conn, error) {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	o, err := r.outlet()
+	n, err := r.network()
 	if err != nil {
 		return nil, err
 	}
-	o.mu.Lock()
-	dial, over := o.dial, o.closed
-	o.mu.Unlock()
-	if over || dial == nil {
-		return nil, fmt.Errorf("sandbox: the run is over: %w", os.ErrClosed)
-	}
-	c, err := dial(ctx, netip.AddrPortFrom(compile.Loopback4, port))
-	if errors.Is(err, syscall.ECONNREFUSED) { // a server at "localhost" may have taken that for ::1 alone
-		if six, errSix := dial(ctx, netip.AddrPortFrom(netip.IPv6Loopback(), port)); errSix == nil {
-			return six, nil
-		}
-	}
-	if err != nil {
-		return nil, fmt.Errorf("sandbox: %w", err)
-	}
-	return c, nil
+	return n.DialInside(ctx, port)
 }

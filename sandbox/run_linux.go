@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/runner"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/internal/stage/launch"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
@@ -91,7 +92,7 @@ func (r *run) admit() error {
 	if extra, most := len(r.cmd.ExtraFiles), r.launcher.MaxFiles-3; extra > most {
 		return &PolicyError{Field: "ExtraFiles", Value: fmt.Sprint(extra), Problem: fmt.Sprintf("are more than the %d that a sandbox can pass on", most), Remedy: "pass fewer"}
 	}
-	if !r.gated && r.cmd.Cancel == nil && r.cmd.WaitDelay == 0 && servesProxy(r.sandbox.policy.Network) {
+	if !r.gated && r.cmd.Cancel == nil && r.cmd.WaitDelay == 0 && runner.Serves(r.sandbox.policy.Network) {
 		return r.unserved()
 	}
 	return nil
@@ -99,7 +100,7 @@ func (r *run) admit() error {
 
 // load makes the stage's program and its control socket.
 func (r *run) load(id stage.Identity) error {
-	out, err := r.outlet()
+	network, err := r.network()
 	if err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func (r *run) load(id stage.Identity) error {
 	}
 	entry := stage.Run{
 		Path: r.path, Argv: r.cmd.Args, Env: r.environ(), Own: r.own, ExtraFiles: len(r.cmd.ExtraFiles), Quiet: r.quiet, Ignored: launch.IgnoredSignals(),
-		Files: out.files(), Connects: out.connects(),
+		Files: network.Files(), Connects: network.Connects(),
 	}
 	if len(entry.Argv) == 0 {
 		entry.Argv = []string{r.path}
@@ -249,14 +250,16 @@ func (r *run) watch() {
 func (r *run) listen() {
 	err := r.control.AwaitStart()
 	r.silent = errors.Is(err, io.EOF) || err != nil
-	r.plug()
+	if r.net != nil && r.control.Held {
+		r.net.Serve(r.control)
+	}
 	close(r.decided)
 	r.control.AwaitEvidence()
 	close(r.told)
 	r.control.Drain()
 	r.control.AwaitEmpty(r.over, stage.MostEnd)
 	r.stuck = r.control.Stuck
-	r.unplug()
+	r.closeNetwork()
 	r.removeOwn()
 	r.ended = time.Now()
 	r.control.Close()
@@ -282,7 +285,7 @@ func (r *run) abandon() {
 	if r.watching {
 		return
 	}
-	r.unplug()
+	r.closeNetwork()
 	if r.control == nil {
 		return
 	}

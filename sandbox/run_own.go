@@ -14,8 +14,8 @@ import (
 // ownName is where the run's own directory will be. It is chosen when the run's
 // environment is first asked for, and nobody can guess it.
 func (r *run) ownName() string {
-	r.plugging.Lock()
-	defer r.plugging.Unlock()
+	r.making.Lock()
+	defer r.making.Unlock()
 	if r.named == "" {
 		dir := os.TempDir()
 		if real, err := filepath.EvalSymlinks(dir); err == nil {

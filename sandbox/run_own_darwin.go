@@ -59,10 +59,10 @@ func (r *run) makeOwn() (err error) {
 			return fmt.Errorf("sandbox: make the run's own directory: %w", err)
 		}
 	}
-	if err := r.out.write(dir, uid, gid); err != nil {
+	if err := r.net.WriteFiles(dir, uid, gid); err != nil {
 		return err
 	}
-	return r.out.listenAgent(dir, uid, gid)
+	return r.net.ListenAgent(dir, uid, gid)
 }
 
 // user is who the tool will be.

@@ -23,7 +23,7 @@ func (r *run) makeOwn(id stage.Identity) (err error) {
 	}
 	defer func() {
 		if err == nil {
-			err = r.out.write(r.own, id.UID, id.GID)
+			err = r.net.WriteFiles(r.own, id.UID, id.GID)
 		}
 		if err != nil {
 			r.removeOwn()

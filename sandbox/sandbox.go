@@ -8,8 +8,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/plan"
-	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
+	"github.com/holdfast-dev/holdfast/internal/runner"
 )
 
 // A Sandbox is a policy made ready for this host. It holds no process and no
@@ -22,11 +22,11 @@ type Sandbox struct {
 	facts     Host
 	plan      plan.Plan
 	netConfig compile.NetConfig
-	gate      proxy.Config              // without Credentials
-	secrets   func() []proxy.Credential // behind a function, which no printer follows
-	world     world
-	env       *filteredEnv // behind a pointer, for the same reason: it has all of the harness's environment
+	networks  *runner.Networks
+	env       *filteredEnv // behind a pointer, which no printer follows: it has all of the harness's environment
 	*lowered
+
+	sshConfigs []string // a test's own, for clientenv.SystemSSHConfigs
 
 	mu     sync.Mutex
 	closed bool
@@ -41,7 +41,8 @@ func New(p Policy) (*Sandbox, error) {
 		return nil, err
 	}
 	s := &Sandbox{policy: p, env: new(filteredEnv)}
-	if err := s.openGate(); err != nil {
+	var err error
+	if s.networks, err = runner.NewNetworks(&s.policy.Network); err != nil {
 		return nil, err
 	}
 	if p.Root == nil {

@@ -31,7 +31,7 @@ type lowered struct {
 // Probe returns the facts about this host.
 func Probe() Host { return host.Read() }
 
-var glance = Probe
+var probed, glance = Probe, Probe
 
 // compile resolves the policy on this host, makes its profile, and tries that.
 func (s *Sandbox) compile() (err error) {
@@ -47,7 +47,7 @@ func (s *Sandbox) compile() (err error) {
 	}
 	s.netConfig = darwin.NetConfig(s.policy.Network)
 	if s.netConfig.SSHAgent {
-		if s.world.ssh, err = agentSocket("Network.SSHAgent", os.Getenv("SSH_AUTH_SOCK"), "start an ssh-agent, and the harness with its SSH_AUTH_SOCK"); err != nil {
+		if s.networks.Outside.SSHAgent, err = resolve.AgentSocket("Network.SSHAgent", os.Getenv("SSH_AUTH_SOCK"), "start an ssh-agent, and the harness with its SSH_AUTH_SOCK"); err != nil {
 			return err
 		}
 	}

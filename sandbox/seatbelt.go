@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/runner"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -128,7 +129,7 @@ func profileEvidence(mechanism string, settings []rlimit.Setting, withheld int, 
 		if proxied == "" {
 			return ""
 		}
-		if !strings.Contains(proxied, proxyNames[0]) { // an agent alone
+		if !strings.Contains(proxied, runner.ProxyNames[0]) { // an agent alone
 			return proxied
 		}
 		return proxied + "; the proxies ask for the run's key, and the profile lets nothing else be connected to, which is inferred from it and not read back from the tool"

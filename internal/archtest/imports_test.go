@@ -13,7 +13,7 @@ import (
 var walls = map[string][]string{
 	".":                                nil,
 	"examples":                         {"sandbox", "sandbox/policy", "sandbox/rootfs", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest", "sandbox/capture", "sandbox/sbpl"},
-	"sandbox":                          {"sandbox/policy", "sandbox/rootfs", "internal/presets", "internal/verdict", "internal/compile", "internal/darwin", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/seatbelt/emit", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/launch", "internal/supervisor", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
+	"sandbox":                          {"sandbox/policy", "sandbox/rootfs", "internal/presets", "internal/verdict", "internal/compile", "internal/darwin", "internal/resolve", "internal/runner", "internal/pathrule", "internal/errtext", "internal/seatbelt/emit", "internal/proxy", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/launch", "internal/supervisor", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
 	"sandbox/policy":                   {"sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/proxy/hostrules", "internal/plan", "internal/supervisor", "seccomp", "rlimit"},
 	"sandbox/rootfs":                   {"internal/pathrule", "internal/errtext", "internal/plan"},
 	"internal/resolve":                 {"sandbox/policy", "sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/gitobeyed", "internal/plan"},
@@ -21,6 +21,7 @@ var walls = map[string][]string{
 	"internal/verdict":                 {"sandbox/policy", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/plan", "internal/proxy/hostrules", "internal/supervisor"},
 	"internal/compile":                 {"sandbox/policy", "sandbox/rootfs", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/host", "internal/plan", "internal/proxy/clientenv", "internal/supervisor", "landlock", "seccomp", "rlimit"},
 	"internal/darwin":                  {"sandbox/policy", "internal/verdict", "internal/compile", "internal/pathrule", "internal/plan", "internal/seatbelt/emit", "internal/supervisor"},
+	"internal/runner":                  {"sandbox/policy", "internal/compile", "internal/errtext", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/stage"},
 	"internal/pathrule":                {"internal/errtext"},
 	"internal/fixture":                 {"sandbox/policy", "internal/host", "internal/pathrule", "internal/resolve"},
 	"internal/errtext":                 nil,
@@ -68,6 +69,7 @@ var testWalls = map[string][]string{
 	"internal/stage":           {"seccomp"},
 	"landlock/process":         {"internal/sys"},
 	"sandbox":                  {"internal/seatbelt", "sandbox/capture"}, // evaluates what is emitted; attacks a captured tool's network
+	"internal/runner":          {"internal/darwin"},                      // a network without a namespace
 	"internal/seatbelt/emit":   {"internal/seatbelt"},
 }
 

@@ -1,8 +1,7 @@
-package sandbox
+package runner
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -16,19 +15,22 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/darwin"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// directRun is a run as it is on macOS, as far as that is no matter of a kernel.
-func directRun(t *testing.T, n Network) *run {
+// directNetwork is a run's network as it is on macOS, as far as that is no matter of a kernel.
+func directNetwork(t *testing.T, n policy.Network) *Network {
 	t.Helper()
-	p := Policy{Network: n}
-	s := &Sandbox{policy: p, netConfig: darwin.NetConfig(n)}
-	if err := s.openGate(); err != nil {
+	of, err := NewNetworks(&n)
+	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRun(context.Background(), s, nil)
-	t.Cleanup(r.unplug)
-	return r
+	o, err := of.New(darwin.NetConfig(n), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(o.Close)
+	return o
 }
 
 // ask sends a request to a proxy and returns the status.
@@ -57,11 +59,7 @@ func ask(t *testing.T, at netip.AddrPort, key string) int {
 // TestProxiesOnTheMachinesLoopbackAskForTheKey: at both loopbacks, since a profile
 // cannot tell them apart.
 func TestProxiesOnTheMachinesLoopbackAskForTheKey(t *testing.T) {
-	r := directRun(t, Network{Hosts: []string{"example.org"}})
-	o, err := r.outlet()
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := directNetwork(t, policy.Network{Hosts: []string{"example.org"}})
 	o.serveOutside()
 	at := []netip.AddrPort{o.http}
 	if o.twins[0] != nil {
@@ -75,17 +73,17 @@ func TestProxiesOnTheMachinesLoopbackAskForTheKey(t *testing.T) {
 			t.Errorf("%s with the key, for a host that is not named: %d", at, got)
 		}
 	}
-	if got := o.ports(); len(got) != 2 || got[0] != int(o.http.Port()) || got[1] != int(o.socks.Port()) {
+	if got := o.Ports(); len(got) != 2 || got[0] != int(o.http.Port()) || got[1] != int(o.socks.Port()) {
 		t.Errorf("the profile is told of %v", got)
 	}
-	env := strings.Join(r.networkVariables(), "\n")
+	env := strings.Join(o.Variables(""), "\n")
 	if !strings.Contains(env, fmt.Sprintf("HTTPS_PROXY=http://holdfast:%s@%s", o.key, o.http)) {
 		t.Errorf("no tool would find the proxy:\n%s", env)
 	}
-	if said, _ := r.passes(); !strings.Contains(said, "HTTP at 127.0.0.1:") || !strings.Contains(said, "denied") || strings.Contains(said, o.key) {
+	if said, _ := o.Served(); !strings.Contains(said, "HTTP at 127.0.0.1:") || !strings.Contains(said, "denied") || strings.Contains(said, o.key) {
 		t.Errorf("the report says %q", said)
 	}
-	r.unplug()
+	o.Close()
 	if c, err := net.Dial("tcp", o.http.String()); err == nil {
 		c.Close()
 		t.Error("the proxy outlives its run")
@@ -94,15 +92,11 @@ func TestProxiesOnTheMachinesLoopbackAskForTheKey(t *testing.T) {
 
 // TestAPortThatSomebodyHasOfIPv6IsNoProxys: the tool would reach them there.
 func TestAPortThatSomebodyHasOfIPv6IsNoProxys(t *testing.T) {
-	r := directRun(t, Network{Hosts: []string{"example.org"}})
-	o, err := r.outlet()
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := directNetwork(t, policy.Network{Hosts: []string{"example.org"}})
 	if o.twins[0] == nil {
 		t.Skip("this host has no IPv6")
 	}
-	other := &outlet{wiring: o.wiring, outside: o.outside}
+	other := &Network{wiring: o.wiring, outside: o.outside}
 	if err := other.listenTwins(); !errors.Is(err, syscall.EADDRINUSE) {
 		t.Errorf("%v", err)
 	}
@@ -111,28 +105,24 @@ func TestAPortThatSomebodyHasOfIPv6IsNoProxys(t *testing.T) {
 // TestTheAgentsSocketIsInTheRunsOwnDirectory: nobody else may connect, and it
 // ends with the run.
 func TestTheAgentsSocketIsInTheRunsOwnDirectory(t *testing.T) {
-	r := directRun(t, Network{SSHAgent: true})
-	o, err := r.outlet()
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := directNetwork(t, policy.Network{SSHAgent: true})
 	dir := t.TempDir()
-	if err := o.listenAgent(dir, os.Geteuid(), os.Getegid()); err != nil {
+	if err := o.ListenAgent(dir, os.Geteuid(), os.Getegid()); err != nil {
 		t.Fatal(err)
 	}
 	at := filepath.Join(dir, compile.SshFile)
 	if info, err := os.Stat(at); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v %v", info, err)
 	}
-	if env := strings.Join(r.networkVariables(), "\n"); env != "SSH_AUTH_SOCK="+filepath.Join(r.ownName(), compile.SshFile) {
+	if env := strings.Join(o.Variables(dir), "\n"); env != "SSH_AUTH_SOCK="+at {
 		t.Errorf("%q", env)
 	}
-	r.unplug()
+	o.Close()
 	if c, err := net.Dial("unix", at); err == nil {
 		c.Close()
 		t.Error("it outlives the run")
 	}
-	if err := o.listenAgent(filepath.Join(dir, strings.Repeat("x", 120)), os.Geteuid(), os.Getegid()); err == nil {
+	if err := o.ListenAgent(filepath.Join(dir, strings.Repeat("x", 120)), os.Geteuid(), os.Getegid()); err == nil {
 		t.Error("a path that no socket can have is taken")
 	}
 }

@@ -1,4 +1,4 @@
-package sandbox
+package runner
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// captureGate is the outlet as a capture sees it.
-func (o *outlet) captureGate(n Network) policy.CaptureGate {
-	g := o.gateway
+// CaptureGate is the network as a capture sees it.
+func (n *Network) CaptureGate() policy.CaptureGate {
+	g, decides := n.gateway, n.of.policy.Decide != nil
 	return policy.CaptureGate{
 		Address: compile.CaptureDevice.Addr, MTU: compile.CaptureDevice.MTU,
 		Allowed: func(host string, port uint16) bool {
@@ -26,7 +26,7 @@ func (o *outlet) captureGate(n Network) policy.CaptureGate {
 				return false
 			}
 			d := g.Allowed(h, port)
-			return d.Outcome == hostrules.Allow || d.Outcome == hostrules.Unknown && n.Decide != nil ||
+			return d.Outcome == hostrules.Allow || d.Outcome == hostrules.Unknown && decides ||
 				port == 0 && g.AllowedDatagrams(h, 0).Outcome == hostrules.Allow
 		},
 		Datagrams: func(host string, port uint16) bool {
@@ -47,27 +47,27 @@ func (o *outlet) captureGate(n Network) policy.CaptureGate {
 		},
 		Denied: func(protocol, host string, port uint16, why string) {
 			e := proxy.Event{Time: time.Now(), Protocol: protocol, Host: host, Port: port, Reason: why}
-			if d := o.denial(host, port); d.Why == why {
+			if d := n.denial(host, port); d.Why == why {
 				e.Rule = d.Rule
 			}
 			if protocol == "udp" {
-				if d := o.datagramDenial(n, host, port); d.Why != "" { // which says more
+				if d := n.datagramDenial(host, port); d.Why != "" { // which says more
 					e.Rule, e.Reason = d.Rule, d.Why
 				}
 			}
-			o.deny(e)
+			n.deny(e)
 		},
-		Why: func(host string, port uint16) string { return o.denial(host, port).Why },
+		Why: func(host string, port uint16) string { return n.denial(host, port).Why },
 	}
 }
 
 // denial says which rule denies a host, if one does, and why it is denied otherwise.
-func (o *outlet) denial(host string, port uint16) hostrules.Decision {
+func (n *Network) denial(host string, port uint16) hostrules.Decision {
 	h, err := hostrules.ParseHost(host)
 	if err != nil {
 		return hostrules.Decision{Why: err.Error()}
 	}
-	d := o.gateway.Allowed(h, port)
+	d := n.gateway.Allowed(h, port)
 	if d.Outcome == hostrules.Unknown {
 		d.Why = "no rule allows it"
 	}
@@ -76,15 +76,15 @@ func (o *outlet) denial(host string, port uint16) hostrules.Decision {
 
 // datagramDenial says why the policy grants no datagram to a host, if it is that. An
 // address of the device's network is nobody's, and no policy can grant one to it.
-func (o *outlet) datagramDenial(n Network, host string, port uint16) hostrules.Decision {
+func (n *Network) datagramDenial(host string, port uint16) hostrules.Decision {
 	h, err := hostrules.ParseHost(host)
 	if a, no := netip.ParseAddr(host); err != nil || no == nil && compile.CaptureDevice.Addr.Contains(a) {
 		return hostrules.Decision{}
 	}
-	d := o.gateway.AllowedDatagrams(h, port)
+	d := n.gateway.AllowedDatagrams(h, port)
 	if d.Outcome == hostrules.Unknown {
 		entry := net.JoinHostPort(h.String(), strconv.Itoa(int(port)))
-		if _, err := hostrules.CompileDatagrams([]string{entry}, nil, n.GuardedHosts()); errors.Is(err, hostrules.ErrBypass) {
+		if _, err := hostrules.CompileDatagrams([]string{entry}, nil, n.of.policy.GuardedHosts()); errors.Is(err, hostrules.ErrBypass) {
 			d.Why = "the policy judges the requests to " + h.String() + ", and a datagram's it could not see"
 		}
 	}

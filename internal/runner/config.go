@@ -1,4 +1,4 @@
-package sandbox
+package runner
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// proxyConfig is the configuration that the proxies of all runs of this policy have in common.
-func proxyConfig(n Network) (proxy.Config, error) {
+// ProxyConfig is the configuration that the proxies of all runs of this policy have in common.
+func ProxyConfig(n policy.Network) (proxy.Config, error) {
 	c := proxy.Config{Patience: n.Patience, Limits: proxy.Limits(n.Limits)}
 	var err error
 	if len(n.Hosts)+len(n.Deny) > 0 {

@@ -1,4 +1,4 @@
-package sandbox
+package runner
 
 import (
 	"errors"
@@ -16,31 +16,31 @@ import (
 // listenOutside makes the proxies' listeners where there is no network namespace
 // to make them in. Until the run begins nobody serves them, and nobody but the
 // garbage collector need close them.
-func (o *outlet) listenOutside() error {
-	for i := range o.outside {
+func (n *Network) listenOutside() error {
+	for i := range n.outside {
 		l, err := net.Listen("tcp4", netip.AddrPortFrom(compile.Loopback4, 0).String())
 		if err != nil {
-			o.closeOutside()
+			n.closeOutside()
 			return err
 		}
-		o.outside[i] = l
+		n.outside[i] = l
 	}
 	address := func(l net.Listener) netip.AddrPort { return l.Addr().(*net.TCPAddr).AddrPort() }
-	o.http, o.socks = address(o.outside[0]), address(o.outside[1])
+	n.http, n.socks = address(n.outside[0]), address(n.outside[1])
 	return nil
 }
 
 // listenAtFreePorts is listenOutside; where a profile's word for the loopback
 // means IPv6 too, it takes ports that nobody else has there.
-func (o *outlet) listenAtFreePorts() (err error) {
+func (n *Network) listenAtFreePorts() (err error) {
 	for range 16 {
-		if err = o.listenOutside(); err != nil || !o.wiring.Direct {
+		if err = n.listenOutside(); err != nil || !n.wiring.Direct {
 			return err
 		}
-		if err = o.listenTwins(); err == nil {
+		if err = n.listenTwins(); err == nil {
 			return nil
 		}
-		o.closeOutside()
+		n.closeOutside()
 		if !errors.Is(err, syscall.EADDRINUSE) {
 			return err
 		}
@@ -50,13 +50,13 @@ func (o *outlet) listenAtFreePorts() (err error) {
 
 // listenTwins takes the proxies' ports of IPv6. A system without it has nobody
 // there.
-func (o *outlet) listenTwins() error {
-	for i, l := range o.outside {
+func (n *Network) listenTwins() error {
+	for i, l := range n.outside {
 		port := l.Addr().(*net.TCPAddr).AddrPort().Port()
 		twin, err := net.Listen("tcp6", netip.AddrPortFrom(netip.IPv6Loopback(), port).String())
 		switch {
 		case err == nil:
-			o.twins[i] = twin
+			n.twins[i] = twin
 		case !errors.Is(err, syscall.EADDRNOTAVAIL) && !errors.Is(err, syscall.EAFNOSUPPORT) && !errors.Is(err, syscall.EPROTONOSUPPORT):
 			return err
 		}
@@ -64,8 +64,8 @@ func (o *outlet) listenTwins() error {
 	return nil
 }
 
-func (o *outlet) closeOutside() {
-	for _, l := range []net.Listener{o.outside[0], o.outside[1], o.twins[0], o.twins[1], o.agent} {
+func (n *Network) closeOutside() {
+	for _, l := range []net.Listener{n.outside[0], n.outside[1], n.twins[0], n.twins[1], n.agent} {
 		if l != nil {
 			l.Close()
 		}
@@ -73,30 +73,31 @@ func (o *outlet) closeOutside() {
 }
 
 // serveOutside serves the proxies that are not made inside.
-func (o *outlet) serveOutside() {
+func (n *Network) serveOutside() {
 	for i, p := range [...]proxy.Protocol{proxy.HTTP, proxy.SOCKS} {
-		serve := func(l net.Listener) error { return o.gateway.Serve(l, p) }
-		o.serveListener(o.outside[i], proxyNames[i], serve)
-		if o.twins[i] != nil {
-			o.serveListener(o.twins[i], proxyNames[i], serve)
+		serve := func(l net.Listener) error { return n.gateway.Serve(l, p) }
+		n.serveListener(n.outside[i], ProxyNames[i], serve)
+		if n.twins[i] != nil {
+			n.serveListener(n.twins[i], ProxyNames[i], serve)
 		}
 	}
 }
 
-var proxyNames = [...]string{"HTTP", "SOCKS5"}
+// ProxyNames are what a run's proxies are called in what is served, HTTP first.
+var ProxyNames = [...]string{"HTTP", "SOCKS5"}
 
-// connects are the addresses that a tool without a network namespace may reach.
-func (o *outlet) connects() []netip.AddrPort {
-	if o.outside[0] == nil {
+// Connects are the addresses that a tool without a network namespace may reach.
+func (n *Network) Connects() []netip.AddrPort {
+	if n.outside[0] == nil {
 		return nil
 	}
-	return []netip.AddrPort{o.http, o.socks}
+	return []netip.AddrPort{n.http, n.socks}
 }
 
-// ports are those of the proxies.
-func (o *outlet) ports() []int {
+// Ports are those of the proxies that listen at the machine's loopback.
+func (n *Network) Ports() []int {
 	var list []int
-	for _, at := range o.connects() {
+	for _, at := range n.Connects() {
 		list = append(list, int(at.Port()))
 	}
 	return list

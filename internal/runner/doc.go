@@ -1,0 +1,11 @@
+// Package runner serves the network of one run of a command, as the harness does it while the tool
+// runs: the proxies, the forwarded ports, the agents and the capture.
+//
+// Networks is what the runs of one sandbox have in common, made of the policy once: the rules, the
+// authority for TLS, the credentials' secrets. Networks.New makes one run's Network, whose variables and
+// files the tool gets; Serve begins when the tool has been executed, with the listeners that came up
+// from inside, or with those made at the machine's loopback; Close ends all of it. Summary says what
+// was denied.
+//
+// The package knows a policy's network and its wiring, and no sandbox, no command and no report.
+package runner

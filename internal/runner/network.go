@@ -1,0 +1,203 @@
+package runner
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/holdfast-dev/holdfast/internal/compile"
+	"github.com/holdfast-dev/holdfast/internal/proxy"
+	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
+)
+
+// A Network is one run's way to the network, as the harness serves it. It holds no
+// goroutine until it is served, and no descriptor but the proxies' listeners where
+// there is no network namespace.
+type Network struct {
+	of      *Networks
+	gateway *proxy.Proxy // nil: nothing of it is wanted
+	wiring  compile.NetConfig
+	inside  bool // the run has a network namespace
+	http    netip.AddrPort
+	socks   netip.AddrPort
+	key     string          // what the proxies ask for; "": nothing, since nobody else can reach them
+	outside [2]net.Listener // the proxies', where there is no network namespace
+	twins   [2]net.Listener // the same ports of IPv6, where the tool cannot be kept from them alone
+	agent   net.Listener    // in the run's own directory, where nothing of the sandbox's can be
+	serving sync.WaitGroup
+	ctx     context.Context // ends with the network
+	end     context.CancelFunc
+
+	mu      sync.Mutex
+	endings []func()                                                       // of what else serves it
+	dial    func(ctx context.Context, to netip.AddrPort) (net.Conn, error) // to a server inside; nil: there is no way
+	closed  bool
+	served  []string      // what is served, in words
+	denied  []proxy.Event // where there is no gateway to note them
+	beyond  int           // further ones
+	notes   []string
+}
+
+// New makes one run's network. inside says whether the run has a network namespace: else the
+// proxies listen at the machine's loopback.
+func (s *Networks) New(w compile.NetConfig, inside bool) (*Network, error) {
+	n := &Network{of: s, wiring: w, inside: inside}
+	n.ctx, n.end = context.WithCancel(context.Background())
+	if w.Proxied && !inside {
+		n.key = rand.Text()
+	}
+	if Serves(s.policy) {
+		var err error
+		if n.gateway, err = s.newGateway(n.key); err != nil {
+			return nil, fmt.Errorf("sandbox: the network's gateway: %w", err)
+		}
+	}
+	if w.Proxied && inside {
+		n.http, n.socks = netip.AddrPortFrom(compile.Loopback4, w.HTTP), netip.AddrPortFrom(compile.Loopback4, w.SOCKS)
+	} else if w.Proxied {
+		if err := n.listenAtFreePorts(); err != nil {
+			return nil, fmt.Errorf("sandbox: the network's proxies: %w", err)
+		}
+	}
+	return n, nil
+}
+
+// Redact puts placeholders where a text has a credential's secret.
+func (n *Network) Redact(text string) string {
+	if n.gateway == nil {
+		return text
+	}
+	return n.gateway.Redact(text)
+}
+
+// Variables are those by which programs find what the run has of a network. place is the
+// directory of the network's files, as the tool sees it.
+func (n *Network) Variables(place string) []string {
+	var list []string
+	if n.wiring.Proxied {
+		v := clientenv.VariablesOptions{HTTP: n.http, SOCKS: n.socks, Key: n.key}
+		if n.wiring.EndsTLS {
+			v.Bundle, v.Store = place+"/"+compile.BundleFile, place+"/"+compile.StoreFile
+		}
+		if n.wiring.Relay != "" && n.wiring.Dir != "" && len(n.wiring.SSH) == 0 {
+			v.ProxyCommand = clientenv.ProxyCommand(place+"/"+clientenv.RelayName, "")
+		}
+		list = clientenv.Variables(v)
+		list = append(list, SOCKSVariable+"="+n.socksURL())
+		for name, value := range n.gateway.Placeholders() {
+			list = append(list, name+"="+value)
+		}
+	}
+	if n.wiring.SSHAgent {
+		list = append(list, "SSH_AUTH_SOCK="+place+"/"+compile.SshFile)
+	}
+	return list
+}
+
+// SOCKSVariable says where the SOCKS proxy is, to programs that can be told: few
+// read a variable for it that others do not take for an HTTP proxy's.
+const SOCKSVariable = "HOLDFAST_SOCKS_PROXY"
+
+func (n *Network) socksURL() string {
+	u := url.URL{Scheme: "socks5h", Host: n.socks.String()}
+	if n.key != "" {
+		u.User = url.UserPassword("holdfast", n.key)
+	}
+	return u.String()
+}
+
+// Files are what the plan's given files hold.
+func (n *Network) Files() []string {
+	if !n.wiring.EndsTLS {
+		return nil
+	}
+	store, _ := n.gateway.Store() // without one Java trusts what it has
+	return []string{string(n.gateway.Bundle()), string(store)}
+}
+
+// WriteFiles puts the network's files into the run's own directory, where they cannot
+// be inside alone.
+func (n *Network) WriteFiles(dir string, uid, gid int) error {
+	if n.wiring.Dir != "" {
+		return nil
+	}
+	for i, text := range n.Files() {
+		at := filepath.Join(dir, []string{compile.BundleFile, compile.StoreFile}[i])
+		err := os.WriteFile(at, []byte(text), 0o444)
+		if err == nil && uid != os.Geteuid() {
+			err = os.Chown(at, uid, gid)
+		}
+		if err != nil {
+			return fmt.Errorf("sandbox: write the trust bundle: %w", err)
+		}
+	}
+	return nil
+}
+
+func (n *Network) serveListener(l net.Listener, what string, serve func(net.Listener) error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		l.Close()
+		return
+	}
+	n.served = append(n.served, what+" at "+l.Addr().String())
+	n.serving.Go(func() {
+		defer l.Close()
+		serve(l)
+	})
+}
+
+func (n *Network) note(text string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.notes = append(n.notes, proxy.Printable(text))
+}
+
+// mostDenied bounds what a summary lists, as package proxy does.
+const mostDenied = 100
+
+// deny notes what was refused elsewhere than in the gateway.
+func (n *Network) deny(e proxy.Event) {
+	if n.gateway != nil {
+		n.gateway.Deny(e)
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.denied) == mostDenied {
+		n.beyond++
+		return
+	}
+	n.denied = append(n.denied, e.Printable())
+}
+
+// Close ends the network and waits until all of it has ended.
+func (n *Network) Close() {
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return
+	}
+	n.closed = true
+	endings := n.endings
+	n.mu.Unlock()
+	n.end()
+	n.closeOutside()
+	for _, end := range endings {
+		end()
+	}
+	if n.gateway != nil {
+		n.gateway.Close()
+	}
+	n.serving.Wait()
+}
+
+// captureWord is how a capture begins in the words of what is served.
+const captureWord = "capture"

@@ -1,0 +1,68 @@
+package runner
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/proxy"
+)
+
+// A Summary is what a run's network was denied so far, and what became of it.
+type Summary struct {
+	Gateway proxy.Summary
+	Denied  []proxy.Event // elsewhere than in the gateway, where there is none
+	Beyond  int           // denials that neither list has room for
+	Notes   []string
+}
+
+// Summary returns what there is to report.
+func (n *Network) Summary() Summary {
+	var s Summary
+	if n.gateway != nil {
+		s.Gateway = n.gateway.Summary()
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s.Denied, s.Notes, s.Beyond = slices.Clone(n.denied), slices.Clone(n.notes), s.Gateway.Beyond+n.beyond
+	return s
+}
+
+// Served says what the harness serves of the run's network, and what has passed; "" is
+// nothing.
+func (n *Network) Served() (proxied, captured string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var served []string
+	for _, s := range n.served {
+		if strings.HasPrefix(s, captureWord) {
+			captured = s
+			continue
+		}
+		served = append(served, s)
+	}
+	if len(served) == 0 {
+		return "", captured
+	}
+	proxied = strings.Join(served, ", ")
+	if n.gateway != nil {
+		s := n.gateway.Summary()
+		proxied += fmt.Sprintf("; %d allowed, %d denied, %d bytes sent, %d received", s.Allowed, s.Denied, s.Sent, s.Received)
+	}
+	return proxied, captured
+}
+
+// NoteEnv notes that a command's own Env does not lead to the proxies: it is what os/exec's
+// users write, and the tool then says no more than that it finds no host.
+func (n *Network) NoteEnv(env []string) {
+	if !n.wiring.Proxied {
+		return
+	}
+	leads := func(kv string) bool {
+		name, value, _ := strings.Cut(kv, "=")
+		return strings.HasSuffix(strings.ToLower(name), "_proxy") && strings.Contains(value, n.http.String())
+	}
+	if !slices.ContainsFunc(env, leads) {
+		n.note("the command's own Env does not name the proxies, without which most programs reach nothing: add Cmd.NetworkEnviron to it")
+	}
+}
