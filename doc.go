@@ -15,7 +15,7 @@
 //	   | compile(Policy,Host) | runs ready-made system calls,  | mounts, lo up,       | rlimits, Landlock,
 //	   | -> Plan, or error    | then minds init: deadline,     | listeners -> harness,| supervisor, seccomp,
 //	   | -> a sealed program  | signals, exit status           | capabilities dropped,| execve
-//	   | proxy: serves the    |                                | Landlock, supervisor,     |
+//	   | proxy: serves the    |                                | Landlock, supervisor,|
 //	   |   tool's network     |                                | evidence, reaping    |
 //
 // The stage is the harness's own executable, without its Go runtime: a small ELF file in
@@ -29,7 +29,7 @@
 //     the sandbox's own, and os/exec asks it whether it is done before it reads Env, Dir,
 //     ExtraFiles and SysProcAttr. In that question package sandbox checks the command and
 //     puts the stage, a sealed program and the control socket in the tool's place.
-//  2. What the program does was decided before, by sandbox.New: a pure function made an
+//  2. What the program does was decided before, by sandbox.New: internal/compile, a pure function, made an
 //     internal/plan.Plan of the policy and the host's facts, step by step and in order
 //     (Sandbox.Explain prints it), and internal/stage.Compile made system calls of it.
 //  3. internal/stage/child carries them out: each step says whether stage, init or the tool's own
@@ -53,8 +53,8 @@
 // # Rooms
 //
 //	sandbox/               front door: Command, Cmd, Policy, Sandbox, Report; usually the only import
-//	sandbox/policy/        Policy, Files, Network, Env, Limits: plain data and its validation
-//	sandbox/rootfs/        explicit roots, entry by entry, as bubblewrap's options build them: Policy.Root
+//	sandbox/policy/        Policy, Files, Network, Env, Limits: plain data, its validation, PolicyError
+//	sandbox/rootfs/        explicit roots, entry by entry, as bubblewrap's options build them: data of Policy.Root
 //	sandbox/sandboxtest/   run commands in a sandbox from within go test
 //	sandbox/capture/       connections of tools that know no proxy, by a TUN device; links a network stack
 //	sandbox/sbpl/          profiles of macOS's sandbox-exec, as policies that Linux holds
@@ -63,7 +63,7 @@
 //	seccomp/               filters as data, their compiler and evaluator, the default profile; usable alone
 //	rlimit/                resource limits as data; usable alone
 //	internal/compile/      policy and facts about the host to the plan, or what the host cannot hold; pure
-//	internal/darwin/       what of a policy macOS can hold: grants for a profile, holdings and losses; pure
+//	internal/darwin/       which bounds of a policy macOS holds, by which grants of a profile; pure
 //	internal/verdict/      whether a policy allows an access, and which field decides; explains, guards nothing
 //	internal/presets/      what this machine has (toolchains, caches, git identity, places of secrets), as a policy
 //	internal/resolve/      paths of a policy and of an explicit root to canonical entries; reads names and links
@@ -74,12 +74,12 @@
 //	internal/plan/         the plan: what will be done, step by step, as plain data
 //	internal/stage/        the harness's half: plan to program, the control socket
 //	internal/stage/child/  the stage's half: the early hook, the stage, init, the tool before its execve
-//	internal/supervisor/  the supervisor in init that keeps protected names from being written
+//	internal/supervisor/   in init: carries out or refuses the calls that its filter stops (opens for writing, names, connects)
 //	internal/supervisor/gittext/ configurations and other texts that git obeys: which lines are harmless
 //	internal/stage/launch/ how a stage is executed: the trampoline, or the harness's own file
 //	internal/stage/wire/   the layout that both halves share
-//	internal/seatbelt/     macOS sandbox profiles, read and evaluated, on any system
-//	internal/seatbelt/emit/ a policy's grants as such a profile, every path a parameter
+//	internal/seatbelt/     macOS sandbox profiles: parsed and evaluated, on any system
+//	internal/seatbelt/emit/ macOS sandbox profiles: written, of a policy's grants; path patterns, every path a parameter
 //	internal/proxy/        the way out: allow-list by name, HTTP and SOCKS proxies, secrets, limits, events
 //	internal/proxy/agent/  filters between a tool and the ssh and gpg agents
 //	internal/proxy/clientenv/ environment, ssh configuration and relay by which tools find the proxy
@@ -93,13 +93,14 @@
 //	internal/gitattack/    a generator of attacks on the rules for git, and their observer
 //	internal/commandtest/  tests: commands by sandbox.Command and by exec.Command, compared; what they leave behind
 //	internal/tooltest/     tests: the tools that agents use, in the default sandbox
-//	internal/archtest/        tests of the walls between these rooms
+//	internal/archtest/     tests of the walls between these rooms
 //	internal/bench/        what a sandbox costs: a program that measures and prints tables
-//	examples/              programs on the public API alone
+//	examples/              programs on the public API alone: run, bwrap (bubblewrap's command line), sandbox-exec, quickstart ...
 //
-// Imports run one way: examples, sandbox, stage, plan, then landlock, seccomp
-// and rlimit, which do not know each other, then sys. A test holds the tree
-// above and these walls against the code.
+// Imports run one way: examples; sandbox; presets, resolve, compile, verdict, darwin and runner;
+// policy and rootfs, proxy, stage and supervisor, plan; then landlock, seccomp and rlimit, which
+// do not know each other; then sys. Policy, rootfs, compile and verdict look at no host. A test holds the
+// tree above and these walls against the code.
 //
 // [sandbox.Report]: https://pkg.go.dev/github.com/holdfast-dev/holdfast/sandbox#Report
 package holdfast
