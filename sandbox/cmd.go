@@ -102,7 +102,7 @@ func (c *Cmd) Run() error {
 
 // Output is [exec.Cmd.Output].
 func (c *Cmd) Output() ([]byte, error) {
-	c.run.quiet, c.run.gated = true, c.Cancel != nil // without, nobody watches until the end
+	c.run.quiet, c.run.gated = true, c.Cancel != nil // without Cancel, no goroutine watches until the end
 	var out []byte
 	err := c.run.reap(func() (err error) {
 		out, err = c.Cmd.Output()

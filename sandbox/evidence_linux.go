@@ -87,8 +87,8 @@ func (r *run) evidence(report *Report) *evidence {
 
 // cutShort reports whether the run was over before its evidence was read, as
 // that of a command which is cancelled at once may be. The tool may have been
-// executed even if nobody has said so: init is killed with the stage. A stage
-// that exits by itself without a word has not come so far.
+// executed even if no message says so: init is killed with the stage. A stage
+// that exits by itself without a message has not come so far.
 func (r *run) cutShort() bool {
 	if r.control.Held {
 		return r.control.Evidence == nil

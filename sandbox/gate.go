@@ -8,8 +8,8 @@ import (
 
 // A gate stands before the caller's reader until it is known whether the tool
 // was executed. os/exec starts to copy as soon as the stage has been started;
-// but when Start fails, nothing may have been read, and nobody may be stuck in
-// a reader that blocks.
+// but when Start fails, nothing may have been read, and no goroutine may be
+// stuck in a reader that blocks.
 type gate struct {
 	io.Reader
 	run    *run

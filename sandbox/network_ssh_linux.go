@@ -52,8 +52,8 @@ func (s *Sandbox) coverConfigs(in *compile.Input) {
 }
 
 // coverIncluded shows copies of the files that the system's configuration includes.
-// ssh takes those that root or its user owns alone and whose mode lets nobody else
-// write, or ends; and in a user namespace the host's root is nobody, unless the tool
+// ssh takes those that root or its user owns alone and whose mode lets no other
+// user write, or ends; and in a user namespace the host's root is the user nobody, unless the tool
 // runs as root. What ssh would not take outside it gets as it is.
 func coverIncluded(in *compile.Input, patterns []string) {
 	for i := 0; i < len(patterns) && i < mostConfigs; i++ { // it grows

@@ -119,7 +119,7 @@ func remedyOfDatagrams(v Violation) string {
 }
 
 // namedByTool is said wherever a remedy would open a host: the tool may have made it up, to
-// have it allowed by whoever follows remedies.
+// have it allowed by a person who follows remedies.
 const namedByTool = ", if you trust that host: the tool chose it"
 
 // remedyOf says what in the policy would allow what was denied. Which part of it

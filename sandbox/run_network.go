@@ -35,7 +35,7 @@ func (r *run) closeNetwork() {
 	}
 }
 
-// unserved refuses a command whose network nobody would serve.
+// unserved refuses a command without a goroutine that could serve its network.
 func (r *run) unserved() error {
 	return &PolicyError{Field: "Cmd.Cancel", Problem: "is nil, so os/exec starts no goroutine that serves the network while the tool runs", Remedy: "set WaitDelay, leave Cancel as it is, or use this type's Start, Run or CombinedOutput"}
 }

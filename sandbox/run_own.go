@@ -12,7 +12,7 @@ import (
 )
 
 // ownName is where the run's own directory will be. It is chosen when the run's
-// environment is first asked for, and nobody can guess it.
+// environment is first asked for, and cannot be guessed.
 func (r *run) ownName() string {
 	r.making.Lock()
 	defer r.making.Unlock()

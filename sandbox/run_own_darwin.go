@@ -28,7 +28,7 @@ func (r *run) makeOwn() (err error) {
 	}
 	uid, gid := r.user()
 	dir := r.ownName()
-	if err := os.Mkdir(dir, 0o700); err != nil { // one that is there is somebody else's
+	if err := os.Mkdir(dir, 0o700); err != nil { // one that is there is not this run's
 		return fmt.Errorf("sandbox: make the run's own directory: %w", err)
 	}
 	r.own = dir

@@ -25,8 +25,8 @@ var orphan, background = owned("holdfast-orphan"), owned("holdfast-background")
 // process, so that tests which run at the same time do not find each other's.
 var residue = owned("holdfast-residue")
 
-// owned returns a word that no other process that runs these tests uses; a harness that is
-// a process of its own is given that of its test.
+// owned returns a word that no other process that runs these tests uses; a harness that
+// runs as another process returns that of its test.
 func owned(word string) string {
 	pid := os.Getpid()
 	if os.Args[0] == harness || os.Args[0] == networkHarness {

@@ -75,7 +75,7 @@ func (n *Network) denial(host string, port uint16) hostrules.Decision {
 }
 
 // datagramDenial says why the policy grants no datagram to a host, if it is that. An
-// address of the device's network is nobody's, and no policy can grant one to it.
+// address of the device's network belongs to no host, and no policy can grant one to it.
 func (n *Network) datagramDenial(host string, port uint16) hostrules.Decision {
 	h, err := hostrules.ParseHost(host)
 	if a, no := netip.ParseAddr(host); err != nil || no == nil && compile.CaptureDevice.Addr.Contains(a) {

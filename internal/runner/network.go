@@ -26,10 +26,10 @@ type Network struct {
 	inside  bool // the run has a network namespace
 	http    netip.AddrPort
 	socks   netip.AddrPort
-	key     string          // what the proxies ask for; "": nothing, since nobody else can reach them
+	key     string          // what the proxies ask for; "": nothing, since only the tool can reach them
 	outside [2]net.Listener // the proxies', where there is no network namespace
 	twins   [2]net.Listener // the same ports of IPv6, where the tool cannot be kept from them alone
-	agent   net.Listener    // in the run's own directory, where nothing of the sandbox's can be
+	agent   net.Listener    // in the run's own directory, where the sandbox cannot have it made inside
 	serving sync.WaitGroup
 	ctx     context.Context // ends with the network
 	end     context.CancelFunc
@@ -160,8 +160,8 @@ func (n *Network) note(text string) {
 	n.notes = append(n.notes, proxy.Printable(text))
 }
 
-// mostDenied bounds what a summary lists, as package proxy does.
-const mostDenied = 100
+// maxDenied bounds what a summary lists, as package proxy does.
+const maxDenied = 100
 
 // deny notes what was refused elsewhere than in the gateway.
 func (n *Network) deny(e proxy.Event) {
@@ -171,7 +171,7 @@ func (n *Network) deny(e proxy.Event) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if len(n.denied) == mostDenied {
+	if len(n.denied) == maxDenied {
 		n.beyond++
 		return
 	}

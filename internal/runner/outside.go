@@ -11,11 +11,11 @@ import (
 )
 
 // Where there is no network namespace to make them in, the proxies are at the
-// machine's loopback, at ports of the run's own.
+// machine's loopback, at ports that only this run uses.
 
 // listenOutside makes the proxies' listeners where there is no network namespace
-// to make them in. Until the run begins nobody serves them, and nobody but the
-// garbage collector need close them.
+// to make them in. Until the run begins they are not served, and the garbage
+// collector may close them.
 func (n *Network) listenOutside() error {
 	for i := range n.outside {
 		l, err := net.Listen("tcp4", netip.AddrPortFrom(compile.Loopback4, 0).String())
@@ -31,7 +31,7 @@ func (n *Network) listenOutside() error {
 }
 
 // listenAtFreePorts is listenOutside; where a profile's word for the loopback
-// means IPv6 too, it takes ports that nobody else has there.
+// means IPv6 too, it takes ports that are free there.
 func (n *Network) listenAtFreePorts() (err error) {
 	for range 16 {
 		if err = n.listenOutside(); err != nil || !n.wiring.Direct {
@@ -48,8 +48,8 @@ func (n *Network) listenAtFreePorts() (err error) {
 	return err
 }
 
-// listenTwins takes the proxies' ports of IPv6. A system without it has nobody
-// there.
+// listenTwins takes the proxies' ports of IPv6. A system without it has no
+// listener there.
 func (n *Network) listenTwins() error {
 	for i, l := range n.outside {
 		port := l.Addr().(*net.TCPAddr).AddrPort().Port()

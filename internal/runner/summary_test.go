@@ -10,10 +10,10 @@ import (
 // TestDenialsWithoutAGatewayAreCountedToo: an agent's filter may be all that there is.
 func TestDenialsWithoutAGatewayAreCountedToo(t *testing.T) {
 	o := new(Network)
-	for i := range mostDenied + 7 {
+	for i := range maxDenied + 7 {
 		o.deny(proxy.Event{Protocol: "ssh-agent", Host: fmt.Sprint(i), Reason: "no"})
 	}
-	if s := o.Summary(); len(s.Denied) != mostDenied || s.Beyond != 7 {
+	if s := o.Summary(); len(s.Denied) != maxDenied || s.Beyond != 7 {
 		t.Errorf("%d listed, %d beyond", len(s.Denied), s.Beyond)
 	}
 }
