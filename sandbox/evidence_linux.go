@@ -2,14 +2,11 @@ package sandbox
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/plan"
-	"github.com/holdfast-dev/holdfast/internal/stage"
+	"github.com/holdfast-dev/holdfast/internal/runner"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
-	"golang.org/x/sys/unix"
 )
 
 // report judges the run by what has been said of it so far.
@@ -40,7 +37,7 @@ func (r *run) report() *Report {
 
 // evidence fills in the report's head and returns what is known; nil: the tool
 // was not executed.
-func (r *run) evidence(report *Report) *evidence {
+func (r *run) evidence(report *Report) *runner.Evidence {
 	if !r.isWatching() {
 		return nil
 	}
@@ -66,23 +63,12 @@ func (r *run) evidence(report *Report) *evidence {
 	switch {
 	case r.cutShort():
 		report.Status += ", before its evidence was read"
-		return &evidence{unread: true}
+		return &runner.Evidence{Unread: true}
 	case !r.control.Held:
 		report.Status = "not started"
 		return nil
 	}
-	e := &evidence{
-		rootErrno: int(r.control.Checks[stage.CheckRoot]) - 1, killErrno: int(r.control.Checks[stage.CheckSignal]) - 1,
-		privsErrno: int(r.control.Checks[stage.CheckNoNewPrivs]) - 1,
-		keyring:    r.control.Keyring, initPID: r.control.InitPID, own: readOwn(), withheld: r.withheld, deadline: r.sandbox.plan.DeadlineMS,
-	}
-	e.status, e.limits, e.namespaces = parseEvidence(r.control.Evidence)
-	e.promise(r.sandbox.plan)
-	e.proxied, e.captured = r.served()
-	// Dropping from it takes a capability, which an ordinary user has not, nor a root
-	// without CAP_SETPCAP.
-	e.keepsBounding = !r.sandbox.plan.Namespaces.User
-	return e
+	return runner.ReadEvidence(r.sandbox.plan, r.control, r.withheld, r.made())
 }
 
 // cutShort reports whether the run was over before its evidence was read, as
@@ -95,32 +81,4 @@ func (r *run) cutShort() bool {
 	}
 	s := r.processState()
 	return r.control.Failed == nil && !(s != nil && s.Exited())
-}
-
-// promise notes what the plan says should be found. It reads the plan that was
-// promised, not the one carried out, which a test can make differ.
-func (e *evidence) promise(p plan.Plan) {
-	for _, s := range p.Steps {
-		switch a := s.Do.(type) {
-		case plan.LoadFilter, plan.LoadKeeperFilter, plan.LoadSupervisor:
-			e.filters++
-		case plan.SetLimits:
-			e.settings = append(e.settings, a.Settings...)
-		}
-	}
-}
-
-// readOwn reads the harness's own side of the comparison.
-func readOwn() ownFacts {
-	own := ownFacts{namespaces: map[plan.Mechanism]string{}}
-	for _, n := range evidenceNamespaces {
-		own.namespaces[n.mechanism], _ = os.Readlink("/proc/self/ns/" + n.file)
-	}
-	if text, err := os.ReadFile("/proc/self/status"); err == nil {
-		own.filters = int(field(text, "Seccomp_filters:"))
-	}
-	if id, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, false); err == nil {
-		own.keyring = int64(id)
-	}
-	return own
 }

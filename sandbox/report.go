@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
+	"github.com/holdfast-dev/holdfast/internal/runner"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -143,17 +144,17 @@ func openWords(b Bound) string {
 func (r *Report) JSON() ([]byte, error) { return json.MarshalIndent(r, "", "  ") }
 
 // judge makes the line of one bound: what was promised against the evidence.
-func judge(h plan.Holding, e *evidence, open bool) BoundReport {
+func judge(h plan.Holding, e *runner.Evidence, open bool) BoundReport {
 	line := BoundReport{Bound: h.Bound, Notes: slices.Clone(h.Notes)}
 	held := 0
 	for _, m := range h.By {
 		r := MechanismReport{Mechanism: string(m)}
 		switch {
 		case e == nil:
-		case e.unread:
+		case e.Unread:
 			r.Evidence = "not read"
 		default:
-			r.Held, r.Evidence = e.holds(m)
+			r.Held, r.Evidence = e.Holds(m)
 		}
 		if r.Held {
 			held++
@@ -172,7 +173,7 @@ func judge(h plan.Holding, e *evidence, open bool) BoundReport {
 		line.State = Promised
 	case absent:
 		line.State = Absent
-	case e.unread:
+	case e.Unread:
 		line.State = Unread
 	case held == 0:
 		line.State = Absent

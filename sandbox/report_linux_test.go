@@ -120,7 +120,7 @@ func TestDropCasesAreComplete(t *testing.T) {
 	for _, c := range dropCases {
 		covered[c.drop] = true
 	}
-	for _, m := range mechanisms {
+	for _, m := range fixture.Mechanisms {
 		if !covered[m] {
 			t.Errorf("no test drops %s", m)
 		}

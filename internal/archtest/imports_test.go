@@ -21,9 +21,9 @@ var walls = map[string][]string{
 	"internal/verdict":                 {"sandbox/policy", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/plan", "internal/proxy/hostrules", "internal/supervisor"},
 	"internal/compile":                 {"sandbox/policy", "sandbox/rootfs", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/host", "internal/plan", "internal/proxy/clientenv", "internal/supervisor", "landlock", "seccomp", "rlimit"},
 	"internal/darwin":                  {"sandbox/policy", "internal/verdict", "internal/compile", "internal/pathrule", "internal/plan", "internal/seatbelt/emit", "internal/supervisor"},
-	"internal/runner":                  {"sandbox/policy", "internal/compile", "internal/errtext", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/stage"},
+	"internal/runner":                  {"sandbox/policy", "internal/compile", "internal/errtext", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/plan", "internal/stage", "rlimit"},
 	"internal/pathrule":                {"internal/errtext"},
-	"internal/fixture":                 {"sandbox/policy", "internal/host", "internal/pathrule", "internal/resolve"},
+	"internal/fixture":                 {"sandbox/policy", "internal/host", "internal/pathrule", "internal/plan", "internal/resolve"},
 	"internal/errtext":                 nil,
 	"sandbox/sandboxtest":              {"sandbox", "sandbox/policy"},
 	"sandbox/capture":                  {"sandbox", "sandbox/policy"}, // only programs import it: it links a network stack

@@ -7,5 +7,8 @@
 // from inside, or with those made at the machine's loopback; Close ends all of it. Summary says what
 // was denied.
 //
+// Evidence is what the kernel said of a run's tool, and judges whether a mechanism of the plan is
+// shown to be in force.
+//
 // The package knows a policy's network and its wiring, and no sandbox, no command and no report.
 package runner

@@ -1,10 +1,11 @@
-package sandbox
+package runner
 
 import (
 	"bytes"
 	"encoding/binary"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/fixture"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/rlimit"
 )
@@ -33,8 +34,8 @@ func someEvidence() []byte {
 }
 
 // everything is evidence of a run in which every mechanism is in force.
-func everything() *evidence {
-	e := &evidence{
+func everything() *Evidence {
+	e := &Evidence{
 		rootErrno: 13, killErrno: 1, privsErrno: -1, keyring: 8, initPID: 1, filters: 2, deadline: 1000,
 		settings: []rlimit.Setting{{Resource: rlimit.Core}, {Resource: rlimit.NoFile, Soft: 1024, Hard: 524288}},
 		own:      ownFacts{filters: 1, keyring: 7, namespaces: map[plan.Mechanism]string{}},
@@ -46,21 +47,14 @@ func everything() *evidence {
 	return e
 }
 
-// mechanisms are all that a plan can name.
-var mechanisms = []plan.Mechanism{
-	plan.UserNamespace, plan.MountNamespace, plan.PIDNamespace, plan.IPCNamespace, plan.UTSNamespace, plan.CgroupNamespace, plan.NetworkNamespace,
-	plan.Landlock, plan.LandlockScope, plan.LandlockNet, plan.Seccomp, plan.Supervisor, plan.NoNewPrivs, plan.Capabilities, plan.Rlimits, plan.Keyring,
-	plan.Subreaper, plan.EnvFilter, plan.Deadline,
-}
-
 func TestEvidenceShowsEveryMechanism(t *testing.T) {
 	e := everything()
-	for _, m := range mechanisms {
-		if held, shown := e.holds(m); !held || shown == "" {
+	for _, m := range fixture.Mechanisms {
+		if held, shown := e.Holds(m); !held || shown == "" {
 			t.Errorf("%s: %v, %q", m, held, shown)
 		}
 	}
-	if held, shown := e.holds("magic"); held {
+	if held, shown := e.Holds("magic"); held {
 		t.Errorf("an unknown mechanism is held: %q", shown)
 	}
 }
@@ -74,12 +68,12 @@ func TestEvidenceOfAStatusAsGVisorHasIt(t *testing.T) {
 	e.status, _, _ = parseEvidence(record(0, status))
 	e.privsErrno, e.own.filters = 0, 0
 	for _, m := range []plan.Mechanism{plan.NoNewPrivs, plan.Capabilities, plan.Seccomp} {
-		if held, shown := e.holds(m); !held {
+		if held, shown := e.Holds(m); !held {
 			t.Errorf("%s: %q", m, shown)
 		}
 	}
 	e.keepsBounding, e.status["CapBnd"] = true, "0000000000200000"
-	if held, shown := e.holds(plan.Capabilities); !held {
+	if held, shown := e.Holds(plan.Capabilities); !held {
 		t.Errorf("with a bounding set: %q", shown)
 	}
 }
@@ -87,10 +81,10 @@ func TestEvidenceOfAStatusAsGVisorHasIt(t *testing.T) {
 // TestNoEvidenceShowsNothing: what only the harness does itself, and the rest,
 // of which nothing was said.
 func TestNoEvidenceShowsNothing(t *testing.T) {
-	e := &evidence{rootErrno: -1, killErrno: -1}
+	e := &Evidence{rootErrno: -1, killErrno: -1}
 	e.status, e.limits, e.namespaces = parseEvidence(nil)
-	for _, m := range mechanisms {
-		if held, shown := e.holds(m); held && m != plan.EnvFilter {
+	for _, m := range fixture.Mechanisms {
+		if held, shown := e.Holds(m); held && m != plan.EnvFilter {
 			t.Errorf("%s is held: %q", m, shown)
 		}
 	}
@@ -99,57 +93,57 @@ func TestNoEvidenceShowsNothing(t *testing.T) {
 func TestEvidenceSaysNo(t *testing.T) {
 	tests := []struct {
 		name      string
-		change    func(*evidence)
+		change    func(*Evidence)
 		mechanism plan.Mechanism
 	}{
-		{"listing the root succeeded", func(e *evidence) { e.rootErrno = 0 }, plan.Landlock},
-		{"listing the root failed for another reason", func(e *evidence) { e.rootErrno = 2 }, plan.Landlock},
-		{"listing the root was not tried", func(e *evidence) { e.rootErrno = -1 }, plan.Landlock},
-		{"init can be signalled", func(e *evidence) { e.killErrno = 0 }, plan.LandlockScope},
-		{"init was gone when it was signalled", func(e *evidence) { e.killErrno = 3 }, plan.LandlockScope},
-		{"one filter too few", func(e *evidence) { e.status["Seccomp_filters"] = "2" }, plan.Seccomp},
-		{"the harness's filters do not count", func(e *evidence) { e.own.filters = 3 }, plan.Seccomp},
-		{"no filter at all", func(e *evidence) { e.status["Seccomp"] = "0" }, plan.Seccomp},
-		{"one filter too few for the supervisor", func(e *evidence) { e.status["Seccomp_filters"] = "2" }, plan.Supervisor},
-		{"the kernel does not count filters and the harness has some", func(e *evidence) { delete(e.status, "Seccomp_filters") }, plan.Seccomp},
-		{"no_new_privs is not set", func(e *evidence) { e.status["NoNewPrivs"] = "0" }, plan.NoNewPrivs},
-		{"a capability in the bounding set that may be gained", func(e *evidence) {
+		{"listing the root succeeded", func(e *Evidence) { e.rootErrno = 0 }, plan.Landlock},
+		{"listing the root failed for another reason", func(e *Evidence) { e.rootErrno = 2 }, plan.Landlock},
+		{"listing the root was not tried", func(e *Evidence) { e.rootErrno = -1 }, plan.Landlock},
+		{"init can be signalled", func(e *Evidence) { e.killErrno = 0 }, plan.LandlockScope},
+		{"init was gone when it was signalled", func(e *Evidence) { e.killErrno = 3 }, plan.LandlockScope},
+		{"one filter too few", func(e *Evidence) { e.status["Seccomp_filters"] = "2" }, plan.Seccomp},
+		{"the harness's filters do not count", func(e *Evidence) { e.own.filters = 3 }, plan.Seccomp},
+		{"no filter at all", func(e *Evidence) { e.status["Seccomp"] = "0" }, plan.Seccomp},
+		{"one filter too few for the supervisor", func(e *Evidence) { e.status["Seccomp_filters"] = "2" }, plan.Supervisor},
+		{"the kernel does not count filters and the harness has some", func(e *Evidence) { delete(e.status, "Seccomp_filters") }, plan.Seccomp},
+		{"no_new_privs is not set", func(e *Evidence) { e.status["NoNewPrivs"] = "0" }, plan.NoNewPrivs},
+		{"a capability in the bounding set that may be gained", func(e *Evidence) {
 			e.keepsBounding, e.status["CapBnd"], e.status["NoNewPrivs"] = true, "0000000000200000", "0"
 		}, plan.Capabilities},
-		{"a capability in the effective set", func(e *evidence) { e.status["CapEff"] = "0000000000200000" }, plan.Capabilities},
-		{"a bounding set that could have been emptied", func(e *evidence) { e.status["CapBnd"] = "0000000000200000" }, plan.Capabilities},
-		{"a bounding set and no word of the inheritable", func(e *evidence) {
+		{"a capability in the effective set", func(e *Evidence) { e.status["CapEff"] = "0000000000200000" }, plan.Capabilities},
+		{"a bounding set that could have been emptied", func(e *Evidence) { e.status["CapBnd"] = "0000000000200000" }, plan.Capabilities},
+		{"a bounding set and no word of the inheritable", func(e *Evidence) {
 			e.keepsBounding = true
 			e.status["CapBnd"] = "0000000000200000"
 			delete(e.status, "CapInh")
 		}, plan.Capabilities},
-		{"a set of capabilities is not shown", func(e *evidence) { delete(e.status, "CapEff") }, plan.Capabilities},
-		{"neither the ambient nor the permitted set is shown", func(e *evidence) { delete(e.status, "CapAmb"); delete(e.status, "CapPrm") }, plan.Capabilities},
-		{"the ambient set is not shown, and something is permitted", func(e *evidence) {
+		{"a set of capabilities is not shown", func(e *Evidence) { delete(e.status, "CapEff") }, plan.Capabilities},
+		{"neither the ambient nor the permitted set is shown", func(e *Evidence) { delete(e.status, "CapAmb"); delete(e.status, "CapPrm") }, plan.Capabilities},
+		{"the ambient set is not shown, and something is permitted", func(e *Evidence) {
 			delete(e.status, "CapAmb")
 			e.status["CapPrm"] = "0000000000200000"
 		}, plan.Capabilities},
-		{"no_new_privs is not shown, and was not asked for", func(e *evidence) { delete(e.status, "NoNewPrivs") }, plan.NoNewPrivs},
-		{"no_new_privs is not shown, and the answer was no", func(e *evidence) { delete(e.status, "NoNewPrivs"); e.privsErrno = 1 }, plan.NoNewPrivs},
-		{"/proc says no, and the answer was yes", func(e *evidence) { e.status["NoNewPrivs"], e.privsErrno = "0", 0 }, plan.NoNewPrivs},
-		{"nothing of the status was read", func(e *evidence) { e.status, e.privsErrno = nil, 0 }, plan.NoNewPrivs},
-		{"a set of capabilities is empty text", func(e *evidence) { e.status["CapAmb"] = "" }, plan.Capabilities},
-		{"a hard limit is higher", func(e *evidence) { e.settings[1].Hard = 1024 }, plan.Rlimits},
-		{"a limit is not shown", func(e *evidence) { e.settings[1].Resource = rlimit.FSize }, plan.Rlimits},
-		{"no limit was to be set", func(e *evidence) { e.settings = nil }, plan.Rlimits},
-		{"the keyring is the harness's", func(e *evidence) { e.keyring = 7 }, plan.Keyring},
-		{"there is no keyring", func(e *evidence) { e.keyring = -1 }, plan.Keyring},
-		{"the parent is another", func(e *evidence) { e.status["PPid"] = "17" }, plan.Subreaper},
-		{"the network namespace is the harness's", func(e *evidence) { e.own.namespaces[plan.NetworkNamespace] = "net:[7]" }, plan.NetworkNamespace},
-		{"the harness's own pid namespace is not known", func(e *evidence) { delete(e.own.namespaces, plan.PIDNamespace) }, plan.PIDNamespace},
-		{"the mount namespace is not known", func(e *evidence) { delete(e.namespaces, plan.MountNamespace) }, plan.MountNamespace},
-		{"there is no deadline", func(e *evidence) { e.deadline = 0 }, plan.Deadline},
+		{"no_new_privs is not shown, and was not asked for", func(e *Evidence) { delete(e.status, "NoNewPrivs") }, plan.NoNewPrivs},
+		{"no_new_privs is not shown, and the answer was no", func(e *Evidence) { delete(e.status, "NoNewPrivs"); e.privsErrno = 1 }, plan.NoNewPrivs},
+		{"/proc says no, and the answer was yes", func(e *Evidence) { e.status["NoNewPrivs"], e.privsErrno = "0", 0 }, plan.NoNewPrivs},
+		{"nothing of the status was read", func(e *Evidence) { e.status, e.privsErrno = nil, 0 }, plan.NoNewPrivs},
+		{"a set of capabilities is empty text", func(e *Evidence) { e.status["CapAmb"] = "" }, plan.Capabilities},
+		{"a hard limit is higher", func(e *Evidence) { e.settings[1].Hard = 1024 }, plan.Rlimits},
+		{"a limit is not shown", func(e *Evidence) { e.settings[1].Resource = rlimit.FSize }, plan.Rlimits},
+		{"no limit was to be set", func(e *Evidence) { e.settings = nil }, plan.Rlimits},
+		{"the keyring is the harness's", func(e *Evidence) { e.keyring = 7 }, plan.Keyring},
+		{"there is no keyring", func(e *Evidence) { e.keyring = -1 }, plan.Keyring},
+		{"the parent is another", func(e *Evidence) { e.status["PPid"] = "17" }, plan.Subreaper},
+		{"the network namespace is the harness's", func(e *Evidence) { e.own.namespaces[plan.NetworkNamespace] = "net:[7]" }, plan.NetworkNamespace},
+		{"the harness's own pid namespace is not known", func(e *Evidence) { delete(e.own.namespaces, plan.PIDNamespace) }, plan.PIDNamespace},
+		{"the mount namespace is not known", func(e *Evidence) { delete(e.namespaces, plan.MountNamespace) }, plan.MountNamespace},
+		{"there is no deadline", func(e *Evidence) { e.deadline = 0 }, plan.Deadline},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			e := everything()
 			test.change(e)
-			if held, shown := e.holds(test.mechanism); held {
+			if held, shown := e.Holds(test.mechanism); held {
 				t.Errorf("%s is held: %q", test.mechanism, shown)
 			}
 		})
@@ -161,7 +155,7 @@ func TestEvidenceSaysNo(t *testing.T) {
 func TestLimitsThatTheToolHasMovedAreInForce(t *testing.T) {
 	e := everything()
 	e.settings[1].Soft, e.settings[1].Hard = 512, 600000
-	if held, shown := e.holds(plan.Rlimits); !held {
+	if held, shown := e.Holds(plan.Rlimits); !held {
 		t.Errorf("not held: %s", shown)
 	}
 }
@@ -238,8 +232,8 @@ func FuzzEvidence(f *testing.F) {
 		}
 		e := everything()
 		e.status, e.limits, e.namespaces = status, limits, namespaces
-		for _, m := range mechanisms {
-			e.holds(m)
+		for _, m := range fixture.Mechanisms {
+			e.Holds(m)
 		}
 	})
 }

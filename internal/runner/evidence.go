@@ -1,4 +1,4 @@
-package sandbox
+package runner
 
 import (
 	"bytes"
@@ -10,10 +10,11 @@ import (
 	"github.com/holdfast-dev/holdfast/rlimit"
 )
 
-// evidence is what was read back for one run, in a form to judge by. Parsing
+// Evidence is what was read back for one run, in a form to judge by. Parsing
 // and judging are pure.
-type evidence struct {
-	unread     bool              // there is none: the run was over before
+type Evidence struct {
+	Unread bool // there is none: the run was over before
+
 	status     map[string]string // of the tool: /proc/PID/status
 	limits     string            // of the tool: /proc/PID/limits
 	namespaces map[plan.Mechanism]string
@@ -64,11 +65,7 @@ func parseEvidence(b []byte) (status map[string]string, limits string, namespace
 		b = b[n:]
 		switch {
 		case what == 0:
-			for line := range bytes.Lines(text) {
-				if name, value, ok := bytes.Cut(line, []byte(":")); ok {
-					status[string(name)] = string(bytes.TrimSpace(value))
-				}
-			}
+			parseStatus(status, text)
 		case what == 1:
 			limits = string(text)
 		case what-2 < len(evidenceNamespaces):
@@ -78,8 +75,34 @@ func parseEvidence(b []byte) (status map[string]string, limits string, namespace
 	return
 }
 
-// holds says whether one mechanism is shown to be in force, and by what.
-func (e *evidence) holds(m plan.Mechanism) (bool, string) {
+// parseStatus takes /proc/PID/status apart.
+func parseStatus(status map[string]string, text []byte) {
+	for line := range bytes.Lines(text) {
+		if name, value, ok := bytes.Cut(line, []byte(":")); ok {
+			status[string(name)] = string(bytes.TrimSpace(value))
+		}
+	}
+}
+
+// promise notes what the plan says should be found. It reads the plan that was
+// promised, not the one carried out, which a test can make differ.
+func (e *Evidence) promise(p plan.Plan) {
+	for _, s := range p.Steps {
+		switch a := s.Do.(type) {
+		case plan.LoadFilter, plan.LoadKeeperFilter, plan.LoadSupervisor:
+			e.filters++
+		case plan.SetLimits:
+			e.settings = append(e.settings, a.Settings...)
+		}
+	}
+	// Dropping from it takes a capability, which an ordinary user has not, nor a root
+	// without CAP_SETPCAP.
+	e.keepsBounding = !p.Namespaces.User
+	e.deadline = p.DeadlineMS
+}
+
+// Holds says whether one mechanism is shown to be in force, and by what.
+func (e *Evidence) Holds(m plan.Mechanism) (bool, string) {
 	switch m {
 	case plan.UserNamespace, plan.MountNamespace, plan.PIDNamespace, plan.IPCNamespace, plan.UTSNamespace, plan.CgroupNamespace, plan.NetworkNamespace:
 		return e.otherNamespace(m)
@@ -118,13 +141,13 @@ func (e *evidence) holds(m plan.Mechanism) (bool, string) {
 	return false, "nothing shows it"
 }
 
-func (e *evidence) otherNamespace(m plan.Mechanism) (bool, string) {
+func (e *Evidence) otherNamespace(m plan.Mechanism) (bool, string) {
 	inside, outside := e.namespaces[m], e.own.namespaces[m]
 	return inside != "" && outside != "" && inside != outside, inside
 }
 
 // refused judges a self-check that must have failed with a refusal.
-func (e *evidence) refused(errno int, act string) (bool, string) {
+func (e *Evidence) refused(errno int, act string) (bool, string) {
 	switch errno {
 	case -1:
 		return false, act + " was not tried"
@@ -136,7 +159,7 @@ func (e *evidence) refused(errno int, act string) (bool, string) {
 	return false, fmt.Sprintf("%s failed with errno %d, which proves nothing", act, errno)
 }
 
-func (e *evidence) filtered() (bool, string) {
+func (e *Evidence) filtered() (bool, string) {
 	n, err := strconv.Atoi(e.status["Seccomp_filters"])
 	if err != nil {
 		// Before Linux 5.9 the number is not shown.
@@ -148,7 +171,7 @@ func (e *evidence) filtered() (bool, string) {
 
 // noNewPrivs judges by /proc, or, where that does not show it (gVisor's does not), by what
 // init was answered: the tool has inherited it, and nothing takes it back (prctl(2)).
-func (e *evidence) noNewPrivs() (bool, string) {
+func (e *Evidence) noNewPrivs() (bool, string) {
 	if shown, ok := e.status["NoNewPrivs"]; ok || len(e.status) == 0 {
 		return shown == "1", "NoNewPrivs " + shown
 	}
@@ -160,7 +183,7 @@ func (e *evidence) noNewPrivs() (bool, string) {
 
 // capless judges the capability sets. The ambient set, which gVisor does not show, holds
 // nothing that is not permitted as well (capabilities(7)).
-func (e *evidence) capless() (bool, string) {
+func (e *Evidence) capless() (bool, string) {
 	ok := true
 	var shown []string
 	for _, name := range []string{"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"} {
@@ -188,7 +211,7 @@ func (e *evidence) capless() (bool, string) {
 // limited compares the limits that were to be set with those in force. The hard
 // side is what bounds the tool: its soft limits are its own to move below that,
 // and a Go program moves that of descriptors as it starts (os/rlimit.go).
-func (e *evidence) limited() (bool, string) {
+func (e *Evidence) limited() (bool, string) {
 	inForce := parseLimits(e.limits)
 	for _, s := range e.settings {
 		got, ok := inForce[s.Resource]

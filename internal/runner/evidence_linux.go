@@ -1,0 +1,44 @@
+package runner
+
+import (
+	"os"
+	"strconv"
+
+	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/stage"
+	"golang.org/x/sys/unix"
+)
+
+// ReadEvidence returns what control says of the tool of a run by plan p, with the harness's own side
+// of the comparison. withheld is how many of the harness's variables were not passed; -1: the caller
+// chose them. The run's network may be nil.
+func ReadEvidence(p plan.Plan, control *stage.Control, withheld int, network *Network) *Evidence {
+	e := &Evidence{
+		rootErrno: int(control.Checks[stage.CheckRoot]) - 1, killErrno: int(control.Checks[stage.CheckSignal]) - 1,
+		privsErrno: int(control.Checks[stage.CheckNoNewPrivs]) - 1,
+		keyring:    control.Keyring, initPID: control.InitPID, own: readOwn(), withheld: withheld,
+	}
+	e.status, e.limits, e.namespaces = parseEvidence(control.Evidence)
+	e.promise(p)
+	if network != nil {
+		e.proxied, e.captured = network.Served()
+	}
+	return e
+}
+
+// readOwn reads the harness's own side of the comparison.
+func readOwn() ownFacts {
+	own := ownFacts{namespaces: map[plan.Mechanism]string{}}
+	for _, n := range evidenceNamespaces {
+		own.namespaces[n.mechanism], _ = os.Readlink("/proc/self/ns/" + n.file)
+	}
+	if text, err := os.ReadFile("/proc/self/status"); err == nil {
+		status := map[string]string{}
+		parseStatus(status, text)
+		own.filters, _ = strconv.Atoi(status["Seccomp_filters"])
+	}
+	if id, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, false); err == nil {
+		own.keyring = int64(id)
+	}
+	return own
+}
