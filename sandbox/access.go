@@ -65,4 +65,6 @@ func Allows(p Policy, a Access) (bool, Reason) {
 func (s *Sandbox) Allows(a Access) (bool, Reason) { return s.evaluator().Allows(a) }
 
 // evaluator answers for the policy with its resolved paths.
-func (s *Sandbox) evaluator() *verdict.Evaluator { return verdict.Of(s.policy, s.layout, s.obeyed) }
+func (s *Sandbox) evaluator() *verdict.Evaluator {
+	return verdict.Of(s.ready.Policy, s.ready.Tree, s.obeyed)
+}

@@ -236,7 +236,7 @@ func tryInside(t *testing.T, s *Sandbox, exe string, acts []Access) (pairs, allo
 	c.Args, c.Dir, c.Stdin, c.Stderr = []string{tryingTool}, "/", strings.NewReader(string(text)), os.Stderr
 	out, err := c.Output()
 	if err != nil {
-		t.Fatalf("%v\n%s\n%s", err, out, describe(s.policy))
+		t.Fatalf("%v\n%s\n%s", err, out, describe(s.ready.Policy))
 	}
 	var results []syscall.Errno
 	if err := json.Unmarshal(out, &results); err != nil || len(results) != len(acts) {
@@ -254,7 +254,7 @@ func tryInside(t *testing.T, s *Sandbox, exe string, acts []Access) (pairs, allo
 		case ok && errno == syscall.EXDEV && (a.Op == OpRename || a.Op == OpLink): // two mounts: it copies
 		case ok && errno == syscall.ENOENT && cannotPrepare(s, a): // nothing is there in a directory of the run's own
 		case ok || !slices.Contains(append(kernelRefusals, syscall.EXDEV), errno):
-			t.Errorf("%+v\nof %s\nthe policy says %v (%v), the kernel says %v", a, describe(s.policy), ok, why, errno)
+			t.Errorf("%+v\nof %s\nthe policy says %v (%v), the kernel says %v", a, describe(s.ready.Policy), ok, why, errno)
 		}
 	}
 	return pairs, allowed
@@ -267,15 +267,15 @@ func cannotPrepare(s *Sandbox, a Access) bool {
 		if p == "" {
 			continue
 		}
-		private := slices.ContainsFunc(s.policy.Files.Private, func(at string) bool { return pathrule.Within(p, at) })
+		private := slices.ContainsFunc(s.ready.Policy.Files.Private, func(at string) bool { return pathrule.Within(p, at) })
 		if ok, _ := s.Allows(Access{Op: OpCreate, Path: p, Dir: p == a.Path && a.Dir}); private && !ok {
 			return true
 		}
 		for dir := path.Dir(p); dir != "/" && private; dir = path.Dir(dir) {
-			if ok, _ := s.Allows(Access{Op: OpCreate, Path: dir, Dir: true}); !ok && !slices.Contains(s.policy.Files.Private, dir) {
+			if ok, _ := s.Allows(Access{Op: OpCreate, Path: dir, Dir: true}); !ok && !slices.Contains(s.ready.Policy.Files.Private, dir) {
 				return true
 			}
-			private = !slices.Contains(s.policy.Files.Private, dir)
+			private = !slices.Contains(s.ready.Policy.Files.Private, dir)
 		}
 	}
 	return false

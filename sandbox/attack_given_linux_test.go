@@ -64,7 +64,7 @@ func TestKernelAttackGivenSockets(t *testing.T) {
 			return errors.Join(unix.Bind(fd, &unix.SockaddrUnix{Name: fmt.Sprintf("@holdfast-given-%d-%d", os.Getpid(), fd)}), unix.Listen(fd, 1))
 		}
 		s := attackSandbox(t, attackPolicy(t, "", w), w)
-		scoped := s.plan.Namespaces.Mount && s.plan.Uses(plan.LandlockScope)
+		scoped := s.ready.Plan.Namespaces.Mount && s.ready.Plan.Uses(plan.LandlockScope)
 		for name, c := range map[string]struct {
 			make  func() *os.File
 			turns bool // it can be

@@ -219,7 +219,7 @@ func attackWith(t *testing.T, list string, w walls, change func(base string, p *
 		change(base, &p)
 	}
 	s := attackSandbox(t, p, w)
-	if !s.plan.Namespaces.Mount {
+	if !s.ready.Plan.Namespaces.Mount {
 		w.name = noNamespaces // root can make them without a user namespace, others cannot
 	}
 	root, err := unix.Open("/", unix.O_RDONLY, 0) // left open, and not to be closed on exec

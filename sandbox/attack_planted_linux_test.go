@@ -155,7 +155,7 @@ func TestKernelAttackReadOnlyInsideWritable(t *testing.T) {
 		p.Files.Read = append(p.Files.Read, held)
 		s := attackSandbox(t, p, w)
 		say(t, s, "spoil", held+"/file")
-		told := strings.Contains(fmt.Sprint(s.plan.Holdings), held+" can be written")
+		told := strings.Contains(fmt.Sprint(s.ready.Plan.Holdings), held+" can be written")
 		if text, err := os.ReadFile(held + "/file"); !told && (err != nil || string(text) != "original\n") {
 			t.Errorf("ESCAPE: it was written: %q, %v", text, err)
 		}

@@ -60,7 +60,7 @@ func TestKernelWhatTheHostReplacesStaysHeld(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if s.plan.Namespaces.Mount {
+					if s.ready.Plan.Namespaces.Mount {
 						read = "" // there is one mechanism for what lies in what can only be read
 					}
 					c := s.Command("/bin/bash", "-c", script)

@@ -68,7 +68,7 @@ func TestKernelKilledSupervisorIsToldOf(t *testing.T) {
 		}
 		keeper := func(c *Cmd) int { return child(c.Process.Pid) } // the stage's child, unless that is init
 		first := func(c *Cmd) int {
-			if s.plan.Namespaces.PID {
+			if s.ready.Plan.Namespaces.PID {
 				return child(c.Process.Pid)
 			}
 			return child(keeper(c))
@@ -77,7 +77,7 @@ func TestKernelKilledSupervisorIsToldOf(t *testing.T) {
 			process string
 			pid     func(c *Cmd) int
 		}{{"init", first}, {"keeper", keeper}} {
-			if k.process == "keeper" && s.plan.Namespaces.PID {
+			if k.process == "keeper" && s.ready.Plan.Namespaces.PID {
 				continue
 			}
 			c := s.Command("sh", "-c", sleeper)

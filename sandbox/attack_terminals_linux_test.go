@@ -111,7 +111,7 @@ func TestKernelAttackTerminals(t *testing.T) {
 			t.Errorf("without walls %q arrives at the other terminal", heard)
 		}
 		s := attackSandbox(t, attackPolicy(t, base, w), w)
-		if !s.plan.Namespaces.Mount {
+		if !s.ready.Plan.Namespaces.Mount {
 			w.name = noNamespaces
 		}
 		c := hostile(t, s, "terminals", base, "all")

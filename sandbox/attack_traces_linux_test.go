@@ -28,7 +28,7 @@ func TestEmptyListsForbidAsNilDoes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return []any{s.plan, p.Env.Environ([]string{"A=1", "B_TOKEN=2"})}
+		return []any{s.ready.Plan, p.Env.Environ([]string{"A=1", "B_TOKEN=2"})}
 	}
 	none := []string{}
 	empty := Policy{

@@ -78,7 +78,7 @@ func BenchmarkCompile(b *testing.B) {
 	id := stage.Identity{UID: os.Geteuid(), GID: os.Getegid()}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := stage.Compile(s.plan, id); err != nil {
+		if _, err := stage.Compile(s.ready.Plan, id); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -87,7 +87,7 @@ func BenchmarkCompile(b *testing.B) {
 // BenchmarkProgram is what each command encodes and seals.
 func BenchmarkProgram(b *testing.B) {
 	s := benchSandbox(b, 0)
-	t, err := s.template(stage.Identity{UID: os.Geteuid(), GID: os.Getegid()})
+	t, err := s.ready.Template(stage.Identity{UID: os.Geteuid(), GID: os.Getegid()})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -152,6 +152,6 @@ func BenchmarkDefaultRun(b *testing.B) {
 func BenchmarkHostSockets(b *testing.B) {
 	s := benchSandbox(b, 0)
 	for b.Loop() {
-		resolve.HostSockets(s.layout)
+		resolve.HostSockets(s.ready.Tree)
 	}
 }

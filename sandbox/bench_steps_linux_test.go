@@ -63,7 +63,7 @@ func BenchmarkSteps(b *testing.B) {
 	s := benchSandbox(b, 0)
 	for i := range parts {
 		b.Run(parts[i].name, func(b *testing.B) {
-			run := benchStage(b, upTo(s.plan, i), parts[i].probe)
+			run := benchStage(b, upTo(s.ready.Plan, i), parts[i].probe)
 			for b.Loop() {
 				if err := run(); err != nil {
 					b.Fatal(err)

@@ -42,7 +42,7 @@ func newCmd(ctx context.Context, s *Sandbox, broken error, name string, arg []st
 	c.Cmd = c.run.newExecCmd()
 	c.Cmd.Args, c.Cmd.Err = model.Args, model.Err
 	c.run.tool, c.run.hooks = func() string { return c.Path }, hooks{c}
-	if s != nil && s.policy.Root != nil {
+	if s != nil && s.ready.Policy.Root != nil {
 		c.Path, c.Cmd.Err = name, nil // it is looked for inside
 	}
 	return c

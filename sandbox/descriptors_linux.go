@@ -40,14 +40,14 @@ func (r *run) checkDescriptors() error {
 }
 
 func (r *run) holdsDirectories() bool {
-	return r.sandbox.plan.Uses(plan.Landlock) || !r.sandbox.plan.Namespaces.Mount
+	return r.sandbox.ready.Plan.Uses(plan.Landlock) || !r.sandbox.ready.Plan.Namespaces.Mount
 }
 
 // holdsSocket reports whether a socket leads no further than it does already. One of
 // AF_UNIX is that once it is connected or listens, unless it sends datagrams; and
 // where paths are the sandbox's own and Landlock keeps to its own abstract names.
 func (r *run) holdsSocket(f *os.File) bool {
-	p := r.sandbox.policy
+	p := r.sandbox.ready.Policy
 	if p.Network.Host || slices.Contains(p.Open, policy.BoundNetwork) {
 		return true
 	}
@@ -65,7 +65,7 @@ func (r *run) holdsSocket(f *os.File) bool {
 		listens, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
 		_, alone := unix.Getpeername(int(fd))
 		settled := kind != unix.SOCK_DGRAM && (err == nil && listens == 1 || alone == nil)
-		held = settled || r.sandbox.plan.Namespaces.Mount && r.sandbox.plan.Uses(plan.LandlockScope)
+		held = settled || r.sandbox.ready.Plan.Namespaces.Mount && r.sandbox.ready.Plan.Uses(plan.LandlockScope)
 	})
 	return err == nil && held
 }

@@ -36,14 +36,14 @@ func (r *run) report() *Report {
 			report.Status, started = "not started", false
 		}
 	}
-	p := r.sandbox.policy
+	p := r.sandbox.ready.Policy
 	report.Notes = slices.Clone(p.Notes)
 	proxied, _ := r.served()
-	for _, h := range r.sandbox.plan.Holdings {
+	for _, h := range r.sandbox.ready.Plan.Holdings {
 		open := slices.Contains(p.Open, h.Bound) || h.Bound == policy.BoundNetwork && p.Network.Host ||
 			h.Bound == policy.BoundSyscalls && p.Syscalls.IsOff() || h.Bound == policy.BoundTime && p.Limits.WallClock == 0
 		report.Bounds = append(report.Bounds, judgeProfile(h, open, started, func(mechanism string) string {
-			return profileEvidence(mechanism, r.sandbox.limits, r.withheld, r.sandbox.plan.DeadlineMS, proxied)
+			return profileEvidence(mechanism, r.sandbox.ready.Limits, r.withheld, r.sandbox.ready.Plan.DeadlineMS, proxied)
 		}))
 	}
 	r.reportNetwork(report)

@@ -20,9 +20,9 @@ func (r *run) report() *Report {
 		return report
 	}
 	e := r.evidence(report)
-	p := r.sandbox.policy
+	p := r.sandbox.ready.Policy
 	report.Notes = slices.Clone(p.Notes)
-	for _, h := range r.sandbox.plan.Holdings {
+	for _, h := range r.sandbox.ready.Plan.Holdings {
 		open := slices.Contains(p.Open, h.Bound) || h.Bound == policy.BoundNetwork && p.Network.Host ||
 			h.Bound == policy.BoundSyscalls && p.Syscalls.IsOff() || h.Bound == policy.BoundTime && p.Limits.WallClock == 0
 		report.Bounds = append(report.Bounds, judge(h, e, open))
@@ -52,7 +52,7 @@ func (r *run) evidence(report *Report) *runner.Evidence {
 			report.Status = s.String()
 		}
 		if r.control.Deadline {
-			report.Status = "ended at its deadline, " + (time.Duration(r.sandbox.plan.DeadlineMS) * time.Millisecond).String()
+			report.Status = "ended at its deadline, " + (time.Duration(r.sandbox.ready.Plan.DeadlineMS) * time.Millisecond).String()
 		}
 		if err := r.processError(nil); err != nil {
 			report.Status = "ended before its time: " + err.what()
@@ -68,7 +68,7 @@ func (r *run) evidence(report *Report) *runner.Evidence {
 		report.Status = "not started"
 		return nil
 	}
-	return runner.ReadEvidence(r.sandbox.plan, r.control, r.withheld, r.made())
+	return runner.ReadEvidence(r.sandbox.ready.Plan, r.control, r.withheld, r.made())
 }
 
 // cutShort reports whether the run was over before its evidence was read, as

@@ -47,7 +47,7 @@ func (r *run) judgeExecutable(p string, depth int) unexecutable {
 	if abs, err := filepath.Abs(p); err == nil {
 		p = abs
 	}
-	if e, ok := r.sandbox.layout.Find(p); ok && e.Kind == pathrule.Make {
+	if e, ok := r.sandbox.ready.Tree.Find(p); ok && e.Kind == pathrule.Make {
 		return unexecutable{} // the host's file, if there is one, is another
 	}
 	info, err := os.Stat(p)

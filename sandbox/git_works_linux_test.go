@@ -63,7 +63,7 @@ func (c gitCase) run(t *testing.T, w walls) {
 		t.Fatal(err)
 	}
 	if len(p.Network.Hosts) > 0 {
-		s.networks.Outside.Lookup, s.networks.Outside.Dial = gitHost(t, base)
+		s.ready.Networks.Outside.Lookup, s.ready.Networks.Outside.Dial = gitHost(t, base)
 	}
 	tool := func(script string) (string, error) {
 		cmd := s.Command("bash", "-ec", script)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/runner"
 )
 
 // mostKept and largestKept bound the memory of a memo: how many results it
@@ -18,9 +19,9 @@ const (
 // compiled is what follows from an input and from nothing else: compile is pure,
 // and so is the lowering of its plan to system calls. Sandboxes share it.
 type compiled struct {
-	in      compile.Input
-	plan    plan.Plan
-	lowered *lowered
+	in        compile.Input
+	plan      plan.Plan
+	templates *runner.Templates
 }
 
 // A memo remembers what was compiled last. The host is looked at anew each time:
@@ -43,7 +44,7 @@ func (m *memo) compile(in compile.Input) (*compiled, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &compiled{in: in, plan: p, lowered: &lowered{dropped: dropForTest}}
+	c := &compiled{in: in, plan: p, templates: &runner.Templates{Dropped: dropForTest}}
 	m.keep(c)
 	return c, nil
 }
@@ -55,7 +56,7 @@ func (m *memo) find(in compile.Input) *compiled {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i, c := range m.kept {
-		if c.lowered.dropped == dropForTest && reflect.DeepEqual(c.in, in) {
+		if c.templates.Dropped == dropForTest && reflect.DeepEqual(c.in, in) {
 			copy(m.kept[1:i+1], m.kept[:i])
 			m.kept[0] = c
 			return c

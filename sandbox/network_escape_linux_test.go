@@ -99,7 +99,7 @@ func TestKernelNetworkReachesNoOtherPortOfTheHarness(t *testing.T) {
 		s := networkSandbox(t, w, func(p *Policy) {
 			p.Network.Hosts = []string{fmt.Sprintf("127.0.0.1:%d", open), "rebound.example", "*"}
 		})
-		s.networks.Outside.Dial, s.networks.Outside.Lookup = nil, func(context.Context, string) ([]netip.Addr, error) {
+		s.ready.Networks.Outside.Dial, s.ready.Networks.Outside.Lookup = nil, func(context.Context, string) ([]netip.Addr, error) {
 			return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
 		}
 		var args, want []string
@@ -170,7 +170,7 @@ func TestKernelNetworkOfAnotherRunTakesNoKey(t *testing.T) {
 		n := newInternet(t)
 		handler := mark("allowed")
 		n.handler.Store(&handler)
-		s.networks.Outside.Dial = n.world().Dial
+		s.ready.Networks.Outside.Dial = n.world().Dial
 		if err := holder.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,7 @@ func TestKernelNetworkOfAnotherRunTakesNoKey(t *testing.T) {
 			t.Fatalf("this run itself: %q\n%s", out, r)
 		}
 		other := networkSandbox(t, w, func(p *Policy) { p.Network.Hosts = []string{"denied.example", "127.0.0.1:1-65535"} })
-		other.networks.Outside.Dial = n.world().Dial
+		other.ready.Networks.Outside.Dial = n.world().Dial
 		for _, way := range []string{"absolute allowed.example:80", "connect allowed.example:80", ofSOCKS(3, named("allowed.example"), 80)} {
 			out, err := hostileWith(t, other, proxies, "spell", way).CombinedOutput()
 			if strings.Contains(string(out), "allowed") || err != nil {

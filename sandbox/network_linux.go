@@ -13,27 +13,29 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
+	"github.com/holdfast-dev/holdfast/internal/runner"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// wire fills in the input's NetConfig from the policy and this host. What is left of it in
+// fillNetwork fills in the input's NetConfig from the policy and this host. configs are the system's files of
+// ssh's configuration; nil: where they are. What is left of it in
 // the input has no secret and no function in it.
-func (s *Sandbox) wire(in *compile.Input) (err error) {
-	n := s.policy.Network
+func fillNetwork(s *runner.Sandbox, in *compile.Input, configs []string) (err error) {
+	n := s.Policy.Network
 	in.Policy.Network = Network{Host: n.Host}
 	in.NetConfig = compile.NewNetConfig(n)
 	if n.SSHAgent {
-		if s.networks.Outside.SSHAgent, err = resolve.AgentSocket("Network.SSHAgent", os.Getenv("SSH_AUTH_SOCK"), "start an ssh-agent, and the harness with its SSH_AUTH_SOCK"); err != nil {
+		if s.Networks.Outside.SSHAgent, err = resolve.AgentSocket("Network.SSHAgent", os.Getenv("SSH_AUTH_SOCK"), "start an ssh-agent, and the harness with its SSH_AUTH_SOCK"); err != nil {
 			return err
 		}
 	}
-	if s.policy.Root != nil {
+	if s.Policy.Root != nil {
 		if in.NetConfig.Sockets, err = resolveSockets(n.Unix); err != nil {
 			return err
 		}
 	}
 	if n.GPGAgent {
-		if err := s.wireGPG(in); err != nil {
+		if err := wireGPG(s, in); err != nil {
 			return err
 		}
 	}
@@ -44,15 +46,15 @@ func (s *Sandbox) wire(in *compile.Input) (err error) {
 	}
 	if in.NetConfig.HasFiles() {
 		in.NetConfig.Dir = in.OwnDir()
-		if in.NetConfig.Dir == "" && in.NetConfig.Relay != "" && s.policy.Root == nil {
+		if in.NetConfig.Dir == "" && in.NetConfig.Relay != "" && s.Policy.Root == nil {
 			in.NetConfig.Relay, in.NetConfig.NoRelay = "", true
 		}
-		if in.NetConfig.Dir == "" && s.policy.Root != nil {
+		if in.NetConfig.Dir == "" && s.Policy.Root != nil {
 			return &PolicyError{Field: "Root", Problem: "has no place for what the tool needs of the sandbox itself: " + in.NetConfig.FileList(), Remedy: `put in a Tmpfs at "/run"`}
 		}
 	}
-	s.coverBundle(in)
-	s.coverConfigs(in)
+	coverBundle(in)
+	coverConfigs(in, configs)
 	if n.Capture != nil {
 		in.Facts.TUN = Probe().TUN
 	}
@@ -74,8 +76,8 @@ func wireRelay(in *compile.Input) error {
 
 // coverBundle finds the system's bundle, if the policy shows it: some tools look
 // there and nowhere else (wget).
-func (s *Sandbox) coverBundle(in *compile.Input) {
-	if !in.NetConfig.EndsTLS || in.NetConfig.Dir == "" || s.policy.Root != nil {
+func coverBundle(in *compile.Input) {
+	if !in.NetConfig.EndsTLS || in.NetConfig.Dir == "" || in.Policy.Root != nil {
 		return
 	}
 	for _, name := range proxy.SystemBundles {
@@ -87,18 +89,18 @@ func (s *Sandbox) coverBundle(in *compile.Input) {
 }
 
 // wireGPG finds the agent's socket outside, and its place inside.
-func (s *Sandbox) wireGPG(in *compile.Input) (err error) {
+func wireGPG(s *runner.Sandbox, in *compile.Input) (err error) {
 	socket := ""
 	if out, err := exec.Command("gpgconf", "--list-dirs", "agent-socket").Output(); err == nil {
 		socket = strings.TrimSpace(string(out))
 	}
-	if s.networks.Outside.GPGAgent, err = resolve.AgentSocket("Network.GPGAgent", socket, "start a gpg-agent: gpgconf --launch gpg-agent"); err != nil {
+	if s.Networks.Outside.GPGAgent, err = resolve.AgentSocket("Network.GPGAgent", socket, "start a gpg-agent: gpgconf --launch gpg-agent"); err != nil {
 		return err
 	}
-	env, _ := s.env.of(s.policy.Env)
+	env, _ := s.Env.Of(s.Policy.Env)
 	home, _ := valueOf(env, "HOME")
 	in.NetConfig.Home = home
-	if at := in.NetConfig.GPGSocket(); !filepath.IsAbs(home) || !in.Namespaced() && s.policy.Root == nil || slices.Contains(s.policy.Open, policy.BoundFiles) || !in.Inside(filepath.Dir(at)) {
+	if at := in.NetConfig.GPGSocket(); !filepath.IsAbs(home) || !in.Namespaced() && s.Policy.Root == nil || slices.Contains(s.Policy.Open, policy.BoundFiles) || !in.Inside(filepath.Dir(at)) {
 		return &PolicyError{Field: "Network.GPGAgent", Value: home, Problem: "the tool's HOME is not the sandbox's own, and gpg looks for its agent there", Remedy: "make it a Private directory, as the presets do"}
 	}
 	return nil

@@ -94,7 +94,7 @@ func networkSandbox(t *testing.T, w walls, change func(p *Policy)) *Sandbox {
 	change(&p)
 	s := attackSandbox(t, p, w)
 	outside := newInternet(t).world()
-	s.networks.Outside.Lookup, s.networks.Outside.Dial = outside.Lookup, outside.Dial
+	s.ready.Networks.Outside.Lookup, s.ready.Networks.Outside.Dial = outside.Lookup, outside.Dial
 	return s
 }
 
@@ -339,14 +339,14 @@ func TestKernelNetworkOfOthersIsOutOfReach(t *testing.T) {
 		keyless.User = nil
 		client := &http.Client{Transport: &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return &keyless, nil }}, Timeout: 10 * time.Second}
 		if r, err := client.Get("http://allowed.example/"); err == nil {
-			if r.StatusCode != http.StatusProxyAuthRequired || s.plan.Namespaces.Net {
+			if r.StatusCode != http.StatusProxyAuthRequired || s.ready.Plan.Namespaces.Net {
 				t.Errorf("from outside the proxy answers %s", r.Status)
 			}
 			r.Body.Close()
-		} else if !s.plan.Namespaces.Net {
+		} else if !s.ready.Plan.Namespaces.Net {
 			t.Errorf("without a namespace the proxy can be reached, and its key is what keeps others out: %v", err)
 		}
-		if !s.plan.Namespaces.Net { // what can be reached, with the key, by who is in no sandbox
+		if !s.ready.Plan.Namespaces.Net { // what can be reached, with the key, by who is in no sandbox
 			plain := hostileBare(t, "fetch", "http://allowed.example/")
 			plain.Env = append(os.Environ(), "http_proxy="+proxy)
 			if out, err := plain.Output(); err != nil || !strings.Contains(string(out), "served") {

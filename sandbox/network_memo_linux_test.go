@@ -26,9 +26,9 @@ func TestAPlanHasNoSecretAndNoFunction(t *testing.T) {
 		Capture:     func(*os.File, policy.CaptureGate) (func(), error) { return nil, nil },
 	}
 	wired := func() compile.Input {
-		s := &Sandbox{policy: Policy{Network: n}}
+		s := &runner.Sandbox{Policy: Policy{Network: n}}
 		in := keepableLike()
-		if err := s.wire(&in); err != nil {
+		if err := fillNetwork(s, &in, nil); err != nil {
 			t.Fatal(err)
 		}
 		return in
@@ -54,18 +54,18 @@ func TestAPlanHasNoSecretAndNoFunction(t *testing.T) {
 // environment, nor the tool's, when somebody logs a sandbox, a command, or what has one.
 func TestASandboxPrintsNothingThatItHolds(t *testing.T) {
 	t.Setenv("OF_THE_HARNESS", "hunter three")
-	s := &Sandbox{env: new(filteredEnv), policy: Policy{
+	s := &Sandbox{ready: &runner.Sandbox{Env: new(runner.FilteredEnv), Policy: Policy{
 		Env: Env{Set: map[string]string{"OF_THE_TOOL": "hunter four"}},
 		Network: Network{
 			Hosts:       []string{"a.example"},
 			Credentials: []policy.Credential{{Name: "TOKEN", Secret: "hunter two", Hosts: []string{"a.example"}, Place: policy.PlaceBearer}},
 		},
-	}}
+	}}}
 	var err error
-	if s.networks, err = runner.NewNetworks(&s.policy.Network); err != nil {
+	if s.ready.Networks, err = runner.NewNetworks(&s.ready.Policy.Network); err != nil {
 		t.Fatal(err)
 	}
-	s.env.of(s.policy.Env)
+	s.ready.Env.Of(s.ready.Policy.Env)
 	c := s.Command("/bin/true")
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
 		for _, v := range []any{s, c, struct{ S *Sandbox }{s}, struct{ s *Sandbox }{s}, struct{ c *Cmd }{c}} {
@@ -78,7 +78,7 @@ func TestASandboxPrintsNothingThatItHolds(t *testing.T) {
 			}
 		}
 	}
-	if text := fmt.Sprintf("%+v %#v", s.networks, s.policy); strings.Contains(text, "hunter two") {
+	if text := fmt.Sprintf("%+v %#v", s.ready.Networks, s.ready.Policy); strings.Contains(text, "hunter two") {
 		t.Errorf("the secret is not behind a function: %s", text)
 	}
 }
@@ -86,16 +86,16 @@ func TestASandboxPrintsNothingThatItHolds(t *testing.T) {
 // TestWhatPassesOfTheEnvironmentHasNoSecret, under whatever name and in whatever text.
 func TestWhatPassesOfTheEnvironmentHasNoSecret(t *testing.T) {
 	t.Setenv("ALIAS", "hunter/two")
-	s := &Sandbox{env: new(filteredEnv), policy: Policy{
+	s := &Sandbox{ready: &runner.Sandbox{Env: new(runner.FilteredEnv), Policy: Policy{
 		Env: Env{Pass: []string{"ALIAS"}, Set: map[string]string{"INDEX": "https://u:hunter%2Ftwo@a.example/", "OTHER": "hunter three"}},
 		Network: Network{
 			Hosts:       []string{"a.example"},
 			Credentials: []policy.Credential{{Name: "TOKEN", Secret: "hunter/two", Hosts: []string{"a.example"}, Place: policy.PlaceBearer}},
 		},
-	}}
-	s.netConfig = darwin.NetConfig(s.policy.Network)
+	}}}
+	s.ready.NetConfig = darwin.NetConfig(s.ready.Policy.Network)
 	var err error
-	if s.networks, err = runner.NewNetworks(&s.policy.Network); err != nil {
+	if s.ready.Networks, err = runner.NewNetworks(&s.ready.Policy.Network); err != nil {
 		t.Fatal(err)
 	}
 	c := s.Command("/bin/true")

@@ -149,9 +149,9 @@ func TestKernelNetworkHidesSecretsFromASearch(t *testing.T) {
 		n.handler.Store(&handler)
 		defer close(end)
 		outside := n.world()
-		s.networks.Outside.Lookup, s.networks.Outside.Dial = outside.Lookup, outside.Dial
-		s.networks.Outside.Roots = x509.NewCertPool()
-		s.networks.Outside.Roots.AddCert(n.tls.Certificate())
+		s.ready.Networks.Outside.Lookup, s.ready.Networks.Outside.Dial = outside.Lookup, outside.Dial
+		s.ready.Networks.Outside.Roots = x509.NewCertPool()
+		s.ready.Networks.Outside.Roots.AddCert(n.tls.Certificate())
 		needles := []string{secret, "Bearer " + secret, "\x02\x01\x01\x04\x20"} // the last: a P-256 key in DER
 		dir := t.TempDir()
 		args := []string{"search", dir}

@@ -25,11 +25,10 @@ const (
 // what it is to read instead, for as long as the sandbox lasts. Where the root is
 // the sandbox's own at that path, and so has none, it gets one. Otherwise git alone
 // is told of the relay.
-func (s *Sandbox) coverConfigs(in *compile.Input) {
-	if in.NetConfig.Relay == "" || in.NetConfig.Dir == "" || s.policy.Root != nil {
+func coverConfigs(in *compile.Input, names []string) {
+	if in.NetConfig.Relay == "" || in.NetConfig.Dir == "" || in.Policy.Root != nil {
 		return
 	}
-	names := s.sshConfigs
 	if names == nil {
 		names = clientenv.SystemSSHConfigs
 	}

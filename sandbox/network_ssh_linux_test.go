@@ -77,7 +77,7 @@ func connectsForSSH(t *testing.T, system string) {
 		}
 	}, func(t *testing.T, s *Sandbox, w walls) {
 		out, r := says(t, s, "proxycommand", system, "allowed.example", "denied.example")
-		if !s.plan.Namespaces.Mount {
+		if !s.ready.Plan.Namespaces.Mount {
 			if out != "no command\n" || !strings.Contains(r.String(), "ssh reaches nothing") {
 				t.Errorf("without a place to show it: %s%s", out, r)
 			}
@@ -295,9 +295,9 @@ func TestKernelNetworkShowsItsBundleInThePlaceOfTheSystems(t *testing.T) {
 	kerneltest.Long(t)
 	inNetwork(t, credentialed, func(t *testing.T, s *Sandbox, w walls) {
 		want := "true\n"
-		if s.netConfig.Bundle == "" {
+		if s.ready.NetConfig.Bundle == "" {
 			want = "false\n"
-			if s.plan.Namespaces.Mount {
+			if s.ready.Plan.Namespaces.Mount {
 				t.Skip("this machine has no bundle where a system has one")
 			}
 		}

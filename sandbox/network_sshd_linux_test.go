@@ -155,8 +155,8 @@ func sshSandbox(t *testing.T, w walls, d *sshd, change func(p *Policy)) *Sandbox
 			change(p)
 		}
 	})
-	dial := s.networks.Outside.Dial
-	s.networks.Outside.Dial = func(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+	dial := s.ready.Networks.Outside.Dial
+	s.ready.Networks.Outside.Dial = func(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
 		if to.Port() == 22 {
 			return (&net.Dialer{}).DialContext(ctx, "tcp", d.address)
 		}

@@ -68,9 +68,9 @@ func TestKernelNetworkKeepsSecretsOutside(t *testing.T) {
 		})
 		n.handler.Store(&handler)
 		outside := n.world()
-		s.networks.Outside.Lookup, s.networks.Outside.Dial = outside.Lookup, outside.Dial
-		s.networks.Outside.Roots = x509.NewCertPool()
-		s.networks.Outside.Roots.AddCert(n.tls.Certificate())
+		s.ready.Networks.Outside.Lookup, s.ready.Networks.Outside.Dial = outside.Lookup, outside.Dial
+		s.ready.Networks.Outside.Roots = x509.NewCertPool()
+		s.ready.Networks.Outside.Roots.AddCert(n.tls.Certificate())
 		out, r := says(t, s, "ask", "GET https://example.com/api/a", "POST https://example.com/api/a", "GET https://example.com/other", "GET http://allowed.example/api/b")
 		lines := strings.Split(out, "\n")
 		if !strings.HasPrefix(lines[0], "200 served /api/a") || !strings.HasPrefix(lines[1], "403 ") || !strings.HasPrefix(lines[2], "403 ") {
@@ -86,7 +86,7 @@ func TestKernelNetworkKeepsSecretsOutside(t *testing.T) {
 				t.Errorf("another request has the secret: %q", h)
 			}
 		}
-		for what, text := range map[string]string{"the tool": out, "the report": r.String() + string(must(r.JSON())), "Explain": s.Explain(), "the policy": fmt.Sprintf("%+v", s.policy)} {
+		for what, text := range map[string]string{"the tool": out, "the report": r.String() + string(must(r.JSON())), "Explain": s.Explain(), "the policy": fmt.Sprintf("%+v", s.ready.Policy)} {
 			if strings.Contains(text, theSecret) {
 				t.Errorf("%s has the secret:\n%s", what, text)
 			}
@@ -111,9 +111,9 @@ func TestKernelNetworkTrustsItsOwnBundle(t *testing.T) {
 		n := newInternet(t)
 		n.names["example.com"] = "93.184.216.9"
 		outside := n.world()
-		s.networks.Outside.Lookup, s.networks.Outside.Dial = outside.Lookup, outside.Dial
-		s.networks.Outside.Roots = x509.NewCertPool()
-		s.networks.Outside.Roots.AddCert(n.tls.Certificate())
+		s.ready.Networks.Outside.Lookup, s.ready.Networks.Outside.Dial = outside.Lookup, outside.Dial
+		s.ready.Networks.Outside.Roots = x509.NewCertPool()
+		s.ready.Networks.Outside.Roots.AddCert(n.tls.Certificate())
 		c := s.Command(must(exec.LookPath("curl")), "-sS", "https://example.com/api/c", "https://example.com/no", "https://allowed.example/")
 		c.Dir = "/"
 		out, err := c.CombinedOutput()
@@ -141,7 +141,7 @@ func TestKernelNetworkLeavesNoBundle(t *testing.T) {
 		if err != nil || at == "" {
 			t.Fatalf("%v, %q\n%s", err, out, c.Report())
 		}
-		if pathrule.Within(at, dir) == s.plan.Namespaces.Mount {
+		if pathrule.Within(at, dir) == s.ready.Plan.Namespaces.Mount {
 			t.Errorf("the bundle was at %s", at)
 		}
 		if left, err := filepath.Glob(dir + "/*"); err != nil || len(left) > 0 {

@@ -25,10 +25,7 @@ func unsupported() error {
 	return fmt.Errorf("sandbox: there is no engine for %s yet: %w", runtime.GOOS, errors.ErrUnsupported)
 }
 
-type (
-	lowered struct{}
-	contact struct{ own string }
-)
+type contact struct{ own string }
 
 // Probe returns the facts about this host.
 func Probe() Host { return host.Read() }

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/runner"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -19,7 +20,7 @@ func said(t *testing.T, p plan.Plan, messages ...wire.Message) *Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRun(context.Background(), &Sandbox{plan: p}, nil)
+	r := newRun(context.Background(), &Sandbox{ready: &runner.Sandbox{Plan: p}}, nil)
 	r.newExecCmd()
 	r.tool = func() string { return "tool" }
 	r.control = control

@@ -95,7 +95,7 @@ func TestAnEnvWithoutTheProxiesIsNotedUnlessPacketsAreCaptured(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &run{sandbox: &Sandbox{plan: plan.Plan{Steps: c.steps}}, net: n, saved: saved{env: []string{"A=b"}}}
+		r := &run{sandbox: &Sandbox{ready: &runner.Sandbox{Plan: plan.Plan{Steps: c.steps}}}, net: n, saved: saved{env: []string{"A=b"}}}
 		r.noteOwnEnv()
 		if notes := n.Summary().Notes; len(notes) > 0 != c.noted {
 			t.Errorf("%s: %q", name, notes)

@@ -205,7 +205,7 @@ func (r *run) environ() []string {
 	if r.cmd.Env != nil || r.sandbox == nil {
 		return r.cmd.Environ()
 	}
-	env, _ := r.sandbox.env.of(r.sandbox.policy.Env)
+	env, _ := r.sandbox.ready.Env.Of(r.sandbox.ready.Policy.Env)
 	if r.cmd.Dir != "" {
 		if pwd, err := filepath.Abs(r.cmd.Dir); err == nil {
 			env = append(env, "PWD="+pwd)

@@ -70,14 +70,14 @@ func (r *run) enter() error {
 	if err != nil {
 		return err
 	}
-	if !r.gated && r.cmd.Cancel == nil && r.cmd.WaitDelay == 0 && (r.sandbox.netConfig.Proxied || r.sandbox.netConfig.SSHAgent) {
+	if !r.gated && r.cmd.Cancel == nil && r.cmd.WaitDelay == 0 && (r.sandbox.ready.NetConfig.Proxied || r.sandbox.ready.NetConfig.SSHAgent) {
 		return r.unserved()
 	}
 	if err := r.makeOwn(); err != nil {
 		return err
 	}
 	if r.withheld = -1; r.cmd.Env == nil {
-		_, r.withheld = r.sandbox.env.of(r.sandbox.policy.Env)
+		_, r.withheld = r.sandbox.ready.Env.Of(r.sandbox.ready.Policy.Env)
 	}
 	env := r.environ()
 	r.tag = newTag()
@@ -102,7 +102,7 @@ func (r *run) enter() error {
 	if !filepath.IsAbs(tool) {
 		tool, _ = filepath.Abs(filepath.Join(r.cmd.Dir, tool)) // sandbox-exec would look in PATH
 	}
-	r.cmd.Args = stageArgs(3+len(r.cmd.ExtraFiles), r.sandbox.limits, profileArgs(sandboxExec, e, tool, args))
+	r.cmd.Args = stageArgs(3+len(r.cmd.ExtraFiles), r.sandbox.ready.Limits, profileArgs(sandboxExec, e, tool, args))
 	r.cmd.ExtraFiles = append(slices.Clone(r.cmd.ExtraFiles), r.inside)
 	r.cmd.Env = env
 	r.cmd.SysProcAttr = ownGroup(r.attr)
@@ -191,7 +191,7 @@ func (r *run) watch() {
 		r.net.Serve()
 	}
 	pid := r.cmd.Process.Pid
-	if limit := r.sandbox.policy.Limits.WallClock; limit > 0 {
+	if limit := r.sandbox.ready.Policy.Limits.WallClock; limit > 0 {
 		r.timer = time.AfterFunc(limit, func() {
 			r.mu.Lock()
 			r.late = true

@@ -11,7 +11,7 @@ import (
 // dialInside connects to a port of the tool's loopback. What it returns ends with
 // the run at the latest.
 func (r *run) dialInside(ctx context.Context, port uint16) (net.Conn, error) {
-	if r.sandbox == nil || !slices.Contains(r.sandbox.policy.Network.Listen, port) {
+	if r.sandbox == nil || !slices.Contains(r.sandbox.ready.Policy.Network.Listen, port) {
 		return nil, &PolicyError{Field: "port", Value: fmt.Sprint(port), Problem: "is not in Network.Listen", Remedy: "name it there"}
 	}
 	if !r.isWatching() {

@@ -18,7 +18,7 @@ const errInvalid = syscall.EINVAL
 // checkEmbedded refuses an embedded command that would not start the stage, or
 // nothing in it.
 func (r *run) checkEmbedded() error {
-	if r.sandbox.isClosed() {
+	if r.sandbox.ready.IsClosed() {
 		return fmt.Errorf("sandbox: %w", os.ErrClosed)
 	}
 	if r.cmd.Path != r.stagePath() {

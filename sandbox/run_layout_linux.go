@@ -16,7 +16,7 @@ const defaultPath = "/bin:/usr/bin"
 
 // inLayout reports whether the run's root is an explicit layout, in which what
 // the harness sees at a path says nothing.
-func (r *run) inLayout() bool { return r.sandbox != nil && r.sandbox.policy.Root != nil }
+func (r *run) inLayout() bool { return r.sandbox != nil && r.sandbox.ready.Policy.Root != nil }
 
 // layoutRun adds what a layout leaves to be found out inside: the tool, by its
 // PATH, and its directory.
@@ -122,11 +122,11 @@ func without(env []string, name string) []string {
 // given are the descriptors that the policy gives each run's stage, in the order
 // of joins.
 func (s *Sandbox) given() []*os.File {
-	if s.policy.Root == nil {
+	if s.ready.Policy.Root == nil {
 		return nil
 	}
 	var files []*os.File
-	for _, f := range []*os.File{s.policy.Root.Namespaces.User, s.policy.Root.Namespaces.PID, s.policy.Root.Namespaces.ThenUser} {
+	for _, f := range []*os.File{s.ready.Policy.Root.Namespaces.User, s.ready.Policy.Root.Namespaces.PID, s.ready.Policy.Root.Namespaces.ThenUser} {
 		if f != nil {
 			files = append(files, f)
 		}
@@ -144,7 +144,7 @@ func (r *run) pass(gate int) error {
 		return nil
 	}
 	pid := r.control.PID()
-	if r.sandbox.plan.AsPID1 {
+	if r.sandbox.ready.Plan.AsPID1 {
 		pid = onlyChild(pid)
 	}
 	return hook(pid)

@@ -60,7 +60,7 @@ func (r *run) enter() error {
 	if err != nil {
 		return err
 	}
-	if r.template, err = r.sandbox.template(id); err != nil {
+	if r.template, err = r.sandbox.ready.Template(id); err != nil {
 		return err
 	}
 	if err := r.load(id); err != nil {
@@ -92,7 +92,7 @@ func (r *run) admit() error {
 	if extra, most := len(r.cmd.ExtraFiles), r.launcher.MaxFiles-3; extra > most {
 		return &PolicyError{Field: "ExtraFiles", Value: fmt.Sprint(extra), Problem: fmt.Sprintf("are more than the %d that a sandbox can pass on", most), Remedy: "pass fewer"}
 	}
-	if !r.gated && r.cmd.Cancel == nil && r.cmd.WaitDelay == 0 && runner.Serves(r.sandbox.policy.Network) {
+	if !r.gated && r.cmd.Cancel == nil && r.cmd.WaitDelay == 0 && runner.Serves(r.sandbox.ready.Policy.Network) {
 		return r.unserved()
 	}
 	return nil
@@ -118,7 +118,7 @@ func (r *run) load(id stage.Identity) error {
 		return &fs.PathError{Op: "fork/exec", Path: r.path, Err: syscall.E2BIG}
 	}
 	if r.withheld = -1; r.cmd.Env == nil {
-		_, r.withheld = r.sandbox.env.of(r.sandbox.policy.Env)
+		_, r.withheld = r.sandbox.ready.Env.Of(r.sandbox.ready.Policy.Env)
 	}
 	if r.inLayout() {
 		if err := r.layoutRun(&entry); err != nil {
@@ -319,8 +319,8 @@ func (r *run) failure() error {
 		return r.control.GateErr
 	case f != nil:
 		e := &StartError{Step: r.template.StepName(f.Step), In: placeName(f.Where), Err: f.Errno, Found: f.Found}
-		if f.Step < len(r.sandbox.plan.Steps) {
-			e.Field = r.sandbox.plan.Steps[f.Step].Field
+		if f.Step < len(r.sandbox.ready.Plan.Steps) {
+			e.Field = r.sandbox.ready.Plan.Steps[f.Step].Field
 		}
 		return e
 	}

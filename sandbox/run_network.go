@@ -14,7 +14,7 @@ func (r *run) network() (*runner.Network, error) {
 	if r.net != nil || r.sandbox == nil {
 		return r.net, nil
 	}
-	n, err := r.sandbox.networks.New(r.sandbox.netConfig, r.sandbox.plan.Namespaces.Net)
+	n, err := r.sandbox.ready.Networks.New(r.sandbox.ready.NetConfig, r.sandbox.ready.Plan.Namespaces.Net)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +46,7 @@ func (r *run) networkVariables() []string {
 	if err != nil || n == nil {
 		return nil // enter fails with it
 	}
-	w := r.sandbox.netConfig
+	w := r.sandbox.ready.NetConfig
 	place := w.Dir
 	if place == "" && w.HasFiles() {
 		place = r.ownName()
@@ -82,14 +82,14 @@ func (r *run) noteOwnEnv() {
 	r.mu.Lock()
 	env := r.saved.env
 	r.mu.Unlock()
-	if env != nil && n != nil && !r.sandbox.plan.Uses(plan.Capture) {
+	if env != nil && n != nil && !r.sandbox.ready.Plan.Uses(plan.Capture) {
 		n.NoteEnv(env)
 	}
 }
 
 // reportNetwork adds what the run was denied, and what became of its network.
 func (r *run) reportNetwork(report *Report) {
-	if line := report.Bound(policy.BoundNetwork); (line.State == Held || line.State == Promised) && !r.sandbox.policy.Network.Proxied() {
+	if line := report.Bound(policy.BoundNetwork); (line.State == Held || line.State == Promised) && !r.sandbox.ready.Policy.Network.Proxied() {
 		line.Notes = append(line.Notes, "no host can be reached: Network.Hosts names none")
 	}
 	if n := r.made(); n != nil {

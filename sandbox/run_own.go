@@ -36,7 +36,7 @@ func (r *run) removeOwn() {
 
 // fillHome puts the files of Files.Make that lie in the policy's HOME into the run's own: git finds the user's identity there.
 func (r *run) fillHome(uid, gid int) error {
-	p := r.sandbox.policy
+	p := r.sandbox.ready.Policy
 	home := p.Env.Set["HOME"]
 	if home == "" {
 		home = os.Getenv("HOME")

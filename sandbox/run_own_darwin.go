@@ -15,14 +15,14 @@ const ownLetters = 13
 // isHomed reports whether HOME and TMPDIR are in the run's own directory: where the
 // policy has private ones.
 func (r *run) isHomed() bool {
-	_, homed := r.sandbox.profile.NeedsOwn()
+	_, homed := r.sandbox.ready.Profile.NeedsOwn()
 	return homed
 }
 
 // makeOwn makes the run's own directory, if it has one, with what the harness puts
 // there.
 func (r *run) makeOwn() (err error) {
-	needed, homed := r.sandbox.profile.NeedsOwn()
+	needed, homed := r.sandbox.ready.Profile.NeedsOwn()
 	if !needed {
 		return nil
 	}

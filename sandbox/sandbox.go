@@ -4,11 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"sync"
 
-	"github.com/holdfast-dev/holdfast/internal/compile"
-	"github.com/holdfast-dev/holdfast/internal/plan"
-	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/internal/runner"
 )
 
@@ -16,20 +12,11 @@ import (
 // kernel object: every command it makes gets walls of its own, which end with
 // the command. It is safe for concurrent use.
 type Sandbox struct {
-	policy    Policy // without the secrets of Network.Credentials
-	layout    resolve.Tree
-	obeyed    []string // see input.obeyed
-	facts     Host
-	plan      plan.Plan
-	netConfig compile.NetConfig
-	networks  *runner.Networks
-	env       *filteredEnv // behind a pointer, which no printer follows: it has all of the harness's environment
-	*lowered
+	ready  *runner.Sandbox
+	facts  Host
+	obeyed []string // see compile.Input
 
 	sshConfigs []string // a test's own, for clientenv.SystemSSHConfigs
-
-	mu     sync.Mutex
-	closed bool
 }
 
 // New validates the policy, resolves its paths and compiles it for this host,
@@ -40,9 +27,9 @@ func New(p Policy) (*Sandbox, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Sandbox{policy: p, env: new(filteredEnv)}
+	s := &Sandbox{ready: &runner.Sandbox{Policy: p, Env: new(runner.FilteredEnv)}}
 	var err error
-	if s.networks, err = runner.NewNetworks(&s.policy.Network); err != nil {
+	if s.ready.Networks, err = runner.NewNetworks(&s.ready.Policy.Network); err != nil {
 		return nil, err
 	}
 	if p.Root == nil {
@@ -77,19 +64,10 @@ func (s *Sandbox) CommandContext(ctx context.Context, name string, arg ...string
 // Close refuses further commands. Commands that run already are not affected:
 // each ends with its own process.
 func (s *Sandbox) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+	if !s.ready.Close() {
 		return os.ErrClosed
 	}
-	s.closed = true
 	return nil
-}
-
-func (s *Sandbox) isClosed() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.closed
 }
 
 // Explain prints what will be done for a command of this sandbox, step by step,

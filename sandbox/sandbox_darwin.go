@@ -22,12 +22,6 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// lowered is what New has made of the policy for macOS.
-type lowered struct {
-	profile darwin.Profile
-	limits  []rlimit.Setting
-}
-
 // Probe returns the facts about this host.
 func Probe() Host { return host.Read() }
 
@@ -35,49 +29,49 @@ var probed, glance = Probe, Probe
 
 // compile resolves the policy on this host, makes its profile, and tries that.
 func (s *Sandbox) compile() (err error) {
-	if s.policy.Root != nil {
+	if s.ready.Policy.Root != nil {
 		return &UnsupportedError{Bound: policy.BoundFiles, What: "a layout", Reason: "macOS has no mount namespaces", Remedy: "use Files"}
 	}
-	if s.layout, err = resolve.Files(s.policy.Files, presets.CheckWorkspace, s.policy.Network.Unix...); err != nil {
+	if s.ready.Tree, err = resolve.Files(s.ready.Policy.Files, presets.CheckWorkspace, s.ready.Policy.Network.Unix...); err != nil {
 		return err
 	}
 	m := darwin.Profile{Evaluator: s.evaluator()}
 	if err := m.LacksNetwork(); err != nil {
 		return err
 	}
-	s.netConfig = darwin.NetConfig(s.policy.Network)
-	if s.netConfig.SSHAgent {
-		if s.networks.Outside.SSHAgent, err = resolve.AgentSocket("Network.SSHAgent", os.Getenv("SSH_AUTH_SOCK"), "start an ssh-agent, and the harness with its SSH_AUTH_SOCK"); err != nil {
+	s.ready.NetConfig = darwin.NetConfig(s.ready.Policy.Network)
+	if s.ready.NetConfig.SSHAgent {
+		if s.ready.Networks.Outside.SSHAgent, err = resolve.AgentSocket("Network.SSHAgent", os.Getenv("SSH_AUTH_SOCK"), "start an ssh-agent, and the harness with its SSH_AUTH_SOCK"); err != nil {
 			return err
 		}
 	}
-	s.lowered = &lowered{profile: m}
-	s.plan.Holdings, s.plan.DeadlineMS = m.Holdings(), compile.Milliseconds(s.policy.Limits.WallClock)
+	s.ready.Profile = m
+	s.ready.Plan.Holdings, s.ready.Plan.DeadlineMS = m.Holdings(), compile.Milliseconds(s.ready.Policy.Limits.WallClock)
 	inherited, err := inheritedLimits()
 	if err != nil {
 		return err
 	}
-	if !slices.Contains(s.policy.Open, policy.BoundResources) {
-		asked := s.policy.Limits.Rlimits.Or(rlimit.Defaults(inherited, rlimit.Unlimited))
-		if s.limits, err = asked.Resolve(inherited); err != nil {
+	if !slices.Contains(s.ready.Policy.Open, policy.BoundResources) {
+		asked := s.ready.Policy.Limits.Rlimits.Or(rlimit.Defaults(inherited, rlimit.Unlimited))
+		if s.ready.Limits, err = asked.Resolve(inherited); err != nil {
 			return policy.RlimitsError(err, "cannot be set by this harness", "lower it, use rlimit.Inherited, or raise the harness's own limit")
 		}
-		for _, l := range s.limits {
+		for _, l := range s.ready.Limits {
 			if _, ok := kernelResources[l.Resource]; !ok {
 				s.loseLimit(l)
 			}
 		}
-		s.limits = slices.DeleteFunc(s.limits, func(l rlimit.Setting) bool { _, ok := kernelResources[l.Resource]; return !ok })
+		s.ready.Limits = slices.DeleteFunc(s.ready.Limits, func(l rlimit.Setting) bool { _, ok := kernelResources[l.Resource]; return !ok })
 	}
 	if err := s.refuse(); err != nil {
 		return err
 	}
-	return s.try(s.limits)
+	return s.try(s.ready.Limits)
 }
 
 func (s *Sandbox) loseLimit(l rlimit.Setting) {
-	for i := range s.plan.Holdings {
-		if h := &s.plan.Holdings[i]; h.Bound == policy.BoundResources {
+	for i := range s.ready.Plan.Holdings {
+		if h := &s.ready.Plan.Holdings[i]; h.Bound == policy.BoundResources {
 			h.Lost = append(h.Lost, plan.Loss{What: l.Resource.String() + " is not limited", Why: "macOS has no such limit", Remedy: "leave it nil"})
 		}
 	}
@@ -85,12 +79,12 @@ func (s *Sandbox) loseLimit(l rlimit.Setting) {
 
 // refuse turns what is lost and not allowed to be into an error.
 func (s *Sandbox) refuse() error {
-	return errors.Join(compile.Unheld(s.policy, s.plan.Holdings)...)
+	return errors.Join(compile.Unheld(s.ready.Policy, s.ready.Plan.Holdings)...)
 }
 
 // emission is the profile of one run.
 func (s *Sandbox) emission(run darwin.Run) (emit.Emission, error) {
-	e, err := emit.Emit(s.profile.Grants(run))
+	e, err := emit.Emit(s.ready.Profile.Grants(run))
 	if bad := (*emit.Error)(nil); errors.As(err, &bad) {
 		return e, &PolicyError{Field: bad.Field, Value: bad.Value, Problem: bad.Problem, Remedy: "no profile can say it: use another name", Err: err}
 	}
@@ -130,14 +124,14 @@ func (s *Sandbox) explain() string {
 		return err.Error()
 	}
 	var b strings.Builder
-	for _, l := range s.limits {
+	for _, l := range s.ready.Limits {
 		b.WriteString("stage  limit " + l.String() + "\n")
 	}
 	b.WriteString("stage  execute " + sandboxExec + " with this profile and these parameters\n" + e.Profile)
 	for _, p := range e.Params {
 		b.WriteString("-D " + p.Name + "=" + p.Value + "\n")
 	}
-	return b.String() + explainNetwork(s.policy.Network, s.netConfig)
+	return b.String() + explainNetwork(s.ready.Policy.Network, s.ready.NetConfig)
 }
 
 // executable is the harness's own file, which is the stage's too.

@@ -19,54 +19,32 @@ import (
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
-// lowered holds the plan's templates, one for each user that commands have run
-// as; nearly always one.
-type lowered struct {
-	templates sync.Map // stage.Identity -> *stage.Template
-	dropped   mechanism
-}
-
-func (s *Sandbox) template(id stage.Identity) (*stage.Template, error) {
-	if t, ok := s.templates.Load(id); ok {
-		return t.(*stage.Template), nil
-	}
-	p := s.plan
-	if s.dropped != "" {
-		p = p.Without(s.dropped)
-	}
-	t, err := stage.Compile(p, id)
-	if err != nil {
-		return nil, fmt.Errorf("sandbox: %w", err)
-	}
-	s.templates.Store(id, t)
-	return t, nil
-}
-
 // compile resolves the policy on this host and makes the plan and its first
 // template, so that whatever is wrong is known before a command is made. What it
 // finds on the host is in the input; what follows from that is remembered.
 func (s *Sandbox) compile() (err error) {
-	sockets := s.policy.Network.Unix
-	if s.policy.Root != nil {
+	r := s.ready
+	sockets := r.Policy.Network.Unix
+	if r.Policy.Root != nil {
 		sockets = nil // they are entries of their own
 	}
-	links := resolve.GrantWorktrees(&s.policy)
-	if s.layout, err = resolve.Files(s.policy.Files, presets.CheckWorkspace, sockets...); err != nil {
+	links := resolve.GrantWorktrees(&r.Policy)
+	if r.Tree, err = resolve.Files(r.Policy.Files, presets.CheckWorkspace, sockets...); err != nil {
 		return err
 	}
-	in := compile.Input{Policy: s.policy, Tree: s.layout, Facts: s.facts}
+	in := compile.Input{Policy: r.Policy, Tree: r.Tree, Facts: s.facts}
 	for _, l := range links {
-		if _, ok := s.layout.Find(l.Repository); !ok {
+		if _, ok := r.Tree.Find(l.Repository); !ok {
 			return &PolicyError{Field: "Files.Worktrees", Value: l.Written, Problem: "the repository was replaced while the sandbox was made", Remedy: "make it again"}
 		}
 		in.GitState = append(in.GitState, l.Held...)
 	}
-	if in.Mounts, err = resolve.Root(s.policy); err != nil {
+	if in.Mounts, err = resolve.Root(r.Policy); err != nil {
 		return err
 	}
-	in.Obeyed = resolve.ObeyedByGit(s.policy, s.layout, in.Mounts, in.GitState)
+	in.Obeyed = resolve.ObeyedByGit(r.Policy, r.Tree, in.Mounts, in.GitState)
 	s.obeyed = in.Obeyed
-	if err := s.wire(&in); err != nil {
+	if err := fillNetwork(r, &in, s.sshConfigs); err != nil {
 		return err
 	}
 	in.Policy.Env = Env{} // the plan has nothing of it, and values may be secret
@@ -90,21 +68,21 @@ func (s *Sandbox) compile() (err error) {
 	}
 	if !in.Namespaced() {
 		in.List = listDirectory
-	} else if s.policy.Root == nil && s.facts.Landlock.Value < compile.UnixSince {
-		in.Sockets = resolve.HostSockets(s.layout)
+	} else if r.Policy.Root == nil && s.facts.Landlock.Value < compile.UnixSince {
+		in.Sockets = resolve.HostSockets(r.Tree)
 	}
 	c, err := memory.compile(in)
 	if err != nil {
 		return err
 	}
-	s.plan, s.lowered, s.netConfig = c.plan, c.lowered, in.NetConfig
-	_, err = s.template(stage.Identity{UID: os.Geteuid(), GID: os.Getegid()})
+	r.Plan, r.Templates, r.NetConfig = c.plan, c.templates, in.NetConfig
+	_, err = r.Template(stage.Identity{UID: os.Geteuid(), GID: os.Getegid()})
 	return err
 }
 
 func (s *Sandbox) explain() string {
-	text := s.plan.String() + explainNetwork(s.policy.Network, s.netConfig)
-	for _, n := range s.policy.Notes {
+	text := s.ready.Plan.String() + explainNetwork(s.ready.Policy.Network, s.ready.NetConfig)
+	for _, n := range s.ready.Policy.Notes {
 		if strings.HasPrefix(n.At, "Files.Worktrees") {
 			text += "note: " + n.String() + "\n"
 		}

@@ -10,7 +10,7 @@ import (
 // sees reports whether the policy shows p, a path of the host, to the tool, at
 // the same path. A path that does not exist is shown where its parent is.
 func (s *Sandbox) sees(p string) bool {
-	for _, b := range s.policy.Open {
+	for _, b := range s.ready.Policy.Open {
 		if b == policy.BoundFiles {
 			return true
 		}
@@ -27,7 +27,7 @@ func (s *Sandbox) sees(p string) bool {
 		}
 	}
 	for dir := real; ; dir = filepath.Dir(dir) {
-		if e, ok := s.layout.Find(dir); ok {
+		if e, ok := s.ready.Tree.Find(dir); ok {
 			switch e.Kind {
 			case pathrule.Read, pathrule.Write, pathrule.CopyOnWrite:
 				return e.Dir || dir == real

@@ -21,7 +21,7 @@ var walls = map[string][]string{
 	"internal/verdict":                 {"sandbox/policy", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/plan", "internal/proxy/hostrules", "internal/supervisor"},
 	"internal/compile":                 {"sandbox/policy", "sandbox/rootfs", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/host", "internal/plan", "internal/proxy/clientenv", "internal/supervisor", "landlock", "seccomp", "rlimit"},
 	"internal/darwin":                  {"sandbox/policy", "internal/verdict", "internal/compile", "internal/pathrule", "internal/plan", "internal/seatbelt/emit", "internal/supervisor"},
-	"internal/runner":                  {"sandbox/policy", "internal/compile", "internal/errtext", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/plan", "internal/stage", "rlimit"},
+	"internal/runner":                  {"sandbox/policy", "internal/compile", "internal/darwin", "internal/resolve", "internal/errtext", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/plan", "internal/stage", "rlimit"},
 	"internal/pathrule":                {"internal/errtext"},
 	"internal/fixture":                 {"sandbox/policy", "internal/host", "internal/pathrule", "internal/plan", "internal/resolve"},
 	"internal/errtext":                 nil,

@@ -1,25 +1,27 @@
-package sandbox
+package runner
 
 import (
 	"os"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// filteredEnv is what an Env lets pass of the harness's environment, remembered
+// FilteredEnv is what an Env lets pass of the harness's environment, remembered
 // until that environment changes: judging every name takes longer than starting
 // to read the plan.
-type filteredEnv struct {
+type FilteredEnv struct {
 	mu       sync.Mutex
 	host     []string
 	passed   []string
 	withheld int
 }
 
-// of returns the variables that pass, for the caller to keep, and how many of
+// Of returns the variables that pass, for the caller to keep, and how many of
 // the harness's do not.
-func (f *filteredEnv) of(e Env) ([]string, int) {
+func (f *FilteredEnv) Of(e policy.Env) ([]string, int) {
 	host := os.Environ()
 	f.mu.Lock()
 	defer f.mu.Unlock()
