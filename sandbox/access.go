@@ -27,7 +27,7 @@ const (
 	OpLink     = verdict.OpLink     // give the file at Path the second name To
 	OpSymlink  = verdict.OpSymlink  // make a symbolic link at Path, whose text is To
 	OpChmod    = verdict.OpChmod    // change mode, owner or times
-	OpSetXattr = verdict.OpSetXattr // set an extended attribute
+	OpSetXattr = verdict.OpSetXattr // set or remove an extended attribute user.*
 	OpExecute  = verdict.OpExecute  // execute a file
 	OpConnect  = verdict.OpConnect  // connect, or send, to an address or the socket at Path
 	OpBind     = verdict.OpBind     // listen at an address, or make a socket at Path

@@ -103,7 +103,6 @@ var landlockDifferences = []lostDifference{
 	}},
 	{"directories on the way cannot be listed", false, func(p Policy, a Access, lost []string) bool { return a.Op == OpList }},
 	{"no /dev of its own", false, func(p Policy, a Access, lost []string) bool { return touches(a, "/dev") && a.Path != "/" }},
-	{"the supervisor has no extended attributes", false, func(p Policy, a Access, lost []string) bool { return a.Op == OpSetXattr }},
 }
 
 // TestAPlanWithoutNamespacesDiffersByItsLosses: on a host without them the plan

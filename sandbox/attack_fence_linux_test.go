@@ -112,6 +112,7 @@ through = "/proc/self/fd/%d" % fd
 do("fchmod", lambda: os.chmod(through, 0o777)); do("fchown", lambda: os.chown(through, os.getuid(), os.getgid())); do("futimens", lambda: os.utime(through))
 do("setxattr", lambda: os.setxattr(p, "user.x", b"x")); do("removexattr", lambda: os.removexattr(p, "user.x"))' $p
 			done
+			ln -s $OUTSIDE/dir ld; touch -h -c ld/ && echo LINKSLASH; chown -h $(id -u):$(id -g) ld/ && echo OWNERSLASH
 			ln -s $OUTSIDE/outside l && chmod 777 l && echo LINK; touch l && echo LINKTOUCH
 			touch -h -d 2001-01-01 l && rm l && echo fine
 			for d in . $TMPDIR $HOME; do

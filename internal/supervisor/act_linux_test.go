@@ -46,11 +46,7 @@ func actRole(string) int {
 			err = unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.AT_FDCWD, a[2], unix.AT_SYMLINK_FOLLOW)
 		}
 	case "acl":
-		acl := []byte{2, 0, 0, 0} // version, then tag, permissions and id of owner, group and others
-		for _, e := range []byte{0x01, 0x04, 0x20} {
-			acl = append(acl, e, 0, 5, 0, 255, 255, 255, 255)
-		}
-		err = unix.Setxattr(a[1], "system.posix_acl_access", acl, 0)
+		err = unix.Setxattr(a[1], "system.posix_acl_access", anACL(), 0)
 	case "ownproc":
 		return ownProcFiles()
 	default:

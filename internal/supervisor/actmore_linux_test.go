@@ -21,6 +21,8 @@ func actMore(a []string) error {
 	switch a[0] {
 	case "flip":
 		return flipPath()
+	case "attributes":
+		return attributes()
 	case "swap":
 		return swapDirectory()
 	case "swapterminal":

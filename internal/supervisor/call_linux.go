@@ -18,6 +18,8 @@ const (
 	opChown
 	opTimes
 	opTrace
+	opSetAttribute
+	opRemoveAttribute
 )
 
 // Where a path argument comes from.

@@ -78,7 +78,7 @@ func (s *State) decodeMore() int {
 		s.op = opTrace
 		return 0
 	}
-	return s.decodeFence()
+	return s.decodeAttribute()
 }
 
 //go:norace

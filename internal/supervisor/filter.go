@@ -206,7 +206,7 @@ type table struct {
 // tables lists, from arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h, the calls
 // that are sent to the supervisor and those that are answered at once, being ways around it: openat2 (its
 // flags are in memory; every portable caller falls back on ENOSYS), open_by_handle_at (no path at all), io_uring
-// (opens and renames out of seccomp's sight) and the setxattr and removexattr families (an ACL changes the mode of a hook).
+// (opens and renames out of seccomp's sight), setxattrat and removexattrat (whose arguments are in memory).
 var tables = map[string]table{
 	"amd64": {
 		audit: auditAMD64,
@@ -216,14 +216,14 @@ var tables = map[string]table{
 			86, 265, 88, 266, // link linkat symlink symlinkat
 			87, 263, 84, // unlink unlinkat rmdir
 			76, 90, 91, 268, 452, // truncate chmod fchmod fchmodat fchmodat2
-			49, // bind
+			49,                           // bind
+			188, 189, 190, 197, 198, 199, // setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr
 		},
 		fence: []uint32{92, 93, 94, 260, 132, 235, 261, 280}, // chown fchown lchown fchownat utime utimes futimesat utimensat
 		opens: []openCall{{257, 2}, {2, 1}},
 		errno: []errnoCall{
 			{437, errnoSys}, {304, errnoPerm}, {425, errnoSys}, {426, errnoSys}, {427, errnoSys},
-			{188, errnoNot}, {189, errnoNot}, {190, errnoNot}, {463, errnoNot},
-			{197, errnoNot}, {198, errnoNot}, {199, errnoNot}, {466, errnoNot},
+			{463, errnoSys}, {466, errnoSys},
 		},
 		prctl: 157, connect: 42, setsockopt: 54, ptrace: 101,
 	},
@@ -234,14 +234,14 @@ var tables = map[string]table{
 			38, 276, // renameat renameat2
 			37, 36, 35, // linkat symlinkat unlinkat
 			45, 52, 53, 452, // truncate fchmod fchmodat fchmodat2
-			200, // bind
+			200,                 // bind
+			5, 6, 7, 14, 15, 16, // setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr
 		},
 		fence: []uint32{55, 54, 88}, // fchown fchownat utimensat
 		opens: []openCall{{56, 2}},
 		errno: []errnoCall{
 			{437, errnoSys}, {265, errnoPerm}, {425, errnoSys}, {426, errnoSys}, {427, errnoSys},
-			{5, errnoNot}, {6, errnoNot}, {7, errnoNot}, {463, errnoNot},
-			{14, errnoNot}, {15, errnoNot}, {16, errnoNot}, {466, errnoNot},
+			{463, errnoSys}, {466, errnoSys},
 		},
 		prctl: 167, connect: 203, setsockopt: 208, ptrace: 117,
 	},

@@ -93,7 +93,11 @@ func (s *State) findFast(k, start int) int {
 //
 //go:norace
 func (s *State) onObject(k int) bool {
-	return s.op == opOpen || s.op == opChmod || s.op == opTruncate || (s.op == opLink && k == 0)
+	switch s.op {
+	case opOpen, opChmod, opTruncate, opChown, opTimes, opSetAttribute, opRemoveAttribute:
+		return true
+	}
+	return s.op == opLink && k == 0
 }
 
 // judge compares the canonical path of resolved path k with the rules: its hit. The path is the kernel's own account of

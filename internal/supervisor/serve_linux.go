@@ -92,6 +92,8 @@ func (s *State) do() int {
 		return s.setTimes()
 	case opTrace:
 		return s.trace()
+	case opSetAttribute, opRemoveAttribute:
+		return s.attribute()
 	}
 	return -int(syscall.ENOSYS)
 }

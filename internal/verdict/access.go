@@ -21,7 +21,7 @@ const (
 	OpLink     Op = "link"    // give the file at Path the second name To
 	OpSymlink  Op = "symlink" // make a symbolic link at Path, whose text is To
 	OpChmod    Op = "chmod"   // change mode, owner or times
-	OpSetXattr Op = "xattr"   // set an extended attribute
+	OpSetXattr Op = "xattr"   // set or remove an extended attribute user.*
 	OpExecute  Op = "execute" // execute a file
 	OpConnect  Op = "connect" // connect, or send, to an address or the socket at Path
 	OpBind     Op = "bind"    // listen at an address, or make a socket at Path
