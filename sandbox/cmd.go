@@ -162,9 +162,9 @@ func (c *Cmd) String() string {
 	return b.String()
 }
 
-// Environ returns the environment that the tool would get now: the command's
-// own, or what the policy lets pass.
-func (c *Cmd) Environ() []string { return c.run.environ() }
+// Environ returns the environment that the tool would get now: what the policy lets pass,
+// and what the command's own Env adds to that.
+func (c *Cmd) Environ() []string { return c.run.environ().Vars }
 
 // Report says which bound held in this run, by which mechanisms, on what
 // evidence. Before Start it says what is promised. It may be called while another

@@ -7,9 +7,8 @@ import (
 
 // NetworkEnviron returns the variables that make tools use what the policy's
 // [Network] gives them: the proxies, the trust bundle, the credentials'
-// placeholders, the agents' sockets. A command whose Env is nil has them already,
-// and so has what [Cmd.Environ] returns; a command that gets an Env of the
-// caller's own needs them in it. They are of this command: those of another one
+// placeholders, the agents' sockets. Every command has them already, and so has what
+// [Cmd.Environ] returns; with [Env].AsGiven an Env of the caller's own needs them in it. They are of this command: those of another one
 // are worth nothing here.
 func (c *Cmd) NetworkEnviron() []string { return c.run.networkVariables() }
 

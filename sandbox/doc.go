@@ -24,16 +24,15 @@
 //
 // The tool stays in an empty network namespace. The harness serves an HTTP proxy and a SOCKS5 proxy on
 // the tool's loopback, judges each host by name and each address after the look-up, and ends them with
-// the run. Tools find the proxies by their environment; a command with an Env of its own adds
-// [Cmd.NetworkEnviron]. A denied request is answered with 403 and the reason, and is a [Violation] of
-// the report. Credentials, ssh, agents, datagrams and tools that read no variable: docs/network.md.
+// the run. Tools find the proxies by their environment. A denied request is answered with 403 and the
+// reason, and is a [Violation] of the report. Credentials, ssh, agents, datagrams and tools that read no variable: docs/network.md.
 //
 // # Differences from os/exec
 //
 // A Cmd holds a real *exec.Cmd that anything may start; it enters the same sandbox or fails. The
 // differences that most callers meet, of those in docs/os-exec.md:
 //
-//   - A nil Env is what the policy lets pass of the harness's environment.
+//   - The policy filters the harness's environment, also what an Env of the command's own has of it.
 //   - What the tool leaves behind in the background is dead when Wait returns.
 //   - A policy's deadline ends the run as a kill does; Wait's error wraps [ErrDeadline].
 //   - Process is the stage's, which passes signals on and ends as the tool ends. Stopping it with

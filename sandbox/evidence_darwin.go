@@ -46,6 +46,7 @@ func (r *run) report() *Report {
 			return profileEvidence(mechanism, r.sandbox.ready.Limits, r.withheld, r.sandbox.ready.Plan.DeadlineMS, proxied)
 		}))
 	}
+	r.reportEnvironment(report)
 	r.reportNetwork(report)
 	return report
 }

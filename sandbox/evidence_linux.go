@@ -31,6 +31,7 @@ func (r *run) report() *Report {
 		line.Lost = append(line.Lost, fmt.Sprintf("process %d was killed and has not ended", report.stuck))
 		line.State = Absent
 	}
+	r.reportEnvironment(report)
 	r.reportNetwork(report)
 	return report
 }

@@ -184,27 +184,45 @@ func TestKernelNetworkIsOffByDefault(t *testing.T) {
 	}
 }
 
-// TestKernelNetworkVariables: a caller's own Env has them only if it asks.
+// TestKernelNetworkVariables: a command's own Env has them, unless the policy passes it as it is
+// or the caller has set them otherwise.
 func TestKernelNetworkVariables(t *testing.T) {
 	kerneltest.Long(t)
-	inNetwork(t, allowedExample, func(t *testing.T, s *Sandbox, w walls) {
-		c := hostile(t, s, "fetch", "http://allowed.example/")
-		c.Env = []string{"A=b", noWait}
-		if out, err := c.Output(); err != nil || strings.Contains(string(out), "served") || !strings.Contains(c.Report().String(), "add Cmd.NetworkEnviron") {
-			t.Errorf("with an Env of the caller's: %q, %v\n%s", out, err, c.Report())
-		}
-		for name, env := range map[string]func(c *Cmd) []string{
-			"NetworkEnviron": func(c *Cmd) []string { return append([]string{"A=b", noWait}, c.NetworkEnviron()...) },
-			"Environ":        func(c *Cmd) []string { return append(c.Environ(), "A=b") },
-		} {
+	type way struct {
+		env    func(c *Cmd) []string
+		served bool
+	}
+	try := func(t *testing.T, s *Sandbox, ways map[string]way) {
+		for name, way := range ways {
 			c := hostile(t, s, "fetch", "http://allowed.example/")
-			c.Env = env(c)
-			if out, err := c.Output(); err != nil || !strings.Contains(string(out), "served") || strings.Contains(c.Report().String(), "NetworkEnviron") {
-				t.Errorf("with %s: %q, %v\n%s", name, out, err, c.Report())
+			c.Env = way.env(c)
+			out, err := c.Output()
+			if r := c.Report().String(); err != nil || strings.Contains(string(out), "served") != way.served || strings.Contains(r, "add Cmd.NetworkEnviron") == way.served {
+				t.Errorf("with %s: %q, %v\n%s", name, out, err, r)
 			}
 		}
+	}
+	plain := func(*Cmd) []string { return []string{"A=b", noWait} }
+	inNetwork(t, allowedExample, func(t *testing.T, s *Sandbox, w walls) {
+		try(t, s, map[string]way{
+			"an Env of the caller's": {plain, true},
+			"the harness's and more": {func(*Cmd) []string { return append(os.Environ(), "A=b") }, true},
+			"NetworkEnviron":         {func(c *Cmd) []string { return append([]string{"A=b", noWait}, c.NetworkEnviron()...) }, true},
+			"Environ":                {func(c *Cmd) []string { return append(c.Environ(), "A=b") }, true},
+			"proxies of its own":     {func(*Cmd) []string { return append(os.Environ(), ownProxies...) }, false},
+		})
+	})
+	inNetwork(t, func(p *Policy) { allowedExample(p); p.Env.AsGiven = true }, func(t *testing.T, s *Sandbox, w walls) {
+		try(t, s, map[string]way{
+			"an Env as it is given":         {plain, false},
+			"NetworkEnviron as it is given": {func(c *Cmd) []string { return append([]string{"A=b", noWait}, c.NetworkEnviron()...) }, true},
+		})
 	})
 }
+
+// ownProxies lead nowhere, by every name that a Go program reads.
+var ownProxies = []string{"HTTP_PROXY=http://127.0.0.1:9", "http_proxy=http://127.0.0.1:9", "HTTPS_PROXY=http://127.0.0.1:9", "https_proxy=http://127.0.0.1:9",
+	"ALL_PROXY=http://127.0.0.1:9", "all_proxy=http://127.0.0.1:9", noWait}
 
 // TestKernelNetworkSaysWhatFailed: what is allowed and fails is no violation, and a
 // tool such as curl shows little of the answer to a CONNECT.

@@ -95,8 +95,8 @@ func TestAnEnvWithoutTheProxiesIsNotedUnlessPacketsAreCaptured(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &run{sandbox: &Sandbox{ready: &runner.Sandbox{Plan: plan.Plan{Steps: c.steps}}}, net: n, saved: saved{env: []string{"A=b"}}}
-		r.noteOwnEnv()
+		r := &run{sandbox: &Sandbox{ready: &runner.Sandbox{Plan: plan.Plan{Steps: c.steps}}}, net: n}
+		r.noteOwnEnv([]string{"A=b"})
 		if notes := n.Summary().Notes; len(notes) > 0 != c.noted {
 			t.Errorf("%s: %q", name, notes)
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/runner"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A run is one command's way into its sandbox. It is the command's private
@@ -44,6 +46,9 @@ type run struct {
 	making sync.Mutex // held while these are made
 	net    *runner.Network
 	named  string // what its own directory is called, or will be
+
+	withheld int      // variables of the harness that the tool does not get; -1: Env.AsGiven
+	secrets  []string // names in the command's own Env that look like secrets
 
 	mu      sync.Mutex
 	asked   int
@@ -137,7 +142,6 @@ func (r *run) Done() <-chan struct{} {
 			r.mu.Unlock()
 			return closed
 		}
-		r.noteOwnEnv()
 		return never
 	case 2:
 		r.started()
@@ -201,22 +205,50 @@ func (r *run) restore() {
 }
 
 // environ is the environment of the tool.
-func (r *run) environ() []string {
-	if r.cmd.Env != nil || r.sandbox == nil {
-		return r.cmd.Environ()
+func (r *run) environ() runner.Environ {
+	if r.sandbox == nil {
+		return runner.Environ{Vars: r.cmd.Environ()}
 	}
-	env, _ := r.sandbox.ready.Env.Of(r.sandbox.ready.Policy.Env)
+	of := r.sandbox.ready.Policy
+	inside, withheld := r.sandbox.ready.Env.Of(of.Env)
 	if r.cmd.Dir != "" {
 		if pwd, err := filepath.Abs(r.cmd.Dir); err == nil {
-			env = append(env, "PWD="+pwd)
+			inside = append(inside, "PWD="+pwd)
 		}
 	}
-	env = append(r.unsecret(append(env, r.ownVariables()...)), r.networkVariables()...)
-	model := exec.Cmd{Env: env}
-	if env == nil {
+	network := r.networkVariables()
+	inside = append(r.unsecret(append(inside, r.ownVariables()...)), network...)
+	model := exec.Cmd{Env: inside}
+	if inside == nil {
 		model.Env = []string{}
 	}
-	return model.Environ() // removes duplicates, keeping the last, as os/exec does
+	inside = model.Environ() // removes duplicates, keeping the last, as os/exec does
+	switch {
+	case r.cmd.Env == nil:
+		return runner.Environ{Vars: inside, Withheld: withheld}
+	case of.Env.AsGiven || slices.Contains(of.Open, policy.BoundEnvironment):
+		return runner.GivenEnviron(r.cmd.Environ(), inside)
+	}
+	return runner.OwnEnviron(r.cmd.Environ(), os.Environ(), inside, network)
+}
+
+// enterEnviron is the environment that the run starts with. It notes what the report says of it.
+func (r *run) enterEnviron() []string {
+	e := r.environ()
+	if r.withheld, r.secrets = e.Withheld, e.Secrets; r.cmd.Env != nil && r.sandbox.ready.Policy.Env.AsGiven {
+		r.withheld = -1
+	}
+	if r.cmd.Env != nil {
+		r.noteOwnEnv(e.Vars)
+	}
+	return e.Vars
+}
+
+// noteOwnEnv notes that what the tool has of the command's own Env does not lead to the proxies.
+func (r *run) noteOwnEnv(vars []string) {
+	if n := r.made(); n != nil && !r.sandbox.ready.Plan.Uses(plan.Capture) {
+		n.NoteEnv(vars)
+	}
 }
 
 // ownVariables make programs use the run's own directory, if it has one.

@@ -41,7 +41,6 @@ type contact struct {
 	trialErr error // why it has not applied the profile
 	timer    *time.Timer
 	late     bool // ended at the deadline
-	withheld int
 	denied   *[]Denial
 }
 
@@ -76,10 +75,7 @@ func (r *run) enter() error {
 	if err := r.makeOwn(); err != nil {
 		return err
 	}
-	if r.withheld = -1; r.cmd.Env == nil {
-		_, r.withheld = r.sandbox.ready.Env.Of(r.sandbox.ready.Policy.Env)
-	}
-	env := r.environ()
+	env := r.enterEnviron()
 	r.tag = newTag()
 	e, err := r.sandbox.emission(darwin.Run{Tag: r.tag, Own: r.own, Proxies: network.Ports()})
 	if err != nil {

@@ -30,7 +30,6 @@ type contact struct {
 	watching bool
 	silent   bool // the stage died without a word
 	stuck    int  // a process that was killed and has not ended; set before empty is closed
-	withheld int  // variables of the harness that the tool does not get; -1: the caller's own Env
 }
 
 // stagePath is what the exec.Cmd executes. It is fixed when the Cmd is made,
@@ -108,7 +107,7 @@ func (r *run) load(id stage.Identity) error {
 		return err
 	}
 	entry := stage.Run{
-		Path: r.path, Argv: r.cmd.Args, Env: r.environ(), Own: r.own, ExtraFiles: len(r.cmd.ExtraFiles), Quiet: r.quiet, Ignored: launch.IgnoredSignals(),
+		Path: r.path, Argv: r.cmd.Args, Env: r.enterEnviron(), Own: r.own, ExtraFiles: len(r.cmd.ExtraFiles), Quiet: r.quiet, Ignored: launch.IgnoredSignals(),
 		Files: network.Files(), Connects: network.Connects(),
 	}
 	if len(entry.Argv) == 0 {
@@ -116,9 +115,6 @@ func (r *run) load(id stage.Identity) error {
 	}
 	if tooLong(r.path, entry.Argv, entry.Env) {
 		return &fs.PathError{Op: "fork/exec", Path: r.path, Err: syscall.E2BIG}
-	}
-	if r.withheld = -1; r.cmd.Env == nil {
-		_, r.withheld = r.sandbox.ready.Env.Of(r.sandbox.ready.Policy.Env)
 	}
 	if r.inLayout() {
 		if err := r.layoutRun(&entry); err != nil {

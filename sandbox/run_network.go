@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/runner"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
@@ -76,17 +75,6 @@ func (r *run) served() (proxied, captured string) {
 	return "", ""
 }
 
-// noteOwnEnv notes that an Env of the caller's does not lead to the proxies.
-func (r *run) noteOwnEnv() {
-	n := r.made()
-	r.mu.Lock()
-	env := r.saved.env
-	r.mu.Unlock()
-	if env != nil && n != nil && !r.sandbox.ready.Plan.Uses(plan.Capture) {
-		n.NoteEnv(env)
-	}
-}
-
 // reportNetwork adds what the run was denied, and what became of its network.
 func (r *run) reportNetwork(report *Report) {
 	if line := report.Bound(policy.BoundNetwork); (line.State == Held || line.State == Promised) && !r.sandbox.ready.Policy.Network.Proxied() {
@@ -94,5 +82,17 @@ func (r *run) reportNetwork(report *Report) {
 	}
 	if n := r.made(); n != nil {
 		report.addDenials(n.Summary())
+	}
+}
+
+// reportEnvironment says which variables of the command's own Env look like secrets.
+func (r *run) reportEnvironment(report *Report) {
+	line := report.Bound(policy.BoundEnvironment)
+	if !r.isWatching() || len(r.secrets) == 0 || line.State == Open {
+		return
+	}
+	line.Lost = append(line.Lost, runner.SecretsPassed(r.secrets))
+	if line.State == Held {
+		line.State = Weaker
 	}
 }

@@ -139,7 +139,7 @@ func profileEvidence(mechanism string, settings []rlimit.Setting, withheld int, 
 		return fmt.Sprintf("%d limits set before sandbox-exec; not read back", len(settings))
 	case "environment filter":
 		if withheld < 0 {
-			return "the command's own Env"
+			return "the command's own Env as it was given (Env.AsGiven)"
 		}
 		return fmt.Sprintf("%d variables withheld", withheld)
 	case "deadline":

@@ -34,6 +34,7 @@ func (l layoutOf) close() {
 // what package sandbox would add is opened here, field by field.
 func (o *options) policy() (l layoutOf, err error) {
 	l.policy = sandbox.Policy{
+		Env: sandbox.Env{AsGiven: true}, // bubblewrap passes the whole environment
 		Root: &rootfs.Layout{
 			Entries: []rootfs.Entry{},
 			Nest:    true,

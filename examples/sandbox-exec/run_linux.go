@@ -50,6 +50,7 @@ func run(o *options, profile *sbpl.Profile, errs io.Writer) (int, error) {
 			fmt.Fprintln(errs, r)
 		}
 	}
+	policy.Env.AsGiven = true // as sandbox-exec does
 	s, err := sandbox.New(policy)
 	if err != nil {
 		return statusSystem, fmt.Errorf("sandbox_apply: %w", err)

@@ -10,6 +10,7 @@ var differences = map[string]string{
 	"core":         "the stage dies by the tool's signal and leaves no core of its own, so the flag is not set",
 	"cwd":          "a working directory that is no longer there can be shown in no root",
 	"descriptors":  "descriptors that the harness opened without close-on-exec are closed, but for ExtraFiles",
+	"env":          "of an Env of the command's own, what is as in the harness's environment passes the policy's filter",
 	"nul":          "a NUL byte is a PolicyError that names the field, and EINVAL whatever os/exec makes of it",
 	"pid":          "the tool is in a pid namespace of its own: its parent there is the sandbox's init, and the leader of its group, the stage, is outside",
 	"sockets":      "a socket of the harness's network is not handed over: it could be connected anew, to anywhere",

@@ -29,6 +29,18 @@ var environCases = []diffCase{
 	}},
 	{name: "an empty Env is empty", run: withEnv([]string{})},
 	{name: "an Env of its own", run: withEnv([]string{"A=1", "B=two words", "C="})},
+	{name: "the harness's environment and more", run: func(w *world) {
+		w.must(os.Setenv("HOLDFAST_CASE", "a value"))
+		defer os.Unsetenv("HOLDFAST_CASE")
+		withEnv(append(os.Environ(), "X=1", "LANG=C"))(w)
+	}},
+	{name: "a secret of the harness's in an Env of its own", run: func(w *world) {
+		w.must(os.Setenv("GITHUB_TOKEN", "t"))
+		defer os.Unsetenv("GITHUB_TOKEN")
+		c := w.command("/bin/bash", "-c", `echo "${GITHUB_TOKEN-no token}, $X"`)
+		c.Env = append(os.Environ(), "X=1")
+		w.run(c)
+	}, differs: []diff{{"env", "stdout", "t, 1\n", "no token, 1\n"}}},
 	{name: "the last of duplicates wins", run: withEnv([]string{"A=1", "B=2", "A=3", "B=", "C=4"})},
 	{name: "entries without an equals sign", run: withEnv([]string{"A=1", "bare", "", "=odd", "=C:=x", "bare"})},
 	{name: "an Env with a NUL byte", run: withEnv([]string{"A=1", "B=x\x00y", "C=2"}), differs: nulEnv("Env[1]")},

@@ -28,7 +28,7 @@ type Evidence struct {
 	filters       int // how many filters the plan loads
 	settings      []rlimit.Setting
 	keepsBounding bool // the stage had no right to empty the bounding set
-	withheld      int  // variables that were not passed; -1: the caller chose them
+	withheld      int  // variables that were not passed; -1: Env.AsGiven
 	deadline      int64
 	proxied       string // what the harness serves of the network, and what has passed; "": nothing
 	captured      string
@@ -128,7 +128,7 @@ func (e *Evidence) Holds(m plan.Mechanism) (bool, string) {
 		return ok, "parent " + e.status["PPid"]
 	case plan.EnvFilter:
 		if e.withheld < 0 {
-			return true, "the command's own Env"
+			return true, "the command's own Env as it was given (Env.AsGiven)"
 		}
 		return true, fmt.Sprintf("%d variables withheld", e.withheld)
 	case plan.EgressProxy:

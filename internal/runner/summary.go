@@ -52,17 +52,17 @@ func (n *Network) Served() (proxied, captured string) {
 	return proxied, captured
 }
 
-// NoteEnv notes that a command's own Env does not lead to the proxies: it is what os/exec's
-// users write, and the tool then says no more than that it finds no host.
+// NoteEnv notes that what the tool has of a command's own Env does not lead to the proxies:
+// the tool then says no more than that it finds no host.
 func (n *Network) NoteEnv(env []string) {
 	if !n.wiring.Proxied {
 		return
 	}
 	leads := func(kv string) bool {
 		name, value, _ := strings.Cut(kv, "=")
-		return strings.HasSuffix(strings.ToLower(name), "_proxy") && strings.Contains(value, n.http.String())
+		return slices.Contains([]string{"http_proxy", "https_proxy", "all_proxy"}, strings.ToLower(name)) && strings.Contains(value, n.http.String())
 	}
 	if !slices.ContainsFunc(env, leads) {
-		n.note("the command's own Env does not name the proxies, without which most programs reach nothing: add Cmd.NetworkEnviron to it")
+		n.note("the command's own Env names other proxies, or, as Env.AsGiven passes it, none: most programs reach nothing; add Cmd.NetworkEnviron to it")
 	}
 }

@@ -17,7 +17,7 @@ const (
 // has a placeholder under Name; where the tool sends that to one of Hosts, in
 // Place, the harness puts the secret in its stead, over TLS alone. It does so for
 // no other host. Other variables of the policy's Env that contain the secret get the
-// placeholder too; a Cmd's own Env is the caller's. A request with a placeholder in its line or
+// placeholder too; what the caller puts into a Cmd's own Env is the caller's. A request with a placeholder in its line or
 // headers, to another host or in clear text, is refused where the harness sees it; elsewhere
 // the placeholder is useless.
 //

@@ -140,9 +140,16 @@ type Protect struct {
 	BuildFiles bool
 }
 
-// Env says which variables of the harness's environment the tool gets when the
-// command's Env is nil. A command's own Env is the caller's decision and passes
-// as it is. Where either of the two lists has the secret of one of [Network]'s
+// Env says which variables of the harness's environment the tool gets. A command whose
+// Env is nil has what Pass and Set say. In an Env of the command's own, such as
+// append(os.Environ(), "X=1"), each variable that is as in the harness's environment, by
+// name and value, or in neither of the two, is what it would be for a nil Env: it
+// passes, has Set's value, or stays out; so do the variables of the network's proxies.
+// What the caller has added or changed passes as it is, and what the caller has
+// removed stays removed. The report counts what was withheld, and calls the
+// environment weaker if a variable of the caller's own looks like a secret ([HoldsSecret]).
+//
+// Where either of the two lists has the secret of one of [Network]'s
 // Credentials, the tool has its placeholder.
 type Env struct {
 	// Pass lists names, or patterns of path.Match such as "LC_*" and "*". A variable
@@ -152,6 +159,10 @@ type Env struct {
 	// Set lists variables with the values they have inside. They win over Pass. Name
 	// and value together are shorter than 128 KiB.
 	Set map[string]string
+	// AsGiven lets a command's own Env pass as it is, the harness's variables and
+	// secrets among it; nothing is added, not the proxies' variables either (see
+	// sandbox.Cmd.NetworkEnviron). False: it is filtered.
+	AsGiven bool
 }
 
 // Limits bounds what the tool can consume. The zero value is rlimit.Defaults()

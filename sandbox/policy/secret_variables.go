@@ -21,14 +21,19 @@ var plainWords = []string{"COMPASS", "BYPASS", "MONKEY", "MONKEYS", "HOTKEY", "H
 // kinds of sessions, numbers.
 var plainNames = []string{"PWD", "OLDPWD", "XDG_SESSION_*", "DESKTOP_SESSION", "GDMSESSION", "*MAX*TOKENS"}
 
-// secretNames are further variables that do not pass by a pattern, in upper case.
-// First what holds secrets, then handles to the host's services, then what
-// changes how programs load.
-var secretNames = []string{
+// secretNames are further variables that do not pass by a pattern, in upper case: what
+// holds secrets, then what is none and stays out for another reason.
+var secretNames = slices.Concat(secretHolders, hostNames)
+
+// secretHolders usually hold secrets.
+var secretHolders = []string{
 	"*_PAT", "*_AUTH", "*_AUTHTOKEN", "*_DSN", "*_COOKIE", "*_WEBHOOK", "*_WEBHOOK_URL", "*CONNECTION_STRING*", "*CONNECTIONSTRING*", "*:_AUTH*", "BUNDLE_*__*",
 	"AWS_*", "GOOGLE_*", "AZURE_*", "OPENAI_*", "ANTHROPIC_*", "GITHUB_*", "GITLAB_*", "GH_*", "HF_*", "VAULT_*", "CLOUDSDK_*",
 	"KUBECONFIG", "TF_VAR_*", "TF_CLI_CONFIG_FILE", "NETRC", "HISTFILE", "PGPASSFILE", "PGSERVICEFILE",
+}
 
+// hostNames are handles to the host's services, then what changes how programs load.
+var hostNames = []string{
 	"SSH_*", "GPG_*", "DBUS_*", "DOCKER_*", "CONTAINER_HOST", "XDG_RUNTIME_DIR", "DISPLAY", "WAYLAND_*", "XAUTHORITY", "ICEAUTHORITY",
 	"SESSION_MANAGER", "GNOME_KEYRING_*", "KRB5*", "TMUX", "TMUX_PANE", "STY", "VSCODE_*", "NOTIFY_SOCKET", "JOURNAL_STREAM", "LISTEN_*",
 
@@ -65,8 +70,20 @@ func secret(name, value string) bool {
 }
 
 func secretName(name string) bool {
+	return isNamed(name, secretNames)
+}
+
+func isNamed(name string, patterns []string) bool {
 	matches := func(pattern string) bool { return matchName(pattern, name) }
-	return hasSecretWord(name) && !slices.ContainsFunc(plainNames, matches) || slices.ContainsFunc(secretNames, matches)
+	return hasSecretWord(name) && !slices.ContainsFunc(plainNames, matches) || slices.ContainsFunc(patterns, matches)
+}
+
+// HoldsSecret reports whether a variable usually holds a secret, by those of [SecretNames]
+// that do, or by the form of its value. What only changes how programs load, such as
+// GIT_PAGER, or leads to a service of the host, such as DISPLAY, does not; an empty
+// value never does.
+func HoldsSecret(name, value string) bool {
+	return value != "" && (isNamed(strings.ToUpper(name), secretHolders) || secretValue(value))
 }
 
 // hasSecretWord is a match of the patterns that SecretNames makes of secretWords, but

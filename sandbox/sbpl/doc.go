@@ -69,7 +69,7 @@
 //     is a difference that is wider.
 //   - Protected names of package sandbox are off: a profile says itself what is protected.
 //     Resource limits are rlimit.Defaults, and what looks like a secret in the environment does not
-//     pass, if the command's Env is nil: seatbelt knows neither.
+//     pass of the harness's environment: seatbelt knows neither.
 //   - (with no-sandbox) is never honoured, nor is send-signal; messages and log
 //     modifiers say nothing here.
 //
