@@ -39,6 +39,9 @@ func (c *compilation) fallbackRules() []seccomp.Rule {
 	if !c.supervisesTracers() {
 		rules = slices.Clone(noExitStops)
 	}
+	if c.plan.Namespaces.Net && c.Policy.Root == nil && c.defaultProfile() {
+		rules = append(rules, echoSockets...)
+	}
 	bounded := !c.open(policy.BoundNetwork) && !c.Policy.Network.Host
 	if bounded && !c.root.Nest && !c.defaultProfile() {
 		rules = append(rules, denyHostSockets...)
@@ -150,6 +153,16 @@ var noSockets = []seccomp.Rule{
 var denyHostSockets = []seccomp.Rule{
 	{Names: []string{"socket"}, Action: seccomp.Errno(errNoFamily), Args: []seccomp.Arg{{Index: 0, Value: familyVsock}}, Reason: "no network namespace holds it"},
 	{Names: []string{"request_key"}, Action: seccomp.Errno(errPerm), Args: []seccomp.Arg{{Index: 2, Width: 64, Op: seccomp.NotEqual, Value: 0}}, Reason: "the host's program asks the host's name servers"},
+}
+
+// echoSockets are ping(8)'s, which send echo requests and receive their answers alone (icmp(7)). In the default profile they are
+// refused: here the network namespace is the sandbox's own, and a capture refuses such packets.
+var echoSockets = []seccomp.Rule{echoSocket(familyInet, protocolICMP), echoSocket(familyInet6, protocolICMP6)}
+
+func echoSocket(family, protocol uint64) seccomp.Rule {
+	return seccomp.Rule{Names: []string{"socket"}, Action: seccomp.Allow, Args: []seccomp.Arg{
+		{Index: 0, Value: family}, {Index: 1, Op: seccomp.MaskedEqual, Mask: typeMask, Value: typeDgram}, {Index: 2, Value: protocol},
+	}, Reason: "ping, in a network of the sandbox's own"}
 }
 
 // noGroup: the tool shares its process group with the harness, as a child of

@@ -94,3 +94,58 @@ func TestExitStopsAreSupervisedOrRefused(t *testing.T) {
 		}
 	}
 }
+
+// Sockets of ping reach other machines, and other processes' answers, where the network is not the sandbox's own.
+func TestEchoSocketsOfTheSandboxsNetworkAlone(t *testing.T) {
+	anywhere := policy.Policy{May: []policy.Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundNetwork}}
+	other := policy.Policy{Syscalls: seccomp.Default().With(seccomp.Rule{Names: []string{"acct"}, Action: seccomp.Errno(errPerm)})}
+	for _, tt := range []struct {
+		name   string
+		change func(*host.Facts)
+		policy policy.Policy
+		want   bool
+	}{
+		{"in a network of its own", func(*host.Facts) {}, policy.Policy{}, true},
+		{"in the harness's network", func(*host.Facts) {}, policy.Policy{Network: policy.Network{Host: true}}, false},
+		{"with the network open", func(*host.Facts) {}, policy.Policy{Open: []policy.Bound{policy.BoundNetwork}}, false},
+		{"without namespaces", fixture.WithoutNamespaces, anywhere, false},
+		{"under another profile", func(*host.Facts) {}, other, false},
+	} {
+		facts := fixture.Host()
+		tt.change(&facts)
+		p, err := Plan(inputOf(fixture.WorkspaceTree(), facts, tt.policy))
+		if err != nil {
+			t.Fatalf("%s: %v", tt.name, err)
+		}
+		for _, socket := range [][]uint64{{familyInet, typeDgram, protocolICMP}, {familyInet6, typeDgram | 0o2000000, protocolICMP6}} {
+			if got := passes(t, p, "socket", socket...); got != tt.want {
+				t.Errorf("%s: socket%v passes: %v, want %v", tt.name, socket, got, tt.want)
+			}
+		}
+		for _, socket := range [][]uint64{{familyInet, typeRaw, protocolICMP}, {familyInet, typeDgram, protocolICMP6}, {familyInet6, typeDgram, protocolICMP}, {familyInet, typeDgram, 132}} {
+			if passes(t, p, "socket", socket...) && tt.name != "with the network open" {
+				t.Errorf("%s: socket%v passes", tt.name, socket)
+			}
+		}
+	}
+}
+
+// passes reports whether every filter of a plan lets a call pass.
+func passes(t *testing.T, p plan.Plan, name string, args ...uint64) bool {
+	t.Helper()
+	call, err := seccomp.NewCall(seccomp.AMD64, name, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ok := true
+	for _, s := range p.Steps {
+		if load, is := s.Do.(plan.LoadFilter); is {
+			got, err := load.Program.Evaluate(call)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ok = ok && got == seccomp.Allow
+		}
+	}
+	return ok
+}

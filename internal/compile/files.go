@@ -62,7 +62,7 @@ func (c *compilation) build() error {
 		c.do(plan.MakeLink{Path: l.Path, Target: l.Target}, m, "")
 	}
 	if c.plan.Namespaces.Net {
-		c.do(plan.Loopback{}, plan.NetworkNamespace, "servers and clients inside can meet")
+		c.do(c.loopback(), plan.NetworkNamespace, "servers and clients inside can meet")
 	}
 	c.routes()
 	c.do(plan.Pivot{}, m, "the harness's root is gone")
@@ -79,10 +79,20 @@ func (c *compilation) build() error {
 // sandbox has no processes of its own.
 func (c *compilation) proc() {
 	if c.plan.Namespaces.PID {
-		c.do(plan.Proc{Quotas: c.quotas()}, plan.MountNamespace, "of the sandbox's processes; the machine's settings read-only")
+		c.do(plan.Proc{Quotas: c.quotas(), Network: c.plan.Namespaces.Net}, plan.MountNamespace, "of the sandbox's processes; the machine's settings read-only")
 		return
 	}
 	c.do(plan.Bind{Source: "/proc", At: "/proc", Dir: true}, plan.MountNamespace, "processes are not bounded")
+}
+
+// loopback leaves the tool the ports below 1024 and ping(8) in a network that is the sandbox's own, where proc has kept the
+// settings within reach. Init, which writes them, has the harness's group as 0 in its user namespace.
+func (c *compilation) loopback() plan.Loopback {
+	l := plan.Loopback{Free: c.plan.Namespaces.PID}
+	if l.Free && !c.Facts.UserNS {
+		l.Group = c.Facts.GID
+	}
+	return l
 }
 
 // openFiles keeps the harness's root but for a /proc of the sandbox's own.
@@ -92,7 +102,7 @@ func (c *compilation) openFiles() {
 	c.do(plan.Scratch{}, plan.Setup, "it has what covers the machine's settings")
 	c.proc()
 	if c.plan.Namespaces.Net {
-		c.do(plan.Loopback{}, plan.NetworkNamespace, "servers and clients inside can meet")
+		c.do(c.loopback(), plan.NetworkNamespace, "servers and clients inside can meet")
 	}
 	c.routes()
 }

@@ -107,7 +107,9 @@ func (c *compilation) lack(f host.Fact, what string) {
 const (
 	familyInet, familyInet6 = 2, 10
 	typeStream, protocolTCP = 1, 6
-	flagFastOpen            = 0x20000000 // MSG_FASTOPEN: a connection by sending
+
+	protocolICMP, protocolICMP6 = 1, 58
+	flagFastOpen                = 0x20000000 // MSG_FASTOPEN: a connection by sending
 )
 
 // TCPOnly takes the place of a network namespace together with the supervisor: the

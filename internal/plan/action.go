@@ -81,8 +81,12 @@ type (
 	Overlay struct{ Lower, At, Slot string }
 	// ProbeOverlay mounts an overlayfs and records whether that went well.
 	ProbeOverlay struct{}
-	// Proc mounts a new procfs, with what is not per process read-only or hidden.
-	Proc struct{ Quotas Quotas }
+	// Proc mounts a new procfs, with what is not per process read-only or hidden. With Network the settings of
+	// the network stay within reach of a Loopback with Free.
+	Proc struct {
+		Quotas  Quotas
+		Network bool
+	}
 	// PTYs mounts a new devpts with its ptmx.
 	PTYs struct{}
 	// Pivot makes the new root the root and lets go of the old.
@@ -100,8 +104,14 @@ type (
 	// its own, not the scratch's.
 	UnnamedTree struct{ Fresh bool }
 	// Loopback brings up lo, in the new network namespace if there is one. With Here it
-	// is the one that init was cloned into, which is then made with the others.
-	Loopback struct{ Here bool }
+	// is the one that init was cloned into, which is then made with the others. With Free, ports
+	// below 1024 can be bound there (net.ipv4.ip_unprivileged_port_start), and the group with the number Group in init's user
+	// namespace can send echo requests (net.ipv4.ping_group_range): both settings belong to the network namespace.
+	Loopback struct {
+		Here  bool
+		Free  bool
+		Group int
+	}
 	// JoinKeyring joins a new, empty session keyring. With Spare it goes on when
 	// the user's quota of keys is used up (200 for an ordinary user, keyrings(7)):
 	// the filter refuses the tool every use of the one it then keeps.
@@ -279,7 +289,6 @@ func (OpenProc) String() string       { return "open /proc" }
 func (OpenRoot) String() string       { return "open the harness's root for the self-check" }
 func (KeepRoot) String() string       { return "keep the harness's root" }
 func (UnnamedTree) String() string    { return "make a tree that no rule names" }
-func (Loopback) String() string       { return "bring up lo" }
 func (JoinKeyring) String() string    { return "join a new session keyring" }
 func (SetNoNewPrivs) String() string  { return "set no_new_privs" }
 func (Undumpable) String() string     { return "make init undumpable" }
@@ -302,6 +311,12 @@ func (a DropCapabilities) String() string {
 func (DropLast) String() string { return "drop the last capability" }
 
 func (a Proc) String() string { return "mount a new /proc" + a.Quotas.String() }
+func (a Loopback) String() string {
+	if a.Free {
+		return "bring up lo; ports below 1024 can be bound, and echo requests sent"
+	}
+	return "bring up lo"
+}
 
 func (a RestrictFiles) String() string {
 	r := a.Ruleset

@@ -106,6 +106,10 @@ func (c *compiler) proc(a plan.Proc) {
 	c.close(regTree)
 	c.save(unix.SYS_OPENAT, wire.RegProc, reg(wire.RegRoot), c.str("proc"), imm(unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
 	c.quotas(a.Quotas)
+	if a.Network {
+		c.save(unix.SYS_OPENAT, regSettings, reg(wire.RegProc), c.str("sys"), imm(unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
+		c.last().Ignore[0] = uint16(unix.ENOENT)
+	}
 	for _, name := range []string{"sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "dynamic_debug", "mtrr"} {
 		c.cover(name, true)
 	}

@@ -30,7 +30,26 @@ func (c *compiler) loopback(a plan.Loopback) error {
 	c.t.header.InitClone &^= unix.CLONE_NEWNET
 	c.t.header.Flags |= wire.FlagNet
 	c.call(wire.OpJoinNet)
+	if a.Free {
+		group := fmt.Sprint(a.Group)
+		c.netSetting("ip_unprivileged_port_start", "0")
+		c.netSetting("ping_group_range", group+" "+group)
+		c.close(regSettings)
+		c.last().Ignore[0] = uint16(unix.EBADF)
+	}
 	return nil
+}
+
+// netSetting writes to a file below the /proc/sys that Proc has kept open. Whose settings net/ipv4 has, the kernel decides
+// when it looks that directory up (proc_sys_lookup in fs/proc/proc_sysctl.c): here init has joined the network namespace.
+// A descriptor of net/ipv4 from before would be of the harness's network, and as root write the machine's
+// settings. Where they cannot be written, the tool has less.
+func (c *compiler) netSetting(name, value string) {
+	c.save(unix.SYS_OPENAT, regNew, reg(regSettings), c.str("net/ipv4/"+name), imm(unix.O_WRONLY|unix.O_CLOEXEC))
+	c.last().Ignore, c.last().Skip = [3]uint16{uint16(unix.EBADF), uint16(unix.ENOENT), uint16(unix.EACCES)}, 2
+	c.call(unix.SYS_WRITE, reg(regNew), c.str(value), imm(len(value)))
+	c.last().Ignore = [3]uint16{uint16(unix.EINVAL), uint16(unix.EACCES), uint16(unix.EPERM)}
+	c.close(regNew)
 }
 
 // loopbackUp sets IFF_UP on lo; the kernel then gives it 127.0.0.1/8 and ::1

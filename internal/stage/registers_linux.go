@@ -29,6 +29,9 @@ const (
 	regTun    = wire.RegFree + 1
 )
 
+// regSettings holds /proc/sys from a Proc to the Loopback behind it: only where there is no layout.
+const regSettings = wire.RegFree + 8
+
 // regLayer is the first of the registers that hold an overlay's directories.
 const regLayer = wire.RegFree + 10
 
