@@ -68,6 +68,7 @@
 //	internal/presets/      what this machine has (toolchains, caches, git identity, places of secrets), as a policy
 //	internal/resolve/      paths of a policy and of an explicit root to canonical entries; reads names and links
 //	internal/runner/       the network of one run, served by the harness: proxies, ports, agents, capture
+//	internal/protected/    the table of names that programs outside obey (.git/hooks, .bashrc, .nvimrc ...), and which program obeys each
 //	internal/pathrule/     paths of a policy as text: kinds of rules, what may stand where
 //	internal/errtext/      pieces of error texts
 //	internal/host/         facts about the machine: yes, no, could not tell

@@ -14,13 +14,13 @@ var walls = map[string][]string{
 	".":                                nil,
 	"examples":                         {"sandbox", "sandbox/policy", "sandbox/rootfs", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest", "sandbox/capture", "sandbox/sbpl"},
 	"sandbox":                          {"sandbox/policy", "sandbox/rootfs", "internal/presets", "internal/verdict", "internal/compile", "internal/darwin", "internal/resolve", "internal/runner", "internal/pathrule", "internal/errtext", "internal/seatbelt/emit", "internal/proxy", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/launch", "internal/supervisor", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
-	"sandbox/policy":                   {"sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/proxy/hostrules", "internal/plan", "internal/supervisor", "seccomp", "rlimit"},
+	"sandbox/policy":                   {"sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/proxy/hostrules", "internal/plan", "internal/protected", "internal/supervisor", "seccomp", "rlimit"},
 	"sandbox/rootfs":                   {"internal/pathrule", "internal/errtext", "internal/plan"},
 	"internal/resolve":                 {"sandbox/policy", "sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/gitobeyed", "internal/plan"},
 	"internal/presets":                 {"sandbox/policy", "internal/resolve", "internal/pathrule"},
-	"internal/verdict":                 {"sandbox/policy", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/plan", "internal/proxy/hostrules", "internal/supervisor"},
-	"internal/compile":                 {"sandbox/policy", "sandbox/rootfs", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/host", "internal/plan", "internal/proxy/clientenv", "internal/supervisor", "landlock", "seccomp", "rlimit"},
-	"internal/darwin":                  {"sandbox/policy", "internal/verdict", "internal/compile", "internal/pathrule", "internal/plan", "internal/seatbelt/emit", "internal/supervisor"},
+	"internal/verdict":                 {"sandbox/policy", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/plan", "internal/protected", "internal/proxy/hostrules", "internal/supervisor"},
+	"internal/compile":                 {"sandbox/policy", "sandbox/rootfs", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/host", "internal/plan", "internal/protected", "internal/proxy/clientenv", "internal/supervisor", "landlock", "seccomp", "rlimit"},
+	"internal/darwin":                  {"sandbox/policy", "internal/verdict", "internal/compile", "internal/pathrule", "internal/plan", "internal/protected", "internal/seatbelt/emit", "internal/supervisor"},
 	"internal/runner":                  {"sandbox/policy", "internal/compile", "internal/darwin", "internal/resolve", "internal/errtext", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/plan", "internal/stage", "rlimit"},
 	"internal/pathrule":                {"internal/errtext"},
 	"internal/fixture":                 {"sandbox/policy", "internal/host", "internal/pathrule", "internal/plan", "internal/resolve"},
@@ -28,11 +28,12 @@ var walls = map[string][]string{
 	"sandbox/sandboxtest":              {"sandbox", "sandbox/policy"},
 	"sandbox/capture":                  {"sandbox", "sandbox/policy"}, // only programs import it: it links a network stack
 	"sandbox/sbpl":                     {"sandbox", "sandbox/policy", "sandbox/rootfs", "internal/pathrule", "internal/seatbelt", "seccomp"},
-	"internal/stage":                   {"internal/host", "internal/plan", "internal/stage/child", "internal/stage/launch", "internal/supervisor", "internal/stage/wire", "landlock", "rlimit"},
+	"internal/stage":                   {"internal/host", "internal/plan", "internal/protected", "internal/stage/child", "internal/stage/launch", "internal/supervisor", "internal/stage/wire", "landlock", "rlimit"},
 	"internal/stage/child":             {"internal/supervisor", "internal/stage/wire", "internal/sys"},
 	"internal/stage/launch":            {"internal/stage/child", "internal/stage/wire"},
-	"internal/supervisor":              {"internal/supervisor/gittext", "internal/sys"},
+	"internal/supervisor":              {"internal/protected", "internal/supervisor/gittext", "internal/sys"},
 	"internal/supervisor/gittext":      nil,
+	"internal/protected":               nil,
 	"internal/stage/wire":              nil,
 	"internal/host":                    {"landlock", "internal/sys"},
 	"internal/plan":                    {"landlock", "seccomp", "rlimit"},
@@ -204,7 +205,7 @@ var early = []string{"syscall", "unsafe", "errors"}
 
 func TestTheEarlyHookImportsNextToNothing(t *testing.T) {
 	for _, f := range files(t) {
-		if f.test || !slices.Contains([]string{"internal/stage/child", "internal/supervisor", "internal/supervisor/gittext", "internal/stage/wire", "internal/sys"}, f.room) {
+		if f.test || !slices.Contains([]string{"internal/stage/child", "internal/supervisor", "internal/supervisor/gittext", "internal/protected", "internal/stage/wire", "internal/sys"}, f.room) {
 			continue
 		}
 		for _, p := range f.imports() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/protected"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -88,12 +89,12 @@ func (c *compilation) supervisorRules() supervisor.Rules {
 	for _, root := range c.writeRoots() {
 		rules.Roots = append(rules.Roots, supervisor.Root{Path: root, Fold: true})
 	}
-	kinds := map[string]supervisor.Kind{}
-	for _, p := range supervisor.DefaultNames() {
+	kinds := map[string]protected.Kind{}
+	for _, p := range protected.Patterns() {
 		kinds[p.Path] = p.Kind
 	}
 	for _, name := range c.Policy.Files.ProtectedPatterns() {
-		rules.Names = append(rules.Names, supervisor.Pattern{Path: name, Kind: kinds[name]})
+		rules.Names = append(rules.Names, protected.Pattern{Path: name, Kind: kinds[name]})
 	}
 	rules.Paths, rules.Fence = c.protectedPaths(), c.fences()
 	return rules
@@ -101,29 +102,29 @@ func (c *compilation) supervisorRules() supervisor.Rules {
 
 // holdsInWritable reports whether a rule hides or protects something in what can be written.
 func (c *compilation) holdsInWritable() bool {
-	return slices.ContainsFunc(c.protectedPaths(), func(p supervisor.Pattern) bool { return p.Kind != supervisor.Free })
+	return slices.ContainsFunc(c.protectedPaths(), func(p protected.Pattern) bool { return p.Kind != protected.Free })
 }
 
 // protectedPaths are the rules on what lies in a directory that can be written. With mounts they are a second mechanism,
 // and needed: when the host replaces a file by rename, the kernel takes away the mount upon it (detach_mounts in
 // fs/namespace.c), and the new one would be the tool's. Without mounts they are the only one.
-func (c *compilation) protectedPaths() []supervisor.Pattern {
-	var paths []supervisor.Pattern
+func (c *compilation) protectedPaths() []protected.Pattern {
+	var paths []protected.Pattern
 	for _, p := range c.Obeyed {
-		paths = append(paths, supervisor.Pattern{Path: p})
+		paths = append(paths, protected.Pattern{Path: p})
 	}
 	for _, e := range c.Tree.Entries {
 		around := c.writable(e.Path)
 		switch {
 		case e.Kind == pathrule.Write && (around || !e.Dir && !c.namespaced):
-			paths = append(paths, supervisor.Pattern{Path: e.Path, Kind: supervisor.Free})
+			paths = append(paths, protected.Pattern{Path: e.Path, Kind: protected.Free})
 		case !around:
 		case e.Kind == pathrule.Hide:
-			paths = append(paths, supervisor.Pattern{Path: e.Path, Kind: supervisor.Unread})
+			paths = append(paths, protected.Pattern{Path: e.Path, Kind: protected.Unread})
 		case e.Kind == pathrule.Read:
-			paths = append(paths, supervisor.Pattern{Path: e.Path})
+			paths = append(paths, protected.Pattern{Path: e.Path})
 		case e.Kind != pathrule.Make && c.namespaced, c.namespaced && c.hiddenAround(e): // the sandbox's own, but for a socket
-			paths = append(paths, supervisor.Pattern{Path: e.Path, Kind: supervisor.Free})
+			paths = append(paths, protected.Pattern{Path: e.Path, Kind: protected.Free})
 		}
 	}
 	return paths

@@ -6,8 +6,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/protected"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
-	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/internal/verdict"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
@@ -70,9 +70,9 @@ func nameKind(n verdict.NameRule) emit.NameKind {
 	switch {
 	case n.Hides:
 		return emit.Hidden
-	case n.Kind == supervisor.GitFile:
+	case n.Kind == protected.GitFile:
 		return emit.Directory
-	case n.Kind == supervisor.Whole:
+	case n.Kind == protected.Whole:
 		return emit.Whole
 	}
 	return emit.File

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/protected"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/landlock"
@@ -36,7 +37,7 @@ func everyStep(t testing.TB) plan.Plan {
 		plan.Overlay{Lower: "/a:b,c", At: "/cache", Slot: "o0"}, plan.PTYs{}, plan.Loopback{}, tcpAt("127.0.0.1:80", 0), plan.Listen{Network: "unix", Path: "/run/x/agent", Slot: 1}, someTun(2), plan.ProbeTun{}, plan.Dialer{Slot: 3}, plan.Pivot{}, plan.UnnamedTree{}, plan.SealRoot{}, plan.KeepRoot{},
 		plan.NestUser{}, plan.JoinKeyring{}, plan.SetNoNewPrivs{}, plan.DropCapabilities{KeepPtrace: true}, plan.Undumpable{}, plan.RestrictFiles{Ruleset: rules},
 	}
-	rulesBlob, err := (&supervisor.Rules{Names: []supervisor.Pattern{{Path: ".envrc"}}}).Encode()
+	rulesBlob, err := (&supervisor.Rules{Names: []protected.Pattern{{Path: ".envrc"}}}).Encode()
 	if err != nil {
 		t.Fatal(err)
 	}

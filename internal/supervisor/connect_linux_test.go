@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/internal/protected"
 	"golang.org/x/sys/unix"
 )
 
@@ -150,7 +151,7 @@ func TestFilterOfConnects(t *testing.T) {
 			for _, connects := range []bool{false, true} {
 				r := Rules{}
 				if names {
-					r.Names = DefaultNames()
+					r.Names = protected.Patterns()
 				}
 				if connects {
 					r.Connects = []Endpoint{}
@@ -198,7 +199,7 @@ func TestEndpointsThatCannotBeEncoded(t *testing.T) {
 			t.Error(name)
 		}
 	}
-	b, err := (&Rules{Names: DefaultNames(), Connects: many[1:]}).Encode()
+	b, err := (&Rules{Names: protected.Patterns(), Connects: many[1:]}).Encode()
 	if err != nil {
 		t.Fatal(err)
 	}

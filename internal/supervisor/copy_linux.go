@@ -7,7 +7,7 @@ import (
 
 // What the supervisor has judged stands in a copy that no process but it has had open, and that takes its name by a rename.
 
-// copyPrefix begins the names of copies before they are in place. DefaultNames protects it, so that no supervisor opens one.
+// copyPrefix begins the names of copies before they are in place. The table of package protected has it, so that no supervisor opens one.
 const copyPrefix = ".holdfast-"
 
 // newCopy makes a new file in dir, whose name is in s.copyName, and returns its descriptor.

@@ -1,5 +1,7 @@
 package supervisor
 
+import "github.com/holdfast-dev/holdfast/internal/protected"
+
 // The code in this file runs in the forked child as well: see the rules above Serve. It touches no memory
 // but the matcher's own, calls nothing of the runtime, and masks or checks every index.
 
@@ -171,18 +173,18 @@ func (m *matcher) full(kind byte, exact bool) {
 	switch {
 	case kind == kindHidden:
 		m.hit |= hitHidden
-	case kind == byte(Whole):
+	case kind == byte(protected.Whole):
 		m.hit |= hitWhole
 	case !exact:
-	case kind == byte(GitConfig):
+	case kind == byte(protected.GitConfig):
 		m.hit |= hitConfig
-	case kind == byte(GitModules):
+	case kind == byte(protected.GitModules):
 		m.hit |= hitConfig | hitModules
-	case kind == byte(Lock):
+	case kind == byte(protected.Lock):
 		m.hit |= hitLock
-	case kind == byte(GitFile):
+	case kind == byte(protected.GitFile):
 		m.hit |= hitGitFile
-	case kind == byte(CommonDir):
+	case kind == byte(protected.CommonDir):
 		m.hit |= hitCommon
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/protected"
 )
 
 // verdict judges one path by rules.
@@ -29,7 +31,7 @@ func verdict(t testing.TB, r Rules, path string) uint32 {
 // as in the path; a name is held all the same.
 func TestNamesBeyondASCIIAreHeld(t *testing.T) {
 	for _, fold := range []bool{true, false} {
-		r := Rules{Roots: []Root{{Path: "/w", Fold: fold}}, Names: []Pattern{{Path: "caf\u00e9.sh"}, {Path: "\u79d8\u5bc6"}, {Path: "a/pro\ufb01l"}}, Hidden: []string{"schl\u00fcssel*"}}
+		r := Rules{Roots: []Root{{Path: "/w", Fold: fold}}, Names: []protected.Pattern{{Path: "caf\u00e9.sh"}, {Path: "\u79d8\u5bc6"}, {Path: "a/pro\ufb01l"}}, Hidden: []string{"schl\u00fcssel*"}}
 		for path, want := range map[string]uint32{
 			"/w/caf\u00e9.sh": hitWhole, "/w/d/caf\u00e9.sh/x": hitWhole, "/w/\u79d8\u5bc6": hitWhole, "/w/schl\u00fcssel": hitHidden, "/w/schl\u00fcssel.txt": hitHidden,
 			"/w/a/pro\ufb01l": hitWhole, "/w/coffee.sh": 0, "/w/x": 0, "/w/schl": 0,
@@ -44,9 +46,9 @@ func TestNamesBeyondASCIIAreHeld(t *testing.T) {
 func TestJudge(t *testing.T) {
 	rules := Rules{
 		Roots:  []Root{{Path: "/ws"}, {Path: "/ws/inner"}, {Path: "/fold", Fold: true}, {Path: "/x/.git"}, {Path: "/y/.claude/w"}},
-		Names:  DefaultNames(),
-		Paths:  []Pattern{{"/main/.git/hooks", Whole}, {"/main/.git/config", GitConfig}},
-		Hidden: DefaultHidden(),
+		Names:  protected.Patterns(),
+		Paths:  []protected.Pattern{{Path: "/main/.git/hooks"}, {Path: "/main/.git/config", Kind: protected.GitConfig}},
+		Hidden: protected.Hidden(),
 	}
 	cases := []struct {
 		name, path string
@@ -111,7 +113,7 @@ func TestJudge(t *testing.T) {
 
 // TestOtherSpellingsAreHeld has the names that vfat, NTFS and SMB take for protected ones, and some like them that are none.
 func TestOtherSpellingsAreHeld(t *testing.T) {
-	r := Rules{Roots: []Root{{Path: "/w", Fold: true}}, Names: DefaultNames(), Hidden: DefaultHidden()}
+	r := Rules{Roots: []Root{{Path: "/w", Fold: true}}, Names: protected.Patterns(), Hidden: protected.Hidden()}
 	held := []string{
 		".envrc.", ".envrc. . ", ".ENVRC ", ".envrc::$DATA", ".envrc:x", "ENVRC~1", "envrc~2", "ENVRC~10", "EN12AB~1", "BASHRC~1", "bashrc~3", "BA0FF1~9", "BASHR~12", "BASH_P~1", "VSCODE~1/tasks.json",
 		".vscode::$INDEX_ALLOCATION/x", ".vscode. /x", "MCP~1.JSO", "mcp~4.jso", "MC1A2B~1.JSO", "a/b/x.code-workspace", "x.CODE-WORKSPACE.", "x.code-workspace:s", "PROJEC~1.COD", "OPENCO~1.JSO", "opencode.jsonc", "lefthook.yml",
@@ -152,7 +154,7 @@ func TestEachNameHasItsReason(t *testing.T) {
 	}
 	closed, build, _ := strings.Cut(string(page), "## Closed unless")
 	rows := 0
-	for _, n := range Names() {
+	for _, n := range protected.Names() {
 		group := closed
 		if n.Build {
 			group = build
@@ -176,16 +178,16 @@ func TestEncodeRefuses(t *testing.T) {
 		{"a root with a dot", Rules{Roots: []Root{{Path: "/ws/../x"}}}},
 		{"a root with a NUL", Rules{Roots: []Root{{Path: "/ws\x00"}}}},
 		{"a root longer than PATH_MAX", Rules{Roots: []Root{{Path: "/" + strings.Repeat("a", 4096)}}}},
-		{"an empty name", Rules{Names: []Pattern{{}}}},
-		{"a name with an empty component", Rules{Names: []Pattern{{Path: "a//b"}}}},
-		{"a name with dots", Rules{Names: []Pattern{{Path: "../b"}}}},
-		{"a wildcard in the middle of a component", Rules{Names: []Pattern{{Path: "a*b"}}}},
-		{"a wildcard before and behind", Rules{Names: []Pattern{{Path: "*b*"}}}},
-		{"a wildcard as the first component", Rules{Names: []Pattern{{Path: "*/b"}}}},
-		{"two deep wildcards", Rules{Names: []Pattern{{Path: "a/**/b/**/c"}}}},
-		{"a deep wildcard at the end", Rules{Names: []Pattern{{Path: "a/**"}}}},
-		{"an unknown kind", Rules{Names: []Pattern{{Path: "a", Kind: 99}}}},
-		{"the root directory as a path", Rules{Paths: []Pattern{{Path: "/"}}}},
+		{"an empty name", Rules{Names: []protected.Pattern{{}}}},
+		{"a name with an empty component", Rules{Names: []protected.Pattern{{Path: "a//b"}}}},
+		{"a name with dots", Rules{Names: []protected.Pattern{{Path: "../b"}}}},
+		{"a wildcard in the middle of a component", Rules{Names: []protected.Pattern{{Path: "a*b"}}}},
+		{"a wildcard before and behind", Rules{Names: []protected.Pattern{{Path: "*b*"}}}},
+		{"a wildcard as the first component", Rules{Names: []protected.Pattern{{Path: "*/b"}}}},
+		{"two deep wildcards", Rules{Names: []protected.Pattern{{Path: "a/**/b/**/c"}}}},
+		{"a deep wildcard at the end", Rules{Names: []protected.Pattern{{Path: "a/**"}}}},
+		{"an unknown kind", Rules{Names: []protected.Pattern{{Path: "a", Kind: 99}}}},
+		{"the root directory as a path", Rules{Paths: []protected.Pattern{{Path: "/"}}}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -199,7 +201,7 @@ func TestEncodeRefuses(t *testing.T) {
 // TestBrokenBlobs changes bytes of a good blob: it is refused, or judging by it ends without a panic. (The serving
 // code does not fit the stack when it is instrumented, so it cannot be fuzzed by go test -fuzz.)
 func TestBrokenBlobs(t *testing.T) {
-	good, err := (&Rules{Roots: []Root{{Path: "/ws"}}, Names: DefaultNames(), Paths: []Pattern{{Path: "/a/b"}}, Hidden: DefaultHidden()}).Encode()
+	good, err := (&Rules{Roots: []Root{{Path: "/ws"}}, Names: protected.Patterns(), Paths: []protected.Pattern{{Path: "/a/b"}}, Hidden: protected.Hidden()}).Encode()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/internal/protected"
 )
 
 // obeyed are names that other programs execute or obey, written apart from the list.
@@ -77,7 +78,7 @@ func TestKernelOrdinaryProjectsCanBeMade(t *testing.T) {
 				t.Parallel()
 				dir, rules := workspace(t, uid)
 				rules.Names = nil
-				for _, n := range Names() {
+				for _, n := range protected.Names() {
 					if opens := append([]string{""}, c.open...)[len(c.open)]; opens != n.Path && !(opens == "build" && n.Build) {
 						rules.Names = append(rules.Names, n.Pattern)
 					}

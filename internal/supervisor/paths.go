@@ -1,5 +1,7 @@
 package supervisor
 
+import "github.com/holdfast-dev/holdfast/internal/protected"
+
 // The code in this file runs in the forked child as well: see the rules above Serve.
 
 // Rules.Paths: what stands at an absolute path, inside a root or not. A path is compared folded, since a directory may
@@ -21,15 +23,15 @@ func (m *matcher) places() {
 	hit, onWay, itself, held := uint32(0), false, false, false
 	for n := m.r16(offPaths); n > 0; n-- {
 		kind, size := m.rb(m.pat), m.r16(m.pat+1)
-		switch m.stands(m.pat+3, size, kind != byte(Free)) {
+		switch m.stands(m.pat+3, size, kind != byte(protected.Free)) {
 		case isAt:
 			held = hit&(hitWhole|hitHidden) != 0 // the directory around it is
 			hit, itself = m.place(kind, hit, true), true
 		case isBelow:
 			hit, itself = m.place(kind, hit, false), false
 		case isAbove:
-			onWay = onWay || kind != byte(Unread) && hit == hitHidden && !itself
-			if kind != byte(Free) {
+			onWay = onWay || kind != byte(protected.Unread) && hit == hitHidden && !itself
+			if kind != byte(protected.Free) {
 				m.hit |= hitPrefix
 			}
 		}
@@ -50,11 +52,11 @@ func (m *matcher) places() {
 //go:norace
 func (m *matcher) place(kind byte, hit uint32, exact bool) uint32 {
 	switch kind {
-	case byte(Whole):
+	case byte(protected.Whole):
 		return hitWhole
-	case byte(Unread):
+	case byte(protected.Unread):
 		return hitHidden
-	case byte(Free):
+	case byte(protected.Free):
 		return hitFree
 	}
 	m.full(kind, exact)

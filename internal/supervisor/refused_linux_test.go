@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/internal/protected"
 )
 
 // self is the user of the test process.
@@ -46,7 +47,7 @@ func workspace(t testing.TB, uid uint32) (string, Rules) {
 	if err := os.Chmod(base, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return dir, Rules{Roots: []Root{{Path: dir, Fold: true}}, Names: DefaultNames()}
+	return dir, Rules{Roots: []Root{{Path: dir, Fold: true}}, Names: protected.Patterns()}
 }
 
 // chown gives a file to a user whose group has the same number, or leaves it with the current user, who has made it.

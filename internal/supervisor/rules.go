@@ -1,40 +1,10 @@
 package supervisor
 
-import "errors"
+import (
+	"errors"
 
-// Kind says what is refused at a protected name.
-type Kind uint8
-
-const (
-	// Whole protects the name and everything beneath it. It is the zero value: the strictest.
-	Whole Kind = iota
-	// GitConfig is a git configuration file. It is never opened for writing; a rename onto it is carried
-	// out with a checked copy of the source (see gitconfig.go). Its mode may change, since git init probes it so.
-	GitConfig
-	// GitFile is a name that may be a directory but not a file with a content of the tool's choice: `.git`.
-	GitFile
-	// CommonDir is the one-line file in which a linked worktree names the repository it belongs to.
-	CommonDir
-	// GitModules is a .gitmodules file: judged as GitConfig is, by another list, also when it is opened for writing.
-	GitModules
-	// Lock is the lock of such a file: opened with O_EXCL alone, and renamed or removed by the sandbox that made it.
-	Lock
-
-	kindCount
-
-	// Unread is an absolute path of which nothing may be read either.
-	Unread Kind = kindHidden
-	// Free is an absolute path for which the rules of Paths around it do not count, and that is the tool's to change.
-	Free Kind = 0x40
+	"github.com/holdfast-dev/holdfast/internal/protected"
 )
-
-// Pattern is one protected name. Path is a list of components divided by '/', matched at every depth of a
-// root: ".git/hooks". A component "*" stands for any one name, "**" for one or more, a trailing '*'
-// for any ending (".env.*"), and one in front for any beginning ("*.code-workspace").
-type Pattern struct {
-	Path string
-	Kind Kind
-}
 
 // Root is a directory, absolute and free of symbolic links, in which the names are protected.
 type Root struct {
@@ -45,9 +15,9 @@ type Root struct {
 // Rules is what the supervisor protects. The zero value protects nothing.
 type Rules struct {
 	Roots  []Root
-	Names  []Pattern // protected at every depth of every root
-	Paths  []Pattern // protected absolute paths, inside a root or not; the longer decides
-	Hidden []string  // names, in the form of Pattern.Path, whose content may not be read either
+	Names  []protected.Pattern // protected at every depth of every root
+	Paths  []protected.Pattern // protected absolute paths, inside a root or not; the longer decides
+	Hidden []string            // names, in the form of Pattern.Path, whose content may not be read either
 
 	// Fence says that modes, owners and times can be changed in the roots, in the run's own directory and at Free paths
 	// alone. It is for a sandbox without mounts: Landlock has no right for them.
@@ -117,9 +87,9 @@ const (
 func (r *Rules) Encode() ([]byte, error) {
 	b := make([]byte, offRecords)
 	copy(b, blobMagic)
-	names := append([]Pattern(nil), r.Names...)
+	names := append([]protected.Pattern(nil), r.Names...)
 	for _, h := range r.Hidden {
-		names = append(names, Pattern{Path: h, Kind: kindHidden})
+		names = append(names, protected.Pattern{Path: h, Kind: kindHidden})
 	}
 	for _, n := range []int{len(r.Roots), len(names), len(r.Paths)} {
 		if n > MaxEntries {
@@ -150,13 +120,13 @@ func (r *Rules) Encode() ([]byte, error) {
 	if r.Fence {
 		b[offFence] = 1
 	}
-	paths := append([]Pattern(nil), r.Paths...)
+	paths := append([]protected.Pattern(nil), r.Paths...)
 	sortByLength(paths)
 	for _, p := range paths {
 		if err := checkAbsolute(p.Path); err != nil {
 			return nil, err
 		}
-		if p.Kind >= kindCount && p.Kind != Unread && p.Kind != Free || p.Path == "/" {
+		if !p.Kind.IsOfName() && p.Kind != protected.Unread && p.Kind != protected.Free || p.Path == "/" {
 			return nil, bad(p.Path, "is no path that can be protected with this kind")
 		}
 		b = append(b, byte(p.Kind))
@@ -177,7 +147,7 @@ func (r *Rules) Encode() ([]byte, error) {
 }
 
 // appendNames writes the names, those that begin with a wildcard last.
-func appendNames(b []byte, names []Pattern) ([]byte, error) {
+func appendNames(b []byte, names []protected.Pattern) ([]byte, error) {
 	tails := uint16(0)
 	for _, tail := range []bool{false, true} {
 		if tail {
@@ -203,7 +173,7 @@ func appendNames(b []byte, names []Pattern) ([]byte, error) {
 
 // gitFlags says that git directories are held when ".git" is among the names, and what of them is open because its name
 // is not.
-func gitFlags(names []Pattern) byte {
+func gitFlags(names []protected.Pattern) byte {
 	flags := byte(flagHooks | flagConfig | flagAttributes)
 	for _, p := range names {
 		switch p.Path {
@@ -243,8 +213,8 @@ func appendSized(b []byte, s string) []byte {
 }
 
 // appendPattern writes kind, component count, size, and per component its mode, length and bytes.
-func appendPattern(b []byte, p Pattern) ([]byte, error) {
-	if p.Kind >= kindCount && p.Kind != kindHidden {
+func appendPattern(b []byte, p protected.Pattern) ([]byte, error) {
+	if !p.Kind.IsOfName() && p.Kind != kindHidden {
 		return nil, bad(p.Path, "has a kind that is not known")
 	}
 	comps := components(p.Path)
@@ -333,13 +303,13 @@ func Check(b []byte) error {
 func HidesNames(r *Rules) bool {
 	hides := len(r.Hidden) > 0
 	for _, p := range r.Paths {
-		hides = hides || p.Kind == Unread
+		hides = hides || p.Kind == protected.Unread
 	}
 	return hides
 }
 
 // sortByLength puts what is around a path before it. (Package slices would be initialised in every stage: see plain.go.)
-func sortByLength(paths []Pattern) {
+func sortByLength(paths []protected.Pattern) {
 	for i := range paths {
 		for j := i; j > 0 && len(paths[j].Path) < len(paths[j-1].Path); j-- {
 			paths[j], paths[j-1] = paths[j-1], paths[j]

@@ -34,18 +34,20 @@ var pathTakers = []string{"startDir", "toolFD"}
 
 // takings are the places where an object is taken, by caller and callee, with why it is taken once there.
 var takings = map[string]string{
-	"find startDir":       "where the path begins; the resolved path keeps it, and bind goes by that",
-	"find toolFD":         "the object that the call is about; the resolved path keeps it",
-	"startDir toolFD":     "the directory descriptor of find's",
-	"openTerminal toolFD": "each number once; reopenIf looks at it and opens it by the descriptor",
-	"bind duplicateFD":    "the socket: the kernel has no other way to it",
-	"connect duplicateFD": "the socket: the kernel has no other way to it",
-	"isBind readMem":      "the address: each call copies it once, and only the copy is used",
-	"isConnect readMem":   "the address: each call copies it once, and only the copy is used",
-	"isTimes readMem":     "the times, which are copied once",
-	"readPath readMem":    "the next piece of a path, each byte once",
-	"read readPath":       "the path of argument k",
-	"decode readPath":     "the text of a symbolic link, which is no path argument",
+	"find startDir":        "where the path begins; the resolved path keeps it, and bind goes by that",
+	"find toolFD":          "the object that the call is about; the resolved path keeps it",
+	"startDir toolFD":      "the directory descriptor of find's",
+	"openTerminal toolFD":  "each number once; reopenIf looks at it and opens it by the descriptor",
+	"bind duplicateFD":     "the socket: the kernel has no other way to it",
+	"connect duplicateFD":  "the socket: the kernel has no other way to it",
+	"isBind readMem":       "the address: each call copies it once, and only the copy is used",
+	"isConnect readMem":    "the address: each call copies it once, and only the copy is used",
+	"isTimes readMem":      "the times, which are copied once",
+	"attribute readMem":    "the attribute's value, which is copied once",
+	"isAttribute readPath": "the attribute's name, which is copied once",
+	"readPath readMem":     "the next piece of a path, each byte once",
+	"read readPath":        "the path of argument k",
+	"decode readPath":      "the text of a symbolic link, which is no path argument",
 }
 
 // A shape is what a package's source does with the target's objects.

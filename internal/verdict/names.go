@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/protected"
 	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
@@ -22,7 +23,7 @@ type NameRule struct {
 	Field string
 	Name  string
 	parts []string
-	Kind  supervisor.Kind
+	Kind  protected.Kind
 	Hides bool
 
 	obeyed bool // name is a path that a configuration of git names
@@ -30,8 +31,8 @@ type NameRule struct {
 
 func newNameRules(f policy.Files) *nameRules {
 	n := &nameRules{}
-	kinds := map[string]supervisor.Kind{}
-	for _, p := range supervisor.DefaultNames() {
+	kinds := map[string]protected.Kind{}
+	for _, p := range protected.Patterns() {
 		kinds[p.Path] = p.Kind
 	}
 	for _, name := range f.ProtectedPatterns() {
@@ -143,10 +144,10 @@ func (m *Evaluator) nameAllows(a Access, p string, arrives bool) (bool, Reason) 
 			continue
 		}
 		how := n.match(path, floor)
-		if how == matchNone || how == matchBelow && n.Kind != supervisor.Whole && !n.Hides {
+		if how == matchNone || how == matchBelow && n.Kind != protected.Whole && !n.Hides {
 			continue
 		}
-		if m.Policy.Files.Protect.NoNewRepositories && a.Op == OpCreate && how == matchExact && n.Kind == supervisor.GitFile {
+		if m.Policy.Files.Protect.NoNewRepositories && a.Op == OpCreate && how == matchExact && n.Kind == protected.GitFile {
 			return false, Reason{Bound: policy.BoundFiles, Field: "Files.Protect.NoNewRepositories", Why: p + " would be a new repository", Remedy: "leave it false"}
 		}
 		if why := n.forbids(a, how, arrives); why != "" {
@@ -276,21 +277,21 @@ func forbiddenHidden(d Op, dir bool) bool {
 }
 
 // forbiddenName is what may not be done to a protected name of this kind.
-func forbiddenName(a Access, kind supervisor.Kind, arrives bool) bool {
+func forbiddenName(a Access, kind protected.Kind, arrives bool) bool {
 	switch a.Op {
 	case OpWrite, OpLink, OpSymlink, OpBind, OpSetXattr:
 		return true
 	case OpCreate:
-		if kind == supervisor.Lock {
+		if kind == protected.Lock {
 			return a.Dir
 		}
-		return !a.Dir || kind != supervisor.GitFile // a directory named .git is how a repository begins
+		return !a.Dir || kind != protected.GitFile // a directory named .git is how a repository begins
 	case OpRemove:
-		return kind != supervisor.GitFile && kind != supervisor.CommonDir
+		return kind != protected.GitFile && kind != protected.CommonDir
 	case OpChmod:
-		return kind == supervisor.Whole
+		return kind == protected.Whole
 	case OpRename:
-		return arrives || kind != supervisor.GitFile || !a.Dir
+		return arrives || kind != protected.GitFile || !a.Dir
 	}
 	return false
 }

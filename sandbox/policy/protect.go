@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/protected"
 	"github.com/holdfast-dev/holdfast/internal/supervisor"
 )
 
@@ -41,7 +42,7 @@ import (
 // in it, nor are instructions for agents in prose, such as AGENTS.md. docs/protected-names.md says of
 // each which program obeys it, and which are [Protect]'s BuildFiles.
 func ProtectedNames() []string {
-	patterns := supervisor.DefaultNames()
+	patterns := protected.Patterns()
 	names := make([]string, len(patterns))
 	for i, p := range patterns {
 		names[i] = p.Path
@@ -52,7 +53,7 @@ func ProtectedNames() []string {
 // BuildNames returns those of ProtectedNames that Protect.BuildFiles leaves open.
 func BuildNames() []string {
 	var names []string
-	for _, n := range supervisor.Names() {
+	for _, n := range protected.Names() {
 		if n.Build {
 			names = append(names, n.Path)
 		}
@@ -121,7 +122,7 @@ func checkNames(field string, names []string) error {
 				return &PolicyError{Field: errtext.Indexed(field, i), Value: n, Problem: "would cover every name: no character of it is ASCII", Remedy: "give it an ASCII character"}
 			}
 		}
-		r := supervisor.Rules{Names: []supervisor.Pattern{{Path: n}}}
+		r := supervisor.Rules{Names: []protected.Pattern{{Path: n}}}
 		if _, err := r.Encode(); err != nil {
 			return &PolicyError{Field: errtext.Indexed(field, i), Value: n, Problem: "not a name that can be matched", Err: err,
 				Remedy: `write file names joined by slashes, without "." and "..", with "*" only as a whole component that is not the first, or at a component's beginning or end`}

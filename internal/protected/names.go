@@ -1,7 +1,7 @@
-package supervisor
+package protected
 
-// A NameLine is one of the names protected in a writable directory, with what obeys it.
-type NameLine struct {
+// A Name is one of the names protected in a writable directory, with what obeys it.
+type Name struct {
 	Pattern
 	Build bool   // a file of the build and of the project's own tools, which tools may have to write: see Protect.BuildFiles of package sandbox
 	Why   string // which program runs it, or is told by it what to run
@@ -10,21 +10,21 @@ type NameLine struct {
 // Names returns the names protected in a writable directory. What they have in common: a program outside the
 // sandbox runs, or is told what to run, by what stands there, as soon as it is started in that directory or opens it. Instructions for agents in
 // prose (CLAUDE.md, AGENTS.md) are not among them, nor are files that count only when their program is told to build.
-func Names() []NameLine { return append([]NameLine(nil), nameLines[:]...) }
+func Names() []Name { return append([]Name(nil), names[:]...) }
 
-// DefaultNames returns the patterns of Names.
-func DefaultNames() []Pattern {
-	var names []Pattern
-	for i := range nameLines {
-		names = append(names, nameLines[i].Pattern)
+// Patterns returns the patterns of Names.
+func Patterns() []Pattern {
+	var list []Pattern
+	for i := range names {
+		list = append(list, names[i].Pattern)
 	}
-	return names
+	return list
 }
 
-// DefaultHidden returns the names whose content a workspace policy may ask to keep unread.
-func DefaultHidden() []string { return []string{".env", ".env.*"} }
+// Hidden returns the names whose content a workspace policy may ask to keep unread.
+func Hidden() []string { return []string{".env", ".env.*"} }
 
-var nameLines = [...]NameLine{
+var names = [...]Name{
 	{Pattern{".git", GitFile}, false, "git: a file here sends it to a repository of its author's choice"},
 	{Pattern{".git/hooks", Whole}, false, "git runs them"},
 	{Pattern{".git/config", GitConfig}, false, "git: hooks, filters, editors, pagers, aliases, helpers"},
