@@ -73,18 +73,18 @@
 //	internal/errtext/      pieces of error texts
 //	internal/host/         facts about the machine: yes, no, could not tell
 //	internal/plan/         the plan: what will be done, step by step, as plain data
-//	internal/stage/        the harness's half: plan to program, the control socket
-//	internal/stage/child/  the stage's half: the early hook, the stage, init, the tool before its execve
-//	internal/supervisor/   in init: carries out or refuses the calls that its filter stops (opens for writing, names, connects)
+//	internal/stage/        the harness's half: plan to system calls, encoded as a program; the control socket; connections dialled for what runs inside
+//	internal/stage/child/  the stage's half, without Go's runtime: the early hook, the stage, init, the tool before its execve
+//	internal/supervisor/   in init, without Go's runtime: rules encoded by the harness; carries out or refuses the calls that its filter stops (opens for writing, names, connects)
 //	internal/supervisor/gittext/ configurations and other texts that git obeys: which lines are harmless
-//	internal/stage/launch/ how a stage is executed: the trampoline, or the harness's own file
+//	internal/stage/launch/ how a stage is executed: the trampoline (an ELF file made in memory), or the harness's own file; its descriptors
 //	internal/stage/wire/   the layout that both halves share
-//	internal/seatbelt/     macOS sandbox profiles: parsed and evaluated, on any system
+//	internal/seatbelt/     macOS sandbox profiles: parsed, with their macros and regular expressions, and evaluated, on any system
 //	internal/seatbelt/emit/ macOS sandbox profiles: written, of a policy's grants; path patterns, every path a parameter
 //	internal/proxy/        the way out: allow-list by name, HTTP and SOCKS proxies, secrets, limits, events
 //	internal/proxy/agent/  filters between a tool and the ssh and gpg agents
 //	internal/proxy/clientenv/ environment, ssh configuration and relay by which tools find the proxy
-//	internal/proxy/hostrules/ hosts, allow-lists and deny-lists, addresses and their routes
+//	internal/proxy/hostrules/ hosts, allow-lists and deny-lists; which addresses are special; the kernel's route to an address
 //	internal/proxy/redact/ secrets found in what servers send, in every encoding, and taken out
 //	internal/proxy/redact/redacttest/ the forms in which servers echo a secret, for tests
 //	internal/sys/          raw system calls and the kernel's constants
