@@ -70,7 +70,7 @@
 //	internal/runner/       the network of one run, served by the harness: proxies, ports, agents, capture
 //	internal/protected/    the table of names that programs outside obey (.git/hooks, .bashrc, .nvimrc ...), and which program obeys each
 //	internal/pathrule/     paths of a policy as text: kinds of rules, what may stand where
-//	internal/errtext/      pieces of error texts
+//	internal/errtext/      pieces of error texts; foreign text made printable
 //	internal/host/         facts about the machine: yes, no, could not tell
 //	internal/plan/         the plan: what will be done, step by step, as plain data
 //	internal/stage/        the harness's half: plan to system calls, encoded as a program; the control socket; connections dialled for what runs inside
@@ -99,7 +99,7 @@
 //	examples/              programs on the public API alone: run, bwrap (bubblewrap's command line), sandbox-exec, quickstart ...
 //
 // Imports run one way: examples; sandbox; presets, resolve, compile, verdict, darwin and runner;
-// policy and rootfs, proxy, stage and supervisor, plan; then landlock, seccomp and rlimit, which
+// proxy, which takes the policy's types of a network as they are; policy and rootfs, stage and supervisor, plan; then landlock, seccomp and rlimit, which
 // do not know each other; then sys. Policy, rootfs, compile and verdict look at no host. A test holds the
 // tree above and these walls against the code.
 //

@@ -8,8 +8,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/plan"
-	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/internal/runner"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
@@ -89,7 +89,7 @@ func (r *Report) Held() bool {
 // String prints the report as a table.
 func (r *Report) String() string {
 	var b strings.Builder
-	shown := proxy.Printable // whatever the tool or a peer has had a part in
+	shown := errtext.Printable // whatever the tool or a peer has had a part in
 	fmt.Fprintf(&b, "%s: %s\n", shown(r.Tool), shown(r.Status))
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, line := range r.Bounds {

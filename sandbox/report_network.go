@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 	"github.com/holdfast-dev/holdfast/internal/runner"
@@ -17,8 +18,8 @@ import (
 const mostShown = 10
 
 // violationOf makes a report's line of what a gateway has denied.
-func violationOf(e proxy.Event) Violation {
-	e = e.Printable()
+func violationOf(e policy.Connection) Violation {
+	e = proxy.PrintableEvent(e)
 	v := Violation{Time: e.Time, Protocol: e.Protocol, Host: e.Host, Address: e.Address, Port: e.Port, Method: e.Method, Path: e.Path, Rule: e.Rule, Why: e.Reason, Count: 1}
 	if v.Why == "" {
 		v.Why = e.Err
@@ -30,16 +31,13 @@ func violationOf(e proxy.Event) Violation {
 // addDenials adds what a run's network was denied, and what became of it.
 func (r *Report) addDenials(s runner.Summary) {
 	for _, e := range s.Gateway.Violations {
-		v := violationOf(e.Event)
+		v := violationOf(e.Connection)
 		v.Count = e.Count
 		r.Violations = append(r.Violations, v)
 	}
-	for _, e := range s.Denied {
-		r.Violations = append(r.Violations, violationOf(e))
-	}
 	line := r.Bound(policy.BoundNetwork)
 	line.Notes = append(line.Notes, s.Notes...)
-	if n := s.Beyond; n > 0 {
+	if n := s.Gateway.Beyond; n > 0 {
 		line.Notes = append(line.Notes, fmt.Sprintf("%d denials more than are listed", n))
 	}
 	if n := s.Gateway.Failed; n > 0 {
@@ -62,9 +60,9 @@ func (v Violation) String() string {
 		what += " " + v.Method + " " + v.Path
 	}
 	if v.Rule != "" {
-		return proxy.Printable(fmt.Sprintf("%s: %s (rule %q; to allow it: %s)", what, v.Why, v.Rule, v.Remedy))
+		return errtext.Printable(fmt.Sprintf("%s: %s (rule %q; to allow it: %s)", what, v.Why, v.Rule, v.Remedy))
 	}
-	return proxy.Printable(fmt.Sprintf("%s: %s (to allow it: %s)", what, v.Why, v.Remedy))
+	return errtext.Printable(fmt.Sprintf("%s: %s (to allow it: %s)", what, v.Why, v.Remedy))
 }
 
 // target is the host as an entry of Hosts has it.

@@ -103,10 +103,9 @@ func TestAnEnvWithoutTheProxiesIsNotedUnlessPacketsAreCaptured(t *testing.T) {
 	}
 }
 
-// TestDenialsWithoutAGatewayAreReportedToo: an agent's filter may be all that there is.
-func TestDenialsWithoutAGatewayAreReportedToo(t *testing.T) {
+func TestDenialsBeyondTheListAreReportedToo(t *testing.T) {
 	r := &Report{Bounds: []BoundReport{{Bound: policy.BoundNetwork}}}
-	r.addDenials(runner.Summary{Denied: make([]proxy.Event, 100), Beyond: 7})
+	r.addDenials(runner.Summary{Gateway: proxy.Summary{Violations: make([]proxy.Denied, 100), Beyond: 7}})
 	if notes := r.Bounds[0].Notes; len(notes) != 1 || notes[0] != "7 denials more than are listed" || len(r.Violations) != 100 {
 		t.Errorf("%q, %d", notes, len(r.Violations))
 	}
@@ -118,7 +117,7 @@ func TestAReportSaysNothingToATerminal(t *testing.T) {
 	const text = "a\x1b[2J\r\nnetwork held\u009b\u202e"
 	r := &Report{Tool: text, Status: text, Denials: []Denial{{Process: text, Operation: text, Target: text}}, Notes: []policy.Note{{Why: text}},
 		Bounds:     []BoundReport{{Bound: policy.BoundNetwork, State: Weaker, Lost: []string{text}, Notes: []string{text}, Mechanisms: []MechanismReport{{Mechanism: text, Evidence: text}}}},
-		Violations: []Violation{violationOf(proxy.Event{Protocol: text, Host: text, Method: text, Path: text, Rule: text, Reason: text}), {Why: text, Host: text}}}
+		Violations: []Violation{violationOf(policy.Connection{Protocol: text, Host: text, Method: text, Path: text, Rule: text, Reason: text}), {Why: text, Host: text}}}
 	if v := r.Violations[0]; strings.ContainsAny(v.Protocol+v.Host+v.Method+v.Path+v.Rule+v.Why+v.Remedy, "\x1b\r\n\u009b\u202e") {
 		t.Errorf("%+q", v)
 	}

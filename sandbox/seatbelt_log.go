@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/proxy"
+	"github.com/holdfast-dev/holdfast/internal/errtext"
 )
 
 // A Denial is something that the tool tried and the system refused, as the
@@ -91,7 +91,7 @@ func parseDenial(message, tag string) (Denial, bool) {
 	if more != "" {
 		target += "\n" + more
 	}
-	d := Denial{Process: proxy.Printable(m[2]), Operation: m[4], Target: proxy.Printable(target), Times: 1}
+	d := Denial{Process: errtext.Printable(m[2]), Operation: m[4], Target: errtext.Printable(target), Times: 1}
 	if n, err := strconv.Atoi(m[1]); err == nil {
 		d.Times = n
 	}

@@ -42,7 +42,7 @@ var walls = map[string][]string{
 	"seccomp":                          {"internal/sys"},
 	"rlimit":                           {"internal/sys"},
 	"internal/sys":                     nil,
-	"internal/proxy":                   {"internal/proxy/clientenv", "internal/proxy/hostrules", "internal/proxy/redact"},
+	"internal/proxy":                   {"sandbox/policy", "internal/errtext", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/proxy/redact"},
 	"internal/proxy/agent":             nil,
 	"internal/proxy/clientenv":         nil,
 	"internal/proxy/hostrules":         nil,

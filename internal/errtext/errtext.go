@@ -1,5 +1,5 @@
 // Package errtext has what the texts of errors are made of: the name of one element of a
-// list, and a value cut to a readable length.
+// list, a value cut to a readable length, and text of a peer's or a tool's that a terminal can show.
 package errtext
 
 import "strconv"

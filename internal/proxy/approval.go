@@ -6,19 +6,21 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // approvals are the questions that Decide has not answered yet.
 type approvals struct {
 	ctx      context.Context // of the proxy
 	spawn    func(func()) bool
-	decide   func(context.Context, Request) Verdict // nil: the answer is no
+	decide   func(context.Context, policy.Request) policy.Verdict // nil: the answer is no
 	patience time.Duration
 	maxCalls int // calls of decide that have not returned
 	calls    callLimit
 
 	mu   sync.Mutex
-	open map[Request]*approval
+	open map[policy.Request]*approval
 }
 
 // A callLimit bounds the calls of the policy's functions (Decide, Lookup) that have not
@@ -42,13 +44,13 @@ type approval struct {
 	waiting int
 	cancel  context.CancelFunc
 	done    chan struct{}
-	verdict Verdict // once done is closed
+	verdict policy.Verdict // once done is closed
 }
 
 // ask puts a request to Decide. Equal requests share one call. ask returns at the latest
 // when Patience, ctx or the proxy ends, even if Decide does not return.
-func (a *approvals) ask(ctx context.Context, r Request) Verdict {
-	q := a.join(r.printable())
+func (a *approvals) ask(ctx context.Context, r policy.Request) policy.Verdict {
+	q := a.join(printableRequest(r))
 	select {
 	case <-q.done:
 	case <-ctx.Done():
@@ -62,12 +64,12 @@ func (a *approvals) ask(ctx context.Context, r Request) Verdict {
 	case <-q.done:
 		return q.verdict
 	default:
-		return Verdict{Reason: "the client has gone before it was decided"}
+		return policy.Verdict{Reason: "the client has gone before it was decided"}
 	}
 }
 
 // join adds a waiter to the question about a request, which it begins if needed.
-func (a *approvals) join(r Request) *approval {
+func (a *approvals) join(r policy.Request) *approval {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if q := a.open[r]; q != nil {
@@ -78,7 +80,7 @@ func (a *approvals) join(r Request) *approval {
 	q := &approval{waiting: 1, cancel: cancel, done: make(chan struct{})}
 	a.open[r] = q
 	if !a.spawn(func() { a.await(ctx, q, r) }) {
-		q.verdict = Verdict{Reason: ErrClosed.Error()}
+		q.verdict = policy.Verdict{Reason: ErrClosed.Error()}
 		close(q.done)
 	}
 	return q
@@ -86,17 +88,17 @@ func (a *approvals) join(r Request) *approval {
 
 // await waits for Decide's answer. A Decide that ignores its context
 // is not waited for.
-func (a *approvals) await(ctx context.Context, q *approval, r Request) {
-	answer := make(chan Verdict, 1)
+func (a *approvals) await(ctx context.Context, q *approval, r policy.Request) {
+	answer := make(chan policy.Verdict, 1)
 	if a.calls.acquire(a.maxCalls) {
 		go func() {
 			defer a.calls.release()
 			answer <- callDecide(ctx, a.decide, r)
 		}()
 	} else {
-		answer <- Verdict{Reason: "too many questions are open"}
+		answer <- policy.Verdict{Reason: "too many questions are open"}
 	}
-	v := Verdict{Reason: fmt.Sprintf("Decide did not answer within %v", a.patience.Round(time.Millisecond))}
+	v := policy.Verdict{Reason: fmt.Sprintf("Decide did not answer within %v", a.patience.Round(time.Millisecond))}
 	select {
 	case v = <-answer:
 	case <-ctx.Done():
@@ -113,10 +115,10 @@ func (a *approvals) await(ctx context.Context, q *approval, r Request) {
 }
 
 // callDecide calls Decide; a panic in it is a denial.
-func callDecide(ctx context.Context, f func(context.Context, Request) Verdict, r Request) (v Verdict) {
+func callDecide(ctx context.Context, f func(context.Context, policy.Request) policy.Verdict, r policy.Request) (v policy.Verdict) {
 	defer func() {
 		if p := recover(); p != nil {
-			v = Verdict{Reason: "the policy's Decide panicked"}
+			v = policy.Verdict{Reason: "the policy's Decide panicked"}
 		}
 	}()
 	return f(ctx, r)

@@ -13,13 +13,15 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 func TestDecideOpensWhatNoRuleSpeaksOf(t *testing.T) {
-	var asked []Request
-	w := newWorld(t, Config{Decide: func(_ context.Context, r Request) Verdict {
+	var asked []policy.Request
+	w := newWorld(t, Config{Decide: func(_ context.Context, r policy.Request) policy.Verdict {
 		asked = append(asked, r)
-		return Verdict{Allow: r.Method == "GET", Reason: "only reading is fine"}
+		return policy.Verdict{Allow: r.Method == "GET", Reason: "only reading is fine"}
 	}})
 	w.web("new.example", 80, func(rw http.ResponseWriter, r *http.Request) { fmt.Fprint(rw, "hello") })
 	if code, body := w.ask("GET http://NEW.example/p?q HTTP/1.1\r\nHost: new.example\r\n\r\n"); code != 200 || body != "hello" {
@@ -30,14 +32,14 @@ func TestDecideOpensWhatNoRuleSpeaksOf(t *testing.T) {
 		t.Error(code)
 	}
 	has(t, body, "only reading is fine", `"Decide"`)
-	if len(asked) != 2 || asked[0] != (Request{Host: "new.example", Port: 80, Protocol: "http", Method: "GET", Path: "/p"}) {
+	if len(asked) != 2 || asked[0] != (policy.Request{Host: "new.example", Port: 80, Protocol: "http", Method: "GET", Path: "/p"}) {
 		t.Errorf("%+v", asked)
 	}
 }
 
 func TestDecideOpensNoSpecialAddress(t *testing.T) {
 	asked := 0
-	w := newWorld(t, Config{Decide: func(context.Context, Request) Verdict { asked++; return Verdict{Allow: true} }})
+	w := newWorld(t, Config{Decide: func(context.Context, policy.Request) policy.Verdict { asked++; return policy.Verdict{Allow: true} }})
 	w.put("inside.example", 80, "")
 	w.names["inside.example"] = append(w.names["inside.example"][:0:0], addrPort("10.0.0.1:80").Addr())
 	for _, host := range []string{"10.0.0.1", "127.0.0.1", "169.254.169.254", "inside.example"} {
@@ -52,15 +54,15 @@ func TestDecideOpensNoSpecialAddress(t *testing.T) {
 
 func TestQuestionsAtTheSameTimeShareOneAnswer(t *testing.T) {
 	var asked atomic.Int32
-	answer := make(chan Verdict)
-	g, err := New(Config{Decide: func(context.Context, Request) Verdict { asked.Add(1); return <-answer }})
+	answer := make(chan policy.Verdict)
+	g, err := New(Config{Decide: func(context.Context, policy.Request) policy.Verdict { asked.Add(1); return <-answer }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer g.Close()
 	var all sync.WaitGroup
 	var allowed atomic.Int32
-	r := Request{Host: "a.example", Port: 443}
+	r := policy.Request{Host: "a.example", Port: 443}
 	for range 20 {
 		all.Go(func() {
 			if g.approvals.ask(t.Context(), r).Allow {
@@ -75,12 +77,12 @@ func TestQuestionsAtTheSameTimeShareOneAnswer(t *testing.T) {
 		}
 		g.approvals.mu.Unlock()
 	}
-	answer <- Verdict{Allow: true}
+	answer <- policy.Verdict{Allow: true}
 	all.Wait()
 	if asked.Load() != 1 || allowed.Load() != 20 {
 		t.Errorf("asked %d times, %d allowed", asked.Load(), allowed.Load())
 	}
-	go func() { answer <- Verdict{} }()
+	go func() { answer <- policy.Verdict{} }()
 	if g.approvals.ask(t.Context(), r).Allow || asked.Load() != 2 {
 		t.Error("the answer was kept")
 	}
@@ -89,21 +91,21 @@ func TestQuestionsAtTheSameTimeShareOneAnswer(t *testing.T) {
 func TestNobodyAnswersIsADenial(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
-	g, err := New(Config{Patience: time.Millisecond, Decide: func(context.Context, Request) Verdict { <-release; return Verdict{Allow: true} }})
+	g, err := New(Config{Patience: time.Millisecond, Decide: func(context.Context, policy.Request) policy.Verdict { <-release; return policy.Verdict{Allow: true} }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := g.approvals.ask(t.Context(), Request{Host: "a.example"})
+	v := g.approvals.ask(t.Context(), policy.Request{Host: "a.example"})
 	if v.Allow || !strings.Contains(v.Reason, "did not answer within 1ms") {
 		t.Errorf("%+v", v)
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if g.approvals.ask(gone, Request{Host: "b.example"}).Allow {
+	if g.approvals.ask(gone, policy.Request{Host: "b.example"}).Allow {
 		t.Error("allowed to nobody")
 	}
 	g.Close() // although Decide has not returned
-	if g.approvals.ask(t.Context(), Request{Host: "c.example"}).Allow {
+	if g.approvals.ask(t.Context(), policy.Request{Host: "c.example"}).Allow {
 		t.Error("allowed after the end")
 	}
 }
@@ -111,8 +113,8 @@ func TestNobodyAnswersIsADenial(t *testing.T) {
 func TestPanicInDecideOrObserveIsNobodysEnd(t *testing.T) {
 	told := 0
 	w := newWorld(t, Config{
-		Decide:  func(context.Context, Request) Verdict { panic("decide") },
-		Observe: func(Event) { told++; panic("observe") },
+		Decide:  func(context.Context, policy.Request) policy.Verdict { panic("decide") },
+		Observe: func(policy.Connection) { told++; panic("observe") },
 	})
 	for range 2 {
 		if code, body := w.ask("GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n"); code != 403 || !strings.Contains(body, "panicked") {
@@ -167,8 +169,8 @@ func TestCallsThatNobodyWaitsForAreBounded(t *testing.T) {
 	var asked, looked atomic.Int64
 	g, err := New(Config{
 		Rules:  mustCompile(t, "*.known.example", ""),
-		Limits: Limits{Connections: most},
-		Decide: func(context.Context, Request) Verdict { asked.Add(1); <-never; return Verdict{} },
+		Limits: policy.NetworkLimits{Connections: most},
+		Decide: func(context.Context, policy.Request) policy.Verdict { asked.Add(1); <-never; return policy.Verdict{} },
 		Lookup: func(context.Context, string) ([]netip.Addr, error) { looked.Add(1); <-never; return nil, nil },
 	})
 	if err != nil {
@@ -208,11 +210,11 @@ func TestQuestionEndsWhenItsClientGoes(t *testing.T) {
 	for _, way := range []Protocol{HTTP, SOCKS} {
 		ended := make(chan struct{})
 		began := make(chan struct{})
-		w := newWorld(t, Config{Patience: time.Hour, Decide: func(ctx context.Context, _ Request) Verdict {
+		w := newWorld(t, Config{Patience: time.Hour, Decide: func(ctx context.Context, _ policy.Request) policy.Verdict {
 			close(began)
 			<-ctx.Done()
 			close(ended)
-			return Verdict{Allow: true}
+			return policy.Verdict{Allow: true}
 		}})
 		place, sent := w.http, "CONNECT a.example:443 HTTP/1.1\r\n\r\n"
 		if way == SOCKS {
@@ -234,8 +236,8 @@ func TestQuestionEndsWhenItsClientGoes(t *testing.T) {
 }
 
 func TestClientThatDoesNotWaitForDecideLosesNothing(t *testing.T) {
-	answer := make(chan Verdict)
-	w := newWorld(t, Config{Decide: func(context.Context, Request) Verdict { return <-answer }})
+	answer := make(chan policy.Verdict)
+	w := newWorld(t, Config{Decide: func(context.Context, policy.Request) policy.Verdict { return <-answer }})
 	w.echo("a.example", 9)
 	c, err := net.Dial("tcp", w.socks)
 	if err != nil {
@@ -243,7 +245,7 @@ func TestClientThatDoesNotWaitForDecideLosesNothing(t *testing.T) {
 	}
 	defer c.Close()
 	io.WriteString(c, named("a.example", 9)+"\x00early\n")
-	answer <- Verdict{Allow: true}
+	answer <- policy.Verdict{Allow: true}
 	got := make([]byte, 12+7)
 	if _, err := io.ReadFull(c, got); err != nil || string(got[12:]) != "\x00early\n" {
 		t.Errorf("%q %v", got, err)
@@ -252,7 +254,7 @@ func TestClientThatDoesNotWaitForDecideLosesNothing(t *testing.T) {
 
 func TestSlowObserveLosesEventsAndHoldsNothingUp(t *testing.T) {
 	release := make(chan struct{})
-	g, err := New(Config{Observe: func(Event) { <-release }})
+	g, err := New(Config{Observe: func(policy.Connection) { <-release }})
 	if err != nil {
 		t.Fatal(err)
 	}

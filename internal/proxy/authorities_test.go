@@ -7,20 +7,22 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 func TestAnAuthorityOfThePolicyIsTrustedOutsideAndInside(t *testing.T) {
 	s := httptest.NewTLSServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { fmt.Fprint(rw, "hello") }))
 	t.Cleanup(s.Close)
-	signed := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
+	signed := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
 	for _, c := range []struct {
 		name        string
-		credentials []Credential
-		authorities []byte
+		credentials []policy.Credential
+		authorities string
 		status      int
 	}{
 		{"where TLS is terminated the harness trusts it", bearer(), signed, 200},
-		{"without it the harness does not", bearer(), nil, 502},
+		{"without it the harness does not", bearer(), "", 502},
 		{"in a tunnel the tool trusts it", nil, signed, 200},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -41,7 +43,7 @@ func TestAnAuthorityOfThePolicyIsTrustedOutsideAndInside(t *testing.T) {
 			}
 		})
 	}
-	if _, err := New(Config{Authorities: []byte("/etc/ssl/corp.pem")}); err == nil {
+	if _, err := New(Config{Authorities: "/etc/ssl/corp.pem"}); err == nil {
 		t.Error("the name of a file is taken for authorities")
 	}
 }

@@ -9,11 +9,13 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // benchWorld has an echo server that is told how much to send, and a web server.
 func benchWorld(b *testing.B) *world {
-	w := newWorld(b, Config{Observe: func(Event) {}}, "good.com")
+	w := newWorld(b, Config{Observe: func(policy.Connection) {}}, "good.com")
 	l := listen(b)
 	go func() {
 		for {

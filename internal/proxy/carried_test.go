@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A told is what a server and a client get to know of one exchange.
@@ -22,7 +24,7 @@ type told struct {
 	Body    string
 	Whole   bool
 	Trailed http.Header
-	Event   Event
+	Event   policy.Connection
 }
 
 // tellOf asks example.com for something through a proxy of its own.
@@ -195,7 +197,7 @@ func TestFieldsOfOneHopStayThere(t *testing.T) {
 		Answer:  http.Header{"X-Yours": {"2"}, "Set-Cookie": {"a", "b"}},
 		Trailed: http.Header{"X-Sum": {"1"}},
 	}
-	got.Event = Event{}
+	got.Event = policy.Connection{}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("\n got %+v\nwant %+v", got, want)
 	}

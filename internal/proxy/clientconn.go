@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A clientConn is a connection to the HTTP server of the proxy: a proxy's client's, or one inside of
@@ -35,7 +37,7 @@ func (c *clientConn) Read(p []byte) (int, error) {
 	if fault == nil {
 		return n, err
 	}
-	c.g.finish(Event{Time: time.Now(), Protocol: string(HTTP)}, fault)
+	c.g.finish(policy.Connection{Time: time.Now(), Protocol: string(HTTP)}, fault)
 	status := http.StatusRequestHeaderFieldsTooLarge
 	if fault == errBudget {
 		status = http.StatusServiceUnavailable

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // fetchJava asks with the JDK's own client, whose proxy and trust store are
@@ -66,7 +67,7 @@ func TestRealClientsUseTheVariablesAndNeverSeeTheSecret(t *testing.T) {
 	kerneltest.Long(t)
 	dir := t.TempDir()
 	hits := make(chan string, 1000)
-	both := append(bearer(), Credential{Name: "TOKEN", Secret: testSecret, Hosts: []string{"example.com:443"}, Place: "basic"})
+	both := append(bearer(), policy.Credential{Name: "TOKEN", Secret: testSecret, Hosts: []string{"example.com:443"}, Place: "basic"})
 	w := newSecureWorld(t, Config{Credentials: both}, func(rw http.ResponseWriter, r *http.Request) {
 		_, password, _ := r.BasicAuth()
 		if r.Header.Get("Authorization") != "Bearer "+testSecret && password != testSecret {

@@ -3,7 +3,6 @@ package proxy
 import (
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -17,45 +16,15 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 
 	"golang.org/x/net/http/httpguts"
-)
-
-// Bounds of a secret. A shorter one would be found in, and taken out of, answers
-// that do not have it.
-const (
-	MinSecret = 8
-	MaxSecret = 4096
 )
 
 // placeholderPrefix makes a placeholder known to a person who sees it.
 const placeholderPrefix = "holdfast-"
 
-// String says which credential this is, without its secret.
-func (c Credential) String() string {
-	return fmt.Sprintf("credential %s (%s %s) for %s", c.Name, c.Place, c.Field, strings.Join(c.Hosts, ", "))
-}
-
-// GoString keeps the secret out of %#v.
-func (c Credential) GoString() string { return "proxy.Credential{" + c.String() + "}" }
-
-// Format keeps the secret out of every verb of fmt.
-func (c Credential) Format(f fmt.State, verb rune) { fmt.Fprint(f, c.String()) }
-
-// MarshalJSON leaves the secret out.
-func (c Credential) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Name  string
-		Hosts []string
-		Place string
-		Field string
-	}{c.Name, c.Hosts, c.Place, c.Field})
-}
-
-// MarshalText is what other encoders take.
-func (c Credential) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
-
-// A credential is a Credential that was checked. The secret is behind a function,
+// A credential is a policy.Credential that was checked. The secret is behind a function,
 // which no printer follows.
 type credential struct {
 	name        string
@@ -73,7 +42,7 @@ type credentials []credential
 func (all credentials) headers() []string {
 	var names []string
 	for _, c := range all {
-		if c.place == "header" {
+		if c.place == policy.PlaceHeader {
 			names = append(names, c.field)
 		}
 	}
@@ -91,13 +60,16 @@ func (all credentials) redactor() *redact.Redactor {
 
 // compileCredentials checks a list and draws the placeholders. Entries of one name
 // are several places for one secret, and share a placeholder.
-func compileCredentials(list []Credential) (credentials, error) {
+func compileCredentials(list []policy.Credential) (credentials, error) {
 	var all credentials
 	for i, c := range list {
 		fail := func(err error) (credentials, error) {
 			return nil, &ConfigError{List: "credential", Index: i, Name: c.Name, Err: err}
 		}
-		hosts, err := c.check()
+		if err := checkCredential(c); err != nil {
+			return fail(err)
+		}
+		hosts, err := hostrules.Compile(c.Hosts, nil)
 		if err != nil {
 			return fail(err)
 		}
@@ -118,51 +90,19 @@ func compileCredentials(list []Credential) (credentials, error) {
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// check says what is wrong, in words that do not have the secret.
-func (c Credential) check() (hostrules.Rules, error) {
+// checkCredential says what Policy.Validate does not know of a credential, in words that do not have the secret.
+func checkCredential(c policy.Credential) error {
 	switch {
 	case !variableName.MatchString(c.Name):
-		return hostrules.Rules{}, errors.New("its name is not an environment variable's")
+		return errors.New("its name is not an environment variable's")
 	case clientenv.Sets(c.Name):
-		return hostrules.Rules{}, errors.New("the variable says where the proxies or the roots are")
-	case len(c.Secret) < MinSecret || len(c.Secret) > MaxSecret:
-		return hostrules.Rules{}, fmt.Errorf("a secret has from %d to %d bytes", MinSecret, MaxSecret)
+		return errors.New("the variable says where the proxies or the roots are")
 	case !httpguts.ValidHeaderFieldValue(c.Secret) || strings.TrimSpace(c.Secret) != c.Secret:
-		return hostrules.Rules{}, errors.New("the secret cannot stand in a header: it has a line's end, another control character, or a space at its end")
-	case len(c.Hosts) == 0:
-		return hostrules.Rules{}, errors.New("it is bound to no host")
-	}
-	if err := c.checkPlace(); err != nil {
-		return hostrules.Rules{}, err
-	}
-	for _, h := range c.Hosts {
-		if name, _, _ := strings.Cut(h, ":"); name == "*" {
-			return hostrules.Rules{}, errors.New("a secret is bound to hosts by name, not to every host")
-		}
-	}
-	return hostrules.Compile(c.Hosts, nil)
-}
-
-func (c Credential) checkPlace() error {
-	switch c.Place {
-	case "bearer":
-		if c.Field != "" {
-			return errors.New(`a "bearer" has no field: it stands in Authorization`)
-		}
-	case "basic":
-		if strings.ContainsAny(c.Field, ":\x00\r\n") {
-			return errors.New("the user's name has a colon or a control character")
-		}
-	case "header":
-		if !httpguts.ValidHeaderFieldName(c.Field) || slices.Contains(hopByHop, http.CanonicalHeaderKey(c.Field)) {
-			return errors.New("the field names no header that is passed on")
-		}
-	case "query":
-		if c.Field == "" {
-			return errors.New("the field does not name the query's parameter")
-		}
-	default:
-		return fmt.Errorf(`the place is "bearer", "basic", "header" or "query", not %.20q`, c.Place)
+		return errors.New("the secret cannot stand in a header: it has a line's end, another control character, or a space at its end")
+	case c.Place == policy.PlaceBasic && strings.ContainsAny(c.Field, ":\x00\r\n"):
+		return errors.New("the user's name has a colon or a control character")
+	case c.Place == policy.PlaceHeader && (!httpguts.ValidHeaderFieldName(c.Field) || slices.Contains(hopByHop, http.CanonicalHeaderKey(c.Field))):
+		return errors.New("the field names no header that is passed on")
 	}
 	return nil
 }
@@ -238,13 +178,13 @@ func (c credential) in(r *http.Request) bool {
 // put puts the secret in its place.
 func (c credential) put(r *http.Request) {
 	switch c.place {
-	case "bearer":
+	case policy.PlaceBearer:
 		c.putHeader(r.Header, "Authorization", c.bearer)
-	case "basic":
+	case policy.PlaceBasic:
 		c.putHeader(r.Header, "Authorization", c.basic)
-	case "header":
+	case policy.PlaceHeader:
 		c.putHeader(r.Header, c.field, func(v string) string { return strings.Replace(v, c.placeholder, c.secret(), 1) })
-	case "query":
+	case policy.PlaceQuery:
 		c.putQuery(r.URL)
 	}
 }

@@ -9,10 +9,12 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // secretOf makes credentials of one entry, and says its placeholder.
-func secretOf(t *testing.T, c Credential) (credentials, string) {
+func secretOf(t *testing.T, c policy.Credential) (credentials, string) {
 	t.Helper()
 	if c.Name == "" {
 		c.Name = "TOKEN"
@@ -23,7 +25,7 @@ func secretOf(t *testing.T, c Credential) (credentials, string) {
 	if c.Hosts == nil {
 		c.Hosts = []string{"api.example.com"}
 	}
-	all, err := compileCredentials([]Credential{c})
+	all, err := compileCredentials([]policy.Credential{c})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,23 +39,23 @@ func basicOf(user, password string) string {
 func TestASecretStandsWhereItsPlaceholderMay(t *testing.T) {
 	for _, c := range []struct {
 		name         string
-		credential   Credential
+		credential   policy.Credential
 		header, want string // of Field, or of Authorization; P is the placeholder, S the secret
 	}{
-		{"a bearer", Credential{Place: "bearer"}, "Bearer P", "Bearer S"},
-		{"a bearer in another case", Credential{Place: "bearer"}, "bearer P", "bearer S"},
-		{"GitHub's word for it", Credential{Place: "bearer"}, "token P", "token S"},
-		{"a bearer with more", Credential{Place: "bearer"}, "Bearer Px", "Bearer Px"},
-		{"a bearer of another scheme", Credential{Place: "bearer"}, "Digest P", "Digest P"},
-		{"a bearer's placeholder as a password", Credential{Place: "bearer"}, basicOf("u", "P"), basicOf("u", "P")},
-		{"a password", Credential{Place: "basic"}, basicOf("u", "P"), basicOf("u", "S")},
-		{"a password for a given user", Credential{Place: "basic", Field: "me"}, basicOf("u", "P"), basicOf("me", "S")},
-		{"a user's name", Credential{Place: "basic"}, basicOf("P", ""), basicOf("S", "")},
-		{"a user's name where one is given", Credential{Place: "basic", Field: "me"}, basicOf("P", "x"), basicOf("P", "x")},
-		{"a password with more", Credential{Place: "basic"}, basicOf("u", "Px"), basicOf("u", "Px")},
-		{"basic's placeholder as a bearer", Credential{Place: "basic"}, "Bearer P", "Bearer P"},
-		{"a header", Credential{Place: "header", Field: "x-api-key"}, "P", "S"},
-		{"a header with a word before", Credential{Place: "header", Field: "Authorization"}, "Key P", "Key S"},
+		{"a bearer", policy.Credential{Place: "bearer"}, "Bearer P", "Bearer S"},
+		{"a bearer in another case", policy.Credential{Place: "bearer"}, "bearer P", "bearer S"},
+		{"GitHub's word for it", policy.Credential{Place: "bearer"}, "token P", "token S"},
+		{"a bearer with more", policy.Credential{Place: "bearer"}, "Bearer Px", "Bearer Px"},
+		{"a bearer of another scheme", policy.Credential{Place: "bearer"}, "Digest P", "Digest P"},
+		{"a bearer's placeholder as a password", policy.Credential{Place: "bearer"}, basicOf("u", "P"), basicOf("u", "P")},
+		{"a password", policy.Credential{Place: "basic"}, basicOf("u", "P"), basicOf("u", "S")},
+		{"a password for a given user", policy.Credential{Place: "basic", Field: "me"}, basicOf("u", "P"), basicOf("me", "S")},
+		{"a user's name", policy.Credential{Place: "basic"}, basicOf("P", ""), basicOf("S", "")},
+		{"a user's name where one is given", policy.Credential{Place: "basic", Field: "me"}, basicOf("P", "x"), basicOf("P", "x")},
+		{"a password with more", policy.Credential{Place: "basic"}, basicOf("u", "Px"), basicOf("u", "Px")},
+		{"basic's placeholder as a bearer", policy.Credential{Place: "basic"}, "Bearer P", "Bearer P"},
+		{"a header", policy.Credential{Place: "header", Field: "x-api-key"}, "P", "S"},
+		{"a header with a word before", policy.Credential{Place: "header", Field: "Authorization"}, "Key P", "Key S"},
 	} {
 		all, placeholder := secretOf(t, c.credential)
 		field := c.credential.Field
@@ -78,7 +80,7 @@ func TestASecretStandsWhereItsPlaceholderMay(t *testing.T) {
 }
 
 func TestASecretStandsInItsParameterAlone(t *testing.T) {
-	all, p := secretOf(t, Credential{Place: "query", Field: "key"})
+	all, p := secretOf(t, policy.Credential{Place: "query", Field: "key"})
 	r, _ := http.NewRequest("GET", "https://api.example.com/"+p+"?a=%7E&k%65y="+p+"&other="+p+"&keys="+p+"&key="+p, nil)
 	all[0].put(r)
 	s := url.QueryEscape(testSecret)
@@ -88,7 +90,7 @@ func TestASecretStandsInItsParameterAlone(t *testing.T) {
 }
 
 func TestAPlaceholderGoesToItsHostOverTLSOnly(t *testing.T) {
-	all, p := secretOf(t, Credential{Place: "bearer", Hosts: []string{"api.example.com:443", "*.example.org"}})
+	all, p := secretOf(t, policy.Credential{Place: "bearer", Hosts: []string{"api.example.com:443", "*.example.org"}})
 	for _, c := range []struct {
 		name, host string
 		port       uint16
@@ -119,34 +121,25 @@ func TestAPlaceholderGoesToItsHostOverTLSOnly(t *testing.T) {
 }
 
 func TestACredentialThatCannotHoldIsAnErrorThatDoesNotSayTheSecret(t *testing.T) {
-	good := Credential{Name: "TOKEN", Secret: testSecret, Hosts: []string{"a.example"}, Place: "bearer"}
-	for name, change := range map[string]func(*Credential){
-		"no name":                        func(c *Credential) { c.Name = "" },
-		"a name with an equals sign":     func(c *Credential) { c.Name = "A=B" },
-		"a proxy's variable":             func(c *Credential) { c.Name = "HTTPS_PROXY" },
-		"no secret":                      func(c *Credential) { c.Secret = "" },
-		"a short secret":                 func(c *Credential) { c.Secret = "secret!" },
-		"a secret of two lines":          func(c *Credential) { c.Secret = testSecret + "\r\nX-Injected: 1" },
-		"a secret with a space after it": func(c *Credential) { c.Secret = testSecret + " " },
-		"a huge secret":                  func(c *Credential) { c.Secret = strings.Repeat("s", MaxSecret+1) },
-		"no host":                        func(c *Credential) { c.Hosts = nil },
-		"every host":                     func(c *Credential) { c.Hosts = []string{"*"} },
-		"every host's port":              func(c *Credential) { c.Hosts = []string{"*:443"} },
-		"a host that is none":            func(c *Credential) { c.Hosts = []string{"a b"} },
-		"no place":                       func(c *Credential) { c.Place = "" },
-		"an unknown place":               func(c *Credential) { c.Place = "cookie" },
-		"a header without a name":        func(c *Credential) { c.Place = "header" },
-		"a header that frames":           func(c *Credential) { c.Place, c.Field = "header", "transfer-encoding" },
-		"a parameter without a name":     func(c *Credential) { c.Place = "query" },
-		"a user with a colon":            func(c *Credential) { c.Place, c.Field = "basic", "a:b" },
+	good := policy.Credential{Name: "TOKEN", Secret: testSecret, Hosts: []string{"a.example"}, Place: "bearer"}
+	for name, change := range map[string]func(*policy.Credential){
+		"no name":                        func(c *policy.Credential) { c.Name = "" },
+		"a name with an equals sign":     func(c *policy.Credential) { c.Name = "A=B" },
+		"a proxy's variable":             func(c *policy.Credential) { c.Name = "HTTPS_PROXY" },
+		"a secret of two lines":          func(c *policy.Credential) { c.Secret = testSecret + "\r\nX-Injected: 1" },
+		"a secret with a space after it": func(c *policy.Credential) { c.Secret = testSecret + " " },
+		"a host that is none":            func(c *policy.Credential) { c.Hosts = []string{"a b"} },
+		"a header without a name":        func(c *policy.Credential) { c.Place = "header" },
+		"a header that frames":           func(c *policy.Credential) { c.Place, c.Field = "header", "transfer-encoding" },
+		"a user with a colon":            func(c *policy.Credential) { c.Place, c.Field = "basic", "a:b" },
 	} {
 		c := good
 		change(&c)
-		_, err := compileCredentials([]Credential{good, c})
+		_, err := compileCredentials([]policy.Credential{good, c})
 		if c.Name == good.Name && c.Secret != good.Secret && err == nil {
 			t.Errorf("%s: two secrets for one variable", name)
 		}
-		_, err = compileCredentials([]Credential{c})
+		_, err = compileCredentials([]policy.Credential{c})
 		var typed *ConfigError
 		if !errors.As(err, &typed) || c.Secret != "" && strings.Contains(err.Error(), c.Secret) {
 			t.Errorf("%s: %v", name, err)
@@ -154,30 +147,30 @@ func TestACredentialThatCannotHoldIsAnErrorThatDoesNotSayTheSecret(t *testing.T)
 	}
 	other := good
 	other.Place, other.Field = "basic", "x"
-	all, err := compileCredentials([]Credential{good, other})
+	all, err := compileCredentials([]policy.Credential{good, other})
 	if err != nil || all[0].placeholder != all[1].placeholder || len(all.placeholders()) != 1 {
 		t.Errorf("two places for one secret: %v", err)
 	}
 	other.Secret = "a-second-value"
-	if _, err := compileCredentials([]Credential{good, other}); err == nil || strings.Contains(err.Error(), "a-second-value") {
+	if _, err := compileCredentials([]policy.Credential{good, other}); err == nil || strings.Contains(err.Error(), "a-second-value") {
 		t.Errorf("two secrets for one variable: %v", err)
 	}
 }
 
 func TestNothingPrintsASecret(t *testing.T) {
-	c := Credential{Name: "TOKEN", Secret: "printable-secret", Hosts: []string{"a.example"}, Place: "bearer"}
-	all, err := compileCredentials([]Credential{c})
+	c := policy.Credential{Name: "TOKEN", Secret: "printable-secret", Hosts: []string{"a.example"}, Place: "bearer"}
+	all, err := compileCredentials([]policy.Credential{c})
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := Config{Credentials: []Credential{c}}
-	g, err := New(Config{Credentials: []Credential{c}, Key: "printable-secret-of-the-run"})
+	config := Config{Credentials: []policy.Credential{c}}
+	g, err := New(Config{Credentials: []policy.Credential{c}, Key: "printable-secret-of-the-run"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer g.Close()
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
-		for _, v := range []any{c, &c, config, &config, all, all[0], &all[0], struct{ C Credential }{c}, []any{c}, all.redactor, g, struct{ G *Proxy }{g}, g.trust} {
+		for _, v := range []any{c, &c, config, &config, all, all[0], &all[0], struct{ C policy.Credential }{c}, []any{c}, all.redactor, g, struct{ G *Proxy }{g}, g.trust} {
 			s := fmt.Sprintf(verb, v)
 			if strings.Contains(s, "printable-secret") || strings.Contains(s, fmt.Sprintf("%x", "printable-secret")) {
 				t.Errorf("%s of %T: %s", verb, v, s)
@@ -190,8 +183,8 @@ func TestNothingPrintsASecret(t *testing.T) {
 }
 
 func TestPlaceholdersAreDrawnAnewForEachProxy(t *testing.T) {
-	_, a := secretOf(t, Credential{Place: "bearer"})
-	_, b := secretOf(t, Credential{Place: "bearer"})
+	_, a := secretOf(t, policy.Credential{Place: "bearer"})
+	_, b := secretOf(t, policy.Credential{Place: "bearer"})
 	if a == b || len(a) < len(placeholderPrefix)+26 || url.QueryEscape(a) != a {
 		t.Errorf("%s, %s", a, b)
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // The crowd is a process of its own, for the sake of descriptors: the clients of a
@@ -233,9 +234,9 @@ func openFiles(t *testing.T) int {
 
 // tooManyConns opens n connections to a proxy, of which there may be as many, and holds what
 // they cost against bounds; one more is refused, and all end with the proxy.
-func tooManyConns(t *testing.T, n int, l Limits) {
+func tooManyConns(t *testing.T, n int, l policy.NetworkLimits) {
 	t.Helper()
-	w := newWorld(t, Config{Limits: l, Observe: func(Event) {}}, "good.com")
+	w := newWorld(t, Config{Limits: l, Observe: func(policy.Connection) {}}, "good.com")
 	files := openFiles(t)
 	crowd, place := gather(t)
 	w.put("good.com", 9, place)
@@ -288,7 +289,7 @@ func TestKernelAttackTenThousandIdleConnections(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tooManyConns(t, n, Limits{Connections: n})
+			tooManyConns(t, n, policy.NetworkLimits{Connections: n})
 		})
 	})
 }
@@ -298,6 +299,6 @@ func TestKernelAttackOneConnectionTooMany(t *testing.T) {
 	kerneltest.Long(t)
 	kerneltest.InChild(t, kerneltest.Child{}, func(t *testing.T) {
 		kerneltest.Need(t, manyDescriptors)
-		tooManyConns(t, 1024, Limits{})
+		tooManyConns(t, 1024, policy.NetworkLimits{})
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 const (
@@ -20,7 +21,7 @@ const (
 func (g *Proxy) decide(ctx context.Context, t Target, method, path string) (hostrules.Decision, error) {
 	d := g.cfg.Rules.Target(t.Host, t.Port)
 	if d.Outcome == hostrules.Unknown && g.cfg.Decide != nil {
-		v := g.approvals.ask(ctx, Request{Host: t.Host.String(), Port: t.Port, Protocol: t.Protocol, Method: method, Path: path, Rule: d.Rule})
+		v := g.approvals.ask(ctx, policy.Request{Host: t.Host.String(), Port: t.Port, Protocol: t.Protocol, Method: method, Path: path, Rule: d.Rule})
 		if d.Why = v.Reason; v.Allow {
 			d = hostrules.Decision{Outcome: hostrules.Allow}
 		} else if d.Why == "" {

@@ -9,6 +9,9 @@
 //	defer p.Close()
 //	fmt.Println(p.Summary())
 //
+// What is asked of Decide, told to Observe, and configured by rules, credentials and limits has the types of package
+// policy, which documents them.
+//
 // # The path of a connection
 //
 //	Serve: HTTP, absolute form --> handlers.go ---------------------------+--> request.go --> transport.go --> dial.go
@@ -27,7 +30,7 @@
 //  5. The address that was checked is dialled (dial.go). There is no second look-up.
 //  6. What the client sends first is read (sniff.go): the server name of each TLS ClientHello in clear text
 //     (clienthello.go) and the Host of plain HTTP have to be the target's.
-//  7. One Event reports the result (event.go). Its texts are printable (printable.go).
+//  7. One policy.Connection, its event, reports the result (event.go). Its texts are printable (printable.go).
 //
 // Datagrams take steps 1, 3, 4, 5 and 7 by hostrules.Datagrams. A host and port with a credential
 // or a request rule gets no datagrams (resolved.go): requests by QUIC cannot be read.
@@ -54,7 +57,7 @@
 //   - A request's header has 200 fields, a response's 500, both 64 KiB; a trailer 1 KiB; all headers under way
 //     share 64 MiB (headers.go). Headers, handshakes and ClientHellos have 30 seconds.
 //   - A connection that is kept has two minutes, one on which nothing moves ten (idle.go, meteredconn.go).
-//   - Event texts are cut at 1 KiB, 1024 events wait for Observe, 100 kinds of denials are kept with counts.
+//   - Texts of events are cut at 1 KiB, 1024 events wait for Observe, 100 kinds of denials are kept with counts.
 //   - Close waits five seconds for goroutines, and the Summary says if one did not end.
 //
 // # Limits

@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A stuckConn is one of a policy's Dial that heeds nothing: neither Close nor a deadline.
@@ -83,7 +85,7 @@ func TestCloseReturnsWhateverIsStuck(t *testing.T) {
 // TestNoNumberOfDenialsHidesAnother: of each kind one is kept, with a count, and the last in any case.
 func TestNoNumberOfDenialsHidesAnother(t *testing.T) {
 	j := newJournal(nil)
-	deny := func(host string) { j.add(Event{Protocol: "connect", Host: host, Port: 443, Reason: "no"}) }
+	deny := func(host string) { j.add(policy.Connection{Protocol: "connect", Host: host, Port: 443, Reason: "no"}) }
 	for range 1000 {
 		deny("first.example")
 	}
@@ -109,9 +111,9 @@ func TestNoNumberOfDenialsHidesAnother(t *testing.T) {
 }
 
 // firsts are the events of denials.
-func firsts(all []Denied) (events []Event) {
+func firsts(all []Denied) (events []policy.Connection) {
 	for _, d := range all {
-		events = append(events, d.Event)
+		events = append(events, d.Connection)
 	}
 	return events
 }

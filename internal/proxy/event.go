@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 const (
@@ -17,21 +19,21 @@ const (
 type eventLog struct {
 	mu      sync.Mutex
 	sum     Summary
-	kinds   map[denialKey]int // where in sum.Violations
-	queue   chan Event        // nil: there is no Observe
+	kinds   map[denialKey]int      // where in sum.Violations
+	queue   chan policy.Connection // nil: there is no Observe
 	drained chan struct{}
 	started bool
 	stopped bool
-	observe func(Event)
+	observe func(policy.Connection)
 }
 
-func newJournal(observe func(Event)) *eventLog {
+func newJournal(observe func(policy.Connection)) *eventLog {
 	j := &eventLog{drained: make(chan struct{}), kinds: map[denialKey]int{}}
 	if observe == nil {
 		close(j.drained)
 		return j
 	}
-	j.queue, j.observe = make(chan Event, maxQueuedEvents), observe
+	j.queue, j.observe = make(chan policy.Connection, maxQueuedEvents), observe
 	return j
 }
 
@@ -51,19 +53,19 @@ func (j *eventLog) start() {
 }
 
 // callObserve calls Observe. A panic in it is ignored.
-func callObserve(observe func(Event), e Event) {
+func callObserve(observe func(policy.Connection), e policy.Connection) {
 	defer func() { _ = recover() }()
 	observe(e)
 }
 
 // add notes an event. It never waits.
-func (j *eventLog) add(e Event) { j.close(e, nil) }
+func (j *eventLog) add(e policy.Connection) { j.close(e, nil) }
 
 // close notes an event, and the error of what was allowed and did not come about. A
 // client that has hung up, and the run's end, are no failures. Whatever a peer or the
 // tool has had a part in becomes printable here.
-func (j *eventLog) close(e Event, failed error) {
-	e = e.Printable()
+func (j *eventLog) close(e policy.Connection, failed error) {
+	e = PrintableEvent(e)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if failed != nil && !errors.Is(failed, context.Canceled) && !errors.Is(failed, net.ErrClosed) && !errors.Is(failed, ErrClosed) {
@@ -99,11 +101,13 @@ type denialKey struct {
 	rule, reason   string
 }
 
-func denialKeyOf(e Event) denialKey { return denialKey{e.Protocol, e.Host, e.Port, e.Rule, e.Reason} }
+func denialKeyOf(e policy.Connection) denialKey {
+	return denialKey{e.Protocol, e.Host, e.Port, e.Rule, e.Reason}
+}
 
 // count keeps the first denial of each kind, with how many there were, and in the last place
 // the last kind: no number of others hides what a tool wanted in the end.
-func (j *eventLog) count(e Event) {
+func (j *eventLog) count(e policy.Connection) {
 	if i, known := j.kinds[denialKeyOf(e)]; known {
 		j.sum.Violations[i].Count++
 		return
@@ -111,7 +115,7 @@ func (j *eventLog) count(e Event) {
 	if n := len(j.sum.Violations); n == maxDenialKinds {
 		last := j.sum.Violations[n-1]
 		j.sum.Beyond += last.Count
-		delete(j.kinds, denialKeyOf(last.Event))
+		delete(j.kinds, denialKeyOf(last.Connection))
 		j.sum.Violations = j.sum.Violations[:n-1]
 	}
 	j.kinds[denialKeyOf(e)] = len(j.sum.Violations)
@@ -153,7 +157,7 @@ func (j *eventLog) summary() Summary {
 }
 
 // finish completes an event and notes it. The error of a denial makes it one.
-func (j *eventLog) finish(e Event, err error) {
+func (j *eventLog) finish(e policy.Connection, err error) {
 	e.Duration = time.Since(e.Time)
 	e.Allowed = err == nil
 	var failed error
@@ -170,8 +174,8 @@ func (j *eventLog) finish(e Event, err error) {
 }
 
 // newEvent is the event of a target, to be finished.
-func newEvent(t Target) Event {
-	e := Event{Time: time.Now(), Protocol: t.Protocol, Port: t.Port}
+func newEvent(t Target) policy.Connection {
+	e := policy.Connection{Time: time.Now(), Protocol: t.Protocol, Port: t.Port}
 	if !t.Host.IsZero() {
 		e.Host = t.Host.String()
 	}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A world is a proxy between clients on loopback and servers that it
@@ -36,7 +37,7 @@ type world struct {
 	places map[netip.AddrPort]string
 	dialed []netip.AddrPort
 	looked []string
-	events []Event
+	events []policy.Connection
 }
 
 // public is where example.com is, as far as the proxy knows.
@@ -53,7 +54,7 @@ func newWorld(t testing.TB, cfg Config, allow ...string) *world {
 	}
 	cfg.Lookup, cfg.Dial = w.lookup, w.dial
 	if cfg.Observe == nil {
-		cfg.Observe = func(e Event) {
+		cfg.Observe = func(e policy.Connection) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.events = append(w.events, e)
@@ -203,7 +204,7 @@ func (w *world) heard(text string) {
 	w.t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
 		w.mu.Lock()
-		told := slices.ContainsFunc(w.events, func(e Event) bool { return strings.Contains(e.Err, text) })
+		told := slices.ContainsFunc(w.events, func(e policy.Connection) bool { return strings.Contains(e.Err, text) })
 		w.mu.Unlock()
 		if told {
 			return
@@ -217,7 +218,7 @@ func (w *world) heard(text string) {
 // ended closes the proxy, so that all has been told, and returns the events. Requests and
 // tunnels that are about to end by themselves do so first: Close would cancel them, and their
 // events would say that instead.
-func (w *world) ended() []Event {
+func (w *world) ended() []policy.Connection {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	w.g.server.Shutdown(ctx) // closes the connections that are kept, and waits for requests

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A hand is a listener whose connections a test hands it, ends of pipes: their waiting is
@@ -114,7 +115,7 @@ func TestRequestsInAPipelineAreCarriedOneByOne(t *testing.T) {
 	kerneltest.Long(t)
 	var open, highest, served, noted atomic.Int64
 	// The events are counted and not kept: this test's own list of them would be what grows.
-	w := newWorld(t, Config{Observe: func(Event) { noted.Add(1) }}, "good.com")
+	w := newWorld(t, Config{Observe: func(policy.Connection) { noted.Add(1) }}, "good.com")
 	w.web("good.com", 80, func(rw http.ResponseWriter, r *http.Request) {
 		highest.Store(max(highest.Load(), open.Add(1)))
 		defer open.Add(-1)

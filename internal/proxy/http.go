@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // clientKey finds a request's connection in its context.
@@ -80,7 +81,7 @@ func (g *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		g.serveTunneled(w, r, c)
 	case !g.authorized(r.Header.Get("Proxy-Authorization")):
 		if r.Header.Get("Proxy-Authorization") != "" { // else it waits to be asked, as many clients do
-			g.eventLog.add(Event{Time: time.Now(), Protocol: string(HTTP), Reason: errKey.Why})
+			g.eventLog.add(policy.Connection{Time: time.Now(), Protocol: string(HTTP), Reason: errKey.Why})
 		}
 		w.Header().Set("Proxy-Authenticate", `Basic realm="sandbox"`)
 		reply{http.StatusProxyAuthRequired, "This proxy belongs to a sandbox and needs its password.\n"}.write(w)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // TestFirstBytesHaveOneDeadline: a client that goes on saying a little has as little time
@@ -42,10 +44,10 @@ func TestFirstBytesHaveOneDeadline(t *testing.T) {
 }
 
 // stalled makes a world whose exchanges may be idle for a moment only.
-func stalled(t *testing.T, h http.HandlerFunc) (*secureWorld, chan Event) {
+func stalled(t *testing.T, h http.HandlerFunc) (*secureWorld, chan policy.Connection) {
 	t.Helper()
-	told := make(chan Event, 100)
-	w := newSecureWorld(t, Config{Credentials: bearer(), Observe: func(e Event) { told <- e }}, h)
+	told := make(chan policy.Connection, 100)
+	w := newSecureWorld(t, Config{Credentials: bearer(), Observe: func(e policy.Connection) { told <- e }}, h)
 	w.web("example.com", 80, h)
 	w.g.idleTimeout = 50 * time.Millisecond
 	return w, told

@@ -16,13 +16,14 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/proxy/redact"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy/redact/redacttest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // across sends a request with a bearer's placeholder through a boundary, behind a
 // reverse proxy as in the proxy, to a TLS server with a handler.
 func across(t *testing.T, h http.HandlerFunc, change func(*http.Request)) (*http.Response, string) {
 	t.Helper()
-	all, p := secretOf(t, Credential{Place: "bearer"})
+	all, p := secretOf(t, policy.Credential{Place: "bearer"})
 	upstream := httptest.NewTLSServer(h)
 	t.Cleanup(upstream.Close)
 	to, _ := url.Parse(upstream.URL)
@@ -140,7 +141,7 @@ func TestAServersOwnPhraseAndHeaderNamesAreNotPassedOn(t *testing.T) {
 // their own.
 func TestATrailersNameIsNotPassedOn(t *testing.T) {
 	const secret = "tok-0123456789"
-	all, p := secretOf(t, Credential{Place: "bearer", Secret: secret})
+	all, p := secretOf(t, policy.Credential{Place: "bearer", Secret: secret})
 	upstream := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, b, _ := w.(http.Hijacker).Hijack()
 		defer c.Close()
@@ -170,7 +171,7 @@ func (broken) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestAnErrorDoesNotSayTheSecret(t *testing.T) {
-	all, p := secretOf(t, Credential{Place: "query", Field: "key"})
+	all, p := secretOf(t, policy.Credential{Place: "query", Field: "key"})
 	r, _ := http.NewRequest("GET", "https://api.example.com/?key="+p, nil)
 	_, err := (&credentialTransport{next: broken{}, bound: all, by: all.redactor()}).RoundTrip(r)
 	if err == nil || strings.Contains(err.Error(), url.QueryEscape(testSecret)) || !strings.Contains(err.Error(), p) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy/redact/redacttest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A secureWorld is a world with a TLS server at example.com and below it, whose
@@ -48,8 +49,8 @@ func newSecureWorld(t *testing.T, cfg Config, h http.HandlerFunc, allow ...strin
 }
 
 // bearer is a credential for example.com.
-func bearer() []Credential {
-	return []Credential{{Name: "TOKEN", Secret: testSecret, Hosts: []string{"example.com:443"}, Place: "bearer"}}
+func bearer() []policy.Credential {
+	return []policy.Credential{{Name: "TOKEN", Secret: testSecret, Hosts: []string{"example.com:443"}, Place: "bearer"}}
 }
 
 // inside is a tool's client: it trusts the bundle alone, and would rather speak HTTP/2.
@@ -126,7 +127,7 @@ func TestAnUnverifiedServerIsA502ThatSaysWhy(t *testing.T) {
 		cfg  Config
 		want string
 	}{
-		"a certificate for another name": {"evil.example", Config{Credentials: []Credential{{Name: "TOKEN", Secret: testSecret, Hosts: []string{"evil.example"}, Place: "bearer"}}}, "valid for example.com"},
+		"a certificate for another name": {"evil.example", Config{Credentials: []policy.Credential{{Name: "TOKEN", Secret: testSecret, Hosts: []string{"evil.example"}, Place: "bearer"}}}, "valid for example.com"},
 		"a certificate of nobody known":  {"example.com", Config{Credentials: bearer(), Roots: x509.NewCertPool()}, "unknown authority"},
 	} {
 		w := newSecureWorld(t, c.cfg, func(rw http.ResponseWriter, r *http.Request) { t.Errorf("%s: the server was asked", name) })
@@ -281,8 +282,8 @@ func TestATunnelThatWasCapturedIsTerminatedToo(t *testing.T) {
 }
 
 func TestAClientThatDoesNotTrustTheBundleIsToldOfInTheEvent(t *testing.T) {
-	told := make(chan Event, 1)
-	w := newSecureWorld(t, Config{Credentials: bearer(), Observe: func(e Event) { told <- e }}, nil)
+	told := make(chan policy.Connection, 1)
+	w := newSecureWorld(t, Config{Credentials: bearer(), Observe: func(e policy.Connection) { told <- e }}, nil)
 	conn, _ := w.connect("example.com:443")
 	if tls.Client(conn, &tls.Config{ServerName: "example.com", RootCAs: x509.NewCertPool()}).Handshake() == nil {
 		t.Fatal("it is trusted")
@@ -295,8 +296,8 @@ func TestAClientThatDoesNotTrustTheBundleIsToldOfInTheEvent(t *testing.T) {
 
 func TestATerminatedConnectionLeavesNothingOpen(t *testing.T) {
 	const rounds = 10
-	told := make(chan Event, 4*rounds)
-	w := newSecureWorld(t, Config{Credentials: bearer(), Observe: func(e Event) { told <- e }}, func(rw http.ResponseWriter, r *http.Request) {})
+	told := make(chan policy.Connection, 4*rounds)
+	w := newSecureWorld(t, Config{Credentials: bearer(), Observe: func(e policy.Connection) { told <- e }}, func(rw http.ResponseWriter, r *http.Request) {})
 	for range rounds {
 		c := w.inside()
 		if code, body := get(t, c, "https://example.com/"); code != 200 {
@@ -322,7 +323,7 @@ func TestATerminatedConnectionLeavesNothingOpen(t *testing.T) {
 // TestATrustOfAnotherConfigIsRefused: without an authority the secrets would have no TLS to go
 // into. One of the same Config is taken.
 func TestATrustOfAnotherConfigIsRefused(t *testing.T) {
-	for _, c := range []Config{{Credentials: bearer()}, {Requests: []RequestRule{{Host: "example.com"}}}} {
+	for _, c := range []Config{{Credentials: bearer()}, {Requests: []policy.RequestRule{{Host: "example.com"}}}} {
 		other, err := NewTrust(Config{})
 		if err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // idle opens n tunnels through which a byte has gone each way, and returns what
@@ -56,7 +57,7 @@ func descriptors(t testing.TB, n int) int {
 func TestIdleConnectionsCostLittle(t *testing.T) {
 	kerneltest.Long(t)
 	n := descriptors(t, 2000)
-	w := newWorld(t, Config{Limits: Limits{Connections: n}}, "good.com")
+	w := newWorld(t, Config{Limits: policy.NetworkLimits{Connections: n}}, "good.com")
 	bytes, routines, done := w.idle(n)
 	defer done()
 	t.Logf("%.0f bytes, %.2f goroutines for an idle tunnel", bytes, routines)
@@ -75,7 +76,7 @@ func TestIdleConnectionsCostLittle(t *testing.T) {
 func BenchmarkIdle(b *testing.B) {
 	n := descriptors(b, 10000)
 	for b.Loop() {
-		w := newWorld(b, Config{Limits: Limits{Connections: n}, Observe: func(Event) {}}, "good.com")
+		w := newWorld(b, Config{Limits: policy.NetworkLimits{Connections: n}, Observe: func(policy.Connection) {}}, "good.com")
 		bytes, routines, done := w.idle(n)
 		b.ReportMetric(bytes, "B/tunnel")
 		b.ReportMetric(routines, "goroutines/tunnel")

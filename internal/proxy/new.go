@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // New makes a proxy. It listens on nothing; Serve does with what it is given.
@@ -19,7 +20,7 @@ func New(cfg Config) (*Proxy, error) {
 	}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	c := &g.cfg
-	g.approvals = approvals{ctx: g.ctx, spawn: g.spawn, decide: c.Decide, patience: c.Patience, maxCalls: c.Limits.Connections, open: map[Request]*approval{}}
+	g.approvals = approvals{ctx: g.ctx, spawn: g.spawn, decide: c.Decide, patience: c.Patience, maxCalls: c.Limits.Connections, open: map[policy.Request]*approval{}}
 	g.resolved = resolvedAddrs{rules: c.Datagrams, lookup: g.lookup}
 	g.names.seen = map[string]map[string]struct{}{}
 	g.eventLog = newJournal(c.Observe)

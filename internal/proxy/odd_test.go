@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // TestAStatusBelowAllIsNoHint: it has a body, and to the client it would be a response
@@ -72,8 +74,8 @@ func TestATrailerCrossesTheBoundary(t *testing.T) {
 // TestARefusedBodyIsHeardOut: the client reads the refusal once it has said all, and
 // goes on; it would be told nothing if the connection broke while it still sends.
 func TestARefusedBodyIsHeardOut(t *testing.T) {
-	told := make(chan Event, 10)
-	w := newWorld(t, Config{Requests: []RequestRule{{Host: "example.com", Methods: []string{"GET"}}}, Observe: func(e Event) { told <- e }}, "example.com")
+	told := make(chan policy.Connection, 10)
+	w := newWorld(t, Config{Requests: []policy.RequestRule{{Host: "example.com", Methods: []string{"GET"}}}, Observe: func(e policy.Connection) { told <- e }}, "example.com")
 	w.web("example.com", 80, quick)
 	c, in := w.raw("POST http://example.com/ HTTP/1.1\r\nHost: example.com\r\nContent-Length: 10\r\n\r\n")
 	if e := <-told; e.Allowed {

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // sentByClients are names of headers that common clients send: curl, wget, browsers, git,
@@ -31,7 +33,7 @@ Content_Length Transfer.Encoding Content_Type Api_Key X-Amz-Copy-Source X-Ms-Cop
 // TestHeadersThatCouldOverrideAreRefused where requests are judged, and what clients send
 // passes.
 func TestHeadersThatCouldOverrideAreRefused(t *testing.T) {
-	list := rules(t, RequestRule{Host: "api.example.com", Methods: []string{"GET"}, Paths: []string{"/public/"}}, RequestRule{Host: "further.example.com", Headers: []string{"X-Unknown", "api_key"}})
+	list := rules(t, policy.RequestRule{Host: "api.example.com", Methods: []string{"GET"}, Paths: []string{"/public/"}}, policy.RequestRule{Host: "further.example.com", Headers: []string{"X-Unknown", "api_key"}})
 	ask := func(host, name string, fields ...string) *Refusal {
 		r, err := http.NewRequest("GET", "https://"+host+"/public/a", nil)
 		if err != nil {
@@ -62,7 +64,7 @@ func TestHeadersThatCouldOverrideAreRefused(t *testing.T) {
 		t.Errorf("a credential's header: %v", no)
 	}
 	for _, name := range []string{"", "a b", "Content-Length", "transfer-encoding", "Host"} {
-		if _, err := compileRequests([]RequestRule{{Host: "a.example", Headers: []string{name}}}); err == nil {
+		if _, err := compileRequests([]policy.RequestRule{{Host: "a.example", Headers: []string{name}}}); err == nil {
 			t.Errorf("the rule may allow %q", name)
 		}
 	}

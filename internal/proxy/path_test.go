@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 func TestAPathHasOneReadingOrIsRefused(t *testing.T) {
@@ -74,7 +75,7 @@ func FuzzPath(f *testing.F) {
 	})
 }
 
-func rules(t *testing.T, list ...RequestRule) requestRules {
+func rules(t *testing.T, list ...policy.RequestRule) requestRules {
 	t.Helper()
 	r, err := compileRequests(list)
 	if err != nil {
@@ -93,8 +94,8 @@ func hostOf(t *testing.T, s string) hostrules.Host {
 }
 
 func TestARequestIsHeldAgainstMethodAndPath(t *testing.T) {
-	list := rules(t, RequestRule{Host: "api.example.com", Methods: []string{"GET"}, Paths: []string{"/repos/me", "/user"}},
-		RequestRule{Host: "api.example.com:443", Methods: []string{"POST"}, Paths: []string{"/graph"}})
+	list := rules(t, policy.RequestRule{Host: "api.example.com", Methods: []string{"GET"}, Paths: []string{"/repos/me", "/user"}},
+		policy.RequestRule{Host: "api.example.com:443", Methods: []string{"POST"}, Paths: []string{"/graph"}})
 	for _, c := range []struct {
 		name, host, method, target string
 		header                     string
@@ -142,12 +143,12 @@ func TestARequestIsHeldAgainstMethodAndPath(t *testing.T) {
 }
 
 func TestARequestRuleThatCannotHoldIsAnError(t *testing.T) {
-	for name, r := range map[string]RequestRule{
+	for name, r := range map[string]policy.RequestRule{
 		"no host": {}, "a method in lower case": {Host: "a.example", Methods: []string{"get"}}, "CONNECT": {Host: "a.example", Methods: []string{"CONNECT"}},
 		"an empty method": {Host: "a.example", Methods: []string{""}}, "a relative path": {Host: "a.example", Paths: []string{"api"}}, "an empty path": {Host: "a.example", Paths: []string{""}},
 		"an escaped path": {Host: "a.example", Paths: []string{"/a%20b"}}, "dots": {Host: "a.example", Paths: []string{"/a/../b"}},
 	} {
-		if _, err := compileRequests([]RequestRule{r}); err == nil {
+		if _, err := compileRequests([]policy.RequestRule{r}); err == nil {
 			t.Errorf("%s is accepted", name)
 		}
 	}

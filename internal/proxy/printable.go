@@ -1,50 +1,11 @@
 package proxy
 
 import (
-	"strconv"
-	"strings"
-	"unicode"
-	"unicode/utf8"
+	"github.com/holdfast-dev/holdfast/internal/errtext"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 
 	"golang.org/x/net/http/httpguts"
 )
-
-// Printable writes a text that a peer or the tool has had a part in so that it says
-// nothing to a terminal and shows all that it is: controls (C1's too, which UTF-8 has as
-// characters of two bytes), ends of lines, marks of direction, characters that are not
-// seen and bytes that are no UTF-8 become escapes as Go writes them. It is the one place
-// for that. To escape a text twice changes nothing more.
-func Printable(s string) string {
-	clean := strings.IndexFunc(s, isInvisible) < 0
-	if clean && utf8.ValidString(s) {
-		return s
-	}
-	var b []byte
-	for len(s) > 0 {
-		c, size := utf8.DecodeRuneInString(s)
-		switch {
-		case c == utf8.RuneError && size <= 1:
-			b = append(b, `\x`...)
-			b = append(b, hexDigits[s[0]>>4], hexDigits[s[0]&15])
-		case isInvisible(c):
-			q := strconv.AppendQuoteRuneToASCII(nil, c)
-			b = append(b, q[1:len(q)-1]...)
-		default:
-			b = append(b, s[:size]...)
-		}
-		s = s[size:]
-	}
-	return string(b)
-}
-
-const hexDigits = "0123456789abcdef"
-
-// isInvisible reports whether a character is no letter, mark, digit, sign or space, or is
-// not shown by itself: selectors of variants carry texts that a model reads and a
-// person does not.
-func isInvisible(c rune) bool {
-	return !strconv.IsPrint(c) || c > 0x7e && unicode.In(c, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
-}
 
 // maxEventText is how many bytes an event keeps of a text.
 const maxEventText = 1 << 10
@@ -57,11 +18,11 @@ func clip(s string) string {
 	return s
 }
 
-// Printable is the event as it may be told and kept. A method is one only if it is a token
+// PrintableEvent is an event as it may be told and kept. A method is one only if it is a token
 // (RFC 9110, 9.1).
-func (e Event) Printable() Event {
+func PrintableEvent(e policy.Connection) policy.Connection {
 	for _, s := range []*string{&e.Protocol, &e.Host, &e.Address, &e.Method, &e.Path, &e.Rule, &e.Reason, &e.Err} {
-		*s = clip(Printable(clip(*s)))
+		*s = clip(errtext.Printable(clip(*s)))
 	}
 	if !httpguts.ValidHeaderFieldName(e.Method) {
 		e.Method = ""
@@ -69,8 +30,8 @@ func (e Event) Printable() Event {
 	return e
 }
 
-// printable is the request as Decide may be shown it.
-func (r Request) printable() Request {
-	r.Protocol, r.Method, r.Path = Printable(r.Protocol), Printable(r.Method), Printable(r.Path)
+// printableRequest is a request as Decide may be shown it.
+func printableRequest(r policy.Request) policy.Request {
+	r.Protocol, r.Method, r.Path = errtext.Printable(r.Protocol), errtext.Printable(r.Method), errtext.Printable(r.Path)
 	return r
 }

@@ -21,6 +21,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // speaks returns the first character of a text that a terminal obeys or that is not seen.
@@ -47,35 +49,15 @@ func spoken(v any) string {
 	return ""
 }
 
-func TestATextThatSpeaksToATerminalIsEscaped(t *testing.T) {
-	for s, want := range map[string]string{
-		"":                             "",
-		"GET /a?b=c -> 1.2.3.4:443 é日": "GET /a?b=c -> 1.2.3.4:443 é日",
-		"\x1b]0;title\a\x1b[2J":        `\x1b]0;title\a\x1b[2J`,
-		"a\r\nb\tc\x00\x7f":            `a\r\nb\tc\x00\x7f`,
-		"\u009b2J\u0085":               `\u009b2J\u0085`,
-		"\x9b2J\xff":                   `\x9b2J\xff`,
-		"a\u202eb\u2066c\u200b\ufeff":  `a\u202eb\u2066c\u200b\ufeff`,
-		"a\u2028b\u2029":               `a\u2028b\u2029`,
-		"\U000e0041\ufe0f\U000e0100":   `\U000e0041\ufe0f\U000e0100`,
-		"\u00a0\u3164\ufffd":           `\u00a0\u3164` + "\ufffd",
-		`\x1b and \\`:                  `\x1b and \\`,
-	} {
-		if got := Printable(s); got != want || Printable(got) != got || speaks(got) != "" {
-			t.Errorf("%q: %q, want %q", s, got, want)
-		}
-	}
-}
-
 // TestEveryTextOfAnEventIsPrintable, whichever field it is in and whoever notes it.
 func TestEveryTextOfAnEventIsPrintable(t *testing.T) {
 	const text = "a\x1b[2J\r\nb\u009b\u202e\xff"
-	var told []Event
-	g, err := New(Config{Observe: func(e Event) { told = append(told, e) }})
+	var told []policy.Connection
+	g, err := New(Config{Observe: func(e policy.Connection) { told = append(told, e) }})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var e Event
+	var e policy.Connection
 	for r, i := reflect.ValueOf(&e).Elem(), 0; i < r.NumField(); i++ {
 		if r.Field(i).Kind() == reflect.String {
 			r.Field(i).SetString(text)
@@ -85,13 +67,13 @@ func TestEveryTextOfAnEventIsPrintable(t *testing.T) {
 	g.finish(e, nil)
 	g.finish(e, errors.New(text))
 	g.finish(e, &Refusal{Host: text, Rule: text, Why: text})
-	g.finish(Event{Method: "PROPFIND"}, nil)
+	g.finish(policy.Connection{Method: "PROPFIND"}, nil)
 	g.Close()
 	s := g.Summary()
 	if len(told) != 5 || s.Failed != 1 || s.Denied != 2 {
 		t.Fatalf("%d told, %+v", len(told), s)
 	}
-	for _, e := range append(told, append([]Event{s.LastFailed}, firsts(s.Violations)...)...) {
+	for _, e := range append(told, append([]policy.Connection{s.LastFailed}, firsts(s.Violations)...)...) {
 		if bad := spoken(e); bad != "" {
 			t.Errorf("%q", bad)
 		}
@@ -127,7 +109,7 @@ func TestAServersCertificateSaysNothingToATerminal(t *testing.T) {
 			go io.Copy(io.Discard, c)
 		}
 	}()
-	w := newWorld(t, Config{Requests: []RequestRule{{Host: "good.com"}}}, "good.com")
+	w := newWorld(t, Config{Requests: []policy.RequestRule{{Host: "good.com"}}}, "good.com")
 	w.put("good.com", 443, l.Addr().String())
 	raw, _ := w.connect("good.com:443")
 	conn := tls.Client(raw, &tls.Config{ServerName: "good.com", InsecureSkipVerify: true})
@@ -159,14 +141,14 @@ func FuzzEvents(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, tool, server []byte) {
 		var mu sync.Mutex
-		var asked []Request
+		var asked []policy.Request
 		w := newWorld(t, Config{
-			Requests: []RequestRule{{Host: "good.com:80", Methods: []string{"GET"}}},
-			Decide: func(_ context.Context, r Request) Verdict {
+			Requests: []policy.RequestRule{{Host: "good.com:80", Methods: []string{"GET"}}},
+			Decide: func(_ context.Context, r policy.Request) policy.Verdict {
 				mu.Lock()
 				defer mu.Unlock()
 				asked = append(asked, r)
-				return Verdict{Reason: "no \x1b"}
+				return policy.Verdict{Reason: "no \x1b"}
 			},
 		}, "good.com")
 		l := listen(t)
@@ -199,7 +181,7 @@ func FuzzEvents(f *testing.F) {
 		c.Close()
 		events := w.ended()
 		s := w.g.Summary()
-		for _, e := range append(events, append([]Event{s.LastFailed}, firsts(s.Violations)...)...) {
+		for _, e := range append(events, append([]policy.Connection{s.LastFailed}, firsts(s.Violations)...)...) {
 			if bad := spoken(e); bad != "" {
 				t.Fatalf("%q", bad)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/proxy/redact"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 const (
@@ -67,7 +68,7 @@ func (g *Proxy) AllowedDatagrams(h hostrules.Host, port uint16) hostrules.Decisi
 
 // Deny notes something that was refused on the tool's behalf elsewhere: a datagram
 // by a capture, a message by an agent's filter.
-func (g *Proxy) Deny(e Event) {
+func (g *Proxy) Deny(e policy.Connection) {
 	e.Allowed = false
 	g.add(e)
 }

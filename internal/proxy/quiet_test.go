@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // logged has the program's own log, which net/http writes to, kept until the test's end,
@@ -203,8 +204,8 @@ func TestNothingThatAClientDoesIsLogged(t *testing.T) {
 	logged(t)
 	w := newSecureWorld(t, Config{
 		Credentials: bearer(),
-		Decide:      func(context.Context, Request) Verdict { panic("JUNK") },
-		Observe:     func(Event) { panic("JUNK") },
+		Decide:      func(context.Context, policy.Request) policy.Verdict { panic("JUNK") },
+		Observe:     func(policy.Connection) { panic("JUNK") },
 	}, func(rw http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) })
 	w.server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	w.ask("JUNK\r\n\r\n")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A madeUp clock stands still: how long the last bytes of a transfer have to wait is how
@@ -65,7 +66,7 @@ func TestRateSpreadsBytesOverTime(t *testing.T) {
 // TestWhatDidNotPassIsGivenBack: else a connection that sends a little at a time would
 // wait as one that sends much.
 func TestWhatDidNotPassIsGivenBack(t *testing.T) {
-	g, err := New(Config{Limits: Limits{Rate: 1 << 20, Bytes: 1 << 30}})
+	g, err := New(Config{Limits: policy.NetworkLimits{Rate: 1 << 20, Bytes: 1 << 30}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func TestRateHoldsOnEveryWay(t *testing.T) {
 	const rate, n = 100 << 10, 1 << 20
 	for _, c := range ways {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWays(t, Limits{Rate: rate})
+			w := newWays(t, policy.NetworkLimits{Rate: rate})
 			clock := slow(w.g)
 			if err := c.move(w, n); err != nil {
 				t.Fatal(err)
@@ -109,7 +110,7 @@ func TestRateHoldsWhereTheKernelMovesTheBytes(t *testing.T) {
 		if !strings.HasPrefix(c.name, "a tunnel") {
 			continue
 		}
-		w := newWays(t, Limits{Rate: rate})
+		w := newWays(t, policy.NetworkLimits{Rate: rate})
 		clock := slow(w.g)
 		if err := c.move(w, n); err != nil {
 			t.Fatal(c.name, err)
@@ -131,7 +132,7 @@ func checkTime(t *testing.T, clock *madeUp, n, rate, more int64) {
 
 func TestConnectionsHaveOneRateTogether(t *testing.T) {
 	const rate, n = 100 << 10, 128 << 10
-	w := newWays(t, Limits{Rate: rate})
+	w := newWays(t, policy.NetworkLimits{Rate: rate})
 	clock := slow(w.g)
 	var all sync.WaitGroup
 	for _, c := range ways {
@@ -150,7 +151,7 @@ func TestConnectionsHaveOneRateTogether(t *testing.T) {
 // its own before it waits.
 func TestNewConnectionsAreNoWayAroundTheRate(t *testing.T) {
 	const rate, n, conns = 100 << 10, 10 << 10, 20
-	w := newWays(t, Limits{Rate: rate})
+	w := newWays(t, policy.NetworkLimits{Rate: rate})
 	waits := make(chan time.Duration, 10*conns)
 	go1 := make(chan struct{})
 	w.g.meter.rate.now = func() time.Time { return time.Unix(1000, 0) }
@@ -179,7 +180,7 @@ func TestNewConnectionsAreNoWayAroundTheRate(t *testing.T) {
 // TestWhoWaitsForATurnEnds with the proxy, and with the other direction.
 func TestWhoWaitsForATurnEnds(t *testing.T) {
 	for _, end := range []string{"the proxy", "the connection"} {
-		w := newWays(t, Limits{Rate: 1000})
+		w := newWays(t, policy.NetworkLimits{Rate: 1000})
 		waiting := make(chan struct{}, 100)
 		w.g.meter.rate.wait = func(ctx context.Context, d time.Duration) error {
 			waiting <- struct{}{}

@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy/redact/redacttest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 func TestARedirectElsewhereCarriesNoSecretAndNoPlaceholder(t *testing.T) {
 	w := newSecureWorld(t, Config{
-		Credentials: []Credential{{Name: "TOKEN", Secret: testSecret, Hosts: []string{"example.com"}, Place: "query", Field: "key"}},
-		Requests:    []RequestRule{{Host: "api.example.com"}},
+		Credentials: []policy.Credential{{Name: "TOKEN", Secret: testSecret, Hosts: []string{"example.com"}, Place: "query", Field: "key"}},
+		Requests:    []policy.RequestRule{{Host: "api.example.com"}},
 	}, func(rw http.ResponseWriter, r *http.Request) {
 		if r.Host != "example.com" {
 			t.Errorf("%s was asked for %s", r.Host, r.URL)
@@ -81,7 +82,7 @@ func TestARedirectTakesNoSecretAlong(t *testing.T) {
 }
 
 func TestAPlaceholderInClearTextIsRefused(t *testing.T) {
-	w := newSecureWorld(t, Config{Credentials: []Credential{{Name: "TOKEN", Secret: testSecret, Hosts: []string{"example.com"}, Place: "bearer"}}}, nil)
+	w := newSecureWorld(t, Config{Credentials: []policy.Credential{{Name: "TOKEN", Secret: testSecret, Hosts: []string{"example.com"}, Place: "bearer"}}}, nil)
 	w.web("example.com", 80, func(rw http.ResponseWriter, r *http.Request) { t.Error("the server was asked") })
 	if res, body := w.do(w.client(nil), "GET", "http://example.com/", nil); res.StatusCode != 403 || !strings.Contains(body, "over TLS alone") {
 		t.Errorf("%s %q", res.Status, body)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // TestNothingFollowsACONNECTThatIsRefused: what follows one has not been looked at,
@@ -147,7 +148,7 @@ func TestEveryRequestBringsTheKeyInItsPlace(t *testing.T) {
 // in Connection; what frames and judges a request is not among it.
 func TestConnectionNamesNothingThatCounts(t *testing.T) {
 	got := make(chan string, 10)
-	w := newWorld(t, Config{Requests: []RequestRule{{Host: "judged.com", Methods: []string{"POST"}, Paths: []string{"/ok"}}}}, "example.com", "judged.com")
+	w := newWorld(t, Config{Requests: []policy.RequestRule{{Host: "judged.com", Methods: []string{"POST"}, Paths: []string{"/ok"}}}}, "example.com", "judged.com")
 	for _, name := range []string{"example.com", "judged.com"} {
 		w.web(name, 80, func(rw http.ResponseWriter, r *http.Request) {
 			b, err := io.ReadAll(r.Body)
@@ -214,7 +215,7 @@ func TestABodyThatWaitsForALeaveIsNoRequest(t *testing.T) {
 // TestABodyThatServersDoNotReadIsTheLastOfItsConnection: to a server that does not
 // read a body with GET it is the next request, which nobody has judged.
 func TestABodyThatServersDoNotReadIsTheLastOfItsConnection(t *testing.T) {
-	w := newSecureWorld(t, Config{Credentials: bearer(), Requests: []RequestRule{{Host: "example.com", Methods: []string{"GET", "POST"}, Paths: []string{"/ok"}}}}, nil)
+	w := newSecureWorld(t, Config{Credentials: bearer(), Requests: []policy.RequestRule{{Host: "example.com", Methods: []string{"GET", "POST"}, Paths: []string{"/ok"}}}}, nil)
 	lines := make(chan string, 100)
 	for port, wrap := range map[uint16]func(net.Conn) net.Conn{
 		443: func(c net.Conn) net.Conn { return tls.Server(c, &tls.Config{Certificates: w.server.TLS.Certificates}) },

@@ -5,6 +5,8 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 const (
@@ -20,7 +22,7 @@ func (g *Proxy) reject(conn net.Conn, p Protocol, err error) {
 		conn.Close()
 		return
 	}
-	g.finish(Event{Time: time.Now(), Protocol: string(p)}, err)
+	g.finish(policy.Connection{Time: time.Now(), Protocol: string(p)}, err)
 	says := g.rejectMessage(p, r)
 	if says == nil {
 		conn.Close()

@@ -4,16 +4,18 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // TestADenialSaysWhatWouldHelp: the program inside, or the model that drives it, must
 // not be sent to the policy's owner for what it can do by itself.
 func TestADenialSaysWhatWouldHelp(t *testing.T) {
-	all, err := compileCredentials([]Credential{{Name: "KEY", Secret: "value-of-the-user", Hosts: []string{"api.example"}, Place: "bearer"}})
+	all, err := compileCredentials([]policy.Credential{{Name: "KEY", Secret: "value-of-the-user", Hosts: []string{"api.example"}, Place: "bearer"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, err := compileRequests([]RequestRule{{Host: "api.example", Methods: []string{"GET"}, Paths: []string{"/v1/"}}})
+	rules, err := compileRequests([]policy.RequestRule{{Host: "api.example", Methods: []string{"GET"}, Paths: []string{"/v1/"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

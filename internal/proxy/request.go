@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A proxiedRequest is one HTTP request that can be read, and its response, whichever
@@ -24,7 +25,7 @@ type proxiedRequest struct {
 	authority string // the Host that is sent
 	via       http.RoundTripper
 
-	event          Event
+	event          policy.Connection
 	err            error
 	sent, received atomic.Int64
 	heads          int64        // what the response's head costs of the proxy's budget

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 
 	"golang.org/x/net/http/httpguts"
 )
@@ -26,7 +28,7 @@ func (e *ConfigError) Error() string {
 
 func (e *ConfigError) Unwrap() error { return e.Err }
 
-// A requestRule is a RequestRule that was checked.
+// A requestRule is a policy.RequestRule that was checked.
 type requestRule struct {
 	hosts   hostrules.Rules
 	entry   string
@@ -39,7 +41,7 @@ type requestRule struct {
 // rules allows; a host without any may be asked everything.
 type requestRules []requestRule
 
-func compileRequests(list []RequestRule) (requestRules, error) {
+func compileRequests(list []policy.RequestRule) (requestRules, error) {
 	var rules requestRules
 	for i, r := range list {
 		c, err := compileRequest(r)
@@ -51,7 +53,7 @@ func compileRequests(list []RequestRule) (requestRules, error) {
 	return rules, nil
 }
 
-func compileRequest(r RequestRule) (requestRule, error) {
+func compileRequest(r policy.RequestRule) (requestRule, error) {
 	hosts, err := hostrules.Compile([]string{r.Host}, nil)
 	if err != nil {
 		return requestRule{}, err
@@ -153,4 +155,4 @@ func (r requestRule) String() string {
 }
 
 // quoteMethod keeps a client's own word short.
-func quoteMethod(s string) string { return Printable(s[:min(len(s), 40)]) }
+func quoteMethod(s string) string { return errtext.Printable(s[:min(len(s), 40)]) }

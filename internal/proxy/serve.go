@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // Serve answers the clients of a listener until that is closed or the proxy
@@ -170,7 +171,7 @@ func (g *Proxy) socksFailed(c *trackedConn, shown string, err error) {
 	if !errors.As(err, &e) {
 		return
 	}
-	g.eventLog.add(Event{Time: time.Now(), Protocol: string(SOCKS), Host: shown, Reason: e.why})
+	g.eventLog.add(policy.Connection{Time: time.Now(), Protocol: string(SOCKS), Host: shown, Reason: e.why})
 	if e.reply != 0 {
 		c.Write(socksReply(e.reply))
 	}

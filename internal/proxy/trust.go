@@ -95,10 +95,10 @@ func (t *Trust) admit(c Config, system []byte) ([]byte, error) {
 	} else if t.roots, err = x509.SystemCertPool(); err != nil {
 		return nil, fmt.Errorf("the system's roots: %w", err)
 	}
-	if !t.roots.AppendCertsFromPEM(c.Authorities) {
+	if !t.roots.AppendCertsFromPEM([]byte(c.Authorities)) {
 		return nil, errors.New("the authorities hold no certificate in PEM")
 	}
-	return joinPEM(system, c.Authorities), nil
+	return joinPEM(system, []byte(c.Authorities)), nil
 }
 
 // Fresh reports whether the authority will hold for long enough to begin a run.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // CarryTCP decides about a target, connects to it and carries the bytes of a
@@ -48,7 +49,7 @@ type Tunnel struct {
 	g      *Proxy
 	ctx    context.Context
 	server net.Conn
-	event  Event
+	event  policy.Connection
 	ended  sync.Once
 
 	// Where the requests in it are read:

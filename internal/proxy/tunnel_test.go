@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 func addrPort(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
@@ -218,7 +220,10 @@ func TestAddressThatWasCheckedIsTheOneDialled(t *testing.T) {
 
 func TestCloseEndsEverything(t *testing.T) {
 	before := runtime.NumGoroutine()
-	w := newWorld(t, Config{Decide: func(ctx context.Context, _ Request) Verdict { <-ctx.Done(); return Verdict{Allow: true} }}, "good.com")
+	w := newWorld(t, Config{Decide: func(ctx context.Context, _ policy.Request) policy.Verdict {
+		<-ctx.Done()
+		return policy.Verdict{Allow: true}
+	}}, "good.com")
 	var servers []net.Conn
 	l := listen(t)
 	go func() {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A meadow is a proxy for datagrams in a made-up Internet, whose servers are on
@@ -24,7 +25,7 @@ type meadow struct {
 	looked []string
 	sent   []netip.AddrPort // sockets that were connected
 	asked  int
-	events []Event
+	events []policy.Connection
 }
 
 type grants struct{ udp, hosts, deny, guarded []string }
@@ -43,16 +44,16 @@ func newMeadow(t *testing.T, of grants, change func(c *Config)) *meadow {
 	c.Dial = func(context.Context, netip.AddrPort) (net.Conn, error) {
 		return nil, errors.New("nothing is connected here")
 	}
-	c.Observe = func(e Event) {
+	c.Observe = func(e policy.Connection) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.events = append(f.events, e)
 	}
-	c.Decide = func(context.Context, Request) Verdict {
+	c.Decide = func(context.Context, policy.Request) policy.Verdict {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.asked++
-		return Verdict{Allow: true}
+		return policy.Verdict{Allow: true}
 	}
 	if change != nil {
 		change(&c)
@@ -105,7 +106,7 @@ func (f *meadow) serve(at string) *net.UDPConn {
 }
 
 // ended closes the proxy and returns the events.
-func (f *meadow) ended() []Event {
+func (f *meadow) ended() []policy.Connection {
 	f.g.Close()
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A way is one by which bytes leave or enter a sandbox. It moves n bytes and returns
@@ -50,7 +52,7 @@ var ways = []way{
 }
 
 // newWays is a world in which there are servers for all of them.
-func newWays(t *testing.T, l Limits) *secureWorld {
+func newWays(t *testing.T, l policy.NetworkLimits) *secureWorld {
 	t.Helper()
 	h := func(rw http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") != "" {

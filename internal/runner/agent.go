@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/compile"
-	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/internal/proxy/agent"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // An agentFilter speaks with one connection of the tool's for one to the agent.
@@ -45,7 +45,7 @@ func (n *Network) serveAgent(l net.Listener, what, socket string, filter agentFi
 		return (&net.Dialer{Timeout: 10 * time.Second}).DialContext(n.ctx, "unix", socket)
 	}
 	refused := func(message string) {
-		n.deny(proxy.Event{Time: time.Now(), Protocol: what, Host: message, Reason: "the agent is asked for signatures alone"})
+		n.gateway.Deny(policy.Connection{Time: time.Now(), Protocol: what, Host: message, Reason: "the agent is asked for signatures alone"})
 	}
 	return agent.Serve(l, dial, func(inside, outside io.ReadWriter) error { return filter(inside, outside, refused) })
 }

@@ -46,7 +46,7 @@ func (n *Network) CaptureGate() policy.CaptureGate {
 			return g.CarryTCP(ctx, conn, t)
 		},
 		Denied: func(protocol, host string, port uint16, why string) {
-			e := proxy.Event{Time: time.Now(), Protocol: protocol, Host: host, Port: port, Reason: why}
+			e := policy.Connection{Time: time.Now(), Protocol: protocol, Host: host, Port: port, Reason: why}
 			if d := n.denial(host, port); d.Why == why {
 				e.Rule = d.Rule
 			}
@@ -55,7 +55,7 @@ func (n *Network) CaptureGate() policy.CaptureGate {
 					e.Rule, e.Reason = d.Rule, d.Why
 				}
 			}
-			n.deny(e)
+			g.Deny(e)
 		},
 		Why: func(host string, port uint16) string { return n.denial(host, port).Why },
 	}

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/compile"
+	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
 )
@@ -38,9 +39,7 @@ type Network struct {
 	endings []func()                                                       // of what else serves it
 	dial    func(ctx context.Context, to netip.AddrPort) (net.Conn, error) // to a server inside; nil: there is no way
 	closed  bool
-	served  []string      // what is served, in words
-	denied  []proxy.Event // where there is no gateway to note them
-	beyond  int           // further ones
+	served  []string // what is served, in words
 	notes   []string
 }
 
@@ -52,7 +51,7 @@ func (s *Networks) New(w compile.NetConfig, inside bool) (*Network, error) {
 	if w.Proxied && !inside {
 		n.key = rand.Text()
 	}
-	if Serves(s.policy) {
+	if Serves(s.policy) || w.SSHAgent || w.GPGAgent { // whose filters deny too
 		var err error
 		if n.gateway, err = s.newGateway(n.key); err != nil {
 			return nil, fmt.Errorf("sandbox: the network's gateway: %w", err)
@@ -157,25 +156,7 @@ func (n *Network) serveListener(l net.Listener, what string, serve func(net.List
 func (n *Network) note(text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.notes = append(n.notes, proxy.Printable(text))
-}
-
-// maxDenied bounds what a summary lists, as package proxy does.
-const maxDenied = 100
-
-// deny notes what was refused elsewhere than in the gateway.
-func (n *Network) deny(e proxy.Event) {
-	if n.gateway != nil {
-		n.gateway.Deny(e)
-		return
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if len(n.denied) == maxDenied {
-		n.beyond++
-		return
-	}
-	n.denied = append(n.denied, e.Printable())
+	n.notes = append(n.notes, errtext.Printable(text))
 }
 
 // Close ends the network and waits until all of it has ended.

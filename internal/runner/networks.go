@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,10 +30,10 @@ type Outside struct {
 type Networks struct {
 	Outside Outside // set before the first run
 
-	policy  policy.Network            // without the secrets of Credentials
-	secrets func() []proxy.Credential // behind a function, which no printer follows
-	mu      sync.Mutex                // held while config.Trust is read or renewed
-	config  proxy.Config              // without Credentials
+	policy  policy.Network             // without the secrets of Credentials
+	secrets func() []policy.Credential // behind a function, which no printer follows
+	mu      sync.Mutex                 // held while config.Trust is read or renewed
+	config  proxy.Config               // without Credentials
 }
 
 // NewNetworks makes what every run's gateway has in common, and one gateway to see that
@@ -43,12 +44,12 @@ func NewNetworks(n *policy.Network) (*Networks, error) {
 	if err != nil {
 		return nil, err
 	}
-	held := c.Credentials
+	held := slices.Clone(n.Credentials)
 	c.Credentials = nil
 	for i := range n.Credentials {
 		n.Credentials[i].Secret = ""
 	}
-	s := &Networks{policy: *n, config: c, secrets: func() []proxy.Credential { return held }}
+	s := &Networks{policy: *n, config: c, secrets: func() []policy.Credential { return held }}
 	if !Serves(*n) {
 		return s, nil
 	}

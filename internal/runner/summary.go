@@ -11,8 +11,6 @@ import (
 // A Summary is what a run's network was denied so far, and what became of it.
 type Summary struct {
 	Gateway proxy.Summary
-	Denied  []proxy.Event // elsewhere than in the gateway, where there is none
-	Beyond  int           // denials that neither list has room for
 	Notes   []string
 }
 
@@ -24,7 +22,7 @@ func (n *Network) Summary() Summary {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s.Denied, s.Notes, s.Beyond = slices.Clone(n.denied), slices.Clone(n.notes), s.Gateway.Beyond+n.beyond
+	s.Notes = slices.Clone(n.notes)
 	return s
 }
 
@@ -45,7 +43,7 @@ func (n *Network) Served() (proxied, captured string) {
 		return "", captured
 	}
 	proxied = strings.Join(served, ", ")
-	if n.gateway != nil {
+	if Serves(n.of.policy) {
 		s := n.gateway.Summary()
 		proxied += fmt.Sprintf("; %d allowed, %d denied, %d bytes sent, %d received", s.Allowed, s.Denied, s.Sent, s.Received)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 )
 
-// The lengths of a Credential's Secret; the proxy's are the same.
+// The lengths of a Credential's Secret: a shorter one would be found in, and taken out of, responses that do not have it.
 const (
 	minSecret = 8
 	maxSecret = 4096
