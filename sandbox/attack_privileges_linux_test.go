@@ -219,7 +219,8 @@ var callActs = []act{
 		return err
 	}},
 	{name: "fanotify", unheld: []string{noProfile}, try: func(ground) error { return rawCall(unix.SYS_FANOTIFY_INIT, 0x200, 0) }},
-	{name: "personality without address randomization", unheld: []string{noProfile}, try: func(ground) error { return rawCall(unix.SYS_PERSONALITY, 0x40000) }},
+	{name: "personality with data that can be executed", unheld: []string{noProfile}, try: func(ground) error { return rawCall(unix.SYS_PERSONALITY, 0x440000) }},
+	{name: "personality without address randomization", works: true, try: func(ground) error { return rawCall(unix.SYS_PERSONALITY, 0x40000) }},
 	{name: "load a module", bare: true, try: func(ground) error {
 		return reached(rawCall(unix.SYS_FINIT_MODULE, ^uintptr(0), cstring(""), 0), unix.EBADF)
 	}},

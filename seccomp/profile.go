@@ -8,7 +8,7 @@ import "slices"
 func Off() Filter { return Filter{Default: Allow, Unknown: Allow} }
 
 // Default returns the profile for ordinary tools: shells, compilers, interpreters, databases,
-// debuggers. It allows no call that Docker's default profile (github.com/moby/profiles, June
+// debuggers. But for personality(ADDR_NO_RANDOMIZE) it allows no call that Docker's default profile (github.com/moby/profiles, June
 // 2026) refuses to a container without capabilities, and refuses more: see each rule's reason.
 //
 // It names every syscall of both architectures in some rule. What is refused fails with EPERM,

@@ -37,8 +37,11 @@ func argumentRules() []Rule {
 }
 
 // personalityRules allow the execution domains that Docker allows: Linux, 32-bit, either with
-// a 2.6 version number, and asking for the current one. Refused is turning off the random
-// layout of memory, which gdb does without.
+// a 2.6 version number, and asking for the current one; and one that Docker refuses: Linux without a random layout of
+// memory (ADDR_NO_RANDOMIZE), which debuggers, recorders (rr) and builds that are to be repeated ask for. It holds for what the caller executes
+// from then on, of which a program that takes another's rights is excepted (PER_CLEAR_ON_SETID): the tool makes its own programs
+// easier to attack, and they have the tool's rights. READ_IMPLIES_EXEC, MMAP_PAGE_ZERO and the other bits stay
+// refused, in every combination.
 func personalityRules() []Rule {
 	var rules []Rule
 	for _, p := range [...]struct {
@@ -47,10 +50,11 @@ func personalityRules() []Rule {
 	}{
 		{0x0, "ordinary Linux"}, {0x8, "report a 32-bit machine (PER_LINUX32)"}, {0x20000, "report version 2.6 (UNAME26)"},
 		{0x20008, "PER_LINUX32 with UNAME26"}, {0xffffffff, "ask for the current one"},
+		{0x40000, "no random layout of memory in one's own programs (ADDR_NO_RANDOMIZE): setarch -R, gdb, rr"},
 	} {
 		rules = append(rules, Rule{Names: []string{"personality"}, Action: Allow, Args: []Arg{{Index: 0, Value: p.value}}, Reason: p.reason})
 	}
-	return append(rules, refuse(EPERM, "weakens address randomization or brings back old bugs of memory layout", "personality"))
+	return append(rules, refuse(EPERM, "makes data executable, maps the null page or brings back old bugs of memory layout", "personality"))
 }
 
 // socketRules allow local, TCP and UDP sockets, and netlink for asking about interfaces, as getifaddrs does.

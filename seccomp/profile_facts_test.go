@@ -91,7 +91,9 @@ func TestProfileFacts(t *testing.T) {
 		{"the ordinary personality", "personality", args{0}, Allow, eperm},
 		{"asking for the personality", "personality", args{0xffffffff}, Allow, eperm},
 		{"asking for it with -1 in 64 bits", "personality", args{1<<64 - 1}, Allow, eperm},
-		{"no random layout", "personality", args{0x0040000}, eperm, eperm},
+		{"no random layout", "personality", args{0x0040000}, Allow, eperm},
+		{"no random layout, and data that can be executed", "personality", args{0x0440000}, eperm, eperm},
+		{"no random layout of a 32-bit machine", "personality", args{0x0040008}, eperm, eperm},
 		{"READ_IMPLIES_EXEC", "personality", args{0x0400000}, eperm, eperm},
 		{"MMAP_PAGE_ZERO", "personality", args{0x0100000}, eperm, eperm},
 

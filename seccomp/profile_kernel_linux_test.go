@@ -44,7 +44,10 @@ func TestKernelDefaultRefusesWhatItSays(t *testing.T) {
 		{"bpf", "bpf", []uint64{99, 0, 0}, unix.EPERM},
 		{"userfaultfd", "userfaultfd", []uint64{^uint64(0)}, unix.EPERM},
 		{"mount", "mount", []uint64{0, 0, 0, 0, 0}, unix.EPERM},
-		{"no random layout", "personality", []uint64{0x0040000}, unix.EPERM},
+		{"no random layout", "personality", []uint64{0x0040000}, 0},
+		{"data that can be executed", "personality", []uint64{0x0400000}, unix.EPERM},
+		{"data that can be executed, and no random layout", "personality", []uint64{0x0440000}, unix.EPERM},
+		{"the personality again", "personality", []uint64{0}, 0},
 		{"asking for the personality", "personality", []uint64{0xffffffff}, 0},
 		{"a filter on top, malformed", "seccomp", []uint64{unix.SECCOMP_SET_MODE_FILTER, 0, 0}, unix.EFAULT},
 	}
