@@ -15,7 +15,8 @@ import (
 // systemTrees are what every preset shows of the system, as far as it exists.
 var systemTrees = []string{
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix/store", "/gnu/store", "/var/cache/fontconfig",
-	"/sys/devices/system/cpu", // how many processors there are
+	"/sys/devices/system/cpu", "/sys/devices/system/node", // how many processors there are, and which memory is near them
+	"/var/lib/dpkg", "/var/lib/rpm", "/var/lib/apt", // what is installed, and what can be: public, and no secrets among it
 }
 
 // shared are directories that every user of the host can write to. The presets

@@ -197,3 +197,17 @@ func TestHomeSecretsAreHidden(t *testing.T) {
 		}
 	}
 }
+
+// TestPackageDatabasesAreShown to those who ask what is installed, and no directory around them.
+func TestPackageDatabasesAreShown(t *testing.T) {
+	for _, p := range []string{"/var/lib/dpkg", "/var/lib/rpm", "/var/lib/apt"} {
+		if !slices.Contains(systemTrees, p) {
+			t.Errorf("%s is not shown", p)
+		}
+	}
+	for _, p := range []string{"/var/lib/docker", "/var/lib/postgresql", "/var/cache/debconf", "/var/log/dpkg.log", "/sys/class", "/sys/fs", "/sys/kernel"} {
+		if pathrule.WithinAny(p, systemTrees) {
+			t.Errorf("%s is shown", p)
+		}
+	}
+}
