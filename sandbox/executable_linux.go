@@ -79,7 +79,7 @@ func (r *run) judgeExecutable(p string, depth int) unexecutable {
 		return unexecutable{errno: syscall.ELOOP}
 	default:
 		if !filepath.IsAbs(interpreter) {
-			interpreter = filepath.Join(r.cmd.Dir, interpreter)
+			interpreter = filepath.Join(r.dir, interpreter)
 		}
 		return r.judgeExecutable(interpreter, depth-1)
 	}

@@ -47,6 +47,7 @@ type run struct {
 	net    *runner.Network
 	named  string // what its own directory is called, or will be
 
+	dir      string   // startDir, as it was when the run entered
 	withheld int      // variables of the harness that the tool does not get; -1: Env.AsGiven
 	secrets  []string // names in the command's own Env that look like secrets
 
@@ -211,8 +212,8 @@ func (r *run) environ() runner.Environ {
 	}
 	of := r.sandbox.ready.Policy
 	inside, withheld := r.sandbox.ready.Env.Of(of.Env)
-	if r.cmd.Dir != "" {
-		if pwd, err := filepath.Abs(r.cmd.Dir); err == nil {
+	if dir := r.startDir(); dir != "" {
+		if pwd, err := filepath.Abs(dir); err == nil {
 			inside = append(inside, "PWD="+pwd)
 		}
 	}
@@ -230,6 +231,19 @@ func (r *run) environ() runner.Environ {
 		return runner.GivenEnviron(r.cmd.Environ(), inside)
 	}
 	return runner.OwnEnviron(r.cmd.Environ(), os.Environ(), inside, network)
+}
+
+// startDir is the directory that the tool starts in: the command's Dir, or, if that is empty and the
+// harness's own is not shown, the policy's. "" is the harness's own.
+func (r *run) startDir() string {
+	dir := r.sandbox.ready.Policy.Dir
+	if r.cmd.Dir != "" || dir == "" || r.sandbox.ready.Policy.Root != nil {
+		return r.cmd.Dir
+	}
+	if wd, err := os.Getwd(); err == nil && r.sandbox.sees(wd) {
+		return ""
+	}
+	return dir
 }
 
 // enterEnviron is the environment that the run starts with. It notes what the report says of it.

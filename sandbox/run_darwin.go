@@ -61,7 +61,7 @@ func (r *run) enter() error {
 	if err := r.checkCmd(); err != nil {
 		return err
 	}
-	r.path = r.tool()
+	r.path, r.dir = r.tool(), r.startDir()
 	if err := r.checkTool(); err != nil {
 		return err
 	}
@@ -96,11 +96,11 @@ func (r *run) enter() error {
 	r.entered, r.args, r.attr = true, r.cmd.Args, r.cmd.SysProcAttr
 	tool := r.path
 	if !filepath.IsAbs(tool) {
-		tool, _ = filepath.Abs(filepath.Join(r.cmd.Dir, tool)) // sandbox-exec would look in PATH
+		tool, _ = filepath.Abs(filepath.Join(r.dir, tool)) // sandbox-exec would look in PATH
 	}
 	r.cmd.Args = stageArgs(3+len(r.cmd.ExtraFiles), r.sandbox.ready.Limits, profileArgs(sandboxExec, e, tool, args))
 	r.cmd.ExtraFiles = append(slices.Clone(r.cmd.ExtraFiles), r.inside)
-	r.cmd.Env = env
+	r.cmd.Env, r.cmd.Dir = env, r.dir
 	r.cmd.SysProcAttr = ownGroup(r.attr)
 	r.shut()
 	r.began = time.Now()
@@ -146,7 +146,7 @@ func (r *run) checkTool() error {
 	fail := func(err error) error { return &fs.PathError{Op: "fork/exec", Path: r.path, Err: err} }
 	p := r.path
 	if !filepath.IsAbs(p) {
-		p = filepath.Join(r.cmd.Dir, p)
+		p = filepath.Join(r.dir, p)
 	}
 	info, err := os.Stat(p)
 	var errno syscall.Errno

@@ -34,12 +34,12 @@ func (r *run) checkEmbedded() error {
 
 // checkDir refuses a working directory that will not be there.
 func (r *run) checkDir() error {
-	dir, err := filepath.Abs(r.cmd.Dir)
+	dir, err := filepath.Abs(r.dir)
 	if err != nil {
 		return err
 	}
 	if !r.sandbox.sees(dir) {
-		return &PolicyError{Field: "Dir", Value: dir, Problem: "the policy does not show the working directory", Remedy: "add it to Files.Read or Files.Write, or set Dir to one that is shown", Err: fs.ErrNotExist}
+		return &PolicyError{Field: "Dir", Value: dir, Problem: "the policy does not show the working directory", Remedy: "add it to Files.Read or Files.Write, or set the command's Dir, or Policy.Dir, to one that is shown", Err: fs.ErrNotExist}
 	}
 	return nil
 }

@@ -59,7 +59,7 @@ func (r *run) layoutRun(s *stage.Run) (err error) {
 const ownProgram = "/proc/self/exe"
 
 // layoutDirs are the directories that the tool may start in, in order: the
-// command's Dir alone, or the harness's own, HOME and the root. PWD is what os/exec
+// command's Dir alone, or the harness's own, the policy's, HOME and the root. PWD is what os/exec
 // makes of it, unless it is to say that the tool is not where the harness is.
 func (r *run) layoutDirs(env []string) []stage.Dir {
 	if dir := r.saved.dir; filepath.IsAbs(dir) {
@@ -75,6 +75,9 @@ func (r *run) layoutDirs(env []string) []stage.Dir {
 			first.PWD, _ = valueOf(env, "PWD") // it is the caller's
 		}
 		dirs = append(dirs, first)
+	}
+	if dir := r.sandbox.ready.Policy.Dir; dir != "" {
+		dirs = append(dirs, stage.Dir{Path: dir, PWD: dir})
 	}
 	if home, _ := valueOf(env, "HOME"); home != "" {
 		dirs = append(dirs, stage.Dir{Path: home, PWD: home})

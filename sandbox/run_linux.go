@@ -77,7 +77,7 @@ func (r *run) admit() error {
 	if err := r.checkCmd(); err != nil {
 		return err
 	}
-	r.path = r.tool()
+	r.path, r.dir = r.tool(), r.startDir()
 	if r.inLayout() {
 		r.saved.dir = r.cmd.Dir // it is one inside
 	} else if r.hooks.born() != nil || r.hooks.built() != nil {
@@ -140,7 +140,7 @@ func (r *run) exchange() {
 	extra := r.cmd.ExtraFiles
 	r.saved = saved{entered: true, env: r.cmd.Env, extra: extra, dir: r.cmd.Dir}
 	r.cmd.ExtraFiles = r.launcher.Files(extra, r.program, r.control.ChildEnd(), r.given...)
-	if r.inLayout() {
+	if r.cmd.Dir = r.dir; r.inLayout() {
 		r.cmd.Dir = ""
 	}
 	r.cmd.Env = launch.Environment(3 + len(extra))
@@ -176,19 +176,19 @@ func (r *run) checkCmd() error {
 // anything is started.
 func (r *run) checkTool() error {
 	fail := func(err error) error { return &fs.PathError{Op: "fork/exec", Path: r.path, Err: err} }
-	if r.cmd.Dir != "" {
+	if r.dir != "" {
 		// os/exec's order: the directory is entered before the tool is looked up;
 		// and its words: it looks at the directory itself unless SysProcAttr is set.
-		info, err := os.Stat(r.cmd.Dir)
+		info, err := os.Stat(r.dir)
 		var errno syscall.Errno
 		switch {
 		case errors.As(err, &errno) && r.cmd.SysProcAttr == nil:
-			return &fs.PathError{Op: "chdir", Path: r.cmd.Dir, Err: errno}
+			return &fs.PathError{Op: "chdir", Path: r.dir, Err: errno}
 		case err != nil:
 			return fail(errno)
 		case !info.IsDir():
 			return fail(syscall.ENOTDIR)
-		case !r.isAnotherUser() && unix.Faccessat(unix.AT_FDCWD, r.cmd.Dir, unix.X_OK, unix.AT_EACCESS) == unix.EACCES:
+		case !r.isAnotherUser() && unix.Faccessat(unix.AT_FDCWD, r.dir, unix.X_OK, unix.AT_EACCESS) == unix.EACCES:
 			return fail(syscall.EACCES)
 		}
 	}
@@ -215,7 +215,7 @@ func (r *run) toolPath() string {
 	if filepath.IsAbs(r.path) {
 		return r.path
 	}
-	return filepath.Join(r.cmd.Dir, r.path)
+	return filepath.Join(r.dir, r.path)
 }
 
 // identity is who the stage will run as.
@@ -310,7 +310,7 @@ func (r *run) failure() error {
 		}
 		return &fs.PathError{Op: "fork/exec", Path: r.path, Err: f.Errno}
 	case f != nil && r.template.StepName(f.Step) == "enter the working directory":
-		return &fs.PathError{Op: "chdir", Path: r.cmd.Dir, Err: f.Errno}
+		return &fs.PathError{Op: "chdir", Path: r.dir, Err: f.Errno}
 	case f != nil && r.control.GateErr != nil:
 		return r.control.GateErr
 	case f != nil:

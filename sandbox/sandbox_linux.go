@@ -48,6 +48,7 @@ func (s *Sandbox) compile() (err error) {
 		return err
 	}
 	in.Policy.Env = Env{} // the plan has nothing of it, and values may be secret
+	in.Policy.Dir = ""
 	in.Policy.Notes = nil // nor of these: a sandbox that differs in them alone is remembered
 	if in.Arch, err = seccomp.Native(); err != nil {
 		return err

@@ -38,6 +38,12 @@ type Policy struct {
 	Env     Env
 	Limits  Limits
 
+	// Dir is where a command starts whose own Dir is empty, if the policy does not show the
+	// harness's working directory: the workspace. It grants nothing. In a Root it is a path inside,
+	// tried after the harness's directory and before HOME. "": the harness's directory, or an
+	// error if that is not shown.
+	Dir string
+
 	// Root gives the tool's root explicitly, entry by entry. Nil: Files decides, of
 	// which with a Root only Protect and HideNames count.
 	Root *rootfs.Layout

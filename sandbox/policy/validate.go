@@ -28,7 +28,7 @@ const (
 // Validate is everything that can be said of a policy without looking at the
 // host. Its error is a [*PolicyError] for the first thing that is wrong.
 func (p Policy) Validate() error {
-	for _, check := range [...]func() error{p.Files.validate, p.Env.validate, p.Limits.validate, p.validateNetwork, p.validateSyscalls, p.validateBounds, p.validateRoot} {
+	for _, check := range [...]func() error{p.Files.validate, p.Env.validate, p.Limits.validate, p.validateNetwork, p.validateSyscalls, p.validateBounds, p.validateRoot, p.validateDir} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -49,6 +49,17 @@ func (p Policy) validateRoot() error {
 	}
 	if p.Root.Namespaces.AsPID1 && p.GuardsRoot() {
 		return &PolicyError{Field: "Root.Namespaces.AsPID1", Problem: "leaves no process inside that could protect names: set Files.Protect.Off"}
+	}
+	return nil
+}
+
+func (p Policy) validateDir() error {
+	if p.Dir == "" {
+		return nil
+	}
+	if e := checkPath(p.Dir, pathrule.Read); e != nil {
+		e.Field = "Dir"
+		return e
 	}
 	return nil
 }

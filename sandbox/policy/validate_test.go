@@ -49,6 +49,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		{"a name both added and excepted", Policy{Files: Files{Protect: Protect{Add: []string{".vscode"}, Except: []string{".vscode"}}}}, "Files.Protect.Except[0]", nil},
 		{"protection off and added to", Policy{Files: Files{Protect: Protect{Add: []string{"x"}, Off: true}}}, "Files.Protect", nil},
 		{"a protected name that leads up", Policy{Files: Files{Protect: Protect{Add: []string{"../x"}}}}, "Files.Protect.Add[0]", nil},
+		{"a directory to start in that is relative", Policy{Dir: "project"}, "Dir", nil},
 		{"a variable without a name", Policy{Env: Env{Pass: []string{""}}}, "Env.Pass[0]", nil},
 		{"a pattern that is none", Policy{Env: Env{Pass: []string{"A["}}}, "Env.Pass[0]", nil},
 		{"a variable with its value among the names", Policy{Env: Env{Pass: []string{"A=b"}}}, "Env.Pass[0]", nil},
