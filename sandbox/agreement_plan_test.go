@@ -94,6 +94,8 @@ func (m *planModel) step(a plan.Action) {
 		for _, name := range plan.HiddenProc {
 			mount("/proc/"+name, modelMount{closed: true, noexec: true})
 		}
+	case plan.Queues:
+		mount("/dev/mqueue", modelMount{change: true, nodev: true, noexec: true, private: true})
 	case plan.PTYs:
 		mount("/dev/pts", modelMount{change: true, noexec: true, pts: true})
 	case plan.MakeFile:

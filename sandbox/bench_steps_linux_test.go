@@ -38,7 +38,7 @@ func either(list ...func(plan.Step) bool) func(plan.Step) bool {
 
 // builds are the steps that need the new root.
 var builds = either(does[plan.NewRoot], does[plan.Scratch], does[plan.MakeDir], does[plan.MakeLink], does[plan.MakeFile], does[plan.Bind],
-	does[plan.Private], does[plan.PTYs], does[plan.Proc], does[plan.Pivot], does[plan.SealRoot])
+	does[plan.Private], does[plan.PTYs], does[plan.Queues], does[plan.Proc], does[plan.Pivot], does[plan.SealRoot])
 
 // parts are in the order in which they can be put on.
 var parts = []part{

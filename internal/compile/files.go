@@ -200,6 +200,7 @@ func (c *compilation) buildDev() {
 	}
 	c.do(plan.Private{At: "/dev/shm", Slot: "shm", Mode: 0o1777}, m, "shared memory of its own")
 	c.do(plan.PTYs{}, m, "terminals of its own")
+	c.do(plan.Queues{}, m, "message queues of its own")
 }
 
 // Access of each kind of entry, before the host's ABI takes from it.
@@ -248,6 +249,7 @@ func (c *compilation) pathRules() []landlock.PathRule {
 		grant("/dev", true, landlock.FSRead)
 		grant("/dev/pts", true, accessDevice|landlock.FSReadDir)
 		grant("/dev/shm", true, accessWrite)
+		grant("/dev/mqueue", true, accessWrite)
 	}
 	own := false
 	for _, e := range c.expanded() {

@@ -89,6 +89,9 @@ type (
 	}
 	// PTYs mounts a new devpts with its ptmx.
 	PTYs struct{}
+	// Queues mounts the POSIX message queues of the new ipc namespace at /dev/mqueue (mq_overview(7)), where the kernel has
+	// any. Without the mount Landlock, which knows the rule for it by then, would refuse mq_open(2).
+	Queues struct{}
 	// Pivot makes the new root the root and lets go of the old.
 	Pivot struct{}
 	// SealRoot makes the root's own tmpfs read-only.
@@ -283,6 +286,7 @@ func (a Cover) String() string        { return "show " + a.By + " at " + a.Path 
 func (a Overlay) String() string      { return "copy-on-write " + a.Lower + " at " + a.At }
 func (ProbeOverlay) String() string   { return "try an overlayfs" }
 func (PTYs) String() string           { return "mount a new /dev/pts" }
+func (Queues) String() string         { return "mount the message queues at /dev/mqueue" }
 func (Pivot) String() string          { return "pivot into the new root" }
 func (SealRoot) String() string       { return "make the root read-only" }
 func (OpenProc) String() string       { return "open /proc" }
@@ -365,6 +369,7 @@ func (Overlay) action()          {}
 func (ProbeOverlay) action()     {}
 func (Proc) action()             {}
 func (PTYs) action()             {}
+func (Queues) action()           {}
 func (Pivot) action()            {}
 func (SealRoot) action()         {}
 func (OpenProc) action()         {}

@@ -83,15 +83,20 @@ func (c *compiler) ruleOf(register int, p string) {
 	if !ok || c.process != wire.InInit || c.ruled[p] {
 		return
 	}
-	if !c.begun {
-		c.createRuleset(*c.initRules)
-		c.begun = true
-	}
+	c.beginRuleset()
 	b := landlock.PathBeneathAttr(access, -1)
 	at := c.data(b[:])
 	c.call(wire.OpStore32, ptr(at.v+8), reg(register))
 	c.call(unix.SYS_LANDLOCK_ADD_RULE, reg(wire.RegRuleset), imm(unix.LANDLOCK_RULE_PATH_BENEATH), at, imm(0))
 	c.ruled[p] = true
+}
+
+// beginRuleset makes the ruleset that rules are added to before its step, if the plan has one.
+func (c *compiler) beginRuleset() {
+	if c.initRules != nil && !c.begun {
+		c.createRuleset(*c.initRules)
+		c.begun = true
+	}
 }
 
 func (c *compiler) createRuleset(r landlock.Ruleset) {

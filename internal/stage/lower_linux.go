@@ -98,6 +98,8 @@ func (c *compiler) lowerMount(action plan.Action) error {
 		c.proc(a)
 	case plan.PTYs:
 		c.ptys()
+	case plan.Queues:
+		c.queues()
 	case plan.Pivot:
 		c.pivot()
 	case plan.SealRoot:

@@ -106,7 +106,7 @@ func (c *compiler) proc(a plan.Proc) {
 	c.close(regTree)
 	c.save(unix.SYS_OPENAT, wire.RegProc, reg(wire.RegRoot), c.str("proc"), imm(unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
 	c.quotas(a.Quotas)
-	if a.Network {
+	if c.settings = a.Network; c.settings {
 		c.save(unix.SYS_OPENAT, regSettings, reg(wire.RegProc), c.str("sys"), imm(unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
 		c.last().Ignore[0] = uint16(unix.ENOENT)
 	}
@@ -151,6 +151,21 @@ func (c *compiler) ptys() {
 	c.makeDir("/dev/pts", 0o755)
 	c.attach(regTree, "/dev/pts")
 	c.close(regTree)
+}
+
+// queues mounts the message queues. A kernel without them (CONFIG_POSIX_MQUEUE) has no such file system.
+func (c *compiler) queues() {
+	const at = "/dev/mqueue"
+	c.beginRuleset() // before what may be left out
+	c.filesystem("mqueue", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC, regTree)
+	list := c.t.ops[c.process]
+	first := len(list) - 4 // fsopen, fsconfig, fsmount, close
+	c.ruleOf(regTree, at)
+	c.makeDir(at, 0o755)
+	c.attach(regTree, at)
+	c.close(regTree)
+	list = c.t.ops[c.process]
+	list[first].Ignore[0], list[first].Skip = uint16(unix.ENODEV), uint8(len(list)-first-1)
 }
 
 // coverFile puts a mount of a file that has been made in the new root over another.

@@ -30,7 +30,7 @@ func (c *compiler) loopback(a plan.Loopback) error {
 	c.t.header.InitClone &^= unix.CLONE_NEWNET
 	c.t.header.Flags |= wire.FlagNet
 	c.call(wire.OpJoinNet)
-	if a.Free {
+	if a.Free && c.settings {
 		group := fmt.Sprint(a.Group)
 		c.netSetting("ip_unprivileged_port_start", "0")
 		c.netSetting("ping_group_range", group+" "+group)

@@ -25,9 +25,10 @@ type compiler struct {
 	ruled     map[string]bool              // those that are added already
 	begun     bool                         // it is in RegRuleset
 
-	rooted bool                // RegRoot is the new root
-	inNet  bool                // init is in a network namespace of the sandbox's
-	slots  [plan.MaxSlots]bool // those that a descriptor is passed up for
+	rooted   bool                // RegRoot is the new root
+	inNet    bool                // init is in a network namespace of the sandbox's
+	settings bool                // regSettings is open
+	slots    [plan.MaxSlots]bool // those that a descriptor is passed up for
 }
 
 // arg is an op's argument before it is placed.

@@ -178,7 +178,7 @@ func (m *Evaluator) builtIn(at, p string) (s pathState, ok bool) {
 		return stateDevice, true
 	case slices.Contains(resolve.OwnDevices, at):
 		return stateAbsent, true
-	case at == "/dev/shm":
+	case at == "/dev/shm", at == "/dev/mqueue":
 		return stateWritable, true
 	case at == "/dev/pts":
 		return stateTerminal, true
@@ -327,7 +327,7 @@ func (m *Evaluator) changes(p string, d Op, c change) (bool, Reason) {
 // isMount reports whether an entry is at p that cannot be moved.
 func (m *Evaluator) isMount(p string) bool {
 	e, ok := m.Entries[p]
-	return ok && e.Kind != pathrule.Make || p == "/dev" || p == "/dev/shm"
+	return ok && e.Kind != pathrule.Make || p == "/dev" || p == "/dev/shm" || p == "/dev/mqueue"
 }
 
 // reason returns an answer about p with its sentence.
