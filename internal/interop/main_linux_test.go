@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox"
 )
 
@@ -19,7 +20,7 @@ func TestMain(m *testing.M) {
 			os.Exit(0)
 		}
 	}
-	os.Exit(m.Run())
+	kerneltest.Main(m)
 }
 
 // server makes a command that is this test binary as one of its servers, in a
