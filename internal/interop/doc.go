@@ -1,5 +1,6 @@
 // Package interop holds one test with each of several libraries that start an
 // exec.Cmd which they are given: started by them, a sandbox's command is in its
-// sandbox. It is a module of its own, so that their dependencies are not the
-// library's.
+// sandbox. And it holds small programs that start commands as the shell tools of known
+// harnesses do; each gives the same with os/exec and with a sandbox in its place. It is a
+// module of its own, so that the libraries' dependencies are not Holdfast's.
 package interop

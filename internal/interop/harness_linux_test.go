@@ -140,10 +140,17 @@ func (h shellTool) run(script string, limit time.Duration) string {
 }
 
 func TestKernelHarnessShellTool(t *testing.T) {
-	t.Setenv("HARNESS_SETTING", "inherited")
 	asEachStarter(t, func(p *sandbox.Policy) { p.Env.Pass = append(p.Env.Pass, "HARNESS_SETTING") }, func(t *testing.T, start starter, dir string) {
 		t.Setenv("HARNESS_SETTING", "inherited")
+		t.Setenv("HARNESS_API_KEY", "secret")
 		h := shellTool{start, dir}
+		secret := "secret\n"
+		if strings.HasSuffix(t.Name(), "confined=true") {
+			secret = "\n"
+		}
+		if out := h.run(`echo "$HARNESS_API_KEY"`, time.Minute); out != secret {
+			t.Errorf("the harness's secret: %q, want %q", out, secret)
+		}
 		if out := h.run(`echo "$AGENT $HARNESS_SETTING"; pwd; echo kept >file`, time.Minute); out != "1 inherited\n"+dir+"\n" {
 			t.Errorf("got %q", out)
 		}
