@@ -26,8 +26,8 @@
 // The way in three steps:
 //
 //  1. sandbox.Cmd.Start calls Start of the exec.Cmd that it embeds. That command's context is
-//     the sandbox's own, and os/exec asks it whether it is done before it reads Env, Dir,
-//     ExtraFiles and SysProcAttr. In that question package sandbox checks the command and
+//     a runner.Run, and os/exec asks it whether it is done before it reads Env, Dir,
+//     ExtraFiles and SysProcAttr. In that question internal/runner checks the command and
 //     puts the stage, a sealed program and the control socket in the tool's place.
 //  2. What the program does was decided before, by sandbox.New: internal/compile, a pure function, made an
 //     internal/plan.Plan of the policy and the host's facts, step by step and in order
@@ -36,8 +36,8 @@
 //     process takes it. The tool's process executes the tool last.
 //
 // The way back: init reads what the kernel says of the tool's process and sends the
-// records up the control socket; package sandbox judges them against the plan, which makes
-// the [sandbox.Report].
+// records up the control socket; internal/runner reads them as evidence of the plan's
+// mechanisms, and package sandbox makes the [sandbox.Report] of that.
 //
 // Two ways branch off. A tool whose policy names hosts speaks to listeners on its own loopback,
 // which init has made in the empty network namespace and passed up: internal/runner serves them,
@@ -63,11 +63,11 @@
 //	seccomp/               filters as data, their compiler and evaluator, the default profile; usable alone
 //	rlimit/                resource limits as data; usable alone
 //	internal/compile/      policy and facts about the host to the plan, or what the host cannot hold; pure
-//	internal/darwin/       which bounds of a policy macOS holds, by which grants of a profile; pure
+//	internal/darwin/       which bounds of a policy macOS holds, by which grants of a profile, and sandbox-exec's arguments; pure
 //	internal/verdict/      whether a policy allows an access, and which field decides; explains, guards nothing
 //	internal/presets/      what this machine has (toolchains, caches, git identity, places of secrets), as a policy
 //	internal/resolve/      paths of a policy and of an explicit root to canonical entries; reads names and links
-//	internal/runner/       the network of one run, served by the harness: proxies, ports, agents, capture
+//	internal/runner/       the life of one command: how it enters, its network (proxies, ports, agents, capture), evidence, end
 //	internal/protected/    the table of names that programs outside obey (.git/hooks, .bashrc, .nvimrc ...), and which program obeys each
 //	internal/pathrule/     paths of a policy as text: kinds of rules, what may stand where
 //	internal/errtext/      pieces of error texts; foreign text made printable

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -12,9 +13,9 @@ type walls struct {
 	name    string
 	without []kerneltest.Feature
 	may     []Bound
-	drop    mechanism // its steps are left out of the plan
-	noCalls bool      // without the system call profile
-	abi     int       // Landlock as this ABI has it; 0: the kernel's
+	drop    plan.Mechanism // its steps are left out of the plan
+	noCalls bool           // without the system call profile
+	abi     int            // Landlock as this ABI has it; 0: the kernel's
 }
 
 const (

@@ -132,8 +132,8 @@ func BenchmarkDefault(b *testing.B) {
 	b.Chdir(b.TempDir())
 	b.ReportAllocs()
 	for b.Loop() {
-		if c := Command(benchTool); c.run.broken != nil {
-			b.Fatal(c.run.broken)
+		if a := Command(benchTool).run.Account(); a.Sandbox == nil {
+			b.Fatal(a.Status)
 		}
 	}
 }

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net"
 	"os/exec"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/runner"
 )
 
 // Cmd is an [exec.Cmd] whose process runs inside a sandbox. The embedded
@@ -27,7 +30,7 @@ type Cmd struct {
 	// another goroutine than Start's.
 	Born, Built func(pid int) error
 
-	run *run
+	run *runner.Run
 }
 
 // newCmd makes a command as exec.CommandContext does: it looks the name up now
@@ -38,82 +41,39 @@ func newCmd(ctx context.Context, s *Sandbox, broken error, name string, arg []st
 	}
 	model := exec.Command(name, arg...) // resolves the name as os/exec does
 	c := &Cmd{Path: model.Path}
-	c.run = newRun(ctx, s, broken)
-	c.Cmd = c.run.newExecCmd()
+	tool := func() runner.Tool { return runner.Tool{Path: c.Path, Born: c.Born, Built: c.Built} }
+	if s == nil {
+		c.run = runner.New(ctx, nil, broken, tool)
+	} else {
+		c.run = runner.New(ctx, s.ready, broken, tool)
+	}
+	c.Cmd = c.run.Command()
 	c.Cmd.Args, c.Cmd.Err = model.Args, model.Err
-	c.run.tool, c.run.hooks = func() string { return c.Path }, hooks{c}
 	if s != nil && s.ready.Policy.Root != nil {
 		c.Path, c.Cmd.Err = name, nil // it is looked for inside
 	}
 	return c
 }
 
-// errNoSandbox is what Start returns for a command of a nil Sandbox.
-var errNoSandbox = errors.New("sandbox: the Sandbox is nil: look at the error that New returned")
-
 // Start is [exec.Cmd.Start]. It returns when the tool has been executed inside
 // its walls, and otherwise the error: what os/exec would return when the tool
 // cannot be found, entered or executed, a [*StartError] when a wall could not
 // be built.
-func (c *Cmd) Start() error {
-	c.run.quiet, c.run.gated = true, true
-	if err := c.Cmd.Start(); err != nil {
-		c.run.abandon()
-		c.run.unshut(false)
-		return c.run.startError(err)
-	}
-	c.run.watch()
-	c.run.unshut(true)
-	<-c.run.decided
-	if err := c.run.failure(); err != nil {
-		c.bury()
-		return err
-	}
-	return nil
-}
-
-// bury ends an embedded command that was started and whose tool was not, and
-// leaves the fields as a failed Start of os/exec leaves them.
-func (c *Cmd) bury() {
-	if c.Cmd.WaitDelay == 0 {
-		c.Cmd.WaitDelay = 1 // the copying goroutines may be stuck in the caller's readers
-		defer func() { c.Cmd.WaitDelay = 0 }()
-	}
-	c.run.reap(c.Cmd.Wait)
-	c.run.forget()
-}
+func (c *Cmd) Start() error { return c.run.Start() }
 
 // Wait is [exec.Cmd.Wait]. It returns when every process inside is dead.
-func (c *Cmd) Wait() error {
-	err := c.run.reap(c.Cmd.Wait)
-	if c.Cmd.ProcessState != nil {
-		c.run.settle()
-	}
-	return c.run.waitError(err)
-}
+func (c *Cmd) Wait() error { return c.run.Wait() }
 
 // Run is [exec.Cmd.Run].
 func (c *Cmd) Run() error {
-	if err := c.Start(); err != nil {
+	if err := c.run.Start(); err != nil {
 		return err
 	}
-	return c.Wait()
+	return c.run.Wait()
 }
 
 // Output is [exec.Cmd.Output].
-func (c *Cmd) Output() ([]byte, error) {
-	c.run.quiet, c.run.gated = true, c.Cancel != nil // without Cancel, no goroutine watches until the end
-	var out []byte
-	err := c.run.reap(func() (err error) {
-		out, err = c.Cmd.Output()
-		return err
-	})
-	c.run.unshut(false)
-	if err = c.finish(err); c.Cmd.Process == nil {
-		return nil, err
-	}
-	return out, err
-}
+func (c *Cmd) Output() ([]byte, error) { return c.run.Output() }
 
 // CombinedOutput is [exec.Cmd.CombinedOutput].
 func (c *Cmd) CombinedOutput() ([]byte, error) {
@@ -130,20 +90,6 @@ func (c *Cmd) CombinedOutput() ([]byte, error) {
 		return nil, err
 	}
 	return b.Bytes(), err
-}
-
-// finish gives the result of an embedded method that started and waited.
-func (c *Cmd) finish(err error) error {
-	if c.Cmd.Process == nil {
-		c.run.abandon()
-		return c.run.startError(err)
-	}
-	c.run.settle()
-	if failed := c.run.failure(); failed != nil {
-		c.run.forget()
-		return failed
-	}
-	return c.run.waitError(err)
 }
 
 // String is [exec.Cmd.String]: the tool and its arguments.
@@ -164,10 +110,25 @@ func (c *Cmd) String() string {
 
 // Environ returns the environment that the tool would get now: what the policy lets pass,
 // and what the command's own Env adds to that.
-func (c *Cmd) Environ() []string { return c.run.environ().Vars }
+func (c *Cmd) Environ() []string { return c.run.Environ() }
 
 // Report says which bound held in this run, by which mechanisms, on what
 // evidence. Before Start it says what is promised. It may be called while another
 // goroutine is in one of this type's methods, such as Wait; until that returns it
 // does not know the exit status.
-func (c *Cmd) Report() *Report { return c.run.report() }
+func (c *Cmd) Report() *Report { return reportOf(c.run.Account()) }
+
+// NetworkEnviron returns the variables that make tools use what the policy's
+// [Network] gives them: the proxies, the trust bundle, the credentials'
+// placeholders, the agents' sockets. Every command has them already, and so has what
+// [Cmd.Environ] returns; with [Env].AsGiven an Env of the caller's own needs them in it. They are of this
+// command: those of another one are worth nothing here.
+func (c *Cmd) NetworkEnviron() []string { return c.run.NetworkVariables() }
+
+// DialInside connects to a server that the tool has at a port of its loopback,
+// one of [Network.Listen], by IPv4, or by IPv6 if that is where it listens. It does
+// not wait for the server to listen: until then the error wraps ECONNREFUSED. The
+// command must have been started.
+func (c *Cmd) DialInside(ctx context.Context, port uint16) (net.Conn, error) {
+	return c.run.DialInside(ctx, port)
+}

@@ -98,7 +98,12 @@ func wireGPG(s *runner.Sandbox, in *compile.Input) (err error) {
 		return err
 	}
 	env, _ := s.Env.Of(s.Policy.Env)
-	home, _ := valueOf(env, "HOME")
+	home := ""
+	for _, v := range env {
+		if value, ok := strings.CutPrefix(v, "HOME="); ok {
+			home = value // the last counts
+		}
+	}
 	in.NetConfig.Home = home
 	if at := in.NetConfig.GPGSocket(); !filepath.IsAbs(home) || !in.Namespaced() && s.Policy.Root == nil || slices.Contains(s.Policy.Open, policy.BoundFiles) || !in.Inside(filepath.Dir(at)) {
 		return &PolicyError{Field: "Network.GPGAgent", Value: home, Problem: "the tool's HOME is not the sandbox's own, and gpg looks for its agent there", Remedy: "make it a Private directory, as the presets do"}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/compile"
-	"github.com/holdfast-dev/holdfast/internal/darwin"
 	"github.com/holdfast-dev/holdfast/internal/runner"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
@@ -80,37 +79,5 @@ func TestASandboxPrintsNothingThatItHolds(t *testing.T) {
 	}
 	if text := fmt.Sprintf("%+v %#v", s.ready.Networks, s.ready.Policy); strings.Contains(text, "hunter two") {
 		t.Errorf("the secret is not behind a function: %s", text)
-	}
-}
-
-// TestWhatPassesOfTheEnvironmentHasNoSecret, under whatever name and in whatever text.
-func TestWhatPassesOfTheEnvironmentHasNoSecret(t *testing.T) {
-	t.Setenv("ALIAS", "hunter/two")
-	s := &Sandbox{ready: &runner.Sandbox{Env: new(runner.FilteredEnv), Policy: Policy{
-		Env: Env{Pass: []string{"ALIAS"}, Set: map[string]string{"INDEX": "https://u:hunter%2Ftwo@a.example/", "OTHER": "hunter three"}},
-		Network: Network{
-			Hosts:       []string{"a.example"},
-			Credentials: []policy.Credential{{Name: "TOKEN", Secret: "hunter/two", Hosts: []string{"a.example"}, Place: policy.PlaceBearer}},
-		},
-	}}}
-	s.ready.NetConfig = darwin.NetConfig(s.ready.Policy.Network)
-	var err error
-	if s.ready.Networks, err = runner.NewNetworks(&s.ready.Policy.Network); err != nil {
-		t.Fatal(err)
-	}
-	c := s.Command("/bin/true")
-	defer c.run.closeNetwork()
-	env := map[string]string{}
-	for _, v := range c.Environ() {
-		name, value, _ := strings.Cut(v, "=")
-		env[name] = value
-	}
-	p := env["TOKEN"]
-	if p == "" || env["ALIAS"] != p || env["INDEX"] != "https://u:"+p+"@a.example/" || env["OTHER"] != "hunter three" {
-		t.Errorf("%q", env)
-	}
-	c.Env = []string{"MINE=hunter/two"}
-	if got := c.Environ(); len(got) == 0 || got[0] != "MINE=hunter/two" {
-		t.Errorf("the caller's own: %q", got)
 	}
 }

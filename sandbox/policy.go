@@ -1,6 +1,9 @@
 package sandbox
 
-import "github.com/holdfast-dev/holdfast/sandbox/policy"
+import (
+	"github.com/holdfast-dev/holdfast/internal/host"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+)
 
 // What most policies are written with. Package policy documents each, and has the
 // rest: credentials, request rules, protected names. Package rootfs has what builds
@@ -24,4 +27,11 @@ type (
 	// An UnsupportedError is a bound that this host cannot hold. It wraps [errors.ErrUnsupported]. Where several
 	// bounds are concerned, [New]'s error joins one for each.
 	UnsupportedError = policy.UnsupportedError
+)
+
+type (
+	// Host is what is known of this machine; see [Probe].
+	Host = host.Facts
+	// Fact is one thing known of the host, with its reason and remedy.
+	Fact = host.Fact
 )

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/darwin"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/runner"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
 	"github.com/holdfast-dev/holdfast/internal/verdict"
@@ -86,7 +87,7 @@ func TestTrustdIsNoWayPastTheProxies(t *testing.T) {
 				t.Errorf("%s: %s: %s", tt.name, name, v.Why)
 			}
 		}
-		line := judgeProfile(networkHolding(meant(t, tt.p)), false, true, func(m string) string { return profileEvidence(m, nil, 0, 0, "HTTP") })
+		line := judge(networkHolding(meant(t, tt.p)), runner.ProfileEvidence(nil, 0, 0, "HTTP"), false)
 		if line.State != tt.state {
 			t.Errorf("%s: %+v", tt.name, line)
 		}
@@ -98,7 +99,7 @@ func TestTrustdIsNoWayPastTheProxies(t *testing.T) {
 func TestTheNetworksLineSaysHowItIsHeld(t *testing.T) {
 	h := networkHolding(meant(t, Policy{Network: Network{Hosts: []string{"*"}}}))
 	line := func(proxied string) BoundReport {
-		return judgeProfile(h, false, true, func(m string) string { return profileEvidence(m, nil, 0, 0, proxied) })
+		return judge(h, runner.ProfileEvidence(nil, 0, 0, proxied), false)
 	}
 	got := line("HTTP at 127.0.0.1:50000")
 	text := (&Report{Bounds: []BoundReport{got}}).String()

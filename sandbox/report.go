@@ -3,6 +3,7 @@ package sandbox
 import (
 	"encoding/json"
 	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -46,8 +47,6 @@ type Report struct {
 	// Violations are what the tool was denied by the network's rules, the first
 	// hundred.
 	Violations []Violation `json:"violations,omitempty"`
-
-	stuck int // a process that was killed and has not ended
 }
 
 // A BoundReport is one line of a report.
@@ -64,6 +63,18 @@ type MechanismReport struct {
 	Mechanism string `json:"mechanism"`
 	Held      bool   `json:"held"`
 	Evidence  string `json:"evidence"`
+}
+
+// A Denial is something that the tool tried and the system refused, as the
+// system's log has it. Only macOS has such a log. What a terminal would obey, a
+// line's end too, is escaped.
+type Denial struct {
+	Time      time.Time `json:"time,omitzero"`
+	Process   string    `json:"process"`
+	PID       int       `json:"pid"`
+	Operation string    `json:"operation"` // such as "file-read-data"
+	Target    string    `json:"target,omitempty"`
+	Times     int       `json:"times"` // how often in a row
 }
 
 // Bound returns the line of one bound; nil: there is none.
@@ -143,6 +154,50 @@ func openWords(b Bound) string {
 // JSON returns the report as JSON, indented.
 func (r *Report) JSON() ([]byte, error) { return json.MarshalIndent(r, "", "  ") }
 
+// ReportOf returns the report of a command that [Sandbox.Wrap] has put into a
+// sandbox, or of a Cmd's embedded exec.Cmd; nil: it is in none. On macOS it is always nil.
+func ReportOf(cmd *exec.Cmd) *Report {
+	if r := runner.Of(cmd); r != nil {
+		return reportOf(r.Account())
+	}
+	return nil
+}
+
+// reportOf judges a run by what is known of it.
+func reportOf(a runner.Account) *Report {
+	r := &Report{Tool: a.Tool, Status: a.Status, Started: a.Started, Ended: a.Ended}
+	if a.Sandbox == nil {
+		return r
+	}
+	for _, d := range a.Denials {
+		r.Denials = append(r.Denials, Denial(d))
+	}
+	p := a.Sandbox.Policy
+	r.Notes = slices.Clone(p.Notes)
+	for _, h := range a.Sandbox.Plan.Holdings {
+		open := slices.Contains(p.Open, h.Bound) || h.Bound == policy.BoundNetwork && p.Network.Host ||
+			h.Bound == policy.BoundSyscalls && p.Syscalls.IsOff() || h.Bound == policy.BoundTime && p.Limits.WallClock == 0
+		r.Bounds = append(r.Bounds, judge(h, a.Evidence, open))
+	}
+	if line := r.Bound(policy.BoundProcesses); line != nil && a.Stuck != 0 {
+		line.Lost = append(line.Lost, fmt.Sprintf("process %d was killed and has not ended", a.Stuck))
+		line.State = Absent
+	}
+	if line := r.Bound(policy.BoundEnvironment); len(a.Secrets) > 0 && line.State != Open {
+		line.Lost = append(line.Lost, runner.SecretsPassed(a.Secrets))
+		if line.State == Held {
+			line.State = Weaker
+		}
+	}
+	if line := r.Bound(policy.BoundNetwork); line != nil && (line.State == Held || line.State == Promised) && !p.Network.Proxied() {
+		line.Notes = append(line.Notes, "no host can be reached: Network.Hosts names none")
+	}
+	if a.Network != nil {
+		r.addDenials(*a.Network)
+	}
+	return r
+}
+
 // judge makes the line of one bound: what was promised against the evidence.
 func judge(h plan.Holding, e *runner.Evidence, open bool) BoundReport {
 	line := BoundReport{Bound: h.Bound, Notes: slices.Clone(h.Notes)}
@@ -161,7 +216,7 @@ func judge(h plan.Holding, e *runner.Evidence, open bool) BoundReport {
 		}
 		line.Mechanisms = append(line.Mechanisms, r)
 	}
-	absent := false
+	absent := len(h.By) == 0
 	for _, l := range h.Lost {
 		line.Lost = append(line.Lost, fmt.Sprintf("%s (%s; remedy: %s)", l.What, l.Why, l.Remedy))
 		absent = absent || l.Absent

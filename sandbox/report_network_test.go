@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/compile"
-	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/internal/runner"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -74,32 +72,6 @@ func TestWhatIsDeniedAgainIsOneLine(t *testing.T) {
 	deny("19.example")
 	if text := r.String(); strings.Count(text, "denied") != mostShown+1 || !strings.HasSuffix(text, "  and 13 more were denied\n") {
 		t.Errorf("%s", text)
-	}
-}
-
-// TestAnEnvWithoutTheProxiesIsNotedUnlessPacketsAreCaptured: a capture that this host
-// cannot have leaves the tool nothing else.
-func TestAnEnvWithoutTheProxiesIsNotedUnlessPacketsAreCaptured(t *testing.T) {
-	for name, c := range map[string]struct {
-		steps []plan.Step
-		noted bool
-	}{
-		"captured":                    {[]plan.Step{{By: plan.Capture}}, false},
-		"a capture that is not there": {nil, true},
-	} {
-		of, err := runner.NewNetworks(&Network{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		n, err := of.New(compile.NetConfig{Proxied: true, Captures: true}, true)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := &run{sandbox: &Sandbox{ready: &runner.Sandbox{Plan: plan.Plan{Steps: c.steps}}}, net: n}
-		r.noteOwnEnv([]string{"A=b"})
-		if notes := n.Summary().Notes; len(notes) > 0 != c.noted {
-			t.Errorf("%s: %q", name, notes)
-		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 
 	"github.com/holdfast-dev/holdfast/internal/runner"
 )
@@ -60,6 +61,15 @@ func (s *Sandbox) CommandContext(ctx context.Context, name string, arg ...string
 	}
 	return newCmd(ctx, s, nil, name, arg)
 }
+
+// Wrap makes a command that was made elsewhere, as a literal or by
+// [exec.Command] or [exec.CommandContext], run inside the sandbox, whichever code
+// and method starts it. It must not have been started; its pipes may have been
+// made already. Its Path becomes the stage's, and the tool is what Path was.
+//
+// [ReportOf] returns the report of a wrapped command. On macOS a command has to be made by
+// [Sandbox.Command]: the error wraps [errors.ErrUnsupported].
+func (s *Sandbox) Wrap(cmd *exec.Cmd) error { return s.ready.Wrap(cmd) }
 
 // Close refuses further commands. Commands that run already are not affected:
 // each ends with its own process.

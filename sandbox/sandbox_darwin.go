@@ -1,15 +1,10 @@
 package sandbox
 
 import (
-	"bytes"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/darwin"
@@ -17,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/presets"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
-	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
+	"github.com/holdfast-dev/holdfast/internal/runner"
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
@@ -47,7 +42,7 @@ func (s *Sandbox) compile() (err error) {
 	}
 	s.ready.Profile = m
 	s.ready.Plan.Holdings, s.ready.Plan.DeadlineMS = m.Holdings(), compile.Milliseconds(s.ready.Policy.Limits.WallClock)
-	inherited, err := inheritedLimits()
+	inherited, err := runner.InheritedLimits()
 	if err != nil {
 		return err
 	}
@@ -57,16 +52,16 @@ func (s *Sandbox) compile() (err error) {
 			return policy.RlimitsError(err, "cannot be set by this harness", "lower it, use rlimit.Inherited, or raise the harness's own limit")
 		}
 		for _, l := range s.ready.Limits {
-			if _, ok := kernelResources[l.Resource]; !ok {
+			if _, ok := runner.KernelResources[l.Resource]; !ok {
 				s.loseLimit(l)
 			}
 		}
-		s.ready.Limits = slices.DeleteFunc(s.ready.Limits, func(l rlimit.Setting) bool { _, ok := kernelResources[l.Resource]; return !ok })
+		s.ready.Limits = slices.DeleteFunc(s.ready.Limits, func(l rlimit.Setting) bool { _, ok := runner.KernelResources[l.Resource]; return !ok })
 	}
 	if err := s.refuse(); err != nil {
 		return err
 	}
-	return s.try(s.ready.Limits)
+	return s.ready.Try()
 }
 
 func (s *Sandbox) loseLimit(l rlimit.Setting) {
@@ -82,44 +77,9 @@ func (s *Sandbox) refuse() error {
 	return errors.Join(compile.Unheld(s.ready.Policy, s.ready.Plan.Holdings)...)
 }
 
-// emission is the profile of one run.
-func (s *Sandbox) emission(run darwin.Run) (emit.Emission, error) {
-	e, err := emit.Emit(s.ready.Profile.Grants(run))
-	if bad := (*emit.Error)(nil); errors.As(err, &bad) {
-		return e, &PolicyError{Field: bad.Field, Value: bad.Value, Problem: bad.Problem, Remedy: "no profile can say it: use another name", Err: err}
-	}
-	return e, err
-}
-
-// try has the profile applied to a program that does nothing.
-func (s *Sandbox) try(limits []rlimit.Setting) error {
-	e, err := s.emission(darwin.Run{Tag: newTag(), Proxies: darwin.StandInPorts})
-	if err != nil {
-		return err
-	}
-	argv := profileArgs(sandboxExec, e, "/usr/bin/true", nil)
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env = []string{}
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	err = cmd.Run()
-	if cmd.ProcessState == nil {
-		return &UnsupportedError{Bound: policy.BoundFiles, What: "no profile can be applied", Reason: err.Error(), Remedy: "run on a macOS that has " + sandboxExec}
-	}
-	status := cmd.ProcessState.ExitCode()
-	return judgeTrial(status, stderr.Bytes()).err(status, stderr.Bytes())
-}
-
-// newTag is what one run's denials are found by.
-func newTag() string {
-	var b [8]byte
-	rand.Read(b[:])
-	return "holdfast-" + hex.EncodeToString(b[:])
-}
-
 // explain prints what sandbox-exec is given.
 func (s *Sandbox) explain() string {
-	e, err := s.emission(darwin.Run{Tag: "holdfast-TAG", Proxies: darwin.StandInPorts})
+	e, err := s.ready.Emission(darwin.Run{Tag: "holdfast-TAG", Proxies: darwin.StandInPorts})
 	if err != nil {
 		return err.Error()
 	}
@@ -127,12 +87,9 @@ func (s *Sandbox) explain() string {
 	for _, l := range s.ready.Limits {
 		b.WriteString("stage  limit " + l.String() + "\n")
 	}
-	b.WriteString("stage  execute " + sandboxExec + " with this profile and these parameters\n" + e.Profile)
+	b.WriteString("stage  execute " + darwin.SandboxExec + " with this profile and these parameters\n" + e.Profile)
 	for _, p := range e.Params {
 		b.WriteString("-D " + p.Name + "=" + p.Value + "\n")
 	}
 	return b.String() + explainNetwork(s.ready.Policy.Network, s.ready.NetConfig)
 }
-
-// executable is the harness's own file, which is the stage's too.
-var executable = sync.OnceValues(os.Executable)

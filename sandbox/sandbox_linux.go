@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/presets"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/internal/stage"
@@ -93,7 +94,7 @@ func (s *Sandbox) explain() string {
 
 // dropForTest is a mechanism whose steps are not carried out, behind the
 // report's back, which keeps the plan that was promised: a test can see it notice.
-var dropForTest mechanism
+var dropForTest plan.Mechanism
 
 // listDirectory returns what dir holds.
 func listDirectory(dir string) []resolve.Entry {

@@ -13,15 +13,15 @@ import (
 var walls = map[string][]string{
 	".":                                nil,
 	"examples":                         {"sandbox", "sandbox/policy", "sandbox/rootfs", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest", "sandbox/capture", "sandbox/sbpl"},
-	"sandbox":                          {"sandbox/policy", "sandbox/rootfs", "internal/presets", "internal/verdict", "internal/compile", "internal/darwin", "internal/resolve", "internal/runner", "internal/pathrule", "internal/errtext", "internal/seatbelt/emit", "internal/proxy", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/host", "internal/plan", "internal/stage", "internal/stage/child", "internal/stage/launch", "internal/supervisor", "internal/stage/wire", "landlock", "seccomp", "rlimit"},
+	"sandbox":                          {"sandbox/policy", "sandbox/rootfs", "internal/presets", "internal/verdict", "internal/compile", "internal/darwin", "internal/resolve", "internal/runner", "internal/pathrule", "internal/errtext", "internal/proxy", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/host", "internal/plan", "internal/stage", "internal/stage/launch", "seccomp", "rlimit"},
 	"sandbox/policy":                   {"sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/proxy/hostrules", "internal/plan", "internal/protected", "internal/supervisor", "seccomp", "rlimit"},
 	"sandbox/rootfs":                   {"internal/pathrule", "internal/errtext", "internal/plan"},
 	"internal/resolve":                 {"sandbox/policy", "sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/gitobeyed", "internal/plan"},
 	"internal/presets":                 {"sandbox/policy", "internal/resolve", "internal/pathrule"},
 	"internal/verdict":                 {"sandbox/policy", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/plan", "internal/protected", "internal/proxy/hostrules", "internal/supervisor"},
 	"internal/compile":                 {"sandbox/policy", "sandbox/rootfs", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/host", "internal/plan", "internal/protected", "internal/proxy/clientenv", "internal/supervisor", "landlock", "seccomp", "rlimit"},
-	"internal/darwin":                  {"sandbox/policy", "internal/verdict", "internal/compile", "internal/pathrule", "internal/plan", "internal/protected", "internal/seatbelt/emit", "internal/supervisor"},
-	"internal/runner":                  {"sandbox/policy", "internal/compile", "internal/darwin", "internal/resolve", "internal/errtext", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/plan", "internal/stage", "rlimit"},
+	"internal/darwin":                  {"sandbox/policy", "internal/verdict", "internal/compile", "internal/pathrule", "internal/plan", "internal/protected", "internal/seatbelt/emit", "internal/supervisor", "rlimit"},
+	"internal/runner":                  {"sandbox/policy", "internal/compile", "internal/darwin", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/plan", "internal/seatbelt/emit", "internal/stage", "internal/stage/launch", "internal/stage/wire", "rlimit"},
 	"internal/pathrule":                {"internal/errtext"},
 	"internal/fixture":                 {"sandbox/policy", "internal/host", "internal/pathrule", "internal/plan", "internal/resolve"},
 	"internal/errtext":                 nil,
@@ -69,8 +69,7 @@ var testWalls = map[string][]string{
 	"internal/proxy/redact":    {"internal/proxy/redact/redacttest"},
 	"internal/stage":           {"seccomp"},
 	"landlock/process":         {"internal/sys"},
-	"sandbox":                  {"internal/seatbelt", "sandbox/capture"}, // evaluates what is emitted; attacks a captured tool's network
-	"internal/runner":          {"internal/darwin"},                      // a network without a namespace
+	"sandbox":                  {"internal/seatbelt", "internal/seatbelt/emit", "sandbox/capture", "internal/supervisor", "landlock"}, // evaluates what is emitted; attacks a captured tool's network
 	"internal/seatbelt/emit":   {"internal/seatbelt"},
 }
 

@@ -8,5 +8,5 @@
 //
 // # Limits
 //
-// It applies no profile and starts nothing: package sandbox does, in its files for darwin.
+// It applies no profile and starts nothing: package runner does, in its files for darwin, with the arguments that are made here.
 package darwin

@@ -1,15 +1,26 @@
-// Package runner serves the network of one run of a command, as the harness does it while the tool
-// runs: the proxies, the forwarded ports, the agents and the capture.
+// Package runner is the life of one command in a sandbox.
 //
-// Sandbox is what the runs of one sandbox have in common: the policy, its plan and what they became on
-// this system. Networks is that of their network, made of the policy once: the rules, the
+//	r := runner.New(ctx, s, nil, tool) // s is what the runs of one sandbox have in common
+//	cmd := r.Command()                 // an exec.Cmd whose context is r
+//	err := r.Start()
+//	err = r.Wait()
+//	r.Account()
+//
+// Run is the hook in exec.Cmd.Start (run.go), and command.go has Start and Wait. What happens in the hook is in
+// enter_linux.go: the command is checked (executable_linux.go, descriptors_linux.go, shows.go) and the stage put in
+// the tool's place. run_linux.go follows the run to its end, account_linux.go says what is known of it: Evidence is
+// what the kernel said of the tool, and judges whether a mechanism of the plan is shown to be in force.
+//
+// Networks is what the networks of one sandbox's runs have in common, made of the policy once: the rules, the
 // authority for TLS, the credentials' secrets. Networks.New makes one run's Network, whose variables and
 // files the tool gets; Serve begins when the tool has been executed, with the listeners that came up
 // from inside, or with those made at the machine's loopback; Close ends all of it. Summary says what
 // was denied.
 //
-// Evidence is what the kernel said of a run's tool, and judges whether a mechanism of the plan is
-// shown to be in force.
+// On macOS a run executes sandbox-exec: run_darwin.go, seatbelt*.go.
 //
-// The package knows no command and no report.
+// # Limits
+//
+// The package compiles no policy and makes no report: package sandbox does. A sandbox's namespaces live as long as
+// its one command.
 package runner

@@ -15,13 +15,14 @@ import (
 type Evidence struct {
 	Unread bool // there is none: the run was over before
 
+	profile    bool              // of a run on macOS: only settings and what follows them is known, but keepsBounding
 	status     map[string]string // of the tool: /proc/PID/status
 	limits     string            // of the tool: /proc/PID/limits
 	namespaces map[plan.Mechanism]string
 	own        ownFacts
 	rootErrno  int // the errno of listing the harness's root; -1: not tried
 	killErrno  int // the errno of signalling init; -1: not tried
-	privsErrno int // the errno of asking whether no_new_privs is set; -1: not asked
+	PrivsErrno int // the errno of asking whether no_new_privs is set; -1: not asked
 	keyring    int64
 	initPID    int64
 
@@ -103,6 +104,10 @@ func (e *Evidence) promise(p plan.Plan) {
 
 // Holds says whether one mechanism is shown to be in force, and by what.
 func (e *Evidence) Holds(m plan.Mechanism) (bool, string) {
+	if e.profile {
+		shown := e.inferred(m)
+		return shown != "", shown
+	}
 	switch m {
 	case plan.UserNamespace, plan.MountNamespace, plan.PIDNamespace, plan.IPCNamespace, plan.UTSNamespace, plan.CgroupNamespace, plan.NetworkNamespace:
 		return e.otherNamespace(m)
@@ -175,7 +180,7 @@ func (e *Evidence) noNewPrivs() (bool, string) {
 	if shown, ok := e.status["NoNewPrivs"]; ok || len(e.status) == 0 {
 		return shown == "1", "NoNewPrivs " + shown
 	}
-	if e.privsErrno != 0 {
+	if e.PrivsErrno != 0 {
 		return false, "neither /proc nor prctl(PR_GET_NO_NEW_PRIVS) shows it"
 	}
 	return true, "prctl(PR_GET_NO_NEW_PRIVS) is 1"

@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReadEvidence returns what control says of the tool of a run by plan p, with the harness's own side
+// readEvidence returns what control says of the tool of a run by plan p, with the harness's own side
 // of the comparison. withheld is how many of the harness's variables were not passed; -1: the caller
 // chose them. The run's network may be nil.
-func ReadEvidence(p plan.Plan, control *stage.Control, withheld int, network *Network) *Evidence {
+func readEvidence(p plan.Plan, control *stage.Control, withheld int, network *Network) *Evidence {
 	e := &Evidence{
 		rootErrno: int(control.Checks[stage.CheckRoot]) - 1, killErrno: int(control.Checks[stage.CheckSignal]) - 1,
-		privsErrno: int(control.Checks[stage.CheckNoNewPrivs]) - 1,
+		PrivsErrno: int(control.Checks[stage.CheckNoNewPrivs]) - 1,
 		keyring:    control.Keyring, initPID: control.InitPID, own: readOwn(), withheld: withheld,
 	}
 	e.status, e.limits, e.namespaces = parseEvidence(control.Evidence)

@@ -36,7 +36,7 @@ func someEvidence() []byte {
 // everything is evidence of a run in which every mechanism is in force.
 func everything() *Evidence {
 	e := &Evidence{
-		rootErrno: 13, killErrno: 1, privsErrno: -1, keyring: 8, initPID: 1, filters: 2, deadline: 1000,
+		rootErrno: 13, killErrno: 1, PrivsErrno: -1, keyring: 8, initPID: 1, filters: 2, deadline: 1000,
 		settings: []rlimit.Setting{{Resource: rlimit.Core}, {Resource: rlimit.NoFile, Soft: 1024, Hard: 524288}},
 		own:      ownFacts{filters: 1, keyring: 7, namespaces: map[plan.Mechanism]string{}},
 	}
@@ -66,7 +66,7 @@ func TestEvidenceOfAStatusAsGVisorHasIt(t *testing.T) {
 	const status = "Name:\ttrue\nPPid:\t1\nCapInh:\t0000000000000000\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n" +
 		"CapBnd:\t0000000000000000\nSeccomp:\t2\n"
 	e.status, _, _ = parseEvidence(record(0, status))
-	e.privsErrno, e.own.filters = 0, 0
+	e.PrivsErrno, e.own.filters = 0, 0
 	for _, m := range []plan.Mechanism{plan.NoNewPrivs, plan.Capabilities, plan.Seccomp} {
 		if held, shown := e.Holds(m); !held {
 			t.Errorf("%s: %q", m, shown)
@@ -124,9 +124,9 @@ func TestEvidenceSaysNo(t *testing.T) {
 			e.status["CapPrm"] = "0000000000200000"
 		}, plan.Capabilities},
 		{"no_new_privs is not shown, and was not asked for", func(e *Evidence) { delete(e.status, "NoNewPrivs") }, plan.NoNewPrivs},
-		{"no_new_privs is not shown, and the answer was no", func(e *Evidence) { delete(e.status, "NoNewPrivs"); e.privsErrno = 1 }, plan.NoNewPrivs},
-		{"/proc says no, and the answer was yes", func(e *Evidence) { e.status["NoNewPrivs"], e.privsErrno = "0", 0 }, plan.NoNewPrivs},
-		{"nothing of the status was read", func(e *Evidence) { e.status, e.privsErrno = nil, 0 }, plan.NoNewPrivs},
+		{"no_new_privs is not shown, and the answer was no", func(e *Evidence) { delete(e.status, "NoNewPrivs"); e.PrivsErrno = 1 }, plan.NoNewPrivs},
+		{"/proc says no, and the answer was yes", func(e *Evidence) { e.status["NoNewPrivs"], e.PrivsErrno = "0", 0 }, plan.NoNewPrivs},
+		{"nothing of the status was read", func(e *Evidence) { e.status, e.PrivsErrno = nil, 0 }, plan.NoNewPrivs},
 		{"a set of capabilities is empty text", func(e *Evidence) { e.status["CapAmb"] = "" }, plan.Capabilities},
 		{"a hard limit is higher", func(e *Evidence) { e.settings[1].Hard = 1024 }, plan.Rlimits},
 		{"a limit is not shown", func(e *Evidence) { e.settings[1].Resource = rlimit.FSize }, plan.Rlimits},

@@ -2,5 +2,62 @@
 
 package runner
 
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os/exec"
+	"runtime"
+)
+
+// There is no way into a sandbox on this operating system yet. Everything builds, policies
+// can be made and checked, and no tool runs.
+
 // Engine is empty where no tool runs.
 type Engine struct{}
+
+type contact struct{ path string }
+
+var errInvalid = fs.ErrInvalid
+
+const ownLetters = 26
+
+// Unsupported is the error of whatever needs an engine.
+func Unsupported() error {
+	return fmt.Errorf("sandbox: there is no engine for %s yet: %w", runtime.GOOS, errors.ErrUnsupported)
+}
+
+// Wrap puts a command that was made elsewhere into the sandbox.
+func (s *Sandbox) Wrap(cmd *exec.Cmd) error { return Unsupported() }
+
+// Of returns the run of a wrapped command; there is none.
+func Of(cmd *exec.Cmd) *Run { return nil }
+
+func (s *Sandbox) isHomed() bool { return false }
+
+func (r *Run) stagePath() string { return "/nonexistent/holdfast" }
+
+func (r *Run) enter() error {
+	if r.broken != nil {
+		return r.broken
+	}
+	return Unsupported()
+}
+
+// DialInside connects to a port of the tool's loopback.
+func (r *Run) DialInside(context.Context, uint16) (net.Conn, error) { return nil, Unsupported() }
+
+// Account returns what is known of the run.
+func (r *Run) Account() Account {
+	return Account{Tool: r.tool().Path, Status: "no sandbox"}
+}
+
+func (r *Run) watch()                     {}
+func (r *Run) settle()                    {}
+func (r *Run) abandon()                   {}
+func (r *Run) kill() error                { return Unsupported() }
+func (r *Run) failure() error             { return Unsupported() }
+func (r *Run) startError(err error) error { return err }
+func (r *Run) waitError(err error) error  { return err }

@@ -25,6 +25,3 @@ type Sandbox struct {
 
 // Close refuses further runs. It reports whether it is the first to do so.
 func (s *Sandbox) Close() bool { return s.closed.CompareAndSwap(false, true) }
-
-// IsClosed reports whether further runs are refused.
-func (s *Sandbox) IsClosed() bool { return s.closed.Load() }

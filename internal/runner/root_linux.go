@@ -1,4 +1,4 @@
-package sandbox
+package runner
 
 import (
 	"bytes"
@@ -14,13 +14,9 @@ import (
 // defaultPath is where a program is looked for without a PATH, as by execvp(3).
 const defaultPath = "/bin:/usr/bin"
 
-// inLayout reports whether the run's root is an explicit layout, in which what
-// the harness sees at a path says nothing.
-func (r *run) inLayout() bool { return r.sandbox != nil && r.sandbox.ready.Policy.Root != nil }
-
-// layoutRun adds what a layout leaves to be found out inside: the tool, by its
+// enterRoot adds what a layout leaves to be found out inside: the tool, by its
 // PATH, and its directory.
-func (r *run) layoutRun(s *stage.Run) (err error) {
+func (r *Run) enterRoot(s *stage.Run) (err error) {
 	r.given = r.sandbox.given()
 	if r.path == ownProgram {
 		if r.exe, err = os.Open(ownProgram); err != nil {
@@ -29,10 +25,10 @@ func (r *run) layoutRun(s *stage.Run) (err error) {
 		r.given, s.Exe = append(r.given, r.exe), true
 	}
 	s.Given, s.GivenFD = len(r.given), r.launcher.FirstGiven(3+s.ExtraFiles)
-	if s.Dirs = r.layoutDirs(s.Env); len(s.Dirs) > 1 {
+	if s.Dirs = r.rootDirs(s.Env); len(s.Dirs) > 1 {
 		s.Env, s.SetsPWD = append(without(s.Env, "PWD"), "PWD="), true
 	}
-	s.Born, s.Built = r.hooks.born() != nil, r.hooks.built() != nil
+	s.Born, s.Built = r.born != nil, r.built != nil
 	if strings.Contains(r.path, "/") {
 		return nil
 	}
@@ -58,10 +54,10 @@ func (r *run) layoutRun(s *stage.Run) (err error) {
 // becomes the tool is not an instance of it, so it gets it as a descriptor.
 const ownProgram = "/proc/self/exe"
 
-// layoutDirs are the directories that the tool may start in, in order: the
+// rootDirs are the directories that the tool may start in, in order: the
 // command's Dir alone, or the harness's own, the policy's, HOME and the root. PWD is what os/exec
 // makes of it, unless it is to say that the tool is not where the harness is.
-func (r *run) layoutDirs(env []string) []stage.Dir {
+func (r *Run) rootDirs(env []string) []stage.Dir {
 	if dir := r.saved.dir; filepath.IsAbs(dir) {
 		return []stage.Dir{{Path: dir}}
 	} else if dir != "" {
@@ -69,14 +65,14 @@ func (r *run) layoutDirs(env []string) []stage.Dir {
 		return []stage.Dir{{Path: wd + "/" + dir}}
 	}
 	var dirs []stage.Dir
-	if dir := ownDir(env); dir != "" {
+	if dir := harnessDir(env); dir != "" {
 		first := stage.Dir{Path: dir, PWD: dir}
 		if r.cmd.Env != nil {
 			first.PWD, _ = valueOf(env, "PWD") // it is the caller's
 		}
 		dirs = append(dirs, first)
 	}
-	if dir := r.sandbox.ready.Policy.Dir; dir != "" {
+	if dir := r.sandbox.Policy.Dir; dir != "" {
 		dirs = append(dirs, stage.Dir{Path: dir, PWD: dir})
 	}
 	if home, _ := valueOf(env, "HOME"); home != "" {
@@ -85,9 +81,9 @@ func (r *run) layoutDirs(env []string) []stage.Dir {
 	return append(dirs, stage.Dir{Path: "/", PWD: "/"})
 }
 
-// ownDir is the harness's directory, by the name that env has for it, if that is
+// harnessDir is the harness's directory, by the name that env has for it, if that is
 // right.
-func ownDir(env []string) string {
+func harnessDir(env []string) string {
 	if pwd, _ := valueOf(env, "PWD"); filepath.IsAbs(pwd) {
 		a, err1 := os.Stat(pwd)
 		b, err2 := os.Stat(".")
@@ -125,11 +121,11 @@ func without(env []string, name string) []string {
 // given are the descriptors that the policy gives each run's stage, in the order
 // of joins.
 func (s *Sandbox) given() []*os.File {
-	if s.ready.Policy.Root == nil {
+	if s.Policy.Root == nil {
 		return nil
 	}
 	var files []*os.File
-	for _, f := range []*os.File{s.ready.Policy.Root.Namespaces.User, s.ready.Policy.Root.Namespaces.PID, s.ready.Policy.Root.Namespaces.ThenUser} {
+	for _, f := range []*os.File{s.Policy.Root.Namespaces.User, s.Policy.Root.Namespaces.PID, s.Policy.Root.Namespaces.ThenUser} {
 		if f != nil {
 			files = append(files, f)
 		}
@@ -138,16 +134,16 @@ func (s *Sandbox) given() []*os.File {
 }
 
 // pass calls the command's hook for a gate that the stage waits at.
-func (r *run) pass(gate int) error {
-	hook := r.hooks.born()
+func (r *Run) pass(gate int) error {
+	hook := r.born
 	if gate == wire.GateBuilt {
-		hook = r.hooks.built()
+		hook = r.built
 	}
 	if hook == nil {
 		return nil
 	}
 	pid := r.control.PID()
-	if r.sandbox.ready.Plan.AsPID1 {
+	if r.sandbox.Plan.AsPID1 {
 		pid = onlyChild(pid)
 	}
 	return hook(pid)

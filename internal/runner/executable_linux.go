@@ -1,4 +1,4 @@
-package sandbox
+package runner
 
 import (
 	"bytes"
@@ -6,12 +6,14 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
 )
 
@@ -31,23 +33,23 @@ const maxInterpreters = 5
 // checkExecutable looks at a tool as the kernel will. It knows missing files and
 // interpreters, permissions, and formats; the limits on arguments and what security
 // modules say it does not know.
-func (r *run) checkExecutable() error {
-	u := r.judgeExecutable(r.toolPath(), maxInterpreters)
+func (s *Sandbox) checkExecutable(cmd *exec.Cmd, dir, path string) error {
+	u := s.judgeExecutable(cmd, dir, inDir(dir, path), maxInterpreters)
 	switch {
 	case u.hidden != "":
-		return &PolicyError{Field: "Path", Value: r.path, Problem: "is executed by " + u.hidden + ", which the policy does not show",
+		return &policy.PolicyError{Field: "Path", Value: path, Problem: "is executed by " + u.hidden + ", which the policy does not show",
 			Remedy: "add that file, or its directory, to Files.Read", Err: fs.ErrNotExist}
 	case u.errno != 0:
-		return &fs.PathError{Op: "fork/exec", Path: r.path, Err: u.errno}
+		return &fs.PathError{Op: "fork/exec", Path: path, Err: u.errno}
 	}
 	return nil
 }
 
-func (r *run) judgeExecutable(p string, depth int) unexecutable {
+func (s *Sandbox) judgeExecutable(cmd *exec.Cmd, dir, p string, depth int) unexecutable {
 	if abs, err := filepath.Abs(p); err == nil {
 		p = abs
 	}
-	if e, ok := r.sandbox.ready.Tree.Find(p); ok && e.Kind == pathrule.Make {
+	if e, ok := s.Tree.Find(p); ok && e.Kind == pathrule.Make {
 		return unexecutable{} // the host's file, if there is one, is another
 	}
 	info, err := os.Stat(p)
@@ -59,9 +61,9 @@ func (r *run) judgeExecutable(p string, depth int) unexecutable {
 		return unexecutable{}
 	case !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0:
 		return unexecutable{errno: syscall.EACCES}
-	case !r.sandbox.sees(p):
+	case !s.shows(p):
 		return unexecutable{hidden: p}
-	case !r.isAnotherUser() && unix.Faccessat(unix.AT_FDCWD, p, unix.X_OK, unix.AT_EACCESS) == unix.EACCES:
+	case !isAnotherUser(cmd) && unix.Faccessat(unix.AT_FDCWD, p, unix.X_OK, unix.AT_EACCESS) == unix.EACCES:
 		return unexecutable{errno: syscall.EACCES}
 	}
 	f, err := os.Open(p)
@@ -79,17 +81,25 @@ func (r *run) judgeExecutable(p string, depth int) unexecutable {
 		return unexecutable{errno: syscall.ELOOP}
 	default:
 		if !filepath.IsAbs(interpreter) {
-			interpreter = filepath.Join(r.dir, interpreter)
+			interpreter = filepath.Join(dir, interpreter)
 		}
-		return r.judgeExecutable(interpreter, depth-1)
+		return s.judgeExecutable(cmd, dir, interpreter, depth-1)
 	}
 	return unexecutable{}
 }
 
 // isAnotherUser reports whether the tool runs as another user than the harness, who
 // may execute other files.
-func (r *run) isAnotherUser() bool {
-	return r.cmd.SysProcAttr != nil && r.cmd.SysProcAttr.Credential != nil
+func isAnotherUser(cmd *exec.Cmd) bool {
+	return cmd.SysProcAttr != nil && cmd.SysProcAttr.Credential != nil
+}
+
+// inDir is the tool's path as os/exec takes it: relative to its directory.
+func inDir(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(dir, path)
 }
 
 // readInterpreter returns the program that the kernel executes for f: that of a

@@ -1,8 +1,9 @@
-package sandbox
+package runner
 
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 
 	"github.com/holdfast-dev/holdfast/internal/compile"
@@ -12,32 +13,26 @@ import (
 // a socket's path has 103 bytes (sun_path of sys/un.h), and TMPDIR takes 57 of them.
 const ownLetters = 13
 
-// isHomed reports whether HOME and TMPDIR are in the run's own directory: where the
+// isHomed reports whether HOME and TMPDIR are in a run's own directory: where the
 // policy has private ones.
-func (r *run) isHomed() bool {
-	_, homed := r.sandbox.ready.Profile.NeedsOwn()
+func (s *Sandbox) isHomed() bool {
+	_, homed := s.Profile.NeedsOwn()
 	return homed
 }
 
-// makeOwn makes the run's own directory, if it has one, with what the harness puts
-// there.
-func (r *run) makeOwn() (err error) {
-	needed, homed := r.sandbox.ready.Profile.NeedsOwn()
-	if !needed {
-		return nil
-	}
-	uid, gid := r.user()
-	dir := r.ownName()
+// make makes the directory, with what the harness puts there. What is made of it when it fails is removed.
+func (d *ownDir) make(s *Sandbox, n *Network, uid, gid int) (err error) {
+	dir := d.name()
 	if err := os.Mkdir(dir, 0o700); err != nil { // one that is there is not this run's
 		return fmt.Errorf("sandbox: make the run's own directory: %w", err)
 	}
-	r.own = dir
+	d.made = dir
 	defer func() {
 		if err != nil {
-			r.removeOwn()
+			d.remove()
 		}
 	}()
-	if homed {
+	if s.isHomed() {
 		for _, name := range []string{compile.RunHome, compile.RunTmp} {
 			at := filepath.Join(dir, name)
 			err := os.Mkdir(at, 0o700)
@@ -48,9 +43,7 @@ func (r *run) makeOwn() (err error) {
 				return fmt.Errorf("sandbox: make the run's own directory: %w", err)
 			}
 		}
-	}
-	if homed {
-		if err := r.fillHome(uid, gid); err != nil {
+		if err := d.fillHome(s.Policy, uid, gid); err != nil {
 			return err
 		}
 	}
@@ -59,15 +52,15 @@ func (r *run) makeOwn() (err error) {
 			return fmt.Errorf("sandbox: make the run's own directory: %w", err)
 		}
 	}
-	if err := r.net.WriteFiles(dir, uid, gid); err != nil {
+	if err := n.WriteFiles(dir, uid, gid); err != nil {
 		return err
 	}
-	return r.net.ListenAgent(dir, uid, gid)
+	return n.ListenAgent(dir, uid, gid)
 }
 
 // user is who the tool will be.
-func (r *run) user() (uid, gid int) {
-	if a := r.cmd.SysProcAttr; a != nil && a.Credential != nil {
+func user(cmd *exec.Cmd) (uid, gid int) {
+	if a := cmd.SysProcAttr; a != nil && a.Credential != nil {
 		return int(a.Credential.Uid), int(a.Credential.Gid)
 	}
 	return os.Geteuid(), os.Getegid()

@@ -1,19 +1,18 @@
-package sandbox
+package runner
 
 import (
 	"path/filepath"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// sees reports whether the policy shows p, a path of the host, to the tool, at
+// shows reports whether the policy shows p, a path of the host, to the tool, at
 // the same path. A path that does not exist is shown where its parent is.
-func (s *Sandbox) sees(p string) bool {
-	for _, b := range s.ready.Policy.Open {
-		if b == policy.BoundFiles {
-			return true
-		}
+func (s *Sandbox) shows(p string) bool {
+	if slices.Contains(s.Policy.Open, policy.BoundFiles) {
+		return true
 	}
 	p, err := filepath.Abs(p)
 	if err != nil {
@@ -27,7 +26,7 @@ func (s *Sandbox) sees(p string) bool {
 		}
 	}
 	for dir := real; ; dir = filepath.Dir(dir) {
-		if e, ok := s.ready.Tree.Find(dir); ok {
+		if e, ok := s.Tree.Find(dir); ok {
 			switch e.Kind {
 			case pathrule.Read, pathrule.Write, pathrule.CopyOnWrite:
 				return e.Dir || dir == real

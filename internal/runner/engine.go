@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package sandbox
+package runner
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // What the ways into a sandbox of Linux and macOS have in common.
@@ -17,15 +19,15 @@ const errInvalid = syscall.EINVAL
 
 // checkEmbedded refuses an embedded command that would not start the stage, or
 // nothing in it.
-func (r *run) checkEmbedded() error {
-	if r.sandbox.ready.IsClosed() {
+func (r *Run) checkEmbedded() error {
+	if r.sandbox.closed.Load() {
 		return fmt.Errorf("sandbox: %w", os.ErrClosed)
 	}
 	if r.cmd.Path != r.stagePath() {
-		return &PolicyError{Field: "Cmd.Path", Value: r.cmd.Path, Problem: "the embedded Cmd's Path was changed, which would start a program outside of the sandbox",
+		return &policy.PolicyError{Field: "Cmd.Path", Value: r.cmd.Path, Problem: "the embedded Cmd's Path was changed, which would start a program outside of the sandbox",
 			Remedy: "set the Path of the sandbox's Cmd, or make a new command"}
 	}
-	if r.tool() == "" {
+	if r.path == "" {
 		r.cmd.Err = errors.New("exec: no command") // as os/exec does
 		return r.cmd.Err
 	}
@@ -33,18 +35,21 @@ func (r *run) checkEmbedded() error {
 }
 
 // checkDir refuses a working directory that will not be there.
-func (r *run) checkDir() error {
+func (r *Run) checkDir() error {
 	dir, err := filepath.Abs(r.dir)
 	if err != nil {
 		return err
 	}
-	if !r.sandbox.sees(dir) {
-		return &PolicyError{Field: "Dir", Value: dir, Problem: "the policy does not show the working directory", Remedy: "add it to Files.Read or Files.Write, or set the command's Dir, or Policy.Dir, to one that is shown", Err: fs.ErrNotExist}
+	if !r.sandbox.shows(dir) {
+		return &policy.PolicyError{Field: "Dir", Value: dir, Problem: "the policy does not show the working directory", Remedy: "add it to Files.Read or Files.Write, or set the command's Dir, or Policy.Dir, to one that is shown", Err: fs.ErrNotExist}
 	}
 	return nil
 }
 
-func (r *run) isWatching() bool {
+// stageEnded says that what is left of the run need not be waited for without end.
+func (r *Run) stageEnded() { r.ending.Do(func() { close(r.over) }) }
+
+func (r *Run) isWatching() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.watching
@@ -52,7 +57,7 @@ func (r *run) isWatching() bool {
 
 // kill is the default Cancel: it ends everything inside, and returns when that is
 // so.
-func (r *run) kill() error {
+func (r *Run) kill() error {
 	if r.cmd.Process == nil {
 		return nil
 	}
@@ -65,28 +70,10 @@ func (r *run) kill() error {
 }
 
 // startError names the tool, not the stage, in an error of os.StartProcess.
-func (r *run) startError(err error) error {
+func (r *Run) startError(err error) error {
 	var pathErr *fs.PathError
 	if errors.As(err, &pathErr) && pathErr.Path == r.stagePath() {
 		return &fs.PathError{Op: pathErr.Op, Path: r.path, Err: pathErr.Err}
 	}
 	return err
-}
-
-// A deadlineError is what Wait returns of a run that was ended at its deadline.
-type deadlineError struct{ err error }
-
-func (e *deadlineError) Error() string {
-	if e.err == nil {
-		return ErrDeadline.Error()
-	}
-	return ErrDeadline.Error() + ": " + e.err.Error()
-}
-
-// Unwrap returns ErrDeadline and the exit error.
-func (e *deadlineError) Unwrap() []error {
-	if e.err == nil {
-		return []error{ErrDeadline}
-	}
-	return []error{ErrDeadline, e.err}
 }

@@ -1,4 +1,4 @@
-package sandbox
+package runner
 
 import (
 	"fmt"
@@ -7,13 +7,13 @@ import (
 	"github.com/holdfast-dev/holdfast/rlimit"
 )
 
-// inheritedLimits are the harness's own limits. Those that this system does not
+// InheritedLimits are the harness's own limits. Those that this system does not
 // have are unlimited.
-func inheritedLimits() (rlimit.Values, error) {
+func InheritedLimits() (rlimit.Values, error) {
 	var v rlimit.Values
 	for r := range v {
 		v[r] = rlimit.Limit{Soft: rlimit.Unlimited, Hard: rlimit.Unlimited}
-		number, ok := kernelResources[rlimit.Resource(r)]
+		number, ok := KernelResources[rlimit.Resource(r)]
 		if !ok {
 			continue
 		}

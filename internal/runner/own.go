@@ -1,4 +1,4 @@
-package sandbox
+package runner
 
 import (
 	"crypto/rand"
@@ -6,37 +6,53 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// ownName is where the run's own directory will be. It is chosen when the run's
+// An ownDir is a run's own directory, for a run that has one: the home and the tmp of its tool where no
+// mount can be private, and what the harness puts there.
+type ownDir struct {
+	naming sync.Mutex
+	named  string // what it is called, or will be
+	made   string // "": it has not been made
+}
+
+// name is where the directory will be. It is chosen when the run's
 // environment is first asked for, and cannot be guessed.
-func (r *run) ownName() string {
-	r.making.Lock()
-	defer r.making.Unlock()
-	if r.named == "" {
+func (d *ownDir) name() string {
+	d.naming.Lock()
+	defer d.naming.Unlock()
+	if d.named == "" {
 		dir := os.TempDir()
 		if real, err := filepath.EvalSymlinks(dir); err == nil {
 			dir = real
 		}
-		r.named = filepath.Join(dir, "holdfast-"+rand.Text()[:ownLetters])
+		d.named = filepath.Join(dir, "holdfast-"+rand.Text()[:ownLetters])
 	}
-	return r.named
+	return d.named
 }
 
-// removeOwn removes it. On Linux the stage does so too, for the case that the
+// remove removes it. On Linux the stage does so too, for the case that the
 // harness does not live to do it.
-func (r *run) removeOwn() {
-	if r.own != "" {
-		os.RemoveAll(r.own)
+func (d *ownDir) remove() {
+	if d.made != "" {
+		os.RemoveAll(d.made)
 	}
+}
+
+// variables make programs use the directory, if it has been made.
+func (d *ownDir) variables(s *Sandbox) []string {
+	if d.made == "" || !s.isHomed() {
+		return nil
+	}
+	return []string{"HOME=" + filepath.Join(d.made, compile.RunHome), "TMPDIR=" + filepath.Join(d.made, compile.RunTmp)}
 }
 
 // fillHome puts the files of Files.Make that lie in the policy's HOME into the run's own: git finds the user's identity there.
-func (r *run) fillHome(uid, gid int) error {
-	p := r.sandbox.ready.Policy
+func (d *ownDir) fillHome(p policy.Policy, uid, gid int) error {
 	home := p.Env.Set["HOME"]
 	if home == "" {
 		home = os.Getenv("HOME")
@@ -46,7 +62,7 @@ func (r *run) fillHome(uid, gid int) error {
 		if !ok || home == "" {
 			continue
 		}
-		if err := writeOwn(filepath.Join(r.own, compile.RunHome), rel, f, uid, gid); err != nil {
+		if err := writeOwn(filepath.Join(d.made, compile.RunHome), rel, f, uid, gid); err != nil {
 			return fmt.Errorf("sandbox: make %s in the run's own directory: %w", f.Path, err)
 		}
 	}

@@ -1,6 +1,6 @@
 //go:build unix
 
-package sandbox
+package runner
 
 import (
 	"encoding/json"
@@ -8,6 +8,7 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/holdfast-dev/holdfast/internal/darwin"
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"golang.org/x/sys/unix"
@@ -23,9 +24,9 @@ type stageFailure struct {
 // does not return. It runs in the harness's own file, before main, since limits
 // cannot be set on another process and the harness must keep its own.
 func runStage(args []string) {
-	pipe, limits, argv, err := parseStage(args)
+	pipe, limits, argv, err := darwin.ParseStage(args)
 	if err != nil {
-		os.Exit(exitSystem)
+		os.Exit(darwin.ExitSystem)
 	}
 	syscall.CloseOnExec(pipe)
 	for _, s := range limits {
@@ -41,17 +42,17 @@ func stageFails(pipe int, step string, err error) {
 	f.Errno, _ = err.(syscall.Errno)
 	text, _ := json.Marshal(f)
 	syscall.Write(pipe, text)
-	os.Exit(exitSystem)
+	os.Exit(darwin.ExitSystem)
 }
 
-// kernelResources are the limits that every unix has, by their own numbers.
-var kernelResources = map[rlimit.Resource]int{
+// KernelResources are the limits that every unix has, by their own numbers.
+var KernelResources = map[rlimit.Resource]int{
 	rlimit.AS: unix.RLIMIT_AS, rlimit.Core: unix.RLIMIT_CORE, rlimit.CPU: unix.RLIMIT_CPU, rlimit.Data: unix.RLIMIT_DATA, rlimit.FSize: unix.RLIMIT_FSIZE,
 	rlimit.MemLock: unix.RLIMIT_MEMLOCK, rlimit.NoFile: unix.RLIMIT_NOFILE, rlimit.NProc: unix.RLIMIT_NPROC, rlimit.RSS: unix.RLIMIT_RSS, rlimit.Stack: unix.RLIMIT_STACK,
 }
 
 func setLimit(s rlimit.Setting) error {
-	number, ok := kernelResources[s.Resource]
+	number, ok := KernelResources[s.Resource]
 	if !ok {
 		return syscall.ENOSYS
 	}

@@ -1,4 +1,4 @@
-package sandbox
+package runner
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 
 // The stage is this very file, executed with another argv[0].
 func init() {
-	if len(os.Args) > 0 && os.Args[0] == stageWord {
+	if len(os.Args) > 0 && os.Args[0] == darwin.StageWord {
 		runStage(os.Args)
 	}
 }
@@ -29,7 +29,6 @@ func init() {
 // contact is what connects a run with its process.
 type contact struct {
 	path     string // the tool's, as it was when the run entered
-	own      string // the run's own directory; "": it has none
 	tag      string
 	entered  bool
 	args     []string             // the caller's
@@ -44,7 +43,7 @@ type contact struct {
 	denied   *[]Denial
 }
 
-func (r *run) stagePath() string {
+func (r *Run) stagePath() string {
 	path, err := executable()
 	if err != nil {
 		r.broken = fmt.Errorf("sandbox: find the harness's own file: %w", err)
@@ -54,14 +53,15 @@ func (r *run) stagePath() string {
 }
 
 // enter runs in the middle of exec.Cmd.Start, after every change of the caller.
-func (r *run) enter() error {
+func (r *Run) enter() error {
 	if r.broken != nil {
 		return r.broken
 	}
-	if err := r.checkCmd(); err != nil {
+	t := r.tool()
+	r.path, r.dir = t.Path, r.startDir()
+	if err := r.checkCmd(t); err != nil {
 		return err
 	}
-	r.path, r.dir = r.tool(), r.startDir()
 	if err := r.checkTool(); err != nil {
 		return err
 	}
@@ -69,21 +69,24 @@ func (r *run) enter() error {
 	if err != nil {
 		return err
 	}
-	if !r.gated && r.cmd.Cancel == nil && r.cmd.WaitDelay == 0 && (r.sandbox.ready.NetConfig.Proxied || r.sandbox.ready.NetConfig.SSHAgent) {
+	if !r.gated && r.cmd.Cancel == nil && r.cmd.WaitDelay == 0 && (r.sandbox.NetConfig.Proxied || r.sandbox.NetConfig.SSHAgent) {
 		return r.unserved()
 	}
-	if err := r.makeOwn(); err != nil {
-		return err
+	if needed, _ := r.sandbox.Profile.NeedsOwn(); needed {
+		uid, gid := user(r.cmd)
+		if err := r.own.make(r.sandbox, network, uid, gid); err != nil {
+			return err
+		}
 	}
 	env := r.enterEnviron()
 	r.tag = newTag()
-	e, err := r.sandbox.emission(darwin.Run{Tag: r.tag, Own: r.own, Proxies: network.Ports()})
+	e, err := r.sandbox.Emission(darwin.Run{Tag: r.tag, Own: r.own.made, Proxies: network.Ports()})
 	if err != nil {
-		r.removeOwn()
+		r.own.remove()
 		return err
 	}
 	if r.outside, r.inside, err = os.Pipe(); err != nil {
-		r.removeOwn()
+		r.own.remove()
 		return fmt.Errorf("sandbox: %w", err)
 	}
 	var args []string
@@ -98,11 +101,11 @@ func (r *run) enter() error {
 	if !filepath.IsAbs(tool) {
 		tool, _ = filepath.Abs(filepath.Join(r.dir, tool)) // sandbox-exec would look in PATH
 	}
-	r.cmd.Args = stageArgs(3+len(r.cmd.ExtraFiles), r.sandbox.ready.Limits, profileArgs(sandboxExec, e, tool, args))
+	r.cmd.Args = darwin.StageArgs(3+len(r.cmd.ExtraFiles), r.sandbox.Limits, darwin.ProfileArgs(darwin.SandboxExec, e, tool, args))
 	r.cmd.ExtraFiles = append(slices.Clone(r.cmd.ExtraFiles), r.inside)
 	r.cmd.Env, r.cmd.Dir = env, r.dir
 	r.cmd.SysProcAttr = ownGroup(r.attr)
-	r.shut()
+	r.closeGate()
 	r.began = time.Now()
 	return nil
 }
@@ -120,12 +123,12 @@ func ownGroup(a *syscall.SysProcAttr) *syscall.SysProcAttr {
 }
 
 // checkCmd refuses what would break out of the sandbox's hands.
-func (r *run) checkCmd() error {
+func (r *Run) checkCmd(t Tool) error {
 	if err := r.checkEmbedded(); err != nil {
 		return err
 	}
-	if r.hooks.born() != nil || r.hooks.built() != nil {
-		return &PolicyError{Field: "Cmd.Born", Problem: "applies only with Policy.Root, which is not set"}
+	if t.Born != nil || t.Built != nil {
+		return &policy.PolicyError{Field: "Cmd.Born", Problem: "applies only with Policy.Root, which is not set"}
 	}
 	if a := r.cmd.SysProcAttr; a != nil {
 		for _, f := range []struct {
@@ -133,7 +136,7 @@ func (r *run) checkCmd() error {
 			set  bool
 		}{{"Chroot", a.Chroot != ""}, {"Ptrace", a.Ptrace}, {"Pgid", a.Pgid != 0}, {"Foreground", a.Foreground}} {
 			if f.set {
-				return &PolicyError{Field: "SysProcAttr." + f.name, Problem: "cannot be combined with a sandbox, which makes a process group of its own", Remedy: "leave it unset"}
+				return &policy.PolicyError{Field: "SysProcAttr." + f.name, Problem: "cannot be combined with a sandbox, which makes a process group of its own", Remedy: "leave it unset"}
 			}
 		}
 	}
@@ -142,7 +145,7 @@ func (r *run) checkCmd() error {
 
 // checkTool finds out what execve would say, which sandbox-exec says in an exit
 // status that a tool may have as well.
-func (r *run) checkTool() error {
+func (r *Run) checkTool() error {
 	fail := func(err error) error { return &fs.PathError{Op: "fork/exec", Path: r.path, Err: err} }
 	p := r.path
 	if !filepath.IsAbs(p) {
@@ -158,15 +161,15 @@ func (r *run) checkTool() error {
 	case info.IsDir() || info.Mode().Perm()&0o111 == 0:
 		return fail(syscall.EACCES)
 	case info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0:
-		return &PolicyError{Field: "Path", Value: r.path, Problem: "is setuid or setgid, which seatbelt does not execute", Remedy: "use another program", Err: fs.ErrPermission}
-	case !r.sandbox.sees(p):
-		return &PolicyError{Field: "Path", Value: r.path, Problem: "the policy does not show the tool", Remedy: "add it, or its directory, to Files.Read", Err: fs.ErrNotExist}
+		return &policy.PolicyError{Field: "Path", Value: r.path, Problem: "is setuid or setgid, which seatbelt does not execute", Remedy: "use another program", Err: fs.ErrPermission}
+	case !r.sandbox.shows(p):
+		return &policy.PolicyError{Field: "Path", Value: r.path, Problem: "the policy does not show the tool", Remedy: "add it, or its directory, to Files.Read", Err: fs.ErrNotExist}
 	}
 	return r.checkDir()
 }
 
 // putBack gives the exec.Cmd its other fields back.
-func (r *run) putBack() {
+func (r *Run) putBack() {
 	if r.entered {
 		r.cmd.Args, r.cmd.SysProcAttr = r.args, r.attr
 		r.entered = false
@@ -174,7 +177,7 @@ func (r *run) putBack() {
 }
 
 // watch begins to mind the process, once it has been started.
-func (r *run) watch() {
+func (r *Run) watch() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.putBack()
@@ -187,7 +190,7 @@ func (r *run) watch() {
 		r.net.Serve()
 	}
 	pid := r.cmd.Process.Pid
-	if limit := r.sandbox.ready.Policy.Limits.WallClock; limit > 0 {
+	if limit := r.sandbox.Policy.Limits.WallClock; limit > 0 {
 		r.timer = time.AfterFunc(limit, func() {
 			r.mu.Lock()
 			r.late = true
@@ -200,7 +203,7 @@ func (r *run) watch() {
 
 // listen follows the run to its end. The group is killed before anybody has waited
 // for its leader, whose number is therefore no other's.
-func (r *run) listen(pid int) {
+func (r *Run) listen(pid int) {
 	text, _ := io.ReadAll(io.LimitReader(r.outside, 1<<16))
 	r.outside.Close()
 	r.stageErr = stageError(text)
@@ -212,7 +215,7 @@ func (r *run) listen(pid int) {
 		r.timer.Stop()
 	}
 	r.closeNetwork()
-	r.removeOwn()
+	r.own.remove()
 	r.ended = time.Now()
 	close(r.empty)
 }
@@ -240,7 +243,7 @@ func awaitExit(pid int) {
 
 // settle waits until the group is dead, and then asks, if the exit status leaves
 // it open, whether the profile had been applied.
-func (r *run) settle() {
+func (r *Run) settle() {
 	r.restore()
 	r.watch()
 	if !r.isWatching() {
@@ -248,12 +251,12 @@ func (r *run) settle() {
 	}
 	<-r.empty
 	if s := r.cmd.ProcessState; s != nil && r.stageErr == nil && r.trialErr == nil && doubtful(s.ExitCode()) {
-		r.trialErr = r.sandbox.try(nil)
+		r.trialErr = r.sandbox.Try()
 	}
 }
 
 // abandon lets go of what enter has made when Start failed after it.
-func (r *run) abandon() {
+func (r *Run) abandon() {
 	r.restore()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -268,11 +271,11 @@ func (r *run) abandon() {
 	r.inside.Close()
 	r.outside.Close()
 	r.inside = nil
-	r.removeOwn()
+	r.own.remove()
 }
 
 // killProcess ends the run's process group.
-func (r *run) killProcess() error {
+func (r *Run) killProcess() error {
 	err := syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL)
 	if err == syscall.ESRCH {
 		err = r.cmd.Process.Kill()
@@ -281,13 +284,13 @@ func (r *run) killProcess() error {
 }
 
 // failure is the error of a run in which sandbox-exec was never executed; nil: it was.
-func (r *run) failure() error {
+func (r *Run) failure() error {
 	<-r.decided
 	return r.stageErr
 }
 
 // waitError adds what the run knows to os/exec's result.
-func (r *run) waitError(err error) error {
+func (r *Run) waitError(err error) error {
 	r.mu.Lock()
 	late := r.late
 	r.mu.Unlock()
@@ -302,18 +305,19 @@ func (r *run) waitError(err error) error {
 	return err
 }
 
-func (r *run) dialInside(context.Context, uint16) (net.Conn, error) {
-	return nil, &UnsupportedError{Bound: policy.BoundNetwork, What: "Network.Listen: servers inside cannot be reached", Reason: "macOS has no network namespaces", Remedy: "set Network.Host"}
+// DialInside connects to a port of the tool's loopback, which macOS cannot give it.
+func (r *Run) DialInside(context.Context, uint16) (net.Conn, error) {
+	return nil, &policy.UnsupportedError{Bound: policy.BoundNetwork, What: "Network.Listen: servers inside cannot be reached", Reason: "macOS has no network namespaces", Remedy: "set Network.Host"}
 }
 
 // Wrap makes a command that was made elsewhere run inside the sandbox. On macOS a
-// command has to be made by [Sandbox.Command].
+// command has to be made by a sandbox.
 func (s *Sandbox) Wrap(cmd *exec.Cmd) error {
 	return fmt.Errorf("sandbox: Wrap on macOS: %w", errors.ErrUnsupported)
 }
 
-// ReportOf returns the report of a wrapped command; on macOS there is none.
-func ReportOf(cmd *exec.Cmd) *Report { return nil }
+// Of returns the run of a wrapped command; on macOS there is none.
+func Of(cmd *exec.Cmd) *Run { return nil }
 
 // doubtful reports whether an exit status may be sandbox-exec's own.
-func doubtful(status int) bool { return status == exitProfile || status == exitSystem }
+func doubtful(status int) bool { return status == darwin.ExitProfile || status == darwin.ExitSystem }

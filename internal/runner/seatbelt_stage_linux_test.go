@@ -1,4 +1,4 @@
-package sandbox
+package runner
 
 import (
 	"bytes"
@@ -11,13 +11,14 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/darwin"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt/emit"
 	"github.com/holdfast-dev/holdfast/rlimit"
 )
 
 // The stage for macOS sets limits and executes: a Linux kernel does that as well.
 func init() {
-	if os.Args[0] == stageWord {
+	if os.Args[0] == darwin.StageWord {
 		runStage(os.Args)
 	}
 }
@@ -35,7 +36,7 @@ func inStage(t *testing.T, limits []rlimit.Setting, argv []string) (string, erro
 	}
 	defer r.Close()
 	var out bytes.Buffer
-	cmd := exec.Cmd{Path: exe, Args: stageArgs(3, limits, argv), ExtraFiles: []*os.File{w}, Stdout: &out, Stderr: &out, Env: []string{"PATH=/usr/bin:/bin"}}
+	cmd := exec.Cmd{Path: exe, Args: darwin.StageArgs(3, limits, argv), ExtraFiles: []*os.File{w}, Stdout: &out, Stderr: &out, Env: []string{"PATH=/usr/bin:/bin"}}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +62,7 @@ func TestTheStageSetsLimitsAndLeavesNoDescriptor(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := emit.Emission{Profile: "(version 1)\n(deny default)", Params: []emit.Param{{Name: "PATH0", Value: "/a b\n\"c\""}}}
-	argv := profileArgs(fake, e, "/bin/sh", []string{"-c", `echo; ulimit -n; ulimit -Hn; ulimit -c; [ -e /proc/self/fd/3 ] && echo leaked; echo "$0|$1"`, "a b", ""})
+	argv := darwin.ProfileArgs(fake, e, "/bin/sh", []string{"-c", `echo; ulimit -n; ulimit -Hn; ulimit -c; [ -e /proc/self/fd/3 ] && echo leaked; echo "$0|$1"`, "a b", ""})
 	out, err := inStage(t, []rlimit.Setting{{Resource: rlimit.Core}, {Resource: rlimit.NoFile, Soft: 50, Hard: 60}}, argv)
 	if want := "<-p><(version 1)\n(deny default)><-D><PATH0=/a b\n\"c\">\n50\n60\n0\na b|\n"; out != want || err != nil {
 		t.Errorf("%q, %v", out, err)

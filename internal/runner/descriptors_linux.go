@@ -1,7 +1,8 @@
-package sandbox
+package runner
 
 import (
 	"os"
+	"os/exec"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/errtext"
@@ -16,9 +17,9 @@ import (
 // everything (openat(2), as in CVE-2024-21626), but where Landlock holds files. A
 // socket belongs for ever to the network in which it was made, and can be
 // disconnected and connected anew (connect(2), AF_UNSPEC), a listening one too.
-func (r *run) checkDescriptors() error {
-	files := map[string]any{"Stdin": r.cmd.Stdin, "Stdout": r.cmd.Stdout, "Stderr": r.cmd.Stderr}
-	for i, f := range r.cmd.ExtraFiles {
+func (s *Sandbox) checkDescriptors(cmd *exec.Cmd) error {
+	files := map[string]any{"Stdin": cmd.Stdin, "Stdout": cmd.Stdout, "Stderr": cmd.Stderr}
+	for i, f := range cmd.ExtraFiles {
 		files[errtext.Indexed("ExtraFiles", i)] = f
 	}
 	for field, v := range files {
@@ -29,25 +30,25 @@ func (r *run) checkDescriptors() error {
 		info, err := f.Stat()
 		switch {
 		case err != nil:
-		case info.IsDir() && !r.holdsDirectories():
-			return &PolicyError{Field: field, Value: f.Name(), Problem: "is a directory, from which a tool can leave a sandbox without Landlock", Remedy: "grant the directory in the Policy instead", Err: errInvalid}
-		case info.Mode()&os.ModeSocket != 0 && !r.holdsSocket(f):
-			return &PolicyError{Field: field, Value: f.Name(), Problem: "is a socket of the harness's network, which a tool can connect to anywhere",
+		case info.IsDir() && !s.holdsDirectories():
+			return &policy.PolicyError{Field: field, Value: f.Name(), Problem: "is a directory, from which a tool can leave a sandbox without Landlock", Remedy: "grant the directory in the Policy instead", Err: errInvalid}
+		case info.Mode()&os.ModeSocket != 0 && !s.holdsSocket(f):
+			return &policy.PolicyError{Field: field, Value: f.Name(), Problem: "is a socket of the harness's network, which a tool can connect to anywhere",
 				Remedy: "give an io.Reader or io.Writer that is no *os.File, have the tool listen itself (Network.Listen), or pass a connected UNIX socket", Err: errInvalid}
 		}
 	}
 	return nil
 }
 
-func (r *run) holdsDirectories() bool {
-	return r.sandbox.ready.Plan.Uses(plan.Landlock) || !r.sandbox.ready.Plan.Namespaces.Mount
+func (s *Sandbox) holdsDirectories() bool {
+	return s.Plan.Uses(plan.Landlock) || !s.Plan.Namespaces.Mount
 }
 
 // holdsSocket reports whether a socket leads no further than it does already. One of
 // AF_UNIX is that once it is connected or listens, unless it sends datagrams; and
 // where paths are the sandbox's own and Landlock keeps to its own abstract names.
-func (r *run) holdsSocket(f *os.File) bool {
-	p := r.sandbox.ready.Policy
+func (s *Sandbox) holdsSocket(f *os.File) bool {
+	p := s.Policy
 	if p.Network.Host || slices.Contains(p.Open, policy.BoundNetwork) {
 		return true
 	}
@@ -65,7 +66,7 @@ func (r *run) holdsSocket(f *os.File) bool {
 		listens, err := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
 		_, alone := unix.Getpeername(int(fd))
 		settled := kind != unix.SOCK_DGRAM && (err == nil && listens == 1 || alone == nil)
-		held = settled || r.sandbox.ready.Plan.Namespaces.Mount && r.sandbox.ready.Plan.Uses(plan.LandlockScope)
+		held = settled || s.Plan.Namespaces.Mount && s.Plan.Uses(plan.LandlockScope)
 	})
 	return err == nil && held
 }

@@ -1,4 +1,4 @@
-package sandbox
+package runner
 
 import (
 	"bytes"
@@ -13,15 +13,14 @@ import (
 )
 
 // A Denial is something that the tool tried and the system refused, as the
-// system's log has it. Only macOS has such a log. What a terminal would obey, a
-// line's end too, is escaped.
+// system's log has it. What a terminal would obey, a line's end too, is escaped.
 type Denial struct {
-	Time      time.Time `json:"time,omitzero"`
-	Process   string    `json:"process"`
-	PID       int       `json:"pid"`
-	Operation string    `json:"operation"` // such as "file-read-data"
-	Target    string    `json:"target,omitempty"`
-	Times     int       `json:"times"` // how often in a row
+	Time      time.Time
+	Process   string
+	PID       int
+	Operation string // such as "file-read-data"
+	Target    string
+	Times     int // how often in a row
 }
 
 // logPredicate selects a run's denials: each ends in its tag, which has no quote.

@@ -1,4 +1,4 @@
-package sandbox
+package runner
 
 import (
 	"io"
@@ -12,31 +12,31 @@ import (
 // stuck in a reader that blocks.
 type gate struct {
 	io.Reader
-	run    *run
-	once   sync.Once
-	copied chan struct{} // closed: os/exec has taken the gate from the Cmd's Stdin
+	failure func() error // the run's
+	once    sync.Once
+	copied  chan struct{} // closed: os/exec has taken the gate from the Cmd's Stdin
 }
 
 // Read reads from the caller's reader once the tool has been executed.
 func (g *gate) Read(p []byte) (int, error) {
 	g.once.Do(func() { close(g.copied) })
-	if g.run.failure() != nil {
+	if g.failure() != nil {
 		return 0, io.EOF
 	}
 	return g.Reader.Read(p)
 }
 
-// shut puts a gate before Stdin where os/exec would copy from it.
-func (r *run) shut() {
+// closeGate puts a gate before Stdin where os/exec would copy from it.
+func (r *Run) closeGate() {
 	if _, file := r.cmd.Stdin.(*os.File); r.gated && r.cmd.Stdin != nil && !file {
-		r.gate = &gate{Reader: r.cmd.Stdin, run: r, copied: make(chan struct{})}
+		r.gate = &gate{Reader: r.cmd.Stdin, failure: r.failure, copied: make(chan struct{})}
 		r.cmd.Stdin = r.gate
 	}
 }
 
-// unshut gives the Cmd its Stdin back. A goroutine of os/exec that has been
+// openGate gives the Cmd its Stdin back. A goroutine of os/exec that has been
 // started reads the field first.
-func (r *run) unshut(started bool) {
+func (r *Run) openGate(started bool) {
 	if r.gate == nil {
 		return
 	}

@@ -1,0 +1,29 @@
+package runner
+
+import "time"
+
+// An Account is what is known of a run so far.
+type Account struct {
+	Sandbox  *Sandbox // nil: there is none, and Status says why
+	Tool     string
+	Status   string // "promised", "running", "exit status 1", "ended at its deadline, 1m0s" ...
+	Started  time.Time
+	Ended    time.Time
+	Evidence *Evidence // nil: the tool was not executed
+	Stuck    int       // a process that was killed and has not ended; 0: there is none
+	Secrets  []string  // names in the command's own Env that look like secrets
+	Denials  []Denial  // of a system that keeps a log of them
+	Network  *Summary  // nil: there is no network, or none yet
+}
+
+// account begins a run's Account.
+func (r *Run) account() Account {
+	a := Account{Sandbox: r.sandbox, Tool: r.tool().Path, Status: "promised"}
+	if r.sandbox == nil {
+		a.Status = "no sandbox"
+		if r.broken != nil {
+			a.Status += ": " + r.broken.Error()
+		}
+	}
+	return a
+}

@@ -1,0 +1,61 @@
+package runner
+
+import "time"
+
+// Account returns what has been said of the run so far. It may be called while another goroutine is in one
+// of the run's methods.
+func (r *Run) Account() Account {
+	a := r.account()
+	if r.isWatching() {
+		<-r.decided
+		<-r.told // init sends the rest right after it has said that the tool was held
+		r.follow(&a)
+	}
+	if n := r.made(); n != nil {
+		s := n.Summary()
+		a.Network = &s
+	}
+	return a
+}
+
+// follow fills in what is known of a run whose stage has been started.
+func (r *Run) follow(a *Account) {
+	a.Started, a.Secrets = r.began, r.secrets
+	select {
+	case <-r.empty:
+		a.Ended, a.Stuck = r.ended, r.stuck
+		a.Status = "ended"
+		if s := r.processState(); s != nil {
+			a.Status = s.String()
+		}
+		if r.control.Deadline {
+			a.Status = "ended at its deadline, " + (time.Duration(r.sandbox.Plan.DeadlineMS) * time.Millisecond).String()
+		}
+		if err := r.processError(nil); err != nil {
+			a.Status = "ended before its time: " + err.what()
+		}
+	default:
+		a.Status = "running"
+	}
+	switch {
+	case r.cutShort():
+		a.Status += ", before its evidence was read"
+		a.Evidence = &Evidence{Unread: true}
+	case !r.control.Held:
+		a.Status = "not started"
+	default:
+		a.Evidence = readEvidence(r.sandbox.Plan, r.control, r.withheld, r.made())
+	}
+}
+
+// cutShort reports whether the run was over before its evidence was read, as
+// that of a command which is cancelled at once may be. The tool may have been
+// executed even if no message says so: init is killed with the stage. A stage
+// that exits by itself without a message has not come so far.
+func (r *Run) cutShort() bool {
+	if r.control.Held {
+		return r.control.Evidence == nil
+	}
+	s := r.processState()
+	return r.control.Failed == nil && !(s != nil && s.Exited())
+}

@@ -1,0 +1,93 @@
+package runner
+
+import "os"
+
+// Start starts the command, and returns when the tool has been executed inside its walls, and otherwise
+// the error.
+func (r *Run) Start() error {
+	r.quiet, r.gated = true, true
+	if err := r.cmd.Start(); err != nil {
+		r.abandon()
+		r.openGate(false)
+		return r.startError(err)
+	}
+	r.watch()
+	r.openGate(true)
+	<-r.decided
+	if err := r.failure(); err != nil {
+		r.bury()
+		return err
+	}
+	return nil
+}
+
+// bury ends a command that was started and whose tool was not, and
+// leaves the fields as a failed Start of os/exec leaves them.
+func (r *Run) bury() {
+	if r.cmd.WaitDelay == 0 {
+		r.cmd.WaitDelay = 1 // the copying goroutines may be stuck in the caller's readers
+		defer func() { r.cmd.WaitDelay = 0 }()
+	}
+	r.reap(r.cmd.Wait)
+	r.forget()
+}
+
+// Wait waits for the command. It returns when every process inside is dead.
+func (r *Run) Wait() error {
+	err := r.reap(r.cmd.Wait)
+	if r.cmd.ProcessState != nil {
+		r.settle()
+	}
+	return r.waitError(err)
+}
+
+// Output runs the command and returns what it printed.
+func (r *Run) Output() ([]byte, error) {
+	r.quiet, r.gated = true, r.cmd.Cancel != nil // without Cancel, no goroutine watches until the end
+	var out []byte
+	err := r.reap(func() (err error) {
+		out, err = r.cmd.Output()
+		return err
+	})
+	r.openGate(false)
+	if r.cmd.Process == nil {
+		r.abandon()
+		return nil, r.startError(err)
+	}
+	r.settle()
+	if failed := r.failure(); failed != nil {
+		r.forget()
+		return nil, failed
+	}
+	return out, r.waitError(err)
+}
+
+// reap calls what waits for the process.
+func (r *Run) reap(wait func() error) error {
+	set := func(is bool) {
+		r.mu.Lock()
+		r.reaping = is
+		r.mu.Unlock()
+	}
+	set(true)
+	defer set(false)
+	return wait()
+}
+
+// processState is how the process ended; nil: it is not known yet.
+func (r *Run) processState() *os.ProcessState {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.reaping {
+		return nil
+	}
+	return r.cmd.ProcessState
+}
+
+// forget leaves the exec.Cmd as a failed Start of os/exec leaves it. Another goroutine
+// may be asking for the report.
+func (r *Run) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cmd.Process, r.cmd.ProcessState = nil, nil
+}

@@ -1,0 +1,239 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+)
+
+// A Run is the life of one command: its way into the sandbox, its network, its end. What belongs to
+// the sandbox, which other commands share, is behind the field of that name. It is the command's private
+// context, which makes it a hook: exec.Cmd.Start reads Path, then asks its
+// context whether it is done, then reads ExtraFiles, Env, Dir and SysProcAttr.
+// In that question the Run sees every change the caller has made, refuses what
+// it must, and puts in the stage's program. os/exec asks two more times, and
+// each is used:
+//
+//	1st, in Start, before anything is opened    enter
+//	2nd, in Start, after the process started    restore, watch: put the fields back
+//	3rd, in the goroutine that watches          wait until the caller's context is done or the sandbox is empty
+//
+// That order is not documented. A test pins it; if it changed, the stage would
+// find no program and exit, not run the tool.
+type Run struct {
+	caller  context.Context
+	sandbox *Sandbox // nil: broken says why
+	broken  error    // why there is no sandbox
+	cmd     *exec.Cmd
+	tool    func() Tool
+	quiet   bool // a method of Run reads the control socket
+	gated   bool // and the caller's reader has to wait for the tool
+	gate    *gate
+
+	making sync.Mutex // held while net is made
+	net    *Network
+	own    ownDir
+
+	dir      string   // startDir, as it was when the run entered
+	withheld int      // variables of the harness that the tool does not get; -1: Env.AsGiven
+	secrets  []string // names in the command's own Env that look like secrets
+
+	mu      sync.Mutex
+	asked   int
+	refused error
+	saved   saved
+	reaping bool          // os/exec may be writing the ProcessState
+	contact               // what connects the run with its stage
+	decided chan struct{} // closed: the tool was executed, or will never be
+	told    chan struct{} // closed: the evidence is here, or never will be
+	empty   chan struct{} // closed: every process is dead
+	over    chan struct{} // closed: the stage has ended or was killed, and the others follow
+	ending  sync.Once     // closes over
+	began   time.Time
+	ended   time.Time
+}
+
+// A Tool is what a command says of its tool that exec.Cmd has no field for. It is asked for when the
+// command enters its sandbox.
+type Tool struct {
+	Path string
+	// Born and Built are called while the walls are built, or nil; see sandbox.Cmd.
+	Born, Built func(pid int) error
+}
+
+// saved is what enter has replaced in the exec.Cmd.
+type saved struct {
+	entered bool
+	env     []string
+	extra   []*os.File
+	dir     string
+}
+
+var (
+	closed = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+	never  = make(chan struct{})
+)
+
+// New returns the run of a command that has not been made yet. broken is an error that Start must return,
+// and s is then nil.
+func New(ctx context.Context, s *Sandbox, broken error, tool func() Tool) *Run {
+	return &Run{caller: ctx, sandbox: s, broken: broken, tool: tool, decided: make(chan struct{}), told: make(chan struct{}), empty: make(chan struct{}), over: make(chan struct{})}
+}
+
+// Command makes the exec.Cmd that this run is the context of.
+func (r *Run) Command() *exec.Cmd {
+	r.cmd = exec.CommandContext(r, r.stagePath())
+	r.cmd.Cancel = r.kill
+	return r.cmd
+}
+
+// Deadline is the caller's context's.
+func (r *Run) Deadline() (time.Time, bool) { return r.caller.Deadline() }
+
+// Value is the caller's context's.
+func (r *Run) Value(key any) any { return r.caller.Value(key) }
+
+// Err is why Start must not go on: our refusal, or the caller's context's.
+func (r *Run) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.refused != nil {
+		return r.refused
+	}
+	return r.caller.Err()
+}
+
+// Done is the hook; see run.
+func (r *Run) Done() <-chan struct{} {
+	r.mu.Lock()
+	r.asked++
+	asked := r.asked
+	r.mu.Unlock()
+	switch asked {
+	case 1:
+		select {
+		case <-r.caller.Done():
+			return r.caller.Done()
+		default:
+		}
+		if err := r.enter(); err != nil {
+			r.closeNetwork()
+			r.mu.Lock()
+			r.refused = err
+			r.mu.Unlock()
+			return closed
+		}
+		return never
+	case 2:
+		r.restore()
+		r.watch()
+		return never // not nil: a goroutine has to watch
+	}
+	select {
+	case <-r.caller.Done():
+		return r.caller.Done()
+	case <-r.empty:
+		return never
+	}
+}
+
+// restore gives the exec.Cmd back the fields that enter replaced.
+func (r *Run) restore() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.saved.entered {
+		r.cmd.Env, r.cmd.ExtraFiles, r.cmd.Dir = r.saved.env, r.saved.extra, r.saved.dir
+		r.saved = saved{}
+	}
+}
+
+// Environ is the environment that the tool would get now.
+func (r *Run) Environ() []string { return r.environ().Vars }
+
+func (r *Run) environ() Environ {
+	if r.sandbox == nil {
+		return Environ{Vars: r.cmd.Environ()}
+	}
+	p := r.sandbox.Policy
+	inside, withheld := r.sandbox.Env.Of(p.Env)
+	if dir := r.startDir(); dir != "" {
+		if pwd, err := filepath.Abs(dir); err == nil {
+			inside = append(inside, "PWD="+pwd)
+		}
+	}
+	network := r.NetworkVariables()
+	inside = append(r.unsecret(append(inside, r.own.variables(r.sandbox)...)), network...)
+	model := exec.Cmd{Env: inside}
+	if inside == nil {
+		model.Env = []string{}
+	}
+	inside = model.Environ() // removes duplicates, keeping the last, as os/exec does
+	switch {
+	case r.cmd.Env == nil:
+		return Environ{Vars: inside, Withheld: withheld}
+	case p.Env.AsGiven || slices.Contains(p.Open, policy.BoundEnvironment):
+		return GivenEnviron(r.cmd.Environ(), inside)
+	}
+	return OwnEnviron(r.cmd.Environ(), os.Environ(), inside, network)
+}
+
+// startDir is the directory that the tool starts in: the command's Dir, or, if that is empty and the
+// harness's own is not shown, the policy's. "" is the harness's own.
+func (r *Run) startDir() string {
+	dir := r.sandbox.Policy.Dir
+	if r.cmd.Dir != "" || dir == "" || r.sandbox.Policy.Root != nil {
+		return r.cmd.Dir
+	}
+	if wd, err := os.Getwd(); err == nil && r.sandbox.shows(wd) {
+		return ""
+	}
+	return dir
+}
+
+// enterEnviron is the environment that the run starts with. It notes what the report says of it.
+func (r *Run) enterEnviron() []string {
+	e := r.environ()
+	if r.withheld, r.secrets = e.Withheld, e.Secrets; r.cmd.Env != nil && r.sandbox.Policy.Env.AsGiven {
+		r.withheld = -1
+	}
+	if r.cmd.Env != nil {
+		r.noteOwnEnv(e.Vars)
+	}
+	return e.Vars
+}
+
+// noteOwnEnv notes that what the tool has of the command's own Env does not lead to the proxies.
+func (r *Run) noteOwnEnv(vars []string) {
+	if n := r.made(); n != nil && !r.sandbox.Plan.Uses(plan.Capture) {
+		n.NoteEnv(vars)
+	}
+}
+
+// checkStrings refuses what execve(2) cannot carry.
+func (r *Run) checkStrings() error {
+	for i, a := range r.cmd.Args {
+		if strings.ContainsRune(a, 0) {
+			return &policy.PolicyError{Field: fmt.Sprintf("Args[%d]", i), Value: a, Problem: "contains a NUL byte", Remedy: "remove it", Err: errInvalid}
+		}
+	}
+	for i, e := range r.cmd.Env {
+		if strings.ContainsRune(e, 0) {
+			return &policy.PolicyError{Field: fmt.Sprintf("Env[%d]", i), Problem: "contains a NUL byte", Remedy: "remove it", Err: errInvalid}
+		}
+	}
+	for _, f := range [][2]string{{"Path", r.path}, {"Dir", r.cmd.Dir}} {
+		if strings.ContainsRune(f[1], 0) {
+			return &policy.PolicyError{Field: f[0], Value: f[1], Problem: "contains a NUL byte", Remedy: "remove it", Err: errInvalid}
+		}
+	}
+	return nil
+}
