@@ -86,7 +86,6 @@
 //	internal/proxy/clientenv/ environment, ssh configuration and relay by which tools find the proxy
 //	internal/proxy/hostrules/ hosts, allow-lists and deny-lists; which addresses are special; the kernel's route to an address
 //	internal/proxy/redact/ secrets found in what servers send, in every encoding, and taken out
-//	internal/proxy/redact/redacttest/ the forms in which servers echo a secret, for tests
 //	internal/sys/          raw system calls and the kernel's constants
 //	internal/kerneltest/   tests in child processes that lack a feature or a privilege
 //	internal/fixture/      trees of files, made-up hosts and checks of errors that tests of several packages use

@@ -39,6 +39,13 @@ func (c *callLimit) acquire(most int) bool {
 
 func (c *callLimit) release() { c.open.Add(-1) }
 
+// panics calls one of the policy's functions, and reports whether that panics.
+func panics(f func()) (did bool) {
+	defer func() { did = recover() != nil }()
+	f()
+	return false
+}
+
 // An approval is one call of Decide, shared by all equal requests.
 type approval struct {
 	waiting int
@@ -93,7 +100,11 @@ func (a *approvals) await(ctx context.Context, q *approval, r policy.Request) {
 	if a.calls.acquire(a.maxCalls) {
 		go func() {
 			defer a.calls.release()
-			answer <- callDecide(ctx, a.decide, r)
+			var v policy.Verdict
+			if panics(func() { v = a.decide(ctx, r) }) {
+				v = policy.Verdict{Reason: "the policy's Decide panicked"}
+			}
+			answer <- v
 		}()
 	} else {
 		answer <- policy.Verdict{Reason: "too many questions are open"}
@@ -112,14 +123,4 @@ func (a *approvals) await(ctx context.Context, q *approval, r policy.Request) {
 	delete(a.open, r)
 	close(q.done)
 	q.cancel()
-}
-
-// callDecide calls Decide; a panic in it is a denial.
-func callDecide(ctx context.Context, f func(context.Context, policy.Request) policy.Verdict, r policy.Request) (v policy.Verdict) {
-	defer func() {
-		if p := recover(); p != nil {
-			v = policy.Verdict{Reason: "the policy's Decide panicked"}
-		}
-	}()
-	return f(ctx, r)
 }

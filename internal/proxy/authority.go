@@ -41,7 +41,7 @@ type authority struct {
 	leaves map[hostrules.Host]*tls.Certificate
 }
 
-func newAuthority(now time.Time, c constraint) (*authority, error) {
+func newAuthority(now time.Time, entries []string) (*authority, error) {
 	serial := newSerial()
 	t := &x509.Certificate{
 		SerialNumber:   serial,
@@ -51,7 +51,7 @@ func newAuthority(now time.Time, c constraint) (*authority, error) {
 		MaxPathLenZero: true,
 		KeyUsage:       x509.KeyUsageCertSign,
 	}
-	c.apply(t)
+	constrain(t, entries)
 	cert, key, err := (&authority{}).certify(now, t)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox's authority: %w", err)

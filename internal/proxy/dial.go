@@ -96,7 +96,11 @@ func (g *Proxy) lookup(ctx context.Context, h hostrules.Host) ([]netip.Addr, err
 	found := make(chan lookupResult, 1)
 	go func() {
 		defer g.lookups.release()
-		found <- resolve(ctx, g.cfg.Lookup, h.String())
+		var r lookupResult
+		if panics(func() { r.addrs, r.err = g.cfg.Lookup(ctx, h.String()) }) {
+			r = lookupResult{err: errors.New("the policy's Lookup panicked")}
+		}
+		found <- r
 	}()
 	select {
 	case r := <-found:
@@ -113,17 +117,6 @@ func (g *Proxy) lookup(ctx context.Context, h hostrules.Host) ([]netip.Addr, err
 type lookupResult struct {
 	addrs []netip.Addr
 	err   error
-}
-
-// resolve calls Lookup, which is the policy's; a panic in it is an error.
-func resolve(ctx context.Context, f func(context.Context, string) ([]netip.Addr, error), name string) (r lookupResult) {
-	defer func() {
-		if p := recover(); p != nil {
-			r = lookupResult{err: errors.New("the policy's Lookup panicked")}
-		}
-	}()
-	r.addrs, r.err = f(ctx, name)
-	return r
 }
 
 // A dialer is a Config's Dial or DialUDP.

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/proxy/redact/redacttest"
+	"github.com/holdfast-dev/holdfast/internal/fixture"
 )
 
 // echoes are ways in which a server gives back what it was sent. They write nothing
@@ -105,7 +105,7 @@ func TestASecretComesBackByNoWay(t *testing.T) {
 			t.Errorf("%s: %s %s", way, res.Status, body)
 		}
 		said += fmt.Sprint(res.Status, res.Header, res.Trailer, body)
-		for _, s := range redacttest.Echoed(testSecret) {
+		for _, s := range fixture.EchoedForms(testSecret) {
 			if strings.Contains(strings.ToLower(said), strings.ToLower(s)) {
 				t.Errorf("%s: %q is in %q", way, s, said)
 			}

@@ -47,15 +47,9 @@ func (j *eventLog) start() {
 	go func() {
 		defer close(j.drained)
 		for e := range j.queue {
-			callObserve(j.observe, e)
+			panics(func() { j.observe(e) }) // which is ignored
 		}
 	}()
-}
-
-// callObserve calls Observe. A panic in it is ignored.
-func callObserve(observe func(policy.Connection), e policy.Connection) {
-	defer func() { _ = recover() }()
-	observe(e)
 }
 
 // add notes an event. It never waits.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/proxy/redact"
 
-	"github.com/holdfast-dev/holdfast/internal/proxy/redact/redacttest"
+	"github.com/holdfast-dev/holdfast/internal/fixture"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -50,7 +50,7 @@ func across(t *testing.T, h http.HandlerFunc, change func(*http.Request)) (*http
 	defer res.Body.Close()
 	body, _ := io.ReadAll(res.Body)
 	all0 := fmt.Sprintf("%s %v %v %s", res.Status, res.Header, res.Trailer, body)
-	for _, s := range redacttest.Echoed(testSecret) {
+	for _, s := range fixture.EchoedForms(testSecret) {
 		if strings.Contains(all0, s) {
 			t.Errorf("the tool reads %q in %q", s, all0)
 		}

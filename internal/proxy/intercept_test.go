@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/proxy/redact/redacttest"
+	"github.com/holdfast-dev/holdfast/internal/fixture"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -100,7 +100,7 @@ func TestACredentialCrossesTheBoundary(t *testing.T) {
 	c.CloseIdleConnections()
 	said := fmt.Sprintf("%+v %+v %+v", w.ended(), w.g.Summary(), w.g)
 	has(t, said, "Protocol:https", "Path:/a", "Address:"+public.String())
-	for _, s := range append(redacttest.Echoed(testSecret), digits(t, w.g.trust.authority)) {
+	for _, s := range append(fixture.EchoedForms(testSecret), digits(t, w.g.trust.authority)) {
 		if strings.Contains(said, s) {
 			t.Errorf("%q is in %s", s, said)
 		}

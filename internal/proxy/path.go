@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"net/url"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -61,37 +62,23 @@ func dotted(c rune) bool { return c == '.' || unicode.IsSpace(c) || unicode.Is(u
 const compatible = "\u037e\ufe14\ufe19\ufe30\u2100\u2101\u2105\u2106\u2216\u00a5\u20a9\u066a" +
 	"\uff0e\u2024\u2025\u2026\ufe52\uff0f\u2044\u2215\uff3c\ufe68\uff05\ufe6a\uff1b\ufe54"
 
+// decodePath decodes a path's percent escapes, none of which may stand for a sign that separates or means something.
 func decodePath(escaped string) (string, error) {
-	var b strings.Builder
-	for i := 0; i < len(escaped); i++ {
-		c := escaped[i]
-		switch {
-		case c == '%':
-			if i+2 >= len(escaped) || unhex(escaped[i+1]) < 0 || unhex(escaped[i+2]) < 0 {
-				return "", errPathEscape
-			}
-			c = byte(unhex(escaped[i+1])<<4 | unhex(escaped[i+2]))
-			if c < 0x20 || c == 0x7f || strings.IndexByte(`/\.%;`, c) >= 0 {
-				return "", errPathHidden
-			}
-			i += 2
-		case c < 0x20, c == 0x7f, strings.IndexByte(`;\?#`, c) >= 0:
-			return "", errPathSign
-		}
-		b.WriteByte(c)
+	if strings.ContainsFunc(escaped, isControl) || strings.ContainsAny(escaped, `;\?#`) {
+		return "", errPathSign
 	}
-	return b.String(), nil
+	path, err := url.PathUnescape(escaped)
+	if err != nil {
+		return "", errPathEscape
+	}
+	hides := func(sign string) bool { return strings.Count(path, sign) != strings.Count(escaped, sign) }
+	if strings.ContainsFunc(path, isControl) || strings.ContainsAny(path, `\%;`) || hides("/") || hides(".") {
+		return "", errPathHidden
+	}
+	return path, nil
 }
 
-func unhex(c byte) int {
-	switch {
-	case '0' <= c && c <= '9':
-		return int(c - '0')
-	case 'a' <= c|0x20 && c|0x20 <= 'f':
-		return int(c|0x20-'a') + 10
-	}
-	return -1
-}
+func isControl(c rune) bool { return c < 0x20 || c == 0x7f }
 
 // isBelow says whether a path is a prefix or below it, by whole segments: /a is /a
 // and /a/b, not /ab. A prefix that ends in a slash does not have itself without it.

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/proxy/redact/redacttest"
+	"github.com/holdfast-dev/holdfast/internal/fixture"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -71,7 +71,7 @@ func TestARedirectTakesNoSecretAlong(t *testing.T) {
 		}
 		for len(elsewhere) > 0 {
 			said := <-elsewhere
-			for _, s := range redacttest.Echoed(testSecret) {
+			for _, s := range fixture.EchoedForms(testSecret) {
 				if strings.Contains(said, s) {
 					t.Errorf("%s was told %q", to, said)
 				}

@@ -24,9 +24,6 @@ const (
 // errBytes ends what is under way when Limits.Bytes have passed.
 var errBytes = &Refusal{Why: "the policy's limit on bytes is reached", Limit: limitBytes}
 
-// ErrRefused is wrapped by every [Refusal].
-var ErrRefused = errors.New("refused by the sandbox's network policy")
-
 // A Refusal is the error of a target that may not be reached.
 type Refusal struct {
 	Host string
@@ -44,8 +41,6 @@ func (r *Refusal) Error() string {
 	}
 	return fmt.Sprintf("%s: %s", net.JoinHostPort(r.Host, strconv.Itoa(int(r.Port))), r.Why)
 }
-
-func (r *Refusal) Unwrap() error { return ErrRefused }
 
 // refuse is the refusal of a target.
 func (t Target) refuse(d hostrules.Decision) error {

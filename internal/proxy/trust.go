@@ -75,7 +75,7 @@ func NewTrust(c Config) (*Trust, error) {
 		return nil, err
 	}
 	if len(entries) > 0 {
-		if t.authority, err = newAuthority(time.Now(), constrain(entries)); err != nil {
+		if t.authority, err = newAuthority(time.Now(), entries); err != nil {
 			return nil, err
 		}
 		t.bundle = bundle(t.bundle, t.authority)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -16,9 +17,11 @@ const mostConnections = 64
 // makes. It ends when the listener is closed: it closes every connection, waits for
 // their filters, and returns nil. Another error of the listener is returned then.
 func Serve(l net.Listener, dial func() (net.Conn, error), filter func(inside, outside io.ReadWriter) error) error {
-	s := &server{open: map[net.Conn]struct{}{}}
+	ctx, end := context.WithCancel(context.Background())
 	room := make(chan struct{}, mostConnections)
-	defer s.end()
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer end()
 	for {
 		inside, err := l.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -33,53 +36,24 @@ func Serve(l net.Listener, dial func() (net.Conn, error), filter func(inside, ou
 			inside.Close()
 			continue
 		}
-		s.add(inside)
-		s.running.Go(func() {
+		running.Go(func() {
 			defer func() { <-room }()
-			defer s.remove(inside)
+			defer closeWith(ctx, inside)()
 			outside, err := dial()
-			if err != nil || !s.add(outside) {
+			if err != nil {
 				return
 			}
-			defer s.remove(outside)
+			defer closeWith(ctx, outside)()
 			_ = filter(inside, outside) // it has told of what it refused; what is left is the end of a connection
 		})
 	}
 }
 
-// A server keeps what is open, so that it can be closed.
-type server struct {
-	mu      sync.Mutex
-	open    map[net.Conn]struct{}
-	ended   bool
-	running sync.WaitGroup
-}
-
-// add keeps a connection, or closes it when all has ended.
-func (s *server) add(c net.Conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended {
-		c.Close()
-		return false
-	}
-	s.open[c] = struct{}{}
-	return true
-}
-
-func (s *server) remove(c net.Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.open, c)
-	c.Close()
-}
-
-func (s *server) end() {
-	s.mu.Lock()
-	s.ended = true
-	for c := range s.open {
+// closeWith has a connection closed when ctx ends, or earlier by the function that it returns.
+func closeWith(ctx context.Context, c net.Conn) func() {
+	stop := context.AfterFunc(ctx, func() { c.Close() })
+	return func() {
+		stop()
 		c.Close()
 	}
-	s.mu.Unlock()
-	s.running.Wait()
 }

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/holdfast-dev/holdfast/internal/proxy/redact/redacttest"
+	"github.com/holdfast-dev/holdfast/internal/fixture"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
@@ -77,7 +77,7 @@ func TestASecretInTwoEncodingsIsReplaced(t *testing.T) {
 	for _, secret := range []string{testSecret, "qp+a/s=S3cr3t?k~ey/with+specials==", "pässwörd/日本+x y&z"} {
 		all := secrets{{func() string { return secret }, testPlaceholder}}
 		echoes := twofold(secret)
-		for _, s := range redacttest.Echoed(secret) { // in one
+		for _, s := range fixture.EchoedForms(secret) { // in one
 			echoes[s] = s
 		}
 		for name, text := range echoes {

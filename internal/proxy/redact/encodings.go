@@ -61,22 +61,22 @@ func isASCII(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool { return c > 0x7e })
 }
 
-// base64Within are the digits that a text alone decides, after 0, 1 and 2 other bytes.
+// base64Within are the digits of base64 that a text alone decides, after 0, 1 and 2 other bytes.
 func base64Within(s string) []string {
-	var list []string
-	for before := range 3 {
-		raw := append(make([]byte, before), s...)
-		list = append(list, base64.RawStdEncoding.EncodeToString(raw)[(before*8+5)/6:len(raw)*8/6])
-	}
-	return list
+	return digitsWithin(s, 3, 6, base64.RawStdEncoding.EncodeToString)
 }
 
 // base32Within are the same of base32.
 func base32Within(s string) []string {
+	return digitsWithin(s, 5, 5, base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString)
+}
+
+// digitsWithin takes the bytes of a group of digits, and the bits of a digit.
+func digitsWithin(s string, group, bits int, encode func([]byte) string) []string {
 	var list []string
-	for before := range 5 {
+	for before := range group {
 		raw := append(make([]byte, before), s...)
-		list = append(list, base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(raw)[(before*8+4)/5:len(raw)*8/5])
+		list = append(list, encode(raw)[(before*8+bits-1)/bits:len(raw)*8/bits])
 	}
 	return list
 }

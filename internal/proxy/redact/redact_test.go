@@ -14,7 +14,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"github.com/holdfast-dev/holdfast/internal/proxy/redact/redacttest"
+	"github.com/holdfast-dev/holdfast/internal/fixture"
 )
 
 const (
@@ -47,7 +47,7 @@ func TestASecretIsReplacedInEverySpellingThatServersGiveIt(t *testing.T) {
 		"twice in a row":                testSecret + testSecret,
 		"in a query":                    url.QueryEscape(testSecret),
 		"in a path":                     url.PathEscape(testSecret),
-		"with lower-case escapes":       redacttest.LowerEscapes(url.QueryEscape(testSecret)),
+		"with lower-case escapes":       fixture.LowerEscapes(url.QueryEscape(testSecret)),
 		"in JSON":                       string(marshalled),
 		"in JSON with slashes escaped":  strings.ReplaceAll(string(marshalled), "/", `\/`),
 		"in base64":                     base64.StdEncoding.EncodeToString([]byte(testSecret)),
