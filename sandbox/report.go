@@ -33,7 +33,7 @@ const (
 // said of the tool's process once it had been executed, not what was intended.
 // Of a run that is killed before that was read, each bound is [Unread].
 //
-// It does not say what the tool did, but for what Violations lists.
+// It does not say what the tool did, but for what Violations lists. It can be asked for while the tool runs.
 type Report struct {
 	Tool    string        `json:"tool"`
 	Started time.Time     `json:"started,omitzero"`
@@ -44,8 +44,8 @@ type Report struct {
 	// Denials are what the tool was refused, on systems that keep a log of it, if it
 	// can be read, once the run has ended.
 	Denials []Denial `json:"denials,omitempty"`
-	// Violations are what the tool was denied by the network's rules, the first
-	// hundred.
+	// Violations are what the tool was denied: by the network's rules the first hundred, by the supervisor the first
+	// 128 (docs/denials.md). Those that are the same are one, with a count.
 	Violations []Violation `json:"violations,omitempty"`
 }
 
@@ -195,6 +195,7 @@ func reportOf(a runner.Account) *Report {
 	if a.Network != nil {
 		r.addDenials(*a.Network)
 	}
+	r.addRefusals(a.Refused, a.Beyond)
 	return r
 }
 

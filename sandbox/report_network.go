@@ -20,7 +20,7 @@ const mostShown = 10
 // violationOf makes a report's line of what a gateway has denied.
 func violationOf(e policy.Connection) Violation {
 	e = proxy.PrintableEvent(e)
-	v := Violation{Time: e.Time, Protocol: e.Protocol, Host: e.Host, Address: e.Address, Port: e.Port, Method: e.Method, Path: e.Path, Rule: e.Rule, Why: e.Reason, Count: 1}
+	v := Violation{Bound: policy.BoundNetwork, Time: e.Time, Protocol: e.Protocol, Host: e.Host, Address: e.Address, Port: e.Port, Method: e.Method, Path: e.Path, Rule: e.Rule, Why: e.Reason, Count: 1}
 	if v.Why == "" {
 		v.Why = e.Err
 	}
@@ -55,6 +55,9 @@ func (r *Report) addDenials(s runner.Summary) {
 // String is one line: what was denied, why, and what would allow it. Whatever a
 // terminal would obey is escaped.
 func (v Violation) String() string {
+	if v.Operation != "" {
+		return v.refusal()
+	}
 	what := v.Protocol + " " + v.target()
 	if v.Method != "" {
 		what += " " + v.Method + " " + v.Path
@@ -185,22 +188,30 @@ func limitOf(why string) string {
 	return ""
 }
 
-// A Violation is something that a run's network denied it, an agent's filter and a
-// capture included, as its [Report] lists it.
+// A Violation is something that a run was denied, as its [Report] lists it: by the rules of its network, an agent's
+// filter and a capture included, or, with an Operation, by the supervisor, which refuses names and calls.
 type Violation struct {
 	Time     time.Time `json:"time"`
-	Protocol string    `json:"protocol"` // "http", "https", "connect", "socks", with a capture "tcp", "udp" ...
-	Host     string    `json:"host"`
+	Bound    Bound     `json:"bound"`
+	Protocol string    `json:"protocol,omitempty"` // "http", "https", "connect", "socks", with a capture "tcp", "udp" ...
+	Host     string    `json:"host,omitempty"`
 	Address  string    `json:"address,omitempty"` // if that is what was denied
 	Port     uint16    `json:"port,omitempty"`
 	Method   string    `json:"method,omitempty"`
-	Path     string    `json:"path,omitempty"`
-	Rule     string    `json:"rule,omitempty"` // which rule decided, or "Decide"; "": no rule allows it
-	Why      string    `json:"why"`
+	// Operation is what a process wanted, such as "open for writing", if the supervisor has refused it. Path is what it
+	// was about, as the kernel names it: a file, or an address. To is the second path.
+	Operation string `json:"operation,omitempty"`
+	Path      string `json:"path,omitempty"` // without an Operation, that of a request
+	To        string `json:"to,omitempty"`
+	PID       int    `json:"pid,omitempty"`     // of the process, as it is numbered inside
+	Claimed   string `json:"claimed,omitempty"` // its command line or name: the tool's own text, which can say anything
+
+	Rule string `json:"rule,omitempty"` // which rule decided, or "Decide"; "": no rule allows it
+	Why  string `json:"why"`
 	// Remedy is what in the policy would allow it, or that nothing does. It is for a person:
 	// the tool chose the host, and a program that follows remedies has no policy.
 	Remedy string `json:"remedy"`
 	// Count is how many denials there were by this rule and for this reason, of this host
-	// and port by this protocol; the other fields tell of the first of them.
+	// and port by this protocol, or of this operation and path; the other fields tell of the first of them.
 	Count int `json:"count"`
 }

@@ -199,3 +199,13 @@ func (p Plan) Uses(m Mechanism) bool {
 	}
 	return false
 }
+
+// SupervisorRules returns the rules of the plan's supervisor, encoded; "": it has none.
+func (p Plan) SupervisorRules() string {
+	for _, s := range p.Steps {
+		if a, ok := s.Do.(LoadSupervisor); ok {
+			return a.Rules
+		}
+	}
+	return ""
+}

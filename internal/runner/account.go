@@ -14,6 +14,8 @@ type Account struct {
 	Secrets  []string  // names in the command's own Env that look like secrets
 	Denials  []Denial  // of a system that keeps a log of them
 	Network  *Summary  // nil: there is no network, or none yet
+	Refused  []Refused // by the supervisor, so far
+	Beyond   uint64    // refusals that Refused has no room for
 }
 
 // account begins a run's Account.

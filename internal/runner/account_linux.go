@@ -10,12 +10,23 @@ func (r *Run) Account() Account {
 		<-r.decided
 		<-r.told // init sends the rest right after it has said that the tool was held
 		r.follow(&a)
+		a.Refused, a.Beyond = r.judged()
 	}
 	if n := r.made(); n != nil {
 		s := n.Summary()
 		a.Network = &s
 	}
 	return a
+}
+
+// judged says in words what the supervisor has refused so far.
+func (r *Run) judged() (list []Refused, beyond uint64) {
+	denials, beyond := r.refusals.get()
+	rules := []byte(r.sandbox.Plan.SupervisorRules())
+	for _, d := range denials {
+		list = append(list, JudgeDenial(d, rules, r.sandbox.Policy.Files))
+	}
+	return list, beyond
 }
 
 // follow fills in what is known of a run whose stage has been started.

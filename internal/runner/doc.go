@@ -19,6 +19,8 @@
 //
 // On macOS a run executes sandbox-exec: run_darwin.go, seatbelt*.go.
 //
+// Refused is what the supervisor has refused of one run, in words: JudgeDenial.
+//
 // # Limits
 //
 // The package compiles no policy and makes no report: package sandbox does. A sandbox's namespaces live as long as

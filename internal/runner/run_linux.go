@@ -28,6 +28,7 @@ type contact struct {
 	built    func(pid int) error
 	inRoot   bool // the root is an explicit one, in which what the harness sees at a path says nothing
 	watching bool
+	refusals refusals
 	stuck    int // a process that was killed and has not ended; set before empty is closed
 	withheld int // variables of the harness that the tool does not get; -1: the caller's own Env
 }
@@ -55,10 +56,12 @@ func (r *Run) listen() {
 	}
 	close(r.decided)
 	r.control.AwaitEvidence()
+	r.refusals.begin(r.control.Denials())
 	close(r.told)
 	r.control.Drain()
 	r.control.AwaitEmpty(r.over, stage.MostEnd)
 	r.stuck = r.control.Stuck
+	r.refusals.end()
 	r.closeNetwork()
 	r.own.remove()
 	r.ended = time.Now()

@@ -31,6 +31,8 @@ type Control struct {
 	// it goes on while the stage ends (see Release).
 	mounts *os.File
 
+	denials *os.File // the supervisor's table; see Denials
+
 	received receivedFDs // what has come up; see Received
 	doomed   bool        // init is to be killed as soon as it is known
 
@@ -112,7 +114,19 @@ func (c *Control) Close() {
 		c.keeper.Close()
 		c.keeper = nil
 	}
+	if c.denials != nil {
+		c.denials.Close()
+		c.denials = nil
+	}
 	c.received.close()
+}
+
+// Denials returns the memory in which the supervisor records what it refuses (supervisor.ReadDenials), once AwaitEvidence has
+// returned, and lets go of it: the caller closes it. It can be read after init's death, too. Nil: there is none.
+func (c *Control) Denials() *os.File {
+	f := c.denials
+	c.denials = nil
+	return f
 }
 
 // AwaitStart reads until the tool was executed or it is known that it never
@@ -306,6 +320,8 @@ func (c *Control) keep(m wire.Message, fd int) {
 	case kind == wire.MsgKeeper && c.keeper == nil:
 		unix.SetNonblock(fd, true)
 		c.keeper = os.NewFile(uintptr(fd), "pidfd of the keeper")
+	case kind == wire.MsgEvidence && c.denials == nil:
+		c.denials = os.NewFile(uintptr(fd), "table of denials")
 	case kind == wire.MsgHeld && c.mounts == nil:
 		c.mounts = os.NewFile(uintptr(fd), "mount namespace")
 	default:

@@ -26,14 +26,6 @@ func (s *State) answer(id uint64, r int) {
 	sys(syscall.SYS_IOCTL, uintptr(s.listener), ioctlSend, uintptr(unsafe.Pointer(&s.resp)), 0, 0)
 }
 
-// refuse counts a refusal by rule.
-//
-//go:norace
-func (s *State) refuse() int {
-	s.Refused++
-	return -eACCES
-}
-
 // exists reports whether the name of resolved path k does; its stat is then known.
 //
 //go:norace

@@ -101,7 +101,7 @@ func (s *State) attribute() int {
 		return r
 	}
 	if s.resolved[0].hit&(hitNames|hitHidden) != 0 || s.resolved[0].git.inside {
-		return s.refuse()
+		return s.refuse(ReasonName)
 	}
 	if r = s.fenced(); r < 0 {
 		return r

@@ -45,7 +45,7 @@ func (s *State) bindPath() int {
 		return -int(syscall.EADDRINUSE)
 	}
 	if sp.hit&(hitNames|hitHidden) != 0 || sp.git.inside || s.w.asked {
-		return s.refuse()
+		return s.refuse(ReasonName)
 	}
 	return s.takeUmask()
 }

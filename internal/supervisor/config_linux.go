@@ -15,16 +15,16 @@ import (
 func (s *State) replaceChecked() int {
 	a, b := &s.resolved[0], &s.resolved[1]
 	if s.typeOf(0) != syscall.S_IFREG || s.lockedByOther(b) {
-		return s.refuse()
+		return s.refuseAt(1, ReasonLock)
 	}
 	if a.hit&hitLock != 0 && (s.ownLock(0) < 0 || !s.locksName(a, b)) {
-		return s.refuse()
+		return s.refuseAt(1, ReasonLock)
 	}
 	r := s.load(0, a.dir, &a.name[0])
 	if r == 0 && b.hit&hitConfig != 0 {
 		r = s.mayConfigure(b)
 	} else if r == 0 && !s.harmlessText(b) {
-		r = s.refuse()
+		r = s.refuseAt(1, ReasonText)
 	}
 	if r == 0 {
 		r = s.storeCopy(b.dir, a.st.Mode)
@@ -53,7 +53,7 @@ func (s *State) mayConfigure(b *resolvedPath) int {
 	}
 	s.text[0].DropWorktree(&s.text[1])
 	if !s.sameForeign() || b.hit&hitModules == 0 && !s.keepsIDs(b.dir, &s.text[1], &s.text[0]) {
-		return s.refuse()
+		return s.refuseAt(1, ReasonConfig)
 	}
 	return 0
 }

@@ -15,7 +15,7 @@ func (s *State) conforms(dir int, replace bool) int {
 	s.literal(".")
 	fd := openat(dir, &s.num[0], syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if fd < 0 {
-		return s.refuse()
+		return s.refuse(ReasonComplete)
 	}
 	c.at, c.left, c.conf = 0, scanEntries, false
 	c.fd[0], c.size[0] = fd, 0
@@ -29,7 +29,7 @@ func (s *State) conforms(dir int, replace bool) int {
 			for ; c.at > 0; c.at-- {
 				closeFD(c.fd[(c.at-1)&(scanDepth-1)])
 			}
-			return s.refuse()
+			return s.refuse(ReasonComplete)
 		}
 		if c.at == 0 {
 			break
@@ -158,7 +158,7 @@ func (s *State) ownConfig(dir int, replace bool) int {
 	s.text[1].N = 0
 	s.setTexts(false, false, -1)
 	if lstatat(dir, &s.num[0], &s.st) < 0 {
-		return s.refuse()
+		return s.refuse(ReasonComplete)
 	}
 	mode := s.st.Mode
 	if r := s.load(0, dir, &s.num[0]); r < 0 {
@@ -168,7 +168,7 @@ func (s *State) ownConfig(dir int, replace bool) int {
 	same := s.sameForeign()
 	s.text[0].Removing = false
 	if !same {
-		return s.refuse()
+		return s.refuse(ReasonComplete)
 	}
 	if !replace {
 		return 0

@@ -76,14 +76,14 @@ func (s *State) destination() int {
 		at, size = 20, sizeInet6
 		for i := uint(8); i < at; i++ { // ::ffff:a.b.c.d alone
 			if i < 18 && from[i] != 0 || i >= 18 && from[i] != 0xff {
-				return s.refuse()
+				return s.refuse(ReasonAddress)
 			}
 			to[i] = from[i]
 		}
 	case family == syscall.AF_INET || family == syscall.AF_INET6:
 		return -eINVAL
 	default: // AF_UNSPEC too: what has been connected stays so
-		return s.refuse()
+		return s.refuse(ReasonAddress)
 	}
 	for i := uint(0); i < 4; i++ {
 		to[i], to[(at+i)&(pathRoom-1)] = from[i], from[(at+i)&(pathRoom-1)]
@@ -98,7 +98,7 @@ func (s *State) destination() int {
 		}
 		rec += endpointBytes
 	}
-	return s.refuse()
+	return s.refuse(ReasonAddress)
 }
 
 // isStream refuses every other socket than one of TCP: the tool may have been handed others.
@@ -112,7 +112,7 @@ func (s *State) isStream(sock int) int {
 	kind, _ := s.option(sock, soType)
 	protocol, _ := s.option(sock, soProtocol)
 	if domain != syscall.AF_INET && domain != syscall.AF_INET6 || kind != syscall.SOCK_STREAM || protocol != syscall.IPPROTO_TCP {
-		return s.refuse()
+		return s.refuse(ReasonSocket)
 	}
 	return 0
 }

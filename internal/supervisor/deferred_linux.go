@@ -35,10 +35,10 @@ func (s *State) deferWrite() int {
 		kind, others = textConfig, hitNames&^hitConfig
 	}
 	if kind == textTodo || kind == textOpts || kind == textIndex || kind == textRerere || sp.hit&others != 0 || s.flags&access != syscall.O_WRONLY || s.flags&wanted == 0 || !whole || sp.dir < 0 {
-		return s.refuse()
+		return s.refuse(ReasonName)
 	}
 	if sp.stat == 0 && sp.st.Mode&syscall.S_IFMT != syscall.S_IFREG {
-		return s.refuse()
+		return s.refuse(ReasonName)
 	}
 	if sp.hit&hitCommon != 0 {
 		s.literal("../..\n")
@@ -49,7 +49,7 @@ func (s *State) deferWrite() int {
 		return s.give(s.req.id, openat(atFDCWD, &s.num[0], syscall.O_WRONLY, 0), s.flags)
 	}
 	if kind == textNone && s.noNewGit() {
-		return s.refuse()
+		return s.refuse(ReasonNewGit)
 	}
 	for i := range s.deferred {
 		if l := &s.deferred[i]; !l.used {
@@ -57,6 +57,7 @@ func (s *State) deferWrite() int {
 			for n := range l.name {
 				l.name[n] = sp.name[n]
 			}
+			s.identify(&l.who)
 			return s.newDeferredWrite(l)
 		}
 	}
@@ -111,7 +112,8 @@ func (s *State) finishWrites() {
 				if s.writesWhatGitWould(l) {
 					s.putFile(l.dir, &l.name[0], &l.b[0], l.n)
 				} else {
-					s.refuse()
+					s.Refused++
+					s.recordDeferred(l)
 				}
 				s.discard(l)
 			}

@@ -99,6 +99,16 @@
 // ptrace(2) stops here when it asks for PTRACE_O_TRACEEXIT, and goes on for one process at a time: two that trace each other
 // with it could never be killed. trace_linux.go has the proof. A second strace gets EINVAL while one runs.
 //
+// # Denials
+//
+// Each refusal has a Reason (denial.go), and is written into a table in memory that init shares with the harness: which deed, the
+// kernel's paths, the process and its command line (record_linux.go). Equal denials are one record with a count; the first
+// DenialRoom stay, the others are counted. So a flood costs the time of a comparison each, and no memory. The table is made
+// once the tool has been executed, and its descriptor goes to the harness alone, which reads it at any time (ReadDenials), also after init's
+// death, and finds the rule again (CauseOf); package runner puts it into words. A name that is said to be there already, or not to be there,
+// because that is the truth, is no denial; nor is what the kernel refuses by itself, or the filter without the supervisor. Two denials whose
+// paths are longer than DenialPathRoom and differ behind that may count as one.
+//
 // # Limits
 //
 //   - A hard link made before the run to a protected file is a second name that is not protected. Names outside the roots are
@@ -117,7 +127,7 @@
 //     supervisor's is found among descriptors 0 to 15 or in /dev/pts, else it is ENOENT.
 //   - An open that waits for a FIFO's other end is not ended by a signal that has a handler, only by a fatal one
 //     (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, Linux 5.19, without which a signal would have calls made twice).
-//   - A directory whose path is longer than PATH_MAX cannot be changed. A refused .git file, .gitmodules or new configuration is not reported to its writer: it does not appear.
+//   - A directory whose path is longer than PATH_MAX cannot be changed. A refused .git file, .gitmodules or new configuration does not appear, which its writer is not told: the report has it.
 //   - truncate(2) past RLIMIT_FSIZE is EFBIG without SIGXFSZ. O_PATH aside, fs.protected_symlinks is not applied.
 //   - Each served call costs two changes of process and some fifteen system calls: a file is made on tmpfs in about six
 //     times the time, and each directory between it and the root adds two fstatat (BenchmarkCall). Calls that are not in the filter's list cost what any filter costs.

@@ -20,7 +20,7 @@ func (s *State) fenced() int {
 	if s.exists(0) && sp.st.Nlink == 0 {
 		return 0
 	}
-	s.Refused++
+	s.refuse(ReasonFence)
 	return -int(syscall.EPERM)
 }
 

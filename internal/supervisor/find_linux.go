@@ -122,16 +122,7 @@ func (s *State) judge(k int) int {
 		return 0
 	}
 	if sp.obj < 0 {
-		at := uint(n)
-		if at > 1 {
-			s.m.path[at&(pathRoom-1)] = '/'
-			at++
-		}
-		for i := uint(0); i < 255 && sp.name[i] != 0 && sp.name[i] != '/'; i++ {
-			s.m.path[at&(pathRoom-1)] = sp.name[i]
-			at++
-		}
-		s.m.n = at
+		s.m.addName(sp.name[:])
 	}
 	s.m.judge()
 	s.shape(sp, true)

@@ -71,11 +71,11 @@ func (x *indexScan) number(bytes int) uint {
 func (s *State) replaceIndex() int {
 	a, b := &s.resolved[0], &s.resolved[1]
 	if s.typeOf(0) != syscall.S_IFREG || a.st.Nlink != 1 || s.lockedByOther(b) {
-		return s.refuse()
+		return s.refuseAt(1, ReasonLock)
 	}
 	own := s.ownLock(0)
 	if a.hit&hitLock != 0 && (own < 0 || !s.locksName(a, b)) {
-		return s.refuse()
+		return s.refuseAt(1, ReasonLock)
 	}
 	fd := openat(a.dir, &a.name[0], syscall.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if fd < 0 {
@@ -87,11 +87,11 @@ func (s *State) replaceIndex() int {
 	r, ids := 0, s.indexIDs(b)
 	switch s.index.copy = -1; {
 	case !same, lease == -int(syscall.EAGAIN): // open for writing
-		r = s.refuse()
+		r = s.refuseAt(1, ReasonIndex)
 	case lease < 0:
 		r = s.copyIndex(fd, ids)
 	case !s.harmlessIndex(fd, ids):
-		r = s.refuse()
+		r = s.refuseAt(1, ReasonIndex)
 	default:
 		r = s.renameNow()
 	}
@@ -114,7 +114,7 @@ func (s *State) copyIndex(fd int, ids uint) int {
 	x.copy = out
 	r := 0
 	if !s.harmlessIndex(fd, ids) {
-		r = s.refuse()
+		r = s.refuseAt(1, ReasonIndex)
 	}
 	for more := 1; r == 0 && more > 0; { // the extensions behind the entries
 		if more = x.fill(); more < 0 {

@@ -122,6 +122,7 @@ func (s *State) judgeInside(sp *resolvedPath, c uint) {
 		g.named = m.dotGit(i - 1)
 	}
 	at := uint(m.off[c&(compRoom-1)])
+	g.at = uint16(at)
 	g.class = m.gitClass(at)
 	m.hit = m.withGit(m.gitHit(g.class, m.rb(offFlags), at))
 }
@@ -252,9 +253,12 @@ func (s *State) completes(sp *resolvedPath, empty bool) int {
 	if keys := s.keys(sp.dir) | key; !shaped(keys) {
 		return 0
 	} else if keys&keyCommon != 0 || !empty || s.noNewGit() {
-		return s.refuse()
+		return s.refuseAt(s.sideOf(sp), ReasonNewGit)
 	}
-	return s.conforms(sp.dir, true)
+	if r := s.conforms(sp.dir, true); r < 0 {
+		return s.refuseAt(s.sideOf(sp), ReasonComplete)
+	}
+	return 0
 }
 
 // completed looks at the directory of resolved path sp again, once the name that makes it a git directory is there: another sandbox may
@@ -267,7 +271,7 @@ func (s *State) completed(sp *resolvedPath, flags int) int {
 		return 0
 	}
 	sys(syscall.SYS_UNLINKAT, uintptr(sp.dir), uintptr(unsafe.Pointer(&sp.name[0])), uintptr(flags), 0, 0)
-	return -eACCES
+	return s.refuse(ReasonRace)
 }
 
 // heldSince looks once more whether what was opened at resolved path sp, or made there, lies in a git directory that was none when the call
@@ -282,7 +286,7 @@ func (s *State) heldSince(sp *resolvedPath) int {
 		return s.completed(sp, 0)
 	}
 	if _, held := s.heldAbove(sp); held {
-		return s.refuse()
+		return s.refuse(ReasonRace)
 	}
 	return 0
 }
@@ -301,5 +305,8 @@ func (s *State) ceases(sp *resolvedPath) int {
 	}
 	s.literal("index") // it may be removed anyhow, as rm -r will; what could be written in it from here on would be checked no more
 	sys(syscall.SYS_UNLINKAT, uintptr(sp.dir), uintptr(unsafe.Pointer(&s.num[0])), 0, 0, 0)
-	return s.conforms(sp.dir, false)
+	if r := s.conforms(sp.dir, false); r < 0 {
+		return s.refuseAt(s.sideOf(sp), ReasonCease)
+	}
+	return 0
 }

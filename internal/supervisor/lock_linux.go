@@ -13,7 +13,7 @@ func (s *State) openLock() int {
 	const excl = syscall.O_CREAT | syscall.O_EXCL
 	sp := &s.resolved[0]
 	if s.flags&excl != excl || s.flags&oTmpfileBit != 0 || sp.hit&(hitNames|hitHidden) != hitLock || sp.dir < 0 {
-		return s.refuse()
+		return s.refuse(ReasonLock)
 	}
 	if r := s.takeUmask(); r < 0 {
 		return r

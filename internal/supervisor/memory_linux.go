@@ -19,8 +19,10 @@ func (s *State) readMem(dst unsafe.Pointer, addr uint64, size uint) int {
 	switch {
 	case r == -int(syscall.EFAULT):
 		return r
+	case r == -int(syscall.ESRCH):
+		return -eACCES // it is gone
 	case r < 0:
-		return -eACCES // its memory may not be read, so its path cannot be known
+		return s.unreadable(ReasonMemory) // so its path cannot be known
 	case uint(r) != size:
 		return -int(syscall.EFAULT)
 	}
@@ -82,6 +84,7 @@ func (s *State) enter() int {
 	if s.task = openat(s.procRoot, &s.num[0], oPath|syscall.O_DIRECTORY, 0); s.task < 0 {
 		return -eACCES
 	}
+	s.why = ReasonNone
 	return s.mounts()
 }
 
@@ -93,11 +96,16 @@ func (s *State) mounts() int {
 	n := s.nsName(s.task)
 	for i := 0; i < n; i++ {
 		if s.small[i&511] != s.mountNS[i&63] {
-			return -eACCES
+			return s.unreadable(ReasonMounts)
 		}
 	}
-	if n <= 0 || s.mountNS[n&63] != 0 {
+	switch {
+	case n == -eACCES:
+		return s.unreadable(ReasonMemory) // proc(5), "ns": ptrace access mode
+	case n <= 0:
 		return -eACCES
+	case s.mountNS[n&63] != 0:
+		return s.unreadable(ReasonMounts)
 	}
 	return 0
 }

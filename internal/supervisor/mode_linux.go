@@ -18,7 +18,7 @@ func (s *State) chmod() int {
 		return s.resolved[0].stat
 	}
 	if hit := s.resolved[0].hit; hit&(hitWhole|hitFixed) != 0 || hit&hitPlace != 0 && hit&hitHidden != 0 {
-		return s.refuse()
+		return s.refuse(ReasonName)
 	}
 	if r := s.fenced(); r < 0 {
 		return r
@@ -27,6 +27,7 @@ func (s *State) chmod() int {
 		return -int(syscall.EOPNOTSUPP)
 	}
 	if kind != syscall.S_IFDIR {
+		s.ids = s.mode&setIDs != 0
 		s.mode &^= setIDs
 	}
 	s.number("", uint(s.resolved[0].obj))
@@ -53,7 +54,7 @@ func (s *State) truncate() int {
 	case kind != syscall.S_IFREG:
 		return -eINVAL
 	case s.resolved[0].hit&(hitNames|hitHidden) != 0:
-		return s.refuse()
+		return s.refuse(ReasonName)
 	case s.pastLimit(s.mode):
 		return -int(syscall.EFBIG)
 	}

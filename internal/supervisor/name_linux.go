@@ -20,7 +20,7 @@ func (s *State) newName(k int, bar uint32) int {
 		if s.exists(k) {
 			return -eEXIST
 		}
-		return s.refuse()
+		return s.refuseAt(k, ReasonName)
 	}
 	return 0
 }
@@ -55,7 +55,7 @@ func (s *State) makeNode() int {
 	sp := &s.resolved[0]
 	r := s.newName(0, hitNames|hitHidden)
 	if kind := s.mode & syscall.S_IFMT; r == 0 && sp.git.inside && kind != 0 && kind != syscall.S_IFREG {
-		r = s.refuse()
+		r = s.refuse(ReasonNode)
 	}
 	if r == 0 {
 		r = s.completes(sp, true)
@@ -80,7 +80,7 @@ func (s *State) made(k, r int) int {
 	}
 	if late := s.judge(k); late < 0 || sp.git.inside && (sp.hit&hitNames != 0 || sp.git.up == 0 && s.conforms(sp.dir, false) < 0) {
 		sys(syscall.SYS_UNLINKAT, uintptr(sp.dir), uintptr(unsafe.Pointer(&sp.name[0])), 0, 0, 0)
-		return -eACCES
+		return s.refuseAt(k, ReasonRace)
 	}
 	return r
 }
@@ -98,7 +98,7 @@ func (s *State) symlink() int {
 	}
 	r := s.newName(0, bar)
 	if r == 0 && sp.git.inside && (sp.git.class != gitProbe || !s.toNeighbour()) {
-		r = s.refuse()
+		r = s.refuse(ReasonNode)
 	}
 	if r == 0 {
 		r = s.completes(sp, false)
@@ -132,14 +132,14 @@ func (s *State) unlink() int {
 		return s.unlinkDots()
 	}
 	if sp.hit&hitPlace != 0 && s.exists(0) {
-		return s.refuse()
+		return s.refuse(ReasonName)
 	}
 	own := -1
 	if sp.hit&(hitWhole|hitConfig|hitLock) != 0 && sp.hit&hitLoose == 0 && s.exists(0) {
 		own = s.ownLock(0)
 		switch {
 		case sp.hit&hitWhole != 0, s.mode != 0, sp.hit&hitLock != 0 && own < 0, sp.hit&hitConfig != 0 && !s.plainConfig(sp):
-			return s.refuse()
+			return s.refuse(ReasonName)
 		}
 	}
 	if r := s.ceases(sp); r < 0 {

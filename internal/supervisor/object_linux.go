@@ -154,7 +154,7 @@ func (s *State) load(k, dir int, name *byte) int {
 		t.N += uint(r)
 	}
 	closeFD(fd)
-	return s.refuse()
+	return s.refuse(ReasonText)
 }
 
 // isPlainDir reports whether the path that t's line names is that of a directory, without a link on the way.

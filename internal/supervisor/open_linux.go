@@ -26,7 +26,7 @@ func (s *State) open() int {
 		case hitLock:
 			return s.openLock()
 		default:
-			return s.refuse()
+			return s.refuse(ReasonName)
 		}
 		if r = s.completes(sp, true); r == 0 {
 			r = s.takeUmask()
@@ -68,7 +68,7 @@ func (s *State) mayOpen(flags int) int {
 	case flags&excl == excl && flags&oTmpfileBit == 0:
 		return -eEXIST
 	case sp.hit&hitHidden != 0:
-		return s.refuse()
+		return s.refuse(ReasonName)
 	case kind == syscall.S_IFLNK:
 		return -eLOOP
 	case kind == syscall.S_IFDIR && flags&(syscall.O_CREAT|oTmpfileBit) == syscall.O_CREAT:
@@ -78,7 +78,7 @@ func (s *State) mayOpen(flags int) int {
 	case sp.hit&(hitGitFile|hitCommon|hitText|hitModules) != 0 && flags&syscall.O_TRUNC != 0:
 		return isDeferred
 	case sp.hit&hitNames != 0 && flags&(syscall.O_WRONLY|syscall.O_RDWR|syscall.O_CREAT|syscall.O_TRUNC) != 0:
-		return s.refuse()
+		return s.refuse(ReasonName)
 	}
 	return 0
 }

@@ -49,7 +49,7 @@ func (s *State) renamed(r int) int {
 	if back < 0 {
 		sys(syscall.SYS_UNLINKAT, uintptr(b.dir), uintptr(unsafe.Pointer(&b.name[0])), 0, 0, 0)
 	}
-	return -eACCES
+	return s.refuseAt(1, ReasonRace)
 }
 
 // mayRename decides a rename that touches the rules: 1 to go on, 0 when it is done, or a negative errno.
@@ -79,7 +79,7 @@ func (s *State) mayRename() int {
 		case s.flags == renameNoReplace && s.exists(1):
 			return -eEXIST
 		case s.flags&^renameNoReplace != 0:
-			return s.refuse()
+			return s.refuseAt(1, ReasonName)
 		}
 		if s.resolved[1].hit&hitText != 0 && s.resolved[1].textKind() == textIndex {
 			return s.replaceIndex()
@@ -99,7 +99,7 @@ func (s *State) lockAside() int {
 	a, b := &s.resolved[0], &s.resolved[1]
 	i := s.ownLock(0)
 	if i < 0 || s.flags != 0 || !a.isName("index.lock") || !b.git.inside || b.git.class != gitData {
-		return s.refuse()
+		return s.refuseAt(1, ReasonLock)
 	}
 	r := s.renameNow()
 	if r == 0 {
@@ -115,27 +115,27 @@ func (s *State) leaves(k int) int {
 	sp := &s.resolved[k&1]
 	dir := s.typeOf(k) == syscall.S_IFDIR
 	if sp.hit&(hitWhole|hitConfig|hitCommon|hitHidden|hitPlace) != 0 {
-		return s.refuse()
+		return s.refuseAt(k, ReasonName)
 	}
 	if sp.hit&hitGitFile != 0 {
 		// git submodule absorbgitdirs; elsewhere, a repository would be without its hooks.
 		if to := &s.resolved[(k+1)&1]; !dir || to.git.class != gitModules || !s.shapeOf(sp) {
-			return s.refuse()
+			return s.refuseAt(k, ReasonName)
 		}
 		return 0
 	}
 	if dir && sp.hit&(hitPrefix|hitDeep) != 0 {
-		return s.refuse()
+		return s.refuseAt(k, ReasonPrefix)
 	}
 	if dir && sp.git.inside {
 		switch sp.git.class {
 		case gitTree, gitData:
 		case gitModules:
 			if !s.shapeOf(sp) {
-				return s.refuse()
+				return s.refuseAt(k, ReasonName)
 			}
 		default:
-			return s.refuse()
+			return s.refuseAt(k, ReasonName)
 		}
 	}
 	return s.ceases(sp)
@@ -154,13 +154,13 @@ func (s *State) arrives(k, l int) int {
 		bar |= hitConfig | hitText
 	}
 	if b.hit&bar != 0 {
-		return s.refuse()
+		return s.refuseAt(l, ReasonName)
 	}
 	if b.git.inside && kind != syscall.S_IFREG {
 		data := b.git.class == gitTree && a.git.inside && a.git.class == gitTree
 		module := b.git.class == gitModules && s.shapeOf(a)
 		if kind != syscall.S_IFDIR || !data && !module {
-			return s.refuse()
+			return s.refuseAt(l, ReasonNode)
 		}
 	}
 	return s.completes(b, kind == syscall.S_IFREG)
@@ -179,7 +179,7 @@ func (s *State) hardLink() int {
 		return s.resolved[0].stat
 	}
 	if s.resolved[0].hit&(hitNames|hitHidden) != 0 {
-		return s.refuse()
+		return s.refuse(ReasonName)
 	}
 	bar := uint32(hitNames | hitHidden)
 	if kind == syscall.S_IFLNK {
@@ -187,7 +187,7 @@ func (s *State) hardLink() int {
 	}
 	r := s.newName(1, bar)
 	if r == 0 && s.resolved[1].git.inside && kind != syscall.S_IFREG {
-		r = s.refuse()
+		r = s.refuseAt(1, ReasonNode)
 	}
 	if r == 0 {
 		r = s.completes(&s.resolved[1], kind == syscall.S_IFREG)

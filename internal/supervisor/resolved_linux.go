@@ -28,12 +28,13 @@ type resolvedPath struct {
 
 // within says how a resolved path's name lies in a git directory.
 type within struct {
-	rules  bool  // the name is in a root, and git directories are held
-	inside bool  // it is in a git directory, by class
-	named  bool  // which is called .git, or lies in one that is
-	class  uint8 // see gitLines
-	up     uint  // directories from the name's own to the git directory
-	later  bool  // the directories above are not looked at yet: see canWait
+	rules  bool   // the name is in a root, and git directories are held
+	inside bool   // it is in a git directory, by class
+	named  bool   // which is called .git, or lies in one that is
+	class  uint8  // see gitLines
+	at     uint16 // where the part of the path in it begins
+	up     uint   // directories from the name's own to the git directory
+	later  bool   // the directories above are not looked at yet: see canWait
 }
 
 //go:norace

@@ -29,6 +29,7 @@ func Serve(s *State) int {
 	}
 	s.sent = false
 	s.finishWrites()
+	s.why, s.ids = ReasonNone, false
 	s.resolved[0].reset()
 	s.resolved[1].reset()
 	if r = s.enter(); r == 0 {
@@ -48,6 +49,12 @@ func Serve(s *State) int {
 	if r == 0 {
 		r = s.do()
 	}
+	if s.ids && r >= 0 && (s.op != opOpen || s.resolved[0].stat != 0) {
+		s.why, s.side = ReasonSetID, 0
+	}
+	if s.why != ReasonNone {
+		s.record(r)
+	}
 	s.resolved[0].drop()
 	s.resolved[1].drop()
 	if !s.sent {
@@ -60,8 +67,11 @@ func Serve(s *State) int {
 //
 //go:norace
 func (s *State) do() int {
-	if (s.resolved[0].hit|s.resolved[1].hit)&(hitSelf|hitLost) != 0 {
-		return s.refuse()
+	if (s.resolved[0].hit|s.resolved[1].hit)&hitSelf != 0 {
+		return s.refuse(ReasonOwn)
+	}
+	if (s.resolved[0].hit|s.resolved[1].hit)&hitLost != 0 {
+		return s.refuse(ReasonLost)
 	}
 	switch s.op {
 	case opOpen:

@@ -25,6 +25,7 @@ var takers = map[string]string{
 	"status":       "reads text that the kernel writes about the task, and no object of its",
 	"mounts":       "reads a link's text, and follows it nowhere",
 	"openTerminal": "has terminal read the stat file: text that the kernel writes",
+	"readTask":     "reads what a process says of itself, for the record: nothing is decided by it",
 	"enter":        "opens, keeps and closes the directory itself",
 	"Begin":        "sets it to none",
 }

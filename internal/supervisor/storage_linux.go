@@ -71,6 +71,7 @@ type deferredWrite struct {
 	kind int // textNone: a .git file
 	hit  uint32
 	name [32]byte
+	who  caller
 	pipe int // its reading end
 	dir  int // O_PATH descriptor of the directory that the .git file is for
 	n    uint

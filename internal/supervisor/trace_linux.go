@@ -50,6 +50,7 @@ func (s *State) trace() int {
 		s.tracer, s.tracerID = fd, caller
 	}
 	if caller != s.tracerID {
+		s.refuse(ReasonTracer)
 		return -eINVAL
 	}
 	s.resp.id, s.resp.val, s.resp.errno, s.resp.flags = s.req.id, 0, 0, notifyContinue

@@ -34,7 +34,7 @@ func checkHeld() {
 		collect(i)
 	}
 	st.message = wire.Message{Kind: wire.MsgEvidence, Value: int64(st.used)}
-	send(st.used)
+	sendEvidence(makeDenials())
 	closeInitFDs()
 }
 

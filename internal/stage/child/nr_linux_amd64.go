@@ -6,4 +6,5 @@ const (
 	sysSignalfd4      = 289
 	sysExecveat       = 322
 	sysSetns          = 308
+	sysMemfdCreate    = 319
 )

@@ -6,4 +6,5 @@ const (
 	sysSignalfd4      = 74
 	sysExecveat       = 281
 	sysSetns          = 268
+	sysMemfdCreate    = 279
 )

@@ -33,7 +33,15 @@ func sendWith(fd int32, flags uintptr) (uintptr, uintptr) {
 //go:nocheckptr
 func sendTo(socket, what, n uintptr, fd int32, flags uintptr) (uintptr, uintptr) {
 	st.iovec[0] = [2]uintptr{what, n}
-	st.msghdr = msghdr{iov: sys.Addr(&st.iovec), iovlen: 1}
+	return sendVector(socket, 1, fd, flags)
+}
+
+// sendVector is sendTo for the first n of st.iovec.
+//
+//go:norace
+//go:nocheckptr
+func sendVector(socket, n uintptr, fd int32, flags uintptr) (uintptr, uintptr) {
+	st.msghdr = msghdr{iov: sys.Addr(&st.iovec), iovlen: n}
 	if fd >= 0 {
 		st.rights = cmsgFD{len: 16 + 4, level: syscall.SOL_SOCKET, typ: sys.SCM_RIGHTS, fd: fd}
 		st.msghdr.control, st.msghdr.controllen = sys.Addr(&st.rights), unsafe.Sizeof(st.rights)

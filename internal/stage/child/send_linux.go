@@ -20,6 +20,23 @@ func send(n uintptr) {
 	sys.Call(syscall.SYS_SENDMSG, st.control, sys.Addr(&st.msghdr), sys.MSG_NOSIGNAL|sys.MSG_DONTWAIT, 0, 0, 0)
 }
 
+// sendEvidence is send with all of the evidence and, if fd is one, the descriptor of the table of denials, which it closes.
+//
+//go:norace
+//go:nocheckptr
+func sendEvidence(fd int32) {
+	if fd < 0 {
+		send(st.used)
+		return
+	}
+	st.iovec[0] = [2]uintptr{sys.Addr(&st.message), unsafe.Sizeof(st.message)}
+	st.iovec[1] = [2]uintptr{sys.Addr(&st.evidence), st.used}
+	if _, errno := sendVector(st.control, 2, fd, sys.MSG_DONTWAIT); errno != 0 {
+		send(st.used)
+	}
+	sys.Call(syscall.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0)
+}
+
 // sendPidfd is send without evidence, but with a descriptor if fd is one.
 //
 //go:norace

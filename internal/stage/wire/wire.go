@@ -238,7 +238,7 @@ const (
 	MsgInit     = 1 + iota // Value: init's pid as the stage sees it; carries a pidfd of init
 	MsgHeld                // the tool was executed inside its walls; Value: RegKeyring; carries RegMounts, if there is one
 	MsgFailed              // Step, Errno: nothing ran, or was stopped before the tool; what was found there may follow
-	MsgEvidence            // Value: length of the data that follows
+	MsgEvidence            // Value: length of the data that follows; carries the table of denials, if there is a supervisor
 	MsgDeadline            // the stage ended the sandbox at its deadline
 	MsgProbe               // the self-checks of a probe
 	MsgGate                // Value: the gate; one byte opens it

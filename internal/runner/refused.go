@@ -1,0 +1,217 @@
+package runner
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/supervisor"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+)
+
+// Refused is a denial of the supervisor's, in words.
+type Refused struct {
+	Time      time.Time
+	Bound     policy.Bound
+	Operation string
+	Path, To  string // as the kernel names them; To is the second path of a deed with two
+	PID       int    // inside
+	Command   string // the tool's own text
+	Rule, Why string
+	Remedy    string // what in the policy would allow it, or that nothing does
+	Count     int
+	Fields    []Widening // what Remedy says, for Report.Suggest
+}
+
+// A Widening is one entry that a field of the policy would have to get, or lose.
+type Widening struct {
+	Field string
+	Value string
+	Take  bool // the entry has to go
+}
+
+const nothing = "nothing does; "
+
+var operations = [...]string{
+	supervisor.DeedCall: "make a system call", supervisor.DeedRead: "open for reading", supervisor.DeedWrite: "open for writing",
+	supervisor.DeedCreate: "create", supervisor.DeedMakeDir: "make a directory", supervisor.DeedMakeNode: "make a node",
+	supervisor.DeedSymlink: "make a symbolic link", supervisor.DeedRemove: "remove", supervisor.DeedRemoveDir: "remove a directory",
+	supervisor.DeedRename: "rename", supervisor.DeedExchange: "exchange", supervisor.DeedLink: "make a link", supervisor.DeedTruncate: "truncate",
+	supervisor.DeedMode: "change the mode", supervisor.DeedSetID: "set the setuid or setgid bit", supervisor.DeedBind: "bind a socket",
+	supervisor.DeedConnect: "connect", supervisor.DeedOwner: "change the owner", supervisor.DeedTimes: "change the times",
+	supervisor.DeedTrace: "trace with PTRACE_O_TRACEEXIT", supervisor.DeedAttribute: "change an extended attribute",
+}
+
+// JudgeDenial says in words what the supervisor has refused, by the rules it had, as they were encoded, and the policy that they are of.
+func JudgeDenial(d supervisor.Denial, rules []byte, files policy.Files) Refused {
+	r := Refused{
+		Time: time.Unix(d.Seconds, d.Nanoseconds), Bound: policy.BoundFiles, Operation: operations[d.Deed], Path: d.Paths[0], To: d.Paths[1],
+		PID: d.PID, Command: strings.ReplaceAll(d.Command, "\x00", " "), Count: int(min(d.Count, 1<<31-1)),
+	}
+	if r.Command == "" {
+		r.Command = d.Name
+	}
+	switch d.Deed {
+	case supervisor.DeedConnect:
+		r.Bound, r.Path = policy.BoundNetwork, addressText([]byte(d.Paths[0]))
+	case supervisor.DeedTrace, supervisor.DeedCall:
+		r.Bound = policy.BoundSyscalls
+	case supervisor.DeedSetID:
+		r.Bound = policy.BoundPrivileges
+	}
+	if d.Reason == supervisor.ReasonName || d.Reason == supervisor.ReasonPrefix {
+		r.byRule(supervisor.CauseOf(rules, d), files)
+	} else {
+		r.byReason(d)
+	}
+	return r
+}
+
+// byRule fills in what the rule on a name says.
+func (r *Refused) byRule(c supervisor.Cause, files policy.Files) {
+	r.Rule = c.Rule
+	except := func(name, why string) {
+		r.Fields = []Widening{{Field: "Files.Protect.Except", Value: name}}
+		r.Remedy = fmt.Sprintf("add %q to Files.Protect.Except, if %s", name, why)
+	}
+	const theirs = "the user's own programs may obey what the tool leaves there"
+	switch c.Kind {
+	case supervisor.CauseName, supervisor.CauseAbove:
+		r.Why = "the policy protects this name"
+		if c.Why != "" {
+			r.Why = "programs outside the sandbox obey this name (" + c.Why + ")"
+		}
+		if c.Kind == supervisor.CauseAbove {
+			r.Why = "it lies above the protected name " + strconv.Quote(c.Rule)
+		}
+		switch {
+		case slices.Contains(files.Protect.Add, c.Rule):
+			r.Fields = []Widening{{"Files.Protect.Add", c.Rule, true}}
+			r.Remedy = fmt.Sprintf("take %q out of Files.Protect.Add", c.Rule)
+		case c.Build:
+			r.Fields = []Widening{{Field: "Files.Protect.BuildFiles", Value: "true"}}
+			r.Remedy = "set Files.Protect.BuildFiles, if " + theirs
+		default:
+			except(c.Rule, theirs)
+		}
+	case supervisor.CauseGit:
+		r.Why = "in a git directory only what is known to be harmless can be changed"
+		if c.Why != "" {
+			r.Why = "it lies in a git directory (" + c.Why + ")"
+		}
+		if name := gitName(c.Rule); name != "" {
+			except(name, "git outside the sandbox may obey what the tool leaves there")
+			break
+		}
+		r.Remedy = nothing + "git itself can do most of what is needed there"
+	case supervisor.CauseHiddenName:
+		r.Why, r.Remedy = "the policy hides files of this name", fmt.Sprintf("take %q out of Files.HideNames, if the tool may read the secrets in it", c.Rule)
+		r.Fields = []Widening{{"Files.HideNames", c.Rule, true}}
+	case supervisor.CauseHiddenPath:
+		r.Why, r.Remedy = "the policy hides this path", fmt.Sprintf("take %q out of Files.Hide, if the tool may read the secrets in it", c.Rule)
+		r.Fields = []Widening{{"Files.Hide", c.Rule, true}}
+	case supervisor.CausePath:
+		r.Why, r.Remedy = "the policy does not let this path be changed", fmt.Sprintf("add %q to Files.Write, if %s", c.Rule, theirs)
+		r.Fields = []Widening{{Field: "Files.Write", Value: c.Rule}}
+	default:
+		r.Why, r.Remedy = "the policy protects it", nothing+"the tool has to use another name"
+	}
+}
+
+// gitName is the protected name that leaves a line of the list of git directories' files open when it is taken out; "": there is none.
+func gitName(line string) string {
+	switch {
+	case strings.HasPrefix(line, "hooks/"):
+		return ".git/hooks"
+	case line == "info/attributes":
+		return ".git/info/attributes"
+	case line == "config", line == "config.lock", line == "config.worktree":
+		return ".git/config"
+	}
+	return ""
+}
+
+// byReason fills in what is refused whatever its name is.
+func (r *Refused) byReason(d supervisor.Denial) {
+	r.Why, r.Remedy = "it cannot be judged", nothing+"the tool has to do it in another way"
+	because := func(why, remedy string) { r.Why, r.Remedy = why, remedy }
+	switch d.Reason {
+	case supervisor.ReasonOwn:
+		because("it belongs to the sandbox's own processes", nothing+"they are not the tool's")
+	case supervisor.ReasonLost:
+		because("the path of its directory cannot be told", nothing+"the directory was removed, or its path is too long")
+	case supervisor.ReasonComplete:
+		because("it would make the directory a git directory with hooks, links or settings in it that git would obey", nothing+"git init and git clone make one in an empty directory")
+	case supervisor.ReasonCease:
+		because("the directory would be a git directory no more, with hooks, links or settings in it that the tool could change then", nothing+"remove those outside of the sandbox first")
+	case supervisor.ReasonNewGit:
+		because("the policy allows no new git directories", "leave Files.Protect.NoNewRepositories false")
+		r.Fields = []Widening{{Field: "Files.Protect.NoNewRepositories", Value: "true", Take: true}}
+	case supervisor.ReasonConfig:
+		name := ".git/config"
+		if strings.HasSuffix(d.Paths[d.Side], "/.gitmodules") {
+			name = ".gitmodules"
+		}
+		because("settings would change by which git runs programs or reaches other places", fmt.Sprintf("do it outside of the sandbox, or add %q to Files.Protect.Except, if git outside may obey every setting in it", name))
+		r.Fields = []Widening{{Field: "Files.Protect.Except", Value: name}}
+	case supervisor.ReasonText:
+		because("what it says would make git outside the sandbox run, delete or write something", nothing+"do it outside of the sandbox")
+	case supervisor.ReasonLock:
+		because("its lock was made by another git, which may be at work", nothing+"wait for that git, or remove its lock outside of the sandbox")
+	case supervisor.ReasonIndex:
+		because("the index names files that git would write outside of the work tree, or is still open for writing", nothing+"the tool has to close it, and leave such names out")
+	case supervisor.ReasonNode:
+		because("no link, device or foreign directory comes into a git directory", nothing+"the tool has to make a file")
+	case supervisor.ReasonRace:
+		because("another process made it a part of a git directory at the same time", nothing+"try again")
+	default:
+		r.bySystem(d)
+	}
+}
+
+// bySystem is byReason for what has to do with no git directory.
+func (r *Refused) bySystem(d supervisor.Denial) {
+	because := func(why, remedy string) { r.Why, r.Remedy = why, remedy }
+	switch d.Reason {
+	case supervisor.ReasonAddress:
+		because("only the sandbox's own proxies can be connected to", nothing+"the tool has to use the proxies that its environment names; which hosts they reach is in Network.Hosts")
+	case supervisor.ReasonSocket:
+		because("only TCP sockets can be connected here", nothing+"the tool has to use TCP")
+	case supervisor.ReasonFence:
+		because("modes, owners and times are kept outside of what can be written", fmt.Sprintf("add %q to Files.Write", d.Paths[0]))
+		r.Fields = []Widening{{Field: "Files.Write", Value: d.Paths[0]}}
+	case supervisor.ReasonSetID:
+		because("the call was made without the bits, by which the file would lend its owner's rights to other accounts", nothing+"set them outside of the sandbox")
+	case supervisor.ReasonMemory:
+		because("the process hides its memory, so that what it asks for cannot be read", nothing+"the program's file has to be readable to the tool")
+	case supervisor.ReasonMounts:
+		because("the process is in a mount namespace of its own, where paths mean something else", nothing+"the tool has to do it outside of that namespace")
+	case supervisor.ReasonTracer:
+		because("another process traces with this option already", nothing+"end that tracer first")
+	}
+}
+
+// addressText is a struct sockaddr in words.
+func addressText(b []byte) string {
+	const unixPath, inet4, inet6 = 1, 2, 10 // AF_UNIX, AF_INET, AF_INET6 of Linux
+	if len(b) < 2 {
+		return "no address"
+	}
+	switch family := binary.NativeEndian.Uint16(b); {
+	case family == inet4 && len(b) >= 8:
+		return netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), binary.BigEndian.Uint16(b[2:])).String()
+	case family == inet6 && len(b) >= 24:
+		return net.JoinHostPort(netip.AddrFrom16([16]byte(b[8:24])).String(), strconv.Itoa(int(binary.BigEndian.Uint16(b[2:]))))
+	case family == unixPath && len(b) > 2 && b[2] == 0:
+		return "@" + string(b[3:])
+	case family == unixPath:
+		return strings.TrimRight(string(b[2:]), "\x00")
+	default:
+		return fmt.Sprintf("an address of family %d", family)
+	}
+}
