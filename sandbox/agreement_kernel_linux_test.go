@@ -165,6 +165,7 @@ func (g *generator) kernelAct(n int, places []string) Access {
 // in which a tool tries generated acts.
 func TestKernelActsAreAllowedAsThePolicySays(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			kerneltest.Need(t, kerneltest.HasUserNamespaces, kerneltest.HasMountSetattr)

@@ -109,6 +109,7 @@ var landlockDifferences = []lostDifference{
 // names each place where it allows more than the policy means.
 func TestAPlanWithoutNamespacesDiffersByItsLosses(t *testing.T) {
 	kerneltest.Long(t)
+	t.Parallel()
 	used := map[string]int{}
 	eachPair(t, 2, kerneltest.Amount(t, 100, 500, 2000), func(p Policy, l resolve.Tree) (any, error) {
 		facts := fixture.Host()

@@ -70,6 +70,7 @@ func (h heldProfile) reaches() bool {
 // and to Loopback; of everything else, nothing, whatever Hosts names.
 func TestAProfileOpensThePortsOfItsRunAndNoOthers(t *testing.T) {
 	kerneltest.Long(t)
+	t.Parallel()
 	for _, tt := range []struct {
 		name string
 		of   Network
@@ -93,7 +94,11 @@ func TestAProfileOpensThePortsOfItsRunAndNoOthers(t *testing.T) {
 			for _, port := range tt.want {
 				want[port] = true
 			}
+			every := kerneltest.Amount(t, 13, 13, 1)
 			for port := 1; port < 1<<16; port++ {
+				if port%every != 0 && !want[port-1] && !want[port] && !want[port+1] {
+					continue
+				}
 				at := netip.AddrPortFrom(compile.Loopback4, uint16(port))
 				if got := asks("network-outbound", "tcp", at); got != want[port] {
 					t.Fatalf("TCP to %s is allowed: %v", at, got)

@@ -157,6 +157,7 @@ var profileDifferences = []difference{
 // for macOS, and the evaluator of such profiles is asked.
 func TestAProfileDoesWhatThePolicyMeans(t *testing.T) {
 	kerneltest.Long(t)
+	t.Parallel()
 	used := map[string]int{}
 	eachPair(t, 11, kerneltest.Amount(t, 20, 100, 800), func(p Policy, l resolve.Tree) (any, error) { return emitted(p) }, func(p Policy, a Access, ok bool, why Reason, made any) {
 		if a.Op == OpRunFor || a.Op == OpElevate {

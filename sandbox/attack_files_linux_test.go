@@ -338,6 +338,7 @@ func unshareIn(flags uintptr) error {
 
 func TestKernelAttackReading(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	eachWall(t, allSets, func(t *testing.T, w walls) {
 		attackPlainly(t, "reading")
 		attackWith(t, "reading", w, nil)
@@ -346,6 +347,7 @@ func TestKernelAttackReading(t *testing.T) {
 
 func TestKernelAttackChanging(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	eachWall(t, allSets, func(t *testing.T, w walls) {
 		attackPlainly(t, "changing")
 		attackWith(t, "changing", w, nil)

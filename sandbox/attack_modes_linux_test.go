@@ -123,6 +123,7 @@ func hasMode(p string, want uint32) error {
 // refuses the calls.
 func TestKernelNoFileGetsASetuidBit(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	attackPlainly(t, "setuid bits")
 	for _, supervisor := range []bool{true, false} {
 		t.Run(fmt.Sprintf("supervisor %v", supervisor), func(t *testing.T) {

@@ -49,6 +49,7 @@ var rules = map[string]func(p *Policy, path string){
 // leads through it must not become a rule for its target.
 func TestKernelAttackLinkPlantedBeforeTheSandboxIsMade(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	for kind, rule := range rules {
 		t.Run(kind, func(t *testing.T) {
 			eachWall(t, allSets[:1], func(t *testing.T, w walls) {
@@ -75,6 +76,7 @@ func TestKernelAttackLinkPlantedBeforeTheSandboxIsMade(t *testing.T) {
 
 func TestKernelAttackLinkPlantedAfterTheSandboxIsMade(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	for kind, rule := range rules {
 		t.Run(kind, func(t *testing.T) {
 			eachWall(t, []walls{allSets[0], allSets[1], allSets[3]}, func(t *testing.T, w walls) {

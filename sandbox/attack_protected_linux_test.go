@@ -141,6 +141,7 @@ func flip(f ground) error {
 
 func TestKernelAttackProtectedNames(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	protect := func(base string, p *Policy) { p.Files.Protect = policy.Protect{} }
 	eachWall(t, append(allSets[:len(allSets):len(allSets)], walls{name: noSupervisor, drop: plan.Supervisor}), func(t *testing.T, w walls) {
 		kerneltest.Need(t, kerneltest.HasSeccompFilter)

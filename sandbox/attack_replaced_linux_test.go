@@ -28,6 +28,7 @@ func replace(t *testing.T, p, text string) {
 // replaces it by rename while the tool runs: the kernel takes away a mount upon it then.
 func TestKernelWhatTheHostReplacesStaysHeld(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	const script = `echo ready; read -r line
 		cat $READ/secret && echo HIDDEN-READ; cat $READ/d/secret && echo DEEP-READ; cat $WS/secret && echo HIDDEN-WRITE; cat $WS/hidden/file && echo HIDDEN-DIR
 		cat $WS/./hidden/../secret && echo DOTS; ln -s $WS/secret l; cat l && echo LINK; ln $WS/secret h && echo HARD; mv $WS/secret m && echo MOVED; cp -r $WS/hidden c && cat c/file && echo COPIED

@@ -41,7 +41,7 @@ func whileItSleeps(t *testing.T, c *Cmd, end func() error) error {
 		}
 	}
 	ended := c.Wait()
-	r.SetReadDeadline(time.Now().Add(5 * time.Second))
+	r.SetReadDeadline(time.Now().Add(time.Minute))
 	if _, err := io.Copy(io.Discard, r); err != nil {
 		t.Errorf("ESCAPE: the tool outlives Wait: %v", err)
 	}

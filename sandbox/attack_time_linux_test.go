@@ -57,7 +57,7 @@ func TestKernelAttackStoppingDoesNotStopTheDeadline(t *testing.T) {
 		p := attackPolicy(t, "", w)
 		p.Limits.WallClock = 300 * time.Millisecond
 		s := attackSandbox(t, p, w)
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		model := hostile(t, s, "stop")
 		c := s.CommandContext(ctx, model.Path)
@@ -94,7 +94,7 @@ func TestKernelAttackStoppingDoesNotOutliveTheHarness(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		c.Process.Kill()
 		c.Wait()
-		r.SetReadDeadline(time.Now().Add(20 * time.Second))
+		r.SetReadDeadline(time.Now().Add(time.Minute))
 		if _, err := io.Copy(io.Discard, r); err != nil {
 			t.Errorf("ESCAPE: the sandbox outlives its harness: %v", err)
 		}
@@ -123,7 +123,7 @@ func TestKernelAttackFleeingProcessesAreCaught(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			w.chosen(t, allSets)
 			kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
-				kerneltest.InChild(t, kerneltest.Child{As: as, Without: w.without, Timeout: 30 * time.Second}, func(t *testing.T) {
+				kerneltest.InChild(t, kerneltest.Child{As: as, Without: w.without}, func(t *testing.T) {
 					r, out, err := os.Pipe()
 					if err != nil {
 						t.Fatal(err)
@@ -135,7 +135,7 @@ func TestKernelAttackFleeingProcessesAreCaught(t *testing.T) {
 					}
 					out.Close()
 					// When Wait has returned nobody holds the other end any more.
-					r.SetReadDeadline(time.Now().Add(5 * time.Second))
+					r.SetReadDeadline(time.Now().Add(time.Minute))
 					if _, err := io.Copy(io.Discard, r); err != nil {
 						t.Errorf("ESCAPE: a process outlives Wait: %v", err)
 					}

@@ -202,6 +202,7 @@ func TestKernelAttackTracers(t *testing.T) {
 // Debuggers work, with the option and without.
 func TestKernelDebuggersWork(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	for name, argv := range map[string][]string{
 		"strace": {"strace", "-f", "-e", "trace=execve", "sh", "-c", "true; /bin/true"},
 		"gdb":    {"gdb", "-nx", "-batch", "-ex", "run", "-ex", "info inferiors", "--args", "/bin/true"},

@@ -47,6 +47,7 @@ func TestEmptyListsForbidAsNilDoes(t *testing.T) {
 // is closed to others (CVE-2026-46406). With namespaces it makes nothing there.
 func TestKernelTemporaryFilesCannotBeForeseen(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	eachWall(t, []walls{allSets[0], allSets[3]}, func(t *testing.T, w walls) {
 		dir := t.TempDir()
 		t.Setenv("TMPDIR", dir)

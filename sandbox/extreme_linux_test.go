@@ -20,6 +20,7 @@ import (
 // or as small as they may be: it starts, and every bound is held.
 func TestKernelExtremesHold(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			kerneltest.Need(t, kerneltest.HasUserNamespaces, kerneltest.HasMountSetattr)

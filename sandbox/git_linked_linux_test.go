@@ -13,6 +13,7 @@ import (
 // git obeys in it, stays as it is.
 func TestKernelGitWorksInALinkedWorktree(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	const linked = `git -C main worktree add -q -b side ../ws 2>/dev/null; git -C main worktree add -q -b other ../other; git -C main remote add origin ../remote.git`
 	const use = `git status --porcelain | wc -l | grep -qx 0; echo x >> a; git commit -qam tool; git branch topic; git branch -d topic; git fetch -q origin; git log --oneline | wc -l | grep -qx 3
 		git checkout -q -b more; echo y >> a; git stash -q; git stash pop -q; git commit -qam more; git tag v1; git config user.name Tool; git rebase -q side; git checkout -q side; git merge -q more; git pack-refs --all; git gc -q
@@ -79,6 +80,7 @@ func showRemote(p *Policy) {
 // F7: a directory on the way to the work tree that core.worktree names becomes a link, and the user's git writes where it leads.
 func TestKernelAWorkTreeStaysInItsPlace(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	const sub = `mkdir victim; git init -q super; cd super; git submodule --quiet add ../main deep/lib; git commit -qm lib; mkdir x; cp deep/lib/.git x/.git; sed -i 's|../../.git|../.git|' x/.git; git -C x status --porcelain >/dev/null; cd ..; touch victim/seen`
 	const after = `cd super; test ! -L deep -a ! -L deep/lib; test "$(ls ../victim)" = seen; git -C x checkout -q -f || true; test "$(ls ../victim)" = seen`
 	eachGitCase(t, []gitCase{
@@ -100,6 +102,7 @@ func TestKernelAWorkTreeStaysInItsPlace(t *testing.T) {
 // What is not proven is not granted, and the policy says why.
 func TestKernelForgedWorktreesAreNotGranted(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	none := func(p *Policy) {}
 	cases := []struct {
 		name, make string

@@ -104,6 +104,7 @@ func gitHost(t *testing.T, base string) (func(context.Context, string) ([]netip.
 // What a user does with git in the default Workspace.
 func TestKernelGitWorksAsAUserWorks(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	const clone = `rmdir ws; git clone -q remote.git ws; cd ws; git branch -q --track topic origin/main`
 	const fine = `for d in $(find ws -name .git -maxdepth 2); do git -C $(dirname $d) fsck 2>&1; git -C $(dirname $d) status; done`
 	cases := []gitCase{
@@ -135,6 +136,7 @@ chmod -x .git/hooks/pre-commit`,
 // With NoNewRepositories what is there works, and nothing new is made.
 func TestKernelNoNewRepositories(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	strict := func(p *Policy) { p.Files.Protect.NoNewRepositories = true }
 	eachGitCase(t, []gitCase{{name: "strict", dir: "ws", make: `rmdir ws; git clone -q remote.git ws; mkdir ws/half ws/half/refs ws/half/objects`, change: strict,
 		script: `echo x >> a; git commit -qam x; git checkout -q -b b; git config user.name N; git gc -q; mkdir refs objects n; echo x > n/HEAD; mkdir n/refs; mv n n2; rm -rf n2 refs objects`,

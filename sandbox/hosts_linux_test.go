@@ -66,6 +66,7 @@ func missing(f host.Facts) string {
 // its remedy, and New names the bounds that cannot be held.
 func TestKernelProbe(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	for _, test := range hostCases {
 		t.Run(test.name, func(t *testing.T) {
 			kerneltest.Need(t, kerneltest.LandlockABI(1)) // what is taken away must have been there
@@ -142,6 +143,7 @@ var weakHosts = []struct {
 // TestKernelReportSaysWhatAHostLacks runs a tool in a workspace on each host.
 func TestKernelReportSaysWhatAHostLacks(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	for _, h := range weakHosts {
 		t.Run(h.name, func(t *testing.T) {
 			kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {

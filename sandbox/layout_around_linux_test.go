@@ -24,6 +24,7 @@ func hostShell(script string) *exec.Cmd { return exec.Command("/bin/sh", "-c", s
 
 func TestKernelLayoutNamespaces(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	with := func(n rootfs.Namespaces) func(*sandbox.Policy) {
 		return func(p *sandbox.Policy) { p.Root.Namespaces = n }
 	}
@@ -55,6 +56,7 @@ func ownNamespace(kind string) string {
 }
 
 func TestKernelLayoutChecksThatNoUserNamespaceCanBeMade(t *testing.T) {
+	kerneltest.Parallel(t)
 	runLayoutCases(t, []layoutCase{
 		{name: "one can", policy: func(p *sandbox.Policy) { p.Root.Namespaces.CheckNoUsers = true }, want: startFails, wantErr: syscall.EEXIST},
 		{name: "none can", policy: func(p *sandbox.Policy) { p.Root.Namespaces.NoUsers = true }, script: "echo ran", want: "ran"},
@@ -63,6 +65,7 @@ func TestKernelLayoutChecksThatNoUserNamespaceCanBeMade(t *testing.T) {
 
 func TestKernelLayoutPrivileges(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	const show = "grep -E '^Cap(Inh|Prm|Eff|Bnd|Amb)|^NoNewPrivs' /proc/self/status | tr -d '\\t' | tr '\\n' ' '"
 	const none, net = "0000000000000000", "0000000000001000"
 	runLayoutCases(t, []layoutCase{
@@ -85,6 +88,7 @@ func TestKernelLayoutPrivileges(t *testing.T) {
 // process, joinable or not, in a user namespace of its own or, as root, in none.
 func TestKernelLayoutKeepsInitApart(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	var cases []layoutCase
 	for _, joinable := range []bool{false, true} {
 		for _, share := range []bool{false, true} {
@@ -100,6 +104,7 @@ func TestKernelLayoutKeepsInitApart(t *testing.T) {
 // not by way of a link, by which the names would be looked for in the wrong place.
 func TestKernelLayoutProtectsNames(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	protect := func(p *sandbox.Policy) { p.Files.Protect = policy.Protect{} }
 	write := func(h string) rootfs.Entry { return rootfs.Bind{Source: at(h, "tree"), At: "/b/c", Write: true} }
 	const script = "echo x 2>/dev/null >/b/c/sub/.bashrc || echo refused; echo y >/b/c/sub/ok && echo written"
@@ -115,6 +120,7 @@ func TestKernelLayoutProtectsNames(t *testing.T) {
 
 // TestKernelLayoutLocks: the lock is there while the tool runs, and not after.
 func TestKernelLayoutLocks(t *testing.T) {
+	kerneltest.Parallel(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			host := layoutHost(t)
@@ -157,6 +163,7 @@ func tryLock(p string) error {
 // TestKernelLayoutHooks: each is called at its time, with a process that is the
 // sandbox's, and its error is Start's.
 func TestKernelLayoutHooks(t *testing.T) {
+	kerneltest.Parallel(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			for _, asPID1 := range []bool{false, true} {
@@ -204,6 +211,7 @@ func testHooks(t *testing.T, p sandbox.Policy) {
 
 // TestKernelLayoutJoins: a second sandbox enters the namespaces of a first.
 func TestKernelLayoutJoins(t *testing.T) {
+	kerneltest.Parallel(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			first := sandbox.Policy{Root: &rootfs.Layout{Entries: []rootfs.Entry{rootfs.Bind{Source: "/", At: "/"}}, Nest: true}, Syscalls: seccomp.Off()}
@@ -255,6 +263,7 @@ func TestKernelLayoutJoins(t *testing.T) {
 // TestKernelLayoutStart: the tool is looked for inside, by its own PATH, and its
 // directory is one inside.
 func TestKernelLayoutStart(t *testing.T) {
+	kerneltest.Parallel(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			entries := append(systemEntries(), rootfs.File{At: "/own/tool", Data: "#!/bin/sh\necho \"$0 $PWD $1\"\n", Mode: 0o755}, rootfs.Dir{At: "/home/me"}, rootfs.Dir{At: "/own/no"})
@@ -294,6 +303,7 @@ func TestKernelLayoutStart(t *testing.T) {
 // is what os/exec makes of it: said if Env is nil, and left to the caller otherwise.
 func TestKernelLayoutPWD(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			t.Chdir("/usr/lib")
@@ -351,6 +361,7 @@ func pwdOf(env []string) (pwd []string) {
 
 // TestKernelLayoutReports: what was promised is held, on the kernel's word.
 func TestKernelLayoutReports(t *testing.T) {
+	kerneltest.Parallel(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			s, err := sandbox.New(sandbox.Policy{Root: &rootfs.Layout{Entries: systemEntries()}})
@@ -370,6 +381,7 @@ func TestKernelLayoutReports(t *testing.T) {
 
 // TestKernelLayoutProgram: a filter from elsewhere is loaded.
 func TestKernelLayoutProgram(t *testing.T) {
+	kerneltest.Parallel(t)
 	arch, err := seccomp.Native()
 	if err != nil {
 		t.Skip(err)

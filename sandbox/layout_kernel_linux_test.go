@@ -146,6 +146,7 @@ func at(host, name string) string { return filepath.Join(host, name) }
 
 func TestKernelLayoutBinds(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	bind := func(b rootfs.Bind) func(string) []rootfs.Entry {
 		return one(func(host string) rootfs.Entry {
 			b := b
@@ -190,6 +191,7 @@ func TestKernelLayoutBinds(t *testing.T) {
 
 func TestKernelLayoutFiles(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	runLayoutCases(t, []layoutCase{
 		{name: "a tmpfs", entries: one(func(string) rootfs.Entry {
 			return rootfs.Tmpfs{At: "/t", Mode: 0o1777&0o777 | fs.ModeSticky, Bytes: 1 << 20}
@@ -237,6 +239,7 @@ func TestKernelLayoutFiles(t *testing.T) {
 
 func TestKernelLayoutOverlays(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	layers := func(h string) []string { return []string{at(h, "tree"), at(h, "other")} }
 	runLayoutCases(t, []layoutCase{
 		{name: "the last layer is on top", entries: one(func(h string) rootfs.Entry { return rootfs.ReadOnlyOverlay{At: "/o", Layers: layers(h)} }),
@@ -254,6 +257,7 @@ func TestKernelLayoutOverlays(t *testing.T) {
 
 func TestKernelLayoutStaysInside(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	hostile := func(e ...rootfs.Entry) func(string) []rootfs.Entry {
 		return func(h string) []rootfs.Entry {
 			return append([]rootfs.Entry{rootfs.Bind{Source: at(h, "hostile"), At: "/w", Write: true}}, e...)

@@ -94,6 +94,7 @@ func sourceCases() []sourceCase {
 // Given the path, overlayfs would follow it.
 func TestKernelSourcesAreNeverFollowed(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			for _, c := range sourceCases() {
@@ -182,6 +183,7 @@ func sourceWorkspace(t *testing.T) (ws, victim string) {
 // TestKernelSourcesSwappedForFilesAreRefused: a layer is a directory or nothing.
 func TestKernelSourcesSwappedForFilesAreRefused(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			for _, c := range sourceCases() {
@@ -215,6 +217,7 @@ func TestKernelSourcesSwappedForFilesAreRefused(t *testing.T) {
 // TestKernelNewFollowsNoLinkThatAToolCanMake: the tool of one sandbox puts a link
 // into its workspace, and the next sandbox names a source behind it.
 func TestKernelNewFollowsNoLinkThatAToolCanMake(t *testing.T) {
+	kerneltest.Parallel(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			ws, victim := sourceWorkspace(t)

@@ -18,6 +18,7 @@ import (
 // started again in a bind inside that does not say so. Without Landlock, and with
 // Nest, which keeps it off, the policy is refused.
 func TestKernelNoExecve(t *testing.T) {
+	kerneltest.Parallel(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			host := layoutHost(t)
@@ -51,6 +52,7 @@ func TestKernelNoExecve(t *testing.T) {
 }
 
 func TestKernelNoExecveNeedsLandlock(t *testing.T) {
+	kerneltest.Parallel(t)
 	kerneltest.InChild(t, kerneltest.Child{Without: []kerneltest.Feature{kerneltest.Landlock}}, func(t *testing.T) {
 		if _, err := sandbox.New(noExecvePolicy(layoutHost(t), true)); !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("without Landlock: %v", err)
@@ -70,6 +72,7 @@ func noExecvePolicy(host string, noExecve bool) sandbox.Policy {
 // TestKernelReportHasThePolicysNotes: as they are, whatever else is remembered of
 // a policy that differs in them alone.
 func TestKernelReportHasThePolicysNotes(t *testing.T) {
+	kerneltest.Parallel(t)
 	kerneltest.InChild(t, kerneltest.Child{}, func(t *testing.T) {
 		for _, why := range []string{"first", "second"} {
 			p := sandbox.Policy{Files: sandbox.Files{Read: []string{"/usr"}}, Notes: []policy.Note{{At: "a:1", Rule: "(r)", Class: "exact"}, {At: "a:2", Rule: "(s)", Class: "other", Why: why}}}

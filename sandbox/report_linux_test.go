@@ -54,6 +54,7 @@ var dropCases = []dropCase{
 // TestKernelReportNoticesWhatIsMissing drops each mechanism in turn.
 func TestKernelReportNoticesWhatIsMissing(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	for _, test := range dropCases {
 		t.Run("without "+string(test.drop), func(t *testing.T) {
 			kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
@@ -128,6 +129,7 @@ func TestDropCasesAreComplete(t *testing.T) {
 
 // TestKernelReportFollowsTheRun asks for the report at each stage of a run.
 func TestKernelReportFollowsTheRun(t *testing.T) {
+	kerneltest.Parallel(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			kerneltest.Need(t, kerneltest.HasUserNamespaces, kerneltest.HasMountSetattr)
@@ -220,6 +222,7 @@ func checkReport(t *testing.T, when string, r *Report, status string, state Stat
 // TestKernelReportIsSaidWhileAnotherWaits: a harness shows the report of a server that
 // it waits for elsewhere. The race detector finds what else goes wrong.
 func TestKernelReportIsSaidWhileAnotherWaits(t *testing.T) {
+	kerneltest.Parallel(t)
 	kerneltest.InChild(t, kerneltest.Child{}, func(t *testing.T) {
 		for _, way := range []func(c *Cmd) error{
 			func(c *Cmd) error {
@@ -247,6 +250,7 @@ func TestKernelReportIsSaidWhileAnotherWaits(t *testing.T) {
 // TestKernelReportPrints compares the table of a whole run with the one in
 // testdata, without its numbers.
 func TestKernelReportPrints(t *testing.T) {
+	kerneltest.Parallel(t)
 	kerneltest.InChild(t, kerneltest.Child{}, func(t *testing.T) {
 		kerneltest.Need(t, kerneltest.HasUserNamespaces, kerneltest.HasMountSetattr, kerneltest.LandlockABI(6))
 		c := commandIn(t, workspaceHere(t), "exit 0")
@@ -278,6 +282,7 @@ func TestKernelReportPrints(t *testing.T) {
 // bound is open, and the others hold.
 func TestKernelOpenBoundsAreShownOpen(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	for _, b := range plan.Bounds() {
 		t.Run(string(b), func(t *testing.T) {
 			kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {

@@ -46,7 +46,7 @@ type Child struct {
 	// HOME is an empty directory of mode 0700.
 	Env []string
 
-	// Timeout is when the child is killed and the test fails; zero is two minutes.
+	// Timeout is when the child is killed and the test fails; zero is four minutes.
 	Timeout time.Duration
 }
 

@@ -19,6 +19,12 @@ func InChild(t *testing.T, _ Child, _ func(t *testing.T)) {
 	t.Skip("needs Linux")
 }
 
+// Parallel is t.Parallel.
+func Parallel(t *testing.T) {
+	t.Helper()
+	t.Parallel()
+}
+
 // Need skips: no fact about a Linux kernel holds here.
 func Need(t testing.TB, _ ...Fact) {
 	t.Helper()

@@ -79,6 +79,17 @@ func InChild(t *testing.T, c Child, body func(t *testing.T)) {
 	}
 }
 
+// Parallel lets a test run beside others, as t.Parallel does, where it waits for its children. In a child, which
+// runs one test on a thread of its own, it does nothing. It is not for tests that use up what all processes of a
+// user share, such as processes, keys or pending signals, nor for those that look for processes by what they
+// share with others.
+func Parallel(t *testing.T) {
+	t.Helper()
+	if inside == nil {
+		t.Parallel()
+	}
+}
+
 // start runs the child to its end and returns its verdict and its words.
 func start(t *testing.T, c Child, call int) (outcome, string, error) {
 	h, err := newHabitat(c)
@@ -97,7 +108,7 @@ func start(t *testing.T, c Child, call int) (outcome, string, error) {
 	defer record.Close()
 
 	if c.Timeout == 0 {
-		c.Timeout = 2 * time.Minute
+		c.Timeout = 4 * time.Minute // an emulated machine has little time
 	}
 	// The test binary's own timeout comes first, for the sake of its stacks.
 	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout+10*time.Second)
