@@ -72,7 +72,7 @@ func echo(t *testing.T) (port uint16) {
 func TestKernelNothingIsLeftOfANetwork(t *testing.T) {
 	kerneltest.Long(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
-		kerneltest.InChild(t, kerneltest.Child{As: as, Timeout: time.Minute}, func(t *testing.T) {
+		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			dir, port := openDir(t), echo(t)
 			p := networkPolicy(dir, port)
 			s, err := sandbox.New(p)

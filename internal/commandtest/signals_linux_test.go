@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/creack/pty"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
@@ -124,7 +123,7 @@ var caught = map[string]syscall.Signal{
 func inSandbox(t *testing.T, body func(t *testing.T, s *sandbox.Sandbox, dir string)) {
 	t.Helper()
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
-		kerneltest.InChild(t, kerneltest.Child{As: as, Timeout: time.Minute}, func(t *testing.T) {
+		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 			dir := openDir(t)
 			s, err := sandbox.New(toolPolicy(dir))
 			if err != nil {
