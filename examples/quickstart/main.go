@@ -43,6 +43,11 @@ func run() (failed int, err error) {
 		return 0, err
 	}
 	defer w.close()
+	return w.run()
+}
+
+// run does in the world what has to work, and what must be refused.
+func (w *world) run() (failed int, err error) {
 	s, err := sandbox.New(sandbox.Workspace(w.workspace))
 	if err != nil {
 		return 0, err

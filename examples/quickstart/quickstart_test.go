@@ -17,7 +17,13 @@ import (
 func TestEverythingIsAsItMustBe(t *testing.T) {
 	kerneltest.Long(t)
 	sandboxtest.New(t, sandbox.Workspace(t.TempDir())) // skips where there is no engine
-	failed, err := run()
+	w, err := newWorld()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	w.own = false // to compile the program itself takes long: TestTheFirstCommandWorksOnAFreshMachine does
+	failed, err := w.run()
 	if err != nil || failed > 0 {
 		t.Errorf("%d failed: %v", failed, err)
 	}

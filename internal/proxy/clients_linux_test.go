@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,6 +84,7 @@ func TestRealClientsUseTheVariablesAndNeverSeeTheSecret(t *testing.T) {
 		fmt.Fprintf(rw, `{"said": "hello %s"}`, testSecret)
 	})
 	env := clientEnv(t, w, dir)
+	slow := []string{"requests", "pip", "java"}
 	for _, c := range []struct {
 		name, needs, path, want string
 		arg                     []string
@@ -104,6 +106,9 @@ func TestRealClientsUseTheVariablesAndNeverSeeTheSecret(t *testing.T) {
 		{"java", "javac", "/java", "hello ", []string{"java", filepath.Join(dir, "Fetch.java")}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if slices.Contains(slow, c.name) {
+				kerneltest.Heavy(t) // the others use the same variables
+			}
 			if missing := lacks(c.needs); missing != nil {
 				t.Skipf("needs %s: %v", c.needs, missing)
 			}

@@ -68,7 +68,7 @@ func TestALargeProfileCostsInProportionToItsSize(t *testing.T) {
 			func(i int) Query { return file(fmt.Sprintf("/w/%d", i)) }, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			n := kerneltest.Amount(t, 1_000, 5_000, 25_000)
+			n := kerneltest.Amount(t, 1_000, 5_000, 10_000)
 			small, large := costOf(t, n, c.rule, c.ask), costOf(t, 4*n, c.rule, c.ask)
 			t.Logf("%d rules: %+v; %d rules: %+v", n, small, 4*n, large)
 			if large.steps > 4*small.steps+small.steps/4 || large.entries > 4*small.entries+8 {

@@ -20,7 +20,15 @@ const obeyed = ".gitconfig .bashrc .bash_profile .bash_login .bash_logout .bash_
 // TestKernelNamesThatOthersObey tries to make each such name, by all calls that make one, and to change and remove one that is there.
 func TestKernelNamesThatOthersObey(t *testing.T) {
 	kerneltest.Long(t)
-	const attack = `cd new; : >f; mkdir d; printf evil >d/f
+	obeyed := obeyed
+	if !kerneltest.All(t) { // every third
+		names := strings.Fields(obeyed)
+		obeyed = ""
+		for i := 0; i < len(names); i += 3 {
+			obeyed += names[i] + " "
+		}
+	}
+	attack := `cd new; : >f; mkdir d; printf evil >d/f
 		for n in ` + obeyed + `; do
 			case $n in */*) mkdir -p e; mkdir -p "e/${n#*/}" || : >"e/${n#*/}"; mv -T e "${n%%/*}"; ln -sT "$PWD/d" "${n%%/*}"; mkdir -p "${n%/*}"; mv -T e "${n%/*}";; esac
 			printf evil >"$n"; mkdir -p "$n/x"; mv -T f "$n"; mv -T d "$n"; ln -T f "$n"; ln -sT f "$n"; mkfifo "$n"; "$SELF" bind "$n"; "$SELF" creat "$n"; "$SELF" mknod "$n"; "$SELF" tmpfile "$n"

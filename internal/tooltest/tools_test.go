@@ -36,6 +36,9 @@ func TestKernelTools(t *testing.T) {
 		script := readToolScript(t, file)
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if script.heavy {
+				kerneltest.Heavy(t)
+			}
 			needTools(t, script.needs)
 			kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 				if as == kerneltest.Root && script.ordinary {
@@ -53,6 +56,7 @@ type toolScript struct {
 	needs         []string // programs
 	prints        []string // in this order
 	ordinary      bool     // not as root
+	heavy         bool     // kerneltest.Heavy: it takes long
 }
 
 func readToolScript(t *testing.T, file string) toolScript {
@@ -73,6 +77,7 @@ func readToolScript(t *testing.T, file string) toolScript {
 		if rest, ok := strings.CutPrefix(line, "# prints: "); ok {
 			s.prints = append(s.prints, rest)
 		}
+		s.heavy = s.heavy || line == "# heavy"
 		s.ordinary = s.ordinary || line == "# as: ordinary"
 	}
 	if len(s.needs) == 0 || len(s.prints) == 0 {

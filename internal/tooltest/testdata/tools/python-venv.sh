@@ -1,4 +1,5 @@
 # needs: python3
+# heavy
 # prints: prefix is the venv
 # prints: pip
 # prints: spawned 9
