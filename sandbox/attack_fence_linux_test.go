@@ -132,3 +132,24 @@ do("setxattr", lambda: os.setxattr(p, "user.x", b"x")); do("removexattr", lambda
 		}
 	})
 }
+
+// TestKernelDeepTreesWithoutMounts: below PATH_MAX the tool's own trees can be changed, and those outside cannot.
+func TestKernelDeepTreesWithoutMounts(t *testing.T) {
+	withoutNamespaces(t, 1, func(t *testing.T) {
+		const down = `n=$(printf 'x%.0s' $(seq 200)); down() { for i in $(seq 40); do mkdir $n 2>/dev/null; cd $n; done; }; `
+		deep := exec.Command("bash", "-c", down+`cd; mkdir deep; cd deep; down; echo mine >f; chmod 600 f`)
+		if out, err := deep.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		defer exec.Command("bash", "-c", `rm -rf ~/deep`).Run()
+		out := withoutMounts(t, `exec bash -c '`+strings.ReplaceAll(down, "'", `'"'"'`)+`exec 2>/dev/null; top=$PWD; down; echo own >f && chmod 640 f && touch -d 2020-01-01 f && mv f g && cat g; echo evil >.envrc; cat .envrc
+			cd $OUTSIDE/deep; down; chmod 666 f && echo CHMOD; touch f && echo TOUCH; echo evil >f && echo WROTE; rm -f f && echo REMOVED; mkdir d && echo MADE
+			cd "$top"; rm -rf x* && echo gone; ls'`)
+		if out != "own\ngone\n" {
+			t.Errorf("got %q", out)
+		}
+		if out, err := exec.Command("bash", "-c", down+`cd ~/deep; down; cat f; stat -c %a f`).CombinedOutput(); string(out) != "mine\n600\n" {
+			t.Errorf("outside: %v, %q", err, out)
+		}
+	})
+}

@@ -105,11 +105,11 @@ func (s *State) scanName(name uint) bool {
 	c := &s.scan
 	n := c.size[c.at&(scanDepth-1)]
 	if n > 0 {
-		s.m.path[n&(pathRoom-1)] = '/'
+		s.m.path[n&(longRoom-1)] = '/'
 		n++
 	}
 	for i := uint(0); i < 256 && c.dent[(name+i)&(dentBytes-1)] != 0; i++ {
-		s.m.path[n&(pathRoom-1)] = c.dent[(name+i)&(dentBytes-1)]
+		s.m.path[n&(longRoom-1)] = c.dent[(name+i)&(dentBytes-1)]
 		n++
 	}
 	s.m.n = n

@@ -284,7 +284,7 @@ func (s *State) realPath(l *deferredWrite, at uint) uint {
 	}
 	n := uint(r)
 	for i := last - 1; i < end; i++ {
-		s.m.path[n&(pathRoom-1)] = l.b[i&(deferredBytes-1)]
+		s.m.path[n&(longRoom-1)] = l.b[i&(deferredBytes-1)]
 		n++
 	}
 	return n
@@ -308,9 +308,9 @@ func (s *State) spell(l *deferredWrite, at, n uint, absolute bool) bool {
 			base = 0 // the root
 		}
 		same := uint(0)
-		for same < base && same < n && s.path[0][same&(pathRoom-1)] == s.m.path[same&(pathRoom-1)] {
+		for same < base && same < n && s.path[0][same&(pathRoom-1)] == s.m.path[same&(longRoom-1)] {
 			same++
-			if (same == base || s.path[0][same&(pathRoom-1)] == '/') && (same == n || s.m.path[same&(pathRoom-1)] == '/') {
+			if (same == base || s.path[0][same&(pathRoom-1)] == '/') && (same == n || s.m.path[same&(longRoom-1)] == '/') {
 				from = same
 			}
 		}
@@ -325,7 +325,7 @@ func (s *State) spell(l *deferredWrite, at, n uint, absolute bool) bool {
 		}
 	}
 	for i := from; i < n; i++ {
-		c := s.m.path[i&(pathRoom-1)]
+		c := s.m.path[i&(longRoom-1)]
 		if c < ' ' || c == 0x7f {
 			return false
 		}

@@ -127,7 +127,7 @@
 //     supervisor's is found among descriptors 0 to 15 or in /dev/pts, else it is ENOENT.
 //   - An open that waits for a FIFO's other end is not ended by a signal that has a handler, only by a fatal one
 //     (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, Linux 5.19, without which a signal would have calls made twice).
-//   - A directory whose path is longer than PATH_MAX cannot be changed. A refused .git file, .gitmodules or new configuration does not appear, which its writer is not told: the report has it.
+//   - A directory whose path is longer than PATH_MAX can be changed where its file system has nameless files (O_TMPFILE): long_linux.go. A refused .git file, .gitmodules or new configuration does not appear, which its writer is not told: the report has it.
 //   - truncate(2) past RLIMIT_FSIZE is EFBIG without SIGXFSZ. O_PATH aside, fs.protected_symlinks is not applied.
 //   - Each served call costs two changes of process and some fifteen system calls: a file is made on tmpfs in about six
 //     times the time, and each directory between it and the root adds two fstatat (BenchmarkCall). Calls that are not in the filter's list cost what any filter costs.

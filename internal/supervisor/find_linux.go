@@ -110,7 +110,7 @@ func (s *State) judge(k int) int {
 		return 0
 	}
 	fd := max(sp.dir, sp.obj) // one of them is -1
-	n := s.canonical(fd)
+	n := s.anyPath(fd)
 	if n < 0 {
 		return n
 	}

@@ -146,7 +146,7 @@ func (m *matcher) inWorktree(at uint) uint {
 		return 0
 	}
 	for at += uint(len(head)); at < m.n; at++ {
-		if m.path[at&(pathRoom-1)] == '/' {
+		if m.path[at&(longRoom-1)] == '/' {
 			return at + 1
 		}
 	}
@@ -161,7 +161,7 @@ func (m *matcher) inWorktree(at uint) uint {
 func (m *matcher) moduleClass(at uint) uint8 {
 	end := m.n
 	if m.fold {
-		if end > pathRoom/2-512 || m.otherSpelling(at) {
+		if end > longRoom/2-512 || m.otherSpelling(at) {
 			return gitKept
 		}
 		at = m.foldCopy(at)
@@ -176,9 +176,9 @@ func (m *matcher) moduleClass(at uint) uint8 {
 //go:norace
 func (m *matcher) otherSpelling(at uint) bool {
 	for ; at < m.n; at++ {
-		c, d := m.path[at&(pathRoom-1)], byte('/')
+		c, d := m.path[at&(longRoom-1)], byte('/')
 		if at+1 < m.n {
-			d = m.path[(at+1)&(pathRoom-1)]
+			d = m.path[(at+1)&(longRoom-1)]
 		}
 		if c == ':' || c == '~' && d >= '0' && d <= '9' || (c == '.' || c == ' ') && d == '/' {
 			return true
@@ -192,22 +192,22 @@ func (m *matcher) otherSpelling(at uint) bool {
 //
 //go:norace
 func (m *matcher) foldCopy(at uint) uint {
-	to := uint(pathRoom / 2)
+	to := uint(longRoom / 2)
 	for ; at < m.n; at++ {
-		for w := folded(m.path[at&(pathRoom-1)], m.path[(at+1)&(pathRoom-1)], m.path[(at+2)&(pathRoom-1)]); w != 0; w >>= 8 {
-			m.path[to&(pathRoom-1)] = byte(w)
+		for w := folded(m.path[at&(longRoom-1)], m.path[(at+1)&(longRoom-1)], m.path[(at+2)&(longRoom-1)]); w != 0; w >>= 8 {
+			m.path[to&(longRoom-1)] = byte(w)
 			to++
 		}
 	}
 	m.n = to
-	return pathRoom / 2
+	return longRoom / 2
 }
 
 //go:norace
 func (m *matcher) obeyedBelow(at uint) uint8 {
 	slashes := 0
 	for i := at; i < m.n; i++ {
-		if m.path[i&(pathRoom-1)] != '/' {
+		if m.path[i&(longRoom-1)] != '/' {
 			continue
 		}
 		if slashes++; slashes < 2 {
@@ -234,7 +234,7 @@ func (m *matcher) begins(at uint, word string) bool {
 		return false
 	}
 	for i := 0; i < len(word); i++ {
-		if m.path[(at+uint(i))&(pathRoom-1)] != word[i] {
+		if m.path[(at+uint(i))&(longRoom-1)] != word[i] {
 			return false
 		}
 	}
@@ -256,7 +256,7 @@ func (m *matcher) glob(g string, at uint) bool {
 			want = g[i]
 		}
 		if at < m.n {
-			c = m.path[at&(pathRoom-1)]
+			c = m.path[at&(longRoom-1)]
 		}
 		switch {
 		case want == '*' && i+1 < size && g[i+1] == '*':
@@ -267,8 +267,8 @@ func (m *matcher) glob(g string, at uint) bool {
 			continue
 		case want == '^' && capital(c):
 			joined := false
-			for at < m.n && capital(m.path[at&(pathRoom-1)]) {
-				joined = joined || m.path[at&(pathRoom-1)] == '_'
+			for at < m.n && capital(m.path[at&(longRoom-1)]) {
+				joined = joined || m.path[at&(longRoom-1)] == '_'
 				at++
 			}
 			if !joined {
@@ -281,7 +281,7 @@ func (m *matcher) glob(g string, at uint) bool {
 			at++
 			continue
 		}
-		if star == ^uint(0) || back >= m.n || m.path[back&(pathRoom-1)] == '/' {
+		if star == ^uint(0) || back >= m.n || m.path[back&(longRoom-1)] == '/' {
 			return false
 		}
 		back++

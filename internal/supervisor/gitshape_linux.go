@@ -180,18 +180,30 @@ func (k *climb) leave() {
 	k.own = false
 }
 
-// openAbove opens the directory of the path's first c components by that path.
+// openAbove opens the directory of the path's first c components by that path, as much of it at a time as the kernel takes.
 //
 //go:norace
 func (s *State) openAbove(c uint) int {
-	b, n := &s.w.b[0], uint(0)
+	b, end, at := &s.w.b[0], uint(0), uint(1)
 	if c > 0 {
-		for end := uint(s.m.off[c&(compRoom-1)]) - 1; n < end && n < pathMax; n++ {
-			b[n] = s.m.path[n&(pathRoom-1)]
-		}
+		end = uint(s.m.off[c&(compRoom-1)]) - 1
 	}
-	b[n&(2*pathMax-1)], b[(n+1)&(2*pathMax-1)] = '/', 0
-	return s.openNoLinks(s.rootDir, &b[0], syscall.O_DIRECTORY)
+	b[0], b[1] = '.', 0
+	fd := s.openNoLinks(s.rootDir, &b[0], syscall.O_DIRECTORY)
+	for at < end && fd >= 0 {
+		stop := at
+		for i := at; i < end && i-at < pathMax-2; i++ {
+			b[(i-at)&(2*pathMax-1)] = s.m.path[i&(longRoom-1)]
+			if i+1 == end || s.m.path[(i+1)&(longRoom-1)] == '/' {
+				stop = i + 1
+			}
+		}
+		b[(stop-at)&(2*pathMax-1)] = 0
+		next := s.openNoLinks(fd, &b[0], syscall.O_DIRECTORY)
+		closeFD(fd)
+		fd, at = next, stop+1
+	}
+	return fd
 }
 
 // lookAt asks for a name in the directory of the path's first c components, to which climbTo has gone: 0 or a negative errno.

@@ -31,12 +31,14 @@ const hitNames = hitWhole | hitConfig | hitGitFile | hitCommon | hitSelf | hitLo
 const (
 	pathRoom = 8192
 	compRoom = 8192
+	longRoom = 1 << 17 // of a canonical path, which lies in the lower half
+	longMax  = longRoom/2 - 1024
 )
 
 // matcher holds one canonical path and compares it with the rules.
 type matcher struct {
 	rules []byte
-	path  [pathRoom]byte
+	path  [longRoom]byte
 	n     uint             // length of path
 	off   [compRoom]uint16 // where each component begins; one more for the end
 	nc    uint             // number of components
@@ -94,7 +96,7 @@ func (m *matcher) judge() {
 	m.roots()
 	names, all, tails := m.pat, m.r16(offNames), m.r16(offTails)
 	for i := uint(0); i < m.nc && m.floor < m.nc; i++ {
-		c := m.path[uint(m.off[i&(compRoom-1)])&(pathRoom-1)]
+		c := m.path[uint(m.off[i&(compRoom-1)])&(longRoom-1)]
 		if m.short || m.rb(offBitmap+uint(c>>3))&(1<<(c&7)) != 0 {
 			m.pat = names
 			m.namesAt(i, all)
@@ -114,7 +116,7 @@ func (m *matcher) split() {
 	nc := uint(0)
 	m.short = false
 	for i := uint(0); i < m.n; i++ {
-		switch c := m.path[i&(pathRoom-1)]; {
+		switch c := m.path[i&(longRoom-1)]; {
 		case c == '/' && i+1 < m.n:
 			m.off[nc&(compRoom-1)] = uint16(i + 1)
 			nc++
@@ -155,11 +157,11 @@ func (m *matcher) roots() {
 //
 //go:norace
 func (m *matcher) under(p, size uint) bool {
-	if size > m.n || (size < m.n && m.path[size&(pathRoom-1)] != '/') {
+	if size > m.n || (size < m.n && m.path[size&(longRoom-1)] != '/') {
 		return false
 	}
 	for i := size; i > 0; i-- { // from the end: roots often begin alike
-		if m.rb(p+i-1) != m.path[(i-1)&(pathRoom-1)] {
+		if m.rb(p+i-1) != m.path[(i-1)&(longRoom-1)] {
 			return false
 		}
 	}
@@ -272,7 +274,7 @@ func (m *matcher) same(i, p uint) bool {
 		at = end - size
 	}
 	for j := uint(0); j < size; j++ {
-		if m.path[(at+j)&(pathRoom-1)] != m.rb(p+2+j) {
+		if m.path[(at+j)&(longRoom-1)] != m.rb(p+2+j) {
 			return false
 		}
 	}

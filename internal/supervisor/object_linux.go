@@ -96,7 +96,7 @@ func (s *State) ownProc() bool {
 		at, end := uint(s.m.off[i&(compRoom-1)]), uint(s.m.off[(i+1)&(compRoom-1)])-1
 		v := uint(0)
 		for ; at < end; at++ {
-			c := s.m.path[at&(pathRoom-1)]
+			c := s.m.path[at&(longRoom-1)]
 			if c < '0' || c > '9' || v > 1<<32 {
 				v = 0
 				break

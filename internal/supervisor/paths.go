@@ -69,7 +69,7 @@ func (m *matcher) place(kind byte, hit uint32, exact bool) uint32 {
 func (m *matcher) stands(p, size uint, fold bool) int {
 	i, j := uint(0), uint(0)
 	for i < m.n && j < size {
-		c, d := m.path[i&(pathRoom-1)], m.rb(p+j)
+		c, d := m.path[i&(longRoom-1)], m.rb(p+j)
 		switch {
 		case c == d:
 			i, j = i+1, j+1
@@ -81,7 +81,7 @@ func (m *matcher) stands(p, size uint, fold bool) int {
 			}
 			i, j = i+1, j+1
 		default:
-			letters := folded(c, m.path[(i+1)&(pathRoom-1)], m.path[(i+2)&(pathRoom-1)])
+			letters := folded(c, m.path[(i+1)&(longRoom-1)], m.path[(i+2)&(longRoom-1)])
 			skip := m.ignorable(i)
 			if letters == 0 && skip == 0 {
 				return isApart
@@ -106,7 +106,7 @@ func (m *matcher) stands(p, size uint, fold bool) int {
 		return isApart
 	case i >= m.n:
 		return isAt
-	case m.path[i&(pathRoom-1)] == '/':
+	case m.path[i&(longRoom-1)] == '/':
 		return isBelow
 	}
 	return isApart
@@ -130,8 +130,8 @@ func charSize(c byte) uint {
 //
 //go:norace
 func (m *matcher) ignorable(i uint) uint {
-	c, d, e := m.path[i&(pathRoom-1)], m.path[(i+1)&(pathRoom-1)], m.path[(i+2)&(pathRoom-1)]
-	f := m.path[(i+3)&(pathRoom-1)]
+	c, d, e := m.path[i&(longRoom-1)], m.path[(i+1)&(longRoom-1)], m.path[(i+2)&(longRoom-1)]
+	f := m.path[(i+3)&(longRoom-1)]
 	yes := false
 	switch c {
 	case 0xc2:
@@ -166,11 +166,11 @@ const ownRoom = 1024
 //
 //go:norace
 func (m *matcher) inOwn() bool {
-	if m.ownSize == 0 || m.n < m.ownSize || m.n > m.ownSize && m.path[m.ownSize&(pathRoom-1)] != '/' {
+	if m.ownSize == 0 || m.n < m.ownSize || m.n > m.ownSize && m.path[m.ownSize&(longRoom-1)] != '/' {
 		return false
 	}
 	for i := uint(0); i < m.ownSize; i++ {
-		if m.path[i&(pathRoom-1)] != m.own[i&(ownRoom-1)] {
+		if m.path[i&(longRoom-1)] != m.own[i&(ownRoom-1)] {
 			return false
 		}
 	}

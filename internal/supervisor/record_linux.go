@@ -58,7 +58,7 @@ func (s *State) record(r int) {
 	if s.why == ReasonMemory || s.why == ReasonMounts {
 		d.deed = uint8(DeedCall)
 	} else if s.op == opConnect {
-		d.add(0, &s.path[1], uint(s.mode))
+		d.add(0, s.path[1][:], uint(s.mode))
 	} else {
 		for k := 0; k < 2; k++ {
 			sp := &s.resolved[k&1]
@@ -66,7 +66,7 @@ func (s *State) record(r int) {
 				continue
 			}
 			d.hit[k&1], d.git[k&1] = sp.hit, sp.git.at
-			d.add(k, &s.m.path, s.m.n)
+			d.add(k, s.m.path[:], s.m.n)
 		}
 	}
 	if s.publish(t, d) {
@@ -90,7 +90,7 @@ func (s *State) recordDeferred(l *deferredWrite) {
 	}
 	s.m.addName(l.name[:])
 	d.hit[0] = l.hit
-	d.add(0, &s.m.path, s.m.n)
+	d.add(0, s.m.path[:], s.m.n)
 	if s.publish(t, d) {
 		d.who = l.who
 		s.finish(t, d)
@@ -174,10 +174,10 @@ func (s *State) newDenial(t *denialTable) *denialRecord {
 // add makes n bytes of b the record's path k.
 //
 //go:norace
-func (d *denialRecord) add(k int, b *[pathRoom]byte, n uint) {
+func (d *denialRecord) add(k int, b []byte, n uint) {
 	d.size[k&1] = uint16(n)
-	for i := uint(0); i < n && i < DenialPathRoom; i++ {
-		d.path[k&1][i] = b[i&(pathRoom-1)]
+	for i := uint(0); i < n && i < DenialPathRoom && i < uint(len(b)); i++ {
+		d.path[k&1][i] = b[i]
 	}
 }
 
@@ -259,7 +259,7 @@ func (s *State) readTask(name string, b *byte, room uint) int {
 //
 //go:norace
 func (s *State) pathOf(sp *resolvedPath) int {
-	n := s.canonical(max(sp.dir, sp.obj)) // one of them is -1
+	n := s.anyPath(max(sp.dir, sp.obj)) // one of them is -1
 	if n < 0 {
 		return n
 	}
@@ -275,11 +275,11 @@ func (s *State) pathOf(sp *resolvedPath) int {
 func (m *matcher) addName(name []byte) {
 	at := m.n
 	if at > 1 {
-		m.path[at&(pathRoom-1)] = '/'
+		m.path[at&(longRoom-1)] = '/'
 		at++
 	}
 	for i := 0; i < len(name) && i < 255 && name[i] != 0 && name[i] != '/'; i++ {
-		m.path[at&(pathRoom-1)] = name[i]
+		m.path[at&(longRoom-1)] = name[i]
 		at++
 	}
 	m.n = at

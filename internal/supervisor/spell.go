@@ -13,7 +13,7 @@ func (m *matcher) sameFolded(at, end, n, last uint, mode byte) bool {
 	if mode == compSuffix {
 		first := lower(m.rb(n))
 		for from := at; from < end; from++ {
-			c := m.path[from&(pathRoom-1)]
+			c := m.path[from&(longRoom-1)]
 			if c < 0x80 && lower(c) != first && first < 0x80 {
 				continue
 			}
@@ -32,11 +32,11 @@ func (m *matcher) sameFolded(at, end, n, last uint, mode byte) bool {
 //go:norace
 func (m *matcher) nameEnd(at, end uint) uint {
 	for i := at + 1; i < end; i++ {
-		if m.path[i&(pathRoom-1)] == ':' {
+		if m.path[i&(longRoom-1)] == ':' {
 			end = i
 		}
 	}
-	for end > at+1 && (m.path[(end-1)&(pathRoom-1)] == '.' || m.path[(end-1)&(pathRoom-1)] == ' ') {
+	for end > at+1 && (m.path[(end-1)&(longRoom-1)] == '.' || m.path[(end-1)&(longRoom-1)] == ' ') {
 		end--
 	}
 	return end
@@ -47,7 +47,7 @@ func (m *matcher) foldedFrom(at, end, n, last uint, mode byte) bool {
 	have, want := uint32(0), uint32(0)
 	for {
 		for ; have == 0 && at < end; at++ {
-			have = folded(m.path[at&(pathRoom-1)], m.path[(at+1)&(pathRoom-1)], m.path[(at+2)&(pathRoom-1)])
+			have = folded(m.path[at&(longRoom-1)], m.path[(at+1)&(longRoom-1)], m.path[(at+2)&(longRoom-1)])
 		}
 		for ; want == 0 && n < last; n++ {
 			want = folded(m.rb(n), m.rb(n+1), m.rb(n+2))
@@ -68,14 +68,14 @@ func (m *matcher) foldedFrom(at, end, n, last uint, mode byte) bool {
 //go:norace
 func (m *matcher) shortFor(at, end, n, last uint, mode byte) bool {
 	tilde := at
-	for tilde < end && m.path[tilde&(pathRoom-1)] != '~' {
+	for tilde < end && m.path[tilde&(longRoom-1)] != '~' {
 		tilde++
 	}
 	i := tilde + 1
-	for i < end && m.path[i&(pathRoom-1)] >= '0' && m.path[i&(pathRoom-1)] <= '9' {
+	for i < end && m.path[i&(longRoom-1)] >= '0' && m.path[i&(longRoom-1)] <= '9' {
 		i++
 	}
-	if stem := tilde - at; i <= tilde+1 || i-at > 8 || stem == 0 || end > i+4 || i < end && m.path[i&(pathRoom-1)] != '.' {
+	if stem := tilde - at; i <= tilde+1 || i-at > 8 || stem == 0 || end > i+4 || i < end && m.path[i&(longRoom-1)] != '.' {
 		return false
 	}
 	for n < last && m.rb(n) == '.' && mode != compSuffix {
@@ -101,7 +101,7 @@ func (m *matcher) shortExtension(i, end, dot, last uint, mode byte) bool {
 	for j := uint(0); j < 4; j++ {
 		c, d := byte(0), byte(0)
 		if i+j < end {
-			c = m.path[(i+j)&(pathRoom-1)]
+			c = m.path[(i+j)&(longRoom-1)]
 		}
 		if dot+j < last {
 			d = m.rb(dot + j)
@@ -128,7 +128,7 @@ func (m *matcher) shortStem(at, tilde, n, dot uint, mode byte, cut bool) bool {
 		if n >= dot {
 			return mode == compPrefix
 		}
-		if lower(m.path[at&(pathRoom-1)]) != lower(m.rb(n)) {
+		if lower(m.path[at&(longRoom-1)]) != lower(m.rb(n)) {
 			return false
 		}
 		n++
@@ -143,7 +143,7 @@ func (m *matcher) shortHash(at, tilde, n, dot uint, mode byte) bool {
 		return false
 	}
 	for i := tilde - 4; i < tilde; i++ {
-		c := lower(m.path[i&(pathRoom-1)])
+		c := lower(m.path[i&(longRoom-1)])
 		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
 			return false
 		}
@@ -156,7 +156,7 @@ func (m *matcher) shortHash(at, tilde, n, dot uint, mode byte) bool {
 //go:norace
 func (m *matcher) dotGit(i uint) bool {
 	at, end := uint(m.off[i&(compRoom-1)]), uint(m.off[(i+1)&(compRoom-1)])-1
-	if c := m.path[at&(pathRoom-1)]; c < 0x80 && c != '.' && c != 'g' && c != 'G' {
+	if c := m.path[at&(longRoom-1)]; c < 0x80 && c != '.' && c != 'g' && c != 'G' {
 		return false
 	}
 	return m.sameFolded(at, end, dotGitAt, dotGitAt+uint(len(dotGitWord)), compLiteral)

@@ -23,6 +23,17 @@ type walk struct {
 	fsBuf [16]uint64 // struct statfs
 }
 
+const mapsBytes = 4096
+
+// mapsScan is the cursor of longPath.
+type mapsScan struct {
+	fd   int
+	b    [mapsBytes]byte
+	at   uint // of the next byte in b
+	n    uint // bytes in b
+	want [32]byte
+}
+
 const (
 	climbStep = 16
 	upLevels  = climbStep + 2 // two more to the parent of "worktrees"
