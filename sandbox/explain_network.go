@@ -16,6 +16,8 @@ func explainNetwork(n Network, w compile.NetConfig) string {
 		fmt.Fprintf(&b, "harness  "+format+"\n", args...)
 	}
 	switch {
+	case w.Explains:
+		line("serve HTTP at %d of the tool's loopback, where there is a network namespace: deny every host, in words", w.HTTP)
 	case w.Proxied && w.Direct:
 		line("serve HTTP and SOCKS5 at the machine's loopback, each run at ports of its own and with a key (here: %d and %d): allow %s", darwin.StandInPorts[0], darwin.StandInPorts[1], listed(n.Hosts))
 	case w.Proxied:

@@ -44,6 +44,7 @@ var CaptureDevice = plan.Tun{
 // function, so that inputs can be compared.
 type NetConfig struct {
 	Proxied     bool // there are proxies
+	Explains    bool // there is none but one that denies everything in words, where there is a network namespace
 	HTTP, SOCKS uint16
 	Loopback    []uint16    // of the host, found at the same ports inside
 	Dials       bool        // the harness connects to servers inside
@@ -68,7 +69,8 @@ func NewNetConfig(n policy.Network) NetConfig {
 		Proxied: n.Proxied(), Loopback: n.Loopback, Dials: len(n.Listen) > 0, Captures: n.Capture != nil, Datagrams: len(n.UDP) > 0,
 		EndsTLS: len(n.Credentials)+len(n.Requests)+len(n.Authorities) > 0, SSHAgent: n.SSHAgent, GPGAgent: n.GPGAgent,
 	}
-	if w.Proxied {
+	w.Explains = n.Explain && !w.Proxied && !n.Host
+	if w.Proxied || w.Explains {
 		taken := slices.Concat(n.Loopback, n.Listen)
 		w.HTTP = freePort(portHTTP, taken)
 		w.SOCKS = freePort(PortSOCKS, append(taken, w.HTTP))
@@ -122,8 +124,12 @@ func (c *compilation) routes() {
 // listeners adds those of the network namespace's loopback.
 func (c *compilation) listeners() {
 	w := c.NetConfig
-	listen := func(port uint16, slot int, why string) {
-		c.do(plan.Listen{Network: "tcp4", Addr: netip.AddrPortFrom(Loopback4, port), Slot: slot}, plan.EgressProxy, why)
+	listener := func(port uint16, slot int) plan.Listen {
+		return plan.Listen{Network: "tcp4", Addr: netip.AddrPortFrom(Loopback4, port), Slot: slot}
+	}
+	listen := func(port uint16, slot int, why string) { c.do(listener(port, slot), plan.EgressProxy, why) }
+	if w.Explains {
+		c.do(listener(w.HTTP, SlotHTTP), plan.NetworkNamespace, "an HTTP proxy, which is the harness, says in words that no host is allowed")
 	}
 	if w.Proxied {
 		listen(w.HTTP, SlotHTTP, "the HTTP proxy, which is the harness")

@@ -24,7 +24,7 @@ var StandInPorts = []int{1, 2}
 // NetConfig is what of a network the harness serves on macOS.
 func NetConfig(n policy.Network) compile.NetConfig {
 	w := compile.NewNetConfig(n)
-	w.Direct, w.HTTP, w.SOCKS = true, 0, 0
+	w.Direct, w.Explains, w.HTTP, w.SOCKS = true, false, 0, 0
 	w.Dials, w.Captures, w.GPGAgent = false, false, false
 	return w
 }

@@ -66,7 +66,7 @@ func (b *Builder) Policy(write bool) policy.Policy {
 	b.files.Worktrees = []string{b.workspace}
 	b.hide(write)
 	b.files.Make = b.homeFiles()
-	return policy.Policy{Dir: b.workspace, Files: b.files, Env: b.variables(), May: slices.Clone(maybeMissing), Notes: b.notes}
+	return policy.Policy{Dir: b.workspace, Network: policy.Network{Explain: true}, Files: b.files, Env: b.variables(), May: slices.Clone(maybeMissing), Notes: b.notes}
 }
 
 // New returns a builder for a workspace. Env looks up environment variables; in shared directories only the user's own

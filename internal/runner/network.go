@@ -22,7 +22,7 @@ import (
 // there is no network namespace.
 type Network struct {
 	of      *Networks
-	gateway *proxy.Proxy // nil: nothing of it is wanted
+	gateway *proxy.Proxy // nil: nothing of it is wanted, or not yet (explains)
 	wiring  compile.NetConfig
 	inside  bool // the run has a network namespace
 	http    netip.AddrPort
@@ -57,7 +57,9 @@ func (s *Networks) New(w compile.NetConfig, inside bool) (*Network, error) {
 			return nil, fmt.Errorf("sandbox: the network's gateway: %w", err)
 		}
 	}
-	if w.Proxied && inside {
+	if n.explains() {
+		n.http = netip.AddrPortFrom(compile.Loopback4, w.HTTP)
+	} else if w.Proxied && inside {
 		n.http, n.socks = netip.AddrPortFrom(compile.Loopback4, w.HTTP), netip.AddrPortFrom(compile.Loopback4, w.SOCKS)
 	} else if w.Proxied {
 		if err := n.listenAtFreePorts(); err != nil {
@@ -69,17 +71,20 @@ func (s *Networks) New(w compile.NetConfig, inside bool) (*Network, error) {
 
 // Redact puts placeholders where a text has a credential's secret.
 func (n *Network) Redact(text string) string {
-	if n.gateway == nil {
+	g := n.gatewayMade()
+	if g == nil {
 		return text
 	}
-	return n.gateway.Redact(text)
+	return g.Redact(text)
 }
 
 // Variables are those by which programs find what the run has of a network. place is the
 // directory of the network's files, as the tool sees it.
 func (n *Network) Variables(place string) []string {
 	var list []string
-	if n.wiring.Proxied {
+	if n.explains() {
+		list = clientenv.Variables(clientenv.VariablesOptions{HTTP: n.http, Denies: true})
+	} else if n.wiring.Proxied {
 		v := clientenv.VariablesOptions{HTTP: n.http, SOCKS: n.socks, Key: n.key}
 		if n.wiring.EndsTLS {
 			v.Bundle, v.Store = place+"/"+compile.BundleFile, place+"/"+compile.StoreFile
@@ -167,15 +172,15 @@ func (n *Network) Close() {
 		return
 	}
 	n.closed = true
-	endings := n.endings
+	endings, gateway := n.endings, n.gateway
 	n.mu.Unlock()
 	n.end()
 	n.closeOutside()
 	for _, end := range endings {
 		end()
 	}
-	if n.gateway != nil {
-		n.gateway.Close()
+	if gateway != nil {
+		gateway.Close()
 	}
 	n.serving.Wait()
 }

@@ -109,6 +109,9 @@ func (s *Networks) newGateway(key string) (*proxy.Proxy, error) {
 	c := s.unsealed()
 	s.mu.Unlock()
 	c.Key = key
+	if !Serves(s.policy) && c.Limits.Connections == 0 {
+		c.Limits.Connections = mostExplained
+	}
 	c.Dial, c.DialUDP, c.Roots = s.Outside.Dial, s.Outside.DialUDP, s.Outside.Roots
 	if s.Outside.Lookup != nil {
 		c.Lookup = s.Outside.Lookup

@@ -44,6 +44,9 @@ func (r *Run) NetworkVariables() []string {
 	if err != nil || n == nil {
 		return nil // enter fails with it
 	}
+	if !r.gated && r.cmd.Cancel == nil && r.cmd.WaitDelay == 0 && !Serves(r.sandbox.Policy.Network) {
+		return nil // no goroutine serves a proxy that explains
+	}
 	w := r.sandbox.NetConfig
 	place := w.Dir
 	if place == "" && w.HasFiles() {

@@ -24,7 +24,9 @@ func (n *Network) Serve(control *stage.Control) {
 	if !n.inside && len(w.Loopback) > 0 {
 		return // the tool connects by itself
 	}
-	if w.Proxied {
+	if n.explains() {
+		n.serve(control.Received(compile.SlotHTTP), ProxyNames[0], n.serveExplanation)
+	} else if w.Proxied {
 		n.serve(control.Received(compile.SlotHTTP), ProxyNames[0], http)
 		n.serve(control.Received(compile.SlotSOCKS), ProxyNames[1], socks)
 	}

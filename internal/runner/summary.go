@@ -17,8 +17,8 @@ type Summary struct {
 // Summary returns what there is to report.
 func (n *Network) Summary() Summary {
 	var s Summary
-	if n.gateway != nil {
-		s.Gateway = n.gateway.Summary()
+	if g := n.gatewayMade(); g != nil {
+		s.Gateway = g.Summary()
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -53,7 +53,7 @@ func (n *Network) Served() (proxied, captured string) {
 // NoteEnv notes that what the tool has of a command's own Env does not lead to the proxies:
 // the tool then says no more than that it finds no host.
 func (n *Network) NoteEnv(env []string) {
-	if !n.wiring.Proxied {
+	if !n.wiring.Proxied && !n.explains() {
 		return
 	}
 	leads := func(kv string) bool {

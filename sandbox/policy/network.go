@@ -42,6 +42,11 @@ type Network struct {
 	// international ones as IDNA has them. Nil and empty are the same: nothing. The
 	// harness's own "localhost" is no entry, but Loopback's.
 	Hosts []string
+	// Explain serves an HTTP proxy that denies every host where no other field asks for proxies, so that programs fail
+	// at once with the reason and each denial is a sandbox.Violation, where else they cannot resolve a name or
+	// try again for a minute. The presets set it. It opens nothing. The proxy is made by a run's first
+	// connection, and takes 64 at one time. Without a network namespace it is not there.
+	Explain bool
 	// Deny lists, in the notation of Hosts, what stays denied although Hosts or UDP has
 	// it or Decide would allow it.
 	Deny []string

@@ -14,6 +14,7 @@ type VariablesOptions struct {
 	Key          string         // "": the proxies ask for none
 	Bundle       string         // path inside of the trust bundle; "": none
 	Store        string         // path inside of a JVM's trust store; "": none
+	Denies       bool           // the proxies deny every host: nothing is worth trying twice
 	ProxyCommand string         // with what git's ssh connects, %h and %p in it; "": as it is configured
 }
 
@@ -56,6 +57,10 @@ var variables = []variable{
 	{"RSYNC_PROXY", proxyAddress, "rsync, for rsync://"},
 	{"GIT_SSH_COMMAND", sshCommand, "git, over ssh; where there is no ssh_config that all of ssh reads"},
 	{"JAVA_TOOL_OPTIONS", javaOptions, "every JVM: proxies and trust store as properties; it says so on standard error"},
+	{"PIP_RETRIES", whenDenied("1"), "pip, where no host is allowed: else it asks six times, in 8 seconds, and without a second time it does not print why"},
+	{"npm_config_fetch_retries", whenDenied("0"), "npm, pnpm before 11, where no host is allowed"},
+	{"CARGO_NET_RETRY", whenDenied("0"), "cargo, where no host is allowed"},
+	{"UV_HTTP_RETRIES", whenDenied("0"), "uv, where no host is allowed"},
 	{"SSL_CERT_FILE", bundlePath, "OpenSSL and what is linked to it, Python's ssl and httpx, Ruby, gem, bundler, PHP, Composer, Perl, Go, .NET, CMake, uv, rustup and others with rustls-native-certs"},
 	{"CURL_CA_BUNDLE", bundlePath, "curl"},
 	{"REQUESTS_CA_BUNDLE", bundlePath, "Python's requests, poetry, conda, mamba, az"},
@@ -124,6 +129,16 @@ func whenProxied(s string) func(VariablesOptions) string {
 	}
 }
 
+// whenDenied sets a variable where every host is denied.
+func whenDenied(s string) func(VariablesOptions) string {
+	return func(o VariablesOptions) string {
+		if !o.Denies {
+			return ""
+		}
+		return s
+	}
+}
+
 func bundlePath(o VariablesOptions) string { return o.Bundle }
 
 // sshCommand quotes for the shell by which git runs it. What is quoted ssh hands to
@@ -147,7 +162,7 @@ const StorePassword = "changeit"
 // splits the variable at spaces, so a path with one is quoted.
 func javaOptions(o VariablesOptions) string {
 	var list []string
-	if o.HTTP.IsValid() {
+	if o.HTTP.IsValid() && !o.Denies { // every JVM would say so on standard error
 		for _, scheme := range []string{"http", "https"} {
 			list = append(list, fmt.Sprintf("-D%s.proxyHost=%s", scheme, o.HTTP.Addr()), fmt.Sprintf("-D%s.proxyPort=%d", scheme, o.HTTP.Port()))
 		}

@@ -1,6 +1,7 @@
 package clientenv
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"os"
@@ -95,7 +96,7 @@ func variablesTable() string {
 	var b strings.Builder
 	b.WriteString("| variable | value | read by |\n|---|---|---|\n")
 	for _, v := range variables {
-		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", v.name, v.value(o), v.readers)
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s |\n", v.name, cmp.Or(v.value(o), v.value(VariablesOptions{Denies: true})), v.readers)
 	}
 	return b.String()
 }
