@@ -19,7 +19,7 @@ func ReadOnly(dir string) Policy {
 
 // Workspace returns the policy of the default sandbox: dir can be written, but
 // for [policy.ProtectedNames], and so can a private /tmp, /var/tmp and home. The system
-// can be read (/usr, /etc, /opt and their like, without their secrets), and so
+// can be read (/usr, /etc, /opt, the databases of installed packages and their like, without their secrets), and so
 // can the directories on PATH with the toolchains that they belong to. Build
 // caches (Go, cargo, npm, pip and others) start with what the host's hold; what
 // the tool adds to them is gone afterwards. There is no network.
