@@ -1,0 +1,152 @@
+package policy
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/errtext"
+)
+
+const (
+	mostBriefed  = 8   // items of one list
+	longestBrief = 120 // bytes of one item
+)
+
+// Brief returns what a language model has to know before it works under the policy, in at most 15 lines: what can be
+// written, read and reached, what is limited or private, and what a denial looks like. Long lists are
+// cut, with the number of what is left out. It tells the model what to expect and bounds nothing; what held in a run, its
+// sandbox.Report says. It does not know what the host lacks.
+func (p Policy) Brief() string {
+	var b brief
+	b.line("Your commands run in a sandbox of the operating system. Nothing inside can switch it off.")
+	b.files(p)
+	b.network(p)
+	b.environment(p)
+	b.limits(p)
+	if !p.isOpen(BoundProcesses) {
+		b.line("Processes: other processes of the machine cannot be seen or signalled; what runs in the background ends with its command.")
+	}
+	b.line("A denial is final: the same again, or a way around it, fails too. Say what you need and why; the user can change the policy.")
+	return b.String()
+}
+
+func (p Policy) isOpen(b Bound) bool { return slices.Contains(p.Open, b) }
+
+type brief struct{ strings.Builder }
+
+func (b *brief) line(format string, args ...any) {
+	fmt.Fprintf(b, format+"\n", args...)
+}
+
+// list adds a line for a list that is not empty.
+func (b *brief) list(format string, items []string) {
+	if len(items) > 0 {
+		b.line(format, briefed(items))
+	}
+}
+
+// briefed is a list in words, cut and printable.
+func briefed(items []string) string {
+	var list []string
+	for _, item := range items[:min(len(items), mostBriefed)] {
+		if len(item) > longestBrief {
+			item = item[:longestBrief] + "..."
+		}
+		list = append(list, errtext.Printable(item))
+	}
+	s := strings.Join(list, ", ")
+	if n := len(items) - mostBriefed; n > 0 {
+		s += fmt.Sprintf(" and %d more", n)
+	}
+	return s
+}
+
+func (b *brief) files(p Policy) {
+	if p.isOpen(BoundFiles) {
+		b.line("Files: as the user has them, not bounded.")
+		return
+	}
+	f := p.Files
+	if p.Root != nil {
+		b.line("Files: a root made for this run of %d entries; nothing else of the machine is there.", len(p.Root.Entries))
+	} else {
+		if p.Dir != "" {
+			b.line("Working directory, unless another is set that is shown: %s", briefed([]string{p.Dir}))
+		}
+		if len(f.Write) == 0 {
+			b.line("Writable, and kept: nothing.")
+		}
+		b.list("Writable, and kept: %s", f.Write)
+		b.list("Private to the run, empty at its start and gone after it: %s", f.Private)
+		b.list("Writable as a copy, changes are gone after the run: %s", f.CopyOnWrite)
+		b.list("Readable: %s", f.Read)
+		b.line("Nothing else of the machine exists: \"No such file or directory\" or \"Permission denied\" may be the sandbox's answer.")
+	}
+	if n := len(f.ProtectedPatterns()); n > 0 && (len(f.Write) > 0 || p.GuardsRoot()) {
+		b.line("Not to be made or changed in what is writable: %d names that other programs obey (.git/hooks, .bashrc, .vscode, .envrc ...), \"Permission denied\". Plain git works.", n)
+	}
+	b.list("Not to be opened in what is writable, whatever the directory: %s", f.HideNames)
+}
+
+func (b *brief) network(p Policy) {
+	n := p.Network
+	switch {
+	case p.isOpen(BoundNetwork) || n.Host:
+		b.line("Network: the machine's, not bounded.")
+	case n.Decide != nil:
+		b.line("Network: %s; for any other host the user is asked. A denied host is answered with 403 and \"refused by the sandbox\".", orNone(n.Hosts))
+	case len(n.Hosts) > 0:
+		b.line("Network, by the proxy that the environment names: %s. Any other host is answered with 403 and \"refused by the sandbox\".", briefed(n.Hosts))
+	default:
+		b.line("Network: no host can be reached; programs say \"refused by the sandbox\", 403 or that they cannot resolve the name.")
+	}
+	var ports []string
+	for _, port := range n.Loopback {
+		ports = append(ports, "127.0.0.1:"+strconv.Itoa(int(port)))
+	}
+	b.list("Servers of the machine that can be reached: %s", slices.Concat(ports, n.Unix))
+}
+
+func orNone(hosts []string) string {
+	if len(hosts) == 0 {
+		return "no host by itself"
+	}
+	return briefed(hosts)
+}
+
+func (b *brief) environment(p Policy) {
+	var names []string
+	for _, c := range p.Network.Credentials {
+		names = append(names, c.Name)
+	}
+	secrets := "Environment: secrets of the user are not in it."
+	if p.isOpen(BoundEnvironment) {
+		secrets = "Environment: not filtered."
+	}
+	if len(names) > 0 {
+		secrets += " Placeholders that the proxy replaces on the way to their hosts: " + briefed(slices.Sorted(slices.Values(names))) + "."
+	}
+	b.line("%s", secrets)
+}
+
+func (b *brief) limits(p Policy) {
+	var list []string
+	if p.Limits.WallClock > 0 {
+		list = append(list, "each command is ended after "+p.Limits.WallClock.String())
+	}
+	if text, err := p.Limits.Rlimits.MarshalJSON(); err == nil {
+		if s := strings.NewReplacer("{", "", "}", "", `"`, "", ",", ", ", ":", " ").Replace(string(text)); s != "" && s != "null" {
+			list = append(list, "each process: "+s)
+		}
+	}
+	amounts := map[string]int64{"connections at one time": int64(p.Network.Limits.Connections), "bytes by network": p.Network.Limits.Bytes, "bytes a second by network": p.Network.Limits.Rate}
+	for _, what := range slices.Sorted(maps.Keys(amounts)) {
+		if n := amounts[what]; n > 0 {
+			list = append(list, fmt.Sprintf("%d %s", n, what))
+		}
+	}
+	b.list("Limits: %s", list)
+}
