@@ -48,6 +48,24 @@ const waitForInput = "echo ready; until read -t 1 x; do [ $? -gt 128 ] || break;
 
 func cancelIt(_ *world, _ *command, cancel func()) { cancel() }
 
+// deadline is a context whose deadline passes when a test says so: a command that takes long to start is not started
+// after it.
+type deadline struct {
+	context.Context
+	past chan struct{}
+}
+
+func (d deadline) Done() <-chan struct{} { return d.past }
+
+func (d deadline) Err() error {
+	select {
+	case <-d.past:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
 // contextCases are about contexts, Cancel and WaitDelay.
 var contextCases = []diffCase{
 	{name: "a context that lives", run: func(w *world) {
@@ -83,10 +101,15 @@ var contextCases = []diffCase{
 	}},
 	{name: "cancelled while it runs", run: until(waitForInput, nil, cancelIt)},
 	{name: "a deadline while it runs", run: func(w *world) {
-		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
-		defer cancel()
-		c := w.make(ctx, "/bin/sleep", []string{"1000"})
-		w.err("Run", c.Run())
+		ctx := deadline{context.Background(), make(chan struct{})}
+		c := w.make(ctx, "/bin/bash", []string{"-c", "echo ready; exec sleep 1000"})
+		out, err := c.StdoutPipe()
+		w.must(err)
+		w.must(c.Start())
+		_, err = bufio.NewReader(out).ReadString('\n')
+		w.must(err)
+		close(ctx.past)
+		w.err("Wait", c.Wait())
 		w.state(c)
 	}},
 	{name: "cancelled after its end", run: func(w *world) {
