@@ -37,7 +37,7 @@ var dropCases = []dropCase{
 	{drop: plan.MountNamespace, fails: ".", mayCause: "the mounts belong to the harness's user namespace, which init is not in"},
 	{drop: plan.PIDNamespace, fails: "mount a new /proc", mayCause: "a procfs shows a pid namespace that is init's to show"},
 	{drop: plan.NoNewPrivs, fails: "landlock", mayCause: "neither Landlock nor a filter can be loaded by one who could gain rights"},
-	{drop: plan.IPCNamespace, notHeld: "ipc namespace", states: "processes weaker"},
+	{drop: plan.IPCNamespace, fails: "mount the message queues", mayCause: "those of the machine's ipc namespace are not init's to mount"},
 	{drop: plan.UTSNamespace, notHeld: "uts namespace", states: "processes weaker"},
 	{drop: plan.CgroupNamespace, notHeld: "cgroup namespace", states: "processes weaker"},
 	{drop: plan.NetworkNamespace, notHeld: "network namespace", states: "network weaker"},

@@ -1,4 +1,5 @@
 # needs: python3
+# heavy
 # prints: in the venv: hello from the package
 # prints: by --user: hello from the package
 # prints: in HOME: yes
