@@ -26,7 +26,7 @@ func withoutMounts(t *testing.T, script string) string {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	if strings.Contains(fmt.Sprint(c.Report()), "modes, owners") {
+	if strings.Contains(fmt.Sprint(c.Report()), "files outside can be changed") {
 		t.Errorf("said to be lost:\n%s", c.Report())
 	}
 	return string(out)
