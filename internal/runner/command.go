@@ -62,6 +62,18 @@ func (r *Run) Output() ([]byte, error) {
 	return out, r.waitError(err)
 }
 
+// openGate gives the Cmd its Stdin back. A goroutine of os/exec that has been
+// started reads the field first.
+func (r *Run) openGate(started bool) {
+	if r.gate == nil {
+		return
+	}
+	if started {
+		<-r.gate.copied
+	}
+	r.cmd.Stdin, r.gate = r.gate.Reader, nil
+}
+
 // reap calls what waits for the process.
 func (r *Run) reap(wait func() error) error {
 	set := func(is bool) {

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"syscall"
 
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/plan"
@@ -31,10 +32,10 @@ func (s *Sandbox) checkDescriptors(cmd *exec.Cmd) error {
 		switch {
 		case err != nil:
 		case info.IsDir() && !s.holdsDirectories():
-			return &policy.PolicyError{Field: field, Value: f.Name(), Problem: "is a directory, from which a tool can leave a sandbox without Landlock", Remedy: "grant the directory in the Policy instead", Err: errInvalid}
+			return &policy.PolicyError{Field: field, Value: f.Name(), Problem: "is a directory, from which a tool can leave a sandbox without Landlock", Remedy: "grant the directory in the Policy instead", Err: syscall.EINVAL}
 		case info.Mode()&os.ModeSocket != 0 && !s.holdsSocket(f):
 			return &policy.PolicyError{Field: field, Value: f.Name(), Problem: "is a socket of the harness's network, which a tool can connect to anywhere",
-				Remedy: "give an io.Reader or io.Writer that is no *os.File, have the tool listen itself (Network.Listen), or pass a connected UNIX socket", Err: errInvalid}
+				Remedy: "give an io.Reader or io.Writer that is no *os.File, have the tool listen itself (Network.Listen), or pass a connected UNIX socket", Err: syscall.EINVAL}
 		}
 	}
 	return nil

@@ -8,14 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // What the ways into a sandbox of Linux and macOS have in common.
-
-const errInvalid = syscall.EINVAL
 
 // checkEmbedded refuses an embedded command that would not start the stage, or
 // nothing in it.
@@ -53,6 +50,14 @@ func (r *Run) isWatching() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.watching
+}
+
+// closeGate puts a gate before Stdin where os/exec would copy from it.
+func (r *Run) closeGate() {
+	if _, file := r.cmd.Stdin.(*os.File); r.gated && r.cmd.Stdin != nil && !file {
+		r.gate = &gate{Reader: r.cmd.Stdin, failure: r.failure, copied: make(chan struct{})}
+		r.cmd.Stdin = r.gate
+	}
 }
 
 // kill is the default Cancel: it ends everything inside, and returns when that is

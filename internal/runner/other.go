@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os/exec"
 	"runtime"
@@ -19,8 +18,6 @@ import (
 type Engine struct{}
 
 type contact struct{ path string }
-
-var errInvalid = fs.ErrInvalid
 
 const ownLetters = 26
 

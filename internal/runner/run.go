@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
@@ -222,17 +223,17 @@ func (r *Run) noteOwnEnv(vars []string) {
 func (r *Run) checkStrings() error {
 	for i, a := range r.cmd.Args {
 		if strings.ContainsRune(a, 0) {
-			return &policy.PolicyError{Field: fmt.Sprintf("Args[%d]", i), Value: a, Problem: "contains a NUL byte", Remedy: "remove it", Err: errInvalid}
+			return &policy.PolicyError{Field: fmt.Sprintf("Args[%d]", i), Value: a, Problem: "contains a NUL byte", Remedy: "remove it", Err: syscall.EINVAL}
 		}
 	}
 	for i, e := range r.cmd.Env {
 		if strings.ContainsRune(e, 0) {
-			return &policy.PolicyError{Field: fmt.Sprintf("Env[%d]", i), Problem: "contains a NUL byte", Remedy: "remove it", Err: errInvalid}
+			return &policy.PolicyError{Field: fmt.Sprintf("Env[%d]", i), Problem: "contains a NUL byte", Remedy: "remove it", Err: syscall.EINVAL}
 		}
 	}
 	for _, f := range [][2]string{{"Path", r.path}, {"Dir", r.cmd.Dir}} {
 		if strings.ContainsRune(f[1], 0) {
-			return &policy.PolicyError{Field: f[0], Value: f[1], Problem: "contains a NUL byte", Remedy: "remove it", Err: errInvalid}
+			return &policy.PolicyError{Field: f[0], Value: f[1], Problem: "contains a NUL byte", Remedy: "remove it", Err: syscall.EINVAL}
 		}
 	}
 	return nil

@@ -2,7 +2,6 @@ package runner
 
 import (
 	"io"
-	"os"
 	"sync"
 )
 
@@ -24,24 +23,4 @@ func (g *gate) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	return g.Reader.Read(p)
-}
-
-// closeGate puts a gate before Stdin where os/exec would copy from it.
-func (r *Run) closeGate() {
-	if _, file := r.cmd.Stdin.(*os.File); r.gated && r.cmd.Stdin != nil && !file {
-		r.gate = &gate{Reader: r.cmd.Stdin, failure: r.failure, copied: make(chan struct{})}
-		r.cmd.Stdin = r.gate
-	}
-}
-
-// openGate gives the Cmd its Stdin back. A goroutine of os/exec that has been
-// started reads the field first.
-func (r *Run) openGate(started bool) {
-	if r.gate == nil {
-		return
-	}
-	if started {
-		<-r.gate.copied
-	}
-	r.cmd.Stdin, r.gate = r.gate.Reader, nil
 }
