@@ -66,7 +66,11 @@ func parseEvidence(b []byte) (status map[string]string, limits string, namespace
 		b = b[n:]
 		switch {
 		case what == 0:
-			parseStatus(status, text)
+			for line := range bytes.Lines(text) {
+				if name, value, ok := bytes.Cut(line, []byte(":")); ok {
+					status[string(name)] = string(bytes.TrimSpace(value))
+				}
+			}
 		case what == 1:
 			limits = string(text)
 		case what-2 < len(evidenceNamespaces):
@@ -74,15 +78,6 @@ func parseEvidence(b []byte) (status map[string]string, limits string, namespace
 		}
 	}
 	return
-}
-
-// parseStatus takes /proc/PID/status apart.
-func parseStatus(status map[string]string, text []byte) {
-	for line := range bytes.Lines(text) {
-		if name, value, ok := bytes.Cut(line, []byte(":")); ok {
-			status[string(name)] = string(bytes.TrimSpace(value))
-		}
-	}
 }
 
 // promise notes what the plan says should be found. It reads the plan that was

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"os"
 	"strconv"
 
@@ -33,9 +34,9 @@ func readOwn() ownFacts {
 		own.namespaces[n.mechanism], _ = os.Readlink("/proc/self/ns/" + n.file)
 	}
 	if text, err := os.ReadFile("/proc/self/status"); err == nil {
-		status := map[string]string{}
-		parseStatus(status, text)
-		own.filters, _ = strconv.Atoi(status["Seccomp_filters"])
+		_, rest, _ := bytes.Cut(text, []byte("\nSeccomp_filters:"))
+		line, _, _ := bytes.Cut(rest, []byte("\n"))
+		own.filters, _ = strconv.Atoi(string(bytes.TrimSpace(line)))
 	}
 	if id, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, false); err == nil {
 		own.keyring = int64(id)
