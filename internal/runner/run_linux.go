@@ -30,7 +30,6 @@ type contact struct {
 	watching bool
 	refusals refusals
 	stuck    int // a process that was killed and has not ended; set before empty is closed
-	withheld int // variables of the harness that the tool does not get; -1: the caller's own Env
 }
 
 // watch begins to read what the stage says. It is called once the process has
