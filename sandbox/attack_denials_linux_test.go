@@ -208,10 +208,12 @@ func seekDenials([]string) {
 		if maps, _ := os.ReadFile(dir + "/maps"); strings.Contains(string(maps), name) {
 			fmt.Println("FOUND", dir+"/maps")
 		}
-		pid, err := strconv.Atoi(filepath.Base(dir))
-		if err != nil || pid == os.Getpid() {
-			continue
-		}
+	}
+	own := keepersOf()
+	if own == nil {
+		own = []int{os.Getppid()} // init, in a pid namespace
+	}
+	for _, pid := range own {
 		if fd, err := unix.PidfdOpen(pid, 0); err == nil {
 			for n := range 64 {
 				if got, err := unix.PidfdGetfd(fd, n, 0); err == nil {
@@ -222,8 +224,6 @@ func seekDenials([]string) {
 		if err := unix.PtraceAttach(pid); err == nil {
 			fmt.Println("TRACED", pid)
 		}
-	}
-	for _, pid := range keepersOf() {
 		if f, err := os.OpenFile(fmt.Sprintf("/proc/%d/mem", pid), os.O_RDWR, 0); err == nil {
 			fmt.Println("OPENED", f.Name())
 		}

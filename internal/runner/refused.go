@@ -25,14 +25,6 @@ type Refused struct {
 	Rule, Why string
 	Remedy    string // what in the policy would allow it, or that nothing does
 	Count     int
-	Fields    []Widening // what Remedy says, for Report.Suggest
-}
-
-// A Widening is one entry that a field of the policy would have to get, or lose.
-type Widening struct {
-	Field string
-	Value string
-	Take  bool // the entry has to go
 }
 
 const nothing = "nothing does; "
@@ -76,7 +68,6 @@ func JudgeDenial(d supervisor.Denial, rules []byte, files policy.Files) Refused 
 func (r *Refused) byRule(c supervisor.Cause, files policy.Files) {
 	r.Rule = c.Rule
 	except := func(name, why string) {
-		r.Fields = []Widening{{Field: "Files.Protect.Except", Value: name}}
 		r.Remedy = fmt.Sprintf("add %q to Files.Protect.Except, if %s", name, why)
 	}
 	const theirs = "the user's own programs may obey what the tool leaves there"
@@ -91,10 +82,8 @@ func (r *Refused) byRule(c supervisor.Cause, files policy.Files) {
 		}
 		switch {
 		case slices.Contains(files.Protect.Add, c.Rule):
-			r.Fields = []Widening{{"Files.Protect.Add", c.Rule, true}}
 			r.Remedy = fmt.Sprintf("take %q out of Files.Protect.Add", c.Rule)
 		case c.Build:
-			r.Fields = []Widening{{Field: "Files.Protect.BuildFiles", Value: "true"}}
 			r.Remedy = "set Files.Protect.BuildFiles, if " + theirs
 		default:
 			except(c.Rule, theirs)
@@ -111,13 +100,10 @@ func (r *Refused) byRule(c supervisor.Cause, files policy.Files) {
 		r.Remedy = nothing + "git itself can do most of what is needed there"
 	case supervisor.CauseHiddenName:
 		r.Why, r.Remedy = "the policy hides files of this name", fmt.Sprintf("take %q out of Files.HideNames, if the tool may read the secrets in it", c.Rule)
-		r.Fields = []Widening{{"Files.HideNames", c.Rule, true}}
 	case supervisor.CauseHiddenPath:
 		r.Why, r.Remedy = "the policy hides this path", fmt.Sprintf("take %q out of Files.Hide, if the tool may read the secrets in it", c.Rule)
-		r.Fields = []Widening{{"Files.Hide", c.Rule, true}}
 	case supervisor.CausePath:
 		r.Why, r.Remedy = "the policy does not let this path be changed", fmt.Sprintf("add %q to Files.Write, if %s", c.Rule, theirs)
-		r.Fields = []Widening{{Field: "Files.Write", Value: c.Rule}}
 	default:
 		r.Why, r.Remedy = "the policy protects it", nothing+"the tool has to use another name"
 	}
@@ -151,14 +137,12 @@ func (r *Refused) byReason(d supervisor.Denial) {
 		because("the directory would be a git directory no more, with hooks, links or settings in it that the tool could change then", nothing+"remove those outside of the sandbox first")
 	case supervisor.ReasonNewGit:
 		because("the policy allows no new git directories", "leave Files.Protect.NoNewRepositories false")
-		r.Fields = []Widening{{Field: "Files.Protect.NoNewRepositories", Value: "true", Take: true}}
 	case supervisor.ReasonConfig:
 		name := ".git/config"
 		if strings.HasSuffix(d.Paths[d.Side], "/.gitmodules") {
 			name = ".gitmodules"
 		}
 		because("settings would change by which git runs programs or reaches other places", fmt.Sprintf("do it outside of the sandbox, or add %q to Files.Protect.Except, if git outside may obey every setting in it", name))
-		r.Fields = []Widening{{Field: "Files.Protect.Except", Value: name}}
 	case supervisor.ReasonText:
 		because("what it says would make git outside the sandbox run, delete or write something", nothing+"do it outside of the sandbox")
 	case supervisor.ReasonLock:
@@ -184,7 +168,6 @@ func (r *Refused) bySystem(d supervisor.Denial) {
 		because("only TCP sockets can be connected here", nothing+"the tool has to use TCP")
 	case supervisor.ReasonFence:
 		because("modes, owners and times are kept outside of what can be written", fmt.Sprintf("add %q to Files.Write", d.Paths[0]))
-		r.Fields = []Widening{{Field: "Files.Write", Value: d.Paths[0]}}
 	case supervisor.ReasonSetID:
 		because("the call was made without the bits, by which the file would lend its owner's rights to other accounts", nothing+"set them outside of the sandbox")
 	case supervisor.ReasonMemory:
