@@ -13,7 +13,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
-	"github.com/holdfast-dev/holdfast/internal/runner"
 	"github.com/holdfast-dev/holdfast/internal/seatbelt"
 	"github.com/holdfast-dev/holdfast/internal/verdict"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -25,11 +24,7 @@ import (
 type carrier struct{ gateway *proxy.Proxy }
 
 func carrierOf(p Policy) (*carrier, error) {
-	c, err := runner.ProxyConfig(p.Network)
-	if err != nil {
-		return nil, err
-	}
-	g, err := proxy.New(c)
+	g, err := proxy.New(proxy.Config{Network: p.Network})
 	if err != nil {
 		return nil, err
 	}

@@ -62,8 +62,8 @@ var walls = map[string][]string{
 var testWalls = map[string][]string{
 	"internal/commandtest":     {"sandbox", "sandbox/policy"}, // the whole library, as its users see it
 	"internal/tooltest":        {"sandbox"},
-	"internal/gitattack":       {"sandbox"},                                    // its tests run a hostile tool in one
-	"internal/proxy/clientenv": {"internal/proxy", "internal/proxy/hostrules"}, // a relay connects by one
+	"internal/gitattack":       {"sandbox"},                          // its tests run a hostile tool in one
+	"internal/proxy/clientenv": {"internal/proxy", "sandbox/policy"}, // a relay connects by one
 	"internal/stage":           {"seccomp"},
 	"landlock/process":         {"internal/sys"},
 	"sandbox":                  {"internal/seatbelt", "internal/seatbelt/emit", "sandbox/capture", "internal/supervisor", "landlock"}, // evaluates what is emitted; attacks a captured tool's network

@@ -19,10 +19,10 @@ import (
 
 func TestDecideOpensWhatNoRuleSpeaksOf(t *testing.T) {
 	var asked []policy.Request
-	w := newWorld(t, Config{Decide: func(_ context.Context, r policy.Request) policy.Verdict {
+	w := newWorld(t, Config{Network: policy.Network{Decide: func(_ context.Context, r policy.Request) policy.Verdict {
 		asked = append(asked, r)
 		return policy.Verdict{Allow: r.Method == "GET", Reason: "only reading is fine"}
-	}})
+	}}})
 	w.web("new.example", 80, func(rw http.ResponseWriter, r *http.Request) { fmt.Fprint(rw, "hello") })
 	if code, body := w.ask("GET http://NEW.example/p?q HTTP/1.1\r\nHost: new.example\r\n\r\n"); code != 200 || body != "hello" {
 		t.Errorf("%d %s", code, body)
@@ -39,7 +39,7 @@ func TestDecideOpensWhatNoRuleSpeaksOf(t *testing.T) {
 
 func TestDecideOpensNoSpecialAddress(t *testing.T) {
 	asked := 0
-	w := newWorld(t, Config{Decide: func(context.Context, policy.Request) policy.Verdict { asked++; return policy.Verdict{Allow: true} }})
+	w := newWorld(t, Config{Network: policy.Network{Decide: func(context.Context, policy.Request) policy.Verdict { asked++; return policy.Verdict{Allow: true} }}})
 	w.put("inside.example", 80, "")
 	w.names["inside.example"] = append(w.names["inside.example"][:0:0], addrPort("10.0.0.1:80").Addr())
 	for _, host := range []string{"10.0.0.1", "127.0.0.1", "169.254.169.254", "inside.example"} {
@@ -55,7 +55,7 @@ func TestDecideOpensNoSpecialAddress(t *testing.T) {
 func TestQuestionsAtTheSameTimeShareOneAnswer(t *testing.T) {
 	var asked atomic.Int32
 	answer := make(chan policy.Verdict)
-	g, err := New(Config{Decide: func(context.Context, policy.Request) policy.Verdict { asked.Add(1); return <-answer }})
+	g, err := New(Config{Network: policy.Network{Decide: func(context.Context, policy.Request) policy.Verdict { asked.Add(1); return <-answer }}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestQuestionsAtTheSameTimeShareOneAnswer(t *testing.T) {
 func TestNobodyAnswersIsADenial(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
-	g, err := New(Config{Patience: time.Millisecond, Decide: func(context.Context, policy.Request) policy.Verdict { <-release; return policy.Verdict{Allow: true} }})
+	g, err := New(Config{Network: policy.Network{Patience: time.Millisecond, Decide: func(context.Context, policy.Request) policy.Verdict { <-release; return policy.Verdict{Allow: true} }}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,8 +113,10 @@ func TestNobodyAnswersIsADenial(t *testing.T) {
 func TestPanicInDecideOrObserveIsNobodysEnd(t *testing.T) {
 	told := 0
 	w := newWorld(t, Config{
-		Decide:  func(context.Context, policy.Request) policy.Verdict { panic("decide") },
-		Observe: func(policy.Connection) { told++; panic("observe") },
+		Network: policy.Network{
+			Decide:  func(context.Context, policy.Request) policy.Verdict { panic("decide") },
+			Observe: func(policy.Connection) { told++; panic("observe") },
+		},
 	})
 	for range 2 {
 		if code, body := w.ask("GET http://a.example/ HTTP/1.1\r\nHost: a.example\r\n\r\n"); code != 403 || !strings.Contains(body, "panicked") {
@@ -131,13 +133,13 @@ func TestPanicInDecideOrObserveIsNobodysEnd(t *testing.T) {
 func TestLookupThatPanicsOrStaysAwayIsNobodysEnd(t *testing.T) {
 	never := make(chan struct{})
 	asked := make(chan struct{}, 8)
-	g, err := New(Config{Rules: mustCompile(t, "*.example", ""), Lookup: func(_ context.Context, name string) ([]netip.Addr, error) {
+	g, err := New(Config{Network: policy.Network{Hosts: []string{"*.example"}, Lookup: func(_ context.Context, name string) ([]netip.Addr, error) {
 		if name == "away.example" {
 			asked <- struct{}{}
 			<-never
 		}
 		panic("lookup")
-	}})
+	}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,10 +170,12 @@ func TestCallsThatNobodyWaitsForAreBounded(t *testing.T) {
 	never := make(chan struct{})
 	var asked, looked atomic.Int64
 	g, err := New(Config{
-		Rules:  mustCompile(t, "*.known.example", ""),
-		Limits: policy.NetworkLimits{Connections: most},
-		Decide: func(context.Context, policy.Request) policy.Verdict { asked.Add(1); <-never; return policy.Verdict{} },
-		Lookup: func(context.Context, string) ([]netip.Addr, error) { looked.Add(1); <-never; return nil, nil },
+		Network: policy.Network{
+			Hosts:  []string{"*.known.example"},
+			Limits: policy.NetworkLimits{Connections: most},
+			Decide: func(context.Context, policy.Request) policy.Verdict { asked.Add(1); <-never; return policy.Verdict{} },
+			Lookup: func(context.Context, string) ([]netip.Addr, error) { looked.Add(1); <-never; return nil, nil },
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -210,12 +214,12 @@ func TestQuestionEndsWhenItsClientGoes(t *testing.T) {
 	for _, way := range []Protocol{HTTP, SOCKS} {
 		ended := make(chan struct{})
 		began := make(chan struct{})
-		w := newWorld(t, Config{Patience: time.Hour, Decide: func(ctx context.Context, _ policy.Request) policy.Verdict {
+		w := newWorld(t, Config{Network: policy.Network{Patience: time.Hour, Decide: func(ctx context.Context, _ policy.Request) policy.Verdict {
 			close(began)
 			<-ctx.Done()
 			close(ended)
 			return policy.Verdict{Allow: true}
-		}})
+		}}})
 		place, sent := w.http, "CONNECT a.example:443 HTTP/1.1\r\n\r\n"
 		if way == SOCKS {
 			place, sent = w.socks, named("a.example", 443)
@@ -237,7 +241,7 @@ func TestQuestionEndsWhenItsClientGoes(t *testing.T) {
 
 func TestClientThatDoesNotWaitForDecideLosesNothing(t *testing.T) {
 	answer := make(chan policy.Verdict)
-	w := newWorld(t, Config{Decide: func(context.Context, policy.Request) policy.Verdict { return <-answer }})
+	w := newWorld(t, Config{Network: policy.Network{Decide: func(context.Context, policy.Request) policy.Verdict { return <-answer }}})
 	w.echo("a.example", 9)
 	c, err := net.Dial("tcp", w.socks)
 	if err != nil {
@@ -254,7 +258,7 @@ func TestClientThatDoesNotWaitForDecideLosesNothing(t *testing.T) {
 
 func TestSlowObserveLosesEventsAndHoldsNothingUp(t *testing.T) {
 	release := make(chan struct{})
-	g, err := New(Config{Observe: func(policy.Connection) { <-release }})
+	g, err := New(Config{Network: policy.Network{Observe: func(policy.Connection) { <-release }}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func TestAnAuthorityOfThePolicyIsTrustedOutsideAndInside(t *testing.T) {
 		{"in a tunnel the tool trusts it", nil, signed, 200},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := &secureWorld{world: newWorld(t, Config{Credentials: c.credentials, Authorities: c.authorities}, "example.com"), trust: x509.NewCertPool()}
+			w := &secureWorld{world: newWorld(t, Config{Network: policy.Network{Credentials: c.credentials, Authorities: c.authorities}}, "example.com"), trust: x509.NewCertPool()}
 			w.put("example.com", 443, s.Listener.Addr().String())
 			if !w.trust.AppendCertsFromPEM(w.g.Bundle()) {
 				t.Fatal("the bundle is empty")
@@ -43,7 +43,7 @@ func TestAnAuthorityOfThePolicyIsTrustedOutsideAndInside(t *testing.T) {
 			}
 		})
 	}
-	if _, err := New(Config{Authorities: "/etc/ssl/corp.pem"}); err == nil {
+	if _, err := New(Config{Network: policy.Network{Authorities: "/etc/ssl/corp.pem"}}); err == nil {
 		t.Error("the name of a file is taken for authorities")
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // benchWorld has an echo server that is told how much to send, and a web server.
 func benchWorld(b *testing.B) *world {
-	w := newWorld(b, Config{Observe: func(policy.Connection) {}}, "good.com")
+	w := newWorld(b, Config{Network: policy.Network{Observe: func(policy.Connection) {}}}, "good.com")
 	l := listen(b)
 	go func() {
 		for {

@@ -69,7 +69,7 @@ func TestRealClientsUseTheVariablesAndNeverSeeTheSecret(t *testing.T) {
 	dir := t.TempDir()
 	hits := make(chan string, 1000)
 	both := append(bearer(), policy.Credential{Name: "TOKEN", Secret: testSecret, Hosts: []string{"example.com:443"}, Place: "basic"})
-	w := newSecureWorld(t, Config{Credentials: both}, func(rw http.ResponseWriter, r *http.Request) {
+	w := newSecureWorld(t, Config{Network: policy.Network{Credentials: both}}, func(rw http.ResponseWriter, r *http.Request) {
 		_, password, _ := r.BasicAuth()
 		if r.Header.Get("Authorization") != "Bearer "+testSecret && password != testSecret {
 			rw.Header().Set("WWW-Authenticate", "Basic realm=x")

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"net"
 	"net/netip"
-	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -34,23 +33,13 @@ type Denied struct {
 	Count int // how many there were
 }
 
-// A Config says what a Proxy lets through: the fields of a policy.Network, which says what they mean, and what this
-// run and host add to them. The zero Config lets nothing through. Policy.Validate has found the network sound; New
-// checks only what takes knowledge of HTTP.
+// A Config is the policy's network, and what this run and host add to it. The zero Config lets nothing through.
 type Config struct {
-	// Rules are Hosts and Deny of the network, compiled.
-	Rules hostrules.Rules
-	// Datagrams are UDP and Deny of the network, compiled.
-	Datagrams hostrules.Datagrams
-
-	Decide      func(context.Context, policy.Request) policy.Verdict
-	Patience    time.Duration
-	Observe     func(policy.Connection)
-	Limits      policy.NetworkLimits // Connections are at most an eighth of the files that the process may have open, if it is 0
-	Credentials []policy.Credential
-	Requests    []policy.RequestRule
-	Lookup      func(ctx context.Context, name string) ([]netip.Addr, error)
-	Authorities string
+	// Network says what is let through. Policy.Validate has found it sound; New checks only what takes knowledge of
+	// HTTP. Without Limits.Connections an eighth of the files that the process may have open bounds them too: a tunnel
+	// takes two, and four more for pipes while it moves much. Without Lookup /etc/hosts is asked, then
+	// net.DefaultResolver, without search domains.
+	policy.Network
 
 	// Key is the password that clients have to give, by Proxy-Authorization or in
 	// the SOCKS handshake; the user's name does not matter. "": none is asked
@@ -64,8 +53,8 @@ type Config struct {
 	DialUDP func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 	// Roots verify the real server where TLS is intercepted. Nil: the system's.
 	Roots *x509.CertPool
-	// Trust is what NewTrust has made of the same Config. Nil: New makes one.
-	Trust *Trust
+	// Compiled is what Compile has made of the same Config. Nil: New makes one.
+	Compiled *Compiled
 	// Route says where the kernel takes what is sent to an address. Nil: the kernel is asked.
 	Route func(netip.Addr) hostrules.Route
 }

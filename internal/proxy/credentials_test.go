@@ -163,14 +163,14 @@ func TestNothingPrintsASecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := Config{Credentials: []policy.Credential{c}}
-	g, err := New(Config{Credentials: []policy.Credential{c}, Key: "printable-secret-of-the-run"})
+	config := Config{Network: policy.Network{Credentials: []policy.Credential{c}}}
+	g, err := New(Config{Network: policy.Network{Credentials: []policy.Credential{c}}, Key: "printable-secret-of-the-run"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer g.Close()
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
-		for _, v := range []any{c, &c, config, &config, all, all[0], &all[0], struct{ C policy.Credential }{c}, []any{c}, all.redactor, g, struct{ G *Proxy }{g}, g.trust} {
+		for _, v := range []any{c, &c, config, &config, all, all[0], &all[0], struct{ C policy.Credential }{c}, []any{c}, all.redactor, g, struct{ G *Proxy }{g}, g.compiled} {
 			s := fmt.Sprintf(verb, v)
 			if strings.Contains(s, "printable-secret") || strings.Contains(s, fmt.Sprintf("%x", "printable-secret")) {
 				t.Errorf("%s of %T: %s", verb, v, s)

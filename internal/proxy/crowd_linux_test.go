@@ -236,7 +236,7 @@ func openFiles(t *testing.T) int {
 // they cost against bounds; one more is refused, and all end with the proxy.
 func tooManyConns(t *testing.T, n int, l policy.NetworkLimits) {
 	t.Helper()
-	w := newWorld(t, Config{Limits: l, Observe: func(policy.Connection) {}}, "good.com")
+	w := newWorld(t, Config{Network: policy.Network{Limits: l, Observe: func(policy.Connection) {}}}, "good.com")
 	files := openFiles(t)
 	crowd, place := gather(t)
 	w.put("good.com", 9, place)

@@ -15,9 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
-
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A harness that may have few files open: it serves a proxy to one server, and is asked to open a file.
@@ -35,13 +34,11 @@ func serveWithFewFiles(server string) error {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 512, Max: 512}); err != nil {
 		return err
 	}
-	rules, err := hostrules.Compile([]string{"good.com"}, nil)
-	if err != nil {
-		return err
-	}
 	g, err := New(Config{
-		Rules:  rules,
-		Lookup: func(context.Context, string) ([]netip.Addr, error) { return []netip.Addr{public}, nil },
+		Network: policy.Network{
+			Hosts:  []string{"good.com"},
+			Lookup: func(context.Context, string) ([]netip.Addr, error) { return []netip.Addr{public}, nil },
+		},
 		Dial: func(ctx context.Context, _ netip.AddrPort) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", server)
 		},

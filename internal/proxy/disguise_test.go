@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A disguised connection writes something before, or into, the first bytes of TLS.
@@ -39,7 +41,7 @@ func TestDisguisedHelloIsStillHeldAgainstItsTarget(t *testing.T) {
 		"both":                func(b []byte) []byte { b = append([]byte{0x15, 1, 1, 0, 2, 1, 90}, b...); b[8] = 7; return b },
 		"behind two warnings": func(b []byte) []byte { return append([]byte{0x15, 3, 1, 0, 2, 1, 90, 0x15, 3, 3, 0, 2, 1, 90}, b...) },
 	} {
-		w := newSecureWorld(t, Config{Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) { fmt.Fprint(rw, "hello") })
+		w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer()}}, func(rw http.ResponseWriter, r *http.Request) { fmt.Fprint(rw, "hello") })
 		shake := func(conn net.Conn, server string) (*tls.Conn, error) {
 			c := tls.Client(&disguised{conn, change}, &tls.Config{ServerName: server, InsecureSkipVerify: true, MaxVersion: tls.VersionTLS12})
 			return c, c.Handshake()

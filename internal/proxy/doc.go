@@ -2,15 +2,13 @@
 // run, serves the listeners that were made inside the sandbox's network namespace,
 // and lets through what the policy allows by name.
 //
-//	rules, err := hostrules.Compile([]string{"example.com:443", "*.example.org"}, nil)
-//	p, err := proxy.New(proxy.Config{Rules: rules})
+//	p, err := proxy.New(proxy.Config{Network: policy.Network{Hosts: []string{"example.com:443", "*.example.org"}}})
 //	go p.Serve(httpListener, proxy.HTTP)
 //	go p.Serve(socksListener, proxy.SOCKS)
 //	defer p.Close()
 //	fmt.Println(p.Summary())
 //
-// What is asked of Decide, told to Observe, and configured by rules, credentials and limits has the types of package
-// policy, which documents them.
+// What is let through, asked of Decide and told to Observe has the types of package policy, which documents them.
 //
 // # The path of a connection
 //

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/fixture"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // echoes are ways in which a server gives back what it was sent. They write nothing
@@ -87,7 +88,7 @@ func zipped(w http.ResponseWriter, s string) {
 
 // TestASecretComesBackByNoWay through the whole proxy.
 func TestASecretComesBackByNoWay(t *testing.T) {
-	w := newSecureWorld(t, Config{Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) {
+	w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer()}}, func(rw http.ResponseWriter, r *http.Request) {
 		_, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 		echoes[r.URL.Query().Get("way")](rw, secret)
 	})

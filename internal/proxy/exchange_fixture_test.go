@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A sender sends requests by an originTransport to one server, in clear text or in TLS.
@@ -135,7 +137,7 @@ func (c *servedConn) answers() {
 
 // inBoth runs a test for a server in clear text, and for one in TLS.
 func inBoth(t *testing.T, do func(t *testing.T, w *secureWorld, secure bool)) {
-	w := newSecureWorld(t, Config{Credentials: bearer()}, nil)
+	w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer()}}, nil)
 	t.Run("in clear text", func(t *testing.T) { do(t, w, false) })
 	t.Run("in TLS", func(t *testing.T) { do(t, w, true) })
 	if used := w.g.headerBudget.used.Load(); used != 0 {

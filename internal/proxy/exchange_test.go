@@ -10,12 +10,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // TestARecordThatCameWithAResponseSpoilsTheConnection: two records of TLS are received at once, the
 // second holds a response that nothing asked for. crypto/tls has it then, and the socket has nothing.
 func TestARecordThatCameWithAResponseSpoilsTheConnection(t *testing.T) {
-	w := newSecureWorld(t, Config{Credentials: bearer()}, nil)
+	w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer()}}, nil)
 	for _, second := range []string{"", "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged"} {
 		s := newSender(t, w, true, func(_ int, c *servedConn) {
 			for c.asked() {

@@ -46,11 +46,8 @@ var public = netip.MustParseAddr("93.184.216.34")
 func newWorld(t testing.TB, cfg Config, allow ...string) *world {
 	t.Helper()
 	w := &world{t: t, names: map[string][]netip.Addr{}, places: map[netip.AddrPort]string{}}
-	var err error
 	if len(allow) > 0 {
-		if cfg.Rules, err = hostrules.Compile(allow, nil); err != nil {
-			t.Fatal(err)
-		}
+		cfg.Hosts = allow
 	}
 	cfg.Lookup, cfg.Dial = w.lookup, w.dial
 	if cfg.Observe == nil {
@@ -60,6 +57,7 @@ func newWorld(t testing.TB, cfg Config, allow ...string) *world {
 			w.events = append(w.events, e)
 		}
 	}
+	var err error
 	if w.g, err = New(cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -265,15 +263,6 @@ func has(t testing.TB, s string, words ...string) {
 			t.Errorf("%q has no %q in it", s, w)
 		}
 	}
-}
-
-func mustCompile(t testing.TB, allow, deny string) hostrules.Rules {
-	t.Helper()
-	r, err := hostrules.Compile(strings.Fields(allow), strings.Fields(deny))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
 }
 
 func mustHost(t testing.TB, s string) hostrules.Host {

@@ -60,9 +60,11 @@ func TestSlownessHasAnEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g, err := New(Config{
-					Rules:  mustCompile(t, "good.com", ""),
-					Lookup: func(context.Context, string) ([]netip.Addr, error) { return []netip.Addr{public}, nil },
-					Route:  remote,
+					Network: policy.Network{
+						Hosts:  []string{"good.com"},
+						Lookup: func(context.Context, string) ([]netip.Addr, error) { return []netip.Addr{public}, nil },
+					},
+					Route: remote,
 					Dial: func(context.Context, netip.AddrPort) (net.Conn, error) {
 						a, b := net.Pipe()
 						go io.Copy(io.Discard, b) // a server that says nothing
@@ -115,7 +117,7 @@ func TestRequestsInAPipelineAreCarriedOneByOne(t *testing.T) {
 	kerneltest.Long(t)
 	var open, highest, served, noted atomic.Int64
 	// The events are counted and not kept: this test's own list of them would be what grows.
-	w := newWorld(t, Config{Observe: func(policy.Connection) { noted.Add(1) }}, "good.com")
+	w := newWorld(t, Config{Network: policy.Network{Observe: func(policy.Connection) { noted.Add(1) }}}, "good.com")
 	w.web("good.com", 80, func(rw http.ResponseWriter, r *http.Request) {
 		highest.Store(max(highest.Load(), open.Add(1)))
 		defer open.Add(-1)

@@ -38,7 +38,7 @@ func TestHostilePeers(t *testing.T) {
 func hostilePeers(t *testing.T, clients, servers bool) {
 	logged(t)
 	before, files := runtime.NumGoroutine(), fuzzFiles()
-	w := &fuzzed{newSecureWorld(t, Config{Observe: func(policy.Connection) {}, Credentials: bearer()}, quick), clients, servers}
+	w := &fuzzed{newSecureWorld(t, Config{Network: policy.Network{Observe: func(policy.Connection) {}, Credentials: bearer()}}, quick), clients, servers}
 	w.hostileAt("example.com", 80, func(c net.Conn) { w.answer(c, false) })
 	w.hostileAt("example.com", 443, func(c net.Conn) { w.answer(c, true) })
 	w.hostileAt("api.example.com", 443, func(c net.Conn) { w.answer(c, true) })

@@ -94,7 +94,7 @@ func TestAnswersThatDoNotEndAreCutOff(t *testing.T) {
 	for name, c := range endless {
 		for _, from := range []string{"GET http", "POST http", "GET https", "POST https"} {
 			t.Run(name+", "+from, func(t *testing.T) {
-				w := newSecureWorld(t, Config{Credentials: bearer()[:0:0], Requests: []policy.RequestRule{{Host: "example.com:443"}}}, quick)
+				w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer()[:0:0], Requests: []policy.RequestRule{{Host: "example.com:443"}}}}, quick)
 				method, scheme, _ := strings.Cut(from, " ")
 				written := make(chan int, 100)
 				w.hostile(map[string]uint16{"http": 80, "https": 443}[scheme], func(k net.Conn) {

@@ -47,7 +47,7 @@ func TestFirstBytesHaveOneDeadline(t *testing.T) {
 func stalled(t *testing.T, h http.HandlerFunc) (*secureWorld, chan policy.Connection) {
 	t.Helper()
 	told := make(chan policy.Connection, 100)
-	w := newSecureWorld(t, Config{Credentials: bearer(), Observe: func(e policy.Connection) { told <- e }}, h)
+	w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer(), Observe: func(e policy.Connection) { told <- e }}}, h)
 	w.web("example.com", 80, h)
 	w.g.idleTimeout = 50 * time.Millisecond
 	return w, told

@@ -24,16 +24,16 @@ func (g *Proxy) setupInterception() (err error) {
 	if g.requests, err = compileRequests(g.cfg.Requests); err != nil {
 		return err
 	}
-	if g.trust = g.cfg.Trust; g.trust == nil {
-		if g.trust, err = NewTrust(g.cfg); err != nil {
+	if g.compiled = g.cfg.Compiled; g.compiled == nil {
+		if g.compiled, err = Compile(g.cfg); err != nil {
 			return err
 		}
 	}
-	if g.trust.authority == nil && len(g.credentials)+len(g.requests) > 0 {
-		return errors.New("the Trust was made from another Config, without credentials and request rules")
+	if g.compiled.authority == nil && len(g.credentials)+len(g.requests) > 0 {
+		return errors.New("the Compiled was made from another Config, without credentials and request rules")
 	}
-	if g.trust.roots != nil {
-		g.cfg.Roots = g.trust.roots
+	if g.compiled.roots != nil {
+		g.cfg.Roots = g.compiled.roots
 	}
 	g.cfg.Credentials = nil
 	g.redactor = g.credentials.redactor()
@@ -43,15 +43,15 @@ func (g *Proxy) setupInterception() (err error) {
 
 // Bundle returns the certificates that a client inside should trust, in PEM: the
 // system's roots, the policy's and the sandbox's own authority. Nil: the system's will do.
-func (g *Proxy) Bundle() []byte { return bytes.Clone(g.trust.bundle) }
+func (g *Proxy) Bundle() []byte { return bytes.Clone(g.compiled.bundle) }
 
 // Store returns the same certificates as a JVM's trust store, with the password
 // clientenv.StorePassword. Nil: no TLS is intercepted.
 func (g *Proxy) Store() ([]byte, error) {
-	if len(g.trust.bundle) == 0 {
+	if len(g.compiled.bundle) == 0 {
 		return nil, nil
 	}
-	return g.trust.store()
+	return g.compiled.store()
 }
 
 // Placeholders returns what stands in the tool's environment for each
@@ -89,7 +89,7 @@ func isUnreadBody(r *http.Request) bool {
 // interceptTLS is the server of a client's TLS and the client of the real server's.
 // The server name was held against the target before.
 func (g *Proxy) interceptTLS(client net.Conn, u *Tunnel) error {
-	conn := tls.Server(client, g.trust.authority.serverConfig(u.Target.Host))
+	conn := tls.Server(client, g.compiled.authority.serverConfig(u.Target.Host))
 	hello, cancel := context.WithTimeout(u.ctx, headerTimeout)
 	defer cancel()
 	if err := conn.HandshakeContext(hello); err != nil {

@@ -89,7 +89,7 @@ func (w *secureWorld) tls(target, name string, protos ...string) (*tls.Conn, err
 }
 
 func TestACredentialCrossesTheBoundary(t *testing.T) {
-	w := newSecureWorld(t, Config{Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) {
+	w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer()}}, func(rw http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(rw, "%v %s %s", r.Header.Get("Authorization") == "Bearer "+testSecret, r.Proto, r.Header.Get("Authorization"))
 	})
 	c := w.inside()
@@ -100,7 +100,7 @@ func TestACredentialCrossesTheBoundary(t *testing.T) {
 	c.CloseIdleConnections()
 	said := fmt.Sprintf("%+v %+v %+v", w.ended(), w.g.Summary(), w.g)
 	has(t, said, "Protocol:https", "Path:/a", "Address:"+public.String())
-	for _, s := range append(fixture.EchoedForms(testSecret), digits(t, w.g.trust.authority)) {
+	for _, s := range append(fixture.EchoedForms(testSecret), digits(t, w.g.compiled.authority)) {
 		if strings.Contains(said, s) {
 			t.Errorf("%q is in %s", s, said)
 		}
@@ -108,7 +108,7 @@ func TestACredentialCrossesTheBoundary(t *testing.T) {
 }
 
 func TestAHostWithoutACredentialOrARuleIsTunnelledUntouched(t *testing.T) {
-	w := newSecureWorld(t, Config{Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) {})
+	w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer()}}, func(rw http.ResponseWriter, r *http.Request) {})
 	conn, _ := w.connect("api.example.com:443")
 	pool := x509.NewCertPool()
 	pool.AddCert(w.server.Certificate())
@@ -127,8 +127,8 @@ func TestAnUnverifiedServerIsA502ThatSaysWhy(t *testing.T) {
 		cfg  Config
 		want string
 	}{
-		"a certificate for another name": {"evil.example", Config{Credentials: []policy.Credential{{Name: "TOKEN", Secret: testSecret, Hosts: []string{"evil.example"}, Place: "bearer"}}}, "valid for example.com"},
-		"a certificate of nobody known":  {"example.com", Config{Credentials: bearer(), Roots: x509.NewCertPool()}, "unknown authority"},
+		"a certificate for another name": {"evil.example", Config{Network: policy.Network{Credentials: []policy.Credential{{Name: "TOKEN", Secret: testSecret, Hosts: []string{"evil.example"}, Place: "bearer"}}}}, "valid for example.com"},
+		"a certificate of nobody known":  {"example.com", Config{Network: policy.Network{Credentials: bearer()}, Roots: x509.NewCertPool()}, "unknown authority"},
 	} {
 		w := newSecureWorld(t, c.cfg, func(rw http.ResponseWriter, r *http.Request) { t.Errorf("%s: the server was asked", name) })
 		res, body := w.do(w.inside(), "GET", "https://"+c.host+"/", nil)
@@ -151,7 +151,7 @@ func TestAnExpiredServerIsRefused(t *testing.T) {
 	s := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the server was asked") })}
 	go s.Serve(l)
 	t.Cleanup(func() { s.Close() })
-	cfg := Config{Credentials: bearer(), Roots: x509.NewCertPool()}
+	cfg := Config{Network: policy.Network{Credentials: bearer()}, Roots: x509.NewCertPool()}
 	cfg.Roots.AddCert(a.cert)
 	w := newSecureWorld(t, cfg, nil)
 	w.put("example.com", 443, l.Addr().String())
@@ -162,7 +162,7 @@ func TestAnExpiredServerIsRefused(t *testing.T) {
 
 func TestEventsStreamThroughTerminatedTLS(t *testing.T) {
 	next := make(chan bool)
-	w := newSecureWorld(t, Config{Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) {
+	w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer()}}, func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Content-Type", "text/event-stream")
 		for range 3 {
 			io.WriteString(rw, "data: "+testSecret+"\n\n")
@@ -187,7 +187,7 @@ func TestEventsStreamThroughTerminatedTLS(t *testing.T) {
 }
 
 func TestALargeBodyPassesUnchangedBothWays(t *testing.T) {
-	w := newSecureWorld(t, Config{Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) {
+	w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer()}}, func(rw http.ResponseWriter, r *http.Request) {
 		http.NewResponseController(rw).EnableFullDuplex()
 		io.Copy(rw, r.Body)
 	})
@@ -204,7 +204,7 @@ func TestALargeBodyPassesUnchangedBothWays(t *testing.T) {
 }
 
 func TestAWebSocketPassesAndCarriesTheCredential(t *testing.T) {
-	w := newSecureWorld(t, Config{Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) {
+	w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer()}}, func(rw http.ResponseWriter, r *http.Request) {
 		ok := r.Header.Get("Authorization") == "Bearer "+testSecret && r.Header.Get("Sec-WebSocket-Extensions") == ""
 		c, b, err := http.NewResponseController(rw).Hijack()
 		if err != nil {
@@ -244,7 +244,7 @@ func TestAWebSocketPassesAndCarriesTheCredential(t *testing.T) {
 
 // TestAWebSocketIsNotSwitchedToCompression: a secret could not be seen in it.
 func TestAWebSocketIsNotSwitchedToCompression(t *testing.T) {
-	w := newSecureWorld(t, Config{Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) {
+	w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer()}}, func(rw http.ResponseWriter, r *http.Request) {
 		c, b, _ := http.NewResponseController(rw).Hijack()
 		defer c.Close()
 		fmt.Fprint(b, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n")
@@ -262,7 +262,7 @@ func TestAWebSocketIsNotSwitchedToCompression(t *testing.T) {
 }
 
 func TestATunnelThatWasCapturedIsTerminatedToo(t *testing.T) {
-	w := newSecureWorld(t, Config{Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) {
+	w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer()}}, func(rw http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(rw, r.Header.Get("Authorization") == "Bearer "+testSecret)
 	})
 	tool, gate := net.Pipe()
@@ -283,7 +283,7 @@ func TestATunnelThatWasCapturedIsTerminatedToo(t *testing.T) {
 
 func TestAClientThatDoesNotTrustTheBundleIsToldOfInTheEvent(t *testing.T) {
 	told := make(chan policy.Connection, 1)
-	w := newSecureWorld(t, Config{Credentials: bearer(), Observe: func(e policy.Connection) { told <- e }}, nil)
+	w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer(), Observe: func(e policy.Connection) { told <- e }}}, nil)
 	conn, _ := w.connect("example.com:443")
 	if tls.Client(conn, &tls.Config{ServerName: "example.com", RootCAs: x509.NewCertPool()}).Handshake() == nil {
 		t.Fatal("it is trusted")
@@ -297,7 +297,7 @@ func TestAClientThatDoesNotTrustTheBundleIsToldOfInTheEvent(t *testing.T) {
 func TestATerminatedConnectionLeavesNothingOpen(t *testing.T) {
 	const rounds = 10
 	told := make(chan policy.Connection, 4*rounds)
-	w := newSecureWorld(t, Config{Credentials: bearer(), Observe: func(e policy.Connection) { told <- e }}, func(rw http.ResponseWriter, r *http.Request) {})
+	w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer(), Observe: func(e policy.Connection) { told <- e }}}, func(rw http.ResponseWriter, r *http.Request) {})
 	for range rounds {
 		c := w.inside()
 		if code, body := get(t, c, "https://example.com/"); code != 200 {
@@ -320,20 +320,21 @@ func TestATerminatedConnectionLeavesNothingOpen(t *testing.T) {
 	}
 }
 
-// TestATrustOfAnotherConfigIsRefused: without an authority the secrets would have no TLS to go
+// TestACompiledOfAnotherConfigIsRefused: without an authority the secrets would have no TLS to go
 // into. One of the same Config is taken.
-func TestATrustOfAnotherConfigIsRefused(t *testing.T) {
-	for _, c := range []Config{{Credentials: bearer()}, {Requests: []policy.RequestRule{{Host: "example.com"}}}} {
-		other, err := NewTrust(Config{})
+func TestACompiledOfAnotherConfigIsRefused(t *testing.T) {
+	for _, n := range []policy.Network{{Credentials: bearer()}, {Requests: []policy.RequestRule{{Host: "example.com"}}}} {
+		c := Config{Network: n}
+		other, err := Compile(Config{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		own, err := NewTrust(c)
+		own, err := Compile(c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for trust, want := range map[*Trust]bool{other: false, own: true} {
-			c.Trust = trust
+		for compiled, want := range map[*Compiled]bool{other: false, own: true} {
+			c.Compiled = compiled
 			p, err := New(c)
 			if (err == nil) != want {
 				t.Errorf("taken: %v", err)

@@ -22,7 +22,7 @@ func TestInterimAnswersToARequestWithABodyAreNotPassedOn(t *testing.T) {
 	})
 	w := newWorld(t, Config{}, "example.com")
 	w.put("example.com", 80, addr)
-	s := newSecureWorld(t, Config{Requests: []policy.RequestRule{{Host: "example.com"}}}, func(rw http.ResponseWriter, r *http.Request) {
+	s := newSecureWorld(t, Config{Network: policy.Network{Requests: []policy.RequestRule{{Host: "example.com"}}}}, func(rw http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		rw.WriteHeader(http.StatusEarlyHints)
 		io.WriteString(rw, "hello")

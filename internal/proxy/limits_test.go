@@ -16,7 +16,7 @@ import (
 )
 
 func TestConnectionsBeyondTheLimitAreTurnedAway(t *testing.T) {
-	w := newWorld(t, Config{Limits: policy.NetworkLimits{Connections: 2}}, "good.com")
+	w := newWorld(t, Config{Network: policy.Network{Limits: policy.NetworkLimits{Connections: 2}}}, "good.com")
 	w.echo("good.com", 9)
 	a, _ := w.connect("good.com:9")
 	w.connect("good.com:9")
@@ -40,7 +40,7 @@ func TestConnectionsBeyondTheLimitAreTurnedAway(t *testing.T) {
 
 func TestBytesBeyondTheLimitDoNotPass(t *testing.T) {
 	const most = 1 << 20
-	w := newWorld(t, Config{Limits: policy.NetworkLimits{Bytes: most}}, "good.com")
+	w := newWorld(t, Config{Network: policy.Network{Limits: policy.NetworkLimits{Bytes: most}}}, "good.com")
 	w.web("good.com", 80, func(rw http.ResponseWriter, r *http.Request) { io.CopyN(rw, zeros{}, 10<<20) })
 	l := listen(t)
 	go func() {
@@ -72,7 +72,7 @@ func TestBytesBeyondTheLimitDoNotPass(t *testing.T) {
 
 func TestBytesOfPlainRequestsCountToo(t *testing.T) {
 	const most = 1 << 20
-	w := newWorld(t, Config{Limits: policy.NetworkLimits{Bytes: most}}, "good.com")
+	w := newWorld(t, Config{Network: policy.Network{Limits: policy.NetworkLimits{Bytes: most}}}, "good.com")
 	w.web("good.com", 80, func(rw http.ResponseWriter, r *http.Request) {
 		if r.Method == "POST" {
 			io.Copy(io.Discard, r.Body)
@@ -203,10 +203,10 @@ func TestForwardReachesWhatWasGranted(t *testing.T) {
 }
 
 func TestWhatNothingWouldCarryOutIsRefused(t *testing.T) {
-	if g, err := New(Config{Credentials: []policy.Credential{{}}}); err == nil || g != nil {
+	if g, err := New(Config{Network: policy.Network{Credentials: []policy.Credential{{}}}}); err == nil || g != nil {
 		t.Error(err)
 	}
-	if g, err := New(Config{Requests: []policy.RequestRule{{}}}); err == nil || g != nil {
+	if g, err := New(Config{Network: policy.Network{Requests: []policy.RequestRule{{}}}}); err == nil || g != nil {
 		t.Error(err)
 	}
 	w := newWorld(t, Config{})
@@ -228,7 +228,7 @@ func TestHarnesssOwnProxyIsNotUsed(t *testing.T) {
 }
 
 func TestRequestsThatThePolicyJudgesCannotHide(t *testing.T) {
-	w := newWorld(t, Config{Requests: []policy.RequestRule{{Host: "good.com", Methods: []string{"GET"}}}}, "good.com")
+	w := newWorld(t, Config{Network: policy.Network{Requests: []policy.RequestRule{{Host: "good.com", Methods: []string{"GET"}}}}}, "good.com")
 	w.echo("good.com", 9)
 	w.web("good.com", 80, func(rw http.ResponseWriter, r *http.Request) { fmt.Fprint(rw, "s3cret") })
 	for _, sent := range [][]byte{{0, 1, 2}, []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")} {

@@ -57,7 +57,7 @@ func descriptors(t testing.TB, n int) int {
 func TestIdleConnectionsCostLittle(t *testing.T) {
 	kerneltest.Long(t)
 	n := descriptors(t, 2000)
-	w := newWorld(t, Config{Limits: policy.NetworkLimits{Connections: n}}, "good.com")
+	w := newWorld(t, Config{Network: policy.Network{Limits: policy.NetworkLimits{Connections: n}}}, "good.com")
 	bytes, routines, done := w.idle(n)
 	defer done()
 	t.Logf("%.0f bytes, %.2f goroutines for an idle tunnel", bytes, routines)
@@ -76,7 +76,7 @@ func TestIdleConnectionsCostLittle(t *testing.T) {
 func BenchmarkIdle(b *testing.B) {
 	n := descriptors(b, 10000)
 	for b.Loop() {
-		w := newWorld(b, Config{Limits: policy.NetworkLimits{Connections: n}, Observe: func(policy.Connection) {}}, "good.com")
+		w := newWorld(b, Config{Network: policy.Network{Limits: policy.NetworkLimits{Connections: n}, Observe: func(policy.Connection) {}}}, "good.com")
 		bytes, routines, done := w.idle(n)
 		b.ReportMetric(bytes, "B/tunnel")
 		b.ReportMetric(routines, "goroutines/tunnel")

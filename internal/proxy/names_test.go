@@ -16,7 +16,7 @@ import (
 )
 
 func TestNamesBelowAWildcardAreBounded(t *testing.T) {
-	w := newWorld(t, Config{Limits: policy.NetworkLimits{Names: 3}}, "*.good.com", "one.example")
+	w := newWorld(t, Config{Network: policy.Network{Limits: policy.NetworkLimits{Names: 3}}}, "*.good.com", "one.example")
 	for i := range 10 {
 		for range 2 {
 			host := fmt.Sprintf("secret%d.good.com", i)
@@ -44,9 +44,9 @@ func TestNamesBelowAWildcardAreBounded(t *testing.T) {
 // TestNamesThatDecideAllowsAreBounded: whoever allows what ends in a name has written a
 // wildcard, by which a tool tells a name server what it likes.
 func TestNamesThatDecideAllowsAreBounded(t *testing.T) {
-	w := newWorld(t, Config{Limits: policy.NetworkLimits{Names: 3}, Decide: func(_ context.Context, r policy.Request) policy.Verdict {
+	w := newWorld(t, Config{Network: policy.Network{Limits: policy.NetworkLimits{Names: 3}, Decide: func(_ context.Context, r policy.Request) policy.Verdict {
 		return policy.Verdict{Allow: strings.HasSuffix(r.Host, ".good.com") || r.Host == public.String()}
-	}}, "listed.com", "*.wild.com")
+	}}}, "listed.com", "*.wild.com")
 	ask := func(host string) (int, string) {
 		return w.ask("GET http://" + host + "/ HTTP/1.1\r\nHost: " + host + "\r\n\r\n")
 	}
@@ -88,7 +88,7 @@ func TestFloodOfQuestionsIsBounded(t *testing.T) {
 	const most, flood = 50, 2000
 	var open, highest atomic.Int64
 	release := make(chan struct{})
-	g, err := New(Config{Limits: policy.NetworkLimits{Connections: most}, Decide: func(ctx context.Context, _ policy.Request) policy.Verdict {
+	g, err := New(Config{Network: policy.Network{Limits: policy.NetworkLimits{Connections: most}, Decide: func(ctx context.Context, _ policy.Request) policy.Verdict {
 		defer open.Add(-1)
 		for n := open.Add(1); ; {
 			if h := highest.Load(); n <= h || highest.CompareAndSwap(h, n) {
@@ -97,7 +97,7 @@ func TestFloodOfQuestionsIsBounded(t *testing.T) {
 		}
 		<-release // it does not heed its context
 		return policy.Verdict{Allow: true}
-	}})
+	}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestFloodOfQuestionsIsBounded(t *testing.T) {
 // by every way that has words of its own in an event.
 func TestFloodOfDenialsIsCountedAndNotKept(t *testing.T) {
 	release := make(chan struct{})
-	w := newWorld(t, Config{Observe: func(policy.Connection) { <-release }}, "good.com")
+	w := newWorld(t, Config{Network: policy.Network{Observe: func(policy.Connection) { <-release }}}, "good.com")
 	long := strings.Repeat("9", 60_000)
 	texts := []string{
 		"GET http://bad.com/" + long + " HTTP/1.1\r\nHost: bad.com\r\n\r\n",
@@ -180,7 +180,7 @@ func TestFloodOfDenialsIsCountedAndNotKept(t *testing.T) {
 
 // TestPublicAddressIsNoName: it is never looked up, so it is not counted.
 func TestPublicAddressIsNoName(t *testing.T) {
-	g, err := New(Config{Limits: policy.NetworkLimits{Names: 1}, Rules: mustCompile(t, "*", ""), Dial: nil})
+	g, err := New(Config{Network: policy.Network{Hosts: []string{"*"}, Limits: policy.NetworkLimits{Names: 1}}, Dial: nil})
 	if err != nil {
 		t.Fatal(err)
 	}

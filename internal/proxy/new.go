@@ -21,7 +21,7 @@ func New(cfg Config) (*Proxy, error) {
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	c := &g.cfg
 	g.approvals = approvals{ctx: g.ctx, spawn: g.spawn, decide: c.Decide, patience: c.Patience, maxCalls: c.Limits.Connections, open: map[policy.Request]*approval{}}
-	g.resolved = resolvedAddrs{rules: c.Datagrams, lookup: g.lookup}
+	g.resolved = resolvedAddrs{rules: g.compiled.datagrams, lookup: g.lookup}
 	g.names.seen = map[string]map[string]struct{}{}
 	g.eventLog = newJournal(c.Observe)
 	plain := &originTransport{dial: g.dialPlain}

@@ -59,7 +59,7 @@ func TestAWebSocketBeginsWithoutABody(t *testing.T) {
 
 // TestATrailerCrossesTheBoundary as the body before it does.
 func TestATrailerCrossesTheBoundary(t *testing.T) {
-	w := newSecureWorld(t, Config{Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) {
+	w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer()}}, func(rw http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
 		fmt.Fprintf(rw, "%s %s", b, r.Trailer.Get("X-End"))
 	})
@@ -75,7 +75,7 @@ func TestATrailerCrossesTheBoundary(t *testing.T) {
 // goes on; it would be told nothing if the connection broke while it still sends.
 func TestARefusedBodyIsHeardOut(t *testing.T) {
 	told := make(chan policy.Connection, 10)
-	w := newWorld(t, Config{Requests: []policy.RequestRule{{Host: "example.com", Methods: []string{"GET"}}}, Observe: func(e policy.Connection) { told <- e }}, "example.com")
+	w := newWorld(t, Config{Network: policy.Network{Requests: []policy.RequestRule{{Host: "example.com", Methods: []string{"GET"}}}, Observe: func(e policy.Connection) { told <- e }}}, "example.com")
 	w.web("example.com", 80, quick)
 	c, in := w.raw("POST http://example.com/ HTTP/1.1\r\nHost: example.com\r\nContent-Length: 10\r\n\r\n")
 	if e := <-told; e.Allowed {

@@ -53,7 +53,7 @@ func spoken(v any) string {
 func TestEveryTextOfAnEventIsPrintable(t *testing.T) {
 	const text = "a\x1b[2J\r\nb\u009b\u202e\xff"
 	var told []policy.Connection
-	g, err := New(Config{Observe: func(e policy.Connection) { told = append(told, e) }})
+	g, err := New(Config{Network: policy.Network{Observe: func(e policy.Connection) { told = append(told, e) }}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestAServersCertificateSaysNothingToATerminal(t *testing.T) {
 			go io.Copy(io.Discard, c)
 		}
 	}()
-	w := newWorld(t, Config{Requests: []policy.RequestRule{{Host: "good.com"}}}, "good.com")
+	w := newWorld(t, Config{Network: policy.Network{Requests: []policy.RequestRule{{Host: "good.com"}}}}, "good.com")
 	w.put("good.com", 443, l.Addr().String())
 	raw, _ := w.connect("good.com:443")
 	conn := tls.Client(raw, &tls.Config{ServerName: "good.com", InsecureSkipVerify: true})
@@ -143,12 +143,14 @@ func FuzzEvents(f *testing.F) {
 		var mu sync.Mutex
 		var asked []policy.Request
 		w := newWorld(t, Config{
-			Requests: []policy.RequestRule{{Host: "good.com:80", Methods: []string{"GET"}}},
-			Decide: func(_ context.Context, r policy.Request) policy.Verdict {
-				mu.Lock()
-				defer mu.Unlock()
-				asked = append(asked, r)
-				return policy.Verdict{Reason: "no \x1b"}
+			Network: policy.Network{
+				Requests: []policy.RequestRule{{Host: "good.com:80", Methods: []string{"GET"}}},
+				Decide: func(_ context.Context, r policy.Request) policy.Verdict {
+					mu.Lock()
+					defer mu.Unlock()
+					asked = append(asked, r)
+					return policy.Verdict{Reason: "no \x1b"}
+				},
 			},
 		}, "good.com")
 		l := listen(t)

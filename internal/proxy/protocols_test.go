@@ -7,13 +7,15 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // TestWhereTLSIsEndedHTTP1IsSpokenAlone: no frame of HTTP/2 is read from a client or a server.
 // A client's SETTINGS_HEADER_TABLE_SIZE while net/http's server wrote a header ended the process
 // (concurrent map access); a server's 13 bytes of WINDOW_UPDATE had Close wait for ever.
 func TestWhereTLSIsEndedHTTP1IsSpokenAlone(t *testing.T) {
-	w := newSecureWorld(t, Config{Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) { fmt.Fprint(rw, r.Proto) })
+	w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer()}}, func(rw http.ResponseWriter, r *http.Request) { fmt.Fprint(rw, r.Proto) })
 	for _, offer := range [][]string{{"h2", "http/1.1"}, {"http/1.1", "h2"}, {"http/1.1"}, nil} {
 		c, err := w.tls("example.com:443", "example.com", offer...)
 		if p := c.ConnectionState().NegotiatedProtocol; err != nil || p != "http/1.1" && p != "" {
@@ -43,7 +45,7 @@ func TestWhereTLSIsEndedHTTP1IsSpokenAlone(t *testing.T) {
 func TestAServerOfHTTP2AloneIsToldOf(t *testing.T) {
 	const settings = "\x00\x00\x06\x04\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00"
 	for protocol, want := range map[string]string{"grpc-exp": "does not speak HTTP/1.1", "h2": ""} {
-		w := newSecureWorld(t, Config{Credentials: bearer()}, nil)
+		w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer()}}, nil)
 		l := tls.NewListener(listen(t), &tls.Config{Certificates: w.server.TLS.Certificates, NextProtos: []string{protocol}})
 		go func() {
 			for {
@@ -67,7 +69,7 @@ func TestAServerOfHTTP2AloneIsToldOf(t *testing.T) {
 
 // TestHTTP2PassesWhereTLSIsNotEnded: gRPC reaches a host without a credential or rule as ever.
 func TestHTTP2PassesWhereTLSIsNotEnded(t *testing.T) {
-	w := newSecureWorld(t, Config{Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) {
+	w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer()}}, func(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Trailer", "Grpc-Status")
 		fmt.Fprint(rw, r.Proto)
 		rw.Header().Set("Grpc-Status", "0")

@@ -49,7 +49,7 @@ type Proxy struct {
 	credentials credentials
 	requests    requestRules
 	redactor    *redact.Redactor
-	trust       *Trust
+	compiled    *Compiled
 	// screen judges a request on its way out and may change it: r is what
 	// will be sent, its URL the real one. The error is a *Refusal.
 	judgeRequest func(r *http.Request, t Target) error
@@ -58,12 +58,12 @@ type Proxy struct {
 // Allowed says what the rules know of a target. It has no side effect: Decide is
 // not asked, nothing is counted. Port 0 asks for any port.
 func (g *Proxy) Allowed(h hostrules.Host, port uint16) hostrules.Decision {
-	return g.cfg.Rules.Target(h, port)
+	return g.compiled.rules.Target(h, port)
 }
 
 // AllowedDatagrams is Allowed for datagrams.
 func (g *Proxy) AllowedDatagrams(h hostrules.Host, port uint16) hostrules.Decision {
-	return g.cfg.Datagrams.Target(h, port)
+	return g.compiled.datagrams.Target(h, port)
 }
 
 // Deny notes something that was refused on the tool's behalf elsewhere: a datagram

@@ -148,7 +148,7 @@ func TestNothingThatAServerSaysIsLogged(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%s/%s", name, method, scheme), func(t *testing.T) {
 					t.Cleanup(func() {}) // before the log's, which is looked at when all is closed
 					said := logged(t)
-					w := newSecureWorld(t, Config{Credentials: bearer()}, nil)
+					w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer()}}, nil)
 					secure := w.server.TLS.Clone()
 					secure.NextProtos = []string{"http/1.1"}
 					if scheme == "http" {
@@ -203,9 +203,11 @@ func strangelyAsk(t *testing.T, c *http.Client, method, scheme, placeholder stri
 func TestNothingThatAClientDoesIsLogged(t *testing.T) {
 	logged(t)
 	w := newSecureWorld(t, Config{
-		Credentials: bearer(),
-		Decide:      func(context.Context, policy.Request) policy.Verdict { panic("JUNK") },
-		Observe:     func(policy.Connection) { panic("JUNK") },
+		Network: policy.Network{
+			Credentials: bearer(),
+			Decide:      func(context.Context, policy.Request) policy.Verdict { panic("JUNK") },
+			Observe:     func(policy.Connection) { panic("JUNK") },
+		},
 	}, func(rw http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) })
 	w.server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	w.ask("JUNK\r\n\r\n")

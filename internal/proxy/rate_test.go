@@ -66,7 +66,7 @@ func TestRateSpreadsBytesOverTime(t *testing.T) {
 // TestWhatDidNotPassIsGivenBack: else a connection that sends a little at a time would
 // wait as one that sends much.
 func TestWhatDidNotPassIsGivenBack(t *testing.T) {
-	g, err := New(Config{Limits: policy.NetworkLimits{Rate: 1 << 20, Bytes: 1 << 30}})
+	g, err := New(Config{Network: policy.Network{Limits: policy.NetworkLimits{Rate: 1 << 20, Bytes: 1 << 30}}})
 	if err != nil {
 		t.Fatal(err)
 	}

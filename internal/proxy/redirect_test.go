@@ -13,8 +13,10 @@ import (
 
 func TestARedirectElsewhereCarriesNoSecretAndNoPlaceholder(t *testing.T) {
 	w := newSecureWorld(t, Config{
-		Credentials: []policy.Credential{{Name: "TOKEN", Secret: testSecret, Hosts: []string{"example.com"}, Place: "query", Field: "key"}},
-		Requests:    []policy.RequestRule{{Host: "api.example.com"}},
+		Network: policy.Network{
+			Credentials: []policy.Credential{{Name: "TOKEN", Secret: testSecret, Hosts: []string{"example.com"}, Place: "query", Field: "key"}},
+			Requests:    []policy.RequestRule{{Host: "api.example.com"}},
+		},
 	}, func(rw http.ResponseWriter, r *http.Request) {
 		if r.Host != "example.com" {
 			t.Errorf("%s was asked for %s", r.Host, r.URL)
@@ -53,7 +55,7 @@ func TestARedirectTakesNoSecretAlong(t *testing.T) {
 			}
 			elsewhere <- said
 		}
-		w := newSecureWorld(t, Config{Credentials: bearer()}, answer)
+		w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer()}}, answer)
 		w.put("example.com", 8443, w.server.Listener.Addr().String())
 		w.web("example.com", 80, answer)
 		w.web("evil.example", 80, answer)
@@ -82,7 +84,7 @@ func TestARedirectTakesNoSecretAlong(t *testing.T) {
 }
 
 func TestAPlaceholderInClearTextIsRefused(t *testing.T) {
-	w := newSecureWorld(t, Config{Credentials: []policy.Credential{{Name: "TOKEN", Secret: testSecret, Hosts: []string{"example.com"}, Place: "bearer"}}}, nil)
+	w := newSecureWorld(t, Config{Network: policy.Network{Credentials: []policy.Credential{{Name: "TOKEN", Secret: testSecret, Hosts: []string{"example.com"}, Place: "bearer"}}}}, nil)
 	w.web("example.com", 80, func(rw http.ResponseWriter, r *http.Request) { t.Error("the server was asked") })
 	if res, body := w.do(w.client(nil), "GET", "http://example.com/", nil); res.StatusCode != 403 || !strings.Contains(body, "over TLS alone") {
 		t.Errorf("%s %q", res.Status, body)

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -18,7 +17,7 @@ import (
 // since the client may have anything to say to its target.
 func TestNothingFollowsACONNECTThatIsRefused(t *testing.T) {
 	hits := make(chan string, 100)
-	w := newSecureWorld(t, Config{Key: "k3y", Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) { hits <- "tls " + r.Host })
+	w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer()}, Key: "k3y"}, func(rw http.ResponseWriter, r *http.Request) { hits <- "tls " + r.Host })
 	w.web("example.com", 80, func(rw http.ResponseWriter, r *http.Request) { hits <- r.Host })
 	const key = "Proxy-Authorization: Basic OmszeQ=="
 	through := func(target string) (net.Conn, *bufio.Reader) {
@@ -70,7 +69,7 @@ func TestNothingFollowsACONNECTThatIsRefused(t *testing.T) {
 // TestTheRequestAfterAResponseIsLookedAtToo, at every door that HTTP comes by.
 func TestTheRequestAfterAResponseIsLookedAtToo(t *testing.T) {
 	hits := make(chan string, 10)
-	w := newSecureWorld(t, Config{Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) { hits <- r.URL.Path })
+	w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer()}}, func(rw http.ResponseWriter, r *http.Request) { hits <- r.URL.Path })
 	w.web("example.com", 80, func(rw http.ResponseWriter, r *http.Request) { hits <- r.URL.Path })
 	for name, enter := range map[string]func() (io.Writer, *bufio.Reader){
 		"the proxy": func() (io.Writer, *bufio.Reader) {
@@ -148,7 +147,7 @@ func TestEveryRequestBringsTheKeyInItsPlace(t *testing.T) {
 // in Connection; what frames and judges a request is not among it.
 func TestConnectionNamesNothingThatCounts(t *testing.T) {
 	got := make(chan string, 10)
-	w := newWorld(t, Config{Requests: []policy.RequestRule{{Host: "judged.com", Methods: []string{"POST"}, Paths: []string{"/ok"}}}}, "example.com", "judged.com")
+	w := newWorld(t, Config{Network: policy.Network{Requests: []policy.RequestRule{{Host: "judged.com", Methods: []string{"POST"}, Paths: []string{"/ok"}}}}}, "example.com", "judged.com")
 	for _, name := range []string{"example.com", "judged.com"} {
 		w.web(name, 80, func(rw http.ResponseWriter, r *http.Request) {
 			b, err := io.ReadAll(r.Body)
@@ -215,7 +214,7 @@ func TestABodyThatWaitsForALeaveIsNoRequest(t *testing.T) {
 // TestABodyThatServersDoNotReadIsTheLastOfItsConnection: to a server that does not
 // read a body with GET it is the next request, which nobody has judged.
 func TestABodyThatServersDoNotReadIsTheLastOfItsConnection(t *testing.T) {
-	w := newSecureWorld(t, Config{Credentials: bearer(), Requests: []policy.RequestRule{{Host: "example.com", Methods: []string{"GET", "POST"}, Paths: []string{"/ok"}}}}, nil)
+	w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer(), Requests: []policy.RequestRule{{Host: "example.com", Methods: []string{"GET", "POST"}, Paths: []string{"/ok"}}}}}, nil)
 	lines := make(chan string, 100)
 	for port, wrap := range map[uint16]func(net.Conn) net.Conn{
 		443: func(c net.Conn) net.Conn { return tls.Server(c, &tls.Config{Certificates: w.server.TLS.Certificates}) },
@@ -279,11 +278,7 @@ func deaf(c net.Conn, lines chan<- string) {
 // TestAServerGetsANameInItsCanonicalForm where a Host field names what an address was
 // asked for.
 func TestAServerGetsANameInItsCanonicalForm(t *testing.T) {
-	rules, err := hostrules.Compile([]string{public.String()}, []string{"denied.example", "xn--bcher-kva.example"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := newWorld(t, Config{Rules: rules})
+	w := newWorld(t, Config{Network: policy.Network{Hosts: []string{public.String()}, Deny: []string{"denied.example", "xn--bcher-kva.example"}}})
 	w.web("x", 80, func(rw http.ResponseWriter, r *http.Request) { fmt.Fprint(rw, r.Host) })
 	for host, want := range map[string]string{
 		"NAMED.example.": "200 named.example", "named.example:80": "200 named.example", public.String(): "200 " + public.String(),

@@ -21,7 +21,7 @@ import (
 // within the limit go on.
 func TestConnectionBeyondTheLimitIsAnswered(t *testing.T) {
 	for _, key := range []string{"", "k3y"} {
-		w := newWorld(t, Config{Key: key, Limits: policy.NetworkLimits{Connections: 1}}, "good.com")
+		w := newWorld(t, Config{Network: policy.Network{Limits: policy.NetworkLimits{Connections: 1}}, Key: key}, "good.com")
 		w.echo("good.com", 9)
 		l := listen(t)
 		go w.g.Forward(l, "127.0.0.1:9")
@@ -156,7 +156,7 @@ func TestClientThatDoesNotListenIsNotWaitedFor(t *testing.T) {
 // TestManyAreTurnedAwayWithoutAGoroutineEach: those who say nothing do not make the next
 // ones wait either.
 func TestManyAreTurnedAwayWithoutAGoroutineEach(t *testing.T) {
-	w := newWorld(t, Config{Limits: policy.NetworkLimits{Connections: 1}}, "good.com")
+	w := newWorld(t, Config{Network: policy.Network{Limits: policy.NetworkLimits{Connections: 1}}}, "good.com")
 	w.echo("good.com", 9)
 	w.connect("good.com:9")
 	conns := make([]net.Conn, 10*maxRejections)
@@ -179,7 +179,7 @@ func TestManyAreTurnedAwayWithoutAGoroutineEach(t *testing.T) {
 
 // TestCapturedConnectionBeyondTheLimitIsNotDialled, nor is anybody asked about it.
 func TestCapturedConnectionBeyondTheLimitIsNotDialled(t *testing.T) {
-	w := newWorld(t, Config{Limits: policy.NetworkLimits{Connections: 1}}, "good.com", "other.com")
+	w := newWorld(t, Config{Network: policy.Network{Limits: policy.NetworkLimits{Connections: 1}}}, "good.com", "other.com")
 	w.echo("good.com", 9)
 	w.connect("good.com:9")
 	a, b := net.Pipe()

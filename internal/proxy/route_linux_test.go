@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // ownNetwork gives a host addresses of every kind that end at its own servers: of an
@@ -144,9 +145,11 @@ func ownConnections(t *testing.T) {
 	for _, c := range ownCases {
 		for _, host := range []string{c.addr, "rebound.example"} {
 			g, err := New(Config{
-				Rules: mustCompile(t, c.allow+" rebound.example", ""),
-				Lookup: func(context.Context, string) ([]netip.Addr, error) {
-					return []netip.Addr{netip.MustParseAddr(c.addr)}, nil
+				Network: policy.Network{
+					Hosts: strings.Fields(c.allow + " rebound.example"),
+					Lookup: func(context.Context, string) ([]netip.Addr, error) {
+						return []netip.Addr{netip.MustParseAddr(c.addr)}, nil
+					},
 				},
 			})
 			if err != nil {
@@ -173,14 +176,12 @@ func ownDatagrams(t *testing.T) {
 			port = echoAt(t, c.addr)
 		}
 		for _, host := range []string{c.addr, "rebound.example"} {
-			d, err := hostrules.CompileDatagrams([]string{udpEntry(c.allow), "rebound.example:1-65535"}, nil, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
 			g, err := New(Config{
-				Datagrams: d,
-				Lookup: func(context.Context, string) ([]netip.Addr, error) {
-					return []netip.Addr{netip.MustParseAddr(c.addr)}, nil
+				Network: policy.Network{
+					UDP: []string{udpEntry(c.allow), "rebound.example:1-65535"},
+					Lookup: func(context.Context, string) ([]netip.Addr, error) {
+						return []netip.Addr{netip.MustParseAddr(c.addr)}, nil
+					},
 				},
 			})
 			if err != nil {

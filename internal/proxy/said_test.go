@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // TestABodyInAnswerToHEADIsNotLogged: net/http's transport logs what it did not expect on an
@@ -19,7 +21,7 @@ func TestABodyInAnswerToHEADIsNotLogged(t *testing.T) {
 	log.SetOutput(&said)
 	defer log.SetOutput(os.Stderr)
 	ended := make(chan struct{}, 2)
-	w := newSecureWorld(t, Config{Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) {
+	w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer()}}, func(rw http.ResponseWriter, r *http.Request) {
 		c, b, _ := rw.(http.Hijacker).Hijack()
 		defer c.Close()
 		body := r.Header.Get("Authorization")
@@ -59,7 +61,7 @@ func (l *lockedBuffer) String() string {
 // TestABodysErrorDoesNotSayTheSecret: net/http quotes the line of a trailer that it
 // cannot read.
 func TestABodysErrorDoesNotSayTheSecret(t *testing.T) {
-	w := newSecureWorld(t, Config{Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) {
+	w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer()}}, func(rw http.ResponseWriter, r *http.Request) {
 		c, b, _ := rw.(http.Hijacker).Hijack()
 		defer c.Close()
 		fmt.Fprintf(b, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n no field: %s\r\n\r\n", r.Header.Get("Authorization"))

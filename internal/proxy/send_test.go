@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 func TestRequestsWithABodyShareAConnection(t *testing.T) {
@@ -76,7 +78,7 @@ func TestAnAnswerBeforeTheBodysEndIsPassedOn(t *testing.T) {
 
 // TestABodyWithoutEndLeavesNoConnection: what came next on it would be the body's.
 func TestABodyWithoutEndLeavesNoConnection(t *testing.T) {
-	w := newSecureWorld(t, Config{Credentials: bearer()}, nil)
+	w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer()}}, nil)
 	secure := w.server.TLS.Clone()
 	secure.NextProtos = []string{"http/1.1"}
 	l := tls.NewListener(listen(t), secure)
@@ -134,7 +136,7 @@ func TestARequestWithABodyIsMadeOnce(t *testing.T) {
 // already is seen by nobody who asks the kernel.
 func TestAResponseIsToItsRequestInTLS(t *testing.T) {
 	for _, method := range []string{"GET", "POST"} {
-		w := newSecureWorld(t, Config{Credentials: bearer()}, nil)
+		w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer()}}, nil)
 		secure := w.server.TLS.Clone()
 		secure.NextProtos = []string{"http/1.1"}
 		l := listen(t)

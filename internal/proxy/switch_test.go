@@ -22,7 +22,7 @@ func TestProtocolThatNobodyAskedForIsNotSwitchedTo(t *testing.T) {
 		"another one":               "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
 	} {
 		for _, ask := range []string{"", "Connection: Upgrade\r\nUpgrade: websocket\r\n"} {
-			w := newWorld(t, Config{Requests: []policy.RequestRule{{Host: "good.com", Methods: []string{"GET"}, Paths: []string{"/ok"}}}}, "good.com")
+			w := newWorld(t, Config{Network: policy.Network{Requests: []policy.RequestRule{{Host: "good.com", Methods: []string{"GET"}, Paths: []string{"/ok"}}}}}, "good.com")
 			got := make(chan string, 2)
 			w.web("good.com", 80, func(rw http.ResponseWriter, r *http.Request) {
 				c, b, _ := rw.(http.Hijacker).Hijack()

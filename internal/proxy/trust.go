@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"sync"
-	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
 
@@ -43,49 +41,8 @@ func systemRoots() ([]byte, error) {
 	return nil, nil
 }
 
-// A Trust is what the proxies of one sandbox have in common: the authority by
-// which they intercept TLS, and the bundle that clients inside get to see. Making
-// one takes milliseconds, so it serves every run of a sandbox; no run has the key.
-type Trust struct {
-	authority *authority     // nil: no TLS is intercepted
-	roots     *x509.CertPool // whom the harness trusts; nil: the system's
-	bundle    []byte         // nil: the system's will do
-	store     func() ([]byte, error)
-}
-
-// NewTrust makes what the proxies of a Config need, by its Credentials, Requests,
-// Roots and Authorities.
-func NewTrust(c Config) (*Trust, error) {
-	t := &Trust{}
-	var entries []string
-	for _, c := range c.Credentials {
-		entries = append(entries, c.Hosts...)
-	}
-	for _, r := range c.Requests {
-		entries = append(entries, r.Host)
-	}
-	if len(entries)+len(c.Authorities) == 0 {
-		return t, nil
-	}
-	system, err := systemRoots()
-	if err != nil {
-		return nil, err
-	}
-	if t.bundle, err = t.admit(c, system); err != nil {
-		return nil, err
-	}
-	if len(entries) > 0 {
-		if t.authority, err = newAuthority(time.Now(), entries); err != nil {
-			return nil, err
-		}
-		t.bundle = bundle(t.bundle, t.authority)
-	}
-	t.store = sync.OnceValues(func() ([]byte, error) { return store(t.bundle) })
-	return t, nil
-}
-
 // admit adds the policy's authorities to the roots, and returns the bundle of both.
-func (t *Trust) admit(c Config, system []byte) ([]byte, error) {
+func (t *Compiled) admit(c Config, system []byte) ([]byte, error) {
 	if len(c.Authorities) == 0 {
 		return system, nil
 	}
@@ -99,11 +56,6 @@ func (t *Trust) admit(c Config, system []byte) ([]byte, error) {
 		return nil, errors.New("the authorities hold no certificate in PEM")
 	}
 	return joinPEM(system, []byte(c.Authorities)), nil
-}
-
-// Fresh reports whether the authority will hold for long enough to begin a run.
-func (t *Trust) Fresh(now time.Time) bool {
-	return t.authority == nil || t.authority.cert.NotAfter.Sub(now) > authorityLife/2
 }
 
 // bundle appends an authority to roots in PEM.

@@ -180,8 +180,10 @@ func TestAddressThatWasCheckedIsTheOneDialled(t *testing.T) {
 	var asked int
 	var dialed []string
 	g, err := New(Config{
-		Rules:  mustCompile(t, "rebind.example", ""),
-		Lookup: func(context.Context, string) ([]netip.Addr, error) { asked++; return answers[asked-1], nil },
+		Network: policy.Network{
+			Hosts:  []string{"rebind.example"},
+			Lookup: func(context.Context, string) ([]netip.Addr, error) { asked++; return answers[asked-1], nil },
+		},
 		Dial: func(_ context.Context, to netip.AddrPort) (net.Conn, error) {
 			dialed = append(dialed, to.String())
 			if to.Addr() != public {
@@ -220,10 +222,10 @@ func TestAddressThatWasCheckedIsTheOneDialled(t *testing.T) {
 
 func TestCloseEndsEverything(t *testing.T) {
 	before := runtime.NumGoroutine()
-	w := newWorld(t, Config{Decide: func(ctx context.Context, _ policy.Request) policy.Verdict {
+	w := newWorld(t, Config{Network: policy.Network{Decide: func(ctx context.Context, _ policy.Request) policy.Verdict {
 		<-ctx.Done()
 		return policy.Verdict{Allow: true}
-	}}, "good.com")
+	}}}, "good.com")
 	var servers []net.Conn
 	l := listen(t)
 	go func() {

@@ -68,7 +68,7 @@ func (g *Proxy) CarryUDP(ctx context.Context, client net.Conn, t Target) (err er
 // decideUDP decides about a target before its name is looked up. Decide is not
 // asked: a client that tries HTTP/3 first must not wait.
 func (g *Proxy) decideUDP(t Target) (hostrules.Decision, error) {
-	d := g.cfg.Datagrams.Target(t.Host, t.Port)
+	d := g.compiled.datagrams.Target(t.Host, t.Port)
 	switch {
 	case t.Port == 0:
 		d = hostrules.Decision{Why: "there is no port 0"}

@@ -33,13 +33,10 @@ type grants struct{ udp, hosts, deny, guarded []string }
 func newMeadow(t *testing.T, of grants, change func(c *Config)) *meadow {
 	t.Helper()
 	f := &meadow{t: t, names: map[string][]netip.Addr{}, places: map[netip.AddrPort]string{}}
-	c := Config{Lookup: f.lookup, DialUDP: f.connect, Route: routes("198.41.0.4")}
-	var err error
-	if c.Rules, err = hostrules.Compile(of.hosts, of.deny); err != nil {
-		t.Fatal(err)
-	}
-	if c.Datagrams, err = hostrules.CompileDatagrams(of.udp, of.deny, of.guarded); err != nil {
-		t.Fatal(err)
+	c := Config{Network: policy.Network{Lookup: f.lookup}, DialUDP: f.connect, Route: routes("198.41.0.4")}
+	c.Hosts, c.Deny, c.UDP = of.hosts, of.deny, of.udp
+	for _, host := range of.guarded {
+		c.Requests = append(c.Requests, policy.RequestRule{Host: host})
 	}
 	c.Dial = func(context.Context, netip.AddrPort) (net.Conn, error) {
 		return nil, errors.New("nothing is connected here")
@@ -58,6 +55,7 @@ func newMeadow(t *testing.T, of grants, change func(c *Config)) *meadow {
 	if change != nil {
 		change(&c)
 	}
+	var err error
 	if f.g, err = New(c); err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func newWays(t *testing.T, l policy.NetworkLimits) *secureWorld {
 		n, _ = io.Copy(io.Discard, r.Body)
 		fmt.Fprint(rw, n)
 	}
-	w := newSecureWorld(t, Config{Credentials: bearer(), Limits: l}, h)
+	w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer(), Limits: l}}, h)
 	w.web("example.com", 80, h)
 	server := listen(t)
 	go func() {

@@ -14,7 +14,7 @@ import (
 
 func TestATerminatedConnectionIsForItsTargetAlone(t *testing.T) {
 	hits := make(chan string, 100)
-	w := newSecureWorld(t, Config{Credentials: bearer()}, func(rw http.ResponseWriter, r *http.Request) { hits <- r.Host + r.URL.Path })
+	w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer()}}, func(rw http.ResponseWriter, r *http.Request) { hits <- r.Host + r.URL.Path })
 	if _, err := w.tls("example.com:443", "api.example.com"); err == nil {
 		t.Error("another server name than CONNECT's is served")
 	}
@@ -63,7 +63,7 @@ func TestATerminatedConnectionIsForItsTargetAlone(t *testing.T) {
 
 func TestRequestRulesHoldOnTheWire(t *testing.T) {
 	hits := make(chan string, 100)
-	w := newSecureWorld(t, Config{Requests: []policy.RequestRule{{Host: "example.com", Methods: []string{"GET"}, Paths: []string{"/ok"}}}},
+	w := newSecureWorld(t, Config{Network: policy.Network{Requests: []policy.RequestRule{{Host: "example.com", Methods: []string{"GET"}, Paths: []string{"/ok"}}}}},
 		func(rw http.ResponseWriter, r *http.Request) { hits <- r.Method + " " + r.RequestURI })
 	w.web("example.com", 80, func(rw http.ResponseWriter, r *http.Request) { hits <- "plain " + r.RequestURI })
 	ask := func(first string) int {
@@ -116,7 +116,7 @@ func TestRequestRulesHoldOnTheWire(t *testing.T) {
 
 func TestATrailerDoesNotFollowARequestThatWasJudged(t *testing.T) {
 	const request = "POST http://%s/ok HTTP/1.1\r\nHost: %s\r\nTrailer: X-A\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX-A: a\r\nX-Http-Method-Override: DELETE\r\n\r\n"
-	w := newWorld(t, Config{Requests: []policy.RequestRule{{Host: "judged.com", Methods: []string{"POST"}, Paths: []string{"/ok"}}}}, "judged.com", "other.com")
+	w := newWorld(t, Config{Network: policy.Network{Requests: []policy.RequestRule{{Host: "judged.com", Methods: []string{"POST"}, Paths: []string{"/ok"}}}}}, "judged.com", "other.com")
 	for name, want := range map[string]string{"judged.com": "map[]", "other.com": "map[X-A:[a]]"} {
 		w.web(name, 80, func(rw http.ResponseWriter, r *http.Request) {
 			io.Copy(io.Discard, r.Body)
@@ -129,7 +129,7 @@ func TestATrailerDoesNotFollowARequestThatWasJudged(t *testing.T) {
 }
 
 func TestAnAddressIsNoWayAroundTheRulesOfItsName(t *testing.T) {
-	w := newSecureWorld(t, Config{Requests: []policy.RequestRule{{Host: "example.com", Methods: []string{"GET"}}}},
+	w := newSecureWorld(t, Config{Network: policy.Network{Requests: []policy.RequestRule{{Host: "example.com", Methods: []string{"GET"}}}}},
 		func(rw http.ResponseWriter, r *http.Request) { t.Error("the server was asked") }, public.String())
 	conn, _ := w.connect(public.String() + ":443")
 	c := tls.Client(conn, &tls.Config{ServerName: "example.com", InsecureSkipVerify: true})

@@ -30,44 +30,29 @@ type Outside struct {
 type Networks struct {
 	Outside Outside // set before the first run
 
-	policy  policy.Network             // without the secrets of Credentials
-	secrets func() []policy.Credential // behind a function, which no printer follows
-	mu      sync.Mutex                 // held while config.Trust is read or renewed
-	config  proxy.Config               // without Credentials
+	policy   policy.Network             // without the secrets of Credentials
+	secrets  func() []policy.Credential // behind a function, which no printer follows
+	mu       sync.Mutex                 // held while compiled is read or renewed
+	compiled *proxy.Compiled
 }
 
 // NewNetworks makes what every run's gateway has in common, and one gateway to see that
 // it can be made. It takes the secrets out of n: fmt calls no method, and so none that
 // would keep them out, of a value in a field that is not exported.
 func NewNetworks(n *policy.Network) (*Networks, error) {
-	c, err := ProxyConfig(*n)
-	if err != nil {
-		return nil, err
-	}
 	held := slices.Clone(n.Credentials)
-	c.Credentials = nil
 	for i := range n.Credentials {
 		n.Credentials[i].Secret = ""
 	}
-	s := &Networks{policy: *n, config: c, secrets: func() []policy.Credential { return held }}
+	s := &Networks{policy: *n, secrets: func() []policy.Credential { return held }}
 	if !Serves(*n) {
 		return s, nil
 	}
-	if err := s.renewTrust(); err != nil {
-		return nil, uncarried(err)
-	}
-	g, err := proxy.New(s.unsealed())
+	g, err := s.newGateway("")
 	if err != nil {
 		return nil, uncarried(err)
 	}
 	return s, g.Close()
-}
-
-// unsealed is the configuration with the secrets, for who makes something of it at once.
-func (s *Networks) unsealed() proxy.Config {
-	c := s.config
-	c.Credentials = s.secrets()
-	return c
 }
 
 // uncarried names the field that package proxy cannot carry out.
@@ -83,38 +68,33 @@ func uncarried(err error) error {
 // Serves reports whether a run of such a policy has a gateway.
 func Serves(n policy.Network) bool { return n.Proxied() || len(n.Loopback) > 0 }
 
-// renewTrust makes the sandbox's authority, or another when that grows old.
-func (s *Networks) renewTrust() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t := s.config.Trust; t != nil && t.Fresh(time.Now()) {
-		return nil
-	}
-	c := s.unsealed()
-	c.Roots = s.Outside.Roots
-	t, err := proxy.NewTrust(c)
-	if err == nil {
-		s.config.Trust = t
-	}
-	return err
-}
-
-// newGateway makes a run's gateway. Who connects to it has to say key, if there
-// is one.
+// newGateway makes a run's gateway. Who connects to it has to say key, if there is one.
 func (s *Networks) newGateway(key string) (*proxy.Proxy, error) {
-	if err := s.renewTrust(); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	c := s.unsealed()
-	s.mu.Unlock()
-	c.Key = key
+	c := proxy.Config{Network: s.policy, Key: key, Dial: s.Outside.Dial, DialUDP: s.Outside.DialUDP, Roots: s.Outside.Roots}
+	c.Credentials = s.secrets()
 	if !Serves(s.policy) && c.Limits.Connections == 0 {
 		c.Limits.Connections = mostExplained
 	}
-	c.Dial, c.DialUDP, c.Roots = s.Outside.Dial, s.Outside.DialUDP, s.Outside.Roots
 	if s.Outside.Lookup != nil {
 		c.Lookup = s.Outside.Lookup
 	}
+	var err error
+	if c.Compiled, err = s.compile(c); err != nil {
+		return nil, err
+	}
 	return proxy.New(c)
+}
+
+// compile returns what the gateways of all runs have in common: the sandbox's authority, or another when that grows old.
+func (s *Networks) compile(c proxy.Config) (*proxy.Compiled, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.compiled != nil && s.compiled.Fresh(time.Now()) {
+		return s.compiled, nil
+	}
+	made, err := proxy.Compile(c)
+	if err == nil {
+		s.compiled = made
+	}
+	return made, err
 }

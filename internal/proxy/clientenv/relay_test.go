@@ -3,7 +3,6 @@ package clientenv_test
 import (
 	"bytes"
 	"fmt"
-	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 	"io"
 	"net"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 func TestARelayJoinsItsInputAndOutputToAConnection(t *testing.T) {
@@ -30,11 +30,7 @@ func TestARelayJoinsItsInputAndOutputToAConnection(t *testing.T) {
 		fmt.Fprintf(c, "SSH-2.0-server heard %s", said)
 	}()
 	host, port, _ := net.SplitHostPort(server.Addr().String())
-	rules, err := hostrules.Compile([]string{server.Addr().String()}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	via := relayedProxy(t, proxy.Config{Rules: rules, Key: "k"})
+	via := relayedProxy(t, proxy.Config{Network: policy.Network{Hosts: []string{server.Addr().String()}}, Key: "k"})
 
 	var out, complaints bytes.Buffer
 	if status := clientenv.Relay([]string{host, port}, via, strings.NewReader("SSH-2.0-client"), &out, &complaints); status != 0 {
