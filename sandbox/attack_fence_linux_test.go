@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -35,6 +36,8 @@ func withoutMounts(t *testing.T, script string) string {
 // TestKernelNothingIsPlantedByWayOfTheOwnDirectory: without mounts HOME and TMPDIR are a directory of the host's, in
 // which names are not looked at. To the tool it is another file system, as it is with mounts.
 func TestKernelNothingIsPlantedByWayOfTheOwnDirectory(t *testing.T) {
+	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	withoutNamespaces(t, 1, func(t *testing.T) {
 		ws := filepath.Join(os.Getenv("HOME"), "ws")
 		if out, err := exec.Command("sh", "-c", `mkdir -p "$0/conf" && echo SECRET=42 >"$0/conf/.env" && git init -q "$0/lib" && mkdir -p "$0/lib/.git/hooks"`, ws).CombinedOutput(); err != nil {
@@ -71,6 +74,8 @@ func TestKernelNothingIsPlantedByWayOfTheOwnDirectory(t *testing.T) {
 
 // TestKernelModesOutsideStayAsTheyAre: without mounts the supervisor keeps them.
 func TestKernelModesOutsideStayAsTheyAre(t *testing.T) {
+	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	withoutNamespaces(t, 1, func(t *testing.T) {
 		home := os.Getenv("HOME")
 		file, dir := filepath.Join(home, "outside"), filepath.Join(home, "dir")
@@ -135,6 +140,7 @@ do("setxattr", lambda: os.setxattr(p, "user.x", b"x")); do("removexattr", lambda
 
 // TestKernelDeepTreesWithoutMounts: below PATH_MAX the tool's own trees can be changed, and those outside cannot.
 func TestKernelDeepTreesWithoutMounts(t *testing.T) {
+	kerneltest.Long(t)
 	withoutNamespaces(t, 1, func(t *testing.T) {
 		const down = `n=$(printf 'x%.0s' $(seq 200)); down() { for i in $(seq 40); do mkdir $n 2>/dev/null; cd $n; done; }; `
 		deep := exec.Command("bash", "-c", down+`cd; mkdir deep; cd deep; down; echo mine >f; chmod 600 f`)

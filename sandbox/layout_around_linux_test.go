@@ -211,6 +211,7 @@ func testHooks(t *testing.T, p sandbox.Policy) {
 
 // TestKernelLayoutJoins: a second sandbox enters the namespaces of a first.
 func TestKernelLayoutJoins(t *testing.T) {
+	kerneltest.Long(t)
 	kerneltest.Parallel(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {

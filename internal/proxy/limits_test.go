@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -93,6 +94,7 @@ func TestBytesOfPlainRequestsCountToo(t *testing.T) {
 }
 
 func TestHeaderOfMegabytesIsRefused(t *testing.T) {
+	kerneltest.Long(t)
 	w := newWorld(t, Config{}, "good.com")
 	w.web("good.com", 80, func(rw http.ResponseWriter, r *http.Request) { rw.Header().Set("X", strings.Repeat("x", 4<<20)) })
 	for _, text := range []string{
@@ -120,6 +122,7 @@ func TestHeaderOfMegabytesIsRefused(t *testing.T) {
 // TestSlowReaderHoldsNoMemory lets servers send without end to clients that do not
 // read: what the proxy holds of it is nothing, or a buffer.
 func TestSlowReaderHoldsNoMemory(t *testing.T) {
+	kerneltest.Long(t)
 	w := newWorld(t, Config{}, "good.com")
 	l := listen(t)
 	sent := make(chan int64, 100)

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -198,6 +199,7 @@ func TestCapturedConnectionBeyondTheLimitIsNotDialled(t *testing.T) {
 
 // TestBytesLimitEndsATunnelAsAViolation and not as an accident of the connection.
 func TestBytesLimitEndsATunnelAsAViolation(t *testing.T) {
+	kerneltest.Long(t)
 	for _, c := range ways {
 		w := newWays(t, policy.NetworkLimits{Bytes: 100 << 10})
 		if err := c.move(w, 1<<20); err == nil {

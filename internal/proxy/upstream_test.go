@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // scripted is a server that answers each request with what say returns, and is
@@ -173,6 +175,7 @@ func (w *world) fetch(method string) string {
 // TestAnEarlyAnswerIsNotKeptBack: a server may refuse an upload before it has come,
 // and the client may wait for that before it sends more.
 func TestAnEarlyAnswerIsNotKeptBack(t *testing.T) {
+	kerneltest.Long(t)
 	for name, body := range map[string]string{"a length": "Content-Length: 1000000\r\n\r\nsome", "chunks": "Transfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n"} {
 		t.Run(name, func(t *testing.T) {
 			addr, _ := scripted(t, func(int, int, *http.Request) (string, func(net.Conn)) {

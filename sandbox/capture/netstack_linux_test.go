@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 func TestKernelToolThatKnowsNoProxyReachesAnAllowedName(t *testing.T) {
@@ -89,6 +91,7 @@ func TestKernelNamesResolveByAnyServerAndTransport(t *testing.T) {
 }
 
 func TestKernelOnlyTCPAndQuestionsLeave(t *testing.T) {
+	kerneltest.Long(t)
 	inWorld(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.tell(order{Do: "await IPv6"})
