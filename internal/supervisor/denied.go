@@ -89,6 +89,10 @@ const (
 	CauseHiddenPath
 )
 
+// mostComponents is how deep a path may be for its rule to be looked for: each component is compared with each name, and the
+// harness has up to DenialRoom paths of the tool's to look at.
+const mostComponents = 128
+
 // CauseOf finds the rule, in rules as Encode has written them, by which the path on d's side was refused.
 func CauseOf(rules []byte, d Denial) Cause {
 	p, hit, git := d.Paths[d.Side], d.hit[d.Side], d.git[d.Side]
@@ -97,6 +101,9 @@ func CauseOf(rules []byte, d Denial) Cause {
 	}
 	m := &matcher{rules: rules}
 	m.n = uint(copy(m.path[:], p))
+	if m.split(); m.nc > mostComponents {
+		return Cause{}
+	}
 	const names = hitWhole | hitConfig | hitGitFile | hitCommon | hitLock | hitText | hitModules
 	switch {
 	case hit&hitHidden != 0:
@@ -147,9 +154,12 @@ func (m *matcher) ruleOf(bits uint32, git bool) (rule string, found bool) {
 	names := m.pat
 	for i := uint(0); i < m.nc && m.floor < m.nc; i++ {
 		m.pat = names
+		c := m.path[uint(m.off[i&(compRoom-1)])&(longRoom-1)]
+		first := m.short || m.rb(offBitmap+uint(c>>3))&(1<<(c&7)) != 0
 		for n := m.r16(offNames); n > 0; n-- {
-			m.hit = 0
-			m.nameAt(i)
+			if m.hit = 0; first || n <= m.r16(offTails) {
+				m.nameAt(i)
+			}
 			if m.hit&bits != 0 && (git || m.rb(m.pat)&kindGit == 0) {
 				return m.nameText(), true
 			}

@@ -78,7 +78,7 @@ func FuzzReadDenials(f *testing.F) {
 		for i := range table.record {
 			d := &table.record[i]
 			d.size, d.deed, d.reason = [2]uint16{size, size}, d.deed%uint8(deedCount), d.reason%uint8(reasonCount)
-			if i%2 == 0 {
+			if i%32 == 0 {
 				table.hash[i] = d.sum()
 			}
 		}
@@ -96,4 +96,23 @@ func FuzzReadDenials(f *testing.F) {
 			t.Fatal("a table that is cut short was read")
 		}
 	})
+}
+
+// BenchmarkCauseOf is what one record costs the harness at most: a path as deep as is looked at.
+func BenchmarkCauseOf(b *testing.B) {
+	r := Rules{Roots: []Root{{Path: "/w", Fold: true}}, Names: protected.Patterns()}
+	blob, err := r.Encode()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, dir := range []string{"/a", "/.", "/~"} {
+		d := Denial{Paths: [2]string{"/w" + strings.Repeat(dir, mostComponents-2) + "/.yarnrc"}, hit: [2]uint32{hitWhole}}
+		b.Run(dir[1:], func(b *testing.B) {
+			for b.Loop() {
+				if CauseOf(blob, d).Rule == "" {
+					b.Fatal("no rule")
+				}
+			}
+		})
+	}
 }
