@@ -41,9 +41,10 @@ const (
 // what a policy means: tests compare the plans and profiles that are made of
 // policies with it.
 //
-// It explains a policy and guards nothing that the harness itself does: it looks
+// It explains a policy and is no gate for what the harness itself does: it looks
 // at no file, so a symbolic link in the workspace can lead a path that it allows to
-// anywhere. Read and write there by [os.OpenRoot].
+// anywhere. Read and write there by [os.OpenRoot]. Where the tool would find something of the run's
+// own, such as a private /tmp, the answer is false and the reason Private.
 //
 // The paths of the policy and of the access are taken to exist
 // and to be free of symbolic links. What this host cannot hold
@@ -57,12 +58,12 @@ const (
 // refuse allows nothing, and the reason names the field. The files of an explicit root (Policy.Root)
 // are not evaluated: an access to them is not allowed.
 func Allows(p Policy, a Access) (bool, Reason) {
-	return verdict.Allows(p, a)
+	return verdict.Answer(p, a)
 }
 
 // Allows is [Allows] for the sandbox's policy, whose paths have been
 // resolved on this host.
-func (s *Sandbox) Allows(a Access) (bool, Reason) { return s.evaluator().Allows(a) }
+func (s *Sandbox) Allows(a Access) (bool, Reason) { return s.evaluator().Answer(a) }
 
 // evaluator answers for the policy with its resolved paths.
 func (s *Sandbox) evaluator() *verdict.Evaluator {

@@ -244,7 +244,7 @@ func tryInside(t *testing.T, s *Sandbox, exe string, acts []Access) (pairs, allo
 		t.Fatalf("%v: %q", err, out)
 	}
 	for i, a := range acts {
-		ok, why := s.Allows(a)
+		ok, why := s.evaluator().Allows(a)
 		errno := results[i]
 		pairs++
 		if ok {
@@ -269,11 +269,11 @@ func cannotPrepare(s *Sandbox, a Access) bool {
 			continue
 		}
 		private := slices.ContainsFunc(s.ready.Policy.Files.Private, func(at string) bool { return pathrule.Within(p, at) })
-		if ok, _ := s.Allows(Access{Op: OpCreate, Path: p, Dir: p == a.Path && a.Dir}); private && !ok {
+		if ok, _ := s.evaluator().Allows(Access{Op: OpCreate, Path: p, Dir: p == a.Path && a.Dir}); private && !ok {
 			return true
 		}
 		for dir := path.Dir(p); dir != "/" && private; dir = path.Dir(dir) {
-			if ok, _ := s.Allows(Access{Op: OpCreate, Path: dir, Dir: true}); !ok && !slices.Contains(s.ready.Policy.Files.Private, dir) {
+			if ok, _ := s.evaluator().Allows(Access{Op: OpCreate, Path: dir, Dir: true}); !ok && !slices.Contains(s.ready.Policy.Files.Private, dir) {
 				return true
 			}
 			private = !slices.Contains(s.ready.Policy.Files.Private, dir)

@@ -20,6 +20,7 @@ func ExampleAllows() {
 	for _, act := range []sandbox.Access{
 		{Op: sandbox.OpWrite, Path: "/ws/main.go"},
 		{Op: sandbox.OpWrite, Path: "/usr/bin/ls"},
+		{Op: sandbox.OpRead, Path: "/tmp/x"},
 		{Op: sandbox.OpRead, Path: "/ws/keys/id"},
 		{Op: sandbox.OpRead, Path: "/ws/api/.env"},
 		{Op: sandbox.OpCreate, Path: "/ws/sub/.git/hooks/pre-commit"},
@@ -34,6 +35,7 @@ func ExampleAllows() {
 	// Output:
 	// write true Files.Write[0]: shown to read and write: /ws/main.go lies in /ws
 	// write false Files.Read[0]: shown to read: /usr/bin/ls lies in /usr (to allow it: name it, or a directory around it, in Files.Write)
+	// read false Files.Private[0]: private: the tool sees what is the run's own there: a directory of the run's own, empty at its start: /tmp/x lies in /tmp
 	// read false Files.Hide[0]: hidden: /ws/keys/id lies in /ws/keys (to allow it: take it out of Files.Hide, or name what is inside in Files.Read or Files.Write)
 	// read false Files.HideNames[0]: /ws/api/.env is the hidden name .env (to allow it: take it out of Files.HideNames)
 	// create false Files.Protect: /ws/sub/.git/hooks/pre-commit lies in a git directory, where tools may not have it (to allow it: name .git in Files.Protect.Except, which opens all of git's directories)

@@ -192,11 +192,25 @@ func reportOf(a runner.Account) *Report {
 	if line := r.Bound(policy.BoundNetwork); line != nil && (line.State == Held || line.State == Promised) && !p.Network.Proxied() {
 		line.Notes = append(line.Notes, "no host can be reached: Network.Hosts names none")
 	}
+	if line := r.Bound(policy.BoundTime); line != nil && line.State == Open && !slices.Contains(p.Open, policy.BoundTime) && !a.Deadline.IsZero() {
+		line.bindToContext(a)
+	}
 	if a.Network != nil {
 		r.addDenials(*a.Network)
 	}
 	r.addRefusals(a.Refused, a.Beyond)
 	return r
+}
+
+// bindToContext says that the harness ends the run at its context's deadline: os/exec calls Cancel, which
+// by default kills everything inside.
+func (b *BoundReport) bindToContext(a runner.Account) {
+	b.State = Promised
+	m := MechanismReport{Mechanism: "context"}
+	if a.Evidence != nil {
+		b.State, m.Held, m.Evidence = Held, true, "Cancel is called in the harness at "+a.Deadline.Format(time.RFC3339)
+	}
+	b.Mechanisms = []MechanismReport{m}
 }
 
 // judge makes the line of one bound: what was promised against the evidence.

@@ -62,8 +62,9 @@ func run(o options, stdout, stderr io.Writer) ending {
 	}
 	if o.allows != nil {
 		ok, why := s.Allows(*o.allows)
-		fmt.Fprintf(stdout, "%s: %v\n", map[bool]string{true: "allowed", false: "refused"}[ok], why)
-		return ending{status: map[bool]int{true: 0, false: 1}[ok]}
+		word := map[bool]string{true: "allowed", false: "refused"}[ok || why.Private]
+		fmt.Fprintf(stdout, "%s: %v\n", word, why)
+		return ending{status: map[bool]int{true: 0, false: 1}[ok || why.Private]}
 	}
 	cmd := s.Command(o.tool[0], o.tool[1:]...)
 	cmd.Dir = o.dir

@@ -8,6 +8,7 @@ type Account struct {
 	Tool     string
 	Status   string // "promised", "running", "exit status 1", "ended at its deadline, 1m0s" ...
 	Started  time.Time
+	Deadline time.Time // the context's, at which os/exec calls Cancel; zero: there is none
 	Ended    time.Time
 	Evidence *Evidence // nil: the tool was not executed
 	Stuck    int       // a process that was killed and has not ended; 0: there is none
@@ -21,6 +22,9 @@ type Account struct {
 // account begins a run's Account.
 func (r *Run) account() Account {
 	a := Account{Sandbox: r.sandbox, Tool: r.tool().Path, Status: "promised"}
+	if at, ok := r.caller.Deadline(); ok && r.cmd.Cancel != nil {
+		a.Deadline = at
+	}
 	if r.sandbox == nil {
 		a.Status = "no sandbox"
 		if r.broken != nil {

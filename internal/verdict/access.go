@@ -58,6 +58,9 @@ type Reason struct {
 	Field  string       // the field that decides, such as "Files.Hide[0]"; "" where no field does
 	Why    string       // a sentence
 	Remedy string       // what would allow it; "" where it is allowed, or nothing would
+	// Private says that the tool finds something of the run's own at the path, such as its /tmp, and not
+	// what the harness finds there.
+	Private bool
 }
 
 // String returns the field and the sentences.
