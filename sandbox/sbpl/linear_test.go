@@ -24,7 +24,7 @@ func TestLargeProfilesTakeLinearWork(t *testing.T) {
 	}
 	for name, rule := range shapes {
 		t.Run(name, func(t *testing.T) {
-			n := 100_000
+			n := 50_000
 			switch {
 			case name == "expressions of a name":
 				n = 400 // each is held against every name
