@@ -70,7 +70,7 @@ var socketActs = []act{
 	}},
 	{name: "a raw socket", bare: true, try: makes(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP)},
 	{name: "a raw IPv6 socket", bare: true, try: makes(unix.AF_INET6, unix.SOCK_RAW, unix.IPPROTO_ICMPV6)},
-	{name: "a ping socket", unheld: []string{noProfile}, lacks: []error{unix.EACCES}, try: makes(unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_ICMP)},
+	{name: "a ping socket", unheld: namespaced, lacks: []error{unix.EACCES}, try: makes(unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_ICMP)},
 	{name: "a packet socket", bare: true, try: makes(unix.AF_PACKET, unix.SOCK_RAW, 0)},
 	{name: "a vsock", tame: true, try: makes(unix.AF_VSOCK, unix.SOCK_STREAM, 0)},
 	{name: "a crypto socket", unheld: []string{noProfile}, try: makes(unix.AF_ALG, unix.SOCK_SEQPACKET, 0)},

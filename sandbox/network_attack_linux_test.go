@@ -40,7 +40,7 @@ var _ = offer(attacks, "network", []act{
 		return rawCall(unix.SYS_IO_URING_SETUP, 1, addressOf(&params))
 	}},
 	{name: "a raw socket", bare: true, try: makes(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP)},
-	{name: "a ping socket", unheld: []string{noProfile}, lacks: []error{unix.EACCES}, try: makes(unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_ICMP)},
+	{name: "a ping socket", unheld: namespaced, lacks: []error{unix.EACCES}, try: makes(unix.AF_INET, unix.SOCK_DGRAM, unix.IPPROTO_ICMP)},
 	{name: "a packet socket", bare: true, try: makes(unix.AF_PACKET, unix.SOCK_RAW, 0)},
 	{name: "a vsock", tame: true, try: makes(unix.AF_VSOCK, unix.SOCK_STREAM, 0)},
 	{name: "netlink to the firewall", tame: true, unheld: []string{noProfile}, try: makes(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER)},
