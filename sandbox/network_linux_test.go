@@ -148,7 +148,7 @@ func TestKernelNetworkRefusesTheRestAndSaysWhy(t *testing.T) {
 		denied := map[string]Violation{}
 		for _, v := range r.Violations {
 			denied[v.Host] = v
-			if v.Time.IsZero() || v.Why == "" || v.Remedy == "" || v.Protocol == "" {
+			if v.Time.IsZero() || v.Why == "" || v.Remedy == "" || v.Protocol == "" && v.Operation == "" {
 				t.Errorf("a violation without a word: %+v", v)
 			}
 		}
