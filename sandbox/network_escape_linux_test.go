@@ -44,7 +44,7 @@ func spell(way, target string) string {
 		return err.Error()
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(20 * time.Second))
+	c.SetDeadline(time.Now().Add(time.Minute))
 	key, get := "", "GET / HTTP/1.0\r\n\r\n"
 	if proxy.User != nil {
 		r := http.Request{Header: http.Header{}}

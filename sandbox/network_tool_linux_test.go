@@ -28,7 +28,7 @@ func fetch(target string) string {
 	if to, ok := strings.CutPrefix(target, "socks "); ok {
 		return fetchSOCKS(to)
 	}
-	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{
+	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}}
 	r, err := client.Get(target)

@@ -217,7 +217,7 @@ func (w *world) heard(text string) {
 // tunnels that are about to end by themselves do so first: Close would cancel them, and their
 // events would say that instead.
 func (w *world) ended() []policy.Connection {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	w.g.server.Shutdown(ctx) // closes the connections that are kept, and waits for requests
 	for w.placesHeld() > 0 && ctx.Err() == nil {

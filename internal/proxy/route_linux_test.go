@@ -192,7 +192,7 @@ func ownDatagrams(t *testing.T) {
 			go func() {
 				ended <- g.CarryUDP(t.Context(), gate, Target{Host: mustHost(t, host), Port: port, Protocol: "udp"})
 			}()
-			tool.SetDeadline(time.Now().Add(10 * time.Second))
+			tool.SetDeadline(time.Now().Add(time.Minute))
 			_, err = tool.Write([]byte("hello"))
 			if err == nil {
 				_, err = tool.Read(make([]byte, 100))

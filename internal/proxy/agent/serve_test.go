@@ -61,7 +61,7 @@ func TestNoMoreConnectionsAreServedThanThereIsRoomFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	c.SetReadDeadline(time.Now().Add(time.Minute))
 	if _, err := readSSH(c); !errors.Is(err, io.EOF) {
 		t.Errorf("it is not closed: %v", err)
 	}
