@@ -25,7 +25,7 @@
 // The tool stays in an empty network namespace. The harness serves an HTTP proxy and a SOCKS5 proxy on
 // the tool's loopback, judges each host by name and each address after the look-up, and ends them with
 // the run. Tools find the proxies by their environment. A denied request is answered with 403 and the
-// reason, and is a [Violation] of the report. Credentials, ssh, agents, datagrams and tools that read no variable: docs/network.md.
+// reason, and is a [Violation]. Credentials, ssh, agents, datagrams, capture: docs/network.md.
 //
 // # Differences from os/exec
 //

@@ -61,6 +61,14 @@ func WorkspaceNet(dir string, hosts ...string) Policy {
 	return p
 }
 
+// Registries returns "host:port" entries for [Network] Hosts: the registries that the tools "go", "npm", "pip",
+// "cargo" and "apt" of this machine are set to use. It runs those of PATH, outside of a sandbox, for ten seconds at most, and
+// neither runs nor reads what lies in the working directory. A tool that is not there, is not known, or does not say its
+// registry is a [*PolicyError] that names the setting (each one, joined). Hosts to which a registry's answers lead are no setting.
+func Registries(tools ...string) ([]string, error) {
+	return presets.Registries(tools...)
+}
+
 // Unconfined returns a policy that bounds nothing: every bound is open, and the
 // report says so. The tool's processes still end with it.
 func Unconfined() Policy {

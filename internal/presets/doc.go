@@ -3,7 +3,9 @@
 //
 //	p := presets.Build(dir, true) // policy.Policy: dir can be written
 //
-// It reads the environment, the home directory, the system's directories and the links that lead to them, and nothing in dir,
+// Registries asks package tools for the registries that they are set to use, for Network.Hosts.
+//
+// Build reads the environment, the home directory, the system's directories and the links that lead to them, and nothing in dir,
 // whose files a tool may have written. What it grants exists when it is called; internal/resolve looks again.
 //
 // # Limits

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package presets
+
+import "os/exec"
+
+// ownGroup has nothing to do where processes have no groups: the context ends the command alone.
+func ownGroup(*exec.Cmd) {}
