@@ -200,7 +200,7 @@ func (c *compilation) buildDev() {
 	}
 	c.do(plan.Private{At: "/dev/shm", Slot: "shm", Mode: 0o1777}, m, "shared memory of its own")
 	c.do(plan.PTYs{}, m, "terminals of its own")
-	c.do(plan.Queues{}, m, "message queues of its own")
+	c.do(plan.Queues{}, m, "the queues of the sandbox's ipc namespace")
 }
 
 // Access of each kind of entry, before the host's ABI takes from it.

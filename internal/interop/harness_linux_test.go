@@ -54,7 +54,7 @@ func asEachStarter(t *testing.T, widen func(p *sandbox.Policy), body func(t *tes
 	})
 }
 
-// bashTool is the bash tool of a chat client: pipes of its own, a time limit, and the
+// bashTool is the bash tool of a chat client: it makes the pipes, sets a time limit, and passes the
 // process's environment (mark3labs/mcphost, internal/builtin/bash.go).
 func bashTool(start starter, script string, limit time.Duration) (stdout, stderr string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
@@ -101,7 +101,7 @@ func TestKernelHarnessBashTool(t *testing.T) {
 	})
 }
 
-// A shellTool runs each command in a process group of its own with the process's whole
+// A shellTool runs each command in a new process group with the process's whole
 // environment, in its working directory, and kills the group: docker/cagent,
 // pkg/tools/builtin/shell.go, its shell and its background jobs.
 type shellTool struct {
@@ -272,8 +272,8 @@ func TestKernelHarnessPersistentShell(t *testing.T) {
 	})
 }
 
-// A localBackend executes whole and line by line, and searches by a program of its own
-// choice: cloudwego/eino-ext, adk/backend/local.
+// A localBackend executes whole and line by line, and searches by a separate
+// program: cloudwego/eino-ext, adk/backend/local.
 type localBackend struct{ start starter }
 
 func (b localBackend) execute(ctx context.Context, script string) (string, int, error) {

@@ -38,11 +38,11 @@ func fakeTools(t *testing.T, scripts, files map[string]string) (*asker, string) 
 	for name, text := range files {
 		write(name, text, 0o644)
 	}
-	write("home/work/file", "", 0o644)
+	write("home/project/file", "", 0o644)
 	t.Setenv("HOME", root+"/home")
 	t.Setenv("CARGO_HOME", "")
-	t.Setenv("PATH", root+"/home/work/bin:relative:"+root+"/bin:/usr/bin:/bin")
-	return newAsker(root+"/home/work", root, nil), root
+	t.Setenv("PATH", root+"/home/project/bin:relative:"+root+"/bin:/usr/bin:/bin")
+	return newAsker(root+"/home/project", root, nil), root
 }
 
 const (
@@ -140,14 +140,14 @@ func TestRegistriesOfSeveralToolsAreOneList(t *testing.T) {
 // What a tool has written is neither run nor read: programs of the workspace and links to them, and settings that
 // a variable names there.
 func TestRegistriesAreNotAskedOfTheWorkspace(t *testing.T) {
-	planted := map[string]string{"home/work/bin/npm": "#!/bin/sh\necho https://evil.example/\n", "home/work/cargo/config.toml": cargoMy}
+	planted := map[string]string{"home/project/bin/npm": "#!/bin/sh\necho https://evil.example/\n", "home/project/cargo/config.toml": cargoMy}
 	_, root := fakeTools(t, map[string]string{"npm": `echo "https://${SET_THERE:-good}.example/"`, "cargo": ""}, planted)
-	if err := os.Chmod(root+"/home/work/bin/npm", 0o755); err != nil {
+	if err := os.Chmod(root+"/home/project/bin/npm", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("SET_THERE", root+"/home/work/npmrc")
-	t.Setenv("CARGO_HOME", root+"/home/work/cargo")
-	a := newAsker(root+"/home/work", root, nil)
+	t.Setenv("SET_THERE", root+"/home/project/npmrc")
+	t.Setenv("CARGO_HOME", root+"/home/project/cargo")
+	a := newAsker(root+"/home/project", root, nil)
 	if hosts, err := a.hosts(t.Context(), []string{"npm"}); err != nil || !slices.Equal(hosts, []string{"good.example:443"}) {
 		t.Errorf("hosts %q, error %v", hosts, err)
 	}
@@ -157,11 +157,11 @@ func TestRegistriesAreNotAskedOfTheWorkspace(t *testing.T) {
 	if err := os.Remove(root + "/bin/npm"); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(root+"/home/work/bin/npm", root+"/bin/npm"); err != nil {
+	if err := os.Symlink(root+"/home/project/bin/npm", root+"/bin/npm"); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("PATH", root+"/home/work/bin:"+root+"/bin")
-	a = newAsker(root+"/home/work", root, nil)
+	t.Setenv("PATH", root+"/home/project/bin:"+root+"/bin")
+	a = newAsker(root+"/home/project", root, nil)
 	if hosts, err := a.hosts(t.Context(), []string{"npm"}); !errors.Is(err, exec.ErrNotFound) {
 		t.Errorf("a program of the workspace by a link: hosts %q, error %v; want that npm is not found", hosts, err)
 	}

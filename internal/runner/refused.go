@@ -173,7 +173,7 @@ func (r *Refused) bySystem(d supervisor.Denial) {
 	case supervisor.ReasonMemory:
 		because("the process hides its memory, so that what it asks for cannot be read", nothing+"the program's file has to be readable to the tool")
 	case supervisor.ReasonMounts:
-		because("the process is in a mount namespace of its own, where paths mean something else", nothing+"the tool has to do it outside of that namespace")
+		because("the process has entered another mount namespace, where paths mean something else", nothing+"the tool has to do it outside of that namespace")
 	case supervisor.ReasonTracer:
 		because("another process traces with this option already", nothing+"end that tracer first")
 	}
