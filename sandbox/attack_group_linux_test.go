@@ -26,7 +26,7 @@ func leaveTheGroup([]string) {
 		}
 		unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
 	}
-	unix.Pause()
+	forever()
 }
 
 // Harnesses cancel a command by a SIGKILL to its process group. The stage and init

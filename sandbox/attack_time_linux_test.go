@@ -28,7 +28,15 @@ func stopItself([]string) {
 		fmt.Println("started")
 	}
 	unix.Kill(os.Getpid(), unix.SIGSTOP)
-	unix.Pause()
+	forever()
+}
+
+// forever never returns. A single pause would: Go's runtime sends its threads SIGURG
+// to preempt goroutines, and the program would end with status 0 by itself.
+func forever() {
+	for {
+		unix.Pause()
+	}
 }
 
 // harnessOfStopped runs a tool that stops, and waits for it for ever.
@@ -171,7 +179,7 @@ func bomb([]string) {
 		}
 	}
 	fmt.Println("started")
-	unix.Pause()
+	forever()
 }
 
 func TestKernelAttackForkBombIsDeadAfterCancel(t *testing.T) {
