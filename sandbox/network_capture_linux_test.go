@@ -35,7 +35,7 @@ func TestADatagramThatIsDeniedHasARemedyThatNewTakes(t *testing.T) {
 	} {
 		g.Denied("udp", c.host, c.port, why)
 		all := o.Summary().Gateway.Violations
-		if v := violationOf(all[len(all)-1].Connection); v.Remedy != c.want || v.Host != c.host {
+		if v := runner.ViolationOf(all[len(all)-1].Connection); v.Remedy != c.want || v.Host != c.host {
 			t.Errorf("%s:%d: %+v", c.host, c.port, v)
 		}
 	}

@@ -1,6 +1,10 @@
 package runner
 
-import "time"
+import (
+	"time"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+)
 
 // An Account is what is known of a run so far.
 type Account struct {
@@ -10,13 +14,13 @@ type Account struct {
 	Started  time.Time
 	Deadline time.Time // the context's, at which os/exec calls Cancel; zero: there is none
 	Ended    time.Time
-	Evidence *Evidence // nil: the tool was not executed
-	Stuck    int       // a process that was killed and has not ended; 0: there is none
-	Secrets  []string  // names in the command's own Env that look like secrets
-	Denials  []Denial  // of a system that keeps a log of them
-	Network  *Summary  // nil: there is no network, or none yet
-	Refused  []Refused // by the supervisor, so far
-	Beyond   uint64    // refusals that Refused has no room for
+	Evidence *Evidence          // nil: the tool was not executed
+	Stuck    int                // a process that was killed and has not ended; 0: there is none
+	Secrets  []string           // names in the command's own Env that look like secrets
+	Denials  []Denial           // of a system that keeps a log of them
+	Network  *Summary           // nil: there is no network, or none yet
+	Refused  []policy.Violation // by the supervisor, so far
+	Beyond   uint64             // refusals that Refused has no room for
 }
 
 // account begins a run's Account.

@@ -1,6 +1,10 @@
 package runner
 
-import "time"
+import (
+	"time"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+)
 
 // Account returns what has been said of the run so far. It may be called while another goroutine is in one
 // of the run's methods.
@@ -20,7 +24,7 @@ func (r *Run) Account() Account {
 }
 
 // judged says in words what the supervisor has refused so far.
-func (r *Run) judged() (list []Refused, beyond uint64) {
+func (r *Run) judged() (list []policy.Violation, beyond uint64) {
 	denials, beyond := r.refusals.get()
 	rules := []byte(r.sandbox.Plan.SupervisorRules())
 	for _, d := range denials {

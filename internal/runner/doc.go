@@ -19,7 +19,8 @@
 //
 // On macOS a run executes sandbox-exec: run_darwin.go, seatbelt*.go.
 //
-// Refused is what the supervisor has refused of one run, in words: JudgeDenial.
+// What a run was denied becomes a policy.Violation, in words, here: JudgeDenial is for what the supervisor has refused
+// (refused.go), ViolationOf for what the gateway has denied (violation.go).
 //
 // # Limits
 //

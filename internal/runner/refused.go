@@ -10,22 +10,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// Refused is a denial of the supervisor's, in words.
-type Refused struct {
-	Time      time.Time
-	Bound     policy.Bound
-	Operation string
-	Path, To  string // as the kernel names them; To is the second path of a deed with two
-	PID       int    // inside
-	Command   string // the tool's own text
-	Rule, Why string
-	Remedy    string // what in the policy would allow it, or that nothing does
-	Count     int
-}
+// refused is a denial of the supervisor's, in words.
+type refused policy.Violation
 
 const nothing = "nothing does; "
 
@@ -40,13 +31,13 @@ var operations = [...]string{
 }
 
 // JudgeDenial says in words what the supervisor has refused, by the rules it had, as they were encoded, and the policy that they are of.
-func JudgeDenial(d supervisor.Denial, rules []byte, files policy.Files) Refused {
-	r := Refused{
+func JudgeDenial(d supervisor.Denial, rules []byte, files policy.Files) policy.Violation {
+	r := refused{
 		Time: time.Unix(d.Seconds, d.Nanoseconds), Bound: policy.BoundFiles, Operation: operations[d.Deed], Path: d.Paths[0], To: d.Paths[1],
-		PID: d.PID, Command: strings.ReplaceAll(d.Command, "\x00", " "), Count: int(min(d.Count, 1<<31-1)),
+		PID: d.PID, Claimed: strings.ReplaceAll(d.Command, "\x00", " "), Count: int(min(d.Count, 1<<31-1)),
 	}
-	if r.Command == "" {
-		r.Command = d.Name
+	if r.Claimed == "" {
+		r.Claimed = d.Name
 	}
 	switch d.Deed {
 	case supervisor.DeedConnect:
@@ -61,11 +52,14 @@ func JudgeDenial(d supervisor.Denial, rules []byte, files policy.Files) Refused 
 	} else {
 		r.byReason(d)
 	}
-	return r
+	for _, s := range []*string{&r.Path, &r.To, &r.Rule, &r.Remedy, &r.Claimed} {
+		*s = errtext.Printable(*s)
+	}
+	return policy.Violation(r)
 }
 
 // byRule fills in what the rule on a name says.
-func (r *Refused) byRule(c supervisor.Cause, files policy.Files) {
+func (r *refused) byRule(c supervisor.Cause, files policy.Files) {
 	r.Rule = c.Rule
 	except := func(name, why string) {
 		r.Remedy = fmt.Sprintf("add %q to Files.Protect.Except, if %s", name, why)
@@ -123,7 +117,7 @@ func gitName(line string) string {
 }
 
 // byReason fills in what is refused whatever its name is.
-func (r *Refused) byReason(d supervisor.Denial) {
+func (r *refused) byReason(d supervisor.Denial) {
 	r.Why, r.Remedy = "it cannot be judged", nothing+"the tool has to do it in another way"
 	because := func(why, remedy string) { r.Why, r.Remedy = why, remedy }
 	switch d.Reason {
@@ -159,7 +153,7 @@ func (r *Refused) byReason(d supervisor.Denial) {
 }
 
 // bySystem is byReason for what has to do with no git directory.
-func (r *Refused) bySystem(d supervisor.Denial) {
+func (r *refused) bySystem(d supervisor.Denial) {
 	because := func(why, remedy string) { r.Why, r.Remedy = why, remedy }
 	switch d.Reason {
 	case supervisor.ReasonAddress:

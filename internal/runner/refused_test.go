@@ -21,7 +21,7 @@ func TestEveryRefusalIsInWords(t *testing.T) {
 		for deed := supervisor.DeedCall; deed <= supervisor.DeedAttribute; deed++ {
 			d := supervisor.Denial{Deed: deed, Reason: reason, Paths: [2]string{"/w/x/.gitmodules", "/w/y"}, Count: 1 << 63, Command: "a\x00b"}
 			v := JudgeDenial(d, rules, policy.Files{})
-			if v.Operation == "" || v.Why == "" || !strings.HasPrefix(v.Remedy, nothing) && !strings.Contains(v.Remedy, "Files.") || v.Count <= 0 || v.Command != "a b" {
+			if v.Operation == "" || v.Why == "" || !strings.HasPrefix(v.Remedy, nothing) && !strings.Contains(v.Remedy, "Files.") || v.Count <= 0 || v.Claimed != "a b" {
 				t.Errorf("deed %d, reason %d: %+v", deed, reason, v)
 			}
 			if of, there := whys[v.Why]; there && of != reason && reason != supervisor.ReasonPrefix {

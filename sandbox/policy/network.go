@@ -171,12 +171,6 @@ type Request struct {
 	Rule     string // which rule has left it open; "": none is about it
 }
 
-// A Verdict is the answer to a [Request]. The zero value denies.
-type Verdict struct {
-	Allow  bool
-	Reason string // why not: the tool is told it, and so is the report
-}
-
 // A Connection is one connection of the tool's, or one request where the harness
 // sees them, when it is over. As JSON it is one line of a log, with the names that a
 // sandbox.Violation has.

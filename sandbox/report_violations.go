@@ -1,0 +1,76 @@
+package sandbox
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/runner"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+)
+
+// mostShown is how many violations the printed report lists.
+const mostShown = 10
+
+// addDenials adds what a run's network was denied, and what became of it.
+func (r *Report) addDenials(s runner.Summary) {
+	for _, e := range s.Gateway.Violations {
+		v := runner.ViolationOf(e.Connection)
+		v.Count = e.Count
+		r.Violations = append(r.Violations, v)
+	}
+	line := r.Bound(policy.BoundNetwork)
+	line.Notes = append(line.Notes, s.Notes...)
+	if n := s.Gateway.Beyond; n > 0 {
+		line.Notes = append(line.Notes, fmt.Sprintf("%d denials more than are listed", n))
+	}
+	if n := s.Gateway.Failed; n > 0 {
+		last := runner.ViolationOf(s.Gateway.LastFailed)
+		line.Notes = append(line.Notes, fmt.Sprintf("%d of what was allowed failed; the last: %s %s: %s", n, last.Protocol, last.Target(), last.Why))
+	}
+	if s.Gateway.Stuck {
+		line.Notes = append(line.Notes, "the proxy was closed, and connections of it have not ended: goroutines of the harness wait for a peer, a Dial or a library")
+	}
+	if n := s.Gateway.Unobserved; n > 0 {
+		line.Notes = append(line.Notes, fmt.Sprintf("Observe was too slow for %d connections", n))
+	}
+}
+
+// addRefusals adds what the supervisor has refused.
+func (r *Report) addRefusals(list []Violation, beyond uint64) {
+	r.Violations = append(r.Violations, list...)
+	if line := r.Bound(policy.BoundFiles); beyond > 0 && line != nil {
+		line.Notes = append(line.Notes, fmt.Sprintf("%d denials more than are listed", beyond))
+	}
+}
+
+// printViolations prints the first of them, those that say the same as one: clients
+// try again.
+func (r *Report) printViolations(b *strings.Builder) {
+	times, left := map[string]int{}, 0
+	var lines []string
+	for _, v := range r.Violations {
+		line := v.String()
+		n := max(v.Count, 1)
+		if left += n; times[line] == 0 {
+			lines = append(lines, line)
+		}
+		times[line] += n
+	}
+	for i, line := range lines {
+		n := times[line]
+		switch {
+		case i == mostShown:
+			fmt.Fprintf(b, "  and %d more were denied\n", left)
+			return
+		case n > 1:
+			fmt.Fprintf(b, "  denied %d times: %s\n", n, line)
+		default:
+			fmt.Fprintf(b, "  denied: %s\n", line)
+		}
+		left -= n
+	}
+}
+
+// A Violation is something that a run was denied, as its [Report] lists it: by the rules of its network, or by the
+// supervisor, which refuses names and calls. Its String is one sentence, for a person or a model.
+type Violation = policy.Violation
