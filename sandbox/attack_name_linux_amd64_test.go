@@ -78,7 +78,7 @@ func TestKernelAttackTakingInitsName(t *testing.T) {
 			go func() { started <- c.Start() }()
 			select {
 			case err = <-started:
-			case <-time.After(10 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatalf("ESCAPE: Start waits for the tool, in run %d", i)
 			}
 			in.Close()

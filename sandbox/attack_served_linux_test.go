@@ -63,7 +63,7 @@ func served(t *testing.T, port string, in io.WriteCloser, out io.Reader, start, 
 		if err != nil {
 			continue
 		}
-		c.SetDeadline(time.Now().Add(20 * time.Second))
+		c.SetDeadline(time.Now().Add(time.Minute))
 		c.Write([]byte("x"))
 		if _, err := c.Read(make([]byte, 1)); err == nil {
 			n++

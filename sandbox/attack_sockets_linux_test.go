@@ -125,12 +125,12 @@ func reach(network, variable string) func(ground) error {
 
 // hear says one byte to a server and hears one.
 func hear(network, address string) error {
-	c, err := net.DialTimeout(network, address, 5*time.Second)
+	c, err := net.DialTimeout(network, address, time.Minute)
 	if err != nil {
 		return shortNet(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(5 * time.Second))
+	c.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := c.Write([]byte("x")); err != nil {
 		return shortNet(err)
 	}

@@ -54,7 +54,7 @@ var _ = offer(attacks, "network", []act{
 })
 
 func connectTo(address string) error {
-	c, err := net.DialTimeout("tcp", address, 5*time.Second)
+	c, err := net.DialTimeout("tcp", address, time.Minute)
 	if err != nil {
 		return shortNet(err)
 	}

@@ -238,7 +238,7 @@ func TestKernelNetworkLeavesNothingOfAClutter(t *testing.T) {
 		}
 		http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 		settled := func() bool { return runtime.NumGoroutine() <= goroutines && descriptorCount(t) <= descriptors }
-		for deadline := time.Now().Add(20 * time.Second); !settled() && time.Now().Before(deadline); {
+		for deadline := time.Now().Add(time.Minute); !settled() && time.Now().Before(deadline); {
 			runtime.Gosched()
 		}
 		if !settled() {

@@ -59,7 +59,7 @@ func limited(t *testing.T, change func(p *Policy), tool []string, check func(t *
 		out, r := says(t, s, tool...)
 		check(t, out, r)
 		// The servers outside, which this process has too, notice the end by themselves.
-		for until := time.Now().Add(20 * time.Second); len(openDescriptors(t)) > before; runtime.Gosched() {
+		for until := time.Now().Add(time.Minute); len(openDescriptors(t)) > before; runtime.Gosched() {
 			if time.Now().After(until) {
 				t.Fatalf("%d descriptors before, %d after", before, len(openDescriptors(t)))
 			}

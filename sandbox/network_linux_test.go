@@ -355,7 +355,7 @@ func TestKernelNetworkOfOthersIsOutOfReach(t *testing.T) {
 		}
 		keyless := *u
 		keyless.User = nil
-		client := &http.Client{Transport: &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return &keyless, nil }}, Timeout: 10 * time.Second}
+		client := &http.Client{Transport: &http.Transport{Proxy: func(*http.Request) (*url.URL, error) { return &keyless, nil }}, Timeout: time.Minute}
 		if r, err := client.Get("http://allowed.example/"); err == nil {
 			if r.StatusCode != http.StatusProxyAuthRequired || s.ready.Plan.Namespaces.Net {
 				t.Errorf("from outside the proxy answers %s", r.Status)

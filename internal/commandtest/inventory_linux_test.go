@@ -103,7 +103,7 @@ func (i inventory) more(before inventory) string {
 
 // settleTime is how long what is ending may take to be gone. It is a bound on
 // failures, not on passes.
-const settleTime = 10 * time.Second
+const settleTime = time.Minute
 
 // leftOver says what there is now and was not before, once it stays.
 func leftOver(t *testing.T, before inventory) string {

@@ -111,7 +111,7 @@ func start(t *testing.T, c Child, call int) (outcome, string, error) {
 		c.Timeout = 4 * time.Minute // an emulated machine has little time
 	}
 	// The test binary's own timeout comes first, for the sake of its stacks.
-	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout+10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout+time.Minute)
 	defer cancel()
 	id := rand.Text()
 	var out bytes.Buffer
@@ -154,7 +154,7 @@ func (h *habitat) command(ctx context.Context, t *testing.T, c Child, call int) 
 		"-test.paniconexit0", "-test.timeout="+c.Timeout.String(), fmt.Sprintf("-test.short=%t", testing.Short()))
 	cmd.Env = append(append(os.Environ(), h.env...), c.Env...)
 	cmd.Env = append(cmd.Env, marker)
-	cmd.WaitDelay = 5 * time.Second
+	cmd.WaitDelay = time.Minute
 	cmd.SysProcAttr = attributes(s)
 	return cmd, nil
 }

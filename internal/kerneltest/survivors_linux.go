@@ -13,7 +13,7 @@ import (
 
 // grace is how long what a child started may take to be gone after it. What
 // was told to end is not gone at that instant.
-var grace = 5 * time.Second
+var grace = time.Minute
 
 // survivors waits for the processes that a child left to be gone, kills those
 // that stay, and names them. A process is a child's if it is in its session or
@@ -39,7 +39,7 @@ func survivors(session int, id string) string {
 }
 
 // killTime is how long a killed process may take to end.
-const killTime = 10 * time.Second
+const killTime = time.Minute
 
 type process struct {
 	pid  int

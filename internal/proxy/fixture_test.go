@@ -160,7 +160,7 @@ func (w *world) raw(text string) (net.Conn, *bufio.Reader) {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(30 * time.Second))
+	c.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := io.WriteString(c, text); err != nil {
 		w.t.Fatal(err)
 	}
@@ -200,7 +200,7 @@ func (w *world) connect(target string) (net.Conn, *bufio.Reader) {
 // is about to say it.
 func (w *world) heard(text string) {
 	w.t.Helper()
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		w.mu.Lock()
 		told := slices.ContainsFunc(w.events, func(e policy.Connection) bool { return strings.Contains(e.Err, text) })
 		w.mu.Unlock()

@@ -105,7 +105,7 @@ func TestAnswersThatDoNotEndAreCutOff(t *testing.T) {
 				})
 				before := heap()
 				client := w.inside()
-				client.Timeout = 30 * time.Second
+				client.Timeout = time.Minute
 				req, _ := http.NewRequest(method, scheme+"://example.com/", nil)
 				if method == "POST" {
 					req.Body = io.NopCloser(strings.NewReader("x"))

@@ -35,7 +35,7 @@ func TestInterimAnswersToARequestWithABodyAreNotPassedOn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.SetDeadline(time.Now().Add(30 * time.Second))
+			c.SetDeadline(time.Now().Add(time.Minute))
 			return c, bufio.NewReader(c)
 		},
 	} {

@@ -19,7 +19,7 @@ func (w *world) dialSOCKS(sent string) (net.Conn, []byte) {
 		w.t.Fatal(err)
 	}
 	w.t.Cleanup(func() { c.Close() })
-	c.SetDeadline(time.Now().Add(30 * time.Second))
+	c.SetDeadline(time.Now().Add(time.Minute))
 	io.WriteString(c, sent)
 	got := make([]byte, 0, 32)
 	for len(got) < 12 {

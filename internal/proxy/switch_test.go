@@ -29,7 +29,7 @@ func TestProtocolThatNobodyAskedForIsNotSwitchedTo(t *testing.T) {
 				defer c.Close()
 				fmt.Fprint(b, answer)
 				b.Flush()
-				c.SetReadDeadline(time.Now().Add(20 * time.Second))
+				c.SetReadDeadline(time.Now().Add(time.Minute))
 				line, err := b.ReadString('\n')
 				if errors.Is(err, os.ErrDeadlineExceeded) {
 					line = "nothing, and not the end"

@@ -69,7 +69,7 @@ func TestAnEarlyAnswerDoesNotMeetTheTrailer(t *testing.T) {
 		}
 		fmt.Fprintf(c, "POST http://example.com/%s HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\nTrailer: %s\r\n\r\n0\r\n%s\r\n",
 			strings.Repeat("a", 17<<10), strings.TrimSuffix(announced.String(), ","), trailer.String())
-		c.SetDeadline(time.Now().Add(30 * time.Second))
+		c.SetDeadline(time.Now().Add(time.Minute))
 		if _, err := bufio.NewReader(c).ReadString('\n'); err != nil {
 			t.Error(err)
 		}

@@ -227,8 +227,9 @@ func TestCloseEndsEverything(t *testing.T) {
 		return policy.Verdict{Allow: true}
 	}}}, "good.com")
 	var servers []net.Conn
-	l := listen(t)
+	l, accepted := listen(t), make(chan struct{})
 	go func() {
+		defer close(accepted)
 		for {
 			c, err := l.Accept()
 			if err != nil {
@@ -254,12 +255,20 @@ func TestCloseEndsEverything(t *testing.T) {
 		defer idle.Close()
 		ends = append(ends, r, waits, keeps, half, s, f, idle)
 	}
-	w.g.Close()
 	stacks := make([]byte, 1<<20)
-	stacks = stacks[:runtime.Stack(stacks, true)]
-	for _, running := range []string{"(*Upstream).carry(", "(*flow).move(", "(*exchange).run(", "(*Gateway).serveSOCKS("} {
-		if bytes.Contains(stacks, []byte("proxy."+running)) {
-			t.Errorf("%s goes on after Close", running)
+	runs := func(what string) bool {
+		return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("proxy."+what))
+	}
+	serving := []string{"(*Tunnel).run(", "(*direction).move(", "(*proxiedRequest).serve(", "(*Proxy).serveSOCKS("}
+	for _, what := range serving {
+		for !runs(what) {
+			runtime.Gosched()
+		}
+	}
+	w.g.Close()
+	for _, what := range serving {
+		if runs(what) {
+			t.Errorf("%s goes on after Close", what)
 		}
 	}
 	for _, r := range ends {
@@ -269,6 +278,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		t.Error(err)
 	}
 	l.Close()
+	<-accepted
 	for _, c := range servers {
 		c.Close()
 	}
@@ -278,7 +288,7 @@ func TestCloseEndsEverything(t *testing.T) {
 	if _, err := w.g.openTunnel(t.Context(), Target{Host: mustHost(t, "good.com"), Port: 9}); !errors.Is(err, ErrClosed) {
 		t.Error(err)
 	}
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for runtime.NumGoroutine() > before && time.Now().Before(deadline) {
 		runtime.Gosched()
 	}

@@ -145,7 +145,7 @@ func TestFlowsEndWithTheGatewayAndLeaveNothing(t *testing.T) {
 	if h := mustHost(t, "93.184.216.34"); f.g.CarryUDP(t.Context(), newMouth(t), Target{Host: h, Port: 123}) == nil {
 		t.Error("a flow after the end")
 	}
-	for deadline := time.Now().Add(30 * time.Second); runtime.NumGoroutine() > before; runtime.Gosched() {
+	for deadline := time.Now().Add(time.Minute); runtime.NumGoroutine() > before; runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
 		}

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 func beTestTool(args []string) error {
 	switch args[0] {
 	case "talk": // network, address: says "ping", prints the answer
-		c, err := net.DialTimeout(args[1], args[2], 20*time.Second)
+		c, err := net.DialTimeout(args[1], args[2], time.Minute)
 		if err != nil {
 			return err
 		}

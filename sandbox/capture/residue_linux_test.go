@@ -22,7 +22,7 @@ func residue(t *testing.T) (gone func()) {
 	goroutines, descriptors := count()
 	return func() {
 		t.Helper()
-		for deadline := time.Now().Add(30 * time.Second); ; runtime.Gosched() {
+		for deadline := time.Now().Add(time.Minute); ; runtime.Gosched() {
 			g, d := count()
 			if g <= goroutines && d <= descriptors {
 				return
