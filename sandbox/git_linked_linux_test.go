@@ -110,6 +110,15 @@ func TestKernelForgedWorktreesAreNotGranted(t *testing.T) {
 		why        string // a part of the note; "": there is none
 		path       string // must not be shown
 	}{
+		{"a home that is a repository, with the workspace in a sub-directory", `mv main/.git home/; rmdir ws; mkdir home/ws; ln -s home/ws ws; echo x > home/x`, none, "it is the home directory", "home/x"},
+		{"a directory that holds the home", `mv main/.git .`, none, "it contains", "main/a"},
+		{"a .git file above that names another repository", `echo "gitdir: $PWD/main/.git" > .git`, none, "does not name it in return", "main/.git/HEAD"},
+		{"a link called .git above", `ln -s main/.git .git`, none, "neither a directory nor a file", "main/.git/HEAD"},
+		{"an empty .git above", `mkdir .git; echo x > x`, none, "shape", "x"},
+		{"a sub-directory, switched off", `mv main/.git home; mkdir ws/in; mv home/.git .`, func(p *Policy) { p.Files.Worktrees = nil }, "", ".git/HEAD"},
+		{"a sub-directory of a tree with hidden names", `rmdir ws; mkdir main/ws; ln -s main/ws ws`, func(p *Policy) { p.Files.HideNames = []string{".env"} }, "Files.HideNames", "main/a"},
+		{"a sub-directory of a hidden tree", `rmdir ws; mkdir main/ws; ln -s main/ws ws`, func(p *Policy) { p.Files.Hide = append(p.Files.Hide, strings.TrimSuffix(p.Files.Write[0], "/ws")) }, "hidden", "main/a"},
+		{"a directory in a bare repository", `rmdir ws; mkdir remote.git/ws; ln -s remote.git/ws ws`, none, "", "remote.git/HEAD"},
 		{"a home directory", `echo "gitdir: $PWD/home" > ws/.git; echo x > home/x`, none, "does not name it in return", "home/x"},
 		{"a secret", `mkdir home/.ssh; echo k > home/.ssh/id; echo "gitdir: $PWD/home/.ssh" > ws/.git`, none, "does not name it in return", "home/.ssh/id"},
 		{"another repository", `echo "gitdir: $PWD/main/.git" > ws/.git`, none, "does not name it in return", "main/.git/HEAD"},
@@ -133,8 +142,8 @@ func TestKernelForgedWorktreesAreNotGranted(t *testing.T) {
 				t.Setenv("HOME", base+"/home")
 				asUser(t, base, gitMake+c.make)
 				p := Workspace(base + "/ws")
-				if strings.Contains(c.make, "ln -s r/ws") {
-					p = Workspace(base + "/r/ws")
+				if _, link, ok := strings.Cut(c.make, "; ln -s "); ok && strings.HasSuffix(strings.Fields(link)[0], "/ws") {
+					p = Workspace(base + "/" + strings.Fields(link)[0])
 				}
 				c.change(&p)
 				s, err := New(p)

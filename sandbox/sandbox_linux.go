@@ -29,7 +29,7 @@ func (s *Sandbox) compile() (err error) {
 	if r.Policy.Root != nil {
 		sockets = nil // they are entries of their own
 	}
-	links := resolve.GrantWorktrees(&r.Policy)
+	links := resolve.GrantWorktrees(&r.Policy, presets.CheckWorkspace)
 	if r.Tree, err = resolve.Files(r.Policy.Files, presets.CheckWorkspace, sockets...); err != nil {
 		return err
 	}
@@ -38,12 +38,11 @@ func (s *Sandbox) compile() (err error) {
 		if _, ok := r.Tree.Find(l.Repository); !ok {
 			return &PolicyError{Field: "Files.Worktrees", Value: l.Written, Problem: "the repository was replaced while the sandbox was made", Remedy: "make it again"}
 		}
-		in.GitState = append(in.GitState, l.Held...)
 	}
 	if in.Mounts, err = resolve.Root(r.Policy); err != nil {
 		return err
 	}
-	in.Obeyed = resolve.ObeyedByGit(r.Policy, r.Tree, in.Mounts, in.GitState)
+	in.Obeyed = resolve.ObeyedByGit(r.Policy, r.Tree, in.Mounts, links)
 	s.obeyed = in.Obeyed
 	if err := fillNetwork(r, &in, s.sshConfigs); err != nil {
 		return err

@@ -28,7 +28,6 @@ type Input struct {
 	Inotify   [2]int // how many instances and watches one user may have; 0: unknown
 	Threads   bool   // the stage has several, see launch.HasThreads
 	Arch      seccomp.Arch
-	GitState  []string                         // paths in repositories that belong to other work trees: see Files.Worktrees
 	Obeyed    []string                         // paths in what can be written that git obeys by a repository's configuration
 	Sockets   []string                         // of the host's, in what the policy shows to read, where Landlock cannot refuse them
 	Mounts    []resolve.MountEntry             // the entries of the policy's Root

@@ -11,7 +11,8 @@
 //
 // A work tree that core.worktree names is anchored: a name below it is found, so that no directory on the way to it becomes a link.
 //
-// Linked finds the repository of a linked worktree or a submodule, which Files.Worktrees of package sandbox grants.
+// Linked finds the repository of a linked worktree or a submodule, Above that of a directory below a work tree's top: Files.Worktrees of
+// package sandbox grants them.
 //
 // What other keys make git run (an alias, a filter, an editor) are commands, not files, and are not looked at.
 package gitobeyed

@@ -11,6 +11,7 @@ import (
 type Link struct {
 	Repository string   // the directory, free of links, that git writes to: a worktree's common directory, or a submodule's own
 	Written    string   // the same by the name that the .git file uses, absolute; links may be on its way
+	Tree       string   // the work tree, free of links; the caller's to set
 	Held       []string // what in Repository belongs to other work trees than this one
 }
 

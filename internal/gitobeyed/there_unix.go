@@ -18,3 +18,12 @@ func owner(name string) int {
 	}
 	return int(st.Uid)
 }
+
+// device returns the file system that a file lies on; 0: it is not there.
+func device(name string) uint64 {
+	var st syscall.Stat_t
+	if syscall.Lstat(name, &st) != nil {
+		return 0
+	}
+	return uint64(st.Dev)
+}

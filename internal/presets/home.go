@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/gitobeyed"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -30,6 +31,9 @@ func (b *Builder) homeFiles() []policy.File {
 	workspaces := []string{b.workspace}
 	if real := resolve.New().Canonical(b.workspace); len(real) > 0 && real[0] != b.workspace {
 		workspaces = append(workspaces, real[0]) // git looks at the path it arrives at
+	}
+	if top, _, problem := gitobeyed.Above(workspaces[len(workspaces)-1]); top != "" && problem == "" {
+		workspaces = append(workspaces, top)
 	}
 	git := gitConfig(b.readConfigs(".config/git/config", ".gitconfig"), workspaces...)
 	files := []policy.File{{Path: pathrule.Join(b.home, ".gitconfig"), Data: git, Mode: 0o644}}

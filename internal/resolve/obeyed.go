@@ -11,14 +11,17 @@ import (
 )
 
 // ObeyedByGit returns the paths in what can be written that git obeys because a repository's configuration names them, and with
-// them state, what repositories hold for other work trees. A path that Write names too is the tool's.
-func ObeyedByGit(p policy.Policy, tree Tree, mounts []MountEntry, state []string) []string {
+// them what the granted repositories hold for other work trees. A path that Write names too is the tool's.
+func ObeyedByGit(p policy.Policy, tree Tree, mounts []MountEntry, granted []gitobeyed.Link) []string {
 	if !slices.Contains(p.Files.ProtectedPatterns(), ".git/hooks") || slices.Contains(p.Open, policy.BoundFiles) {
 		return nil
 	}
-	found := slices.Clone(state)
+	var found []string
+	for _, l := range granted {
+		found = append(found, l.Held...)
+	}
 	shown := func(dir string) bool {
-		return slices.ContainsFunc(tree.Entries, func(e Entry) bool { return e.Kind == pathrule.Write && pathrule.Within(dir, e.Path) })
+		return slices.ContainsFunc(granted, func(l gitobeyed.Link) bool { return l.Tree == dir }) || slices.ContainsFunc(tree.Entries, func(e Entry) bool { return e.Kind == pathrule.Write && pathrule.Within(dir, e.Path) })
 	}
 	for _, e := range tree.Entries {
 		if e.Kind == pathrule.Write && e.Dir {

@@ -105,14 +105,18 @@ type Files struct {
 	// directory or where nothing of the host is shown.
 	Make []File
 	// Worktrees lists work trees of git, inside what Read or Write show, whose repository lies elsewhere: linked
-	// worktrees, and submodules. The repository (a worktree's common directory, a submodule's own) is granted as its work
+	// worktrees, submodules, and directories somewhere below a work tree's top. The repository (a worktree's common directory, a submodule's own) is granted as its work
 	// tree is, to be read or written, when the sandbox is made: if the work tree's .git file names it and it names that
 	// work tree in return, has the shape of a git directory, belongs to the harness's user or the work tree's
 	// owner, lies neither around the work tree nor in what Hide names, and .git is protected. Each run's report has a note
 	// that names it, or says why it was not granted. Of a repository that can be written, the index, HEAD and the state of the main
 	// work tree stay closed, and so do the directories of the worktrees that the policy does not let be written;
 	// branches, tags and objects are shared: the user's next command there meets what the tool has committed. A work tree
-	// with a --separate-git-dir has no such proof: name that directory in Write. Nothing is granted on macOS.
+	// with a --separate-git-dir has no such proof: name that directory in Write. Of a directory below a work tree's top
+	// the whole work tree around it is shown to read, since git status would take every other file for
+	// deleted: what git ignores there, too. It is not shown, and nothing granted, if it
+	// belongs to another user, could not be a preset's workspace (a home that is a repository), or HideNames
+	// names something, which holds below Write alone. Nothing is granted on macOS.
 	Worktrees []string
 	// PrivateBytes limits what Private directories and copies can hold together.
 	// Zero: half of the machine's memory.
