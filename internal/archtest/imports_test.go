@@ -17,7 +17,7 @@ var walls = map[string][]string{
 	"sandbox/policy":              {"sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/proxy/hostrules", "internal/plan", "internal/protected", "internal/supervisor", "seccomp", "rlimit"},
 	"sandbox/rootfs":              {"internal/pathrule", "internal/errtext", "internal/plan"},
 	"internal/resolve":            {"sandbox/policy", "sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/gitobeyed", "internal/plan"},
-	"internal/presets":            {"sandbox/policy", "internal/resolve", "internal/gitobeyed", "internal/pathrule"},
+	"internal/presets":            {"sandbox/policy", "internal/resolve", "internal/gitobeyed", "internal/pathrule", "internal/errtext"},
 	"internal/verdict":            {"sandbox/policy", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/plan", "internal/protected", "internal/proxy/hostrules", "internal/supervisor"},
 	"internal/compile":            {"sandbox/policy", "sandbox/rootfs", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/host", "internal/plan", "internal/protected", "internal/proxy/clientenv", "internal/supervisor", "landlock", "seccomp", "rlimit"},
 	"internal/darwin":             {"sandbox/policy", "internal/verdict", "internal/compile", "internal/pathrule", "internal/plan", "internal/protected", "internal/seatbelt/emit", "internal/supervisor", "rlimit"},

@@ -54,6 +54,7 @@ func Plan(in Input) (plan.Plan, error) {
 		return c.finish()
 	}
 	c.namespaced = in.Namespaced()
+	c.readCopies()
 	c.plan.Own = in.NetConfig.HasFiles() && in.NetConfig.Dir == ""
 	if c.namespaced {
 		c.namespaces()

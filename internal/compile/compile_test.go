@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/fixture"
 	"github.com/holdfast-dev/holdfast/internal/host"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/landlock"
@@ -258,4 +259,42 @@ func TestPlanReadsLikeThis(t *testing.T) {
 		t.Fatal(err)
 	}
 	fixture.Golden(t, "plan.golden", p.String())
+}
+
+// A copy that the host cannot make is empty in a directory of the sandbox's own, and as it is in what is shown to read.
+func TestCopiesWithoutOverlayfs(t *testing.T) {
+	tree := resolve.Tree{Entries: []resolve.Entry{
+		{Path: "/home/me", Kind: pathrule.Private, Dir: true}, {Path: "/home/me/cache", Kind: pathrule.CopyOnWrite, Dir: true},
+		{Path: "/opt", Kind: pathrule.Read, Dir: true}, {Path: "/opt/shims", Kind: pathrule.CopyOnWrite, Dir: true},
+		{Path: "/ws", Kind: pathrule.Write, Dir: true}, {Path: "/ws/copy", Kind: pathrule.CopyOnWrite, Dir: true},
+	}}
+	kinds := func(overlay host.Fact) string {
+		h := fixture.Host()
+		h.Overlay = overlay
+		p, err := Plan(inputOf(tree, h, policy.Policy{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, s := range p.Steps {
+			switch a := s.Do.(type) {
+			case plan.Overlay:
+				out = append(out, "overlay "+a.At)
+			case plan.Private:
+				if !strings.HasPrefix(a.At, "/dev") {
+					out = append(out, "private "+a.At)
+				}
+			}
+		}
+		return strings.Join(out, ", ")
+	}
+	if got, want := kinds(fixture.Yes("overlayfs")), "private /home/me, overlay /home/me/cache, overlay /opt/shims, overlay /ws/copy"; got != want {
+		t.Errorf("with overlayfs: %s", got)
+	}
+	if got, want := kinds(fixture.No("overlayfs")), "private /home/me, private /home/me/cache, private /ws/copy"; got != want {
+		t.Errorf("without overlayfs: %s", got)
+	}
+	if tree.Entries[3].Path != "/opt/shims" {
+		t.Error("the tree was changed")
+	}
 }

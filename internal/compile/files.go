@@ -168,6 +168,26 @@ func (c *compilation) place(i int, e resolve.Entry) error {
 	return nil
 }
 
+// readCopies leaves copies out that this host cannot make and that lie in what is shown to read: they are as what is around them. The shims of
+// pyenv, which would not work from an empty directory, are there then.
+func (c *compilation) readCopies() {
+	if c.namespaced && c.Facts.Overlay.Yes() {
+		return
+	}
+	var kept, around []resolve.Entry
+	for _, e := range c.Tree.Entries {
+		for len(around) > 0 && !pathrule.Within(e.Path, around[len(around)-1].Path) {
+			around = around[:len(around)-1]
+		}
+		if n := len(around); e.Kind == pathrule.CopyOnWrite && n > 0 && around[n-1].Kind == pathrule.Read {
+			c.note(policy.BoundFiles, e.Path+" can be read alone: there is no overlayfs to write copies to")
+			continue
+		}
+		kept, around = append(kept, e), append(around, e)
+	}
+	c.Tree.Entries = kept
+}
+
 // showsBelow reports whether a rule shows something in e, which is hidden. Its
 // place cannot be made in the empty directory that covers other hidden ones.
 func (c *compilation) showsBelow(e resolve.Entry) bool {

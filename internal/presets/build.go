@@ -56,7 +56,7 @@ func (b *Builder) Policy(write bool) policy.Policy {
 	for _, p := range b.Exist(slices.Concat(systemTrees, osTrees)...) {
 		b.show(&b.files.Read, p)
 	}
-	b.toolchains()
+	b.toolchains(write)
 	if write {
 		b.files.Write = []string{b.workspace}
 		b.caches()

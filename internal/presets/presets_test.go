@@ -40,6 +40,19 @@ func below(root string, paths []string) string {
 	return strings.Join(out, " ")
 }
 
+// What writes the shims of installed programs anew, as "pip install" does by pyenv, writes copies.
+func TestWorkspaceCopiesShims(t *testing.T) {
+	names := []string{"ws/", "home/me/.pyenv/shims/python", "home/me/.pyenv/bin/pyenv", "home/me/.rbenv/bin/rbenv", "opt/asdf/shims/node", "home/me/.nodenv/shims/node"}
+	env := map[string]string{"PATH": "ROOT/home/me/.pyenv/shims:ROOT/home/me/.rbenv/bin:ROOT/opt/asdf/shims", "ASDF_DATA_DIR": "ROOT/opt/asdf"}
+	p, root := made(t, "ws", env, names...)
+	if got, want := below(root, p.Files.CopyOnWrite), "home/me/.pyenv/shims opt/asdf/shims"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := below(root, p.Files.Read); strings.Contains(got, "shims") {
+		t.Errorf("shown twice: %s", got)
+	}
+}
+
 func TestWorkspaceFindsToolchains(t *testing.T) {
 	tests := []struct {
 		name  string

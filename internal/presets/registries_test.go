@@ -50,6 +50,11 @@ const (
 	cargoMy = "[source.crates-io]\nreplace-with = 'my' # comment = \"\n[source.my]\nregistry = \"sparse+https://u:secret@cargo.example/index/\"\n"
 )
 
+// npmScript prints a registry, and a list with the settings of scopes.
+func npmScript(url, list string) map[string]string {
+	return map[string]string{"npm": `case "$*" in "config get registry --global") echo '` + url + `';; "config list --global") cat <<'E'` + "\n" + list + "E\n;; *) exit 1;; esac"}
+}
+
 func goSet(proxy, sums string) map[string]string {
 	return map[string]string{"go": goSays + proxy + `","GOSUMDB":"` + sums + `"}'`}
 }
@@ -57,7 +62,7 @@ func goSet(proxy, sums string) map[string]string {
 func TestRegistriesAreWhatToolsAreSetToUse(t *testing.T) {
 	pip := func(lines string) map[string]string { return map[string]string{"pip": "cat <<'E'\n" + lines + "\nE"} }
 	npm := func(url string) map[string]string {
-		return map[string]string{"npm": `[ "$*" = "config get registry --global" ] && echo '` + url + "'"}
+		return npmScript(url, "")
 	}
 	for _, c := range []struct {
 		what           string
@@ -73,6 +78,14 @@ func TestRegistriesAreWhatToolsAreSetToUse(t *testing.T) {
 		{"go without a proxy", "go", goSet("direct", "sum.example"), nil, "GOPROXY", true},
 		{"go that prints no JSON", "go", map[string]string{"go": "echo hello"}, nil, "no JSON", true},
 		{"npm's registry", "npm", npm("https://u:secret@npm.example/x/"), nil, "npm.example:443", false},
+		{"npm's registries of scopes", "npm", npmScript("https://npm.example/", `; "user" config from /x
+@acme:registry = "https://u:x@scope.example:8443/y/"
+//scope.example/:_authToken = (protected)
+; @old:registry = "https://no.example/" ; overridden by cli
+@acme:other = "https://no.example/"
+`), nil, "npm.example:443 scope.example:8443", false},
+		{"a registry of a scope that npm does not print", "npm", npmScript("https://npm.example/", "@acme:registry = (protected)\n"), nil, "@acme:registry", true},
+		{"a registry of a scope that is no URL", "npm", npmScript("https://npm.example/", "@acme:registry = \"secret\"\n"), nil, "@acme:registry", true},
 		{"npm without one", "npm", npm("undefined"), nil, "registry", true},
 		{"an address of IPv6", "npm", npm("http://[2001:db8::1]:4873/"), nil, "[2001:db8::1]:4873", false},
 		{"every host", "npm", npm("https://*/"), nil, "more than one host", true},
@@ -126,7 +139,7 @@ func TestRegistriesAreWhatToolsAreSetToUse(t *testing.T) {
 
 func TestRegistriesOfSeveralToolsAreOneList(t *testing.T) {
 	scripts := goSet("https://a.example", "off")
-	scripts["npm"] = "echo https://b.example/"
+	scripts["npm"] = npmScript("https://b.example/", "")["npm"]
 	a, _ := fakeTools(t, scripts, nil)
 	if hosts, err := a.hosts(t.Context(), []string{"npm", "go", "npm"}); err != nil || !slices.Equal(hosts, []string{"b.example:443", "a.example:443"}) {
 		t.Errorf("hosts %q, error %v", hosts, err)
@@ -141,7 +154,7 @@ func TestRegistriesOfSeveralToolsAreOneList(t *testing.T) {
 // a variable names there.
 func TestRegistriesAreNotAskedOfTheWorkspace(t *testing.T) {
 	planted := map[string]string{"home/project/bin/npm": "#!/bin/sh\necho https://evil.example/\n", "home/project/cargo/config.toml": cargoMy}
-	_, root := fakeTools(t, map[string]string{"npm": `echo "https://${SET_THERE:-good}.example/"`, "cargo": ""}, planted)
+	_, root := fakeTools(t, map[string]string{"npm": `[ "$2" = list ] || echo "https://${SET_THERE:-good}.example/"`, "cargo": ""}, planted)
 	if err := os.Chmod(root+"/home/project/bin/npm", 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/errtext"
 )
 
 // goHosts reads GOPROXY and GOSUMDB as `go help goproxy` and `go help module-auth` have them.
@@ -53,13 +55,36 @@ func withScheme(u string) string {
 	return "https://" + u
 }
 
-// npmHosts asks for the registry as it is outside of every project: --global leaves a project's .npmrc out.
+// npmHosts asks for the registry as it is outside of every project: --global leaves a project's .npmrc out. The list that npm prints has
+// the registries of scopes; secrets are "(protected)" in it, and so is a URL that has one.
 func (a *asker) npmHosts(ctx context.Context) ([]string, error) {
 	out, err := a.run(ctx, "npm", "npm", "config", "get", "registry", "--global")
 	if err != nil {
 		return nil, err
 	}
-	return registryHosts("npm", "registry", strings.TrimSpace(out))
+	hosts, err := registryHosts("npm", "registry", strings.TrimSpace(out))
+	if err != nil {
+		return nil, err
+	}
+	if out, err = a.run(ctx, "npm", "npm", "config", "list", "--global"); err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(out) { // @scope:registry = "URL"; a line that begins with ";" is a comment, or overridden
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " = ")
+		if !strings.HasPrefix(name, "@") || !strings.HasSuffix(name, ":registry") {
+			continue
+		}
+		var u string
+		if json.Unmarshal([]byte(value), &u) != nil {
+			return nil, unsaid("npm", "the setting "+errtext.Printable(name)+" is not printed: its URL has a password", "move the password to //HOST/:_authToken or :_password", nil)
+		}
+		scoped, err := registryHosts("npm", errtext.Printable(name), u)
+		if err != nil {
+			return nil, err
+		}
+		hosts = append(hosts, scoped...)
+	}
+	return hosts, nil
 }
 
 // pipHosts reads pip's settings. A variable of the environment comes before those of files.

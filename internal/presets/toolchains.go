@@ -18,37 +18,38 @@ type toolchain struct {
 	root     string   // where it is otherwise, below the home
 	parts    []string // below the root; ".": all of it
 	others   []string // further directories below the home
+	shims    string   // below the root: "pip install" and its kin write there what starts the installed programs
 }
 
 // toolchains lists no credentials: where a root holds some, only its other parts are named.
 var toolchains = []toolchain{
-	{"CARGO_HOME", ".cargo", []string{"bin", "env"}, []string{".rustup"}},
-	{"RUSTUP_HOME", ".rustup", []string{"."}, nil},
-	{"PYENV_ROOT", ".pyenv", []string{"."}, nil},
-	{"RBENV_ROOT", ".rbenv", []string{"."}, nil},
-	{"NVM_DIR", ".nvm", []string{"nvm.sh", "alias", "versions"}, nil},
-	{"NODENV_ROOT", ".nodenv", []string{"."}, nil},
-	{"GOENV_ROOT", ".goenv", []string{"."}, nil},
-	{"GOPATH", "go", []string{"bin"}, nil},
-	{"VOLTA_HOME", ".volta", []string{"bin", "tools"}, nil},
-	{"BUN_INSTALL", ".bun", []string{"bin", "install/global"}, nil},
-	{"DENO_INSTALL", ".deno", []string{"bin"}, nil},
-	{"PNPM_HOME", ".local/share/pnpm", []string{"."}, nil},
-	{"SDKMAN_DIR", ".sdkman", []string{"bin", "candidates"}, nil},
-	{"ASDF_DATA_DIR", ".asdf", []string{"."}, []string{".tool-versions"}},
-	{"MISE_DATA_DIR", ".local/share/mise", []string{"installs", "shims"}, nil},
-	{"", ".local/share/fnm", []string{"."}, nil},
-	{"", ".local/state/fnm_multishells", []string{"."}, []string{".local/share/fnm"}},
-	{"", ".yarn", []string{"bin"}, []string{".config/yarn/global"}},
-	{"DOTNET_ROOT", ".dotnet", []string{"dotnet", "host", "shared", "sdk", "sdk-manifests", "packs", "templates", "metadata", "library-packs", "tools"}, nil},
-	{"", ".juliaup", []string{"."}, []string{".julia/juliaup"}},
-	{"", ".ghcup", []string{"."}, nil},
-	{"", ".cabal", []string{"bin"}, nil},
-	{"OPAMROOT", ".opam", []string{"."}, nil},
-	{"", ".nix-profile", []string{"."}, nil},
-	{"", ".linuxbrew", []string{"."}, nil},
-	{"", ".local/bin", []string{"."}, []string{".local/lib", ".local/share/pipx/venvs", ".local/pipx/venvs", ".local/share/uv/tools", ".local/share/uv/python"}},
-	{"", "bin", []string{"."}, nil},
+	{"CARGO_HOME", ".cargo", []string{"bin", "env"}, []string{".rustup"}, ""},
+	{"RUSTUP_HOME", ".rustup", []string{"."}, nil, ""},
+	{"PYENV_ROOT", ".pyenv", []string{"."}, nil, "shims"},
+	{"RBENV_ROOT", ".rbenv", []string{"."}, nil, "shims"},
+	{"NVM_DIR", ".nvm", []string{"nvm.sh", "alias", "versions"}, nil, ""},
+	{"NODENV_ROOT", ".nodenv", []string{"."}, nil, "shims"},
+	{"GOENV_ROOT", ".goenv", []string{"."}, nil, "shims"},
+	{"GOPATH", "go", []string{"bin"}, nil, ""},
+	{"VOLTA_HOME", ".volta", []string{"bin", "tools"}, nil, ""},
+	{"BUN_INSTALL", ".bun", []string{"bin", "install/global"}, nil, ""},
+	{"DENO_INSTALL", ".deno", []string{"bin"}, nil, ""},
+	{"PNPM_HOME", ".local/share/pnpm", []string{"."}, nil, ""},
+	{"SDKMAN_DIR", ".sdkman", []string{"bin", "candidates"}, nil, ""},
+	{"ASDF_DATA_DIR", ".asdf", []string{"."}, []string{".tool-versions"}, "shims"},
+	{"MISE_DATA_DIR", ".local/share/mise", []string{"installs", "shims"}, nil, ""},
+	{"", ".local/share/fnm", []string{"."}, nil, ""},
+	{"", ".local/state/fnm_multishells", []string{"."}, []string{".local/share/fnm"}, ""},
+	{"", ".yarn", []string{"bin"}, []string{".config/yarn/global"}, ""},
+	{"DOTNET_ROOT", ".dotnet", []string{"dotnet", "host", "shared", "sdk", "sdk-manifests", "packs", "templates", "metadata", "library-packs", "tools"}, nil, ""},
+	{"", ".juliaup", []string{"."}, []string{".julia/juliaup"}, ""},
+	{"", ".ghcup", []string{"."}, nil, ""},
+	{"", ".cabal", []string{"bin"}, nil, ""},
+	{"OPAMROOT", ".opam", []string{"."}, nil, ""},
+	{"", ".nix-profile", []string{"."}, nil, ""},
+	{"", ".linuxbrew", []string{"."}, nil, ""},
+	{"", ".local/bin", []string{"."}, []string{".local/lib", ".local/share/pipx/venvs", ".local/pipx/venvs", ".local/share/uv/tools", ".local/share/uv/python"}, ""},
+	{"", "bin", []string{"."}, nil, ""},
 }
 
 // prefixMarks tell a toolchain's own directory from one that merely has a bin:
@@ -56,7 +57,7 @@ var toolchains = []toolchain{
 var prefixMarks = []string{"VERSION", "lib/node_modules", "conda-meta", "release", "pyvenv.cfg", "lib/rustlib", "lib/ruby", "Cellar"}
 
 // toolchains grants the directories of PATH and what belongs to them.
-func (b *Builder) toolchains() {
+func (b *Builder) toolchains(write bool) {
 	b.search = b.searchPath()
 	for _, variable := range []string{"GOROOT", "JAVA_HOME", "CONDA_PREFIX"} {
 		b.prefix(path.Join(b.env(variable), "bin"))
@@ -68,7 +69,7 @@ func (b *Builder) toolchains() {
 		b.prefix(dir)
 	}
 	for _, t := range toolchains {
-		b.toolchain(t)
+		b.toolchain(t, write)
 	}
 	for _, dir := range b.search {
 		b.grant(dir)
@@ -84,7 +85,7 @@ func (b *Builder) inParts(dir string) bool {
 	})
 }
 
-func (b *Builder) toolchain(t toolchain) {
+func (b *Builder) toolchain(t toolchain, write bool) {
 	root := pathrule.Join(b.home, t.root)
 	if v := b.env(t.variable); t.variable != "" && validPath(v, pathrule.Read) {
 		root = v
@@ -97,6 +98,11 @@ func (b *Builder) toolchain(t toolchain) {
 	}
 	for _, p := range t.others {
 		b.grant(pathrule.Join(b.home, p))
+	}
+	if dir := path.Join(root, t.shims); write && t.shims != "" {
+		if at, ok := b.showable(dir); ok && at.Mode.IsDir() && !b.shown[at.Path] {
+			b.show(&b.files.CopyOnWrite, dir)
+		}
 	}
 }
 

@@ -99,7 +99,7 @@ type Files struct {
 	Private []string
 	// CopyOnWrite lists directory trees that can be changed inside, while the host
 	// keeps what it has. On a host without overlayfs in user namespaces each is an
-	// empty private directory.
+	// empty private directory, or, inside what Read shows, can be read alone.
 	CopyOnWrite []string
 	// Make lists small files that exist inside only. Each must lie in a Private
 	// directory or where nothing of the host is shown.
