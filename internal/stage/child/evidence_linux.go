@@ -61,11 +61,13 @@ func closeInitFDs() {
 // program, or to have died before: its own filter killed it. execve(2) wakes a
 // vfork's parent shortly before it renames the thread (exec_mmap comes before
 // __set_task_comm in begin_new_exec), so a living process with the name it had
-// before is about to lose it.
+// before is about to lose it. Init sleeps meanwhile, for its timer's slack of some 50 us:
+// where both share a processor, sched_yield(2) would run the tool to the end of its time slice.
 //
 //go:norace
 //go:nocheckptr
 func executed() bool {
+	shortest := [2]int64{0, 1} // struct timespec
 	for {
 		dead := toolDied()
 		st.used = 0
@@ -76,7 +78,7 @@ func executed() bool {
 		if dead {
 			return false
 		}
-		sys.Call(syscall.SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0)
+		sys.Call(syscall.SYS_NANOSLEEP, sys.Addr(&shortest), 0, 0, 0, 0, 0)
 	}
 }
 
