@@ -70,6 +70,7 @@
 //	internal/runner/       the life of one command: how it enters, its network (proxies, ports, agents, capture), evidence, end
 //	internal/protected/    the table of names that programs outside obey (.git/hooks, .bashrc, .nvimrc ...), and which program obeys each
 //	internal/pathrule/     paths of a policy as text: kinds of rules, what may stand where
+//	internal/callback/     calls of the policy's functions (Decide, Lookup, Observe): deadlines, panics, equal questions, verdicts that last
 //	internal/errtext/      pieces of error texts; foreign text made printable
 //	internal/host/         facts about the machine: yes, no, could not tell
 //	internal/plan/         the plan: what will be done, step by step, as plain data

@@ -9,7 +9,6 @@ import (
 	"net/netip"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -52,39 +51,59 @@ func TestDecideOpensNoSpecialAddress(t *testing.T) {
 	}
 }
 
-func TestQuestionsAtTheSameTimeShareOneAnswer(t *testing.T) {
-	var asked atomic.Int32
-	answer := make(chan policy.Verdict)
-	g, err := New(Config{Network: policy.Network{Decide: func(context.Context, policy.Request) policy.Verdict { asked.Add(1); return <-answer }}})
-	if err != nil {
-		t.Fatal(err)
+// TestRememberedAnswersAreToldAsThat: by any protocol a connection to a host and port is the same question, which
+// answers no request, and each method and path is another.
+func TestRememberedAnswersAreToldAsThat(t *testing.T) {
+	var asked []string
+	var events []policy.Connection
+	w := newWorld(t, Config{Network: policy.Network{
+		Decide: func(_ context.Context, r policy.Request) policy.Verdict {
+			asked = append(asked, fmt.Sprint(r.Protocol, " ", r.Port, " ", r.Method, r.Path))
+			return policy.Verdict{Allow: r.Path != "/no", Reason: "so it is", For: policy.Run}
+		},
+		Observe: func(c policy.Connection) { events = append(events, c) },
+	}})
+	w.web("a.example", 80, func(rw http.ResponseWriter, r *http.Request) {})
+	w.echo("a.example", 9)
+	tunnel := func(to string) {
+		c, _ := w.connect(to)
+		c.Close()
 	}
-	defer g.Close()
-	var all sync.WaitGroup
-	var allowed atomic.Int32
-	r := policy.Request{Host: "a.example", Port: 443}
-	for range 20 {
-		all.Go(func() {
-			if g.approvals.ask(t.Context(), r).Allow {
-				allowed.Add(1)
-			}
-		})
-	}
-	for waiting := 0; waiting < 20; {
-		g.approvals.mu.Lock()
-		if q := g.approvals.open[r]; q != nil {
-			waiting = q.waiting
+	get := func(method, path string, want int) {
+		if code, body := w.ask(method + " http://a.example" + path + " HTTP/1.1\r\nHost: a.example\r\n\r\n"); code != want {
+			t.Errorf("%s: %d %s", path, code, body)
 		}
-		g.approvals.mu.Unlock()
 	}
-	answer <- policy.Verdict{Allow: true}
-	all.Wait()
-	if asked.Load() != 1 || allowed.Load() != 20 {
-		t.Errorf("asked %d times, %d allowed", asked.Load(), allowed.Load())
+	tunnel("a.example:9")
+	tunnel("a.example:9")
+	if c, got := w.dialSOCKS(named("a.example", 9)); len(got) < 4 || got[3] != 0 {
+		t.Errorf("SOCKS: %v", got)
+	} else {
+		c.Close()
 	}
-	go func() { answer <- policy.Verdict{} }()
-	if g.approvals.ask(t.Context(), r).Allow || asked.Load() != 2 {
-		t.Error("the answer was kept")
+	tunnel("a.example:80")
+	get("GET", "/yes", 200)
+	get("GET", "/yes?query", 200)
+	get("HEAD", "/yes", 200)
+	get("GET", "/no", 403)
+	get("GET", "/no", 403)
+	if got, want := strings.Join(asked, ", "), "connect 9 , connect 80 , http 80 GET/yes, http 80 HEAD/yes, http 80 GET/no"; got != want {
+		t.Errorf("asked: %s, want %s", got, want)
+	}
+	w.g.Close()
+	rules := map[string]int{}
+	for _, e := range events {
+		rules[e.Rule]++
+	}
+	if rules["Decide"] != 5 || rules["Decide, for the run"] != 4 || len(rules) != 2 {
+		t.Errorf("%v", rules)
+	}
+	var list []string
+	for _, v := range w.g.Summary().Violations {
+		list = append(list, fmt.Sprint(v.Rule, ": ", v.Reason, " ", v.Count))
+	}
+	if got := strings.Join(list, "; "); got != "Decide: so it is 1; Decide, for the run: so it is 1" {
+		t.Error(got)
 	}
 }
 
@@ -95,17 +114,17 @@ func TestNobodyAnswersIsADenial(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := g.approvals.ask(t.Context(), policy.Request{Host: "a.example"})
+	v := g.ask(t.Context(), policy.Request{Host: "a.example"})
 	if v.Allow || !strings.Contains(v.Reason, "did not answer within 1ms") {
 		t.Errorf("%+v", v)
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if g.approvals.ask(gone, policy.Request{Host: "b.example"}).Allow {
+	if g.ask(gone, policy.Request{Host: "b.example"}).Allow {
 		t.Error("allowed to nobody")
 	}
 	g.Close() // although Decide has not returned
-	if g.approvals.ask(t.Context(), policy.Request{Host: "c.example"}).Allow {
+	if g.ask(t.Context(), policy.Request{Host: "c.example"}).Allow {
 		t.Error("allowed after the end")
 	}
 }
@@ -262,7 +281,7 @@ func TestSlowObserveLosesEventsAndHoldsNothingUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const n = maxQueuedEvents + 200
+	const n = 1024 + 200
 	for range n {
 		g.openTunnel(t.Context(), Target{Host: mustHost(t, "a.example"), Port: 1})
 	}

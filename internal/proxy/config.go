@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 
+	"github.com/holdfast-dev/holdfast/internal/callback"
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
@@ -55,6 +56,8 @@ type Config struct {
 	Roots *x509.CertPool
 	// Compiled is what Compile has made of the same Config. Nil: New makes one.
 	Compiled *Compiled
+	// Memory has the verdicts of Decide that last for the sandbox. Nil: this proxy's own.
+	Memory *callback.Memory
 	// Route says where the kernel takes what is sent to an address. Nil: the kernel is asked.
 	Route func(netip.Addr) hostrules.Route
 }

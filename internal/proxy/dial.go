@@ -5,8 +5,10 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"strconv"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/callback"
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
@@ -21,13 +23,13 @@ const (
 func (g *Proxy) decide(ctx context.Context, t Target, method, path string) (hostrules.Decision, error) {
 	d := g.compiled.rules.Target(t.Host, t.Port)
 	if d.Outcome == hostrules.Unknown && g.cfg.Decide != nil {
-		v := g.approvals.ask(ctx, policy.Request{Host: t.Host.String(), Port: t.Port, Protocol: t.Protocol, Method: method, Path: path, Rule: d.Rule})
-		if d.Why = v.Reason; v.Allow {
+		a := g.ask(ctx, policy.Request{Host: t.Host.String(), Port: t.Port, Protocol: t.Protocol, Method: method, Path: path, Rule: d.Rule})
+		if d.Why = a.Reason; a.Allow {
 			d = hostrules.Decision{Outcome: hostrules.Allow}
 		} else if d.Why == "" {
 			d.Why = "it was asked about, and denied"
 		}
-		d.Rule = byDecide
+		d.Rule = a.Rule()
 	}
 	if d.Outcome != hostrules.Allow {
 		return d, t.refuse(d)
@@ -38,8 +40,16 @@ func (g *Proxy) decide(ctx context.Context, t Target, method, path string) (host
 	return d, nil
 }
 
-// byDecide is the Rule of decisions by Decide.
-const byDecide = "Decide"
+// ask puts a request to Decide. Questions are equal that are about the same host and port, if the harness sees no more: by
+// any protocol; else about the same method and path, too. One that is remembered for a connection answers no request.
+func (g *Proxy) ask(ctx context.Context, r policy.Request) callback.Answer {
+	same := net.JoinHostPort(r.Host, strconv.Itoa(int(r.Port)))
+	if r.Method != "" {
+		same += "\x00" + r.Method + "\x00" + r.Path
+	}
+	shown := printableRequest(r)
+	return g.asker.Ask(ctx, callback.Question{About: r.Host, Same: same, Decide: func(ctx context.Context) policy.Verdict { return g.cfg.Decide(ctx, shown) }})
+}
 
 // isWildcard reports whether an entry is a wildcard.
 func isWildcard(entry string) bool { return len(entry) > 0 && entry[0] == '*' }
@@ -90,14 +100,14 @@ func (g *Proxy) lookup(ctx context.Context, h hostrules.Host) ([]netip.Addr, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	if !g.lookups.acquire(g.cfg.Limits.Connections) {
+	if !g.lookups.Acquire(g.cfg.Limits.Connections) {
 		return nil, errors.New("too many names are being looked up")
 	}
 	found := make(chan lookupResult, 1)
 	go func() {
-		defer g.lookups.release()
+		defer g.lookups.Release()
 		var r lookupResult
-		if panics(func() { r.addrs, r.err = g.cfg.Lookup(ctx, h.String()) }) {
+		if callback.Panics(func() { r.addrs, r.err = g.cfg.Lookup(ctx, h.String()) }) {
 			r = lookupResult{err: errors.New("the policy's Lookup panicked")}
 		}
 		found <- r

@@ -22,7 +22,7 @@
 // Each takes the same steps in this order:
 //
 //  1. hostrules.ParseHost makes the canonical form of the host. No later step sees the client's spelling.
-//  2. Rules.Target says Allow, Deny or Unknown. Unknown asks Decide (approval.go), or is a denial.
+//  2. Rules.Target says Allow, Deny or Unknown. Unknown asks Decide (ask in dial.go, package callback), or is a denial.
 //  3. The name is counted (namecounter.go), then looked up. A denied name is not looked up: a DNS query is a message too.
 //  4. The kernel says where each address leads (hostrules.RouteOf), and Rules.Address whether it may be dialled.
 //  5. The address that was checked is dialled (dial.go). There is no second look-up.
@@ -55,7 +55,7 @@
 //   - A request's header has 200 fields, a response's 500, both 64 KiB; a trailer 1 KiB; all headers under way
 //     share 64 MiB (headers.go). Headers, handshakes and ClientHellos have 30 seconds.
 //   - A connection that is kept has two minutes, one on which nothing moves ten (idle.go, meteredconn.go).
-//   - Texts of events are cut at 1 KiB, 1024 events wait for Observe, 100 kinds of denials are kept with counts.
+//   - Texts of events are cut at 1 KiB, 100 kinds of denials are kept with counts.
 //   - Close waits five seconds for goroutines, and the Summary says if one did not end.
 //
 // # Limits

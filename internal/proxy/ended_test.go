@@ -84,7 +84,7 @@ func TestCloseReturnsWhateverIsStuck(t *testing.T) {
 
 // TestNoNumberOfDenialsHidesAnother: of each kind one is kept, with a count, and the last in any case.
 func TestNoNumberOfDenialsHidesAnother(t *testing.T) {
-	j := newJournal(nil)
+	j := &eventLog{kinds: map[denialKey]int{}}
 	deny := func(host string) { j.add(policy.Connection{Protocol: "connect", Host: host, Port: 443, Reason: "no"}) }
 	for range 1000 {
 		deny("first.example")

@@ -7,49 +7,18 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/callback"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-const (
-	maxQueuedEvents = 1024
-	maxDenialKinds  = 100 // kinds of them
-)
+const maxDenialKinds = 100
 
 // An eventLog tells events to Observe and keeps the summary.
 type eventLog struct {
-	mu      sync.Mutex
-	sum     Summary
-	kinds   map[denialKey]int      // where in sum.Violations
-	queue   chan policy.Connection // nil: there is no Observe
-	drained chan struct{}
-	started bool
-	stopped bool
-	observe func(policy.Connection)
-}
-
-func newJournal(observe func(policy.Connection)) *eventLog {
-	j := &eventLog{drained: make(chan struct{}), kinds: map[denialKey]int{}}
-	if observe == nil {
-		close(j.drained)
-		return j
-	}
-	j.queue, j.observe = make(chan policy.Connection, maxQueuedEvents), observe
-	return j
-}
-
-// start starts to tell Observe, with the first event: a proxy that is made and
-// never used leaves no goroutine.
-func (j *eventLog) start() {
-	if j.started {
-		return
-	}
-	j.started = true
-	go func() {
-		defer close(j.drained)
-		for e := range j.queue {
-			panics(func() { j.observe(e) }) // which is ignored
-		}
-	}()
+	mu    sync.Mutex
+	sum   Summary
+	kinds map[denialKey]int // where in sum.Violations
+	queue *callback.Queue[policy.Connection]
 }
 
 // add notes an event. It never waits.
@@ -73,19 +42,7 @@ func (j *eventLog) close(e policy.Connection, failed error) {
 		j.sum.Denied++
 		j.count(e)
 	}
-	if j.queue == nil {
-		return
-	}
-	if j.stopped {
-		j.sum.Unobserved++
-		return
-	}
-	j.start()
-	select {
-	case j.queue <- e:
-	default:
-		j.sum.Unobserved++
-	}
+	j.queue.Add(e)
 }
 
 // A denialKey is what the denials that are kept as one have in common.
@@ -116,25 +73,6 @@ func (j *eventLog) count(e policy.Connection) {
 	j.sum.Violations = append(j.sum.Violations, Denied{e, 1})
 }
 
-// end waits until Observe has received the queued events, for at most patience.
-func (j *eventLog) end(patience time.Duration) {
-	j.mu.Lock()
-	if !j.stopped && j.queue != nil {
-		close(j.queue)
-		if !j.started {
-			close(j.drained)
-		}
-	}
-	j.stopped = true
-	j.mu.Unlock()
-	t := time.NewTimer(patience)
-	defer t.Stop()
-	select {
-	case <-j.drained:
-	case <-t.C:
-	}
-}
-
 // stuck notes that the proxy was closed and has not ended.
 func (j *eventLog) stuck() {
 	j.mu.Lock()
@@ -147,6 +85,7 @@ func (j *eventLog) summary() Summary {
 	defer j.mu.Unlock()
 	s := j.sum
 	s.Violations = append([]Denied(nil), s.Violations...)
+	s.Unobserved = j.queue.Lost()
 	return s
 }
 

@@ -5,8 +5,8 @@ import (
 	"io"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/callback"
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
-	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // New makes a proxy. It listens on nothing; Serve does with what it is given.
@@ -20,10 +20,10 @@ func New(cfg Config) (*Proxy, error) {
 	}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	c := &g.cfg
-	g.approvals = approvals{ctx: g.ctx, spawn: g.spawn, decide: c.Decide, patience: c.Patience, maxCalls: c.Limits.Connections, open: map[policy.Request]*approval{}}
+	g.asker = callback.Asker{Ctx: g.ctx, Spawn: g.spawn, Patience: c.Patience, Most: c.Limits.Connections, Memory: c.Memory}
 	g.resolved = resolvedAddrs{rules: g.compiled.datagrams, lookup: g.lookup}
 	g.names.seen = map[string]map[string]struct{}{}
-	g.eventLog = newJournal(c.Observe)
+	g.eventLog = &eventLog{kinds: map[denialKey]int{}, queue: callback.NewQueue(c.Observe)}
 	plain := &originTransport{dial: g.dialPlain}
 	g.transport = plain
 	context.AfterFunc(g.ctx, plain.idle.close)
@@ -37,6 +37,9 @@ func (g *Proxy) setDefaults() {
 	c := &g.cfg
 	if c.Patience <= 0 {
 		c.Patience = defaultPatience
+	}
+	if c.Memory == nil {
+		c.Memory = new(callback.Memory)
 	}
 	if c.Lookup == nil {
 		c.Lookup = lookupAbsolute
@@ -84,6 +87,6 @@ func (g *Proxy) Close() error {
 	case <-late.C:
 		g.stuck()
 	}
-	g.eventLog.end(g.cfg.Patience)
+	g.queue.End(g.cfg.Patience)
 	return nil
 }

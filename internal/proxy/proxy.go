@@ -9,9 +9,9 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/proxy/redact"
-
+	"github.com/holdfast-dev/holdfast/internal/callback"
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
+	"github.com/holdfast-dev/holdfast/internal/proxy/redact"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -31,9 +31,9 @@ type Proxy struct {
 	tracker
 	*eventLog
 
-	approvals  approvals
-	lookups    callLimit
-	rejections callLimit
+	asker      callback.Asker
+	lookups    callback.Limit
+	rejections callback.Limit
 	names      nameCounter
 	resolved   resolvedAddrs
 	udpTimeout func(port uint16) time.Duration // how long a flow of datagrams may be without one
@@ -109,14 +109,16 @@ func (g *Proxy) admit(conn net.Conn, t Target) (*trackedConn, error) {
 }
 
 // countName counts a name that is about to be looked up below the entry that allows it:
-// a wildcard, or [byDecide]. The error is a *Refusal.
+// a wildcard, or [callback.ByDecide]. The error is a *Refusal.
 func (g *Proxy) countName(t Target, entry string) error {
-	if t.Host.IsAddr() || entry != byDecide && !isWildcard(entry) || g.names.admit(entry, t.Host.String()) {
+	below := fmt.Sprintf("below %q", entry)
+	if callback.IsByDecide(entry) {
+		entry, below = callback.ByDecide, "that Decide alone allowed"
+	} else if !isWildcard(entry) {
 		return nil
 	}
-	below := fmt.Sprintf("below %q", entry)
-	if entry == byDecide {
-		below = "that Decide alone allowed"
+	if t.Host.IsAddr() || g.names.admit(entry, t.Host.String()) {
+		return nil
 	}
 	return t.limited(limitNames, entry, fmt.Sprintf("%d names were asked for %s, which is the policy's limit", g.names.most, below))
 }

@@ -28,11 +28,11 @@ func (g *Proxy) reject(conn net.Conn, p Protocol, err error) {
 		conn.Close()
 		return
 	}
-	if g.rejections.acquire(maxRejections) {
-		if g.spawn(func() { defer g.rejections.release(); g.rejectConn(conn, says) }) {
+	if g.rejections.Acquire(maxRejections) {
+		if g.spawn(func() { defer g.rejections.Release(); g.rejectConn(conn, says) }) {
 			return
 		}
-		g.rejections.release()
+		g.rejections.Release()
 	}
 	conn.SetWriteDeadline(time.Now().Add(time.Second)) // the kernel's buffer takes it at once
 	conn.Write(says)

@@ -61,9 +61,10 @@ func TestConnectionBeyondTheLimitIsAnswered(t *testing.T) {
 			}
 			c.Close()
 		}
-		for w.g.rejections.open.Load() > 0 { // beyond mostDeclined nobody is heard before the answer
+		for !w.g.rejections.Acquire(1) { // beyond mostDeclined nobody is heard before the answer
 			runtime.Gosched()
 		}
+		w.g.rejections.Release()
 		// A client of the standard library takes no answer that comes before its request.
 		proxied := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(&url.URL{Scheme: "http", Host: w.http}), DisableKeepAlives: true}}
 		for range 5 {
@@ -173,8 +174,8 @@ func TestManyAreTurnedAwayWithoutAGoroutineEach(t *testing.T) {
 	if code, _ := answerOf(bufio.NewReader(conns[len(conns)-1])); code != 503 {
 		t.Errorf("the last: %d", code)
 	}
-	if n := w.g.rejections.open.Load(); n > maxRejections {
-		t.Errorf("%d are listened to", n)
+	if !w.g.rejections.Acquire(maxRejections + 1) {
+		t.Errorf("more than %d are listened to", maxRejections)
 	}
 }
 

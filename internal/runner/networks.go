@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/callback"
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -34,6 +35,7 @@ type Networks struct {
 	secrets  func() []policy.Credential // behind a function, which no printer follows
 	mu       sync.Mutex                 // held while compiled is read or renewed
 	compiled *proxy.Compiled
+	answers  callback.Memory // of Decide
 }
 
 // NewNetworks makes what every run's gateway has in common, and one gateway to see that
@@ -70,7 +72,7 @@ func Serves(n policy.Network) bool { return n.Proxied() || len(n.Loopback) > 0 }
 
 // newGateway makes a run's gateway. Who connects to it has to say key, if there is one.
 func (s *Networks) newGateway(key string) (*proxy.Proxy, error) {
-	c := proxy.Config{Network: s.policy, Key: key, Dial: s.Outside.Dial, DialUDP: s.Outside.DialUDP, Roots: s.Outside.Roots}
+	c := proxy.Config{Network: s.policy, Key: key, Dial: s.Outside.Dial, DialUDP: s.Outside.DialUDP, Roots: s.Outside.Roots, Memory: &s.answers}
 	c.Credentials = s.secrets()
 	if !Serves(s.policy) && c.Limits.Connections == 0 {
 		c.Limits.Connections = mostExplained

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/callback"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -76,7 +77,7 @@ func remedyOf(v policy.Violation) string {
 		return fmt.Sprintf("remove %q from Network.Deny", v.Rule)
 	case hostrules.IsLocalhost(v.Host):
 		return "name the port in Network.Loopback, if the harness's own is meant; for its own the tool has to ask no proxy"
-	case v.Rule == "Decide":
+	case callback.IsByDecide(v.Rule):
 		return fmt.Sprintf("add %q to Network.Hosts, or let Network.Decide allow it%s", v.Target(), namedByTool)
 	case v.Rule == "" && (v.Why == "no rule allows it" || strings.HasPrefix(v.Why, "no entry ")):
 		return fmt.Sprintf("add %q to Network.Hosts%s", v.Target(), namedByTool)

@@ -125,8 +125,14 @@ type Network struct {
 	// Decide is asked about a host that neither Hosts nor Deny names. Nil: all of these are denied. No
 	// answer opens an address that needs a rule of its own. It is not asked about datagrams. The names that
 	// it allows are counted (Limits.Names), as those below a "*" are; its calls are not.
-	// It is called from many goroutines, at most Limits.Connections at one time. Its context ends with the run, and after
-	// Patience; an answer that has not come by then is a denial.
+	// It is called from many goroutines, at most Limits.Connections at one time, and never for two questions about one host:
+	// a question waits for its turn, for Patience at most. Its context ends with the run, and after Patience; an answer that has not come by then is a denial, of that
+	// one question.
+	//
+	// Connections to one host and port, by whatever protocol, are one question, and requests are (where the harness sees
+	// them) that have the same method and path, too: all that wait get the same answer, and so do later ones for as long as [Verdict] For says. A yes to a
+	// connection answers no request. The events and the report name the rule of a remembered answer "Decide, for the
+	// run" or "Decide, for the sandbox".
 	Decide func(ctx context.Context, r Request) Verdict `json:"-"`
 	// Patience is how long Decide may take. Zero: 30 seconds.
 	Patience time.Duration
@@ -183,7 +189,7 @@ type Connection struct {
 	Method   string        `json:"method,omitempty"` // "" where the harness does not see it
 	Path     string        `json:"path,omitempty"`   // without the query
 	Allowed  bool          `json:"allowed"`          // and was not ended by a limit
-	Rule     string        `json:"rule,omitempty"`   // which rule decided, or "Decide"; "": none is about it
+	Rule     string        `json:"rule,omitempty"`   // which rule decided, or "Decide", "Decide, for the run" ...; "": none is about it
 	Reason   string        `json:"why,omitempty"`    // why it was denied, or which limit has ended it, in words
 	Sent     int64         `json:"sent"`             // bytes from the tool
 	Received int64         `json:"received"`         // bytes to the tool

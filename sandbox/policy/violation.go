@@ -27,7 +27,7 @@ type Violation struct {
 	PID       int    `json:"pid,omitempty"`     // of the process, as it is numbered inside
 	Claimed   string `json:"claimed,omitempty"` // its command line or name: the tool's own text, which can say anything
 
-	Rule string `json:"rule,omitempty"` // which rule decided, or "Decide"; "": no rule allows it
+	Rule string `json:"rule,omitempty"` // which rule decided, or "Decide", "Decide, for the run" ...; "": no rule allows it
 	Why  string `json:"why"`
 	// Remedy is what in the policy would allow it, or that nothing does. It is for a person:
 	// the tool chose the host, and a program that follows remedies has no policy.

@@ -1,0 +1,54 @@
+package callback
+
+import (
+	"testing"
+	"time"
+)
+
+func TestAQueueTellsInOrderWhatItHasRoomFor(t *testing.T) {
+	release := make(chan struct{})
+	var got []int
+	q := NewQueue(func(i int) { <-release; got = append(got, i); panic("which is ignored") })
+	const n = mostQueued + 200
+	for i := range n {
+		q.Add(i)
+	}
+	lost := q.Lost()
+	if lost < 199 || lost > 200 {
+		t.Errorf("%d lost", lost)
+	}
+	close(release)
+	q.End(time.Hour)
+	for i, e := range got {
+		if i != e {
+			t.Fatalf("%d in the place of %d", e, i)
+		}
+	}
+	if q.Add(0); len(got) != n-lost || q.Lost() != lost+1 {
+		t.Errorf("%d told, %d lost", len(got), q.Lost())
+	}
+}
+
+func TestAQueueBeginsNoCallAfterItsEnd(t *testing.T) {
+	release, began := make(chan struct{}), make(chan struct{}, 8)
+	q := NewQueue(func(int) { began <- struct{}{}; <-release })
+	q.Add(1)
+	q.Add(2)
+	<-began
+	q.End(time.Millisecond)
+	close(release)
+	<-q.drained
+	if len(began) != 0 || q.Lost() != 1 {
+		t.Errorf("%d calls after the end, %d lost", len(began), q.Lost())
+	}
+}
+
+func TestAQueueOfNothingIsNothing(t *testing.T) {
+	q := NewQueue[int](nil)
+	q.Add(1)
+	q.End(time.Hour)
+	if q != nil || q.Lost() != 0 {
+		t.Errorf("%+v", q)
+	}
+	NewQueue(func(int) {}).End(time.Hour) // without an event there is no goroutine to wait for
+}
