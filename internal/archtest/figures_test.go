@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // Figures of the module, each with what it may be at most: a little more than it is, so that a mistake can be
@@ -32,6 +34,9 @@ func TestFigures(t *testing.T) {
 		t.Skip("long: it type-checks the module")
 	}
 	figures := append(sizes(t), cycles(t)...)
+	if testing.Verbose() || kerneltest.All(t) { // it builds the module anew
+		figures = append(figures, preparedRun(t)...)
+	}
 	longest, where := 0, ""
 	for _, f := range files(t) {
 		if n, name := longestFunction(f); !f.test && n > longest {
