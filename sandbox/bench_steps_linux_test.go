@@ -127,7 +127,7 @@ func runTemplate(t *stage.Template, run stage.Run) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.Cmd{Path: l.Path, Args: []string{benchTool}, Dir: "/", Env: launch.Environment(3), ExtraFiles: l.Files(nil, program, c.ChildEnd())}
+	cmd := exec.Cmd{Path: l.Path, Args: []string{benchTool}, Dir: "/", Env: launch.Environment(3), ExtraFiles: l.Files(nil, program, c.Child)}
 	if err := cmd.Start(); err != nil {
 		return err
 	}

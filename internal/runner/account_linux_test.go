@@ -21,7 +21,7 @@ func said(t *testing.T, messages ...wire.Message) Account {
 	r.Command()
 	r.control = control
 	for _, m := range messages {
-		if _, err := control.ChildEnd().Write((*[unsafe.Sizeof(m)]byte)(unsafe.Pointer(&m))[:]); err != nil {
+		if _, err := control.Child.Write((*[unsafe.Sizeof(m)]byte)(unsafe.Pointer(&m))[:]); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,6 +1,15 @@
+//go:build linux || darwin
+
 package runner
 
-import "os"
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+)
 
 // Start starts the command, and returns when the tool has been executed inside its walls, and otherwise
 // the error.
@@ -62,6 +71,14 @@ func (r *Run) Output() ([]byte, error) {
 	return out, r.waitError(err)
 }
 
+// closeGate puts a gate before Stdin where os/exec would copy from it.
+func (r *Run) closeGate() {
+	if _, file := r.cmd.Stdin.(*os.File); r.gated && r.cmd.Stdin != nil && !file {
+		r.gate = &gate{Reader: r.cmd.Stdin, failure: r.failure, copied: make(chan struct{})}
+		r.cmd.Stdin = r.gate
+	}
+}
+
 // openGate gives the Cmd its Stdin back. A goroutine of os/exec that has been
 // started reads the field first.
 func (r *Run) openGate(started bool) {
@@ -102,4 +119,54 @@ func (r *Run) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.cmd.Process, r.cmd.ProcessState = nil, nil
+}
+
+// kill is the default Cancel: it ends everything inside, and returns when that is
+// so.
+func (r *Run) kill() error {
+	if r.cmd.Process == nil {
+		return nil
+	}
+	err := r.killProcess()
+	r.awaitEmpty()
+	return err
+}
+
+// awaitEmpty waits, if the run was begun, until every process is dead; now that the stage has ended or was killed, not
+// without end.
+func (r *Run) awaitEmpty() {
+	r.mu.Lock()
+	watching := r.watching
+	r.mu.Unlock()
+	if watching {
+		r.ending.Do(func() { close(r.over) })
+		<-r.empty
+	}
+}
+
+func (r *Run) isWatching() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.watching
+}
+
+// startError names the tool, not the stage, in an error of os.StartProcess.
+func (r *Run) startError(err error) error {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) && pathErr.Path == r.stagePath() {
+		return &fs.PathError{Op: pathErr.Op, Path: r.path, Err: pathErr.Err}
+	}
+	return err
+}
+
+// checkDir refuses a working directory that will not be there.
+func (r *Run) checkDir() error {
+	dir, err := filepath.Abs(r.dir)
+	if err != nil {
+		return err
+	}
+	if !r.sandbox.shows(dir) {
+		return &policy.PolicyError{Field: "Dir", Value: dir, Problem: "the policy does not show the working directory", Remedy: "add it to Files.Read or Files.Write, or set the command's Dir, or Policy.Dir, to one that is shown", Err: fs.ErrNotExist}
+	}
+	return nil
 }

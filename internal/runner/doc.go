@@ -7,7 +7,7 @@
 //	r.Account()
 //
 // Run is the hook in exec.Cmd.Start (run.go), and command.go has Start and Wait. What happens in the hook is in
-// enter_linux.go: the command is checked (executable_linux.go, descriptors_linux.go, shows.go) and the stage put in
+// enter_linux.go: the command is checked (check_linux.go) and the stage put in
 // the tool's place. run_linux.go follows the run to its end, account_linux.go says what is known of it: Evidence is
 // what the kernel said of the tool, and judges whether a mechanism of the plan is shown to be in force.
 //

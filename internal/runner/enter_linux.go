@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/internal/stage/launch"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
-	"golang.org/x/sys/unix"
 )
 
 // stagePath is what the exec.Cmd executes. It is fixed when the Cmd is made,
@@ -59,7 +57,24 @@ func (r *Run) enter() error {
 
 // admit refuses a command that cannot enter, or not whole.
 func (r *Run) admit() error {
-	if err := r.checkCmd(); err != nil {
+	if err := r.checkFields(); err != nil {
+		return err
+	}
+	if a := r.cmd.SysProcAttr; a != nil {
+		for _, f := range []struct {
+			name string
+			set  bool
+		}{
+			{"Chroot", a.Chroot != ""}, {"Cloneflags", a.Cloneflags != 0}, {"Unshareflags", a.Unshareflags != 0},
+			{"UidMappings", len(a.UidMappings) > 0}, {"GidMappings", len(a.GidMappings) > 0}, {"AmbientCaps", len(a.AmbientCaps) > 0},
+			{"Ptrace", a.Ptrace},
+		} {
+			if f.set {
+				return &policy.PolicyError{Field: "SysProcAttr." + f.name, Problem: "cannot be combined with a sandbox, which builds its own", Remedy: "leave it unset; express it in the Policy"}
+			}
+		}
+	}
+	if err := r.sandbox.checkDescriptors(r.cmd); err != nil {
 		return err
 	}
 	if r.inRoot {
@@ -87,7 +102,7 @@ func (r *Run) load(id stage.Identity) error {
 	if err != nil {
 		return err
 	}
-	if r.template.NeedsOwn() {
+	if r.template.NeedsOwn {
 		if err := r.own.make(r.sandbox.Policy, network, id); err != nil {
 			return err
 		}
@@ -125,73 +140,10 @@ func (r *Run) exchange() {
 	defer r.mu.Unlock()
 	extra := r.cmd.ExtraFiles
 	r.saved = saved{entered: true, env: r.cmd.Env, extra: extra, dir: r.cmd.Dir}
-	r.cmd.ExtraFiles = r.launcher.Files(extra, r.program, r.control.ChildEnd(), r.given...)
+	r.cmd.ExtraFiles = r.launcher.Files(extra, r.program, r.control.Child, r.given...)
 	if r.cmd.Dir = r.dir; r.inRoot {
 		r.cmd.Dir = ""
 	}
 	r.cmd.Env = launch.Environment(3 + len(extra))
 	r.closeGate()
-}
-
-// checkCmd refuses what would break out of the sandbox's hands.
-func (r *Run) checkCmd() error {
-	if err := r.checkEmbedded(); err != nil {
-		return err
-	}
-	if a := r.cmd.SysProcAttr; a != nil {
-		for _, f := range []struct {
-			name string
-			set  bool
-		}{
-			{"Chroot", a.Chroot != ""}, {"Cloneflags", a.Cloneflags != 0}, {"Unshareflags", a.Unshareflags != 0},
-			{"UidMappings", len(a.UidMappings) > 0}, {"GidMappings", len(a.GidMappings) > 0}, {"AmbientCaps", len(a.AmbientCaps) > 0},
-			{"Ptrace", a.Ptrace},
-		} {
-			if f.set {
-				return &policy.PolicyError{Field: "SysProcAttr." + f.name, Problem: "cannot be combined with a sandbox, which builds its own", Remedy: "leave it unset; express it in the Policy"}
-			}
-		}
-	}
-	if err := r.sandbox.checkDescriptors(r.cmd); err != nil {
-		return err
-	}
-	return r.checkStrings()
-}
-
-// checkTool finds out what execve would say where that can be known before
-// anything is started.
-func (r *Run) checkTool() error {
-	fail := func(err error) error { return &fs.PathError{Op: "fork/exec", Path: r.path, Err: err} }
-	if r.dir != "" {
-		// os/exec's order: the directory is entered before the tool is looked up;
-		// and its words: it looks at the directory itself unless SysProcAttr is set.
-		info, err := os.Stat(r.dir)
-		var errno syscall.Errno
-		switch {
-		case errors.As(err, &errno) && r.cmd.SysProcAttr == nil:
-			return &fs.PathError{Op: "chdir", Path: r.dir, Err: errno}
-		case err != nil:
-			return fail(errno)
-		case !info.IsDir():
-			return fail(syscall.ENOTDIR)
-		case !isAnotherUser(r.cmd) && unix.Faccessat(unix.AT_FDCWD, r.dir, unix.X_OK, unix.AT_EACCESS) == unix.EACCES:
-			return fail(syscall.EACCES)
-		}
-	}
-	p := inDir(r.dir, r.path)
-	info, err := os.Stat(p)
-	var errno syscall.Errno
-	if errors.As(err, &errno) && !r.sandbox.shows(p) {
-		return fail(errno)
-	}
-	if err == nil && !r.sandbox.shows(p) {
-		return &policy.PolicyError{Field: "Path", Value: r.path, Problem: "the policy does not show the tool", Remedy: "add it, or its directory, to Files.Read", Err: fs.ErrNotExist}
-	}
-	if err == nil && (info.IsDir() || info.Mode().Perm()&0o111 == 0) {
-		return fail(syscall.EACCES)
-	}
-	if err := r.checkDir(); err != nil || r.quiet {
-		return err // a method of ours hears what execve says inside
-	}
-	return r.sandbox.checkExecutable(r.cmd, r.dir, r.path)
 }

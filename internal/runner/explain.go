@@ -15,9 +15,6 @@ import (
 // mostExplained is how many connections it takes at one time.
 const mostExplained = 64
 
-// explains reports whether the run has that proxy.
-func (n *Network) explains() bool { return n.wiring.Explains && n.inside }
-
 // serveExplanation serves the proxy's listener until the network is closed.
 func (n *Network) serveExplanation(l net.Listener) error {
 	defer context.AfterFunc(n.ctx, func() { l.Close() })()

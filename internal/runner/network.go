@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A Network is one run's way to the network, as the harness serves it. It holds no
@@ -25,15 +26,17 @@ type Network struct {
 	gateway *proxy.Proxy // nil: nothing of it is wanted, or not yet (explains)
 	wiring  compile.NetConfig
 	inside  bool // the run has a network namespace
-	http    netip.AddrPort
-	socks   netip.AddrPort
-	key     string          // what the proxies ask for; "": nothing, since only the tool can reach them
-	outside [2]net.Listener // the proxies', where there is no network namespace
-	twins   [2]net.Listener // the same ports of IPv6, where the tool cannot be kept from them alone
-	agent   net.Listener    // in the run's own directory, where the sandbox cannot have it made inside
-	serving sync.WaitGroup
-	ctx     context.Context // ends with the network
-	end     context.CancelFunc
+	// explains says that its proxy denies everything in words (serveExplanation).
+	explains bool
+	http     netip.AddrPort
+	socks    netip.AddrPort
+	key      string          // what the proxies ask for; "": nothing, since only the tool can reach them
+	outside  [2]net.Listener // the proxies', where there is no network namespace
+	twins    [2]net.Listener // the same ports of IPv6, where the tool cannot be kept from them alone
+	agent    net.Listener    // in the run's own directory, where the sandbox cannot have it made inside
+	serving  sync.WaitGroup
+	ctx      context.Context // ends with the network
+	end      context.CancelFunc
 
 	mu      sync.Mutex
 	endings []func()                                                       // of what else serves it
@@ -57,7 +60,7 @@ func (s *Networks) New(w compile.NetConfig, inside bool) (*Network, error) {
 			return nil, fmt.Errorf("sandbox: the network's gateway: %w", err)
 		}
 	}
-	if n.explains() {
+	if n.explains = w.Explains && inside; n.explains {
 		n.http = netip.AddrPortFrom(compile.Loopback4, w.HTTP)
 	} else if w.Proxied && inside {
 		n.http, n.socks = netip.AddrPortFrom(compile.Loopback4, w.HTTP), netip.AddrPortFrom(compile.Loopback4, w.SOCKS)
@@ -69,20 +72,31 @@ func (s *Networks) New(w compile.NetConfig, inside bool) (*Network, error) {
 	return n, nil
 }
 
-// Redact puts placeholders where a text has a credential's secret.
-func (n *Network) Redact(text string) string {
-	g := n.gatewayMade()
-	if g == nil {
-		return text
+// Serves reports whether a run of such a policy has a gateway.
+func Serves(n policy.Network) bool { return n.Proxied() || len(n.Loopback) > 0 }
+
+// Redact puts placeholders where an environment has a credential's secret: under another name than the credential's the
+// tool would have it all the same. It changes the list. A nil Network redacts nothing.
+func (n *Network) Redact(env []string) []string {
+	if n == nil {
+		return env
 	}
-	return g.Redact(text)
+	n.mu.Lock()
+	g := n.gateway
+	n.mu.Unlock()
+	for i, v := range env {
+		if g != nil {
+			env[i] = g.Redact(v)
+		}
+	}
+	return env
 }
 
 // Variables are those by which programs find what the run has of a network. place is the
 // directory of the network's files, as the tool sees it.
 func (n *Network) Variables(place string) []string {
 	var list []string
-	if n.explains() {
+	if n.explains {
 		list = clientenv.Variables(clientenv.VariablesOptions{HTTP: n.http, Denies: true})
 	} else if n.wiring.Proxied {
 		v := clientenv.VariablesOptions{HTTP: n.http, SOCKS: n.socks, Key: n.key}
@@ -164,8 +178,19 @@ func (n *Network) note(text string) {
 	n.notes = append(n.notes, errtext.Printable(text))
 }
 
-// Close ends the network and waits until all of it has ended.
+// Connects are the addresses that a tool without a network namespace may reach.
+func (n *Network) Connects() []netip.AddrPort {
+	if n.outside[0] == nil {
+		return nil
+	}
+	return []netip.AddrPort{n.http, n.socks}
+}
+
+// Close ends the network and waits until all of it has ended. A nil Network has.
 func (n *Network) Close() {
+	if n == nil {
+		return
+	}
 	n.mu.Lock()
 	if n.closed {
 		n.mu.Unlock()
@@ -183,6 +208,14 @@ func (n *Network) Close() {
 		gateway.Close()
 	}
 	n.serving.Wait()
+}
+
+func (n *Network) closeOutside() {
+	for _, l := range []net.Listener{n.outside[0], n.outside[1], n.twins[0], n.twins[1], n.agent} {
+		if l != nil {
+			l.Close()
+		}
+	}
 }
 
 // captureWord is how a capture begins in the words of what is served.

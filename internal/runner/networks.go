@@ -67,9 +67,6 @@ func uncarried(err error) error {
 	return bad
 }
 
-// Serves reports whether a run of such a policy has a gateway.
-func Serves(n policy.Network) bool { return n.Proxied() || len(n.Loopback) > 0 }
-
 // newGateway makes a run's gateway. Who connects to it has to say key, if there is one.
 func (s *Networks) newGateway(key string) (*proxy.Proxy, error) {
 	c := proxy.Config{Network: s.policy, Key: key, Dial: s.Outside.Dial, DialUDP: s.Outside.DialUDP, Roots: s.Outside.Roots, Memory: &s.answers}

@@ -51,10 +51,14 @@ func (r *Run) Account() Account {
 	return Account{Tool: r.tool().Path, Status: "no sandbox"}
 }
 
-func (r *Run) watch()                     {}
-func (r *Run) settle()                    {}
-func (r *Run) abandon()                   {}
-func (r *Run) kill() error                { return Unsupported() }
-func (r *Run) failure() error             { return Unsupported() }
-func (r *Run) startError(err error) error { return err }
-func (r *Run) waitError(err error) error  { return err }
+// Start returns why nothing can be started.
+func (r *Run) Start() error { return r.cmd.Start() }
+
+// Wait returns that nothing was started.
+func (r *Run) Wait() error { return r.cmd.Wait() }
+
+// Output returns why nothing can be started.
+func (r *Run) Output() ([]byte, error) { return r.cmd.Output() }
+
+func (r *Run) watch()      {}
+func (r *Run) kill() error { return Unsupported() }

@@ -64,14 +64,6 @@ func (n *Network) listenTwins() error {
 	return nil
 }
 
-func (n *Network) closeOutside() {
-	for _, l := range []net.Listener{n.outside[0], n.outside[1], n.twins[0], n.twins[1], n.agent} {
-		if l != nil {
-			l.Close()
-		}
-	}
-}
-
 // serveOutside serves the proxies that are not made inside.
 func (n *Network) serveOutside() {
 	for i, p := range [...]proxy.Protocol{proxy.HTTP, proxy.SOCKS} {
@@ -85,14 +77,6 @@ func (n *Network) serveOutside() {
 
 // ProxyNames are what a run's proxies are called in what is served, HTTP first.
 var ProxyNames = [...]string{"HTTP", "SOCKS5"}
-
-// Connects are the addresses that a tool without a network namespace may reach.
-func (n *Network) Connects() []netip.AddrPort {
-	if n.outside[0] == nil {
-		return nil
-	}
-	return []netip.AddrPort{n.http, n.socks}
-}
 
 // Ports are those of the proxies that listen at the machine's loopback.
 func (n *Network) Ports() []int {

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -127,7 +128,7 @@ func (r *Run) Done() <-chan struct{} {
 		default:
 		}
 		if err := r.enter(); err != nil {
-			r.closeNetwork()
+			r.made().Close()
 			r.mu.Lock()
 			r.refused = err
 			r.mu.Unlock()
@@ -171,8 +172,9 @@ func (r *Run) environ() Environ {
 			inside = append(inside, "PWD="+pwd)
 		}
 	}
+	n, _ := r.network() // enter fails with the error
 	network := r.NetworkVariables()
-	inside = append(r.unsecret(append(inside, r.own.variables(r.sandbox)...)), network...)
+	inside = append(n.Redact(append(inside, r.own.variables(r.sandbox)...)), network...)
 	model := exec.Cmd{Env: inside}
 	if inside == nil {
 		model.Env = []string{}
@@ -219,8 +221,64 @@ func (r *Run) noteOwnEnv(vars []string) {
 	}
 }
 
-// checkStrings refuses what execve(2) cannot carry.
-func (r *Run) checkStrings() error {
+// network returns the run's, and makes it if there is none yet: when the run's
+// environment is first asked for, or in Start.
+func (r *Run) network() (*Network, error) {
+	r.making.Lock()
+	defer r.making.Unlock()
+	if r.net != nil || r.sandbox == nil {
+		return r.net, nil
+	}
+	n, err := r.sandbox.Networks.New(r.sandbox.NetConfig, r.sandbox.Plan.Namespaces.Net)
+	if err != nil {
+		return nil, err
+	}
+	r.net = n
+	return n, nil
+}
+
+// made is the run's network; nil: there is none, or none yet.
+func (r *Run) made() *Network {
+	r.making.Lock()
+	defer r.making.Unlock()
+	return r.net
+}
+
+// NetworkVariables make programs use what the run has of a network.
+func (r *Run) NetworkVariables() []string {
+	n, err := r.network()
+	if err != nil || n == nil {
+		return nil // enter fails with it
+	}
+	if !r.gated && r.cmd.Cancel == nil && r.cmd.WaitDelay == 0 && !Serves(r.sandbox.Policy.Network) {
+		return nil // no goroutine serves a proxy that explains
+	}
+	w := r.sandbox.NetConfig
+	place := w.Dir
+	if place == "" && w.HasFiles() {
+		place = r.own.name()
+	}
+	return n.Variables(place)
+}
+
+// unserved refuses a command without a goroutine that could serve its network.
+func (r *Run) unserved() error {
+	return &policy.PolicyError{Field: "Cmd.Cancel", Problem: "is nil, so os/exec starts no goroutine that serves the network while the tool runs", Remedy: "set WaitDelay, leave Cancel as it is, or use this type's Start, Run or CombinedOutput"}
+}
+
+// checkFields refuses a command that would not start the stage, or nothing in it, and what execve(2) cannot carry.
+func (r *Run) checkFields() error {
+	if r.sandbox.closed.Load() {
+		return fmt.Errorf("sandbox: %w", os.ErrClosed)
+	}
+	if r.cmd.Path != r.stagePath() {
+		return &policy.PolicyError{Field: "Cmd.Path", Value: r.cmd.Path, Problem: "the embedded Cmd's Path was changed, which would start a program outside of the sandbox",
+			Remedy: "set the Path of the sandbox's Cmd, or make a new command"}
+	}
+	if r.path == "" {
+		r.cmd.Err = errors.New("exec: no command") // as os/exec does
+		return r.cmd.Err
+	}
 	for i, a := range r.cmd.Args {
 		if strings.ContainsRune(a, 0) {
 			return &policy.PolicyError{Field: fmt.Sprintf("Args[%d]", i), Value: a, Problem: "contains a NUL byte", Remedy: "remove it", Err: syscall.EINVAL}

@@ -124,7 +124,7 @@ func ownGroup(a *syscall.SysProcAttr) *syscall.SysProcAttr {
 
 // checkCmd refuses what would break out of the sandbox's hands.
 func (r *Run) checkCmd(t Tool) error {
-	if err := r.checkEmbedded(); err != nil {
+	if err := r.checkFields(); err != nil {
 		return err
 	}
 	if t.Born != nil || t.Built != nil {
@@ -140,7 +140,7 @@ func (r *Run) checkCmd(t Tool) error {
 			}
 		}
 	}
-	return r.checkStrings()
+	return nil
 }
 
 // checkTool finds out what execve would say, which sandbox-exec says in an exit
@@ -214,7 +214,7 @@ func (r *Run) listen(pid int) {
 	if r.timer != nil {
 		r.timer.Stop()
 	}
-	r.closeNetwork()
+	r.made().Close()
 	r.own.remove()
 	r.ended = time.Now()
 	close(r.empty)
@@ -264,7 +264,7 @@ func (r *Run) abandon() {
 	if r.watching {
 		return
 	}
-	r.closeNetwork()
+	r.made().Close()
 	if r.inside == nil {
 		return
 	}

@@ -61,7 +61,7 @@ func (r *Run) listen() {
 	r.control.AwaitEmpty(r.over, stage.MostEnd)
 	r.stuck = r.control.Stuck
 	r.refusals.end()
-	r.closeNetwork()
+	r.made().Close()
 	r.own.remove()
 	r.ended = time.Now()
 	r.control.Close()
@@ -73,10 +73,7 @@ func (r *Run) listen() {
 func (r *Run) settle() {
 	r.restore()
 	r.watch()
-	if r.isWatching() {
-		r.stageEnded()
-		<-r.empty
-	}
+	r.awaitEmpty()
 }
 
 // abandon lets go of what enter has opened when Start failed after it.
@@ -87,7 +84,7 @@ func (r *Run) abandon() {
 	if r.watching {
 		return
 	}
-	r.closeNetwork()
+	r.made().Close()
 	if r.control == nil {
 		return
 	}

@@ -54,7 +54,7 @@ func TestWhatPassesOfTheEnvironmentHasNoSecret(t *testing.T) {
 	}
 	r := New(context.Background(), s, nil, func() Tool { return Tool{Path: "/bin/true"} })
 	c := r.Command()
-	defer r.closeNetwork()
+	defer r.made().Close()
 	env := map[string]string{}
 	for _, v := range r.Environ() {
 		name, value, _ := strings.Cut(v, "=")

@@ -1,9 +1,15 @@
 package runner
 
 import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast/internal/compile"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -25,3 +31,75 @@ type Sandbox struct {
 
 // Close refuses further runs. It reports whether it is the first to do so.
 func (s *Sandbox) Close() bool { return s.closed.CompareAndSwap(false, true) }
+
+// shows reports whether the policy shows p, a path of the host, to the tool, at
+// the same path. A path that does not exist is shown where its parent is.
+func (s *Sandbox) shows(p string) bool {
+	if slices.Contains(s.Policy.Open, policy.BoundFiles) {
+		return true
+	}
+	p, err := filepath.Abs(p)
+	if err != nil {
+		return false
+	}
+	real, err := filepath.EvalSymlinks(p)
+	if err != nil {
+		real = p
+		if dir, err := filepath.EvalSymlinks(filepath.Dir(p)); err == nil {
+			real = filepath.Join(dir, filepath.Base(p))
+		}
+	}
+	for dir := real; ; dir = filepath.Dir(dir) {
+		if e, ok := s.Tree.Find(dir); ok {
+			switch e.Kind {
+			case pathrule.Read, pathrule.Write, pathrule.CopyOnWrite:
+				return e.Dir || dir == real
+			case pathrule.Private, pathrule.Make:
+				return dir == real
+			}
+			return false
+		}
+		if dir == "/" {
+			return dir == real // the root itself is always there
+		}
+	}
+}
+
+// FilteredEnv is what an Env lets pass of the harness's environment, remembered
+// until that environment changes: judging every name takes longer than starting
+// to read the plan.
+type FilteredEnv struct {
+	mu       sync.Mutex
+	host     []string
+	passed   []string
+	withheld int
+}
+
+// Of returns the variables that pass, for the caller to keep, and how many of
+// the harness's do not.
+func (f *FilteredEnv) Of(e policy.Env) ([]string, int) {
+	host := os.Environ()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.host == nil || !slices.Equal(host, f.host) {
+		f.host, f.passed = host, e.Environ(host)
+		f.withheld = withheldBy(host, f.passed)
+	}
+	return slices.Clone(f.passed), f.withheld
+}
+
+// withheldBy counts the variables of host that are not among those passed.
+func withheldBy(host, passed []string) int {
+	names := map[string]bool{}
+	for _, v := range passed {
+		name, _, _ := strings.Cut(v, "=")
+		names[name] = true
+	}
+	n := 0
+	for _, v := range host {
+		if name, _, ok := strings.Cut(v, "="); ok && name != "" && !names[name] {
+			n++
+		}
+	}
+	return n
+}

@@ -24,7 +24,7 @@ func (n *Network) Serve(control *stage.Control) {
 	if !n.inside && len(w.Loopback) > 0 {
 		return // the tool connects by itself
 	}
-	if n.explains() {
+	if n.explains {
 		n.serve(control.Received(compile.SlotHTTP), ProxyNames[0], n.serveExplanation)
 	} else if w.Proxied {
 		n.serve(control.Received(compile.SlotHTTP), ProxyNames[0], http)
@@ -47,7 +47,9 @@ func (n *Network) Serve(control *stage.Control) {
 		n.dial, n.endings = d.Dial, append(n.endings, func() { d.Close() })
 		n.mu.Unlock()
 	}
-	n.startCapture(control)
+	if tun := control.Received(compile.SlotTun); tun != nil {
+		n.startCapture(tun, control)
+	}
 }
 
 // serve serves one listener of the sandbox's until the gateway's end.
@@ -66,11 +68,7 @@ func (n *Network) serve(f *os.File, what string, serve func(net.Listener) error)
 }
 
 // startCapture hands the sandbox's device to the policy's capture.
-func (n *Network) startCapture(control *stage.Control) {
-	tun := control.Received(compile.SlotTun)
-	if tun == nil {
-		return
-	}
+func (n *Network) startCapture(tun *os.File, control *stage.Control) {
 	gate := n.CaptureGate()
 	for i := range compile.Resolvers {
 		if f := control.Received(compile.SlotDNS + 2*i); f != nil {

@@ -53,7 +53,7 @@ func (n *Network) Served() (proxied, captured string) {
 // NoteEnv notes that what the tool has of a command's own Env does not lead to the proxies:
 // the tool then says no more than that it finds no host.
 func (n *Network) NoteEnv(env []string) {
-	if !n.wiring.Proxied && !n.explains() {
+	if !n.wiring.Proxied && !n.explains {
 		return
 	}
 	leads := func(kv string) bool {

@@ -20,9 +20,10 @@ import (
 //
 // Its methods but for Received are not for concurrent use.
 type Control struct {
-	sock  *os.File
-	child *os.File // the stage's end, until it is passed on
-	init  *os.File // pidfd
+	Child *os.File // the stage's end, until it is passed on
+
+	sock *os.File
+	init *os.File // pidfd
 	// keeper is a pidfd of the process that kills what is left when the stage and
 	// init are killed together; nil: a pid namespace needs none.
 	keeper *os.File
@@ -84,18 +85,15 @@ func NewControl() (*Control, error) {
 		unix.Close(fds[1])
 		return nil, os.NewSyscallError("fcntl", err)
 	}
-	return &Control{sock: os.NewFile(uintptr(fds[0]), "holdfast control"), child: os.NewFile(uintptr(fds[1]), "holdfast control")}, nil
+	return &Control{sock: os.NewFile(uintptr(fds[0]), "holdfast control"), Child: os.NewFile(uintptr(fds[1]), "holdfast control")}, nil
 }
-
-// ChildEnd is the descriptor for the stage.
-func (c *Control) ChildEnd() *os.File { return c.child }
 
 // Passed closes the stage's end in the harness: from now on the stage's end is
 // the only one, and its death is seen.
 func (c *Control) Passed() {
-	if c.child != nil {
-		c.child.Close()
-		c.child = nil
+	if c.Child != nil {
+		c.Child.Close()
+		c.Child = nil
 	}
 }
 
@@ -118,7 +116,13 @@ func (c *Control) Close() {
 		c.denials.Close()
 		c.denials = nil
 	}
-	c.received.close()
+	c.received.mu.Lock()
+	defer c.received.mu.Unlock()
+	c.received.closed = true
+	for i, f := range c.received.files {
+		f.Close() // a nil one does not mind
+		c.received.files[i] = nil
+	}
 }
 
 // Denials returns the memory in which the supervisor records what it refuses (supervisor.ReadDenials), once AwaitEvidence has
@@ -169,7 +173,7 @@ func (c *Control) next() error {
 	if c.sock == nil {
 		return io.EOF
 	}
-	n, pidfd, err := c.receive()
+	n, pidfd, err := receive(c.sock, c.buf[:])
 	if err != nil {
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			c.sock.Close()
@@ -180,8 +184,6 @@ func (c *Control) next() error {
 	c.take(n, pidfd)
 	return nil
 }
-
-func (c *Control) receive() (n, pidfd int, err error) { return receive(c.sock, c.buf[:]) }
 
 // receive reads one record and the descriptor that came with it; -1: none.
 func receive(sock *os.File, buf []byte) (n, fd int, err error) {
@@ -205,20 +207,14 @@ func receive(sock *os.File, buf []byte) (n, fd int, err error) {
 	case n == 0:
 		return 0, -1, io.EOF
 	}
-	return n, descriptor(oob[:oobn]), nil
-}
-
-// descriptor takes the one descriptor out of a control message; -1: none.
-func descriptor(oob []byte) int {
-	messages, err := unix.ParseSocketControlMessage(oob)
+	messages, err := unix.ParseSocketControlMessage(oob[:oobn])
 	if err != nil || len(messages) != 1 {
-		return -1
+		return n, -1, nil
 	}
-	fds, err := unix.ParseUnixRights(&messages[0])
-	if err != nil || len(fds) != 1 {
-		return -1
+	if fds, err := unix.ParseUnixRights(&messages[0]); err == nil && len(fds) == 1 {
+		return n, fds[0], nil
 	}
-	return fds[0]
+	return n, -1, nil
 }
 
 // take files one message.

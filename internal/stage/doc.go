@@ -18,7 +18,6 @@
 //	rights_linux.go   capabilities, the session keyring
 //	locks_linux.go    Landlock, seccomp, limits
 //	encode_linux.go   Template x Run -> a sealed memfd
-//	given_linux.go    the small files whose text each run brings
 //	control_linux.go  the control socket: held, failed, evidence, empty
 //	received_linux.go the descriptors that come up on it
 //	try_linux.go      a stage without a tool: whether namespaces can be made here

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"crypto/rand"
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"os"
@@ -39,9 +40,6 @@ type Run struct {
 
 // A Dir is a directory to start in, and what PWD says then; "" leaves PWD out.
 type Dir struct{ Path, PWD string }
-
-// NeedsOwn reports whether each run has to bring a directory of its own.
-func (t *Template) NeedsOwn() bool { return t.header.Own != 0 }
 
 // Program lays the template and one run out as the stage reads them. The
 // program goes into descriptor 3+ExtraFiles, the control socket into the next.
@@ -167,12 +165,60 @@ func (e *encoder) dirs(h *wire.Header, r Run) {
 	}
 }
 
+func bytesOf[T any](v *T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v))
+}
+
 func appendAll[T any](e *encoder, list []T) wire.Span {
 	off := e.align()
 	if len(list) > 0 {
 		e.buf = append(e.buf, unsafe.Slice((*byte)(unsafe.Pointer(&list[0])), len(list)*int(unsafe.Sizeof(list[0])))...)
 	}
 	return wire.Span{Off: off, Len: uint32(len(list))}
+}
+
+// fill lets the run's copy of the ops write the run's files. One that the run
+// does not bring stays empty.
+func (t *Template) fill(e *encoder, h wire.Header, files []string) {
+	if len(t.given) == 0 {
+		return
+	}
+	offsets := map[int]uint32{}
+	for _, g := range t.given {
+		if g.file >= len(files) {
+			continue
+		}
+		if _, there := offsets[g.file]; !there {
+			offsets[g.file] = e.text(files[g.file])
+		}
+		at := h.Ops[g.place].Off + uint32(g.op)*uint32(unsafe.Sizeof(wire.Op{}))
+		op := (*wire.Op)(unsafe.Pointer(&e.buf[at]))
+		op.Arg[1], op.Arg[2] = uint64(offsets[g.file]), uint64(len(files[g.file]))
+	}
+}
+
+// endpointBytes is how the supervisor's rules end: with an address and a port for each
+// endpoint (supervisor.Rules).
+const endpointBytes = 6
+
+// allow lets the run connect to its own addresses. Where it brings none, those of
+// the plan stay, at which nothing listens.
+func (t *Template) allow(e *encoder, h wire.Header, to []netip.AddrPort) {
+	if len(to) != t.connects {
+		return
+	}
+	end := h.Supervisor.Off + h.Supervisor.Len
+	for i, a := range to {
+		at := e.buf[end-uint32((t.connects-i)*endpointBytes):]
+		ip := a.Addr().As4()
+		copy(at, ip[:])
+		binary.BigEndian.PutUint16(at[4:], a.Port())
+	}
+	for i, at := range t.ports {
+		if i < len(to) {
+			binary.NativeEndian.PutUint64(e.buf[at:], uint64(to[i].Port()))
+		}
+	}
 }
 
 // Seal puts a program, to which it gives the unstarted tool's secret name, into

@@ -177,7 +177,7 @@ func beginAll(t *testing.T, path string, p plan.Plan, await func(i *insider), ar
 		t.Fatal(err)
 	}
 	defer program.Close()
-	i.cmd = &exec.Cmd{Path: l.Path, Env: launch.Environment(3), Dir: "/", ExtraFiles: l.Files(nil, program, i.c.ChildEnd()), Stdout: &i.out, Stderr: &i.out}
+	i.cmd = &exec.Cmd{Path: l.Path, Env: launch.Environment(3), Dir: "/", ExtraFiles: l.Files(nil, program, i.c.Child), Stdout: &i.out, Stderr: &i.out}
 	if i.in, err = i.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}

@@ -118,8 +118,8 @@ func (c *compiler) terminals(access landlock.AccessFS) {
 
 // own reserves the place where each run writes the path of its own directory.
 func (c *compiler) own() arg {
-	if c.t.header.Own == 0 {
-		c.t.header.Own = uint32(c.data(make([]byte, maxOwn)).v)
+	if !c.t.NeedsOwn {
+		c.t.NeedsOwn, c.t.header.Own = true, uint32(c.data(make([]byte, maxOwn)).v)
 	}
 	return ptr(uint64(c.t.header.Own))
 }

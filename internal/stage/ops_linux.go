@@ -103,9 +103,5 @@ func structure[T any](c *compiler, v T) arg {
 	return a
 }
 
-func bytesOf[T any](v *T) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v))
-}
-
 // off is the offset of a string in the program.
 func (c *compiler) off(s string) uint32 { return uint32(c.str(s).v) }

@@ -42,16 +42,6 @@ func (p *receivedFDs) store(slot int64, fd int) {
 	p.files[slot] = os.NewFile(uintptr(fd), "passed up by a sandbox")
 }
 
-func (p *receivedFDs) close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.closed = true
-	for _, f := range p.files {
-		f.Close() // nil-safe
-	}
-	p.files = [plan.MaxSlots]*os.File{}
-}
-
 // failLost ends a run one of whose descriptors has not arrived. The kernel drops one
 // when its receiver has as many as it may (unix(7), SCM_RIGHTS).
 func (c *Control) failLost(m wire.Message) {

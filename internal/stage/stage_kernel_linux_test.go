@@ -128,7 +128,7 @@ func smallest(t *testing.T, l *launch.Launcher) {
 	}
 	defer c.Close()
 	program := memfd(t, compiled(t, p).Program(Run{Path: "/bin/sh", Argv: []string{"sh", "-c", "exit 9"}, Quiet: true}), true)
-	cmd := exec.Cmd{Path: l.Path, Env: launch.Environment(3), Dir: "/", ExtraFiles: l.Files(nil, program, c.ChildEnd())}
+	cmd := exec.Cmd{Path: l.Path, Env: launch.Environment(3), Dir: "/", ExtraFiles: l.Files(nil, program, c.Child)}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

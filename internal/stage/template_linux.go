@@ -5,6 +5,8 @@ import "github.com/holdfast-dev/holdfast/internal/stage/wire"
 // A Template is a plan lowered to system calls, with every pointer an offset.
 // It does not change once made and serves any number of runs.
 type Template struct {
+	NeedsOwn bool // each run has to bring a directory of its own
+
 	ops    [wire.Places][]wire.Op
 	blob   []byte
 	steps  []wire.Span

@@ -134,7 +134,7 @@ func runProbe(p plan.Plan, l *launch.Launcher) (*Control, *Template, error) {
 		return nil, nil, err
 	}
 	defer program.Close()
-	cmd := exec.Cmd{Path: l.Path, Args: []string{"holdfast-probe"}, Dir: "/", Env: launch.Environment(3), ExtraFiles: l.Files(nil, program, c.ChildEnd())}
+	cmd := exec.Cmd{Path: l.Path, Args: []string{"holdfast-probe"}, Dir: "/", Env: launch.Environment(3), ExtraFiles: l.Files(nil, program, c.Child)}
 	if err := cmd.Start(); err != nil {
 		c.Close()
 		return nil, nil, err

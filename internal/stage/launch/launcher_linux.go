@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"golang.org/x/sys/unix"
@@ -96,4 +97,20 @@ var errNotOurs = fmt.Errorf("sandbox: this program's own executable does not hol
 // runtime: one thread is enough for it, and it never collects garbage.
 func Environment(programFD int) []string {
 	return []string{fmt.Sprintf("%s=%d", wire.FDName, programFD), "GOMAXPROCS=1", "GOGC=off", "GODEBUG=asyncpreemptoff=1"}
+}
+
+// IgnoredSignals is the set of signals that a child of this process would
+// ignore, bit n-1 for signal n: of all dispositions execve(2) keeps only that.
+func IgnoredSignals() uint64 {
+	type action struct{ handler, flags, restorer, mask uint64 }
+	const ignore = 1 // SIG_IGN
+	var ignored uint64
+	for n := uint64(1); n <= wire.NumberSignals; n++ {
+		var a action
+		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(n), 0, uintptr(unsafe.Pointer(&a)), 8, 0, 0)
+		if errno == 0 && a.handler == ignore {
+			ignored |= 1 << (n - 1)
+		}
+	}
+	return ignored
 }

@@ -7,9 +7,6 @@ import (
 	"os/exec"
 	"reflect"
 	"unsafe"
-
-	"github.com/holdfast-dev/holdfast/internal/stage/wire"
-	"golang.org/x/sys/unix"
 )
 
 // ContextOf reads the context that an exec.Cmd was made with; nil: none. os/exec
@@ -46,20 +43,4 @@ func contextField(cmd *exec.Cmd) (*context.Context, error) {
 func IsDefaultCancel(cmd *exec.Cmd) bool {
 	model := exec.CommandContext(context.Background(), "/")
 	return reflect.ValueOf(cmd.Cancel).Pointer() == reflect.ValueOf(model.Cancel).Pointer()
-}
-
-// IgnoredSignals is the set of signals that a child of this process would
-// ignore, bit n-1 for signal n: of all dispositions execve(2) keeps only that.
-func IgnoredSignals() uint64 {
-	type action struct{ handler, flags, restorer, mask uint64 }
-	const ignore = 1 // SIG_IGN
-	var ignored uint64
-	for n := uint64(1); n <= wire.NumberSignals; n++ {
-		var a action
-		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(n), 0, uintptr(unsafe.Pointer(&a)), 8, 0, 0)
-		if errno == 0 && a.handler == ignore {
-			ignored |= 1 << (n - 1)
-		}
-	}
-	return ignored
 }
