@@ -27,8 +27,8 @@ func preparedRun(t *testing.T) []figure {
 		args             []string
 		functions, files int
 	}{
-		{"a prepared Run", nil, 105, 32},
-		{"a prepared Run with Network.Explain", []string{"explain"}, 118, 33},
+		{"a prepared Run", nil, 90, 22},
+		{"a prepared Run with Network.Explain", []string{"explain"}, 103, 24},
 	} {
 		var made [3]string
 		for i, name := range []string{"workspace", "counters", "unused"} {
