@@ -25,8 +25,14 @@ func (c *compilation) supervisor() error {
 	if c.guardsNames() {
 		rules = c.supervisorRules()
 	}
+	if rules.Watch = c.watches(); rules.Watch {
+		rules.Bare = !c.namespaced
+		if len(rules.Roots) == 0 {
+			rules.Roots = c.rootsOf(c.writeRoots())
+		}
+	}
 	rules.Connects = c.endpoints()
-	if len(rules.Roots)+len(rules.Connects) == 0 || !c.Facts.Notify.Yes() {
+	if len(rules.Roots)+len(rules.Connects) == 0 && !rules.Watch || !c.Facts.Notify.Yes() {
 		return nil
 	}
 	if n := len(rules.Roots); n > supervisor.MaxEntries {
@@ -47,6 +53,9 @@ func (c *compilation) supervisor() error {
 	}
 	load := plan.LoadSupervisor{Program: program, Rules: string(encoded), Names: len(rules.Names) + len(rules.Hidden)}
 	why := "init makes the calls that could plant a file, or refuses"
+	if rules.Watch {
+		load.Watch, why = true, why+"; and records which paths are not shown"
+	}
 	if c.guarded() {
 		load.Network, load.Given, why = true, c.givenPorts(), why+"; and those that connect"
 		for _, e := range rules.Connects {
@@ -62,6 +71,22 @@ func (c *compilation) supervisor() error {
 func (c *compilation) guardsNames() bool {
 	names := len(c.Policy.Files.ProtectedPatterns()) + len(c.Policy.Files.HideNames)
 	return !c.open(policy.BoundFiles) && c.Facts.Notify.Yes() && len(c.writeRoots()) > 0 && (names > 0 || c.holdsInWritable())
+}
+
+// watches reports whether what the tool does not find is recorded.
+func (c *compilation) watches() bool {
+	if c.Policy.Files.Watch && !c.Facts.Notify.Yes() {
+		c.note(policy.BoundFiles, "Files.Watch does nothing: "+c.Facts.Notify.Reason)
+	}
+	return c.Policy.Files.Watch && c.Facts.Notify.Yes()
+}
+
+// rootsOf are the supervisor's roots.
+func (c *compilation) rootsOf(dirs []string) (roots []supervisor.Root) {
+	for _, d := range dirs {
+		roots = append(roots, supervisor.Root{Path: d, Fold: true})
+	}
+	return roots
 }
 
 // fences reports whether the supervisor keeps modes, owners and times outside as they are, as mounts would.
@@ -86,9 +111,7 @@ func programBytes(filter []supervisor.SockFilter) []byte {
 // (chattr +F), so asking the file system would be asking the tool.
 func (c *compilation) supervisorRules() supervisor.Rules {
 	rules := supervisor.Rules{Hidden: c.Policy.Files.HideNames, NoNewGit: c.Policy.Files.Protect.NoNewRepositories}
-	for _, root := range c.writeRoots() {
-		rules.Roots = append(rules.Roots, supervisor.Root{Path: root, Fold: true})
-	}
+	rules.Roots = c.rootsOf(c.writeRoots())
 	kinds := map[string]protected.Kind{}
 	for _, p := range protected.Patterns() {
 		kinds[p.Path] = p.Kind

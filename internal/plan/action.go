@@ -169,6 +169,7 @@ type (
 		Program seccomp.Program
 		Rules   string // encoded; see package supervisor
 		Names   int    // how many names are protected
+		Watch   bool   // what is not shown is recorded
 		// Connects are the addresses that the tool may connect to, and Network says
 		// that they are the only ones; without it connecting is not the supervisor's. In the
 		// place of the last Given of them each run gives its own.
@@ -349,6 +350,9 @@ func (a LoadKeeperFilter) String() string {
 func (a LoadSupervisor) String() string {
 	if a.Network {
 		return fmt.Sprintf("load the supervisor of %d names and of connections, which may go to %v alone (%d instructions)", a.Names, a.Connects, a.Program.Len())
+	}
+	if a.Watch {
+		return fmt.Sprintf("load the supervisor of %d names and of what is not shown (%d instructions)", a.Names, a.Program.Len())
 	}
 	return fmt.Sprintf("load the supervisor of %d names (%d instructions)", a.Names, a.Program.Len())
 }

@@ -30,7 +30,8 @@ func (r *Run) judged() (list []policy.Violation, beyond uint64) {
 	for _, d := range denials {
 		list = append(list, JudgeDenial(d, rules, r.sandbox.Policy.Files))
 	}
-	return list, beyond
+	watched, more := r.refusals.watched()
+	return append(list, watched...), beyond + more
 }
 
 // follow fills in what is known of a run whose stage has been started.

@@ -20,7 +20,8 @@
 // On macOS a run executes sandbox-exec: run_darwin.go, seatbelt*.go.
 //
 // What a run was denied becomes a policy.Violation, in words, here: JudgeDenial is for what the supervisor has refused
-// (refused.go), ViolationOf for what the gateway has denied (violation.go).
+// (refused.go), ViolationOf for what the gateway has denied (violation.go). What Files.Watch has recorded comes through a
+// watcher, which looks outside whether the policy is the reason (watched_linux.go).
 //
 // # Limits
 //

@@ -28,17 +28,12 @@ var operations = [...]string{
 	supervisor.DeedMode: "change the mode", supervisor.DeedSetID: "set the setuid or setgid bit", supervisor.DeedBind: "bind a socket",
 	supervisor.DeedConnect: "connect", supervisor.DeedOwner: "change the owner", supervisor.DeedTimes: "change the times",
 	supervisor.DeedTrace: "trace with PTRACE_O_TRACEEXIT", supervisor.DeedAttribute: "change an extended attribute",
+	supervisor.DeedLook: "look at", supervisor.DeedExecute: "execute",
 }
 
 // JudgeDenial says in words what the supervisor has refused, by the rules it had, as they were encoded, and the policy that they are of.
 func JudgeDenial(d supervisor.Denial, rules []byte, files policy.Files) policy.Violation {
-	r := refused{
-		Time: time.Unix(d.Seconds, d.Nanoseconds), Bound: policy.BoundFiles, Operation: operations[d.Deed], Path: d.Paths[0], To: d.Paths[1],
-		PID: d.PID, Claimed: strings.ReplaceAll(d.Command, "\x00", " "), Count: int(min(d.Count, 1<<31-1)),
-	}
-	if r.Claimed == "" {
-		r.Claimed = d.Name
-	}
+	r := refusedOf(d)
 	switch d.Deed {
 	case supervisor.DeedConnect:
 		r.Bound, r.Path = policy.BoundNetwork, addressText([]byte(d.Paths[0]))
@@ -52,11 +47,30 @@ func JudgeDenial(d supervisor.Denial, rules []byte, files policy.Files) policy.V
 	} else {
 		r.byReason(d)
 	}
+	return r.printable()
+}
+
+// refusedOf says what was wanted.
+func refusedOf(d supervisor.Denial) refused {
+	r := refused{
+		Time: time.Unix(d.Seconds, d.Nanoseconds), Bound: policy.BoundFiles, Operation: operations[d.Deed], Path: d.Paths[0], To: d.Paths[1],
+		PID: d.PID, Claimed: strings.ReplaceAll(d.Command, "\x00", " "), Count: int(min(d.Count, 1<<31-1)),
+	}
+	if r.Claimed == "" {
+		r.Claimed = d.Name
+	}
+	return r
+}
+
+// printable is the denial with what the tool has written escaped.
+func (r refused) printable() policy.Violation {
 	for _, s := range []*string{&r.Path, &r.To, &r.Rule, &r.Remedy, &r.Claimed} {
 		*s = errtext.Printable(*s)
 	}
 	return policy.Violation(r)
 }
+
+func quoted(p string) string { return strconv.Quote(errtext.Shorten(p)) }
 
 // byRule fills in what the rule on a name says.
 func (r *refused) byRule(c supervisor.Cause, files policy.Files) {

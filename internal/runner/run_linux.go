@@ -55,7 +55,7 @@ func (r *Run) listen() {
 	}
 	close(r.decided)
 	r.control.AwaitEvidence()
-	r.refusals.begin(r.control.Denials())
+	r.refusals.begin(r.control.Denials(), r.sandbox)
 	close(r.told)
 	r.control.Drain()
 	r.control.AwaitEmpty(r.over, stage.MostEnd)

@@ -23,10 +23,19 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
+// BenchmarkWatch reports the time of a call that Rules.Watch stops, and without it.
+func BenchmarkWatch(b *testing.B) {
+	for _, op := range []string{"read", "stat", "absent"} {
+		b.Run(op, func(b *testing.B) { benchCall(b, op, 1, false) })
+		b.Run(op+"/unwatched", func(b *testing.B) { benchCall(b, op, 1, true) })
+	}
+}
+
 func benchCall(b *testing.B, op string, depth int, silent bool) {
 	total, n := 0, 0
 	for b.Loop() {
 		dir, rules := workspace(b, self)
+		rules.Watch = op == "read" || op == "stat" || op == "absent"
 		script := fmt.Sprintf(`"$SELF" time %s %d`, op, depth)
 		out, code := run(b, job{Rules: rules, Dir: dir, UID: self, Silent: silent, Argv: []string{"bash", "-c", script}, Env: []string{roleEnv + "=act"}})
 		ns, err := strconv.Atoi(strings.TrimPrefix(strings.TrimSpace(out), "NS "))
@@ -60,6 +69,12 @@ func timeCalls(op, levels string) error {
 			fd, err = unix.Open(name, unix.O_CREAT|unix.O_WRONLY|unix.O_EXCL|unix.O_CLOEXEC, 0o644)
 		case "write":
 			fd, err = unix.Open("f-1", unix.O_WRONLY|unix.O_CLOEXEC, 0)
+		case "read":
+			fd, err = unix.Open("f-1", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		case "stat":
+			err = unix.Lstat("f-1", &unix.Stat_t{})
+		case "absent":
+			unix.Lstat("absent", &unix.Stat_t{})
 		case "rename":
 			err = unix.Rename(fmt.Sprintf("f%d", i-1), name)
 		case "mkdir":

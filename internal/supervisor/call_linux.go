@@ -20,6 +20,8 @@ const (
 	opTrace
 	opSetAttribute
 	opRemoveAttribute
+	opLook    // of Rules.Watch
+	opExecute // as opLook
 )
 
 // Where a path argument comes from.

@@ -32,6 +32,8 @@ const (
 	DeedTimes
 	DeedTrace
 	DeedAttribute
+	DeedLook // of Rules.Watch
+	DeedExecute
 	deedCount
 )
 
@@ -61,6 +63,7 @@ const (
 	ReasonMemory          // the process hides its memory, so its arguments cannot be read
 	ReasonMounts          // the process is in another mount namespace
 	ReasonTracer          // another process has tracees with PTRACE_O_TRACEEXIT
+	ReasonAbsent          // of Rules.Watch: the path is not there, or may not be used so
 	reasonCount
 )
 

@@ -18,6 +18,8 @@ type Denial struct {
 	Paths                [2]string // as the kernel names them; "": the deed has none. Of DeedConnect a struct sockaddr.
 	Cut                  [2]bool   // there was no room for all of the path
 
+	NoFollow bool // of ReasonAbsent: the call is about a symbolic link itself
+
 	PID     int    // inside; 0: it is not known
 	Name    string // of the thread that made the call, as the process has named it
 	Command string // its command line, as the process has written it, with NUL bytes between the arguments

@@ -27,7 +27,7 @@
 // once, as an O_PATH descriptor or a copy, and everything after goes through that: a second thread may have made it
 // another one by a second look. TestNoSecondLookAtTheTarget holds the source to it.
 //
-// No call with a path or an address is answered by SECCOMP_USER_NOTIF_FLAG_CONTINUE: the kernel would read it again, and a
+// No call with a path or an address that a bound depends on is answered by SECCOMP_USER_NOTIF_FLAG_CONTINUE: the kernel would read it again, and a
 // second thread may have changed it. One supervisor, one call at a time, and every call that changes a name goes through it: so
 // between steps 3 and 6 no process of the sandbox can turn the directory into another, whatever its threads do.
 //
@@ -108,6 +108,26 @@
 // death, and finds the rule again (CauseOf); package runner puts it into words. A name that is said to be there already, or not to be there,
 // because that is the truth, is no denial; nor is what the kernel refuses by itself, or the filter without the supervisor. Two denials whose
 // paths are longer than DenialPathRoom and differ behind that may count as one.
+//
+// # Watching
+//
+// With Rules.Watch, executions, looks at metadata, changes of directory and all opens stop here, too (watch_linux.go). Such a call, if the
+// filter without Watch would let it go on, is tried without an effect, recorded if it fails with ENOENT, EACCES or EROFS, and then goes on in
+// the kernel (SECCOMP_USER_NOTIF_FLAG_CONTINUE). That is sound because no rule depends on these stops: mounts and Landlock hold what can be
+// reached, whatever the path has become meanwhile, and the record is advisory. TestOnlyWatchedCallsGoOn compares the two
+// filters for every call and flag. Calls that are served anyway are served as without Watch, and recorded when they fail.
+//
+//   - The tool's own execve(2) carries ExecMark in an argument that the kernel does not read, and is not stopped: init is suspended by
+//     vfork until then, and would never answer. Fork instead of vfork would copy init's page tables at each start. A tool that uses the
+//     mark is not seen when it executes something; it could as well hide in the next item.
+//   - Records lie in a ring behind the table of denials (watch.go), WatchRoom of them. The harness takes them out every few
+//     milliseconds, and drops those that are absent outside, too, which init cannot see: it has no descriptor of the host's root, so that none
+//     can be stolen from it. A tool that is faster than the harness loses records, which are counted, and never waits. Denials are in
+//     the other table, which no flood of looks reaches.
+//   - A path that leads nowhere is recorded as the tool spelled it, behind the kernel's path of the directory it begins at.
+//   - Where Landlock alone holds the files (Rules.Bare), access(2) does not show what it refuses: a plain file or directory is opened for a
+//     moment, and a name is made out to be creatable by the roots.
+//   - Calls of processes in another mount namespace, or with memory that cannot be read, go on unrecorded.
 //
 // # Limits
 //

@@ -1,6 +1,10 @@
 package supervisor
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/holdfast-dev/holdfast/internal/protected"
+)
 
 // SockFilter is one instruction of a classic BPF program, laid out as the kernel's struct sock_filter.
 type SockFilter struct {
@@ -41,6 +45,8 @@ const (
 	errnoSys  = 38
 	errnoNot  = 95 // EOPNOTSUPP
 
+	statEmptyPath = 0x1000 // AT_EMPTY_PATH
+
 	prSetDumpable = 4
 
 	ptraceOldSetOptions = 21
@@ -54,17 +60,17 @@ const (
 // filter refuses: the kernel takes the strictest answer, and an errno is stricter than a notification.
 // The architecture is "amd64" or "arm64".
 func Filter(arch string, hidden bool) ([]SockFilter, error) {
-	return filter(arch, true, hidden, false, false)
+	return filter(arch, Rules{Names: make([]protected.Pattern, 1)}, hidden)
 }
 
 // FilterOf returns the program for these rules: with names, hidden names or paths in them what
 // Filter returns, with Connects also what sends connect(2) to the listener and refuses the
-// socket options that could lead past it.
+// socket options that could lead past it; with Watch what sends what is watched as well.
 func FilterOf(arch string, r *Rules) ([]SockFilter, error) {
-	return filter(arch, len(r.Names)+len(r.Paths)+len(r.Hidden) > 0, HidesNames(r), r.Connects != nil, r.Fence)
+	return filter(arch, *r, HidesNames(r))
 }
 
-func filter(arch string, names, hidden, connects, fence bool) ([]SockFilter, error) {
+func filter(arch string, r Rules, hidden bool) ([]SockFilter, error) {
 	t, ok := tables[arch]
 	if !ok {
 		return nil, errors.Join(ErrArch, errors.New(arch))
@@ -78,13 +84,16 @@ func filter(arch string, names, hidden, connects, fence bool) ([]SockFilter, err
 	if t.audit == auditAMD64 {
 		p = append(p, SockFilter{bpfOver, 0, 1, x32Bit}, SockFilter{bpfRet, 0, 0, retKill})
 	}
-	if connects {
+	if r.Connects != nil {
 		p = append(p, connectRules(t)...)
 	}
-	if names {
-		p = append(p, nameRules(t, hidden)...)
+	if r.Watch {
+		p = append(p, watchRules(t, r.holdsNames())...)
 	}
-	if fence {
+	if r.holdsNames() {
+		p = append(p, nameRules(t, hidden || r.Watch)...)
+	}
+	if r.Fence {
 		p = append(p, notify(t.fence)...)
 	}
 	p = append(p, traceRules(t)...)
@@ -188,6 +197,41 @@ func traceRules(t table) []SockFilter {
 	}
 }
 
+// ExecMark is the sixth argument of the execve(2) and execveat(2) by which the tool itself is executed, which is not stopped: init, which
+// would answer, is suspended by vfork until then. The kernel takes no sixth argument. A tool that gives it is not watched when it
+// executes something, and no bound depends on that.
+const ExecMark = 0x486f6c64
+
+// watchRules sends what Rules.Watch watches and no bound has sent: executions, looks at the metadata of paths, and, where names is
+// not set, opens. A look at a descriptor (fstat of glibc is newfstatat with AT_EMPTY_PATH) goes on.
+func watchRules(t table, names bool) (p []SockFilter) {
+	for _, nr := range t.executes {
+		p = append(p, unless(nr, 5, bpfEqual, ExecMark)...)
+	}
+	for _, o := range t.stats {
+		p = append(p, unless(o.nr, o.flagsArg, bpfSet, statEmptyPath)...)
+	}
+	p = append(p, notify(t.looks)...)
+	if !names {
+		p = append(p, notify(t.creates)...)
+		for _, o := range t.opens {
+			p = append(p, openRule(o, true)...)
+		}
+	}
+	return p
+}
+
+// unless sends a call but where the low word of an argument passes a test.
+func unless(nr, arg uint32, test uint16, k uint32) []SockFilter {
+	return []SockFilter{
+		{bpfEqual, 0, 4, nr},
+		{bpfLoad, 0, 0, dataArgs + 8*arg},
+		{test, 0, 1, k},
+		{bpfRet, 0, 0, retAllow},
+		{bpfRet, 0, 0, retNotify},
+	}
+}
+
 type openCall struct{ nr, flagsArg uint32 }
 
 type errnoCall struct{ nr, errno uint32 }
@@ -199,6 +243,9 @@ type table struct {
 	opens  []openCall
 	errno  []errnoCall
 	prctl  uint32
+
+	executes, looks, creates []uint32 // of Rules.Watch
+	stats                    []openCall
 
 	connect, setsockopt, ptrace uint32
 }
@@ -225,7 +272,11 @@ var tables = map[string]table{
 			{437, errnoSys}, {304, errnoPerm}, {425, errnoSys}, {426, errnoSys}, {427, errnoSys},
 			{463, errnoSys}, {466, errnoSys},
 		},
-		prctl: 157, connect: 42, setsockopt: 54, ptrace: 101,
+		executes: []uint32{59, 322},                        // execve execveat
+		looks:    []uint32{4, 6, 80, 21, 269},              // stat lstat chdir access faccessat
+		stats:    []openCall{{262, 3}, {332, 2}, {439, 3}}, // newfstatat statx faccessat2
+		creates:  []uint32{85},
+		prctl:    157, connect: 42, setsockopt: 54, ptrace: 101,
 	},
 	"arm64": {
 		audit: auditARM64,
@@ -243,6 +294,9 @@ var tables = map[string]table{
 			{437, errnoSys}, {265, errnoPerm}, {425, errnoSys}, {426, errnoSys}, {427, errnoSys},
 			{463, errnoSys}, {466, errnoSys},
 		},
-		prctl: 167, connect: 203, setsockopt: 208, ptrace: 117,
+		executes: []uint32{221, 281},
+		looks:    []uint32{49, 48}, // chdir faccessat
+		stats:    []openCall{{79, 3}, {291, 2}, {439, 3}},
+		prctl:    167, connect: 203, setsockopt: 208, ptrace: 117,
 	},
 }

@@ -160,6 +160,13 @@ func serveAll(listener int, rules *Rules) {
 	if r := Prepare(s, proc, listener); r < 0 {
 		die("prepare", syscall.Errno(-r))
 	}
+	if rules.Watch {
+		b, err := unix.Mmap(-1, 0, int(TableBytes(s)), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
+		if err != nil {
+			die("mmap", err)
+		}
+		Record(s, uintptr(unsafe.Pointer(&b[0])))
+	}
 	for {
 		timeout := -1
 		if Pending(s) > 0 {

@@ -9,10 +9,25 @@ import (
 // process into the table. A denial that is recorded already is counted. Its paths are read anew from the kernel, by the
 // descriptors that the call was judged by; the process's command line, from /proc, only for a new record.
 
-// Record makes the serving code write denials to the table at address, which is DenialBytes of zeros; 0: nothing is recorded.
+// TableBytes is the size of the memory that Record takes.
 //
 //go:norace
-func Record(s *State, address uintptr) { s.denials = address }
+func TableBytes(s *State) uintptr {
+	if s.m.rb(offWatch) != 0 {
+		return DenialBytes + WatchBytes
+	}
+	return DenialBytes
+}
+
+// Record makes the serving code write denials to the table at address, which is TableBytes of zeros; 0: nothing is recorded.
+//
+//go:norace
+func Record(s *State, address uintptr) {
+	s.denials = address
+	if s.m.rb(offWatch) != 0 && address != 0 {
+		s.watched = address + DenialBytes
+	}
+}
 
 // table returns the table. It lies in no memory of the Go heap.
 //
@@ -154,6 +169,10 @@ func (s *State) otherDeed() Deed {
 		return DeedTrace
 	case opSetAttribute, opRemoveAttribute:
 		return DeedAttribute
+	case opLook:
+		return DeedLook
+	case opExecute:
+		return DeedExecute
 	}
 	return DeedCall
 }

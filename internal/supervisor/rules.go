@@ -26,6 +26,10 @@ type Rules struct {
 	// NoNewGit says that no directory becomes a git directory, and no .git file is made. It counts where ".git" is among the names.
 	NoNewGit bool
 
+	// Watch has opens for reading, executions and looks at metadata recorded when they fail, too. Bare says for it that no mounts
+	// hold the policy, but Landlock alone.
+	Watch, Bare bool
+
 	// Connects says that the tool may connect TCP sockets to these addresses and nothing else to anything. Nil leaves
 	// connect(2) alone.
 	Connects []Endpoint
@@ -60,7 +64,8 @@ const (
 	offConnect = offBitmap + 32
 	offFence   = offConnect + 2
 	offFlags   = offFence + 1
-	offTails   = offFlags + 1
+	offWatch   = offFlags + 1
+	offTails   = offWatch + 1
 	offTailsAt = offTails + 2
 	offPathsAt = offTailsAt + 4
 	offRecords = offPathsAt + 4
@@ -74,6 +79,12 @@ const (
 	flagConfig     = 4
 	flagAttributes = 8
 	flagNoNewGit   = 16
+
+	// What is watched: see watch_linux.go.
+	watchOn    = 1
+	watchNames = 2 // the calls that change names are served, and opens for writing
+	watchReads = 4 // all opens are served
+	watchBare  = 8
 
 	compLiteral = 0
 	compAny     = 1
@@ -120,6 +131,7 @@ func (r *Rules) Encode() ([]byte, error) {
 	if r.Fence {
 		b[offFence] = 1
 	}
+	b[offWatch] = r.watches()
 	paths := append([]protected.Pattern(nil), r.Paths...)
 	sortByLength(paths)
 	for _, p := range paths {
@@ -297,6 +309,27 @@ func Check(b []byte) error {
 		return bad("the blob", "is not filled by its records")
 	}
 	return nil
+}
+
+// holdsNames reports whether the rules have something on names, so that the calls that change names are served.
+func (r *Rules) holdsNames() bool { return len(r.Names)+len(r.Paths)+len(r.Hidden) > 0 }
+
+// watches says what the serving code has to know of Watch: which of the stopped calls it serves because of a bound.
+func (r *Rules) watches() (bits byte) {
+	if !r.Watch {
+		return 0
+	}
+	bits = watchOn
+	if r.holdsNames() {
+		bits |= watchNames
+	}
+	if HidesNames(r) {
+		bits |= watchReads
+	}
+	if r.Bare {
+		bits |= watchBare
+	}
+	return bits
 }
 
 // HidesNames reports whether the rules hide something, so that Filter must trap every open.

@@ -32,6 +32,11 @@ func Serve(s *State) int {
 	s.why, s.ids = ReasonNone, false
 	s.resolved[0].reset()
 	s.resolved[1].reset()
+	s.in[0].from, s.in[1].from, s.plen[0], s.plen[1] = fromNothing, fromNothing, 0, 0
+	if s.onlyWatched() {
+		s.observe()
+		return 0
+	}
 	if r = s.enter(); r == 0 {
 		r = s.decode()
 	}
@@ -54,6 +59,8 @@ func Serve(s *State) int {
 	}
 	if s.why != ReasonNone {
 		s.record(r)
+	} else if s.watched != 0 && r < 0 {
+		s.recordFailure(r)
 	}
 	s.resolved[0].drop()
 	s.resolved[1].drop()

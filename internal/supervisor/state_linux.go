@@ -69,9 +69,12 @@ type State struct {
 	ends          [2]int32 // of a new pipe
 
 	denials uintptr // the address of a denialTable, or 0
-	why     Reason  // of the refusal in hand
-	side    uint8   // and which path is refused
-	ids     bool    // the call asked for setuid or setgid bits, which are left out
+	watched uintptr // the address of a watchTable, or 0
+	known   caller  // what identify has found last, of the thread knownID
+	knownID uint32
+	why     Reason // of the refusal in hand
+	side    uint8  // and which path is refused
+	ids     bool   // the call asked for setuid or setgid bits, which are left out
 
 	// Refused counts the calls answered with EACCES because of a rule.
 	Refused uint64

@@ -35,9 +35,10 @@ const (
 	notifyContinue = 1 // SECCOMP_USER_NOTIF_FLAG_CONTINUE
 	pollIn         = 1
 
-	sysOpenat2   = 437
-	sysPidfdOpen = 434
-	sysPidfdGet  = 438
+	sysOpenat2    = 437
+	sysFaccessat2 = 439
+	sysPidfdOpen  = 434
+	sysPidfdGet   = 438
 
 	pidfdThread = 0x80 // PIDFD_THREAD, which is O_EXCL
 

@@ -22,6 +22,12 @@ const (
 	nrChmod     = syscall.SYS_CHMOD
 	nrFchmodat2 = 452
 
+	nrStat     = syscall.SYS_STAT
+	nrLstat    = syscall.SYS_LSTAT
+	nrAccess   = syscall.SYS_ACCESS
+	nrStatx    = 332
+	nrExecveat = 322
+
 	nrChown     = syscall.SYS_CHOWN
 	nrLchown    = syscall.SYS_LCHOWN
 	nrUtime     = syscall.SYS_UTIME

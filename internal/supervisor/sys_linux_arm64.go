@@ -23,5 +23,10 @@ const (
 	nrChmod     = -10
 	nrFchmodat2 = 452
 
+	nrStatx    = 291
+	nrExecveat = 281
+
+	nrStat, nrLstat, nrAccess = -16, -17, -18
+
 	nrChown, nrLchown, nrUtime, nrUtimes, nrFutimesat = -11, -12, -13, -14, -15
 )

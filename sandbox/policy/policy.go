@@ -118,6 +118,11 @@ type Files struct {
 	// belongs to another user, could not be a preset's workspace (a home that is a repository), or HideNames
 	// names something, which holds below Write alone. Nothing is granted on macOS.
 	Worktrees []string
+	// Watch has the report list the opens, executions and looks at metadata that fail because the policy does not show a path, or
+	// shows it to be read alone: "not there" then has a reason. It bounds nothing and widens nothing, and a tool can hide from it.
+	// It is for finding out what a tool needs (Report.Suggest): each of these calls takes some 10 microseconds more
+	// (docs/denials.md). False: only what the supervisor refuses is listed. On macOS it does nothing.
+	Watch bool
 	// PrivateBytes limits what Private directories and copies can hold together.
 	// Zero: half of the machine's memory.
 	PrivateBytes uint64

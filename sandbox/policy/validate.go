@@ -41,6 +41,9 @@ func (p Policy) validateRoot() error {
 	if p.Root == nil {
 		return nil
 	}
+	if p.Files.Watch {
+		return &PolicyError{Field: "Files.Watch", Problem: "cannot go with Root, whose paths are not the host's", Remedy: "leave it false, or write the Root's entries as Files"}
+	}
 	if f := p.Files; len(f.Read)+len(f.Write)+len(f.Hide)+len(f.Private)+len(f.CopyOnWrite)+len(f.Worktrees)+len(f.Make) > 0 || f.PrivateBytes > 0 {
 		return &PolicyError{Field: "Files", Problem: "cannot go with Root, which is the tool's whole root", Remedy: "write its rules as entries; of Files only Protect and HideNames count"}
 	}
@@ -71,6 +74,9 @@ func (p Policy) GuardsRoot() bool {
 }
 
 func (p Policy) validateSyscalls() error {
+	if p.Files.Watch && len(p.Programs) > 0 {
+		return &PolicyError{Field: "Files.Watch", Problem: "cannot go with Programs: a stop overrules SECCOMP_RET_TRACE and SECCOMP_RET_LOG (seccomp(2))", Remedy: "leave one of the two out"}
+	}
 	if p.Syscalls.IsZero() {
 		return nil
 	}
@@ -137,6 +143,8 @@ func (p Policy) validateBounds() error {
 // that a policy which opens b as well contradicts itself.
 func (p Policy) closes(b Bound) string {
 	switch {
+	case b == BoundFiles && p.Files.Watch:
+		return "Files.Watch"
 	case b == BoundFiles && len(p.Files.HideNames) > 0:
 		return "Files.HideNames"
 	case b == BoundFiles && len(p.Files.Protect.Add) > 0:

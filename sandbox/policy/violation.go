@@ -32,6 +32,8 @@ type Violation struct {
 	// Remedy is what in the policy would allow it, or that nothing does. It is for a person:
 	// the tool chose the host, and a program that follows remedies has no policy.
 	Remedy string `json:"remedy"`
+	// Widening is that remedy as data, where it is one value of a list; see [Suggest].
+	Widening Widening `json:"widening,omitzero"`
 	// Count is how many denials there were by this rule and for this reason, of this host
 	// and port by this protocol, or of this operation and path; the other fields tell of the first of them.
 	Count int `json:"count"`

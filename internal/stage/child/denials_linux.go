@@ -26,10 +26,11 @@ func makeDenials() int32 {
 	if errno != 0 {
 		return -1
 	}
-	_, errno = sys.Call(syscall.SYS_FTRUNCATE, fd, supervisor.DenialBytes, 0, 0, 0, 0)
+	size := supervisor.TableBytes(st.supervisor)
+	_, errno = sys.Call(syscall.SYS_FTRUNCATE, fd, size, 0, 0, 0, 0)
 	if errno == 0 {
 		var at uintptr
-		at, errno = sys.Call(syscall.SYS_MMAP, 0, supervisor.DenialBytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED, fd, 0)
+		at, errno = sys.Call(syscall.SYS_MMAP, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED, fd, 0)
 		if errno == 0 {
 			supervisor.Record(st.supervisor, at)
 			return int32(fd)

@@ -5,11 +5,12 @@ import (
 	"unsafe"
 
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/internal/sys"
 )
 
 // execTool executes the first of the tool's paths that can be, as execvp(3) goes
-// through PATH, and returns why none could.
+// through PATH, and returns why none could. The supervisor's filter knows these calls by their mark: init cannot answer for them.
 //
 //go:norace
 //go:nocheckptr
@@ -18,12 +19,12 @@ func execTool() uintptr {
 	if h.Exe > 0 {
 		const emptyPath = 0x1000
 		exe := uintptr(st.reg[(wire.RegGiven+h.Exe-1)&(wire.MaxRegisters-1)])
-		_, errno := sys.Call(sysExecveat, exe, text("\x00"), st.base+uintptr(h.Argv.Off), st.base+uintptr(h.Envp.Off), emptyPath, 0)
+		_, errno := sys.Call(sysExecveat, exe, text("\x00"), st.base+uintptr(h.Argv.Off), st.base+uintptr(h.Envp.Off), emptyPath, supervisor.ExecMark)
 		return errno
 	}
 	path, denied, errno := h.Path, false, uintptr(0)
 	for range h.Paths {
-		_, errno = sys.Call(syscall.SYS_EXECVE, st.base+uintptr(path), st.base+uintptr(h.Argv.Off), st.base+uintptr(h.Envp.Off), 0, 0, 0)
+		_, errno = sys.Call(syscall.SYS_EXECVE, st.base+uintptr(path), st.base+uintptr(h.Argv.Off), st.base+uintptr(h.Envp.Off), 0, 0, supervisor.ExecMark)
 		switch syscall.Errno(errno) {
 		case syscall.EACCES:
 			denied = true
