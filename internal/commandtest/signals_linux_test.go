@@ -18,16 +18,29 @@ import (
 )
 
 // listenScript says each signal that it gets, and ends with its input. It says
-// "ready" when it listens.
-const listenScript = `for my $s (qw(HUP INT QUIT USR1 USR2 TERM CONT WINCH ALRM PIPE IO TSTP URG RTMIN RTMAX)) {
-	$SIG{$s} = sub { syswrite STDOUT, "$s\n" };
-}
-syswrite STDOUT, "ready\n";
-while (1) {
-	my $n = sysread STDIN, my $line, 100;
-	exit 0 if defined $n && $n == 0;
-	syswrite STDOUT, $line if $n;
-}`
+// "ready" when it listens. The handler is Python's own, in C, which writes the number of each
+// signal into a pipe (signal.set_wakeup_fd): one in the script's language would run amid an allocation,
+// or later than a read that waits for the next signal.
+const listenScript = `
+import os, select, signal
+said, wakeup = os.pipe()
+os.set_blocking(wakeup, False)
+signal.set_wakeup_fd(wakeup)
+names = {getattr(signal, "SIG" + n): n for n in "HUP INT QUIT USR1 USR2 TERM CONT WINCH ALRM PIPE IO TSTP URG RTMIN RTMAX".split()}
+for number in names:
+    signal.signal(number, lambda *_: None)
+os.write(1, b"ready\n")
+while True:
+    can = select.select([said, 0], [], [])[0]
+    if said in can:
+        for number in os.read(said, 100):
+            os.write(1, names[number].encode() + b"\n")
+    if 0 in can:
+        line = os.read(0, 100)
+        if not line:
+            break
+        os.write(1, line)
+`
 
 // A listener is a tool that says which signals it gets.
 type listener struct {
@@ -42,8 +55,8 @@ type listener struct {
 // listen starts one; change may set its attributes.
 func listen(t *testing.T, s *sandbox.Sandbox, change func(c *sandbox.Cmd)) *listener {
 	t.Helper()
-	c := s.Command("/usr/bin/perl", "-e", listenScript)
-	c.Env = append(os.Environ(), "PERL_SIGNALS=unsafe") // at once, not when sysread returns
+	kerneltest.Need(t, kerneltest.Command("/usr/bin/python3"))
+	c := s.Command("/usr/bin/python3", "-I", "-S", "-c", listenScript)
 	if change != nil {
 		change(c)
 	}
