@@ -50,7 +50,7 @@ var parts = []part{
 	{name: "a mount namespace", namespaces: plan.Namespaces{Mount: true}, steps: does[plan.PrivateMounts]},
 	{name: "a root of its own: binds, /proc, /dev, private directories", steps: builds},
 	{name: "secrets hidden", steps: does[plan.Hide]},
-	{name: "copy-on-write caches", steps: does[plan.Overlay]},
+	{name: "copy-on-write caches", steps: either(does[plan.Overlay], does[plan.SharedOverlay])},
 	{name: "keyring, no_new_privs, capabilities, limits", steps: either(by(plan.Keyring, plan.NoNewPrivs, plan.Capabilities, plan.Rlimits), does[plan.Undumpable])},
 	{name: "Landlock, and the self-checks", steps: either(by(plan.Landlock, plan.LandlockScope), does[plan.CheckRoot], does[plan.CheckSignal], does[plan.CheckKeyring])},
 	{name: "protected names", steps: by(plan.Supervisor)},

@@ -111,6 +111,7 @@ type compilation struct {
 	unsupported    []error // what the policy asks for and this host cannot give
 	landlockLosses []landlock.Lost
 	in             plan.Place
+	shared         sharedOverlay
 	ownDev         bool // /dev is the sandbox's own, with a null device
 }
 

@@ -40,6 +40,11 @@ func (c *compilation) build() error {
 	c.do(plan.Scratch{Bytes: c.Policy.Files.PrivateBytes}, plan.Setup, "private directories are taken from it")
 	c.proc()
 	c.buildDev()
+	if c.Facts.Overlay.Yes() {
+		if c.shared = shareOverlay(entries); c.shared.around != "" {
+			c.do(plan.SharedOverlay{Lower: c.shared.around, Slot: "view"}, m, "one overlayfs for the copy-on-write directories below it")
+		}
+	}
 	anchored := map[string]bool{}
 	for i, e := range entries {
 		if e.Shown {
@@ -152,7 +157,7 @@ func (c *compilation) place(i int, e resolve.Entry) error {
 		c.do(plan.Private{At: e.Path, Slot: fmt.Sprintf("p%d", i), Mode: privateMode(e.Path)}, m, "")
 	case pathrule.CopyOnWrite:
 		if c.Facts.Overlay.Yes() {
-			c.do(plan.Overlay{Lower: e.Path, At: e.Path, Slot: fmt.Sprintf("o%d", i)}, m, "")
+			c.do(plan.Overlay{Lower: e.Path, At: e.Path, Slot: fmt.Sprintf("o%d", i), Of: c.shared.of(e)}, m, "")
 		} else {
 			c.do(plan.Private{At: e.Path, Slot: fmt.Sprintf("p%d", i), Mode: 0o700}, m, "no overlayfs here: it starts empty")
 		}

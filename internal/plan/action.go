@@ -76,11 +76,6 @@ type (
 	}
 	// Cover shows a file of the new root at the path of another, in its stead.
 	Cover struct{ Path, By string }
-	// Overlay puts a copy-on-write view of Lower at a path; what is written goes
-	// to the scratch.
-	Overlay struct{ Lower, At, Slot string }
-	// ProbeOverlay mounts an overlayfs and records whether that went well.
-	ProbeOverlay struct{}
 	// Proc mounts a new procfs, with what is not per process read-only or hidden. With Network the settings of
 	// the network stay within reach of a Loopback with Free.
 	Proc struct {
@@ -284,8 +279,6 @@ func (a Bind) String() string {
 func (a Private) String() string      { return "private directory " + a.At }
 func (a Hide) String() string         { return "hide " + a.Path }
 func (a Cover) String() string        { return "show " + a.By + " at " + a.Path }
-func (a Overlay) String() string      { return "copy-on-write " + a.Lower + " at " + a.At }
-func (ProbeOverlay) String() string   { return "try an overlayfs" }
 func (PTYs) String() string           { return "mount a new /dev/pts" }
 func (Queues) String() string         { return "mount the message queues at /dev/mqueue" }
 func (Pivot) String() string          { return "pivot into the new root" }
@@ -369,8 +362,6 @@ func (Bind) action()             {}
 func (Private) action()          {}
 func (Hide) action()             {}
 func (Cover) action()            {}
-func (Overlay) action()          {}
-func (ProbeOverlay) action()     {}
 func (Proc) action()             {}
 func (PTYs) action()             {}
 func (Queues) action()           {}

@@ -72,6 +72,7 @@ func TestActionsSayWhatTheyDo(t *testing.T) {
 		{MakeFile{Path: "/x", Data: "abc"}, "write /x (3 bytes)"},
 		{MakeLink{Path: "/bin", Target: "usr/bin"}, "link /bin -> usr/bin"},
 		{Overlay{Lower: "/c", At: "/d"}, "copy-on-write /c at /d"},
+		{SharedOverlay{Lower: "/c"}, "make a copy-on-write view of /c, of which only parts are shown"},
 		{Hide{Path: "/s"}, "hide /s"},
 		{DropCapabilities{}, "drop all capabilities"},
 		{DropCapabilities{KeepPtrace: true}, "drop all capabilities but CAP_SYS_PTRACE over the tool's namespace"},

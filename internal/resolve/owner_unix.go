@@ -43,3 +43,19 @@ func OwnedBelow(dir, p string) bool {
 	}
 	return true
 }
+
+// ownBelow returns the nearest directory around p below which every directory on the way to p, and p, is the user's, who may
+// do anything in it. It is p where p is not.
+func ownBelow(p string) string {
+	for p != "/" {
+		info, err := os.Lstat(p)
+		if err != nil || info.Mode().Perm()&0o700 != 0o700 {
+			break
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
+			break
+		}
+		p = path.Dir(p)
+	}
+	return p
+}

@@ -31,6 +31,7 @@ type Entry struct {
 	device bool        // a device file
 	Shown  bool        // a socket that the entry around it shows already
 	File   policy.File // of kind fileMake
+	Own    string      // of kind CopyOnWrite: every directory below this one on the way to Path, and Path, is the user's own
 }
 
 // Link is a symbolic link of the host that has to be made again inside.

@@ -86,6 +86,9 @@ func (r *Resolver) Tree(links map[string]string) (Tree, error) {
 			return Tree{}, err
 		}
 		if keep {
+			if u.Kind == pathrule.CopyOnWrite {
+				u.Own = ownBelow(u.Path)
+			}
 			out.Entries = append(out.Entries, u.Entry)
 			around = append(around, u.Entry)
 		}

@@ -92,6 +92,8 @@ func (c *compiler) lowerMount(action plan.Action) error {
 		c.coverFile(a)
 	case plan.Overlay:
 		c.overlay(a)
+	case plan.SharedOverlay:
+		c.sharedOverlay(a)
 	case plan.ProbeOverlay:
 		c.probeOverlay()
 	case plan.Proc:

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"syscall"
 	"unsafe"
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
@@ -25,6 +26,7 @@ type compiler struct {
 	ruled     map[string]bool              // those that are added already
 	begun     bool                         // it is in RegRuleset
 
+	viewed   bool                // regView and regViewed are open
 	rooted   bool                // RegRoot is the new root
 	inNet    bool                // init is in a network namespace of the sandbox's
 	settings bool                // regSettings is open
@@ -60,6 +62,16 @@ func (c *compiler) call(nr int, args ...arg) *wire.Op {
 func (c *compiler) last() *wire.Op {
 	list := c.t.ops[c.process]
 	return &list[len(list)-1]
+}
+
+// unless makes the last call leave out, if it fails with errno, the calls from there to where end is called.
+func (c *compiler) unless(errno syscall.Errno) (end func()) {
+	at, process := len(c.t.ops[c.process])-1, c.process
+	c.last().Ignore[0] = uint16(errno)
+	return func() {
+		list := c.t.ops[process]
+		list[at].Skip = uint8(len(list) - at - 1)
+	}
 }
 
 // save makes the last call keep its result.

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
@@ -20,7 +21,10 @@ import (
 type overlayMount struct {
 	c       *compiler
 	options []layerOption
-	held    int // how many registers from regLayer on hold directories
+	held    int  // how many registers from regLayer on hold directories
+	atFDs   bool // the working directory is /proc/self/fd already
+	into    int  // the register that the mount is left in
+	spare   bool // if the lower directory cannot be used, the register holds no descriptor
 }
 
 // A layerOption is an option of overlayfs whose value is a text in the blob.
@@ -71,14 +75,14 @@ func (l *overlayMount) scratch(slot string) {
 	l.writes(wire.RegScratch, slot+"/up", slot+"/work")
 }
 
-// mount leaves a mount of the overlay in regTree; the top layer comes first.
+// mount leaves a mount of the overlay in l.into; the top layer comes first.
 // Layers that are too many for the registers are given one by one, as Linux 6.8
 // takes them.
 func (l *overlayMount) mount(register int, layers []string) {
 	c := l.c
-	c.save(unix.SYS_OPENAT, regNew, imm(atCwd), c.str("/proc/self/fd"), imm(unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
-	c.call(unix.SYS_FCHDIR, reg(regNew))
-	c.close(regNew)
+	if !l.atFDs {
+		c.call(unix.SYS_CHDIR, c.str("/proc/self/fd"))
+	}
 	c.save(unix.SYS_FSOPEN, regNew, c.str("overlay"), imm(unix.FSOPEN_CLOEXEC))
 	if len(layers) <= maxLayers {
 		text := c.numbers(len(layers))
@@ -99,7 +103,13 @@ func (l *overlayMount) mount(register int, layers []string) {
 	}
 	c.call(unix.SYS_FSCONFIG, reg(regNew), imm(unix.FSCONFIG_SET_FLAG), c.str("userxattr"), imm(0), imm(0))
 	c.call(unix.SYS_FSCONFIG, reg(regNew), imm(unix.FSCONFIG_CMD_CREATE), imm(0), imm(0), imm(0))
-	c.save(unix.SYS_FSMOUNT, regTree, reg(regNew), imm(unix.FSMOUNT_CLOEXEC), imm(attrsWrite))
+	if l.spare {
+		c.last().Ignore[0] = uint16(unix.EINVAL)
+	}
+	c.save(unix.SYS_FSMOUNT, l.into, reg(regNew), imm(unix.FSMOUNT_CLOEXEC), imm(attrsWrite))
+	if l.spare {
+		c.last().Ignore[0] = uint16(unix.EINVAL)
+	}
 	c.close(regNew)
 	for l.held > 0 {
 		l.closeDirs()
@@ -112,22 +122,70 @@ func (l *overlayMount) set(o layerOption) {
 
 // overlay shows a directory of the host with its upper layer in the scratch.
 func (c *compiler) overlay(a plan.Overlay) {
-	c.overlayOf(wire.RegOldRoot, a)
+	if a.Of == "" {
+		c.overlayOf(wire.RegOldRoot, a)
+		return
+	}
+	c.partOf(a)
+	c.attachOverlay(a.At)
+}
+
+// sharedOverlay makes an overlay and puts it where parts can be cloned from it (only what is attached can be cloned before
+// Linux 6.15), and from where it goes with the harness's root: on the /proc there, in which init has its working directory from
+// now on. The kernel refuses an overlay of a directory with a mount below it that a user namespace may not take off (EINVAL:
+// clone_private_mount, has_locked_children): then each part gets an overlay of its own.
+func (c *compiler) sharedOverlay(a plan.SharedOverlay) {
+	c.save(unix.SYS_OPENAT2, regViewed, reg(wire.RegOldRoot), c.str(rel(a.Lower)), structure(c, dirHow), imm(24))
+	l := &overlayMount{c: c, into: regView, spare: true}
+	l.scratch(a.Slot)
+	l.mount(wire.RegOldRoot, []string{a.Lower})
+	c.call(unix.SYS_MOVE_MOUNT, reg(regView), c.str(""), reg(wire.RegOldRoot), c.str("proc"), imm(unix.MOVE_MOUNT_F_EMPTY_PATH))
+	c.last().Ignore[0] = uint16(unix.EBADF)
+	c.viewed = true
+}
+
+// partHow opens a directory below another, in the same mount.
+var partHow = how{dirHow.flags, 0, dirHow.resolve | unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV}
+
+// partOf leaves a part of the shared overlay in regTree. An overlay shows what lies under a mount on its lower directory, not
+// what is mounted: where a mount lies on the way, the directory gets an overlay of its own.
+func (c *compiler) partOf(a plan.Overlay) {
+	below := c.str(strings.TrimPrefix(a.Lower, a.Of+"/"))
+	c.save(unix.SYS_OPENAT2, regSource, reg(regViewed), below, structure(c, partHow), imm(24))
+	mounted := c.unless(unix.EXDEV)
+	c.close(regSource)
+	c.save(unix.SYS_OPENAT2, regSource, reg(regView), below, structure(c, partHow), imm(24))
+	noView := c.unless(unix.EBADF)
+	c.clone(regSource, "", regTree, false)
+	c.close(regSource)
+	c.call(unix.SYS_CLOSE, imm(-1)) // fails: the overlay of its own is left out
+	done := c.unless(unix.EBADF)
+	mounted()
+	noView()
+	l := &overlayMount{c: c, into: regTree, atFDs: true}
+	l.scratch(a.Slot)
+	l.mount(wire.RegOldRoot, []string{a.Lower})
+	done()
 }
 
 func (c *compiler) overlayOf(register int, a plan.Overlay) {
-	l := &overlayMount{c: c}
+	l := &overlayMount{c: c, into: regTree, atFDs: c.viewed}
 	l.scratch(a.Slot)
 	l.mount(register, []string{a.Lower})
-	c.point(a.At, true)
+	c.attachOverlay(a.At)
+}
+
+// attachOverlay puts the overlay in regTree at a path of the new root.
+func (c *compiler) attachOverlay(at string) {
+	c.point(at, true)
 	c.moveMount(regTree)
 	c.close(regTree)
-	c.mounted[a.At] = true
+	c.mounted[at] = true
 }
 
 // putOverlay mounts an overlay of an explicit layout.
 func (c *compiler) putOverlay(a plan.PutOverlay) {
-	l := &overlayMount{c: c}
+	l := &overlayMount{c: c, into: regTree}
 	switch {
 	case a.Upper != "":
 		l.writes(wire.RegOldRoot, a.Upper, a.Work)

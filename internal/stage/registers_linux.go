@@ -8,6 +8,8 @@ const (
 	regTree
 	regDest
 	regNew
+	regView   // the overlay of a SharedOverlay
+	regViewed // the directory that it is of
 )
 
 // Registers of the layout's steps.

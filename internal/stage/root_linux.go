@@ -76,6 +76,11 @@ func (c *compiler) unnamedTree(a plan.UnnamedTree) {
 
 // pivot makes the new root the namespace's and takes off what was there.
 func (c *compiler) pivot() {
+	if c.viewed {
+		c.close(regView)
+		c.last().Ignore[0] = uint16(unix.EBADF)
+		c.close(regViewed)
+	}
 	c.call(unix.SYS_FCHDIR, reg(wire.RegRoot))
 	c.call(unix.SYS_PIVOT_ROOT, c.str("."), c.str("."))
 	c.call(unix.SYS_FCHDIR, reg(wire.RegOldRoot))
