@@ -2,8 +2,10 @@ package sandbox
 
 import (
 	"fmt"
+	"path"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/presets"
 	"github.com/holdfast-dev/holdfast/internal/runner"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
@@ -37,11 +39,27 @@ func (r *Report) addDenials(s runner.Summary) {
 
 // addRefusals adds what the supervisor has refused.
 func (r *Report) addRefusals(list []Violation, beyond uint64) {
-	r.Violations = append(r.Violations, list...)
+	around := map[string]bool{} // directories with secrets
+	for _, v := range list {
+		if w := &v.Widening; w.Field != "" {
+			dir := path.Dir(w.Value)
+			if _, known := around[dir]; !known {
+				around[dir] = presets.Secret(dir, true) != ""
+			}
+			w.NoTree = around[dir]
+			if w.Secret = presets.Secret(w.Value, w.Tree); w.Secret != "" {
+				v.Remedy = "best nothing, for " + w.Secret + "; else " + v.Remedy
+			}
+		}
+		r.Violations = append(r.Violations, v)
+	}
 	if line := r.Bound(policy.BoundFiles); beyond > 0 && line != nil {
 		line.Notes = append(line.Notes, fmt.Sprintf("%d denials more than are listed", beyond))
 	}
 }
+
+// Suggest says what to add to the policy so that what was denied is allowed, and what of it should not be. See [policy.Suggest].
+func (r *Report) Suggest() policy.Suggestion { return policy.Suggest(r.Violations) }
 
 // printViolations prints the first of them, those that say the same as one: clients
 // try again.

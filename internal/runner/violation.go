@@ -19,18 +19,18 @@ func ViolationOf(e policy.Connection) policy.Violation {
 	if v.Why == "" {
 		v.Why = e.Err
 	}
-	v.Remedy = remedyOf(v)
+	v.Remedy = remedyOf(&v)
 	return v
 }
 
 // remedyOfDatagrams is remedyOf for what Network.UDP has to do with.
-func remedyOfDatagrams(v policy.Violation) string {
+func remedyOfDatagrams(v *policy.Violation) string {
 	address, ofAddress := closedAddress(v.Why)
 	switch {
 	case ofAddress:
-		return fmt.Sprintf("add %q to Network.UDP, if that address is meant", net.JoinHostPort(address, strconv.Itoa(int(v.Port))))
+		return widen(v, "Network.UDP", net.JoinHostPort(address, strconv.Itoa(int(v.Port)))) + ", if that address is meant"
 	case strings.HasPrefix(v.Why, "no entry "):
-		return fmt.Sprintf("add %q to Network.UDP, if it cannot do with TCP%s", v.Target(), namedByTool)
+		return widen(v, "Network.UDP", v.Target()) + ", if it cannot do with TCP" + namedByTool
 	case strings.Contains(v.Why, "the policy judges"):
 		return "nothing does; the tool has to use TCP, where the policy sees what is asked"
 	}
@@ -41,9 +41,15 @@ func remedyOfDatagrams(v policy.Violation) string {
 // have it allowed by a person who follows remedies.
 const namedByTool = ", if you trust that host: the tool chose it"
 
+// widen notes the value that would allow what was denied, and says so.
+func widen(v *policy.Violation, field, value string) string {
+	v.Widening = policy.Widening{Field: field, Value: value}
+	return fmt.Sprintf("add %q to %s", value, field)
+}
+
 // remedyOf says what in the policy would allow what was denied. Which part of it
 // decided, package proxy says in Rule and Why.
-func remedyOf(v policy.Violation) string {
+func remedyOf(v *policy.Violation) string {
 	credential, ofCredential := strings.CutPrefix(v.Rule, "credential ")
 	host, ofRequests := strings.CutPrefix(v.Rule, "request rule ")
 	address, ofAddress := closedAddress(v.Why)
@@ -70,7 +76,7 @@ func remedyOf(v policy.Violation) string {
 	case ofRequests:
 		return fmt.Sprintf("add a rule to Network.Requests that has %s %s of %s", v.Method, v.Path, host)
 	case ofAddress:
-		return fmt.Sprintf("add %q to Network.Hosts, if that address is meant", net.JoinHostPort(address, strconv.Itoa(int(v.Port))))
+		return widen(v, "Network.Hosts", net.JoinHostPort(address, strconv.Itoa(int(v.Port)))) + ", if that address is meant"
 	case strings.HasPrefix(v.Why, "not a host"):
 		return "name the host plainly"
 	case strings.HasPrefix(v.Why, "the entry "):
@@ -78,9 +84,9 @@ func remedyOf(v policy.Violation) string {
 	case hostrules.IsLocalhost(v.Host):
 		return "name the port in Network.Loopback, if the harness's own is meant; for its own the tool has to ask no proxy"
 	case callback.IsByDecide(v.Rule):
-		return fmt.Sprintf("add %q to Network.Hosts, or let Network.Decide allow it%s", v.Target(), namedByTool)
+		return widen(v, "Network.Hosts", v.Target()) + ", or let Network.Decide allow it" + namedByTool
 	case v.Rule == "" && (v.Why == "no rule allows it" || strings.HasPrefix(v.Why, "no entry ")):
-		return fmt.Sprintf("add %q to Network.Hosts%s", v.Target(), namedByTool)
+		return widen(v, "Network.Hosts", v.Target()) + namedByTool
 	}
 	return "nothing does; the tool has to ask in another way"
 }

@@ -40,7 +40,7 @@ func TestARemedyIsSaidWhereThePolicyHasOne(t *testing.T) {
 		{"a Decide that speaks as the limits do", policy.Violation{Protocol: "http", Host: "a.example", Port: 80, Rule: "Decide", Why: "the address book has it not"}, `add "a.example:80" to Network.Hosts, or let Network.Decide allow it, if you trust that host: the tool chose it`},
 		{"a wrong password", policy.Violation{Protocol: "http", Why: "the proxy's password is missing or wrong"}, "nothing does; the tool has to ask in another way"},
 	} {
-		if got := remedyOf(test.v); got != test.want {
+		if got := remedyOf(&test.v); got != test.want {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
 	}

@@ -15,6 +15,9 @@ type Widening struct {
 	Why   string `json:"why,omitempty"`  // of a Suggestion: what was denied, or why it is not suggested
 	Tree  bool   `json:"tree,omitempty"` // the value is a directory: it grants all that lies in it
 	Look  bool   `json:"look,omitempty"` // nothing but metadata was asked for
+
+	Secret string `json:"secret,omitempty"`  // why the value is not to be granted lightly, such as that keys lie there
+	NoTree bool   `json:"no_tree,omitempty"` // the directory around the value is such a secret
 }
 
 // A Suggestion is the smallest widening of a policy that what a run was denied asks for. What to add was chosen by the tool, as it chose
