@@ -254,6 +254,7 @@ func killKeepers(args []string) {
 }
 
 func TestKernelKeepersEndWhatAttacksThem(t *testing.T) {
+	kerneltest.Parallel(t) // it waits for its deadline
 	kerneltest.Long(t)
 	eachWall(t, unscoped, func(t *testing.T, w walls) {
 		p := attackPolicy(t, "", w)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -153,13 +154,11 @@ func TestKernelAttackFleeingProcessesAreCaught(t *testing.T) {
 	}
 }
 
-// bombs is how many processes of a bomb there are at any time.
-const bombs = 200
-
-// bomb forks as flee does, by many more processes and twice for each: every
-// process has a session of its own and no parent. Whoever outlives the test ends
-// after a minute, and says so.
-func bomb([]string) {
+// bomb forks as flee does, by as many processes as its argument says and twice for each: every
+// process has a session of its own and no parent. One that outlives the test ends
+// after four minutes, and says so.
+func bomb(args []string) {
+	bombs, _ := strconv.Atoi(args[0])
 	var start, now unix.Timespec
 	unix.ClockGettime(unix.CLOCK_MONOTONIC, &start)
 	over := []byte("a process came to its end by itself\n")
@@ -168,7 +167,7 @@ func bomb([]string) {
 		for pid == 0 {
 			unix.RawSyscall(unix.SYS_SETSID, 0, 0, 0)
 			unix.RawSyscall(unix.SYS_CLOCK_GETTIME, unix.CLOCK_MONOTONIC, uintptr(unsafe.Pointer(&now)), 0)
-			if now.Sec > start.Sec+60 {
+			if now.Sec > start.Sec+240 {
 				unix.RawSyscall(unix.SYS_WRITE, 1, uintptr(unsafe.Pointer(&over[0])), uintptr(len(over)))
 				unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
 			}
@@ -184,6 +183,7 @@ func bomb([]string) {
 
 func TestKernelAttackForkBombIsDeadAfterCancel(t *testing.T) {
 	kerneltest.Long(t)
+	bombs := kerneltest.Amount(t, 50, 50, 200) // processes at any time
 	for _, w := range allSets[:4] {
 		t.Run(w.name, func(t *testing.T) {
 			w.chosen(t, allSets)
@@ -195,12 +195,12 @@ func TestKernelAttackForkBombIsDeadAfterCancel(t *testing.T) {
 					}
 					defer r.Close()
 					p := attackPolicy(t, "", w)
-					p.Limits.Rlimits.NProc = rlimit.At(2*bombs + 300 + userThreads(os.Getuid()))
+					p.Limits.Rlimits.NProc = rlimit.At(uint64(2*bombs+300) + userThreads(os.Getuid()))
 					p.May = append(p.May, policy.BoundResources)
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
 					s := attackSandbox(t, p, w)
-					model := hostile(t, s, "bomb")
+					model := hostile(t, s, "bomb", fmt.Sprint(bombs))
 					c := s.CommandContext(ctx, model.Path)
 					c.Args, c.Dir, c.Stdout = model.Args, "/", out
 					if err := c.Start(); err != nil {

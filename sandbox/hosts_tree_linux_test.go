@@ -95,6 +95,7 @@ func startLitter(t *testing.T, ctx context.Context, p Policy, script string) (c 
 // TestKernelNothingOutlivesARunWithoutNamespaces: when Wait returns everything
 // is dead, however the run ended.
 func TestKernelNothingOutlivesARunWithoutNamespaces(t *testing.T) {
+	kerneltest.Parallel(t) // it waits for a deadline
 	kerneltest.Long(t)
 	tests := []struct {
 		name   string

@@ -75,7 +75,7 @@ func TestKernelNothingIsLeft(t *testing.T) {
 	kerneltest.Long(t)
 	inSandbox(t, func(t *testing.T, s *sandbox.Sandbox, dir string) {
 		short := toolPolicy(dir)
-		short.Limits.WallClock = 700 * time.Millisecond
+		short.Limits.WallClock = 300 * time.Millisecond
 		deadline, err := sandbox.New(short)
 		if err != nil {
 			t.Fatal(err)

@@ -92,7 +92,7 @@ func TestKernelNothingIsLeftOfANetwork(t *testing.T) {
 					{"a tool that kills itself", 0, "kill -KILL $$", nil, killed},
 					{"a command that is cancelled", 0, "wait", func(_ *sandbox.Cmd, cancel func()) { cancel() }, killed},
 					{"a process that is killed", 0, "wait", func(c *sandbox.Cmd, _ func()) { c.Process.Kill() }, killed},
-					{"a run that is too long", time.Second, "wait", nil, killed},
+					{"a run that is too long", 300 * time.Millisecond, "wait", nil, killed},
 				} {
 					t.Run(c.name+", by "+way, func(t *testing.T) {
 						defer killMarked(t, residue)

@@ -45,7 +45,7 @@ func eachSkeleton(t *testing.T, as kerneltest.User, body func(r *runner, k skele
 		kerneltest.Need(t, kerneltest.Command("git"))
 		r := newRunner(t)
 		for i, k := range skeletons {
-			if i%kerneltest.Amount(t, 4, 1, 1) != 0 {
+			if i%kerneltest.Amount(t, 4, 2, 1) != 0 {
 				continue
 			}
 			t.Run(k.name, func(t *testing.T) {
