@@ -27,6 +27,10 @@ func (s *Sandbox) compile() (err error) {
 	if s.ready.Policy.Root != nil {
 		return &UnsupportedError{Bound: policy.BoundFiles, What: "a layout", Reason: "macOS has no mount namespaces", Remedy: "use Files"}
 	}
+	if s.ready.Kept, err = resolve.Keep(&s.ready.Policy, presets.CheckKept); err != nil {
+		return err
+	}
+	runner.Lend(s.ready.Policy.Files)
 	if s.ready.Tree, err = resolve.Files(s.ready.Policy.Files, presets.CheckWorkspace, s.ready.Policy.Network.Unix...); err != nil {
 		return err
 	}

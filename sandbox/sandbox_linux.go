@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/presets"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
+	"github.com/holdfast-dev/holdfast/internal/runner"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/internal/stage/launch"
 	"github.com/holdfast-dev/holdfast/rlimit"
@@ -29,6 +30,10 @@ func (s *Sandbox) compile() (err error) {
 	if r.Policy.Root != nil {
 		sockets = nil // they are entries of their own
 	}
+	if r.Kept, err = resolve.Keep(&r.Policy, presets.CheckKept); err != nil {
+		return err
+	}
+	runner.Lend(r.Policy.Files)
 	links := resolve.GrantWorktrees(&r.Policy, presets.CheckWorkspace)
 	if r.Tree, err = resolve.Files(r.Policy.Files, presets.CheckWorkspace, sockets...); err != nil {
 		return err
@@ -84,7 +89,7 @@ func (s *Sandbox) compile() (err error) {
 func (s *Sandbox) explain() string {
 	text := s.ready.Plan.String() + explainNetwork(s.ready.Policy.Network, s.ready.NetConfig)
 	for _, n := range s.ready.Policy.Notes {
-		if strings.HasPrefix(n.At, "Files.Worktrees") {
+		if strings.HasPrefix(n.At, "Files.") {
 			text += "note: " + n.String() + "\n"
 		}
 	}

@@ -176,7 +176,7 @@ func (c *compilation) place(i int, e resolve.Entry) error {
 // readCopies leaves copies out that this host cannot make and that lie in what is shown to read: they are as what is around them. The shims of
 // pyenv, which would not work from an empty directory, are there then.
 func (c *compilation) readCopies() {
-	if c.namespaced && c.Facts.Overlay.Yes() {
+	if c.namespaced && c.Facts.Overlay.Yes() || c.open(policy.BoundFiles) {
 		return
 	}
 	var kept, around []resolve.Entry
@@ -185,7 +185,11 @@ func (c *compilation) readCopies() {
 			around = around[:len(around)-1]
 		}
 		if n := len(around); e.Kind == pathrule.CopyOnWrite && n > 0 && around[n-1].Kind == pathrule.Read {
-			c.note(policy.BoundFiles, e.Path+" can be read alone: there is no overlayfs to write copies to")
+			if c.namespaced {
+				c.note(policy.BoundFiles, e.Path+" can be read alone: there is no overlayfs to write copies to")
+			} else {
+				c.addLoss(policy.BoundFiles, lossOf(c.Facts.Namespaces, e.Path+" cannot be written"))
+			}
 			continue
 		}
 		kept, around = append(kept, e), append(around, e)

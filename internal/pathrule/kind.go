@@ -1,5 +1,7 @@
 package pathrule
 
+import "github.com/holdfast-dev/holdfast/internal/errtext"
+
 // A Kind is the list of a policy that a path stands in.
 type Kind uint8
 
@@ -16,7 +18,16 @@ const (
 
 // A List is one list of a policy's paths.
 type List struct {
-	Field string // such as "Files.Read"
-	Kind  Kind
-	Paths []string
+	Field  string // such as "Files.Read"
+	Kind   Kind
+	Paths  []string
+	Single bool // the field is no list, and has one path at most
+}
+
+// Name returns the name of the field that has the i-th path.
+func (l List) Name(i int) string {
+	if l.Single {
+		return l.Field
+	}
+	return errtext.Indexed(l.Field, i)
 }

@@ -42,6 +42,8 @@ type Builder struct {
 	homeNames      map[string]bool   // what lies in homeReal, once listed
 	homeUnlistable bool              // it cannot be listed
 	secrets        []string          // homeSecrets below homeReal
+	roots          map[string]string // of toolchains that find themselves by HOME, by the variable that names each
+	kept           bool              // the workspace is no project, but what a tool keeps: it may lie in ~/.cache and ~/.local/state
 	plain          *resolve.Resolver // follows the links that lead to what is not trusted, too
 	notes          []policy.Note
 }
@@ -229,4 +231,33 @@ func validPath(p string, kind pathrule.Kind) bool {
 // CheckWorkspace says why dir cannot be the workspace of a preset, and the remedy; "": it can be one.
 func CheckWorkspace(dir string, write bool) (problem, remedy string) {
 	return New(dir, os.Getenv, shared).checkWorkspace(write)
+}
+
+// CheckKept says why dir cannot be Files.Tmp or Files.Home, and the remedy; "": it can.
+func CheckKept(dir string, _ bool) (problem, remedy string) {
+	b := New(dir, os.Getenv, shared)
+	b.kept = true
+	problem, remedy = b.checkWorkspace(true)
+	if problem != "" && !strings.HasPrefix(remedy, "pass ") {
+		remedy = "name a directory made for it, such as one in ~/.cache/NAME"
+	}
+	return problem, remedy
+}
+
+// isKept reports whether real lies in a directory of a program's own in a cache or state directory of home, and is no build cache: what
+// is there, programs make again or take for their own alone.
+func (b *Builder) isKept(real, home string) bool {
+	if !b.kept {
+		return false
+	}
+	for _, c := range buildCaches {
+		dir, _ := b.cacheDir(c)
+		if pathrule.Within(real, dir) || pathrule.Within(dir, real) {
+			return false
+		}
+	}
+	bases := append(b.plain.Canonical(b.env("XDG_CACHE_HOME"), b.env("XDG_STATE_HOME")), pathrule.Join(home, ".cache"), pathrule.Join(home, ".local/state"))
+	return slices.ContainsFunc(bases, func(base string) bool {
+		return real != base && pathrule.Within(real, base) && pathrule.Within(base, home) && base != home
+	})
 }

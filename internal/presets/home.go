@@ -14,9 +14,13 @@ import (
 
 // variables is what a preset passes of the environment.
 func (b *Builder) variables() policy.Env {
+	set := map[string]string{"HOME": b.home, "TMPDIR": "/tmp", "PATH": b.toolPath()}
+	for name, root := range b.roots {
+		set[name] = root
+	}
 	return policy.Env{
 		Pass: []string{"*", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "GIT_TERMINAL_PROMPT"},
-		Set:  map[string]string{"HOME": b.home, "TMPDIR": "/tmp", "PATH": b.toolPath()},
+		Set:  set,
 	}
 }
 

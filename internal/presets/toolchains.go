@@ -52,6 +52,9 @@ var toolchains = []toolchain{
 	{"", "bin", []string{"."}, nil, ""},
 }
 
+// foundByHome are the variables of toolchains that look below HOME without them, and that write nothing there at their use.
+var foundByHome = []string{"PYENV_ROOT", "RBENV_ROOT", "NODENV_ROOT", "GOENV_ROOT", "ASDF_DATA_DIR", "NVM_DIR", "OPAMROOT"}
+
 // prefixMarks tell a toolchain's own directory from one that merely has a bin:
 // Go, node, conda, a JDK, a Python environment, Rust, Ruby, Homebrew.
 var prefixMarks = []string{"VERSION", "lib/node_modules", "conda-meta", "release", "pyvenv.cfg", "lib/rustlib", "lib/ruby", "Cellar"}
@@ -99,11 +102,25 @@ func (b *Builder) toolchain(t toolchain, write bool) {
 	for _, p := range t.others {
 		b.grant(pathrule.Join(b.home, p))
 	}
+	if rustup := pathrule.Join(b.home, ".rustup"); t.root == ".cargo" && b.env("RUSTUP_HOME") == "" && b.shows(rustup) {
+		b.root("RUSTUP_HOME", rustup)
+	}
+	if b.env(t.variable) == "" && slices.Contains(foundByHome, t.variable) && b.shows(root) {
+		b.root(t.variable, root)
+	}
 	if dir := path.Join(root, t.shims); write && t.shims != "" {
 		if at, ok := b.showable(dir); ok && at.Mode.IsDir() && !b.shown[at.Path] {
 			b.show(&b.files.CopyOnWrite, dir)
 		}
 	}
+}
+
+// root names a toolchain's root by its variable: HOME can be another directory, Files.Home, or the run's own without namespaces.
+func (b *Builder) root(variable, dir string) {
+	if b.roots == nil {
+		b.roots = map[string]string{}
+	}
+	b.roots[variable] = dir
 }
 
 // prefix grants the directory around bin if it is a toolchain's. A conda

@@ -79,6 +79,9 @@ func (b *Builder) obeyedAtHome(real string) string {
 		if !below {
 			continue
 		}
+		if b.isKept(real, home) {
+			return ""
+		}
 		first, deeper, _ := strings.Cut(rest, "/")
 		switch {
 		case first == "bin":

@@ -59,3 +59,26 @@ func ownBelow(p string) string {
 	}
 	return p
 }
+
+// exposed says why dir, which is canonical, is not this user's alone: it belongs to another, or others can write to it, or
+// can put another directory in its place.
+func exposed(dir string) (problem, remedy string) {
+	for at := dir; ; at = path.Dir(at) {
+		info, err := os.Lstat(at)
+		if err != nil {
+			return "cannot be looked up", "name a directory that the harness can reach"
+		}
+		st, ok := info.Sys().(*syscall.Stat_t)
+		switch mode := info.Mode(); {
+		case !ok, at == dir && int(st.Uid) != os.Geteuid():
+			return "belongs to another user", "name a directory of the harness's user"
+		case at == dir && mode.Perm()&0o022 != 0:
+			return "can be written by others", "chmod go-w " + at
+		case at != dir && mode.Perm()&0o002 != 0 && mode&os.ModeSticky == 0:
+			return "lies in " + at + ", in which others can rename what is there", "name a directory elsewhere, or chmod o-w " + at
+		}
+		if at == "/" {
+			return "", ""
+		}
+	}
+}

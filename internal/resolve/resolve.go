@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
@@ -59,7 +58,7 @@ func Files(f policy.Files, unfit Unfit, sockets ...string) (Tree, error) {
 			links = maps.Clone(r.Links)
 		}
 		for i, p := range list.Paths {
-			if err := r.add(Rule{List: list.Field, Index: i, Asked: p, Entry: Entry{Kind: list.Kind}}); err != nil {
+			if err := r.add(Rule{List: list, Index: i, Asked: p, Entry: Entry{Kind: list.Kind}}); err != nil {
 				return Tree{}, err
 			}
 		}
@@ -70,9 +69,11 @@ func Files(f policy.Files, unfit Unfit, sockets ...string) (Tree, error) {
 	return r.Tree(links)
 }
 
+var makes = pathrule.List{Field: "Files.Make", Kind: pathrule.Make}
+
 func (r *Resolver) addMakes(files []policy.File) error {
 	for i, m := range files {
-		if err := r.addMake(Rule{List: "Files.Make", Index: i, Asked: m.Path, Entry: Entry{Kind: pathrule.Make, File: m}}); err != nil {
+		if err := r.addMake(Rule{List: makes, Index: i, Asked: m.Path, Entry: Entry{Kind: pathrule.Make, File: m}}); err != nil {
 			return err
 		}
 	}
@@ -82,14 +83,14 @@ func (r *Resolver) addMakes(files []policy.File) error {
 // Rule is an entry and where in the policy it comes from.
 type Rule struct {
 	Entry
-	List   string
+	List   pathrule.List
 	Index  int
 	Asked  string // the path as it was written
 	Absent bool   // not on the host
 }
 
 func (u Rule) bad(problem, remedy string, err error) *policy.PolicyError {
-	field := errtext.Indexed(u.List, u.Index)
+	field := u.List.Name(u.Index)
 	if u.Kind == pathrule.Make {
 		field += ".Path"
 	}
@@ -288,7 +289,7 @@ func (r *Resolver) Put(u Rule) error {
 // contradicts is the error of two rules for one place. A preset lists a workspace
 // that it does not take in Hide as well.
 func (r *Resolver) contradicts(u, first Rule) error {
-	what := errtext.Indexed(first.List, first.Index)
+	what := first.List.Name(first.Index)
 	if r.unfit != nil && u.Kind == pathrule.Hide && (first.Kind == pathrule.Read || first.Kind == pathrule.Write) {
 		if problem, remedy := r.unfit(first.Asked, first.Kind == pathrule.Write); problem != "" {
 			return first.bad("cannot be the workspace of a preset: "+problem, remedy, nil)

@@ -107,6 +107,9 @@ func (r *Run) load(id stage.Identity) error {
 			return err
 		}
 	}
+	if err := r.sandbox.fillKept(); err != nil {
+		return err
+	}
 	entry := stage.Run{
 		Path: r.path, Argv: r.cmd.Args, Env: r.enterEnviron(), Own: r.own.made, ExtraFiles: len(r.cmd.ExtraFiles), Quiet: r.quiet, Ignored: launch.IgnoredSignals(),
 		Files: network.Files(), Connects: network.Connects(),

@@ -2,13 +2,17 @@ package runner
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/holdfast-dev/holdfast/internal/compile"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -26,13 +30,43 @@ func (d *ownDir) name() string {
 	d.naming.Lock()
 	defer d.naming.Unlock()
 	if d.named == "" {
-		dir := os.TempDir()
-		if real, err := filepath.EvalSymlinks(dir); err == nil {
-			dir = real
-		}
-		d.named = filepath.Join(dir, "holdfast-"+rand.Text()[:ownLetters])
+		d.named = filepath.Join(ownPlace(), "holdfast-"+rand.Text()[:ownLetters])
 	}
 	return d.named
+}
+
+// lent are the canonical directories that tools of this process's sandboxes keep.
+var lent struct {
+	sync.Mutex
+	dirs []string
+}
+
+// Lend notes Files.Tmp and Files.Home: no run has its own directory there, for tools of other runs could change what is in it. A harness's
+// TMPDIR names the former.
+func Lend(f policy.Files) {
+	for _, dir := range []string{f.Tmp, f.Home} {
+		real, err := filepath.EvalSymlinks(dir)
+		if dir == "" || err != nil {
+			continue
+		}
+		lent.Lock()
+		if !slices.Contains(lent.dirs, real) {
+			lent.dirs = append(lent.dirs, real)
+		}
+		lent.Unlock()
+	}
+}
+
+// ownPlace is the directory for temporary files that no tool keeps.
+func ownPlace() string {
+	lent.Lock()
+	defer lent.Unlock()
+	for _, dir := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
+		if real, err := filepath.EvalSymlinks(dir); err == nil && !pathrule.WithinAny(real, lent.dirs) {
+			return real
+		}
+	}
+	return os.TempDir()
 }
 
 // remove removes it. On Linux the stage does so too, for the case that the
@@ -48,7 +82,14 @@ func (d *ownDir) variables(s *Sandbox) []string {
 	if d.made == "" || !s.isHomed() {
 		return nil
 	}
-	return []string{"HOME=" + filepath.Join(d.made, compile.RunHome), "TMPDIR=" + filepath.Join(d.made, compile.RunTmp)}
+	var vars []string
+	if s.Policy.Files.Home == "" {
+		vars = append(vars, "HOME="+filepath.Join(d.made, compile.RunHome))
+	}
+	if s.Policy.Files.Tmp == "" {
+		vars = append(vars, "TMPDIR="+filepath.Join(d.made, compile.RunTmp))
+	}
+	return vars
 }
 
 // fillHome puts the files of Files.Make that lie in the policy's HOME into the run's own: git finds the user's identity there.
@@ -69,7 +110,24 @@ func (d *ownDir) fillHome(p policy.Policy, uid, gid int) error {
 	return nil
 }
 
-// writeOwn makes a file and the directories above it, all of which are new.
+// fillKept makes the files of the policy that belong into Files.Home, but for those that are there: the tool may have changed them. What
+// the tool has put in their way stays, too; a link of the tool's leads nowhere outside of that directory (os.Root).
+func (s *Sandbox) fillKept() error {
+	for _, f := range s.Kept {
+		rel := strings.TrimPrefix(f.Path, s.Policy.Files.Home+"/")
+		if _, err := os.Lstat(f.Path); err == nil {
+			continue
+		}
+		err := writeOwn(s.Policy.Files.Home, rel, f, os.Geteuid(), os.Getegid())
+		var errno syscall.Errno // a path that leads outside is none
+		if errors.As(err, &errno) && errno != syscall.EEXIST && errno != syscall.ENOTDIR && errno != syscall.ELOOP {
+			return fmt.Errorf("sandbox: make %s, in Files.Home: %w", f.Path, err)
+		}
+	}
+	return nil
+}
+
+// writeOwn makes a file and the directories above it, as far as they are not there.
 func writeOwn(dir, rel string, f policy.File, uid, gid int) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

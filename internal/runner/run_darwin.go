@@ -78,6 +78,10 @@ func (r *Run) enter() error {
 			return err
 		}
 	}
+	if err := r.sandbox.fillKept(); err != nil {
+		r.own.remove()
+		return err
+	}
 	env := r.enterEnviron()
 	r.tag = newTag()
 	e, err := r.sandbox.Emission(darwin.Run{Tag: r.tag, Own: r.own.made, Proxies: network.Ports()})

@@ -20,6 +20,7 @@ import (
 type Sandbox struct {
 	Policy    policy.Policy // without the secrets of Network.Credentials
 	Tree      resolve.Tree  // the policy's paths
+	Kept      []policy.File // of the policy, in Files.Home
 	Plan      plan.Plan
 	NetConfig compile.NetConfig
 	Networks  *Networks

@@ -19,6 +19,12 @@ func Of(p policy.Policy, tree resolve.Tree, obeyed []string) *Evaluator {
 	for _, e := range tree.Entries {
 		if !e.Shown {
 			m.Entries[e.Path], m.Fields[e.Path] = e, fieldOfKind[e.Kind]
+			switch e.Path {
+			case p.Files.Tmp:
+				m.Fields[e.Path] = "Files.Tmp"
+			case p.Files.Home:
+				m.Fields[e.Path] = "Files.Home"
+			}
 		}
 	}
 	m.prepare()

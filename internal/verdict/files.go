@@ -48,7 +48,7 @@ func New(p policy.Policy) (*Evaluator, error) {
 			continue // as the tree around it is
 		}
 		u := r.Rules[e.Path]
-		m.Entries[e.Path], m.Fields[e.Path] = e, errtext.Indexed(u.List, u.Index)
+		m.Entries[e.Path], m.Fields[e.Path] = e, u.List.Name(u.Index)
 	}
 	m.prepare()
 	return m, nil
@@ -60,11 +60,11 @@ func RulesOf(f policy.Files, sockets ...string) []resolve.Rule {
 	for _, list := range f.Lists(sockets...) {
 		for i, p := range list.Paths {
 			dir := !pathrule.Within(p, "/dev") && list.Kind != pathrule.Socket // /dev has only device files to name
-			out = append(out, resolve.Rule{List: list.Field, Index: i, Asked: p, Entry: resolve.Entry{Path: p, Kind: list.Kind, Dir: dir}})
+			out = append(out, resolve.Rule{List: list, Index: i, Asked: p, Entry: resolve.Entry{Path: p, Kind: list.Kind, Dir: dir}})
 		}
 	}
 	for i, m := range f.Make {
-		out = append(out, resolve.Rule{List: "Files.Make", Index: i, Asked: m.Path, Absent: true, Entry: resolve.Entry{Path: m.Path, Kind: pathrule.Make, File: m}})
+		out = append(out, resolve.Rule{List: pathrule.List{Field: "Files.Make"}, Index: i, Asked: m.Path, Absent: true, Entry: resolve.Entry{Path: m.Path, Kind: pathrule.Make, File: m}})
 	}
 	return out
 }

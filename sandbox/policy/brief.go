@@ -76,19 +76,31 @@ func (b *brief) files(p Policy) {
 		if p.Dir != "" {
 			b.line("Working directory, unless another is set that is shown: %s", briefed([]string{p.Dir}))
 		}
-		if len(f.Write) == 0 {
+		if len(f.Write) == 0 && f.Tmp+f.Home == "" {
 			b.line("Writable, and kept: nothing.")
 		}
-		b.list("Writable, and kept: %s", f.Write)
+		b.list("Writable, and kept: %s", f.kept())
 		b.list("Private to the run, empty at its start and gone after it: %s", f.Private)
 		b.list("Writable as a copy, changes are gone after the run: %s", f.CopyOnWrite)
 		b.list("Readable: %s", f.Read)
 		b.line("Nothing else of the machine exists: \"No such file or directory\" or \"Permission denied\" may be the sandbox's answer.")
 	}
-	if n := len(f.ProtectedPatterns()); n > 0 && (len(f.Write) > 0 || p.GuardsRoot()) {
+	if n := len(f.ProtectedPatterns()); n > 0 && (len(f.kept()) > 0 || p.GuardsRoot()) {
 		b.line("Not to be made or changed in what is writable: %d names that other programs obey (.git/hooks, .bashrc, .vscode, .envrc ...), \"Permission denied\". Plain git works.", n)
 	}
 	b.list("Not to be opened in what is writable, whatever the directory: %s", f.HideNames)
+}
+
+// kept is what is writable and kept, with its use.
+func (f Files) kept() []string {
+	list := slices.Clone(f.Write)
+	if f.Tmp != "" {
+		list = append(list, "TMPDIR, which the user's program sees, unlike a private /tmp: "+f.Tmp)
+	}
+	if f.Home != "" {
+		list = append(list, "HOME: "+f.Home)
+	}
+	return list
 }
 
 func (b *brief) network(p Policy) {

@@ -97,6 +97,22 @@ type Files struct {
 	// afterwards, such as /tmp. They take memory; see PrivateBytes. One that does
 	// not exist on the host is made, except inside what the policy shows of the host.
 	Private []string
+	// Tmp is a directory of the caller's that the tool may write to and that its TMPDIR names: for harnesses that exchange files with
+	// what they start through os.TempDir, such as a status or a captured output. It has the same path outside; a harness sets its own TMPDIR to
+	// it. It is kept after the run, and other sandboxes may have it at the same time. Protect and HideNames hold in it as in Write. The /tmp of the
+	// presets stays private to the run. What the tool leaves in it can be a symbolic link: read it by os.Root or with
+	// O_NOFOLLOW. It has to belong to the harness's user, to be writable to no other, and to be none that programs outside take their
+	// settings or programs from; neither it nor Home may overlap with Write or CopyOnWrite. "": TMPDIR is what Env says, /tmp in the presets.
+	Tmp string
+	// Home is a directory that is the tool's HOME and is kept from run to run, so that what is installed by "pip install --user",
+	// settings and caches last. What goes for Tmp goes for it; several sandboxes may have it at once, and are not kept apart in it.
+	// The files of Make that lie in the policy's HOME are put into it once, at the first run; those that are there stay.
+	// Names are protected in it, .bashrc and .gitconfig among them, so that nothing outside obeys what a tool
+	// has written even if it runs with that HOME; for git, GIT_CONFIG_GLOBAL names .sandbox-gitconfig in it, so that "git config --global" works
+	// inside. XDG_CONFIG_HOME, XDG_DATA_HOME, XDG_STATE_HOME and XDG_CACHE_HOME, where the harness has them in its own HOME, are in Home too; what
+	// other variables name stays. Caches that the presets copy are in the harness's HOME: a tool
+	// finds them there only by its variable, such as GOMODCACHE. "": HOME is what Env says, a private directory in the presets.
+	Home string
 	// CopyOnWrite lists directory trees that can be changed inside, while the host
 	// keeps what it has. On a host without overlayfs in user namespaces each is an
 	// empty private directory, or, inside what Read shows, can be read alone.

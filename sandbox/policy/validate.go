@@ -44,7 +44,7 @@ func (p Policy) validateRoot() error {
 	if p.Files.Watch {
 		return &PolicyError{Field: "Files.Watch", Problem: "cannot go with Root, whose paths are not the host's", Remedy: "leave it false, or write the Root's entries as Files"}
 	}
-	if f := p.Files; len(f.Read)+len(f.Write)+len(f.Hide)+len(f.Private)+len(f.CopyOnWrite)+len(f.Worktrees)+len(f.Make) > 0 || f.PrivateBytes > 0 {
+	if f := p.Files; len(f.Read)+len(f.Write)+len(f.Hide)+len(f.Private)+len(f.CopyOnWrite)+len(f.Worktrees)+len(f.Make) > 0 || f.PrivateBytes > 0 || f.Tmp+f.Home != "" {
 		return &PolicyError{Field: "Files", Problem: "cannot go with Root, which is the tool's whole root", Remedy: "write its rules as entries; of Files only Protect and HideNames count"}
 	}
 	if e := (*rootfs.FieldError)(nil); errors.As(p.Root.Validate(), &e) {
@@ -213,9 +213,18 @@ func checkVariable(name string) string {
 func (f *Files) Lists(sockets ...string) []pathrule.List {
 	return []pathrule.List{
 		{Field: "Files.Read", Kind: pathrule.Read, Paths: f.Read}, {Field: "Files.Write", Kind: pathrule.Write, Paths: f.Write}, {Field: "Files.CopyOnWrite", Kind: pathrule.CopyOnWrite, Paths: f.CopyOnWrite},
+		{Field: "Files.Tmp", Kind: pathrule.Write, Paths: one(f.Tmp), Single: true}, {Field: "Files.Home", Kind: pathrule.Write, Paths: one(f.Home), Single: true},
 		{Field: "Network.Unix", Kind: pathrule.Socket, Paths: sockets},
 		{Field: "Files.Private", Kind: pathrule.Private, Paths: f.Private}, {Field: "Files.Hide", Kind: pathrule.Hide, Paths: f.Hide},
 	}
+}
+
+// one is the list of a path, if there is one.
+func one(p string) []string {
+	if p == "" {
+		return nil
+	}
+	return []string{p}
 }
 
 func (f Files) validate() error {
@@ -224,8 +233,11 @@ func (f Files) validate() error {
 		n += len(list.Paths)
 		for i, p := range list.Paths {
 			if e := checkPath(p, list.Kind); e != nil {
-				e.Field = errtext.Indexed(list.Field, i)
+				e.Field = list.Name(i)
 				return e
+			}
+			if list.Single && (p == "/" || pathrule.Within(p, "/dev") || pathrule.Within(p, "/sys")) {
+				return &PolicyError{Field: list.Field, Value: p, Problem: "is no directory for files of the tool's", Remedy: "name a directory made for it"}
 			}
 		}
 	}
