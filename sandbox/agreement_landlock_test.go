@@ -93,7 +93,9 @@ var landlockDifferences = []lostDifference{
 	}},
 	{"private directories are the host's", true, func(p Policy, a Access, lost []string) bool { return lossAbout(a, lost, " cannot be private") }},
 	{"private directories cannot be used", false, func(p Policy, a Access, lost []string) bool { return lossAbout(a, lost, " cannot be private") }},
-	{"what would be a copy is the host's", true, func(p Policy, a Access, lost []string) bool { return a.Op != OpWrite && lossAbout(a, lost, " cannot be written") }},
+	{"what would be a copy is the host's", true, func(p Policy, a Access, lost []string) bool {
+		return a.Op != OpWrite && lossAbout(a, lost, " cannot be written")
+	}},
 	{"copies are not written", false, func(p Policy, a Access, lost []string) bool { return lossAbout(a, lost, " cannot be written") }},
 	{"no file is made", false, func(p Policy, a Access, lost []string) bool { return lossAbout(a, lost, " cannot be made") }},
 	{"no socket but for the proxies and ports of Loopback", false, func(p Policy, a Access, lost []string) bool {
