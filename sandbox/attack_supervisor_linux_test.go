@@ -48,31 +48,31 @@ func whileItSleeps(t *testing.T, c *Cmd, end func() error) error {
 	return ended
 }
 
+// sleeper is a shell's program for whileItSleeps.
+const sleeper = "echo started; sleep 1000 & wait"
+
+// onlyChild is the one child of a process.
+func onlyChild(t *testing.T, pid int) int {
+	t.Helper()
+	list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err = strconv.Atoi(strings.TrimSpace(string(list)))
+	if err != nil {
+		t.Fatalf("not one child: %v", err)
+	}
+	return pid
+}
+
 // A supervisor that is killed from outside ends the run, which says so. What the harness
 // or the tool ends is told as ever.
 func TestKernelKilledSupervisorIsToldOf(t *testing.T) {
 	kerneltest.Long(t)
-	const sleeper = "echo started; sleep 1000 & wait"
 	eachWall(t, allSets[:4], func(t *testing.T, w walls) {
 		s := attackSandbox(t, tracedPolicy(t, w), w)
-		child := func(pid int) int {
-			list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-			if err != nil {
-				t.Fatal(err)
-			}
-			pid, err = strconv.Atoi(strings.TrimSpace(string(list)))
-			if err != nil {
-				t.Fatalf("not one child: %v", err)
-			}
-			return pid
-		}
-		keeper := func(c *Cmd) int { return child(c.Process.Pid) } // the stage's child, unless that is init
-		first := func(c *Cmd) int {
-			if s.ready.Plan.Namespaces.PID {
-				return child(c.Process.Pid)
-			}
-			return child(keeper(c))
-		}
+		keeper := func(c *Cmd) int { return onlyChild(t, c.Process.Pid) } // the stage's child, unless that is init
+		first := func(c *Cmd) int { return initOf(t, s, c) }
 		for _, k := range []struct {
 			process string
 			pid     func(c *Cmd) int

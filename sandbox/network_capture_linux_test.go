@@ -16,7 +16,7 @@ func TestADatagramThatIsDeniedHasARemedyThatNewTakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := of.New(darwin.NetConfig(n), false)
+	o, err := of.New(darwin.NetConfig(n), false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -202,6 +202,26 @@ func reportOf(a runner.Account) *Report {
 	return r
 }
 
+// complete adds to the end of a run, as it is told Policy.Observe, what the report says, and returns what the supervisor
+// has refused.
+func complete(run interface{ Account() runner.Account }, e *policy.Ended) []Violation {
+	a := run.Account()
+	for _, line := range reportOf(a).Bounds {
+		if line.State != Held && line.State != Open && !slices.Contains(e.Unheld, line.Bound) {
+			e.Unheld = append(e.Unheld, line.Bound)
+		}
+	}
+	e.Duration, e.Denied = time.Since(a.Started), int(a.Beyond)
+	for _, v := range a.Refused {
+		e.Denied += v.Count
+	}
+	if a.Network != nil {
+		s := a.Network.Gateway
+		e.Denied, e.Sent, e.Received = e.Denied+s.Denied, s.Sent, s.Received
+	}
+	return a.Refused
+}
+
 // bindToContext says that the harness ends the run at its context's deadline: os/exec calls Cancel, which
 // by default kills everything inside.
 func (b *BoundReport) bindToContext(a runner.Account) {

@@ -28,7 +28,7 @@ func New(p Policy) (*Sandbox, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Sandbox{ready: &runner.Sandbox{Policy: p, Env: new(runner.FilteredEnv)}}
+	s := &Sandbox{ready: &runner.Sandbox{Policy: p, Env: new(runner.FilteredEnv), Complete: complete}}
 	var err error
 	if s.ready.Networks, err = runner.NewNetworks(&s.ready.Policy.Network); err != nil {
 		return nil, err

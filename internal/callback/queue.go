@@ -19,6 +19,7 @@ type Queue[E any] struct {
 	started bool
 	stopped bool
 	over    bool // End has waited long enough
+	last    func(lost int) E
 	lost    int
 }
 
@@ -59,6 +60,9 @@ func (q *Queue[E]) run() {
 			Panics(func() { q.tell(e) }) // which is ignored
 		}
 	}
+	if q.last != nil && q.goesOn() {
+		Panics(func() { q.tell(q.last(q.Lost())) })
+	}
 }
 
 // goesOn reports whether the function is still to be told. An event that it is not told is lost.
@@ -71,13 +75,15 @@ func (q *Queue[E]) goesOn() bool {
 	return !q.over
 }
 
-// End waits until the function has been told everything, for at most patience. No call of it begins later.
-func (q *Queue[E]) End(patience time.Duration) {
+// End waits until the function has been told everything, for at most patience. No call of it begins later. The last event, if
+// there is one, needs no room: it is made when all others have been told, and is told if any was added.
+func (q *Queue[E]) End(patience time.Duration, last func(lost int) E) {
 	if q == nil {
 		return
 	}
 	q.mu.Lock()
 	if !q.stopped {
+		q.last = last
 		close(q.events)
 		if !q.started {
 			close(q.drained)

@@ -18,13 +18,13 @@ func TestAQueueTellsInOrderWhatItHasRoomFor(t *testing.T) {
 		t.Errorf("%d lost", lost)
 	}
 	close(release)
-	q.End(time.Hour)
-	for i, e := range got {
+	q.End(time.Hour, func(lost int) int { return -lost })
+	for i, e := range got[:len(got)-1] {
 		if i != e {
 			t.Fatalf("%d in the place of %d", e, i)
 		}
 	}
-	if q.Add(0); len(got) != n-lost || q.Lost() != lost+1 {
+	if q.Add(0); len(got) != n-lost+1 || got[len(got)-1] != -lost || q.Lost() != lost+1 {
 		t.Errorf("%d told, %d lost", len(got), q.Lost())
 	}
 }
@@ -35,20 +35,20 @@ func TestAQueueBeginsNoCallAfterItsEnd(t *testing.T) {
 	q.Add(1)
 	q.Add(2)
 	<-began
-	q.End(time.Millisecond)
+	q.End(time.Millisecond, func(int) int { t.Error("told after the end"); return 0 })
 	close(release)
 	<-q.drained
-	if len(began) != 0 || q.Lost() != 1 {
-		t.Errorf("%d calls after the end, %d lost", len(began), q.Lost())
+	if len(began) != 0 || q.Lost() != 2 {
+		t.Errorf("%d calls after the end, %d lost, of two events and the last", len(began), q.Lost())
 	}
 }
 
 func TestAQueueOfNothingIsNothing(t *testing.T) {
 	q := NewQueue[int](nil)
 	q.Add(1)
-	q.End(time.Hour)
+	q.End(time.Hour, nil)
 	if q != nil || q.Lost() != 0 {
 		t.Errorf("%+v", q)
 	}
-	NewQueue(func(int) {}).End(time.Hour) // without an event there is no goroutine to wait for
+	NewQueue(func(int) {}).End(time.Hour, nil) // without an event there is no goroutine to wait for
 }

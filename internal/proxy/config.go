@@ -58,6 +58,10 @@ type Config struct {
 	Compiled *Compiled
 	// Memory has the verdicts of Decide that last for the sandbox. Nil: this proxy's own.
 	Memory *callback.Memory
+	// Denied is told the first denial of each kind, and Asked each question to Decide: with a verdict, of the answer. Neither
+	// waits for anything. Nil: they are not told.
+	Denied func(policy.Connection)
+	Asked  func(policy.Request, *policy.Verdict)
 	// Route says where the kernel takes what is sent to an address. Nil: the kernel is asked.
 	Route func(netip.Addr) hostrules.Route
 }

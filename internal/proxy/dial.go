@@ -47,8 +47,12 @@ func (g *Proxy) ask(ctx context.Context, r policy.Request) callback.Answer {
 	if r.Method != "" {
 		same += "\x00" + r.Method + "\x00" + r.Path
 	}
-	shown := printableRequest(r)
-	return g.asker.Ask(ctx, callback.Question{About: r.Host, Same: same, Decide: func(ctx context.Context) policy.Verdict { return g.cfg.Decide(ctx, shown) }})
+	r = printableRequest(r)
+	q := callback.Question{About: r.Host, Same: same, Decide: func(ctx context.Context) policy.Verdict { return g.cfg.Decide(ctx, r) }}
+	if tell := g.cfg.Asked; tell != nil {
+		q.Asked, q.Answered = func() { tell(r, nil) }, func(a callback.Answer) { tell(r, &a.Verdict) }
+	}
+	return g.asker.Ask(ctx, q)
 }
 
 // isWildcard reports whether an entry is a wildcard.

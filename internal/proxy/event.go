@@ -15,10 +15,11 @@ const maxDenialKinds = 100
 
 // An eventLog tells events to Observe and keeps the summary.
 type eventLog struct {
-	mu    sync.Mutex
-	sum   Summary
-	kinds map[denialKey]int // where in sum.Violations
-	queue *callback.Queue[policy.Connection]
+	mu     sync.Mutex
+	sum    Summary
+	kinds  map[denialKey]int       // where in sum.Violations
+	denied func(policy.Connection) // told the first of each kind; or nil
+	queue  *callback.Queue[policy.Connection]
 }
 
 // add notes an event. It never waits.
@@ -71,6 +72,9 @@ func (j *eventLog) count(e policy.Connection) {
 	}
 	j.kinds[denialKeyOf(e)] = len(j.sum.Violations)
 	j.sum.Violations = append(j.sum.Violations, Denied{e, 1})
+	if j.denied != nil {
+		j.denied(e)
+	}
 }
 
 // stuck notes that the proxy was closed and has not ended.

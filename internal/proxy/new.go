@@ -23,7 +23,7 @@ func New(cfg Config) (*Proxy, error) {
 	g.asker = callback.Asker{Ctx: g.ctx, Spawn: g.spawn, Patience: c.Patience, Most: c.Limits.Connections, Memory: c.Memory}
 	g.resolved = resolvedAddrs{rules: g.compiled.datagrams, lookup: g.lookup}
 	g.names.seen = map[string]map[string]struct{}{}
-	g.eventLog = &eventLog{kinds: map[denialKey]int{}, queue: callback.NewQueue(c.Observe)}
+	g.eventLog = &eventLog{kinds: map[denialKey]int{}, queue: callback.NewQueue(c.Observe), denied: c.Denied}
 	plain := &originTransport{dial: g.dialPlain}
 	g.transport = plain
 	context.AfterFunc(g.ctx, plain.idle.close)
@@ -87,6 +87,6 @@ func (g *Proxy) Close() error {
 	case <-late.C:
 		g.stuck()
 	}
-	g.queue.End(g.cfg.Patience)
+	g.queue.End(g.cfg.Patience, nil)
 	return nil
 }

@@ -22,18 +22,3 @@ type Account struct {
 	Refused  []policy.Violation // by the supervisor, so far
 	Beyond   uint64             // refusals that Refused has no room for
 }
-
-// account begins a run's Account.
-func (r *Run) account() Account {
-	a := Account{Sandbox: r.sandbox, Tool: r.tool().Path, Status: "promised"}
-	if at, ok := r.caller.Deadline(); ok && r.cmd.Cancel != nil {
-		a.Deadline = at
-	}
-	if r.sandbox == nil {
-		a.Status = "no sandbox"
-		if r.broken != nil {
-			a.Status += ": " + r.broken.Error()
-		}
-	}
-	return a
-}

@@ -19,6 +19,9 @@
 //
 // On macOS a run executes sandbox-exec: run_darwin.go, seatbelt*.go.
 //
+// An observer tells Policy.Observe of a run (observe.go): its start before anything else, what its gateway denies and asks
+// as it happens, what the supervisor has refused and the end when all is over and before Wait returns.
+//
 // What a run was denied becomes a policy.Violation, in words, here: JudgeDenial is for what the supervisor has refused
 // (refused.go), ViolationOf for what the gateway has denied (violation.go). What Files.Watch has recorded comes through a
 // watcher, which looks outside whether the policy is the reason (watched_linux.go).

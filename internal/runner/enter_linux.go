@@ -111,7 +111,7 @@ func (r *Run) load(id stage.Identity) error {
 		return err
 	}
 	entry := stage.Run{
-		Path: r.path, Argv: r.cmd.Args, Env: r.enterEnviron(), Own: r.own.made, ExtraFiles: len(r.cmd.ExtraFiles), Quiet: r.quiet, Ignored: launch.IgnoredSignals(),
+		Path: r.path, Argv: r.cmd.Args, Env: r.enterEnviron(), Own: r.own.made, ExtraFiles: len(r.cmd.ExtraFiles), Tell: r.observer.wanted(), Quiet: r.quiet, Ignored: launch.IgnoredSignals(),
 		Files: network.Files(), Connects: network.Connects(),
 	}
 	if len(entry.Argv) == 0 {

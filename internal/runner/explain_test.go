@@ -20,7 +20,7 @@ func TestAnExplanationAnswersEveryClientAndEnds(t *testing.T) {
 	}
 	wiring := compile.NewNetConfig(policy.Network{Explain: true})
 	for clients := range 4 {
-		n, err := of.New(wiring, true)
+		n, err := of.New(wiring, true, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,10 +22,11 @@ import (
 // goroutine until it is served, and no descriptor but the proxies' listeners where
 // there is no network namespace.
 type Network struct {
-	of      *Networks
-	gateway *proxy.Proxy // nil: nothing of it is wanted, or not yet (explains)
-	wiring  compile.NetConfig
-	inside  bool // the run has a network namespace
+	of       *Networks
+	observer *observer
+	gateway  *proxy.Proxy // nil: nothing of it is wanted, or not yet (explains)
+	wiring   compile.NetConfig
+	inside   bool // the run has a network namespace
 	// explains says that its proxy denies everything in words (serveExplanation).
 	explains bool
 	http     netip.AddrPort
@@ -48,15 +49,15 @@ type Network struct {
 
 // New makes one run's network. inside says whether the run has a network namespace: else the
 // proxies listen at the machine's loopback.
-func (s *Networks) New(w compile.NetConfig, inside bool) (*Network, error) {
-	n := &Network{of: s, wiring: w, inside: inside}
+func (s *Networks) New(w compile.NetConfig, inside bool, o *observer) (*Network, error) {
+	n := &Network{of: s, wiring: w, inside: inside, observer: o}
 	n.ctx, n.end = context.WithCancel(context.Background())
 	if w.Proxied && !inside {
 		n.key = rand.Text()
 	}
 	if Serves(s.policy) || w.SSHAgent || w.GPGAgent { // whose filters deny too
 		var err error
-		if n.gateway, err = s.newGateway(n.key); err != nil {
+		if n.gateway, err = s.newGateway(n.key, o); err != nil {
 			return nil, fmt.Errorf("sandbox: the network's gateway: %w", err)
 		}
 	}

@@ -50,7 +50,7 @@ func NewNetworks(n *policy.Network) (*Networks, error) {
 	if !Serves(*n) {
 		return s, nil
 	}
-	g, err := s.newGateway("")
+	g, err := s.newGateway("", nil)
 	if err != nil {
 		return nil, uncarried(err)
 	}
@@ -67,10 +67,13 @@ func uncarried(err error) error {
 	return bad
 }
 
-// newGateway makes a run's gateway. Who connects to it has to say key, if there is one.
-func (s *Networks) newGateway(key string) (*proxy.Proxy, error) {
+// newGateway makes a run's gateway, which the observer is told of. Who connects to it has to say key, if there is one.
+func (s *Networks) newGateway(key string, o *observer) (*proxy.Proxy, error) {
 	c := proxy.Config{Network: s.policy, Key: key, Dial: s.Outside.Dial, DialUDP: s.Outside.DialUDP, Roots: s.Outside.Roots, Memory: &s.answers}
 	c.Credentials = s.secrets()
+	if o.wanted() {
+		c.Denied, c.Asked = func(e policy.Connection) { o.denied(ViolationOf(e)) }, o.asked
+	}
 	if !Serves(s.policy) && c.Limits.Connections == 0 {
 		c.Limits.Connections = mostExplained
 	}

@@ -25,7 +25,7 @@ func directNetwork(t *testing.T, n policy.Network) *Network {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := of.New(darwin.NetConfig(n), false)
+	o, err := of.New(darwin.NetConfig(n), false, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,6 +45,8 @@ type Run struct {
 	net    *Network
 	own    ownDir
 
+	observer observer
+
 	dir      string   // startDir, as it was when the run entered
 	withheld int      // variables of the harness that the tool does not get; -1: Env.AsGiven
 	secrets  []string // names in the command's own Env that look like secrets
@@ -88,7 +90,11 @@ var (
 // New returns the run of a command that has not been made yet. broken is an error that Start must return,
 // and s is then nil.
 func New(ctx context.Context, s *Sandbox, broken error, tool func() Tool) *Run {
-	return &Run{caller: ctx, sandbox: s, broken: broken, tool: tool, decided: make(chan struct{}), told: make(chan struct{}), empty: make(chan struct{}), over: make(chan struct{})}
+	r := &Run{caller: ctx, sandbox: s, broken: broken, tool: tool, decided: make(chan struct{}), told: make(chan struct{}), empty: make(chan struct{}), over: make(chan struct{})}
+	if s != nil && s.Policy.Observe != nil {
+		r.observer = newObserver(s.Policy.Observe, &s.number)
+	}
+	return r
 }
 
 // Command makes the exec.Cmd that this run is the context of.
@@ -221,6 +227,21 @@ func (r *Run) noteOwnEnv(vars []string) {
 	}
 }
 
+// account begins a run's Account.
+func (r *Run) account() Account {
+	a := Account{Sandbox: r.sandbox, Tool: r.tool().Path, Status: "promised"}
+	if at, ok := r.caller.Deadline(); ok && r.cmd.Cancel != nil {
+		a.Deadline = at
+	}
+	if r.sandbox == nil {
+		a.Status = "no sandbox"
+		if r.broken != nil {
+			a.Status += ": " + r.broken.Error()
+		}
+	}
+	return a
+}
+
 // network returns the run's, and makes it if there is none yet: when the run's
 // environment is first asked for, or in Start.
 func (r *Run) network() (*Network, error) {
@@ -229,7 +250,7 @@ func (r *Run) network() (*Network, error) {
 	if r.net != nil || r.sandbox == nil {
 		return r.net, nil
 	}
-	n, err := r.sandbox.Networks.New(r.sandbox.NetConfig, r.sandbox.Plan.Namespaces.Net)
+	n, err := r.sandbox.Networks.New(r.sandbox.NetConfig, r.sandbox.Plan.Namespaces.Net, &r.observer)
 	if err != nil {
 		return nil, err
 	}

@@ -172,6 +172,22 @@ func (r *Run) checkTool() error {
 	return r.checkDir()
 }
 
+// outcome is how the run ended. Its exit status is told to os/exec alone.
+func (r *Run) outcome() policy.Ended {
+	e := policy.Ended{Status: "ended", ExitCode: -1}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.stageErr != nil:
+		e.Status, e.Err = "not started", r.stageErr.Error()
+	case r.late:
+		e.Status, e.Err = "ended at its deadline, "+r.sandbox.Policy.Limits.WallClock.String(), ErrDeadline.Error()
+	case r.caller.Err() != nil:
+		e.Err = r.caller.Err().Error()
+	}
+	return e
+}
+
 // putBack gives the exec.Cmd its other fields back.
 func (r *Run) putBack() {
 	if r.entered {
@@ -190,6 +206,9 @@ func (r *Run) watch() {
 	}
 	r.watching = true
 	r.inside.Close()
+	if r.observer.wanted() {
+		r.observer.started(r.began, policy.Started{PID: r.cmd.Process.Pid, Tool: r.path, Args: slices.Clone(r.cmd.Args), Dir: r.dir})
+	}
 	if r.net != nil {
 		r.net.Serve()
 	}
@@ -221,6 +240,11 @@ func (r *Run) listen(pid int) {
 	r.made().Close()
 	r.own.remove()
 	r.ended = time.Now()
+	if r.observer.wanted() {
+		e := r.outcome()
+		refused := r.sandbox.Complete(r, &e)
+		r.observer.ended(r.ended, e, refused)
+	}
 	close(r.empty)
 }
 

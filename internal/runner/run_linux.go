@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -44,6 +45,9 @@ func (r *Run) watch() {
 	r.program.Close()
 	r.exe.Close() // a nil one does not mind
 	r.control.Passed()
+	if r.observer.wanted() {
+		r.observer.started(r.began, policy.Started{PID: r.cmd.Process.Pid, Tool: r.path, Args: slices.Clone(r.cmd.Args), Dir: r.dir})
+	}
 	go r.listen()
 }
 
@@ -64,6 +68,11 @@ func (r *Run) listen() {
 	r.made().Close()
 	r.own.remove()
 	r.ended = time.Now()
+	if r.observer.wanted() {
+		e := r.outcome()
+		refused := r.sandbox.Complete(r, &e)
+		r.observer.ended(r.ended, e, refused)
+	}
 	r.control.Close()
 	r.control.Release()
 	close(r.empty) // the last: Wait returns now
@@ -138,6 +147,38 @@ func (r *Run) waitError(err error) error {
 		return &StartError{Step: "run the stage", In: plan.Place(wire.InStage).String(), Err: errSilent}
 	}
 	return err
+}
+
+// outcome is how the run ended, by what the stage has said.
+func (r *Run) outcome() policy.Ended {
+	c := r.control
+	e := policy.Ended{Status: "signal: killed", ExitCode: -1} // the stage had no time to say it
+	if !c.Held {
+		e.Status = "not started"
+	} else if c.Ended != nil {
+		e.Status, e.ExitCode = fmt.Sprintf("exit status %d", c.Ended.Status.ExitStatus()), c.Ended.Status.ExitStatus()
+		if c.Ended.Status.Signaled() {
+			e.Status = "signal: " + c.Ended.Status.Signal().String()
+		}
+	}
+	switch err := r.failure(); {
+	case err != nil:
+		e.Err = err.Error()
+	case r.stuck != 0:
+		e.Err, e.Unheld = (&StuckError{PID: r.stuck}).Error(), []policy.Bound{policy.BoundProcesses}
+	case c.Deadline:
+		e.Status = "ended at its deadline, " + (time.Duration(r.sandbox.Plan.DeadlineMS) * time.Millisecond).String()
+		e.Err = ErrDeadline.Error()
+	case c.Lost != nil:
+		e.Err = r.processError(nil).Error()
+	case c.Ended == nil && r.caller.Err() != nil:
+		e.Err = r.caller.Err().Error()
+	}
+	if c.Ended != nil {
+		u := c.Ended.Usage
+		e.UserTime, e.SystemTime, e.MaxRSS = time.Duration(u.Utime.Nano()), time.Duration(u.Stime.Nano()), int64(u.Maxrss)<<10
+	}
+	return e
 }
 
 // processError is the error of a run that ended with a process of the sandbox's own; nil:

@@ -25,7 +25,7 @@ func TestAnEnvWithoutTheProxiesIsNotedUnlessPacketsAreCaptured(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n, err := of.New(compile.NetConfig{Proxied: true, Captures: true}, true)
+		n, err := of.New(compile.NetConfig{Proxied: true, Captures: true}, true, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,6 +27,11 @@ type Sandbox struct {
 	Env       *FilteredEnv // behind a pointer, which no printer follows: it has all of the harness's environment
 	Engine                 // what the plan was made for this system
 
+	// Complete adds to the end of a run what its account says, and returns what the supervisor has refused. It is called
+	// if the policy has an Observe.
+	Complete func(run interface{ Account() Account }, e *policy.Ended) (refused []policy.Violation)
+
+	number atomic.Uint64 // in events; 0: none yet
 	closed atomic.Bool
 }
 

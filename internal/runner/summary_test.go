@@ -15,7 +15,7 @@ func TestDenialsOfAnAgentsFilterAreCounted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n, err := of.New(compile.NetConfig{SSHAgent: true}, true)
+	n, err := of.New(compile.NetConfig{SSHAgent: true}, true, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,6 +41,7 @@ type Control struct {
 	Deadline bool // the stage ended the run at its deadline
 	Stuck    int  // a process that was killed and has not ended, or 0
 	Lost     *Loss
+	Ended    *Ending // nil: the stage was killed, or was not to say it (Run.Tell)
 	Failed   *Failure
 	Checks   [wire.MaxSelfChecks]int32
 	Probed   bool
@@ -263,6 +264,8 @@ func (c *Control) take(n, fd int) {
 		if c.Lost == nil && !c.doomed {
 			c.Lost = &Loss{m.Value == wire.LostKeeper, syscall.WaitStatus(m.Errno)}
 		}
+	case wire.MsgEnded:
+		c.Ended = newEnding(m, c.buf[size:n])
 	case wire.MsgProbe:
 		c.Probed, c.Checks = true, m.Check
 	}

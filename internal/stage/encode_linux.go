@@ -19,6 +19,7 @@ type Run struct {
 	Path       string   // the tool, as the sandbox sees it
 	Argv, Env  []string // without NUL bytes
 	ExtraFiles int      // how many descriptors from 3 up are the tool's
+	Tell       bool     // the stage says how the run ended (Control.Ended)
 	Quiet      bool     // the harness reads the control socket; keep stderr clean
 	Probe      bool     // run the ops and report; there is no tool
 	Ignored    uint64   // signals that the tool ignores, bit n-1 for signal n
@@ -96,6 +97,9 @@ func (t *Template) program(buf []byte, r Run) []byte {
 	h.IgnoredSigs = r.Ignored
 	if r.DeadlineMS > 0 {
 		h.DeadlineMS = r.DeadlineMS
+	}
+	if r.Tell {
+		h.Flags |= wire.FlagTell
 	}
 	if r.Quiet {
 		h.Flags |= wire.FlagQuiet

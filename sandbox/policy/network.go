@@ -169,12 +169,12 @@ type NetworkLimits struct {
 
 // A Request is what [Network.Decide] is asked about.
 type Request struct {
-	Host     string // canonical: a name, or an address
-	Port     uint16
-	Protocol string // "http", "https", "connect", "socks", with a capture "tcp" ...
-	Method   string // "" where the harness does not see it
-	Path     string
-	Rule     string // which rule has left it open; "": none is about it
+	Host     string `json:"host"` // canonical: a name, or an address
+	Port     uint16 `json:"port"`
+	Protocol string `json:"protocol"`         // "http", "https", "connect", "socks", with a capture "tcp" ...
+	Method   string `json:"method,omitempty"` // "" where the harness does not see it
+	Path     string `json:"path,omitempty"`
+	Rule     string `json:"rule,omitempty"` // which rule has left it open; "": none is about it
 }
 
 // A Connection is one connection of the tool's, or one request where the harness

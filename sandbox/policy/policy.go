@@ -68,6 +68,13 @@ type Policy struct {
 	// that HideNames, Protect.Add, Syscalls, Rlimits or WallClock bounds is an error.
 	Open []Bound
 
+	// Observe is told what happens in each run: that it has started, what it was denied, what Network.Decide was asked and
+	// has answered, and how it ended. One goroutine of each run calls it, in order, and none calls it after Wait has
+	// returned; of commands that run at the same time the calls come at the same time. It holds nothing up: a thousand events
+	// wait for it, more are counted as lost, and a run that has ended waits 30 seconds for it at most. A panic of it is
+	// ignored. Connections are told to Network.Observe. Nil: nothing is told, which costs nothing.
+	Observe func(e Event) `json:"-"`
+
 	// Notes say from which text the policy was made, and how exactly. They have no
 	// effect; each run's sandbox.Report repeats them.
 	Notes []Note

@@ -3,11 +3,11 @@ package policy
 // A Verdict is the answer to a question that a policy asks its owner, such as [Network.Decide]'s. The zero value denies, this
 // time.
 type Verdict struct {
-	Allow  bool
-	Reason string // why not: the tool is told it, and so is the report
+	Allow  bool   `json:"allow"`
+	Reason string `json:"why,omitempty"` // why not: the tool is told it, and so is the report
 	// For says how long the answer lasts, a denial like a permission: the same question is not asked again for so long.
 	// Zero: [Once].
-	For Lifetime
+	For Lifetime `json:"for"`
 }
 
 // A Lifetime is how long a [Verdict] answers the same question.
@@ -19,3 +19,17 @@ const (
 	Run                     // until the run ends that has asked
 	Sandbox                 // for every run of the sandbox, those that go on included
 )
+
+// String is "once", "run" or "sandbox".
+func (l Lifetime) String() string {
+	switch l {
+	case Run:
+		return "run"
+	case Sandbox:
+		return "sandbox"
+	}
+	return "once"
+}
+
+// MarshalText is String, for JSON.
+func (l Lifetime) MarshalText() ([]byte, error) { return []byte(l.String()), nil }

@@ -74,6 +74,23 @@ func reportStuck(pid uintptr) {
 	send(0)
 }
 
+// reportEnd tells the harness how the tool has ended, and what the processes of the run have used: the
+// stage's dead children are init, and what init has waited for. Without a PID namespace killTree has the dead gone without
+// being waited for, and their use is not known.
+//
+//go:norace
+//go:nocheckptr
+func reportEnd() {
+	const children = ^uintptr(0) // RUSAGE_CHILDREN is -1
+	status := int64(st.status.Status)
+	if st.status.Kind == 0 {
+		status = int64(syscall.SIGKILL) // as endAsTool ends
+	}
+	st.message = wire.Message{Kind: wire.MsgEnded, Value: status}
+	sys.Call(syscall.SYS_GETRUSAGE, children, sys.Addr(&st.evidence), 0, 0, 0, 0)
+	send(unsafe.Sizeof(syscall.Rusage{}))
+}
+
 // reportLost tells the harness that init or the keeper has ended before the tool.
 //
 //go:norace

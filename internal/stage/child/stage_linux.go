@@ -36,6 +36,9 @@ func stageMain() {
 	if st.hdr.Flags&wire.FlagPIDNS == 0 {
 		killTree(atCwd, text("/proc/thread-self/children\x00"))
 	}
+	if st.hdr.Flags&wire.FlagTell != 0 {
+		reportEnd()
+	}
 	// The harness need not wait for our end to know that nothing more is said.
 	sys.Call(syscall.SYS_CLOSE, st.control, 0, 0, 0, 0, 0)
 	removeOwn()

@@ -20,6 +20,7 @@
 //	   |<-- MsgLost, if init was killed, or the keeper       |
 //	   |                          |<-- StatusRecord ---------|
 //	   |                          |  waits until init is gone (all the sandbox's processes died before it)
+//	   |<-- MsgEnded, if it is wanted                        |
 //	   |                          |  ends as the tool ended
 //	   |<-- MsgFailed (any of the three, with the step and errno, instead of MsgHeld)
 package wire
@@ -208,6 +209,7 @@ const (
 	FlagAsPID1             // init clones the tool into the namespaces, where it is pid 1, and stays outside
 	FlagBorn               // GateBorn is waited at
 	FlagBuilt              // GateBuilt is waited at
+	FlagTell               // MsgEnded is sent
 )
 
 // Gates.
@@ -246,6 +248,7 @@ const (
 	MsgKeeper              // carries a pidfd of the keeper
 	MsgStuck               // Value: the pid of a process that was killed and does not end
 	MsgLost                // Value: LostInit or LostKeeper, which has ended before the tool; Errno: init's wait status
+	MsgEnded               // the run is over; Value: the tool's wait status; a struct rusage of all processes follows
 )
 
 // The sandbox's own processes that MsgLost tells of.

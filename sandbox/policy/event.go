@@ -1,0 +1,99 @@
+package policy
+
+import (
+	"log/slog"
+	"strings"
+	"time"
+)
+
+// An Event is something that happened in the life of a run, as [Policy.Observe] is told it. Its Kind says which of the
+// pointers are set. It can be logged as JSON, and as a value of package log/slog.
+type Event struct {
+	Kind    EventKind `json:"event"`
+	Time    time.Time `json:"time"`
+	Run     uint64    `json:"run"`     // the number of the run, which all of its events have and no other's of this process
+	Sandbox uint64    `json:"sandbox"` // the number of its sandbox
+
+	Started *Started   `json:"started,omitempty"`
+	Denied  *Violation `json:"denied,omitempty"` // as the report lists it
+	Asked   *Request   `json:"asked,omitempty"`  // of EventAsked and EventAnswered
+	Answer  *Verdict   `json:"answer,omitempty"` // of EventAnswered
+	Ended   *Ended     `json:"ended,omitempty"`
+}
+
+// An EventKind says what an [Event] tells of.
+type EventKind string
+
+// The kinds, in the order in which a run has them. Each run that was started has one EventStarted, first, and one EventEnded,
+// last. A command that is refused before a process exists has none of them: the error of its Start says why.
+const (
+	EventStarted EventKind = "started"
+	// EventDenied comes with the first denial of a kind. The network's come at once, those of the supervisor just before
+	// EventEnded, with their Time: it has no way to call the harness.
+	EventDenied   EventKind = "denied"
+	EventAsked    EventKind = "asked"    // Network.Decide is called; not where an answer was remembered
+	EventAnswered EventKind = "answered" // what has become of that call, an answer that did not come included
+	EventEnded    EventKind = "ended"
+)
+
+// Started tells of a run that begins.
+type Started struct {
+	PID  int      `json:"pid"` // the command's Process.Pid
+	Tool string   `json:"tool"`
+	Args []string `json:"args"`          // with the tool's name, as in exec.Cmd
+	Dir  string   `json:"dir,omitempty"` // "": the harness's own
+}
+
+// Ended tells of a run that is over: none of its processes lives.
+type Ended struct {
+	Status   string        `json:"status"`        // "exit status 1", "signal: killed", "ended at its deadline, 1m0s", "not started" ...
+	ExitCode int           `json:"exit_code"`     // -1: it was ended by a signal, or not started
+	Err      string        `json:"err,omitempty"` // why the tool was not executed, or what of the sandbox failed or was cancelled
+	Duration time.Duration `json:"nanoseconds"`
+
+	// What all processes of the run together have used; zero where there is no PID namespace, in which the kernel would
+	// count them, and of a run that was killed from outside.
+	UserTime   time.Duration `json:"user_nanoseconds"`
+	SystemTime time.Duration `json:"system_nanoseconds"`
+	MaxRSS     int64         `json:"max_rss"` // bytes, of the largest of them
+
+	Sent     int64   `json:"sent"`             // bytes through the proxies and a capture, from the tool
+	Received int64   `json:"received"`         // bytes to the tool
+	Denied   int     `json:"denied"`           // denials, those of one kind counted each
+	Unheld   []Bound `json:"unheld,omitempty"` // bounds that the policy wants and that were not wholly held; the report says why
+	Lost     int     `json:"lost,omitempty"`   // events for which Observe was too slow
+}
+
+// LogValue is the event for package log/slog.
+func (e Event) LogValue() slog.Value {
+	attrs := []slog.Attr{slog.String("event", string(e.Kind)), slog.Time("at", e.Time), slog.Uint64("run", e.Run), slog.Uint64("sandbox", e.Sandbox)}
+	if s := e.Started; s != nil {
+		attrs = append(attrs, slog.Int("pid", s.PID), slog.String("tool", s.Tool), slog.Any("args", s.Args), slog.String("dir", s.Dir))
+	}
+	if v := e.Denied; v != nil {
+		attrs = append(attrs, slog.String("bound", string(v.Bound)), slog.String("denied", v.String()))
+	}
+	if r := e.Asked; r != nil {
+		attrs = append(attrs, slog.String("host", Violation{Host: r.Host, Port: r.Port}.Target()), slog.String("protocol", r.Protocol))
+		if r.Method != "" {
+			attrs = append(attrs, slog.String("request", r.Method+" "+r.Path))
+		}
+	}
+	if v := e.Answer; v != nil {
+		attrs = append(attrs, slog.Bool("allow", v.Allow), slog.String("why", v.Reason), slog.String("for", v.For.String()))
+	}
+	if d := e.Ended; d != nil {
+		attrs = append(attrs, slog.String("status", d.Status), slog.Int("exit_code", d.ExitCode), slog.String("err", d.Err), slog.Duration("duration", d.Duration),
+			slog.Duration("user_time", d.UserTime), slog.Duration("system_time", d.SystemTime), slog.Int64("max_rss", d.MaxRSS),
+			slog.Int64("sent", d.Sent), slog.Int64("received", d.Received), slog.Int("denied", d.Denied), slog.String("unheld", joined(d.Unheld)), slog.Int("lost", d.Lost))
+	}
+	return slog.GroupValue(attrs...)
+}
+
+func joined(bounds []Bound) string {
+	var list []string
+	for _, b := range bounds {
+		list = append(list, string(b))
+	}
+	return strings.Join(list, ", ")
+}
