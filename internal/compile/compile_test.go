@@ -298,3 +298,36 @@ func TestCopiesWithoutOverlayfs(t *testing.T) {
 		t.Error("the tree was changed")
 	}
 }
+
+// TestWatch: the supervisor is loaded for it even where nothing can be written, and where there is none a note says that it does nothing.
+func TestWatch(t *testing.T) {
+	for words, test := range map[string]struct {
+		change func(*host.Facts)
+		watch  bool
+		step   bool
+		note   string
+	}{
+		"off":                   {func(*host.Facts) {}, false, false, ""},
+		"on":                    {func(*host.Facts) {}, true, true, ""},
+		"without notifications": {lacksNotify, true, false, "Files.Watch does nothing"},
+		"without namespaces":    {fixture.WithoutNamespaces, true, true, ""},
+	} {
+		facts := fixture.Host()
+		test.change(&facts)
+		p, err := Plan(inputOf(fixture.ReadOnlyTree(), facts, policy.Policy{Files: policy.Files{Watch: test.watch}, May: []policy.Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundNetwork}}))
+		if err != nil {
+			t.Errorf("%s: %v", words, err)
+			continue
+		}
+		notes := ""
+		for _, h := range p.Holdings {
+			notes += strings.Join(h.Notes, "\n")
+		}
+		if p.Uses(plan.Supervisor) {
+			t.Errorf("%s: counts as a mechanism, and holds nothing", words)
+		}
+		if step := p.SupervisorRules() != ""; step != test.step || !strings.Contains(notes, test.note) {
+			t.Errorf("%s: loaded: %v; %s", words, step, notes)
+		}
+	}
+}

@@ -62,7 +62,11 @@ func (c *compilation) supervisor() error {
 			load.Connects = append(load.Connects, netip.AddrPortFrom(netip.AddrFrom4(e.Addr), e.Port))
 		}
 	}
-	c.do(load, plan.Supervisor, why)
+	by := plan.Supervisor
+	if !c.guardsNames() && !c.guarded() {
+		by, why = plan.Setup, "init records which paths are not shown: no bound"
+	}
+	c.do(load, by, why)
 	return nil
 }
 
