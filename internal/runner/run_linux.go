@@ -61,6 +61,7 @@ func (r *Run) listen() {
 	r.control.AwaitEvidence()
 	r.refusals.begin(r.control.Denials(), r.sandbox)
 	close(r.told)
+	released := r.releaseAtEnd()
 	r.control.Drain()
 	r.control.AwaitEmpty(r.over, stage.MostEnd)
 	r.stuck = r.control.Stuck
@@ -74,8 +75,20 @@ func (r *Run) listen() {
 		r.observer.ended(r.ended, e, refused)
 	}
 	r.control.Close()
-	r.control.Release()
+	r.control.Release() // had they come with a failure
+	<-released
 	close(r.empty) // the last: Wait returns now
+}
+
+// releaseAtEnd lets the sandbox's mounts end as soon as init is dead, while the stage ends and what it said is read.
+func (r *Run) releaseAtEnd() (released chan struct{}) {
+	released = make(chan struct{})
+	release := r.control.AtEnd()
+	go func() {
+		release()
+		close(released)
+	}()
+	return released
 }
 
 // settle waits until the sandbox is empty and everything has been said.

@@ -20,6 +20,7 @@
 //	encode_linux.go   Template x Run -> a sealed memfd
 //	control_linux.go  the control socket: held, failed, evidence, empty
 //	received_linux.go the descriptors that come up on it
+//	end_linux.go      waiting for the sandbox's end, and its mounts'
 //	try_linux.go      a stage without a tool: whether namespaces can be made here
 //
 // A Template is made once for a sandbox and used for every command; a Run is

@@ -1,0 +1,93 @@
+package stage
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Release lets go of the sandbox's mounts, which ends them. That takes the kernel
+// some time.
+func (c *Control) Release() {
+	if c.mounts != nil {
+		c.mounts.Close()
+		c.mounts = nil
+	}
+}
+
+// AtEnd takes over the sandbox's mounts. The function that it returns does Release as soon as init is dead, or after Close; any
+// goroutine may call it. AtEnd is called once AwaitEvidence has returned.
+func (c *Control) AtEnd() (release func()) {
+	mounts, init := c.mounts, c.init
+	c.mounts = nil
+	return func() {
+		if raw, err := init.SyscallConn(); err == nil {
+			raw.Read(ended)
+		}
+		mounts.Close() // a nil one does not mind
+	}
+}
+
+// KillInit kills the sandbox's first process, and with it everything inside,
+// when that is known already.
+func (c *Control) KillInit() {
+	if c.init == nil {
+		return
+	}
+	if raw, err := c.init.SyscallConn(); err == nil {
+		raw.Control(func(fd uintptr) { unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) })
+	}
+}
+
+// MostEnd is how long a sandbox is waited for that was killed. The stage waits as
+// long for init.
+const MostEnd = 30 * time.Second
+
+// AwaitEmpty returns when every process of the sandbox is dead: a pidfd becomes
+// readable when its process is a zombie, and the kernel lets pid 1 of a
+// namespace become one only after all the others are gone (zap_pid_ns_processes).
+// Without one the keeper ends last. From when over is closed, or at once if it is nil,
+// it waits for most at the longest: then Stuck says who is left.
+func (c *Control) AwaitEmpty(over <-chan struct{}, most time.Duration) {
+	for _, pidfd := range [...]*os.File{c.init, c.keeper} {
+		if pidfd != nil && c.Stuck == 0 {
+			c.awaitEnd(pidfd, over, most)
+		}
+	}
+}
+
+func (c *Control) awaitEnd(pidfd *os.File, over <-chan struct{}, most time.Duration) {
+	raw, err := pidfd.SyscallConn()
+	if err != nil {
+		return
+	}
+	var limiting sync.WaitGroup
+	dead := make(chan struct{})
+	if over == nil {
+		pidfd.SetReadDeadline(time.Now().Add(most))
+	} else {
+		limiting.Go(func() {
+			select {
+			case <-over:
+				pidfd.SetReadDeadline(time.Now().Add(most))
+			case <-dead:
+			}
+		})
+	}
+	err = raw.Read(ended)
+	close(dead)
+	limiting.Wait()
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.Stuck = max(c.PID(), 1)
+	}
+}
+
+// ended reports whether the process of a pidfd has ended.
+func ended(pidfd uintptr) bool {
+	p := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
+	n, err := unix.Poll(p, 0)
+	return n > 0 || err != nil && err != unix.EINTR
+}
