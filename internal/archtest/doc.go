@@ -5,7 +5,8 @@
 //
 // # Limits
 //
-// All but one of the tests read source files and compile nothing, so they see the
-// files of every operating system and architecture at once. That one reads the machine
-// code of what runs without a Go runtime on Linux, for both architectures.
+// All but two of the tests read source files and compile nothing, so they see the
+// files of every operating system and architecture at once. One reads the machine
+// code of what runs without a Go runtime on Linux, with HOLDFAST_TESTS=all for both architectures. TestFigures, with -v or
+// HOLDFAST_TESTS=all, builds a program with counters and counts the functions that a command passes through.
 package archtest

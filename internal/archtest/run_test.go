@@ -21,14 +21,15 @@ func preparedRun(t *testing.T) []figure {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	// The limits leave room for what differs from machine to machine, and user to user.
 	var figures []figure
 	for _, run := range []struct {
 		name             string
 		args             []string
 		functions, files int
 	}{
-		{"a prepared Run", nil, 90, 22},
-		{"a prepared Run with Network.Explain", []string{"explain"}, 103, 24},
+		{"a prepared Run", nil, 96, 24},
+		{"a prepared Run with Network.Explain", []string{"explain"}, 110, 27},
 	} {
 		var made [3]string
 		for i, name := range []string{"workspace", "counters", "unused"} {
