@@ -46,7 +46,8 @@ func TestKernelCopiesInAReadableTreeAreReadWhereThereAreNone(t *testing.T) {
 		if _, err := os.Lstat(shims + "/new"); err == nil {
 			t.Error("the host's directory was written")
 		}
-		if told := strings.Contains(cmd.Report().String(), shims+" cannot be written"); told == copies {
+		report := cmd.Report().String()
+		if told := strings.Contains(report, shims+" cannot be written") || strings.Contains(report, shims+" can be read alone"); told == copies {
 			t.Errorf("the report:\n%v", cmd.Report())
 		}
 	})

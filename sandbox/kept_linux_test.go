@@ -198,6 +198,7 @@ func TestKernelHomeWithPlantedLinks(t *testing.T) {
 func TestKernelKeptDirectoriesAreJudged(t *testing.T) {
 	kerneltest.Parallel(t)
 	eachWall(t, gitSets[:1], func(t *testing.T, w walls) {
+		kerneltest.Need(t, kerneltest.Command("bash"))
 		kinds := []struct {
 			name, field string
 			set         func(f *Files, dir string)
