@@ -90,7 +90,7 @@ var stdioCases = []diffCase{
 		w.saw("the goroutine in the reader", "is the caller's to end")
 		before := c.fields()
 		// os/exec waits for the goroutine in the end: the reader's end must come, and later than WaitDelay.
-		c.Stdout = &signalOnWrite{f: func() { time.AfterFunc(300*time.Millisecond, func() { pw.Close() }) }}
+		c.Stdout = &signalOnWrite{f: func() { time.AfterFunc(time.Second, func() { pw.Close() }) }}
 		w.must(c.Start())
 		w.err("Wait", c.Wait())
 		w.after(c, before)
