@@ -1,0 +1,128 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+)
+
+// ran are the methods of a command that return its errors.
+type ran interface {
+	Run() error
+	Output() ([]byte, error)
+	Wait() error
+}
+
+// TestKernelErrorsAreFoundAsThoseOfOSExec: each error of a command is found by errors.Is and errors.As as that of
+// os/exec in its place, wrapped or not.
+func TestKernelErrorsAreFoundAsThoseOfOSExec(t *testing.T) {
+	eachWall(t, allSets[:2], func(t *testing.T, w walls) {
+		p := tracedPolicy(t, w)
+		s := attackSandbox(t, p, w)
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		broken := filepath.Join(p.Files.Write[0], "broken")
+		if err := os.WriteFile(broken, []byte("\x7fELF, and then not"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		plain := func(_ *exec.Cmd, r ran) error { return r.Run() }
+		for _, test := range []struct {
+			name string
+			ctx  context.Context
+			args []string
+			run  func(*exec.Cmd, ran) error
+			is   []error
+			exit int // of an *exec.ExitError; 0: there is none
+		}{
+			{"an exit status", t.Context(), []string{"/bin/sh", "-c", "exit 3"}, plain, nil, 3},
+			{"a signal", t.Context(), []string{"/bin/sh", "-c", "kill -9 $$"}, plain, nil, -1},
+			{"an exit status with standard error", t.Context(), []string{"/bin/sh", "-c", "echo sorry >&2; exit 4"}, func(_ *exec.Cmd, r ran) error {
+				_, err := r.Output()
+				var exit *exec.ExitError
+				if !errors.As(err, &exit) || string(exit.Stderr) != "sorry\n" {
+					t.Errorf("Stderr: %v", err)
+				}
+				return err
+			}, nil, 4},
+			{"a program that PATH does not have", t.Context(), []string{"no-such-program"}, plain, []error{exec.ErrNotFound}, 0},
+			{"a program that does not exist", t.Context(), []string{"/no/such/program"}, plain, []error{fs.ErrNotExist, syscall.ENOENT}, 0},
+			{"a program that cannot be executed", t.Context(), []string{broken}, plain, []error{syscall.ENOEXEC}, 0},
+			{"a directory", t.Context(), []string{"/usr"}, plain, []error{fs.ErrPermission}, 0},
+			{"a directory to start in that does not exist", t.Context(), []string{"/bin/true"}, func(c *exec.Cmd, r ran) error { c.Dir = "/no/such/dir"; return r.Run() }, []error{fs.ErrNotExist}, 0},
+			{"a context that had ended", gone, []string{"/bin/true"}, plain, []error{context.Canceled}, 0},
+			{"Wait before Start", t.Context(), []string{"/bin/true"}, func(_ *exec.Cmd, r ran) error { return r.Wait() }, nil, 0},
+		} {
+			inside := s.CommandContext(test.ctx, test.args[0], test.args[1:]...)
+			outside := exec.CommandContext(test.ctx, test.args[0], test.args[1:]...)
+			inside.Dir, outside.Dir = "/", "/"
+			for where, err := range map[string]error{"inside": test.run(inside.Cmd, inside), "outside": test.run(outside, outside)} {
+				if err == nil {
+					t.Errorf("%s, %s: no error", test.name, where)
+				}
+				err = fmt.Errorf("the harness: %w", err)
+				var exit *exec.ExitError
+				if errors.As(err, &exit) != (test.exit != 0) || exit != nil && (exit.ExitCode() != test.exit || exit.ProcessState == nil) {
+					t.Errorf("%s, %s: %v", test.name, where, err)
+				}
+				for _, target := range test.is {
+					if !errors.Is(err, target) {
+						t.Errorf("%s, %s: %v is not %v", test.name, where, err, target)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestErrorsOfASandboxAreFound: each exported type by its pointer, as it is and in a wrapped or joined error, with what it wraps.
+func TestErrorsOfASandboxAreFound(t *testing.T) {
+	exit := &exec.ExitError{}
+	for _, test := range []struct {
+		err error
+		as  func(error) bool
+		is  []error
+	}{
+		{&PolicyError{Field: "Dir", Err: fs.ErrNotExist}, as[*PolicyError], []error{fs.ErrNotExist}},
+		{&PolicyError{Field: "Dir"}, as[*PolicyError], nil},
+		{&UnsupportedError{Bound: policy.BoundFiles}, as[*UnsupportedError], []error{errors.ErrUnsupported}},
+		{&StartError{Step: "mount", Err: syscall.EPERM}, as[*StartError], []error{syscall.EPERM, fs.ErrPermission}},
+		{&StuckError{PID: 1, Err: exit}, as[*StuckError], []error{exit}},
+		{&StuckError{PID: 1, Err: exit}, as[*exec.ExitError], nil},
+		{&ProcessError{Process: "init", Err: exit}, as[*ProcessError], []error{exit}},
+		{&ProcessError{Process: "init", Err: exit}, as[*exec.ExitError], nil},
+		{&ProcessError{Process: "init"}, as[*ProcessError], nil},
+	} {
+		for _, err := range []error{test.err, fmt.Errorf("the harness: %w", test.err), errors.Join(io.EOF, test.err)} {
+			if !test.as(err) || err.Error() == "" {
+				t.Errorf("%v is not found", err)
+			}
+			for _, target := range test.is {
+				if !errors.Is(err, target) {
+					t.Errorf("%v is not %v", err, target)
+				}
+			}
+		}
+	}
+	s, err := New(Workspace(t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	if err := s.Command("true").Run(); !errors.Is(err, os.ErrClosed) || !errors.Is(s.Close(), os.ErrClosed) {
+		t.Errorf("of a closed sandbox: %v", err)
+	}
+}
+
+func as[E error](err error) bool {
+	var target E
+	return errors.As(err, &target)
+}
