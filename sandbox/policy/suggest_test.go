@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/sandbox/rootfs"
+	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
 func denied(field, value string, change ...func(v *Violation)) Violation {
@@ -65,5 +68,22 @@ func TestSuggest(t *testing.T) {
 		if n := len(p.Files.Read) + len(p.Files.Write) + len(p.Network.Hosts); n > len(add)+1 || strings.Count(strings.Join(p.Files.Read, " ")+" ", "/srv/a ") != 1 {
 			t.Errorf("%s: applied: %+v", words, p)
 		}
+	}
+}
+
+// TestWatchGoesWithWhatItIsFor: what it would contradict, or weaken, is an error.
+func TestWatchGoesWithWhatItIsFor(t *testing.T) {
+	for words, p := range map[string]Policy{
+		"open files": {Open: []Bound{BoundFiles}},
+		"programs":   {Programs: make([]seccomp.Program, 1)},
+		"a root":     {Root: &rootfs.Layout{}},
+	} {
+		p.Files.Watch = true
+		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), "Files.Watch") {
+			t.Errorf("%s: %v", words, err)
+		}
+	}
+	if err := (Policy{Files: Files{Watch: true}}).Validate(); err != nil {
+		t.Error(err)
 	}
 }

@@ -1,0 +1,35 @@
+package runner
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestWatcherLooksAtNothingOnDemand: no look reaches what is mounted by looking, nor /proc, by whatever path.
+func TestWatcherLooksAtNothingOnDemand(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{"net/host", "plain"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, to := range map[string]string{"plain/link": "../net", "plain/proc": "/proc/self", "plain/loop": "loop", "plain/ok": "../plain"} {
+		if err := os.Symlink(to, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &watcher{sandbox: &Sandbox{}, autofs: []string{filepath.Join(dir, "net")}}
+	for p, want := range map[string]bool{
+		"/net": false, "/net/host": false, "/net/absent": false, "/plain/link": false, "/plain/link/host/x": false, "/plain/../net/host": false,
+		"/plain/proc/environ": false, "/plain/loop": false, "/plain/absent/x": false,
+		"/plain": true, "/plain/absent": true, "/plain/ok/ok": true, "/networks": true,
+	} {
+		if _, ok := w.find(dir+p, true); ok != want {
+			t.Errorf("%s: %v", p, ok)
+		}
+	}
+}
