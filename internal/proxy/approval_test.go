@@ -70,7 +70,7 @@ func TestRememberedAnswersAreToldAsThat(t *testing.T) {
 		c.Close()
 	}
 	get := func(method, path string, want int) {
-		if code, body := w.ask(method + " http://a.example" + path + " HTTP/1.1\r\nHost: a.example\r\n\r\n"); code != want {
+		if code, body := w.ask(method + " http://a.example" + path + " HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n\r\n"); code != want {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
 	}
