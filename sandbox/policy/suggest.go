@@ -21,9 +21,9 @@ func Suggest(denied []Violation) Suggestion {
 	var s Suggestion
 	for _, v := range denied {
 		w := v.Widening
-		w.Why = strings.TrimSpace(v.Operation + v.Protocol + " by " + cmp.Or(errtext.Shorten(v.Claimed), "the tool"))
+		w.Why = v.Operation + " by " + cmp.Or(errtext.Shorten(v.Claimed), "the tool")
 		if v.Operation == "" {
-			w.Why = v.Protocol + " " + v.Method
+			w.Why = strings.TrimSpace(v.Protocol + " " + v.Method)
 		}
 		if against := v.speaksAgainst(); against != "" {
 			s.Not = append(s.Not, Widening{Field: w.Field, Value: cmp.Or(w.Value, v.Path, v.Target()), Why: against, Tree: w.Tree, Look: w.Look})
