@@ -48,7 +48,7 @@ func (v Violation) speaksAgainst() string {
 	w := v.Widening
 	switch {
 	case w.Field == "":
-		return v.Why + "; to allow it: " + v.Remedy
+		return v.Why + "; " + v.allowedBy()
 	case w.Secret != "":
 		return w.Secret + "; to allow it: add it to " + w.Field
 	case w.Look && w.Tree:

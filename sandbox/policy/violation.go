@@ -50,9 +50,17 @@ func (v Violation) String() string {
 		what += " " + v.Method + " " + v.Path
 	}
 	if v.Rule != "" {
-		return errtext.Printable(fmt.Sprintf("%s: %s (rule %q; to allow it: %s)", what, v.Why, v.Rule, v.Remedy))
+		return errtext.Printable(fmt.Sprintf("%s: %s (rule %q; %s)", what, v.Why, v.Rule, v.allowedBy()))
 	}
-	return errtext.Printable(fmt.Sprintf("%s: %s (to allow it: %s)", what, v.Why, v.Remedy))
+	return errtext.Printable(fmt.Sprintf("%s: %s (%s)", what, v.Why, v.allowedBy()))
+}
+
+// allowedBy is the remedy as a part of a sentence.
+func (v Violation) allowedBy() string {
+	if instead, none := strings.CutPrefix(v.Remedy, "nothing does"); none {
+		return "nothing in the policy allows it" + instead
+	}
+	return "to allow it: " + v.Remedy
 }
 
 // Target is the host as an entry of [Network] Hosts has it.
@@ -78,7 +86,7 @@ func (v Violation) refusal() string {
 	}
 	what += v.Operation + " was refused: " + v.Why
 	if v.Rule != "" {
-		return errtext.Printable(fmt.Sprintf("%s (rule %q; to allow it: %s)", what, v.Rule, v.Remedy))
+		return errtext.Printable(fmt.Sprintf("%s (rule %q; %s)", what, v.Rule, v.allowedBy()))
 	}
-	return errtext.Printable(fmt.Sprintf("%s (to allow it: %s)", what, v.Remedy))
+	return errtext.Printable(fmt.Sprintf("%s (%s)", what, v.allowedBy()))
 }
