@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"golang.org/x/sys/unix"
 )
 
@@ -39,4 +40,48 @@ func TestASandboxIsWaitedForAsLongAsItsStageLives(t *testing.T) {
 		t.Error("its stage has not ended, and it was given up")
 	}
 	sleeper.Wait()
+}
+
+// TestEvidenceIsAwaitedWithWhoInitIs: init's messages can be faster than the stage's, which says who init is.
+func TestEvidenceIsAwaitedWithWhoInitIs(t *testing.T) {
+	c, err := NewControl()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	say := func(kind uint32, value int64) {
+		m := wire.Message{Kind: kind, Value: value}
+		if _, err := c.Child.Write(bytesOf(&m)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	say(wire.MsgHeld, 0)
+	say(wire.MsgEvidence, 0)
+	say(wire.MsgInit, 7)
+	if err := c.AwaitStart(); err != nil {
+		t.Fatal(err)
+	}
+	if c.AwaitEvidence(); c.Evidence == nil || c.InitPID != 7 {
+		t.Errorf("evidence %v, init %d", c.Evidence, c.InitPID)
+	}
+}
+
+// A stage that dies before it says so is waited for no longer.
+func TestEvidenceWithoutInitEndsWithTheStage(t *testing.T) {
+	c, err := NewControl()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for _, kind := range []uint32{wire.MsgHeld, wire.MsgEvidence} {
+		m := wire.Message{Kind: kind}
+		if _, err := c.Child.Write(bytesOf(&m)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Passed()
+	c.AwaitStart()
+	if c.AwaitEvidence(); c.Evidence == nil || c.InitPID != 0 {
+		t.Errorf("evidence %v, init %d", c.Evidence, c.InitPID)
+	}
 }
