@@ -22,7 +22,7 @@ func TestWhatIsDeniedAgainIsOneLine(t *testing.T) {
 		deny("again.example")
 	}
 	deny("once.example")
-	want := "  denied 20 times: connect again.example:443: no (nothing in the policy allows it)\n  denied: connect once.example:443: no (to allow it: nothing does)\n"
+	want := "  denied 20 times: connect again.example:443: no (nothing in the policy allows it)\n  denied: connect once.example:443: no (nothing in the policy allows it)\n"
 	if text := r.String(); !strings.HasSuffix(text, want) {
 		t.Errorf("%s", text)
 	}
