@@ -90,6 +90,7 @@ func (a *Asker) Ask(ctx context.Context, question Question) Answer {
 	defer a.mu.Unlock()
 	if q.waiting--; q.waiting == 0 {
 		q.cancel()
+		a.close(q) // whoever asks the same now is not told that there was no answer
 	}
 	select {
 	case <-q.done:
@@ -139,9 +140,16 @@ func (a *Asker) await(ctx context.Context, q *asked) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	q.answer = answer
-	delete(a.open, q.key)
+	a.close(q)
 	close(q.done)
 	q.cancel()
+}
+
+// close lets nobody else wait for the answer to a question. The caller holds the lock.
+func (a *Asker) close(q *asked) {
+	if a.open[q.key] == q {
+		delete(a.open, q.key)
+	}
 }
 
 // awaitTurn waits until no other question about the same thing is open. True: it has the answer.
