@@ -204,7 +204,14 @@ func TestKernelTerminalSignalsArriveOnce(t *testing.T) {
 					c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}
 				})
 				tty.Close()
-				press := func() error { _, err := master.WriteString(key); return err }
+				// A worker of the kernel signals the group, and echoes the key when all have the signal (n_tty_receive_signal_char).
+				press := func() error {
+					if _, err := master.WriteString(key); err != nil {
+						return err
+					}
+					_, err := io.ReadFull(master, make([]byte, len("^C")))
+					return err
+				}
 				for range 3 {
 					l.once(name, press)
 				}
