@@ -154,7 +154,7 @@ var contextCases = []diffCase{
 	}},
 	{name: "an orphan that holds the pipe, and WaitDelay", run: func(w *world) {
 		defer killMarked(w.T, orphan)
-		c := w.sh("(exec -a " + orphan + " sleep 1000) & echo started")
+		c := w.sh("(exec -a " + orphan + " sleep 1000) & " + untilIs(orphan) + "echo started")
 		c.WaitDelay = 50 * time.Millisecond
 		w.run(c)
 		w.saw("alive after Wait", len(marked(w.T, orphan)))
@@ -168,7 +168,7 @@ var contextCases = []diffCase{
 		defer killMarked(w.T, orphan)
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
-		c := w.make(ctx, "/bin/bash", []string{"-c", "(exec -a " + orphan + " sleep 1000) & echo started; wait"})
+		c := w.make(ctx, "/bin/bash", []string{"-c", "(exec -a " + orphan + " sleep 1000) & " + untilIs(orphan) + "echo started; wait"})
 		c.WaitDelay = 50 * time.Millisecond
 		out := &signalOnWrite{f: cancel}
 		c.Stdout = out

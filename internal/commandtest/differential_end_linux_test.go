@@ -88,7 +88,7 @@ var endCases = []diffCase{
 	}, differs: []diff{{"pid", "$$ is the process's pid", "true", "false"}, {"pid", "$PPID is the harness's", "true", "false"}}},
 	{name: "a process in the background dies with the tool", run: func(w *world) {
 		defer killMarked(w.T, background)
-		w.run(w.sh("(exec -a " + background + " sleep 1000) </dev/null >/dev/null 2>&1 & echo started"))
+		w.run(w.sh("(exec -a " + background + " sleep 1000) </dev/null >/dev/null 2>&1 & " + untilIs(background) + "echo started"))
 		w.saw("alive after Wait", len(marked(w.T, background)))
 	}, differs: []diff{{"background", "alive after Wait", "1", "0"}}},
 }

@@ -180,6 +180,12 @@ func marked(t *testing.T, word string) []int {
 	return found
 }
 
+// untilIs is a piece of a script of bash that waits until its last process in the background has executed a program with that
+// word for its first argument: before, it is a copy of the shell, which marked does not find.
+func untilIs(word string) string {
+	return `until IFS= read -r -d "" argv0 </proc/$!/cmdline && [ "$argv0" = ` + word + ` ]; do :; done; `
+}
+
 // killMarked ends what a failed test has left.
 func killMarked(t *testing.T, word string) {
 	for _, pid := range marked(t, word) {
