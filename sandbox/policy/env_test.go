@@ -55,6 +55,9 @@ func FuzzEnviron(f *testing.F) {
 	f.Add("A", "b")
 	f.Add("MY_TOKEN", "://u@")
 	f.Fuzz(func(t *testing.T, name, value string) {
+		if strings.HasPrefix(name+"=", "*=") {
+			return // its name is listed literally
+		}
 		for _, kv := range (Env{Pass: []string{"*"}}).Environ([]string{name + "=" + value}) {
 			got, v, found := strings.Cut(kv, "=")
 			if !found || got == "" || secret(got, v) {
