@@ -19,10 +19,11 @@ type refusals struct {
 	list   []supervisor.Denial
 	beyond uint64
 
-	watch *watcher // nil: the policy watches nothing
-	ring  supervisor.WatchReader
-	lost  uint64        // records of the ring for which there was no room
-	ended chan struct{} // closed: nothing is recorded any more
+	watch    *watcher // nil: the policy watches nothing
+	ring     supervisor.WatchReader
+	lost     uint64         // records of the ring for which there was no room
+	ended    chan struct{}  // closed: nothing is recorded any more
+	emptying sync.WaitGroup // the goroutine of emptyRing
 }
 
 // begin takes the descriptor of the memory that init shares; nil: there is none. With Files.Watch the ring in it is
@@ -36,11 +37,12 @@ func (r *refusals) begin(f *os.File, s *Sandbox) {
 	r.watch, r.ended = newWatcher(s), make(chan struct{})
 	r.ring.Read = func(b []byte, at int64) bool { _, err := f.ReadAt(b, at); return err == nil }
 	r.ring.Write = func(b []byte, at int64) bool { _, err := f.WriteAt(b, at); return err == nil }
-	go r.empty(r.ended)
+	ended := r.ended
+	r.emptying.Go(func() { r.emptyRing(ended) })
 }
 
-// empty takes records out of the ring before it is full, unless the tool makes them faster than that.
-func (r *refusals) empty(ended <-chan struct{}) {
+// emptyRing takes records out of the ring before it is full, unless the tool makes them faster than that.
+func (r *refusals) emptyRing(ended <-chan struct{}) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
@@ -76,8 +78,9 @@ func (r *refusals) watched() ([]policy.Violation, uint64) {
 	return slices.Clone(r.watch.list), r.watch.beyond + r.lost
 }
 
-// end reads the table for the last time and lets go of the memory.
+// end reads the table for the last time and lets go of the memory. It leaves no goroutine.
 func (r *refusals) end() {
+	defer r.emptying.Wait() // without the lock, which the goroutine takes
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.read()

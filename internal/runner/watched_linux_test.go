@@ -3,7 +3,11 @@ package runner
 import (
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // TestWatcherLooksAtNothingOnDemand: no look reaches what is mounted by looking, nor /proc, by whatever path.
@@ -30,6 +34,24 @@ func TestWatcherLooksAtNothingOnDemand(t *testing.T) {
 	} {
 		if _, ok := w.find(dir+p, true); ok != want {
 			t.Errorf("%s: %v", p, ok)
+		}
+	}
+}
+
+// TestNoGoroutineEmptiesTheRingAfterTheEnd: it has ended when end returns.
+func TestNoGoroutineEmptiesTheRingAfterTheEnd(t *testing.T) {
+	s := &Sandbox{Policy: policy.Policy{Files: policy.Files{Watch: true}}}
+	for range 300 {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r refusals
+		r.begin(f, s)
+		r.end()
+		stacks := make([]byte, 1<<20)
+		if n := runtime.Stack(stacks, true); strings.Contains(string(stacks[:n]), "emptyRing") {
+			t.Fatal("it is there")
 		}
 	}
 }
