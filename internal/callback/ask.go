@@ -34,8 +34,8 @@ type Question struct {
 	About  string // what questions are asked about one after another: a host
 	Same   string // what equal questions have in common, and no others
 	Decide func(context.Context) policy.Verdict
-	// Asked is called before Decide, and Answered with what has become of that call, whoever still waits for it. Nil: they
-	// are not.
+	// Asked is called before Decide, and Answered with the outcome of that call, even if no client waits for it any more.
+	// Either may be nil.
 	Asked    func()
 	Answered func(Answer)
 }
@@ -90,7 +90,7 @@ func (a *Asker) Ask(ctx context.Context, question Question) Answer {
 	defer a.mu.Unlock()
 	if q.waiting--; q.waiting == 0 {
 		q.cancel()
-		a.close(q) // whoever asks the same now is not told that there was no answer
+		a.remove(q) // a client that asks the same from now on begins a new question
 	}
 	select {
 	case <-q.done:
@@ -140,13 +140,13 @@ func (a *Asker) await(ctx context.Context, q *asked) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	q.answer = answer
-	a.close(q)
+	a.remove(q)
 	close(q.done)
 	q.cancel()
 }
 
-// close lets nobody else wait for the answer to a question. The caller holds the lock.
-func (a *Asker) close(q *asked) {
+// remove takes a question out of those that further clients can join. The caller holds the lock.
+func (a *Asker) remove(q *asked) {
 	if a.open[q.key] == q {
 		delete(a.open, q.key)
 	}
