@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
@@ -65,10 +66,14 @@ func (v Violation) speaksAgainst() string {
 
 var systemDirs = []string{"/bin", "/boot", "/dev", "/etc", "/lib", "/lib32", "/lib64", "/nix", "/opt", "/proc", "/run", "/sbin", "/sys", "/usr", "/var"}
 
+// protectedRules are the protected names, as the supervisor has them.
+var protectedRules = sync.OnceValues(func() ([]byte, error) {
+	return (&supervisor.Rules{Roots: []supervisor.Root{{Path: "/", Fold: true}}, Names: protected.Patterns()}).Encode()
+})
+
 // isProtected reports whether a path is, or lies in, what ProtectedNames covers.
 func isProtected(p string) bool {
-	rules := supervisor.Rules{Roots: []supervisor.Root{{Path: "/", Fold: true}}, Names: protected.Patterns()}
-	b, err := rules.Encode()
+	b, err := protectedRules()
 	if err != nil {
 		return true
 	}
