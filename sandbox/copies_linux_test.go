@@ -117,7 +117,7 @@ func TestKernelCopiesOfOneHomeShareAnOverlay(t *testing.T) {
 	})
 }
 
-// An overlay of the home does not show what is mounted in it since New: the directory gets an overlay of its own then. In a user
+// An overlay of the home does not show what is mounted in it since New: the directory gets a separate overlay then. In a user
 // namespace the kernel refuses the overlay of the home (EINVAL), and without one what lies behind a mount (EXDEV).
 func TestKernelCopyOfWhatWasMountedSinceNew(t *testing.T) {
 	kerneltest.Parallel(t)

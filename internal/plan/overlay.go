@@ -3,7 +3,7 @@ package plan
 // These actions are about overlayfs.
 type (
 	// Overlay puts a copy-on-write view of Lower at a path; what is written goes to the scratch. Of is the Lower of the
-	// SharedOverlay that it is taken from; "": it is a file system of its own.
+	// SharedOverlay that it is taken from; "": it is a separate file system.
 	Overlay struct{ Lower, At, Slot, Of string }
 	// SharedOverlay makes a copy-on-write view of Lower that is shown nowhere, and is gone with the old root: Overlays of
 	// directories below Lower are taken from it. To make and end an overlayfs takes the kernel as long as some ten binds.

@@ -61,7 +61,7 @@ func TestConnectionBeyondTheLimitIsAnswered(t *testing.T) {
 			}
 			c.Close()
 		}
-		for !w.g.rejections.Acquire(1) { // beyond mostDeclined nobody is heard before the answer
+		for !w.g.rejections.Acquire(1) { // beyond mostDeclined the answer comes before the request is read
 			runtime.Gosched()
 		}
 		w.g.rejections.Release()

@@ -133,7 +133,7 @@ func (c *compiler) overlay(a plan.Overlay) {
 // sharedOverlay makes an overlay and puts it where parts can be cloned from it (only what is attached can be cloned before
 // Linux 6.15), and from where it goes with the harness's root: on the /proc there, in which init has its working directory from
 // now on. The kernel refuses an overlay of a directory with a mount below it that a user namespace may not take off (EINVAL:
-// clone_private_mount, has_locked_children): then each part gets an overlay of its own.
+// clone_private_mount, has_locked_children): then each part gets a separate overlay.
 func (c *compiler) sharedOverlay(a plan.SharedOverlay) {
 	c.save(unix.SYS_OPENAT2, regViewed, reg(wire.RegOldRoot), c.str(rel(a.Lower)), structure(c, dirHow), imm(24))
 	l := &overlayMount{c: c, into: regView, spare: true}
@@ -148,7 +148,7 @@ func (c *compiler) sharedOverlay(a plan.SharedOverlay) {
 var partHow = how{dirHow.flags, 0, dirHow.resolve | unix.RESOLVE_BENEATH | unix.RESOLVE_NO_XDEV}
 
 // partOf leaves a part of the shared overlay in regTree. An overlay shows what lies under a mount on its lower directory, not
-// what is mounted: where a mount lies on the way, the directory gets an overlay of its own.
+// what is mounted: where a mount lies on the way, the directory gets a separate overlay.
 func (c *compiler) partOf(a plan.Overlay) {
 	below := c.str(strings.TrimPrefix(a.Lower, a.Of+"/"))
 	c.save(unix.SYS_OPENAT2, regSource, reg(regViewed), below, structure(c, partHow), imm(24))
