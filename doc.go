@@ -54,6 +54,7 @@
 //
 //	sandbox/               front door: Command, Cmd, Policy, Sandbox, Report; usually the only import
 //	sandbox/policy/        Policy, Files, Network, Env, Limits: plain data, its validation, PolicyError
+//	sandbox/inside/        the files of a session, read and written inside it
 //	sandbox/rootfs/        explicit roots, entry by entry, as bubblewrap's options build them: data of Policy.Root
 //	sandbox/sandboxtest/   run commands in a sandbox from within go test
 //	sandbox/capture/       connections of tools that know no proxy, by a TUN device; links a network stack
@@ -70,10 +71,12 @@
 //	internal/runner/       the life of one command: how it enters, its network (proxies, ports, agents, capture), evidence, end
 //	internal/protected/    the table of names that programs outside obey (.git/hooks, .bashrc, .nvimrc ...), and which program obeys each
 //	internal/pathrule/     paths of a policy as text: kinds of rules, what may stand where
+//	internal/output/       what a session's commands have printed: kept to a bound, searched while they run
 //	internal/callback/     calls of the policy's functions (Decide, Lookup, Observe): deadlines, panics, equal questions, verdicts that last
 //	internal/errtext/      pieces of error texts; foreign text made printable
 //	internal/host/         facts about the machine: yes, no, could not tell
 //	internal/plan/         the plan: what will be done, step by step, as plain data
+//	internal/function/     functions of this program, started anew as tools
 //	internal/stage/        the harness's half: plan to system calls, encoded as a program; the control socket; connections dialled for what runs inside
 //	internal/stage/child/  the stage's half, without Go's runtime: the early hook, the stage, init, the tool before its execve
 //	internal/supervisor/   in init, without Go's runtime: rules encoded by the harness; carries out or refuses the calls that its filter stops (opens for writing, names, connects)
@@ -95,6 +98,7 @@
 //	internal/commandtest/  tests: commands by sandbox.Command and by exec.Command, compared; what they leave behind
 //	internal/tooltest/     tests: the tools that agents use, in the default sandbox
 //	internal/archtest/     tests of the walls between these rooms
+//	docs/hosts/            files for container runtimes, systemd and AppArmor, embedded for the doctor
 //	internal/bench/        what a sandbox costs: a program that measures and prints tables
 //	examples/              programs on the public API alone: run, bwrap (bubblewrap's command line), sandbox-exec, quickstart ...
 //

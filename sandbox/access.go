@@ -4,18 +4,17 @@ import "github.com/holdfast-dev/holdfast/internal/verdict"
 
 // What [Allows] is asked, and what it answers.
 type (
-	// An Access is one operation (Op) that a tool could try: on Path, and To for a rename or link, which are absolute, clean and free
-	// of symbolic links (the To of a symbolic link is its text), where Dir says that Path is a directory; on an address (Network "tcp", "udp"
-	// or "unix", of which the last takes Path; Host and Port); on a process (Outside: it is not in the sandbox); or running for the time For.
+	// An Access is one operation (Op) that a tool could try: on Path, and To for a rename or link (absolute, clean, without links; Dir: Path
+	// is a directory); on an address (Network "tcp", "udp" or "unix", which takes Path; Host and Port); on a process (Outside: of
+	// no sandbox); or running for the time For.
 	Access = verdict.Access
 	// An Op is an operation, such as [OpRead].
 	Op = verdict.Op
-	// A Reason is why an access is allowed, or is not: the Bound and the Field of the policy that decide, a sentence (Why), and the Remedy
-	// that would allow it.
+	// A Reason is why an access is allowed, or not: the policy's Bound and Field, a sentence (Why), the Remedy that would allow it.
 	Reason = verdict.Reason
 )
 
-// The operations. Those up to OpExecute are about files and take an Access's Path.
+// The operations. Those up to OpExecute take an Access's Path.
 const (
 	OpRead     = verdict.OpRead     // open a file for reading
 	OpList     = verdict.OpList     // list a directory
@@ -37,26 +36,10 @@ const (
 	OpRunFor   = verdict.OpRunFor   // run for as long as Access.For
 )
 
-// Allows reports whether p allows an access, and why. It is the one definition of
-// what a policy means: tests compare the plans and profiles that are made of
-// policies with it.
-//
-// It explains a policy and is no gate for what the harness itself does: it looks
-// at no file, so a symbolic link in the workspace can lead a path that it allows to
-// anywhere. Read and write there by [os.OpenRoot]. Where the tool would find something of the run's
-// own, such as a private /tmp, the answer is false and the reason Private.
-//
-// The paths of the policy and of the access are taken to exist
-// and to be free of symbolic links. What this host cannot hold
-// is said by [Sandbox.Explain] and [Report]. An access that the
-// policy allows may fail for other reasons: a file's mode, or a rename between two
-// file systems, which programs then do by copying.
-//
-// A protected name that takes some contents, such as ".git/config" (see
-// [ProtectedNames]), counts as one that takes none, and a FIFO as a regular file
-// (see the package's Limits). A policy that [New] would
-// refuse allows nothing, and the reason names the field. The files of an explicit root (Policy.Root)
-// are not evaluated: an access to them is not allowed.
+// Allows reports whether p allows an access, and why. It is the one definition of what a policy means: tests compare plans and profiles with it.
+// It explains, and is no gate for what the harness itself does: it looks at no file, and so at no link (see [os.OpenRoot]). Where the
+// tool would find something of the run's own, such as a private /tmp, the answer is false and the reason Private. A policy
+// that [New] would refuse allows nothing. docs/getting-started.md has what it takes for granted.
 func Allows(p Policy, a Access) (bool, Reason) {
 	return verdict.Answer(p, a)
 }

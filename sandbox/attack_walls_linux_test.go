@@ -34,6 +34,11 @@ var allSets = []walls{
 	{name: noProfile, noCalls: true},
 }
 
+// inContainer refuses what container engines refuse without CAP_SYS_PTRACE and CAP_SYS_ADMIN: as root namespaces can be made without a user
+// namespace, as an ordinary user none.
+var inContainer = walls{name: "without user namespaces and calls into other processes", without: []kerneltest.Feature{kerneltest.UserNamespaces, kerneltest.ProcessCalls},
+	may: []Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundNetwork}}
+
 // chosen skips all but the first of several sets of walls, and the one without namespaces, unless all tests are asked for.
 func (w walls) chosen(t *testing.T, sets []walls) {
 	t.Helper()

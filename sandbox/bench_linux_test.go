@@ -87,7 +87,7 @@ func BenchmarkCompile(b *testing.B) {
 // BenchmarkProgram is what each command encodes and seals.
 func BenchmarkProgram(b *testing.B) {
 	s := benchSandbox(b, 0)
-	t, err := s.ready.Template(stage.Identity{UID: os.Geteuid(), GID: os.Getegid()})
+	t, err := s.ready.Template(stage.Identity{UID: os.Geteuid(), GID: os.Getegid()}, false)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"os/exec"
+	"regexp"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/runner"
@@ -23,11 +24,9 @@ type Cmd struct {
 	// changed before Start. (The embedded Cmd's Path is the stage's and must stay.)
 	Path string
 
-	// Born, if set, is called in a sandbox with a [Policy.Root] once its first
-	// process exists, with that process's id, and has done nothing. Built is called
-	// once everything but the system call filters is in place. Both wait for the
-	// call to return, and an error ends the run: it is Start's. They are called by
-	// another goroutine than Start's.
+	// Born, if set, is called in a sandbox with a [Policy.Root] with the id of its first process, which has done
+	// nothing yet; Built once everything but the system call filters is in place. An error ends the run: it is
+	// Start's. They are called by another goroutine than Start's.
 	Born, Built func(pid int) error
 
 	run *runner.Run
@@ -39,29 +38,34 @@ func newCmd(ctx context.Context, s *Sandbox, broken error, name string, arg []st
 	if s == nil && broken == nil {
 		broken = errNoSandbox
 	}
-	model := exec.Command(name, arg...) // resolves the name as os/exec does
-	c := &Cmd{Path: model.Path}
-	tool := func() runner.Tool { return runner.Tool{Path: c.Path, Born: c.Born, Built: c.Built} }
-	if s == nil {
-		c.run = runner.New(ctx, nil, broken, tool)
-	} else {
-		c.run = runner.New(ctx, s.ready, broken, tool)
+	ready := (*runner.Sandbox)(nil)
+	if s != nil {
+		ready = s.ready
 	}
-	c.Cmd = c.run.Command()
-	c.Cmd.Args, c.Cmd.Err = model.Args, model.Err
+	c := commandOf(func(ctx context.Context, tool func() runner.Tool) *runner.Run {
+		return runner.New(ctx, ready, broken, tool)
+	}, ctx, name, arg)
 	if s != nil && s.ready.Policy.Root != nil {
 		c.Path, c.Cmd.Err = name, nil // it is looked for inside
 	}
 	return c
 }
 
-// Start is [exec.Cmd.Start]. It returns when the tool has been executed inside
-// its walls, and otherwise the error: what os/exec would return when the tool
-// cannot be found, entered or executed, a [*StartError] when a wall could not
-// be built.
+// commandOf makes a command that is run's.
+func commandOf(run func(context.Context, func() runner.Tool) *runner.Run, ctx context.Context, name string, arg []string) *Cmd {
+	model := exec.Command(name, arg...) // resolves the name as os/exec does
+	c := &Cmd{Path: model.Path}
+	c.run = run(ctx, func() runner.Tool { return runner.Tool{Path: c.Path, Born: c.Born, Built: c.Built} })
+	c.Cmd = c.run.Command()
+	c.Cmd.Args, c.Cmd.Err = model.Args, model.Err
+	return c
+}
+
+// Start is [exec.Cmd.Start]. It returns when the tool has been executed inside, and otherwise the error: os/exec's
+// when the tool cannot be found, entered or executed, a [*StartError] when a wall could not be built.
 func (c *Cmd) Start() error { return c.run.Start() }
 
-// Wait is [exec.Cmd.Wait]. It returns when every process inside is dead.
+// Wait is [exec.Cmd.Wait]. It returns when every process inside is dead, or, in a [Session], the tool.
 func (c *Cmd) Wait() error { return c.run.Wait() }
 
 // Run is [exec.Cmd.Run].
@@ -112,23 +116,25 @@ func (c *Cmd) String() string {
 // and what the command's own Env adds to that.
 func (c *Cmd) Environ() []string { return c.run.Environ() }
 
-// Report says which bound held in this run, by which mechanisms, on what
-// evidence. Before Start it says what is promised. It may be called while another
-// goroutine is in one of this type's methods, such as Wait; until that returns it
-// does not know the exit status.
+// Report says which bound held in this run, by which mechanisms, on what evidence. Before Start it says what is
+// promised. It may be called while another goroutine is in Wait; until then it knows no exit status.
 func (c *Cmd) Report() *Report { return reportOf(c.run.Account()) }
 
-// NetworkEnviron returns the variables that make tools use what the policy's
-// [Network] gives them: the proxies, the trust bundle, the credentials'
-// placeholders, the agents' sockets. Every command has them already, and so has what
-// [Cmd.Environ] returns; with [Env].AsGiven an Env of the caller's own needs them in it. They are of this
-// command: those of another one are worth nothing here.
+// NetworkEnviron returns the variables that make tools use what the policy's [Network] gives them: the proxies, the trust bundle,
+// placeholders, agents' sockets. Every command has its own already; with [Env].AsGiven an Env of the caller's own needs them.
 func (c *Cmd) NetworkEnviron() []string { return c.run.NetworkVariables() }
 
-// DialInside connects to a server that the tool has at a port of its loopback,
-// one of [Network.Listen], by IPv4, or by IPv6 if that is where it listens. It does
-// not wait for the server to listen: until then the error wraps ECONNREFUSED. The
-// command must have been started.
+// ID is the number of a started command in its [Session], 0: it is in none.
+func (c *Cmd) ID() int { return c.run.ID() }
+
+// WaitOutput waits until what a command of a [Session] has printed matches, and returns that. All that is kept of it is searched, see docs/sessions.md.
+// The error wraps [io.EOF] when nothing more can be printed. Stdout and Stderr may be nil, or writers, and not files.
+func (c *Cmd) WaitOutput(ctx context.Context, pattern *regexp.Regexp) (string, error) {
+	return c.run.WaitOutput(ctx, pattern)
+}
+
+// DialInside connects to a server that the tool has at a port of its loopback, one of [Network.Listen]. It does not wait for the server
+// to listen: until then the error wraps ECONNREFUSED. The command must have been started.
 func (c *Cmd) DialInside(ctx context.Context, port uint16) (net.Conn, error) {
 	return c.run.DialInside(ctx, port)
 }

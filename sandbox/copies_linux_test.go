@@ -163,6 +163,19 @@ func copyOfWhatWasMounted(t *testing.T, without kerneltest.Feature) {
 				t.Fatal(err)
 			}
 		}
+		inner := filepath.Join(home, "a/cache/deep")
+		if err := unix.Mount(over, inner, "", unix.MS_BIND, ""); err != nil {
+			t.Fatal(err)
+		}
+		err := s.Command("true").Run()
+		if failed := (*StartError)(nil); without == "" && (!errors.As(err, &failed) || failed.Field != "Files.CopyOnWrite" || !errors.Is(err, unix.EINVAL) || !strings.Contains(err.Error(), "the mount "+inner+",")) {
+			t.Errorf("with a mount in a copy: %v", err)
+		} else if without != "" && err != nil {
+			t.Errorf("with a mount in a copy, without a user namespace: %v", err)
+		}
+		if err := unix.Unmount(inner, unix.MNT_DETACH); err != nil {
+			t.Fatal(err)
+		}
 		if got := runIn(t, s, home, script); got != "one\ntwo\nx\n" {
 			t.Errorf("without the mount it printed %q", got)
 		}

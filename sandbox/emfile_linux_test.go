@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
 )
 
@@ -75,4 +76,42 @@ func takeAllBut(spare int) (taken []int) {
 		taken = taken[:len(taken)-1]
 	}
 	return taken
+}
+
+// TestKernelALackOfDescriptorsIsNotTheHosts: where New cannot find out what the host has for want of descriptors, it says so, even if the
+// policy would run without namespaces: a tool that uses descriptors or processes up must not make the next sandbox weaker. Nothing is remembered of it.
+func TestKernelALackOfDescriptorsIsNotTheHosts(t *testing.T) {
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
+			kerneltest.Need(t, kerneltest.HasUserNamespaces, kerneltest.HasMountSetattr)
+			if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 100, Max: 100}); err != nil {
+				t.Fatal(err)
+			}
+			p := workspaceHere(t).InContainer()
+			p.May = append(p.May, policy.BoundNetwork, policy.BoundSyscalls)
+			var made *Sandbox
+			refused := 0
+			for spare := range 60 {
+				taken := takeAllBut(spare)
+				s, err := New(p)
+				for _, fd := range taken {
+					unix.Close(fd)
+				}
+				if err == nil {
+					made = s
+					break
+				}
+				if refused++; errors.Is(err, errors.ErrUnsupported) {
+					t.Errorf("with %d spare descriptors: %v", spare, err)
+				}
+			}
+			if made == nil || refused == 0 || !Probe().Namespaces.Yes() {
+				t.Fatalf("%v, refused %d times, then %+v", made, refused, Probe().Namespaces)
+			}
+			c := made.Command("true")
+			if err := c.Run(); err != nil || !c.Report().Held() {
+				t.Errorf("%v\n%v", err, c.Report())
+			}
+		})
+	})
 }

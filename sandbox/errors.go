@@ -15,22 +15,14 @@ var errNoSandbox = errors.New("sandbox: the Sandbox is nil: look at the error th
 
 // What Start and Wait return beside os/exec's errors.
 type (
-	// A StartError is a wall that could not be built: nothing of the tool ran. Step is what was to be done, as
-	// Explain prints it, and In where: "stage", "init" or "tool". Err is the errno. Field is the policy's field
-	// that the step comes from, such as "Root.Entries[3]", and Found what stood in the way, if that says more: a
-	// link's target; "" if there is none.
+	// A StartError is a wall that could not be built: nothing of the tool ran. Step is what was to be done, as Explain prints it, In where
+	// ("stage", "init", "tool"), Err the errno, Field the policy's field, if one asks for the step, Found what stood in the way.
 	StartError = runner.StartError
-	// A StuckError is Wait's when a process of the run was killed and has not ended within half a minute: the
-	// kernel holds it up, as it does one that waits for a file server which does not answer. Everything else of
-	// the run is dead. PID is that process's, or that of the sandbox's first one, which waits for it; Err is
-	// what Wait would have returned.
+	// A StuckError is Wait's when a process of the run (PID, or one that PID waits for) was killed and has not ended within half a minute,
+	// as one that waits for a file server. Everything else of the run is dead. Err is what Wait would have returned.
 	StuckError = runner.StuckError
-	// A ProcessError is Wait's when a process of the sandbox's own was killed before the tool had ended: by the
-	// kernel for want of memory, or by a process outside. Process is "init", which is the supervisor too, or
-	// "keeper", which stands in for a pid namespace; Status says how it ended. The whole run ends with it: what
-	// the tool would have gone on with is not bounded any more. Err is what Wait would have returned.
-	//
-	// A kill of the command's own process, as [os.Process.Kill] or a signal to the process group is, is the
-	// harness's, and gives the error that os/exec gives.
+	// A ProcessError is Wait's when a process of the sandbox's own was killed before the tool had ended, and the run with it: for want of
+	// memory, or by a process outside. Process is "init", "keeper" (without a pid namespace), or a session's "warden"; Status says how it
+	// ended; Err is what Wait would have returned. A kill of the command's own process gives os/exec's error.
 	ProcessError = runner.ProcessError
 )

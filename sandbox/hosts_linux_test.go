@@ -26,6 +26,7 @@ type hostCase struct {
 	userNS  bool   // as root, whether namespaces come with a user namespace
 	refused string // the bounds that New refuses, with and without root
 	rootMay bool   // as root nothing is refused
+	never   bool   // New refuses processes even if May accepts what a container lacks
 }
 
 var hostCases = []hostCase{
@@ -46,13 +47,18 @@ var hostCases = []hostCase{
 	{name: "no seccomp filters", without: []kerneltest.Feature{kerneltest.SeccompFilter}, facts: "seccomp notification", userNS: true, refused: "files syscalls"},
 	{name: "no executable memfds", without: []kerneltest.Feature{kerneltest.MemfdExec}, facts: "image", userNS: true},
 	{name: "no keyrings", without: []kerneltest.Feature{kerneltest.Keyrings}, facts: "keyrings", userNS: true},
+	{name: "no pidfds", without: []kerneltest.Feature{kerneltest.PidFD}, facts: "take pidfds", userNS: true},
+	{name: "neither namespaces nor pidfds", without: []kerneltest.Feature{kerneltest.Namespaces, kerneltest.PidFD}, facts: "namespaces overlayfs take pidfds", refused: "files processes processes", never: true},
+	{name: "no close_range", without: []kerneltest.Feature{kerneltest.CloseRange}, facts: "namespaces overlayfs image calls", refused: "processes", never: true},
+	{name: "no memfd_create", without: []kerneltest.Feature{kerneltest.Memfd}, facts: "namespaces overlayfs image calls", refused: "processes", never: true},
+	{name: "no calls into other processes", without: []kerneltest.Feature{kerneltest.ProcessCalls}, facts: "take", userNS: true},
 	{name: "neither namespaces nor Landlock", without: []kerneltest.Feature{kerneltest.Namespaces, kerneltest.Landlock},
 		facts: "namespaces overlayfs Landlock", refused: "files processes"},
 }
 
 // missing lists the facts that are not yes by a word of their names.
 func missing(f host.Facts) string {
-	words := []string{"namespaces", "overlayfs", "Landlock", "seccomp", "notification", "keyrings", "", "image"}
+	words := []string{"namespaces", "overlayfs", "Landlock", "seccomp", "notification", "memory", "take", "keyrings", "", "image", "calls", "pidfds"}
 	var list []string
 	for i, fact := range f.List() {
 		if !fact.Yes() && words[i] != "" { // a TUN device takes a module too, and no bound rests on it
@@ -93,6 +99,9 @@ func checkProbe(t *testing.T, test hostCase, as kerneltest.User) {
 		got, want = strings.Join(strings.Fields(strings.ReplaceAll(got, "overlayfs", "")), " "), strings.Join(strings.Fields(strings.ReplaceAll(want, "overlayfs", "")), " ")
 		want = strings.TrimSuffix(want, "?")
 	}
+	if strings.HasSuffix(want, "pidfds") { // the trial without a pid namespace may be killed before its end
+		got = strings.ReplaceAll(got, "image ", "")
+	}
 	if want == "overlayfs?" { // root's own mounts may be of a kind that takes an overlay or not
 		got, want = strings.TrimSpace(strings.ReplaceAll(got, "overlayfs", "")), ""
 	}
@@ -110,6 +119,11 @@ func checkProbe(t *testing.T, test hostCase, as kerneltest.User) {
 	_, err := New(workspaceHere(t))
 	if got := fixture.UnsupportedBounds(t, err); got != refused {
 		t.Errorf("New refuses %q, want %q: %v", got, refused, err)
+	}
+	if test.never { // a run, if it were begun, would be killed
+		if _, err := New(workspaceHere(t).InContainer()); fixture.UnsupportedBounds(t, err) != "processes" || strings.Contains(err.Error(), "May") {
+			t.Errorf("New with May: %v", err)
+		}
 	}
 }
 
@@ -132,6 +146,8 @@ var weakHosts = []struct {
 }{
 	{"Landlock, seccomp and a subreaper", []kerneltest.Feature{kerneltest.Namespaces}, "files weaker, processes weaker"},
 	{"seccomp and a subreaper", []kerneltest.Feature{kerneltest.Namespaces, kerneltest.Landlock}, "files absent, processes absent"},
+	{"the same as in Docker", []kerneltest.Feature{kerneltest.Namespaces, kerneltest.ProcessCalls}, "files weaker, processes weaker"},
+	{"namespaces, and no calls into other processes", []kerneltest.Feature{kerneltest.ProcessCalls}, ""},
 	{"namespaces and seccomp without a listener", []kerneltest.Feature{kerneltest.SeccompListener}, "files weaker"},
 	{"namespaces without filters", []kerneltest.Feature{kerneltest.SeccompFilter}, "files weaker, syscalls absent"},
 	{"namespaces without Landlock", []kerneltest.Feature{kerneltest.Landlock}, ""},
@@ -149,8 +165,8 @@ func TestKernelReportSaysWhatAHostLacks(t *testing.T) {
 			kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 				kerneltest.InChild(t, kerneltest.Child{As: as, Without: h.without}, func(t *testing.T) {
 					kerneltest.Need(t, kerneltest.HasMountSetattr)
-					p := workspaceHere(t)
-					p.May = []Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundSyscalls}
+					p := workspaceHere(t).InContainer()
+					p.May = append(p.May, policy.BoundSyscalls)
 					c := commandIn(t, p, "exit 3")
 					var exit interface{ ExitCode() int }
 					if err := c.Run(); !errors.As(err, &exit) || exit.ExitCode() != 3 {
@@ -341,7 +357,7 @@ func TestFactsListIsComplete(t *testing.T) {
 	for _, f := range Probe().List() {
 		names[f.Name] = true
 	}
-	if len(names) != 8 || slices.Contains([]bool{names[""]}, true) {
+	if len(names) != 12 || slices.Contains([]bool{names[""]}, true) {
 		t.Errorf("%v", names)
 	}
 }

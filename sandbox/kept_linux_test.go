@@ -196,6 +196,7 @@ func TestKernelHomeWithPlantedLinks(t *testing.T) {
 
 // A directory that is not the user's alone, or that programs outside obey, is not kept for a tool.
 func TestKernelKeptDirectoriesAreJudged(t *testing.T) {
+	kerneltest.Long(t)
 	kerneltest.Parallel(t)
 	eachWall(t, gitSets[:1], func(t *testing.T, w walls) {
 		kerneltest.Need(t, kerneltest.Command("bash"))

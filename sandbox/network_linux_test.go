@@ -77,7 +77,7 @@ func (n *internet) world() runner.Outside {
 
 // netWalls are the sets of walls in which a network is tested: with a network
 // namespace of its own, and without.
-var netWalls = []walls{allSets[0], allSets[1], allSets[2], allSets[3]}
+var netWalls = []walls{allSets[0], allSets[1], inContainer, allSets[3]}
 
 // inNetwork runs a body with a sandbox whose policy has a network.
 func inNetwork(t *testing.T, change func(p *Policy), body func(t *testing.T, s *Sandbox, w walls)) {

@@ -19,7 +19,7 @@ type (
 	Env = policy.Env
 	// Limits bounds what the tool can consume.
 	Limits = policy.Limits
-	// A Bound is one of the things that a sandbox bounds, such as [policy.BoundFiles].
+	// A Bound is one thing that a sandbox bounds, as [policy.BoundFiles].
 	Bound = policy.Bound
 	// A PolicyError says which field of a [Policy] cannot be, why, and what would do
 	// instead.

@@ -28,12 +28,9 @@ const (
 	Unread   State = "unread"   // the run was over before its evidence was read: nothing shows that it held, nor that it did not
 )
 
-// A Report says, bound by bound, what was promised for one run, which
-// mechanisms hold it, and on what evidence. The evidence is what the kernel
-// said of the tool's process once it had been executed, not what was intended.
-// Of a run that is killed before that was read, each bound is [Unread].
-//
-// It does not say what the tool did, but for what Violations lists. It can be asked for while the tool runs.
+// A Report says, bound by bound, what was promised for one run, which mechanisms hold it, and on what evidence: what
+// the kernel said of the tool's process once it had been executed, not what was intended. It does not say what the
+// tool did, but for what Violations lists.
 type Report struct {
 	Tool    string        `json:"tool"`
 	Started time.Time     `json:"started,omitzero"`
@@ -183,6 +180,12 @@ func reportOf(a runner.Account) *Report {
 		line.Lost = append(line.Lost, fmt.Sprintf("process %d was killed and has not ended", a.Stuck))
 		line.State = Absent
 	}
+	if line := r.Bound(policy.BoundProcesses); line != nil && line.State != Open && a.Shared && a.Sandbox.Plan.Apart == nil {
+		line.Lost = append(line.Lost, "commands of the session can read each other's memory (there is no Landlock here)")
+		if line.State == Held {
+			line.State = Weaker
+		}
+	}
 	if line := r.Bound(policy.BoundEnvironment); len(a.Secrets) > 0 && line.State != Open {
 		line.Lost = append(line.Lost, runner.SecretsPassed(a.Secrets))
 		if line.State == Held {
@@ -198,7 +201,7 @@ func reportOf(a runner.Account) *Report {
 	if a.Network != nil {
 		r.addDenials(*a.Network)
 	}
-	r.addRefusals(a.Refused, a.Beyond)
+	r.addRefusals(a)
 	return r
 }
 
@@ -215,7 +218,7 @@ func complete(run interface{ Account() runner.Account }, e *policy.Ended) []Viol
 	for _, v := range a.Refused {
 		e.Denied += v.Count
 	}
-	if a.Network != nil {
+	if a.Network != nil && !a.Shared {
 		s := a.Network.Gateway
 		e.Denied, e.Sent, e.Received = e.Denied+s.Denied, s.Sent, s.Received
 	}

@@ -37,10 +37,10 @@ func (r *Report) addDenials(s runner.Summary) {
 	}
 }
 
-// addRefusals adds what the supervisor has refused.
-func (r *Report) addRefusals(list []Violation, beyond uint64) {
+// addRefusals adds what the supervisor has refused, and what Files.Decide has allowed.
+func (r *Report) addRefusals(a runner.Account) {
 	around := map[string]bool{} // directories with secrets
-	for _, v := range list {
+	for _, v := range a.Refused {
 		if w := &v.Widening; w.Field != "" {
 			dir := path.Dir(w.Value)
 			if _, known := around[dir]; !known {
@@ -53,8 +53,10 @@ func (r *Report) addRefusals(list []Violation, beyond uint64) {
 		}
 		r.Violations = append(r.Violations, v)
 	}
-	if line := r.Bound(policy.BoundFiles); beyond > 0 && line != nil {
-		line.Notes = append(line.Notes, fmt.Sprintf("%d denials more than are listed", beyond))
+	if line := r.Bound(policy.BoundFiles); line != nil {
+		if line.Notes = append(line.Notes, a.Allowed...); a.Beyond > 0 {
+			line.Notes = append(line.Notes, fmt.Sprintf("%d denials more than are listed", a.Beyond))
+		}
 	}
 }
 

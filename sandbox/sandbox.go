@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"sync/atomic"
 
+	"github.com/holdfast-dev/holdfast/internal/presets"
 	"github.com/holdfast-dev/holdfast/internal/runner"
 )
 
-// A Sandbox is a policy made ready for this host. It holds no process and no
-// kernel object: every command it makes gets walls of its own, which end with
-// the command. It is safe for concurrent use.
+// A Sandbox is a policy made ready for this host. It holds no process: every command or [Session] has walls of its own,
+// which end with it. It is safe for concurrent use.
 type Sandbox struct {
 	ready  *runner.Sandbox
 	facts  Host
@@ -28,7 +29,7 @@ func New(p Policy) (*Sandbox, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Sandbox{ready: &runner.Sandbox{Policy: p, Env: new(runner.FilteredEnv), Complete: complete}}
+	s := &Sandbox{ready: &runner.Sandbox{Policy: p, Env: new(runner.FilteredEnv), Complete: complete, Secret: presets.Secret}}
 	var err error
 	if s.ready.Networks, err = runner.NewNetworks(&s.ready.Policy.Network); err != nil {
 		return nil, err
@@ -37,6 +38,9 @@ func New(p Policy) (*Sandbox, error) {
 		s.facts = probed()
 	} else {
 		s.facts = glance()
+	}
+	if err := s.facts.Lack; err != nil {
+		return nil, fmt.Errorf("sandbox: find out what this host can hold: %w", err)
 	}
 	if err := s.compile(); err != nil {
 		return nil, err
@@ -62,17 +66,12 @@ func (s *Sandbox) CommandContext(ctx context.Context, name string, arg ...string
 	return newCmd(ctx, s, nil, name, arg)
 }
 
-// Wrap makes a command that was made elsewhere, as a literal or by
-// [exec.Command] or [exec.CommandContext], run inside the sandbox, whichever code
-// and method starts it. It must not have been started; its pipes may have been
-// made already. Its Path becomes the stage's, and the tool is what Path was.
-//
-// [ReportOf] returns the report of a wrapped command. On macOS a command has to be made by
-// [Sandbox.Command]: the error wraps [errors.ErrUnsupported].
+// Wrap makes a command that was made elsewhere run inside the sandbox, whichever code and method starts it. It must not have been
+// started; its pipes may have been made. Its Path becomes the stage's, and the tool is what Path was.
+// [ReportOf] returns its report. On macOS the error wraps [errors.ErrUnsupported].
 func (s *Sandbox) Wrap(cmd *exec.Cmd) error { return s.ready.Wrap(cmd) }
 
-// Close refuses further commands. Commands that run already are not affected:
-// each ends with its own process.
+// Close refuses further commands and sessions; those that run go on.
 func (s *Sandbox) Close() error {
 	if !s.ready.Close() {
 		return os.ErrClosed
@@ -85,7 +84,7 @@ func (s *Sandbox) Close() error {
 func (s *Sandbox) Explain() string { return s.explain() }
 
 // Command is [exec.Command] in the default sandbox, [Workspace] of the present
-// working directory. Its errors are the command's: Start returns them.
+// working directory, or what [SetDefault] says. Its errors are the command's: Start returns them.
 func Command(name string, arg ...string) *Cmd {
 	s, err := defaultSandbox()
 	return newCmd(context.Background(), s, err, name, arg)
@@ -100,6 +99,12 @@ func CommandContext(ctx context.Context, name string, arg ...string) *Cmd {
 	return newCmd(ctx, s, err, name, arg)
 }
 
+// SetDefault sets by which function [Command] and [CommandContext] make the policy for the working directory, in all goroutines from then on:
+// [ReadOnly], say, or one that adds [Policy.InContainer]. It is for a program's main; nil is [Workspace].
+func SetDefault(policyFor func(dir string) Policy) { defaultPolicy.Store(&policyFor) }
+
+var defaultPolicy atomic.Pointer[func(dir string) Policy]
+
 // defaultSandbox is made anew for every command: what it grants is what is
 // there now, and the working directory is the one of now. If both are as they
 // were, what follows is not worked out again; see memo.
@@ -107,6 +112,9 @@ func defaultSandbox() (*Sandbox, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return nil, err
+	}
+	if policyFor := defaultPolicy.Load(); policyFor != nil && *policyFor != nil {
+		return New((*policyFor)(dir))
 	}
 	return New(Workspace(dir))
 }

@@ -24,6 +24,9 @@ var probed, glance = Probe, Probe
 
 // compile resolves the policy on this host, makes its profile, and tries that.
 func (s *Sandbox) compile() (err error) {
+	if s.ready.Policy.Nested {
+		return &UnsupportedError{Bound: policy.BoundProcesses, What: "no sandbox can be built inside", Reason: "macOS does not nest sandboxes", Remedy: "leave Nested false"}
+	}
 	if s.ready.Policy.Root != nil {
 		return &UnsupportedError{Bound: policy.BoundFiles, What: "a layout", Reason: "macOS has no mount namespaces", Remedy: "use Files"}
 	}
@@ -45,6 +48,7 @@ func (s *Sandbox) compile() (err error) {
 		}
 	}
 	s.ready.Profile = m
+	s.ready.Plan.Own = s.ready.NetConfig.HasFiles() && s.ready.NetConfig.Dir == ""
 	s.ready.Plan.Holdings, s.ready.Plan.DeadlineMS = m.Holdings(), compile.Milliseconds(s.ready.Policy.Limits.WallClock)
 	inherited, err := runner.InheritedLimits()
 	if err != nil {

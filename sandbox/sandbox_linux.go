@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/internal/stage/launch"
 	"github.com/holdfast-dev/holdfast/rlimit"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
@@ -47,6 +48,7 @@ func (s *Sandbox) compile() (err error) {
 	if in.Mounts, err = resolve.Root(r.Policy); err != nil {
 		return err
 	}
+	in.Foreign = resolve.Foreign(r.Tree)
 	in.Obeyed = resolve.ObeyedByGit(r.Policy, r.Tree, in.Mounts, links)
 	s.obeyed = in.Obeyed
 	if err := fillNetwork(r, &in, s.sshConfigs); err != nil {
@@ -74,7 +76,7 @@ func (s *Sandbox) compile() (err error) {
 	}
 	if !in.Namespaced() {
 		in.List = listDirectory
-	} else if r.Policy.Root == nil && s.facts.Landlock.Value < compile.UnixSince {
+	} else if r.Policy.Root == nil && (s.facts.Landlock.Value < compile.UnixSince || r.Policy.Nested) {
 		in.Sockets = resolve.HostSockets(r.Tree)
 	}
 	c, err := memory.compile(in)
@@ -82,12 +84,19 @@ func (s *Sandbox) compile() (err error) {
 		return err
 	}
 	r.Plan, r.Templates, r.NetConfig = c.plan, c.templates, in.NetConfig
-	_, err = r.Template(stage.Identity{UID: os.Geteuid(), GID: os.Getegid()})
+	_, err = r.Template(stage.Identity{UID: os.Geteuid(), GID: os.Getegid()}, false)
 	return err
 }
 
 func (s *Sandbox) explain() string {
 	text := s.ready.Plan.String() + explainNetwork(s.ready.Policy.Network, s.ready.NetConfig)
+	for _, h := range s.ready.Plan.Holdings {
+		if h.Bound == policy.BoundFiles {
+			for _, n := range h.Notes {
+				text += "note: " + n + "\n"
+			}
+		}
+	}
 	for _, n := range s.ready.Policy.Notes {
 		if strings.HasPrefix(n.At, "Files.") {
 			text += "note: " + n.String() + "\n"
@@ -160,13 +169,33 @@ func field(status []byte, name string) uint64 {
 	return n
 }
 
+// known is what was found out of the host, once: not for want of descriptors, processes or memory, which a tool can bring about.
+type known struct {
+	sync.Mutex
+	find  func() Host
+	facts *Host
+}
+
+func (k *known) get() Host {
+	k.Lock()
+	defer k.Unlock()
+	if k.facts != nil {
+		return *k.facts
+	}
+	f := k.find()
+	if f.Lack == nil {
+		k.facts = &f
+	}
+	return f
+}
+
 // glance is what can be known of the host without making namespaces. A layout
 // cannot be held without them in any case: its commands' Start finds out.
-var glance = sync.OnceValue(host.Read)
+var glance = (&known{find: host.Read}).get
 
-var probed = sync.OnceValue(func() Host { return stage.Try(host.Read()) })
+var probed = (&known{find: func() Host { return stage.Try(host.Read()) }}).get
 
-var probedAll = sync.OnceValue(func() Host { return stage.TryTUN(probed()) })
+var probedAll = (&known{find: func() Host { return stage.TryTUN(probed()) }}).get
 
 // Probe returns the facts about this host. They are found out once for each
 // process: namespaces are really made, and thrown away.

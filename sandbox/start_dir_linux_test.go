@@ -15,8 +15,8 @@ import (
 func TestKernelACommandStartsInTheWorkspace(t *testing.T) {
 	eachWall(t, []walls{allSets[0], allSets[3]}, func(t *testing.T, w walls) {
 		base := t.TempDir()
-		dir, beside, gone := filepath.Join(base, "workspace"), filepath.Join(base, "beside"), filepath.Join(base, "gone")
-		for _, d := range []string{dir, filepath.Join(dir, "sub"), beside, gone} {
+		dir, beside, gone, private := filepath.Join(base, "workspace"), filepath.Join(base, "beside"), filepath.Join(base, "gone"), filepath.Join(base, "private")
+		for _, d := range []string{dir, filepath.Join(dir, "sub"), beside, gone, private} {
 			if err := os.Mkdir(d, 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -26,6 +26,7 @@ func TestKernelACommandStartsInTheWorkspace(t *testing.T) {
 		}
 		p := attackPolicy(t, base, w)
 		p.Files.Read, p.Files.Write = p.Files.Read[:len(p.Files.Read)-1], []string{dir}
+		p.Files.Private = append(p.Files.Private, private)
 		p.Env.Pass, p.Dir = []string{"PATH", "PWD"}, dir
 		s := attackSandbox(t, p, w)
 		p.Dir = ""
@@ -37,6 +38,7 @@ func TestKernelACommandStartsInTheWorkspace(t *testing.T) {
 			{"beside the workspace", beside, "", dir, nil},
 			{"beside the workspace, with an Env of its own", beside, "", dir, append(os.Environ(), "PWD="+beside, "X=1")},
 			{"in a directory that was removed", gone, "", dir, nil},
+			{"in a directory of which the tool has an empty one", private, "", dir, nil},
 			{"below the workspace", filepath.Join(dir, "sub"), "", filepath.Join(dir, "sub"), nil},
 			{"beside the workspace, with a Dir", beside, filepath.Join(dir, "sub"), filepath.Join(dir, "sub"), nil},
 		} {
@@ -69,7 +71,7 @@ func TestKernelACommandStartsInTheWorkspace(t *testing.T) {
 				cmd := s.Command("./here.sh")
 				cmd.Env = c.env
 				check("a path from there", cmd.Cmd, cmd.CombinedOutput)
-				if out, err := without.Command("/bin/sh", "-c", script).CombinedOutput(); err == nil {
+				if out, err := without.Command("/bin/sh", "-c", script).CombinedOutput(); err == nil && c.wd != private {
 					t.Errorf("%s: a policy without a directory starts it: %s", c.name, out)
 				}
 			}

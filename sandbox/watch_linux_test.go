@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
 )
@@ -231,6 +232,7 @@ func floodOfLooks(args []string) {
 
 // TestKernelWatchSurvivesFloods: looks at what is absent push nothing out, and of different denials the first 512 are kept.
 func TestKernelWatchSurvivesFloods(t *testing.T) {
+	kerneltest.Long(t)
 	eachWall(t, allSets[:1], func(t *testing.T, w walls) {
 		s, base := watchedSandbox(t, w)
 		secret := filepath.Join(base, "secret", "0", "file")

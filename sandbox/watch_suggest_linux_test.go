@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
 )
@@ -40,6 +41,7 @@ func learn(args []string) {
 // TestKernelSuggestionsAllowWhatWasDenied: with what a denied run suggests the same run is denied nothing, and nothing
 // else can be reached.
 func TestKernelSuggestionsAllowWhatWasDenied(t *testing.T) {
+	kerneltest.Long(t)
 	eachWall(t, allSets, func(t *testing.T, w walls) {
 		for _, name := range sortedKeys(learntTasks) {
 			base := learningGround(t)

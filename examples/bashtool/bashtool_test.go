@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io/fs"
 	"os"
@@ -18,18 +19,28 @@ import (
 func start(t *testing.T) *tool {
 	t.Helper()
 	sandboxtest.New(t, sandbox.Workspace(t.TempDir())) // skips where there is no engine
-	b, err := newTool(t.TempDir(), []string{"allowed.example:443"}, time.Minute, 2*time.Minute, 1000)
+	dir := t.TempDir()                                 // before the session, which ends before it is removed
+	b, err := newTool(dir, []string{"allowed.example:443"}, time.Minute, 2*time.Minute, 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { b.close() })
 	return b
+}
+
+// sessions skips where there are none.
+func (b *tool) sessions(t *testing.T) {
+	t.Helper()
+	if r := b.one(t, request{Command: "true"}); b.single {
+		t.Skip("needs sessions: " + r.Note)
+	}
 }
 
 // ask sends lines as they are and returns the answers.
 func (b *tool) ask(t *testing.T, lines ...string) []response {
 	t.Helper()
 	var out bytes.Buffer
-	if err := b.serve(t.Context(), strings.NewReader(strings.Join(lines, "\n")), &out); err != nil {
+	if err := b.serve(context.Background(), strings.NewReader(strings.Join(lines, "\n")), &out); err != nil {
 		t.Fatal(err)
 	}
 	var answers []response
@@ -95,12 +106,86 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-func TestWhatLastsIsTheWorkspace(t *testing.T) {
+const leaves, looks = "echo kept >f; echo kept >/tmp/f; echo kept >~/f; export V=lost; cd /usr", `cat f /tmp/f ~/f; echo "V=$V in $PWD"`
+
+func TestFilesLastAndVariablesDoNot(t *testing.T) {
 	b := start(t)
-	b.one(t, request{Command: "echo kept >f; echo lost >/tmp/f; echo lost >~/f; export V=lost; cd /usr"})
-	r := b.one(t, request{Command: `cat f; cat /tmp/f ~/f; echo "V=$V in $PWD"`})
-	if !strings.Contains(r.Output, "kept") || strings.Contains(r.Output, "lost") || !strings.Contains(r.Output, "V= in "+b.workspace) {
+	b.sessions(t)
+	b.one(t, request{Command: leaves})
+	if r := b.one(t, request{Command: looks}); r.Output != "kept\nkept\nkept\nV= in "+b.workspace+"\n" || r.Note != "" {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestWithoutSessionsTheWorkspaceLasts(t *testing.T) {
+	b := start(t)
+	b.single = true
+	b.one(t, request{Command: leaves})
+	r := b.one(t, request{Command: looks})
+	if strings.Count(r.Output, "kept") != 1 || !strings.Contains(r.Output, "V= in "+b.workspace) {
 		t.Errorf("got %q", r.Output)
+	}
+	if r := b.one(t, request{Command: "sleep 1000 & echo started"}); r.Output != "started\n" || r.Exit != 0 {
+		t.Errorf("a job: %+v", r)
+	}
+}
+
+// TestABackgroundJobLivesOn, and prints on; it is reached by later commands, and the timeout of another does not end it.
+func TestABackgroundJobLivesOn(t *testing.T) {
+	b := start(t)
+	b.sessions(t)
+	r := b.one(t, request{Command: `mkfifo /tmp/in /tmp/out; (while read -r line </tmp/in; do echo "$line"; for i in 1 2 3 4 5 6 7 8 9; do printf %20000s; done; echo "$line" >/tmp/out; done) & echo $!`})
+	job := strings.TrimSpace(r.Output)
+	if job == "" || r.Exit != 0 {
+		t.Fatalf("got %+v", r)
+	}
+	if r := b.one(t, request{Command: "sleep 1000", TimeoutMS: 100}); !r.TimedOut {
+		t.Errorf("got %+v", r)
+	}
+	for range 2 { // each time it prints more than a pipe holds
+		if r := b.one(t, request{Command: "echo word >/tmp/in; cat /tmp/out"}); r.Output != "word\n" {
+			t.Errorf("the job is asked: %+v", r)
+		}
+	}
+	if r := b.one(t, request{Command: "kill " + job + "; while kill -0 " + job + " 2>/dev/null; do :; done; echo gone"}); r.Output != "gone\n" {
+		t.Errorf("it is ended: %+v", r)
+	}
+}
+
+func TestAnEndedSessionBeginsAnew(t *testing.T) {
+	b := start(t)
+	b.sessions(t)
+	b.session.Close()
+	if r := b.one(t, request{Command: "echo never"}); r.Error == "" || r.Exit != -1 {
+		t.Errorf("got %+v", r)
+	}
+	if r := b.one(t, request{Command: "echo on"}); r.Output != "on\n" || r.Note == "" {
+		t.Errorf("got %+v", r)
+	}
+	if r := b.one(t, request{Command: "echo on"}); r.Output != "on\n" || r.Note != "" {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// TestOutput: what comes before the mark is kept, however it is cut.
+func TestOutput(t *testing.T) {
+	for n := 1; n < 40; n++ {
+		o := newOutput(1000)
+		text := []byte("some output" + string(o.mark[:5]) + string(o.mark) + "of a job")
+		for len(text) > 0 {
+			k := min(n, len(text))
+			o.add(text[:k], false)
+			text = text[k:]
+		}
+		<-o.seen
+		if got := o.String(); got != "some output"+string(o.mark[:5]) {
+			t.Errorf("in pieces of %d: %q", n, got)
+		}
+	}
+	o := newOutput(1000)
+	o.add([]byte("no mark"), false)
+	if got := o.String(); got != "no mark" {
+		t.Errorf("without a mark: %q", got)
 	}
 }
 

@@ -1,6 +1,7 @@
-// Bashtool is an agent's bash tool: it runs commands that a model has written,
-// each in a sandbox of its own. What one leaves for the next is what it has
-// written into the workspace; nothing else is shared, and nothing runs on.
+// Bashtool is an agent's bash tool: it runs commands that a model has written, one after another, in a sandbox that lives as long as
+// this program does (a session). Each command starts a new shell; files, /tmp, HOME, background jobs and the servers that they are on loopback
+// last. A job ends with the program, or with its own command's timeout if that comes first. What it prints once its command has been answered
+// is dropped: have it write to a file.
 //
 //	bashtool [-workspace DIR] [-host HOST] [-timeout D] [-max-timeout D] [-max-output BYTES]
 //
@@ -16,10 +17,14 @@
 // "error" says why a command did not run; the tool's own failures are in output
 // and exit. What the network's rules refused it is in the report's "violations". It
 // ends at the end of its input.
+//
+// Where this host has no sessions each command gets a separate sandbox, and nothing but the workspace lasts: the first answer says so in its
+// "note". Another note says that the session has ended, and a new one begun.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -46,7 +51,7 @@ func main() {
 	defer stop()
 	t, err := newTool(*dir, hosts, *timeout, *longest, *output)
 	if err == nil {
-		err = t.serve(ctx, os.Stdin, os.Stdout)
+		err = errors.Join(t.serve(ctx, os.Stdin, os.Stdout), t.close())
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bashtool:", err)
@@ -57,6 +62,9 @@ func main() {
 // A tool runs commands in one workspace.
 type tool struct {
 	sandbox   *sandbox.Sandbox
+	session   *sandbox.Session // nil: it has not begun, or there are none here
+	opened    bool             // there has been one
+	single    bool             // there are none here
 	workspace string
 	timeout   time.Duration
 	longest   time.Duration
@@ -73,5 +81,5 @@ func newTool(dir string, hosts []string, timeout, longest time.Duration, maxOutp
 	if err != nil {
 		return nil, err
 	}
-	return &tool{s, dir, timeout, longest, maxOutput}, nil
+	return &tool{sandbox: s, workspace: dir, timeout: timeout, longest: longest, maxOutput: maxOutput}, nil
 }

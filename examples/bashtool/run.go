@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // run runs one command to its end.
@@ -15,18 +17,24 @@ func (t *tool) run(ctx context.Context, q request) response {
 	if q.TimeoutMS > 0 {
 		limit = time.Duration(min(q.TimeoutMS, t.longest.Milliseconds())) * time.Millisecond
 	}
-	ctx, cancel := context.WithTimeout(ctx, min(limit, t.longest))
+	limited, cancel := context.WithTimeout(ctx, min(limit, t.longest))
 	defer cancel()
 
-	output := clipped{limit: t.maxOutput}
-	cmd := t.sandbox.CommandContext(ctx, "bash", "-c", q.Command)
+	command, note, err := t.begin(ctx)
+	if err != nil {
+		return response{ID: q.ID, Exit: -1, Error: err.Error()}
+	}
+	cmd := command(limited, "bash", "-c", q.Command)
 	cmd.Dir = t.cwd(q.Cwd) // where it starts; what it may touch was decided before
-	cmd.Stdout, cmd.Stderr = &output, &output
+	output := newOutput(t.maxOutput)
 	began := time.Now()
-	err := cmd.Run()
+	err = output.run(limited, cmd)
+	if ended := (*policy.SessionError)(nil); errors.As(err, &ended) {
+		t.session = nil
+	}
 
-	r := response{ID: q.ID, Output: output.String(), DurationMS: time.Since(began).Milliseconds(), Report: cmd.Report()}
-	r.TimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded)
+	r := response{ID: q.ID, Output: output.String(), Note: note, DurationMS: time.Since(began).Milliseconds(), Report: cmd.Report()}
+	r.TimedOut = errors.Is(limited.Err(), context.DeadlineExceeded)
 	var exit *exec.ExitError
 	switch {
 	case err == nil:

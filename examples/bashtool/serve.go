@@ -25,6 +25,7 @@ type response struct {
 	ID         json.RawMessage `json:"id"`
 	Output     string          `json:"output"`
 	Exit       int             `json:"exit"` // -1: it did not run
+	Note       string          `json:"note,omitempty"`
 	Signal     string          `json:"signal,omitempty"`
 	TimedOut   bool            `json:"timed_out"`
 	DurationMS int64           `json:"duration_ms"`

@@ -3,6 +3,9 @@
 // the bounds of the default sandbox as one run of /bin/true has proved them.
 //
 //	go run ./examples/doctor [-json]
+//	go run ./examples/doctor -fix             what to write where, for this container, service or host
+//	go run ./examples/doctor -file NAME       one of the files of docs/hosts, such as docker-seccomp.json
+//	go run ./examples/doctor -self-test       some twenty acts in the default sandbox: a report to paste
 //
 // It exits with 0 if the default sandbox holds every bound here, and with 1
 // otherwise. It changes nothing.
@@ -15,6 +18,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/holdfast-dev/holdfast/sandbox"
@@ -22,15 +26,32 @@ import (
 
 func main() {
 	asJSON := flag.Bool("json", false, "print JSON")
+	asFix := flag.Bool("fix", false, "print what lets this host hold every bound, in lines to copy")
+	asTest := flag.Bool("self-test", false, "try the default sandbox, and print a report to paste into an issue")
+	file := flag.String("file", "", "print the file of docs/hosts of this `name`: "+strings.Join(fileNames(), ", "))
 	flag.Parse()
+	switch {
+	case *file != "":
+		end(true, printFile(os.Stdout, *file))
+	case *asFix:
+		fix(os.Stdout, sandbox.Probe())
+		return
+	case *asTest:
+		end(selfTest(os.Stdout))
+	}
 	d := examine()
-	if err := d.print(os.Stdout, *asJSON); err != nil {
+	end(d.Held, d.print(os.Stdout, *asJSON))
+}
+
+// end ends this program.
+func end(good bool, err error) {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "doctor:", err)
+	}
+	if err != nil || !good {
 		os.Exit(1)
 	}
-	if !d.Held {
-		os.Exit(1)
-	}
+	os.Exit(0)
 }
 
 // A diagnosis is what doctor prints.
@@ -79,7 +100,11 @@ func (d diagnosis) print(w io.Writer, asJSON bool) error {
 		e.SetIndent("", "  ")
 		return e.Encode(d)
 	}
-	fmt.Fprintf(w, "kernel %s, user %d\n\n", d.Host.Kernel, d.Host.UID)
+	fmt.Fprintf(w, "kernel %s, user %d", d.Host.Kernel, d.Host.UID)
+	if around := d.Host.Around.String(); around != "" {
+		fmt.Fprintf(w, ", in %s", around)
+	}
+	fmt.Fprint(w, "\n\n")
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, f := range d.Host.List() {
 		answer := f.Answer.String()

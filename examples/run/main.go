@@ -2,11 +2,26 @@
 // status, or by the signal that killed it.
 //
 //	run [-preset workspace|readonly|unconfined] [-workspace DIR] [-read P] [-write P]
-//	    [-hide P] [-host HOST] [-env NAME[=VALUE]] [-timeout D] [-report] [-explain] [-allows ACT]
+//	    [-hide P] [-host HOST] [-env NAME[=VALUE]] [-timeout D] [-may BOUND] [-nested] [-report] [-explain] [-allows ACT]
 //	    -- TOOL ARG...
+//
+//	run -session [the same flags] <COMMANDS
+//
+// With -session it reads commands from standard input, each a line for sh, and runs them one after another in one sandbox: files in /tmp and
+// HOME, servers and other jobs last from line to line. A line that ends in & runs beside the next ones, the line "wait" waits for those, and
+// the end of the input ends those that still run. Each answer is a line of JSON with the number of its command's line:
+//
+//	{"command":1,"stdout":"hello\n"}
+//	{"command":1,"exit":0}
+//
+// A command is answered when its output has ended: a job that it leaves by itself should have its output in a file. The status is that of the
+// last command that was waited for.
 //
 // Its own failures have the statuses of env(1) and timeout(1): 124 the time was
 // up, 125 no sandbox, 126 the tool cannot be executed, 127 it was not found.
+//
+// With -may container it runs where no namespaces can be made, as in most containers, and the report (-report) says what is weaker.
+// With -nested, which is for an ordinary user, the tool can build sandboxes, and what it writes to the workspace is a copy.
 //
 // The tool starts in the present directory, or in the workspace if that lies
 // elsewhere.
@@ -65,6 +80,9 @@ func run(o options, stdout, stderr io.Writer) ending {
 		word := map[bool]string{true: "allowed", false: "refused"}[ok || why.Private]
 		fmt.Fprintf(stdout, "%s: %v\n", word, why)
 		return ending{status: map[bool]int{true: 0, false: 1}[ok || why.Private]}
+	}
+	if o.session {
+		return serve(s, o, os.Stdin, stdout, stderr)
 	}
 	cmd := s.Command(o.tool[0], o.tool[1:]...)
 	cmd.Dir = o.dir

@@ -20,6 +20,7 @@ type options struct {
 	dir     string // where the tool starts; "": here
 	report  bool
 	explain bool
+	session bool            // commands from standard input
 	allows  *sandbox.Access // asked about, in place of a run
 	tool    []string
 }
@@ -28,22 +29,25 @@ type options struct {
 func parse(args []string, usage io.Writer) (options, error) {
 	f := flag.NewFlagSet("run", flag.ContinueOnError)
 	f.SetOutput(usage)
-	var read, write, hide, hosts, env list
+	var read, write, hide, hosts, env, may list
 	preset := f.String("preset", "workspace", "`name`: workspace (the workspace can be written), readonly, or unconfined (no bounds at all)")
 	workspace := f.String("workspace", "", "`directory` to work in (default: the present one)")
 	timeout := f.Duration("timeout", 0, "end the run after this `duration` (default: never)")
 	report := f.Bool("report", false, "print to standard error which bounds held")
+	session := f.Bool("session", false, "run the lines of standard input in one sandbox, and answer by lines of JSON")
 	explain := f.Bool("explain", false, "print what would be done, step by step, and run nothing")
+	nested := f.Bool("nested", false, "let the tool make sandboxes inside its sandbox (bwrap, Chromium's, this program); what it writes is then gone after the run")
 	allows := f.String("allows", "", "say whether the policy allows an `access`, such as 'write /etc/hosts' or 'connect example.org:443', and run nothing")
 	f.Var(&read, "read", "a further `path` to read; may be repeated")
 	f.Var(&write, "write", "a further `path` to write; may be repeated")
 	f.Var(&hide, "hide", "a `path` that cannot be read; may be repeated")
 	f.Var(&hosts, "host", "a `host` that can be reached, such as example.org:443 or *.example.org; may be repeated (default: none)")
+	f.Var(&may, "may", "a `bound` that may be weaker or missing on a host that cannot hold it, or \"container\" for those that no container without namespaces holds; may be repeated")
 	f.Var(&env, "env", "a variable that passes whatever its `name`, or NAME=VALUE; may be repeated")
 	if err := f.Parse(args); err != nil {
 		return options{}, err
 	}
-	o := options{report: *report, explain: *explain, tool: f.Args()}
+	o := options{report: *report, explain: *explain, session: *session, tool: f.Args()}
 	if *allows != "" {
 		access, err := parseAccess(*allows)
 		if err != nil {
@@ -51,7 +55,10 @@ func parse(args []string, usage io.Writer) (options, error) {
 		}
 		o.allows = &access
 	}
-	if len(o.tool) == 0 && !o.explain && o.allows == nil {
+	if o.session && len(o.tool) > 0 {
+		return options{}, errors.New("-session reads its commands from standard input, and takes no tool")
+	}
+	if len(o.tool) == 0 && !o.session && !o.explain && o.allows == nil {
 		return options{}, errors.New("no tool was named after the flags")
 	}
 	dir, err := filepath.Abs(*workspace)
@@ -70,6 +77,11 @@ func parse(args []string, usage io.Writer) (options, error) {
 	}
 	if err := widen(&o.policy, read, write, hide, env); err != nil {
 		return options{}, err
+	}
+	accept(&o.policy, may)
+	if *nested {
+		f := &o.policy.Files
+		o.policy.Nested, f.CopyOnWrite, f.Write = true, append(f.CopyOnWrite, f.Write...), nil
 	}
 	o.dir, err = startIn(dir)
 	return o, err
@@ -113,6 +125,17 @@ func widen(p *sandbox.Policy, read, write, hide, env list) error {
 		p.Env.Set[name] = value
 	}
 	return nil
+}
+
+// accept writes -may into the policy. New knows the bounds' names.
+func accept(p *sandbox.Policy, may list) {
+	for _, m := range may {
+		if m == "container" {
+			*p = p.InContainer()
+			continue
+		}
+		p.May = append(p.May, sandbox.Bound(m))
+	}
 }
 
 // startIn is the directory the tool starts in: this one if it lies in the

@@ -75,6 +75,8 @@ func TestEnding(t *testing.T) {
 		{"a rule that cannot hold", []string{"-read", "/no/such/path", "--", "true"}, statusSandbox, 0, "", "/no/such/path"},
 		{"an unknown preset", []string{"-preset", "none", "--", "true"}, statusSandbox, 0, "", "unconfined"},
 		{"an unknown flag", []string{"-no-such-flag", "--", "true"}, statusSandbox, 0, "", "Usage"},
+		{"a bound that there is none of", []string{"-may", "file", "--", "true"}, statusSandbox, 0, "", "May"},
+		{"bounds that may be weaker", []string{"-may", "container", "-may", "network", "--", "true"}, 0, 0, "", ""},
 		{"no tool", []string{"-report"}, statusSandbox, 0, "", "no tool"},
 		{"a bound that would not hold", []string{"-preset", "unconfined", "-hide", "/usr", "--", "true"}, statusSandbox, 0, "", "bound nothing"},
 		{"help", []string{"-h"}, 0, 0, "", "-workspace"},

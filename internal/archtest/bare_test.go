@@ -42,7 +42,7 @@ var bareRooms = []bareRoom{
 	},
 	{
 		room:     "internal/supervisor",
-		ordinary: []string{"rules.go", "plain.go", "filter.go", "judge.go", "denied.go", "watched.go"},
+		ordinary: []string{"rules.go", "plain.go", "filter.go", "judge.go", "denied.go", "watched.go", "ask.go"},
 		pragmas:  []string{"norace"},
 		imports:  []string{"syscall", "unsafe", module + "/internal/sys", module + "/internal/protected", module + "/internal/supervisor/gittext"},
 		may:      regexp.MustCompile(`internal/sys\.Raw(\.abi0)?$|internal/supervisor/gittext\.|^runtime\.(morestack|gcWriteBarrier)`),

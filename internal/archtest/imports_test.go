@@ -12,20 +12,23 @@ import (
 // Tests may import the room they test, kerneltest and fixture too.
 var walls = map[string][]string{
 	".":                           nil,
-	"examples":                    {"sandbox", "sandbox/policy", "sandbox/rootfs", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest", "sandbox/capture", "sandbox/sbpl"},
-	"sandbox":                     {"sandbox/policy", "sandbox/rootfs", "internal/presets", "internal/verdict", "internal/compile", "internal/darwin", "internal/resolve", "internal/runner", "internal/pathrule", "internal/errtext", "internal/proxy", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/host", "internal/plan", "internal/stage", "internal/stage/launch", "seccomp", "rlimit"},
+	"examples":                    {"docs/hosts", "sandbox", "sandbox/policy", "sandbox/rootfs", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest", "sandbox/capture", "sandbox/sbpl"},
+	"sandbox":                     {"sandbox/policy", "sandbox/rootfs", "sandbox/inside", "internal/presets", "internal/verdict", "internal/compile", "internal/darwin", "internal/resolve", "internal/runner", "internal/pathrule", "internal/errtext", "internal/function", "internal/proxy", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/host", "internal/plan", "internal/stage", "internal/stage/launch", "seccomp", "rlimit"},
 	"sandbox/policy":              {"sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/proxy/hostrules", "internal/plan", "internal/protected", "internal/supervisor", "seccomp", "rlimit"},
+	"sandbox/inside":              {"internal/function"},
 	"sandbox/rootfs":              {"internal/pathrule", "internal/errtext", "internal/plan"},
 	"internal/resolve":            {"sandbox/policy", "sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/gitobeyed", "internal/plan"},
 	"internal/presets":            {"sandbox/policy", "internal/resolve", "internal/gitobeyed", "internal/pathrule", "internal/errtext"},
 	"internal/verdict":            {"sandbox/policy", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/plan", "internal/protected", "internal/proxy/hostrules", "internal/supervisor"},
 	"internal/compile":            {"sandbox/policy", "sandbox/rootfs", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/host", "internal/plan", "internal/protected", "internal/proxy/clientenv", "internal/supervisor", "landlock", "seccomp", "rlimit"},
 	"internal/darwin":             {"sandbox/policy", "internal/verdict", "internal/compile", "internal/pathrule", "internal/plan", "internal/protected", "internal/seatbelt/emit", "internal/supervisor", "rlimit"},
-	"internal/runner":             {"sandbox/policy", "internal/callback", "internal/compile", "internal/darwin", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/plan", "internal/seatbelt/emit", "internal/stage", "internal/stage/launch", "internal/stage/wire", "internal/supervisor", "rlimit"},
+	"internal/runner":             {"sandbox/policy", "internal/callback", "internal/compile", "internal/darwin", "internal/function", "internal/output", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/plan", "internal/seatbelt/emit", "internal/stage", "internal/stage/launch", "internal/stage/wire", "internal/supervisor", "rlimit"},
 	"internal/pathrule":           {"internal/errtext"},
 	"internal/fixture":            {"sandbox/policy", "internal/host", "internal/pathrule", "internal/plan", "internal/resolve"},
 	"internal/errtext":            nil,
+	"internal/function":           {"sandbox/policy"},
 	"internal/callback":           {"sandbox/policy"},
+	"internal/output":             {"sandbox/policy"},
 	"sandbox/sandboxtest":         {"sandbox", "sandbox/policy"},
 	"sandbox/capture":             {"sandbox", "sandbox/policy"}, // only programs import it: it links a network stack
 	"sandbox/sbpl":                {"sandbox", "sandbox/policy", "sandbox/rootfs", "internal/pathrule", "internal/seatbelt", "seccomp"},
@@ -51,6 +54,7 @@ var walls = map[string][]string{
 	"internal/seatbelt":           nil,
 	"internal/seatbelt/emit":      nil,
 	"internal/kerneltest":         nil,
+	"docs/hosts":                  nil,
 	"internal/gitobeyed":          nil,
 	"internal/gitattack":          nil,
 	"internal/archtest":           nil,
@@ -63,8 +67,9 @@ var walls = map[string][]string{
 var testWalls = map[string][]string{
 	"internal/commandtest":     {"sandbox", "sandbox/policy"}, // the whole library, as its users see it
 	"internal/tooltest":        {"sandbox"},
-	"internal/gitattack":       {"sandbox"},                          // its tests run a hostile tool in one
-	"internal/proxy/clientenv": {"internal/proxy", "sandbox/policy"}, // a relay connects by one
+	"docs/hosts":               {"sandbox", "seccomp", "internal/host"}, // what the files say helps is tried, and is what the library says
+	"internal/gitattack":       {"sandbox"},                             // its tests run a hostile tool in one
+	"internal/proxy/clientenv": {"internal/proxy", "sandbox/policy"},    // a relay connects by one
 	"internal/stage":           {"seccomp"},
 	"landlock/process":         {"internal/sys"},
 	"sandbox":                  {"internal/seatbelt", "internal/seatbelt/emit", "sandbox/capture", "internal/supervisor", "landlock"}, // evaluates what is emitted; attacks a captured tool's network
@@ -220,6 +225,7 @@ var unsafeRooms = map[string]string{
 	"internal/sys":          "raw system calls",
 	"internal/stage":        "structs as the kernel and the stage read them",
 	"internal/stage/child":  "system calls without a runtime",
+	"internal/function":     "the kernel tells a pointer to the file's name that was executed",
 	"internal/stage/launch": "ELF headers as they lie in a file; the context of an exec.Cmd, which os/exec does not tell",
 	"internal/supervisor":   "system calls without a runtime",
 	"internal/kerneltest":   "filters for test children",

@@ -28,8 +28,8 @@ func preparedRun(t *testing.T) []figure {
 		args             []string
 		functions, files int
 	}{
-		{"a prepared Run", nil, 96, 24},
-		{"a prepared Run with Network.Explain", []string{"explain"}, 110, 27},
+		{"a prepared Run", nil, 90, 22},
+		{"a prepared Run with Network.Explain", []string{"explain"}, 95, 24},
 	} {
 		var made [3]string
 		for i, name := range []string{"workspace", "counters", "unused"} {

@@ -1,6 +1,6 @@
 // Bench measures what a sandbox costs and prints tables in Markdown:
 //
-//	go run ./internal/bench [-n ROUNDS] [start|harness|rules|binds|syscalls|build|memory|network|all]
+//	go run ./internal/bench [-n ROUNDS] [start|warm|files|many|harness|rules|binds|syscalls|build|memory|network|all]
 //
 // What is compared is run in turn, A B C A B C, so that whatever else the
 // machine does falls on all of them; the ratios are medians of each round's
@@ -10,7 +10,8 @@
 //	measure.go   contenders, rounds, medians and ratios
 //	table.go     Markdown
 //	start_*.go   the start of /bin/true: plain, sandboxed, by bubblewrap
-//	steps_*.go   the same start, with one mechanism after the other put on
+//	warm_*.go    a command in an open session, the session's files, many busy sessions
+//	crun_*.go    the container beside: docker exec or crun exec
 //	harness_*.go from a harness that holds much memory, or whose binary is large
 //	rules_*.go   with many path rules
 //	calls_*.go   system calls inside and outside

@@ -93,5 +93,17 @@ func (r *results) added(i, base int, unit time.Duration) spread {
 	return r.per(i, base, func(a, b float64) float64 { return (a - b) / float64(unit) })
 }
 
+// quantile returns the time that a share q of a list does not exceed.
+func quantile(list []time.Duration, q float64) time.Duration {
+	if len(list) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(list))
+	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
+}
+
+// millis prints a time in milliseconds.
+func millis(d time.Duration) string { return fmt.Sprintf("%.2f", float64(d)/float64(time.Millisecond)) }
+
 // index returns the contender of that name; -1: none.
 func (r *results) index(name string) int { return slices.Index(r.names, name) }

@@ -10,6 +10,9 @@ import (
 // sections are run in this order.
 var sections = []section{
 	{"start", 200, start},
+	{"warm", 200, warm},
+	{"files", 100, files},
+	{"many", 400, many},
 	{"harness", 200, harness},
 	{"rules", 50, rules},
 	{"binds", 10, binds},

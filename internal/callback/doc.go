@@ -1,4 +1,4 @@
-// Package callback calls the functions of a policy: Decide, Lookup and Observe. Their author is the harness's, who may
+// Package callback calls the functions of a policy: the Decide of hosts and that of files, Lookup and Observe. Their author is the harness's, who may
 // let them panic, wait for a person, or never return; a run must not stand still for it.
 //
 //	a := callback.Asker{Ctx: ctx, Spawn: spawn, Patience: time.Minute, Most: 64, Memory: memory}

@@ -119,9 +119,16 @@ func TestKernelDifferential(t *testing.T) {
 			}
 			defer s.Close()
 			warm(t, s)
-			used := map[string]bool{}
+			used, sess := map[string]bool{}, openSession(t, s, as)
 			for _, c := range slices.Concat(startCases, environCases, stdioCases, endCases, contextCases, attributeCases) {
-				t.Run(c.name, func(t *testing.T) { compare(t, s, dir, c, used) })
+				t.Run(c.name, func(t *testing.T) {
+					plain := compare(t, s, dir, c, used)
+					if sess != nil && !strings.HasPrefix(c.name, "Credential") {
+						t.Run("in a session", func(t *testing.T) {
+							judge(t, inSession(c), plain, observe(t, dir, c, boxedCommand(sess)), map[string]bool{})
+						})
+					}
+				})
 			}
 			for which := range differences {
 				if !used[which] && (as == kerneltest.Root || which != "capabilities") {
@@ -184,17 +191,22 @@ func plainEnvironment(t *testing.T) {
 	}
 }
 
-// compare runs a case both ways.
-func compare(t *testing.T, s *sandbox.Sandbox, dir string, c diffCase, used map[string]bool) {
+// compare runs a case both ways, and returns what was observed of os/exec.
+func compare(t *testing.T, s commander, dir string, c diffCase, used map[string]bool) map[string]string {
 	plain := observe(t, dir, c, plainCommand)
-	boxed := observe(t, dir, c, boxedCommand(s))
+	judge(t, c, plain, observe(t, dir, c, boxedCommand(s)), used)
+	return plain
+}
+
+// judge fails where the observations differ otherwise than the case says.
+func judge(t *testing.T, c diffCase, plain, boxed map[string]string, used map[string]bool) {
 	known := map[string]diff{}
 	differs := c.differs
 	if os.Geteuid() == 0 {
 		differs = slices.Concat(differs, c.root)
 	}
 	for _, d := range differs {
-		if differences[d.which] == "" {
+		if differences[d.which] == "" && sessionDifferences[d.which] == "" {
 			t.Errorf("the difference %q has no reason", d.which)
 		}
 		used[d.which] = true
@@ -251,7 +263,13 @@ func plainCommand(ctx context.Context, name string, arg []string) *command {
 	return &command{Cmd: c, do: c, path: &c.Path}
 }
 
-func boxedCommand(s *sandbox.Sandbox) maker {
+// A commander is a sandbox, or a session of one.
+type commander interface {
+	Command(name string, arg ...string) *sandbox.Cmd
+	CommandContext(ctx context.Context, name string, arg ...string) *sandbox.Cmd
+}
+
+func boxedCommand(s commander) maker {
 	return func(ctx context.Context, name string, arg []string) *command {
 		var c *sandbox.Cmd
 		if ctx == nil {

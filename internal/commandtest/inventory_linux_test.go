@@ -186,9 +186,19 @@ func untilIs(word string) string {
 	return `until IFS= read -r -d "" argv0 </proc/$!/cmdline && [ "$argv0" = ` + word + ` ]; do :; done; `
 }
 
-// killMarked ends what a failed test has left.
+// killMarked ends what a test has left, and returns when it is dead: what is observed next may count it otherwise.
 func killMarked(t *testing.T, word string) {
-	for _, pid := range marked(t, word) {
-		syscall.Kill(pid, syscall.SIGKILL)
+	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		left := marked(t, word)
+		for _, pid := range left {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Errorf("processes %v do not end", left)
+			return
+		}
 	}
 }

@@ -1,12 +1,14 @@
 package compile
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/host"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/landlock"
@@ -30,6 +32,7 @@ type Input struct {
 	Arch      seccomp.Arch
 	Obeyed    []string                         // paths in what can be written that git obeys by a repository's configuration
 	Sockets   []string                         // of the host's, in what the policy shows to read, where Landlock cannot refuse them
+	Foreign   []resolve.Owned                  // what the policy lets be written and a root without capabilities cannot write to
 	Mounts    []resolve.MountEntry             // the entries of the policy's Root
 	NetConfig NetConfig                        // the policy's Network
 	List      func(dir string) []resolve.Entry // what a directory holds: names and kinds; only used without namespaces
@@ -44,6 +47,9 @@ func (in Input) Namespaced() bool {
 // Plan makes the plan. It is pure: the same input gives the same plan, on
 // any machine.
 func Plan(in Input) (plan.Plan, error) {
+	if in.Facts.Calls.Answer == host.No { // whatever else this host lacks
+		return plan.Plan{}, errors.Join(needed(in.Facts.Calls, "no command can be started"))
+	}
 	c := &compilation{Input: in}
 	c.open = func(b policy.Bound) bool { return slices.Contains(in.Policy.Open, b) }
 	if in.Policy.Root != nil {
@@ -54,8 +60,11 @@ func Plan(in Input) (plan.Plan, error) {
 		return c.finish()
 	}
 	c.namespaced = in.Namespaced()
+	if err := c.nested(); err != nil {
+		return plan.Plan{}, err
+	}
 	c.readCopies()
-	c.plan.Own = in.NetConfig.HasFiles() && in.NetConfig.Dir == ""
+	c.plan.Own = in.NetConfig.HasFiles() && in.NetConfig.Dir == "" || c.ownHome()
 	if c.namespaced {
 		c.namespaces()
 		if err := c.build(); err != nil {
@@ -74,14 +83,46 @@ func Plan(in Input) (plan.Plan, error) {
 	return c.finish()
 }
 
+// ownHome reports whether HOME and TMPDIR are in the run's own directory: nothing private can be mounted. Landlock may be missing as well, and
+// the harness's HOME be no directory.
+func (c *compilation) ownHome() bool {
+	return !c.namespaced && !c.open(policy.BoundFiles) && slices.ContainsFunc(c.Tree.Entries, func(e resolve.Entry) bool { return e.Kind == pathrule.Private })
+}
+
 // finish adds what every plan has.
 func (c *compilation) finish() (plan.Plan, error) {
 	c.plan.DeadlineMS = Milliseconds(c.Policy.Limits.WallClock)
+	c.noteForeign()
 	c.recordMechanisms()
+	c.lackPIDFD()
 	if n := len(c.plan.Steps); n > maxSteps {
 		return plan.Plan{}, &policy.PolicyError{Field: "Files", Value: strconv.Itoa(n) + " steps", Problem: "too many rules and links", Remedy: "name directories instead of the files in them"}
 	}
 	return c.plan, c.refuse()
+}
+
+// lackPIDFD says that this host cannot end a run without a pid namespace.
+func (c *compilation) lackPIDFD() {
+	if f := c.Facts.PIDFD; f.Answer == host.No && !c.plan.Namespaces.PID {
+		c.unsupported = append(c.unsupported, needed(f, "without a pid namespace the tool's processes cannot be ended with it"))
+	}
+}
+
+// noteForeign says of what root's tool cannot write to, as "docker run -v $PWD:/src" brings about: it has no capability.
+func (c *compilation) noteForeign() {
+	if c.open(policy.BoundFiles) || c.open(policy.BoundPrivileges) {
+		return
+	}
+	for _, f := range c.Foreign {
+		id := strconv.Itoa(int(f.UID)) + ":" + strconv.Itoa(int(f.GID))
+		c.note(policy.BoundFiles, f.Path+" belongs to uid "+strconv.Itoa(int(f.UID))+": the tool is root without capabilities and cannot write there; run the harness as that user (Docker: --user "+id+")")
+	}
+}
+
+// needed is the error of a fact without which no policy runs, whatever its May names.
+func needed(f host.Fact, what string) error {
+	l := lossOf(f, what)
+	return &policy.UnsupportedError{Bound: policy.BoundProcesses, What: l.What, Reason: l.Why, Remedy: l.Remedy, Needed: true}
 }
 
 // maxSteps is how many steps a plan may have: the stage says in 16 bits which one
@@ -126,12 +167,37 @@ func (c *compilation) addLoss(b policy.Bound, l plan.Loss) {
 	c.lost[b] = append(c.lost[b], l)
 }
 
+// nested judges Policy.Nested on this host, and notes what it changes.
+func (c *compilation) nested() error {
+	ns, roots := c.Facts.Namespaces, c.writeRoots()
+	switch {
+	case !c.Policy.Nested:
+		return nil
+	case !c.namespaced || !c.Facts.UserNS:
+		l := lossOf(ns, "no sandbox can be built inside")
+		if ns.Yes() {
+			l.Why, l.Remedy = "root's namespaces come without a user namespace here", "run the harness as an ordinary user"
+		}
+		c.unsupported = append(c.unsupported, &policy.UnsupportedError{Bound: policy.BoundProcesses, What: l.What, Reason: l.Why, Remedy: l.Remedy, Needed: true})
+		return nil
+	}
+	for bound, texts := range nestedNotes(roots) {
+		for _, text := range texts {
+			c.note(bound, text)
+		}
+	}
+	return nestedConflict(c.Tree, roots, c.Policy.Files)
+}
+
 // namespaces chooses the new namespaces and takes possession of them.
 func (c *compilation) namespaces() {
 	c.plan.Namespaces = plan.Namespaces{
-		User: c.Facts.UserNS, Mount: true, IPC: true, UTS: true, Cgroup: true,
+		User: c.Facts.UserNS, Mount: true, IPC: true, UTS: true, Cgroup: !c.Facts.NoCgroupNS,
 		PID: !c.open(policy.BoundProcesses),
 		Net: !c.Policy.Network.Host && !c.open(policy.BoundNetwork),
+	}
+	if c.Facts.NoCgroupNS {
+		c.note(policy.BoundProcesses, "no cgroup namespace can be made here: the tool sees the path of the harness's cgroup")
 	}
 	c.in = plan.Init
 	if c.Facts.UserNS {
@@ -196,7 +262,7 @@ func (c *compilation) limits() ([]rlimit.Setting, error) {
 	}
 	asked := c.Policy.Limits.Rlimits
 	defaults := rlimit.Defaults(c.Rlimits, running)
-	if c.Facts.UID == 0 {
+	if c.Facts.UID == 0 && !c.Policy.Nested { // whose commands are another user's
 		defaults.NProc = nil // it does not bind uid 0; see maxPIDs
 	}
 	settings, err := asked.Or(defaults).Resolve(c.Rlimits)
@@ -236,6 +302,10 @@ func (c *compilation) quotas() plan.Quotas {
 	q.Instances, q.Watches = c.Inotify[0]/2, c.Inotify[1]/2
 	if c.Policy.Root == nil { // a layout says it by Namespaces.NoUsers
 		q.Users = 1
+	}
+	if c.Policy.Nested {
+		q.Users, q.Others = 1+mostNested, 1+mostNested
+		q.PIDs = 0 // the tool could raise it in a /proc without covers; NPROC binds it in all of its user namespaces together
 	}
 	return q
 }
@@ -279,6 +349,9 @@ func (c *compilation) profile() error {
 		profile = seccomp.Filter{Default: seccomp.Allow, Unknown: seccomp.Errno(errNoSys)}
 	case profile.IsZero():
 		profile = seccomp.Default()
+		if c.Policy.Nested {
+			profile = profile.With(buildsSandboxes...)
+		}
 	}
 	profile = profile.With(standIns...)
 	program, err := profile.Compile(c.Arch)

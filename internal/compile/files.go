@@ -34,10 +34,13 @@ func (c *compilation) build() error {
 	if len(entries) > 0 && entries[0].Path == "/" {
 		c.do(plan.NewRoot{Host: true, Write: entries[0].Kind == pathrule.Write}, m, "the policy shows all of it")
 		entries = entries[1:]
+		c.scratch()
+	} else if c.Policy.Files.PrivateBytes == 0 {
+		c.do(plan.NewRoot{Private: true}, m, "nothing is there that the policy does not name; private directories are taken from the tmpfs")
 	} else {
 		c.do(plan.NewRoot{}, m, "nothing is there that the policy does not name")
+		c.scratch() // what the root holds takes nothing of the limit
 	}
-	c.do(plan.Scratch{Bytes: c.Policy.Files.PrivateBytes}, plan.Setup, "private directories are taken from it")
 	c.proc()
 	c.buildDev()
 	if c.Facts.Overlay.Yes() {
@@ -71,7 +74,7 @@ func (c *compilation) build() error {
 	}
 	c.routes()
 	c.do(plan.Pivot{}, m, "the harness's root is gone")
-	if c.grantsRoot() && c.Facts.Landlock.Yes() {
+	if c.grantsRoot() && c.Facts.Landlock.Yes() && !c.Policy.Nested {
 		c.do(plan.UnnamedTree{}, plan.Setup, "for the self-check: every other directory is granted")
 	}
 	if !c.writesRoot() {
@@ -80,11 +83,20 @@ func (c *compilation) build() error {
 	return nil
 }
 
+// scratch makes the private tmpfs.
+func (c *compilation) scratch() {
+	c.do(plan.Scratch{Bytes: c.Policy.Files.PrivateBytes}, plan.Setup, "private directories are taken from it")
+}
+
 // proc puts a /proc into the new root: the harness's own, to read, where the
 // sandbox has no processes of its own.
 func (c *compilation) proc() {
 	if c.plan.Namespaces.PID {
-		c.do(plan.Proc{Quotas: c.quotas(), Network: c.plan.Namespaces.Net}, plan.MountNamespace, "of the sandbox's processes; the machine's settings read-only")
+		why := "of the sandbox's processes; the machine's settings read-only"
+		if c.Policy.Nested {
+			why = "of the sandbox's processes; the machine's settings are root's"
+		}
+		c.do(plan.Proc{Quotas: c.quotas(), Network: c.plan.Namespaces.Net, Uncovered: c.Policy.Nested}, plan.MountNamespace, why)
 		return
 	}
 	c.do(plan.Bind{Source: "/proc", At: "/proc", Dir: true}, plan.MountNamespace, "processes are not bounded")
@@ -243,7 +255,7 @@ const (
 // landlockFiles adds the ruleset that repeats the file rules, by another
 // mechanism than the mounts.
 func (c *compilation) landlockFiles() error {
-	if c.open(policy.BoundFiles) || !c.Facts.Landlock.Yes() {
+	if c.open(policy.BoundFiles) || !c.Facts.Landlock.Yes() || c.Policy.Nested {
 		return nil
 	}
 	r := landlock.Ruleset{UnhandledNet: landlock.NetAll, Unscoped: landlock.ScopeAll}
@@ -251,7 +263,7 @@ func (c *compilation) landlockFiles() error {
 		r.UnhandledNet = 0
 		r.Ports = c.portRules()
 	}
-	r.Paths = c.pathRules()
+	r.Paths = c.closeSockets(c.pathRules())
 	down, lost, err := landlock.Downgrade(r, c.Facts.Landlock.Value)
 	if err != nil {
 		return fmt.Errorf("sandbox: landlock: %w", err)
@@ -305,20 +317,38 @@ func (c *compilation) pathRules() []landlock.PathRule {
 }
 
 // landlockScopes adds the second domain. Init is outside of it, so the tool can
-// neither signal nor trace init, as it cannot anything else outside.
+// neither signal nor trace init, as it cannot anything else outside. In a session each tool has one that scopes nothing
+// (plan.ForSession).
 func (c *compilation) landlockScopes() {
 	if c.open(policy.BoundProcesses) || !c.Facts.Landlock.Yes() {
 		return
 	}
-	down, _, err := landlock.Downgrade(landlock.ScopesOnly(), c.Facts.Landlock.Value)
+	c.plan.Apart = apart(c.Facts.Landlock.Value)
+	scopes := landlock.ScopesOnly()
+	if c.Policy.Nested { // a domain that handles renames, for the sake of domains around it, refuses mounts
+		scopes.UnhandledFS, scopes.Paths = landlock.FSAll, nil
+	}
+	down, _, err := landlock.Downgrade(scopes, c.Facts.Landlock.Value)
 	if err == nil && down.Scoped() != 0 {
 		c.do(plan.RestrictFiles{Ruleset: down}, plan.LandlockScope, "signals and abstract sockets end at the sandbox's edge")
 	}
 }
 
+// apart is a ruleset that restricts nothing but tracing. It has to handle something: see landlock.ScopesOnly for why that is
+// FSRefer, which ABI 1 refuses in any case and does not know by name.
+func apart(abi int) *plan.RestrictFiles {
+	r := landlock.ScopesOnly()
+	r.Unscoped = landlock.ScopeAll
+	if abi < 2 {
+		r.UnhandledFS = landlock.FSAll &^ landlock.FSMakeFifo
+		r.Paths = []landlock.PathRule{{Path: "/", Access: landlock.FSMakeFifo}}
+	}
+	return &plan.RestrictFiles{Ruleset: r}
+}
+
 // check makes the tool try what must fail, for the report.
 func (c *compilation) check() {
-	if c.Facts.Landlock.Yes() && !c.open(policy.BoundFiles) && (c.namespaced || !c.grantsRoot()) {
+	if c.Facts.Landlock.Yes() && !c.open(policy.BoundFiles) && !c.Policy.Nested && (c.namespaced || !c.grantsRoot()) {
 		c.do(plan.CheckRoot{}, plan.Setup, "evidence that Landlock holds files")
 	}
 	if c.Facts.Landlock.Yes() && !c.open(policy.BoundProcesses) {

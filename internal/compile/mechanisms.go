@@ -1,10 +1,8 @@
 package compile
 
 import (
-	"errors"
 	"fmt"
 	"path"
-	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
@@ -216,19 +214,7 @@ func lossOf(f host.Fact, what string) plan.Loss {
 
 // refuse turns what is lost and not allowed to be into an error.
 func (c *compilation) refuse() error {
-	return errors.Join(append(c.unsupported, Unheld(c.Policy, c.plan.Holdings)...)...)
-}
-
-// Unheld returns a [policy.UnsupportedError] for each bound of which something is lost, unless the policy's May names it.
-func Unheld(p policy.Policy, holdings []plan.Holding) []error {
-	var errs []error
-	for _, h := range holdings {
-		if len(h.Lost) > 0 && !slices.Contains(p.May, h.Bound) {
-			l := h.Lost[0]
-			errs = append(errs, &policy.UnsupportedError{Bound: h.Bound, What: l.What, Reason: l.Why, Remedy: l.Remedy})
-		}
-	}
-	return errs
+	return refuse(c.Facts, append(c.unsupported, Unheld(c.Policy, c.plan.Holdings)...), c.plan.Holdings)
 }
 
 // writeRoots are the directories below which names are protected.

@@ -17,6 +17,9 @@ func (c *compilation) fileCalls(others []seccomp.Rule) []seccomp.Rule {
 	if c.guardsNames() || c.root.Nest {
 		return rules // the supervisor takes the mode bits away; a sandbox inside is built by openat2(2)
 	}
+	if c.Policy.Nested && len(c.writeRoots()) == 0 {
+		return append(rules, noSetIDOf...) // a sandbox inside is built by openat2(2), which makes none of the host's files here
+	}
 	rules = append(rules, noSetID...)
 	if !slices.ContainsFunc(others, func(r seccomp.Rule) bool { return slices.Contains(r.Names, noRings.Names[0]) }) {
 		rules = append(rules, noRings)
@@ -71,7 +74,10 @@ const (
 // noSetID keeps files that take their owner's or group's rights from being made, where the supervisor does not see to it:
 // outside, such a file gives another account of the machine the user's rights, or root's. A filter sees no
 // difference between a file and a directory. openat2(2) has its mode in memory.
-var noSetID = makeNoSetID()
+var noSetID = append(slices.Clone(noSetIDOf), seccomp.Rule{Names: []string{"openat2"}, Action: seccomp.Errno(errNoSys), Reason: "makes files with a mode that no filter sees"})
+
+// noSetIDOf are those of noSetID that leave openat2 alone.
+var noSetIDOf = makeNoSetID()
 
 func makeNoSetID() []seccomp.Rule {
 	const reason = "a setuid or setgid file gives others the user's rights"
@@ -88,7 +94,7 @@ func makeNoSetID() []seccomp.Rule {
 		add(2, []seccomp.Arg{{Index: 1, Op: seccomp.MaskedEqual, Mask: makes, Value: makes}}, "open")
 		add(3, []seccomp.Arg{{Index: 2, Op: seccomp.MaskedEqual, Mask: makes, Value: makes}}, "openat")
 	}
-	return append(rules, seccomp.Rule{Names: []string{"openat2"}, Action: seccomp.Errno(errNoSys), Reason: "makes files with a mode that no filter sees"})
+	return rules
 }
 
 var noRings = seccomp.Rule{Names: []string{"io_uring_setup"}, Action: seccomp.Errno(errNoSys), Reason: "a ring makes files out of a filter's sight"}

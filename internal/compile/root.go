@@ -248,7 +248,7 @@ func (c *compilation) landlockLayout() error {
 	for _, p := range c.NetConfig.Sockets {
 		r.Paths = append(r.Paths, landlock.PathRule{Path: p, Access: accessSocket})
 	}
-	r.Paths = append(r.Paths, c.ownRules()...)
+	r.Paths = c.closeSockets(append(r.Paths, c.ownRules()...))
 	down, lost, err := landlock.Downgrade(r, c.Facts.Landlock.Value)
 	if err != nil {
 		return fmt.Errorf("sandbox: landlock: %w", err)

@@ -7,12 +7,14 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/protected"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/internal/supervisor"
+	"github.com/holdfast-dev/holdfast/landlock"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
@@ -26,12 +28,13 @@ func (c *compilation) supervisor() error {
 		rules = c.supervisorRules()
 	}
 	if rules.Watch = c.watches(); rules.Watch {
-		rules.Bare = !c.namespaced
+		rules.Bare, rules.Patience = !c.namespaced, c.patience()
 		if len(rules.Roots) == 0 {
 			rules.Roots = c.rootsOf(c.writeRoots())
 		}
 	}
-	rules.Connects = c.endpoints()
+	rules.Connects, rules.FreeBinds = c.endpoints(), c.freesBinds()
+	rules.MemFile = c.Facts.ByFile
 	if len(rules.Roots)+len(rules.Connects) == 0 && !rules.Watch || !c.Facts.Notify.Yes() {
 		return nil
 	}
@@ -56,6 +59,10 @@ func (c *compilation) supervisor() error {
 	if rules.Watch {
 		load.Watch, why = true, why+"; and records which paths are not shown"
 	}
+	if rules.Patience > 0 {
+		why += ", and the harness is asked about those that are opened"
+	}
+	c.noteBinds()
 	if c.guarded() {
 		load.Network, load.Given, why = true, c.givenPorts(), why+"; and those that connect"
 		for _, e := range rules.Connects {
@@ -77,12 +84,58 @@ func (c *compilation) guardsNames() bool {
 	return !c.open(policy.BoundFiles) && c.Facts.Notify.Yes() && len(c.writeRoots()) > 0 && (names > 0 || c.holdsInWritable())
 }
 
+// takesSockets reports whether the supervisor can bind a socket of the tool's where it has to.
+func (c *compilation) takesSockets() bool { return c.Facts.Take.Yes() || !c.guardsNames() }
+
+// freesBinds reports whether bind(2) is left to the kernel, and Landlock keeps sockets from being made in what can be written.
+func (c *compilation) freesBinds() bool {
+	return !c.takesSockets() && c.Facts.Landlock.Yes() && !c.Policy.Nested && !c.root.Nest
+}
+
+// closeSockets takes the right to make a socket from the rules on what can be written, where bind(2) is left to the kernel; and from those
+// on what is around that, since Landlock adds up what it grants on the way to the root.
+func (c *compilation) closeSockets(rules []landlock.PathRule) []landlock.PathRule {
+	if !c.freesBinds() {
+		return rules
+	}
+	for i, r := range rules {
+		if slices.ContainsFunc(c.writeRoots(), func(root string) bool { return pathrule.Within(root, r.Path) }) {
+			rules[i].Access &^= landlock.FSMakeSock
+		}
+	}
+	return rules
+}
+
+// noteBinds says what the tool cannot do where the supervisor cannot take its sockets.
+func (c *compilation) noteBinds() {
+	why := " (" + c.Facts.Take.Reason + "; remedy: " + c.Facts.Take.Remedy + ")"
+	switch {
+	case c.takesSockets():
+	case c.freesBinds():
+		c.note(policy.BoundFiles, "no socket can be made in what the policy lets the tool write, nor in what is around that"+why)
+	default:
+		c.note(policy.BoundNetwork, "no socket can be bound, of any kind"+why)
+	}
+}
+
 // watches reports whether what the tool does not find is recorded.
 func (c *compilation) watches() bool {
 	if c.Policy.Files.Watch && !c.Facts.Notify.Yes() {
 		c.note(policy.BoundFiles, "Files.Watch does nothing: "+c.Facts.Notify.Reason)
 	}
+	if l := lossOf(c.Facts.Notify, "Files.Decide cannot be asked"); c.Policy.Files.Decide != nil && !c.Facts.Notify.Yes() && !slices.Contains(c.Policy.May, policy.BoundFiles) {
+		c.unsupported = append(c.unsupported, &policy.UnsupportedError{Bound: policy.BoundFiles, What: l.What, Reason: l.Why, Remedy: l.Remedy})
+	}
 	return c.Policy.Files.Watch && c.Facts.Notify.Yes()
+}
+
+// patience is how long init waits for the harness's answer whether a file may be opened, in seconds: Files.Decide may wait for its turn as
+// long as it may take, and then the file is opened. 0: there is no Files.Decide.
+func (c *compilation) patience() uint32 {
+	if c.Policy.Files.Decide == nil {
+		return 0
+	}
+	return uint32((2*c.Policy.Files.DecidesWithin()+time.Second-1)/time.Second) + 2
 }
 
 // rootsOf are the supervisor's roots.

@@ -103,6 +103,9 @@ func (m Profile) Holdings() []plan.Holding {
 	if p.Files.Protect.NoNewRepositories {
 		lose(policy.BoundFiles, "git directories with another name than .git can be made", "macOS: a profile's rules know paths, not what a directory holds", "leave Protect.NoNewRepositories false", false)
 	}
+	if p.Files.Decide != nil {
+		lose(policy.BoundFiles, "Files.Decide is not asked", "macOS: no process can be asked about an open", "leave Files.Decide out", false)
+	}
 	lose(policy.BoundFiles, "metadata of all files can be read", "macOS: programs ask for that of every directory above theirs", "none", false)
 	if slices.Contains(p.Files.ProtectedPatterns(), ".git") {
 		lose(policy.BoundFiles, "a git directory is known by the name .git alone, and inside it only the names that git is known to obey are closed",

@@ -35,6 +35,11 @@
 // A skeleton that no longer works there says that the test has gone blind, or that git has closed the hole. With the rules
 // none may work: TestKernelGitAttackIsHeld.
 //
+// # After the tool
+//
+// A list of plants (after_plants_linux_test.go) is what a checkout or an unconfined tool may have left in a repository, with the command of a harness that
+// executes or obeys it. In a session none reaches anything outside, and outside each one works (after_linux_test.go).
+//
 // # Limits
 //
 // Races are other programs' matter: for the lock files of the user's git and of a second sandbox's (race_linux_test.go), and

@@ -7,7 +7,8 @@
 //	}
 //
 // Facts are plain data: tests make them up. Read asks the kernel for them. Whether namespaces can really be made
-// package stage tries out, and returns as a Trial, which Facts.Tried judges.
+// package stage tries out, and returns as a Trial, which Facts.Tried judges. Around has the container runtime or service manager of this
+// process; Facts.Ways says, for that runtime, what to write where so that namespaces can be made.
 //
 // # Limits
 //
@@ -51,15 +52,27 @@ type Facts struct {
 	Image      Fact   `json:"image"`      // a stage can be executed without a Go runtime: faster, and nothing else
 	Namespaces Fact   `json:"namespaces"` // the whole set, with a root, a /proc and a devpts of their own
 	UserNS     bool   `json:"userNS"`     // they come with a user namespace
+	NoCgroupNS bool   `json:"noCgroupNS"` // they come without a cgroup namespace: the quota on those is used up, as in a sandbox with Policy.Nested
 	Overlay    Fact   `json:"overlay"`    // overlayfs inside a user namespace
 	Landlock   Fact   `json:"landlock"`   // Value: the ABI
 	Seccomp    Fact   `json:"seccomp"`
-	Notify     Fact   `json:"notify"` // seccomp user notification, with descriptors injected
+	Notify     Fact   `json:"notify"`     // seccomp user notification, with descriptors injected
+	Memory     Fact   `json:"memory"`     // the supervisor can read the arguments of a tool's calls
+	ByFile     bool   `json:"memoryFile"` // it reads them by /proc/PID/mem, since process_vm_readv(2) is refused
+	Take       Fact   `json:"take"`       // it can take a descriptor out of a tool (pidfd_getfd(2))
 	Keyring    Fact   `json:"keyring"`
-	TUN        Fact   `json:"tun"` // a TUN device in a network namespace of one's own
+	TUN        Fact   `json:"tun"`   // a TUN device in a network namespace of one's own
+	Calls      Fact   `json:"calls"` // the calls that every start makes
+	PIDFD      Fact   `json:"pidFD"` // pidfds can be opened, by which what stands in for a pid namespace ends a run
+
+	Around   Around   `json:"around"` // the container runtime or service manager, and what it takes away
+	Obstacle Obstacle `json:"-"`      // what was refused where Namespaces is no
+	Lack     error    `json:"-"`      // a lack of descriptors, processes or memory, for which not all could be found out
 }
+
+const memoryName, takeName = "reading a tool's memory", "taking a tool's descriptors"
 
 // List returns the facts in the order in which people ask for them.
 func (f Facts) List() []Fact {
-	return []Fact{f.Namespaces, f.Overlay, f.Landlock, f.Seccomp, f.Notify, f.Keyring, f.TUN, f.Image}
+	return []Fact{f.Namespaces, f.Overlay, f.Landlock, f.Seccomp, f.Notify, f.Memory, f.Take, f.Keyring, f.TUN, f.Image, f.Calls, f.PIDFD}
 }

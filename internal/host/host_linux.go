@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -15,21 +16,54 @@ import (
 // Read reads the facts that the kernel tells without trying anything out.
 // Namespaces, Overlay, TUN and Image stay unknown.
 func Read() Facts {
-	f := Facts{UID: os.Geteuid(), GID: os.Getegid(), UserNS: true}
+	f := Facts{UID: os.Geteuid(), GID: os.Getegid(), UserNS: true, Around: readAround()}
 	var u unix.Utsname
 	if unix.Uname(&u) == nil {
 		f.Kernel = unix.ByteSliceToString(u.Release[:])
 	}
 	f.Namespaces.Name, f.Overlay.Name, f.Image.Name = "namespaces", "overlayfs in a user namespace", "a stage without a Go runtime"
 	f.TUN.Name = "TUN devices"
-	f.Landlock = readLandlock()
+	f.Landlock = readLandlock(&f.Lack)
 	f.Seccomp = readSeccomp()
 	f.Notify = readNotify()
+	f.Memory, f.ByFile = readMemory()
+	f.Take = readTake()
 	f.Keyring = readKeyring()
+	f.Calls, f.PIDFD = readCalls(&f.Lack), readPIDFD(&f.Lack)
 	return f
 }
 
-func readLandlock() Fact {
+// readCalls makes those of the calls of a start that kernels or filters may lack.
+func readCalls(lack *error) Fact {
+	fd, err := unix.MemfdCreate("holdfast", unix.MFD_CLOEXEC)
+	if err != nil {
+		return callFact("calls of a start", "memfd_create(2)", "3.17", err, lack)
+	}
+	unix.Close(fd)
+	return callFact("calls of a start", "close_range(2)", "5.9", unix.CloseRange(math.MaxUint32, math.MaxUint32, 0), lack) // no descriptor has that number
+}
+
+func readPIDFD(lack *error) Fact {
+	fd, err := unix.PidfdOpen(os.Getpid(), 0)
+	if err == nil {
+		unix.Close(fd)
+	}
+	return callFact("pidfds", "pidfd_open(2)", "5.3", err, lack)
+}
+
+// callFact judges what a call returned that Linux has since a version.
+func callFact(name, call, since string, err error, lack *error) Fact {
+	switch {
+	case err == nil:
+		return Fact{Name: name, Answer: Yes, Reason: call + " works"}
+	case IsLack(err):
+		*lack = fmt.Errorf("%s: %w", call, err)
+		return Fact{Name: name, Reason: call + ": " + err.Error(), Remedy: lackRemedy}
+	}
+	return Fact{Name: name, Answer: No, Reason: call + ": " + err.Error(), Remedy: "Linux " + since + " or newer, and a system call filter that allows " + call}
+}
+
+func readLandlock(lack *error) Fact {
 	f := Fact{Name: "Landlock"}
 	abi, err := landlock.ABI()
 	var no *landlock.UnsupportedError
@@ -41,7 +75,9 @@ func readLandlock() Fact {
 	default:
 		f.Reason = err.Error()
 	}
-	if err := openat2(); err != nil && f.Answer == Yes {
+	if err := openat2(); IsLack(err) {
+		f.Answer, f.Reason, f.Remedy, *lack = Unknown, "openat2(2): "+err.Error(), lackRemedy, err
+	} else if err != nil && f.Answer == Yes {
 		f.Answer, f.Reason = No, "openat2(2), by which its rules are opened: "+err.Error()
 		f.Remedy = "a service manager's or container's filter that allows openat2 (systemd: RestrictSUIDSGID=no)"
 	}

@@ -9,6 +9,8 @@ func Read() Facts {
 	}
 	return Facts{
 		Namespaces: no("namespaces"), Overlay: no("overlayfs in a user namespace"), Landlock: no("Landlock"),
-		Seccomp: no("seccomp filters"), Notify: no("seccomp user notification"), Keyring: no("session keyrings"), TUN: no("TUN devices"),
+		Seccomp: no("seccomp filters"), Notify: no("seccomp user notification"),
+		Memory: no(memoryName), Take: no(takeName), Keyring: no("session keyrings"), TUN: no("TUN devices"),
+		Calls: no("calls of a start"), PIDFD: no("pidfds"),
 	}
 }

@@ -10,13 +10,15 @@ import (
 // A Trial is what came of making namespaces. Package stage makes them; the facts that follow from it are judged here.
 type Trial struct {
 	Trampoline  error         // why a stage could not be executed without a Go runtime; nil: one was
+	Lack        error         // a lack of descriptors, processes or memory, which says nothing about this host; the rest does not count then
 	Refused     string        // the step that failed; "": the namespaces were made
 	Obstacle    Obstacle      // of that step
 	WithoutUser bool          // root made the namespaces, but not with a user namespace
+	NoCgroup    bool          // they were made, but not with a cgroup namespace
 	Overlay     syscall.Errno // of mounting an overlayfs
 }
 
-// Tried returns the facts with those that a trial shows: Image, Namespaces, UserNS and Overlay.
+// Tried returns the facts with those that a trial shows: Image, Namespaces, UserNS, NoCgroupNS and Overlay.
 func (f Facts) Tried(t Trial) Facts {
 	f.Image = Fact{Name: f.Image.Name, Answer: Yes, Reason: "its image was executed"}
 	if t.Trampoline != nil {
@@ -24,8 +26,12 @@ func (f Facts) Tried(t Trial) Facts {
 	}
 	namespaces, overlay := Fact{Name: f.Namespaces.Name}, Fact{Name: f.Overlay.Name}
 	switch {
+	case t.Lack != nil:
+		f.Lack = t.Lack
+		namespaces.Reason, overlay.Reason = t.Lack.Error(), t.Lack.Error()
+		namespaces.Remedy, overlay.Remedy = lackRemedy, lackRemedy
 	case t.Refused != "":
-		namespaces.Answer, namespaces.Reason, namespaces.Remedy = No, t.Refused, namespaceRemedy(t.Obstacle)
+		namespaces.Answer, namespaces.Reason, namespaces.Remedy = No, t.Refused, t.Obstacle.remedy(f.Around)
 		overlay.Answer, overlay.Reason, overlay.Remedy = No, "there are no namespaces to mount it in", namespaces.Remedy
 	case !f.KernelAtLeast(6, 6):
 		// It mounts, and then some directories cannot be made: EIO.
@@ -37,11 +43,26 @@ func (f Facts) Tried(t Trial) Facts {
 	default:
 		overlay.Answer, overlay.Reason = Yes, "one was mounted"
 	}
-	if t.Refused == "" {
+	if t.Refused == "" && t.Lack == nil {
 		namespaces.Answer, namespaces.Reason = Yes, "they were made, with a root, a /proc and a devpts"
 	}
-	f.Namespaces, f.Overlay, f.UserNS = namespaces, overlay, f.UserNS && !t.WithoutUser
+	if t.Refused == "" && !t.WithoutUser {
+		f.Memory = f.Memory.inNamespace()
+	}
+	if f.Notify.Yes() && f.Memory.Answer == No {
+		f.Notify = Fact{Name: f.Notify.Name, Answer: No, Reason: "the supervisor cannot read what a tool's call asks for: " + f.Memory.Reason, Remedy: f.Memory.Remedy}
+	}
+	f.Namespaces, f.Overlay, f.UserNS, f.NoCgroupNS = namespaces, overlay, f.UserNS && !t.WithoutUser, t.NoCgroup
+	f.Obstacle = t.Obstacle
 	return f
+}
+
+const lackRemedy = "try again when there are descriptors, processes and memory (ulimit -n, ulimit -u, the cgroup's pids.max and memory.max)"
+
+// IsLack reports whether an error is a lack of descriptors, processes or memory: of this moment, or of a limit of this process's. A tool can
+// bring one about, so it must not count as something that the host does not have.
+func IsLack(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM)
 }
 
 func trampolineRemedy(err error) string {
@@ -53,7 +74,7 @@ func trampolineRemedy(err error) string {
 
 // A TUNTrial is what came of making a TUN device in a network namespace.
 type TUNTrial struct {
-	Failed     string // why it could not be tried; "": it was
+	Failed     error // why it could not be tried; nil: it was
 	Open, Make syscall.Errno
 }
 
@@ -66,8 +87,11 @@ func (f Facts) TriedTUN(t TUNTrial) Facts {
 	switch {
 	case !f.Namespaces.Yes():
 		fact.Answer, fact.Reason, fact.Remedy = f.Namespaces.Answer, "there is no network namespace to make one in", f.Namespaces.Remedy
-	case t.Failed != "":
-		fact.Answer, fact.Reason = Unknown, t.Failed
+	case t.Failed != nil:
+		fact.Answer, fact.Reason, fact.Remedy = Unknown, t.Failed.Error(), "none needed: a capture gives way to the proxies"
+		if IsLack(t.Failed) {
+			f.Lack = t.Failed
+		}
 	case t.Open == syscall.ENOENT || t.Open == syscall.ENXIO || t.Open == syscall.ENODEV:
 		fact.Reason, fact.Remedy = fmt.Sprintf("%s: %v", TUNPath, t.Open), "the tun module (modprobe tun), and in a container its device (Docker: --device /dev/net/tun)"
 	case t.Open != 0:

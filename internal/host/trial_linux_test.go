@@ -1,6 +1,8 @@
 package host
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"syscall"
@@ -11,22 +13,22 @@ func TestWhatIsSaidOfTUNDevices(t *testing.T) {
 	tests := []struct {
 		name         string
 		open, device syscall.Errno
-		failed       string
+		failed       error
 		want         Answer
 		says         string
 	}{
-		{"all is well", 0, 0, "", Yes, "made"},
-		{"there is no file", syscall.ENOENT, syscall.EBADF, "", No, "no such file"},
-		{"there is no module", syscall.ENODEV, syscall.EBADF, "", No, "no such device"},
-		{"it may not be opened", syscall.EACCES, syscall.EBADF, "", No, "permission denied"},
-		{"a cgroup forbids it", syscall.EPERM, syscall.EBADF, "", No, "not permitted"},
-		{"no device may be made", 0, syscall.EPERM, "", No, "making one"},
-		{"it was not tried", 0, 0, "it was not tried", Unknown, "not tried"},
+		{"all is well", 0, 0, nil, Yes, "made"},
+		{"there is no file", syscall.ENOENT, syscall.EBADF, nil, No, "no such file"},
+		{"there is no module", syscall.ENODEV, syscall.EBADF, nil, No, "no such device"},
+		{"it may not be opened", syscall.EACCES, syscall.EBADF, nil, No, "permission denied"},
+		{"a cgroup forbids it", syscall.EPERM, syscall.EBADF, nil, No, "not permitted"},
+		{"no device may be made", 0, syscall.EPERM, nil, No, "making one"},
+		{"it was not tried", 0, 0, errors.New("it was not tried"), Unknown, "not tried"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			f := Facts{Namespaces: Fact{Answer: Yes}, TUN: Fact{Name: "TUN devices"}}.TriedTUN(TUNTrial{test.failed, test.open, test.device}).TUN
-			if f.Answer != test.want || !strings.Contains(f.Reason, test.says) || (f.Remedy != "") != (f.Answer == No) || f.Name == "" {
+			if f.Answer != test.want || !strings.Contains(f.Reason, test.says) || (f.Remedy != "") != (f.Answer != Yes) || f.Name == "" {
 				t.Errorf("%+v", f)
 			}
 		})
@@ -48,6 +50,7 @@ func TestWhatFollowsFromATrial(t *testing.T) {
 		{"root has them without a user namespace", "6.6.0", Trial{WithoutUser: true}, Yes, Yes, Yes, false},
 		{"no overlayfs", "6.6.0", Trial{Overlay: syscall.ENODEV}, Yes, Yes, No, true},
 		{"an old kernel", "6.5.0", Trial{}, Yes, Yes, No, true},
+		{"no descriptor was free", "6.6.0", Trial{Lack: syscall.EMFILE}, Yes, Unknown, Unknown, true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -56,10 +59,27 @@ func TestWhatFollowsFromATrial(t *testing.T) {
 				t.Errorf("%+v", f)
 			}
 			for _, fact := range []Fact{f.Image, f.Namespaces, f.Overlay} {
-				if fact.Name == "" || fact.Reason == "" || fact.Answer == No && fact.Remedy == "" {
+				if fact.Name == "" || fact.Reason == "" || fact.Answer != Yes && fact.Remedy == "" {
 					t.Errorf("%+v", fact)
 				}
 			}
+			if f.Lack != test.trial.Lack {
+				t.Errorf("the lack is %v", f.Lack)
+			}
 		})
+	}
+}
+
+// TestALackIsOfTheMoment: what a tool can bring about, and what a host answers for good.
+func TestALackIsOfTheMoment(t *testing.T) {
+	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM} {
+		if !IsLack(fmt.Errorf("clone: %w", errno)) {
+			t.Errorf("%v is no lack", errno)
+		}
+	}
+	for _, err := range []error{nil, syscall.EPERM, syscall.EACCES, syscall.ENOSYS, syscall.EINVAL, syscall.ENOSPC, syscall.EUSERS, os.ErrPermission} {
+		if IsLack(err) {
+			t.Errorf("%v is a lack", err)
+		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// AllEnv is the variable whose value "all" asks for every test. .ci/run sets it.
+// AllEnv is the variable whose value "all" asks for every test, as .ci/run does, and "soak" for the longest sequences as well.
 const AllEnv = "HOLDFAST_TESTS"
 
 // All reports whether HOLDFAST_TESTS=all asks for every test: each case as both users, the long sequences,
@@ -13,11 +13,20 @@ const AllEnv = "HOLDFAST_TESTS"
 // since the two contradict each other.
 func All(t testing.TB) bool {
 	t.Helper()
-	all := os.Getenv(AllEnv) == "all"
+	value := os.Getenv(AllEnv)
+	all := value == "all" || value == "soak"
 	if all && testing.Short() {
-		t.Fatalf("%s=all and -short contradict each other", AllEnv)
+		t.Fatalf("%s=%s and -short contradict each other", AllEnv, value)
 	}
 	return all
+}
+
+// Soak returns n where HOLDFAST_TESTS=soak asks for the longest sequences, which take minutes and which a release is preceded by; 0 otherwise.
+func Soak(n int) int {
+	if os.Getenv(AllEnv) == "soak" {
+		return n
+	}
+	return 0
 }
 
 // Heavy skips the test unless All. Such a test repeats what another one shows, for more users, seeds or kernels.

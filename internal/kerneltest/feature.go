@@ -59,6 +59,10 @@ const (
 	// as before Linux 5.1.
 	PidFD Feature = "pidfds"
 
+	// ProcessCalls: process_vm_readv, process_vm_writev, pidfd_getfd, kcmp and ptrace fail with EPERM, as in
+	// a container without CAP_SYS_PTRACE (Docker 20.10, containerd 1.6; later ones refuse some of them).
+	ProcessCalls Feature = "calls into other processes"
+
 	// CloseRange: close_range fails with ENOSYS, as before Linux 5.9.
 	CloseRange Feature = "close_range"
 
@@ -81,6 +85,6 @@ func Features() []Feature {
 	return []Feature{
 		UserNamespaces, UserNamespaceCalls, MoreUserNamespaces, Namespaces, Mounts, MountAPI, MountSetattr,
 		Landlock, LandlockAtBoot, SeccompFilter, SeccompListener, Clone3, Openat2,
-		PidFD, CloseRange, Memfd, MemfdExec, Keyrings, IOUring,
+		PidFD, ProcessCalls, CloseRange, Memfd, MemfdExec, Keyrings, IOUring,
 	}
 }

@@ -48,6 +48,8 @@ func refusals(f Feature) ([]refusal, error) {
 		return append(namespaceRefusals(cloneNew, unix.EPERM), refusal{nr: unix.SYS_SETNS, errno: unix.EPERM}), nil
 	case MoreUserNamespaces:
 		return nil, nil
+	case ProcessCalls:
+		return refuse(unix.EPERM, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP, unix.SYS_PTRACE), nil
 	case Mounts:
 		return append(refuse(unix.EPERM, oldMountCalls...), refuse(unix.EPERM, newMountCalls...)...), nil
 	case MountAPI:

@@ -42,7 +42,7 @@ func Check(p string, kind Kind) (problem, remedy string) {
 func Reserved(p string, kind Kind) (problem, remedy string) {
 	switch {
 	case p == "/" && kind != Read && kind != Write:
-		return "is the whole file system", "name a directory below it; Workspace does not take this one either"
+		return "is the whole file system", "name a directory below it; for sandbox.Command, whose workspace is the working directory, change to the directory of one project"
 	case Within(p, "/proc"):
 		return "the sandbox mounts its own /proc, with its own processes", "remove the rule"
 	case p == "/dev", Within(p, "/dev/pts"), Within(p, "/dev/shm"), Within(p, "/dev/mqueue"):

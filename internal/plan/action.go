@@ -29,8 +29,9 @@ type (
 	PrivateMounts struct{}
 	// NewRoot makes the tool's root directory: an empty tmpfs, or, with Host, the
 	// harness's own root, read-only unless Write. With Free the tmpfs may hold what
-	// the kernel lets it.
-	NewRoot struct{ Host, Write, Free bool }
+	// the kernel lets it. With Private the root is a directory of the private tmpfs, in place of
+	// Scratch: the kernel makes and ends one file system less.
+	NewRoot struct{ Host, Write, Free, Private bool }
 	// Scratch makes the private tmpfs from which Private directories are taken.
 	// Bytes limits what it can hold; 0: the kernel's default, half the memory. With
 	// Under it comes before the new root, which covers it.
@@ -77,10 +78,12 @@ type (
 	// Cover shows a file of the new root at the path of another, in its stead.
 	Cover struct{ Path, By string }
 	// Proc mounts a new procfs, with what is not per process read-only or hidden. With Network the settings of
-	// the network stay within reach of a Loopback with Free.
+	// the network stay within reach of a Loopback with Free. With Uncovered nothing is read-only or hidden: the kernel
+	// lets a sandbox inside mount a /proc of its own only while one without covers is there.
 	Proc struct {
-		Quotas  Quotas
-		Network bool
+		Quotas    Quotas
+		Network   bool
+		Uncovered bool
 	}
 	// PTYs mounts a new devpts with its ptmx.
 	PTYs struct{}
@@ -195,6 +198,7 @@ func (p OwnProcess) Placeholder() uint64 { return 0x6b656500 | uint64(p) }
 type Quotas struct {
 	PIDs      int // processes and threads, by the pid namespace's pid_max
 	Users     int // user namespaces below init's first, which counts NestUser's
+	Others    int // namespaces of each other kind, init's counted; but of cgroups none is made besides init's
 	Instances int // of inotify
 	Watches   int // of inotify
 }
@@ -204,7 +208,7 @@ func (q Quotas) String() string {
 	for _, l := range [...]struct {
 		n    int
 		what string
-	}{{q.PIDs, "processes and threads"}, {q.Users, "nested user namespaces"}, {q.Instances, "inotify instances"}, {q.Watches, "inotify watches"}} {
+	}{{q.PIDs, "processes and threads"}, {q.Users, "nested user namespaces"}, {q.Others, "namespaces of another kind"}, {q.Instances, "inotify instances"}, {q.Watches, "inotify watches"}} {
 		if l.n > 0 {
 			s += fmt.Sprintf(", %d %s", l.n, l.what)
 		}
@@ -251,6 +255,9 @@ func (PrivateMounts) String() string { return "make every mount private" }
 func (a NewRoot) String() string {
 	if a.Host {
 		return "make the harness's root the root, " + readWrite(a.Write)
+	}
+	if a.Private {
+		return "make a private tmpfs, and an empty root in it"
 	}
 	return "make an empty root"
 }

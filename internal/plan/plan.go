@@ -140,7 +140,8 @@ type Plan struct {
 	Given  int
 	Own    bool // each run has a directory of its own, which the stage removes
 	Join   Join
-	AsPID1 bool // the tool is the new pid namespace's first process; init stays outside
+	Apart  *RestrictFiles // the layer around each tool of a session that closes its memory to the others; nil: there is none
+	AsPID1 bool           // the tool is the new pid namespace's first process; init stays outside
 }
 
 // Join names descriptors of namespaces that exist already.

@@ -64,6 +64,7 @@ func TestActionsSayWhatTheyDo(t *testing.T) {
 		want string
 	}{
 		{NewRoot{}, "make an empty root"},
+		{NewRoot{Private: true}, "make a private tmpfs, and an empty root in it"},
 		{NewRoot{Host: true}, "make the harness's root the root, read-only"},
 		{NewRoot{Host: true, Write: true}, "make the harness's root the root, read-write"},
 		{Scratch{}, "make a private tmpfs"},

@@ -29,15 +29,6 @@ type asker struct {
 	root string   // apt's files lie below it
 }
 
-// registryTools are the tools that can be asked.
-var registryTools = map[string]func(*asker, context.Context) ([]string, error){
-	"go":    (*asker).goHosts,
-	"npm":   (*asker).npmHosts,
-	"pip":   (*asker).pipHosts,
-	"cargo": (*asker).cargoHosts,
-	"apt":   (*asker).aptHosts,
-}
-
 // Registries returns what sandbox.Registries does. The working directory, if it can be a workspace, is what tools may have written.
 func Registries(tools ...string) ([]string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), registryTime)
@@ -59,19 +50,15 @@ func newAsker(workspace, root string, shared []string) *asker {
 		}
 	}
 	// The toolchain that a file of a project asks for is neither fetched nor run.
-	a.env = append(a.env, "PATH="+strings.Join(a.searchPath(), ":"), "GOTOOLCHAIN=local", "GOWORK=off")
+	a.env = append(a.env, "PATH="+strings.Join(a.searchPath(), ":"), "GOTOOLCHAIN=local", "GOWORK=off",
+		"YARN_IGNORE_PATH=1", "COREPACK_ENABLE_NETWORK=0", "COREPACK_ENABLE_PROJECT_SPEC=0")
 	return a
 }
 
 func (a *asker) hosts(ctx context.Context, tools []string) (hosts []string, err error) {
 	var failed []error
 	for _, name := range tools {
-		ask := registryTools[name]
-		if ask == nil {
-			failed = append(failed, unsaid(name, "is no tool that can be asked", "name go, npm, pip, cargo or apt", nil))
-			continue
-		}
-		list, err := ask(a, ctx)
+		list, err := a.ask(ctx, name)
 		if err != nil {
 			failed = append(failed, err)
 		}
@@ -85,6 +72,16 @@ func (a *asker) hosts(ctx context.Context, tools []string) (hosts []string, err 
 		return nil, errors.Join(failed...)
 	}
 	return hosts, nil
+}
+
+// variable returns a variable of the environment, unless it names the workspace.
+func (a *asker) variable(name string) string {
+	for _, v := range a.env {
+		if value, ok := strings.CutPrefix(v, name+"="); ok {
+			return value
+		}
+	}
+	return ""
 }
 
 // unsaid is the error for a tool that does not say its registries. No part of it is a value of a setting:

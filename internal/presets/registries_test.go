@@ -46,8 +46,8 @@ func fakeTools(t *testing.T, scripts, files map[string]string) (*asker, string) 
 }
 
 const (
-	goSays  = `[ "$*" = "env -json GOPROXY GOSUMDB" ] && [ "$(pwd)" = / ] && echo '{"GOPROXY":"`
-	cargoMy = "[source.crates-io]\nreplace-with = 'my' # comment = \"\n[source.my]\nregistry = \"sparse+https://u:secret@cargo.example/index/\"\n"
+	goScript = `[ "$*" = "env -json GOPROXY GOSUMDB" ] && [ "$(pwd)" = / ] && echo '{"GOPROXY":"`
+	cargoMy  = "[source.crates-io]\nreplace-with = 'my' # comment = \"\n[source.my]\nregistry = \"sparse+https://u:secret@cargo.example/index/\"\n"
 )
 
 // npmScript prints a registry, and a list with the settings of scopes.
@@ -56,7 +56,7 @@ func npmScript(url, list string) map[string]string {
 }
 
 func goSet(proxy, sums string) map[string]string {
-	return map[string]string{"go": goSays + proxy + `","GOSUMDB":"` + sums + `"}'`}
+	return map[string]string{"go": goScript + proxy + `","GOSUMDB":"` + sums + `"}'`}
 }
 
 func TestRegistriesAreWhatToolsAreSetToUse(t *testing.T) {
@@ -116,7 +116,7 @@ func TestRegistriesAreWhatToolsAreSetToUse(t *testing.T) {
 		}, "a.example:80 b.example:443 c.example:8443", false},
 		{"apt's mirror lists", "apt", map[string]string{"apt-get": ""}, map[string]string{"etc/apt/sources.list": "deb mirror+http://m.example/list x y\n"}, "neither http nor https", true},
 		{"apt without sources", "apt", map[string]string{"apt-get": ""}, nil, "sources.list", true},
-		{"a tool that is not known", "gem", nil, nil, "name go, npm, pip, cargo or apt", true},
+		{"a tool that is not known", "brew", nil, nil, "name one of apt, bundler, cargo", true},
 		{"a tool that fails, and prints a secret", "npm", map[string]string{"npm": "echo secret; echo secret >&2; exit 3"}, nil, "exit status 3", true},
 		{"a tool that prints without end", "npm", map[string]string{"npm": "while :; do echo secretsecretsecretsecretsecretsecretsecretsecretsecretsecretsecretsecretsecretsecret; done"}, nil, "failed", true},
 	} {
@@ -144,9 +144,9 @@ func TestRegistriesOfSeveralToolsAreOneList(t *testing.T) {
 	if hosts, err := a.hosts(t.Context(), []string{"npm", "go", "npm"}); err != nil || !slices.Equal(hosts, []string{"b.example:443", "a.example:443"}) {
 		t.Errorf("hosts %q, error %v", hosts, err)
 	}
-	_, err := a.hosts(t.Context(), []string{"npm", "gem", "brew"})
-	if err == nil || !strings.Contains(err.Error(), "gem") || !strings.Contains(err.Error(), "brew") {
-		t.Errorf("error %v; want both tools that are not known", err)
+	_, err := a.hosts(t.Context(), []string{"npm", "gradle", "brew"})
+	if err == nil || !strings.Contains(err.Error(), "gradle") || !strings.Contains(err.Error(), "brew") {
+		t.Errorf("error %v; want both tools that cannot be asked", err)
 	}
 }
 

@@ -84,6 +84,22 @@ func TestWorkspacesThatAreNoProjects(t *testing.T) {
 	}
 }
 
+// TestAHomeIsNoWorkspace: as in images with HOME=/app and the project in /app. The error names HOME, and what to do, not the private directory.
+func TestAHomeIsNoWorkspace(t *testing.T) {
+	for _, ws := range []string{"home/me", "link"} {
+		for _, write := range []bool{true, false} {
+			var e *policy.PolicyError
+			err := refusal(t, write, ws, nil, "link -> home/me", "home/me/project/")
+			if !errors.As(err, &e) || !strings.Contains(e.Problem, "the home directory (HOME)") || !strings.Contains(e.Remedy, "another HOME") {
+				t.Errorf("%s, to write %v: %v", ws, write, err)
+			}
+		}
+	}
+	if err := refusal(t, true, "home/me/project", nil, "home/me/project/"); err != nil {
+		t.Errorf("a project in the home: %v", err)
+	}
+}
+
 // TestWorkspacesThatAreProjects is the other side: ordinary directories.
 func TestWorkspacesThatAreProjects(t *testing.T) {
 	for _, tt := range []struct {

@@ -5,6 +5,7 @@ package resolve
 import (
 	"os"
 	"path"
+	"slices"
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
@@ -81,4 +82,31 @@ func exposed(dir string) (problem, remedy string) {
 			return "", ""
 		}
 	}
+}
+
+// Foreign returns the entries to be written in which a root without capabilities, as a tool of root's is, can write nothing: they
+// belong to another user, and neither a group of the harness nor all others may write to them.
+func Foreign(l Tree) []Owned {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	var list []Owned
+	for _, e := range l.Entries {
+		if e.Kind != pathrule.Write || pathrule.Within(e.Path, "/dev") {
+			continue
+		}
+		info, err := os.Lstat(e.Path)
+		if err != nil {
+			continue
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); ok && foreign(st.Uid, st.Gid, info.Mode().Perm()) {
+			list = append(list, Owned{e.Path, st.Uid, st.Gid})
+		}
+	}
+	return list
+}
+
+func foreign(uid, gid uint32, mode os.FileMode) bool {
+	groups, _ := os.Getgroups()
+	return uid != 0 && mode&0o002 == 0 && (mode&0o020 == 0 || int(gid) != os.Getegid() && !slices.Contains(groups, int(gid)))
 }

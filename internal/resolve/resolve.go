@@ -48,7 +48,7 @@ const maxLinks = 40
 // equal hosts give equal layouts. An error is a *PolicyError.
 func Files(f policy.Files, unfit Unfit, sockets ...string) (Tree, error) {
 	r := New()
-	r.unfit = unfit
+	r.unfit, r.hide = unfit, f.Hide
 	var links map[string]string
 	for _, list := range f.Lists(sockets...) {
 		if list.Kind == pathrule.Hide { // the last: its paths need no links inside
@@ -97,6 +97,12 @@ func (u Rule) bad(problem, remedy string, err error) *policy.PolicyError {
 	return &policy.PolicyError{Field: field, Value: u.Asked, Problem: problem, Remedy: remedy, Err: err}
 }
 
+// Owned is a path with its owner and group.
+type Owned struct {
+	Path     string
+	UID, GID uint32
+}
+
 // An Unfit says why a directory cannot be the workspace of a preset, to read or to write.
 // The problem is "" where it can.
 type Unfit func(dir string, write bool) (problem, remedy string)
@@ -109,6 +115,7 @@ type Resolver struct {
 
 	Distrust []string // directories in which nothing is believed, and no link followed
 	unfit    Unfit
+	hide     []string // the policy's Files.Hide
 	Shared   []string // directories in which that goes for all but the user's own
 }
 
@@ -290,12 +297,13 @@ func (r *Resolver) Put(u Rule) error {
 // that it does not take in Hide as well.
 func (r *Resolver) contradicts(u, first Rule) error {
 	what := first.List.Name(first.Index)
-	if r.unfit != nil && u.Kind == pathrule.Hide && (first.Kind == pathrule.Read || first.Kind == pathrule.Write) {
+	byPreset := u.Kind == pathrule.Hide || u.Kind == pathrule.Private && slices.Contains(r.hide, first.Asked) // HOME, or /tmp
+	if r.unfit != nil && byPreset && (first.Kind == pathrule.Read || first.Kind == pathrule.Write) {
 		if problem, remedy := r.unfit(first.Asked, first.Kind == pathrule.Write); problem != "" {
 			return first.bad("cannot be the workspace of a preset: "+problem, remedy, nil)
 		}
 	}
-	return u.bad("contradicts "+what+", which is the same place ("+u.Path+")", "remove one of the two; a preset wants a directory that holds one project", nil)
+	return u.bad("contradicts "+what+", which is the same place ("+u.Path+")", "remove one of the two", nil)
 }
 
 // Canonical is realpath(3). Its error is an errno.

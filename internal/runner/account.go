@@ -19,6 +19,8 @@ type Account struct {
 	Secrets  []string           // names in the command's own Env that look like secrets
 	Denials  []Denial           // of a system that keeps a log of them
 	Network  *Summary           // nil: there is no network, or none yet
+	Shared   bool               // the command is one of a session, and the network is the session's
 	Refused  []policy.Violation // by the supervisor, so far
 	Beyond   uint64             // refusals that Refused has no room for
+	Allowed  []string           // what Files.Decide has allowed, in words
 }

@@ -15,10 +15,11 @@ func (r *Run) Account() Account {
 		<-r.told // init sends the rest right after it has said that the tool was held
 		r.follow(&a)
 		a.Refused, a.Beyond = r.judged()
+		a.Allowed = r.refusals.allowed()
 	}
 	if n := r.made(); n != nil {
 		s := n.Summary()
-		a.Network = &s
+		a.Network, a.Shared = &s, r.session != nil
 	}
 	return a
 }
@@ -61,6 +62,7 @@ func (r *Run) follow(a *Account) {
 		a.Status = "not started"
 	default:
 		a.Evidence = readEvidence(r.sandbox.Plan, r.control, r.withheld, r.made())
+		a.Evidence.inSession = r.session != nil
 	}
 }
 

@@ -26,6 +26,7 @@ func (n *Network) ListenAgent(dir string, uid, gid int) error {
 	l, err := net.Listen("unix", at)
 	if err == nil {
 		n.agent = l
+		n.endings = append(n.endings, func() { l.Close() }) // the run has not begun: no other goroutine has the network
 		err = os.Chmod(at, 0o600)
 	}
 	if err == nil && uid != os.Geteuid() {

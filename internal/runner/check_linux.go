@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -16,6 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
 )
@@ -39,6 +41,9 @@ func (r *Run) checkTool() error {
 		case !isAnotherUser(r.cmd) && unix.Faccessat(unix.AT_FDCWD, r.dir, unix.X_OK, unix.AT_EACCESS) == unix.EACCES:
 			return fail(syscall.EACCES)
 		}
+	}
+	if r.function != "" {
+		return r.checkDir() // its file is in memory
 	}
 	p := inDir(r.dir, r.path)
 	info, err := os.Stat(p)
@@ -303,4 +308,22 @@ func tooLong(path string, argv, env []string) bool {
 		}
 	}
 	return total > limit
+}
+
+// admitTo refuses a command that the session cannot take.
+func (r *Run) admitTo(n *Session) error {
+	if err := n.err(nil); err != nil {
+		return err
+	}
+	if a := r.cmd.SysProcAttr; a != nil && a.Credential != nil {
+		return &policy.PolicyError{Field: "SysProcAttr.Credential", Problem: "is set, and a session has one user: its own", Remedy: "open a session as that user, or leave it unset"}
+	}
+	most := stage.MostSessionFiles - 3
+	if r.function != "" {
+		most -= 3 // function.Call.Files
+	}
+	if extra := len(r.cmd.ExtraFiles); extra > most {
+		return &policy.PolicyError{Field: "ExtraFiles", Value: fmt.Sprint(extra), Problem: fmt.Sprintf("are more than the %d that a session can pass on", most), Remedy: "pass fewer"}
+	}
+	return nil
 }

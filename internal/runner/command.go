@@ -7,8 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-
-	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // Start starts the command, and returns when the tool has been executed inside its walls, and otherwise
@@ -166,7 +164,7 @@ func (r *Run) checkDir() error {
 		return err
 	}
 	if !r.sandbox.shows(dir) {
-		return &policy.PolicyError{Field: "Dir", Value: dir, Problem: "the policy does not show the working directory", Remedy: "add it to Files.Read or Files.Write, or set the command's Dir, or Policy.Dir, to one that is shown", Err: fs.ErrNotExist}
+		return hiddenDir(dir)
 	}
 	return nil
 }

@@ -20,14 +20,27 @@
 // On macOS a run executes sandbox-exec: run_darwin.go, seatbelt*.go.
 //
 // An observer tells Policy.Observe of a run (observe.go): its start before anything else, what its gateway denies and asks
-// as it happens, what the supervisor has refused and the end when all is over and before Wait returns.
+// as it happens, what the supervisor has refused some 20 ms later, and the end when all is over and before Wait returns.
 //
 // What a run was denied becomes a policy.Violation, in words, here: JudgeDenial is for what the supervisor has refused
 // (refused.go), ViolationOf for what the gateway has denied (violation.go). What Files.Watch has recorded comes through a
 // watcher, which looks outside whether the policy is the reason (watched_linux.go).
 //
+// # Sessions
+//
+// A Session (session_linux.go) has what a Run has for itself otherwise: the stage that begins the sandbox, its network, its own directory. A Run of a
+// session differs in three places: its program holds the tool's steps alone, and goes to init by the session's socket
+// (enter_linux.go, load); listenInside follows it, to MsgToolEnded, at which Wait returns, and then to MsgGone; what ends with a run of one
+// command stays, for it is the session's (removeOwn, closeNetwork). process_linux.go finds the processes of each command from its
+// warden down. Close asks init to end; the stage and init end then as they do when a tool has ended.
+// What a command without Stdout or Stderr writes is kept (outputs.go, run_output.go, package output); ports_linux.go and
+// session_ports_linux.go find who listens, and forwards_linux.go leads a port of the harness's loopback there.
+//
+// With Files.Decide the supervisor asks about opens that fail (questions_linux.go). The file is found and opened by O_PATH before the
+// policy's Decide is asked, and given as a sealed copy, or to be written, if it is the same after the answer (granted_linux.go).
+//
 // # Limits
 //
-// The package compiles no policy and makes no report: package sandbox does. A sandbox's namespaces live as long as
-// its one command.
+// The package compiles no policy and makes no report: package sandbox does. Sessions exist on Linux, and not
+// yet with an explicit root.
 package runner

@@ -2,11 +2,14 @@ package runner
 
 import (
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/output"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/internal/stage/launch"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -33,7 +36,7 @@ func (r *Run) enter() error {
 		return r.broken
 	}
 	t := r.tool()
-	r.path, r.dir, r.born, r.built, r.inRoot = t.Path, r.startDir(), t.Born, t.Built, r.sandbox.Policy.Root != nil
+	r.path, r.function, r.dir, r.born, r.built, r.inRoot = t.Path, t.Function, r.startDir(), t.Born, t.Built, r.sandbox.Policy.Root != nil
 	if err := r.admit(); err != nil {
 		return err
 	}
@@ -41,16 +44,28 @@ func (r *Run) enter() error {
 	if a := r.cmd.SysProcAttr; a != nil && a.Credential != nil {
 		id = stage.Identity{UID: int(a.Credential.Uid), GID: int(a.Credential.Gid)}
 	}
+	if r.sandbox.Policy.Nested && id.UID == 0 {
+		return &policy.PolicyError{Field: "Nested", Value: "user 0", Problem: "is for commands of an ordinary user: what uid 0 mounts and marks in its own namespaces is the machine's root's",
+			Remedy: "set the command's SysProcAttr.Credential, or run the harness as an ordinary user"}
+	}
 	var err error
-	if r.template, err = r.sandbox.Template(id); err != nil {
+	if r.template, err = r.sandbox.Template(id, r.session != nil); err != nil {
+		return err
+	}
+	stdout, stderr, err := r.tap()
+	if err != nil {
 		return err
 	}
 	if err := r.load(id); err != nil {
+		r.forgetOutput()
 		r.exe.Close() // a nil one does not mind
-		r.own.remove()
+		r.way.Close()
+		if r.call != nil {
+			r.call.Close()
+		}
 		return err
 	}
-	r.exchange()
+	r.exchange(stdout, stderr)
 	r.began = time.Now()
 	return nil
 }
@@ -77,6 +92,11 @@ func (r *Run) admit() error {
 	if err := r.sandbox.checkDescriptors(r.cmd); err != nil {
 		return err
 	}
+	if r.session != nil {
+		if err := r.admitTo(r.session); err != nil {
+			return err
+		}
+	}
 	if r.inRoot {
 		r.saved.dir = r.cmd.Dir // it is one inside
 	} else if r.born != nil || r.built != nil {
@@ -90,7 +110,7 @@ func (r *Run) admit() error {
 	if extra, most := len(r.cmd.ExtraFiles), r.launcher.MaxFiles-3; extra > most {
 		return &policy.PolicyError{Field: "ExtraFiles", Value: fmt.Sprint(extra), Problem: fmt.Sprintf("are more than the %d that a sandbox can pass on", most), Remedy: "pass fewer"}
 	}
-	if !r.gated && r.cmd.Cancel == nil && r.cmd.WaitDelay == 0 && Serves(r.sandbox.Policy.Network) {
+	if !r.gated && r.cmd.Cancel == nil && r.cmd.WaitDelay == 0 && r.sandbox.Networks.serves {
 		return r.unserved()
 	}
 	return nil
@@ -102,7 +122,13 @@ func (r *Run) load(id stage.Identity) error {
 	if err != nil {
 		return err
 	}
-	if r.template.NeedsOwn {
+	if r.files = r.cmd.ExtraFiles; r.function != "" {
+		if r.call, err = r.session.newCall(r.function, r.cmd.Args); err != nil {
+			return err
+		}
+		r.files = append(slices.Clip(r.files), r.call.Files()...)
+	}
+	if r.template.NeedsOwn && r.session == nil {
 		if err := r.own.make(r.sandbox.Policy, network, id); err != nil {
 			return err
 		}
@@ -111,10 +137,10 @@ func (r *Run) load(id stage.Identity) error {
 		return err
 	}
 	entry := stage.Run{
-		Path: r.path, Argv: r.cmd.Args, Env: r.enterEnviron(), Own: r.own.made, ExtraFiles: len(r.cmd.ExtraFiles), Tell: r.observer.wanted(), Quiet: r.quiet, Ignored: launch.IgnoredSignals(),
-		Files: network.Files(), Connects: network.Connects(),
+		Path: r.path, Argv: r.cmd.Args, Env: r.enterEnviron(), Own: r.own.made, ExtraFiles: len(r.files), Tell: r.sandbox.Policy.Observe != nil, Quiet: r.quiet, Ignored: launch.IgnoredSignals(),
+		Files: network.files, Connects: network.connects,
 	}
-	if len(entry.Argv) == 0 {
+	if len(entry.Argv) == 0 || r.function != "" {
 		entry.Argv = []string{r.path}
 	}
 	if tooLong(r.path, entry.Argv, entry.Env) {
@@ -124,6 +150,14 @@ func (r *Run) load(id stage.Identity) error {
 		if err := r.enterRoot(&entry); err != nil {
 			return err
 		}
+	}
+	if r.session != nil {
+		entry.Enters, entry.Given, entry.GivenFD = true, 1, r.launcher.FirstGiven(3+len(r.files))
+		if r.way, err = r.session.way(); err != nil {
+			return err
+		}
+		r.given = append(r.given[:0], r.way)
+		entry.Exe = r.function != ""
 	}
 	if r.program, err = r.template.Sealed(entry); err != nil {
 		return fmt.Errorf("sandbox: %w", err)
@@ -137,16 +171,69 @@ func (r *Run) load(id stage.Identity) error {
 }
 
 // exchange puts the stage's environment and descriptors in the place of the
-// tool's, until os/exec has read them.
-func (r *Run) exchange() {
+// tool's, and what keeps its output in that of its writers, until os/exec has read them.
+func (r *Run) exchange(stdout, stderr io.Writer) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	extra := r.cmd.ExtraFiles
-	r.saved = saved{entered: true, env: r.cmd.Env, extra: extra, dir: r.cmd.Dir}
-	r.cmd.ExtraFiles = r.launcher.Files(extra, r.program, r.control.Child, r.given...)
+	r.saved = saved{entered: true, env: r.cmd.Env, extra: r.cmd.ExtraFiles, dir: r.cmd.Dir, stdout: r.cmd.Stdout, stderr: r.cmd.Stderr}
+	r.cmd.Stdout, r.cmd.Stderr = stdout, stderr
+	r.cmd.ExtraFiles = r.launcher.Files(r.files, r.program, r.control.Child, r.given...)
 	if r.cmd.Dir = r.dir; r.inRoot {
 		r.cmd.Dir = ""
 	}
-	r.cmd.Env = launch.Environment(3 + len(extra))
+	r.cmd.Env = launch.Environment(3 + len(r.files))
 	r.closeGate()
+}
+
+// tap returns what os/exec gets for Stdout and Stderr: for a session's command what keeps its output, if that is no file of the caller's.
+func (r *Run) tap() (stdout, stderr io.Writer, err error) {
+	stdout, stderr = r.cmd.Stdout, r.cmd.Stderr
+	if r.session == nil || r.plain {
+		return stdout, stderr, nil
+	}
+	p := r.session.outputs.begin()
+	r.printed.Store(p)
+	defer func() {
+		if err != nil {
+			r.forgetOutput()
+		}
+	}()
+	same := sameWriter(stdout, stderr)
+	if stdout, err = tapped(p.log, stdout); err != nil {
+		return nil, nil, err
+	}
+	if same {
+		return stdout, stdout, nil
+	}
+	stderr, err = tapped(p.log, stderr)
+	return stdout, stderr, err
+}
+
+// tapped is what keeps what goes to a writer. A nil one is the null device to os/exec: a pipe that is read has the same to say to a tool.
+func tapped(log *output.Log, w io.Writer) (io.Writer, error) {
+	if w == nil {
+		f, err := log.Pipe()
+		if err != nil {
+			return nil, fmt.Errorf("sandbox: %w", err)
+		}
+		return f, nil
+	}
+	if _, is := w.(*os.File); is {
+		return w, nil
+	}
+	return log.Tee(w), nil
+}
+
+// sameWriter reports whether os/exec takes two writers for one.
+func sameWriter(a, b io.Writer) bool {
+	defer func() { recover() }() // of a type that cannot be compared
+	return a == b
+}
+
+// forgetOutput says that the command was not started.
+func (r *Run) forgetOutput() {
+	if p := r.printed.Load(); p != nil {
+		p.log.Abandon()
+		r.session.outputs.forget(p.id)
+	}
 }

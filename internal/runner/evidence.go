@@ -20,9 +20,10 @@ type Evidence struct {
 	limits     string            // of the tool: /proc/PID/limits
 	namespaces map[plan.Mechanism]string
 	own        ownFacts
-	rootErrno  int // the errno of listing the harness's root; -1: not tried
-	killErrno  int // the errno of signalling init; -1: not tried
-	PrivsErrno int // the errno of asking whether no_new_privs is set; -1: not asked
+	rootErrno  int  // the errno of listing the harness's root; -1: not tried
+	killErrno  int  // the errno of signalling init; -1: not tried
+	inSession  bool // init has tried to signal a process outside, in the place of that
+	PrivsErrno int  // the errno of asking whether no_new_privs is set; -1: not asked
 	keyring    int64
 	initPID    int64
 
@@ -112,6 +113,9 @@ func (e *Evidence) Holds(m plan.Mechanism) (bool, string) {
 		ok, shown := e.refused(e.rootErrno, "listing a directory outside")
 		return ok, shown + ", by the ruleset that has the ports; connecting was not tried"
 	case plan.LandlockScope:
+		if e.inSession {
+			return e.refused(e.killErrno, "signalling a process outside of the session")
+		}
 		return e.refused(e.killErrno, "signalling init")
 	case plan.Seccomp, plan.Supervisor:
 		return e.filtered()

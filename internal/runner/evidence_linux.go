@@ -17,7 +17,7 @@ func readEvidence(p plan.Plan, control *stage.Control, withheld int, network *Ne
 	e := &Evidence{
 		rootErrno: int(control.Checks[stage.CheckRoot]) - 1, killErrno: int(control.Checks[stage.CheckSignal]) - 1,
 		PrivsErrno: int(control.Checks[stage.CheckNoNewPrivs]) - 1,
-		keyring:    control.Keyring, initPID: control.InitPID, own: readOwn(), withheld: withheld,
+		keyring:    control.Keyring, initPID: max(control.InitPID, -control.InitPID), own: readOwn(), withheld: withheld,
 	}
 	e.status, e.limits, e.namespaces = parseEvidence(control.Evidence)
 	e.promise(p)

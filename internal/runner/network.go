@@ -9,13 +9,13 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
-	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A Network is one run's way to the network, as the harness serves it. It holds no
@@ -31,16 +31,18 @@ type Network struct {
 	explains bool
 	http     netip.AddrPort
 	socks    netip.AddrPort
-	key      string          // what the proxies ask for; "": nothing, since only the tool can reach them
-	outside  [2]net.Listener // the proxies', where there is no network namespace
-	twins    [2]net.Listener // the same ports of IPv6, where the tool cannot be kept from them alone
-	agent    net.Listener    // in the run's own directory, where the sandbox cannot have it made inside
+	key      string           // what the proxies ask for; "": nothing, since only the tool can reach them
+	outside  [2]net.Listener  // the proxies', where there is no network namespace
+	twins    [2]net.Listener  // the same ports of IPv6, where the tool cannot be kept from them alone
+	connects []netip.AddrPort // of outside: what a tool without a network namespace may reach
+	agent    net.Listener     // in the run's own directory, where the sandbox cannot have it made inside
+	files    []string         // what the plan's given files hold
 	serving  sync.WaitGroup
 	ctx      context.Context // ends with the network
 	end      context.CancelFunc
 
 	mu      sync.Mutex
-	endings []func()                                                       // of what else serves it
+	endings []func()                                                       // of what serves it beside the gateway
 	dial    func(ctx context.Context, to netip.AddrPort) (net.Conn, error) // to a server inside; nil: there is no way
 	closed  bool
 	served  []string // what is served, in words
@@ -55,11 +57,15 @@ func (s *Networks) New(w compile.NetConfig, inside bool, o *observer) (*Network,
 	if w.Proxied && !inside {
 		n.key = rand.Text()
 	}
-	if Serves(s.policy) || w.SSHAgent || w.GPGAgent { // whose filters deny too
+	if s.serves || w.SSHAgent || w.GPGAgent { // whose filters deny too
 		var err error
 		if n.gateway, err = s.newGateway(n.key, o); err != nil {
 			return nil, fmt.Errorf("sandbox: the network's gateway: %w", err)
 		}
+	}
+	if w.EndsTLS {
+		store, _ := n.gateway.Store() // without one Java trusts what it has
+		n.files = []string{string(n.gateway.Bundle()), string(store)}
 	}
 	if n.explains = w.Explains && inside; n.explains {
 		n.http = netip.AddrPortFrom(compile.Loopback4, w.HTTP)
@@ -69,12 +75,10 @@ func (s *Networks) New(w compile.NetConfig, inside bool, o *observer) (*Network,
 		if err := n.listenAtFreePorts(); err != nil {
 			return nil, fmt.Errorf("sandbox: the network's proxies: %w", err)
 		}
+		n.endings = append(n.endings, n.closeOutside)
 	}
 	return n, nil
 }
-
-// Serves reports whether a run of such a policy has a gateway.
-func Serves(n policy.Network) bool { return n.Proxied() || len(n.Loopback) > 0 }
 
 // Redact puts placeholders where an environment has a credential's secret: under another name than the credential's the
 // tool would have it all the same. It changes the list. A nil Network redacts nothing.
@@ -98,7 +102,10 @@ func (n *Network) Redact(env []string) []string {
 func (n *Network) Variables(place string) []string {
 	var list []string
 	if n.explains {
-		list = clientenv.Variables(clientenv.VariablesOptions{HTTP: n.http, Denies: true})
+		n.of.explaining.Do(func() {
+			n.of.explained = clientenv.Variables(clientenv.VariablesOptions{HTTP: n.http, Denies: true})
+		})
+		list = slices.Clone(n.of.explained)
 	} else if n.wiring.Proxied {
 		v := clientenv.VariablesOptions{HTTP: n.http, SOCKS: n.socks, Key: n.key}
 		if n.wiring.EndsTLS {
@@ -131,22 +138,13 @@ func (n *Network) socksURL() string {
 	return u.String()
 }
 
-// Files are what the plan's given files hold.
-func (n *Network) Files() []string {
-	if !n.wiring.EndsTLS {
-		return nil
-	}
-	store, _ := n.gateway.Store() // without one Java trusts what it has
-	return []string{string(n.gateway.Bundle()), string(store)}
-}
-
 // WriteFiles puts the network's files into the run's own directory, where they cannot
 // be inside alone.
 func (n *Network) WriteFiles(dir string, uid, gid int) error {
 	if n.wiring.Dir != "" {
 		return nil
 	}
-	for i, text := range n.Files() {
+	for i, text := range n.files {
 		at := filepath.Join(dir, []string{compile.BundleFile, compile.StoreFile}[i])
 		err := os.WriteFile(at, []byte(text), 0o444)
 		if err == nil && uid != os.Geteuid() {
@@ -179,14 +177,6 @@ func (n *Network) note(text string) {
 	n.notes = append(n.notes, errtext.Printable(text))
 }
 
-// Connects are the addresses that a tool without a network namespace may reach.
-func (n *Network) Connects() []netip.AddrPort {
-	if n.outside[0] == nil {
-		return nil
-	}
-	return []netip.AddrPort{n.http, n.socks}
-}
-
 // Close ends the network and waits until all of it has ended. A nil Network has.
 func (n *Network) Close() {
 	if n == nil {
@@ -201,7 +191,6 @@ func (n *Network) Close() {
 	endings, gateway := n.endings, n.gateway
 	n.mu.Unlock()
 	n.end()
-	n.closeOutside()
 	for _, end := range endings {
 		end()
 	}
@@ -209,14 +198,6 @@ func (n *Network) Close() {
 		gateway.Close()
 	}
 	n.serving.Wait()
-}
-
-func (n *Network) closeOutside() {
-	for _, l := range []net.Listener{n.outside[0], n.outside[1], n.twins[0], n.twins[1], n.agent} {
-		if l != nil {
-			l.Close()
-		}
-	}
 }
 
 // captureWord is how a capture begins in the words of what is served.

@@ -32,10 +32,14 @@ type Networks struct {
 	Outside Outside // set before the first run
 
 	policy   policy.Network             // without the secrets of Credentials
+	serves   bool                       // a run of the policy has a gateway
 	secrets  func() []policy.Credential // behind a function, which no printer follows
 	mu       sync.Mutex                 // held while compiled is read or renewed
 	compiled *proxy.Compiled
 	answers  callback.Memory // of Decide
+
+	explaining sync.Once
+	explained  []string // the variables of a run whose proxy explains (Network.Explain): the same for each
 }
 
 // NewNetworks makes what every run's gateway has in common, and one gateway to see that
@@ -47,7 +51,7 @@ func NewNetworks(n *policy.Network) (*Networks, error) {
 		n.Credentials[i].Secret = ""
 	}
 	s := &Networks{policy: *n, secrets: func() []policy.Credential { return held }}
-	if !Serves(*n) {
+	if s.serves = n.Proxied() || len(n.Loopback) > 0; !s.serves {
 		return s, nil
 	}
 	g, err := s.newGateway("", nil)
@@ -71,10 +75,10 @@ func uncarried(err error) error {
 func (s *Networks) newGateway(key string, o *observer) (*proxy.Proxy, error) {
 	c := proxy.Config{Network: s.policy, Key: key, Dial: s.Outside.Dial, DialUDP: s.Outside.DialUDP, Roots: s.Outside.Roots, Memory: &s.answers}
 	c.Credentials = s.secrets()
-	if o.wanted() {
+	if o != nil && o.queue != nil {
 		c.Denied, c.Asked = func(e policy.Connection) { o.denied(ViolationOf(e)) }, o.asked
 	}
-	if !Serves(s.policy) && c.Limits.Connections == 0 {
+	if !s.serves && c.Limits.Connections == 0 {
 		c.Limits.Connections = mostExplained
 	}
 	if s.Outside.Lookup != nil {

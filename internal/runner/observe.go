@@ -13,6 +13,7 @@ type observer struct {
 	queue   *callback.Queue[policy.Event] // nil: there is no Observe
 	run     uint64
 	sandbox uint64
+	session uint64 // the run of the session; 0: it is of none
 }
 
 // numbers counts the runs and the sandboxes that are observed.
@@ -29,11 +30,8 @@ func newObserver(observe func(policy.Event), number *atomic.Uint64) observer {
 	return observer{queue: callback.NewQueue(observe), run: numbers.runs.Add(1), sandbox: number.Load()}
 }
 
-// wanted reports whether there is an Observe.
-func (o *observer) wanted() bool { return o != nil && o.queue != nil }
-
 func (o *observer) numbered(e policy.Event) policy.Event {
-	e.Run, e.Sandbox = o.run, o.sandbox
+	e.Run, e.Sandbox, e.Session = o.run, o.sandbox, o.session
 	return e
 }
 
@@ -52,17 +50,22 @@ func (o *observer) asked(r policy.Request, v *policy.Verdict) {
 	o.tell(e)
 }
 
+// askedFile is asked for Files.Decide.
+func (o *observer) askedFile(r policy.FileRequest, v *policy.Verdict) {
+	e := policy.Event{Kind: policy.EventAsked, Time: time.Now(), File: &r, Answer: v}
+	if v != nil {
+		e.Kind = policy.EventAnswered
+	}
+	o.tell(e)
+}
+
 // started tells of the run's beginning, before anything else of it can be told.
 func (o *observer) started(at time.Time, s policy.Started) {
 	o.tell(policy.Event{Kind: policy.EventStarted, Time: at, Started: &s})
 }
 
-// ended tells of the run's end, and before that of what the supervisor has refused. It returns when everything was told,
-// or Observe has had its time.
-func (o *observer) ended(at time.Time, e policy.Ended, refused []policy.Violation) {
-	for _, v := range refused {
-		o.denied(v)
-	}
+// ended tells of the run's end. It returns when everything was told, or Observe has had its time.
+func (o *observer) ended(at time.Time, e policy.Ended) {
 	o.queue.End(observePatience, func(lost int) policy.Event {
 		e.Lost = lost
 		return o.numbered(policy.Event{Kind: policy.EventEnded, Time: at, Ended: &e})

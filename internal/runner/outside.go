@@ -27,7 +27,16 @@ func (n *Network) listenOutside() error {
 	}
 	address := func(l net.Listener) netip.AddrPort { return l.Addr().(*net.TCPAddr).AddrPort() }
 	n.http, n.socks = address(n.outside[0]), address(n.outside[1])
+	n.connects = []netip.AddrPort{n.http, n.socks}
 	return nil
+}
+
+func (n *Network) closeOutside() {
+	for _, l := range []net.Listener{n.outside[0], n.outside[1], n.twins[0], n.twins[1]} {
+		if l != nil {
+			l.Close()
+		}
+	}
 }
 
 // listenAtFreePorts is listenOutside; where a profile's word for the loopback
@@ -81,7 +90,7 @@ var ProxyNames = [...]string{"HTTP", "SOCKS5"}
 // Ports are those of the proxies that listen at the machine's loopback.
 func (n *Network) Ports() []int {
 	var list []int
-	for _, at := range n.Connects() {
+	for _, at := range n.connects {
 		list = append(list, int(at.Port()))
 	}
 	return list

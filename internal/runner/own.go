@@ -57,12 +57,13 @@ func Lend(f policy.Files) {
 	}
 }
 
-// ownPlace is the directory for temporary files that no tool keeps.
+// ownPlace is a directory for temporary files that can be written and that no tool keeps. /dev/shm is the one that a container with a
+// read-only root has.
 func ownPlace() string {
 	lent.Lock()
 	defer lent.Unlock()
-	for _, dir := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
-		if real, err := filepath.EvalSymlinks(dir); err == nil && !pathrule.WithinAny(real, lent.dirs) {
+	for _, dir := range []string{os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"} {
+		if real, err := filepath.EvalSymlinks(dir); err == nil && !pathrule.WithinAny(real, lent.dirs) && canMakeIn(real) {
 			return real
 		}
 	}

@@ -1,13 +1,14 @@
 package runner
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
+	"golang.org/x/sys/unix"
 )
 
 // ownLetters is how much of a random text is in the name of a run's own directory.
@@ -16,12 +17,17 @@ const ownLetters = 26
 // isHomed reports whether HOME and TMPDIR are in a run's own directory, if it has one.
 func (s *Sandbox) isHomed() bool { return true }
 
+// canMakeIn reports whether this process may make a directory in dir: it is writable, and its file system not read-only.
+func canMakeIn(dir string) bool {
+	return unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK, unix.AT_EACCESS) == nil
+}
+
 // make makes the directory: with a home and a tmp in it, which HOME and TMPDIR then name, and the network's
 // files. What is made of it when it fails is removed.
 func (d *ownDir) make(p policy.Policy, n *Network, id stage.Identity) (err error) {
 	dir := d.name()
 	if err := os.Mkdir(dir, 0o700); err != nil { // one that is there is not this run's
-		return fmt.Errorf("sandbox: make the run's own directory: %w", err)
+		return &StartError{Step: "make the run's own directory: one of TMPDIR, /tmp, /var/tmp and /dev/shm has to be writable (Docker: --tmpfs /tmp)", In: "harness", Err: err}
 	}
 	d.made = dir
 	defer func() {
@@ -35,11 +41,21 @@ func (d *ownDir) make(p policy.Policy, n *Network, id stage.Identity) (err error
 			err = os.Chown(sub, id.UID, id.GID)
 		}
 		if err != nil {
-			return fmt.Errorf("sandbox: make the run's own directory: %w", err)
+			return &StartError{Step: "make the run's own directory", In: "harness", Err: err}
 		}
 	}
 	if err := d.fillHome(p, id.UID, id.GID); err != nil {
 		return err
 	}
 	return n.WriteFiles(dir, id.UID, id.GID)
+}
+
+// isOwn reports whether a path lies in the own directory of a run, of whatever harness: its name says so.
+func isOwn(p string) bool {
+	for c := range strings.SplitSeq(p, "/") {
+		if letters, ok := strings.CutPrefix(c, "holdfast-"); ok && len(letters) == ownLetters && strings.Trim(letters, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") == "" {
+			return true
+		}
+	}
+	return false
 }

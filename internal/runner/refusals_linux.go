@@ -23,27 +23,38 @@ type refusals struct {
 	ring     supervisor.WatchReader
 	lost     uint64         // records of the ring for which there was no room
 	ended    chan struct{}  // closed: nothing is recorded any more
-	emptying sync.WaitGroup // the goroutine of emptyRing
+	emptying sync.WaitGroup // the goroutine of follow
+
+	toldDenied, toldWatched int // how many of list and of watch's list an observer was told; of follow, then of end's caller
+
+	questions *questions // nil: the policy has no Files.Decide
 }
 
-// begin takes the descriptor of the memory that init shares; nil: there is none. With Files.Watch the ring in it is
-// emptied from now on.
-func (r *refusals) begin(f *os.File, s *Sandbox) {
+// begin takes the descriptor of the memory that init shares, and that of the socket on which it asks; nil: there is none. With Files.Watch
+// the ring in the memory is emptied from now on, and tell, if there is one, is called again and again; with Files.Decide questions are answered.
+func (r *refusals) begin(f, asks *os.File, s *Sandbox, o *observer, tell func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.file = f; f == nil || !s.Policy.Files.Watch {
+	if r.file = f; f == nil || !s.Policy.Files.Watch && tell == nil {
 		return
 	}
-	r.watch, r.ended = newWatcher(s), make(chan struct{})
-	r.ring.Read = func(b []byte, at int64) bool { _, err := f.ReadAt(b, at); return err == nil }
-	r.ring.Write = func(b []byte, at int64) bool { _, err := f.WriteAt(b, at); return err == nil }
+	r.ended = make(chan struct{})
+	every := tellEvery
+	if s.Policy.Files.Watch {
+		every, r.watch = watchEvery, newWatcher(s)
+		r.ring.Read = func(b []byte, at int64) bool { _, err := f.ReadAt(b, at); return err == nil }
+		r.ring.Write = func(b []byte, at int64) bool { _, err := f.WriteAt(b, at); return err == nil }
+	}
 	ended := r.ended
-	r.emptying.Go(func() { r.emptyRing(ended) })
+	r.emptying.Go(func() { r.follow(ended, every, tell) })
+	if asks != nil && r.watch != nil {
+		r.questions = newQuestions(asks, r, s, o)
+	}
 }
 
-// emptyRing takes records out of the ring before it is full, unless the tool makes them faster than that.
-func (r *refusals) emptyRing(ended <-chan struct{}) {
-	tick := time.NewTicker(watchEvery)
+// follow takes records out of the ring before it is full, unless the tool makes them faster than that, and calls tell.
+func (r *refusals) follow(ended <-chan struct{}, every time.Duration, tell func()) {
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
 		select {
@@ -51,48 +62,88 @@ func (r *refusals) emptyRing(ended <-chan struct{}) {
 			return
 		case <-tick.C:
 			r.mu.Lock()
-			r.readRing()
+			if r.watch != nil {
+				r.lost = r.watch.empty(&r.ring)
+			}
 			r.mu.Unlock()
+			if tell != nil {
+				tell()
+			}
 		}
 	}
 }
 
-// watchEvery is how often the ring is emptied: a tool that does nothing but look at absent files fills it in some 40 ms.
-const watchEvery = 5 * time.Millisecond
+const (
+	watchEvery = 5 * time.Millisecond  // a tool that does nothing but look at absent files fills the ring in some 40 ms
+	tellEvery  = 20 * time.Millisecond // without a ring, for an observer
+)
 
-// readRing takes out what is in the ring.
-func (r *refusals) readRing() {
-	if r.watch != nil && r.file != nil {
-		r.lost = r.ring.All(r.watch.add)
+// fresh returns what an observer has not been told: the lists grow at their ends alone.
+func (r *refusals) fresh() (denied []supervisor.Denial, watched []policy.Violation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var used [4]byte
+	if r.file == nil {
+	} else if _, err := r.file.ReadAt(used[:], 0); err == nil && int(binary.NativeEndian.Uint32(used[:])) > r.toldDenied {
+		r.read()
 	}
+	denied = r.list[min(r.toldDenied, len(r.list)):]
+	r.toldDenied = max(r.toldDenied, len(r.list))
+	if r.watch != nil {
+		watched = slices.Clone(r.watch.list[r.toldWatched:])
+		r.toldWatched = len(r.watch.list)
+	}
+	return denied, watched
 }
 
 // watched returns what Files.Watch has found so far, and how much more there was.
 func (r *refusals) watched() ([]policy.Violation, uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.readRing()
+	r.read()
 	if r.watch == nil {
 		return nil, 0
 	}
-	return slices.Clone(r.watch.list), r.watch.beyond + r.lost
+	return slices.Clone(r.watch.list), r.watch.beyond + r.watch.blind + r.lost
+}
+
+// keepOne keeps the denial of one deed, or counts it.
+func (r *refusals) keepOne(d supervisor.Denial, v policy.Violation) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := watched{d.Deed, d.Paths, d.NoFollow}
+	if i, ok := r.watch.seen[key]; ok {
+		r.watch.list[i].Count++
+		return
+	}
+	r.watch.keep(key, v)
+}
+
+// allowed says in words what Files.Decide has allowed so far.
+func (r *refusals) allowed() []string {
+	r.mu.Lock()
+	q := r.questions
+	r.mu.Unlock()
+	if q == nil {
+		return nil
+	}
+	return q.allowed()
 }
 
 // end reads the table for the last time and lets go of the memory. It leaves no goroutine.
 func (r *refusals) end() {
 	defer r.emptying.Wait() // without the lock, which the goroutine takes
+	if r.questions != nil {
+		r.questions.end() // as that
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.read()
-	r.readRing()
 	if r.ended != nil {
 		close(r.ended)
 		r.ended = nil
 	}
-	if r.file != nil {
-		r.file.Close()
-		r.file = nil
-	}
+	r.file = nil
 }
 
 // get returns what has been refused so far, and how many denials the table had no room for.
@@ -103,12 +154,15 @@ func (r *refusals) get() ([]supervisor.Denial, uint64) {
 	return r.list, r.beyond
 }
 
-// read copies the table, unless it is empty.
+// read takes out what is in the ring, and copies the table, unless it is empty.
 func (r *refusals) read() {
-	var used [4]byte
 	if r.file == nil {
 		return
 	}
+	if r.watch != nil {
+		r.lost = r.watch.empty(&r.ring)
+	}
+	var used [4]byte
 	if _, err := r.file.ReadAt(used[:], 0); err != nil || binary.NativeEndian.Uint32(used[:]) == 0 {
 		return
 	}

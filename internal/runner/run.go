@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -34,6 +36,7 @@ import (
 type Run struct {
 	caller  context.Context
 	sandbox *Sandbox // nil: broken says why
+	session *Session // nil: the command has a sandbox for itself
 	broken  error    // why there is no sandbox
 	cmd     *exec.Cmd
 	tool    func() Tool
@@ -43,9 +46,14 @@ type Run struct {
 
 	making sync.Mutex // held while net is made
 	net    *Network
-	own    ownDir
+	own    *ownDir // the session's, for a command of one
 
 	observer observer
+
+	plain      bool     // it is the session's own command
+	defaultEnv []string // the session's, when the run was made
+	defaultDir string
+	printed    atomic.Pointer[numbered] // what it prints; nil: it was not started, or has no session
 
 	dir      string   // startDir, as it was when the run entered
 	withheld int      // variables of the harness that the tool does not get; -1: Env.AsGiven
@@ -60,6 +68,7 @@ type Run struct {
 	decided chan struct{} // closed: the tool was executed, or will never be
 	told    chan struct{} // closed: the evidence is here, or never will be
 	empty   chan struct{} // closed: every process is dead
+	gone    chan struct{} // closed: no process of a session's command is left
 	over    chan struct{} // closed: the stage has ended or was killed, and the others follow
 	ending  sync.Once     // closes over
 	began   time.Time
@@ -72,11 +81,15 @@ type Tool struct {
 	Path string
 	// Born and Built are called while the walls are built, or nil; see sandbox.Cmd.
 	Born, Built func(pid int) error
+	// Function is the name of a function of this program, which is the tool; "": it is what Path is. The run is one of a session.
+	Function string
 }
 
 // saved is what enter has replaced in the exec.Cmd.
 type saved struct {
 	entered bool
+	stdout  io.Writer
+	stderr  io.Writer
 	env     []string
 	extra   []*os.File
 	dir     string
@@ -90,10 +103,19 @@ var (
 // New returns the run of a command that has not been made yet. broken is an error that Start must return,
 // and s is then nil.
 func New(ctx context.Context, s *Sandbox, broken error, tool func() Tool) *Run {
-	r := &Run{caller: ctx, sandbox: s, broken: broken, tool: tool, decided: make(chan struct{}), told: make(chan struct{}), empty: make(chan struct{}), over: make(chan struct{})}
+	r := &Run{caller: ctx, sandbox: s, broken: broken, tool: tool, own: new(ownDir), decided: make(chan struct{}), told: make(chan struct{}), empty: make(chan struct{}), gone: make(chan struct{}), over: make(chan struct{})}
 	if s != nil && s.Policy.Observe != nil {
 		r.observer = newObserver(s.Policy.Observe, &s.number)
 	}
+	return r
+}
+
+// New returns the run of a command of the session.
+func (n *Session) New(ctx context.Context, tool func() Tool) *Run {
+	r := New(ctx, n.sandbox, nil, tool)
+	r.session, r.own = n, &n.own
+	r.defaultEnv, r.defaultDir = n.defaults.get()
+	r.observer.session = n.observer.session
 	return r
 }
 
@@ -134,7 +156,7 @@ func (r *Run) Done() <-chan struct{} {
 		default:
 		}
 		if err := r.enter(); err != nil {
-			r.made().Close()
+			r.giveBack()
 			r.mu.Lock()
 			r.refused = err
 			r.mu.Unlock()
@@ -159,7 +181,7 @@ func (r *Run) restore() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.saved.entered {
-		r.cmd.Env, r.cmd.ExtraFiles, r.cmd.Dir = r.saved.env, r.saved.extra, r.saved.dir
+		r.cmd.Env, r.cmd.ExtraFiles, r.cmd.Dir, r.cmd.Stdout, r.cmd.Stderr = r.saved.env, r.saved.extra, r.saved.dir, r.saved.stdout, r.saved.stderr
 		r.saved = saved{}
 	}
 }
@@ -186,24 +208,42 @@ func (r *Run) environ() Environ {
 		model.Env = []string{}
 	}
 	inside = model.Environ() // removes duplicates, keeping the last, as os/exec does
-	switch {
-	case r.cmd.Env == nil:
+	own := r.ownEnv()
+	if own == nil {
 		return Environ{Vars: inside, Withheld: withheld}
-	case p.Env.AsGiven || slices.Contains(p.Open, policy.BoundEnvironment):
-		return GivenEnviron(r.cmd.Environ(), inside)
 	}
-	return OwnEnviron(r.cmd.Environ(), os.Environ(), inside, network)
+	own = (&exec.Cmd{Env: own}).Environ()
+	if p.Env.AsGiven || slices.Contains(p.Open, policy.BoundEnvironment) {
+		return GivenEnviron(own, inside)
+	}
+	return OwnEnviron(own, os.Environ(), inside, network)
 }
 
-// startDir is the directory that the tool starts in: the command's Dir, or, if that is empty and the
-// harness's own is not shown, the policy's. "" is the harness's own.
+// Plain makes the run one that is not the caller's: without the session's defaults, and without an id.
+func (r *Run) Plain() { r.plain, r.defaultEnv, r.defaultDir = true, nil, "" }
+
+// ownEnv is the environment that the caller has chosen, for the command or for its session; nil: none.
+func (r *Run) ownEnv() []string {
+	if r.cmd.Env != nil {
+		return r.cmd.Env
+	}
+	return r.defaultEnv
+}
+
+// startDir is the directory that the tool starts in: the command's Dir, its session's, or, if both are empty and the
+// harness's own is not there inside (an empty private one in its place is not), the policy's. "" is the harness's own.
 func (r *Run) startDir() string {
 	dir := r.sandbox.Policy.Dir
+	if r.cmd.Dir == "" && r.defaultDir != "" {
+		return r.defaultDir
+	}
 	if r.cmd.Dir != "" || dir == "" || r.sandbox.Policy.Root != nil {
 		return r.cmd.Dir
 	}
-	if wd, err := os.Getwd(); err == nil && r.sandbox.shows(wd) {
-		return ""
+	if wd, err := os.Getwd(); err == nil {
+		if shown, hosts := r.sandbox.look(wd); shown && hosts {
+			return ""
+		}
 	}
 	return dir
 }
@@ -211,10 +251,11 @@ func (r *Run) startDir() string {
 // enterEnviron is the environment that the run starts with. It notes what the report says of it.
 func (r *Run) enterEnviron() []string {
 	e := r.environ()
-	if r.withheld, r.secrets = e.Withheld, e.Secrets; r.cmd.Env != nil && r.sandbox.Policy.Env.AsGiven {
+	own := r.ownEnv() != nil
+	if r.withheld, r.secrets = e.Withheld, e.Secrets; own && r.sandbox.Policy.Env.AsGiven {
 		r.withheld = -1
 	}
-	if r.cmd.Env != nil {
+	if own {
 		r.noteOwnEnv(e.Vars)
 	}
 	return e.Vars
@@ -250,6 +291,10 @@ func (r *Run) network() (*Network, error) {
 	if r.net != nil || r.sandbox == nil {
 		return r.net, nil
 	}
+	if r.session != nil {
+		r.net = r.session.net
+		return r.net, nil
+	}
 	n, err := r.sandbox.Networks.New(r.sandbox.NetConfig, r.sandbox.Plan.Namespaces.Net, &r.observer)
 	if err != nil {
 		return nil, err
@@ -265,18 +310,29 @@ func (r *Run) made() *Network {
 	return r.net
 }
 
+// giveBack ends the run's network and removes its own directory; those of a session stay.
+func (r *Run) giveBack() {
+	if r.session != nil {
+		return
+	}
+	r.making.Lock()
+	n := r.net
+	r.making.Unlock()
+	n.Close()
+	r.own.remove()
+}
+
 // NetworkVariables make programs use what the run has of a network.
 func (r *Run) NetworkVariables() []string {
 	n, err := r.network()
 	if err != nil || n == nil {
 		return nil // enter fails with it
 	}
-	if !r.gated && r.cmd.Cancel == nil && r.cmd.WaitDelay == 0 && !Serves(r.sandbox.Policy.Network) {
+	if !r.gated && r.cmd.Cancel == nil && r.cmd.WaitDelay == 0 && !n.of.serves {
 		return nil // no goroutine serves a proxy that explains
 	}
-	w := r.sandbox.NetConfig
-	place := w.Dir
-	if place == "" && w.HasFiles() {
+	place := r.sandbox.NetConfig.Dir
+	if r.sandbox.Plan.Own {
 		place = r.own.name()
 	}
 	return n.Variables(place)
@@ -305,10 +361,8 @@ func (r *Run) checkFields() error {
 			return &policy.PolicyError{Field: fmt.Sprintf("Args[%d]", i), Value: a, Problem: "contains a NUL byte", Remedy: "remove it", Err: syscall.EINVAL}
 		}
 	}
-	for i, e := range r.cmd.Env {
-		if strings.ContainsRune(e, 0) {
-			return &policy.PolicyError{Field: fmt.Sprintf("Env[%d]", i), Problem: "contains a NUL byte", Remedy: "remove it", Err: syscall.EINVAL}
-		}
+	if err := checkVariables(r.cmd.Env); err != nil {
+		return err
 	}
 	for _, f := range [][2]string{{"Path", r.path}, {"Dir", r.cmd.Dir}} {
 		if strings.ContainsRune(f[1], 0) {

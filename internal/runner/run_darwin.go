@@ -206,7 +206,7 @@ func (r *Run) watch() {
 	}
 	r.watching = true
 	r.inside.Close()
-	if r.observer.wanted() {
+	if r.sandbox.Policy.Observe != nil {
 		r.observer.started(r.began, policy.Started{PID: r.cmd.Process.Pid, Tool: r.path, Args: slices.Clone(r.cmd.Args), Dir: r.dir})
 	}
 	if r.net != nil {
@@ -240,10 +240,12 @@ func (r *Run) listen(pid int) {
 	r.made().Close()
 	r.own.remove()
 	r.ended = time.Now()
-	if r.observer.wanted() {
+	if r.sandbox.Policy.Observe != nil {
 		e := r.outcome()
-		refused := r.sandbox.Complete(r, &e)
-		r.observer.ended(r.ended, e, refused)
+		for _, v := range r.sandbox.Complete(r, &e) {
+			r.observer.denied(v)
+		}
+		r.observer.ended(r.ended, e)
 	}
 	close(r.empty)
 }

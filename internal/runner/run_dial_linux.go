@@ -13,8 +13,8 @@ import (
 // DialInside connects to a port of the tool's loopback. What it returns ends with
 // the run at the latest.
 func (r *Run) DialInside(ctx context.Context, port uint16) (net.Conn, error) {
-	if r.sandbox == nil || !slices.Contains(r.sandbox.Policy.Network.Listen, port) {
-		return nil, &policy.PolicyError{Field: "port", Value: fmt.Sprint(port), Problem: "is not in Network.Listen", Remedy: "name it there"}
+	if err := r.sandbox.mayDial(port); err != nil {
+		return nil, err
 	}
 	if !r.isWatching() {
 		return nil, fmt.Errorf("sandbox: the command has not been started: %w", os.ErrInvalid)
@@ -29,4 +29,12 @@ func (r *Run) DialInside(ctx context.Context, port uint16) (net.Conn, error) {
 		return nil, err
 	}
 	return n.DialInside(ctx, port)
+}
+
+// mayDial refuses a port that the policy does not name; s may be nil.
+func (s *Sandbox) mayDial(port uint16) error {
+	if s == nil || !slices.Contains(s.Policy.Network.Listen, port) {
+		return &policy.PolicyError{Field: "port", Value: fmt.Sprint(port), Problem: "is not in Network.Listen", Remedy: "name it there"}
+	}
+	return nil
 }

@@ -6,9 +6,11 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"sync"
 	"syscall"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/function"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/internal/stage/launch"
@@ -18,13 +20,17 @@ import (
 
 // contact is what connects a run with its stage.
 type contact struct {
+	files    []*os.File // the tool's descriptors from 3 up
 	given    []*os.File // what the stage is given beside its own
+	way      *os.File   // the first of them, of a session's command
 	exe      *os.File   // the last of them, if the run has opened it
 	launcher *launch.Launcher
 	control  *stage.Control
 	program  *os.File
 	template *stage.Template
-	path     string // the tool's, as it was when the run entered, and the functions of Tool
+	function string         // the tool's name, if it is a function
+	call     *function.Call // which it is given
+	path     string         // the tool's, as it was when the run entered, and the functions of Tool
 	born     func(pid int) error
 	built    func(pid int) error
 	inRoot   bool // the root is an explicit one, in which what the harness sees at a path says nothing
@@ -42,13 +48,24 @@ func (r *Run) watch() {
 		return
 	}
 	r.watching = true
+	if p := r.printed.Load(); p != nil {
+		p.log.Started()
+	}
 	r.program.Close()
 	r.exe.Close() // a nil one does not mind
+	r.way.Close()
 	r.control.Passed()
-	if r.observer.wanted() {
+	if r.call != nil {
+		r.call.Passed()
+	}
+	if r.sandbox.Policy.Observe != nil {
 		r.observer.started(r.began, policy.Started{PID: r.cmd.Process.Pid, Tool: r.path, Args: slices.Clone(r.cmd.Args), Dir: r.dir})
 	}
-	go r.listen()
+	if r.session != nil {
+		go r.listenInside()
+	} else {
+		go r.listen()
+	}
 }
 
 // listen follows the run to its end.
@@ -59,36 +76,109 @@ func (r *Run) listen() {
 	}
 	close(r.decided)
 	r.control.AwaitEvidence()
-	r.refusals.begin(r.control.Denials(), r.sandbox)
+	var tell func() // nil: there is no observer
+	if r.sandbox.Policy.Observe != nil {
+		tell = func() { r.tellRefused(&r.observer) }
+	}
+	r.refusals.begin(r.control.Denials, r.control.Questions, r.sandbox, &r.observer, tell)
 	close(r.told)
-	released := r.releaseAtEnd()
+	release, released := r.control.AtEnd(), make(chan struct{})
+	go func() { release(); close(released) }() // the mounts end while the stage does, and what it said is read
 	r.control.Drain()
 	r.control.AwaitEmpty(r.over, stage.MostEnd)
 	r.stuck = r.control.Stuck
 	r.refusals.end()
-	r.made().Close()
+	r.net.Close()
 	r.own.remove()
 	r.ended = time.Now()
-	if r.observer.wanted() {
-		e := r.outcome()
-		refused := r.sandbox.Complete(r, &e)
-		r.observer.ended(r.ended, e, refused)
+	if tell != nil {
+		tell()
+		r.tellEnd()
 	}
 	r.control.Close()
-	r.control.Release() // had they come with a failure
 	<-released
 	close(r.empty) // the last: Wait returns now
 }
 
-// releaseAtEnd lets the sandbox's mounts end as soon as init is dead, while the stage ends and what it said is read.
-func (r *Run) releaseAtEnd() (released chan struct{}) {
-	released = make(chan struct{})
-	release := r.control.AtEnd()
-	go func() {
-		release()
-		close(released)
-	}()
-	return released
+// listenInside follows a session's command: to its tool's end, and then to that of all that it has left, of which the session's
+// observer is told.
+func (r *Run) listenInside() {
+	r.session.join(r.control, member{r.path, r.decided, r.empty})
+	var telling sync.Mutex
+	to := &r.observer
+	tell := func() {
+		telling.Lock()
+		defer telling.Unlock()
+		r.tellRefused(to)
+	}
+	observed := r.sandbox.Policy.Observe != nil
+	if !observed {
+		tell = nil
+	}
+	r.control.Follow(r.over, func() {
+		if r.untaken() {
+			r.awaitSession()
+		}
+		close(r.decided)
+	}, func() {
+		r.refusals.begin(r.control.Denials, r.control.Questions, r.sandbox, &r.observer, tell)
+		close(r.told)
+	})
+	if !r.control.ToolEnded {
+		r.awaitSession()
+	}
+	r.ended = time.Now()
+	if observed {
+		telling.Lock()
+		r.tellRefused(to)
+		to = &r.session.observer
+		telling.Unlock()
+		r.tellEnd()
+	}
+	close(r.empty)
+	r.control.Discard()
+	r.refusals.end()
+	if observed {
+		tell()
+	}
+	r.session.leave(r.control)
+	if p := r.printed.Load(); p != nil {
+		r.session.outputs.end(p.id)
+	}
+	r.control.Close()
+	close(r.gone)
+}
+
+// untaken reports whether init has said nothing of a session's command: it is not held, and did not fail, or its stage could not hand it over.
+func (r *Run) untaken() bool {
+	f := r.control.Failed
+	return !r.control.Held && (f == nil || f.Step == wire.StepClone && f.Where == wire.InStage)
+}
+
+// awaitSession is called when nothing more is said of a command whose tool has not ended. If init has not said either that the
+// command is gone, then the session ends, and awaitSession returns after that.
+func (r *Run) awaitSession() {
+	if !r.control.Gone && (r.control.Process() != nil || !r.session.lives()) {
+		<-r.session.ended
+	}
+}
+
+// tellEnd tells the observer of the end of the run, or of a session's tool.
+func (r *Run) tellEnd() {
+	e := r.outcome()
+	r.sandbox.Complete(r, &e)
+	r.observer.ended(r.ended, e)
+}
+
+// tellRefused tells an observer what the supervisor has refused since it was called last: each denial once, with the count of that moment.
+func (r *Run) tellRefused(to *observer) {
+	denied, watched := r.refusals.fresh()
+	for _, d := range denied {
+		to.denied(JudgeDenial(d, []byte(r.sandbox.Plan.SupervisorRules()), r.sandbox.Policy.Files))
+	}
+	for _, v := range watched {
+		to.denied(v)
+	}
 }
 
 // settle waits until the sandbox is empty and everything has been said.
@@ -106,15 +196,18 @@ func (r *Run) abandon() {
 	if r.watching {
 		return
 	}
-	r.made().Close()
-	if r.control == nil {
+	r.giveBack()
+	if r.forgetOutput(); r.control == nil {
 		return
 	}
 	r.program.Close()
 	r.exe.Close()
+	r.way.Close()
+	if r.call != nil {
+		r.call.Close()
+	}
 	r.control.Close()
 	r.control = nil
-	r.own.remove()
 }
 
 // failure is the error of a tool that was never executed; nil: it was. It is
@@ -125,6 +218,11 @@ func (r *Run) failure() error {
 		return nil // listen goes on, and may yet hear of a failure
 	}
 	f := r.control.Failed
+	if r.session != nil && r.untaken() && !r.control.Gone {
+		if err := r.session.err(nil); err != nil {
+			return err
+		}
+	}
 	switch {
 	case f != nil && f.Exec():
 		if hidden := (*policy.PolicyError)(nil); f.Errno == syscall.ENOENT && !r.inRoot && errors.As(r.sandbox.checkExecutable(r.cmd, r.dir, r.path), &hidden) {
@@ -136,17 +234,20 @@ func (r *Run) failure() error {
 	case f != nil && r.control.GateErr != nil:
 		return r.control.GateErr
 	case f != nil:
-		e := &StartError{Step: r.template.StepName(f.Step), In: plan.Place(f.Where).String(), Err: f.Errno, Found: f.Found}
-		if f.Step < len(r.sandbox.Plan.Steps) {
-			e.Field = r.sandbox.Plan.Steps[f.Step].Field
+		p := r.sandbox.Plan
+		if r.session != nil {
+			p = p.ForSession()
 		}
-		return e
+		return failedStart(p, r.template, f)
 	}
 	return nil // killed on the way, as a process of os/exec's may be: Wait tells
 }
 
 // waitError adds what the run knows to os/exec's result.
 func (r *Run) waitError(err error) error {
+	if r.call != nil {
+		defer r.call.Close()
+	}
 	switch {
 	case r.control == nil || r.cmd.ProcessState == nil:
 		return err
@@ -154,10 +255,17 @@ func (r *Run) waitError(err error) error {
 		return &StuckError{PID: r.stuck, Err: err}
 	case r.control.Deadline:
 		return &deadlineError{err}
+	case r.session != nil && !r.control.ToolEnded && !r.control.Gone:
+		if over := r.session.err(err); over != nil {
+			return over
+		}
+		return err
 	case r.control.Lost != nil:
 		return r.processError(err)
 	case !r.control.Held && r.cmd.ProcessState.Exited():
 		return &StartError{Step: "run the stage", In: plan.Place(wire.InStage).String(), Err: errSilent}
+	case r.call != nil:
+		return r.call.Result(err)
 	}
 	return err
 }
@@ -197,21 +305,15 @@ func (r *Run) outcome() policy.Ended {
 // processError is the error of a run that ended with a process of the sandbox's own; nil:
 // it did not.
 func (r *Run) processError(err error) *ProcessError {
-	lost := r.control.Lost
-	switch {
-	case lost == nil:
-		return nil
-	case lost.Keeper:
-		return &ProcessError{Process: "keeper", Status: "ended", Err: err}
-	case lost.Status.Signaled():
-		return &ProcessError{Process: "init", Status: "was killed: " + lost.Status.Signal().String(), Err: err}
-	}
-	return &ProcessError{Process: "init", Status: fmt.Sprintf("ended with status %d", lost.Status.ExitStatus()), Err: err}
+	return lostError(r.control.Lost, err)
 }
 
-// errSilent: a stage that exits without having said that the tool was held has
-// not run it.
-var errSilent = errors.New("the stage exited without reporting a status")
-
-// killProcess ends the stage, and with it everything.
-func (r *Run) killProcess() error { return r.cmd.Process.Kill() }
+// killProcess ends the stage, and with it everything. Of a session's command whose tool has ended it ends what that has left.
+func (r *Run) killProcess() error {
+	err := r.cmd.Process.Kill()
+	if r.session != nil && r.session.killLeft(r.control) {
+		<-r.gone
+		return nil
+	}
+	return err
+}

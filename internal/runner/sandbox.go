@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/holdfast-dev/holdfast/internal/callback"
 	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
@@ -31,6 +32,11 @@ type Sandbox struct {
 	// if the policy has an Observe.
 	Complete func(run interface{ Account() Account }, e *policy.Ended) (refused []policy.Violation)
 
+	// Secret says why a path of the host's is not to be granted lightly; "": nothing is known.
+	Secret func(path string, tree bool) string
+
+	answers callback.Memory // of Files.Decide
+
 	number atomic.Uint64 // in events; 0: none yet
 	closed atomic.Bool
 }
@@ -41,12 +47,18 @@ func (s *Sandbox) Close() bool { return s.closed.CompareAndSwap(false, true) }
 // shows reports whether the policy shows p, a path of the host, to the tool, at
 // the same path. A path that does not exist is shown where its parent is.
 func (s *Sandbox) shows(p string) bool {
+	shown, _ := s.look(p)
+	return shown
+}
+
+// look is shows, and whether what is there is the host's, and not a directory that the policy makes.
+func (s *Sandbox) look(p string) (shown, hosts bool) {
 	if slices.Contains(s.Policy.Open, policy.BoundFiles) {
-		return true
+		return true, true
 	}
 	p, err := filepath.Abs(p)
 	if err != nil {
-		return false
+		return false, false
 	}
 	real, err := filepath.EvalSymlinks(p)
 	if err != nil {
@@ -59,14 +71,14 @@ func (s *Sandbox) shows(p string) bool {
 		if e, ok := s.Tree.Find(dir); ok {
 			switch e.Kind {
 			case pathrule.Read, pathrule.Write, pathrule.CopyOnWrite:
-				return e.Dir || dir == real
+				return e.Dir || dir == real, true
 			case pathrule.Private, pathrule.Make:
-				return dir == real
+				return dir == real, false
 			}
-			return false
+			return false, false
 		}
 		if dir == "/" {
-			return dir == real // the root itself is always there
+			return dir == real, true // the root itself is always there
 		}
 	}
 }

@@ -43,7 +43,7 @@ func (n *Network) Served() (proxied, captured string) {
 		return "", captured
 	}
 	proxied = strings.Join(served, ", ")
-	if Serves(n.of.policy) {
+	if n.of.serves {
 		s := n.gateway.Summary()
 		proxied += fmt.Sprintf("; %d allowed, %d denied, %d bytes sent, %d received", s.Allowed, s.Denied, s.Sent, s.Received)
 	}

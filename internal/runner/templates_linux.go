@@ -17,15 +17,24 @@ type Engine struct {
 type Templates struct {
 	Dropped plan.Mechanism // its steps are left out, behind the back of the report: a test sees it notice
 
-	made sync.Map // stage.Identity -> *stage.Template
+	made sync.Map // templateKey -> *stage.Template
 }
 
-// Template returns the stage's template for a user.
-func (s *Sandbox) Template(id stage.Identity) (*stage.Template, error) {
-	if t, ok := s.Templates.made.Load(id); ok {
+type templateKey struct {
+	id      stage.Identity
+	session bool
+}
+
+// Template returns the stage's template for a user: of a single command, or of a session and its commands.
+func (s *Sandbox) Template(id stage.Identity, session bool) (*stage.Template, error) {
+	key := templateKey{id, session}
+	if t, ok := s.Templates.made.Load(key); ok {
 		return t.(*stage.Template), nil
 	}
 	p := s.Plan
+	if session {
+		p = p.ForSession()
+	}
 	if drop := s.Templates.Dropped; drop != "" {
 		p = p.Without(drop)
 	}
@@ -33,6 +42,6 @@ func (s *Sandbox) Template(id stage.Identity) (*stage.Template, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
-	s.Templates.made.Store(id, t)
+	s.Templates.made.Store(key, t)
 	return t, nil
 }

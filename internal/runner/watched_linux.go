@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
@@ -26,7 +27,14 @@ type watcher struct {
 	list    []policy.Violation
 	seen    map[watched]int // index in list
 	beyond  uint64          // denials of which list has none
+
+	until time.Time   // when the looks of one pass over the ring have had their time
+	hung  chan judged // a look that has not ended; nil: there is none
+	blind uint64      // records whose paths were not looked at
 }
+
+// lookPatience is how long the paths of one pass over the ring are looked at, outside: a file system whose server is gone does not answer.
+const lookPatience = 2 * time.Second
 
 type watched struct {
 	deed     supervisor.Deed
@@ -36,14 +44,18 @@ type watched struct {
 
 func newWatcher(s *Sandbox) *watcher {
 	w := &watcher{sandbox: s, seen: map[watched]int{}}
-	info, _ := os.ReadFile("/proc/self/mountinfo") // without it nothing is known to be mounted on demand
-	for line := range strings.Lines(string(info)) {
-		before, after, _ := strings.Cut(line, " - ")
-		if f := strings.Fields(before); len(f) > 4 && strings.HasPrefix(after, "autofs ") {
-			w.autofs = append(w.autofs, strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(f[4]))
+	for at, kind := range hostMounts() {
+		if kind == "autofs" {
+			w.autofs = append(w.autofs, at)
 		}
 	}
 	return w
+}
+
+// empty takes the records out of the ring, and returns how many were lost. Their paths are looked at for lookPatience at most.
+func (w *watcher) empty(ring *supervisor.WatchReader) (lost uint64) {
+	w.until = time.Now().Add(lookPatience)
+	return ring.All(w.add)
 }
 
 // add takes one record.
@@ -53,15 +65,56 @@ func (w *watcher) add(d supervisor.Denial) {
 		w.list[i].Count++
 		return
 	}
-	r, ok := w.judge(d)
-	switch {
-	case !ok:
-	case len(w.list) >= mostWatched:
-		w.beyond++
-	default:
-		w.seen[key] = len(w.list)
-		w.list = append(w.list, r)
+	if j := w.look(d); j.denied {
+		w.keep(key, j.violation)
 	}
+}
+
+// keep keeps a denial, if there is room.
+func (w *watcher) keep(key watched, r policy.Violation) {
+	if len(w.list) >= mostWatched {
+		w.beyond++
+		return
+	}
+	w.seen[key] = len(w.list)
+	w.list = append(w.list, r)
+}
+
+// judged is what became of a look.
+type judged struct {
+	violation policy.Violation
+	denied    bool // else it is no denial
+}
+
+// look judges one record, in a goroutine of its own, which stays behind if a file system does not answer. Until it has
+// ended nothing else is looked at; nor is anything for which the pass has no time left.
+func (w *watcher) look(d supervisor.Denial) judged {
+	select {
+	case <-w.hung:
+		w.hung = nil
+	default:
+	}
+	left := time.Until(w.until)
+	if w.hung != nil || left <= 0 {
+		w.blind++
+		return judged{}
+	}
+	done := make(chan judged, 1)
+	go func() {
+		v, denied := w.judge(d)
+		done <- judged{v, denied}
+	}()
+	tooLong := time.NewTimer(left)
+	defer tooLong.Stop()
+	select {
+	case j := <-done:
+		return j
+	case <-tooLong.C:
+	}
+	w.hung = done
+	r := refusedOf(d)
+	r.Why, r.Remedy = "whether it is there outside is not known: its file system did not answer the harness in time", nothing+"a file system that answers is needed"
+	return judged{r.printable(), true}
 }
 
 // judge says why the policy had the deed fail; false: it would have failed outside, or the policy grants it, and the kernel has

@@ -47,10 +47,10 @@ func TestNoGoroutineEmptiesTheRingAfterTheEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		var r refusals
-		r.begin(f, s)
+		r.begin(f, nil, s, nil, func() {})
 		r.end()
 		stacks := make([]byte, 1<<20)
-		if n := runtime.Stack(stacks, true); strings.Contains(string(stacks[:n]), "emptyRing") {
+		if n := runtime.Stack(stacks, true); strings.Contains(string(stacks[:n]), "refusals).follow") {
 			t.Fatal("it is there")
 		}
 	}

@@ -11,6 +11,13 @@ import (
 // Wrap makes a command that was made elsewhere and has not been started run inside the sandbox, whichever
 // code and method starts it. Its Path becomes the stage's, and the tool is what Path was.
 func (s *Sandbox) Wrap(cmd *exec.Cmd) error {
+	return wrap(cmd, func(ctx context.Context, tool func() Tool) *Run { return New(ctx, s, nil, tool) })
+}
+
+// Wrap makes a command that was made elsewhere run inside the session.
+func (n *Session) Wrap(cmd *exec.Cmd) error { return wrap(cmd, n.New) }
+
+func wrap(cmd *exec.Cmd, run func(context.Context, func() Tool) *Run) error {
 	if cmd == nil {
 		return &policy.PolicyError{Field: "cmd", Problem: "is nil", Remedy: "make it with exec.Command"}
 	}
@@ -32,7 +39,7 @@ func (s *Sandbox) Wrap(cmd *exec.Cmd) error {
 		ctx = context.Background()
 	}
 	path := cmd.Path
-	r := New(ctx, s, nil, func() Tool { return Tool{Path: path} })
+	r := run(ctx, func() Tool { return Tool{Path: path} })
 	if err := launch.SetContext(cmd, r); err != nil {
 		return err
 	}

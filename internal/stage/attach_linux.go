@@ -29,10 +29,6 @@ var pathHow = how{unix.O_PATH | unix.O_CLOEXEC, 0, unix.RESOLVE_NO_SYMLINKS | un
 // never followed (CVE-2026-87766 in bubblewrap).
 var inRootHow = how{unix.O_PATH | unix.O_CLOEXEC, 0, unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
 
-// createHow is inRootHow for a file that is made where it does not exist. It
-// stays open until a mount has been put on it.
-var createHow = how{unix.O_CREAT | unix.O_WRONLY | unix.O_NOFOLLOW | unix.O_CLOEXEC, 0o444, inRootHow.resolve}
-
 // mountAttr is struct mount_attr of mount_setattr(2): what to set, then what to
 // clear, the propagation and a user namespace.
 type mountAttr struct {
@@ -93,29 +89,44 @@ func (c *compiler) parents(p string) {
 	}
 }
 
-// point opens the mount point for p in regDest. It makes it first, unless p lies
-// in a tree of the host, where it exists.
-func (c *compiler) point(p string, dir bool) {
+// attach moves the mount in register to a path of the new root, and closes the register. It makes the mount point first, unless the path
+// lies in a tree of the host, where it exists.
+func (c *compiler) attach(register int, at string, dir bool) {
 	switch {
-	case c.onHost(p):
+	case c.onHost(at):
 	case dir:
-		c.makeDir(p, 0o755)
+		c.makeDir(at, 0o755)
 	default:
-		c.parents(p)
-		c.openDest(p, createHow)
+		c.parents(at)
+		c.call(unix.SYS_MKNODAT, reg(wire.RegRoot), c.str(rel(at)), imm(unix.S_IFREG|0o444), imm(0)).Ignore[0] = uint16(unix.EEXIST)
+	}
+	c.cover(register, at)
+	c.close(register)
+}
+
+// cover moves the mount in register over what is at a path of the new root. A way through the sandbox's own file systems alone has
+// no symbolic link: the call may look it up. Any other way is opened first (inRootHow).
+func (c *compiler) cover(register int, at string) {
+	if c.ownWay(at) {
+		c.call(unix.SYS_MOVE_MOUNT, reg(register), c.str(""), reg(wire.RegRoot), c.str(rel(at)), imm(unix.MOVE_MOUNT_F_EMPTY_PATH))
 		return
 	}
-	c.openDest(p, inRootHow)
-}
-
-func (c *compiler) openDest(p string, h how) {
-	c.save(unix.SYS_OPENAT2, regDest, reg(wire.RegRoot), c.str(rel(p)), structure(c, h), imm(24))
-}
-
-// attach moves the mount in register to a path of the new root.
-func (c *compiler) attach(register int, at string) {
-	c.openDest(at, inRootHow)
+	c.openDest(at)
 	c.moveMount(register)
+}
+
+// ownWay reports whether the directories above p are all in file systems that this program has made, and are no links.
+func (c *compiler) ownWay(p string) bool {
+	for p != "/" {
+		if p = path.Dir(p); c.mounted[p] || c.linked[p] {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *compiler) openDest(p string) {
+	c.save(unix.SYS_OPENAT2, regDest, reg(wire.RegRoot), c.str(rel(p)), structure(c, inRootHow), imm(24))
 }
 
 // moveMount moves the mount in register to where regDest is.
@@ -198,6 +209,12 @@ func (c *compiler) sysctl(name string, n int) {
 func (c *compiler) quotas(q plan.Quotas) {
 	c.sysctl("kernel/pid_max", q.PIDs)
 	c.sysctl("user/max_user_namespaces", q.Users)
+	if q.Others > 0 {
+		for _, kind := range []string{"mnt", "pid", "net", "ipc", "uts"} {
+			c.sysctl("user/max_"+kind+"_namespaces", q.Others)
+		}
+		c.sysctl("user/max_cgroup_namespaces", 1) // that is init's
+	}
 	c.sysctl("user/max_inotify_instances", q.Instances)
 	c.sysctl("user/max_inotify_watches", q.Watches)
 }

@@ -11,7 +11,7 @@ import (
 
 // Compile lowers a plan for a stage that runs as id.
 func Compile(p plan.Plan, id Identity) (*Template, error) {
-	c := &compiler{id: id, strings: map[string]uint64{}, dirs: map[string]bool{}, mounted: map[string]bool{},
+	c := &compiler{id: id, strings: map[string]uint64{}, dirs: map[string]bool{}, mounted: map[string]bool{}, linked: map[string]bool{},
 		rules: map[string]landlock.AccessFS{}, ruled: map[string]bool{}}
 	c.t.header = wire.Header{Magic: wire.Magic, DeadlineMS: p.DeadlineMS}
 	if err := c.applyHeader(p); err != nil {
@@ -35,6 +35,7 @@ func Compile(p plan.Plan, id Identity) (*Template, error) {
 			return nil, fmt.Errorf("step %d, %s: %w", i, name, err)
 		}
 	}
+	c.endInit()
 	return &c.t, nil
 }
 

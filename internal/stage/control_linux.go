@@ -31,21 +31,25 @@ type Control struct {
 	// it goes on while the stage ends (see AtEnd).
 	mounts *os.File
 
-	denials *os.File // the supervisor's table; see Denials
+	// Denials is the memory in which the supervisor records what it refuses (supervisor.ReadDenials), once AwaitEvidence has returned. It
+	// can be read after init's death, too, until Close. Questions is the socket on which it asks (supervisor.ReadQuestion). Nil: there is none.
+	Denials, Questions *os.File
 
 	received receivedFDs // what has come up; see Received
 	doomed   bool        // init is to be killed as soon as it is known
 
-	Held     bool
-	Deadline bool // the stage ended the run at its deadline
-	Stuck    int  // a process that was killed and has not ended, or 0
-	Lost     *Loss
-	Ended    *Ending // nil: the stage was killed, or was not to say it (Run.Tell)
-	Failed   *Failure
-	Checks   [wire.MaxSelfChecks]int32
-	Probed   bool
-	Keyring  int64 // the tool's session keyring
-	InitPID  int64 // init's pid, as the stage sees it; -1: ask the pidfd
+	Held      bool
+	ToolEnded bool // the tool of a session's command has ended
+	Gone      bool // and no process of the command is left
+	Deadline  bool // the stage ended the run at its deadline
+	Stuck     int  // a process that was killed and has not ended, or 0
+	Lost      *Loss
+	Ended     *Ending // nil: the stage was killed, or was not to say it (Run.Tell); of a session's command: of its tool
+	Failed    *Failure
+	Checks    [wire.MaxSelfChecks]int32
+	Probed    bool
+	Keyring   int64 // the tool's session keyring
+	InitPID   int64 // init's pid, as the stage sees it; negative: the one that it has inside
 	// Gate is called when the stage waits at a gate (wire.GateBorn, wire.GateBuilt).
 	// It goes on if that returns nil, and fails otherwise.
 	Gate     func(gate int) error
@@ -59,7 +63,8 @@ type Control struct {
 // A Loss is the end of a process of the sandbox's own before that of the tool: it was
 // killed by neither the stage nor the harness.
 type Loss struct {
-	Keeper bool // the keeper; else it is init
+	Keeper bool // the keeper
+	Warden bool // or the warden of a session's command; else it is init
 	Status syscall.WaitStatus
 }
 
@@ -112,10 +117,10 @@ func (c *Control) Close() {
 		c.keeper.Close()
 		c.keeper = nil
 	}
-	if c.denials != nil {
-		c.denials.Close()
-		c.denials = nil
+	for _, f := range [...]*os.File{c.Denials, c.Questions, c.mounts} {
+		f.Close() // a nil one does not mind
 	}
+	c.Denials, c.Questions, c.mounts = nil, nil, nil
 	c.received.mu.Lock()
 	defer c.received.mu.Unlock()
 	c.received.closed = true
@@ -123,14 +128,6 @@ func (c *Control) Close() {
 		f.Close() // a nil one does not mind
 		c.received.files[i] = nil
 	}
-}
-
-// Denials returns the memory in which the supervisor records what it refuses (supervisor.ReadDenials), once AwaitEvidence has
-// returned, and lets go of it: the caller closes it. It can be read after init's death, too. Nil: there is none.
-func (c *Control) Denials() *os.File {
-	f := c.denials
-	c.denials = nil
-	return f
 }
 
 // AwaitStart reads until the tool was executed or it is known that it never
@@ -262,10 +259,14 @@ func (c *Control) take(n, fd int) {
 		c.Stuck = max(int(m.Value), 1)
 	case wire.MsgLost:
 		if c.Lost == nil && !c.doomed {
-			c.Lost = &Loss{m.Value == wire.LostKeeper, syscall.WaitStatus(m.Errno)}
+			c.Lost = &Loss{m.Value == wire.LostKeeper, m.Value == wire.LostWarden, syscall.WaitStatus(m.Errno)}
 		}
 	case wire.MsgEnded:
 		c.Ended = newEnding(m, c.buf[size:n])
+	case wire.MsgToolEnded:
+		c.ToolEnded, c.Ended = true, newEnding(m, c.buf[size:n])
+	case wire.MsgGone:
+		c.Gone = true
 	case wire.MsgProbe:
 		c.Probed, c.Checks = true, m.Check
 	}
@@ -319,8 +320,10 @@ func (c *Control) keep(m wire.Message, fd int) {
 	case kind == wire.MsgKeeper && c.keeper == nil:
 		unix.SetNonblock(fd, true)
 		c.keeper = os.NewFile(uintptr(fd), "pidfd of the keeper")
-	case kind == wire.MsgEvidence && c.denials == nil:
-		c.denials = os.NewFile(uintptr(fd), "table of denials")
+	case kind == wire.MsgEvidence && c.Denials == nil:
+		c.Denials = os.NewFile(uintptr(fd), "table of denials")
+	case kind == wire.MsgQuestions && c.Questions == nil:
+		c.Questions = os.NewFile(uintptr(fd), "questions of the supervisor")
 	case kind == wire.MsgHeld && c.mounts == nil:
 		c.mounts = os.NewFile(uintptr(fd), "mount namespace")
 	default:

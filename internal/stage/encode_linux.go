@@ -28,12 +28,14 @@ type Run struct {
 
 	Given   int  // how many descriptors are given
 	GivenFD int  // where they begin
-	Exe     bool // the last of them is the tool
+	Exe     bool // the last of them is the tool; if it enters a session, the last of its own descriptors
 
 	More    []string // paths to try when Path is not there, in order
 	Dirs    []Dir    // directories to start in, the first that is there; none: the one of the harness
 	SetsPWD bool     // the last of Env becomes the Dir's PWD
 	Files   []string // what stands in the plan's files that each run gives
+
+	Serves, Enters bool // the stage begins a session, or a command of one: the first given descriptor is its socket
 
 	Connects    []netip.AddrPort // IPv4 addresses of this machine's loopback, in the place of the plan's
 	Born, Built bool             // the harness has a hook at these gates
@@ -67,9 +69,13 @@ func (t *Template) program(buf []byte, r Run) []byte {
 	h := t.header
 	e.buf = append(e.buf, t.blob...)
 	for i, list := range t.ops {
-		h.Ops[i] = appendAll(&e, list)
+		if !r.Enters || i == wire.InTool {
+			h.Ops[i] = appendAll(&e, list)
+		}
 	}
-	t.fill(&e, h, r.Files)
+	if !r.Enters {
+		t.fill(&e, h, r.Files)
+	}
 	t.allow(&e, h, r.Connects)
 	h.Steps = appendAll(&e, t.steps)
 	h.Argv = e.vector(r.Argv)
@@ -88,6 +94,16 @@ func (t *Template) program(buf []byte, r Run) []byte {
 	}
 	if r.Built {
 		h.Flags |= wire.FlagBuilt
+	}
+	if r.Serves {
+		h.DeadlineMS = 0 // it is each command's
+		h.Flags |= wire.FlagSession
+	}
+	if r.Enters {
+		h.Flags |= wire.FlagCommand
+	}
+	if r.Serves || r.Enters {
+		h.Session = 1
 	}
 
 	h.Size = uint64(len(e.buf))

@@ -9,17 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Release lets go of the sandbox's mounts, which ends them. That takes the kernel
-// some time.
-func (c *Control) Release() {
-	if c.mounts != nil {
-		c.mounts.Close()
-		c.mounts = nil
-	}
-}
-
-// AtEnd takes over the sandbox's mounts. The function that it returns does Release as soon as init is dead, or after Close; any
-// goroutine may call it. AtEnd is called once AwaitEvidence has returned.
+// AtEnd takes over the sandbox's mounts. The function that it returns lets go of them, which ends them, as soon as init is dead, or
+// after Close; any goroutine may call it. That takes the kernel some time. AtEnd is called once AwaitEvidence has returned.
 func (c *Control) AtEnd() (release func()) {
 	mounts, init := c.mounts, c.init
 	c.mounts = nil

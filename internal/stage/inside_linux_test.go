@@ -114,7 +114,7 @@ func walls(before, after []plan.Action) plan.Plan {
 			panic(err)
 		}
 	}
-	steps := []plan.Action{plan.PrivateMounts{}, plan.NewRoot{}, plan.Scratch{}, plan.Proc{}, plan.Private{At: "/tmp", Slot: "tmp", Mode: 0o1777},
+	steps := []plan.Action{plan.PrivateMounts{}, plan.NewRoot{Private: true}, plan.Proc{}, plan.Private{At: "/tmp", Slot: "tmp", Mode: 0o1777},
 		plan.Bind{Source: exe, At: "/tool"}}
 	for _, link := range []string{"/usr", "/bin", "/lib", "/lib64"} { // what the tool may be linked to
 		if to, err := os.Readlink(link); err == nil {
@@ -212,6 +212,6 @@ func (i *insider) end() string {
 	i.cmd.Wait()
 	i.c.Drain()
 	i.c.AwaitEmpty(nil, MostEnd)
-	i.c.Release()
+	i.c.AtEnd()()
 	return strings.TrimSpace(i.output())
 }

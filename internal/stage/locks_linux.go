@@ -30,11 +30,12 @@ func (c *compiler) landlock(r landlock.Ruleset, follow bool, givenPorts int) err
 		if c.process == wire.InInit && c.ruled[rule.Path] {
 			continue
 		}
-		b := landlock.PathBeneathAttr(rule.Access, -1)
-		at := c.data(b[:])
 		if rule.Path == plan.InitsProc {
-			c.call(wire.OpStore32, ptr(at.v+8), reg(wire.RegProc))
-			c.call(unix.SYS_LANDLOCK_ADD_RULE, reg(wire.RegRuleset), imm(unix.LANDLOCK_RULE_PATH_BENEATH), at, imm(0))
+			c.rule(rule.Access, wire.RegProc)
+			continue
+		}
+		if rule.Path == "/" && c.rooted && !follow {
+			c.rule(rule.Access, wire.RegRoot)
 			continue
 		}
 		name := c.str(rule.Path)
@@ -43,10 +44,9 @@ func (c *compiler) landlock(r landlock.Ruleset, follow bool, givenPorts int) err
 		}
 		c.save(unix.SYS_OPENAT2, wire.RegFree, imm(atCwd), name, structure(c, h), imm(24))
 		if follow { // a later entry of the layout has covered it
-			c.last().Ignore[0], c.last().Skip = uint16(unix.ENOENT), 3
+			c.last().Ignore[0], c.last().Skip = uint16(unix.ENOENT), 2
 		}
-		c.call(wire.OpStore32, ptr(at.v+8), reg(wire.RegFree))
-		c.call(unix.SYS_LANDLOCK_ADD_RULE, reg(wire.RegRuleset), imm(unix.LANDLOCK_RULE_PATH_BENEATH), at, imm(0))
+		c.rule(rule.Access, wire.RegFree)
 		c.close(wire.RegFree)
 	}
 	c.terminals(r.HandledFS() & (landlock.FSReadFile | landlock.FSWriteFile | landlock.FSIoctlDev))
@@ -60,43 +60,11 @@ func (c *compiler) landlock(r landlock.Ruleset, follow bool, givenPorts int) err
 	}
 	c.call(unix.SYS_LANDLOCK_RESTRICT_SELF, reg(wire.RegRuleset), imm(0))
 	c.close(wire.RegRuleset)
+	if c.process == wire.InInit {
+		c.begun, c.initRules = false, nil // a later one is another
+		clear(c.ruled)
+	}
 	return nil
-}
-
-// precomputeRuleset notes the ruleset that the plan's files get in init, so that a bind adds
-// its path's rule by the descriptor that it has: to open the path once more, in
-// the new root, costs as much as the mount.
-func (c *compiler) precomputeRuleset(steps []plan.Step) {
-	for _, s := range steps {
-		if a, ok := s.Do.(plan.RestrictFiles); ok && s.In == plan.Init && !a.Follow && c.initRules == nil {
-			c.initRules = &a.Ruleset
-			for _, rule := range a.Ruleset.Paths {
-				c.rules[rule.Path] = rule.Access
-			}
-		}
-	}
-}
-
-// ruleOf adds the rule for a path, if there is one, whose object is in register.
-func (c *compiler) ruleOf(register int, p string) {
-	access, ok := c.rules[p]
-	if !ok || c.process != wire.InInit || c.ruled[p] {
-		return
-	}
-	c.beginRuleset()
-	b := landlock.PathBeneathAttr(access, -1)
-	at := c.data(b[:])
-	c.call(wire.OpStore32, ptr(at.v+8), reg(register))
-	c.call(unix.SYS_LANDLOCK_ADD_RULE, reg(wire.RegRuleset), imm(unix.LANDLOCK_RULE_PATH_BENEATH), at, imm(0))
-	c.ruled[p] = true
-}
-
-// beginRuleset makes the ruleset that rules are added to before its step, if the plan has one.
-func (c *compiler) beginRuleset() {
-	if c.initRules != nil && !c.begun {
-		c.createRuleset(*c.initRules)
-		c.begun = true
-	}
 }
 
 func (c *compiler) createRuleset(r landlock.Ruleset) {
@@ -109,10 +77,9 @@ func (c *compiler) createRuleset(r landlock.Ruleset) {
 // rule leads.
 func (c *compiler) terminals(access landlock.AccessFS) {
 	for fd := 0; fd < 3 && access != 0; fd++ {
-		b := landlock.PathBeneathAttr(access, int32(fd))
 		is := c.call(wire.OpTerminal, imm(fd))
 		is.Ignore[0], is.Skip = uint16(unix.ENOTTY), 1
-		c.call(unix.SYS_LANDLOCK_ADD_RULE, reg(wire.RegRuleset), imm(unix.LANDLOCK_RULE_PATH_BENEATH), c.data(b[:]), imm(0))
+		c.call(wire.OpRule, imm(uint64(access)), imm(fd))
 	}
 }
 

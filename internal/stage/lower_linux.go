@@ -38,7 +38,13 @@ func (c *compiler) lower(action plan.Action) error {
 		return c.landlock(a.Ruleset, a.Follow, a.GivenPorts)
 	case plan.CheckRoot:
 		c.checkRoot()
+	case plan.Witness:
+		c.call(wire.OpWitness)
 	case plan.CheckSignal:
+		if c.process == wire.InInit {
+			c.call(wire.OpSignalWitness).Probe = CheckSignal + 1
+			break
+		}
 		c.call(wire.OpSignalInit).Probe = CheckSignal + 1
 	case plan.CheckKeyring:
 		c.save(unix.SYS_KEYCTL, wire.RegKeyring, imm(unix.KEYCTL_GET_KEYRING_ID), imm(unix.KEY_SPEC_SESSION_KEYRING), imm(0))

@@ -32,18 +32,15 @@ func (c *compiler) bind(a plan.Bind) {
 		recursive = unix.AT_RECURSIVE
 	}
 	c.setattr(regTree, "", attrs, recursive)
-	c.point(a.At, a.Dir)
-	c.moveMount(regTree)
-	c.close(regTree)
+	c.attach(regTree, a.At, a.Dir)
 	c.mounted[a.At] = true
 }
 
 func (c *compiler) private(a plan.Private) {
 	c.slot(a.Slot, a.Mode)
 	c.clone(wire.RegScratch, a.Slot, regTree, false)
-	c.point(a.At, true)
-	c.moveMount(regTree)
-	c.close(regTree)
+	c.ruleOf(regTree, a.At)
+	c.attach(regTree, a.At, true)
 	c.mounted[a.At] = false
 	// What is put below is made in the scratch, through the mount.
 	for d := range c.dirs {
@@ -55,13 +52,12 @@ func (c *compiler) private(a plan.Private) {
 
 // hide covers a path with an empty file or directory that no mode lets be opened.
 func (c *compiler) hide(a plan.Hide) {
-	empty := "none"
+	empty := emptyFile
 	if a.Dir {
-		empty = "empty"
+		empty = emptyDir
 	}
-	c.clone(wire.RegScratch, empty, regTree, false)
-	c.setattr(regTree, "", attrsRead|unix.MOUNT_ATTR_NOEXEC, 0)
-	c.openDest(a.Path, inRootHow)
+	c.clone(regBlank, empty, regTree, false)
+	c.openDest(a.Path)
 	if a.Spare {
 		last := c.last()
 		last.Ignore, last.Skip = [3]uint16{uint16(unix.ENOENT), uint16(unix.ENOTDIR), uint16(unix.EACCES)}, 2 // moveMount
@@ -76,6 +72,7 @@ func (c *compiler) makeLink(a plan.MakeLink) error {
 	}
 	c.parents(a.Path)
 	c.call(unix.SYS_SYMLINKAT, c.str(a.Target), reg(wire.RegRoot), c.str(rel(a.Path)))
+	c.linked[a.Path] = true
 	return nil
 }
 
@@ -90,6 +87,7 @@ func (c *compiler) makeFile(a plan.MakeFile) error {
 		c.call(unix.SYS_WRITE, reg(regDest), c.str(a.Data), imm(len(a.Data)))
 	}
 	c.writeGiven(a.Given)
+	c.ruleOf(regDest, a.Path)
 	c.close(regDest)
 	return nil
 }
@@ -102,68 +100,67 @@ func (c *compiler) proc(a plan.Proc) {
 	// The scratch has hung here: it goes, and stays reachable by RegScratch alone.
 	c.filesystem("proc", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC, regTree)
 	c.makeDir("/proc", 0o555)
-	c.attach(regTree, "/proc")
-	c.close(regTree)
+	c.attach(regTree, "/proc", true)
 	c.save(unix.SYS_OPENAT, wire.RegProc, reg(wire.RegRoot), c.str("proc"), imm(unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
+	c.ruleOf(wire.RegProc, "/proc")
 	c.quotas(a.Quotas)
 	if c.settings = a.Network; c.settings {
 		c.save(unix.SYS_OPENAT, regSettings, reg(wire.RegProc), c.str("sys"), imm(unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
 		c.last().Ignore[0] = uint16(unix.ENOENT)
 	}
-	for _, name := range []string{"sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "dynamic_debug", "mtrr"} {
-		c.cover(name, true)
+	if a.Uncovered {
+		return
 	}
+	for _, name := range []string{"sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "dynamic_debug", "mtrr"} {
+		c.sealProc(name)
+	}
+	c.hideProc()
+}
+
+// sealProc makes an entry of /proc read-only. An entry that this kernel does not have is left out.
+func (c *compiler) sealProc(name string) {
+	c.clone(wire.RegProc, name, regTree, true)
+	c.last().Ignore[0], c.last().Skip = uint16(unix.ENOENT), 3
+	c.setattr(regTree, "", attrsRead|unix.MOUNT_ATTR_NOEXEC, 0)
+	c.call(unix.SYS_MOVE_MOUNT, reg(regTree), c.str(""), reg(wire.RegProc), c.str(name), imm(unix.MOVE_MOUNT_F_EMPTY_PATH))
+	c.close(regTree)
+}
+
+// hideProc covers the files of /proc that are hidden, each by one mount(2), which looks for the file before it makes the mount: closing a
+// mount that was made in vain waits until no processor can still see it (dissolve_on_fput, namespace_unlock), some 50 us. The
+// procfs covers the scratch, from which init finds it by "..".
+func (c *compiler) hideProc() {
 	hidden := plan.HiddenProc
 	if c.id.UID != 0 {
 		hidden = hidden[:len(hidden)-plan.RootsProc]
 	}
+	c.call(unix.SYS_FCHDIR, reg(regBlank))
+	c.call(unix.SYS_FACCESSAT, imm(atCwd), c.str(".."+scratchAt+"/self"), imm(unix.F_OK)) // it is there: ENOENT is about the files
 	for _, name := range hidden {
-		c.cover(name, false)
+		c.call(unix.SYS_MOUNT, c.str(emptyFile), c.str(".."+scratchAt+"/"+name), imm(0), imm(unix.MS_BIND), imm(0)).Ignore[0] = uint16(unix.ENOENT)
 	}
+	c.call(unix.SYS_CHDIR, c.str("/"))
 }
 
-// cover makes an entry of /proc read-only, or hides it. An entry that this
-// kernel does not have needs neither, and is asked for first: closing a mount
-// that was made in vain waits until no processor can still see it
-// (dissolve_on_fput, namespace_unlock), some 50 us.
-func (c *compiler) cover(name string, readOnly bool) {
-	if readOnly {
-		c.clone(wire.RegProc, name, regTree, true)
-		c.last().Ignore[0], c.last().Skip = uint16(unix.ENOENT), 3
-		c.setattr(regTree, "", attrsRead|unix.MOUNT_ATTR_NOEXEC, 0)
-		c.call(unix.SYS_MOVE_MOUNT, reg(regTree), c.str(""), reg(wire.RegProc), c.str(name), imm(unix.MOVE_MOUNT_F_EMPTY_PATH))
-		c.close(regTree)
-		return
-	}
-	c.save(unix.SYS_OPENAT, regDest, reg(wire.RegProc), c.str(name), imm(unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC))
-	c.last().Ignore[0], c.last().Skip = uint16(unix.ENOENT), 5
-	c.clone(wire.RegScratch, "none", regTree, false)
-	c.setattr(regTree, "", attrsRead|unix.MOUNT_ATTR_NOEXEC, 0)
-	c.call(unix.SYS_MOVE_MOUNT, reg(regTree), c.str(""), reg(regDest), c.str(""), imm(unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH))
-	c.close(regTree)
-	c.close(regDest)
-}
+// Where the file systems lie that every new root with a /dev has.
+const ptysAt, queuesAt = "/dev/pts", "/dev/mqueue"
 
 // ptys mounts a new devpts, so that no terminal of the host is
 // reachable by number.
 func (c *compiler) ptys() {
 	c.filesystem("devpts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, regTree, [2]string{"ptmxmode", "0666"}, [2]string{"mode", "0620"})
-	c.makeDir("/dev/pts", 0o755)
-	c.attach(regTree, "/dev/pts")
-	c.close(regTree)
+	c.ruleOf(regTree, ptysAt)
+	c.attach(regTree, ptysAt, true)
 }
 
 // queues mounts the message queues. A kernel without them (CONFIG_POSIX_MQUEUE) has no such file system.
 func (c *compiler) queues() {
-	const at = "/dev/mqueue"
 	c.beginRuleset() // before what may be left out
 	c.filesystem("mqueue", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC, regTree)
 	list := c.t.ops[c.process]
 	first := len(list) - 4 // fsopen, fsconfig, fsmount, close
-	c.ruleOf(regTree, at)
-	c.makeDir(at, 0o755)
-	c.attach(regTree, at)
-	c.close(regTree)
+	c.ruleOf(regTree, queuesAt)
+	c.attach(regTree, queuesAt, true)
 	list = c.t.ops[c.process]
 	list[first].Ignore[0], list[first].Skip = uint16(unix.ENODEV), uint8(len(list)-first-1)
 }
@@ -172,6 +169,6 @@ func (c *compiler) queues() {
 func (c *compiler) coverFile(a plan.Cover) {
 	c.clone(wire.RegRoot, rel(a.By), regTree, false)
 	c.setattr(regTree, "", attrsRead|unix.MOUNT_ATTR_NOEXEC, 0)
-	c.attach(regTree, a.Path)
+	c.cover(regTree, a.Path)
 	c.close(regTree)
 }

@@ -20,12 +20,15 @@ type compiler struct {
 	dirs    map[string]bool   // directories made in the new root
 	layers  int               // mounts that lie between the harness's root and the new one
 	mounted map[string]bool   // what has been put where: a tree of the host, or of the scratch
+	linked  map[string]bool   // symbolic links made in the new root
 
 	initRules *landlock.Ruleset            // what init's files get
 	rules     map[string]landlock.AccessFS // its path rules
 	ruled     map[string]bool              // those that are added already
 	begun     bool                         // it is in RegRuleset
 
+	blank    uint16              // the step that has opened regBlank, plus one; 0: none
+	detach   uint16              // the step that takes the harness's root off beside init, plus one; 0: none
 	viewed   bool                // regView and regViewed are open
 	rooted   bool                // RegRoot is the new root
 	inNet    bool                // init is in a network namespace of the sandbox's

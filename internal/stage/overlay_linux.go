@@ -177,9 +177,8 @@ func (c *compiler) overlayOf(register int, a plan.Overlay) {
 
 // attachOverlay puts the overlay in regTree at a path of the new root.
 func (c *compiler) attachOverlay(at string) {
-	c.point(at, true)
-	c.moveMount(regTree)
-	c.close(regTree)
+	c.ruleOf(regTree, at)
+	c.attach(regTree, at, true)
 	c.mounted[at] = true
 }
 

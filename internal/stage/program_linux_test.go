@@ -200,7 +200,7 @@ func TestTheLayoutIsStable(t *testing.T) {
 	sizes := map[string][2]uintptr{
 		"Op":           {unsafe.Sizeof(wire.Op{}), 72},
 		"Span":         {unsafe.Sizeof(wire.Span{}), 8},
-		"StatusRecord": {unsafe.Sizeof(wire.StatusRecord{}), 8},
+		"StatusRecord": {unsafe.Sizeof(wire.StatusRecord{}), 32},
 		"mountAttr":    {unsafe.Sizeof(mountAttr{}), unsafe.Sizeof(unix.MountAttr{})},
 		"how":          {unsafe.Sizeof(how{}), unsafe.Sizeof(unix.OpenHow{})},
 	}
@@ -242,7 +242,7 @@ func TestOpsGrowWithTheRules(t *testing.T) {
 	if (many-base)*20 > (few-base)*1000+1000 {
 		t.Errorf("%d calls for none, %d for 20 binds, %d for 1,000", base, few, many)
 	}
-	if perBind := (many - base) / 1000; perBind > 15 {
+	if perBind := (many - base) / 1000; perBind > 9 {
 		t.Errorf("%d calls for each bind and its rule", perBind)
 	}
 	if manyBytes-baseBytes > (fewBytes-baseBytes)*55 {
@@ -291,34 +291,5 @@ func TestARulesetThatHandlesNothingIsAnError(t *testing.T) {
 	r := landlock.Ruleset{UnhandledFS: landlock.FSAll, UnhandledNet: landlock.NetAll, Unscoped: landlock.ScopeAll}
 	if _, err := Compile(plan.Plan{Steps: []plan.Step{{In: plan.Init, Do: plan.RestrictFiles{Ruleset: r}}}}, Identity{}); err == nil {
 		t.Error("it would restrict nothing")
-	}
-}
-
-// TestABindAddsItsPathsRule by the descriptor it has; every rule is added once,
-// to one ruleset, and with the access that the ruleset says.
-func TestABindAddsItsPathsRule(t *testing.T) {
-	rules := landlock.Ruleset{Paths: []landlock.PathRule{{Path: "/usr", Access: landlock.FSRead}, {Path: "/ws", Access: landlock.FSReadWrite}, {Path: "/proc", Access: landlock.FSReadDir}}}
-	p := plan.Plan{Namespaces: plan.Namespaces{Mount: true}}
-	for _, a := range []plan.Action{plan.NewRoot{}, plan.Bind{Source: "/usr", At: "/usr", Dir: true}, plan.Bind{Source: "/ws", At: "/elsewhere", Dir: true},
-		plan.Bind{Source: "/usr", At: "/usr", Dir: true}, plan.RestrictFiles{Ruleset: rules}} {
-		p.Steps = append(p.Steps, plan.Step{In: plan.Init, Do: a})
-	}
-	program := compiled(t, p).Program(someRun)
-	created, restricted := 0, 0
-	var added []landlock.AccessFS
-	for _, op := range read[wire.Op](program, headerOf(program).Ops[wire.InInit]) {
-		switch op.Nr {
-		case unix.SYS_LANDLOCK_CREATE_RULESET:
-			created++
-		case unix.SYS_LANDLOCK_ADD_RULE:
-			added = append(added, landlock.AccessFS(*(*uint64)(unsafe.Pointer(&program[op.Arg[2]]))))
-		case unix.SYS_LANDLOCK_RESTRICT_SELF:
-			restricted++
-		}
-	}
-	want := []landlock.AccessFS{landlock.FSRead, landlock.FSReadWrite, landlock.FSReadDir}
-	const terminals = 3 // of the standard descriptors
-	if created != 1 || restricted != 1 || len(added) != len(want)+terminals || fmt.Sprint(added[:len(want)]) != fmt.Sprint(want) {
-		t.Errorf("%d rulesets, %d restrictions, rules %v; want one, one and %v", created, restricted, added, want)
 	}
 }

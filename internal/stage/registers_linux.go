@@ -10,6 +10,7 @@ const (
 	regNew
 	regView   // the overlay of a SharedOverlay
 	regViewed // the directory that it is of
+	regBlank  // the read-only mount of the scratch
 )
 
 // Registers of the layout's steps.

@@ -25,12 +25,27 @@ func (c *compiler) newRoot(a plan.NewRoot) {
 		return
 	}
 	c.rooted = true
+	if a.Private {
+		c.privateRoot()
+		return
+	}
 	options := [][2]string{{"mode", "0755"}, {"size", "16m"}}
 	if a.Free {
 		options = options[:1]
 	}
 	c.filesystem("tmpfs", attrsWrite, wire.RegRoot, options...)
 	c.call(unix.SYS_MOVE_MOUNT, reg(wire.RegRoot), c.str(""), imm(atCwd), c.str("/"), imm(unix.MOVE_MOUNT_F_EMPTY_PATH))
+}
+
+// privateRoot makes the private tmpfs, and the root of a directory in it. Before Linux 6.15 only of what is attached a mount can be cloned: the tmpfs lies
+// on the harness's /proc, in this mount namespace, until the new root has a place for it.
+func (c *compiler) privateRoot() {
+	c.filesystem("tmpfs", attrsWrite, wire.RegScratch, [2]string{"mode", "0755"})
+	c.call(unix.SYS_MOVE_MOUNT, reg(wire.RegScratch), c.str(""), reg(wire.RegOldRoot), c.str(rel(scratchAt)), imm(unix.MOVE_MOUNT_F_EMPTY_PATH))
+	c.slot(rootDir, 0o755)
+	c.clone(wire.RegScratch, rootDir, wire.RegRoot, false)
+	c.call(unix.SYS_MOVE_MOUNT, reg(wire.RegRoot), c.str(""), imm(atCwd), c.str("/"), imm(unix.MOVE_MOUNT_F_EMPTY_PATH))
+	c.hangScratch()
 }
 
 // scratch attaches the private tmpfs at a directory of the new root that is
@@ -46,16 +61,40 @@ func (c *compiler) scratch(a plan.Scratch) {
 		c.layers++
 		return
 	}
-	c.makeDir(scratchAt, 0o700)
-	c.attach(wire.RegScratch, scratchAt)
-	c.call(unix.SYS_MKDIRAT, reg(wire.RegScratch), c.str("empty"), imm(0))
-	c.save(unix.SYS_OPENAT, regNew, reg(wire.RegScratch), c.str("none"), imm(unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC), imm(0))
-	c.close(regNew)
+	c.hangScratch()
 }
 
-// scratchAt is where the scratch hangs while the root is built. Init detaches
-// it from there at the end (see private): what the tool sees are the
-// directories taken from it.
+// hangScratch attaches the scratch in the new root, and makes in it what hidden paths are covered with.
+func (c *compiler) hangScratch() {
+	c.makeDir(scratchAt, 0o700)
+	c.cover(wire.RegScratch, scratchAt)
+	c.call(unix.SYS_MKDIRAT, reg(wire.RegScratch), c.str(emptyDir), imm(0))
+	c.call(unix.SYS_MKNODAT, reg(wire.RegScratch), c.str(emptyFile), imm(unix.S_IFREG), imm(0))
+	// On it lies a mount of it that nothing can be written to or executed from. What is cloned from that is so as well.
+	c.clone(wire.RegScratch, "", regBlank, false)
+	c.setattr(regBlank, "", attrsRead|unix.MOUNT_ATTR_NOEXEC, 0)
+	c.call(unix.SYS_MOVE_MOUNT, reg(regBlank), c.str(""), reg(wire.RegScratch), c.str(""), imm(unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH))
+	c.blank = c.step + 1
+}
+
+// An empty directory and an empty file of the scratch, which no mode lets be opened: they cover what is hidden. The root's directory.
+const emptyDir, emptyFile, rootDir = "empty", "none", "root"
+
+// endInit is init's last ops: the tool starts when the harness's root is off.
+func (c *compiler) endInit() {
+	c.process = wire.InInit
+	if c.blank > 0 {
+		c.step = c.blank - 1
+		c.close(regBlank)
+	}
+	if c.detach > 0 {
+		c.step = c.detach - 1
+		c.call(wire.OpDetached)
+	}
+}
+
+// scratchAt is where the scratch hangs while the root is built. It stays there, below the /proc that covers it: what the tool can
+// reach are the directories taken from it.
 const scratchAt = "/proc"
 
 // keepRoot takes the harness's root for the sandbox's.
@@ -81,14 +120,28 @@ func (c *compiler) pivot() {
 		c.last().Ignore[0] = uint16(unix.EBADF)
 		c.close(regViewed)
 	}
-	c.call(unix.SYS_FCHDIR, reg(wire.RegRoot))
-	c.call(unix.SYS_PIVOT_ROOT, c.str("."), c.str("."))
-	c.call(unix.SYS_FCHDIR, reg(wire.RegOldRoot))
-	// "." is what is mounted last on the harness's root (LOOKUP_MOUNTPOINT): the
-	// layers that were left there under the new root come off first, one by one.
-	for range c.layers + 1 {
-		c.call(unix.SYS_UMOUNT2, c.str("."), imm(unix.MNT_DETACH))
+	if c.blank > 0 {
+		c.pivotToScratch()
+	} else {
+		c.call(unix.SYS_FCHDIR, reg(wire.RegRoot))
+		c.call(unix.SYS_PIVOT_ROOT, c.str("."), c.str("."))
+		c.call(unix.SYS_FCHDIR, reg(wire.RegOldRoot))
+		// "." is what is mounted last on the harness's root (LOOKUP_MOUNTPOINT): the
+		// layers that were left there under the new root come off first, one by one.
+		for range c.layers + 1 {
+			c.call(unix.SYS_UMOUNT2, c.str("."), imm(unix.MNT_DETACH))
+		}
 	}
 	c.call(unix.SYS_CHDIR, c.str("/"))
 	c.save(unix.SYS_OPENAT, wire.RegMounts, reg(wire.RegProc), c.str("self/ns/mnt"), imm(unix.O_RDONLY|unix.O_CLOEXEC))
+}
+
+// pivotToScratch leaves the harness's root in a directory of the scratch, to which no path leads, and has it taken off beside init. On the new
+// root itself, where pivot_root(".", ".") leaves it, init counts as chrooted as long as it is there, and may make no user
+// namespace (current_chrooted in fs/namespace.c).
+func (c *compiler) pivotToScratch() {
+	c.call(unix.SYS_FCHDIR, reg(wire.RegScratch))
+	c.call(unix.SYS_PIVOT_ROOT, c.str(".."), c.str(emptyDir))
+	c.call(wire.OpDetach, reg(wire.RegOldRoot))
+	c.detach = c.step + 1
 }

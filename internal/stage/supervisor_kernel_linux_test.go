@@ -3,6 +3,8 @@ package stage
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -14,12 +16,18 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/seccomp"
+	"golang.org/x/sys/unix"
 )
 
 // bare is a plan without namespaces, whose tool may connect to one address.
 func bare(t *testing.T, to netip.AddrPort) plan.Plan {
 	t.Helper()
-	rules := supervisor.Rules{Connects: []supervisor.Endpoint{{Addr: to.Addr().As4(), Port: to.Port()}}}
+	return supervised(t, supervisor.Rules{Connects: []supervisor.Endpoint{{Addr: to.Addr().As4(), Port: to.Port()}}}, plan.LoadSupervisor{Connects: []netip.AddrPort{to}, Network: true})
+}
+
+// supervised is a plan without namespaces, with a supervisor.
+func supervised(t *testing.T, rules supervisor.Rules, load plan.LoadSupervisor) plan.Plan {
+	t.Helper()
 	blob, err := rules.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -34,10 +42,11 @@ func bare(t *testing.T, to netip.AddrPort) plan.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
+	load.Program, load.Rules = program, string(blob)
 	return plan.Plan{DeadlineMS: 60_000, Steps: []plan.Step{
 		{In: plan.Stage, Do: plan.OpenProc{}}, {In: plan.Init, Do: plan.SetNoNewPrivs{}}, {In: plan.Init, Do: plan.DropCapabilities{}}, {In: plan.Init, Do: plan.Undumpable{}},
 		{In: plan.Tool, Do: plan.Chdir{}}, {In: plan.Tool, Do: plan.RestoreSignals{}},
-		{In: plan.Tool, Do: plan.LoadSupervisor{Program: program, Rules: string(blob), Connects: []netip.AddrPort{to}, Network: true}},
+		{In: plan.Tool, Do: load},
 	}}
 }
 
@@ -85,4 +94,79 @@ func listenHere(t *testing.T) net.Listener {
 	}
 	t.Cleanup(func() { l.Close() })
 	return l
+}
+
+// TestKernelAHarnessThatDoesNotAnswerHoldsUpNoOpen: one that is stopped, has closed its end, answers what was not asked, or with what is no answer.
+func TestKernelAHarnessThatDoesNotAnswerHoldsUpNoOpen(t *testing.T) {
+	kerneltest.Long(t)
+	for name, behave := range map[string]func(t *testing.T, f *os.File){
+		"it is stopped":         func(*testing.T, *os.File) {},
+		"it has closed its end": func(_ *testing.T, f *os.File) { f.Close() },
+		"its answers are to another question": func(t *testing.T, f *os.File) {
+			b := make([]byte, supervisor.QuestionBytes)
+			var q supervisor.Question
+			for q.Paths[0] != "/nowhere" { // the Go runtime may open something first
+				n, err := f.Read(b)
+				var ok bool
+				if q, ok = supervisor.ReadQuestion(b[:n]); err != nil || !ok || q.Errno != int(unix.ENOENT) && q.Paths[0] == "/nowhere" {
+					t.Fatalf("%+v, %v", q, err)
+				}
+			}
+			for n := range uint64(3) {
+				sendFile(t, f, supervisor.AnswerTo(q.ID+n+1))
+			}
+		},
+		"its answers are none": func(t *testing.T, f *os.File) { sendFile(t, f, []byte("x")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachUser(t, func(t *testing.T) {
+				kerneltest.Need(t, kerneltest.HasSeccompFilter)
+				exe, err := os.Executable()
+				if err != nil {
+					t.Fatal(err)
+				}
+				p := supervised(t, supervisor.Rules{Watch: true, Patience: 1}, plan.LoadSupervisor{Watch: true})
+				i := beginAt(t, exe, p, "open", "/nowhere").held()
+				i.c.AwaitEvidence()
+				if i.c.Questions == nil {
+					t.Fatal("no socket has come")
+				}
+				if i.in.Close(); name != "it is stopped" {
+					behave(t, i.c.Questions)
+				}
+				if got := i.end(); got != "no such file or directory" {
+					t.Errorf("%s", got)
+				}
+			})
+		})
+	}
+}
+
+// sendFile sends a message with a descriptor.
+func sendFile(t *testing.T, f *os.File, b []byte) {
+	t.Helper()
+	root, err := os.Open("/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	raw, err := f.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw.Control(func(fd uintptr) {
+		err = unix.Sendmsg(int(fd), b, unix.UnixRights(int(root.Fd())), nil, unix.MSG_NOSIGNAL)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func init() {
+	moreTools["open"] = func(args []string) error { // when its input has ended
+		io.Copy(io.Discard, os.Stdin)
+		_, err := unix.Open(args[0], unix.O_RDONLY, 0)
+		fmt.Print(err)
+		return nil
+	}
 }

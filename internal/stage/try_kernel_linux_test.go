@@ -33,7 +33,7 @@ func TestKernelACoveredProcIsNamedByTheRemedy(t *testing.T) {
 				check(unix.Setresuid(65534, 65534, 65534))
 				check(unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0))
 				f := Try(host.Read())
-				if f.Namespaces.Yes() == covered || covered != strings.Contains(f.Namespaces.Remedy, "systempaths=unconfined") {
+				if f.Namespaces.Yes() == covered || covered != f.Around.Masked || covered && f.Around.Runtime == "" && !strings.Contains(f.Namespaces.Remedy, "/proc is whole") {
 					t.Errorf("%+v", f.Namespaces)
 				}
 			})

@@ -18,6 +18,15 @@ import (
 func Try(f host.Facts) host.Facts {
 	t := host.Trial{Trampoline: tryTrampoline()}
 	tryNamespaces(&t, true)
+	if t.Lack != nil {
+		return f.Tried(t)
+	}
+	if t.Obstacle == (host.Obstacle{Errno: syscall.ENOSPC}) { // a quota (namespaces(7)), such as that of a sandbox around this one
+		other := host.Trial{Trampoline: t.Trampoline, NoCgroup: true}
+		if tryNamespaces(&other, true); other.Refused == "" {
+			t = other
+		}
+	}
 	if t.Refused != "" && f.UID == 0 {
 		// Root needs no user namespace to make the others.
 		other := host.Trial{Trampoline: t.Trampoline, WithoutUser: true}
@@ -42,25 +51,33 @@ func tryTrampoline() error {
 		}
 		err = errors.New("the trampoline was executed and did not come to its end")
 	}
-	trampoline.Refuse()
+	if !host.IsLack(err) {
+		trampoline.Refuse()
+	}
 	return err
 }
 
 // tryNamespaces says in t what stood in the way, and how mounting an overlayfs went.
 func tryNamespaces(t *host.Trial, user bool) {
-	steps := []plan.Action{plan.PrivateMounts{}, plan.NewRoot{}, plan.Scratch{}, plan.Proc{},
+	steps := []plan.Action{plan.PrivateMounts{}, plan.NewRoot{Private: true}, plan.Proc{},
 		plan.Private{At: "/dev", Slot: "dev", Mode: 0o755}, plan.PTYs{}, plan.Loopback{}, plan.ProbeOverlay{}, plan.Pivot{}, plan.SealRoot{}}
 	if user {
 		steps = append([]plan.Action{plan.MapIDs{}}, append(steps, plan.NestUser{})...)
 	}
-	p := probeOf(plan.Namespaces{User: user, Mount: true, PID: true, IPC: true, UTS: true, Cgroup: true, Net: true}, steps...)
+	p := probeOf(plan.Namespaces{User: user, Mount: true, PID: true, IPC: true, UTS: true, Cgroup: !t.NoCgroup, Net: true}, steps...)
 	c, template, err := runDefault(p)
+	if host.IsLack(err) {
+		t.Lack = err
+		return
+	}
 	if err != nil {
 		t.Refused = err.Error()
 		return
 	}
 	defer c.Close()
 	switch {
+	case c.Failed != nil && host.IsLack(c.Failed.Errno):
+		t.Lack = fmt.Errorf("%s: %w", template.StepName(c.Failed.Step), c.Failed.Errno)
 	case c.Failed != nil:
 		made := c.Failed.Step < len(p.Steps) && p.Steps[c.Failed.Step].Do != plan.Action(plan.MapIDs{})
 		t.Refused = fmt.Sprintf("%s: %v", template.StepName(c.Failed.Step), c.Failed.Errno)
@@ -86,16 +103,16 @@ func TryTUN(f host.Facts) host.Facts {
 func tryTUN(user bool) host.TUNTrial {
 	c, template, err := runDefault(probeOf(plan.Namespaces{User: user, Net: true}, plan.OpenProc{}, plan.Loopback{}, plan.ProbeTun{}))
 	if err != nil {
-		return host.TUNTrial{Failed: err.Error()}
+		return host.TUNTrial{Failed: err}
 	}
 	defer c.Close()
 	switch open, device := c.Checks[checkTunOpen], c.Checks[checkTunMake]; {
 	case c.Failed != nil:
-		return host.TUNTrial{Failed: fmt.Sprintf("%s: %v", template.StepName(c.Failed.Step), c.Failed.Errno)}
+		return host.TUNTrial{Failed: fmt.Errorf("%s: %w", template.StepName(c.Failed.Step), c.Failed.Errno)}
 	case !c.Probed:
-		return host.TUNTrial{Failed: "the probe's stage died"}
+		return host.TUNTrial{Failed: errors.New("the probe's stage died")}
 	case open == 0 || device == 0:
-		return host.TUNTrial{Failed: "it was not tried"}
+		return host.TUNTrial{Failed: errors.New("it was not tried")}
 	default:
 		return host.TUNTrial{Open: syscall.Errno(open - 1), Make: syscall.Errno(device - 1)}
 	}
@@ -144,6 +161,5 @@ func runProbe(p plan.Plan, l *launch.Launcher) (*Control, *Template, error) {
 	cmd.Wait()
 	c.Drain()
 	c.AwaitEmpty(nil, MostEnd)
-	c.Release()
 	return c, t, nil
 }

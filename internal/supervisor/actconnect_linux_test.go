@@ -200,7 +200,7 @@ func flipConnect(good, bad int) error {
 		}
 	}()
 	connected := 0
-	for range tries / 4 {
+	for i := 0; i < tries/4 || connected == 0 && i < 100*tries; i++ { // on a busy machine the other thread can stand still for many tries
 		fd := tcp(unix.AF_INET)
 		if rawConnect(fd, addr, 16) == nil {
 			connected++
@@ -236,7 +236,7 @@ func flipDescriptor(good int) error {
 		}
 	}()
 	connected, refused := 0, 0
-	for i := range tries / 4 {
+	for i := 0; i < tries/4 || (connected == 0 || refused == 0) && i < 100*tries; i++ {
 		a, b := tcp(unix.AF_INET), sock([]int{unix.AF_INET, unix.AF_UNIX}[i%2], unix.SOCK_DGRAM)
 		stream.Store(int64(a))
 		other.Store(int64(b))

@@ -47,6 +47,10 @@ func actMore(a []string) error {
 		return flipDescriptor(port(a[1]))
 	case "owntable":
 		return ownTable(port(a[1]))
+	case "connectthird":
+		return rawConnect(3, inet4(127, 0, 0, 1, port(a[1])), 16)
+	case "ownsockets":
+		return ownSockets(port(a[1]))
 	case "options":
 		return setEveryOption(port(a[1]))
 	case "fullqueue":
@@ -107,11 +111,17 @@ func swapDirectory() error {
 
 // badMemory passes paths that lie badly.
 func badMemory() error {
-	m, err := unix.Mmap(-1, 0, 3*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	file, err := unix.MemfdCreate("pages", unix.MFD_CLOEXEC)
 	if err != nil {
 		return err
 	}
-	unix.Mprotect(m[2*4096:], unix.PROT_NONE)
+	if err := unix.Ftruncate(file, 2*4096); err != nil {
+		return err
+	}
+	m, err := unix.Mmap(file, 0, 3*4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED) // the last page is behind the file's end
+	if err != nil {
+		return err
+	}
 	if _, e := rawOpen(nil, unix.O_CREAT|unix.O_WRONLY); e != unix.EFAULT {
 		return fmt.Errorf("null: %v", e)
 	}
@@ -119,7 +129,7 @@ func badMemory() error {
 		m[i] = 'a'
 	}
 	if _, e := rawOpen(unsafe.Pointer(&m[2*4096-8]), unix.O_CREAT|unix.O_WRONLY); e != unix.EFAULT {
-		return fmt.Errorf("no end before unmapped memory: %v", e)
+		return fmt.Errorf("no end before memory that is not there: %v", e)
 	}
 	if _, e := rawOpen(unsafe.Pointer(&m[0]), unix.O_CREAT|unix.O_WRONLY); e != unix.ENAMETOOLONG {
 		return fmt.Errorf("longer than PATH_MAX: %v", e)

@@ -15,6 +15,7 @@ const (
 	opChmod
 	opBind
 	opConnect
+	opSocket
 	opChown
 	opTimes
 	opTrace

@@ -22,21 +22,23 @@ func (s *State) connect() int {
 	if size < 0 {
 		return size
 	}
-	sock := s.duplicateFD(s.flags)
-	if sock < 0 {
-		return sock
+	k := s.ownSocketAt(s.flags)
+	if k < 0 {
+		return k
 	}
-	r := s.isStream(sock)
-	if r == 0 {
-		r = s.connectNow(sock, size)
+	own := &s.sockets[uint(k)%socketRoom]
+	if own.fd < 0 {
+		return -int(syscall.EISCONN)
 	}
-	closeFD(sock)
+	r := s.connectNow(own.fd, size)
+	if r == 0 || r == -int(syscall.EISCONN) {
+		closeFD(own.fd)
+		own.fd = -1
+	}
 	return r
 }
 
 const (
-	soType, soProtocol, soDomain = 3, 38, 39
-
 	sizeInet4     = 16
 	sizeInet6     = 28
 	leastInet6    = 24 // before Linux had scopes: SIN6_LEN_RFC2133
@@ -101,32 +103,8 @@ func (s *State) destination() int {
 	return s.refuse(ReasonAddress)
 }
 
-// isStream refuses every other socket than one of TCP: the tool may have been handed others.
-//
-//go:norace
-func (s *State) isStream(sock int) int {
-	domain, r := s.option(sock, soDomain)
-	if r < 0 {
-		return r // ENOTSOCK
-	}
-	kind, _ := s.option(sock, soType)
-	protocol, _ := s.option(sock, soProtocol)
-	if domain != syscall.AF_INET && domain != syscall.AF_INET6 || kind != syscall.SOCK_STREAM || protocol != syscall.IPPROTO_TCP {
-		return s.refuse(ReasonSocket)
-	}
-	return 0
-}
-
-// option reads an option of SOL_SOCKET that is an int.
-//
-//go:norace
-func (s *State) option(sock int, name uintptr) (int, int) {
-	s.iov[0] = iovec{0, 4} // the value, and how long it is
-	r := sys(syscall.SYS_GETSOCKOPT, uintptr(sock), syscall.SOL_SOCKET, name, uintptr(unsafe.Pointer(&s.iov[0].base)), uintptr(unsafe.Pointer(&s.iov[0].size)))
-	return int(int32(s.iov[0].base)), r
-}
-
-// connectNow connects in the time that it has.
+// connectNow connects in the time that it has. A socket that does not block is asked once more: the loopback network answers while the first
+// connect(2) lets the socket go (tcp_release_cb, __inet_stream_connect), so that the second one has the outcome.
 //
 //go:norace
 func (s *State) connectNow(sock, size int) int {
@@ -134,10 +112,14 @@ func (s *State) connectNow(sock, size int) int {
 		return r
 	}
 	r := sys(syscall.SYS_CONNECT, uintptr(sock), uintptr(unsafe.Pointer(&s.path[0][0])), uintptr(size), 0, 0)
-	if r == -int(syscall.EINPROGRESS) && sys(syscall.SYS_FCNTL, uintptr(sock), syscall.F_GETFL, 0, 0, 0)&syscall.O_NONBLOCK == 0 {
-		s.small[0], s.small[1] = syscall.AF_UNSPEC, 0
-		sys(syscall.SYS_CONNECT, uintptr(sock), uintptr(unsafe.Pointer(&s.small[0])), sizeInet4, 0, 0)
-		r = -int(syscall.ETIMEDOUT)
+	if r == -int(syscall.EINPROGRESS) {
+		if sys(syscall.SYS_FCNTL, uintptr(sock), syscall.F_GETFL, 0, 0, 0)&syscall.O_NONBLOCK == 0 {
+			s.small[0], s.small[1] = syscall.AF_UNSPEC, 0
+			sys(syscall.SYS_CONNECT, uintptr(sock), uintptr(unsafe.Pointer(&s.small[0])), sizeInet4, 0, 0)
+			r = -int(syscall.ETIMEDOUT)
+		} else if again := sys(syscall.SYS_CONNECT, uintptr(sock), uintptr(unsafe.Pointer(&s.path[0][0])), uintptr(size), 0, 0); again != -int(syscall.EALREADY) {
+			r = again
+		}
 	}
 	s.sendTimeout(sock, 0)
 	return r

@@ -62,14 +62,14 @@ func loopback(ports ...int) []Endpoint {
 func TestKernelConnects(t *testing.T) {
 	kerneltest.Long(t)
 	for user, uid := range users(t) {
-		for _, act := range []string{"connects", "flipconnect", "flipdescriptor", "owntable"} {
+		for _, act := range []string{"connects", "flipconnect", "flipdescriptor", "owntable", "ownsockets"} {
 			t.Run(act+" "+user, func(t *testing.T) {
 				good, bad := serverAt(t, "127.0.0.1:0"), serverAt(t, "127.0.0.1:0")
 				other := serverAt(t, fmt.Sprintf("127.0.0.2:%d", good.port()))
 				dir, rules := workspace(t, uid)
-				for _, r := range []Rules{{Connects: loopback(good.port())}, {Roots: rules.Roots, Names: rules.Names, Connects: loopback(1, 2, good.port(), 3)}} {
+				for _, r := range []Rules{{Connects: loopback(good.port())}, {Roots: rules.Roots, Names: rules.Names, MemFile: true, Connects: loopback(1, 2, good.port(), 3)}} {
 					script := fmt.Sprintf(`"$SELF" %s %d %d`, act, good.port(), bad.port())
-					out, code := run(t, job{Rules: r, Dir: dir, UID: uid, Argv: []string{"bash", "-ec", script}, Env: []string{roleEnv + "=act"}})
+					out, code := run(t, job{Rules: r, Dir: dir, UID: uid, NoCalls: r.MemFile, Argv: []string{"bash", "-ec", script}, Env: []string{roleEnv + "=act"}})
 					if code != 0 || strings.Contains(out, "supervisor test:") {
 						t.Errorf("exit %d\n%s", code, out)
 					}
@@ -133,6 +133,10 @@ func TestFilterOfConnects(t *testing.T) {
 	}
 	calls := []call{
 		{"connect", 42, 203, nil, retNotify, retAllow},
+		{"socket, TCP", 41, 198, []uint64{2, 1, 0}, retNotify, retAllow},
+		{"socket, TCP over IPv6, with flags and high bits", 41, 198, []uint64{1<<40 | 10, 1<<40 | 0x80801, 6}, retNotify, retAllow},
+		{"socket, UDP", 41, 198, []uint64{2, 2, 0}, retAllow, retAllow},
+		{"socket, UNIX", 41, 198, []uint64{1, 1, 0}, retAllow, retAllow},
 		{"setsockopt, IP_OPTIONS", 54, 208, []uint64{0, 0, 4}, retErrno | errnoPerm, retAllow},
 		{"setsockopt, IP_OPTIONS with high bits", 54, 208, []uint64{0, 1 << 40, 1<<40 | 4}, retErrno | errnoPerm, retAllow},
 		{"setsockopt, SO_BINDTODEVICE", 54, 208, []uint64{0, 1, 25}, retErrno | errnoPerm, retAllow},

@@ -25,7 +25,7 @@ func (s *State) newCopy(dir int) int {
 		s.copyName[(len(copyPrefix)+i)&31] = 'a' + s.small[i]&15
 	}
 	s.copyName[(len(copyPrefix)+16)&31] = 0
-	return openat(dir, &s.copyName[0], syscall.O_CREAT|syscall.O_EXCL|syscall.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
+	return openat(dir, &s.copyName[0], syscall.O_CREAT|syscall.O_EXCL|syscall.O_RDWR|syscall.O_NOFOLLOW, 0o600)
 }
 
 // endCopy gives the copy its mode and closes it; it goes when r, the result so far, is negative.

@@ -72,6 +72,8 @@ func (s *State) decodeMore() int {
 		return 0
 	case syscall.SYS_BIND:
 		return s.isBind(a[0], a[1], a[2])
+	case syscall.SYS_SOCKET:
+		return s.isSocket(a[0], a[1], a[2])
 	case syscall.SYS_CONNECT:
 		return s.isConnect(a[0], a[1], a[2])
 	case syscall.SYS_PTRACE:

@@ -126,3 +126,16 @@ func (d *denialRecord) sum() uint64 {
 	}
 	return h
 }
+
+// questionRecord is a question on the socket: see ask.go.
+type questionRecord struct {
+	id     uint64
+	gone   uint32
+	errno  int32
+	flags  int32
+	_      int32
+	denial denialRecord
+}
+
+// answerRecord is the answer, with which a descriptor comes if the open succeeds.
+type answerRecord struct{ id uint64 }

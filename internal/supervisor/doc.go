@@ -48,7 +48,8 @@
 //   - openat2(2) is answered by ENOSYS, on which every portable caller falls back; io_uring and open_by_handle_at(2), ways
 //     around the filter, are refused. prctl(PR_SET_DUMPABLE, 0) says yes and does nothing: the memory of
 //     a process that hides it could not be read, and so nothing could be done for it.
-//   - The supervisor's own files under /proc are refused: it may do to itself what the tool may not.
+//   - The supervisor's own files under /proc are refused: it may do to itself what the tool may not. So are those of other commands'
+//     processes, where each command of a session has a supervisor (KeepApart): their Landlock layers keep the tool from them, not the supervisor.
 //
 // # Git directories
 //
@@ -86,13 +87,20 @@
 // # Connections
 //
 // Where the sandbox has no network namespace, Rules.Connects are the only addresses that the tool can connect to: those of
-// the harness's proxies. connect(2) is carried out as the calls above are, with an address that was copied once, on
-// the tool's own socket (connect_linux.go). That makes TCP go nowhere else only together with a profile
+// the harness's proxies. The socket(2) of TCP stops here, too: the supervisor makes the socket, gives it to the tool and keeps a descriptor
+// until it is connected (socket_linux.go). connect(2) is carried out as the calls above are, with an address that was copied once, on
+// that descriptor, which it finds by the socket's inode; other sockets are refused (connect_linux.go). That makes TCP go nowhere else only together with a profile
 // that leaves the tool no other sockets, and no other call that connects: see onlyStreams in package sandbox. Setting a source
 // route or a device is refused; setting SO_SNDTIMEO or SO_LINGER says yes and does nothing; a blocking connect to a listener
 // that accepts no connection fails after 200 ms with ETIMEDOUT, during which the supervisor serves no other call. onlyStreams
 // refuses userfaultfd(2) too, by which a thread could stop in the middle of sending, with the socket locked, and a
 // connect on that socket would wait for it.
+//
+// # Hosts that refuse calls into other processes
+//
+// Container engines refuse process_vm_readv(2) and pidfd_getfd(2) without CAP_SYS_PTRACE; package host finds out which. With Rules.MemFile the
+// tool's memory is read by /proc/PID/mem, opened once a call, for which the kernel asks for the same rights over the tool
+// (PTRACE_MODE_ATTACH, ptrace(2)). With Rules.FreeBinds bind(2) is the kernel's, and Landlock lets no socket be made in the roots.
 //
 // # Tracing
 //
@@ -129,6 +137,14 @@
 //     moment, and a name is made out to be creatable by the roots.
 //   - Calls of processes in another mount namespace, or with memory that cannot be read, go on unrecorded.
 //
+// # Asking
+//
+// With Rules.Patience an open that Watch sees fail is a question to the harness, over a socket that init and the harness have for this
+// (ask_linux.go): the record, the flags, the errno. The call stays unanswered meanwhile, among askRoom others, and init serves the rest. An answer with
+// a descriptor is put into the caller's table; one without, a closed socket, or the end of Patience, and the call goes on as without the
+// question: by itself if it was only watched, else with its errno. What is refused by a rule is not asked about. Which file it is, and whether it
+// may be given, the harness decides (package runner): init sees nothing of the host.
+//
 // # Limits
 //
 //   - A hard link made before the run to a protected file is a second name that is not protected. Names outside the roots are
@@ -142,6 +158,8 @@
 //   - A git directory that is not called .git, and that the user's git is making at this moment outside, is held once it has
 //     its shape; below modules, the names that are obeyed are held before. git clone --shared and --reference are refused
 //     (objects/info/alternates), remotes that are directories have to be there, and ssh to localhost is refused.
+//   - Of a tool's TCP sockets under Rules.Connects the newest 64 can be connected. /proc/PID/mem shows what the tool has mapped without the right
+//     to read it, too: a path in such memory is not EFAULT with Rules.MemFile.
 //   - A program whose file may not be read is not dumpable, and every served call of it is EACCES.
 //   - A terminal opened by name never becomes the controlling one: TIOCSCTTY does that. /dev/tty of another session than the
 //     supervisor's is found among descriptors 0 to 15 or in /dev/pts, else it is ENOENT.

@@ -22,6 +22,7 @@ const (
 	bpfEqual = 0x15 // JMP|JEQ|K
 	bpfSet   = 0x45 // JMP|JSET|K
 	bpfOver  = 0x35 // JMP|JGE|K
+	bpfMask  = 0x54 // ALU|AND|K
 	bpfRet   = 0x06
 
 	retKill   = 0x80000000
@@ -46,6 +47,8 @@ const (
 	errnoNot  = 95 // EOPNOTSUPP
 
 	statEmptyPath = 0x1000 // AT_EMPTY_PATH
+
+	afInet, afInet6, sockStream, sockKinds = 2, 10, 1, 0xf // AF_INET, AF_INET6, SOCK_STREAM and SOCK_TYPE_MASK
 
 	prSetDumpable = 4
 
@@ -92,6 +95,9 @@ func filter(arch string, r Rules, hidden bool) ([]SockFilter, error) {
 	}
 	if r.holdsNames() {
 		p = append(p, nameRules(t, hidden || r.Watch)...)
+		if !r.FreeBinds {
+			p = append(p, notify([]uint32{t.bind})...)
+		}
 	}
 	if r.Fence {
 		p = append(p, notify(t.fence)...)
@@ -126,7 +132,7 @@ func nameRules(t table, hidden bool) []SockFilter {
 	return p
 }
 
-// connectRules traps connect(2), and looks at the level and the name of a socket option. IP_OPTIONS holds a source route,
+// connectRules traps connect(2), and the socket(2) of TCP, since the supervisor connects sockets that it has made itself, and looks at the level and the name of a socket option. IP_OPTIONS holds a source route,
 // by which a packet leaves for another address than the socket's (tcp_v4_connect); a socket that is bound to a device
 // has its packets sent by that, those for 127.0.0.1 too (ip_route_output_key_hash_rcu), to any host that takes them; TCP_FASTOPEN_CONNECT
 // puts the connection off until data is sent. Setting SO_SNDTIMEO or SO_LINGER says yes and does nothing: the one is the
@@ -135,6 +141,15 @@ func connectRules(t table) []SockFilter {
 	p := []SockFilter{
 		{bpfEqual, 0, 1, t.connect},
 		{bpfRet, 0, 0, retNotify},
+		{bpfEqual, 0, 8, t.socket},
+		{bpfLoad, 0, 0, dataArgs},
+		{bpfEqual, 1, 0, afInet},
+		{bpfEqual, 0, 4, afInet6},
+		{bpfLoad, 0, 0, dataArgs + 8},
+		{bpfMask, 0, 0, sockKinds},
+		{bpfEqual, 0, 1, sockStream},
+		{bpfRet, 0, 0, retNotify},
+		{bpfRet, 0, 0, retAllow},
 	}
 	options := []struct{ level, name, answer uint32 }{
 		{0, 4, errnoPerm},  // IPPROTO_IP, IP_OPTIONS
@@ -247,7 +262,7 @@ type table struct {
 	executes, looks, creates []uint32 // of Rules.Watch
 	stats                    []openCall
 
-	connect, setsockopt, ptrace uint32
+	bind, connect, setsockopt, socket, ptrace uint32
 }
 
 // tables lists, from arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h, the calls
@@ -263,7 +278,6 @@ var tables = map[string]table{
 			86, 265, 88, 266, // link linkat symlink symlinkat
 			87, 263, 84, // unlink unlinkat rmdir
 			76, 90, 91, 268, 452, // truncate chmod fchmod fchmodat fchmodat2
-			49,                           // bind
 			188, 189, 190, 197, 198, 199, // setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr
 		},
 		fence: []uint32{92, 93, 94, 260, 132, 235, 261, 280}, // chown fchown lchown fchownat utime utimes futimesat utimensat
@@ -276,7 +290,7 @@ var tables = map[string]table{
 		looks:    []uint32{4, 6, 80, 21, 269},              // stat lstat chdir access faccessat
 		stats:    []openCall{{262, 3}, {332, 2}, {439, 3}}, // newfstatat statx faccessat2
 		creates:  []uint32{85},
-		prctl:    157, connect: 42, setsockopt: 54, ptrace: 101,
+		prctl:    157, bind: 49, connect: 42, setsockopt: 54, socket: 41, ptrace: 101,
 	},
 	"arm64": {
 		audit: auditARM64,
@@ -285,7 +299,6 @@ var tables = map[string]table{
 			38, 276, // renameat renameat2
 			37, 36, 35, // linkat symlinkat unlinkat
 			45, 52, 53, 452, // truncate fchmod fchmodat fchmodat2
-			200,                 // bind
 			5, 6, 7, 14, 15, 16, // setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr
 		},
 		fence: []uint32{55, 54, 88}, // fchown fchownat utimensat
@@ -297,6 +310,6 @@ var tables = map[string]table{
 		executes: []uint32{221, 281},
 		looks:    []uint32{49, 48}, // chdir faccessat
 		stats:    []openCall{{79, 3}, {291, 2}, {439, 3}},
-		prctl:    167, connect: 203, setsockopt: 208, ptrace: 117,
+		prctl:    167, bind: 200, connect: 203, setsockopt: 208, socket: 198, ptrace: 117,
 	},
 }

@@ -28,6 +28,9 @@ func evaluate(t *testing.T, p []SockFilter, arch, nr uint32, args ...uint64) uin
 				acc = 0
 			}
 			continue
+		case bpfMask:
+			acc &= i.K
+			continue
 		case bpfRet:
 			return i.K
 		case bpfEqual:

@@ -126,7 +126,7 @@ func (s *State) judge(k int) int {
 	}
 	s.m.judge()
 	s.shape(sp, true)
-	if s.m.floor == ^uint(0) && s.inProc(fd) && s.ownProc() { // no root is in a procfs
+	if s.m.floor == ^uint(0) && s.inProc(fd) && s.closedProc() { // no root is in a procfs
 		s.m.hit |= hitSelf
 	}
 	sp.hit, sp.inside, sp.granted = s.m.hit, s.m.floor != ^uint(0), s.m.granted

@@ -82,6 +82,7 @@ var gitLines = [...]gitLine{
 	{"sed??????", gitData, "sed -i as an editor of messages"},
 	{"HEAD.lock", gitData, ""},
 	{"NOTES_MERGE_WORKTREE/**", gitTree, "notes being merged"},
+	{"git-interpret-trailers-??????", gitData, "git commit --trailer"},
 	{"addp-hunk-edit.diff", gitData, "git add -e"},
 	{"rebased-patches", gitData, "git rebase --apply"},
 	{"rr-cache", gitDir, ""},

@@ -14,7 +14,7 @@ func TestGitClass(t *testing.T) {
 		"modules/lib": gitModules, "modules/a/b/hooks": gitModules, "modules/a/b/hooks/x": gitKept, "modules/a/config": gitConfig, "modules/a/config.lock": gitLock, "modules/a/b/remotes/o": gitUnknown, "modules/a/commondir": gitKept,
 		"modules/config": gitModules, "modules/a/HEAD": gitModules, "modules/a/info/attributes": gitKept, "modules/a/tABCDEF": gitProbe,
 		"rebase-merge/git-rebase-todo": gitText, "rebase-merge/sedABCDEF": gitTree, "rebase-merge/git-rebase-todo.lock": gitLock, "sequencer/opts": gitText, "sequencer/todo": gitTree,
-		"tABCDEF": gitProbe, "fsmonitor--daemon.ipc": gitUnknown, "svn/x": gitUnknown, "": gitUnknown, "CONFIG": gitUnknown, "HOOKS": gitUnknown, "INFO": gitUnknown, "gitdir": gitUnknown,
+		"git-interpret-trailers-ABCDEF": gitData, "git-interpret-trailers-ABCDEFG": gitUnknown, "tABCDEF": gitProbe, "fsmonitor--daemon.ipc": gitUnknown, "svn/x": gitUnknown, "": gitUnknown, "CONFIG": gitUnknown, "HOOKS": gitUnknown, "INFO": gitUnknown, "gitdir": gitUnknown,
 	} {
 		m := &matcher{}
 		m.n = uint(copy(m.path[:], path))

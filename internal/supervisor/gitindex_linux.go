@@ -32,7 +32,7 @@ func (x *indexScan) next() byte {
 	return c
 }
 
-// fill reads the next bytes, and writes them to the copy: how many, or a negative errno.
+// fill reads the next bytes: how many, or a negative errno.
 //
 //go:norace
 func (x *indexScan) fill() int {
@@ -40,20 +40,19 @@ func (x *indexScan) fill() int {
 	if x.filled > indexMost {
 		return -int(syscall.EFBIG) // who has it open may write on and on
 	}
-	r := sys(syscall.SYS_READ, uintptr(x.fd), uintptr(unsafe.Pointer(&x.b[0])), indexBytes, 0, 0)
-	if r <= 0 {
-		return r
+	r := sys(syscall.SYS_PREAD64, uintptr(x.fd), uintptr(unsafe.Pointer(&x.b[0])), indexBytes, uintptr(x.filled), 0)
+	if r > 0 {
+		x.n = uint(r)
+		x.filled += x.n
 	}
-	for done := uint(0); x.copy >= 0 && done < uint(r); {
-		w := sys(syscall.SYS_WRITE, uintptr(x.copy), uintptr(unsafe.Pointer(&x.b[done&(indexBytes-1)])), uintptr(uint(r)-done), 0, 0)
-		if w <= 0 {
-			return min(w, -int(syscall.EIO))
-		}
-		done += uint(w)
-	}
-	x.n = uint(r)
-	x.filled += x.n
 	return r
+}
+
+// start puts the cursor at the beginning of fd.
+//
+//go:norace
+func (x *indexScan) start(fd int) {
+	x.fd, x.at, x.n, x.read, x.filled, x.bad, x.size = fd, 0, 0, 0, 0, false, 0
 }
 
 //go:norace
@@ -85,7 +84,7 @@ func (s *State) replaceIndex() int {
 	s.literal("")
 	same := lstatat(fd, &s.num[0], &s.st) == 0 && s.st.Ino == a.st.Ino && s.st.Dev == a.st.Dev && s.st.Nlink == 1
 	r, ids := 0, s.indexIDs(b)
-	switch s.index.copy = -1; {
+	switch {
 	case !same, lease == -int(syscall.EAGAIN): // open for writing
 		r = s.refuseAt(1, ReasonIndex)
 	case lease < 0:
@@ -111,17 +110,19 @@ func (s *State) copyIndex(fd int, ids uint) int {
 	if out < 0 {
 		return out
 	}
-	x.copy = out
-	r := 0
-	if !s.harmlessIndex(fd, ids) {
-		r = s.refuseAt(1, ReasonIndex)
-	}
-	for more := 1; r == 0 && more > 0; { // the extensions behind the entries
-		if more = x.fill(); more < 0 {
-			r = more
+	x.start(fd)
+	r := x.fill()
+	for r > 0 {
+		for done := uint(0); done < x.n && r > 0; done += uint(max(r, 0)) {
+			r = sys(syscall.SYS_WRITE, uintptr(out), uintptr(unsafe.Pointer(&x.b[done&(indexBytes-1)])), uintptr(x.n-done), 0, 0)
+		}
+		if r > 0 {
+			r = x.fill()
 		}
 	}
-	x.copy = -1
+	if r == 0 && !s.harmlessIndex(out, ids) {
+		r = s.refuseAt(1, ReasonIndex)
+	}
 	if r = s.endCopy(b.dir, out, r, a.st.Mode); r == 0 {
 		r = s.renameCopy(b.dir, &b.name[0])
 	}
@@ -176,55 +177,131 @@ func (s *State) keepsIDs(dir int, old, next *gittext.Text) bool {
 	return lstatat(dir, &s.num[0], &s.st) == -eNOENT
 }
 
-// harmlessIndex reads an index of version 2 to 4 (gitformat-index(5)), of which it has to understand every entry. Names of objects
-// have oid bytes.
+// harmlessIndex reads an index of version 2 to 4 (gitformat-index(5)), of which it has to understand every entry, as git does with one
+// thread and with several. Names of objects have oid bytes. Nothing else writes the file.
 //
 //go:norace
 func (s *State) harmlessIndex(fd int, oid uint) bool {
-	if oid == gittext.UnknownSize {
-		return false
-	}
 	x := &s.index
-	x.fd, x.at, x.n, x.read, x.filled, x.bad, x.size = fd, 0, 0, 0, 0, false, 0
-	if x.number(4) != 'D'<<24|'I'<<16|'R'<<8|'C' {
+	x.start(fd)
+	s.literal("")
+	if oid == gittext.UnknownSize || lstatat(fd, &s.num[0], &s.st) != 0 || s.st.Size > indexMost {
 		return false
 	}
-	version := x.number(4)
+	x.total = uint(s.st.Size)
+	if !x.findBlocks(oid) || x.number(4) != 'D'<<24|'I'<<16|'R'<<8|'C' {
+		return false
+	}
+	version, count := x.number(4), x.number(4)
 	if version < 2 || version > 4 {
 		return false
 	}
-	for left := x.number(4); left > 0 && !x.bad; left-- {
-		start := x.read
-		x.number(24)
-		mode := x.number(4)
-		x.number(12)
-		for i := uint(0); i < oid; i++ {
-			x.next()
-		}
-		if flags := x.number(2); flags&0x4000 != 0 {
-			if version < 3 {
+	block, first := uint(0), uint(0) // the next block, and the number of its first entry
+	for i := uint(0); i < count && !x.bad; i++ {
+		begins := block < x.blocks && i == first
+		if begins {
+			if b := &x.block[block&(indexBlocks-1)]; b.offset == x.read {
+				first += b.entries
+				block++
+			} else {
 				return false
 			}
-			x.number(2)
 		}
-		if !x.entryName(version == 4) || !x.harmlessName(mode == 0o40000) {
+		if !x.harmlessEntry(version, oid, begins) {
 			return false
 		}
-		if version < 4 {
-			for (x.read-start)&7 != 0 && !x.bad {
-				if x.next() != 0 {
-					return false
-				}
-			}
+	}
+	return !x.bad && block == x.blocks && (block == 0 || first == count) && (x.end == 0 || x.end == x.read)
+}
+
+// findBlocks notes where git with several threads finds the extensions, by extension EOIE before the checksum, and the blocks of
+// entries, by extension IEOT (read-cache.c, read_eoie_extension and read_ieot_extension).
+//
+//go:norace
+func (x *indexScan) findBlocks(oid uint) bool {
+	const size = 8 + 24 // of EOIE, whatever the size of objects' names
+	x.end, x.blocks = 0, 0
+	if x.total < oid+size {
+		return true
+	}
+	tail := x.total - oid - size
+	if x.numberAt(tail) != 'E'<<24|'O'<<16|'I'<<8|'E' {
+		return !x.bad
+	}
+	x.end = x.numberAt(tail + 8)
+	at := x.end
+	for left := 64; at < tail && left > 0 && !x.bad; left-- {
+		kind, n := x.numberAt(at), x.numberAt(at+4)
+		if n > tail-at || kind == 'I'<<24|'E'<<16|'O'<<8|'T' && !x.readBlocks(at+8, n) {
+			return false
+		}
+		at += 8 + n
+	}
+	return !x.bad && x.end != 0 && at == tail
+}
+
+// readBlocks reads extension IEOT, of n bytes, at an offset.
+//
+//go:norace
+func (x *indexScan) readBlocks(at, n uint) bool {
+	if x.blocks != 0 || n < 12 || n&7 != 4 || n/8 > indexBlocks || x.numberAt(at) != 1 {
+		return false
+	}
+	for ; x.blocks < n/8; x.blocks++ {
+		b := &x.block[x.blocks&(indexBlocks-1)]
+		b.offset, b.entries = x.numberAt(at+4+8*x.blocks), x.numberAt(at+8+8*x.blocks)
+		if b.entries == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// numberAt returns the number of four bytes at an offset of the file.
+//
+//go:norace
+func (x *indexScan) numberAt(at uint) uint {
+	var b [4]byte
+	if sys(syscall.SYS_PREAD64, uintptr(x.fd), uintptr(unsafe.Pointer(&b[0])), 4, uintptr(at), 0) != 4 {
+		x.bad = true
+	}
+	return uint(b[0])<<24 | uint(b[1])<<16 | uint(b[2])<<8 | uint(b[3])
+}
+
+// harmlessEntry reads an entry, which is the first of a block if begins says so.
+//
+//go:norace
+func (x *indexScan) harmlessEntry(version, oid uint, begins bool) bool {
+	start := x.read
+	x.number(24)
+	mode := x.number(4)
+	x.number(12)
+	for i := uint(0); i < oid; i++ {
+		x.next()
+	}
+	flags := x.number(2)
+	if flags&0x4000 != 0 {
+		if version < 3 {
+			return false
+		}
+		x.number(2)
+	}
+	// git goes on behind as many bytes as the flags say, and not behind the NUL.
+	if !x.entryName(version == 4, begins) || x.size != flags&0xfff || !x.harmlessName(mode == 0o40000) {
+		return false
+	}
+	for version < 4 && (x.read-start)&7 != 0 && !x.bad {
+		if x.next() != 0 {
+			return false
 		}
 	}
 	return !x.bad
 }
 
-// entryName reads the name of an entry, with the NUL behind it.
+// entryName reads the name of an entry, with the NUL behind it. A compressed one that begins a block has nothing of the name before it.
 //
 //go:norace
-func (x *indexScan) entryName(compressed bool) bool {
+func (x *indexScan) entryName(compressed, begins bool) bool {
 	keep := uint(0)
 	if compressed { // how much of the last name goes: an offset as in gitformat-pack(5)
 		c := x.next()
@@ -236,7 +313,7 @@ func (x *indexScan) entryName(compressed bool) bool {
 			}
 			strip = (strip+1)<<7 | uint(c&0x7f)
 		}
-		if strip > x.size {
+		if strip > x.size || begins && strip != x.size {
 			return false
 		}
 		keep = x.size - strip

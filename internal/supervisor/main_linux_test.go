@@ -33,6 +33,7 @@ type job struct {
 	Silent bool // install no filter: the same run without a supervisor
 
 	NoLease bool // the supervisor gets no leases, as on NFS
+	NoCalls bool // it gets no calls into other processes, as in a container without CAP_SYS_PTRACE
 }
 
 func TestMain(m *testing.M) {
@@ -95,7 +96,12 @@ func superviseRole() int {
 	if !j.Silent {
 		listener := receiveFD(pair[0])
 		if j.NoLease {
-			refuseLeases()
+			refuse(unix.EINVAL, unix.SYS_FCNTL, 1, unix.F_SETLEASE)
+		}
+		if j.NoCalls {
+			for _, nr := range []uint32{unix.SYS_PROCESS_VM_READV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP, unix.SYS_PTRACE} {
+				refuse(unix.EPERM, nr, 0, 0)
+			}
 		}
 		go serveAll(listener, &j.Rules)
 	}
@@ -106,15 +112,18 @@ func superviseRole() int {
 	return tool.ProcessState.ExitCode()
 }
 
-// refuseLeases has fcntl(F_SETLEASE) fail in this process as on a file system without leases.
-func refuseLeases() {
+// refuse has a call fail in this process, where the low word of an argument is value; 0: always.
+func refuse(errno unix.Errno, nr uint32, arg, value uint32) {
 	prog := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // the call's number
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 3, K: unix.SYS_FCNTL},
-		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 24}, // its second argument
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: unix.F_SETLEASE},
-		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EINVAL)},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 3, K: nr},
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 16 + 8*arg},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 1, K: value},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(errno)},
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	if value == 0 {
+		prog[3].Jf = 0
 	}
 	fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}
 	runtime.LockOSThread()
@@ -232,6 +241,9 @@ func installFilter(r *Rules) {
 // run carries the job out and returns the tool's output and exit code.
 func run(t testing.TB, j job) (string, int) {
 	t.Helper()
+	if os.Getenv("SUPERVISOR_WITHOUT_CALLS") != "" && !j.NoCalls { // by hand: every test of the package as in a container
+		j.NoCalls, j.Rules.MemFile = true, true
+	}
 	b, err := json.Marshal(j)
 	if err != nil {
 		t.Fatal(err)

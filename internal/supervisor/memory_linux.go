@@ -12,10 +12,15 @@ import (
 //
 //go:norace
 func (s *State) readMem(dst unsafe.Pointer, addr uint64, size uint) int {
-	s.iov[0] = iovec{uintptr(dst), uintptr(size)}
-	s.iov[1] = iovec{uintptr(addr), uintptr(size)}
-	r := kernel.Raw(sysReadv, uintptr(s.req.pid), uintptr(unsafe.Pointer(&s.iov[0])), 1,
-		uintptr(unsafe.Pointer(&s.iov[1])), 1, 0)
+	r := 0
+	if s.m.rb(offFlags)&flagMemFile != 0 {
+		r = s.readFile(dst, addr, size)
+	} else {
+		s.iov[0] = iovec{uintptr(dst), uintptr(size)}
+		s.iov[1] = iovec{uintptr(addr), uintptr(size)}
+		r = kernel.Raw(sysReadv, uintptr(s.req.pid), uintptr(unsafe.Pointer(&s.iov[0])), 1,
+			uintptr(unsafe.Pointer(&s.iov[1])), 1, 0)
+	}
 	switch {
 	case r == -int(syscall.EFAULT):
 		return r
@@ -27,6 +32,43 @@ func (s *State) readMem(dst unsafe.Pointer, addr uint64, size uint) int {
 		return -int(syscall.EFAULT)
 	}
 	return 0
+}
+
+// mem returns the descriptor of the tool's memory for the call in hand, opened once.
+//
+//go:norace
+func (s *State) mem() int {
+	if s.memory < 0 {
+		s.literal("mem")
+		s.memory = openat(s.task, &s.num[0], syscall.O_RDONLY, 0)
+	}
+	return s.memory
+}
+
+// readFile is readMem by /proc/PID/mem.
+//
+//go:norace
+func (s *State) readFile(dst unsafe.Pointer, addr uint64, size uint) int {
+	fd := s.mem()
+	if fd < 0 {
+		return fd
+	}
+	r := sys(syscall.SYS_PREAD64, uintptr(fd), uintptr(dst), uintptr(size), uintptr(addr), 0)
+	if r == -int(syscall.EIO) {
+		return -int(syscall.EFAULT)
+	}
+	if r == 0 {
+		return -int(syscall.ESRCH) // proc_pid_mem(5): its address space is gone
+	}
+	return r
+}
+
+// closeMemory ends what mem has opened: what is read of the next call's memory, after an execve(2) perhaps, is opened anew.
+//
+//go:norace
+func (s *State) closeMemory() {
+	closeFD(s.memory)
+	s.memory = -1
 }
 
 // readPath copies the tool's string at addr to path k, page by page, so that a string that ends before an

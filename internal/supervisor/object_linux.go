@@ -86,12 +86,13 @@ func (s *State) inProc(fd int) bool {
 	return r < 0 || s.w.fsBuf[0] == magicProc
 }
 
-// ownProc reports whether a component of the path in s.m is the supervisor's process number: what it may
-// do to itself, and to its files under /proc, the tool may not.
+// closedProc reports whether the path in s.m, of a procfs, is below a process whose files the supervisor has a right to that the tool has
+// not: its own, and where the supervisor is one of several (KeepApart) those of processes that are none of its descendants.
 //
 //go:norace
-func (s *State) ownProc() bool {
+func (s *State) closedProc() bool {
 	s.m.split()
+	first := true
 	for i := uint(0); i < s.m.nc; i++ {
 		at, end := uint(s.m.off[i&(compRoom-1)]), uint(s.m.off[(i+1)&(compRoom-1)])-1
 		v := uint(0)
@@ -103,11 +104,69 @@ func (s *State) ownProc() bool {
 			}
 			v = v*10 + uint(c-'0')
 		}
-		if v != 0 && v == s.self {
+		if v == 0 {
+			continue
+		}
+		if v == s.self || first && s.apart && !s.descends(v) {
 			return true
 		}
+		first = false // what follows are its threads and descriptors
 	}
 	return false
+}
+
+// KeepApart is called in a supervisor of one command among several whose processes are in other Landlock domains: it does nothing for its
+// tool with their files under /proc. Its tool's processes are those that descend from the supervisor, a subreaper.
+//
+//go:norace
+func KeepApart(s *State) { s.apart = true }
+
+// maxDescent is how many generations descends looks at.
+const maxDescent = 10_000
+
+// descends reports whether a process descends from the supervisor.
+//
+//go:norace
+func (s *State) descends(pid uint) bool {
+	for range maxDescent {
+		if pid == s.self {
+			return true
+		}
+		if pid <= 1 {
+			return false
+		}
+		pid = s.parent(pid)
+	}
+	return false
+}
+
+// parent reads the parent of a process or thread (proc_pid_stat(5)): the second field after its name, whose end is the last parenthesis;
+// 0: there is no such process.
+//
+//go:norace
+func (s *State) parent(pid uint) uint {
+	const word = "/stat\x00"
+	at := s.number("", pid)
+	for i := uint(0); i < uint(len(word)); i++ {
+		s.num[(at+i)&63] = word[i]
+	}
+	fd := openat(s.procRoot, &s.num[0], syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if fd < 0 {
+		return 0
+	}
+	n := sys(syscall.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&s.stat[0])), unsafe.Sizeof(s.stat), 0, 0)
+	closeFD(fd)
+	end := 0
+	for i := 0; i < n; i++ {
+		if s.stat[i&127] == ')' {
+			end = i
+		}
+	}
+	v := uint(0)
+	for i := end + 4; end > 0 && i < n && s.stat[i&127] >= '0' && s.stat[i&127] <= '9'; i++ {
+		v = v*10 + uint(s.stat[i&127]-'0')
+	}
+	return v
 }
 
 // duplicateFD duplicates the tool's descriptor: the calling thread's own, where the kernel has descriptors of threads, since

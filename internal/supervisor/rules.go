@@ -30,6 +30,17 @@ type Rules struct {
 	// hold the policy, but Landlock alone.
 	Watch, Bare bool
 
+	// Patience is how long an open that Watch sees fail waits for the harness's answer whether it gets a descriptor after all, in seconds.
+	// 0: the harness is not asked.
+	Patience uint32
+
+	// MemFile says that the tool's memory is read by /proc/PID/mem, where process_vm_readv(2) is refused.
+	MemFile bool
+
+	// FreeBinds leaves bind(2) to the kernel. It is for a host on which the supervisor cannot take a descriptor out of the tool
+	// (pidfd_getfd(2)), and for a sandbox whose Landlock rules let no socket be made below Roots.
+	FreeBinds bool
+
 	// Connects says that the tool may connect TCP sockets to these addresses and nothing else to anything. Nil leaves
 	// connect(2) alone.
 	Connects []Endpoint
@@ -55,20 +66,21 @@ var ErrRules = errors.New("supervisor: bad rules")
 // a wildcard, where the first of these and where the paths begin, and the records in
 // that order, names with a wildcard in front last. It holds no pointer, so the forked child reads it in place.
 const (
-	blobMagic  = "HFGR"
-	offSize    = 4
-	offRoots   = 8
-	offNames   = 10
-	offPaths   = 12
-	offBitmap  = 14
-	offConnect = offBitmap + 32
-	offFence   = offConnect + 2
-	offFlags   = offFence + 1
-	offWatch   = offFlags + 1
-	offTails   = offWatch + 1
-	offTailsAt = offTails + 2
-	offPathsAt = offTailsAt + 4
-	offRecords = offPathsAt + 4
+	blobMagic   = "HFGR"
+	offSize     = 4
+	offRoots    = 8
+	offNames    = 10
+	offPaths    = 12
+	offBitmap   = 14
+	offConnect  = offBitmap + 32
+	offFence    = offConnect + 2
+	offFlags    = offFence + 1
+	offWatch    = offFlags + 1
+	offTails    = offWatch + 1
+	offTailsAt  = offTails + 2
+	offPathsAt  = offTailsAt + 4
+	offPatience = offPathsAt + 4
+	offRecords  = offPatience + 4
 
 	kindHidden = 0x80 // set in the kind byte of a hidden name
 	kindGit    = 0x40 // set in the kind byte of a name below .git
@@ -79,6 +91,8 @@ const (
 	flagConfig     = 4
 	flagAttributes = 8
 	flagNoNewGit   = 16
+
+	flagMemFile = 32 // Rules.MemFile
 
 	// What is watched: see watch_linux.go.
 	watchOn    = 1
@@ -128,10 +142,14 @@ func (r *Rules) Encode() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.MemFile {
+		b[offFlags] |= flagMemFile
+	}
 	if r.Fence {
 		b[offFence] = 1
 	}
 	b[offWatch] = r.watches()
+	put32(b[offPatience:], r.Patience)
 	paths := append([]protected.Pattern(nil), r.Paths...)
 	sortByLength(paths)
 	for _, p := range paths {

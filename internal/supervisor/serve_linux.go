@@ -28,6 +28,7 @@ func Serve(s *State) int {
 		return r
 	}
 	s.sent = false
+	s.closeMemory()
 	s.finishWrites()
 	s.why, s.ids = ReasonNone, false
 	s.resolved[0].reset()
@@ -35,6 +36,7 @@ func Serve(s *State) int {
 	s.in[0].from, s.in[1].from, s.plen[0], s.plen[1] = fromNothing, fromNothing, 0, 0
 	if s.onlyWatched() {
 		s.observe()
+		s.closeMemory()
 		return 0
 	}
 	if r = s.enter(); r == 0 {
@@ -59,9 +61,10 @@ func Serve(s *State) int {
 	}
 	if s.why != ReasonNone {
 		s.record(r)
-	} else if s.watched != 0 && r < 0 {
+	} else if s.watched != 0 && r < 0 && !s.ask(r, false) {
 		s.recordFailure(r)
 	}
+	s.closeMemory()
 	s.resolved[0].drop()
 	s.resolved[1].drop()
 	if !s.sent {
@@ -101,6 +104,8 @@ func (s *State) do() int {
 		return s.chmod()
 	case opBind:
 		return s.bind()
+	case opSocket:
+		return s.socket()
 	case opConnect:
 		return s.connect()
 	case opChown:

@@ -22,6 +22,7 @@ import (
 var takers = map[string]string{
 	"startDir":     "takes the working directory, as O_PATH",
 	"toolFD":       "takes a descriptor, as O_PATH",
+	"mem":          "opens the memory, once a call",
 	"status":       "reads text that the kernel writes about the task, and no object of its",
 	"mounts":       "reads a link's text, and follows it nowhere",
 	"openTerminal": "has terminal read the stat file: text that the kernel writes",
@@ -40,7 +41,7 @@ var takings = map[string]string{
 	"startDir toolFD":      "the directory descriptor of find's",
 	"openTerminal toolFD":  "each number once; reopenIf looks at it and opens it by the descriptor",
 	"bind duplicateFD":     "the socket: the kernel has no other way to it",
-	"connect duplicateFD":  "the socket: the kernel has no other way to it",
+	"ownSocketAt toolFD":   "the socket, whose inode says which of the supervisor's own it is",
 	"isBind readMem":       "the address: each call copies it once, and only the copy is used",
 	"isConnect readMem":    "the address: each call copies it once, and only the copy is used",
 	"isTimes readMem":      "the times, which are copied once",
@@ -195,8 +196,8 @@ func TestSecondLooksAreFound(t *testing.T) {
 	s.number("fd/", uint(fd))
 	return openat(s.task, &s.num[0], syscall.O_RDONLY, 0)
 }`,
-		"connect duplicateFD: takes an object of the target's in two places": `func (s *State) connect() int {
-	return s.isStream(s.duplicateFD(s.flags)) + s.connectNow(s.duplicateFD(s.flags))
+		"bind duplicateFD: takes an object of the target's in two places": `func (s *State) bind() int {
+	return s.look(s.duplicateFD(s.flags)) + s.name(s.duplicateFD(s.flags))
 }`,
 	} {
 		s := shapeOf(t, fstest.MapFS{"x_linux.go": {Data: []byte("package supervisor\n" + text)}})

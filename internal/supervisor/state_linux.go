@@ -11,8 +11,10 @@ import (
 // memory that the serving code uses; about 400 KiB, of which most is never touched.
 type State struct {
 	listener int
-	fdDir    int // O_PATH descriptor of the supervisor's own /proc/self/fd
-	procRoot int // O_PATH descriptor of the same procfs
+	fdDir    int  // O_PATH descriptor of the supervisor's own /proc/self/fd
+	procRoot int  // O_PATH descriptor of the same procfs
+	apart    bool // KeepApart was called
+	stat     [128]byte
 	rootDir  int // O_PATH descriptor of /
 	self     uint
 	mountNS  [64]byte // its name, as /proc/self/ns/mnt has it
@@ -41,6 +43,10 @@ type State struct {
 	taskStatus int
 	taskID     uint32
 
+	memory     int // /proc/<taskID>/mem during a call, or -1
+	sockets    [socketRoom]ownSocket
+	socketTurn uint // the socket that is forgotten next
+
 	path      [2][pathRoom]byte
 	plen      [2]uint
 	num       [64]byte
@@ -67,6 +73,15 @@ type State struct {
 	deferred      [deferredRoom]deferredWrite
 	deferredCount int      // deferred writes in use
 	ends          [2]int32 // of a new pipe
+
+	asks     int // the socket of questions; -1 for none
+	asking   [askRoom]asking
+	asked    int // of asking, in use
+	question questionRecord
+	answered answerRecord
+	message  msghdr
+	rights   cmsgFD
+	now      timespec
 
 	denials uintptr // the address of a denialTable, or 0
 	watched uintptr // the address of a watchTable, or 0

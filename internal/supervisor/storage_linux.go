@@ -62,6 +62,19 @@ type waiting struct {
 	ino   uint64
 }
 
+// askRoom is how many opens are asked about at one time. One more is not asked about.
+const askRoom = 32
+
+// asking is an open that the harness has been asked about.
+type asking struct {
+	used   bool
+	goesOn bool // the call was only watched: without a descriptor it goes on in the kernel
+	id     uint64
+	errno  int // the answer to another
+	flags  int
+	until  timespec // of the monotonic clock
+}
+
 const lockRoom = 32
 
 // lock is a lock file that this supervisor made for the tool: see lock_linux.go.
@@ -111,13 +124,23 @@ const indexBytes = 65536
 // indexScan is the cursor of harmlessIndex.
 type indexScan struct {
 	fd     int
-	copy   int  // the file that the bytes go to as well, or -1
 	at     uint // of the next byte in b
 	n      uint // bytes in b
-	read   uint64
-	filled uint // bytes of the file so far
+	read   uint // bytes taken
+	filled uint // bytes read into b
+	total  uint // the file's size
 	bad    bool
 	b      [indexBytes]byte
 	name   [pathMax]byte
 	size   uint
+
+	// What git with several threads goes by, as the file says it.
+	end    uint // where the entries end, or 0
+	block  [indexBlocks]indexBlock
+	blocks uint
 }
+
+const indexBlocks = 512
+
+// indexBlock is a number of entries, the first of which begins at an offset.
+type indexBlock struct{ offset, entries uint }

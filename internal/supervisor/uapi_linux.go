@@ -36,3 +36,21 @@ type pollFD struct {
 	fd              int32
 	events, revents int16
 }
+
+// msghdr and cmsgFD are the kernel's struct msghdr, and a control message with a descriptor.
+type msghdr struct {
+	name       uintptr
+	nameSize   uintptr
+	iov        uintptr
+	iovs       uintptr
+	control    uintptr
+	controlLen uintptr
+	flags      uintptr
+}
+
+type cmsgFD struct {
+	size       uintptr
+	level, typ int32
+	fd         int32
+	_          int32
+}

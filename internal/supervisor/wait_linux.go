@@ -6,11 +6,11 @@ import "syscall"
 // for it. It is put off: a FIFO until its other end is open (fifo(7)), a file under a lease (fcntl(2), F_SETLEASE) until the
 // holder lets go. The tool stays in its system call meanwhile.
 
-// Pending returns how many opens are put off and how many deferred writes are being written. While it
-// is not 0 the caller calls Retry every few milliseconds, and after each Serve.
+// Pending returns how many opens are put off or asked about, and how many deferred writes are being written. While it
+// is not 0 the caller calls Retry and RetryAsked every few milliseconds, and after each Serve.
 //
 //go:norace
-func Pending(s *State) int { return s.waits + s.deferredCount }
+func Pending(s *State) int { return s.waits + s.asked + s.deferredCount }
 
 // Retry tries the opens that are put off once more, forgets those whose tool is gone, and delivers deferred writes.
 //

@@ -294,8 +294,8 @@ func (w *walk) isComp(word string) bool {
 	return w.comp[len(word)&31] == 0
 }
 
-// magic follows a link below a process's directory in /proc, which leads to an object and not to a path. Of the
-// supervisor's own it follows none.
+// magic follows a link below a process's directory in /proc, which leads to an object and not to a path. It follows none
+// of a process that is closed to the tool.
 //
 //go:norace
 func (s *State) magic(k int) int {
@@ -303,7 +303,7 @@ func (s *State) magic(k int) int {
 	if n := s.canonical(w.dir); n < 0 {
 		return n
 	}
-	if s.ownProc() {
+	if s.closedProc() {
 		return -eACCES
 	}
 	fd := openat(w.dir, &w.comp[0], oPath, 0)

@@ -37,7 +37,7 @@ func (s *State) onlyWatched() bool {
 //go:norace
 func (s *State) observe() {
 	if s.watched != 0 && s.enter() == 0 && s.decodeWatched() == 0 && s.read(0) == 0 {
-		if r := s.attempt(); r < 0 {
+		if r := s.attempt(); r < 0 && !s.ask(r, true) {
 			s.recordFailure(r)
 		}
 		if s.op == opExecute {
@@ -45,7 +45,16 @@ func (s *State) observe() {
 		}
 	}
 	s.resolved[0].drop()
-	s.resp.id, s.resp.val, s.resp.errno, s.resp.flags = s.req.id, 0, 0, notifyContinue
+	if !s.sent {
+		s.goOn(s.req.id)
+	}
+}
+
+// goOn lets the kernel carry out a call.
+//
+//go:norace
+func (s *State) goOn(id uint64) {
+	s.resp.id, s.resp.val, s.resp.errno, s.resp.flags = id, 0, 0, notifyContinue
 	sys(syscall.SYS_IOCTL, uintptr(s.listener), ioctlSend, uintptr(unsafe.Pointer(&s.resp)), 0, 0)
 }
 
@@ -192,7 +201,17 @@ func (s *State) recordFailure(r int) {
 		return
 	}
 	w := &t.record[t.head&(WatchRoom-1)]
-	d := &w.denial
+	if !s.describe(&w.denial) {
+		return
+	}
+	w.number, w.hash = t.head, w.denial.sum()
+	t.head++
+}
+
+// describe makes d the record of the call in hand, which fails for want of a path; false: the path cannot be told.
+//
+//go:norace
+func (s *State) describe(d *denialRecord) bool {
 	d.deed, d.reason, d.side = uint8(s.deed()), uint8(ReasonAbsent), 0
 	for k := 0; k < 2; k++ {
 		d.hit[k&1], d.git[k&1], d.size[k&1] = 0, 0, 0
@@ -204,7 +223,7 @@ func (s *State) recordFailure(r int) {
 		}
 	}
 	if d.size[0] == 0 {
-		return
+		return false
 	}
 	if !s.in[0].follow {
 		d.hit[0] = noFollow
@@ -216,8 +235,7 @@ func (s *State) recordFailure(r int) {
 	d.who = s.known
 	sys(syscall.SYS_CLOCK_GETTIME, 0, uintptr(unsafe.Pointer(&d.time)), 0, 0, 0)
 	d.count = 1
-	w.number, w.hash = t.head, d.sum()
-	t.head++
+	return true
 }
 
 // spelling makes s.m.path the path that side k of the call is about.

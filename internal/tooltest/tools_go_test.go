@@ -13,12 +13,12 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox"
 )
 
-// TestKernelGoWithEmptyAndFullCache builds, tests and vets a module twice: with
+// TestKernelGoWithEmptyAndFullCache builds and vets a module twice: with
 // an empty build cache, which the tool fills, and then with that cache under
 // copy-on-write. The second time nothing of the standard library is compiled,
 // what the tool adds is there for itself, and outside nothing has changed.
 func TestKernelGoWithEmptyAndFullCache(t *testing.T) {
-	kerneltest.Heavy(t) // it compiles the standard library
+	kerneltest.Heavy(t) // it compiles Go's runtime
 	needTools(t, []string{"go"})
 	script := readToolScript(t, "testdata/tools/cached/go.sh")
 	script.text += "\ncd .. && rm -rf m\n"

@@ -27,10 +27,26 @@ func (p Policy) Brief() string {
 	b.environment(p)
 	b.limits(p)
 	if !p.isOpen(BoundProcesses) {
-		b.line("Processes: other processes of the machine cannot be seen or signalled; what runs in the background ends with its command.")
+		nested := ""
+		if p.Nested {
+			nested = " User namespaces and mounts are allowed (bwrap, Chromium's sandbox), cgroup namespaces are not."
+		}
+		b.line("Processes: other processes of the machine cannot be seen or signalled; what runs in the background ends with its command.%s", nested)
 	}
-	b.line("A denial is final: the same again, or a way around it, fails too. Say what you need and why; the user can change the policy.")
+	b.denials(p)
 	return b.String()
+}
+
+// denials says what follows from one, and whether the user is told of files that are not shown.
+func (b *brief) denials(p Policy) {
+	told := " The user is not told which files you did not find: name those that you need."
+	switch {
+	case p.isOpen(BoundFiles):
+		told = ""
+	case p.Files.Watch:
+		told = " The user is told which files you did not find because they are not shown."
+	}
+	b.line("A denial is final: the same again, or a way around it, fails too. Say what you need and why; the user can change the policy.%s", told)
 }
 
 func (p Policy) isOpen(b Bound) bool { return slices.Contains(p.Open, b) }

@@ -30,14 +30,14 @@ Not to be made or changed in what is writable: %d names that other programs obey
 Network: no host can be reached; programs say "refused by the sandbox", 403 or that they cannot resolve the name.
 Environment: secrets of the user are not in it.
 Processes: other processes of the machine cannot be seen or signalled; what runs in the background ends with its command.
-A denial is final: the same again, or a way around it, fails too. Say what you need and why; the user can change the policy.
+A denial is final: the same again, or a way around it, fails too. Say what you need and why; the user can change the policy. The user is not told which files you did not find: name those that you need.
 `, len(Files{}.ProtectedPatterns()))
 	if got := workspace.Brief(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	ask := func(context.Context, Request) Verdict { return Verdict{} }
 	full := workspace
-	full.Files.HideNames = []string{".env"}
+	full.Files.HideNames, full.Files.Watch = []string{".env"}, true
 	full.Network = Network{Hosts: []string{"a.example:443"}, Loopback: []uint16{5432}, Unix: []string{"/run/x.sock"}, Credentials: []Credential{{Name: "TOKEN", Secret: "hunter two"}}, Limits: NetworkLimits{Bytes: 10}}
 	full.Limits = Limits{WallClock: time.Minute, Rlimits: rlimit.Limits{NProc: rlimit.At(20)}}
 	for name, c := range map[string]struct {
@@ -45,7 +45,7 @@ A denial is final: the same again, or a way around it, fails too. Say what you n
 		has  []string
 		lack string
 	}{
-		"everything": {full, []string{"a.example:443. Any other", "127.0.0.1:5432, /run/x.sock", "whatever the directory: .env", "TOKEN", "after 1m0s", "nproc 20", "10 bytes by network"}, "hunter"},
+		"everything": {full, []string{"a.example:443. Any other", "127.0.0.1:5432, /run/x.sock", "whatever the directory: .env", "TOKEN", "after 1m0s", "nproc 20", "10 bytes by network", "The user is told which files"}, "hunter"},
 		"asking":     {Policy{Network: Network{Decide: ask}}, []string{"no host by itself; for any other host the user is asked", "Writable, and kept: nothing."}, "Readable"},
 		"nothing bounded": {Policy{Open: []Bound{BoundFiles, BoundNetwork, BoundProcesses, BoundEnvironment}}, []string{"Files: as the user has them", "Network: the machine's", "not filtered"},
 			"Processes"},

@@ -46,9 +46,13 @@ type UnsupportedError struct {
 	What   string // what of the bound is not held
 	Reason string // which fact of the host is missing
 	Remedy string // what would change it
+	Needed bool   // Policy.May does not help: the policy asks for it, or no command starts without it
 }
 
 func (e *UnsupportedError) Error() string {
+	if e.Needed {
+		return fmt.Sprintf("sandbox: this host cannot hold %s: %s: %s (remedy: %s)", e.Bound, e.What, e.Reason, e.Remedy)
+	}
 	return fmt.Sprintf("sandbox: this host cannot hold %s: %s: %s (remedy: %s; or name the bound in Policy.May to run without)",
 		e.Bound, e.What, e.Reason, e.Remedy)
 }

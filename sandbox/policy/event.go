@@ -13,12 +13,16 @@ type Event struct {
 	Time    time.Time `json:"time"`
 	Run     uint64    `json:"run"`     // the number of the run, which all of its events have and no other's of this process
 	Sandbox uint64    `json:"sandbox"` // the number of its sandbox
+	// Session is the run of the session that the run is a command of, or the run itself for a session: that begins with
+	// Open, ends with all that is in it, and has the denials and questions of the network that its commands share.
+	Session uint64 `json:"session,omitempty"`
 
-	Started *Started   `json:"started,omitempty"`
-	Denied  *Violation `json:"denied,omitempty"` // as the report lists it
-	Asked   *Request   `json:"asked,omitempty"`  // of EventAsked and EventAnswered
-	Answer  *Verdict   `json:"answer,omitempty"` // of EventAnswered
-	Ended   *Ended     `json:"ended,omitempty"`
+	Started *Started     `json:"started,omitempty"`
+	Denied  *Violation   `json:"denied,omitempty"` // as the report lists it
+	Asked   *Request     `json:"asked,omitempty"`  // of EventAsked and EventAnswered; nil: Files.Decide is asked, about File
+	File    *FileRequest `json:"file,omitempty"`   // of the two, if Files.Decide is asked
+	Answer  *Verdict     `json:"answer,omitempty"` // of EventAnswered
+	Ended   *Ended       `json:"ended,omitempty"`
 }
 
 // An EventKind says what an [Event] tells of.
@@ -28,10 +32,10 @@ type EventKind string
 // last. A command that is refused before a process exists has none of them: the error of its Start says why.
 const (
 	EventStarted EventKind = "started"
-	// EventDenied comes with the first denial of a kind. The network's come at once, those of the supervisor just before
-	// EventEnded, with their Time: it has no way to call the harness.
+	// EventDenied comes with the first denial of a kind, with the Count of that moment. The network's come at once, those of
+	// the supervisor some 20 ms later, with their Time: the harness looks for them while the tool runs.
 	EventDenied   EventKind = "denied"
-	EventAsked    EventKind = "asked"    // Network.Decide is called; not where an answer was remembered
+	EventAsked    EventKind = "asked"    // Network.Decide or Files.Decide is called; not where an answer was remembered
 	EventAnswered EventKind = "answered" // what has become of that call, an answer that did not come included
 	EventEnded    EventKind = "ended"
 )
@@ -44,15 +48,16 @@ type Started struct {
 	Dir  string   `json:"dir,omitempty"` // "": the harness's own
 }
 
-// Ended tells of a run that is over: none of its processes lives.
+// Ended tells of a run that is over: none of its processes lives, but for what the tool of a session's command has left.
+// What the supervisor denies that from then on is the session's.
 type Ended struct {
 	Status   string        `json:"status"`        // "exit status 1", "signal: killed", "ended at its deadline, 1m0s", "not started" ...
 	ExitCode int           `json:"exit_code"`     // -1: it was ended by a signal, or not started
 	Err      string        `json:"err,omitempty"` // why the tool was not executed, or what of the sandbox failed or was cancelled
 	Duration time.Duration `json:"nanoseconds"`
 
-	// What all processes of the run together have used; zero where there is no PID namespace, in which the kernel would
-	// count them, and of a run that was killed from outside.
+	// What all processes of the run together have used; without a PID namespace, the tool and those that ended before it; of a session's
+	// command, the tool and what it waited for. Zero of a run that was killed from outside.
 	UserTime   time.Duration `json:"user_nanoseconds"`
 	SystemTime time.Duration `json:"system_nanoseconds"`
 	MaxRSS     int64         `json:"max_rss"` // bytes, of the largest of them
@@ -78,6 +83,9 @@ func (e Event) LogValue() slog.Value {
 		if r.Method != "" {
 			attrs = append(attrs, slog.String("request", r.Method+" "+r.Path))
 		}
+	}
+	if r := e.File; r != nil {
+		attrs = append(attrs, slog.String("file", r.String()), slog.String("claimed", r.Claimed), slog.String("caution", r.Caution))
 	}
 	if v := e.Answer; v != nil {
 		attrs = append(attrs, slog.Bool("allow", v.Allow), slog.String("why", v.Reason), slog.String("for", v.For.String()))

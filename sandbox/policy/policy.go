@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"context"
 	"io/fs"
 	"time"
 
@@ -48,6 +49,15 @@ type Policy struct {
 	// which with a Root only Protect and HideNames count.
 	Root *rootfs.Layout
 
+	// Nested lets the tool make sandboxes in this one: bubblewrap, Chromium with its sandbox on, "unshare -Ur", Holdfast. It may make
+	// user, mount, pid, ipc, uts and network namespaces, 128 of each kind, and mount in them; cgroup namespaces it may not ("bwrap
+	// --unshare-all" asks for one). What the kernel then holds alone, and what is weaker, the report's notes say
+	// (docs/security.md). It is for commands of an ordinary user, on Linux, with namespaces, and goes only with a policy
+	// under which names need no protection: directory trees in CopyOnWrite or Private instead of Write, Tmp and Home, or
+	// Protect.Off; nothing hidden, private or read-only inside a tree that can be changed; no HideNames, no Watch, no sessions. A Root has
+	// Nest instead. A profile in Syscalls has to allow what sandboxes are built by. False: no user namespace can be made.
+	Nested bool
+
 	// Syscalls is the system call profile. Zero: seccomp.Default(). It has to allow
 	// execve, with which the tool starts, and must not use seccomp.Notify, since a policy
 	// cannot name a supervisor. Rules that other bounds need win over it. One that allows
@@ -68,8 +78,8 @@ type Policy struct {
 	// that HideNames, Protect.Add, Syscalls, Rlimits or WallClock bounds is an error.
 	Open []Bound
 
-	// Observe is told what happens in each run: that it has started, what it was denied, what Network.Decide was asked and
-	// has answered, and how it ended. One goroutine of each run calls it, in order, and none calls it after Wait has
+	// Observe is told what happens in each run: that it has started, what it was denied, what Network.Decide and Files.Decide were asked and
+	// have answered, and how it ended. One goroutine of each run calls it, in order, and none calls it after Wait has
 	// returned; of commands that run at the same time the calls come at the same time. It holds nothing up: a thousand events
 	// wait for it, more are counted as lost, and a run that has ended waits 30 seconds for it at most. A panic of it is
 	// ignored. Connections are told to Network.Observe. Nil: nothing is told, which costs nothing.
@@ -146,6 +156,14 @@ type Files struct {
 	// It is for finding out what a tool needs (Report.Suggest): each of these calls takes some 10 microseconds more
 	// (docs/denials.md). False: only what the supervisor refuses is listed. On macOS it does nothing.
 	Watch bool
+	// Decide is asked about an open that fails because the policy does not show a file of the host's, or shows it to be read alone: a
+	// yes gives the tool a descriptor, and its open succeeds. It takes Watch, and has the limits that [FileRequest] tells. Nil: no such open
+	// succeeds, which costs nothing. It is called from several goroutines, at most 32 at one time, and never for two questions about one
+	// file. Equal questions are one; an answer lasts as [Verdict] For says, for whatever lies at the path then. The tool's thread waits in
+	// its open meanwhile, which no signal but a fatal one ends. What is allowed is told to Observe and is a note of the report.
+	Decide func(ctx context.Context, r FileRequest) Verdict `json:"-"`
+	// Patience is how long Decide may take. An answer that has not come by then is a denial, of that one question. Zero: 30 seconds.
+	Patience time.Duration
 	// PrivateBytes limits what Private directories and copies can hold together.
 	// Zero: half of the machine's memory.
 	PrivateBytes uint64

@@ -1,8 +1,11 @@
 package policy
 
 import (
+	"cmp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
@@ -129,4 +132,41 @@ func checkNames(field string, names []string) error {
 		}
 	}
 	return nil
+}
+
+// DecidesWithin is Patience, or its default.
+func (f Files) DecidesWithin() time.Duration { return cmp.Or(f.Patience, 30*time.Second) }
+
+// NeverAsked says why Decide is not asked about the file at a path without links, by its name; "": it is asked.
+func (f Files) NeverAsked(path string, write bool) string {
+	if errtext.Printable(path) != path || strconv.Quote(path) != `"`+path+`"` {
+		return "its path is no plain text"
+	}
+	f.Protect.Off, f.Protect.BuildFiles = false, false
+	rules := supervisor.Rules{Roots: []supervisor.Root{{Path: "/", Fold: true}}, Hidden: f.HideNames}
+	kinds := map[string]protected.Kind{}
+	for _, p := range protected.Patterns() {
+		kinds[p.Path] = p.Kind
+	}
+	for _, name := range f.ProtectedPatterns() {
+		rules.Names = append(rules.Names, protected.Pattern{Path: name, Kind: kinds[name]})
+	}
+	b, err := rules.Encode()
+	if err != nil {
+		return "its name cannot be judged: " + err.Error()
+	}
+	switch j, ok := supervisor.Judge(b, path); {
+	case !ok:
+		return "its name cannot be judged"
+	case j.Hidden:
+		return "the policy hides files of this name"
+	case write && isHeld(j):
+		return "it has a protected name, which programs outside of the sandbox obey"
+	}
+	return ""
+}
+
+// isHeld reports whether a path is, or lies in, what a protected name covers.
+func isHeld(j supervisor.Judgement) bool {
+	return j.Whole || j.Config || j.GitFile || j.CommonDir || j.Lock || j.Text || j.Inside
 }

@@ -78,7 +78,7 @@ func isProtected(p string) bool {
 		return true
 	}
 	j, ok := supervisor.Judge(b, p)
-	return !ok || j.Whole || j.Config || j.GitFile || j.CommonDir || j.Lock || j.Text || j.Inside
+	return !ok || isHeld(j)
 }
 
 // unique leaves the first of equal ones, in the order of fields and values.

@@ -20,15 +20,16 @@ import (
 )
 
 const (
-	maxMakeData = 1 << 20 // bytes of a File: it travels in the plan
-	maxString   = 1 << 17 // MAX_ARG_STRLEN where pages have 4 KiB (linux/binfmts.h), with the NUL
-	leastFiles  = 16      // RLIMIT_NOFILE: the standard three, and what is open until execve
+	maxMakeData     = 1 << 20 // bytes of a File: it travels in the plan
+	maxString       = 1 << 17 // MAX_ARG_STRLEN where pages have 4 KiB (linux/binfmts.h), with the NUL
+	longestPatience = 24 * time.Hour
+	leastFiles      = 16 // RLIMIT_NOFILE: the standard three, and what is open until execve
 )
 
 // Validate is everything that can be said of a policy without looking at the
 // host. Its error is a [*PolicyError] for the first thing that is wrong.
 func (p Policy) Validate() error {
-	for _, check := range [...]func() error{p.Files.validate, p.Env.validate, p.Limits.validate, p.validateNetwork, p.validateSyscalls, p.validateBounds, p.validateRoot, p.validateDir} {
+	for _, check := range [...]func() error{p.Files.validate, p.Env.validate, p.Limits.validate, p.validateNetwork, p.validateSyscalls, p.validateBounds, p.validateRoot, p.validateNested, p.validateDir} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -54,6 +55,35 @@ func (p Policy) validateRoot() error {
 		return &PolicyError{Field: "Root.Namespaces.AsPID1", Problem: "leaves no process inside that could protect names: set Files.Protect.Off"}
 	}
 	return nil
+}
+
+// validateNested refuses what does not go with sandboxes inside: what a supervisor holds or records by paths, which mean other
+// files in a mount namespace of the tool's; and open bounds, without which nothing keeps what the tool makes apart.
+func (p Policy) validateNested() error {
+	if !p.Nested {
+		return nil
+	}
+	switch f := p.Files; {
+	case p.Root != nil:
+		return &PolicyError{Field: "Nested", Problem: "cannot go with Root", Remedy: "set Root.Nest"}
+	case len(f.HideNames) > 0:
+		return &PolicyError{Field: "Nested", Problem: "cannot go with Files.HideNames, which are held by paths that a tool with mounts of its own can change", Remedy: "leave HideNames empty, and show the directories that lack such files"}
+	case f.Watch:
+		return &PolicyError{Field: "Nested", Problem: "cannot go with Files.Watch, whose supervisor would be the only one that the kernel takes, for the sandboxes inside too", Remedy: "leave one of the two out"}
+	case len(f.Write)+len(f.Tmp)+len(f.Home) > 0 && !f.Protect.Off && !f.writesDevices():
+		return &PolicyError{Field: "Nested", Problem: "leaves no way to protect names (Files.Protect) in what the tool can write", Remedy: "list the trees in Files.CopyOnWrite instead of Files.Write, or set Files.Protect.Off"}
+	}
+	for i, b := range p.Open {
+		if b != BoundNetwork && b != BoundEnvironment && b != BoundResources && b != BoundTime {
+			return &PolicyError{Field: errtext.Indexed("Open", i), Value: string(b), Problem: "cannot be open with Nested", Remedy: "remove one of the two"}
+		}
+	}
+	return nil
+}
+
+// writesDevices reports whether Write lists devices and nothing else.
+func (f Files) writesDevices() bool {
+	return f.Tmp+f.Home == "" && !slices.ContainsFunc(f.Write, func(p string) bool { return !pathrule.Within(p, "/dev") })
 }
 
 func (p Policy) validateDir() error {
@@ -252,6 +282,16 @@ func (f Files) validate() error {
 	}
 	if err := f.validateMake(); err != nil {
 		return err
+	}
+	switch {
+	case f.Decide != nil && !f.Watch:
+		return &PolicyError{Field: "Files.Decide", Problem: "is asked about what Files.Watch sees fail", Remedy: "set Files.Watch, too"}
+	case f.Patience < 0:
+		return &PolicyError{Field: "Files.Patience", Value: f.Patience.String(), Problem: "is negative", Remedy: "zero is 30 seconds"}
+	case f.Patience > 0 && f.Decide == nil:
+		return &PolicyError{Field: "Files.Patience", Value: f.Patience.String(), Problem: "there is no Files.Decide to be waited for", Remedy: "remove it, or set Files.Decide"}
+	case f.Patience > longestPatience:
+		return &PolicyError{Field: "Files.Patience", Value: f.Patience.String(), Problem: "is too long", Remedy: "at most 24 hours"}
 	}
 	if f.PrivateBytes > 1<<62 {
 		return &PolicyError{Field: "Files.PrivateBytes", Value: strconv.FormatUint(f.PrivateBytes, 10), Problem: "more than any machine has",

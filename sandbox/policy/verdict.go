@@ -1,6 +1,6 @@
 package policy
 
-// A Verdict is the answer to a question that a policy asks its owner, such as [Network.Decide]'s. The zero value denies, this
+// A Verdict is the answer to a question that a policy asks its owner, [Network.Decide]'s or [Files.Decide]'s. The zero value denies, this
 // time.
 type Verdict struct {
 	Allow  bool   `json:"allow"`

@@ -64,7 +64,7 @@ TEXT ·spawn(SB),NOSPLIT|NOFRAME,$0-24
 	MOVQ	AX, pid+16(FP)
 	RET
 spawned:
-	CALL	·netMain(SB)
+	CALL	·besideMain(SB)
 	INT	$3
 
 // func enterInit(top uintptr)

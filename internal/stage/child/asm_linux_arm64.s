@@ -59,7 +59,7 @@ TEXT ·spawn(SB),NOSPLIT|NOFRAME,$0-24
 	MOVD	R0, pid+16(FP)
 	RET
 spawned:
-	BL	·netMain(SB)
+	BL	·besideMain(SB)
 	UNDEF
 
 // func enterInit(top uintptr)

@@ -27,10 +27,12 @@ func endInit() {
 	exitInit()
 }
 
+// exitInit ends init with all that is left. Of a warden init kills that.
+//
 //go:norace
 //go:nocheckptr
 func exitInit() {
-	if st.hdr.Flags&wire.FlagPIDNS == 0 {
+	if st.hdr.Flags&(wire.FlagPIDNS|wire.FlagCommand) == 0 {
 		killTree(uintptr(st.reg[wire.RegProc]), text("thread-self/children\x00"))
 	} else if pid, _ := sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0); pid == 1 {
 		// The kernel would do it, but only after it has closed the supervisor's listener

@@ -33,6 +33,7 @@ func checkHeld() {
 	for i := uintptr(1); i < wire.NumberEvidence; i++ {
 		collect(i)
 	}
+	sendQuestions()
 	st.message = wire.Message{Kind: wire.MsgEvidence, Value: int64(st.used)}
 	sendEvidence(makeDenials())
 	closeInitFDs()
@@ -43,7 +44,9 @@ func checkHeld() {
 //go:norace
 //go:nocheckptr
 func closeInitFDs() {
-	sys.Call(syscall.SYS_CLOSE, st.control, 0, 0, 0, 0, 0)
+	if st.hdr.Flags&wire.FlagCommand == 0 {
+		sys.Call(syscall.SYS_CLOSE, st.control, 0, 0, 0, 0, 0)
+	}
 	// Only registers that still hold what they name: the number in RegRuleset, for
 	// one, has been closed and given to the supervisor's listener.
 	for i := range wire.RegProc {
@@ -54,7 +57,9 @@ func closeInitFDs() {
 	if st.reg[wire.RegMounts] > 0 {
 		sys.Call(syscall.SYS_CLOSE, uintptr(st.reg[wire.RegMounts]), 0, 0, 0, 0, 0)
 	}
-	closeGivenFDs()
+	if st.hdr.Flags&wire.FlagCommand == 0 {
+		closeGivenFDs()
+	}
 }
 
 // executed waits until the tool's process is known to have reached its new

@@ -19,6 +19,9 @@ func execTool() uintptr {
 	if h.Exe > 0 {
 		const emptyPath = 0x1000
 		exe := uintptr(st.reg[(wire.RegGiven+h.Exe-1)&(wire.MaxRegisters-1)])
+		if h.Flags&wire.FlagCommand != 0 {
+			exe = uintptr(h.Extra - 1)
+		}
 		_, errno := sys.Call(sysExecveat, exe, text("\x00"), st.base+uintptr(h.Argv.Off), st.base+uintptr(h.Envp.Off), emptyPath, supervisor.ExecMark)
 		return errno
 	}

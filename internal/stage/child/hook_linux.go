@@ -19,6 +19,9 @@ func getAuxv() []uintptr
 // runtime around it that it does not use. The path comes from the kernel
 // (AT_EXECFN, getauxval(3)), not from arguments or environment, so a caller who
 // replaces those cannot make the harness's own main run in the tool's place.
+//
+// A program that has just gained rights (setuid, file capabilities: AT_SECURE) is no stage, whoever executes it by that path:
+// the stage does with its rights what a program of the caller's says.
 func init() {
 	if !executedAs(wire.ExecPath) {
 		return
@@ -26,7 +29,7 @@ func init() {
 	fd, ok := programFD()
 	givenFD = fd
 	switch {
-	case !ok:
+	case !ok || !sameRights():
 		printError(wire.NotByASandbox)
 	case !stackKnown():
 		printError("this Go's goroutines are not laid out as the stage expects: it must not run")
@@ -50,6 +53,17 @@ func executedAs(path string) bool {
 			}
 		}
 		return *(*byte)(unsafe.Add(at, len(path))) == 0
+	}
+	return false
+}
+
+// sameRights reports whether the execve has changed no rights, and the real and the effective ids are the same.
+func sameRights() bool {
+	auxv := getAuxv()
+	for i := 0; i+1 < len(auxv); i += 2 {
+		if auxv[i] == sys.AT_SECURE {
+			return auxv[i+1] == 0
+		}
 	}
 	return false
 }

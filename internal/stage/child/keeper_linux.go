@@ -12,9 +12,10 @@ import (
 // passSignal needs it, and a SIGKILL to the group ends all three at once: then
 // no process would be left to kill what the tool has moved into another session. So a
 // keeper stands between the stage and init, in another session. It is a
-// subreaper, does nothing while the stage lives, and when the stage is gone kills
-// what is left: init, and everything that init's end leaves to it. A stage that
-// ends in order kills its keeper with the rest (killTree).
+// subreaper, and when the stage is gone kills what is left: init, and everything that
+// init's end leaves to it. A stage that ends in order kills its keeper with the rest
+// (killTree). While the stage lives the keeper does one thing: it kills an init that was
+// stopped, as the tools of a session can do where Landlock's scope is around init, too.
 //
 // In another session, and not in another process group alone, its end is nothing to
 // the group: a parent in another group of the same session, when it ends, leaves an
@@ -58,13 +59,14 @@ func awaitKeeper() (uintptr, int32, uintptr) {
 		if st.poll[0].Revents == 0 {
 			return 0, -1, uintptr(syscall.ECHILD) // the keeper was killed
 		}
-		n, errno := sys.Call(syscall.SYS_RECVFROM, st.stageSock, sys.Addr(&st.kept), unsafe.Sizeof(st.kept), sys.MSG_DONTWAIT, 0, 0)
+		n, errno := sys.Call(syscall.SYS_RECVFROM, st.stageSock, sys.Addr(&st.message), unsafe.Sizeof(st.message), sys.MSG_DONTWAIT, 0, 0)
 		switch {
 		case errno != 0:
 		case n == unsafe.Sizeof(st.kept):
+			st.kept = *(*keeperRecord)(unsafe.Pointer(&st.message))
 			return st.kept.pid, int32(st.kept.pidfd), st.kept.errno
 		case n == unsafe.Sizeof(st.status):
-			st.status = *(*wire.StatusRecord)(unsafe.Pointer(&st.kept))
+			st.status = *(*wire.StatusRecord)(unsafe.Pointer(&st.message))
 		}
 	}
 }
@@ -112,7 +114,7 @@ func awaitKeepersSession() {
 	}
 }
 
-// awaitStagesEnd returns when the stage is dead.
+// awaitStagesEnd returns when the stage is dead. Until then it kills an init that was stopped: the stage sees the end.
 //
 //go:norace
 //go:nocheckptr
@@ -122,12 +124,33 @@ func awaitStagesEnd() {
 	if errno != 0 || parent != st.stagePID {
 		return
 	}
+	st.poll[0] = sys.PollFD{FD: int32(fd), Events: sys.POLLIN}
+	st.poll[1] = sys.PollFD{FD: childSignals(), Events: sys.POLLIN}
 	for {
-		st.poll[0] = sys.PollFD{FD: int32(fd), Events: sys.POLLIN}
-		if n, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), 1, 0, 0, 0, 0); errno == 0 && n > 0 {
+		if _, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), 2, 0, 0, 0, 0); errno != 0 {
+			continue
+		}
+		if st.poll[0].Revents != 0 {
 			return
 		}
+		sys.Call(syscall.SYS_READ, uintptr(st.poll[1].FD), sys.Addr(&st.siginfo), unsafe.Sizeof(st.siginfo), 0, 0, 0)
+		pid, errno := sys.Call(syscall.SYS_WAIT4, ^uintptr(0), sys.Addr(&st.waited), sys.WNOHANG|sys.WUNTRACED|sys.WALL, 0, 0, 0)
+		if errno == 0 && pid != 0 && st.waited&0xff == 0x7f {
+			sys.Call(syscall.SYS_KILL, pid, uintptr(syscall.SIGKILL), 0, 0, 0, 0)
+		}
 	}
+}
+
+// firstProcess returns init's number, in the tool's process: that of its parent, or, where that is a warden, the session's init.
+//
+//go:norace
+//go:nocheckptr
+func firstProcess() uintptr {
+	if st.hdr.Flags&wire.FlagCommand != 0 {
+		return st.initPID
+	}
+	parent, _ := sys.Call(syscall.SYS_GETPPID, 0, 0, 0, 0, 0, 0)
+	return parent
 }
 
 // ownPID carries out OpOwnPID, in the tool's process.
@@ -145,9 +168,9 @@ func ownPID(addr, which uintptr) uintptr {
 	case wire.OwnKeeper, wire.OwnKeeperGroup:
 		n, group = st.keeperPID, which == wire.OwnKeeperGroup
 	case wire.OwnInit:
-		n, _ = sys.Call(syscall.SYS_GETPPID, 0, 0, 0, 0, 0, 0)
+		n = firstProcess()
 	case wire.OwnGroup:
-		n, _ = sys.Call(syscall.SYS_GETPGID, 0, 0, 0, 0, 0, 0)
+		n, _ = sys.Call(syscall.SYS_GETPGID, firstProcess(), 0, 0, 0, 0, 0)
 		group = true
 	}
 	if n == 0 {

@@ -2,46 +2,25 @@ package child
 
 import (
 	"syscall"
-	"unsafe"
 
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"github.com/holdfast-dev/holdfast/internal/sys"
 )
 
 // A network namespace takes the kernel longer to make than all others together,
-// and nothing that init does before the pivot needs it. So a second process makes
-// it meanwhile, on another processor if one is free: it shares init's memory and
-// descriptors, leaves a descriptor of the namespace, and ends.
+// and nothing that init does before the pivot needs it. So a process beside init
+// makes it meanwhile, and leaves a descriptor of it.
 
-// spawn clones a process that calls netMain on the stack that ends at top.
-func spawn(flags, top uintptr) (pid uintptr)
-
-var _ = netMain // spawn calls it, in assembly
-
-var netStack [16 << 10]byte
-
-// startNet begins to make the network namespace.
+// makeNet runs in the process beside init.
 //
 //go:norace
 //go:nocheckptr
-func startNet() {
-	top := (sys.Addr(&netStack) + unsafe.Sizeof(netStack)) &^ 15
-	st.netPID = spawn(sys.CLONE_VM|sys.CLONE_FILES|uintptr(syscall.SIGCHLD), top)
-}
-
-// netMain is the whole life of the process that makes it. It writes nothing of st
-// but what is named for it.
-//
-//go:norace
-//go:nocheckptr
-func netMain() {
-	_, st.netErrno = sys.Call(syscall.SYS_UNSHARE, sys.CLONE_NEWNET, 0, 0, 0, 0, 0)
-	if st.netErrno == 0 {
-		st.netErrno = raiseLoopback()
+func makeNet() uintptr {
+	_, errno := sys.Call(syscall.SYS_UNSHARE, sys.CLONE_NEWNET, 0, 0, 0, 0, 0)
+	if errno == 0 {
+		errno = raiseLoopback()
 	}
-	for {
-		sys.Call(syscall.SYS_EXIT, 0, 0, 0, 0, 0, 0)
-	}
+	return errno
 }
 
 // raiseLoopback sets IFF_UP on lo; the kernel then gives it 127.0.0.1/8 and ::1. By
@@ -68,25 +47,59 @@ func raiseLoopback() uintptr {
 //go:norace
 //go:nocheckptr
 func joinNet() uintptr {
-	if int(st.netPID) <= 0 || st.hdr.Flags&wire.FlagNet == 0 {
-		return -st.netPID // clone's errno
+	if st.hdr.Flags&wire.FlagNet == 0 {
+		return 0
 	}
-	for {
-		_, errno := sys.Call(syscall.SYS_WAIT4, st.netPID, sys.Addr(&st.waited), sys.WALL, 0, 0, 0)
-		if errno == 0 {
-			break
-		}
-		if errno != uintptr(syscall.EINTR) {
-			return errno
-		}
-	}
-	if st.netErrno != 0 {
-		return st.netErrno
-	}
-	if st.waited != 0 { // killed
-		return uintptr(syscall.EINTR)
+	if errno := awaitBeside(st.netPID); errno != 0 {
+		return errno
 	}
 	_, errno := sys.Call(sysSetns, st.netFD, sys.CLONE_NEWNET, 0, 0, 0, 0)
 	sys.Call(syscall.SYS_CLOSE, st.netFD, 0, 0, 0, 0, 0)
+	return errno
+}
+
+// A witness is a process that stays outside of the Landlock domain that init enters, so that init can try to signal it: in
+// a session it is init's domain that keeps signals inside. It shares init's memory and descriptors, and ends when init
+// closes the pipe that it reads.
+
+//go:norace
+//go:nocheckptr
+func startWitness() uintptr {
+	_, errno := sys.Call(syscall.SYS_PIPE2, sys.Addr(&st.witnessEnd), syscall.O_CLOEXEC, 0, 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	st.witness = startBeside(besideWitness)
+	if int(st.witness) < 0 {
+		return -st.witness
+	}
+	return 0
+}
+
+//go:norace
+//go:nocheckptr
+func witness() {
+	b := byte(0)
+	for {
+		n, errno := sys.Call(syscall.SYS_READ, uintptr(st.witnessEnd[0]), sys.Addr(&b), 1, 0, 0, 0)
+		if errno != uintptr(syscall.EINTR) || n == 0 {
+			return
+		}
+	}
+}
+
+// signalWitness returns what becomes of a signal to the witness, and ends it.
+//
+//go:norace
+//go:nocheckptr
+func signalWitness() uintptr {
+	_, errno := sys.Call(syscall.SYS_KILL, st.witness, 0, 0, 0, 0, 0)
+	sys.Call(syscall.SYS_CLOSE, uintptr(st.witnessEnd[1]), 0, 0, 0, 0, 0)
+	for {
+		if _, e := sys.Call(syscall.SYS_WAIT4, st.witness, 0, sys.WALL, 0, 0, 0); e != uintptr(syscall.EINTR) {
+			break
+		}
+	}
+	sys.Call(syscall.SYS_CLOSE, uintptr(st.witnessEnd[0]), 0, 0, 0, 0, 0)
 	return errno
 }

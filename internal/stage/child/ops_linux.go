@@ -93,6 +93,10 @@ func virtualCall(nr uint32, a, b uintptr) (uintptr, uintptr) {
 	case wire.OpSignalInit:
 		parent, _ := sys.Call(syscall.SYS_GETPPID, 0, 0, 0, 0, 0, 0)
 		return sys.Call(syscall.SYS_KILL, parent, 0, 0, 0, 0, 0)
+	case wire.OpWitness:
+		return 0, startWitness()
+	case wire.OpSignalWitness:
+		return 0, signalWitness()
 	case wire.OpNoNewPrivs:
 		is, errno := sys.Call(syscall.SYS_PRCTL, sys.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0, 0)
 		if errno == 0 && is != 1 {
@@ -104,11 +108,17 @@ func virtualCall(nr uint32, a, b uintptr) (uintptr, uintptr) {
 		return 0, 0
 	case wire.OpJoinNet:
 		return 0, joinNet()
+	case wire.OpDetach:
+		return 0, startDetach(a)
+	case wire.OpDetached:
+		return 0, awaitDetach()
 	case wire.OpListener:
 		st.listener = int64(a)
 		return 0, 0
 	case wire.OpNull:
 		return 0, ownNull()
+	case wire.OpRule:
+		return addRule(a, b)
 	case wire.OpTerminal:
 		// Of a terminal that was hung up, too, nothing can be had: EIO.
 		if _, errno := sys.Call(syscall.SYS_IOCTL, a, syscall.TCGETS, sys.Addr(&st.siginfo), 0, 0, 0); errno != 0 {
@@ -117,6 +127,17 @@ func virtualCall(nr uint32, a, b uintptr) (uintptr, uintptr) {
 		return 0, 0
 	}
 	return layoutOp(nr, a, b)
+}
+
+// addRule adds a rule to the Landlock ruleset in RegRuleset. The rule's descriptor is known only here: written into the program, each rule
+// would copy the page that it lies in.
+//
+//go:norace
+//go:nocheckptr
+func addRule(access, fd uintptr) (uintptr, uintptr) {
+	const pathBeneath = 1                                   // LANDLOCK_RULE_PATH_BENEATH
+	st.rule = [2]uint64{uint64(access), uint64(uint32(fd))} // struct landlock_path_beneath_attr, 12 bytes, little-endian
+	return sys.Call(sys.SYS_LANDLOCK_ADD_RULE, uintptr(st.reg[wire.RegRuleset]), pathBeneath, sys.Addr(&st.rule), 0, 0, 0)
 }
 
 // ownNull opens /dev/null anew for each of the tool's descriptors that are it:

@@ -9,18 +9,18 @@ import (
 )
 
 // load looks at the program in descriptor fd, maps a private copy and makes its
-// offsets pointers. It answers what is wrong, or "".
+// offsets pointers. self is the number that the harness gave it. It answers what is wrong, or "".
 //
 //go:norace
 //go:nocheckptr
-func load(fd uintptr) string {
+func load(fd uintptr, self int32) string {
 	seals, errno := sys.Call(syscall.SYS_FCNTL, fd, sys.F_GET_SEALS, 0, 0, 0, 0)
 	if errno != 0 || seals&sys.SEAL_ALL != sys.SEAL_ALL {
 		return "the stage's program is not a sealed memfd"
 	}
 	var head wire.Header
 	n, errno := sys.Call(syscall.SYS_PREAD64, fd, sys.Addr(&head), unsafe.Sizeof(head), 0, 0, 0)
-	if errno != 0 || n != unsafe.Sizeof(head) || head.Magic != wire.Magic || head.SelfFD != int32(fd) {
+	if errno != 0 || n != unsafe.Sizeof(head) || head.Magic != wire.Magic || head.SelfFD != self {
 		return "the stage's program was not made for this process"
 	}
 	const seekEnd = 2

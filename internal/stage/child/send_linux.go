@@ -74,20 +74,38 @@ func reportStuck(pid uintptr) {
 	send(0)
 }
 
+// addUsed adds to init's record what the tool, and all that init has waited for before it, have used.
+//
+//go:norace
+//go:nocheckptr
+func addUsed() {
+	if st.hdr.Flags&wire.FlagTell == 0 || st.hdr.Flags&wire.FlagPIDNS != 0 {
+		return
+	}
+	sys.Call(syscall.SYS_GETRUSAGE, rusageChildren, sys.Addr(&st.evidence), 0, 0, 0, 0)
+	u := (*syscall.Rusage)(unsafe.Pointer(&st.evidence))
+	st.status.Used = wire.Used{User: u.Utime.Sec*1e6 + u.Utime.Usec, System: u.Stime.Sec*1e6 + u.Stime.Usec, MaxRSS: u.Maxrss}
+}
+
+const rusageChildren = ^uintptr(0) // RUSAGE_CHILDREN is -1
+
 // reportEnd tells the harness how the tool has ended, and what the processes of the run have used: the
 // stage's dead children are init, and what init has waited for. Without a PID namespace killTree has the dead gone without
-// being waited for, and their use is not known.
+// being waited for: init has said what was used until the tool's end.
 //
 //go:norace
 //go:nocheckptr
 func reportEnd() {
-	const children = ^uintptr(0) // RUSAGE_CHILDREN is -1
 	status := int64(st.status.Status)
 	if st.status.Kind == 0 {
 		status = int64(syscall.SIGKILL) // as endAsTool ends
 	}
 	st.message = wire.Message{Kind: wire.MsgEnded, Value: status}
-	sys.Call(syscall.SYS_GETRUSAGE, children, sys.Addr(&st.evidence), 0, 0, 0, 0)
+	sys.Call(syscall.SYS_GETRUSAGE, rusageChildren, sys.Addr(&st.evidence), 0, 0, 0, 0)
+	if st.hdr.Flags&wire.FlagPIDNS == 0 {
+		u, used := (*syscall.Rusage)(unsafe.Pointer(&st.evidence)), &st.status.Used
+		u.Utime, u.Stime, u.Maxrss = syscall.Timeval{Usec: used.User}, syscall.Timeval{Usec: used.System}, used.MaxRSS
+	}
 	send(unsafe.Sizeof(syscall.Rusage{}))
 }
 
@@ -98,4 +116,13 @@ func reportEnd() {
 func reportLost(which int64) {
 	st.message = wire.Message{Kind: wire.MsgLost, Value: which, Errno: int32(st.waited)}
 	send(0)
+}
+
+// tell sends a message without evidence to a command's harness.
+//
+//go:norace
+//go:nocheckptr
+func tell(control uintptr, m wire.Message) {
+	st.message = m
+	sys.Call(syscall.SYS_SENDTO, control, sys.Addr(&st.message), unsafe.Sizeof(st.message), sys.MSG_NOSIGNAL|sys.MSG_DONTWAIT, 0, 0)
 }

@@ -17,7 +17,7 @@ var forwardFD uint64
 func handlerAddr() uintptr
 func restorerAddr() uintptr
 
-// takeSignals replaces the Go runtime's handlers. The stage forwards every
+// takeSignals installs the stage's handlers. The stage forwards every
 // signal that can be caught, but for those that only its own fault can raise:
 // those end it, and with it the sandbox.
 //

@@ -15,9 +15,12 @@ var _ = stageMain // stageEntry calls it, in assembly
 //go:norace
 //go:nocheckptr
 func stageMain() {
-	if why := load(givenFD); why != "" {
+	if why := load(givenFD, int32(givenFD)); why != "" {
 		printError(why)
 		sys.Call(syscall.SYS_EXIT_GROUP, wire.ExitFailed, 0, 0, 0, 0, 0)
+	}
+	if st.hdr.Flags&wire.FlagCommand != 0 {
+		commandMain()
 	}
 	makeSupervisor()
 	prepare()
@@ -57,12 +60,15 @@ func prepare() {
 	for fd := range uintptr(h.Extra) {
 		if _, errno := sys.Call(syscall.SYS_FCNTL, fd, sys.F_GETFD, 0, 0, 0, 0); errno != 0 {
 			fillGap(fd)
+			st.request.Gaps[fd>>6&3] |= 1 << (fd & 63)
 		}
 	}
 	// Close what the harness leaked; keep the program and the socket until exec.
 	takeGiven(max(uintptr(h.SelfFD), st.control) + 1)
 	sys.Call(syscall.SYS_FCNTL, st.control, syscall.F_SETFD, syscall.FD_CLOEXEC, 0, 0, 0)
-	sys.Call(syscall.SYS_CLOSE, uintptr(h.SelfFD), 0, 0, 0, 0, 0)
+	if h.Flags&wire.FlagCommand == 0 {
+		sys.Call(syscall.SYS_CLOSE, uintptr(h.SelfFD), 0, 0, 0, 0, 0)
+	}
 
 	_, st.cwdError = sys.Call(syscall.SYS_GETCWD, sys.Addr(&st.cwd), unsafe.Sizeof(st.cwd)-1, 0, 0, 0, 0)
 	if st.cwdError == 0 && st.cwd[0] != '/' { // "(unreachable)": getcwd(3)
@@ -78,7 +84,9 @@ func prepare() {
 
 	all := ^uint64(0)
 	check(sys.Call(syscall.SYS_RT_SIGPROCMASK, sys.SIG_SETMASK, sys.Addr(&all), sys.Addr(&st.oldMask), 8, 0, 0))
-	takeSignals(st.stageSock)
+	if st.threads {
+		takeSignals(st.stageSock) // in place of the Go runtime's handlers; every other stage has none until closeStageFDs
+	}
 	name := wire.Marker
 	sys.Call(syscall.SYS_PRCTL, sys.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData(name))), 0, 0, 0, 0)
 }
@@ -123,13 +131,17 @@ func cloneInit() (uintptr, int32, uintptr) {
 
 // closeStageFDs closes the tool's descriptors in the stage: a reader of the tool's
 // standard output sees its end when the tool closes it, not when the stage
-// ends.
+// ends. Then it lets signals in. A blocked signal stays pending whatever its disposition is (sig_ignored in
+// kernel/signal.c), so that the handlers need not be there before.
 //
 //go:norace
 //go:nocheckptr
 func closeStageFDs() {
 	sys.Call(sys.SYS_CLOSE_RANGE, 0, uintptr(st.hdr.Extra)-1, 0, 0, 0, 0)
 	sys.Call(syscall.SYS_CLOSE, st.initSock, 0, 0, 0, 0, 0)
+	if !st.threads {
+		takeSignals(st.stageSock)
+	}
 	none := uint64(0)
 	sys.Call(syscall.SYS_RT_SIGPROCMASK, sys.SIG_SETMASK, sys.Addr(&none), 0, 8, 0, 0)
 }
@@ -309,8 +321,8 @@ func reapInit() {
 		}
 	}
 	for {
-		before := st.status
-		if !readStatus() || before == st.status {
+		before := st.status.Kind
+		if !readStatus() || before == st.status.Kind {
 			return
 		}
 	}

@@ -15,7 +15,25 @@ var st state
 type state struct {
 	base uintptr
 	hdr  *wire.Header
-	reg  [wire.MaxRegisters]int64
+
+	// What init's ops write lies together: the first write, before a process beside init runs on another processor, copies the page that
+	// init shares with the stage since fork(2). A copy later interrupts that processor (flush_tlb_mm_range).
+	listener int64
+	reg      [wire.MaxRegisters]int64
+	checks   [wire.MaxSelfChecks]int32
+	how      [3]uint64 // struct open_how
+	rule     [2]uint64 // struct landlock_path_beneath_attr
+	path     [64]byte
+	digits   [24]byte
+	stat     syscall.Stat_t
+	waited   uint32
+
+	// Of the processes beside init: netFD is written by one, the rest by init.
+	netPID    uintptr
+	netFD     uintptr
+	detachPID uintptr
+	detachFD  uintptr
+	ifreq     ifreq
 
 	control   uintptr // socket to the harness
 	stageSock uintptr // the stage's end of the socket between stage and init
@@ -30,7 +48,6 @@ type state struct {
 	kept      keeperRecord
 	oldMask   uint64 // the signal mask the harness started us with
 
-	checks  [wire.MaxSelfChecks]int32
 	status  wire.StatusRecord
 	message wire.Message
 
@@ -41,13 +58,6 @@ type state struct {
 	failedStep  uint32
 	failedErrno uintptr
 	failedWhere uint32
-	listener    int64
-
-	// Of the process that makes the network namespace; written by it, read by init.
-	netPID   uintptr
-	netErrno uintptr
-	netFD    uintptr
-	ifreq    ifreq
 
 	poll      [5]sys.PollFD
 	iovec     [4][2]uintptr
@@ -59,19 +69,30 @@ type state struct {
 	action    sys.SigAction
 	sigset    uint64
 	siginfo   [128]byte
-	stat      syscall.Stat_t
 	zeroTime  [2]int64
-	waited    uint32
 	stops     uint64 // signals that have stopped the tool and are still to come from the stage
-	path      [64]byte
-	digits    [24]byte
 	evidence  [wire.EvidenceSize]byte
 	used      uintptr // bytes of evidence
 
 	children [4096]byte
 
-	how       [3]uint64 // struct open_how
-	toolClone uintptr   // clone flags for the tool, where it is pid 1
+	witness    uintptr
+	witnessEnd [2]int32
+
+	// Of a session: what init knows of it; the request and its descriptors are the warden's and the command's stage's, too.
+	session    uintptr // init's end of the session's socket
+	childrenFD uintptr // init's list of children
+	ignored    uint64  // signals that init ignores, as Header.IgnoredSigs
+	signals    uintptr // childSignals
+	commands   [wire.MaxCommands]command
+	bereft     int     // commands whose wardens have ended since the last sweep that found nothing
+	rounds     int     // of sweep
+	turn       uintptr // see takeTurn; 0: there is but one supervisor
+	lock       flock
+	request    wire.Request
+	passed     cmsgMany
+
+	toolClone uintptr // clone flags for the tool, where it is pid 1
 	joinFlags uintptr
 	joinTop   uintptr
 	joinErrno uintptr
@@ -80,6 +101,7 @@ type state struct {
 
 	supervisor *supervisor.State // nil: nothing is guarded
 	retry      [2]int64
+	questions  [2]int32 // the ends of the socket on which the harness is asked: init's, and the harness's
 }
 
 type msghdr struct {
@@ -89,7 +111,8 @@ type msghdr struct {
 	iovlen     uintptr
 	control    uintptr
 	controllen uintptr
-	_          [2]int32 // flags
+	flags      int32
+	_          int32
 }
 
 // cmsgFD is a control message that carries one descriptor, with its padding.
@@ -99,6 +122,26 @@ type cmsgFD struct {
 	typ   int32
 	fd    int32
 	_     int32
+}
+
+// cmsgMany is a control message that carries as many as the kernel passes.
+type cmsgMany struct {
+	len   uintptr
+	level int32
+	typ   int32
+	fds   [256]int32
+}
+
+// A command is what init keeps of one of a session.
+type command struct {
+	warden  uintptr // its number; 0: it has ended
+	control uintptr // the socket to the harness, which init holds until no process of the command is left; 0: the place is free
+}
+
+// flock is struct flock, of a whole file.
+type flock struct {
+	kind int16
+	_    [15]int16 // whence, start, length, process
 }
 
 // keeperRecord is what the keeper tells the stage: init's pid, the number of its

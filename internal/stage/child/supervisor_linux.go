@@ -1,10 +1,12 @@
 package child
 
 import (
+	"syscall"
 	"unsafe"
 
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"github.com/holdfast-dev/holdfast/internal/supervisor"
+	"github.com/holdfast-dev/holdfast/internal/sys"
 )
 
 // retryMS is how long init waits before it tries again what a tool's open of a
@@ -46,9 +48,11 @@ func beginSupervisor() bool {
 //go:norace
 //go:nocheckptr
 func serveSupervisor() {
+	takeTurn()
 	if supervisor.Serve(st.supervisor) < 0 {
 		st.poll[2].FD = -1
 	}
+	yieldTurn()
 }
 
 // supervisorWait retries what waits, and returns how long poll may sleep: the
@@ -60,7 +64,39 @@ func supervisorWait() uintptr {
 	if st.supervisor == nil || supervisor.Pending(st.supervisor) == 0 {
 		return 0
 	}
+	takeTurn()
 	supervisor.Retry(st.supervisor)
+	yieldTurn()
+	supervisor.RetryAsked(st.supervisor)
 	st.retry = [2]int64{0, retryMS * 1e6}
 	return uintptr(unsafe.Pointer(&st.retry))
+}
+
+// takeTurn lets a warden serve its supervisor's calls alone, and yieldTurn lets the next one: the supervisor counts on it that
+// nothing in the sandbox changes a name between its check and its act. The kernel yields the turn of a warden that is killed
+// (fcntl(2), advisory record locks), and a warden that is stopped is killed. A warden that gets no turn ends, and its command with it.
+//
+//go:norace
+//go:nocheckptr
+func takeTurn() {
+	const wrLock = 1
+	for st.turn > 0 {
+		st.lock = flock{kind: wrLock}
+		_, errno := sys.Call(syscall.SYS_FCNTL, st.turn, syscall.F_SETLKW, sys.Addr(&st.lock), 0, 0, 0)
+		if errno == 0 {
+			return
+		}
+		if errno != uintptr(syscall.EINTR) {
+			exitInit()
+		}
+	}
+}
+
+//go:norace
+//go:nocheckptr
+func yieldTurn() {
+	if st.turn > 0 {
+		st.lock = flock{kind: syscall.F_UNLCK}
+		sys.Call(syscall.SYS_FCNTL, st.turn, syscall.F_SETLK, sys.Addr(&st.lock), 0, 0, 0)
+	}
 }

@@ -86,28 +86,33 @@ const (
 
 // Pseudo system calls, above every real number.
 const (
-	OpStore32    = 0x10000 + iota // *(uint32)(arg0) = arg1
-	OpStore64                     // *(uint64)(arg0) = arg1
-	OpCwd                         // chdir to the directory the stage was started in
-	OpBounding                    // drop every capability from the bounding set
-	OpSignalInit                  // kill(parent, 0): may the tool signal init?
-	OpSignals                     // restore the tool's signal dispositions and mask
-	OpListener                    // arg0 is the supervisor's listener descriptor
-	OpNull                        // open /dev/null anew for the tool's descriptors that are it
-	OpTerminal                    // is descriptor arg0 a terminal? ENOTTY if not
-	OpJoinNet                     // enter the network namespace that was being made meanwhile (FlagNet)
-	OpPlace                       // find or make a place below the directory arg0; arg1: a Place
-	OpIsFile                      // is descriptor arg0 the file at arg1, two uint64? ESTALE if not
-	OpMode                        // change the mode of the file that descriptor arg0 names to arg1
-	OpNoUsers                     // a user namespace must not come to be: EEXIST if one does
-	OpGate                        // wait for the harness at gate arg0, if the run has it
-	OpPass                        // send descriptor arg0 to the harness; arg1: its slot, and the step from bit 16 on
-	OpLoad32                      // the result is *(uint32)(arg0)
-	OpErrno                       // fail with the errno -*(int32)(arg0), unless that is 0
-	OpRegular                     // is descriptor arg0 a regular file? EINVAL if not
-	OpOwnPID                      // *(uint32)(arg0) = the number of a process of the sandbox's own, by OwnStage and its like in arg1
-	OpNoNewPrivs                  // is no_new_privs set? EPERM if not
-	OpNumber                      // append the number of descriptor arg0 to the text at arg1, after a colon unless it is the first
+	OpStore32       = 0x10000 + iota // *(uint32)(arg0) = arg1
+	OpStore64                        // *(uint64)(arg0) = arg1
+	OpCwd                            // chdir to the directory the stage was started in
+	OpBounding                       // drop every capability from the bounding set
+	OpSignalInit                     // kill(parent, 0): may the tool signal init?
+	OpSignals                        // restore the tool's signal dispositions and mask
+	OpListener                       // arg0 is the supervisor's listener descriptor
+	OpNull                           // open /dev/null anew for the tool's descriptors that are it
+	OpTerminal                       // is descriptor arg0 a terminal? ENOTTY if not
+	OpJoinNet                        // enter the network namespace that was being made meanwhile (FlagNet)
+	OpDetach                         // begin to take the harness's root, descriptor arg0, off beside init
+	OpDetached                       // wait until OpDetach is done
+	OpPlace                          // find or make a place below the directory arg0; arg1: a Place
+	OpIsFile                         // is descriptor arg0 the file at arg1, two uint64? ESTALE if not
+	OpMode                           // change the mode of the file that descriptor arg0 names to arg1
+	OpNoUsers                        // a user namespace must not come to be: EEXIST if one does
+	OpGate                           // wait for the harness at gate arg0, if the run has it
+	OpPass                           // send descriptor arg0 to the harness; arg1: its slot, and the step from bit 16 on
+	OpLoad32                         // the result is *(uint32)(arg0)
+	OpErrno                          // fail with the errno -*(int32)(arg0), unless that is 0
+	OpRegular                        // is descriptor arg0 a regular file? EINVAL if not
+	OpOwnPID                         // *(uint32)(arg0) = the number of a process of the sandbox's own, by OwnStage and its like in arg1
+	OpNoNewPrivs                     // is no_new_privs set? EPERM if not
+	OpWitness                        // start a process, which OpSignalWitness then tries to signal and ends
+	OpSignalWitness                  // kill(the witness, 0): may init signal it?
+	OpRule                           // add the rule of the access arg0 below descriptor arg1 to the ruleset in RegRuleset
+	OpNumber                         // append the number of descriptor arg0 to the text at arg1, after a colon unless it is the first
 )
 
 // The sandbox's own processes where there is no pid namespace. OwnGroup is the negative
@@ -180,13 +185,18 @@ type Header struct {
 
 	// Given descriptors begin at GivenFD; register RegGiven+i holds i. JoinUser,
 	// JoinPID and Exe, the harness's program if the tool is that, count them from 1;
-	// 0: none.
+	// 0: none. With FlagCommand the file that Exe says is the last of the tool's own descriptors.
 	Given, GivenFD, JoinUser, JoinPID, Exe int32
 	_                                      int32
 
 	Paths   uint32 // how many paths stand at Path, each after the other's zero; they are tried in order
 	Dirs    Span   // elements of Dir, tried in order; empty: the directory the stage was started in
 	DirSlot uint32 // offset of the pointer in Envp that becomes the Dir's variable
+
+	// Session counts the given descriptors from 1: the one that is the session's socket, init's end of
+	// it with FlagSession, the harness's with FlagCommand; 0: there is no session.
+	Session int32
+	_       int32
 
 	// Name is the unstarted tool's thread name, with its zero: a slash and random
 	// letters. execve(2) names a thread after the file's last component, which has
@@ -201,15 +211,17 @@ type Dir struct{ Path, Variable uint32 }
 
 // Header flags.
 const (
-	FlagQuiet  = 1 << iota // the caller reads the control socket: do not write messages to stderr
-	FlagPIDNS              // init is pid 1 of a new pid namespace
-	FlagProbe              // run the ops, report, do not start a tool
-	FlagNet                // make a network namespace beside init's ops; OpJoinNet enters it
-	FlagProcFD             // register RegProc holds a descriptor of the sandbox's own /proc
-	FlagAsPID1             // init clones the tool into the namespaces, where it is pid 1, and stays outside
-	FlagBorn               // GateBorn is waited at
-	FlagBuilt              // GateBuilt is waited at
-	FlagTell               // MsgEnded is sent
+	FlagQuiet   = 1 << iota // the caller reads the control socket: do not write messages to stderr
+	FlagPIDNS               // init is pid 1 of a new pid namespace
+	FlagProbe               // run the ops, report, do not start a tool
+	FlagNet                 // make a network namespace beside init's ops; OpJoinNet enters it
+	FlagProcFD              // register RegProc holds a descriptor of the sandbox's own /proc
+	FlagAsPID1              // init clones the tool into the namespaces, where it is pid 1, and stays outside
+	FlagBorn                // GateBorn is waited at
+	FlagBuilt               // GateBuilt is waited at
+	FlagTell                // MsgEnded is sent
+	FlagSession             // init starts no tool: it serves the session's socket
+	FlagCommand             // a command of a session: the stage hands it to that session's init
 )
 
 // Gates.
@@ -237,24 +249,28 @@ const (
 // Kinds of message on the control socket. Each is a Message, which may be
 // followed by data.
 const (
-	MsgInit     = 1 + iota // Value: init's pid as the stage sees it; carries a pidfd of init
-	MsgHeld                // the tool was executed inside its walls; Value: RegKeyring; carries RegMounts, if there is one
-	MsgFailed              // Step, Errno: nothing ran, or was stopped before the tool; what was found there may follow
-	MsgEvidence            // Value: length of the data that follows; carries the table of denials, if there is a supervisor
-	MsgDeadline            // the stage ended the sandbox at its deadline
-	MsgProbe               // the self-checks of a probe
-	MsgGate                // Value: the gate; one byte opens it
-	MsgPassed              // Value: a slot; carries the descriptor that belongs in it
-	MsgKeeper              // carries a pidfd of the keeper
-	MsgStuck               // Value: the pid of a process that was killed and does not end
-	MsgLost                // Value: LostInit or LostKeeper, which has ended before the tool; Errno: init's wait status
-	MsgEnded               // the run is over; Value: the tool's wait status; a struct rusage of all processes follows
+	MsgInit      = 1 + iota // Value: init's pid as the stage sees it, or less 0 as a warden sees its own; carries a pidfd of init
+	MsgHeld                 // the tool was executed inside its walls; Value: RegKeyring; carries RegMounts, if there is one
+	MsgFailed               // Step, Errno: nothing ran, or was stopped before the tool; what was found there may follow
+	MsgEvidence             // Value: length of the data that follows; carries the table of denials, if there is a supervisor
+	MsgDeadline             // the stage ended the sandbox at its deadline
+	MsgProbe                // the self-checks of a probe
+	MsgGate                 // Value: the gate; one byte opens it
+	MsgPassed               // Value: a slot; carries the descriptor that belongs in it
+	MsgKeeper               // carries a pidfd of the keeper
+	MsgStuck                // Value: the pid of a process that was killed and does not end
+	MsgLost                 // Value: LostInit, LostKeeper or LostWarden, which has ended before the tool; Errno: init's or the warden's wait status
+	MsgQuestions            // carries the socket on which the supervisor asks the harness; before MsgEvidence
+	MsgEnded                // the run is over; Value: the tool's wait status; a struct rusage of all processes follows
+	MsgToolEnded            // a command of a session: as MsgEnded, of the tool alone; what it has left goes on
+	MsgGone                 // a command of a session: no process of it is left; the last message
 )
 
 // The sandbox's own processes that MsgLost tells of.
 const (
 	LostInit = 1 + iota
 	LostKeeper
+	LostWarden
 )
 
 // Message is one record on the control socket.
@@ -275,11 +291,44 @@ type DialRequest struct {
 	Errno  int32 // in the answer
 }
 
+// What a session holds at most.
+const (
+	MaxCommands = 256 // that have processes
+	// MaxPassed is how many descriptors one message carries (SCM_MAX_FD of include/net/scm.h), and PassedFirst how
+	// many of a command's come before the tool's: its program, its control socket, its stage's socket.
+	MaxPassed   = 253
+	PassedFirst = 3
+)
+
+// Request is a message on a session's socket, to init.
+type Request struct {
+	Kind     uint32
+	Umask    uint32 // the tool's
+	Leads    uint32 // 1: the command's stage leads a process group: what signals it, signals the tool's group
+	Terminal uint32 // 1 + the descriptor that becomes the tool's controlling terminal; 0: none does
+	CwdErrno uint32
+	_        uint32
+	Mask     uint64    // the tool's signal mask
+	Gaps     [4]uint64 // bit n: the tool's descriptor n is closed
+	Cwd      [4104]byte
+}
+
+// Kinds of Request.
+const (
+	RequestNone    = iota // is there an init?
+	RequestCommand        // carries the program, the control socket, the stage's socket and the tool's descriptors
+	RequestEnd            // end the session
+)
+
 // StatusRecord goes from init to the stage.
 type StatusRecord struct {
 	Kind   uint32
 	Status uint32 // as wait4 gives it
+	Used   Used   // with StatusEnded and FlagTell
 }
+
+// Used is what the processes that init has waited for have used, in microseconds and KiB as getrusage gives it.
+type Used struct{ User, System, MaxRSS int64 }
 
 // Kinds of StatusRecord.
 const (

@@ -1,11 +1,8 @@
 # needs: python3
-# heavy
 # prints: prefix is the venv
-# prints: pip
 # prints: spawned 9
-python3 -m venv venv
+python3 -m venv --without-pip venv
 ./venv/bin/python -c 'import sys; print("prefix is the venv" if sys.prefix.endswith("/venv") else sys.prefix)'
-./venv/bin/pip --version
 cat >spawn.py <<'END'
 import multiprocessing as mp
 def f(x): return x * x

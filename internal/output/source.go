@@ -1,0 +1,118 @@
+package output
+
+import (
+	"io"
+	"os"
+	"sync"
+)
+
+// begin counts a source.
+func (l *Log) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open++
+	l.any = true
+}
+
+// finish ends a source.
+func (l *Log) finish() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open--
+	l.settle()
+}
+
+// settle tells of the end, with the lock held.
+func (l *Log) settle() {
+	if l.started && l.open == 0 {
+		select {
+		case <-l.ended:
+		default:
+			close(l.ended)
+		}
+	}
+}
+
+// A tee is a writer of the command's.
+type tee struct {
+	log  *Log
+	to   io.Writer
+	once sync.Once
+}
+
+// Tee returns a writer for a command's Stdout or Stderr in the place of one.
+func (l *Log) Tee(to io.Writer) io.Writer {
+	l.begin()
+	return &tee{log: l, to: to}
+}
+
+// Write writes to the Log and to the command's own writer, whose answer it returns.
+func (t *tee) Write(p []byte) (int, error) {
+	t.log.add(p)
+	return t.to.Write(p)
+}
+
+// ReadFrom does what io.Copy does without it, and learns of the end.
+func (t *tee) ReadFrom(r io.Reader) (int64, error) {
+	defer t.once.Do(t.log.finish)
+	return io.Copy(struct{ io.Writer }{t}, struct{ io.Reader }{r})
+}
+
+// Pipe returns a file for a command that has no writer. Started and Abandon close it. What comes is read in a goroutine, until no process has it
+// open for writing, or Close.
+func (l *Log) Pipe() (*os.File, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	l.begin()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.readers, l.writers = append(l.readers, r), append(l.writers, w)
+	return w, nil
+}
+
+// Started says that the command was started: there are no more sources.
+func (l *Log) Started() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, w := range l.writers {
+		w.Close()
+		go l.drain(l.readers[i])
+	}
+	l.writers, l.started = nil, true
+	l.settle()
+}
+
+// Abandon says that it was not. Nothing follows.
+func (l *Log) Abandon() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i, w := range l.writers {
+		w.Close()
+		l.readers[i].Close()
+	}
+	l.writers, l.readers, l.started, l.open = nil, nil, true, 0
+	l.settle()
+}
+
+// Close ends the pipes, whichever process has one open.
+func (l *Log) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, r := range l.readers {
+		r.Close()
+	}
+}
+
+func (l *Log) drain(r *os.File) {
+	defer l.finish()
+	defer r.Close()
+	var buf [4 << 10]byte
+	for {
+		n, err := r.Read(buf[:])
+		if l.add(buf[:n]); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+)
+
+// portEvery is how often WaitPort looks: the kernel tells no process outside when a socket begins to listen.
+const portEvery = 5 * time.Millisecond
+
+// WaitPort returns nil when a process of the session listens at a TCP port.
+func (n *Session) WaitPort(ctx context.Context, port uint16) error {
+	if err := n.sandbox.mayListen(); err != nil {
+		return err
+	}
+	tick := time.NewTicker(portEvery)
+	defer tick.Stop()
+	for {
+		listens, err := n.Listens(port)
+		if over := n.err(nil); over != nil {
+			return over
+		}
+		// A process that is ending has no network namespace any more, before any other sign of it can be seen.
+		if listens || err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ESRCH) && !errors.Is(err, syscall.EINVAL) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("sandbox: port %d of the session: %w", port, errors.Join(ctx.Err(), err))
+		case <-n.ended:
+		case <-tick.C:
+		}
+	}
+}
+
+// mayListen refuses to wait for servers where no tool can listen: without a network namespace it would serve the machine.
+func (s *Sandbox) mayListen() error {
+	if s.Plan.Namespaces.Net || s.Policy.Network.Host || slices.Contains(s.Policy.Open, policy.BoundNetwork) {
+		return nil
+	}
+	return &policy.UnsupportedError{Bound: policy.BoundNetwork, What: "servers inside cannot be reached: the tool can listen nowhere",
+		Reason: "there is no network namespace", Remedy: "see Probe's Namespaces; or share the harness's network by Network.Host"}
+}
+
+// Listens reports whether a TCP port has a listener. In the harness's own network namespace one counts if a process of the session has it.
+func (n *Session) Listens(port uint16) (bool, error) {
+	list, err := n.sockets("tcp", "tcp6")
+	wanted := map[uint64]bool{}
+	for _, s := range list {
+		if s.Port.Port == port {
+			wanted[s.inode] = true
+		}
+	}
+	if err != nil || len(wanted) == 0 || n.sandbox.Plan.Namespaces.Net {
+		return len(wanted) > 0, err
+	}
+	processes, _ := n.Processes()
+	return len(holders(processes, wanted)) > 0, nil
+}
+
+// mostTable is how much is read of a table of sockets, of which a tool can open many.
+const mostTable = 16 << 20
+
+// sockets reads tables of the network namespace that init is in (proc_pid_net(5)).
+func (n *Session) sockets(tables ...string) (list []socket, err error) {
+	stage := n.cmd.Process.Pid
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", stage, stage))
+	if err != nil {
+		return nil, err
+	}
+	init, _, _ := strings.Cut(string(children), " ")
+	for _, table := range tables {
+		f, err := os.Open("/proc/" + init + "/net/" + table)
+		if os.IsNotExist(err) && strings.HasSuffix(table, "6") {
+			continue // a kernel without IPv6
+		}
+		if err != nil {
+			return nil, err
+		}
+		text, err := io.ReadAll(io.LimitReader(f, mostTable))
+		f.Close()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, socketsIn(text, strings.TrimSuffix(table, "6"))...)
+	}
+	return list, nil
+}
+
+// DialInside connects to a server at one of Network.Listen.
+func (n *Session) DialInside(ctx context.Context, port uint16) (net.Conn, error) {
+	if err := n.sandbox.mayDial(port); err != nil {
+		return nil, err
+	}
+	if over := n.err(nil); over != nil {
+		return nil, over
+	}
+	return n.net.DialInside(ctx, port)
+}

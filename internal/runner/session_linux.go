@@ -1,0 +1,322 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/function"
+	"github.com/holdfast-dev/holdfast/internal/stage"
+	"github.com/holdfast-dev/holdfast/internal/stage/launch"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+)
+
+// A Session is a living sandbox: its namespaces and what lies in them, its network, and its init, from Open to Close. Any
+// number of commands run in it, each as a Run whose stage hands it to that init.
+type Session struct {
+	sandbox *Sandbox
+	id      stage.Identity
+	cmd     *exec.Cmd // the stage
+	control *stage.Control
+	net     *Network
+	own     ownDir
+	began   time.Time
+
+	defaults defaults // of its commands
+	outputs  outputs  // which they have printed
+	forwards forwards
+	deadline deadline
+
+	copying sync.Once // makes program
+	program *os.File  // a copy of this program's file, for functions
+	failed  error     // why there is none
+
+	observer observer
+	ended    chan struct{} // closed: every process is dead, and everything given back
+	told     chan struct{} // closed: the observer knows, too
+	closing  sync.Once
+	mu       sync.Mutex
+	sock     *os.File // the commands' way to init; nil: it is closed
+	asked    bool     // Close was called, or the context has ended
+	members  map[*stage.Control]member
+	left     sync.Cond // a member has left
+}
+
+// A member is what a session knows of a command that has processes.
+type member struct {
+	tool           string
+	decided, ended <-chan struct{} // as Run's decided and empty
+}
+
+// Open begins a session. It ends with ctx, with Close, or with the harness.
+func (s *Sandbox) Open(ctx context.Context) (*Session, error) {
+	if s.closed.Load() {
+		return nil, fmt.Errorf("sandbox: %w", os.ErrClosed)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := s.holdsSessions(); err != nil {
+		return nil, err
+	}
+	n := &Session{sandbox: s, id: stage.Identity{UID: os.Geteuid(), GID: os.Getegid()}, ended: make(chan struct{}), told: make(chan struct{}), members: map[*stage.Control]member{}}
+	if observe := s.Policy.Observe; observe != nil {
+		n.observer = newObserver(observe, &s.number)
+		n.observer.session = n.observer.run
+	}
+	n.left.L = &n.mu
+	if err := n.start(); err != nil {
+		n.release()
+		return nil, err
+	}
+	go n.follow()
+	stop := context.AfterFunc(ctx, func() { n.Close() })
+	go func() { <-n.ended; stop() }()
+	return n, nil
+}
+
+// holdsSessions refuses sessions where this host or policy cannot hold them.
+func (s *Sandbox) holdsSessions() error {
+	no := func(needs, remedy string) error {
+		return &policy.SessionError{Reason: "needs " + needs, Remedy: remedy + "; or run single commands", Err: errors.ErrUnsupported}
+	}
+	switch {
+	case s.Policy.Root != nil:
+		return no("a policy of Files: Policy.Root is set", "use Files")
+	case s.Policy.Nested:
+		return no("a policy without Nested: the Landlock domain around each of its tools refuses mounts", "do not set Policy.Nested")
+	case s.Plan.Apart == nil && !slices.Contains(slices.Concat(s.Policy.May, s.Policy.Open), policy.BoundProcesses):
+		return no("Landlock, which keeps its commands from each other's memory and which this host does not have", "see Probe's Landlock, or name processes in Policy.May")
+	}
+	return nil
+}
+
+func (n *Session) start() (err error) {
+	s := n.sandbox
+	if n.net, err = s.Networks.New(s.NetConfig, s.Plan.Namespaces.Net, &n.observer); err != nil {
+		return err
+	}
+	t, err := s.Template(n.id, true)
+	if err != nil {
+		return err
+	}
+	if t.NeedsOwn {
+		if err := n.own.make(s.Policy, n.net, n.id); err != nil {
+			return err
+		}
+	}
+	l, err := launch.Default()
+	if err != nil {
+		return err
+	}
+	if err := l.Check(); err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	program, err := t.Sealed(stage.Run{Path: "/", Argv: []string{"session"}, Own: n.own.made, Quiet: true, Files: n.net.files, Connects: n.net.connects,
+		Serves: true, Ignored: launch.IgnoredSignals(), Given: 1, GivenFD: l.FirstGiven(3)})
+	if err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	defer program.Close()
+	sock, init, err := stage.SessionSocket()
+	if err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	defer init.Close()
+	n.sock = sock
+	if n.control, err = stage.NewControl(); err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	n.cmd = &exec.Cmd{Path: l.Path, Env: launch.Environment(3), Dir: "/", ExtraFiles: l.Files(nil, program, n.control.Child, init)}
+	if err := n.cmd.Start(); err != nil {
+		return fmt.Errorf("sandbox: start the session's stage: %w", err)
+	}
+	n.control.Passed()
+	n.control.AwaitStart()
+	if n.control.Held {
+		if n.began = time.Now(); n.sandbox.Policy.Observe != nil {
+			n.observer.started(n.began, policy.Started{PID: n.cmd.Process.Pid})
+		}
+		n.net.Serve(n.control)
+		return nil
+	}
+	err = failedStart(s.Plan.ForSession(), t, n.control.Failed)
+	n.cmd.Process.Kill()
+	n.cmd.Wait()
+	n.control.Drain()
+	n.control.AwaitEmpty(nil, stage.MostEnd)
+	return err
+}
+
+// follow waits for the session's end.
+func (n *Session) follow() {
+	n.control.Drain()
+	n.cmd.Wait()
+	n.control.AwaitEmpty(nil, stage.MostEnd)
+	n.release()
+	close(n.ended)
+	if n.sandbox.Policy.Observe != nil {
+		n.tellEnd()
+	}
+	close(n.told)
+}
+
+// tellEnd tells the observer of the session's end, after that of its commands.
+func (n *Session) tellEnd() {
+	at := time.Now()
+	n.mu.Lock()
+	for len(n.members) > 0 {
+		n.left.Wait()
+	}
+	n.mu.Unlock()
+	s := n.net.Summary().Gateway
+	e := policy.Ended{Status: "session ended", ExitCode: -1, Duration: at.Sub(n.began), Denied: s.Denied, Sent: s.Sent, Received: s.Received}
+	if err := n.err(nil); !errors.Is(err, os.ErrClosed) {
+		e.Err = err.Error()
+	}
+	n.observer.ended(at, e)
+}
+
+// release gives back what the session has.
+func (n *Session) release() {
+	if n.net != nil {
+		n.net.Close()
+	}
+	n.own.remove()
+	n.outputs.close()
+	n.deadline.stop()
+	n.copying.Do(func() { n.failed = os.ErrClosed })
+	n.mu.Lock()
+	n.program.Close() // a nil one does not mind
+	n.sock.Close()    // a nil one does not mind
+	n.sock = nil
+	n.mu.Unlock()
+	if n.control != nil {
+		n.control.Close()
+	}
+}
+
+// Close ends the session with all that runs in it, and returns when every process is dead.
+func (n *Session) Close() error {
+	first := false
+	n.closing.Do(func() {
+		first = true
+		n.mu.Lock()
+		n.asked = true
+		if n.sock == nil || stage.EndSession(n.sock) != nil {
+			n.cmd.Process.Kill()
+		}
+		n.mu.Unlock()
+	})
+	<-n.told
+	if !first {
+		return os.ErrClosed
+	}
+	return nil
+}
+
+// err is the error of a session that is over; nil: it is not.
+func (n *Session) err(from error) error {
+	select {
+	case <-n.ended:
+	default:
+		return nil
+	}
+	n.mu.Lock()
+	asked := n.asked
+	n.mu.Unlock()
+	switch e := lostError(n.control.Lost, from); {
+	case n.deadline.struck.Load():
+		return &policy.SessionError{Reason: "has ended", Err: &deadlineError{from}}
+	case asked:
+		return &policy.SessionError{Reason: "was closed", Err: errors.Join(os.ErrClosed, from)}
+	case e != nil:
+		return &policy.SessionError{Reason: "has ended", Err: e}
+	case n.control.Deadline:
+		return &policy.SessionError{Reason: "has ended", Err: &deadlineError{from}}
+	}
+	return &policy.SessionError{Reason: "has ended: its stage was killed", Err: from}
+}
+
+// way returns a descriptor of the commands' way to init, which the caller closes.
+func (n *Session) way() (*os.File, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.sock == nil {
+		return nil, &policy.SessionError{Reason: "has ended"}
+	}
+	f, err := stage.Duplicate(n.sock)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	return f, nil
+}
+
+// lives reports whether init listens.
+func (n *Session) lives() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.sock != nil && stage.SessionLives(n.sock)
+}
+
+// over is the error of a session that is over or about to be; nil: it is not.
+func (n *Session) over() error {
+	n.mu.Lock()
+	asked := n.asked
+	n.mu.Unlock()
+	if asked || !n.lives() {
+		<-n.ended
+	}
+	return n.err(nil)
+}
+
+// killLeft kills the warden of a command whose tool has ended. It reports whether there was one.
+func (n *Session) killLeft(c *stage.Control) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	m, has := n.members[c]
+	if !has {
+		return false
+	}
+	select {
+	case <-m.ended:
+		c.KillInit()
+		return true
+	default:
+		return false
+	}
+}
+
+// join notes a command that has processes, and leave one that has none any more.
+func (n *Session) join(c *stage.Control, m member) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.members[c] = m
+}
+
+func (n *Session) leave(c *stage.Control) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.members, c)
+	n.left.Broadcast()
+}
+
+// newCall makes what a tool gets that is a function of this program.
+func (n *Session) newCall(name string, args []string) (*function.Call, error) {
+	n.copying.Do(func() { n.program, n.failed = function.Program() })
+	if n.failed != nil {
+		return nil, n.failed
+	}
+	n.mu.Lock()
+	program, err := stage.Duplicate(n.program) // the session may end while the call's process is started
+	n.mu.Unlock()
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
+	return function.New(name, args[min(1, len(args)):], program)
+}

@@ -1,0 +1,128 @@
+package child
+
+import (
+	"syscall"
+	"unsafe"
+
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"github.com/holdfast-dev/holdfast/internal/sys"
+)
+
+// commandMain is the whole life of a stage whose command is one of a session: the process that the harness has for it. It
+// hands all that makes up the command to the session's init, passes signals on to the warden, and ends as the tool ends.
+//
+//go:norace
+//go:nocheckptr
+func commandMain() {
+	terminal := leaveTerminal()
+	prepare()
+	st.request.Terminal = terminal
+	if errno := handOver(); errno != 0 {
+		st.failedStep, st.failedErrno, st.failedWhere = wire.StepClone, errno, wire.InStage
+		fail()
+	}
+	closeStageFDs()
+	monitorWarden()
+	sys.Call(syscall.SYS_CLOSE, st.control, 0, 0, 0, 0, 0)
+	endAsTool()
+}
+
+// handOver sends the command to the session's init.
+//
+//go:norace
+//go:nocheckptr
+func handOver() uintptr {
+	r := &st.request
+	umask, _ := sys.Call(syscall.SYS_UMASK, 0, 0, 0, 0, 0, 0)
+	sys.Call(syscall.SYS_UMASK, umask, 0, 0, 0, 0, 0)
+	own, _ := sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
+	group, _ := sys.Call(syscall.SYS_GETPGID, 0, 0, 0, 0, 0, 0)
+	r.Kind, r.Umask, r.Mask, r.CwdErrno = wire.RequestCommand, uint32(umask), st.oldMask, uint32(st.cwdError)
+	if group == own {
+		r.Leads = 1
+	}
+	for i := range len(st.cwd) {
+		r.Cwd[i] = st.cwd[i]
+	}
+	extra := min(uintptr(st.hdr.Extra), wire.MaxPassed-wire.PassedFirst)
+	st.passed = cmsgMany{len: 16 + 4*(wire.PassedFirst+extra), level: syscall.SOL_SOCKET, typ: sys.SCM_RIGHTS}
+	st.passed.fds[0], st.passed.fds[1], st.passed.fds[2] = st.hdr.SelfFD, int32(st.control), int32(st.initSock)
+	for i := range extra {
+		st.passed.fds[(wire.PassedFirst+i)&255] = int32(i)
+	}
+	socket := uintptr(st.reg[(wire.RegGiven+st.hdr.Session-1)&(wire.MaxRegisters-1)])
+	st.iovec[0] = [2]uintptr{sys.Addr(r), unsafe.Sizeof(*r)}
+	st.msghdr = msghdr{iov: sys.Addr(&st.iovec), iovlen: 1, control: sys.Addr(&st.passed), controllen: (st.passed.len + 7) &^ 7}
+	for {
+		_, errno := sys.Call(syscall.SYS_SENDMSG, socket, sys.Addr(&st.msghdr), sys.MSG_NOSIGNAL, 0, 0, 0)
+		if errno == uintptr(syscall.ETOOMANYREFS) {
+			_, errno = sendRaised(socket, 0)
+		}
+		if errno != uintptr(syscall.EINTR) {
+			sys.Call(syscall.SYS_CLOSE, socket, 0, 0, 0, 0, 0)
+			sys.Call(syscall.SYS_CLOSE, uintptr(st.hdr.SelfFD), 0, 0, 0, 0, 0)
+			return errno
+		}
+	}
+}
+
+// monitorWarden waits until the warden has told the tool's end, or has ended itself. At the harness's death or the command's
+// deadline it returns: the end of its socket is the command's.
+//
+//go:norace
+//go:nocheckptr
+func monitorWarden() {
+	const (
+		harness = iota
+		socket
+		timer
+	)
+	p := &st.poll
+	for i := range p {
+		p[i] = sys.PollFD{FD: -1, Events: sys.POLLIN}
+	}
+	if p[harness].FD = watchHarness(); p[harness].FD < 0 {
+		return
+	}
+	p[socket].FD, p[timer].FD = int32(st.stageSock), startTimer()
+	for st.status.Kind == 0 {
+		if _, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(p), uintptr(len(p)), 0, 0, 0, 0); errno != 0 {
+			continue // EINTR: a signal was forwarded
+		}
+		if p[socket].Revents != 0 && !readStatus() || p[harness].Revents != 0 {
+			return
+		}
+		if p[timer].Revents != 0 {
+			st.message = wire.Message{Kind: wire.MsgDeadline}
+			send(0)
+			return
+		}
+	}
+}
+
+// leaveTerminal lets go of the terminal that the stage controls, if it leads a session, so that the tool can have it, and
+// returns 1 + its descriptor; 0: there is none.
+//
+//go:norace
+//go:nocheckptr
+func leaveTerminal() uint32 {
+	own, _ := sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
+	if sid, _ := sys.Call(syscall.SYS_GETSID, 0, 0, 0, 0, 0, 0); sid != own {
+		return 0
+	}
+	for fd := range min(uintptr(st.hdr.Extra), wire.MaxPassed) {
+		sid := int32(0)
+		if _, errno := sys.Call(syscall.SYS_IOCTL, fd, tiocGSID, sys.Addr(&sid), 0, 0, 0); errno != 0 || uintptr(sid) != own {
+			continue
+		}
+		// Its foreground group, which is the stage's, is sent SIGHUP and SIGCONT (ioctl_tty(2)).
+		st.action = sys.SigAction{Handler: 1} // SIG_IGN
+		sys.Call(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGHUP), sys.Addr(&st.action), 0, 8, 0, 0)
+		if _, errno := sys.Call(syscall.SYS_IOCTL, fd, syscall.TIOCNOTTY, 0, 0, 0, 0); errno == 0 {
+			return uint32(fd) + 1
+		}
+	}
+	return 0
+}
+
+const tiocGSID = 0x5429

@@ -1,0 +1,216 @@
+package child
+
+import (
+	"syscall"
+	"unsafe"
+
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"github.com/holdfast-dev/holdfast/internal/supervisor"
+	"github.com/holdfast-dev/holdfast/internal/sys"
+)
+
+// startTool starts the tool, reports, and serves it. It is the rest of init's life, or of a warden's.
+//
+//go:norace
+//go:nocheckptr
+func startTool() {
+	st.toolPID = vfork(st.toolClone | sys.CLONE_VM | sys.CLONE_VFORK | sys.CLONE_FILES | uintptr(syscall.SIGCHLD))
+	if st.toolPID == 0 {
+		toolMain()
+	}
+	if int(st.toolPID) < 0 {
+		st.failedStep, st.failedErrno, st.failedWhere = wire.StepClone, -st.toolPID, wire.InInit
+		failInit()
+	}
+	checkHeld()
+	if !beginSupervisor() {
+		exitInit() // a tool whose calls no supervisor answers
+	}
+	serve()
+}
+
+// serve runs until the tool has ended: it passes signals on, reaps orphans and
+// acts for the supervisor.
+//
+//go:norace
+//go:nocheckptr
+func serve() {
+	const (
+		socket = iota
+		child
+		guarded
+		dialer
+		asking
+	)
+	st.poll = [5]sys.PollFD{
+		socket:  {FD: int32(st.initSock), Events: sys.POLLIN},
+		child:   {FD: childSignals(), Events: sys.POLLIN},
+		guarded: {FD: int32(st.listener), Events: sys.POLLIN},
+		dialer:  {FD: dialerFD(), Events: sys.POLLIN},
+		asking:  {FD: questionsFD(), Events: sys.POLLIN},
+	}
+	for {
+		n, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), uintptr(len(st.poll)), supervisorWait(), 0, 0, 0)
+		if errno == uintptr(syscall.EINVAL) {
+			exitInit() // another process has lowered the limit of descriptors (prlimit(2)): poll fails for ever
+		}
+		if errno != 0 || n == 0 {
+			continue
+		}
+		if st.poll[guarded].Revents&sys.POLLIN != 0 {
+			serveSupervisor()
+		} else if st.poll[guarded].Revents != 0 {
+			st.poll[guarded].FD = -1 // no process is left under the filter
+		}
+		if st.poll[dialer].Revents != 0 && !serveDialer() {
+			st.poll[dialer].FD = -1
+		}
+		if st.poll[asking].Revents != 0 && supervisor.TakeAnswer(st.supervisor) < 0 {
+			st.poll[asking].FD = -1
+		}
+		if st.poll[child].Revents != 0 {
+			reap()
+		}
+		if st.poll[socket].Revents != 0 && !passSignal() {
+			exitInit() // the stage is gone
+		}
+	}
+}
+
+// childSignals makes a descriptor that is readable when a child has changed.
+//
+//go:norace
+//go:nocheckptr
+func childSignals() int32 {
+	st.sigset = 1 << (syscall.SIGCHLD - 1)
+	fd, _ := sys.Call(sysSignalfd4, ^uintptr(0), sys.Addr(&st.sigset), 8, sys.SFD_CLOEXEC|sys.SFD_NONBLOCK, 0, 0)
+	return int32(fd)
+}
+
+// reap collects the dead. The tool's death ends the sandbox; its stops are
+// passed to the stage.
+//
+//go:norace
+//go:nocheckptr
+func reap() {
+	sys.Call(syscall.SYS_READ, uintptr(st.poll[1].FD), sys.Addr(&st.siginfo), unsafe.Sizeof(st.siginfo), 0, 0, 0)
+	for n := 1; ; n++ {
+		pid, errno := sys.Call(syscall.SYS_WAIT4, ^uintptr(0), sys.Addr(&st.waited), sys.WNOHANG|sys.WUNTRACED|sys.WALL, sys.Addr(&st.evidence), 0, 0)
+		if errno != 0 && st.toolPID == 0 {
+			exitInit() // a warden, to which no process is left
+		}
+		if errno != 0 || pid == 0 {
+			return
+		}
+		if n%256 == 0 && st.toolPID != 0 && !passSignal() {
+			exitInit() // the stage is gone, and there may be no end of the dead
+		}
+		if pid != st.toolPID {
+			continue
+		}
+		if st.waited&0xff == 0x7f { // stopped: wait(2)
+			takeStop(uintptr(st.waited>>8) & 63)
+			st.status = wire.StatusRecord{Kind: wire.StatusStopped, Status: st.waited}
+			sys.Call(syscall.SYS_SENDTO, st.initSock, sys.Addr(&st.status), unsafe.Sizeof(st.status), sys.MSG_NOSIGNAL, 0, 0)
+			continue
+		}
+		if st.hdr.Flags&wire.FlagCommand != 0 {
+			toolEnded()
+			continue
+		}
+		st.status = wire.StatusRecord{Kind: wire.StatusEnded, Status: st.waited}
+		addUsed()
+		endInit()
+	}
+}
+
+// passSignal takes one signal's number from the stage and gives the signal to
+// the tool, unless the tool has had it already.
+//
+// The stage, init and the tool start in one process group. A signal sent to
+// the group (a terminal's Ctrl-C, kill(2) with a negative pid) reaches all
+// three; one sent to the stage alone reaches only the stage. Init blocks every
+// signal, so that one sent to the group is pending here, and was before the
+// stage got it: the kernel signals a group's newest member first
+// (__kill_pgrp_info, and attach_pid which adds at the head). Taking it from
+// the pending set tells the two cases apart.
+//
+//go:norace
+//go:nocheckptr
+func passSignal() bool {
+	n, errno := sys.Call(syscall.SYS_RECVFROM, st.initSock, sys.Addr(&st.digits), 1, sys.MSG_DONTWAIT, 0, 0)
+	if errno == uintptr(syscall.EAGAIN) || errno == uintptr(syscall.EINTR) {
+		return true
+	}
+	if errno != 0 || n != 1 {
+		return false
+	}
+	sig := uintptr(st.digits[0])
+	if st.hdr.Flags&wire.FlagCommand != 0 {
+		passToTool(sig)
+		return true
+	}
+	had := st.stops>>(sig&63)&1 != 0
+	st.stops &^= 1 << (sig & 63)
+	if sig == uintptr(syscall.SIGCONT) {
+		st.stops = 0 // it has taken from the stage what it had not passed on yet
+	}
+	if !wasPending(sig) && !had {
+		sys.Call(syscall.SYS_KILL, st.toolPID, sig, 0, 0, 0, 0)
+	}
+	return true
+}
+
+// wasPending takes a signal from init's pending set, if it is there.
+//
+//go:norace
+//go:nocheckptr
+func wasPending(sig uintptr) bool {
+	st.sigset = 1 << ((sig - 1) & 63)
+	got, _ := sys.Call(syscall.SYS_RT_SIGTIMEDWAIT, sys.Addr(&st.sigset), sys.Addr(&st.siginfo), sys.Addr(&st.zeroTime), 8, 0, 0)
+	return got == sig
+}
+
+// takeStop notes that the signal which has stopped the tool was sent to the group,
+// before anybody can see the stop: a SIGCONT that answers it takes every stop from
+// the pending sets (signal(7)), and the stage's number, which may come later, would
+// then pass for a signal to the stage alone, and stop the tool once more.
+//
+//go:norace
+//go:nocheckptr
+func takeStop(sig uintptr) {
+	if sig >= uintptr(syscall.SIGTSTP) && sig <= uintptr(syscall.SIGTTOU) && wasPending(sig) {
+		st.stops |= 1 << (sig & 63)
+	}
+}
+
+// toolEnded tells the command's stage and harness that the tool has ended, with the struct rusage that wait4(2) has left in
+// st.evidence. What the tool left goes on.
+//
+//go:norace
+//go:nocheckptr
+func toolEnded() {
+	// In this order: by the time that the command's stage ends, its harness can know that it was not ended early.
+	st.message = wire.Message{Kind: wire.MsgToolEnded, Value: int64(st.waited)}
+	send(unsafe.Sizeof(syscall.Rusage{}))
+	st.status = wire.StatusRecord{Kind: wire.StatusEnded, Status: st.waited}
+	sys.Call(syscall.SYS_SENDTO, st.initSock, sys.Addr(&st.status), unsafe.Sizeof(st.status), sys.MSG_NOSIGNAL, 0, 0)
+	sys.Call(syscall.SYS_CLOSE, st.initSock, 0, 0, 0, 0, 0)
+	sys.Call(syscall.SYS_CLOSE, st.control, 0, 0, 0, 0, 0)
+	st.poll[0], st.toolPID = sys.PollFD{FD: -1}, 0
+}
+
+// passToTool gives a signal that the command's stage has had to the tool, or to its process group: a stage that leads one is
+// signalled by it.
+//
+//go:norace
+//go:nocheckptr
+func passToTool(sig uintptr) {
+	to := st.toolPID
+	if st.request.Leads != 0 {
+		to = -to
+	}
+	if int(st.toolPID) > 0 {
+		sys.Call(syscall.SYS_KILL, to, sig, 0, 0, 0, 0)
+	}
+}

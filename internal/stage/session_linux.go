@@ -1,0 +1,135 @@
+package stage
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"golang.org/x/sys/unix"
+)
+
+// SessionSocket makes the socket of a session: the harness's end, which its commands' stages get too, and init's.
+func SessionSocket() (harness, init *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, os.NewSyscallError("socketpair", err)
+	}
+	return os.NewFile(uintptr(fds[0]), "holdfast session"), os.NewFile(uintptr(fds[1]), "holdfast session"), nil
+}
+
+// Duplicate returns another descriptor of a file.
+func Duplicate(f *os.File) (*os.File, error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	fd := -1
+	if cerr := raw.Control(func(own uintptr) { fd, err = unix.FcntlInt(own, unix.F_DUPFD_CLOEXEC, 0) }); cerr != nil {
+		return nil, cerr
+	}
+	if err != nil {
+		return nil, os.NewSyscallError("fcntl", err)
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
+}
+
+// EndSession asks a session's init to end it.
+func EndSession(harness *os.File) error { return request(harness, wire.RequestEnd) }
+
+// SessionLives reports whether there is an init that listens.
+func SessionLives(harness *os.File) bool { return request(harness, wire.RequestNone) == nil }
+
+func request(harness *os.File, kind uint32) error {
+	raw, err := harness.SyscallConn()
+	if err != nil {
+		return err
+	}
+	r := wire.Request{Kind: kind}
+	if cerr := raw.Control(func(fd uintptr) { err = unix.Send(int(fd), bytesOf(&r), unix.MSG_NOSIGNAL) }); cerr != nil {
+		return cerr
+	}
+	return err
+}
+
+// MostSessionFiles is how many descriptors the tool of a session's command may have.
+const MostSessionFiles = wire.MaxPassed - wire.PassedFirst
+
+// Follow reads what is said of a session's command, and calls started once the tool was executed or will never be, evident once the
+// evidence has come or never will, and returns when the tool has ended, or the command as a whole. Once over is closed, which says that
+// the command's stage has ended, a tool whose end has not been told is killed with all that it has started: init sees to
+// that when their warden is dead.
+func (c *Control) Follow(over <-chan struct{}, started, evident func()) {
+	var waiting sync.WaitGroup
+	sock, ended := c.sock, make(chan struct{})
+	waiting.Go(func() {
+		select {
+		case <-over:
+			sock.SetReadDeadline(time.Unix(1, 0))
+		case <-ended:
+		}
+	})
+	c.until(func() bool { return c.Held || c.Failed != nil })
+	started()
+	c.until(func() bool { return !c.Held || c.Evidence != nil })
+	evident()
+	c.until(func() bool { return c.ToolEnded })
+	close(ended)
+	waiting.Wait()
+	sock.SetReadDeadline(time.Time{})
+}
+
+func (c *Control) until(done func() bool) {
+	for !done() {
+		err := c.next()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			c.cutOff()
+		} else if err != nil {
+			return
+		}
+	}
+}
+
+// cutOff takes what has arrived, and kills the warden if the tool's end is not in it.
+func (c *Control) cutOff() {
+	c.sock.SetReadDeadline(time.Time{})
+	for c.arrived() && c.next() == nil {
+	}
+	if !c.ToolEnded {
+		c.doomed = true
+		c.KillInit()
+	}
+}
+
+// arrived reports whether there is something to read.
+func (c *Control) arrived() (is bool) {
+	if c.sock == nil {
+		return false
+	}
+	if raw, err := c.sock.SyscallConn(); err == nil {
+		raw.Control(func(fd uintptr) {
+			p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+			n, err := unix.Poll(p, 0)
+			is = err == nil && n > 0
+		})
+	}
+	return is
+}
+
+// Discard reads what is left and changes nothing: the fields are others' to read by now.
+func (c *Control) Discard() {
+	for c.sock != nil {
+		_, fd, err := receive(c.sock, c.buf[:])
+		if err != nil {
+			return
+		}
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+}
+
+// Process returns a pidfd of the process that the run's end waits for, which stays the Control's; nil: it is not known. For a
+// session's command it is the warden.
+func (c *Control) Process() *os.File { return c.init }

@@ -1,0 +1,77 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+)
+
+var _ = offer(programs, "session late server", func(args []string) {
+	io.ReadFull(os.Stdin, make([]byte, 1))
+	l, err := net.Listen("tcp", args[0])
+	for err == nil {
+		var c net.Conn
+		if c, err = l.Accept(); err == nil {
+			io.WriteString(c, "served")
+			c.Close()
+		}
+	}
+	println(err.Error())
+	os.Exit(1)
+})
+
+// TestKernelWaitPortReturnsWhenAServerListens, and not before; with the session it ends, too.
+func TestKernelWaitPortReturnsWhenAServerListens(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces, kerneltest.LandlockABI(6), kerneltest.HasSeccompFilter)
+	eachWall(t, sessionWalls[:1], func(t *testing.T, w walls) {
+		p := attackPolicy(t, "", w)
+		p.Network.Listen = []uint16{8080, 8081}
+		s, err := attackSandbox(t, p, w).Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		server := s.program("session late server", "127.0.0.1:8080")
+		begin, err := server.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := server.Start(); err != nil {
+			t.Fatal(err)
+		}
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := s.WaitPort(over, 8080); !errors.Is(err, context.Canceled) {
+			t.Errorf("before it listens: %v", err)
+		}
+		begin.Write([]byte{1})
+		if err := s.WaitPort(t.Context(), 8080); err != nil {
+			t.Fatal(err)
+		}
+		c, err := s.DialInside(t.Context(), 8080)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, err := io.ReadAll(c); string(out) != "served" || err != nil {
+			t.Errorf("%q, %v", out, err)
+		}
+		c.Close()
+		var not *PolicyError
+		if _, err := s.DialInside(t.Context(), 22); !errors.As(err, &not) {
+			t.Errorf("a port that the policy does not name: %v", err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- s.WaitPort(t.Context(), 8081) }()
+		s.Close()
+		var gone *policy.SessionError
+		if err := <-ended; !errors.As(err, &gone) {
+			t.Errorf("after Close: %v", err)
+		}
+	})
+}
