@@ -323,10 +323,12 @@ var _ = offer(programs, "session bomb", func([]string) {
 
 var _ = offer(programs, "session stopper", func([]string) {
 	fmt.Println("ready")
+	var init int
+	fmt.Scan(&init)
 	own := os.Getpid()
 	for {
-		for pid := 2; pid < 600; pid++ {
-			if pid != own && pid != os.Getppid() {
+		for pid := max(2, own-300); pid < own+300; pid++ {
+			if pid != own && pid != os.Getppid() && pid != init {
 				unix.Kill(pid, unix.SIGSTOP)
 			}
 		}
@@ -334,12 +336,17 @@ var _ = offer(programs, "session stopper", func([]string) {
 })
 
 // TestKernelAttackCommandsThatStart stops whatever process it finds, tools that are not executed yet and their wardens among them: each
-// command can be cancelled all the same, and the session goes on when the attacker is gone.
+// command can be cancelled all the same, and the session goes on when the attacker is gone. It spares init, whose end would be that of a
+// session without namespaces (TestKernelAttackTheProcessesOfABareSession).
 func TestKernelAttackCommandsThatStart(t *testing.T) {
 	kerneltest.Long(t)
-	inSession(t, func(t *testing.T, s *Session) {
+	inSessions(t, sessionWalls[:2], func(t *testing.T, s *Session, w walls) {
 		attacker := s.program("session stopper")
 		out, err := attacker.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, err := attacker.StdinPipe()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -347,6 +354,15 @@ func TestKernelAttackCommandsThatStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		io.ReadFull(out, make([]byte, len("ready\n")))
+		init := 1
+		if w.bare() {
+			list, err := s.Processes()
+			if len(list) != 1 {
+				t.Fatal(list, err)
+			}
+			init = parentOf(t, parentOf(t, list[0].Outside))
+		}
+		fmt.Fprintln(in, init)
 		ended := make(chan struct{})
 		go func() {
 			for range kerneltest.Amount(t, 3, 10, 50) {

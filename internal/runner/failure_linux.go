@@ -48,7 +48,10 @@ func lostError(lost *stage.Loss, err error) *ProcessError {
 	case lost.Keeper:
 		return &ProcessError{Process: "keeper", Status: "ended", Err: err}
 	}
-	if lost.Status.Signaled() {
+	switch {
+	case lost.Status == 0: // its parent took the status, or it never ends so
+		return &ProcessError{Process: process, Status: "ended", Err: err}
+	case lost.Status.Signaled():
 		return &ProcessError{Process: process, Status: "was killed: " + lost.Status.Signal().String(), Err: err}
 	}
 	return &ProcessError{Process: process, Status: fmt.Sprintf("ended with status %d", lost.Status.ExitStatus()), Err: err}
