@@ -93,6 +93,40 @@ func TestKernelNestedRunsSandboxes(t *testing.T) {
 	})
 }
 
+// TestKernelNestedRunsChromium: with its own sandbox, which it builds of user namespaces.
+func TestKernelNestedRunsChromium(t *testing.T) {
+	kerneltest.Long(t)
+	kerneltest.Need(t, kerneltest.Command("chromium"))
+	kerneltest.InChild(t, kerneltest.Child{As: kerneltest.Ordinary}, func(t *testing.T) {
+		kerneltest.Need(t, kerneltest.HasUserNamespaces)
+		dir := t.TempDir()
+		if err := os.WriteFile(dir+"/page.html", []byte(`<p id="x"></p><script>document.getElementById("x").textContent = "made " + 6*7</script>`), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		for _, nested := range []bool{true, false} {
+			p := Workspace(dir)
+			p.Nested = nested
+			if nested {
+				p.Files.CopyOnWrite, p.Files.Write = append(p.Files.CopyOnWrite, p.Files.Write...), nil
+			}
+			s, err := New(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := s.Command("chromium", "--headless", "--disable-gpu", "--user-data-dir=/tmp/profile", "--dump-dom", "file://"+dir+"/page.html")
+			var errs strings.Builder
+			c.Stderr = &errs
+			out, err := c.Output()
+			if works := err == nil && strings.Contains(string(out), "made 42"); works != nested {
+				t.Errorf("Nested %v: %v %s\n%s", nested, err, out, errs.String())
+			}
+			if !nested && !strings.Contains(errs.String(), "No usable sandbox") {
+				t.Errorf("the reason without Nested: %v %s", err, errs.String())
+			}
+		}
+	})
+}
+
 // TestKernelNestedIsForAnOrdinaryUser: a command of uid 0 does not start; one that another user runs for a root harness does.
 func TestKernelNestedIsForAnOrdinaryUser(t *testing.T) {
 	kerneltest.Long(t)
