@@ -21,7 +21,7 @@ const (
 // decide decides about a target before its name is looked up. The error is a
 // *Refusal.
 func (g *Proxy) decide(ctx context.Context, t Target, method, path string) (hostrules.Decision, error) {
-	d := g.compiled.rules.Target(t.Host, t.Port)
+	d := g.rules.Load().Target(t.Host, t.Port)
 	if d.Outcome == hostrules.Unknown && g.cfg.Decide != nil {
 		a := g.ask(ctx, policy.Request{Host: t.Host.String(), Port: t.Port, Protocol: t.Protocol, Method: method, Path: path, Rule: d.Rule})
 		if d.Why = a.Reason; a.Allow {
@@ -62,7 +62,7 @@ func isWildcard(entry string) bool { return len(entry) > 0 && entry[0] == '*' }
 // may be dialled and answers.
 func (g *Proxy) dial(ctx context.Context, t Target) (net.Conn, netip.AddrPort, error) {
 	return g.dialFirst(ctx, t, g.cfg.Dial, func(_ context.Context, a netip.Addr) hostrules.Decision {
-		return g.compiled.rules.Address(a, t.Port, g.cfg.Route(a))
+		return g.rules.Load().Address(a, t.Port, g.cfg.Route(a))
 	})
 }
 

@@ -35,6 +35,7 @@ func (g *Proxy) setupInterception() (err error) {
 	if g.compiled.roots != nil {
 		g.cfg.Roots = g.compiled.roots
 	}
+	g.rules.Store(&g.compiled.rules)
 	g.cfg.Credentials = nil
 	g.redactor = g.credentials.redactor()
 	g.judgeRequest = g.checkRequest

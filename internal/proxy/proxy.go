@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/callback"
@@ -50,6 +51,7 @@ type Proxy struct {
 	requests    requestRules
 	redactor    *redact.Redactor
 	compiled    *Compiled
+	rules       atomic.Pointer[hostrules.Rules] // compiled.rules, until SetRules
 	// screen judges a request on its way out and may change it: r is what
 	// will be sent, its URL the real one. The error is a *Refusal.
 	judgeRequest func(r *http.Request, t Target) error
@@ -58,8 +60,11 @@ type Proxy struct {
 // Allowed says what the rules know of a target. It has no side effect: Decide is
 // not asked, nothing is counted. Port 0 asks for any port.
 func (g *Proxy) Allowed(h hostrules.Host, port uint16) hostrules.Decision {
-	return g.compiled.rules.Target(h, port)
+	return g.rules.Load().Target(h, port)
 }
+
+// SetRules replaces the rules of hosts for every decision from now on. What was decided before is left open.
+func (g *Proxy) SetRules(r hostrules.Rules) { g.rules.Store(&r) }
 
 // AllowedDatagrams is Allowed for datagrams.
 func (g *Proxy) AllowedDatagrams(h hostrules.Host, port uint16) hostrules.Decision {

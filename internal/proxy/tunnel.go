@@ -208,7 +208,7 @@ func (g *Proxy) checkName(t Target, name, what string) error {
 		if g.hasRequestRule(Target{Host: h, Port: t.Port}) {
 			return t.refuse(hostrules.Decision{Why: "the " + what + " is " + h.String() + ", whose requests the policy judges: connect to it by that name"})
 		}
-		d := g.compiled.rules.Target(h, t.Port)
+		d := g.rules.Load().Target(h, t.Port)
 		if d.Outcome != hostrules.Deny {
 			return nil
 		}
