@@ -98,7 +98,7 @@ func victimsTool(t *testing.T, s *Session) int {
 	t.Helper()
 	list, err := s.Processes()
 	for _, p := range list {
-		if p.Args[0] == "/bin/sh" {
+		if len(p.Args) > 0 && p.Args[0] == "/bin/sh" {
 			return p.Outside
 		}
 	}

@@ -22,7 +22,13 @@ func soaking(t *testing.T, body func(t *testing.T, as kerneltest.User)) {
 	t.Helper()
 	kerneltest.Need(t, kerneltest.HasUserNamespaces, kerneltest.LandlockABI(6), kerneltest.HasSeccompFilter)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
-		kerneltest.InChild(t, kerneltest.Child{As: as, Timeout: 25 * time.Minute}, func(t *testing.T) { body(t, as) })
+		kerneltest.InChild(t, kerneltest.Child{As: as, Timeout: 25 * time.Minute}, func(t *testing.T) {
+			// Where huge pages are for all memory the kernel can join pages at any moment, and what a process has grows by 2 MiB.
+			if err := unix.Prctl(unix.PR_SET_THP_DISABLE, 1, 0, 0, 0); err != nil {
+				t.Fatal(err)
+			}
+			body(t, as)
+		})
 	})
 }
 
