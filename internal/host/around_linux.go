@@ -3,6 +3,8 @@ package host
 import (
 	"os"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // readAround looks at what surrounds this process.
@@ -20,6 +22,7 @@ func readAround() Around {
 	}
 	a := Around{Filtered: statusField("Seccomp") == 2, Masked: coversProc(t.mountinfo), Profile: profileOf(read("/proc/thread-self/attr/current"))}
 	a.Runtime, a.Evidence, a.Unit = t.runtime()
+	a.NoFCap = os.Geteuid() == 0 && lacksFCap()
 	a.Program, _ = os.Executable()
 	for _, c := range []struct{ file, bad, good string }{
 		{"/proc/sys/user/max_user_namespaces", "0", "user.max_user_namespaces=15000"},
@@ -32,6 +35,13 @@ func readAround() Around {
 		}
 	}
 	return a
+}
+
+// lacksFCap reports whether CAP_SETFCAP is not in effect.
+func lacksFCap() bool {
+	var data [2]unix.CapUserData
+	err := unix.Capget(&unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}, &data[0])
+	return err == nil && data[0].Effective&(1<<unix.CAP_SETFCAP) == 0
 }
 
 const appArmorSysctl = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns"

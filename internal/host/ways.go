@@ -28,7 +28,7 @@ func (f Facts) Ways() []Way {
 	case Docker, Containerd:
 		return dockerWays(a)
 	case Podman:
-		return []Way{{"podman run", options(podmanOptions(a, f.Obstacle))}}
+		return []Way{{"podman run", a.options(podmanOptions(a, f.Obstacle))}}
 	case Kubernetes:
 		return []Way{{"the pod's manifest", a.sysctls(onTheHost) + kubernetesText(a)}}
 	case LXC:
@@ -36,8 +36,8 @@ func (f Facts) Ways() []Way {
 	case GVisor:
 		return nil
 	case Systemd:
-		if a.Filtered || a.Masked {
-			return []Way{{"systemctl edit " + a.Unit, systemdText}}
+		if a.Filtered || a.Masked || a.NoFCap {
+			return []Way{{"systemctl edit " + a.Unit, systemdText + map[bool]string{true: "\nCapabilityBoundingSet=CAP_SETFCAP"}[a.NoFCap]}}
 		}
 	}
 	return hostWays(f.Around)
@@ -73,13 +73,13 @@ const onTheHost = "# on the host, as root: "
 func dockerWays(a Around) []Way {
 	program, list := "docker run", dockerOptions(a)
 	if a.Runtime == Containerd {
-		return []Way{{"nerdctl run", a.sysctls(onTheHost) + options(list)}}
+		return []Way{{"nerdctl run", a.sysctls(onTheHost) + a.options(list)}}
 	}
-	ways := []Way{{program, a.sysctls(onTheHost) + options(list)}, {"compose.yaml, in the service", a.sysctls(onTheHost) + "security_opt: [" + strings.Join(list, ", ") + "]"}}
+	ways := []Way{{program, a.sysctls(onTheHost) + a.options(list)}, {"compose.yaml, in the service", a.sysctls(onTheHost) + "security_opt: [" + strings.Join(list, ", ") + "]" + map[bool]string{true: "\ncap_add: [SETFCAP]"}[a.NoFCap]}}
 	if i := slices.Index(list, "seccomp=unconfined"); i >= 0 {
 		narrow := slices.Clone(list)
 		narrow[i] = "seccomp=docker-seccomp.json"
-		ways = append(ways, Way{program + ", with docs/hosts/docker-seccomp.json, which allows less", a.sysctls(onTheHost) + options(narrow)})
+		ways = append(ways, Way{program + ", with docs/hosts/docker-seccomp.json, which allows less", a.sysctls(onTheHost) + a.options(narrow)})
 	}
 	return ways
 }
@@ -116,14 +116,17 @@ func moduleOptions(a Around) []string {
 	return []string{"apparmor=unconfined"}
 }
 
-func options(list []string) string {
-	return "--security-opt " + strings.Join(list, " --security-opt ")
+func (a Around) options(list []string) string {
+	return "--security-opt " + strings.Join(list, " --security-opt ") + map[bool]string{true: " --cap-add SETFCAP"}[a.NoFCap]
 }
 
 func kubernetesText(a Around) string {
 	text := "spec:\n  hostUsers: false\n  containers:\n  - securityContext:\n      seccompProfile: {type: Unconfined}\n      procMount: Unmasked"
 	if a.Profile != "" && !strings.Contains(a.Profile, ":") {
 		text += "\n      appArmorProfile: {type: Unconfined}"
+	}
+	if a.NoFCap {
+		text += "\n      capabilities: {add: [SETFCAP]}"
 	}
 	return text
 }
@@ -158,6 +161,8 @@ func (o Obstacle) remedy(a Around) string {
 		return "another container runtime for this container, such as runc; gVisor is a boundary of its own"
 	case o.Errno == syscall.ENOSYS:
 		return "Linux 5.12 or newer, whose mount_setattr(2) and the calls before it are needed"
+	case a.NoFCap && !o.Mount:
+		return "CAP_SETFCAP, without which root cannot be mapped into a user namespace, or an ordinary user for this program; and a /proc that is whole, if parts of it are covered"
 	case a.Filtered && !o.Mount:
 		return "a system call filter is in force: start this program under one that allows clone, unshare, mount and pivot_root in user namespaces"
 	case a.Masked:
