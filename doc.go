@@ -99,6 +99,7 @@
 //	internal/tooltest/     tests: the tools that agents use, in the default sandbox
 //	internal/archtest/     tests of the walls between these rooms
 //	docs/hosts/            files for container runtimes, systemd and AppArmor, embedded for the doctor
+//	internal/hosttest/     the library in containers and gVisor: a program that makes them, attacks from inside and prints a table
 //	internal/bench/        what a sandbox costs: a program that measures and prints tables
 //	examples/              programs on the public API alone: run, bwrap (bubblewrap's command line), sandbox-exec, quickstart ...
 //

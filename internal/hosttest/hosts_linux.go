@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/docs/hosts"
+	"github.com/holdfast-dev/holdfast/internal/host"
+	"golang.org/x/sys/unix"
+)
+
+// A habitat is a host and a user on it: a row of the table.
+type habitat struct {
+	name    string
+	user    string
+	uid     int                             // the owner of /work outside
+	start   func(ctx context.Context) error // what its engine takes, once; nil: nothing
+	run     func(ctx context.Context, options []string, args ...string) ([]byte, error)
+	options func(way host.Way) []string // of run, by which a way out is gone; nil: that way is none of this runtime's
+}
+
+// habitats are all of them.
+func (w *world) habitats() []habitat {
+	var list []habitat
+	plain := func(ctx context.Context, _ []string, args ...string) ([]byte, error) {
+		c := exec.CommandContext(ctx, args[0], args[1:]...)
+		c.Env = append(w.environ(), "HOME=/root")
+		c.Dir = "/"
+		return output(c)
+	}
+	list = append(list, habitat{name: bare, user: "root", run: plain})
+	docker, podman := once(w.startDocker), once(w.startPodman)
+	for _, v := range []struct {
+		user    string
+		uid     int
+		options []string
+	}{{"root", 0, nil}, {"1000", 1000, []string{"--user=1000:1000"}}, {"1000, read-only", 1000, []string{"--user=1000:1000", "--read-only", "--tmpfs=/tmp"}}} {
+		engine := func(engine string, flags ...string) func(ctx context.Context, options []string, args ...string) ([]byte, error) {
+			return func(ctx context.Context, options []string, args ...string) ([]byte, error) {
+				return w.runEngine(ctx, engine, flags, append(options, v.options...), args)
+			}
+		}
+		list = append(list, habitat{name: "Docker", user: v.user, uid: v.uid, start: docker, run: engine("docker"), options: w.engineOptions("docker run")})
+		if v.uid == 0 || v.options[0] == "" {
+			list = append(list, habitat{name: "Podman", user: v.user, uid: v.uid, start: podman, run: engine("podman", w.podmanFlags()...), options: w.engineOptions("podman run")})
+		}
+	}
+	list = append(list, w.oci(privileged, "runc", container{caps: allCaps()}, nil))
+	for _, uid := range []int{0, 1000} {
+		list = append(list, w.oci("Docker's current profile (runc)", "runc", container{uid: uid, filter: w.moby, caps: defaultCaps, masked: true, docker: true}, w.engineOptions("docker run")))
+		list = append(list, w.oci("a pod, RuntimeDefault (runc)", "runc", w.pod(uid), podOptions))
+		if uid == 0 {
+			dropped := w.pod(uid)
+			dropped.caps, dropped.noNew = nil, true
+			list = append(list, w.oci("a pod, RuntimeDefault, capabilities dropped (runc)", "runc", dropped, podOptions))
+		}
+		list = append(list, w.oci("a pod, RuntimeDefault (crun)", "crun", w.pod(uid), podOptions))
+		list = append(list, w.oci("gVisor", "runsc", container{uid: uid, caps: defaultCaps}, nil))
+	}
+	return list
+}
+
+// bare is this machine.
+const bare = "no container"
+
+// privileged is the host on which the acts are tried without a sandbox, too.
+const privileged = "a privileged container (runc)"
+
+// allCaps are the default ones and those that the acts would need, as far as this process could have them.
+func allCaps() []string {
+	caps := slices.Clone(defaultCaps)
+	for name, c := range map[string]int{"SYS_ADMIN": unix.CAP_SYS_ADMIN, "NET_ADMIN": unix.CAP_NET_ADMIN, "SYS_PTRACE": unix.CAP_SYS_PTRACE, "SYS_NICE": unix.CAP_SYS_NICE,
+		"SYS_BOOT": unix.CAP_SYS_BOOT, "SYS_TIME": unix.CAP_SYS_TIME, "SYS_MODULE": unix.CAP_SYS_MODULE, "SYSLOG": unix.CAP_SYSLOG, "BPF": unix.CAP_BPF, "PERFMON": unix.CAP_PERFMON,
+		"SYS_PACCT": unix.CAP_SYS_PACCT, "DAC_READ_SEARCH": unix.CAP_DAC_READ_SEARCH, "AUDIT_CONTROL": unix.CAP_AUDIT_CONTROL} {
+		if n, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, uintptr(c), 0, 0, 0); err == nil && n == 1 {
+			caps = append(caps, "CAP_"+name)
+		}
+	}
+	return caps
+}
+
+func (w *world) pod(uid int) container {
+	c := container{uid: uid, filter: w.containerd, caps: defaultCaps, masked: true, env: []string{"KUBERNETES_SERVICE_HOST=192.0.2.1"}}
+	if uid != 0 { // what the restricted Pod Security Standard asks for
+		c.noNew, c.readOnly, c.caps = true, true, nil
+	}
+	return c
+}
+
+func dockerProfile() []byte {
+	text, err := hosts.Files.ReadFile("docker-seccomp.json")
+	if err != nil {
+		panic(err) // it is embedded
+	}
+	return text
+}
+
+// once is start for all hosts of an engine.
+func once(start func(ctx context.Context) error) func(ctx context.Context) error {
+	var err error
+	done := false
+	return func(ctx context.Context) error {
+		if !done {
+			done, err = true, start(ctx)
+		}
+		return err
+	}
+}
+
+// engineOptions turns what is to be written behind "docker run" into options.
+func (w *world) engineOptions(in string) func(way host.Way) []string {
+	return func(way host.Way) []string {
+		if way.In != in && !strings.HasPrefix(way.In, in+", ") {
+			return nil
+		}
+		var list []string
+		for line := range strings.Lines(way.Text) {
+			if !strings.HasPrefix(line, "#") {
+				list = append(list, strings.Fields(line)...)
+			}
+		}
+		for i, o := range list {
+			if o == "seccomp=docker-seccomp.json" {
+				file := filepath.Join(w.dir, "docker-seccomp.json")
+				os.WriteFile(file, dockerProfile(), 0o644)
+				list[i] = "seccomp=" + file
+			}
+		}
+		return list
+	}
+}
+
+// podOptions are a way out in a pod's manifest; what it says is read where the container is made.
+func podOptions(way host.Way) []string {
+	if way.In != "the pod's manifest" {
+		return nil
+	}
+	return []string{way.Text}
+}
+
+// oci is a host that an OCI runtime makes.
+func (w *world) oci(name, program string, c container, options func(host.Way) []string) habitat {
+	flags := map[string][]string{"crun": {"--cgroup-manager=disabled"}, "runsc": {"--network=none", "--platform=systrap", "--ignore-cgroups", "--host-uds=none"}}[program]
+	h := habitat{name: name, user: strconv.Itoa(c.uid), uid: c.uid, options: options}
+	if c.uid == 0 {
+		h.user = "root"
+	}
+	if c.readOnly {
+		h.user += ", read-only"
+	}
+	h.start = func(ctx context.Context) error {
+		if _, err := exec.LookPath(program); err != nil {
+			return fmt.Errorf("%s is not installed", program)
+		}
+		_, err := h.run(ctx, nil, hosttest, "tool", "nop") // what does not start without the library is the machine's
+		return err
+	}
+	h.run = func(ctx context.Context, options []string, args ...string) ([]byte, error) {
+		c, text := c, strings.Join(options, "\n")
+		if strings.Contains(text, "Unconfined") || strings.Contains(text, "seccomp=unconfined") {
+			c.filter = nil
+		}
+		if strings.Contains(text, "docker-seccomp.json") {
+			c.filter = dockerProfile()
+		}
+		if strings.Contains(text, "procMount: Unmasked") || strings.Contains(text, "systempaths=unconfined") {
+			c.masked = false
+		}
+		if strings.Contains(text, "SETFCAP") {
+			c.caps = append(slices.Clone(c.caps), "CAP_SETFCAP")
+		}
+		if strings.Contains(text, "hostUsers: false") {
+			c.userNS = true
+			if err := os.Chown(filepath.Join(w.dir, "work"), c.uid+shifted, c.uid+shifted); err != nil {
+				return nil, err
+			}
+		}
+		return w.runContainer(ctx, program, flags, c, args)
+	}
+	return h
+}
+
+// ask runs this program as the harness there.
+func (w *world) ask(ctx context.Context, h habitat, options []string, args ...string) (a account, err error) {
+	if err := w.fresh(h.uid); err != nil {
+		return a, err
+	}
+	command := []string{hosttest, "inside", "/work"}
+	if h.name == bare {
+		command = []string{"/proc/self/exe", "inside", filepath.Join(w.dir, "work")}
+	}
+	out, err := h.run(ctx, options, append(command, args...)...)
+	if err != nil {
+		return a, err
+	}
+	if err := json.Unmarshal(out, &a); err != nil {
+		return a, fmt.Errorf("its account: %w: %q", err, out)
+	}
+	if a.Fatal != "" {
+		return a, errors.New(a.Fatal)
+	}
+	return a, nil
+}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/sandbox"
+)
+
+// A row is what came of a host.
+type row struct {
+	name, user string
+	account    account
+	ways       []wayResult
+	problems   []string
+}
+
+// A wayResult is what came of a way out of New's error.
+type wayResult struct {
+	in, text string
+	result   *result
+}
+
+// tryHost runs a harness on a host, and once more for each way out.
+func (w *world) tryHost(ctx context.Context, h habitat) row {
+	r := row{name: h.name, user: h.user}
+	problem := func(format string, a ...any) { r.problems = append(r.problems, fmt.Sprintf(format, a...)) }
+	var err error
+	var more []string
+	if h.name == privileged {
+		more = []string{"control"}
+	}
+	if r.account, err = w.ask(ctx, h, nil, more...); err != nil {
+		problem("%v", err)
+		return r
+	}
+	if n := len(acts()); len(more) > 0 && len(r.account.Control) > n/5 {
+		problem("of %d acts these do not go through without a sandbox either, and show nothing:\n%s", n, strings.Join(r.account.Control, "\n"))
+	}
+	r.check("by default", r.account.Default, false)
+	if r.account.Default.Error == "" {
+		return r
+	}
+	r.check("with InContainer", r.account.May, true)
+	for _, way := range r.account.Ways {
+		if h.options == nil {
+			break
+		}
+		options := h.options(way)
+		if options == nil {
+			continue
+		}
+		if !strings.Contains(strings.ReplaceAll(r.account.Default.Error, "\n    ", "\n"), strings.SplitN(way.Text, "\n", 2)[0]) {
+			problem("the error does not say %q:\n%s", way.Text, r.account.Default.Error)
+		}
+		a, err := w.ask(ctx, h, options)
+		if err != nil {
+			problem("with %s: %v", way.Text, err)
+			continue
+		}
+		r.ways = append(r.ways, wayResult{way.In, way.Text, a.Default})
+		if a.Default.Error != "" {
+			problem("with what the error says, %s, it is refused again: %s", way.Text, a.Default.Error)
+			continue
+		}
+		r.check("with "+way.Text, a.Default, false)
+	}
+	return r
+}
+
+// check adds what is wrong with a result.
+func (r *row) check(where string, got *result, weaker bool) {
+	if got.Error != "" {
+		if weaker {
+			r.problems = append(r.problems, where+" it is refused: "+got.Error)
+		}
+		return
+	}
+	for _, f := range got.False {
+		r.problems = append(r.problems, where+" this went through: "+f)
+	}
+	for _, w := range works {
+		text := got.Work[w.name]
+		if text != "" && !(weaker && slices.Contains(notWithoutNamespaces, w.name)) {
+			r.problems = append(r.problems, where+" "+w.name+" does not work: "+text)
+		}
+	}
+	if !weaker && got.notHeld() != "" {
+		r.problems = append(r.problems, where+" not held: "+got.notHeld())
+	}
+}
+
+// notWithoutNamespaces are works that docs/hosts.md says do not function without namespaces.
+var notWithoutNamespaces = []string{"server", "pty"}
+
+// notHeld lists the bounds that are not held.
+func (r *result) notHeld() string {
+	var list []string
+	for b, s := range r.States {
+		if s != sandbox.Held && s != sandbox.Open {
+			list = append(list, fmt.Sprintf("%s %s", b, s))
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(list, ", ")
+}
+
+// cell is a result in a few words.
+func (r *result) cell() string {
+	if r == nil {
+		return ""
+	}
+	if r.Error != "" {
+		return "refused"
+	}
+	state := r.notHeld()
+	if state == "" {
+		state = "every bound held"
+	}
+	var not []string
+	for _, w := range works {
+		if r.Work[w.name] != "" {
+			not = append(not, w.name)
+		}
+	}
+	if len(not) > 0 {
+		state += "; not: " + strings.Join(not, ", ")
+	}
+	return fmt.Sprintf("%s; %.0f ms", state, r.Start)
+}
+
+// line is a row for the log.
+func (r row) line() string {
+	parts := []string{fmt.Sprintf("%s (%s)", r.name, r.user)}
+	if r.account.Default != nil {
+		parts = append(parts, "default: "+r.account.Default.cell())
+	}
+	if r.account.May != nil {
+		parts = append(parts, fmt.Sprintf("weaker: %s, %d of %d acts went through, as the report says", r.account.May.cell(), len(r.account.May.Went), r.account.May.Acts))
+	}
+	for _, w := range r.ways {
+		parts = append(parts, "remedy: "+w.result.cell())
+	}
+	if r.name == privileged {
+		parts = append(parts, fmt.Sprintf("without a sandbox %d of %d acts go through", len(acts())-len(r.account.Control), len(acts())))
+	}
+	return strings.Join(parts, " | ")
+}
+
+// tableOf is the table in Markdown.
+func tableOf(rows []row) string {
+	var b strings.Builder
+	b.WriteString("| host | harness | default | with the remedy of the message | with `InContainer` |\n|---|---|---|---|---|\n")
+	for _, r := range rows {
+		var ways []string
+		for _, w := range r.ways {
+			ways = append(ways, w.result.cell())
+		}
+		slices.Sort(ways)
+		weaker := r.account.May.cell()
+		if m := r.account.May; m != nil {
+			weaker += fmt.Sprintf("; %d acts", len(m.Went))
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.name, r.user, r.account.Default.cell(), strings.Join(ways, "<br>"), weaker)
+	}
+	fmt.Fprintf(&b, "\n%s\n", strings.Join(versions(), "; "))
+	return b.String()
+}
+
+// versions are those of the kernel and of what made the hosts.
+func versions() []string {
+	var list []string
+	for _, c := range [][]string{{"uname", "-sr"}, {"dockerd", "--version"}, {"podman", "--version"}, {"runc", "--version"}, {"crun", "--version"}, {"runsc", "--version"}} {
+		if out, err := exec.Command(c[0], c[1:]...).Output(); err == nil {
+			first, _, _ := strings.Cut(string(out), "\n")
+			list = append(list, first)
+		}
+	}
+	return list
+}
+
+const tableBegins, tableEnds = "<!-- table of internal/hosttest -->\n", "<!-- end of the table -->\n"
+
+// replaceTable puts the table between its marks in a file.
+func replaceTable(file, table string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	before, rest, found := strings.Cut(string(text), tableBegins)
+	_, after, ends := strings.Cut(rest, tableEnds)
+	if !found || !ends {
+		return fmt.Errorf("%s has no marks %q and %q", file, tableBegins, tableEnds)
+	}
+	return os.WriteFile(file, []byte(before+tableBegins+table+tableEnds+after), 0o644)
+}
