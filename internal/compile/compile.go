@@ -80,6 +80,7 @@ func Plan(in Input) (plan.Plan, error) {
 	if err := c.start(); err != nil {
 		return plan.Plan{}, err
 	}
+	c.plan.Ready = in.Policy.Limits.Rlimits.NProc == nil && standsReady(&c.plan, in.Arch) // what stands ready is counted by that limit, too
 	return c.finish()
 }
 

@@ -20,6 +20,7 @@ type Account struct {
 	Denials  []Denial           // of a system that keeps a log of them
 	Network  *Summary           // nil: there is no network, or none yet
 	Shared   bool               // the command is one of a session, and the network is the session's
+	Cold     string             // why no process that stood ready became the tool of a session's command; "": one did, or there is no session
 	Refused  []policy.Violation // by the supervisor, so far
 	Beyond   uint64             // refusals that Refused has no room for
 	Allowed  []string           // what Files.Decide has allowed, in words

@@ -3,6 +3,7 @@ package runner
 import (
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -63,7 +64,23 @@ func (r *Run) follow(a *Account) {
 	default:
 		a.Evidence = readEvidence(r.sandbox.Plan, r.control, r.withheld, r.made())
 		a.Evidence.inSession = r.session != nil
+		a.Cold = r.cold()
 	}
+}
+
+// cold says why no process that stood ready became the tool; "": one did, or the run is not one of a session.
+func (r *Run) cold() string {
+	switch {
+	case r.session == nil || r.control.Warmth == wire.Warm:
+		return ""
+	case r.control.Warmth == wire.ColdKilled:
+		return "what stood ready was killed or stopped from inside"
+	case r.session.ready == nil:
+		return "none can stand ready under this policy, whose filter has to be loaded last or whose limit on processes would count it"
+	case r.session.ready != r.template:
+		return "it runs as another user than its session"
+	}
+	return "none stood ready at that moment"
 }
 
 // cutShort reports whether the run was over before its evidence was read, as

@@ -152,7 +152,7 @@ func (r *Run) load(id stage.Identity) error {
 		}
 	}
 	if r.session != nil {
-		entry.Enters, entry.Given, entry.GivenFD = true, 1, r.launcher.FirstGiven(3+len(r.files))
+		entry.Enters, entry.Ready, entry.Given, entry.GivenFD = true, r.template == r.session.ready, 1, r.launcher.FirstGiven(3+len(r.files))
 		if r.way, err = r.session.way(); err != nil {
 			return err
 		}

@@ -25,6 +25,7 @@ type Session struct {
 	control *stage.Control
 	net     *Network
 	own     ownDir
+	ready   *stage.Template // of the commands for which a process stands ready; nil: none does
 	began   time.Time
 
 	defaults defaults // of its commands
@@ -117,7 +118,10 @@ func (n *Session) start() (err error) {
 	if err := l.Check(); err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
-	program, err := t.Sealed(stage.Run{Path: "/", Argv: []string{"session"}, Own: n.own.made, Quiet: true, Files: n.net.files, Connects: n.net.connects,
+	if s.Plan.Ready {
+		n.ready = t
+	}
+	program, err := t.Sealed(stage.Run{Ready: n.ready != nil, Path: "/", Argv: []string{"session"}, Own: n.own.made, Quiet: true, Files: n.net.files, Connects: n.net.connects,
 		Serves: true, Ignored: launch.IgnoredSignals(), Given: 1, GivenFD: l.FirstGiven(3)})
 	if err != nil {
 		return fmt.Errorf("sandbox: %w", err)

@@ -42,6 +42,6 @@ func (s *Sandbox) Template(id stage.Identity, session bool) (*stage.Template, er
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
-	s.Templates.made.Store(key, t)
-	return t, nil
+	first, _ := s.Templates.made.LoadOrStore(key, t)
+	return first.(*stage.Template), nil
 }

@@ -49,6 +49,7 @@ type Control struct {
 	Checks    [wire.MaxSelfChecks]int32
 	Probed    bool
 	Keyring   int64 // the tool's session keyring
+	Warmth    int   // which process became the tool: wire.Cold and what follows it
 	InitPID   int64 // init's pid, as the stage sees it; negative: the one that it has inside
 	// Gate is called when the stage waits at a gate (wire.GateBorn, wire.GateBuilt).
 	// It goes on if that returns nil, and fails otherwise.
@@ -238,7 +239,7 @@ func (c *Control) take(n, fd int) {
 			c.pass(c.gate)
 		}
 	case wire.MsgHeld:
-		c.Held, c.Checks, c.Keyring = c.Failed == nil, m.Check, m.Value
+		c.Held, c.Checks, c.Keyring, c.Warmth = c.Failed == nil, m.Check, m.Value, int(m.Step)
 	case wire.MsgFailed:
 		c.Failed = &Failure{Step: int(m.Step), Where: int(m.Where), Errno: syscall.Errno(m.Errno), Found: string(c.buf[size:n])}
 	case wire.MsgGate:

@@ -51,7 +51,7 @@
 //   - Init could vfork the tools. It is suspended until execve then, by whatever the tool's file lies on, and answers no supervisor meanwhile.
 //   - A nursery could load the filters once and fork every tool from there: one listener, no BPF compiled for each command. But it is filtered
 //     itself while it sets up a command, can be killed by the tools, and with it the session. Tools forked ahead of the request by wardens give
-//     the same gain (see the notes on warm starts), one at a time.
+//     the same gain, one at a time (ready_linux.go of package child).
 //   - Wardens outside of the tools' scopes, as init of one command is: a Landlock domain is passed on by fork alone, so all tools of one domain
 //     descend from its first process, and no process outside of it can stand between that and a tool. Domains of each command's own would
 //     protect wardens, and forbid commands to signal each other.

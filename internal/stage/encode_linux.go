@@ -36,6 +36,7 @@ type Run struct {
 	Files   []string // what stands in the plan's files that each run gives
 
 	Serves, Enters bool // the stage begins a session, or a command of one: the first given descriptor is its socket
+	Ready          bool // with Serves: a process stands ready for the next command; with Enters: it is one for commands like this
 
 	Connects    []netip.AddrPort // IPv4 addresses of this machine's loopback, in the place of the plan's
 	Born, Built bool             // the harness has a hook at these gates
@@ -104,6 +105,9 @@ func (t *Template) program(buf []byte, r Run) []byte {
 	}
 	if r.Serves || r.Enters {
 		h.Session = 1
+	}
+	if r.Ready {
+		h.Flags |= wire.FlagReady
 	}
 
 	h.Size = uint64(len(e.buf))

@@ -7,14 +7,16 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sys"
 )
 
-// A process beside init shares init's memory and descriptors. Two of them do what takes the kernel long and what init needs late or
-// never, on another processor if one is free; the third is a witness. Each has a stack, and so at most one of a kind runs at a time.
+// A process beside init, or beside a warden, shares its memory and descriptors. Two of them do what takes the kernel long and what init needs late or
+// never, on another processor if one is free; the third is a witness; the
+// last is a tool that stands ready (ready_linux.go). Each has a stack, and so at most one of a kind runs at a time.
 
 // What a process beside init is for.
 const (
 	besideNet     = iota // it makes the network namespace
 	besideDetach         // it takes the harness's root off
 	besideWitness        // init tries to signal it
+	besideTool           // it becomes a command's tool
 	numberBeside
 )
 
@@ -46,6 +48,8 @@ func besideMain() {
 		errno = makeNet()
 	case besideDetach:
 		errno = detachRoot()
+	case besideTool:
+		readyTool()
 	default:
 		witness()
 	}

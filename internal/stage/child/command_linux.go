@@ -41,6 +41,9 @@ func handOver() uintptr {
 	if group == own {
 		r.Leads = 1
 	}
+	if st.hdr.Flags&wire.FlagReady != 0 {
+		r.Ready = 1
+	}
 	for i := range len(st.cwd) {
 		r.Cwd[i] = st.cwd[i]
 	}

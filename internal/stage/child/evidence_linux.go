@@ -28,7 +28,7 @@ func checkHeld() {
 	// Before the harness hears that the tool runs: from then on the ends of its
 	// pipes are the tool's alone.
 	sys.Call(sys.SYS_CLOSE_RANGE, 0, uintptr(st.hdr.Extra)-1, 0, 0, 0, 0)
-	st.message = wire.Message{Kind: wire.MsgHeld, Check: st.checks, Value: st.reg[wire.RegKeyring]}
+	st.message = wire.Message{Kind: wire.MsgHeld, Step: st.warmth, Check: st.checks, Value: st.reg[wire.RegKeyring]}
 	sendPidfd(st.reg[wire.RegMounts])
 	for i := uintptr(1); i < wire.NumberEvidence; i++ {
 		collect(i)

@@ -9,13 +9,16 @@ import (
 )
 
 // run makes the calls of one place in order and stops at the first that fails.
-// It leaves the failure in st and answers whether all went well.
+// It leaves the failure in st and answers whether all went well. Of the tool's ops it makes those of st.phase.
 //
 //go:norace
 //go:nocheckptr
 func run(place int) bool {
 	for i := uint32(0); i < ops(place).Len; i++ {
 		op := op(place, i)
+		if place == wire.InTool && st.phase != phaseAll && phaseOf(op.Nr) != st.phase {
+			continue
+		}
 		// The ops are only read: a write would copy their page.
 		var arg [6]uintptr
 		for j := range op.Arg {

@@ -22,6 +22,14 @@ func startTool() {
 		st.failedStep, st.failedErrno, st.failedWhere = wire.StepClone, -st.toolPID, wire.InInit
 		failInit()
 	}
+	superviseTool()
+}
+
+// superviseTool reports of a tool that has executed, or has died, and serves it.
+//
+//go:norace
+//go:nocheckptr
+func superviseTool() {
 	checkHeld()
 	if !beginSupervisor() {
 		exitInit() // a tool whose calls no supervisor answers

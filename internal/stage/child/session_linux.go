@@ -78,18 +78,22 @@ func serveSession() {
 		4:       {FD: -1},
 	}
 	st.signals = uintptr(st.poll[child].FD)
+	st.readyWanted = true
 	for {
 		wait := uintptr(0)
-		if st.bereft > 0 {
+		if st.bereft > 0 || st.readyWanted {
 			st.retry = [2]int64{0, sweepMS * 1e6}
 			wait = sys.Addr(&st.retry)
 		}
-		_, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), uintptr(len(st.poll)), wait, 0, 0, 0)
+		n, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), uintptr(len(st.poll)), wait, 0, 0, 0)
 		if errno == uintptr(syscall.EINVAL) {
 			exitInit() // the limit of descriptors was lowered: see serve
 		}
 		if errno != 0 {
 			continue
+		}
+		if n == 0 {
+			makeReady() // nothing else is to do
 		}
 		if st.poll[dialer].Revents != 0 && !serveDialer() {
 			st.poll[dialer].FD = -1
@@ -120,20 +124,13 @@ func dropSignal() bool {
 //go:norace
 //go:nocheckptr
 func takeRequest() {
-	st.passed.len = 0
-	st.iovec[0] = [2]uintptr{sys.Addr(&st.request), unsafe.Sizeof(st.request)}
-	st.msghdr = msghdr{iov: sys.Addr(&st.iovec), iovlen: 1, control: sys.Addr(&st.passed), controllen: unsafe.Sizeof(st.passed)}
-	n, errno := sys.Call(syscall.SYS_RECVMSG, st.session, sys.Addr(&st.msghdr), sys.MSG_DONTWAIT|msgCmsgCloexec, 0, 0, 0)
+	n, count, errno := receiveRequest(st.session)
 	if errno == uintptr(syscall.EAGAIN) || errno == uintptr(syscall.EINTR) {
 		return
 	}
 	if errno != 0 || n == 0 { // every holder of the other end is gone, the harness among them
 		st.status = wire.StatusRecord{Kind: wire.StatusEnded}
 		endInit()
-	}
-	count := uintptr(0)
-	if st.msghdr.controllen >= 16 && st.passed.len >= 16 && st.passed.typ == sys.SCM_RIGHTS {
-		count = min((st.passed.len-16)/4, wire.MaxPassed)
 	}
 	if n == unsafe.Sizeof(st.request) && st.request.Kind == wire.RequestEnd {
 		st.status = wire.StatusRecord{Kind: wire.StatusEnded}
@@ -142,7 +139,10 @@ func takeRequest() {
 	if n == unsafe.Sizeof(st.request) && st.request.Kind == wire.RequestCommand && count >= 2 {
 		errno := uintptr(syscall.EMFILE) // the kernel dropped some: the limit of descriptors (unix(7))
 		if st.msghdr.flags&msgCtrunc == 0 && count >= wire.PassedFirst {
-			errno = startWarden(count)
+			st.readyWanted = true
+			if errno = 0; !handToReady(count) {
+				errno = startWarden(count)
+			}
 		}
 		if errno != 0 {
 			control := st.control
@@ -162,19 +162,28 @@ func takeRequest() {
 	}
 }
 
+// receiveRequest receives a message with its descriptors, in st.request and st.passed.
+//
+//go:norace
+//go:nocheckptr
+func receiveRequest(socket uintptr) (n, count, errno uintptr) {
+	st.passed.len = 0
+	st.iovec[0] = [2]uintptr{sys.Addr(&st.request), unsafe.Sizeof(st.request)}
+	st.msghdr = msghdr{iov: sys.Addr(&st.iovec), iovlen: 1, control: sys.Addr(&st.passed), controllen: unsafe.Sizeof(st.passed)}
+	n, errno = sys.Call(syscall.SYS_RECVMSG, socket, sys.Addr(&st.msghdr), sys.MSG_DONTWAIT|msgCmsgCloexec, 0, 0, 0)
+	if errno == 0 && st.msghdr.controllen >= 16 && st.passed.len >= 16 && st.passed.typ == sys.SCM_RIGHTS {
+		count = min((st.passed.len-16)/4, wire.MaxPassed)
+	}
+	return n, count, errno
+}
+
 // startWarden forks the warden of the command whose descriptors have come, and keeps its control socket, which it
 // takes out of st.passed.
 //
 //go:norace
 //go:nocheckptr
 func startWarden(count uintptr) uintptr {
-	free := -1
-	for i := range st.commands {
-		if st.commands[i].control == 0 {
-			free = i
-			break
-		}
-	}
+	free := freePlace()
 	if free < 0 {
 		return uintptr(syscall.EAGAIN)
 	}
@@ -190,6 +199,19 @@ func startWarden(count uintptr) uintptr {
 	return 0
 }
 
+// freePlace returns a place in st.commands; -1: there is none.
+//
+//go:norace
+//go:nocheckptr
+func freePlace() int {
+	for i := range st.commands {
+		if st.commands[i].control == 0 {
+			return i
+		}
+	}
+	return -1
+}
+
 // reapWardens collects the dead, kills wardens that were stopped, and what has lost its warden.
 //
 //go:norace
@@ -203,9 +225,12 @@ func reapWardens() {
 		}
 		i := commandOf(pid)
 		switch {
-		case i < 0:
+		case i < 0 && pid != st.ready:
 		case st.waited&0xff == 0x7f:
 			sys.Call(syscall.SYS_KILL, pid, uintptr(syscall.SIGKILL), 0, 0, 0, 0)
+		case pid == st.ready:
+			forgetReady()
+			st.bereft++
 		default:
 			c := &st.commands[i&(wire.MaxCommands-1)]
 			c.warden = 0
@@ -251,7 +276,7 @@ func sweep() {
 			pid = pid*10 + uintptr(c-'0')
 			continue
 		}
-		if pid > 1 && commandOf(pid) < 0 {
+		if pid > 1 && pid != st.ready && commandOf(pid) < 0 {
 			left = pid
 			sys.Call(syscall.SYS_KILL, pid, uintptr(syscall.SIGKILL), 0, 0, 0, 0)
 		}
@@ -273,6 +298,7 @@ func sweep() {
 		*c = command{}
 	}
 	st.bereft, st.rounds = 0, 0
+	makeReady() // what a command has held is free again, and the next one has yet to come
 }
 
 // raised moves a descriptor out of the way of the tools'. One that cannot be moved ends the session: the limit of

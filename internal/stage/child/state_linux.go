@@ -92,6 +92,15 @@ type state struct {
 	request    wire.Request
 	passed     cmsgMany
 
+	// Of a session's processes that stand ready (ready_linux.go).
+	ready       uintptr // the warden's number, in init; 0: none stands ready
+	readySock   uintptr // init's end of the socket to it; the warden's own end, in the warden
+	readyWanted bool    // init makes one when there is nothing else to do
+	phase       uint32  // which of the tool's ops run; 0: all, in order
+	standing    uint32  // a futex: what the tool is at
+	released    uint32  // a futex: not 0 once the command is there
+	warmth      uint32  // how the command's tool was started: wire.Warm and what follows it
+
 	toolClone uintptr // clone flags for the tool, where it is pid 1
 	joinFlags uintptr
 	joinTop   uintptr

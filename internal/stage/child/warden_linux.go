@@ -21,11 +21,18 @@ import (
 //go:norace
 //go:nocheckptr
 func wardenMain(count uintptr) {
+	becomeWarden()
+	takeCommand(count)
+	prepareSupervisor()
+	startTool()
+}
+
+// becomeWarden lets go of what is init's.
+//
+//go:norace
+//go:nocheckptr
+func becomeWarden() {
 	sys.Call(syscall.SYS_PRCTL, sys.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
-	extra := count - wire.PassedFirst
-	if why := load(uintptr(st.passed.fds[0]), int32(extra)); why != "" {
-		exitInit()
-	}
 	for _, fd := range [...]uintptr{st.session, st.initSock, st.childrenFD, st.signals} {
 		sys.Call(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
 	}
@@ -33,8 +40,19 @@ func wardenMain(count uintptr) {
 		sys.Call(syscall.SYS_CLOSE, uintptr(st.reg[wire.RegDialer]), 0, 0, 0, 0, 0)
 	}
 	st.reg[wire.RegDialer] = -1
+}
+
+// takeCommand puts the command's program and descriptors in their places, and tells its harness who the warden is.
+//
+//go:norace
+//go:nocheckptr
+func takeCommand(count uintptr) {
+	extra := count - wire.PassedFirst
+	if why := load(uintptr(st.passed.fds[0]), int32(extra)); why != "" {
+		exitInit()
+	}
 	st.control, st.initSock = raised(uintptr(st.passed.fds[1])), raised(uintptr(st.passed.fds[2]))
-	// The kernel has numbered them upwards from 3 (receive_fd): each is higher than the number that it gets, and none
+	// The kernel has numbered them upwards (receive_fd): each is higher than the number that it gets, and none
 	// of those is still to be moved.
 	for i := range extra {
 		flags := uintptr(0)
@@ -57,11 +75,16 @@ func wardenMain(count uintptr) {
 	st.message = wire.Message{Kind: wire.MsgInit, Value: -int64(own)}
 	sendWith(int32(pidfd), sys.MSG_DONTWAIT)
 	sys.Call(syscall.SYS_CLOSE, pidfd, 0, 0, 0, 0, 0)
+}
 
+// prepareSupervisor makes the state of the command's supervisor.
+//
+//go:norace
+//go:nocheckptr
+func prepareSupervisor() {
 	makeSupervisor()
 	if st.supervisor != nil {
 		supervisor.KeepApart(st.supervisor)
 	}
 	st.listener = -1
-	startTool()
 }

@@ -222,6 +222,7 @@ const (
 	FlagTell                // MsgEnded is sent
 	FlagSession             // init starts no tool: it serves the session's socket
 	FlagCommand             // a command of a session: the stage hands it to that session's init
+	FlagReady               // with FlagSession: a warden and a tool stand ready; with FlagCommand: see Request.Ready
 )
 
 // Gates.
@@ -250,7 +251,7 @@ const (
 // followed by data.
 const (
 	MsgInit      = 1 + iota // Value: init's pid as the stage sees it, or less 0 as a warden sees its own; carries a pidfd of init
-	MsgHeld                 // the tool was executed inside its walls; Value: RegKeyring; carries RegMounts, if there is one
+	MsgHeld                 // the tool was executed inside its walls; Value: RegKeyring; Step: Warm or another; carries RegMounts, if there is one
 	MsgFailed               // Step, Errno: nothing ran, or was stopped before the tool; what was found there may follow
 	MsgEvidence             // Value: length of the data that follows; carries the table of denials, if there is a supervisor
 	MsgDeadline             // the stage ended the sandbox at its deadline
@@ -264,6 +265,13 @@ const (
 	MsgEnded                // the run is over; Value: the tool's wait status; a struct rusage of all processes follows
 	MsgToolEnded            // a command of a session: as MsgEnded, of the tool alone; what it has left goes on
 	MsgGone                 // a command of a session: no process of it is left; the last message
+)
+
+// Which process became the tool.
+const (
+	Cold       = iota // one that was cloned for it: none stood ready
+	Warm              // one that stood ready
+	ColdKilled        // one that was cloned for it: what stood ready was killed or stopped
 )
 
 // The sandbox's own processes that MsgLost tells of.
@@ -307,7 +315,7 @@ type Request struct {
 	Leads    uint32 // 1: the command's stage leads a process group: what signals it, signals the tool's group
 	Terminal uint32 // 1 + the descriptor that becomes the tool's controlling terminal; 0: none does
 	CwdErrno uint32
-	_        uint32
+	Ready    uint32    // 1: the tool's ops are those of the session's own program, so that a process that stands ready has done its part of them
 	Mask     uint64    // the tool's signal mask
 	Gaps     [4]uint64 // bit n: the tool's descriptor n is closed
 	Cwd      [4104]byte

@@ -1,0 +1,146 @@
+package sandbox
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+	"golang.org/x/sys/unix"
+)
+
+// A standing is a process as /proc/PID/stat has it.
+type standing struct {
+	pid, parent int
+	state       string
+}
+
+// stagesIn lists the processes that are the sandbox's own or have not been executed yet.
+func stagesIn() map[int]standing {
+	found := map[int]standing{}
+	files, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, f := range files {
+		text, _ := os.ReadFile(f)
+		head, rest, ok := bytes.Cut(text, []byte(" (holdfast/init) "))
+		if fields := strings.Fields(string(rest)); ok && len(fields) > 1 {
+			pid, _ := strconv.Atoi(string(head))
+			parent, _ := strconv.Atoi(fields[1])
+			found[pid] = standing{pid, parent, fields[0]}
+		}
+	}
+	return found
+}
+
+// standsReady finds a tool that stands ready in the session of this process, and its warden, and waits until there is one.
+func standsReady() (tool, warden int) {
+	own := os.Getppid()
+	for ; ; time.Sleep(time.Millisecond) {
+		all := stagesIn()
+		for _, p := range all {
+			if w, is := all[p.parent]; is && p.state == "S" && w.state == "S" && w.pid != own && w.parent == all[own].parent && w.parent != 0 {
+				return p.pid, w.pid
+			}
+		}
+	}
+}
+
+// "session ready" waits until a tool stands ready, and says "ready"; it sends signals to it or to its warden, and waits until both
+// have ended, if they are to.
+var _ = offer(programs, "session ready", func(args []string) {
+	tool, warden := standsReady()
+	to, ends := tool, false
+	if len(args) > 0 && args[0] == "warden" {
+		to = warden
+	}
+	for _, arg := range args[min(1, len(args)):] {
+		n, _ := strconv.Atoi(arg)
+		if err := unix.Kill(to, syscall.Signal(n)); err != nil {
+			fmt.Println("kill:", err)
+		}
+		ends = ends || n == int(unix.SIGKILL) || n == int(unix.SIGSTOP)
+	}
+	for ; ends; time.Sleep(time.Millisecond) {
+		all := stagesIn()
+		_, first := all[tool]
+		_, second := all[warden]
+		ends = first || second
+	}
+	fmt.Println("ready")
+})
+
+// "session ready spy" is "session spy" of what stands ready.
+var _ = offer(programs, "session ready spy", func([]string) {
+	tool, warden := standsReady()
+	programs["session spy"]([]string{strconv.Itoa(tool), strconv.Itoa(warden)})
+})
+
+// TestKernelAttackWhatStandsReady: what a command does to the process that stands ready for the next one does not reach that: it
+// finds the process as it was made, or starts as the first command does.
+func TestKernelAttackWhatStandsReady(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		args []string
+		warm bool
+	}{
+		{"nothing is done", nil, true},
+		{"the tool is killed", []string{"tool", "9"}, false},
+		{"the tool is stopped", []string{"tool", "19"}, false},
+		{"the warden is killed", []string{"warden", "9"}, false},
+		{"the warden is stopped", []string{"warden", "19"}, false},
+		{"the tool is sent signals that end a process", []string{"tool", "1", "2", "10", "12", "14", "15", "15", "34", "34", "64"}, true},
+		{"the tool is sent signals that stop and continue one", []string{"tool", "20", "21", "22", "18", "20"}, true},
+		{"the warden is sent signals", []string{"warden", "1", "2", "10", "12", "15", "17", "20", "34", "18"}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			inSessions(t, sessionWalls[:2], func(t *testing.T, s *Session, _ walls) {
+				attack := append([]string{"session ready"}, test.args...)
+				if got := outputOf(t, s.program(attack...)); got != "ready" {
+					t.Fatal(got)
+				}
+				next := s.sh("echo $((6*7))")
+				if got := outputOf(t, next); got != "42" {
+					t.Errorf("the next command: %q", got)
+				}
+				if cold := next.run.Account().Cold; (cold == "") != test.warm {
+					t.Errorf("the next command was cold: %q", cold)
+				}
+				if r := next.Report(); !held(r, policy.BoundSyscalls, policy.BoundPrivileges, policy.BoundResources) {
+					t.Errorf("the next command's report:\n%s", r)
+				}
+				outputOf(t, s.program("session ready"))
+				last := s.sh("true")
+				outputOf(t, last)
+				if cold := last.run.Account().Cold; cold != "" {
+					t.Errorf("the command after it was cold: %s", cold)
+				}
+			})
+		})
+	}
+}
+
+// held reports whether a report holds these bounds.
+func held(r *Report, bounds ...Bound) bool {
+	return !slices.ContainsFunc(bounds, func(b Bound) bool { return r.Bound(b).State != Held })
+}
+
+// TestKernelTheMemoryOfWhatStandsReady is closed to commands, and so are its descriptors.
+func TestKernelTheMemoryOfWhatStandsReady(t *testing.T) {
+	inSessions(t, append(sessionWalls, bareSets[1]), func(t *testing.T, s *Session, _ walls) {
+		spied := outputOf(t, s.program("session ready spy"))
+		for line := range strings.Lines(spied) {
+			if strings.HasSuffix(line, "false\n") {
+				t.Errorf("ESCAPE: %s", line)
+			}
+		}
+		if n := strings.Count(spied, "true"); n < 20-1 {
+			t.Errorf("%d tries: %s", n, spied)
+		}
+	})
+}
