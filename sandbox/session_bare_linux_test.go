@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -73,7 +72,7 @@ func TestKernelAttackTheProcessesOfABareSession(t *testing.T) {
 					t.Errorf("the victim's end: %v", err)
 				}
 				for _, p := range list {
-					if syscall.Kill(p.Outside, 0) != syscall.ESRCH {
+					if !isDead(p.Outside) {
 						t.Errorf("ESCAPE: %v outlives its warden", p.Args)
 					}
 				}

@@ -136,7 +136,7 @@ func TestKernelASessionIsKilledAtEachMoment(t *testing.T) {
 					within(t, "a later command", func() error { return typed(s.sh("true").Run()) })
 					within(t, "Close", func() error { s.Close(); return nil })
 					stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", k.init))
-					if len(stat) > 0 && !strings.Contains(string(stat), ") Z ") { // dead, and its new parent has not asked yet
+					if !isDead(k.init) && !strings.Contains(string(stat), ") Z ") { // dead, and its new parent has not asked yet
 						t.Errorf("init, after Close: %s", stat)
 					}
 				})

@@ -142,7 +142,7 @@ func TestKernelAHarnessThatDoesNotAnswerHoldsUpNoOpen(t *testing.T) {
 	}
 }
 
-// sendFile sends a message with a descriptor.
+// sendFile sends a message with a descriptor. The tool may have waited its second, and ended: then the socket is closed.
 func sendFile(t *testing.T, f *os.File, b []byte) {
 	t.Helper()
 	root, err := os.Open("/")
@@ -157,7 +157,7 @@ func sendFile(t *testing.T, f *os.File, b []byte) {
 	raw.Control(func(fd uintptr) {
 		err = unix.Sendmsg(int(fd), b, unix.UnixRights(int(root.Fd())), nil, unix.MSG_NOSIGNAL)
 	})
-	if err != nil {
+	if err != nil && err != unix.EPIPE && err != unix.ECONNRESET && err != unix.ECONNREFUSED {
 		t.Error(err)
 	}
 }
