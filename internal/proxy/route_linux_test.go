@@ -21,7 +21,7 @@ import (
 
 // ownNetwork gives a host addresses of every kind that end at its own servers: of an
 // interface, of a prefix on the loopback device, and by routes of type local. Beyond v0
-// there are others.
+// there are others. The kernel makes the route of an IPv6 address later, in a worker (addrconf_dad_start).
 const ownNetwork = `
 ip link set lo up
 ip link add v0 type veth peer name v1
@@ -33,6 +33,7 @@ ip addr add 8.8.9.1/24 dev lo
 ip route add local 34.1.2.3/32 dev v0 proto 66
 ip -6 route add local 2600:1900::/64 dev lo
 ip route add default via 10.9.9.1
+until ip -6 route show table local | grep -q fd12:3456::9; do :; done
 `
 
 // TestKernelOwnAddressesAreThoseThatTheKernelDeliversHere, also those that no interface
