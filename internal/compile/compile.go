@@ -48,7 +48,7 @@ func (in Input) Namespaced() bool {
 // any machine.
 func Plan(in Input) (plan.Plan, error) {
 	if in.Facts.Calls.Answer == host.No { // whatever else this host lacks
-		return plan.Plan{}, errors.Join(needed(in.Facts.Calls, "no command can be started"))
+		return plan.Plan{}, errors.Join(needed(lossOf(in.Facts.Calls, "no command can be started")).UnsupportedError)
 	}
 	c := &compilation{Input: in}
 	c.open = func(b policy.Bound) bool { return slices.Contains(in.Policy.Open, b) }
@@ -105,7 +105,7 @@ func (c *compilation) finish() (plan.Plan, error) {
 // lackPIDFD says that this host cannot end a run without a pid namespace.
 func (c *compilation) lackPIDFD() {
 	if f := c.Facts.PIDFD; f.Answer == host.No && !c.plan.Namespaces.PID {
-		c.unsupported = append(c.unsupported, needed(f, "without a pid namespace the tool's processes cannot be ended with it"))
+		c.unsupported = append(c.unsupported, needed(lossOf(f, "without a pid namespace the tool's processes cannot be ended with it")))
 	}
 }
 
@@ -120,10 +120,11 @@ func (c *compilation) noteForeign() {
 	}
 }
 
-// needed is the error of a fact without which no policy runs, whatever its May names.
-func needed(f host.Fact, what string) error {
-	l := lossOf(f, what)
-	return &policy.UnsupportedError{Bound: policy.BoundProcesses, What: l.What, Reason: l.Why, Remedy: l.Remedy, Needed: true}
+// needed is what no policy runs without, whatever its May names.
+func needed(l plan.Loss) lack {
+	no := lacking(policy.BoundProcesses, l)
+	no.Needed = true
+	return no
 }
 
 // maxSteps is how many steps a plan may have: the stage says in 16 bits which one
@@ -150,7 +151,7 @@ type compilation struct {
 	lost       map[policy.Bound][]plan.Loss
 	notes      map[policy.Bound][]string
 
-	unsupported    []error // what the policy asks for and this host cannot give
+	unsupported    []lack // what the policy asks for and this host cannot give
 	landlockLosses []landlock.Lost
 	in             plan.Place
 	shared         sharedOverlay
@@ -177,9 +178,9 @@ func (c *compilation) nested() error {
 	case !c.namespaced || !c.Facts.UserNS:
 		l := lossOf(ns, "no sandbox can be built inside")
 		if ns.Yes() {
-			l.Why, l.Remedy = "root's namespaces come without a user namespace here", "run the harness as an ordinary user"
+			l.Why, l.Remedy, l.Cause = "root's namespaces come without a user namespace here", "run the harness as an ordinary user", ""
 		}
-		c.unsupported = append(c.unsupported, &policy.UnsupportedError{Bound: policy.BoundProcesses, What: l.What, Reason: l.Why, Remedy: l.Remedy, Needed: true})
+		c.unsupported = append(c.unsupported, needed(l))
 		return nil
 	}
 	for bound, texts := range nestedNotes(roots) {

@@ -209,12 +209,12 @@ func (c *compilation) loseTasks() {
 }
 
 func lossOf(f host.Fact, what string) plan.Loss {
-	return plan.Loss{What: what, Why: f.Name + ": " + f.Reason, Remedy: f.Remedy}
+	return plan.Loss{What: what, Why: f.Name + ": " + f.Reason, Remedy: f.Remedy, Cause: f.Name}
 }
 
 // refuse turns what is lost and not allowed to be into an error.
 func (c *compilation) refuse() error {
-	return refuse(c.Facts, append(c.unsupported, Unheld(c.Policy, c.plan.Holdings)...), c.plan.Holdings)
+	return refuse(c.Facts, append(c.unsupported, unheld(c.Policy, c.plan.Holdings)...), c.plan.Holdings)
 }
 
 // writeRoots are the directories below which names are protected.

@@ -101,7 +101,7 @@ func (c *compilation) lack(f host.Fact, what string) {
 		c.note(policy.BoundNetwork, l.What+" ("+l.Why+"; remedy: "+l.Remedy+")")
 		return
 	}
-	c.unsupported = append(c.unsupported, &policy.UnsupportedError{Bound: policy.BoundNetwork, What: l.What, Reason: l.Why, Remedy: l.Remedy})
+	c.unsupported = append(c.unsupported, lacking(policy.BoundNetwork, l))
 }
 
 const (

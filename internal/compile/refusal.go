@@ -11,22 +11,32 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// A refusal joins an [policy.UnsupportedError] for each bound that this host cannot hold for want of namespaces, among others, and says
+// A lack is a bound that this host cannot hold.
+type lack struct {
+	*policy.UnsupportedError
+	cause string // of [plan.Loss]
+}
+
+func lacking(b policy.Bound, l plan.Loss) lack {
+	return lack{&policy.UnsupportedError{Bound: b, What: l.What, Reason: l.Why, Remedy: l.Remedy}, l.Cause}
+}
+
+// A refusal joins the lacks of which some are for want of namespaces, and says
 // once what would change it: on this host, or in the policy.
 type refusal struct {
-	bounds []error
-	facts  host.Facts
-	lost   []string // what is not held if the policy accepts it: "files: ..."
+	lacks []lack
+	facts host.Facts
+	lost  []string // what is not held if the policy accepts it: "files: ..."
 }
 
 // weaker are the bounds that a policy in a container accepts as weaker.
 var weaker = policy.Policy{}.InContainer().May
 
-// refuse joins the errors of bounds, and says what helps where namespaces would.
-func refuse(f host.Facts, bounds []error, holdings []plan.Holding) error {
-	r := &refusal{bounds: bounds, facts: f}
-	if !slices.ContainsFunc(bounds, r.byNamespaces) {
-		return errors.Join(bounds...)
+// refuse joins lacks, and says what helps where namespaces would.
+func refuse(f host.Facts, lacks []lack, holdings []plan.Holding) error {
+	r := &refusal{lacks: lacks, facts: f}
+	if !slices.ContainsFunc(lacks, r.byNamespaces) {
+		return errors.Join(r.Unwrap()...)
 	}
 	for _, h := range holdings {
 		if slices.Contains(weaker, h.Bound) {
@@ -67,25 +77,23 @@ func together(lost []plan.Loss) []string {
 }
 
 // byNamespaces reports whether a bound is not held because there are no namespaces.
-func (r *refusal) byNamespaces(err error) bool {
-	var no *policy.UnsupportedError
-	return errors.As(err, &no) && r.facts.Namespaces.Answer == host.No && no.Remedy == r.facts.Namespaces.Remedy
+func (r *refusal) byNamespaces(no lack) bool {
+	return r.facts.Namespaces.Answer == host.No && no.cause == r.facts.Namespaces.Name
 }
 
 // Error says for each bound what stands in the way, and then, for all of them, what helps.
 func (r *refusal) Error() string {
 	var b strings.Builder
 	only, needed := true, false // only: what stands in the way is that there are no namespaces; needed: the policy cannot do without another thing
-	for _, err := range r.bounds {
-		var no *policy.UnsupportedError
-		if r.byNamespaces(err) && errors.As(err, &no) {
+	for _, no := range r.lacks {
+		if r.byNamespaces(no) {
 			fmt.Fprintf(&b, "sandbox: this host cannot hold %s: %s: %s\n", no.Bound, no.What, no.Reason)
 			only = only && slices.Contains(weaker, no.Bound)
 			continue
 		}
 		only = false
-		needed = needed || errors.As(err, &no) && no.Needed
-		fmt.Fprintln(&b, err)
+		needed = needed || no.Needed
+		fmt.Fprintln(&b, no)
 	}
 	at := ""
 	if around := r.facts.Around.String(); around != "" {
@@ -108,16 +116,25 @@ func (r *refusal) Error() string {
 }
 
 // Unwrap returns the [policy.UnsupportedError]s.
-func (r *refusal) Unwrap() []error { return r.bounds }
+func (r *refusal) Unwrap() []error {
+	errs := make([]error, len(r.lacks))
+	for i, no := range r.lacks {
+		errs[i] = no.UnsupportedError
+	}
+	return errs
+}
 
 // Unheld returns a [policy.UnsupportedError] for each bound of which something is lost, unless the policy's May names it.
 func Unheld(p policy.Policy, holdings []plan.Holding) []error {
-	var errs []error
+	return (&refusal{lacks: unheld(p, holdings)}).Unwrap()
+}
+
+func unheld(p policy.Policy, holdings []plan.Holding) []lack {
+	var lacks []lack
 	for _, h := range holdings {
 		if len(h.Lost) > 0 && !slices.Contains(p.May, h.Bound) {
-			l := h.Lost[0]
-			errs = append(errs, &policy.UnsupportedError{Bound: h.Bound, What: l.What, Reason: l.Why, Remedy: l.Remedy})
+			lacks = append(lacks, lacking(h.Bound, h.Lost[0]))
 		}
 	}
-	return errs
+	return lacks
 }

@@ -37,9 +37,13 @@ func TestARefusalIsAWayOut(t *testing.T) {
 		policy policy.Policy
 		want   []string // of all, in this order
 	}{
-		"Docker":                                  {docker, policy.Policy{}, []string{"in Docker (/.dockerenv exists)", options, inGo, lost, others}},
-		"Docker, and a bound of another fact":     {both(docker, lacksSeccomp), policy.Policy{}, []string{"(remedy: ", "in Docker (/.dockerenv exists)", options, may}},
-		"Docker, one bound accepted":              {docker, policy.Policy{May: []policy.Bound{policy.BoundFiles}}, []string{"in Docker (/.dockerenv exists)", options, inGo, lost, others}},
+		"Docker":                              {docker, policy.Policy{}, []string{"in Docker (/.dockerenv exists)", options, inGo, lost, others}},
+		"Docker, and a bound of another fact": {both(docker, lacksSeccomp), policy.Policy{}, []string{"(remedy: ", "in Docker (/.dockerenv exists)", options, may}},
+		"Docker, one bound accepted":          {docker, policy.Policy{May: []policy.Bound{policy.BoundFiles}}, []string{"in Docker (/.dockerenv exists)", options, inGo, lost, others}},
+		"Docker, and another fact with its remedy": {both(docker, func(f *host.Facts) {
+			f.Seccomp = fixture.No("seccomp")
+			f.Seccomp.Remedy = f.Namespaces.Remedy
+		}), policy.Policy{}, []string{"(remedy: ", "in Docker (/.dockerenv exists)", options, may}},
 		"Docker without close_range":              {both(docker, func(f *host.Facts) { f.Calls = fixture.No("calls") }), policy.Policy{}, []string{"(remedy: "}},
 		"Docker without pidfds":                   {both(docker, func(f *host.Facts) { f.PIDFD = fixture.No("pidfds") }), policy.Policy{}.InContainer(), []string{"(remedy: "}},
 		"gVisor":                                  {gvisor, policy.Policy{}, []string{"for these in gVisor", inGo, lost, others}},

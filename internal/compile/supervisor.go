@@ -124,7 +124,7 @@ func (c *compilation) watches() bool {
 		c.note(policy.BoundFiles, "Files.Watch does nothing: "+c.Facts.Notify.Reason)
 	}
 	if l := lossOf(c.Facts.Notify, "Files.Decide cannot be asked"); c.Policy.Files.Decide != nil && !c.Facts.Notify.Yes() && !slices.Contains(c.Policy.May, policy.BoundFiles) {
-		c.unsupported = append(c.unsupported, &policy.UnsupportedError{Bound: policy.BoundFiles, What: l.What, Reason: l.Why, Remedy: l.Remedy})
+		c.unsupported = append(c.unsupported, lacking(policy.BoundFiles, l))
 	}
 	return c.Policy.Files.Watch && c.Facts.Notify.Yes()
 }

@@ -125,6 +125,7 @@ type Loss struct {
 	What   string // what is not held
 	Why    string // which fact of the host is missing
 	Remedy string // what would bring it back
+	Cause  string // the name of the fact that is missing; empty: none is
 	Absent bool   // nothing of the bound is held
 }
 
