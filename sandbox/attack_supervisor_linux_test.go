@@ -12,8 +12,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
 )
 
@@ -120,6 +122,43 @@ func TestKernelKilledSupervisorIsToldOf(t *testing.T) {
 			}
 			if status := honest.c.Report().Status; strings.Contains(status, "the sandbox's") {
 				t.Errorf("%s: the report says %q", honest.name, status)
+			}
+		}
+	})
+}
+
+var _ = offer(programs, "leave some that make names", leaveMakers)
+
+// leaveMakers leaves processes behind that make names, which the supervisor answers, and print when a call is answered as without one.
+func leaveMakers(args []string) {
+	name, err := unix.BytePtrFromString(args[0])
+	if err != nil {
+		panic(err)
+	}
+	unanswered := []byte("unanswered\n")
+	for range 8 {
+		if pid, _, _ := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0); pid == 0 {
+			for {
+				_, _, errno := unix.RawSyscall6(unix.SYS_MKDIRAT, ^uintptr(99), uintptr(unsafe.Pointer(name)), 0o700, 0, 0, 0)
+				if errno == unix.ENOSYS {
+					unix.RawSyscall(unix.SYS_WRITE, 1, pointerTo(&unanswered[0]), uintptr(len(unanswered)))
+				}
+			}
+		}
+	}
+}
+
+// What the tool has left is killed before the supervisor ends: no call of it goes without an answer.
+func TestKernelAttackCallsAfterTheToolsEnd(t *testing.T) {
+	eachWall(t, allSets[:2], func(t *testing.T, w walls) {
+		dir := t.TempDir()
+		p := attackPolicy(t, "", w)
+		p.Files.Write, p.Files.Protect = []string{dir}, policy.Protect{}
+		s := attackSandbox(t, p, w)
+		for range 10 {
+			out, err := hostile(t, s, "leave some that make names", dir+"/name").CombinedOutput()
+			if err != nil || len(out) != 0 {
+				t.Fatalf("%v: %.200q", err, out)
 			}
 		}
 	})

@@ -34,7 +34,7 @@ func endInit() {
 func exitInit() {
 	if st.hdr.Flags&(wire.FlagPIDNS|wire.FlagCommand) == 0 {
 		killTree(uintptr(st.reg[wire.RegProc]), text("thread-self/children\x00"))
-	} else if pid, _ := sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0); pid == 1 {
+	} else if pid, _ := sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0); pid == 1 && hasChild() {
 		// The kernel would do it, but only after it has closed the supervisor's listener
 		// (do_exit calls exit_files before exit_notify): meanwhile who still runs
 		// would see calls fail with ENOSYS. From pid 1, -1 is the namespace.
@@ -43,6 +43,16 @@ func exitInit() {
 	for {
 		sys.Call(syscall.SYS_EXIT_GROUP, 0, 0, 0, 0, 0, 0)
 	}
+}
+
+// hasChild reports whether init has a child that it has not reaped. Without one its namespace is empty: a process that loses its parent
+// becomes init's child. kill(2) with -1 looks at every process of the machine.
+//
+//go:norace
+//go:nocheckptr
+func hasChild() bool {
+	_, errno := sys.Call(syscall.SYS_WAIT4, ^uintptr(0), 0, sys.WNOHANG|sys.WALL, 0, 0, 0)
+	return errno != uintptr(syscall.ECHILD)
 }
 
 //go:norace
