@@ -26,9 +26,9 @@ type Control struct {
 	// keeper is a pidfd of the process that kills what is left when the stage and
 	// init are killed together; nil: a pid namespace needs none.
 	keeper *os.File
-	// mounts is the sandbox's mount namespace. Taking it apart takes the kernel
-	// most of a millisecond; held here, init's death does not wait for that, and
-	// it goes on while the stage ends (see AtEnd).
+	// mounts is what of the sandbox's mounts does not end with init: its private tmpfs or, without one, its mount namespace. The kernel
+	// unmounts the rest before init is a zombie (do_exit: exit_task_namespaces and exit_task_work come before exit_notify). To
+	// free the tmpfs takes longest; held here, it is freed while the stage ends (see AtEnd).
 	mounts *os.File
 
 	// Denials is the memory in which the supervisor records what it refuses (supervisor.ReadDenials), once AwaitEvidence has returned. It
@@ -326,7 +326,7 @@ func (c *Control) keep(m wire.Message, fd int) {
 	case kind == wire.MsgQuestions && c.Questions == nil:
 		c.Questions = os.NewFile(uintptr(fd), "questions of the supervisor")
 	case kind == wire.MsgHeld && c.mounts == nil:
-		c.mounts = os.NewFile(uintptr(fd), "mount namespace")
+		c.mounts = os.NewFile(uintptr(fd), "mounts of the sandbox")
 	default:
 		unix.Close(fd)
 	}

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// AtEnd takes over the sandbox's mounts. The function that it returns lets go of them, which ends them, as soon as init is dead, or
+// AtEnd takes over what the harness keeps of the sandbox's mounts. The function that it returns lets go of them, which ends them, as soon as init is dead, or
 // after Close; any goroutine may call it. That takes the kernel some time. AtEnd is called once AwaitEvidence has returned.
 func (c *Control) AtEnd() (release func()) {
 	mounts, init := c.mounts, c.init

@@ -133,7 +133,11 @@ func (c *compiler) pivot() {
 		}
 	}
 	c.call(unix.SYS_CHDIR, c.str("/"))
-	c.save(unix.SYS_OPENAT, wire.RegMounts, reg(wire.RegProc), c.str("self/ns/mnt"), imm(unix.O_RDONLY|unix.O_CLOEXEC))
+	if c.blank > 0 {
+		c.save(unix.SYS_OPENAT, wire.RegMounts, reg(wire.RegScratch), c.str("."), imm(unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC))
+	} else {
+		c.save(unix.SYS_OPENAT, wire.RegMounts, reg(wire.RegProc), c.str("self/ns/mnt"), imm(unix.O_RDONLY|unix.O_CLOEXEC))
+	}
 }
 
 // pivotToScratch leaves the harness's root in a directory of the scratch, to which no path leads, and has it taken off beside init. On the new

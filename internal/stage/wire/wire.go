@@ -240,7 +240,7 @@ const (
 	RegProc    = 3 // O_PATH descriptor of the sandbox's /proc
 	RegRuleset = 4
 	RegKeyring = 5 // the serial number of the tool's session keyring
-	RegMounts  = 6 // the mount namespace, which the harness keeps until all are dead
+	RegMounts  = 6 // what the harness keeps of the mounts until all are dead: the private tmpfs, or the namespace
 	RegDialer  = 7 // init's end of the socket on which the harness asks for sockets
 	RegFree    = 8 // from here on: temporaries
 	RegGiven   = 48
