@@ -69,30 +69,9 @@ func virtualCall(nr uint32, a, b uintptr) (uintptr, uintptr) {
 		*(*uint64)(*(*unsafe.Pointer)(unsafe.Pointer(&a))) = uint64(b)
 		return 0, 0
 	case wire.OpCwd:
-		if st.hdr.Dirs.Len != 0 {
-			return 0, enterDir()
-		}
-		if st.cwdError != 0 {
-			return 0, st.cwdError
-		}
-		return sys.Call(syscall.SYS_CHDIR, sys.Addr(&st.cwd), 0, 0, 0, 0, 0)
+		return 0, enterCwd()
 	case wire.OpBounding:
-		for c := uintptr(0); c <= sys.MaxCapability; c++ {
-			_, errno := sys.Call(syscall.SYS_PRCTL, sys.PR_CAPBSET_DROP, c, 0, 0, 0, 0)
-			if errno == uintptr(syscall.EINVAL) {
-				return 0, 0 // past the kernel's last capability
-			}
-			if errno == uintptr(syscall.EPERM) && c == 0 {
-				// An ordinary user outside of a user namespace of the sandbox's has no
-				// CAP_SETPCAP. With no_new_privs, set before, no execve gains from
-				// the bounding set (capabilities(7), PR_SET_NO_NEW_PRIVS(2const)).
-				return 0, 0
-			}
-			if errno != 0 {
-				return 0, errno
-			}
-		}
-		return 0, 0
+		return 0, dropBounding()
 	case wire.OpSignalInit:
 		parent, _ := sys.Call(syscall.SYS_GETPPID, 0, 0, 0, 0, 0, 0)
 		return sys.Call(syscall.SYS_KILL, parent, 0, 0, 0, 0, 0)
@@ -101,11 +80,7 @@ func virtualCall(nr uint32, a, b uintptr) (uintptr, uintptr) {
 	case wire.OpSignalWitness:
 		return 0, signalWitness()
 	case wire.OpNoNewPrivs:
-		is, errno := sys.Call(syscall.SYS_PRCTL, sys.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0, 0)
-		if errno == 0 && is != 1 {
-			errno = uintptr(syscall.EPERM)
-		}
-		return 0, errno
+		return 0, checkNoNewPrivs()
 	case wire.OpSignals:
 		resetSignals()
 		return 0, 0
@@ -123,13 +98,68 @@ func virtualCall(nr uint32, a, b uintptr) (uintptr, uintptr) {
 	case wire.OpRule:
 		return addRule(a, b)
 	case wire.OpTerminal:
-		// Of a terminal that was hung up, too, nothing can be had: EIO.
-		if _, errno := sys.Call(syscall.SYS_IOCTL, a, syscall.TCGETS, sys.Addr(&st.siginfo), 0, 0, 0); errno != 0 {
-			return 0, uintptr(syscall.ENOTTY)
-		}
-		return 0, 0
+		return 0, checkTerminal(a)
 	}
 	return layoutOp(nr, a, b)
+}
+
+// enterCwd enters the directory that the run names, or the harness's.
+//
+//go:norace
+//go:nocheckptr
+func enterCwd() uintptr {
+	if st.hdr.Dirs.Len != 0 {
+		return enterDir()
+	}
+	if st.cwdError != 0 {
+		return st.cwdError
+	}
+	_, errno := sys.Call(syscall.SYS_CHDIR, sys.Addr(&st.cwd), 0, 0, 0, 0, 0)
+	return errno
+}
+
+// dropBounding empties the capability bounding set.
+//
+//go:norace
+//go:nocheckptr
+func dropBounding() uintptr {
+	for c := uintptr(0); c <= sys.MaxCapability; c++ {
+		_, errno := sys.Call(syscall.SYS_PRCTL, sys.PR_CAPBSET_DROP, c, 0, 0, 0, 0)
+		if errno == uintptr(syscall.EINVAL) {
+			return 0 // past the kernel's last capability
+		}
+		if errno == uintptr(syscall.EPERM) && c == 0 {
+			// An ordinary user outside of a user namespace of the sandbox's has no
+			// CAP_SETPCAP. With no_new_privs, set before, no execve gains from
+			// the bounding set (capabilities(7), PR_SET_NO_NEW_PRIVS(2const)).
+			return 0
+		}
+		if errno != 0 {
+			return errno
+		}
+	}
+	return 0
+}
+
+//go:norace
+//go:nocheckptr
+func checkNoNewPrivs() uintptr {
+	is, errno := sys.Call(syscall.SYS_PRCTL, sys.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0, 0)
+	if errno == 0 && is != 1 {
+		errno = uintptr(syscall.EPERM)
+	}
+	return errno
+}
+
+// checkTerminal returns ENOTTY unless fd is a terminal. Of one that was hung up, too, nothing can be had: EIO.
+//
+//go:norace
+//go:nocheckptr
+func checkTerminal(fd uintptr) uintptr {
+	if _, errno := sys.Call(syscall.SYS_IOCTL, fd, syscall.TCGETS, sys.Addr(&st.siginfo), 0, 0, 0); errno != 0 {
+		return uintptr(syscall.ENOTTY)
+	}
+	return 0
 }
 
 // addRule adds a rule to the Landlock ruleset in RegRuleset. The rule's descriptor is known only here: written into the program, each rule
