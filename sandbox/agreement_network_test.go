@@ -206,5 +206,5 @@ func (m *planModel) reaches(a Access) bool {
 		fixed := m.connects[:len(m.connects)-m.given]
 		return a.Op == OpConnect && !isIPv6(a.Host) && slices.Contains(fixed, netip.AddrPortFrom(compile.Loopback4, uint16(a.Port)))
 	}
-	return a.Network == "tcp" && m.given == 2 && m.carrier.carries(a)
+	return a.Network == "tcp" && a.Op == OpConnect && m.given == 2 && m.carrier.carries(a)
 }

@@ -24,6 +24,7 @@ type planModel struct {
 	connects   []netip.AddrPort // where the supervisor lets it connect to, if guarded
 	given      int              // how many of them, the last, are each run's own
 	guarded    bool
+	local      bool // it connects to UNIX sockets of the tool's own alone
 	carrier    *carrier
 	sockfile   map[string]bool // what is a socket on the host
 	pids       bool
@@ -108,6 +109,12 @@ func (m *planModel) step(a plan.Action) {
 	case plan.LoadSupervisor:
 		m.supervisor = []byte(a.Rules)
 		m.connects, m.given, m.guarded = a.Connects, a.Given, a.Network
+		call, err := seccomp.NewCall(seccomp.AMD64, "connect")
+		if err != nil {
+			panic(err)
+		}
+		action, err := a.Program.Evaluate(call)
+		m.local = err == nil && action == seccomp.Notify
 	case plan.Tun:
 		m.captured = true
 	case plan.Listen:
@@ -178,6 +185,9 @@ func (m *planModel) allows(a Access) (bool, plan.Mechanism) {
 		}
 		if a.Network != "unix" {
 			return m.reaches(a), plan.NetworkNamespace
+		}
+		if m.local && a.Op == OpConnect {
+			return false, plan.Supervisor
 		}
 	}
 	if changesRoot(a) {

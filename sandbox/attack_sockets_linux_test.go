@@ -16,7 +16,7 @@ import (
 
 var _ = offer(attacks, "sockets", socketActs)
 
-// walled lists the walls in which a socket can be made at all.
+// socketless lists the walls in which no socket can be made, as long as no name is protected: see TestKernelAttackTheHostsLocalSockets.
 var socketless = []string{noNamespaces}
 
 // socketActs reach for the network and for local servers. The servers run in
@@ -30,6 +30,8 @@ var socketActs = []act{
 		}
 		return meetInside("unix", "inside.sock")(f)
 	}},
+	{name: "serve and connect on an abstract socket inside", works: true, tame: true, unheld: socketless, try: meetInside("unix", fmt.Sprintf("@holdfast-inside-%d", os.Getpid()))},
+	{name: "serve and connect on a socket of packets inside", works: true, tame: true, unheld: socketless, try: meetInside("unixpacket", fmt.Sprintf("@holdfast-packets-%d", os.Getpid()))},
 	{name: "ask for the interfaces", works: true, tame: true, unheld: socketless, try: func(ground) error {
 		list, err := net.Interfaces()
 		if err == nil && len(list) == 0 {

@@ -322,7 +322,7 @@ func init() {
 	fmt.Println("socket:", err)
 	_, err = syscall.Socket(syscall.AF_INET, syscall.SOCK_DGRAM, 0)
 	fmt.Println("udp:", err)
-	_, err = syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	_, err = syscall.Socket(syscall.AF_UNIX, syscall.SOCK_DGRAM, 0) // those with connections are the supervisor's
 	fmt.Println("unix:", err)
 	os.Exit(0)
 }

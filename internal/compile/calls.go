@@ -47,8 +47,8 @@ func (c *compilation) fallbackRules() []seccomp.Rule {
 		rules = append(rules, denyHostSockets...)
 	}
 	if !c.namespaced && bounded {
-		if c.guarded() {
-			rules = append(rules, TCPOnly...)
+		if c.local() || c.guarded() {
+			rules = append(rules, Streams(c.guarded(), c.local())...)
 		} else {
 			rules = append(rules, noSockets...)
 		}

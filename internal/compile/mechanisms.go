@@ -21,7 +21,7 @@ func (c *compilation) recordMechanisms() {
 		h := plan.Holding{Bound: b, Lost: c.lost[b], Notes: c.notes[b]}
 		if !c.open(b) && !(b == policy.BoundNetwork && c.Policy.Network.Host) && !(b == policy.BoundSyscalls && c.Policy.Syscalls.IsOff()) {
 			for _, m := range mechanismsFor[b] {
-				if c.uses(m) && (m != plan.Supervisor || b != policy.BoundNetwork || c.guarded()) {
+				if c.uses(m) && (m != plan.Supervisor || b != policy.BoundNetwork || c.local() || c.guarded()) {
 					h.By = append(h.By, m)
 				}
 			}

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -14,15 +15,25 @@ import (
 )
 
 // Without a network namespace the proxies listen on the host's own loopback, each
-// run's at ports of its own, and ask for the run's key. The tool can make TCP
-// sockets and no others; connect(2) stops at the supervisor, which connects to the
-// proxies alone, and so does Landlock where it rules on ports.
+// run's at ports of its own, and ask for the run's key. The tool can make sockets of
+// TCP and UNIX and no others; connect(2) stops at the supervisor, which connects to the
+// proxies alone, and so does Landlock where it rules on ports, and to UNIX sockets that
+// it has bound itself.
 
-// guarded reports whether the supervisor stands in for a network namespace.
+// withoutNet reports whether the supervisor can stand in for a network namespace.
+func (c *compilation) withoutNet() bool {
+	return !c.namespaced && !c.open(policy.BoundNetwork) && !c.Policy.Network.Host && c.Facts.Seccomp.Yes() && c.Facts.Notify.Yes()
+}
+
+// guarded reports whether it does, for one that leads to the harness.
 func (c *compilation) guarded() bool {
-	w := c.NetConfig
-	return !c.namespaced && !c.open(policy.BoundNetwork) && !c.Policy.Network.Host && (w.Proxied || len(w.Loopback) > 0) &&
-		c.Facts.Seccomp.Yes() && c.Facts.Notify.Yes()
+	return c.withoutNet() && (c.NetConfig.Proxied || len(c.NetConfig.Loopback) > 0)
+}
+
+// local reports whether the supervisor lets the tool's own processes meet at UNIX sockets, and at no others: where files are bounded and there
+// is a supervisor for another reason, too. One more filter and its process are much for a policy that has none.
+func (c *compilation) local() bool {
+	return c.withoutNet() && !c.open(policy.BoundFiles) && (c.guarded() || c.guardsNames())
 }
 
 // givenPorts is how many of the addresses each run gives: those of its proxies.
@@ -36,10 +47,13 @@ func (c *compilation) givenPorts() int {
 // endpoints are the addresses that the tool can connect to: the ports of the
 // harness that the policy names, and two in whose place each run has its proxies.
 func (c *compilation) endpoints() []supervisor.Endpoint {
-	if !c.guarded() {
+	if !c.local() && !c.guarded() {
 		return nil
 	}
-	var list []supervisor.Endpoint
+	list := []supervisor.Endpoint{}
+	if !c.guarded() {
+		return list
+	}
 	for _, port := range c.NetConfig.Loopback {
 		list = append(list, supervisor.Endpoint{Addr: Loopback4.As4(), Port: port})
 	}
@@ -85,12 +99,12 @@ func (c *compilation) lackNetwork() {
 	lack(notify, !notify.Yes() && (w.Proxied || len(w.Loopback) > 0) && !c.namespaced, "no proxy can be reached: without a network namespace the supervisor has to hold connections")
 	lack(c.Facts.Namespaces, w.Dials, "servers inside cannot be reached: the tool can listen nowhere")
 	if !c.namespaced {
-		lack(c.Facts.Namespaces, w.SSHAgent || w.GPGAgent, "the agents cannot be reached: local sockets are refused")
-		lack(c.Facts.Namespaces, !c.Policy.Network.Host && slices.ContainsFunc(c.Tree.Entries, func(e resolve.Entry) bool { return e.Kind == pathrule.Socket }), "Network.Unix cannot be reached: local sockets are refused")
+		lack(c.Facts.Namespaces, w.SSHAgent || w.GPGAgent, "the agents cannot be reached: only local sockets of the tool's own are")
+		lack(c.Facts.Namespaces, !c.Policy.Network.Host && slices.ContainsFunc(c.Tree.Entries, func(e resolve.Entry) bool { return e.Kind == pathrule.Socket }), "Network.Unix cannot be reached: only local sockets of the tool's own are")
 		lack(c.Facts.Namespaces, w.Captures, w.WithoutCapture()+": there is no network namespace to capture")
 	}
 	if c.guarded() {
-		c.note(policy.BoundNetwork, "there is no network namespace: the tool connects to the proxies on the host's loopback, which ask for the run's key, and listens nowhere")
+		c.note(policy.BoundNetwork, "there is no network namespace: the tool connects to the proxies on the host's loopback, which ask for the run's key, and listens at UNIX sockets alone")
 	}
 }
 
@@ -105,36 +119,49 @@ func (c *compilation) lack(f host.Fact, what string) {
 }
 
 const (
-	familyInet, familyInet6 = 2, 10
-	typeStream, protocolTCP = 1, 6
+	familyUnix, familyInet, familyInet6 = 1, 2, 10
+	typeStream, typeSeqpacket           = 1, 5
+	protocolTCP                         = 6
 
 	protocolICMP, protocolICMP6 = 1, 58
 	flagFastOpen                = 0x20000000 // MSG_FASTOPEN: a connection by sending
 )
 
-// TCPOnly takes the place of a network namespace together with the supervisor: the
-// tool has TCP sockets to connect, and no others; nothing connects but connect(2),
-// which the supervisor has; and nobody can be served.
-var TCPOnly = func() []seccomp.Rule {
+// Streams takes the place of a network namespace together with the supervisor: the
+// tool has sockets of TCP, or of UNIX with connections, or both, and no others;
+// nothing connects, binds or listens but the supervisor.
+func Streams(tcp, local bool) []seccomp.Rule {
+	const held = "only sockets that the supervisor connects are held without a network namespace"
 	refuse := func(why string, args []seccomp.Arg, names ...string) seccomp.Rule {
 		return seccomp.Rule{Names: names, Action: seccomp.Errno(errAccess), Args: args, Reason: why}
 	}
+	var families []seccomp.Arg // none of which it is
+	for family, has := range map[uint64]bool{familyUnix: local, familyInet: tcp, familyInet6: tcp} {
+		if has {
+			families = append(families, seccomp.Arg{Index: 0, Op: seccomp.NotEqual, Value: family})
+		}
+	}
+	slices.SortFunc(families, func(a, b seccomp.Arg) int { return cmp.Compare(a.Value, b.Value) })
 	rules := []seccomp.Rule{
 		noSockets[1], noSockets[2], // pairs of datagram sockets
 		refuse("a ring makes sockets that no filter sees", nil, "io_uring_setup"),
 		refuse("stops the kernel while it holds a socket, for which the supervisor would wait", nil, "userfaultfd"),
-		refuse("without a network namespace the tool would serve the host", nil, "bind", "listen", "accept", "accept4"),
-		refuse("only TCP is held without a network namespace", []seccomp.Arg{{Index: 0, Op: seccomp.NotEqual, Value: familyInet}, {Index: 0, Op: seccomp.NotEqual, Value: familyInet6}}, "socket"),
-		refuse("only TCP is held without a network namespace", []seccomp.Arg{{Index: 2, Op: seccomp.NotEqual, Value: 0}, {Index: 2, Op: seccomp.NotEqual, Value: protocolTCP}}, "socket"),
+		refuse(held, families, "socket"),
+		refuse(held, []seccomp.Arg{{Index: 2, Op: seccomp.NotEqual, Value: 0}, {Index: 2, Op: seccomp.NotEqual, Value: protocolTCP}}, "socket"),
 	}
 	for kind := range uint64(typeMask + 1) {
-		if kind != typeStream {
-			rules = append(rules, refuse("only TCP is held without a network namespace", []seccomp.Arg{{Index: 1, Op: seccomp.MaskedEqual, Mask: typeMask, Value: kind}}, "socket"))
+		if kind == typeStream {
+			continue
 		}
+		args := []seccomp.Arg{{Index: 1, Op: seccomp.MaskedEqual, Mask: typeMask, Value: kind}}
+		if kind == typeSeqpacket {
+			args = append(args, seccomp.Arg{Index: 0, Op: seccomp.NotEqual, Value: familyUnix})
+		}
+		rules = append(rules, refuse(held, args, "socket"))
 	}
 	for name, index := range map[string]uint8{"sendto": 3, "sendmsg": 2, "sendmmsg": 3} {
 		rules = append(rules, refuse("it connects, past the supervisor", []seccomp.Arg{{Index: index, Op: seccomp.MaskedEqual, Mask: flagFastOpen, Value: flagFastOpen}}, name))
 	}
 	slices.SortStableFunc(rules, func(a, b seccomp.Rule) int { return strings.Compare(a.Names[0], b.Names[0]) })
 	return rules
-}()
+}

@@ -38,7 +38,11 @@ func TestOnlyStreamsOfTCPAreLeft(t *testing.T) {
 		{"a stream of SCTP", "socket", []uint64{familyInet6, stream, 132}, refused},
 		{"a stream of SMC", "socket", []uint64{familyInet, stream, 256}, refused},
 		{"another protocol with bits above", "socket", []uint64{familyInet, stream, 1<<32 | 262}, refused},
-		{"a local socket", "socket", []uint64{1, stream, 0}, refused},
+		{"a local socket", "socket", []uint64{familyUnix, stream | flags, 0}, seccomp.Allow},
+		{"a local socket of packets", "socket", []uint64{familyUnix, seqpacket, 0}, seccomp.Allow},
+		{"a local socket of datagrams", "socket", []uint64{familyUnix, dgram | flags, 0}, refused},
+		{"the same by another name, raw", "socket", []uint64{familyUnix, raw, 0}, refused},
+		{"packets in sequence of IPv6", "socket", []uint64{familyInet6, seqpacket, 0}, refused},
 		{"netlink", "socket", []uint64{16, raw, 0}, refused},
 		{"vsock", "socket", []uint64{40, stream, 0}, refused},
 		{"SMC's own family", "socket", []uint64{43, stream, 0}, refused},
@@ -52,15 +56,14 @@ func TestOnlyStreamsOfTCPAreLeft(t *testing.T) {
 		{"sending a message", "sendmsg", []uint64{3, 0, noSignal}, seccomp.Allow},
 		{"a message with Fast Open", "sendmsg", []uint64{3, 0, flagFastOpen}, refused},
 		{"messages with Fast Open", "sendmmsg", []uint64{3, 0, 1, flagFastOpen}, refused},
-		{"a server's address", "bind", []uint64{3, 0, 16}, refused},
-		{"a server", "listen", []uint64{3, 128}, refused},
+		{"a server's address, which is the supervisor's", "bind", []uint64{3, 0, 16}, seccomp.Allow},
 		{"to stop the kernel in the middle of a copy", "userfaultfd", []uint64{1}, refused},
 		{"a ring", "io_uring_setup", []uint64{8, 0}, refused},
 		{"a connection, which is the supervisor's", "connect", []uint64{3, 0, 16}, seccomp.Allow},
 	}
 	for _, arch := range []seccomp.Arch{seccomp.AMD64, seccomp.ARM64} {
 		for profileName, profile := range map[string]seccomp.Filter{"the default profile": seccomp.Default(), "a profile that allows all": {Default: seccomp.Allow, Unknown: seccomp.Errno(errNoSys)}} {
-			program, err := profile.With(TCPOnly...).Compile(arch)
+			program, err := profile.With(Streams(true, true)...).Compile(arch)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,6 +76,23 @@ func TestOnlyStreamsOfTCPAreLeft(t *testing.T) {
 					t.Errorf("%v, %s, %s: %v, want %v, %v", arch, profileName, test.name, got, test.want, err)
 				}
 			}
+		}
+	}
+}
+
+// TestOnlyUNIXIsLeft: without a proxy the tool has no socket of TCP.
+func TestOnlyUNIXIsLeft(t *testing.T) {
+	program, err := seccomp.Default().With(Streams(false, true)...).Compile(seccomp.AMD64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for family, want := range map[uint64]seccomp.Action{familyUnix: seccomp.Allow, familyInet: seccomp.Errno(errAccess), familyInet6: seccomp.Errno(errAccess), familyVsock: seccomp.Errno(errAccess)} {
+		call, err := seccomp.NewCall(seccomp.AMD64, "socket", family, typeStream, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := program.Evaluate(call); err != nil || got != want {
+			t.Errorf("family %d: %v, want %v, %v", family, got, want, err)
 		}
 	}
 }

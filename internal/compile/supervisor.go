@@ -21,7 +21,7 @@ import (
 
 // supervisor loads the filter that sends the calls which change names to init, and,
 // where there is no network namespace, those that connect. There are no names to
-// supervisor where nothing of the host can be written.
+// guard where nothing of the host can be written.
 func (c *compilation) supervisor() error {
 	rules := supervisor.Rules{}
 	if c.guardsNames() {
@@ -35,7 +35,7 @@ func (c *compilation) supervisor() error {
 	}
 	rules.Connects, rules.FreeBinds = c.endpoints(), c.freesBinds()
 	rules.MemFile = c.Facts.ByFile
-	if len(rules.Roots)+len(rules.Connects) == 0 && !rules.Watch || !c.Facts.Notify.Yes() {
+	if len(rules.Roots) == 0 && rules.Connects == nil && !rules.Watch || !c.Facts.Notify.Yes() {
 		return nil
 	}
 	if n := len(rules.Roots); n > supervisor.MaxEntries {
@@ -63,14 +63,17 @@ func (c *compilation) supervisor() error {
 		why += ", and the harness is asked about those that are opened"
 	}
 	c.noteBinds()
+	if rules.Connects != nil {
+		why += "; and those that connect"
+	}
 	if c.guarded() {
-		load.Network, load.Given, why = true, c.givenPorts(), why+"; and those that connect"
+		load.Network, load.Given = true, c.givenPorts()
 		for _, e := range rules.Connects {
 			load.Connects = append(load.Connects, netip.AddrPortFrom(netip.AddrFrom4(e.Addr), e.Port))
 		}
 	}
 	by := plan.Supervisor
-	if !c.guardsNames() && !c.guarded() {
+	if !c.guardsNames() && rules.Connects == nil {
 		by, why = plan.Setup, "init records which paths are not shown: no bound"
 	}
 	c.do(load, by, why)
@@ -84,8 +87,8 @@ func (c *compilation) guardsNames() bool {
 	return !c.open(policy.BoundFiles) && c.Facts.Notify.Yes() && len(c.writeRoots()) > 0 && (names > 0 || c.holdsInWritable())
 }
 
-// takesSockets reports whether the supervisor can bind a socket of the tool's where it has to.
-func (c *compilation) takesSockets() bool { return c.Facts.Take.Yes() || !c.guardsNames() }
+// takesSockets reports whether the supervisor can bind a socket of the tool's where it has to: it takes a descriptor of it, or has made it.
+func (c *compilation) takesSockets() bool { return c.Facts.Take.Yes() || !c.guardsNames() || c.local() }
 
 // freesBinds reports whether bind(2) is left to the kernel, and Landlock keeps sockets from being made in what can be written.
 func (c *compilation) freesBinds() bool {

@@ -171,9 +171,9 @@ func (r *refused) bySystem(d supervisor.Denial) {
 	because := func(why, remedy string) { r.Why, r.Remedy = why, remedy }
 	switch d.Reason {
 	case supervisor.ReasonAddress:
-		because("only the sandbox's own proxies can be connected to", nothing+"the tool has to use the proxies that its environment names; which hosts they reach is in Network.Hosts")
+		because("only the sandbox's own proxies, and UNIX sockets that the tool has bound, can be connected to", nothing+"the tool has to use the proxies that its environment names; which hosts they reach is in Network.Hosts")
 	case supervisor.ReasonSocket:
-		because("only TCP sockets can be connected here", nothing+"the tool has to use TCP")
+		because("only sockets that the tool has made itself, of TCP or UNIX, can be used here", nothing+"the tool has to make another")
 	case supervisor.ReasonFence:
 		because("modes, owners and times are kept outside of what can be written", fmt.Sprintf("add %q to Files.Write", d.Paths[0]))
 	case supervisor.ReasonSetID:

@@ -53,6 +53,12 @@ func actMore(a []string) error {
 		return ownSockets(port(a[1]))
 	case "options":
 		return setEveryOption(port(a[1]))
+	case "localsockets":
+		return localSockets(a[1])
+	case "localdial":
+		return unix.Connect(local(unix.SOCK_STREAM), at(a[1]))
+	case "hostsockets":
+		return hostSockets(a[1])
 	case "fullqueue":
 		return fullQueue(port(a[1]))
 	}

@@ -18,10 +18,22 @@ func (s *State) bind() int {
 			return r
 		}
 	}
+	if s.m.rb(offFlags)&flagConnects != 0 {
+		return s.bindOwn()
+	}
 	sock := s.duplicateFD(s.flags)
 	if sock < 0 {
 		return sock
 	}
+	r := s.bindAt(sock)
+	closeFD(sock)
+	return r
+}
+
+// bindAt binds a descriptor of the supervisor's to the address in path 1.
+//
+//go:norace
+func (s *State) bindAt(sock int) int {
 	start, r := s.resolved[0].start, 0
 	if start >= 0 {
 		r = sys(syscall.SYS_FCHDIR, uintptr(start), 0, 0, 0, 0)
@@ -29,7 +41,6 @@ func (s *State) bind() int {
 	if r == 0 {
 		r = sys(syscall.SYS_BIND, uintptr(sock), uintptr(unsafe.Pointer(&s.path[1][0])), uintptr(s.mode), 0, 0)
 	}
-	closeFD(sock)
 	if start >= 0 {
 		sys(syscall.SYS_FCHDIR, uintptr(s.rootDir), 0, 0, 0, 0)
 	}
@@ -48,4 +59,79 @@ func (s *State) bindPath() int {
 		return s.refuse(ReasonName)
 	}
 	return s.takeUmask()
+}
+
+// bindOwn binds a socket that the supervisor has made, of UNIX.
+//
+//go:norace
+func (s *State) bindOwn() int {
+	if s.path[1][0] != syscall.AF_UNIX || s.path[1][1] != 0 {
+		return -eACCES // other sockets serve the host, or all of its network
+	}
+	k := s.ownSocketAt(s.flags)
+	if k < 0 {
+		return k
+	}
+	own := &s.sockets[uint(k)%socketRoom]
+	if own.fd < 0 || s.mode <= unixPath {
+		return -eINVAL // which has an address; or is to be given one by the kernel
+	}
+	r := 0
+	if s.in[0].from == fromNothing {
+		if r = s.abstract(); r > 0 {
+			r = sys(syscall.SYS_BIND, uintptr(own.fd), uintptr(unsafe.Pointer(&s.path[0][0])), uintptr(r), 0, 0)
+		}
+	} else if r = s.bindAt(own.fd); r == 0 {
+		s.keepBound()
+	}
+	own.bound = own.bound || r == 0
+	return r
+}
+
+// keepBound notes the file that a socket was bound to: in the place of one that has been removed, or else of the oldest.
+//
+//go:norace
+func (s *State) keepBound() {
+	at := &s.bound[s.boundTurn%boundRoom]
+	s.boundTurn++
+	for i := range s.bound {
+		s.literal("")
+		if s.bound[i].fd < 0 || lstatat(s.bound[i].fd, &s.num[0], &s.st) != 0 || s.st.Nlink == 0 {
+			at = &s.bound[i]
+			break
+		}
+	}
+	closeFD(at.fd)
+	sp := &s.resolved[0]
+	at.fd = openat(sp.dir, &sp.name[0], oPath|syscall.O_NOFOLLOW, 0)
+	s.literal("")
+	if at.fd >= 0 && lstatat(at.fd, &s.num[0], &s.st) == 0 {
+		at.dev, at.ino = uint64(s.st.Dev), s.st.Ino
+	}
+}
+
+// listen begins to serve at a socket of the tool's that is bound; one of TCP never is. That is final, so the supervisor lets go of it then, and the
+// tool's close(2) ends it.
+//
+//go:norace
+func (s *State) listen() int {
+	k := s.ownSocketAt(s.flags)
+	if k < 0 {
+		return k
+	}
+	own := &s.sockets[uint(k)%socketRoom]
+	switch {
+	case own.serves:
+		return 0
+	case own.fd < 0:
+		return -eINVAL
+	case !own.bound:
+		return -eACCES // listen(2) would give it a port of the host's
+	}
+	r := sys(syscall.SYS_LISTEN, uintptr(own.fd), uintptr(s.mode), 0, 0, 0)
+	if r == 0 {
+		closeFD(own.fd)
+		own.fd, own.serves = -1, true
+	}
+	return r
 }

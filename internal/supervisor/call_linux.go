@@ -14,6 +14,7 @@ const (
 	opTruncate
 	opChmod
 	opBind
+	opListen
 	opConnect
 	opSocket
 	opChown

@@ -18,6 +18,9 @@ import (
 //
 //go:norace
 func (s *State) connect() int {
+	if s.path[1][0] == syscall.AF_UNIX && s.path[1][1] == 0 && s.mode > unixPath {
+		return s.connectLocal()
+	}
 	size := s.destination()
 	if size < 0 {
 		return size
@@ -60,7 +63,11 @@ func (s *State) isConnect(fd, addr, size uint64) int {
 	if s.mode < 2 {
 		return -eINVAL
 	}
-	return s.readMem(unsafe.Pointer(&s.path[1][0]), addr, uint(s.mode))
+	r := s.readMem(unsafe.Pointer(&s.path[1][0]), addr, uint(s.mode))
+	if r == 0 {
+		s.isLocal(true)
+	}
+	return r
 }
 
 // destination writes the address that was copied anew to path 0, without whatever it said beside address and port, and
@@ -136,4 +143,84 @@ func (s *State) sendTimeout(sock int, ms uintptr) int {
 //go:norace
 func (m *matcher) connects() uint {
 	return m.r16(offSize) + m.r16(offSize+2)<<16 - endpointBytes*m.r16(offConnect)
+}
+
+// connectLocal connects to a socket of the tool's.
+//
+//go:norace
+func (s *State) connectLocal() int {
+	file := -1
+	if s.in[0].from != fromNothing {
+		if r := s.object(0); r < 0 {
+			return r
+		}
+		if file = s.boundAt(); file < 0 {
+			return s.refuse(ReasonAddress)
+		}
+	}
+	k := s.ownSocketAt(s.flags)
+	if k < 0 {
+		return k
+	}
+	own := &s.sockets[uint(k)%socketRoom]
+	if own.fd < 0 {
+		return -int(syscall.EISCONN)
+	}
+	size := 0
+	if file < 0 {
+		if size = s.abstract(); size < 0 {
+			return size
+		}
+	} else if size = s.boundAddress(file); size < 0 {
+		return size
+	}
+	r := s.sendTimeout(own.fd, connectMS)
+	if r == 0 {
+		r = sys(syscall.SYS_CONNECT, uintptr(own.fd), uintptr(unsafe.Pointer(&s.path[0][0])), uintptr(size), 0, 0)
+	}
+	s.sendTimeout(own.fd, 0)
+	if file >= 0 {
+		sys(syscall.SYS_FCHDIR, uintptr(s.rootDir), 0, 0, 0, 0)
+	}
+	if r == -int(syscall.EAGAIN) && sys(syscall.SYS_FCNTL, uintptr(own.fd), syscall.F_GETFL, 0, 0, 0)&syscall.O_NONBLOCK == 0 {
+		r = -int(syscall.ETIMEDOUT)
+	}
+	if r == 0 {
+		closeFD(own.fd)
+		own.fd = -1
+	}
+	return r
+}
+
+// boundAt returns which of the files that were bound resolved path 0 is; -1: none.
+//
+//go:norace
+func (s *State) boundAt() int {
+	s.literal("")
+	if lstatat(s.resolved[0].obj, &s.num[0], &s.st) != 0 || s.st.Mode&syscall.S_IFMT != syscall.S_IFSOCK {
+		return -1
+	}
+	for i := range s.bound {
+		if s.bound[i].fd >= 0 && s.bound[i].ino == s.st.Ino && s.bound[i].dev == uint64(s.st.Dev) {
+			return i
+		}
+	}
+	return -1
+}
+
+// boundAddress makes path 0 the address of a file that was bound, by the supervisor's descriptor of it and in its directory of descriptors:
+// its size, or a negative errno. The way there cannot be changed, as the tool's can.
+//
+//go:norace
+func (s *State) boundAddress(file int) int {
+	to := &s.path[0]
+	n := s.number("", uint(s.bound[uint(file)%boundRoom].fd))
+	to[0], to[1] = syscall.AF_UNIX, 0
+	for i := uint(0); i <= n; i++ {
+		to[(i+unixPath)&(pathRoom-1)] = s.num[i&63]
+	}
+	if r := sys(syscall.SYS_FCHDIR, uintptr(s.fdDir), 0, 0, 0, 0); r < 0 {
+		return r
+	}
+	return int(n) + unixPath + 1
 }

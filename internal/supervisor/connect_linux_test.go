@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -26,6 +27,10 @@ func serverAt(t *testing.T, addr string) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serve(t, l)
+}
+
+func serve(t *testing.T, l net.Listener) *server {
 	s := &server{Listener: l}
 	s.done.Go(func() {
 		for {
@@ -110,9 +115,7 @@ func TestKernelNothingIsConnectedWhereNothingIsAllowed(t *testing.T) {
 func TestKernelAListenerThatTakesNobodyHoldsNobodyElse(t *testing.T) {
 	for user, uid := range users(t) {
 		t.Run(user, func(t *testing.T) {
-			s := serverAt(t, "127.0.0.1:0") // for a port that is free
-			at := s.port()
-			s.end()
+			at := takesNone(t)
 			dir, rules := workspace(t, uid)
 			rules.Connects = loopback(at)
 			out, code := run(t, job{Rules: rules, Dir: dir, UID: uid, Argv: []string{"bash", "-ec", fmt.Sprintf(`exec timeout -s KILL 60 "$SELF" fullqueue %d`, at)}, Env: []string{roleEnv + "=act"}})
@@ -121,6 +124,24 @@ func TestKernelAListenerThatTakesNobodyHoldsNobodyElse(t *testing.T) {
 			}
 		})
 	}
+}
+
+// takesNone listens at a port that is returned, and accepts no connection.
+func takesNone(t *testing.T) int {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	if err := errors.Join(unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}), unix.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	name, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name.(*unix.SockaddrInet4).Port
 }
 
 func TestFilterOfConnects(t *testing.T) {
@@ -136,7 +157,9 @@ func TestFilterOfConnects(t *testing.T) {
 		{"socket, TCP", 41, 198, []uint64{2, 1, 0}, retNotify, retAllow},
 		{"socket, TCP over IPv6, with flags and high bits", 41, 198, []uint64{1<<40 | 10, 1<<40 | 0x80801, 6}, retNotify, retAllow},
 		{"socket, UDP", 41, 198, []uint64{2, 2, 0}, retAllow, retAllow},
-		{"socket, UNIX", 41, 198, []uint64{1, 1, 0}, retAllow, retAllow},
+		{"socket, UNIX", 41, 198, []uint64{1, 1, 0}, retNotify, retAllow},
+		{"listen", 50, 201, nil, retNotify, retAllow},
+		{"accept4", 288, 242, nil, retAllow, retAllow},
 		{"setsockopt, IP_OPTIONS", 54, 208, []uint64{0, 0, 4}, retErrno | errnoPerm, retAllow},
 		{"setsockopt, IP_OPTIONS with high bits", 54, 208, []uint64{0, 1 << 40, 1<<40 | 4}, retErrno | errnoPerm, retAllow},
 		{"setsockopt, SO_BINDTODEVICE", 54, 208, []uint64{0, 1, 25}, retErrno | errnoPerm, retAllow},

@@ -74,6 +74,9 @@ func (s *State) decodeMore() int {
 		return s.isBind(a[0], a[1], a[2])
 	case syscall.SYS_SOCKET:
 		return s.isSocket(a[0], a[1], a[2])
+	case syscall.SYS_LISTEN:
+		s.op, s.flags, s.mode = opListen, int(int32(a[0])), int(int32(a[1]))
+		return 0
 	case syscall.SYS_CONNECT:
 		return s.isConnect(a[0], a[1], a[2])
 	case syscall.SYS_PTRACE:
@@ -155,17 +158,7 @@ func (s *State) isBind(fd, addr, size uint64) int {
 	if r := s.readMem(unsafe.Pointer(&s.path[1][0]), addr, uint(s.mode)); r < 0 {
 		return r
 	}
-	if s.path[1][0] != syscall.AF_UNIX || s.path[1][1] != 0 || s.path[1][2] == 0 || s.mode <= 2 {
-		return 0
-	}
-	n := uint(0)
-	for ; n < addressRoom && s.path[1][n+2] != 0; n++ {
-		s.path[0][n] = s.path[1][n+2]
-	}
-	s.path[0][n&(pathRoom-1)] = 0
-	s.plen[0] = n
-	s.w.asked = false
-	s.in[0] = input{atFDCWD, 0, fromBuffer, false}
+	s.isLocal(false)
 	return 0
 }
 
@@ -178,4 +171,24 @@ func (s *State) read(k int) int {
 		return s.readPath(k, in.addr)
 	}
 	return 0
+}
+
+// isLocal takes the address in path 1, of UNIX, and makes a path in it path 0 of the call. It reports whether the address is of UNIX.
+//
+//go:norace
+func (s *State) isLocal(follow bool) bool {
+	if s.path[1][0] != syscall.AF_UNIX || s.path[1][1] != 0 || s.mode <= unixPath {
+		return false
+	}
+	n := uint(0)
+	for ; n < addressRoom && s.path[1][n+unixPath] != 0; n++ {
+		s.path[0][n] = s.path[1][n+unixPath]
+	}
+	s.path[0][n&(pathRoom-1)] = 0
+	if n > 0 {
+		s.plen[0] = n
+		s.w.asked = false
+		s.in[0] = input{atFDCWD, 0, fromBuffer, follow}
+	}
+	return true
 }

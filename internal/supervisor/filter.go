@@ -48,7 +48,7 @@ const (
 
 	statEmptyPath = 0x1000 // AT_EMPTY_PATH
 
-	afInet, afInet6, sockStream, sockKinds = 2, 10, 1, 0xf // AF_INET, AF_INET6, SOCK_STREAM and SOCK_TYPE_MASK
+	afUnix, afInet, afInet6, sockStream, sockKinds = 1, 2, 10, 1, 0xf // AF_UNIX, AF_INET, AF_INET6, SOCK_STREAM and SOCK_TYPE_MASK
 
 	prSetDumpable = 4
 
@@ -95,7 +95,7 @@ func filter(arch string, r Rules, hidden bool) ([]SockFilter, error) {
 	}
 	if r.holdsNames() {
 		p = append(p, nameRules(t, hidden || r.Watch)...)
-		if !r.FreeBinds {
+		if !r.FreeBinds && r.Connects == nil {
 			p = append(p, notify([]uint32{t.bind})...)
 		}
 	}
@@ -132,17 +132,16 @@ func nameRules(t table, hidden bool) []SockFilter {
 	return p
 }
 
-// connectRules traps connect(2), and the socket(2) of TCP, since the supervisor connects sockets that it has made itself, and looks at the level and the name of a socket option. IP_OPTIONS holds a source route,
+// connectRules traps connect(2), bind(2), listen(2) and the socket(2) of TCP and UNIX, since the supervisor connects and binds sockets that it has made itself, and looks at the level and the name of a socket option. IP_OPTIONS holds a source route,
 // by which a packet leaves for another address than the socket's (tcp_v4_connect); a socket that is bound to a device
 // has its packets sent by that, those for 127.0.0.1 too (ip_route_output_key_hash_rcu), to any host that takes them; TCP_FASTOPEN_CONNECT
 // puts the connection off until data is sent. Setting SO_SNDTIMEO or SO_LINGER says yes and does nothing: the one is the
 // supervisor's, and by the other the supervisor would wait when it is the last who closes a socket.
 func connectRules(t table) []SockFilter {
-	p := []SockFilter{
-		{bpfEqual, 0, 1, t.connect},
-		{bpfRet, 0, 0, retNotify},
-		{bpfEqual, 0, 8, t.socket},
+	p := append(notify([]uint32{t.connect, t.bind, t.listen}), []SockFilter{
+		{bpfEqual, 0, 9, t.socket},
 		{bpfLoad, 0, 0, dataArgs},
+		{bpfEqual, 5, 0, afUnix}, // of which a profile leaves streams
 		{bpfEqual, 1, 0, afInet},
 		{bpfEqual, 0, 4, afInet6},
 		{bpfLoad, 0, 0, dataArgs + 8},
@@ -150,7 +149,7 @@ func connectRules(t table) []SockFilter {
 		{bpfEqual, 0, 1, sockStream},
 		{bpfRet, 0, 0, retNotify},
 		{bpfRet, 0, 0, retAllow},
-	}
+	}...)
 	options := []struct{ level, name, answer uint32 }{
 		{0, 4, errnoPerm},  // IPPROTO_IP, IP_OPTIONS
 		{1, 25, errnoPerm}, // SOL_SOCKET, SO_BINDTODEVICE
@@ -262,7 +261,7 @@ type table struct {
 	executes, looks, creates []uint32 // of Rules.Watch
 	stats                    []openCall
 
-	bind, connect, setsockopt, socket, ptrace uint32
+	bind, listen, connect, setsockopt, socket, ptrace uint32
 }
 
 // tables lists, from arch/x86/entry/syscalls/syscall_64.tbl and include/uapi/asm-generic/unistd.h, the calls
@@ -290,7 +289,7 @@ var tables = map[string]table{
 		looks:    []uint32{4, 6, 80, 21, 269},              // stat lstat chdir access faccessat
 		stats:    []openCall{{262, 3}, {332, 2}, {439, 3}}, // newfstatat statx faccessat2
 		creates:  []uint32{85},
-		prctl:    157, bind: 49, connect: 42, setsockopt: 54, socket: 41, ptrace: 101,
+		prctl:    157, bind: 49, listen: 50, connect: 42, setsockopt: 54, socket: 41, ptrace: 101,
 	},
 	"arm64": {
 		audit: auditARM64,
@@ -310,6 +309,6 @@ var tables = map[string]table{
 		executes: []uint32{221, 281},
 		looks:    []uint32{49, 48}, // chdir faccessat
 		stats:    []openCall{{79, 3}, {291, 2}, {439, 3}},
-		prctl:    167, bind: 200, connect: 203, setsockopt: 208, socket: 198, ptrace: 117,
+		prctl:    167, bind: 200, listen: 201, connect: 203, setsockopt: 208, socket: 198, ptrace: 117,
 	},
 }

@@ -157,7 +157,7 @@ func (s *State) otherDeed() Deed {
 		return DeedTruncate
 	case opChmod:
 		return DeedMode
-	case opBind:
+	case opBind, opListen:
 		return DeedBind
 	case opConnect:
 		return DeedConnect

@@ -41,8 +41,8 @@ type Rules struct {
 	// (pidfd_getfd(2)), and for a sandbox whose Landlock rules let no socket be made below Roots.
 	FreeBinds bool
 
-	// Connects says that the tool may connect TCP sockets to these addresses and nothing else to anything. Nil leaves
-	// connect(2) alone.
+	// Connects says that the tool may connect TCP sockets to these addresses and UNIX sockets to those that it has bound, and nothing else
+	// to anything. Nil leaves connect(2) alone.
 	Connects []Endpoint
 }
 
@@ -92,7 +92,8 @@ const (
 	flagAttributes = 8
 	flagNoNewGit   = 16
 
-	flagMemFile = 32 // Rules.MemFile
+	flagMemFile  = 32 // Rules.MemFile
+	flagConnects = 64 // Rules.Connects is not nil
 
 	// What is watched: see watch_linux.go.
 	watchOn    = 1
@@ -144,6 +145,9 @@ func (r *Rules) Encode() ([]byte, error) {
 	}
 	if r.MemFile {
 		b[offFlags] |= flagMemFile
+	}
+	if r.Connects != nil {
+		b[offFlags] |= flagConnects
 	}
 	if r.Fence {
 		b[offFence] = 1

@@ -106,6 +106,8 @@ func (s *State) do() int {
 		return s.bind()
 	case opSocket:
 		return s.socket()
+	case opListen:
+		return s.listen()
 	case opConnect:
 		return s.connect()
 	case opChown:

@@ -1,19 +1,23 @@
 package supervisor
 
-import "syscall"
+import (
+	"syscall"
+)
 
-// ownSocket is a socket of TCP that the supervisor has made for the tool, by what the kernel calls it: the inode of sockfs. fd is the
-// supervisor's own descriptor of it until it is connected, and -1 from then on, so that the tool's close(2) ends the connection.
+// ownSocket is a socket, of TCP or UNIX, that the supervisor has made for the tool, by what the kernel calls it: the inode of sockfs. fd is the
+// supervisor's own descriptor of it until it is connected or listens, and -1 from then on, so that the tool's close(2) ends the connection.
 type ownSocket struct {
 	fd       int
 	dev, ino uint64
+
+	bound, serves bool // of UNIX: it has an address; and listen(2) was called
 }
 
 // socketRoom is how many sockets are known that have not been connected, or were among the last. A tool that makes more before it connects the first
 // cannot connect that one any more.
 const socketRoom = 64
 
-// isSocket takes the arguments of socket(2), which are numbers: the filter sends those alone that ask for TCP.
+// isSocket takes the arguments of socket(2), which are numbers: the filter sends those alone that ask for TCP or UNIX.
 //
 //go:norace
 func (s *State) isSocket(domain, kind, protocol uint64) int {
@@ -28,10 +32,14 @@ func (s *State) isSocket(domain, kind, protocol uint64) int {
 //go:norace
 func (s *State) socket() int {
 	kind, flags := s.flags&^(syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK), s.flags&(syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK)
-	if s.mode != syscall.AF_INET && s.mode != syscall.AF_INET6 || kind != syscall.SOCK_STREAM || s.dev != 0 && s.dev != syscall.IPPROTO_TCP {
+	protocol := uintptr(syscall.IPPROTO_TCP)
+	switch {
+	case s.mode == syscall.AF_UNIX && (kind == syscall.SOCK_STREAM || kind == syscall.SOCK_SEQPACKET) && s.dev == 0:
+		protocol = 0
+	case s.mode != syscall.AF_INET && s.mode != syscall.AF_INET6 || kind != syscall.SOCK_STREAM || s.dev != 0 && s.dev != syscall.IPPROTO_TCP:
 		return -eACCES // of a stream that is not TCP, such as MPTCP's
 	}
-	fd := sys(syscall.SYS_SOCKET, uintptr(s.mode), uintptr(kind|flags|syscall.SOCK_CLOEXEC), syscall.IPPROTO_TCP, 0, 0)
+	fd := sys(syscall.SYS_SOCKET, uintptr(s.mode), uintptr(kind|flags|syscall.SOCK_CLOEXEC), protocol, 0, 0)
 	if fd < 0 {
 		return fd
 	}
@@ -48,7 +56,7 @@ func (s *State) socket() int {
 	at := &s.sockets[s.socketTurn%socketRoom]
 	s.socketTurn++
 	closeFD(at.fd)
-	at.fd, at.dev, at.ino = fd, uint64(s.st.Dev), s.st.Ino
+	*at = ownSocket{fd: fd, dev: uint64(s.st.Dev), ino: s.st.Ino}
 	return given
 }
 
@@ -89,4 +97,71 @@ func (s *State) forgetSockets() {
 	for i := range s.sockets {
 		s.sockets[i].fd = -1
 	}
+	for i := range s.bound {
+		s.bound[i].fd = -1
+	}
+}
+
+// UNIX sockets between the tool's own processes, under Rules.Connects. The supervisor makes the socket, binds it and listens on it as the
+// tool asks, so that it knows which files are sockets of the tool's: no other file can be connected to, whatever leads to it. Abstract names
+// are the network namespace's, which here is the host's: each has the supervisor's own name put before it, so that the tool neither
+// finds a name of the host's nor takes one.
+
+// boundFile is a file that the supervisor has bound a socket to. The descriptor, of O_PATH, keeps its inode from being another file's.
+type boundFile struct {
+	fd       int
+	dev, ino uint64
+}
+
+const (
+	boundRoom = 64  // files that are known at once
+	unixSize  = 110 // struct sockaddr_un
+	unixPath  = 2   // where its path begins
+)
+
+// ownName is what stands before the tool's abstract names: that of the mount namespace, and of the supervisor in it.
+//
+//go:norace
+func (s *State) ownName() {
+	const word = "\x00holdfast/"
+	n := uint(0)
+	for ; n < uint(len(word)); n++ {
+		s.before[n&63] = word[n]
+	}
+	for i := 0; i < 40 && s.mountNS[i] != 0; i++ {
+		s.before[n&63] = s.mountNS[i]
+		n++
+	}
+	for i, size := uint(0), s.number("/", s.self); i < size; i++ {
+		s.before[n&63] = s.num[i&63]
+		n++
+	}
+	s.before[n&63] = '/'
+	s.beforeSize = n + 1
+}
+
+// abstract makes path 0 the abstract address in path 1, with the supervisor's own name before it: its size, or a negative errno. A name that
+// has it, as getsockname(2) tells the tool, stays.
+//
+//go:norace
+func (s *State) abstract() int {
+	from, to := &s.path[1], &s.path[0]
+	size := uint(s.mode)
+	same := size >= unixPath+s.beforeSize
+	for i := uint(0); i < s.beforeSize; i++ {
+		same = same && from[(i+unixPath)&(pathRoom-1)] == s.before[i&63]
+		to[(i+unixPath)&(pathRoom-1)] = s.before[i&63]
+	}
+	to[0], to[1] = syscall.AF_UNIX, 0
+	at, n := uint(unixPath+1), unixPath+s.beforeSize // behind the NUL byte of the tool's, and behind the name
+	if same {
+		at = n
+	}
+	for ; at < size && n < unixSize; at, n = at+1, n+1 {
+		to[n&(pathRoom-1)] = from[at&(pathRoom-1)]
+	}
+	if at < size {
+		return -eINVAL // as of every address that is too long
+	}
+	return int(n)
 }

@@ -46,6 +46,10 @@ type State struct {
 	memory     int // /proc/<taskID>/mem during a call, or -1
 	sockets    [socketRoom]ownSocket
 	socketTurn uint // the socket that is forgotten next
+	bound      [boundRoom]boundFile
+	boundTurn  uint
+	before     [64]byte // what stands before the tool's abstract names
+	beforeSize uint
 
 	path      [2][pathRoom]byte
 	plen      [2]uint
@@ -124,6 +128,7 @@ func Prepare(s *State, procRoot, listener int) int {
 	for i := 0; i < n; i++ {
 		s.mountNS[i&63] = s.small[i&511]
 	}
+	s.ownName()
 	// Wake the tool on this very processor: since Linux 6.6, and only a matter of speed.
 	sys(syscall.SYS_IOCTL, uintptr(listener), ioctlFlags, syncWake, 0, 0)
 	return 0
