@@ -44,6 +44,7 @@ var hostCases = []hostCase{
 	{name: "no Landlock", without: []kerneltest.Feature{kerneltest.Landlock}, facts: "Landlock", userNS: true},
 	{name: "Landlock not turned on", without: []kerneltest.Feature{kerneltest.LandlockAtBoot}, facts: "Landlock", userNS: true},
 	{name: "no seccomp listeners", without: []kerneltest.Feature{kerneltest.SeccompListener}, facts: "notification", userNS: true, refused: "files"},
+	{name: "seccomp actions that are not told", without: []kerneltest.Feature{kerneltest.SeccompActions}, facts: "notification", userNS: true, refused: "files"},
 	{name: "no seccomp filters", without: []kerneltest.Feature{kerneltest.SeccompFilter}, facts: "seccomp notification", userNS: true, refused: "files syscalls"},
 	{name: "no executable memfds", without: []kerneltest.Feature{kerneltest.MemfdExec}, facts: "image", userNS: true},
 	{name: "no keyrings", without: []kerneltest.Feature{kerneltest.Keyrings}, facts: "keyrings", userNS: true},

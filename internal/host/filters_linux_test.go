@@ -4,6 +4,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/landlock"
 )
 
 // TestARefusedSeccompHasItsOwnRemedy: a filter of systemd's answers EPERM, which no newer kernel helps.
@@ -21,6 +23,30 @@ func TestARefusedSeccompHasItsOwnRemedy(t *testing.T) {
 	}
 	if f := seccompFact(nil); !f.Yes() {
 		t.Errorf("filters known: %+v", f)
+	}
+}
+
+// TestWhatIsUsedUpIsMissing: a listener around this process, and layers of Landlock; another error says nothing, the start will.
+func TestWhatIsUsedUpIsMissing(t *testing.T) {
+	yes := Fact{Name: "it", Answer: Yes, Value: 7, Reason: "ABI 7"}
+	for err, want := range map[error]Answer{nil: Yes, syscall.EBUSY: No, syscall.EPERM: Yes, syscall.EMFILE: Yes} {
+		if f := yes.ofListener(err); f.Answer != want || (f.Remedy == "") != (want == Yes) {
+			t.Errorf("a listener, %v: %+v", err, f)
+		}
+	}
+	for err, want := range map[error]Answer{nil: Yes, syscall.E2BIG: No, &landlock.StepError{Step: "landlock_restrict_self", Err: syscall.E2BIG}: No, syscall.EPERM: Yes} {
+		if f := yes.ofLayers(err); f.Answer != want || (f.Remedy == "") != (want == Yes) {
+			t.Errorf("a layer, %v: %+v", err, f)
+		}
+	}
+}
+
+// TestAThreadEndsWithWhatWasTriedOnIt: it is none that stays.
+func TestAThreadEndsWithWhatWasTriedOnIt(t *testing.T) {
+	var mine, first int
+	onThread(func() { mine, first = syscall.Gettid(), syscall.Getpid() })
+	if mine == first {
+		t.Errorf("it was tried on the first thread, %d, which never ends", first)
 	}
 }
 

@@ -30,6 +30,7 @@ func Read() Facts {
 	f.Take = readTake()
 	f.Keyring = readKeyring()
 	f.Calls, f.PIDFD = readCalls(&f.Lack), readPIDFD(&f.Lack)
+	f.tryThread()
 	return f
 }
 
@@ -103,13 +104,23 @@ func action(verdict uint32) error {
 	return nil
 }
 
-func readSeccomp() Fact { return seccompFact(action(unix.SECCOMP_RET_KILL_PROCESS)) }
+func readSeccomp() Fact {
+	err := action(unix.SECCOMP_RET_KILL_PROCESS)
+	if err == unix.EINVAL { // gVisor has filters and not the question (pkg/sentry/syscalls/linux/sys_seccomp.go)
+		if _, errno := setFilter(0, nil); errno == unix.EFAULT {
+			return Fact{Name: seccompName, Answer: Yes, Reason: "the kernel takes filters"}
+		}
+	}
+	return seccompFact(err)
+}
+
+const seccompName = "seccomp filters"
 
 // seccompRefused is what helps where seccomp(2) is refused, and not unknown.
 const seccompRefused = "a system call filter that allows seccomp(2) (systemd: no SystemCallFilter= for this program's unit)"
 
 func seccompFact(err error) Fact {
-	f := Fact{Name: "seccomp filters"}
+	f := Fact{Name: seccompName}
 	switch err {
 	case nil:
 		f.Answer, f.Reason = Yes, "the kernel kills by filter"
@@ -121,15 +132,16 @@ func seccompFact(err error) Fact {
 	return f
 }
 
-// readNotify wants SECCOMP_RET_USER_NOTIF and
-// SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (Linux 5.19). Flags are judged before
-// the program's address: EFAULT means that they are known.
+// listenerFlags are those of the supervisor's filter: SECCOMP_FILTER_FLAG_NEW_LISTENER, and SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (Linux 5.19).
+const listenerFlags = unix.SECCOMP_FILTER_FLAG_NEW_LISTENER | 1<<5
+
+// readNotify wants SECCOMP_RET_USER_NOTIF and listenerFlags. EFAULT means that
+// they are known.
 func readNotify() Fact {
 	if err := action(unix.SECCOMP_RET_USER_NOTIF); err != nil {
 		return notifyFact(err)
 	}
-	const waitKillable = 1 << 5
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|waitKillable, 0)
+	_, errno := setFilter(listenerFlags, nil)
 	return notifyFact(errno)
 }
 

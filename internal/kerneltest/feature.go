@@ -49,6 +49,10 @@ const (
 	// with EINVAL, as before Linux 5.0.
 	SeccompListener Feature = "seccomp listeners"
 
+	// SeccompActions: seccomp with SECCOMP_GET_ACTION_AVAIL fails with EINVAL, as
+	// in gVisor, which takes filters.
+	SeccompActions Feature = "the question about seccomp actions"
+
 	// Clone3: clone3 fails with ENOSYS.
 	Clone3 Feature = "clone3"
 
@@ -84,7 +88,7 @@ const (
 func Features() []Feature {
 	return []Feature{
 		UserNamespaces, UserNamespaceCalls, MoreUserNamespaces, Namespaces, Mounts, MountAPI, MountSetattr,
-		Landlock, LandlockAtBoot, SeccompFilter, SeccompListener, Clone3, Openat2,
+		Landlock, LandlockAtBoot, SeccompFilter, SeccompListener, SeccompActions, Clone3, Openat2,
 		PidFD, ProcessCalls, CloseRange, Memfd, MemfdExec, Keyrings, IOUring,
 	}
 }

@@ -76,6 +76,10 @@ var attempts = map[Feature][]attempt{
 		{"a filter with a listener", seccompNull(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER), unix.EFAULT, unix.EINVAL},
 		{"a filter without", seccompNull(0), unix.EFAULT, unix.EFAULT},
 	},
+	SeccompActions: {
+		{"the question about an action", raw(unix.SYS_SECCOMP, unix.SECCOMP_GET_ACTION_AVAIL, 0, 0), unix.EFAULT, unix.EINVAL},
+		{"a filter", seccompNull(0), unix.EFAULT, unix.EFAULT},
+	},
 	Clone3:  {{"clone3", raw(unix.SYS_CLONE3, badPointer, 0), unix.EINVAL, unix.ENOSYS}},
 	Openat2: {{"openat2", raw(unix.SYS_OPENAT2, badFD, badPointer, badPointer, 0), unix.EINVAL, unix.ENOSYS}},
 	PidFD:   {{"pidfd_open", raw(unix.SYS_PIDFD_OPEN, badFD, 0), unix.EINVAL, unix.ENOSYS}},

@@ -66,6 +66,8 @@ func refusals(f Feature) ([]refusal, error) {
 	case SeccompListener:
 		return []refusal{{nr: unix.SYS_SECCOMP, when: anyBit, arg: 1,
 			value: unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, errno: unix.EINVAL}}, nil
+	case SeccompActions:
+		return []refusal{{nr: unix.SYS_SECCOMP, when: equals, arg: 0, value: unix.SECCOMP_GET_ACTION_AVAIL, errno: unix.EINVAL}}, nil
 	case MemfdExec:
 		return []refusal{{nr: unix.SYS_MEMFD_CREATE, when: anyBit, arg: 1, value: unix.MFD_EXEC, errno: unix.EACCES}}, nil
 	}

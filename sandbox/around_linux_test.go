@@ -1,0 +1,127 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/landlock"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+	"golang.org/x/sys/unix"
+)
+
+// TestKernelASupervisorAroundTheHarness: the kernel has one seccomp listener for a process and its descendants, and where another has it,
+// as under LXD's interception, protected names cannot be held. New says so; a policy that accepts it runs, and the report has it.
+func TestKernelASupervisorAroundTheHarness(t *testing.T) {
+	kerneltest.Long(t)
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
+			kerneltest.Need(t, kerneltest.HasUserNamespaces, kerneltest.HasMountSetattr, kerneltest.LandlockABI(2)) // as old as WAIT_KILLABLE_RECV
+			p := workspaceHere(t)
+			if errno := listen(); errno != 0 {
+				t.Skipf("no listener can be made here: %v", errno)
+			}
+			var no *UnsupportedError
+			if _, err := New(p); !errors.As(err, &no) || no.Bound != policy.BoundFiles || !strings.Contains(no.Reason, "supervises") || no.Remedy == "" {
+				t.Errorf("New: %v", err)
+			}
+			p.May = []Bound{policy.BoundFiles}
+			s, err := New(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := s.Command("/bin/sh", "-c", "echo made >file && cat file")
+			c.Dir = filepath.Join(os.Getenv("HOME"), "ws")
+			out, err := c.CombinedOutput()
+			if r := c.Report(); err != nil || string(out) != "made\n" || r.Bound(policy.BoundFiles).State != Weaker {
+				t.Errorf("%v, %q\n%s", err, out, r)
+			}
+		})
+	})
+}
+
+// listen makes this process one that another could supervise: it never asks for anything.
+func listen() unix.Errno {
+	allow := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}
+	program := unix.SockFprog{Len: 1, Filter: &allow}
+	const all = unix.SECCOMP_FILTER_FLAG_TSYNC | unix.SECCOMP_FILTER_FLAG_TSYNC_ESRCH | unix.SECCOMP_FILTER_FLAG_NEW_LISTENER
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return unix.EPERM
+	}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, all, uintptr(unsafe.Pointer(&program)))
+	return errno
+}
+
+// inLayers is this test's binary as a harness in layers of Landlock: it prints what New says of a workspace.
+const inLayers = "sandbox.inLayers"
+
+func init() {
+	kerneltest.Programs[inLayers] = func() {
+		f := Probe()
+		_, err := New(Workspace(os.Args[1]))
+		var no *UnsupportedError
+		fmt.Printf("%s|%s|%v\n", f.Landlock.Answer, f.Landlock.Reason, errors.As(err, &no))
+	}
+}
+
+// TestKernelTooManyLayersOfLandlock: the kernel has 16, and what they are used up by is said before a command starts, not when it does.
+func TestKernelTooManyLayersOfLandlock(t *testing.T) {
+	kerneltest.Long(t)
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
+			kerneltest.Need(t, kerneltest.LandlockABI(2)) // since Linux 5.19; before that a process could be in 64 layers
+			exe, err := os.Executable()
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir()
+			for layers, want := range map[int]string{13: "yes|ABI ", 14: "no|landlock_restrict_self(2): argument list too long"} {
+				if out := startedInLayers(t, layers, exe, dir); !strings.HasPrefix(out, want) || !strings.HasSuffix(out, "|true\n") {
+					t.Errorf("in %d layers: %q", layers, out)
+				}
+			}
+		})
+	})
+}
+
+// startedInLayers runs inLayers from a thread that is in so many layers, and ends.
+func startedInLayers(t *testing.T, layers int, exe, dir string) string {
+	t.Helper()
+	type result struct {
+		out []byte
+		err error
+	}
+	done := make(chan result)
+	go func() {
+		runtime.LockOSThread() // and never unlocked
+		set, err := landlock.Build(landlock.Ruleset{UnhandledFS: landlock.FSAll &^ landlock.FSMakeFifo, UnhandledNet: landlock.NetAll, Unscoped: landlock.ScopeAll})
+		for range layers {
+			if err == nil {
+				err = landlock.RestrictThread(int(set.Fd()), 0)
+			}
+		}
+		if err != nil {
+			done <- result{err: err}
+			return
+		}
+		defer set.Close()
+		c := exec.Command(exe)
+		c.Args = []string{inLayers, dir}
+		out, err := c.CombinedOutput()
+		done <- result{out, err}
+	}()
+	r := <-done
+	if r.err != nil {
+		t.Fatalf("%v\n%s", r.err, r.out)
+	}
+	return string(r.out)
+}
