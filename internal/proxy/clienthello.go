@@ -1,8 +1,11 @@
 package proxy
 
 import (
+	"bytes"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"time"
 )
@@ -23,15 +26,16 @@ import (
 type helloFilter struct {
 	judge func(*tls.ClientHelloInfo) error
 
-	header        []byte // of a record, as far as it has come
-	kind          byte   // of the record
-	left          int    // bytes of the record that are to come
-	message       []byte // of the handshake: a header of four bytes, and the whole of a ClientHello
-	skip          int    // bytes of another message that are to come
-	held          []byte // received and not passed on yet, with the records' headers
-	deadline      time.Time
-	cipherChanged bool // a ChangeCipherSpec was passed
-	earlyData     bool // a ClientHello has offered early data
+	header        []byte    // of a record, as far as it has come
+	kind          byte      // of the record
+	left          int       // bytes of the record that are to come
+	message       []byte    // of the handshake: a header of four bytes, and the whole of a ClientHello
+	skip          int       // bytes of another message that are to come
+	held          []byte    // received and not passed on yet, with the records' headers
+	deadline      time.Time // for what is held to be whole
+	cipherChanged bool      // a ChangeCipherSpec was passed
+	earlyData     bool      // a ClientHello has offered early data
+	begun         bool      // a ClientHello was judged
 	done          bool
 }
 
@@ -56,7 +60,7 @@ func (h *helloFilter) feed(b []byte) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if i += n; len(h.header)+len(h.message) == 0 {
+		if i += n; len(h.header)+len(h.message) == 0 && (h.kind != recordHandshake || h.left == 0 || h.skip > 0) { // no message has begun, nor does the next byte
 			passed = i
 		}
 	}
@@ -64,12 +68,15 @@ func (h *helloFilter) feed(b []byte) ([]byte, error) {
 		h.held = nil
 		return b, nil
 	}
+	if passed > 0 || from == 0 { // what is held has begun in these
+		h.deadline = time.Now().Add(headerTimeout)
+	}
 	h.held = slices.Clone(b[passed:])
 	return b[:passed], nil
 }
 
-// pending reports whether a ClientHello has begun and is not whole.
-func (h *helloFilter) pending() bool { return h != nil && len(h.message) > 0 }
+// pending reports whether something has begun that is not whole.
+func (h *helloFilter) pending() bool { return h != nil && len(h.held) > 0 }
 
 // step looks at some bytes: those of a record's header, or of its body.
 func (h *helloFilter) step(b []byte) (n int, err error) {
@@ -93,7 +100,7 @@ func (h *helloFilter) step(b []byte) (n int, err error) {
 func (h *helloFilter) record() error {
 	h.kind, h.left = h.header[0], int(h.header[3])<<8|int(h.header[4])
 	switch {
-	case h.kind < recordFirst || h.kind > recordLast || h.left > maxRecord:
+	case h.kind < recordFirst || h.kind > recordLast || h.left > maxRecord, !h.begun && h.kind != recordHandshake && h.kind != recordAlert:
 		return fmt.Errorf("%w: no record of TLS follows it", errHello)
 	case h.kind == recordCipher:
 		h.cipherChanged = true
@@ -110,9 +117,6 @@ func (h *helloFilter) handshake(b []byte) error {
 			n := min(h.skip, len(b))
 			h.skip, b = h.skip-n, b[n:]
 			continue
-		}
-		if len(h.message) == 0 {
-			h.deadline = time.Now().Add(headerTimeout)
 		}
 		n := min(h.wanted(), len(b))
 		h.message, b = append(h.message, b[:n]...), b[n:]
@@ -145,6 +149,8 @@ func (h *helloFilter) checkMessage() error {
 	switch {
 	case len(h.message) < messageHeader:
 		return nil
+	case h.message[0] != typeHello && !h.begun:
+		return fmt.Errorf("%w: it begins with another message", errHello)
 	case h.message[0] != typeHello:
 		h.skip, h.message = h.size()-len(h.message), nil
 		return nil
@@ -157,7 +163,7 @@ func (h *helloFilter) checkMessage() error {
 	if err != nil {
 		return fmt.Errorf("%w: %v", errHello, err)
 	}
-	h.message = nil
+	h.message, h.begun = nil, true
 	h.earlyData = h.earlyData || slices.Contains(hello.Extensions, earlyData)
 	return h.judge(hello)
 }
@@ -170,11 +176,27 @@ func (h *helloFilter) maybeClientHello() bool {
 }
 
 // parseClientHello has crypto/tls read a ClientHello, whichever records it came in.
-func parseClientHello(message []byte) (*tls.ClientHelloInfo, error) {
-	r := &recordingConn{}
+func parseClientHello(message []byte) (hello *tls.ClientHelloInfo, err error) {
+	var b []byte
 	for part := range slices.Chunk(message, 1<<14) {
-		r.seen = append(r.seen, recordHandshake, versionMajor, 1, byte(len(part)>>8), byte(len(part)))
-		r.seen = append(r.seen, part...)
+		b = append(b, recordHandshake, versionMajor, 1, byte(len(part)>>8), byte(len(part)))
+		b = append(b, part...)
 	}
-	return r.hello()
+	err = tls.Server(&helloConn{in: bytes.NewReader(b)}, &tls.Config{GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
+		hello = h
+		return nil, errors.New("it was read")
+	}}).Handshake()
+	if hello != nil {
+		return hello, nil
+	}
+	return nil, err
 }
+
+// A helloConn is a connection on which a ClientHello has come, and nothing else does. What is written to it goes nowhere.
+type helloConn struct {
+	net.Conn // nil
+	in       *bytes.Reader
+}
+
+func (c *helloConn) Read(p []byte) (int, error)  { return c.in.Read(p) }
+func (c *helloConn) Write(p []byte) (int, error) { return len(p), nil }

@@ -88,13 +88,21 @@ func isUnreadBody(r *http.Request) bool {
 }
 
 // interceptTLS is the server of a client's TLS and the client of the real server's.
-// The server name was held against the target before.
 func (g *Proxy) interceptTLS(client net.Conn, u *Tunnel) error {
-	conn := tls.Server(client, g.compiled.authority.serverConfig(u.Target.Host))
+	var judged error = errHello
+	config := g.compiled.authority.serverConfig(u.Target.Host)
+	config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		judged = u.checkClientHello(hello)
+		return nil, judged
+	}
+	conn := tls.Server(client, config)
 	hello, cancel := context.WithTimeout(u.ctx, headerTimeout)
 	defer cancel()
 	if err := conn.HandshakeContext(hello); err != nil {
 		conn.Close()
+		if judged != nil {
+			return fmt.Errorf("%w: %v", judged, err)
+		}
 		return handshakeError(err)
 	}
 	way := &originTransport{dial: func(ctx context.Context) (*originConn, error) { return g.dialTLS(ctx, u) }}

@@ -2,31 +2,22 @@ package proxy
 
 import (
 	"bytes"
-	"context"
-	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
 	"time"
 )
 
-// A sniffedKind is what a client sends first on a connection to its target.
+// A sniffedKind is what the first bytes of a connection look like.
 type sniffedKind uint8
 
 const (
-	sniffedOther sniffedKind = iota // something else, or nothing
-	sniffedTLS                      // a TLS ClientHello
-	sniffedHTTP                     // the first line of an HTTP/1 request
+	sniffedOther   sniffedKind = iota // neither, or nothing
+	sniffedTLS                        // a TLS ClientHello
+	sniffedHTTP                       // the first line of an HTTP/1 request
+	sniffedUnknown                    // more bytes would tell
 )
-
-// sniffed is what a client has sent first, all of which was read.
-type sniffed struct {
-	kind  sniffedKind
-	bytes []byte
-	hello *tls.ClientHelloInfo
-}
 
 // preface begins a connection of HTTP/2 (RFC 9113, 3.4).
 const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -65,47 +56,31 @@ func (f *direction) firstBytes() ([]byte, error) {
 	}
 }
 
-// sniff reads as much of what a client sends as tells what it is. Once that has
+// sniff reads as much of what a client sends, after head, as tells what it is. Once that has
 // begun the client has little time for the rest.
-func sniff(c net.Conn, head []byte) (sniffed, error) {
+func sniff(c net.Conn, head []byte) (sniffedKind, []byte, error) {
 	if len(head) == 0 {
-		return sniffed{}, nil
+		return sniffedOther, nil, nil
 	}
-	r := &recordingConn{c: c, seen: head, until: time.Now().Add(headerTimeout)}
-	var l classifier
-	looks := l.classify(r.seen)
-	for looks == guessUnknown {
-		if err := r.more(); err != nil {
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			return sniffed{}, &Refusal{Why: errLine.Error()}
-		}
-		looks = l.classify(r.seen)
-	}
+	c.SetReadDeadline(time.Now().Add(headerTimeout))
 	defer c.SetReadDeadline(time.Time{})
-	switch looks {
-	case guessTLS:
-		hello, err := r.hello()
-		if err != nil {
-			return sniffed{}, &Refusal{Why: fmt.Sprintf("%v: %v", errHello, err)}
+	var l classifier
+	for {
+		kind := l.classify(head)
+		if kind != sniffedUnknown {
+			return kind, head, nil
 		}
-		return sniffed{kind: sniffedTLS, bytes: r.seen, hello: hello}, nil
-	case guessHTTP:
-		return sniffed{kind: sniffedHTTP, bytes: r.seen}, nil
+		more := make([]byte, 1024)
+		n, err := c.Read(more)
+		head = append(head, more[:n]...)
+		switch {
+		case n == 0 && errors.Is(err, io.EOF):
+			return sniffedOther, head, nil
+		case n == 0 && err != nil, len(head) > maxRequestLine:
+			return kind, nil, &Refusal{Why: errLine.Error()}
+		}
 	}
-	return sniffed{bytes: r.seen}, nil
 }
-
-// guess is what bytes look like so far.
-type guess uint8
-
-const (
-	guessOther guess = iota
-	guessTLS
-	guessHTTP
-	guessUnknown
-)
 
 // A classifier says what the first bytes of a connection look like, of which more come
 // from one look to the next: no byte of a line is looked at twice, however small the
@@ -122,12 +97,12 @@ type classifier struct {
 	word  bool // its first word has ended
 }
 
-func (l *classifier) classify(b []byte) guess {
+func (l *classifier) classify(b []byte) sniffedKind {
 	if len(b) > 0 && b[0] >= recordFirst && b[0] <= recordLast {
-		return guessRecord(b)
+		return classifyRecord(b)
 	}
 	if n := min(len(b), len(preface)); n > len("PR") && string(b[:n]) == preface[:n] {
-		return map[bool]guess{true: guessOther, false: guessUnknown}[n == len(preface)]
+		return map[bool]sniffedKind{true: sniffedOther, false: sniffedUnknown}[n == len(preface)]
 	}
 	for ; l.at < len(b); l.at++ {
 		switch c := b[l.at]; {
@@ -135,17 +110,17 @@ func (l *classifier) classify(b []byte) guess {
 			l.start = l.at + 1
 			continue
 		case c == '\n' && (bytes.Contains(bytes.ToUpper(b[l.start:l.at]), []byte("HTTP/")) || isHTTP09(b[l.start:l.at])):
-			return guessHTTP
+			return sniffedHTTP
 		case c == '\n':
-			return guessOther
+			return sniffedOther
 		case c == ' ' || c == '\t' || c == '\r':
 			l.word = true
 		case c < ' ' || c == 0x7f || !l.word && !tokenByte(c):
-			return guessOther
+			return sniffedOther
 		}
 		l.begun = true
 	}
-	return guessUnknown
+	return sniffedUnknown
 }
 
 // isHTTP09 reports whether a line is a request of HTTP/0.9, which has no version.
@@ -166,98 +141,30 @@ const (
 	maxVersionMajor = 15 // that some servers take in a first record, Go's among them
 )
 
-// guessRecord tells TLS from what has a first byte in common with it. Servers put
+// classifyRecord tells TLS from what has a first byte in common with it. Servers put
 // up with a warning before the ClientHello, and some with any version in the first
 // record's header; what begins with neither is not looked at by any of them.
-func guessRecord(b []byte) guess {
+func classifyRecord(b []byte) sniffedKind {
 	if len(b) == 1 {
-		return guessUnknown
+		return sniffedUnknown
 	}
 	if b[1] == versionMajor {
-		return guessTLS
+		return sniffedTLS
 	}
 	if b[1] > maxVersionMajor || b[0] != recordHandshake && b[0] != recordAlert {
-		return guessOther
+		return sniffedOther
 	}
 	if len(b) <= recordHeader {
-		return guessUnknown
+		return sniffedUnknown
 	}
 	size, first := int(b[3])<<8|int(b[4]), b[5]
 	if b[0] == recordHandshake && first == 1 || b[0] == recordAlert && size == 2 && first <= 2 {
-		return guessTLS
+		return sniffedTLS
 	}
-	return guessOther
+	return sniffedOther
 }
 
 // tokenByte reports whether a byte may stand in a method (RFC 9110, 5.6.2).
 func tokenByte(c byte) bool {
 	return c > ' ' && c < 0x7f && !bytes.ContainsRune([]byte(`"(),/:;<=>?@[\]{}`), rune(c))
 }
-
-// A recordingConn keeps what is read through it.
-type recordingConn struct {
-	net.Conn          // nil: what TLS would write goes nowhere
-	c        net.Conn // nil: what is seen is all
-	seen     []byte
-	given    int
-	until    time.Time // when the whole of it has to be there
-}
-
-// more reads on, with little time: what has begun is to be completed.
-func (r *recordingConn) more() error {
-	if len(r.seen) >= maxRequestLine {
-		return errLine
-	}
-	return r.fill(maxRequestLine)
-}
-
-func (r *recordingConn) fill(most int) error {
-	if len(r.seen) >= most {
-		return errors.New("it is too long")
-	}
-	r.c.SetReadDeadline(r.until)
-	r.seen = append(r.seen, make([]byte, 1024)...)
-	n, err := r.c.Read(r.seen[len(r.seen)-1024:])
-	r.seen = r.seen[:len(r.seen)-1024+n]
-	if n > 0 {
-		return nil
-	}
-	return err
-}
-
-// errSeen ends a handshake once its first message has been read.
-var errSeen = errors.New("seen")
-
-// hello has crypto/tls read the ClientHello.
-func (r *recordingConn) hello() (*tls.ClientHelloInfo, error) {
-	var hello *tls.ClientHelloInfo
-	err := tls.Server(r, &tls.Config{GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {
-		hello = h
-		return nil, errSeen
-	}}).HandshakeContext(context.Background())
-	if hello == nil {
-		return nil, err
-	}
-	hello.Conn = nil
-	return hello, nil
-}
-
-func (r *recordingConn) Read(p []byte) (int, error) {
-	if r.given == len(r.seen) {
-		if r.c == nil {
-			return 0, io.ErrUnexpectedEOF
-		}
-		if err := r.fill(maxClientHello); err != nil {
-			return 0, err
-		}
-	}
-	n := copy(p, r.seen[r.given:])
-	r.given += n
-	return n, nil
-}
-
-func (r *recordingConn) Write(p []byte) (int, error)      { return len(p), nil }
-func (r *recordingConn) Close() error                     { return nil }
-func (r *recordingConn) SetDeadline(time.Time) error      { return nil }
-func (r *recordingConn) SetReadDeadline(time.Time) error  { return nil }
-func (r *recordingConn) SetWriteDeadline(time.Time) error { return nil }

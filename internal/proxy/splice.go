@@ -33,6 +33,7 @@ type spliced struct {
 	client, server net.Conn
 	up, down       direction
 	last           atomic.Int64 // when a byte last moved, in nanoseconds
+	downEnd        chan error   // the result of down.run, which listen starts
 
 	ctx    context.Context // of what waits for its turn; its end cuts
 	cancel context.CancelFunc
@@ -51,7 +52,7 @@ type direction struct {
 }
 
 func (g *Proxy) newSpliced(ctx context.Context, client, server net.Conn) *spliced {
-	p := &spliced{g: g, client: client, server: server}
+	p := &spliced{g: g, client: client, server: server, downEnd: make(chan error, 1)}
 	p.up = direction{p: p, src: client, dst: server, total: &g.meter.sent}
 	p.down = direction{p: p, src: server, dst: client, total: &g.meter.received}
 	p.last.Store(time.Now().UnixNano())
@@ -73,24 +74,28 @@ func (p *spliced) stop() {
 	p.cancel()
 }
 
+// listen passes what the server says, which may be the first to speak.
+func (p *spliced) listen() {
+	go func() { p.downEnd <- p.down.run() }()
+}
+
 // finish passes the bytes that the client has sent already and all that follow,
 // until both directions have ended. When one fails both do.
-func (p *spliced) finish(head []byte, down <-chan error) error {
+func (p *spliced) finish(head []byte) error {
 	err := p.up.send(head)
 	if err == nil {
 		err = p.up.run()
 	}
 	if err != nil {
-		p.cut()
-		return cutBy(err, <-down)
+		return p.fail(err)
 	}
-	return <-down
+	return <-p.downEnd
 }
 
-// cutBy is why a pair has ended of which both directions have failed, the one because of
-// the other: that a limit was reached, if that is it.
-func cutBy(up, down error) error {
-	if errors.Is(down, errBytes) {
+// fail ends both directions because of one's error. That a limit was reached goes before it.
+func (p *spliced) fail(up error) error {
+	p.cut()
+	if down := <-p.downEnd; errors.Is(down, errBytes) {
 		return down
 	}
 	return up
@@ -102,9 +107,8 @@ func (g *Proxy) splice(ctx context.Context, client, server net.Conn, head []byte
 	defer server.Close()
 	p := g.newSpliced(ctx, client, server)
 	defer p.stop()
-	down := make(chan error, 1)
-	go func() { down <- p.down.run() }()
-	err = p.finish(head, down)
+	p.listen()
+	err = p.finish(head)
 	return p.up.passed, p.down.passed, err
 }
 
@@ -112,6 +116,9 @@ func (g *Proxy) splice(ctx context.Context, client, server net.Conn, head []byte
 // ends both connections.
 func (f *direction) run() error {
 	err := f.move()
+	if err == nil && f.hellos.pending() {
+		err = errHello
+	}
 	if err == nil {
 		err = closeWrite(f.dst)
 	}

@@ -124,33 +124,31 @@ func (u *Tunnel) run(client net.Conn, head []byte) (err error) {
 	p := g.newSpliced(u.ctx, client, u.server)
 	defer p.stop()
 	defer func() { u.event.Sent, u.event.Received = p.up.passed, p.down.passed }()
-	down := make(chan error, 1)
-	go func() { down <- p.down.run() }()
-	first, err := u.sniffClient(p, head)
+	p.listen()
+	kind, head, err := u.sniffClient(p, head)
 	if err != nil {
-		p.cut()
-		return cutBy(err, <-down)
+		return p.fail(err)
 	}
-	if secure := first.kind == sniffedTLS && g.interceptsTLS(u.Target); secure || first.kind == sniffedHTTP {
-		if err := p.reclaim(down); err != nil {
+	if secure := kind == sniffedTLS && g.interceptsTLS(u.Target); secure || kind == sniffedHTTP {
+		if err := p.reclaim(); err != nil {
 			return err
 		}
-		client = replay(client, first.bytes)
+		client = replay(client, head)
 		if secure {
-			return g.interceptTLS(client, u)
+			return u.helloRefusal(g.interceptTLS(client, u))
 		}
 		u.scheme, u.via = "http", g.transport
 		return g.serveRequestsIn(client, u)
 	}
-	if first.kind == sniffedTLS {
+	if kind == sniffedTLS {
 		p.up.hellos = &helloFilter{judge: u.checkClientHello}
 	}
-	return u.helloRefusal(p.finish(first.bytes, down))
+	return u.helloRefusal(p.finish(head))
 }
 
 // checkClientHello judges a ClientHello.
 func (u *Tunnel) checkClientHello(hello *tls.ClientHelloInfo) error {
-	return u.checkSniffed(sniffed{kind: sniffedTLS, hello: hello})
+	return u.g.checkName(u.Target, hello.ServerName, "TLS server name")
 }
 
 // helloRefusal makes a denial of what cannot be read as the ClientHello that it begins as.
@@ -161,33 +159,22 @@ func (u *Tunnel) helloRefusal(err error) error {
 	return u.Target.refuse(hostrules.Decision{Rule: u.Decision.Rule, Why: err.Error()})
 }
 
-// sniffClient waits for what the client sends first, and judges it.
-func (u *Tunnel) sniffClient(p *spliced, head []byte) (f sniffed, err error) {
+// sniffClient waits for what the client sends first, and says what it is. Requests and ClientHellos are judged later.
+func (u *Tunnel) sniffClient(p *spliced, head []byte) (kind sniffedKind, _ []byte, err error) {
 	if len(head) == 0 {
 		head, err = p.up.firstBytes()
 	}
 	if err == nil {
-		f, err = sniff(p.client, head)
+		kind, head, err = sniff(p.client, head)
 	}
 	p.up.deadline = time.Time{}
 	if r := refusalOf(err); r != nil && r != errBytes {
 		r.Host, r.Port, r.Rule = u.Target.Host.String(), u.Target.Port, u.Decision.Rule
 	}
-	if err == nil {
-		err = u.checkSniffed(f)
+	if err == nil && kind == sniffedOther && u.g.hasRequestRule(u.Target) {
+		err = u.Target.refuse(hostrules.Decision{Rule: u.Decision.Rule, Why: "the policy judges the requests to this host, and these bytes are none"})
 	}
-	return f, err
-}
-
-// checkSniffed judges what the client sent first.
-func (u *Tunnel) checkSniffed(f sniffed) error {
-	switch t := u.Target; {
-	case f.kind == sniffedTLS:
-		return u.g.checkName(t, f.hello.ServerName, "TLS server name")
-	case f.kind == sniffedOther && u.g.hasRequestRule(t):
-		return t.refuse(hostrules.Decision{Rule: u.Decision.Rule, Why: "the policy judges the requests to this host, and these bytes are none"})
-	}
-	return nil
+	return kind, head, err
 }
 
 // checkName holds the name that a client gives inside of a connection against
@@ -222,10 +209,10 @@ var errMixed = errors.New("the server spoke, or hung up, before the request")
 
 // reclaim stops what passes from the upstream, so that a request can be made on
 // it. It is an error if anything has passed already.
-func (p *spliced) reclaim(down <-chan error) error {
+func (p *spliced) reclaim() error {
 	p.down.halted.Store(true)
 	p.server.SetReadDeadline(time.Unix(1, 0))
-	err := <-down
+	err := <-p.downEnd
 	p.server.SetReadDeadline(time.Time{})
 	if err != nil && !errors.Is(err, errHalted) {
 		return err

@@ -35,46 +35,46 @@ func clientHello(t testing.TB, name string) []byte {
 }
 
 func TestWhatTheFirstBytesLookLike(t *testing.T) {
-	for text, want := range map[string]guess{
-		"":                            guessUnknown,
-		"\x16":                        guessUnknown,
-		"\x16\x03":                    guessTLS,
-		"\x16\x02":                    guessUnknown,
-		"\x16\x02\x00\x00\x04\x01":    guessTLS,   // servers that do not look at a first record's version
-		"\x16\x02\x00\x01\x85\xa6":    guessOther, // MySQL's login
-		"\x16\x10":                    guessOther,
-		"\x15\x03":                    guessTLS,
-		"\x15\x01\x00\x00\x02\x01":    guessTLS,
-		"\x15\x01\x00\x00\x03\x01":    guessOther,
-		"\x17\x01":                    guessOther,
-		"G":                           guessUnknown,
-		"GET /":                       guessUnknown,
-		"GET / HTTP/1.1\r":            guessUnknown,
-		"GET / HTTP/1.1\r\n":          guessHTTP,
-		"\r\n\r\nGET / HTTP/1.1\n":    guessHTTP,
-		"get\t/ http/1.0\n":           guessHTTP,
-		"GET /\r\n":                   guessHTTP, // HTTP/0.9
-		"GET  /a?b \n":                guessHTTP,
-		"GET http://evil.example\r\n": guessHTTP,
-		"GET key\r\n":                 guessOther, // a cache's
-		"GET / x\r\n":                 guessOther,
-		"PRI * HTTP/2.0\r\n\r\nSM":    guessUnknown,
-		preface:                       guessOther,
-		"PRI * HTTP/2.0\r\n\r\nGET /": guessHTTP,
-		"PRI * HTTP/2.0\r\nHost: x":   guessHTTP,
-		"SSH-2.0-OpenSSH_9.9\r\n":     guessOther,
-		"EHLO me\r\n":                 guessOther,
-		"{\"jsonrpc\":":               guessOther,
-		"*1\r\n$4\r\nPING\r\n":        guessOther,
-		"\x00\x00\x00\x08\x04\xd2":    guessOther,
-		"0032git-upload-pack /r\x00h": guessOther,
+	for text, want := range map[string]sniffedKind{
+		"":                            sniffedUnknown,
+		"\x16":                        sniffedUnknown,
+		"\x16\x03":                    sniffedTLS,
+		"\x16\x02":                    sniffedUnknown,
+		"\x16\x02\x00\x00\x04\x01":    sniffedTLS,   // servers that do not look at a first record's version
+		"\x16\x02\x00\x01\x85\xa6":    sniffedOther, // MySQL's login
+		"\x16\x10":                    sniffedOther,
+		"\x15\x03":                    sniffedTLS,
+		"\x15\x01\x00\x00\x02\x01":    sniffedTLS,
+		"\x15\x01\x00\x00\x03\x01":    sniffedOther,
+		"\x17\x01":                    sniffedOther,
+		"G":                           sniffedUnknown,
+		"GET /":                       sniffedUnknown,
+		"GET / HTTP/1.1\r":            sniffedUnknown,
+		"GET / HTTP/1.1\r\n":          sniffedHTTP,
+		"\r\n\r\nGET / HTTP/1.1\n":    sniffedHTTP,
+		"get\t/ http/1.0\n":           sniffedHTTP,
+		"GET /\r\n":                   sniffedHTTP, // HTTP/0.9
+		"GET  /a?b \n":                sniffedHTTP,
+		"GET http://evil.example\r\n": sniffedHTTP,
+		"GET key\r\n":                 sniffedOther, // a cache's
+		"GET / x\r\n":                 sniffedOther,
+		"PRI * HTTP/2.0\r\n\r\nSM":    sniffedUnknown,
+		preface:                       sniffedOther,
+		"PRI * HTTP/2.0\r\n\r\nGET /": sniffedHTTP,
+		"PRI * HTTP/2.0\r\nHost: x":   sniffedHTTP,
+		"SSH-2.0-OpenSSH_9.9\r\n":     sniffedOther,
+		"EHLO me\r\n":                 sniffedOther,
+		"{\"jsonrpc\":":               sniffedOther,
+		"*1\r\n$4\r\nPING\r\n":        sniffedOther,
+		"\x00\x00\x00\x08\x04\xd2":    sniffedOther,
+		"0032git-upload-pack /r\x00h": sniffedOther,
 	} {
 		var whole, piecemeal classifier
 		if got := whole.classify([]byte(text)); got != want {
 			t.Errorf("%q looks like %d, want %d", text, got, want)
 		}
-		got := guessUnknown
-		for i := 0; i < len(text) && got == guessUnknown; i++ {
+		got := sniffedUnknown
+		for i := 0; i < len(text) && got == sniffedUnknown; i++ {
 			got = piecemeal.classify([]byte(text[:i+1]))
 		}
 		if got != want {
@@ -89,7 +89,7 @@ func TestNoByteIsLookedAtTwice(t *testing.T) {
 	var l classifier
 	line := []byte("GET /aaaaaaaaaaaaaaaaaaaaa")
 	for i := range line {
-		if got := l.classify(line[:i+1]); got != guessUnknown {
+		if got := l.classify(line[:i+1]); got != sniffedUnknown {
 			t.Fatalf("%q: %d", line[:i+1], got)
 		}
 		if i > 0 {
