@@ -7,9 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/hex"
 	"fmt"
-	"math/big"
 	"net"
 	"sync"
 	"time"
@@ -42,10 +40,8 @@ type authority struct {
 }
 
 func newAuthority(now time.Time, entries []string) (*authority, error) {
-	serial := newSerial()
 	t := &x509.Certificate{
-		SerialNumber:   serial,
-		Subject:        pkix.Name{Organization: []string{"Holdfast"}, CommonName: "Holdfast sandbox " + hex.EncodeToString(serial.Bytes()[:4])},
+		Subject:        pkix.Name{Organization: []string{"Holdfast"}, CommonName: "Holdfast sandbox " + rand.Text()[:8]},
 		NotAfter:       now.Add(authorityLife),
 		IsCA:           true,
 		MaxPathLenZero: true,
@@ -80,11 +76,8 @@ func (a *authority) certify(now time.Time, t *x509.Certificate) (*x509.Certifica
 	return cert, key, err
 }
 
-// String keeps the key out of whatever prints an authority.
-func (a *authority) String() string { return "sandbox's authority" }
-
-// GoString does the same for %#v.
-func (a *authority) GoString() string { return a.String() }
+// Format keeps the key out of whatever prints an authority.
+func (a *authority) Format(f fmt.State, _ rune) { fmt.Fprint(f, "sandbox's authority") }
 
 // leaf returns a certificate for a host, of the cache or new.
 func (a *authority) leaf(now time.Time, h hostrules.Host) (*tls.Certificate, error) {
@@ -108,10 +101,12 @@ func (a *authority) leaf(now time.Time, h hostrules.Host) (*tls.Certificate, err
 // the authority's constraints, as a name, even where it is an address.
 func (a *authority) issue(now time.Time, h hostrules.Host) (*tls.Certificate, error) {
 	t := &x509.Certificate{
-		SerialNumber: newSerial(),
-		Subject:      pkix.Name{Organization: []string{"Holdfast sandbox"}},
-		NotAfter:     earlierOf(now.Add(leafLife), a.cert.NotAfter),
-		KeyUsage:     x509.KeyUsageDigitalSignature,
+		Subject:  pkix.Name{Organization: []string{"Holdfast sandbox"}},
+		NotAfter: now.Add(leafLife),
+		KeyUsage: x509.KeyUsageDigitalSignature,
+	}
+	if end := a.cert.NotAfter; end.Before(t.NotAfter) {
+		t.NotAfter = end
 	}
 	if addr, ok := h.Addr(); ok {
 		t.IPAddresses = []net.IP{addr.AsSlice()}
@@ -125,17 +120,21 @@ func (a *authority) issue(now time.Time, h hostrules.Host) (*tls.Certificate, er
 	return &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}, nil
 }
 
-func earlierOf(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
+// constrain puts into an authority's certificate that it may certify only the hosts which entries match
+// (RFC 5280, 4.2.1.10). OpenSSL, GnuTLS, NSS, Go, Java and webpki hold it, and a client that does not is as far as it
+// would be with none. Where only names, or only addresses, are permitted, the other kind is excluded as a whole: a
+// kind that is not spoken of would be free. Of the entry "*" nothing can be said.
+func constrain(t *x509.Certificate, entries []string) {
+	names, nets, every := hostrules.Names(entries)
+	if every {
+		return
 	}
-	return a
-}
-
-// newSerial returns a positive number of 16 bytes, the first of which is not 0.
-func newSerial() *big.Int {
-	var b [16]byte
-	rand.Read(b[:])
-	b[0] = b[0]&0x7f | 0x40
-	return new(big.Int).SetBytes(b[:])
+	t.PermittedDNSDomainsCritical = true
+	t.PermittedDNSDomains, t.PermittedIPRanges = names, nets
+	if len(nets) == 0 {
+		t.ExcludedIPRanges = []*net.IPNet{{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}, {IP: net.IPv6zero, Mask: net.CIDRMask(0, 128)}}
+	}
+	if len(names) == 0 {
+		t.PermittedDNSDomains = []string{"invalid"} // a name that cannot exist (RFC 6761)
+	}
 }

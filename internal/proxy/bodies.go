@@ -20,7 +20,6 @@ type uploadBody struct {
 	to   http.Header   // the other's trailer
 }
 
-// Read reads and counts.
 func (b *uploadBody) Read(p []byte) (int, error) {
 	b.x.uploadReads.Add(1)
 	defer b.x.uploadReads.Add(-1)
@@ -47,7 +46,6 @@ type downloadBody struct {
 	x      *proxiedRequest
 }
 
-// Read reads and counts.
 func (b *downloadBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	received := b.x.received.Add(int64(n))
@@ -66,7 +64,6 @@ type upgradedConn struct {
 	x *proxiedRequest
 }
 
-// Read reads and counts.
 func (s *upgradedConn) Read(p []byte) (int, error) {
 	n, err := s.ReadWriteCloser.Read(p)
 	s.x.received.Add(int64(n))
@@ -74,7 +71,6 @@ func (s *upgradedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Write writes and counts.
 func (s *upgradedConn) Write(p []byte) (int, error) {
 	n, err := s.ReadWriteCloser.Write(p)
 	s.x.sent.Add(int64(n))

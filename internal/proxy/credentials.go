@@ -11,11 +11,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/internal/proxy/redact"
-
-	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
-
 	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
+	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
+	"github.com/holdfast-dev/holdfast/internal/proxy/redact"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 
 	"golang.org/x/net/http/httpguts"

@@ -107,30 +107,26 @@ func (g *Proxy) lookup(ctx context.Context, h hostrules.Host) ([]netip.Addr, err
 	if !g.lookups.Acquire(g.cfg.Limits.Connections) {
 		return nil, errors.New("too many names are being looked up")
 	}
-	found := make(chan lookupResult, 1)
+	var addrs []netip.Addr
+	var err error
+	done := make(chan struct{})
 	go func() {
+		defer close(done)
 		defer g.lookups.Release()
-		var r lookupResult
-		if callback.Panics(func() { r.addrs, r.err = g.cfg.Lookup(ctx, h.String()) }) {
-			r = lookupResult{err: errors.New("the policy's Lookup panicked")}
+		if callback.Panics(func() { addrs, err = g.cfg.Lookup(ctx, h.String()) }) {
+			addrs, err = nil, errors.New("the policy's Lookup panicked")
 		}
-		found <- r
 	}()
 	select {
-	case r := <-found:
-		if r.err == nil && len(r.addrs) == 0 {
-			r.err = errors.New("the name has no address")
+	case <-done:
+		if err == nil && len(addrs) == 0 {
+			err = errors.New("the name has no address")
 		}
-		g.resolved.record(h, r.addrs)
-		return r.addrs, r.err
+		g.resolved.record(h, addrs)
+		return addrs, err
 	case <-ctx.Done(): // a Lookup that ignores it is not waited for
 		return nil, ctx.Err()
 	}
-}
-
-type lookupResult struct {
-	addrs []netip.Addr
-	err   error
 }
 
 // A dialer is a Config's Dial or DialUDP.

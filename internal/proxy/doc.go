@@ -28,7 +28,7 @@
 //  5. The address that was checked is dialled (dial.go). There is no second look-up.
 //  6. What the client sends first is read (sniff.go): the server name of each TLS ClientHello in clear text
 //     (clienthello.go) and the Host of plain HTTP have to be the target's.
-//  7. One policy.Connection, its event, reports the result (event.go). Its texts are printable (printable.go).
+//  7. One policy.Connection, its event, reports the result (event.go). Its texts are printable.
 //
 // Datagrams take steps 1, 3, 4, 5 and 7 by hostrules.Datagrams. A host and port with a credential
 // or a request rule gets no datagrams (resolved.go): requests by QUIC cannot be read.

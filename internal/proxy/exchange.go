@@ -88,7 +88,7 @@ func (e *exchange) send() (*http.Response, error) {
 		if err != nil || res.StatusCode < 100 || res.StatusCode > 199 || res.StatusCode == http.StatusSwitchingProtocols {
 			return res, err
 		}
-		e.c.meter.resetKeepCost()
+		e.c.meter.reset()
 	}
 	return nil, errHead
 }

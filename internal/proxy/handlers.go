@@ -131,8 +131,6 @@ func (s *singleListener) Accept() (conn net.Conn, err error) {
 	return conn, err
 }
 
-// Close closes the connection.
 func (s *singleListener) Close() error { return s.conn.Close() }
 
-// Addr returns that of the connection.
 func (s *singleListener) Addr() net.Addr { return s.conn.LocalAddr() }

@@ -72,13 +72,6 @@ func (m *headMeter) reset() {
 	m.done, m.lines, m.size, m.line, m.cost = m.closed, 0, 0, 0, 0
 }
 
-// resetKeepCost starts the header after an interim response's. Their costs are returned together.
-func (m *headMeter) resetKeepCost() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.lines, m.size, m.line = 0, 0, 0
-}
-
 // stop ends the counting: the header is whole.
 func (m *headMeter) stop() {
 	m.mu.Lock()

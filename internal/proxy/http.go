@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/subtle"
-	"encoding/base64"
 	"io"
 	"log"
 	"net"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
@@ -97,10 +95,8 @@ func (g *Proxy) authorized(auth string) bool {
 	if g.cfg.Key == "" {
 		return true
 	}
-	scheme, code, _ := strings.Cut(auth, " ")
-	plain, err := base64.StdEncoding.DecodeString(strings.TrimSpace(code))
-	_, password, _ := strings.Cut(string(plain), ":")
-	return g.isKey(password) && err == nil && strings.EqualFold(scheme, "Basic")
+	_, password, ok := parseBasic(auth)
+	return ok && g.isKey(password)
 }
 
 func (g *Proxy) isKey(password string) bool {

@@ -9,8 +9,8 @@ import (
 
 // A trafficMeter counts the bytes of a proxy, and holds them to its limits.
 type trafficMeter struct {
-	max            int64 // 0: no limit
-	taken          atomic.Int64
+	max            int64        // 0: no limit
+	taken          atomic.Int64 // with a limit: those that have passed, and those that may
 	sent, received atomic.Int64
 	rate           *rateLimiter // nil: no limit
 }
@@ -26,13 +26,6 @@ func (m *trafficMeter) take(n int64) int64 {
 		if n <= 0 || m.taken.CompareAndSwap(taken, taken+n) {
 			return max(n, 0)
 		}
-	}
-}
-
-// release returns an unused reservation.
-func (m *trafficMeter) release(n int64) {
-	if m.max != 0 && n > 0 {
-		m.taken.Add(-n)
 	}
 }
 
@@ -64,13 +57,6 @@ func (m *trafficMeter) waitRate(ctx context.Context, n int64) error {
 	return nil
 }
 
-// refundRate returns bytes that waitRate has waited for and that did not pass.
-func (m *trafficMeter) refundRate(n int64) {
-	if m.rate != nil && n > 0 {
-		m.rate.refund(n)
-	}
-}
-
 // reserve waits until bytes, most of them at most, may pass, and returns how many.
 func (m *trafficMeter) reserve(ctx context.Context, most int64) (int64, error) {
 	n := m.take(m.chunk(most))
@@ -78,7 +64,7 @@ func (m *trafficMeter) reserve(ctx context.Context, most int64) (int64, error) {
 		return 0, errBytes
 	}
 	if err := m.waitRate(ctx, n); err != nil {
-		m.release(n)
+		m.taken.Add(-n)
 		return 0, err
 	}
 	return n, nil
@@ -86,8 +72,10 @@ func (m *trafficMeter) reserve(ctx context.Context, most int64) (int64, error) {
 
 // settle counts in total the bytes that have passed of those that were reserved.
 func (m *trafficMeter) settle(reserved, n int64, total *atomic.Int64) {
-	m.release(reserved - n)
-	m.refundRate(reserved - n)
+	m.taken.Add(n - reserved)
+	if m.rate != nil && n < reserved {
+		m.rate.refund(reserved - n)
+	}
 	total.Add(n)
 }
 

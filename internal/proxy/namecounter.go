@@ -8,7 +8,7 @@ import "sync"
 type nameCounter struct {
 	mu   sync.Mutex
 	most int
-	seen map[string]map[string]struct{} // by entry
+	seen map[string]map[string]bool // by entry
 }
 
 // admit counts a name below an entry, and reports whether there is room for it.
@@ -16,16 +16,13 @@ func (s *nameCounter) admit(entry, name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	below := s.seen[entry]
-	if _, known := below[name]; known {
-		return true
-	}
-	if len(below) >= s.most {
-		return false
-	}
 	if below == nil {
-		below = map[string]struct{}{}
+		below = map[string]bool{}
 		s.seen[entry] = below
 	}
-	below[name] = struct{}{}
+	if len(below) >= s.most && !below[name] {
+		return false
+	}
+	below[name] = true
 	return true
 }

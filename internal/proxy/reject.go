@@ -1,7 +1,7 @@
 package proxy
 
 import (
-	"bytes"
+	"bufio"
 	"io"
 	"net"
 	"time"
@@ -65,23 +65,16 @@ func (g *Proxy) rejectConn(conn net.Conn, says []byte) {
 	}
 	defer c.Close()
 	c.SetReadDeadline(time.Now().Add(rejectTimeout))
-	readRequestHead(c, says[0] != socksVersion)
+	if says[0] == socksVersion {
+		c.Read(make([]byte, 1024))
+	} else {
+		head := bufio.NewScanner(io.LimitReader(c, maxRejectRead))
+		for head.Scan() && len(head.Bytes()) > 0 {
+		}
+	}
 	c.SetDeadline(time.Now().Add(rejectTimeout))
 	if _, err := c.Write(says); err != nil || closeWrite(c) != nil {
 		return
 	}
 	io.CopyN(io.Discard, c, maxRejectRead)
-}
-
-// readRequestHead reads what a client says first: in HTTP, a header.
-func readRequestHead(c net.Conn, header bool) {
-	var heard []byte
-	for len(heard) < maxRejectRead && !bytes.HasSuffix(heard, []byte("\r\n\r\n")) {
-		b := make([]byte, 1024)
-		n, err := c.Read(b)
-		heard = append(heard, b[:n]...)
-		if err != nil || !header {
-			return
-		}
-	}
 }

@@ -131,10 +131,8 @@ func newReverseProxy(g *Proxy) *httputil.ReverseProxy {
 // copyBuffers lends the buffers of tunnels to ReverseProxy.
 type copyBuffers struct{}
 
-// Get returns a buffer.
 func (copyBuffers) Get() []byte { return buffers.Get().(*[bufferSize]byte)[:] }
 
-// Put takes it back.
 func (copyBuffers) Put(b []byte) { buffers.Put((*[bufferSize]byte)(b)) }
 
 // rewriteRequest makes the request that goes out. ReverseProxy has removed the
@@ -187,7 +185,6 @@ func modifyResponse(r *http.Response) error {
 // A policyTransport judges requests and sends them by the transport of their proxiedRequest.
 type policyTransport struct{ g *Proxy }
 
-// RoundTrip judges and sends a request.
 func (s policyTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	x := requestOf(r.Context())
 	if err := s.g.judgeRequest(r, x.target); err != nil {

@@ -62,10 +62,6 @@ func (g *Proxy) dialServer(ctx context.Context, u *Tunnel, t Target) (net.Conn, 
 			return conn, address(u.Address), nil
 		}
 	}
-	if !g.enter() {
-		return nil, "", ErrClosed
-	}
-	defer g.leave()
 	conn, to, err := g.dial(ctx, t)
 	return conn, address(to), err
 }

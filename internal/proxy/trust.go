@@ -1,13 +1,13 @@
 package proxy
 
 import (
-	"bytes"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
 
@@ -55,20 +55,12 @@ func (t *Compiled) admit(c Config, system []byte) ([]byte, error) {
 	if !t.roots.AppendCertsFromPEM([]byte(c.Authorities)) {
 		return nil, errors.New("the authorities hold no certificate in PEM")
 	}
-	return joinPEM(system, []byte(c.Authorities)), nil
+	return slices.Concat(system, []byte("\n"), []byte(c.Authorities)), nil
 }
 
 // bundle appends an authority to roots in PEM.
 func bundle(roots []byte, a *authority) []byte {
-	return joinPEM(roots, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}))
-}
-
-func joinPEM(a, b []byte) []byte {
-	joined := bytes.Clone(a)
-	if len(joined) > 0 && joined[len(joined)-1] != '\n' {
-		joined = append(joined, '\n')
-	}
-	return append(joined, b...)
+	return slices.Concat(roots, []byte("\n"), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}))
 }
 
 // store makes a JVM's trust store of a bundle. A JVM reads no PEM as a trust

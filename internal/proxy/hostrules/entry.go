@@ -122,30 +122,26 @@ func (r *hostRule) setPrefix(s string) error {
 
 func (r *hostRule) setHost(s string) error {
 	h, err := ParseHost(s)
-	if err != nil {
-		return err
+	if err == nil {
+		r.setTo(h)
 	}
-	if a, isAddr := h.Addr(); isAddr {
-		r.kind, r.prefix = prefix, netip.PrefixFrom(a, a.BitLen())
-		return nil
+	return err
+}
+
+// setTo has a rule name one host.
+func (r *hostRule) setTo(h Host) {
+	if h.IsAddr() {
+		r.kind, r.prefix = prefix, netip.PrefixFrom(h.addr, h.addr.BitLen())
+	} else {
+		r.kind, r.name = name, h.name
 	}
-	r.kind, r.name = name, h.name
-	return nil
 }
 
 // matches reports whether an entry names a host, whatever the port.
 func (r hostRule) matches(h Host) bool {
-	a, isAddr := h.Addr()
-	switch r.kind {
-	case anything:
-		return true
-	case prefix:
-		return isAddr && r.prefix.Contains(a)
-	case below:
-		return !isAddr && strings.HasSuffix(h.name, r.name) // which begins with a dot
-	default:
-		return !isAddr && h.name == r.name
-	}
+	var one hostRule
+	one.setTo(h)
+	return r.has(one)
 }
 
 // admits reports whether an allowing entry that speaks of an address is narrow

@@ -68,7 +68,7 @@ func parseName(s string) (Host, error) {
 	if a, err := netip.ParseAddr(name); err == nil {
 		return Host{addr: a}, nil // four decimal numbers without leading zeros
 	}
-	if !ascii(name) || strings.Contains(name, "xn--") {
+	if strings.ContainsFunc(name, func(r rune) bool { return r >= 0x80 }) || strings.Contains(name, "xn--") {
 		mapped, err := idna.Lookup.ToASCII(name)
 		if err != nil {
 			return Host{}, fmt.Errorf("%w: %q: %w", ErrHost, s, err)
@@ -112,15 +112,6 @@ func numeric(label string) bool {
 	digits, hex := strings.CutPrefix(label, "0x")
 	for _, c := range []byte(digits) {
 		if (c < '0' || c > '9') && (!hex || c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
-}
-
-func ascii(s string) bool {
-	for i := range len(s) {
-		if s[i] >= 0x80 {
 			return false
 		}
 	}

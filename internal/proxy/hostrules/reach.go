@@ -76,7 +76,7 @@ func (r hostRule) has(o hostRule) bool {
 	case r.kind == prefix:
 		return o.kind == prefix && r.prefix.Bits() <= o.prefix.Bits() && r.prefix.Contains(o.prefix.Addr())
 	case r.kind == below:
-		return (o.kind == name || o.kind == below) && strings.HasSuffix(o.name, r.name)
+		return (o.kind == name || o.kind == below) && strings.HasSuffix(o.name, r.name) // which begins with a dot
 	default:
 		return o.kind == name && o.name == r.name
 	}

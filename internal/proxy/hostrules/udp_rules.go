@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -156,20 +157,10 @@ func whySupervised(host, entry string) string {
 
 // Guards reports whether a host is guarded at any port.
 func (d Datagrams) Guards(h Host) bool {
-	for _, g := range d.guarded {
-		if g.matches(h) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.guarded, func(g hostRule) bool { return g.matches(h) })
 }
 
 // GuardsPort reports whether any host is guarded at a port.
 func (d Datagrams) GuardsPort(port uint16) bool {
-	for _, g := range d.guarded {
-		if g.hasPort(port) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.guarded, func(g hostRule) bool { return g.hasPort(port) })
 }

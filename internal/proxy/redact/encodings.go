@@ -13,7 +13,7 @@ import (
 )
 
 // An encoding is one form of a secret, character by character, each of which a server may
-// write in several ways (choices.go).
+// write in several ways (chartree.go).
 type encoding struct {
 	text   string
 	script alphabet

@@ -5,7 +5,14 @@ package proxy
 import (
 	"errors"
 	"net"
+	"syscall"
 )
+
+// maxFiles is not bounded here.
+func maxFiles() int { return 1 << 30 }
+
+// disableBroadcast could not keep a socket from broadcast addresses.
+func disableBroadcast(string, string, syscall.RawConn) error { return errors.ErrUnsupported }
 
 func reader(c net.Conn) func(most int64) (*[bufferSize]byte, int, error) { return blockingReader(c) }
 
