@@ -83,6 +83,31 @@ func TestEachClientHelloInClearTextIsJudged(t *testing.T) {
 	}
 }
 
+// TestWhatBeginsAsTLSBeginsWithAClientHello, whole, or none of it is passed: some servers look past what is before it.
+func TestWhatBeginsAsTLSBeginsWithAClientHello(t *testing.T) {
+	hello := records(helloTo("good.com"), 1<<14)
+	for name, sent := range map[string][]byte{
+		"application data": slices.Concat(record(recordApplication, "data"), hello),
+		"a cipher change":  slices.Concat(changeCipher, hello),
+		"another message":  slices.Concat(keyExchange, hello),
+		"half a hello":     hello[:40],
+		"half a header":    hello[:3],
+	} {
+		w := newWorld(t, Config{}, "good.com")
+		w.echo("good.com", 443)
+		conn, r := w.connect("good.com:443")
+		conn.Write(sent)
+		conn.(*net.TCPConn).CloseWrite()
+		if got, _ := io.ReadAll(r); len(got) > 0 {
+			t.Errorf("%s: %d bytes of %d passed", name, len(got), len(sent))
+		}
+		conn.Close()
+		if events := w.ended(); len(events) != 1 || events[0].Allowed || events[0].Reason == "" {
+			t.Errorf("%s: %+v", name, events)
+		}
+	}
+}
+
 // TestATunnelCarriesEveryHandshake of real peers, with a second ClientHello or without.
 func TestATunnelCarriesEveryHandshake(t *testing.T) {
 	w := newWorld(t, Config{}, "good.com")

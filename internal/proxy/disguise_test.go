@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,6 +66,25 @@ func TestDisguisedHelloIsStillHeldAgainstItsTarget(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestInterceptedTLSIsHeldAgainstItsTarget: a client that names another host in it is not answered.
+func TestInterceptedTLSIsHeldAgainstItsTarget(t *testing.T) {
+	w := newSecureWorld(t, Config{Network: policy.Network{Credentials: bearer()}}, func(http.ResponseWriter, *http.Request) {})
+	for _, name := range []string{"example.com", "evil.example"} {
+		conn, _ := w.connect("example.com:443")
+		err := tls.Client(conn, &tls.Config{ServerName: name, InsecureSkipVerify: true}).Handshake()
+		if (err == nil) != (name == "example.com") {
+			t.Errorf("%s: %v", name, err)
+		}
+		conn.Close()
+	}
+	for _, e := range w.ended() {
+		if !e.Allowed && e.Host == "example.com" && strings.Contains(e.Reason, "TLS server name is evil.example") {
+			return
+		}
+	}
+	t.Errorf("no denial is told: %+v", w.events)
 }
 
 // TestPrefaceOfHTTP2IsNoDisguiseForHTTP1: a server without HTTP/2 may answer the
