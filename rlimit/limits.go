@@ -84,7 +84,7 @@ func Defaults(inherited Values, running uint64) Limits {
 		Core:   At(min(1, inherited[Core].Hard)),
 		NoFile: Between(min(defaultSoftFiles, files), min(defaultHardFiles, files)),
 	}
-	if running == 0 || inherited[SigPending].Hard != Unlimited {
+	if most := inherited[SigPending].Hard; most > 0 && (running == 0 || most != Unlimited) { // none is left of 0; gVisor, which has that, refuses to set it
 		l.SigPending = At(signals)
 	}
 	if running < Inherited-defaultTasks {

@@ -124,6 +124,21 @@ func TestDefaultsNeverAskForMoreThanIsInherited(t *testing.T) {
 	}
 }
 
+// TestDefaultsSetNoLimitOfZeroSignals: none is left to take away, and gVisor refuses to set that limit.
+func TestDefaultsSetNoLimitOfZeroSignals(t *testing.T) {
+	v := ample()
+	v[SigPending] = Limit{0, 0}
+	for _, running := range []uint64{0, 3000, Unlimited} {
+		if got := Defaults(v, running); got.SigPending != nil {
+			t.Errorf("%d threads: %s", running, text(t, got))
+		}
+	}
+	v[SigPending] = Limit{1, 1}
+	if got := Defaults(v, 0); got.SigPending == nil {
+		t.Errorf("%s", text(t, got))
+	}
+}
+
 func TestOrFillsAndSharesNothing(t *testing.T) {
 	mine, theirs := Limits{Core: At(5)}, Limits{Core: At(0), CPU: At(9)}
 	got := mine.Or(theirs)

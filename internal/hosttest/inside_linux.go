@@ -74,6 +74,7 @@ func judge(dir string, change func(sandbox.Policy) sandbox.Policy) (*result, err
 		return nil, err
 	}
 	defer s.close()
+	s.GVisor = sandbox.Probe().Around.Runtime == host.GVisor
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err

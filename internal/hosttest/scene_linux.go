@@ -27,6 +27,7 @@ type scene struct {
 	Unix, Abstract     string
 	Shm, Msg           int // SysV's, of the harness
 	UID                int
+	GVisor             bool
 }
 
 const (

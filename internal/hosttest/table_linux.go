@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/sandbox"
 )
 
@@ -85,7 +86,8 @@ func (r *row) check(where string, got *result, weaker bool) {
 	}
 	for _, w := range works {
 		text := got.Work[w.name]
-		if text != "" && !(weaker && slices.Contains(notWithoutNamespaces, w.name)) {
+		lacks := slices.Contains(notWithoutNamespaces, w.name) || w.network && r.account.Runtime == string(host.GVisor) // which has no user notification
+		if text != "" && !(weaker && lacks) {
 			r.problems = append(r.problems, where+" "+w.name+" does not work: "+text)
 		}
 	}
@@ -167,15 +169,20 @@ func tableOf(rows []row) string {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.name, r.user, r.account.Default.cell(), strings.Join(ways, "<br>"), weaker)
 	}
-	fmt.Fprintf(&b, "\n%s\n", strings.Join(versions(), "; "))
+	fmt.Fprintf(&b, "\n%s\n", strings.Join(versions(rows), "; "))
 	return b.String()
 }
 
 // versions are those of the kernel and of what made the hosts.
-func versions() []string {
+func versions(rows []row) []string {
 	var list []string
-	for _, c := range [][]string{{"uname", "-sr"}, {"dockerd", "--version"}, {"podman", "--version"}, {"runc", "--version"}, {"crun", "--version"}, {"runsc", "--version"}} {
-		if out, err := exec.Command(c[0], c[1:]...).Output(); err == nil {
+	for _, v := range []struct{ host, program, flag string }{
+		{"", "uname", "-sr"}, {"Docker", "dockerd", "--version"}, {"Podman", "podman", "--version"}, {"(runc)", "runc", "--version"}, {"(crun)", "crun", "--version"}, {"gVisor", "runsc", "--version"},
+	} {
+		if !slices.ContainsFunc(rows, func(r row) bool { return strings.Contains(r.name, v.host) }) {
+			continue
+		}
+		if out, err := exec.Command(v.program, v.flag).Output(); err == nil {
 			first, _, _ := strings.Cut(string(out), "\n")
 			list = append(list, first)
 		}
