@@ -37,21 +37,30 @@ func (w *world) habitats() []habitat {
 		return output(c)
 	}
 	list = append(list, habitat{name: bare, user: "root", run: plain})
-	docker, podman := once(w.startDocker), once(w.startPodman)
+	docker := once(func(ctx context.Context) error {
+		if err := w.startDocker(ctx); err != nil {
+			return err
+		}
+		_, err := w.runEngine(ctx, engine{program: "docker"}, nil, []string{hosttest, "tool", "nop"})
+		return err
+	})
 	for _, v := range []struct {
 		user    string
 		uid     int
 		options []string
 	}{{"root", 0, nil}, {"1000", 1000, []string{"--user=1000:1000"}}, {"1000, read-only", 1000, []string{"--user=1000:1000", "--read-only", "--tmpfs=/tmp"}}} {
-		engine := func(engine string, flags ...string) func(ctx context.Context, options []string, args ...string) ([]byte, error) {
-			return func(ctx context.Context, options []string, args ...string) ([]byte, error) {
-				return w.runEngine(ctx, engine, flags, append(options, v.options...), args)
-			}
+		list = append(list, habitat{name: "Docker", user: v.user, uid: v.uid, start: docker, options: w.engineOptions("docker run"), run: func(ctx context.Context, options []string, args ...string) ([]byte, error) {
+			return w.runEngine(ctx, engine{program: "docker"}, append(options, v.options...), args)
+		}})
+	}
+	for _, e := range []engine{w.podman("podman"), w.rootlessPodman()} {
+		h := habitat{name: "Podman", user: "root", start: once(w.startPodman(e)), options: w.engineOptions("podman run"), run: func(ctx context.Context, options []string, args ...string) ([]byte, error) {
+			return w.runEngine(ctx, e, options, args)
+		}}
+		if e.rootless != "" {
+			h.name, h.uid = "Podman, rootless", shifted
 		}
-		list = append(list, habitat{name: "Docker", user: v.user, uid: v.uid, start: docker, run: engine("docker"), options: w.engineOptions("docker run")})
-		if v.uid == 0 || v.options[0] == "" {
-			list = append(list, habitat{name: "Podman", user: v.user, uid: v.uid, start: podman, run: engine("podman", w.podmanFlags()...), options: w.engineOptions("podman run")})
-		}
+		list = append(list, h)
 	}
 	list = append(list, w.oci(privileged, "runc", container{caps: allCaps()}, nil))
 	for _, uid := range []int{0, 1000} {
