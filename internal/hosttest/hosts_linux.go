@@ -197,16 +197,26 @@ func (w *world) oci(name, program string, c container, options func(host.Way) []
 	return h
 }
 
-// ask runs this program as the harness there.
+// ask runs this program as the harness there. What an engine fails at is asked once more, and is an [unableError] if the engine
+// then fails without the library, too.
 func (w *world) ask(ctx context.Context, h habitat, options []string, args ...string) (a account, err error) {
-	if err := w.fresh(h.uid); err != nil {
-		return a, err
-	}
 	command := []string{hosttest, "inside", "/work"}
 	if h.name == bare {
 		command = []string{"/proc/self/exe", "inside", filepath.Join(w.dir, "work")}
 	}
-	out, err := h.run(ctx, options, append(command, args...)...)
+	var out []byte
+	for range 2 {
+		if err := w.fresh(h.uid); err != nil {
+			return a, err
+		}
+		if out, err = h.run(ctx, options, append(command, args...)...); err == nil {
+			break
+		}
+		if _, e := h.run(ctx, options, command[0], "tool", "nop"); e != nil {
+			return a, unableError(e.Error())
+		}
+		fmt.Printf("asked once more: %s (%s): %v\n", h.name, h.user, err)
+	}
 	if err != nil {
 		return a, err
 	}

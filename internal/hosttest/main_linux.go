@@ -123,6 +123,9 @@ func within(dir, cgroup, only string) error {
 			}
 		}
 		r := w.tryHost(ctx, h)
+		if r.account.Default == nil && len(r.problems) == 0 {
+			continue // it could not be run
+		}
 		if d := r.account.Default; h.name == bare && d != nil && d.Error != "" {
 			return unableError("this machine itself does not hold the default sandbox: " + strings.ReplaceAll(d.Error, "\n", "; "))
 		}

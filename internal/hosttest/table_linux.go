@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -30,13 +31,20 @@ type wayResult struct {
 func (w *world) tryHost(ctx context.Context, h habitat) row {
 	r := row{name: h.name, user: h.user}
 	problem := func(format string, a ...any) { r.problems = append(r.problems, fmt.Sprintf(format, a...)) }
+	failed := func(what string, err error) {
+		if errors.As(err, new(unableError)) {
+			fmt.Printf("not run: %s (%s)%s: %v\n", h.name, h.user, what, err)
+			return
+		}
+		problem("%s: %v", what, err)
+	}
 	var err error
 	var more []string
 	if h.name == privileged {
 		more = []string{"control"}
 	}
 	if r.account, err = w.ask(ctx, h, nil, more...); err != nil {
-		problem("%v", err)
+		failed("", err)
 		return r
 	}
 	if n := len(acts()); len(more) > 0 && len(r.account.Control) > n/5 {
@@ -60,7 +68,7 @@ func (w *world) tryHost(ctx context.Context, h habitat) row {
 		}
 		a, err := w.ask(ctx, h, options)
 		if err != nil {
-			problem("with %s: %v", way.Text, err)
+			failed(" with "+way.Text, err)
 			continue
 		}
 		r.ways = append(r.ways, wayResult{way.In, way.Text, a.Default})
