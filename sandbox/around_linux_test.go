@@ -125,3 +125,37 @@ func startedInLayers(t *testing.T, layers int, exe, dir string) string {
 	}
 	return string(r.out)
 }
+
+// hiddenHarness is this test's binary as a harness: it prints what New says of a workspace.
+const hiddenHarness = "sandbox.hiddenHarness"
+
+func init() {
+	kerneltest.Programs[hiddenHarness] = func() {
+		_, err := New(Workspace(os.Args[1]))
+		fmt.Println(err)
+	}
+}
+
+// TestKernelAHarnessThatMayNotBeRead: an ordinary user's process whose executable it may only execute can map no ids, and New says why.
+func TestKernelAHarnessThatMayNotBeRead(t *testing.T) {
+	kerneltest.InChild(t, kerneltest.Child{As: kerneltest.Ordinary}, func(t *testing.T) {
+		kerneltest.Need(t, kerneltest.HasUserNamespaces, kerneltest.HasMountSetattr)
+		exe, err := os.ReadFile("/proc/self/exe")
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := t.TempDir()
+		for mode, want := range map[os.FileMode]bool{0o111: true, 0o555: false} {
+			harness := filepath.Join(dir, fmt.Sprintf("harness%o", mode))
+			if err := errors.Join(os.WriteFile(harness, exe, 0o700), os.Chmod(harness, mode)); err != nil {
+				t.Fatal(err)
+			}
+			c := exec.Command(harness)
+			c.Args = []string{hiddenHarness, t.TempDir()}
+			out, err := c.CombinedOutput()
+			if said := strings.Contains(string(out), "chmod +r"); err != nil || said != want {
+				t.Errorf("mode %o: %v, %s", mode, err, out)
+			}
+		}
+	})
+}

@@ -24,6 +24,8 @@ func readAround() Around {
 	a.Runtime, a.Evidence, a.Unit = t.runtime()
 	a.NoFCap = os.Geteuid() == 0 && lacksFCap()
 	a.Program, _ = os.Executable()
+	dumpable, err := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+	a.Hidden = err == nil && dumpable != 1 && os.Geteuid() != 0
 	for _, c := range []struct{ file, bad, good string }{
 		{"/proc/sys/user/max_user_namespaces", "0", "user.max_user_namespaces=15000"},
 		{"/proc/sys/kernel/unprivileged_userns_clone", "0", "kernel.unprivileged_userns_clone=1"},

@@ -161,6 +161,8 @@ func (o Obstacle) remedy(a Around) string {
 		return "another container runtime for this container, such as runc; gVisor is a boundary of its own"
 	case o.Errno == syscall.ENOSYS:
 		return "Linux 5.12 or newer, whose mount_setattr(2) and the calls before it are needed"
+	case a.Hidden && !o.Mount:
+		return "chmod +r of this program's file, and no PR_SET_DUMPABLE: the kernel lets no process that may not be dumped map its ids"
 	case a.NoFCap && !o.Mount:
 		return "CAP_SETFCAP, without which root cannot be mapped into a user namespace, or an ordinary user for this program; and a /proc that is whole, if parts of it are covered"
 	case a.Filtered && !o.Mount:
