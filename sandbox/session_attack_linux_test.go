@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -70,20 +69,10 @@ func TestKernelASessionEndsWithItsHarness(t *testing.T) {
 		}
 		for n := range kerneltest.Amount(t, 1, 2, harnessLines) {
 			dir := t.TempDir()
-			c := hostileBare(t, "session harness", strings.Join(boundNames(w.may), " "))
-			c.Env = append(os.Environ(), "TMPDIR="+dir)
-			c.Stderr = os.Stderr
-			out, err := c.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := c.Start(); err != nil {
-				t.Fatal(err)
-			}
-			lines := bufio.NewReader(out)
+			c, lines := startHarness(t, dir, "session harness", strings.Join(boundNames(w.may), " "))
 			for range 1 + n%harnessLines {
-				if _, err := lines.ReadString('\n'); err != nil {
-					t.Fatal(err)
+				if !lines.Scan() {
+					t.Fatalf("the harness ended: %v", lines.Err())
 				}
 			}
 			for range n * 1000 { // somewhere between two lines
@@ -91,7 +80,7 @@ func TestKernelASessionEndsWithItsHarness(t *testing.T) {
 			}
 			c.Process.Kill()
 			c.Wait()
-			reapAll(t)
+			reapAll(t, n)
 			if list, err := os.ReadDir(dir); len(list) > 0 || err != nil {
 				t.Fatalf("%d: %v is left, %v", n, list, err)
 			}
@@ -106,17 +95,21 @@ func boundNames(list []Bound) (names []string) {
 	return names
 }
 
-// reapAll returns when this process has no children.
-func reapAll(t *testing.T) {
+// reapAll waits until no process is left of which this one is the parent or the subreaper.
+func reapAll(t *testing.T, killedAt any) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); ; {
 		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
-		if err == unix.ECHILD {
+		switch {
+		case err == unix.ECHILD:
 			return
-		}
-		if pid == 0 && time.Now().After(end) {
-			children, _ := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/children", unix.Gettid()))
-			t.Fatalf("processes are left: %s", children)
+		case err != nil && err != unix.EINTR:
+			t.Fatal(err)
+		case pid == 0 && time.Now().After(end):
+			list, _ := os.ReadFile("/proc/thread-self/children")
+			t.Fatalf("killed at %v: processes are left: %s", killedAt, list)
+		case pid == 0:
+			time.Sleep(time.Millisecond)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -28,15 +27,7 @@ var _ = offer(programs, "session late server", func(args []string) {
 
 // TestKernelWaitPortReturnsWhenAServerListens, and not before; with the session it ends, too.
 func TestKernelWaitPortReturnsWhenAServerListens(t *testing.T) {
-	kerneltest.Need(t, kerneltest.HasUserNamespaces, kerneltest.LandlockABI(6), kerneltest.HasSeccompFilter)
-	eachWall(t, sessionWalls[:1], func(t *testing.T, w walls) {
-		p := attackPolicy(t, "", w)
-		p.Network.Listen = []uint16{8080, 8081}
-		s, err := attackSandbox(t, p, w).Open(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
+	listening(t, func(t *testing.T, s *Session) {
 		server := s.program("session late server", "127.0.0.1:8080")
 		begin, err := server.StdinPipe()
 		if err != nil {

@@ -5,11 +5,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -216,7 +216,7 @@ func TestKernelSoakHarnessesAreKilled(t *testing.T) {
 		for i := range n {
 			point := soakPoints[i%len(soakPoints)]
 			killHarnessAt(t, point, dir, temp)
-			awaitNoChildren(t, point)
+			reapAll(t, point)
 			if list, err := os.ReadDir(temp); len(list) != 0 || err != nil {
 				t.Fatalf("%s: left in the temporary directory: %v, %v", point, list, err)
 			}
@@ -228,10 +228,10 @@ func TestKernelSoakHarnessesAreKilled(t *testing.T) {
 	})
 }
 
-// killHarnessAt starts a soaked harness, and kills it when it has reached the point.
-func killHarnessAt(t *testing.T, point, dir, temp string) {
+// startHarness starts a program outside of any sandbox, whose temporary directory is temp; lines are what it prints.
+func startHarness(t *testing.T, temp string, args ...string) (c *exec.Cmd, lines *bufio.Scanner) {
 	t.Helper()
-	c := hostileBare(t, "session soaked", dir)
+	c = hostileBare(t, args...)
 	c.Env = append(os.Environ(), "TMPDIR="+temp)
 	c.Stderr = os.Stderr
 	out, err := c.StdoutPipe()
@@ -241,7 +241,13 @@ func killHarnessAt(t *testing.T, point, dir, temp string) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	lines := bufio.NewScanner(out)
+	return c, bufio.NewScanner(out)
+}
+
+// killHarnessAt starts a soaked harness, and kills it when it has reached the point.
+func killHarnessAt(t *testing.T, point, dir, temp string) {
+	t.Helper()
+	c, lines := startHarness(t, temp, "session soaked", dir)
 	for lines.Scan() && lines.Text() != point {
 	}
 	if lines.Text() != point {
@@ -249,23 +255,4 @@ func killHarnessAt(t *testing.T, point, dir, temp string) {
 	}
 	c.Process.Kill()
 	c.Wait()
-}
-
-// awaitNoChildren waits until no process is left of which this one is the parent or the subreaper.
-func awaitNoChildren(t *testing.T, point string) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); ; {
-		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
-		switch {
-		case err == syscall.ECHILD:
-			return
-		case err != nil && err != syscall.EINTR:
-			t.Fatal(err)
-		case pid == 0 && time.Now().After(end):
-			list, _ := os.ReadFile("/proc/thread-self/children")
-			t.Fatalf("killed at %q: processes are left: %s", point, list)
-		case pid == 0:
-			time.Sleep(time.Millisecond)
-		}
-	}
 }
