@@ -170,7 +170,9 @@ func reportOf(a runner.Account) *Report {
 		r.Denials = append(r.Denials, Denial(d))
 	}
 	p := a.Sandbox.Policy
-	r.Notes = slices.Clone(p.Notes)
+	if r.Notes = slices.Clone(p.Notes); a.Unprepared != "" {
+		r.Notes = append(r.Notes, policy.Note{At: "Prepare", Rule: "started cold", Class: "slower", Why: a.Unprepared})
+	}
 	for _, h := range a.Sandbox.Plan.Holdings {
 		open := slices.Contains(p.Open, h.Bound) || h.Bound == policy.BoundNetwork && p.Network.Host ||
 			h.Bound == policy.BoundSyscalls && p.Syscalls.IsOff() || h.Bound == policy.BoundTime && p.Limits.WallClock == 0

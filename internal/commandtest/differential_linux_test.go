@@ -123,6 +123,11 @@ func TestKernelDifferential(t *testing.T) {
 			for _, c := range slices.Concat(startCases, environCases, stdioCases, endCases, contextCases, attributeCases) {
 				t.Run(c.name, func(t *testing.T) {
 					plain := compare(t, s, dir, c, used)
+					if sess != nil {
+						t.Run("prepared", func(t *testing.T) {
+							judge(t, prepared(c), plain, observe(t, dir, c, boxedCommand(prepare(t, s))), map[string]bool{})
+						})
+					}
 					if sess != nil && !strings.HasPrefix(c.name, "Credential") {
 						t.Run("in a session", func(t *testing.T) {
 							judge(t, inSession(c), plain, observe(t, dir, c, boxedCommand(sess)), map[string]bool{})

@@ -64,3 +64,22 @@ func openSession(t *testing.T, s *sandbox.Sandbox, as kerneltest.User) *sandbox.
 	}
 	return sess
 }
+
+// prepare makes single commands find sessions that wait for them, until the test ends.
+func prepare(t *testing.T, s *sandbox.Sandbox) *sandbox.Sandbox {
+	if err := s.Prepare(2); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Prepare(0) })
+	return s
+}
+
+// prepared is a case as a command has it that finds a session which waits: as any other single command, but for setsid.
+func prepared(c diffCase) diffCase {
+	for _, d := range sessionDiffers[c.name] {
+		if c.name == "no attributes" {
+			c.differs = append(slices.Clone(c.differs), d)
+		}
+	}
+	return c
+}

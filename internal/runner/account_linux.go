@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
@@ -20,7 +21,7 @@ func (r *Run) Account() Account {
 	}
 	if n := r.made(); n != nil {
 		s := n.Summary()
-		a.Network, a.Shared = &s, r.session != nil
+		a.Network, a.Shared = &s, r.session != nil && !r.borrowed
 	}
 	return a
 }
@@ -64,7 +65,9 @@ func (r *Run) follow(a *Account) {
 	default:
 		a.Evidence = readEvidence(r.sandbox.Plan, r.control, r.withheld, r.made())
 		a.Evidence.inSession = r.session != nil
-		a.Cold = r.cold()
+		if a.Cold = r.cold(); r.borrowed || r.unprepared != "" {
+			a.Unprepared = cmp.Or(r.unprepared, a.Cold)
+		}
 	}
 }
 

@@ -50,7 +50,9 @@ type Run struct {
 
 	observer observer
 
-	plain      bool     // it is the session's own command
+	plain      bool     // it is the session's own command, or borrowed
+	borrowed   bool     // the session was prepared for a single command, which this is
+	unprepared string   // why a single command took no prepared one; "": it did, or the sandbox prepares none
 	defaultEnv []string // the session's, when the run was made
 	defaultDir string
 	printed    atomic.Pointer[numbered] // what it prints; nil: it was not started, or has no session
@@ -312,6 +314,9 @@ func (r *Run) made() *Network {
 
 // giveBack ends the run's network and removes its own directory; those of a session stay.
 func (r *Run) giveBack() {
+	if r.borrowed {
+		r.endBorrowed()
+	}
 	if r.session != nil {
 		return
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/stage/launch"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
+	"golang.org/x/sys/unix"
 )
 
 // contact is what connects a run with its stage.
@@ -120,12 +121,20 @@ func (r *Run) listenInside() {
 			r.awaitSession()
 		}
 		close(r.decided)
+		if r.borrowed {
+			go r.sandbox.refill() // one that fails is told of by the run that finds none
+		}
 	}, func() {
 		r.refusals.begin(r.control.Denials, r.control.Questions, r.sandbox, &r.observer, tell)
 		close(r.told)
 	})
 	if !r.control.ToolEnded {
 		r.awaitSession()
+	}
+	if r.borrowed {
+		awaitStage(r.cmd.Process) // it takes the tool's status from the warden, which ends with the session
+		r.endBorrowed()
+		r.stuck = r.session.control.Stuck
 	}
 	r.ended = time.Now()
 	if observed {
@@ -147,6 +156,27 @@ func (r *Run) listenInside() {
 	}
 	r.control.Close()
 	close(r.gone)
+}
+
+// awaitStage waits until a stage has ended, and leaves its status to os/exec.
+func awaitStage(p *os.Process) {
+	p.WithHandle(func(pidfd uintptr) { // an error says that it was waited for
+		for {
+			ended := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
+			if n, err := unix.Poll(ended, -1); n > 0 || err != unix.EINTR {
+				return
+			}
+		}
+	})
+}
+
+// endBorrowed ends the session of a borrowed run, if it has not ended by itself.
+func (r *Run) endBorrowed() {
+	select {
+	case <-r.session.ended:
+	default:
+		r.session.Close()
+	}
 }
 
 // untaken reports whether init has said nothing of a session's command: it is not held, and did not fail, or its stage could not hand it over.

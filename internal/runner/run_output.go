@@ -24,7 +24,7 @@ func (r *Run) WaitOutput(ctx context.Context, pattern *regexp.Regexp) (string, e
 	if ctx == nil || pattern == nil {
 		panic("nil Context or Regexp")
 	}
-	if r.session == nil {
+	if r.session == nil || r.plain {
 		return "", &policy.SessionError{Reason: "is missing: output is kept for the commands of one alone", Remedy: "make the command by Session.Command", Err: errors.ErrUnsupported}
 	}
 	p := r.printed.Load()

@@ -31,6 +31,18 @@ func (s *Sandbox) Open(context.Context) (*Session, error) {
 	return nil, &policy.SessionError{Reason: "needs Linux", Remedy: "run single commands", Err: errors.ErrUnsupported}
 }
 
+// Prepare says so, too.
+func (s *Sandbox) Prepare(n int) error {
+	if n == 0 {
+		return nil
+	}
+	_, err := s.Open(context.Background())
+	return err
+}
+
+// endBorrowed is not called.
+func (r *Run) endBorrowed() {}
+
 // Wrap is not called.
 func (n *Session) Wrap(*exec.Cmd) error { return errors.ErrUnsupported }
 
