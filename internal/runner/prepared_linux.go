@@ -22,6 +22,7 @@ type prepared struct {
 	want    int
 	opening int
 	list    []waiting
+	opened  sync.Cond // one more, or one could not be
 }
 
 // waiting is a session that waits, and what lay at the policy's paths before it was opened.
@@ -46,14 +47,27 @@ func (s *Sandbox) Prepare(n int) error {
 	}
 	p := &s.prepared
 	p.mu.Lock()
-	p.want = n
+	p.want, p.opened.L = n, &p.mu
 	surplus := slices.Clone(p.list[min(n, len(p.list)):])
 	p.list = p.list[:len(p.list)-len(surplus)]
 	p.mu.Unlock()
 	for _, w := range surplus {
 		w.session.Close()
 	}
-	return s.refill()
+	for {
+		if err := s.refill(); err != nil {
+			return err
+		}
+		p.mu.Lock()
+		for p.opening > 0 && len(p.list) < p.want {
+			p.opened.Wait() // another goroutine opens the rest
+		}
+		enough := len(p.list) >= p.want || s.closed.Load()
+		p.mu.Unlock()
+		if enough {
+			return nil
+		}
+	}
 }
 
 // refill opens sessions until as many wait as are wanted.
@@ -76,6 +90,7 @@ func (s *Sandbox) refill() error {
 		if kept {
 			p.list = append(p.list, w)
 		}
+		p.opened.Broadcast()
 		p.mu.Unlock()
 		if err != nil {
 			return err
