@@ -38,12 +38,12 @@ func newCmd(ctx context.Context, s *Sandbox, broken error, name string, arg []st
 	if s == nil && broken == nil {
 		broken = errNoSandbox
 	}
-	ready := (*runner.Sandbox)(nil)
+	ready, prepared := (*runner.Sandbox)(nil), (*runner.Prepared)(nil)
 	if s != nil {
-		ready = s.ready
+		ready, prepared = s.ready, &s.prepared
 	}
 	c := commandOf(func(ctx context.Context, tool func() runner.Tool) *runner.Run {
-		return runner.New(ctx, ready, broken, tool)
+		return prepared.New(ctx, ready, broken, tool)
 	}, ctx, name, arg)
 	if s != nil && s.ready.Policy.Root != nil {
 		c.Path, c.Cmd.Err = name, nil // it is looked for inside

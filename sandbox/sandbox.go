@@ -14,9 +14,10 @@ import (
 // A Sandbox is a policy made ready for this host. It holds no process: every command or [Session] has walls of its own,
 // which end with it. It is safe for concurrent use.
 type Sandbox struct {
-	ready  *runner.Sandbox
-	facts  Host
-	obeyed []string // see compile.Input
+	ready    *runner.Sandbox
+	prepared runner.Prepared
+	facts    Host
+	obeyed   []string // see compile.Input
 
 	sshConfigs []string // a test's own, for clientenv.SystemSSHConfigs
 }
@@ -30,6 +31,7 @@ func New(p Policy) (*Sandbox, error) {
 		return nil, err
 	}
 	s := &Sandbox{ready: &runner.Sandbox{Policy: p, Env: new(runner.FilteredEnv), Complete: complete, Secret: presets.Secret}}
+	s.prepared.Of = s.ready
 	var err error
 	if s.ready.Networks, err = runner.NewNetworks(&s.ready.Policy.Network); err != nil {
 		return nil, err
@@ -72,10 +74,10 @@ func (s *Sandbox) CommandContext(ctx context.Context, name string, arg ...string
 func (s *Sandbox) Wrap(cmd *exec.Cmd) error { return s.ready.Wrap(cmd) }
 
 // Prepare keeps n sandboxes ready, each for one Command, which starts in them as fast as in a [Session]. 0 ends those that wait.
-func (s *Sandbox) Prepare(n int) error { return s.ready.Prepare(n) }
+func (s *Sandbox) Prepare(n int) error { return s.prepared.Keep(n) }
 
 // Close refuses further commands and sessions; those that run go on.
-func (s *Sandbox) Close() error { return s.ready.Close() }
+func (s *Sandbox) Close() error { return s.prepared.Close() }
 
 // Explain prints what will be done for a command of this sandbox, step by step,
 // each with its reason.

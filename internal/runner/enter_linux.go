@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/internal/stage/launch"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
+	"golang.org/x/sys/unix"
 )
 
 // stagePath is what the exec.Cmd executes. It is fixed when the Cmd is made,
@@ -48,9 +49,7 @@ func (r *Run) enter() error {
 		return &policy.PolicyError{Field: "Nested", Value: "user 0", Problem: "is for commands of an ordinary user: what uid 0 mounts and marks in its own namespaces is the machine's root's",
 			Remedy: "set the command's SysProcAttr.Credential, or run the harness as an ordinary user"}
 	}
-	if n := r.take(id); n != nil {
-		r.borrow(n)
-	}
+	r.borrow(id)
 	var err error
 	if r.template, err = r.sandbox.Template(id, r.session != nil); err != nil {
 		return err
@@ -239,4 +238,48 @@ func (r *Run) forgetOutput() {
 		p.log.Abandon()
 		r.session.outputs.forget(p.id)
 	}
+}
+
+// borrow makes a single command's run that of a session that waits for one, and ends with it.
+func (r *Run) borrow(id stage.Identity) {
+	if !r.prepared.wanted() {
+		return
+	}
+	if r.unprepared = r.unsuited(); r.unprepared != "" {
+		return
+	}
+	n, why := r.prepared.take(id)
+	if r.unprepared = why; n != nil {
+		r.session, r.own, r.plain, r.borrowed = n, &n.own, true, true
+	}
+}
+
+// unsuited says what of the command a session's command has otherwise; "": nothing.
+func (r *Run) unsuited() string {
+	switch a := r.cmd.SysProcAttr; {
+	case a != nil && (a.Credential != nil || a.Setsid || a.Setctty || a.Setpgid || a.Foreground):
+		return "the command's SysProcAttr has a Credential, or a session, process group or terminal"
+	case len(r.cmd.ExtraFiles) > stage.MostSessionFiles-3:
+		return "the command has too many ExtraFiles"
+	case r.made() != nil:
+		return "the command was asked for its Environ before, and has a network"
+	}
+	for _, f := range []any{r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr} {
+		if file, is := f.(*os.File); is && isTerminal(file) {
+			return "the command has a terminal, which has a name inside only if it was there when the sandbox was made"
+		}
+	}
+	return ""
+}
+
+func isTerminal(f *os.File) (is bool) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return false
+	}
+	raw.Control(func(fd uintptr) {
+		_, err := unix.IoctlGetTermios(int(fd), unix.TCGETS)
+		is = err == nil
+	})
+	return is
 }

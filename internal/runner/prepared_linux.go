@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 
@@ -16,8 +15,9 @@ import (
 // MostPrepared is how many sessions a sandbox keeps ready at most.
 const MostPrepared = 64
 
-// prepared are a sandbox's sessions that wait, each for one single command, which takes it when it starts and ends it when it ends.
-type prepared struct {
+// Prepared are a sandbox's sessions that wait, each for one single command, which takes it when it starts and ends it when it ends.
+type Prepared struct {
+	Of      *Sandbox
 	mu      sync.Mutex
 	want    int
 	opening int
@@ -37,15 +37,14 @@ type identity struct {
 	kind     uint32
 }
 
-// Prepare opens sessions until n wait, and has each that a command takes replaced from then on. 0 closes all that wait.
-func (s *Sandbox) Prepare(n int) error {
+// Keep opens sessions until n wait, and has each that a command takes replaced from then on. 0 closes all that wait.
+func (p *Prepared) Keep(n int) error {
 	switch {
 	case n < 0 || n > MostPrepared:
 		return &policy.PolicyError{Field: "Prepare", Value: fmt.Sprint(n), Problem: fmt.Sprintf("is not from 0 to %d", MostPrepared), Remedy: "prepare as many as start at once"}
-	case n > 0 && s.Policy.Observe != nil:
+	case n > 0 && p.Of.Policy.Observe != nil:
 		return &policy.SessionError{Reason: "cannot be prepared: Policy.Observe is told of each command from its beginning", Remedy: "leave Observe out, or call no Prepare"}
 	}
-	p := &s.prepared
 	p.mu.Lock()
 	p.want, p.opened.L = n, &p.mu
 	surplus := slices.Clone(p.list[min(n, len(p.list)):])
@@ -55,14 +54,14 @@ func (s *Sandbox) Prepare(n int) error {
 		w.session.Close()
 	}
 	for {
-		if err := s.refill(); err != nil {
+		if err := p.refill(); err != nil {
 			return err
 		}
 		p.mu.Lock()
 		for p.opening > 0 && len(p.list) < p.want {
 			p.opened.Wait() // another goroutine opens the rest
 		}
-		enough := len(p.list) >= p.want || s.closed.Load()
+		enough := len(p.list) >= p.want || p.Of.closed.Load()
 		p.mu.Unlock()
 		if enough {
 			return nil
@@ -71,8 +70,8 @@ func (s *Sandbox) Prepare(n int) error {
 }
 
 // refill opens sessions until as many wait as are wanted.
-func (s *Sandbox) refill() error {
-	p := &s.prepared
+func (p *Prepared) refill() error {
+	s := p.Of
 	for {
 		p.mu.Lock()
 		if s.closed.Load() || len(p.list)+p.opening >= p.want {
@@ -86,7 +85,7 @@ func (s *Sandbox) refill() error {
 		w.session, err = s.Open(context.Background())
 		p.mu.Lock()
 		p.opening--
-		kept := err == nil && len(p.list) < p.want && !s.closed.Load()
+		kept := err == nil && len(p.list) < p.want && !p.Of.closed.Load()
 		if kept {
 			p.list = append(p.list, w)
 		}
@@ -101,18 +100,9 @@ func (s *Sandbox) refill() error {
 	}
 }
 
-// take returns a session that waits for the run; nil: none does, and unprepared says why not, if the sandbox has any.
-func (r *Run) take(id stage.Identity) *Session {
-	p := &r.sandbox.prepared
-	p.mu.Lock()
-	want := p.want
-	p.mu.Unlock()
-	if want == 0 || r.session != nil {
-		return nil
-	}
-	if r.unprepared = r.unsuited(); r.unprepared != "" {
-		return nil
-	}
+// take returns a session that waits, for a harness that runs as id; nil: none does, and why says why the last did not serve.
+func (p *Prepared) take(id stage.Identity) (n *Session, why string) {
+	why = "none waited at that moment"
 	for {
 		p.mu.Lock()
 		var w waiting
@@ -123,57 +113,28 @@ func (r *Run) take(id stage.Identity) *Session {
 		p.mu.Unlock()
 		switch {
 		case w.session == nil:
-			if r.unprepared == "" {
-				r.unprepared = "none waited at that moment"
-			}
-			return nil
+			return nil, why
 		case !w.session.lives():
-			r.unprepared = "it had ended"
+			why = "it had ended"
 		case w.session.id != id:
-			r.unprepared = "the harness has changed its user since"
-		case !slices.Equal(w.saw, r.sandbox.sees()):
-			r.unprepared = "another file lies at one of the policy's paths since"
+			why = "the harness has changed its user since"
+		case !slices.Equal(w.saw, p.Of.sees()):
+			why = "another file lies at one of the policy's paths since"
 		default:
-			r.unprepared = ""
-			return w.session
+			return w.session, ""
 		}
 		w.session.Close()
 	}
 }
 
-// unsuited says what of the command a session's command has otherwise; "": nothing.
-func (r *Run) unsuited() string {
-	switch a := r.cmd.SysProcAttr; {
-	case a != nil && (a.Credential != nil || a.Setsid || a.Setctty || a.Setpgid || a.Foreground):
-		return "the command's SysProcAttr has a Credential, or a session, process group or terminal"
-	case len(r.cmd.ExtraFiles) > stage.MostSessionFiles-3:
-		return "the command has too many ExtraFiles"
-	case r.made() != nil:
-		return "the command was asked for its Environ before, and has a network"
-	}
-	for _, f := range []any{r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr} {
-		if file, is := f.(*os.File); is && isTerminal(file) {
-			return "the command has a terminal, which has a name inside only if it was there when the sandbox was made"
-		}
-	}
-	return ""
-}
-
-func isTerminal(f *os.File) (is bool) {
-	raw, err := f.SyscallConn()
-	if err != nil {
+// wanted reports whether any are to wait.
+func (p *Prepared) wanted() bool {
+	if p == nil {
 		return false
 	}
-	raw.Control(func(fd uintptr) {
-		_, err := unix.IoctlGetTermios(int(fd), unix.TCGETS)
-		is = err == nil
-	})
-	return is
-}
-
-// borrow makes a single command's run that of a session, which ends with it.
-func (r *Run) borrow(n *Session) {
-	r.session, r.own, r.plain, r.borrowed = n, &n.own, true, true
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.want > 0
 }
 
 // sees says what lies at the paths of the host that the policy names and the plan's mounts show or cover.

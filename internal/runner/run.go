@@ -50,7 +50,8 @@ type Run struct {
 
 	observer observer
 
-	plain      bool     // it is the session's own command, or borrowed
+	plain      bool // it is the session's own command, or borrowed
+	prepared   *Prepared
 	borrowed   bool     // the session was prepared for a single command, which this is
 	unprepared string   // why a single command took no prepared one; "": it did, or the sandbox prepares none
 	defaultEnv []string // the session's, when the run was made
@@ -110,6 +111,21 @@ func New(ctx context.Context, s *Sandbox, broken error, tool func() Tool) *Run {
 		r.observer = newObserver(s.Policy.Observe, &s.number)
 	}
 	return r
+}
+
+// New returns the run of a single command that may take what waits.
+func (p *Prepared) New(ctx context.Context, s *Sandbox, broken error, tool func() Tool) *Run {
+	r := New(ctx, s, broken, tool)
+	r.prepared = p
+	return r
+}
+
+// Close refuses further runs of the sandbox, and ends what waits for one.
+func (p *Prepared) Close() error {
+	if !p.Of.close() {
+		return os.ErrClosed
+	}
+	return p.Keep(0)
 }
 
 // New returns the run of a command of the session.

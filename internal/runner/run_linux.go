@@ -122,7 +122,7 @@ func (r *Run) listenInside() {
 		}
 		close(r.decided)
 		if r.borrowed {
-			go r.sandbox.refill() // one that fails is told of by the run that finds none
+			go r.prepared.refill() // one that fails is told of by the run that finds none
 		}
 	}, func() {
 		r.refusals.begin(r.control.Denials, r.control.Questions, r.sandbox, &r.observer, tell)

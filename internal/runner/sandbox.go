@@ -41,13 +41,8 @@ type Sandbox struct {
 	closed atomic.Bool
 }
 
-// Close refuses further runs, and ends what waits for one.
-func (s *Sandbox) Close() error {
-	if !s.closed.CompareAndSwap(false, true) {
-		return os.ErrClosed
-	}
-	return s.Prepare(0)
-}
+// close refuses further runs. It reports whether it is the first to do so.
+func (s *Sandbox) close() bool { return s.closed.CompareAndSwap(false, true) }
 
 // shows reports whether the policy shows p, a path of the host, to the tool, at
 // the same path. A path that does not exist is shown where its parent is.

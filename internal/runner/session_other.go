@@ -31,12 +31,15 @@ func (s *Sandbox) Open(context.Context) (*Session, error) {
 	return nil, &policy.SessionError{Reason: "needs Linux", Remedy: "run single commands", Err: errors.ErrUnsupported}
 }
 
-// Prepare says so, too.
-func (s *Sandbox) Prepare(n int) error {
+// Prepared are none.
+type Prepared struct{ Of *Sandbox }
+
+// Keep says so, too.
+func (p *Prepared) Keep(n int) error {
 	if n == 0 {
 		return nil
 	}
-	_, err := s.Open(context.Background())
+	_, err := p.Of.Open(context.Background())
 	return err
 }
 

@@ -11,7 +11,6 @@ import (
 // Engine is what a sandbox has of its plan on Linux.
 type Engine struct {
 	Templates *Templates // sandboxes with the same plan share them
-	prepared  prepared
 }
 
 // Templates are a plan's, one for each user that commands have run as; nearly always one.
