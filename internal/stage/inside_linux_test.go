@@ -158,6 +158,9 @@ func beginAt(t *testing.T, path string, p plan.Plan, args ...string) *insider {
 	return beginAll(t, path, p, func(i *insider) { i.c.AwaitStart() }, args...)
 }
 
+// alter, if it is set, changes a template before it is run.
+var alter func(*Template)
+
 func beginAll(t *testing.T, path string, p plan.Plan, await func(i *insider), args ...string) *insider {
 	t.Helper()
 	l, err := launch.Default()
@@ -167,6 +170,9 @@ func beginAll(t *testing.T, path string, p plan.Plan, await func(i *insider), ar
 	i := &insider{t: t}
 	if i.template, err = Compile(p, Identity{UID: os.Geteuid(), GID: os.Getegid()}); err != nil {
 		t.Fatal(err)
+	}
+	if alter != nil {
+		alter(i.template)
 	}
 	if i.c, err = NewControl(); err != nil {
 		t.Fatal(err)

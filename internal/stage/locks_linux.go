@@ -112,6 +112,7 @@ func (c *compiler) filter(code []byte, flags int) { c.load(c.data(code), code, f
 
 // load loads the program that lies at an address.
 func (c *compiler) load(at arg, code []byte, flags int) {
+	c.awaitRootOff()
 	prog := c.data(make([]byte, 16)) // struct sock_fprog: length, padding, pointer
 	n := len(code) / 8
 	c.t.blob[len(c.t.blob)-16] = byte(n)

@@ -29,6 +29,7 @@ type compiler struct {
 
 	blank    uint16              // the step that has opened regBlank, plus one; 0: none
 	detach   uint16              // the step that takes the harness's root off beside init, plus one; 0: none
+	awaited  bool                // the tool's process waits until it is off
 	viewed   bool                // regView and regViewed are open
 	rooted   bool                // RegRoot is the new root
 	inNet    bool                // init is in a network namespace of the sandbox's

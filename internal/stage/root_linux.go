@@ -80,7 +80,19 @@ func (c *compiler) hangScratch() {
 // An empty directory and an empty file of the scratch, which no mode lets be opened: they cover what is hidden. The root's directory.
 const emptyDir, emptyFile, rootDir = "empty", "none", "root"
 
-// endInit is init's last ops: the tool starts when the harness's root is off.
+// awaitRootOff lets the tool's process wait until the harness's root is off: before its first filter, which need not allow that. What the
+// process does until then is done while the root is taken off.
+func (c *compiler) awaitRootOff() {
+	if c.detach == 0 || c.awaited || c.process != wire.InTool {
+		return
+	}
+	step := c.step
+	c.step, c.awaited = c.detach-1, true
+	c.call(wire.OpRootOff)
+	c.step = step
+}
+
+// endInit is init's last ops: the tool is executed when the harness's root is off.
 func (c *compiler) endInit() {
 	c.process = wire.InInit
 	if c.blank > 0 {
@@ -89,7 +101,11 @@ func (c *compiler) endInit() {
 	}
 	if c.detach > 0 {
 		c.step = c.detach - 1
-		c.call(wire.OpDetached)
+		later := 0
+		if c.awaited {
+			later = 1
+		}
+		c.call(wire.OpDetached, imm(later))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"github.com/holdfast-dev/holdfast/internal/sys"
 )
 
@@ -48,6 +49,7 @@ func besideMain() {
 		errno = makeNet()
 	case besideDetach:
 		errno = detachRoot()
+		st.detachErrno = errno
 	case besideTool:
 		readyTool()
 	default:
@@ -86,7 +88,8 @@ func awaitBeside(pid uintptr) uintptr {
 
 // startDetach has the harness's root, descriptor root, taken off beside init. umount2(2) returns only when no processor can still
 // be looking a path up in what it has taken off (namespace_unlock in fs/namespace.c waits for a grace period of RCU): a tenth of a
-// millisecond on an idle machine, many on a busy one. No step of init that follows reaches a mount below that root. The tool starts after awaitDetach.
+// millisecond on an idle machine, many on a busy one. No step of init or the tool's process that follows reaches a mount below that
+// root. The tool is executed after rootOff.
 //
 //go:norace
 //go:nocheckptr
@@ -95,9 +98,13 @@ func startDetach(root uintptr) uintptr {
 	if errno != 0 {
 		return errno
 	}
-	st.detachFD = fd
+	st.detachFD, st.detachErrno = fd, uintptr(syscall.EINTR) // killed: it has not written what became of it
 	st.detachPID = startBeside(besideDetach)
-	return 0
+	if int(st.detachPID) < 0 {
+		return -st.detachPID
+	}
+	st.detachPidfd, errno = sys.Call(sys.SYS_PIDFD_OPEN, st.detachPID, 0, 0, 0, 0, 0)
+	return errno
 }
 
 // detachRoot takes off what is mounted last at detachFD. The process's working directory is not init's.
@@ -113,12 +120,45 @@ func detachRoot() uintptr {
 	return errno
 }
 
-// awaitDetach waits until the harness's root is off.
+// awaitDetach waits until the harness's root is off, in init. With later the tool's process does that, if init starts one.
 //
 //go:norace
 //go:nocheckptr
-func awaitDetach() uintptr {
+func awaitDetach(later uintptr) uintptr {
+	if later != 0 && st.hdr.Flags&(wire.FlagProbe|wire.FlagSession) == 0 {
+		return 0
+	}
 	errno := awaitBeside(st.detachPID)
-	sys.Call(syscall.SYS_CLOSE, st.detachFD, 0, 0, 0, 0, 0)
+	endDetach()
+	st.detached = errno == 0
 	return errno
+}
+
+// rootOff waits until the harness's root is off, in the tool's process, whose sibling is the process that takes it off: init reaps that.
+//
+//go:norace
+//go:nocheckptr
+func rootOff() uintptr {
+	if st.detached {
+		return 0 // the session's init has waited
+	}
+	for {
+		st.poll[0] = sys.PollFD{FD: int32(st.detachPidfd), Events: sys.POLLIN}
+		n, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), 1, 0, 0, 0, 0)
+		if errno == 0 && n == 1 && st.poll[0].Revents&sys.POLLIN != 0 {
+			break
+		}
+		if errno != uintptr(syscall.EINTR) {
+			return max(errno, 1) // EPERM: no pidfd
+		}
+	}
+	endDetach()
+	return st.detachErrno
+}
+
+//go:norace
+//go:nocheckptr
+func endDetach() {
+	sys.Call(syscall.SYS_CLOSE, st.detachFD, 0, 0, 0, 0, 0)
+	sys.Call(syscall.SYS_CLOSE, st.detachPidfd, 0, 0, 0, 0, 0)
 }

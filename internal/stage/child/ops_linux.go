@@ -89,7 +89,9 @@ func virtualCall(nr uint32, a, b uintptr) (uintptr, uintptr) {
 	case wire.OpDetach:
 		return 0, startDetach(a)
 	case wire.OpDetached:
-		return 0, awaitDetach()
+		return 0, awaitDetach(a)
+	case wire.OpRootOff:
+		return 0, rootOff()
 	case wire.OpListener:
 		st.listener = int64(a)
 		return 0, 0

@@ -28,12 +28,15 @@ type state struct {
 	stat     syscall.Stat_t
 	waited   uint32
 
-	// Of the processes beside init: netFD is written by one, the rest by init.
-	netPID    uintptr
-	netFD     uintptr
-	detachPID uintptr
-	detachFD  uintptr
-	ifreq     ifreq
+	// Of the processes beside init: netFD and detachErrno are written by one each, the rest by init.
+	netPID      uintptr
+	netFD       uintptr
+	detachPID   uintptr
+	detachFD    uintptr
+	detachPidfd uintptr
+	detachErrno uintptr
+	detached    bool // the harness's root is off
+	ifreq       ifreq
 
 	control   uintptr // socket to the harness
 	stageSock uintptr // the stage's end of the socket between stage and init

@@ -97,7 +97,8 @@ const (
 	OpTerminal                       // is descriptor arg0 a terminal? ENOTTY if not
 	OpJoinNet                        // enter the network namespace that was being made meanwhile (FlagNet)
 	OpDetach                         // begin to take the harness's root, descriptor arg0, off beside init
-	OpDetached                       // wait until OpDetach is done
+	OpDetached                       // in init: wait until OpDetach is done; unless arg0 is 0, not before a tool of init's own, which does it
+	OpRootOff                        // in the tool's process: wait until OpDetach is done
 	OpPlace                          // find or make a place below the directory arg0; arg1: a Place
 	OpIsFile                         // is descriptor arg0 the file at arg1, two uint64? ESTALE if not
 	OpMode                           // change the mode of the file that descriptor arg0 names to arg1
