@@ -110,7 +110,7 @@ var cancelSet = diff{"cancel", "field Cancel is nil", "true", "false"}
 func TestKernelDifferential(t *testing.T) {
 	kerneltest.Long(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
-		kerneltest.InChild(t, kerneltest.Child{As: as, Timeout: 5 * time.Minute}, func(t *testing.T) {
+		kerneltest.InChild(t, kerneltest.Child{As: as, Timeout: 15 * time.Minute}, func(t *testing.T) {
 			dir := openDir(t)
 			plainEnvironment(t)
 			s, err := sandbox.New(toolPolicy(dir))
@@ -293,7 +293,7 @@ func observe(t *testing.T, dir string, c diffCase, m maker) map[string]string {
 	w := &world{T: t, dir: dir, make: m, seen: map[string]string{}}
 	empty(t, dir)
 	before := takeInventory(t)
-	stuck := time.AfterFunc(time.Minute, func() {
+	stuck := time.AfterFunc(4*time.Minute, func() { // one case runs 256 commands
 		panic("stuck in " + t.Name())
 	})
 	c.run(w)

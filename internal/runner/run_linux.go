@@ -116,13 +116,14 @@ func (r *Run) listenInside() {
 	if !observed {
 		tell = nil
 	}
+	var refill *time.Timer
 	r.control.Follow(r.over, func() {
 		if r.untaken() {
 			r.awaitSession()
 		}
 		close(r.decided)
-		if r.borrowed {
-			go r.prepared.refill() // one that fails is told of by the run that finds none
+		if r.borrowed { // one that fails is told of by the run that finds none
+			refill = time.AfterFunc(refillAfter, func() { r.prepared.refill() })
 		}
 	}, func() {
 		r.refusals.begin(r.control.Denials, r.control.Questions, r.sandbox, &r.observer, tell)
@@ -145,6 +146,9 @@ func (r *Run) listenInside() {
 		r.tellEnd()
 	}
 	close(r.empty)
+	if refill != nil && refill.Stop() {
+		go r.prepared.refill()
+	}
 	r.control.Discard()
 	r.refusals.end()
 	if observed {
@@ -157,6 +161,10 @@ func (r *Run) listenInside() {
 	r.control.Close()
 	close(r.gone)
 }
+
+// refillAfter is how long what replaces a prepared sandbox waits for the end of the command that has taken it: made at once, it would take the
+// processor from a short one.
+const refillAfter = 20 * time.Millisecond
 
 // awaitStage waits until a stage has ended, and leaves its status to os/exec.
 func awaitStage(p *os.Process) {
