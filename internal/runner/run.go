@@ -205,15 +205,18 @@ func (r *Run) restore() {
 }
 
 // Environ is the environment that the tool would get now.
-func (r *Run) Environ() []string { return r.environ().Vars }
-
-func (r *Run) environ() Environ {
+func (r *Run) Environ() []string {
 	if r.sandbox == nil {
-		return Environ{Vars: r.cmd.Environ()}
+		return r.cmd.Environ()
 	}
+	return r.environ(r.startDir()).Vars
+}
+
+// environ is the environment of a tool that starts in dir; "": the harness's own directory.
+func (r *Run) environ(dir string) Environ {
 	p := r.sandbox.Policy
 	inside, withheld := r.sandbox.Env.Of(p.Env)
-	if dir := r.startDir(); dir != "" {
+	if dir != "" {
 		if pwd, err := filepath.Abs(dir); err == nil {
 			inside = append(inside, "PWD="+pwd)
 		}
@@ -268,7 +271,7 @@ func (r *Run) startDir() string {
 
 // enterEnviron is the environment that the run starts with. It notes what the report says of it.
 func (r *Run) enterEnviron() []string {
-	e := r.environ()
+	e := r.environ(r.dir)
 	own := r.ownEnv() != nil
 	if r.withheld, r.secrets = e.Withheld, e.Secrets; own && r.sandbox.Policy.Env.AsGiven {
 		r.withheld = -1
