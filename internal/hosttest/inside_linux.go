@@ -87,7 +87,7 @@ func judge(dir string, change func(sandbox.Policy) sandbox.Policy) (*result, err
 	box, err := sandbox.New(p)
 	if err != nil {
 		if !errors.Is(err, errors.ErrUnsupported) {
-			return nil, fmt.Errorf("New's error is no UnsupportedError: %w", err)
+			return nil, fmt.Errorf("the error of New is no UnsupportedError: %w", err)
 		}
 		return &result{Error: err.Error()}, nil
 	}

@@ -242,7 +242,7 @@ func (r *Run) forgetOutput() {
 
 // borrow makes a single command's run that of a session that waits for one, and ends with it.
 func (r *Run) borrow(id stage.Identity) {
-	if !r.prepared.wanted() {
+	if r.prepared == nil || r.prepared.want.Load() == 0 {
 		return
 	}
 	if r.unprepared = r.unsuited(); r.unprepared != "" {

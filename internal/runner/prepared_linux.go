@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/stage"
@@ -19,7 +20,7 @@ const MostPrepared = 64
 type Prepared struct {
 	Of      *Sandbox
 	mu      sync.Mutex
-	want    int
+	want    atomic.Int64
 	opening int
 	list    []waiting
 	opened  sync.Cond // one more, or one could not be
@@ -46,7 +47,8 @@ func (p *Prepared) Keep(n int) error {
 		return &policy.SessionError{Reason: "cannot be prepared: Policy.Observe is told of each command from its beginning", Remedy: "leave Observe out, or call no Prepare"}
 	}
 	p.mu.Lock()
-	p.want, p.opened.L = n, &p.mu
+	p.want.Store(int64(n))
+	p.opened.L = &p.mu
 	surplus := slices.Clone(p.list[min(n, len(p.list)):])
 	p.list = p.list[:len(p.list)-len(surplus)]
 	p.mu.Unlock()
@@ -58,10 +60,10 @@ func (p *Prepared) Keep(n int) error {
 			return err
 		}
 		p.mu.Lock()
-		for p.opening > 0 && len(p.list) < p.want {
+		for p.opening > 0 && len(p.list) < int(p.want.Load()) {
 			p.opened.Wait() // another goroutine opens the rest
 		}
-		enough := len(p.list) >= p.want || p.Of.closed.Load()
+		enough := len(p.list) >= int(p.want.Load()) || p.Of.closed.Load()
 		p.mu.Unlock()
 		if enough {
 			return nil
@@ -74,7 +76,7 @@ func (p *Prepared) refill() error {
 	s := p.Of
 	for {
 		p.mu.Lock()
-		if s.closed.Load() || len(p.list)+p.opening >= p.want {
+		if s.closed.Load() || len(p.list)+p.opening >= int(p.want.Load()) {
 			p.mu.Unlock()
 			return nil
 		}
@@ -85,7 +87,7 @@ func (p *Prepared) refill() error {
 		w.session, err = s.Open(context.Background())
 		p.mu.Lock()
 		p.opening--
-		kept := err == nil && len(p.list) < p.want && !p.Of.closed.Load()
+		kept := err == nil && len(p.list) < int(p.want.Load()) && !p.Of.closed.Load()
 		if kept {
 			p.list = append(p.list, w)
 		}
@@ -125,16 +127,6 @@ func (p *Prepared) take(id stage.Identity) (n *Session, why string) {
 		}
 		w.session.Close()
 	}
-}
-
-// wanted reports whether any are to wait.
-func (p *Prepared) wanted() bool {
-	if p == nil {
-		return false
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.want > 0
 }
 
 // sees says what lies at the paths of the host that the policy names and the plan's mounts show or cover.

@@ -103,8 +103,10 @@ func startDetach(root uintptr) uintptr {
 	if int(st.detachPID) < 0 {
 		return -st.detachPID
 	}
-	st.detachPidfd, errno = sys.Call(sys.SYS_PIDFD_OPEN, st.detachPID, 0, 0, 0, 0, 0)
-	return errno
+	if st.detachPidfd, errno = sys.Call(sys.SYS_PIDFD_OPEN, st.detachPID, 0, 0, 0, 0, 0); errno != 0 {
+		st.detachPidfd = ^uintptr(0) // init waits by itself
+	}
+	return 0
 }
 
 // detachRoot takes off what is mounted last at detachFD. The process's working directory is not init's.
@@ -120,12 +122,12 @@ func detachRoot() uintptr {
 	return errno
 }
 
-// awaitDetach waits until the harness's root is off, in init. With later the tool's process does that, if init starts one.
+// awaitDetach waits until the harness's root is off, in init. With later the tool's process does that, if init starts one, by a pidfd.
 //
 //go:norace
 //go:nocheckptr
 func awaitDetach(later uintptr) uintptr {
-	if later != 0 && st.hdr.Flags&(wire.FlagProbe|wire.FlagSession) == 0 {
+	if later != 0 && st.hdr.Flags&(wire.FlagProbe|wire.FlagSession) == 0 && int(st.detachPidfd) >= 0 {
 		return 0
 	}
 	errno := awaitBeside(st.detachPID)

@@ -13,9 +13,9 @@ import (
 // no process would be left to kill what the tool has moved into another session. So a
 // keeper stands between the stage and init, in another session. It is a
 // subreaper, and when the stage is gone kills what is left: init, and everything that
-// init's end leaves to it. A stage that ends in order kills its keeper with the rest
-// (killTree). While the stage lives the keeper does one thing: it kills an init that was
-// stopped, as the tools of a session can do where Landlock's scope is around init, too.
+// init's end leaves to it. A stage that ends in order has the keeper do that first (endKeeper): if it killed the keeper, and was
+// itself killed before the rest, what is left would have lost both. While the stage lives the keeper does one other thing: it kills an init
+// that was stopped, as the tools of a session can do where Landlock's scope is around init, too.
 //
 // In another session, and not in another process group alone, its end is nothing to
 // the group: a parent in another group of the same session, when it ends, leaves an
@@ -114,7 +114,30 @@ func awaitKeepersSession() {
 	}
 }
 
-// awaitStagesEnd returns when the stage is dead. Until then it kills an init that was stopped: the stage sees the end.
+// endKeeper asks the keeper, in the stage, to kill what is left, and waits for its end. Of an init that is stuck the keeper could not end either.
+//
+//go:norace
+//go:nocheckptr
+func endKeeper() {
+	st.poll[0] = sys.PollFD{FD: st.pidfd, Events: sys.POLLIN}
+	n, _ := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), 1, sys.Addr(&st.zeroTime), 0, 0, 0)
+	if st.keeperFD <= 0 || n != 1 {
+		return
+	}
+	sys.Call(sys.SYS_PIDFD_SEND_SIGNAL, uintptr(st.keeperFD), uintptr(endsKeeper), 0, 0, 0, 0)
+	limit := [2]int64{20, 0} // as long as killTree tries; ppoll(2) counts it down
+	st.poll[0].FD = st.keeperFD
+	for {
+		if _, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), 1, sys.Addr(&limit), 0, 0, 0); errno != uintptr(syscall.EINTR) {
+			return
+		}
+	}
+}
+
+// endsKeeper is the signal by which the stage asks. The keeper blocks every signal.
+const endsKeeper = syscall.SIGTERM
+
+// awaitStagesEnd returns when the stage is dead, or asks. Until then it kills an init that was stopped: the stage sees the end.
 //
 //go:norace
 //go:nocheckptr
@@ -125,7 +148,10 @@ func awaitStagesEnd() {
 		return
 	}
 	st.poll[0] = sys.PollFD{FD: int32(fd), Events: sys.POLLIN}
-	st.poll[1] = sys.PollFD{FD: childSignals(), Events: sys.POLLIN}
+	signals := childSignals()
+	st.sigset |= 1 << (endsKeeper - 1)
+	sys.Call(sysSignalfd4, uintptr(signals), sys.Addr(&st.sigset), 8, 0, 0, 0)
+	st.poll[1] = sys.PollFD{FD: signals, Events: sys.POLLIN}
 	for {
 		if _, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), 2, 0, 0, 0, 0); errno != 0 {
 			continue
@@ -133,7 +159,12 @@ func awaitStagesEnd() {
 		if st.poll[0].Revents != 0 {
 			return
 		}
+		clear(st.siginfo[:])
 		sys.Call(syscall.SYS_READ, uintptr(st.poll[1].FD), sys.Addr(&st.siginfo), unsafe.Sizeof(st.siginfo), 0, 0, 0)
+		const sender = 12 // ssi_pid of struct signalfd_siginfo: another's signal changes nothing
+		if st.siginfo[0] == byte(endsKeeper) && uintptr(*(*uint32)(unsafe.Pointer(&st.siginfo[sender]))) == st.stagePID {
+			return
+		}
 		pid, errno := sys.Call(syscall.SYS_WAIT4, ^uintptr(0), sys.Addr(&st.waited), sys.WNOHANG|sys.WUNTRACED|sys.WALL, 0, 0, 0)
 		if errno == 0 && pid != 0 && st.waited&0xff == 0x7f {
 			sys.Call(syscall.SYS_KILL, pid, uintptr(syscall.SIGKILL), 0, 0, 0, 0)
@@ -146,7 +177,7 @@ func awaitStagesEnd() {
 //go:norace
 //go:nocheckptr
 func firstProcess() uintptr {
-	if st.hdr.Flags&wire.FlagCommand != 0 {
+	if st.hdr.Flags&(wire.FlagCommand|wire.FlagSession) != 0 { // with FlagSession it stands ready
 		return st.initPID
 	}
 	parent, _ := sys.Call(syscall.SYS_GETPPID, 0, 0, 0, 0, 0, 0)

@@ -37,6 +37,7 @@ func stageMain() {
 	closeStageFDs()
 	monitor()
 	if st.hdr.Flags&wire.FlagPIDNS == 0 {
+		endKeeper()
 		killTree(atCwd, text("/proc/thread-self/children\x00"))
 	}
 	if st.hdr.Flags&wire.FlagTell != 0 {
