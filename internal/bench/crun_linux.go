@@ -60,7 +60,7 @@ func newDocker() (*container, error) {
 		func() { exec.Command("docker", "rm", "-f", name).Run() }}, nil
 }
 
-// newCrun starts a container by crun, without a cgroup, in a mount namespace of its own, where crun finds no hierarchy of cgroups that it
+// newCrun starts a container by crun, without a cgroup, in a new mount namespace, where crun finds no hierarchy of cgroups that it
 // might refuse or change.
 func newCrun(dir string) (*container, error) {
 	path, err := exec.LookPath("crun")
