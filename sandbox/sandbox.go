@@ -116,5 +116,6 @@ func defaultSandbox() (*Sandbox, error) {
 	if policyFor := defaultPolicy.Load(); policyFor != nil && *policyFor != nil {
 		return New((*policyFor)(dir))
 	}
+	go probed() // New waits for it: a process's first command has it tried while the preset reads the disk
 	return New(Workspace(dir))
 }

@@ -16,8 +16,15 @@ import (
 // stage is started that builds an empty sandbox and ends. It returns the facts with what that
 // shows. Where the trampoline cannot be executed, launch.Default is the re-exec from then on.
 func Try(f host.Facts) host.Facts {
-	t := host.Trial{Trampoline: tryTrampoline()}
-	tryNamespaces(&t, true)
+	_, err := launch.Trampoline()
+	t := host.Trial{Trampoline: err}
+	if began := tryNamespaces(&t, true); !began && err == nil && t.Lack == nil {
+		// The trampoline may be why: with it alone that shows, and then the re-exec tries.
+		if err = tryTrampoline(); err != nil {
+			t = host.Trial{Trampoline: err}
+			tryNamespaces(&t, true)
+		}
+	}
 	if t.Lack != nil {
 		return f.Tried(t)
 	}
@@ -57,8 +64,8 @@ func tryTrampoline() error {
 	return err
 }
 
-// tryNamespaces says in t what stood in the way, and how mounting an overlayfs went.
-func tryNamespaces(t *host.Trial, user bool) {
+// tryNamespaces says in t what stood in the way, and how mounting an overlayfs went. It reports whether its stage began.
+func tryNamespaces(t *host.Trial, user bool) (began bool) {
 	steps := []plan.Action{plan.PrivateMounts{}, plan.NewRoot{Private: true}, plan.Proc{},
 		plan.Private{At: "/dev", Slot: "dev", Mode: 0o755}, plan.PTYs{}, plan.Loopback{}, plan.ProbeOverlay{}, plan.Pivot{}, plan.SealRoot{}}
 	if user {
@@ -68,11 +75,11 @@ func tryNamespaces(t *host.Trial, user bool) {
 	c, template, err := runDefault(p)
 	if host.IsLack(err) {
 		t.Lack = err
-		return
+		return false
 	}
 	if err != nil {
 		t.Refused = err.Error()
-		return
+		return false
 	}
 	defer c.Close()
 	switch {
@@ -87,6 +94,7 @@ func tryNamespaces(t *host.Trial, user bool) {
 	default:
 		t.Overlay = syscall.Errno(c.Checks[overlaySlot] - 1)
 	}
+	return c.Failed != nil || c.Probed
 }
 
 // TryTUN makes a TUN device and returns the facts with what that shows, where Try has been called before. It
