@@ -105,9 +105,8 @@ func SetDefault(policyFor func(dir string) Policy) { defaultPolicy.Store(&policy
 
 var defaultPolicy atomic.Pointer[func(dir string) Policy]
 
-// defaultSandbox is made anew for every command: what it grants is what is
-// there now, and the working directory is the one of now. If both are as they
-// were, what follows is not worked out again; see memo.
+// defaultSandbox is made anew for every command: it grants what is there now, in the working directory of now. If both are
+// as they were, what follows is not worked out again; see memo.
 func defaultSandbox() (*Sandbox, error) {
 	dir, err := os.Getwd()
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/stage/launch"
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 )
 
 // Try finds out whether namespaces can really be made here, by making them: a
@@ -94,7 +95,7 @@ func tryNamespaces(t *host.Trial, user bool) (began bool) {
 	default:
 		t.Overlay = syscall.Errno(c.Checks[overlaySlot] - 1)
 	}
-	return c.Failed != nil || c.Probed
+	return c.Probed || c.Failed != nil && c.Failed.Step != wire.StepPrepare
 }
 
 // TryTUN makes a TUN device and returns the facts with what that shows, where Try has been called before. It
