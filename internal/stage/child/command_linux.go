@@ -44,9 +44,6 @@ func handOver() uintptr {
 	if st.hdr.Flags&wire.FlagReady != 0 {
 		r.Ready = 1
 	}
-	for i := range len(st.cwd) {
-		r.Cwd[i] = st.cwd[i]
-	}
 	extra := min(uintptr(st.hdr.Extra), wire.MaxPassed-wire.PassedFirst)
 	st.passed = cmsgMany{len: 16 + 4*(wire.PassedFirst+extra), level: syscall.SOL_SOCKET, typ: sys.SCM_RIGHTS}
 	st.passed.fds[0], st.passed.fds[1], st.passed.fds[2] = st.hdr.SelfFD, int32(st.control), int32(st.initSock)
@@ -54,7 +51,7 @@ func handOver() uintptr {
 		st.passed.fds[(wire.PassedFirst+i)&255] = int32(i)
 	}
 	socket := uintptr(st.reg[(wire.RegGiven+st.hdr.Session-1)&(wire.MaxRegisters-1)])
-	st.iovec[0] = [2]uintptr{sys.Addr(r), unsafe.Sizeof(*r)}
+	st.iovec[0] = [2]uintptr{sys.Addr(r), unsafe.Offsetof(r.Cwd) + st.cwdBytes}
 	st.msghdr = msghdr{iov: sys.Addr(&st.iovec), iovlen: 1, control: sys.Addr(&st.passed), controllen: (st.passed.len + 7) &^ 7}
 	for {
 		_, errno := sys.Call(syscall.SYS_SENDMSG, socket, sys.Addr(&st.msghdr), sys.MSG_NOSIGNAL, 0, 0, 0)

@@ -116,7 +116,7 @@ func enterCwd() uintptr {
 	if st.cwdError != 0 {
 		return st.cwdError
 	}
-	_, errno := sys.Call(syscall.SYS_CHDIR, sys.Addr(&st.cwd), 0, 0, 0, 0, 0)
+	_, errno := sys.Call(syscall.SYS_CHDIR, sys.Addr(&st.request.Cwd), 0, 0, 0, 0, 0)
 	return errno
 }
 

@@ -93,17 +93,17 @@ func forgetReady() {
 	st.ready, st.readySock = 0, 0
 }
 
-// handToReady hands the command that has come to the warden that stands ready, as startWarden does to one of its own. False: there is none,
+// handToReady hands the command that has come in n bytes to the warden that stands ready, as startWarden does to one of its own. False: there is none,
 // or it is of no use to the command.
 //
 //go:norace
 //go:nocheckptr
-func handToReady(count uintptr) bool {
+func handToReady(n, count uintptr) bool {
 	place := freePlace()
 	if st.ready == 0 || st.request.Ready == 0 || place < 0 {
 		return false
 	}
-	st.iovec[0] = [2]uintptr{sys.Addr(&st.request), unsafe.Sizeof(st.request)}
+	st.iovec[0] = [2]uintptr{sys.Addr(&st.request), n}
 	st.msghdr = msghdr{iov: sys.Addr(&st.iovec), iovlen: 1, control: sys.Addr(&st.passed), controllen: (16 + 4*count + 7) &^ 7}
 	if _, errno := sys.Call(syscall.SYS_SENDMSG, st.readySock, sys.Addr(&st.msghdr), sys.MSG_NOSIGNAL|sys.MSG_DONTWAIT, 0, 0, 0); errno != 0 {
 		return false // it has ended: reapWardens hears of it
@@ -133,8 +133,6 @@ func readyMain() {
 		st.listener = int64(raised(uintptr(st.listener)))
 	}
 	takeCommand(awaitRequest())
-	sys.Call(syscall.SYS_CLOSE, st.readySock, 0, 0, 0, 0, 0)
-	sys.Call(syscall.SYS_CLOSE, st.signals, 0, 0, 0, 0, 0)
 	if toolChanged() {
 		startAnother()
 	}
@@ -147,8 +145,19 @@ func readyMain() {
 	toolChanged()
 	st.released = 1
 	sys.Call(syscall.SYS_FUTEX, sys.Addr(&st.released), futexWake, 1, 0, 0, 0)
+	tellWarden() // while the tool is on its way
+	leaveReady()
 	awaitTool(standsReady)
 	superviseTool()
+}
+
+// leaveReady closes what a warden has only while it stands ready.
+//
+//go:norace
+//go:nocheckptr
+func leaveReady() {
+	sys.Call(syscall.SYS_CLOSE, st.readySock, 0, 0, 0, 0, 0)
+	sys.Call(syscall.SYS_CLOSE, st.signals, 0, 0, 0, 0, 0)
 }
 
 // awaitTool sleeps until the tool's process is past a stage of its life, and reports whether it lives. The kernel wakes the warden at
@@ -182,7 +191,7 @@ func awaitRequest() uintptr {
 		}
 		if st.poll[request].Revents != 0 {
 			n, count, errno := receiveRequest(st.readySock)
-			if errno == 0 && n == unsafe.Sizeof(st.request) && count >= wire.PassedFirst {
+			if errno == 0 && n >= leastRequest && count >= wire.PassedFirst {
 				return count
 			}
 			if errno != uintptr(syscall.EAGAIN) && errno != uintptr(syscall.EINTR) {
@@ -213,6 +222,8 @@ func toolChanged() bool {
 //go:norace
 //go:nocheckptr
 func startAnother() {
+	leaveReady()
+	tellWarden()
 	sys.Call(syscall.SYS_KILL, st.toolPID, uintptr(syscall.SIGKILL), 0, 0, 0, 0)
 	for {
 		if _, errno := sys.Call(syscall.SYS_WAIT4, st.toolPID, sys.Addr(&st.waited), sys.WALL, 0, 0, 0); errno != uintptr(syscall.EINTR) {

@@ -80,9 +80,22 @@ func serve() {
 			reap()
 		}
 		if st.poll[socket].Revents != 0 && !passSignal() {
-			exitInit() // the stage is gone
+			stageEnded()
 		}
 	}
+}
+
+// stageEnded ends init, or a warden, whose stage has gone first. A warden whose tool has ended before goes on while a process of the command is left.
+//
+//go:norace
+//go:nocheckptr
+func stageEnded() {
+	if st.toolPID != 0 {
+		exitInit()
+	}
+	sys.Call(syscall.SYS_CLOSE, st.initSock, 0, 0, 0, 0, 0)
+	st.poll[0].FD = -1
+	reap()
 }
 
 // childSignals makes a descriptor that is readable when a child has changed.
@@ -104,7 +117,7 @@ func reap() {
 	sys.Call(syscall.SYS_READ, uintptr(st.poll[1].FD), sys.Addr(&st.siginfo), unsafe.Sizeof(st.siginfo), 0, 0, 0)
 	for n := 1; ; n++ {
 		pid, errno := sys.Call(syscall.SYS_WAIT4, ^uintptr(0), sys.Addr(&st.waited), sys.WNOHANG|sys.WUNTRACED|sys.WALL, sys.Addr(&st.evidence), 0, 0)
-		if errno != 0 && st.toolPID == 0 {
+		if errno != 0 && st.toolPID == 0 && st.poll[0].FD < 0 {
 			exitInit() // a warden, to which no process is left
 		}
 		if errno != 0 || pid == 0 {
@@ -193,7 +206,8 @@ func takeStop(sig uintptr) {
 }
 
 // toolEnded tells the command's stage and harness that the tool has ended, with the struct rusage that wait4(2) has left in
-// st.evidence. What the tool left goes on.
+// st.evidence. What the tool left goes on. The warden waits for the stage's end, which the harness waits for: the end of the warden itself, whose
+// memory is to be freed, would take the processor from it.
 //
 //go:norace
 //go:nocheckptr
@@ -203,9 +217,8 @@ func toolEnded() {
 	send(unsafe.Sizeof(syscall.Rusage{}))
 	st.status = wire.StatusRecord{Kind: wire.StatusEnded, Status: st.waited}
 	sys.Call(syscall.SYS_SENDTO, st.initSock, sys.Addr(&st.status), unsafe.Sizeof(st.status), sys.MSG_NOSIGNAL, 0, 0)
-	sys.Call(syscall.SYS_CLOSE, st.initSock, 0, 0, 0, 0, 0)
 	sys.Call(syscall.SYS_CLOSE, st.control, 0, 0, 0, 0, 0)
-	st.poll[0], st.toolPID = sys.PollFD{FD: -1}, 0
+	st.toolPID = 0
 }
 
 // passToTool gives a signal that the command's stage has had to the tool, or to its process group: a stage that leads one is

@@ -132,15 +132,15 @@ func takeRequest() {
 		st.status = wire.StatusRecord{Kind: wire.StatusEnded}
 		endInit()
 	}
-	if n == unsafe.Sizeof(st.request) && st.request.Kind == wire.RequestEnd {
+	if n >= leastRequest && st.request.Kind == wire.RequestEnd {
 		st.status = wire.StatusRecord{Kind: wire.StatusEnded}
 		endInit()
 	}
-	if n == unsafe.Sizeof(st.request) && st.request.Kind == wire.RequestCommand && count >= 2 {
+	if n >= leastRequest && st.request.Kind == wire.RequestCommand && count >= 2 {
 		errno := uintptr(syscall.EMFILE) // the kernel dropped some: the limit of descriptors (unix(7))
 		if st.msghdr.flags&msgCtrunc == 0 && count >= wire.PassedFirst {
 			st.readyWanted = true
-			if errno = 0; !handToReady(count) {
+			if errno = 0; !handToReady(n, count) {
 				errno = startWarden(count)
 			}
 		}
@@ -161,6 +161,9 @@ func takeRequest() {
 		}
 	}
 }
+
+// leastRequest is the size of a request without a directory.
+const leastRequest = unsafe.Offsetof(wire.Request{}.Cwd)
 
 // receiveRequest receives a message with its descriptors, in st.request and st.passed.
 //

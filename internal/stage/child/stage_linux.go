@@ -71,8 +71,11 @@ func prepare() {
 		sys.Call(syscall.SYS_CLOSE, uintptr(h.SelfFD), 0, 0, 0, 0, 0)
 	}
 
-	_, st.cwdError = sys.Call(syscall.SYS_GETCWD, sys.Addr(&st.cwd), unsafe.Sizeof(st.cwd)-1, 0, 0, 0, 0)
-	if st.cwdError == 0 && st.cwd[0] != '/' { // "(unreachable)": getcwd(3)
+	cwd := &st.request.Cwd
+	st.cwdBytes, st.cwdError = sys.Call(syscall.SYS_GETCWD, sys.Addr(cwd), unsafe.Sizeof(*cwd)-1, 0, 0, 0, 0)
+	if st.cwdError != 0 {
+		st.cwdBytes = 0
+	} else if cwd[0] != '/' { // "(unreachable)": getcwd(3)
 		st.cwdError = uintptr(syscall.ENOENT)
 	}
 	var pair [2]int32

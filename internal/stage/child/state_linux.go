@@ -54,7 +54,7 @@ type state struct {
 	status  wire.StatusRecord
 	message wire.Message
 
-	cwd      [4097]byte
+	cwdBytes uintptr // of st.request.Cwd, with its zero
 	cwdError uintptr
 
 	// Set by the unstarted tool, read by init, with which it shares memory.

@@ -23,6 +23,7 @@ import (
 func wardenMain(count uintptr) {
 	becomeWarden()
 	takeCommand(count)
+	tellWarden()
 	prepareSupervisor()
 	startTool()
 }
@@ -42,7 +43,7 @@ func becomeWarden() {
 	st.reg[wire.RegDialer] = -1
 }
 
-// takeCommand puts the command's program and descriptors in their places, and tells its harness who the warden is.
+// takeCommand puts the command's program and descriptors in their places.
 //
 //go:norace
 //go:nocheckptr
@@ -64,9 +65,13 @@ func takeCommand(count uintptr) {
 	sys.Call(sys.SYS_CLOSE_RANGE, extra, internals-1, 0, 0, 0, 0)
 
 	st.cwdError, st.oldMask = uintptr(st.request.CwdErrno), st.request.Mask
-	for i := range len(st.cwd) {
-		st.cwd[i] = st.request.Cwd[i]
-	}
+}
+
+// tellWarden tells the command's harness who the warden is.
+//
+//go:norace
+//go:nocheckptr
+func tellWarden() {
 	own, _ := sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
 	pidfd, errno := sys.Call(sys.SYS_PIDFD_OPEN, own, 0, 0, 0, 0, 0)
 	if errno != 0 {

@@ -316,10 +316,10 @@ type Request struct {
 	Leads    uint32 // 1: the command's stage leads a process group: what signals it, signals the tool's group
 	Terminal uint32 // 1 + the descriptor that becomes the tool's controlling terminal; 0: none does
 	CwdErrno uint32
-	Ready    uint32    // 1: the tool's ops are those of the session's own program, so that a process that stands ready has done its part of them
-	Mask     uint64    // the tool's signal mask
-	Gaps     [4]uint64 // bit n: the tool's descriptor n is closed
-	Cwd      [4104]byte
+	Ready    uint32     // 1: the tool's ops are those of the session's own program, so that a process that stands ready has done its part of them
+	Mask     uint64     // the tool's signal mask
+	Gaps     [4]uint64  // bit n: the tool's descriptor n is closed
+	Cwd      [4104]byte // the message ends with its zero
 }
 
 // Kinds of Request.
