@@ -2,9 +2,13 @@ package sandbox
 
 import (
 	"errors"
+	"os"
+	"os/exec"
 	"slices"
+	"syscall"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
@@ -113,5 +117,59 @@ func TestKernelALackOfDescriptorsIsNotTheHosts(t *testing.T) {
 				t.Errorf("%v\n%v", err, c.Report())
 			}
 		})
+	})
+}
+
+// TestKernelALackOfNamespacesIsNotTheHosts: a quota on user namespaces that another process has used up (ENOSPC), for the first or the second of
+// a sandbox, is a lack of this moment: New says so and makes nothing weaker, and it works when the other has ended.
+func TestKernelALackOfNamespacesIsNotTheHosts(t *testing.T) {
+	kerneltest.InChild(t, kerneltest.Child{As: kerneltest.Root, Without: []kerneltest.Feature{kerneltest.MoreUserNamespaces}}, func(t *testing.T) {
+		kerneltest.Need(t, kerneltest.IsRoot, kerneltest.HasMountSetattr)
+		allow := func(most string) {
+			if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte(most), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		allow("2")
+		other := exec.Command("cat")
+		other.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER}
+		end, err := other.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := other.Start(); err != nil {
+			t.Fatal(err)
+		}
+		p := workspaceHere(t).InContainer()
+		p.May = append(p.May, policy.BoundNetwork, policy.BoundSyscalls)
+		for _, most := range []string{"1", "2"} {
+			allow(most)
+			if _, err := New(p); err == nil || errors.Is(err, errors.ErrUnsupported) {
+				t.Errorf("with %s namespaces, of which another process has one: %v", most, err)
+			}
+			if f := Probe().Namespaces; f.Answer != host.Unknown || f.Reason == "" || f.Remedy == "" {
+				t.Errorf("with %s namespaces: %+v", most, f)
+			}
+		}
+		end.Close()
+		if err := other.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		s, err := New(p)
+		for ; err != nil; s, err = New(p) { // the kernel takes namespaces down after their last process has ended
+			if errors.Is(err, errors.ErrUnsupported) {
+				t.Fatal(err)
+			}
+		}
+		if f := Probe(); !f.Namespaces.Yes() || !f.UserNS {
+			t.Errorf("%+v", f.Namespaces)
+		}
+		c := s.Command("true")
+		for err = c.Run(); errors.Is(err, unix.ENOSPC); err = c.Run() {
+			c = s.Command("true")
+		}
+		if err != nil || !c.Report().Held() {
+			t.Errorf("%v\n%v", err, c.Report())
+		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 )
 
@@ -57,12 +58,30 @@ func (f Facts) Tried(t Trial) Facts {
 	return f
 }
 
-const lackRemedy = "try again when there are descriptors, processes and memory (ulimit -n, ulimit -u, the cgroup's pids.max and memory.max)"
+const lackRemedy = "try again when there are descriptors, processes, namespaces and memory (ulimit -n, ulimit -u, the cgroup's pids.max and memory.max, user.max_user_namespaces)"
 
 // IsLack reports whether an error is a lack of descriptors, processes or memory: of this moment, or of a limit of this process's. A tool can
 // bring one about, so it must not count as something that the host does not have.
 func IsLack(err error) bool {
-	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM)
+	return errors.Is(err, ErrKilled) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM)
+}
+
+// ErrKilled is no answer of the kernel's: another process has killed the trial's, or the kernel for want of memory.
+var ErrKilled = errors.New("a process of the trial was killed each time")
+
+// UsedUp reports whether an error says that a quota on namespaces is used up: by those of other processes, or by those that the kernel has not
+// taken down yet (namespaces(7)). A quota of 0 forbids them.
+func UsedUp(err error) bool {
+	if !errors.Is(err, syscall.ENOSPC) {
+		return false
+	}
+	for _, kind := range []string{"user", "mnt", "pid", "ipc", "uts", "net"} {
+		text, err := os.ReadFile("/proc/sys/user/max_" + kind + "_namespaces")
+		if err == nil && strings.TrimSpace(string(text)) == "0" {
+			return false
+		}
+	}
+	return true
 }
 
 func trampolineRemedy(err error) string {
@@ -89,7 +108,7 @@ func (f Facts) TriedTUN(t TUNTrial) Facts {
 		fact.Answer, fact.Reason, fact.Remedy = f.Namespaces.Answer, "there is no network namespace to make one in", f.Namespaces.Remedy
 	case t.Failed != nil:
 		fact.Answer, fact.Reason, fact.Remedy = Unknown, t.Failed.Error(), "none needed: a capture gives way to the proxies"
-		if IsLack(t.Failed) {
+		if IsLack(t.Failed) || UsedUp(t.Failed) {
 			f.Lack = t.Failed
 		}
 	case t.Open == syscall.ENOENT || t.Open == syscall.ENXIO || t.Open == syscall.ENODEV:

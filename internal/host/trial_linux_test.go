@@ -72,9 +72,9 @@ func TestWhatFollowsFromATrial(t *testing.T) {
 
 // TestALackIsOfTheMoment: what a tool can bring about, and what a host answers for good.
 func TestALackIsOfTheMoment(t *testing.T) {
-	for _, errno := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM} {
-		if !IsLack(fmt.Errorf("clone: %w", errno)) {
-			t.Errorf("%v is no lack", errno)
+	for _, err := range []error{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, ErrKilled} {
+		if !IsLack(fmt.Errorf("clone: %w", err)) {
+			t.Errorf("%v is no lack", err)
 		}
 	}
 	for _, err := range []error{nil, syscall.EPERM, syscall.EACCES, syscall.ENOSYS, syscall.EINVAL, syscall.ENOSPC, syscall.EUSERS, os.ErrPermission} {

@@ -1,7 +1,11 @@
 package stage
 
 import (
+	"os"
+	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -38,5 +42,55 @@ func TestKernelACoveredProcIsNamedByTheRemedy(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestKernelAProbeThatIsKilledIsRunAgain: the end of a process of the probe says nothing about the host, so it is asked again. The
+// first stages of a trial are killed as soon as they are seen: one, or two.
+func TestKernelAProbeThatIsKilledIsRunAgain(t *testing.T) {
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
+			kerneltest.Need(t, kerneltest.HasUserNamespaces, kerneltest.HasMountSetattr)
+			for i := range kerneltest.Amount(t, 10, 20, 40) {
+				done, killed := make(chan struct{}), make(chan struct{})
+				go func() {
+					defer close(killed)
+					killStages(1+i%2, done)
+				}()
+				f := Try(host.Read())
+				close(done)
+				<-killed
+				if !f.Namespaces.Yes() || !f.Image.Yes() || f.Lack != nil {
+					t.Fatalf("trial %d: %+v, %+v, lack %v", i, f.Namespaces, f.Image, f.Lack)
+				}
+			}
+		})
+	})
+}
+
+// killStages kills the first so many children of this process, unless done is closed before.
+func killStages(most int, done chan struct{}) {
+	var seen []int
+	for len(seen) < most {
+		select {
+		case <-done:
+			return
+		default:
+		}
+		lists, _ := filepath.Glob("/proc/self/task/*/children")
+		for _, list := range lists {
+			text, _ := os.ReadFile(list)
+			for _, f := range strings.Fields(string(text)) {
+				pid, err := strconv.Atoi(f)
+				if err != nil || slices.Contains(seen, pid) || len(seen) == most {
+					continue
+				}
+				seen = append(seen, pid)
+				if fd, err := unix.PidfdOpen(pid, 0); err == nil {
+					unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+					unix.Close(fd)
+				}
+			}
+		}
 	}
 }

@@ -19,21 +19,24 @@ import (
 func Try(f host.Facts) host.Facts {
 	_, err := launch.Trampoline()
 	t := host.Trial{Trampoline: err}
-	if began := tryNamespaces(&t, true); !began && err == nil && t.Lack == nil {
+	if began := tryNamespaces(&t, true); !began && err == nil && (t.Lack == nil || errors.Is(t.Lack, host.ErrKilled)) {
 		// The trampoline may be why: with it alone that shows, and then the re-exec tries.
 		if err = tryTrampoline(); err != nil {
 			t = host.Trial{Trampoline: err}
 			tryNamespaces(&t, true)
 		}
 	}
-	if t.Lack != nil {
-		return f.Tried(t)
-	}
 	if t.Obstacle == (host.Obstacle{Errno: syscall.ENOSPC}) { // a quota (namespaces(7)), such as that of a sandbox around this one
 		other := host.Trial{Trampoline: t.Trampoline, NoCgroup: true}
-		if tryNamespaces(&other, true); other.Refused == "" {
+		if tryNamespaces(&other, true); other.Refused == "" && other.Lack == nil {
 			t = other
 		}
+	}
+	if t.Lack == nil && t.Refused != "" && host.UsedUp(t.Obstacle.Errno) {
+		t.Lack = errors.New(t.Refused)
+	}
+	if t.Lack != nil {
+		return f.Tried(t)
 	}
 	if t.Refused != "" && f.UID == 0 {
 		// Root needs no user namespace to make the others.
@@ -45,7 +48,7 @@ func Try(f host.Facts) host.Facts {
 	return f.Tried(t)
 }
 
-// tryTrampoline executes the trampoline once.
+// tryTrampoline executes the trampoline.
 func tryTrampoline() error {
 	trampoline, err := launch.Trampoline()
 	if err != nil {
@@ -59,7 +62,7 @@ func tryTrampoline() error {
 		}
 		err = errors.New("the trampoline was executed and did not come to its end")
 	}
-	if !host.IsLack(err) {
+	if !host.IsLack(err) || errors.Is(err, host.ErrKilled) { // a kernel kills where a program's file cannot be mapped (execve(2))
 		trampoline.Refuse()
 	}
 	return err
@@ -91,7 +94,7 @@ func tryNamespaces(t *host.Trial, user bool) (began bool) {
 		t.Refused = fmt.Sprintf("%s: %v", template.StepName(c.Failed.Step), c.Failed.Errno)
 		t.Obstacle = host.Obstacle{Errno: c.Failed.Errno, Mount: made}
 	case !c.Probed:
-		t.Refused = "the probe's stage died"
+		t.Refused = died
 	default:
 		t.Overlay = syscall.Errno(c.Checks[overlaySlot] - 1)
 	}
@@ -119,13 +122,15 @@ func tryTUN(user bool) host.TUNTrial {
 	case c.Failed != nil:
 		return host.TUNTrial{Failed: fmt.Errorf("%s: %w", template.StepName(c.Failed.Step), c.Failed.Errno)}
 	case !c.Probed:
-		return host.TUNTrial{Failed: errors.New("the probe's stage died")}
+		return host.TUNTrial{Failed: errors.New(died)}
 	case open == 0 || device == 0:
 		return host.TUNTrial{Failed: errors.New("it was not tried")}
 	default:
 		return host.TUNTrial{Open: syscall.Errno(open - 1), Make: syscall.Errno(device - 1)}
 	}
 }
+
+const died = "the probe's stage ended without an answer"
 
 // probeOf returns a plan whose steps are all init's, and that has no tool.
 func probeOf(n plan.Namespaces, steps ...plan.Action) plan.Plan {
@@ -144,31 +149,58 @@ func runDefault(p plan.Plan) (*Control, *Template, error) {
 	return runProbe(p, l)
 }
 
-// runProbe runs a plan without a tool.
+// attempts is how often a probe is run that is killed.
+const attempts = 3
+
+// runProbe runs a plan without a tool. The error is host.ErrKilled if each attempt was killed.
 func runProbe(p plan.Plan, l *launch.Launcher) (*Control, *Template, error) {
 	t, err := Compile(p, Identity{UID: os.Geteuid(), GID: os.Getegid()})
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := NewControl()
-	if err != nil {
-		return nil, nil, err
+	for range attempts {
+		c, killed, err := attempt(t, l)
+		if err != nil || !killed {
+			return c, t, err
+		}
+		c.Close()
+	}
+	return nil, nil, host.ErrKilled
+}
+
+// attempt runs it once.
+func attempt(t *Template, l *launch.Launcher) (c *Control, killed bool, err error) {
+	if c, err = NewControl(); err != nil {
+		return nil, false, err
 	}
 	program, err := t.Sealed(Run{Path: "/", Probe: true, Quiet: true})
 	if err != nil {
 		c.Close()
-		return nil, nil, err
+		return nil, false, err
 	}
 	defer program.Close()
 	cmd := exec.Cmd{Path: l.Path, Args: []string{"holdfast-probe"}, Dir: "/", Env: launch.Environment(3), ExtraFiles: l.Files(nil, program, c.Child)}
 	if err := cmd.Start(); err != nil {
 		c.Close()
-		return nil, nil, err
+		return nil, false, err
 	}
 	c.Passed()
 	c.AwaitStart()
 	cmd.Wait()
 	c.Drain()
 	c.AwaitEmpty(nil, MostEnd)
-	return c, t, nil
+	return c, !c.Probed && wasKilled(c, cmd.ProcessState), nil
+}
+
+// wasKilled reports whether a probe that said nothing was killed: its stage, which ends as init does if that was killed, or a process beside
+// init (awaitBeside in package child). A filter that kills sends SIGSYS.
+func wasKilled(c *Control, stage *os.ProcessState) bool {
+	if c.Failed != nil {
+		return c.Failed.Errno == syscall.EINTR
+	}
+	if c.Lost != nil {
+		return c.Lost.Status.Signaled() && c.Lost.Status.Signal() == syscall.SIGKILL
+	}
+	status, is := stage.Sys().(syscall.WaitStatus)
+	return is && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
