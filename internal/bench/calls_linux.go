@@ -6,8 +6,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -15,20 +17,34 @@ import (
 
 const callsWorker = "calls-worker"
 
-// calls are what the worker repeats in the directory it was started in.
+// callLoops are what the worker repeats in the directory it was started in, on some threads. The supervisor carries out
+// those that change a name.
 var callLoops = []struct {
-	name string
-	n    int
-	call func() error
+	name    string
+	n       int
+	threads int
+	call    func(thread string) error
 }{
-	{"getpid", 200000, func() error { unix.Getpid(); return nil }},
-	{"open and close, to read", 20000, func() error { return openClose(unix.O_RDONLY) }},
-	{"open and close, to write", 5000, func() error { return openClose(unix.O_WRONLY) }},
-	{"open and close, to create (a supervised call)", 5000, func() error { return openClose(unix.O_WRONLY | unix.O_CREAT) }},
+	{"getpid", 200000, 1, func(string) error { unix.Getpid(); return nil }},
+	{"open and close, to read", 20000, 1, func(string) error { return openClose("file", unix.O_RDONLY) }},
+	{"open and close, to write", 5000, 1, func(string) error { return openClose("file", unix.O_WRONLY) }},
+	{"open and close, to create", 5000, 1, func(thread string) error { return openClose(thread, unix.O_WRONLY|unix.O_CREAT) }},
+	{"the same on 8 threads", 1000, 8, func(thread string) error { return openClose(thread, unix.O_WRONLY|unix.O_CREAT) }},
+	{"two renames, there and back", 5000, 1, rename},
+	{"mkdir and rmdir", 5000, 1, makeRemove},
 }
 
-func openClose(flags int) error {
-	fd, err := unix.Open("file", flags|unix.O_CLOEXEC, 0o644)
+// rename renames the file that the loops before have made.
+func rename(thread string) error {
+	return errors.Join(unix.Rename(thread, thread+".new"), unix.Rename(thread+".new", thread))
+}
+
+func makeRemove(thread string) error {
+	return errors.Join(unix.Mkdir(thread+".dir", 0o755), unix.Rmdir(thread+".dir"))
+}
+
+func openClose(name string, flags int) error {
+	fd, err := unix.Open(name, flags|unix.O_CLOEXEC, 0o644)
 	if err != nil {
 		return err
 	}
@@ -42,14 +58,22 @@ func makeCalls(args []string) error {
 		return errors.New("which call?")
 	}
 	loop := callLoops[i]
+	failures := make([]error, loop.threads)
+	var group sync.WaitGroup
 	began := time.Now()
-	for range loop.n {
-		if err := loop.call(); err != nil {
-			return err
-		}
+	for k := range failures {
+		group.Go(func() {
+			runtime.LockOSThread()
+			for range loop.n {
+				if failures[k] = loop.call(fmt.Sprint("file", k)); failures[k] != nil {
+					return
+				}
+			}
+		})
 	}
+	group.Wait()
 	fmt.Println(int64(time.Since(began)))
-	return nil
+	return errors.Join(failures...)
 }
 
 // calls measures system calls inside and outside, made by this same program.
@@ -69,8 +93,12 @@ func calls(rounds int) ([]table, error) {
 	t := table{title: fmt.Sprintf("System calls, %d rounds: medians and quartiles", rounds), head: []string{"", "us outside", "us inside", "us added", "x outside"}}
 	for i, loop := range callLoops {
 		arg := strconv.Itoa(i)
-		outside := contender{"outside", func() (time.Duration, error) { return answer(dir, loop.n, outsideCommand(program, callsWorker, arg)) }}
-		inside := contender{"inside", func() (time.Duration, error) { return answer(dir, loop.n, insideCommand(s, program, callsWorker, arg)) }}
+		outside := contender{"outside", func() (time.Duration, error) {
+			return answer(dir, loop.n*loop.threads, outsideCommand(program, callsWorker, arg))
+		}}
+		inside := contender{"inside", func() (time.Duration, error) {
+			return answer(dir, loop.n*loop.threads, insideCommand(s, program, callsWorker, arg))
+		}}
 		r, err := interleave(rounds, []contender{outside, inside})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", loop.name, err)

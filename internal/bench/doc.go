@@ -1,6 +1,6 @@
 // Bench measures what a sandbox costs and prints tables in Markdown:
 //
-//	go run ./internal/bench [-n ROUNDS] [start|warm|files|many|harness|rules|binds|syscalls|build|memory|network|all]
+//	go run ./internal/bench [-n ROUNDS] [-busy] [start|warm|files|many|harness|rules|binds|syscalls|build|work|first|workers|memory|network|all]
 //
 // What is compared is run in turn, A B C A B C, so that whatever else the
 // machine does falls on all of them; the ratios are medians of each round's
@@ -16,12 +16,14 @@
 //	rules_*.go   with many path rules
 //	calls_*.go   system calls inside and outside
 //	build_*.go   a go build inside and outside
+//	work_*.go    jobs full of small writes, inside and outside
+//	first_*.go   the first command of a process; how many a second, and the processors' time of one
 //	network_*.go what stands between a tool and a server: proxies, network stacks
 //	memory_*.go  what running sandboxes hold, and many at once
 //
 // # Limits
 //
 // It measures on Linux only, as the user who runs it. It judges nothing: no
-// figure makes it fail. Only root can read the memory of init, which is
+// figure makes it fail. A section during which other programs took more than a third of a processor prints none. Only root can read the memory of init, which is
 // undumpable.
 package main

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A section is one table or a few.
@@ -25,6 +26,7 @@ func main() {
 		return
 	}
 	rounds := flag.Int("n", 0, "rounds; 0: what suits each section")
+	busy := flag.Bool("busy", false, "print figures also where other programs were busy meanwhile")
 	flag.Usage = usage
 	flag.Parse()
 	chosen, err := choose(flag.Args())
@@ -39,16 +41,30 @@ func main() {
 		if *rounds > 0 {
 			n = *rounds
 		}
+		before, began := others(), time.Now()
 		tables, err := s.run(n)
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "bench: %s: %v\n", s.name, err)
 			os.Exit(1)
+		}
+		if share := (others() - before) / time.Since(began).Seconds(); share > mostOthers && !*busy {
+			fmt.Printf("\n%s: no figures: other programs took %.1f processors meanwhile, and %.1f are as many as leave a ratio its worth (-busy prints them)\n", s.name, share, mostOthers)
+			continue
 		}
 		for _, t := range tables {
 			fmt.Printf("\n%s", t)
 		}
 		fmt.Printf("\n`go run ./internal/bench -n %d %s`; %s\n", n, s.name, load())
 	}
+}
+
+// mostOthers is how many processors other programs may have taken during a section.
+const mostOthers = 0.3
+
+// others returns the seconds of processors that others than this program and its children have taken.
+func others() float64 {
+	all, own := ticks()
+	return all - own
 }
 
 // choose returns the sections of the given names; none: all.

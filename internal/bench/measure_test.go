@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -63,5 +64,16 @@ func TestChoose(t *testing.T) {
 	}
 	if _, err := choose([]string{"nothing"}); err == nil {
 		t.Error("an unknown section was chosen")
+	}
+}
+
+func TestTicksCountThisProcess(t *testing.T) {
+	all, own := ticks()
+	for n, began := 0, time.Now(); time.Since(began) < 100*time.Millisecond; n++ {
+		_ = spreadOf([]float64{float64(n)})
+	}
+	later, mine := ticks()
+	if runtime.GOOS == "linux" && (mine <= own || later < all) {
+		t.Errorf("100 ms of work: all %v to %v, own %v to %v", all, later, own, mine)
 	}
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -18,6 +19,9 @@ var sections = []section{
 	{"binds", 10, binds},
 	{"syscalls", 20, calls},
 	{"build", 10, build},
+	{"work", 7, work},
+	{"first", 40, first},
+	{"workers", 7, throughput},
 	{"memory", 1, memory},
 	{"network", 10, network},
 }
@@ -27,6 +31,7 @@ var sections = []section{
 var workers = map[string]func(args []string) error{
 	harnessWorker:  beHarness,
 	callsWorker:    makeCalls,
+	firstWorker:    beFirst,
 	networkClient:  beNetworkClient,
 	networkHarness: beNetworkHarness,
 }
@@ -47,4 +52,23 @@ func load() string {
 		return "load unknown"
 	}
 	return "load " + strings.Join(words[:3], " ")
+}
+
+// ticks are what the machine's processors have done since it was started, and what this process and its dead children have, in seconds.
+func ticks() (all, own float64) {
+	text, _ := os.ReadFile("/proc/stat")
+	line, _, _ := strings.Cut(string(text), "\n")
+	for i, word := range strings.Fields(line) {
+		n, _ := strconv.ParseFloat(word, 64)
+		if i > 0 && i != 4 && i != 5 && i < 9 { // neither idle nor waiting for a disk; guests count as user
+			all += n / 100
+		}
+	}
+	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {
+		var u unix.Rusage
+		if unix.Getrusage(who, &u) == nil {
+			own += float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+		}
+	}
+	return all, own
 }
