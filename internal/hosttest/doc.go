@@ -16,7 +16,7 @@
 //
 // # Limits
 //
-// A pod is runc's container with what Kubernetes would ask for, without a kubelet. gVisor needs a runsc on PATH; its module builds
-// one in minutes. Docker's and Podman's versions are Debian's. What a host without a container lacks is taken away in package
+// A pod is runc's container with what Kubernetes would ask for, without a kubelet. gVisor needs a runsc on PATH; CI_GVISOR=true .ci/run hosts
+// builds one in minutes. Docker's and Podman's versions are Debian's. What a host without a container lacks is taken away in package
 // sandbox's own tests.
 package main
