@@ -45,7 +45,7 @@ var moments = []moment{
 	{name: "before the command is handed over", reach: func(t *testing.T, s *Session, k *killing) {
 		k.command = s.sh("exec sleep 1000")
 	}},
-	{name: "handed over, and not taken by init", reach: func(t *testing.T, s *Session, k *killing) {
+	{name: "handed over, and init is stopped", reach: func(t *testing.T, s *Session, k *killing) {
 		if err := syscall.Kill(k.init, syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}

@@ -224,11 +224,7 @@ func (r *Run) environ(dir string) Environ {
 	n, _ := r.network() // enter fails with the error
 	network := r.NetworkVariables()
 	inside = append(n.Redact(append(inside, r.own.variables(r.sandbox)...)), network...)
-	model := exec.Cmd{Env: inside}
-	if inside == nil {
-		model.Env = []string{}
-	}
-	inside = model.Environ() // removes duplicates, keeping the last, as os/exec does
+	inside = r.sandbox.Env.unique(inside)
 	own := r.ownEnv()
 	if own == nil {
 		return Environ{Vars: inside, Withheld: withheld}

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -91,6 +92,8 @@ type FilteredEnv struct {
 	host     []string
 	passed   []string
 	withheld int
+
+	listed, distinct []string // what unique was given last, and what it returned
 }
 
 // Of returns the variables that pass, for the caller to keep, and how many of
@@ -104,6 +107,18 @@ func (f *FilteredEnv) Of(e policy.Env) ([]string, int) {
 		f.withheld = withheldBy(host, f.passed)
 	}
 	return slices.Clone(f.passed), f.withheld
+}
+
+// unique returns list without duplicates, of which it keeps the last, as os/exec does. It remembers what it has returned last: to find
+// duplicates takes as long as ten system calls.
+func (f *FilteredEnv) unique(list []string) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.distinct == nil || !slices.Equal(list, f.listed) {
+		f.listed = append([]string{}, list...)
+		f.distinct = (&exec.Cmd{Env: f.listed}).Environ()
+	}
+	return slices.Clone(f.distinct)
 }
 
 // withheldBy counts the variables of host that are not among those passed.

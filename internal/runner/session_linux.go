@@ -42,7 +42,8 @@ type Session struct {
 	told     chan struct{} // closed: the observer knows, too
 	closing  sync.Once
 	mu       sync.Mutex
-	sock     *os.File // the commands' way to init; nil: it is closed
+	sock     *os.File // the harness's and the commands' way to init; nil: it is closed
+	entrance *os.File // and that of commands for which a process stands ready; nil: there is none
 	asked    bool     // Close was called, or the context has ended
 	members  map[*stage.Control]member
 	left     sync.Cond // a member has left
@@ -121,22 +122,23 @@ func (n *Session) start() (err error) {
 	if s.Plan.Ready {
 		n.ready = t
 	}
+	ends, err := n.connect()
+	for _, end := range ends {
+		defer end.Close()
+	}
+	if err != nil {
+		return err
+	}
 	program, err := t.Sealed(stage.Run{Ready: n.ready != nil, Path: "/", Argv: []string{"session"}, Own: n.own.made, Quiet: true, Files: n.net.files, Connects: n.net.connects,
-		Serves: true, Ignored: launch.IgnoredSignals(), Given: 1, GivenFD: l.FirstGiven(3)})
+		Serves: true, Ignored: launch.IgnoredSignals(), Given: len(ends), GivenFD: l.FirstGiven(3)})
 	if err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
 	defer program.Close()
-	sock, init, err := stage.SessionSocket()
-	if err != nil {
-		return fmt.Errorf("sandbox: %w", err)
-	}
-	defer init.Close()
-	n.sock = sock
 	if n.control, err = stage.NewControl(); err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
-	n.cmd = &exec.Cmd{Path: l.Path, Env: launch.Environment(3), Dir: "/", ExtraFiles: l.Files(nil, program, n.control.Child, init)}
+	n.cmd = &exec.Cmd{Path: l.Path, Env: launch.Environment(3), Dir: "/", ExtraFiles: l.Files(nil, program, n.control.Child, ends...)}
 	if err := n.cmd.Start(); err != nil {
 		return fmt.Errorf("sandbox: start the session's stage: %w", err)
 	}
@@ -155,6 +157,21 @@ func (n *Session) start() (err error) {
 	n.control.Drain()
 	n.control.AwaitEmpty(nil, stage.MostEnd)
 	return err
+}
+
+// connect makes the sockets between the harness and init, and returns init's ends.
+func (n *Session) connect() (ends []*os.File, err error) {
+	for _, own := range []**os.File{&n.sock, &n.entrance} {
+		if own == &n.entrance && n.ready == nil {
+			break
+		}
+		harness, init, err := stage.SessionSocket()
+		if err != nil {
+			return ends, fmt.Errorf("sandbox: %w", err)
+		}
+		*own, ends = harness, append(ends, init)
+	}
+	return ends, nil
 }
 
 // follow waits for the session's end.
@@ -197,7 +214,8 @@ func (n *Session) release() {
 	n.copying.Do(func() { n.failed = os.ErrClosed })
 	n.mu.Lock()
 	n.program.Close() // a nil one does not mind
-	n.sock.Close()    // a nil one does not mind
+	n.sock.Close()
+	n.entrance.Close()
 	n.sock = nil
 	n.mu.Unlock()
 	if n.control != nil {
@@ -247,14 +265,18 @@ func (n *Session) err(from error) error {
 	return &policy.SessionError{Reason: "has ended: its stage was killed", Err: from}
 }
 
-// way returns a descriptor of the commands' way to init, which the caller closes.
-func (n *Session) way() (*os.File, error) {
+// way returns a descriptor of the way to init of commands with this template, which the caller closes.
+func (n *Session) way(t *stage.Template) (*os.File, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.sock == nil {
 		return nil, &policy.SessionError{Reason: "has ended"}
 	}
-	f, err := stage.Duplicate(n.sock)
+	sock := n.sock
+	if t == n.ready && n.entrance != nil {
+		sock = n.entrance
+	}
+	f, err := stage.Duplicate(sock)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}

@@ -36,7 +36,7 @@ type Run struct {
 	Files   []string // what stands in the plan's files that each run gives
 
 	Serves, Enters bool // the stage begins a session, or a command of one: the first given descriptor is its socket
-	Ready          bool // with Serves: a process stands ready for the next command; with Enters: it is one for commands like this
+	Ready          bool // with Serves: a process stands ready for the next command, and the second given descriptor is the socket of those commands
 
 	Connects    []netip.AddrPort // IPv4 addresses of this machine's loopback, in the place of the plan's
 	Born, Built bool             // the harness has a hook at these gates

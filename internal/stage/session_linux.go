@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SessionSocket makes the socket of a session: the harness's end, which its commands' stages get too, and init's.
+// SessionSocket makes a socket of a session: the harness's end, which its commands' stages get too, and init's.
 func SessionSocket() (harness, init *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -41,9 +41,6 @@ func handOver() uintptr {
 	if group == own {
 		r.Leads = 1
 	}
-	if st.hdr.Flags&wire.FlagReady != 0 {
-		r.Ready = 1
-	}
 	extra := min(uintptr(st.hdr.Extra), wire.MaxPassed-wire.PassedFirst)
 	st.passed = cmsgMany{len: 16 + 4*(wire.PassedFirst+extra), level: syscall.SOL_SOCKET, typ: sys.SCM_RIGHTS}
 	st.passed.fds[0], st.passed.fds[1], st.passed.fds[2] = st.hdr.SelfFD, int32(st.control), int32(st.initSock)

@@ -57,8 +57,8 @@
 // So a tool can end its session there, by a signal to init, and outlive it it cannot. Where Landlock has no scopes the filter
 // of compile's keepers names init, the keeper and the session's stage, and each tool's layer is there all the same (plan.Apart).
 //
-// Between commands one warden stands ready, with a tool's process that has been through all that is the session's and not the command's; a
-// command that finds none is started by a fork of init (ready_linux.go).
+// Between commands one warden stands ready, with a tool's process that has been through all that is the session's and not the command's, and
+// takes the next command in init's place; a command that finds none is started by a fork of init (ready_linux.go).
 //
 // One listener for each command: its filters are loaded by its own tool, and its warden is their supervisor. The wardens serve in
 // turn (takeTurn), since the supervisor counts on it that no name changes between its check and its act.

@@ -119,7 +119,7 @@ func takeGiven(first uintptr) {
 	}
 }
 
-// closeGivenFDs closes them in init.
+// closeGivenFDs closes them.
 //
 //go:norace
 //go:nocheckptr

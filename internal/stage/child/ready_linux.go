@@ -17,9 +17,14 @@ import (
 //	  |------- fork --------->| ------- clone ------------>| set_tid_address: its execve or end wakes the warden
 //	  |                       |                            | ops of phaseAhead
 //	  |                       |<------- standing ----------| sleeps
-//	  |-- request, files ---->| takeCommand, phaseWarden   |
+//	  |<-- control socket ----| takeNext: from the entrance|
+//	  |                       | takeCommand, phaseWarden   |
 //	  |                       |-------- released --------->| ops of phaseLate, execve
 //	  |                       |<------- standing = 0 ------|
+//
+// The entrance is a socket for such commands alone, which init leaves to the warden while there is one. Init has the command's control socket before the tool is
+// released. A command whose warden is killed earlier has no process yet, and its stage sees the end of its socket. The session's other socket is
+// init's alone: its end tells the harness that init is dead.
 //
 // Other commands' tools can signal both, as they can signal wardens. A warden that has lost its tool, or whose tool was stopped, ends, and init makes
 // no other before a command has come. So a command finds both as they were made, or starts as the first one does: with a fork.
@@ -65,7 +70,7 @@ func makeReady() {
 		return
 	}
 	st.readyWanted = false
-	if st.hdr.Flags&wire.FlagReady == 0 || st.ready != 0 {
+	if st.hdr.Flags&wire.FlagReady == 0 || st.ready != 0 || freePlace() < 0 {
 		return
 	}
 	var pair [2]int32
@@ -89,29 +94,41 @@ func makeReady() {
 //go:norace
 //go:nocheckptr
 func forgetReady() {
-	sys.Call(syscall.SYS_CLOSE, st.readySock, 0, 0, 0, 0, 0)
-	st.ready, st.readySock = 0, 0
+	closeReady()
+	st.ready = 0
 }
 
-// handToReady hands the command that has come in n bytes to the warden that stands ready, as startWarden does to one of its own. False: there is none,
-// or it is of no use to the command.
+//go:norace
+//go:nocheckptr
+func closeReady() {
+	if st.readySock != noSocket {
+		sys.Call(syscall.SYS_CLOSE, st.readySock, 0, 0, 0, 0, 0)
+		st.readySock = noSocket
+	}
+}
+
+const noSocket = ^uintptr(0)
+
+// hearReady takes what the warden says that stands ready: that it has taken a command, whose control socket init notes, as it does for a warden
+// that it forks for a command.
 //
 //go:norace
 //go:nocheckptr
-func handToReady(n, count uintptr) bool {
-	place := freePlace()
-	if st.ready == 0 || st.request.Ready == 0 || place < 0 {
-		return false
+func hearReady() {
+	for st.ready != 0 && st.readySock != noSocket {
+		n, count, errno := receiveRequest(st.readySock)
+		switch {
+		case errno == uintptr(syscall.EAGAIN):
+			return
+		case errno == uintptr(syscall.EINTR):
+		case errno != 0 || n == 0 || count == 0:
+			closeReady() // it has ended: reapWardens hears of it
+		default:
+			st.commands[freePlace()&(wire.MaxCommands-1)] = command{warden: st.ready, control: uintptr(st.passed.fds[0])}
+			forgetReady()
+			st.readyWanted = true
+		}
 	}
-	st.iovec[0] = [2]uintptr{sys.Addr(&st.request), n}
-	st.msghdr = msghdr{iov: sys.Addr(&st.iovec), iovlen: 1, control: sys.Addr(&st.passed), controllen: (16 + 4*count + 7) &^ 7}
-	if _, errno := sys.Call(syscall.SYS_SENDMSG, st.readySock, sys.Addr(&st.msghdr), sys.MSG_NOSIGNAL|sys.MSG_DONTWAIT, 0, 0, 0); errno != 0 {
-		return false // it has ended: reapWardens hears of it
-	}
-	st.commands[place&(wire.MaxCommands-1)] = command{warden: st.ready, control: uintptr(st.passed.fds[1])}
-	st.passed.fds[1] = -1
-	forgetReady()
-	return true
 }
 
 // readyMain is the whole life of a warden that stands ready.
@@ -145,7 +162,10 @@ func readyMain() {
 	toolChanged()
 	st.released = 1
 	sys.Call(syscall.SYS_FUTEX, sys.Addr(&st.released), futexWake, 1, 0, 0, 0)
-	tellWarden() // while the tool is on its way
+	// The harness hears both at once, of the warden and that the tool was executed, unless that takes long.
+	shortly := [2]int64{0, 5e6} // struct timespec
+	sys.Call(syscall.SYS_FUTEX, sys.Addr(&st.standing), futexWait, standsReady, sys.Addr(&shortly), 0, 0)
+	tellWarden()
 	leaveReady()
 	awaitTool(standsReady)
 	superviseTool()
@@ -168,14 +188,14 @@ func leaveReady() {
 func awaitTool(past uint32) bool {
 	second := [2]int64{1, 0} // struct timespec
 	for st.standing == past {
-		if _, errno := sys.Call(syscall.SYS_FUTEX, sys.Addr(&st.standing), futexWait, uintptr(past), sys.Addr(&second), 0, 0); errno == uintptr(syscall.ETIMEDOUT) && toolDied() {
-			return false
+		if _, errno := sys.Call(syscall.SYS_FUTEX, sys.Addr(&st.standing), futexWait, uintptr(past), sys.Addr(&second), 0, 0); errno == uintptr(syscall.ETIMEDOUT) && (toolDied() || past == standsYet && toolChanged()) {
+			return false // one that was stopped on its way would hold up the command that waits for it
 		}
 	}
 	return st.standing == standsReady
 }
 
-// awaitRequest sleeps until the command comes, and returns with how many descriptors.
+// awaitRequest sleeps until a command comes, takes it, and returns with how many descriptors.
 //
 //go:norace
 //go:nocheckptr
@@ -183,19 +203,19 @@ func awaitRequest() uintptr {
 	const (
 		request = iota
 		child
+		first
 	)
-	st.poll = [5]sys.PollFD{request: {FD: int32(st.readySock), Events: sys.POLLIN}, child: {FD: int32(st.signals), Events: sys.POLLIN}, 2: {FD: -1}, 3: {FD: -1}, 4: {FD: -1}}
+	st.poll = [5]sys.PollFD{request: {FD: int32(st.entrance), Events: sys.POLLIN}, child: {FD: int32(st.signals), Events: sys.POLLIN}, first: {FD: int32(st.readySock)}, 3: {FD: -1}, 4: {FD: -1}}
 	for {
 		if _, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), uintptr(len(st.poll)), 0, 0, 0, 0); errno == uintptr(syscall.EINVAL) {
 			exitInit()
 		}
+		if st.poll[first].Revents != 0 {
+			exitInit() // init is gone
+		}
 		if st.poll[request].Revents != 0 {
-			n, count, errno := receiveRequest(st.readySock)
-			if errno == 0 && n >= leastRequest && count >= wire.PassedFirst {
+			if count := takeNext(); count > 0 {
 				return count
-			}
-			if errno != uintptr(syscall.EAGAIN) && errno != uintptr(syscall.EINTR) {
-				exitInit() // init is gone, or its message did not come whole
 			}
 		} else if st.poll[child].Revents != 0 {
 			sys.Call(syscall.SYS_READ, st.signals, sys.Addr(&st.siginfo), unsafe.Sizeof(st.siginfo), 0, 0, 0)
@@ -204,6 +224,31 @@ func awaitRequest() uintptr {
 			}
 		}
 	}
+}
+
+// takeNext takes a command, and hands init its control socket: from then on init tells the command's harness of its end, and of the
+// warden's. 0: there was none.
+//
+//go:norace
+//go:nocheckptr
+func takeNext() uintptr {
+	n, count, errno := receiveRequest(st.entrance)
+	if errno == uintptr(syscall.EAGAIN) || errno == uintptr(syscall.EINTR) {
+		return 0
+	}
+	whole := st.msghdr.flags&msgCtrunc == 0 && count >= wire.PassedFirst
+	if errno != 0 || n < leastRequest || count < 2 {
+		exitInit()
+	}
+	if _, errno := sendTo(st.readySock, sys.Addr(&st.request), leastRequest, st.passed.fds[1], 0); errno != 0 {
+		exitInit() // init is gone
+	}
+	sys.Call(syscall.SYS_CLOSE, st.entrance, 0, 0, 0, 0, 0)
+	if !whole {
+		refuseCommand(uintptr(syscall.EMFILE)) // see takeRequest
+		exitInit()
+	}
+	return count
 }
 
 // toolChanged reports whether the tool's process has ended or was stopped.

@@ -36,6 +36,9 @@ func sessionMain() {
 	st.childrenFD = raised(children)
 	st.ignored = st.hdr.IgnoredSigs
 	st.session = raised(uintptr(st.reg[(wire.RegGiven+st.hdr.Session-1)&(wire.MaxRegisters-1)]))
+	if st.entrance = noSocket; st.hdr.Flags&wire.FlagReady != 0 {
+		st.entrance = raised(uintptr(st.reg[(wire.RegGiven+st.hdr.Session)&(wire.MaxRegisters-1)]))
+	}
 	st.initSock = raised(st.initSock)
 	turn, errno := sys.Call(sysMemfdCreate, text("holdfast turn\x00"), 1, 0, 0, 0, 0)
 	if errno != 0 {
@@ -69,21 +72,26 @@ func serveSession() {
 		child
 		session
 		dialer
+		ready
 	)
 	st.poll = [5]sys.PollFD{
 		stage:   {FD: int32(st.initSock), Events: sys.POLLIN},
 		child:   {FD: int32(raised(uintptr(childSignals()))), Events: sys.POLLIN},
 		session: {FD: int32(st.session), Events: sys.POLLIN},
 		dialer:  {FD: dialerFD(), Events: sys.POLLIN},
-		4:       {FD: -1},
+		ready:   {FD: -1, Events: sys.POLLIN},
 	}
 	st.signals = uintptr(st.poll[child].FD)
-	st.readyWanted = true
+	st.readyWanted, st.readySock = true, noSocket
 	for {
 		wait := uintptr(0)
 		if st.bereft > 0 || st.readyWanted {
 			st.retry = [2]int64{0, sweepMS * 1e6}
 			wait = sys.Addr(&st.retry)
+		}
+		st.poll[ready].FD = int32(st.entrance)
+		if st.ready != 0 { // its warden takes what comes there
+			st.poll[ready].FD = int32(st.readySock)
 		}
 		n, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), uintptr(len(st.poll)), wait, 0, 0, 0)
 		if errno == uintptr(syscall.EINVAL) {
@@ -101,8 +109,13 @@ func serveSession() {
 		if st.poll[child].Revents != 0 || st.bereft > 0 {
 			reapWardens()
 		}
+		if st.poll[ready].Revents != 0 && st.ready != 0 {
+			hearReady()
+		} else if st.poll[ready].Revents != 0 {
+			takeRequest(st.entrance)
+		}
 		if st.poll[session].Revents != 0 {
-			takeRequest()
+			takeRequest(st.session)
 		}
 		if st.poll[stage].Revents != 0 && !dropSignal() {
 			exitInit() // the stage is gone
@@ -119,12 +132,12 @@ func dropSignal() bool {
 	return errno == uintptr(syscall.EAGAIN) || errno == uintptr(syscall.EINTR) || errno == 0 && n == 1
 }
 
-// takeRequest takes one message from the session's socket.
+// takeRequest takes one message from one of the session's sockets.
 //
 //go:norace
 //go:nocheckptr
-func takeRequest() {
-	n, count, errno := receiveRequest(st.session)
+func takeRequest(socket uintptr) {
+	n, count, errno := receiveRequest(socket)
 	if errno == uintptr(syscall.EAGAIN) || errno == uintptr(syscall.EINTR) {
 		return
 	}
@@ -140,19 +153,11 @@ func takeRequest() {
 		errno := uintptr(syscall.EMFILE) // the kernel dropped some: the limit of descriptors (unix(7))
 		if st.msghdr.flags&msgCtrunc == 0 && count >= wire.PassedFirst {
 			st.readyWanted = true
-			if errno = 0; !handToReady(n, count) {
-				errno = startWarden(count)
-			}
+			errno = startWarden(count)
 		}
 		if errno != 0 {
-			control := st.control
-			st.control, st.used = uintptr(st.passed.fds[1]), 0
-			st.message = wire.Message{Kind: wire.MsgFailed, Step: wire.StepClone, Where: wire.InInit, Errno: int32(errno)}
-			send(0)
-			st.message = wire.Message{Kind: wire.MsgGone}
-			send(0)
-			sys.Call(syscall.SYS_CLOSE, st.control, 0, 0, 0, 0, 0)
-			st.control, st.passed.fds[1] = control, -1
+			refuseCommand(errno)
+			tell(uintptr(st.passed.fds[1]), wire.Message{Kind: wire.MsgGone})
 		}
 	}
 	for i := range count {
@@ -160,6 +165,14 @@ func takeRequest() {
 			sys.Call(syscall.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0)
 		}
 	}
+}
+
+// refuseCommand tells the harness of the command whose descriptors have come that it cannot be started.
+//
+//go:norace
+//go:nocheckptr
+func refuseCommand(errno uintptr) {
+	tell(uintptr(st.passed.fds[1]), wire.Message{Kind: wire.MsgFailed, Step: wire.StepClone, Where: wire.InInit, Errno: int32(errno)})
 }
 
 // leastRequest is the size of a request without a directory.
@@ -225,6 +238,9 @@ func reapWardens() {
 		pid, errno := sys.Call(syscall.SYS_WAIT4, ^uintptr(0), sys.Addr(&st.waited), sys.WNOHANG|sys.WUNTRACED|sys.WALL, 0, 0, 0)
 		if errno != 0 || pid == 0 {
 			break
+		}
+		if pid == st.ready {
+			hearReady() // it may have taken a command
 		}
 		i := commandOf(pid)
 		switch {

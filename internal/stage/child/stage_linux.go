@@ -143,6 +143,9 @@ func cloneInit() (uintptr, int32, uintptr) {
 func closeStageFDs() {
 	sys.Call(sys.SYS_CLOSE_RANGE, 0, uintptr(st.hdr.Extra)-1, 0, 0, 0, 0)
 	sys.Call(syscall.SYS_CLOSE, st.initSock, 0, 0, 0, 0, 0)
+	if st.hdr.Flags&wire.FlagSession != 0 {
+		closeGivenFDs() // init's alone: by their end the harness sees that of init
+	}
 	if !st.threads {
 		takeSignals(st.stageSock)
 	}

@@ -84,6 +84,7 @@ type state struct {
 
 	// Of a session: what init knows of it; the request and its descriptors are the warden's and the command's stage's, too.
 	session    uintptr // init's end of the session's socket
+	entrance   uintptr // and of the one for commands for which a process stands ready; noSocket: there is none
 	childrenFD uintptr // init's list of children
 	ignored    uint64  // signals that init ignores, as Header.IgnoredSigs
 	signals    uintptr // childSignals
@@ -97,7 +98,7 @@ type state struct {
 
 	// Of a session's processes that stand ready (ready_linux.go).
 	ready       uintptr // the warden's number, in init; 0: none stands ready
-	readySock   uintptr // init's end of the socket to it; the warden's own end, in the warden
+	readySock   uintptr // init's end of the socket to it, or noSocket; the warden's own end, in the warden
 	readyWanted bool    // init makes one when there is nothing else to do
 	phase       uint32  // which of the tool's ops run; 0: all, in order
 	standing    uint32  // a futex: what the tool is at

@@ -22,6 +22,7 @@ import (
 //go:nocheckptr
 func wardenMain(count uintptr) {
 	becomeWarden()
+	sys.Call(syscall.SYS_CLOSE, st.entrance, 0, 0, 0, 0, 0)
 	takeCommand(count)
 	tellWarden()
 	prepareSupervisor()

@@ -195,7 +195,8 @@ type Header struct {
 	DirSlot uint32 // offset of the pointer in Envp that becomes the Dir's variable
 
 	// Session counts the given descriptors from 1: the one that is the session's socket, init's end of
-	// it with FlagSession, the harness's with FlagCommand; 0: there is no session.
+	// it with FlagSession, the harness's with FlagCommand; 0: there is no session. With FlagReady the next is the entrance, init's end of the
+	// socket of commands for which a process stands ready.
 	Session int32
 	_       int32
 
@@ -223,7 +224,7 @@ const (
 	FlagTell                // MsgEnded is sent
 	FlagSession             // init starts no tool: it serves the session's socket
 	FlagCommand             // a command of a session: the stage hands it to that session's init
-	FlagReady               // with FlagSession: a warden and a tool stand ready; with FlagCommand: see Request.Ready
+	FlagReady               // with FlagSession: a warden and a tool stand ready for commands whose tool has the ops of the session's own program
 )
 
 // Gates.
@@ -316,7 +317,7 @@ type Request struct {
 	Leads    uint32 // 1: the command's stage leads a process group: what signals it, signals the tool's group
 	Terminal uint32 // 1 + the descriptor that becomes the tool's controlling terminal; 0: none does
 	CwdErrno uint32
-	Ready    uint32     // 1: the tool's ops are those of the session's own program, so that a process that stands ready has done its part of them
+	_        uint32
 	Mask     uint64     // the tool's signal mask
 	Gaps     [4]uint64  // bit n: the tool's descriptor n is closed
 	Cwd      [4104]byte // the message ends with its zero
