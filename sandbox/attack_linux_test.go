@@ -221,6 +221,8 @@ func attackWith(t *testing.T, list string, w walls, change func(base string, p *
 	s := attackSandbox(t, p, w)
 	if !s.ready.Plan.Namespaces.Mount {
 		w.name = noNamespaces // root can make them without a user namespace, others cannot
+	} else if w.name == noOwnProc && !s.facts.SharedPIDs {
+		w.name = noUserNS // so root has a procfs
 	}
 	root, err := unix.Open("/", unix.O_RDONLY, 0) // left open, and not to be closed on exec
 	if err != nil {

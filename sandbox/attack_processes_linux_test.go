@@ -47,7 +47,7 @@ var processActs = []act{
 	})},
 	{name: "take a descriptor of the harness", tame: true, try: onHarness(takeDescriptor)},
 	{name: "take a descriptor of init", tame: true, try: onParent(takeDescriptor)},
-	{name: "see the harness", tame: true, unheld: []string{noNamespaces}, try: onHarness(func(pid int) error { return open(fmt.Sprintf("/proc/%d/stat", pid), unix.O_RDONLY) })},
+	{name: "see the harness", tame: true, unheld: []string{noNamespaces, noOwnProc}, try: onHarness(func(pid int) error { return open(fmt.Sprintf("/proc/%d/stat", pid), unix.O_RDONLY) })},
 	{name: "read the harness's environment", tame: true, try: onHarness(func(pid int) error { return readSome(fmt.Sprintf("/proc/%d/environ", pid)) })},
 	{name: "read init's environment", tame: true, try: onParent(func(pid int) error { return readSome(fmt.Sprintf("/proc/%d/environ", pid)) })},
 	{name: "open the harness's memory", tame: true, try: onHarness(func(pid int) error { return open(fmt.Sprintf("/proc/%d/mem", pid), unix.O_RDWR) })},
@@ -78,7 +78,7 @@ var processActs = []act{
 	{name: "limit init, with a bit above its number", tame: true, try: onParent(func(pid int) error {
 		return rawCall(unix.SYS_PRLIMIT64, uintptr(pid)|1<<32, unix.RLIMIT_CORE, uintptr(unsafe.Pointer(new(unix.Rlimit))), 0)
 	})},
-	{name: "limit a child", works: true, tame: true, unheld: []string{noNamespaces}, try: withChild(func(pid int) error {
+	{name: "limit a child", works: true, tame: true, unheld: []string{noNamespaces, noOwnProc}, try: withChild(func(pid int) error {
 		return unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil)
 	})},
 	{name: "slow init down", tame: true, try: onParent(func(pid int) error { return unix.Setpriority(unix.PRIO_PROCESS, pid, 19) })},

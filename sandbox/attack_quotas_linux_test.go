@@ -40,7 +40,7 @@ var quotaActs = []act{
 	{name: "hold a lease on a file that can be written", tame: true, try: func(f ground) error { return lease(filepath.Join(f.write, "file")) }},
 	{name: "lock a file", works: true, tame: true, try: func(f ground) error { return lockBoth(filepath.Join(f.write, "file")) }},
 	{name: "have an inotify instance", works: true, tame: true, try: func(ground) error { return instances(1) }},
-	{name: "have more than half of the user's inotify instances", tame: true, unheld: []string{noNamespaces, noUserNS}, try: func(ground) error {
+	{name: "have more than half of the user's inotify instances", tame: true, unheld: []string{noNamespaces, noUserNS, noOwnProc}, try: func(ground) error {
 		return instances(setting("fs/inotify/max_user_instances")/2 + 1)
 	}},
 	{name: "count the machine's interrupts", tame: true, unheld: []string{noNamespaces}, try: func(ground) error { return readSome("/proc/interrupts") }},

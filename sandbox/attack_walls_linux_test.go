@@ -24,6 +24,7 @@ const (
 	noNamespaces = "without namespaces"
 	noUserNS     = "without user namespaces"
 	noProfile    = "without a system call profile"
+	noOwnProc    = "without a procfs of its own"
 )
 
 var allSets = []walls{
@@ -32,12 +33,17 @@ var allSets = []walls{
 	{name: noUserNS, without: []kerneltest.Feature{kerneltest.UserNamespaces}, may: []Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundNetwork}},
 	{name: noNamespaces, without: []kerneltest.Feature{kerneltest.Namespaces}, may: []Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundNetwork}},
 	{name: noProfile, noCalls: true},
+	sharedPIDs,
 }
 
 // inContainer refuses what container engines refuse without CAP_SYS_PTRACE and CAP_SYS_ADMIN: as root namespaces can be made without a user
 // namespace, as an ordinary user none.
 var inContainer = walls{name: "without user namespaces and calls into other processes", without: []kerneltest.Feature{kerneltest.UserNamespaces, kerneltest.ProcessCalls},
 	may: []Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundNetwork}}
+
+// sharedPIDs is a container whose runtime covers parts of /proc: an ordinary user has all namespaces but that of processes; root mounts a new /proc
+// without a user namespace.
+var sharedPIDs = walls{name: noOwnProc, without: []kerneltest.Feature{kerneltest.WholeProc}, may: []Bound{policy.BoundProcesses}}
 
 // chosen skips all but the first of several sets of walls, and the one without namespaces, unless all tests are asked for.
 func (w walls) chosen(t *testing.T, sets []walls) {

@@ -39,6 +39,7 @@ var hostCases = []hostCase{
 		facts: "namespaces overlayfs", asRoot: "overlayfs?", refused: "files processes", rootMay: true},
 	{name: "no namespaces", without: []kerneltest.Feature{kerneltest.Namespaces}, facts: "namespaces overlayfs", refused: "files processes"},
 	{name: "no mounts", without: []kerneltest.Feature{kerneltest.Mounts}, facts: "namespaces overlayfs", refused: "files processes"},
+	{name: "no whole /proc", without: []kerneltest.Feature{kerneltest.WholeProc}, asRoot: "overlayfs?", refused: "processes", rootMay: true},
 	{name: "no mount API", without: []kerneltest.Feature{kerneltest.MountAPI}, facts: "namespaces overlayfs", refused: "files processes"},
 	{name: "no mount_setattr", without: []kerneltest.Feature{kerneltest.MountSetattr}, facts: "namespaces overlayfs", refused: "files processes"},
 	{name: "no Landlock", without: []kerneltest.Feature{kerneltest.Landlock}, facts: "Landlock", userNS: true},

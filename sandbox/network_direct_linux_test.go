@@ -22,7 +22,7 @@ import (
 
 // namespaced are the walls with a network namespace, where what stays inside harms
 // nobody.
-var namespaced = []string{allWalls, noLandlock, noUserNS, noProfile}
+var namespaced = []string{allWalls, noLandlock, noUserNS, noProfile, noOwnProc}
 
 var _ = offer(attacks, "direct", []act{
 	{name: "use a socket that the harness left open", tame: true, try: leftOpen}, // before there are others

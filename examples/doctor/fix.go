@@ -18,13 +18,17 @@ func fix(w io.Writer, h sandbox.Host) {
 	if around == "" {
 		around = "a host on which no container runtime and no service manager was recognised"
 	}
+	cannot := "Namespaces cannot be made"
+	if h.SharedPIDs {
+		cannot = "No pid namespace can be made"
+	}
 	switch {
-	case h.Namespaces.Yes():
+	case h.Namespaces.Yes() && !h.SharedPIDs:
 		fmt.Fprintf(w, "Nothing is to be changed for namespaces: they can be made (%s).\n", around)
 	case len(ways) == 0:
-		fmt.Fprintf(w, "Namespaces cannot be made (%s): %s.\nWhat helps: %s.\n", around, h.Namespaces.Reason, h.Namespaces.Remedy)
+		fmt.Fprintf(w, "%s (%s): %s.\nWhat helps: %s.\n", cannot, around, h.Namespaces.Reason, h.Namespaces.Remedy)
 	default:
-		fmt.Fprintf(w, "Namespaces cannot be made (%s): %s.\nEach of these alone lets this program make them:\n", around, h.Namespaces.Reason)
+		fmt.Fprintf(w, "%s (%s): %s.\nEach of these alone lets this program make all namespaces:\n", cannot, around, h.Namespaces.Reason)
 		for _, way := range ways {
 			fmt.Fprintf(w, "\n%s:\n    %s\n", way.In, strings.ReplaceAll(way.Text, "\n", "\n    "))
 		}
@@ -33,7 +37,7 @@ func fix(w io.Writer, h sandbox.Host) {
 			fmt.Fprintf(w, "    %s\n", name)
 		}
 	}
-	if !h.Namespaces.Yes() {
+	if !h.Namespaces.Yes() || h.SharedPIDs {
 		fmt.Fprint(w, "\nTo run without them, weaker, as the report of each run then says:\n    policy = policy.InContainer()\n")
 	}
 	for _, f := range h.List()[1:] {

@@ -67,6 +67,9 @@ func (c *compilation) fallbackRules() []seccomp.Rule {
 		rules = append(rules, noInit...)
 	} else {
 		rules = append(rules, noOthers...)
+		if !c.plan.Namespaces.IPC {
+			rules = append(rules, noSharedIPC)
+		}
 	}
 	rules = append(rules, noGroup...)
 	if c.Facts.Landlock.Value < scopeSince {
@@ -179,7 +182,7 @@ var noGroupSignals = seccomp.Rule{
 	Reason: "without Landlock's scope it kills the harness, whose process group is the tool's",
 }
 
-// noOthers takes the place of pid and ipc namespaces, where Landlock does not:
+// noOthers takes the place of a pid namespace, where Landlock does not:
 // limits and priorities ask for the same user alone, and a processor time limit
 // of zero kills (getrlimit(2)). Threads cannot be told from other processes by
 // their numbers, so of those only one's own, 0, passes.
@@ -188,10 +191,12 @@ var noOthers = []seccomp.Rule{
 	which("setpriority", userOf, "reaches all the user's processes"),
 	which("ioprio_set", userOf+1, "reaches all the user's processes"),
 	byNumber(1, "setpriority", "ioprio_set"),
-	{Names: []string{
-		"shmget", "shmat", "shmdt", "shmctl", "semget", "semop", "semtimedop", "semctl", "msgget", "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink",
-	}, Action: seccomp.Errno(errNoSys), Reason: "without an ipc namespace the user's other processes share them"},
 }
+
+// noSharedIPC takes the place of an ipc namespace.
+var noSharedIPC = seccomp.Rule{Names: []string{
+	"shmget", "shmat", "shmdt", "shmctl", "semget", "semop", "semtimedop", "semctl", "msgget", "msgsnd", "msgrcv", "msgctl", "mq_open", "mq_unlink",
+}, Action: seccomp.Errno(errNoSys), Reason: "without an ipc namespace the user's other processes share them"}
 
 // noInit keeps the tool's hands off the sandbox's first process, where it is
 // number 1. Being of the same user is all that these calls ask for (prlimit(2),

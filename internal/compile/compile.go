@@ -169,15 +169,23 @@ func (c *compilation) addLoss(b policy.Bound, l plan.Loss) {
 	c.lost[b] = append(c.lost[b], l)
 }
 
+// sharesPIDs reports whether the sandbox has namespaces, and for want of a /proc of its own none of pids. Landlock's scope, the keeper and the
+// rules on calls that take a number then hold processes as without namespaces; what /proc has of a process outside but its
+// name, its state, its mounts and its connections asks for the right to trace it, which a process in another
+// user namespace has not (cap_ptrace_access_check in security/commoncap.c), nor one in another Landlock domain.
+func (c *compilation) sharesPIDs() bool {
+	return c.namespaced && c.Facts.SharedPIDs && c.Policy.Root == nil && !c.open(policy.BoundProcesses)
+}
+
 // nested judges Policy.Nested on this host, and notes what it changes.
 func (c *compilation) nested() error {
 	ns, roots := c.Facts.Namespaces, c.writeRoots()
 	switch {
 	case !c.Policy.Nested:
 		return nil
-	case !c.namespaced || !c.Facts.UserNS:
+	case !c.namespaced || !c.Facts.UserNS || c.Facts.SharedPIDs:
 		l := lossOf(ns, "no sandbox can be built inside")
-		if ns.Yes() {
+		if ns.Yes() && !c.Facts.UserNS {
 			l.Why, l.Remedy, l.Cause = "root's namespaces come without a user namespace here", "run the harness as an ordinary user", ""
 		}
 		c.unsupported = append(c.unsupported, needed(l))
@@ -195,7 +203,7 @@ func (c *compilation) nested() error {
 func (c *compilation) namespaces() {
 	c.plan.Namespaces = plan.Namespaces{
 		User: c.Facts.UserNS, Mount: true, IPC: true, UTS: true, Cgroup: !c.Facts.NoCgroupNS,
-		PID: !c.open(policy.BoundProcesses),
+		PID: !c.open(policy.BoundProcesses) && !c.Facts.SharedPIDs,
 		Net: !c.Policy.Network.Host && !c.open(policy.BoundNetwork),
 	}
 	if c.Facts.NoCgroupNS {

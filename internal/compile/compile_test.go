@@ -1,10 +1,12 @@
 package compile
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -97,6 +99,50 @@ func both(a, b func(*host.Facts)) func(*host.Facts) {
 	return func(f *host.Facts) { a(f); b(f) }
 }
 
+// sharedPIDs is a host on which no /proc can be mounted.
+func sharedPIDs(f *host.Facts) {
+	f.SharedPIDs, f.Obstacle = true, host.Obstacle{Errno: syscall.EPERM, Mount: true, Proc: true}
+	f.Namespaces.Reason, f.Namespaces.Remedy = "they were made, but no pid namespace", "a whole /proc"
+}
+
+// TestWithoutAPIDNamespaceProcessesAreHeldAsWithoutAny: by the rules on calls that take a number, and below ABI 6 by the filter around the sandbox's own
+// processes; queues and shared memory are those of the ipc namespace. No sandbox can be built inside.
+func TestWithoutAPIDNamespaceProcessesAreHeldAsWithoutAny(t *testing.T) {
+	facts := fixture.Host()
+	sharedPIDs(&facts)
+	facts.Landlock.Value = 5
+	p, err := Plan(inputOf(fixture.WorkspaceTree(), facts, policy.Policy{May: []policy.Bound{policy.BoundProcesses}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keepers, shown := false, false
+	for _, s := range p.Steps {
+		switch do := s.Do.(type) {
+		case plan.LoadKeeperFilter:
+			keepers = true
+		case plan.Proc:
+			shown = do.Shared
+		case plan.LoadFilter:
+			for name, want := range map[string]seccomp.Action{"prlimit64": seccomp.Errno(errPerm), "shmget": seccomp.Allow} {
+				call, err := seccomp.NewCall(seccomp.AMD64, name, 7)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got, err := do.Program.Evaluate(call); err != nil || got != want {
+					t.Errorf("%s: %v, %v", name, got, err)
+				}
+			}
+		}
+	}
+	if !keepers || !shown || p.Namespaces.PID || !p.Namespaces.IPC {
+		t.Errorf("keepers %v, /proc shown %v: %v", keepers, shown, p.Namespaces)
+	}
+	var no *policy.UnsupportedError
+	if _, err := Plan(inputOf(fixture.ReadOnlyTree(), facts, policy.Policy{Nested: true, May: plan.Bounds()})); !errors.As(err, &no) || !no.Needed {
+		t.Errorf("Nested: %v", err)
+	}
+}
+
 // held prints a plan's promises: each bound that has any, by what.
 func held(p plan.Plan) string {
 	var lines []string
@@ -117,6 +163,7 @@ func TestHoldingsFollowTheHost(t *testing.T) {
 	const rest = "\nprivileges: no_new_privs no-capabilities session-keyring\nresources: rlimits\nenvironment: environment-filter\ntime:"
 	const walled = "\nprivileges: no_new_privs no-capabilities user-namespace session-keyring\nresources: rlimits\nenvironment: environment-filter\ntime:"
 	spaces := "processes: pid-namespace ipc-namespace uts-namespace cgroup-namespace"
+	shared := strings.ReplaceAll(spaces, "pid-namespace ", "")
 	may := policy.Policy{May: plan.Bounds()}
 	tests := []struct {
 		name   string
@@ -134,7 +181,13 @@ func TestHoldingsFollowTheHost(t *testing.T) {
 		{"no user namespace for root", rootWithoutUserNS, fixture.ReadOnlyTree(), policy.Policy{},
 			"files: mount-namespace landlock\nnetwork: network-namespace seccomp\n" + spaces + " landlock-scope\nsyscalls: seccomp" + rest},
 		{"Landlock, seccomp and a subreaper without namespaces", fixture.WithoutNamespaces, fixture.ReadOnlyTree(), may,
-			"files: landlock (3 lost)\nnetwork: landlock-tcp seccomp\nprocesses: landlock-scope subreaper (1 lost)\nsyscalls: seccomp" + rest},
+			"files: landlock (3 lost)\nnetwork: landlock-tcp seccomp\nprocesses: landlock-scope subreaper (2 lost)\nsyscalls: seccomp" + rest},
+		{"all namespaces but that of processes", sharedPIDs, fixture.WorkspaceTree(), may,
+			"files: mount-namespace landlock supervisor\nnetwork: network-namespace seccomp\n" + shared + " landlock-scope subreaper (2 lost)\nsyscalls: seccomp" + walled},
+		{"the same before ABI 6", both(sharedPIDs, abi(5)), fixture.WorkspaceTree(), may,
+			"files: mount-namespace landlock supervisor\nnetwork: network-namespace seccomp\n" + shared + " subreaper (1 lost)\nsyscalls: seccomp" + walled},
+		{"the same where processes are open", sharedPIDs, fixture.ReadOnlyTree(), policy.Policy{Open: []policy.Bound{policy.BoundProcesses}},
+			"files: mount-namespace landlock\nnetwork: network-namespace seccomp\nprocesses:\nsyscalls: seccomp" + walled},
 		{"no TCP rules before ABI 4", both(fixture.WithoutNamespaces, abi(3)), fixture.ReadOnlyTree(), may,
 			"files: landlock (3 lost)\nnetwork: seccomp\nprocesses: subreaper (1 lost)\nsyscalls: seccomp" + rest},
 		{"truncation is lost before ABI 3", both(fixture.WithoutNamespaces, abi(2)), fixture.ReadOnlyTree(), may,
@@ -147,10 +200,10 @@ func TestHoldingsFollowTheHost(t *testing.T) {
 			"files: mount-namespace landlock\nnetwork:\n" + spaces + " landlock-scope\nsyscalls: seccomp" + walled},
 		{"sockets are refused without namespaces when the profile is off", fixture.WithoutNamespaces, fixture.ReadOnlyTree(),
 			policy.Policy{Syscalls: seccomp.Off(), May: []policy.Bound{policy.BoundFiles, policy.BoundProcesses}},
-			"files: landlock (3 lost)\nnetwork: landlock-tcp seccomp\nprocesses: landlock-scope subreaper (1 lost)\nsyscalls:" + rest},
+			"files: landlock (3 lost)\nnetwork: landlock-tcp seccomp\nprocesses: landlock-scope subreaper (2 lost)\nsyscalls:" + rest},
 		{"sockets are refused without namespaces when system calls are open", fixture.WithoutNamespaces, fixture.ReadOnlyTree(),
 			policy.Policy{Open: []policy.Bound{policy.BoundSyscalls}, May: []policy.Bound{policy.BoundFiles, policy.BoundProcesses}},
-			"files: landlock (3 lost)\nnetwork: landlock-tcp seccomp\nprocesses: landlock-scope subreaper (1 lost)\nsyscalls:" + rest},
+			"files: landlock (3 lost)\nnetwork: landlock-tcp seccomp\nprocesses: landlock-scope subreaper (2 lost)\nsyscalls:" + rest},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

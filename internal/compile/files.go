@@ -99,6 +99,10 @@ func (c *compilation) proc() {
 		c.do(plan.Proc{Quotas: c.quotas(), Network: c.plan.Namespaces.Net, Uncovered: c.Policy.Nested}, plan.MountNamespace, why)
 		return
 	}
+	if c.sharesPIDs() {
+		c.do(plan.Proc{Shared: true}, plan.MountNamespace, "this host lets no new one be mounted: processes outside are in it")
+		return
+	}
 	c.do(plan.Bind{Source: "/proc", At: "/proc", Dir: true}, plan.MountNamespace, "processes are not bounded")
 }
 

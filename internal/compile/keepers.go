@@ -11,7 +11,7 @@ import (
 // Landlock at all they could be traced, which no filter keeps from them alone; and a stage
 // that has a Go runtime has threads, whose numbers are not known.
 func (c *compilation) holdsKeepers() bool {
-	return !c.namespaced && !c.open(policy.BoundProcesses) && c.Facts.Seccomp.Yes() && c.Facts.Landlock.Yes() && c.Facts.Landlock.Value < scopeSince &&
+	return (!c.namespaced || c.sharesPIDs()) && !c.open(policy.BoundProcesses) && c.Facts.Seccomp.Yes() && c.Facts.Landlock.Yes() && c.Facts.Landlock.Value < scopeSince &&
 		!c.Threads && c.Policy.Root == nil && !c.root.Nest && !c.open(policy.BoundFiles)
 }
 

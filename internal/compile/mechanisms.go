@@ -166,11 +166,16 @@ func (c *compilation) loseOthers() {
 		}
 	}
 	c.loseTasks()
-	if c.namespaced || c.open(policy.BoundProcesses) {
+	if c.namespaced && !c.sharesPIDs() || c.open(policy.BoundProcesses) {
 		return
+	}
+	if c.sharesPIDs() {
+		c.note(policy.BoundNetwork, "ports below 1024 cannot be bound, nor echo requests sent: the settings are in a /proc that cannot be mounted here")
+		c.note(policy.BoundResources, "inotify instances and watches count with those of the user's programs outside")
 	}
 	if c.Facts.Landlock.Yes() && c.Facts.Landlock.Value >= 6 {
 		c.addLoss(policy.BoundProcesses, lossOf(ns, "other processes' names and command lines can be seen"))
+		c.addLoss(policy.BoundProcesses, lossOf(ns, "the numbers of other processes' descriptors, their mounts and connections can be seen"))
 		return
 	}
 	l := lossOf(ns, "the user's other processes can be seen and signalled")

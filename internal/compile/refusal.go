@@ -78,7 +78,7 @@ func together(lost []plan.Loss) []string {
 
 // byNamespaces reports whether a bound is not held because there are no namespaces.
 func (r *refusal) byNamespaces(no lack) bool {
-	return r.facts.Namespaces.Answer == host.No && no.cause == r.facts.Namespaces.Name
+	return (r.facts.Namespaces.Answer == host.No || r.facts.SharedPIDs) && no.cause == r.facts.Namespaces.Name
 }
 
 // Error says for each bound what stands in the way, and then, for all of them, what helps.
@@ -99,13 +99,17 @@ func (r *refusal) Error() string {
 	if around := r.facts.Around.String(); around != "" {
 		at = " in " + around
 	}
+	with, them := "namespaces", "them"
+	if r.facts.SharedPIDs {
+		with, them = "a pid namespace and its /proc", "these two"
+	}
 	if ways := r.facts.Ways(); len(ways) > 0 {
-		fmt.Fprintf(&b, "with namespaces every bound is held; any one of these lets this program make them%s:\n", at)
+		fmt.Fprintf(&b, "with %s every bound is held; any one of these lets this program make %s%s:\n", with, them, at)
 		for _, w := range ways {
 			fmt.Fprintf(&b, "  %s:\n    %s\n", w.In, strings.ReplaceAll(w.Text, "\n", "\n    "))
 		}
 	} else {
-		fmt.Fprintf(&b, "with namespaces every bound is held; for these%s: %s\n", at, r.facts.Namespaces.Remedy)
+		fmt.Fprintf(&b, "with %s every bound is held; for these%s: %s\n", with, at, r.facts.Namespaces.Remedy)
 	}
 	if only && len(r.lost) > 0 {
 		fmt.Fprintf(&b, "or accept what is weaker without them, in Go:\n    policy = policy.InContainer()\n  then not held:\n    %s\n", strings.Join(r.lost, "\n    "))

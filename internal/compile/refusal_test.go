@@ -20,6 +20,10 @@ func TestARefusalIsAWayOut(t *testing.T) {
 		f.Around = host.Around{Runtime: host.Docker, Evidence: "/.dockerenv exists", Filtered: true, Masked: true}
 		f.Obstacle = host.Obstacle{Errno: syscall.EPERM}
 	}
+	podman := func(f *host.Facts) {
+		sharedPIDs(f)
+		f.Around = host.Around{Runtime: host.Podman, Evidence: "/run/.containerenv exists", Filtered: true, Masked: true}
+	}
 	gvisor := func(f *host.Facts) {
 		docker(f)
 		f.Around.Runtime = host.GVisor
@@ -31,7 +35,7 @@ func TestARefusalIsAWayOut(t *testing.T) {
 		lost    = "    files: /home/me, /home/me/.cache/go, /tmp cannot be private"
 		others  = "    processes: other processes' names"
 	)
-	all := []string{options, inGo, may, lost, others, "(remedy: ", "in Docker (/.dockerenv exists)", "for these in gVisor"}
+	all := []string{options, inGo, may, lost, others, "(remedy: ", "in Docker (/.dockerenv exists)", "for these in gVisor", "with a pid namespace and its /proc every bound is held", "unmask=ALL"}
 	for name, c := range map[string]struct {
 		change func(*host.Facts)
 		policy policy.Policy
@@ -46,6 +50,7 @@ func TestARefusalIsAWayOut(t *testing.T) {
 		}), policy.Policy{}, []string{"(remedy: ", "in Docker (/.dockerenv exists)", options, may}},
 		"Docker without close_range":              {both(docker, func(f *host.Facts) { f.Calls = fixture.No("calls") }), policy.Policy{}, []string{"(remedy: "}},
 		"Docker without pidfds":                   {both(docker, func(f *host.Facts) { f.PIDFD = fixture.No("pidfds") }), policy.Policy{}.InContainer(), []string{"(remedy: "}},
+		"Podman, which covers parts of /proc":     {podman, policy.Policy{}, []string{"with a pid namespace and its /proc every bound is held", "unmask=ALL", inGo, others}},
 		"gVisor":                                  {gvisor, policy.Policy{}, []string{"for these in gVisor", inGo, lost, others}},
 		"a host with namespaces, without filters": {lacksSeccomp, policy.Policy{}, []string{"(remedy: ", may[:4]}},
 	} {

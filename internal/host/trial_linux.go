@@ -16,10 +16,11 @@ type Trial struct {
 	Obstacle    Obstacle      // of that step
 	WithoutUser bool          // root made the namespaces, but not with a user namespace
 	NoCgroup    bool          // they were made, but not with a cgroup namespace
+	SharedPIDs  bool          // they were made, but not with a pid namespace: Obstacle is what refused a new /proc
 	Overlay     syscall.Errno // of mounting an overlayfs
 }
 
-// Tried returns the facts with those that a trial shows: Image, Namespaces, UserNS, NoCgroupNS and Overlay.
+// Tried returns the facts with those that a trial shows: Image, Namespaces, UserNS, NoCgroupNS, SharedPIDs and Overlay.
 func (f Facts) Tried(t Trial) Facts {
 	f.Image = Fact{Name: f.Image.Name, Answer: Yes, Reason: "its image was executed"}
 	if t.Trampoline != nil {
@@ -46,6 +47,10 @@ func (f Facts) Tried(t Trial) Facts {
 	}
 	if t.Refused == "" && t.Lack == nil {
 		namespaces.Answer, namespaces.Reason = Yes, "they were made, with a root, a /proc and a devpts"
+		if t.SharedPIDs {
+			namespaces.Reason = fmt.Sprintf("they were made, but no pid namespace: mount a new /proc: %v", t.Obstacle.Errno)
+			namespaces.Remedy = t.Obstacle.remedy(f.Around)
+		}
 	}
 	if t.Refused == "" && !t.WithoutUser {
 		f.Memory = f.Memory.inNamespace()
@@ -54,6 +59,7 @@ func (f Facts) Tried(t Trial) Facts {
 		f.Notify = Fact{Name: f.Notify.Name, Answer: No, Reason: "the supervisor cannot read what a tool's call asks for: " + f.Memory.Reason, Remedy: f.Memory.Remedy}
 	}
 	f.Namespaces, f.Overlay, f.UserNS, f.NoCgroupNS = namespaces, overlay, f.UserNS && !t.WithoutUser, t.NoCgroup
+	f.SharedPIDs = t.SharedPIDs
 	f.Obstacle = t.Obstacle
 	return f
 }

@@ -10,6 +10,7 @@ import (
 type Obstacle struct {
 	Errno syscall.Errno
 	Mount bool // the namespaces were made, and a mount in them was refused
+	Proc  bool // that of a new /proc
 }
 
 // A Way is a change to this host with which namespaces can be made, so that every bound is held.
@@ -18,10 +19,10 @@ type Way struct {
 	Text string `json:"text"` // what to write there, in lines to copy
 }
 
-// Ways returns what would let this process make namespaces: each way alone is enough, the simplest first. There is none where
-// namespaces can be made, and none where the runtime, as gVisor, or the kernel has to be another.
+// Ways returns what would let this process make namespaces, all of them: each way alone is enough, the simplest first. There is none where
+// they can be made, and none where the runtime, as gVisor, or the kernel has to be another.
 func (f Facts) Ways() []Way {
-	if f.Namespaces.Answer != No || f.Obstacle.Errno == syscall.ENOSYS && !f.Around.Filtered {
+	if f.Namespaces.Answer != No && !f.SharedPIDs || f.Obstacle.Errno == syscall.ENOSYS && !f.Around.Filtered {
 		return nil
 	}
 	switch a := f.Around; a.Runtime {

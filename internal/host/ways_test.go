@@ -93,8 +93,8 @@ func TestEachHostHasItsWays(t *testing.T) {
 		"gVisor":                                      {refused, Around{Runtime: GVisor}, []string{"runc"}},
 		"Ubuntu 24.04":                                {mount, Around{Sysctls: []string{sysctl}, AppArmor: true, Program: "/usr/bin/agent"}, []string{sysctl, "userns,"}},
 		"two settings, of which a profile is one":     {refused, Around{Sysctls: []string{"user.max_user_namespaces=15000", sysctl}, AppArmor: true, Program: "/usr/bin/agent"}, []string{sysctl}},
-		"an old kernel":                               {Obstacle{syscall.ENOSYS, true}, Around{}, []string{"5.12"}},
-		"an old kernel in Docker":                     {Obstacle{syscall.ENOSYS, true}, Around{Runtime: Docker, Masked: true}, []string{"5.12"}},
+		"an old kernel":                               {Obstacle{Errno: syscall.ENOSYS, Mount: true}, Around{}, []string{"5.12"}},
+		"an old kernel in Docker":                     {Obstacle{Errno: syscall.ENOSYS, Mount: true}, Around{Runtime: Docker, Masked: true}, []string{"5.12"}},
 		"a Landlock domain":                           {mount, Around{}, []string{"Landlock domain"}},
 		"an unknown container's /proc":                {mount, Around{Masked: true, Filtered: true}, []string{"/proc is whole"}},
 		"an unknown filter":                           {refused, Around{Filtered: true}, []string{"system call filter"}},
@@ -119,6 +119,10 @@ func TestEachHostHasItsWays(t *testing.T) {
 				t.Errorf("%s: %q is said or not: want of these %q:\n%s", name, text, c.want, said)
 			}
 		}
+	}
+	covered := Facts{Namespaces: Fact{Answer: Yes}, SharedPIDs: true, Around: Around{Runtime: Podman, Filtered: true, Masked: true}, Obstacle: mount}
+	if ways := covered.Ways(); len(ways) != 1 || ways[0].Text != "--security-opt unmask=ALL" {
+		t.Errorf("all namespaces but one: %v", ways)
 	}
 	for name, f := range map[string]Facts{"namespaces": {Namespaces: Fact{Answer: Yes}, Around: Around{Runtime: Docker}}, "not tried": {Around: Around{Runtime: Docker}}} {
 		if ways := f.Ways(); ways != nil {

@@ -25,7 +25,6 @@ type act struct {
 // Texts of the report by which it owns up to an act.
 const (
 	ownsNames   = "all names can be seen"
-	ownsProc    = "/proc is the machine's"
 	ownsModes   = "modes, owners, times"
 	ownsLines   = "names and command lines can be seen"
 	ownsSignals = "can be seen and signalled"
@@ -278,7 +277,7 @@ func procActs() []act {
 			}
 			return opensToWrite(of(s, "mem"))
 		}},
-		{bound: policy.BoundFiles, name: "list another process's descriptors", owned: ownsProc, try: func(s scene) error {
+		{bound: policy.BoundProcesses, name: "list another process's descriptors", owned: "numbers of other processes' descriptors", try: func(s scene) error {
 			if err := foreign(s); err != nil {
 				return err
 			}

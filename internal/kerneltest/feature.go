@@ -27,6 +27,10 @@ const (
 	// EPERM, as under a container engine's profile.
 	Mounts Feature = "mounts"
 
+	// WholeProc: parts of /proc are covered in a mount namespace of the child's, /proc/sys among them, as in a container: the kernel lets no
+	// user namespace mount a procfs then (mount_too_revealing in fs/namespace.c).
+	WholeProc Feature = "a /proc without covers"
+
 	// MountAPI: fsopen, fsconfig, fsmount, fspick, open_tree, move_mount and
 	// mount_setattr fail with ENOSYS, as before Linux 5.2.
 	MountAPI Feature = "the mount API"
@@ -87,7 +91,7 @@ const (
 // Features returns every feature that can be taken away.
 func Features() []Feature {
 	return []Feature{
-		UserNamespaces, UserNamespaceCalls, MoreUserNamespaces, Namespaces, Mounts, MountAPI, MountSetattr,
+		UserNamespaces, UserNamespaceCalls, MoreUserNamespaces, Namespaces, Mounts, WholeProc, MountAPI, MountSetattr,
 		Landlock, LandlockAtBoot, SeccompFilter, SeccompListener, SeccompActions, Clone3, Openat2,
 		PidFD, ProcessCalls, CloseRange, Memfd, MemfdExec, Keyrings, IOUring,
 	}

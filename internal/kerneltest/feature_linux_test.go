@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"unsafe"
@@ -56,8 +57,9 @@ var attempts = map[Feature][]attempt{
 		{"setns", raw(unix.SYS_SETNS, badFD, 0), unix.EBADF, unix.EPERM},
 		{"unshare of nothing", raw(unix.SYS_UNSHARE, 0), 0, 0},
 	},
-	Mounts:   {{"mount_setattr", raw(unix.SYS_MOUNT_SETATTR), unix.EINVAL, unix.EPERM}},
-	MountAPI: {{"mount_setattr", raw(unix.SYS_MOUNT_SETATTR), unix.EINVAL, unix.ENOSYS}},
+	Mounts:    {{"mount_setattr", raw(unix.SYS_MOUNT_SETATTR), unix.EINVAL, unix.EPERM}},
+	WholeProc: {{"a procfs of namespaces of one's own", mountProc, 0, unix.EPERM}},
+	MountAPI:  {{"mount_setattr", raw(unix.SYS_MOUNT_SETATTR), unix.EINVAL, unix.ENOSYS}},
 	MountSetattr: {
 		{"mount_setattr", raw(unix.SYS_MOUNT_SETATTR), unix.EINVAL, unix.ENOSYS},
 		{"open_tree", raw(unix.SYS_OPEN_TREE, badFD, 0, ^uintptr(0)), unix.EINVAL, unix.EINVAL},
@@ -108,6 +110,15 @@ func cloneUser() error {
 	cmd := exec.Command("/proc/self/exe", "-test.run=^$")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER}
 	return cmd.Run()
+}
+
+// mountProc has unshare(1) mount a procfs on /tmp.
+func mountProc() error {
+	out, err := exec.Command("unshare", "-Urpfmn", "sh", "-c", "mount -t proc proc /tmp").CombinedOutput()
+	if strings.Contains(string(out), "permission denied") || strings.Contains(string(out), "not permitted") {
+		return unix.EPERM
+	}
+	return err
 }
 
 func (a attempt) check(t *testing.T, want unix.Errno) {
@@ -198,7 +209,7 @@ func TestKernelRootTakesFeaturesWithoutNoNewPrivs(t *testing.T) {
 func TestEveryFeatureHasRules(t *testing.T) {
 	for _, f := range Features() {
 		rules, err := refusals(f)
-		if err != nil || len(rules) == 0 && f != MoreUserNamespaces {
+		if err != nil || len(rules) == 0 && f != MoreUserNamespaces && f != WholeProc {
 			t.Errorf("%s: %v, %v", f, rules, err)
 		}
 	}

@@ -65,6 +65,13 @@ func prepare(s spec) error {
 		if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte("0"), 0); err != nil {
 			return fmt.Errorf("kerneltest: %w", err)
 		}
+	}
+	if s.without(WholeProc) {
+		if err := coverProc(); err != nil {
+			return fmt.Errorf("kerneltest: cover parts of /proc: %w", err)
+		}
+	}
+	if s.without(MoreUserNamespaces) || s.without(WholeProc) {
 		if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 			return fmt.Errorf("kerneltest: ambient capabilities: %w", err)
 		}
@@ -84,6 +91,21 @@ func prepare(s spec) error {
 		return err
 	}
 	return fmt.Errorf("kerneltest: execve: %w", syscall.Exec(os.Args[0], os.Args, append(os.Environ(), marker)))
+}
+
+// coverProc covers what Docker does (defaultMaskedPaths and defaultReadonlyPaths of github.com/moby/moby/oci), each in one of its ways.
+func coverProc() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return err
+	}
+	if err := unix.Mount("/dev/null", "/proc/devices", "", unix.MS_BIND, ""); err != nil && err != unix.ENOENT {
+		return err
+	}
+	if err := unix.Mount("/proc/sys", "/proc/sys", "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return err
+	}
+	const locked = unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC // an ordinary user may not take them off
+	return unix.Mount("", "/proc/sys", "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY|locked, "")
 }
 
 // become gives this thread a user and no supplementary groups.

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // calls counts the calls of InChild by test name, in the parent and, the same
@@ -179,21 +181,24 @@ func joinLines(a, b string) string {
 }
 
 // attributes puts the child in a session of its own and, where its spec asks
-// for it, in a user namespace of its own.
+// for it, in a user namespace and a mount namespace of its own.
 func attributes(s spec) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	if !s.without(MoreUserNamespaces) {
+	if s.without(WholeProc) {
+		attr.Cloneflags = syscall.CLONE_NEWNS
+	}
+	if !s.without(MoreUserNamespaces) && (attr.Cloneflags == 0 || os.Getuid() == 0) {
 		return attr
 	}
-	attr.Cloneflags = syscall.CLONE_NEWUSER
+	attr.Cloneflags |= syscall.CLONE_NEWUSER
 	uid, gid, size := os.Getuid(), os.Getgid(), 1
 	if uid == 0 {
 		gid, size = 0, 1<<16
 		attr.GidMappingsEnableSetgroups = true
 	} else {
-		// Not being root inside, the child keeps the capability to write its
-		// namespace's sysctl only as an ambient one (capabilities(7)).
-		attr.AmbientCaps = []uintptr{capSysResource}
+		// Not being root inside, the child keeps the capabilities to write its
+		// namespace's sysctl, and to mount, only as ambient ones (capabilities(7)).
+		attr.AmbientCaps = []uintptr{capSysResource, unix.CAP_SYS_ADMIN}
 	}
 	attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: size}}
 	attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: size}}

@@ -46,7 +46,7 @@ func refusals(f Feature) ([]refusal, error) {
 		return namespaceRefusals(unix.CLONE_NEWUSER, unix.ENOSYS), nil
 	case Namespaces:
 		return append(namespaceRefusals(cloneNew, unix.EPERM), refusal{nr: unix.SYS_SETNS, errno: unix.EPERM}), nil
-	case MoreUserNamespaces:
+	case MoreUserNamespaces, WholeProc:
 		return nil, nil
 	case ProcessCalls:
 		return refuse(unix.EPERM, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP, unix.SYS_PTRACE), nil

@@ -79,11 +79,13 @@ type (
 	Cover struct{ Path, By string }
 	// Proc mounts a new procfs, with what is not per process read-only or hidden. With Network the settings of
 	// the network stay within reach of a Loopback with Free. With Uncovered nothing is read-only or hidden: the kernel
-	// lets a sandbox inside mount a /proc of its own only while one without covers is there.
+	// lets a sandbox inside mount a /proc of its own only while one without covers is there. With Shared it is the harness's own, with
+	// what covers parts of that, and read-only.
 	Proc struct {
 		Quotas    Quotas
 		Network   bool
 		Uncovered bool
+		Shared    bool
 	}
 	// PTYs mounts a new devpts with its ptmx.
 	PTYs struct{}
@@ -219,16 +221,6 @@ func (q Quotas) String() string {
 	return "; at most " + s[2:]
 }
 
-// HiddenProc are the files of a procfs that belong to the machine and not to a
-// process, and that a Proc hides. The last RootsProc are root's alone to read.
-var HiddenProc = []string{
-	"kcore", "keys", "key-users", "kmsg", "kpagecount", "kpageflags", "kpagecgroup", "timer_list", "sched_debug", "kallsyms", "latency_stats", "timer_stats",
-	"interrupts", "softirqs", "slabinfo", "vmallocinfo", "pagetypeinfo", "allocinfo",
-}
-
-// RootsProc is how many of HiddenProc an ordinary user may not read anyway.
-const RootsProc = 4
-
 // IDs are a user and a group inside a user namespace.
 type IDs struct{ UID, GID int }
 
@@ -315,7 +307,12 @@ func (a DropCapabilities) String() string {
 
 func (DropLast) String() string { return "drop the last capability" }
 
-func (a Proc) String() string { return "mount a new /proc" + a.Quotas.String() }
+func (a Proc) String() string {
+	if a.Shared {
+		return "bind the harness's /proc read-only, with its covers"
+	}
+	return "mount a new /proc" + a.Quotas.String()
+}
 func (a Loopback) String() string {
 	if a.Free {
 		return "bring up lo; ports below 1024 can be bound, and echo requests sent"

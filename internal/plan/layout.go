@@ -204,3 +204,13 @@ func (CheckNoUsers) action()     {}
 func (KeepCapabilities) action() {}
 func (Lock) action()             {}
 func (Gate) action()             {}
+
+// HiddenProc are the files of a procfs that belong to the machine and not to a
+// process, and that a Proc hides. The last RootsProc are root's alone to read.
+var HiddenProc = []string{
+	"kcore", "keys", "key-users", "kmsg", "kpagecount", "kpageflags", "kpagecgroup", "timer_list", "sched_debug", "kallsyms", "latency_stats", "timer_stats",
+	"interrupts", "softirqs", "slabinfo", "vmallocinfo", "pagetypeinfo", "allocinfo",
+}
+
+// RootsProc is how many of HiddenProc an ordinary user may not read anyway.
+const RootsProc = 4

@@ -97,6 +97,10 @@ func (c *compiler) makeFile(a plan.MakeFile) error {
 // so it comes before the pivot. What belongs to the machine and not to a
 // process is made read-only, which owning uid 0 outside cannot undo, or hidden.
 func (c *compiler) proc(a plan.Proc) {
+	if a.Shared {
+		c.sharedProc()
+		return
+	}
 	// The scratch has hung here: it goes, and stays reachable by RegScratch alone.
 	c.filesystem("proc", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC, regTree)
 	c.makeDir("/proc", 0o555)
@@ -114,6 +118,19 @@ func (c *compiler) proc(a plan.Proc) {
 	for _, name := range []string{"sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "dynamic_debug", "mtrr"} {
 		c.sealProc(name)
 	}
+	c.hideProc()
+}
+
+// sharedProc binds the harness's procfs, with all that covers parts of it: in this user namespace the kernel lets no bind leave a cover
+// out (has_locked_children in fs/namespace.c), nor take one off. What plan.HiddenProc names is hidden as in a new one.
+func (c *compiler) sharedProc() {
+	c.save(unix.SYS_OPENAT2, regSource, reg(wire.RegOldRoot), c.str("proc"), structure(c, pathHow), imm(24))
+	c.clone(regSource, "", regTree, true)
+	c.ruleOf(regSource, "/proc")
+	c.close(regSource)
+	c.setattr(regTree, "", attrsRead|unix.MOUNT_ATTR_NOEXEC, unix.AT_RECURSIVE)
+	c.makeDir("/proc", 0o555)
+	c.attach(regTree, "/proc", true)
 	c.hideProc()
 }
 

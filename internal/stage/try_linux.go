@@ -19,33 +19,39 @@ import (
 func Try(f host.Facts) host.Facts {
 	_, err := launch.Trampoline()
 	t := host.Trial{Trampoline: err}
-	if began := tryNamespaces(&t, true); !began && err == nil && (t.Lack == nil || errors.Is(t.Lack, host.ErrKilled)) {
+	if began := tryNamespaces(&t); !began && err == nil && (t.Lack == nil || errors.Is(t.Lack, host.ErrKilled)) {
 		// The trampoline may be why: with it alone that shows, and then the re-exec tries.
 		if err = tryTrampoline(); err != nil {
 			t = host.Trial{Trampoline: err}
-			tryNamespaces(&t, true)
+			tryNamespaces(&t)
 		}
 	}
 	if t.Obstacle == (host.Obstacle{Errno: syscall.ENOSPC}) { // a quota (namespaces(7)), such as that of a sandbox around this one
-		other := host.Trial{Trampoline: t.Trampoline, NoCgroup: true}
-		if tryNamespaces(&other, true); other.Refused == "" && other.Lack == nil {
-			t = other
-		}
+		t = orElse(t, host.Trial{NoCgroup: true})
 	}
 	if t.Lack == nil && t.Refused != "" && host.UsedUp(t.Obstacle.Errno) {
 		t.Lack = errors.New(t.Refused)
 	}
-	if t.Lack != nil {
-		return f.Tried(t)
+	if f.UID == 0 { // root needs no user namespace to make the others
+		t = orElse(t, host.Trial{WithoutUser: true})
 	}
-	if t.Refused != "" && f.UID == 0 {
-		// Root needs no user namespace to make the others.
-		other := host.Trial{Trampoline: t.Trampoline, WithoutUser: true}
-		if tryNamespaces(&other, false); other.Refused == "" {
-			t = other
-		}
+	if t.Obstacle.Proc { // the user namespace keeps the tool from what /proc has of processes outside
+		t = orElse(t, host.Trial{SharedPIDs: true})
 	}
 	return f.Tried(t)
+}
+
+// orElse returns another trial where one was refused, if that one was not.
+func orElse(t, other host.Trial) host.Trial {
+	if t.Refused == "" || t.Lack != nil {
+		return t
+	}
+	other.Trampoline = t.Trampoline
+	if tryNamespaces(&other); other.Refused != "" || other.Lack != nil {
+		return t
+	}
+	other.Obstacle = t.Obstacle
+	return other
 }
 
 // tryTrampoline executes the trampoline.
@@ -69,13 +75,16 @@ func tryTrampoline() error {
 }
 
 // tryNamespaces says in t what stood in the way, and how mounting an overlayfs went. It reports whether its stage began.
-func tryNamespaces(t *host.Trial, user bool) (began bool) {
-	steps := []plan.Action{plan.PrivateMounts{}, plan.NewRoot{Private: true}, plan.Proc{},
+func tryNamespaces(t *host.Trial) (began bool) {
+	steps := []plan.Action{plan.PrivateMounts{}, plan.NewRoot{Private: true}, plan.Proc{Shared: t.SharedPIDs},
 		plan.Private{At: "/dev", Slot: "dev", Mode: 0o755}, plan.PTYs{}, plan.Loopback{}, plan.ProbeOverlay{}, plan.Pivot{}, plan.SealRoot{}}
-	if user {
+	if t.SharedPIDs {
+		steps = append([]plan.Action{plan.OpenProc{}}, steps...)
+	}
+	if !t.WithoutUser {
 		steps = append([]plan.Action{plan.MapIDs{}}, append(steps, plan.NestUser{})...)
 	}
-	p := probeOf(plan.Namespaces{User: user, Mount: true, PID: true, IPC: true, UTS: true, Cgroup: !t.NoCgroup, Net: true}, steps...)
+	p := probeOf(plan.Namespaces{User: !t.WithoutUser, Mount: true, PID: !t.SharedPIDs, IPC: true, UTS: true, Cgroup: !t.NoCgroup, Net: true}, steps...)
 	c, template, err := runDefault(p)
 	if host.IsLack(err) {
 		t.Lack = err
@@ -90,9 +99,13 @@ func tryNamespaces(t *host.Trial, user bool) (began bool) {
 	case c.Failed != nil && host.IsLack(c.Failed.Errno):
 		t.Lack = fmt.Errorf("%s: %w", template.StepName(c.Failed.Step), c.Failed.Errno)
 	case c.Failed != nil:
-		made := c.Failed.Step < len(p.Steps) && p.Steps[c.Failed.Step].Do != plan.Action(plan.MapIDs{})
 		t.Refused = fmt.Sprintf("%s: %v", template.StepName(c.Failed.Step), c.Failed.Errno)
-		t.Obstacle = host.Obstacle{Errno: c.Failed.Errno, Mount: made}
+		t.Obstacle.Errno = c.Failed.Errno
+		if c.Failed.Step < len(p.Steps) {
+			step := p.Steps[c.Failed.Step].Do
+			_, t.Obstacle.Proc = step.(plan.Proc)
+			t.Obstacle.Mount = step != plan.Action(plan.MapIDs{})
+		}
 	case !c.Probed:
 		t.Refused = died
 	default:
