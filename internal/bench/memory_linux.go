@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/sandbox"
@@ -35,7 +34,8 @@ func memory(int) ([]table, error) {
 			return nil, err
 		}
 	}
-	return []table{t}, nil
+	waits, err := idle()
+	return []table{t, waits}, err
 }
 
 func measureCrowd(t *table, s *sandbox.Sandbox, dir string, n int) error {
@@ -110,17 +110,14 @@ func sizes(all []*running) (pss [2]int, err error) {
 	return pss, nil
 }
 
-// child returns the one child of a process (proc_pid_task(5), children).
+// child returns the one child of a process (proc_pid_task(5), children), once it has one: init's first takes the harness's root off.
 func child(pid int) (int, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))
-	if err != nil {
-		return 0, err
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if list := childrenOf(pid); len(list) == 1 {
+			return list[0], nil
+		}
 	}
-	words := strings.Fields(string(text))
-	if len(words) != 1 {
-		return 0, fmt.Errorf("process %d has %d children", pid, len(words))
-	}
-	return strconv.Atoi(words[0])
+	return 0, fmt.Errorf("process %d has %d children", pid, len(childrenOf(pid)))
 }
 
 var errNoPSS = errors.New("smaps_rollup has no Pss")

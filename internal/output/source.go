@@ -61,7 +61,7 @@ func (t *tee) ReadFrom(r io.Reader) (int64, error) {
 // Pipe returns a file for a command that has no writer. Started and Abandon close it. What comes is read in a goroutine, until no process has it
 // open for writing, or Close.
 func (l *Log) Pipe() (*os.File, error) {
-	r, w, err := os.Pipe()
+	r, w, err := pipe()
 	if err != nil {
 		return nil, err
 	}

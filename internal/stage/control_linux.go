@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 	"unsafe"
@@ -56,10 +57,16 @@ type Control struct {
 	Gate     func(gate int) error
 	GateErr  error // what it returned
 	gate     int
-	waiting  bool   // init waits at gate, and who it is is not known yet
-	Evidence []byte // nil: none has come
-	buf      [wire.EvidenceSize + int(unsafe.Sizeof(wire.Message{}))]byte
+	waiting  bool     // init waits at gate, and who it is is not known yet
+	Evidence []byte   // nil: none has come
+	buf      *message // nil: none has been read
 }
+
+// A message has room for the longest.
+type message [wire.EvidenceSize + int(unsafe.Sizeof(wire.Message{}))]byte
+
+// messages serve one Control after another: the garbage collector has little to do for a harness that runs many commands.
+var messages = sync.Pool{New: func() any { return new(message) }}
 
 // A Loss is the end of a process of the sandbox's own before that of the tool: it was
 // killed by neither the stage nor the harness.
@@ -109,6 +116,10 @@ func (c *Control) Close() {
 	if c.sock != nil {
 		c.sock.Close()
 		c.sock = nil
+	}
+	if c.buf != nil {
+		messages.Put(c.buf)
+		c.buf = nil
 	}
 	if c.init != nil {
 		c.init.Close()
@@ -171,6 +182,9 @@ func (c *Control) Poll() {
 func (c *Control) next() error {
 	if c.sock == nil {
 		return io.EOF
+	}
+	if c.buf == nil {
+		c.buf = messages.Get().(*message)
 	}
 	n, pidfd, err := receive(c.sock, c.buf[:])
 	if err != nil {

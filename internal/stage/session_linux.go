@@ -5,6 +5,7 @@ import (
 	"os"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"golang.org/x/sys/unix"
@@ -120,7 +121,8 @@ func (c *Control) arrived() (is bool) {
 // Discard reads what is left and changes nothing: the fields are others' to read by now.
 func (c *Control) Discard() {
 	for c.sock != nil {
-		_, fd, err := receive(c.sock, c.buf[:])
+		var rest [unsafe.Sizeof(wire.Message{})]byte
+		_, fd, err := receive(c.sock, rest[:])
 		if err != nil {
 			return
 		}

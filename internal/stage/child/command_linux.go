@@ -21,6 +21,7 @@ func commandMain() {
 		st.failedStep, st.failedErrno, st.failedWhere = wire.StepClone, errno, wire.InStage
 		fail()
 	}
+	takeName()
 	closeStageFDs()
 	monitorWarden()
 	sys.Call(syscall.SYS_CLOSE, st.control, 0, 0, 0, 0, 0)

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sys"
 )
 
-// load looks at the program in descriptor fd, maps a private copy and makes its
-// offsets pointers. self is the number that the harness gave it. It answers what is wrong, or "".
+// load looks at the program in descriptor fd and maps it, to be read. self is the number that the harness gave it. It answers
+// what is wrong, or "".
 //
 //go:norace
 //go:nocheckptr
@@ -29,15 +29,11 @@ func load(fd uintptr, self int32) string {
 	}
 	// Mapped to be read first: populated to be written, every page would be copied.
 	base, errno := sys.Call(syscall.SYS_MMAP, 0, uintptr(head.Size), syscall.PROT_READ, syscall.MAP_PRIVATE|syscall.MAP_POPULATE, fd, 0)
-	if errno == 0 {
-		_, errno = sys.Call(syscall.SYS_MPROTECT, base, uintptr(head.Size), syscall.PROT_READ|syscall.PROT_WRITE, 0, 0, 0)
-	}
 	if errno != 0 {
 		return "the stage's program cannot be mapped"
 	}
 	st.base = base
 	st.hdr = (*wire.Header)(at(0))
-	relocate()
 	return ""
 }
 
@@ -70,14 +66,18 @@ func ops(place int) wire.Span {
 	return st.hdr.Ops[place]
 }
 
-// relocate makes the offsets of arguments and environment pointers. Those of the
-// ops are made so as they run.
+// relocate makes the offsets of arguments and environment pointers, in a private copy. Those of the
+// ops are made so as they run. It reports whether it could.
 //
 //go:norace
 //go:nocheckptr
-func relocate() {
+func relocate() bool {
+	if _, errno := sys.Call(syscall.SYS_MPROTECT, st.base, uintptr(st.hdr.Size), syscall.PROT_READ|syscall.PROT_WRITE, 0, 0, 0); errno != 0 {
+		return false
+	}
 	pointers(st.hdr.Argv)
 	pointers(st.hdr.Envp)
+	return true
 }
 
 // pointers relocates a vector whose last element is the null that ends it.

@@ -22,6 +22,10 @@ func stageMain() {
 	if st.hdr.Flags&wire.FlagCommand != 0 {
 		commandMain()
 	}
+	if !relocate() {
+		printError("the stage's program cannot be mapped")
+		sys.Call(syscall.SYS_EXIT_GROUP, wire.ExitFailed, 0, 0, 0, 0, 0)
+	}
 	makeSupervisor()
 	prepare()
 	if !run(wire.InStage) {
@@ -91,8 +95,17 @@ func prepare() {
 	if st.threads {
 		takeSignals(st.stageSock) // in place of the Go runtime's handlers; every other stage has none until closeStageFDs
 	}
-	name := wire.Marker
-	sys.Call(syscall.SYS_PRCTL, sys.PR_SET_NAME, uintptr(unsafe.Pointer(unsafe.StringData(name))), 0, 0, 0, 0)
+	if h.Flags&wire.FlagCommand == 0 {
+		takeName()
+	}
+}
+
+// takeName names the thread, and what is cloned of it.
+//
+//go:norace
+//go:nocheckptr
+func takeName() {
+	sys.Call(syscall.SYS_PRCTL, sys.PR_SET_NAME, text(wire.Marker), 0, 0, 0, 0)
 }
 
 // fillGap puts a placeholder where the caller's ExtraFiles has a nil entry, so

@@ -50,7 +50,7 @@ func becomeWarden() {
 //go:nocheckptr
 func takeCommand(count uintptr) {
 	extra := count - wire.PassedFirst
-	if why := load(uintptr(st.passed.fds[0]), int32(extra)); why != "" {
+	if why := load(uintptr(st.passed.fds[0]), int32(extra)); why != "" || !relocate() {
 		exitInit()
 	}
 	st.control, st.initSock = raised(uintptr(st.passed.fds[1])), raised(uintptr(st.passed.fds[2]))
