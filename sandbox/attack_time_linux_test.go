@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var _, _, _, _ = offer(programs, "bomb", bomb), offer(programs, "stop", stopItself), offer(programs, "harness of a stopped tool", harnessOfStopped), offer(programs, "flee", flee)
+var _, _, _, _, _ = offer(programs, "bomb", bomb), offer(programs, "stop", stopItself), offer(programs, "harness of a stopped tool", harnessOfStopped), offer(programs, "flee", flee), offer(programs, "stops", stopsAtFullSpeed)
 
 // stopItself stops, and leaves a process that goes on.
 func stopItself([]string) {
@@ -225,4 +226,60 @@ func TestKernelAttackForkBombIsDeadAfterCancel(t *testing.T) {
 			})
 		})
 	}
+}
+
+// stopsAtFullSpeed is stopped and continued by its child, once it has been told to begin.
+func stopsAtFullSpeed(args []string) {
+	if len(args) > 0 {
+		for range 10000 {
+			unix.Kill(os.Getppid(), unix.SIGSTOP)
+			unix.Kill(os.Getppid(), unix.SIGCONT)
+		}
+		return
+	}
+	io.ReadAll(os.Stdin)
+	exe, _ := os.Executable()
+	c := exec.Command(exe)
+	c.Args = []string{attackTool, "stops", "its parent"}
+	if err := c.Run(); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println("done")
+	os.Exit(7)
+}
+
+// A tool that is stopped and continued inside ends as others do: the stage, which stops with it, goes on with it. So does one whose stage
+// is stopped by its caller meanwhile.
+func TestKernelAttackStopsAtFullSpeed(t *testing.T) {
+	check := func(t *testing.T, command func() *Cmd) {
+		c := command()
+		if out, err := c.CombinedOutput(); c.ProcessState == nil || c.ProcessState.ExitCode() != 7 {
+			t.Errorf("%v: %s", err, out)
+		}
+		c = command()
+		in, err := c.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := c.StdoutPipe()
+		if err := errors.Join(err, c.Start(), c.Process.Signal(unix.SIGSTOP)); err != nil {
+			t.Fatal(err)
+		}
+		in.Close()
+		if line, err := bufio.NewReader(out).ReadString('\n'); line != "done\n" {
+			t.Errorf("%q, %v", line, err)
+		}
+		c.Process.Signal(unix.SIGCONT)
+		if err := c.Wait(); c.ProcessState.ExitCode() != 7 {
+			t.Error(err)
+		}
+	}
+	eachWall(t, allSets[:4], func(t *testing.T, w walls) {
+		s := attackSandbox(t, attackPolicy(t, "", w), w)
+		check(t, func() *Cmd { return hostile(t, s, "stops") })
+	})
+	inSessions(t, sessionWalls[:2], func(t *testing.T, s *Session, _ walls) {
+		check(t, func() *Cmd { return s.program("stops") })
+	})
 }

@@ -120,7 +120,7 @@ func TestKernelDifferential(t *testing.T) {
 			defer s.Close()
 			warm(t, s)
 			used, sess := map[string]bool{}, openSession(t, s, as)
-			for _, c := range slices.Concat(startCases, environCases, stdioCases, endCases, contextCases, attributeCases) {
+			for _, c := range slices.Concat(startCases, environCases, stdioCases, endCases, stopCases, contextCases, attributeCases) {
 				t.Run(c.name, func(t *testing.T) {
 					plain := compare(t, s, dir, c, used)
 					if sess != nil {
@@ -161,7 +161,7 @@ func TestKernelDifferentialOfTheHarnesssFile(t *testing.T) {
 		}
 		defer s.Close()
 		warm(t, s)
-		for _, c := range slices.Concat(endCases, attributeCases) {
+		for _, c := range slices.Concat(endCases, stopCases, attributeCases) {
 			t.Run(c.name, func(t *testing.T) { compare(t, s, dir, c, map[string]bool{}) })
 		}
 	})

@@ -1,9 +1,15 @@
 #include "textflag.h"
 
 // The handler: sendto(forwardFD, &signo, 1, MSG_DONTWAIT|MSG_NOSIGNAL, 0, 0).
-// It is entered with the C convention: signo in DI. sigreturn restores every
-// register it changes.
+// It is entered with the C convention: signo in DI, siginfo in SI. sigreturn restores every
+// register it changes. A SIGCONT that tgkill(2) has sent, which is the stopper's, is not for the tool.
 TEXT ·forward(SB),NOSPLIT|NOFRAME,$0
+	CMPL	DI, $18 // SIGCONT
+	JNE	pass
+	CMPL	8(SI), $-6 // si_code: SI_TKILL
+	JNE	pass
+	RET
+pass:
 	SUBQ	$24, SP
 	MOVQ	DI, 8(SP)
 	MOVQ	·forwardFD(SB), DI

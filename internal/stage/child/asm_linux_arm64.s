@@ -1,9 +1,16 @@
 #include "textflag.h"
 
 // The handler: sendto(forwardFD, &signo, 1, MSG_DONTWAIT|MSG_NOSIGNAL, 0, 0).
-// It is entered with the C convention: signo in R0. sigreturn restores every
-// register it changes.
+// It is entered with the C convention: signo in R0, siginfo in R1. sigreturn restores every
+// register it changes. A SIGCONT that tgkill(2) has sent, which is the stopper's, is not for the tool.
 TEXT ·forward(SB),NOSPLIT|NOFRAME,$0
+	CMPW	$18, R0 // SIGCONT
+	BNE	pass
+	MOVW	8(R1), R2 // si_code
+	CMPW	$-6, R2   // SI_TKILL
+	BNE	pass
+	RET
+pass:
 	SUB	$16, RSP
 	MOVD	R0, (RSP)
 	MOVD	·forwardFD(SB), R0

@@ -108,7 +108,7 @@ func childSignals() int32 {
 	return int32(fd)
 }
 
-// reap collects the dead. The tool's death ends the sandbox; its stops are
+// reap collects the dead. The tool's death ends the sandbox; its stops, and that it goes on, are
 // passed to the stage.
 //
 //go:norace
@@ -116,7 +116,7 @@ func childSignals() int32 {
 func reap() {
 	sys.Call(syscall.SYS_READ, uintptr(st.poll[1].FD), sys.Addr(&st.siginfo), unsafe.Sizeof(st.siginfo), 0, 0, 0)
 	for n := 1; ; n++ {
-		pid, errno := sys.Call(syscall.SYS_WAIT4, ^uintptr(0), sys.Addr(&st.waited), sys.WNOHANG|sys.WUNTRACED|sys.WALL, sys.Addr(&st.evidence), 0, 0)
+		pid, errno := sys.Call(syscall.SYS_WAIT4, ^uintptr(0), sys.Addr(&st.waited), sys.WNOHANG|sys.WUNTRACED|sys.WCONTINUED|sys.WALL, sys.Addr(&st.evidence), 0, 0)
 		if errno != 0 && st.toolPID == 0 && st.poll[0].FD < 0 {
 			exitInit() // a warden, to which no process is left
 		}
@@ -131,8 +131,11 @@ func reap() {
 		}
 		if st.waited&0xff == 0x7f { // stopped: wait(2)
 			takeStop(uintptr(st.waited>>8) & 63)
-			st.status = wire.StatusRecord{Kind: wire.StatusStopped, Status: st.waited}
-			sys.Call(syscall.SYS_SENDTO, st.initSock, sys.Addr(&st.status), unsafe.Sizeof(st.status), sys.MSG_NOSIGNAL, 0, 0)
+			tellStop(wire.StatusStopped)
+			continue
+		}
+		if st.waited == 0xffff { // continued
+			tellStop(wire.StatusContinued)
 			continue
 		}
 		if st.hdr.Flags&wire.FlagCommand != 0 {
@@ -143,6 +146,15 @@ func reap() {
 		addUsed()
 		endInit()
 	}
+}
+
+// tellStop tells the stage that the tool was stopped, or goes on.
+//
+//go:norace
+//go:nocheckptr
+func tellStop(kind uint32) {
+	st.status = wire.StatusRecord{Kind: kind, Status: st.waited}
+	sys.Call(syscall.SYS_SENDTO, st.initSock, sys.Addr(&st.status), unsafe.Sizeof(st.status), sys.MSG_NOSIGNAL, 0, 0)
 }
 
 // passSignal takes one signal's number from the stage and gives the signal to

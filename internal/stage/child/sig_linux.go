@@ -12,7 +12,7 @@ import (
 var forwardFD uint64
 
 // handlerAddr and restorerAddr return the addresses of the two pieces of
-// assembly: a handler that sends its signal's number over forwardFD, and the
+// assembly: a handler that sends its signal's number over forwardFD, but for the SIGCONT of a stopper (stop_linux.go), and the
 // return from it (amd64's kernel has no default, sigreturn(2)).
 func handlerAddr() uintptr
 func restorerAddr() uintptr
@@ -26,7 +26,7 @@ func restorerAddr() uintptr
 func takeSignals(fd uintptr) {
 	forwardFD = uint64(fd)
 	for n := syscall.Signal(1); n <= 64; n++ {
-		a := sys.SigAction{Handler: handlerAddr(), Flags: sys.SA_RESTORER | sys.SA_ONSTACK | sys.SA_RESTART, Restorer: restorerAddr(), Mask: ^uint64(0)}
+		a := sys.SigAction{Handler: handlerAddr(), Flags: sys.SA_SIGINFO | sys.SA_RESTORER | sys.SA_ONSTACK | sys.SA_RESTART, Restorer: restorerAddr(), Mask: ^uint64(0)}
 		switch n {
 		case syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGCHLD:
 			continue

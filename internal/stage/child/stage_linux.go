@@ -286,47 +286,36 @@ func wakeAtDeadline() {
 	st.sleepless = errno != 0
 }
 
-// stop stops the stage as the tool has stopped, so that a shell's job control
-// sees it. A tool must gain no time by that: a process that is stopped minds
-// nothing until SIGCONT, so the deadline and the harness's death send it. Where the
-// deadline cannot, it does not stop.
-//
-//go:norace
-//go:nocheckptr
-func stop() {
-	if st.sleepless {
-		return
-	}
-	before := int32(0)
-	sys.Call(syscall.SYS_PRCTL, syscall.PR_GET_PDEATHSIG, sys.Addr(&before), 0, 0, 0, 0)
-	sys.Call(syscall.SYS_PRCTL, syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGCONT), 0, 0, 0, 0)
-	parent, _ := sys.Call(syscall.SYS_GETPPID, 0, 0, 0, 0, 0, 0)
-	if parent == uintptr(st.hdr.HarnessPID) {
-		pid, _ := sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
-		sys.Call(syscall.SYS_KILL, pid, uintptr(syscall.SIGSTOP), 0, 0, 0, 0)
-	}
-	sys.Call(syscall.SYS_PRCTL, syscall.PR_SET_PDEATHSIG, uintptr(before), 0, 0, 0, 0)
-}
-
 // readStatus takes one record from init; false: init has closed its end.
 //
 //go:norace
 //go:nocheckptr
 func readStatus() bool {
+	kind, errno := takeStatus()
+	if kind == wire.StatusStopped {
+		stop()
+	}
+	return kind != 0 || errno == uintptr(syscall.EAGAIN)
+}
+
+// takeStatus takes a record, if there is one, and keeps what is said of the tool's end. Before that comes ECONNRESET, once, where init has closed its
+// end and not read a signal's number (unix_release_sock in net/unix/af_unix.c).
+//
+//go:norace
+//go:nocheckptr
+func takeStatus() (kind uint32, errno uintptr) {
 	var r wire.StatusRecord
-	n, errno := sys.Call(syscall.SYS_RECVFROM, st.stageSock, sys.Addr(&r), unsafe.Sizeof(r), sys.MSG_DONTWAIT, 0, 0)
-	if errno == uintptr(syscall.EAGAIN) || errno == uintptr(syscall.EINTR) {
-		return true
+	n := uintptr(0)
+	for errno = uintptr(syscall.EINTR); errno == uintptr(syscall.EINTR) || errno == uintptr(syscall.ECONNRESET); {
+		n, errno = sys.Call(syscall.SYS_RECVFROM, st.stageSock, sys.Addr(&r), unsafe.Sizeof(r), sys.MSG_DONTWAIT, 0, 0)
 	}
 	if errno != 0 || n != unsafe.Sizeof(r) {
-		return false
+		return 0, errno
 	}
-	if r.Kind == wire.StatusStopped {
-		stop()
-		return true
+	if r.Kind != wire.StatusStopped && r.Kind != wire.StatusContinued {
+		st.status = r
 	}
-	st.status = r
-	return true
+	return r.Kind, 0
 }
 
 // reapInit takes init's exit status and what it still had to say.
@@ -340,9 +329,8 @@ func reapInit() {
 			break
 		}
 	}
-	for {
-		before := st.status.Kind
-		if !readStatus() || before == st.status.Kind {
+	for st.status.Kind == 0 {
+		if kind, _ := takeStatus(); kind == 0 {
 			return
 		}
 	}

@@ -342,7 +342,8 @@ type Used struct{ User, System, MaxRSS int64 }
 
 // Kinds of StatusRecord.
 const (
-	StatusEnded   = 1 + iota // the tool ended; Status is its wait status
-	StatusStopped            // the tool was stopped by a signal
-	StatusFailed             // the tool was never executed; Status is the stage's exit code
+	StatusEnded     = 1 + iota // the tool ended; Status is its wait status
+	StatusStopped              // the tool was stopped by a signal
+	StatusContinued            // and goes on
+	StatusFailed               // the tool was never executed; Status is the stage's exit code
 )
