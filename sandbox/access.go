@@ -44,8 +44,7 @@ func Allows(p Policy, a Access) (bool, Reason) {
 	return verdict.Answer(p, a)
 }
 
-// Allows is [Allows] for the sandbox's policy, whose paths have been
-// resolved on this host.
+// Allows is [Allows] for the sandbox's policy, with this host's paths.
 func (s *Sandbox) Allows(a Access) (bool, Reason) { return s.evaluator().Answer(a) }
 
 // evaluator answers for the policy with its resolved paths.

@@ -12,9 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/runner"
 )
 
-// Cmd is an [exec.Cmd] whose process runs inside a sandbox. The embedded
-// *exec.Cmd is a real one: any API that takes an *exec.Cmd may start it, and it
-// enters the same sandbox, or fails. Set its fields as usual before that.
+// Cmd is an [exec.Cmd] whose process runs inside a sandbox. The embedded *exec.Cmd is a real one: any API that takes an
+// *exec.Cmd may start it, and it enters the same sandbox, or fails. Set its fields as usual before that.
 //
 // The differences from os/exec are listed in the package's documentation.
 type Cmd struct {

@@ -22,9 +22,8 @@ type Sandbox struct {
 	sshConfigs []string // a test's own, for clientenv.SystemSSHConfigs
 }
 
-// New validates the policy, resolves its paths and compiles it for this host,
-// once. The error is a [*PolicyError] that names the first field which is wrong,
-// or joins an [*UnsupportedError] for each bound that this host cannot hold.
+// New validates the policy, resolves its paths and compiles it for this host, once. The error is a [*PolicyError] that
+// names the first field which is wrong, or joins an [*UnsupportedError] for each bound that this host cannot hold.
 func New(p Policy) (*Sandbox, error) {
 	p = p.Clone()
 	if err := p.Validate(); err != nil {
@@ -50,8 +49,7 @@ func New(p Policy) (*Sandbox, error) {
 	return s, nil
 }
 
-// Format keeps what a sandbox holds, the policy's environment and the harness's among
-// it, out of whatever prints one.
+// Format keeps what a sandbox holds, the policy's environment and the harness's among it, out of whatever prints one.
 func (s *Sandbox) Format(f fmt.State, verb rune) { fmt.Fprint(f, "sandbox") }
 
 // Command is [exec.Command] inside the sandbox.
@@ -59,8 +57,7 @@ func (s *Sandbox) Command(name string, arg ...string) *Cmd {
 	return newCmd(context.Background(), s, nil, name, arg)
 }
 
-// CommandContext is [exec.CommandContext] inside the sandbox. When ctx is done
-// the command's Cancel is called; by default it kills everything inside.
+// CommandContext is [exec.CommandContext] inside. At the end of ctx Cancel is called, which by default kills everything inside.
 func (s *Sandbox) CommandContext(ctx context.Context, name string, arg ...string) *Cmd {
 	if ctx == nil {
 		panic("nil Context")

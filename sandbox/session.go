@@ -48,13 +48,16 @@ func (s *Session) CommandContext(ctx context.Context, name string, arg ...string
 // Wrap is [Sandbox.Wrap] for a command of the session.
 func (s *Session) Wrap(cmd *exec.Cmd) error { return s.live.Wrap(cmd) }
 
-// SetEnv sets the environment of commands made afterwards without an Env. The policy filters it as theirs.
+// SetEnv sets the environment, to be filtered, of commands without an Env.
 func (s *Session) SetEnv(env []string) error { return s.live.SetEnv(env) }
+
+// SetHosts replaces the [Network.Hosts] of the session while it lives, and closes what goes to others (docs/sessions.md).
+func (s *Session) SetHosts(hosts ...string) error { return s.live.SetHosts(hosts) }
 
 // SetDir sets the directory of commands made afterwards without a Dir.
 func (s *Session) SetDir(dir string) error { return s.live.SetDir(dir) }
 
-// Output returns what the command with an ID has printed, from an offset on. It is kept to a bound: docs/sessions.md.
+// Output returns what the command with an ID has printed from an offset on.
 func (s *Session) Output(id int, offset int64) (policy.Output, error) {
 	return s.live.Output(id, offset)
 }
@@ -70,10 +73,10 @@ func (s *Session) WaitPorts(ctx context.Context, known []policy.Port) ([]policy.
 	return s.live.WaitPorts(ctx, known)
 }
 
-// Forward leads from an address of the harness's loopback to a port of the session, one of [Network.Listen].
+// Forward leads from the harness's loopback to one of [Network.Listen].
 func (s *Session) Forward(port uint16) (netip.AddrPort, error) { return s.live.Forward(port) }
 
-// Extend gives the session a deadline, or moves the one that it has, to a time from now.
+// Extend sets or moves the session's deadline, to a time from now.
 func (s *Session) Extend(in time.Duration) error { return s.live.Extend(in) }
 
 // DialInside is [Cmd.DialInside] for a server of any of its commands.

@@ -26,6 +26,7 @@ type Asker struct {
 	calls Limit
 	mu    sync.Mutex
 	run   verdicts // for this run
+	since uint64   // the Memory's time: what was asked before is forgotten
 	open  map[key]*asked
 }
 
@@ -44,6 +45,7 @@ type Question struct {
 type Answer struct {
 	policy.Verdict
 	Remembered bool // it is that of an earlier question, and lasts for the run or the sandbox
+	Forgotten  bool // Forget was called before it came: it is none
 }
 
 // Rule is how reports name what has decided.
@@ -70,6 +72,9 @@ type asked struct {
 	Question
 	key     key
 	waiting int
+	since   uint64 // the Asker's, and
+	at      uint64 // the Memory's time, when it began
+	forgot  bool   // Forget was called
 	cancel  context.CancelFunc
 	done    chan struct{}
 	answer  Answer // once done is closed
@@ -94,10 +99,23 @@ func (a *Asker) Ask(ctx context.Context, question Question) Answer {
 	}
 	select {
 	case <-q.done:
+		q.answer.Forgotten = q.forgot
 		return q.answer
 	default:
 		return denied("the client has gone before it was decided")
 	}
+}
+
+// Forget forgets the run's verdicts, and for this run those of the sandbox, and gives up what is asked: Decide is asked anew.
+func (a *Asker) Forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.run, a.since = nil, a.Memory.goOn()
+	for _, q := range a.open {
+		q.forgot = true
+		q.cancel()
+	}
+	clear(a.open)
 }
 
 func denied(why string) Answer { return Answer{Verdict: policy.Verdict{Reason: why}} }
@@ -107,19 +125,19 @@ func (a *Asker) join(question Question) (*asked, Answer) {
 	k := key(sha256.Sum256([]byte(question.Same)))
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	v, known := a.run[k]
-	if !known {
-		v, known = a.Memory.find(k)
+	v, known, now := a.Memory.find(k, a.since)
+	if own, has := a.run.find(k, a.since); has {
+		v, known = own, true
 	}
 	if known {
-		return nil, Answer{v, true}
+		return nil, Answer{Verdict: v, Remembered: true}
 	}
 	if q := a.open[k]; q != nil {
 		q.waiting++
 		return q, Answer{}
 	}
 	ctx, cancel := context.WithCancel(a.Ctx)
-	q := &asked{Question: question, key: k, waiting: 1, cancel: cancel, done: make(chan struct{})}
+	q := &asked{Question: question, key: k, waiting: 1, since: a.since, at: now, cancel: cancel, done: make(chan struct{})}
 	if !a.Spawn(func() { a.await(ctx, q) }) {
 		cancel()
 		return nil, denied(ErrClosed.Error())
@@ -157,9 +175,9 @@ func (a *Asker) awaitTurn(ctx context.Context, q *asked) (Answer, bool) {
 	ctx, cancel := context.WithTimeout(ctx, a.Patience)
 	defer cancel()
 	for {
-		v, known, other := a.Memory.turn(q.About, q.key)
+		v, known, other := a.Memory.turn(q.About, q.key, q.since)
 		if other == nil {
-			return Answer{v, known}, known
+			return Answer{Verdict: v, Remembered: known}, known
 		}
 		select {
 		case <-other:
@@ -181,7 +199,7 @@ func (a *Asker) late(format string) Answer {
 // waited for, and nothing is asked about the same thing until it returns.
 func (a *Asker) awaitDecide(ctx context.Context, q *asked) Answer {
 	if !a.calls.Acquire(a.Most) {
-		a.Memory.end(q.About, q.key, policy.Verdict{})
+		a.Memory.end(q.About, q.key, policy.Verdict{}, q.at)
 		return denied("too many questions are open")
 	}
 	if q.Asked != nil {
@@ -225,8 +243,8 @@ func (a *Asker) keep(ctx context.Context, q *asked, v policy.Verdict) {
 	}
 	if v.For == policy.Run {
 		a.mu.Lock()
-		a.run.keep(q.key, v)
+		a.run.keep(q.key, v, q.at)
 		a.mu.Unlock()
 	}
-	a.Memory.end(q.About, q.key, v)
+	a.Memory.end(q.About, q.key, v, q.at)
 }

@@ -246,3 +246,45 @@ func TestAMemoryIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestForgottenVerdictsAreAskedForAnew: those of the run and the sandbox, by the run that forgets and no other, and what waits for an answer
+// is told. A verdict that comes afterwards on an earlier question does not count either.
+func TestForgottenVerdictsAreAskedForAnew(t *testing.T) {
+	for _, lasts := range []policy.Lifetime{policy.Run, policy.Sandbox} {
+		m := new(Memory)
+		a, other := newAsker(t, m, time.Hour), newAsker(t, m, time.Hour)
+		asked := 0
+		q := question("h", "h:1", func(context.Context) policy.Verdict {
+			asked++
+			return policy.Verdict{Allow: true, For: lasts}
+		})
+		a.Ask(t.Context(), q)
+		other.Ask(t.Context(), q)
+		before := asked
+		a.Forget()
+		if v := a.Ask(t.Context(), q); v.Remembered || asked != before+1 {
+			t.Errorf("for the %s: %+v, asked %d times", lasts, v, asked)
+		}
+		if v := a.Ask(t.Context(), q); !v.Remembered {
+			t.Errorf("for the %s: the second is not remembered", lasts)
+		}
+		if v := other.Ask(t.Context(), q); !v.Remembered || asked != before+1 {
+			t.Errorf("for the %s, the other run: %+v", lasts, v)
+		}
+		began, answer, left := make(chan bool), make(chan policy.Verdict), make(chan Answer)
+		late := question("late", "late:1", func(context.Context) policy.Verdict { began <- true; return <-answer })
+		go func() { left <- a.Ask(t.Context(), late) }()
+		<-began
+		a.Forget()
+		if v := <-left; v.Allow || !v.Forgotten {
+			t.Errorf("for the %s, what waited: %+v", lasts, v)
+		}
+		answer <- policy.Verdict{Allow: true, For: lasts}
+		go func() { left <- a.Ask(t.Context(), late) }()
+		<-began // asked anew, when the call before has returned
+		answer <- policy.Verdict{}
+		if v := <-left; v.Allow || v.Forgotten {
+			t.Errorf("for the %s, asked anew: %+v", lasts, v)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync/atomic"
 )
 
 // A uploadBody is the body of the request that goes out. When it was read to its end it gives
@@ -66,21 +67,18 @@ type upgradedConn struct {
 
 func (s *upgradedConn) Read(p []byte) (int, error) {
 	n, err := s.ReadWriteCloser.Read(p)
-	s.x.received.Add(int64(n))
-	s.noteLimit(err)
-	return n, err
+	return s.count(&s.x.received, n, err)
 }
 
 func (s *upgradedConn) Write(p []byte) (int, error) {
 	n, err := s.ReadWriteCloser.Write(p)
-	s.x.sent.Add(int64(n))
-	s.noteLimit(err)
-	return n, err
+	return s.count(&s.x.sent, n, err)
 }
 
-// noteLimit keeps that the limit was why, which ReverseProxy does not report.
-func (s *upgradedConn) noteLimit(err error) {
-	if errors.Is(err, errBytes) {
+// count also keeps that the limit was why, which ReverseProxy does not report.
+func (s *upgradedConn) count(of *atomic.Int64, n int, err error) (int, error) {
+	if of.Add(int64(n)); errors.Is(err, errBytes) {
 		s.x.limitReached.Store(true)
 	}
+	return n, err
 }

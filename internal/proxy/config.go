@@ -25,6 +25,10 @@ type Target struct {
 	Host     hostrules.Host
 	Port     uint16
 	Protocol string // for the event: "connect", "socks", "tcp" ...
+
+	rules     *hostrules.Rules // by which it was decided; nil: it was not
+	address   netip.Addr       // that was dialled; zero: none yet
+	datagrams bool
 }
 
 // A Denied is the first denial of a kind: by one rule and for one reason, of one host and

@@ -22,8 +22,7 @@ import (
 // placeholderPrefix makes a placeholder known to a person who sees it.
 const placeholderPrefix = "holdfast-"
 
-// A credential is a policy.Credential that was checked. The secret is behind a function,
-// which no printer follows.
+// A credential is a policy.Credential that was checked. The secret is behind a function, which no printer follows.
 type credential struct {
 	name        string
 	placeholder string
@@ -56,8 +55,7 @@ func (all credentials) redactor() *redact.Redactor {
 	return redact.New(list)
 }
 
-// compileCredentials checks a list and draws the placeholders. Entries of one name
-// are several places for one secret, and share a placeholder.
+// compileCredentials checks a list and draws the placeholders. Entries of one name are several places for one secret, and share a placeholder.
 func compileCredentials(list []policy.Credential) (credentials, error) {
 	var all credentials
 	for i, c := range list {
@@ -128,10 +126,8 @@ func (all credentials) placeholders() map[string]string {
 	return m
 }
 
-// judge refuses a request with a placeholder to a host that the credential is not bound
-// to, or in clear text. The secret would not be sent in either case; the refusal tells the
-// tool and its user why. A placeholder in another field of a request to its own host passes
-// unchanged.
+// judge refuses a request with a placeholder to a host that the credential is not bound to, or in clear text. The secret would not be sent in either
+// case; the refusal tells the tool and its user why. A placeholder in another field of a request to its own host passes unchanged.
 func (all credentials) judge(r *http.Request, h hostrules.Host, port uint16, secure bool) *Refusal {
 	bound := all.of(h, port)
 	for _, c := range all {
@@ -153,8 +149,7 @@ func (all credentials) judge(r *http.Request, h hostrules.Host, port uint16, sec
 	return nil
 }
 
-// in says whether a request carries the placeholder in its line or its headers,
-// as it is or within a basic authorization.
+// in says whether a request carries the placeholder in its line or its headers, as it is or within a basic authorization.
 func (c credential) in(r *http.Request) bool {
 	has := func(s string) bool { return strings.Contains(s, c.placeholder) }
 	if query, err := url.QueryUnescape(r.URL.RawQuery); has(r.URL.RawQuery) || has(r.URL.Path) || err == nil && has(query) {
@@ -202,8 +197,8 @@ func (c credential) bearer(v string) string {
 	return v
 }
 
-// basic takes the placeholder as the password, or as the user's name, which is
-// where some services have their tokens. With a field the user's name is that.
+// basic takes the placeholder as the password, or as the user's name, which is where some services have their tokens. With a field the user's name is
+// that.
 func (c credential) basic(v string) string {
 	user, password, ok := parseBasic(v)
 	switch {
@@ -232,8 +227,7 @@ func parseBasic(v string) (user, password string, ok bool) {
 	return strings.Cut(string(b), ":")
 }
 
-// putQuery changes the parameter's value alone, where it stands first, and leaves
-// the rest as written.
+// putQuery changes the parameter's value alone, where it stands first, and leaves the rest as written.
 func (c credential) putQuery(u *url.URL) {
 	parts := strings.Split(u.RawQuery, "&")
 	for i, p := range parts {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -18,12 +19,15 @@ const (
 	dialTimeout   = 15 * time.Second // of one address
 )
 
-// decide decides about a target before its name is looked up. The error is a
-// *Refusal.
-func (g *Proxy) decide(ctx context.Context, t Target, method, path string) (hostrules.Decision, error) {
-	d := g.rules.Load().Target(t.Host, t.Port)
+// decide decides about a target before its name is looked up. The error is a *Refusal.
+func (g *Proxy) decide(ctx context.Context, t *Target, method, path string) (hostrules.Decision, error) {
+	t.rules = g.rules.Load()
+	d := t.rules.Target(t.Host, t.Port)
 	if d.Outcome == hostrules.Unknown && g.cfg.Decide != nil {
 		a := g.ask(ctx, policy.Request{Host: t.Host.String(), Port: t.Port, Protocol: t.Protocol, Method: method, Path: path, Rule: d.Rule})
+		if a.Forgotten || t.rules != g.rules.Load() {
+			return g.decide(ctx, t, method, path)
+		}
 		if d.Why = a.Reason; a.Allow {
 			d = hostrules.Decision{Outcome: hostrules.Allow}
 		} else if d.Why == "" {
@@ -34,14 +38,14 @@ func (g *Proxy) decide(ctx context.Context, t Target, method, path string) (host
 	if d.Outcome != hostrules.Allow {
 		return d, t.refuse(d)
 	}
-	if err := g.countName(t, d.Rule); err != nil {
+	if err := g.countName(*t, d.Rule); err != nil {
 		return hostrules.Decision{Rule: d.Rule}, err
 	}
 	return d, nil
 }
 
-// ask puts a request to Decide. Questions are equal that are about the same host and port, if the harness sees no more: by
-// any protocol; else about the same method and path, too. One that is remembered for a connection answers no request.
+// ask puts a request to Decide. Questions are equal that are about the same host and port, if the harness sees no more: by any protocol; else about
+// the same method and path, too. One that is remembered for a connection answers no request.
 func (g *Proxy) ask(ctx context.Context, r policy.Request) callback.Answer {
 	same := net.JoinHostPort(r.Host, strconv.Itoa(int(r.Port)))
 	if r.Method != "" {
@@ -58,8 +62,7 @@ func (g *Proxy) ask(ctx context.Context, r policy.Request) callback.Answer {
 // isWildcard reports whether an entry is a wildcard.
 func isWildcard(entry string) bool { return len(entry) > 0 && entry[0] == '*' }
 
-// dial looks a target up, once, and connects to the first of its addresses that
-// may be dialled and answers.
+// dial looks a target up, once, and connects to the first of its addresses that may be dialled and answers.
 func (g *Proxy) dial(ctx context.Context, t Target) (net.Conn, netip.AddrPort, error) {
 	return g.dialFirst(ctx, t, g.cfg.Dial, func(_ context.Context, a netip.Addr) hostrules.Decision {
 		return g.rules.Load().Address(a, t.Port, g.cfg.Route(a))
@@ -69,11 +72,19 @@ func (g *Proxy) dial(ctx context.Context, t Target) (net.Conn, netip.AddrPort, e
 // dialFirst is dial, whatever is dialled and whatever judges an address.
 func (g *Proxy) dialFirst(ctx context.Context, t Target, dial dialer, judge func(context.Context, netip.Addr) hostrules.Decision) (net.Conn, netip.AddrPort, error) {
 	ctx, cancel := context.WithCancel(ctx)
+	way := &dialing{cancel, make(chan struct{})}
+	defer close(way.over)
 	defer cancel()
-	defer context.AfterFunc(g.ctx, cancel)()
+	if !g.track(way, t) {
+		return nil, netip.AddrPort{}, ErrClosed
+	}
+	defer g.untrack(way)
+	if no := g.overruled(t); no != nil { // since it was decided
+		return nil, netip.AddrPort{}, no
+	}
 	addrs, err := g.lookup(ctx, t.Host)
 	if err != nil {
-		return nil, netip.AddrPort{}, err
+		return nil, netip.AddrPort{}, cmp.Or(g.overruled(t), err)
 	}
 	var refused, failed error
 	for _, a := range addrs {
@@ -83,7 +94,8 @@ func (g *Proxy) dialFirst(ctx context.Context, t Target, dial dialer, judge func
 			continue
 		}
 		to := netip.AddrPortFrom(a.Unmap(), t.Port)
-		conn, err := g.connect(ctx, dial, to)
+		t.address = to.Addr()
+		conn, err := g.connect(ctx, dial, t, to)
 		if err == nil {
 			return conn, to, nil
 		}
@@ -133,12 +145,20 @@ func (g *Proxy) lookup(ctx context.Context, h hostrules.Host) ([]netip.Addr, err
 type dialer = func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 
 // connect dials one address that was checked, and nothing else.
-func (g *Proxy) connect(ctx context.Context, dial dialer, to netip.AddrPort) (net.Conn, error) {
+func (g *Proxy) connect(ctx context.Context, dial dialer, t Target, to netip.AddrPort) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	conn, err := dial(ctx, to)
 	if err != nil {
+		return nil, cmp.Or(g.overruled(t), err)
+	}
+	c, err := g.trackConn(conn, t)
+	if err != nil {
 		return nil, err
 	}
-	return g.trackConn(conn)
+	if no := g.overruled(t); no != nil { // before SetRules could see the connection
+		c.Close()
+		return nil, no
+	}
+	return c, nil
 }

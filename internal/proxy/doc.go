@@ -48,6 +48,8 @@
 // before it leaves. inject.go puts secrets into a copy of it, and package redact takes them out of the response.
 // Secrets are sent over verified TLS alone.
 //
+// SetRules (hosts.go) sets other hosts: it closes what goes to those that are no longer allowed.
+//
 // # Bounds
 //
 //   - Connections count from accept (tracker.go, serve.go); one too many is told so in its protocol (reject.go).

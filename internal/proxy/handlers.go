@@ -12,7 +12,7 @@ import (
 // serveRequestsIn serves the requests within a tunnel, on the client's connection, until that
 // ends.
 func (g *Proxy) serveRequestsIn(conn net.Conn, u *Tunnel) error {
-	c, err := g.trackConn(conn)
+	c, err := g.trackConn(conn, Target{})
 	if err == nil {
 		g.server.Serve(&singleListener{conn: newClient(g, c, u)})
 	}
@@ -82,7 +82,7 @@ func (g *Proxy) serveAbsolute(w http.ResponseWriter, r *http.Request, c *clientC
 	}
 	x := &proxiedRequest{g: g, c: c, target: t, scheme: "http", via: g.transport, authority: hostField(t.Host, t.Port, 80)}
 	x.startEvent(r)
-	x.decision, x.err = g.decide(r.Context(), t, r.Method, r.URL.EscapedPath())
+	x.decision, x.err = g.decide(r.Context(), &x.target, r.Method, r.URL.EscapedPath())
 	x.serve(w, r)
 }
 

@@ -44,16 +44,11 @@ func (b *credentialTransport) RoundTrip(r *http.Request) (*http.Response, error)
 // prepareHeaders makes a request's answer one that can be looked through: whole, since a secret
 // could be read in halves, and not compressed.
 func prepareHeaders(h http.Header) {
-	h.Del("Range")
-	h.Del("If-Range")
-	h.Del("Request-Range")            // Apache obeys it too
-	h.Del("Sec-Websocket-Extensions") // permessage-deflate
-	h.Del("Grpc-Accept-Encoding")
-	h.Del("Connect-Accept-Encoding")
-	h.Del("Want-Content-Digest")
-	h.Del("Want-Repr-Digest")
+	// Apache obeys Request-Range, too; extensions of WebSockets are permessage-deflate; in EBCDIC, or UTF-7, a secret would not be known
+	for _, name := range [...]string{"Range", "If-Range", "Request-Range", "Sec-Websocket-Extensions", "Grpc-Accept-Encoding", "Connect-Accept-Encoding", "Want-Content-Digest", "Want-Repr-Digest", "Accept-Charset"} {
+		h.Del(name)
+	}
 	h.Set("Accept-Encoding", "identity")
-	h.Del("Accept-Charset") // in EBCDIC, or UTF-7, a secret would not be known
 	for i, v := range h["Accept"] {
 		h["Accept"][i] = withoutCharset(v)
 	}

@@ -32,8 +32,7 @@ func (m *trafficMeter) take(n int64) int64 {
 // exhausted reports whether there is room for nothing more.
 func (m *trafficMeter) exhausted() bool { return m.max != 0 && m.taken.Load() >= m.max }
 
-// reached reports whether as much has passed as may. What others have taken and not used
-// yet has not.
+// reached reports whether as much has passed as may. What others have taken and not used yet has not.
 func (m *trafficMeter) reached() bool { return m.max != 0 && m.sent.Load()+m.received.Load() >= m.max }
 
 // share is the most that one connection may reserve at once: it leaves as much for others.
@@ -44,9 +43,8 @@ func (m *trafficMeter) share(most int64) int64 {
 	return most
 }
 
-// waitRate waits until n bytes may pass under the rate, all connections of the proxy
-// in one queue, so that opening more
-// connections gains nothing. It ends with ctx.
+// waitRate waits until n bytes may pass under the rate, all connections of the proxy in one queue, so that opening more connections gains nothing. It
+// ends with ctx.
 func (m *trafficMeter) waitRate(ctx context.Context, n int64) error {
 	if m.rate == nil || n <= 0 {
 		return nil

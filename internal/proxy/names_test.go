@@ -182,7 +182,7 @@ func TestPublicAddressIsNoName(t *testing.T) {
 	defer g.Close()
 	for i := range 5 {
 		a := netip.AddrFrom4([4]byte{93, 184, 216, byte(i)})
-		if _, err := g.decide(t.Context(), Target{Host: hostrules.HostOf(a), Port: 80}, "", ""); err != nil {
+		if _, err := g.decide(t.Context(), &Target{Host: hostrules.HostOf(a), Port: 80}, "", ""); err != nil {
 			t.Error(err)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // The caller ends it with Close.
 func New(cfg Config) (*Proxy, error) {
 	g := &Proxy{cfg: cfg, idleTimeout: idleTimeout, closeTimeout: closeTimeout, udpTimeout: udpTimeout}
-	g.open = map[io.Closer]struct{}{}
+	g.open = map[io.Closer]Target{}
 	g.setDefaults()
 	if err := g.setupInterception(); err != nil {
 		return nil, err

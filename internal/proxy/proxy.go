@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -52,6 +53,7 @@ type Proxy struct {
 	redactor    *redact.Redactor
 	compiled    *Compiled
 	rules       atomic.Pointer[hostrules.Rules] // compiled.rules, until SetRules
+	setting     sync.Mutex                      // held by SetRules
 	// screen judges a request on its way out and may change it: r is what
 	// will be sent, its URL the real one. The error is a *Refusal.
 	judgeRequest func(r *http.Request, t Target) error
@@ -63,12 +65,16 @@ func (g *Proxy) Allowed(h hostrules.Host, port uint16) hostrules.Decision {
 	return g.rules.Load().Target(h, port)
 }
 
-// SetRules replaces the rules of hosts for every decision from now on. What was decided before is left open.
-func (g *Proxy) SetRules(r hostrules.Rules) { g.rules.Store(&r) }
-
-// AllowedDatagrams is Allowed for datagrams.
+// AllowedDatagrams is Allowed for datagrams, which go to no host that the policy's Hosts allowed and SetRules has taken away.
 func (g *Proxy) AllowedDatagrams(h hostrules.Host, port uint16) hostrules.Decision {
-	return g.compiled.datagrams.Target(h, port)
+	d, now := g.compiled.datagrams.Target(h, port), g.rules.Load()
+	for _, p := range [...]uint16{0, port} {
+		was, is := g.compiled.rules.Target(h, p), now.Target(h, p)
+		if d.Outcome == hostrules.Allow && was.Outcome == hostrules.Allow && is.Outcome != hostrules.Allow {
+			d = is
+		}
+	}
+	return d
 }
 
 // Deny notes something that was refused on the tool's behalf elsewhere: a datagram

@@ -59,7 +59,7 @@ func (g *Proxy) rejectMessage(p Protocol, err *Refusal) []byte {
 // comes before. What the client says further is read until it goes, for a time:
 // a connection that is closed with bytes unread takes back what was written.
 func (g *Proxy) rejectConn(conn net.Conn, says []byte) {
-	c, err := g.trackConn(conn)
+	c, err := g.trackConn(conn, Target{})
 	if err != nil {
 		return
 	}

@@ -112,7 +112,7 @@ func TestConnectionBeyondTheLimitIsAnswered(t *testing.T) {
 func TestRequestIsHeardToItsEnd(t *testing.T) {
 	const says = "HTTP/1.1 503 no\r\n\r\n"
 	g := new(Proxy)
-	g.open = map[io.Closer]struct{}{}
+	g.open = map[io.Closer]Target{}
 	for _, end := range []string{"\r\n", ""} {
 		synctest.Test(t, func(t *testing.T) {
 			tool, c := net.Pipe()
@@ -137,7 +137,7 @@ func TestRequestIsHeardToItsEnd(t *testing.T) {
 // TestClientThatDoesNotListenIsNotWaitedFor when it is told that there is no room.
 func TestClientThatDoesNotListenIsNotWaitedFor(t *testing.T) {
 	g := new(Proxy)
-	g.open = map[io.Closer]struct{}{}
+	g.open = map[io.Closer]Target{}
 	for _, reads := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			tool, c := net.Pipe()

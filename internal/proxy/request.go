@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log"
@@ -100,6 +101,9 @@ func (x *proxiedRequest) finishEvent() {
 	if x.limitReached.Load() {
 		x.err = errBytes
 	}
+	if x.decision.Outcome == hostrules.Allow {
+		x.err = cmp.Or(x.g.overruled(x.target), x.err)
+	}
 	x.event.Rule = x.decision.Rule
 	x.event.Sent, x.event.Received = x.sent.Load(), x.received.Load()
 	x.g.finish(x.event, x.err)
@@ -118,9 +122,11 @@ func newReverseProxy(g *Proxy) *httputil.ReverseProxy {
 		ModifyResponse: modifyResponse,
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			x := requestOf(r.Context())
-			x.err = err
+			if x.err = err; hasBody(r) && !x.uploaded.Load() {
+				w.Header().Set("Connection", "close") // else net/http waits for the rest of the request before it answers
+			}
 			x.finishEvent()
-			replyFor(err, x.hostPort()).write(w)
+			replyFor(x.err, x.hostPort()).write(w)
 		},
 		BufferPool:    copyBuffers{},
 		FlushInterval: -1, // a server may say a part of its answer, and wait for hours

@@ -39,7 +39,7 @@ func (g *Proxy) Forward(l net.Listener, to string) error {
 			t := Target{Host: hostrules.HostOf(addr.Addr()), Port: addr.Port(), Protocol: string(forwarded)}
 			e := newEvent(t)
 			e.Address = addr.String()
-			conn, err := g.connect(g.ctx, g.cfg.Dial, addr)
+			conn, err := g.connect(g.ctx, g.cfg.Dial, Target{}, addr)
 			if err == nil {
 				e.Sent, e.Received, err = g.splice(g.ctx, c, conn, nil)
 			}
@@ -58,7 +58,7 @@ func (g *Proxy) listen(l net.Listener, p Protocol, serve func(*admittingListener
 		return nil
 	}
 	defer g.leave()
-	if !g.track(l) {
+	if !g.track(l, Target{}) {
 		return nil
 	}
 	defer g.untrack(l)

@@ -14,8 +14,8 @@ var ErrClosed = errors.New("proxy is closed")
 type tracker struct {
 	mu      sync.Mutex
 	closed  bool
-	open    map[io.Closer]struct{} // what end closes
-	clients int                    // connections of clients that are open
+	open    map[io.Closer]Target // what end closes, and where it leads
+	clients int                  // connections of clients that are open
 	running sync.WaitGroup
 }
 
@@ -43,12 +43,12 @@ func (l *tracker) enter() bool {
 
 func (l *tracker) leave() { l.running.Done() }
 
-// track has c closed with the proxy; false: that has ended.
-func (l *tracker) track(c io.Closer) bool {
+// track has c closed with the proxy, and with a target that is no longer allowed; false: the proxy has ended.
+func (l *tracker) track(c io.Closer, t Target) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.closed {
-		l.open[c] = struct{}{}
+		l.open[c] = t
 	}
 	return !l.closed
 }
@@ -68,14 +68,14 @@ func (l *tracker) admit(conn net.Conn, most int) (c *trackedConn, full bool) {
 	}
 	c = &trackedConn{Conn: conn, tracker: l, client: true}
 	l.clients++
-	l.open[c] = struct{}{}
+	l.open[c] = Target{}
 	return c, false
 }
 
 // trackConn tracks another connection, which is closed where the proxy has ended.
-func (l *tracker) trackConn(conn net.Conn) (*trackedConn, error) {
+func (l *tracker) trackConn(conn net.Conn, t Target) (*trackedConn, error) {
 	c := &trackedConn{Conn: conn, tracker: l}
-	if !l.track(c) {
+	if !l.track(c, t) {
 		conn.Close()
 		return nil, ErrClosed
 	}
@@ -88,7 +88,7 @@ func (l *tracker) closeAll() (first bool) {
 	first = !l.closed
 	l.closed = true
 	open := l.open
-	l.open = map[io.Closer]struct{}{}
+	l.open = map[io.Closer]Target{}
 	l.mu.Unlock()
 	for c := range open {
 		go c.Close() // each by itself: one that does not return leaves no other open

@@ -15,7 +15,7 @@ import (
 const h1 = "http/1.1"
 
 // An originTransport sends requests to servers by HTTP/1.1. It keeps connections by host and port (idleconns.go);
-// each was dialled to an address that was checked for these, and the rules do not change.
+// each was dialled to an address that was checked for these. SetRules closes those that new rules do not allow.
 //
 // http.Transport takes three goroutines for a request, and does not say what it has read beyond a response.
 type originTransport struct {

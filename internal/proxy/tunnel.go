@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -15,10 +16,8 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// CarryTCP decides about a target, connects to it and carries the bytes of a
-// client's connection there and back, until both have ended. It closes conn. The
-// error of a denial is a [*Refusal]. It is Open followed by Carry, with a place for the
-// connection from the beginning.
+// CarryTCP decides about a target, connects to it and carries the bytes of a client's connection there and back, until both have ended. It closes
+// conn. The error of a denial is a [*Refusal]. It is Open followed by Carry, with a place for the connection from the beginning.
 func (g *Proxy) CarryTCP(ctx context.Context, conn net.Conn, t Target) error {
 	if !g.enter() {
 		conn.Close()
@@ -39,8 +38,7 @@ func (g *Proxy) CarryTCP(ctx context.Context, conn net.Conn, t Target) error {
 	return u.run(c, nil)
 }
 
-// A Tunnel is a connection to a target that was decided, checked and dialled,
-// and has carried nothing yet.
+// A Tunnel is a connection to a target that was decided, checked and dialled, and has carried nothing yet.
 type Tunnel struct {
 	Target   Target
 	Decision hostrules.Decision
@@ -66,9 +64,8 @@ func (u *Tunnel) takeServer() net.Conn {
 	return u.server
 }
 
-// openTunnel decides about a target and connects to it, before the client is told how that
-// went. The caller ends the Tunnel with run or Close. A denial was noted as an event when
-// openTunnel returns it.
+// openTunnel decides about a target and connects to it, before the client is told how that went. The caller ends the Tunnel with run or Close. A
+// denial was noted as an event when openTunnel returns it.
 func (g *Proxy) openTunnel(ctx context.Context, t Target) (*Tunnel, error) {
 	u := &Tunnel{Target: t, g: g, ctx: ctx, event: newEvent(t)}
 	err := u.connect()
@@ -85,21 +82,21 @@ func (u *Tunnel) connect() (err error) {
 		return ErrClosed
 	}
 	defer g.leave()
-	u.Decision, err = g.decide(u.ctx, u.Target, "", "")
+	u.Decision, err = g.decide(u.ctx, &u.Target, "", "")
 	u.event.Rule = u.Decision.Rule
 	if err == nil && g.meter.exhausted() {
 		err = u.Target.spent(u.Decision.Rule)
 	}
 	if err == nil {
 		u.server, u.Address, err = g.dial(u.ctx, u.Target)
-		u.event.Address = address(u.Address)
+		u.event.Address, u.Target.address = address(u.Address), u.Address.Addr()
 	}
 	return err
 }
 
 // finishOnce finishes the event, once.
 func (u *Tunnel) finishOnce(err error) {
-	u.ended.Do(func() { u.g.finish(u.event, err) })
+	u.ended.Do(func() { u.g.finish(u.event, cmp.Or(u.g.overruled(u.Target), err)) })
 }
 
 // Close ends a Tunnel that is not going to be run.
@@ -109,9 +106,8 @@ func (u *Tunnel) Close() error {
 	return err
 }
 
-// run looks at what the client sends first, after head, which it has sent
-// already, and passes it all on. The upstream may be the first to speak: what it
-// says is passed meanwhile.
+// run looks at what the client sends first, after head, which it has sent already, and passes it all on. The upstream may be the first to speak: what
+// it says is passed meanwhile.
 func (u *Tunnel) run(client net.Conn, head []byte) (err error) {
 	defer func() { u.finishOnce(err) }()
 	defer func() {
@@ -121,6 +117,12 @@ func (u *Tunnel) run(client net.Conn, head []byte) (err error) {
 	}()
 	defer client.Close()
 	g := u.g
+	if c, is := client.(*trackedConn); is {
+		g.track(c, u.Target)
+	}
+	if no := g.overruled(u.Target); no != nil {
+		return no
+	}
 	p := g.newSpliced(u.ctx, client, u.server)
 	defer p.stop()
 	defer func() { u.event.Sent, u.event.Received = p.up.passed, p.down.passed }()
@@ -177,9 +179,8 @@ func (u *Tunnel) sniffClient(p *spliced, head []byte) (kind sniffedKind, _ []byt
 	return kind, head, err
 }
 
-// checkName holds the name that a client gives inside of a connection against
-// the target that was decided. A target that is an address was named as such, so
-// the name is only held against the deny-list.
+// checkName holds the name that a client gives inside of a connection against the target that was decided. A target that is an address was named as
+// such, so the name is only held against the deny-list.
 func (g *Proxy) checkName(t Target, name, what string) error {
 	if name == "" {
 		return nil
@@ -207,8 +208,7 @@ func (g *Proxy) checkName(t Target, name, what string) error {
 // errMixed ends a connection whose server did not wait for a request.
 var errMixed = errors.New("the server spoke, or hung up, before the request")
 
-// reclaim stops what passes from the upstream, so that a request can be made on
-// it. It is an error if anything has passed already.
+// reclaim stops what passes from the upstream, so that a request can be made on it. It is an error if anything has passed already.
 func (p *spliced) reclaim() error {
 	p.down.halted.Store(true)
 	p.server.SetReadDeadline(time.Unix(1, 0))

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -27,13 +28,11 @@ func udpTimeout(port uint16) time.Duration {
 	return udpIdleTime
 }
 
-// CarryUDP decides about a target, connects a socket to it and carries datagrams
-// there and back, one for each Read and Write of client, until none has passed for
-// a while. It closes client. What cannot be passed on at once is lost, as datagrams
-// are. The error of a denial is a [*Refusal].
+// CarryUDP decides about a target, connects a socket to it and carries datagrams there and back, one for each Read and Write of client, until none
+// has passed for a while. It closes client. What cannot be passed on at once is lost, as datagrams are. The error of a denial is a [*Refusal].
 //
-// A client that is an io.WriterTo has nothing held for it while it is silent. One
-// with a method Unreachable() is told when the target's port is closed.
+// A client that is an io.WriterTo has nothing held for it while it is silent. One with a method Unreachable() is told when the target's port is
+// closed.
 func (g *Proxy) CarryUDP(ctx context.Context, client net.Conn, t Target) (err error) {
 	defer client.Close()
 	if !g.enter() {
@@ -42,6 +41,7 @@ func (g *Proxy) CarryUDP(ctx context.Context, client net.Conn, t Target) (err er
 	defer g.leave()
 	e := newEvent(t)
 	defer func() { g.finish(e, err) }()
+	t.rules, t.datagrams = g.rules.Load(), true
 	d, err := g.decideUDP(t)
 	e.Rule = d.Rule
 	if err != nil {
@@ -60,15 +60,14 @@ func (g *Proxy) CarryUDP(ctx context.Context, client net.Conn, t Target) (err er
 		return err
 	}
 	x := &udpFlow{g: g, client: c, server: server, timeout: g.udpTimeout(t.Port)}
-	err = x.run(ctx)
+	err = cmp.Or(x.run(ctx), g.overruled(t))
 	e.Sent, e.Received = x.sent, x.received
 	return err
 }
 
-// decideUDP decides about a target before its name is looked up. Decide is not
-// asked: a client that tries HTTP/3 first must not wait.
+// decideUDP decides about a target before its name is looked up. Decide is not asked: a client that tries HTTP/3 first must not wait.
 func (g *Proxy) decideUDP(t Target) (hostrules.Decision, error) {
-	d := g.compiled.datagrams.Target(t.Host, t.Port)
+	d := g.AllowedDatagrams(t.Host, t.Port)
 	switch {
 	case t.Port == 0:
 		d = hostrules.Decision{Why: "there is no port 0"}
@@ -90,8 +89,7 @@ type udpFlow struct {
 	sent, received int64
 }
 
-// run returns when the flow is over, with nil if that is because it was silent, or
-// its client has gone.
+// run returns when the flow is over, with nil if that is because it was silent, or its client has gone.
 func (x *udpFlow) run(ctx context.Context) error {
 	x.last.Store(time.Now().UnixNano())
 	cut := func() { x.client.Close(); x.server.Close() }
@@ -189,9 +187,8 @@ func (x *udpFlow) sendToClient(b []byte) error {
 	return nil
 }
 
-// reserve takes a datagram's bytes from the limit. One that it has no room for uses up
-// what is left of it. It waits for its turn under the rate; what comes meanwhile is the
-// queues', as long as they have room.
+// reserve takes a datagram's bytes from the limit. One that it has no room for uses up what is left of it. It waits for its turn under the rate; what
+// comes meanwhile is the queues', as long as they have room.
 func (x *udpFlow) reserve(n int) error {
 	if x.g.meter.exhausted() || x.g.meter.take(int64(n)) < int64(n) {
 		return errBytes
@@ -206,9 +203,8 @@ func (x *udpFlow) count(n int, of *int64, all *atomic.Int64) {
 	all.Add(int64(n))
 }
 
-// isTransient reports whether an error of a socket is of one datagram, or of what an ICMP
-// message said about one, and has nothing to say of the next. The client is told
-// what the kernel would have told it.
+// isTransient reports whether an error of a socket is of one datagram, or of what an ICMP message said about one, and has nothing to say of the next.
+// The client is told what the kernel would have told it.
 func (x *udpFlow) isTransient(err error) bool {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {

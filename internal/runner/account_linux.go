@@ -21,7 +21,9 @@ func (r *Run) Account() Account {
 	}
 	if n := r.made(); n != nil {
 		s := n.Summary()
-		a.Network, a.Shared = &s, r.session != nil && !r.borrowed
+		if a.Network, a.Shared = &s, r.session != nil && !r.borrowed; a.Shared {
+			s.Notes = append(s.Notes, r.session.hosts.notes(a.Started, a.Ended)...)
+		}
 	}
 	return a
 }

@@ -32,6 +32,7 @@ type Session struct {
 	outputs  outputs  // which they have printed
 	forwards forwards
 	deadline deadline
+	hosts    hosts
 
 	copying sync.Once // makes program
 	program *os.File  // a copy of this program's file, for functions

@@ -60,6 +60,9 @@ func (n *Session) DialInside(context.Context, uint16) (net.Conn, error) {
 // SetEnv is not called.
 func (n *Session) SetEnv([]string) error { return errors.ErrUnsupported }
 
+// SetHosts is not called.
+func (n *Session) SetHosts([]string) error { return errors.ErrUnsupported }
+
 // SetDir is not called.
 func (n *Session) SetDir(string) error { return errors.ErrUnsupported }
 

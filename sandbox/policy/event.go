@@ -22,6 +22,7 @@ type Event struct {
 	Asked   *Request     `json:"asked,omitempty"`  // of EventAsked and EventAnswered; nil: Files.Decide is asked, about File
 	File    *FileRequest `json:"file,omitempty"`   // of the two, if Files.Decide is asked
 	Answer  *Verdict     `json:"answer,omitempty"` // of EventAnswered
+	Hosts   *Hosts       `json:"hosts,omitempty"`
 	Ended   *Ended       `json:"ended,omitempty"`
 }
 
@@ -37,8 +38,15 @@ const (
 	EventDenied   EventKind = "denied"
 	EventAsked    EventKind = "asked"    // Network.Decide or Files.Decide is called; not where an answer was remembered
 	EventAnswered EventKind = "answered" // what has become of that call, an answer that did not come included
+	EventHosts    EventKind = "hosts"    // of a session: SetHosts has taken effect
 	EventEnded    EventKind = "ended"
 )
+
+// Hosts tells of the hosts that a session can reach, in the notation of [Network.Hosts], and those that it could before.
+type Hosts struct {
+	Now    []string `json:"now"`
+	Before []string `json:"before"`
+}
 
 // Started tells of a run that begins.
 type Started struct {
@@ -89,6 +97,9 @@ func (e Event) LogValue() slog.Value {
 	}
 	if v := e.Answer; v != nil {
 		attrs = append(attrs, slog.Bool("allow", v.Allow), slog.String("why", v.Reason), slog.String("for", v.For.String()))
+	}
+	if h := e.Hosts; h != nil {
+		attrs = append(attrs, slog.Any("hosts", h.Now), slog.Any("before", h.Before))
 	}
 	if d := e.Ended; d != nil {
 		attrs = append(attrs, slog.String("status", d.Status), slog.Int("exit_code", d.ExitCode), slog.String("err", d.Err), slog.Duration("duration", d.Duration),

@@ -28,8 +28,14 @@ func (n Network) GuardedHosts() []string {
 	return list
 }
 
-// validateHosts checks every list in the notation of hosts.
-func (n Network) validateHosts() error {
+// WithHosts is the Network with other Hosts, or the error that these would be of a policy.
+func (n Network) WithHosts(hosts []string) (Network, error) {
+	n.Hosts = slices.Clone(hosts)
+	return n, n.validateLists()
+}
+
+// validateLists checks Hosts and Deny.
+func (n Network) validateLists() error {
 	if len(n.Hosts)+len(n.Deny) > 0 {
 		if _, err := hostrules.Compile(n.Hosts, n.Deny); err != nil {
 			return hostError("Network.Hosts", "Network.Deny", err)
@@ -39,6 +45,14 @@ func (n Network) validateHosts() error {
 		if hostrules.IsLocalhost(h) {
 			return &PolicyError{Field: errtext.Indexed("Network.Hosts", i), Value: h, Problem: "is the tool's own loopback, which is not reached through the proxy", Remedy: "name a port of the harness's in Network.Loopback; the tool's own needs no rule"}
 		}
+	}
+	return nil
+}
+
+// validateHosts checks every list in the notation of hosts.
+func (n Network) validateHosts() error {
+	if err := n.validateLists(); err != nil {
+		return err
 	}
 	for i, c := range n.Credentials {
 		if len(c.Secret) < minSecret || len(c.Secret) > maxSecret {

@@ -10,10 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RouteOf asks the kernel for the route that connect(2) would take: RTM_GETROUTE of
-// rtnetlink(7), in the network namespace and with the user of the calling thread, so
-// that its rules for policy routing are obeyed. The answer is there when sendto(2)
-// returns: nothing is waited for.
+// RouteOf asks the kernel for the route that connect(2) would take: RTM_GETROUTE of rtnetlink(7), in the network namespace and with the user of the
+// calling thread, so that its rules for policy routing are obeyed. The answer is there when sendto(2) returns: nothing is waited for.
 func RouteOf(a netip.Addr) Route {
 	a = a.Unmap().WithZone("")
 	switch {
@@ -38,15 +36,15 @@ func RouteOf(a netip.Addr) Route {
 	return RouteRemote
 }
 
-// knowsLocal reports whether the kernel has routes of type local at all. gVisor's has
-// not: each of its routes is of type unicast, that of loopback among them.
+// knowsLocal reports whether the kernel has routes of type local at all. gVisor's has not: each of its routes is of type unicast, that of loopback
+// among them.
 var knowsLocal = sync.OnceValue(func() bool {
 	kind, err := askRoute(netip.IPv4Unspecified()) // local wherever there is IPv4 (ip_route_output_key_hash_rcu)
 	return err == nil && kind == unix.RTN_LOCAL
 })
 
-// routeFromInterfaces is the answer where the kernel has none about routes: an address of an
-// interface is local, and every other one that is not the public Internet's is unknown.
+// routeFromInterfaces is the answer where the kernel has none about routes: an address of an interface is local, and every other one that is not the
+// public Internet's is unknown.
 func routeFromInterfaces(a netip.Addr) Route {
 	own, err := isInterfaceAddress(a)
 	switch {
@@ -81,8 +79,7 @@ func askRoute(a netip.Addr) (kind uint8, err error) {
 	return routeAnswer(answer[:n])
 }
 
-// routeQuestion is a request of rtnetlink: a header, a struct rtmsg, and the
-// destination as its one attribute.
+// routeQuestion is a request of rtnetlink: a header, a struct rtmsg, and the destination as its one attribute.
 func routeQuestion(a netip.Addr) []byte {
 	dst := a.AsSlice()
 	family := byte(unix.AF_INET)

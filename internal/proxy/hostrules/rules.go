@@ -22,8 +22,7 @@ type Decision struct {
 	Why     string // a sentence for a person or a model; "" when allowed
 }
 
-// Rules are a compiled allow-list and deny-list. They are immutable. The zero
-// Rules allow nothing.
+// Rules are a compiled allow-list and deny-list. They are immutable. The zero Rules allow nothing.
 type Rules struct {
 	allow, deny []hostRule
 }
@@ -60,9 +59,8 @@ func Compile(allow, deny []string) (Rules, error) {
 	return r, nil
 }
 
-// Target decides about a host before its name is resolved. Port 0
-// asks whether any port may be reached. An address that is not the public
-// Internet's, and that no entry names, is denied and not unknown.
+// Target decides about a host before its name is resolved. Port 0 asks whether any port may be reached. An address that is not the public Internet's,
+// and that no entry names, is denied and not unknown.
 func (r Rules) Target(h Host, port uint16) Decision {
 	if h.IsZero() {
 		return Decision{Why: "it is not a host"}
@@ -83,13 +81,10 @@ func (r Rules) Target(h Host, port uint16) Decision {
 	return Decision{Outcome: Unknown, Why: fmt.Sprintf("no entry of the allow-list names it; %q would", JoinHostPort(h, max(port, 1)))}
 }
 
-// Address says whether an address may be dialled, as itself or as what an
-// allowed name resolved to, when the kernel's route to it is known. The host's own
-// addresses need an entry of that one address, in whatever range they are, and so do
-// metadata services, and all that are not the public Internet's where the route is not
-// known. Others that are not the public Internet's (private, shared, link-local,
-// those that embed an IPv4 address to be translated), and loopback, need an entry that
-// lies within their range. What is sent to several hosts at once is not opened.
+// Address says whether an address may be dialled, as itself or as what an allowed name resolved to, when the kernel's route to it is known. The
+// host's own addresses need an entry of that one address, in whatever range they are, and so do metadata services, and all that are not the public
+// Internet's where the route is not known. Others that are not the public Internet's (private, shared, link-local, those that embed an IPv4 address
+// to be translated), and loopback, need an entry that lies within their range. What is sent to several hosts at once is not opened.
 func (r Rules) Address(a netip.Addr, port uint16, route Route) Decision {
 	a = a.Unmap()
 	if !a.IsValid() || a.Zone() != "" {

@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// Datagrams are the rules for UDP. They are apart from those of
-// connections: neither opens anything for the other. They are immutable, and the
-// zero Datagrams allow nothing.
+// Datagrams are the rules for UDP. They are apart from those of connections: neither opens anything for the other. They are immutable, and the zero
+// Datagrams allow nothing.
 type Datagrams struct {
 	rules   Rules
 	guarded []hostRule // hosts whose requests are judged, or get a secret
@@ -26,11 +25,9 @@ var (
 	ErrMulticast = errors.New("the addresses are not one host's each")
 )
 
-// CompileDatagrams reads the entries that allow datagrams, which are Compile's and
-// have to name their ports, and those that deny. Guarded are the entries of
-// credentials and request rules: where a host is one of theirs, no datagram goes
-// to it at their ports. An error is a *RuleError of the list "udp", "deny" or
-// "guarded".
+// CompileDatagrams reads the entries that allow datagrams, which are Compile's and have to name their ports, and those that deny. Guarded are the
+// entries of credentials and request rules: where a host is one of theirs, no datagram goes to it at their ports. An error is a *RuleError of the
+// list "udp", "deny" or "guarded".
 func CompileDatagrams(allow, deny, guarded []string) (d Datagrams, err error) {
 	if len(allow) == 0 {
 		return Datagrams{}, nil
@@ -68,8 +65,7 @@ func (d Datagrams) validate(e hostRule) error {
 	return nil
 }
 
-// bypasses reports whether an entry for datagrams opens nothing but what a guarded one
-// matches, or so much that the two cannot be told apart.
+// bypasses reports whether an entry for datagrams opens nothing but what a guarded one matches, or so much that the two cannot be told apart.
 func (e hostRule) bypasses(g hostRule) bool {
 	switch {
 	case e.hi < g.lo || g.hi < e.lo:
@@ -84,8 +80,7 @@ func (e hostRule) bypasses(g hostRule) bool {
 	return g.kind == below && strings.HasSuffix(e.name, g.name)
 }
 
-// public reports whether an entry is for more than one address, and for the
-// Internet's among them.
+// public reports whether an entry is for more than one address, and for the Internet's among them.
 func (e hostRule) public() bool {
 	return !e.prefix.IsSingleIP() && (!e.admits(e.prefix.Addr()) || isPublic(e.prefix.Addr()))
 }
@@ -103,8 +98,7 @@ func isUnicast(a netip.Addr) bool {
 // IsZero reports whether there is no rule that allows anything.
 func (d Datagrams) IsZero() bool { return len(d.rules.allow) == 0 }
 
-// Target says whether datagrams may be sent to a host, before its name is looked
-// up. Port 0 asks whether they may be to any port.
+// Target says whether datagrams may be sent to a host, before its name is looked up. Port 0 asks whether they may be to any port.
 func (d Datagrams) Target(h Host, port uint16) Decision {
 	v := d.rules.Target(h, port)
 	if v.Outcome == Unknown {
@@ -116,8 +110,7 @@ func (d Datagrams) Target(h Host, port uint16) Decision {
 	return v
 }
 
-// Address says whether an address may be sent to, as Rules.Address does. One that
-// belongs to several hosts may not, by any entry.
+// Address says whether an address may be sent to, as Rules.Address does. One that belongs to several hosts may not, by any entry.
 func (d Datagrams) Address(a netip.Addr, port uint16, route Route) Decision {
 	a = a.Unmap()
 	if !isUnicast(a) {
