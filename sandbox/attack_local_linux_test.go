@@ -1,17 +1,22 @@
 package sandbox
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"golang.org/x/sys/unix"
 )
 
-// The tool that works in a directory with a host's socket: it meets at sockets of its own, and reaches for the host's.
+// The tool that works in a directory with a host's socket: it meets at sockets of its own, and reaches for the host's, one of them at a port.
 var _ = offer(programs, "local", func(args []string) {
 	fail := func(what string, err error) { fmt.Println(what+":", err) }
 	for _, name := range []string{"own.sock", filepath.Join(os.TempDir(), "own.sock"), "@" + args[0]} {
@@ -34,13 +39,82 @@ var _ = offer(programs, "local", func(args []string) {
 			fail("ESCAPE", fmt.Errorf("connected to %s", c.RemoteAddr()))
 		}
 	}
-	if l, err := net.Listen("tcp", "127.0.0.1:0"); err == nil {
-		fail("ESCAPE", fmt.Errorf("serves the host at %s", l.Addr()))
+	for _, at := range []string{"127.0.0.1:0", "[::1]:0", ":0", "0.0.0.0:0", "localhost:0"} {
+		if err := meetInside("tcp", at)(ground{}); err != nil {
+			fail("meet at "+at, err)
+		}
 	}
+	_, port, _ := net.SplitHostPort(args[1])
+	for _, at := range []string{args[1], "localhost:" + port, "0.0.0.0:" + port, "[::1]:" + port, "[::]:" + port, "[::ffff:127.0.0.1]:" + port} {
+		if c, err := net.Dial("tcp", at); err == nil {
+			fail("ESCAPE", fmt.Errorf("connected to %s", c.RemoteAddr()))
+		}
+	}
+	serveUntilAsked(fail)
 })
 
-// TestKernelAttackTheHostsLocalSockets: without namespaces, as in plain Docker, a tool's processes meet at UNIX sockets, and none of the host's
-// is reached, which it finds in its own workspace, or by the name that the tool has for one of its own.
+// serveUntilAsked serves at a port, says which, and looks for clients when the harness has tried to be one.
+func serveUntilAsked(fail func(string, error)) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		fail("serve", err)
+		return
+	}
+	fmt.Println("port", l.Addr().(*net.TCPAddr).Port)
+	os.Stdin.Read(make([]byte, 1))
+	raw, err := l.(*net.TCPListener).SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) {
+			if n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0); n != 0 {
+				fail("ESCAPE", errors.New("a client of the host's came to the tool's server"))
+			}
+		})
+	}
+	if err != nil {
+		fail("poll", err)
+	}
+}
+
+// dialTool connects to the port that the tool names in its first line, and returns the others.
+func dialTool(t *testing.T, c *Cmd) string {
+	t.Helper()
+	in, err1 := c.StdinPipe()
+	out, err2 := c.StdoutPipe()
+	if err := errors.Join(err1, err2, c.Start()); err != nil {
+		t.Fatal(err)
+	}
+	lines, port := bufio.NewReader(out), 0
+	var said strings.Builder
+	for port == 0 {
+		line, err := lines.ReadString('\n')
+		if n, _ := fmt.Sscanf(line, "port %d", &port); n == 0 {
+			said.WriteString(line)
+		}
+		if err != nil {
+			break
+		}
+	}
+	for _, addr := range []unix.Sockaddr{&unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}, &unix.SockaddrInet4{Port: port}} {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(fd)
+		if err := unix.Connect(fd, addr); port != 0 && err != unix.ECONNREFUSED {
+			t.Errorf("the tool's server answers the host: %v", err)
+		}
+	}
+	in.Close()
+	rest, _ := io.ReadAll(lines)
+	if err := c.Wait(); err != nil {
+		t.Error(err)
+	}
+	return said.String() + string(rest)
+}
+
+// TestKernelAttackTheHostsLocalSockets: without namespaces, as in plain Docker, a tool's processes meet at UNIX sockets and at ports of the loopback
+// network. None of the host's sockets is reached, which it finds in its own workspace, or by the name that the tool has for one of its own,
+// or at a port; and the tool's server serves no client of the host's.
 func TestKernelAttackTheHostsLocalSockets(t *testing.T) {
 	docker := inContainer
 	docker.without = []kerneltest.Feature{kerneltest.Namespaces, kerneltest.ProcessCalls}
@@ -59,11 +133,11 @@ func TestKernelAttackTheHostsLocalSockets(t *testing.T) {
 				p := attackPolicy(t, "", w)
 				p.Files.Private, p.Files.Write = []string{"/var/tmp"}, []string{dir}
 				change(&p)
-				host := []net.Listener{waitAt(t, filepath.Join(dir, "host.sock")), waitAt(t, "@"+abstract)}
-				c := hostile(t, attackSandbox(t, p, w), "local", abstract)
+				host := []net.Listener{waitAt(t, "unix", filepath.Join(dir, "host.sock")), waitAt(t, "unix", "@"+abstract), waitAt(t, "tcp", "127.0.0.1:0")}
+				c := hostile(t, attackSandbox(t, p, w), "local", abstract, host[2].Addr().String())
 				c.Dir = dir
-				if out, err := c.CombinedOutput(); err != nil || len(out) > 0 {
-					t.Errorf("%v\n%s\n%s", err, out, c.Report())
+				if out := dialTool(t, c); len(out) > 0 {
+					t.Errorf("%s\n%s", out, c.Report())
 				}
 				for _, l := range host {
 					heardNothing(t, l)
@@ -73,9 +147,9 @@ func TestKernelAttackTheHostsLocalSockets(t *testing.T) {
 	})
 }
 
-func waitAt(t *testing.T, name string) net.Listener {
+func waitAt(t *testing.T, network, name string) net.Listener {
 	t.Helper()
-	l, err := net.Listen("unix", name)
+	l, err := net.Listen(network, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +160,7 @@ func waitAt(t *testing.T, name string) net.Listener {
 // heardNothing: no connection waits at a listener that accepts none.
 func heardNothing(t *testing.T, l net.Listener) {
 	t.Helper()
-	raw, err := l.(*net.UnixListener).SyscallConn()
+	raw, err := l.(syscall.Conn).SyscallConn()
 	if err != nil {
 		t.Fatal(err)
 	}

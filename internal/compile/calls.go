@@ -22,6 +22,7 @@ const (
 	typeMask    = 0xf
 	typeDgram   = 2 // SOCK_DGRAM
 	typeRaw     = 3 // SOCK_RAW, which AF_UNIX takes for SOCK_DGRAM
+	portsSince  = 4 // the Landlock ABI that rules on TCP's ports
 	scopeSince  = 6 // the Landlock ABI that scopes signals
 
 	ptraceOldSetOptions, ptraceSetOptions, ptraceSeize = 21, 0x4200, 0x4206
@@ -47,8 +48,8 @@ func (c *compilation) fallbackRules() []seccomp.Rule {
 		rules = append(rules, denyHostSockets...)
 	}
 	if !c.namespaced && bounded {
-		if c.local() || c.guarded() {
-			rules = append(rules, Streams(c.guarded(), c.local())...)
+		if c.streams() {
+			rules = append(rules, Streams(c.local())...)
 		} else {
 			rules = append(rules, noSockets...)
 		}

@@ -239,6 +239,7 @@ func (c *compilation) lock() error {
 func (c *compilation) start() error {
 	c.in = plan.Tool
 	c.landlockScopes()
+	c.landlockPorts()
 	c.check()
 	if c.ownDev {
 		c.do(plan.OwnNull{}, plan.MountNamespace, "its owner could change the machine's")

@@ -263,9 +263,8 @@ func (c *compilation) landlockFiles() error {
 		return nil
 	}
 	r := landlock.Ruleset{UnhandledNet: landlock.NetAll, Unscoped: landlock.ScopeAll}
-	if !c.namespaced && !c.open(policy.BoundNetwork) && !c.Policy.Network.Host {
+	if !c.namespaced && !c.open(policy.BoundNetwork) && !c.Policy.Network.Host && !c.streams() { // else the tool alone: see landlockPorts
 		r.UnhandledNet = 0
-		r.Ports = c.portRules()
 	}
 	r.Paths = c.closeSockets(c.pathRules())
 	down, lost, err := landlock.Downgrade(r, c.Facts.Landlock.Value)
@@ -273,7 +272,7 @@ func (c *compilation) landlockFiles() error {
 		return fmt.Errorf("sandbox: landlock: %w", err)
 	}
 	c.landlockLosses = lost
-	c.do(plan.RestrictFiles{Ruleset: down, GivenPorts: min(len(down.Ports), c.givenPorts())}, plan.Landlock, "the file rules again, whatever the mounts say")
+	c.do(plan.RestrictFiles{Ruleset: down}, plan.Landlock, "the file rules again, whatever the mounts say")
 	return nil
 }
 
@@ -336,6 +335,23 @@ func (c *compilation) landlockScopes() {
 	if err == nil && down.Scoped() != 0 {
 		c.do(plan.RestrictFiles{Ruleset: down}, plan.LandlockScope, "signals and abstract sockets end at the sandbox's edge")
 	}
+}
+
+// landlockPorts adds the domain in which no TCP socket is bound or connected. Init is outside of it: the supervisor does both for the tool.
+func (c *compilation) landlockPorts() {
+	if !c.streams() || !c.plan.Uses(plan.Landlock) || c.Facts.Landlock.Value < portsSince {
+		return
+	}
+	r := apart(c.Facts.Landlock.Value).Ruleset
+	r.UnhandledNet = 0
+	down, _, err := landlock.Downgrade(r, c.Facts.Landlock.Value)
+	if err != nil {
+		return
+	}
+	if c.plan.Apart != nil {
+		c.plan.Apart = &plan.RestrictFiles{Ruleset: down}
+	}
+	c.do(plan.RestrictFiles{Ruleset: down}, plan.LandlockNet, "the tool itself binds and connects no TCP socket")
 }
 
 // apart is a ruleset that restricts nothing but tracing. It has to handle something: see landlock.ScopesOnly for why that is

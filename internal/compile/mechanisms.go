@@ -54,7 +54,7 @@ func (c *compilation) uses(m plan.Mechanism) bool {
 	case plan.Subreaper:
 		return !c.plan.Namespaces.PID
 	case plan.LandlockNet:
-		return !c.namespaced && c.plan.Uses(plan.Landlock) && c.Facts.Landlock.Value >= 4
+		return c.plan.Uses(m) || !c.streams() && !c.namespaced && c.plan.Uses(plan.Landlock) && c.Facts.Landlock.Value >= portsSince
 	}
 	return c.plan.Uses(m)
 }

@@ -1,7 +1,6 @@
 package compile
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -9,16 +8,15 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/internal/supervisor"
-	"github.com/holdfast-dev/holdfast/landlock"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
 // Without a network namespace the proxies listen on the host's own loopback, each
 // run's at ports of its own, and ask for the run's key. The tool can make sockets of
-// TCP and UNIX and no others; connect(2) stops at the supervisor, which connects to the
-// proxies alone, and so does Landlock where it rules on ports, and to UNIX sockets that
-// it has bound itself.
+// TCP and UNIX and no others; connect(2) and bind(2) stop at the supervisor, which connects to the
+// proxies and to servers of the tool's own, by TCP and UNIX, alone. Where Landlock rules on ports it
+// keeps the tool itself from both.
 
 // withoutNet reports whether the supervisor can stand in for a network namespace.
 func (c *compilation) withoutNet() bool {
@@ -30,11 +28,14 @@ func (c *compilation) guarded() bool {
 	return c.withoutNet() && (c.NetConfig.Proxied || len(c.NetConfig.Loopback) > 0)
 }
 
-// local reports whether the supervisor lets the tool's own processes meet at UNIX sockets, and at no others: where files are bounded and there
+// local reports whether the supervisor lets the tool's own processes meet at sockets, and at no others: where files are bounded and there
 // is a supervisor for another reason, too. One more filter and its process are much for a policy that has none.
 func (c *compilation) local() bool {
 	return c.withoutNet() && !c.open(policy.BoundFiles) && (c.guarded() || c.guardsNames())
 }
+
+// streams reports whether the supervisor makes, binds and connects the tool's sockets.
+func (c *compilation) streams() bool { return c.local() || c.guarded() }
 
 // givenPorts is how many of the addresses each run gives: those of its proxies.
 func (c *compilation) givenPorts() int {
@@ -47,7 +48,7 @@ func (c *compilation) givenPorts() int {
 // endpoints are the addresses that the tool can connect to: the ports of the
 // harness that the policy names, and two in whose place each run has its proxies.
 func (c *compilation) endpoints() []supervisor.Endpoint {
-	if !c.local() && !c.guarded() {
+	if !c.streams() {
 		return nil
 	}
 	list := []supervisor.Endpoint{}
@@ -59,17 +60,6 @@ func (c *compilation) endpoints() []supervisor.Endpoint {
 	}
 	for i := range c.givenPorts() {
 		list = append(list, supervisor.Endpoint{Addr: Loopback4.As4(), Port: uint16(i + 1)})
-	}
-	return list
-}
-
-// portRules are the same for Landlock, those of the runs first.
-func (c *compilation) portRules() []landlock.PortRule {
-	var list []landlock.PortRule
-	all := c.endpoints()
-	given := len(all) - c.givenPorts()
-	for _, e := range slices.Concat(all[given:], all[:given]) {
-		list = append(list, landlock.PortRule{Port: e.Port, Access: landlock.NetConnectTCP})
 	}
 	return list
 }
@@ -104,7 +94,7 @@ func (c *compilation) lackNetwork() {
 		lack(c.Facts.Namespaces, w.Captures, w.WithoutCapture()+": there is no network namespace to capture")
 	}
 	if c.guarded() {
-		c.note(policy.BoundNetwork, "there is no network namespace: the tool connects to the proxies on the host's loopback, which ask for the run's key, and listens at UNIX sockets alone")
+		c.note(policy.BoundNetwork, "there is no network namespace: the tool connects to the proxies on the host's loopback, which ask for the run's key, and to servers of its own command")
 	}
 }
 
@@ -128,20 +118,17 @@ const (
 )
 
 // Streams takes the place of a network namespace together with the supervisor: the
-// tool has sockets of TCP, or of UNIX with connections, or both, and no others;
+// tool has sockets of TCP and, if local, of UNIX with connections, and no others;
 // nothing connects, binds or listens but the supervisor.
-func Streams(tcp, local bool) []seccomp.Rule {
+func Streams(local bool) []seccomp.Rule {
 	const held = "only sockets that the supervisor connects are held without a network namespace"
 	refuse := func(why string, args []seccomp.Arg, names ...string) seccomp.Rule {
 		return seccomp.Rule{Names: names, Action: seccomp.Errno(errAccess), Args: args, Reason: why}
 	}
-	var families []seccomp.Arg // none of which it is
-	for family, has := range map[uint64]bool{familyUnix: local, familyInet: tcp, familyInet6: tcp} {
-		if has {
-			families = append(families, seccomp.Arg{Index: 0, Op: seccomp.NotEqual, Value: family})
-		}
+	families := []seccomp.Arg{{Index: 0, Op: seccomp.NotEqual, Value: familyInet}, {Index: 0, Op: seccomp.NotEqual, Value: familyInet6}} // none of which it is
+	if local {
+		families = append(families, seccomp.Arg{Index: 0, Op: seccomp.NotEqual, Value: familyUnix})
 	}
-	slices.SortFunc(families, func(a, b seccomp.Arg) int { return cmp.Compare(a.Value, b.Value) })
 	rules := []seccomp.Rule{
 		noSockets[1], noSockets[2], // pairs of datagram sockets
 		refuse("a ring makes sockets that no filter sees", nil, "io_uring_setup"),

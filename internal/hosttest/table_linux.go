@@ -94,7 +94,7 @@ func (r *row) check(where string, got *result, weaker bool) {
 	}
 	for _, w := range works {
 		text := got.Work[w.name]
-		lacks := slices.Contains(notWithoutNamespaces, w.name) || w.network && r.account.Runtime == string(host.GVisor) // which has no user notification
+		lacks := w.name == "pty" || (w.network || w.name == "server") && r.account.Runtime == string(host.GVisor) // which has no user notification
 		if text != "" && !(weaker && lacks) {
 			r.problems = append(r.problems, where+" "+w.name+" does not work: "+text)
 		}
@@ -103,9 +103,6 @@ func (r *row) check(where string, got *result, weaker bool) {
 		r.problems = append(r.problems, where+" not held: "+got.notHeld())
 	}
 }
-
-// notWithoutNamespaces are works that docs/hosts.md says do not function without namespaces.
-var notWithoutNamespaces = []string{"server", "pty"}
 
 // notHeld lists the bounds that are not held.
 func (r *result) notHeld() string {

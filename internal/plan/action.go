@@ -133,12 +133,10 @@ type (
 	// Undumpable closes init's memory and descriptors to the tool.
 	Undumpable struct{}
 	// RestrictFiles applies a Landlock ruleset. With Follow its paths may lead through
-	// symbolic links, which in a layout the mounts have followed as well. The first
-	// GivenPorts of its port rules are of what each run may connect to; see LoadSupervisor.
+	// symbolic links, which in a layout the mounts have followed as well.
 	RestrictFiles struct {
-		Ruleset    landlock.Ruleset
-		Follow     bool
-		GivenPorts int
+		Ruleset landlock.Ruleset
+		Follow  bool
 	}
 	// CheckRoot tries to list the harness's root directory, which Landlock must
 	// refuse.
@@ -323,6 +321,9 @@ func (a Loopback) String() string {
 func (a RestrictFiles) String() string {
 	r := a.Ruleset
 	if r.HandledFS()&^landlock.FSRefer == 0 { // refer is there to change nothing; see landlock.ScopesOnly
+		if r.HandledNet() != 0 {
+			return fmt.Sprintf("landlock: %d port rules", len(r.Ports))
+		}
 		return "landlock: " + r.Scoped().String()
 	}
 	return fmt.Sprintf("landlock: %d path rules, %d port rules", len(r.Paths), len(r.Ports))

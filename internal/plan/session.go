@@ -26,6 +26,7 @@ func (p Plan) ForSession() Plan {
 		case checks && scoped:
 			inits = append(inits, Step{In: Init, Do: check, Why: s.Why})
 		case checks: // the parent, which it would signal, is a warden
+		case s.In == Tool && s.By == LandlockNet && p.Apart != nil: // which has it
 		case s.In == Tool:
 			others = append(others, s)
 		default:

@@ -15,6 +15,7 @@ func TestASessionsScopesAreAroundAllItsCommands(t *testing.T) {
 	p := Plan{Apart: &RestrictFiles{Ruleset: apart}, Steps: []Step{
 		{In: Init, Do: Undumpable{}},
 		{In: Tool, Do: RestrictFiles{Ruleset: landlock.ScopesOnly()}, By: LandlockScope},
+		{In: Tool, Do: RestrictFiles{Ruleset: landlock.ScopesOnly()}, By: LandlockNet}, // which Apart has
 		{In: Tool, Do: CheckRoot{}},
 		{In: Tool, Do: CheckSignal{}},
 		{In: Tool, Do: Chdir{}},
@@ -32,7 +33,7 @@ func TestASessionsScopesAreAroundAllItsCommands(t *testing.T) {
 	}{
 		"with Landlock's scopes": {p, slices.Concat(undumpable, scopes, memory, others)},
 		"below ABI 6":            {p.Without(LandlockScope), slices.Concat(undumpable, memory, others)},
-		"without Landlock":       {unapart.Without(LandlockScope), slices.Concat(undumpable, others)},
+		"without Landlock":       {unapart.Without(LandlockScope).Without(LandlockNet), slices.Concat(undumpable, others)},
 	} {
 		var got []string
 		for _, s := range test.plan.ForSession().Steps {

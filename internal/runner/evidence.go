@@ -109,9 +109,9 @@ func (e *Evidence) Holds(m plan.Mechanism) (bool, string) {
 		return e.otherNamespace(m)
 	case plan.Landlock:
 		return e.refused(e.rootErrno, "listing a directory outside")
-	case plan.LandlockNet: // the same ruleset
+	case plan.LandlockNet: // the same ruleset, or the next
 		ok, shown := e.refused(e.rootErrno, "listing a directory outside")
-		return ok, shown + ", by the ruleset that has the ports; connecting was not tried"
+		return ok, shown + "; connecting was not tried"
 	case plan.LandlockScope:
 		if e.inSession {
 			return e.refused(e.killErrno, "signalling a process outside of the session")

@@ -35,8 +35,10 @@ var operations = [...]string{
 func JudgeDenial(d supervisor.Denial, rules []byte, files policy.Files) policy.Violation {
 	r := refusedOf(d)
 	switch d.Deed {
-	case supervisor.DeedConnect:
-		r.Bound, r.Path = policy.BoundNetwork, addressText([]byte(d.Paths[0]))
+	case supervisor.DeedConnect, supervisor.DeedBind:
+		if d.Deed == supervisor.DeedConnect || d.Reason == supervisor.ReasonAddress {
+			r.Bound, r.Path = policy.BoundNetwork, addressText([]byte(d.Paths[0]))
+		}
 	case supervisor.DeedTrace, supervisor.DeedCall:
 		r.Bound = policy.BoundSyscalls
 	case supervisor.DeedSetID:
@@ -171,7 +173,9 @@ func (r *refused) bySystem(d supervisor.Denial) {
 	because := func(why, remedy string) { r.Why, r.Remedy = why, remedy }
 	switch d.Reason {
 	case supervisor.ReasonAddress:
-		because("only the sandbox's own proxies, and UNIX sockets that the tool has bound, can be connected to", nothing+"the tool has to use the proxies that its environment names; which hosts they reach is in Network.Hosts")
+		if because("only the sandbox's own proxies, and servers of the command's own, can be connected to", nothing+"the tool has to use the proxies that its environment names; which hosts they reach is in Network.Hosts"); d.Deed == supervisor.DeedBind {
+			because("only the command's own processes can be served, at 127.0.0.1 and ::1", nothing+"the tool has to bind one of these, or every address, which means the same here")
+		}
 	case supervisor.ReasonSocket:
 		because("only sockets that the tool has made itself, of TCP or UNIX, can be used here", nothing+"the tool has to make another")
 	case supervisor.ReasonFence:

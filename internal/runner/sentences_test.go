@@ -53,6 +53,7 @@ func TestSentences(t *testing.T) {
 	refuse("another mount namespace", supervisor.ReasonMounts, supervisor.DeedCall)
 	refuse("a second tracer", supervisor.ReasonTracer, supervisor.DeedTrace)
 	refuse("an address without namespaces", supervisor.ReasonAddress, supervisor.DeedConnect, "\x02\x00\x01\xbb\xc0\x00\x02\x01\x00\x00\x00\x00\x00\x00\x00\x00")
+	refuse("to serve without namespaces", supervisor.ReasonAddress, supervisor.DeedBind, "\x02\x00\x01\xbb\xc0\x00\x02\x01\x00\x00\x00\x00\x00\x00\x00\x00")
 	refuse("a socket without namespaces", supervisor.ReasonSocket, supervisor.DeedConnect, "\x01\x00/run/x.sock\x00")
 	for _, c := range []policy.Connection{
 		{Protocol: "connect", Host: "a.example", Port: 443, Reason: `no entry of the allow-list names it; "a.example:443" would`},

@@ -238,11 +238,6 @@ func (t *Template) allow(e *encoder, h wire.Header, to []netip.AddrPort) {
 		copy(at, ip[:])
 		binary.BigEndian.PutUint16(at[4:], a.Port())
 	}
-	for i, at := range t.ports {
-		if i < len(to) {
-			binary.NativeEndian.PutUint64(e.buf[at:], uint64(to[i].Port()))
-		}
-	}
 }
 
 // Seal puts a program, to which it gives the unstarted tool's secret name, into

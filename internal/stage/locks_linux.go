@@ -15,7 +15,7 @@ import (
 )
 
 // landlock builds the ruleset and restricts the calling thread.
-func (c *compiler) landlock(r landlock.Ruleset, follow bool, givenPorts int) error {
+func (c *compiler) landlock(r landlock.Ruleset, follow bool) error {
 	h := pathHow
 	if follow {
 		h.resolve &^= unix.RESOLVE_NO_SYMLINKS
@@ -50,12 +50,9 @@ func (c *compiler) landlock(r landlock.Ruleset, follow bool, givenPorts int) err
 		c.close(wire.RegFree)
 	}
 	c.terminals(r.HandledFS() & (landlock.FSReadFile | landlock.FSWriteFile | landlock.FSIoctlDev))
-	for i, rule := range r.Ports {
+	for _, rule := range r.Ports {
 		b := landlock.NetPortAttr(rule.Access, rule.Port)
 		at := c.data(b[:])
-		if i < givenPorts {
-			c.t.ports = append(c.t.ports, uint32(at.v)+8)
-		}
 		c.call(unix.SYS_LANDLOCK_ADD_RULE, reg(wire.RegRuleset), imm(landlockRuleNetPort), at, imm(0))
 	}
 	c.call(unix.SYS_LANDLOCK_RESTRICT_SELF, reg(wire.RegRuleset), imm(0))

@@ -35,7 +35,7 @@ func (c *compiler) lower(action plan.Action) error {
 	case plan.Undumpable:
 		c.call(unix.SYS_PRCTL, imm(unix.PR_SET_DUMPABLE), imm(0))
 	case plan.RestrictFiles:
-		return c.landlock(a.Ruleset, a.Follow, a.GivenPorts)
+		return c.landlock(a.Ruleset, a.Follow)
 	case plan.CheckRoot:
 		c.checkRoot()
 	case plan.Witness:

@@ -14,8 +14,7 @@ type Template struct {
 	header wire.Header
 	given  []givenFile
 
-	ports    []uint32 // where the ports of rules lie that each run gives
-	connects int      // how many of the supervisor's addresses each run gives, the last of them
+	connects int // how many of the supervisor's addresses each run gives, the last of them
 }
 
 // Identity is the user and group that the stage runs as, outside.

@@ -59,6 +59,15 @@ func actMore(a []string) error {
 		return unix.Connect(local(unix.SOCK_STREAM), at(a[1]))
 	case "hostsockets":
 		return hostSockets(a[1])
+	case "ownports":
+		return ownPorts()
+	case "portdial":
+		fd, at := to(loop4, port(a[1]))
+		return unix.Connect(fd, at)
+	case "hostservers":
+		return hostServers(port(a[1]), port(a[2]))
+	case "takesover":
+		return takesOver(port(a[1]))
 	case "fullqueue":
 		return fullQueue(port(a[1]))
 	}

@@ -61,20 +61,25 @@ func (s *State) bindPath() int {
 	return s.takeUmask()
 }
 
-// bindOwn binds a socket that the supervisor has made, of UNIX.
+// bindOwn binds a socket that the supervisor has made.
 //
 //go:norace
 func (s *State) bindOwn() int {
-	if s.path[1][0] != syscall.AF_UNIX || s.path[1][1] != 0 {
-		return -eACCES // other sockets serve the host, or all of its network
-	}
 	k := s.ownSocketAt(s.flags)
 	if k < 0 {
 		return k
 	}
 	own := &s.sockets[uint(k)%socketRoom]
-	if own.fd < 0 || s.mode <= unixPath {
+	if own.fd < 0 || own.bound || s.mode <= unixPath {
 		return -eINVAL // which has an address; or is to be given one by the kernel
+	}
+	if own.tcp {
+		r := s.bindPort(own)
+		own.bound = r == 0
+		return r
+	}
+	if s.path[1][0] != syscall.AF_UNIX || s.path[1][1] != 0 {
+		return -eINVAL
 	}
 	r := 0
 	if s.in[0].from == fromNothing {
@@ -84,7 +89,7 @@ func (s *State) bindOwn() int {
 	} else if r = s.bindAt(own.fd); r == 0 {
 		s.keepBound()
 	}
-	own.bound = own.bound || r == 0
+	own.bound = r == 0
 	return r
 }
 
@@ -110,7 +115,7 @@ func (s *State) keepBound() {
 	}
 }
 
-// listen begins to serve at a socket of the tool's that is bound; one of TCP never is. That is final, so the supervisor lets go of it then, and the
+// listen begins to serve at a socket of the tool's that is bound. That is final, so the supervisor lets go of it then, and the
 // tool's close(2) ends it.
 //
 //go:norace
@@ -126,9 +131,14 @@ func (s *State) listen() int {
 	case own.fd < 0:
 		return -eINVAL
 	case !own.bound:
-		return -eACCES // listen(2) would give it a port of the host's
+		return -eACCES // listen(2) would give it a port at every address
 	}
-	r := sys(syscall.SYS_LISTEN, uintptr(own.fd), uintptr(s.mode), 0, 0, 0)
+	r := 0
+	if own.tcp {
+		r = s.listenPort(own)
+	} else {
+		r = sys(syscall.SYS_LISTEN, uintptr(own.fd), uintptr(s.mode), 0, 0, 0)
+	}
 	if r == 0 {
 		closeFD(own.fd)
 		own.fd, own.serves = -1, true

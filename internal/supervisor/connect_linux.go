@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// connect connects the tool's socket for it, to an address that the rules name and to no other. A filter sees where
+// connect connects the tool's socket for it, to a server of the tool's (ports_linux.go) or an address that the rules name, and to no other. A filter sees where
 // a call's address lies, not what it is; here it has been copied once, is compared, and is written anew for the kernel, which
 // never reads the tool's memory. What else says where a socket's packets go is an option of the socket (a source route,
 // ip(7), IP_OPTIONS; a device, socket(7), SO_BINDTODEVICE), and FilterOf refuses it.
@@ -21,9 +21,13 @@ func (s *State) connect() int {
 	if s.path[1][0] == syscall.AF_UNIX && s.path[1][1] == 0 && s.mode > unixPath {
 		return s.connectLocal()
 	}
-	size := s.destination()
-	if size < 0 {
-		return size
+	held, size := s.served(), 0
+	if held == nil {
+		if size = s.destination(); size == -eACCES && s.loopback() {
+			return -int(syscall.ECONNREFUSED) // as of a loopback network of the tool's own, for programs that wait for a server
+		} else if size < 0 {
+			return size
+		}
 	}
 	k := s.ownSocketAt(s.flags)
 	if k < 0 {
@@ -33,7 +37,12 @@ func (s *State) connect() int {
 	if own.fd < 0 {
 		return -int(syscall.EISCONN)
 	}
-	r := s.connectNow(own.fd, size)
+	r := 0
+	if held != nil {
+		r = s.connectPort(own, held)
+	} else {
+		r = s.connectNow(own.fd, size)
+	}
 	if r == 0 || r == -int(syscall.EISCONN) {
 		closeFD(own.fd)
 		own.fd = -1

@@ -15,7 +15,7 @@ type Denial struct {
 	Deed                 Deed
 	Reason               Reason
 	Side                 int       // which of Paths was refused
-	Paths                [2]string // as the kernel names them; "": the deed has none. Of DeedConnect a struct sockaddr.
+	Paths                [2]string // as the kernel names them; "": the deed has none. Of DeedConnect, and of ReasonAddress, a struct sockaddr.
 	Cut                  [2]bool   // there was no room for all of the path
 
 	NoFollow bool // of ReasonAbsent: the call is about a symbolic link itself

@@ -87,7 +87,7 @@
 // # Connections
 //
 // Where the sandbox has no network namespace, Rules.Connects are the only addresses that the tool's TCP sockets can connect to: those of
-// the harness's proxies. The socket(2) of TCP and of UNIX stops here, too: the supervisor makes the socket, gives it to the tool and keeps a descriptor
+// the harness's proxies; and servers of the tool's own. The socket(2) of TCP and of UNIX stops here, too: the supervisor makes the socket, gives it to the tool and keeps a descriptor
 // until it is connected or listens (socket_linux.go). connect(2) is carried out as the calls above are, with an address that was copied once, on
 // that descriptor, which it finds by the socket's inode; other sockets are refused (connect_linux.go). That makes TCP go nowhere else only together with a profile
 // that leaves the tool no other sockets, and no other call that connects: see Streams in package compile. Setting a source
@@ -96,8 +96,9 @@
 // refuses userfaultfd(2) too, by which a thread could stop in the middle of sending, with the socket locked, and a
 // connect on that socket would wait for it.
 //
-// bind(2) and listen(2) stop here as well, and are for UNIX alone: a port would be one of the host's, and listen(2) takes one where bind(2) has not
-// (bind_linux.go). Of a socket with a path the supervisor keeps the file that bind(2) has made, by a descriptor of O_PATH. A path
+// bind(2) and listen(2) stop here as well (bind_linux.go). A socket of TCP is bound to an address of the supervisor's own in the loopback network, and
+// connect(2) leads there from 127.0.0.1 and its like, if a socket of the tool's listens at the port and no other can (ports_linux.go). listen(2) without bind(2) is refused.
+// Of a UNIX socket with a path the supervisor keeps the file that bind(2) has made, by a descriptor of O_PATH. A path
 // can be connected to if it leads to such a file, however it is spelled: a socket that another process has bound is none, wherever it lies, and the
 // connection is made by that descriptor, so that nothing on the way can be changed in between. An abstract name, in bind and in connect, has the supervisor's own
 // name put before it. accept(2) is the kernel's: what listens is the tool's own.
@@ -164,8 +165,9 @@
 //   - A git directory that is not called .git, and that the user's git is making at this moment outside, is held once it has
 //     its shape; below modules, the names that are obeyed are held before. git clone --shared and --reference are refused
 //     (objects/info/alternates), remotes that are directories have to be there, and ssh to localhost is refused.
-//   - Of a tool's sockets under Rules.Connects the newest 64 can be connected or bound, and 64 files of UNIX sockets be connected to, those
-//     that are removed not counted. Another sandbox that writes the same directory can put a socket of the host's, which lies in it, in the place of one
+//   - Of a tool's sockets under Rules.Connects the newest 64 can be connected or bound; 64 files of UNIX sockets and 32 ports be connected to, those
+//     that are removed, or have no listener any more, not counted. Any process of the host can connect to such a port, by the supervisor's own address, and a rule of the host's
+//     packet filter, or a program at its cgroup's connect(2), can send a connection elsewhere. Another sandbox that writes the same directory can put a socket of the host's, which lies in it, in the place of one
 //     between bind(2) and the supervisor's look at it: that one can be connected to then.
 //   - The other end of such a socket has the supervisor's credentials (SO_PEERCRED). /proc/PID/mem shows what the tool has mapped without the right
 //     to read it, too: a path in such memory is not EFAULT with Rules.MemFile.

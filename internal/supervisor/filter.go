@@ -135,8 +135,9 @@ func nameRules(t table, hidden bool) []SockFilter {
 // connectRules traps connect(2), bind(2), listen(2) and the socket(2) of TCP and UNIX, since the supervisor connects and binds sockets that it has made itself, and looks at the level and the name of a socket option. IP_OPTIONS holds a source route,
 // by which a packet leaves for another address than the socket's (tcp_v4_connect); a socket that is bound to a device
 // has its packets sent by that, those for 127.0.0.1 too (ip_route_output_key_hash_rcu), to any host that takes them; TCP_FASTOPEN_CONNECT
-// puts the connection off until data is sent. Setting SO_SNDTIMEO or SO_LINGER says yes and does nothing: the one is the
-// supervisor's, and by the other the supervisor would wait when it is the last who closes a socket.
+// puts the connection off until data is sent. Setting SO_SNDTIMEO, SO_LINGER or SO_REUSEPORT says yes and does nothing: the first is the
+// supervisor's, by the second the supervisor would wait when it is the last who closes a socket, and by the third a server of the host's could share a
+// port with the tool's.
 func connectRules(t table) []SockFilter {
 	p := append(notify([]uint32{t.connect, t.bind, t.listen}), []SockFilter{
 		{bpfEqual, 0, 9, t.socket},
@@ -158,6 +159,7 @@ func connectRules(t table) []SockFilter {
 		{1, 21, 0},         // SOL_SOCKET, SO_SNDTIMEO
 		{1, 67, 0},         // SOL_SOCKET, SO_SNDTIMEO_NEW
 		{1, 13, 0},         // SOL_SOCKET, SO_LINGER
+		{1, 15, 0},         // SOL_SOCKET, SO_REUSEPORT
 	}
 	var q []SockFilter
 	for _, o := range options {

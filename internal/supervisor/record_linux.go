@@ -63,7 +63,7 @@ func (s *State) unreadable(why Reason) int {
 //
 //go:norace
 func (s *State) record(r int) {
-	refused := r == -eACCES || r == -int(syscall.EPERM) || s.why == ReasonTracer && r == -eINVAL || s.why == ReasonSetID && r >= 0
+	refused := r == -eACCES || s.why == ReasonAddress && r == -int(syscall.ECONNREFUSED) || r == -int(syscall.EPERM) || s.why == ReasonTracer && r == -eINVAL || s.why == ReasonSetID && r >= 0
 	if !refused || s.denials == 0 {
 		return
 	}
@@ -72,7 +72,7 @@ func (s *State) record(r int) {
 	d.deed, d.reason, d.side = uint8(s.deed()), uint8(s.why), s.side
 	if s.why == ReasonMemory || s.why == ReasonMounts {
 		d.deed = uint8(DeedCall)
-	} else if s.op == opConnect {
+	} else if s.op == opConnect || s.why == ReasonAddress {
 		d.add(0, s.path[1][:], uint(s.mode))
 	} else {
 		for k := 0; k < 2; k++ {

@@ -41,7 +41,7 @@ type Rules struct {
 	// (pidfd_getfd(2)), and for a sandbox whose Landlock rules let no socket be made below Roots.
 	FreeBinds bool
 
-	// Connects says that the tool may connect TCP sockets to these addresses and UNIX sockets to those that it has bound, and nothing else
+	// Connects says that the tool may connect TCP sockets to these addresses, TCP and UNIX sockets to those that it has bound, and nothing else
 	// to anything. Nil leaves connect(2) alone.
 	Connects []Endpoint
 }

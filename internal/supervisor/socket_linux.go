@@ -10,7 +10,8 @@ type ownSocket struct {
 	fd       int
 	dev, ino uint64
 
-	bound, serves bool // of UNIX: it has an address; and listen(2) was called
+	tcp           bool // not of UNIX
+	bound, serves bool // it has an address; and listen(2) was called
 }
 
 // socketRoom is how many sockets are known that have not been connected, or were among the last. A tool that makes more before it connects the first
@@ -56,7 +57,7 @@ func (s *State) socket() int {
 	at := &s.sockets[s.socketTurn%socketRoom]
 	s.socketTurn++
 	closeFD(at.fd)
-	*at = ownSocket{fd: fd, dev: uint64(s.st.Dev), ino: s.st.Ino}
+	*at = ownSocket{fd: fd, dev: uint64(s.st.Dev), ino: s.st.Ino, tcp: s.mode != syscall.AF_UNIX}
 	return given
 }
 
@@ -99,6 +100,9 @@ func (s *State) forgetSockets() {
 	}
 	for i := range s.bound {
 		s.bound[i].fd = -1
+	}
+	for i := range s.ports {
+		s.ports[i].fd, s.ports[i].life = -1, -1
 	}
 }
 

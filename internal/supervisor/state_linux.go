@@ -50,6 +50,11 @@ type State struct {
 	boundTurn  uint
 	before     [64]byte // what stands before the tool's abstract names
 	beforeSize uint
+	ports      [portRoom]heldPort
+	portTurn   uint // the port that is forgotten next
+	to         inetAddress
+	value      int32  // of an option of a socket
+	size       uint32 // of what the kernel writes
 
 	path      [2][pathRoom]byte
 	plen      [2]uint

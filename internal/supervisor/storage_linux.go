@@ -144,3 +144,24 @@ const indexBlocks = 512
 
 // indexBlock is a number of entries, the first of which begins at an offset.
 type indexBlock struct{ offset, entries uint }
+
+// heldPort is a port at which the tool serves, or did.
+type heldPort struct {
+	fd   int // the supervisor's socket; -1: this is none
+	life int // an epoll instance that shows whether the tool's socket is there still: its last close(2) takes it out (epoll(7))
+	addr [4]byte
+	port [2]byte
+	open bool // no other socket than the tool's listens here, and none can
+}
+
+// portRoom is how many ports are known at once. Of more servers the oldest cannot be connected to any more.
+const portRoom = 32
+
+// inetAddress is the address of the call in hand, as the supervisor writes it for the kernel.
+type inetAddress struct {
+	family byte // AF_INET or AF_INET6
+	addr   [4]byte
+	port   [2]byte
+	six    bool // ::1 or :: was meant
+	any    bool // 0.0.0.0 or :: was
+}
