@@ -5,7 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/sandbox"
@@ -96,7 +96,11 @@ func work(rounds int) ([]table, error) {
 
 // materials makes what jobs begin with, and returns the variables that name it.
 func materials(dir string) (env []string, err error) {
-	sources, archive, packages := filepath.Join(runtime.GOROOT(), "src/cmd/compile"), filepath.Join(dir, "sources.tar"), filepath.Join(dir, "packages")
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return nil, fmt.Errorf("go env: %w", err)
+	}
+	sources, archive, packages := filepath.Join(strings.TrimSpace(string(root)), "src/cmd/compile"), filepath.Join(dir, "sources.tar"), filepath.Join(dir, "packages")
 	if _, err := os.Stat(sources); err != nil {
 		return nil, fmt.Errorf("the compiler's sources: %w", err)
 	}
