@@ -255,7 +255,7 @@ func TestKernelDeniedConnectIsReported(t *testing.T) {
 		defer l.Close()
 		s := attackSandbox(t, p, w)
 		c := hostile(t, s, "denied a connection", strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
-		if out, err := c.CombinedOutput(); string(out) != "permission denied\n" || err != nil {
+		if out, err := c.CombinedOutput(); string(out) != "connection refused\n" || err != nil {
 			t.Fatalf("%s%v", out, err)
 		}
 		v := c.Report().Violations

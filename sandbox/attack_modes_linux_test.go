@@ -132,7 +132,7 @@ func TestKernelNoFileGetsASetuidBit(t *testing.T) {
 				if !supervisor {
 					for i, a := range setIDActs { // the names of walls say which mechanisms there are
 						if len(a.unheld) > 0 {
-							setIDActs[i].unheld = []string{w.name, noNamespaces}
+							setIDActs[i].unheld = []string{w.name, noNamespaces, noUserNS} // the last: see attackWith
 						}
 					}
 				}

@@ -66,7 +66,7 @@ func (c *compilation) supervisor() error {
 	if rules.Connects != nil {
 		why += "; and those that connect"
 	}
-	if c.guarded() {
+	if c.streams() {
 		load.Network, load.Given = true, c.givenPorts()
 		for _, e := range rules.Connects {
 			load.Connects = append(load.Connects, netip.AddrPortFrom(netip.AddrFrom4(e.Addr), e.Port))

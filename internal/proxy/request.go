@@ -122,8 +122,8 @@ func newReverseProxy(g *Proxy) *httputil.ReverseProxy {
 		ModifyResponse: modifyResponse,
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			x := requestOf(r.Context())
-			if x.err = err; hasBody(r) && !x.uploaded.Load() {
-				w.Header().Set("Connection", "close") // else net/http waits for the rest of the request before it answers
+			if x.err = err; hasBody(r) && !x.uploaded.Load() && x.g.overruled(x.target) != nil {
+				w.Header().Set("Connection", "close") // else net/http waits for the rest of a request that no server hears any more
 			}
 			x.finishEvent()
 			replyFor(x.err, x.hostPort()).write(w)

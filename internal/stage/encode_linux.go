@@ -153,13 +153,6 @@ func (t *Template) size(r Run) int {
 
 type encoder struct{ buf []byte }
 
-func (e *encoder) align() uint32 {
-	for len(e.buf)%8 != 0 {
-		e.buf = append(e.buf, 0)
-	}
-	return uint32(len(e.buf))
-}
-
 func (e *encoder) text(s string) uint32 {
 	off := uint32(len(e.buf))
 	e.buf = append(append(e.buf, s...), 0)
@@ -194,7 +187,10 @@ func bytesOf[T any](v *T) []byte {
 }
 
 func appendAll[T any](e *encoder, list []T) wire.Span {
-	off := e.align()
+	for len(e.buf)%8 != 0 {
+		e.buf = append(e.buf, 0)
+	}
+	off := uint32(len(e.buf))
 	if len(list) > 0 {
 		e.buf = append(e.buf, unsafe.Slice((*byte)(unsafe.Pointer(&list[0])), len(list)*int(unsafe.Sizeof(list[0])))...)
 	}
