@@ -257,7 +257,7 @@ func (r *Run) failure() error {
 	}
 	f := r.control.Failed
 	if r.session != nil && r.untaken() && !r.control.Gone {
-		if err := r.session.err(nil); err != nil {
+		if err := r.session.over(nil); err != nil {
 			return err
 		}
 	}
@@ -294,6 +294,10 @@ func (r *Run) waitError(err error) error {
 	case r.control.Deadline:
 		return &deadlineError{err}
 	case r.session != nil && !r.control.ToolEnded && !r.control.Gone:
+		select { // init has not said that the command is gone: it is dead, and the session's end on its way, or it has not heard of the command
+		case <-r.session.ended:
+		case <-time.After(time.Second):
+		}
 		if over := r.session.err(err); over != nil {
 			return over
 		}

@@ -34,12 +34,12 @@ func (r *Run) WaitOutput(ctx context.Context, pattern *regexp.Regexp) (string, e
 	case !p.log.Seen():
 		return "", unseen()
 	}
-	if err := r.session.over(); err != nil {
+	if err := r.session.over(nil); err != nil {
 		return "", err
 	}
 	m, err := p.log.Wait(ctx, pattern)
 	if errors.Is(err, io.EOF) {
-		if over := r.session.over(); over != nil {
+		if over := r.session.over(nil); over != nil {
 			return "", over
 		}
 	}

@@ -291,15 +291,15 @@ func (n *Session) lives() bool {
 	return n.sock != nil && stage.SessionLives(n.sock)
 }
 
-// over is the error of a session that is over or about to be; nil: it is not.
-func (n *Session) over() error {
+// over is the error of a session that is over or about to be, of a command that ended with from; nil: it is not.
+func (n *Session) over(from error) error {
 	n.mu.Lock()
 	asked := n.asked
 	n.mu.Unlock()
 	if asked || !n.lives() {
 		<-n.ended
 	}
-	return n.err(nil)
+	return n.err(from)
 }
 
 // killLeft kills the warden of a command whose tool has ended. It reports whether there was one.

@@ -20,7 +20,7 @@ func (n *Session) Ports() ([]policy.Port, error) {
 	}
 	sockets, err := n.sockets("tcp", "tcp6", "udp", "udp6")
 	if err != nil {
-		if over := n.over(); over != nil {
+		if over := n.over(nil); over != nil {
 			return nil, over
 		}
 		return nil, fmt.Errorf("sandbox: the session's sockets: %w", err)
