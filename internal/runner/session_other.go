@@ -24,7 +24,7 @@ type Session struct {
 	outputs  outputs
 }
 
-func (n *Session) over() error { return errors.ErrUnsupported }
+func (n *Session) over(error) error { return errors.ErrUnsupported }
 
 // Open says so.
 func (s *Sandbox) Open(context.Context) (*Session, error) {
