@@ -239,7 +239,9 @@ func (c *compilation) lock() error {
 func (c *compilation) start() error {
 	c.in = plan.Tool
 	c.landlockScopes()
-	c.landlockPorts()
+	if err := c.landlockPorts(); err != nil {
+		return err
+	}
 	c.check()
 	if c.ownDev {
 		c.do(plan.OwnNull{}, plan.MountNamespace, "its owner could change the machine's")

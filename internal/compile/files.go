@@ -338,20 +338,21 @@ func (c *compilation) landlockScopes() {
 }
 
 // landlockPorts adds the domain in which no TCP socket is bound or connected. Init is outside of it: the supervisor does both for the tool.
-func (c *compilation) landlockPorts() {
+func (c *compilation) landlockPorts() error {
 	if !c.streams() || !c.plan.Uses(plan.Landlock) || c.Facts.Landlock.Value < portsSince {
-		return
+		return nil
 	}
 	r := apart(c.Facts.Landlock.Value).Ruleset
 	r.UnhandledNet = 0
 	down, _, err := landlock.Downgrade(r, c.Facts.Landlock.Value)
 	if err != nil {
-		return
+		return fmt.Errorf("sandbox: landlock: %w", err)
 	}
 	if c.plan.Apart != nil {
 		c.plan.Apart = &plan.RestrictFiles{Ruleset: down}
 	}
 	c.do(plan.RestrictFiles{Ruleset: down}, plan.LandlockNet, "the tool itself binds and connects no TCP socket")
+	return nil
 }
 
 // apart is a ruleset that restricts nothing but tracing. It has to handle something: see landlock.ScopesOnly for why that is
