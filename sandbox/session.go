@@ -28,7 +28,7 @@ func (s *Sandbox) Open(ctx context.Context) (*Session, error) {
 		return nil, err
 	}
 	n := &Session{live: live}
-	n.files = inside.New(n.startFiles)
+	n.files = inside.New(n.startFiles, live.Dir)
 	return n, nil
 }
 
@@ -54,7 +54,7 @@ func (s *Session) SetEnv(env []string) error { return s.live.SetEnv(env) }
 // SetHosts replaces the [Network.Hosts] of the session while it lives, and closes what goes to others (docs/sessions.md).
 func (s *Session) SetHosts(hosts ...string) error { return s.live.SetHosts(hosts) }
 
-// SetDir sets the directory of commands made afterwards without a Dir.
+// SetDir sets where commands made afterwards without a Dir, and relative names of Files, begin.
 func (s *Session) SetDir(dir string) error { return s.live.SetDir(dir) }
 
 // Output returns what the command with an ID has printed from an offset on.

@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -56,8 +57,23 @@ func TestKernelASessionsEnvironmentAndDirectory(t *testing.T) {
 		if got := outputOf(t, s.Command("/bin/sh", "-c", "pwd -P; echo $SET")); got != "/etc" {
 			t.Errorf("without the environment again: %q", got)
 		}
-		if names, err := s.Files().ReadDir("/etc"); err != nil || len(names) == 0 {
-			t.Errorf("the session's files: %v", err)
+		names := func(name string) string {
+			t.Helper()
+			list, err := s.Files().ReadDir(name)
+			if err != nil || len(list) == 0 {
+				t.Errorf("%s of the session's files: %d, %v", name, len(list), err)
+			}
+			return fmt.Sprint(list)
+		}
+		for _, dir := range []string{"/etc", "/usr"} {
+			if err := s.SetDir(dir); err != nil || names(".") != names(dir) {
+				t.Errorf("relative names of Files begin elsewhere than in %s (%v)", dir, err)
+			}
+		}
+		if err := s.SetDir(""); err != nil {
+			t.Error(err)
+		} else if list, err := s.Files().ReadDir("."); err == nil && fmt.Sprint(list) == names("/usr") { // an error: the root, without namespaces
+			t.Error("without the directory relative names of Files begin there still")
 		}
 		for _, bad := range []error{s.SetDir("relative"), s.SetDir("/nowhere"), s.SetDir("/usr\x00"), s.SetEnv([]string{"A=\x00"})} {
 			if e := (*PolicyError)(nil); !errors.As(bad, &e) || e.Remedy == "" {

@@ -23,6 +23,12 @@ func (n *Session) SetDir(dir string) error {
 	return n.defaults.setDir(dir, n.sandbox.shows)
 }
 
+// Dir is the directory that SetDir has set.
+func (n *Session) Dir() string {
+	_, dir := n.defaults.get()
+	return dir
+}
+
 // Output returns what a command has printed from an offset on.
 func (n *Session) Output(id int, offset int64) (policy.Output, error) {
 	if err := n.err(nil); err != nil {

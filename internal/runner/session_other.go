@@ -66,6 +66,9 @@ func (n *Session) SetHosts([]string) error { return errors.ErrUnsupported }
 // SetDir is not called.
 func (n *Session) SetDir(string) error { return errors.ErrUnsupported }
 
+// Dir is not called.
+func (n *Session) Dir() string { return "" }
+
 // Ports is not called.
 func (n *Session) Ports() ([]policy.Port, error) { return nil, errors.ErrUnsupported }
 

@@ -32,7 +32,7 @@ type Copied struct {
 // are kept. More than 4 GiB, 1,048,576 entries or 200 levels are an error that wraps [syscall.EFBIG]. The end of ctx stops it. Directories inside can be
 // written by their owner, and have no more permissions than the session's umask lets them have.
 func (f *Files) CopyIn(ctx context.Context, from, to string) (Copied, error) {
-	c := &copying{ctx: ctx, files: f.WithContext(ctx)}
+	c := &copying{ctx: ctx, files: f.here().WithContext(ctx)}
 	root, err := os.OpenRoot(from)
 	if err != nil {
 		return c.done, err
@@ -49,7 +49,7 @@ func (f *Files) CopyIn(ctx context.Context, from, to string) (Copied, error) {
 // read what was copied by [os.OpenRoot]. What the policy protects in a workspace, such as .git/hooks and .envrc, is copied like the rest: the tools
 // have written it, so do not run git or a shell in the copy outside of a sandbox.
 func (f *Files) CopyOut(ctx context.Context, from, to string) (Copied, error) {
-	c := &copying{ctx: ctx, files: f.WithContext(ctx)}
+	c := &copying{ctx: ctx, files: f.here().WithContext(ctx)}
 	root, err := os.OpenRoot(to)
 	if err != nil {
 		return c.done, err

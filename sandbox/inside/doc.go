@@ -8,7 +8,7 @@
 //	copied, err := files.CopyOut(ctx, "/tmp/site", "/srv/site") // copy.go
 //
 // A name means what it means to a command of the session: the private /tmp, the copies, the hidden names; relative ones begin in the directory
-// that the session's commands start in. Nothing is checked in the harness, so that no tool that swaps links meanwhile leads it
+// that the session's commands start in, which Session.SetDir sets. Nothing is checked in the harness, so that no tool that swaps links meanwhile leads it
 // to a file outside.
 //
 // # How

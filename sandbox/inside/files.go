@@ -18,6 +18,7 @@ import (
 type Files struct {
 	client *client
 	ctx    context.Context
+	dir    func() string // where relative names begin; "": where the server works
 }
 
 // ErrNotRegular is wrapped by the error of a file that is neither a regular one nor a directory.
@@ -41,17 +42,25 @@ func (e *ServerError) Error() string {
 func (e *ServerError) Unwrap() error { return e.Err }
 
 // New is for package sandbox: use Session.Files.
-func New(start Start) *Files { return &Files{newClient(start), context.Background()} }
+func New(start Start, dir func() string) *Files {
+	return &Files{newClient(start), context.Background(), dir}
+}
 
 // WithContext returns the same files for requests that end with ctx. A request whose context has no deadline ends after half a minute.
-func (f *Files) WithContext(ctx context.Context) *Files { return &Files{f.client, ctx} }
+func (f *Files) WithContext(ctx context.Context) *Files { return &Files{f.client, ctx, f.dir} }
+
+// here returns the same files for several requests, among which the directory does not change.
+func (f *Files) here() *Files {
+	dir := f.dir()
+	return &Files{f.client, f.ctx, func() string { return dir }}
+}
 
 // maxWhole is how much is read whole, and maxEntries how long a directory may be.
 const maxWhole, maxEntries = 256 << 20, 1 << 20
 
 // request asks for what the answer to has no descriptor.
 func (f *Files) request(name string, r request) error {
-	if err := checkNames(&r, name); err != nil {
+	if err := f.place(&r, name); err != nil {
 		return &fs.PathError{Op: ops[r.op], Path: name, Err: err}
 	}
 	a, _, err := f.client.ask(f.ctx, r)
@@ -60,14 +69,14 @@ func (f *Files) request(name string, r request) error {
 	}
 	op, path := ops[r.op], name
 	if a.op != "" {
-		op, path = a.op, a.path
+		op, path = a.op, strings.TrimPrefix(a.path, strings.TrimSuffix(r.name, name)) // relative, if that is
 	}
 	return &fs.PathError{Op: op, Path: path, Err: syscall.Errno(a.errno)}
 }
 
 // descriptor asks for a descriptor. The error is bare.
 func (f *Files) descriptor(name string, r request) (int, error) {
-	if err := checkNames(&r, name); err != nil {
+	if err := f.place(&r, name); err != nil {
 		return -1, err
 	}
 	a, fd, err := f.client.ask(f.ctx, r)
@@ -80,9 +89,12 @@ func (f *Files) descriptor(name string, r request) (int, error) {
 // ops are the names of operations in errors, as package os has them.
 var ops = [opLast]string{opOpen: "open", opStat: "stat", opLstat: "lstat", opMkdir: "mkdir", opMkdirAll: "mkdir", opRemove: "remove", opRemoveAll: "unlinkat", opRename: "rename", opSymlink: "symlink"}
 
-// checkNames puts name in r, if the kernel could take it and what else r has.
-func checkNames(r *request, name string) error {
-	r.name = name
+// place puts name in r, if the kernel could take it and what else r has.
+func (f *Files) place(r *request, name string) error {
+	dir := f.dir()
+	if r.name = below(dir, name); r.op == opRename {
+		r.other = below(dir, r.other)
+	}
 	for _, s := range []string{r.name, r.other} {
 		if strings.ContainsRune(s, 0) {
 			return syscall.EINVAL
@@ -92,6 +104,14 @@ func checkNames(r *request, name string) error {
 		}
 	}
 	return nil
+}
+
+// below is a name as it is without a working directory. Nothing of it is resolved, which is the kernel's to do.
+func below(dir, name string) string {
+	if dir == "" || name == "" || name[0] == '/' {
+		return name
+	}
+	return strings.TrimSuffix(dir, "/") + "/" + name
 }
 
 func pathError(op, name string, err error) error {
@@ -184,6 +204,7 @@ func (f *Files) WriteFile(name string, data []byte, perm fs.FileMode) error {
 // Replace gives a file that exists other content in one step: whoever opens it has either. It keeps the permissions, and follows
 // symbolic links. It makes the new file beside the old one and renames it.
 func (f *Files) Replace(name string, data []byte) error {
+	f = f.here()
 	for range 40 {
 		info, err := f.Lstat(name)
 		switch {
@@ -225,6 +246,7 @@ func (f *Files) replace(name string, data []byte, mode fs.FileMode) error {
 
 // ReadDir is [os.ReadDir], for directories of at most 1,048,576 entries.
 func (f *Files) ReadDir(name string) ([]fs.DirEntry, error) {
+	f = f.here() // for Info of the entries
 	dir, is, err := f.open(name, os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
@@ -299,7 +321,7 @@ func (f *Files) Readlink(name string) (to string, err error) {
 func (f *Files) Glob(pattern string) ([]string, error) {
 	rest, absolute := strings.CutPrefix(filepath.Clean(pattern), "/")
 	if !absolute {
-		return fs.Glob(tree{f, ""}, rest)
+		return fs.Glob(tree{f.here(), ""}, rest)
 	}
 	list, err := fs.Glob(tree{f, "/"}, rest)
 	for i, name := range list {

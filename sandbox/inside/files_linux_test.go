@@ -21,6 +21,11 @@ import (
 
 // served returns files whose server is a goroutine of the test.
 func served(t testing.TB, serve func(socket int) error) *Files {
+	return servedIn(t, serve, func() string { return "" })
+}
+
+// servedIn has a working directory for relative names.
+func servedIn(t testing.TB, serve func(socket int) error, dir func() string) *Files {
 	return New(func(socket *os.File) (func(), <-chan struct{}, error) {
 		fd, err := unix.FcntlInt(socket.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {
@@ -33,7 +38,7 @@ func served(t testing.TB, serve func(socket int) error) *Files {
 			close(gone)
 		}()
 		return func() { unix.Shutdown(fd, unix.SHUT_RDWR) }, gone, nil
-	})
+	}, dir)
 }
 
 // TestFilesAreAsThoseOfPackageOS: each act, here and by package os in a directory alike.
