@@ -166,17 +166,25 @@ func (r *Rules) Encode() ([]byte, error) {
 		b = append(b, byte(p.Kind))
 		b = appendSized(b, p.Path)
 	}
-	if len(r.Connects) > MaxConnects {
+	if b, err = appendConnects(b, r.Connects); err != nil {
+		return nil, err
+	}
+	put32(b[offSize:], uint32(len(b)))
+	return b, nil
+}
+
+// appendConnects writes the endpoints as they are in a struct sockaddr_in.
+func appendConnects(b []byte, endpoints []Endpoint) ([]byte, error) {
+	if len(endpoints) > MaxConnects {
 		return nil, bad("a list", "has more than 64 endpoints")
 	}
-	put16(b[offConnect:], uint16(len(r.Connects)))
-	for _, e := range r.Connects {
+	put16(b[offConnect:], uint16(len(endpoints)))
+	for _, e := range endpoints {
 		if e.Addr[0] != 127 || e.Port == 0 {
 			return nil, bad("an endpoint", "is not one of the loopback network")
 		}
-		b = append(append(b, e.Addr[:]...), byte(e.Port>>8), byte(e.Port)) // as in a struct sockaddr_in
+		b = append(append(b, e.Addr[:]...), byte(e.Port>>8), byte(e.Port))
 	}
-	put32(b[offSize:], uint32(len(b)))
 	return b, nil
 }
 
