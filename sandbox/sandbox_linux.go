@@ -69,11 +69,7 @@ func (s *Sandbox) compile() (err error) {
 	}
 	in.Threads = launch.HasThreads()
 	in.Inotify = [2]int{setting("fs/inotify/max_user_instances"), setting("fs/inotify/max_user_watches")}
-	for _, d := range resolve.OwnDevices {
-		if _, err := os.Lstat(d); err == nil {
-			in.Devices = append(in.Devices, d)
-		}
-	}
+	in.Devices = resolve.PresentDevices()
 	if !in.Namespaced() {
 		in.List = listDirectory
 	} else if r.Policy.Root == nil && (s.facts.Landlock.Value < compile.UnixSince || r.Policy.Nested) {

@@ -74,6 +74,11 @@ func warm(rounds int) (tables []table, err error) {
 	}
 	t := table{title: fmt.Sprintf("Start to end of %s in a session, %d rounds: medians and quartiles", trivial, rounds),
 		head: []string{"", "ms", "p10", "p99", "x os/exec", "x bubblewrap"}, remark: remark + version}
+	addWarm(&t, r)
+	return []table{t}, nil
+}
+
+func addWarm(t *table, r *results) {
 	for i, name := range r.names {
 		against := ""
 		if b := r.index(wrapped); b >= 0 {
@@ -81,7 +86,6 @@ func warm(rounds int) (tables []table, err error) {
 		}
 		t.add(name, r.time(i, time.Millisecond).String(), millis(quantile(r.times[i], 0.1)), millis(quantile(r.times[i], 0.99)), r.ratio(i, 0).String(), against)
 	}
-	return []table{t}, nil
 }
 
 // fromPrepared takes the time of a command for which a sandbox waits.

@@ -28,6 +28,20 @@ for i in range(6000): os.rename("f%d" % (i % 2000), "g%d" % (i % 2000)); os.rena
 	{"go vet of a module of 100 packages, with an empty cache", "bash", `export GOCACHE=$PWD/cache TMPDIR=$PWD GOFLAGS=-mod=mod; cp -r "$PACKAGES" p; cd p; go vet ./...`},
 }
 
+// contend has the job done by what command makes, each time in an empty directory of its name below ground.
+func (j job) contend(name, ground string, env []string, by func(name string, args ...string) command) contender {
+	return contender{name, func() (time.Duration, error) {
+		at, err := os.MkdirTemp(ground, "job")
+		if err != nil {
+			return 0, err
+		}
+		defer os.RemoveAll(at)
+		c := by(j.program, "-c", j.script)
+		c.Env = append(os.Environ(), env...)
+		return timeBuild(at, c)
+	}}
+}
+
 // work measures jobs inside, by bubblewrap, and outside.
 func work(rounds int) ([]table, error) {
 	caches, err := os.UserCacheDir() // below /tmp the sources would be covered
@@ -58,26 +72,12 @@ func work(rounds int) ([]table, error) {
 	t := table{title: fmt.Sprintf("Work full of small writes, %d rounds: medians and quartiles", rounds),
 		head: []string{"", "s outside", "x outside, inside", "x outside, bubblewrap"}, remark: version}
 	for _, j := range jobs {
-		n := 0
-		contend := func(name string, command func(name string, args ...string) command) contender {
-			return contender{name, func() (time.Duration, error) {
-				n++
-				at := filepath.Join(ground, fmt.Sprint("job", n))
-				if err := os.Mkdir(at, 0o755); err != nil {
-					return 0, err
-				}
-				defer os.RemoveAll(at)
-				c := command(j.program, "-c", j.script)
-				c.Env = append(os.Environ(), env...)
-				return timeBuild(at, c)
-			}}
-		}
 		list := []contender{
-			contend("outside", outsideCommand),
-			contend("inside", func(name string, args ...string) command { return insideCommand(s, name, args...) }),
+			j.contend("outside", ground, env, outsideCommand),
+			j.contend("inside", ground, env, func(name string, args ...string) command { return insideCommand(s, name, args...) }),
 		}
 		if peer != nil {
-			list = append(list, contend(wrapped, func(name string, args ...string) command {
+			list = append(list, j.contend(wrapped, ground, env, func(name string, args ...string) command {
 				return outsideCommand(peer[0], append(append(peer[1:len(peer):len(peer)], name), args...)...)
 			}))
 		}

@@ -22,12 +22,11 @@ var deviceLinks = [][2]string{
 // build makes the tool's root directory, and everything else that takes rights
 // over the new namespaces.
 func (c *compilation) build() error {
-	m := plan.MountNamespace
+	m, entries := plan.MountNamespace, c.Tree.Entries
 	if c.open(policy.BoundFiles) {
 		c.openFiles()
 		return nil
 	}
-	entries := c.Tree.Entries
 	if !c.plan.Namespaces.PID {
 		c.do(plan.OpenProc{}, plan.Setup, "init reads the evidence there")
 	}

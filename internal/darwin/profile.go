@@ -80,10 +80,9 @@ func nameKind(n verdict.NameRule) emit.NameKind {
 
 // Holdings is what a profile promises of each bound, and what of it is lost
 // on macOS.
-func (m Profile) Holdings() []plan.Holding {
-	p := m.Policy
+func (m Profile) Holdings() (holdings []plan.Holding) {
+	p, lost := m.Policy, map[policy.Bound][]plan.Loss{}
 	open := func(b policy.Bound) bool { return slices.Contains(p.Open, b) }
-	lost := map[policy.Bound][]plan.Loss{}
 	lose := func(b policy.Bound, what, why, remedy string, absent bool) {
 		if !open(b) {
 			lost[b] = append(lost[b], plan.Loss{What: what, Why: why, Remedy: remedy, Absent: absent})
@@ -132,13 +131,12 @@ func (m Profile) Holdings() []plan.Holding {
 		lose(policy.BoundNetwork, "trustd fetches what a certificate names that a tool has it check, past the proxies", "macOS: programs let a service check certificates", "take network out of May", false)
 	}
 	notes := map[policy.Bound][]string{policy.BoundNetwork: m.networkNotes()}
-	var out []plan.Holding
 	for _, b := range plan.Bounds() {
 		h := plan.Holding{Bound: b, Lost: lost[b], Notes: notes[b]}
 		if !open(b) {
 			h.By = by[b]
 		}
-		out = append(out, h)
+		holdings = append(holdings, h)
 	}
-	return out
+	return holdings
 }

@@ -6,30 +6,34 @@ import (
 	"strings"
 )
 
+// tomlHeader returns the name that a table's header gives, whether it begins one more table of an array, and whether the name is understood.
+func tomlHeader(bare string) (name string, list, ok bool) {
+	name, list = strings.TrimSuffix(strings.TrimPrefix(bare, "["), "]"), strings.HasPrefix(bare, "[[")
+	if list {
+		name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
+	}
+	name, ok = tomlKey(name)
+	return name, list, ok
+}
+
 // tomlSettings reads the strings, and what is true, of the wanted tables and keys, those of arrays of tables with their numbers. It is no reader
 // of TOML: what could be a setting of these in another form is a problem, and so is text that could hide the end of a value.
 func tomlSettings(text string, wanted []string, set map[string]string) (problem string) {
 	table, depth, nth := "", 0, 0
 	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
 		if strings.Contains(line, `"""`) || strings.Contains(line, "'''") {
 			return "has a string of several lines"
 		}
-		bare, ok := uncomment(line)
+		bare, ok := uncomment(strings.TrimSpace(line))
 		switch {
 		case !ok:
 			return "has a string without its end"
-		case depth > 0: // within an array
+		case depth > 0 || bare == "": // within an array, or nothing
 			depth += brackets(bare)
 			continue
-		case bare == "":
-			continue
 		case strings.HasPrefix(bare, "["):
-			name, list := strings.TrimSuffix(strings.TrimPrefix(bare, "["), "]"), strings.HasPrefix(bare, "[[")
-			if list {
-				name = strings.TrimSuffix(strings.TrimPrefix(name, "["), "]")
-			}
-			if table, ok = tomlKey(name); !ok {
+			var list bool
+			if table, list, ok = tomlHeader(bare); !ok {
 				table = "-" // of no interest, unless it is one of these in another form
 				if strings.Contains(bare, `\\`) || slices.ContainsFunc(wanted, func(w string) bool { return strings.Contains(bare, w) }) {
 					return "has a table's name that is not understood"

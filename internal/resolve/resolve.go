@@ -39,6 +39,16 @@ type Link struct{ Path, Target string }
 // OwnDevices are in every sandbox's /dev, so that rules for them say nothing new.
 var OwnDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 
+// PresentDevices returns those of OwnDevices that this host has.
+func PresentDevices() (present []string) {
+	for _, d := range OwnDevices {
+		if _, err := os.Lstat(d); err == nil {
+			present = append(present, d)
+		}
+	}
+	return present
+}
+
 // maxLinks is how many links one path may lead through: MAXSYMLINKS of
 // include/linux/namei.h.
 const maxLinks = 40

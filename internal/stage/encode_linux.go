@@ -90,24 +90,22 @@ func (t *Template) program(buf []byte, r Run) []byte {
 	if r.Exe {
 		h.Exe = h.Given
 	}
-	if r.Born {
-		h.Flags |= wire.FlagBorn
-	}
-	if r.Built {
-		h.Flags |= wire.FlagBuilt
-	}
 	if r.Serves {
 		h.DeadlineMS = 0 // it is each command's
-		h.Flags |= wire.FlagSession
-	}
-	if r.Enters {
-		h.Flags |= wire.FlagCommand
 	}
 	if r.Serves || r.Enters {
 		h.Session = 1
 	}
-	if r.Ready {
-		h.Flags |= wire.FlagReady
+	for _, flag := range [...]struct {
+		is   bool
+		flag uint64
+	}{
+		{r.Born, wire.FlagBorn}, {r.Built, wire.FlagBuilt}, {r.Serves, wire.FlagSession}, {r.Enters, wire.FlagCommand},
+		{r.Ready, wire.FlagReady}, {r.Tell, wire.FlagTell}, {r.Quiet, wire.FlagQuiet}, {r.Probe, wire.FlagProbe},
+	} {
+		if flag.is {
+			h.Flags |= flag.flag
+		}
 	}
 
 	h.Size = uint64(len(e.buf))
@@ -117,15 +115,6 @@ func (t *Template) program(buf []byte, r Run) []byte {
 	h.IgnoredSigs = r.Ignored
 	if r.DeadlineMS > 0 {
 		h.DeadlineMS = r.DeadlineMS
-	}
-	if r.Tell {
-		h.Flags |= wire.FlagTell
-	}
-	if r.Quiet {
-		h.Flags |= wire.FlagQuiet
-	}
-	if r.Probe {
-		h.Flags |= wire.FlagProbe
 	}
 	if h.Own != 0 {
 		copy(e.buf[h.Own:h.Own+maxOwn-1], r.Own)

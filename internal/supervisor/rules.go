@@ -129,12 +129,7 @@ func (r *Rules) Encode() ([]byte, error) {
 		if err := checkAbsolute(root.Path); err != nil {
 			return nil, err
 		}
-		fold := byte(0)
-		if root.Fold {
-			fold = 1
-		}
-		b = append(b, fold)
-		b = appendSized(b, trimEnd(root.Path, "/"))
+		b = appendSized(append(b, boolByte(root.Fold)), trimEnd(root.Path, "/"))
 	}
 	if b[offFlags] = gitFlags(r.Names); r.NoNewGit && b[offFlags] != 0 {
 		b[offFlags] |= flagNoNewGit
@@ -149,9 +144,7 @@ func (r *Rules) Encode() ([]byte, error) {
 	if r.Connects != nil {
 		b[offFlags] |= flagConnects
 	}
-	if r.Fence {
-		b[offFence] = 1
-	}
+	b[offFence] = boolByte(r.Fence)
 	b[offWatch] = r.watches()
 	put32(b[offPatience:], r.Patience)
 	paths := append([]protected.Pattern(nil), r.Paths...)
@@ -171,6 +164,13 @@ func (r *Rules) Encode() ([]byte, error) {
 	}
 	put32(b[offSize:], uint32(len(b)))
 	return b, nil
+}
+
+func boolByte(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // appendConnects writes the endpoints as they are in a struct sockaddr_in.
