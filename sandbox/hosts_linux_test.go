@@ -40,6 +40,8 @@ var hostCases = []hostCase{
 	{name: "no namespaces", without: []kerneltest.Feature{kerneltest.Namespaces}, facts: "namespaces overlayfs", refused: "files processes"},
 	{name: "no mounts", without: []kerneltest.Feature{kerneltest.Mounts}, facts: "namespaces overlayfs", refused: "files processes"},
 	{name: "no whole /proc", without: []kerneltest.Feature{kerneltest.WholeProc}, asRoot: "overlayfs?", refused: "processes", rootMay: true},
+	{name: "no pivot_root", without: []kerneltest.Feature{kerneltest.PivotRoot}, userNS: true},
+	{name: "neither pivot_root nor a whole /proc", without: []kerneltest.Feature{kerneltest.PivotRoot, kerneltest.WholeProc}, asRoot: "overlayfs?", refused: "processes", rootMay: true},
 	{name: "no mount API", without: []kerneltest.Feature{kerneltest.MountAPI}, facts: "namespaces overlayfs", refused: "files processes"},
 	{name: "no mount_setattr", without: []kerneltest.Feature{kerneltest.MountSetattr}, facts: "namespaces overlayfs", refused: "files processes"},
 	{name: "no Landlock", without: []kerneltest.Feature{kerneltest.Landlock}, facts: "Landlock", userNS: true},

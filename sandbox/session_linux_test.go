@@ -71,7 +71,7 @@ var _ = offer(programs, "session queue", func(args []string) {
 })
 
 // sessionWalls are the sets of walls in which there are sessions.
-var sessionWalls = []walls{{name: allWalls}, allSets[3], {name: noProfile, noCalls: true}, sharedPIDs}
+var sessionWalls = []walls{{name: allWalls}, allSets[3], {name: noProfile, noCalls: true}, sharedPIDs, noPivotRoot}
 
 // inSession runs a test in a session as root and as an ordinary user, with namespaces and, where there is time, without.
 func inSession(t *testing.T, body func(t *testing.T, s *Session)) {

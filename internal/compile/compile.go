@@ -183,10 +183,13 @@ func (c *compilation) nested() error {
 	switch {
 	case !c.Policy.Nested:
 		return nil
-	case !c.namespaced || !c.Facts.UserNS || c.Facts.SharedPIDs:
+	case !c.namespaced || !c.Facts.UserNS || c.Facts.SharedPIDs || c.Facts.Chroot:
 		l := lossOf(ns, "no sandbox can be built inside")
-		if ns.Yes() && !c.Facts.UserNS {
+		switch {
+		case ns.Yes() && !c.Facts.UserNS:
 			l.Why, l.Remedy, l.Cause = "root's namespaces come without a user namespace here", "run the harness as an ordinary user", ""
+		case ns.Yes() && c.Facts.Chroot: // one that was built on this root would lie upon the harness's, too
+			l.Remedy, l.Cause = pivotRemedy, ""
 		}
 		c.unsupported = append(c.unsupported, needed(l))
 		return nil

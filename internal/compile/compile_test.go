@@ -188,6 +188,8 @@ func TestHoldingsFollowTheHost(t *testing.T) {
 			"files: mount-namespace landlock supervisor\nnetwork: network-namespace seccomp\n" + shared + " subreaper (1 lost)\nsyscalls: seccomp" + walled},
 		{"the same where processes are open", sharedPIDs, fixture.ReadOnlyTree(), policy.Policy{Open: []policy.Bound{policy.BoundProcesses}},
 			"files: mount-namespace landlock\nnetwork: network-namespace seccomp\nprocesses:\nsyscalls: seccomp" + walled},
+		{"a root by chroot(2)", chrooted, fixture.WorkspaceTree(), policy.Policy{},
+			"files: mount-namespace landlock supervisor\nnetwork: network-namespace seccomp\n" + spaces + " landlock-scope\nsyscalls: seccomp" + walled},
 		{"no TCP rules before ABI 4", both(fixture.WithoutNamespaces, abi(3)), fixture.ReadOnlyTree(), may,
 			"files: landlock (3 lost)\nnetwork: seccomp\nprocesses: subreaper (1 lost)\nsyscalls: seccomp" + rest},
 		{"truncation is lost before ABI 3", both(fixture.WithoutNamespaces, abi(2)), fixture.ReadOnlyTree(), may,

@@ -72,7 +72,7 @@ func (c *compilation) build() error {
 		c.do(c.loopback(), plan.NetworkNamespace, "servers and clients inside can meet")
 	}
 	c.routes()
-	c.do(plan.Pivot{}, m, "the harness's root is gone")
+	c.pivot()
 	if c.grantsRoot() && c.Facts.Landlock.Yes() && !c.Policy.Nested {
 		c.do(plan.UnnamedTree{}, plan.Setup, "for the self-check: every other directory is granted")
 	}

@@ -157,3 +157,46 @@ func TestNestedProfile(t *testing.T) {
 		t.Errorf("openat2 where the host can be written: %v %v", a, err)
 	}
 }
+
+// chrooted is a host that refuses pivot_root(2).
+func chrooted(f *host.Facts) { f.Chroot = true }
+
+// TestARootByChrootIsSaidAndNeedsThatNoToolUnmountsIt: the report says that the harness's root lies beneath. Root that keeps its capabilities takes
+// the sandbox's off, and a sandbox built inside would lie on it: without May, and in spite of May, New refuses.
+func TestARootByChrootIsSaidAndNeedsThatNoToolUnmountsIt(t *testing.T) {
+	open := policy.Policy{Open: []policy.Bound{policy.BoundPrivileges}}
+	for _, test := range []struct {
+		name    string
+		change  func(*host.Facts)
+		policy  policy.Policy
+		refused policy.Bound
+	}{
+		{"the default", chrooted, policy.Policy{}, ""},
+		{"root without a user namespace", both(chrooted, rootWithoutUserNS), policy.Policy{}, ""},
+		{"capabilities in a user namespace of the tool's", chrooted, open, ""},
+		{"root's own capabilities", both(chrooted, rootWithoutUserNS), open, policy.BoundFiles},
+		{"a sandbox inside", chrooted, policy.Policy{Nested: true, May: plan.Bounds()}, policy.BoundProcesses},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			facts := fixture.Host()
+			test.change(&facts)
+			p, err := Plan(inputOf(fixture.ReadOnlyTree(), facts, test.policy))
+			var no *policy.UnsupportedError
+			if errors.As(err, &no); test.refused != "" {
+				if no == nil || no.Bound != test.refused || no.Needed != test.policy.Nested || no.Remedy == "" {
+					t.Errorf("%+v", err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if position(p, func(a plan.Action) bool { return a == plan.Action(plan.Pivot{Chroot: true}) }) < 0 || position(p, func(a plan.Action) bool { return a == plan.Action(plan.Pivot{}) }) >= 0 {
+				t.Error(p.Steps)
+			}
+			if notes := p.Holdings[0].Notes; p.Holdings[0].Bound != policy.BoundFiles || !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "lie beneath") }) {
+				t.Errorf("notes %q", notes)
+			}
+		})
+	}
+}

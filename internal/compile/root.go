@@ -129,6 +129,23 @@ func (c *compilation) buildLayout() {
 	}
 }
 
+// pivot leaves the harness's root. By chroot(2) that lies beneath the new one, which a tool with root's own capabilities can take off.
+func (c *compilation) pivot() {
+	if !c.Facts.Chroot {
+		c.do(plan.Pivot{}, plan.MountNamespace, "the harness's root is gone")
+		return
+	}
+	c.do(plan.Pivot{Chroot: true}, plan.MountNamespace, "no path leads to the harness's root, which lies beneath")
+	c.note(policy.BoundFiles, "pivot_root(2) is refused here: the harness's mounts lie beneath the sandbox's root, where no path leads, and what is unmounted outside stays in use until the sandbox ends")
+	if !c.Facts.UserNS && c.open(policy.BoundPrivileges) {
+		c.addLoss(policy.BoundFiles, plan.Loss{Absent: true, What: "with root's capabilities the sandbox's root can be unmounted, beneath which the harness's lies",
+			Why: "pivot_root(2) is refused", Remedy: pivotRemedy + ", or an ordinary user for this program"})
+	}
+}
+
+// pivotRemedy is for a host that makes namespaces.
+const pivotRemedy = "a filter that allows pivot_root(2), and a root that is no initramfs"
+
 func needsScratch(p resolve.MountEntry) bool {
 	switch do := p.Action.(type) {
 	case plan.PutData:

@@ -17,10 +17,11 @@ type Trial struct {
 	WithoutUser bool          // root made the namespaces, but not with a user namespace
 	NoCgroup    bool          // they were made, but not with a cgroup namespace
 	SharedPIDs  bool          // they were made, but not with a pid namespace: Obstacle is what refused a new /proc
+	Chroot      bool          // they were made, with a root by chroot(2)
 	Overlay     syscall.Errno // of mounting an overlayfs
 }
 
-// Tried returns the facts with those that a trial shows: Image, Namespaces, UserNS, NoCgroupNS, SharedPIDs and Overlay.
+// Tried returns the facts with those that a trial shows: Image, Namespaces, UserNS, NoCgroupNS, SharedPIDs, Chroot and Overlay.
 func (f Facts) Tried(t Trial) Facts {
 	f.Image = Fact{Name: f.Image.Name, Answer: Yes, Reason: "its image was executed"}
 	if t.Trampoline != nil {
@@ -51,6 +52,9 @@ func (f Facts) Tried(t Trial) Facts {
 			namespaces.Reason = fmt.Sprintf("they were made, but no pid namespace: mount a new /proc: %v", t.Obstacle.Errno)
 			namespaces.Remedy = t.Obstacle.remedy(f.Around)
 		}
+		if t.Chroot {
+			namespaces.Reason += "; their root is one by chroot(2), since pivot_root(2) is refused"
+		}
 	}
 	if t.Refused == "" && !t.WithoutUser {
 		f.Memory = f.Memory.inNamespace()
@@ -59,7 +63,7 @@ func (f Facts) Tried(t Trial) Facts {
 		f.Notify = Fact{Name: f.Notify.Name, Answer: No, Reason: "the supervisor cannot read what a tool's call asks for: " + f.Memory.Reason, Remedy: f.Memory.Remedy}
 	}
 	f.Namespaces, f.Overlay, f.UserNS, f.NoCgroupNS = namespaces, overlay, f.UserNS && !t.WithoutUser, t.NoCgroup
-	f.SharedPIDs = t.SharedPIDs
+	f.SharedPIDs, f.Chroot = t.SharedPIDs, t.Chroot
 	f.Obstacle = t.Obstacle
 	return f
 }

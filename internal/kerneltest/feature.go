@@ -31,6 +31,9 @@ const (
 	// user namespace mount a procfs then (mount_too_revealing in fs/namespace.c).
 	WholeProc Feature = "a /proc without covers"
 
+	// PivotRoot: pivot_root fails with EPERM, as under Docker's profile with CAP_SYS_ADMIN; on an initramfs it fails with EINVAL.
+	PivotRoot Feature = "pivot_root"
+
 	// MountAPI: fsopen, fsconfig, fsmount, fspick, open_tree, move_mount and
 	// mount_setattr fail with ENOSYS, as before Linux 5.2.
 	MountAPI Feature = "the mount API"
@@ -91,7 +94,7 @@ const (
 // Features returns every feature that can be taken away.
 func Features() []Feature {
 	return []Feature{
-		UserNamespaces, UserNamespaceCalls, MoreUserNamespaces, Namespaces, Mounts, WholeProc, MountAPI, MountSetattr,
+		UserNamespaces, UserNamespaceCalls, MoreUserNamespaces, Namespaces, Mounts, WholeProc, PivotRoot, MountAPI, MountSetattr,
 		Landlock, LandlockAtBoot, SeccompFilter, SeccompListener, SeccompActions, Clone3, Openat2,
 		PidFD, ProcessCalls, CloseRange, Memfd, MemfdExec, Keyrings, IOUring,
 	}

@@ -59,6 +59,7 @@ var attempts = map[Feature][]attempt{
 	},
 	Mounts:    {{"mount_setattr", raw(unix.SYS_MOUNT_SETATTR), unix.EINVAL, unix.EPERM}},
 	WholeProc: {{"a procfs of namespaces of one's own", mountProc, 0, unix.EPERM}},
+	PivotRoot: {{"pivot_root in namespaces of one's own", pivotNowhere, 0, unix.EPERM}},
 	MountAPI:  {{"mount_setattr", raw(unix.SYS_MOUNT_SETATTR), unix.EINVAL, unix.ENOSYS}},
 	MountSetattr: {
 		{"mount_setattr", raw(unix.SYS_MOUNT_SETATTR), unix.EINVAL, unix.ENOSYS},
@@ -119,6 +120,18 @@ func mountProc() error {
 		return unix.EPERM
 	}
 	return err
+}
+
+// pivotNowhere has unshare(1) pivot to a directory that is not there.
+func pivotNowhere() error {
+	out, _ := exec.Command("unshare", "-Urm", "pivot_root", "/nowhere", "/nowhere").CombinedOutput()
+	switch {
+	case strings.Contains(string(out), "No such file"):
+		return nil
+	case strings.Contains(string(out), "not permitted"):
+		return unix.EPERM
+	}
+	return errors.New(string(out))
 }
 
 func (a attempt) check(t *testing.T, want unix.Errno) {

@@ -52,6 +52,8 @@ func refusals(f Feature) ([]refusal, error) {
 		return refuse(unix.EPERM, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP, unix.SYS_PTRACE), nil
 	case Mounts:
 		return append(refuse(unix.EPERM, oldMountCalls...), refuse(unix.EPERM, newMountCalls...)...), nil
+	case PivotRoot:
+		return refuse(unix.EPERM, unix.SYS_PIVOT_ROOT), nil
 	case MountAPI:
 		return refuse(unix.ENOSYS, newMountCalls...), nil
 	case MountSetattr:

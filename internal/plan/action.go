@@ -92,8 +92,8 @@ type (
 	// Queues mounts the POSIX message queues of the new ipc namespace at /dev/mqueue (mq_overview(7)), where the kernel has
 	// any. Without the mount Landlock, which knows the rule for it by then, would refuse mq_open(2).
 	Queues struct{}
-	// Pivot makes the new root the root and lets go of the old.
-	Pivot struct{}
+	// Pivot makes the new root the root and lets go of the old. With Chroot that stays beneath the new root, which is mounted on it.
+	Pivot struct{ Chroot bool }
 	// SealRoot makes the root's own tmpfs read-only.
 	SealRoot struct{}
 	// OpenProc opens /proc for init, which reads the evidence there.
@@ -278,7 +278,6 @@ func (a Hide) String() string         { return "hide " + a.Path }
 func (a Cover) String() string        { return "show " + a.By + " at " + a.Path }
 func (PTYs) String() string           { return "mount a new /dev/pts" }
 func (Queues) String() string         { return "mount the message queues at /dev/mqueue" }
-func (Pivot) String() string          { return "pivot into the new root" }
 func (SealRoot) String() string       { return "make the root read-only" }
 func (OpenProc) String() string       { return "open /proc" }
 func (OpenRoot) String() string       { return "open the harness's root for the self-check" }
@@ -293,6 +292,9 @@ func (CheckKeyring) String() string   { return "note the session keyring" }
 func (Chdir) String() string          { return "enter the working directory" }
 func (OwnNull) String() string        { return "open /dev/null anew where it was handed over" }
 func (RestoreSignals) String() string { return "restore signal dispositions and mask" }
+func (a Pivot) String() string {
+	return map[bool]string{false: "pivot into the new root", true: "chroot into the new root, which covers the old"}[a.Chroot]
+}
 func (a DropCapabilities) String() string {
 	if a.Keep != 0 {
 		return fmt.Sprintf("drop all capabilities but %#x", a.Keep)

@@ -8,7 +8,7 @@
 //	lower_linux.go    one switch over the actions of a plan: which system calls each becomes
 //	ops_linux.go      how one call is written, with its arguments in the blob
 //	attach_linux.go   paths and mounts of the new root, for all that follow
-//	root_linux.go     a new root: made, pivoted to
+//	root_linux.go     a new root: made, pivoted to, or the root by chroot
 //	mounts_linux.go   what is put into it
 //	overlay_linux.go  overlayfs, and finding out whether there is one
 //	net_linux.go      listeners inside the network namespace, passed up

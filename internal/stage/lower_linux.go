@@ -109,7 +109,7 @@ func (c *compiler) lowerMount(action plan.Action) error {
 	case plan.Queues:
 		c.queues()
 	case plan.Pivot:
-		c.pivot()
+		c.pivot(a)
 	case plan.SealRoot:
 		c.setattr(wire.RegRoot, "", unix.MOUNT_ATTR_RDONLY, 0)
 	default:

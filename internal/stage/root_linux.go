@@ -129,16 +129,23 @@ func (c *compiler) unnamedTree(a plan.UnnamedTree) {
 	c.clone(wire.RegScratch, "", wire.RegOldRoot, false)
 }
 
-// pivot makes the new root the namespace's and takes off what was there.
-func (c *compiler) pivot() {
+// pivot makes the new root the namespace's and takes off what was there; or it makes it the root of init and its children by chroot(2), where it
+// lies on the namespace's, as a system's lies on its initramfs. ".." leads no further up then, whatever the process's root is: each mount on the
+// way lies on the root of the one below it (choose_mountpoint in fs/namei.c). So does setns(2) lead to it (mntns_install in fs/namespace.c); and
+// in a mount namespace of a lesser user namespace it comes off neither by umount2(2) nor by pivot_root(2) (MNT_LOCKED).
+func (c *compiler) pivot(a plan.Pivot) {
 	if c.viewed {
 		c.close(regView)
 		c.last().Ignore[0] = uint16(unix.EBADF)
 		c.close(regViewed)
 	}
-	if c.blank > 0 {
+	switch {
+	case a.Chroot:
+		c.call(unix.SYS_FCHDIR, reg(wire.RegRoot))
+		c.call(unix.SYS_CHROOT, c.str("."))
+	case c.blank > 0:
 		c.pivotToScratch()
-	} else {
+	default:
 		c.call(unix.SYS_FCHDIR, reg(wire.RegRoot))
 		c.call(unix.SYS_PIVOT_ROOT, c.str("."), c.str("."))
 		c.call(unix.SYS_FCHDIR, reg(wire.RegOldRoot))

@@ -27,31 +27,35 @@ func Try(f host.Facts) host.Facts {
 		}
 	}
 	if t.Obstacle == (host.Obstacle{Errno: syscall.ENOSPC}) { // a quota (namespaces(7)), such as that of a sandbox around this one
-		t = orElse(t, host.Trial{NoCgroup: true})
+		t, _ = orElse(t, host.Trial{NoCgroup: true})
 	}
 	if t.Lack == nil && t.Refused != "" && host.UsedUp(t.Obstacle.Errno) {
 		t.Lack = errors.New(t.Refused)
 	}
-	if f.UID == 0 { // root needs no user namespace to make the others
-		t = orElse(t, host.Trial{WithoutUser: true})
-	}
-	if t.Obstacle.Proc { // the user namespace keeps the tool from what /proc has of processes outside
-		t = orElse(t, host.Trial{SharedPIDs: true})
+	for seen, i := t.Obstacle, 0; t.Refused != "" && t.Lack == nil && i < len(ways); i++ {
+		if w := ways[i]; w.WithoutUser && f.UID != 0 || w.SharedPIDs && !seen.Proc || w.Chroot && !seen.Pivot {
+			continue
+		}
+		var refused host.Obstacle
+		t, refused = orElse(t, ways[i])
+		seen.Proc, seen.Pivot = seen.Proc || refused.Proc, seen.Pivot || refused.Pivot
 	}
 	return f.Tried(t)
 }
 
-// orElse returns another trial where one was refused, if that one was not.
-func orElse(t, other host.Trial) host.Trial {
-	if t.Refused == "" || t.Lack != nil {
-		return t
-	}
+// ways are the kinds of namespaces that are tried where all of them are refused, the best first: what a kind does without has been refused before.
+// Root needs no user namespace to make the others. Where the pid namespace is left out one is needed, which keeps
+// the tool from what /proc has of processes outside.
+var ways = []host.Trial{{Chroot: true}, {WithoutUser: true}, {WithoutUser: true, Chroot: true}, {SharedPIDs: true}, {SharedPIDs: true, Chroot: true}}
+
+// orElse returns another trial in the place of t, or t if that was refused, too, and by what.
+func orElse(t, other host.Trial) (host.Trial, host.Obstacle) {
 	other.Trampoline = t.Trampoline
 	if tryNamespaces(&other); other.Refused != "" || other.Lack != nil {
-		return t
+		return t, other.Obstacle
 	}
 	other.Obstacle = t.Obstacle
-	return other
+	return other, host.Obstacle{}
 }
 
 // tryTrampoline executes the trampoline.
@@ -77,7 +81,7 @@ func tryTrampoline() error {
 // tryNamespaces says in t what stood in the way, and how mounting an overlayfs went. It reports whether its stage began.
 func tryNamespaces(t *host.Trial) (began bool) {
 	steps := []plan.Action{plan.PrivateMounts{}, plan.NewRoot{Private: true}, plan.Proc{Shared: t.SharedPIDs},
-		plan.Private{At: "/dev", Slot: "dev", Mode: 0o755}, plan.PTYs{}, plan.Loopback{}, plan.ProbeOverlay{}, plan.Pivot{}, plan.SealRoot{}}
+		plan.Private{At: "/dev", Slot: "dev", Mode: 0o755}, plan.PTYs{}, plan.Loopback{}, plan.ProbeOverlay{}, plan.Pivot{Chroot: t.Chroot}, plan.SealRoot{}}
 	if t.SharedPIDs {
 		steps = append([]plan.Action{plan.OpenProc{}}, steps...)
 	}
@@ -104,6 +108,7 @@ func tryNamespaces(t *host.Trial) (began bool) {
 		if c.Failed.Step < len(p.Steps) {
 			step := p.Steps[c.Failed.Step].Do
 			_, t.Obstacle.Proc = step.(plan.Proc)
+			_, t.Obstacle.Pivot = step.(plan.Pivot)
 			t.Obstacle.Mount = step != plan.Action(plan.MapIDs{})
 		}
 	case !c.Probed:
