@@ -144,3 +144,30 @@ func TestKernelTheMemoryOfWhatStandsReady(t *testing.T) {
 		}
 	})
 }
+
+// TestKernelLongArgumentsOfWarmCommands: what says a command has room in the memory of the process that stands ready, or is mapped. Each length is
+// tried by a process that stands ready and by one that does not.
+func TestKernelLongArgumentsOfWarmCommands(t *testing.T) {
+	inSessions(t, sessionWalls[:1], func(t *testing.T, s *Session, _ walls) {
+		text := strings.Repeat("0123456789abcdefghijklm", 5000)
+		seen := map[bool]int{}
+		lengths := []int{0, 20_000, 100_000}
+		for n := 5600; n <= 8400; n += 40 { // with the rest of a program, on both sides of its room
+			lengths = append(lengths, n)
+		}
+		for i, n := range lengths {
+			if i%8 == 0 {
+				outputOf(t, s.program("session ready"))
+			}
+			c := s.sh(`printf %s "$1"`)
+			c.Args = append(c.Args, "sh", text[:n])
+			if got := outputOf(t, c); got != text[:n] {
+				t.Fatalf("of %d bytes %d arrived: %.50q", n, len(got), got)
+			}
+			seen[c.run.Account().Cold == ""]++
+		}
+		if seen[true] == 0 {
+			t.Error("no command was warm")
+		}
+	})
+}

@@ -155,7 +155,7 @@ func (r *Run) load(id stage.Identity) error {
 	}
 	if r.session != nil {
 		entry.Enters, entry.Given, entry.GivenFD = true, 1, r.launcher.FirstGiven(3+len(r.files))
-		if r.way, err = r.session.way(r.template); err != nil {
+		if r.way, entry.Shares, err = r.session.way(r.template); err != nil {
 			return err
 		}
 		r.given = append(r.given[:0], r.way)

@@ -266,22 +266,23 @@ func (n *Session) err(from error) error {
 	return &policy.SessionError{Reason: "has ended: its stage was killed", Err: from}
 }
 
-// way returns a descriptor of the way to init of commands with this template, which the caller closes.
-func (n *Session) way(t *stage.Template) (*os.File, error) {
+// way returns a descriptor of the way to init of commands with this template, which the caller closes, and whether that is the template of the
+// session's own program.
+func (n *Session) way(t *stage.Template) (way *os.File, own bool, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.sock == nil {
-		return nil, &policy.SessionError{Reason: "has ended"}
+		return nil, false, &policy.SessionError{Reason: "has ended"}
 	}
 	sock := n.sock
-	if t == n.ready && n.entrance != nil {
+	if own = t == n.ready && n.entrance != nil; own {
 		sock = n.entrance
 	}
 	f, err := stage.Duplicate(sock)
 	if err != nil {
-		return nil, fmt.Errorf("sandbox: %w", err)
+		return nil, false, fmt.Errorf("sandbox: %w", err)
 	}
-	return f, nil
+	return f, own, nil
 }
 
 // lives reports whether init listens.

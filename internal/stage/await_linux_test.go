@@ -58,6 +58,7 @@ func TestEvidenceIsAwaitedWithWhoInitIs(t *testing.T) {
 	say(wire.MsgHeld, 0)
 	say(wire.MsgEvidence, 0)
 	say(wire.MsgInit, 7)
+	c.Passed()
 	if err := c.AwaitStart(); err != nil {
 		t.Fatal(err)
 	}

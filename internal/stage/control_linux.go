@@ -22,6 +22,7 @@ import (
 type Control struct {
 	Child *os.File // the stage's end, until it is passed on
 
+	own  int // the harness's end until then; -1: it is in sock
 	sock *os.File
 	init *os.File // pidfd
 	// keeper is a pidfd of the process that kills what is left when the stage and
@@ -93,21 +94,19 @@ func NewControl() (*Control, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("socketpair", err)
 	}
-	if err := unix.SetNonblock(fds[0], true); err != nil {
-		unix.Close(fds[0])
-		unix.Close(fds[1])
-		return nil, os.NewSyscallError("fcntl", err)
-	}
-	return &Control{sock: os.NewFile(uintptr(fds[0]), "holdfast control"), Child: os.NewFile(uintptr(fds[1]), "holdfast control")}, nil
+	return &Control{own: fds[0], Child: os.NewFile(uintptr(fds[1]), "holdfast control")}, nil
 }
 
 // Passed closes the stage's end in the harness: from now on the stage's end is
-// the only one, and its death is seen.
+// the only one, and its death is seen. Go's poller hears of the harness's end only now: it wakes a thread of the runtime, since one can write there
+// already, and the stage does not wait for that.
 func (c *Control) Passed() {
-	if c.Child != nil {
-		c.Child.Close()
-		c.Child = nil
+	if c.Child == nil {
+		return
 	}
+	c.Child.Close()
+	unix.SetNonblock(c.own, true) // a descriptor that is open: it does not fail
+	c.Child, c.sock, c.own = nil, os.NewFile(uintptr(c.own), "holdfast control"), -1
 }
 
 // Close lets go of everything.

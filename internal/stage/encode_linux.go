@@ -36,6 +36,7 @@ type Run struct {
 	Files   []string // what stands in the plan's files that each run gives
 
 	Serves, Enters bool // the stage begins a session, or a command of one: the first given descriptor is its socket
+	Shares         bool // with Enters: the session's own program was made from this template, and the stage finds there what is the template's
 	Ready          bool // with Serves: a process stands ready for the next command, and the second given descriptor is the socket of those commands
 
 	Connects    []netip.AddrPort // IPv4 addresses of this machine's loopback, in the place of the plan's
@@ -68,17 +69,11 @@ var buffers sync.Pool
 func (t *Template) program(buf []byte, r Run) []byte {
 	e := encoder{buf: buf[:unsafe.Sizeof(wire.Header{})]}
 	h := t.header
-	e.buf = append(e.buf, t.blob...)
-	for i, list := range t.ops {
-		if !r.Enters || i == wire.InTool {
-			h.Ops[i] = appendAll(&e, list)
-		}
+	if r.Shares {
+		h.Own, h.Supervisor = 0, wire.Span{}
+	} else {
+		t.lay(&e, &h, r)
 	}
-	if !r.Enters {
-		t.fill(&e, h, r.Files)
-	}
-	t.allow(&e, h, r.Connects)
-	h.Steps = appendAll(&e, t.steps)
 	h.Argv = e.vector(r.Argv)
 	h.Envp = e.vector(r.Env)
 	h.Path, h.Paths = e.text(r.Path), uint32(1+len(r.More))
@@ -100,7 +95,7 @@ func (t *Template) program(buf []byte, r Run) []byte {
 		is   bool
 		flag uint64
 	}{
-		{r.Born, wire.FlagBorn}, {r.Built, wire.FlagBuilt}, {r.Serves, wire.FlagSession}, {r.Enters, wire.FlagCommand},
+		{r.Born, wire.FlagBorn}, {r.Built, wire.FlagBuilt}, {r.Serves, wire.FlagSession}, {r.Enters, wire.FlagCommand}, {r.Shares, wire.FlagShares},
 		{r.Ready, wire.FlagReady}, {r.Tell, wire.FlagTell}, {r.Quiet, wire.FlagQuiet}, {r.Probe, wire.FlagProbe},
 	} {
 		if flag.is {
@@ -116,11 +111,26 @@ func (t *Template) program(buf []byte, r Run) []byte {
 	if r.DeadlineMS > 0 {
 		h.DeadlineMS = r.DeadlineMS
 	}
+	copy(e.buf, bytesOf(&h))
+	return e.buf
+}
+
+// lay appends what is the template's.
+func (t *Template) lay(e *encoder, h *wire.Header, r Run) {
+	e.buf = append(e.buf, t.blob...)
+	for i, list := range t.ops {
+		if !r.Enters || i == wire.InTool {
+			h.Ops[i] = appendAll(e, list)
+		}
+	}
+	if !r.Enters {
+		t.fill(e, *h, r.Files)
+	}
+	t.allow(e, *h, r.Connects)
+	h.Steps = appendAll(e, t.steps)
 	if h.Own != 0 {
 		copy(e.buf[h.Own:h.Own+maxOwn-1], r.Own)
 	}
-	copy(e.buf, bytesOf(&h))
-	return e.buf
 }
 
 // size is at least what the program will need, so that it is allocated once.

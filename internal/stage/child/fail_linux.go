@@ -28,17 +28,17 @@ func reportFailure() {
 	if st.hdr.Flags&wire.FlagQuiet != 0 {
 		return
 	}
-	name := wire.Span{}
+	base, name := st.base, wire.Span{}
 	switch {
-	case st.failedStep < st.hdr.Steps.Len:
-		name = *(*wire.Span)(at(st.hdr.Steps.Off + st.failedStep*uint32(unsafe.Sizeof(name))))
+	case st.failedStep < st.plan.Steps.Len:
+		base, name = st.planBase, *(*wire.Span)(atPlan(st.plan.Steps.Off + st.failedStep*uint32(unsafe.Sizeof(name))))
 	case st.failedStep == wire.StepExecute:
 		name = wire.Span{Off: st.hdr.Path, Len: length(st.hdr.Path)}
 	}
 	number := decimal(st.failedErrno)
 	const prefix, middle, end = "holdfast: ", ": errno ", "\n"
 	st.iovec[0] = [2]uintptr{text(prefix), uintptr(len(prefix))}
-	st.iovec[1] = [2]uintptr{st.base + uintptr(name.Off), uintptr(name.Len)}
+	st.iovec[1] = [2]uintptr{base + uintptr(name.Off), uintptr(name.Len)}
 	st.iovec[2] = [2]uintptr{text(middle), uintptr(len(middle))}
 	sys.Call(syscall.SYS_WRITEV, 2, sys.Addr(&st.iovec), 3, 0, 0, 0)
 	st.iovec[0] = [2]uintptr{sys.Addr(&st.digits) + number, uintptr(len(st.digits)) - number}

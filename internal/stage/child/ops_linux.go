@@ -25,7 +25,7 @@ func run(place int) bool {
 			arg[j] = uintptr(op.Arg[j])
 			switch op.Kind[j] {
 			case wire.Ptr:
-				arg[j] += st.base
+				arg[j] += st.planBase
 			case wire.Reg:
 				arg[j] = uintptr(st.reg[op.Arg[j]&(wire.MaxRegisters-1)])
 			}

@@ -135,7 +135,7 @@ func regular(fd uintptr) uintptr {
 func openIn(root uintptr, off uint32, flags, mode uintptr) (uintptr, uintptr) {
 	st.how[0], st.how[1] = uint64(flags), uint64(mode)
 	for tries := 0; ; tries++ {
-		fd, errno := sys.Call(sys.SYS_OPENAT2, root, st.base+uintptr(off), sys.Addr(&st.how), unsafe.Sizeof(st.how), 0, 0)
+		fd, errno := sys.Call(sys.SYS_OPENAT2, root, st.planBase+uintptr(off), sys.Addr(&st.how), unsafe.Sizeof(st.how), 0, 0)
 		if errno != uintptr(syscall.EAGAIN) || tries == mostTries {
 			return fd, errno
 		}
@@ -153,7 +153,7 @@ const mostTries = 10_000
 func makeParents(root uintptr, p *wire.Place) (dir uintptr, last uint32, errno uintptr) {
 	dir, last = root, p.Path
 	for i := p.Path; ; i++ {
-		c := (*byte)(at(i))
+		c := (*byte)(atPlan(i))
 		if *c != 0 && *c != '/' {
 			continue
 		}
@@ -167,7 +167,7 @@ func makeParents(root uintptr, p *wire.Place) (dir uintptr, last uint32, errno u
 		if end {
 			mode = uintptr(p.Mode)
 		}
-		_, errno = sys.Call(syscall.SYS_MKDIRAT, dir, st.base+uintptr(last), mode, 0, 0, 0)
+		_, errno = sys.Call(syscall.SYS_MKDIRAT, dir, st.planBase+uintptr(last), mode, 0, 0, 0)
 		next := dir
 		if errno == uintptr(syscall.EEXIST) || errno == 0 {
 			next, errno = openIn(root, p.Path, lookUp|syscall.O_DIRECTORY, 0)
@@ -203,9 +203,9 @@ func makeLink(root uintptr, p *wire.Place) (uintptr, uintptr) {
 	if errno != 0 {
 		return 0, errno
 	}
-	_, errno = sys.Call(syscall.SYS_SYMLINKAT, st.base+uintptr(p.Target), dir, st.base+uintptr(last), 0, 0, 0)
+	_, errno = sys.Call(syscall.SYS_SYMLINKAT, st.planBase+uintptr(p.Target), dir, st.base+uintptr(last), 0, 0, 0)
 	if errno == uintptr(syscall.EEXIST) {
-		n, e := sys.Call(syscall.SYS_READLINKAT, dir, st.base+uintptr(last), sys.Addr(&st.evidence), maxLink, 0, 0)
+		n, e := sys.Call(syscall.SYS_READLINKAT, dir, st.planBase+uintptr(last), sys.Addr(&st.evidence), maxLink, 0, 0)
 		switch {
 		case e != 0:
 			errno = e // EINVAL: it is no link
@@ -227,12 +227,12 @@ const maxLink = 4096
 //go:nocheckptr
 func sameText(off uint32, n uintptr) bool {
 	for i := range uint32(n) {
-		c := *(*byte)(at(off + i))
+		c := *(*byte)(atPlan(off + i))
 		if c == 0 || c != *(*byte)(unsafe.Add(unsafe.Pointer(&st.evidence), uintptr(i))) {
 			return false
 		}
 	}
-	return *(*byte)(at(off + uint32(n))) == 0
+	return *(*byte)(atPlan(off + uint32(n))) == 0
 }
 
 // isFile carries out OpIsFile.

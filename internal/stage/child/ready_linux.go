@@ -22,9 +22,10 @@ import (
 //	  |                       |-------- released --------->| ops of phaseLate, execve
 //	  |                       |<------- standing = 0 ------|
 //
-// The entrance is a socket for such commands alone, which init leaves to the warden while there is one. Init has the command's control socket before the tool is
-// released. A command whose warden is killed earlier has no process yet, and its stage sees the end of its socket. The session's other socket is
-// init's alone: its end tells the harness that init is dead.
+// The entrance is a socket for such commands alone, which init leaves to the warden while there is one. The command's control socket lies in init's
+// socket before the tool is released; init reads it when the warden closes its end after that, or has ended. A command whose warden is killed
+// earlier has no process yet, and its stage sees the end of its socket. The session's other socket is init's alone: its end tells the harness that
+// init is dead.
 //
 // Other commands' tools can signal both, as they can signal wardens. A warden that has lost its tool, or whose tool was stopped, ends, and init makes
 // no other before a command has come. So a command finds both as they were made, or starts as the first one does: with a fork.
@@ -141,6 +142,7 @@ func readyMain() {
 	sys.Call(sys.SYS_CLOSE_RANGE, 0, internals-1, 0, 0, 0, 0)
 	st.signals = raised(uintptr(childSignals()))
 	prepareSupervisor()
+	touch()
 	st.standing, st.released, st.phase = standsYet, 0, phaseAhead
 	st.toolPID = startBeside(besideTool)
 	if int(st.toolPID) < 0 || !awaitTool(standsYet) {
@@ -162,13 +164,25 @@ func readyMain() {
 	toolChanged()
 	st.released = 1
 	sys.Call(syscall.SYS_FUTEX, sys.Addr(&st.released), futexWake, 1, 0, 0, 0)
+	leaveReady()
 	// The harness hears both at once, of the warden and that the tool was executed, unless that takes long.
 	shortly := [2]int64{0, 5e6} // struct timespec
 	sys.Call(syscall.SYS_FUTEX, sys.Addr(&st.standing), futexWait, standsReady, sys.Addr(&shortly), 0, 0)
 	tellWarden()
-	leaveReady()
 	awaitTool(standsReady)
 	superviseTool()
+}
+
+// touch writes to the pages that a command will, so that this process has its own before the command comes. A copy that is made while the
+// tool's process shares the memory would interrupt that one's processor (flush_tlb_mm_range).
+//
+//go:norace
+//go:nocheckptr
+func touch() {
+	for at := uintptr(0); at < unsafe.Sizeof(st.short); at += 2048 {
+		st.short[at] = 0
+	}
+	st.request, st.passed = wire.Request{}, cmsgMany{}
 }
 
 // leaveReady closes what a warden has only while it stands ready.

@@ -89,9 +89,9 @@ func serveSession() {
 			st.retry = [2]int64{0, sweepMS * 1e6}
 			wait = sys.Addr(&st.retry)
 		}
-		st.poll[ready].FD = int32(st.entrance)
-		if st.ready != 0 { // its warden takes what comes there
-			st.poll[ready].FD = int32(st.readySock)
+		st.poll[ready] = sys.PollFD{FD: int32(st.entrance), Events: sys.POLLIN}
+		if st.ready != 0 { // its warden takes what comes there, and closes this socket then
+			st.poll[ready] = sys.PollFD{FD: int32(st.readySock)}
 		}
 		n, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), uintptr(len(st.poll)), wait, 0, 0, 0)
 		if errno == uintptr(syscall.EINVAL) {

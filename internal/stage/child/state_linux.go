@@ -15,6 +15,9 @@ var st state
 type state struct {
 	base uintptr
 	hdr  *wire.Header
+	// Where the ops, the steps and the supervisor's rules are: that program, or, of a command with FlagShares, its session's.
+	planBase uintptr
+	plan     *wire.Header
 
 	// What init's ops write lies together: the first write, before a process beside init runs on another processor, copies the page that
 	// init shares with the stage since fork(2). A copy later interrupts that processor (flush_tlb_mm_range).
@@ -73,7 +76,10 @@ type state struct {
 	sigset    uint64
 	siginfo   [128]byte
 	zeroTime  [2]int64
-	stops     uint64 // signals that have stopped the tool and are still to come from the stage
+	stops     uint64       // signals that have stopped the tool and are still to come from the stage
+	passed    cmsgMany     // the descriptors of a session's command,
+	request   wire.Request // and what else there is of it
+	short     [8192]byte   // a program that is not longer, or the header of one
 	evidence  [wire.EvidenceSize]byte
 	used      uintptr // bytes of evidence
 
@@ -82,7 +88,7 @@ type state struct {
 	witness    uintptr
 	witnessEnd [2]int32
 
-	// Of a session: what init knows of it; the request and its descriptors are the warden's and the command's stage's, too.
+	// Of a session: what init knows of it.
 	session    uintptr // init's end of the session's socket
 	entrance   uintptr // and of the one for commands for which a process stands ready; noSocket: there is none
 	childrenFD uintptr // init's list of children
@@ -93,8 +99,6 @@ type state struct {
 	rounds     int     // of sweep
 	turn       uintptr // see takeTurn; 0: there is but one supervisor
 	lock       flock
-	request    wire.Request
-	passed     cmsgMany
 
 	// Of a session's processes that stand ready (ready_linux.go).
 	ready       uintptr // the warden's number, in init; 0: none stands ready

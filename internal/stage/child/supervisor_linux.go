@@ -21,12 +21,12 @@ var supervisorState supervisor.State
 //go:norace
 //go:nocheckptr
 func makeSupervisor() {
-	if span := st.hdr.Supervisor; span.Len > 0 {
+	if span := st.plan.Supervisor; span.Len > 0 {
 		st.supervisor = &supervisorState
-		rules := [3]uintptr{st.base + uintptr(span.Off), uintptr(span.Len), uintptr(span.Len)} // a slice's three words
+		rules := [3]uintptr{st.planBase + uintptr(span.Off), uintptr(span.Len), uintptr(span.Len)} // a slice's three words
 		var own unsafe.Pointer
-		if off := st.hdr.Own; off != 0 && *(*byte)(at(off)) == '/' {
-			own = at(off)
+		if off := st.plan.Own; off != 0 && *(*byte)(atPlan(off)) == '/' {
+			own = atPlan(off)
 		}
 		supervisor.Begin(st.supervisor, *(*[]byte)(unsafe.Pointer(&rules)), own)
 	}

@@ -224,6 +224,7 @@ const (
 	FlagTell                // MsgEnded is sent
 	FlagSession             // init starts no tool: it serves the session's socket
 	FlagCommand             // a command of a session: the stage hands it to that session's init
+	FlagShares              // with FlagCommand: the ops, their steps and the supervisor's rules are those of the session's own program
 	FlagReady               // with FlagSession: a warden and a tool stand ready for commands whose tool has the ops of the session's own program
 )
 
