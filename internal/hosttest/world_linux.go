@@ -162,6 +162,7 @@ func settle() error {
 	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)
 	}
+	unix.Unmount("/sys/fs/cgroup/unified", 0) // crun does not start where it sees version 2 beside version 1 ("hybrid mode not supported")
 	return loopbackUp()
 }
 
