@@ -11,6 +11,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/holdfast-dev/holdfast/internal/fixture"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/landlock"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -158,4 +159,49 @@ func TestKernelAHarnessThatMayNotBeRead(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestKernelAProgramThatMayNotBeRead: what the memory of its processes asks for is refused where it is hidden from the supervisor, too, and the report says why.
+func TestKernelAProgramThatMayNotBeRead(t *testing.T) {
+	eachWall(t, []walls{allSets[0], allSets[3]}, func(t *testing.T, w walls) {
+		kerneltest.Need(t, kerneltest.LandlockABI(6), kerneltest.HasSeccompFilter)
+		p := workspaceHere(t)
+		p.May = w.may
+		c := commandIn(t, p, `cp "$(command -v mkdir)" m && chmod 111 m && mkdir made-by-another && ./m made; ls -d made*`)
+		out, err := c.CombinedOutput()
+		made, said := strings.Contains(string(out), "made\n"), strings.Contains(fmt.Sprint(c.Report()), "hides its memory, so that what it asks for cannot be read")
+		if made == said || made && w.bare() && os.Getuid() != 0 || !strings.Contains(string(out), "made-by-another\n") {
+			t.Errorf("made %v, the report says why not %v: %v\n%s\n%s", made, said, err, out, c.Report())
+		}
+	})
+}
+
+// TestKernelHostsThatNoProxyLeadsToAreSaid: without a network namespace the supervisor has to connect to the proxies. A host that has neither, as
+// Linux 5.10 has, refuses hosts by name; where the policy accepts a weaker network the report says that none is reached, and none is.
+func TestKernelHostsThatNoProxyLeadsToAreSaid(t *testing.T) {
+	const said = "no proxy can be reached"
+	for _, without := range [][]kerneltest.Feature{{kerneltest.Namespaces, kerneltest.SeccompListener}, {kerneltest.MountSetattr, kerneltest.SeccompListener}} {
+		kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+			kerneltest.InChild(t, kerneltest.Child{As: as, Without: without}, func(t *testing.T) {
+				kerneltest.Need(t, kerneltest.LandlockABI(6), kerneltest.HasSeccompFilter)
+				p := workspaceHere(t).InContainer()
+				p.Network = Network{Hosts: []string{"host.example"}}
+				if _, err := New(p); !strings.Contains(fixture.UnsupportedBounds(t, err), "network") || !strings.Contains(err.Error(), said) {
+					t.Errorf("New: %v", err)
+				}
+				p.May = append(p.May, policy.BoundNetwork)
+				s, err := New(p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if text := s.Explain(); !strings.Contains(text, "\nnote: "+said) || !strings.Contains(text, "\nnot held: files: ") || !strings.Contains(text, "\nnot held: processes: ") {
+					t.Errorf("Explain does not say it: %s", text)
+				}
+				c := s.Command("/bin/bash", "-c", `proxy=${https_proxy##*:}; (exec 3<>"/dev/tcp/127.0.0.1/${proxy%/}") 2>/dev/null && echo connected; true`)
+				if out, err := c.CombinedOutput(); err != nil || strings.Contains(string(out), "connected") || !strings.Contains(fmt.Sprint(c.Report()), said) {
+					t.Errorf("%v, %s\n%s", err, out, c.Report())
+				}
+			})
+		})
+	}
 }

@@ -258,7 +258,7 @@ func judge(h plan.Holding, e *runner.Evidence, open bool) BoundReport {
 	}
 	absent := len(h.By) == 0
 	for _, l := range h.Lost {
-		line.Lost = append(line.Lost, fmt.Sprintf("%s (%s; remedy: %s)", l.What, l.Why, l.Remedy))
+		line.Lost = append(line.Lost, l.String())
 		absent = absent || l.Absent
 	}
 	switch {

@@ -77,7 +77,7 @@ func (s *Sandbox) Prepare(n int) error { return s.prepared.Keep(n) }
 func (s *Sandbox) Close() error { return s.prepared.Close() }
 
 // Explain prints what will be done for a command of this sandbox, step by step,
-// each with its reason.
+// each with its reason, and what of each bound is not held here.
 func (s *Sandbox) Explain() string { return s.explain() }
 
 // Command is [exec.Command] in the default sandbox, [Workspace] of the present

@@ -18,7 +18,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/internal/stage/launch"
 	"github.com/holdfast-dev/holdfast/rlimit"
-	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
@@ -87,10 +86,11 @@ func (s *Sandbox) compile() (err error) {
 func (s *Sandbox) explain() string {
 	text := s.ready.Plan.String() + explainNetwork(s.ready.Policy.Network, s.ready.NetConfig)
 	for _, h := range s.ready.Plan.Holdings {
-		if h.Bound == policy.BoundFiles {
-			for _, n := range h.Notes {
-				text += "note: " + n + "\n"
-			}
+		for _, l := range h.Lost {
+			text += "not held: " + string(h.Bound) + ": " + l.String() + "\n"
+		}
+		for _, n := range h.Notes {
+			text += "note: " + n + "\n"
 		}
 	}
 	for _, n := range s.ready.Policy.Notes {

@@ -102,7 +102,7 @@ func (c *compilation) lackNetwork() {
 func (c *compilation) lack(f host.Fact, what string) {
 	l := lossOf(f, what)
 	if slices.Contains(c.Policy.May, policy.BoundNetwork) {
-		c.note(policy.BoundNetwork, l.What+" ("+l.Why+"; remedy: "+l.Remedy+")")
+		c.note(policy.BoundNetwork, l.String())
 		return
 	}
 	c.unsupported = append(c.unsupported, lacking(policy.BoundNetwork, l))

@@ -129,6 +129,9 @@ type Loss struct {
 	Absent bool   // nothing of the bound is held
 }
 
+// String says all but the bound.
+func (l Loss) String() string { return l.What + " (" + l.Why + "; remedy: " + l.Remedy + ")" }
+
 // A Plan is everything that will be done for one command, in order.
 type Plan struct {
 	Namespaces Namespaces
