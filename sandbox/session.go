@@ -27,6 +27,7 @@ func (s *Sandbox) Open(ctx context.Context) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	live.WatchPorts()
 	n := &Session{live: live}
 	n.files = inside.New(n.startFiles, live.Dir)
 	return n, nil

@@ -248,13 +248,14 @@ func TestKernelACommandOfASessionIsAnExecCmd(t *testing.T) {
 // TestKernelWhatACommandLeavesLivesOn until the session ends, and is known by the command that began it.
 func TestKernelWhatACommandLeavesLivesOn(t *testing.T) {
 	inSession(t, func(t *testing.T, s *Session) {
-		outputOf(t, s.sh("sleep 1000 >/dev/null 2>&1 & setsid sleep 2000 >/dev/null 2>&1 & echo started"))
+		first := s.sh("sleep 1000 >/dev/null 2>&1 & setsid sleep 2000 >/dev/null 2>&1 & echo started")
+		outputOf(t, first)
 		list := awaitProcesses(t, s, 2, "sleep")
 		if len(list) < 2 {
 			t.Fatal(list)
 		}
 		for _, p := range list {
-			if p.Command != "/bin/sh" || p.Outside == 0 || p.Memory == 0 {
+			if p.Command != "/bin/sh" || p.ID != first.ID() || p.ID == 0 || p.Outside == 0 || p.Memory == 0 {
 				t.Errorf("%+v", p)
 			}
 		}

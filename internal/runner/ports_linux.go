@@ -26,8 +26,11 @@ func (n *Session) WaitPort(ctx context.Context, port uint16) error {
 	}
 	tick := time.NewTicker(portEvery)
 	defer tick.Stop()
-	for {
-		listens, err := n.Listens(port)
+	changes := socketChanges{session: n}
+	for listens, err := false, error(nil); ; {
+		if changes.may() || err != nil {
+			listens, err = n.Listens(port)
+		}
 		if over := n.err(nil); over != nil {
 			return over
 		}
@@ -44,12 +47,12 @@ func (n *Session) WaitPort(ctx context.Context, port uint16) error {
 	}
 }
 
-// mayListen refuses to wait for servers where no tool can listen: without a network namespace it would serve the machine.
+// mayListen refuses to wait for servers where a tool serves its own command alone: without a network namespace.
 func (s *Sandbox) mayListen() error {
 	if s.Plan.Namespaces.Net || s.Policy.Network.Host || slices.Contains(s.Policy.Open, policy.BoundNetwork) {
 		return nil
 	}
-	return &policy.UnsupportedError{Bound: policy.BoundNetwork, What: "servers inside cannot be reached: the tool can listen nowhere",
+	return &policy.UnsupportedError{Bound: policy.BoundNetwork, What: "servers inside cannot be reached but by their own command",
 		Reason: "there is no network namespace", Remedy: "see Probe's Namespaces; or share the harness's network by Network.Host"}
 }
 
@@ -74,14 +77,12 @@ const mostTable = 16 << 20
 
 // sockets reads tables of the network namespace that init is in (proc_pid_net(5)).
 func (n *Session) sockets(tables ...string) (list []socket, err error) {
-	stage := n.cmd.Process.Pid
-	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", stage, stage))
+	dir, err := n.procNet()
 	if err != nil {
 		return nil, err
 	}
-	init, _, _ := strings.Cut(string(children), " ")
 	for _, table := range tables {
-		f, err := os.Open("/proc/" + init + "/net/" + table)
+		f, err := os.Open(dir + table)
 		if os.IsNotExist(err) && strings.HasSuffix(table, "6") {
 			continue // a kernel without IPv6
 		}
@@ -96,6 +97,52 @@ func (n *Session) sockets(tables ...string) (list []socket, err error) {
 		list = append(list, socketsIn(text, strings.TrimSuffix(table, "6"))...)
 	}
 	return list, nil
+}
+
+// procNet is the directory of these tables.
+func (n *Session) procNet() (string, error) {
+	stage := n.cmd.Process.Pid
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", stage, stage))
+	init, _, _ := strings.Cut(string(children), " ")
+	return "/proc/" + init + "/net/", err
+}
+
+// socketChanges says when the tables are worth reading. The kernel walks all of the machine's buckets for one of TCP, which takes milliseconds; how
+// many sockets are in use it has counted (proc_net_sockstat in net/ipv4/proc.c), which takes some 20 us.
+type socketChanges struct {
+	session *Session
+	counts  string
+	read    time.Time
+}
+
+// unseenAtMost is how long a socket that has taken another's place between two looks is not seen.
+const unseenAtMost = time.Second
+
+// may reports whether the sockets may be others than when it last did.
+func (c *socketChanges) may() bool {
+	counts := c.session.socketsInUse()
+	if counts != "" && counts == c.counts && time.Since(c.read) < unseenAtMost {
+		return false
+	}
+	c.counts, c.read = counts, time.Now()
+	return true
+}
+
+// socketsInUse counts those that are bound or connected; "": it cannot be read.
+func (n *Session) socketsInUse() (counts string) {
+	dir, err := n.procNet()
+	if err != nil {
+		return ""
+	}
+	for _, name := range []string{"sockstat", "sockstat6"} { // a kernel without IPv6 has no second
+		text, _ := os.ReadFile(dir + name)
+		for line := range strings.Lines(string(text)) {
+			if f := strings.Fields(line); len(f) > 2 && (strings.HasPrefix(f[0], "TCP") || strings.HasPrefix(f[0], "UDP")) {
+				counts += f[0] + f[2] // what follows are the machine's
+			}
+		}
+	}
+	return counts
 }
 
 // DialInside connects to a server at one of Network.Listen.

@@ -30,10 +30,14 @@ func (n *Session) Processes() ([]policy.Process, error) {
 		default:
 			continue
 		}
+		of := policy.Process{Command: m.tool}
+		if m.printed != nil {
+			of.ID = m.printed.id
+		}
 		before := len(list)
 		warden := c.PID()
 		if warden > 0 && c.Process() != nil {
-			list = addChildren(list, warden, 0, m.tool)
+			list = addChildren(list, warden, of)
 		}
 		if c.PID() != warden {
 			list = list[:before] // it has ended, and its number may be another process's
@@ -78,8 +82,8 @@ func (n *Session) Signal(pid int, sig os.Signal) error {
 	return nil
 }
 
-// addChildren adds the processes below one.
-func addChildren(list []policy.Process, outside, inside int, command string) []policy.Process {
+// addChildren adds the processes below one, of the command of parent.
+func addChildren(list []policy.Process, outside int, parent policy.Process) []policy.Process {
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", outside))
 	for _, file := range tasks {
 		text, _ := os.ReadFile(file)
@@ -89,8 +93,8 @@ func addChildren(list []policy.Process, outside, inside int, command string) []p
 			if !ok {
 				continue
 			}
-			p.Parent, p.Command = inside, command
-			list = addChildren(append(list, p), child, p.PID, command)
+			p.Parent, p.Command, p.ID = parent.PID, parent.Command, parent.ID
+			list = addChildren(append(list, p), child, p)
 		}
 	}
 	return list

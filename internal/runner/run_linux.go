@@ -104,7 +104,7 @@ func (r *Run) listen() {
 // listenInside follows a session's command: to its tool's end, and then to that of all that it has left, of which the session's
 // observer is told.
 func (r *Run) listenInside() {
-	r.session.join(r.control, member{r.path, r.decided, r.empty})
+	r.session.join(r.control, member{r.path, r.printed.Load(), r.decided, r.empty})
 	var telling sync.Mutex
 	to := &r.observer
 	tell := func() {

@@ -39,6 +39,7 @@ type Session struct {
 	failed  error     // why there is none
 
 	observer observer
+	drained  chan struct{} // closed: init and all below it have ended
 	ended    chan struct{} // closed: every process is dead, and everything given back
 	told     chan struct{} // closed: the observer knows, too
 	closing  sync.Once
@@ -47,12 +48,14 @@ type Session struct {
 	entrance *os.File // and that of commands for which a process stands ready; nil: there is none
 	asked    bool     // Close was called, or the context has ended
 	members  map[*stage.Control]member
-	left     sync.Cond // a member has left
+	left     sync.Cond     // a member has left
+	watching chan struct{} // closed: WatchPorts has ended; nil: it has not begun
 }
 
 // A member is what a session knows of a command that has processes.
 type member struct {
 	tool           string
+	printed        *numbered       // nil: its output is not kept, nor has it a number
 	decided, ended <-chan struct{} // as Run's decided and empty
 }
 
@@ -67,7 +70,7 @@ func (s *Sandbox) Open(ctx context.Context) (*Session, error) {
 	if err := s.holdsSessions(); err != nil {
 		return nil, err
 	}
-	n := &Session{sandbox: s, id: stage.Identity{UID: os.Geteuid(), GID: os.Getegid()}, ended: make(chan struct{}), told: make(chan struct{}), members: map[*stage.Control]member{}}
+	n := &Session{sandbox: s, id: stage.Identity{UID: os.Geteuid(), GID: os.Getegid()}, drained: make(chan struct{}), ended: make(chan struct{}), told: make(chan struct{}), members: map[*stage.Control]member{}}
 	if observe := s.Policy.Observe; observe != nil {
 		n.observer = newObserver(observe, &s.number)
 		n.observer.session = n.observer.run
@@ -178,6 +181,13 @@ func (n *Session) connect() (ends []*os.File, err error) {
 // follow waits for the session's end.
 func (n *Session) follow() {
 	n.control.Drain()
+	close(n.drained)
+	n.mu.Lock()
+	watching := n.watching
+	n.mu.Unlock()
+	if watching != nil {
+		<-watching // while the stage's number is not another process's
+	}
 	n.cmd.Wait()
 	n.control.AwaitEmpty(nil, stage.MostEnd)
 	n.release()

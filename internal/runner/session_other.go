@@ -69,6 +69,9 @@ func (n *Session) SetDir(string) error { return errors.ErrUnsupported }
 // Dir is not called.
 func (n *Session) Dir() string { return "" }
 
+// WatchPorts is not called.
+func (n *Session) WatchPorts() {}
+
 // Ports is not called.
 func (n *Session) Ports() ([]policy.Port, error) { return nil, errors.ErrUnsupported }
 

@@ -14,16 +14,26 @@ import (
 
 // Ports lists who listens in the session, in order.
 func (n *Session) Ports() ([]policy.Port, error) {
+	if err := n.err(nil); err != nil {
+		return nil, err
+	}
+	sockets, err := n.sockets(portTables...)
+	if err == nil {
+		return n.portsOf(sockets)
+	}
+	if over := n.over(nil); over != nil {
+		return nil, over
+	}
+	return nil, fmt.Errorf("sandbox: the session's sockets: %w", err)
+}
+
+var portTables = []string{"tcp", "tcp6", "udp", "udp6"}
+
+// portsOf finds who has sockets.
+func (n *Session) portsOf(sockets []socket) ([]policy.Port, error) {
 	list, err := n.Processes()
 	if err != nil {
 		return nil, err
-	}
-	sockets, err := n.sockets("tcp", "tcp6", "udp", "udp6")
-	if err != nil {
-		if over := n.over(nil); over != nil {
-			return nil, over
-		}
-		return nil, fmt.Errorf("sandbox: the session's sockets: %w", err)
 	}
 	wanted := map[uint64]bool{}
 	for _, s := range sockets {
@@ -52,20 +62,26 @@ func (n *Network) listensAt(port uint16) bool {
 	return port == w.HTTP || port == w.SOCKS || slices.Contains(w.Loopback, port) || w.Captures && port == dns
 }
 
-// portsEvery is how often WaitPorts looks.
+// portsEvery is how often WaitPorts and the observer look.
 const portsEvery = 100 * time.Millisecond
+
+// samePorts reports whether nothing has changed from one list to another.
+func samePorts(a, b []policy.Port) bool {
+	return slices.EqualFunc(a, b, func(a, b policy.Port) bool {
+		return a.Port == b.Port && a.Protocol == b.Protocol && a.Address == b.Address && a.Process.PID == b.Process.PID
+	})
+}
 
 // WaitPorts returns the list when it differs from one that is known.
 func (n *Session) WaitPorts(ctx context.Context, known []policy.Port) ([]policy.Port, error) {
-	same := func(a, b policy.Port) bool {
-		return a.Port == b.Port && a.Protocol == b.Protocol && a.Address == b.Address && a.Process.PID == b.Process.PID
-	}
 	tick := time.NewTicker(portsEvery)
 	defer tick.Stop()
-	for {
-		now, err := n.Ports()
-		if err != nil || !slices.EqualFunc(now, known, same) {
-			return now, err
+	for changes := (socketChanges{session: n}); ; {
+		if changes.may() {
+			now, err := n.Ports()
+			if err != nil || !samePorts(now, known) {
+				return now, err
+			}
 		}
 		select {
 		case <-ctx.Done():

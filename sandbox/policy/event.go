@@ -2,6 +2,7 @@ package policy
 
 import (
 	"log/slog"
+	"net/netip"
 	"strings"
 	"time"
 )
@@ -23,6 +24,7 @@ type Event struct {
 	File    *FileRequest `json:"file,omitempty"`   // of the two, if Files.Decide is asked
 	Answer  *Verdict     `json:"answer,omitempty"` // of EventAnswered
 	Hosts   *Hosts       `json:"hosts,omitempty"`
+	Ports   *Ports       `json:"ports,omitempty"`
 	Ended   *Ended       `json:"ended,omitempty"`
 }
 
@@ -39,13 +41,23 @@ const (
 	EventAsked    EventKind = "asked"    // Network.Decide or Files.Decide is called; not where an answer was remembered
 	EventAnswered EventKind = "answered" // what has become of that call, an answer that did not come included
 	EventHosts    EventKind = "hosts"    // of a session: SetHosts has taken effect
-	EventEnded    EventKind = "ended"
+	// EventPorts, of a session, comes when what listens inside has changed. The harness looks ten times a second while commands have
+	// processes, and less often where that would take a fiftieth of a processor: a listener that comes and goes in between is not seen.
+	EventPorts EventKind = "ports"
+	EventEnded EventKind = "ended"
 )
 
 // Hosts tells of the hosts that a session can reach, in the notation of [Network.Hosts], and those that it could before.
 type Hosts struct {
 	Now    []string `json:"now"`
 	Before []string `json:"before"`
+}
+
+// Ports tells who listens in a session, and who did before: the first 256 of Session.Ports, with a Process that has its numbers and command
+// alone. Those that listen when the session ends are not told of again.
+type Ports struct {
+	Now    []Port `json:"now"`
+	Before []Port `json:"before"`
 }
 
 // Started tells of a run that begins.
@@ -101,12 +113,23 @@ func (e Event) LogValue() slog.Value {
 	if h := e.Hosts; h != nil {
 		attrs = append(attrs, slog.Any("hosts", h.Now), slog.Any("before", h.Before))
 	}
+	if p := e.Ports; p != nil {
+		attrs = append(attrs, slog.String("ports", listed(p.Now)), slog.String("before", listed(p.Before)))
+	}
 	if d := e.Ended; d != nil {
 		attrs = append(attrs, slog.String("status", d.Status), slog.Int("exit_code", d.ExitCode), slog.String("err", d.Err), slog.Duration("duration", d.Duration),
 			slog.Duration("user_time", d.UserTime), slog.Duration("system_time", d.SystemTime), slog.Int64("max_rss", d.MaxRSS),
 			slog.Int64("sent", d.Sent), slog.Int64("received", d.Received), slog.Int("denied", d.Denied), slog.String("unheld", joined(d.Unheld)), slog.Int("lost", d.Lost))
 	}
 	return slog.GroupValue(attrs...)
+}
+
+func listed(ports []Port) string {
+	var list []string
+	for _, p := range ports {
+		list = append(list, p.Protocol+" "+netip.AddrPortFrom(p.Address, p.Port).String())
+	}
+	return strings.Join(list, ", ")
 }
 
 func joined(bounds []Bound) string {

@@ -7,13 +7,14 @@ import (
 
 // A Process is one that runs in a session, as its Processes lists it.
 type Process struct {
-	PID     int      // as the processes inside know it, and Session.Signal
-	Outside int      // as this machine knows it
-	Parent  int      // inside; 0: the tool itself, or one whose parent has ended
-	Args    []string // its command line; empty: it shows none
-	Command string   // the tool of the command that it belongs to
-	CPU     time.Duration
-	Memory  uint64 // resident, in bytes
+	PID     int           `json:"pid"`            // as the processes inside know it, and Session.Signal
+	Outside int           `json:"outside"`        // as this machine knows it
+	Parent  int           `json:"parent"`         // inside; 0: the tool itself, or one whose parent has ended
+	Args    []string      `json:"args,omitempty"` // its command line; empty: it shows none
+	Command string        `json:"command"`        // the tool of the command that it belongs to
+	ID      int           `json:"id,omitempty"`   // and that command's Cmd.ID; 0: the server of Session.Files
+	CPU     time.Duration `json:"cpu_nanoseconds,omitempty"`
+	Memory  uint64        `json:"memory,omitempty"` // resident, in bytes
 }
 
 // A SessionError is what Open returns where sessions cannot be held, with what that takes (Err wraps [errors.ErrUnsupported]), and what a
@@ -40,10 +41,10 @@ func (e *SessionError) Unwrap() error { return e.Err }
 
 // A Port is one at which a process of a session listens, as its Ports lists it.
 type Port struct {
-	Port     uint16
-	Address  netip.Addr // which it listens at
-	Protocol string     // "tcp", "udp"
-	Process  Process    // zero: none of the session's has it open
+	Port     uint16     `json:"port"`
+	Address  netip.Addr `json:"address"`          // which it listens at
+	Protocol string     `json:"protocol"`         // "tcp", "udp"
+	Process  Process    `json:"process,omitzero"` // zero: none of the session's has it open
 }
 
 // An Output is what a command of a session has printed to its Stdout and Stderr, in one row as it came, as far as it is kept: Session.Output
