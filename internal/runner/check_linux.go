@@ -38,7 +38,7 @@ func (r *Run) checkTool() error {
 			return fail(errno)
 		case !info.IsDir():
 			return fail(syscall.ENOTDIR)
-		case !isAnotherUser(r.cmd) && unix.Faccessat(unix.AT_FDCWD, r.dir, unix.X_OK, unix.AT_EACCESS) == unix.EACCES:
+		case /* no other user, who may enter others */ (r.cmd.SysProcAttr == nil || r.cmd.SysProcAttr.Credential == nil) && unix.Faccessat(unix.AT_FDCWD, r.dir, unix.X_OK, unix.AT_EACCESS) == unix.EACCES:
 			return fail(syscall.EACCES)
 		}
 	}
@@ -169,7 +169,7 @@ func (s *Sandbox) judgeExecutable(cmd *exec.Cmd, dir, p string, depth int) unexe
 		return unexecutable{errno: syscall.EACCES}
 	case !s.shows(p):
 		return unexecutable{hidden: p}
-	case !isAnotherUser(cmd) && unix.Faccessat(unix.AT_FDCWD, p, unix.X_OK, unix.AT_EACCESS) == unix.EACCES:
+	case /* no other user, who may execute other files */ (cmd.SysProcAttr == nil || cmd.SysProcAttr.Credential == nil) && unix.Faccessat(unix.AT_FDCWD, p, unix.X_OK, unix.AT_EACCESS) == unix.EACCES:
 		return unexecutable{errno: syscall.EACCES}
 	}
 	f, err := os.Open(p)
@@ -192,12 +192,6 @@ func (s *Sandbox) judgeExecutable(cmd *exec.Cmd, dir, p string, depth int) unexe
 		return s.judgeExecutable(cmd, dir, interpreter, depth-1)
 	}
 	return unexecutable{}
-}
-
-// isAnotherUser reports whether the tool runs as another user than the harness, who
-// may execute other files.
-func isAnotherUser(cmd *exec.Cmd) bool {
-	return cmd.SysProcAttr != nil && cmd.SysProcAttr.Credential != nil
 }
 
 // inDir is the tool's path as os/exec takes it: relative to its directory.
