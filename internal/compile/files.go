@@ -108,7 +108,10 @@ func (c *compilation) proc() {
 // loopback leaves the tool the ports below 1024 and ping(8) in a network that is the sandbox's own, where proc has kept the
 // settings within reach. Init, which writes them, has the harness's group as 0 in its user namespace.
 func (c *compilation) loopback() plan.Loopback {
-	l := plan.Loopback{Free: c.plan.Namespaces.PID}
+	l := plan.Loopback{Free: c.plan.Namespaces.PID && !c.Facts.NetApart, Apart: c.Facts.NetApart}
+	if l.Apart {
+		c.note(policy.BoundNetwork, "root has no CAP_NET_ADMIN here: ports below 1024 cannot be bound, nor echo requests sent")
+	}
 	if l.Free && !c.Facts.UserNS {
 		l.Group = c.Facts.GID
 	}

@@ -200,3 +200,26 @@ func TestARootByChrootIsSaidAndNeedsThatNoToolUnmountsIt(t *testing.T) {
 		})
 	}
 }
+
+// TestALoopbackOfAnotherUserNamespaceHasNoSettings: root without CAP_NET_ADMIN does not write them, and the report says what does not work then.
+func TestALoopbackOfAnotherUserNamespaceHasNoSettings(t *testing.T) {
+	for _, apart := range []bool{false, true} {
+		facts := fixture.Host()
+		rootWithoutUserNS(&facts)
+		facts.NetApart = apart
+		p, err := Plan(inputOf(fixture.ReadOnlyTree(), facts, policy.Policy{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := position(p, is[plan.Loopback])
+		said := slices.ContainsFunc(p.Holdings, func(h plan.Holding) bool {
+			return h.Bound == policy.BoundNetwork && len(h.Lost) == 0 && slices.ContainsFunc(h.Notes, func(n string) bool { return strings.Contains(n, "below 1024") })
+		})
+		if i < 0 || said != apart {
+			t.Fatalf("apart %v: said %v: %v", apart, said, p.Steps)
+		}
+		if l := p.Steps[i].Do.(plan.Loopback); l.Apart != apart || l.Free == apart {
+			t.Errorf("%+v", l)
+		}
+	}
+}

@@ -17,11 +17,12 @@ type Trial struct {
 	WithoutUser bool          // root made the namespaces, but not with a user namespace
 	NoCgroup    bool          // they were made, but not with a cgroup namespace
 	SharedPIDs  bool          // they were made, but not with a pid namespace: Obstacle is what refused a new /proc
+	NetApart    bool          // they were made, the network's in a user namespace of its own
 	Chroot      bool          // they were made, with a root by chroot(2)
 	Overlay     syscall.Errno // of mounting an overlayfs
 }
 
-// Tried returns the facts with those that a trial shows: Image, Namespaces, UserNS, NoCgroupNS, SharedPIDs, Chroot and Overlay.
+// Tried returns the facts with those that a trial shows: Image, Namespaces, UserNS, NoCgroupNS, SharedPIDs, NetApart, Chroot and Overlay.
 func (f Facts) Tried(t Trial) Facts {
 	f.Image = Fact{Name: f.Image.Name, Answer: Yes, Reason: "its image was executed"}
 	if t.Trampoline != nil {
@@ -52,6 +53,9 @@ func (f Facts) Tried(t Trial) Facts {
 			namespaces.Reason = fmt.Sprintf("they were made, but no pid namespace: mount a new /proc: %v", t.Obstacle.Errno)
 			namespaces.Remedy = t.Obstacle.remedy(f.Around)
 		}
+		if t.NetApart {
+			namespaces.Reason += "; the network's in a user namespace of its own, since root has no CAP_NET_ADMIN"
+		}
 		if t.Chroot {
 			namespaces.Reason += "; their root is one by chroot(2), since pivot_root(2) is refused"
 		}
@@ -63,7 +67,7 @@ func (f Facts) Tried(t Trial) Facts {
 		f.Notify = Fact{Name: f.Notify.Name, Answer: No, Reason: "the supervisor cannot read what a tool's call asks for: " + f.Memory.Reason, Remedy: f.Memory.Remedy}
 	}
 	f.Namespaces, f.Overlay, f.UserNS, f.NoCgroupNS = namespaces, overlay, f.UserNS && !t.WithoutUser, t.NoCgroup
-	f.SharedPIDs, f.Chroot = t.SharedPIDs, t.Chroot
+	f.SharedPIDs, f.NetApart, f.Chroot = t.SharedPIDs, t.NetApart, t.Chroot
 	f.Obstacle = t.Obstacle
 	return f
 }

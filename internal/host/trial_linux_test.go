@@ -49,6 +49,7 @@ func TestWhatFollowsFromATrial(t *testing.T) {
 		{"namespaces are refused", "6.6.0", Trial{Refused: "clone a process: EPERM", Obstacle: Obstacle{Errno: syscall.EPERM}}, Yes, No, No, true},
 		{"root has them without a user namespace", "6.6.0", Trial{WithoutUser: true}, Yes, Yes, Yes, false},
 		{"no /proc can be mounted", "6.6.0", Trial{SharedPIDs: true, Obstacle: Obstacle{Errno: syscall.EPERM, Mount: true, Proc: true}}, Yes, Yes, Yes, true},
+		{"root without CAP_NET_ADMIN", "6.6.0", Trial{WithoutUser: true, NetApart: true, Obstacle: Obstacle{Errno: syscall.EPERM, Mount: true, Proc: true}}, Yes, Yes, Yes, false},
 		{"pivot_root is refused", "6.6.0", Trial{Chroot: true, Obstacle: Obstacle{Errno: syscall.EPERM, Mount: true, Pivot: true}}, Yes, Yes, Yes, true},
 		{"no overlayfs", "6.6.0", Trial{Overlay: syscall.ENODEV}, Yes, Yes, No, true},
 		{"an old kernel", "6.5.0", Trial{}, Yes, Yes, No, true},
@@ -59,6 +60,9 @@ func TestWhatFollowsFromATrial(t *testing.T) {
 			f := Facts{Kernel: test.kernel, UserNS: true, Image: Fact{Name: "i"}, Namespaces: Fact{Name: "n"}, Overlay: Fact{Name: "o"}}.Tried(test.trial)
 			if f.SharedPIDs != test.trial.SharedPIDs || f.SharedPIDs != (f.Namespaces.Yes() && f.Namespaces.Remedy != "") {
 				t.Errorf("a pid namespace: %+v", f)
+			}
+			if f.NetApart != test.trial.NetApart || f.NetApart != strings.Contains(f.Namespaces.Reason, "CAP_NET_ADMIN") {
+				t.Errorf("a network namespace of another user namespace: %+v", f)
 			}
 			if f.Chroot != test.trial.Chroot || f.Chroot != strings.Contains(f.Namespaces.Reason, "chroot") {
 				t.Errorf("a root by chroot(2): %+v", f)

@@ -12,6 +12,7 @@ type Obstacle struct {
 	Mount bool // the namespaces were made, and a mount in them was refused
 	Proc  bool // that of a new /proc
 	Pivot bool // pivot_root(2) was refused
+	Lo    bool // bringing up lo was refused
 }
 
 // A Way is a change to this host with which namespaces can be made, so that every bound is held.

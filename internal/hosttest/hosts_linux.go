@@ -50,7 +50,7 @@ func (w *world) habitats() []habitat {
 		options    []string
 	}{
 		{"Docker", "root", 0, nil}, {"Docker", "1000", 1000, []string{"--user=1000:1000"}}, {"Docker", "1000, read-only", 1000, []string{"--user=1000:1000", "--read-only", "--tmpfs=/tmp"}},
-		{"Docker, `--cap-add SYS_ADMIN`", "root", 0, []string{"--cap-add=SYS_ADMIN"}}, // whose filter refuses pivot_root(2) nevertheless
+		{"Docker, `--cap-add SYS_ADMIN`", "root", 0, []string{"--cap-add=SYS_ADMIN"}}, // whose filter refuses pivot_root(2) nevertheless; and lo is not raised
 		{"Docker, `--cap-add SYS_ADMIN --cap-add NET_ADMIN`", "root", 0, []string{"--cap-add=SYS_ADMIN", "--cap-add=NET_ADMIN"}},
 	} {
 		list = append(list, habitat{name: v.name, user: v.user, uid: v.uid, start: docker, options: w.engineOptions("docker run"), run: func(ctx context.Context, options []string, args ...string) ([]byte, error) {

@@ -110,8 +110,10 @@ type (
 	// is the one that init was cloned into, which is then made with the others. With Free, ports
 	// below 1024 can be bound there (net.ipv4.ip_unprivileged_port_start), and the group with the number Group in init's user
 	// namespace can send echo requests (net.ipv4.ping_group_range): both settings belong to the network namespace.
+	// With Apart the namespace is made in a user namespace of another user's: root does not need CAP_NET_ADMIN then, nor does it get that.
 	Loopback struct {
 		Here  bool
+		Apart bool
 		Free  bool
 		Group int
 	}
@@ -317,7 +319,7 @@ func (a Loopback) String() string {
 	if a.Free {
 		return "bring up lo; ports below 1024 can be bound, and echo requests sent"
 	}
-	return "bring up lo"
+	return map[bool]string{false: "bring up lo", true: "bring up lo in a user namespace of its own"}[a.Apart]
 }
 
 func (a RestrictFiles) String() string {

@@ -29,6 +29,9 @@ func (c *compiler) loopback(a plan.Loopback) error {
 	}
 	c.t.header.InitClone &^= unix.CLONE_NEWNET
 	c.t.header.Flags |= wire.FlagNet
+	if a.Apart {
+		c.t.header.Flags |= wire.FlagNetApart
+	}
 	c.call(wire.OpJoinNet)
 	if a.Free && c.settings {
 		group := fmt.Sprint(a.Group)

@@ -33,12 +33,12 @@ func Try(f host.Facts) host.Facts {
 		t.Lack = errors.New(t.Refused)
 	}
 	for seen, i := t.Obstacle, 0; t.Refused != "" && t.Lack == nil && i < len(ways); i++ {
-		if w := ways[i]; w.WithoutUser && f.UID != 0 || w.SharedPIDs && !seen.Proc || w.Chroot && !seen.Pivot {
+		if w := ways[i]; w.WithoutUser && f.UID != 0 || w.SharedPIDs && !seen.Proc || w.NetApart && !seen.Lo || w.Chroot && !seen.Pivot {
 			continue
 		}
 		var refused host.Obstacle
 		t, refused = orElse(t, ways[i])
-		seen.Proc, seen.Pivot = seen.Proc || refused.Proc, seen.Pivot || refused.Pivot
+		seen.Proc, seen.Lo, seen.Pivot = seen.Proc || refused.Proc, seen.Lo || refused.Lo, seen.Pivot || refused.Pivot
 	}
 	return f.Tried(t)
 }
@@ -46,7 +46,8 @@ func Try(f host.Facts) host.Facts {
 // ways are the kinds of namespaces that are tried where all of them are refused, the best first: what a kind does without has been refused before.
 // Root needs no user namespace to make the others. Where the pid namespace is left out one is needed, which keeps
 // the tool from what /proc has of processes outside.
-var ways = []host.Trial{{Chroot: true}, {WithoutUser: true}, {WithoutUser: true, Chroot: true}, {SharedPIDs: true}, {SharedPIDs: true, Chroot: true}}
+var ways = []host.Trial{{Chroot: true}, {WithoutUser: true}, {WithoutUser: true, Chroot: true},
+	{WithoutUser: true, NetApart: true}, {WithoutUser: true, NetApart: true, Chroot: true}, {SharedPIDs: true}, {SharedPIDs: true, Chroot: true}}
 
 // orElse returns another trial in the place of t, or t if that was refused, too, and by what.
 func orElse(t, other host.Trial) (host.Trial, host.Obstacle) {
@@ -81,7 +82,7 @@ func tryTrampoline() error {
 // tryNamespaces says in t what stood in the way, and how mounting an overlayfs went. It reports whether its stage began.
 func tryNamespaces(t *host.Trial) (began bool) {
 	steps := []plan.Action{plan.PrivateMounts{}, plan.NewRoot{Private: true}, plan.Proc{Shared: t.SharedPIDs},
-		plan.Private{At: "/dev", Slot: "dev", Mode: 0o755}, plan.PTYs{}, plan.Loopback{}, plan.ProbeOverlay{}, plan.Pivot{Chroot: t.Chroot}, plan.SealRoot{}}
+		plan.Private{At: "/dev", Slot: "dev", Mode: 0o755}, plan.PTYs{}, plan.Loopback{Apart: t.NetApart}, plan.ProbeOverlay{}, plan.Pivot{Chroot: t.Chroot}, plan.SealRoot{}}
 	if t.SharedPIDs {
 		steps = append([]plan.Action{plan.OpenProc{}}, steps...)
 	}
@@ -108,6 +109,7 @@ func tryNamespaces(t *host.Trial) (began bool) {
 		if c.Failed.Step < len(p.Steps) {
 			step := p.Steps[c.Failed.Step].Do
 			_, t.Obstacle.Proc = step.(plan.Proc)
+			_, t.Obstacle.Lo = step.(plan.Loopback)
 			_, t.Obstacle.Pivot = step.(plan.Pivot)
 			t.Obstacle.Mount = step != plan.Action(plan.MapIDs{})
 		}
@@ -125,13 +127,13 @@ func tryNamespaces(t *host.Trial) (began bool) {
 func TryTUN(f host.Facts) host.Facts {
 	var t host.TUNTrial
 	if f.Namespaces.Yes() {
-		t = tryTUN(f.UserNS)
+		t = tryTUN(f)
 	}
 	return f.TriedTUN(t)
 }
 
-func tryTUN(user bool) host.TUNTrial {
-	c, template, err := runDefault(probeOf(plan.Namespaces{User: user, Net: true}, plan.OpenProc{}, plan.Loopback{}, plan.ProbeTun{}))
+func tryTUN(f host.Facts) host.TUNTrial {
+	c, template, err := runDefault(probeOf(plan.Namespaces{User: f.UserNS, Net: true}, plan.OpenProc{}, plan.Loopback{Apart: f.NetApart}, plan.ProbeTun{}))
 	if err != nil {
 		return host.TUNTrial{Failed: err}
 	}

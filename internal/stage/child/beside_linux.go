@@ -15,6 +15,7 @@ import (
 // What a process beside init is for.
 const (
 	besideNet     = iota // it makes the network namespace
+	besideApart          // it raises lo in the one that it is cloned into
 	besideDetach         // it takes the harness's root off
 	besideWitness        // init tries to signal it
 	besideTool           // it becomes a command's tool
@@ -28,13 +29,13 @@ var _ = besideMain // spawn calls it, in assembly
 
 var besideStacks [numberBeside][16 << 10]byte
 
-// startBeside clones the process. A negative result is clone's errno.
+// startBeside clones the process, into new namespaces if flags says so. A negative result is clone's errno.
 //
 //go:norace
 //go:nocheckptr
-func startBeside(what uintptr) uintptr {
+func startBeside(what, flags uintptr) uintptr {
 	top := (sys.Addr(&besideStacks) + (what+1)*unsafe.Sizeof(besideStacks[0])) &^ 15
-	return spawn(sys.CLONE_VM|sys.CLONE_FILES|uintptr(syscall.SIGCHLD), top)
+	return spawn(sys.CLONE_VM|sys.CLONE_FILES|uintptr(syscall.SIGCHLD)|flags, top)
 }
 
 // besideMain is the whole life of the process, whose stack says what it is for: with an argument, the assembly would call it through a function
@@ -47,6 +48,8 @@ func besideMain() {
 	switch (sys.Addr(&errno) - sys.Addr(&besideStacks)) / unsafe.Sizeof(besideStacks[0]) {
 	case besideNet:
 		errno = makeNet()
+	case besideApart:
+		errno = raiseLoopback()
 	case besideDetach:
 		errno = detachRoot()
 		st.detachErrno = errno
@@ -99,7 +102,7 @@ func startDetach(root uintptr) uintptr {
 		return errno
 	}
 	st.detachFD, st.detachErrno = fd, uintptr(syscall.EINTR) // killed: it has not written what became of it
-	st.detachPID = startBeside(besideDetach)
+	st.detachPID = startBeside(besideDetach, 0)
 	if int(st.detachPID) < 0 {
 		return -st.detachPID
 	}

@@ -31,7 +31,10 @@ func initMain() {
 	sys.Call(syscall.SYS_CLOSE, st.stageSock, 0, 0, 0, 0, 0)
 	st.listener = -1
 	if st.hdr.Flags&wire.FlagNet != 0 {
-		st.netPID = startBeside(besideNet)
+		st.netPID = startBeside(besideNet, 0)
+		if st.hdr.Flags&wire.FlagNetApart != 0 { // no process makes a user namespace while another root lies on its own (current_chrooted in fs/namespace.c)
+			st.netErrno = awaitBeside(st.netPID)
+		}
 	}
 	if st.hdr.Flags&wire.FlagAsPID1 == 0 && !run(wire.InInit) {
 		failInit()

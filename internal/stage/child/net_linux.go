@@ -16,11 +16,27 @@ import (
 //go:norace
 //go:nocheckptr
 func makeNet() uintptr {
+	if st.hdr.Flags&wire.FlagNetApart != 0 {
+		return makeNetApart()
+	}
 	_, errno := sys.Call(syscall.SYS_UNSHARE, sys.CLONE_NEWNET, 0, 0, 0, 0, 0)
 	if errno == 0 {
 		errno = raiseLoopback()
 	}
 	return errno
+}
+
+// makeNetApart is makeNet for root without CAP_NET_ADMIN, which raising lo takes over the user namespace that has the network: a new one. It
+// has another owner, since an owner has every capability over what is his (user_namespaces(7)), and the tool is root.
+//
+//go:norace
+//go:nocheckptr
+func makeNetApart() uintptr {
+	const owner, same = 65534, ^uintptr(0)
+	if _, errno := sys.Call(syscall.SYS_SETRESUID, same, owner, same, 0, 0, 0); errno != 0 {
+		return errno
+	}
+	return awaitBeside(startBeside(besideApart, sys.CLONE_NEWUSER|sys.CLONE_NEWNET))
 }
 
 // raiseLoopback sets IFF_UP on lo; the kernel then gives it 127.0.0.1/8 and ::1. By
@@ -50,10 +66,14 @@ func joinNet() uintptr {
 	if st.hdr.Flags&wire.FlagNet == 0 {
 		return 0
 	}
-	if errno := awaitBeside(st.netPID); errno != 0 {
+	errno := st.netErrno
+	if st.hdr.Flags&wire.FlagNetApart == 0 {
+		errno = awaitBeside(st.netPID)
+	}
+	if errno != 0 {
 		return errno
 	}
-	_, errno := sys.Call(sysSetns, st.netFD, sys.CLONE_NEWNET, 0, 0, 0, 0)
+	_, errno = sys.Call(sysSetns, st.netFD, sys.CLONE_NEWNET, 0, 0, 0, 0)
 	sys.Call(syscall.SYS_CLOSE, st.netFD, 0, 0, 0, 0, 0)
 	return errno
 }
@@ -69,7 +89,7 @@ func startWitness() uintptr {
 	if errno != 0 {
 		return errno
 	}
-	st.witness = startBeside(besideWitness)
+	st.witness = startBeside(besideWitness, 0)
 	if int(st.witness) < 0 {
 		return -st.witness
 	}

@@ -144,7 +144,7 @@ func readyMain() {
 	prepareSupervisor()
 	touch()
 	st.standing, st.released, st.phase = standsYet, 0, phaseAhead
-	st.toolPID = startBeside(besideTool)
+	st.toolPID = startBeside(besideTool, 0)
 	if int(st.toolPID) < 0 || !awaitTool(standsYet) {
 		exitInit()
 	}

@@ -34,6 +34,7 @@ type state struct {
 	// Of the processes beside init: netFD and detachErrno are written by one each, the rest by init.
 	netPID      uintptr
 	netFD       uintptr
+	netErrno    uintptr // of a namespace that was made before init's ops
 	detachPID   uintptr
 	detachFD    uintptr
 	detachPidfd uintptr

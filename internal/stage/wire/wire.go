@@ -213,19 +213,20 @@ type Dir struct{ Path, Variable uint32 }
 
 // Header flags.
 const (
-	FlagQuiet   = 1 << iota // the caller reads the control socket: do not write messages to stderr
-	FlagPIDNS               // init is pid 1 of a new pid namespace
-	FlagProbe               // run the ops, report, do not start a tool
-	FlagNet                 // make a network namespace beside init's ops; OpJoinNet enters it
-	FlagProcFD              // register RegProc holds a descriptor of the sandbox's own /proc
-	FlagAsPID1              // init clones the tool into the namespaces, where it is pid 1, and stays outside
-	FlagBorn                // GateBorn is waited at
-	FlagBuilt               // GateBuilt is waited at
-	FlagTell                // MsgEnded is sent
-	FlagSession             // init starts no tool: it serves the session's socket
-	FlagCommand             // a command of a session: the stage hands it to that session's init
-	FlagShares              // with FlagCommand: the ops, their steps and the supervisor's rules are those of the session's own program
-	FlagReady               // with FlagSession: a warden and a tool stand ready for commands whose tool has the ops of the session's own program
+	FlagQuiet    = 1 << iota // the caller reads the control socket: do not write messages to stderr
+	FlagPIDNS                // init is pid 1 of a new pid namespace
+	FlagProbe                // run the ops, report, do not start a tool
+	FlagNet                  // make a network namespace beside init's ops; OpJoinNet enters it
+	FlagProcFD               // register RegProc holds a descriptor of the sandbox's own /proc
+	FlagAsPID1               // init clones the tool into the namespaces, where it is pid 1, and stays outside
+	FlagBorn                 // GateBorn is waited at
+	FlagBuilt                // GateBuilt is waited at
+	FlagTell                 // MsgEnded is sent
+	FlagSession              // init starts no tool: it serves the session's socket
+	FlagCommand              // a command of a session: the stage hands it to that session's init
+	FlagShares               // with FlagCommand: the ops, their steps and the supervisor's rules are those of the session's own program
+	FlagNetApart             // with FlagNet: before init's ops, and in a user namespace of another user's
+	FlagReady                // with FlagSession: a warden and a tool stand ready for commands whose tool has the ops of the session's own program
 )
 
 // Gates.
