@@ -12,7 +12,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"golang.org/x/sys/unix"
 )
 
@@ -75,34 +74,28 @@ func serveUntilAsked(fail func(string, error)) {
 	}
 }
 
-// dialTool connects to the port that the tool names in its first line, and returns the others.
-func dialTool(t *testing.T, c *Cmd) string {
+// meetTool runs a tool that says a word and a number in one line, and then waits for the end of its input, before which met is called. It returns the
+// tool's other lines.
+func meetTool(t *testing.T, c *Cmd, word string, met func(number int)) string {
 	t.Helper()
 	in, err1 := c.StdinPipe()
 	out, err2 := c.StdoutPipe()
 	if err := errors.Join(err1, err2, c.Start()); err != nil {
 		t.Fatal(err)
 	}
-	lines, port := bufio.NewReader(out), 0
+	lines, number := bufio.NewReader(out), -1
 	var said strings.Builder
-	for port == 0 {
+	for number < 0 {
 		line, err := lines.ReadString('\n')
-		if n, _ := fmt.Sscanf(line, "port %d", &port); n == 0 {
+		if n, _ := fmt.Sscanf(line, word+" %d", &number); n == 0 {
 			said.WriteString(line)
 		}
 		if err != nil {
 			break
 		}
 	}
-	for _, addr := range []unix.Sockaddr{&unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}, &unix.SockaddrInet4{Port: port}} {
-		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer unix.Close(fd)
-		if err := unix.Connect(fd, addr); port != 0 && err != unix.ECONNREFUSED {
-			t.Errorf("the tool's server answers the host: %v", err)
-		}
+	if number >= 0 {
+		met(number)
 	}
 	in.Close()
 	rest, _ := io.ReadAll(lines)
@@ -112,31 +105,38 @@ func dialTool(t *testing.T, c *Cmd) string {
 	return said.String() + string(rest)
 }
 
+// dialTool finds no server at the port that a tool serves.
+func dialTool(t *testing.T, port int) {
+	t.Helper()
+	for _, addr := range []unix.Sockaddr{&unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}, &unix.SockaddrInet4{Port: port}} {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(fd)
+		if err := unix.Connect(fd, addr); err != unix.ECONNREFUSED {
+			t.Errorf("the tool's server answers the host: %v", err)
+		}
+	}
+}
+
 // TestKernelAttackTheHostsLocalSockets: without namespaces, as in plain Docker, a tool's processes meet at UNIX sockets and at ports of the loopback
 // network. None of the host's sockets is reached, which it finds in its own workspace, or by the name that the tool has for one of its own,
 // or at a port; and the tool's server serves no client of the host's.
 func TestKernelAttackTheHostsLocalSockets(t *testing.T) {
-	docker := inContainer
-	docker.without = []kerneltest.Feature{kerneltest.Namespaces, kerneltest.ProcessCalls}
-	eachWall(t, []walls{docker, allSets[3]}, func(t *testing.T, w walls) {
+	eachWall(t, bareWalls, func(t *testing.T, w walls) {
 		for name, change := range map[string]func(p *Policy){
-			"names are protected": func(p *Policy) { p.Files.Protect.Off = false },
-			"with a proxy":        func(p *Policy) { p.Network.Hosts = []string{"allowed.example"} },
+			"names are protected": func(p *Policy) {},
+			"with a proxy":        func(p *Policy) { p.Files.Protect.Off, p.Network.Hosts = true, []string{"allowed.example"} },
 		} {
 			t.Run(name, func(t *testing.T) {
-				dir, err := os.MkdirTemp("", "s") // short: an address holds 107 bytes
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { os.RemoveAll(dir) })
 				abstract := fmt.Sprintf("holdfast-host-%d", os.Getpid())
-				p := attackPolicy(t, "", w)
-				p.Files.Private, p.Files.Write = []string{"/var/tmp"}, []string{dir}
+				p, dir := barePolicy(t, w)
 				change(&p)
 				host := []net.Listener{waitAt(t, "unix", filepath.Join(dir, "host.sock")), waitAt(t, "unix", "@"+abstract), waitAt(t, "tcp", "127.0.0.1:0")}
 				c := hostile(t, attackSandbox(t, p, w), "local", abstract, host[2].Addr().String())
 				c.Dir = dir
-				if out := dialTool(t, c); len(out) > 0 {
+				if out := meetTool(t, c, "port", func(port int) { dialTool(t, port) }); len(out) > 0 {
 					t.Errorf("%s\n%s", out, c.Report())
 				}
 				for _, l := range host {

@@ -70,7 +70,7 @@ func (s *Sandbox) compile() (err error) {
 	in.Inotify = [2]int{setting("fs/inotify/max_user_instances"), setting("fs/inotify/max_user_watches")}
 	in.Devices = resolve.PresentDevices()
 	if !in.Namespaced() {
-		in.List = listDirectory
+		in.List, in.Terminals = listDirectory, resolve.Terminals()
 	} else if r.Policy.Root == nil && (s.facts.Landlock.Value < compile.UnixSince || r.Policy.Nested) {
 		in.Sockets = resolve.HostSockets(r.Tree)
 	}

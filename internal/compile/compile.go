@@ -25,6 +25,7 @@ type Input struct {
 	Tree      resolve.Tree
 	Facts     host.Facts
 	Devices   []string // of resolve.OwnDevices, those that the host has
+	Terminals []string // where the host makes terminals, if one can; only used without namespaces
 	Rlimits   rlimit.Values
 	Running   uint64 // threads that count against NProc already
 	Inotify   [2]int // how many instances and watches one user may have; 0: unknown
@@ -242,7 +243,7 @@ func (c *compilation) lock() error {
 func (c *compilation) start() error {
 	c.in = plan.Tool
 	c.landlockScopes()
-	if err := c.landlockPorts(); err != nil {
+	if err := c.landlockTool(); err != nil {
 		return err
 	}
 	c.check()

@@ -265,7 +265,7 @@ func (c *compilation) landlockFiles() error {
 		return nil
 	}
 	r := landlock.Ruleset{UnhandledNet: landlock.NetAll, Unscoped: landlock.ScopeAll}
-	if !c.namespaced && !c.open(policy.BoundNetwork) && !c.Policy.Network.Host && !c.streams() { // else the tool alone: see landlockPorts
+	if !c.namespaced && !c.open(policy.BoundNetwork) && !c.Policy.Network.Host && !c.streams() { // else the tool alone: see landlockTool
 		r.UnhandledNet = 0
 	}
 	r.Paths = c.closeSockets(c.pathRules())
@@ -297,6 +297,11 @@ func (c *compilation) pathRules() []landlock.PathRule {
 		grant("/dev/shm", true, accessWrite)
 		grant("/dev/mqueue", true, accessWrite)
 	}
+	if c.makesTerminals() { // to init: see landlockTool
+		for _, t := range c.Terminals {
+			grant(t, t == resolve.PTYs, accessDevice)
+		}
+	}
 	own := false
 	for _, e := range c.expanded() {
 		switch {
@@ -319,54 +324,6 @@ func (c *compilation) pathRules() []landlock.PathRule {
 		grant(plan.OwnDirectory, true, accessWrite)
 	}
 	return append(rules, named...)
-}
-
-// landlockScopes adds the second domain. Init is outside of it, so the tool can
-// neither signal nor trace init, as it cannot anything else outside. In a session each tool has one that scopes nothing
-// (plan.ForSession).
-func (c *compilation) landlockScopes() {
-	if c.open(policy.BoundProcesses) || !c.Facts.Landlock.Yes() {
-		return
-	}
-	c.plan.Apart = apart(c.Facts.Landlock.Value)
-	scopes := landlock.ScopesOnly()
-	if c.Policy.Nested { // a domain that handles renames, for the sake of domains around it, refuses mounts
-		scopes.UnhandledFS, scopes.Paths = landlock.FSAll, nil
-	}
-	down, _, err := landlock.Downgrade(scopes, c.Facts.Landlock.Value)
-	if err == nil && down.Scoped() != 0 {
-		c.do(plan.RestrictFiles{Ruleset: down}, plan.LandlockScope, "signals and abstract sockets end at the sandbox's edge")
-	}
-}
-
-// landlockPorts adds the domain in which no TCP socket is bound or connected. Init is outside of it: the supervisor does both for the tool.
-func (c *compilation) landlockPorts() error {
-	if !c.streams() || !c.plan.Uses(plan.Landlock) || c.Facts.Landlock.Value < portsSince {
-		return nil
-	}
-	r := apart(c.Facts.Landlock.Value).Ruleset
-	r.UnhandledNet = 0
-	down, _, err := landlock.Downgrade(r, c.Facts.Landlock.Value)
-	if err != nil {
-		return fmt.Errorf("sandbox: landlock: %w", err)
-	}
-	if c.plan.Apart != nil {
-		c.plan.Apart = &plan.RestrictFiles{Ruleset: down}
-	}
-	c.do(plan.RestrictFiles{Ruleset: down}, plan.LandlockNet, "the tool itself binds and connects no TCP socket")
-	return nil
-}
-
-// apart is a ruleset that restricts nothing but tracing. It has to handle something: see landlock.ScopesOnly for why that is
-// FSRefer, which ABI 1 refuses in any case and does not know by name.
-func apart(abi int) *plan.RestrictFiles {
-	r := landlock.ScopesOnly()
-	r.Unscoped = landlock.ScopeAll
-	if abi < 2 {
-		r.UnhandledFS = landlock.FSAll &^ landlock.FSMakeFifo
-		r.Paths = []landlock.PathRule{{Path: "/", Access: landlock.FSMakeFifo}}
-	}
-	return &plan.RestrictFiles{Ruleset: r}
 }
 
 // check makes the tool try what must fail, for the report.

@@ -154,6 +154,11 @@ func (c *compilation) fences() bool {
 	return c.guardsNames() && !c.namespaced && c.Facts.Landlock.Yes()
 }
 
+// makesTerminals reports whether the supervisor opens terminals for the tool, which itself can open none of the host's.
+func (c *compilation) makesTerminals() bool {
+	return len(c.Terminals) > 0 && c.fences() && !c.grantsRoot() && !c.Policy.Nested
+}
+
 // programBytes lays a filter out as the kernel's struct sock_filter, which is
 // little-endian on every architecture that this package knows.
 func programBytes(filter []supervisor.SockFilter) []byte {
@@ -180,6 +185,7 @@ func (c *compilation) supervisorRules() supervisor.Rules {
 		rules.Names = append(rules.Names, protected.Pattern{Path: name, Kind: kinds[name]})
 	}
 	rules.Paths, rules.Fence = c.protectedPaths(), c.fences()
+	rules.Shared, rules.Terminals = c.ownHome(), c.makesTerminals()
 	return rules
 }
 

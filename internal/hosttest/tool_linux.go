@@ -134,6 +134,20 @@ var works = []work{
 		}
 		return err
 	}},
+	{name: "shared memory", do: func() error {
+		name := fmt.Sprint("/dev/shm/holdfast-", os.Getpid()) // as shm_open(3) does
+		fd, err := unix.Open(name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+		if err != nil {
+			return err
+		}
+		if err := unix.Ftruncate(fd, 4096); err != nil {
+			return err
+		}
+		if _, err := unix.Mmap(fd, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
+			return err
+		}
+		return os.Remove(name)
+	}},
 	{name: "fetch", network: true, do: func() error { return fetch("127.0.0.1:" + os.Getenv(portVariable)) }},
 }
 

@@ -36,6 +36,9 @@ type Entry struct {
 // Link is a symbolic link of the host that has to be made again inside.
 type Link struct{ Path, Target string }
 
+// PTYs is the directory of the host's pseudo-terminals (pts(4)).
+const PTYs = "/dev/pts"
+
 // OwnDevices are in every sandbox's /dev, so that rules for them say nothing new.
 var OwnDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
 

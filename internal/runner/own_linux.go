@@ -35,7 +35,7 @@ func (d *ownDir) make(p policy.Policy, n *Network, id stage.Identity) (err error
 			d.remove()
 		}
 	}()
-	for _, sub := range []string{filepath.Join(dir, compile.RunHome), filepath.Join(dir, compile.RunTmp), dir} {
+	for _, sub := range []string{filepath.Join(dir, compile.RunHome), filepath.Join(dir, compile.RunTmp), filepath.Join(dir, compile.RunShm), dir} {
 		err := os.MkdirAll(sub, 0o700)
 		if err == nil && id.UID != os.Geteuid() {
 			err = os.Chown(sub, id.UID, id.GID)

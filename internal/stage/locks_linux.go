@@ -71,10 +71,14 @@ func (c *compiler) createRuleset(r landlock.Ruleset) {
 
 // terminals lets the tool open anew the terminals that it has been given: as
 // /dev/tty, as /dev/stderr. They lie on the harness's devpts, where no path
-// rule leads.
+// rule leads. Where that is the tool's, too, the supervisor opens them.
 func (c *compiler) terminals(access landlock.AccessFS) {
+	keep := 1
+	if c.rooted {
+		keep = 0
+	}
 	for fd := 0; fd < 3 && access != 0; fd++ {
-		is := c.call(wire.OpTerminal, imm(fd))
+		is := c.call(wire.OpTerminal, imm(fd), imm(keep))
 		is.Ignore[0], is.Skip = uint16(unix.ENOTTY), 1
 		c.call(wire.OpRule, imm(uint64(access)), imm(fd))
 	}

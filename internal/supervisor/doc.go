@@ -103,6 +103,12 @@
 // connection is made by that descriptor, so that nothing on the way can be changed in between. An abstract name, in bind and in connect, has the supervisor's own
 // name put before it. accept(2) is the kernel's: what listens is the tool's own.
 //
+// # Devices
+//
+// Where the sandbox has no mounts, Rules.Terminals has the supervisor open terminals for the tool: it makes them in the host's devpts, keeps a
+// descriptor of O_PATH of each, and opens those alone (devices_linux.go). The tool is in one more Landlock layer, which grants it none. With
+// Rules.Shared a path below /dev/shm is one in the run's own directory.
+//
 // # Hosts that refuse calls into other processes
 //
 // Container engines refuse process_vm_readv(2) and pidfd_getfd(2) without CAP_SYS_PTRACE; package host finds out which. With Rules.MemFile the
@@ -157,8 +163,8 @@
 //   - A hard link made before the run to a protected file is a second name that is not protected. Names outside the roots are
 //     not looked at, but for Rules.Paths.
 //   - The serving process must be single-threaded, not be filtered itself, share the tool's user, mount
-//     namespace and root, and be in the same Landlock domain: what the tool may do by these calls is what the supervisor
-//     may do. A process of the sandbox that confines itself further (Landlock, a seccomp rule on the arguments of open) is not
+//     namespace and root, and be in the same Landlock domain, but for terminals and ports: what the tool may do by these calls is what the
+//     supervisor may do. A process of the sandbox that confines itself further (Landlock, a seccomp rule on the arguments of open) is not
 //     held to that in the calls served here. In another mount namespace every served call is EACCES.
 //   - Two sandboxes on one directory have two supervisors: a rename by one can come between the check and the act of the other. What
 //     was made then is taken back, after a moment in which it was there.

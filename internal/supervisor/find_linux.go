@@ -26,7 +26,12 @@ func (s *State) find(k int) int {
 		in.follow = in.follow || s.onObject(k)
 	}
 	start := s.rootDir
-	if s.path[k&1][0] != '/' {
+	if dir := s.sharedMemory(k); dir != -1 {
+		if start = dir; start < 0 {
+			return start
+		}
+		sp.start = start
+	} else if s.path[k&1][0] != '/' {
 		if start = s.startDir(in.dirfd); start < 0 {
 			return start
 		}

@@ -96,10 +96,20 @@ func (s *State) openChecked(flags, mode int) int {
 		return isTerminal
 	}
 	fd := 0
+	makes, terminal := s.isDevice()
+	if terminal {
+		return s.openOwnTerminal(flags)
+	}
 	if sp.obj >= 0 {
 		fd = s.reopen(sp.obj, flags&^(syscall.O_CREAT|syscall.O_EXCL|syscall.O_NOFOLLOW)|syscall.O_NONBLOCK, mode)
 	} else {
 		fd = openat(sp.dir, &sp.name[0], flags|syscall.O_NOFOLLOW|syscall.O_NOCTTY|syscall.O_NONBLOCK, mode)
+	}
+	if makes && fd >= 0 {
+		if r := s.keepOther(fd); r < 0 {
+			closeFD(fd)
+			return r
+		}
 	}
 	s.pendingFD = -1
 	waits := flags&syscall.O_NONBLOCK == 0
@@ -140,6 +150,9 @@ func (s *State) openTerminal(flags int) int {
 	major, minor := uint(dev>>8&0xfff), uint(dev&0xff|dev>>12&0xfff00)
 	if major < 136 || major > 143 {
 		return -int(syscall.ENXIO)
+	}
+	if s.m.rb(offDevices)&devTerminals != 0 {
+		return s.give(s.req.id, s.openControlling(dev, flags), flags)
 	}
 	s.number("/dev/pts/", (major-136)<<8|minor)
 	return s.give(s.req.id, openat(atFDCWD, &s.num[0], flags|syscall.O_NOCTTY|syscall.O_NONBLOCK, 0), flags)

@@ -23,6 +23,10 @@ type Rules struct {
 	// alone. It is for a sandbox without mounts: Landlock has no right for them.
 	Fence bool
 
+	// Shared says that the tool's paths below /dev/shm are in the directory "shm" of the run's own, and Terminals that it opens, of
+	// terminals, those which it has made or was given. Both are for a sandbox without mounts.
+	Shared, Terminals bool
+
 	// NoNewGit says that no directory becomes a git directory, and no .git file is made. It counts where ".git" is among the names.
 	NoNewGit bool
 
@@ -80,7 +84,8 @@ const (
 	offTailsAt  = offTails + 2
 	offPathsAt  = offTailsAt + 4
 	offPatience = offPathsAt + 4
-	offRecords  = offPatience + 4
+	offDevices  = offPatience + 4
+	offRecords  = offDevices + 1
 
 	kindHidden = 0x80 // set in the kind byte of a hidden name
 	kindGit    = 0x40 // set in the kind byte of a name below .git
@@ -94,6 +99,10 @@ const (
 
 	flagMemFile  = 32 // Rules.MemFile
 	flagConnects = 64 // Rules.Connects is not nil
+
+	// What of /dev is the tool's: see devices_linux.go.
+	devShared    = 1
+	devTerminals = 2
 
 	// What is watched: see watch_linux.go.
 	watchOn    = 1
@@ -131,22 +140,11 @@ func (r *Rules) Encode() ([]byte, error) {
 		}
 		b = appendSized(append(b, boolByte(root.Fold)), trimEnd(root.Path, "/"))
 	}
-	if b[offFlags] = gitFlags(r.Names); r.NoNewGit && b[offFlags] != 0 {
-		b[offFlags] |= flagNoNewGit
-	}
 	b, err := appendNames(b, names)
 	if err != nil {
 		return nil, err
 	}
-	if r.MemFile {
-		b[offFlags] |= flagMemFile
-	}
-	if r.Connects != nil {
-		b[offFlags] |= flagConnects
-	}
-	b[offFence] = boolByte(r.Fence)
-	b[offWatch] = r.watches()
-	put32(b[offPatience:], r.Patience)
+	r.setFlags(b)
 	paths := append([]protected.Pattern(nil), r.Paths...)
 	sortByLength(paths)
 	for _, p := range paths {
@@ -186,6 +184,19 @@ func appendConnects(b []byte, endpoints []Endpoint) ([]byte, error) {
 		b = append(append(b, e.Addr[:]...), byte(e.Port>>8), byte(e.Port))
 	}
 	return b, nil
+}
+
+// setFlags writes what is said by a byte, and Patience.
+func (r *Rules) setFlags(b []byte) {
+	git := gitFlags(r.Names)
+	if r.NoNewGit && git != 0 {
+		git |= flagNoNewGit
+	}
+	b[offFlags] = git | boolByte(r.MemFile)*flagMemFile | boolByte(r.Connects != nil)*flagConnects
+	b[offFence] = boolByte(r.Fence)
+	b[offDevices] = boolByte(r.Shared)*devShared | boolByte(r.Terminals)*devTerminals
+	b[offWatch] = r.watches()
+	put32(b[offPatience:], r.Patience)
 }
 
 // appendNames writes the names, those that begin with a wildcard last.

@@ -56,6 +56,8 @@ type State struct {
 	value      int32  // of an option of a socket
 	size       uint32 // of what the kernel writes
 
+	terminals [terminalRoom]int // O_PATH descriptors of those that the tool may open by a path; 0 for none. A fork has them, too
+
 	path      [2][pathRoom]byte
 	plen      [2]uint
 	num       [64]byte

@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/internal/sys"
 )
 
@@ -100,7 +101,7 @@ func virtualCall(nr uint32, a, b uintptr) (uintptr, uintptr) {
 	case wire.OpRule:
 		return addRule(a, b)
 	case wire.OpTerminal:
-		return 0, checkTerminal(a)
+		return 0, checkTerminal(a, b)
 	}
 	return layoutOp(nr, a, b)
 }
@@ -153,15 +154,44 @@ func checkNoNewPrivs() uintptr {
 	return errno
 }
 
-// checkTerminal returns ENOTTY unless fd is a terminal. Of one that was hung up, too, nothing can be had: EIO.
+// checkTerminal returns ENOTTY unless fd is a terminal, which the supervisor is told of where keep is not 0. Of one that was hung up, too,
+// nothing can be had: EIO.
 //
 //go:norace
 //go:nocheckptr
-func checkTerminal(fd uintptr) uintptr {
+func checkTerminal(fd, keep uintptr) uintptr {
 	if _, errno := sys.Call(syscall.SYS_IOCTL, fd, syscall.TCGETS, sys.Addr(&st.siginfo), 0, 0, 0); errno != 0 {
 		return uintptr(syscall.ENOTTY)
 	}
+	if keep != 0 && st.supervisor != nil {
+		keepTerminal(fd)
+	}
 	return 0
+}
+
+// keepTerminal gives the supervisor a descriptor of a terminal that does not hold it open.
+//
+//go:norace
+//go:nocheckptr
+func keepTerminal(fd uintptr) {
+	const dir = "/proc/self/fd/0\x00"
+	for i := range uintptr(len(dir)) {
+		st.path[i&63] = dir[i]
+	}
+	st.path[len(dir)-2] += byte(fd)
+	path, errno := sys.Call(syscall.SYS_OPENAT, atCwd, sys.Addr(&st.path), sys.O_PATH|syscall.O_CLOEXEC, 0, 0, 0)
+	if errno != 0 {
+		return
+	}
+	least := uintptr(st.hdr.Extra) // below are the tool's
+	if st.hdr.Flags&(wire.FlagSession|wire.FlagCommand) != 0 {
+		least = internals
+	}
+	up, errno := sys.Call(syscall.SYS_FCNTL, path, syscall.F_DUPFD_CLOEXEC, least, 0, 0, 0)
+	sys.Call(syscall.SYS_CLOSE, path, 0, 0, 0, 0, 0)
+	if errno == 0 {
+		supervisor.KeepTerminal(st.supervisor, int(up))
+	}
 }
 
 // addRule adds a rule to the Landlock ruleset in RegRuleset. The rule's descriptor is known only here: written into the program, each rule

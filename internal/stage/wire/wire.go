@@ -94,7 +94,7 @@ const (
 	OpSignals                        // restore the tool's signal dispositions and mask
 	OpListener                       // arg0 is the supervisor's listener descriptor
 	OpNull                           // open /dev/null anew for the tool's descriptors that are it
-	OpTerminal                       // is descriptor arg0 a terminal? ENOTTY if not
+	OpTerminal                       // is descriptor arg0 a terminal? ENOTTY if not; unless arg1 is 0, the supervisor is told of it
 	OpJoinNet                        // enter the network namespace that was being made meanwhile (FlagNet)
 	OpDetach                         // begin to take the harness's root, descriptor arg0, off beside init
 	OpDetached                       // in init: wait until OpDetach is done; unless arg0 is 0, not before a tool of init's own, which does it
