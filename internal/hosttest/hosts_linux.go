@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/holdfast-dev/holdfast/docs/hosts"
 	"github.com/holdfast-dev/holdfast/internal/host"
@@ -67,6 +68,7 @@ func (w *world) habitats() []habitat {
 		list = append(list, h)
 	}
 	list = append(list, w.oci(privileged, "runc", container{caps: allCaps()}, nil))
+	list = append(list, w.limited())
 	for _, uid := range []int{0, 1000} {
 		list = append(list, w.oci("Docker's current profile (runc)", "runc", container{uid: uid, filter: w.moby, caps: defaultCaps, masked: true, docker: true}, w.engineOptions("docker run")))
 		list = append(list, w.oci("a pod, RuntimeDefault (runc)", "runc", w.pod(uid), podOptions))
@@ -79,6 +81,38 @@ func (w *world) habitats() []habitat {
 		list = append(list, w.oci("gVisor", "runsc", container{uid: uid, caps: defaultCaps}, nil))
 	}
 	return list
+}
+
+// limited is a host whose root allows no user namespaces by a sysctl, which a container's user namespace has for itself.
+func (w *world) limited() habitat {
+	const setting = "user.max_user_namespaces"
+	h := w.oci("`"+setting+"=0` (runc)", "runc", container{userNS: true, caps: append(slices.Clone(defaultCaps), "CAP_SYS_RESOURCE")}, func(way host.Way) []string {
+		if !strings.HasPrefix(way.In, "a shell of root's") {
+			return nil
+		}
+		return []string{way.Text}
+	})
+	run := h.run
+	h.user, h.uid = "1000", shifted+1000
+	h.run = func(ctx context.Context, options []string, args ...string) ([]byte, error) {
+		limit := "0"
+		for _, o := range options {
+			limit = strings.TrimPrefix(o, "sysctl -w "+setting+"=")
+		}
+		return run(ctx, nil, append([]string{hosttest, "limit", limit}, args...)...)
+	}
+	return h
+}
+
+// limit sets the number of user namespaces there may be, as root, and executes a program as uid 1000.
+func limit(number string, args []string) error {
+	if err := os.WriteFile("/proc/sys/user/max_user_namespaces", []byte(number), 0); err != nil {
+		return err
+	}
+	if err := errors.Join(syscall.Setgroups(nil), syscall.Setgid(1000), syscall.Setuid(1000)); err != nil {
+		return err
+	}
+	return syscall.Exec(args[0], args, os.Environ())
 }
 
 // bare is this machine.
@@ -131,6 +165,9 @@ func once(start func(ctx context.Context) error) func(ctx context.Context) error
 // engineOptions turns what is to be written behind "docker run" into options.
 func (w *world) engineOptions(in string) func(way host.Way) []string {
 	return func(way host.Way) []string {
+		if in == "docker run" && strings.HasPrefix(way.In, "compose.yaml") {
+			return composeOptions(way.Text)
+		}
 		if way.In != in && !strings.HasPrefix(way.In, in+", ") {
 			return nil
 		}
@@ -149,6 +186,21 @@ func (w *world) engineOptions(in string) func(way host.Way) []string {
 		}
 		return list
 	}
+}
+
+// composeOptions are the options of "docker run" that a service's lists mean: compose hands each value on as it is.
+func composeOptions(text string) []string {
+	var list []string
+	for line := range strings.Lines(text) {
+		name, values, isList := strings.Cut(strings.TrimSuffix(strings.TrimSpace(line), "]"), ": [")
+		if !isList {
+			continue
+		}
+		for v := range strings.SplitSeq(values, ", ") {
+			list = append(list, map[string]string{"security_opt": "--security-opt=", "cap_add": "--cap-add="}[name]+v)
+		}
+	}
+	return list
 }
 
 // podOptions are a way out in a pod's manifest; what it says is read where the container is made.

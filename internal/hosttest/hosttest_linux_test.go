@@ -51,6 +51,14 @@ func TestWhatGoesThroughIsHeldAgainstTheReport(t *testing.T) {
 	}
 }
 
+// TestComposeListsAreOptions: what New says of compose.yaml is tried as what Docker makes of it.
+func TestComposeListsAreOptions(t *testing.T) {
+	got := composeOptions("# on the host, as root: sysctl -w a.b=1\nsecurity_opt: [seccomp=unconfined, systempaths=unconfined]\ncap_add: [SETFCAP]")
+	if want := []string{"--security-opt=seccomp=unconfined", "--security-opt=systempaths=unconfined", "--cap-add=SETFCAP"}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestEachActHasItsName, by which a failure is found.
 func TestEachActHasItsName(t *testing.T) {
 	seen := map[string]bool{}
@@ -70,7 +78,7 @@ func TestAWayOutIsTakenAsItIsWritten(t *testing.T) {
 	for _, way := range f.Ways() {
 		got = append(got, strings.Join(w.engineOptions("docker run")(way), " "))
 	}
-	want := []string{"--security-opt seccomp=unconfined --security-opt systempaths=unconfined", "", "--security-opt seccomp=" + w.dir + "/docker-seccomp.json --security-opt systempaths=unconfined"}
+	want := []string{"--security-opt seccomp=unconfined --security-opt systempaths=unconfined", "--security-opt=seccomp=unconfined --security-opt=systempaths=unconfined", "--security-opt seccomp=" + w.dir + "/docker-seccomp.json --security-opt systempaths=unconfined"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}

@@ -42,6 +42,8 @@ func be(args []string) error {
 		return inside(args[1:])
 	case len(args) > 0 && args[0] == "tool":
 		return tool(args[1:])
+	case len(args) > 2 && args[0] == "limit":
+		return limit(args[1], args[2:])
 	case len(args) > 0 && args[0] == "bystander":
 		signal.Ignore(signals...)
 		return unix.Pause()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"debug/buildinfo"
 	"errors"
 	"fmt"
 	"os"
@@ -189,6 +190,11 @@ func versions(rows []row) []string {
 		}
 		if out, err := exec.Command(v.program, v.flag).Output(); err == nil {
 			first, _, _ := strings.Cut(string(out), "\n")
+			if path, err := exec.LookPath(v.program); err == nil && strings.HasSuffix(first, "VERSION_MISSING") { // go install knows it
+				if info, err := buildinfo.ReadFile(path); err == nil {
+					first = strings.TrimSuffix(first, "VERSION_MISSING") + info.Main.Version
+				}
+			}
 			list = append(list, first)
 		}
 	}
