@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -22,7 +23,8 @@ import (
 type Control struct {
 	Child *os.File // the stage's end, until it is passed on
 
-	own  int // the harness's end until then; -1: it is in sock
+	own  int             // the harness's end until then; -1: it is in sock
+	lost runtime.Cleanup // closes it for a command that os/exec could not start
 	sock *os.File
 	init *os.File // pidfd
 	// keeper is a pidfd of the process that kills what is left when the stage and
@@ -94,7 +96,9 @@ func NewControl() (*Control, error) {
 	if err != nil {
 		return nil, os.NewSyscallError("socketpair", err)
 	}
-	return &Control{own: fds[0], Child: os.NewFile(uintptr(fds[1]), "holdfast control")}, nil
+	c := &Control{own: fds[0], Child: os.NewFile(uintptr(fds[1]), "holdfast control")}
+	c.lost = runtime.AddCleanup(c, func(fd int) { unix.Close(fd) }, fds[0])
+	return c, nil
 }
 
 // Passed closes the stage's end in the harness: from now on the stage's end is
@@ -105,6 +109,7 @@ func (c *Control) Passed() {
 		return
 	}
 	c.Child.Close()
+	c.lost.Stop()
 	unix.SetNonblock(c.own, true) // a descriptor that is open: it does not fail
 	c.Child, c.sock, c.own = nil, os.NewFile(uintptr(c.own), "holdfast control"), -1
 }
