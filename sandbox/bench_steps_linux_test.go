@@ -118,16 +118,17 @@ func runTemplate(t *stage.Template, run stage.Run) error {
 		return err
 	}
 	defer c.Close()
+	l, err := launch.Default()
+	if err != nil {
+		return err
+	}
+	run.Layout = l.Layout(3)
 	program, err := t.Sealed(run)
 	if err != nil {
 		return err
 	}
 	defer program.Close()
-	l, err := launch.Default()
-	if err != nil {
-		return err
-	}
-	cmd := exec.Cmd{Path: l.Path, Args: []string{benchTool}, Dir: "/", Env: launch.Environment(3), ExtraFiles: l.Files(nil, program, c.Child)}
+	cmd := exec.Cmd{Path: l.Path, Args: []string{benchTool}, Dir: "/", Env: l.Layout(3).Env, ExtraFiles: l.Files(nil, program, c.Child)}
 	if err := cmd.Start(); err != nil {
 		return err
 	}

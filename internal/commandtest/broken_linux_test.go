@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -39,7 +41,10 @@ func TestKernelCallerChangesTheEmbeddedCmd(t *testing.T) {
 		{"ExtraFiles", func(c *exec.Cmd) { c.ExtraFiles = []*os.File{os.Stdin, nil, os.Stdin} }, "a b"},
 		{"empty ExtraFiles", func(c *exec.Cmd) { c.ExtraFiles = []*os.File{} }, "a b"},
 		{"many ExtraFiles", func(c *exec.Cmd) { c.ExtraFiles = make([]*os.File, 900) }, "a b"},
-		{"more ExtraFiles than can be passed on", func(c *exec.Cmd) { c.ExtraFiles = make([]*os.File, 1000) }, refused},
+		{"a thousand ExtraFiles", func(c *exec.Cmd) { c.ExtraFiles = make([]*os.File, 1000) }, "a b"},
+		{"a terminal at the stage's own descriptor", func(c *exec.Cmd) {
+			c.ExtraFiles, c.SysProcAttr = make([]*os.File, 60), &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: stageFD(t, c)}
+		}, refused},
 		{"SysProcAttr", attr(syscall.SysProcAttr{Setsid: true}), "a b"},
 		{"Dir", func(c *exec.Cmd) { c.Dir = "/usr" }, "a b"},
 		{"Cancel and WaitDelay", func(c *exec.Cmd) { c.Cancel, c.WaitDelay = func() error { return nil }, 1<<40 }, "a b"},
@@ -83,6 +88,16 @@ func TestKernelCallerChangesTheEmbeddedCmd(t *testing.T) {
 			failsClosed(t, &exec.Cmd{Path: from.Path, Args: []string{ownMain, "x"}, Env: []string{"HOLDFAST_PROGRAM_FD=3"}, ExtraFiles: []*os.File{os.Stdin}})
 		})
 	})
+}
+
+// stageFD is the descriptor that an embedded Cmd's Path names.
+func stageFD(t *testing.T, c *exec.Cmd) int {
+	t.Helper()
+	fd, err := strconv.Atoi(filepath.Base(c.Path))
+	if err != nil {
+		t.Skipf("no trampoline: %s", c.Path)
+	}
+	return fd
 }
 
 // check runs a command and checks that it was inside, or was refused.

@@ -42,6 +42,24 @@ func output(c func(w *world) *command) func(w *world) {
 
 const listFDs = `for f in /proc/$$/fd/*; do n=${f##*/}; [ $n -lt 10 ] && [ -e $f ] && echo "$n $(readlink $f | sed 's/[0-9]//g')"; done`
 
+// manyFiles has a shell read each of n files by its descriptor; one descriptor is left out.
+func manyFiles(n, gap int) func(w *world) {
+	return func(w *world) {
+		c := w.command("/bin/bash", "-c", `for n in {3..60}; do [ -e /proc/$$/fd/$n ] && read -r line <&$n && echo "$n $line"; done; true`)
+		for fd := 3; fd < 3+n; fd++ {
+			if fd == gap {
+				c.ExtraFiles = append(c.ExtraFiles, nil)
+				continue
+			}
+			f, err := os.Open(w.file(fmt.Sprint("extra", fd), fmt.Sprintln("file", fd), 0o600))
+			w.must(err)
+			defer f.Close()
+			c.ExtraFiles = append(c.ExtraFiles, f)
+		}
+		w.run(c)
+	}
+}
+
 // stdioCases are about standard input and output and inherited descriptors.
 var stdioCases = []diffCase{
 	{name: "a nil Stdin is /dev/null", run: func(w *world) { w.run(w.sh("cat; readlink /proc/self/fd/0; exec 0<&0 && echo open")) }},
@@ -315,6 +333,10 @@ var stdioCases = []diffCase{
 		}
 		w.run(c)
 	}},
+	{name: "ExtraFiles up to the descriptor before the stage's own", run: manyFiles(37, 0)},
+	{name: "ExtraFiles up to the stage's own descriptor", run: manyFiles(38, 0)},
+	{name: "ExtraFiles beyond the stage's own descriptor", run: manyFiles(57, 0)},
+	{name: "a gap in ExtraFiles at the stage's own descriptor", run: manyFiles(57, 40)},
 	{name: "a UNIX socket in ExtraFiles", run: func(w *world) {
 		fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 		w.must(err)

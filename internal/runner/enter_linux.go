@@ -91,6 +91,9 @@ func (r *Run) admit() error {
 			}
 		}
 	}
+	if a := r.cmd.SysProcAttr; a != nil && a.Setctty && a.Ctty > 0 && a.Ctty == r.launcher.Layout(3+len(r.cmd.ExtraFiles)).Swapped {
+		return &policy.PolicyError{Field: "SysProcAttr.Ctty", Value: fmt.Sprint(a.Ctty), Problem: "is the descriptor that a stage is executed from", Remedy: "put the terminal elsewhere among ExtraFiles"}
+	}
 	if err := r.sandbox.checkDescriptors(r.cmd); err != nil {
 		return err
 	}
@@ -108,9 +111,6 @@ func (r *Run) admit() error {
 	}
 	if err := r.launcher.Check(); err != nil {
 		return fmt.Errorf("sandbox: %w", err)
-	}
-	if extra, most := len(r.cmd.ExtraFiles), r.launcher.MaxFiles-3; extra > most {
-		return &policy.PolicyError{Field: "ExtraFiles", Value: fmt.Sprint(extra), Problem: fmt.Sprintf("are more than the %d that a sandbox can pass on", most), Remedy: "pass fewer"}
 	}
 	if !r.gated && r.cmd.Cancel == nil && r.cmd.WaitDelay == 0 && r.sandbox.Networks.serves {
 		return r.unserved()
@@ -140,7 +140,7 @@ func (r *Run) load(id stage.Identity) error {
 	}
 	entry := stage.Run{
 		Path: r.path, Argv: r.cmd.Args, Env: r.enterEnviron(), Own: r.own.made, ExtraFiles: len(r.files), Tell: r.sandbox.Policy.Observe != nil, Quiet: r.quiet, Ignored: launch.IgnoredSignals(),
-		Files: network.files, Connects: network.connects,
+		Files: network.files, Connects: network.connects, Layout: r.launcher.Layout(3 + len(r.files)),
 	}
 	if len(entry.Argv) == 0 || r.function != "" {
 		entry.Argv = []string{r.path}
@@ -154,7 +154,7 @@ func (r *Run) load(id stage.Identity) error {
 		}
 	}
 	if r.session != nil {
-		entry.Enters, entry.Given, entry.GivenFD = true, 1, r.launcher.FirstGiven(3+len(r.files))
+		entry.Enters, entry.Given = true, 1
 		if r.way, entry.Shares, err = r.session.way(r.template); err != nil {
 			return err
 		}
@@ -183,7 +183,7 @@ func (r *Run) exchange(stdout, stderr io.Writer) {
 	if r.cmd.Dir = r.dir; r.inRoot {
 		r.cmd.Dir = ""
 	}
-	r.cmd.Env = launch.Environment(3 + len(r.files))
+	r.cmd.Env = r.launcher.Layout(3 + len(r.files)).Env
 	r.closeGate()
 }
 

@@ -24,7 +24,7 @@ func (r *Run) enterRoot(s *stage.Run) (err error) {
 		}
 		r.given, s.Exe = append(r.given, r.exe), true
 	}
-	s.Given, s.GivenFD = len(r.given), r.launcher.FirstGiven(3+s.ExtraFiles)
+	s.Given = len(r.given)
 	if s.Dirs = r.rootDirs(s.Env); len(s.Dirs) > 1 {
 		s.Env, s.SetsPWD = append(without(s.Env, "PWD"), "PWD="), true
 	}

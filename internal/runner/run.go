@@ -225,7 +225,10 @@ func (r *Run) environ(dir string) Environ {
 	network := r.NetworkVariables()
 	inside = append(n.Redact(append(inside, r.own.variables(r.sandbox)...)), network...)
 	inside = r.sandbox.Env.unique(inside)
-	own := r.ownEnv()
+	own := r.cmd.Env // that the caller has chosen, for the command or for its session
+	if own == nil {
+		own = r.defaultEnv
+	}
 	if own == nil {
 		return Environ{Vars: inside, Withheld: withheld}
 	}
@@ -238,14 +241,6 @@ func (r *Run) environ(dir string) Environ {
 
 // Plain makes the run one that is not the caller's: without the session's defaults, and without an id.
 func (r *Run) Plain() { r.plain, r.defaultEnv, r.defaultDir = true, nil, "" }
-
-// ownEnv is the environment that the caller has chosen, for the command or for its session; nil: none.
-func (r *Run) ownEnv() []string {
-	if r.cmd.Env != nil {
-		return r.cmd.Env
-	}
-	return r.defaultEnv
-}
 
 // startDir is the directory that the tool starts in: the command's Dir, its session's, or, if both are empty and the
 // harness's own is not there inside (an empty private one in its place is not), the policy's. "" is the harness's own.
@@ -268,7 +263,7 @@ func (r *Run) startDir() string {
 // enterEnviron is the environment that the run starts with. It notes what the report says of it.
 func (r *Run) enterEnviron() []string {
 	e := r.environ(r.dir)
-	own := r.ownEnv() != nil
+	own := r.cmd.Env != nil || r.defaultEnv != nil
 	if r.withheld, r.secrets = e.Withheld, e.Secrets; own && r.sandbox.Policy.Env.AsGiven {
 		r.withheld = -1
 	}

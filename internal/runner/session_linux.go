@@ -134,7 +134,7 @@ func (n *Session) start() (err error) {
 		return err
 	}
 	program, err := t.Sealed(stage.Run{Ready: n.ready != nil, Path: "/", Argv: []string{"session"}, Own: n.own.made, Quiet: true, Files: n.net.files, Connects: n.net.connects,
-		Serves: true, Ignored: launch.IgnoredSignals(), Given: len(ends), GivenFD: l.FirstGiven(3)})
+		Serves: true, Ignored: launch.IgnoredSignals(), Given: len(ends), Layout: l.Layout(3)})
 	if err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
@@ -142,7 +142,7 @@ func (n *Session) start() (err error) {
 	if n.control, err = stage.NewControl(); err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
-	n.cmd = &exec.Cmd{Path: l.Path, Env: launch.Environment(3), Dir: "/", ExtraFiles: l.Files(nil, program, n.control.Child, ends...)}
+	n.cmd = &exec.Cmd{Path: l.Path, Env: l.Layout(3).Env, Dir: "/", ExtraFiles: l.Files(nil, program, n.control.Child, ends...)}
 	if err := n.cmd.Start(); err != nil {
 		return fmt.Errorf("sandbox: start the session's stage: %w", err)
 	}

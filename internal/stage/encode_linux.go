@@ -10,6 +10,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/holdfast-dev/holdfast/internal/stage/launch"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"golang.org/x/sys/unix"
 )
@@ -26,9 +27,9 @@ type Run struct {
 	Own        string   // the run's own directory, if the plan needs one
 	DeadlineMS int64    // overrides the plan's when positive
 
-	Given   int  // how many descriptors are given
-	GivenFD int  // where they begin
-	Exe     bool // the last of them is the tool; if it enters a session, the last of its own descriptors
+	Given  int           // how many descriptors are given
+	Layout launch.Layout // where they are, and the program
+	Exe    bool          // the last of them is the tool; if it enters a session, the last of its own descriptors
 
 	More    []string // paths to try when Path is not there, in order
 	Dirs    []Dir    // directories to start in, the first that is there; none: the one of the harness
@@ -81,7 +82,7 @@ func (t *Template) program(buf []byte, r Run) []byte {
 		e.text(p)
 	}
 	e.dirs(&h, r)
-	h.Given, h.GivenFD = int32(r.Given), int32(r.GivenFD)
+	h.Given, h.GivenFD = int32(r.Given), int32(r.Layout.Given)
 	if r.Exe {
 		h.Exe = h.Given
 	}
@@ -105,7 +106,7 @@ func (t *Template) program(buf []byte, r Run) []byte {
 
 	h.Size = uint64(len(e.buf))
 	h.Extra = int32(3 + r.ExtraFiles)
-	h.SelfFD, h.ControlFD = h.Extra, h.Extra+1
+	h.SelfFD, h.ControlFD, h.PathFD = int32(r.Layout.Program), int32(r.Layout.Program+1), int32(r.Layout.Swapped)
 	h.HarnessPID = int32(os.Getpid())
 	h.IgnoredSigs = r.Ignored
 	if r.DeadlineMS > 0 {

@@ -178,12 +178,12 @@ func beginAll(t *testing.T, path string, p plan.Plan, await func(i *insider), ar
 		t.Fatal(err)
 	}
 	t.Cleanup(i.c.Close)
-	program, err := i.template.Sealed(Run{Path: path, Argv: append([]string{"tool"}, args...), Env: []string{toolEnv, "GORACE=atexit_sleep_ms=0"}, Quiet: true})
+	program, err := i.template.Sealed(Run{Path: path, Argv: append([]string{"tool"}, args...), Env: []string{toolEnv, "GORACE=atexit_sleep_ms=0"}, Quiet: true, Layout: l.Layout(3)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer program.Close()
-	i.cmd = &exec.Cmd{Path: l.Path, Env: launch.Environment(3), Dir: "/", ExtraFiles: l.Files(nil, program, i.c.Child), Stdout: &i.out, Stderr: &i.out}
+	i.cmd = &exec.Cmd{Path: l.Path, Env: l.Layout(3).Env, Dir: "/", ExtraFiles: l.Files(nil, program, i.c.Child), Stdout: &i.out, Stderr: &i.out}
 	if i.in, err = i.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
 	}

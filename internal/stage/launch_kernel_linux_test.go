@@ -52,8 +52,8 @@ func TestKernelTheTrampolineIsWhatPathNamesInTheChild(t *testing.T) {
 	}
 	defer decoy.Close()
 	var decoys []*os.File
-	for _, from := range []int{trampoline.MaxFiles + 8 - 3, trampoline.MaxFiles + 8 + 1} {
-		for range 2 {
+	for range 2 {
+		for _, from := range []int{39, 40, 41, 80} {
 			fd, err := unix.FcntlInt(decoy.Fd(), unix.F_DUPFD_CLOEXEC, from)
 			if err != nil {
 				t.Fatal(err)
@@ -63,15 +63,15 @@ func TestKernelTheTrampolineIsWhatPathNamesInTheChild(t *testing.T) {
 			decoys = append(decoys, f)
 		}
 	}
-	for n := range 40 { // descriptors that have to be moved out of the way first
-		tools := decoys
-		for range n {
-			tools = append(tools, decoy)
+	for n := range 90 { // descriptors that have to be moved out of the way first
+		var tools []*os.File
+		for i := range n {
+			tools = append(tools, decoys[i%len(decoys)])
 		}
-		file := memfd(t, compiled(t, plan.Plan{}).Program(Run{Path: "/bin/true", Argv: []string{"true"}, ExtraFiles: len(tools), Quiet: true}), true)
+		file := memfd(t, compiled(t, plan.Plan{}).Program(Run{Path: "/bin/true", Argv: []string{"true"}, ExtraFiles: n, Quiet: true, Layout: trampoline.Layout(3 + n)}), true)
 		cmd := exec.Cmd{Path: trampoline.Path, Dir: "/", Env: []string{"NOT=HOLDFAST"}, ExtraFiles: trampoline.Files(tools, file, decoy)}
 		if err := cmd.Run(); err == nil || cmd.ProcessState.ExitCode() != wire.ExitFailed {
-			t.Fatalf("with %d files: %v; the trampoline ends with %d where it finds no program", len(tools), err, wire.ExitFailed)
+			t.Fatalf("with %d files: %v; the trampoline ends with %d where it finds no program", n, err, wire.ExitFailed)
 		}
 	}
 }

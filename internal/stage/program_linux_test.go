@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/protected"
+	"github.com/holdfast-dev/holdfast/internal/stage/launch"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/landlock"
@@ -65,7 +66,7 @@ func compiled(t testing.TB, p plan.Plan) *Template {
 	return template
 }
 
-var someRun = Run{Path: "/usr/bin/tool", Argv: []string{"tool", "", "a b"}, Env: []string{"A=1", "B="}, ExtraFiles: 2, Quiet: true, Ignored: 1 << 12}
+var someRun = Run{Path: "/usr/bin/tool", Argv: []string{"tool", "", "a b"}, Env: []string{"A=1", "B="}, ExtraFiles: 2, Layout: launch.Layout{Program: 5, Given: 7}, Quiet: true, Ignored: 1 << 12}
 
 // read takes a program apart as the stage does.
 func read[T any](program []byte, s wire.Span) []T {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// asStage executes a stage with a file in descriptor 3.
+// asStage executes a stage with a file as its program.
 func asStage(t *testing.T, l *launch.Launcher, file *os.File, env []string) (code int, stderr string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -36,36 +36,37 @@ func asStage(t *testing.T, l *launch.Launcher, file *os.File, env []string) (cod
 // TestKernelAStageWithoutAProgramOfItsOwnEnds: it says why, with the exit code
 // for it, and the program's own main does not run.
 func TestKernelAStageWithoutAProgramOfItsOwnEnds(t *testing.T) {
-	whole := compiled(t, plan.Plan{}).Program(Run{Path: "/bin/true", Argv: []string{"true"}})
-	edit := func(f func(h *wire.Header)) []byte {
-		b := bytes.Clone(whole)
-		f(headerOf(b))
-		return b
-	}
-	tests := []struct {
-		name    string
-		program []byte
-		sealed  bool
-		env     []string
-		says    string
-		other   bool // the variable names another descriptor
-	}{
-		{"nothing at all", nil, false, nil, "not by a sandbox", false},
-		{"an empty environment", whole, true, []string{}, "not by a sandbox", false},
-		{"another environment", whole, true, []string{"PATH=/bin"}, "not by a sandbox", false},
-		{"a descriptor that is no number", whole, true, []string{wire.FDName + "=x3"}, "not by a sandbox", false},
-		{"a standard descriptor", whole, true, []string{wire.FDName + "=2"}, "not by a sandbox", true},
-		{"a descriptor that is closed", nil, false, launch.Environment(3), "not a sealed memfd", false},
-		{"a program that is not sealed", whole, false, launch.Environment(3), "not a sealed memfd", false},
-		{"another descriptor than its own", whole, true, launch.Environment(4), "not a sealed memfd", true},
-		{"a program cut off in its header", whole[:20], true, launch.Environment(3), "not made for this process", false},
-		{"a program that is empty", []byte{}, true, launch.Environment(3), "not made for this process", false},
-		{"a program with another magic", edit(func(h *wire.Header) { h.Magic++ }), true, launch.Environment(3), "not made for this process", false},
-		{"a program for another descriptor", edit(func(h *wire.Header) { h.SelfFD = 9 }), true, launch.Environment(3), "not made for this process", false},
-		{"a program cut off after its header", whole[:len(whole)-8], true, launch.Environment(3), "not whole", false},
-		{"a program that says it is larger", edit(func(h *wire.Header) { h.Size += 1 << 20 }), true, launch.Environment(3), "not whole", false},
-	}
 	byBoth(t, func(t *testing.T, l *launch.Launcher) {
+		whole := compiled(t, plan.Plan{}).Program(Run{Path: "/bin/true", Argv: []string{"true"}, Layout: l.Layout(3)})
+		own := l.Layout(3).Env
+		edit := func(f func(h *wire.Header)) []byte {
+			b := bytes.Clone(whole)
+			f(headerOf(b))
+			return b
+		}
+		tests := []struct {
+			name    string
+			program []byte
+			sealed  bool
+			env     []string
+			says    string
+			other   bool // the variable names another descriptor
+		}{
+			{"nothing at all", nil, false, nil, "not by a sandbox", false},
+			{"an empty environment", whole, true, []string{}, "not by a sandbox", false},
+			{"another environment", whole, true, []string{"PATH=/bin"}, "not by a sandbox", false},
+			{"a descriptor that is no number", whole, true, []string{wire.FDName + "=x3"}, "not by a sandbox", false},
+			{"a standard descriptor", whole, true, []string{wire.FDName + "=2"}, "not by a sandbox", true},
+			{"a descriptor that is closed", nil, false, own, "not a sealed memfd", false},
+			{"a program that is not sealed", whole, false, own, "not a sealed memfd", false},
+			{"another descriptor than its own", whole, true, []string{wire.FDName + "=4"}, "not a sealed memfd", true},
+			{"a program cut off in its header", whole[:20], true, own, "not made for this process", false},
+			{"a program that is empty", []byte{}, true, own, "not made for this process", false},
+			{"a program with another magic", edit(func(h *wire.Header) { h.Magic++ }), true, own, "not made for this process", false},
+			{"a program for another descriptor", edit(func(h *wire.Header) { h.SelfFD = 9 }), true, own, "not made for this process", false},
+			{"a program cut off after its header", whole[:len(whole)-8], true, own, "not whole", false},
+			{"a program that says it is larger", edit(func(h *wire.Header) { h.Size += 1 << 20 }), true, own, "not whole", false},
+		}
 		for _, test := range tests {
 			t.Run(test.name, func(t *testing.T) {
 				if l != launch.Reexec() && test.other {
@@ -127,8 +128,8 @@ func smallest(t *testing.T, l *launch.Launcher) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	program := memfd(t, compiled(t, p).Program(Run{Path: "/bin/sh", Argv: []string{"sh", "-c", "exit 9"}, Quiet: true}), true)
-	cmd := exec.Cmd{Path: l.Path, Env: launch.Environment(3), Dir: "/", ExtraFiles: l.Files(nil, program, c.Child)}
+	program := memfd(t, compiled(t, p).Program(Run{Path: "/bin/sh", Argv: []string{"sh", "-c", "exit 9"}, Quiet: true, Layout: l.Layout(3)}), true)
+	cmd := exec.Cmd{Path: l.Path, Env: l.Layout(3).Env, Dir: "/", ExtraFiles: l.Files(nil, program, c.Child)}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

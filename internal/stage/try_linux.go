@@ -193,13 +193,13 @@ func attempt(t *Template, l *launch.Launcher) (c *Control, killed bool, err erro
 	if c, err = NewControl(); err != nil {
 		return nil, false, err
 	}
-	program, err := t.Sealed(Run{Path: "/", Probe: true, Quiet: true})
+	program, err := t.Sealed(Run{Path: "/", Probe: true, Quiet: true, Layout: l.Layout(3)})
 	if err != nil {
 		c.Close()
 		return nil, false, err
 	}
 	defer program.Close()
-	cmd := exec.Cmd{Path: l.Path, Args: []string{"holdfast-probe"}, Dir: "/", Env: launch.Environment(3), ExtraFiles: l.Files(nil, program, c.Child)}
+	cmd := exec.Cmd{Path: l.Path, Args: []string{"holdfast-probe"}, Dir: "/", Env: l.Layout(3).Env, ExtraFiles: l.Files(nil, program, c.Child)}
 	if err := cmd.Start(); err != nil {
 		c.Close()
 		return nil, false, err

@@ -62,6 +62,11 @@ func stageMain() {
 func prepare() {
 	h := st.hdr
 	st.control = uintptr(h.ControlFD)
+	if h.PathFD > 0 {
+		if _, errno := sys.Call(syscall.SYS_DUP3, uintptr(h.SelfFD)+3, uintptr(h.PathFD), 0, 0, 0, 0); errno != 0 { // the tool has none there
+			sys.Call(syscall.SYS_CLOSE, uintptr(h.PathFD), 0, 0, 0, 0, 0)
+		}
+	}
 	for fd := range uintptr(h.Extra) {
 		if _, errno := sys.Call(syscall.SYS_FCNTL, fd, sys.F_GETFD, 0, 0, 0, 0); errno != 0 {
 			fillGap(fd)

@@ -5,7 +5,7 @@
 //	if err != nil {
 //		return err // this program's file does not hold the stage's code
 //	}
-//	cmd := exec.Cmd{Path: l.Path, Env: launch.Environment(3), ExtraFiles: l.Files(nil, program, control)}
+//	cmd := exec.Cmd{Path: l.Path, Env: l.Layout(3).Env, ExtraFiles: l.Files(nil, program, control)}
 //
 // There are two launchers. The re-exec executes the harness's own file; package child's init makes a stage of it, after the start of
 // Go's runtime. The trampoline is a file of some hundred bytes in memory that maps the harness's text and jumps into it, which saves a

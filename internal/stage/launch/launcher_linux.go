@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -14,22 +15,22 @@ import (
 
 // A Launcher is one way to execute a stage. It serves any number of stages.
 type Launcher struct {
-	Path string // of the exec.Cmd
-	// MaxFiles is how many descriptors the tool may have, with the standard ones.
-	MaxFiles int
-	files    []*os.File
-	inodes   [][2]uint64 // device and number of each file
-	refused  atomic.Bool
+	Path    string      // of the exec.Cmd
+	files   []*os.File  // the harness's executable and the trampoline; none: the re-exec
+	fd      int         // the trampoline\'s descriptor
+	inodes  [][2]uint64 // device and number of each file
+	refused atomic.Bool
 }
 
 // newLauncher returns a Launcher that needs files.
-func newLauncher(path string, most int, files ...*os.File) (*Launcher, error) {
-	l := &Launcher{Path: path, MaxFiles: most, files: files}
+func newLauncher(path string, files ...*os.File) (*Launcher, error) {
+	l := &Launcher{Path: path, files: files}
 	for _, f := range files {
 		var st unix.Stat_t
 		if err := unix.Fstat(int(f.Fd()), &st); err != nil {
 			return nil, os.NewSyscallError("fstat", err)
 		}
+		l.fd = int(f.Fd())
 		l.inodes = append(l.inodes, [2]uint64{uint64(st.Dev), st.Ino})
 	}
 	return l, nil
@@ -47,23 +48,48 @@ func (l *Launcher) Check() error {
 	return nil
 }
 
-// FirstGiven returns the descriptor at which the files of a policy begin, when the tool's descriptors are
-// the first tools.
-func (l *Launcher) FirstGiven(tools int) int { return tools + 2 + len(l.files) }
+// Layout says where the descriptors of a stage lie in the child.
+type Layout struct {
+	Program int // the stage's program; the control socket is the next
+	Given   int // where the files of a policy begin
+	Swapped int // where the trampoline lies in the place of one of the tool's, which is at Program + 3; 0: it does not
+
+	// Env is the stage's own environment: it holds nothing of the tool's. The trampoline reads the first variable. The others are for a stage
+	// with a Go runtime: one thread is enough for it, and it never collects garbage.
+	Env []string
+}
+
+// Layout lays out the descriptors for a tool that has the first tools.
+func (l *Launcher) Layout(tools int) Layout {
+	const after = 8 // program, socket, the launcher's two, the most that a policy gives
+	at := Layout{Program: tools}
+	if len(l.files) > 0 && tools+after > l.fd {
+		at.Program, at.Swapped = max(tools, l.fd+1), l.fd
+	}
+	at.Given = at.Program + 2 + len(l.files)
+	at.Env = []string{wire.FDName + "=" + strconv.Itoa(at.Program), "GOMAXPROCS=1", "GOGC=off", "GODEBUG=asyncpreemptoff=1"}
+	return at
+}
 
 // Files returns the files of a stage: the tool's, then the program, the socket,
-// and what this launcher needs. The trampoline itself is among them, so that os/exec, as it
-// moves descriptors in the child, does not put another in its place, which Path
-// would then name. Those of a policy come last.
+// and what this launcher needs. The trampoline itself is among them, at the descriptor that Path names if the files reach so far, so that
+// os/exec, as it moves descriptors in the child, does not put another in its place. Those of a policy come last.
 func (l *Launcher) Files(tools []*os.File, program, control *os.File, given ...*os.File) []*os.File {
-	all := make([]*os.File, 0, len(tools)+2+len(l.files)+len(given))
-	return append(append(append(append(all, tools...), program, control), l.files...), given...)
+	const std = 3
+	at := l.Layout(std + len(tools))
+	all := make([]*os.File, at.Program-std, at.Given-std+len(given))
+	copy(all, tools)
+	all = append(append(all, program, control), l.files...)
+	if last := len(all) - 1; at.Swapped > 0 {
+		all[at.Swapped-std], all[last] = all[last], all[at.Swapped-std]
+	}
+	return append(all, given...)
 }
 
 // Refuse makes Default return the re-exec from now on: the trampoline was tried, and failed.
 func (l *Launcher) Refuse() { l.refused.Store(true) }
 
-var reexec = &Launcher{Path: wire.ExecPath, MaxFiles: 1 << 20}
+var reexec = &Launcher{Path: wire.ExecPath}
 
 // Reexec returns the launcher that executes the harness's own file.
 func Reexec() *Launcher { return reexec }
@@ -91,13 +117,6 @@ func HasThreads() bool {
 }
 
 var errNotOurs = fmt.Errorf("sandbox: this program's own executable does not hold this package (a plugin or shared library does): it cannot be a stage: %w", errors.ErrUnsupported)
-
-// Environment is the stage's own environment: it holds nothing of the tool's.
-// The trampoline reads the first variable. The others are for a stage with a Go
-// runtime: one thread is enough for it, and it never collects garbage.
-func Environment(programFD int) []string {
-	return []string{fmt.Sprintf("%s=%d", wire.FDName, programFD), "GOMAXPROCS=1", "GOGC=off", "GODEBUG=asyncpreemptoff=1"}
-}
 
 // IgnoredSignals is the set of signals that a child of this process would
 // ignore, bit n-1 for signal n: of all dispositions execve(2) keeps only that.

@@ -16,7 +16,7 @@ import (
 // the table of mappings, then at tableEnd what it says when it cannot go on. It is made once in a
 // process, is sealed, and can be executed as often as there are runs; see package child for why.
 //
-// Its descriptor has a high number, which os/exec's Path names. The harness's
+// Its descriptor has a number above those of most tools, which os/exec's Path names. The harness's
 // executable is opened once, too, and given to each stage: its path may be gone.
 
 const (
@@ -56,8 +56,9 @@ const (
 	lowAddr = 0x200000
 	room    = 1 << 20
 	addrEnd = 1 << 39
-	// lowestFD is the lowest number of its descriptor.
-	lowestFD = 1000
+	// lowestFD is the lowest number of its descriptor. A process begins with a table of 64. For a higher one the kernel makes another,
+	// and waits, if the program has threads, until no processor reads the old one (expand_fdtable in fs/file.c): 5 ms and more.
+	lowestFD = 40
 )
 
 func newTrampoline() (*Launcher, error) {
@@ -70,7 +71,7 @@ func newTrampoline() (*Launcher, error) {
 		exe.Close()
 		return nil, err
 	}
-	return newLauncher(fmt.Sprintf("/proc/self/fd/%d", file.Fd()), int(file.Fd())-8, exe, file)
+	return newLauncher(fmt.Sprintf("/proc/self/fd/%d", file.Fd()), exe, file)
 }
 
 // build makes the trampoline for an executable, in a memfd.
@@ -194,8 +195,7 @@ func lay(machine uint16, at uint64, code []byte, t table) []byte {
 	return b
 }
 
-// seal puts the trampoline into a memfd that can be executed and not changed, at
-// a high descriptor.
+// seal puts the trampoline into a memfd that can be executed and not changed.
 func seal(image []byte) (*os.File, error) {
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
 	low, err := unix.MemfdCreate("holdfast-stage", flags|unix.MFD_EXEC)
@@ -217,18 +217,12 @@ func seal(image []byte) (*os.File, error) {
 	if _, err := unix.FcntlInt(uintptr(low), unix.F_ADD_SEALS, seals); err != nil {
 		return nil, os.NewSyscallError("fcntl", err)
 	}
-	fd, err := unix.FcntlInt(uintptr(low), unix.F_DUPFD_CLOEXEC, highNumber())
+	fd, err := unix.FcntlInt(uintptr(low), unix.F_DUPFD_CLOEXEC, lowestFD)
+	if err == unix.EINVAL { // the limit on descriptors is lower
+		fd, err = unix.FcntlInt(uintptr(low), unix.F_DUPFD_CLOEXEC, 0)
+	}
 	if err != nil {
 		return nil, os.NewSyscallError("fcntl", err)
 	}
 	return os.NewFile(uintptr(fd), "holdfast stage"), nil
-}
-
-// highNumber is lowestFD, or what the limit on descriptors leaves.
-func highNumber() int {
-	var l unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) == nil && l.Cur < lowestFD+64 {
-		return int(l.Cur) / 2
-	}
-	return lowestFD
 }

@@ -151,8 +151,40 @@ func TestTheTrampolineIsAnELFFile(t *testing.T) {
 // TestTheTrampolinesVariableIsWhereItsCodeLooks: the assembly has the length of the
 // variable's name and its first letters in it.
 func TestTheTrampolinesVariableIsWhereItsCodeLooks(t *testing.T) {
-	if first := Environment(7)[0]; first != wire.FDName+"=7" || len(wire.FDName) != 19 || wire.FDName[:8] != "HOLDFAST" {
+	if first := reexec.Layout(7).Env[0]; first != wire.FDName+"=7" || len(wire.FDName) != 19 || wire.FDName[:8] != "HOLDFAST" {
 		t.Errorf("%q", first)
+	}
+}
+
+// TestEachDescriptorIsWhereTheLayoutSays, and the trampoline is at its own whenever os/exec fills that.
+func TestEachDescriptorIsWhereTheLayoutSays(t *testing.T) {
+	const fd = 40
+	exe, trampoline, program, control, gift := new(os.File), new(os.File), new(os.File), new(os.File), new(os.File)
+	l := &Launcher{files: []*os.File{exe, trampoline}, fd: fd}
+	for n := range 100 {
+		var tools []*os.File
+		for range n {
+			tools = append(tools, new(os.File))
+		}
+		at, files := l.Layout(3+n), l.Files(tools, program, control, gift, gift, gift, gift)
+		child := append(make([]*os.File, 3, 3+len(files)), files...)
+		if child[at.Program] != program || child[at.Program+1] != control || child[at.Program+2] != exe || child[at.Given] != gift || len(child) != at.Given+4 {
+			t.Fatalf("with %d files: %+v", n, at)
+		}
+		if len(child) > fd && (at.Swapped != fd || child[fd] != trampoline) {
+			t.Errorf("with %d files another is at the trampoline's descriptor: %+v", n, at)
+		}
+		if at.Swapped > 0 {
+			child[at.Swapped] = child[at.Program+3]
+		}
+		for i, f := range tools {
+			if child[3+i] != f {
+				t.Errorf("with %d files: %d is elsewhere: %+v", n, i, at)
+			}
+		}
+		if n < 29 && (at.Swapped != 0 || at.Program != 3+n) {
+			t.Errorf("with %d files: %+v", n, at)
+		}
 	}
 }
 
@@ -203,7 +235,7 @@ func TestALauncherWhoseFilesWereClosedSaysSo(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	way, err := newLauncher("/", 10, f)
+	way, err := newLauncher("/", f)
 	if err != nil || way.Check() != nil {
 		t.Fatal(err, way.Check())
 	}

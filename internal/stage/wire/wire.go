@@ -188,7 +188,8 @@ type Header struct {
 	// JoinPID and Exe, the harness's program if the tool is that, count them from 1;
 	// 0: none. With FlagCommand the file that Exe says is the last of the tool's own descriptors.
 	Given, GivenFD, JoinUser, JoinPID, Exe int32
-	_                                      int32
+
+	PathFD int32 // where the trampoline lies in the place of the tool's descriptor, which is three above the program; 0: it does not
 
 	Paths   uint32 // how many paths stand at Path, each after the other's zero; they are tried in order
 	Dirs    Span   // elements of Dir, tried in order; empty: the directory the stage was started in
