@@ -115,6 +115,9 @@ func checkProbe(t *testing.T, test hostCase, as kerneltest.User) {
 	if as == kerneltest.Root && f.Namespaces.Yes() && f.UserNS != test.userNS {
 		t.Errorf("with a user namespace: %v: %+v", f.UserNS, f.Namespaces)
 	}
+	if why := f.Namespaces.Reason; f.Namespaces.Answer == host.No && strings.Contains(why, "; without a user namespace: ") != (as == kerneltest.Root) {
+		t.Errorf("root, and root alone, has had two ways to namespaces: %s", why)
+	}
 	for _, fact := range f.List() {
 		if fact.Name == "" || fact.Reason == "" || !fact.Yes() && fact.Remedy == "" {
 			t.Errorf("a fact without name, reason or remedy: %+v", fact)

@@ -36,9 +36,12 @@ func Try(f host.Facts) host.Facts {
 		if w := ways[i]; w.WithoutUser && f.UID != 0 || w.SharedPIDs && !seen.Proc || w.NetApart && !seen.Lo || w.Chroot && !seen.Pivot {
 			continue
 		}
-		var refused host.Obstacle
-		t, refused = orElse(t, ways[i])
-		seen.Proc, seen.Lo, seen.Pivot = seen.Proc || refused.Proc, seen.Lo || refused.Lo, seen.Pivot || refused.Pivot
+		var other host.Trial
+		t, other = orElse(t, ways[i])
+		seen.Proc, seen.Lo, seen.Pivot = seen.Proc || other.Obstacle.Proc, seen.Lo || other.Obstacle.Lo, seen.Pivot || other.Obstacle.Pivot
+		if t.Refused != "" && ways[i] == (host.Trial{WithoutUser: true}) && other.Refused != "" {
+			t.Refused += "; without a user namespace: " + other.Refused
+		}
 	}
 	return f.Tried(t)
 }
@@ -49,14 +52,15 @@ func Try(f host.Facts) host.Facts {
 var ways = []host.Trial{{Chroot: true}, {WithoutUser: true}, {WithoutUser: true, Chroot: true},
 	{WithoutUser: true, NetApart: true}, {WithoutUser: true, NetApart: true, Chroot: true}, {SharedPIDs: true}, {SharedPIDs: true, Chroot: true}}
 
-// orElse returns another trial in the place of t, or t if that was refused, too, and by what.
-func orElse(t, other host.Trial) (host.Trial, host.Obstacle) {
+// orElse returns another trial in the place of t, or t if that was refused, too; and what came of it.
+func orElse(t, other host.Trial) (chosen, tried host.Trial) {
 	other.Trampoline = t.Trampoline
 	if tryNamespaces(&other); other.Refused != "" || other.Lack != nil {
-		return t, other.Obstacle
+		return t, other
 	}
-	other.Obstacle = t.Obstacle
-	return other, host.Obstacle{}
+	chosen = other
+	chosen.Obstacle = t.Obstacle
+	return chosen, other
 }
 
 // tryTrampoline executes the trampoline.
