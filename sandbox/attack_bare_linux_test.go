@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 
@@ -89,14 +88,4 @@ func furnish(f ground) error {
 		unix.Mkdir("/dev/net", 0o755),
 		unix.Mknod("/dev/net/tun", unix.S_IFCHR|0o666, int(unix.Mkdev(10, 200))), // of the new network namespace
 	)
-}
-
-// actNamed finds an act in its list.
-func actNamed(t *testing.T, list, name string) int {
-	t.Helper()
-	i := slices.IndexFunc(attacks[list], func(a act) bool { return strings.HasPrefix(a.name, name) })
-	if i < 0 {
-		t.Fatalf("%s has no act %q", list, name)
-	}
-	return i
 }
