@@ -217,10 +217,12 @@ func seal(image []byte) (*os.File, error) {
 	if _, err := unix.FcntlInt(uintptr(low), unix.F_ADD_SEALS, seals); err != nil {
 		return nil, os.NewSyscallError("fcntl", err)
 	}
-	fd, err := unix.FcntlInt(uintptr(low), unix.F_DUPFD_CLOEXEC, lowestFD)
-	if err == unix.EINVAL { // the limit on descriptors is lower
-		fd, err = unix.FcntlInt(uintptr(low), unix.F_DUPFD_CLOEXEC, 0)
+	number := lowestFD
+	var l unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &l) == nil && l.Cur < lowestFD+64 {
+		number = max(3, int(l.Cur)/2) // os/exec moves descriptors above it
 	}
+	fd, err := unix.FcntlInt(uintptr(low), unix.F_DUPFD_CLOEXEC, number)
 	if err != nil {
 		return nil, os.NewSyscallError("fcntl", err)
 	}
