@@ -23,8 +23,8 @@ import (
 type Control struct {
 	Child *os.File // the stage's end, until it is passed on
 
-	own  int // the harness's end until then; -1: it is in sock
-	lost runtime.Cleanup
+	own  int             // the harness's end until then; -1: it is in sock
+	lost runtime.Cleanup // closes it for a command that os/exec could not start
 	sock *os.File
 	init *os.File // pidfd
 	// keeper is a pidfd of the process that kills what is left when the stage and
@@ -97,7 +97,7 @@ func NewControl() (*Control, error) {
 		return nil, os.NewSyscallError("socketpair", err)
 	}
 	c := &Control{own: fds[0], Child: os.NewFile(uintptr(fds[1]), "holdfast control")}
-	c.lost = runtime.AddCleanup(c, func(fd int) { unix.Close(fd) }, c.own) // of a command whose Start has failed, and is not told of
+	c.lost = runtime.AddCleanup(c, func(fd int) { unix.Close(fd) }, c.own)
 	return c, nil
 }
 
