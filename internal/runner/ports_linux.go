@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -47,13 +48,17 @@ func (n *Session) WaitPort(ctx context.Context, port uint16) error {
 	}
 }
 
-// mayListen refuses to wait for servers where a tool serves its own command alone: without a network namespace.
+// mayListen refuses to wait for servers where no tool can serve: without a network namespace and without a supervisor for that.
 func (s *Sandbox) mayListen() error {
-	if s.Plan.Namespaces.Net || s.Policy.Network.Host || slices.Contains(s.Policy.Open, policy.BoundNetwork) {
+	serves := slices.ContainsFunc(s.Plan.Steps, func(step plan.Step) bool {
+		load, is := step.Do.(plan.LoadSupervisor)
+		return is && load.Network
+	})
+	if serves || s.Plan.Namespaces.Net || s.Policy.Network.Host || slices.Contains(s.Policy.Open, policy.BoundNetwork) {
 		return nil
 	}
-	return &policy.UnsupportedError{Bound: policy.BoundNetwork, What: "servers inside cannot be reached but by their own command",
-		Reason: "there is no network namespace", Remedy: "see Probe's Namespaces; or share the harness's network by Network.Host"}
+	return &policy.UnsupportedError{Bound: policy.BoundNetwork, What: "no tool can serve",
+		Reason: "there is no network namespace", Remedy: "see Probe's Namespaces; protect names (Files.Protect); or share the harness's network by Network.Host"}
 }
 
 // Listens reports whether a TCP port has a listener. In the harness's own network namespace one counts if a process of the session has it.

@@ -101,7 +101,7 @@
 // Of a UNIX socket with a path the supervisor keeps the file that bind(2) has made, by a descriptor of O_PATH. A path
 // can be connected to if it leads to such a file, however it is spelled: a socket that another process has bound is none, wherever it lies, and the
 // connection is made by that descriptor, so that nothing on the way can be changed in between. An abstract name, in bind and in connect, has the supervisor's own
-// name put before it. accept(2) is the kernel's: what listens is the tool's own.
+// name put before it. The commands of a session share all this (shared_linux.go). accept(2) is the kernel's: what listens is the tool's own.
 //
 // # Devices
 //

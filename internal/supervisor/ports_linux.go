@@ -6,7 +6,7 @@ import (
 )
 
 // TCP servers of the tool's own, under Rules.Connects. There is one loopback network, the host's, and clients of the host's that mean 127.0.0.1
-// must not reach the tool's servers. So these are bound to two addresses that are the supervisor's own, of 127.128.0.0/9 and made of its process number:
+// must not reach the tool's servers. So these are bound to two addresses that are the supervisor's own, of 127.128.0.0/9 and made of its process number, or that of the session's init:
 //
 //   - the first stands for 127.0.0.1 and for every address (0.0.0.0, and :: of a socket that is not for IPv6 alone),
 //   - the second for ::1, and for :: of a socket for IPv6 alone.
@@ -26,7 +26,7 @@ const (
 //
 //go:norace
 func (s *State) ownAddress(second byte) [4]byte {
-	return [4]byte{127, 128 | second<<6 | byte(s.self>>16)&63, byte(s.self >> 8), byte(s.self)}
+	return [4]byte{127, 128 | second<<6 | byte(s.place>>16)&63, byte(s.place >> 8), byte(s.place)}
 }
 
 // loopback takes the address in path 1: whether it means the loopback network, where s.to is the address that stands for it.

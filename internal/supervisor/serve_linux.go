@@ -102,14 +102,10 @@ func (s *State) do() int {
 		return s.truncate()
 	case opChmod:
 		return s.chmod()
-	case opBind:
-		return s.bind()
+	case opBind, opListen, opConnect:
+		return s.meet()
 	case opSocket:
 		return s.socket()
-	case opListen:
-		return s.listen()
-	case opConnect:
-		return s.connect()
 	case opChown:
 		return s.chown()
 	case opTimes:
@@ -120,4 +116,26 @@ func (s *State) do() int {
 		return s.attribute()
 	}
 	return -int(syscall.ENOSYS)
+}
+
+// meet carries out a call that names, connects or begins to serve at a socket.
+//
+//go:norace
+func (s *State) meet() int {
+	shares := s.pair[0] > 0 && s.m.rb(offFlags)&flagConnects != 0
+	for n := 0; shares && n < portRoom+boundRoom && s.takeShared(); n++ {
+	}
+	r := -eINVAL
+	switch s.op {
+	case opBind:
+		r = s.bind()
+	case opListen:
+		r = s.listen()
+	case opConnect:
+		r = s.connect()
+	}
+	if shares {
+		s.putShared()
+	}
+	return r
 }

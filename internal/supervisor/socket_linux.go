@@ -123,7 +123,7 @@ const (
 	unixPath  = 2   // where its path begins
 )
 
-// ownName is what stands before the tool's abstract names: that of the mount namespace, and of the supervisor in it.
+// ownName is what stands before the tool's abstract names: that of the mount namespace, and of the supervisor, or the session, in it.
 //
 //go:norace
 func (s *State) ownName() {
@@ -136,7 +136,7 @@ func (s *State) ownName() {
 		s.before[n&63] = s.mountNS[i]
 		n++
 	}
-	for i, size := uint(0), s.number("/", s.self); i < size; i++ {
+	for i, size := uint(0), s.number("/", s.place); i < size; i++ {
 		s.before[n&63] = s.num[i&63]
 		n++
 	}

@@ -51,7 +51,11 @@ type State struct {
 	before     [64]byte // what stands before the tool's abstract names
 	beforeSize uint
 	ports      [portRoom]heldPort
-	portTurn   uint // the port that is forgotten next
+	portTurn   uint   // the port that is forgotten next
+	place      uint   // what the tool's loopback addresses and abstract names are made of
+	pair       [2]int // see shared_linux.go; 0: the tool's sockets are its command's alone
+	sharing    sharedRecord
+	passing    cmsgFDs
 	to         inetAddress
 	value      int32  // of an option of a socket
 	size       uint32 // of what the kernel writes
@@ -127,6 +131,9 @@ func Prepare(s *State, procRoot, listener int) int {
 	}
 	for i := 0; i < n && i < 16; i++ {
 		s.self = s.self*10 + uint(s.small[i&15]-'0')
+	}
+	if s.place == 0 {
+		s.place = s.self
 	}
 	s.literal("self/ns/mnt")
 	if n = s.nsName(procRoot); n < 0 {

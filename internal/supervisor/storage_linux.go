@@ -165,3 +165,19 @@ type inetAddress struct {
 	six    bool // ::1 or :: was meant
 	any    bool // 0.0.0.0 or :: was
 }
+
+// sharedRecord is a message between supervisors (shared_linux.go): a port, with the two descriptors of a heldPort, or a file, with one.
+type sharedRecord struct {
+	dev, ino uint64
+	addr     [4]byte
+	port     [2]byte
+	isOpen   bool
+	isFile   bool
+}
+
+// cmsgFDs is a control message with two descriptors; of one with one its size says so.
+type cmsgFDs struct {
+	size       uintptr
+	level, typ int32
+	fds        [2]int32
+}

@@ -100,6 +100,7 @@ type state struct {
 	rounds     int     // of sweep
 	turn       uintptr // see takeTurn; 0: there is but one supervisor
 	lock       flock
+	pair       [2]int32 // of sockets that the wardens' supervisors share (supervisor.Share); 0: there is none
 
 	// Of a session's processes that stand ready (ready_linux.go).
 	ready       uintptr // the warden's number, in init; 0: none stands ready

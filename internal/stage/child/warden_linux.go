@@ -91,6 +91,9 @@ func prepareSupervisor() {
 	makeSupervisor()
 	if st.supervisor != nil {
 		supervisor.KeepApart(st.supervisor)
+		if st.pair[0] > 0 {
+			supervisor.Share(st.supervisor, int(st.pair[0]), int(st.pair[1]), uint(st.initPID))
+		}
 	}
 	st.listener = -1
 }
