@@ -76,6 +76,22 @@ func TestKernelWaitOutputFindsWhatACommandPrints(t *testing.T) {
 	})
 }
 
+// TestKernelOutputHasWhatWasPrintedBefore: all that a command has printed is there when it has ended, whatever it has left.
+func TestKernelOutputHasWhatWasPrintedBefore(t *testing.T) {
+	inSession(t, func(t *testing.T, s *Session) {
+		for range 50 {
+			c := s.sh("printf %60000s; echo last; exec sleep 1000 &")
+			if err := c.Run(); err != nil {
+				t.Fatal(err)
+			}
+			if o, err := s.Output(c.ID(), 60_000); err != nil || string(o.Data) != "last\n" || o.Next != 60_005 || o.Ended {
+				t.Fatalf("%+v, %v", o, err)
+			}
+			c.Cancel()
+		}
+	})
+}
+
 // TestKernelWhatACommandLeavesGoesOnPrinting after Wait: it is read until the last process has ended.
 func TestKernelWhatACommandLeavesGoesOnPrinting(t *testing.T) {
 	inSession(t, func(t *testing.T, s *Session) {

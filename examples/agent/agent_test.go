@@ -139,8 +139,14 @@ func TestAnEndpointsCalls(t *testing.T) {
 		{"read", `{"path": "long"}`, "the file has 3893 bytes; go on with offset 1000"},
 		{"glob", `{"pattern": "d/*/f"}`, "d/e/f"},
 		{"bash", `{"script": "exit 4", "background": true, "port": 9}`, "exit status 4"},
-		{"bash", `{"script": "echo out; sleep 1000", "background": true}`, "job 2 runs; its output is in /tmp/job-2.log"},
-		{"bash", `{"script": "until grep out /tmp/job-2.log; do :; done"}`, "out"},
+		{"bash", `{"script": "echo out; sleep 1000", "background": true}`, "job 9 runs"},
+		{"job", `{"job": 9, "wait": "o(ut", "offset": 1}`, "error parsing regexp"},
+		{"job", `{"job": 9, "wait": "out\n", "offset": 1}`, "ut\n\n[go on with offset 4]"},
+		{"job", `{}`, "job 9: \"echo out; sleep 1000\", runs"},
+		{"job", `{"job": 9, "end": true}`, "out\n"},
+		{"job", `{"job": 9, "end": true}`, "out\n"},
+		{"job", `{"job": 999}`, "error: there is no job 999"},
+		{"job", `{"job": 1, "offset": -1}`, "error: there is no job 1"},
 	}
 	if kerneltest.All(t) { // takes as long as WaitDelay
 		calls = append(calls, exchange{"bash", `{"script": "sleep 1000 & echo left"}`, "left\n\n[a process goes on"})

@@ -20,7 +20,7 @@ type agent struct {
 	session *sandbox.Session
 	user    *terminal
 	talk    []message
-	jobs    []*sandbox.Cmd // what was started in the background
+	jobs    []job          // what was started in the background
 	shown   map[string]int // violations that were told, and how often each had happened
 
 	stop        atomic.Pointer[context.CancelFunc] // ends the call that runs

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,8 +24,10 @@ type tool struct {
 }
 
 var tools = map[string]tool{
-	"bash": {"Run a script. What is to go on after the call, such as a server, is started with background; its output is in /tmp/job-N.log.",
+	"bash": {"Run a script. What is to go on after the call, such as a server, is started with background.",
 		`{"type":"object","properties":{"script":{"type":"string"},"background":{"type":"boolean"},"port":{"type":"integer","description":"with background: wait until it listens there"}},"required":["script"]}`, with(bash)},
+	"job": {"List what was started in the background; or return what one has printed, and end it. The last 256 KiB are kept while it runs, and some time after.",
+		`{"type":"object","properties":{"job":{"type":"integer","description":"left out: list them"},"offset":{"type":"integer","description":"in bytes"},"wait":{"type":"string","description":"a regular expression: until it has printed this"},"end":{"type":"boolean"}}}`, with(about)},
 	"read": {"Read a file.",
 		`{"type":"object","properties":{"path":{"type":"string"},"offset":{"type":"integer","description":"in bytes"}},"required":["path"]}`, with(read)},
 	"write": {"Write a file, and make its directories.",
@@ -81,32 +82,10 @@ func bash(a *agent, ctx context.Context, in bashCall, result io.Writer) error {
 	return err
 }
 
-var errDone = errors.New("exit status 0")
-
-// background starts a command that lives on until the session ends.
-func background(a *agent, ctx context.Context, in bashCall, result io.Writer) error {
-	log := fmt.Sprintf("/tmp/job-%d.log", len(a.jobs)+1) // in the session's /tmp: the model reads it as it reads any file
-	cmd := a.session.Command("bash", "-c", "exec >"+log+" 2>&1\n"+in.Script)
-	cmd.SysProcAttr = withoutTerminal()
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	a.jobs = append(a.jobs, cmd)
-	waiting, ended := context.WithCancelCause(ctx)
-	go func() { ended(fmt.Errorf("the job has ended: see %s (%w)", log, cmp.Or(cmd.Wait(), errDone))) }()
-	if in.Port != 0 {
-		if err := a.session.WaitPort(waiting, in.Port); err != nil {
-			return errors.Join(err, context.Cause(waiting))
-		}
-	}
-	_, err := fmt.Fprintf(result, "job %d runs; its output is in %s", len(a.jobs), log)
-	return err
-}
-
 // tellDenials shows the user and the model what the command, and the jobs, were denied, each denial once. Those of the network
 // are the session's: each command's report has them all.
 func (a *agent) tellDenials(cmd *sandbox.Cmd, result io.Writer) {
-	for _, c := range append(a.jobs[:len(a.jobs):len(a.jobs)], cmd) {
+	for _, c := range append(a.commands(), cmd) {
 		r := c.Report()
 		if r == nil { // it did not start
 			continue
@@ -121,19 +100,11 @@ func (a *agent) tellDenials(cmd *sandbox.Cmd, result io.Writer) {
 	}
 }
 
-// path is a name of the model's, which begins where its scripts do.
-func (a *agent) path(name string) string {
-	if filepath.IsAbs(name) {
-		return name
-	}
-	return filepath.Join(a.dir, name)
-}
-
 func read(a *agent, ctx context.Context, in struct {
 	Path   string
 	Offset int64
 }, result io.Writer) error {
-	f, err := a.session.Files().WithContext(ctx).OpenFile(a.path(in.Path), os.O_RDONLY, 0)
+	f, err := a.session.Files().WithContext(ctx).OpenFile(in.Path, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
@@ -149,7 +120,6 @@ func read(a *agent, ctx context.Context, in struct {
 }
 
 func write(a *agent, ctx context.Context, in struct{ Path, Content string }, result io.Writer) error {
-	in.Path = a.path(in.Path)
 	files := a.session.Files().WithContext(ctx)
 	if err := files.MkdirAll(filepath.Dir(in.Path), 0o777); err != nil {
 		return err
@@ -162,7 +132,6 @@ func write(a *agent, ctx context.Context, in struct{ Path, Content string }, res
 }
 
 func edit(a *agent, ctx context.Context, in struct{ Path, Old, New string }, result io.Writer) error {
-	in.Path = a.path(in.Path)
 	files := a.session.Files().WithContext(ctx)
 	text, err := files.ReadFile(in.Path)
 	if err != nil {
@@ -180,7 +149,7 @@ func edit(a *agent, ctx context.Context, in struct{ Path, Old, New string }, res
 }
 
 func glob(a *agent, ctx context.Context, in struct{ Pattern string }, result io.Writer) error {
-	names, err := a.session.Files().WithContext(ctx).Glob(a.path(in.Pattern))
+	names, err := a.session.Files().WithContext(ctx).Glob(in.Pattern)
 	if err != nil {
 		return err
 	}

@@ -92,6 +92,7 @@ func TestAnswers(t *testing.T) {
 		{"a directory below", request{Command: "pwd", Cwd: "sub"}, b.workspace + "/sub\n", 0, "", ""},
 		{"a directory that does not exist", request{Command: "pwd", Cwd: "none"}, "", -1, "", "no such file"},
 		{"a process left behind does not hold it up", request{Command: "sleep 1000 & echo started"}, "started\n", 0, "", ""},
+		{"more than is kept", request{Command: "head -c 600000 /dev/zero | tr '\\0' x; echo end"}, "xend\n", 0, "", ""},
 		{"bytes that are not UTF-8", request{Command: `printf 'a\377b'`}, "a\uFFFDb", 0, "", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -167,25 +168,49 @@ func TestAnEndedSessionBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestOutput: what comes before the mark is kept, however it is cut.
-func TestOutput(t *testing.T) {
-	for n := 1; n < 40; n++ {
-		o := newOutput(1000)
-		text := []byte("some output" + string(o.mark[:5]) + string(o.mark) + "of a job")
-		for len(text) > 0 {
-			k := min(n, len(text))
-			o.add(text[:k], false)
-			text = text[k:]
-		}
-		<-o.seen
-		if got := o.String(); got != "some output"+string(o.mark[:5]) {
-			t.Errorf("in pieces of %d: %q", n, got)
-		}
+// TestAJobIsAskedListedAndEnded by its number; what it has printed is read piece by piece, and after its end.
+func TestAJobIsAskedListedAndEnded(t *testing.T) {
+	b := start(t)
+	b.sessions(t)
+	r := b.one(t, request{Command: `echo first; mkfifo /tmp/go; (read -r line </tmp/go; echo "late $line"; exec sleep 1000) &`})
+	if r.Output != "first\n" || r.Job == 0 || r.Next != int64(len("first\n")) {
+		t.Fatalf("got %+v", r)
 	}
-	o := newOutput(1000)
-	o.add([]byte("no mark"), false)
-	if got := o.String(); got != "no mark" {
-		t.Errorf("without a mark: %q", got)
+	job, next, said := r.Job, r.Next, ""
+	b.maxOutput = 3 // in pieces
+	if r := b.one(t, request{Command: "echo word >/tmp/go"}); r.Job == job || r.Exit != 0 {
+		t.Errorf("another command: %+v", r)
+	}
+	for late := time.Now().Add(time.Minute); said != "late word\n" && time.Now().Before(late); {
+		r := b.one(t, request{Job: job, Offset: next})
+		if len(r.Output) > 3 || r.Ended || r.Error != "" {
+			t.Fatalf("got %+v", r)
+		}
+		said, next = said+r.Output, r.Next
+	}
+	if said != "late word\n" {
+		t.Errorf("it has printed %q", said)
+	}
+	if r := b.one(t, request{Jobs: true}); len(r.Jobs) != 1 || r.Jobs[0].Job != job || len(r.Jobs[0].Processes) == 0 {
+		t.Errorf("listed: %+v", r)
+	}
+	b.maxOutput = 1000
+	if r := b.one(t, request{Job: job, End: true}); r.Error != "" || r.Output != "first\nlate word\n" {
+		t.Errorf("ended: %+v", r)
+	}
+	if r := b.one(t, request{Jobs: true}); len(r.Jobs) != 0 || r.Error != "" {
+		t.Errorf("listed after its end: %+v", r)
+	}
+	if r := b.one(t, request{Job: job, End: true}); r.Error == "" {
+		t.Errorf("ended again: %+v", r)
+	}
+	for r = b.one(t, request{Job: job}); !r.Ended; r = b.one(t, request{Job: job}) { // its pipe is read to the end
+	}
+	if r.Output != "first\nlate word\n" {
+		t.Errorf("after its end: %+v", r)
+	}
+	if r := b.one(t, request{Job: 999}); r.Error == "" {
+		t.Errorf("a job that never was: %+v", r)
 	}
 }
 
@@ -233,7 +258,7 @@ func TestCwdWidensNothing(t *testing.T) {
 
 func TestBadRequestsAreAnswered(t *testing.T) {
 	b := start(t)
-	answers := b.ask(t, `{"id": "x", "comand": "ls"}`, `not json`, `{"id": [1]}`, `{"command": "ls", "timeout_ms": -1}`, `{"command": "ls"} {}`,
+	answers := b.ask(t, `{"id": "x", "comand": "ls"}`, `not json`, `{"id": [1]}`, `{"command": "ls", "timeout_ms": -1}`, `{"command": "ls"} {}`, `{"command": "ls", "jobs": true}`, `{"job": -1}`, `{"jobs": true}`,
 		`{"command": "echo a\u0000b"}`, `{"id": {"n": 7}, "command": "echo still here"}`)
 	last := len(answers) - 1
 	for i, r := range answers[:last] {

@@ -1,7 +1,6 @@
 // Bashtool is an agent's bash tool: it runs commands that a model has written, one after another, in a sandbox that lives as long as
 // this program does (a session). Each command starts a new shell; files, /tmp, HOME, background jobs and the servers that they are on loopback
-// last. A job ends with the program, or with its own command's timeout if that comes first. What it prints once its command has been answered
-// is dropped: have it write to a file.
+// last. A job ends with the program, or with its own command's timeout if that comes first.
 //
 //	bashtool [-workspace DIR] [-host HOST] [-timeout D] [-max-timeout D] [-max-output BYTES]
 //
@@ -10,6 +9,14 @@
 //
 //	{"id": 1, "command": "go test ./...", "timeout_ms": 60000, "cwd": "sub"}
 //	{"id": 1, "output": "ok ...\n", "exit": 0, "timed_out": false, "duration_ms": 812, "report": {...}}
+//
+// What a command has left in the background prints on; the last 256 KiB of each are kept. It is asked for by the number that the answer had, listed, and ended:
+//
+//	{"id": 2, "job": 1, "offset": 6}
+//	{"id": 2, "output": "...", "job": 1, "next": 4711, "ended": false, ...}
+//	{"id": 3, "jobs": true}
+//	{"id": 3, "jobs": [{"job": 1, "processes": ["npm run dev"]}], ...}
+//	{"id": 4, "job": 1, "end": true}
 //
 // id is any JSON value and comes back as it is. timeout_ms and cwd may be left
 // out; cwd is a directory below the workspace, or any that the sandbox shows. A
@@ -62,9 +69,10 @@ func main() {
 // A tool runs commands in one workspace.
 type tool struct {
 	sandbox   *sandbox.Sandbox
-	session   *sandbox.Session // nil: it has not begun, or there are none here
-	opened    bool             // there has been one
-	single    bool             // there are none here
+	session   *sandbox.Session     // nil: it has not begun, or there are none here
+	opened    bool                 // there has been one
+	single    bool                 // there are none here
+	commands  map[int]*sandbox.Cmd // of the session, which have left processes
 	workspace string
 	timeout   time.Duration
 	longest   time.Duration
@@ -81,5 +89,5 @@ func newTool(dir string, hosts []string, timeout, longest time.Duration, maxOutp
 	if err != nil {
 		return nil, err
 	}
-	return &tool{sandbox: s, workspace: dir, timeout: timeout, longest: longest, maxOutput: maxOutput}, nil
+	return &tool{sandbox: s, commands: map[int]*sandbox.Cmd{}, workspace: dir, timeout: timeout, longest: longest, maxOutput: maxOutput}, nil
 }

@@ -26,14 +26,21 @@ func (t *tool) run(ctx context.Context, q request) response {
 	}
 	cmd := command(limited, "bash", "-c", q.Command)
 	cmd.Dir = t.cwd(q.Cwd) // where it starts; what it may touch was decided before
-	output := newOutput(t.maxOutput)
+	printed := clipped{limit: t.maxOutput}
+	if t.single {
+		cmd.Stdout, cmd.Stderr = &printed, &printed
+	}
 	began := time.Now()
-	err = output.run(limited, cmd)
+	err = cmd.Run()
+	r := response{ID: q.ID, Note: note, DurationMS: time.Since(began).Milliseconds(), Report: cmd.Report()}
+	if !t.single {
+		t.keep(cmd, &printed, &r)
+	}
 	if ended := (*policy.SessionError)(nil); errors.As(err, &ended) {
 		t.session = nil
 	}
 
-	r := response{ID: q.ID, Output: output.String(), Note: note, DurationMS: time.Since(began).Milliseconds(), Report: cmd.Report()}
+	r.Output = printed.String()
 	r.TimedOut = errors.Is(limited.Err(), context.DeadlineExceeded)
 	var exit *exec.ExitError
 	switch {

@@ -18,6 +18,11 @@ type request struct {
 	Command   string          `json:"command"`
 	TimeoutMS int64           `json:"timeout_ms,omitempty"`
 	Cwd       string          `json:"cwd,omitempty"`
+
+	Jobs   bool  `json:"jobs,omitempty"`   // in the place of a command: list them
+	Job    int   `json:"job,omitempty"`    // or what this one has printed
+	Offset int64 `json:"offset,omitempty"` // from here on
+	End    bool  `json:"end,omitempty"`    // after it was ended
 }
 
 // A response is one line of output.
@@ -31,6 +36,12 @@ type response struct {
 	DurationMS int64           `json:"duration_ms"`
 	Error      string          `json:"error,omitempty"`
 	Report     *sandbox.Report `json:"report,omitempty"`
+
+	Job     int   `json:"job,omitempty"`     // the command's number in its session
+	Next    int64 `json:"next,omitempty"`    // the offset of what its jobs print from now on
+	Dropped int64 `json:"dropped,omitempty"` // bytes before the output that are not kept any more
+	Ended   bool  `json:"ended,omitempty"`   // of a job: it prints nothing more
+	Jobs    []job `json:"jobs,omitempty"`
 }
 
 // maxLine bounds a request.
@@ -65,10 +76,15 @@ func (t *tool) answer(ctx context.Context, line []byte) response {
 	switch {
 	case err != nil:
 		err = fmt.Errorf("the request cannot be read: %w", err)
-	case q.Command == "":
-		err = errors.New(`the request has no "command"`)
-	case q.TimeoutMS < 0:
-		err = errors.New(`"timeout_ms" is negative`)
+	case q.TimeoutMS < 0 || q.Offset < 0 || q.Job < 0:
+		err = errors.New("a number is negative")
+	case q.Command == "" && (q.Jobs || q.Job > 0):
+		var r response
+		if r, err = t.about(q); err == nil {
+			return r
+		}
+	case q.Command == "" || q.Jobs || q.Job > 0:
+		err = errors.New(`the request has not one of "command", "jobs" and "job"`)
 	default:
 		return t.run(ctx, q)
 	}

@@ -27,6 +27,7 @@ func (t *tool) begin(ctx context.Context) (command func(ctx context.Context, nam
 		return nil, "", err
 	}
 	t.session, t.opened = session, true
+	clear(t.commands)
 	if again {
 		note = "The sandbox had ended with all background jobs and is a new one: /tmp and HOME are empty."
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"sync"
+	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
@@ -26,6 +27,8 @@ type Log struct {
 	ended   chan struct{} // closed: nothing more is printed
 	waiters map[*waiter]struct{}
 	readers []*os.File // of pipes
+	taking  sync.Mutex // from one of them
+	closed  atomic.Bool
 	writers []*os.File // of pipes, until the command has them
 }
 
@@ -104,8 +107,9 @@ func (l *Log) Wait(ctx context.Context, pattern *regexp.Regexp) (string, error) 
 	}
 }
 
-// Read returns what is kept from an offset on.
+// Read returns what is kept from an offset on. What a process has written before is part of it.
 func (l *Log) Read(offset int64) policy.Output {
+	l.catchUp()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	have := l.last()

@@ -3,7 +3,9 @@ package output
 import (
 	"io"
 	"os"
+	"slices"
 	"sync"
+	"syscall"
 )
 
 // begin counts a source.
@@ -86,33 +88,68 @@ func (l *Log) Started() {
 
 // Abandon says that it was not. Nothing follows.
 func (l *Log) Abandon() {
+	l.Close()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, w := range l.writers {
+	for _, w := range l.writers {
 		w.Close()
-		l.readers[i].Close()
 	}
 	l.writers, l.readers, l.started, l.open = nil, nil, true, 0
 	l.settle()
 }
 
-// Close ends the pipes, whichever process has one open.
+// Close ends the pipes, whichever process has one open. It waits for what take reads, which needs the lock.
 func (l *Log) Close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, r := range l.readers {
+	l.closed.Store(true)
+	for _, r := range l.pipes() {
 		r.Close()
 	}
 }
 
+func (l *Log) pipes() []*os.File {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.readers)
+}
+
+// drain reads a pipe to its end.
 func (l *Log) drain(r *os.File) {
 	defer l.finish()
 	defer r.Close()
-	var buf [4 << 10]byte
-	for {
-		n, err := r.Read(buf[:])
-		if l.add(buf[:n]); err != nil {
-			return
-		}
+	if c, err := r.SyscallConn(); err == nil {
+		_ = c.Read(func(fd uintptr) (end bool) { // until EAGAIN: the poller tells of what comes later
+			for more := true; more && !l.closed.Load(); {
+				more, end = l.take(fd)
+			}
+			return end
+		})
 	}
+}
+
+// mostTaken is how many pieces of a pipe catchUp reads: as much as one can hold that a process has not made larger as root.
+const mostTaken, piece = 256, 4 << 10
+
+// catchUp reads what the pipes hold at this moment.
+func (l *Log) catchUp() {
+	for _, r := range l.pipes() {
+		c, err := r.SyscallConn()
+		if err != nil {
+			continue
+		}
+		_ = c.Control(func(fd uintptr) { // which fails if the pipe has been read to its end
+			for more, n := true, 0; more && n < mostTaken; n++ {
+				more, _ = l.take(fd)
+			}
+		})
+	}
+}
+
+// take reads a piece of a pipe. There may be more, or it has ended, or neither is known yet.
+func (l *Log) take(fd uintptr) (more, end bool) {
+	l.taking.Lock() // so that what was read is in the Log before another piece is
+	defer l.taking.Unlock()
+	var buf [piece]byte
+	n, err := readNow(fd, buf[:])
+	l.add(buf[:max(n, 0)])
+	return n > 0 || err == syscall.EINTR, n <= 0 && err != syscall.EINTR && err != syscall.EAGAIN
 }
