@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -115,7 +116,7 @@ func (c census) grown(before census) string {
 	return strings.Join(more, "; ")
 }
 
-// TestKernelSoakManyCommandsOfASession runs them one after another: nothing grows in the harness, in the stage or in init.
+// TestKernelSoakManyCommandsOfASession runs them one after another, and a hundred at once: nothing grows in the harness, in the stage or in init.
 func TestKernelSoakManyCommandsOfASession(t *testing.T) {
 	kerneltest.Heavy(t)
 	soaking(t, func(t *testing.T, as kerneltest.User) {
@@ -146,11 +147,25 @@ func TestKernelSoakManyCommandsOfASession(t *testing.T) {
 			}
 			awaitNone(t, s)
 		}
+		atOnce := func() {
+			var all sync.WaitGroup
+			for range 100 {
+				all.Go(func() {
+					if err := s.sh("true").Run(); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			awaitNone(t, s)
+		}
 		run(100)
+		atOnce()
 		before := takeCensus(t, as, pids)
 		n, began := max(kerneltest.Soak(10_000), 200), time.Now()
 		run(n)
 		took := time.Since(began) / time.Duration(n)
+		atOnce()
 		for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 			after := takeCensus(t, as, pids)
 			grown := after.grown(before)
