@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
 )
 
@@ -126,6 +128,54 @@ func TestKernelACommandOfASessionStops(t *testing.T) {
 		c.Process.Signal(syscall.SIGCONT)
 		if err := c.Wait(); c.ProcessState.ExitCode() != 3 {
 			t.Error(err)
+		}
+	})
+}
+
+// TestKernelAFailedStartIsNotListed among the session's processes, at no moment: execve(2) fails in a process that has the command's warden.
+func TestKernelAFailedStartIsNotListed(t *testing.T) {
+	kerneltest.Need(t, kerneltest.LandlockABI(6), kerneltest.HasSeccompFilter)
+	eachWall(t, sessionWalls[:2], func(t *testing.T, w walls) {
+		if !w.bare() {
+			kerneltest.Need(t, kerneltest.HasUserNamespaces)
+		}
+		p := attackPolicy(t, makeGrounds(t, 1), w)
+		broken := filepath.Join(p.Files.Write[0], "broken")
+		if err := os.WriteFile(broken, []byte("\x7fELF, and then not"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		s, err := attackSandbox(t, p, w).Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		stop, looked := make(chan struct{}), make(chan []policy.Process)
+		go func() {
+			for {
+				list, _ := s.Processes()
+				select {
+				case <-stop:
+					looked <- list
+					return
+				default:
+				}
+				if len(list) > 0 {
+					<-stop
+					looked <- list
+					return
+				}
+			}
+		}()
+		for range 50 {
+			c := s.Command(broken)
+			c.Dir = "/"
+			if err := c.Run(); !errors.Is(err, syscall.ENOEXEC) {
+				t.Error(err)
+			}
+		}
+		close(stop)
+		if list := <-looked; len(list) > 0 {
+			t.Errorf("%+v", list)
 		}
 	})
 }

@@ -30,6 +30,9 @@ func (n *Session) Processes() ([]policy.Process, error) {
 		default:
 			continue
 		}
+		if !c.Held {
+			continue // its tool was not executed
+		}
 		of := policy.Process{Command: m.tool}
 		if m.printed != nil {
 			of.ID = m.printed.id

@@ -98,7 +98,9 @@ func (n *Session) running() (list []int) {
 	for c, m := range n.members {
 		select {
 		case <-m.decided:
-			list = append(list, c.PID())
+			if c.Held {
+				list = append(list, c.PID())
+			}
 		default:
 		}
 	}
