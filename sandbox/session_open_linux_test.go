@@ -142,7 +142,7 @@ func TestKernelObserverIsToldOfASession(t *testing.T) {
 		s.Close()
 		var own, commands []policy.Event
 		events := seen.take()
-		number := events[0].Run
+		number := events[0].Session
 		for _, e := range events {
 			switch {
 			case e.Session != number:
