@@ -225,20 +225,17 @@ func monitor() {
 			}
 			return
 		}
-		if p[harness].Revents != 0 {
-			killInit()
-			p[harness].FD, ending, killed = -1, true, true
-		}
 		if p[keeper].Revents != 0 {
 			reportLost(wire.LostKeeper)
-			killInit()
-			p[keeper].FD, ending, killed = -1, true, true
 		}
 		if p[timer].Revents != 0 {
 			st.message = wire.Message{Kind: wire.MsgDeadline}
 			send(0)
+		}
+		if p[harness].Revents|p[keeper].Revents|p[timer].Revents != 0 {
 			killInit()
-			p[timer].FD, ending, killed = -1, true, true
+			p[harness].FD, p[keeper].FD, p[timer].FD = -1, -1, -1
+			ending, killed = true, true
 		}
 	}
 }
