@@ -119,7 +119,7 @@ func (c *compilation) without(out []resolve.Entry, dir resolve.Entry) []resolve.
 	}
 	for _, e := range c.List(dir.Path) {
 		if own, ok := c.Tree.Find(e.Path); ok && own.Kind != pathrule.Read {
-			continue // hidden, or it has an entry of its own
+			continue // hidden, or it has an entry itself
 		}
 		if e.Dir {
 			out = c.without(out, e)

@@ -94,7 +94,7 @@ func (c *compilation) lackNetwork() {
 		lack(c.Facts.Namespaces, w.Captures, w.WithoutCapture()+": there is no network namespace to capture")
 	}
 	if c.guarded() {
-		c.note(policy.BoundNetwork, "there is no network namespace: the tool connects to the proxies on the host's loopback, which ask for the run's key, and to servers of its own command")
+		c.note(policy.BoundNetwork, "there is no network namespace: the tool connects to the proxies on the host's loopback, which ask for the run's key, and to servers of the same command")
 	}
 }
 

@@ -54,7 +54,7 @@ type Facts struct {
 	UserNS     bool   `json:"userNS"`     // they come with a user namespace
 	NoCgroupNS bool   `json:"noCgroupNS"` // they come without a cgroup namespace: the quota on those is used up, as in a sandbox with Policy.Nested
 	SharedPIDs bool   `json:"sharedPIDs"` // they come without a pid namespace: no new /proc can be mounted, as where the container's is covered in part
-	NetApart   bool   `json:"netApart"`   // they come with a network namespace of a user namespace of its own: root has no CAP_NET_ADMIN
+	NetApart   bool   `json:"netApart"`   // the network namespace belongs to another user namespace: root has no CAP_NET_ADMIN
 	Chroot     bool   `json:"chroot"`     // they come with a root by chroot(2): pivot_root(2) is refused, or the root is an initramfs
 	Overlay    Fact   `json:"overlay"`    // overlayfs inside a user namespace
 	Landlock   Fact   `json:"landlock"`   // Value: the ABI

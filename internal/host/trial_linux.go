@@ -17,7 +17,7 @@ type Trial struct {
 	WithoutUser bool          // root made the namespaces, but not with a user namespace
 	NoCgroup    bool          // they were made, but not with a cgroup namespace
 	SharedPIDs  bool          // they were made, but not with a pid namespace: Obstacle is what refused a new /proc
-	NetApart    bool          // they were made, the network's in a user namespace of its own
+	NetApart    bool          // they were made, the network's in another user namespace
 	Chroot      bool          // they were made, with a root by chroot(2)
 	Overlay     syscall.Errno // of mounting an overlayfs
 }
@@ -54,7 +54,7 @@ func (f Facts) Tried(t Trial) Facts {
 			namespaces.Remedy = t.Obstacle.remedy(f.Around)
 		}
 		if t.NetApart {
-			namespaces.Reason += "; the network's in a user namespace of its own, since root has no CAP_NET_ADMIN"
+			namespaces.Reason += "; the network's in another user namespace, since root has no CAP_NET_ADMIN"
 		}
 		if t.Chroot {
 			namespaces.Reason += "; their root is one by chroot(2), since pivot_root(2) is refused"

@@ -319,7 +319,7 @@ func (a Loopback) String() string {
 	if a.Free {
 		return "bring up lo; ports below 1024 can be bound, and echo requests sent"
 	}
-	return map[bool]string{false: "bring up lo", true: "bring up lo in a user namespace of its own"}[a.Apart]
+	return map[bool]string{false: "bring up lo", true: "bring up lo in another user namespace"}[a.Apart]
 }
 
 func (a RestrictFiles) String() string {

@@ -203,7 +203,7 @@ func makeLink(root uintptr, p *wire.Place) (uintptr, uintptr) {
 	if errno != 0 {
 		return 0, errno
 	}
-	_, errno = sys.Call(syscall.SYS_SYMLINKAT, st.planBase+uintptr(p.Target), dir, st.base+uintptr(last), 0, 0, 0)
+	_, errno = sys.Call(syscall.SYS_SYMLINKAT, st.planBase+uintptr(p.Target), dir, st.planBase+uintptr(last), 0, 0, 0)
 	if errno == uintptr(syscall.EEXIST) {
 		n, e := sys.Call(syscall.SYS_READLINKAT, dir, st.planBase+uintptr(last), sys.Addr(&st.evidence), maxLink, 0, 0)
 		switch {
