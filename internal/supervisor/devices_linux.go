@@ -148,6 +148,9 @@ func (s *State) sharedMemory(k int) int {
 	if from >= s.plen[k&1] {
 		return -1
 	}
+	if s.m.ownSize+uint(len(dir)) >= ownRoom {
+		return -int(syscall.ENAMETOOLONG)
+	}
 	for i := uint(0); i <= uint(len(dir)); i++ {
 		c := byte(0)
 		if i < uint(len(dir)) {
