@@ -155,20 +155,16 @@ func TestKernelALackOfNamespacesIsNotTheHosts(t *testing.T) {
 		if err := other.Wait(); err != nil {
 			t.Fatal(err)
 		}
+		allow("1000") // the kernel takes namespaces down some time after their last process has ended, those of the trials, too
 		s, err := New(p)
-		for ; err != nil; s, err = New(p) { // the kernel takes namespaces down after their last process has ended
-			if errors.Is(err, errors.ErrUnsupported) {
-				t.Fatal(err)
-			}
+		if err != nil {
+			t.Fatal(err)
 		}
 		if f := Probe(); !f.Namespaces.Yes() || !f.UserNS {
 			t.Errorf("%+v", f.Namespaces)
 		}
 		c := s.Command("true")
-		for err = c.Run(); errors.Is(err, unix.ENOSPC); err = c.Run() {
-			c = s.Command("true")
-		}
-		if err != nil || !c.Report().Held() {
+		if err := c.Run(); err != nil || !c.Report().Held() {
 			t.Errorf("%v\n%v", err, c.Report())
 		}
 	})
