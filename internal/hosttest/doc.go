@@ -4,6 +4,7 @@
 //	go run ./internal/hosttest                      one line a host and user, and what is wrong
 //	go run ./internal/hosttest -write docs/hosts.md and the table there
 //	go run ./internal/hosttest -only Docker         the hosts whose name begins so
+//	go run ./internal/hosttest -long                pip on every host; without it on two
 //
 // On each host this program is the harness. It asks for the default sandbox, and where that is refused for one that is weaker
 // ([policy.Policy.InContainer]); and once more for each way out of New's error, in a container made as that says. In each

@@ -74,7 +74,7 @@ func (e engine) command(ctx context.Context, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, e.program, append(slices.Clone(e.flags), args...)...)
 	if e.rootless != "" {
 		// What podman's first process hands to the one in the namespace, which newuidmap(1) would have made.
-		c.Env = append(os.Environ(), "_CONTAINERS_USERNS_CONFIGURED=done", "_CONTAINERS_ROOTLESS_UID=1000", "_CONTAINERS_ROOTLESS_GID=1000", "XDG_RUNTIME_DIR="+e.rootless, "HOME="+e.rootless)
+		c.Env = append(os.Environ(), "_CONTAINERS_USERNS_CONFIGURED=done", "_CONTAINERS_ROOTLESS_UID=1000", "_CONTAINERS_ROOTLESS_GID=1000", "XDG_RUNTIME_DIR="+e.rootless, "HOME="+e.rootless, "TMPDIR="+e.rootless)
 		ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: shifted, Size: 65536}}
 		c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS, UidMappings: ids, GidMappings: ids, GidMappingsEnableSetgroups: true, Credential: &syscall.Credential{}}
 		c.Dir = "/"

@@ -4,9 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"slices"
@@ -51,13 +49,13 @@ func inside(args []string) error {
 }
 
 func (a *account) fill(args []string) error {
-	dir := args[0]
+	dir, long := args[0], slices.Contains(args, "long")
 	var err error
-	if a.Default, err = judge(dir, func(p sandbox.Policy) sandbox.Policy { return p }); err != nil {
+	if a.Default, err = judge(dir, long, func(p sandbox.Policy) sandbox.Policy { return p }); err != nil {
 		return err
 	}
 	if a.Default.Error != "" {
-		if a.May, err = judge(dir, sandbox.Policy.InContainer); err != nil {
+		if a.May, err = judge(dir, long, sandbox.Policy.InContainer); err != nil {
 			return err
 		}
 	}
@@ -68,7 +66,7 @@ func (a *account) fill(args []string) error {
 }
 
 // judge makes a scene, has a sandbox's tool try the acts and do the work, and holds what went through against the report.
-func judge(dir string, change func(sandbox.Policy) sandbox.Policy) (*result, error) {
+func judge(dir string, long bool, change func(sandbox.Policy) sandbox.Policy) (*result, error) {
 	s, err := newStage(dir)
 	if err != nil {
 		return nil, err
@@ -112,7 +110,7 @@ func judge(dir string, change func(sandbox.Policy) sandbox.Policy) (*result, err
 			r.Start = took
 		}
 	}
-	return r, r.work(p, exe, s.WS, command)
+	return r, r.work(p, exe, s.WS, long, command)
 }
 
 // tried has tools try all acts, and returns which the tools say went through. A tool that dies is followed by another.
@@ -166,20 +164,22 @@ func (r *result) hold(s *stage, did map[int]bool, report *sandbox.Report) {
 	}
 }
 
-// work does the works.
-func (r *result) work(p sandbox.Policy, exe, dir string, command func(arg ...string) *sandbox.Cmd) error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	go http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, answer) }))
-	port := uint16(l.Addr().(*net.TCPAddr).Port)
+// work does the works, the long ones where they are asked for.
+func (r *result) work(p sandbox.Policy, exe, dir string, long bool, command func(arg ...string) *sandbox.Cmd) error {
 	for _, w := range works {
+		if w.long && !long {
+			continue
+		}
 		c := command("work", w.name)
-		if w.network {
-			p.Network.Loopback = []uint16{port}
-			os.Setenv(portVariable, fmt.Sprint(port))
+		if w.serve != nil {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				return err
+			}
+			defer l.Close()
+			p := p
+			w.serve(l, &p)
+			os.Setenv(portVariable, strconv.Itoa(l.Addr().(*net.TCPAddr).Port))
 			box, err := sandbox.New(p)
 			if err != nil {
 				r.Work[w.name] = err.Error()

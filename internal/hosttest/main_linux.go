@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -47,13 +48,14 @@ func be(args []string) error {
 	case len(args) > 0 && args[0] == "bystander":
 		signal.Ignore(signals...)
 		return unix.Pause()
-	case len(args) == 4 && args[0] == "within":
-		return within(args[1], args[2], args[3])
+	case len(args) == 5 && args[0] == "within":
+		return within(args[1], args[2], args[3], args[4] == "true")
 	}
 	only := flag.String("only", "", "the hosts whose `name` begins so")
-	write := flag.String("write", "", "write the table into this `file`")
+	long := flag.Bool("long", false, "pip on each host, and not on two alone")
+	write := flag.String("write", "", "write the table into this `file`; with -long")
 	flag.Parse()
-	table, err := outside(*only)
+	table, err := outside(*only, *long || *write != "")
 	if err == nil && *write != "" {
 		err = replaceTable(*write, table)
 	}
@@ -61,7 +63,7 @@ func be(args []string) error {
 }
 
 // outside starts this program again in namespaces of its own, in which everything ends with it, and returns the table.
-func outside(only string) (string, error) {
+func outside(only string, long bool) (string, error) {
 	if os.Geteuid() != 0 {
 		return "", unableError("it needs root")
 	}
@@ -75,7 +77,7 @@ func outside(only string) (string, error) {
 	}
 	cgroup := "/" + filepath.Base(dir)
 	defer removeCgroups(cgroup)
-	c := exec.Command("/proc/self/exe", "within", dir, cgroup, only)
+	c := exec.Command("/proc/self/exe", "within", dir, cgroup, only, strconv.FormatBool(long))
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
 	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS, Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	runtime.LockOSThread() // Pdeathsig is sent when this thread ends (prctl(2))
@@ -99,7 +101,7 @@ func outside(only string) (string, error) {
 }
 
 // within runs every host.
-func within(dir, cgroup, only string) error {
+func within(dir, cgroup, only string, long bool) error {
 	if err := settle(); err != nil {
 		return unableError(err.Error())
 	}
@@ -107,6 +109,7 @@ func within(dir, cgroup, only string) error {
 	if err != nil {
 		return err
 	}
+	w.long = long
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
 	var rows []row

@@ -95,7 +95,7 @@ func (r *row) check(where string, got *result, weaker bool) {
 	}
 	for _, w := range works {
 		text := got.Work[w.name]
-		lacks := (w.network || w.name == "server") && r.account.Runtime == string(host.GVisor) // which has no user notification
+		lacks := (w.serve != nil || w.name == "server") && r.account.Runtime == string(host.GVisor) // which has no user notification
 		if text != "" && !(weaker && lacks) {
 			r.problems = append(r.problems, where+" "+w.name+" does not work: "+text)
 		}

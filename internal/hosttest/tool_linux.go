@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/sandbox"
 	"golang.org/x/sys/unix"
 )
 
@@ -64,14 +65,15 @@ func tryActs(from int) error {
 
 // A work is something that tools do and that must function.
 type work struct {
-	name    string
-	network bool // with Network.Loopback
-	do      func() error
+	name  string
+	serve func(l net.Listener, p *sandbox.Policy) // as the harness, and grants the tool that server; nil: it takes none
+	long  bool                                    // it takes longer than all others together
+	do    func() error
 }
 
 const (
 	answer       = "the answer of the server"
-	portVariable = "HOLDFAST_PORT" // of the harness's HTTP server
+	portVariable = "HOLDFAST_PORT" // of the harness's server
 )
 
 var works = []work{
@@ -113,7 +115,7 @@ var works = []work{
 		if err != nil {
 			return err
 		}
-		go http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, answer) }))
+		go http.Serve(l, answers)
 		return fetch(l.Addr().String())
 	}},
 	{name: "pty", do: func() error {
@@ -148,7 +150,16 @@ var works = []work{
 		}
 		return os.Remove(name)
 	}},
-	{name: "fetch", network: true, do: func() error { return fetch("127.0.0.1:" + os.Getenv(portVariable)) }},
+	{name: "fetch", serve: serveLoopback, do: func() error { return fetch("127.0.0.1:" + os.Getenv(portVariable)) }},
+	{name: "pip", serve: serveIndex, long: true, do: pipInstalls},
+}
+
+var answers = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, answer) })
+
+// serveLoopback serves the answer and grants its port.
+func serveLoopback(l net.Listener, p *sandbox.Policy) {
+	p.Network.Loopback = []uint16{l.Addr().(*net.TCPAddr).AddrPort().Port()}
+	go http.Serve(l, answers)
 }
 
 // shell runs a script whose output is the error's.
