@@ -33,6 +33,8 @@ func actMore(a []string) error {
 		return swapCwd(a[1], a[2])
 	case "memory":
 		return badMemory()
+	case "affinities":
+		return affinities()
 	case "storm":
 		return signalStorm()
 	case "cwd":

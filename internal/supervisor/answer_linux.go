@@ -64,10 +64,14 @@ func (s *State) give(id uint64, fd, flags int) int {
 		sys(syscall.SYS_FCNTL, uintptr(fd), syscall.F_SETFL, uintptr(flags&openKeeps), 0, 0)
 	}
 	s.add.id, s.add.flags, s.add.srcFD, s.add.newFDFlags = id, 0, uint32(fd), uint32(flags&syscall.O_CLOEXEC)
+	if s.near.tid = 0; id == s.req.id {
+		s.keepNear(s.req.pid)
+	}
 	r := -int(syscall.EINTR)
 	for r == -int(syscall.EINTR) {
 		r = sys(syscall.SYS_IOCTL, uintptr(s.listener), ioctlAddFD, uintptr(unsafe.Pointer(&s.add)), 0, 0)
 	}
+	s.letGo()
 	closeFD(fd)
 	return r
 }

@@ -23,6 +23,7 @@ type State struct {
 	req  notification
 	resp response
 	add  addFD
+	near near
 	how  openHow
 	iov  [2]iovec
 	sent bool // the notification is answered, or will be later

@@ -1,0 +1,83 @@
+package supervisor
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestKernelOpensLeaveTheToolsAffinity lets threads with different affinities open files at once: each has the one it chose after every open, and
+// so have the processes that it starts.
+func TestKernelOpensLeaveTheToolsAffinity(t *testing.T) {
+	for user, uid := range users(t) {
+		t.Run(user, func(t *testing.T) {
+			dir, rules := workspace(t, uid)
+			out, code := run(t, job{Rules: rules, Dir: dir, UID: uid, Argv: []string{"bash", "-ec", `"$SELF" affinities`}, Env: []string{roleEnv + "=act"}})
+			if code != 0 || strings.Contains(out, "supervisor test:") {
+				t.Errorf("exit %d\n%s", code, out)
+			}
+		})
+	}
+}
+
+// affinities opens files on eight threads, of which every second one is bound to a processor.
+func affinities() error {
+	var all unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		return err
+	}
+	ends := make(chan error)
+	for i := range 8 {
+		go func() {
+			runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+			ends <- opensWith(fmt.Sprintf("f%d", i), chosen(all, i))
+		}()
+	}
+	var errs []error
+	for range 8 {
+		errs = append(errs, <-ends)
+	}
+	return errors.Join(errs...)
+}
+
+// chosen is all for an even i, and one of it for an odd one.
+func chosen(all unix.CPUSet, i int) unix.CPUSet {
+	if i%2 == 0 {
+		return all
+	}
+	var one unix.CPUSet
+	left := i % all.Count()
+	for cpu := 0; ; cpu++ {
+		if !all.IsSet(cpu) {
+			continue
+		}
+		if left == 0 {
+			one.Set(cpu)
+			return one
+		}
+		left--
+	}
+}
+
+func opensWith(name string, want unix.CPUSet) error {
+	if err := unix.SchedSetaffinity(0, &want); err != nil {
+		return err
+	}
+	for range 300 {
+		f, err := os.Create(name)
+		if err != nil {
+			return err
+		}
+		f.Close()
+		var got unix.CPUSet
+		if err := unix.SchedGetaffinity(0, &got); err != nil || got != want {
+			return fmt.Errorf("%s: affinity %v after an open, not %v: %v", name, got, want, err)
+		}
+	}
+	return nil
+}
