@@ -21,6 +21,9 @@ func readAround() Around {
 		mountinfo: read("/proc/thread-self/mountinfo"),
 	}
 	a := Around{Filtered: statusField("Seccomp") == 2, Masked: coversProc(t.mountinfo), Profile: profileOf(read("/proc/thread-self/attr/current"))}
+	if a.Filtered {
+		a.Killing = killing()
+	}
 	a.Runtime, a.Evidence, a.Unit = t.runtime()
 	a.NoFCap = os.Geteuid() == 0 && lacksFCap()
 	a.Program, _ = os.Executable()

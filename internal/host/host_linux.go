@@ -23,6 +23,9 @@ func Read() Facts {
 	}
 	f.Namespaces.Name, f.Overlay.Name, f.Image.Name = "namespaces", "overlayfs in a user namespace", "a stage without a Go runtime"
 	f.TUN.Name = "TUN devices"
+	if f.Around.Killing != "" {
+		return f.underKilling()
+	}
 	f.Landlock = readLandlock(&f.Lack)
 	f.Seccomp = readSeccomp()
 	f.Notify = readNotify()
@@ -34,14 +37,27 @@ func Read() Facts {
 	return f
 }
 
+// underKilling are the facts where the filter kills who asks: everything is taken to be missing.
+func (f Facts) underKilling() Facts {
+	no := Fact{Answer: No, Reason: f.Around.killed(), Remedy: Obstacle{Errno: unix.EPERM}.remedy(f.Around)}
+	for _, fact := range []struct {
+		at   *Fact
+		name string
+	}{{&f.Landlock, landlockName}, {&f.Seccomp, seccompName}, {&f.Notify, notifyName}, {&f.Memory, memoryName}, {&f.Take, takeName}, {&f.Keyring, keyringName}, {&f.Calls, callsName}, {&f.PIDFD, pidfdName}} {
+		*fact.at = no
+		fact.at.Name = fact.name
+	}
+	return f
+}
+
 // readCalls makes those of the calls of a start that kernels or filters may lack.
 func readCalls(lack *error) Fact {
 	fd, err := unix.MemfdCreate("holdfast", unix.MFD_CLOEXEC)
 	if err != nil {
-		return callFact("calls of a start", "memfd_create(2)", "3.17", err, lack)
+		return callFact(callsName, "memfd_create(2)", "3.17", err, lack)
 	}
 	unix.Close(fd)
-	return callFact("calls of a start", "close_range(2)", "5.9", unix.CloseRange(math.MaxUint32, math.MaxUint32, 0), lack) // no descriptor has that number
+	return callFact(callsName, "close_range(2)", "5.9", unix.CloseRange(math.MaxUint32, math.MaxUint32, 0), lack) // no descriptor has that number
 }
 
 func readPIDFD(lack *error) Fact {
@@ -49,7 +65,7 @@ func readPIDFD(lack *error) Fact {
 	if err == nil {
 		unix.Close(fd)
 	}
-	return callFact("pidfds", "pidfd_open(2)", "5.3", err, lack)
+	return callFact(pidfdName, "pidfd_open(2)", "5.3", err, lack)
 }
 
 // callFact judges what a call returned that Linux has since a version.
@@ -65,7 +81,7 @@ func callFact(name, call, since string, err error, lack *error) Fact {
 }
 
 func readLandlock(lack *error) Fact {
-	f := Fact{Name: "Landlock"}
+	f := Fact{Name: landlockName}
 	abi, err := landlock.ABI()
 	var no *landlock.UnsupportedError
 	switch {
@@ -114,7 +130,7 @@ func readSeccomp() Fact {
 	return seccompFact(err)
 }
 
-const seccompName = "seccomp filters"
+const landlockName, seccompName, notifyName, keyringName, callsName, pidfdName = "Landlock", "seccomp filters", "seccomp user notification", "session keyrings", "calls of a start", "pidfds"
 
 // seccompRefused is what helps where seccomp(2) is refused, and not unknown.
 const seccompRefused = "a system call filter that allows seccomp(2) (systemd: no SystemCallFilter= for this program's unit)"
@@ -146,7 +162,7 @@ func readNotify() Fact {
 }
 
 func notifyFact(err error) Fact {
-	f := Fact{Name: "seccomp user notification"}
+	f := Fact{Name: notifyName}
 	switch err {
 	case unix.EFAULT:
 		f.Answer, f.Reason = Yes, "the kernel knows WAIT_KILLABLE_RECV"
@@ -159,7 +175,7 @@ func notifyFact(err error) Fact {
 }
 
 func readKeyring() Fact {
-	f := Fact{Name: "session keyrings"}
+	f := Fact{Name: keyringName}
 	switch _, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, false); err {
 	case nil, unix.ENOKEY:
 		f.Answer, f.Reason = Yes, "keyctl(2) answers"

@@ -22,6 +22,17 @@ type Trial struct {
 	Overlay     syscall.Errno // of mounting an overlayfs
 }
 
+// killed says that nothing is tried under a filter that kills.
+func (a Around) killed() string {
+	return "not tried: the system call filter around this program kills a process that makes " + a.Killing
+}
+
+// NotTried is the trial where the filter around this process would kill its processes; false: it would not.
+func (f Facts) NotTried() (Trial, bool) {
+	reason := f.Around.killed()
+	return Trial{Trampoline: errors.New(reason), Refused: reason, Obstacle: Obstacle{Errno: syscall.EPERM}}, f.Around.Killing != ""
+}
+
 // Tried returns the facts with those that a trial shows: Image, Namespaces, UserNS, NoCgroupNS, SharedPIDs, NetApart, Chroot and Overlay.
 func (f Facts) Tried(t Trial) Facts {
 	f.Image = Fact{Name: f.Image.Name, Answer: Yes, Reason: "its image was executed"}

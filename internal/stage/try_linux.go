@@ -17,6 +17,9 @@ import (
 // stage is started that builds an empty sandbox and ends. It returns the facts with what that
 // shows. Where the trampoline cannot be executed, launch.Default is the re-exec from then on.
 func Try(f host.Facts) host.Facts {
+	if t, killed := f.NotTried(); killed {
+		return f.Tried(t)
+	}
 	_, err := launch.Trampoline()
 	t := host.Trial{Trampoline: err}
 	if began := tryNamespaces(&t); !began && err == nil && (t.Lack == nil || errors.Is(t.Lack, host.ErrKilled)) {
