@@ -61,7 +61,7 @@ var walls = map[string][]string{
 	"internal/commandtest":        nil,
 	"internal/tooltest":           nil,
 	"internal/hosttest":           {"docs/hosts", "sandbox", "sandbox/policy", "internal/host"},
-	"internal/bench":              {"sandbox", "sandbox/policy", "sandbox/rootfs", "sandbox/capture"},
+	"internal/bench":              {"seccomp", "sandbox", "sandbox/policy", "sandbox/rootfs", "sandbox/capture"},
 }
 
 // testWalls says what tests may import beyond that, and why.

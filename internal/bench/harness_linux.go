@@ -9,7 +9,11 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/seccomp"
 )
 
 const (
@@ -17,19 +21,29 @@ const (
 	touchedMiB    = 1024
 )
 
+// withoutNamespaces is a harness's second argument: a filter as Docker's refuses namespaces to it.
+const withoutNamespaces = "without-namespaces"
+
 // beHarness is a harness that holds as many MiB of touched memory as its
 // argument says, and starts a tool whenever it reads a line. It answers how many
 // nanoseconds that took.
 func beHarness(args []string) error {
-	mib, err := strconv.Atoi(strings.Join(args, ""))
+	mib, err := strconv.Atoi(args[0])
 	if err != nil {
 		return err
+	}
+	change := func(p sandbox.Policy) sandbox.Policy { return p }
+	if len(args) > 1 && args[1] == withoutNamespaces {
+		change = sandbox.Policy.InContainer
+		if err := refuseNamespaces(); err != nil {
+			return err
+		}
 	}
 	memory := make([]byte, mib<<20)
 	for i := 0; i < len(memory); i += os.Getpagesize() {
 		memory[i] = 1
 	}
-	dir, s, err := workspace()
+	dir, s, err := workspace(change)
 	if err != nil {
 		return err
 	}
@@ -48,6 +62,25 @@ func beHarness(args []string) error {
 	}
 	runtime.KeepAlive(memory)
 	return nil
+}
+
+// refuseNamespaces loads a filter on this process.
+func refuseNamespaces() error {
+	arch, err := seccomp.Native()
+	if err != nil {
+		return err
+	}
+	user := seccomp.Arg{Index: 0, Op: seccomp.MaskedEqual, Mask: syscall.CLONE_NEWUSER, Value: syscall.CLONE_NEWUSER}
+	program, err := seccomp.Filter{Default: seccomp.Allow, Rules: []seccomp.Rule{
+		{Names: []string{"unshare", "mount", "setns"}, Action: seccomp.Errno(seccomp.EPERM)},
+		{Names: []string{"clone"}, Args: []seccomp.Arg{user}, Action: seccomp.Errno(seccomp.EPERM)},
+		{Names: []string{"clone3"}, Action: seccomp.Errno(seccomp.ENOSYS)},
+	}}.Compile(arch)
+	if err != nil {
+		return err
+	}
+	_, err = program.Load(seccomp.LoadOptions{})
+	return err
 }
 
 // A worker is a running program that answers lines.

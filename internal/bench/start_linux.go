@@ -25,15 +25,20 @@ const (
 	secretive = "Sandbox.Command, the same with a credential"
 	captured  = "Sandbox.Command, the same with capture"
 	anew      = "sandbox.Command (policy compiled anew)"
+	alone     = "Sandbox.Command, Workspace InContainer, where a filter refuses namespaces"
 	wrapped   = "bubblewrap"
 )
 
-// workspace makes a temporary directory and the default sandbox of it.
-func workspace() (dir string, s *sandbox.Sandbox, err error) {
+// workspace makes a temporary directory and the default sandbox of it, or what changes make of that.
+func workspace(changes ...func(sandbox.Policy) sandbox.Policy) (dir string, s *sandbox.Sandbox, err error) {
 	if dir, err = os.MkdirTemp("", "holdfast-bench-"); err != nil {
 		return "", nil, err
 	}
-	if s, err = sandbox.New(sandbox.Workspace(dir)); err != nil {
+	p := sandbox.Workspace(dir)
+	for _, change := range changes {
+		p = change(p)
+	}
+	if s, err = sandbox.New(p); err != nil {
 		os.RemoveAll(dir)
 		return "", nil, err
 	}
@@ -66,9 +71,19 @@ func start(rounds int) ([]table, error) {
 	if err != nil {
 		return nil, err
 	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	other, err := newWorker(self, harnessWorker, "0", withoutNamespaces) // what this process can do is remembered
+	if err != nil {
+		return nil, err
+	}
+	defer other.close()
 	list := []contender{
 		timed(plain, func() error { return exec.Command(trivial).Run() }),
 		timed(sandboxed, func() error { return s.Command(trivial).Run() }),
+		{alone, func() (time.Duration, error) { return other.ask("start") }},
 		timed(sameTree, func() error { return whole.Command(trivial).Run() }),
 		timed(proxied, func() error { return nets[0].Command(trivial).Run() }),
 		timed(secretive, func() error { return nets[1].Command(trivial).Run() }),
