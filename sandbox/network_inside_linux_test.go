@@ -74,10 +74,14 @@ var _ = offer(programs, "answer", func(args []string) {
 })
 
 func TestKernelNetworkReachesServersInside(t *testing.T) {
-	eachUser(t, func(t *testing.T) {
-		s := networkSandbox(t, allSets[0], func(p *Policy) { p.Network.Listen = []uint16{8000} })
-		c := hostile(t, s, "answer", "8000", "8001")
-		if _, err := c.DialInside(t.Context(), 8000); err == nil {
+	eachWall(t, listenWalls, func(t *testing.T, w walls) {
+		port, other := portForTool(t), portForTool(t)
+		for other == port {
+			other = portForTool(t)
+		}
+		s := networkSandbox(t, w, func(p *Policy) { p.Network.Listen = []uint16{port} })
+		c := hostile(t, s, "answer", fmt.Sprint(port), fmt.Sprint(other))
+		if _, err := c.DialInside(t.Context(), port); err == nil {
 			t.Error("dialled before Start")
 		}
 		in, out := must(c.StdinPipe()), must(c.StdoutPipe())
@@ -92,21 +96,21 @@ func TestKernelNetworkReachesServersInside(t *testing.T) {
 			return c.DialInside(ctx, portOf(t, address))
 		}}}
 		for range 20 {
-			r, err := client.Get("http://inside:8000/")
+			r, err := client.Get(fmt.Sprintf("http://inside:%d/", port))
 			if err != nil {
 				t.Fatalf("%v\n%s", err, c.Report())
 			}
 			body, _ := io.ReadAll(r.Body)
 			r.Body.Close()
-			if string(body) != "from inside 8000" {
+			if string(body) != fmt.Sprint("from inside ", port) {
 				t.Errorf("got %q", body)
 			}
 			client.CloseIdleConnections()
 		}
-		if _, err := c.DialInside(t.Context(), 8001); err == nil || !strings.Contains(err.Error(), "Network.Listen") {
+		if _, err := c.DialInside(t.Context(), other); err == nil || !strings.Contains(err.Error(), "Network.Listen") {
 			t.Errorf("a port that is not named: %v", err)
 		}
-		conn, err := c.DialInside(t.Context(), 8000)
+		conn, err := c.DialInside(t.Context(), port)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +122,7 @@ func TestKernelNetworkReachesServersInside(t *testing.T) {
 			t.Error("the connection has outlived the run")
 		}
 		conn.Close()
-		if _, err := c.DialInside(t.Context(), 8000); err == nil {
+		if _, err := c.DialInside(t.Context(), port); err == nil {
 			t.Error("dialled after the end")
 		}
 	})
@@ -139,17 +143,18 @@ var _ = offer(programs, "answer at", func(args []string) {
 // TestKernelNetworkReachesServersOfEitherFamily: what listens at "localhost" is, for
 // Node, at ::1 alone.
 func TestKernelNetworkReachesServersOfEitherFamily(t *testing.T) {
-	eachUser(t, func(t *testing.T) {
-		s := networkSandbox(t, allSets[0], func(p *Policy) { p.Network.Listen = []uint16{8000} })
-		for _, at := range []string{"127.0.0.1:8000", "[::1]:8000", "0.0.0.0:8000", "[::]:8000"} {
-			c := hostile(t, s, "answer at", at)
+	eachWall(t, listenWalls, func(t *testing.T, w walls) {
+		port := portForTool(t)
+		s := networkSandbox(t, w, func(p *Policy) { p.Network.Listen = []uint16{port} })
+		for _, at := range []string{"127.0.0.1", "[::1]", "0.0.0.0", "[::]"} {
+			c := hostile(t, s, "answer at", fmt.Sprint(at, ":", port))
 			in, out := must(c.StdinPipe()), must(c.StdoutPipe())
 			if err := c.Start(); err != nil {
 				t.Fatal(err)
 			}
 			var line [5]byte
 			io.ReadFull(out, line[:])
-			conn, err := c.DialInside(t.Context(), 8000)
+			conn, err := c.DialInside(t.Context(), port)
 			if err != nil {
 				t.Errorf("%s (%q): %v", at, line, err)
 			} else {
@@ -160,14 +165,14 @@ func TestKernelNetworkReachesServersOfEitherFamily(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		c := hostile(t, s, "answer at", "127.0.0.1:8001")
+		c := hostile(t, s, "answer at", "127.0.0.1:0")
 		in, out := must(c.StdinPipe()), must(c.StdoutPipe())
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
 		io.ReadFull(out, make([]byte, 5))
-		if _, err := c.DialInside(t.Context(), 8000); !errors.Is(err, syscall.ECONNREFUSED) || !strings.Contains(err.Error(), "127.0.0.1:8000") {
-			t.Errorf("nobody listens: %v", err)
+		if _, err := c.DialInside(t.Context(), port); !errors.Is(err, syscall.ECONNREFUSED) || !strings.Contains(err.Error(), fmt.Sprint("127.0.0.1:", port)) {
+			t.Errorf("none listens: %v", err)
 		}
 		in.Close()
 		c.Wait()

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"os"
@@ -40,26 +41,46 @@ var _ = offer(programs, "session hidden listener", func(args []string) {
 	io.ReadFull(os.Stdin, make([]byte, 1))
 })
 
-// listening is a session whose policy names ports, as each user.
-func listening(t *testing.T, body func(t *testing.T, s *Session)) {
+// listenWalls are with a network namespace, and without namespaces on the machine's loopback.
+var listenWalls = []walls{allSets[0], bareWalls[1], bareWalls[0]}
+
+// portForTool returns a port at which no server of the machine's is, and which the kernel gives to none by itself.
+func portForTool(t *testing.T) uint16 {
 	t.Helper()
-	kerneltest.Need(t, kerneltest.HasUserNamespaces, kerneltest.LandlockABI(6), kerneltest.HasSeccompFilter)
-	eachWall(t, sessionWalls[:1], func(t *testing.T, w walls) {
-		p := attackPolicy(t, "", w)
-		p.Network.Listen = []uint16{8080, 8081}
+	for range 1000 {
+		port := 10_000 + rand.IntN(20_000)
+		if l, err := net.Listen("tcp", fmt.Sprintf(":%d", port)); err == nil {
+			l.Close()
+			return uint16(port)
+		}
+	}
+	t.Fatal("no port is free")
+	return 0
+}
+
+// listening is a session whose policy names a port, as each user.
+func listening(t *testing.T, sets []walls, body func(t *testing.T, s *Session, port uint16)) {
+	t.Helper()
+	kerneltest.Need(t, kerneltest.LandlockABI(6), kerneltest.HasSeccompFilter)
+	eachWall(t, sets, func(t *testing.T, w walls) {
+		if !w.bare() {
+			kerneltest.Need(t, kerneltest.HasUserNamespaces)
+		}
+		p, port := attackPolicy(t, "", w), portForTool(t)
+		p.Network.Listen = []uint16{port}
 		s, err := attackSandbox(t, p, w).Open(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		body(t, s)
+		body(t, s, port)
 	})
 }
 
 // TestKernelPortsListsWhoListens in a session: also a listener that a tool hides in a socket, and nothing of this machine's.
 func TestKernelPortsListsWhoListens(t *testing.T) {
 	kerneltest.Long(t)
-	listening(t, func(t *testing.T, s *Session) {
+	listening(t, listenWalls[:1], func(t *testing.T, s *Session, _ uint16) {
 		if ports, err := s.Ports(); len(ports) != 0 || err != nil {
 			t.Errorf("of a new session: %+v, %v", ports, err)
 		}
@@ -120,16 +141,16 @@ func TestKernelPortsListsWhoListens(t *testing.T) {
 
 // TestKernelForwardLeadsToAPortOfTheSession, if the policy grants it, and ends with the session.
 func TestKernelForwardLeadsToAPortOfTheSession(t *testing.T) {
-	listening(t, func(t *testing.T, s *Session) {
+	listening(t, listenWalls, func(t *testing.T, s *Session, port uint16) {
 		not := (*PolicyError)(nil)
 		if _, err := s.Forward(22); !errors.As(err, &not) || not.Remedy == "" {
 			t.Errorf("a port that the policy does not name: %v", err)
 		}
-		at, err := s.Forward(8080)
+		at, err := s.Forward(port)
 		if err != nil || at.Addr() != netip.MustParseAddr("127.0.0.1") {
 			t.Fatalf("%v, %v", at, err)
 		}
-		if again, err := s.Forward(8080); again != at || err != nil {
+		if again, err := s.Forward(port); again != at || err != nil {
 			t.Errorf("once more: %v, %v", again, err)
 		}
 		read := func() (string, error) {
@@ -144,13 +165,13 @@ func TestKernelForwardLeadsToAPortOfTheSession(t *testing.T) {
 		if out, err := read(); out != "" || !errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("without a server: %q, %v", out, err)
 		}
-		server := s.program("session late server", "127.0.0.1:8080")
+		server := s.program("session late server", fmt.Sprint("127.0.0.1:", port))
 		begin, _ := server.StdinPipe()
 		if err := server.Start(); err != nil {
 			t.Fatal(err)
 		}
 		begin.Write([]byte{1})
-		if err := s.WaitPort(t.Context(), 8080); err != nil {
+		if err := s.WaitPort(t.Context(), port); err != nil {
 			t.Fatal(err)
 		}
 		for range 3 {
@@ -163,7 +184,7 @@ func TestKernelForwardLeadsToAPortOfTheSession(t *testing.T) {
 			t.Errorf("after Close: %q", out)
 		}
 		over := (*policy.SessionError)(nil)
-		if _, err := s.Forward(8080); !errors.As(err, &over) {
+		if _, err := s.Forward(port); !errors.As(err, &over) {
 			t.Errorf("after Close: %v", err)
 		}
 	})

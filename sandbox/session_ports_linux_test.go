@@ -3,6 +3,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -27,8 +28,8 @@ var _ = offer(programs, "session late server", func(args []string) {
 
 // TestKernelWaitPortReturnsWhenAServerListens, and not before; with the session it ends, too.
 func TestKernelWaitPortReturnsWhenAServerListens(t *testing.T) {
-	listening(t, func(t *testing.T, s *Session) {
-		server := s.program("session late server", "127.0.0.1:8080")
+	listening(t, listenWalls, func(t *testing.T, s *Session, port uint16) {
+		server := s.program("session late server", fmt.Sprint("127.0.0.1:", port))
 		begin, err := server.StdinPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -38,14 +39,14 @@ func TestKernelWaitPortReturnsWhenAServerListens(t *testing.T) {
 		}
 		over, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := s.WaitPort(over, 8080); !errors.Is(err, context.Canceled) {
+		if err := s.WaitPort(over, port); !errors.Is(err, context.Canceled) {
 			t.Errorf("before it listens: %v", err)
 		}
 		begin.Write([]byte{1})
-		if err := s.WaitPort(t.Context(), 8080); err != nil {
+		if err := s.WaitPort(t.Context(), port); err != nil {
 			t.Fatal(err)
 		}
-		c, err := s.DialInside(t.Context(), 8080)
+		c, err := s.DialInside(t.Context(), port)
 		if err != nil {
 			t.Fatal(err)
 		}

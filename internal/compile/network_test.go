@@ -267,14 +267,18 @@ func TestWithoutANamespaceTheProxiesAreAllThatIsReached(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
+	p, err = Plan(bare(policy.Network{Listen: []uint16{80}}))
+	if err != nil || !strings.Contains(p.String(), "connections, which may go to [] alone") {
+		t.Errorf("the supervisor makes no servers: %v\n%s", err, p)
+	}
 	for name, n := range map[string]policy.Network{
-		"a server inside":   {Listen: []uint16{80}},
-		"an agent":          {SSHAgent: true},
-		"a capture of TCP":  {Capture: func(*os.File, policy.CaptureGate) (func(), error) { return nil, nil }},
-		"no listener's use": {Hosts: []string{"a.example"}},
+		"a server's use":   {Listen: []uint16{80}},
+		"an agent":         {SSHAgent: true},
+		"a capture of TCP": {Capture: func(*os.File, policy.CaptureGate) (func(), error) { return nil, nil }},
+		"a proxy's use":    {Hosts: []string{"a.example"}},
 	} {
 		in := bare(n)
-		if name == "no listener's use" {
+		if strings.HasSuffix(name, "'s use") { // of a supervisor
 			in.Facts.Notify = fixture.No("notify")
 			in.Policy.Files.Protect.Off = true
 		}

@@ -29,9 +29,9 @@ func (c *compilation) guarded() bool {
 }
 
 // local reports whether the supervisor lets the tool's own processes meet at sockets, and at no others: where files are bounded and there
-// is a supervisor for another reason, too. One more filter and its process are much for a policy that has none.
+// is a supervisor for another reason, too, or the harness is to reach a server. One more filter and its process are much for a policy that has none.
 func (c *compilation) local() bool {
-	return c.withoutNet() && !c.open(policy.BoundFiles) && (c.guarded() || c.guardsNames())
+	return c.withoutNet() && !c.open(policy.BoundFiles) && (c.guarded() || c.guardsNames() || c.NetConfig.Dials)
 }
 
 // streams reports whether the supervisor makes, binds and connects the tool's sockets.
@@ -87,11 +87,14 @@ func (c *compilation) lackNetwork() {
 		notify = c.Facts.Seccomp
 	}
 	lack(notify, !notify.Yes() && (w.Proxied || len(w.Loopback) > 0) && !c.namespaced, "no proxy can be reached: without a network namespace the supervisor has to hold connections")
-	lack(c.Facts.Namespaces, w.Dials, "servers inside cannot be reached from outside by Network.Listen")
+	lack(c.Facts.Namespaces, w.Dials && !c.streams(), "servers inside cannot be reached from outside by Network.Listen")
 	if !c.namespaced {
 		lack(c.Facts.Namespaces, w.SSHAgent || w.GPGAgent, "the agents cannot be reached: only local sockets of the tool's own are")
 		lack(c.Facts.Namespaces, !c.Policy.Network.Host && slices.ContainsFunc(c.Tree.Entries, func(e resolve.Entry) bool { return e.Kind == pathrule.Socket }), "Network.Unix cannot be reached: only local sockets of the tool's own are")
 		lack(c.Facts.Namespaces, w.Captures, w.WithoutCapture()+": there is no network namespace to capture")
+	}
+	if w.Dials && c.streams() {
+		c.note(policy.BoundNetwork, "there is no network namespace: the tool's servers are on the host's loopback, at an address of the sandbox's own, to which every user of the host can connect")
 	}
 	if c.guarded() {
 		c.note(policy.BoundNetwork, "there is no network namespace: the tool connects to the proxies on the host's loopback, which ask for the run's key, and to servers of the same command")

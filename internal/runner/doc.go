@@ -37,6 +37,24 @@
 // What a command without Stdout or Stderr writes is kept (outputs.go, run_output.go, package output); ports_linux.go and
 // session_ports_linux.go find who listens, and forwards_linux.go leads a port of the harness's loopback there.
 //
+// # Servers without a network namespace
+//
+// With a network namespace DialInside asks init for a socket that was made inside. Without one the supervisor binds the tools' servers to
+// addresses of its own on the machine's loopback, and the harness connects there itself (loopback_linux.go). Once a server has ended any program of the
+// machine can bind its address, and TCP does not say who the other end is. So a directDialer looks twice at the kernel's table of sockets and at the
+// descriptors of the sandbox's processes:
+//
+//  1. before, for a socket that listens at such an address and that one of the processes has. A program of the machine's hears nothing otherwise;
+//  2. after, for that very socket, listening, or for the other end of the connection, again in one of the processes.
+//
+// A socket that listened at both times did so in between, since the supervisor lets none of the tool's listen a second time, and no other socket can listen there
+// beside it; so the connection is in its queue, or was. A server such as nc -l has closed it by then, and is known by the other end. One that has
+// closed both is not known, and the dial refused. Of a tool that has more servers than the supervisor keeps ports (32), and sets SO_REUSEPORT, a program
+// of the same user could share the oldest. Init could dial with the supervisors' table in hand and be sure at once; but it would wait
+// for the wardens' turn, and it waits for nothing.
+//
+// # Decisions
+//
 // With Files.Decide the supervisor asks about opens that fail (questions_linux.go). The file is found and opened by O_PATH before the
 // policy's Decide is asked, and given as a sealed copy, or to be written, if it is the same after the answer (granted_linux.go).
 //

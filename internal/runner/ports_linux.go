@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -13,7 +12,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -50,11 +48,7 @@ func (n *Session) WaitPort(ctx context.Context, port uint16) error {
 
 // mayListen refuses to wait for servers where no tool can serve: without a network namespace and without a supervisor for that.
 func (s *Sandbox) mayListen() error {
-	serves := slices.ContainsFunc(s.Plan.Steps, func(step plan.Step) bool {
-		load, is := step.Do.(plan.LoadSupervisor)
-		return is && load.Network
-	})
-	if serves || s.Plan.Namespaces.Net || s.Policy.Network.Host || slices.Contains(s.Policy.Open, policy.BoundNetwork) {
+	if s.meets() || s.Plan.Namespaces.Net || s.Policy.Network.Host || slices.Contains(s.Policy.Open, policy.BoundNetwork) {
 		return nil
 	}
 	return &policy.UnsupportedError{Bound: policy.BoundNetwork, What: "no tool can serve",
@@ -77,31 +71,13 @@ func (n *Session) Listens(port uint16) (bool, error) {
 	return len(holders(processes, wanted)) > 0, nil
 }
 
-// mostTable is how much is read of a table of sockets, of which a tool can open many.
-const mostTable = 16 << 20
-
 // sockets reads tables of the network namespace that init is in (proc_pid_net(5)).
 func (n *Session) sockets(tables ...string) (list []socket, err error) {
 	dir, err := n.procNet()
 	if err != nil {
 		return nil, err
 	}
-	for _, table := range tables {
-		f, err := os.Open(dir + table)
-		if os.IsNotExist(err) && strings.HasSuffix(table, "6") {
-			continue // a kernel without IPv6
-		}
-		if err != nil {
-			return nil, err
-		}
-		text, err := io.ReadAll(io.LimitReader(f, mostTable))
-		f.Close()
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, socketsIn(text, strings.TrimSuffix(table, "6"))...)
-	}
-	return list, nil
+	return readSockets(dir, socketsIn, tables...)
 }
 
 // procNet is the directory of these tables.

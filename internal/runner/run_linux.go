@@ -73,7 +73,11 @@ func (r *Run) watch() {
 func (r *Run) listen() {
 	r.control.AwaitStart()
 	if r.net != nil && r.control.Held {
-		r.net.Serve(r.control)
+		var processes func() []policy.Process
+		if r.sandbox.NetConfig.Dials && r.sandbox.meets() {
+			processes = r.processes
+		}
+		r.net.Serve(r.control, processes)
 	}
 	close(r.decided)
 	r.control.AwaitEvidence()
@@ -99,6 +103,15 @@ func (r *Run) listen() {
 	r.control.Close()
 	<-released
 	close(r.empty) // the last: Wait returns now
+}
+
+// processes lists those of a single command, and the sandbox's own.
+func (r *Run) processes() []policy.Process {
+	list := addChildren(nil, r.cmd.Process.Pid, policy.Process{})
+	if r.cmd.Process.Signal(syscall.Signal(0)) != nil {
+		return nil // the stage has ended, and its number may be another process's
+	}
+	return list
 }
 
 // listenInside follows a session's command: to its tool's end, and then to that of all that it has left, of which the session's

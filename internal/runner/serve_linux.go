@@ -10,11 +10,18 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/internal/proxy/agent"
 	"github.com/holdfast-dev/holdfast/internal/stage"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// Serve serves what has come up from inside through the run's control socket.
-func (n *Network) Serve(control *stage.Control) {
+// Serve serves what has come up from inside through the run's control socket. processes lists the sandbox's, if its servers are on the machine's
+// loopback; else it is nil.
+func (n *Network) Serve(control *stage.Control, processes func() []policy.Process) {
 	w := n.wiring
+	if processes != nil {
+		n.mu.Lock()
+		n.dial = directDialer{processes}.dial
+		n.mu.Unlock()
+	}
 	http := func(l net.Listener) error { return n.gateway.Serve(l, proxy.HTTP) }
 	socks := func(l net.Listener) error { return n.gateway.Serve(l, proxy.SOCKS) }
 	if n.outside[0] != nil {

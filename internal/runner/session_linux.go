@@ -152,7 +152,7 @@ func (n *Session) start() (err error) {
 		if n.began = time.Now(); n.sandbox.Policy.Observe != nil {
 			n.observer.started(n.began, policy.Started{PID: n.cmd.Process.Pid})
 		}
-		n.net.Serve(n.control)
+		n.net.Serve(n.control, n.processesToDial())
 		return nil
 	}
 	err = failedStart(s.Plan.ForSession(), t, n.control.Failed)

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"strconv"
@@ -13,32 +14,75 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// A socket is one that can be reached: the Process of its Port is not known yet.
+// A socket is one of the kernel's table: the Process of its Port is not known yet.
 type socket struct {
 	policy.Port
-	inode uint64
+	remote netip.AddrPort // of a connection; else zero
+	state  string
+	inode  uint64
 }
 
-// socketsIn reads the text of /proc/net/tcp, tcp6, udp or udp6: the listeners, or the sockets that are bound and not connected (proc_pid_net(5)).
-func socketsIn(table []byte, protocol string) (list []socket) {
-	state := "0A" // TCP_LISTEN
+// stateListen is TCP_LISTEN.
+const stateListen = "0A"
+
+// at is the socket's own address: of IPv4, if an IPv6 socket has it.
+func (s socket) at() netip.AddrPort { return netip.AddrPortFrom(s.Address.Unmap(), s.Port.Port) }
+
+// socketsIn reads the text of /proc/net/tcp, tcp6, udp or udp6: the sockets that can be reached, which are the listeners, or those that are bound and
+// not connected (proc_pid_net(5)).
+func socketsIn(table []byte, protocol string) []socket {
 	if protocol == "udp" {
-		state = "07" // TCP_CLOSE
+		return socketsOf(table, protocol, "07") // TCP_CLOSE
 	}
+	return socketsOf(table, protocol, stateListen)
+}
+
+// socketsOf reads those in a state; "": in any.
+func socketsOf(table []byte, protocol, state string) (list []socket) {
 	for line := range bytes.Lines(table) {
 		f := bytes.Fields(line)
-		if len(f) < 10 || string(f[3]) != state {
+		if len(f) < 10 || state != "" && string(f[3]) != state {
 			continue
 		}
-		host, number, _ := bytes.Cut(f[1], []byte(":"))
-		address, is := kernelAddress(string(host))
-		port, err := strconv.ParseUint(string(number), 16, 16)
-		inode, errInode := strconv.ParseUint(string(f[9]), 10, 64)
-		if is && err == nil && errInode == nil {
-			list = append(list, socket{policy.Port{Port: uint16(port), Address: address, Protocol: protocol}, inode})
+		local, is := kernelAddrPort(f[1])
+		remote, _ := kernelAddrPort(f[2])
+		inode, err := strconv.ParseUint(string(f[9]), 10, 64)
+		if is && err == nil {
+			list = append(list, socket{policy.Port{Port: local.Port(), Address: local.Addr(), Protocol: protocol}, remote, string(f[3]), inode})
 		}
 	}
 	return list
+}
+
+// mostTable is how much is read of a table of sockets, of which a tool can open many.
+const mostTable = 16 << 20
+
+// readSockets reads tables in a directory.
+func readSockets(dir string, in func(table []byte, protocol string) []socket, tables ...string) (list []socket, err error) {
+	for _, table := range tables {
+		f, err := os.Open(dir + table)
+		if os.IsNotExist(err) && strings.HasSuffix(table, "6") {
+			continue // a kernel without IPv6
+		}
+		if err != nil {
+			return nil, err
+		}
+		text, err := io.ReadAll(io.LimitReader(f, mostTable))
+		f.Close()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, in(text, strings.TrimSuffix(table, "6"))...)
+	}
+	return list, nil
+}
+
+// kernelAddrPort reads an address and a port as the kernel prints them.
+func kernelAddrPort(text []byte) (netip.AddrPort, bool) {
+	host, number, _ := bytes.Cut(text, []byte(":"))
+	address, is := kernelAddress(string(host))
+	port, err := strconv.ParseUint(string(number), 16, 16)
+	return netip.AddrPortFrom(address, uint16(port)), is && err == nil
 }
 
 // kernelAddress reads an address as the kernel prints it: in words of 32 bits of this machine's order.

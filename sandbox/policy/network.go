@@ -78,7 +78,8 @@ type Network struct {
 	// which the tool finds at the same port of its loopback.
 	Loopback []uint16
 	// Listen lists ports on which a server of the tool's can be reached from the
-	// harness, by sandbox.Cmd.DialInside. It takes a network namespace.
+	// harness, by sandbox.Cmd.DialInside. Without namespaces it
+	// takes a supervisor, and every user of the machine can connect to such a server.
 	Listen []uint16
 	// Unix lists sockets of the host, by absolute path, that may be connected to,
 	// such as a container daemon's. A tool that can talk to a daemon can do what the
