@@ -14,7 +14,7 @@ import (
 func TestKernelAFilterThatKillsIsAnError(t *testing.T) {
 	kerneltest.Parallel(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
-		for call, refused := range map[string]bool{"seccomp": true, "landlock_create_ruleset": true, "mount": true, "pidfd_getfd": true, "keyctl": true, "acct": false} {
+		for call, refused := range map[string]bool{"seccomp": true, "landlock_create_ruleset": true, "mount": true, "pidfd_getfd": true, "keyctl": true, "acct": false, "sched_setaffinity": false} {
 			t.Run(call, func(t *testing.T) {
 				kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
 					kerneltest.Need(t, kerneltest.HasUserNamespaces, kerneltest.HasMountSetattr)
@@ -33,6 +33,9 @@ func TestKernelAFilterThatKillsIsAnError(t *testing.T) {
 					for name, p := range map[string]Policy{"default": workspaceHere(t), "InContainer": workspaceHere(t).InContainer()} {
 						s, err := New(p)
 						if err == nil {
+							if out, err := s.Command("sh", "-c", "echo written >f; cat f").CombinedOutput(); string(out) != "written\n" {
+								t.Errorf("%s: %s, %v", name, out, err)
+							}
 							s.Close()
 						}
 						if refused != errors.Is(err, errors.ErrUnsupported) || refused && !strings.Contains(err.Error(), "kills a process that makes "+call+"(2)") || !refused && err != nil {

@@ -22,18 +22,19 @@ const (
 
 // Around is what surrounds this process and bears on what the kernel allows it. [Facts.Ways] says what helps.
 type Around struct {
-	Runtime  Runtime  `json:"runtime,omitempty"`
-	Evidence string   `json:"evidence,omitempty"` // where Runtime was seen
-	Unit     string   `json:"unit,omitempty"`     // systemd's unit of this process
-	Program  string   `json:"program,omitempty"`  // this process's executable
-	Profile  string   `json:"profile,omitempty"`  // the security module's profile or label: "docker-default"; "": unconfined
-	Sysctls  []string `json:"sysctls,omitempty"`  // those that forbid user namespaces, as the settings that allow them
-	AppArmor bool     `json:"appArmor,omitempty"` // AppArmor restricts user namespaces to programs with a profile that allows them
-	Filtered bool     `json:"filtered,omitempty"` // a system call filter is in force
-	Killing  string   `json:"killing,omitempty"`  // a call for which that filter kills the process: "seccomp(2)"
-	Masked   bool     `json:"masked,omitempty"`   // parts of /proc are covered
-	Hidden   bool     `json:"hidden,omitempty"`   // this process is not dumpable, as of an executable that its user may not read: its uid_map is root's (PR_SET_DUMPABLE)
-	NoFCap   bool     `json:"noFCap,omitempty"`   // this is uid 0 without CAP_SETFCAP, which may not be mapped into a user namespace since Linux 5.12 (user_namespaces(7))
+	Runtime    Runtime  `json:"runtime,omitempty"`
+	Evidence   string   `json:"evidence,omitempty"`   // where Runtime was seen
+	Unit       string   `json:"unit,omitempty"`       // systemd's unit of this process
+	Program    string   `json:"program,omitempty"`    // this process's executable
+	Profile    string   `json:"profile,omitempty"`    // the security module's profile or label: "docker-default"; "": unconfined
+	Sysctls    []string `json:"sysctls,omitempty"`    // those that forbid user namespaces, as the settings that allow them
+	AppArmor   bool     `json:"appArmor,omitempty"`   // AppArmor restricts user namespaces to programs with a profile that allows them
+	Filtered   bool     `json:"filtered,omitempty"`   // a system call filter is in force
+	Killing    string   `json:"killing,omitempty"`    // a call for which that filter kills the process: "seccomp(2)"
+	NoAffinity bool     `json:"noAffinity,omitempty"` // it kills for sched_setaffinity(2), without which opens for writing are slower
+	Masked     bool     `json:"masked,omitempty"`     // parts of /proc are covered
+	Hidden     bool     `json:"hidden,omitempty"`     // this process is not dumpable, as of an executable that its user may not read: its uid_map is root's (PR_SET_DUMPABLE)
+	NoFCap     bool     `json:"noFCap,omitempty"`     // this is uid 0 without CAP_SETFCAP, which may not be mapped into a user namespace since Linux 5.12 (user_namespaces(7))
 }
 
 // String says which runtime this is, and where it was seen; "": none was recognised.

@@ -2,6 +2,7 @@ package host
 
 import (
 	"runtime"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,22 +17,26 @@ var probes = []struct {
 	{"memfd_create(2)", unix.SYS_MEMFD_CREATE}, {"close_range(2)", unix.SYS_CLOSE_RANGE}, {"unshare(2)", unix.SYS_UNSHARE}, {"setns(2)", unix.SYS_SETNS},
 }
 
-// killing returns the first of the probes for which a filter kills the process that makes it; "": none. systemd's SystemCallFilter= does so unless
-// SystemCallErrorNumber= is there (systemd.exec(5)). It costs a fork, and is asked only where a filter is in force.
-func killing() string {
-	var all []uintptr
+// spared are calls without which the sandbox is slower, and nothing else.
+var spared = []uintptr{unix.SYS_SCHED_GETAFFINITY, unix.SYS_SCHED_SETAFFINITY, unix.SYS_GETCPU}
+
+// killing returns the first of the probes for which a filter kills the process that makes it; "": none. And whether it kills for one of those
+// that are spared. systemd's SystemCallFilter= does so unless SystemCallErrorNumber= is there (systemd.exec(5)). It costs a fork, and is asked
+// only where a filter is in force.
+func killing() (probe string, affinity bool) {
+	all := slices.Clone(spared)
 	for _, p := range probes {
 		all = append(all, p.number)
 	}
 	if !kills(all) {
-		return ""
+		return "", false
 	}
 	for _, p := range probes {
 		if kills([]uintptr{p.number}) {
-			return p.name
+			return p.name, false
 		}
 	}
-	return ""
+	return "", kills(spared)
 }
 
 // kills reports whether a child is killed by SIGSYS when it makes calls, whose arguments no kernel accepts.

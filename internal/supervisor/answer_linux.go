@@ -64,7 +64,7 @@ func (s *State) give(id uint64, fd, flags int) int {
 		sys(syscall.SYS_FCNTL, uintptr(fd), syscall.F_SETFL, uintptr(flags&openKeeps), 0, 0)
 	}
 	s.add.id, s.add.flags, s.add.srcFD, s.add.newFDFlags = id, 0, uint32(fd), uint32(flags&syscall.O_CLOEXEC)
-	if s.near.tid = 0; id == s.req.id {
+	if s.near.tid = 0; id == s.req.id && s.m.rb(offDevices)&devNear != 0 {
 		s.keepNear(s.req.pid)
 	}
 	r := -int(syscall.EINTR)

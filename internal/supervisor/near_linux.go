@@ -14,7 +14,7 @@ type near struct {
 	cpu  uint32
 }
 
-// keepNear keeps the thread of the call in hand on the processor that this code runs on, until letGo.
+// keepNear, with Rules.Near, keeps the thread of the call in hand on the processor that this code runs on, until letGo.
 //
 // An answer wakes a thread here (syncWake), but SECCOMP_IOCTL_NOTIF_ADDFD wakes it as everything else does: on an idle processor,
 // from which the answer calls it back a few microseconds later. To wake an idle processor twice, and to move twice, took two

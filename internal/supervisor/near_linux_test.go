@@ -17,6 +17,7 @@ func TestKernelOpensLeaveTheToolsAffinity(t *testing.T) {
 	for user, uid := range users(t) {
 		t.Run(user, func(t *testing.T) {
 			dir, rules := workspace(t, uid)
+			rules.Near = true
 			out, code := run(t, job{Rules: rules, Dir: dir, UID: uid, Argv: []string{"bash", "-ec", `"$SELF" affinities`}, Env: []string{roleEnv + "=act"}})
 			if code != 0 || strings.Contains(out, "supervisor test:") {
 				t.Errorf("exit %d\n%s", code, out)

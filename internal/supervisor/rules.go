@@ -41,6 +41,10 @@ type Rules struct {
 	// MemFile says that the tool's memory is read by /proc/PID/mem, where process_vm_readv(2) is refused.
 	MemFile bool
 
+	// Near says that the tool's thread may be kept on the supervisor's processor while it is given a descriptor: no filter
+	// around this process kills for sched_setaffinity(2).
+	Near bool
+
 	// FreeBinds leaves bind(2) to the kernel. It is for a host on which the supervisor cannot take a descriptor out of the tool
 	// (pidfd_getfd(2)), and for a sandbox whose Landlock rules let no socket be made below Roots.
 	FreeBinds bool
@@ -100,9 +104,10 @@ const (
 	flagMemFile  = 32 // Rules.MemFile
 	flagConnects = 64 // Rules.Connects is not nil
 
-	// What of /dev is the tool's: see devices_linux.go.
+	// What of /dev is the tool's (see devices_linux.go), and how it is given descriptors.
 	devShared    = 1
 	devTerminals = 2
+	devNear      = 4 // Rules.Near
 
 	// What is watched: see watch_linux.go.
 	watchOn    = 1
@@ -194,7 +199,7 @@ func (r *Rules) setFlags(b []byte) {
 	}
 	b[offFlags] = git | boolByte(r.MemFile)*flagMemFile | boolByte(r.Connects != nil)*flagConnects
 	b[offFence] = boolByte(r.Fence)
-	b[offDevices] = boolByte(r.Shared)*devShared | boolByte(r.Terminals)*devTerminals
+	b[offDevices] = boolByte(r.Shared)*devShared | boolByte(r.Terminals)*devTerminals | boolByte(r.Near)*devNear
 	b[offWatch] = r.watches()
 	put32(b[offPatience:], r.Patience)
 }
