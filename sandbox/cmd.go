@@ -64,7 +64,7 @@ func commandOf(run func(context.Context, func() runner.Tool) *runner.Run, ctx co
 // when the tool cannot be found, entered or executed, a [*StartError] when a wall could not be built.
 func (c *Cmd) Start() error { return c.run.Start() }
 
-// Wait is [exec.Cmd.Wait]. It returns when every process inside is dead, or, in a [Session], the tool.
+// Wait is [exec.Cmd.Wait], for all processes inside, or for a [Session]'s tool.
 func (c *Cmd) Wait() error { return c.run.Wait() }
 
 // Run is [exec.Cmd.Run].

@@ -43,23 +43,21 @@ func (s *Session) Files() *inside.Files { return s.files }
 
 // startFiles starts the server of Files: in the directory that a command has by default, or the root if that is not shown.
 func (s *Session) startFiles(socket *os.File) (kill func(), gone <-chan struct{}, err error) {
-	c := (&Function{inside.Server}).Command(s)
-	c.run.Plain()
-	c.Stdin = socket
-	err = c.Start()
-	if hidden := (*PolicyError)(nil); errors.As(err, &hidden) && hidden.Field == "Dir" {
-		c = (&Function{inside.Server}).Command(s)
+	for _, dir := range []string{"", "/"} {
+		c := (&Function{inside.Server}).Command(s)
 		c.run.Plain()
-		c.Stdin, c.Dir = socket, "/"
-		err = c.Start()
+		c.Stdin, c.Dir = socket, dir
+		if err = c.Start(); err == nil {
+			ended := make(chan struct{})
+			go func() {
+				c.Wait()
+				close(ended)
+			}()
+			return func() { c.Process.Kill() }, ended, nil
+		}
+		if hidden := (*PolicyError)(nil); !errors.As(err, &hidden) || hidden.Field != "Dir" {
+			break
+		}
 	}
-	if err != nil {
-		return nil, nil, err
-	}
-	ended := make(chan struct{})
-	go func() {
-		c.Wait()
-		close(ended)
-	}()
-	return func() { c.Process.Kill() }, ended, nil
+	return nil, nil, err
 }

@@ -21,8 +21,7 @@ type (
 	Limits = policy.Limits
 	// A Bound is one thing that a sandbox bounds, as [policy.BoundFiles].
 	Bound = policy.Bound
-	// A PolicyError says which field of a [Policy] cannot be, why, and what would do
-	// instead.
+	// A PolicyError says which field of a [Policy] cannot be, why, and the remedy.
 	PolicyError = policy.PolicyError
 	// An UnsupportedError is a bound that this host cannot hold. It wraps [errors.ErrUnsupported]. Where several
 	// bounds are concerned, [New]'s error joins one for each.

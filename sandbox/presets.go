@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// ReadOnly is [Workspace] but that the tool can read dir and not write it, and has no build caches.
+// ReadOnly is [Workspace] but that dir is only read; it has no build caches.
 func ReadOnly(dir string) Policy {
 	return presets.Build(dir, false)
 }

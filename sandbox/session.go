@@ -52,7 +52,7 @@ func (s *Session) Wrap(cmd *exec.Cmd) error { return s.live.Wrap(cmd) }
 // SetEnv sets the environment, to be filtered, of commands without an Env.
 func (s *Session) SetEnv(env []string) error { return s.live.SetEnv(env) }
 
-// SetHosts replaces the [Network.Hosts] of the session while it lives, and closes what goes to others (docs/sessions.md).
+// SetHosts replaces [Network.Hosts], and closes what goes to other hosts.
 func (s *Session) SetHosts(hosts ...string) error { return s.live.SetHosts(hosts) }
 
 // SetDir sets where commands made afterwards without a Dir, and relative names of Files, begin.
@@ -79,6 +79,12 @@ func (s *Session) Forward(port uint16) (netip.AddrPort, error) { return s.live.F
 
 // Extend sets or moves the session's deadline, to a time from now.
 func (s *Session) Extend(in time.Duration) error { return s.live.Extend(in) }
+
+// Pause stops all that runs inside until Resume: docs/sessions.md.
+func (s *Session) Pause() error { return s.live.Pause() }
+
+// Resume continues what Pause has stopped.
+func (s *Session) Resume() error { return s.live.Resume() }
 
 // DialInside is [Cmd.DialInside] for a server of any of its commands.
 func (s *Session) DialInside(ctx context.Context, port uint16) (net.Conn, error) {

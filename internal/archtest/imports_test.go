@@ -75,7 +75,7 @@ var testWalls = map[string][]string{
 	"landlock/process":         {"internal/sys"},
 	"sandbox":                  {"internal/seatbelt", "internal/seatbelt/emit", "sandbox/capture", "internal/supervisor", "landlock"}, // evaluates what is emitted; attacks a captured tool's network
 	"internal/seatbelt/emit":   {"internal/seatbelt"},
-	"internal/runner":          {"internal/protected"}, // rules of protected names
+	"internal/runner":          {"internal/protected", "internal/host", "seccomp"}, // rules of protected names; a session for this host
 }
 
 func TestImportsRunOneWay(t *testing.T) {

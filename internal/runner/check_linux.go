@@ -309,6 +309,9 @@ func (r *Run) admitTo(n *Session) error {
 	if err := n.err(nil); err != nil {
 		return err
 	}
+	if n.pause.on.Load() {
+		return pausedError("starts no commands")
+	}
 	if a := r.cmd.SysProcAttr; a != nil && a.Credential != nil {
 		return &policy.PolicyError{Field: "SysProcAttr.Credential", Problem: "is set, and a session has one user: its own", Remedy: "open a session as that user, or leave it unset"}
 	}

@@ -33,6 +33,7 @@
 // (enter_linux.go, load); listenInside follows it, to MsgToolEnded, at which Wait returns, and then to MsgGone; what ends with a run of one
 // command stays, for it is the session's (removeOwn, closeNetwork). process_linux.go finds the processes of each command from its
 // warden down. Close asks init to end; the stage and init end then as they do when a tool has ended.
+// Pause and Resume signal all that runs below init, in the order of that tree (pause_linux.go, tree_linux.go).
 // A single command of a sandbox that is prepared borrows a session, which ends with it (prepared_linux.go).
 // What a command without Stdout or Stderr writes is kept (outputs.go, run_output.go, package output); ports_linux.go and
 // session_ports_linux.go find who listens, and forwards_linux.go leads a port of the harness's loopback there.

@@ -63,6 +63,9 @@ func (n *Session) Signal(pid int, sig os.Signal) error {
 	if !ok {
 		return fmt.Errorf("sandbox: signal %v: %w", sig, syscall.EINVAL)
 	}
+	if n.pause.on.Load() {
+		return pausedError("passes no signals on")
+	}
 	list, err := n.Processes()
 	if err != nil {
 		return err

@@ -117,7 +117,7 @@ func (r *Run) processes() []policy.Process {
 // listenInside follows a session's command: to its tool's end, and then to that of all that it has left, of which the session's
 // observer is told.
 func (r *Run) listenInside() {
-	r.session.join(r.control, member{r.path, r.printed.Load(), r.decided, r.empty})
+	r.session.join(r.control, member{r.path, r.printed.Load(), r.decided, r.empty, r.endStageless})
 	var telling sync.Mutex
 	to := &r.observer
 	tell := func() {
@@ -146,7 +146,7 @@ func (r *Run) listenInside() {
 		r.awaitSession()
 	}
 	if r.borrowed {
-		awaitStage(r.cmd.Process) // it takes the tool's status from the warden, which ends with the session
+		stageEnded(r.cmd.Process, -1) // it takes the tool's status from the warden, which ends with the session
 		r.endBorrowed()
 		r.stuck = r.session.control.Stuck
 	}
@@ -179,16 +179,26 @@ func (r *Run) listenInside() {
 // processor from a short one.
 const refillAfter = 20 * time.Millisecond
 
-// awaitStage waits until a stage has ended, and leaves its status to os/exec.
-func awaitStage(p *os.Process) {
-	p.WithHandle(func(pidfd uintptr) { // an error says that it was waited for
-		for {
-			ended := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
-			if n, err := unix.Poll(ended, -1); n > 0 || err != unix.EINTR {
-				return
-			}
+// stageEnded waits so many milliseconds, or with -1 for ever, until a stage has ended, and leaves its status to os/exec.
+func stageEnded(p *os.Process, wait int) (ended bool) {
+	err := p.WithHandle(func(pidfd uintptr) {
+		for err := error(unix.EINTR); err == unix.EINTR; {
+			n := 0
+			n, err = unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, wait)
+			ended = n > 0
 		}
 	})
+	return ended || errors.Is(err, os.ErrProcessDone) // it was waited for
+}
+
+// endStageless has listenInside look whether the tool has ended, and kill its warden if it has not, if the stage has ended.
+func (r *Run) endStageless() {
+	r.mu.Lock()
+	p := r.cmd.Process
+	r.mu.Unlock()
+	if p == nil || stageEnded(p, 0) {
+		r.ending.Do(func() { close(r.over) })
+	}
 }
 
 // endBorrowed ends the session of a borrowed run, if it has not ended by itself.
@@ -282,6 +292,8 @@ func (r *Run) failure() error {
 		return &fs.PathError{Op: "fork/exec", Path: r.path, Err: f.Errno}
 	case f != nil && r.template.StepName(f.Step) == "enter the working directory":
 		return &fs.PathError{Op: "chdir", Path: r.dir, Err: f.Errno}
+	case f != nil && r.session != nil && f.Step == wire.StepClone && f.Errno == syscall.ECANCELED:
+		return pausedError("starts no commands")
 	case f != nil && r.control.GateErr != nil:
 		return r.control.GateErr
 	case f != nil:

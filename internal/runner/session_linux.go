@@ -23,6 +23,7 @@ type Session struct {
 	id      stage.Identity
 	cmd     *exec.Cmd // the stage
 	control *stage.Control
+	init    occupant
 	net     *Network
 	own     ownDir
 	ready   *stage.Template // of the commands for which a process stands ready; nil: none does
@@ -33,6 +34,7 @@ type Session struct {
 	forwards forwards
 	deadline deadline
 	hosts    hosts
+	pause    pause
 
 	copying sync.Once // makes program
 	program *os.File  // a copy of this program's file, for functions
@@ -55,8 +57,9 @@ type Session struct {
 // A member is what a session knows of a command that has processes.
 type member struct {
 	tool           string
-	printed        *numbered       // nil: its output is not kept, nor has it a number
+	printed        *numbered       // nil: its output is not kept, nor has it a number: it is the session's own, as the server of its files
 	decided, ended <-chan struct{} // as Run's decided and empty
+	endStageless   func()          // ends the command if its stage has ended
 }
 
 // Open begins a session. It ends with ctx, with Close, or with the harness.
@@ -149,10 +152,7 @@ func (n *Session) start() (err error) {
 	n.control.Passed()
 	n.control.AwaitStart()
 	if n.control.Held {
-		if n.began = time.Now(); n.sandbox.Policy.Observe != nil {
-			n.observer.started(n.began, policy.Started{PID: n.cmd.Process.Pid})
-		}
-		n.net.Serve(n.control, n.processesToDial())
+		n.held()
 		return nil
 	}
 	err = failedStart(s.Plan.ForSession(), t, n.control.Failed)
@@ -161,6 +161,15 @@ func (n *Session) start() (err error) {
 	n.control.Drain()
 	n.control.AwaitEmpty(nil, stage.MostEnd)
 	return err
+}
+
+// held is what follows a start, once init has said that it waits for commands.
+func (n *Session) held() {
+	n.init, _ = occupantOf(n.control.AwaitInit())
+	if n.began = time.Now(); n.sandbox.Policy.Observe != nil {
+		n.observer.started(n.began, policy.Started{PID: n.cmd.Process.Pid})
+	}
+	n.net.Serve(n.control, n.processesToDial())
 }
 
 // connect makes the sockets between the harness and init, and returns init's ends.

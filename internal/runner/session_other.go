@@ -88,6 +88,12 @@ func (n *Session) Forward(uint16) (netip.AddrPort, error) {
 // Extend is not called.
 func (n *Session) Extend(time.Duration) error { return errors.ErrUnsupported }
 
+// Pause is not called.
+func (n *Session) Pause() error { return errors.ErrUnsupported }
+
+// Resume is not called.
+func (n *Session) Resume() error { return errors.ErrUnsupported }
+
 // Output is not called.
 func (n *Session) Output(int, int64) (policy.Output, error) {
 	return policy.Output{}, errors.ErrUnsupported

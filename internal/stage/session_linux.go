@@ -2,10 +2,10 @@ package stage
 
 import (
 	"errors"
+	"io"
 	"os"
 	"sync"
 	"time"
-	"unsafe"
 
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"golang.org/x/sys/unix"
@@ -41,6 +41,38 @@ func EndSession(harness *os.File) error { return request(harness, wire.RequestEn
 
 // SessionLives reports whether there is an init that listens.
 func SessionLives(harness *os.File) bool { return request(harness, wire.RequestNone) == nil }
+
+// AskSession asks a session's init for a step of a pause, and returns when it was done. owed counts the answers that init owes: each request has one, and
+// one that comes too late is not taken for the next request's. It is not for concurrent use.
+func AskSession(harness *os.File, kind uint32, owed *int, patience time.Duration) error {
+	if err := request(harness, kind); err != nil {
+		return err
+	}
+	raw, err := harness.SyscallConn()
+	if err != nil {
+		return err
+	}
+	*owed++
+	end := time.Now().Add(patience)
+	if cerr := raw.Control(func(fd uintptr) {
+		for *owed > 0 && (err == nil || err == unix.EINTR) {
+			n := 0
+			wait := int(max(0, time.Until(end).Milliseconds()))
+			if n, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, wait); err == nil && n == 0 {
+				err = os.ErrDeadlineExceeded
+			} else if err == nil {
+				if n, _, err = unix.Recvfrom(int(fd), make([]byte, 1), 0); n > 0 {
+					*owed--
+				} else if err == nil {
+					err = io.EOF
+				}
+			}
+		}
+	}); cerr != nil {
+		return cerr
+	}
+	return err
+}
 
 func request(harness *os.File, kind uint32) error {
 	raw, err := harness.SyscallConn()
@@ -81,8 +113,17 @@ func (c *Control) Follow(over <-chan struct{}, started, evident func()) {
 	sock.SetReadDeadline(time.Time{})
 }
 
+// AwaitInit reads until it is known who init is, or that this will not be said, and returns its number; 0: it is not known.
+func (c *Control) AwaitInit() int {
+	for c.InitPID == 0 && c.next() == nil {
+	}
+	return c.PID()
+}
+
+// until reads until something is so, or no more comes. What comes after MsgGone is the end of the socket, and not before a pause is over: a process that it has
+// stopped right after its fork may have a copy.
 func (c *Control) until(done func() bool) {
-	for !done() {
+	for !done() && !c.Gone {
 		err := c.next()
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			c.cutOff()
@@ -120,14 +161,14 @@ func (c *Control) arrived() (is bool) {
 
 // Discard reads what is left and changes nothing: the fields are others' to read by now.
 func (c *Control) Discard() {
-	for c.sock != nil {
-		var rest [unsafe.Sizeof(wire.Message{})]byte
-		_, fd, err := receive(c.sock, rest[:])
-		if err != nil {
-			return
-		}
+	for c.sock != nil && !c.Gone {
+		var m wire.Message
+		_, fd, err := receive(c.sock, bytesOf(&m))
 		if fd >= 0 {
 			unix.Close(fd)
+		}
+		if err != nil || m.Kind == wire.MsgGone {
+			return
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"net/netip"
 	"time"
 )
@@ -38,6 +39,9 @@ func (e *SessionError) Error() string {
 
 // Unwrap returns Err.
 func (e *SessionError) Unwrap() error { return e.Err }
+
+// ErrPaused is wrapped by the error of what a session refuses between its Pause and Resume.
+var ErrPaused = errors.New("it is paused")
 
 // A Port is one at which a process of a session listens, as its Ports lists it.
 type Port struct {

@@ -28,6 +28,7 @@
 //	evidence_linux.go what the kernel says of the tool, read back after execve
 //
 //	session_linux.go  an init that starts no tool: it takes commands, forks a warden for each, and kills what has lost its warden
+//	pause_linux.go    what init does while its session is paused
 //	ready_linux.go    a warden and a tool that stand ready for the next command
 //	warden_linux.go   a command's own init: starts the tool, reads the evidence, supervises, reaps
 //	command_linux.go  the stage of a session's command: hands it to init, passes signals on, ends as the tool ends
@@ -57,6 +58,8 @@
 // session's, whoever caused it; a stopped init is killed by the keeper, its parent; and the stage or the keeper kills what init leaves.
 // So a tool can end its session there, by a signal to init, and outlive it it cannot. Where Landlock has no scopes the filter
 // of compile's keepers names init, the keeper and the session's stage, and each tool's layer is there all the same (plan.Apart).
+//
+// In a pause the wardens are stopped, too, and not killed for that; init refuses commands (pause_linux.go).
 //
 // Between commands one warden stands ready, with a tool's process that has been through all that is the session's and not the command's, and
 // takes the next command in init's place; a command that finds none is started by a fork of init (ready_linux.go).

@@ -67,7 +67,7 @@ func phaseOf(nr uint32) uint32 {
 //go:norace
 //go:nocheckptr
 func makeReady() {
-	if !st.readyWanted {
+	if !st.readyWanted || st.paused != 0 {
 		return
 	}
 	st.readyWanted = false

@@ -103,7 +103,7 @@ func serveSession() {
 	st.readyWanted, st.readySock = true, noSocket
 	for {
 		wait := uintptr(0)
-		if st.bereft > 0 || st.readyWanted {
+		if st.bereft > 0 || st.readyWanted && st.paused == 0 {
 			st.retry = [2]int64{0, sweepMS * 1e6}
 			wait = sys.Addr(&st.retry)
 		}
@@ -167,9 +167,14 @@ func takeRequest(socket uintptr) {
 		st.status = wire.StatusRecord{Kind: wire.StatusEnded}
 		endInit()
 	}
+	if n >= leastRequest && st.request.Kind >= wire.RequestPause {
+		takePause()
+	}
 	if n >= leastRequest && st.request.Kind == wire.RequestCommand && count >= 2 {
 		errno := uintptr(syscall.EMFILE) // the kernel dropped some: the limit of descriptors (unix(7))
-		if st.msghdr.flags&msgCtrunc == 0 && count >= wire.PassedFirst {
+		if st.paused != 0 {
+			errno = uintptr(syscall.ECANCELED)
+		} else if st.msghdr.flags&msgCtrunc == 0 && count >= wire.PassedFirst {
 			st.readyWanted = true
 			errno = startWarden(count)
 		}
@@ -253,7 +258,7 @@ func freePlace() int {
 func reapWardens() {
 	sys.Call(syscall.SYS_READ, st.signals, sys.Addr(&st.siginfo), unsafe.Sizeof(st.siginfo), 0, 0, 0)
 	for range 4096 {
-		pid, errno := sys.Call(syscall.SYS_WAIT4, ^uintptr(0), sys.Addr(&st.waited), sys.WNOHANG|sys.WUNTRACED|sys.WALL, 0, 0, 0)
+		pid, errno := sys.Call(syscall.SYS_WAIT4, ^uintptr(0), sys.Addr(&st.waited), sys.WNOHANG|sys.WUNTRACED&^st.paused|sys.WALL, 0, 0, 0)
 		if errno != 0 || pid == 0 {
 			break
 		}

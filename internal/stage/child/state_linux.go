@@ -98,6 +98,7 @@ type state struct {
 	commands   [wire.MaxCommands]command
 	bereft     int     // commands whose wardens have ended since the last sweep that found nothing
 	rounds     int     // of sweep
+	paused     uintptr // WUNTRACED in a pause, in init; 0: there is none
 	turn       uintptr // see takeTurn; 0: there is but one supervisor
 	lock       flock
 	pair       [2]int32 // of sockets that the wardens' supervisors share (supervisor.Share); 0: there is none

@@ -331,6 +331,9 @@ const (
 	RequestNone    = iota // is there an init?
 	RequestCommand        // carries the program, the control socket, the stage's socket and the tool's descriptors
 	RequestEnd            // end the session
+	RequestPause          // take no commands, and let wardens be stopped; init answers this and the next two with a byte each
+	RequestStop           // stop all at once, as the first process of a pid namespace
+	RequestResume         // take commands again
 )
 
 // StatusRecord goes from init to the stage.

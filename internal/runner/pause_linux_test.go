@@ -1,0 +1,228 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/compile"
+	"github.com/holdfast-dev/holdfast/internal/host"
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
+	"github.com/holdfast-dev/holdfast/internal/stage"
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"github.com/holdfast-dev/holdfast/rlimit"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
+	"github.com/holdfast-dev/holdfast/seccomp"
+	"golang.org/x/sys/unix"
+)
+
+// pausable opens a session in which /bin/sh can run.
+func pausable(t *testing.T) *Session {
+	t.Helper()
+	p := policy.Policy{Files: policy.Files{Private: []string{"/tmp"}}, Dir: "/tmp"}
+	for _, dir := range []string{"/usr", "/bin", "/lib", "/lib64"} {
+		if _, err := os.Stat(dir); err == nil {
+			p.Files.Read = append(p.Files.Read, dir)
+		}
+	}
+	s := &Sandbox{Policy: p, Env: new(FilteredEnv)}
+	in := compile.Input{Policy: p, Facts: stage.Try(host.Read()), Devices: resolve.PresentDevices(), Running: rlimit.Unlimited, Threads: true, NetConfig: compile.NewNetConfig(p.Network)}
+	var err error
+	s.NetConfig = in.NetConfig
+	if s.Networks, err = NewNetworks(&s.Policy.Network); err != nil {
+		t.Fatal(err)
+	}
+	if s.Tree, err = resolve.Files(p.Files, func(string, bool) (string, string) { return "", "" }); err != nil {
+		t.Fatal(err)
+	}
+	in.Tree = s.Tree
+	if in.Arch, err = seccomp.Native(); err != nil {
+		t.Fatal(err)
+	}
+	if in.Rlimits, err = rlimit.Current(); err != nil {
+		t.Fatal(err)
+	}
+	if s.Plan, err = compile.Plan(in); err != nil {
+		t.Fatal(err)
+	}
+	s.Plan.Ready, s.Templates = false, new(Templates) // what stood ready would be asked in init's place
+	n, err := s.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { n.Close() })
+	return n
+}
+
+// asEach runs a test as root and as an ordinary user.
+func asEach(t *testing.T, body func(t *testing.T)) {
+	t.Helper()
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) { kerneltest.InChild(t, kerneltest.Child{As: as}, body) })
+}
+
+// TestKernelInitInAPause takes no command, stops all at once, and kills no stopped warden before the pause is over: what the harness does not do.
+func TestKernelInitInAPause(t *testing.T) {
+	kerneltest.Need(t, kerneltest.LandlockABI(6), kerneltest.HasSeccompFilter, kerneltest.HasUserNamespaces)
+	asEach(t, func(t *testing.T) {
+		n := pausable(t)
+		run := func(script string) *Run {
+			r := n.New(context.Background(), func() Tool { return Tool{Path: "/bin/sh"} })
+			r.Command().Args = []string{"sh", "-c", script}
+			return r
+		}
+		long := run("setsid sleep 1000 & exec sleep 2000")
+		if err := long.Start(); err != nil {
+			t.Fatal(err)
+		}
+		await := func(what string, is func(list []occupant) bool) {
+			t.Helper()
+			for end := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) {
+				list, whole := n.inner()
+				if whole && is(list) {
+					return
+				}
+				if time.Now().After(end) {
+					t.Fatalf("%s: %+v", what, list)
+				}
+			}
+		}
+		await("the warden and its two processes", func(list []occupant) bool {
+			return len(list) == 3 && slices.IndexFunc(list, func(q occupant) bool { return !q.runs }) < 0
+		})
+		if err := n.ask(wire.RequestPause); err != nil {
+			t.Fatal(err)
+		}
+		err, paused := run("true").Start(), (*policy.SessionError)(nil)
+		if !errors.As(err, &paused) || !errors.Is(err, policy.ErrPaused) {
+			t.Errorf("a command that init is asked for in a pause: %v", err)
+		}
+		if err := n.ask(wire.RequestStop); err != nil {
+			t.Fatal(err)
+		}
+		await("after init has stopped all", func(list []occupant) bool {
+			return len(list) == 3 && slices.IndexFunc(list, func(q occupant) bool { return !q.stopped }) < 0
+		})
+		if err := n.ask(wire.RequestResume); err != nil {
+			t.Fatal(err)
+		}
+		await("a warden that is stopped yet, by a tool, ends with its command", func(list []occupant) bool { return len(list) == 0 })
+		if err := run("true").Start(); err != nil {
+			t.Errorf("a command after the pause: %v", err)
+		}
+	})
+}
+
+// TestKernelAHarnessWithoutDescriptors finds no processes: neither Pause nor Resume says that it has found all, and a session whose Resume failed is paused.
+func TestKernelAHarnessWithoutDescriptors(t *testing.T) {
+	kerneltest.Need(t, kerneltest.LandlockABI(6), kerneltest.HasSeccompFilter, kerneltest.HasUserNamespaces)
+	asEach(t, func(t *testing.T) {
+		n := pausable(t)
+		start := func() error {
+			r := n.New(context.Background(), func() Tool { return Tool{Path: "/bin/sh"} })
+			r.Command().Args = []string{"sh", "-c", "exec sleep 1000"}
+			return r.Start()
+		}
+		without := func(what string, body func() error) {
+			t.Helper()
+			var limit unix.Rlimit
+			if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+				t.Fatal(err)
+			}
+			patience := pausePatience
+			pausePatience = time.Millisecond
+			none := limit
+			none.Cur = 3
+			err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none)
+			if err == nil {
+				err = body()
+			}
+			pausePatience = patience
+			if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+				t.Fatal(err)
+			}
+			if !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		if err := start(); err != nil {
+			t.Fatal(err)
+		}
+		without("Pause", n.Pause)
+		if err := errors.Join(start(), n.Pause()); err != nil {
+			t.Fatal(err)
+		}
+		without("Resume", n.Resume)
+		if err := start(); !errors.Is(err, policy.ErrPaused) {
+			t.Errorf("a command after Resume has failed: %v", err)
+		}
+		list, _ := n.inner()
+		if len(list) != 4 || slices.ContainsFunc(list, func(q occupant) bool { return !q.stopped }) {
+			t.Errorf("two wardens and their tools: %+v", list)
+		}
+		if err := errors.Join(n.Resume(), start()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestKernelAPauseThatFails leaves nothing stopped.
+func TestKernelAPauseThatFails(t *testing.T) {
+	kerneltest.Need(t, kerneltest.LandlockABI(6), kerneltest.HasSeccompFilter, kerneltest.HasUserNamespaces)
+	asEach(t, func(t *testing.T) {
+		n := pausable(t)
+		start := func() error {
+			r := n.New(context.Background(), func() Tool { return Tool{Path: "/bin/sh"} })
+			r.Command().Args = []string{"sh", "-c", "exec sleep 1000"}
+			return r.Start()
+		}
+		if err := start(); err != nil {
+			t.Fatal(err)
+		}
+		patience := pausePatience
+		pausePatience = -1
+		if err := n.Pause(); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("Pause: %v", err)
+		}
+		pausePatience = patience
+		if err := errors.Join(start(), n.Pause(), n.Resume()); err != nil {
+			t.Error(err)
+		}
+		list, whole := n.inner()
+		for end := time.Now().Add(time.Minute); !whole || len(list) != 4 || slices.ContainsFunc(list, func(q occupant) bool { return q.stopped }); list, whole = n.inner() {
+			if time.Now().After(end) {
+				t.Fatalf("two wardens and their tools: %+v", list)
+			}
+		}
+	})
+}
+
+// TestKernelTheNumberOfAnotherProcess is sent no signal: one that began at another time, or that has another parent.
+func TestKernelTheNumberOfAnotherProcess(t *testing.T) {
+	other := exec.Command("sleep", "1000")
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- other.Wait() }()
+	o, ok := occupantOf(other.Process.Pid)
+	if !ok || o.parent != os.Getpid() {
+		t.Fatalf("%+v", o)
+	}
+	elder, stranger := o, o
+	elder.began += "0"
+	stranger.parent = 1 << 30
+	if !elder.signal(unix.SIGKILL) || stranger.signal(unix.SIGKILL) {
+		t.Error("the first has ended, and of the second it is not known")
+	}
+	if !o.signal(unix.SIGTERM) {
+		t.Error("the process itself was not signalled")
+	}
+	if err := <-ended; err == nil || err.Error() != "signal: terminated" {
+		t.Errorf("the other process's end: %v", err)
+	}
+}
