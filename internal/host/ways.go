@@ -35,7 +35,11 @@ func (f Facts) Ways() []Way {
 	case Kubernetes:
 		return []Way{{"the pod's manifest", a.sysctls(onTheHost) + kubernetesText(a)}}
 	case LXC:
-		return []Way{{"lxc", "lxc config set NAME security.nesting=true && lxc restart NAME"}, {"incus", "incus config set NAME security.nesting=true && incus restart NAME"}}
+		ways := []Way{{"lxc", "lxc config set NAME security.nesting=true && lxc restart NAME"}, {"incus", "incus config set NAME security.nesting=true && incus restart NAME"}}
+		if slices.Contains(moduleOptions(a), "apparmor=unconfined") {
+			ways = append(ways, Way{LXCConfiguration, "lxc.apparmor.profile = unconfined"})
+		}
+		return ways
 	case GVisor:
 		return nil
 	case Systemd:
@@ -45,6 +49,9 @@ func (f Facts) Ways() []Way {
 	}
 	return hostWays(f.Around)
 }
+
+// LXCConfiguration is where a [Way] out of a container of LXC alone is written (lxc.container.conf(5)).
+const LXCConfiguration = "the container's configuration of lxc-start"
 
 // hostWays are those of a host without a container.
 func hostWays(a Around) []Way {
