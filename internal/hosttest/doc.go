@@ -5,6 +5,7 @@
 //	go run ./internal/hosttest -write docs/hosts.md and the table there
 //	go run ./internal/hosttest -only Docker         the hosts whose name begins so
 //	go run ./internal/hosttest -long                pip on every host; without it on two
+//	go run ./internal/hosttest -machines            and kernels of Debian's and Ubuntu's in virtual machines: settings that forbid user namespaces, services of systemd
 //
 // On each host this program is the harness. It asks for the default sandbox, and where that is refused for one that is weaker
 // ([policy.Policy.InContainer]); and once more for each way out of New's error, in a container made as that says. In each
@@ -17,7 +18,8 @@
 //
 // # Limits
 //
-// A pod is runc's container with what Kubernetes would ask for, without a kubelet. gVisor needs a runsc on PATH; CI_GVISOR=true .ci/run hosts
+// The virtual machines of -machines are emulated and take some minutes, more than .ci/run has: their settings, AppArmor profiles and systemd services are run by hand, when
+// the table is made. Go is not in them. A pod is runc's container with what Kubernetes would ask for, without a kubelet. gVisor needs a runsc on PATH; CI_GVISOR=true .ci/run hosts
 // builds one in minutes. Docker's and Podman's versions are Debian's. What a host without a container lacks is taken away in package
 // sandbox's own tests.
 package main

@@ -20,13 +20,15 @@ import (
 
 // A habitat is a host and a user on it: a row of the table.
 type habitat struct {
-	name    string
-	user    string
-	uid     int                             // the owner of /work outside
-	start   func(ctx context.Context) error // what its engine takes, once; nil: nothing
-	run     func(ctx context.Context, options []string, args ...string) ([]byte, error)
-	long    bool                        // the long works are done, though not asked for: pip costs a second in each sandbox
-	options func(way host.Way) []string // of run, by which a way out is gone; nil: that way is none of this runtime's
+	name       string
+	user       string
+	uid        int                             // the owner of /work outside
+	start      func(ctx context.Context) error // what its engine takes, once; nil: nothing
+	run        func(ctx context.Context, options []string, args ...string) ([]byte, error)
+	unfiltered bool                        // no filter can be loaded there, so that a weaker sandbox is refused too
+	direct     bool                        // it is this machine, and no container
+	long       bool                        // the long works are done, though not asked for: pip costs a second in each sandbox
+	options    func(way host.Way) []string // of run, by which a way out is gone; nil: that way is none of this runtime's
 }
 
 // habitats are all of them.
@@ -38,7 +40,7 @@ func (w *world) habitats() []habitat {
 		c.Dir = "/"
 		return output(c)
 	}
-	list = append(list, habitat{name: bare, user: "root", run: plain})
+	list = append(list, habitat{name: bare, user: "root", direct: true, run: plain})
 	docker := once(func(ctx context.Context) error {
 		if err := w.startDocker(ctx); err != nil {
 			return err
@@ -261,8 +263,8 @@ func (w *world) oci(name, program string, c container, options func(host.Way) []
 // then fails without the library, too.
 func (w *world) ask(ctx context.Context, h habitat, options []string, args ...string) (a account, err error) {
 	command := []string{hosttest, "inside", "/work"}
-	if h.name == bare {
-		command = []string{"/proc/self/exe", "inside", filepath.Join(w.dir, "work")}
+	if h.direct {
+		command = []string{filepath.Join(w.dir, "hosttest"), "inside", filepath.Join(w.dir, "work")}
 	}
 	if w.long || h.long {
 		args = append(args, "long")

@@ -87,6 +87,21 @@ func TestAWayOutIsTakenAsItIsWritten(t *testing.T) {
 	}
 }
 
+// TestAWayOutOfAMachineIsAScript: what New's error says of a host without a container is done there as it is written.
+func TestAWayOutOfAMachineIsAScript(t *testing.T) {
+	f := host.Facts{Namespaces: host.Fact{Answer: host.No}, Around: host.Around{Sysctls: []string{"a.b=1"}, AppArmor: true, Program: "/p"}}
+	var got []string
+	for _, way := range f.Ways() {
+		got = append(got, strings.Join(hostOptions(way), "; "))
+	}
+	profile := "/etc/apparmor.d/holdfast"
+	want := []string{"sysctl -w a.b=1", "mkdir -p /etc/sysctl.d && cat >/etc/sysctl.d/60-holdfast.conf <<'END'\na.b=1\nEND; sysctl -p /etc/sysctl.d/60-holdfast.conf",
+		"mkdir -p /etc/apparmor.d && cat >" + profile + " <<'END'\n" + host.AppArmorProfile("/p") + "\nEND; apparmor_parser -r " + profile}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestAProfileIsResolved for the capabilities of a container.
 func TestAProfileIsResolved(t *testing.T) {
 	text, err := hosts.Files.ReadFile("docker-seccomp.json")

@@ -167,7 +167,7 @@ func (r *result) hold(s *stage, did map[int]bool, report *sandbox.Report) {
 // work does the works, the long ones where they are asked for.
 func (r *result) work(p sandbox.Policy, exe, dir string, long bool, command func(arg ...string) *sandbox.Cmd) error {
 	for _, w := range works {
-		if w.long && !long {
+		if _, err := exec.LookPath(w.needs); w.long && !long || w.needs != "" && err != nil {
 			continue
 		}
 		c := command("work", w.name)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -45,25 +45,45 @@ func be(args []string) error {
 		return tool(args[1:])
 	case len(args) > 2 && args[0] == "limit":
 		return limit(args[1], args[2:])
+	case len(args) > 0 && args[0] == "boot":
+		return boot()
 	case len(args) > 0 && args[0] == "bystander":
 		signal.Ignore(signals...)
 		return unix.Pause()
-	case len(args) == 5 && args[0] == "within":
-		return within(args[1], args[2], args[3], args[4] == "true")
+	case len(args) == 4 && args[0] == "within":
+		return within(args[1], args[2], args[3])
 	}
-	only := flag.String("only", "", "the hosts whose `name` begins so")
-	long := flag.Bool("long", false, "pip on each host, and not on two alone")
+	var o runOptions
+	flag.StringVar(&o.Only, "only", "", "the hosts whose `name` begins so")
+	flag.BoolVar(&o.Long, "long", false, "pip on each host, and not on two alone")
+	flag.BoolVar(&o.Switches, "switches", false, "this machine with each setting that forbids user namespaces: for a virtual machine (.ci/vm), whose settings are changed")
+	inMachines := flag.Bool("machines", false, "virtual machines too, whose kernels are Debian's and Ubuntu's; it takes minutes")
 	write := flag.String("write", "", "write the table into this `file`; with -long")
 	flag.Parse()
-	table, err := outside(*only, *long || *write != "")
+	if o.Switches && os.Getenv("CI_BARE") == "" {
+		return errors.New("-switches changes the machine's settings, and runs under .ci/vm alone")
+	}
+	o.Long = o.Long || *write != ""
+	table, err := outside(o)
+	if err == nil && *inMachines {
+		var more string
+		more, err = machines()
+		table = strings.Replace(table, "\n\n", "\n"+more+"\n", 1)
+	}
 	if err == nil && *write != "" {
 		err = replaceTable(*write, table)
 	}
 	return err
 }
 
+// runOptions are what to run.
+type runOptions struct {
+	Only           string
+	Long, Switches bool
+}
+
 // outside starts this program again in namespaces of its own, in which everything ends with it, and returns the table.
-func outside(only string, long bool) (string, error) {
+func outside(o runOptions) (string, error) {
 	if os.Geteuid() != 0 {
 		return "", unableError("it needs root")
 	}
@@ -77,7 +97,11 @@ func outside(only string, long bool) (string, error) {
 	}
 	cgroup := "/" + filepath.Base(dir)
 	defer removeCgroups(cgroup)
-	c := exec.Command("/proc/self/exe", "within", dir, cgroup, only, strconv.FormatBool(long))
+	options, err := json.Marshal(o)
+	if err != nil {
+		return "", err
+	}
+	c := exec.Command("/proc/self/exe", "within", dir, cgroup, string(options))
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
 	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS, Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	runtime.LockOSThread() // Pdeathsig is sent when this thread ends (prctl(2))
@@ -101,7 +125,11 @@ func outside(only string, long bool) (string, error) {
 }
 
 // within runs every host.
-func within(dir, cgroup, only string, long bool) error {
+func within(dir, cgroup, options string) error {
+	var o runOptions
+	if err := json.Unmarshal([]byte(options), &o); err != nil {
+		return err
+	}
 	if err := settle(); err != nil {
 		return unableError(err.Error())
 	}
@@ -109,13 +137,17 @@ func within(dir, cgroup, only string, long bool) error {
 	if err != nil {
 		return err
 	}
-	w.long = long
+	w.long = o.Long
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
 	defer cancel()
+	list := w.habitats
+	if o.Switches {
+		list = w.changed
+	}
 	var rows []row
 	bad, refused := 0, map[string]bool{}
-	for _, h := range w.habitats() {
-		if !strings.HasPrefix(h.name, only) {
+	for _, h := range list() {
+		if !strings.HasPrefix(h.name, o.Only) {
 			continue
 		}
 		if h.start != nil {
@@ -144,7 +176,11 @@ func within(dir, cgroup, only string, long bool) error {
 	if len(rows) == 0 {
 		return unableError("no host could be made")
 	}
-	if err := os.WriteFile(filepath.Join(dir, "table"), []byte(tableOf(rows)), 0o644); err != nil {
+	table := tableOf(rows)
+	if o.Switches {
+		fmt.Print(table)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "table"), []byte(table), 0o644); err != nil {
 		return err
 	}
 	if bad > 0 {

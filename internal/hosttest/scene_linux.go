@@ -111,6 +111,7 @@ func (s *stage) files() error {
 		if err := os.WriteFile(p, []byte(secret), 0o644); err != nil {
 			return err
 		}
+		os.Chmod(p, 0o644) // whatever the umask
 		os.Chtimes(p, old, old)
 	}
 	run := filepath.Join(s.Outside, "run")

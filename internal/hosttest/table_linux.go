@@ -55,7 +55,9 @@ func (w *world) tryHost(ctx context.Context, h habitat) row {
 	if r.account.Default.Error == "" {
 		return r
 	}
-	r.check("with InContainer", r.account.May, true)
+	if r.account.May.Error == "" || !h.unfiltered {
+		r.check("with InContainer", r.account.May, true)
+	}
 	for _, way := range r.account.Ways {
 		if h.options == nil {
 			break
@@ -147,8 +149,11 @@ func (r row) line() string {
 	if r.account.Default != nil {
 		parts = append(parts, "default: "+r.account.Default.cell())
 	}
-	if r.account.May != nil {
-		parts = append(parts, fmt.Sprintf("weaker: %s, %d of %d acts went through, as the report says", r.account.May.cell(), len(r.account.May.Went), r.account.May.Acts))
+	if m := r.account.May; m != nil {
+		parts = append(parts, "weaker: "+m.cell())
+		if m.Error == "" {
+			parts = append(parts, fmt.Sprintf("%d of %d acts went through, as the report says", len(m.Went), m.Acts))
+		}
 	}
 	for _, w := range r.ways {
 		parts = append(parts, "remedy: "+w.result.cell())
@@ -170,7 +175,7 @@ func tableOf(rows []row) string {
 		}
 		slices.Sort(ways)
 		weaker := r.account.May.cell()
-		if m := r.account.May; m != nil {
+		if m := r.account.May; m != nil && m.Error == "" {
 			weaker += fmt.Sprintf("; %d acts", len(m.Went))
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", r.name, r.user, r.account.Default.cell(), strings.Join(ways, "<br>"), weaker)

@@ -66,6 +66,7 @@ func tryActs(from int) error {
 // A work is something that tools do and that must function.
 type work struct {
 	name  string
+	needs string                                  // a program, without which it is left out; "": none
 	serve func(l net.Listener, p *sandbox.Policy) // as the harness, and grants the tool that server; nil: it takes none
 	long  bool                                    // it takes longer than all others together
 	do    func() error
@@ -104,10 +105,10 @@ var works = []work{
 		}
 		return os.RemoveAll("f")
 	}},
-	{name: "git", do: func() error {
+	{name: "git", needs: "git", do: func() error {
 		return shell("git init -q g && cd g && echo text >file && git add file && git -c user.name=a -c user.email=a@b commit -q -m subject && git log --oneline | grep -q subject")
 	}},
-	{name: "go build", do: func() error {
+	{name: "go build", needs: "go", do: func() error {
 		return shell("mkdir -p m && cd m && printf 'module m\\ngo 1.24\\n' >go.mod && printf 'package m\\n\\nfunc F() int { return 1 }\\n' >m.go && GOTOOLCHAIN=local go build .")
 	}},
 	{name: "server", do: func() error {
@@ -151,7 +152,7 @@ var works = []work{
 		return os.Remove(name)
 	}},
 	{name: "fetch", serve: serveLoopback, do: func() error { return fetch("127.0.0.1:" + os.Getenv(portVariable)) }},
-	{name: "pip", serve: serveIndex, long: true, do: pipInstalls},
+	{name: "pip", needs: "python3", serve: serveIndex, long: true, do: pipInstalls},
 }
 
 var answers = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, answer) })

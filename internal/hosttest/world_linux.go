@@ -30,12 +30,15 @@ type bind struct {
 	options    []string
 }
 
+// profiles are Docker's and containerd's, from the module's root.
+const profiles = "docs/hosts/testdata/"
+
 // newWorld looks at what this machine's system consists of. Containers get it read-only.
 func newWorld(dir, cgroup string) (*world, error) {
 	w := &world{dir: dir, cgroup: cgroup, path: "/usr/local/bin:/usr/bin:/bin"}
 	exe := filepath.Join(dir, "hosttest") // where go run has it, none but this user reaches it
 	text, err := os.ReadFile("/proc/self/exe")
-	if err := errors.Join(err, os.WriteFile(exe, text, 0o755)); err != nil {
+	if err := errors.Join(err, os.WriteFile(exe, text, 0o755), os.Mkdir(filepath.Join(dir, "work"), 0o755)); err != nil {
 		return nil, err
 	}
 	w.binds = []bind{{"/usr", "/usr", []string{"ro"}}, {exe, hosttest, []string{"ro"}}, {filepath.Join(dir, "work"), "/work", nil}}
@@ -46,10 +49,6 @@ func newWorld(dir, cgroup string) (*world, error) {
 			w.binds = append(w.binds, bind{at, at, []string{"ro"}})
 		}
 	}
-	if err := os.Mkdir(filepath.Join(dir, "work"), 0o755); err != nil {
-		return nil, err
-	}
-	const profiles = "docs/hosts/testdata/" // from the module's root
 	if w.moby, err = os.ReadFile(profiles + "moby-profiles-seccomp-v0.2.3.json"); err != nil {
 		return nil, err
 	}
@@ -160,6 +159,8 @@ func (w *world) fresh(uid int) error {
 func settle() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make every mount private: %w", err)
+	}
+	for unix.Unmount("/proc", unix.MNT_DETACH) == nil { // beneath the new one it would show what a service manager covers (mnt_already_visible of fs/namespace.c)
 	}
 	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)
