@@ -50,8 +50,7 @@
 //
 // A socket that listened at both times did so in between, since the supervisor lets none of the tool's listen a second time, and no other socket can listen there
 // beside it; so the connection is in its queue, or was. A server such as nc -l has closed it by then, and is known by the other end. One that has
-// closed both is not known, and the dial refused. Of a tool that has more servers than the supervisor keeps ports (32), and sets SO_REUSEPORT, a program
-// of the same user could share the oldest. Init could dial with the supervisors' table in hand and be sure at once; but it would wait
+// closed both is not known, and the dial refused. Init could dial with the supervisors' table in hand and be sure at once; but it would wait
 // for the wardens' turn, and it waits for nothing.
 //
 // # Decisions

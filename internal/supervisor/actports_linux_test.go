@@ -217,7 +217,19 @@ func oddPorts() error {
 	if err := errors.Join(unix.Bind(from, at), unix.Connect(from, &unix.SockaddrInet4{Addr: loop4.Addr, Port: portOf(bound)})); err != nil {
 		return fmt.Errorf("a client with an address of its own: %w", err)
 	}
-	return nil
+	return listensOnce(bound)
+}
+
+// listensOnce: a server that is shut down does not serve again, whatever listen(2) says. The harness, which connects without namespaces, counts on that.
+func listensOnce(server int) error {
+	port := portOf(server)
+	if err := errors.Join(unix.Shutdown(server, unix.SHUT_RDWR), unix.Listen(server, 8)); err != nil {
+		return fmt.Errorf("shut down, then listening: %w", err)
+	}
+	if listens, err := unix.GetsockoptInt(server, unix.SOL_SOCKET, unix.SO_ACCEPTCONN); listens != 0 || err != nil {
+		return fmt.Errorf("UNEXPECTED: what was shut down listens: %d, %v", listens, err)
+	}
+	return refuses(loop4, port)
 }
 
 // hostServers reaches for servers of the host's at two ports, one of 127.0.0.1 and one of every address, which can be shared by SO_REUSEPORT; and for
