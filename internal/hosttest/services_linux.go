@@ -24,6 +24,7 @@ var units = []struct{ name, settings string }{
 	{"`SystemCallFilter=@system-service`, `SystemCallErrorNumber=EPERM`", "SystemCallFilter=@system-service\nSystemCallErrorNumber=EPERM"},
 	{"`ProtectProc=invisible`, `ProcSubset=pid`", "ProtectProc=invisible\nProcSubset=pid"},
 	{"`ProtectKernelTunables=yes`, `ProtectKernelLogs=yes`", "ProtectKernelTunables=yes\nProtectKernelLogs=yes"},
+	{"`CapabilityBoundingSet=`", "User=root\nGroup=root\nCapabilityBoundingSet="},
 	{"what `systemd-analyze security` asks for", `NoNewPrivileges=yes
 CapabilityBoundingSet=
 LockPersonality=yes
@@ -57,6 +58,9 @@ func (w *world) services() []habitat {
 	var list []habitat
 	for _, u := range units {
 		h := habitat{name: fmt.Sprintf("a systemd service, %s, emulated", u.name), user: "1000", uid: 1000, direct: true, unfiltered: strings.Contains(u.settings, "SystemCallFilter=")}
+		if strings.HasPrefix(u.settings, "User=root\n") {
+			h.user, h.uid = "root", 0
+		}
 		h.options = func(way host.Way) []string {
 			if way.In != "systemctl edit "+unit {
 				return nil
