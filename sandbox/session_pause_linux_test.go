@@ -106,20 +106,29 @@ func filesOf(t *testing.T, dir string) (list []string) {
 	return list
 }
 
-// pauseNow pauses the session, and fails the test if anything of it goes on, or is in another state than stopped. One process may sleep in the kernel.
+// pauseNow pauses the session, and fails the test if anything of it goes on, or is in another state than stopped. So many processes may sleep in the kernel;
+// what else does, for a disk that is slow, is waited for.
 func pauseNow(t *testing.T, s *Session, init int, dir string, asleep int) {
 	t.Helper()
 	if err := s.Pause(); err != nil {
 		t.Fatal(err)
 	}
-	processes, files := below(init), filesOf(t, dir)
-	for _, p := range processes {
-		if strings.Contains(p, "state D") && asleep > 0 {
-			asleep--
-		} else if !strings.Contains(p, "state T") && !strings.Contains(p, "state t") {
-			t.Errorf("ESCAPE: %s", p)
+	in := func(list []string, states ...string) (n int) {
+		for _, p := range list {
+			if slices.ContainsFunc(states, func(state string) bool { return strings.Contains(p, " state "+state+" ") }) {
+				n++
+			}
 		}
+		return n
 	}
+	processes := below(init)
+	for end := time.Now().Add(2 * time.Minute); in(processes, "D") > asleep && time.Now().Before(end); processes = below(init) {
+		time.Sleep(time.Millisecond)
+	}
+	if in(processes, "T", "t", "D") < len(processes) || in(processes, "D") > asleep {
+		t.Errorf("ESCAPE: not all is stopped:\n%s", strings.Join(processes, "\n"))
+	}
+	files := filesOf(t, dir)
 	for range 3 {
 		time.Sleep(20 * time.Millisecond) // what has escaped has time to show
 		if now := below(init); !slices.Equal(now, processes) {
