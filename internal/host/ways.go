@@ -2,6 +2,7 @@ package host
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -179,6 +180,8 @@ func (o Obstacle) remedy(a Around) string {
 		return "a system call filter is in force: start this program under one that allows clone, unshare, mount and pivot_root in user namespaces"
 	case a.Masked:
 		return "parts of /proc are covered, so that no new one may be mounted: start this program where /proc is whole"
+	case a.Profile != "" && (o.Errno == syscall.EPERM || o.Errno == syscall.EACCES):
+		return "a security module's profile is in force, " + strconv.Quote(a.Profile) + ": allow in it what namespaces take (AppArmor: mount, umount, pivot_root, userns), or start this program without it"
 	case mount:
 		return "start this program where no Landlock domain and no security module refuses mount(2) to it"
 	}

@@ -60,7 +60,7 @@ func TestEachHostHasItsWays(t *testing.T) {
 	refused, mount := Obstacle{Errno: syscall.EPERM}, Obstacle{Errno: syscall.EPERM, Mount: true}
 	const sysctl = "kernel.apparmor_restrict_unprivileged_userns=0"
 	texts := []string{"seccomp=unconfined", "seccomp=docker-seccomp.json", "systempaths=unconfined", "apparmor=unconfined", "label=disable", "unmask=ALL", "security_opt: [",
-		"procMount: Unmasked", "appArmorProfile:", "RestrictNamespaces=no", "security.nesting=true", "lxc.apparmor.profile = unconfined", "userns,", sysctl, "5.12", "Landlock domain", "CONFIG_USER_NS", "/proc is whole", "system call filter", "runc", "cap-add SETFCAP", "cap_add: [SETFCAP]", "{add: [SETFCAP]", "CAP_SETFCAP"}
+		"procMount: Unmasked", "appArmorProfile:", "RestrictNamespaces=no", "security.nesting=true", "lxc.apparmor.profile = unconfined", "userns,", sysctl, "5.12", "Landlock domain", "profile is in force, \"agent\"", "CONFIG_USER_NS", "/proc is whole", "system call filter", "runc", "cap-add SETFCAP", "cap_add: [SETFCAP]", "{add: [SETFCAP]", "CAP_SETFCAP"}
 	for name, c := range map[string]struct {
 		o    Obstacle
 		a    Around
@@ -97,6 +97,9 @@ func TestEachHostHasItsWays(t *testing.T) {
 		"an old kernel":                               {Obstacle{Errno: syscall.ENOSYS, Mount: true}, Around{}, []string{"5.12"}},
 		"an old kernel in Docker":                     {Obstacle{Errno: syscall.ENOSYS, Mount: true}, Around{Runtime: Docker, Masked: true}, []string{"5.12"}},
 		"a Landlock domain":                           {mount, Around{}, []string{"Landlock domain"}},
+		"a program under an AppArmor profile":         {refused, Around{Profile: "agent"}, []string{"profile is in force, \"agent\""}},
+		"a profile that denies the mounts":            {mount, Around{Profile: "agent"}, []string{"profile is in force, \"agent\""}},
+		"a profile on a kernel without namespaces":    {Obstacle{Errno: syscall.EINVAL}, Around{Profile: "agent"}, []string{"CONFIG_USER_NS"}},
 		"an unknown container's /proc":                {mount, Around{Masked: true, Filtered: true}, []string{"/proc is whole"}},
 		"an unknown filter":                           {refused, Around{Filtered: true}, []string{"system call filter"}},
 		"a kernel without user namespaces":            {Obstacle{Errno: syscall.EINVAL}, Around{}, []string{"CONFIG_USER_NS"}},
