@@ -41,31 +41,35 @@ func killing() (probe string, affinity bool) {
 
 // kills reports whether a child is killed by SIGSYS when it makes calls, whose arguments no kernel accepts.
 func kills(calls []uintptr) bool {
+	status, err := endOf(calls)
+	return err == nil && status.Signaled() && status.Signal() == unix.SIGSYS
+}
+
+// endOf forks a child that makes calls, and waits for its end.
+func endOf(calls []uintptr) (status unix.WaitStatus, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var all, before unix.Sigset_t
 	for i := range all.Val {
 		all.Val[i] = ^uint64(0)
 	}
-	if unix.PthreadSigmask(unix.SIG_SETMASK, &all, &before) != nil {
-		return false
+	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, &before); err != nil {
+		return 0, err
 	}
 	pid, errno := forkAndCall(calls)
 	unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil)
 	if errno != 0 {
-		return false
+		return 0, errno
 	}
-	var status unix.WaitStatus
-	for {
-		_, err := unix.Wait4(pid, &status, unix.WALL, nil)
-		if err != unix.EINTR {
-			return err == nil && status.Signaled() && status.Signal() == unix.SIGSYS
-		}
+	for err = unix.EINTR; err == unix.EINTR; {
+		_, err = unix.Wait4(pid, &status, unix.WALL, nil)
 	}
+	return status, err
 }
 
 // forkAndCall forks a child that makes calls and exits. In the child there is the calling thread alone, with every signal blocked: it allocates nothing,
-// takes no lock, makes raw calls, and does not return. Its end sends no signal, which a harness might take for that of a child of its own.
+// takes no lock, makes raw calls, and does not return. Its end sends no signal, which a harness might take for that of another child, and dumps no core,
+// which SIGSYS does (signal(7)): that would be all the harness's memory, in its working directory or with the machine's crash reporter.
 //
 //go:norace
 //go:noinline
@@ -75,6 +79,7 @@ func forkAndCall(calls []uintptr) (int, unix.Errno) {
 	if pid != 0 || errno != 0 {
 		return int(pid), errno
 	}
+	unix.RawSyscall(unix.SYS_PRCTL, unix.PR_SET_DUMPABLE, 0, 0)
 	for _, number := range calls {
 		unix.RawSyscall6(number, none, none, none, none, none, none)
 	}
