@@ -11,6 +11,7 @@ type near struct {
 	size uint   // of the kernel's masks, in bytes
 	had  [128]byte
 	here [128]byte
+	now  [128]byte
 	cpu  uint32
 }
 
@@ -46,11 +47,19 @@ func (s *State) keepNear(tid uint32) {
 	}
 }
 
-// letGo gives the thread its affinity back.
+// letGo gives the thread its affinity back, unless another thread of the tool's has set it meanwhile (sched_setaffinity(2) takes a thread's number).
+// What is set between the two calls here, or those of keepNear, is lost: they follow each other at once.
 //
 //go:norace
 func (s *State) letGo() {
-	if n := &s.near; n.tid != 0 {
-		sys(syscall.SYS_SCHED_SETAFFINITY, uintptr(n.tid), uintptr(n.size), uintptr(unsafe.Pointer(&n.had[0])), 0, 0)
+	n := &s.near
+	if n.tid == 0 || sys(syscall.SYS_SCHED_GETAFFINITY, uintptr(n.tid), uintptr(len(n.now)), uintptr(unsafe.Pointer(&n.now[0])), 0, 0) != int(n.size) {
+		return
 	}
+	for i := uint(0); i < n.size && i < uint(len(n.now)); i++ {
+		if n.now[i&127] != n.here[i&127] {
+			return
+		}
+	}
+	sys(syscall.SYS_SCHED_SETAFFINITY, uintptr(n.tid), uintptr(n.size), uintptr(unsafe.Pointer(&n.had[0])), 0, 0)
 }

@@ -26,6 +26,48 @@ func TestKernelOpensLeaveTheToolsAffinity(t *testing.T) {
 	}
 }
 
+// TestWhatSetsAnAffinityWhileAThreadIsKeptNearIsNotUndone: sched_setaffinity(2) takes the number of another thread.
+func TestWhatSetsAnAffinityWhileAThreadIsKeptNearIsNotUndone(t *testing.T) {
+	var all unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		t.Fatal(err)
+	}
+	if all.Count() < 2 {
+		t.Skip("this process has one processor")
+	}
+	tids, done := make(chan int), make(chan struct{})
+	defer close(done)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
+		tids <- unix.Gettid()
+		<-done
+	}()
+	tid := <-tids
+	is := func(when string, want unix.CPUSet) {
+		t.Helper()
+		var got unix.CPUSet
+		if err := unix.SchedGetaffinity(tid, &got); err != nil || got != want {
+			t.Errorf("%s it is %v, not %v: %v", when, got, want, err)
+		}
+	}
+	var s State
+	s.keepNear(uint32(tid))
+	var here unix.CPUSet
+	here.Set(int(s.near.cpu))
+	is("while it is kept", here)
+	s.letGo()
+	is("when it is let go", all)
+
+	s.keepNear(uint32(tid))
+	other := all
+	other.Clear(int(s.near.cpu))
+	if err := unix.SchedSetaffinity(tid, &other); err != nil {
+		t.Fatal(err)
+	}
+	s.letGo()
+	is("when it was set", other)
+}
+
 // affinities opens files on eight threads, of which every second one is bound to a processor.
 func affinities() error {
 	var all unix.CPUSet
