@@ -39,14 +39,20 @@ func killing() (probe string, affinity bool) {
 	return "", kills(spared)
 }
 
-// kills reports whether a child is killed by SIGSYS when it makes calls, whose arguments no kernel accepts.
+// kills reports whether a child is killed by SIGSYS when it makes calls, whose arguments no kernel accepts. A harness that waits for every child, by
+// __WALL, can take this one (wait(2)): then what ended before it had made the calls was killed.
 func kills(calls []uintptr) bool {
-	status, err := endOf(calls)
-	return err == nil && status.Signaled() && status.Signal() == unix.SIGSYS
+	made, status, err := endOf(calls)
+	return err == nil && status.Signaled() && status.Signal() == unix.SIGSYS || err == unix.ECHILD && !made
 }
 
-// endOf forks a child that makes calls, and waits for its end.
-func endOf(calls []uintptr) (status unix.WaitStatus, err error) {
+// endOf forks a child that makes calls, waits for its end, and reports whether it made them all.
+func endOf(calls []uintptr) (made bool, status unix.WaitStatus, err error) {
+	shared, err := unix.Mmap(-1, 0, 1, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return false, 0, err
+	}
+	defer unix.Munmap(shared)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	var all, before unix.Sigset_t
@@ -54,26 +60,26 @@ func endOf(calls []uintptr) (status unix.WaitStatus, err error) {
 		all.Val[i] = ^uint64(0)
 	}
 	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &all, &before); err != nil {
-		return 0, err
+		return false, 0, err
 	}
-	pid, errno := forkAndCall(calls)
+	pid, errno := forkAndCall(calls, &shared[0])
 	unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil)
 	if errno != 0 {
-		return 0, errno
+		return false, 0, errno
 	}
 	for err = unix.EINTR; err == unix.EINTR; {
 		_, err = unix.Wait4(pid, &status, unix.WALL, nil)
 	}
-	return status, err
+	return shared[0] != 0, status, err
 }
 
-// forkAndCall forks a child that makes calls and exits. In the child there is the calling thread alone, with every signal blocked: it allocates nothing,
+// forkAndCall forks a child that makes calls, says so in memory that it shares, and exits. In the child there is the calling thread alone, with every signal blocked: it allocates nothing,
 // takes no lock, makes raw calls, and does not return. Its end sends no signal, which a harness might take for that of another child, and dumps no core,
 // which SIGSYS does (signal(7)): that would be all the harness's memory, in its working directory or with the machine's crash reporter.
 //
 //go:norace
 //go:noinline
-func forkAndCall(calls []uintptr) (int, unix.Errno) {
+func forkAndCall(calls []uintptr, made *byte) (int, unix.Errno) {
 	const none = ^uintptr(0)
 	pid, _, errno := unix.RawSyscall6(unix.SYS_CLONE, 0, 0, 0, 0, 0, 0)
 	if pid != 0 || errno != 0 {
@@ -83,6 +89,7 @@ func forkAndCall(calls []uintptr) (int, unix.Errno) {
 	for _, number := range calls {
 		unix.RawSyscall6(number, none, none, none, none, none, none)
 	}
+	*made = 1
 	for {
 		unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
 	}
