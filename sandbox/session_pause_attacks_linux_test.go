@@ -99,7 +99,14 @@ var pauseAttacks = map[string]func(fd uintptr){
 		}()
 		vforkForever()
 	},
+	"waits for an execve, as its children do": func(fd uintptr) {
+		blockSignals()
+		vforkDeep(fd, vforkDepth)
+	},
 }
+
+// vforkDepth is so deep that Pause fails if it waits for longSleep at each (internal/runner).
+const vforkDepth = 240
 
 var _ = offer(programs, "pause attack", func(args []string) {
 	f, err := os.Create(args[1])
@@ -201,6 +208,22 @@ func vforkForever() {
 	}
 }
 
+// vforkDeep suspends the calling thread for a child that does the same, and so on; the last one counts. They share one memory: the last alone uses it.
+//
+//go:norace
+//go:nosplit
+func vforkDeep(fd uintptr, depth int) {
+	for ; depth > 0; depth-- {
+		pid, _, errno := unix.RawSyscall6(unix.SYS_CLONE, unix.CLONE_VFORK|unix.CLONE_VM|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+		if errno != 0 || pid != 0 {
+			unix.RawSyscall(unix.SYS_EXIT_GROUP, 1, 0, 0)
+		}
+	}
+	for {
+		again(fd)
+	}
+}
+
 // TestKernelAttackAPause: whatever the tools do, in a pause they do nothing, and go on after it.
 func TestKernelAttackAPause(t *testing.T) {
 	inPause(t, append(sessionWalls, bareSets[1]), func(t *testing.T, s *Session, dir string, w walls) {
@@ -229,7 +252,7 @@ func TestKernelAttackAPause(t *testing.T) {
 			for name := range attacks {
 				held[name] = awaitChange(t, filepath.Join(dir, name), held[name])
 			}
-			pauseNow(t, s, init, dir, 1)
+			pauseNow(t, s, init, dir, 1+vforkDepth)
 			if err := s.Resume(); err != nil {
 				t.Fatal(err)
 			}

@@ -35,7 +35,8 @@ type pause struct {
 
 // A sighting is what a look has found of a process.
 type sighting struct {
-	own    bool      // it was stopped before the pause, and stays so
+	own    bool      // it was stopped before the pause stopped it, and stays so
+	sent   bool      // the harness has sent it SIGSTOP
 	asleep time.Time // since when every look has found it in an uninterruptible sleep; zero: the last one did not
 }
 
@@ -172,20 +173,24 @@ func (n *Session) proceed(list []occupant) (rest []occupant) {
 }
 
 // look sends SIGSTOP to what runs and has its turn, and returns 0 if everything is at rest and was found by a look before; else the number of a process
-// of which that is not so; and whether there was one that no look had found. With first what is stopped already was so before the pause.
+// of which that is not so; and whether there was one that no look had found. With first what is stopped and was
+// not sent SIGSTOP stays stopped.
 func (n *Session) look(first bool) (restless int, grown bool) {
 	now := time.Now()
-	var visit func(parent occupant)
-	visit = func(parent occupant) {
+	var visit func(parent occupant, waited bool)
+	visit = func(parent occupant, waited bool) {
 		children, whole := parent.children()
 		if !whole {
 			restless = parent.pid
 		}
 		for _, c := range children {
 			s, known := n.pause.seen[c.procID]
+			if !known {
+				restless, grown = c.pid, true
+			}
 			switch {
-			case !known:
-				restless, grown, s.own = c.pid, true, first && c.stopped
+			case first && c.stopped && !s.sent:
+				s.own = true
 			case s.own && !c.stopped:
 				s.own = false // a process that ran still has continued it
 			}
@@ -195,19 +200,21 @@ func (n *Session) look(first bool) (restless int, grown bool) {
 			case s.asleep.IsZero():
 				s.asleep = now
 			}
-			n.pause.seen[c.procID] = s
 			if c.runs || c.asleep {
+				s.sent = true
 				c.stop()
 			}
-			switch {
-			case c.runs, c.asleep && now.Sub(s.asleep) < longSleep:
+			n.pause.seen[c.procID] = s
+			brief := c.asleep && now.Sub(s.asleep) < longSleep
+			if c.runs || brief {
 				restless = c.pid
-			case !c.dead:
-				visit(c)
+			}
+			if !c.runs && !c.dead && (waited || !brief) {
+				visit(c, waited || c.asleep) // one wait is enough for a chain of vfork(2)
 			}
 		}
 	}
-	visit(n.init)
+	visit(n.init, false)
 	return restless, grown
 }
 

@@ -1,10 +1,12 @@
 package runner
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -197,6 +199,55 @@ func TestKernelAPauseThatFails(t *testing.T) {
 			if time.Now().After(end) {
 				t.Fatalf("two wardens and their tools: %+v", list)
 			}
+		}
+	})
+}
+
+// TestKernelAToolStopsAnotherAsAPauseBegins after Pause has listed what is stopped, and before it stops that one itself: it stays stopped.
+func TestKernelAToolStopsAnotherAsAPauseBegins(t *testing.T) {
+	kerneltest.Need(t, kerneltest.LandlockABI(6), kerneltest.HasSeccompFilter, kerneltest.HasUserNamespaces)
+	asEach(t, func(t *testing.T) {
+		n := pausable(t)
+		r := n.New(context.Background(), func() Tool { return Tool{Path: "/bin/sh"} })
+		r.Command().Args = []string{"sh", "-c", "exec sleep 1000"}
+		if err := r.Start(); err != nil {
+			t.Fatal(err)
+		}
+		await := func(what string, is func() bool) {
+			t.Helper()
+			for end := time.Now().Add(2 * time.Minute); !is() && !t.Failed(); time.Sleep(time.Millisecond) {
+				if time.Now().After(end) {
+					t.Error(what)
+				}
+			}
+		}
+		var list []occupant
+		await("there are not a warden and its tool alone", func() bool {
+			var whole bool
+			list, whole = n.inner()
+			return whole && len(list) == 2 && list[1].parent == list[0].pid
+		})
+		if t.Failed() {
+			return
+		}
+		tool := list[1]
+		n.mu.Lock() // Pause waits for it, after its list and before its first look
+		paused := make(chan error, 1)
+		go func() { paused <- n.Pause() }()
+		stacks := make([]byte, 1<<20)
+		await("Pause does not wait", func() bool {
+			return bytes.Contains(stacks[:runtime.Stack(stacks, true)], []byte("(*Session).endServer("))
+		})
+		if !tool.signal(unix.SIGSTOP) {
+			t.Error("the tool was not signalled")
+		}
+		await("the tool does not stop", func() bool { tool, _ = occupantOf(tool.pid); return tool.stopped })
+		n.mu.Unlock()
+		if err := errors.Join(<-paused, n.Resume()); err != nil {
+			t.Fatal(err)
+		}
+		if tool, _ = occupantOf(tool.pid); !tool.stopped {
+			t.Error("Resume has continued what a tool had stopped")
 		}
 	})
 }
