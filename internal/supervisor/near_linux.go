@@ -7,12 +7,13 @@ import (
 
 // near is one thread's affinity while it is kept on this processor.
 type near struct {
-	tid  uint32 // 0: none is kept
-	size uint   // of the kernel's masks, in bytes
-	had  [128]byte
-	here [128]byte
-	now  [128]byte
-	cpu  uint32
+	tid   uint32 // 0: none is kept
+	cpu   uint32
+	size  uint // of the kernel's masks, in bytes
+	had   [128]byte
+	here  [128]byte
+	now   [128]byte
+	every [128]byte
 }
 
 // keepNear, with Rules.Near, keeps the thread of the call in hand on the processor that this code runs on, until letGo.
@@ -48,18 +49,41 @@ func (s *State) keepNear(tid uint32) {
 }
 
 // letGo gives the thread its affinity back, unless another thread of the tool's has set it meanwhile (sched_setaffinity(2) takes a thread's number).
-// What is set between the two calls here, or those of keepNear, is lost: they follow each other at once.
+// What is set between calls that follow each other here, or in keepNear, is lost.
+//
+// The kernel keeps what is set as the thread's wish. So every processor is wished for first: a thread whose affinity that is follows its
+// cpuset, should it grow.
 //
 //go:norace
 func (s *State) letGo() {
 	n := &s.near
-	if n.tid == 0 || sys(syscall.SYS_SCHED_GETAFFINITY, uintptr(n.tid), uintptr(len(n.now)), uintptr(unsafe.Pointer(&n.now[0])), 0, 0) != int(n.size) {
+	if n.tid == 0 || !s.hasAffinity(&n.here) {
 		return
 	}
+	for i := range n.every {
+		n.every[i] = 0xff
+	}
+	s.setAffinity(&n.every)
+	if !s.hasAffinity(&n.had) {
+		s.setAffinity(&n.had)
+	}
+}
+
+//go:norace
+func (s *State) setAffinity(mask *[128]byte) {
+	sys(syscall.SYS_SCHED_SETAFFINITY, uintptr(s.near.tid), uintptr(s.near.size), uintptr(unsafe.Pointer(&mask[0])), 0, 0)
+}
+
+//go:norace
+func (s *State) hasAffinity(mask *[128]byte) bool {
+	n := &s.near
+	if sys(syscall.SYS_SCHED_GETAFFINITY, uintptr(n.tid), uintptr(len(n.now)), uintptr(unsafe.Pointer(&n.now[0])), 0, 0) != int(n.size) {
+		return false
+	}
 	for i := uint(0); i < n.size && i < uint(len(n.now)); i++ {
-		if n.now[i&127] != n.here[i&127] {
-			return
+		if n.now[i&127] != mask[i&127] {
+			return false
 		}
 	}
-	sys(syscall.SYS_SCHED_SETAFFINITY, uintptr(n.tid), uintptr(n.size), uintptr(unsafe.Pointer(&n.had[0])), 0, 0)
+	return true
 }
