@@ -66,6 +66,18 @@ func TestWhatSetsAnAffinityWhileAThreadIsKeptNearIsNotUndone(t *testing.T) {
 	}
 	s.letGo()
 	is("when it was set", other)
+
+	if err := unix.SchedSetaffinity(tid, &all); err != nil {
+		t.Fatal(err)
+	}
+	s.keepNear(uint32(tid))
+	other = all
+	other.Clear(int(s.near.cpu))
+	for i := range s.near.had { // as if the thread had wished for these alone
+		s.near.had[i] = byte(other[i/8] >> (i % 8 * 8))
+	}
+	s.letGo()
+	is("when the thread had fewer than its cpuset", other)
 }
 
 // affinities opens files on eight threads, of which every second one is bound to a processor.
