@@ -85,8 +85,12 @@ func below(pid int) (list []string) {
 				continue
 			}
 			name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", child))
+			under := below(child)
+			if f[0] == "D" && slices.ContainsFunc(under, func(p string) bool { return strings.Contains(p, " state T ") || strings.Contains(p, " state vfork ") }) {
+				f[0] = "vfork" // it sleeps until its child executes or ends, which is stopped
+			}
 			list = append(list, fmt.Sprintf("%d %s began %s state %s user %s system %s", child, strings.TrimSpace(string(name)), f[19], f[0], f[11], f[12]))
-			list = append(list, below(child)...)
+			list = append(list, under...)
 		}
 	}
 	return list
@@ -125,7 +129,7 @@ func pauseNow(t *testing.T, s *Session, init int, dir string, asleep int) {
 	for end := time.Now().Add(2 * time.Minute); in(processes, "D") > asleep && time.Now().Before(end); processes = below(init) {
 		time.Sleep(time.Millisecond)
 	}
-	if in(processes, "T", "t", "D") < len(processes) || in(processes, "D") > asleep {
+	if in(processes, "T", "t", "D", "vfork") < len(processes) || in(processes, "D") > asleep {
 		t.Errorf("ESCAPE: not all is stopped:\n%s", strings.Join(processes, "\n"))
 	}
 	files := filesOf(t, dir)

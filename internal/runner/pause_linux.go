@@ -26,11 +26,12 @@ import (
 // From then on nothing inside can continue a process. The kernel does: in a group that has become orphaned (kill_orphaned_pgrp in kernel/exit.c), since the
 // harness has killed a command, and of a terminal that the harness hangs up. So it is looked at again while the pause lasts.
 type pause struct {
-	mu   sync.Mutex // held by what stops processes or continues them
-	on   atomic.Bool
-	seen map[procID]sighting // in all looks of this pause
-	over chan struct{}       // closed: Resume was called
-	owed int                 // answers of init
+	mu      sync.Mutex // held by what stops processes or continues them
+	on      atomic.Bool
+	signals sync.RWMutex        // held by Signal, to read
+	seen    map[procID]sighting // in all looks of this pause
+	over    chan struct{}       // closed: Resume was called
+	owed    int                 // answers of init
 }
 
 // A sighting is what a look has found of a process.
@@ -64,7 +65,9 @@ func (n *Session) Pause() error {
 	if err := n.err(nil); err != nil || p.on.Load() {
 		return err
 	}
+	p.signals.Lock() // what Signal is about to send comes before the first look
 	p.on.Store(true)
+	p.signals.Unlock()
 	p.seen, p.over = map[procID]sighting{}, make(chan struct{})
 	before, _ := n.inner()
 	for _, q := range before {

@@ -252,6 +252,41 @@ func TestKernelAToolStopsAnotherAsAPauseBegins(t *testing.T) {
 	})
 }
 
+// TestKernelAPauseWaitsForWhatSignalSends: a SIGCONT that came after the last look would have its process run in the pause.
+func TestKernelAPauseWaitsForWhatSignalSends(t *testing.T) {
+	kerneltest.Need(t, kerneltest.LandlockABI(6), kerneltest.HasSeccompFilter, kerneltest.HasUserNamespaces)
+	n := pausable(t)
+	standsIn := func(frames ...string) {
+		t.Helper()
+		stacks := make([]byte, 1<<20)
+		for end := time.Now().Add(2 * time.Minute); ; time.Sleep(time.Millisecond) {
+			for stack := range bytes.SplitSeq(stacks[:runtime.Stack(stacks, true)], []byte("\n\n")) {
+				if !slices.ContainsFunc(frames, func(f string) bool { return !bytes.Contains(stack, []byte(f)) }) {
+					return
+				}
+			}
+			if time.Now().After(end) {
+				t.Fatal("nothing waits in", frames)
+			}
+		}
+	}
+	paused := make(chan error, 1)
+	n.pause.signals.Lock()
+	go n.Signal(1, unix.SIGCONT)
+	standsIn("(*Session).Signal(", "RWMutex).RLock")
+	n.pause.signals.Unlock()
+	n.pause.signals.RLock()
+	go func() { paused <- n.Pause() }()
+	standsIn("(*Session).Pause(", "RWMutex).Lock")
+	if n.pause.on.Load() {
+		t.Error("the pause has begun")
+	}
+	n.pause.signals.RUnlock()
+	if err := errors.Join(<-paused, n.Resume()); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestKernelTheNumberOfAnotherProcess is sent no signal: one that began at another time, or that has another parent.
 func TestKernelTheNumberOfAnotherProcess(t *testing.T) {
 	other := exec.Command("sleep", "1000")

@@ -63,6 +63,8 @@ func (n *Session) Signal(pid int, sig os.Signal) error {
 	if !ok {
 		return fmt.Errorf("sandbox: signal %v: %w", sig, syscall.EINVAL)
 	}
+	n.pause.signals.RLock()
+	defer n.pause.signals.RUnlock()
 	if n.pause.on.Load() {
 		return pausedError("passes no signals on")
 	}
