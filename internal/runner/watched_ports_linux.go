@@ -44,9 +44,17 @@ func (n *Session) WatchPorts() {
 			}
 			began := time.Now()
 			w.look()
-			wait.Reset(max(portsEvery, 50*time.Since(began))) // at most a fiftieth of a processor, whatever tools have open
+			wait.Reset(afterLook(time.Since(began)))
 		}
 	}()
+}
+
+// portsLatest is how long the observer waits at most, whatever tools and the machine have open and however busy it is.
+const portsLatest = 10 * time.Second
+
+// afterLook is when to look again: a look takes a fiftieth of a processor, but where that would be later than portsLatest.
+func afterLook(took time.Duration) time.Duration {
+	return min(max(portsEvery, 50*took), portsLatest)
 }
 
 // look tells the observer if something has changed. A look that fails is of a session that ends.

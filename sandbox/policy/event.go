@@ -42,7 +42,8 @@ const (
 	EventAnswered EventKind = "answered" // what has become of that call, an answer that did not come included
 	EventHosts    EventKind = "hosts"    // of a session: SetHosts has taken effect
 	// EventPorts, of a session, comes when what listens inside has changed. The harness looks ten times a second while commands have
-	// processes, and less often where that would take a fiftieth of a processor: a listener that comes and goes in between is not seen.
+	// processes, and less often, every ten seconds at least, where that would take a fiftieth of a processor: a listener that comes and
+	// goes in between is not seen.
 	EventPorts EventKind = "ports"
 	EventEnded EventKind = "ended"
 )
