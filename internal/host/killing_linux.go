@@ -23,7 +23,7 @@ var spared = []uintptr{unix.SYS_SCHED_GETAFFINITY, unix.SYS_SCHED_SETAFFINITY, u
 // killing returns the first of the probes for which a filter kills the process that makes it; "": none. And whether it kills for one of those
 // that are spared. systemd's SystemCallFilter= does so unless SystemCallErrorNumber= is there (systemd.exec(5)). It costs a fork, and is asked
 // only where a filter is in force.
-func killing() (probe string, affinity bool) {
+func killing() (probe string, noAffinity bool) {
 	all := slices.Clone(spared)
 	for _, p := range probes {
 		all = append(all, p.number)

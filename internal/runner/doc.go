@@ -41,7 +41,7 @@
 // # Servers without a network namespace
 //
 // With a network namespace DialInside asks init for a socket that was made inside. Without one the supervisor binds the tools' servers to
-// addresses of its own on the machine's loopback, and the harness connects there itself (loopback_linux.go). Once a server has ended any program of the
+// addresses in 127.128.0.0/9 on the machine's loopback, and the harness connects there itself (loopback_linux.go). Once a server has ended any program of the
 // machine can bind its address, and TCP does not say who the other end is. So a directDialer looks twice at the kernel's table of sockets and at the
 // descriptors of the sandbox's processes:
 //

@@ -96,7 +96,7 @@ func (d directDialer) find(wanted func(socket) bool) (*socket, error) {
 	return nil, nil
 }
 
-// meets reports whether the supervisor makes the tools' servers, at addresses of its own, for want of a network namespace.
+// meets reports whether the supervisor makes the tools' servers, at addresses in ownLoopback, since there is no network namespace.
 func (s *Sandbox) meets() bool {
 	return slices.ContainsFunc(s.Plan.Steps, func(step plan.Step) bool {
 		load, is := step.Do.(plan.LoadSupervisor)
