@@ -171,3 +171,65 @@ func TestKernelLongArgumentsOfWarmCommands(t *testing.T) {
 		}
 	})
 }
+
+// procStat is the state and the scheduling policy of a process (proc(5)), and its parent.
+func procStat(t *testing.T, pid int) (state string, parent, scheduling int) {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	parent, _ = strconv.Atoi(fields[1])
+	scheduling, _ = strconv.Atoi(fields[38])
+	return fields[0], parent, scheduling
+}
+
+// TestKernelAWardenGoesBehindItsStage: once nothing is left of a command, its warden is to interrupt no process as it ends; while something is left it supervises as before.
+func TestKernelAWardenGoesBehindItsStage(t *testing.T) {
+	inSessions(t, append(sessionWalls, bareSets[1]), func(t *testing.T, s *Session, _ walls) {
+		for _, left := range []bool{false, true} {
+			script, wants := "read x; exit 0", unix.SCHED_BATCH
+			if left {
+				script, wants = "sleep 1000 & read x; exit 0", unix.SCHED_NORMAL
+			}
+			c := s.sh(script)
+			in, err := c.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			shell := awaitProcesses(t, s, 1, "/bin/sh")[0].Outside
+			_, warden, scheduling := procStat(t, shell)
+			if scheduling != unix.SCHED_NORMAL {
+				t.Skipf("the tests run with the scheduling policy %d, not SCHED_OTHER", scheduling)
+			}
+			// The warden stays until its stage has ended, which is stopped for that.
+			if err := c.Process.Signal(syscall.SIGSTOP); err != nil {
+				t.Fatal(err)
+			}
+			await := func(what string, is func() bool) {
+				for end := time.Now().Add(time.Minute); !is(); time.Sleep(time.Millisecond) {
+					if time.Now().After(end) {
+						t.Fatalf("left %v: %s", left, what)
+					}
+				}
+			}
+			await("the stage is not stopped", func() bool { state, _, _ := procStat(t, c.Process.Pid); return state == "T" })
+			in.Close()
+			await("the tool has not ended", func() bool { _, err := os.Stat(fmt.Sprintf("/proc/%d", shell)); return err != nil })
+			await("the warden's scheduling policy is not the wanted one", func() bool {
+				state, _, scheduling := procStat(t, warden)
+				return state == "S" && scheduling == wants
+			})
+			if err := c.Process.Signal(syscall.SIGCONT); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.Wait(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

@@ -81,7 +81,7 @@ func Plan(in Input) (plan.Plan, error) {
 	if err := c.start(); err != nil {
 		return plan.Plan{}, err
 	}
-	c.plan.Ready = in.Policy.Limits.Rlimits.NProc == nil && standsReady(&c.plan, in.Arch) // what stands ready is counted by that limit, too
+	c.plan.Batch, c.plan.Ready = !c.Facts.Around.NoSchedule, in.Policy.Limits.Rlimits.NProc == nil && standsReady(&c.plan, in.Arch) // RLIMIT_NPROC counts it, too
 	return c.finish()
 }
 

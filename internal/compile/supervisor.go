@@ -34,7 +34,7 @@ func (c *compilation) supervisor() error {
 		}
 	}
 	rules.Connects, rules.FreeBinds = c.endpoints(), c.freesBinds()
-	rules.MemFile, rules.Near = c.Facts.ByFile, !c.Facts.Around.NoAffinity
+	rules.MemFile, rules.Near = c.Facts.ByFile, !c.Facts.Around.NoSchedule
 	if len(rules.Roots) == 0 && rules.Connects == nil && !rules.Watch || !c.Facts.Notify.Yes() {
 		return nil
 	}

@@ -31,7 +31,7 @@ type Around struct {
 	AppArmor   bool     `json:"appArmor,omitempty"`   // AppArmor restricts user namespaces to programs with a profile that allows them
 	Filtered   bool     `json:"filtered,omitempty"`   // a system call filter is in force
 	Killing    string   `json:"killing,omitempty"`    // a call for which that filter kills the process: "seccomp(2)"
-	NoAffinity bool     `json:"noAffinity,omitempty"` // it kills for sched_setaffinity(2), without which opens for writing are slower
+	NoSchedule bool     `json:"noSchedule,omitempty"` // it kills for sched_setaffinity(2) or sched_setscheduler(2), without which a sandbox is slower
 	Masked     bool     `json:"masked,omitempty"`     // parts of /proc are covered
 	Hidden     bool     `json:"hidden,omitempty"`     // this process is not dumpable, as of an executable that its user may not read: its uid_map is root's (PR_SET_DUMPABLE)
 	NoFCap     bool     `json:"noFCap,omitempty"`     // this is uid 0 without CAP_SETFCAP, which may not be mapped into a user namespace since Linux 5.12 (user_namespaces(7))

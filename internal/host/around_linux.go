@@ -22,7 +22,7 @@ func readAround() Around {
 	}
 	a := Around{Filtered: statusField("Seccomp") == 2, Masked: coversProc(t.mountinfo), Profile: profileOf(read("/proc/thread-self/attr/current"))}
 	if a.Filtered {
-		a.Killing, a.NoAffinity = killing()
+		a.Killing, a.NoSchedule = killing()
 	}
 	a.Runtime, a.Evidence, a.Unit = t.runtime()
 	a.NoFCap = os.Geteuid() == 0 && lacksFCap()

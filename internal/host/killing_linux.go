@@ -18,12 +18,12 @@ var probes = []struct {
 }
 
 // spared are calls without which the sandbox is slower, and nothing else.
-var spared = []uintptr{unix.SYS_SCHED_GETAFFINITY, unix.SYS_SCHED_SETAFFINITY, unix.SYS_GETCPU}
+var spared = []uintptr{unix.SYS_SCHED_GETAFFINITY, unix.SYS_SCHED_SETAFFINITY, unix.SYS_GETCPU, unix.SYS_SCHED_GETSCHEDULER, unix.SYS_SCHED_SETSCHEDULER}
 
 // killing returns the first of the probes for which a filter kills the process that makes it; "": none. And whether it kills for one of those
 // that are spared. systemd's SystemCallFilter= does so unless SystemCallErrorNumber= is there (systemd.exec(5)). It costs a fork, and is asked
 // only where a filter is in force.
-func killing() (probe string, noAffinity bool) {
+func killing() (probe string, noSchedule bool) {
 	all := slices.Clone(spared)
 	for _, p := range probes {
 		all = append(all, p.number)

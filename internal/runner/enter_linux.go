@@ -154,7 +154,7 @@ func (r *Run) load(id stage.Identity) error {
 		}
 	}
 	if r.session != nil {
-		entry.Enters, entry.Given = true, 1
+		entry.Enters, entry.Given, entry.Batch = true, 1, r.sandbox.Plan.Batch
 		if r.way, entry.Shares, err = r.session.way(r.template); err != nil {
 			return err
 		}

@@ -117,8 +117,11 @@ func reap() {
 	sys.Call(syscall.SYS_READ, uintptr(st.poll[1].FD), sys.Addr(&st.siginfo), unsafe.Sizeof(st.siginfo), 0, 0, 0)
 	for n := 1; ; n++ {
 		pid, errno := sys.Call(syscall.SYS_WAIT4, ^uintptr(0), sys.Addr(&st.waited), sys.WNOHANG|sys.WUNTRACED|sys.WCONTINUED|sys.WALL, sys.Addr(&st.evidence), 0, 0)
-		if errno != 0 && st.toolPID == 0 && st.poll[0].FD < 0 {
-			exitInit() // a warden, to which no process is left
+		if errno != 0 && st.toolPID == 0 {
+			if st.poll[0].FD < 0 {
+				exitInit() // a warden, to which no process is left
+			}
+			goBehind()
 		}
 		if errno != 0 || pid == 0 {
 			return
@@ -145,6 +148,23 @@ func reap() {
 		st.status = wire.StatusRecord{Kind: wire.StatusEnded, Status: st.waited}
 		addUsed()
 		endInit()
+	}
+}
+
+// goBehind keeps a warden that has only its end before it from interrupting what it wakes for: its stage has closed its end of the
+// socket, and is not dead yet, as its harness waits for. A process of SCHED_BATCH interrupts no other when it wakes (sched(7)). What init makes
+// ready after the warden's end comes later, too.
+//
+//go:norace
+//go:nocheckptr
+func goBehind() {
+	const schedOther, schedBatch = 0, 3
+	if st.hdr.Flags&wire.FlagBatch == 0 {
+		return
+	}
+	if policy, _ := sys.Call(syscall.SYS_SCHED_GETSCHEDULER, 0, 0, 0, 0, 0, 0); policy == schedOther {
+		priority := int32(0) // struct sched_param
+		sys.Call(syscall.SYS_SCHED_SETSCHEDULER, 0, schedBatch, sys.Addr(&priority), 0, 0, 0)
 	}
 }
 

@@ -227,6 +227,7 @@ const (
 	FlagCommand              // a command of a session: the stage hands it to that session's init
 	FlagShares               // with FlagCommand: the ops, their steps and the supervisor's rules are those of the session's own program
 	FlagNetApart             // with FlagNet: before init's ops, and in a user namespace of another user's
+	FlagBatch                // with FlagCommand: the warden may call sched_getscheduler(2) and sched_setscheduler(2)
 	FlagReady                // with FlagSession: a warden and a tool stand ready for commands whose tool has the ops of the session's own program
 )
 
