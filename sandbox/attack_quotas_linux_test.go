@@ -43,6 +43,12 @@ var quotaActs = []act{
 	{name: "have more than half of the user's inotify instances", tame: true, unheld: []string{noNamespaces, noUserNS, noOwnProc}, try: func(ground) error {
 		return instances(setting("fs/inotify/max_user_instances")/2 + 1)
 	}},
+	{name: "have 64 terminals", works: true, tame: true, unheld: []string{noNamespaces}, lacks: []error{unix.EMFILE, unix.ENOSPC}, try: func(ground) error { return terminals(64) }},
+	{name: "have 257 of the terminals that the machine shares out", tame: true, lacks: []error{unix.EMFILE, unix.ENOSPC}, try: func(ground) error { return terminals(257) }},
+	{name: "take of the machine's number of asynchronous requests", tame: true, unheld: []string{noProfile}, lacks: []error{unix.EAGAIN}, try: func(ground) error {
+		var context uintptr
+		return rawCall(unix.SYS_IO_SETUP, 1, uintptr(unsafe.Pointer(&context)))
+	}},
 	{name: "count the machine's interrupts", tame: true, unheld: []string{noNamespaces}, try: func(ground) error { return readSome("/proc/interrupts") }},
 	{name: "count the machine's soft interrupts", tame: true, unheld: []string{noNamespaces}, try: func(ground) error { return readSome("/proc/softirqs") }},
 	{name: "read the kernel's slabs", asRoot: true, unheld: []string{noNamespaces}, lacks: []error{unix.ENOENT, unix.EACCES}, try: func(ground) error { return readSome("/proc/slabinfo") }},
@@ -86,6 +92,18 @@ func lockBoth(path string) error {
 func instances(n int) error {
 	for range n {
 		fd, err := unix.InotifyInit1(unix.IN_CLOEXEC)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+	}
+	return nil
+}
+
+// terminals opens n terminals at one time.
+func terminals(n int) error {
+	for range n {
+		fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,8 @@ func refusedRules() []Rule {
 		refuse(ENOSYS, "as the mount calls; too new for programs to depend on", "open_tree_attr"),
 		refuse(ENOSYS, "does socket, open and more where a filter does not see it; programs fall back to ordinary calls",
 			"io_uring_setup", "io_uring_enter", "io_uring_register"),
+		refuse(ENOSYS, "takes of one number that all users of the machine share (fs.aio-max-nr); programs fall back to ordinary calls",
+			"io_setup", "io_submit", "io_getevents", "io_pgetevents", "io_cancel", "io_destroy"),
 		refuse(EPERM, "the keyrings are not in any namespace", "add_key", "request_key", "keyctl"),
 		refuse(EPERM, "programs and probes in the kernel", "bpf", "perf_event_open", "uprobe"),
 		refuse(EPERM, "stops the kernel in the middle of a copy, which makes its races easy to win", "userfaultfd"),

@@ -14,6 +14,7 @@ const (
 	errPerm     = 1
 	errAccess   = 13
 	errArgument = 22 // EINVAL
+	errNoTTY    = 25 // what a file system without such a command answers
 	errNoSys    = 38
 	errNoFamily = 97 // EAFNOSUPPORT
 	familyVsock = 40
@@ -55,6 +56,9 @@ func (c *compilation) fallbackRules() []seccomp.Rule {
 		}
 	}
 	rules = append(rules, c.fileCalls(rules)...)
+	if c.fences() {
+		rules = append(rules, noInodeFlags...)
+	}
 	if c.abortsCores() {
 		rules = append(rules, keepCoreLimit...)
 	}

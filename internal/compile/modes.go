@@ -60,6 +60,26 @@ var noNamesByIoctl = []seccomp.Rule{
 		Reason: "ocfs2 makes a file by it, past the rules on names"},
 }
 
+// noInodeFlags keep flags, versions and the like of files outside as they are, where no mount is read-only: their owner sets them by
+// a descriptor for reading (vfs_fileattr_set in fs/file_attr.c), and Landlock knows the ioctl(2) of devices alone. A filter cannot tell
+// whose file a descriptor is: the tool's own have none either.
+var noInodeFlags = makeNoInodeFlags()
+
+func makeNoInodeFlags() (rules []seccomp.Rule) {
+	for _, command := range []uint64{
+		0x40086602, 0x401c5820, // FS_IOC_SETFLAGS and FS_IOC_FSSETXATTR, include/uapi/linux/fs.h
+		0x40087602, 0x40086604, // FS_IOC_SETVERSION, EXT4_IOC_SETVERSION_OLD
+		0x6609, 0x660c, // EXT4_IOC_MIGRATE, EXT4_IOC_ALLOC_DA_BLKS
+		0x40047211, // FAT_IOCTL_SET_ATTRIBUTES, include/uapi/linux/msdos_fs.h
+		0x800c6613, // FS_IOC_SET_ENCRYPTION_POLICY, include/uapi/linux/fscrypt.h
+		0x40806685, // FS_IOC_ENABLE_VERITY, include/uapi/linux/fsverity.h: nothing can write the file any more
+	} {
+		rules = append(rules, seccomp.Rule{Names: []string{"ioctl"}, Action: seccomp.Errno(errNoTTY), Args: []seccomp.Arg{{Index: 1, Value: command}},
+			Reason: "changes files outside by a descriptor for reading"})
+	}
+	return rules
+}
+
 func not(command uint64) seccomp.Arg {
 	return seccomp.Arg{Index: 1, Op: seccomp.NotEqual, Value: command}
 }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
@@ -89,7 +90,8 @@ func (d *admittingListener) Accept() (net.Conn, error) {
 			d.g.reject(conn, d.p, err)
 			continue
 		}
-		if t := interface{ Temporary() bool }(nil); !errors.As(err, &t) || !t.Temporary() {
+		// ENOSPC: the processes of the user, a tool's among them, have all of its epoll watches (fs.epoll.max_user_watches, epoll(7)).
+		if t := interface{ Temporary() bool }(nil); !errors.Is(err, syscall.ENOSPC) && (!errors.As(err, &t) || !t.Temporary()) {
 			return nil, err
 		}
 		if err := sleep(d.g.ctx, 50*time.Millisecond); err != nil {

@@ -147,7 +147,7 @@ func (c *compiler) putDev(a plan.PutDev) {
 	}
 	c.call(unix.SYS_MKDIRAT, reg(regDev), c.str("shm"), imm(0o755))
 	c.call(unix.SYS_MKDIRAT, reg(regDev), c.str("pts"), imm(0o755))
-	c.filesystem("devpts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, regTree, [2]string{"ptmxmode", "0666"}, [2]string{"mode", "0620"})
+	c.devpts()
 	c.call(unix.SYS_MOVE_MOUNT, reg(regTree), c.str(""), reg(regDev), c.str("pts"), imm(unix.MOVE_MOUNT_F_EMPTY_PATH))
 	c.close(regTree)
 	c.close(regDev)

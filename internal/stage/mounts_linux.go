@@ -2,6 +2,7 @@ package stage
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
@@ -162,10 +163,20 @@ func (c *compiler) hideProc() {
 // Where the file systems lie that every new root with a /dev has.
 const ptysAt, queuesAt = "/dev/pts", "/dev/mqueue"
 
+// mostTerminals is how many a sandbox has at one time. The kernel counts the machine's in one number, whatever their file system
+// (devpts_new_index in fs/devpts/inode.c), and by default keeps 1,024 of 4,096 for the first of these (kernel.pty.reserve).
+const mostTerminals = 256
+
+// devpts makes a new devpts in regTree.
+func (c *compiler) devpts() {
+	c.filesystem("devpts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, regTree,
+		[2]string{"ptmxmode", "0666"}, [2]string{"mode", "0620"}, [2]string{"max", strconv.Itoa(mostTerminals)})
+}
+
 // ptys mounts a new devpts, so that no terminal of the host is
 // reachable by number.
 func (c *compiler) ptys() {
-	c.filesystem("devpts", unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC, regTree, [2]string{"ptmxmode", "0666"}, [2]string{"mode", "0620"})
+	c.devpts()
 	c.ruleOf(regTree, ptysAt)
 	c.attach(regTree, ptysAt, true)
 }
