@@ -37,9 +37,9 @@ const (
 // fallbackRules are the rules that take the place of namespaces: those that this host
 // lacks, and those that no namespace is. They win over the policy's profile.
 func (c *compilation) fallbackRules() []seccomp.Rule {
-	var rules []seccomp.Rule
+	rules := slices.Clone(noHeldPipes)
 	if !c.supervisesTracers() {
-		rules = slices.Clone(noExitStops)
+		rules = append(rules, noExitStops...)
 	}
 	if c.plan.Namespaces.Net && c.Policy.Root == nil && c.defaultProfile() {
 		rules = append(rules, echoSockets...)
@@ -81,6 +81,16 @@ func (c *compilation) fallbackRules() []seccomp.Rule {
 		rules = append(rules, noGroupSignals)
 	}
 	return rules
+}
+
+// noHeldPipes keep the tool from sleeping, for as long as it likes, in a call that holds the lock of a pipe: splice(2) and sendfile(2) do
+// while they wait for a socket or a terminal (splice_file_to_pipe and splice_to_socket in fs/splice.c). Who reads, opens or closes the
+// pipe then waits for the lock, and no signal ends that (anon_pipe_read, fifo_open and pipe_release in fs/pipe.c): init, where it serves a FIFO or
+// reads what is to become a .git file, which would neither end the run nor be killed, and the harness, at the tool's output. An offset keeps the
+// kernel to files that have one (FMODE_PREAD), which do not wait. EINVAL is what callers are told of descriptors that cannot be spliced.
+var noHeldPipes = []seccomp.Rule{
+	{Names: []string{"splice"}, Action: seccomp.Errno(errArgument), Args: []seccomp.Arg{{Index: 1, Width: 64}, {Index: 3, Width: 64}}, Reason: "holds the lock of a pipe as long as a socket has nothing"},
+	{Names: []string{"sendfile"}, Action: seccomp.Errno(errArgument), Args: []seccomp.Arg{{Index: 2, Width: 64}}, Reason: "holds the lock of a pipe as long as a terminal or socket has nothing"},
 }
 
 // noExitStops keep a tracer from stopping a tracee that is being killed. Such a
