@@ -13,6 +13,18 @@ import (
 // The tool that uses shared memory by names, as shm_open(3) and sem_open(3) do, and that looks for a file of the host's there.
 var _ = offer(programs, "shared memory", func(args []string) {
 	fail := func(what string, err error) { fmt.Println(what+":", err) }
+	own := filepath.Dir(os.TempDir()) // the run's
+	if _, err := os.Lstat(filepath.Join(own, "shm")); !os.IsNotExist(err) {
+		fail("a directory for shared memory before there is any", err)
+	}
+	mask := unix.Umask(0o777)
+	if err := unix.Unlink("/dev/shm/" + args[1]); err != unix.ENOENT {
+		fail("removing what is not there", err)
+	}
+	unix.Umask(mask)
+	if s, err := os.Stat(filepath.Join(own, "shm")); err != nil || s.Mode() != os.ModeDir|0o700 {
+		fail("the directory for shared memory", fmt.Errorf("%v, %v", s, err))
+	}
 	if err := sharedMemoryWorks("/dev/shm/" + args[1]); err != nil {
 		fail("shared memory", err)
 	}
@@ -59,6 +71,17 @@ var _ = offer(programs, "shared memory", func(args []string) {
 	}
 	if err := os.WriteFile(filepath.Join(os.TempDir(), "file"), nil, 0o600); err != nil {
 		fail("temporary file", err)
+	}
+	if err := errors.Join(os.RemoveAll(filepath.Join(own, "shm")), os.Symlink("/dev/shm", filepath.Join(own, "shm"))); err != nil {
+		fail("a link in the directory's place", err)
+	}
+	for _, p := range []string{name, name + ".new"} {
+		if fd, err := unix.Open(p, unix.O_RDWR|unix.O_CREAT, 0o600); err == nil {
+			fail("ESCAPE", fmt.Errorf("%s by a link in the directory's place: %d", p, fd))
+		}
+	}
+	if err := errors.Join(os.Remove(filepath.Join(own, "shm")), sharedMemoryWorks("/dev/shm/"+args[1])); err != nil {
+		fail("shared memory after the directory was removed", err)
 	}
 })
 
@@ -115,8 +138,10 @@ func TestKernelAttackTheHostsSharedMemory(t *testing.T) {
 			if s, err := os.Stat(host.Name()); err != nil || s.Size() != 0 || s.Mode() != 0o600 {
 				t.Errorf("the host's file: %+v, %v", s, err)
 			}
-			if left, _ := filepath.Glob("/dev/shm/" + mine + "*"); len(left) > 0 {
-				t.Errorf("the tool has made %v on the host", left)
+			for _, made := range []string{mine + "*", filepath.Base(host.Name()) + ".new"} {
+				if left, _ := filepath.Glob("/dev/shm/" + made); len(left) > 0 {
+					t.Errorf("the tool has made %v on the host", left)
+				}
 			}
 		}
 	})

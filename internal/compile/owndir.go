@@ -102,6 +102,6 @@ func (w NetConfig) FileList() string {
 	return strings.Join(list, ", ")
 }
 
-// The directories in a run's own directory on the host, which is the tool's HOME and TMPDIR where nothing is mounted, and its /dev/shm, by a name
-// that package supervisor knows.
-const RunHome, RunTmp, RunShm = "home", "tmp", "shm"
+// The directories in a run's own directory on the host, which is the tool's HOME and TMPDIR where nothing is mounted. A third, "shm", is package
+// supervisor's.
+const RunHome, RunTmp = "home", "tmp"

@@ -35,8 +35,11 @@ func (d *ownDir) make(p policy.Policy, n *Network, id stage.Identity) (err error
 			d.remove()
 		}
 	}()
-	for _, sub := range []string{filepath.Join(dir, compile.RunHome), filepath.Join(dir, compile.RunTmp), filepath.Join(dir, compile.RunShm), dir} {
-		err := os.MkdirAll(sub, 0o700)
+	for _, sub := range []string{filepath.Join(dir, compile.RunHome), filepath.Join(dir, compile.RunTmp), dir} {
+		var err error
+		if sub != dir {
+			err = os.Mkdir(sub, 0o700)
+		}
 		if err == nil && id.UID != os.Geteuid() {
 			err = os.Chown(sub, id.UID, id.GID)
 		}

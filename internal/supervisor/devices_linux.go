@@ -11,8 +11,8 @@ import (
 // descriptor of the other end, of O_PATH. A path that leads to a terminal is opened by that descriptor or not at all: the number of a terminal
 // that has ended, which is the next one's, leads nowhere then (devpts_pty_kill in fs/devpts/inode.c, devpts_get_priv).
 //
-// A path below /dev/shm, as shm_open(3) and sem_open(3) make them, is one in a directory of the run's own. Opens for reading alone
-// are not stopped, and find the host's.
+// A path below /dev/shm, as shm_open(3) and sem_open(3) make them, is one in a directory of the run's own, which is made for the first of them:
+// few tools need it, and a directory costs a start more than a file. Opens for reading alone are not stopped, and find the host's.
 
 const (
 	terminalRoom = 64 // terminals that are there at once: the host has 4,096 for everything (pty(7))
@@ -120,7 +120,7 @@ func (s *State) openControlling(dev uint64, flags int) int {
 	return -int(syscall.ENXIO)
 }
 
-// sharedMemory takes "/dev/shm/" off path k and returns the run's directory in its place; -1: the path is another.
+// sharedMemory takes "/dev/shm/" off path k and returns the run's directory in its place, made if it is not there; -1: the path is another.
 //
 //go:norace
 func (s *State) sharedMemory(k int) int {
@@ -158,7 +158,14 @@ func (s *State) sharedMemory(k int) int {
 		}
 		s.m.own[(s.m.ownSize+i)&(ownRoom-1)] = c
 	}
-	fd := openat(atFDCWD, &s.m.own[0], oPath|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
+	const flags = oPath | syscall.O_DIRECTORY | syscall.O_NOFOLLOW
+	fd := openat(atFDCWD, &s.m.own[0], flags, 0)
+	if fd == -eNOENT {
+		cwd, was := atFDCWD, sys(syscall.SYS_UMASK, 0, 0, 0, 0, 0) // s.umask stays true
+		sys(syscall.SYS_MKDIRAT, uintptr(cwd), uintptr(unsafe.Pointer(&s.m.own[0])), 0o700, 0, 0)
+		sys(syscall.SYS_UMASK, uintptr(was), 0, 0, 0, 0)
+		fd = openat(atFDCWD, &s.m.own[0], flags, 0)
+	}
 	if fd < 0 {
 		return fd
 	}
