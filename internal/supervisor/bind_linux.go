@@ -26,8 +26,24 @@ func (s *State) bind() int {
 		return sock
 	}
 	r := s.bindAt(sock)
+	s.endLinger(sock)
 	closeFD(sock)
 	return r
+}
+
+// endLinger takes the time from SO_LINGER (socket(7)) of a socket whose last descriptor may be the supervisor's by now: a tool that
+// closes its own while the call is made would have the supervisor, and all who wait for its turn, wait for what was not sent.
+//
+//go:norace
+func (s *State) endLinger(sock int) {
+	s.linger = [2]int32{}
+	s.size = uint32(unsafe.Sizeof(s.linger))
+	r := sys(syscall.SYS_GETSOCKOPT, uintptr(sock), syscall.SOL_SOCKET, syscall.SO_LINGER, uintptr(unsafe.Pointer(&s.linger[0])), uintptr(unsafe.Pointer(&s.size)))
+	if r < 0 || s.linger[0] == 0 || s.linger[1] == 0 {
+		return
+	}
+	s.linger = [2]int32{}
+	sys(syscall.SYS_SETSOCKOPT, uintptr(sock), syscall.SOL_SOCKET, syscall.SO_LINGER, uintptr(unsafe.Pointer(&s.linger[0])), unsafe.Sizeof(s.linger))
 }
 
 // bindAt binds a descriptor of the supervisor's to the address in path 1.

@@ -67,6 +67,7 @@ type State struct {
 	plen      [2]uint
 	num       [64]byte
 	small     [512]byte
+	linger    [2]int32 // struct linger
 	st        syscall.Stat_t
 	resolved  [2]resolvedPath
 	w         walk
