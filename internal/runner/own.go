@@ -84,13 +84,24 @@ func (d *ownDir) variables(s *Sandbox) []string {
 		return nil
 	}
 	var vars []string
-	if s.Policy.Files.Home == "" {
-		vars = append(vars, "HOME="+filepath.Join(d.made, compile.RunHome))
-	}
-	if s.Policy.Files.Tmp == "" {
-		vars = append(vars, "TMPDIR="+filepath.Join(d.made, compile.RunTmp))
+	for _, p := range ownSubs(s.Policy.Files) {
+		vars = append(vars, p.variable+"="+filepath.Join(d.made, p.name))
 	}
 	return vars
+}
+
+// An ownSub is a directory in the run's own, and the variable that names it.
+type ownSub struct{ variable, name string }
+
+// ownSubs are those that the policy has no others for.
+func ownSubs(f policy.Files) (list []ownSub) {
+	if f.Home == "" {
+		list = append(list, ownSub{"HOME", compile.RunHome})
+	}
+	if f.Tmp == "" {
+		list = append(list, ownSub{"TMPDIR", compile.RunTmp})
+	}
+	return list
 }
 
 // fillHome puts the files of Files.Make that lie in the policy's HOME into the run's own: git finds the user's identity there.
@@ -98,6 +109,9 @@ func (d *ownDir) fillHome(p policy.Policy, uid, gid int) error {
 	home := p.Env.Set["HOME"]
 	if home == "" {
 		home = os.Getenv("HOME")
+	}
+	if p.Files.Home != "" { // what belongs there is Kept's
+		return nil
 	}
 	for _, f := range p.Files.Make {
 		rel, ok := strings.CutPrefix(f.Path, strings.TrimSuffix(home, "/")+"/")

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
@@ -22,7 +21,7 @@ func canMakeIn(dir string) bool {
 	return unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK, unix.AT_EACCESS) == nil
 }
 
-// make makes the directory: with a home and a tmp in it, which HOME and TMPDIR then name, and the network's
+// make makes the directory: with a home and a tmp in it, which HOME and TMPDIR then name, where the policy has no others, and the network's
 // files. What is made of it when it fails is removed.
 func (d *ownDir) make(p policy.Policy, n *Network, id stage.Identity) (err error) {
 	dir := d.name()
@@ -35,13 +34,14 @@ func (d *ownDir) make(p policy.Policy, n *Network, id stage.Identity) (err error
 			d.remove()
 		}
 	}()
-	for _, sub := range []string{filepath.Join(dir, compile.RunHome), filepath.Join(dir, compile.RunTmp), dir} {
+	for _, sub := range append(ownSubs(p.Files), ownSub{}) { // the last is the directory itself
+		at := filepath.Join(dir, sub.name)
 		var err error
-		if sub != dir {
-			err = os.Mkdir(sub, 0o700)
+		if at != dir {
+			err = os.Mkdir(at, 0o700)
 		}
 		if err == nil && id.UID != os.Geteuid() {
-			err = os.Chown(sub, id.UID, id.GID)
+			err = os.Chown(at, id.UID, id.GID)
 		}
 		if err != nil {
 			return &StartError{Step: "make the run's own directory", In: "harness", Err: err}

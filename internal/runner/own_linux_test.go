@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,5 +22,46 @@ func TestAnOwnDirectoryThatCannotBeMade(t *testing.T) {
 		if !errors.As(err, &e) || !errors.Is(err, unix.ENOENT) || !strings.Contains(err.Error(), "TMPDIR") || !strings.Contains(err.Error(), "--tmpfs /tmp") {
 			t.Errorf("%s: %v", where, err)
 		}
+	}
+}
+
+// TestAnOwnDirectoryHoldsWhatThePolicyHasNoOtherFor: each directory makes a start slower.
+func TestAnOwnDirectoryHoldsWhatThePolicyHasNoOtherFor(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		files policy.Files
+		want  []string
+	}{
+		{"neither HOME nor TMPDIR is kept", policy.Files{}, []string{"home", "home/.config", "home/.config/tool", "tmp"}},
+		{"TMPDIR is kept", policy.Files{Tmp: "/kept"}, []string{"home", "home/.config", "home/.config/tool"}},
+		{"HOME is kept", policy.Files{Home: "/user"}, []string{"tmp"}},
+		{"both are kept", policy.Files{Tmp: "/kept", Home: "/user"}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.files.Make = []policy.File{{Path: "/user/.config/tool", Data: "text"}}
+			d := &ownDir{named: filepath.Join(t.TempDir(), "own")}
+			err := d.make(policy.Policy{Files: c.files, Env: policy.Env{Set: map[string]string{"HOME": "/user"}}}, &Network{}, stage.Identity{UID: os.Geteuid(), GID: os.Getegid()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			filepath.WalkDir(d.made, func(p string, _ os.DirEntry, err error) error {
+				if rel, _ := filepath.Rel(d.made, p); rel != "." {
+					got = append(got, rel)
+				}
+				return err
+			})
+			if !slices.Equal(got, c.want) {
+				t.Errorf("it holds %q, not %q", got, c.want)
+			}
+			var vars []string
+			for _, v := range d.variables(&Sandbox{Policy: policy.Policy{Files: c.files}}) {
+				_, at, _ := strings.Cut(v, "=")
+				vars = append(vars, filepath.Base(at))
+			}
+			if want := slices.DeleteFunc(slices.Clone(c.want), func(p string) bool { return strings.Contains(p, "/") }); !slices.Equal(vars, want) {
+				t.Errorf("variables name %q, not %q", vars, want)
+			}
+		})
 	}
 }
