@@ -126,6 +126,11 @@ func (s *State) openChecked(flags, mode int) int {
 	return fd
 }
 
+// GivenTerminal says which session has for its controlling terminal one that the command was given, which is no terminal of the sandbox's.
+//
+//go:norace
+func GivenTerminal(s *State, session uint64) { s.given = session }
+
 // openTerminal opens /dev/tty for the tool. The device means the caller's controlling terminal, which belongs to a
 // session (credentials(7)): for a caller in the supervisor's own session it is the supervisor's. That of another session is
 // looked for among the caller's first descriptors, then in /dev/pts, by its device number. A second thread may
@@ -147,12 +152,12 @@ func (s *State) openTerminal(flags int) int {
 			return s.give(s.req.id, fd, flags)
 		}
 	}
-	major, minor := uint(dev>>8&0xfff), uint(dev&0xff|dev>>12&0xfff00)
-	if major < 136 || major > 143 {
-		return -int(syscall.ENXIO)
-	}
 	if s.m.rb(offDevices)&devTerminals != 0 {
 		return s.give(s.req.id, s.openControlling(dev, flags), flags)
+	}
+	major, minor := uint(dev>>8&0xfff), uint(dev&0xff|dev>>12&0xfff00)
+	if session == s.given || major < 136 || major > 143 { // the sandbox's terminal of this number is another one
+		return -int(syscall.ENXIO)
 	}
 	s.number("/dev/pts/", (major-136)<<8|minor)
 	return s.give(s.req.id, openat(atFDCWD, &s.num[0], flags|syscall.O_NOCTTY|syscall.O_NONBLOCK, 0), flags)

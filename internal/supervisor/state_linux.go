@@ -61,6 +61,7 @@ type State struct {
 	value      int32  // of an option of a socket
 	size       uint32 // of what the kernel writes
 
+	given     uint64            // the session whose controlling terminal was made outside of the sandbox; 0: none's was
 	terminals [terminalRoom]int // O_PATH descriptors of those that the tool may open by a path; 0 for none. A fork has them, too
 
 	path      [2][pathRoom]byte

@@ -40,6 +40,9 @@ func beginSupervisor() bool {
 	if st.supervisor == nil || st.listener < 0 {
 		return st.supervisor == nil
 	}
+	if st.request.Terminal > 0 {
+		supervisor.GivenTerminal(st.supervisor, uint64(st.toolPID)) // which leads its session: becomeCommands
+	}
 	return supervisor.Prepare(st.supervisor, int(st.reg[wire.RegProc]), int(st.listener)) == 0
 }
 
