@@ -115,10 +115,10 @@ func proxyURL(o VariablesOptions) string {
 func proxyAddress(o VariablesOptions) string { return strings.TrimPrefix(proxyURL(o), "http://") }
 
 // noProxy is what no proxy is asked for. Every form has to be one that each reader
-// takes: httpx fails at [::1], and networks are known to few.
+// takes: httpx fails at [::1], and networks are known to few. 0.0.0.0 is what servers print that listen at every address.
 func noProxy(o VariablesOptions) string { return whenProxied(noProxyHosts)(o) }
 
-const noProxyHosts = "localhost,127.0.0.1,::1"
+const noProxyHosts = "localhost,127.0.0.1,0.0.0.0,::1"
 
 func whenProxied(s string) func(VariablesOptions) string {
 	return func(o VariablesOptions) string {
@@ -166,7 +166,7 @@ func javaOptions(o VariablesOptions) string {
 		for _, scheme := range []string{"http", "https"} {
 			list = append(list, fmt.Sprintf("-D%s.proxyHost=%s", scheme, o.HTTP.Addr()), fmt.Sprintf("-D%s.proxyPort=%d", scheme, o.HTTP.Port()))
 		}
-		list = append(list, "-Dhttp.nonProxyHosts=localhost|127.*|[::1]", "-Daether.connector.http.useSystemProperties=true")
+		list = append(list, "-Dhttp.nonProxyHosts=localhost|127.*|0.0.0.0|[::1]", "-Daether.connector.http.useSystemProperties=true")
 	}
 	if o.Store != "" {
 		path := "-Djavax.net.ssl.trustStore=" + o.Store

@@ -20,7 +20,7 @@ func TestVariablesNameTheProxyInBothCasesAndLeaveLoopbackDirect(t *testing.T) {
 	list := Variables(VariablesOptions{HTTP: testHTTP, SOCKS: testSOCKS})
 	for _, want := range []string{
 		"HTTP_PROXY=http://127.0.0.1:3128", "http_proxy=http://127.0.0.1:3128", "HTTPS_PROXY=http://127.0.0.1:3128", "https_proxy=http://127.0.0.1:3128",
-		"ALL_PROXY=http://127.0.0.1:3128", "NO_PROXY=localhost,127.0.0.1,::1", "no_proxy=localhost,127.0.0.1,::1", "NODE_USE_ENV_PROXY=1",
+		"ALL_PROXY=http://127.0.0.1:3128", "NO_PROXY=localhost,127.0.0.1,0.0.0.0,::1", "no_proxy=localhost,127.0.0.1,0.0.0.0,::1", "NODE_USE_ENV_PROXY=1",
 	} {
 		if !slices.Contains(list, want) {
 			t.Errorf("%s is missing", want)
