@@ -72,12 +72,14 @@ var _ = offer(programs, "shared memory", func(args []string) {
 	if err := os.WriteFile(filepath.Join(os.TempDir(), "file"), nil, 0o600); err != nil {
 		fail("temporary file", err)
 	}
-	if err := errors.Join(os.RemoveAll(filepath.Join(own, "shm")), os.Symlink("/dev/shm", filepath.Join(own, "shm"))); err != nil {
-		fail("a link in the directory's place", err)
-	}
-	for _, p := range []string{name, name + ".new"} {
-		if fd, err := unix.Open(p, unix.O_RDWR|unix.O_CREAT, 0o600); err == nil {
-			fail("ESCAPE", fmt.Errorf("%s by a link in the directory's place: %d", p, fd))
+	for _, target := range []string{"/dev/shm", cwd} { // Landlock holds the first as well
+		if err := errors.Join(os.RemoveAll(filepath.Join(own, "shm")), os.Symlink(target, filepath.Join(own, "shm"))); err != nil {
+			fail("a link in the directory's place", err)
+		}
+		for _, p := range []string{name, name + ".new"} {
+			if fd, err := unix.Open(p, unix.O_RDWR|unix.O_CREAT, 0o600); err == nil {
+				fail("ESCAPE", fmt.Errorf("%s by a link to %s in the directory's place: %d", p, target, fd))
+			}
 		}
 	}
 	if err := errors.Join(os.Remove(filepath.Join(own, "shm")), sharedMemoryWorks("/dev/shm/"+args[1])); err != nil {
