@@ -103,6 +103,9 @@ func checkProbe(t *testing.T, test hostCase, as kerneltest.User) {
 		got, want = strings.Join(strings.Fields(strings.ReplaceAll(got, "overlayfs", "")), " "), strings.Join(strings.Fields(strings.ReplaceAll(want, "overlayfs", "")), " ")
 		want = strings.TrimSuffix(want, "?")
 	}
+	if around := strings.Contains(f.Notify.Reason, "refuses listeners"); around != slices.Contains(test.without, kerneltest.SeccompListener) || around && !strings.Contains(f.Notify.Remedy, "security.syscalls.intercept") {
+		t.Errorf("%+v", f.Notify)
+	}
 	if strings.HasSuffix(want, "pidfds") { // the trial without a pid namespace may be killed before its end
 		got = strings.ReplaceAll(got, "image ", "")
 	}

@@ -158,6 +158,11 @@ func readNotify() Fact {
 		return notifyFact(err)
 	}
 	_, errno := setFilter(listenerFlags, nil)
+	if errno == unix.EINVAL { // the kernel that has the action knows the first of the flags
+		if _, errno := setFilter(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, nil); errno == unix.EINVAL {
+			return Fact{Name: notifyName, Answer: No, Reason: "seccomp(2): the system call filter around this program refuses listeners, as LXD's does where it intercepts calls", Remedy: listenerRemedy}
+		}
+	}
 	return notifyFact(errno)
 }
 

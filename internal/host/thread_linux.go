@@ -41,10 +41,13 @@ func (f Fact) ofLayers(err error) Fact {
 	return f
 }
 
+// listenerRemedy is what helps where another program is the supervisor.
+const listenerRemedy = "start this program outside of that one (LXD, Incus: no security.syscalls.intercept option, as by lxc config set NAME security.syscalls.intercept.mknod=false && lxc restart NAME; a sandbox around this one: its commands from the same harness)"
+
 func (f Fact) ofListener(err error) Fact {
 	if errors.Is(err, unix.EBUSY) {
 		f.Answer, f.Reason = No, "seccomp(2): "+unix.EBUSY.Error()+": another program supervises this one, and the kernel has one listener for both"
-		f.Remedy = "start this program outside of that one (LXD, Incus: no security.syscalls.intercept option; a sandbox around this one: its commands from the same harness)"
+		f.Remedy = listenerRemedy
 	}
 	return f
 }

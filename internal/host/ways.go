@@ -36,7 +36,9 @@ func (f Facts) Ways() []Way {
 	case Kubernetes:
 		return []Way{{"the pod's manifest", a.sysctls(onTheHost) + kubernetesText(a)}}
 	case LXC:
-		ways := []Way{{"lxc", "lxc config set NAME security.nesting=true && lxc restart NAME"}, {"incus", "incus config set NAME security.nesting=true && incus restart NAME"}}
+		// The first setting is for a /proc without lxcfs' covers; the profile with it refuses, by their paths, files and directories of the new root.
+		const settings = " config set NAME security.nesting=true raw.lxc=lxc.apparmor.profile=unconfined && "
+		ways := []Way{{"lxc", "lxc" + settings + "lxc restart NAME"}, {"incus", "incus" + settings + "incus restart NAME"}}
 		if slices.Contains(moduleOptions(a), "apparmor=unconfined") {
 			ways = append(ways, Way{LXCConfiguration, "lxc.apparmor.profile = unconfined"})
 		}

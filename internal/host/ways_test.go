@@ -60,7 +60,7 @@ func TestEachHostHasItsWays(t *testing.T) {
 	refused, mount := Obstacle{Errno: syscall.EPERM}, Obstacle{Errno: syscall.EPERM, Mount: true}
 	const sysctl = "kernel.apparmor_restrict_unprivileged_userns=0"
 	texts := []string{"seccomp=unconfined", "seccomp=docker-seccomp.json", "systempaths=unconfined", "apparmor=unconfined", "label=disable", "unmask=ALL", "security_opt: [",
-		"procMount: Unmasked", "appArmorProfile:", "RestrictNamespaces=no", "security.nesting=true", "lxc.apparmor.profile = unconfined", "userns,", sysctl, "5.12", "Landlock domain", "profile is in force, \"agent\"", "CONFIG_USER_NS", "/proc is whole", "system call filter", "runc", "cap-add SETFCAP", "cap_add: [SETFCAP]", "{add: [SETFCAP]", "CAP_SETFCAP"}
+		"procMount: Unmasked", "appArmorProfile:", "RestrictNamespaces=no", "security.nesting=true raw.lxc=lxc.apparmor.profile=unconfined", "lxc.apparmor.profile = unconfined", "userns,", sysctl, "5.12", "Landlock domain", "profile is in force, \"agent\"", "CONFIG_USER_NS", "/proc is whole", "system call filter", "runc", "cap-add SETFCAP", "cap_add: [SETFCAP]", "{add: [SETFCAP]", "CAP_SETFCAP"}
 	for name, c := range map[string]struct {
 		o    Obstacle
 		a    Around
@@ -86,8 +86,8 @@ func TestEachHostHasItsWays(t *testing.T) {
 		"root with few capabilities":                  {refused, Around{Masked: true, NoFCap: true}, []string{"CAP_SETFCAP"}},
 		"Kubernetes":                                  {refused, Around{Runtime: Kubernetes, Filtered: true, Masked: true}, []string{"procMount: Unmasked"}},
 		"Kubernetes with containerd's AppArmor":       {mount, Around{Runtime: Kubernetes, Masked: true, Profile: "cri-containerd.apparmor.d"}, []string{"procMount: Unmasked", "appArmorProfile:"}},
-		"LXC":                                         {refused, Around{Runtime: LXC, Masked: true}, []string{"security.nesting=true"}},
-		"LXC under AppArmor, without LXD or Incus":    {refused, Around{Runtime: LXC, Profile: "lxc-container-default-cgns"}, []string{"security.nesting=true", "lxc.apparmor.profile = unconfined"}},
+		"LXC":                                         {refused, Around{Runtime: LXC, Masked: true}, []string{"security.nesting=true raw.lxc=lxc.apparmor.profile=unconfined"}},
+		"LXC under AppArmor, without LXD or Incus":    {refused, Around{Runtime: LXC, Profile: "lxc-container-default-cgns"}, []string{"security.nesting=true raw.lxc=lxc.apparmor.profile=unconfined", "lxc.apparmor.profile = unconfined"}},
 		"a service of systemd":                        {refused, Around{Runtime: Systemd, Unit: "a.service", Filtered: true}, []string{"RestrictNamespaces=no"}},
 		"a service that protects kernel settings":     {mount, Around{Runtime: Systemd, Unit: "a.service", Masked: true}, []string{"RestrictNamespaces=no"}},
 		"a service that nothing was taken from":       {refused, Around{Runtime: Systemd, Unit: "a.service", Sysctls: []string{sysctl}, AppArmor: true, Program: "/usr/bin/agent"}, []string{sysctl, "userns,"}},

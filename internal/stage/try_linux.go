@@ -88,7 +88,11 @@ func tryTrampoline() error {
 
 // tryNamespaces says in t what stood in the way, and how mounting an overlayfs went. It reports whether its stage began.
 func tryNamespaces(t *host.Trial) (began bool) {
-	steps := []plan.Action{plan.PrivateMounts{}, plan.NewRoot{Private: true}, plan.Proc{Shared: t.SharedPIDs},
+	proc := plan.Proc{Shared: t.SharedPIDs}
+	if !t.SharedPIDs && !t.WithoutUser { // which an AppArmor profile, as LXD's, refuses by the path, and directories in the new root below /sys, too
+		proc.Quotas.Users = 1
+	}
+	steps := []plan.Action{plan.PrivateMounts{}, plan.NewRoot{Private: true}, proc, plan.Private{At: "/sys/devices/system/cpu", Slot: "sys", Mode: 0o755},
 		plan.Private{At: "/dev", Slot: "dev", Mode: 0o755}, plan.PTYs{}, plan.Loopback{Apart: t.NetApart}, plan.ProbeOverlay{}, plan.Pivot{Chroot: t.Chroot}, plan.SealRoot{}}
 	if t.SharedPIDs {
 		steps = append([]plan.Action{plan.OpenProc{}}, steps...)
