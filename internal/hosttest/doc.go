@@ -5,7 +5,7 @@
 //	go run ./internal/hosttest -write docs/hosts.md and the table there
 //	go run ./internal/hosttest -only Docker         the hosts whose name begins so
 //	go run ./internal/hosttest -long                pip on every host; without it on two
-//	go run ./internal/hosttest -machines            and kernels of Debian's and Ubuntu's in virtual machines: settings that forbid user namespaces, services of systemd
+//	go run ./internal/hosttest -machines            and kernels of Debian's and Ubuntu's in virtual machines: settings that forbid user namespaces, services of systemd, containers of LXC and LXD
 //
 // On each host this program is the harness. It asks for the default sandbox, and where that is refused for one that is weaker
 // ([policy.Policy.InContainer]); and once more for each way out of New's error, in a container made as that says. In each

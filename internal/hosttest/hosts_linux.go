@@ -28,6 +28,7 @@ type habitat struct {
 	unfiltered bool                        // no filter can be loaded there, so that a weaker sandbox is refused too
 	direct     bool                        // it is this machine, and no container
 	long       bool                        // the long works are done, though not asked for: pip costs a second in each sandbox
+	ways       []host.Way                  // in the error beside those that make namespaces
 	options    func(way host.Way) []string // of run, by which a way out is gone; nil: that way is none of this runtime's
 }
 

@@ -8,8 +8,29 @@ import (
 	"strings"
 )
 
-// machines runs this program with -switches in virtual machines (.ci/vm), whose kernels are Debian's and Ubuntu's, and returns
-// their rows of the table.
+// A machine is a virtual one (.ci/vm), on which this program runs with -switches.
+type machine struct {
+	kernel, only    string // only: the hosts whose name begins so
+	tools, packages string // of this machine, and Debian's, to take along
+}
+
+const lxcPackages = "liblxc1 liblxc-common apparmor libapparmor1 libcap2 libseccomp2 libselinux1 libpcre2-8-0 libgcc-s1"
+
+func machineList() []machine {
+	services := ""
+	if _, err := os.Stat(manager); err == nil {
+		services = manager + " " + manager + "-shutdown"
+	}
+	return []machine{
+		{"6.1", "", "", ""},
+		{"6.12", "", services, "lxc " + lxcPackages},
+		{"6.12", "LXD", "tar", lxcPackages + " lxd lxd-client lxcfs libfuse3-3 libraft2 libdqlite0 libuv1 liblz4-1 libsqlite3-0 libacl1 libattr1 libudev1 attr" +
+			" rsync libpopt0 libxxhash0 libssl3 squashfs-tools liblzo2-2 xz-utils liblzma5 libzstd1 zlib1g libc6"}, // LXD's daemon looks for its tools when it starts
+		{"6.8-ubuntu", "", "", "libc6 apparmor"},
+	}
+}
+
+// machines runs the machines, whose kernels are Debian's and Ubuntu's, and returns their rows of the table.
 func machines() (rows string, err error) {
 	dir, err := os.MkdirTemp("", "holdfast-hosts-")
 	if err != nil {
@@ -26,24 +47,15 @@ func machines() (rows string, err error) {
 	if _, err := output(build); err != nil {
 		return "", err
 	}
-	if err := os.WriteFile(script, []byte("#!/bin/sh\nmkdir /srv && TMPDIR=/srv exec ./hosttest -switches -long\n"), 0o755); err != nil {
-		return "", err
-	}
-	for _, kernel := range []string{"6.1", "6.12", "6.8-ubuntu"} {
-		c := exec.Command(".ci/vm", kernel, "-v", script)
-		c.Env = append(os.Environ(), "VM_USERS=root", "VM_TOOLS=git python3", "VM_TIMEOUT=1200")
-		switch kernel {
-		case "6.12":
-			c.Env = append(c.Env, "VM_PACKAGES=lxc liblxc1 liblxc-common apparmor libapparmor1 libcap2 libseccomp2 libselinux1 libpcre2-8-0 libgcc-s1")
-			if _, err := os.Stat(manager); err == nil {
-				c.Env = append(c.Env, "VM_TOOLS=git python3 "+manager+" "+manager+"-shutdown")
-			}
-		case "6.8-ubuntu":
-			c.Env = append(c.Env, "VM_PACKAGES=libc6 apparmor")
+	for _, m := range machineList() {
+		if err := os.WriteFile(script, []byte("#!/bin/sh\nmkdir /srv && TMPDIR=/srv exec ./hosttest -switches -long -only '"+m.only+"'\n"), 0o755); err != nil {
+			return "", err
 		}
+		c := exec.Command(".ci/vm", m.kernel, "-v", script)
+		c.Env = append(os.Environ(), "VM_USERS=root", "VM_TOOLS=git python3 "+m.tools, "VM_PACKAGES="+m.packages, "VM_TIMEOUT=1200")
 		out, err := c.CombinedOutput()
 		if err != nil {
-			return "", fmt.Errorf(".ci/vm %s: %w: %s", kernel, err, out)
+			return "", fmt.Errorf(".ci/vm %s: %w: %s", m.kernel, err, out)
 		}
 		for line := range strings.Lines(string(out)) {
 			line = strings.TrimRight(line, "\r\n")

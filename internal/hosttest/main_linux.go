@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -47,6 +48,21 @@ func be(args []string) error {
 		return limit(args[1], args[2:])
 	case len(args) > 0 && args[0] == "boot":
 		return boot()
+	case os.Args[0] == "/sbin/init": // the first process of a container of LXD's
+		halt := make(chan os.Signal, 1)
+		signal.Notify(halt, unix.SIGPWR) // which "lxc restart" sends (lxc.signal.halt)
+		if err := loopbackUp(); err != nil {
+			return err
+		}
+		<-halt
+		return nil
+	case len(args) > 0 && args[0] == "ready": // waits for that one: a signal before is lost
+		for {
+			if lo, err := net.InterfaceByName("lo"); err == nil && lo.Flags&net.FlagUp != 0 {
+				return nil
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
 	case len(args) > 0 && args[0] == "bystander":
 		signal.Ignore(signals...)
 		return unix.Pause()

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -52,7 +53,7 @@ func (w *world) changed() []habitat {
 		}
 		list = append(list, h)
 	}
-	return append(append(list, w.services()...), w.lxc()...)
+	return slices.Concat(list, w.services(), w.lxc(), w.lxd())
 }
 
 // release is the kernel's.

@@ -58,7 +58,7 @@ func (w *world) tryHost(ctx context.Context, h habitat) row {
 	if r.account.May.Error == "" || !h.unfiltered {
 		r.check("with InContainer", r.account.May, true)
 	}
-	for _, way := range r.account.Ways {
+	for _, way := range append(r.account.Ways, h.ways...) {
 		if h.options == nil {
 			break
 		}
