@@ -48,7 +48,11 @@ var harmlessKeys = [...]harmlessKey{
 	{"submodule", "branch", true, anyValue},
 	{"submodule", "active", false, anyValue},
 	{"pull", "rebase", false, anyValue},
+	{"pull", "ff", false, anyValue},
 	{"push", "default", false, anyValue},
+	{"push", "autosetupremote", false, anyValue},
+	{"fetch", "prune", false, anyValue},
+	{"merge", "conflictstyle", false, anyValue},
 }
 
 // Judge reads the present line.
