@@ -75,6 +75,7 @@ var nsenter, _ = exec.LookPath("nsenter")
 // TestKernelAttackANetworkOfAnotherUserNamespace: without CAP_NET_ADMIN, and where no procfs can be mounted in a user namespace, as in Docker with
 // SYS_ADMIN, root has all namespaces and a loopback. Its tool has no capability over the network, by no owner's right either.
 func TestKernelAttackANetworkOfAnotherUserNamespace(t *testing.T) {
+	kerneltest.Long(t)
 	for _, w := range []walls{sharedPIDs, {name: noOwnProc + ", pivot_root and Landlock", without: append([]kerneltest.Feature{kerneltest.PivotRoot, kerneltest.Landlock}, sharedPIDs.without...)}} {
 		t.Run(w.name, func(t *testing.T) {
 			kerneltest.InChild(t, kerneltest.Child{As: kerneltest.Root, Without: w.without}, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -56,6 +57,7 @@ func (m meeting) serves(port uint16) (at netip.Addr, end func()) {
 // TestKernelAttackTheHarnessThatDials: without namespaces DialInside and Forward lead to the session's own server, which is on the machine's loopback, and to no
 // other there: neither one of the machine's, nor another session's at the same port, nor one that has taken the address of a server that has ended.
 func TestKernelAttackTheHarnessThatDials(t *testing.T) {
+	kerneltest.Long(t)
 	eachWall(t, bareWalls, func(t *testing.T, w walls) {
 		port := portForTool(t)
 		p, dir := barePolicy(t, w)

@@ -252,6 +252,7 @@ func stopsAtFullSpeed(args []string) {
 // A tool that is stopped and continued inside ends as others do: the stage, which stops with it, goes on with it. So does one whose stage
 // is stopped by its caller meanwhile.
 func TestKernelAttackStopsAtFullSpeed(t *testing.T) {
+	kerneltest.Long(t)
 	check := func(t *testing.T, command func() *Cmd) {
 		c := command()
 		if out, err := c.CombinedOutput(); c.ProcessState == nil || c.ProcessState.ExitCode() != 7 {

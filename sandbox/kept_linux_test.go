@@ -166,6 +166,7 @@ func TestKernelHomeIsSharedByTwoSandboxes(t *testing.T) {
 
 // What a tool has planted in a kept HOME leads the harness's own writes nowhere, and keeps no run from starting.
 func TestKernelHomeWithPlantedLinks(t *testing.T) {
+	kerneltest.Long(t)
 	kerneltest.Parallel(t)
 	eachWall(t, gitSets, func(t *testing.T, w walls) {
 		k := newKeptPlace(t)

@@ -38,6 +38,7 @@ func watchesPorts() bool {
 
 // TestKernelObserverIsToldWhoListens in a session: who begins, who ends, and nothing after the session's end. Nothing looks without an observer.
 func TestKernelObserverIsToldWhoListens(t *testing.T) {
+	kerneltest.Long(t)
 	kerneltest.Need(t, kerneltest.LandlockABI(6), kerneltest.HasSeccompFilter)
 	eachWall(t, sessionWalls[:2], func(t *testing.T, w walls) {
 		if !w.bare() {

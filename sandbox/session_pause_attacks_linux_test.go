@@ -226,6 +226,7 @@ func vforkDeep(fd uintptr, depth int) {
 
 // TestKernelAttackAPause: whatever the tools do, in a pause they do nothing, and go on after it.
 func TestKernelAttackAPause(t *testing.T) {
+	kerneltest.Long(t)
 	inPause(t, []walls{sessionWalls[0], sessionWalls[1], sharedPIDs, bareSets[1]}, func(t *testing.T, s *Session, dir string, w walls) {
 		attacks := maps.Clone(pauseAttacks)
 		delete(attacks, "stops its warden")

@@ -115,6 +115,7 @@ var _ = offer(programs, "pause client", func(args []string) {
 
 // TestKernelCommandsMeetAcrossPauses: what wardens share of their tools' sockets is whole after each.
 func TestKernelCommandsMeetAcrossPauses(t *testing.T) {
+	kerneltest.Long(t)
 	eachWall(t, bareWalls, func(t *testing.T, w walls) {
 		p, dir := barePolicy(t, w)
 		s, err := attackSandbox(t, p, w).Open(t.Context())
@@ -171,6 +172,7 @@ func TestKernelCommandsMeetAcrossPauses(t *testing.T) {
 
 // TestKernelACommandsTimeEndsInAPause: Limits.WallClock goes on.
 func TestKernelACommandsTimeEndsInAPause(t *testing.T) {
+	kerneltest.Long(t)
 	kerneltest.Need(t, kerneltest.LandlockABI(6), kerneltest.HasSeccompFilter)
 	eachWall(t, sessionWalls[:2], func(t *testing.T, w walls) {
 		if !w.bare() {

@@ -298,6 +298,7 @@ func TestKernelAPausedSessionWhoseTerminalIsHungUp(t *testing.T) {
 
 // TestKernelTheEndsOfAPausedSession are those of any other.
 func TestKernelTheEndsOfAPausedSession(t *testing.T) {
+	kerneltest.Long(t)
 	for _, test := range []struct {
 		name string
 		end  func(t *testing.T, s *Session, init int, cancel func(), doomed *Cmd)

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
 )
@@ -84,6 +85,7 @@ var _ = offer(programs, "session ready spy", func([]string) {
 // TestKernelAttackWhatStandsReady: what a command does to the process that stands ready for the next one does not reach that: it
 // finds the process as it was made, or starts as the first command does.
 func TestKernelAttackWhatStandsReady(t *testing.T) {
+	kerneltest.Long(t)
 	for _, test := range []struct {
 		name string
 		args []string
@@ -148,6 +150,7 @@ func TestKernelTheMemoryOfWhatStandsReady(t *testing.T) {
 // TestKernelLongArgumentsOfWarmCommands: what says a command has room in the memory of the process that stands ready, or is mapped. Each length is
 // tried by a process that stands ready and by one that does not.
 func TestKernelLongArgumentsOfWarmCommands(t *testing.T) {
+	kerneltest.Long(t)
 	inSessions(t, sessionWalls[:1], func(t *testing.T, s *Session, _ walls) {
 		text := strings.Repeat("0123456789abcdefghijklm", 5000)
 		seen := map[bool]int{}

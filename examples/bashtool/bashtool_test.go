@@ -215,6 +215,9 @@ func TestAJobIsAskedListedAndEnded(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long: needs a run without -short")
+	}
 	b := start(t)
 	limited := request{Command: "echo before; sleep 1000", TimeoutMS: 500}
 	r := b.one(t, limited)

@@ -118,6 +118,7 @@ func execTrue(t *testing.T) {
 }
 
 func TestKernelChildThatHangsIsKilled(t *testing.T) {
+	Long(t)
 	got, text := judged(t, Child{Timeout: time.Second}, func(*testing.T) { select {} })
 	if got != bad || !strings.Contains(text, "test timed out") {
 		t.Errorf("verdict %d: %s", got, text)

@@ -121,6 +121,7 @@ func TestKernelInitInAPause(t *testing.T) {
 
 // TestKernelAHarnessWithoutDescriptors finds no processes: neither Pause nor Resume says that it has found all, and a session whose Resume failed is paused.
 func TestKernelAHarnessWithoutDescriptors(t *testing.T) {
+	kerneltest.Long(t)
 	kerneltest.Need(t, kerneltest.LandlockABI(6), kerneltest.HasSeccompFilter, kerneltest.HasUserNamespaces)
 	asEach(t, func(t *testing.T) {
 		n := pausable(t)

@@ -27,6 +27,7 @@ func TestKernelToolThatKnowsNoProxyReachesAnAllowedName(t *testing.T) {
 }
 
 func TestKernelDeniedTargetsAreRefusedAtOnce(t *testing.T) {
+	kerneltest.Long(t)
 	inWorld(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.tell(order{Do: "await IPv6"})

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox"
 	"github.com/holdfast-dev/holdfast/sandbox/sandboxtest"
 )
@@ -34,6 +35,7 @@ func TestCommandRunsInAnEmptyWorkspace(t *testing.T) {
 }
 
 func TestRunEndsAtTheDeadline(t *testing.T) {
+	kerneltest.Long(t)
 	t.Parallel() // it waits
 	p := sandbox.Workspace(t.TempDir())
 	p.Limits.WallClock = 3 * time.Second // on a busy machine a start takes a while
