@@ -98,6 +98,11 @@ func start(rounds int) ([]table, error) {
 	if err != nil {
 		return nil, err
 	}
+	return []table{startTable(r, rounds, version)}, nil
+}
+
+// startTable shows each contender beside the first, which is os/exec, and beside bubblewrap.
+func startTable(r *results, rounds int, version string) table {
 	t := table{title: fmt.Sprintf("Start to end of %s, %d rounds: medians and quartiles", trivial, rounds),
 		head: []string{"", "ms", "ms over os/exec", "x os/exec", "x bubblewrap"}, remark: version}
 	for i, name := range r.names {
@@ -110,7 +115,7 @@ func start(rounds int) ([]table, error) {
 		}
 		t.add(name, r.time(i, time.Millisecond).String(), over, r.ratio(i, 0).String(), against)
 	}
-	return []table{t}, nil
+	return t
 }
 
 // networks are the default sandbox with more and more of a network.
