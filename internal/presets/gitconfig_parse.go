@@ -58,7 +58,8 @@ func (s *gitScanner) header() string {
 	} else {
 		s.rest = s.rest[end+1:]
 	}
-	if !gitWord(name, "-.") {
+	plain, dotted, old := strings.Cut(name, ".") // "[section.subsection]"
+	if !gitWord(plain, "-") || old && (sub != "" || !gitWord(dotted, "-_")) {
 		return ""
 	}
 	return name + sub

@@ -75,6 +75,7 @@ func TestGoSettingsKeepNoSecretAndNoProgram(t *testing.T) {
 func FuzzGitConfig(f *testing.F) {
 	f.Add("[user]\nname = x\\\n y\n")
 	f.Add("[color \"a\"]b\n[user]name=\"#\\\"")
+	f.Add("[Color.]a\n[color..b]c\n[color.d.e]f\n[color.g \"h\"]i\n[color.j]k")
 	f.Fuzz(func(t *testing.T, text string) {
 		first := parseGitConfig(text)
 		for _, s := range first {
