@@ -55,7 +55,7 @@ var _ = offer(programs, "terminal of a number", func(args []string) {
 })
 
 // TestKernelTheTerminalOfACommandIsNoOther: the number of a terminal that a session's command was given may be that of another one, which was
-// made inside. /dev/tty is never that other one, whether the command has descriptors of its own or not.
+// made inside. /dev/tty is never that other one, whether the command has a descriptor of its terminal or has closed them all.
 func TestKernelTheTerminalOfACommandIsNoOther(t *testing.T) {
 	kerneltest.Need(t, kerneltest.LandlockABI(6), kerneltest.HasUserNamespaces, kerneltest.HasSeccompFilter)
 	eachWall(t, []walls{sessionWalls[0], sharedPIDs}, func(t *testing.T, w walls) {

@@ -57,7 +57,7 @@ func (c *compilation) fallbackRules() []seccomp.Rule {
 	}
 	rules = append(rules, c.fileCalls(rules)...)
 	if c.fences() {
-		rules = append(rules, noInodeFlags...)
+		rules = append(rules, noInodeFlags()...)
 	}
 	if c.abortsCores() {
 		rules = append(rules, keepCoreLimit...)

@@ -60,12 +60,10 @@ var noNamesByIoctl = []seccomp.Rule{
 		Reason: "ocfs2 makes a file by it, past the rules on names"},
 }
 
-// noInodeFlags keep flags, versions and the like of files outside as they are, where no mount is read-only: their owner sets them by
+// noInodeFlags are rules that keep flags, versions and the like of files outside as they are, where no mount is read-only: their owner sets them by
 // a descriptor for reading (vfs_fileattr_set in fs/file_attr.c), and Landlock knows the ioctl(2) of devices alone. A filter cannot tell
 // whose file a descriptor is: the tool's own have none either.
-var noInodeFlags = makeNoInodeFlags()
-
-func makeNoInodeFlags() (rules []seccomp.Rule) {
+func noInodeFlags() (rules []seccomp.Rule) {
 	for _, command := range []uint64{
 		0x40086602, 0x401c5820, // FS_IOC_SETFLAGS and FS_IOC_FSSETXATTR, include/uapi/linux/fs.h
 		0x40087602, 0x40086604, // FS_IOC_SETVERSION, EXT4_IOC_SETVERSION_OLD

@@ -36,7 +36,6 @@ func (s *State) bind() int {
 //
 //go:norace
 func (s *State) endLinger(sock int) {
-	s.linger = [2]int32{}
 	s.size = uint32(unsafe.Sizeof(s.linger))
 	r := sys(syscall.SYS_GETSOCKOPT, uintptr(sock), syscall.SOL_SOCKET, syscall.SO_LINGER, uintptr(unsafe.Pointer(&s.linger[0])), uintptr(unsafe.Pointer(&s.size)))
 	if r < 0 || s.linger[0] == 0 || s.linger[1] == 0 {

@@ -180,6 +180,7 @@
 //   - A program whose file may not be read is not dumpable, and every served call of it is EACCES.
 //   - A terminal opened by name never becomes the controlling one: TIOCSCTTY does that. /dev/tty of another session than the
 //     supervisor's is found among descriptors 0 to 15 or, but for that which a session's command was given, in /dev/pts, else it is ENOENT or ENXIO.
+//   - A socket that is bound has no SO_LINGER with a time any more (endLinger): to close it does not wait. What is set after bind(2) stays.
 //   - An open that waits for a FIFO's other end is not ended by a signal that has a handler, only by a fatal one
 //     (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, Linux 5.19, without which a signal would have calls made twice).
 //   - A directory whose path is longer than PATH_MAX can be changed where its file system has nameless files (O_TMPFILE): long_linux.go. A refused .git file, .gitmodules or new configuration does not appear, which its writer is not told: the report has it.
