@@ -43,6 +43,9 @@ var _ = offer(programs, "local", func(args []string) {
 			fail("meet at "+at, err)
 		}
 	}
+	if list, err := net.Interfaces(); err != nil || len(list) == 0 { // as what serves asks, to say where
+		fail("interfaces", fmt.Errorf("%v, %w", list, err))
+	}
 	_, port, _ := net.SplitHostPort(args[1])
 	for _, at := range []string{args[1], "localhost:" + port, "0.0.0.0:" + port, "[::1]:" + port, "[::]:" + port, "[::ffff:127.0.0.1]:" + port} {
 		if c, err := net.Dial("tcp", at); err == nil {

@@ -91,6 +91,8 @@ var _ = offer(attacks, "direct", []act{
 		return onNetDevice("lo", unix.SIOCSIFFLAGS, func(r *unix.Ifreq) { r.SetUint16(0) })
 	}},
 	{name: "make a device by netlink", bare: true, try: makeDevice},
+	{name: "send to another process's netlink socket", bare: true, try: sendNetlink},
+	{name: "claim a number of netlink's", tame: true, unheld: namespaced, try: claimNetlink},
 	{name: "make a TUN device", bare: true, lacks: []error{unix.ENODEV, unix.ENXIO}, try: func(ground) error {
 		fd, err := unix.Open("/dev/net/tun", unix.O_RDWR, 0)
 		if err != nil {
@@ -248,37 +250,6 @@ func onNetDevice(name string, what uint, set func(r *unix.Ifreq)) error {
 	}
 	set(r)
 	return unix.IoctlIfreq(fd, what, r)
-}
-
-// makeDevice asks for a dummy device.
-func makeDevice(ground) error {
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	attribute := func(kind uint16, value string) []byte {
-		b := binary.NativeEndian.AppendUint16(nil, uint16(4+len(value)))
-		b = append(binary.NativeEndian.AppendUint16(b, kind), value...)
-		return append(b, make([]byte, -len(b)&3)...)
-	}
-	body := append(make([]byte, unix.SizeofIfInfomsg), attribute(unix.IFLA_IFNAME, "attack1\x00")...)
-	body = append(body, attribute(unix.IFLA_LINKINFO, string(attribute(unix.IFLA_INFO_KIND, "dummy\x00")))...)
-	b := binary.NativeEndian.AppendUint32(nil, uint32(16+len(body)))
-	b = binary.NativeEndian.AppendUint16(b, unix.RTM_NEWLINK)
-	b = binary.NativeEndian.AppendUint16(b, unix.NLM_F_REQUEST|unix.NLM_F_ACK|unix.NLM_F_CREATE)
-	b = append(append(b, make([]byte, 8)...), body...)
-	if err := unix.Sendto(fd, b, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return err
-	}
-	answer := make([]byte, 4096)
-	if n, err := unix.Read(fd, answer); err != nil || n < 20 {
-		return errors.Join(err, unix.EIO)
-	}
-	if e := -int32(binary.NativeEndian.Uint32(answer[16:])); e != 0 {
-		return unix.Errno(e)
-	}
-	return nil
 }
 
 func option(level, name int, value []byte) func(ground) error {

@@ -62,7 +62,8 @@ func TestKernelNothingButConnectConnects(t *testing.T) {
 				{"Multipath TCP", socket(unix.AF_INET, unix.SOCK_STREAM, 262), unix.EACCES},
 				{"UDP", socket(unix.AF_INET, unix.SOCK_DGRAM, 0), unix.EACCES},
 				{"a local datagram socket", socket(unix.AF_UNIX, unix.SOCK_DGRAM, 0), unix.EACCES},
-				{"netlink", socket(unix.AF_NETLINK, unix.SOCK_RAW, 0), unix.EACCES},
+				{"netlink to list sockets", socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_SOCK_DIAG), unix.EACCES},
+				{"netlink to IPsec", socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_XFRM), unix.EACCES},
 				{"connect", unix.Connect(stream(), to), nil},
 			} {
 				if c.err != c.want {

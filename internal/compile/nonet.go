@@ -14,7 +14,7 @@ import (
 
 // Without a network namespace the proxies listen on the host's own loopback, each
 // run's at ports of its own, and ask for the run's key. The tool can make sockets of
-// TCP and UNIX and no others; connect(2) and bind(2) stop at the supervisor, which connects to the
+// TCP, UNIX and, to ask for interfaces, rtnetlink(7), and no others; connect(2) and bind(2) stop at the supervisor, which connects to the
 // proxies and to servers of the tool's own, by TCP and UNIX, alone. Where Landlock rules on ports it
 // keeps the tool itself from both.
 
@@ -112,23 +112,23 @@ func (c *compilation) lack(f host.Fact, what string) {
 }
 
 const (
-	familyUnix, familyInet, familyInet6 = 1, 2, 10
-	typeStream, typeSeqpacket           = 1, 5
-	protocolTCP                         = 6
+	familyUnix, familyInet, familyInet6, familyNetlink = 1, 2, 10, 16
+	typeStream, typeSeqpacket                          = 1, 5
+	protocolTCP                                        = 6
 
 	protocolICMP, protocolICMP6 = 1, 58
 	flagFastOpen                = 0x20000000 // MSG_FASTOPEN: a connection by sending
 )
 
 // Streams takes the place of a network namespace together with the supervisor: the
-// tool has sockets of TCP and, if local, of UNIX with connections, and no others;
+// tool has sockets of TCP, of netlink to ask for interfaces and, if local, of UNIX with connections, and no others;
 // nothing connects, binds or listens but the supervisor.
 func Streams(local bool) []seccomp.Rule {
 	const held = "only sockets that the supervisor connects are held without a network namespace"
 	refuse := func(why string, args []seccomp.Arg, names ...string) seccomp.Rule {
 		return seccomp.Rule{Names: names, Action: seccomp.Errno(errAccess), Args: args, Reason: why}
 	}
-	families := []seccomp.Arg{{Index: 0, Op: seccomp.NotEqual, Value: familyInet}, {Index: 0, Op: seccomp.NotEqual, Value: familyInet6}} // none of which it is
+	families := []seccomp.Arg{{Index: 0, Op: seccomp.NotEqual, Value: familyInet}, {Index: 0, Op: seccomp.NotEqual, Value: familyInet6}, {Index: 0, Op: seccomp.NotEqual, Value: familyNetlink}} // none of which it is
 	if local {
 		families = append(families, seccomp.Arg{Index: 0, Op: seccomp.NotEqual, Value: familyUnix})
 	}
@@ -138,14 +138,18 @@ func Streams(local bool) []seccomp.Rule {
 		refuse("stops the kernel while it holds a socket, for which the supervisor would wait", nil, "userfaultfd"),
 		refuse(held, families, "socket"),
 		refuse(held, []seccomp.Arg{{Index: 2, Op: seccomp.NotEqual, Value: 0}, {Index: 2, Op: seccomp.NotEqual, Value: protocolTCP}}, "socket"),
+		refuse(held, []seccomp.Arg{{Index: 0, Value: familyNetlink}, {Index: 2, Op: seccomp.NotEqual, Value: 0}}, "socket"), // but for NETLINK_ROUTE
 	}
 	for kind := range uint64(typeMask + 1) {
 		if kind == typeStream {
 			continue
 		}
 		args := []seccomp.Arg{{Index: 1, Op: seccomp.MaskedEqual, Mask: typeMask, Value: kind}}
-		if kind == typeSeqpacket {
+		switch kind {
+		case typeSeqpacket:
 			args = append(args, seccomp.Arg{Index: 0, Op: seccomp.NotEqual, Value: familyUnix})
+		case typeDgram, typeRaw:
+			args = append(args, seccomp.Arg{Index: 0, Op: seccomp.NotEqual, Value: familyNetlink})
 		}
 		rules = append(rules, refuse(held, args, "socket"))
 	}

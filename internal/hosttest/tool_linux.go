@@ -116,6 +116,9 @@ var works = []work{
 		if err != nil {
 			return err
 		}
+		if _, err := net.InterfaceAddrs(); err != nil { // which development servers print
+			return err
+		}
 		go http.Serve(l, answers)
 		return fetch(l.Addr().String())
 	}},

@@ -93,6 +93,9 @@ func (s *State) bindOwn() int {
 		own.bound = r == 0
 		return r
 	}
+	if own.netlink {
+		return s.bindNetlink(own)
+	}
 	if s.path[1][0] != syscall.AF_UNIX || s.path[1][1] != 0 {
 		return -eINVAL
 	}
@@ -105,6 +108,29 @@ func (s *State) bindOwn() int {
 		s.keepBound()
 	}
 	own.bound = r == 0
+	return r
+}
+
+// bindNetlink binds a socket of rtnetlink(7), by which a tool asks for interfaces, addresses and routes, as getifaddrs(3) does. The number by
+// which it is known on the host is the kernel's choice: one that the tool chose could be one that a program of the host's is to have. What
+// the socket says to other processes, and what it would change, the kernel refuses without CAP_NET_ADMIN (NL_CFG_F_NONROOT_SEND and
+// rtnetlink_rcv_msg), of which the tool's own are asked, too (netlink_ns_capable).
+//
+//go:norace
+func (s *State) bindNetlink(own *ownSocket) int {
+	const size, number = 12, 4 // struct sockaddr_nl, and nl_pid in it
+	at := &s.path[1]
+	switch {
+	case s.mode < size || at[0] != syscall.AF_NETLINK || at[1] != 0:
+		return -eINVAL
+	case at[number] != 0 || at[number+1] != 0 || at[number+2] != 0 || at[number+3] != 0:
+		return -int(syscall.EADDRINUSE)
+	}
+	r := sys(syscall.SYS_BIND, uintptr(own.fd), uintptr(unsafe.Pointer(&at[0])), size, 0, 0)
+	if r == 0 {
+		closeFD(own.fd)
+		own.fd, own.bound = -1, true
+	}
 	return r
 }
 

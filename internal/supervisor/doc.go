@@ -87,8 +87,8 @@
 // # Connections
 //
 // Where the sandbox has no network namespace, Rules.Connects are the only addresses that the tool's TCP sockets can connect to: those of
-// the harness's proxies; and servers of the tool's own. The socket(2) of TCP and of UNIX stops here, too: the supervisor makes the socket, gives it to the tool and keeps a descriptor
-// until it is connected or listens (socket_linux.go). connect(2) is carried out as the calls above are, with an address that was copied once, on
+// the harness's proxies; and servers of the tool's own. The socket(2) of TCP, UNIX and netlink stops here, too: the supervisor makes the socket, gives it to the tool and keeps a descriptor
+// until it is connected or listens, or one of netlink, which is NETLINK_ROUTE's alone, is bound (socket_linux.go). connect(2) is carried out as the calls above are, with an address that was copied once, on
 // that descriptor, which it finds by the socket's inode; other sockets are refused (connect_linux.go). That makes TCP go nowhere else only together with a profile
 // that leaves the tool no other sockets, and no other call that connects: see Streams in package compile. Setting a source
 // route or a device is refused; setting SO_SNDTIMEO or SO_LINGER says yes and does nothing; a blocking connect to a listener

@@ -48,7 +48,7 @@ const (
 
 	statEmptyPath = 0x1000 // AT_EMPTY_PATH
 
-	afUnix, afInet, afInet6, sockStream, sockKinds = 1, 2, 10, 1, 0xf // AF_UNIX, AF_INET, AF_INET6, SOCK_STREAM and SOCK_TYPE_MASK
+	afUnix, afInet, afInet6, afNetlink, sockStream, sockKinds = 1, 2, 10, 16, 1, 0xf // AF_UNIX, AF_INET, AF_INET6, AF_NETLINK, SOCK_STREAM and SOCK_TYPE_MASK
 
 	prSetDumpable = 4
 
@@ -132,7 +132,7 @@ func nameRules(t table, hidden bool) []SockFilter {
 	return p
 }
 
-// connectRules traps connect(2), bind(2), listen(2) and the socket(2) of TCP and UNIX, since the supervisor connects and binds sockets that it has made itself, and looks at the level and the name of a socket option. IP_OPTIONS holds a source route,
+// connectRules traps connect(2), bind(2), listen(2) and the socket(2) of TCP, UNIX and netlink, since the supervisor connects and binds sockets that it has made itself, and looks at the level and the name of a socket option. IP_OPTIONS holds a source route,
 // by which a packet leaves for another address than the socket's (tcp_v4_connect); a socket that is bound to a device
 // has its packets sent by that, those for 127.0.0.1 too (ip_route_output_key_hash_rcu), to any host that takes them; TCP_FASTOPEN_CONNECT
 // puts the connection off until data is sent. Setting SO_SNDTIMEO, SO_LINGER or SO_REUSEPORT says yes and does nothing: the first is the
@@ -140,9 +140,10 @@ func nameRules(t table, hidden bool) []SockFilter {
 // port with the tool's.
 func connectRules(t table) []SockFilter {
 	p := append(notify([]uint32{t.connect, t.bind, t.listen}), []SockFilter{
-		{bpfEqual, 0, 9, t.socket},
+		{bpfEqual, 0, 10, t.socket},
 		{bpfLoad, 0, 0, dataArgs},
-		{bpfEqual, 5, 0, afUnix}, // of which a profile leaves streams
+		{bpfEqual, 6, 0, afUnix}, // of which a profile leaves streams
+		{bpfEqual, 5, 0, afNetlink},
 		{bpfEqual, 1, 0, afInet},
 		{bpfEqual, 0, 4, afInet6},
 		{bpfLoad, 0, 0, dataArgs + 8},

@@ -4,13 +4,13 @@ import (
 	"syscall"
 )
 
-// ownSocket is a socket, of TCP or UNIX, that the supervisor has made for the tool, by what the kernel calls it: the inode of sockfs. fd is the
-// supervisor's own descriptor of it until it is connected or listens, and -1 from then on, so that the tool's close(2) ends the connection.
+// ownSocket is a socket, of TCP, UNIX or rtnetlink(7), that the supervisor has made for the tool, by what the kernel calls it: the inode of sockfs. fd is the
+// supervisor's own descriptor of it until it is connected, listens or, of netlink, is bound, and -1 from then on, so that the tool's close(2) ends the connection.
 type ownSocket struct {
 	fd       int
 	dev, ino uint64
 
-	tcp           bool // not of UNIX
+	tcp, netlink  bool // or of UNIX
 	bound, serves bool // it has an address; and listen(2) was called
 }
 
@@ -18,7 +18,7 @@ type ownSocket struct {
 // cannot connect that one any more.
 const socketRoom = 64
 
-// isSocket takes the arguments of socket(2), which are numbers: the filter sends those alone that ask for TCP or UNIX.
+// isSocket takes the arguments of socket(2), which are numbers: the filter sends those alone that ask for TCP, UNIX or netlink.
 //
 //go:norace
 func (s *State) isSocket(domain, kind, protocol uint64) int {
@@ -37,8 +37,10 @@ func (s *State) socket() int {
 	switch {
 	case s.mode == syscall.AF_UNIX && (kind == syscall.SOCK_STREAM || kind == syscall.SOCK_SEQPACKET) && s.dev == 0:
 		protocol = 0
+	case s.mode == syscall.AF_NETLINK && (kind == syscall.SOCK_RAW || kind == syscall.SOCK_DGRAM) && s.dev == syscall.NETLINK_ROUTE:
+		protocol = syscall.NETLINK_ROUTE
 	case s.mode != syscall.AF_INET && s.mode != syscall.AF_INET6 || kind != syscall.SOCK_STREAM || s.dev != 0 && s.dev != syscall.IPPROTO_TCP:
-		return -eACCES // of a stream that is not TCP, such as MPTCP's
+		return -eACCES // of a stream that is not TCP, such as MPTCP's, and of netlink to the firewall, audit and the like
 	}
 	fd := sys(syscall.SYS_SOCKET, uintptr(s.mode), uintptr(kind|flags|syscall.SOCK_CLOEXEC), protocol, 0, 0)
 	if fd < 0 {
@@ -57,7 +59,7 @@ func (s *State) socket() int {
 	at := &s.sockets[s.socketTurn%socketRoom]
 	s.socketTurn++
 	closeFD(at.fd)
-	*at = ownSocket{fd: fd, dev: uint64(s.st.Dev), ino: s.st.Ino, tcp: s.mode != syscall.AF_UNIX}
+	*at = ownSocket{fd: fd, dev: uint64(s.st.Dev), ino: s.st.Ino, tcp: s.mode == syscall.AF_INET || s.mode == syscall.AF_INET6, netlink: s.mode == syscall.AF_NETLINK}
 	return given
 }
 

@@ -1,8 +1,10 @@
 package supervisor
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -22,6 +24,7 @@ func ownSockets(good int) error {
 		{"flags of socket(2)", socketFlags}, {"options that were set before", socketOptions}, {"a duplicate is connected", socketDuplicate},
 		{"a child is given it", socketOfChild}, {"a poll that began before", socketPolled}, {"the server sees the end", socketEnd},
 		{"connected again", socketAgain}, {"more sockets than are known", socketMany}, {"a limit on descriptors", socketLimit},
+		{"interfaces are asked for", socketInterfaces},
 	} {
 		if err := use.call(ok); err != nil {
 			return fmt.Errorf("UNEXPECTED: %s: %w", use.name, err)
@@ -47,6 +50,66 @@ func socketFlags([]byte) error {
 		return fmt.Errorf("a socket of MPTCP: %d, %v", fd, err)
 	}
 	return nil
+}
+
+// socketInterfaces asks for the interfaces in the ways of libraries: with bind(2), without, by datagrams, and told of changes.
+func socketInterfaces(ok []byte) error {
+	for _, kind := range []int{unix.SOCK_RAW, unix.SOCK_DGRAM} {
+		for _, groups := range []uint32{0, unix.RTMGRP_LINK, noBind} {
+			fd := sock(unix.AF_NETLINK, kind)
+			defer unix.Close(fd)
+			if groups != noBind {
+				if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: groups}); err != nil {
+					return fmt.Errorf("bind to groups %#x: %w", groups, err)
+				}
+				if name, err := unix.Getsockname(fd); err != nil || name.(*unix.SockaddrNetlink).Pid == 0 || name.(*unix.SockaddrNetlink).Groups != groups {
+					return fmt.Errorf("bound to %+v, %w", name, err)
+				}
+				if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != unix.EINVAL {
+					return fmt.Errorf("bound again: %w", err)
+				}
+			}
+			n, err := askForInterfaces(fd)
+			if err != nil || n == 0 {
+				return fmt.Errorf("kind %d, groups %#x: %d bytes, %w", kind, groups, n, err)
+			}
+		}
+	}
+	fd := sock(unix.AF_NETLINK, unix.SOCK_RAW)
+	defer unix.Close(fd)
+	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Pid: uint32(os.Getpid())}); err != unix.EADDRINUSE {
+		return fmt.Errorf("a number of the tool's choice: %w", err)
+	}
+	if err := rawConnect(fd, ok, 16); err != unix.EINVAL {
+		return fmt.Errorf("connect to TCP: %w", err)
+	}
+	for _, protocol := range []int{unix.NETLINK_XFRM, unix.NETLINK_SOCK_DIAG, unix.NETLINK_GENERIC} {
+		if _, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW, protocol); err != unix.EACCES {
+			return fmt.Errorf("netlink of protocol %d: %w", protocol, err)
+		}
+	}
+	_, err := net.Interfaces()
+	return err
+}
+
+// noBind stands for a socket that is not bound, as musl's is not.
+const noBind = ^uint32(0)
+
+// askForInterfaces sends RTM_GETLINK and returns the size of the first part of the answer.
+func askForInterfaces(fd int) (int, error) {
+	b := make([]byte, unix.NLMSG_HDRLEN+unix.SizeofIfInfomsg)
+	binary.NativeEndian.PutUint32(b, uint32(len(b)))
+	binary.NativeEndian.PutUint16(b[4:], unix.RTM_GETLINK)
+	binary.NativeEndian.PutUint16(b[6:], unix.NLM_F_REQUEST|unix.NLM_F_DUMP)
+	if err := unix.Sendto(fd, b, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return 0, err
+	}
+	answer := make([]byte, 1<<15)
+	n, err := unix.Read(fd, answer)
+	if err == nil && binary.NativeEndian.Uint16(answer[4:]) != unix.RTM_NEWLINK {
+		err = fmt.Errorf("an answer of type %d", binary.NativeEndian.Uint16(answer[4:]))
+	}
+	return n, err
 }
 
 func socketOptions(ok []byte) error {
