@@ -99,7 +99,7 @@ func (r *Report) String() string {
 	var b strings.Builder
 	shown := errtext.Printable // whatever the tool or a peer has had a part in
 	fmt.Fprintf(&b, "%s: %s\n", shown(r.Tool), shown(r.Status))
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	w, said := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0), errtext.Repeated{}
 	for _, line := range r.Bounds {
 		state := string(line.State)
 		if line.State != Held && line.State != Promised {
@@ -121,7 +121,7 @@ func (r *Report) String() string {
 		}
 		fmt.Fprintf(w, "  %s\t%s\t%s\n", line.Bound, state, shown(strings.Join(by, ", ")))
 		for _, l := range line.Lost {
-			fmt.Fprintf(w, "  \t\tnot held: %s\n", shown(l))
+			fmt.Fprintf(w, "  \t\tnot held: %s\n", said.Shorten(shown(l)))
 		}
 		for _, n := range line.Notes {
 			fmt.Fprintf(w, "  \t\t%s\n", shown(n))

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/compile"
+	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
@@ -84,10 +85,10 @@ func (s *Sandbox) compile() (err error) {
 }
 
 func (s *Sandbox) explain() string {
-	text := s.ready.Plan.String() + explainNetwork(s.ready.Policy.Network, s.ready.NetConfig)
+	text, said := s.ready.Plan.String()+explainNetwork(s.ready.Policy.Network, s.ready.NetConfig), errtext.Repeated{}
 	for _, h := range s.ready.Plan.Holdings {
 		for _, l := range h.Lost {
-			text += "not held: " + string(h.Bound) + ": " + l.String() + "\n"
+			text += "not held: " + string(h.Bound) + ": " + said.Shorten(l.String()) + "\n"
 		}
 		for _, n := range h.Notes {
 			text += "note: " + n + "\n"
