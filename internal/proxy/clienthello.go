@@ -52,9 +52,7 @@ const (
 // connection.
 func (h *helloFilter) feed(b []byte) ([]byte, error) {
 	from, passed := len(h.held), 0
-	if from > 0 {
-		b = append(h.held, b...)
-	}
+	b = append(h.held, b...)
 	for i := from; i < len(b) && !h.done; {
 		n, err := h.step(b[i:])
 		if err != nil {
@@ -68,10 +66,15 @@ func (h *helloFilter) feed(b []byte) ([]byte, error) {
 		h.held = nil
 		return b, nil
 	}
+	if len(b)-passed > maxClientHello+maxRecord { // which alerts, and empty records, in the midst of one would fill without end
+		return nil, fmt.Errorf("%w: its records are too long", errHello)
+	}
 	if passed > 0 || from == 0 { // what is held has begun in these
 		h.deadline = time.Now().Add(headerTimeout)
 	}
-	h.held = slices.Clone(b[passed:])
+	if h.held = b; passed > 0 { // else it grows, and is not copied for each byte
+		h.held = slices.Clone(b[passed:])
+	}
 	return b[:passed], nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -105,6 +106,38 @@ func TestWhatBeginsAsTLSBeginsWithAClientHello(t *testing.T) {
 		if events := w.ended(); len(events) != 1 || events[0].Allowed || events[0].Reason == "" {
 			t.Errorf("%s: %+v", name, events)
 		}
+	}
+}
+
+// TestWhatIsHeldOfAClientHelloIsBounded: records that are no part of it may come in its midst, without end; and what comes byte by byte is
+// not copied for each.
+func TestWhatIsHeldOfAClientHelloIsBounded(t *testing.T) {
+	begun := "\x16\x03\x01\x00\x04\x01\x00\x20\x00"
+	for name, more := range map[string]string{
+		"alerts": "\x15\x03\x01\x40\x00" + strings.Repeat("\x00", 1<<14), "empty records": strings.Repeat("\x16\x03\x01\x00\x00", 1000),
+		"changes of the cipher": strings.Repeat("\x14\x03\x01\x00\x01\x01", 1000), "heartbeats": strings.Repeat("\x18\x03\x01\x00\x01\x01", 1000),
+	} {
+		h := &helloFilter{judge: func(*tls.ClientHelloInfo) error { return nil }}
+		_, err := h.feed([]byte(begun))
+		fed := 0
+		for ; err == nil && fed < 4<<20; fed += len(more) {
+			_, err = h.feed([]byte(more))
+		}
+		if !errors.Is(err, errHello) {
+			t.Errorf("%s: %d bytes, %v, %d are held", name, fed, err, len(h.held))
+		}
+	}
+	h := &helloFilter{judge: func(*tls.ClientHelloInfo) error { return nil }}
+	long := append([]byte("\x16\x03\x01\x40\x00\x01\x00\x7f\x00"), make([]byte, 16<<10-4)...)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range long {
+		if passed, err := h.feed(long[i : i+1]); err != nil || len(passed) > 0 {
+			t.Fatal(passed, err)
+		}
+	}
+	if runtime.ReadMemStats(&after); after.TotalAlloc-before.TotalAlloc > 4<<20 || len(h.held) != len(long) {
+		t.Errorf("%d bytes are allocated for %d, of which %d are held", after.TotalAlloc-before.TotalAlloc, len(long), len(h.held))
 	}
 }
 

@@ -75,17 +75,13 @@ func (g *Proxy) checkRequest(r *http.Request, t Target) error {
 	if no := g.credentials.judge(r, t.Host, t.Port, r.URL.Scheme == "https"); no != nil {
 		return no
 	}
-	if g.interceptsTLS(t) && isUnreadBody(r) {
-		r.Close = true
-	}
+	r.Close = hasBody(r) && (g.hasRequestRule(t) || !slices.Contains(methodsOfBodies, r.Method))
 	return nil
 }
 
-// isUnreadBody reports whether a request has a body that some servers do not read: to them
+// methodsOfBodies are those with which most servers read a body. To one that does not, as some do not at some paths with any method,
 // it is the next request on the connection, which was not judged.
-func isUnreadBody(r *http.Request) bool {
-	return r.Body != nil && r.Body != http.NoBody && !slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch}, r.Method)
-}
+var methodsOfBodies = []string{http.MethodPost, http.MethodPut, http.MethodPatch}
 
 // interceptTLS is the server of a client's TLS and the client of the real server's.
 func (g *Proxy) interceptTLS(client net.Conn, u *Tunnel) error {

@@ -6,16 +6,16 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
+	"time"
 )
 
-// mostConnections is how many connections of the tool are served at once, each with
-// one to the agent; further ones are closed.
+// mostConnections is how many connections of the tool are served at once, each with one to the agent; further ones are closed.
 const mostConnections = 64
 
-// Serve answers the connections of a listener inside with a filter, [SSH] or [GPG]
-// with its options, each with another connection to the real agent, which dial
-// makes. It ends when the listener is closed: it closes every connection, waits for
-// their filters, and returns nil. Another error of the listener is returned then.
+// Serve answers the connections of a listener inside with a filter, [SSH] or [GPG] with its options, each with another connection to the
+// real agent, which dial makes. It ends when the listener is closed: it closes every connection, waits for their filters, and returns nil.
+// Another error of the listener is returned then, but for a lack of descriptors or epoll watches, at which it waits.
 func Serve(l net.Listener, dial func() (net.Conn, error), filter func(inside, outside io.ReadWriter) error) error {
 	ctx, end := context.WithCancel(context.Background())
 	room := make(chan struct{}, mostConnections)
@@ -26,6 +26,10 @@ func Serve(l net.Listener, dial func() (net.Conn, error), filter func(inside, ou
 		inside, err := l.Accept()
 		if errors.Is(err, net.ErrClosed) {
 			return nil
+		}
+		if t := interface{ Temporary() bool }(nil); errors.Is(err, syscall.ENOSPC) || errors.As(err, &t) && t.Temporary() { // see package proxy's Accept
+			time.Sleep(50 * time.Millisecond)
+			continue
 		}
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -64,5 +65,49 @@ func TestNoMoreConnectionsAreServedThanThereIsRoomFor(t *testing.T) {
 	c.SetReadDeadline(time.Now().Add(time.Minute))
 	if _, err := readSSH(c); !errors.Is(err, io.EOF) {
 		t.Errorf("it is not closed: %v", err)
+	}
+}
+
+// A lackingListener fails first, as net's do where the process may open no more files, or the user watch none (epoll(7)).
+type lackingListener struct {
+	net.Listener
+	errs []error
+}
+
+func (l *lackingListener) Accept() (net.Conn, error) {
+	if len(l.errs) == 0 {
+		return l.Listener.Accept()
+	}
+	err := l.errs[0]
+	l.errs = l.errs[1:]
+	return nil, &net.OpError{Op: "accept", Net: "unix", Err: err}
+}
+
+// TestServingOutlastsALack of what a tool can use up, and ends at what will not pass.
+func TestServingOutlastsALack(t *testing.T) {
+	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "in"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	served, done := make(chan bool), make(chan error, 1)
+	dial := func() (net.Conn, error) {
+		served <- true
+		return nil, io.EOF
+	}
+	lacks := []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOSPC}
+	go func() { done <- Serve(&lackingListener{l, lacks}, dial, nil) }()
+	c, err := net.Dial("unix", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	select {
+	case <-served:
+	case err := <-done:
+		t.Fatal(err)
+	}
+	if err := Serve(&lackingListener{l, []error{syscall.EINVAL}}, dial, nil); !errors.Is(err, syscall.EINVAL) {
+		t.Error(err)
 	}
 }
