@@ -43,7 +43,7 @@ func (w *world) lxd() []habitat {
 			h.user = fmt.Sprint(v.uid)
 		}
 		h.options = func(way host.Way) []string {
-			if way.In != "lxc" {
+			if way.In != "lxc" && !strings.HasPrefix(way.In, "lxc, ") {
 				return nil
 			}
 			return []string{way.Text}
@@ -115,17 +115,17 @@ func isFUSE(path string) bool {
 func (w *world) runLXD(ctx context.Context, uid int, settings, scripts, args []string) ([]byte, error) {
 	const name = "c"
 	lxc := func(args ...string) error {
-		_, err := output(exec.CommandContext(ctx, "lxc", args...))
+		_, err := bounded(ctx, "lxc", args...)
 		return err
 	}
 	create := []string{"init", "holdfast", name}
 	for _, s := range settings {
 		create = append(create, "--config", s)
 	}
+	defer lxc("delete", "--force", name) // what a call that took too long has made, too
 	if err := lxc(create...); err != nil {
 		return nil, err
 	}
-	defer exec.Command("lxc", "delete", "--force", name).Run()
 	for i, b := range append(w.binds, bind{w.binds[1].source, lxdInit, []string{"ro"}}) {
 		device := []string{"config", "device", "add", name, fmt.Sprintf("bind%d", i), "disk", "source=" + b.source, "path=" + b.at}
 		if len(b.options) > 0 {
@@ -143,10 +143,16 @@ func (w *world) runLXD(ctx context.Context, uid int, settings, scripts, args []s
 		return nil, err
 	}
 	for _, script := range scripts {
-		if _, err := output(exec.CommandContext(ctx, "/bin/sh", "-ec", strings.ReplaceAll(script, "NAME", name))); err != nil {
+		if _, err := bounded(ctx, "/bin/sh", "-ec", strings.ReplaceAll(script, "NAME", name)); err != nil {
 			return nil, err
 		}
 		if err := lxc(ready...); err != nil {
+			return nil, err
+		}
+		if !strings.Contains(script, "raw.apparmor=") {
+			continue
+		}
+		if err := underProfile(ctx, name); err != nil {
 			return nil, err
 		}
 	}
@@ -154,5 +160,31 @@ func (w *world) runLXD(ctx context.Context, uid int, settings, scripts, args []s
 	for _, v := range append(w.environ(), "HOME=/root") {
 		run = append(run, "--env", v)
 	}
-	return output(exec.CommandContext(ctx, "lxc", append(append(run, "--"), args...)...))
+	return bounded(ctx, "lxc", append(append(run, "--"), args...)...)
+}
+
+// underProfile returns an error if a container's first process is under no AppArmor profile of LXD's. Inside its namespace of profiles it is "unconfined".
+func underProfile(ctx context.Context, name string) error {
+	pid, err := bounded(ctx, "lxc", "list", name, "--columns=p", "--format=csv")
+	if err != nil {
+		return err
+	}
+	label, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/attr/current")
+	if err == nil && !strings.HasPrefix(string(label), "lxd-"+name) {
+		err = fmt.Errorf("the container's first process is under the AppArmor profile %q", label)
+	}
+	return err
+}
+
+// bounded runs a program of LXD's, which waits for a container or the daemon without end.
+func bounded(ctx context.Context, program string, args ...string) ([]byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, 5*time.Minute, fmt.Errorf("%s %s took more than five minutes", program, args))
+	defer cancel()
+	c := exec.CommandContext(ctx, program, args...)
+	c.WaitDelay = time.Second // what it has started may have its pipes
+	out, err := output(c)
+	if ctx.Err() != nil {
+		err = errors.Join(context.Cause(ctx), err)
+	}
+	return out, err
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -30,7 +31,7 @@ func machineList() []machine {
 	}
 }
 
-// machines runs the machines, whose kernels are Debian's and Ubuntu's, and returns their rows of the table.
+// machines runs the machines, whose kernels are Debian's and Ubuntu's, each though another has failed, and returns their rows of the table.
 func machines() (rows string, err error) {
 	dir, err := os.MkdirTemp("", "holdfast-hosts-")
 	if err != nil {
@@ -47,6 +48,7 @@ func machines() (rows string, err error) {
 	if _, err := output(build); err != nil {
 		return "", err
 	}
+	var failed []error
 	for _, m := range machineList() {
 		if err := os.WriteFile(script, []byte("#!/bin/sh\nmkdir /srv && TMPDIR=/srv exec ./hosttest -switches -long -only '"+m.only+"'\n"), 0o755); err != nil {
 			return "", err
@@ -55,17 +57,23 @@ func machines() (rows string, err error) {
 		c.Env = append(os.Environ(), "VM_USERS=root", "VM_TOOLS=git python3 "+m.tools, "VM_PACKAGES="+m.packages, "VM_TIMEOUT=1200")
 		out, err := c.CombinedOutput()
 		if err != nil {
-			return "", fmt.Errorf(".ci/vm %s: %w: %s", m.kernel, err, out)
+			failed = append(failed, fmt.Errorf(".ci/vm %s %s: %w: %s", m.kernel, m.only, err, out))
 		}
-		for line := range strings.Lines(string(out)) {
-			line = strings.TrimRight(line, "\r\n")
-			switch {
-			case strings.HasPrefix(line, "| ") && strings.Contains(line, "emulated"):
-				rows += line + "\n"
-			case strings.Contains(line, " | default: "), strings.HasPrefix(line, "not run: "):
-				fmt.Println(line)
-			}
+		rows += reported(string(out))
+	}
+	return rows, errors.Join(failed...)
+}
+
+// reported prints what a machine says of its hosts, and returns their rows of the table.
+func reported(console string) (rows string) {
+	for line := range strings.Lines(console) {
+		line = strings.TrimRight(line, "\r\n")
+		switch {
+		case strings.HasPrefix(line, "| ") && strings.Contains(line, "emulated"):
+			rows += line + "\n"
+		case strings.Contains(line, " | default: "), strings.HasPrefix(line, "not run: "), strings.HasPrefix(line, "asked once more: "):
+			fmt.Println(line)
 		}
 	}
-	return rows, nil
+	return rows
 }

@@ -50,7 +50,7 @@ func be(args []string) error {
 		return boot()
 	case os.Args[0] == "/sbin/init": // the first process of a container of LXD's
 		halt := make(chan os.Signal, 1)
-		signal.Notify(halt, unix.SIGPWR) // which "lxc restart" sends (lxc.signal.halt)
+		signal.Notify(halt, unix.SIGPWR, syscall.Signal(37)) // "lxc restart" sends SIGRTMIN+3 where the first thread blocks that, as systemd's does and Go's may (lxcapi_shutdown)
 		if err := loopbackUp(); err != nil {
 			return err
 		}
