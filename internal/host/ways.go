@@ -37,8 +37,13 @@ func (f Facts) Ways() []Way {
 		return []Way{{"the pod's manifest", a.sysctls(onTheHost) + kubernetesText(a)}}
 	case LXC:
 		// The first setting is for a /proc without lxcfs' covers; the profile with it refuses, by their paths, files and directories of the new root.
-		const settings = " config set NAME security.nesting=true raw.lxc=lxc.apparmor.profile=unconfined && "
-		ways := []Way{{"lxc", "lxc" + settings + "lxc restart NAME"}, {"incus", "incus" + settings + "incus restart NAME"}}
+		const settings = " config set NAME security.nesting=true raw."
+		wide := settings + "lxc=lxc.apparmor.profile=unconfined && "
+		var ways []Way
+		if profile := lxdProfile(a.Program); profile != "" {
+			ways = []Way{{"lxc, for this program alone: the container's others stay under LXD's AppArmor profile", "lxc" + settings + "apparmor='" + profile + "' && lxc restart NAME"}}
+		}
+		ways = append(ways, Way{"lxc", "lxc" + wide + "lxc restart NAME"}, Way{"incus", "incus" + wide + "incus restart NAME"})
 		if slices.Contains(moduleOptions(a), "apparmor=unconfined") {
 			ways = append(ways, Way{LXCConfiguration, "lxc.apparmor.profile = unconfined"})
 		}
@@ -159,6 +164,16 @@ ProcSubset=all`
 // kernel.apparmor_restrict_unprivileged_userns is set (Ubuntu 23.10 and newer).
 func AppArmorProfile(program string) string {
 	return "abi <abi/4.0>,\ninclude <tunables/global>\n\nprofile holdfast \"" + program + "\" flags=(unconfined) {\n  userns,\n}"
+}
+
+// lxdProfile returns lines for the AppArmor profile of a container of LXD's, by which a program is in a profile below it. What LXD's denies by path no rule
+// can allow beside it; "" where AppArmor or a shell would read the program's name as more than a name.
+func lxdProfile(program string) string {
+	if program == "" || strings.ContainsAny(program, "\"'\\\n*?[]{}^@") {
+		return ""
+	}
+	return "profile holdfast flags=(attach_disconnected,mediate_deleted) { capability, dbus, file, mount, network, pivot_root, ptrace, remount, signal, umount, unix, " +
+		"deny /proc/{kcore,sysrq-trigger} rwklx, deny /proc/{acpi,bus}/** wklx, deny /sys/{firmware,kernel}/** wklx, } \"" + program + "\" cx -> holdfast,"
 }
 
 // remedy says in one line what would let this process make namespaces.

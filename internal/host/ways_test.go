@@ -1,6 +1,7 @@
 package host
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -60,7 +61,7 @@ func TestEachHostHasItsWays(t *testing.T) {
 	refused, mount := Obstacle{Errno: syscall.EPERM}, Obstacle{Errno: syscall.EPERM, Mount: true}
 	const sysctl = "kernel.apparmor_restrict_unprivileged_userns=0"
 	texts := []string{"seccomp=unconfined", "seccomp=docker-seccomp.json", "systempaths=unconfined", "apparmor=unconfined", "label=disable", "unmask=ALL", "security_opt: [",
-		"procMount: Unmasked", "appArmorProfile:", "RestrictNamespaces=no", "security.nesting=true raw.lxc=lxc.apparmor.profile=unconfined", "lxc.apparmor.profile = unconfined", "userns,", sysctl, "5.12", "Landlock domain", "profile is in force, \"agent\"", "CONFIG_USER_NS", "/proc is whole", "system call filter", "runc", "cap-add SETFCAP", "cap_add: [SETFCAP]", "{add: [SETFCAP]", "CAP_SETFCAP"}
+		"procMount: Unmasked", "appArmorProfile:", "RestrictNamespaces=no", "security.nesting=true raw.lxc=lxc.apparmor.profile=unconfined", "raw.apparmor='profile holdfast ", "\"/usr/bin/agent\" cx -> holdfast,' && lxc restart NAME", "lxc.apparmor.profile = unconfined", "userns,", sysctl, "5.12", "Landlock domain", "profile is in force, \"agent\"", "CONFIG_USER_NS", "/proc is whole", "system call filter", "runc", "cap-add SETFCAP", "cap_add: [SETFCAP]", "{add: [SETFCAP]", "CAP_SETFCAP"}
 	for name, c := range map[string]struct {
 		o    Obstacle
 		a    Around
@@ -87,6 +88,9 @@ func TestEachHostHasItsWays(t *testing.T) {
 		"Kubernetes":                                  {refused, Around{Runtime: Kubernetes, Filtered: true, Masked: true}, []string{"procMount: Unmasked"}},
 		"Kubernetes with containerd's AppArmor":       {mount, Around{Runtime: Kubernetes, Masked: true, Profile: "cri-containerd.apparmor.d"}, []string{"procMount: Unmasked", "appArmorProfile:"}},
 		"LXC":                                         {refused, Around{Runtime: LXC, Masked: true}, []string{"security.nesting=true raw.lxc=lxc.apparmor.profile=unconfined"}},
+		"LXC whose program has a name to write":       {refused, Around{Runtime: LXC, Program: "/usr/bin/agent"}, []string{"raw.apparmor='profile holdfast ", "\"/usr/bin/agent\" cx -> holdfast,' && lxc restart NAME", "security.nesting=true raw.lxc=lxc.apparmor.profile=unconfined"}},
+		"LXC whose program's name is a pattern":       {refused, Around{Runtime: LXC, Program: "/usr/bin/[a]gent"}, []string{"security.nesting=true raw.lxc=lxc.apparmor.profile=unconfined"}},
+		"LXC whose program's name ends a quotation":   {refused, Around{Runtime: LXC, Program: "/usr/bin/it's"}, []string{"security.nesting=true raw.lxc=lxc.apparmor.profile=unconfined"}},
 		"LXC under AppArmor, without LXD or Incus":    {refused, Around{Runtime: LXC, Profile: "lxc-container-default-cgns"}, []string{"security.nesting=true raw.lxc=lxc.apparmor.profile=unconfined", "lxc.apparmor.profile = unconfined"}},
 		"a service of systemd":                        {refused, Around{Runtime: Systemd, Unit: "a.service", Filtered: true}, []string{"RestrictNamespaces=no"}},
 		"a service that protects kernel settings":     {mount, Around{Runtime: Systemd, Unit: "a.service", Masked: true}, []string{"RestrictNamespaces=no"}},
@@ -132,6 +136,17 @@ func TestEachHostHasItsWays(t *testing.T) {
 		if ways := f.Ways(); ways != nil {
 			t.Errorf("%s: %v", name, ways)
 		}
+	}
+}
+
+// TestTheProfileForLXDIsTheDocumentedOne, which says why it is as it is.
+func TestTheProfileForLXDIsTheDocumentedOne(t *testing.T) {
+	text, err := os.ReadFile("../../docs/hosts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "\n```\n" + lxdProfile("/usr/local/bin/agent") + "\n```\n"; !strings.Contains(string(text), want) {
+		t.Errorf("docs/hosts.md does not have %s", want)
 	}
 }
 
