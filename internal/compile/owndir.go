@@ -102,6 +102,6 @@ func (w NetConfig) FileList() string {
 	return strings.Join(list, ", ")
 }
 
-// The directories in a run's own directory on the host, which is the tool's HOME and TMPDIR where nothing is mounted. A third, "shm", is package
-// supervisor's.
+// The directories in a run's own directory on the host, which the tool's HOME and TMPDIR name where nothing is mounted; on Linux HOME names
+// the run's own directory itself. A third, "shm", is package supervisor's.
 const RunHome, RunTmp = "home", "tmp"

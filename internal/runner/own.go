@@ -90,13 +90,13 @@ func (d *ownDir) variables(s *Sandbox) []string {
 	return vars
 }
 
-// An ownSub is a directory in the run's own, and the variable that names it.
+// An ownSub is a directory in the run's own, or that itself, and the variable that names it.
 type ownSub struct{ variable, name string }
 
 // ownSubs are those that the policy has no others for.
 func ownSubs(f policy.Files) (list []ownSub) {
 	if f.Home == "" {
-		list = append(list, ownSub{"HOME", compile.RunHome})
+		list = append(list, ownSub{"HOME", ownHome})
 	}
 	if f.Tmp == "" {
 		list = append(list, ownSub{"TMPDIR", compile.RunTmp})
@@ -118,7 +118,7 @@ func (d *ownDir) fillHome(p policy.Policy, uid, gid int) error {
 		if !ok || home == "" {
 			continue
 		}
-		if err := writeOwn(filepath.Join(d.made, compile.RunHome), rel, f, uid, gid); err != nil {
+		if err := writeOwn(filepath.Join(d.made, ownHome), rel, f, uid, gid); err != nil {
 			return fmt.Errorf("sandbox: make %s in the run's own directory: %w", f.Path, err)
 		}
 	}

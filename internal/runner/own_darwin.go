@@ -13,6 +13,9 @@ import (
 // a socket's path has 103 bytes (sun_path of sys/un.h), and TMPDIR takes 57 of them.
 const ownLetters = 13
 
+// ownHome is the tool's home in the run's own directory, where what the harness has put is not the tool's to change.
+const ownHome = compile.RunHome
+
 // isHomed reports whether HOME and TMPDIR are in a run's own directory: where the
 // policy has private ones.
 func (s *Sandbox) isHomed() bool {

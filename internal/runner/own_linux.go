@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
@@ -12,6 +13,9 @@ import (
 
 // ownLetters is how much of a random text is in the name of a run's own directory.
 const ownLetters = 26
+
+// ownHome is the tool's home in the run's own directory: that itself, since a directory more takes time to make and to remove on a disk.
+const ownHome = ""
 
 // isHomed reports whether HOME and TMPDIR are in a run's own directory, if it has one.
 func (s *Sandbox) isHomed() bool { return true }
@@ -21,8 +25,8 @@ func canMakeIn(dir string) bool {
 	return unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK, unix.AT_EACCESS) == nil
 }
 
-// make makes the directory: with a home and a tmp in it, which HOME and TMPDIR then name, where the policy has no others, and the network's
-// files. What is made of it when it fails is removed.
+// make makes the directory, which HOME names where the policy has no other, with a tmp in it, which TMPDIR names where the policy has no other,
+// and the network's files. What is made of it when it fails is removed.
 func (d *ownDir) make(p policy.Policy, n *Network, id stage.Identity) (err error) {
 	dir := d.name()
 	if err := os.Mkdir(dir, 0o700); err != nil { // one that is there is not this run's
@@ -34,8 +38,11 @@ func (d *ownDir) make(p policy.Policy, n *Network, id stage.Identity) (err error
 			d.remove()
 		}
 	}()
-	for _, sub := range append(ownSubs(p.Files), ownSub{}) { // the last is the directory itself
-		at := filepath.Join(dir, sub.name)
+	ours := []string{dir}
+	if p.Files.Tmp == "" {
+		ours = []string{filepath.Join(dir, compile.RunTmp), dir}
+	}
+	for _, at := range ours {
 		var err error
 		if at != dir {
 			err = os.Mkdir(at, 0o700)
