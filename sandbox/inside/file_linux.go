@@ -1,9 +1,11 @@
 package inside
 
 import (
+	"cmp"
 	"encoding/binary"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -14,9 +16,10 @@ import (
 func opened(fd int, flags int, name string) (f *os.File, dir bool, err error) {
 	const access = unix.O_ACCMODE | unix.O_PATH | unix.O_APPEND
 	var st unix.Stat_t
+	var in unix.Statfs_t
 	has, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
 	if err == nil {
-		err = unix.Fstat(fd, &st)
+		err = cmp.Or(unix.Fstat(fd, &st), unix.Fstatfs(fd, &in))
 	}
 	dir = st.Mode&unix.S_IFMT == unix.S_IFDIR
 	switch {
@@ -25,6 +28,8 @@ func opened(fd int, flags int, name string) (f *os.File, dir bool, err error) {
 		err = ErrNotRegular
 	case has&access != flags&access:
 		err = &ServerError{Problem: "has sent a file that is open for something else"}
+	case flags&unix.O_ACCMODE != unix.O_RDONLY && slices.Contains(ofTheKernel, int64(in.Type)):
+		err = unix.EACCES
 	default:
 		_, err = unix.FcntlInt(uintptr(fd), unix.F_SETFL, has&^unix.O_NONBLOCK)
 	}
@@ -34,6 +39,9 @@ func opened(fd int, flags int, name string) (f *os.File, dir bool, err error) {
 	}
 	return os.NewFile(uintptr(fd), name), dir, nil
 }
+
+// ofTheKernel are file systems in which a write is an order to the kernel, which asks for the rights of the process that writes: the harness's.
+var ofTheKernel = []int64{unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC}
 
 // looked returns what the kernel says of a descriptor, and closes it.
 func looked(fd int, name string) (fs.FileInfo, error) {

@@ -317,13 +317,13 @@ func (f *Files) Readlink(name string) (to string, err error) {
 	return to, pathError("readlink", name, err)
 }
 
-// Glob is [filepath.Glob].
+// Glob is [filepath.Glob]. To read more than 1,048,576 directories and entries for it is an error that wraps [syscall.EFBIG].
 func (f *Files) Glob(pattern string) ([]string, error) {
 	rest, absolute := strings.CutPrefix(filepath.Clean(pattern), "/")
 	if !absolute {
-		return fs.Glob(tree{f.here(), ""}, rest)
+		return tree{f.here(), ""}.glob(rest, maxEntries)
 	}
-	list, err := fs.Glob(tree{f, "/"}, rest)
+	list, err := tree{f, "/"}.glob(rest, maxEntries)
 	for i, name := range list {
 		list[i] = "/" + strings.TrimPrefix(name, "./")
 	}

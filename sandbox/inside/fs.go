@@ -1,10 +1,10 @@
 package inside
 
 import (
+	"cmp"
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"slices"
 	"strings"
 	"syscall"
@@ -75,6 +75,32 @@ func (t tree) ReadLink(name string) (string, error) {
 	return to, named(err, name)
 }
 
+// A globbed is a tree in which a pattern is looked for: the links of a tool may lead round and round, and what matches is held.
+type globbed struct {
+	tree
+	left int   // directories and entries that may be read
+	err  error // there are more
+}
+
+func (t tree) glob(pattern string, most int) ([]string, error) {
+	g := &globbed{tree: t, left: most}
+	list, err := fs.Glob(g, pattern)
+	if g.err != nil { // which fs.Glob ignores
+		return nil, pathError("glob", pattern, g.err)
+	}
+	return list, err
+}
+
+func (g *globbed) ReadDir(name string) (list []fs.DirEntry, err error) {
+	if g.err == nil {
+		list, err = g.tree.ReadDir(name)
+		if g.left -= 1 + len(list); g.left < 0 {
+			list, g.err = nil, syscall.EFBIG
+		}
+	}
+	return list, cmp.Or(g.err, err)
+}
+
 func (r root) Open(name string) (fs.File, error) {
 	if err := valid("open", name); err != nil {
 		return nil, err
@@ -117,7 +143,7 @@ func (r root) ReadLink(name string) (string, error) {
 	return r.t.ReadLink(name)
 }
 
-func (r root) Glob(pattern string) ([]string, error) { return fs.Glob(r.t, pattern) }
+func (r root) Glob(pattern string) ([]string, error) { return r.t.glob(pattern, maxEntries) }
 
 func (r root) Sub(name string) (fs.FS, error) {
 	if err := valid("sub", name); err != nil {
@@ -193,7 +219,7 @@ func (f *Files) entries(dir *os.File, name string) ([]fs.DirEntry, error) {
 	}
 	list := make([]fs.DirEntry, 0, len(read))
 	for _, e := range read {
-		in := &entry{e, f, path.Join(name, e.name)}
+		in := &entry{e, f, name}
 		if e.unknown {
 			info, err := in.Info()
 			if err != nil {
@@ -211,11 +237,11 @@ func (f *Files) entries(dir *os.File, name string) ([]fs.DirEntry, error) {
 type entry struct {
 	dirent
 	files *Files
-	path  string
+	dir   string // shared by all of it: a million long paths are gigabytes
 }
 
 func (e *entry) Name() string               { return e.name }
 func (e *entry) IsDir() bool                { return e.kind.IsDir() }
 func (e *entry) Type() fs.FileMode          { return e.kind }
-func (e *entry) Info() (fs.FileInfo, error) { return e.files.Lstat(e.path) }
+func (e *entry) Info() (fs.FileInfo, error) { return e.files.Lstat(below(e.dir, e.name)) }
 func (e *entry) String() string             { return fs.FormatDirEntry(e) }

@@ -1,0 +1,87 @@
+package inside
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"golang.org/x/sys/unix"
+)
+
+// TestAPatternHasBounds: a directory whose entries lead to itself has a name for each way round.
+func TestAPatternHasBounds(t *testing.T) {
+	files, dir := served(t, serve), t.TempDir()
+	const n = 20
+	for i := range n {
+		if err := os.Symlink(".", fmt.Sprint(dir, "/", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := (1 + n) + n*(1+n) // directories and entries of two levels
+	for most, want := range map[int]error{all: nil, all - 1: unix.EFBIG} {
+		if list, err := (tree{files, dir}).glob("*/*", most); !errors.Is(err, want) || want == nil && len(list) != n*n {
+			t.Errorf("%d: %d, %v", most, len(list), err)
+		}
+	}
+	t.Run("of a million", func(t *testing.T) {
+		kerneltest.Heavy(t)
+		for i := n; i < 1100; i++ {
+			if err := os.Symlink(".", fmt.Sprint(dir, "/", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if list, err := files.Glob(dir + "/*/*"); !errors.Is(err, unix.EFBIG) || len(list) > 0 {
+			t.Errorf("%d, %v", len(list), err)
+		}
+	})
+}
+
+// TestEntriesShareTheNameOfTheirDirectory: a tool chooses both, and how many there are.
+func TestEntriesShareTheNameOfTheirDirectory(t *testing.T) {
+	files, dir, n := served(t, serve), t.TempDir(), 300
+	for len(dir) < 3700 {
+		dir += "/" + strings.Repeat("d", 250)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if err := os.WriteFile(fmt.Sprint(dir, "/", i), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	list, err := files.ReadDir(dir)
+	if err != nil || len(list) != n {
+		t.Fatal(len(list), err)
+	}
+	runtime.GC()
+	if runtime.ReadMemStats(&after); int64(after.HeapAlloc)-int64(before.HeapAlloc) > 1<<19 {
+		t.Errorf("%d bytes for %d entries of one directory", after.HeapAlloc-before.HeapAlloc, n)
+	}
+	if info, err := list[0].Info(); err != nil || info.Name() != "0" {
+		t.Error(info, err)
+	}
+}
+
+// TestFilesOfTheKernelAreNotWritten, which a name of a tool's may lead to: the kernel asks for the rights of who writes, the harness.
+func TestFilesOfTheKernelAreNotWritten(t *testing.T) {
+	files, dir := served(t, serve), t.TempDir()
+	os.Symlink(fmt.Sprintf("/proc/%d/oom_score_adj", os.Getpid()), dir+"/score") // which CAP_SYS_RESOURCE of the writer's may lower
+	if text, err := files.ReadFile(dir + "/score"); err != nil || len(text) == 0 {
+		t.Errorf("a file of the kernel's: %q %v", text, err)
+	}
+	for _, err := range []error{files.WriteFile(dir+"/score", []byte("0"), 0), second(files.OpenFile(dir+"/score", os.O_RDWR, 0))} {
+		if !errors.Is(err, unix.EACCES) {
+			t.Errorf("a file of the kernel's, to write: %v", err)
+		}
+	}
+}
+
+func second(_ *os.File, err error) error { return err }
