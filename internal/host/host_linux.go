@@ -74,7 +74,7 @@ func callFact(name, call, since string, err error, lack *error) Fact {
 	case err == nil:
 		return Fact{Name: name, Answer: Yes, Reason: call + " works"}
 	case IsLack(err):
-		*lack = fmt.Errorf("%s: %w", call, err)
+		*lack = lacking(fmt.Errorf("%s: %w", call, err))
 		return Fact{Name: name, Reason: call + ": " + err.Error(), Remedy: lackRemedy}
 	}
 	return Fact{Name: name, Answer: No, Reason: call + ": " + err.Error(), Remedy: "Linux " + since + " or newer, and a system call filter that allows " + call}
@@ -93,7 +93,7 @@ func readLandlock(lack *error) Fact {
 		f.Reason = err.Error()
 	}
 	if err := openat2(); IsLack(err) {
-		f.Answer, f.Reason, f.Remedy, *lack = Unknown, "openat2(2): "+err.Error(), lackRemedy, err
+		f.Answer, f.Reason, f.Remedy, *lack = Unknown, "openat2(2): "+err.Error(), lackRemedy, lacking(err)
 	} else if err != nil && f.Answer == Yes {
 		f.Answer, f.Reason = No, "openat2(2), by which its rules are opened: "+err.Error()
 		f.Remedy = "a service manager's or container's filter that allows openat2 (systemd: RestrictSUIDSGID=no)"

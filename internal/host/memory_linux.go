@@ -21,7 +21,7 @@ func readMemory(lack *error) (f Fact, byFile bool) {
 	if err := readByCall(); err != nil {
 		byFile, f.Reason = true, "by /proc/PID/mem: process_vm_readv(2): "+err.Error()
 		if other := readByFile(); IsLack(other) {
-			*lack = fmt.Errorf("/proc/PID/mem: %w", other)
+			*lack = lacking(fmt.Errorf("/proc/PID/mem: %w", other))
 		} else if other != nil {
 			f.Answer, f.Reason, f.Remedy = No, fmt.Sprintf("process_vm_readv(2): %v; /proc/PID/mem: %v", err, other), ptraceRemedy
 		}
@@ -103,7 +103,7 @@ func readTake(lack *error) Fact {
 	}
 	f.Answer, f.Reason, f.Remedy = No, "pidfd_getfd(2): "+err.Error(), ptraceRemedy
 	if IsLack(err) {
-		f.Answer, f.Remedy, *lack = Unknown, lackRemedy, fmt.Errorf("pidfd_getfd(2): %w", err)
+		f.Answer, f.Remedy, *lack = Unknown, lackRemedy, lacking(fmt.Errorf("pidfd_getfd(2): %w", err))
 	}
 	return f
 }

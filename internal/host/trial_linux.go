@@ -42,7 +42,7 @@ func (f Facts) Tried(t Trial) Facts {
 	namespaces, overlay := Fact{Name: f.Namespaces.Name}, Fact{Name: f.Overlay.Name}
 	switch {
 	case t.Lack != nil:
-		f.Lack = t.Lack
+		f.Lack = lacking(t.Lack)
 		namespaces.Reason, overlay.Reason = t.Lack.Error(), t.Lack.Error()
 		namespaces.Remedy, overlay.Remedy = lackRemedy, lackRemedy
 	case t.Refused != "":
@@ -83,7 +83,10 @@ func (f Facts) Tried(t Trial) Facts {
 	return f
 }
 
-const lackRemedy = "try again when there are descriptors, processes, namespaces and memory (ulimit -n, ulimit -u, the cgroup's pids.max and memory.max, user.max_user_namespaces)"
+const lackRemedy = "try again when there are descriptors, processes, namespaces and memory (ulimit -n, ulimit -u, the cgroup's pids.max and memory.max, user.max_user_namespaces), or outside of a sandbox that allows no more namespaces (bubblewrap's --disable-userns, as Flatpak's)"
+
+// lacking says what helps, too. It is what Facts.Lack holds.
+func lacking(err error) error { return fmt.Errorf("%w (remedy: %s)", err, lackRemedy) }
 
 // IsLack reports whether an error is a lack of descriptors, processes or memory: of this moment, or of a limit of this process's. A tool can
 // bring one about, so it must not count as something that the host does not have.
@@ -134,7 +137,7 @@ func (f Facts) TriedTUN(t TUNTrial) Facts {
 	case t.Failed != nil:
 		fact.Answer, fact.Reason, fact.Remedy = Unknown, t.Failed.Error(), "none needed: a capture gives way to the proxies"
 		if IsLack(t.Failed) || UsedUp(t.Failed) {
-			f.Lack = t.Failed
+			f.Lack = lacking(t.Failed)
 		}
 	case t.Open == syscall.ENOENT || t.Open == syscall.ENXIO || t.Open == syscall.ENODEV:
 		fact.Reason, fact.Remedy = fmt.Sprintf("%s: %v", TUNPath, t.Open), "the tun module (modprobe tun), and in a container its device (Docker: --device /dev/net/tun)"
