@@ -44,9 +44,7 @@ func look(outside int) (p policy.Process, ok bool) {
 		return p, false
 	}
 	p.PID, _ = strconv.Atoi(string(numbers[len(numbers)-1]))
-	if text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", outside)); len(text) > 0 {
-		p.Args = strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
-	}
+	p.Args = commandLine(outside)
 	if text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", outside)); len(text) > 0 {
 		if f := strings.Fields(string(text)); len(f) > 1 {
 			pages, _ := strconv.ParseUint(f[1], 10, 64)
@@ -63,3 +61,22 @@ func look(outside int) (p policy.Process, ok bool) {
 	}
 	return p, true
 }
+
+// commandLine is what a process shows as its arguments, as much as is kept. The process decides how much there is, also without memory for it
+// (PR_SET_MM of prctl(2)).
+func commandLine(outside int) []string {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/cmdline", outside))
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	text := make([]byte, maxArgsBytes)
+	n, _ := f.Read(text)
+	if n <= 0 {
+		return nil
+	}
+	args := strings.SplitN(strings.TrimSuffix(string(text[:n]), "\x00"), "\x00", maxArgs+1)
+	return args[:min(len(args), maxArgs)]
+}
+
+const maxArgsBytes, maxArgs = 4 << 10, 256

@@ -11,7 +11,7 @@ type Process struct {
 	PID     int           `json:"pid"`            // as the processes inside know it, and Session.Signal
 	Outside int           `json:"outside"`        // as this machine knows it
 	Parent  int           `json:"parent"`         // inside; 0: the tool itself, or one whose parent has ended
-	Args    []string      `json:"args,omitempty"` // its command line; empty: it shows none
+	Args    []string      `json:"args,omitempty"` // its command line, of that 4 KiB and 256 words; empty: it shows none
 	Command string        `json:"command"`        // the tool of the command that it belongs to
 	ID      int           `json:"id,omitempty"`   // and that command's Cmd.ID; 0: the server of Session.Files
 	CPU     time.Duration `json:"cpu_nanoseconds,omitempty"`
