@@ -245,8 +245,15 @@ func buffers(conns int) int {
 func (n *netstack) listen(l net.Listener) {
 	for {
 		c, err := l.Accept()
-		if err != nil {
+		if n.ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+			if err == nil {
+				c.Close()
+			}
 			return
+		}
+		if err != nil { // descriptors or epoll watches (epoll(7)) are short, for which a tool of another run may be the cause
+			time.Sleep(50 * time.Millisecond)
+			continue
 		}
 		n.mu.Lock()
 		full := n.ending || n.conns >= mostConns
