@@ -168,7 +168,7 @@ func (r *Run) load(id stage.Identity) error {
 		r.program.Close()
 		return fmt.Errorf("sandbox: %w", err)
 	}
-	r.control.Gate = r.pass
+	r.control.Gate, r.control.KillBelow = r.pass, killBelow
 	return nil
 }
 

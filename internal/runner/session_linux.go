@@ -149,6 +149,7 @@ func (n *Session) start() (err error) {
 	if err := n.cmd.Start(); err != nil {
 		return fmt.Errorf("sandbox: start the session's stage: %w", err)
 	}
+	n.control.KillBelow = killBelow
 	n.control.Passed()
 	n.control.AwaitStart()
 	if n.control.Held {

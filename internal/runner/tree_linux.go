@@ -131,3 +131,18 @@ func (o occupant) stop() {
 		o.signal(unix.SIGSTOP)
 	}
 }
+
+// killBelow kills what is below a process. lives says whether the number is that process's.
+func killBelow(pid int, lives func() bool) {
+	if top, ok := occupantOf(pid); ok && lives() {
+		top.killBelow()
+	}
+}
+
+func (o occupant) killBelow() {
+	children, _ := o.children()
+	for _, c := range children {
+		c.signal(unix.SIGKILL)
+		c.killBelow()
+	}
+}

@@ -57,12 +57,14 @@ type Control struct {
 	InitPID   int64 // init's pid, as the stage sees it; negative: the one that it has inside
 	// Gate is called when the stage waits at a gate (wire.GateBorn, wire.GateBuilt).
 	// It goes on if that returns nil, and fails otherwise.
-	Gate     func(gate int) error
-	GateErr  error // what it returned
-	gate     int
-	waiting  bool     // init waits at gate, and who it is is not known yet
-	Evidence []byte   // nil: none has come
-	buf      *message // nil: none has been read
+	Gate    func(gate int) error
+	GateErr error // what it returned
+	// KillBelow kills what is below a process that was killed a second ago, as long as lives says that the number is that process's; nil: nothing can be.
+	KillBelow func(pid int, lives func() bool)
+	gate      int
+	waiting   bool     // init waits at gate, and who it is is not known yet
+	Evidence  []byte   // nil: none has come
+	buf       *message // nil: none has been read
 }
 
 // A message has room for the longest.
@@ -319,11 +321,15 @@ func (c *Control) PID() int {
 		return 0
 	}
 	pid := 0
-	raw.Control(func(fd uintptr) { // pidfd_open(2), "Pid:" of fdinfo
-		text, _ := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
-		_, rest, _ := bytes.Cut(text, []byte("\nPid:"))
-		fmt.Sscan(string(rest), &pid)
-	})
+	raw.Control(func(fd uintptr) { pid = pidOf(fd) })
+	return pid
+}
+
+// pidOf returns the process id of a pidfd (pidfd_open(2), "Pid:" of fdinfo); 0: it has ended.
+func pidOf(pidfd uintptr) (pid int) {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", pidfd))
+	_, rest, _ := bytes.Cut(text, []byte("\nPid:"))
+	fmt.Sscan(string(rest), &pid)
 	return max(pid, 0)
 }
 

@@ -42,7 +42,7 @@
 //
 // The end of the socket without MsgGone means that init is dead, and with it the session. A command's stage that ends before MsgToolEnded
 // is the command's end: os/exec kills that process to cancel. Its warden sees it and exits; the harness kills the warden as well, by its
-// pidfd, in case it is held up. MsgToolEnded is sent before the stage is told, so that the two cannot be taken for each other.
+// pidfd, in case it is held up, and a second later all that is below it. MsgToolEnded is sent before the stage is told, so that the two cannot be taken for each other.
 //
 // # What was weighed
 //

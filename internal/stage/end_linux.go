@@ -31,6 +31,28 @@ func (c *Control) KillInit() {
 	if raw, err := c.init.SyscallConn(); err == nil {
 		raw.Control(func(fd uintptr) { unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) })
 	}
+	killLater(c.init, c.KillBelow)
+}
+
+// killLater kills what is below a process that was killed, every second until that has ended or the Control is closed: it may sleep, where no signal ends that, for a lock that
+// a process below it holds.
+func killLater(pidfd *os.File, killBelow func(pid int, lives func() bool)) {
+	if killBelow == nil {
+		return
+	}
+	time.AfterFunc(time.Second, func() {
+		raw, err := pidfd.SyscallConn()
+		if err != nil {
+			return
+		}
+		raw.Control(func(fd uintptr) {
+			lives := func() bool { return !ended(fd) }
+			if lives() {
+				killBelow(pidOf(fd), lives)
+				killLater(pidfd, killBelow)
+			}
+		})
+	})
 }
 
 // MostEnd is how long a sandbox is waited for that was killed. The stage waits as
@@ -57,13 +79,17 @@ func (c *Control) awaitEnd(pidfd *os.File, over <-chan struct{}, most time.Durat
 	}
 	var limiting sync.WaitGroup
 	dead := make(chan struct{})
-	if over == nil {
+	limit := func() {
 		pidfd.SetReadDeadline(time.Now().Add(most))
+		killLater(pidfd, c.KillBelow)
+	}
+	if over == nil {
+		limit()
 	} else {
 		limiting.Go(func() {
 			select {
 			case <-over:
-				pidfd.SetReadDeadline(time.Now().Add(most))
+				limit()
 			case <-dead:
 			}
 		})

@@ -15,7 +15,7 @@
 //	beside_linux.go   processes beside init, for what takes long; the harness's root is taken off there
 //	net_linux.go      beside init: the network namespace; a witness, which init tries to signal for the self-check of a session's scopes
 //	tool_linux.go     InTool's ops, then execve
-//	end_linux.go      how init ends; kill_linux.go: with all that is left
+//	end_linux.go      how init ends; kill_linux.go: with all that is left; below_linux.go: with what holds it up
 //	fail_linux.go     how a failure is reported, to the harness or to standard error
 //	send_linux.go     the messages to the harness
 //	ops_linux.go      the one loop that runs ops

@@ -42,6 +42,7 @@ func cloneKept(flags, top uintptr) (uintptr, int32, uintptr) {
 	if errno != 0 {
 		return 0, -1, errno
 	}
+	st.keeperPID = pid
 	return awaitKeeper()
 }
 

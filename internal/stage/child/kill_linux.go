@@ -53,6 +53,9 @@ func killTree(dir, file uintptr) {
 			reportStuck(first)
 			return
 		case still > spins:
+			if still%100 == 0 { // once a second
+				killBelow(dir, 0)
+			}
 			st.retry = [2]int64{0, retryMS * 1e6}
 			sys.Call(syscall.SYS_NANOSLEEP, sys.Addr(&st.retry), 0, 0, 0, 0, 0)
 		default:

@@ -321,6 +321,9 @@ func sweep() {
 		if pid > 1 && pid != st.ready && commandOf(pid) < 0 {
 			left = pid
 			sys.Call(syscall.SYS_KILL, pid, uintptr(syscall.SIGKILL), 0, 0, 0, 0)
+			if st.rounds%(1000/sweepMS) == 1000/sweepMS-1 { // once a second
+				killBelow(uintptr(st.reg[wire.RegProc]), pid)
+			}
 		}
 		pid = 0
 	}

@@ -173,7 +173,7 @@ func closeStageFDs() {
 
 // monitor waits until init is gone. It kills init when the harness or the keeper has died
 // or the deadline has passed. Of an init that is killed, or has closed its socket, it
-// waits for the end for endSeconds at most: what holds it up is told to the harness. So is
+// waits for the end for some twenty seconds (endsLate): what holds it up is told to the harness. So is
 // the end of an init or a keeper that was killed by another: by the kernel for want of
 // memory, by a process outside.
 //
@@ -187,8 +187,7 @@ func monitor() {
 		timer
 		keeper
 	)
-	const endSeconds = 20
-	ending, killed, limit := false, false, [2]int64{endSeconds, 0}
+	ending, killed, seconds, limit := false, false, 0, [2]int64{1, 0} // which ppoll(2) counts down
 	p := &st.poll
 	for i := range p {
 		p[i] = sys.PollFD{FD: -1, Events: sys.POLLIN}
@@ -211,8 +210,7 @@ func monitor() {
 		if errno != 0 {
 			continue // EINTR: a signal was forwarded
 		}
-		if n == 0 {
-			reportStuck(st.initPID)
+		if n == 0 && !endsLate(killed, &seconds, &limit) {
 			return
 		}
 		if p[socket].Revents != 0 && !readStatus() {
@@ -238,6 +236,23 @@ func monitor() {
 			ending, killed = true, true
 		}
 	}
+}
+
+// endsLate is called each second in which init has not ended, and kills what is below an init that was killed. It returns false when
+// monitor is to wait no longer.
+//
+//go:norace
+//go:nocheckptr
+func endsLate(killed bool, seconds *int, limit *[2]int64) bool {
+	const endSeconds = 20
+	if *seconds++; *seconds == endSeconds {
+		reportStuck(st.initPID)
+		return false
+	}
+	if limit[0] = 1; killed {
+		killBelow(atCwd, 0)
+	}
+	return true
 }
 
 // watchHarness returns a pidfd of the harness, or -1 when it is dead already.
