@@ -24,7 +24,7 @@ type encoding struct {
 
 // encodingsOf returns the forms in which servers echo a secret, and what they have been
 // sent of it: the text, in UTF-16 and UTF-32 too; its digits in base64, base32 and hexadecimal,
-// within any text around it; and the digits of what an escape, or base64, has made of it.
+// within any text around it; and the digits of what an escape, base64 or UTF-16 has made of it.
 func encodingsOf(secret string) []encoding {
 	list := []encoding{{text: secret}}
 	if isASCII(secret) {
@@ -33,7 +33,7 @@ func encodingsOf(secret string) []encoding {
 		}
 	}
 	forms := []string{secret}
-	for _, f := range append([]string{url.QueryEscape(secret), url.PathEscape(secret), jsonText(secret), html.EscapeString(secret)}, base64Within(secret)...) {
+	for _, f := range append([]string{url.QueryEscape(secret), url.PathEscape(secret), jsonText(secret), html.EscapeString(secret), strings.Join(strings.Split(secret, ""), "\x00")}, base64Within(secret)...) {
 		if !slices.Contains(forms, f) {
 			forms = append(forms, f)
 		}
