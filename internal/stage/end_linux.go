@@ -34,13 +34,13 @@ func (c *Control) KillInit() {
 	killLater(c.init, c.KillBelow)
 }
 
-// killLater kills what is below a process that was killed, every second until that has ended or the Control is closed: it may sleep, where no signal ends that, for a lock that
-// a process below it holds.
-func killLater(pidfd *os.File, killBelow func(pid int, lives func() bool)) {
+// killLater kills what is below a process that was killed, every second until that has ended or the Control is closed: it may sleep, where no
+// signal ends that, for a lock that a process below it holds. Who has seen it end stops the timer.
+func killLater(pidfd *os.File, killBelow func(pid int, lives func() bool)) *time.Timer {
 	if killBelow == nil {
-		return
+		return nil
 	}
-	time.AfterFunc(time.Second, func() {
+	return time.AfterFunc(time.Second, func() {
 		raw, err := pidfd.SyscallConn()
 		if err != nil {
 			return
@@ -78,10 +78,10 @@ func (c *Control) awaitEnd(pidfd *os.File, over <-chan struct{}, most time.Durat
 		return
 	}
 	var limiting sync.WaitGroup
-	dead := make(chan struct{})
+	dead, late := make(chan struct{}), (*time.Timer)(nil)
 	limit := func() {
 		pidfd.SetReadDeadline(time.Now().Add(most))
-		killLater(pidfd, c.KillBelow)
+		late = killLater(pidfd, c.KillBelow)
 	}
 	if over == nil {
 		limit()
@@ -97,6 +97,9 @@ func (c *Control) awaitEnd(pidfd *os.File, over <-chan struct{}, most time.Durat
 	err = raw.Read(ended)
 	close(dead)
 	limiting.Wait()
+	if late != nil {
+		late.Stop()
+	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.Stuck = max(c.PID(), 1)
 	}
