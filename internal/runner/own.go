@@ -99,7 +99,7 @@ func ownSubs(f policy.Files) (list []ownSub) {
 		list = append(list, ownSub{"HOME", ownHome})
 	}
 	if f.Tmp == "" {
-		list = append(list, ownSub{"TMPDIR", compile.RunTmp})
+		list = append(list, ownSub{"TMPDIR", compile.RunTmp}, ownSub{"TMUX_TMPDIR", compile.RunTmp}) // tmux(1) takes /tmp without the second
 	}
 	return list
 }

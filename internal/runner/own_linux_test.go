@@ -33,9 +33,9 @@ func TestAnOwnDirectoryHoldsWhatThePolicyHasNoOtherFor(t *testing.T) {
 		want  []string
 		vars  []string
 	}{
-		{"neither HOME nor TMPDIR is kept", policy.Files{}, []string{".config", ".config/tool", "tmp"}, []string{"HOME=", "TMPDIR=tmp"}},
+		{"neither HOME nor TMPDIR is kept", policy.Files{}, []string{".config", ".config/tool", "tmp"}, []string{"HOME=", "TMPDIR=tmp", "TMUX_TMPDIR=tmp"}},
 		{"TMPDIR is kept", policy.Files{Tmp: "/kept"}, []string{".config", ".config/tool"}, []string{"HOME="}},
-		{"HOME is kept", policy.Files{Home: "/user"}, []string{"tmp"}, []string{"TMPDIR=tmp"}},
+		{"HOME is kept", policy.Files{Home: "/user"}, []string{"tmp"}, []string{"TMPDIR=tmp", "TMUX_TMPDIR=tmp"}},
 		{"both are kept", policy.Files{Tmp: "/kept", Home: "/user"}, nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
