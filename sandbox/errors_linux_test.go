@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -117,8 +118,14 @@ func TestErrorsOfASandboxAreFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Close()
-	if err := s.Command("true").Run(); !errors.Is(err, os.ErrClosed) || !errors.Is(s.Close(), os.ErrClosed) {
-		t.Errorf("of a closed sandbox: %v", err)
+	_, open := s.Open(t.Context())
+	for _, err := range []error{s.Command("true").Run(), open} {
+		if !errors.Is(err, os.ErrClosed) || !strings.Contains(err.Error(), "the Sandbox was closed") {
+			t.Errorf("of a closed sandbox: %v", err)
+		}
+	}
+	if err := s.Close(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("closed twice: %v", err)
 	}
 }
 

@@ -361,7 +361,7 @@ func (r *Run) unserved() error {
 // checkFields refuses a command that would not start the stage, or nothing in it, and what execve(2) cannot carry.
 func (r *Run) checkFields() error {
 	if r.sandbox.closed.Load() {
-		return fmt.Errorf("sandbox: %w", os.ErrClosed)
+		return fmt.Errorf("sandbox: the Sandbox was closed: %w", os.ErrClosed)
 	}
 	if r.cmd.Path != r.stagePath() {
 		return &policy.PolicyError{Field: "Cmd.Path", Value: r.cmd.Path, Problem: "the embedded Cmd's Path was changed, which would start a program outside of the sandbox",

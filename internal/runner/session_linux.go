@@ -65,7 +65,7 @@ type member struct {
 // Open begins a session. It ends with ctx, with Close, or with the harness.
 func (s *Sandbox) Open(ctx context.Context) (*Session, error) {
 	if s.closed.Load() {
-		return nil, fmt.Errorf("sandbox: %w", os.ErrClosed)
+		return nil, fmt.Errorf("sandbox: the Sandbox was closed: %w", os.ErrClosed)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err

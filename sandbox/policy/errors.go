@@ -10,7 +10,7 @@ import (
 
 // A PolicyError says which field of a [Policy] cannot be, why, and what would
 // do instead. It is found before anything runs. It says nothing of what a host
-// lacks: that is an sandbox.UnsupportedError.
+// lacks: that is a sandbox.UnsupportedError.
 type PolicyError struct {
 	Field   string // "Files.Read[3]"
 	Value   string // what stands there

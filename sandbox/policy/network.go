@@ -24,7 +24,7 @@ import (
 // are, need a rule for that one address. The address that was checked is the one
 // that is dialled.
 //
-// What a host cannot give of this is an sandbox.UnsupportedError from sandbox.New, or, where
+// What a host cannot give of this is a sandbox.UnsupportedError from sandbox.New, or, where
 // Policy.May names the network, a note in the report; SSH and Capture say what
 // they do where less than that is missing.
 //

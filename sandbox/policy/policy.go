@@ -68,7 +68,7 @@ type Policy struct {
 	Programs []seccomp.Program
 
 	// May lists bounds that may be missing, or weaker, on a host that cannot hold
-	// them. Without it such a host is an sandbox.UnsupportedError; with it the tool runs
+	// them. Without it such a host is a sandbox.UnsupportedError; with it the tool runs
 	// and the report says what is missing.
 	May []Bound
 
