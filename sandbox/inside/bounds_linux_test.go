@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,6 +82,42 @@ func TestFilesOfTheKernelAreNotWritten(t *testing.T) {
 		if !errors.Is(err, unix.EACCES) {
 			t.Errorf("a file of the kernel's, to write: %v", err)
 		}
+	}
+}
+
+// TestOrdersToTheKernelAreNotWritten in other file systems than those that are mounted everywhere.
+func TestOrdersToTheKernelAreNotWritten(t *testing.T) {
+	for kind, name := range map[string]string{"securityfs": "lsm", "tracefs": "trace_marker", "binfmt_misc": "status", "debugfs": "", "fusectl": "", "configfs": "", "bpf": "", "pstore": "", "selinuxfs": "load"} {
+		t.Run(kind, func(t *testing.T) {
+			fs, err := unix.Fsopen(kind, unix.FSOPEN_CLOEXEC)
+			if err != nil {
+				t.Skip("needs root and a kernel with this file system:", err)
+			}
+			defer unix.Close(fs)
+			if err := unix.FsconfigCreate(fs); err != nil {
+				t.Skip("needs to mount it:", err)
+			}
+			at, err := unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, 0) // nowhere
+			if err != nil {
+				t.Skip("needs to mount it:", err)
+			}
+			defer unix.Close(at)
+			var in unix.Statfs_t
+			if err := unix.Fstatfs(at, &in); err != nil || !slices.Contains(ofTheKernel, int64(in.Type)) {
+				t.Errorf("%#x, %v", in.Type, err)
+			}
+			if name == "" {
+				return
+			}
+			fd, err := unix.Openat(at, name, unix.O_WRONLY|unix.O_CLOEXEC, 0)
+			if err != nil {
+				t.Skipf("needs a file to write, %q: %v", name, err)
+			}
+			if f, _, err := opened(fd, unix.O_WRONLY, name); !errors.Is(err, unix.EACCES) {
+				f.Close()
+				t.Errorf("%v", err)
+			}
+		})
 	}
 }
 

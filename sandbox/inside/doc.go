@@ -20,7 +20,7 @@
 //
 // # Limits
 //
-// Regular files and directories only: another file is refused, and cannot hold the harness up; so is one of procfs, sysfs or a cgroup, to write.
+// Regular files and directories only: another file is refused, and cannot hold the harness up; so is one of procfs, sysfs, a cgroup or the like, to write.
 // Names have fewer than 4,096 bytes, a directory, and all that Glob reads, at most 1,048,576 entries, and what is read whole at most 256 MiB. A tool may kill or stop the server, as it may any command:
 // what was under way then fails. What a tool changes between two requests is seen by the second one. A file is open for what it was opened
 // for, wherever the policy stands later.
