@@ -38,26 +38,31 @@ func (d *ownDir) make(p policy.Policy, n *Network, id stage.Identity) (err error
 			d.remove()
 		}
 	}()
+	failed := func(err error) error {
+		return &StartError{Step: "make the run's own directory", In: "harness", Err: err}
+	}
 	ours := []string{dir}
 	if p.Files.Tmp == "" {
 		ours = []string{filepath.Join(dir, compile.RunTmp), dir}
-	}
-	for _, at := range ours {
-		var err error
-		if at != dir {
-			err = os.Mkdir(at, 0o700)
-		}
-		if err == nil && id.UID != os.Geteuid() {
-			err = os.Chown(at, id.UID, id.GID)
-		}
-		if err != nil {
-			return &StartError{Step: "make the run's own directory", In: "harness", Err: err}
+		if err := os.Mkdir(ours[0], 0o700); err != nil {
+			return failed(err)
 		}
 	}
 	if err := d.fillHome(p, id.UID, id.GID); err != nil {
 		return err
 	}
-	return n.WriteFiles(dir, id.UID, id.GID)
+	if err := n.WriteFiles(dir, id.UID, id.GID); err != nil {
+		return err
+	}
+	if id.UID == os.Geteuid() {
+		return nil
+	}
+	for _, at := range ours { // last: a process of that user could have put links where the harness writes
+		if err := os.Chown(at, id.UID, id.GID); err != nil {
+			return failed(err)
+		}
+	}
+	return nil
 }
 
 // isOwn reports whether a path lies in the own directory of a run, of whatever harness: its name says so.

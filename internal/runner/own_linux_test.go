@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
@@ -64,4 +66,34 @@ func TestAnOwnDirectoryHoldsWhatThePolicyHasNoOtherFor(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAnOwnDirectoryIsGivenAwayLast: a process of the user whose it is could put links where the harness has yet to write. A harness without privileges
+// fails at the first thing that it gives to another user.
+func TestAnOwnDirectoryIsGivenAwayLast(t *testing.T) {
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
+			const other = 12345
+			d := &ownDir{named: filepath.Join(os.Getenv("HOME"), "own")}
+			err := d.make(policy.Policy{}, &Network{files: []string{"text"}}, stage.Identity{UID: other, GID: other})
+			if as != kerneltest.Root {
+				if err == nil || !strings.Contains(err.Error(), "write the trust bundle") {
+					t.Errorf("%v: the directory is given away before its files are", err)
+				}
+				return
+			}
+			if errors.Is(err, unix.EINVAL) {
+				t.Skip("needs user 12345 in this user namespace:", err)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"", compile.RunTmp, compile.BundleFile} {
+				var st unix.Stat_t
+				if err := unix.Lstat(filepath.Join(d.made, name), &st); err != nil || st.Uid != other || st.Gid != other {
+					t.Errorf("%q is of user %d and group %d: %v", name, st.Uid, st.Gid, err)
+				}
+			}
+		})
+	})
 }
