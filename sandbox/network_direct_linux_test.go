@@ -92,6 +92,7 @@ var _ = offer(attacks, "direct", []act{
 	}},
 	{name: "make a device by netlink", bare: true, try: makeDevice},
 	{name: "send to another process's netlink socket", bare: true, try: sendNetlink},
+	{name: "listen for the machine's multicast routes", bare: true, try: hearMulticastRoutes},
 	{name: "claim a number of netlink's", tame: true, unheld: namespaced, try: claimNetlink},
 	{name: "make a TUN device", bare: true, lacks: []error{unix.ENODEV, unix.ENXIO}, try: func(ground) error {
 		fd, err := unix.Open("/dev/net/tun", unix.O_RDWR, 0)

@@ -69,3 +69,13 @@ func claimNetlink(ground) error {
 	defer unix.Close(fd)
 	return unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Pid: 1<<30 + uint32(os.Getpid())})
 }
+
+// hearMulticastRoutes joins a group that the kernel lets CAP_NET_ADMIN alone have (rtnetlink_bind), asked of the process that binds.
+func hearMulticastRoutes(ground) error {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: 1 << (unix.RTNLGRP_IPV4_MROUTE_R - 1)})
+}
