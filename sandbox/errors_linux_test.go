@@ -84,6 +84,28 @@ func TestKernelErrorsAreFoundAsThoseOfOSExec(t *testing.T) {
 	})
 }
 
+// TestKernelWaitNamesTheStepThatFailed: the sandbox's Wait after the embedded command's own Start, which returns before a tool is executed.
+func TestKernelWaitNamesTheStepThatFailed(t *testing.T) {
+	eachWall(t, allSets[:2], func(t *testing.T, w walls) {
+		shown := t.TempDir()
+		p := tracedPolicy(t, w)
+		p.Files.Read = append(p.Files.Read, shown)
+		s := attackSandbox(t, p, w)
+		if err := os.Remove(shown); err != nil {
+			t.Fatal(err)
+		}
+		c := s.Command("/bin/true")
+		c.Dir = "/"
+		if err := c.Cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		var failed *StartError
+		if err := c.Wait(); !errors.As(err, &failed) || !errors.Is(err, fs.ErrNotExist) || !strings.Contains(failed.Step, shown) {
+			t.Errorf("%v: it names neither the step nor ENOENT", err)
+		}
+	})
+}
+
 // TestErrorsOfASandboxAreFound: each exported type by its pointer, as it is and in a wrapped or joined error, with what it wraps.
 func TestErrorsOfASandboxAreFound(t *testing.T) {
 	exit := &exec.ExitError{}

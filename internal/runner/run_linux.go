@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/function"
-	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/internal/stage/launch"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
@@ -329,8 +328,11 @@ func (r *Run) waitError(err error) error {
 		return err
 	case r.control.Lost != nil:
 		return r.processError(err)
-	case !r.control.Held && r.cmd.ProcessState.Exited():
-		return &StartError{Step: "run the stage", In: plan.Place(wire.InStage).String(), Err: errSilent}
+	case !r.control.Held && r.cmd.ProcessState.Exited(): // the embedded Cmd's own Start has not waited for it
+		if failed := r.failure(); failed != nil {
+			return failed
+		}
+		return failedStart(r.sandbox.Plan, r.template, nil)
 	case r.call != nil:
 		return r.call.Result(err)
 	}
