@@ -1,10 +1,11 @@
 package errtext
 
-// Repeated shortens lines: what one ends with in parentheses, as a reason with its remedy, is said by the first that has it.
-type Repeated map[string]bool
+// Repeated shortens lines: what one ends with in parentheses, as a reason with its remedy, is said by the first of those in a row that have it. After
+// another's it is said again, so that "(as above)" can mean one reason alone.
+type Repeated struct{ last string }
 
-// Shorten returns the line, with "(as above)" in the place of an end that another line has had.
-func (r Repeated) Shorten(line string) string {
+// Shorten returns the line, with "(as above)" in the place of the end that the last one with an end had.
+func (r *Repeated) Shorten(line string) string {
 	open := 0
 	for at := len(line) - 1; at > 0; at-- {
 		switch line[at] {
@@ -16,10 +17,11 @@ func (r Repeated) Shorten(line string) string {
 		if open > 0 {
 			continue
 		}
-		if end := line[at:]; open < 0 || end[0] != '(' || len(end) <= len("(as above)") {
+		if open < 0 || line[at] != '(' {
 			return line
-		} else if !r[end] {
-			r[end] = true
+		}
+		last, end := r.last, line[at:]
+		if r.last = end; end != last || len(end) <= len("(as above)") {
 			return line
 		}
 		return line[:at] + "(as above)"

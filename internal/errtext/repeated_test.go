@@ -9,6 +9,7 @@ func TestRepeated(t *testing.T) {
 		{"/home (yours) is shared (namespaces: clone (1): not permitted; remedy: a flag)", "/home (yours) is shared (as above)"},
 		{"names are seen (namespaces: clone (1): not permitted; remedy: another)", "names are seen (namespaces: clone (1): not permitted; remedy: another)"},
 		{"that (too: clone (1): not permitted; remedy: a flag)", "that (too: clone (1): not permitted; remedy: a flag)"},
+		{"as the first (namespaces: clone (1): not permitted; remedy: a flag)", "as the first (namespaces: clone (1): not permitted; remedy: a flag)"}, // another stands between
 		{"one (two) and (three)", "one (two) and (three)"},
 		{"two (two) and (three)", "two (two) and (three)"}, // which is no longer than what would stand for it
 		{"closed) (before it opens)", "closed) (before it opens)"},
