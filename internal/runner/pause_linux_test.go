@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -285,6 +286,32 @@ func TestKernelAPauseWaitsForWhatSignalSends(t *testing.T) {
 	n.pause.signals.RUnlock()
 	if err := errors.Join(<-paused, n.Resume()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestKernelTheNumbersOfAnotherNamespace: a harness in a pid namespace that has no /proc of that finds numbers there which mean other processes to it.
+func TestKernelTheNumbersOfAnotherNamespace(t *testing.T) {
+	const inside = "HOLDFAST_TEST_NUMBERS"
+	if os.Getenv(inside) != "" { // number 1 is this process, and in /proc the machine's
+		fd, err := unix.PidfdOpen(1, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		unix.Close(fd)
+		if o, ok := occupantOf(1); !ok || o.signal(0) {
+			t.Errorf("%+v, %v: another process was signalled", o, ok)
+		}
+		return
+	}
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestKernelTheNumbersOfAnotherNamespace$")
+	cmd.Env = append(os.Environ(), inside+"=1")
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}, GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 

@@ -76,7 +76,7 @@ func (n *Session) Signal(pid int, sig os.Signal) error {
 	if i < 0 {
 		return fmt.Errorf("sandbox: process %d of the session: %w", pid, os.ErrProcessDone)
 	}
-	fd, err := unix.PidfdOpen(list[i].Outside, 0)
+	fd, err := openProcess(list[i].Outside)
 	if err == nil {
 		defer unix.Close(fd)
 		// The number outside may be another process's by now. If it is still listed, the pidfd is that process's, or of one that has ended.

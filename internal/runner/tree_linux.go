@@ -106,7 +106,7 @@ func statOf(dir string) []string {
 // signal sends a signal; false: it is not known whether it came there. It reaches no process outside of the session: the pidfd is of whatever process has the
 // number, and the signal is sent only if that began when this one did and has the same parent, which is a process of the session.
 func (o occupant) signal(sig unix.Signal) bool {
-	fd, err := unix.PidfdOpen(o.pid, 0)
+	fd, err := openProcess(o.pid)
 	if err != nil {
 		return err == unix.ESRCH
 	}
@@ -119,6 +119,25 @@ func (o occupant) signal(sig unix.Signal) bool {
 	}
 	err = unix.PidfdSendSignal(fd, sig, nil, 0)
 	return err == nil || err == unix.ESRCH
+}
+
+// openProcess opens a pidfd of the process that has a number in /proc. Where that is of another pid namespace than this process, as after unshare(1)
+// with -p and -f alone, pidfd_open(2) takes the number for another process's: EINVAL.
+func openProcess(pid int) (fd int, err error) {
+	if fd, err = unix.PidfdOpen(pid, 0); err != nil {
+		return -1, err
+	}
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
+	switch _, rest, _ := bytes.Cut(text, []byte("\nPid:\t")); {
+	case bytes.HasPrefix(rest, []byte("-1\n")):
+		err = unix.ESRCH
+	case !bytes.HasPrefix(rest, fmt.Appendf(nil, "%d\n", pid)):
+		err = unix.EINVAL
+	default:
+		return fd, nil
+	}
+	unix.Close(fd)
+	return -1, err
 }
 
 // stop sends SIGSTOP. The kernel wakes one thread for it (complete_signal in kernel/signal.c): the one that leads the process, if that has no signal
