@@ -358,6 +358,7 @@ func hostile(socket int, answers func(conn int)) error {
 	defer unix.Close(conn)
 	if _, _, err := unix.Recvfrom(conn, make([]byte, maxMessage), 0); err == nil {
 		answers(conn)
+		unix.Recvfrom(conn, make([]byte, 1), 0) // till the client lets go: the end of a server can be seen before its answer
 	}
 	return nil
 }
