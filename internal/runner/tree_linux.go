@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/stage"
 	"golang.org/x/sys/unix"
 )
 
@@ -127,14 +128,13 @@ func openProcess(pid int) (fd int, err error) {
 	if fd, err = unix.PidfdOpen(pid, 0); err != nil {
 		return -1, err
 	}
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
-	switch _, rest, _ := bytes.Cut(text, []byte("\nPid:\t")); {
-	case bytes.HasPrefix(rest, []byte("-1\n")):
-		err = unix.ESRCH
-	case !bytes.HasPrefix(rest, fmt.Appendf(nil, "%d\n", pid)):
-		err = unix.EINVAL
-	default:
+	switch now := stage.PIDOf(uintptr(fd)); {
+	case now == pid:
 		return fd, nil
+	case now < 0:
+		err = unix.ESRCH
+	default:
+		err = unix.EINVAL
 	}
 	unix.Close(fd)
 	return -1, err

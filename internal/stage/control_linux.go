@@ -321,16 +321,16 @@ func (c *Control) PID() int {
 		return 0
 	}
 	pid := 0
-	raw.Control(func(fd uintptr) { pid = pidOf(fd) })
-	return pid
+	raw.Control(func(fd uintptr) { pid = PIDOf(fd) })
+	return max(pid, 0)
 }
 
-// pidOf returns the process id of a pidfd (pidfd_open(2), "Pid:" of fdinfo); 0: it has ended.
-func pidOf(pidfd uintptr) (pid int) {
+// PIDOf returns the number that a pidfd's process has in /proc (pidfd_open(2), "Pid:" of fdinfo); negative: it has ended; 0: /proc does not say.
+func PIDOf(pidfd uintptr) (pid int) {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", pidfd))
 	_, rest, _ := bytes.Cut(text, []byte("\nPid:"))
 	fmt.Sscan(string(rest), &pid)
-	return max(pid, 0)
+	return pid
 }
 
 // keep files the descriptor that came with a message.

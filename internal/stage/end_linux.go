@@ -48,7 +48,7 @@ func killLater(pidfd *os.File, killBelow func(pid int, lives func() bool)) *time
 		raw.Control(func(fd uintptr) {
 			lives := func() bool { return !ended(fd) }
 			if lives() {
-				killBelow(pidOf(fd), lives)
+				killBelow(PIDOf(fd), lives)
 				killLater(pidfd, killBelow)
 			}
 		})

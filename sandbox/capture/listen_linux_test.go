@@ -6,27 +6,21 @@ import (
 	"net"
 	"syscall"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/fixture"
 )
 
-// A lackingListener fails as net's do where the process may open no more files, or the user watch none; then it has one client.
-type lackingListener struct {
+// oneClient is a listener with one client, after which it is closed.
+type oneClient struct {
 	net.Listener
-	errs  []error
-	conns []net.Conn
+	conn net.Conn
 }
 
-func (l *lackingListener) Accept() (net.Conn, error) {
-	if len(l.errs) > 0 {
-		err := l.errs[0]
-		l.errs = l.errs[1:]
-		return nil, &net.OpError{Op: "accept", Net: "tcp", Err: err}
+func (l *oneClient) Accept() (c net.Conn, err error) {
+	if c, l.conn = l.conn, nil; c == nil {
+		err = net.ErrClosed
 	}
-	if len(l.conns) == 0 {
-		return nil, net.ErrClosed
-	}
-	c := l.conns[0]
-	l.conns = nil
-	return c, nil
+	return c, err
 }
 
 // TestTheNameServerOutlastsALack of what tools of other runs use up, and ends with its listener.
@@ -38,13 +32,14 @@ func TestTheNameServerOutlastsALack(t *testing.T) {
 		client.Write([]byte{0xff, 0xff}) // a question of a length that there is not, after which the stream is closed
 		io.Copy(io.Discard, client)
 	}()
-	l := &lackingListener{errs: []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOSPC, syscall.ENOMEM}, conns: []net.Conn{inside}}
+	one := &oneClient{conn: inside}
+	l := &fixture.LackingListener{Listener: one, Errs: []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOSPC, syscall.ENOMEM}}
 	n.listen(l)
-	if n.serving.Wait(); len(l.errs)+len(l.conns) > 0 {
-		t.Errorf("it has ended before: %v, and %d clients wait", l.errs, len(l.conns))
+	if n.serving.Wait(); len(l.Errs) > 0 || one.conn != nil {
+		t.Errorf("it has ended before: %v, and the client is %v", l.Errs, one.conn)
 	}
 	over, end := context.WithCancel(t.Context())
 	end()
 	n = &netstack{ctx: over}
-	n.listen(&lackingListener{errs: []error{syscall.EMFILE}})
+	n.listen(&fixture.LackingListener{Errs: []error{syscall.EMFILE}})
 }

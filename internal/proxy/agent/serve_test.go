@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/fixture"
 )
 
 func TestServingEndsWithItsListenerAndClosesWhatIsOpen(t *testing.T) {
@@ -68,21 +70,6 @@ func TestNoMoreConnectionsAreServedThanThereIsRoomFor(t *testing.T) {
 	}
 }
 
-// A lackingListener fails first, as net's do where the process may open no more files, or the user watch none (epoll(7)).
-type lackingListener struct {
-	net.Listener
-	errs []error
-}
-
-func (l *lackingListener) Accept() (net.Conn, error) {
-	if len(l.errs) == 0 {
-		return l.Listener.Accept()
-	}
-	err := l.errs[0]
-	l.errs = l.errs[1:]
-	return nil, &net.OpError{Op: "accept", Net: "unix", Err: err}
-}
-
 // TestServingOutlastsALack of what a tool can use up, and ends at what will not pass.
 func TestServingOutlastsALack(t *testing.T) {
 	l, err := net.Listen("unix", filepath.Join(t.TempDir(), "in"))
@@ -96,7 +83,7 @@ func TestServingOutlastsALack(t *testing.T) {
 		return nil, io.EOF
 	}
 	lacks := []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOSPC}
-	go func() { done <- Serve(&lackingListener{l, lacks}, dial, nil) }()
+	go func() { done <- Serve(&fixture.LackingListener{Listener: l, Errs: lacks}, dial, nil) }()
 	c, err := net.Dial("unix", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +94,7 @@ func TestServingOutlastsALack(t *testing.T) {
 	case err := <-done:
 		t.Fatal(err)
 	}
-	if err := Serve(&lackingListener{l, []error{syscall.EINVAL}}, dial, nil); !errors.Is(err, syscall.EINVAL) {
+	if err := Serve(&fixture.LackingListener{Listener: l, Errs: []error{syscall.EINVAL}}, dial, nil); !errors.Is(err, syscall.EINVAL) {
 		t.Error(err)
 	}
 }
