@@ -319,11 +319,11 @@ func sweep() {
 			continue
 		}
 		if pid > 1 && pid != st.ready && commandOf(pid) < 0 {
-			left = pid
 			sys.Call(syscall.SYS_KILL, pid, uintptr(syscall.SIGKILL), 0, 0, 0, 0)
-			if st.rounds%(1000/sweepMS) == 1000/sweepMS-1 { // once a second
+			if left == 0 && st.rounds%(1000/sweepMS) == 1000/sweepMS-1 { // once a second, of the child that has been left for longest
 				killBelow(uintptr(st.reg[wire.RegProc]), pid)
 			}
+			left = pid
 		}
 		pid = 0
 	}
