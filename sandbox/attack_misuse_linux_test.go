@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"golang.org/x/sys/unix"
@@ -98,7 +99,7 @@ func TestKernelAttackMisuse(t *testing.T) {
 						return // root's processes are not counted outside of a user namespace
 					}
 					if w.name == noNamespaces {
-						limit += userThreads(os.Getuid())
+						limit += host.Threads(os.Getuid())
 					}
 					p.Limits.Rlimits.NProc = rlimit.At(limit)
 				}

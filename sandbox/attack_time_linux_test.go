@@ -15,6 +15,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -196,7 +197,7 @@ func TestKernelAttackForkBombIsDeadAfterCancel(t *testing.T) {
 					}
 					defer r.Close()
 					p := attackPolicy(t, "", w)
-					p.Limits.Rlimits.NProc = rlimit.At(uint64(2*bombs+300) + userThreads(os.Getuid()))
+					p.Limits.Rlimits.NProc = rlimit.At(uint64(2*bombs+300) + host.Threads(os.Getuid()))
 					p.May = append(p.May, policy.BoundResources)
 					ctx, cancel := context.WithCancel(t.Context())
 					defer cancel()
