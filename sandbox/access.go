@@ -45,7 +45,9 @@ func Allows(p Policy, a Access) (bool, Reason) {
 }
 
 // Allows is [Allows] for the sandbox's policy, with this host's paths.
-func (s *Sandbox) Allows(a Access) (bool, Reason) { return s.evaluator().Answer(a) }
+func (s *Sandbox) Allows(a Access) (bool, Reason) {
+	return s.evaluator().On(s.facts.Namespaces.Yes()).Answer(a)
+}
 
 // evaluator answers for the policy with its resolved paths.
 func (s *Sandbox) evaluator() *verdict.Evaluator {

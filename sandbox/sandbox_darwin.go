@@ -30,6 +30,7 @@ func (s *Sandbox) compile() (err error) {
 	if s.ready.Policy.Root != nil {
 		return &UnsupportedError{Bound: policy.BoundFiles, What: "a layout", Reason: "macOS has no mount namespaces", Remedy: "use Files"}
 	}
+	resolve.Share(&s.ready.Policy.Files, false)
 	if s.ready.Kept, err = resolve.Keep(&s.ready.Policy, presets.CheckKept); err != nil {
 		return err
 	}

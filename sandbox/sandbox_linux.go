@@ -31,6 +31,7 @@ func (s *Sandbox) compile() (err error) {
 	if r.Policy.Root != nil {
 		sockets = nil // they are entries of their own
 	}
+	resolve.Share(&r.Policy.Files, s.facts.Namespaces.Yes())
 	if r.Kept, err = resolve.Keep(&r.Policy, presets.CheckKept); err != nil {
 		return err
 	}
@@ -48,15 +49,13 @@ func (s *Sandbox) compile() (err error) {
 	if in.Mounts, err = resolve.Root(r.Policy); err != nil {
 		return err
 	}
-	in.Foreign = resolve.Foreign(r.Tree)
-	in.Obeyed = resolve.ObeyedByGit(r.Policy, r.Tree, in.Mounts, links)
-	s.obeyed = in.Obeyed
+	s.obeyed = resolve.ObeyedByGit(r.Policy, r.Tree, in.Mounts, links)
+	in.Foreign, in.Obeyed = resolve.Foreign(r.Tree), s.obeyed
 	if err := fillNetwork(r, &in, s.sshConfigs); err != nil {
 		return err
 	}
-	in.Policy.Env = Env{} // the plan has nothing of it, and values may be secret
-	in.Policy.Dir = ""
-	in.Policy.Notes = nil // nor of these: a sandbox that differs in them alone is remembered
+	// The plan has nothing of these, and variables may be secret. A sandbox that differs in them alone is remembered.
+	in.Policy.Env, in.Policy.Dir, in.Policy.Notes = Env{}, "", nil
 	if in.Arch, err = seccomp.Native(); err != nil {
 		return err
 	}
@@ -65,7 +64,7 @@ func (s *Sandbox) compile() (err error) {
 	}
 	in.Running = rlimit.Unlimited
 	if !s.facts.Namespaces.Yes() {
-		in.Running = userThreads(s.facts.UID)
+		in.Running = host.Threads(s.facts.UID)
 	}
 	in.Threads = launch.HasThreads()
 	in.Inotify = [2]int{setting("fs/inotify/max_user_instances"), setting("fs/inotify/max_user_watches")}
@@ -121,48 +120,10 @@ func listDirectory(dir string) []resolve.Entry {
 	return list
 }
 
-// userThreads counts the threads of a user; rlimit.Unlimited: it could not.
-func userThreads(uid int) uint64 {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return rlimit.Unlimited
-	}
-	defer dir.Close()
-	names, err := dir.Readdirnames(-1)
-	if err != nil {
-		return rlimit.Unlimited
-	}
-	total := uint64(0)
-	for _, name := range names {
-		if _, err := strconv.Atoi(name); err != nil {
-			continue
-		}
-		text, err := os.ReadFile("/proc/" + name + "/status")
-		if err != nil {
-			continue // gone meanwhile
-		}
-		if field(text, "Uid:") == uint64(uid) {
-			total += field(text, "Threads:")
-		}
-	}
-	return total
-}
-
 // setting reads a number from /proc/sys; 0: it could not.
 func setting(name string) int {
 	text, _ := os.ReadFile("/proc/sys/" + name)
 	n, _ := strconv.Atoi(string(bytes.TrimSpace(text)))
-	return n
-}
-
-// field reads the first number of a line of /proc/PID/status.
-func field(status []byte, name string) uint64 {
-	_, rest, _ := bytes.Cut(status, []byte("\n"+name))
-	words := bytes.Fields(rest[:min(len(rest), 64)])
-	if len(words) == 0 {
-		return 0
-	}
-	n, _ := strconv.ParseUint(string(words[0]), 10, 64)
 	return n
 }
 

@@ -20,7 +20,8 @@
 // Its own failures have the statuses of env(1) and timeout(1): 124 the time was
 // up, 125 no sandbox, 126 the tool cannot be executed, 127 it was not found.
 //
-// With -may container it runs where no namespaces can be made, as in most containers, and the report (-report) says what is weaker.
+// With -may container it runs where no namespaces can be made, as in most containers, and the report (-report) says what is weaker;
+// with -may /tmp besides, the tool has the container's /tmp there.
 // With -nested, which is for an ordinary user, the tool can build sandboxes, and what it writes to the workspace is a copy.
 //
 // The tool starts in the present directory, or in the workspace if that lies

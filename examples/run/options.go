@@ -42,7 +42,7 @@ func parse(args []string, usage io.Writer) (options, error) {
 	f.Var(&write, "write", "a further `path` to write; may be repeated")
 	f.Var(&hide, "hide", "a `path` that cannot be read; may be repeated")
 	f.Var(&hosts, "host", "a `host` that can be reached, such as example.org:443 or *.example.org; may be repeated (default: none)")
-	f.Var(&may, "may", "a `bound` that may be weaker or missing on a host that cannot hold it, or \"container\" for those that no container without namespaces holds; may be repeated")
+	f.Var(&may, "may", "a `bound` that may be weaker or missing on a host that cannot hold it, \"container\" for those that no container without namespaces holds, or a path such as /tmp that the tool may share where none can be private; may be repeated")
 	f.Var(&env, "env", "a variable that passes whatever its `name`, or NAME=VALUE; may be repeated")
 	if err := f.Parse(args); err != nil {
 		return options{}, err
@@ -132,6 +132,10 @@ func accept(p *sandbox.Policy, may list) {
 	for _, m := range may {
 		if m == "container" {
 			*p = p.InContainer()
+			continue
+		}
+		if filepath.IsAbs(m) {
+			p.Files.MayShare = append(p.Files.MayShare, m)
 			continue
 		}
 		p.May = append(p.May, sandbox.Bound(m))

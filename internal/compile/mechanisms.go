@@ -97,6 +97,9 @@ func (c *compilation) loseFiles() {
 			c.addLoss(policy.BoundFiles, plan.Loss{What: l.Without, Why: fmt.Sprintf("Landlock ABI %d", c.Facts.Landlock.Value), Remedy: "Linux " + l.Kernel + " or newer"})
 		}
 	}
+	for _, p := range c.Policy.Files.MayShare {
+		c.addLoss(policy.BoundFiles, lossOf(ns, p+" is shared: what other programs keep there can be read and changed"))
+	}
 	for _, e := range c.Tree.Entries {
 		switch e.Kind {
 		case pathrule.Private, pathrule.CopyOnWrite:

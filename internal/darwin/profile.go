@@ -78,16 +78,8 @@ func nameKind(n verdict.NameRule) emit.NameKind {
 	return emit.File
 }
 
-// Holdings is what a profile promises of each bound, and what of it is lost
-// on macOS.
-func (m Profile) Holdings() (holdings []plan.Holding) {
-	p, lost := m.Policy, map[policy.Bound][]plan.Loss{}
-	open := func(b policy.Bound) bool { return slices.Contains(p.Open, b) }
-	lose := func(b policy.Bound, what, why, remedy string, absent bool) {
-		if !open(b) {
-			lost[b] = append(lost[b], plan.Loss{What: what, Why: why, Remedy: remedy, Absent: absent})
-		}
-	}
+// loseEntries notes what of the policy's paths takes mounts.
+func (m Profile) loseEntries(lose func(b policy.Bound, what, why, remedy string, absent bool)) {
 	const noMounts = "macOS: nothing is mounted for one process"
 	for _, path := range slices.SortedFunc(maps.Keys(m.Entries), pathrule.TreeOrder) {
 		switch m.Entries[path].Kind {
@@ -99,6 +91,22 @@ func (m Profile) Holdings() (holdings []plan.Holding) {
 			lose(policy.BoundFiles, path+" cannot be made; what belongs in HOME is in the run's own", noMounts, "leave it out of Files.Make", false)
 		}
 	}
+	for _, dir := range m.Policy.Files.MayShare {
+		lose(policy.BoundFiles, dir+" is shared: what other programs keep there can be read and changed", noMounts, "leave it out of Files.MayShare", false)
+	}
+}
+
+// Holdings is what a profile promises of each bound, and what of it is lost
+// on macOS.
+func (m Profile) Holdings() (holdings []plan.Holding) {
+	p, lost := m.Policy, map[policy.Bound][]plan.Loss{}
+	open := func(b policy.Bound) bool { return slices.Contains(p.Open, b) }
+	lose := func(b policy.Bound, what, why, remedy string, absent bool) {
+		if !open(b) {
+			lost[b] = append(lost[b], plan.Loss{What: what, Why: why, Remedy: remedy, Absent: absent})
+		}
+	}
+	m.loseEntries(lose)
 	if p.Files.Protect.NoNewRepositories {
 		lose(policy.BoundFiles, "git directories with another name than .git can be made", "macOS: a profile's rules know paths, not what a directory holds", "leave Protect.NoNewRepositories false", false)
 	}

@@ -41,12 +41,12 @@ var lent struct {
 	dirs []string
 }
 
-// Lend notes Files.Tmp and Files.Home: no run has its own directory there, for tools of other runs could change what is in it. A harness's
-// TMPDIR names the former.
+// Lend notes Files.Tmp and Files.Home, and what of Files.Write has temporary files: no run has its own directory there, for tools of other runs could
+// change what is in it. A harness's TMPDIR names the first.
 func Lend(f policy.Files) {
-	for _, dir := range []string{f.Tmp, f.Home} {
+	for _, dir := range append([]string{f.Tmp, f.Home}, f.Write...) {
 		real, err := filepath.EvalSymlinks(dir)
-		if dir == "" || err != nil {
+		if dir == "" || err != nil || slices.Contains(f.Write, dir) && !slices.ContainsFunc(ownPlaces(), func(p string) bool { return pathrule.Within(p, real) }) {
 			continue
 		}
 		lent.Lock()
@@ -57,14 +57,23 @@ func Lend(f policy.Files) {
 	}
 }
 
-// ownPlace is a directory for temporary files that can be written and that no tool keeps. /dev/shm is the one that a container with a
-// read-only root has.
+// ownPlaces are where a run's own directory can be, in this order, without links. /dev/shm is the one that a container with a read-only root has.
+func ownPlaces() (list []string) {
+	for _, dir := range []string{os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"} {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			list = append(list, real)
+		}
+	}
+	return list
+}
+
+// ownPlace is a directory for temporary files that can be written and that no tool keeps.
 func ownPlace() string {
 	lent.Lock()
 	defer lent.Unlock()
-	for _, dir := range []string{os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"} {
-		if real, err := filepath.EvalSymlinks(dir); err == nil && !pathrule.WithinAny(real, lent.dirs) && canMakeIn(real) {
-			return real
+	for _, dir := range ownPlaces() {
+		if !pathrule.WithinAny(dir, lent.dirs) && canMakeIn(dir) {
+			return dir
 		}
 	}
 	return os.TempDir()

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
@@ -18,6 +19,20 @@ func (m *Evaluator) Answer(a Access) (bool, Reason) {
 		r.Why = "private: the tool sees what is the run's own there: " + r.Why
 	}
 	return ok, r
+}
+
+// On returns the evaluator for a host that mounts nothing, if mounts is false: without what takes mounts. Such a path is closed to the tool, unless
+// the tree around it is open, and then it is the host's.
+func (m *Evaluator) On(mounts bool) *Evaluator {
+	if mounts {
+		return m
+	}
+	left := *m
+	left.Entries = maps.Clone(m.Entries)
+	maps.DeleteFunc(left.Entries, func(_ string, e resolve.Entry) bool {
+		return e.Kind == pathrule.Private || e.Kind == pathrule.CopyOnWrite || e.Kind == pathrule.Make
+	})
+	return &left
 }
 
 // Answer is [Evaluator.Answer] for p. A policy with a fault allows nothing.

@@ -44,3 +44,33 @@ func TestAnAnswerIsNoGate(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatTakesMountsIsClosedWithoutThem: a host that mounts nothing has no private directory and no copy to write to.
+func TestWhatTakesMountsIsClosedWithoutThem(t *testing.T) {
+	m, err := New(policy.Policy{Files: policy.Files{Read: []string{"/usr"}, Write: []string{"/home/me/ws"}, Private: []string{"/tmp", "/home/me/ws/scratch"}, CopyOnWrite: []string{"/home/me/.cache", "/usr/lib/go"},
+		Make: []policy.File{{Path: "/tmp/made"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		a          Access
+		with, bare bool // the tool may
+	}{
+		{Access{Op: OpCreate, Path: "/tmp/x"}, true, false},
+		{Access{Op: OpRead, Path: "/tmp/made"}, true, false},
+		{Access{Op: OpRead, Path: "/home/me/.cache/x"}, true, false},
+		{Access{Op: OpRead, Path: "/usr/lib/go/x"}, true, true},
+		{Access{Op: OpWrite, Path: "/usr/lib/go/x"}, true, false},
+		{Access{Op: OpWrite, Path: "/home/me/ws/scratch/x"}, true, true},
+		{Access{Op: OpWrite, Path: "/home/me/ws/x"}, true, true},
+	} {
+		for mounts, want := range map[bool]bool{true: c.with, false: c.bare} {
+			if ok, r := m.On(mounts).Answer(c.a); (ok || r.Private) != want || r.Why == "" {
+				t.Errorf("%+v with mounts %t: %t, %+v", c.a, mounts, ok, r)
+			}
+		}
+	}
+	if ok, r := m.On(false).Answer(Access{Op: OpWrite, Path: "/home/me/ws/scratch/x"}); !ok || r.Private {
+		t.Errorf("what lies in the open is the host's: %t, %+v", ok, r)
+	}
+}

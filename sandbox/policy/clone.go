@@ -11,7 +11,7 @@ import (
 // is immutable.
 func (p Policy) Clone() Policy {
 	f := &p.Files
-	for _, list := range []*[]string{&f.Read, &f.Write, &f.Hide, &f.HideNames, &f.Private, &f.CopyOnWrite, &f.Worktrees, &f.Protect.Add, &f.Protect.Except, &p.Env.Pass} {
+	for _, list := range []*[]string{&f.Read, &f.Write, &f.Hide, &f.HideNames, &f.Private, &f.MayShare, &f.CopyOnWrite, &f.Worktrees, &f.Protect.Add, &f.Protect.Except, &p.Env.Pass} {
 		*list = slices.Clone(*list)
 	}
 	f.Make = slices.Clone(f.Make)

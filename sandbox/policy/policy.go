@@ -114,6 +114,10 @@ type Files struct {
 	// afterwards, such as /tmp. They take memory; see PrivateBytes. One that does
 	// not exist on the host is made, except inside what the policy shows of the host.
 	Private []string
+	// MayShare lists those of Private, such as /tmp, that the tool has as they are outside where no directory can be private, as in
+	// most containers: it reads and writes there what its user can, other programs' files among it, what it writes stays, and Protect and
+	// HideNames hold there as in Write. HOME and TMPDIR stay the run's own. Not listed, such a directory is closed to the tool there. See [Policy.InContainer].
+	MayShare []string
 	// Tmp is a directory of the caller's that the tool may write to and that its TMPDIR names: for harnesses that exchange files with
 	// what they start through os.TempDir, such as a status or a captured output. It has the same path outside; a harness sets its own TMPDIR to
 	// it. It is kept after the run, and other sandboxes may have it at the same time. Protect and HideNames hold in it as in Write. The /tmp of the

@@ -277,6 +277,11 @@ func (f Files) validate() error {
 			return e
 		}
 	}
+	for i, p := range f.MayShare {
+		if !slices.Contains(f.Private, p) {
+			return &PolicyError{Field: errtext.Indexed("Files.MayShare", i), Value: p, Problem: "is not in Files.Private", Remedy: "list it there, or in Files.Write if it is to be shared everywhere"}
+		}
+	}
 	if n += len(f.Worktrees); n > pathrule.MaxRules {
 		return &PolicyError{Field: "Files", Value: strconv.Itoa(n) + " rules", Problem: "too many", Remedy: "name directories instead of the files in them"}
 	}

@@ -32,6 +32,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		{"something of the host's /proc", Policy{Files: Files{Write: []string{"/proc/sys/kernel"}}}, "Files.Write[0]", nil},
 		{"all of /dev", Policy{Files: Files{Write: []string{"/dev"}}}, "Files.Write[0]", nil},
 		{"the host's terminals", Policy{Files: Files{Write: []string{"/dev/pts/0"}}}, "Files.Write[0]", nil},
+		{"a shared directory that is not private", Policy{Files: Files{Private: []string{"/tmp"}, MayShare: []string{"/tmp", "/var/tmp"}}}, "Files.MayShare[1]", nil},
 		{"a private device", Policy{Files: Files{Private: []string{"/dev/kvm"}}}, "Files.Private[0]", nil},
 		{"a writable /sys", Policy{Files: Files{Write: []string{"/sys/fs/cgroup"}}}, "Files.Write[0]", nil},
 		{"a hidden root", Policy{Files: Files{Hide: []string{"/"}}}, "Files.Hide[0]", nil},
