@@ -83,7 +83,7 @@ func ownPlace() string {
 // harness does not live to do it.
 func (d *ownDir) remove() {
 	if d.made != "" {
-		os.RemoveAll(d.made)
+		removeTree(d.made)
 	}
 }
 

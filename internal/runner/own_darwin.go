@@ -25,6 +25,8 @@ func (s *Sandbox) isHomed() bool {
 
 func canMakeIn(dir string) bool { return true }
 
+func removeTree(dir string) { os.RemoveAll(dir) }
+
 // make makes the directory, with what the harness puts there. What is made of it when it fails is removed.
 func (d *ownDir) make(s *Sandbox, n *Network, uid, gid int) (err error) {
 	dir := d.name()

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"crypto/rand"
 	"os"
 	"path/filepath"
 	"strings"
@@ -73,4 +74,79 @@ func isOwn(p string) bool {
 		}
 	}
 	return false
+}
+
+// removeLevels bounds the descent of removeTree, each of which holds a descriptor, and removePasses its turns: on a file system whose names cannot
+// be removed.
+const removeLevels, removePasses = 32, 1 << 20
+
+// A treeRemoval is that of a directory that a tool has filled, by the rules of internal/stage/child, whose own ends with the stage: what lies deeper than
+// removeLevels is moved up, to a name that the tool could not know.
+type treeRemoval struct {
+	top     int  // descriptor of the directory
+	changed bool // something was removed, or moved up, since top was opened: a killed stage's keeper does the same meanwhile
+}
+
+// removeTree removes a directory that is no link, and what is below it, as far as this process may. It follows no link.
+func removeTree(dir string) {
+	for range removePasses {
+		top, err := openToRemove(unix.AT_FDCWD, dir)
+		if err != nil {
+			return
+		}
+		r := treeRemoval{top: int(top.Fd())}
+		empty := r.below(top, removeLevels)
+		top.Close()
+		if err := unix.Unlinkat(unix.AT_FDCWD, dir, unix.AT_REMOVEDIR); err != unix.ENOTEMPTY || !r.changed && !empty {
+			return
+		}
+	}
+}
+
+// openToRemove opens a directory, without following a symbolic link, and takes the right to change it; by its name only where it cannot be opened,
+// which a harness with privileges can: a process that the sandbox does not hold could put a link in its place.
+func openToRemove(dir int, name string) (*os.File, error) {
+	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
+	fd, err := unix.Openat(dir, name, flags, 0)
+	if err == unix.EACCES {
+		unix.Fchmodat(dir, name, 0o700, 0)
+		fd, err = unix.Openat(dir, name, flags, 0)
+	}
+	if err != nil {
+		return nil, err
+	}
+	unix.Fchmod(fd, 0o700)
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// below removes what is in an open directory, so many levels of it, and reports whether there was nothing.
+func (r *treeRemoval) below(dir *os.File, levels int) (empty bool) {
+	empty = true
+	for {
+		names, err := dir.Readdirnames(256)
+		for _, name := range names {
+			r.entry(int(dir.Fd()), name, levels)
+			empty = false
+		}
+		if err != nil || len(names) == 0 {
+			return empty
+		}
+	}
+}
+
+// entry removes what a name in a directory names, or moves it up.
+func (r *treeRemoval) entry(dir int, name string, levels int) {
+	err := unix.Unlinkat(dir, name, 0)
+	if err != nil && err != unix.ENOENT {
+		if sub, err := openToRemove(dir, name); err == nil {
+			if levels > 0 {
+				r.below(sub, levels-1)
+			}
+			sub.Close()
+		}
+		if err = unix.Unlinkat(dir, name, unix.AT_REMOVEDIR); err != nil && dir != r.top {
+			err = unix.Renameat(dir, name, r.top, rand.Text())
+		}
+	}
+	r.changed = r.changed || err == nil || err == unix.ENOENT
 }

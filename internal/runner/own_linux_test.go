@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/compile"
+	"github.com/holdfast-dev/holdfast/internal/fixture"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -93,6 +94,41 @@ func TestAnOwnDirectoryIsGivenAwayLast(t *testing.T) {
 				if err := unix.Lstat(filepath.Join(d.made, name), &st); err != nil || st.Uid != other || st.Gid != other {
 					t.Errorf("%q is of user %d and group %d: %v", name, st.Uid, st.Gid, err)
 				}
+			}
+		})
+	})
+}
+
+// TestWhatAToolHasMadeIsRemoved: a tool fills its directory with more levels than the harness has descriptors, and takes away its permissions. What links
+// lead to stays.
+func TestWhatAToolHasMadeIsRemoved(t *testing.T) {
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
+			home := os.Getenv("HOME")
+			dir, outside := filepath.Join(home, "own"), filepath.Join(home, "outside")
+			if err := errors.Join(os.Mkdir(dir, 0o700), os.MkdirAll(filepath.Join(outside, "kept"), 0o755)); err != nil {
+				t.Fatal(err)
+			}
+			if err := fixture.Litter(dir, outside, 700); err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(os.Chdir("/"), unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 100, Max: 100})); err != nil {
+				t.Fatal(err)
+			}
+			(&ownDir{made: dir}).remove()
+			if _, err := os.Lstat(dir); !errors.Is(err, unix.ENOENT) {
+				t.Errorf("it is there: %v", err)
+			}
+			if info, err := os.Stat(filepath.Join(outside, "kept")); err != nil || info.Mode().Perm() != 0o755 {
+				t.Errorf("outside: %v, %v", info, err)
+			}
+			link := filepath.Join(home, "link")
+			if err := os.Symlink(outside, link); err != nil {
+				t.Fatal(err)
+			}
+			(&ownDir{made: link}).remove()
+			if _, err := os.Stat(filepath.Join(outside, "kept")); err != nil {
+				t.Errorf("a link was followed: %v", err)
 			}
 		})
 	})

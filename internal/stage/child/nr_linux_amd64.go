@@ -7,4 +7,5 @@ const (
 	sysExecveat       = 322
 	sysSetns          = 308
 	sysMemfdCreate    = 319
+	sysGetrandom      = 318
 )

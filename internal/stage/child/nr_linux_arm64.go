@@ -7,4 +7,5 @@ const (
 	sysExecveat       = 281
 	sysSetns          = 268
 	sysMemfdCreate    = 279
+	sysGetrandom      = 278
 )
