@@ -168,6 +168,35 @@ func TestKernelAPreparedSandboxThatHasEnded(t *testing.T) {
 	})
 }
 
+// TestKernelWhatIsPreparedIsReplaced after a command has taken it that did not start: in the fork, or for what it was asked to do.
+func TestKernelWhatIsPreparedIsReplaced(t *testing.T) {
+	inPrepared(t, false, func(t *testing.T, s *Sandbox, _ string) {
+		long := strings.Repeat("x", 1<<20)
+		for name, start := range map[string]func() error{
+			"the embedded Cmd's fork": func() error {
+				c := sh(s, "true")
+				c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: 100}
+				return c.Cmd.Start()
+			},
+			"an argument that is too long": func() error { return sh(s, long).Start() },
+		} {
+			if err := s.Prepare(1); err != nil {
+				t.Fatal(err)
+			}
+			if start() == nil {
+				t.Errorf("%s: it starts", name)
+			}
+			await(t, "one that waits, after "+name, func() bool {
+				c := sh(s, "true")
+				if err := c.Run(); err != nil {
+					t.Fatal(err)
+				}
+				return used(cold(c.Report()))
+			})
+		}
+	})
+}
+
 // TestKernelAPreparedCommandThatIsCancelled ends with all that it has started.
 func TestKernelAPreparedCommandThatIsCancelled(t *testing.T) {
 	inPrepared(t, false, func(t *testing.T, s *Sandbox, _ string) {

@@ -68,6 +68,9 @@ func (r *Run) enter() error {
 		return err
 	}
 	r.exchange(stdout, stderr)
+	if !r.quiet { // a method of Run abandons it itself
+		launch.AtEndOfStart(r.cmd, r.abandonUnstarted)
+	}
 	r.began = time.Now()
 	return nil
 }
@@ -249,9 +252,11 @@ func (r *Run) borrow(id stage.Identity) {
 		return
 	}
 	n, why := r.prepared.take(id)
-	if r.unprepared = why; n != nil {
-		r.session, r.own, r.plain, r.borrowed = n, &n.own, true, true
+	if r.unprepared = why; n == nil { // it was killed, or a command took it that did not start
+		time.AfterFunc(refillAfter, func() { r.prepared.refill() })
+		return
 	}
+	r.session, r.own, r.plain, r.borrowed = n, &n.own, true, true
 }
 
 // unsuited says what of the command a session's command has otherwise; "": nothing.

@@ -270,6 +270,13 @@ func (r *Run) abandon() {
 	r.control = nil
 }
 
+// abandonUnstarted is called at the end of Start of an embedded or wrapped exec.Cmd: os/exec asks its context nothing more when the fork has failed.
+func (r *Run) abandonUnstarted() {
+	if r.cmd.Process == nil {
+		r.abandon()
+	}
+}
+
 // failure is the error of a tool that was never executed; nil: it was. It is
 // called after decided is closed.
 func (r *Run) failure() error {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"reflect"
+	"sync"
 	"unsafe"
 )
 
@@ -37,6 +39,29 @@ func contextField(cmd *exec.Cmd) (*context.Context, error) {
 	}
 	return (*context.Context)(unsafe.Pointer(f.UnsafeAddr())), nil
 }
+
+// AtEndOfStart has Start of a command call f when it ends, whether the process was started or not. Start closes there what it keeps for that in an
+// unexported field, as the child's ends of pipes. In a Go whose exec.Cmd has none of that name and type f is never called.
+func AtEndOfStart(cmd *exec.Cmd, f func()) {
+	if offset := closersOffset(); offset != 0 {
+		list := (*[]io.Closer)(unsafe.Add(unsafe.Pointer(cmd), offset))
+		*list = append(*list, atClose(f))
+	}
+}
+
+// closersOffset is where exec.Cmd has that field; 0: nowhere.
+var closersOffset = sync.OnceValue(func() uintptr {
+	f, has := reflect.TypeFor[exec.Cmd]().FieldByName("childIOFiles")
+	if !has || f.Type != reflect.TypeFor[[]io.Closer]() {
+		return 0
+	}
+	return f.Offset
+})
+
+// atClose is an [io.Closer] of a function.
+type atClose func()
+
+func (f atClose) Close() error { f(); return nil }
 
 // IsDefaultCancel reports whether cmd's Cancel is the one that
 // exec.CommandContext sets, which kills the process.
