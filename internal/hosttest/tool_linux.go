@@ -67,7 +67,7 @@ func tryActs(from int) error {
 type work struct {
 	name  string
 	needs string                                  // a program, without which it is left out; "": none
-	serve func(l net.Listener, p *sandbox.Policy) // as the harness, and grants the tool that server; nil: it takes none
+	serve func(l net.Listener, p *sandbox.Policy) // as the harness, and grants the tool that server, or what else it takes; nil: nothing
 	long  bool                                    // it takes longer than all others together
 	do    func() error
 }
@@ -153,6 +153,9 @@ var works = []work{
 			return err
 		}
 		return os.Remove(name)
+	}},
+	{name: "/tmp", serve: func(_ net.Listener, p *sandbox.Policy) { p.Files.MayShare = []string{"/tmp"} }, do: func() error {
+		return shell("set -e; d=/tmp/holdfast-work-$$; mkdir $d; printf '#!/bin/sh\necho text\n' >$d/made; [ $(sh $d/made) = text ]; mv $d/made $d/moved; cd $d; [ -f moved ]; rm -r $d")
 	}},
 	{name: "fetch", serve: serveLoopback, do: func() error { return fetch("127.0.0.1:" + os.Getenv(portVariable)) }},
 	{name: "pip", needs: "python3", serve: serveIndex, long: true, do: pipInstalls},
