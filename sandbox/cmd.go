@@ -1,9 +1,7 @@
 package sandbox
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"net"
 	"os/exec"
 	"regexp"
@@ -79,21 +77,7 @@ func (c *Cmd) Run() error {
 func (c *Cmd) Output() ([]byte, error) { return c.run.Output() }
 
 // CombinedOutput is [exec.Cmd.CombinedOutput].
-func (c *Cmd) CombinedOutput() ([]byte, error) {
-	if c.Stdout != nil {
-		return nil, errors.New("exec: Stdout already set")
-	}
-	if c.Stderr != nil {
-		return nil, errors.New("exec: Stderr already set")
-	}
-	var b bytes.Buffer
-	c.Stdout, c.Stderr = &b, &b
-	err := c.Run()
-	if c.Cmd.Process == nil {
-		return nil, err
-	}
-	return b.Bytes(), err
-}
+func (c *Cmd) CombinedOutput() ([]byte, error) { return c.run.CombinedOutput() }
 
 // String is [exec.Cmd.String]: the tool and its arguments.
 func (c *Cmd) String() string {

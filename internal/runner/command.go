@@ -12,6 +12,9 @@ import (
 // Start starts the command, and returns when the tool has been executed inside its walls, and otherwise
 // the error.
 func (r *Run) Start() error {
+	if r == nil {
+		return errNoCommand
+	}
 	r.quiet, r.gated = true, true
 	if err := r.cmd.Start(); err != nil {
 		r.abandon()
@@ -41,6 +44,9 @@ func (r *Run) bury() {
 
 // Wait waits for the command. It returns when every process inside is dead.
 func (r *Run) Wait() error {
+	if r == nil {
+		return errors.New("exec: not started")
+	}
 	err := r.reap(r.cmd.Wait)
 	if r.cmd.ProcessState != nil {
 		r.settle()
@@ -50,6 +56,9 @@ func (r *Run) Wait() error {
 
 // Output runs the command and returns what it printed.
 func (r *Run) Output() ([]byte, error) {
+	if r == nil {
+		return nil, errNoCommand
+	}
 	r.quiet, r.gated = true, r.cmd.Cancel != nil // without Cancel, no goroutine watches until the end
 	var out []byte
 	err := r.reap(func() (err error) {

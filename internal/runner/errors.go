@@ -99,3 +99,6 @@ func (e *deadlineError) Unwrap() []error {
 	}
 	return []error{ErrDeadline, e.err}
 }
+
+// errNoCommand is os/exec's, of a sandbox.Cmd that no function of that package has made: it has no run.
+var errNoCommand = errors.New("exec: no command: the sandbox.Cmd was not made by Command")

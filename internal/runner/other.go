@@ -56,13 +56,28 @@ func (r *Run) Account() Account {
 }
 
 // Start returns why nothing can be started.
-func (r *Run) Start() error { return r.cmd.Start() }
+func (r *Run) Start() error {
+	if r == nil {
+		return errNoCommand
+	}
+	return r.cmd.Start()
+}
 
 // Wait returns that nothing was started.
-func (r *Run) Wait() error { return r.cmd.Wait() }
+func (r *Run) Wait() error {
+	if r == nil {
+		return errors.New("exec: not started")
+	}
+	return r.cmd.Wait()
+}
 
 // Output returns why nothing can be started.
-func (r *Run) Output() ([]byte, error) { return r.cmd.Output() }
+func (r *Run) Output() ([]byte, error) {
+	if r == nil {
+		return nil, errNoCommand
+	}
+	return r.cmd.Output()
+}
 
 func (r *Run) watch()      {}
 func (r *Run) kill() error { return Unsupported() }
