@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -154,4 +155,43 @@ func TestErrorsOfASandboxAreFound(t *testing.T) {
 func as[E error](err error) bool {
 	var target E
 	return errors.As(err, &target)
+}
+
+// TestKernelAnotherUserCannotReachWhatThePolicyGrants: the error names SysProcAttr.Credential and the step, with namespaces by its path, and what
+// it says helps.
+func TestKernelAnotherUserCannotReachWhatThePolicyGrants(t *testing.T) {
+	for name, without := range map[string][]kerneltest.Feature{"with namespaces": nil, "without namespaces": {kerneltest.Namespaces}} {
+		t.Run(name, func(t *testing.T) {
+			kerneltest.InChild(t, kerneltest.Child{As: kerneltest.Root, Without: without}, func(t *testing.T) {
+				kerneltest.Need(t, kerneltest.IsRoot, kerneltest.LandlockABI(1), kerneltest.HasSeccompFilter)
+				t.Setenv("TMPDIR", "/tmp") // the child's is closed to other users
+				closed := filepath.Join(os.Getenv("HOME"), "toolchain")
+				if err := os.Mkdir(closed, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				run := func(p Policy) error {
+					s, err := New(p)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer s.Close()
+					c := s.Command("true")
+					c.Dir = "/"
+					c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+					return c.Run()
+				}
+				p := Policy{Files: Files{Read: shownOf("/usr", "/bin", "/lib", "/lib64", closed)}, May: []Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundNetwork}}
+				var e *PolicyError
+				var step *StartError
+				err := run(p)
+				if !errors.As(err, &e) || e.Field != "SysProcAttr.Credential" || !errors.As(err, &step) || without == nil && !strings.Contains(step.Step, closed) || !strings.Contains(err.Error(), "take what that user cannot reach out") {
+					t.Errorf("%v", err)
+				}
+				p.Files.Read = p.Files.Read[:len(p.Files.Read)-1]
+				if err := run(p); err != nil {
+					t.Errorf("without the directory: %v", err)
+				}
+			})
+		})
+	}
 }

@@ -49,6 +49,7 @@ func (r *Run) enter() error {
 		return &policy.PolicyError{Field: "Nested", Value: "user 0", Problem: "is for commands of an ordinary user: what uid 0 mounts and marks in its own namespaces is the machine's root's",
 			Remedy: "set the command's SysProcAttr.Credential, or run the harness as an ordinary user"}
 	}
+	r.id = id
 	r.borrow(id)
 	var err error
 	if r.template, err = r.sandbox.Template(id, r.session != nil); err != nil {

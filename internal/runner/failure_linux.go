@@ -3,12 +3,15 @@ package runner
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // failedStart is the error of a step that has failed.
@@ -24,6 +27,16 @@ func failedStart(p plan.Plan, t *stage.Template, f *stage.Failure) error {
 		}
 	}
 	return e
+}
+
+// failedAs is the error of a step that has failed. One that the kernel has refused to another user than the harness's names the field that makes it so: the
+// policy may have been made of what the harness itself can reach.
+func failedAs(id stage.Identity, err error) error {
+	if id.UID == os.Geteuid() || !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return &policy.PolicyError{Field: "SysProcAttr.Credential", Value: fmt.Sprintf("user %d", id.UID), Problem: "may not reach what the policy grants", Err: err,
+		Remedy: "run the harness as that user, or take what that user cannot reach out of the policy: Workspace and ReadOnly look in HOME and PATH"}
 }
 
 // mountIn says which mount keeps the kernel from making an overlay of a directory in a user namespace: mounts that came from

@@ -28,6 +28,7 @@ type contact struct {
 	control  *stage.Control
 	program  *os.File
 	template *stage.Template
+	id       stage.Identity // the tool's
 	function string         // the tool's name, if it is a function
 	call     *function.Call // which it is given
 	path     string         // the tool's, as it was when the run entered, and the functions of Tool
@@ -307,7 +308,7 @@ func (r *Run) failure() error {
 		if r.session != nil {
 			p = p.ForSession()
 		}
-		return failedStart(p, r.template, f)
+		return failedAs(r.id, failedStart(p, r.template, f))
 	}
 	return nil // killed on the way, as a process of os/exec's may be: Wait tells
 }
