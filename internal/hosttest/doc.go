@@ -2,10 +2,10 @@
 // containers of runc and crun under Docker's and containerd's default filters, a pod's security context, and gVisor.
 //
 //	go run ./internal/hosttest                      one line a host and user, and what is wrong
-//	go run ./internal/hosttest -write docs/hosts.md and the table there
 //	go run ./internal/hosttest -only Docker         the hosts whose name begins so
 //	go run ./internal/hosttest -long                pip on every host; without it on two
 //	go run ./internal/hosttest -machines            and kernels of Debian's and Ubuntu's in virtual machines: settings that forbid user namespaces, services of systemd, containers of LXC and LXD
+//	go run ./internal/hosttest -machines -write docs/hosts.md and the table there; with -partial also without some of its rows
 //
 // On each host this program is the harness. It asks for the default sandbox, and where that is refused for one that is weaker
 // ([policy.Policy.InContainer]); and once more for each way out of New's error, in a container made as that says. In each

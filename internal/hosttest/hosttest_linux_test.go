@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -142,5 +143,44 @@ func TestTheTableIsReplaced(t *testing.T) {
 	}
 	if err := replaceTable(os.DevNull, "new\n"); err == nil {
 		t.Error("a file without marks is written")
+	}
+}
+
+// TestATableThatLacksRowsIsNotWritten: what could not be run, and what the file has. The error names them; -partial writes it.
+func TestATableThatLacksRowsIsNotWritten(t *testing.T) {
+	const emulated, plain = "| LXC, Linux 6.12.%s, emulated | root | refused |\n", "| no container | root | every bound held |\n"
+	before := "before\n" + tableBegins + fmt.Sprintf(emulated, "117") + plain + tableEnds
+	for _, c := range []struct {
+		name, table string
+		unable      string
+		partial     bool
+		want        string // in the error; "": it is written
+	}{
+		{"all rows, and a kernel with more patches", fmt.Sprintf(emulated, "118") + plain, "", false, ""},
+		{"a host that could not be run", fmt.Sprintf(emulated, "117") + plain, "gVisor (1000)", false, "\n    gVisor (1000)"},
+		{"a row that was there", plain, "", false, "\n    LXC, Linux 6.12, emulated (root)"},
+		{"both", fmt.Sprintf(emulated, "117"), "gVisor (1000)", false, "\n    gVisor (1000)\n    no container (root)"},
+		{"both, and it may be", fmt.Sprintf(emulated, "117"), "gVisor (1000)", true, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			file, after := filepath.Join(t.TempDir(), "f.md"), before
+			if err := os.WriteFile(file, []byte(before), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			w := new(world)
+			if c.unable != "" {
+				w.miss(c.unable, unableError("it is not here"))
+			}
+			err := writeTable(file, c.table, w.missing, c.partial)
+			if c.want == "" {
+				after = "before\n" + tableBegins + c.table + tableEnds
+			}
+			if (err == nil) != (c.want == "") || err != nil && (!strings.HasSuffix(err.Error(), c.want) || !strings.Contains(err.Error(), "-partial")) {
+				t.Errorf("%v", err)
+			}
+			if text, err := os.ReadFile(file); err != nil || string(text) != after {
+				t.Errorf("%v: %s", err, text)
+			}
+		})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -74,20 +75,21 @@ func be(args []string) error {
 	flag.BoolVar(&o.Long, "long", false, "pip on each host, and not on two alone")
 	flag.BoolVar(&o.Switches, "switches", false, "this machine with each setting that forbids user namespaces: for a virtual machine (.ci/vm), whose settings are changed")
 	inMachines := flag.Bool("machines", false, "virtual machines too, whose kernels are Debian's and Ubuntu's; it takes minutes")
-	write := flag.String("write", "", "write the table into this `file`; with -long")
+	write := flag.String("write", "", "write the table into this `file`, if it has all rows that were to be run and all that the file has; with -long")
+	partial := flag.Bool("partial", false, "write a table also if rows are missing from it")
 	flag.Parse()
 	if o.Switches && os.Getenv("CI_BARE") == "" {
 		return errors.New("-switches changes the machine's settings, and runs under .ci/vm alone")
 	}
 	o.Long = o.Long || *write != ""
-	table, err := outside(o)
+	table, missing, err := outside(o)
 	if err == nil && *inMachines {
 		var more string
 		more, err = machines()
 		table = strings.Replace(table, "\n\n", "\n"+more+"\n", 1)
 	}
 	if err == nil && *write != "" {
-		err = replaceTable(*write, table)
+		err = writeTable(*write, table, missing, *partial)
 	}
 	return err
 }
@@ -98,47 +100,54 @@ type runOptions struct {
 	Long, Switches bool
 }
 
-// outside starts this program again in namespaces of its own, in which everything ends with it, and returns the table.
-func outside(o runOptions) (string, error) {
+// outside starts this program again in namespaces of its own, in which everything ends with it, and returns the table and what could not be run.
+func outside(o runOptions) (table string, missing []string, err error) {
 	if os.Geteuid() != 0 {
-		return "", unableError("it needs root")
+		return "", nil, unableError("it needs root")
 	}
 	dir, err := os.MkdirTemp("", "holdfast-hosts-")
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	defer os.RemoveAll(dir)
 	if err := os.Chmod(dir, 0o711); err != nil {
-		return "", err
+		return "", nil, err
 	}
 	cgroup := "/" + filepath.Base(dir)
 	defer removeCgroups(cgroup)
 	options, err := json.Marshal(o)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	c := exec.Command("/proc/self/exe", "within", dir, cgroup, string(options))
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
 	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS, Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	runtime.LockOSThread() // Pdeathsig is sent when this thread ends (prctl(2))
 	if err := c.Start(); errors.Is(err, syscall.EPERM) {
-		return "", unableError("namespaces cannot be made: " + err.Error())
+		return "", nil, unableError("namespaces cannot be made: " + err.Error())
 	} else if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
 	go func() { <-stop; c.Process.Kill() }()
 	err = c.Wait()
 	if c.ProcessState.ExitCode() == 77 {
-		return "", unableError("no host could be made")
+		return "", nil, unableError("no host could be made")
 	}
 	if err != nil {
-		return "", fmt.Errorf("not all is right: %w", err)
+		return "", nil, fmt.Errorf("not all is right: %w", err)
 	}
-	text, err := os.ReadFile(filepath.Join(dir, "table"))
-	return string(text), err
+	text, err := os.ReadFile(filepath.Join(dir, tableFile))
+	if err != nil {
+		return "", nil, err
+	}
+	list, err := os.ReadFile(filepath.Join(dir, missingFile))
+	return string(text), slices.Collect(strings.FieldsFuncSeq(string(list), func(r rune) bool { return r == '\n' })), err
 }
+
+// What the process within leaves for the one outside.
+const tableFile, missingFile = "table", "missing"
 
 // within runs every host.
 func within(dir, cgroup, options string) error {
@@ -169,7 +178,7 @@ func within(dir, cgroup, options string) error {
 		if h.start != nil {
 			if err := h.start(ctx); err != nil {
 				if !refused[h.name] {
-					fmt.Printf("not run: %s: %v\n", h.name, err)
+					w.miss(h.name, err)
 				}
 				refused[h.name] = true
 				continue
@@ -196,13 +205,10 @@ func within(dir, cgroup, options string) error {
 	if o.Switches {
 		fmt.Print(table)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "table"), []byte(table), 0o644); err != nil {
-		return err
-	}
 	if bad > 0 {
 		return fmt.Errorf("%d problems", bad)
 	}
-	return nil
+	return errors.Join(os.WriteFile(filepath.Join(dir, tableFile), []byte(table), 0o644), os.WriteFile(filepath.Join(dir, missingFile), []byte(strings.Join(w.missing, "\n")), 0o644))
 }
 
 // removeCgroups removes what the engines made below a cgroup.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -34,7 +35,7 @@ func (w *world) tryHost(ctx context.Context, h habitat) row {
 	problem := func(format string, a ...any) { r.problems = append(r.problems, fmt.Sprintf(format, a...)) }
 	failed := func(what string, err error) {
 		if errors.As(err, new(unableError)) {
-			fmt.Printf("not run: %s (%s)%s: %v\n", h.name, h.user, what, err)
+			w.miss(fmt.Sprintf("%s (%s)%s", h.name, h.user, what), err)
 			return
 		}
 		problem("%s: %v", what, err)
@@ -207,6 +208,44 @@ func versions(rows []row) []string {
 }
 
 const tableBegins, tableEnds = "<!-- table of internal/hosttest -->\n", "<!-- end of the table -->\n"
+
+// miss notes what could not be run.
+func (w *world) miss(what string, err error) {
+	fmt.Printf("not run: %s: %v\n", what, err)
+	w.missing = append(w.missing, what)
+}
+
+// writeTable puts the table into a file. If something could not be run, or the file has rows that the table lacks, it writes only a table that may be partial.
+func writeTable(file, table string, missing []string, partial bool) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	_, old, _ := strings.Cut(string(text), tableBegins)
+	old, _, _ = strings.Cut(old, tableEnds)
+	have := hostsOf(table)
+	for _, h := range hostsOf(old) {
+		if !slices.Contains(have, h) && !slices.Contains(missing, h) {
+			missing = append(missing, h)
+		}
+	}
+	if len(missing) > 0 && !partial {
+		return fmt.Errorf("%s is not written, since these would be missing (-partial writes it all the same):\n    %s", file, strings.Join(missing, "\n    "))
+	}
+	return replaceTable(file, table)
+}
+
+var patched = regexp.MustCompile(`(Linux [0-9]+\.[0-9]+)[^,|]*`)
+
+// hostsOf lists the rows of a table as miss names them, each kernel by two numbers alone: its patches differ.
+func hostsOf(table string) (list []string) {
+	for line := range strings.Lines(table) {
+		if cells := strings.Split(patched.ReplaceAllString(line, "$1"), " | "); strings.HasPrefix(line, "| ") && len(cells) > 2 {
+			list = append(list, fmt.Sprintf("%s (%s)", strings.TrimPrefix(cells[0], "| "), cells[1]))
+		}
+	}
+	return list
+}
 
 // replaceTable puts the table between its marks in a file.
 func replaceTable(file, table string) error {

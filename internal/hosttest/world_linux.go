@@ -23,6 +23,8 @@ type world struct {
 	long   bool   // the long works are done on every host
 
 	moby, containerd []byte // their default profiles
+
+	missing []string // what could not be run
 }
 
 type bind struct {
