@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -59,4 +60,45 @@ func exists(names []string, name string, begins bool) bool {
 		}
 	}
 	return false
+}
+
+var (
+	kernelInCI    = regexp.MustCompile(`ahead "kernel ([0-9]+\.[0-9]+)`)
+	kernelInTable = regexp.MustCompile(`Linux ([0-9]+\.[0-9]+)`)
+	kernelInProse = regexp.MustCompile(`\b[0-9]+\.[0-9]+\b`)
+)
+
+// TestPagesNameTheKernelsThatAreTested: those of .ci/run, and of the table of docs/hosts.md. README leaves out 5.10, on which New refuses.
+func TestPagesNameTheKernelsThatAreTested(t *testing.T) {
+	read := func(name, from, to string) string {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		_, rest, begins := strings.Cut(string(text), from)
+		part, _, ends := strings.Cut(rest, to)
+		if err != nil || !begins || !ends {
+			t.Fatalf("%s has no %q before %q: %v", name, from, to, err)
+		}
+		return part
+	}
+	tested := kernelInCI.FindAllStringSubmatch(read(".ci/run", "#!", "\necho \"$SECONDS s\""), -1)
+	tested = append(tested, kernelInTable.FindAllStringSubmatch(read("docs/hosts.md", "<!-- table of internal/hosttest -->\n", "<!-- end of the table -->"), -1)...)
+	hosts := kernelInProse.FindAllString(read("docs/hosts.md", "Tested kernels: ", "refuses files and processes"), -1)
+	readme := kernelInProse.FindAllString(read("README.md", "tested on ", ";"), -1)
+	all := map[string]bool{"24.04": true} // Ubuntu's
+	for _, m := range tested {
+		k := m[1]
+		if all[k] = true; !slices.Contains(hosts, k) {
+			t.Errorf("docs/hosts.md does not name %s among the kernels that are tested", k)
+		}
+		if k != "5.10" && !slices.Contains(readme, k) {
+			t.Errorf("README does not name %s among the kernels that are tested", k)
+		}
+	}
+	for _, k := range slices.Concat(hosts, readme) {
+		if !all[k] {
+			t.Errorf("%s is named among the kernels that are tested, and neither .ci/run nor the table has it", k)
+		}
+	}
+	if len(all) < 6 {
+		t.Errorf("%v: the patterns find no kernels any more", all)
+	}
 }
