@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // fsActs is what is tried on in/, where all is granted, and on out/, where nothing is. need is the ABI that can refuse it.
@@ -40,6 +42,7 @@ var fsActs = []struct {
 }
 
 func TestKernelGrantsBeneathARuleAndRefusesElsewhere(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	abi := needABI(t, 1)
 	for _, u := range users(t) {
 		t.Run(u.name, func(t *testing.T) {

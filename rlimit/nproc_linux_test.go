@@ -7,10 +7,13 @@ import (
 	"os/exec"
 	"syscall"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // The machine's root is never held by NProc, not even inside a user namespace: only a cgroup bounds its processes.
 func TestKernelProcessesOfTheMachinesRootAreNotLimited(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	if os.Getuid() != 0 {
 		t.Skip("this test process is not root")
 	}
@@ -33,6 +36,7 @@ func TestKernelProcessesOfTheMachinesRootAreNotLimited(t *testing.T) {
 
 // In a user namespace of its own a user's threads outside do not count (Linux 5.14).
 func TestKernelAUserNamespaceHasACountOfItsOwn(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	uid := os.Getuid()
 	if uid == 0 {
 		uid = 65534

@@ -29,6 +29,7 @@ func TestEveryAttackIsShownToSucceedSomewhere(t *testing.T) {
 // nothing locks, what would harm the machine without them. Each act must
 // succeed there, each in a process of its own.
 func TestKernelAttacksSucceedBare(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	kerneltest.Long(t)
 	kerneltest.Need(t, kerneltest.IsRoot)
 	t.Setenv("ATTACK_SETUID", makeSetuid(t))

@@ -84,6 +84,7 @@ func serveBus(t *testing.T) {
 }
 
 func TestKernelAttackBuses(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	kerneltest.Long(t)
 	for _, w := range allSets {
 		t.Run(w.name, func(t *testing.T) {
@@ -120,6 +121,7 @@ func lookAgain(dirs []string) {
 // What is mounted outside while a tool runs does not come into its directories,
 // although mounts there are shared and the plain tool sees them.
 func TestKernelAttackLaterMountsDoNotArrive(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	kerneltest.Need(t, kerneltest.HasMountSetattr)
 	for _, inside := range []bool{false, true} {
 		t.Run(map[bool]string{false: "without walls", true: "in a sandbox"}[inside], func(t *testing.T) {

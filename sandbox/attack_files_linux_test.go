@@ -337,6 +337,7 @@ func unshareIn(flags uintptr) error {
 }
 
 func TestKernelAttackReading(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	kerneltest.Long(t)
 	kerneltest.Parallel(t)
 	eachWall(t, allSets, func(t *testing.T, w walls) {

@@ -105,6 +105,7 @@ var lastUser = 1<<20 + uint32(os.Getpid())<<4
 // harness's session keyring and cannot use it; the report says so. Where the
 // profile is not known to refuse keys nothing runs.
 func TestKernelAttackSessionKeyringWithoutQuota(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	kerneltest.Long(t)
 	kerneltest.Need(t, kerneltest.IsRoot)
 	t.Setenv("ATTACK_COPY", copyOfThis(t))

@@ -120,6 +120,7 @@ func TestKernelCopiesOfOneHomeShareAnOverlay(t *testing.T) {
 // An overlay of the home does not show what is mounted in it since New: the directory gets a separate overlay then. In a user
 // namespace the kernel refuses the overlay of the home (EINVAL), and without one what lies behind a mount (EXDEV).
 func TestKernelCopyOfWhatWasMountedSinceNew(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	kerneltest.Parallel(t)
 	for _, without := range []kerneltest.Feature{"", kerneltest.UserNamespaceCalls} {
 		t.Run("without "+string(without), func(t *testing.T) { copyOfWhatWasMounted(t, without) })

@@ -124,6 +124,7 @@ func TestKernelALackOfDescriptorsIsNotTheHosts(t *testing.T) {
 // TestKernelALackOfNamespacesIsNotTheHosts: a quota on user namespaces that another process has used up (ENOSPC), for the first or the second of
 // a sandbox, is a lack of this moment: New says so and makes nothing weaker, and it works when the other has ended.
 func TestKernelALackOfNamespacesIsNotTheHosts(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	kerneltest.InChild(t, kerneltest.Child{As: kerneltest.Root, Without: []kerneltest.Feature{kerneltest.MoreUserNamespaces}}, func(t *testing.T) {
 		kerneltest.Need(t, kerneltest.IsRoot, kerneltest.HasMountSetattr)
 		allow := func(most string) {

@@ -109,6 +109,7 @@ func TestKernelWaitNamesTheStepThatFailed(t *testing.T) {
 
 // TestErrorsOfASandboxAreFound: each exported type by its pointer, as it is and in a wrapped or joined error, with what it wraps.
 func TestErrorsOfASandboxAreFound(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	exit := &exec.ExitError{}
 	for _, test := range []struct {
 		err error

@@ -75,6 +75,7 @@ func missing(f host.Facts) string {
 // TestKernelProbe: the facts are right, each that is not so has its reason and
 // its remedy, and New names the bounds that cannot be held.
 func TestKernelProbe(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	kerneltest.Long(t)
 	kerneltest.Parallel(t)
 	for _, test := range hostCases {

@@ -47,6 +47,7 @@ func eachCaptured(t *testing.T, body func(t *testing.T)) {
 // TestKernelAttackCaptured: where the tool has a device through which everything
 // goes, no more gets out.
 func TestKernelAttackCaptured(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	kerneltest.Long(t)
 	for _, list := range []string{"network", "direct", "sockets"} {
 		for _, w := range []walls{allSets[0], allSets[4]} {

@@ -5,10 +5,13 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
 // What an existing repository's configuration names is protected, unless Write names it, too, or hooks are not protected.
 func TestWhatAConfigurationNamesIsProtected(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

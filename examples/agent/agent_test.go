@@ -51,6 +51,7 @@ func needSession(t *testing.T, programs ...string) {
 }
 
 func TestTheScriptRunsToItsEnd(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	needSession(t, "python3", "curl", "git")
 	var out bytes.Buffer
 	if err := run(options{longest: time.Minute, output: 30_000}, strings.NewReader(""), &out); err != nil {
@@ -106,6 +107,7 @@ func environmentOf(s *httptest.Server) map[string]string {
 }
 
 func TestAnEndpointsCalls(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	needSession(t)
 	dir := t.TempDir()
 	outside := filepath.Join(t.TempDir(), "secret")
@@ -194,6 +196,7 @@ func TestAnEndpointsBadReplies(t *testing.T) {
 
 // The user says no; the tool, the model and the report are told so, and the same host is not asked about again.
 func TestAHostIsRefused(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	needSession(t, "curl")
 	const curl = `{"script": "curl -sS --fail http://other.example/"}`
 	environment := environmentOf(endpointThat(t, []exchange{

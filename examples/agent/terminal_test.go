@@ -12,6 +12,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -89,6 +90,7 @@ func TestClipped(t *testing.T) {
 
 // The first Ctrl-C ends the call alone, the second one the session, with the server that the first call has left.
 func TestInterrupts(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	needSession(t)
 	environment := environmentOf(endpointThat(t, []exchange{
 		{"bash", `{"script": "echo $$ >/tmp/f; sleep 1000", "background": true}`, "job 1"},

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox"
 	"github.com/holdfast-dev/holdfast/sandbox/sandboxtest"
 )
@@ -71,6 +72,7 @@ func (b *tool) one(t *testing.T, q request) response {
 }
 
 func TestAnswers(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	b := start(t)
 	if err := os.Mkdir(filepath.Join(b.workspace, "sub"), 0o755); err != nil {
 		t.Fatal(err)
@@ -110,6 +112,7 @@ func TestAnswers(t *testing.T) {
 const leaves, looks = "echo kept >f; echo kept >/tmp/f; echo kept >~/f; export V=lost; cd /usr", `cat f /tmp/f ~/f; echo "V=$V in $PWD"`
 
 func TestFilesLastAndVariablesDoNot(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	b := start(t)
 	b.sessions(t)
 	b.one(t, request{Command: leaves})
@@ -119,6 +122,7 @@ func TestFilesLastAndVariablesDoNot(t *testing.T) {
 }
 
 func TestWithoutSessionsTheWorkspaceLasts(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	b := start(t)
 	b.single = true
 	b.one(t, request{Command: leaves})
@@ -133,6 +137,7 @@ func TestWithoutSessionsTheWorkspaceLasts(t *testing.T) {
 
 // TestABackgroundJobLivesOn, and prints on; it is reached by later commands, and the timeout of another does not end it.
 func TestABackgroundJobLivesOn(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	b := start(t)
 	b.sessions(t)
 	r := b.one(t, request{Command: `mkfifo /tmp/in /tmp/out; (while read -r line </tmp/in; do echo "$line"; for i in 1 2 3 4 5 6 7 8 9; do printf %20000s; done; echo "$line" >/tmp/out; done) & echo $!`})
@@ -154,6 +159,7 @@ func TestABackgroundJobLivesOn(t *testing.T) {
 }
 
 func TestAnEndedSessionBeginsAnew(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	b := start(t)
 	b.sessions(t)
 	b.session.Close()
@@ -170,6 +176,7 @@ func TestAnEndedSessionBeginsAnew(t *testing.T) {
 
 // TestAJobIsAskedListedAndEnded by its number; what it has printed is read piece by piece, and after its end.
 func TestAJobIsAskedListedAndEnded(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	b := start(t)
 	b.sessions(t)
 	r := b.one(t, request{Command: `echo first; mkfifo /tmp/go; (read -r line </tmp/go; echo "late $line"; exec sleep 1000) &`})
@@ -215,6 +222,7 @@ func TestAJobIsAskedListedAndEnded(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	if testing.Short() {
 		t.Skip("long: needs a run without -short")
 	}
@@ -236,6 +244,7 @@ func TestTimeout(t *testing.T) {
 
 // A model that chooses where a command starts must not choose what it may write.
 func TestCwdWidensNothing(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	b := start(t)
 	outside := t.TempDir()
 	if err := os.Symlink(outside, filepath.Join(b.workspace, "link")); err != nil {
@@ -260,6 +269,7 @@ func TestCwdWidensNothing(t *testing.T) {
 }
 
 func TestBadRequestsAreAnswered(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	b := start(t)
 	answers := b.ask(t, `{"id": "x", "comand": "ls"}`, `not json`, `{"id": [1]}`, `{"command": "ls", "timeout_ms": -1}`, `{"command": "ls"} {}`, `{"command": "ls", "jobs": true}`, `{"job": -1}`, `{"jobs": true}`,
 		`{"command": "echo a\u0000b"}`, `{"id": {"n": 7}, "command": "echo still here"}`)
@@ -307,6 +317,7 @@ func TestClipped(t *testing.T) {
 }
 
 func TestNothingIsLeftInTheWorkspace(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	b := start(t)
 	b.one(t, request{Command: "true"})
 	entries, err := fs.ReadDir(os.DirFS(b.workspace), ".")
@@ -316,6 +327,7 @@ func TestNothingIsLeftInTheWorkspace(t *testing.T) {
 }
 
 func TestAHostThatIsNotAllowedIsAViolation(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	b := start(t)
 	r := b.one(t, request{Command: `at=${http_proxy#http://}; exec 3<>/dev/tcp/${at/://}
 		printf 'GET http://denied.example/ HTTP/1.0\r\n\r\n' >&3; cat <&3`})

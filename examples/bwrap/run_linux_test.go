@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	if os.Args[0] == beBwrap {
 		os.Exit(mainStatus(os.Args))
 	}
-	kerneltest.Main(m)
+	kerneltest.Main(m, kerneltest.HasUserNamespaces)
 }
 
 // bwrap runs the program.

@@ -15,6 +15,7 @@ import (
 )
 
 func TestEverythingIsAsItMustBe(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	kerneltest.Long(t)
 	sandboxtest.New(t, sandbox.Workspace(t.TempDir())) // skips where there is no engine
 	w, err := newWorld()

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox"
 	"github.com/holdfast-dev/holdfast/sandbox/sandboxtest"
 )
@@ -41,6 +42,7 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 }
 
 func TestEnding(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	plain := filepath.Join(t.TempDir(), "plain")
 	if err := os.WriteFile(plain, []byte("no program"), 0o644); err != nil {
 		t.Fatal(err)
@@ -107,6 +109,7 @@ func TestEnding(t *testing.T) {
 }
 
 func TestFlagsReachThePolicy(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, []byte("content\n"), 0o644); err != nil {
@@ -141,6 +144,7 @@ func TestFlagsReachThePolicy(t *testing.T) {
 }
 
 func TestItStartsInTheWorkspace(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	workspace := t.TempDir()
 	if err := os.Mkdir(filepath.Join(workspace, "sub"), 0o755); err != nil {
 		t.Fatal(err)
@@ -160,6 +164,7 @@ func TestItStartsInTheWorkspace(t *testing.T) {
 }
 
 func TestInputAndSignalsReachTheTool(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	cmd := program(t, "--", "sh", "-c", `trap 'echo trapped; exit 7' TERM; read line; echo "$line"; sleep 1000 & wait`)
 	stdin, err := cmd.StdinPipe()
 	if err != nil {

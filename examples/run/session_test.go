@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox"
 	"github.com/holdfast-dev/holdfast/sandbox/sandboxtest"
 )
@@ -45,6 +46,7 @@ func servedLines(t *testing.T, lines ...string) (answers map[int]string, status 
 }
 
 func TestASessionServesLines(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	sessions(t)
 	answers, status := servedLines(t,
 		"mkfifo /tmp/in /tmp/out; echo made",

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	if os.Args[0] == beSandboxExec {
 		os.Exit(mainStatus(os.Args, os.Stdout, os.Stderr))
 	}
-	kerneltest.Main(m)
+	kerneltest.Main(m, kerneltest.HasUserNamespaces)
 }
 
 // sandboxExec runs the program and returns its status and what it printed.

@@ -10,12 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/rlimit"
 	"github.com/holdfast-dev/holdfast/sandbox"
 	"github.com/holdfast-dev/holdfast/sandbox/sandboxtest"
 )
 
 func TestSubmissions(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	if testing.Short() {
 		t.Skip("builds a program: needs a run without -short")
 	}

@@ -16,4 +16,4 @@ const (
 
 func init() { kerneltest.Programs[ownMain] = func() { fmt.Println(ownMainRan) } }
 
-func TestMain(m *testing.M) { kerneltest.Main(m) }
+func TestMain(m *testing.M) { kerneltest.Main(m, kerneltest.HasUserNamespaces) }

@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox"
 )
 
-func TestMain(m *testing.M) { kerneltest.Main(m) }
+func TestMain(m *testing.M) { kerneltest.Main(m, kerneltest.HasUserNamespaces) }
 
 // unprotected is the Workspace without the rules for names.
 func unprotected(p *sandbox.Policy) { p.Files.Protect.Off = true }

@@ -75,6 +75,9 @@ var IsOrdinary = Fact{Name: "an ordinary user", Check: func() error {
 	return nil
 }}
 
+// noTest has a test binary run no test.
+const noTest = "-test.run=^$"
+
 // HasUserNamespaces is the fact that this user can make a user namespace and
 // map its own ids into it.
 var HasUserNamespaces = Fact{
@@ -83,7 +86,7 @@ var HasUserNamespaces = Fact{
 	Features: []Feature{UserNamespaces, UserNamespaceCalls, MoreUserNamespaces, Namespaces, Clone3},
 	Check: func() error {
 		// A test binary that is to run no test ends at once.
-		cmd := exec.Command("/proc/self/exe", "-test.run=^$")
+		cmd := exec.Command("/proc/self/exe", noTest)
 		cmd.SysProcAttr = &syscall.SysProcAttr{
 			Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
 			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}},

@@ -197,6 +197,7 @@ func TestKernelFeatureIsGoneForDescendants(t *testing.T) {
 }
 
 func TestKernelFeaturesAreTakenTogether(t *testing.T) {
+	Need(t, HasUserNamespaces)
 	AsEach(t, func(t *testing.T, as User) {
 		c := Child{As: as, Without: []Feature{MoreUserNamespaces, Landlock, SeccompFilter}}
 		InChild(t, c, func(t *testing.T) {
@@ -208,6 +209,7 @@ func TestKernelFeaturesAreTakenTogether(t *testing.T) {
 }
 
 func TestKernelRootTakesFeaturesWithoutNoNewPrivs(t *testing.T) {
+	Need(t, HasUserNamespaces)
 	Need(t, IsRoot)
 	AsEach(t, func(t *testing.T, as User) {
 		InChild(t, Child{As: as, Without: []Feature{Landlock}}, func(t *testing.T) {

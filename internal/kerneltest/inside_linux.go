@@ -1,9 +1,12 @@
 package kerneltest
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -18,6 +21,8 @@ const broken = 125
 var (
 	entered bool        // Main runs
 	inside  *childState // this process is a child; nil in a test process
+
+	childNeeds []Fact // see Main
 )
 
 // childState is the child's side of one call of InChild.
@@ -28,10 +33,14 @@ type childState struct {
 }
 
 // Main runs the tests of a package and exits with their status, or is one of Programs;
-// TestMain does nothing else. In a child it first makes the child what InChild was told.
-func Main(m *testing.M) {
+// TestMain does nothing else. In a child it first makes the child what InChild was told. What InChild's children need, but those from which
+// it is taken, are facts: their tests are skipped where one does not hold, and the package's examples.
+func Main(m *testing.M, needs ...Fact) {
 	beProgram()
 	entered = true
+	if !slices.Contains(os.Args, noTest) { // else a fact may be asking
+		need(needs)
+	}
 	s, err := readSpec()
 	if err == nil && s != nil && !s.Prepared {
 		err = prepare(*s)
@@ -44,6 +53,17 @@ func Main(m *testing.M) {
 		os.Exit(broken)
 	}
 	os.Exit(m.Run())
+}
+
+// need notes what children need. An example cannot skip itself, and is left out where that does not hold.
+func need(facts []Fact) {
+	for _, f := range facts {
+		f.Check = sync.OnceValue(f.Check)
+		childNeeds = append(childNeeds, f)
+		if os.Getenv("CI") != "true" && f.Check() != nil {
+			flag.Set("test.skip", "^Example") // a -skip of the command line's is the one that counts
+		}
+	}
 }
 
 // prepare carries the spec out on this thread and then executes this program

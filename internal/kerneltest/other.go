@@ -4,11 +4,12 @@ package kerneltest
 
 import (
 	"os"
+	"slices"
 	"testing"
 )
 
 // Main runs the tests of a package and exits with their status, or is one of Programs.
-func Main(m *testing.M) {
+func Main(m *testing.M, _ ...Fact) {
 	beProgram()
 	os.Exit(m.Run())
 }
@@ -25,8 +26,13 @@ func Parallel(t *testing.T) {
 	t.Parallel()
 }
 
-// Need skips: no fact about a Linux kernel holds here.
-func Need(t testing.TB, _ ...Fact) {
+// Need skips where another fact is asked for than what sandboxes need: none about a Linux kernel holds here.
+func Need(t testing.TB, facts ...Fact) {
 	t.Helper()
-	t.Skip("needs Linux")
+	if slices.ContainsFunc(facts, func(f Fact) bool { return f.Name != "" }) {
+		t.Skip("needs Linux")
+	}
 }
+
+// HasUserNamespaces is what a sandbox needs on Linux alone: it is not asked for here.
+var HasUserNamespaces Fact

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -65,6 +66,11 @@ func InChild(t *testing.T, c Child, body func(t *testing.T)) {
 	}
 	if c.As == Root && os.Geteuid() != 0 {
 		t.Skipf("needs root: the user id is %d", os.Geteuid())
+	}
+	for _, f := range childNeeds {
+		if !slices.ContainsFunc(f.Features, func(taken Feature) bool { return slices.Contains(c.Without, taken) }) {
+			Need(t, f)
+		}
 	}
 	result, text, err := start(t, c, call)
 	if err != nil {

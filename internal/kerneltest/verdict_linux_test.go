@@ -126,6 +126,7 @@ func TestKernelChildThatHangsIsKilled(t *testing.T) {
 }
 
 func TestKernelProcessLeftBehindIsFoundAndKilled(t *testing.T) {
+	Need(t, HasUserNamespaces)
 	Need(t, Command("sleep"))
 	defer func(was time.Duration) { grace = was }(grace)
 	grace = 0 // this sleep does not end

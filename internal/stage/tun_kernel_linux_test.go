@@ -89,6 +89,7 @@ func someTun(slot int) plan.Tun {
 // TestKernelEveryPacketComesToTheHarness: what the tool sends to any address at
 // all can be read at the other end, and what is written there arrives.
 func TestKernelEveryPacketComesToTheHarness(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	eachUserWithTUN(t, func(t *testing.T) {
 		i := begin(t, walls([]plan.Action{someTun(4)}, nil), "talk", "udp4", "203.0.113.7:53").held()
 		tun := i.c.Received(4)
@@ -112,6 +113,7 @@ func TestKernelEveryPacketComesToTheHarness(t *testing.T) {
 
 // TestKernelPacketsOfIPv6ComeToTheHarnessToo where there is IPv6.
 func TestKernelPacketsOfIPv6ComeToTheHarnessToo(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	ipv6 := kerneltest.Fact{Name: "IPv6", Check: func() error {
 		l, err := net.Listen("tcp6", "[::1]:0")
 		if err == nil {
@@ -143,6 +145,7 @@ func TestKernelPacketsOfIPv6ComeToTheHarnessToo(t *testing.T) {
 
 // TestKernelATUNDeviceIsAsThePlanSays, and the tool can do nothing to it.
 func TestKernelATUNDeviceIsAsThePlanSays(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	eachUserWithTUN(t, func(t *testing.T) {
 		for _, mtu := range []int{9000, 0} {
 			a := someTun(0)
@@ -159,6 +162,7 @@ func TestKernelATUNDeviceIsAsThePlanSays(t *testing.T) {
 
 // TestKernelATUNDeviceThatCannotBeMadeStopsTheRun with the step's name.
 func TestKernelATUNDeviceThatCannotBeMadeStopsTheRun(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	multicast := someTun(0)
 	multicast.Addr6 = netip.MustParsePrefix("ff02::1/64")
 	eachUserWithTUN(t, func(t *testing.T) {
@@ -188,6 +192,7 @@ func TestKernelATUNDeviceThatCannotBeMadeStopsTheRun(t *testing.T) {
 
 // TestKernelTheProbeTriesATUNDevice, and says no where the file may not be opened.
 func TestKernelTheProbeTriesATUNDevice(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	eachUserWithTUN(t, func(t *testing.T) {
 		if f := TryTUN(Try(host.Read())); !f.TUN.Yes() {
 			t.Errorf("%+v", f.TUN)

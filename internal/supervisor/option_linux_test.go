@@ -81,6 +81,7 @@ func count(list []string, what string) (n int) {
 // TestKernelNoOptionLeadsElsewhere sets every option that there is, and then connects to the allowed address: who
 // listens there is connected to, or nobody; no packet leaves by a device. Without the supervisor some do.
 func TestKernelNoOptionLeadsElsewhere(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	for user, uid := range users(t) {
 		for name, silent := range map[string]bool{"": false, " without a supervisor": true} {
 			t.Run(user+name, func(t *testing.T) {

@@ -108,6 +108,7 @@ const hooked = `git init -q . && mkdir -p .git/hooks .git/info sub/.git/hooks .v
 echo '{}' >.vscode/tasks.json && chmod 644 .git/hooks/pre-commit && echo x >x && mkdir d && echo y >d/y`
 
 func TestKernelRefused(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	kerneltest.Long(t)
 	cases := []struct{ name, script string }{
 		{"a hook is created", `echo evil >.git/hooks/post-commit`},

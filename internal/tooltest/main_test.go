@@ -6,4 +6,4 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
-func TestMain(m *testing.M) { kerneltest.Main(m) }
+func TestMain(m *testing.M) { kerneltest.Main(m, kerneltest.HasUserNamespaces) }

@@ -17,6 +17,7 @@ import (
 )
 
 func TestCommandRunsInAnEmptyWorkspace(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	outside := filepath.Join(t.TempDir(), "outside")
 	if err := os.WriteFile(outside, []byte("secret"), 0o644); err != nil {
 		t.Fatal(err)
@@ -35,6 +36,7 @@ func TestCommandRunsInAnEmptyWorkspace(t *testing.T) {
 }
 
 func TestRunEndsAtTheDeadline(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	kerneltest.Long(t)
 	t.Parallel() // it waits
 	p := sandbox.Workspace(t.TempDir())
@@ -46,6 +48,7 @@ func TestRunEndsAtTheDeadline(t *testing.T) {
 }
 
 func TestRunKeepsSoMuchOutput(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	got := sandboxtest.Run(t, sandboxtest.Command(t, "sh", "-c", "yes | head -c 3000000; echo x >&2"))
 	if len(got.Stdout) != sandboxtest.MaxOutput || !got.Truncated || got.Err != nil || got.Stderr != "x\n" {
 		t.Errorf("%d bytes, truncated %v, %v", len(got.Stdout), got.Truncated, got.Err)
@@ -53,6 +56,7 @@ func TestRunKeepsSoMuchOutput(t *testing.T) {
 }
 
 func TestNothingIsLeftOfACommandThatNobodyWaitedFor(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	var cmd *sandbox.Cmd
 	t.Run("a test that starts and forgets", func(t *testing.T) {
 		cmd = sandboxtest.Command(t, "sleep", "1000")
@@ -66,6 +70,7 @@ func TestNothingIsLeftOfACommandThatNobodyWaitedFor(t *testing.T) {
 }
 
 func TestWhatFailsATest(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	sandboxtest.New(t, sandbox.Workspace(t.TempDir())) // skips where there is no engine
 	open := sandbox.Workspace(t.TempDir())
 	open.Network.Host = true

@@ -14,5 +14,5 @@ func TestMain(m *testing.M) {
 	if os.Args[0] == beActor {
 		os.Exit(actor(os.Args[1:]))
 	}
-	kerneltest.Main(m)
+	kerneltest.Main(m, kerneltest.HasUserNamespaces)
 }
