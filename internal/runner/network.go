@@ -138,6 +138,9 @@ func (n *Network) socksURL() string {
 	return u.String()
 }
 
+// networkFiles are the names of the network's files, in the order of Network.files.
+var networkFiles = []string{compile.BundleFile, compile.StoreFile}
+
 // WriteFiles puts the network's files into the run's own directory, where they cannot
 // be inside alone.
 func (n *Network) WriteFiles(dir string, uid, gid int) error {
@@ -145,7 +148,7 @@ func (n *Network) WriteFiles(dir string, uid, gid int) error {
 		return nil
 	}
 	for i, text := range n.files {
-		at := filepath.Join(dir, []string{compile.BundleFile, compile.StoreFile}[i])
+		at := filepath.Join(dir, networkFiles[i])
 		err := os.WriteFile(at, []byte(text), 0o444)
 		if err == nil && uid != os.Geteuid() {
 			err = os.Chown(at, uid, gid)

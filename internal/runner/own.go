@@ -115,16 +115,9 @@ func ownSubs(f policy.Files) (list []ownSub) {
 
 // fillHome puts the files of Files.Make that lie in the policy's HOME into the run's own: git finds the user's identity there.
 func (d *ownDir) fillHome(p policy.Policy, uid, gid int) error {
-	home := p.Env.Set["HOME"]
-	if home == "" {
-		home = os.Getenv("HOME")
-	}
-	if p.Files.Home != "" { // what belongs there is Kept's
-		return nil
-	}
 	for _, f := range p.Files.Make {
-		rel, ok := strings.CutPrefix(f.Path, strings.TrimSuffix(home, "/")+"/")
-		if !ok || home == "" {
+		rel, ok := inHome(p, f)
+		if !ok {
 			continue
 		}
 		if err := writeOwn(filepath.Join(d.made, ownHome), rel, f, uid, gid); err != nil {
@@ -132,6 +125,18 @@ func (d *ownDir) fillHome(p policy.Policy, uid, gid int) error {
 		}
 	}
 	return nil
+}
+
+// inHome returns the path in HOME of a file that belongs into the run's own; what belongs into Files.Home is Kept's.
+func inHome(p policy.Policy, f policy.File) (rel string, ok bool) {
+	home := p.Env.Set["HOME"]
+	if home == "" {
+		home = os.Getenv("HOME")
+	}
+	if p.Files.Home != "" || home == "" {
+		return "", false
+	}
+	return strings.CutPrefix(f.Path, strings.TrimSuffix(home, "/")+"/")
 }
 
 // fillKept makes the files of the policy that belong into Files.Home, but for those that are there: the tool may have changed them. What

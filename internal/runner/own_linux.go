@@ -4,9 +4,11 @@ import (
 	"crypto/rand"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/compile"
+	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
@@ -49,6 +51,9 @@ func (d *ownDir) make(p policy.Policy, n *Network, id stage.Identity) (err error
 			return failed(err)
 		}
 	}
+	if err := checkNames(p, n); err != nil {
+		return err
+	}
 	if err := d.fillHome(p, id.UID, id.GID); err != nil {
 		return err
 	}
@@ -61,6 +66,19 @@ func (d *ownDir) make(p policy.Policy, n *Network, id stage.Identity) (err error
 	for _, at := range ours { // last: a process of that user could have put links where the harness writes
 		if err := os.Chown(at, id.UID, id.GID); err != nil {
 			return failed(err)
+		}
+	}
+	return nil
+}
+
+// checkNames refuses a file of Files.Make at a name in HOME that is not free, since HOME is the directory itself.
+func checkNames(p policy.Policy, n *Network) error {
+	for i, f := range p.Files.Make {
+		rel, ok := inHome(p, f)
+		first, _, _ := strings.Cut(rel, "/")
+		if ok && (slices.Contains(networkFiles[:len(n.files)], first) || rel == compile.RunTmp && p.Files.Tmp == "") {
+			return &policy.PolicyError{Field: errtext.Indexed("Files.Make", i) + ".Path", Value: f.Path, Problem: "is a name in HOME that TMPDIR or the network's files have where no namespaces can be made",
+				Remedy: "give the file another name, or set Files.Home"}
 		}
 	}
 	return nil

@@ -69,6 +69,47 @@ func TestAnOwnDirectoryHoldsWhatThePolicyHasNoOtherFor(t *testing.T) {
 	}
 }
 
+// TestAFileAtATakenNameOfHOMEIsRefused: HOME is the run's own directory, which has TMPDIR and the network's files in it. Nothing is left of that directory.
+func TestAFileAtATakenNameOfHOMEIsRefused(t *testing.T) {
+	trusts := &Network{files: []string{"bundle", "store"}}
+	for _, c := range []struct {
+		name    string
+		files   policy.Files
+		network *Network
+		make    string
+		refused bool
+	}{
+		{"TMPDIR itself", policy.Files{}, trusts, "tmp", true},
+		{"below TMPDIR", policy.Files{}, trusts, "tmp/deep/file", false},
+		{"a TMPDIR that lies elsewhere", policy.Files{Tmp: "/kept"}, trusts, "tmp", false},
+		{"the bundle", policy.Files{}, trusts, compile.BundleFile, true},
+		{"below Java's", policy.Files{}, trusts, compile.StoreFile + "/file", true},
+		{"the bundle's name, and none is there", policy.Files{}, &Network{}, compile.BundleFile, false},
+		{"the bundle's name further down", policy.Files{}, trusts, "certs/" + compile.BundleFile, false},
+		{"a HOME that is kept", policy.Files{Home: "/user"}, trusts, "tmp", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.files.Make = []policy.File{{Path: "/etc/file"}, {Path: "/user/" + c.make, Data: "text"}}
+			d := &ownDir{named: filepath.Join(t.TempDir(), "own")}
+			err := d.make(policy.Policy{Files: c.files, Env: policy.Env{Set: map[string]string{"HOME": "/user"}}}, c.network, stage.Identity{UID: os.Geteuid(), GID: os.Getegid()})
+			text, _ := os.ReadFile(filepath.Join(d.named, c.make))
+			if !c.refused {
+				if err != nil || c.files.Home == "" && string(text) != "text" {
+					t.Errorf("%v: %q", err, text)
+				}
+				return
+			}
+			var e *policy.PolicyError
+			if !errors.As(err, &e) || e.Field != "Files.Make[1].Path" || e.Value != "/user/"+c.make || !strings.Contains(e.Remedy, "Files.Home") {
+				t.Errorf("%v", err)
+			}
+			if _, err := os.Lstat(d.named); err == nil {
+				t.Error("the directory stays")
+			}
+		})
+	}
+}
+
 // TestAnOwnDirectoryIsGivenAwayLast: a process of the user whose it is could put links where the harness has yet to write. A harness without privileges
 // fails at the first thing that it gives to another user.
 func TestAnOwnDirectoryIsGivenAwayLast(t *testing.T) {
