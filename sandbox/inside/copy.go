@@ -15,8 +15,9 @@ import (
 const (
 	maxCopied  = 4 << 30 // bytes
 	maxCopies  = 1 << 20 // entries
-	maxDepth   = 200     // directories in each other, of which each has a descriptor
+	maxDepth   = 200     // directories in each other, of which each has two descriptors
 	maxSkipped = 100     // names in Skipped
+	portion    = 256     // names of a directory outside that are read at once
 )
 
 // Copied says what CopyIn or CopyOut has copied, also when it fails.
@@ -83,38 +84,50 @@ func (c *copying) skip(name string) {
 	}
 }
 
-// in copies one directory. name is its name below the first.
+// in copies one directory, which may have more names than can be held: it reads some, and copies them. name is its name below the first.
 func (c *copying) in(from *os.Root, to, name string, depth int) error {
-	list, err := fs.ReadDir(from.FS(), ".")
+	d, err := from.Open(".")
 	if err != nil {
 		return err
 	}
-	for _, e := range list {
-		below, into := name+e.Name(), to+"/"+e.Name()
-		if err := c.next(below, depth); err != nil {
-			return err
-		}
-		info, err := from.Lstat(e.Name())
-		if err != nil {
-			return err
-		}
-		switch {
-		case info.IsDir():
-			err = c.dirIn(from, into, below, info, depth)
-		case info.Mode().IsRegular():
-			err = c.fileIn(from, into, info)
-		case info.Mode()&fs.ModeSymlink != 0:
-			var target string
-			if target, err = from.Readlink(e.Name()); err == nil {
-				err = replaced(func() error { return c.files.Symlink(target, into) }, func() error { return c.files.Remove(into) })
+	defer d.Close()
+	for {
+		list, err := d.Readdirnames(portion)
+		for _, n := range list {
+			if err := c.entryIn(from, to+"/"+n, name+n, n, depth); err != nil {
+				return err
 			}
-		default:
-			c.skip(below)
 		}
-		if err != nil {
+		if err == io.EOF {
+			return nil
+		} else if err != nil {
 			return err
 		}
 	}
+}
+
+// entryIn copies one entry.
+func (c *copying) entryIn(from *os.Root, into, below, name string, depth int) error {
+	if err := c.next(below, depth); err != nil {
+		return err
+	}
+	info, err := from.Lstat(name)
+	if err != nil {
+		return err
+	}
+	switch {
+	case info.IsDir():
+		return c.dirIn(from, into, below, info, depth)
+	case info.Mode().IsRegular():
+		return c.fileIn(from, into, info)
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := from.Readlink(name)
+		if err != nil {
+			return err
+		}
+		return replaced(func() error { return c.files.Symlink(target, into) }, func() error { return c.files.Remove(into) })
+	}
+	c.skip(below)
 	return nil
 }
 
