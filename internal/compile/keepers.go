@@ -61,6 +61,7 @@ func KeeperFilter() seccomp.Filter {
 		refuse(1, p.Placeholder(), "tgkill", "rt_tgsigqueueinfo")
 	}
 	refuse(0, plan.OwnGroup.Placeholder(), "kill")
+	refuse(0, plan.OwnInitGroup.Placeholder(), "kill")
 	refuse(0, plan.OwnKeeperGroup.Placeholder(), "kill")
 	refuse(0, everybody, "kill")
 	f.Rules = append(f.Rules, seccomp.Rule{Names: []string{"pidfd_send_signal"}, Action: seccomp.Errno(errNoSys)})

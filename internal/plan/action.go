@@ -189,7 +189,8 @@ const (
 	OwnKeeper
 	OwnInit
 	OwnKeeperGroup
-	OwnGroup // of the stage and init, in which the tool begins
+	OwnInitGroup // where init and the tool have left that of the stage
+	OwnGroup     // of the stage, in which init begins
 	NumberOwn
 )
 

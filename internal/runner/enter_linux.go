@@ -157,6 +157,7 @@ func (r *Run) load(id stage.Identity) error {
 			return err
 		}
 	}
+	entry.Apart = r.session == nil && r.apart()
 	if r.session != nil {
 		entry.Enters, entry.Given, entry.Batch = true, 1, r.sandbox.Plan.Batch
 		if r.way, entry.Shares, err = r.session.way(r.template); err != nil {
@@ -276,6 +277,21 @@ func (r *Run) unsuited() string {
 		}
 	}
 	return ""
+}
+
+// apart reports whether the tool leaves the harness's session, as that of a session or a prepared sandbox does: the stage passes on what signals it, and a terminal is
+// not among the command's files. In the harness's process group, without a shell around the harness, a tool has the kernel send SIGHUP to all of
+// that: it stops a child and leaves the group, and its end then orphans the group (kill_orphaned_pgrp in kernel/exit.c).
+func (r *Run) apart() bool {
+	if a := r.cmd.SysProcAttr; a != nil && (a.Setsid || a.Setctty || a.Setpgid || a.Foreground) {
+		return false
+	}
+	for _, f := range []any{r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr} {
+		if file, is := f.(*os.File); is && isTerminal(file) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(r.cmd.ExtraFiles, isTerminal)
 }
 
 func isTerminal(f *os.File) (is bool) {

@@ -45,5 +45,8 @@ func initMain() {
 	if st.hdr.Flags&wire.FlagSession != 0 {
 		sessionMain()
 	}
+	if st.hdr.Flags&wire.FlagApart != 0 {
+		sys.Call(syscall.SYS_SETSID, 0, 0, 0, 0, 0, 0)
+	}
 	startTool()
 }

@@ -199,10 +199,10 @@ func ownPID(addr, which uintptr) uintptr {
 		n = st.stagePID
 	case wire.OwnKeeper, wire.OwnKeeperGroup:
 		n, group = st.keeperPID, which == wire.OwnKeeperGroup
-	case wire.OwnInit:
-		n = firstProcess()
+	case wire.OwnInit, wire.OwnInitGroup:
+		n, group = firstProcess(), which == wire.OwnInitGroup
 	case wire.OwnGroup:
-		n, _ = sys.Call(syscall.SYS_GETPGID, firstProcess(), 0, 0, 0, 0, 0)
+		n, _ = sys.Call(syscall.SYS_GETPGID, st.stagePID, 0, 0, 0, 0, 0)
 		group = true
 	}
 	if n == 0 {

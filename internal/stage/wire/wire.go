@@ -123,6 +123,7 @@ const (
 	OwnKeeper
 	OwnInit
 	OwnKeeperGroup // the keeper's, negative
+	OwnInitGroup   // init's where it has left that of the stage, negative
 	OwnGroup
 	NumberOwn
 )
@@ -228,6 +229,7 @@ const (
 	FlagShares               // with FlagCommand: the ops, their steps and the supervisor's rules are those of the session's own program
 	FlagNetApart             // with FlagNet: before init's ops, and in a user namespace of another user's
 	FlagBatch                // with FlagCommand: the warden may call sched_getscheduler(2) and sched_setscheduler(2)
+	FlagApart                // the tool, and init, leave the harness's session
 	FlagReady                // with FlagSession: a warden and a tool stand ready for commands whose tool has the ops of the session's own program
 )
 
