@@ -6,19 +6,38 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
 )
 
+// A counted is a member whose processes are looked for below its warden.
+type counted struct {
+	control *stage.Control
+	warden  int
+	of      policy.Process
+}
+
 // Processes lists what runs in the session but for the sandbox's own processes: those of each command, found from its warden
-// down. It is a look at what changes meanwhile.
+// down. It is a look at what changes meanwhile. /proc may answer late, and commands begin and end meanwhile, for which the lock is.
 func (n *Session) Processes() ([]policy.Process, error) {
 	if err := n.err(nil); err != nil {
 		return nil, err
 	}
+	var list []policy.Process
+	for _, m := range n.counted() {
+		if below := addChildren(nil, m.warden, m.of); n.isWarden(m) {
+			list = append(list, below...)
+		}
+	}
+	slices.SortFunc(list, func(a, b policy.Process) int { return a.PID - b.PID })
+	return list, nil
+}
+
+// counted lists the members whose tools were executed.
+func (n *Session) counted() (list []counted) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	var list []policy.Process
 	for c, m := range n.members {
 		select {
 		case <-m.decided:
@@ -32,17 +51,19 @@ func (n *Session) Processes() ([]policy.Process, error) {
 		if m.printed != nil {
 			of.ID = m.printed.id
 		}
-		before := len(list)
-		warden := c.PID()
-		if warden > 0 && c.Process() != nil {
-			list = addChildren(list, warden, of)
-		}
-		if c.PID() != warden {
-			list = list[:before] // it has ended, and its number may be another process's
+		if warden := c.PID(); warden > 0 && c.Process() != nil {
+			list = append(list, counted{c, warden, of})
 		}
 	}
-	slices.SortFunc(list, func(a, b policy.Process) int { return a.PID - b.PID })
-	return list, nil
+	return list
+}
+
+// isWarden reports whether a member's warden has not ended: else its number may be another process's.
+func (n *Session) isWarden(m counted) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	_, is := n.members[m.control]
+	return is && m.control.PID() == m.warden
 }
 
 // processesToDial is what a directDialer takes, or nil.
