@@ -198,7 +198,7 @@ var keeperActs = func() []act {
 			c.Wait()
 			return err
 		}},
-		{name: "be told of input", works: true, try: func(ground) error { return inputSignal(int(unix.SIGURG), true)(os.Getpid()) }},
+		{name: "be told of input", tame: true, try: func(ground) error { return inputSignal(int(unix.SIGURG), true)(os.Getpid()) }},
 	}
 	for _, name := range slices.Sorted(maps.Keys(signalBy(0))) {
 		for _, sig := range []unix.Signal{0, unix.SIGCONT} {

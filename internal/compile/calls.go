@@ -30,6 +30,9 @@ const (
 	traceExit                                          = 0x40 // PTRACE_O_TRACEEXIT
 
 	limitCore          = 4 // RLIMIT_CORE
+	fcntlSetFlags      = 4 // F_SETFL
+	openAsync          = 0x2000
+	ioctlAsync         = 0x5452 // FIOASYNC
 	fcntlSetLease      = 1024
 	fcntlSetDelegation = 1024 + 16
 )
@@ -79,6 +82,7 @@ func (c *compilation) fallbackRules() []seccomp.Rule {
 	rules = append(rules, noGroup...)
 	if c.Facts.Landlock.Value < scopeSince {
 		rules = append(rules, noGroupSignals)
+		rules = append(rules, noInputSignals...)
 	}
 	return rules
 }
@@ -195,6 +199,14 @@ var noGroup = []seccomp.Rule{
 var noGroupSignals = seccomp.Rule{
 	Names: []string{"kill"}, Action: seccomp.Errno(errPerm), Args: []seccomp.Arg{{Index: 0, Value: 0}},
 	Reason: "without Landlock's scope it kills the harness, whose process group is the tool's",
+}
+
+// noInputSignals: so does input on a terminal, by the signal that F_SETSIG names: the kernel sends it to the terminal's foreground group
+// (__tty_fasync in drivers/tty/tty_io.c), in which the harness is. What asks by ioctl(2) seems to succeed: nginx starts no worker without.
+var noInputSignals = []seccomp.Rule{
+	{Names: []string{"fcntl"}, Action: seccomp.Errno(errPerm), Args: []seccomp.Arg{{Index: 1, Value: fcntlSetFlags}, {Index: 2, Op: seccomp.MaskedEqual, Mask: openAsync, Value: openAsync}},
+		Reason: "without Landlock's scope a terminal's input signals the harness"},
+	{Names: []string{"ioctl"}, Action: seccomp.Errno(0), Args: []seccomp.Arg{{Index: 1, Value: ioctlAsync}}, Reason: "O_ASYNC by another name"},
 }
 
 // noOthers takes the place of a pid namespace, where Landlock does not:
