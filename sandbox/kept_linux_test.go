@@ -27,6 +27,7 @@ func newKeptPlace(t *testing.T) keptPlace {
 		t.Fatal(err)
 	}
 	t.Setenv("HOME", k.home)
+	t.Setenv("GOCACHE", "") // it is in that home
 	return k
 }
 
