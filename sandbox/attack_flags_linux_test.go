@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
+	"github.com/holdfast-dev/holdfast/seccomp"
 	"golang.org/x/sys/unix"
 )
 
@@ -33,6 +34,9 @@ var _ = offer(programs, "inode flags", func(args []string) {
 	} {
 		fmt.Printf("%s: %v\n", c.name, rawCall(unix.SYS_IOCTL, uintptr(fd), c.command, uintptr(c.arg)))
 	}
+	const setAttributes, flagNoDump = 469, 0x80 // file_setattr(2) and FS_XFLAG_NODUMP, Linux 6.17
+	name, attributes := [1]byte{}, [3]uint64{flagNoDump}
+	fmt.Println("file_setattr:", rawCall(setAttributes, uintptr(fd), pointerTo(&name), pointerTo(&attributes), unsafe.Sizeof(attributes), unix.AT_EMPTY_PATH))
 })
 
 // TestKernelInodeFlagsOutsideStayAsTheyAre: without mounts the profile keeps them, of files that are shown to read.
@@ -49,18 +53,25 @@ func TestKernelInodeFlagsOutsideStayAsTheyAre(t *testing.T) {
 		p := workspaceHere(t)
 		p.May = []Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundNetwork}
 		p.Files.Read = append(p.Files.Read, file, exe)
-		s, err := New(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out, err := hostile(t, s, "inode flags", file).CombinedOutput()
-		lines := slices.Collect(strings.Lines(string(out)))
-		if err != nil || len(lines) != 11 || lines[0] != "open: <nil>\n" {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		for _, line := range lines[2:] {
-			if !strings.HasSuffix(line, ": "+unix.ENOTTY.Error()+"\n") {
-				t.Errorf("not refused: %s", line)
+		var lines []string
+		for _, profile := range []seccomp.Filter{p.Syscalls, seccomp.Off()} {
+			p.Syscalls = profile
+			s, err := New(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := hostile(t, s, "inode flags", file).CombinedOutput()
+			lines = slices.Collect(strings.Lines(string(out)))
+			if err != nil || len(lines) != 12 || lines[0] != "open: <nil>\n" {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			if lines[11] != "file_setattr: "+unix.ENOSYS.Error()+"\n" {
+				t.Errorf("not refused: %s", lines[11])
+			}
+			for _, line := range lines[2:11] {
+				if !strings.HasSuffix(line, ": "+unix.ENOTTY.Error()+"\n") {
+					t.Errorf("not refused: %s", line)
+				}
 			}
 		}
 		bare, err := hostileBare(t, "inode flags", file).CombinedOutput()

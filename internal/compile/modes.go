@@ -63,7 +63,8 @@ var noNamesByIoctl = []seccomp.Rule{
 // noInodeFlags are rules that keep flags, versions and the like of files outside as they are, where no mount is read-only: their owner sets them by
 // a descriptor for reading (vfs_fileattr_set in fs/file_attr.c), and Landlock knows the ioctl(2) of devices alone. A filter cannot tell
 // whose file a descriptor is: the tool's own have none either.
-func noInodeFlags() (rules []seccomp.Rule) {
+func noInodeFlags() []seccomp.Rule {
+	rules := []seccomp.Rule{{Names: []string{"file_setattr"}, Action: seccomp.Errno(errNoSys), Reason: "the same without a descriptor (Linux 6.17)"}}
 	for _, command := range []uint64{
 		0x40086602, 0x401c5820, // FS_IOC_SETFLAGS and FS_IOC_FSSETXATTR, include/uapi/linux/fs.h
 		0x40087602, 0x40086604, // FS_IOC_SETVERSION, EXT4_IOC_SETVERSION_OLD
