@@ -97,6 +97,12 @@ func (c *compilation) loseFiles() {
 			c.addLoss(policy.BoundFiles, plan.Loss{What: l.Without, Why: fmt.Sprintf("Landlock ABI %d", c.Facts.Landlock.Value), Remedy: "Linux " + l.Kernel + " or newer"})
 		}
 	}
+	c.loseEntries()
+}
+
+// loseEntries notes what of the policy's paths takes mounts.
+func (c *compilation) loseEntries() {
+	ns := c.Facts.Namespaces
 	for _, p := range c.Policy.Files.MayShare {
 		c.addLoss(policy.BoundFiles, lossOf(ns, p+" is shared: what other programs keep there can be read and changed"))
 	}
