@@ -23,7 +23,10 @@ func signalByInput(args []string) {
 			fmt.Println("F_SETFL:", err)
 		}
 	}
-	err := rawCall(unix.SYS_FCNTL, 0, unix.F_SETSIG, uintptr(unix.SIGUSR2))
+	if err := rawCall(unix.SYS_FCNTL, 0, unix.F_SETSIG, uintptr(unix.SIGUSR2)); err != nil {
+		fmt.Println("F_SETSIG:", err)
+	}
+	var err error
 	on := int32(1)
 	if args[0] == "fcntl" {
 		err = rawCall(unix.SYS_FCNTL, 0, unix.F_SETFL, high|unix.O_ASYNC)
