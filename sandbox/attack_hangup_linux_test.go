@@ -13,7 +13,7 @@ import (
 
 var _ = offer(programs, "orphan the group", orphanTheGroup)
 
-// orphanTheGroup has a child that stops a child of its own in the process group, leaves that and ends: the kernel sends SIGHUP to the group, if no shell has it
+// orphanTheGroup has a child stop a grandchild in the process group, leave that group, and end. The kernel then sends SIGHUP to the group, if no shell has it
 // for a job.
 func orphanTheGroup([]string) {
 	signal.Ignore(unix.SIGHUP)

@@ -12,7 +12,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -100,7 +99,7 @@ type runOptions struct {
 	Long, Switches bool
 }
 
-// outside starts this program again in namespaces of its own, in which everything ends with it, and returns the table and what could not be run.
+// outside starts this program again in new namespaces, in which everything ends with it, and returns the table and what could not be run.
 func outside(o runOptions) (table string, missing []string, err error) {
 	if os.Geteuid() != 0 {
 		return "", nil, unableError("it needs root")
@@ -143,7 +142,7 @@ func outside(o runOptions) (table string, missing []string, err error) {
 		return "", nil, err
 	}
 	list, err := os.ReadFile(filepath.Join(dir, missingFile))
-	return string(text), slices.Collect(strings.FieldsFuncSeq(string(list), func(r rune) bool { return r == '\n' })), err
+	return string(text), strings.FieldsFunc(string(list), func(r rune) bool { return r == '\n' }), err
 }
 
 // What the process within leaves for the one outside.
