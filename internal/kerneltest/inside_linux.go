@@ -38,10 +38,10 @@ type childState struct {
 func Main(m *testing.M, needs ...Fact) {
 	beProgram()
 	entered = true
-	if !slices.Contains(os.Args, noTest) { // else a fact may be asking
+	s, err := readSpec()
+	if err == nil && s == nil && !slices.Contains(os.Args, noTest) { // neither a child, nor a process by which a fact asks
 		need(needs)
 	}
-	s, err := readSpec()
 	if err == nil && s != nil && !s.Prepared {
 		err = prepare(*s)
 	}
@@ -60,7 +60,8 @@ func need(facts []Fact) {
 	for _, f := range facts {
 		f.Check = sync.OnceValue(f.Check)
 		childNeeds = append(childNeeds, f)
-		if os.Getenv("CI") != "true" && f.Check() != nil {
+		if err := f.Check(); err != nil && os.Getenv("CI") != "true" {
+			fmt.Fprintf(os.Stderr, "examples are skipped: need %s: %v\n", f.Name, err)
 			flag.Set("test.skip", "^Example") // a -skip of the command line's is the one that counts
 		}
 	}
