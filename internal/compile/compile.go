@@ -2,7 +2,6 @@ package compile
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -265,10 +264,7 @@ func (c *compilation) start() error {
 	if err := c.keepers(); err != nil {
 		return err
 	}
-	if err := c.supervisor(); err != nil {
-		return err
-	}
-	return c.filter()
+	return c.filters()
 }
 
 // limits resolves the policy's limits over the defaults.
@@ -330,71 +326,3 @@ func (c *compilation) quotas() plan.Quotas {
 // rlimitTasks is how many processes and threads a sandbox may have when the
 // policy does not say: rlimit.Defaults' figure.
 const rlimitTasks = 4096
-
-// refusesKeys reports whether the tool's filter is known to refuse all use of
-// keys, as the default profile does.
-func (c *compilation) refusesKeys() bool { return c.defaultProfile() && c.Facts.Seccomp.Yes() }
-
-// defaultProfile reports whether the profile is the default one.
-func (c *compilation) defaultProfile() bool {
-	return c.Policy.Syscalls.IsZero() && !c.open(policy.BoundSyscalls)
-}
-
-// filter loads the system call profile, without sockets where no namespace makes
-// them harmless. That is of the network's bound, so it stays when system calls
-// are not bounded.
-func (c *compilation) filter() error {
-	if c.Facts.Seccomp.Yes() { // otherwise refuse has it
-		if err := c.profile(); err != nil {
-			return err
-		}
-	}
-	for i, p := range c.Policy.Programs {
-		c.do(plan.LoadFilter{Name: fmt.Sprint(i), Program: p}, plan.Seccomp, "the policy's own")
-	}
-	return nil
-}
-
-// profile loads the policy's profile, or the default one.
-func (c *compilation) profile() error {
-	profile, standIns := c.Policy.Syscalls, c.fallbackRules()
-	off := c.open(policy.BoundSyscalls) || profile.IsOff()
-	switch {
-	case off && len(standIns) == 0:
-		return nil
-	case off:
-		profile = seccomp.Filter{Default: seccomp.Allow, Unknown: seccomp.Errno(errNoSys)}
-	case profile.IsZero():
-		profile = seccomp.Default()
-		if c.Policy.Nested {
-			profile = profile.With(buildsSandboxes...)
-		}
-	}
-	profile = profile.With(standIns...)
-	program, err := profile.Compile(c.Arch)
-	if err != nil {
-		return policy.SyscallsError(err)
-	}
-	if err := c.checkExecve(program); err != nil {
-		return err
-	}
-	c.do(plan.LoadFilter{Name: "profile", Program: program}, plan.Seccomp, "last: it allows least")
-	return nil
-}
-
-// checkExecve refuses a profile under which nothing can be started: the tool's
-// own execve is made with the filter in force.
-func (c *compilation) checkExecve(program seccomp.Program) error {
-	call, err := seccomp.NewCall(c.Arch, "execve")
-	if err != nil {
-		return policy.SyscallsError(err)
-	}
-	action, err := program.Evaluate(call)
-	if err != nil {
-		return policy.SyscallsError(err)
-	}
-	if action != seccomp.Allow && action != seccomp.Log {
-		return &policy.PolicyError{Field: "Syscalls", Value: action.String(), Problem: "is what becomes of execve, with which the tool itself starts", Remedy: `add a rule that allows "execve"`}
-	}
-	return nil
-}

@@ -247,8 +247,8 @@ func TestStepsComeInTheOrderThatHolds(t *testing.T) {
 		{"Landlock's evidence follows Landlock", is[plan.RestrictFiles], is[plan.CheckRoot]},
 		{"the directory is entered under Landlock", is[plan.RestrictFiles], is[plan.Chdir]},
 		{"limits are set before the last capability goes", is[plan.SetLimits], is[plan.DropLast]},
-		{"signals are restored before the filters", is[plan.RestoreSignals], is[plan.LoadSupervisor]},
-		{"the supervisor is loaded before the profile, which may refuse seccomp(2)", is[plan.LoadSupervisor], is[plan.LoadFilter]},
+		{"signals are restored before the filters", is[plan.RestoreSignals], is[plan.LoadFilter]},
+		{"the supervisor's filter is loaded after the profile, which it keeps", is[plan.LoadFilter], is[plan.LoadSupervisor]},
 	}
 	p, err := Plan(inputOf(fixture.WorkspaceTree(), fixture.Host(), policy.Policy{}))
 	if err != nil {
@@ -262,7 +262,7 @@ func TestStepsComeInTheOrderThatHolds(t *testing.T) {
 			}
 		})
 	}
-	if last := p.Steps[len(p.Steps)-1].Do; !is[plan.LoadFilter](last) {
+	if last := p.Steps[len(p.Steps)-1].Do; !is[plan.LoadSupervisor](last) {
 		t.Errorf("the last step is %q", last)
 	}
 	for i := 1; i < len(p.Steps); i++ {

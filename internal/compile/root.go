@@ -220,10 +220,7 @@ func (c *compilation) startLayout() error {
 	}
 	c.do(plan.Gate{Built: true}, plan.Setup, "")
 	c.do(plan.RestoreSignals{}, plan.Setup, "before the filter, which need not allow it")
-	if err := c.supervisor(); err != nil {
-		return err
-	}
-	return c.filter()
+	return c.filters()
 }
 
 // hasNull reports whether the null device at /dev/null is a Dev's.

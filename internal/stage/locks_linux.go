@@ -158,8 +158,7 @@ func (c *compiler) supervisor(a plan.LoadSupervisor) error {
 	if err := supervisor.Check([]byte(a.Rules)); err != nil {
 		return err // the stage reads them without looking
 	}
-	const waitKillable = 1 << 5 // SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, Linux 5.19
-	c.filter(a.Program.Bytes(), unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|waitKillable)
+	c.filter(a.Program.Bytes(), supervisor.ListenerFlags)
 	c.call(wire.OpListener, reg(wire.RegFree))
 	c.t.connects = a.Given
 	rules := c.data([]byte(a.Rules))

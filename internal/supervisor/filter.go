@@ -66,6 +66,9 @@ func Filter(arch string, hidden bool) ([]SockFilter, error) {
 	return filter(arch, Rules{Names: make([]protected.Pattern, 1)}, hidden)
 }
 
+// ListenerFlags are those of seccomp(2) with which the filter is loaded: SECCOMP_FILTER_FLAG_NEW_LISTENER and SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (Linux 5.19).
+const ListenerFlags = 1<<3 | 1<<5
+
 // FilterOf returns the program for these rules: with names, hidden names or paths in them what
 // Filter returns, with Connects also what sends connect(2) to the listener and refuses the
 // socket options that could lead past it; with Watch what sends what is watched as well.
