@@ -13,7 +13,7 @@ import (
 // The tool that uses shared memory by names, as shm_open(3) and sem_open(3) do, and that looks for a file of the host's there.
 var _ = offer(programs, "shared memory", func(args []string) {
 	fail := func(what string, err error) { fmt.Println(what+":", err) }
-	own := os.TempDir() // the run's
+	own := filepath.Dir(os.TempDir()) // the run's
 	if _, err := os.Lstat(filepath.Join(own, "shm")); !os.IsNotExist(err) {
 		fail("a directory for shared memory before there is any", err)
 	}

@@ -134,20 +134,39 @@ func TestKernelHomeIsKept(t *testing.T) {
 	})
 }
 
-// Files of Files.Make at ~/tmp and below it are there, with and without namespaces, and so are temporary files.
-func TestKernelFilesInTmpOfHome(t *testing.T) {
+// A file of Files.Make at ~/tmp is there, but where HOME is the run's own directory, which has TMPDIR at that name: the error says so, and what it says helps.
+func TestKernelAFileAtTheNameOfTMPDIR(t *testing.T) {
 	kerneltest.Parallel(t)
 	eachWall(t, gitSets, func(t *testing.T, w walls) {
 		k := newKeptPlace(t)
-		for _, name := range []string{"tmp", "tmp/file"} {
-			for _, home := range []string{"", k.dir} {
-				out, _ := k.run(t, w, func(p *Policy) {
-					p.Files.Home, p.Files.Make = home, append(p.Files.Make, policy.File{Path: k.home + "/" + name, Data: "made\n"})
-				}, "cat ~/"+name+" && mktemp >/dev/null && rm -rf ~/tmp")
-				if out != "made\n" {
-					t.Errorf("%s with Files.Home %q: %q", name, home, out)
-				}
+		with := func(name, home string) func(*Policy) {
+			return func(p *Policy) {
+				p.Files.Home, p.Files.Make = home, append(p.Files.Make, policy.File{Path: k.home + "/" + name, Data: "made\n"})
 			}
+		}
+		if out, _ := k.run(t, w, with("tmp/file", ""), "cat ~/tmp/file && mktemp >/dev/null"); out != "made\n" {
+			t.Errorf("below it: %q", out)
+		}
+		if out, _ := k.run(t, w, with("tmp", k.dir), "cat ~/tmp && mktemp >/dev/null"); out != "made\n" {
+			t.Errorf("with Files.Home: %q", out)
+		}
+		if !w.bare() {
+			if out, _ := k.run(t, w, with("tmp", ""), "cat ~/tmp"); out != "made\n" {
+				t.Errorf("with namespaces: %q", out)
+			}
+			return
+		}
+		p := Workspace(k.ws)
+		p.May = w.may
+		with("tmp", "")(&p)
+		s, err := New(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		var e *PolicyError
+		if err := s.Command("true").Run(); !errors.As(err, &e) || e.Value != k.home+"/tmp" || !strings.Contains(e.Remedy, "Files.Home") {
+			t.Errorf("%v", err)
 		}
 	})
 }

@@ -134,7 +134,7 @@ func TestKernelManyCommandsOfASessionLeaveNothing(t *testing.T) {
 		count := func() (descriptors, goroutines, inside int) {
 			fds, _ := os.ReadDir("/proc/self/fd")
 			if w.bare() {
-				own, _ := os.ReadDir(outputOf(t, s.sh("echo $TMPDIR")))
+				own, _ := os.ReadDir(outputOf(t, s.sh("dirname $TMPDIR")))
 				return len(fds), runtime.NumGoroutine(), len(own)
 			}
 			text := outputOf(t, s.sh("echo $(($(wc -l < /proc/self/mountinfo) + $(ls -d /proc/[0-9]* | wc -l))); ls /proc/sysvipc >/dev/null"))

@@ -150,7 +150,7 @@ func TestKernelCommandsOfASessionShare(t *testing.T) {
 		}
 		if w.bare() {
 			tests = append(tests,
-				sharing{"HOME", sh("echo kept > $HOME/file"), sh("cat ~/file; echo $(ls -A ~)"), "kept\nfile first"},
+				sharing{"HOME", sh("echo kept > $HOME/file"), sh("cat ~/file; echo $(ls -A ~)"), "kept\nfile tmp"},
 				sharing{"and not the machine's temporary files", nil, sh("echo lost > /tmp/file || echo refused"), "refused"})
 		} else {
 			server := program("session server")

@@ -102,6 +102,6 @@ func (w NetConfig) FileList() string {
 	return strings.Join(list, ", ")
 }
 
-// The directories in a run's own directory on the host, which the tool's HOME and TMPDIR name where nothing is mounted; on Linux both name
+// The directories in a run's own directory on the host, which the tool's HOME and TMPDIR name where nothing is mounted; on Linux HOME names
 // the run's own directory itself. A third, "shm", is package supervisor's.
 const RunHome, RunTmp = "home", "tmp"

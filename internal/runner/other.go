@@ -19,7 +19,7 @@ type Engine struct{}
 
 type contact struct{ path string }
 
-const ownLetters, ownHome, ownTmp = 26, "", ""
+const ownLetters, ownHome = 26, ""
 
 // Unsupported is the error of whatever needs an engine.
 func Unsupported() error {

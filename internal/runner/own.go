@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
@@ -107,7 +108,7 @@ func ownSubs(f policy.Files) (list []ownSub) {
 		list = append(list, ownSub{"HOME", ownHome})
 	}
 	if f.Tmp == "" {
-		list = append(list, ownSub{"TMPDIR", ownTmp}, ownSub{"TMUX_TMPDIR", ownTmp}) // tmux(1) takes /tmp without the second
+		list = append(list, ownSub{"TMPDIR", compile.RunTmp}, ownSub{"TMUX_TMPDIR", compile.RunTmp}) // tmux(1) takes /tmp without the second
 	}
 	return list
 }

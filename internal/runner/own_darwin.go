@@ -13,8 +13,8 @@ import (
 // a socket's path has 103 bytes (sun_path of sys/un.h), and TMPDIR takes 57 of them.
 const ownLetters = 13
 
-// ownHome and ownTmp are the tool's home and its temporary directory in the run's own, where what the harness has put is not the tool's to change.
-const ownHome, ownTmp = compile.RunHome, compile.RunTmp
+// ownHome is the tool's home in the run's own directory, where what the harness has put is not the tool's to change.
+const ownHome = compile.RunHome
 
 // isHomed reports whether HOME and TMPDIR are in a run's own directory: where the
 // policy has private ones.

@@ -3,9 +3,11 @@ package runner
 import (
 	"crypto/rand"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -15,9 +17,8 @@ import (
 // ownLetters is how much of a random text is in the name of a run's own directory.
 const ownLetters = 26
 
-// ownHome and ownTmp are the tool's home and its temporary directory in the run's own: that itself, since each directory more takes time to make and to
-// remove on a disk, and both end with the run.
-const ownHome, ownTmp = "", ""
+// ownHome is the tool's home in the run's own directory: that itself, since a directory more takes time to make and to remove on a disk.
+const ownHome = ""
 
 // isHomed reports whether HOME and TMPDIR are in a run's own directory, if it has one.
 func (s *Sandbox) isHomed() bool { return true }
@@ -27,8 +28,8 @@ func canMakeIn(dir string) bool {
 	return unix.Faccessat(unix.AT_FDCWD, dir, unix.W_OK|unix.X_OK, unix.AT_EACCESS) == nil
 }
 
-// make makes the directory, which HOME and TMPDIR name where the policy has no others, and puts the network's files and those of HOME there. What is made of it
-// when it fails is removed.
+// make makes the directory, which HOME names where the policy has no other, with a tmp in it, which TMPDIR names where the policy has no other,
+// and the network's files. What is made of it when it fails is removed.
 func (d *ownDir) make(p policy.Policy, n *Network, id stage.Identity) (err error) {
 	dir := d.name()
 	if err := os.Mkdir(dir, 0o700); err != nil { // one that is there is not this run's
@@ -40,6 +41,16 @@ func (d *ownDir) make(p policy.Policy, n *Network, id stage.Identity) (err error
 			d.remove()
 		}
 	}()
+	failed := func(err error) error {
+		return &StartError{Step: "make the run's own directory", In: "harness", Err: err}
+	}
+	ours := []string{dir}
+	if p.Files.Tmp == "" {
+		ours = []string{filepath.Join(dir, compile.RunTmp), dir}
+		if err := os.Mkdir(ours[0], 0o700); err != nil {
+			return failed(err)
+		}
+	}
 	if err := checkNames(p, n); err != nil {
 		return err
 	}
@@ -52,9 +63,10 @@ func (d *ownDir) make(p policy.Policy, n *Network, id stage.Identity) (err error
 	if id.UID == os.Geteuid() {
 		return nil
 	}
-	// Last: a process of that user could have put links where the harness writes.
-	if err := os.Chown(dir, id.UID, id.GID); err != nil {
-		return &StartError{Step: "make the run's own directory", In: "harness", Err: err}
+	for _, at := range ours { // last: a process of that user could have put links where the harness writes
+		if err := os.Chown(at, id.UID, id.GID); err != nil {
+			return failed(err)
+		}
 	}
 	return nil
 }
@@ -64,8 +76,8 @@ func checkNames(p policy.Policy, n *Network) error {
 	for i, f := range p.Files.Make {
 		rel, ok := inHome(p, f)
 		first, _, _ := strings.Cut(rel, "/")
-		if ok && slices.Contains(networkFiles[:len(n.files)], first) {
-			return &policy.PolicyError{Field: errtext.Indexed("Files.Make", i) + ".Path", Value: f.Path, Problem: "is a name in HOME that one of the network's files has where no namespaces can be made",
+		if ok && (slices.Contains(networkFiles[:len(n.files)], first) || rel == compile.RunTmp && p.Files.Tmp == "") {
+			return &policy.PolicyError{Field: errtext.Indexed("Files.Make", i) + ".Path", Value: f.Path, Problem: "is a name in HOME that TMPDIR or the network's files have where no namespaces can be made",
 				Remedy: "give the file another name, or set Files.Home"}
 		}
 	}

@@ -36,9 +36,9 @@ func TestAnOwnDirectoryHoldsWhatThePolicyHasNoOtherFor(t *testing.T) {
 		want  []string
 		vars  []string
 	}{
-		{"neither HOME nor TMPDIR is kept", policy.Files{}, []string{".config", ".config/tool"}, []string{"HOME=", "TMPDIR=", "TMUX_TMPDIR="}},
+		{"neither HOME nor TMPDIR is kept", policy.Files{}, []string{".config", ".config/tool", "tmp"}, []string{"HOME=", "TMPDIR=tmp", "TMUX_TMPDIR=tmp"}},
 		{"TMPDIR is kept", policy.Files{Tmp: "/kept"}, []string{".config", ".config/tool"}, []string{"HOME="}},
-		{"HOME is kept", policy.Files{Home: "/user"}, nil, []string{"TMPDIR=", "TMUX_TMPDIR="}},
+		{"HOME is kept", policy.Files{Home: "/user"}, []string{"tmp"}, []string{"TMPDIR=tmp", "TMUX_TMPDIR=tmp"}},
 		{"both are kept", policy.Files{Tmp: "/kept", Home: "/user"}, nil, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestAnOwnDirectoryHoldsWhatThePolicyHasNoOtherFor(t *testing.T) {
 	}
 }
 
-// TestAFileAtATakenNameOfHOMEIsRefused: HOME is the run's own directory, which has the network's files in it. Nothing is left of that directory.
+// TestAFileAtATakenNameOfHOMEIsRefused: HOME is the run's own directory, which has TMPDIR and the network's files in it. Nothing is left of that directory.
 func TestAFileAtATakenNameOfHOMEIsRefused(t *testing.T) {
 	trusts := &Network{files: []string{"bundle", "store"}}
 	for _, c := range []struct {
@@ -79,12 +79,14 @@ func TestAFileAtATakenNameOfHOMEIsRefused(t *testing.T) {
 		make    string
 		refused bool
 	}{
-		{"another name", policy.Files{}, trusts, "tmp", false},
+		{"TMPDIR itself", policy.Files{}, trusts, "tmp", true},
+		{"below TMPDIR", policy.Files{}, trusts, "tmp/deep/file", false},
+		{"a TMPDIR that lies elsewhere", policy.Files{Tmp: "/kept"}, trusts, "tmp", false},
 		{"the bundle", policy.Files{}, trusts, compile.BundleFile, true},
 		{"below Java's", policy.Files{}, trusts, compile.StoreFile + "/file", true},
 		{"the bundle's name, and none is there", policy.Files{}, &Network{}, compile.BundleFile, false},
 		{"the bundle's name further down", policy.Files{}, trusts, "certs/" + compile.BundleFile, false},
-		{"a HOME that is kept", policy.Files{Home: "/user"}, trusts, compile.BundleFile, false},
+		{"a HOME that is kept", policy.Files{Home: "/user"}, trusts, "tmp", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.files.Make = []policy.File{{Path: "/etc/file"}, {Path: "/user/" + c.make, Data: "text"}}
@@ -128,7 +130,7 @@ func TestAnOwnDirectoryIsGivenAwayLast(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, name := range []string{"", compile.BundleFile} {
+			for _, name := range []string{"", compile.RunTmp, compile.BundleFile} {
 				var st unix.Stat_t
 				if err := unix.Lstat(filepath.Join(d.made, name), &st); err != nil || st.Uid != other || st.Gid != other {
 					t.Errorf("%q is of user %d and group %d: %v", name, st.Uid, st.Gid, err)
