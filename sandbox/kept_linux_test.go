@@ -208,20 +208,17 @@ func TestKernelHomeWithPlantedLinks(t *testing.T) {
 	kerneltest.Parallel(t)
 	eachWall(t, gitSets, func(t *testing.T, w walls) {
 		k := newKeptPlace(t)
-		if err := os.MkdirAll(k.home+"/.config/go", 0o700); err != nil {
-			t.Fatal(err)
+		change := func(p *Policy) {
+			p.Files.Home = k.dir
+			p.Files.Make = append(p.Files.Make, policy.File{Path: k.home + "/.config/tool/env", Data: "made\n"})
 		}
-		if err := os.WriteFile(k.home+"/.config/go/env", []byte("GOTOOLCHAIN=local\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		change := func(p *Policy) { p.Files.Home = k.dir }
 		victim := k.base + "/victim"
-		if out, _ := k.run(t, w, change, `cat ~/.config/go/env; rm -r ~/.config`); out != "GOTOOLCHAIN=local\n" {
-			t.Errorf("the settings of go are %q", out)
+		if out, _ := k.run(t, w, change, `cat ~/.config/tool/env; rm -rf ~/.config`); out != "made\n" {
+			t.Errorf("the file is %q", out)
 		}
 		for _, plant := range []string{
-			"ln -s " + victim + " ~/.config", "ln -s ../victim ~/.config", "echo x > ~/.config", "mkdir ~/.config && ln -s " + victim + " ~/.config/go",
-			"mkdir -p ~/.config/go && ln -s " + victim + "/env ~/.config/go/env", "mkfifo ~/.config", "ln -s .config ~/.config",
+			"ln -s " + victim + " ~/.config", "ln -s ../victim ~/.config", "echo x > ~/.config", "mkdir ~/.config && ln -s " + victim + " ~/.config/tool",
+			"mkdir -p ~/.config/tool && ln -s " + victim + "/env ~/.config/tool/env", "mkfifo ~/.config", "ln -s .config ~/.config",
 			"rm ~/.sandbox-gitconfig && ln -s " + victim + "/git ~/.sandbox-gitconfig", "rm ~/.sandbox-gitconfig && mkdir ~/.sandbox-gitconfig",
 		} {
 			k.run(t, w, change, "rm -rf ~/.config; "+plant)

@@ -18,6 +18,13 @@ func (b *Builder) variables() policy.Env {
 	for name, root := range b.roots {
 		set[name] = root
 	}
+	if b.env("GOENV") == "" { // go reads the user's file; as variables its settings need no directories in each tool's home
+		for name, value := range goSettings(b.readConfigs(".config/go/env")) {
+			if b.env(name) == "" && value != "" { // go's own order
+				set[name] = value
+			}
+		}
+	}
 	return policy.Env{
 		Pass: []string{"*", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "GIT_TERMINAL_PROMPT"},
 		Set:  set,
@@ -40,11 +47,7 @@ func (b *Builder) homeFiles() []policy.File {
 		workspaces = append(workspaces, top)
 	}
 	git := gitConfig(b.readConfigs(".config/git/config", ".gitconfig"), workspaces...)
-	files := []policy.File{{Path: pathrule.Join(b.home, ".gitconfig"), Data: git, Mode: 0o644}}
-	if env := goSettings(b.readConfigs(".config/go/env")); env != "" {
-		files = append(files, policy.File{Path: pathrule.Join(b.home, ".config/go/env"), Data: env, Mode: 0o644})
-	}
-	return files
+	return []policy.File{{Path: pathrule.Join(b.home, ".gitconfig"), Data: git, Mode: 0o644}}
 }
 
 // maxConfig bounds what is read of a configuration file.

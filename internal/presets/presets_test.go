@@ -187,9 +187,46 @@ func TestConfigurationFromTheWorkspaceIsNotRead(t *testing.T) {
 		}
 	}
 	env := func(name string) string { return map[string]string{"HOME": root + "/home/me"}[name] }
-	got := New(root+"/ws", env, nil).Policy(true).Files.Make
-	if len(got) != 1 || strings.Contains(got[0].Data, "evil") || !strings.Contains(got[0].Data, `name = "me"`) {
+	p := New(root+"/ws", env, nil).Policy(true)
+	if got := p.Files.Make; len(got) != 1 || strings.Contains(got[0].Data, "evil") || !strings.Contains(got[0].Data, `name = "me"`) {
 		t.Errorf("got %q", got)
+	}
+	if got, is := p.Env.Set["GOFLAGS"]; is {
+		t.Errorf("GOFLAGS is %q", got)
+	}
+}
+
+// What the user has set by "go env -w" is so for the tool, unless the environment says otherwise; then the tool gets it from there.
+func TestSettingsOfGoAreVariables(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		env  map[string]string
+		want string
+	}{
+		{"the file alone", nil, "-mod=mod"},
+		{"the environment says otherwise", map[string]string{"GOFLAGS": "-x"}, ""},
+		{"go reads another file", map[string]string{"GOENV": "/other"}, ""},
+		{"go reads none", map[string]string{"GOENV": "off"}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			root := fixture.Tree(t, "home/me/.config/go/env", "ws/")
+			if err := os.WriteFile(root+"/home/me/.config/go/env", []byte("GOFLAGS=-mod=mod\nGOPRIVATE=\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			env := func(name string) string {
+				if name == "HOME" {
+					return root + "/home/me"
+				}
+				return c.env[name]
+			}
+			set := New(root+"/ws", env, nil).Policy(true).Env.Set
+			if got := set["GOFLAGS"]; got != c.want {
+				t.Errorf("GOFLAGS is %q", got)
+			}
+			if got, is := set["GOPRIVATE"]; is {
+				t.Errorf("GOPRIVATE is %q", got)
+			}
+		})
 	}
 }
 

@@ -198,22 +198,21 @@ func (b *Builder) linked(dir string) {
 	}
 }
 
-// goKeys are the settings of "go env -w" that the tool's home gets too. None
+// goKeys are the settings of "go env -w" that the tool gets too. None
 // names a server, whose URL may have a password, or a program to run.
 var goKeys = []string{
 	"GOFLAGS", "GOTOOLCHAIN", "GOPATH", "GOMODCACHE", "GOCACHE", "GOEXPERIMENT", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "CGO_ENABLED", "GOSUMDB",
 	"GOPRIVATE", "GONOSUMDB", "GONOPROXY", "GO111MODULE", "GOTELEMETRY",
 }
 
-// goSettings keeps of the text of go's env file the lines of goKeys.
-func goSettings(text string) string {
-	var b strings.Builder
+// goSettings returns what the text of go's env file says of goKeys. Of two lines the last counts, as for go.
+func goSettings(text string) map[string]string {
+	set := map[string]string{}
 	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\r\n")
-		key, value, found := strings.Cut(line, "=")
+		key, value, found := strings.Cut(strings.TrimRight(line, "\r\n"), "=")
 		if found && slices.Contains(goKeys, key) && !policy.URLWithUser(value) && !strings.Contains(value, "-toolexec") && !strings.ContainsRune(value, 0) {
-			b.WriteString(line + "\n")
+			set[key] = value
 		}
 	}
-	return b.String()
+	return set
 }
