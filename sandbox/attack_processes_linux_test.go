@@ -234,7 +234,11 @@ func TestKernelAttackOnTheProcessGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unchanged := fmt.Sprintf("nice %d, class 0", 20-nice)
+	io, _, _ := unix.RawSyscall(unix.SYS_IOPRIO_GET, 1, 0, 0) // 0, unless it was started with ionice(1)
+	unchanged := fmt.Sprintf("nice %d, class %d", 20-nice, io>>13)
+	if unchanged == "nice 19, class 3" {
+		t.Skip("this process has the lowest priority already: start it without nice(1) and ionice(1)")
+	}
 	if out := runHarness(t, noWalls, "kill the group"); strings.Contains(out, "harness alive") {
 		t.Error("without walls the tool does not kill the harness either")
 	}

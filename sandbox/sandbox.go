@@ -73,7 +73,7 @@ func (s *Sandbox) Wrap(cmd *exec.Cmd) error { return s.ready.Wrap(cmd) }
 // Prepare keeps n sandboxes ready, each for one Command, which starts in them as fast as in a [Session]. 0 ends those that wait.
 func (s *Sandbox) Prepare(n int) error { return s.prepared.Keep(n) }
 
-// Close refuses further commands and sessions; those that run go on.
+// Close lets no more begin; what runs goes on. A second one is [os.ErrClosed].
 func (s *Sandbox) Close() error { return s.prepared.Close() }
 
 // Explain prints what will be done for a command of this sandbox, step by step,

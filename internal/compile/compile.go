@@ -237,8 +237,8 @@ func (c *compilation) lock() error {
 }
 
 // start is what the tool's process does to itself. The order matters: what
-// comes later must still be allowed by what came before, and the filter, which
-// allows least, comes last.
+// comes later must still be allowed by what came before, and the filters, which
+// allow least, come last.
 func (c *compilation) start() error {
 	c.in = plan.Tool
 	c.landlockScopes()

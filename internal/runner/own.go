@@ -96,8 +96,14 @@ func (d *ownDir) variables(s *Sandbox) []string {
 	for _, p := range ownSubs(s.Policy.Files) {
 		vars = append(vars, p.variable+"="+filepath.Join(d.made, p.name))
 	}
+	if tmp := s.Policy.Files.Tmp; tmp != "" {
+		vars = append(vars, tmuxTmpdir+"="+tmp)
+	}
 	return vars
 }
+
+// tmuxTmpdir names where tmux(1) has its socket: /tmp without it, whatever TMPDIR says.
+const tmuxTmpdir = "TMUX_TMPDIR"
 
 // An ownSub is a directory in the run's own, or that itself, and the variable that names it.
 type ownSub struct{ variable, name string }
@@ -108,7 +114,7 @@ func ownSubs(f policy.Files) (list []ownSub) {
 		list = append(list, ownSub{"HOME", ownHome})
 	}
 	if f.Tmp == "" {
-		list = append(list, ownSub{"TMPDIR", compile.RunTmp}, ownSub{"TMUX_TMPDIR", compile.RunTmp}) // tmux(1) takes /tmp without the second
+		list = append(list, ownSub{"TMPDIR", compile.RunTmp}, ownSub{tmuxTmpdir, compile.RunTmp})
 	}
 	return list
 }

@@ -37,9 +37,9 @@ func TestAnOwnDirectoryHoldsWhatThePolicyHasNoOtherFor(t *testing.T) {
 		vars  []string
 	}{
 		{"neither HOME nor TMPDIR is kept", policy.Files{}, []string{".config", ".config/tool", "tmp"}, []string{"HOME=", "TMPDIR=tmp", "TMUX_TMPDIR=tmp"}},
-		{"TMPDIR is kept", policy.Files{Tmp: "/kept"}, []string{".config", ".config/tool"}, []string{"HOME="}},
+		{"TMPDIR is kept", policy.Files{Tmp: "/kept"}, []string{".config", ".config/tool"}, []string{"HOME=", "TMUX_TMPDIR=/kept"}},
 		{"HOME is kept", policy.Files{Home: "/user"}, []string{"tmp"}, []string{"TMPDIR=tmp", "TMUX_TMPDIR=tmp"}},
-		{"both are kept", policy.Files{Tmp: "/kept", Home: "/user"}, nil, nil},
+		{"both are kept", policy.Files{Tmp: "/kept", Home: "/user"}, nil, []string{"TMUX_TMPDIR=/kept"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.files.Make = []policy.File{{Path: "/user/.config/tool", Data: "text"}}
