@@ -69,6 +69,10 @@ func run(o options, stdout, stderr io.Writer) ending {
 	s, err := sandbox.New(o.policy)
 	if err != nil {
 		fmt.Fprintln(stderr, "run:", err)
+		if weaker, err := sandbox.New(o.policy.InContainer()); err == nil {
+			weaker.Close()
+			fmt.Fprintln(stderr, "run: -may container accepts what is weaker")
+		}
 		return ending{status: statusSandbox}
 	}
 	defer s.Close()
