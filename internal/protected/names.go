@@ -21,9 +21,6 @@ func Patterns() []Pattern {
 	return list
 }
 
-// Hidden returns the names whose content a workspace policy may ask to keep unread.
-func Hidden() []string { return []string{".env", ".env.*"} }
-
 var names = [...]Name{
 	{Pattern{".git", GitFile}, false, "git: a file here sends it to a repository of its author's choice"},
 	{Pattern{".git/hooks", Whole}, false, "git runs them"},

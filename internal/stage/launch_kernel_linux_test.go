@@ -35,7 +35,7 @@ func needTrampoline(t *testing.T) *launch.Launcher {
 
 // byBoth runs body with the trampoline and with the harness's file.
 func byBoth(t *testing.T, body func(t *testing.T, l *launch.Launcher)) {
-	t.Run("the harness's file", func(t *testing.T) { body(t, launch.Reexec()) })
+	t.Run("the harness's file", func(t *testing.T) { body(t, launch.Reexec) })
 	t.Run("the trampoline", func(t *testing.T) {
 		body(t, needTrampoline(t))
 	})

@@ -69,7 +69,7 @@ func TestKernelAStageWithoutAProgramOfItsOwnEnds(t *testing.T) {
 		}
 		for _, test := range tests {
 			t.Run(test.name, func(t *testing.T) {
-				if l != launch.Reexec() && test.other {
+				if l != launch.Reexec && test.other {
 					return // the trampoline would take for its executable what is two descriptors further
 				}
 				var file *os.File

@@ -11,6 +11,9 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/protected"
 )
 
+// hiddenNames are names whose content is kept unread, as a policy may ask.
+var hiddenNames = []string{".env", ".env.*"}
+
 // verdict judges one path by rules.
 func verdict(t testing.TB, r Rules, path string) uint32 {
 	t.Helper()
@@ -48,7 +51,7 @@ func TestJudge(t *testing.T) {
 		Roots:  []Root{{Path: "/ws"}, {Path: "/ws/inner"}, {Path: "/fold", Fold: true}, {Path: "/x/.git"}, {Path: "/y/.claude/w"}},
 		Names:  protected.Patterns(),
 		Paths:  []protected.Pattern{{Path: "/main/.git/hooks"}, {Path: "/main/.git/config", Kind: protected.GitConfig}},
-		Hidden: protected.Hidden(),
+		Hidden: hiddenNames,
 	}
 	cases := []struct {
 		name, path string
@@ -113,7 +116,7 @@ func TestJudge(t *testing.T) {
 
 // TestOtherSpellingsAreHeld has the names that vfat, NTFS and SMB take for protected ones, and some like them that are none.
 func TestOtherSpellingsAreHeld(t *testing.T) {
-	r := Rules{Roots: []Root{{Path: "/w", Fold: true}}, Names: protected.Patterns(), Hidden: protected.Hidden()}
+	r := Rules{Roots: []Root{{Path: "/w", Fold: true}}, Names: protected.Patterns(), Hidden: hiddenNames}
 	held := []string{
 		".envrc.", ".envrc. . ", ".ENVRC ", ".envrc::$DATA", ".envrc:x", "ENVRC~1", "envrc~2", "ENVRC~10", "EN12AB~1", "BASHRC~1", "bashrc~3", "BA0FF1~9", "BASHR~12", "BASH_P~1", "VSCODE~1/tasks.json",
 		".vscode::$INDEX_ALLOCATION/x", ".vscode. /x", "MCP~1.JSO", "mcp~4.jso", "MC1A2B~1.JSO", "a/b/x.code-workspace", "x.CODE-WORKSPACE.", "x.code-workspace:s", "PROJEC~1.COD", "OPENCO~1.JSO", "opencode.jsonc", "lefthook.yml",
@@ -201,7 +204,7 @@ func TestEncodeRefuses(t *testing.T) {
 // TestBrokenBlobs changes bytes of a good blob: it is refused, or judging by it ends without a panic. (The serving
 // code does not fit the stack when it is instrumented, so it cannot be fuzzed by go test -fuzz.)
 func TestBrokenBlobs(t *testing.T) {
-	good, err := (&Rules{Roots: []Root{{Path: "/ws"}}, Names: protected.Patterns(), Paths: []protected.Pattern{{Path: "/a/b"}}, Hidden: protected.Hidden()}).Encode()
+	good, err := (&Rules{Roots: []Root{{Path: "/ws"}}, Names: protected.Patterns(), Paths: []protected.Pattern{{Path: "/a/b"}}, Hidden: hiddenNames}).Encode()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
-	"github.com/holdfast-dev/holdfast/internal/protected"
 )
 
 // TestKernelRaces runs programs that change, from a second thread, what a call's path says or leads to.
@@ -64,7 +63,7 @@ func TestKernelHidden(t *testing.T) {
 			}
 			dir, rules = workspace(t, uid)
 			script(t, dir, uid, prepare)
-			rules.Hidden = protected.Hidden()
+			rules.Hidden = hiddenNames
 			j.Dir, j.Rules = dir, rules
 			if out, _ := run(t, j); strings.Contains(out, "secret") || !strings.Contains(out, "plain") || !strings.Contains(out, "listed") {
 				t.Errorf("hidden:\n%s", out)
@@ -73,7 +72,7 @@ func TestKernelHidden(t *testing.T) {
 		t.Run("a descriptor becomes a hidden file while /dev/tty is opened "+user, func(t *testing.T) {
 			dir, rules := workspace(t, uid)
 			script(t, dir, uid, prepare)
-			rules.Hidden = protected.Hidden()
+			rules.Hidden = hiddenNames
 			out, code := run(t, job{Rules: rules, Dir: dir, UID: uid, Argv: []string{"bash", "-c", `"$SELF" swapterminalread .env`}, Env: []string{roleEnv + "=act"}})
 			if code != 0 {
 				t.Errorf("exit %d\n%s", code, out)
@@ -81,7 +80,7 @@ func TestKernelHidden(t *testing.T) {
 		})
 		t.Run("a repository and a FIFO work while names are hidden "+user, func(t *testing.T) {
 			dir, rules := workspace(t, uid)
-			rules.Hidden = protected.Hidden()
+			rules.Hidden = hiddenNames
 			out, code := run(t, job{Rules: rules, Dir: dir, UID: uid, Argv: []string{"bash", "-ec", `git init -q; echo a >a; git add a; git commit -qm m; git log --oneline
 				mkfifo p; (cat p >o &); echo one >p; while ! grep -q one o; do :; done; echo two >p & cat p | grep two`}})
 			if code != 0 {

@@ -89,10 +89,8 @@ func (l *Launcher) Files(tools []*os.File, program, control *os.File, given ...*
 // Refuse makes Default return the re-exec from now on: the trampoline was tried, and failed.
 func (l *Launcher) Refuse() { l.refused.Store(true) }
 
-var reexec = &Launcher{Path: wire.ExecPath}
-
-// Reexec returns the launcher that executes the harness's own file.
-func Reexec() *Launcher { return reexec }
+// Reexec is the launcher that executes the harness's own file.
+var Reexec = &Launcher{Path: wire.ExecPath}
 
 // Trampoline returns the launcher that executes the trampoline, or says why there can be none.
 var Trampoline = sync.OnceValues(newTrampoline)
@@ -105,7 +103,7 @@ func Default() (*Launcher, error) {
 	case errors.Is(err, errNotOurs):
 		return nil, err
 	case err != nil || t.refused.Load():
-		return reexec, nil
+		return Reexec, nil
 	}
 	return t, nil
 }
@@ -113,7 +111,7 @@ func Default() (*Launcher, error) {
 // HasThreads reports whether the stage has the threads of a Go runtime, as it has by the re-exec.
 func HasThreads() bool {
 	l, err := Default()
-	return err != nil || l == reexec
+	return err != nil || l == Reexec
 }
 
 var errNotOurs = fmt.Errorf("sandbox: this program's own executable does not hold this package (a plugin or shared library does): it cannot be a stage: %w", errors.ErrUnsupported)

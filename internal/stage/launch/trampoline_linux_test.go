@@ -151,7 +151,7 @@ func TestTheTrampolineIsAnELFFile(t *testing.T) {
 // TestTheTrampolinesVariableIsWhereItsCodeLooks: the assembly has the length of the
 // variable's name and its first letters in it.
 func TestTheTrampolinesVariableIsWhereItsCodeLooks(t *testing.T) {
-	if first := reexec.Layout(7).Env[0]; first != wire.FDName+"=7" || len(wire.FDName) != 19 || wire.FDName[:8] != "HOLDFAST" {
+	if first := Reexec.Layout(7).Env[0]; first != wire.FDName+"=7" || len(wire.FDName) != 19 || wire.FDName[:8] != "HOLDFAST" {
 		t.Errorf("%q", first)
 	}
 }
