@@ -162,7 +162,7 @@ func TestTheTableOfOperationsIsATree(t *testing.T) {
 	for _, o := range seatbelt.Operations() {
 		up, n := o, 0
 		for ; up.Name != "default"; n++ {
-			parent, ok := seatbelt.LookupOperation(up.Parent)
+			parent, ok := operation(up.Parent)
 			if !ok || n > 6 {
 				t.Fatalf("%s: %s has the parent %q", o.Name, up.Name, up.Parent)
 			}
@@ -184,7 +184,7 @@ func TestTheTableHasWhatProfilesUse(t *testing.T) {
 		user-preference-write iokit-open system-socket system-fsctl pseudo-tty process-info* ipc-posix-sem ipc-sysv-sem file-issue-extension lsopen
 		file-read-xattr file-write-xattr device-microphone sysctl-write mach-priv-task-port file-map-executable file-read-data file-write-data
 		file-write-unlink file-test-existence distributed-notification-post iokit-get-properties mach-host* syscall-unix process* network* nvram* default`) {
-		if _, ok := seatbelt.LookupOperation(op); !ok {
+		if _, ok := operation(op); !ok {
 			t.Error(op)
 		}
 	}

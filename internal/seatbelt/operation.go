@@ -259,12 +259,6 @@ func byName(table []Operation) map[string]Operation {
 // Operations returns the table of operations, the root first.
 func Operations() []Operation { return append([]Operation{}, operations...) }
 
-// LookupOperation returns the operation of that name.
-func LookupOperation(name string) (Operation, bool) {
-	o, ok := operationNamed[name]
-	return o, ok
-}
-
 // ownDefaults are operations for which macOS is said to have another default than the profile's, to
 // allow, which (deny default) does not reach: Firefox's profiles deny each of them by name
 // and say so, and WebKit's say it of process-info*.
