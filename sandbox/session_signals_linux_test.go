@@ -28,7 +28,7 @@ func TestKernelSignalsThatTheHarnessIgnores(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			for _, now := range [][]os.Signal{nil, {syscall.SIGUSR1}, {syscall.SIGUSR2}, {syscall.SIGUSR1, syscall.SIGUSR2}} {
+			for _, now := range [][]os.Signal{nil, {syscall.SIGUSR1}, {syscall.SIGUSR2}, {syscall.SIGUSR1, syscall.SIGUSR2, realTime}} {
 				ignore(now)
 				const script = "grep ^SigIgn: /proc/self/status"
 				want, err := exec.Command("/bin/sh", "-c", script).Output()
@@ -43,11 +43,13 @@ func TestKernelSignalsThatTheHarnessIgnores(t *testing.T) {
 	})
 }
 
-// ignore makes this process ignore the listed ones of two signals, and no other of them. Notify ends what Ignore has begun; Reset alone does not.
+const realTime = syscall.Signal(64)
+
+// ignore makes this process ignore the listed ones of three signals, and no other of them. Notify ends what Ignore has begun; Reset alone does not.
 func ignore(list []os.Signal) {
-	both := []os.Signal{syscall.SIGUSR1, syscall.SIGUSR2}
-	signal.Notify(make(chan os.Signal, 1), both...)
-	signal.Reset(both...)
+	all := []os.Signal{syscall.SIGUSR1, syscall.SIGUSR2, realTime}
+	signal.Notify(make(chan os.Signal, 1), all...)
+	signal.Reset(all...)
 	if len(list) > 0 { // of none signal.Ignore would ignore all
 		signal.Ignore(list...)
 	}

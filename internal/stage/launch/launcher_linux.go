@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"unsafe"
 
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
@@ -117,12 +119,16 @@ func HasThreads() bool {
 var errNotOurs = fmt.Errorf("sandbox: this program's own executable does not hold this package (a plugin or shared library does): it cannot be a stage: %w", errors.ErrUnsupported)
 
 // IgnoredSignals is the set of signals that a child of this process would
-// ignore, bit n-1 for signal n: of all dispositions execve(2) keeps only that.
+// ignore, bit n-1 for signal n: of all dispositions execve(2) keeps only that. The kernel is asked of each
+// standard signal; real-time ones the Go runtime handles from the start, so that one is ignored only if os/signal knows of it.
 func IgnoredSignals() uint64 {
 	type action struct{ handler, flags, restorer, mask uint64 }
-	const ignore = 1 // SIG_IGN
+	const ignore, lastStandard = 1, 31 // SIG_IGN; signal(7)
 	var ignored uint64
 	for n := uint64(1); n <= wire.NumberSignals; n++ {
+		if n > lastStandard && !signal.Ignored(syscall.Signal(n)) {
+			continue
+		}
 		var a action
 		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, uintptr(n), 0, uintptr(unsafe.Pointer(&a)), 8, 0, 0)
 		if errno == 0 && a.handler == ignore {
