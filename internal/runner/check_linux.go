@@ -51,7 +51,7 @@ func (r *Run) checkTool() error {
 	if errors.As(err, &errno) && !r.sandbox.shows(p) {
 		return fail(errno)
 	}
-	if err == nil && !r.sandbox.shows(p) {
+	if err == nil && !r.sandbox.showsTool(p, info) {
 		return &policy.PolicyError{Field: "Path", Value: r.path, Problem: "the policy does not show the tool", Remedy: "add it, or its directory, to Files.Read", Err: fs.ErrNotExist}
 	}
 	if err == nil && (info.IsDir() || info.Mode().Perm()&0o111 == 0) {
@@ -61,6 +61,23 @@ func (r *Run) checkTool() error {
 		return err // a method of ours hears what execve says inside
 	}
 	return r.sandbox.checkExecutable(r.cmd, r.dir, r.path)
+}
+
+// showsTool is shows of a file that is there. The last one that is shown is remembered: most runs have the same, whose links would be read each
+// time. Where a link has changed since and leads to the same file by another way, execve(2) says whether the tool is there.
+func (s *Sandbox) showsTool(p string, info fs.FileInfo) bool {
+	tool := shownTool{path: p}
+	if st, is := info.Sys().(*syscall.Stat_t); is {
+		tool.dev, tool.ino = uint64(st.Dev), st.Ino
+	}
+	if last := s.lastTool.Load(); last != nil && *last == tool && tool.ino != 0 {
+		return true
+	}
+	shown := s.shows(p)
+	if shown {
+		s.lastTool.Store(&tool)
+	}
+	return shown
 }
 
 // checkDescriptors refuses to hand over what leads out of the sandbox.
@@ -287,11 +304,6 @@ func foreignFormats() bool {
 // and copy_strings of fs/exec.c). The stage would be refused the same ones.
 func tooLong(path string, argv, env []string) bool {
 	const longest, atLeast, atMost = 32 * 4096, 128 << 10, 8 << 20 / 4 * 3
-	limit := uint64(atMost)
-	var stack unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_STACK, &stack) == nil {
-		limit = max(min(limit, stack.Cur/4), atLeast)
-	}
 	total := uint64(len(path) + 1)
 	for _, list := range [][]string{argv, env} {
 		for _, s := range list {
@@ -300,6 +312,14 @@ func tooLong(path string, argv, env []string) bool {
 			}
 			total += uint64(len(s)) + 1 + 8
 		}
+	}
+	if total <= atLeast {
+		return false
+	}
+	limit := uint64(atMost)
+	var stack unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_STACK, &stack) == nil {
+		limit = max(min(limit, stack.Cur/4), atLeast)
 	}
 	return total > limit
 }

@@ -36,10 +36,17 @@ type Sandbox struct {
 	// Secret says why a path of the host's is not to be granted lightly; "": nothing is known.
 	Secret func(path string, tree bool) string
 
-	answers callback.Memory // of Files.Decide
+	answers  callback.Memory           // of Files.Decide
+	lastTool atomic.Pointer[shownTool] // see showsTool
 
 	number atomic.Uint64 // in events; 0: none yet
 	closed atomic.Bool
+}
+
+// A shownTool is a tool that the policy shows.
+type shownTool struct {
+	path     string
+	dev, ino uint64
 }
 
 // close refuses further runs. It reports whether it is the first to do so.

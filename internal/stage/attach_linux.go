@@ -60,7 +60,7 @@ func (c *compiler) filesystem(kind string, attrs, register int, options ...[2]st
 	}
 	c.call(unix.SYS_FSCONFIG, reg(regNew), imm(unix.FSCONFIG_CMD_CREATE), imm(0), imm(0), imm(0))
 	c.save(unix.SYS_FSMOUNT, register, reg(regNew), imm(unix.FSMOUNT_CLOEXEC), imm(attrs))
-	c.close(regNew)
+	c.closeLater(regNew)
 }
 
 // onHost reports whether p lies in a tree of the host, where nothing must be
@@ -101,7 +101,7 @@ func (c *compiler) attach(register int, at string, dir bool) {
 		c.call(unix.SYS_MKNODAT, reg(wire.RegRoot), c.str(rel(at)), imm(unix.S_IFREG|0o444), imm(0)).Ignore[0] = uint16(unix.EEXIST)
 	}
 	c.cover(register, at)
-	c.close(register)
+	c.closeLater(register)
 }
 
 // cover moves the mount in register over what is at a path of the new root. A way through the sandbox's own file systems alone has
@@ -133,7 +133,7 @@ func (c *compiler) openDest(p string) {
 func (c *compiler) moveMount(register int) {
 	c.call(unix.SYS_MOVE_MOUNT, reg(register), c.str(""), reg(regDest), c.str(""),
 		imm(unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH))
-	c.close(regDest)
+	c.closeLater(regDest)
 }
 
 // clone makes a detached copy of what register (and a path below it) names.

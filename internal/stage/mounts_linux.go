@@ -27,7 +27,7 @@ func (c *compiler) bind(a plan.Bind) {
 	if a.At == a.Source {
 		c.ruleOf(regSource, a.At)
 	}
-	c.close(regSource)
+	c.closeLater(regSource)
 	recursive := 0
 	if a.Dir {
 		recursive = unix.AT_RECURSIVE
@@ -64,7 +64,7 @@ func (c *compiler) hide(a plan.Hide) {
 		last.Ignore, last.Skip = [3]uint16{uint16(unix.ENOENT), uint16(unix.ENOTDIR), uint16(unix.EACCES)}, 2 // moveMount
 	}
 	c.moveMount(regTree)
-	c.close(regTree)
+	c.closeLater(regTree)
 }
 
 func (c *compiler) makeLink(a plan.MakeLink) error {
@@ -128,7 +128,7 @@ func (c *compiler) sharedProc() {
 	c.save(unix.SYS_OPENAT2, regSource, reg(wire.RegOldRoot), c.str("proc"), structure(c, pathHow), imm(24))
 	c.clone(regSource, "", regTree, true)
 	c.ruleOf(regSource, "/proc")
-	c.close(regSource)
+	c.closeLater(regSource)
 	c.setattr(regTree, "", attrsRead|unix.MOUNT_ATTR_NOEXEC, unix.AT_RECURSIVE)
 	c.makeDir("/proc", 0o555)
 	c.attach(regTree, "/proc", true)
@@ -141,7 +141,7 @@ func (c *compiler) sealProc(name string) {
 	c.last().Ignore[0], c.last().Skip = uint16(unix.ENOENT), 3
 	c.setattr(regTree, "", attrsRead|unix.MOUNT_ATTR_NOEXEC, 0)
 	c.call(unix.SYS_MOVE_MOUNT, reg(regTree), c.str(""), reg(wire.RegProc), c.str(name), imm(unix.MOVE_MOUNT_F_EMPTY_PATH))
-	c.close(regTree)
+	c.closeLater(regTree)
 }
 
 // hideProc covers the files of /proc that are hidden, each by one mount(2), which looks for the file before it makes the mount: closing a
@@ -198,5 +198,5 @@ func (c *compiler) coverFile(a plan.Cover) {
 	c.clone(wire.RegRoot, rel(a.By), regTree, false)
 	c.setattr(regTree, "", attrsRead|unix.MOUNT_ATTR_NOEXEC, 0)
 	c.cover(regTree, a.Path)
-	c.close(regTree)
+	c.closeLater(regTree)
 }

@@ -85,6 +85,15 @@ func (c *compiler) save(nr, register int, args ...arg) {
 
 func (c *compiler) close(register int) { c.call(unix.SYS_CLOSE, reg(register)) }
 
+// closeLater is close of what neither writes to a file nor is waited for, in one call with others.
+func (c *compiler) closeLater(register int) {
+	if c.process != wire.InInit {
+		c.close(register)
+		return
+	}
+	c.call(wire.OpCloseLater, reg(register))
+}
+
 // data puts bytes into the blob, 8-byte aligned, and returns where. Offsets
 // count from the program's start.
 func (c *compiler) data(b []byte) arg {

@@ -55,7 +55,7 @@ func (l *overlayMount) hold(register int, at string, text arg) {
 
 func (l *overlayMount) closeDirs() {
 	l.held--
-	l.c.close(regLayer + l.held)
+	l.c.closeLater(regLayer + l.held)
 }
 
 // writes opens the upper and the working directory.
@@ -110,7 +110,7 @@ func (l *overlayMount) mount(register int, layers []string) {
 	if l.spare {
 		c.last().Ignore[0] = uint16(unix.EINVAL)
 	}
-	c.close(regNew)
+	c.closeLater(regNew)
 	for l.held > 0 {
 		l.closeDirs()
 	}
@@ -215,7 +215,7 @@ func (c *compiler) forgiveOverlay() {
 			continue
 		}
 		switch int(op.Nr) {
-		case unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_MOVE_MOUNT, unix.SYS_CLOSE:
+		case unix.SYS_FSOPEN, unix.SYS_FSCONFIG, unix.SYS_FSMOUNT, unix.SYS_MOVE_MOUNT, wire.OpCloseLater:
 			op.Probe = probeIgnored + 1
 			if op.Nr == unix.SYS_FSMOUNT {
 				op.Probe = overlaySlot + 1

@@ -14,9 +14,11 @@ import (
 //go:norace
 //go:nocheckptr
 func commandMain() {
-	terminal := leaveTerminal()
+	own, _ := sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
+	if group, _ := sys.Call(syscall.SYS_GETPGID, 0, 0, 0, 0, 0, 0); group == own {
+		st.request.Leads, st.request.Terminal = 1, leaveTerminal(own)
+	}
 	prepare()
-	st.request.Terminal = terminal
 	if errno := handOver(); errno != 0 {
 		st.failedStep, st.failedErrno, st.failedWhere = wire.StepClone, errno, wire.InStage
 		fail()
@@ -34,14 +36,8 @@ func commandMain() {
 //go:nocheckptr
 func handOver() uintptr {
 	r := &st.request
-	umask, _ := sys.Call(syscall.SYS_UMASK, 0, 0, 0, 0, 0, 0)
-	sys.Call(syscall.SYS_UMASK, umask, 0, 0, 0, 0, 0)
-	own, _ := sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
-	group, _ := sys.Call(syscall.SYS_GETPGID, 0, 0, 0, 0, 0, 0)
+	umask, _ := sys.Call(syscall.SYS_UMASK, 0, 0, 0, 0, 0, 0) // this process makes no files
 	r.Kind, r.Umask, r.Mask, r.CwdErrno = wire.RequestCommand, uint32(umask), st.oldMask, uint32(st.cwdError)
-	if group == own {
-		r.Leads = 1
-	}
 	extra := min(uintptr(st.hdr.Extra), wire.MaxPassed-wire.PassedFirst)
 	st.passed = cmsgMany{len: 16 + 4*(wire.PassedFirst+extra), level: syscall.SOL_SOCKET, typ: sys.SCM_RIGHTS}
 	st.passed.fds[0], st.passed.fds[1], st.passed.fds[2] = st.hdr.SelfFD, int32(st.control), int32(st.initSock)
@@ -76,7 +72,7 @@ func monitorWarden() {
 		timer
 	)
 	p := &st.poll
-	for i := range p {
+	for i := range polledSignals {
 		p[i] = sys.PollFD{FD: -1, Events: sys.POLLIN}
 	}
 	if p[harness].FD = watchHarness(); p[harness].FD < 0 {
@@ -86,6 +82,9 @@ func monitorWarden() {
 	for st.status.Kind == 0 {
 		if _, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(p), uintptr(len(p)), 0, 0, 0, 0); errno != 0 {
 			continue // EINTR: a signal was forwarded
+		}
+		if p[polledSignals].Revents != 0 {
+			admitSignals()
 		}
 		if p[socket].Revents != 0 && !readStatus() || p[harness].Revents != 0 {
 			return
@@ -103,8 +102,7 @@ func monitorWarden() {
 //
 //go:norace
 //go:nocheckptr
-func leaveTerminal() uint32 {
-	own, _ := sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
+func leaveTerminal(own uintptr) uint32 {
 	if sid, _ := sys.Call(syscall.SYS_GETSID, 0, 0, 0, 0, 0, 0); sid != own {
 		return 0
 	}

@@ -115,6 +115,9 @@ func takeGiven(first uintptr) {
 	for i := range n {
 		fd := from + i
 		st.reg[(wire.RegGiven+i)&(wire.MaxRegisters-1)] = int64(fd)
+		if st.hdr.Flags&wire.FlagCommand != 0 {
+			continue
+		}
 		sys.Call(syscall.SYS_FCNTL, fd, syscall.F_SETFD, syscall.FD_CLOEXEC, 0, 0, 0)
 	}
 }

@@ -41,7 +41,7 @@ func run(place int) bool {
 			st.checks[(op.Probe-1)&(wire.MaxSelfChecks-1)] = int32(errno) + 1
 		} else if errno != 0 && errno != uintptr(op.Ignore[0]) && errno != uintptr(op.Ignore[1]) && errno != uintptr(op.Ignore[2]) {
 			st.failedStep, st.failedErrno, st.failedWhere = uint32(op.Step), errno, uint32(place)
-			return false
+			return false // what is to be closed ends with this process
 		} else if errno != 0 {
 			i += uint32(op.Skip)
 		}
@@ -52,7 +52,46 @@ func run(place int) bool {
 			}
 		}
 	}
+	closeNow()
 	return true
+}
+
+// mostLater is how many descriptors wait to be closed: the limit of descriptors may be that of the harness.
+const mostLater = 32
+
+// closeLater closes a descriptor together with those before and after it: what has been opened for a step only is numbered in a row, since the
+// kernel gives each the lowest number that is free.
+//
+//go:norace
+//go:nocheckptr
+func closeLater(fd uintptr) uintptr {
+	if int32(fd) < 0 {
+		return uintptr(syscall.EBADF)
+	}
+	switch fd {
+	case st.laterEnd:
+		st.laterEnd++
+	case st.laterFrom - 1:
+		st.laterFrom--
+	default:
+		closeNow()
+		st.laterFrom, st.laterEnd = fd, fd+1
+	}
+	if st.laterEnd-st.laterFrom >= mostLater {
+		closeNow()
+	}
+	return 0
+}
+
+// closeNow closes the descriptors that wait for it.
+//
+//go:norace
+//go:nocheckptr
+func closeNow() {
+	if st.laterFrom < st.laterEnd {
+		sys.Call(sys.SYS_CLOSE_RANGE, st.laterFrom, st.laterEnd-1, 0, 0, 0, 0)
+	}
+	st.laterFrom, st.laterEnd = 0, 0
 }
 
 // virtualCall runs the ops that are no single system call.
@@ -102,6 +141,8 @@ func virtualCall(nr uint32, a, b uintptr) (uintptr, uintptr) {
 		return addRule(a, b)
 	case wire.OpTerminal:
 		return 0, checkTerminal(a, b)
+	case wire.OpCloseLater:
+		return 0, closeLater(a)
 	}
 	return layoutOp(nr, a, b)
 }

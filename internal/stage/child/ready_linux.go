@@ -159,9 +159,8 @@ func readyMain() {
 	if !run(wire.InTool) {
 		failInit()
 	}
-	// The system calls since have ordered what was written for the tool before this word (arm64).
 	st.phase, st.warmth = phaseLate, wire.Warm
-	toolChanged()
+	sys.Call(syscall.SYS_CLOSE, st.entrance, 0, 0, 0, 0, 0) // a system call orders what was written for the tool before the next word (arm64)
 	st.released = 1
 	sys.Call(syscall.SYS_FUTEX, sys.Addr(&st.released), futexWake, 1, 0, 0, 0)
 	leaveReady()
@@ -219,7 +218,7 @@ func awaitRequest() uintptr {
 		child
 		first
 	)
-	st.poll = [5]sys.PollFD{request: {FD: int32(st.entrance), Events: sys.POLLIN}, child: {FD: int32(st.signals), Events: sys.POLLIN}, first: {FD: int32(st.readySock)}, 3: {FD: -1}, 4: {FD: -1}}
+	st.poll = [...]sys.PollFD{request: {FD: int32(st.entrance), Events: sys.POLLIN}, child: {FD: int32(st.signals), Events: sys.POLLIN}, first: {FD: int32(st.readySock)}, 3: {FD: -1}, 4: {FD: -1}, 5: {FD: -1}}
 	for {
 		if _, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), uintptr(len(st.poll)), 0, 0, 0, 0); errno == uintptr(syscall.EINVAL) {
 			exitInit()
@@ -257,7 +256,6 @@ func takeNext() uintptr {
 	if _, errno := sendTo(st.readySock, sys.Addr(&st.request), leastRequest, st.passed.fds[1], 0); errno != 0 {
 		exitInit() // init is gone
 	}
-	sys.Call(syscall.SYS_CLOSE, st.entrance, 0, 0, 0, 0, 0)
 	if !whole {
 		refuseCommand(uintptr(syscall.EMFILE)) // see takeRequest
 		exitInit()
@@ -281,6 +279,7 @@ func toolChanged() bool {
 //go:norace
 //go:nocheckptr
 func startAnother() {
+	sys.Call(syscall.SYS_CLOSE, st.entrance, 0, 0, 0, 0, 0)
 	leaveReady()
 	tellWarden()
 	sys.Call(syscall.SYS_KILL, st.toolPID, uintptr(syscall.SIGKILL), 0, 0, 0, 0)

@@ -50,12 +50,13 @@ func serve() {
 		dialer
 		asking
 	)
-	st.poll = [5]sys.PollFD{
+	st.poll = [...]sys.PollFD{
 		socket:  {FD: int32(st.initSock), Events: sys.POLLIN},
 		child:   {FD: childSignals(), Events: sys.POLLIN},
 		guarded: {FD: int32(st.listener), Events: sys.POLLIN},
 		dialer:  {FD: dialerFD(), Events: sys.POLLIN},
 		asking:  {FD: questionsFD(), Events: sys.POLLIN},
+		5:       {FD: -1},
 	}
 	for {
 		n, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), uintptr(len(st.poll)), supervisorWait(), 0, 0, 0)

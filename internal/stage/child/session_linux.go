@@ -92,12 +92,13 @@ func serveSession() {
 		dialer
 		ready
 	)
-	st.poll = [5]sys.PollFD{
+	st.poll = [...]sys.PollFD{
 		stage:   {FD: int32(st.initSock), Events: sys.POLLIN},
 		child:   {FD: int32(raised(uintptr(childSignals()))), Events: sys.POLLIN},
 		session: {FD: int32(st.session), Events: sys.POLLIN},
 		dialer:  {FD: dialerFD(), Events: sys.POLLIN},
 		ready:   {FD: -1, Events: sys.POLLIN},
+		5:       {FD: -1},
 	}
 	st.signals = uintptr(st.poll[child].FD)
 	st.readyWanted, st.readySock = true, noSocket
@@ -352,12 +353,21 @@ func sweep() {
 //go:norace
 //go:nocheckptr
 func raised(fd uintptr) uintptr {
+	up := raisedCopy(fd)
+	sys.Call(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
+	return up
+}
+
+// raisedCopy is raised, and leaves the descriptor open.
+//
+//go:norace
+//go:nocheckptr
+func raisedCopy(fd uintptr) uintptr {
 	up, errno := sys.Call(syscall.SYS_FCNTL, fd, syscall.F_DUPFD_CLOEXEC, internals, 0, 0, 0)
 	if errno != 0 {
 		st.failedStep, st.failedErrno, st.failedWhere = wire.StepPrepare, errno, wire.InInit
 		failInit()
 	}
-	sys.Call(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
 	return up
 }
 

@@ -67,7 +67,7 @@ func prepare() {
 			sys.Call(syscall.SYS_CLOSE, uintptr(h.PathFD), 0, 0, 0, 0, 0)
 		}
 	}
-	for fd := range uintptr(h.Extra) {
+	for fd := uintptr(3); fd < uintptr(h.Extra); fd++ { // os/exec always gives the first three
 		if _, errno := sys.Call(syscall.SYS_FCNTL, fd, sys.F_GETFD, 0, 0, 0, 0); errno != 0 {
 			fillGap(fd)
 			st.request.Gaps[fd>>6&3] |= 1 << (fd & 63)
@@ -75,8 +75,8 @@ func prepare() {
 	}
 	// Close what the harness leaked; keep the program and the socket until exec.
 	takeGiven(max(uintptr(h.SelfFD), st.control) + 1)
-	sys.Call(syscall.SYS_FCNTL, st.control, syscall.F_SETFD, syscall.FD_CLOEXEC, 0, 0, 0)
-	if h.Flags&wire.FlagCommand == 0 {
+	if h.Flags&wire.FlagCommand == 0 { // whose stage executes nothing
+		sys.Call(syscall.SYS_FCNTL, st.control, syscall.F_SETFD, syscall.FD_CLOEXEC, 0, 0, 0)
 		sys.Call(syscall.SYS_CLOSE, uintptr(h.SelfFD), 0, 0, 0, 0, 0)
 	}
 
@@ -153,8 +153,8 @@ func cloneInit() (uintptr, int32, uintptr) {
 
 // closeStageFDs closes the tool's descriptors in the stage: a reader of the tool's
 // standard output sees its end when the tool closes it, not when the stage
-// ends. Then it lets signals in. A blocked signal stays pending whatever its disposition is (sig_ignored in
-// kernel/signal.c), so that the handlers need not be there before.
+// ends. Then it lets signals in, or, where the stage has no threads that would take them, waits for the first one: a blocked signal stays pending
+// whatever its disposition is (sig_ignored in kernel/signal.c), and most runs end without any, so that their stage saves some sixty system calls.
 //
 //go:norace
 //go:nocheckptr
@@ -164,9 +164,38 @@ func closeStageFDs() {
 	if st.hdr.Flags&wire.FlagSession != 0 {
 		closeGivenFDs() // init's alone: by their end the harness sees that of init
 	}
+	st.poll[polledSignals].FD = -1
 	if !st.threads {
+		st.sigset = ^uint64(0) &^ (1 << (syscall.SIGCHLD - 1))
+		fd, errno := sys.Call(sysSignalfd4, ^uintptr(0), sys.Addr(&st.sigset), 8, sys.SFD_CLOEXEC, 0, 0)
+		if errno == 0 {
+			st.poll[polledSignals] = sys.PollFD{FD: int32(fd), Events: sys.POLLIN}
+			return
+		}
 		takeSignals(st.stageSock)
 	}
+	letSignalsIn()
+}
+
+// polledSignals is where the stage polls for its first signal, beside what monitor or monitorWarden waits for.
+const polledSignals = 5
+
+// admitSignals has the stage's handlers forward the signals that have come, and those that follow.
+//
+//go:norace
+//go:nocheckptr
+func admitSignals() {
+	if fd := st.poll[polledSignals].FD; fd >= 0 {
+		sys.Call(syscall.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0)
+		st.poll[polledSignals] = sys.PollFD{FD: -1}
+		takeSignals(st.stageSock)
+		letSignalsIn()
+	}
+}
+
+//go:norace
+//go:nocheckptr
+func letSignalsIn() {
 	none := uint64(0)
 	sys.Call(syscall.SYS_RT_SIGPROCMASK, sys.SIG_SETMASK, sys.Addr(&none), 0, 8, 0, 0)
 }
@@ -189,7 +218,7 @@ func monitor() {
 	)
 	ending, killed, seconds, limit := false, false, 0, [2]int64{1, 0} // which ppoll(2) counts down
 	p := &st.poll
-	for i := range p {
+	for i := range polledSignals {
 		p[i] = sys.PollFD{FD: -1, Events: sys.POLLIN}
 	}
 	p[socket].FD, p[initial].FD = int32(st.stageSock), st.pidfd
@@ -212,6 +241,9 @@ func monitor() {
 		}
 		if n == 0 && !endsLate(killed, &seconds, &limit) {
 			return
+		}
+		if p[polledSignals].Revents != 0 {
+			admitSignals()
 		}
 		if p[socket].Revents != 0 && !readStatus() {
 			p[socket].FD, ending = -1, true
@@ -372,7 +404,7 @@ func endAsTool() {
 	sys.Call(syscall.SYS_EXIT_GROUP, code, 0, 0, 0, 0, 0)
 }
 
-// dieBy ends the stage by a signal, without dumping core.
+// dieBy ends the stage by a signal, and by no other that is pending, without dumping core.
 //
 //go:norace
 //go:nocheckptr
@@ -380,6 +412,8 @@ func dieBy(sig uintptr) {
 	sys.Call(syscall.SYS_PRCTL, sys.PR_SET_DUMPABLE, 0, 0, 0, 0, 0)
 	st.action = sys.SigAction{}
 	sys.Call(syscall.SYS_RT_SIGACTION, sig, sys.Addr(&st.action), 0, 8, 0, 0)
+	st.sigset = ^uint64(1 << ((sig - 1) & 63))
+	sys.Call(syscall.SYS_RT_SIGPROCMASK, sys.SIG_SETMASK, sys.Addr(&st.sigset), 0, 8, 0, 0)
 	pid, _ := sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
 	sys.Call(syscall.SYS_KILL, pid, sig, 0, 0, 0, 0)
 	sys.Call(syscall.SYS_EXIT_GROUP, 128+sig, 0, 0, 0, 0, 0)

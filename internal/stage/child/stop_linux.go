@@ -20,6 +20,7 @@ import (
 //go:nocheckptr
 func stop() {
 	var pipe [2]int32
+	admitSignals()
 	if st.sleepless || saysMore() {
 		return
 	}

@@ -53,7 +53,7 @@ func takeCommand(count uintptr) {
 	if why := load(uintptr(st.passed.fds[0]), int32(extra)); why != "" || !relocate() {
 		exitInit()
 	}
-	st.control, st.initSock = raised(uintptr(st.passed.fds[1])), raised(uintptr(st.passed.fds[2]))
+	st.control, st.initSock = raisedCopy(uintptr(st.passed.fds[1])), raisedCopy(uintptr(st.passed.fds[2])) // closed below
 	// The kernel has numbered them upwards (receive_fd): each is higher than the number that it gets, and none
 	// of those is still to be moved.
 	for i := range extra {
