@@ -67,7 +67,7 @@ func prepare() {
 			sys.Call(syscall.SYS_CLOSE, uintptr(h.PathFD), 0, 0, 0, 0, 0)
 		}
 	}
-	for fd := uintptr(3); fd < uintptr(h.Extra); fd++ { // os/exec always gives the first three
+	for fd := range uintptr(h.Extra) {
 		if _, errno := sys.Call(syscall.SYS_FCNTL, fd, sys.F_GETFD, 0, 0, 0, 0); errno != 0 {
 			fillGap(fd)
 			st.request.Gaps[fd>>6&3] |= 1 << (fd & 63)
