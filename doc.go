@@ -12,10 +12,10 @@
 //
 //	harness --vfork+exec--> stage --clone(new namespaces)--> init (pid 1) --vfork--> tool
 //	   |                      |                                |                      |
-//	   | compile(Policy,Host) | runs ready-made system calls,  | mounts, lo up,       | rlimits, Landlock,
-//	   | -> Plan, or error    | then minds init: deadline,     | listeners -> harness,| supervisor, seccomp,
-//	   | -> a sealed program  | signals, exit status           | capabilities dropped,| execve
-//	   | proxy: serves the    |                                | Landlock, supervisor,|
+//	   | compile(Policy,Host) | runs ready-made system calls,  | mounts, lo up,       | Landlock, rlimits,
+//	   | -> Plan, or error    | then minds init: deadline,     | listeners -> harness,| seccomp, supervisor's
+//	   | -> a sealed program  | signals, exit status           | capabilities dropped,| filter,
+//	   | proxy: serves the    |                                | Landlock, supervisor,| execve
 //	   |   tool's network     |                                | evidence, reaping    |
 //
 // The stage is the harness's own executable, without its Go runtime: a small ELF file in
@@ -25,10 +25,11 @@
 //
 // The way in three steps:
 //
-//  1. sandbox.Cmd.Start calls Start of the exec.Cmd that it embeds. That command's context is
-//     a runner.Run, and os/exec asks it whether it is done before it reads Env, Dir,
-//     ExtraFiles and SysProcAttr. In that question internal/runner checks the command and
-//     puts the stage, a sealed program and the control socket in the tool's place.
+//  1. sandbox.Cmd.Start calls runner.Run.Start, and that Start of the exec.Cmd. Its Path is the
+//     stage's since it was made, and its context is the Run: os/exec asks that whether it is done
+//     before it reads Env, Dir, ExtraFiles and SysProcAttr. In that question internal/runner checks
+//     the command, and puts a sealed program and the control socket among its descriptors and the
+//     stage's environment in the place of the tool's.
 //  2. What the program does was decided before, by sandbox.New: internal/compile, a pure function, made an
 //     internal/plan.Plan of the policy and the host's facts, step by step and in order
 //     (Sandbox.Explain prints it), and internal/stage.Compile made system calls of it.
@@ -39,11 +40,13 @@
 // records up the control socket; internal/runner reads them as evidence of the plan's
 // mechanisms, and package sandbox makes the [sandbox.Report] of that.
 //
-// Two ways branch off. A tool whose policy names hosts speaks to listeners on its own loopback,
+// Three ways branch off. A tool whose policy names hosts speaks to listeners on its own loopback,
 // which init has made in the empty network namespace and passed up: internal/runner serves them,
 // in the harness, by internal/proxy, until the run's end. A call that makes, opens for writing or changes a name
-// stops in the kernel (seccomp_unotify(2)), and internal/supervisor, in init, carries it out
-// or refuses it.
+// stops in the kernel (seccomp_unotify(2)), and internal/supervisor, in init (in a session's command: in its
+// warden), carries it out or refuses it. In a session (Sandbox.Open) init starts no tool: each command's stage hands its
+// program to init by a socket, and init forks a warden, which starts the tool, reads its evidence and is its supervisor. See session_linux.go of
+// internal/runner, internal/stage and internal/stage/child, and warden_linux.go there.
 //
 // On macOS the stage executes sandbox-exec with a profile that internal/seatbelt/emit makes of the
 // same policy.
@@ -52,7 +55,7 @@
 //
 // # Rooms
 //
-//	sandbox/               front door: Command, Cmd, Policy, Sandbox, Report; usually the only import
+//	sandbox/               front door: Command, Cmd, Policy, Sandbox, Session, Report; usually the only import
 //	sandbox/policy/        Policy, Files, Network, Env, Limits: plain data, its validation, PolicyError
 //	sandbox/inside/        the files of a session, read and written inside it
 //	sandbox/rootfs/        explicit roots, entry by entry, as bubblewrap's options build them: data of Policy.Root
@@ -94,14 +97,14 @@
 //	internal/kerneltest/   tests in child processes that lack a feature or a privilege
 //	internal/fixture/      trees of files, made-up hosts and checks of errors that tests of several packages use
 //	internal/gitobeyed/    the files in a tree that git obeys by a repository's configuration
-//	internal/gitattack/    a generator of attacks on the rules for git, and their observer
+//	internal/gitattack/    tests: a generator of attacks on the rules for git, and their observer
 //	internal/commandtest/  tests: commands by sandbox.Command and by exec.Command, compared; what they leave behind
 //	internal/tooltest/     tests: the tools that agents use, in the default sandbox
 //	internal/archtest/     tests of the walls between these rooms
 //	docs/hosts/            files for container runtimes, systemd and AppArmor, embedded for the doctor
-//	internal/hosttest/     the library in containers and gVisor: a program that makes them, attacks from inside and prints a table
+//	internal/hosttest/     hosts: a program that makes containers and virtual machines with other settings, runs the library and attacks in them, and prints a table
 //	internal/bench/        what a sandbox costs: a program that measures and prints tables
-//	examples/              programs on the public API alone: run, bwrap (bubblewrap's command line), sandbox-exec, quickstart ...
+//	examples/              programs on the public API alone: run, bwrap (bubblewrap's command line, with its status), sandbox-exec, quickstart, netpolicy (servers and clients of each kind) ...
 //
 // Imports run one way: examples; sandbox; presets, resolve, compile, verdict, darwin and runner;
 // proxy, which takes the policy's types of a network as they are; policy and rootfs, stage and supervisor, plan; then landlock, seccomp and rlimit, which

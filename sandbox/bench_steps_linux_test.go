@@ -37,7 +37,7 @@ func either(list ...func(plan.Step) bool) func(plan.Step) bool {
 }
 
 // builds are the steps that need the new root.
-var builds = either(does[plan.NewRoot], does[plan.Scratch], does[plan.MakeDir], does[plan.MakeLink], does[plan.MakeFile], does[plan.Bind],
+var builds = either(does[plan.NewRoot], does[plan.Scratch], does[plan.MakeLink], does[plan.MakeFile], does[plan.Bind],
 	does[plan.Private], does[plan.PTYs], does[plan.Queues], does[plan.Proc], does[plan.Pivot], does[plan.SealRoot])
 
 // parts are in the order in which they can be put on.
@@ -141,7 +141,7 @@ func runTemplate(t *stage.Template, run stage.Run) error {
 	switch {
 	case c.Failed != nil:
 		return fmt.Errorf("%s: %w", t.StepName(c.Failed.Step), c.Failed.Errno)
-	case !run.Probe && !c.Held:
+	case !run.Probe && !c.Started:
 		return errNotRun
 	case run.Probe:
 		return nil // a probe's stage has no tool to end like

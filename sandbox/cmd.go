@@ -21,7 +21,7 @@ type Cmd struct {
 	// changed before Start. (The embedded Cmd's Path is the stage's and must stay.)
 	Path string
 
-	// Born, if set, is called in a sandbox with a [Policy.Root] with the id of its first process, which has done
+	// Born, if set, is called in a sandbox with a [policy.Policy.Root] with the id of its first process, which has done
 	// nothing yet; Built once everything but the system call filters is in place. An error ends the run: it is
 	// Start's. They are called by another goroutine than Start's.
 	Born, Built func(pid int) error
@@ -116,7 +116,7 @@ func (c *Cmd) WaitOutput(ctx context.Context, pattern *regexp.Regexp) (string, e
 	return c.run.WaitOutput(ctx, pattern)
 }
 
-// DialInside connects to a server that the tool has at a port of its loopback, one of [Network.Listen]. It does not wait for the server
+// DialInside connects to a server that the tool has at a port of its loopback, one of [policy.Network.Listen]. It does not wait for the server
 // to listen: until then the error wraps ECONNREFUSED. The command must have been started.
 func (c *Cmd) DialInside(ctx context.Context, port uint16) (net.Conn, error) {
 	return c.run.DialInside(ctx, port)

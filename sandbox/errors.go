@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/runner"
 )
 
-// ErrDeadline is wrapped by Wait's error when the run was ended at its policy's
-// wall-clock limit. The error wraps the [*exec.ExitError] too.
+// ErrDeadline is wrapped by the error of what was ended at a deadline: a run at Limits.WallClock, with
+// the [*exec.ExitError] too, or a session at that of Open's context or Extend.
 var ErrDeadline = runner.ErrDeadline
 
 // errNoSandbox is what Start returns for a command of a nil Sandbox.

@@ -89,7 +89,7 @@ func TestKernelEachRunThatStartsEndsOnceForItsObserver(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				return wait(at(s.CommandContext(ctx, "/bin/sleep", "1000")), cancel)
 			}},
-			{"its deadline passes", "ended at its deadline, 300ms", "wall-clock limit", -1, func() error { return at(late.Command("/bin/sleep", "1000")).Run() }},
+			{"its deadline passes", "ended at its deadline, 300ms", "deadline was reached", -1, func() error { return at(late.Command("/bin/sleep", "1000")).Run() }},
 			{"its init is killed", "signal: killed", "while the tool ran", -1, func() error {
 				c := sh(sleeper)
 				return whileItSleeps(t, c, func() error { return unix.Kill(initOf(t, s, c), unix.SIGKILL) })

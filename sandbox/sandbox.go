@@ -23,7 +23,8 @@ type Sandbox struct {
 }
 
 // New validates the policy, resolves its paths and compiles it for this host, once. The error is a [*PolicyError] that
-// names the first field which is wrong, or joins an [*UnsupportedError] for each bound that this host cannot hold.
+// names the first field which is wrong, or joins an [*UnsupportedError] for each bound that this host cannot hold. Any other
+// is a lack of the moment (descriptors, processes, memory), or wraps [errors.ErrUnsupported] where no tool can run.
 func New(p Policy) (*Sandbox, error) {
 	p = p.Clone()
 	if err := p.Validate(); err != nil {
@@ -77,7 +78,7 @@ func (s *Sandbox) Prepare(n int) error { return s.prepared.Keep(n) }
 func (s *Sandbox) Close() error { return s.prepared.Close() }
 
 // Explain prints what will be done for a command of this sandbox, step by step,
-// each with its reason, and what of each bound is not held here.
+// with the reason where its place or form needs one, and what of each bound is not held here.
 func (s *Sandbox) Explain() string { return s.explain() }
 
 // Command is [exec.Command] in the default sandbox, [Workspace] of the present
@@ -97,7 +98,7 @@ func CommandContext(ctx context.Context, name string, arg ...string) *Cmd {
 }
 
 // SetDefault sets by which function [Command] and [CommandContext] make the policy for the working directory, in all goroutines from then on:
-// [ReadOnly], say, or one that adds [Policy.InContainer]. It is for a program's main; nil is [Workspace].
+// [ReadOnly], say, or one that adds [policy.Policy.InContainer]. It is for a program's main; nil is [Workspace].
 func SetDefault(policyFor func(dir string) Policy) { defaultPolicy.Store(&policyFor) }
 
 var defaultPolicy atomic.Pointer[func(dir string) Policy]

@@ -52,7 +52,7 @@ func (s *Session) Wrap(cmd *exec.Cmd) error { return s.live.Wrap(cmd) }
 // SetEnv sets the environment, to be filtered, of commands without an Env.
 func (s *Session) SetEnv(env []string) error { return s.live.SetEnv(env) }
 
-// SetHosts replaces [Network.Hosts], and closes what goes to other hosts.
+// SetHosts replaces [policy.Network.Hosts], and closes what goes to other hosts.
 func (s *Session) SetHosts(hosts ...string) error { return s.live.SetHosts(hosts) }
 
 // SetDir sets where commands made afterwards without a Dir, and relative names of Files, begin.
@@ -74,7 +74,7 @@ func (s *Session) WaitPorts(ctx context.Context, known []policy.Port) ([]policy.
 	return s.live.WaitPorts(ctx, known)
 }
 
-// Forward leads from the harness's loopback to one of [Network.Listen].
+// Forward leads from the harness's loopback to one of [policy.Network.Listen].
 func (s *Session) Forward(port uint16) (netip.AddrPort, error) { return s.live.Forward(port) }
 
 // Extend sets or moves the session's deadline, to a time from now.

@@ -71,7 +71,7 @@ func TestEnding(t *testing.T) {
 		{"death by SIGTERM", []string{"--", "sh", "-c", "kill -TERM $$"}, -1, syscall.SIGTERM, "", ""},
 		{"death by SIGKILL", []string{"--", "sh", "-c", "kill -KILL $$"}, -1, syscall.SIGKILL, "", ""},
 		{"death by a signal that Go handles", []string{"--", "sh", "-c", "kill -SEGV $$"}, -1, syscall.SIGSEGV, "", ""},
-		{"the time is up", []string{"-timeout", "200ms", "--", "sleep", "1000"}, statusTimeout, 0, "", "wall-clock limit"},
+		{"the time is up", []string{"-timeout", "200ms", "--", "sleep", "1000"}, statusTimeout, 0, "", "deadline was reached"},
 		{"a tool that does not exist", []string{"--", "no-such-tool"}, statusNotFound, 0, "", "not found"},
 		{"a path that does not exist", []string{"--", "/usr/bin/no-such-tool"}, statusNotFound, 0, "", "no such file"},
 		{"a file that is no program", []string{"-read", plain, "--", plain}, statusNoExec, 0, "", "permission denied"},

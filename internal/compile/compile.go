@@ -249,16 +249,16 @@ func (c *compilation) start() error {
 	if c.ownDev {
 		c.do(plan.OwnNull{}, plan.MountNamespace, "its owner could change the machine's")
 	}
-	c.do(plan.Chdir{}, plan.Setup, "")
+	c.do(plan.Chdir{}, plan.Setup, "with the tool's own rights, before the filters")
 	if !c.open(policy.BoundResources) {
 		settings, err := c.limits()
 		if err != nil {
 			return err
 		}
-		c.do(plan.SetLimits{Settings: settings}, plan.Rlimits, "")
+		c.do(plan.SetLimits{Settings: settings}, plan.Rlimits, "before the filters, which need not allow prlimit64(2)")
 	}
 	if !c.open(policy.BoundPrivileges) && c.namespaced && c.Facts.UserNS {
-		c.do(plan.DropLast{}, plan.Capabilities, "init kept it")
+		c.do(plan.DropLast{}, plan.Capabilities, "init keeps it, to read this process")
 	}
 	c.do(plan.RestoreSignals{}, plan.Setup, "before the filter, which need not allow it")
 	if err := c.keepers(); err != nil {

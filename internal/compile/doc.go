@@ -1,7 +1,7 @@
 // Package compile makes the plan of a policy for a host: which namespaces, mounts, rulesets, limits and filters, in which order,
 // and what of the policy this host cannot hold.
 //
-//	p, err := compile.Plan(compile.Input{Policy: p, Tree: tree, Facts: facts, ...})
+//	made, err := compile.Plan(compile.Input{Policy: p, Tree: tree, Facts: facts, ...})
 //
 // It is pure: an [Input] has all that decides a plan (the policy, its paths as internal/resolve found them, the host's facts), and the
 // same input gives the same plan on any machine. Package sandbox reads the host, fills the input in, and remembers plans.

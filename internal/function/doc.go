@@ -1,9 +1,9 @@
 // Package function starts functions of this program as tools: the same executable, in a new process, which runs one function of its own
 // and ends before main is called.
 //
-//	var body = function.Register("lint", func(ctx context.Context, in io.Reader, out io.Writer, args ...string) error { ... })
+//	func init() { function.Register("lint", body) } // or sandbox.Func, for a variable
 //
-//	call, err := function.New("lint", program, args) // the harness: what the new process is given
+//	call, err := function.New("lint", args, program) // the harness: what the new process is given
 //	// ... a process executes the program by its descriptor, the last of call.Files
 //	err = call.Result(err) // once it has ended: a policy.FuncError, if the function returned one or panicked
 //

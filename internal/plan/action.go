@@ -39,11 +39,6 @@ type (
 		Bytes uint64
 		Under bool
 	}
-	// MakeDir makes a directory of the new root, and its parents.
-	MakeDir struct {
-		Path string
-		Mode uint32
-	}
 	// MakeLink makes a symbolic link in the new root.
 	MakeLink struct{ Path, Target string }
 	// MakeFile makes a small file in the new root or in a private directory. Where
@@ -260,7 +255,6 @@ func (a Scratch) String() string {
 	}
 	return fmt.Sprintf("make a private tmpfs of at most %d bytes", a.Bytes)
 }
-func (a MakeDir) String() string  { return "make directory " + a.Path }
 func (a MakeLink) String() string { return "link " + a.Path + " -> " + a.Target }
 func (a MakeFile) String() string {
 	if a.Given > 0 {
@@ -365,7 +359,6 @@ func (NestUser) action()         {}
 func (PrivateMounts) action()    {}
 func (NewRoot) action()          {}
 func (Scratch) action()          {}
-func (MakeDir) action()          {}
 func (MakeLink) action()         {}
 func (MakeFile) action()         {}
 func (Bind) action()             {}

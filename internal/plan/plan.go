@@ -6,8 +6,8 @@
 //	}}
 //	fmt.Print(p)
 //
-// A Plan is made by package sandbox from a policy and the host's facts, and
-// carried out by package stage, which lowers it to system calls. This package
+// A Plan is made by internal/compile from a policy and the host's facts, and
+// lowered to system calls by internal/stage. This package
 // does neither: it imports no os and no syscall, so that a plan can be read,
 // compared and tested on any machine, without privileges.
 //

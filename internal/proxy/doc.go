@@ -56,7 +56,8 @@
 //   - Bytes and Rate count what passes between the proxy and servers (meter.go).
 //   - A request's header has 200 fields, a response's 500, both 64 KiB; a trailer 1 KiB; all headers under way
 //     share 64 MiB (headers.go). Headers, handshakes and ClientHellos have 30 seconds.
-//   - A connection that is kept has two minutes, one on which nothing moves ten (idle.go, meteredconn.go).
+//   - A client's connection has two minutes between requests (proxy.go), a kept one to a server 30 seconds (idleconns.go); one on which
+//     nothing moves ends after ten minutes (idle.go, meteredconn.go).
 //   - Texts of events are cut at 1 KiB, 100 kinds of denials are kept with counts.
 //   - Close waits five seconds for goroutines, and the Summary says if one did not end.
 //

@@ -62,7 +62,7 @@ func (r *Run) follow(a *Account) {
 	case r.cutShort():
 		a.Status += ", before its evidence was read"
 		a.Evidence = &Evidence{Unread: true}
-	case !r.control.Held:
+	case !r.control.Started:
 		a.Status = "not started"
 	default:
 		a.Evidence = readEvidence(r.sandbox.Plan, r.control, r.withheld, r.made())
@@ -93,7 +93,7 @@ func (r *Run) cold() string {
 // executed even if no message says so: init is killed with the stage. A stage
 // that exits by itself without a message has not come so far.
 func (r *Run) cutShort() bool {
-	if r.control.Held {
+	if r.control.Started {
 		return r.control.Evidence == nil
 	}
 	s := r.processState()

@@ -33,7 +33,7 @@ func said(t *testing.T, messages ...wire.Message) Account {
 // TestTheAccountOfARunThatWasCutShort: what was not read shows neither that a mechanism holds, nor that
 // it does not.
 func TestTheAccountOfARunThatWasCutShort(t *testing.T) {
-	held := wire.Message{Kind: wire.MsgHeld}
+	held := wire.Message{Kind: wire.MsgStarted}
 	empty := wire.Message{Kind: wire.MsgEvidence} // init has sent it and could read nothing
 	failed := wire.Message{Kind: wire.MsgFailed, Where: wire.InInit, Errno: 1}
 	for _, test := range []struct {

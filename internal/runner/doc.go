@@ -7,8 +7,8 @@
 //	r.Account()
 //
 // Run is the hook in exec.Cmd.Start (run.go), and command.go has Start and Wait. What happens in the hook is in
-// enter_linux.go: the command is checked (check_linux.go) and the stage put in
-// the tool's place. run_linux.go follows the run to its end, account_linux.go says what is known of it: Evidence is
+// enter_linux.go: the command is checked (check_linux.go) and the stage's descriptors, directory
+// and environment put in the place of the tool's. run_linux.go follows the run to its end, account_linux.go says what is known of it: Evidence is
 // what the kernel said of the tool, and judges whether a mechanism of the plan is shown to be in force.
 //
 // Networks is what the networks of one sandbox's runs have in common, made of the policy once: the rules, the
@@ -23,7 +23,7 @@
 // as it happens, what the supervisor has refused some 20 ms later, and the end when all is over and before Wait returns.
 //
 // What a run was denied becomes a policy.Violation, in words, here: JudgeDenial is for what the supervisor has refused
-// (refused.go), ViolationOf for what the gateway has denied (violation.go). What Files.Watch has recorded comes through a
+// (refused.go), ViolationOf for what the proxy has denied (violation.go). What Files.Watch has recorded comes through a
 // watcher, which looks outside whether the policy is the reason (watched_linux.go).
 //
 // # Sessions
@@ -31,7 +31,7 @@
 // A Session (session_linux.go) has what a Run has for itself otherwise: the stage that begins the sandbox, its network, its own directory. A Run of a
 // session differs in three places: its program holds the tool's steps alone, and goes to init by the session's socket
 // (enter_linux.go, load); listenInside follows it, to MsgToolEnded, at which Wait returns, and then to MsgGone; what ends with a run of one
-// command stays, for it is the session's (removeOwn, closeNetwork). process_linux.go finds the processes of each command from its
+// command stays, for it is the session's (giveBack). process_linux.go finds the processes of each command from its
 // warden down. Close asks init to end; the stage and init end then as they do when a tool has ended.
 // Pause and Resume signal all that runs below init, in the order of that tree (pause_linux.go, tree_linux.go).
 // A single command of a sandbox that is prepared borrows a session, which ends with it (prepared_linux.go).

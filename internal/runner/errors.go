@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// ErrDeadline is wrapped by Wait's error when the run was ended at its policy's
-// wall-clock limit. The error wraps the [*exec.ExitError] too.
-var ErrDeadline = errors.New("sandbox: the run reached its wall-clock limit")
+// ErrDeadline is wrapped by the error of what was ended at a deadline: a run at Limits.WallClock, with
+// the [*exec.ExitError] too, or a session at that of Open's context or Extend.
+var ErrDeadline = errors.New("sandbox: the deadline was reached")
 
 // A StuckError is Wait's when a process of the run was killed and has not ended within
 // half a minute: the kernel holds it up, as it does one that waits for a file server
@@ -30,9 +30,9 @@ func (e *StuckError) Error() string {
 func (e *StuckError) Unwrap() error { return e.Err }
 
 // A ProcessError is Wait's when a process of the sandbox's own was killed before the tool
-// had ended: by the kernel for want of memory, or by a process outside. One is "init",
-// which is the supervisor too, the other "keeper", which stands in for a pid namespace.
-// The whole run ends with it: what the tool would have gone on with is not bounded any
+// had ended: by the kernel for want of memory, or by a process outside. Process is "init",
+// which is the supervisor too; "keeper", which stands in for a pid namespace; or "warden", with which one
+// command of a session ends, and not the session. The whole run ends with it: what the tool would have gone on with is not bounded any
 // more. Err is what Wait would have returned.
 //
 // A kill of the command's own process, as [os.Process.Kill] or a signal to the process

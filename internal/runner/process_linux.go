@@ -44,7 +44,7 @@ func (n *Session) counted() (list []counted) {
 		default:
 			continue
 		}
-		if !c.Held {
+		if !c.Started {
 			continue // its tool was not executed
 		}
 		of := policy.Process{Command: m.tool}

@@ -160,7 +160,7 @@ func (r *Run) Err() error {
 	return r.caller.Err()
 }
 
-// Done is the hook; see run.
+// Done is the hook; see Run.
 func (r *Run) Done() <-chan struct{} {
 	r.mu.Lock()
 	r.asked++

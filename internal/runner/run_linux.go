@@ -72,7 +72,7 @@ func (r *Run) watch() {
 // listen follows the run to its end.
 func (r *Run) listen() {
 	r.control.AwaitStart()
-	if r.net != nil && r.control.Held {
+	if r.net != nil && r.control.Started {
 		var processes func() []policy.Process
 		if r.sandbox.NetConfig.Dials && r.sandbox.meets() {
 			processes = r.processes
@@ -213,7 +213,7 @@ func (r *Run) endBorrowed() {
 // untaken reports whether init has said nothing of a session's command: it is not held, and did not fail, or its stage could not hand it over.
 func (r *Run) untaken() bool {
 	f := r.control.Failed
-	return !r.control.Held && (f == nil || f.Step == wire.StepClone && f.Where == wire.InStage)
+	return !r.control.Started && (f == nil || f.Step == wire.StepClone && f.Where == wire.InStage)
 }
 
 // awaitSession is called when nothing more is said of a command whose tool has not ended. If init has not said either that the
@@ -282,7 +282,7 @@ func (r *Run) abandonUnstarted() {
 // called after decided is closed.
 func (r *Run) failure() error {
 	<-r.decided
-	if r.control.Held {
+	if r.control.Started {
 		return nil // listen goes on, and may yet hear of a failure
 	}
 	f := r.control.Failed
@@ -336,7 +336,7 @@ func (r *Run) waitError(err error) error {
 		return err
 	case r.control.Lost != nil:
 		return r.processError(err)
-	case !r.control.Held && r.cmd.ProcessState.Exited(): // the embedded Cmd's own Start has not waited for it
+	case !r.control.Started && r.cmd.ProcessState.Exited(): // the embedded Cmd's own Start has not waited for it
 		if failed := r.failure(); failed != nil {
 			return failed
 		}
@@ -351,7 +351,7 @@ func (r *Run) waitError(err error) error {
 func (r *Run) outcome() policy.Ended {
 	c := r.control
 	e := policy.Ended{Status: "signal: killed", ExitCode: -1} // the stage had no time to say it
-	if !c.Held {
+	if !c.Started {
 		e.Status = "not started"
 	} else if c.Ended != nil {
 		e.Status, e.ExitCode = fmt.Sprintf("exit status %d", c.Ended.Status.ExitStatus()), c.Ended.Status.ExitStatus()

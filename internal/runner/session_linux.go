@@ -152,7 +152,7 @@ func (n *Session) start() (err error) {
 	n.control.KillBelow = killBelow
 	n.control.Passed()
 	n.control.AwaitStart()
-	if n.control.Held {
+	if n.control.Started {
 		n.held()
 		return nil
 	}

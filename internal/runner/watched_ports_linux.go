@@ -106,7 +106,7 @@ func (n *Session) running() (list []int) {
 	for c, m := range n.members {
 		select {
 		case <-m.decided:
-			if c.Held {
+			if c.Started {
 				list = append(list, c.PID())
 			}
 		default:

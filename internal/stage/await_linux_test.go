@@ -55,7 +55,7 @@ func TestEvidenceIsAwaitedWithWhoInitIs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	say(wire.MsgHeld, 0)
+	say(wire.MsgStarted, 0)
 	say(wire.MsgEvidence, 0)
 	say(wire.MsgInit, 7)
 	c.Passed()
@@ -74,7 +74,7 @@ func TestEvidenceWithoutInitEndsWithTheStage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	for _, kind := range []uint32{wire.MsgHeld, wire.MsgEvidence} {
+	for _, kind := range []uint32{wire.MsgStarted, wire.MsgEvidence} {
 		m := wire.Message{Kind: kind}
 		if _, err := c.Child.Write(bytesOf(&m)); err != nil {
 			t.Fatal(err)

@@ -42,7 +42,7 @@ type Control struct {
 	received receivedFDs // what has come up; see Received
 	doomed   bool        // init is to be killed as soon as it is known
 
-	Held      bool
+	Started   bool
 	ToolEnded bool // the tool of a session's command has ended
 	Gone      bool // and no process of the command is left
 	Deadline  bool // the stage ended the run at its deadline
@@ -151,7 +151,7 @@ func (c *Control) Close() {
 // AwaitStart reads until the tool was executed or it is known that it never
 // will be. The error is io.EOF when the stage died without a report.
 func (c *Control) AwaitStart() error {
-	for !c.Held && c.Failed == nil && !c.Probed {
+	for !c.Started && c.Failed == nil && !c.Probed {
 		if err := c.next(); err != nil {
 			return err
 		}
@@ -162,7 +162,7 @@ func (c *Control) AwaitStart() error {
 // AwaitEvidence reads until the evidence has come, if any will, and the stage has said who init is, by which the evidence is
 // judged: init can be faster.
 func (c *Control) AwaitEvidence() {
-	for c.Held && (c.Evidence == nil || c.InitPID == 0) && c.next() == nil {
+	for c.Started && (c.Evidence == nil || c.InitPID == 0) && c.next() == nil {
 	}
 }
 
@@ -258,8 +258,8 @@ func (c *Control) take(n, fd int) {
 			c.waiting = false
 			c.pass(c.gate)
 		}
-	case wire.MsgHeld:
-		c.Held, c.Checks, c.Keyring, c.Warmth = c.Failed == nil, m.Check, m.Value, int(m.Step)
+	case wire.MsgStarted:
+		c.Started, c.Checks, c.Keyring, c.Warmth = c.Failed == nil, m.Check, m.Value, int(m.Step)
 	case wire.MsgFailed:
 		c.Failed = &Failure{Step: int(m.Step), Where: int(m.Where), Errno: syscall.Errno(m.Errno), Found: string(c.buf[size:n])}
 	case wire.MsgGate:
@@ -349,7 +349,7 @@ func (c *Control) keep(m wire.Message, fd int) {
 		c.Denials = os.NewFile(uintptr(fd), "table of denials")
 	case kind == wire.MsgQuestions && c.Questions == nil:
 		c.Questions = os.NewFile(uintptr(fd), "questions of the supervisor")
-	case kind == wire.MsgHeld && c.mounts == nil:
+	case kind == wire.MsgStarted && c.mounts == nil:
 		c.mounts = os.NewFile(uintptr(fd), "mounts of the sandbox")
 	default:
 		unix.Close(fd)

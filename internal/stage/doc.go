@@ -33,7 +33,7 @@
 // sandbox of one, held by its stage, its warden, and init, and says:
 //
 //	MsgInit      the warden's pidfd: the warden lives
-//	MsgHeld      the tool was executed; or MsgFailed
+//	MsgStarted      the tool was executed; or MsgFailed
 //	MsgEvidence  read from that tool's /proc by its warden
 //	MsgToolEnded     the tool has ended: Wait returns. What it left goes on below the warden
 //	MsgDeadline  the command's stage ends it at the command's deadline

@@ -199,8 +199,8 @@ func beginAll(t *testing.T, path string, p plan.Plan, await func(i *insider), ar
 // held fails the test if the tool was not started.
 func (i *insider) held() *insider {
 	i.t.Helper()
-	if !i.c.Held || i.c.Failed != nil {
-		i.t.Fatalf("held %v, %s: %+v", i.c.Held, i.failed(), i.c.Failed)
+	if !i.c.Started || i.c.Failed != nil {
+		i.t.Fatalf("started %v, %s: %+v", i.c.Started, i.failed(), i.c.Failed)
 	}
 	return i
 }

@@ -213,8 +213,8 @@ func TestKernelAListenerThatCannotBeMadeStopsTheRun(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			eachUser(t, func(t *testing.T) {
 				i := begin(t, walls(test.before, test.after), "files")
-				if i.c.Held || i.c.Failed == nil || i.c.Failed.Errno != test.errno || !strings.HasPrefix(i.failed(), "listen at ") {
-					t.Errorf("held %v, %q: %+v", i.c.Held, i.failed(), i.c.Failed)
+				if i.c.Started || i.c.Failed == nil || i.c.Failed.Errno != test.errno || !strings.HasPrefix(i.failed(), "listen at ") {
+					t.Errorf("started %v, %q: %+v", i.c.Started, i.failed(), i.c.Failed)
 				}
 				if out := i.end(); out != "" {
 					t.Errorf("the tool ran: %s", out)
@@ -325,12 +325,12 @@ func TestKernelADescriptorThatDoesNotArriveStopsTheRun(t *testing.T) {
 				i.c.AwaitStart()
 			}, "wait")
 		}
-		if i.c.Held || i.c.Failed == nil || i.c.Failed.Errno != unix.EMFILE || !strings.HasPrefix(i.failed(), "listen at ") {
-			t.Errorf("held %v, %q: %+v", i.c.Held, i.failed(), i.c.Failed)
+		if i.c.Started || i.c.Failed == nil || i.c.Failed.Errno != unix.EMFILE || !strings.HasPrefix(i.failed(), "listen at ") {
+			t.Errorf("started %v, %q: %+v", i.c.Started, i.failed(), i.c.Failed)
 		}
 		i.cmd.Wait() // its input stays open: the tool, if there were one, would live
 		i.c.Drain()
-		if i.c.Held {
+		if i.c.Started {
 			t.Error("held after all")
 		}
 	})

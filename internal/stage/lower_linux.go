@@ -82,8 +82,6 @@ func (c *compiler) lowerMount(action plan.Action) error {
 		c.unnamedTree(a)
 	case plan.Scratch:
 		c.scratch(a)
-	case plan.MakeDir:
-		c.makeDir(a.Path, a.Mode)
 	case plan.MakeLink:
 		return c.makeLink(a)
 	case plan.MakeFile:
@@ -209,8 +207,7 @@ func (c *compiler) lowerAround(action plan.Action) error {
 }
 
 // lowerNet lowers what makes descriptors inside the network namespace and passes
-// them up.
-// lowerNet lowers listeners and devices in the network namespace.
+// them up: listeners, a device, the dialer.
 func (c *compiler) lowerNet(action plan.Action) error {
 	switch a := action.(type) {
 	case plan.Listen:

@@ -32,7 +32,7 @@ func everyStep(t testing.TB) plan.Plan {
 	}
 	actions := []plan.Action{
 		plan.MapIDs{}, plan.OpenProc{}, plan.OpenRoot{}, plan.PrivateMounts{}, plan.NewRoot{}, plan.Scratch{Bytes: 1 << 20}, plan.Proc{},
-		plan.MakeDir{Path: "/a/b", Mode: 0o755}, plan.MakeLink{Path: "/bin", Target: "usr/bin"}, plan.MakeFile{Path: "/etc/x", Mode: 0o444, Data: "data"},
+		plan.MakeLink{Path: "/bin", Target: "usr/bin"}, plan.MakeFile{Path: "/etc/x", Mode: 0o444, Data: "data"},
 		plan.Bind{Source: "/usr", At: "/usr", Dir: true}, plan.Bind{Source: "/dev/null", At: "/dev/null", Write: true, Device: true},
 		plan.Private{At: "/tmp", Slot: "p0", Mode: 0o1777}, plan.Hide{Path: "/usr/x"}, plan.Hide{Path: "/usr/y", Dir: true},
 		plan.Overlay{Lower: "/a:b,c", At: "/cache", Slot: "o0"}, plan.PTYs{}, plan.Queues{}, plan.Loopback{}, tcpAt("127.0.0.1:80", 0), plan.Listen{Network: "unix", Path: "/run/x/agent", Slot: 1}, someTun(2), plan.ProbeTun{}, plan.Dialer{Slot: 3}, plan.Pivot{}, plan.Pivot{Chroot: true}, plan.UnnamedTree{}, plan.SealRoot{}, plan.KeepRoot{},

@@ -87,8 +87,8 @@ func TestKernelARootThatStaysOnStopsTheRun(t *testing.T) {
 		waitsInTool.Steps = append(waitsInTool.Steps, plan.Step{In: plan.Tool, Do: plan.LoadFilter{Program: program}})
 		for place, p := range map[int]plan.Plan{wire.InInit: waitsInInit, wire.InTool: waitsInTool} {
 			i := begin(t, p, "files")
-			if f := i.c.Failed; i.c.Held || f == nil || f.Where != place || f.Errno != unix.ENOTDIR || i.failed() != (plan.Pivot{}).String() {
-				t.Errorf("in process %d: held %v, %s: %+v", place, i.c.Held, i.failed(), f)
+			if f := i.c.Failed; i.c.Started || f == nil || f.Where != place || f.Errno != unix.ENOTDIR || i.failed() != (plan.Pivot{}).String() {
+				t.Errorf("in process %d: held %v, %s: %+v", place, i.c.Started, i.failed(), f)
 			}
 			i.end()
 		}

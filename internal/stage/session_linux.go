@@ -103,9 +103,9 @@ func (c *Control) Follow(over <-chan struct{}, started, evident func()) {
 		case <-ended:
 		}
 	})
-	c.until(func() bool { return c.Held || c.Failed != nil })
+	c.until(func() bool { return c.Started || c.Failed != nil })
 	started()
-	c.until(func() bool { return !c.Held || c.Evidence != nil })
+	c.until(func() bool { return !c.Started || c.Evidence != nil })
 	evident()
 	c.until(func() bool { return c.ToolEnded })
 	close(ended)

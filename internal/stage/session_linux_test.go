@@ -53,7 +53,7 @@ func TestAskSession(t *testing.T) {
 
 // TestACommandThatIsGoneIsFollowedNoLonger: its socket may stay open for the time of a pause.
 func TestACommandThatIsGoneIsFollowedNoLonger(t *testing.T) {
-	for _, kinds := range [][]uint32{{wire.MsgHeld, wire.MsgGone}, {wire.MsgHeld, wire.MsgEvidence, wire.MsgToolEnded, wire.MsgGone}} {
+	for _, kinds := range [][]uint32{{wire.MsgStarted, wire.MsgGone}, {wire.MsgStarted, wire.MsgEvidence, wire.MsgToolEnded, wire.MsgGone}} {
 		c, err := NewControl()
 		if err != nil {
 			t.Fatal(err)
@@ -71,7 +71,7 @@ func TestACommandThatIsGoneIsFollowedNoLonger(t *testing.T) {
 			}
 		}
 		c.Passed()
-		if c.Follow(nil, func() {}, func() {}); !c.Held {
+		if c.Follow(nil, func() {}, func() {}); !c.Started {
 			t.Error("the first message was not read")
 		}
 		c.Discard()

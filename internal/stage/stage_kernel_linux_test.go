@@ -134,8 +134,8 @@ func smallest(t *testing.T, l *launch.Launcher) {
 		t.Fatal(err)
 	}
 	c.Passed()
-	if err := c.AwaitStart(); err != nil || !c.Held || c.Failed != nil {
-		t.Errorf("%v, held %v, failed %+v", err, c.Held, c.Failed)
+	if err := c.AwaitStart(); err != nil || !c.Started || c.Failed != nil {
+		t.Errorf("%v, held %v, failed %+v", err, c.Started, c.Failed)
 	}
 	c.AwaitEvidence()
 	if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 9 {

@@ -174,8 +174,8 @@ func TestKernelATUNDeviceThatCannotBeMadeStopsTheRun(t *testing.T) {
 			{[]plan.Action{multicast}, unix.EADDRNOTAVAIL},
 		} {
 			i := begin(t, walls(c.actions, nil), "files")
-			if i.c.Held || i.c.Failed == nil || i.c.Failed.Errno != c.errno || !strings.HasPrefix(i.failed(), "make the device out0") {
-				t.Errorf("held %v, %q: %+v", i.c.Held, i.failed(), i.c.Failed)
+			if i.c.Started || i.c.Failed == nil || i.c.Failed.Errno != c.errno || !strings.HasPrefix(i.failed(), "make the device out0") {
+				t.Errorf("started %v, %q: %+v", i.c.Started, i.failed(), i.c.Failed)
 			}
 			if out := i.end(); out != "" {
 				t.Errorf("the tool ran: %s", out)
@@ -184,8 +184,8 @@ func TestKernelATUNDeviceThatCannotBeMadeStopsTheRun(t *testing.T) {
 	})
 	eachUser(t, func(t *testing.T) {
 		i := begin(t, walls(nil, []plan.Action{someTun(0)}), "files") // the new root has no such device
-		if i.c.Held || i.c.Failed == nil || i.c.Failed.Errno != unix.ENOENT {
-			t.Errorf("held %v, %q: %+v", i.c.Held, i.failed(), i.c.Failed)
+		if i.c.Started || i.c.Failed == nil || i.c.Failed.Errno != unix.ENOENT {
+			t.Errorf("started %v, %q: %+v", i.c.Started, i.failed(), i.c.Failed)
 		}
 	})
 }

@@ -4,7 +4,7 @@
 //
 //	blob, err := rules.Encode()                // ordinary Go, in the harness
 //	prog, err := supervisor.FilterOf("amd64", &rules) // loaded by the tool, after its main filter
-//	supervisor.Begin(&s, blob)                      // before the fork, in the stage
+//	supervisor.Begin(&s, blob, own)                 // before the fork, in the stage; own: the path of the run's own directory, or nil
 //	supervisor.Prepare(&s, procRoot, listener)      // from here on in the forked child: the sandbox's init
 //	for poll(listener) { supervisor.Serve(&s); supervisor.Retry(&s) }
 //

@@ -91,7 +91,7 @@ type Network struct {
 	// ssh_config in the place of the system's names it, before the system's own
 	// text. That ProxyCommand is the harness's own executable, which the tool can read and
 	// execute for this purpose only. Where the policy hides the system's
-	// ssh_config, and in a Layout, git alone is told, by GIT_SSH_COMMAND, and the
+	// ssh_config, and with a Policy.Root, git alone is told, by GIT_SSH_COMMAND, and the
 	// report says so. It takes a mount namespace; without one ssh reaches nothing, and
 	// the report says so.
 	//

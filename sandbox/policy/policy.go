@@ -64,7 +64,7 @@ type Policy struct {
 	// io_uring lets a tool make vsock sockets, which no network namespace holds.
 	Syscalls seccomp.Filter
 	// Programs are filters that were compiled elsewhere. They are loaded in order
-	// after the profile; all but the last have to allow prctl(2).
+	// after the profile, by prctl(2): the profile, and all of them but the last, have to allow that.
 	Programs []seccomp.Program
 
 	// May lists bounds that may be missing, or weaker, on a host that cannot hold

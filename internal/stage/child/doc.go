@@ -36,7 +36,7 @@
 // # Sessions
 //
 // A sandbox of one command and a session run the same code: prepare, the ops of the stage and of init, then startTool, the ops of the tool,
-// checkHeld, serve. What differs is who calls startTool: init itself (one command), or a warden, which is a fork of init (a session).
+// checkExecuted, serve. What differs is who calls startTool: init itself (one command), or a warden, which is a fork of init (a session).
 //
 //	harness --exec--> stage ---clone---> init (pid 1) --fork--> warden --vfork--> tool ... and what it starts
 //	   |                                   ^  |

@@ -11,13 +11,13 @@ import (
 // The evidence is a sequence of records: what (a byte, an index into
 // wire.EvidenceNames), length (two bytes, little-endian), data.
 //
-// checkHeld runs in init as soon as it resumes, which is when the tool has
+// checkExecuted runs in init as soon as it resumes, which is when the tool has
 // executed or died. It reads the tool's status from the kernel, decides
 // whether the tool was executed, and reports.
 //
 //go:norace
 //go:nocheckptr
-func checkHeld() {
+func checkExecuted() {
 	if st.failedErrno != 0 { // an op or execve failed; the tool's process has exited
 		failInit()
 	}
@@ -28,7 +28,7 @@ func checkHeld() {
 	// Before the harness hears that the tool runs: from then on the ends of its
 	// pipes are the tool's alone.
 	sys.Call(sys.SYS_CLOSE_RANGE, 0, uintptr(st.hdr.Extra)-1, 0, 0, 0, 0)
-	st.message = wire.Message{Kind: wire.MsgHeld, Step: st.warmth, Check: st.checks, Value: st.reg[wire.RegKeyring]}
+	st.message = wire.Message{Kind: wire.MsgStarted, Step: st.warmth, Check: st.checks, Value: st.reg[wire.RegKeyring]}
 	sendPidfd(st.reg[wire.RegMounts])
 	for i := uintptr(1); i < wire.NumberEvidence; i++ {
 		collect(i)

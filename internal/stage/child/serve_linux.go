@@ -30,7 +30,7 @@ func startTool() {
 //go:norace
 //go:nocheckptr
 func superviseTool() {
-	checkHeld()
+	checkExecuted()
 	if !beginSupervisor() {
 		exitInit() // a tool whose calls no supervisor answers
 	}

@@ -53,7 +53,7 @@ func sessionMain() {
 			st.reg[r] = int64(raised(uintptr(st.reg[r])))
 		}
 	}
-	st.message = wire.Message{Kind: wire.MsgHeld, Check: st.checks, Value: st.reg[wire.RegKeyring]}
+	st.message = wire.Message{Kind: wire.MsgStarted, Check: st.checks, Value: st.reg[wire.RegKeyring]}
 	sendPidfd(st.reg[wire.RegMounts])
 	if st.reg[wire.RegMounts] > 0 {
 		sys.Call(syscall.SYS_CLOSE, uintptr(st.reg[wire.RegMounts]), 0, 0, 0, 0, 0)

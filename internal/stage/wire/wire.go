@@ -14,7 +14,7 @@
 //	   |<-- MsgInit + pidfd ------|                          |                 |
 //	   |<-- MsgPassed + a listener --------------------------|                 |
 //	   |                          |                          |-- vfork ------->| Ops[InTool], execve
-//	   |<-- MsgHeld, MsgEvidence ----------------------------| (resumes)       |
+//	   |<-- MsgStarted, MsgEvidence ----------------------------| (resumes)       |
 //	   |                          | signal n: one byte ----->| kill(tool, n)   |
 //	   |<-- MsgDeadline ----------|                          |<-- exits -------|
 //	   |<-- MsgLost, if init was killed, or the keeper       |
@@ -22,7 +22,7 @@
 //	   |                          |  waits until init is gone (all the sandbox's processes died before it)
 //	   |<-- MsgEnded, if it is wanted                        |
 //	   |                          |  ends as the tool ended
-//	   |<-- MsgFailed (any of the three, with the step and errno, instead of MsgHeld)
+//	   |<-- MsgFailed (any of the three, with the step and errno, instead of MsgStarted)
 package wire
 
 // Magic opens every program; FDName is the variable of the stage's own
@@ -259,8 +259,8 @@ const (
 // Kinds of message on the control socket. Each is a Message, which may be
 // followed by data.
 const (
-	MsgInit      = 1 + iota // Value: init's pid as the stage sees it, or less 0 as a warden sees its own; carries a pidfd of init
-	MsgHeld                 // the tool was executed inside its walls; Value: RegKeyring; Step: Warm or another; carries RegMounts, if there is one
+	MsgInit      = 1 + iota // Value: init's pid as the stage sees it; of a warden its own pid inside, negated; carries a pidfd of it
+	MsgStarted              // the tool was executed inside its walls; Value: RegKeyring; Step: Warm or another; carries RegMounts, if there is one
 	MsgFailed               // Step, Errno: nothing ran, or was stopped before the tool; what was found there may follow
 	MsgEvidence             // Value: length of the data that follows; carries the table of denials, if there is a supervisor
 	MsgDeadline             // the stage ended the sandbox at its deadline
