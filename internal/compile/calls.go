@@ -234,6 +234,15 @@ var noInit = []seccomp.Rule{
 	ofInit(1, "setpriority", "ioprio_set"),
 }
 
+// noOthersLimits keeps the tool of a session from the limits of other commands' processes and their wardens: being of the same user is all that
+// prlimit(2) asks for, and a supervisor that may write two bytes would cut off what it writes for its tool. To read limits is allowed, and to set
+// one's own.
+var noOthersLimits = seccomp.Filter{Default: seccomp.Allow, Unknown: seccomp.Allow, Rules: []seccomp.Rule{{
+	Names: []string{"prlimit64"}, Action: seccomp.Errno(errPerm),
+	Args:   []seccomp.Arg{{Index: 0, Op: seccomp.NotEqual, Value: 0}, {Index: 2, Op: seccomp.NotEqual, Value: 0, Width: 64}},
+	Reason: "in a session the number may be another command's",
+}}}
+
 func ofInit(index int, names ...string) seccomp.Rule {
 	return seccomp.Rule{Names: names, Action: seccomp.Errno(errPerm), Args: []seccomp.Arg{{Index: uint8(index), Value: 1}},
 		Reason: "number 1 is the sandbox's init"}

@@ -33,6 +33,13 @@ func (c *compilation) filters() error {
 	if err != nil {
 		return err
 	}
+	if c.plan.Namespaces.PID && c.Facts.Seccomp.Yes() && !c.open(policy.BoundProcesses) { // without a pid namespace no tool sets limits by number
+		program, err := noOthersLimits.Compile(c.Arch)
+		if err != nil {
+			return policy.SyscallsError(err)
+		}
+		c.plan.Limits = &plan.LoadFilter{Name: "limits of others", Program: program}
+	}
 	if profile.Len() > 0 {
 		c.do(plan.LoadFilter{Name: "profile", Program: profile}, plan.Seccomp, "it allows least")
 	}

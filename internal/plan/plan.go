@@ -145,6 +145,7 @@ type Plan struct {
 	Own    bool // each run has a directory of its own, which the stage removes
 	Join   Join
 	Apart  *RestrictFiles // the layer around each tool of a session that closes its memory to the others; nil: there is none
+	Limits *LoadFilter    // the filter of each tool of a session that keeps it from limits of other commands' processes; nil: there is none
 	Batch  bool           // no filter kills for sched_getscheduler(2) or sched_setscheduler(2)
 	Ready  bool           // in a session the tool's process can stand ready, its filters loaded: they let pass what is left to do
 	AsPID1 bool           // the tool is the new pid namespace's first process; init stays outside

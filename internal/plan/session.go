@@ -11,7 +11,7 @@ func (Witness) action()        {}
 // abstract sockets. Init of a pid namespace loses nothing by it: no signal from inside stops or kills the first process
 // (pid_namespaces(7)). Without one the end of init is the session's, and the keeper, outside of the domain, sees to it.
 // What each tool closes around itself is its memory (Apart): a process of one command cannot trace one of another,
-// nor a warden (ptrace restrictions, Documentation/userspace-api/landlock.rst).
+// nor a warden (ptrace restrictions, Documentation/userspace-api/landlock.rst). Nor does it set limits of theirs (Limits).
 func (p Plan) ForSession() Plan {
 	var inits, others []Step
 	if p.Apart != nil {
@@ -28,11 +28,24 @@ func (p Plan) ForSession() Plan {
 		case checks: // the parent, which it would signal, is a warden
 		case s.In == Tool && s.By == LandlockNet && p.Apart != nil: // which has it
 		case s.In == Tool:
+			switch s.Do.(type) {
+			case LoadFilter, LoadSupervisor: // which need not let it be loaded
+				others, p.Limits = p.limitsOfOthers(others), nil
+			}
 			others = append(others, s)
 		default:
 			inits = append(inits, s)
 		}
 	}
-	p.Steps = append(inits, others...)
+	p.Steps = append(inits, p.limitsOfOthers(others)...)
+	p.Limits = nil
 	return p
+}
+
+// limitsOfOthers appends the step of Limits, if there is one.
+func (p Plan) limitsOfOthers(steps []Step) []Step {
+	if p.Limits == nil {
+		return steps
+	}
+	return append(steps, Step{In: Tool, Do: *p.Limits, By: Seccomp, Why: "no command sets limits of another's processes"})
 }

@@ -65,7 +65,11 @@ func (r *Run) follow(a *Account) {
 	case !r.control.Started:
 		a.Status = "not started"
 	default:
-		a.Evidence = readEvidence(r.sandbox.Plan, r.control, r.withheld, r.made())
+		p := r.sandbox.Plan
+		if r.session != nil {
+			p = p.ForSession()
+		}
+		a.Evidence = readEvidence(p, r.control, r.withheld, r.made())
 		a.Evidence.inSession = r.session != nil
 		if a.Cold = r.cold(); r.borrowed || r.unprepared != "" {
 			a.Unprepared = cmp.Or(r.unprepared, a.Cold)

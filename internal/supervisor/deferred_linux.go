@@ -357,5 +357,10 @@ func (s *State) putFile(dir int, name, text *byte, size uint) int {
 	}
 	r := sys(syscall.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(text)), uintptr(size), 0, 0)
 	closeFD(fd)
-	return min(r, 0)
+	if r == int(size) {
+		return 0
+	}
+	// A part of it, as on a full disk, would say something else.
+	sys(syscall.SYS_UNLINKAT, uintptr(dir), uintptr(unsafe.Pointer(name)), 0, 0, 0)
+	return min(r, -int(syscall.EIO))
 }

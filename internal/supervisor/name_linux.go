@@ -58,6 +58,9 @@ func (s *State) makeNode() int {
 		r = s.refuse(ReasonNode)
 	}
 	if r == 0 {
+		r = s.mayBeFile(0)
+	}
+	if r == 0 {
 		r = s.completes(sp, true)
 	}
 	if r == 0 {
@@ -68,6 +71,16 @@ func (s *State) makeNode() int {
 	}
 	r = sys(syscall.SYS_MKNODAT, uintptr(sp.dir), uintptr(unsafe.Pointer(&sp.name[0])), uintptr(s.mode), uintptr(s.dev), 0)
 	return s.made(0, r)
+}
+
+// mayBeFile refuses a file at a name of a git directory where only a directory may stand.
+//
+//go:norace
+func (s *State) mayBeFile(k int) int {
+	if g := &s.resolved[k&1].git; g.inside && (g.class == gitDir || g.class == gitFixed) {
+		return s.refuseAt(k, ReasonNode)
+	}
+	return 0
 }
 
 // made looks once more at a name that was just made at resolved path k, and removes it when it lies in a git directory by now.

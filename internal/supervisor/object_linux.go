@@ -69,7 +69,7 @@ func (s *State) object(k int) int {
 	if sp.obj >= 0 {
 		return 0
 	}
-	fd := openat(sp.dir, &sp.name[0], oPath|syscall.O_NOFOLLOW, 0)
+	fd := openat(sp.dir, &sp.name[0], oPath|syscall.O_NOFOLLOW|sp.withoutSlash(), 0)
 	if fd < 0 {
 		return fd
 	}
@@ -78,6 +78,22 @@ func (s *State) object(k int) int {
 	}
 	sp.dir, sp.owned, sp.obj, sp.stat = -1, false, fd, 1
 	return 0
+}
+
+// withoutSlash takes the slash from the end of the name, behind which the kernel follows a link that has come to be there since, whatever
+// O_NOFOLLOW says, and returns the flag that says the same.
+//
+//go:norace
+func (sp *resolvedPath) withoutSlash() int {
+	end := 0
+	for end < len(sp.name) && sp.name[end&511] != 0 {
+		end++
+	}
+	if end < 2 || sp.name[(end-1)&511] != '/' {
+		return 0
+	}
+	sp.name[(end-1)&511] = 0
+	return syscall.O_DIRECTORY
 }
 
 //go:norace

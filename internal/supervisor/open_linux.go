@@ -28,7 +28,10 @@ func (s *State) open() int {
 		default:
 			return s.refuse(ReasonName)
 		}
-		if r = s.completes(sp, true); r == 0 {
+		if r = s.mayBeFile(0); r == 0 {
+			r = s.completes(sp, true)
+		}
+		if r == 0 {
 			r = s.takeUmask()
 		}
 	} else {
@@ -103,6 +106,9 @@ func (s *State) openChecked(flags, mode int) int {
 	if sp.obj >= 0 {
 		fd = s.reopen(sp.obj, flags&^(syscall.O_CREAT|syscall.O_EXCL|syscall.O_NOFOLLOW)|syscall.O_NONBLOCK, mode)
 	} else {
+		if flags&syscall.O_CREAT == 0 {
+			flags |= sp.withoutSlash()
+		}
 		fd = openat(sp.dir, &sp.name[0], flags|syscall.O_NOFOLLOW|syscall.O_NOCTTY|syscall.O_NONBLOCK, mode)
 	}
 	if makes && fd >= 0 {

@@ -163,6 +163,11 @@ func (s *State) arrives(k, l int) int {
 			return s.refuseAt(l, ReasonNode)
 		}
 	}
+	if kind == syscall.S_IFREG {
+		if r := s.mayBeFile(l); r < 0 {
+			return r
+		}
+	}
 	return s.completes(b, kind == syscall.S_IFREG)
 }
 
@@ -188,6 +193,9 @@ func (s *State) hardLink() int {
 	r := s.newName(1, bar)
 	if r == 0 && s.resolved[1].git.inside && kind != syscall.S_IFREG {
 		r = s.refuseAt(1, ReasonNode)
+	}
+	if r == 0 {
+		r = s.mayBeFile(1)
 	}
 	if r == 0 {
 		r = s.completes(&s.resolved[1], kind == syscall.S_IFREG)
