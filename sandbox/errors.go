@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/runner"
 )
 
-// ErrDeadline is wrapped by the error of what was ended at a deadline: a run at Limits.WallClock, with
-// the [*exec.ExitError] too, or a session at that of Open's context or Extend.
+// ErrDeadline is wrapped by the error of what was ended at a deadline: a run at
+// Limits.WallClock, with the [*exec.ExitError] too, or a session.
 var ErrDeadline = runner.ErrDeadline
 
 // errNoSandbox is what Start returns for a command of a nil Sandbox.

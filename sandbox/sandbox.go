@@ -23,8 +23,8 @@ type Sandbox struct {
 }
 
 // New validates the policy, resolves its paths and compiles it for this host, once. The error is a [*PolicyError] that
-// names the first field which is wrong, or joins an [*UnsupportedError] for each bound that this host cannot hold. Any other
-// is a lack of the moment (descriptors, processes, memory), or wraps [errors.ErrUnsupported] where no tool can run.
+// names the first field which is wrong, or joins an [*UnsupportedError] for each bound that this host cannot hold. Any
+// other is a lack of the moment, or wraps [errors.ErrUnsupported].
 func New(p Policy) (*Sandbox, error) {
 	p = p.Clone()
 	if err := p.Validate(); err != nil {

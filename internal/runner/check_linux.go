@@ -51,8 +51,19 @@ func (r *Run) checkTool() error {
 	if errors.As(err, &errno) && !r.sandbox.shows(p) {
 		return fail(errno)
 	}
-	if err == nil && !r.sandbox.showsTool(p, info) {
+	// The last tool that the policy shows is remembered: most runs have the same, whose links would be read each time. Where a link has changed since
+	// and leads to the same file by another way, execve(2) says whether the tool is there.
+	tool, last := shownTool{path: p}, r.sandbox.lastTool.Load()
+	if err == nil {
+		st := info.Sys().(*syscall.Stat_t)
+		tool.dev, tool.ino = uint64(st.Dev), st.Ino
+	}
+	known := err == nil && last != nil && *last == tool
+	if err == nil && !known && !r.sandbox.shows(p) {
 		return &policy.PolicyError{Field: "Path", Value: r.path, Problem: "the policy does not show the tool", Remedy: "add it, or its directory, to Files.Read", Err: fs.ErrNotExist}
+	}
+	if err == nil && !known {
+		r.sandbox.lastTool.Store(&tool)
 	}
 	if err == nil && (info.IsDir() || info.Mode().Perm()&0o111 == 0) {
 		return fail(syscall.EACCES)
@@ -61,23 +72,6 @@ func (r *Run) checkTool() error {
 		return err // a method of ours hears what execve says inside
 	}
 	return r.sandbox.checkExecutable(r.cmd, r.dir, r.path)
-}
-
-// showsTool is shows of a file that is there. The last one that is shown is remembered: most runs have the same, whose links would be read each
-// time. Where a link has changed since and leads to the same file by another way, execve(2) says whether the tool is there.
-func (s *Sandbox) showsTool(p string, info fs.FileInfo) bool {
-	tool := shownTool{path: p}
-	if st, is := info.Sys().(*syscall.Stat_t); is {
-		tool.dev, tool.ino = uint64(st.Dev), st.Ino
-	}
-	if last := s.lastTool.Load(); last != nil && *last == tool && tool.ino != 0 {
-		return true
-	}
-	shown := s.shows(p)
-	if shown {
-		s.lastTool.Store(&tool)
-	}
-	return shown
 }
 
 // checkDescriptors refuses to hand over what leads out of the sandbox.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// ErrDeadline is wrapped by the error of what was ended at a deadline: a run at Limits.WallClock, with
-// the [*exec.ExitError] too, or a session at that of Open's context or Extend.
+// ErrDeadline is wrapped by the error of what was ended at a deadline: a run at
+// Limits.WallClock, with the [*exec.ExitError] too, or a session.
 var ErrDeadline = errors.New("sandbox: the deadline was reached")
 
 // A StuckError is Wait's when a process of the run was killed and has not ended within

@@ -37,7 +37,7 @@ type Sandbox struct {
 	Secret func(path string, tree bool) string
 
 	answers  callback.Memory           // of Files.Decide
-	lastTool atomic.Pointer[shownTool] // see showsTool
+	lastTool atomic.Pointer[shownTool] // see checkTool
 
 	number atomic.Uint64 // in events; 0: none yet
 	closed atomic.Bool

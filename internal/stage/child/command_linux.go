@@ -71,10 +71,7 @@ func monitorWarden() {
 		socket
 		timer
 	)
-	p := &st.poll
-	for i := range polledSignals {
-		p[i] = sys.PollFD{FD: -1, Events: sys.POLLIN}
-	}
+	p := pollNothing()
 	if p[harness].FD = watchHarness(); p[harness].FD < 0 {
 		return
 	}

@@ -36,3 +36,37 @@ func takeSignals(fd uintptr) {
 		sys.Call(syscall.SYS_RT_SIGACTION, uintptr(n), sys.Addr(&a), 0, 8, 0, 0)
 	}
 }
+
+// polledSignals is where the stage polls for its first signal, beside what monitor or monitorWarden waits for.
+const polledSignals = 5
+
+// pollNothing returns what the stage polls, with nothing in it but the first signal.
+//
+//go:norace
+//go:nocheckptr
+func pollNothing() *[polledSignals + 1]sys.PollFD {
+	for i := range polledSignals {
+		st.poll[i] = sys.PollFD{FD: -1, Events: sys.POLLIN}
+	}
+	return &st.poll
+}
+
+// admitSignals has the stage's handlers forward the signals that have come, and those that follow.
+//
+//go:norace
+//go:nocheckptr
+func admitSignals() {
+	if fd := st.poll[polledSignals].FD; fd >= 0 {
+		sys.Call(syscall.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0)
+		st.poll[polledSignals] = sys.PollFD{FD: -1}
+		takeSignals(st.stageSock)
+		letSignalsIn()
+	}
+}
+
+//go:norace
+//go:nocheckptr
+func letSignalsIn() {
+	none := uint64(0)
+	sys.Call(syscall.SYS_RT_SIGPROCMASK, sys.SIG_SETMASK, sys.Addr(&none), 0, 8, 0, 0)
+}

@@ -177,29 +177,6 @@ func closeStageFDs() {
 	letSignalsIn()
 }
 
-// polledSignals is where the stage polls for its first signal, beside what monitor or monitorWarden waits for.
-const polledSignals = 5
-
-// admitSignals has the stage's handlers forward the signals that have come, and those that follow.
-//
-//go:norace
-//go:nocheckptr
-func admitSignals() {
-	if fd := st.poll[polledSignals].FD; fd >= 0 {
-		sys.Call(syscall.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0)
-		st.poll[polledSignals] = sys.PollFD{FD: -1}
-		takeSignals(st.stageSock)
-		letSignalsIn()
-	}
-}
-
-//go:norace
-//go:nocheckptr
-func letSignalsIn() {
-	none := uint64(0)
-	sys.Call(syscall.SYS_RT_SIGPROCMASK, sys.SIG_SETMASK, sys.Addr(&none), 0, 8, 0, 0)
-}
-
 // monitor waits until init is gone. It kills init when the harness or the keeper has died
 // or the deadline has passed. Of an init that is killed, or has closed its socket, it
 // waits for the end for some twenty seconds (endsLate): what holds it up is told to the harness. So is
@@ -217,10 +194,7 @@ func monitor() {
 		keeper
 	)
 	ending, killed, seconds, limit := false, false, 0, [2]int64{1, 0} // which ppoll(2) counts down
-	p := &st.poll
-	for i := range polledSignals {
-		p[i] = sys.PollFD{FD: -1, Events: sys.POLLIN}
-	}
+	p := pollNothing()
 	p[socket].FD, p[initial].FD = int32(st.stageSock), st.pidfd
 	if p[harness].FD = watchHarness(); p[harness].FD < 0 {
 		killInit()
