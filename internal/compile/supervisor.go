@@ -230,7 +230,11 @@ func (c *compilation) hiddenAround(e resolve.Entry) bool {
 
 // writable reports whether something around p can be written.
 func (c *compilation) writable(p string) bool {
-	return slices.ContainsFunc(c.Tree.Entries, func(e resolve.Entry) bool {
-		return e.Kind == pathrule.Write && e.Dir && e.Path != p && pathrule.Within(p, e.Path)
-	})
+	for p != "/" {
+		p = path.Dir(p)
+		if e, ok := c.Tree.Find(p); ok && e.Kind == pathrule.Write && e.Dir {
+			return true
+		}
+	}
+	return false
 }
