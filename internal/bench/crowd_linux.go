@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/holdfast-dev/holdfast/sandbox"
 )
 
@@ -108,12 +110,7 @@ func oneCrowd(n int, kind string, killed bool) (started, ended crowdState, left 
 	if !killed {
 		err = w.askFor("end", &ended)
 	} else {
-		began := time.Now()
-		w.cmd.Process.Kill()
-		for leftOver(started.PIDs) > 0 && time.Since(began) < time.Minute {
-			time.Sleep(time.Millisecond)
-		}
-		ended.Took = time.Since(began)
+		ended.Took, err = killHarness(w, started.PIDs)
 	}
 	files, _ := filepath.Glob(temp + "/*/*")
 	left = fmt.Sprintf("%d processes, %d mounts, %d files", leftOver(started.PIDs), countMounts()-mounts, len(files))
@@ -121,6 +118,25 @@ func oneCrowd(n int, kind string, killed bool) (started, ended crowdState, left 
 		left += fmt.Sprintf(", %d descriptors, %d goroutines", ended.LeftHandles, ended.LeftGoroutines)
 	}
 	return started, ended, left, err
+}
+
+// killHarness takes the time until all processes of a harness that is killed are dead. They become this process's children, so that their processors' time
+// counts as its own.
+func killHarness(w *worker, pids []int) (time.Duration, error) {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return 0, os.NewSyscallError("prctl", err)
+	}
+	defer unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+	began := time.Now()
+	w.cmd.Process.Kill()
+	for leftOver(pids) > 0 && time.Since(began) < time.Minute {
+		time.Sleep(time.Millisecond)
+	}
+	took := time.Since(began)
+	for _, pid := range pids {
+		unix.Wait4(pid, nil, unix.WNOHANG, nil)
+	}
+	return took, nil
 }
 
 // beCrowd is a harness that starts commands at once when it reads a line, and ends them at the next. Its arguments are a directory for its
@@ -218,23 +234,4 @@ func (s *crowdState) measure(before holding, bare bool) error {
 	s.holding = holding{after.PSS / n, (after.Kernel - before.Kernel) / n, (after.Heap - before.Heap) / n, (after.Goroutines - before.Goroutines) / n, (after.Handles - before.Handles) / n}
 	s.Stage, s.Threads, s.PIDs = first.PSS/n, field("/proc/self/status", "Threads:"), slices.Concat(stages, inits, tools)
 	return err
-}
-
-// below returns the inits of stages, and their tools; of bare commands there are none.
-func below(stages []int, bare bool) (inits, tools []int, err error) {
-	for _, stage := range stages {
-		if bare {
-			break
-		}
-		init, err := child(stage)
-		if err != nil {
-			return nil, nil, err
-		}
-		tool, err := child(init)
-		if err != nil {
-			return nil, nil, err
-		}
-		inits, tools = append(inits, init), append(tools, tool)
-	}
-	return inits, tools, nil
 }

@@ -25,6 +25,25 @@ func child(pid int) (int, error) {
 	return 0, fmt.Errorf("process %d has %d children", pid, len(childrenOf(pid)))
 }
 
+// below returns the inits of stages, and their tools; of bare commands there are none.
+func below(stages []int, bare bool) (inits, tools []int, err error) {
+	for _, stage := range stages {
+		if bare {
+			break
+		}
+		init, err := child(stage)
+		if err != nil {
+			return nil, nil, err
+		}
+		tool, err := child(init)
+		if err != nil {
+			return nil, nil, err
+		}
+		inits, tools = append(inits, init), append(tools, tool)
+	}
+	return inits, tools, nil
+}
+
 var errNoPSS = errors.New("smaps_rollup has no Pss")
 
 // pssOf reads a process's proportional set size (proc_pid_smaps(5)), in KiB.
