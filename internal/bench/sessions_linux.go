@@ -173,8 +173,10 @@ func openAndClose(s *sandbox.Sandbox, dir string, n, depth int) (o openedSession
 	o.holding = holding{after.PSS / o.Opened, (after.Kernel - before.Kernel) / o.Opened, (after.Heap - before.Heap) / o.Opened,
 		(after.Goroutines - before.Goroutines) / o.Opened, (after.Handles - before.Handles) / o.Opened}
 	o.Each, o.Last = quantile(took, 0.5), quantile(took[len(took)-max(1, len(took)/10):], 0.5)
-	if o.Command, err = commandIn(all, dir); err != nil {
-		return o, err
+	if o.Failed == "" { // else there is nothing left for a command
+		if o.Command, err = commandIn(all, dir); err != nil {
+			return o, err
+		}
 	}
 	began := time.Now()
 	closeSessions(all)
