@@ -67,6 +67,37 @@ func TestKernelStartWithoutDescriptors(t *testing.T) {
 	})
 }
 
+// TestKernelSessionsWithoutDescriptors: the error of the session for which too few are left says which limit it is, and with others closed one can be opened.
+func TestKernelSessionsWithoutDescriptors(t *testing.T) {
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
+			if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 600, Max: 600}); err != nil {
+				t.Fatal(err)
+			}
+			s := attackSandbox(t, attackPolicy(t, "", allSets[0]), allSets[0])
+			var all []*Session
+			var err error
+			for err == nil && len(all) < 200 {
+				var n *Session
+				if n, err = s.Open(t.Context()); err == nil {
+					all = append(all, n)
+				}
+			}
+			if len(all) == 0 || !errors.Is(err, unix.EMFILE) || !strings.Contains(err.Error(), "ulimit -n") {
+				t.Errorf("%d were opened: %v", len(all), err)
+			}
+			for _, n := range all {
+				n.Close()
+			}
+			n, err := s.Open(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			n.Close()
+		})
+	})
+}
+
 // takeAllBut uses up the descriptors that are free, but for some.
 func takeAllBut(spare int) (taken []int) {
 	for {

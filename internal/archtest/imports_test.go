@@ -22,7 +22,7 @@ var walls = map[string][]string{
 	"internal/verdict":            {"sandbox/policy", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/plan", "internal/protected", "internal/proxy/hostrules", "internal/supervisor"},
 	"internal/compile":            {"sandbox/policy", "sandbox/rootfs", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/host", "internal/plan", "internal/protected", "internal/proxy/clientenv", "internal/supervisor", "landlock", "seccomp", "rlimit"},
 	"internal/darwin":             {"sandbox/policy", "internal/verdict", "internal/compile", "internal/pathrule", "internal/plan", "internal/protected", "internal/seatbelt/emit", "internal/supervisor", "rlimit"},
-	"internal/runner":             {"sandbox/policy", "internal/callback", "internal/compile", "internal/darwin", "internal/function", "internal/output", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/plan", "internal/seatbelt/emit", "internal/stage", "internal/stage/launch", "internal/stage/wire", "internal/supervisor", "rlimit"},
+	"internal/runner":             {"sandbox/policy", "internal/callback", "internal/compile", "internal/darwin", "internal/function", "internal/host", "internal/output", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/proxy", "internal/proxy/agent", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/plan", "internal/seatbelt/emit", "internal/stage", "internal/stage/launch", "internal/stage/wire", "internal/supervisor", "rlimit"},
 	"internal/pathrule":           {"internal/errtext"},
 	"internal/fixture":            {"sandbox/policy", "internal/host", "internal/pathrule", "internal/plan", "internal/resolve"},
 	"internal/errtext":            nil,
@@ -61,7 +61,7 @@ var walls = map[string][]string{
 	"internal/commandtest":        nil,
 	"internal/tooltest":           nil,
 	"internal/hosttest":           {"docs/hosts", "sandbox", "sandbox/policy", "internal/host"},
-	"internal/bench":              {"seccomp", "sandbox", "sandbox/policy", "sandbox/rootfs", "sandbox/capture"},
+	"internal/bench":              {"rlimit", "seccomp", "sandbox", "sandbox/policy", "sandbox/rootfs", "sandbox/capture"},
 }
 
 // testWalls says what tests may import beyond that, and why.
@@ -75,7 +75,7 @@ var testWalls = map[string][]string{
 	"landlock/process":         {"internal/sys"},
 	"sandbox":                  {"internal/seatbelt", "internal/seatbelt/emit", "sandbox/capture", "internal/supervisor", "landlock"}, // evaluates what is emitted; attacks a captured tool's network
 	"internal/seatbelt/emit":   {"internal/seatbelt"},
-	"internal/runner":          {"internal/protected", "internal/host", "seccomp"}, // rules of protected names; a session for this host
+	"internal/runner":          {"internal/protected", "seccomp"}, // rules of protected names
 }
 
 func TestImportsRunOneWay(t *testing.T) {

@@ -2,13 +2,13 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"runtime"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -25,7 +25,7 @@ const (
 const withoutNamespaces = "without-namespaces"
 
 // beHarness is a harness that holds as many MiB of touched memory as its
-// argument says, and starts a tool whenever it reads a line. It answers how many
+// argument says, in the workspace of its third or a new one, and starts a tool whenever it reads a line. It answers how many
 // nanoseconds that took.
 func beHarness(args []string) error {
 	mib, err := strconv.Atoi(args[0])
@@ -44,10 +44,16 @@ func beHarness(args []string) error {
 		memory[i] = 1
 	}
 	dir, s, err := workspace(change)
+	if err == nil && len(args) > 2 {
+		os.RemoveAll(dir)
+		dir = args[2]
+		s, err = sandbox.New(change(sandbox.Workspace(dir)))
+	} else {
+		defer os.RemoveAll(dir)
+	}
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
 	for in := bufio.NewReader(os.Stdin); ; {
 		if _, err := in.ReadString('\n'); err != nil {
 			break
@@ -106,16 +112,18 @@ func newWorker(name string, args ...string) (*worker, error) {
 }
 
 // ask sends a line and reads the answer, a number of nanoseconds.
-func (w *worker) ask(line string) (time.Duration, error) {
+func (w *worker) ask(line string) (took time.Duration, err error) { return took, w.askFor(line, &took) }
+
+// askFor sends a line and reads the answer, a line of JSON.
+func (w *worker) askFor(line string, answer any) error {
 	if _, err := fmt.Fprintln(w.in, line); err != nil {
-		return 0, err
+		return err
 	}
-	answer, err := w.out.ReadString('\n')
+	text, err := w.out.ReadBytes('\n')
 	if err != nil {
-		return 0, err
+		return err
 	}
-	n, err := strconv.ParseInt(strings.TrimSpace(answer), 10, 64)
-	return time.Duration(n), err
+	return json.Unmarshal(text, answer)
 }
 
 func (w *worker) close() {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/sandbox"
@@ -20,8 +21,8 @@ const idlers, idleRounds = 48, 5
 
 // A holding is what something that waits takes: of memory in KiB, and of the harness's goroutines and descriptors.
 type holding struct {
-	pss, kernel, heap   int
-	goroutines, handles int
+	PSS, Kernel, Heap   int
+	Goroutines, Handles int
 }
 
 // idle measures what a session takes that waits for its next command, and a prepared sandbox, each with the process that stands ready.
@@ -39,35 +40,41 @@ func idle() (table, error) {
 		name string
 		open func() (func(), error)
 	}{
-		{"idle session", func() (func(), error) { return openIdle(s) }},
+		{"idle session", func() (func(), error) {
+			all, _, err := openSessions(s, idlers)
+			return func() { closeSessions(all) }, err
+		}},
 		{"prepared sandbox", func() (func(), error) { return func() { s.Prepare(0) }, s.Prepare(idlers) }},
 	} {
 		u, err := measureIdle(row.open)
 		if err != nil {
 			return t, fmt.Errorf("%s: %w", row.name, err)
 		}
-		t.add(row.name, fmt.Sprint(u.pss), fmt.Sprint(u.kernel), fmt.Sprint(u.heap), fmt.Sprint(u.pss+u.kernel+u.heap), fmt.Sprint(u.goroutines), fmt.Sprint(u.handles))
+		t.add(row.name, fmt.Sprint(u.PSS), fmt.Sprint(u.Kernel), fmt.Sprint(u.Heap), fmt.Sprint(u.PSS+u.Kernel+u.Heap), fmt.Sprint(u.Goroutines), fmt.Sprint(u.Handles))
 	}
 	return t, nil
 }
 
-// openIdle opens the sessions.
-func openIdle(s *sandbox.Sandbox) (end func(), err error) {
-	var all []*sandbox.Session
-	end = func() {
-		for _, sess := range all {
-			sess.Close()
-		}
-	}
-	for range idlers {
+// openSessions opens n sessions, one after another, and notes how long each took. An error comes with those that were opened before.
+func openSessions(s *sandbox.Sandbox, n int) (all []*sandbox.Session, took []time.Duration, err error) {
+	for range n {
+		began := time.Now()
 		sess, err := s.Open(context.Background())
 		if err != nil {
-			end()
-			return nil, err
+			return all, took, err
 		}
-		all = append(all, sess)
+		all, took = append(all, sess), append(took, time.Since(began))
 	}
-	return end, nil
+	return all, took, nil
+}
+
+// closeSessions closes all at once, and returns when all are closed.
+func closeSessions(all []*sandbox.Session) {
+	var group sync.WaitGroup
+	for _, sess := range all {
+		group.Go(func() { sess.Close() })
+	}
+	group.Wait()
 }
 
 // measureIdle returns the medians of what one takes of those that open opens. What the first takes once is not counted.
@@ -80,9 +87,10 @@ func measureIdle(open func() (end func(), err error)) (holding, error) {
 		}
 		end, err := open()
 		if err != nil {
+			end()
 			return holding{}, err
 		}
-		stand, err := awaitReady(idlers)
+		stand, err := awaitReady(idlers, readyDepth)
 		if err != nil {
 			end()
 			return holding{}, err
@@ -92,22 +100,27 @@ func measureIdle(open func() (end func(), err error)) (holding, error) {
 		if err != nil {
 			return holding{}, err
 		}
-		all = append(all, holding{after.pss / idlers, (after.kernel - before.kernel) / idlers, (after.heap - before.heap) / idlers,
-			(after.goroutines - before.goroutines) / idlers, (after.handles - before.handles) / idlers})
+		all = append(all, holding{after.PSS / idlers, (after.Kernel - before.Kernel) / idlers, (after.Heap - before.Heap) / idlers,
+			(after.Goroutines - before.Goroutines) / idlers, (after.Handles - before.Handles) / idlers})
 		time.Sleep(100 * time.Millisecond) // the kernel frees namespaces in the background
 	}
+	return medianHolding(all[1:]), nil
+}
+
+// medianHolding is the median of each figure.
+func medianHolding(all []holding) holding {
 	median := func(of func(u holding) int) int {
 		var values []int
-		for _, u := range all[1:] {
+		for _, u := range all {
 			values = append(values, of(u))
 		}
 		slices.Sort(values)
 		return values[len(values)/2]
 	}
 	return holding{
-		median(func(u holding) int { return u.pss }), median(func(u holding) int { return u.kernel }), median(func(u holding) int { return u.heap }),
-		median(func(u holding) int { return u.goroutines }), median(func(u holding) int { return u.handles }),
-	}, nil
+		median(func(u holding) int { return u.PSS }), median(func(u holding) int { return u.Kernel }), median(func(u holding) int { return u.Heap }),
+		median(func(u holding) int { return u.Goroutines }), median(func(u holding) int { return u.Handles }),
+	}
 }
 
 // usageNow is what all takes now, with the memory of these processes.
@@ -116,11 +129,11 @@ func usageNow(pids []int) (u holding, err error) {
 	runtime.GC() // what the first has found, finalizers let go of
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	u.heap, u.goroutines = int(m.HeapAlloc+m.StackInuse)>>10, runtime.NumGoroutine()
-	if u.handles, err = openFiles(); err != nil {
+	u.Heap, u.Goroutines = int(m.HeapAlloc+m.StackInuse)>>10, runtime.NumGoroutine()
+	if u.Handles, err = openFiles(); err != nil {
 		return u, err
 	}
-	if u.kernel, err = kernelMemory(); err != nil {
+	if u.Kernel, err = kernelMemory(); err != nil {
 		return u, err
 	}
 	for _, pid := range pids {
@@ -128,7 +141,7 @@ func usageNow(pids []int) (u holding, err error) {
 		if err != nil {
 			return u, err
 		}
-		u.pss += kib
+		u.PSS += kib
 	}
 	return u, nil
 }
@@ -168,25 +181,26 @@ func field(file, name string) int {
 	return 0
 }
 
-// awaitReady waits until a tool stands ready below each of n stages, and returns the stages, inits and wardens, whose memory the tools share.
-func awaitReady(n int) (list []int, err error) {
+// How deep below the harness what waits stands: stages, inits, wardens, tools. Below an init nothing does where none stands ready.
+const initDepth, readyDepth = 2, 4
+
+// awaitReady waits until n processes stand at a depth below this one, and returns all processes above that; but where inits are waited for, these too. The tools
+// that stand ready share the memory of their wardens.
+func awaitReady(n, depth int) (list []int, err error) {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		tools := 0
 		list = nil
-		level := childrenOf(os.Getpid())
-		for depth := range 4 {
+		level := []int{os.Getpid()}
+		for range depth {
 			var below []int
 			for _, pid := range level {
 				below = append(below, childrenOf(pid)...)
 			}
-			if depth < 3 {
-				list = append(list, level...)
-			} else {
-				tools = len(level)
-			}
-			level = below
+			list, level = append(list, below...), below
 		}
-		if tools == n {
+		if len(level) == n && depth == readyDepth {
+			list = list[:len(list)-n]
+		}
+		if len(level) == n {
 			return list, nil
 		}
 	}

@@ -23,6 +23,9 @@ var sections = []section{
 	{"first", 40, first},
 	{"workers", 7, throughput},
 	{"memory", 1, memory},
+	{"workspace", 20, workspaces},
+	{"sessions", 20, sessions},
+	{"crowd", 5, crowd},
 	{"network", 10, network},
 }
 
@@ -32,6 +35,8 @@ var workers = map[string]func(args []string) error{
 	harnessWorker:  beHarness,
 	callsWorker:    makeCalls,
 	firstWorker:    beFirst,
+	sessionsWorker: beSessions,
+	crowdWorker:    beCrowd,
 	networkClient:  beNetworkClient,
 	networkHarness: beNetworkHarness,
 }

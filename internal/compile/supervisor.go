@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"path"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
@@ -38,9 +37,8 @@ func (c *compilation) supervisor() error {
 	if len(rules.Roots) == 0 && rules.Connects == nil && !rules.Watch || !c.Facts.Notify.Yes() {
 		return nil
 	}
-	if n := len(rules.Roots); n > supervisor.MaxEntries {
-		return &policy.PolicyError{Field: "Files.Write", Value: strconv.Itoa(n) + " directories", Problem: "too many to protect names in",
-			Remedy: "name a directory around them, or set Files.Protect.Off"}
+	if err := c.tooManyRules(rules); err != nil {
+		return err
 	}
 	encoded, err := rules.Encode()
 	if err != nil {
@@ -171,6 +169,24 @@ func programBytes(filter []supervisor.SockFilter) []byte {
 	return b
 }
 
+// tooManyRules names the list that the supervisor has no room for; nil: there is none.
+func (c *compilation) tooManyRules(r supervisor.Rules) error {
+	for _, list := range []struct {
+		n                            int
+		field, what, problem, remedy string
+	}{
+		{len(r.Roots), "Files.Write", "directories", "protect names in", "name a directory around them, or set Files.Protect.Off"},
+		{len(r.Names) + len(r.Hidden), "Files.Protect.Add", "names, with those of Files.HideNames", "look for", "name fewer"},
+		{len(c.Obeyed), "Files.Write", "paths that configurations of git name in it (core.hooksPath, include.path)", "protect", "name one repository, not the directory around all, or set Files.Protect.Off"},
+		{len(r.Paths), "Files.Read", "paths in directories that can be written, with those of Files.Hide", "hold one by one", "name a directory around them"},
+	} {
+		if list.n > supervisor.MaxEntries {
+			return &policy.PolicyError{Field: list.field, Value: fmt.Sprint(list.n, " ", list.what), Problem: fmt.Sprintf("are more than the %d that the supervisor can %s", supervisor.MaxEntries, list.problem), Remedy: list.remedy}
+		}
+	}
+	return nil
+}
+
 // supervisorRules makes the supervisor's rules. Case is folded on every file system: one
 // directory of an ext4 may fold and the next not, and the tool may choose
 // (chattr +F), so asking the file system would be asking the tool.
@@ -230,7 +246,11 @@ func (c *compilation) hiddenAround(e resolve.Entry) bool {
 
 // writable reports whether something around p can be written.
 func (c *compilation) writable(p string) bool {
-	return slices.ContainsFunc(c.Tree.Entries, func(e resolve.Entry) bool {
-		return e.Kind == pathrule.Write && e.Dir && e.Path != p && pathrule.Within(p, e.Path)
-	})
+	for p != "/" {
+		p = path.Dir(p)
+		if e, ok := c.Tree.Find(p); ok && e.Kind == pathrule.Write && e.Dir {
+			return true
+		}
+	}
+	return false
 }

@@ -1,6 +1,8 @@
 package compile
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -8,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
+	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/landlock"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"github.com/holdfast-dev/holdfast/seccomp"
@@ -71,6 +74,41 @@ func TestWhoBindsASocket(t *testing.T) {
 				if said := strings.Contains(strings.Join(h.Notes, " "), "no socket can be"); said != (h.Bound == c.bound) {
 					t.Errorf("%s: notes %q", h.Bound, h.Notes)
 				}
+			}
+		})
+	}
+}
+
+// TestListsTooLongForTheSupervisor: the error names the field, and what helps.
+func TestListsTooLongForTheSupervisor(t *testing.T) {
+	many := make([]string, supervisor.MaxEntries)
+	for i := range many {
+		many[i] = fmt.Sprint("/ws/many", i)
+	}
+	entries := func(in *Input, kind pathrule.Kind, dir bool) {
+		for _, p := range many {
+			in.Tree.Entries = append(in.Tree.Entries, resolve.Entry{Path: p, Kind: kind, Dir: dir})
+		}
+	}
+	for _, c := range []struct {
+		name, field, says string
+		add               func(in *Input)
+	}{
+		{"directories to write", "Files.Write", "directory around them", func(in *Input) { entries(in, pathrule.Write, true) }},
+		{"files to read in one", "Files.Read", "directory around them", func(in *Input) { entries(in, pathrule.Read, false) }},
+		{"names", "Files.Protect.Add", "name fewer", func(in *Input) {
+			for i := range many {
+				in.Policy.Files.Protect.Add = append(in.Policy.Files.Protect.Add, fmt.Sprint("name", i))
+			}
+		}},
+		{"what git obeys", "Files.Write", "one repository", func(in *Input) { in.Obeyed = append(many, "/ws/one") }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			in := inputOf(resolve.Tree{Entries: []resolve.Entry{{Path: "/ws", Kind: pathrule.Write, Dir: true}, {Path: "/ws/0", Kind: pathrule.Read}}}, fixture.Host(), policy.Policy{})
+			c.add(&in)
+			var bad *policy.PolicyError
+			if _, err := Plan(in); !errors.As(err, &bad) || bad.Field != c.field || !strings.Contains(bad.Remedy, c.says) || bad.Err != nil {
+				t.Errorf("%v", err)
 			}
 		})
 	}

@@ -1,6 +1,8 @@
 package gitobeyed
 
 import (
+	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,7 +10,7 @@ import (
 )
 
 const (
-	most     = 65536 // entries of a directory, git directories, and paths that are found
+	most     = 65536 // entries of a directory of hooks, and paths that are found: package compile refuses fewer than these
 	mostDeep = 10    // includes in includes, as in git; and slashes in the names of submodules
 )
 
@@ -20,7 +22,7 @@ type finder struct {
 	common []string // the user's and the machine's configuration
 	seen   map[string]bool
 	files  map[string][]setting
-	found  []string
+	found  map[string]bool
 }
 
 // In returns the absolute paths in the tree at top, which is absolute and free of links, that git obeys because a configuration names
@@ -32,7 +34,7 @@ func In(top string, shown func(tree string) bool) []string {
 	if xdg == "" {
 		xdg = filepath.Join(home, ".config")
 	}
-	f := &finder{top: top, shown: shown, home: home, common: []string{"/etc/gitconfig", xdg + "/git/config", home + "/.gitconfig"}, seen: map[string]bool{}, files: map[string][]setting{}}
+	f := &finder{top: top, shown: shown, home: home, common: []string{"/etc/gitconfig", xdg + "/git/config", home + "/.gitconfig"}, seen: map[string]bool{}, files: map[string][]setting{}, found: map[string]bool{}}
 	for dir := top; ; dir = filepath.Dir(dir) {
 		f.workTree(dir)
 		f.gitDir(dir, "")
@@ -40,28 +42,31 @@ func In(top string, shown func(tree string) bool) []string {
 			break
 		}
 	}
-	for _, dir := range f.directories(top) {
+	for dir := range directories(top) {
 		f.workTree(dir)
 		f.gitDir(dir, "")
 	}
-	slices.Sort(f.found)
-	return slices.Compact(f.found)
+	return slices.Sorted(maps.Keys(f.found))
 }
 
-// directories are those in dir, but links.
-func (f *finder) directories(dir string) (list []string) {
-	d, err := os.Open(dir)
-	if err != nil {
-		return nil
-	}
-	defer d.Close()
-	entries, _ := d.ReadDir(most)
-	for _, e := range entries {
-		if e.IsDir() && e.Name() != ".git" {
-			list = append(list, dir+"/"+e.Name())
+// directories are those in dir, but links. Some are read at a time, and none is left out: a tool can have made very many names.
+func directories(dir string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		d, err := os.Open(dir)
+		if err != nil {
+			return
+		}
+		defer d.Close()
+		for err == nil {
+			var entries []os.DirEntry
+			entries, err = d.ReadDir(256)
+			for _, e := range entries {
+				if e.IsDir() && e.Name() != ".git" && !yield(dir+"/"+e.Name()) {
+					return
+				}
+			}
 		}
 	}
-	return list
 }
 
 // workTree looks at dir/.git: a git directory, or a file that names one.
@@ -97,7 +102,7 @@ func (f *finder) gitDir(git, tree string) {
 	if real, err := filepath.EvalSymlinks(tree); err == nil && tree != "" {
 		tree = real
 	}
-	if f.seen[git+"\x00"+tree] || len(f.seen) > most {
+	if f.seen[git+"\x00"+tree] {
 		return
 	}
 	f.seen[git+"\x00"+tree] = true
@@ -123,7 +128,12 @@ func (f *finder) gitDir(git, tree string) {
 	for _, file := range files {
 		f.config(file, bases, 0)
 	}
-	for _, dir := range f.directories(filepath.Join(common, "worktrees")) {
+	f.modules(filepath.Join(git, "modules"), 0)
+	if f.seen[common] {
+		return // each worktree leads here
+	}
+	f.seen[common] = true
+	for dir := range directories(filepath.Join(common, "worktrees")) {
 		if text, err := read(filepath.Join(dir, "gitdir")); err == nil {
 			tree := filepath.Clean(strings.TrimSuffix(from(dir, strings.TrimSpace(text)), "/.git"))
 			if real, err := filepath.EvalSymlinks(tree); err == nil {
@@ -135,7 +145,6 @@ func (f *finder) gitDir(git, tree string) {
 			f.gitDir(dir, tree)
 		}
 	}
-	f.modules(filepath.Join(git, "modules"), 0)
 	if common != git {
 		f.modules(filepath.Join(common, "modules"), 0)
 	}
@@ -143,11 +152,10 @@ func (f *finder) gitDir(git, tree string) {
 
 // modules looks at the git directories of submodules.
 func (f *finder) modules(dir string, depth int) {
-	for _, d := range f.directories(dir) {
+	for d := range directories(dir) {
 		if there(d + "/HEAD") {
 			f.gitDir(d, "")
-		} else if depth < mostDeep && len(f.seen) <= most {
-			f.seen[d] = true
+		} else if depth < mostDeep {
 			f.modules(d, depth+1)
 		}
 	}
@@ -271,10 +279,10 @@ func (f *finder) within(p string, hooks bool) {
 	switch {
 	case p == f.top && hooks:
 		for _, name := range hookNames {
-			f.found = append(f.found, filepath.Join(p, name))
+			f.found[filepath.Join(p, name)] = true
 		}
 	case strings.HasPrefix(p, strings.TrimSuffix(f.top, "/")+"/"):
-		f.found = append(f.found, p)
+		f.found[p] = true
 	}
 }
 

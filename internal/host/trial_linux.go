@@ -83,10 +83,18 @@ func (f Facts) Tried(t Trial) Facts {
 	return f
 }
 
-const lackRemedy = "try again when there are descriptors, processes, namespaces and memory (ulimit -n, ulimit -u, the cgroup's pids.max and memory.max, user.max_user_namespaces), or outside of a sandbox that allows no more namespaces (bubblewrap's --disable-userns, as Flatpak's)"
+const lackRemedy = "try again when there are descriptors, processes, namespaces and memory (ulimit -n, ulimit -u, kernel.pid_max, the cgroup's pids.max and memory.max, user.max_user_namespaces), or outside of a sandbox that allows no more namespaces (bubblewrap's --disable-userns, as Flatpak's)"
 
 // lacking says what helps, too. It is what Facts.Lack holds.
 func lacking(err error) error { return fmt.Errorf("%w (remedy: %s)", err, lackRemedy) }
+
+// Lacking returns a start's error with what helps, if it is a lack of descriptors, processes or memory.
+func Lacking(err error) error {
+	if !IsLack(err) {
+		return err
+	}
+	return lacking(err)
+}
 
 // IsLack reports whether an error is a lack of descriptors, processes or memory: of this moment, or of a limit of this process's. A tool can
 // bring one about, so it must not count as something that the host does not have.

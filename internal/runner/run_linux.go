@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/function"
+	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/internal/stage/launch"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
@@ -308,7 +309,7 @@ func (r *Run) failure() error {
 		if r.session != nil {
 			p = p.ForSession()
 		}
-		return failedAs(r.id, failedStart(p, r.template, f))
+		return failedAs(r.id, host.Lacking(failedStart(p, r.template, f)))
 	}
 	return nil // killed on the way, as a process of os/exec's may be: Wait tells
 }

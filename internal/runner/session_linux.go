@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/function"
+	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/internal/stage/launch"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -81,7 +82,7 @@ func (s *Sandbox) Open(ctx context.Context) (*Session, error) {
 	n.left.L = &n.mu
 	if err := n.start(); err != nil {
 		n.release()
-		return nil, err
+		return nil, host.Lacking(err)
 	}
 	go n.follow()
 	stop := context.AfterFunc(ctx, func() { n.Close() })
