@@ -23,8 +23,8 @@ type Sandbox struct {
 }
 
 // New validates the policy, resolves its paths and compiles it for this host, once. The error is a [*PolicyError] that
-// names the first field which is wrong, or joins an [*UnsupportedError] for each bound that this host cannot hold. Any
-// other is a lack of the moment, or wraps [errors.ErrUnsupported].
+// names the first wrong field, joins an [*UnsupportedError] for each bound that this host cannot hold, is a lack of the
+// moment, or wraps [errors.ErrUnsupported].
 func New(p Policy) (*Sandbox, error) {
 	p = p.Clone()
 	if err := p.Validate(); err != nil {
@@ -78,7 +78,7 @@ func (s *Sandbox) Prepare(n int) error { return s.prepared.Keep(n) }
 func (s *Sandbox) Close() error { return s.prepared.Close() }
 
 // Explain prints what will be done for a command of this sandbox, step by step,
-// with the reason where its place or form needs one, and what of each bound is not held here.
+// with reasons, and what of each bound is not held here.
 func (s *Sandbox) Explain() string { return s.explain() }
 
 // Command is [exec.Command] in the default sandbox, [Workspace] of the present
