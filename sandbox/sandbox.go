@@ -22,8 +22,8 @@ type Sandbox struct {
 	sshConfigs []string // a test's own, for clientenv.SystemSSHConfigs
 }
 
-// New validates the policy, resolves its paths and compiles it for this host, once. The error is a [*PolicyError] for
-// the first wrong field, joins an [*UnsupportedError] for each bound this host cannot hold, or is a passing lack.
+// New validates the policy, resolves its paths and compiles it for this host, once. The error is a [*PolicyError] for the first
+// wrong field, joins an [*UnsupportedError] for each bound this host cannot hold, or tells of a lack.
 func New(p Policy) (*Sandbox, error) {
 	p = p.Clone()
 	if err := p.Validate(); err != nil {

@@ -47,7 +47,7 @@ func (c *compiler) landlock(r landlock.Ruleset, follow bool) error {
 			c.last().Ignore[0], c.last().Skip = uint16(unix.ENOENT), 2
 		}
 		c.rule(rule.Access, wire.RegFree)
-		c.close(wire.RegFree)
+		c.closeLater(wire.RegFree)
 	}
 	c.terminals(r.HandledFS() & (landlock.FSReadFile | landlock.FSWriteFile | landlock.FSIoctlDev))
 	for _, rule := range r.Ports {
