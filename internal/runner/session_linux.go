@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/internal/stage/launch"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
+	"golang.org/x/sys/unix"
 )
 
 // A Session is a living sandbox: its namespaces and what lies in them, its network, and its init, from Open to Close. Any
@@ -103,8 +104,15 @@ func (s *Sandbox) holdsSessions() error {
 	case s.Plan.Apart == nil && !slices.Contains(slices.Concat(s.Policy.May, s.Policy.Open), policy.BoundProcesses):
 		return no("Landlock, which keeps its commands from each other's memory and which this host does not have", "see Probe's Landlock, or name processes in Policy.May")
 	}
+	var files unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) == nil && files.Max < leastSessionFiles {
+		return no(fmt.Sprintf("%d descriptors, of which this program's hard limit leaves %d", leastSessionFiles, files.Max), "raise the limit (ulimit -Hn)")
+	}
 	return nil
 }
+
+// leastSessionFiles is what a session's init has to be able to number: its own descriptors lie above those of any tool.
+const leastSessionFiles = 600
 
 func (n *Session) start() (err error) {
 	s := n.sandbox
