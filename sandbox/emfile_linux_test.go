@@ -97,7 +97,7 @@ func TestKernelSessionsWithoutDescriptors(t *testing.T) {
 			if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 500, Max: 500}); err != nil {
 				t.Fatal(err)
 			}
-			var refused *SessionError
+			var refused *policy.SessionError
 			if _, err = s.Open(t.Context()); !errors.As(err, &refused) || !strings.Contains(err.Error(), "ulimit -Hn") {
 				t.Errorf("below the limit of a session: %v", err)
 			}
