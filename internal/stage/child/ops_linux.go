@@ -59,39 +59,38 @@ func run(place int) bool {
 // mostLater is how many descriptors wait to be closed: the limit of descriptors may be that of the harness.
 const mostLater = 32
 
-// closeLater closes a descriptor together with those before and after it: what has been opened for a step only is numbered in a row, since the
-// kernel gives each the lowest number that is free.
+// closeLater closes a descriptor together with others, most of which are numbered in a row: the kernel gives each the lowest number that is free.
 //
 //go:norace
 //go:nocheckptr
 func closeLater(fd uintptr) uintptr {
-	if int32(fd) < 0 {
-		return uintptr(syscall.EBADF)
+	if int32(fd) < 0 || fd >= uintptr(len(st.later)*64) {
+		_, errno := sys.Call(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
+		return errno
 	}
-	switch fd {
-	case st.laterEnd:
-		st.laterEnd++
-	case st.laterFrom - 1:
-		st.laterFrom--
-	default:
-		closeNow()
-		st.laterFrom, st.laterEnd = fd, fd+1
-	}
-	if st.laterEnd-st.laterFrom >= mostLater {
+	st.later[fd>>6&3] |= 1 << (fd & 63)
+	if st.laterCount++; st.laterCount == mostLater {
 		closeNow()
 	}
 	return 0
 }
 
-// closeNow closes the descriptors that wait for it.
+// closeNow closes the descriptors that wait for it, each row by one call.
 //
 //go:norace
 //go:nocheckptr
 func closeNow() {
-	if st.laterFrom < st.laterEnd {
-		sys.Call(sys.SYS_CLOSE_RANGE, st.laterFrom, st.laterEnd-1, 0, 0, 0, 0)
+	for fd := uintptr(0); st.laterCount > 0 && fd < uintptr(len(st.later)*64); fd++ {
+		first := fd
+		for fd < uintptr(len(st.later)*64) && st.later[fd>>6&3]>>(fd&63)&1 != 0 {
+			fd++
+		}
+		if fd > first {
+			sys.Call(sys.SYS_CLOSE_RANGE, first, fd-1, 0, 0, 0, 0)
+			st.laterCount -= fd - first
+		}
 	}
-	st.laterFrom, st.laterEnd = 0, 0
+	st.later, st.laterCount = [4]uint64{}, 0
 }
 
 // virtualCall runs the ops that are no single system call.

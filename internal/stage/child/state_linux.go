@@ -23,15 +23,16 @@ type state struct {
 	// init shares with the stage since fork(2). A copy later interrupts that processor (flush_tlb_mm_range).
 	listener int64
 	reg      [wire.MaxRegisters]int64
-	// The descriptors from the first to before the second wait to be closed (closeLater).
-	laterFrom, laterEnd uintptr
-	checks              [wire.MaxSelfChecks]int32
-	how                 [3]uint64 // struct open_how
-	rule                [2]uint64 // struct landlock_path_beneath_attr
-	path                [64]byte
-	digits              [24]byte
-	stat                syscall.Stat_t
-	waited              uint32
+	// Descriptors that wait to be closed (closeLater): bit n for descriptor n, and how many.
+	later      [4]uint64
+	laterCount uintptr
+	checks     [wire.MaxSelfChecks]int32
+	how        [3]uint64 // struct open_how
+	rule       [2]uint64 // struct landlock_path_beneath_attr
+	path       [64]byte
+	digits     [24]byte
+	stat       syscall.Stat_t
+	waited     uint32
 
 	// Of the processes beside init: netFD and detachErrno are written by one each, the rest by init.
 	netPID      uintptr
