@@ -38,7 +38,7 @@ func ExampleAllows() {
 	// read false Files.Private[0]: private: the tool sees what is the run's own there: a directory of the run's own, empty at its start: /tmp/x lies in /tmp
 	// read false Files.Hide[0]: hidden: /ws/keys/id lies in /ws/keys (to allow it: take it out of Files.Hide, or name what is inside in Files.Read or Files.Write)
 	// read false Files.HideNames[0]: /ws/api/.env is the hidden name .env (to allow it: take it out of Files.HideNames)
-	// create false Files.Protect: /ws/sub/.git/hooks/pre-commit lies in a git directory, where tools may not have it (to allow it: name .git in Files.Protect.Except, which opens all of git's directories)
+	// create false Files.Protect: /ws/sub/.git/hooks/pre-commit lies in a git directory, where tools may not have it (to allow it: name .git/hooks in Files.Protect.Except, if git outside may obey it)
 	// connect false Network: there is no network but a loopback of the sandbox's own (to allow it: name the host in Network.Hosts)
 	// connect true the sandbox has a loopback of its own: what listens there is inside
 	// signal false no process outside of the sandbox can be signalled (to allow it: open the bound processes)

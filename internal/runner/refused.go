@@ -126,7 +126,7 @@ func gitName(line string) string {
 		return ".git/hooks"
 	case line == "info/attributes":
 		return ".git/info/attributes"
-	case line == "config", line == "config.lock", line == "config.worktree":
+	case line == "config", line == "config.lock":
 		return ".git/config"
 	}
 	return ""

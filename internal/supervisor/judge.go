@@ -14,6 +14,7 @@ type Judgement struct {
 	Text      bool // a text of a git directory that is checked before it stands
 	Fixed     bool // a directory of a git directory whose mode stays
 	Inside    bool // in a directory named .git
+	OnlyDir   bool // where a directory may stand, and no file
 	Tree      bool // in it, below a directory of plain data
 	Data      bool // as Tree, or plain data itself
 	Probe     bool // in it, a name that git init makes a link of
@@ -41,7 +42,7 @@ func Inside(path []string, fold bool) Judgement {
 	has := func(bit uint32) bool { return hit&bit != 0 }
 	return Judgement{
 		Whole: has(hitWhole), Config: has(hitConfig), CommonDir: has(hitCommon), Lock: has(hitLock), Text: has(hitText), Fixed: has(hitFixed),
-		Inside: true, Tree: class == gitTree, Data: class == gitTree || class == gitData, Probe: class == gitProbe, Loose: has(hitLoose),
+		Inside: true, Tree: class == gitTree, Data: class == gitTree || class == gitData, Probe: class == gitProbe, OnlyDir: class == gitDir || class == gitFixed, Loose: has(hitLoose),
 	}
 }
 
@@ -58,7 +59,7 @@ func Judge(rules []byte, path string) (j Judgement, ok bool) {
 	has := func(bit uint32) bool { return m.hit&bit != 0 }
 	return Judgement{
 		Whole: has(hitWhole), Config: has(hitConfig), GitFile: has(hitGitFile), CommonDir: has(hitCommon), Lock: has(hitLock), Text: has(hitText), Fixed: has(hitFixed),
-		Inside: inside, Tree: class == gitTree, Data: class == gitTree || class == gitData, Probe: class == gitProbe, Loose: has(hitLoose), Hidden: has(hitHidden),
+		Inside: inside, Tree: class == gitTree, Data: class == gitTree || class == gitData, Probe: class == gitProbe, OnlyDir: class == gitDir || class == gitFixed, Loose: has(hitLoose), Hidden: has(hitHidden),
 		Above: has(hitPrefix), Deep: has(hitDeep), Placed: has(hitPlace), Fenced: m.rb(offFence) != 0 && !m.granted,
 	}, true
 }

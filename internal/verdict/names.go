@@ -133,10 +133,14 @@ func (m *Evaluator) nameAllows(a Access, p string, arrives bool) (bool, Reason) 
 	if !ok {
 		return true, Reason{}
 	}
-	in, git := m.Names.inGit(path, floor)
+	in, git, opener := m.Names.inGit(path, floor)
 	if git.Inside {
 		if gitForbids(a, git, arrives, m) {
-			return false, Reason{Bound: policy.BoundFiles, Field: in.Field, Why: p + " lies in a git directory, where tools may not have it", Remedy: "name .git in Files.Protect.Except, which opens all of git's directories"}
+			r := Reason{Bound: policy.BoundFiles, Field: in.Field, Why: p + " lies in a git directory, where tools may not have it", Remedy: "name .git in Files.Protect.Except, which opens all of git's directories"}
+			if opener != "" {
+				r.Remedy = "name " + opener + " in Files.Protect.Except, if git outside may obey it"
+			}
+			return false, r
 		}
 	}
 	for _, n := range m.Names.Rules {
@@ -170,10 +174,12 @@ func (m *Evaluator) nameAllows(a Access, p string, arrives bool) (bool, Reason) 
 
 // inGit finds the directory named .git that the path lies in, and what the list of names in git directories makes of it. Whether
 // other directories have the shape of one is for the supervisor to see.
-func (n *nameRules) inGit(path []string, floor int) (NameRule, supervisor.Judgement) {
+//
+// opener is the name that opens it when it is taken out of the list; "": there is none.
+func (n *nameRules) inGit(path []string, floor int) (_ NameRule, _ supervisor.Judgement, opener string) {
 	i := slices.IndexFunc(n.Rules, func(r NameRule) bool { return r.Name == ".git" && !r.Hides })
 	if i < 0 || floor >= len(path) {
-		return NameRule{}, supervisor.Judgement{}
+		return NameRule{}, supervisor.Judgement{}, ""
 	}
 	for at := len(path) - 1; at > 0 && at >= floor; at-- {
 		if !samePart(".git", path[at-1]) {
@@ -185,24 +191,35 @@ func (n *nameRules) inGit(path []string, floor int) (NameRule, supervisor.Judgem
 		inside := path[at:]
 		j := supervisor.Inside(inside, true)
 		switch {
-		case inside[0] == "hooks" && len(inside) > 1 && !has(".git/hooks"), strings.HasPrefix(strings.Join(inside, "/"), "info/attributes") && !has(".git/info/attributes"):
-			j.Whole = false
-		case strings.HasPrefix(inside[0], "config") && !has(".git/config"):
-			j.Config, j.Lock = false, false
+		case inside[0] == "hooks" && len(inside) > 1:
+			opener = ".git/hooks"
+		case strings.HasPrefix(strings.Join(inside, "/"), "info/attributes"):
+			opener = ".git/info/attributes"
+		case inside[0] == "config", inside[0] == "config.lock":
+			opener = ".git/config"
 		}
-		return n.Rules[i], j
+		switch {
+		case opener == "" || has(opener):
+		case opener == ".git/config":
+			j.Config, j.Lock = false, false
+		default:
+			j.Whole = false
+		}
+		return n.Rules[i], j, opener
 	}
-	return NameRule{}, supervisor.Judgement{}
+	return NameRule{}, supervisor.Judgement{}, ""
 }
 
 // gitForbids is what may not be done in a git directory.
 func gitForbids(a Access, j supervisor.Judgement, arrives bool, m *Evaluator) bool {
 	names := j.Whole || j.Config || j.CommonDir || j.Lock || j.Text
 	switch a.Op {
-	case OpWrite, OpLink:
+	case OpWrite:
 		return names
+	case OpLink:
+		return names || arrives && j.OnlyDir
 	case OpCreate:
-		return names && !(j.Lock && !a.Dir)
+		return names && !(j.Lock && !a.Dir) || j.OnlyDir && !a.Dir
 	case OpSymlink:
 		return names || !j.Probe || strings.ContainsAny(a.To, "/.")
 	case OpBind, OpSetXattr:
@@ -213,13 +230,13 @@ func gitForbids(a Access, j supervisor.Judgement, arrives bool, m *Evaluator) bo
 		return j.Whole || j.Fixed
 	case OpRename:
 		if !a.Dir {
-			return j.Whole || j.Config || j.CommonDir || j.Lock || arrives && j.Text
+			return j.Whole || j.Config || j.CommonDir || j.Lock || arrives && (j.Text || j.OnlyDir)
 		}
 		if names || !j.Data {
 			return true
 		}
 		path, floor, ok := m.under(a.Path)
-		_, from := m.Names.inGit(path, floor)
+		_, from, _ := m.Names.inGit(path, floor)
 		return arrives && (!ok || !j.Tree || !from.Tree)
 	}
 	return false
