@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -43,12 +44,34 @@ func (c *compilation) filters() error {
 	if profile.Len() > 0 {
 		c.do(plan.LoadFilter{Name: "profile", Program: profile}, plan.Seccomp, "it allows least")
 	}
+	if err := c.checkLoads(profile); err != nil {
+		return err
+	}
 	for i, p := range c.Policy.Programs {
 		c.do(plan.LoadFilter{Name: fmt.Sprint(i), Program: p}, plan.Seccomp, "the policy's own")
 	}
 	if c.letsListen(profile) && !slices.ContainsFunc(c.Policy.Programs, func(p seccomp.Program) bool { return !c.letsListen(p) }) {
 		supervisors := slices.Clone(c.plan.Steps[first:others])
 		c.plan.Steps = append(slices.Delete(c.plan.Steps, first, others), supervisors...)
+	}
+	return nil
+}
+
+// checkLoads refuses a program that one before it, or the profile, does not let be loaded.
+func (c *compilation) checkLoads(profile seccomp.Program) error {
+	const setSeccomp, modeFilter = 22, 2 // PR_SET_SECCOMP, SECCOMP_MODE_FILTER
+	call, err := seccomp.NewCall(c.Arch, "prctl", setSeccomp, modeFilter)
+	if err != nil {
+		return err
+	}
+	before := []seccomp.Program{profile}
+	for i, p := range c.Policy.Programs {
+		for _, b := range before {
+			if action, err := b.Evaluate(call); b.Len() > 0 && (err != nil || action != seccomp.Allow) {
+				return &policy.PolicyError{Field: errtext.Indexed("Programs", i), Problem: "cannot be loaded: the profile, or a program before it, does not allow prctl(2)", Remedy: "allow prctl there"}
+			}
+		}
+		before = append(before, p)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/fixture"
@@ -46,6 +47,34 @@ func TestTheSupervisorsFilterIsTheLastThatTheOthersLetBe(t *testing.T) {
 			at := position(p, is[plan.LoadSupervisor])
 			if at < 0 || len(p.Steps)-1-at != c.others {
 				t.Errorf("step %d of\n%s", at, p)
+			}
+		})
+	}
+}
+
+// TestAProgramThatCannotBeLoadedIsRefused: a filter before it refuses the prctl(2) by which it would be.
+func TestAProgramThatCannotBeLoadedIsRefused(t *testing.T) {
+	refuses := seccomp.Filter{Default: seccomp.Allow, Rules: []seccomp.Rule{{Names: []string{"prctl"}, Action: seccomp.Errno(seccomp.EPERM)}}}
+	program, err := refuses.Compile(seccomp.AMD64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, field string
+		policy      policy.Policy
+	}{
+		{"the profile refuses it", "Programs[0]", policy.Policy{Syscalls: refuses, Programs: []seccomp.Program{program}}},
+		{"a program before it does", "Programs[1]", policy.Policy{Programs: []seccomp.Program{program, program}}},
+		{"the last one may", "", policy.Policy{Programs: []seccomp.Program{program}}},
+		{"and a profile without programs", "", policy.Policy{Syscalls: refuses}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			in := inputOf(fixture.WorkspaceTree(), fixture.Host(), c.policy)
+			in.Arch = seccomp.AMD64
+			_, err := Plan(in)
+			var wrong *policy.PolicyError
+			if errors.As(err, &wrong) != (c.field != "") || wrong != nil && wrong.Field != c.field {
+				t.Errorf("%v", err)
 			}
 		})
 	}
