@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 )
 
-// F49: a relative core.hooksPath counts in every work tree, also in those that the tool makes: it plants hooks there, which the user's
+// F27: a relative core.hooksPath counts in every work tree, also in those that the tool makes: it plants hooks there, which the user's
 // git runs. What stands for the hook is post-index-change, which git status runs.
 func TestKernelAttackHooksOfANewWorkTree(t *testing.T) {
 	kerneltest.Long(t)
