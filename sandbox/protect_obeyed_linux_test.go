@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
@@ -45,8 +46,65 @@ func TestWhatAConfigurationNamesIsProtected(t *testing.T) {
 					t.Errorf("%s may be made: %v, not %v: %+v", path, ok, want, why)
 				}
 			}
-			if got := slices.Contains(s.obeyed, dir+"/ci"); got == c.hooks {
+			if got := slices.Contains(s.obeyed.Paths, dir+"/ci"); got == c.hooks {
 				t.Errorf("held: %q", s.obeyed)
+			}
+		})
+	}
+}
+
+// A relative core.hooksPath is protected in every directory, since each can become a work tree.
+func TestWhatARelativeHooksPathNamesIsProtectedEverywhere(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", dir+"/home")
+	for name, text := range map[string]string{
+		"home/.gitconfig": "[core]\n\thooksPath = hooks\n", "w/.git/HEAD": "ref: refs/heads/main\n", "w/.git/config": "[core]\n\thooksPath = ci/run\n",
+		"w/lib/.git/HEAD": "ref: refs/heads/main\n", "w/lib/.git/config": "[core]\n\thooksPath = .husky/_\n", "w/ci/run/x": "", "w/hooks/x": "", "w/lib/ci/run/x": "",
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := dir + "/w"
+	for _, c := range []struct {
+		name         string
+		change       func(p *Policy)
+		ci, hook, hu bool // may be made
+	}{
+		{"the default", func(p *Policy) {}, false, false, false},
+		{"build files are open", func(p *Policy) { p.Files.Protect.BuildFiles = true }, false, false, false},
+		{"Write names one", func(p *Policy) { p.Files.Write = append(p.Files.Write, w+"/ci/run") }, true, false, false},
+		{"Write names one of an ordinary name", func(p *Policy) { p.Files.Write = append(p.Files.Write, w+"/hooks") }, false, true, false},
+		{"Write names another of that name", func(p *Policy) { p.Files.Write = append(p.Files.Write, w+"/lib/ci/run") }, false, false, false},
+		{"a name above one is excepted", func(p *Policy) { p.Files.Protect.Except = []string{".husky"} }, false, false, true},
+		{"hooks are excepted", func(p *Policy) { p.Files.Protect.Except = []string{".git/hooks", ".husky"} }, true, true, true},
+		{"nothing is protected", func(p *Policy) { p.Files.Protect.Off = true }, true, true, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := Policy{Files: Files{Read: Workspace(w).Files.Read, Write: []string{w}}}
+			c.change(&p)
+			s, err := New(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for path, want := range map[string]bool{
+				"/n/ci/run/pre-commit": c.ci, "/a/b/ci/run/helper": c.ci, "/n/hooks/pre-commit": c.hook, "/src/hooks/useState.ts": true, "/hooks/x": c.hook, "/n/.husky/_/h": c.hu,
+				"/n/ci/other": true, "/n/run/x": true, "/plain": true,
+			} {
+				ok, why := s.Allows(Access{Op: OpCreate, Path: w + path})
+				if ok != want {
+					t.Errorf("%s may be made: %v, not %v: %+v", path, ok, want, why)
+				}
+				if path == "/n/ci/run/pre-commit" && !ok && (!strings.Contains(why.Why, "core.hooksPath") || !strings.Contains(why.Remedy, w+"/ci/run in Files.Write")) {
+					t.Errorf("%s: %+v", path, why)
+				}
 			}
 		})
 	}

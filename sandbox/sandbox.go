@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast/internal/presets"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/internal/runner"
 )
 
@@ -17,7 +18,7 @@ type Sandbox struct {
 	ready    *runner.Sandbox
 	prepared runner.Prepared
 	facts    Host
-	obeyed   []string // see compile.Input
+	obeyed   resolve.Obeyed // see compile.Input
 
 	sshConfigs []string // a test's own, for clientenv.SystemSSHConfigs
 }

@@ -30,7 +30,7 @@ type Input struct {
 	Inotify   [2]int // how many instances and watches one user may have; 0: unknown
 	Threads   bool   // the stage has several, see launch.HasThreads
 	Arch      seccomp.Arch
-	Obeyed    []string                         // paths in what can be written that git obeys by a repository's configuration
+	Obeyed    resolve.Obeyed                   // what git obeys by a configuration, in what can be written
 	Sockets   []string                         // of the host's, in what the policy shows to read, where Landlock cannot refuse them
 	Foreign   []resolve.Owned                  // what the policy lets be written and a root without capabilities cannot write to
 	Mounts    []resolve.MountEntry             // the entries of the policy's Root

@@ -200,6 +200,9 @@ func (c *compilation) supervisorRules() supervisor.Rules {
 	for _, name := range c.Policy.Files.ProtectedPatterns() {
 		rules.Names = append(rules.Names, protected.Pattern{Path: name, Kind: kinds[name]})
 	}
+	for _, name := range c.Obeyed.Names {
+		rules.Names = append(rules.Names, protected.Pattern{Path: name})
+	}
 	rules.Paths, rules.Fence = c.protectedPaths(), c.fences()
 	rules.Shared, rules.Terminals = c.ownHome(), c.makesTerminals()
 	return rules
@@ -215,7 +218,7 @@ func (c *compilation) holdsInWritable() bool {
 // fs/namespace.c), and the new one would be the tool's. Without mounts they are the only one.
 func (c *compilation) protectedPaths() []protected.Pattern {
 	var paths []protected.Pattern
-	for _, p := range c.Obeyed {
+	for _, p := range c.Obeyed.Paths {
 		paths = append(paths, protected.Pattern{Path: p})
 	}
 	for _, e := range c.Tree.Entries {

@@ -1,13 +1,14 @@
 // Package gitobeyed finds the files and directories of a tree that git obeys because a configuration names them: what
 // core.hooksPath and include.path (includeIf.*.path too) of the repositories there say.
 //
-//	gitobeyed.In("/home/u/project", shown) // [/home/u/project/.githooks /home/u/project/.gitlocal]
+//	gitobeyed.In("/home/u/project", shown) // [/home/u/project/ci/hooks /home/u/project/.gitlocal], [ci/hooks]
 //
 // That takes some 80 us for a repository, and 2 us more for each directory of its top (BenchmarkIn).
 //
 // Looked at are the repository that the tree's top lies in, those of the tree's top and of its directories one level below, with
-// their submodules and linked worktrees; and the user's and the machine's configuration, whose relative hooksPath counts
-// in every work tree. Nothing is executed, no FIFO is waited for, and no configuration above 1 MiB is read. The names need not exist.
+// their submodules and linked worktrees; and the user's and the machine's configuration. What lies deeper is not: to read the directories two
+// levels below takes some twenty times as long, and there is no end to that. A relative hooksPath counts in every work tree, also in one that comes to be
+// later, so In returns it by itself, for names at every depth (Names). Nothing is executed, no FIFO is waited for, and no configuration above 1 MiB is read. The names need not exist.
 //
 // A work tree that core.worktree names is anchored: a name below it is found, so that no directory on the way to it becomes a link.
 //

@@ -23,18 +23,21 @@ type finder struct {
 	seen   map[string]bool
 	files  map[string][]setting
 	found  map[string]bool
+	hooks  map[string]bool // the relative directories of hooks, as hooksBelow returns them
 }
 
 // In returns the absolute paths in the tree at top, which is absolute and free of links, that git obeys because a configuration names
 // them: each as it is written and, if links are on its way, as it really is. With them are the directories worktrees/NAME whose
 // work tree is not shown to the tool, which git worktree prune would remove.
-func In(top string, shown func(tree string) bool) []string {
+//
+// Hooks are the relative directories that a core.hooksPath names, without "." and "..": what git runs in every work tree, also in one that comes to be
+// later. "" is the work tree itself. Names says which names are theirs.
+func In(top string, shown func(tree string) bool) (paths, hooks []string) {
 	home, _ := os.UserHomeDir()
-	xdg := os.Getenv("XDG_CONFIG_HOME")
-	if xdg == "" {
-		xdg = filepath.Join(home, ".config")
+	f := &finder{top: top, shown: shown, home: home, common: common(home), seen: map[string]bool{}, files: map[string][]setting{}, found: map[string]bool{}, hooks: map[string]bool{}}
+	for _, file := range f.common {
+		f.config(file, nil, 0)
 	}
-	f := &finder{top: top, shown: shown, home: home, common: []string{"/etc/gitconfig", xdg + "/git/config", home + "/.gitconfig"}, seen: map[string]bool{}, files: map[string][]setting{}, found: map[string]bool{}}
 	for dir := top; ; dir = filepath.Dir(dir) {
 		f.workTree(dir)
 		f.gitDir(dir, "")
@@ -46,7 +49,22 @@ func In(top string, shown func(tree string) bool) []string {
 		f.workTree(dir)
 		f.gitDir(dir, "")
 	}
-	return slices.Sorted(maps.Keys(f.found))
+	return slices.Sorted(maps.Keys(f.found)), slices.Sorted(maps.Keys(f.hooks))
+}
+
+// common are the user's and the machine's configuration: git-config(1), "FILES" and "ENVIRONMENT".
+func common(home string) []string {
+	xdg := os.Getenv("XDG_CONFIG_HOME")
+	if xdg == "" {
+		xdg = filepath.Join(home, ".config")
+	}
+	files := []string{"/etc/gitconfig", "/usr/local/etc/gitconfig", xdg + "/git/config", home + "/.gitconfig"}
+	for _, name := range []string{"GIT_CONFIG_SYSTEM", "GIT_CONFIG_GLOBAL"} {
+		if file := os.Getenv(name); filepath.IsAbs(file) {
+			files = append(files, file)
+		}
+	}
+	return files
 }
 
 // directories are those in dir, but links. Some are read at a time, and none is left out: a tool can have made very many names.
@@ -169,12 +187,15 @@ func (f *finder) config(file string, bases []string, depth int) {
 	for _, s := range f.settings(file) {
 		switch s.key {
 		case "core.hookspath":
+			if dir, ok := hooksBelow(s.value); ok {
+				f.hooks[dir] = true
+			}
 			for _, base := range bases {
-				f.add(f.named(base, s.value), true)
+				f.add(f.named(base, s.value), true, filepath.Clean(s.value) == ".")
 			}
 		case "include.path", "includeif.path":
 			to := f.named(filepath.Dir(file), s.value)
-			f.add(to, false)
+			f.add(to, false, false)
 			if to != "" {
 				f.config(to, bases, depth+1)
 			}
@@ -212,13 +233,14 @@ func from(base, value string) string {
 	return base + "/" + value
 }
 
-// add notes where a path leads, and every link on its way; of a directory of hooks those in it too.
-func (f *finder) add(p string, hooks bool) {
+// add notes where a path leads, and every link on its way; of a directory of hooks those in it too. Itself says that this directory is the work
+// tree or the git directory itself, which is the tool's but for the hooks.
+func (f *finder) add(p string, hooks, itself bool) {
 	if p == "" || len(f.found) > most {
 		return
 	}
 	real := f.follow(p)
-	f.within(real, hooks)
+	f.within(real, hooks && (itself || real == f.top))
 	if !hooks {
 		return
 	}
@@ -274,22 +296,15 @@ func (f *finder) follow(p string) string {
 	return at
 }
 
-// within notes p if it lies in the tree. Where the tree itself is a directory of hooks, each hook is noted.
-func (f *finder) within(p string, hooks bool) {
+// within notes p if it lies in the tree; with each, the hooks in it are noted.
+func (f *finder) within(p string, each bool) {
+	inside := strings.HasPrefix(p, strings.TrimSuffix(f.top, "/")+"/")
 	switch {
-	case p == f.top && hooks:
+	case each && (inside || p == f.top):
 		for _, name := range hookNames {
 			f.found[filepath.Join(p, name)] = true
 		}
-	case strings.HasPrefix(p, strings.TrimSuffix(f.top, "/")+"/"):
+	case inside:
 		f.found[p] = true
 	}
-}
-
-// hookNames are those of githooks(5).
-var hookNames = []string{
-	"applypatch-msg", "pre-applypatch", "post-applypatch", "pre-commit", "pre-merge-commit", "prepare-commit-msg", "commit-msg", "post-commit",
-	"pre-rebase", "post-checkout", "post-merge", "pre-push", "pre-receive", "update", "proc-receive", "post-receive", "post-update",
-	"reference-transaction", "push-to-checkout", "pre-auto-gc", "post-rewrite", "sendemail-validate", "fsmonitor-watchman",
-	"p4-changelist", "p4-prepare-changelist", "p4-post-changelist", "p4-pre-submit", "post-index-change",
 }

@@ -52,7 +52,8 @@ func TestIn(t *testing.T) {
 				write(t, filepath.Join(dir, name), text, strings.HasSuffix(name, "/"))
 			}
 			var got []string
-			for _, p := range In(filepath.Join(dir, c.top), shown) {
+			paths, _ := In(filepath.Join(dir, c.top), shown)
+			for _, p := range paths {
 				got = append(got, strings.TrimPrefix(p, dir+"/"))
 			}
 			if !slices.Equal(got, c.want) {
@@ -85,8 +86,13 @@ func TestTheTreeIsTheDirectoryOfHooks(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/.git/HEAD", "x", false)
 	write(t, dir+"/.git/config", "[core]\n\thooksPath = .\n", false)
-	if got := In(dir, shown); !slices.Contains(got, dir+"/pre-commit") || slices.Contains(got, dir) {
-		t.Errorf("found %q", got)
+	write(t, dir+"/lib/.git/HEAD", "x", false)
+	write(t, dir+"/lib/.git/config", "[core]\n\thooksPath = ./\n", false)
+	got, _ := In(dir, shown)
+	for _, tree := range []string{dir, dir + "/lib", dir + "/.git"} {
+		if !slices.Contains(got, tree+"/pre-commit") || slices.Contains(got, tree) {
+			t.Errorf("%s: found %q", tree, got)
+		}
 	}
 }
 

@@ -10,13 +10,20 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// ObeyedByGit returns the paths in what can be written that git obeys because a repository's configuration names them, and with
-// them what the granted repositories hold for other work trees. A path that Write names too is the tool's.
-func ObeyedByGit(p policy.Policy, tree Tree, mounts []MountEntry, granted []gitobeyed.Link) []string {
+// Obeyed is what git obeys because a configuration names it.
+type Obeyed struct {
+	Paths []string // absolute, in what can be written
+	Names []string // as of Files.Protect.Add: at every depth of what can be written
+}
+
+// ObeyedByGit returns what in what can be written git obeys because a configuration names it: a repository's, the user's or the machine's. With
+// it are the paths that the granted repositories hold for other work trees. A path that Write names too is the tool's. If that is a
+// core.hooksPath, which git takes from each work tree's top, it is so in every work tree.
+func ObeyedByGit(p policy.Policy, tree Tree, mounts []MountEntry, granted []gitobeyed.Link) (o Obeyed) {
 	if !slices.Contains(p.Files.ProtectedPatterns(), ".git/hooks") || slices.Contains(p.Open, policy.BoundFiles) {
-		return nil
+		return Obeyed{}
 	}
-	var found []string
+	var found, hooks, roots []string
 	for _, l := range granted {
 		found = append(found, l.Held...)
 	}
@@ -25,7 +32,8 @@ func ObeyedByGit(p policy.Policy, tree Tree, mounts []MountEntry, granted []gito
 	}
 	for _, e := range tree.Entries {
 		if e.Kind == pathrule.Write && e.Dir {
-			found = append(found, gitobeyed.In(e.Path, shown)...)
+			paths, dirs := gitobeyed.In(e.Path, shown)
+			found, hooks, roots = append(found, paths...), append(hooks, dirs...), append(roots, e.Path)
 		}
 	}
 	shown = func(dir string) bool {
@@ -36,13 +44,43 @@ func ObeyedByGit(p policy.Policy, tree Tree, mounts []MountEntry, granted []gito
 	}
 	for _, put := range mounts {
 		if b, ok := put.Action.(plan.PutBind); ok && b.Write && b.Dir {
-			for _, path := range gitobeyed.In(b.Source, shown) {
+			paths, dirs := gitobeyed.In(b.Source, shown)
+			for _, path := range paths {
 				found = append(found, pathrule.Join(b.At, strings.TrimPrefix(path, b.Source)[1:]))
+			}
+			hooks, roots = append(hooks, dirs...), append(roots, b.At)
+		}
+	}
+	o.Names = namesOf(p.Files, hooks, func(name string) bool {
+		return slices.ContainsFunc(p.Files.Write, func(path string) bool {
+			return slices.ContainsFunc(roots, func(root string) bool { return path == pathrule.Join(root, name) }) || slices.Contains(found, path) && strings.HasSuffix(path, "/"+name)
+		})
+	})
+	slices.Sort(found)
+	o.Paths = slices.DeleteFunc(slices.Compact(found), func(path string) bool {
+		return slices.Contains(p.Files.Write, path) || len(path) > pathrule.MaxPath
+	})
+	return o
+}
+
+// namesOf returns the names of the directories of hooks, but for those that the policy protects anyway or leaves to the tool.
+func namesOf(f policy.Files, hooks []string, isWritten func(name string) bool) (names []string) {
+	patterns := f.ProtectedPatterns()
+	for _, dir := range hooks {
+		if dir != "" && isWritten(dir) {
+			continue
+		}
+		for _, name := range gitobeyed.Names(dir) {
+			if !isWritten(name) && !slices.Contains(patterns, name) && !isExcepted(f.Protect, name) {
+				names = append(names, name)
 			}
 		}
 	}
-	slices.Sort(found)
-	return slices.DeleteFunc(slices.Compact(found), func(path string) bool {
-		return slices.Contains(p.Files.Write, path) || len(path) > pathrule.MaxPath
-	})
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// isExcepted reports whether Except has a name, or one above it.
+func isExcepted(p policy.Protect, name string) bool {
+	return slices.ContainsFunc(p.Except, func(e string) bool { return e != ".git" && pathrule.Within(name, e) })
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/errtext"
+	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
@@ -91,8 +92,15 @@ func (r *refused) byRule(c supervisor.Cause, files policy.Files) {
 			r.Why = "it lies above the protected name " + strconv.Quote(c.Rule)
 		}
 		switch {
+		case c.Kind == supervisor.CauseAbove && strings.HasPrefix(c.Rule, "/"):
+			r.Remedy = fmt.Sprintf("add %q to Files.Write, if %s", c.Rule, theirs)
 		case slices.Contains(files.Protect.Add, c.Rule):
 			r.Remedy = fmt.Sprintf("take %q out of Files.Protect.Add", c.Rule)
+		case c.Why == "" && c.Rule != "": // of resolve.Obeyed
+			if c.Kind == supervisor.CauseName {
+				r.Why = "git outside the sandbox may run it as a hook, since a configuration of git names it (core.hooksPath)"
+			}
+			r.Remedy = fmt.Sprintf("add %q to Files.Write, which opens that name everywhere, if %s", pathrule.Join(c.Root, c.Rule), theirs)
 		case c.Build:
 			r.Remedy = "set Files.Protect.BuildFiles, if " + theirs
 		default:

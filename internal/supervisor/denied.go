@@ -75,6 +75,8 @@ type Cause struct {
 	Why  string // of a default name, and of a line of that list: who obeys it
 	// Build says that the name is one of the build files.
 	Build bool
+	// Root is the outermost of Rules.Roots around the path; "": there is none.
+	Root string
 }
 
 // A CauseKind says where a rule comes from.
@@ -116,7 +118,7 @@ func CauseOf(rules []byte, d Denial) Cause {
 		}
 	case hit&(names|hitFixed) != 0:
 		if rule, _ := m.ruleOf(names, git == 0); rule != "" {
-			return causeOfName(rule)
+			return m.causeOfName(rule)
 		}
 		if git > 0 && git < len(p) {
 			return m.causeInGit(uint(git))
@@ -126,7 +128,7 @@ func CauseOf(rules []byte, d Denial) Cause {
 		return Cause{Rule: rule, Kind: CausePath}
 	case hit&(hitPrefix|hitDeep) != 0:
 		rule, _ := m.ruleOf(hitPrefix|hitDeep, true)
-		c := causeOfName(rule)
+		c := m.causeOfName(rule)
 		c.Kind = CauseAbove
 		return c
 	case git > 0 && git < len(p):
@@ -135,11 +137,14 @@ func CauseOf(rules []byte, d Denial) Cause {
 	return Cause{}
 }
 
-func causeOfName(rule string) Cause {
+func (m *matcher) causeOfName(rule string) Cause {
 	if rule != "" && rule[0] == '/' {
 		return Cause{Rule: rule, Kind: CausePath}
 	}
 	c := Cause{Rule: rule, Kind: CauseName}
+	if m.floor < m.nc {
+		c.Root = string(m.path[:m.off[m.floor]-1])
+	}
 	for _, n := range protected.Names() {
 		if n.Path == rule {
 			c.Why, c.Build = n.Why, n.Build

@@ -15,7 +15,8 @@ const obeyed = ".gitconfig .bashrc .bash_profile .bash_login .bash_logout .bash_
 	".kshrc .xprofile .inputrc .ripgreprc .envrc .mcp.json opencode.json opencode.jsonc .crush.json .aider.conf.yml .Rprofile .pdbrc .exrc .nvim.lua " +
 	".gdbinit .lldbinit .dir-locals.el .hg/hgrc .jj/repo/config.toml .sl/config .yarnrc.yml .pnpmfile.cjs .mise.toml .cargo/config.toml " +
 	".pre-commit-config.yaml lefthook.yml my.code-workspace .vscode .idea .zed .claude .codex .cursor .gemini .agents .opencode .kiro .roo .continue " +
-	".amazonq .qwen .copilot .windsurf .devcontainer .husky .githooks .direnv .BashRC .vscode. opencode.JSON MY.Code-Workspace"
+	".amazonq .qwen .copilot .windsurf .devcontainer .husky .githooks .direnv .vimrc .gvimrc .irbrc irb.rc _irbrc .pryrc .ghci .octaverc .ocamlinit .iex.exs .perldb .Renviron .helix " +
+	"my.sublime-project .lazy.lua mise.local.toml .mise.local.toml .mise .config/mise.toml .config/mise mise/config.toml .BashRC .vscode. opencode.JSON MY.Code-Workspace"
 
 // TestKernelNamesThatOthersObey tries to make each such name, by all calls that make one, and to change and remove one that is there.
 func TestKernelNamesThatOthersObey(t *testing.T) {

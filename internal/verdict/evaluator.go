@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// Of returns the evaluator of a policy whose paths have been resolved on this host. Obeyed are paths that git obeys by a
-// repository's configuration.
-func Of(p policy.Policy, tree resolve.Tree, obeyed []string) *Evaluator {
+// Of returns the evaluator of a policy whose paths have been resolved on this host. Obeyed is what git obeys by a
+// configuration.
+func Of(p policy.Policy, tree resolve.Tree, obeyed resolve.Obeyed) *Evaluator {
 	m := &Evaluator{Policy: p, Entries: map[string]resolve.Entry{}, Fields: map[string]string{}}
 	for _, e := range tree.Entries {
 		if !e.Shown {

@@ -7,6 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/protected"
+	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
@@ -26,7 +27,7 @@ type NameRule struct {
 	Kind  protected.Kind
 	Hides bool
 
-	obeyed bool // name is a path that a configuration of git names
+	obeyed bool // name is a path, or a name at every depth, that a configuration of git names
 }
 
 func newNameRules(f policy.Files) *nameRules {
@@ -48,10 +49,10 @@ func newNameRules(f policy.Files) *nameRules {
 	return n
 }
 
-// obey adds the paths that git obeys by a repository's configuration.
-func (n *nameRules) obey(paths []string) {
-	for _, p := range paths {
-		n.Rules = append(n.Rules, NameRule{Field: "Files.Protect", Name: p, parts: strings.Split(p[1:], "/"), obeyed: true})
+// obey adds what git obeys by a configuration.
+func (n *nameRules) obey(o resolve.Obeyed) {
+	for _, p := range append(slices.Clone(o.Paths), o.Names...) {
+		n.Rules = append(n.Rules, NameRule{Field: "Files.Protect", Name: p, parts: strings.Split(strings.TrimPrefix(p, "/"), "/"), obeyed: true})
 	}
 }
 
@@ -155,21 +156,29 @@ func (m *Evaluator) nameAllows(a Access, p string, arrives bool) (bool, Reason) 
 			return false, Reason{Bound: policy.BoundFiles, Field: "Files.Protect.NoNewRepositories", Why: p + " would be a new repository", Remedy: "leave it false"}
 		}
 		if why := n.forbids(a, how, arrives); why != "" {
-			r := Reason{Bound: policy.BoundFiles, Field: n.Field, Why: p + " " + why + " the protected name " + n.Name, Remedy: "name it in Files.Protect.Except"}
-			if slices.Contains(policy.BuildNames(), n.Name) {
-				r.Remedy += ", or set Files.Protect.BuildFiles"
-			}
-			if n.obeyed {
-				r.Why, r.Remedy = p+" "+why+" "+n.Name+", which a configuration of git names", "name it in Files.Write"
-			} else if n.Hides {
-				r.Why, r.Remedy = p+" "+why+" the hidden name "+n.Name, "take it out of Files.HideNames"
-			} else if strings.HasPrefix(n.Field, "Files.Protect.Add") {
-				r.Remedy = "take it out of Files.Protect.Add"
-			}
-			return false, r
+			return false, n.reason(p, why, "/"+strings.Join(path[:floor], "/"))
 		}
 	}
 	return true, Reason{}
+}
+
+// reason says that a path below root is n, lies below it or is above it (why), and what would allow it.
+func (n NameRule) reason(p, why, root string) Reason {
+	r := Reason{Bound: policy.BoundFiles, Field: n.Field, Why: p + " " + why + " the protected name " + n.Name, Remedy: "name it in Files.Protect.Except"}
+	switch {
+	case n.obeyed && n.Name[0] != '/':
+		r.Why += ", where git runs hooks: a configuration of git names it (core.hooksPath)"
+		r.Remedy = "name " + pathrule.Join(root, n.Name) + " in Files.Write, which opens that name everywhere"
+	case n.obeyed:
+		r.Why, r.Remedy = p+" "+why+" "+n.Name+", which a configuration of git names", "name it in Files.Write"
+	case n.Hides:
+		r.Why, r.Remedy = p+" "+why+" the hidden name "+n.Name, "take it out of Files.HideNames"
+	case strings.HasPrefix(n.Field, "Files.Protect.Add"):
+		r.Remedy = "take it out of Files.Protect.Add"
+	case slices.Contains(policy.BuildNames(), n.Name):
+		r.Remedy += ", or set Files.Protect.BuildFiles"
+	}
+	return r
 }
 
 // inGit finds the directory named .git that the path lies in, and what the list of names in git directories makes of it. Whether

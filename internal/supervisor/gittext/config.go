@@ -20,7 +20,7 @@ var harmlessKeys = [...]harmlessKey{
 	{"core", "autocrlf", false, anyValue},
 	{"core", "eol", false, anyValue},
 	{"core", "worktree", false, treeValue}, // see DropWorktree
-	{"core", "sharedrepository", false, anyValue},
+	{"core", "sharedrepository", false, groupValue},
 	{"core", "compression", false, anyValue},
 	{"core", "abbrev", false, anyValue},
 	{"core", "quotepath", false, anyValue},
@@ -164,6 +164,8 @@ func (t *Text) pair(i uint) Verdict {
 				return harmlessIf(t.harmlessRemote())
 			case treeValue:
 				return harmlessIf(t.Removing)
+			case groupValue:
+				return harmlessIf(t.sharesWithGroup())
 			case refsValue:
 				return harmlessIf(t.is(t.val, t.end, "files") || t.is(t.val, t.end, "reftable"))
 			}
@@ -171,6 +173,19 @@ func (t *Text) pair(i uint) Verdict {
 		}
 	}
 	return Foreign
+}
+
+// groupValues are those of core.sharedRepository by which git makes nothing writable to users beyond the repository's group.
+var groupValues = [...]string{"umask", "group", "false", "true", "no", "yes", "off", "on", "0", "1", "0600", "0640", "0660"}
+
+//go:norace
+func (t *Text) sharesWithGroup() bool {
+	for i := range groupValues {
+		if t.is(t.val, t.end, groupValues[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // harmlessRemote accepts what a branch follows: this repository, or a remote that this very configuration gives a

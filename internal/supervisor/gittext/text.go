@@ -7,6 +7,7 @@ const (
 	remoteValue
 	treeValue
 	refsValue
+	groupValue
 )
 
 // Room is how large a text may be.
