@@ -177,7 +177,7 @@ func (c *compilation) tooManyRules(r supervisor.Rules) error {
 	}{
 		{len(r.Roots), "Files.Write", "directories", "protect names in", "name a directory around them, or set Files.Protect.Off"},
 		{len(r.Names) + len(r.Hidden), "Files.Protect.Add", "names, with those of Files.HideNames", "look for", "name fewer"},
-		{len(c.Obeyed), "Files.Write", "paths that configurations of git name in it (core.hooksPath, include.path)", "protect", "name one repository, not the directory around all, or set Files.Protect.Off"},
+		{len(c.Obeyed.Paths), "Files.Write", "paths that configurations of git name in it (core.hooksPath, include.path)", "protect", "name one repository, not the directory around all, or set Files.Protect.Off"},
 		{len(r.Paths), "Files.Read", "paths in directories that can be written, with those of Files.Hide", "hold one by one", "name a directory around them"},
 	} {
 		if list.n > supervisor.MaxEntries {
