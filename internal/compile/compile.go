@@ -31,6 +31,7 @@ type Input struct {
 	Threads   bool   // the stage has several, see launch.HasThreads
 	Arch      seccomp.Arch
 	Obeyed    []string                         // paths in what can be written that git obeys by a repository's configuration
+	ObeyedBy  string                           // the configuration that names most of Obeyed
 	Sockets   []string                         // of the host's, in what the policy shows to read, where Landlock cannot refuse them
 	Foreign   []resolve.Owned                  // what the policy lets be written and a root without capabilities cannot write to
 	Mounts    []resolve.MountEntry             // the entries of the policy's Root

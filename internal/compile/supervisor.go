@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/protected"
@@ -41,6 +42,10 @@ func (c *compilation) supervisor() error {
 	if n := len(rules.Roots); n > supervisor.MaxEntries {
 		return &policy.PolicyError{Field: "Files.Write", Value: strconv.Itoa(n) + " directories", Problem: "too many to protect names in",
 			Remedy: "name a directory around them, or set Files.Protect.Off"}
+	}
+	if n := len(rules.Paths); n > supervisor.MaxEntries && len(c.Obeyed) > n/2 {
+		return &policy.PolicyError{Field: "Files.Protect", Problem: fmt.Sprintf("cannot hold all %d paths that git obeys by configurations, but %d: %s names most of them", len(c.Obeyed), supervisor.MaxEntries-n+len(c.Obeyed), errtext.Printable(c.ObeyedBy)),
+			Remedy: resolve.Unnamed}
 	}
 	encoded, err := rules.Encode()
 	if err != nil {

@@ -52,7 +52,7 @@ func TestIn(t *testing.T) {
 				write(t, filepath.Join(dir, name), text, strings.HasSuffix(name, "/"))
 			}
 			var got []string
-			for _, p := range In(filepath.Join(dir, c.top), shown) {
+			for _, p := range In(filepath.Join(dir, c.top), shown).Paths {
 				got = append(got, strings.TrimPrefix(p, dir+"/"))
 			}
 			if !slices.Equal(got, c.want) {
@@ -85,7 +85,7 @@ func TestTheTreeIsTheDirectoryOfHooks(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/.git/HEAD", "x", false)
 	write(t, dir+"/.git/config", "[core]\n\thooksPath = .\n", false)
-	if got := In(dir, shown); !slices.Contains(got, dir+"/pre-commit") || slices.Contains(got, dir) {
+	if got := In(dir, shown).Paths; !slices.Contains(got, dir+"/pre-commit") || slices.Contains(got, dir) {
 		t.Errorf("found %q", got)
 	}
 }
