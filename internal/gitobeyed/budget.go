@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	steps    = 1 << 20 // of a search: about a system call each, some seconds in all
+	steps    = 1 << 19 // of a search: about a system call each, some seconds in all
 	mostHops = 40      // links on the way of a path, as in the kernel (path_resolution(7))
 )
 

@@ -7,7 +7,8 @@
 //
 // Looked at are the repository that the tree's top lies in, those of the tree's top and of its directories one level below, with
 // their submodules and linked worktrees; and the user's and the machine's configuration, whose relative hooksPath counts
-// in every work tree. Nothing is executed, no FIFO is waited for, and no configuration above 1 MiB is read. The names need not exist.
+// in every work tree. Nothing is executed, and nothing but a regular file is opened. The search has a bound, and ends at a configuration above
+// 1 MiB: In says so. The names need not exist.
 //
 // A work tree that core.worktree names is anchored: a name below it is found, so that no directory on the way to it becomes a link.
 //
