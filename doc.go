@@ -97,6 +97,7 @@
 //	internal/kerneltest/   tests in child processes that lack a feature or a privilege
 //	internal/fixture/      trees of files, made-up hosts and checks of errors that tests of several packages use
 //	internal/gitobeyed/    the files in a tree that git obeys by a repository's configuration
+//	internal/regularfile/  opens regular files at paths of a tool's choice: no device, no FIFO, nothing of procfs
 //	internal/gitattack/    tests: a generator of attacks on the rules for git, and their observer
 //	internal/commandtest/  tests: commands by sandbox.Command and by exec.Command, compared; what they leave behind
 //	internal/tooltest/     tests: the tools that agents use, in the default sandbox

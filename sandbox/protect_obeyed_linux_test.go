@@ -1,6 +1,8 @@
 package sandbox
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -107,5 +109,40 @@ func TestWhatARelativeHooksPathNamesIsProtectedEverywhere(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What a tool has left in a workspace has New name it, and what New says helps.
+func TestTooMuchThatGitObeysIsNamed(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var many strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&many, "[include]\npath = ../%d\n", i)
+	}
+	for _, text := range []string{many.String(), "[core]\n" + strings.Repeat("hooksPath = a/b/c/d/e/f/g/h\n", 20000)} {
+		if err := os.MkdirAll(dir+"/x", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{"HEAD": "x", "config": text} {
+			if err := os.WriteFile(dir+"/x/"+name, []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := New(Workspace(dir))
+		var bad *PolicyError
+		if !errors.As(err, &bad) || !strings.Contains(err.Error(), dir+"/x/config ") || !strings.Contains(bad.Remedy, "remove it") {
+			t.Errorf("%v", err)
+		}
+		t.Log(err)
+		if err := os.Remove(dir + "/x/config"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := New(Workspace(dir)); err != nil {
+			t.Error("once it is removed:", err)
+		}
 	}
 }

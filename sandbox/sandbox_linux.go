@@ -49,7 +49,9 @@ func (s *Sandbox) compile() (err error) {
 	if in.Mounts, err = resolve.Root(r.Policy); err != nil {
 		return err
 	}
-	s.obeyed = resolve.ObeyedByGit(r.Policy, r.Tree, in.Mounts, links)
+	if s.obeyed, err = resolve.ObeyedByGit(r.Policy, r.Tree, in.Mounts, links); err != nil {
+		return err
+	}
 	in.Foreign, in.Obeyed = resolve.Foreign(r.Tree), s.obeyed
 	if err := fillNetwork(r, &in, s.sshConfigs); err != nil {
 		return err

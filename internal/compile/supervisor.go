@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/protected"
@@ -177,7 +178,7 @@ func (c *compilation) tooManyRules(r supervisor.Rules) error {
 	}{
 		{len(r.Roots), "Files.Write", "directories", "protect names in", "name a directory around them, or set Files.Protect.Off"},
 		{len(r.Names) + len(r.Hidden), "Files.Protect.Add", "names, with those of Files.HideNames", "look for", "name fewer"},
-		{len(c.Obeyed.Paths), "Files.Write", "paths that configurations of git name in it (core.hooksPath, include.path)", "protect", "name one repository, not the directory around all, or set Files.Protect.Off"},
+		{len(c.Obeyed.Paths), "Files.Protect", "paths that git obeys by configurations (" + errtext.Printable(c.Obeyed.By) + " names most of them)", "hold", resolve.Unnamed},
 		{len(r.Paths), "Files.Read", "paths in directories that can be written, with those of Files.Hide", "hold one by one", "name a directory around them"},
 	} {
 		if list.n > supervisor.MaxEntries {

@@ -101,7 +101,7 @@ func TestListsTooLongForTheSupervisor(t *testing.T) {
 				in.Policy.Files.Protect.Add = append(in.Policy.Files.Protect.Add, fmt.Sprint("name", i))
 			}
 		}},
-		{"what git obeys", "Files.Write", "one repository", func(in *Input) { in.Obeyed = append(many, "/ws/one") }},
+		{"what git obeys", "Files.Protect", "remove it", func(in *Input) { in.Obeyed.Paths = append(many, "/ws/one") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			in := inputOf(resolve.Tree{Entries: []resolve.Entry{{Path: "/ws", Kind: pathrule.Write, Dir: true}, {Path: "/ws/0", Kind: pathrule.Read}}}, fixture.Host(), policy.Policy{})

@@ -1,11 +1,9 @@
 package gitobeyed
 
 import (
-	"errors"
-	"io"
-	"os"
 	"strings"
-	"syscall"
+
+	"github.com/holdfast-dev/holdfast/internal/regularfile"
 )
 
 const largest = 1 << 20
@@ -15,10 +13,12 @@ type setting struct{ key, value string }
 
 // settings reads a configuration file: git-config(1), "CONFIGURATION FILE". What git would call an error ends it.
 func settings(path string) []setting {
-	text, err := read(path)
-	if err != nil {
-		return nil
-	}
+	text, _ := read(path)
+	return parse(text)
+}
+
+// parse returns the settings of a configuration's text.
+func parse(text string) []setting {
 	p := &parser{text: strings.TrimPrefix(text, "\ufeff")}
 	for p.line() {
 	}
@@ -27,18 +27,7 @@ func settings(path string) []setting {
 
 // read returns a regular file's content.
 func read(path string) (string, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > largest {
-		return "", errors.New("no file of a configuration's size")
-	}
-	b, err := io.ReadAll(io.LimitReader(f, largest+1))
-	if len(b) > largest {
-		err = errors.New("too large")
-	}
+	b, err := regularfile.Read(path, largest)
 	return string(b), err
 }
 

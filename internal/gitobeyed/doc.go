@@ -8,7 +8,8 @@
 // Looked at are the repository that the tree's top lies in, those of the tree's top and of its directories one level below, with
 // their submodules and linked worktrees; and the user's and the machine's configuration. What lies deeper is not: to read the directories two
 // levels below takes some twenty times as long, and there is no end to that. A relative hooksPath counts in every work tree, also in one that comes to be
-// later, so In returns it by itself, for names at every depth (Names). Nothing is executed, no FIFO is waited for, and no configuration above 1 MiB is read. The names need not exist.
+// later, so In returns it by itself, for names at every depth (Names). Nothing is executed, and nothing but a regular
+// file is opened. The search has a bound, and ends at a configuration above 1 MiB: In says so. The names need not exist.
 //
 // A work tree that core.worktree names is anchored: a name below it is found, so that no directory on the way to it becomes a link.
 //

@@ -1,18 +1,13 @@
 package gitobeyed
 
 import (
-	"iter"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 )
 
-const (
-	most     = 65536 // entries of a directory of hooks, and paths that are found: package compile refuses fewer than these
-	mostDeep = 10    // includes in includes, as in git; and slashes in the names of submodules
-)
+const mostDeep = 10 // slashes in the names of submodules
 
 // finder collects what the configurations name.
 type finder struct {
@@ -22,8 +17,14 @@ type finder struct {
 	common []string // the user's and the machine's configuration
 	seen   map[string]bool
 	files  map[string][]setting
-	found  map[string]bool
+	dirs   map[string]string // directories, without links
+	found  []string
 	hooks  map[string]bool // the relative directories of hooks, as hooksBelow returns them
+
+	left        int            // steps
+	on          string         // the configuration or the directory that is followed
+	cost        map[string]int // steps that went to each
+	by, problem string         // what has ended the search
 }
 
 // In returns the absolute paths in the tree at top, which is absolute and free of links, that git obeys because a configuration names
@@ -32,24 +33,31 @@ type finder struct {
 //
 // Hooks are the relative directories that a core.hooksPath names, without "." and "..": what git runs in every work tree, also in one that comes to be
 // later. "" is the work tree itself. Names says which names are theirs.
-func In(top string, shown func(tree string) bool) (paths, hooks []string) {
+//
+// The tree is a tool's work, so the search ends after some number of steps, and with the first configuration that git would read and that cannot be
+// read here or has more than 1 MiB: see Found.Problem.
+func In(top string, shown func(tree string) bool) Found {
 	home, _ := os.UserHomeDir()
-	f := &finder{top: top, shown: shown, home: home, common: common(home), seen: map[string]bool{}, files: map[string][]setting{}, found: map[string]bool{}, hooks: map[string]bool{}}
+	f := &finder{top: top, shown: shown, home: home, common: common(home), seen: map[string]bool{}, files: map[string][]setting{}, dirs: map[string]string{}, hooks: map[string]bool{}, left: steps, cost: map[string]int{}}
 	for _, file := range f.common {
-		f.config(file, nil, 0)
+		f.on = file
+		f.config(file, nil)
 	}
 	for dir := top; ; dir = filepath.Dir(dir) {
+		f.on = dir
 		f.workTree(dir)
 		f.gitDir(dir, "")
 		if dir == "/" {
 			break
 		}
 	}
-	for dir := range directories(top) {
+	f.on = top
+	for _, dir := range f.directories(top) {
+		f.on = dir
 		f.workTree(dir)
 		f.gitDir(dir, "")
 	}
-	return slices.Sorted(maps.Keys(f.found)), slices.Sorted(maps.Keys(f.hooks))
+	return f.result()
 }
 
 // common are the user's and the machine's configuration: git-config(1), "FILES" and "ENVIRONMENT".
@@ -67,24 +75,14 @@ func common(home string) []string {
 	return files
 }
 
-// directories are those in dir, but links. Some are read at a time, and none is left out: a tool can have made very many names.
-func directories(dir string) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		d, err := os.Open(dir)
-		if err != nil {
-			return
+// directories are those in dir, but links.
+func (f *finder) directories(dir string) (list []string) {
+	f.entries(dir, func(e os.DirEntry) {
+		if e.IsDir() && e.Name() != ".git" && f.spend(1) {
+			list = append(list, strings.TrimSuffix(dir, "/")+"/"+e.Name())
 		}
-		defer d.Close()
-		for err == nil {
-			var entries []os.DirEntry
-			entries, err = d.ReadDir(256)
-			for _, e := range entries {
-				if e.IsDir() && e.Name() != ".git" && !yield(dir+"/"+e.Name()) {
-					return
-				}
-			}
-		}
-	}
+	})
+	return list
 }
 
 // workTree looks at dir/.git: a git directory, or a file that names one.
@@ -93,40 +91,35 @@ func (f *finder) workTree(dir string) {
 	if !there(git) {
 		return
 	}
-	info, err := os.Stat(git)
-	if err != nil {
+	git, ok := f.walk(git, noLink)
+	if !ok {
 		return
 	}
-	if !info.IsDir() {
-		text, err := read(git)
+	if info, err := os.Lstat(git); err != nil || !info.IsDir() {
+		text, _ := f.read(git)
 		named, ok := strings.CutPrefix(strings.TrimSpace(text), "gitdir: ")
-		if err != nil || !ok {
+		if !ok {
 			return
 		}
-		git = from(dir, named)
+		if git, ok = f.walk(from(dir, named), noLink); !ok {
+			return
+		}
 	}
 	f.gitDir(git, dir)
 }
 
-// gitDir looks at a git directory; tree is a work tree of its, or empty.
+// gitDir looks at a git directory, whose path has no links; tree is a work tree of its, or empty.
 func (f *finder) gitDir(git, tree string) {
 	if !there(git + "/HEAD") { // most directories end here, so it comes first
 		return
 	}
-	git, err := filepath.EvalSymlinks(git)
-	if err != nil {
+	if !f.spend(16) || !f.first(git+"\x00"+tree) {
 		return
 	}
-	if real, err := filepath.EvalSymlinks(tree); err == nil && tree != "" {
-		tree = real
-	}
-	if f.seen[git+"\x00"+tree] {
-		return
-	}
-	f.seen[git+"\x00"+tree] = true
+	f.on = git
 	common := git
-	if text, err := read(filepath.Join(git, "commondir")); err == nil {
-		if common, err = filepath.EvalSymlinks(from(git, strings.TrimSpace(text))); err != nil {
+	if text, ok := f.read(filepath.Join(git, "commondir")); ok {
+		if common, ok = f.walk(from(git, strings.TrimSpace(text)), noLink); !ok {
 			return
 		}
 	}
@@ -144,17 +137,24 @@ func (f *finder) gitDir(git, tree string) {
 		}
 	}
 	for _, file := range files {
-		f.config(file, bases, 0)
+		f.on = file
+		f.config(file, bases)
 	}
+	f.on = git
+	f.worktrees(common)
 	f.modules(filepath.Join(git, "modules"), 0)
-	if f.seen[common] {
-		return // each worktree leads here
+	f.modules(filepath.Join(common, "modules"), 0)
+}
+
+// worktrees looks at the linked work trees of a repository.
+func (f *finder) worktrees(common string) {
+	if !f.first(common + "\x00worktrees\x00") {
+		return
 	}
-	f.seen[common] = true
-	for dir := range directories(filepath.Join(common, "worktrees")) {
-		if text, err := read(filepath.Join(dir, "gitdir")); err == nil {
+	for _, dir := range f.directories(filepath.Join(common, "worktrees")) {
+		if text, ok := f.read(filepath.Join(dir, "gitdir")); ok {
 			tree := filepath.Clean(strings.TrimSuffix(from(dir, strings.TrimSpace(text)), "/.git"))
-			if real, err := filepath.EvalSymlinks(tree); err == nil {
+			if real, ok := f.walk(tree, noLink); ok {
 				tree = real
 			}
 			if !f.shown(tree) {
@@ -163,14 +163,23 @@ func (f *finder) gitDir(git, tree string) {
 			f.gitDir(dir, tree)
 		}
 	}
-	if common != git {
-		f.modules(filepath.Join(common, "modules"), 0)
+}
+
+// first reports whether something is come across for the first time.
+func (f *finder) first(what string) bool {
+	if f.seen[what] {
+		return false
 	}
+	f.seen[what] = true
+	return true
 }
 
 // modules looks at the git directories of submodules.
 func (f *finder) modules(dir string, depth int) {
-	for d := range directories(dir) {
+	if !f.first(dir) {
+		return
+	}
+	for _, d := range f.directories(dir) {
 		if there(d + "/HEAD") {
 			f.gitDir(d, "")
 		} else if depth < mostDeep {
@@ -179,12 +188,23 @@ func (f *finder) modules(dir string, depth int) {
 	}
 }
 
-// config collects what one configuration names, and what it includes does; bases are where hooks run.
-func (f *finder) config(file string, bases []string, depth int) {
-	if depth > mostDeep {
-		return
+// config collects what one configuration names, and what it includes does, each file once; bases are where hooks run.
+func (f *finder) config(file string, bases []string) {
+	seen := map[string]bool{}
+	for files := []string{file}; len(files) > 0; files = files[1:] {
+		if file, ok := f.place(files[0]); ok && !seen[file] {
+			seen[file] = true
+			files = append(files, f.names(file, bases)...)
+		}
 	}
+}
+
+// names collects what one file of a configuration names, and returns what it includes.
+func (f *finder) names(file string, bases []string) (included []string) {
 	for _, s := range f.settings(file) {
+		if !f.spend(1) {
+			return nil
+		}
 		switch s.key {
 		case "core.hookspath":
 			if dir, ok := hooksBelow(s.value); ok {
@@ -197,10 +217,11 @@ func (f *finder) config(file string, bases []string, depth int) {
 			to := f.named(filepath.Dir(file), s.value)
 			f.add(to, false, false)
 			if to != "" {
-				f.config(to, bases, depth+1)
+				included = append(included, to)
 			}
 		}
 	}
+	return included
 }
 
 // named is where a value leads: ~/ is the home.
@@ -216,10 +237,16 @@ func (f *finder) named(base, value string) string {
 	return from(base, value)
 }
 
+// settings are those of a file that count here.
 func (f *finder) settings(file string) []setting {
 	found, known := f.files[file]
 	if !known {
-		found = settings(file)
+		text, _ := f.read(file)
+		for _, s := range parse(text) {
+			if slices.Contains([]string{"core.hookspath", "core.worktree", "include.path", "includeif.path"}, s.key) && f.spend(1) {
+				found = append(found, s)
+			}
+		}
 		f.files[file] = found
 	}
 	return found
@@ -236,25 +263,19 @@ func from(base, value string) string {
 // add notes where a path leads, and every link on its way; of a directory of hooks those in it too. Itself says that this directory is the work
 // tree or the git directory itself, which is the tool's but for the hooks.
 func (f *finder) add(p string, hooks, itself bool) {
-	if p == "" || len(f.found) > most {
+	if p == "" {
 		return
 	}
 	real := f.follow(p)
 	f.within(real, hooks && (itself || real == f.top))
-	if !hooks {
+	if !hooks || real == "" {
 		return
 	}
-	d, err := os.Open(real)
-	if err != nil {
-		return
-	}
-	defer d.Close()
-	entries, _ := d.ReadDir(most)
-	for _, e := range entries {
+	f.entries(real, func(e os.DirEntry) {
 		if e.Type()&os.ModeSymlink != 0 {
 			f.within(f.follow(filepath.Join(real, e.Name())), false)
 		}
-	}
+	})
 }
 
 // Anchor is a name that is noted below a work tree which a configuration names: as it is protected, no directory above it can be moved, or
@@ -263,36 +284,14 @@ const Anchor = ".holdfast-worktree"
 
 // anchor holds a work tree in its place.
 func (f *finder) anchor(tree string) {
-	if real := f.follow(tree); real != f.top {
+	if real := f.follow(tree); real != f.top && real != "" {
 		f.within(real+"/"+Anchor, false)
 	}
 }
 
-// follow returns where p leads, as far as it is there, and notes the links that it meets.
+// follow returns where p leads, as far as it is there, and notes the links that it meets; "": the kernel would not follow it.
 func (f *finder) follow(p string) string {
-	at, rest := "/", strings.Split(p, "/")
-	for hops := 0; len(rest) > 0 && hops < 40; {
-		name := rest[0]
-		rest = rest[1:]
-		if name == ".." {
-			at = filepath.Dir(at)
-		}
-		if name == "" || name == "." || name == ".." {
-			continue
-		}
-		next := filepath.Join(at, name)
-		target, err := os.Readlink(next)
-		if err != nil {
-			at = next
-			continue
-		}
-		f.within(next, false)
-		if filepath.IsAbs(target) {
-			at = "/"
-		}
-		rest = append(strings.Split(target, "/"), rest...)
-		hops++
-	}
+	at, _ := f.walk(p, func(link string) { f.within(link, false) })
 	return at
 }
 
@@ -301,10 +300,11 @@ func (f *finder) within(p string, each bool) {
 	inside := strings.HasPrefix(p, strings.TrimSuffix(f.top, "/")+"/")
 	switch {
 	case each && (inside || p == f.top):
+		f.spend(len(hookNames))
 		for _, name := range hookNames {
-			f.found[filepath.Join(p, name)] = true
+			f.found = append(f.found, filepath.Join(p, name))
 		}
 	case inside:
-		f.found[p] = true
+		f.found = append(f.found, p)
 	}
 }

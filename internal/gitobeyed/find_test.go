@@ -52,8 +52,7 @@ func TestIn(t *testing.T) {
 				write(t, filepath.Join(dir, name), text, strings.HasSuffix(name, "/"))
 			}
 			var got []string
-			paths, _ := In(filepath.Join(dir, c.top), shown)
-			for _, p := range paths {
+			for _, p := range In(filepath.Join(dir, c.top), shown).Paths {
 				got = append(got, strings.TrimPrefix(p, dir+"/"))
 			}
 			if !slices.Equal(got, c.want) {
@@ -88,7 +87,7 @@ func TestTheTreeIsTheDirectoryOfHooks(t *testing.T) {
 	write(t, dir+"/.git/config", "[core]\n\thooksPath = .\n", false)
 	write(t, dir+"/lib/.git/HEAD", "x", false)
 	write(t, dir+"/lib/.git/config", "[core]\n\thooksPath = ./\n", false)
-	got, _ := In(dir, shown)
+	got := In(dir, shown).Paths
 	for _, tree := range []string{dir, dir + "/lib", dir + "/.git"} {
 		if !slices.Contains(got, tree+"/pre-commit") || slices.Contains(got, tree) {
 			t.Errorf("%s: found %q", tree, got)

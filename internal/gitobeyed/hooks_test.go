@@ -41,7 +41,7 @@ func TestInReturnsRelativeDirectoriesOfHooks(t *testing.T) {
 			for name, text := range c.files {
 				write(t, filepath.Join(dir, name), text, false)
 			}
-			if _, got := In(dir+"/w", shown); !slices.Equal(got, c.want) {
+			if got := In(dir+"/w", shown).Hooks; !slices.Equal(got, c.want) {
 				t.Errorf("%q, not %q", got, c.want)
 			}
 		})

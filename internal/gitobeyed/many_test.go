@@ -28,7 +28,7 @@ func TestNoRepositoryIsLeftOut(t *testing.T) {
 		write(t, repo+"/.git/HEAD", "x", false)
 		write(t, repo+"/.git/config", "[core]\nhooksPath=h", false)
 	}
-	found, _ := In(dir, shown)
+	found := In(dir, shown).Paths
 	for i := range repositories {
 		if hooks := fmt.Sprint(dir, "/repository", i, "/h"); !slices.Contains(found, hooks) {
 			t.Errorf("%s was not found", hooks)
@@ -56,7 +56,7 @@ func TestManyWorktreesTakeLinearTime(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	found, _ := In(dir, shown)
+	found := In(dir, shown).Paths
 	if took := time.Since(began); took > time.Minute {
 		t.Errorf("%d worktrees took %v", worktrees, took)
 	}

@@ -15,7 +15,7 @@ func TestAPipeIsNotWaitedFor(t *testing.T) {
 	if err := syscall.Mkfifo(dir+"/pipe", 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := In(dir, shown); !slices.Equal(got, []string{dir + "/pipe"}) {
+	if got := In(dir, shown).Paths; !slices.Equal(got, []string{dir + "/pipe"}) {
 		t.Errorf("found %q", got)
 	}
 }

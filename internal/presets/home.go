@@ -2,12 +2,12 @@ package presets
 
 import (
 	"io"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/gitobeyed"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/regularfile"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
@@ -64,7 +64,7 @@ func (b *Builder) readConfigs(names ...string) string {
 		if b.homeReal == "" || at.Err != nil || !at.Mode.IsRegular() || b.Distrusts(at.Path) {
 			continue
 		}
-		f, err := os.Open(at.Path)
+		f, err := regularfile.Open(at.Path)
 		if err != nil {
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/regularfile"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -193,14 +194,10 @@ func (a *asker) read(tool, p string) (string, error) {
 	case a.Distrusts(at.Path) || !at.Mode.IsRegular():
 		return "", unsaid(tool, p+" is no file of settings, or a tool can have written it", "", nil)
 	}
-	info, err := os.Stat(at.Path)
-	if err == nil && info.Size() > maxConfig {
+	text, err := regularfile.Read(at.Path, maxConfig)
+	if errors.Is(err, regularfile.ErrTooLarge) {
 		err = errTooLong
 	}
-	if err != nil {
-		return "", unsaid(tool, p+" cannot be read", "", err)
-	}
-	text, err := os.ReadFile(at.Path)
 	if err != nil {
 		return "", unsaid(tool, p+" cannot be read", "", err)
 	}

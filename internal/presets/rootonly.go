@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/regularfile"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -110,7 +111,7 @@ func (w *rootOnlyScan) note(p string, e fs.DirEntry) {
 
 // readNames returns at most n entries of dir, in no order.
 func readNames(dir string, n int) []fs.DirEntry {
-	d, err := os.Open(dir)
+	d, err := regularfile.OpenDir(dir)
 	if err != nil {
 		return nil // what root cannot list is closed to the tool, too
 	}

@@ -2,12 +2,12 @@ package presets
 
 import (
 	"io/fs"
-	"os"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/regularfile"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -181,7 +181,7 @@ func (b *Builder) linked(dir string) {
 	if b.shows(path.Dir(at.Path)) && !slices.Contains([]string{"/usr/local/bin", "/usr/local/sbin", "/opt/bin"}, at.Path) {
 		return
 	}
-	d, err := os.Open(at.Path)
+	d, err := regularfile.OpenDir(at.Path)
 	if err != nil {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/gitobeyed"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
@@ -14,14 +15,16 @@ import (
 type Obeyed struct {
 	Paths []string // absolute, in what can be written
 	Names []string // as of Files.Protect.Add: at every depth of what can be written
+	By    string   // the configuration that names most of Paths
 }
 
 // ObeyedByGit returns what in what can be written git obeys because a configuration names it: a repository's, the user's or the machine's. With
 // it are the paths that the granted repositories hold for other work trees. A path that Write names too is the tool's. If that is a
-// core.hooksPath, which git takes from each work tree's top, it is so in every work tree.
-func ObeyedByGit(p policy.Policy, tree Tree, mounts []MountEntry, granted []gitobeyed.Link) (o Obeyed) {
+// core.hooksPath, which git takes from each work tree's top, it is so in every work tree. The error is a PolicyError, which names the configuration for
+// which not all of it can be known.
+func ObeyedByGit(p policy.Policy, tree Tree, mounts []MountEntry, granted []gitobeyed.Link) (o Obeyed, err error) {
 	if !slices.Contains(p.Files.ProtectedPatterns(), ".git/hooks") || slices.Contains(p.Open, policy.BoundFiles) {
-		return Obeyed{}
+		return Obeyed{}, nil
 	}
 	var found, hooks, roots []string
 	for _, l := range granted {
@@ -30,10 +33,21 @@ func ObeyedByGit(p policy.Policy, tree Tree, mounts []MountEntry, granted []gito
 	shown := func(dir string) bool {
 		return slices.ContainsFunc(granted, func(l gitobeyed.Link) bool { return l.Tree == dir }) || slices.ContainsFunc(tree.Entries, func(e Entry) bool { return e.Kind == pathrule.Write && pathrule.Within(dir, e.Path) })
 	}
+	most := 0
+	in := func(dir, at string) []string {
+		r := gitobeyed.In(dir, shown)
+		if r.Problem != "" && err == nil {
+			err = &policy.PolicyError{Field: "Files.Protect", Problem: "not all that git obeys can be held: " + errtext.Printable(r.By+" "+r.Problem), Remedy: Unnamed}
+		}
+		if len(r.Paths) > most {
+			most, o.By = len(r.Paths), r.By
+		}
+		hooks, roots = append(hooks, r.Hooks...), append(roots, at)
+		return r.Paths
+	}
 	for _, e := range tree.Entries {
 		if e.Kind == pathrule.Write && e.Dir {
-			paths, dirs := gitobeyed.In(e.Path, shown)
-			found, hooks, roots = append(found, paths...), append(hooks, dirs...), append(roots, e.Path)
+			found = append(found, in(e.Path, e.Path)...)
 		}
 	}
 	shown = func(dir string) bool {
@@ -44,11 +58,9 @@ func ObeyedByGit(p policy.Policy, tree Tree, mounts []MountEntry, granted []gito
 	}
 	for _, put := range mounts {
 		if b, ok := put.Action.(plan.PutBind); ok && b.Write && b.Dir {
-			paths, dirs := gitobeyed.In(b.Source, shown)
-			for _, path := range paths {
+			for _, path := range in(b.Source, b.At) {
 				found = append(found, pathrule.Join(b.At, strings.TrimPrefix(path, b.Source)[1:]))
 			}
-			hooks, roots = append(hooks, dirs...), append(roots, b.At)
 		}
 	}
 	o.Names = namesOf(p.Files, hooks, func(name string) bool {
@@ -60,8 +72,11 @@ func ObeyedByGit(p policy.Policy, tree Tree, mounts []MountEntry, granted []gito
 	o.Paths = slices.DeleteFunc(slices.Compact(found), func(path string) bool {
 		return slices.Contains(p.Files.Write, path) || len(path) > pathrule.MaxPath
 	})
-	return o
+	return o, err
 }
+
+// Unnamed is the remedy for a configuration that names too much.
+const Unnamed = "remove it, if a tool or another user has left it there; if it is yours, have it name less, or run the tool in another directory"
 
 // namesOf returns the names of the directories of hooks, but for those that the policy protects anyway or leaves to the tool.
 func namesOf(f policy.Files, hooks []string, isWritten func(name string) bool) (names []string) {

@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/regularfile"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
@@ -183,7 +184,7 @@ func (s *Sandbox) judgeExecutable(cmd *exec.Cmd, dir, p string, depth int) unexe
 	case /* no other user, who may execute other files */ (cmd.SysProcAttr == nil || cmd.SysProcAttr.Credential == nil) && unix.Faccessat(unix.AT_FDCWD, p, unix.X_OK, unix.AT_EACCESS) == unix.EACCES:
 		return unexecutable{errno: syscall.EACCES}
 	}
-	f, err := os.Open(p)
+	f, err := regularfile.Open(p) // a tool may have exchanged it since
 	if err != nil {
 		return unexecutable{} // it can be executed without being read
 	}

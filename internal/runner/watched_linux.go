@@ -125,6 +125,11 @@ func (w *watcher) judge(d supervisor.Denial) (policy.Violation, bool) {
 			continue
 		}
 		place, ok := w.find(p, !d.NoFollow || k == 1)
+		if place.tooLong {
+			r := refusedOf(d)
+			r.Why, r.Remedy = "whether it is there outside is not known: its path, with the links on it, has too many components", nothing+"a shorter path is needed"
+			return r.printable(), true
+		}
 		if !ok || !place.works(d.Deed) {
 			return policy.Violation{}, false
 		}
@@ -170,7 +175,12 @@ type place struct {
 	isLink      bool   // it is a link
 	mode        fs.FileMode
 	there       bool // else only its directory is
+	tooLong     bool // it was not followed to its end
 }
+
+// mostComponents is how many components of a path and of the links on it are looked at: each is a system call. The kernel follows 40 links
+// of 4,095 bytes each (path_resolution(7)).
+const mostComponents = 4096
 
 // isInside reports whether something of the host's is at a path inside: the policy shows it, or what lies in it.
 func (s *Sandbox) isInside(p string) bool {
@@ -188,15 +198,15 @@ func (s *Sandbox) isInside(p string) bool {
 // find follows a path outside. It is the tool's text, and the harness must do nothing by it but look: what is mounted on demand, by a
 // look at a name of the tool's choice, is left alone, and so is /proc, which is another inside.
 func (w *watcher) find(p string, follow bool) (place, bool) {
-	at, rest, links, f := "/", strings.Split(p, "/"), 0, place{}
-	for len(rest) > 0 {
-		name := rest[0]
+	at, rest, links, f := "/", components(p), 0, place{}
+	follow = follow || strings.HasSuffix(p, "/.")
+	for seen := 0; len(rest) > 0; seen++ {
+		if seen+len(rest) > mostComponents {
+			return place{tooLong: true}, false
+		}
+		name, last := rest[0], len(rest) == 1
 		rest = rest[1:]
-		last := strings.Trim(strings.Join(rest, ""), "/") == ""
-		switch name {
-		case "", ".":
-			continue
-		case "..":
+		if name == ".." {
 			at = path.Dir(at)
 			continue
 		}
@@ -220,7 +230,7 @@ func (w *watcher) find(p string, follow bool) (place, bool) {
 			if path.IsAbs(target) {
 				at = "/"
 			}
-			rest = append(strings.Split(target, "/"), rest...)
+			rest = append(components(target), rest...)
 			continue
 		}
 		at = next
@@ -231,6 +241,11 @@ func (w *watcher) find(p string, follow bool) (place, bool) {
 	}
 	f.real, f.mode, f.there = at, info.Mode(), true
 	return f, true
+}
+
+// components are those that lead somewhere.
+func components(p string) []string {
+	return slices.DeleteFunc(strings.Split(p, "/"), func(name string) bool { return name == "" || name == "." })
 }
 
 // works reports whether the harness could do the deed there.

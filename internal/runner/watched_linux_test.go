@@ -1,12 +1,15 @@
 package runner
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -52,6 +55,54 @@ func TestNoGoroutineEmptiesTheRingAfterTheEnd(t *testing.T) {
 		stacks := make([]byte, 1<<20)
 		if n := runtime.Stack(stacks, true); strings.Contains(string(stacks[:n]), "refusals).follow") {
 			t.Fatal("it is there")
+		}
+	}
+}
+
+// TestWatcherFollowsLongLinks at a cost that grows with their length, and says of a path that is too long that it did not.
+func TestWatcherFollowsLongLinks(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(dir+"/d", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 39 {
+		next := fmt.Sprint(i + 1)
+		if i == 38 {
+			next = "d"
+		}
+		for name, step := range map[string]string{"dots": "./", "ways": "d/../"} {
+			target := strings.Repeat(step, 4080/len(step))
+			if to := name + next; next != "d" {
+				target += to
+			} else {
+				target += next
+			}
+			if err := os.Symlink(target, fmt.Sprint(dir, "/", name, i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	w := &watcher{sandbox: &Sandbox{}}
+	began := time.Now()
+	if at, ok := w.find(dir+"/dots0/absent", true); !ok || at.real != dir+"/d/absent" {
+		t.Errorf("found %+v", at)
+	}
+	if took := time.Since(began); took > 500*time.Millisecond {
+		t.Error("it took", took)
+	}
+	if at, ok := w.find(dir+"/ways0", true); ok || !at.tooLong {
+		t.Errorf("found %+v", at)
+	}
+	d := supervisor.Denial{Deed: supervisor.DeedRead, Paths: [2]string{dir + "/ways0"}}
+	if v, denied := w.judge(d); !denied || !strings.Contains(v.Why, "too many components") {
+		t.Errorf("told: %v, %v", denied, v)
+	}
+	for p, want := range map[string]string{"/d/../dots38": "/dots38", "/dots38/.": "/d", "/d/.": "/d", "/./d//": "/d"} {
+		if at, ok := w.find(dir+p, false); !ok || at.real != dir+want {
+			t.Errorf("%s, not followed, is %+v", p, at)
 		}
 	}
 }

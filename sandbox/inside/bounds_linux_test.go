@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/internal/regularfile"
 	"golang.org/x/sys/unix"
 )
 
@@ -103,7 +103,7 @@ func TestOrdersToTheKernelAreNotWritten(t *testing.T) {
 			}
 			defer unix.Close(at)
 			var in unix.Statfs_t
-			if err := unix.Fstatfs(at, &in); err != nil || !slices.Contains(ofTheKernel, int64(in.Type)) {
+			if err := unix.Fstatfs(at, &in); err != nil || !regularfile.OfTheKernel(int64(in.Type)) {
 				t.Errorf("%#x, %v", in.Type, err)
 			}
 			if name == "" {

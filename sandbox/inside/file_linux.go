@@ -5,9 +5,9 @@ import (
 	"encoding/binary"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/regularfile"
 	"golang.org/x/sys/unix"
 )
 
@@ -28,7 +28,7 @@ func opened(fd int, flags int, name string) (f *os.File, dir bool, err error) {
 		err = ErrNotRegular
 	case has&access != flags&access:
 		err = &ServerError{Problem: "has sent a file that is open for something else"}
-	case flags&unix.O_ACCMODE != unix.O_RDONLY && slices.Contains(ofTheKernel, int64(in.Type)):
+	case flags&unix.O_ACCMODE != unix.O_RDONLY && regularfile.OfTheKernel(int64(in.Type)):
 		err = unix.EACCES
 	default:
 		_, err = unix.FcntlInt(uintptr(fd), unix.F_SETFL, has&^unix.O_NONBLOCK)
@@ -39,18 +39,6 @@ func opened(fd int, flags int, name string) (f *os.File, dir bool, err error) {
 	}
 	return os.NewFile(uintptr(fd), name), dir, nil
 }
-
-// ofTheKernel are file systems in which a write is an order to the kernel, which asks for the rights of the process that writes: the harness's.
-// AppArmor's and SELinux's of policies any user may open to write.
-var ofTheKernel = []int64{
-	unix.PROC_SUPER_MAGIC, unix.SYSFS_MAGIC, unix.CGROUP_SUPER_MAGIC, unix.CGROUP2_SUPER_MAGIC, unix.RDTGROUP_SUPER_MAGIC, // resctrl
-	unix.SECURITYFS_MAGIC, unix.AAFS_MAGIC, unix.SELINUX_MAGIC, unix.SMACK_MAGIC,
-	unix.DEBUGFS_MAGIC, unix.TRACEFS_MAGIC, unix.BPF_FS_MAGIC, unix.BINFMTFS_MAGIC, unix.EFIVARFS_MAGIC, unix.PSTOREFS_MAGIC,
-	configfsMagic, fusectlMagic,
-}
-
-// CONFIGFS_MAGIC and FUSE_CTL_SUPER_MAGIC of the kernel's sources.
-const configfsMagic, fusectlMagic = 0x62656570, 0x65735543
 
 // looked returns what the kernel says of a descriptor, and closes it.
 func looked(fd int, name string) (fs.FileInfo, error) {
