@@ -59,7 +59,7 @@ func TestASearchHasAnEnd(t *testing.T) {
 	t.Setenv("HOME", "/nowhere")
 	for name, plant := range map[string]func(dir string){
 		"/x/config": func(dir string) {
-			write(t, dir+"/x/config", "[core]\n"+strings.Repeat("hooksPath = a/b/c/d/e/f/g\n", 20000), false)
+			write(t, dir+"/x/config", "[core]\n"+strings.Repeat("hooksPath = a/b/c/d/e/f/g\n", 40000), false)
 		},
 		"/x/config ": func(dir string) { // links that the kernel follows
 			step := strings.Repeat("../x/", 800)
