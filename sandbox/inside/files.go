@@ -24,8 +24,8 @@ type Files struct {
 // ErrNotRegular is wrapped by the error of a file that is neither a regular one nor a directory.
 var ErrNotRegular = errors.New("is not a regular file")
 
-// A ServerError says that a request has come to nothing because its server has ended or has not answered. Whether it was carried out is not
-// known. The next request starts another server.
+// A ServerError says that a request has come to nothing because its server has ended, or has neither started nor answered in half a minute. Whether it was
+// carried out is not known. The next request starts another server.
 type ServerError struct {
 	Problem string
 	Err     error
@@ -46,7 +46,8 @@ func New(start Start, dir func() string) *Files {
 	return &Files{newClient(start), context.Background(), dir}
 }
 
-// WithContext returns the same files for requests that end with ctx. A request whose context has no deadline ends after half a minute.
+// WithContext returns the same files for requests that end with ctx, with an error that wraps its cause. Whether such a request was carried out is not
+// known. A request whose context has no deadline ends after half a minute.
 func (f *Files) WithContext(ctx context.Context) *Files { return &Files{f.client, ctx, f.dir} }
 
 // here returns the same files for several requests, among which the directory does not change.
@@ -228,7 +229,7 @@ func (f *Files) Replace(name string, data []byte) error {
 }
 
 func (f *Files) replace(name string, data []byte, mode fs.FileMode) error {
-	beside := name + ".new" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	beside := name[:strings.LastIndexByte(name, '/')+1] + ".new" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	file, err := f.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 )
 
 // A Start is not called: there are no sessions on this operating system.
-type Start func(socket *os.File) (kill func(), gone <-chan struct{}, err error)
+type Start func(ctx context.Context, socket *os.File) (kill func(), gone <-chan struct{}, err error)
 
 type client struct{}
 
