@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -316,17 +315,4 @@ func (f *Files) Readlink(name string) (to string, err error) {
 		to, err = target(fd)
 	}
 	return to, pathError("readlink", name, err)
-}
-
-// Glob is [filepath.Glob]. To read more than 1,048,576 directories and entries for it is an error that wraps [syscall.EFBIG].
-func (f *Files) Glob(pattern string) ([]string, error) {
-	rest, absolute := strings.CutPrefix(filepath.Clean(pattern), "/")
-	if !absolute {
-		return tree{f.here(), ""}.glob(rest, maxEntries)
-	}
-	list, err := tree{f, "/"}.glob(rest, maxEntries)
-	for i, name := range list {
-		list[i] = "/" + strings.TrimPrefix(name, "./")
-	}
-	return list, err
 }
