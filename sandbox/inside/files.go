@@ -247,16 +247,23 @@ func (f *Files) replace(name string, data []byte, mode fs.FileMode) error {
 // ReadDir is [os.ReadDir], for directories of at most 1,048,576 entries.
 func (f *Files) ReadDir(name string) ([]fs.DirEntry, error) {
 	f = f.here() // for Info of the entries
-	dir, is, err := f.open(name, os.O_RDONLY, 0)
+	dir, err := f.openDir(name)
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
-	if !is {
-		return nil, pathError("open", name, syscall.ENOTDIR)
-	}
 	list, err := f.entries(dir, name)
 	return list, pathError("readdirent", name, err)
+}
+
+// openDir opens a directory.
+func (f *Files) openDir(name string) (*os.File, error) {
+	dir, is, err := f.open(name, os.O_RDONLY, 0)
+	if err == nil && !is {
+		dir.Close()
+		dir, err = nil, pathError("open", name, syscall.ENOTDIR)
+	}
+	return dir, err
 }
 
 // Stat is [os.Stat].

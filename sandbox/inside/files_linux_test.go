@@ -169,6 +169,10 @@ func TestReplaceIsOneStep(t *testing.T) {
 	if info, _ := os.Stat(dir + "/file"); info.Mode() != 0o751 {
 		t.Error(info.Mode())
 	}
+	long := t.TempDir() + "/" + strings.Repeat("n", 255)
+	if err := errors.Join(os.WriteFile(long, nil, 0o600), files.Replace(long, []byte("new"))); err != nil {
+		t.Error(err)
+	}
 	os.Symlink("ring", dir+"/ring")
 	unix.Mkfifo(dir+"/fifo", 0o600)
 	for name, want := range map[string]error{"none": fs.ErrNotExist, "ring": unix.ELOOP, "fifo": ErrNotRegular, ".": ErrNotRegular} {
