@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/sandbox/inside"
@@ -241,6 +242,37 @@ func TestKernelAttackTheFileServer(t *testing.T) {
 		f.ReadFile(name)
 		if _, err := f.ReadFile(name); !errors.Is(err, os.ErrClosed) {
 			t.Errorf("after Close: %v", err)
+		}
+	})
+}
+
+// TestKernelFilesAreRefusedInAPause at once, also if their server was about to start when it began.
+func TestKernelFilesAreRefusedInAPause(t *testing.T) {
+	kerneltest.Long(t)
+	filesIn(t, sessionWalls[:2], func(t *testing.T, s *Session, base string) {
+		for i := range 20 {
+			begun := make(chan error, 1)
+			go func() {
+				_, err := s.Files().ReadDir(base + "/read")
+				begun <- err
+			}()
+			time.Sleep(time.Duration(i%10) * 300 * time.Microsecond)
+			if err := s.Pause(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Files().ReadDir(base + "/read"); !errors.Is(err, policy.ErrPaused) {
+				t.Errorf("in a pause: %v", err)
+			}
+			<-begun // it ends in the pause, too
+			if list, err := s.Files().Glob(base + "/*"); !errors.Is(err, policy.ErrPaused) || len(list) > 0 {
+				t.Errorf("Glob in a pause: %v, %v", list, err)
+			}
+			if err := s.Resume(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := s.Files().ReadDir(base + "/read"); err != nil {
+			t.Errorf("after it: %v", err)
 		}
 	})
 }
