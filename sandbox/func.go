@@ -41,23 +41,46 @@ func (f *Function) CommandContext(ctx context.Context, s *Session, arg ...string
 // Files are the session's files, as its tools see them.
 func (s *Session) Files() *inside.Files { return s.files }
 
-// startFiles starts the server of Files: in the directory that a command has by default, or the root if that is not shown.
-func (s *Session) startFiles(socket *os.File) (kill func(), gone <-chan struct{}, err error) {
+// startFiles starts the server of Files, until a pause begins: it would be stopped. It is an inside.Start.
+func (s *Session) startFiles(ctx context.Context, socket *os.File) (kill func(), gone <-chan struct{}, err error) {
+	life, end := context.WithCancel(s.live.UntilPause())
+	started := make(chan error, 1)
+	go func() {
+		defer end()
+		c, err := s.filesCommand(life, socket)
+		socket.Close()
+		if started <- err; err == nil {
+			c.Wait()
+		}
+	}()
+	select {
+	case err = <-started:
+	case <-life.Done():
+		select {
+		case err = <-started:
+		default:
+			err = context.Canceled // by a pause: Start may return after it
+		}
+	case <-ctx.Done():
+		end()
+		return nil, nil, context.Cause(ctx)
+	}
+	if errors.Is(err, context.Canceled) {
+		err = context.Cause(life)
+	}
+	return end, life.Done(), err
+}
+
+// filesCommand starts it in the directory that a command has by default, or the root if that is not shown.
+func (s *Session) filesCommand(ctx context.Context, socket *os.File) (c *Cmd, err error) {
 	for _, dir := range []string{"", "/"} {
-		c := (&Function{inside.Server}).Command(s)
+		c = (&Function{inside.Server}).CommandContext(ctx, s)
 		c.run.Plain()
 		c.Stdin, c.Dir = socket, dir
-		if err = c.Start(); err == nil {
-			ended := make(chan struct{})
-			go func() {
-				c.Wait()
-				close(ended)
-			}()
-			return func() { c.Process.Kill() }, ended, nil
-		}
+		err = c.Start()
 		if hidden := (*PolicyError)(nil); !errors.As(err, &hidden) || hidden.Field != "Dir" {
 			break
 		}
 	}
-	return nil, nil, err
+	return c, err
 }

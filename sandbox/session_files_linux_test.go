@@ -2,7 +2,6 @@ package sandbox
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -229,14 +228,8 @@ func TestKernelAttackTheFileServer(t *testing.T) {
 		for _, signal := range []string{"KILL", "STOP"} {
 			first = server()
 			outputOf(t, s.sh(fmt.Sprintf("kill -%s %d", signal, first)))
-			patience := 100 * time.Millisecond // a server that starts takes longer on a slow machine
 			for pid := first; pid == 0 || pid == first; pid = server() {
-				ctx, cancel := context.WithTimeout(t.Context(), patience)
-				_, err := f.WithContext(ctx).ReadFile(name)
-				cancel()
-				if err != nil { // else it is not stopped yet: its other threads run until the one that has the signal does
-					patience = min(2*patience, time.Minute)
-				}
+				_, err := f.ReadFile(name) // one that is stopped answers until the thread that has the signal takes it
 				if failed := (*inside.ServerError)(nil); err != nil && !errors.As(err, &failed) {
 					t.Fatalf("%s: %v", signal, err)
 				}
@@ -249,6 +242,37 @@ func TestKernelAttackTheFileServer(t *testing.T) {
 		f.ReadFile(name)
 		if _, err := f.ReadFile(name); !errors.Is(err, os.ErrClosed) {
 			t.Errorf("after Close: %v", err)
+		}
+	})
+}
+
+// TestKernelFilesAreRefusedInAPause at once, also if their server was about to start when it began.
+func TestKernelFilesAreRefusedInAPause(t *testing.T) {
+	kerneltest.Long(t)
+	filesIn(t, sessionWalls[:2], func(t *testing.T, s *Session, base string) {
+		for i := range 20 {
+			begun := make(chan error, 1)
+			go func() {
+				_, err := s.Files().ReadDir(base + "/read")
+				begun <- err
+			}()
+			time.Sleep(time.Duration(i%10) * 300 * time.Microsecond)
+			if err := s.Pause(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Files().ReadDir(base + "/read"); !errors.Is(err, policy.ErrPaused) {
+				t.Errorf("in a pause: %v", err)
+			}
+			<-begun // it ends in the pause, too
+			if list, err := s.Files().Glob(base + "/*"); !errors.Is(err, policy.ErrPaused) || len(list) > 0 {
+				t.Errorf("Glob in a pause: %v, %v", list, err)
+			}
+			if err := s.Resume(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := s.Files().ReadDir(base + "/read"); err != nil {
+			t.Errorf("after it: %v", err)
 		}
 	})
 }

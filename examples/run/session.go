@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/sandbox"
 )
@@ -83,9 +85,12 @@ func (v *served) lines(ctx context.Context, in io.Reader) (last int, err error) 
 func (v *served) run(n int, script string) (status int) {
 	cmd := v.session.Command("sh", "-c", script)
 	cmd.Dir = v.options.dir
-	cmd.Stdout = pieces(func(s string) { v.answer(answer{Command: n, Stdout: s}) })
-	cmd.Stderr = pieces(func(s string) { v.answer(answer{Command: n, Stderr: s}) })
+	stdout := &pieces{tell: func(s string) { v.answer(answer{Command: n, Stdout: s}) }}
+	stderr := &pieces{tell: func(s string) { v.answer(answer{Command: n, Stderr: s}) }}
+	cmd.Stdout, cmd.Stderr = stdout, stderr
 	err := cmd.Run()
+	stdout.end()
+	stderr.end()
 	end := answer{Command: n}
 	var exit *exec.ExitError
 	switch {
@@ -115,11 +120,28 @@ func (v *served) answer(a answer) {
 	v.out.Encode(a)
 }
 
-// pieces is a writer.
-type pieces func(string)
+// pieces tells what is written to it. The bytes of a character that has not ended wait for the rest of it.
+type pieces struct {
+	tell func(string)
+	rest []byte
+}
 
 // Write never fails.
-func (p pieces) Write(b []byte) (int, error) {
-	p(string(b))
+func (p *pieces) Write(b []byte) (int, error) {
+	text, whole := append(p.rest, b...), 0
+	for whole < len(text) && utf8.FullRune(text[whole:]) {
+		_, n := utf8.DecodeRune(text[whole:])
+		whole += n
+	}
+	if p.rest = bytes.Clone(text[whole:]); whole > 0 {
+		p.tell(string(text[:whole]))
+	}
 	return len(b), nil
+}
+
+// end tells what has waited.
+func (p *pieces) end() {
+	if len(p.rest) > 0 {
+		p.tell(string(p.rest))
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -67,5 +68,18 @@ func TestASessionServesLines(t *testing.T) {
 	}
 	if status != 7 {
 		t.Errorf("status %d", status)
+	}
+}
+
+func TestACharacterIsInOnePiece(t *testing.T) {
+	var told []string
+	p := &pieces{tell: func(s string) { told = append(told, s) }}
+	for _, b := range []byte("a\u00e4\u20ac\xff\U0001f600") {
+		p.Write([]byte{b})
+	}
+	p.Write([]byte("\xe2\x82"))
+	p.end()
+	if want := []string{"a", "\u00e4", "\u20ac", "\xff", "\U0001f600", "\xe2\x82"}; !slices.Equal(told, want) {
+		t.Errorf("%q, not %q", told, want)
 	}
 }

@@ -159,7 +159,7 @@ func (r *Run) load(id stage.Identity) error {
 	}
 	entry.Apart = r.session == nil && r.apart()
 	if r.session != nil {
-		entry.Enters, entry.Given, entry.Batch = true, 1, r.sandbox.Plan.Batch
+		entry.Enters, entry.Given, entry.Batch, entry.Untimed = true, 1, r.sandbox.Plan.Batch, r.plain && !r.borrowed
 		if r.way, entry.Shares, err = r.session.way(r.template); err != nil {
 			return err
 		}

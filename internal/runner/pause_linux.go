@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -32,6 +33,9 @@ type pause struct {
 	seen    map[procID]sighting // in all looks of this pause
 	over    chan struct{}       // closed: Resume was called
 	owed    int                 // answers of init
+
+	before context.Context         // ends when the next pause begins; nil: it was not asked for. The session's lock guards it and the next
+	begin  context.CancelCauseFunc // ends it
 }
 
 // A sighting is what a look has found of a process.
@@ -280,10 +284,24 @@ func (n *Session) ask(step uint32) error {
 	return fmt.Errorf("sandbox: pause or resume the session: %w", err)
 }
 
+// UntilPause returns a context that ends when the next pause begins. In a pause it has ended, or what it is for is refused.
+func (n *Session) UntilPause() context.Context {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if p := &n.pause; p.before == nil || p.before.Err() != nil && !p.on.Load() {
+		p.before, p.begin = context.WithCancelCause(context.Background())
+	}
+	return n.pause.before
+}
+
 // endServer ends the server of the session's files, which would be stopped: what is asked for next starts another one, and is refused in a pause.
+// One that starts ends as commands do whose contexts end.
 func (n *Session) endServer() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.pause.begin != nil {
+		n.pause.begin(pausedError("starts no commands"))
+	}
 	for c, m := range n.members {
 		select {
 		case <-m.decided:

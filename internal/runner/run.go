@@ -239,7 +239,7 @@ func (r *Run) environ(dir string) Environ {
 	return OwnEnviron(own, os.Environ(), inside, network)
 }
 
-// Plain makes the run one that is not the caller's: without the session's defaults, and without an id.
+// Plain makes the run one that is not the caller's: without the session's defaults, without an id, and without the policy's deadline for a command.
 func (r *Run) Plain() { r.plain, r.defaultEnv, r.defaultDir = true, nil, "" }
 
 // startDir is the directory that the tool starts in: the command's Dir, its session's, or, if both are empty and the

@@ -91,6 +91,9 @@ func (n *Session) Extend(time.Duration) error { return errors.ErrUnsupported }
 // Pause is not called.
 func (n *Session) Pause() error { return errors.ErrUnsupported }
 
+// UntilPause is not called.
+func (n *Session) UntilPause() context.Context { return context.Background() }
+
 // Resume is not called.
 func (n *Session) Resume() error { return errors.ErrUnsupported }
 

@@ -27,6 +27,7 @@ type Run struct {
 	Ignored    uint64   // signals that the tool ignores, bit n-1 for signal n
 	Own        string   // the run's own directory, if the plan needs one
 	DeadlineMS int64    // overrides the plan's when positive
+	Untimed    bool     // there is no deadline
 
 	Given  int           // how many descriptors are given
 	Layout launch.Layout // where they are, and the program
@@ -88,8 +89,8 @@ func (t *Template) program(buf []byte, r Run) []byte {
 	if r.Exe {
 		h.Exe = h.Given
 	}
-	if r.Serves {
-		h.DeadlineMS = 0 // it is each command's
+	if r.Serves || r.Untimed {
+		h.DeadlineMS = 0 // a session's is each command's
 	}
 	if r.Serves || r.Enters {
 		h.Session = 1

@@ -1,6 +1,7 @@
 package inside
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -24,7 +25,7 @@ func TestAPatternHasBounds(t *testing.T) {
 	}
 	all := (1 + n) + n*(1+n) // directories and entries of two levels
 	for most, want := range map[int]error{all: nil, all - 1: unix.EFBIG} {
-		if list, err := (tree{files, dir}).glob("*/*", most); !errors.Is(err, want) || want == nil && len(list) != n*n {
+		if list, err := (tree{files, dir}).glob("*/*", most, maxMatched); !errors.Is(err, want) || want == nil && len(list) != n*n {
 			t.Errorf("%d: %d, %v", most, len(list), err)
 		}
 	}
@@ -39,6 +40,40 @@ func TestAPatternHasBounds(t *testing.T) {
 			t.Errorf("%d, %v", len(list), err)
 		}
 	})
+}
+
+// TestMatchesHaveABoundInBytes: a tool chooses how long their directory's name is.
+func TestMatchesHaveABoundInBytes(t *testing.T) {
+	files, dir := served(t, serve), t.TempDir()
+	for _, name := range []string{"a", "b", "c"} {
+		if err := os.MkdirAll(dir+"/directory/"+name, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := len("directory") + 3*len("directory/a")
+	for bytes, want := range map[int]error{all: nil, all - 1: unix.EFBIG} {
+		if list, err := (tree{files, dir}).glob("d*/*", maxEntries, bytes); !errors.Is(err, want) || want == nil && len(list) != 3 {
+			t.Errorf("%d: %q, %v", bytes, list, err)
+		}
+	}
+}
+
+// TestAPatternThatCouldNotBeLookedForIsAnError, and files that are no directories, or are closed to the tools, are none.
+func TestAPatternThatCouldNotBeLookedForIsAnError(t *testing.T) {
+	files, dir := served(t, serve), t.TempDir()
+	os.Symlink("ring", dir+"/ring")
+	unix.Mkfifo(dir+"/fifo", 0o600)
+	os.WriteFile(dir+"/file", nil, 0o600)
+	if list, err := files.Glob(dir + "/*/*"); err != nil || len(list) > 0 {
+		t.Errorf("%q, %v", list, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, pattern := range []string{"/*", "/file", "/*/*"} {
+		if list, err := files.WithContext(ctx).Glob(dir + pattern); !errors.Is(err, context.Canceled) || len(list) > 0 {
+			t.Errorf("%s: %q, %v", pattern, list, err)
+		}
+	}
 }
 
 // TestEntriesShareTheNameOfTheirDirectory: a tool chooses both, and how many there are.

@@ -17,7 +17,7 @@ const (
 	maxCopies  = 1 << 20 // entries
 	maxDepth   = 200     // directories in each other, of which each has two descriptors
 	maxSkipped = 100     // names in Skipped
-	portion    = 256     // names of a directory outside that are read at once
+	portion    = 256     // names of a directory that are read at once, outside; inside as many as there is room for of 32 bytes
 )
 
 // Copied says what CopyIn or CopyOut has copied, also when it fails.
@@ -169,41 +169,52 @@ func (c *copying) fileIn(from *os.Root, into string, info fs.FileInfo) error {
 	return c.content(w, r, info)
 }
 
-// out copies one directory.
+// out copies one directory, as in does.
 func (c *copying) out(from string, to *os.Root, name string, depth int) error {
-	list, err := c.files.ReadDir(from)
+	d, err := c.files.openDir(from)
 	if err != nil {
 		return err
 	}
-	for _, e := range list {
-		below, at := name+e.Name(), from+"/"+e.Name()
-		if err := c.next(below, depth); err != nil {
-			return err
+	defer d.Close()
+	buf := make([]byte, portion*32)
+	for {
+		list, err := nextEntries(d, buf)
+		if err != nil || len(list) == 0 {
+			return pathError("readdirent", from, err)
 		}
-		if strings.ContainsAny(e.Name(), "/\x00") || e.Name() == "." || e.Name() == ".." {
-			return pathError("copy", below, syscall.EINVAL)
-		}
-		info, err := c.files.Lstat(at)
-		if err != nil {
-			return err
-		}
-		switch {
-		case info.IsDir():
-			err = c.dirOut(at, to, below, info, depth)
-		case info.Mode().IsRegular():
-			err = c.fileOut(at, to, info)
-		case info.Mode()&fs.ModeSymlink != 0:
-			var target string
-			if target, err = c.files.Readlink(at); err == nil {
-				err = replaced(func() error { return to.Symlink(target, info.Name()) }, func() error { return to.Remove(info.Name()) })
+		for _, e := range list {
+			if err := c.entryOut(from+"/"+e.name, to, name+e.name, e.name, depth); err != nil {
+				return err
 			}
-		default:
-			c.skip(below)
-		}
-		if err != nil {
-			return err
 		}
 	}
+}
+
+// entryOut copies one entry.
+func (c *copying) entryOut(at string, to *os.Root, below, name string, depth int) error {
+	if err := c.next(below, depth); err != nil {
+		return err
+	}
+	if strings.ContainsAny(name, "/\x00") || name == "." || name == ".." {
+		return pathError("copy", below, syscall.EINVAL)
+	}
+	info, err := c.files.Lstat(at)
+	if err != nil {
+		return err
+	}
+	switch {
+	case info.IsDir():
+		return c.dirOut(at, to, below, info, depth)
+	case info.Mode().IsRegular():
+		return c.fileOut(at, to, info)
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := c.files.Readlink(at)
+		if err != nil {
+			return err
+		}
+		return replaced(func() error { return to.Symlink(target, name) }, func() error { return to.Remove(name) })
+	}
+	c.skip(below)
 	return nil
 }
 

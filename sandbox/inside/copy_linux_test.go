@@ -256,3 +256,35 @@ func TestCopyInHoldsSomeNamesOfADirectory(t *testing.T) {
 		t.Errorf("%d were copied", len(made))
 	}
 }
+
+// TestCopyOutHoldsSomeNamesOfADirectory, too.
+func TestCopyOutHoldsSomeNamesOfADirectory(t *testing.T) {
+	files, from, to := served(t, serve), t.TempDir(), t.TempDir()
+	const n = 20 * portion
+	long := strings.Repeat("n", 200)
+	for i := range n {
+		if err := os.Symlink("x", fmt.Sprint(from, "/", long, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root, err := os.OpenRoot(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	c := &copying{ctx: t.Context(), files: files, done: Copied{Entries: maxCopies - 1}}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err = c.out(from, root, "", 0)
+	runtime.ReadMemStats(&after)
+	if made, _ := os.ReadDir(to); !errors.Is(err, syscall.EFBIG) || len(made) != 1 {
+		t.Errorf("%v; %d were copied", err, len(made))
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > n*uint64(len(long))/4 {
+		t.Errorf("%d bytes were allocated for names of %d", took, n*len(long))
+	}
+	c.done = Copied{}
+	if err := c.out(from, root, "", 0); err != nil || c.done.Entries != n {
+		t.Errorf("all of them: %+v, %v", c.done, err)
+	}
+}

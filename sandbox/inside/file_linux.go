@@ -69,14 +69,27 @@ type dirent struct {
 	unknown bool
 }
 
-// entries reads up to most of an open directory's entries; fewer: there are no more (getdents64(2)).
+// entries reads up to most of an open directory's entries.
 func entries(dir *os.File, most int) (list []dirent, err error) {
+	buf := make([]byte, 64<<10)
+	for {
+		some, err := nextEntries(dir, buf)
+		if err != nil || len(some) == 0 {
+			return list, err
+		}
+		if list = append(list, some...); len(list) > most {
+			return nil, unix.EFBIG
+		}
+	}
+}
+
+// nextEntries reads as many entries as buf has room for; none: there are no more (getdents64(2)).
+func nextEntries(dir *os.File, buf []byte) (list []dirent, err error) {
 	raw, err := dir.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
-	buf := make([]byte, 64<<10)
-	for {
+	for len(list) == 0 {
 		n := 0
 		if cerr := raw.Control(func(fd uintptr) {
 			for n, err = unix.Getdents(int(fd), buf); err == unix.EINTR; {
@@ -86,23 +99,21 @@ func entries(dir *os.File, most int) (list []dirent, err error) {
 			return nil, cerr
 		}
 		if err != nil || n <= 0 {
-			return list, err
+			return nil, err
 		}
 		for b := buf[:n]; len(b) > 19; {
 			size := int(binary.NativeEndian.Uint16(b[16:]))
 			if size < 20 || size > len(b) {
-				return list, unix.EIO
+				return nil, unix.EIO
 			}
 			name, _, _ := strings.Cut(string(b[19:size]), "\x00")
 			kind, known := kinds[b[18]]
-			if b = b[size:]; name == "." || name == ".." {
-				continue
-			}
-			if list = append(list, dirent{name, kind, !known}); len(list) > most {
-				return nil, unix.EFBIG
+			if b = b[size:]; name != "." && name != ".." {
+				list = append(list, dirent{name, kind, !known})
 			}
 		}
 	}
+	return list, nil
 }
 
 var kinds = map[byte]fs.FileMode{

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,8 +23,8 @@ type Files struct {
 // ErrNotRegular is wrapped by the error of a file that is neither a regular one nor a directory.
 var ErrNotRegular = errors.New("is not a regular file")
 
-// A ServerError says that a request has come to nothing because its server has ended or has not answered. Whether it was carried out is not
-// known. The next request starts another server.
+// A ServerError says that a request has come to nothing because its server has ended, or has neither started nor answered in half a minute. Whether it was
+// carried out is not known. The next request starts another server.
 type ServerError struct {
 	Problem string
 	Err     error
@@ -46,7 +45,8 @@ func New(start Start, dir func() string) *Files {
 	return &Files{newClient(start), context.Background(), dir}
 }
 
-// WithContext returns the same files for requests that end with ctx. A request whose context has no deadline ends after half a minute.
+// WithContext returns the same files for requests that end with ctx, with an error that wraps its cause. Whether such a request was carried out is not
+// known. A request whose context has no deadline ends after half a minute.
 func (f *Files) WithContext(ctx context.Context) *Files { return &Files{f.client, ctx, f.dir} }
 
 // here returns the same files for several requests, among which the directory does not change.
@@ -228,7 +228,7 @@ func (f *Files) Replace(name string, data []byte) error {
 }
 
 func (f *Files) replace(name string, data []byte, mode fs.FileMode) error {
-	beside := name + ".new" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	beside := name[:strings.LastIndexByte(name, '/')+1] + ".new" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	file, err := f.OpenFile(beside, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -247,16 +247,23 @@ func (f *Files) replace(name string, data []byte, mode fs.FileMode) error {
 // ReadDir is [os.ReadDir], for directories of at most 1,048,576 entries.
 func (f *Files) ReadDir(name string) ([]fs.DirEntry, error) {
 	f = f.here() // for Info of the entries
-	dir, is, err := f.open(name, os.O_RDONLY, 0)
+	dir, err := f.openDir(name)
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
-	if !is {
-		return nil, pathError("open", name, syscall.ENOTDIR)
-	}
 	list, err := f.entries(dir, name)
 	return list, pathError("readdirent", name, err)
+}
+
+// openDir opens a directory.
+func (f *Files) openDir(name string) (*os.File, error) {
+	dir, is, err := f.open(name, os.O_RDONLY, 0)
+	if err == nil && !is {
+		dir.Close()
+		dir, err = nil, pathError("open", name, syscall.ENOTDIR)
+	}
+	return dir, err
 }
 
 // Stat is [os.Stat].
@@ -315,17 +322,4 @@ func (f *Files) Readlink(name string) (to string, err error) {
 		to, err = target(fd)
 	}
 	return to, pathError("readlink", name, err)
-}
-
-// Glob is [filepath.Glob]. To read more than 1,048,576 directories and entries for it is an error that wraps [syscall.EFBIG].
-func (f *Files) Glob(pattern string) ([]string, error) {
-	rest, absolute := strings.CutPrefix(filepath.Clean(pattern), "/")
-	if !absolute {
-		return tree{f.here(), ""}.glob(rest, maxEntries)
-	}
-	list, err := tree{f, "/"}.glob(rest, maxEntries)
-	for i, name := range list {
-		list[i] = "/" + strings.TrimPrefix(name, "./")
-	}
-	return list, err
 }

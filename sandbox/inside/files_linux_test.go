@@ -10,10 +10,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/fstest"
-	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"golang.org/x/sys/unix"
@@ -26,7 +24,8 @@ func served(t testing.TB, serve func(socket int) error) *Files {
 
 // servedIn has a working directory for relative names.
 func servedIn(t testing.TB, serve func(socket int) error, dir func() string) *Files {
-	return New(func(socket *os.File) (func(), <-chan struct{}, error) {
+	return New(func(_ context.Context, socket *os.File) (func(), <-chan struct{}, error) {
+		defer socket.Close()
 		fd, err := unix.FcntlInt(socket.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 		if err != nil {
 			return nil, nil, err
@@ -169,6 +168,10 @@ func TestReplaceIsOneStep(t *testing.T) {
 	}
 	if info, _ := os.Stat(dir + "/file"); info.Mode() != 0o751 {
 		t.Error(info.Mode())
+	}
+	long := t.TempDir() + "/" + strings.Repeat("n", 255)
+	if err := errors.Join(os.WriteFile(long, nil, 0o600), files.Replace(long, []byte("new"))); err != nil {
+		t.Error(err)
 	}
 	os.Symlink("ring", dir+"/ring")
 	unix.Mkfifo(dir+"/fifo", 0o600)
@@ -361,38 +364,4 @@ func hostile(socket int, answers func(conn int)) error {
 		unix.Recvfrom(conn, make([]byte, 1), 0) // till the client lets go: the end of a server can be seen before its answer
 	}
 	return nil
-}
-
-// TestAServerThatDoesNotAnswerIsAnErrorInTime, and the next request has another one.
-func TestAServerThatDoesNotAnswerIsAnErrorInTime(t *testing.T) {
-	silent, dir := make(chan struct{}), t.TempDir()
-	os.WriteFile(dir+"/file", []byte("text"), 0o600)
-	var asked atomic.Bool
-	files := served(t, func(socket int) error {
-		if asked.Load() {
-			return serve(socket)
-		}
-		return hostile(socket, func(int) {
-			asked.Store(true)
-			<-silent
-		})
-	})
-	defer close(silent)
-	for wait := 20 * time.Millisecond; !asked.Load(); wait *= 2 { // the time can be over before the request is sent
-		ctx, cancel := context.WithTimeout(t.Context(), wait)
-		var failed *ServerError
-		_, err := files.WithContext(ctx).ReadFile(dir + "/file")
-		if inTime := errors.As(err, &failed) && errors.Is(err, os.ErrDeadlineExceeded); !inTime && (err != nil || !asked.Load()) {
-			t.Errorf("%v", err)
-		}
-		cancel()
-	}
-	if text, err := files.ReadFile(dir + "/file"); err != nil || string(text) != "text" {
-		t.Errorf("the next request: %q %v", text, err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := files.WithContext(ctx).ReadFile(dir + "/file"); !errors.Is(err, context.Canceled) {
-		t.Errorf("a context that has ended: %v", err)
-	}
 }

@@ -1,7 +1,6 @@
 package inside
 
 import (
-	"cmp"
 	"io"
 	"io/fs"
 	"os"
@@ -75,32 +74,6 @@ func (t tree) ReadLink(name string) (string, error) {
 	return to, named(err, name)
 }
 
-// A globbed is a tree in which a pattern is looked for: the links of a tool may lead round and round, and what matches is held.
-type globbed struct {
-	tree
-	left int   // directories and entries that may be read
-	err  error // there are more
-}
-
-func (t tree) glob(pattern string, most int) ([]string, error) {
-	g := &globbed{tree: t, left: most}
-	list, err := fs.Glob(g, pattern)
-	if g.err != nil { // which fs.Glob ignores
-		return nil, pathError("glob", pattern, g.err)
-	}
-	return list, err
-}
-
-func (g *globbed) ReadDir(name string) (list []fs.DirEntry, err error) {
-	if g.err == nil {
-		list, err = g.tree.ReadDir(name)
-		if g.left -= 1 + len(list); g.left < 0 {
-			list, g.err = nil, syscall.EFBIG
-		}
-	}
-	return list, cmp.Or(g.err, err)
-}
-
 func (r root) Open(name string) (fs.File, error) {
 	if err := valid("open", name); err != nil {
 		return nil, err
@@ -143,7 +116,9 @@ func (r root) ReadLink(name string) (string, error) {
 	return r.t.ReadLink(name)
 }
 
-func (r root) Glob(pattern string) ([]string, error) { return r.t.glob(pattern, maxEntries) }
+func (r root) Glob(pattern string) ([]string, error) {
+	return r.t.glob(pattern, maxEntries, maxMatched)
+}
 
 func (r root) Sub(name string) (fs.FS, error) {
 	if err := valid("sub", name); err != nil {

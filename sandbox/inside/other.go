@@ -10,7 +10,7 @@ import (
 )
 
 // A Start is not called: there are no sessions on this operating system.
-type Start func(socket *os.File) (kill func(), gone <-chan struct{}, err error)
+type Start func(ctx context.Context, socket *os.File) (kill func(), gone <-chan struct{}, err error)
 
 type client struct{}
 
@@ -24,6 +24,7 @@ func opened(int, int, string) (*os.File, bool, error) { return nil, false, error
 func looked(int, string) (fs.FileInfo, error)         { return nil, errors.ErrUnsupported }
 func target(int) (string, error)                      { return "", errors.ErrUnsupported }
 func entries(*os.File, int) ([]dirent, error)         { return nil, errors.ErrUnsupported }
+func nextEntries(*os.File, []byte) ([]dirent, error)  { return nil, errors.ErrUnsupported }
 
 // A dirent is what the kernel says of a directory's entry; unknown: not its type.
 type dirent struct {
