@@ -19,7 +19,7 @@ func within(t *testing.T, dir string) Found {
 	select {
 	case found := <-done:
 		return found
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("the search does not end")
 	}
 	return Found{}
