@@ -277,6 +277,39 @@ func TestKernelFilesAreRefusedInAPause(t *testing.T) {
 	})
 }
 
+// TestKernelTheFileServerHasNoDeadline of a command's.
+func TestKernelTheFileServerHasNoDeadline(t *testing.T) {
+	kerneltest.Need(t, kerneltest.LandlockABI(6), kerneltest.HasSeccompFilter, kerneltest.HasUserNamespaces)
+	p := Workspace(t.TempDir())
+	p.Limits.WallClock = 500 * time.Millisecond
+	sandbox, err := New(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := sandbox.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	server := func() int {
+		if _, err := s.Files().ReadDir("/tmp"); err != nil {
+			t.Fatal(err)
+		}
+		list, err := s.Processes()
+		if err != nil || len(list) != 1 {
+			t.Fatal(list, err)
+		}
+		return list[0].PID
+	}
+	first := server()
+	if err := s.Command("sleep", "1000").Run(); !errors.Is(err, ErrDeadline) { // a command that begins later has the deadline
+		t.Error(err)
+	}
+	if now := server(); now != first {
+		t.Errorf("process %d serves, not %d", now, first)
+	}
+}
+
 func BenchmarkSessionReadFile(b *testing.B) {
 	dir := b.TempDir()
 	s, err := New(Workspace(dir))
