@@ -218,7 +218,10 @@ func (s *State) truePath(l *deferredWrite, at uint) bool {
 	if s.m.floor > s.m.nc {
 		return false // in no root
 	}
-	return s.spell(l, at, n, absolute || l.kind == textGitdir)
+	if l.kind == textNone {
+		return s.spellGitFile(l, at, n, absolute)
+	}
+	return s.spell(l, at, n, true)
 }
 
 // holdable reports whether the directory is held as a git directory, or could be.
@@ -296,33 +299,16 @@ func (s *State) realPath(l *deferredWrite, at uint) uint {
 //
 //go:norace
 func (s *State) spell(l *deferredWrite, at, n uint, absolute bool) bool {
-	from := uint(0) // what both paths begin with, up to and without a slash
+	from := uint(0)
 	if !absolute {
-		s.number("", uint(l.dir))
-		r := sys(syscall.SYS_READLINKAT, uintptr(s.fdDir), uintptr(unsafe.Pointer(&s.num[0])), uintptr(unsafe.Pointer(&s.path[0][0])), pathMax, 0)
-		if r <= 0 || r >= pathMax || s.path[0][0] != '/' {
-			return false
-		}
-		base := uint(r)
-		if base == 1 {
-			base = 0 // the root
-		}
-		same := uint(0)
-		for same < base && same < n && s.path[0][same&(pathRoom-1)] == s.m.path[same&(longRoom-1)] {
-			same++
-			if (same == base || s.path[0][same&(pathRoom-1)] == '/') && (same == n || s.m.path[same&(longRoom-1)] == '/') {
-				from = same
-			}
-		}
-		for i := from; i < base; i++ {
-			if s.path[0][i&(pathRoom-1)] == '/' {
-				at = l.add(l.add(l.add(at, '.'), '.'), '/')
-			}
-		}
-		from++ // the slash
-		if from >= n {
+		same, ups, fine := s.common(l, n)
+		if !fine || same+1 >= n {
 			return false // the directory itself, or one above it
 		}
+		for ; ups > 0; ups-- {
+			at = l.add(l.add(l.add(at, '.'), '.'), '/')
+		}
+		from = same + 1 // the slash
 	}
 	for i := from; i < n; i++ {
 		c := s.m.path[i&(longRoom-1)]
@@ -333,6 +319,35 @@ func (s *State) spell(l *deferredWrite, at, n uint, absolute bool) bool {
 	}
 	l.n = l.add(at, '\n')
 	return l.n < deferredBytes
+}
+
+// common returns what the path of n bytes in s.m.path and that of the deferred write's directory begin with, up to and without a slash, and
+// how many directories the latter lies below that.
+//
+//go:norace
+func (s *State) common(l *deferredWrite, n uint) (from, ups uint, fine bool) {
+	s.number("", uint(l.dir))
+	r := sys(syscall.SYS_READLINKAT, uintptr(s.fdDir), uintptr(unsafe.Pointer(&s.num[0])), uintptr(unsafe.Pointer(&s.path[0][0])), pathMax, 0)
+	if r <= 0 || r >= pathMax || s.path[0][0] != '/' {
+		return 0, 0, false
+	}
+	base := uint(r)
+	if base == 1 {
+		base = 0 // the root
+	}
+	same := uint(0)
+	for same < base && same < n && s.path[0][same&(pathRoom-1)] == s.m.path[same&(longRoom-1)] {
+		same++
+		if (same == base || s.path[0][same&(pathRoom-1)] == '/') && (same == n || s.m.path[same&(longRoom-1)] == '/') {
+			from = same
+		}
+	}
+	for i := from; i < base; i++ {
+		if s.path[0][i&(pathRoom-1)] == '/' {
+			ups++
+		}
+	}
+	return from, ups, true
 }
 
 // add puts c at byte at of the deferred write, and returns the next place.

@@ -25,6 +25,9 @@ func (s *State) rename() int {
 			return r
 		}
 	}
+	if r := s.keepsWays(); r < 0 {
+		return r
+	}
 	return s.renamed(s.renameNow())
 }
 
@@ -191,6 +194,9 @@ func (s *State) hardLink() int {
 		bar |= hitPrefix | hitDeep
 	}
 	r := s.newName(1, bar)
+	if r == 0 && kind == syscall.S_IFLNK && s.onWay(1) {
+		r = s.refuseAt(1, ReasonWay)
+	}
 	if r == 0 && s.resolved[1].git.inside && kind != syscall.S_IFREG {
 		r = s.refuseAt(1, ReasonNode)
 	}
