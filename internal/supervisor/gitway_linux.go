@@ -19,63 +19,6 @@ import (
 // Behind a name .git, and in a git directory behind its worktrees or modules, no link can come to be; while r is none that is looked
 // at, too. Nothing is remembered, so that a later sandbox knows as much as this one.
 
-// spellGitFile makes the .git file in l one of these texts, of the n bytes of the path in s.m, which is judged; false if it can be none.
-//
-//go:norace
-func (s *State) spellGitFile(l *deferredWrite, at, n uint, absolute bool) bool {
-	m := &s.m
-	fixed := m.floor < m.nc && m.dotGit(m.floor)
-	for i := uint(0); i < m.floor && i < m.nc && !fixed; i++ {
-		fixed = m.dotGit(i) // the root lies in a git directory
-	}
-	if absolute && fixed {
-		return s.spell(l, at, n, true)
-	}
-	from, ups, fine := s.common(l, n)
-	if !fine || from >= n || m.floor >= m.nc || from+1 < uint(m.off[m.floor&(compRoom-1)]) {
-		return false
-	}
-	first := m.floor
-	for first < m.nc && uint(m.off[first&(compRoom-1)]) != from+1 {
-		first++
-	}
-	if first >= m.nc || !m.dotGit(first) && (ups > 1 || first+1 < m.nc && !m.dotGit(first+1) && !m.ofLinked(first+1)) {
-		return false
-	}
-	return s.spell(l, at, n, false)
-}
-
-// ofLinked reports whether component i of the path is where a git directory has those of linked worktrees or submodules.
-//
-//go:norace
-func (m *matcher) ofLinked(i uint) bool {
-	return m.sameWord(i, "worktrees") || m.sameWord(i, "modules")
-}
-
-// sameWord compares component i of the path with a word of small letters; where case folds, what is not ASCII may be anything.
-//
-//go:norace
-func (m *matcher) sameWord(i uint, word string) bool {
-	if !m.fold {
-		return m.isComp(i, word)
-	}
-	at, end := uint(m.off[i&(compRoom-1)]), uint(m.off[(i+1)&(compRoom-1)])-1
-	for j := at; j < end; j++ {
-		if m.path[j&(longRoom-1)] >= 0x80 {
-			return true
-		}
-	}
-	if end-at != uint(len(word)) {
-		return false
-	}
-	for j := uint(0); j < uint(len(word)); j++ {
-		if lower(m.path[(at+j)&(longRoom-1)]) != word[j] {
-			return false
-		}
-	}
-	return true
-}
-
 // onWay reports whether a .git file leads through the name of resolved path k, whose path is in s.m: no link may stand there.
 //
 //go:norace
