@@ -104,7 +104,7 @@ func (s *State) gitFileOf(name uint) *byte {
 		n++
 	}
 	for i := uint(0); i < uint(len(tail)); i++ {
-		b[n+i] = tail[i]
+		b[(n+i)&511] = tail[i]
 	}
 	return &b[0]
 }
