@@ -31,12 +31,6 @@ func (s *State) rename() int {
 	return s.renamed(s.renameNow())
 }
 
-//go:norace
-func (s *State) renameNow() int {
-	a, b := &s.resolved[0], &s.resolved[1]
-	return sys(sysRename, uintptr(a.dir), uintptr(unsafe.Pointer(&a.name[0])), uintptr(b.dir), uintptr(unsafe.Pointer(&b.name[0])), uintptr(s.flags))
-}
-
 // renamed looks once more at the new name, and takes it back when it lies in a git directory that was none before.
 //
 //go:norace
