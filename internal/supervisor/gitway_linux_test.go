@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -37,7 +38,8 @@ func TestKernelGitFilesLeadNowhereElse(t *testing.T) {
 			t.Run(c.name+" "+user, func(t *testing.T) {
 				t.Parallel()
 				dir, rules := workspace(t, uid)
-				script(t, dir, uid, theirs+c.prepare)
+				script(t, dir, self, theirs+fmt.Sprintf("chown -R %d .. ../out", uid))
+				script(t, dir, uid, c.prepare)
 				var out []string
 				for _, attack := range []string{c.first, c.second, c.second} {
 					o, _ := run(t, job{Rules: rules, Dir: dir, UID: uid, Argv: []string{"bash", "-c", attack}, Env: []string{roleEnv + "=act"}})
