@@ -169,6 +169,8 @@ func (r *refused) byReason(d supervisor.Denial) {
 		because("the index names files that git would write outside of the work tree, or is still open for writing", nothing+"the tool has to close it, and leave such names out")
 	case supervisor.ReasonNode:
 		because("no link, device or foreign directory comes into a git directory", nothing+"the tool has to make a file")
+	case supervisor.ReasonWay:
+		because("a .git file leads through this name, or out of the workspace from its new place, so that git outside the sandbox would work on another repository", nothing+"remove the work tree whose .git file it is first, or do it outside of the sandbox")
 	case supervisor.ReasonRace:
 		because("another process made it a part of a git directory at the same time", nothing+"try again")
 	default:

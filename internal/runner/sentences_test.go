@@ -47,6 +47,7 @@ func TestSentences(t *testing.T) {
 	refuse("an index", supervisor.ReasonIndex, supervisor.DeedRename, "/w/.git/index.lock", "/w/.git/index")
 	refuse("a link into a git directory", supervisor.ReasonNode, supervisor.DeedSymlink, "/w/.git/refs/x")
 	refuse("a race about a git directory", supervisor.ReasonRace, supervisor.DeedCreate, "/w/d/x")
+	refuse("a link in the way of a .git file", supervisor.ReasonWay, supervisor.DeedSymlink, "/w/repo")
 	refuse("a mode outside", supervisor.ReasonFence, supervisor.DeedMode, "/usr/bin/x")
 	refuse("a setuid bit", supervisor.ReasonSetID, supervisor.DeedSetID, "/w/x")
 	refuse("hidden memory", supervisor.ReasonMemory, supervisor.DeedCall)

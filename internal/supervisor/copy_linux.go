@@ -68,3 +68,11 @@ func (s *State) renameCopy(dir int, name *byte) int {
 	}
 	return r
 }
+
+// renameNow carries out the rename in hand.
+//
+//go:norace
+func (s *State) renameNow() int {
+	a, b := &s.resolved[0], &s.resolved[1]
+	return sys(sysRename, uintptr(a.dir), uintptr(unsafe.Pointer(&a.name[0])), uintptr(b.dir), uintptr(unsafe.Pointer(&b.name[0])), uintptr(s.flags))
+}

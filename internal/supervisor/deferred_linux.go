@@ -218,7 +218,10 @@ func (s *State) truePath(l *deferredWrite, at uint) bool {
 	if s.m.floor > s.m.nc {
 		return false // in no root
 	}
-	return s.spell(l, at, n, absolute || l.kind == textGitdir)
+	if l.kind == textNone {
+		return s.spellGitFile(l, at, n, absolute)
+	}
+	return s.spell(l, at, n, true)
 }
 
 // holdable reports whether the directory is held as a git directory, or could be.
@@ -288,62 +291,6 @@ func (s *State) realPath(l *deferredWrite, at uint) uint {
 		n++
 	}
 	return n
-}
-
-// spell replaces what the deferred write says from byte at on by the n bytes of the canonical path in s.m.path, as a path
-// relative to the deferred write's directory unless absolute is set. The tool's own spelling may lead elsewhere later: by a ".." behind
-// a name that becomes a link. path[0] is free, since deferred writes are read before a call's path is.
-//
-//go:norace
-func (s *State) spell(l *deferredWrite, at, n uint, absolute bool) bool {
-	from := uint(0) // what both paths begin with, up to and without a slash
-	if !absolute {
-		s.number("", uint(l.dir))
-		r := sys(syscall.SYS_READLINKAT, uintptr(s.fdDir), uintptr(unsafe.Pointer(&s.num[0])), uintptr(unsafe.Pointer(&s.path[0][0])), pathMax, 0)
-		if r <= 0 || r >= pathMax || s.path[0][0] != '/' {
-			return false
-		}
-		base := uint(r)
-		if base == 1 {
-			base = 0 // the root
-		}
-		same := uint(0)
-		for same < base && same < n && s.path[0][same&(pathRoom-1)] == s.m.path[same&(longRoom-1)] {
-			same++
-			if (same == base || s.path[0][same&(pathRoom-1)] == '/') && (same == n || s.m.path[same&(longRoom-1)] == '/') {
-				from = same
-			}
-		}
-		for i := from; i < base; i++ {
-			if s.path[0][i&(pathRoom-1)] == '/' {
-				at = l.add(l.add(l.add(at, '.'), '.'), '/')
-			}
-		}
-		from++ // the slash
-		if from >= n {
-			return false // the directory itself, or one above it
-		}
-	}
-	for i := from; i < n; i++ {
-		c := s.m.path[i&(longRoom-1)]
-		if c < ' ' || c == 0x7f {
-			return false
-		}
-		at = l.add(at, c)
-	}
-	l.n = l.add(at, '\n')
-	return l.n < deferredBytes
-}
-
-// add puts c at byte at of the deferred write, and returns the next place.
-//
-//go:norace
-func (l *deferredWrite) add(at uint, c byte) uint {
-	if at >= deferredBytes {
-		return deferredBytes
-	}
-	l.b[at&(deferredBytes-1)] = c
-	return at + 1
 }
 
 // putFile makes a new file of these bytes in the place of name.

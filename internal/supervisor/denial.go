@@ -54,6 +54,7 @@ const (
 	ReasonLock            // the lock is not this sandbox's
 	ReasonIndex           // an index with names or sizes that are not harmless, or that is open for writing
 	ReasonNode            // no link, device or directory comes into a git directory
+	ReasonWay             // a .git file would lead out of the roots by it
 	ReasonPrefix          // a directory on the way to a protected name
 	ReasonRace            // another process made it a git directory at the same time
 	ReasonAddress         // Rules.Connects has no such address

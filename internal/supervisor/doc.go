@@ -77,6 +77,10 @@
 //     rebase's todo (without exec), strategy and options (text_linux.go). MERGE_RR keeps its entries or loses them: git rerere copies
 //     the files that they name. A file of a merge that the USER's git has begun may have become a link by then; that copy remains. A .git file, and a worktree's gitdir, is written with the
 //     kernel's path of what was judged; a commondir only as "../.." (deferred_linux.go).
+//   - A .git file names what no later call can make another place, in this run or a later one (gitway_linux.go): a directory in the .git of
+//     the root's top, by its absolute path; in the .git of a directory around it, by a relative one; or a git directory in, or beside, its own
+//     directory. No link comes to a name through which such a file leads, and no directory goes where its .git file, or one below it,
+//     would lead out of the root; one of more than 65,536 entries does not move up (EXDEV, on which mv copies).
 //   - No symbolic link lies in one, but for the one by which git init probes; no directory comes into one from outside, but a
 //     git directory below modules (git submodule absorbgitdirs). .git itself is not renamed elsewhere.
 //   - After a file is made, and after any other name is, the shape is looked at once more before the tool learns of it: another

@@ -113,6 +113,9 @@ func (s *State) symlink() int {
 	if r == 0 && sp.git.inside && (sp.git.class != gitProbe || !s.toNeighbour()) {
 		r = s.refuse(ReasonNode)
 	}
+	if r == 0 && !s.exists(0) && s.onWay(0) {
+		r = s.refuse(ReasonWay)
+	}
 	if r == 0 {
 		r = s.completes(sp, false)
 	}

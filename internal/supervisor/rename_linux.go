@@ -25,13 +25,10 @@ func (s *State) rename() int {
 			return r
 		}
 	}
+	if r := s.keepsWays(); r < 0 {
+		return r
+	}
 	return s.renamed(s.renameNow())
-}
-
-//go:norace
-func (s *State) renameNow() int {
-	a, b := &s.resolved[0], &s.resolved[1]
-	return sys(sysRename, uintptr(a.dir), uintptr(unsafe.Pointer(&a.name[0])), uintptr(b.dir), uintptr(unsafe.Pointer(&b.name[0])), uintptr(s.flags))
 }
 
 // renamed looks once more at the new name, and takes it back when it lies in a git directory that was none before.
@@ -191,6 +188,9 @@ func (s *State) hardLink() int {
 		bar |= hitPrefix | hitDeep
 	}
 	r := s.newName(1, bar)
+	if r == 0 && kind == syscall.S_IFLNK && s.onWay(1) {
+		r = s.refuseAt(1, ReasonWay)
+	}
 	if r == 0 && s.resolved[1].git.inside && kind != syscall.S_IFREG {
 		r = s.refuseAt(1, ReasonNode)
 	}
