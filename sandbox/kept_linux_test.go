@@ -210,19 +210,19 @@ func TestKernelHomeWithPlantedLinks(t *testing.T) {
 		k := newKeptPlace(t)
 		change := func(p *Policy) {
 			p.Files.Home = k.dir
-			p.Files.Make = append(p.Files.Make, policy.File{Path: k.home + "/.config/tool/env", Data: "made\n"})
+			p.Files.Make = append(p.Files.Make, policy.File{Path: k.home + "/.settings/tool/env", Data: "made\n"})
 		}
 		victim := k.base + "/victim"
-		if out, _ := k.run(t, w, change, `cat ~/.config/tool/env; rm -rf ~/.config`); out != "made\n" {
+		if out, _ := k.run(t, w, change, `cat ~/.settings/tool/env; rm -rf ~/.settings`); out != "made\n" {
 			t.Errorf("the file is %q", out)
 		}
 		for _, plant := range []string{
-			"ln -s " + victim + " ~/.config", "ln -s ../victim ~/.config", "echo x > ~/.config", "mkdir ~/.config && ln -s " + victim + " ~/.config/tool",
-			"mkdir -p ~/.config/tool && ln -s " + victim + "/env ~/.config/tool/env", "mkfifo ~/.config", "ln -s .config ~/.config",
+			"ln -s " + victim + " ~/.settings", "ln -s ../victim ~/.settings", "echo x > ~/.settings", "mkdir ~/.settings && ln -s " + victim + " ~/.settings/tool",
+			"mkdir -p ~/.settings/tool && ln -s " + victim + "/env ~/.settings/tool/env", "mkfifo ~/.settings", "ln -s .settings ~/.settings",
 			"rm ~/.sandbox-gitconfig && ln -s " + victim + "/git ~/.sandbox-gitconfig", "rm ~/.sandbox-gitconfig && mkdir ~/.sandbox-gitconfig",
 		} {
-			k.run(t, w, change, "rm -rf ~/.config; "+plant)
-			k.run(t, w, change, "rm -rf ~/.config ~/.sandbox-gitconfig")
+			k.run(t, w, change, "rm -rf ~/.settings; "+plant)
+			k.run(t, w, change, "rm -rf ~/.settings ~/.sandbox-gitconfig")
 			if entries, err := os.ReadDir(victim); len(entries) > 0 || err != nil {
 				t.Errorf("%s: %v, %v", plant, entries, err)
 			}
