@@ -53,7 +53,7 @@ type crowdState struct {
 	LeftHandles, LeftGoroutines int
 }
 
-// crowd measures many commands at once. Each row has a harness of its own.
+// crowd measures many commands at once. A new harness runs each row.
 func crowd(rounds int) ([]table, error) {
 	t := table{title: fmt.Sprintf("Commands of `sleep` that one harness starts at once, each from a goroutine, %d rounds: medians", rounds),
 		head: []string{"", "s until all run", "s until all have ended", "stage + init of each, KiB (PSS)", "kernel, KiB", "harness, KiB", "its descriptors", "its threads", "left over"}}

@@ -36,7 +36,7 @@ type openedSessions struct {
 	LeftGoroutine int
 }
 
-// sessions measures what many idle sessions of one harness take. Each count has a harness of its own.
+// sessions measures what many idle sessions of one harness take. A new harness runs each count.
 func sessions(rounds int) ([]table, error) {
 	t := table{title: fmt.Sprintf("Idle sessions of one harness, %d rounds for one, 1 for the most: medians", rounds),
 		head: []string{"sessions", "Open, ms; the last tenth of them", "a command in one, ms", "processes of each, KiB (PSS)", "kernel, KiB", "harness, KiB", "its goroutines", "its descriptors",
