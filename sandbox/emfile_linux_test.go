@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/rlimit"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
 )
@@ -100,6 +101,36 @@ func TestKernelSessionsWithoutDescriptors(t *testing.T) {
 			var refused *policy.SessionError
 			if _, err = s.Open(t.Context()); !errors.As(err, &refused) || !strings.Contains(err.Error(), "ulimit -Hn") {
 				t.Errorf("below the limit of a session: %v", err)
+			}
+		})
+	})
+}
+
+// TestKernelASessionBelowTheSoftLimit: init's descriptors are numbered above it, and a command has its own limit.
+func TestKernelASessionBelowTheSoftLimit(t *testing.T) {
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
+			var l unix.Rlimit
+			if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
+				t.Fatal(err)
+			}
+			l.Cur = 100
+			if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
+				t.Fatal(err)
+			}
+			p := attackPolicy(t, "", allSets[0])
+			p.Limits.Rlimits.NoFile = rlimit.At(50)
+			n, err := attackSandbox(t, p, allSets[0]).Open(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer n.Close()
+			for range 3 { // beside each other's descriptors
+				c := n.Command("sh", "-c", "ulimit -Sn")
+				c.Dir = "/"
+				if out, err := c.CombinedOutput(); string(out) != "50\n" || err != nil {
+					t.Errorf("%q, %v", out, err)
+				}
 			}
 		})
 	})

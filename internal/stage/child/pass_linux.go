@@ -61,12 +61,27 @@ func sendVector(socket, n uintptr, fd int32, flags uintptr) (uintptr, uintptr) {
 //go:norace
 //go:nocheckptr
 func sendRaised(socket, flags uintptr) (uintptr, uintptr) {
-	sys.Call(syscall.SYS_PRLIMIT64, 0, syscall.RLIMIT_NOFILE, 0, sys.Addr(&st.limits[0]), 0, 0)
-	st.limits[1] = [2]uint64{st.limits[0][1], st.limits[0][1]}
-	if _, errno := sys.Call(syscall.SYS_PRLIMIT64, 0, syscall.RLIMIT_NOFILE, sys.Addr(&st.limits[1]), 0, 0, 0); errno != 0 {
+	if errno := raiseFiles(); errno != 0 {
 		return 0, errno
 	}
 	r, errno := sys.Call(syscall.SYS_SENDMSG, socket, sys.Addr(&st.msghdr), sys.MSG_NOSIGNAL|flags, 0, 0, 0)
-	sys.Call(syscall.SYS_PRLIMIT64, 0, syscall.RLIMIT_NOFILE, sys.Addr(&st.limits[0]), 0, 0, 0)
+	restoreFiles()
 	return r, errno
+}
+
+// raiseFiles makes the soft limit on descriptors as high as the hard one, until restoreFiles: a tool without a limit of its own inherits it.
+//
+//go:norace
+//go:nocheckptr
+func raiseFiles() (errno uintptr) {
+	sys.Call(syscall.SYS_PRLIMIT64, 0, syscall.RLIMIT_NOFILE, 0, sys.Addr(&st.limits[0]), 0, 0)
+	st.limits[1] = [2]uint64{st.limits[0][1], st.limits[0][1]}
+	_, errno = sys.Call(syscall.SYS_PRLIMIT64, 0, syscall.RLIMIT_NOFILE, sys.Addr(&st.limits[1]), 0, 0, 0)
+	return errno
+}
+
+//go:norace
+//go:nocheckptr
+func restoreFiles() {
+	sys.Call(syscall.SYS_PRLIMIT64, 0, syscall.RLIMIT_NOFILE, sys.Addr(&st.limits[0]), 0, 0, 0)
 }

@@ -364,6 +364,10 @@ func raised(fd uintptr) uintptr {
 //go:nocheckptr
 func raisedCopy(fd uintptr) uintptr {
 	up, errno := sys.Call(syscall.SYS_FCNTL, fd, syscall.F_DUPFD_CLOEXEC, internals, 0, 0, 0)
+	if errno == uintptr(syscall.EINVAL) && raiseFiles() == 0 { // the soft limit is below
+		up, errno = sys.Call(syscall.SYS_FCNTL, fd, syscall.F_DUPFD_CLOEXEC, internals, 0, 0, 0)
+		restoreFiles()
+	}
 	if errno != 0 {
 		st.failedStep, st.failedErrno, st.failedWhere = wire.StepPrepare, errno, wire.InInit
 		failInit()
