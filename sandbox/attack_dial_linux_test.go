@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -38,7 +39,15 @@ func (m meeting) serves(port uint16) (at netip.Addr, end func()) {
 	m.t.Helper()
 	c := m.command("session sockets", fmt.Sprint("127.0.0.1:", port))
 	in, err1 := c.StdinPipe()
-	if err := errors.Join(err1, c.Start(), m.s.WaitPort(m.t.Context(), port)); err != nil {
+	out, err2 := c.StdoutPipe()
+	if err := errors.Join(err1, err2, c.Start()); err != nil {
+		m.t.Fatal(err)
+	}
+	if line, _ := bufio.NewReader(out).ReadString('\n'); line != fmt.Sprintln("port", port) { // it has all of its sockets
+		in.Close()
+		m.t.Fatalf("%q, %v", line, c.Wait())
+	}
+	if err := m.s.WaitPort(m.t.Context(), port); err != nil {
 		m.t.Fatal(err)
 	}
 	ports, err := m.s.Ports()
