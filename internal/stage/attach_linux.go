@@ -112,7 +112,8 @@ func (c *compiler) cover(register int, at string) {
 		return
 	}
 	c.openDest(at)
-	c.moveMount(register)
+	c.moveTo(register)
+	c.closeLater(regDest)
 }
 
 // ownWay reports whether the directories above p are all in file systems that this program has made, and are no links.
@@ -129,11 +130,16 @@ func (c *compiler) openDest(p string) {
 	c.save(unix.SYS_OPENAT2, regDest, reg(wire.RegRoot), c.str(rel(p)), structure(c, inRootHow), imm(24))
 }
 
-// moveMount moves the mount in register to where regDest is.
-func (c *compiler) moveMount(register int) {
+// moveTo moves the mount in register to where regDest is.
+func (c *compiler) moveTo(register int) {
 	c.call(unix.SYS_MOVE_MOUNT, reg(register), c.str(""), reg(regDest), c.str(""),
 		imm(unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH))
-	c.closeLater(regDest)
+}
+
+// moveMount is moveTo, and closes regDest: the mount of a file that was opened for writing as it was made cannot become read-only before that.
+func (c *compiler) moveMount(register int) {
+	c.moveTo(register)
+	c.close(regDest)
 }
 
 // clone makes a detached copy of what register (and a path below it) names.

@@ -61,9 +61,10 @@ func (c *compiler) hide(a plan.Hide) {
 	c.openDest(a.Path)
 	if a.Spare {
 		last := c.last()
-		last.Ignore, last.Skip = [3]uint16{uint16(unix.ENOENT), uint16(unix.ENOTDIR), uint16(unix.EACCES)}, 2 // moveMount
+		last.Ignore, last.Skip = [3]uint16{uint16(unix.ENOENT), uint16(unix.ENOTDIR), uint16(unix.EACCES)}, 2 // the next two
 	}
-	c.moveMount(regTree)
+	c.moveTo(regTree)
+	c.closeLater(regDest)
 	c.closeLater(regTree)
 }
 
