@@ -224,9 +224,10 @@ func TestKernelLayoutFiles(t *testing.T) {
 		{name: "a mount made read-only, and one in it not", entries: func(string) []rootfs.Entry {
 			return []rootfs.Entry{rootfs.Tmpfs{At: "/t"}, rootfs.Tmpfs{At: "/t/u"}, rootfs.RemountReadOnly{At: "/t"}}
 		}, script: "touch /t/x 2>/dev/null || echo refused; touch /t/u/x && echo ok", want: "refused\nok"},
-		{name: "the root made read-only", entries: func(string) []rootfs.Entry {
-			return []rootfs.Entry{rootfs.Dir{At: "/w"}, rootfs.RemountReadOnly{At: "/"}}
-		}, script: "touch /w/x 2>/dev/null || echo refused", want: "refused"},
+		{name: "the root made read-only, with all kinds of files in it", entries: func(h string) []rootfs.Entry {
+			return []rootfs.Entry{rootfs.Dir{At: "/w"}, rootfs.Bind{Source: at(h, "tree/file"), At: "/w/bound"}, rootfs.DataBind{At: "/w/data", Data: "new"},
+				rootfs.File{At: "/w/file", Data: "new"}, rootfs.Dev{At: "/w/dev"}, rootfs.Symlink{At: "/w/link", Target: "file"}, rootfs.RemountReadOnly{At: "/"}}
+		}, script: "touch /w/x 2>/dev/null || echo refused; cat /w/bound", want: "refused\none"},
 		{name: "a place that is no mount made read-only", entries: func(string) []rootfs.Entry {
 			return []rootfs.Entry{rootfs.Dir{At: "/w"}, rootfs.RemountReadOnly{At: "/w"}}
 		}, want: startFails},
