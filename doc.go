@@ -57,21 +57,21 @@
 //
 //	sandbox/               front door: Command, Cmd, Policy, Sandbox, Session, Report; usually the only import
 //	sandbox/policy/        Policy, Files, Network, Env, Limits: plain data, its validation, PolicyError
-//	sandbox/inside/        the files of a session, read and written inside it
+//	sandbox/inside/        the files of a session, read and written inside it: the server there, the harness's connections to it, by which descriptors come back, Open, Glob, CopyIn, fs.FS
 //	sandbox/rootfs/        explicit roots, entry by entry, as bubblewrap's options build them: data of Policy.Root
 //	sandbox/sandboxtest/   run commands in a sandbox from within go test
-//	sandbox/capture/       connections of tools that know no proxy, by a TUN device; links a network stack
-//	sandbox/sbpl/          profiles of macOS's sandbox-exec, as policies that Linux holds
+//	sandbox/capture/       connections of tools that know no proxy, by a TUN device; links a network stack, fed with packets and polled
+//	sandbox/sbpl/          profiles of macOS's sandbox-exec, as policies that Linux holds: asks internal/seatbelt what each operation may, path by path
 //	landlock/              rulesets as data, what each ABI knows, pure downgrade; usable alone
 //	landlock/process/      a process restricts itself, all its threads, by way of go-landlock
-//	seccomp/               filters as data, their compiler and evaluator, the default profile; usable alone
+//	seccomp/               filters as data, their compiler and evaluator, tables of system calls, the default profile with its rules on arguments; usable alone
 //	rlimit/                resource limits as data; usable alone
-//	internal/compile/      policy and facts about the host to the plan, or what the host cannot hold; pure
+//	internal/compile/      policy and facts about the host to the plan, or what the host cannot hold; the filters fitted to both; pure
 //	internal/darwin/       which bounds of a policy macOS holds, by which grants of a profile, and sandbox-exec's arguments; pure
 //	internal/verdict/      whether a policy allows an access, and which field decides; explains, guards nothing
 //	internal/presets/      what this machine has (toolchains, caches, git identity, places of secrets), as a policy
-//	internal/resolve/      paths of a policy and of an explicit root to canonical entries; reads names and links
-//	internal/runner/       the life of one command: how it enters, its network (proxies, ports, agents, capture), evidence, end
+//	internal/resolve/      paths of a policy and of an explicit root to canonical entries, repositories of Files.Worktrees to grants; reads names and links
+//	internal/runner/       the life of one command: how it enters, its network (proxies, ports, agents, capture, hosts that change), evidence, end; why a start failed; what was denied, as the supervisor, the proxy and macOS's log tell it; sessions, what listens in them, addresses of loopback
 //	internal/protected/    the table of names that programs outside obey (.git/hooks, .bashrc, .nvimrc ...), and which program obeys each
 //	internal/pathrule/     paths of a policy as text: kinds of rules, what may stand where
 //	internal/output/       what a session's commands have printed: kept to a bound, searched while they run
@@ -81,22 +81,22 @@
 //	internal/plan/         the plan: what will be done, step by step, as plain data
 //	internal/function/     functions of this program, started anew as tools
 //	internal/stage/        the harness's half: plan to system calls, encoded as a program; the control socket; connections dialled for what runs inside
-//	internal/stage/child/  the stage's half, without Go's runtime: the early hook, the stage, init, the tool before its execve
-//	internal/supervisor/   in init, without Go's runtime: rules encoded by the harness; carries out or refuses the calls that its filter stops (opens for writing, names, connects)
+//	internal/stage/child/  the stage's half, without Go's runtime: the early hook, the stage, init, wardens, the tool before its execve; paths and messages made in buffers of their own
+//	internal/supervisor/   in init, without Go's runtime: rules encoded by the harness; carries out or refuses the calls that its filter stops (opens for writing, names, connects); walks paths, looks into directories
 //	internal/supervisor/gittext/ configurations and other texts that git obeys: which lines are harmless
 //	internal/stage/launch/ how a stage is executed: the trampoline (an ELF file made in memory), or the harness's own file; its descriptors
 //	internal/stage/wire/   the layout that both halves share
-//	internal/seatbelt/     macOS sandbox profiles: parsed, with their macros and regular expressions, and evaluated, on any system
+//	internal/seatbelt/     macOS sandbox profiles: parsed, with their macros and regular expressions, and evaluated, within limits, on any system
 //	internal/seatbelt/emit/ macOS sandbox profiles: written, of a policy's grants; path patterns, every path a parameter
-//	internal/proxy/        the way out: allow-list by name, HTTP and SOCKS proxies, secrets, limits, events
+//	internal/proxy/        the way out: allow-list by name, HTTP and SOCKS proxies, TLS (the client's hello read, certificates made), waits for a first byte, secrets put in, limits on connections and bytes, events
 //	internal/proxy/agent/  filters between a tool and the ssh and gpg agents
 //	internal/proxy/clientenv/ environment, ssh configuration and relay by which tools find the proxy
 //	internal/proxy/hostrules/ hosts, allow-lists and deny-lists; which addresses are special; the kernel's route to an address
-//	internal/proxy/redact/ secrets found in what servers send, in every encoding, and taken out
-//	internal/sys/          raw system calls and the kernel's constants
-//	internal/kerneltest/   tests in child processes that lack a feature or a privilege
-//	internal/fixture/      trees of files, made-up hosts and checks of errors that tests of several packages use
-//	internal/gitobeyed/    the files in a tree that git obeys by a repository's configuration
+//	internal/proxy/redact/ secrets found in what servers send (status line, headers, body), in every encoding (escapes, base64, UTF-16 ...), and taken out
+//	internal/sys/          raw system calls, and constants of the kernel's for what runs without Go's runtime
+//	internal/kerneltest/   tests in child processes that lack a feature or a privilege, taken away by filters and credentials
+//	internal/fixture/      for tests of several packages: trees of files, made-up hosts, servers that say a secret in every spelling, checks of errors
+//	internal/gitobeyed/    the files in a tree that git obeys by a repository's configuration, searched for by New, in the harness
 //	internal/regularfile/  opens regular files at paths of a tool's choice: no device, no FIFO, nothing of procfs
 //	internal/gitattack/    tests: a generator of attacks on the rules for git, and their observer
 //	internal/commandtest/  tests: commands by sandbox.Command and by exec.Command, compared; what they leave behind
@@ -104,8 +104,8 @@
 //	internal/archtest/     tests of the walls between these rooms
 //	docs/hosts/            files for container runtimes, systemd and AppArmor, embedded for the doctor
 //	internal/hosttest/     hosts: a program that makes containers and virtual machines with other settings, runs the library and attacks in them, and prints a table
-//	internal/bench/        what a sandbox costs: a program that measures and prints tables
-//	examples/              programs on the public API alone: run, bwrap (bubblewrap's command line, with its status), sandbox-exec, quickstart, netpolicy (servers and clients of each kind) ...
+//	internal/bench/        what a sandbox costs, beside other programs (bubblewrap, docker, slirp4netns ...): a program that measures and prints tables
+//	examples/              programs on the public API alone: run, bwrap (bubblewrap's command line, with its status), sandbox-exec, quickstart, netpolicy (servers and clients of each kind), shell (an interpreter in Go) ...
 //
 // Imports run one way: examples; sandbox; presets, resolve, compile, verdict, darwin and runner;
 // proxy, which takes the policy's types of a network as they are; policy and rootfs, stage and supervisor, plan; then landlock, seccomp and rlimit, which

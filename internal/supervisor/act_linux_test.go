@@ -12,8 +12,20 @@ import (
 // when the call went through.
 func actRole(string) int {
 	a := append(os.Args[1:], "", "")
-	var err error
+	if a[0] == "ownproc" {
+		return ownProcFiles()
+	}
+	if err := theAct(a...); err != nil {
+		fmt.Println(a[0], err)
+		return 1
+	}
+	return 0
+}
+
+func theAct(a ...string) (err error) {
 	switch a[0] {
+	case "names":
+		return attackNames()
 	case "bind":
 		fd, _ := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 		err = unix.Bind(fd, &unix.SockaddrUnix{Name: a[1]})
@@ -47,16 +59,10 @@ func actRole(string) int {
 		}
 	case "acl":
 		err = unix.Setxattr(a[1], "system.posix_acl_access", anACL(), 0)
-	case "ownproc":
-		return ownProcFiles()
 	default:
 		err = actMore(a)
 	}
-	if err != nil {
-		fmt.Println(a[0], err)
-		return 1
-	}
-	return 0
+	return err
 }
 
 // ownProcFiles tries to have the supervisor open files of its own for the tool.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/internal/protected"
+	"golang.org/x/sys/unix"
 )
 
 // obeyed are names that other programs execute or obey, written apart from the list.
@@ -21,50 +22,141 @@ const obeyed = ".gitconfig .bashrc .bash_profile .bash_login .bash_logout .bash_
 // TestKernelNamesThatOthersObey tries to make each such name, by all calls that make one, and to change and remove one that is there.
 func TestKernelNamesThatOthersObey(t *testing.T) {
 	kerneltest.Long(t)
-	obeyed := obeyed
-	if !kerneltest.All(t) { // every third
-		names := strings.Fields(obeyed)
-		obeyed = ""
-		for i := 0; i < len(names); i += 3 {
-			obeyed += names[i] + " "
-		}
-	}
-	attack := `cd new; : >f; mkdir d; printf evil >d/f
-		for n in ` + obeyed + `; do
-			case $n in */*) mkdir -p e; mkdir -p "e/${n#*/}" || : >"e/${n#*/}"; mv -T e "${n%%/*}"; ln -sT "$PWD/d" "${n%%/*}"; mkdir -p "${n%/*}"; mv -T e "${n%/*}";; esac
-			printf evil >"$n"; mkdir -p "$n/x"; mv -T f "$n"; mv -T d "$n"; ln -T f "$n"; ln -sT f "$n"; mkfifo "$n"; "$SELF" bind "$n"; "$SELF" creat "$n"; "$SELF" mknod "$n"; "$SELF" tmpfile "$n"
-		done
-		cd ../old; : >f
-		for n in ` + obeyed + `; do
-			printf evil >>"$n"; printf evil >"$n"; printf evil 1<>"$n"; chmod 777 "$n"; "$SELF" truncate "$n"; cp f g; mv -T g "$n"; mv -T "$n" moved; "$SELF" exchange f "$n"; ln -T "$n" second && printf evil >>second; rm -f "$n"; ln -sfT f "$n"
-			case $n in */*) mv -T "${n%%/*}" away; mkdir e; "$SELF" exchange e "${n%%/*}";; esac
-		done
-		cd ../dirs; : >f
-		for n in ` + obeyed + `; do
-			printf evil >"$n/old"; printf evil >>"$n/old"; mv f "$n/old"; mv f "$n"; mkdir "$n/new"; ln -s f "$n/new"; rm -f "$n/old"; rmdir "$n"; mv -T "$n" moved; chmod 777 "$n" "$n/old"
-		done; true`
 	for user, uid := range users(t) {
 		t.Run(user, func(t *testing.T) {
 			t.Parallel()
 			dir, rules := workspace(t, uid)
-			script(t, dir, uid, `mkdir new old dirs; for n in `+obeyed+`; do mkdir -p "$(dirname "old/$n")" "dirs/$n"; printf old >"old/$n"; printf old >"dirs/$n/old"; done`)
-			out, code := run(t, job{Rules: rules, Dir: dir, UID: uid, Argv: []string{"bash", "-c", attack}, Env: []string{roleEnv + "=act"}})
+			script(t, dir, uid, `mkdir new; for n in ordinary `+obeyed+`; do d="$d old/$n dirs/$n" f="$f old/$n"; done; mkdir -p $d; rmdir $f
+				for n in ordinary `+obeyed+`; do printf old >"old/$n"; printf old >"dirs/$n/old"; done`)
+			out, code := run(t, job{Rules: rules, Dir: dir, UID: uid, Argv: []string{"bash", "-c", `exec "$SELF" names`}, Env: []string{roleEnv + "=act"}})
 			if code != 0 || strings.Contains(out, "supervisor test:") {
 				t.Errorf("exit %d\n%s", code, out)
 			}
-			for _, n := range strings.Fields(obeyed) {
-				if _, err := os.Lstat(filepath.Join(dir, "new", n)); err == nil {
-					t.Errorf("%s was made", n)
+			for _, n := range strings.Fields("ordinary " + obeyed) {
+				if _, err := os.Lstat(filepath.Join(dir, "new", n)); (err == nil) != (n == "ordinary") {
+					t.Errorf("%s was made, or an ordinary name was not: %v", n, err)
 				}
 				for _, old := range []string{"old/" + n, "dirs/" + n + "/old"} {
 					st, err := os.Lstat(filepath.Join(dir, old))
-					if b, e := os.ReadFile(filepath.Join(dir, old)); err != nil || e != nil || string(b) != "old" || st.Mode() != 0o644 {
+					b, e := os.ReadFile(filepath.Join(dir, old))
+					if kept := err == nil && e == nil && string(b) == "old" && st.Mode() == 0o644; kept != (n != "ordinary") {
 						t.Errorf("%s: %v, %q, %v", old, st, b, e)
 					}
 				}
 			}
 		})
 	}
+}
+
+// attackNames is the tool: it tries all that makes and changes such names, and an ordinary one.
+func attackNames() error {
+	for _, attack := range []struct {
+		dir string
+		try func(name string)
+	}{{"new", makeName}, {"old", changeName}, {"dirs", changeDirectory}} {
+		if err := os.Chdir(attack.dir); err != nil {
+			return err
+		}
+		for _, name := range strings.Fields("ordinary " + obeyed) {
+			for _, rest := range []string{"moved", "away", "second", "e"} {
+				os.RemoveAll(rest)
+			}
+			attack.try(name)
+		}
+		if err := os.Chdir(".."); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func write(name string, flags int) {
+	if fd, err := unix.Open(name, flags|unix.O_WRONLY|unix.O_NONBLOCK, 0o755); err == nil {
+		unix.Write(fd, []byte("evil"))
+		unix.Close(fd)
+	}
+}
+
+// sources makes a file f, and a directory d with one.
+func sources() {
+	write("f", unix.O_CREAT)
+	unix.Mkdir("d", 0o755)
+	write("d/f", unix.O_CREAT)
+}
+
+// makeName makes a name, which is not there.
+func makeName(n string) {
+	sources()
+	if dir, below, is := strings.Cut(n, "/"); is { // from above: a directory with the rest, and a link to one
+		os.MkdirAll("e/"+below, 0o755)
+		unix.Rename("e", dir)
+		if here, err := os.Getwd(); err == nil {
+			unix.Symlink(here+"/d", dir)
+		}
+		os.MkdirAll(filepath.Dir(n), 0o755)
+		unix.Rename("e", filepath.Dir(n))
+	}
+	write(n, unix.O_CREAT|unix.O_TRUNC)
+	write(n, unix.O_CREAT|unix.O_EXCL)
+	os.MkdirAll(n+"/x", 0o755)
+	unix.Rename("f", n)
+	unix.Rename("d", n)
+	unix.Link("f", n)
+	unix.Symlink("f", n)
+	unix.Mkfifo(n, 0o755)
+	for _, act := range []string{"bind", "creat", "mknod", "tmpfile", "openat2", "linkfd"} {
+		if act == "linkfd" {
+			theAct(act, "f", n)
+		} else {
+			theAct(act, n, "")
+		}
+	}
+}
+
+// changeName changes a file that is there.
+func changeName(n string) {
+	sources()
+	write(n, unix.O_APPEND)
+	write(n, unix.O_TRUNC)
+	write(n, unix.O_CREAT|unix.O_TRUNC)
+	if fd, err := unix.Open(n, unix.O_RDWR|unix.O_CREAT, 0o755); err == nil {
+		unix.Write(fd, []byte("evil"))
+		unix.Close(fd)
+	}
+	unix.Chmod(n, 0o777)
+	theAct("fchmod", n, "")
+	unix.Truncate(n, 0)
+	unix.Rename("f", n)
+	unix.Rename(n, "moved")
+	theAct("exchange", "f", n)
+	if unix.Link(n, "second") == nil {
+		write("second", unix.O_APPEND)
+	}
+	unix.Unlink(n)
+	unix.Unlink("link")
+	unix.Symlink("f", "link")
+	unix.Rename("link", n)
+	if dir, _, is := strings.Cut(n, "/"); is {
+		unix.Rename(dir, "away")
+		unix.Mkdir("e", 0o755)
+		theAct("exchange", "e", dir)
+	}
+}
+
+// changeDirectory changes a directory that is there, with a file old.
+func changeDirectory(n string) {
+	sources()
+	write(n+"/old", unix.O_TRUNC)
+	write(n+"/old", unix.O_APPEND)
+	unix.Rename("f", n+"/old")
+	unix.Rename("f", n)
+	unix.Mkdir(n+"/new", 0o755)
+	unix.Symlink("f", n+"/new")
+	unix.Unlink(n + "/old")
+	unix.Rmdir(n)
+	unix.Rename(n, "moved")
+	unix.Chmod(n, 0o777)
+	unix.Chmod(n+"/old", 0o777)
 }
 
 // TestKernelOrdinaryProjectsCanBeMade is the honest side: new projects, editors' files, and the names that a policy opens.
