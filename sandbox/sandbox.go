@@ -41,7 +41,7 @@ func New(p Policy) (*Sandbox, error) {
 	} else {
 		s.facts = glance()
 	}
-	if err := s.facts.Lack; err != nil {
+	if err := s.facts.Shortage; err != nil {
 		return nil, fmt.Errorf("sandbox: find out what this host can hold: %w", err)
 	}
 	if err := s.compile(); err != nil {

@@ -143,7 +143,7 @@ func (k *known) get() Host {
 		return *k.facts
 	}
 	f := k.find()
-	if f.Lack == nil {
+	if f.Shortage == nil {
 		k.facts = &f
 	}
 	return f

@@ -26,13 +26,13 @@ func Read() Facts {
 	if f.Around.Killing != "" {
 		return f.underKilling()
 	}
-	f.Landlock = readLandlock(&f.Lack)
+	f.Landlock = readLandlock(&f.Shortage)
 	f.Seccomp = readSeccomp()
 	f.Notify = readNotify()
-	f.Memory, f.ByFile = readMemory(&f.Lack)
-	f.Take = readTake(&f.Lack)
+	f.Memory, f.ByFile = readMemory(&f.Shortage)
+	f.Take = readTake(&f.Shortage)
 	f.Keyring = readKeyring()
-	f.Calls, f.PIDFD = readCalls(&f.Lack), readPIDFD(&f.Lack)
+	f.Calls, f.PIDFD = readCalls(&f.Shortage), readPIDFD(&f.Shortage)
 	f.tryThread()
 	return f
 }
@@ -51,36 +51,36 @@ func (f Facts) underKilling() Facts {
 }
 
 // readCalls makes those of the calls of a start that kernels or filters may lack.
-func readCalls(lack *error) Fact {
+func readCalls(shortage *error) Fact {
 	fd, err := unix.MemfdCreate("holdfast", unix.MFD_CLOEXEC)
 	if err != nil {
-		return callFact(callsName, "memfd_create(2)", "3.17", err, lack)
+		return callFact(callsName, "memfd_create(2)", "3.17", err, shortage)
 	}
 	unix.Close(fd)
-	return callFact(callsName, "close_range(2)", "5.9", unix.CloseRange(math.MaxUint32, math.MaxUint32, 0), lack) // no descriptor has that number
+	return callFact(callsName, "close_range(2)", "5.9", unix.CloseRange(math.MaxUint32, math.MaxUint32, 0), shortage) // no descriptor has that number
 }
 
-func readPIDFD(lack *error) Fact {
+func readPIDFD(shortage *error) Fact {
 	fd, err := unix.PidfdOpen(os.Getpid(), 0)
 	if err == nil {
 		unix.Close(fd)
 	}
-	return callFact(pidfdName, "pidfd_open(2)", "5.3", err, lack)
+	return callFact(pidfdName, "pidfd_open(2)", "5.3", err, shortage)
 }
 
 // callFact judges what a call returned that Linux has since a version.
-func callFact(name, call, since string, err error, lack *error) Fact {
+func callFact(name, call, since string, err error, shortage *error) Fact {
 	switch {
 	case err == nil:
 		return Fact{Name: name, Answer: Yes, Reason: call + " works"}
-	case IsLack(err):
-		*lack = lacking(fmt.Errorf("%s: %w", call, err))
-		return Fact{Name: name, Reason: call + ": " + err.Error(), Remedy: lackRemedy}
+	case IsShortage(err):
+		*shortage = short(fmt.Errorf("%s: %w", call, err))
+		return Fact{Name: name, Reason: call + ": " + err.Error(), Remedy: shortageRemedy}
 	}
 	return Fact{Name: name, Answer: No, Reason: call + ": " + err.Error(), Remedy: "Linux " + since + " or newer, and a system call filter that allows " + call}
 }
 
-func readLandlock(lack *error) Fact {
+func readLandlock(shortage *error) Fact {
 	f := Fact{Name: landlockName}
 	abi, err := landlock.ABI()
 	var no *landlock.UnsupportedError
@@ -92,8 +92,8 @@ func readLandlock(lack *error) Fact {
 	default:
 		f.Reason = err.Error()
 	}
-	if err := openat2(); IsLack(err) {
-		f.Answer, f.Reason, f.Remedy, *lack = Unknown, "openat2(2): "+err.Error(), lackRemedy, lacking(err)
+	if err := openat2(); IsShortage(err) {
+		f.Answer, f.Reason, f.Remedy, *shortage = Unknown, "openat2(2): "+err.Error(), shortageRemedy, short(err)
 	} else if err != nil && f.Answer == Yes {
 		f.Answer, f.Reason = No, "openat2(2), by which its rules are opened: "+err.Error()
 		f.Remedy = "a service manager's or container's filter that allows openat2 (systemd: RestrictSUIDSGID=no)"

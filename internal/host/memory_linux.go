@@ -16,12 +16,12 @@ const ptraceRemedy = "a system call filter that allows it (Docker, Podman: --cap
 // readMemory finds out how the supervisor can read the memory of a tool, a descendant of the same user. A filter shows in a try on this process
 // itself; Yama (Documentation/admin-guide/LSM/Yama.rst) spares that, and says by its setting what it does with others: 0 and 1 let an ancestor
 // read, 2 wants CAP_SYS_PTRACE, 3 refuses all.
-func readMemory(lack *error) (f Fact, byFile bool) {
+func readMemory(shortage *error) (f Fact, byFile bool) {
 	f = Fact{Name: memoryName, Answer: Yes, Reason: "process_vm_readv(2) works"}
 	if err := readByCall(); err != nil {
 		byFile, f.Reason = true, "by /proc/PID/mem: process_vm_readv(2): "+err.Error()
-		if other := readByFile(); IsLack(other) {
-			*lack = lacking(fmt.Errorf("/proc/PID/mem: %w", other))
+		if other := readByFile(); IsShortage(other) {
+			*shortage = short(fmt.Errorf("/proc/PID/mem: %w", other))
 		} else if other != nil {
 			f.Answer, f.Reason, f.Remedy = No, fmt.Sprintf("process_vm_readv(2): %v; /proc/PID/mem: %v", err, other), ptraceRemedy
 		}
@@ -90,7 +90,7 @@ func readByFile() error {
 }
 
 // readTake takes a descriptor out of this process itself.
-func readTake(lack *error) Fact {
+func readTake(shortage *error) Fact {
 	f := Fact{Name: takeName, Answer: Yes, Reason: "pidfd_getfd(2) works"}
 	self, err := unix.PidfdOpen(os.Getpid(), 0)
 	if err == nil {
@@ -102,8 +102,8 @@ func readTake(lack *error) Fact {
 		}
 	}
 	f.Answer, f.Reason, f.Remedy = No, "pidfd_getfd(2): "+err.Error(), ptraceRemedy
-	if IsLack(err) {
-		f.Answer, f.Remedy, *lack = Unknown, lackRemedy, lacking(fmt.Errorf("pidfd_getfd(2): %w", err))
+	if IsShortage(err) {
+		f.Answer, f.Remedy, *shortage = Unknown, shortageRemedy, short(fmt.Errorf("pidfd_getfd(2): %w", err))
 	}
 	return f
 }

@@ -11,7 +11,7 @@ import (
 // A Trial is what came of making namespaces. Package stage makes them; the facts that follow from it are judged here.
 type Trial struct {
 	Trampoline  error         // why a stage could not be executed without a Go runtime; nil: one was
-	Lack        error         // a lack of descriptors, processes or memory, which says nothing about this host; the rest does not count then
+	Shortage    error         // a lack of descriptors, processes or memory, which says nothing about this host; the rest does not count then
 	Refused     string        // the step that failed; "": the namespaces were made
 	Obstacle    Obstacle      // of that step
 	WithoutUser bool          // root made the namespaces, but not with a user namespace
@@ -41,10 +41,10 @@ func (f Facts) Tried(t Trial) Facts {
 	}
 	namespaces, overlay := Fact{Name: f.Namespaces.Name}, Fact{Name: f.Overlay.Name}
 	switch {
-	case t.Lack != nil:
-		f.Lack = lacking(t.Lack)
-		namespaces.Reason, overlay.Reason = t.Lack.Error(), t.Lack.Error()
-		namespaces.Remedy, overlay.Remedy = lackRemedy, lackRemedy
+	case t.Shortage != nil:
+		f.Shortage = short(t.Shortage)
+		namespaces.Reason, overlay.Reason = t.Shortage.Error(), t.Shortage.Error()
+		namespaces.Remedy, overlay.Remedy = shortageRemedy, shortageRemedy
 	case t.Refused != "":
 		namespaces.Answer, namespaces.Reason, namespaces.Remedy = No, t.Refused, t.Obstacle.remedy(f.Around)
 		overlay.Answer, overlay.Reason, overlay.Remedy = No, "there are no namespaces to mount it in", namespaces.Remedy
@@ -58,7 +58,7 @@ func (f Facts) Tried(t Trial) Facts {
 	default:
 		overlay.Answer, overlay.Reason = Yes, "one was mounted"
 	}
-	if t.Refused == "" && t.Lack == nil {
+	if t.Refused == "" && t.Shortage == nil {
 		namespaces.Answer, namespaces.Reason = Yes, "they were made, with a root, a /proc and a devpts"
 		if t.SharedPIDs {
 			namespaces.Reason = fmt.Sprintf("they were made, but no pid namespace: mount a new /proc: %v", t.Obstacle.Errno)
@@ -83,22 +83,22 @@ func (f Facts) Tried(t Trial) Facts {
 	return f
 }
 
-const lackRemedy = "try again when there are descriptors, processes, namespaces and memory (ulimit -n, ulimit -u, kernel.pid_max, the cgroup's pids.max and memory.max, user.max_user_namespaces), or outside of a sandbox that allows no more namespaces (bubblewrap's --disable-userns, as Flatpak's)"
+const shortageRemedy = "try again when there are descriptors, processes, namespaces and memory (ulimit -n, ulimit -u, kernel.pid_max, the cgroup's pids.max and memory.max, user.max_user_namespaces), or outside of a sandbox that allows no more namespaces (bubblewrap's --disable-userns, as Flatpak's)"
 
-// lacking says what helps, too. It is what Facts.Lack holds.
-func lacking(err error) error { return fmt.Errorf("%w (remedy: %s)", err, lackRemedy) }
+// short says what helps, too. It is what Facts.Shortage holds.
+func short(err error) error { return fmt.Errorf("%w (remedy: %s)", err, shortageRemedy) }
 
-// Lacking returns a start's error with what helps, if it is a lack of descriptors, processes or memory.
-func Lacking(err error) error {
-	if !IsLack(err) {
+// ShortOf returns a start's error with what helps, if it is a lack of descriptors, processes or memory.
+func ShortOf(err error) error {
+	if !IsShortage(err) {
 		return err
 	}
-	return lacking(err)
+	return short(err)
 }
 
-// IsLack reports whether an error is a lack of descriptors, processes or memory: of this moment, or of a limit of this process's. A tool can
+// IsShortage reports whether an error is a lack of descriptors, processes or memory: of this moment, or of a limit of this process's. A tool can
 // bring one about, so it must not count as something that the host does not have.
-func IsLack(err error) bool {
+func IsShortage(err error) bool {
 	return errors.Is(err, ErrKilled) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM)
 }
 
@@ -144,8 +144,8 @@ func (f Facts) TriedTUN(t TUNTrial) Facts {
 		fact.Answer, fact.Reason, fact.Remedy = f.Namespaces.Answer, "there is no network namespace to make one in", f.Namespaces.Remedy
 	case t.Failed != nil:
 		fact.Answer, fact.Reason, fact.Remedy = Unknown, t.Failed.Error(), "none needed: a capture gives way to the proxies"
-		if IsLack(t.Failed) || UsedUp(t.Failed) {
-			f.Lack = lacking(t.Failed)
+		if IsShortage(t.Failed) || UsedUp(t.Failed) {
+			f.Shortage = short(t.Failed)
 		}
 	case t.Open == syscall.ENOENT || t.Open == syscall.ENXIO || t.Open == syscall.ENODEV:
 		fact.Reason, fact.Remedy = fmt.Sprintf("%s: %v", TUNPath, t.Open), "the tun module (modprobe tun), and in a container its device (Docker: --device /dev/net/tun)"

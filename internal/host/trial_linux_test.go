@@ -53,7 +53,7 @@ func TestWhatFollowsFromATrial(t *testing.T) {
 		{"pivot_root is refused", "6.6.0", Trial{Chroot: true, Obstacle: Obstacle{Errno: syscall.EPERM, Mount: true, Pivot: true}}, Yes, Yes, Yes, true},
 		{"no overlayfs", "6.6.0", Trial{Overlay: syscall.ENODEV}, Yes, Yes, No, true},
 		{"an old kernel", "6.5.0", Trial{}, Yes, Yes, No, true},
-		{"no descriptor was free", "6.6.0", Trial{Lack: syscall.EMFILE}, Yes, Unknown, Unknown, true},
+		{"no descriptor was free", "6.6.0", Trial{Shortage: syscall.EMFILE}, Yes, Unknown, Unknown, true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -75,8 +75,8 @@ func TestWhatFollowsFromATrial(t *testing.T) {
 					t.Errorf("%+v", fact)
 				}
 			}
-			if !errors.Is(f.Lack, test.trial.Lack) || f.Lack != nil && !strings.Contains(f.Lack.Error(), lackRemedy) {
-				t.Errorf("the lack is %v", f.Lack)
+			if !errors.Is(f.Shortage, test.trial.Shortage) || f.Shortage != nil && !strings.Contains(f.Shortage.Error(), shortageRemedy) {
+				t.Errorf("the shortage is %v", f.Shortage)
 			}
 		})
 	}
@@ -85,12 +85,12 @@ func TestWhatFollowsFromATrial(t *testing.T) {
 // TestALackIsOfTheMoment: what a tool can bring about, and what a host answers for good.
 func TestALackIsOfTheMoment(t *testing.T) {
 	for _, err := range []error{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, ErrKilled} {
-		if !IsLack(fmt.Errorf("clone: %w", err)) {
+		if !IsShortage(fmt.Errorf("clone: %w", err)) {
 			t.Errorf("%v is no lack", err)
 		}
 	}
 	for _, err := range []error{nil, syscall.EPERM, syscall.EACCES, syscall.ENOSYS, syscall.EINVAL, syscall.ENOSPC, syscall.EUSERS, os.ErrPermission} {
-		if IsLack(err) {
+		if IsShortage(err) {
 			t.Errorf("%v is a lack", err)
 		}
 	}

@@ -51,7 +51,7 @@ func mountIn(dir string) string {
 }
 
 // lostError is the error of what ended with a process of the sandbox's own; nil: it did not.
-func lostError(lost *stage.Loss, err error) *ProcessError {
+func lostError(lost *stage.Death, err error) *ProcessError {
 	process := "init"
 	switch {
 	case lost == nil:

@@ -309,7 +309,7 @@ func (r *Run) failure() error {
 		if r.session != nil {
 			p = p.ForSession()
 		}
-		return failedAs(r.id, host.Lacking(failedStart(p, r.template, f)))
+		return failedAs(r.id, host.ShortOf(failedStart(p, r.template, f)))
 	}
 	return nil // killed on the way, as a process of os/exec's may be: Wait tells
 }

@@ -83,7 +83,7 @@ func (s *Sandbox) Open(ctx context.Context) (*Session, error) {
 	n.left.L = &n.mu
 	if err := n.start(); err != nil {
 		n.release()
-		return nil, host.Lacking(err)
+		return nil, host.ShortOf(err)
 	}
 	go n.follow()
 	stop := context.AfterFunc(ctx, func() { n.Close() })

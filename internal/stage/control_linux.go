@@ -47,7 +47,7 @@ type Control struct {
 	Gone      bool // and no process of the command is left
 	Deadline  bool // the stage ended the run at its deadline
 	Stuck     int  // a process that was killed and has not ended, or 0
-	Lost      *Loss
+	Lost      *Death
 	Ended     *Ending // nil: the stage was killed, or was not to say it (Run.Tell); of a session's command: of its tool
 	Failed    *Failure
 	Checks    [wire.MaxSelfChecks]int32
@@ -73,9 +73,9 @@ type message [wire.EvidenceSize + int(unsafe.Sizeof(wire.Message{}))]byte
 // messages serve one Control after another: the garbage collector has little to do for a harness that runs many commands.
 var messages = sync.Pool{New: func() any { return new(message) }}
 
-// A Loss is the end of a process of the sandbox's own before that of the tool: it was
+// A Death is the end of a process of the sandbox's own before that of the tool: it was
 // killed by neither the stage nor the harness.
-type Loss struct {
+type Death struct {
 	Keeper bool // the keeper
 	Warden bool // or the warden of a session's command; else it is init
 	Status syscall.WaitStatus
@@ -280,7 +280,7 @@ func (c *Control) take(n, fd int) {
 		c.Stuck = max(int(m.Value), 1)
 	case wire.MsgLost:
 		if c.Lost == nil && !c.doomed {
-			c.Lost = &Loss{m.Value == wire.LostKeeper, m.Value == wire.LostWarden, syscall.WaitStatus(m.Errno)}
+			c.Lost = &Death{m.Value == wire.LostKeeper, m.Value == wire.LostWarden, syscall.WaitStatus(m.Errno)}
 		}
 	case wire.MsgEnded:
 		c.Ended = newEnding(m, c.buf[size:n])

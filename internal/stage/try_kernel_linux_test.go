@@ -60,8 +60,8 @@ func TestKernelAProbeThatIsKilledIsRunAgain(t *testing.T) {
 				f := Try(host.Read())
 				close(done)
 				<-killed
-				if !f.Namespaces.Yes() || !f.Image.Yes() || f.Lack != nil {
-					t.Fatalf("trial %d: %+v, %+v, lack %v", i, f.Namespaces, f.Image, f.Lack)
+				if !f.Namespaces.Yes() || !f.Image.Yes() || f.Shortage != nil {
+					t.Fatalf("trial %d: %+v, %+v, shortage %v", i, f.Namespaces, f.Image, f.Shortage)
 				}
 			}
 		})

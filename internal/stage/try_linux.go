@@ -22,7 +22,7 @@ func Try(f host.Facts) host.Facts {
 	}
 	_, err := launch.Trampoline()
 	t := host.Trial{Trampoline: err}
-	if began := tryNamespaces(&t); !began && err == nil && (t.Lack == nil || errors.Is(t.Lack, host.ErrKilled)) {
+	if began := tryNamespaces(&t); !began && err == nil && (t.Shortage == nil || errors.Is(t.Shortage, host.ErrKilled)) {
 		// The trampoline may be why: with it alone that shows, and then the re-exec tries.
 		if err = tryTrampoline(); err != nil {
 			t = host.Trial{Trampoline: err}
@@ -32,10 +32,10 @@ func Try(f host.Facts) host.Facts {
 	if t.Obstacle == (host.Obstacle{Errno: syscall.ENOSPC}) { // a quota (namespaces(7)), such as that of a sandbox around this one
 		t, _ = orElse(t, host.Trial{NoCgroup: true})
 	}
-	if t.Lack == nil && t.Refused != "" && host.UsedUp(t.Obstacle.Errno) {
-		t.Lack = errors.New(t.Refused)
+	if t.Shortage == nil && t.Refused != "" && host.UsedUp(t.Obstacle.Errno) {
+		t.Shortage = errors.New(t.Refused)
 	}
-	for seen, i := t.Obstacle, 0; t.Refused != "" && t.Lack == nil && i < len(ways); i++ {
+	for seen, i := t.Obstacle, 0; t.Refused != "" && t.Shortage == nil && i < len(ways); i++ {
 		if w := ways[i]; w.WithoutUser && f.UID != 0 || w.SharedPIDs && !seen.Proc || w.NetApart && !seen.Lo || w.Chroot && !seen.Pivot {
 			continue
 		}
@@ -58,7 +58,7 @@ var ways = []host.Trial{{Chroot: true}, {WithoutUser: true}, {WithoutUser: true,
 // orElse returns another trial in the place of t, or t if that was refused, too; and what came of it.
 func orElse(t, other host.Trial) (chosen, tried host.Trial) {
 	other.Trampoline = t.Trampoline
-	if tryNamespaces(&other); other.Refused != "" || other.Lack != nil {
+	if tryNamespaces(&other); other.Refused != "" || other.Shortage != nil {
 		return t, other
 	}
 	chosen = other
@@ -80,7 +80,7 @@ func tryTrampoline() error {
 		}
 		err = errors.New("the trampoline was executed and did not come to its end")
 	}
-	if !host.IsLack(err) || errors.Is(err, host.ErrKilled) { // a kernel kills where a program's file cannot be mapped (execve(2))
+	if !host.IsShortage(err) || errors.Is(err, host.ErrKilled) { // a kernel kills where a program's file cannot be mapped (execve(2))
 		trampoline.Refuse()
 	}
 	return err
@@ -102,8 +102,8 @@ func tryNamespaces(t *host.Trial) (began bool) {
 	}
 	p := probeOf(plan.Namespaces{User: !t.WithoutUser, Mount: true, PID: !t.SharedPIDs, IPC: true, UTS: true, Cgroup: !t.NoCgroup, Net: true}, steps...)
 	c, template, err := runDefault(p)
-	if host.IsLack(err) {
-		t.Lack = err
+	if host.IsShortage(err) {
+		t.Shortage = err
 		return false
 	}
 	if err != nil {
@@ -112,8 +112,8 @@ func tryNamespaces(t *host.Trial) (began bool) {
 	}
 	defer c.Close()
 	switch {
-	case c.Failed != nil && host.IsLack(c.Failed.Errno):
-		t.Lack = fmt.Errorf("%s: %w", template.StepName(c.Failed.Step), c.Failed.Errno)
+	case c.Failed != nil && host.IsShortage(c.Failed.Errno):
+		t.Shortage = fmt.Errorf("%s: %w", template.StepName(c.Failed.Step), c.Failed.Errno)
 	case c.Failed != nil:
 		t.Refused = fmt.Sprintf("%s: %v", template.StepName(c.Failed.Step), c.Failed.Errno)
 		t.Obstacle.Errno = c.Failed.Errno
