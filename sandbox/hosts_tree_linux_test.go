@@ -114,7 +114,7 @@ func TestKernelNothingOutlivesARunWithoutNamespaces(t *testing.T) {
 			cancel()
 		}, 0, "signal: killed"},
 		{"the tool gets a signal", "exec sleep 1000", func(_ *testing.T, c *Cmd, _ func()) { c.Process.Signal(unix.SIGTERM) }, 0, "signal: terminated"},
-		{"the deadline passes", "sleep 1000", func(*testing.T, *Cmd, func()) {}, time.Second, "wall-clock"},
+		{"the deadline passes", "sleep 1000", func(*testing.T, *Cmd, func()) {}, time.Second, ErrDeadline.Error()},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
