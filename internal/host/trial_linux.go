@@ -83,12 +83,12 @@ func (f Facts) Tried(t Trial) Facts {
 	return f
 }
 
-const shortageRemedy = "try again when there are descriptors, processes, namespaces and memory (ulimit -n, ulimit -u, kernel.pid_max, the cgroup's pids.max and memory.max, user.max_user_namespaces), or outside of a sandbox that allows no more namespaces (bubblewrap's --disable-userns, as Flatpak's)"
+const shortageRemedy = "try again when there are descriptors, processes, namespaces, memory and keys (ulimit -n, ulimit -u, kernel.pid_max, the cgroup's pids.max and memory.max, user.max_user_namespaces, kernel.keys.maxkeys), or outside of a sandbox that allows no more namespaces (bubblewrap's --disable-userns, as Flatpak's)"
 
 // short says what helps, too. It is what Facts.Shortage holds.
 func short(err error) error { return fmt.Errorf("%w (remedy: %s)", err, shortageRemedy) }
 
-// ShortOf returns a start's error with what helps, if it is a lack of descriptors, processes or memory.
+// ShortOf returns a start's error with what helps, if it is a lack of descriptors, processes, memory or keys.
 func ShortOf(err error) error {
 	if !IsShortage(err) {
 		return err
@@ -96,10 +96,10 @@ func ShortOf(err error) error {
 	return short(err)
 }
 
-// IsShortage reports whether an error is a lack of descriptors, processes or memory: of this moment, or of a limit of this process's. A tool can
+// IsShortage reports whether an error is a lack of descriptors, processes, memory or keys: of this moment, or of a limit of this process's. A tool can
 // bring one about, so it must not count as something that the host does not have.
 func IsShortage(err error) bool {
-	return errors.Is(err, ErrKilled) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM)
+	return errors.Is(err, ErrKilled) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.EDQUOT)
 }
 
 // ErrKilled is no answer of the kernel's: another process has killed the trial's, or the kernel for want of memory.

@@ -134,6 +134,7 @@ func start(t *testing.T, c Child, call int) (outcome, string, error) {
 	// The death of this thread, not of this process alone, would kill the child (prctl(2), PR_SET_PDEATHSIG).
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	awaitKeys(h.uid)
 	if err := cmd.Start(); err != nil {
 		return bad, "", fmt.Errorf("kerneltest: starting the child: %w", err)
 	}
