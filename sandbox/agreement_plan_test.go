@@ -336,7 +336,7 @@ func (m *planModel) supervisorAllows(a Access) bool {
 		if a.Dir {
 			return !j.Whole && !j.Config && !j.CommonDir && !j.Lock && !j.Text && !j.Placed
 		}
-		return (!names || j.Lock) && !j.Hidden
+		return (!names || j.Lock) && !j.Hidden && !j.OnlyDir
 	case OpSymlink:
 		text := slices.ContainsFunc([]byte(a.To), func(c byte) bool { return c == '/' || c == '.' })
 		return !names && !j.Hidden && !j.Above && !(j.Deep && text) && (!j.Inside || j.Probe && !text)
@@ -349,11 +349,11 @@ func (m *planModel) supervisorAllows(a Access) bool {
 	case OpRename:
 		to := m.judge(a.To)
 		leaves := !(j.Whole || j.Placed || j.Config || j.CommonDir || j.Hidden || j.Lock || j.GitFile && !a.Dir || a.Dir && (j.Above || j.Deep || j.GitFile || j.Inside && !j.Data))
-		arrives := !(to.Whole || to.Placed || to.CommonDir || to.Hidden || to.GitFile || to.Config || to.Lock || to.Text || a.Dir && (to.Above || to.Deep || to.Inside && !(to.Tree && j.Tree)))
+		arrives := !(to.Whole || to.Placed || to.CommonDir || to.Hidden || to.GitFile || to.Config || to.Lock || to.Text || to.OnlyDir && !a.Dir || a.Dir && (to.Above || to.Deep || to.Inside && !(to.Tree && j.Tree)))
 		return leaves && arrives
 	case OpLink:
 		to := m.judge(a.To)
-		return !names && !j.Hidden && !(to.Whole || to.Config || to.GitFile || to.CommonDir || to.Hidden || to.Lock || to.Text)
+		return !names && !j.Hidden && !(to.Whole || to.Config || to.GitFile || to.CommonDir || to.Hidden || to.Lock || to.Text || to.OnlyDir)
 	}
 	return true
 }

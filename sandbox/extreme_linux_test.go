@@ -32,7 +32,7 @@ func TestKernelExtremesHold(t *testing.T) {
 				"the fewest descriptors":         func(p *Policy) { p.Limits.Rlimits.NoFile = rlimit.At(16) },
 				"the smallest private directory": func(p *Policy) { p.Files.PrivateBytes = 1 },
 				"the largest":                    func(p *Policy) { p.Files.PrivateBytes = 1 << 62 },
-				"the most names":                 func(p *Policy) { p.Files.HideNames = fixture.Numbered("h", 4000) },
+				"the most names":                 func(p *Policy) { p.Files.HideNames = fixture.Numbered("h", 4096-200) },
 				"the longest variable":           func(p *Policy) { p.Env.Set["LONG"] = strings.Repeat("x", 1<<17-len("LONG=")-1) },
 			} {
 				p := workspaceHere(t)
