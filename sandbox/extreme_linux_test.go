@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/fixture"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"github.com/holdfast-dev/holdfast/rlimit"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // TestKernelExtremesHold runs a tool under policies that are as large, as long
@@ -32,7 +33,7 @@ func TestKernelExtremesHold(t *testing.T) {
 				"the fewest descriptors":         func(p *Policy) { p.Limits.Rlimits.NoFile = rlimit.At(16) },
 				"the smallest private directory": func(p *Policy) { p.Files.PrivateBytes = 1 },
 				"the largest":                    func(p *Policy) { p.Files.PrivateBytes = 1 << 62 },
-				"the most names":                 func(p *Policy) { p.Files.HideNames = fixture.Numbered("h", 4096-200) },
+				"the most names":                 func(p *Policy) { p.Files.HideNames = fixture.Numbered("h", 4096-len(policy.ProtectedNames())) },
 				"the longest variable":           func(p *Policy) { p.Env.Set["LONG"] = strings.Repeat("x", 1<<17-len("LONG=")-1) },
 			} {
 				p := workspaceHere(t)

@@ -70,7 +70,7 @@ type Facts struct {
 
 	Around   Around   `json:"around"` // the container runtime or service manager, and what it takes away
 	Obstacle Obstacle `json:"-"`      // what was refused where Namespaces is no
-	Shortage error    `json:"-"`      // a lack of descriptors, processes or memory, for which not all could be found out
+	Shortage error    `json:"-"`      // a lack of descriptors, processes, memory or keys, for which not all could be found out
 }
 
 const memoryName, takeName = "reading a tool's memory", "taking a tool's descriptors"

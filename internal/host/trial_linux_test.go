@@ -82,11 +82,11 @@ func TestWhatFollowsFromATrial(t *testing.T) {
 	}
 }
 
-// TestALackIsOfTheMoment: what a tool can bring about, and what a host answers for good.
-func TestALackIsOfTheMoment(t *testing.T) {
-	for _, err := range []error{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, ErrKilled} {
+// TestAShortageIsOfTheMoment: what a tool can bring about, and what a host answers for good.
+func TestAShortageIsOfTheMoment(t *testing.T) {
+	for _, err := range []error{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, syscall.EDQUOT, ErrKilled} {
 		if !IsShortage(fmt.Errorf("clone: %w", err)) {
-			t.Errorf("%v is no lack", err)
+			t.Errorf("%v is no shortage", err)
 		}
 	}
 	for _, err := range []error{nil, syscall.EPERM, syscall.EACCES, syscall.ENOSYS, syscall.EINVAL, syscall.ENOSPC, syscall.EUSERS, os.ErrPermission} {

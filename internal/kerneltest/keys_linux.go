@@ -8,9 +8,10 @@ import (
 )
 
 // awaitKeys waits until a user has at most half of the keys that it may have. Each sandbox takes one, and those of processes that
-// have ended are freed some time later (keyrings(7)); all test programs that run at the time are one user's.
+// have ended are freed some time later (keyrings(7)); all test programs that run at the time are one user's. A user who holds more for
+// other reasons is not waited for any longer than ten seconds.
 func awaitKeys(uid int) {
-	for end := time.Now().Add(time.Minute); time.Now().Before(end) && keysOf(uid) > 0.5; {
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && keysOf(uid) > 0.5; {
 		time.Sleep(10 * time.Millisecond)
 	}
 }

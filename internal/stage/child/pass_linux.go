@@ -69,7 +69,7 @@ func sendRaised(socket, flags uintptr) (uintptr, uintptr) {
 	return r, errno
 }
 
-// raiseFiles makes the soft limit on descriptors as high as the hard one, until restoreFiles: a tool without a limit of its own inherits it.
+// raiseFiles raises the soft limit on descriptors to the hard one. restoreFiles sets it back: a tool without a limit of its own inherits it.
 //
 //go:norace
 //go:nocheckptr
