@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/cgi"
@@ -39,16 +40,21 @@ git init -q main; cd main; echo one > a; git add a; git commit -qm one; echo two
 func eachGitCase(t *testing.T, cases []gitCase) {
 	eachWall(t, gitSets, func(t *testing.T, w walls) {
 		kerneltest.Need(t, kerneltest.Command("git"))
+		made := realTemp(t)
+		t.Setenv("HOME", made+"/home")
+		asUser(t, made, gitMake)
 		for _, c := range cases {
-			t.Run(c.name, func(t *testing.T) { c.run(t, w) })
+			t.Run(c.name, func(t *testing.T) { c.run(t, w, made) })
 		}
 	})
 }
 
-func (c gitCase) run(t *testing.T, w walls) {
+// run runs the case in a copy of the directory that gitMake has made.
+func (c gitCase) run(t *testing.T, w walls, made string) {
 	base := realTemp(t)
 	t.Setenv("HOME", base+"/home")
-	asUser(t, base, gitMake+c.make)
+	asUser(t, base, fmt.Sprintf(`cp -a %[1]s/. .; sed -i "s|%[1]s|$PWD|" remote.git/config; git -C main update-index -q --refresh
+`, made)+c.make)
 	p := presets.New(filepath.Join(base, c.dir), os.Getenv, nil).Policy(true) // HOME lies in /tmp, which Workspace would not believe
 	p.Files.Private = append(p.Files.Private, "/tmp")
 	p.May = append(p.May, w.may...)
