@@ -204,6 +204,7 @@ func TestKernelADirectoryOfManyEntriesIsRead(t *testing.T) {
 // TestKernelAttackTheFileServer: to end or stop it fails what is under way, with an error that says so, and its socket is its own.
 func TestKernelAttackTheFileServer(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t) // it waits half a minute for a server that is stopped
 	filesIn(t, sessionWalls[:2], func(t *testing.T, s *Session, base string) {
 		f, name := s.Files(), filepath.Join(base, "write", "file")
 		if err := f.WriteFile(name, []byte("text"), 0o600); err != nil {
