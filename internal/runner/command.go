@@ -34,11 +34,20 @@ func (r *Run) Start() error {
 // bury ends a command that was started and whose tool was not, and
 // leaves the fields as a failed Start of os/exec leaves them.
 func (r *Run) bury() {
-	if r.cmd.WaitDelay == 0 {
-		r.cmd.WaitDelay = 1 // the copying goroutines may be stuck in the caller's readers
-		defer func() { r.cmd.WaitDelay = 0 }()
+	if r.cmd.WaitDelay != 0 {
+		r.reap(r.cmd.Wait)
+		r.forget()
+		return
 	}
-	r.reap(r.cmd.Wait)
+	// The copying goroutines may be stuck in the caller's readers, or wait for a descriptor that a session's init has.
+	// os/exec's goroutine of the context may be reading the field: it is set in a copy, whose Wait waits for that goroutine.
+	c := *r.cmd
+	c.WaitDelay = 1
+	r.reap(c.Wait)
+	c.WaitDelay = 0
+	r.mu.Lock()
+	*r.cmd = c
+	r.mu.Unlock()
 	r.forget()
 }
 
