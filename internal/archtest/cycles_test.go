@@ -43,6 +43,16 @@ func list(t *testing.T) (packages []listed, exported map[string]string) {
 	return packages, exported
 }
 
+// compiled imports packages from the files that list has named.
+func compiled(fset *token.FileSet, exported map[string]string) types.Importer {
+	return importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
+		if exported[path] == "" {
+			return nil, fmt.Errorf("no export data of %s", path)
+		}
+		return os.Open(exported[path])
+	})
+}
+
 // arrows returns, for each file of a package as this system builds it, the files of the same
 // package that declare what it uses: functions, methods, fields, types, constants, variables.
 func arrows(p listed, exported map[string]string) (map[string]map[string]bool, error) {
@@ -56,13 +66,7 @@ func arrows(p listed, exported map[string]string) (map[string]map[string]bool, e
 		graph[name], syntax = map[string]bool{}, append(syntax, f)
 	}
 	info := types.Info{Uses: map[*ast.Ident]types.Object{}}
-	look := func(path string) (io.ReadCloser, error) {
-		if exported[path] == "" {
-			return nil, fmt.Errorf("no export data of %s", path)
-		}
-		return os.Open(exported[path])
-	}
-	pkg, err := (&types.Config{Importer: importer.ForCompiler(fset, "gc", look)}).Check(p.room, fset, syntax, &info)
+	pkg, err := (&types.Config{Importer: compiled(fset, exported)}).Check(p.room, fset, syntax, &info)
 	if err != nil {
 		return nil, err
 	}

@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"go/ast"
 	"go/doc/comment"
-	"go/importer"
 	"go/parser"
 	"go/token"
 	"go/types"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -120,13 +118,8 @@ type snippetChecker struct {
 
 func newSnippetChecker(t *testing.T) *snippetChecker {
 	_, exported := list(t)
-	c := &snippetChecker{fset: token.NewFileSet()}
-	c.Importer = importer.ForCompiler(c.fset, "gc", func(path string) (io.ReadCloser, error) {
-		if exported[path] == "" {
-			return nil, fmt.Errorf("no export data of %s", path)
-		}
-		return os.Open(exported[path])
-	})
+	fset := token.NewFileSet()
+	c := &snippetChecker{fset: fset, Importer: compiled(fset, exported)}
 	f, err := parser.ParseFile(c.fset, "mcp.go", anotherModule, 0)
 	if err == nil {
 		c.another, err = (&types.Config{Importer: c.Importer}).Check("mcp", c.fset, []*ast.File{f}, nil)

@@ -69,7 +69,7 @@ func sendRaised(socket, flags uintptr) (uintptr, uintptr) {
 	return r, errno
 }
 
-// raiseFiles raises the soft limit on descriptors to the hard one. restoreFiles sets it back: a tool without a limit of its own inherits it.
+// raiseFiles raises the soft limit on descriptors to the hard one. A tool inherits the limit unless its policy sets one, so restoreFiles sets it back.
 //
 //go:norace
 //go:nocheckptr
