@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -180,15 +181,19 @@ func letGo(t *testing.T) {
 	}
 }
 
-// TestKernelNothingOutlivesTheHarness kills the harness itself.
+// TestKernelNothingOutlivesTheHarness kills the harness itself, alone and with its process group, in which the stage is: then the keeper is what is left.
 func TestKernelNothingOutlivesTheHarness(t *testing.T) {
 	kerneltest.Long(t)
 	for _, h := range []struct {
 		name    string
 		without []kerneltest.Feature
+		group   bool
 	}{
-		{"without namespaces", []kerneltest.Feature{kerneltest.Namespaces}},
-		{"with namespaces", nil},
+		{"without namespaces", []kerneltest.Feature{kerneltest.Namespaces}, false},
+		{"its group, without namespaces", []kerneltest.Feature{kerneltest.Namespaces}, true},
+		{"its group, without namespaces, the stage in a Go runtime", []kerneltest.Feature{kerneltest.Namespaces, kerneltest.MemfdExec}, true},
+		{"with namespaces", nil, false},
+		{"its group, with namespaces", nil, true},
 	} {
 		t.Run(h.name, func(t *testing.T) {
 			kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
@@ -201,6 +206,7 @@ func TestKernelNothingOutlivesTheHarness(t *testing.T) {
 					harness := exec.Command(exe, "-test.run=^$")
 					harness.Env = append(os.Environ(), litterEnv+"=1")
 					harness.Stderr = os.Stderr
+					harness.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 					out, err := harness.StdoutPipe()
 					if err != nil {
 						t.Fatal(err)
@@ -212,12 +218,28 @@ func TestKernelNothingOutlivesTheHarness(t *testing.T) {
 					if line, err := lines.ReadString('\n'); line != "started\n" {
 						t.Fatalf("the harness said %q, %v", line, err)
 					}
+					home, err := os.ReadFile(filepath.Join(os.Getenv("HOME"), "ws", "home"))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if _, err := os.Lstat(string(home)); h.without != nil && err != nil { // with namespaces it is gone with them
+						t.Errorf("the tool has no HOME of its own: %v", err)
+					}
 					fds := outside(t, harness.Process.Pid)
-					harness.Process.Kill()
+					pid := harness.Process.Pid
+					if h.group {
+						pid = -pid
+					}
+					if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+						t.Fatal(err)
+					}
 					if err := harness.Wait(); err == nil {
 						t.Error("the harness was not killed")
 					}
 					dead(t, fds, 10_000)
+					if _, err := os.Lstat(string(home)); h.without != nil && !errors.Is(err, os.ErrNotExist) {
+						t.Errorf("the tool's HOME is left: %v", err)
+					}
 				})
 			})
 		})
@@ -282,7 +304,8 @@ func litterAndWait() error {
 	if err != nil {
 		return err
 	}
-	c := s.Command("/bin/sh", "-c", litter+"sleep 1000")
+	const manyLevels = "printf %s \"$HOME\" >home; mkdir -p $HOME/$(printf '%0.0sd/' $(seq 200)) && "
+	c := s.Command("/bin/sh", "-c", manyLevels+litter+"sleep 1000")
 	c.Dir = dir
 	out, err := c.StdoutPipe()
 	if err != nil {

@@ -166,8 +166,8 @@ func (b bareRoom) judge(t *testing.T, names map[string]bool, listing string) {
 }
 
 // TestForksOfTheStageCheckNoStack: a process that the stage makes is one thread, and cannot yield where the
-// stage's runtime has asked the goroutine to (child/keeper_linux.go, cloneKept). So the first that it calls has no stack
-// check, or makes all of them pass.
+// stage's runtime has asked the goroutine to (child/stop_linux.go, cloneStopper). So the first that it calls has no stack
+// check, or makes all of them pass. The keeper begins in assembly (spawn), which does that.
 func TestForksOfTheStageCheckNoStack(t *testing.T) {
 	nosplit := map[string]bool{"enterInit": true, "passStackChecks": true} // in assembly
 	var forks []*ast.CallExpr
@@ -183,7 +183,7 @@ func TestForksOfTheStageCheckNoStack(t *testing.T) {
 			if fn.Doc != nil && slices.ContainsFunc(fn.Doc.List, func(c *ast.Comment) bool { return c.Text == "//go:nosplit" }) {
 				nosplit[fn.Name.Name] = true
 			}
-			if slices.Contains([]string{"cloneInit", "cloneKept", "joinAndClone"}, fn.Name.Name) {
+			if slices.Contains([]string{"cloneInit", "cloneStopper", "joinAndClone"}, fn.Name.Name) {
 				forks = append(forks, firstOfForks(fn)...)
 			}
 		}
@@ -205,9 +205,12 @@ func firstOfForks(fn *ast.FuncDecl) (calls []*ast.CallExpr) {
 		if !ok {
 			return true
 		}
-		cond := branch.Cond.(*ast.BinaryExpr)
-		for cond.Op == token.LAND {
-			cond = cond.X.(*ast.BinaryExpr)
+		cond, ok := branch.Cond.(*ast.BinaryExpr)
+		for ok && cond.Op == token.LAND {
+			cond, ok = cond.X.(*ast.BinaryExpr)
+		}
+		if !ok {
+			return true
 		}
 		if zero, ok := cond.Y.(*ast.BasicLit); !ok || zero.Value != "0" || cond.Op != token.EQL {
 			return true

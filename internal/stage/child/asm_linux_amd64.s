@@ -56,6 +56,7 @@ TEXT ·vfork(SB),NOSPLIT|NOFRAME,$0-16
 	RET
 
 // func spawn(flags, top uintptr) (pid uintptr)
+// The child makes the stack check of every function pass, as enterInit does: where it shares the memory, it does already.
 TEXT ·spawn(SB),NOSPLIT|NOFRAME,$0-24
 	MOVQ	flags+0(FP), DI
 	MOVQ	top+8(FP), SI
@@ -70,6 +71,8 @@ TEXT ·spawn(SB),NOSPLIT|NOFRAME,$0-24
 	MOVQ	AX, pid+16(FP)
 	RET
 spawned:
+	MOVQ	(TLS), AX
+	MOVQ	$0, 16(AX)
 	CALL	·besideMain(SB)
 	INT	$3
 

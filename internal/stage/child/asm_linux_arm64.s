@@ -54,6 +54,7 @@ TEXT ·vfork(SB),NOSPLIT|NOFRAME,$0-16
 	RET
 
 // func spawn(flags, top uintptr) (pid uintptr)
+// The child makes the stack check of every function pass, as enterInit does: where it shares the memory, it does already.
 TEXT ·spawn(SB),NOSPLIT|NOFRAME,$0-24
 	MOVD	flags+0(FP), R0
 	MOVD	top+8(FP), R1
@@ -66,6 +67,7 @@ TEXT ·spawn(SB),NOSPLIT|NOFRAME,$0-24
 	MOVD	R0, pid+16(FP)
 	RET
 spawned:
+	MOVD	ZR, 16(g)
 	BL	·besideMain(SB)
 	UNDEF
 

@@ -102,16 +102,18 @@ func unreaped(fd uintptr) bool {
 //go:nocheckptr
 func parentOf(proc, pid uintptr) (parent uintptr) {
 	const file, parentAfter = "/stat\x00", uintptr(len(") S "))
+	var digits [24]byte
+	var path [64]byte
 	n := uintptr(0)
-	for d := decimal(pid); d < uintptr(len(st.digits)); d++ {
-		st.path[n&63] = st.digits[d]
+	for d := decimal(&digits, pid); d < uintptr(len(digits)); d++ {
+		path[n&63] = digits[d]
 		n++
 	}
 	for i := range len(file) {
-		st.path[n&63] = file[i]
+		path[n&63] = file[i]
 		n++
 	}
-	fd, errno := sys.Call(syscall.SYS_OPENAT, proc, sys.Addr(&st.path), syscall.O_RDONLY|syscall.O_CLOEXEC, 0, 0, 0)
+	fd, errno := sys.Call(syscall.SYS_OPENAT, proc, sys.Addr(&path), syscall.O_RDONLY|syscall.O_CLOEXEC, 0, 0, 0)
 	if errno != 0 {
 		return 0
 	}

@@ -10,15 +10,16 @@ import (
 
 // A process beside init, or beside a warden, shares its memory and descriptors. Two of them do what takes the kernel long and what init needs late or
 // never, on another processor if one is free; the third is a witness; the
-// last is a tool that stands ready (ready_linux.go). Each has a stack, and so at most one of a kind runs at a time.
+// fourth is a tool that stands ready (ready_linux.go). Beside the stage is the keeper. Each has a stack, and so at most one of a kind runs at a time.
 
-// What a process beside init is for.
+// What a process beside another is for.
 const (
 	besideNet     = iota // it makes the network namespace
 	besideApart          // it raises lo in the one that it is cloned into
 	besideDetach         // it takes the harness's root off
 	besideWitness        // init tries to signal it
 	besideTool           // it becomes a command's tool
+	besideKeeper         // keeper_linux.go
 	numberBeside
 )
 
@@ -27,15 +28,23 @@ func spawn(flags, top uintptr) (pid uintptr)
 
 var _ = besideMain // spawn calls it, in assembly
 
-var besideStacks [numberBeside][16 << 10]byte
+// besideStacks have room for removeDepth frames of removal.below, which the keeper calls. Only what is touched takes memory.
+var besideStacks [numberBeside][64 << 10]byte
 
 // startBeside clones the process, into new namespaces if flags says so. A negative result is clone's errno.
 //
 //go:norace
 //go:nocheckptr
 func startBeside(what, flags uintptr) uintptr {
-	top := (sys.Addr(&besideStacks) + (what+1)*unsafe.Sizeof(besideStacks[0])) &^ 15
-	return spawn(sys.CLONE_VM|sys.CLONE_FILES|uintptr(syscall.SIGCHLD)|flags, top)
+	return spawn(sys.CLONE_VM|sys.CLONE_FILES|uintptr(syscall.SIGCHLD)|flags, besideTop(what))
+}
+
+// besideTop returns the end of the stack of such a process.
+//
+//go:norace
+//go:nocheckptr
+func besideTop(what uintptr) uintptr {
+	return (sys.Addr(&besideStacks) + (what+1)*unsafe.Sizeof(besideStacks[0])) &^ 15
 }
 
 // besideMain is the whole life of the process, whose stack says what it is for: with an argument, the assembly would call it through a function
@@ -55,6 +64,8 @@ func besideMain() {
 		st.detachErrno = errno
 	case besideTool:
 		readyTool()
+	case besideKeeper:
+		keeperMain()
 	default:
 		witness()
 	}

@@ -33,7 +33,7 @@ func endInit() {
 //go:nocheckptr
 func exitInit() {
 	if st.hdr.Flags&(wire.FlagPIDNS|wire.FlagCommand) == 0 {
-		killTree(uintptr(st.reg[wire.RegProc]), text("thread-self/children\x00"))
+		endTree(uintptr(st.reg[wire.RegProc]), text("thread-self/children\x00"))
 	} else if pid, _ := sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0); pid == 1 && hasChild() {
 		// The kernel would do it, but only after it has closed the supervisor's listener
 		// (do_exit calls exit_files before exit_notify): meanwhile who still runs

@@ -166,7 +166,7 @@ func pathOf(i uintptr, own bool) {
 			st.path[n] = self[n]
 		}
 	} else {
-		for d := decimal(st.toolPID); d < uintptr(len(st.digits)); d++ {
+		for d := decimal(&st.digits, st.toolPID); d < uintptr(len(st.digits)); d++ {
 			st.path[n&63] = st.digits[d]
 			n++
 		}

@@ -35,7 +35,7 @@ func reportFailure() {
 	case st.failedStep == wire.StepExecute:
 		name = wire.Span{Off: st.hdr.Path, Len: length(st.hdr.Path)}
 	}
-	number := decimal(st.failedErrno)
+	number := decimal(&st.digits, st.failedErrno)
 	const prefix, middle, end = "holdfast: ", ": errno ", "\n"
 	st.iovec[0] = [2]uintptr{text(prefix), uintptr(len(prefix))}
 	st.iovec[1] = [2]uintptr{base + uintptr(name.Off), uintptr(name.Len)}

@@ -22,7 +22,7 @@ const cloneParent = 0x8000
 //go:nocheckptr
 func joinAndClone(flags, top uintptr) (uintptr, int32, uintptr) {
 	roomOnStack()
-	st.joinFlags, st.joinTop, st.joinErrno = flags|cloneParent, top, 0
+	st.initFlags, st.initTop, st.joinErrno = flags|cloneParent, top, 0
 	st.initPID = vfork(sys.CLONE_VM | sys.CLONE_VFORK | sys.CLONE_FILES | uintptr(syscall.SIGCHLD))
 	if st.initPID == 0 {
 		enterNamespaces()
@@ -37,7 +37,7 @@ func joinAndClone(flags, top uintptr) (uintptr, int32, uintptr) {
 }
 
 // enterNamespaces runs in the process in between. That shares the goroutine with the stage, whose runtime, where there is one,
-// may ask the goroutine to yield at any time (see cloneKept): so neither it nor what it calls checks the stack.
+// may ask the goroutine to yield at any time (see cloneStopper): so neither it nor what it calls checks the stack.
 //
 //go:nosplit
 //go:norace
@@ -48,7 +48,7 @@ func enterNamespaces() {
 	}
 	if n := st.hdr.JoinPID; n > 0 {
 		enter(n, sys.CLONE_NEWPID)
-		if st.joinFlags&sys.CLONE_NEWPID != 0 && st.joinErrno == 0 {
+		if st.initFlags&sys.CLONE_NEWPID != 0 && st.joinErrno == 0 {
 			// A namespace below the joined one has to be made from inside it.
 			pid := vfork(sys.CLONE_VM | sys.CLONE_VFORK | sys.CLONE_FILES | cloneParent | uintptr(syscall.SIGCHLD))
 			if pid != 0 {
@@ -57,9 +57,9 @@ func enterNamespaces() {
 		}
 	}
 	if st.joinErrno == 0 {
-		pid, errno := sys.Call(syscall.SYS_CLONE, st.joinFlags, 0, sys.Addr(&st.pidfd), 0, 0, 0)
+		pid, errno := sys.Call(syscall.SYS_CLONE, st.initFlags, 0, sys.Addr(&st.pidfd), 0, 0, 0)
 		if pid == 0 && errno == 0 {
-			enterInit(st.joinTop)
+			enterInit(st.initTop)
 		}
 		st.joinErrno = errno
 	}

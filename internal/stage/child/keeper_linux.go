@@ -22,27 +22,30 @@ import (
 // orphaned group, whose processes the kernel sends SIGHUP if one of them is stopped
 // (kill_orphaned_pgrp in kernel/exit.c), and the harness is one of them.
 
+// The keeper is a process beside the stage (beside_linux.go), and has its memory: a fork, with the pages that both then write, would be a seventh of the
+// start. Its descriptors are its own as soon as init is cloned. What ends one process for the other's sake are a core dump, before Linux 5.16, and the
+// kernel's choice for want of memory: a stage that shares its memory is not dumpable, and of an init that has lost both the harness removes what is left.
+
 // cloneKept is cloneInit with a keeper in between.
 //
-//go:noinline
 //go:norace
 //go:nocheckptr
 func cloneKept(flags, top uintptr) (uintptr, int32, uintptr) {
-	const cloneFiles = sys.CLONE_FILES
-	roomOnStack()
+	st.initFlags, st.initTop = flags, top
 	st.stagePID, _ = sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
-	pid, errno := sys.Call(syscall.SYS_CLONE, cloneFiles|sys.CLONE_PIDFD|uintptr(syscall.SIGCHLD), 0, sys.Addr(&st.keeperFD), 0, 0, 0)
-	if pid == 0 && errno == 0 {
-		// With a Go runtime around the stage (init in hook_linux.go) its monitor may just have asked this goroutine to
-		// yield, by the guard of its stack (runtime/proc.go, preemptone). The keeper is one thread, and cannot yield to another:
-		// the next function's stack check would never return.
-		passStackChecks()
-		keeperMain(flags, top)
+	memory := uintptr(sys.CLONE_VM)
+	if st.threads {
+		memory = 0 // the Go runtime around the stage (init in hook_linux.go) writes into the g that the keeper's functions would look at
 	}
+	st.keeperPID = spawn(memory|sys.CLONE_FILES|uintptr(syscall.SIGCHLD), besideTop(besideKeeper))
+	if int(st.keeperPID) < 0 {
+		return 0, -1, -st.keeperPID
+	}
+	fd, errno := sys.Call(sys.SYS_PIDFD_OPEN, st.keeperPID, 0, 0, 0, 0, 0)
 	if errno != 0 {
 		return 0, -1, errno
 	}
-	st.keeperPID = pid
+	st.keeperFD = int32(fd)
 	return awaitKeeper()
 }
 
@@ -63,30 +66,31 @@ func awaitKeeper() (uintptr, int32, uintptr) {
 		n, errno := sys.Call(syscall.SYS_RECVFROM, st.stageSock, sys.Addr(&st.message), unsafe.Sizeof(st.message), sys.MSG_DONTWAIT, 0, 0)
 		switch {
 		case errno != 0:
-		case n == unsafe.Sizeof(st.kept):
-			st.kept = *(*keeperRecord)(unsafe.Pointer(&st.message))
-			return st.kept.pid, int32(st.kept.pidfd), st.kept.errno
+		case n == unsafe.Sizeof(keeperRecord{}):
+			kept := (*keeperRecord)(unsafe.Pointer(&st.message))
+			return kept.pid, int32(kept.pidfd), kept.errno
 		case n == unsafe.Sizeof(st.status):
 			st.status = *(*wire.StatusRecord)(unsafe.Pointer(&st.message))
 		}
 	}
 }
 
-// keeperMain is the keeper's whole life.
+// keeperMain is the keeper's whole life. It writes nothing of st but its own number, which init is to know: what it calls keeps all on the stack.
 //
 //go:norace
 //go:nocheckptr
-func keeperMain(flags, top uintptr) {
+func keeperMain() {
 	sys.Call(syscall.SYS_PRCTL, sys.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
 	st.keeperPID, _ = sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
-	pid, errno := sys.Call(syscall.SYS_CLONE, flags, 0, sys.Addr(&st.pidfd), 0, 0, 0)
+	pidfd := int32(0)
+	pid, errno := sys.Call(syscall.SYS_CLONE, st.initFlags, 0, sys.Addr(&pidfd), 0, 0, 0)
 	if pid == 0 && errno == 0 {
 		awaitKeepersSession()
-		enterInit(top)
+		enterInit(st.initTop)
 	}
-	st.kept = keeperRecord{pid, uintptr(st.pidfd), errno}
-	sys.Call(syscall.SYS_SENDTO, st.initSock, sys.Addr(&st.kept), unsafe.Sizeof(st.kept), sys.MSG_NOSIGNAL, 0, 0)
-	sys.Call(syscall.SYS_PRCTL, sys.PR_SET_DUMPABLE, 0, 0, 0, 0, 0)
+	kept := keeperRecord{pid, uintptr(pidfd), errno}
+	sys.Call(syscall.SYS_SENDTO, st.initSock, sys.Addr(&kept), unsafe.Sizeof(kept), sys.MSG_NOSIGNAL, 0, 0)
+	sys.Call(syscall.SYS_PRCTL, sys.PR_SET_DUMPABLE, 0, 0, 0, 0, 0) // the memory, and with it the stage
 	const unshareTable = 2 // CLOSE_RANGE_UNSHARE
 	sys.Call(sys.SYS_CLOSE_RANGE, 0, ^uintptr(0)>>32, unshareTable, 0, 0, 0)
 	// The last: init goes on from here, and with it the tool. The stage knows of init by
@@ -148,26 +152,25 @@ func awaitStagesEnd() {
 	if errno != 0 || parent != st.stagePID {
 		return
 	}
-	st.poll[0] = sys.PollFD{FD: int32(fd), Events: sys.POLLIN}
-	signals := childSignals()
-	st.sigset |= 1 << (endsKeeper - 1)
-	sys.Call(sysSignalfd4, uintptr(signals), sys.Addr(&st.sigset), 8, 0, 0, 0)
-	st.poll[1] = sys.PollFD{FD: signals, Events: sys.POLLIN}
+	set := uint64(1<<(syscall.SIGCHLD-1) | 1<<(endsKeeper-1))
+	signals, _ := sys.Call(sysSignalfd4, ^uintptr(0), sys.Addr(&set), 8, sys.SFD_CLOEXEC|sys.SFD_NONBLOCK, 0, 0)
 	for {
-		if _, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), 2, 0, 0, 0, 0); errno != 0 {
+		poll := [2]sys.PollFD{{FD: int32(fd), Events: sys.POLLIN}, {FD: int32(signals), Events: sys.POLLIN}}
+		if _, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&poll), uintptr(len(poll)), 0, 0, 0, 0); errno != 0 {
 			continue
 		}
-		if st.poll[0].Revents != 0 {
+		if poll[0].Revents != 0 {
 			return
 		}
-		clear(st.siginfo[:])
-		sys.Call(syscall.SYS_READ, uintptr(st.poll[1].FD), sys.Addr(&st.siginfo), unsafe.Sizeof(st.siginfo), 0, 0, 0)
-		const sender = 12 // ssi_pid of struct signalfd_siginfo: another's signal changes nothing
-		if st.siginfo[0] == byte(endsKeeper) && uintptr(*(*uint32)(unsafe.Pointer(&st.siginfo[sender]))) == st.stagePID {
+		var info [128]byte // struct signalfd_siginfo
+		sys.Call(syscall.SYS_READ, signals, sys.Addr(&info), unsafe.Sizeof(info), 0, 0, 0)
+		const sender = 12 // ssi_pid: another's signal changes nothing
+		if info[0] == byte(endsKeeper) && uintptr(*(*uint32)(unsafe.Pointer(&info[sender]))) == st.stagePID {
 			return
 		}
-		pid, errno := sys.Call(syscall.SYS_WAIT4, ^uintptr(0), sys.Addr(&st.waited), sys.WNOHANG|sys.WUNTRACED|sys.WALL, 0, 0, 0)
-		if errno == 0 && pid != 0 && st.waited&0xff == 0x7f {
+		waited := uint32(0)
+		pid, errno := sys.Call(syscall.SYS_WAIT4, ^uintptr(0), sys.Addr(&waited), sys.WNOHANG|sys.WUNTRACED|sys.WALL, 0, 0, 0)
+		if errno == 0 && pid != 0 && waited&0xff == 0x7f {
 			sys.Call(syscall.SYS_KILL, pid, uintptr(syscall.SIGKILL), 0, 0, 0, 0)
 		}
 	}

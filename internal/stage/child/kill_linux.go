@@ -15,24 +15,26 @@ import (
 //
 // A child that is the first in the list round after round does not end, though it is
 // killed: after some rounds killTree sleeps in between, and after some twenty seconds
-// it gives up, tells the harness which child that is, and returns.
+// it gives up and returns that child's number; else 0.
+//
+// It writes nothing of st: the keeper, which has the stage's memory, may be at it when the stage begins.
 //
 //go:norace
 //go:nocheckptr
-func killTree(dir, file uintptr) {
+func killTree(dir, file uintptr) (stuck uintptr) {
 	// From here on the dead are gone at once (sigaction(2), SIGCHLD): they would be
 	// listed before the living, who could make them faster than they are reaped.
-	st.action = sys.SigAction{Handler: 1} // SIG_IGN
-	sys.Call(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGCHLD), sys.Addr(&st.action), 0, 8, 0, 0)
+	action := sys.SigAction{Handler: 1} // SIG_IGN
+	sys.Call(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGCHLD), sys.Addr(&action), 0, 8, 0, 0)
 	const spins, patience = 200, 2200
 	last, still := uintptr(0), 0
 	for {
 		dead, errno := uintptr(1), uintptr(0)
 		for dead != 0 && errno == 0 { // those of before
-			dead, errno = sys.Call(syscall.SYS_WAIT4, ^uintptr(0), sys.Addr(&st.waited), sys.WNOHANG|sys.WALL, 0, 0, 0)
+			dead, errno = sys.Call(syscall.SYS_WAIT4, ^uintptr(0), 0, sys.WNOHANG|sys.WALL, 0, 0, 0)
 		}
 		if errno == uintptr(syscall.ECHILD) {
-			return
+			return 0
 		}
 		fd, errno := sys.Call(syscall.SYS_OPENAT, dir, file, syscall.O_RDONLY|syscall.O_CLOEXEC, 0, 0, 0)
 		if errno != 0 {
@@ -42,38 +44,42 @@ func killTree(dir, file uintptr) {
 			sys.Call(syscall.SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0)
 			continue
 		}
-		n, _ := sys.Call(syscall.SYS_READ, fd, sys.Addr(&st.children), unsafe.Sizeof(st.children), 0, 0, 0)
+		first := killListed(fd)
 		sys.Call(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
-		first := killListed(n)
 		if still++; first != last {
 			last, still = first, 0
 		}
 		switch {
 		case still > patience:
-			reportStuck(first)
-			return
+			return first
 		case still > spins:
 			if still%100 == 0 { // once a second
 				killBelow(dir, 0)
 			}
-			st.retry = [2]int64{0, retryMS * 1e6}
-			sys.Call(syscall.SYS_NANOSLEEP, sys.Addr(&st.retry), 0, 0, 0, 0, 0)
+			retry := [2]int64{0, retryMS * 1e6}
+			sys.Call(syscall.SYS_NANOSLEEP, sys.Addr(&retry), 0, 0, 0, 0, 0)
 		default:
 			sys.Call(syscall.SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0)
 		}
 	}
 }
 
-// killListed kills the processes whose numbers stand in the first n bytes of
-// st.children, each followed by a space. A number cut off by the buffer's end
-// is left for the next round. It returns the first of them.
+// killListed kills the processes whose numbers stand in a file, each followed by a space.
+// A number cut off by the buffer's end is left for the next round. It returns the first of
+// them. Most runs leave no process, and need no room for the buffer.
 //
+//go:noinline
 //go:norace
 //go:nocheckptr
-func killListed(n uintptr) (first uintptr) {
+func killListed(fd uintptr) (first uintptr) {
+	var list [4096]byte
+	n, errno := sys.Call(syscall.SYS_READ, fd, sys.Addr(&list), unsafe.Sizeof(list), 0, 0, 0)
+	if errno != 0 {
+		return 0
+	}
 	pid := uintptr(0)
-	for i := uintptr(0); i < n && i < uintptr(len(st.children)); i++ {
-		if c := st.children[i]; c >= '0' && c <= '9' {
+	for i := uintptr(0); i < n && i < uintptr(len(list)); i++ {
+		if c := list[i]; c >= '0' && c <= '9' {
 			pid = pid*10 + uintptr(c-'0')
 			continue
 		}

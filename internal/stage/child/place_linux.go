@@ -267,7 +267,7 @@ func setMode(fd, mode uintptr) (uintptr, uintptr) {
 	for ; n < uintptr(len(dir)); n++ {
 		st.path[n&63] = dir[n]
 	}
-	for d := decimal(fd); d < uintptr(len(st.digits)); d++ {
+	for d := decimal(&st.digits, fd); d < uintptr(len(st.digits)); d++ {
 		st.path[n&63] = st.digits[d]
 		n++
 	}
@@ -289,7 +289,7 @@ func number(fd, addr uintptr) (uintptr, uintptr) {
 		*(*byte)(p) = ':'
 		p = unsafe.Add(p, 1)
 	}
-	for d := decimal(fd); d < uintptr(len(st.digits)); d++ {
+	for d := decimal(&st.digits, fd); d < uintptr(len(st.digits)); d++ {
 		*(*byte)(p) = st.digits[d]
 		p = unsafe.Add(p, 1)
 	}

@@ -65,6 +65,16 @@ func sendInit() {
 	}
 }
 
+// endTree is killTree, of init and of the stage: the harness is told of a process that does not end.
+//
+//go:norace
+//go:nocheckptr
+func endTree(dir, file uintptr) {
+	if pid := killTree(dir, file); pid != 0 {
+		reportStuck(pid)
+	}
+}
+
 // reportStuck tells the harness of a process that was killed and does not end.
 //
 //go:norace

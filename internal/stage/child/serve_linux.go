@@ -104,8 +104,8 @@ func stageEnded() {
 //go:norace
 //go:nocheckptr
 func childSignals() int32 {
-	st.sigset = 1 << (syscall.SIGCHLD - 1)
-	fd, _ := sys.Call(sysSignalfd4, ^uintptr(0), sys.Addr(&st.sigset), 8, sys.SFD_CLOEXEC|sys.SFD_NONBLOCK, 0, 0)
+	set := uint64(1 << (syscall.SIGCHLD - 1))
+	fd, _ := sys.Call(sysSignalfd4, ^uintptr(0), sys.Addr(&set), 8, sys.SFD_CLOEXEC|sys.SFD_NONBLOCK, 0, 0)
 	return int32(fd)
 }
 

@@ -42,7 +42,7 @@ func stageMain() {
 	monitor()
 	if st.hdr.Flags&wire.FlagPIDNS == 0 {
 		endKeeper()
-		killTree(atCwd, text("/proc/thread-self/children\x00"))
+		endTree(atCwd, text("/proc/thread-self/children\x00"))
 	}
 	if st.hdr.Flags&wire.FlagTell != 0 {
 		reportEnd()

@@ -54,8 +54,7 @@ type state struct {
 	keeperFD  int32 // pidfd of the keeper, or 0
 	stagePID  uintptr
 	keeperPID uintptr
-	threads   bool // the stage has those of a Go runtime
-	kept      keeperRecord
+	threads   bool   // the stage has those of a Go runtime
 	oldMask   uint64 // the signal mask the harness started us with
 
 	status  wire.StatusRecord
@@ -116,8 +115,8 @@ type state struct {
 	warmth      uint32  // how the command's tool was started: wire.Warm and what follows it
 
 	toolClone uintptr // clone flags for the tool, where it is pid 1
-	joinFlags uintptr
-	joinTop   uintptr
+	initFlags uintptr // clone flags for init, where not the stage clones it,
+	initTop   uintptr // and the end of init's stack
 	joinErrno uintptr
 
 	dial wire.DialRequest

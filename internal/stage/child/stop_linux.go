@@ -62,7 +62,10 @@ func cloneStopper(pipe uintptr) (uintptr, uintptr) {
 	sys.Call(syscall.SYS_RT_SIGPROCMASK, sys.SIG_SETMASK, sys.Addr(&all), 0, 8, 0, 0)
 	pid, errno := sys.Call(syscall.SYS_CLONE, 0, 0, 0, 0, 0, 0)
 	if pid == 0 && errno == 0 {
-		passStackChecks() // see cloneKept
+		// With a Go runtime around the stage (init in hook_linux.go) its monitor may just have asked this goroutine to
+		// yield, by the guard of its stack (runtime/proc.go, preemptone). The stopper is one thread, and cannot yield to another:
+		// the next function's stack check would never return.
+		passStackChecks()
 		stopperMain(stage, pipe)
 	}
 	sys.Call(syscall.SYS_RT_SIGPROCMASK, sys.SIG_SETMASK, sys.Addr(&none), 0, 8, 0, 0)

@@ -18,17 +18,17 @@ func length(off uint32) uint32 {
 	return n
 }
 
-// decimal writes n into st.digits and returns the index of its first digit.
+// decimal writes n to the end of digits and returns the index of its first digit.
 //
 //go:norace
 //go:nocheckptr
-func decimal(n uintptr) uintptr {
-	i := uintptr(len(st.digits))
+func decimal(digits *[24]byte, n uintptr) uintptr {
+	i := uintptr(len(digits))
 	for {
 		i--
-		st.digits[i%uintptr(len(st.digits))] = byte('0' + n%10)
+		digits[i%uintptr(len(digits))] = byte('0' + n%10)
 		if n /= 10; n == 0 {
-			return i % uintptr(len(st.digits))
+			return i % uintptr(len(digits))
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 func TestDecimalWritesNumbers(t *testing.T) {
 	for _, n := range []uintptr{0, 7, 10, 65535, 1 << 40, ^uintptr(0)} {
-		i := decimal(n)
+		i := decimal(&st.digits, n)
 		if got := string(st.digits[i:]); got != strconv.FormatUint(uint64(n), 10) {
 			t.Errorf("%d: %q", n, got)
 		}
