@@ -187,6 +187,9 @@
 //   - A socket that is bound has no SO_LINGER with a time any more (endLinger): to close it does not wait. What is set after bind(2) stays.
 //   - An open that waits for a FIFO's other end is not ended by a signal that has a handler, only by a fatal one
 //     (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, Linux 5.19, without which a signal would have calls made twice).
+//   - On a kernel that lacks "seccomp: Fix a race with WAIT_KILLABLE_RECV if the tracer replies too fast" (Linux 6.18, 6.1.156 and the other stable series
+//     of October 2025) a signal with a handler that comes between a call and the supervisor's look at it can still have the call made twice, if the thread
+//     runs only after the answer: a mkdir that was made is EEXIST then. A second call that is the thread's own looks the same to the supervisor.
 //   - A directory whose path is longer than PATH_MAX can be changed where its file system has nameless files (O_TMPFILE): long_linux.go. A refused .git file, .gitmodules or new configuration does not appear, which its writer is not told: the report has it.
 //   - truncate(2) past RLIMIT_FSIZE is EFBIG without SIGXFSZ. O_PATH aside, fs.protected_symlinks is not applied.
 //   - Each served call costs two changes of process and some fifteen system calls: a file is made on tmpfs in about six
