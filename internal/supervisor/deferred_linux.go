@@ -309,5 +309,8 @@ func (s *State) putFile(dir int, name, text *byte, size uint) int {
 	}
 	// A part of it, as on a full disk, would say something else.
 	sys(syscall.SYS_UNLINKAT, uintptr(dir), uintptr(unsafe.Pointer(name)), 0, 0, 0)
-	return min(r, -int(syscall.EIO))
+	if r >= 0 {
+		return -int(syscall.EIO)
+	}
+	return r
 }

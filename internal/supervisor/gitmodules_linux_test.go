@@ -1,6 +1,8 @@
 package supervisor
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,6 +67,24 @@ func TestKernelGitmodulesOfTheUser(t *testing.T) {
 			}
 			script(t, dir, uid, `grep -qx '	update = !mine' .gitmodules; cd locked; [ "$(cat .gitmodules.lock)" = mine ]; grep -qx '	path = m' .gitmodules; [ ! -L .gitmodules ]`)
 		})
+	}
+}
+
+// TestKernelNoPartOfAGitmodules: where the supervisor can write only the first part of what a tool has written, nothing stays.
+func TestKernelNoPartOfAGitmodules(t *testing.T) {
+	const many = `for i in $(seq 300); do printf '[submodule "lib%d"]\n\tpath = lib%d\n\turl = https://example.com/%d.git\n' $i $i $i; done >.gitmodules; : >x; wc -c <.gitmodules`
+	for user, uid := range users(t) {
+		for limit, want := range map[uint64]string{0: "20976\n", 4096: ""} {
+			t.Run(fmt.Sprintf("%s, %d bytes", user, limit), func(t *testing.T) {
+				dir, rules := workspace(t, uid)
+				script(t, dir, uid, withLib)
+				out, _ := run(t, job{Rules: rules, Dir: dir, UID: uid, FileSize: limit, Argv: []string{"bash", "-c", many}})
+				_, err := os.Lstat(filepath.Join(dir, ".gitmodules"))
+				if limit == 0 && (out != want || err != nil) || limit > 0 && !errors.Is(err, os.ErrNotExist) {
+					t.Errorf("the tool said %q, want %q; .gitmodules: %v", out, want, err)
+				}
+			})
+		}
 	}
 }
 

@@ -34,6 +34,8 @@ type job struct {
 
 	NoLease bool // the supervisor gets no leases, as on NFS
 	NoCalls bool // it gets no calls into other processes, as in a container without CAP_SYS_PTRACE
+
+	FileSize uint64 // the longest file that it can write, as where a disk is full; 0: any
 }
 
 func TestMain(m *testing.M) {
@@ -101,6 +103,11 @@ func superviseRole() int {
 		if j.NoCalls {
 			for _, nr := range []uint32{unix.SYS_PROCESS_VM_READV, unix.SYS_PIDFD_GETFD, unix.SYS_KCMP, unix.SYS_PTRACE} {
 				refuse(unix.EPERM, nr, 0, 0)
+			}
+		}
+		if j.FileSize > 0 {
+			if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: j.FileSize, Max: j.FileSize}); err != nil {
+				die("limit", err)
 			}
 		}
 		go serveAll(listener, &j.Rules)
