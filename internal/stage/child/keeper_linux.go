@@ -91,7 +91,7 @@ func keeperMain() {
 	kept := keeperRecord{pid, uintptr(pidfd), errno}
 	sys.Call(syscall.SYS_SENDTO, st.initSock, sys.Addr(&kept), unsafe.Sizeof(kept), sys.MSG_NOSIGNAL, 0, 0)
 	sys.Call(syscall.SYS_PRCTL, sys.PR_SET_DUMPABLE, 0, 0, 0, 0, 0) // the memory, and with it the stage
-	const unshareTable = 2 // CLOSE_RANGE_UNSHARE
+	const unshareTable = 2                                          // CLOSE_RANGE_UNSHARE
 	sys.Call(sys.SYS_CLOSE_RANGE, 0, ^uintptr(0)>>32, unshareTable, 0, 0, 0)
 	// The last: init goes on from here, and with it the tool. The stage knows of init by
 	// then, so that it tells the harness of a keeper that is killed once the tool runs.

@@ -108,6 +108,10 @@ func closeReady() {
 	}
 }
 
+// readyMS is for how long init leaves the processors to the latest command, if it lasts: making what stands ready for the next one takes as much as a
+// short command does. It begins sweepMS after the end of a command that ends before.
+const readyMS = 20
+
 const noSocket = ^uintptr(0)
 
 // hearReady takes what the warden says that stands ready: that it has taken a command, whose control socket init notes, as it does for a warden
@@ -126,8 +130,8 @@ func hearReady() {
 			closeReady() // it has ended: reapWardens hears of it
 		default:
 			st.commands[freePlace()&(wire.MaxCommands-1)] = command{warden: st.ready, control: uintptr(st.passed.fds[0])}
+			st.latest, st.readyWanted = st.ready, true
 			forgetReady()
-			st.readyWanted = true
 		}
 	}
 }

@@ -106,6 +106,9 @@ func serveSession() {
 		wait := uintptr(0)
 		if st.bereft > 0 || st.readyWanted && st.paused == 0 {
 			st.retry = [2]int64{0, sweepMS * 1e6}
+			if st.bereft == 0 && st.latest != 0 {
+				st.retry[1] = readyMS * 1e6
+			}
 			wait = sys.Addr(&st.retry)
 		}
 		st.poll[ready] = sys.PollFD{FD: int32(st.entrance), Events: sys.POLLIN}
@@ -235,7 +238,7 @@ func startWarden(count uintptr) uintptr {
 		wardenMain(count)
 	}
 	st.commands[free&(wire.MaxCommands-1)] = command{warden: pid, control: uintptr(st.passed.fds[1])}
-	st.passed.fds[1] = -1
+	st.passed.fds[1], st.latest = -1, pid
 	return 0
 }
 
@@ -278,6 +281,9 @@ func reapWardens() {
 			c := &st.commands[i&(wire.MaxCommands-1)]
 			c.warden = 0
 			st.bereft++
+			if pid == st.latest {
+				st.latest = 0
+			}
 			if st.waited != 0 {
 				tell(c.control, wire.Message{Kind: wire.MsgLost, Value: wire.LostWarden, Errno: int32(st.waited)})
 			}

@@ -109,6 +109,7 @@ type state struct {
 	ready       uintptr // the warden's number, in init; 0: none stands ready
 	readySock   uintptr // init's end of the socket to it, or noSocket; the warden's own end, in the warden
 	readyWanted bool    // init makes one when there is nothing else to do
+	latest      uintptr // the warden of the command that init has heard of last; 0: it has ended
 	phase       uint32  // which of the tool's ops run; 0: all, in order
 	standing    uint32  // a futex: what the tool is at
 	released    uint32  // a futex: not 0 once the command is there
