@@ -85,6 +85,23 @@ func TestKernelAPreparedCommand(t *testing.T) {
 	})
 }
 
+// TestKernelNothingStandsReadyBesideAPreparedCommand, though it lasts longer than a session's init waits: no other will come.
+func TestKernelNothingStandsReadyBesideAPreparedCommand(t *testing.T) {
+	kerneltest.Need(t, kerneltest.LandlockABI(6), kerneltest.HasSeccompFilter, kerneltest.HasUserNamespaces)
+	s, _ := preparedSandbox(t, "", sessionWalls[0])
+	c := sh(s, "sleep 0.3; cat /proc/[0-9]*/comm")
+	out, err := c.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if why := cold(c.Report()); !used(why) {
+		t.Fatalf("it took none: %s", why)
+	}
+	if n := strings.Count(string(out), "holdfast/init\n"); n != 2 {
+		t.Errorf("%d processes of the sandbox's own, want init and the warden:\n%s", n, out)
+	}
+}
+
 // TestKernelAPreparedSandboxIsNotUsedWhereAPathHasChanged: the command sees what lies there now.
 func TestKernelAPreparedSandboxIsNotUsedWhereAPathHasChanged(t *testing.T) {
 	inPrepared(t, true, func(t *testing.T, s *Sandbox, dir string) {

@@ -164,7 +164,7 @@ func (r *Run) load(id stage.Identity) error {
 			return err
 		}
 		r.given = append(r.given[:0], r.way)
-		entry.Exe = r.function != ""
+		entry.Exe, entry.Last = r.function != "", r.borrowed
 	}
 	if r.program, err = r.template.Sealed(entry); err != nil {
 		return fmt.Errorf("sandbox: %w", err)

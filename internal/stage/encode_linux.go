@@ -41,6 +41,7 @@ type Run struct {
 	Serves, Enters bool // the stage begins a session, or a command of one: the first given descriptor is its socket
 	Shares         bool // with Enters: the session's own program was made from this template, and the stage finds there what is the template's
 	Batch          bool // with Enters: the plan's
+	Last           bool // with Enters: the session ends with this command
 	Ready          bool // with Serves: a process stands ready for the next command, and the second given descriptor is the socket of those commands
 
 	Connects    []netip.AddrPort // IPv4 addresses of this machine's loopback, in the place of the plan's
@@ -101,7 +102,7 @@ func (t *Template) program(buf []byte, r Run) []byte {
 	}{
 		{r.Born, wire.FlagBorn}, {r.Built, wire.FlagBuilt}, {r.Serves, wire.FlagSession}, {r.Enters, wire.FlagCommand}, {r.Shares, wire.FlagShares},
 		{r.Ready, wire.FlagReady}, {r.Batch, wire.FlagBatch}, {r.Tell, wire.FlagTell}, {r.Quiet, wire.FlagQuiet}, {r.Probe, wire.FlagProbe},
-		{r.Apart, wire.FlagApart},
+		{r.Apart, wire.FlagApart}, {r.Last, wire.FlagLast},
 	} {
 		if flag.is {
 			h.Flags |= flag.flag

@@ -38,6 +38,9 @@ func handOver() uintptr {
 	r := &st.request
 	umask, _ := sys.Call(syscall.SYS_UMASK, 0, 0, 0, 0, 0, 0) // this process makes no files
 	r.Kind, r.Umask, r.Mask, r.CwdErrno = wire.RequestCommand, uint32(umask), st.oldMask, uint32(st.cwdError)
+	if st.hdr.Flags&wire.FlagLast != 0 {
+		r.Last = 1
+	}
 	extra := min(uintptr(st.hdr.Extra), wire.MaxPassed-wire.PassedFirst)
 	st.passed = cmsgMany{len: 16 + 4*(wire.PassedFirst+extra), level: syscall.SOL_SOCKET, typ: sys.SCM_RIGHTS}
 	st.passed.fds[0], st.passed.fds[1], st.passed.fds[2] = st.hdr.SelfFD, int32(st.control), int32(st.initSock)

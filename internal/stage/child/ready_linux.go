@@ -130,7 +130,7 @@ func hearReady() {
 			closeReady() // it has ended: reapWardens hears of it
 		default:
 			st.commands[freePlace()&(wire.MaxCommands-1)] = command{warden: st.ready, control: uintptr(st.passed.fds[0])}
-			st.latest, st.readyWanted = st.ready, true
+			st.latest, st.readyWanted = st.ready, st.request.Last == 0
 			forgetReady()
 		}
 	}

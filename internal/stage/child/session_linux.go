@@ -179,7 +179,7 @@ func takeRequest(socket uintptr) {
 		if st.paused != 0 {
 			errno = uintptr(syscall.ECANCELED)
 		} else if st.msghdr.flags&msgCtrunc == 0 && count >= wire.PassedFirst {
-			st.readyWanted = true
+			st.readyWanted = st.request.Last == 0
 			errno = startWarden(count)
 		}
 		if errno != 0 {

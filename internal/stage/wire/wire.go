@@ -232,6 +232,7 @@ const (
 	FlagBatch                // with FlagCommand: the warden may call sched_getscheduler(2) and sched_setscheduler(2)
 	FlagApart                // the tool, and init, leave the harness's session
 	FlagReady                // with FlagSession: a warden and a tool stand ready for commands whose tool has the ops of the session's own program
+	FlagLast                 // with FlagCommand: none stands ready for another
 )
 
 // Gates.
@@ -324,7 +325,7 @@ type Request struct {
 	Leads    uint32 // 1: the command's stage leads a process group: what signals it, signals the tool's group
 	Terminal uint32 // 1 + the descriptor that becomes the tool's controlling terminal; 0: none does
 	CwdErrno uint32
-	_        uint32
+	Last     uint32     // 1: the session ends with this command
 	Mask     uint64     // the tool's signal mask
 	Gaps     [4]uint64  // bit n: the tool's descriptor n is closed
 	Cwd      [4104]byte // the message ends with its zero
