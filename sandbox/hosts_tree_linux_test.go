@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -244,6 +245,54 @@ func TestKernelNothingOutlivesTheHarness(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestKernelTheStageAndTheKeeperAreKilledAtOnce, as the kernel does for want of memory, while the tool's execve waits for a lease on its file and
+// init for that: cancelling the command ends the run, of which nothing is left.
+func TestKernelTheStageAndTheKeeperAreKilledAtOnce(t *testing.T) {
+	kerneltest.Parallel(t) // it waits for a second
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as, Without: []kerneltest.Feature{kerneltest.Namespaces}}, func(t *testing.T) {
+			p := workspaceHere(t)
+			p.May = []Bound{policy.BoundFiles, policy.BoundProcesses}
+			s, err := New(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tool, lease := leased(t, filepath.Join(os.Getenv("HOME"), "ws"))
+			ctx, cancel := context.WithCancel(t.Context())
+			c := s.CommandContext(ctx, tool)
+			c.Dir = filepath.Dir(tool)
+			started := make(chan error, 1)
+			go func() { started <- c.Start() }()
+			await(t, "an execve that waits for the lease", lease)
+			keeper := theChild(t, theChild(t, os.Getpid()))
+			fds := outside(t, os.Getpid())
+			for _, sig := range []unix.Signal{unix.SIGSTOP, unix.SIGKILL} { // else the one would end init when it misses the other
+				for _, pid := range []int{keeper, theChild(t, os.Getpid())} {
+					if err := unix.Kill(pid, sig); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			cancel()
+			within(t, "the run", func() error {
+				err := <-started
+				if err == nil { // as of any command whose process is killed on its way
+					err = c.Wait()
+				}
+				if err == nil {
+					return errors.New("the tool ran to its end")
+				}
+				locks, err := os.ReadFile("/proc/locks")
+				if err == nil && !regexp.MustCompile(fmt.Sprintf(`LEASE +BREAKING +\S+ +%d `, os.Getpid())).Match(locks) {
+					return errors.New("it waited until the kernel broke the lease")
+				}
+				return err
+			})
+			dead(t, fds, 10_000)
+		})
+	})
 }
 
 // outside opens a pidfd of each descendant of a process.

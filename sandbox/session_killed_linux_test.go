@@ -41,6 +41,31 @@ func (k *killing) start(t *testing.T) {
 	go func() { k.started <- k.command.Start() }()
 }
 
+// leased makes a tool in dir with a lease on its file, and returns what reports whether somebody waits for the end of that.
+func leased(t *testing.T, dir string) (tool string, waits func() bool) {
+	t.Helper()
+	tool = filepath.Join(dir, "tool")
+	text, err := os.ReadFile("/bin/true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(tool, text, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(tool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
+		t.Skipf("leases: %v", err)
+	}
+	return tool, func() bool {
+		is, err := unix.FcntlInt(f.Fd(), unix.F_GETLEASE, 0)
+		return err != nil || is != unix.F_WRLCK
+	}
+}
+
 var moments = []moment{
 	{name: "before the command is handed over", reach: func(t *testing.T, s *Session, k *killing) {
 		k.command = s.sh("exec sleep 1000")
@@ -54,29 +79,11 @@ var moments = []moment{
 		await(t, "a stage that waits", func() bool { return waitsInPoll(k.stage) })
 	}},
 	{name: "the tool's file is not open yet", reach: func(t *testing.T, s *Session, k *killing) {
-		tool := filepath.Join(k.dir, "tool")
-		text, err := os.ReadFile("/bin/true")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(tool, text, 0o755); err != nil {
-			t.Fatal(err)
-		}
-		f, err := os.Open(tool)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { f.Close() })
-		if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
-			t.Skipf("leases: %v", err)
-		}
+		tool, waits := leased(t, k.dir)
 		k.command = s.Command(tool)
 		k.command.Dir = "/"
 		k.start(t)
-		await(t, "an execve that waits for the lease", func() bool {
-			is, err := unix.FcntlInt(f.Fd(), unix.F_GETLEASE, 0)
-			return err != nil || is != unix.F_WRLCK
-		})
+		await(t, "an execve that waits for the lease", waits)
 	}},
 	{name: "the tool was executed", running: true, reach: func(t *testing.T, s *Session, k *killing) {
 		k.command = s.sh("exec sleep 1000")

@@ -31,13 +31,7 @@ func warm(rounds int) (tables []table, err error) {
 	defer sess.Close()
 	list := []contender{
 		timed(plain, func() error { return exec.Command(trivial).Run() }),
-		{inSession, func() (time.Duration, error) {
-			began := time.Now()
-			err := in(sess, dir, trivial).Run()
-			took := time.Since(began)
-			time.Sleep(settling)
-			return took, err
-		}},
+		{inSession, func() (time.Duration, error) { return inOpened(sess, dir) }},
 		timed(sandboxed, func() error {
 			c := s.Command(trivial)
 			c.Dir = dir
@@ -92,6 +86,15 @@ func addWarm(t *table, r *results) {
 		}
 		t.add(name, r.time(i, time.Millisecond).String(), millis(quantile(r.times[i], 0.1)), millis(quantile(r.times[i], 0.99)), r.ratio(i, 0).String(), against)
 	}
+}
+
+// inOpened takes the time of a session's command.
+func inOpened(sess *sandbox.Session, dir string) (took time.Duration, err error) {
+	began := time.Now()
+	err = in(sess, dir, trivial).Run()
+	took = time.Since(began)
+	time.Sleep(settling)
+	return took, err
 }
 
 // fromPrepared takes the time of a command for which a sandbox waits. The one that replaces it is made before another contender's time.

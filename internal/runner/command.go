@@ -155,7 +155,12 @@ func (r *Run) awaitEmpty() {
 	watching := r.watching
 	r.mu.Unlock()
 	if watching {
-		r.ending.Do(func() { close(r.over) })
+		r.ending.Do(func() {
+			close(r.over)
+			if r.hurry != nil {
+				r.hurry()
+			}
+		})
 		<-r.empty
 	}
 }

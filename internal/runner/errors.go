@@ -30,7 +30,7 @@ func (e *StuckError) Error() string {
 func (e *StuckError) Unwrap() error { return e.Err }
 
 // A ProcessError is Wait's when a process of the sandbox's own was killed before the tool
-// had ended: by the kernel for want of memory, or by a process outside. Process is "init",
+// had ended: by a process outside, or, init and a warden, by the kernel for want of memory. Process is "init",
 // which is the supervisor too; "keeper", which stands in for a pid namespace; or "warden", with which one
 // command of a session ends, and not the session. The whole run ends with it: what the tool would have gone on with is not bounded any
 // more. Err is what Wait would have returned.

@@ -74,6 +74,7 @@ type Run struct {
 	gone    chan struct{} // closed: no process of a session's command is left
 	over    chan struct{} // closed: the stage has ended or was killed, and the others follow
 	ending  sync.Once     // closes over
+	hurry   func()        // ends what waits for the stage's messages; nil: they end by themselves
 	began   time.Time
 	ended   time.Time
 }

@@ -56,7 +56,7 @@ func (r *Run) watch() {
 	r.program.Close()
 	r.exe.Close() // a nil one does not mind
 	r.way.Close()
-	r.control.Passed()
+	hurry := r.control.Passed()
 	if r.call != nil {
 		r.call.Passed()
 	}
@@ -66,6 +66,7 @@ func (r *Run) watch() {
 	if r.session != nil {
 		go r.listenInside()
 	} else {
+		r.hurry = hurry
 		go r.listen()
 	}
 }

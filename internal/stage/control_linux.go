@@ -106,14 +106,19 @@ func NewControl() (*Control, error) {
 // Passed closes the stage's end in the harness: from now on the stage's end is
 // the only one, and its death is seen. Go's poller hears of the harness's end only now: it wakes a thread of the runtime, since one can write there
 // already, and the stage does not wait for that.
-func (c *Control) Passed() {
+//
+// Any goroutine may call hurry, which ends, a second later, what waits for messages: for a run whose stage has ended. All that the stage has said is
+// there by then. An init that lives on holds the socket as long as its tool's process waits in execve; AwaitEmpty then kills that process.
+func (c *Control) Passed() (hurry func()) {
 	if c.Child == nil {
-		return
+		return nil
 	}
 	c.Child.Close()
 	c.lost.Stop()
 	unix.SetNonblock(c.own, true) // a descriptor that is open: it does not fail
-	c.Child, c.sock, c.own = nil, os.NewFile(uintptr(c.own), "holdfast control"), -1
+	sock := os.NewFile(uintptr(c.own), "holdfast control")
+	c.Child, c.sock, c.own = nil, sock, -1
+	return func() { sock.SetReadDeadline(time.Now().Add(time.Second)) }
 }
 
 // Close lets go of everything.

@@ -3,7 +3,7 @@ package supervisor
 import "unsafe"
 
 // Begin makes s ready to serve under encoded rules that Check has accepted. They are read in place. The path of the run's
-// own directory ends with a NUL byte; nil for a process without one. It runs before the fork, in a process that may
+// own directory ends with a NUL byte; nil for a process without one. It runs in a process that may
 // have no Go runtime.
 //
 //go:norace

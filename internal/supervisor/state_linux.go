@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/supervisor/gittext"
 )
 
-// State is everything the serving code reads and writes. It is made before the fork, and holds the only
+// State is everything the serving code reads and writes. It holds the only
 // memory that the serving code uses; about 400 KiB, of which most is never touched.
 type State struct {
 	listener int

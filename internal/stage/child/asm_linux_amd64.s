@@ -55,12 +55,12 @@ TEXT ·vfork(SB),NOSPLIT|NOFRAME,$0-16
 	MOVQ	AX, pid+8(FP)
 	RET
 
-// func spawn(flags, top uintptr) (pid uintptr)
+// func spawn(flags, top, pidfd uintptr) (pid uintptr)
 // The child makes the stack check of every function pass, as enterInit does: where it shares the memory, it does already.
-TEXT ·spawn(SB),NOSPLIT|NOFRAME,$0-24
+TEXT ·spawn(SB),NOSPLIT|NOFRAME,$0-32
 	MOVQ	flags+0(FP), DI
 	MOVQ	top+8(FP), SI
-	XORL	DX, DX
+	MOVQ	pidfd+16(FP), DX
 	XORL	R10, R10
 	XORL	R8, R8
 	XORL	R9, R9
@@ -68,7 +68,7 @@ TEXT ·spawn(SB),NOSPLIT|NOFRAME,$0-24
 	SYSCALL
 	TESTQ	AX, AX
 	JZ	spawned
-	MOVQ	AX, pid+16(FP)
+	MOVQ	AX, pid+24(FP)
 	RET
 spawned:
 	MOVQ	(TLS), AX

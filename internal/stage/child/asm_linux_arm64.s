@@ -53,18 +53,18 @@ TEXT ·vfork(SB),NOSPLIT|NOFRAME,$0-16
 	MOVD	R0, pid+8(FP)
 	RET
 
-// func spawn(flags, top uintptr) (pid uintptr)
+// func spawn(flags, top, pidfd uintptr) (pid uintptr)
 // The child makes the stack check of every function pass, as enterInit does: where it shares the memory, it does already.
-TEXT ·spawn(SB),NOSPLIT|NOFRAME,$0-24
+TEXT ·spawn(SB),NOSPLIT|NOFRAME,$0-32
 	MOVD	flags+0(FP), R0
 	MOVD	top+8(FP), R1
-	MOVD	ZR, R2
+	MOVD	pidfd+16(FP), R2
 	MOVD	ZR, R3
 	MOVD	ZR, R4
 	MOVD	$220, R8 // clone
 	SVC
 	CBZ	R0, spawned
-	MOVD	R0, pid+16(FP)
+	MOVD	R0, pid+24(FP)
 	RET
 spawned:
 	MOVD	ZR, 16(g)

@@ -8,7 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sys"
 )
 
-// A process beside init, or beside a warden, shares its memory and descriptors. Two of them do what takes the kernel long and what init needs late or
+// A process beside init, a warden or a stage without a Go runtime shares its memory and descriptors. Two of them do what takes the kernel long and what init needs late or
 // never, on another processor if one is free; the third is a witness; the
 // fourth is a tool that stands ready (ready_linux.go). Beside the stage is the keeper. Each has a stack, and so at most one of a kind runs at a time.
 
@@ -23,8 +23,8 @@ const (
 	numberBeside
 )
 
-// spawn clones a process that calls besideMain on the stack that ends at top.
-func spawn(flags, top uintptr) (pid uintptr)
+// spawn clones a process that calls besideMain on the stack that ends at top. With CLONE_PIDFD its pidfd's number is written at pidfd.
+func spawn(flags, top, pidfd uintptr) (pid uintptr)
 
 var _ = besideMain // spawn calls it, in assembly
 
@@ -36,7 +36,7 @@ var besideStacks [numberBeside][64 << 10]byte
 //go:norace
 //go:nocheckptr
 func startBeside(what, flags uintptr) uintptr {
-	return spawn(sys.CLONE_VM|sys.CLONE_FILES|uintptr(syscall.SIGCHLD)|flags, besideTop(what))
+	return spawn(sys.CLONE_VM|sys.CLONE_FILES|uintptr(syscall.SIGCHLD)|flags, besideTop(what), 0)
 }
 
 // besideTop returns the end of the stack of such a process.

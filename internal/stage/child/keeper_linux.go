@@ -24,7 +24,8 @@ import (
 
 // The keeper is a process beside the stage (beside_linux.go), and has its memory: a fork, with the pages that both then write, would be a seventh of the
 // start. Its descriptors are its own as soon as init is cloned. What ends one process for the other's sake are a core dump, before Linux 5.16, and the
-// kernel's choice for want of memory: a stage that shares its memory is not dumpable, and of an init that has lost both the harness removes what is left.
+// kernel's choice for want of memory. A stage that shares its memory is not dumpable. An init that has lost both ends with all that is left, when it reads the
+// end of its socket; what holds it up until then the harness kills (Passed of stage.Control).
 
 // cloneKept is cloneInit with a keeper in between.
 //
@@ -37,15 +38,11 @@ func cloneKept(flags, top uintptr) (uintptr, int32, uintptr) {
 	if st.threads {
 		memory = 0 // the Go runtime around the stage (init in hook_linux.go) writes into the g that the keeper's functions would look at
 	}
-	st.keeperPID = spawn(memory|sys.CLONE_FILES|uintptr(syscall.SIGCHLD), besideTop(besideKeeper))
-	if int(st.keeperPID) < 0 {
-		return 0, -1, -st.keeperPID
+	pid := spawn(memory|sys.CLONE_FILES|sys.CLONE_PIDFD|uintptr(syscall.SIGCHLD), besideTop(besideKeeper), sys.Addr(&st.keeperFD))
+	if int(pid) < 0 {
+		return 0, -1, -pid
 	}
-	fd, errno := sys.Call(sys.SYS_PIDFD_OPEN, st.keeperPID, 0, 0, 0, 0, 0)
-	if errno != 0 {
-		return 0, -1, errno
-	}
-	st.keeperFD = int32(fd)
+	st.keeperPID = pid
 	return awaitKeeper()
 }
 
@@ -103,8 +100,7 @@ func keeperMain() {
 }
 
 // awaitKeepersSession returns, in init, when the keeper has left the session: from then
-// on a SIGKILL to the group does not end it. Of a keeper that ends before, the stage
-// takes init with it.
+// on a SIGKILL to the group does not end it. With a keeper that ends before, init ends.
 //
 //go:norace
 //go:nocheckptr
@@ -112,6 +108,9 @@ func awaitKeepersSession() {
 	own, _ := sys.Call(syscall.SYS_GETSID, 0, 0, 0, 0, 0, 0)
 	for {
 		parent, _ := sys.Call(syscall.SYS_GETPPID, 0, 0, 0, 0, 0, 0)
+		if parent != st.keeperPID {
+			endBetween()
+		}
 		if its, errno := sys.Call(syscall.SYS_GETSID, parent, 0, 0, 0, 0, 0); errno == 0 && its != own {
 			return
 		}

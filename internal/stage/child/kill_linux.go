@@ -15,7 +15,7 @@ import (
 //
 // A child that is the first in the list round after round does not end, though it is
 // killed: after some rounds killTree sleeps in between, and after some twenty seconds
-// it gives up and returns that child's number; else 0.
+// it gives up and returns that child's number, or 1 if it was not listed; else 0.
 //
 // It writes nothing of st: the keeper, which has the stage's memory, may be at it when the stage begins.
 //
@@ -51,7 +51,7 @@ func killTree(dir, file uintptr) (stuck uintptr) {
 		}
 		switch {
 		case still > patience:
-			return first
+			return max(first, 1)
 		case still > spins:
 			if still%100 == 0 { // once a second
 				killBelow(dir, 0)

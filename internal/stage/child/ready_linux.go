@@ -109,8 +109,16 @@ func closeReady() {
 }
 
 // readyMS is for how long init leaves the processors to the latest command, if it lasts: making what stands ready for the next one takes as much as a
-// short command does. It begins sweepMS after the end of a command that ends before.
+// short command does. Of a command that ends before, it begins with that end.
 const readyMS = 20
+
+// begins notes, in init, that the command of st.request begins, with this warden.
+//
+//go:norace
+//go:nocheckptr
+func begins(warden uintptr) {
+	st.latest, st.readyWanted, st.readyIn = warden, st.request.Last == 0, [2]int64{0, readyMS * 1e6}
+}
 
 const noSocket = ^uintptr(0)
 
@@ -130,7 +138,7 @@ func hearReady() {
 			closeReady() // it has ended: reapWardens hears of it
 		default:
 			st.commands[freePlace()&(wire.MaxCommands-1)] = command{warden: st.ready, control: uintptr(st.passed.fds[0])}
-			st.latest, st.readyWanted = st.ready, st.request.Last == 0
+			begins(st.ready)
 			forgetReady()
 		}
 	}

@@ -30,6 +30,9 @@ func startTool() {
 //go:norace
 //go:nocheckptr
 func superviseTool() {
+	if st.hdr.Flags&wire.FlagCommand == 0 {
+		makeSupervisor() // while the tool runs; a warden has made its own
+	}
 	checkExecuted()
 	if !beginSupervisor() {
 		exitInit() // a tool whose calls no supervisor answers

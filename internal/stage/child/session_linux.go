@@ -101,15 +101,14 @@ func serveSession() {
 		5:       {FD: -1},
 	}
 	st.signals = uintptr(st.poll[child].FD)
-	st.readyWanted, st.readySock = true, noSocket
+	st.readyWanted, st.readySock, st.readyIn = true, noSocket, [2]int64{0, sweepMS * 1e6}
 	for {
 		wait := uintptr(0)
-		if st.bereft > 0 || st.readyWanted && st.paused == 0 {
+		if st.bereft > 0 {
 			st.retry = [2]int64{0, sweepMS * 1e6}
-			if st.bereft == 0 && st.latest != 0 {
-				st.retry[1] = readyMS * 1e6
-			}
 			wait = sys.Addr(&st.retry)
+		} else if st.readyWanted && st.paused == 0 {
+			wait = sys.Addr(&st.readyIn) // ppoll(2) leaves in it what is left of it
 		}
 		st.poll[ready] = sys.PollFD{FD: int32(st.entrance), Events: sys.POLLIN}
 		if st.ready != 0 { // its warden takes what comes there, and closes this socket then
@@ -122,8 +121,8 @@ func serveSession() {
 		if errno != 0 {
 			continue
 		}
-		if n == 0 {
-			makeReady() // nothing else is to do
+		if n == 0 && st.bereft == 0 {
+			makeReady()
 		}
 		if st.poll[dialer].Revents != 0 && !serveDialer() {
 			st.poll[dialer].FD = -1
@@ -179,7 +178,6 @@ func takeRequest(socket uintptr) {
 		if st.paused != 0 {
 			errno = uintptr(syscall.ECANCELED)
 		} else if st.msghdr.flags&msgCtrunc == 0 && count >= wire.PassedFirst {
-			st.readyWanted = st.request.Last == 0
 			errno = startWarden(count)
 		}
 		if errno != 0 {
@@ -238,7 +236,8 @@ func startWarden(count uintptr) uintptr {
 		wardenMain(count)
 	}
 	st.commands[free&(wire.MaxCommands-1)] = command{warden: pid, control: uintptr(st.passed.fds[1])}
-	st.passed.fds[1], st.latest = -1, pid
+	st.passed.fds[1] = -1
+	begins(pid)
 	return 0
 }
 
@@ -350,7 +349,9 @@ func sweep() {
 		*c = command{}
 	}
 	st.bereft, st.rounds = 0, 0
-	makeReady() // what a command has held is free again, and the next one has yet to come
+	if st.latest == 0 { // what a command has held is free again, and the next one has yet to come
+		makeReady()
+	}
 }
 
 // raised moves a descriptor out of the way of the tools'. One that cannot be moved ends the session: the limit of

@@ -26,7 +26,9 @@ func stageMain() {
 		printError("the stage's program cannot be mapped")
 		sys.Call(syscall.SYS_EXIT_GROUP, wire.ExitFailed, 0, 0, 0, 0, 0)
 	}
-	makeSupervisor()
+	if st.plan.Supervisor.Len > 0 {
+		st.supervisor = &supervisorState
+	}
 	prepare()
 	if !run(wire.InStage) {
 		fail()
@@ -180,8 +182,8 @@ func closeStageFDs() {
 // monitor waits until init is gone. It kills init when the harness or the keeper has died
 // or the deadline has passed. Of an init that is killed, or has closed its socket, it
 // waits for the end for some twenty seconds (endsLate): what holds it up is told to the harness. So is
-// the end of an init or a keeper that was killed by another: by the kernel for want of
-// memory, by a process outside.
+// the end of an init or a keeper that was killed by a process outside, or of an init by the
+// kernel for want of memory, which takes the stage with the keeper.
 //
 //go:norace
 //go:nocheckptr

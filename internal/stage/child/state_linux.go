@@ -106,14 +106,15 @@ type state struct {
 	pair       [2]int32 // of sockets that the wardens' supervisors share (supervisor.Share); 0: there is none
 
 	// Of a session's processes that stand ready (ready_linux.go).
-	ready       uintptr // the warden's number, in init; 0: none stands ready
-	readySock   uintptr // init's end of the socket to it, or noSocket; the warden's own end, in the warden
-	readyWanted bool    // init makes one when there is nothing else to do
-	latest      uintptr // the warden of the command that init has heard of last; 0: it has ended
-	phase       uint32  // which of the tool's ops run; 0: all, in order
-	standing    uint32  // a futex: what the tool is at
-	released    uint32  // a futex: not 0 once the command is there
-	warmth      uint32  // how the command's tool was started: wire.Warm and what follows it
+	ready       uintptr  // the warden's number, in init; 0: none stands ready
+	readySock   uintptr  // init's end of the socket to it, or noSocket; the warden's own end, in the warden
+	readyWanted bool     // init makes one when there is nothing else to do,
+	readyIn     [2]int64 // and in so long, struct timespec, if the latest command goes on
+	latest      uintptr  // the warden of the command that init has heard of last; 0: it has ended
+	phase       uint32   // which of the tool's ops run; 0: all, in order
+	standing    uint32   // a futex: what the tool is at
+	released    uint32   // a futex: not 0 once the command is there
+	warmth      uint32   // how the command's tool was started: wire.Warm and what follows it
 
 	toolClone uintptr // clone flags for the tool, where it is pid 1
 	initFlags uintptr // clone flags for init, where not the stage clones it,
