@@ -25,16 +25,11 @@ const (
 	magicDevpts = 0x1cd1
 )
 
-// KeepTerminal lets the tool open a terminal that it was given. The descriptor, of O_PATH, is the supervisor's from then on.
+// KeepTerminal lets the tool open a terminal that it was given, where Rules.Terminals says so. The descriptor, of O_PATH, is the supervisor's from then
+// on. It may be called before Begin.
 //
 //go:norace
-func KeepTerminal(s *State, fd int) {
-	if s.m.rb(offDevices)&devTerminals == 0 {
-		closeFD(fd)
-		return
-	}
-	s.keepTerminal(fd)
-}
+func KeepTerminal(s *State, fd int) { s.keepTerminal(fd) }
 
 // keepTerminal takes a descriptor in the place of a terminal's that has ended: 0, or a negative errno.
 //
