@@ -117,7 +117,10 @@ const readyMS = 20
 //go:norace
 //go:nocheckptr
 func begins(warden uintptr) {
-	st.latest, st.readyWanted, st.readyIn = warden, st.request.Last == 0, [2]int64{0, readyMS * 1e6}
+	if st.latest == 0 || !st.readyWanted { // else it counts from an earlier one that goes on: commands may overlap for ever
+		st.readyIn = [2]int64{0, readyMS * 1e6}
+	}
+	st.latest, st.readyWanted = warden, st.request.Last == 0
 }
 
 const noSocket = ^uintptr(0)
