@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"testing"
@@ -40,6 +41,33 @@ func TestASandboxIsWaitedForAsLongAsItsStageLives(t *testing.T) {
 		t.Error("its stage has not ended, and it was given up")
 	}
 	sleeper.Wait()
+}
+
+// TestWhatHasArrivedIsReadLate: on a busy machine the deadline of hurry can pass before what the stage has said is looked at.
+func TestWhatHasArrivedIsReadLate(t *testing.T) {
+	c, err := NewControl()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	init, err := unix.Dup(int(c.Child.Fd())) // which lives on
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(init)
+	m := wire.Message{Kind: wire.MsgStarted}
+	if _, err := unix.Write(init, bytesOf(&m)); err != nil {
+		t.Fatal(err)
+	}
+	hurry := c.Passed()
+	hurry()
+	time.Sleep(1100 * time.Millisecond)
+	if err := c.AwaitStart(); err != nil || !c.Started {
+		t.Errorf("the message was not read: %v", err)
+	}
+	if err := c.next(); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("with no message: %v", err)
+	}
 }
 
 // TestEvidenceIsAwaitedWithWhoInitIs: init's messages can be faster than the stage's, which says who init is.

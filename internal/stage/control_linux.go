@@ -177,19 +177,7 @@ func (c *Control) Drain() {
 	}
 }
 
-// Poll reads what has arrived and does not wait.
-func (c *Control) Poll() {
-	if c.sock == nil {
-		return
-	}
-	c.sock.SetReadDeadline(time.Unix(1, 0))
-	c.Drain()
-	if c.sock != nil {
-		c.sock.SetReadDeadline(time.Time{})
-	}
-}
-
-// next reads one message. A timeout leaves the socket open.
+// next reads one message. A deadline that has passed leaves the socket open, and is an error only when nothing has arrived.
 func (c *Control) next() error {
 	if c.sock == nil {
 		return io.EOF
@@ -217,10 +205,17 @@ func receive(sock *os.File, buf []byte) (n, fd int, err error) {
 	}
 	oob := make([]byte, unix.CmsgSpace(4))
 	oobn := 0
-	waitErr := raw.Read(func(fd uintptr) bool {
+	read := func(fd uintptr) bool {
 		n, oobn, _, _, err = unix.Recvmsg(int(fd), buf, oob, unix.MSG_CMSG_CLOEXEC)
 		return err != unix.EAGAIN
-	})
+	}
+	waitErr := raw.Read(read)
+	if errors.Is(waitErr, os.ErrDeadlineExceeded) { // which package os looks at before it reads
+		arrived := false
+		if raw.Control(func(fd uintptr) { arrived = read(fd) }) == nil && arrived {
+			waitErr = nil
+		}
+	}
 	switch {
 	case waitErr != nil:
 		return 0, -1, waitErr

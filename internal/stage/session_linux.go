@@ -133,30 +133,13 @@ func (c *Control) until(done func() bool) {
 	}
 }
 
-// cutOff takes what has arrived, and kills the warden if the tool's end is not in it.
+// cutOff kills the warden if what has arrived does not tell of the tool's end.
 func (c *Control) cutOff() {
 	c.sock.SetReadDeadline(time.Time{})
-	for c.arrived() && c.next() == nil {
-	}
 	if !c.ToolEnded {
 		c.doomed = true
 		c.KillInit()
 	}
-}
-
-// arrived reports whether there is something to read.
-func (c *Control) arrived() (is bool) {
-	if c.sock == nil {
-		return false
-	}
-	if raw, err := c.sock.SyscallConn(); err == nil {
-		raw.Control(func(fd uintptr) {
-			p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-			n, err := unix.Poll(p, 0)
-			is = err == nil && n > 0
-		})
-	}
-	return is
 }
 
 // Discard reads what is left and changes nothing: the fields are others' to read by now.
