@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sys"
 )
 
-// A process beside init, a warden or a stage without a Go runtime shares its memory and descriptors. Two of them do what takes the kernel long and what init needs late or
-// never, on another processor if one is free; the third is a witness; the
-// fourth is a tool that stands ready (ready_linux.go). Beside the stage is the keeper. Each has a stack, and so at most one of a kind runs at a time.
+// A process beside init, a warden or a stage without a Go runtime shares its memory and descriptors. Each has a stack, and so at most one of a kind
+// runs at a time. Those for the network and the harness's root do what takes the kernel long, and what init needs late or never, on another processor
+// if one is free.
 
 // What a process beside another is for.
 const (
@@ -18,8 +18,8 @@ const (
 	besideApart          // it raises lo in the one that it is cloned into
 	besideDetach         // it takes the harness's root off
 	besideWitness        // init tries to signal it
-	besideTool           // it becomes a command's tool
-	besideKeeper         // keeper_linux.go
+	besideTool           // beside a warden: it becomes a command's tool (ready_linux.go)
+	besideKeeper         // beside the stage (keeper_linux.go)
 	numberBeside
 )
 

@@ -203,7 +203,7 @@ func checkTerminal(fd, keep uintptr) uintptr {
 	if _, errno := sys.Call(syscall.SYS_IOCTL, fd, syscall.TCGETS, sys.Addr(&st.siginfo), 0, 0, 0); errno != 0 {
 		return uintptr(syscall.ENOTTY)
 	}
-	if keep != 0 && st.supervisor != nil {
+	if keep != 0 && st.plan.Supervisor.Len > 0 {
 		keepTerminal(fd)
 	}
 	return 0
@@ -230,7 +230,7 @@ func keepTerminal(fd uintptr) {
 	up, errno := sys.Call(syscall.SYS_FCNTL, path, syscall.F_DUPFD_CLOEXEC, least, 0, 0, 0)
 	sys.Call(syscall.SYS_CLOSE, path, 0, 0, 0, 0, 0)
 	if errno == 0 {
-		supervisor.KeepTerminal(st.supervisor, int(up))
+		supervisor.KeepTerminal(&supervisorState, int(up))
 	}
 }
 

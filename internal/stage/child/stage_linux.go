@@ -26,9 +26,6 @@ func stageMain() {
 		printError("the stage's program cannot be mapped")
 		sys.Call(syscall.SYS_EXIT_GROUP, wire.ExitFailed, 0, 0, 0, 0, 0)
 	}
-	if st.plan.Supervisor.Len > 0 {
-		st.supervisor = &supervisorState
-	}
 	prepare()
 	if !run(wire.InStage) {
 		fail()

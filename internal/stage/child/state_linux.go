@@ -117,7 +117,7 @@ type state struct {
 	warmth      uint32   // how the command's tool was started: wire.Warm and what follows it
 
 	toolClone uintptr // clone flags for the tool, where it is pid 1
-	initFlags uintptr // clone flags for init, where not the stage clones it,
+	initFlags uintptr // where another process than the stage clones init: the clone flags,
 	initTop   uintptr // and the end of init's stack
 	joinErrno uintptr
 
