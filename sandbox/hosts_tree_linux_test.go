@@ -224,7 +224,7 @@ func TestKernelNothingOutlivesTheHarness(t *testing.T) {
 						t.Fatal(err)
 					}
 					if _, err := os.Lstat(string(home)); h.without != nil && err != nil { // with namespaces it is gone with them
-						t.Errorf("the tool has no HOME of its own: %v", err)
+						t.Errorf("HOME is not there while the tool runs: %v", err)
 					}
 					fds := outside(t, harness.Process.Pid)
 					pid := harness.Process.Pid
@@ -239,7 +239,7 @@ func TestKernelNothingOutlivesTheHarness(t *testing.T) {
 					}
 					dead(t, fds, 10_000)
 					if _, err := os.Lstat(string(home)); h.without != nil && !errors.Is(err, os.ErrNotExist) {
-						t.Errorf("the tool's HOME is left: %v", err)
+						t.Errorf("HOME was not removed: %v", err)
 					}
 				})
 			})
@@ -247,8 +247,8 @@ func TestKernelNothingOutlivesTheHarness(t *testing.T) {
 	}
 }
 
-// TestKernelTheStageAndTheKeeperAreKilledAtOnce, as the kernel does for want of memory, while the tool's execve waits for a lease on its file and
-// init for that: cancelling the command ends the run, of which nothing is left.
+// TestKernelTheStageAndTheKeeperAreKilledAtOnce, as the kernel kills both when memory is short. The tool's execve waits for a lease on its file
+// meanwhile, and init waits for the execve. Cancelling the command then kills every process of the run before the lease ends.
 func TestKernelTheStageAndTheKeeperAreKilledAtOnce(t *testing.T) {
 	kerneltest.Parallel(t) // it waits for a second
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
@@ -259,13 +259,13 @@ func TestKernelTheStageAndTheKeeperAreKilledAtOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tool, lease := leased(t, filepath.Join(os.Getenv("HOME"), "ws"))
+			tool, waits := leased(t, filepath.Join(os.Getenv("HOME"), "ws"))
 			ctx, cancel := context.WithCancel(t.Context())
 			c := s.CommandContext(ctx, tool)
 			c.Dir = filepath.Dir(tool)
 			started := make(chan error, 1)
 			go func() { started <- c.Start() }()
-			await(t, "an execve that waits for the lease", lease)
+			await(t, "an execve that waits for the lease", waits)
 			keeper := theChild(t, theChild(t, os.Getpid()))
 			fds := outside(t, os.Getpid())
 			for _, sig := range []unix.Signal{unix.SIGSTOP, unix.SIGKILL} { // else the one would end init when it misses the other

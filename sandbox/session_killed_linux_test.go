@@ -41,7 +41,7 @@ func (k *killing) start(t *testing.T) {
 	go func() { k.started <- k.command.Start() }()
 }
 
-// leased makes a tool in dir with a lease on its file, and returns what reports whether somebody waits for the end of that.
+// leased makes a tool in dir and takes a lease on its file. The function waits reports whether an open or an execve waits for the lease.
 func leased(t *testing.T, dir string) (tool string, waits func() bool) {
 	t.Helper()
 	tool = filepath.Join(dir, "tool")
@@ -58,7 +58,7 @@ func leased(t *testing.T, dir string) (tool string, waits func() bool) {
 	}
 	t.Cleanup(func() { f.Close() })
 	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
-		t.Skipf("leases: %v", err)
+		t.Skipf("needs leases on files: %v", err)
 	}
 	return tool, func() bool {
 		is, err := unix.FcntlInt(f.Fd(), unix.F_GETLEASE, 0)

@@ -2,6 +2,8 @@ package sandbox
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -125,6 +127,43 @@ func TestKernelAttackWhatStandsReady(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestKernelWhatStandsReadyIsMadeInABusySession: connections that init dials, each of which wakes it, do not put off the process for the next command
+// while the latest one goes on.
+func TestKernelWhatStandsReadyIsMadeInABusySession(t *testing.T) {
+	const closed = 4321 // no tool listens there
+	kerneltest.Need(t, kerneltest.LandlockABI(6), kerneltest.HasSeccompFilter, kerneltest.HasUserNamespaces)
+	eachWall(t, sessionWalls[:1], func(t *testing.T, w walls) {
+		p := attackPolicy(t, "", w)
+		p.Network.Listen = []uint16{closed}
+		s, err := attackSandbox(t, p, w).Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		ctx, stop := context.WithCancel(t.Context())
+		refused := make(chan int)
+		go func() {
+			n := 0
+			for ; ctx.Err() == nil; time.Sleep(time.Millisecond) {
+				if _, err := s.DialInside(ctx, closed); errors.Is(err, unix.ECONNREFUSED) {
+					n++
+				}
+			}
+			refused <- n
+		}()
+		within(t, "the process for the next command", func() error {
+			if got := outputOf(t, s.program("session ready")); got != "ready" {
+				return errors.New(got)
+			}
+			return nil
+		})
+		stop()
+		if n := <-refused; n < 3 {
+			t.Errorf("init was woken %d times", n)
+		}
+	})
 }
 
 // held reports whether a report holds these bounds.
