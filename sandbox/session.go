@@ -29,7 +29,7 @@ func (s *Sandbox) Open(ctx context.Context) (*Session, error) {
 	}
 	live.WatchPorts()
 	n := &Session{live: live}
-	n.files = inside.New(n.startFiles, live.Dir)
+	n.files = inside.New(n.startFiles, live.Over, live.Dir)
 	return n, nil
 }
 

@@ -116,6 +116,7 @@ func (r *Run) reap(wait func() error) error {
 	}
 	set(true)
 	defer set(false)
+	defer r.endsLeft()()
 	return wait()
 }
 

@@ -319,6 +319,9 @@ func (r *Run) failure() error {
 	return r.stageErr
 }
 
+// endsLeft has nothing to end: every process of a run ends with its tool.
+func (r *Run) endsLeft() (stop func()) { return func() {} }
+
 // waitError adds what the run knows to os/exec's result.
 func (r *Run) waitError(err error) error {
 	r.mu.Lock()

@@ -38,7 +38,8 @@ type contact struct {
 	inRoot   bool // the root is an explicit one, in which what the harness sees at a path says nothing
 	watching bool
 	refusals refusals
-	stuck    int // a process that was killed and has not ended; set before empty is closed
+	cut      error // why what the tool had left was ended while Wait read its output; nil: it was not
+	stuck    int   // a process that was killed and has not ended; set before empty is closed
 }
 
 // watch begins to read what the stage says. It is called once the process has
@@ -303,6 +304,8 @@ func (r *Run) failure() error {
 		return &fs.PathError{Op: "chdir", Path: r.dir, Err: f.Errno}
 	case f != nil && r.session != nil && f.Step == wire.StepClone && f.Errno == syscall.ECANCELED:
 		return pausedError("starts no commands")
+	case f != nil && r.session != nil && f.Step == wire.StepClone && f.Errno == syscall.EUSERS:
+		return &policy.SessionError{Reason: fmt.Sprintf("has %d commands with processes, and more it cannot have", wire.MaxCommands), Remedy: "wait for some, or cancel those whose background processes are no longer needed", Err: syscall.EAGAIN}
 	case f != nil && r.control.GateErr != nil:
 		return r.control.GateErr
 	case f != nil:
@@ -320,13 +323,18 @@ func (r *Run) waitError(err error) error {
 	if r.call != nil {
 		defer r.call.Close()
 	}
+	r.mu.Lock()
+	cut := r.cut
+	r.mu.Unlock()
 	switch {
 	case r.control == nil || r.cmd.ProcessState == nil:
 		return err
 	case r.stuck != 0:
 		return &StuckError{PID: r.stuck, Err: err}
-	case r.control.Deadline:
+	case r.control.Deadline || cut == ErrDeadline:
 		return &deadlineError{err}
+	case cut != nil && err == nil: // as os/exec says that the context has ended a command which then exited with 0
+		return cut
 	case r.session != nil && !r.control.ToolEnded && !r.control.Gone:
 		select { // init has not said that the command is gone: it is dead, and the session's end on its way, or it has not heard of the command
 		case <-r.session.ended:

@@ -86,7 +86,12 @@ func (s *Sandbox) Open(ctx context.Context) (*Session, error) {
 		return nil, host.ShortOf(err)
 	}
 	go n.follow()
-	stop := context.AfterFunc(ctx, func() { n.Close() })
+	stop := context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			n.deadline.struck.Store(true)
+		}
+		n.Close()
+	})
 	go func() { <-n.ended; stop() }()
 	return n, nil
 }
@@ -331,6 +336,9 @@ func (n *Session) over(from error) error {
 	}
 	return n.err(from)
 }
+
+// Over is the error of a session that is over or about to be; nil: it is not.
+func (n *Session) Over() error { return n.over(nil) }
 
 // killLeft kills the warden of a command whose tool has ended. It reports whether there was one.
 func (n *Session) killLeft(c *stage.Control) bool {

@@ -26,6 +26,9 @@ type Session struct {
 
 func (n *Session) over(error) error { return errors.ErrUnsupported }
 
+// Over is not called.
+func (n *Session) Over() error { return errors.ErrUnsupported }
+
 // Open says so.
 func (s *Sandbox) Open(context.Context) (*Session, error) {
 	return nil, &policy.SessionError{Reason: "needs Linux", Remedy: "run single commands", Err: errors.ErrUnsupported}

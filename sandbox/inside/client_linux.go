@@ -1,6 +1,7 @@
 package inside
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -19,6 +20,7 @@ type Start func(ctx context.Context, socket *os.File) (kill func(), gone <-chan 
 // A client is the harness's half: the server that runs, and connections to it that are free.
 type client struct {
 	start    Start
+	over     func() error // the session's error if it has ended; nil: it lives
 	patience time.Duration
 	slots    chan struct{} // one for each request that may be under way
 
@@ -43,8 +45,8 @@ type server struct {
 // start, and to answer a request whose context has no deadline.
 const mostRequests, mostFree, patience = 64, 8, 30 * time.Second
 
-func newClient(start Start) *client {
-	return &client{start: start, patience: patience, slots: make(chan struct{}, mostRequests)}
+func newClient(start Start, over func() error) *client {
+	return &client{start: start, over: over, patience: patience, slots: make(chan struct{}, mostRequests)}
 }
 
 // limit returns ctx with a limit of the client's own, after which its cause says that the server has not done something.
@@ -80,6 +82,7 @@ func (c *client) ask(ctx context.Context, r request) (answer, int, error) {
 		c.check(s)
 	default:
 		c.drop(s) // it is dead, stopped or hostile
+		err = cmp.Or(c.over(), err)
 	}
 	return a, fd, err
 }

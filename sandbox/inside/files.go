@@ -41,8 +41,8 @@ func (e *ServerError) Error() string {
 func (e *ServerError) Unwrap() error { return e.Err }
 
 // New is for package sandbox: use Session.Files.
-func New(start Start, dir func() string) *Files {
-	return &Files{newClient(start), context.Background(), dir}
+func New(start Start, over func() error, dir func() string) *Files {
+	return &Files{newClient(start, over), context.Background(), dir}
 }
 
 // WithContext returns the same files for requests that end with ctx, with an error that wraps its cause. Whether such a request was carried out is not

@@ -14,7 +14,7 @@ type Start func(ctx context.Context, socket *os.File) (kill func(), gone <-chan 
 
 type client struct{}
 
-func newClient(Start) *client { return nil }
+func newClient(Start, func() error) *client { return nil }
 
 func (c *client) ask(context.Context, request) (answer, int, error) {
 	return answer{}, -1, errors.ErrUnsupported

@@ -226,7 +226,7 @@ func receiveRequest(socket uintptr) (n, count, errno uintptr) {
 func startWarden(count uintptr) uintptr {
 	free := freePlace()
 	if free < 0 {
-		return uintptr(syscall.EAGAIN)
+		return uintptr(syscall.EUSERS)
 	}
 	pid, errno := sys.Call(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
 	if errno != 0 {
