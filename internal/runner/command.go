@@ -3,10 +3,12 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // Start starts the command, and returns when the tool has been executed inside its walls, and otherwise
@@ -191,4 +193,57 @@ func (r *Run) checkDir() error {
 		return hiddenDir(dir)
 	}
 	return nil
+}
+
+// endsLeft has what the command's tool has left behind end with the command's context, or at its deadline, until stop: os/exec looks at neither once the
+// process has ended, and reads for as long as anything has the other end of its pipes. stop returns when that is over.
+func (r *Run) endsLeft() (stop func()) {
+	if r.session == nil || r.borrowed {
+		return func() {}
+	}
+	ctx, cancel := r.caller, context.CancelFunc(func() {})
+	if r.cmd.Cancel == nil {
+		ctx = context.Background() // as os/exec does
+	}
+	if ms := r.sandbox.Plan.DeadlineMS; ms > 0 && !r.plain {
+		began := r.began
+		if began.IsZero() {
+			began = time.Now()
+		}
+		ctx, cancel = context.WithDeadlineCause(ctx, began.Add(time.Duration(ms)*time.Millisecond), ErrDeadline)
+	}
+	if ctx.Done() == nil {
+		return cancel
+	}
+	returned, ended := make(chan struct{}), make(chan struct{})
+	unhook := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		select {
+		case <-r.empty:
+		case <-returned:
+			return
+		}
+		if !r.killLeft() {
+			return
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.cut = ctx.Err(); context.Cause(ctx) == ErrDeadline {
+			r.cut = ErrDeadline
+		}
+	})
+	return func() {
+		close(returned)
+		if !unhook() {
+			<-ended
+		}
+		cancel()
+	}
+}
+
+// leftEnded is why what the tool had left was ended while Wait read its output; nil: it was not.
+func (r *Run) leftEnded() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cut
 }

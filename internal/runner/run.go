@@ -75,6 +75,7 @@ type Run struct {
 	over    chan struct{} // closed: the stage has ended or was killed, and the others follow
 	ending  sync.Once     // closes over
 	hurry   func()        // ends what waits for the stage's messages; nil: they end by themselves
+	cut     error         // why what the tool had left was ended while Wait read its output; nil: it was not
 	began   time.Time
 	ended   time.Time
 }

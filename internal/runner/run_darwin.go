@@ -319,8 +319,8 @@ func (r *Run) failure() error {
 	return r.stageErr
 }
 
-// endsLeft has nothing to end: every process of a run ends with its tool.
-func (r *Run) endsLeft() (stop func()) { return func() {} }
+// killLeft has nothing to end: every process of a run ends with its tool.
+func (r *Run) killLeft() bool { return false }
 
 // waitError adds what the run knows to os/exec's result.
 func (r *Run) waitError(err error) error {

@@ -16,7 +16,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/stage/launch"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
-	"golang.org/x/sys/unix"
 )
 
 // contact is what connects a run with its stage.
@@ -38,8 +37,7 @@ type contact struct {
 	inRoot   bool // the root is an explicit one, in which what the harness sees at a path says nothing
 	watching bool
 	refusals refusals
-	cut      error // why what the tool had left was ended while Wait read its output; nil: it was not
-	stuck    int   // a process that was killed and has not ended; set before empty is closed
+	stuck    int // a process that was killed and has not ended; set before empty is closed
 }
 
 // watch begins to read what the stage says. It is called once the process has
@@ -182,18 +180,6 @@ func (r *Run) listenInside() {
 // processor from a short one.
 const refillAfter = 20 * time.Millisecond
 
-// stageEnded waits so many milliseconds, or with -1 for ever, until a stage has ended, and leaves its status to os/exec.
-func stageEnded(p *os.Process, wait int) (ended bool) {
-	err := p.WithHandle(func(pidfd uintptr) {
-		for err := error(unix.EINTR); err == unix.EINTR; {
-			n := 0
-			n, err = unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, wait)
-			ended = n > 0
-		}
-	})
-	return ended || errors.Is(err, os.ErrProcessDone) // it was waited for
-}
-
 // endStageless has listenInside look whether the tool has ended, and kill its warden if it has not, if the stage has ended.
 func (r *Run) endStageless() {
 	r.mu.Lock()
@@ -323,9 +309,7 @@ func (r *Run) waitError(err error) error {
 	if r.call != nil {
 		defer r.call.Close()
 	}
-	r.mu.Lock()
-	cut := r.cut
-	r.mu.Unlock()
+	cut := r.leftEnded()
 	switch {
 	case r.control == nil || r.cmd.ProcessState == nil:
 		return err
@@ -397,10 +381,17 @@ func (r *Run) processError(err error) *ProcessError {
 
 // killProcess ends the stage, and with it everything. Of a session's command whose tool has ended it ends what that has left.
 func (r *Run) killProcess() error {
-	err := r.cmd.Process.Kill()
-	if r.session != nil && r.session.killLeft(r.control) {
-		<-r.gone
-		return nil
+	if err := r.cmd.Process.Kill(); !r.killLeft() {
+		return err
 	}
-	return err
+	return nil
+}
+
+// killLeft ends what the tool of a session's command has left. It reports whether there was something.
+func (r *Run) killLeft() bool {
+	if r.session == nil || !r.session.killLeft(r.control) {
+		return false
+	}
+	<-r.gone
+	return true
 }
