@@ -88,7 +88,7 @@ func run(o options, in io.Reader, out io.Writer) error {
 		return err
 	}
 
-	a := newAgent(session, user, o, p.Brief())
+	a := newAgent(session, user, o, p.SessionBrief())
 	interrupts := make(chan os.Signal, 1)
 	signal.Notify(interrupts, os.Interrupt)
 	defer signal.Stop(interrupts)

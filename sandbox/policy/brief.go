@@ -18,9 +18,17 @@ const (
 // Brief returns what a language model has to know before it works under the policy, in at most 15 lines: what can be
 // written, read and reached, what is limited or private, and what a denial looks like. Long lists are
 // cut, with the number of what is left out. It tells the model what to expect and bounds nothing; what held in a run, its
-// sandbox.Report says. It does not know what the host lacks.
+// sandbox.Report says. It does not know what the host lacks. It speaks of commands with a sandbox each; see [Policy.SessionBrief].
 func (p Policy) Brief() string {
-	var b brief
+	return p.brief(brief{life: "run", background: "ends with its command"})
+}
+
+// SessionBrief is Brief for the commands of a sandbox.Session, which share what is private and leave servers running.
+func (p Policy) SessionBrief() string {
+	return p.brief(brief{life: "session", background: "goes on until the session ends: send its output to a file, else the command waits for it"})
+}
+
+func (p Policy) brief(b brief) string {
 	b.line("Your commands run in a sandbox of the operating system. Nothing inside can switch it off.")
 	b.files(p)
 	b.network(p)
@@ -31,7 +39,7 @@ func (p Policy) Brief() string {
 		if p.Nested {
 			nested = " User namespaces and mounts are allowed (bwrap, Chromium's sandbox), cgroup namespaces are not."
 		}
-		b.line("Processes: other processes of the machine cannot be seen or signalled; what runs in the background ends with its command.%s", nested)
+		b.line("Processes: other processes of the machine cannot be seen or signalled; what runs in the background %s.%s", b.background, nested)
 	}
 	b.denials(p)
 	return b.String()
@@ -51,7 +59,11 @@ func (b *brief) denials(p Policy) {
 
 func (p Policy) isOpen(b Bound) bool { return slices.Contains(p.Open, b) }
 
-type brief struct{ strings.Builder }
+type brief struct {
+	strings.Builder
+	life       string // of what is private: the run, or the session with all its commands
+	background string // what becomes of a process there
+}
 
 func (b *brief) line(format string, args ...any) {
 	fmt.Fprintf(b, format+"\n", args...)
@@ -87,7 +99,7 @@ func (b *brief) files(p Policy) {
 	}
 	f := p.Files
 	if p.Root != nil {
-		b.line("Files: a root made for this run of %d entries; nothing else of the machine is there.", len(p.Root.Entries))
+		b.line("Files: a root made for this %s of %d entries; nothing else of the machine is there.", b.life, len(p.Root.Entries))
 	} else {
 		if p.Dir != "" {
 			b.line("Working directory, unless another is set that is shown: %s", briefed([]string{p.Dir}))
@@ -96,13 +108,13 @@ func (b *brief) files(p Policy) {
 			b.line("Writable, and kept: nothing.")
 		}
 		b.list("Writable, and kept: %s", f.kept())
-		b.list("Private to the run, empty at its start and gone after it: %s", f.Private)
-		b.list("Writable as a copy, changes are gone after the run: %s", f.CopyOnWrite)
+		b.list("Private to the "+b.life+", empty at its start and gone after it: %s", f.Private)
+		b.list("Writable as a copy, changes are gone after the "+b.life+": %s", f.CopyOnWrite)
 		b.list("Readable: %s", f.Read)
 		b.line("Nothing else of the machine exists: \"No such file or directory\" or \"Permission denied\" may be the sandbox's answer.")
 	}
 	if n := len(f.ProtectedPatterns()); n > 0 && (len(f.kept()) > 0 || p.GuardsRoot()) {
-		b.line("Not to be made or changed in what is writable: %d names that other programs obey (.git/hooks, .bashrc, .vscode, .envrc ...), \"Permission denied\". Plain git works.", n)
+		b.line("Not to be made or changed in what is writable: %d names that other programs obey (.git/hooks, .bashrc, .vscode, .envrc ...), \"Permission denied\". Git works, but does not check out, stash, reset or remove files of these names: what it then shows as changed is not yours, so do not commit it.", n)
 	}
 	b.list("Not to be opened in what is writable, whatever the directory: %s", f.HideNames)
 }

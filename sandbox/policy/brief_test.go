@@ -26,12 +26,17 @@ Private to the run, empty at its start and gone after it: /tmp, /home/me
 Writable as a copy, changes are gone after the run: /home/me/.cache/go-build
 Readable: /usr, /bin, /etc, /opt, /a, /b, /c, /d and 2 more
 Nothing else of the machine exists: "No such file or directory" or "Permission denied" may be the sandbox's answer.
-Not to be made or changed in what is writable: %d names that other programs obey (.git/hooks, .bashrc, .vscode, .envrc ...), "Permission denied". Plain git works.
+Not to be made or changed in what is writable: %d names that other programs obey (.git/hooks, .bashrc, .vscode, .envrc ...), "Permission denied". Git works, but does not check out, stash, reset or remove files of these names: what it then shows as changed is not yours, so do not commit it.
 Network: no host can be reached; programs say "refused by the sandbox", 403 or that they cannot resolve the name.
 Environment: secrets of the user are not in it.
 Processes: other processes of the machine cannot be seen or signalled; what runs in the background ends with its command.
 A denial is final: the same again, or a way around it, fails too. Say what you need and why; the user can change the policy. The user is not told which files you did not find: name those that you need.
 `, len(Files{}.ProtectedPatterns()))
+	inSession := strings.NewReplacer("Private to the run", "Private to the session", "after the run", "after the session",
+		"ends with its command", "goes on until the session ends: send its output to a file, else the command waits for it").Replace(want)
+	if got := workspace.SessionBrief(); got != inSession {
+		t.Errorf("%s\nwant\n%s", got, inSession)
+	}
 	if got := workspace.Brief(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
