@@ -86,11 +86,7 @@ func bash(a *agent, ctx context.Context, in bashCall, result io.Writer) error {
 // are the session's: each command's report has them all.
 func (a *agent) tellDenials(cmd *sandbox.Cmd, result io.Writer) {
 	for _, c := range append(a.commands(), cmd) {
-		r := c.Report()
-		if r == nil { // it did not start
-			continue
-		}
-		for _, v := range r.Violations {
+		for _, v := range c.Report().Violations {
 			if key := v.String(); v.Count > a.shown[key] {
 				a.shown[key] = v.Count
 				a.user.say("[denied] " + key)

@@ -307,13 +307,16 @@ func (r *Resolver) Put(u Rule) error {
 }
 
 // contradicts is the error of two rules for one place. A preset lists a workspace
-// that it does not take in Hide as well.
+// that it does not take in Hide or, if it is a directory of the system, in Read as well.
 func (r *Resolver) contradicts(u, first Rule) error {
 	what := first.List.Name(first.Index)
 	byPreset := u.Kind == pathrule.Hide || u.Kind == pathrule.Private && slices.Contains(r.hide, first.Asked) // HOME, or /tmp
-	if r.unfit != nil && byPreset && (first.Kind == pathrule.Read || first.Kind == pathrule.Write) {
-		if problem, remedy := r.unfit(first.Asked, first.Kind == pathrule.Write); problem != "" {
-			return first.bad("cannot be the workspace of a preset: "+problem, remedy, nil)
+	for _, w := range []Rule{first, u} {
+		if r.unfit == nil || w.Kind != pathrule.Write && (w.Kind != pathrule.Read || !byPreset) {
+			continue
+		}
+		if problem, remedy := r.unfit(w.Asked, w.Kind == pathrule.Write); problem != "" {
+			return w.bad("cannot be the workspace of a preset: "+problem, remedy, nil)
 		}
 	}
 	return u.bad("contradicts "+what+", which is the same place ("+u.Path+")", "remove one of the two", nil)
