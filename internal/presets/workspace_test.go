@@ -71,7 +71,7 @@ func TestWorkspacesThatAreNoProjects(t *testing.T) {
 			}
 		})
 	}
-	for _, ws := range []string{"/run", "/run/user", "/run/user/1002", "/run/lock"} {
+	for _, ws := range []string{"/run", "/run/user", "/run/user/1002", "/run/lock", "/usr", "/etc", "/opt"} {
 		if _, err := os.Stat(ws); err != nil {
 			continue
 		}
