@@ -24,6 +24,10 @@ func TestKernelAnOwnEnvIsFiltered(t *testing.T) {
 		filtered := attackSandbox(t, p, w)
 		p.Env.AsGiven = true
 		given := attackSandbox(t, p, w)
+		p.Env.AsGiven = false
+		p.Network.Hosts = []string{"example.com:443"}
+		p.Network.Credentials = []policy.Credential{{Name: "MY_TOKEN", Secret: "real-words-of-a-secret", Hosts: p.Network.Hosts, Place: policy.PlaceBearer}}
+		bound := attackSandbox(t, p, w)
 		for _, c := range []struct {
 			name    string
 			s       *Sandbox
@@ -37,6 +41,7 @@ func TestKernelAnOwnEnvIsFiltered(t *testing.T) {
 			{"the harness's and one more", filtered, append(os.Environ(), "X=1"), []string{"X=1", "PLAIN=text", "PATH=/usr/bin:/bin"}, []string{"AWS_SECRET_ACCESS_KEY=abc", "HOME=/home/other", "TMPDIR=" + os.TempDir()}, Held, " variables withheld", false},
 			{"set on purpose", filtered, append(os.Environ(), "TMPDIR=/", "HOME=/home/me", "PATH=/bin"), []string{"TMPDIR=/", "HOME=/home/me", "PATH=/bin"}, []string{"AWS_SECRET_ACCESS_KEY=abc"}, Held, " variables withheld", false},
 			{"a secret of the caller's", filtered, append(os.Environ(), "OPENAI_API_KEY=x", "GIT_PAGER=cat"), []string{"OPENAI_API_KEY=x", "GIT_PAGER=cat"}, []string{"AWS_SECRET_ACCESS_KEY=abc"}, Weaker, "what looks like a secret: OPENAI_API_KEY (", false},
+			{"a credential's secret", bound, append(os.Environ(), "MINE=see real-words-of-a-secret"), []string{"MINE=see real-words-of-a-secret"}, []string{"AWS_SECRET_ACCESS_KEY=abc"}, Weaker, "what looks like a secret: MINE (", false},
 			{"as it is given", given, append(os.Environ(), "X=1"), []string{"X=1", "AWS_SECRET_ACCESS_KEY=abc", "HOME=/home/other", "PATH=/opt/other:/usr/bin:/bin"}, []string{"TMPDIR=/tmp"}, Weaker, "AWS_SECRET_ACCESS_KEY", true},
 		} {
 			for how, run := range map[string]func() (string, *Report){

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/compile"
@@ -95,6 +96,16 @@ func (n *Network) Redact(env []string) []string {
 		}
 	}
 	return env
+}
+
+// Secrets are the names of those variables that hold a credential's secret.
+func (n *Network) Secrets(env []string) (names []string) {
+	for i, clean := range n.Redact(slices.Clone(env)) {
+		if name, _, _ := strings.Cut(env[i], "="); clean != env[i] {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // Variables are those by which programs find what the run has of a network. place is the

@@ -271,6 +271,7 @@ func (r *Run) enterEnviron() []string {
 	}
 	if own {
 		r.noteOwnEnv(e.Vars)
+		r.secrets = append(r.secrets, slices.DeleteFunc(r.made().Secrets(e.Vars), func(name string) bool { return slices.Contains(r.secrets, name) })...)
 	}
 	return e.Vars
 }
