@@ -70,8 +70,15 @@ func (w *watcher) add(d supervisor.Denial) {
 	}
 }
 
-// keep keeps a denial, if there is room.
+// keep keeps a denial, if there is room: as one with what reads the same, such as a look at a name that does not follow a link there.
 func (w *watcher) keep(key watched, r policy.Violation) {
+	if i := slices.IndexFunc(w.list, func(o policy.Violation) bool {
+		return o.Operation == r.Operation && o.Path == r.Path && o.To == r.To && o.Rule == r.Rule && o.Why == r.Why
+	}); i >= 0 {
+		w.seen[key] = i
+		w.list[i].Count++
+		return
+	}
 	if len(w.list) >= mostWatched {
 		w.beyond++
 		return

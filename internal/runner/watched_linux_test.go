@@ -106,3 +106,20 @@ func TestWatcherFollowsLongLinks(t *testing.T) {
 		}
 	}
 }
+
+// TestAWatcherKeepsOneOfWhatReadsTheSame: ls looks at a directory with a link's name and by it.
+func TestAWatcherKeepsOneOfWhatReadsTheSame(t *testing.T) {
+	w := newWatcher(&Sandbox{})
+	for i, noFollow := range []bool{true, false, true} {
+		d := supervisor.Denial{Deed: supervisor.DeedLook, Paths: [2]string{"/root"}, NoFollow: noFollow, Count: 1}
+		key := watched{d.Deed, d.Paths, d.NoFollow}
+		if at, known := w.seen[key]; known != (i == 2) || known && at != 0 {
+			t.Error(at, known)
+		}
+		w.keep(key, refusedOf(d).printable())
+	}
+	w.keep(watched{deed: supervisor.DeedRead}, refusedOf(supervisor.Denial{Deed: supervisor.DeedRead, Paths: [2]string{"/root"}, Count: 1}).printable())
+	if len(w.list) != 2 || w.list[0].Count != 3 || w.list[1].Count != 1 {
+		t.Errorf("%+v", w.list)
+	}
+}
