@@ -19,8 +19,8 @@ import (
 //
 //   - TLS 1.3: the first record of application data; but a client that has offered early
 //     data may send a ClientHello behind it (4.2.10), so that one is followed to its end;
-//   - before: a handshake record behind the ChangeCipherSpec that is no ClientHello. In TLS 1.3
-//     that record says nothing (middlebox compatibility, D.4).
+//   - before: the ChangeCipherSpec behind a ClientKeyExchange, or a handshake record behind one
+//     that is no ClientHello. In TLS 1.3 that record says nothing (middlebox compatibility, D.4).
 //
 // Alerts and whatever else of the handshake is in clear text are passed.
 type helloFilter struct {
@@ -36,6 +36,7 @@ type helloFilter struct {
 	cipherChanged bool      // a ChangeCipherSpec was passed
 	earlyData     bool      // a ClientHello has offered early data
 	begun         bool      // a ClientHello was judged
+	keyExchanged  bool      // a ClientKeyExchange was passed, which no server of TLS 1.3 takes
 	done          bool
 }
 
@@ -45,7 +46,9 @@ const (
 	maxRecord         = 1<<14 + 2048 // RFC 5246, 6.2.3
 	messageHeader     = 4
 	typeHello         = 1
-	earlyData         = 42 // the extension
+	typeKeyExchange   = 16
+	leastHello        = messageHeader + 2 + 32 + 1 + 2 + 2 + 2 // RFC 8446, 4.1.2: one cipher suite, no extensions
+	earlyData         = 42                                     // the extension
 )
 
 // feed takes the next bytes and returns those that may be passed on. An error ends the
@@ -106,7 +109,7 @@ func (h *helloFilter) record() error {
 	case h.kind < recordFirst || h.kind > recordLast || h.left > maxRecord, !h.begun && h.kind != recordHandshake && h.kind != recordAlert:
 		return fmt.Errorf("%w: no record of TLS follows it", errHello)
 	case h.kind == recordCipher:
-		h.cipherChanged = true
+		h.cipherChanged, h.done = true, h.keyExchanged
 	case h.kind == recordApplication && !h.earlyData:
 		h.done = true
 	}
@@ -155,9 +158,10 @@ func (h *helloFilter) checkMessage() error {
 	case h.message[0] != typeHello && !h.begun:
 		return fmt.Errorf("%w: it begins with another message", errHello)
 	case h.message[0] != typeHello:
+		h.keyExchanged = h.keyExchanged || h.message[0] == typeKeyExchange
 		h.skip, h.message = h.size()-len(h.message), nil
 		return nil
-	case h.size() > maxClientHello:
+	case h.size() > maxClientHello && (!h.cipherChanged || len(h.message) == h.size()): // else it may be encrypted: it is held until a record of application data says so, or feed's bound
 		return fmt.Errorf("%w: it is too long", errHello)
 	case len(h.message) < h.size():
 		return nil
@@ -172,10 +176,11 @@ func (h *helloFilter) checkMessage() error {
 }
 
 // maybeClientHello reports whether a message behind a ChangeCipherSpec may be a ClientHello in clear
-// text; what is encrypted begins with the same bytes once in a hundred million times.
+// text. OpenSSL takes one of 131396 bytes (CLIENT_HELLO_MAX_LENGTH), and any version from 3.1. What is encrypted, in a
+// handshake of TLS 1.2 that resumes a session, begins so once in twenty thousand times, and is held until data follows.
 func (h *helloFilter) maybeClientHello() bool {
 	m := h.message
-	return m[0] == typeHello && (len(m) < 2 || m[1] == 0) && (len(m) <= messageHeader || m[messageHeader] == versionMajor)
+	return m[0] == typeHello && (len(m) < 2 || m[1] <= 2) && (len(m) < messageHeader || h.size() >= leastHello) && (len(m) <= messageHeader || m[messageHeader] >= versionMajor)
 }
 
 // parseClientHello has crypto/tls read a ClientHello, whichever records it came in.

@@ -28,6 +28,19 @@ var (
 	keyExchange     = records(append([]byte{16}, sized(3, make([]byte, 33))...), 1<<14)
 )
 
+// longHello is a ClientHello of some 80000 bytes, longer than one that is judged.
+func longHello(name string) []byte {
+	padding := append([]byte{0, 21}, sized(2, make([]byte, 40_000))...)
+	body := [][]byte{{3, 3}, make([]byte, 32), sized(1), sized(2, make([]byte, 40_000)), sized(1, []byte{0}), sized(2, extension(serverName(0, name)), padding)}
+	return append([]byte{typeHello}, sized(3, body...)...)
+}
+
+// version gives a ClientHello another legacy_version.
+func version(major byte, hello []byte) []byte {
+	hello[messageHeader] = major
+	return hello
+}
+
 // followed are what clients send behind a ClientHello that names good.com.
 var followed = []struct {
 	name  string
@@ -38,6 +51,11 @@ var followed = []struct {
 	{"one behind a ChangeCipherSpec", slices.Concat(changeCipher, records(helloTo("evil.example"), 1<<14)), false},
 	{"one in records of a byte", slices.Concat(changeCipher, records(helloTo("evil.example"), 1)), false},
 	{"one in records of five bytes", slices.Concat(changeCipher, records(helloTo("evil.example"), 5)), false},
+	{"one of another version", slices.Concat(changeCipher, records(version(4, helloTo("evil.example")), 1<<14)), false},
+	{"one of the highest version", slices.Concat(changeCipher, records(version(255, helloTo("evil.example")), 1<<14)), false},
+	{"a long one", slices.Concat(changeCipher, records(longHello("evil.example"), 1<<14)), false},
+	{"a long one, and data", slices.Concat(changeCipher, records(longHello("evil.example"), 1<<14), record(recordApplication, "data")), false},
+	{"a short one behind a server's message", slices.Concat(records([]byte{0, 0, 0, 0}, 1<<14), changeCipher, records(helloTo("evil.example"), 1<<14)), false},
 	{"one behind an alert", slices.Concat(record(recordAlert, "\x01\x5a"), records(helloTo("evil.example"), 1<<14)), false},
 	{"one behind an empty record", slices.Concat(record(recordHandshake, ""), records(helloTo("evil.example"), 1<<14)), false},
 	{"one behind another message", slices.Concat(keyExchange, records(helloTo("evil.example"), 1<<14)), false},
@@ -54,6 +72,8 @@ var followed = []struct {
 	{"TLS 1.3 without a second hello", slices.Concat(changeCipher, record(recordApplication, "finished"), []byte("\x16 whatever follows is not looked at")), true},
 	{"TLS 1.2", slices.Concat(keyExchange, changeCipher, record(recordHandshake, "\x00 a finished message, encrypted"), record(recordApplication, "data"), record(recordHandshake, "\x01\x00\x00\x10 a renegotiation")), true},
 	{"TLS 1.2 resumed, with a first byte that could be a hello's", slices.Concat(changeCipher, record(recordHandshake, "\x01\x00\x00\x20\x99 a finished message, encrypted")), true},
+	{"TLS 1.2 resumed, with first bytes that could be a long hello's", slices.Concat(changeCipher, record(recordHandshake, "\x01\x01\x99\x20\x99 a finished message, encrypted"), record(recordApplication, "data")), true},
+	{"TLS 1.2, with first bytes that could be a hello's", slices.Concat(keyExchange, changeCipher, record(recordHandshake, "\x01\x00\x99\x20\x03 a finished message, encrypted")), true},
 	{"early data", slices.Concat(records(helloTo("good.com", offersEarlyData), 1<<14), record(recordApplication, "early"), record(recordApplication, "finished")), true},
 	{"a client that gives up", record(recordAlert, "\x02\x28"), true},
 }
@@ -145,7 +165,7 @@ func TestWhatIsHeldOfAClientHelloIsBounded(t *testing.T) {
 func TestATunnelCarriesEveryHandshake(t *testing.T) {
 	w := newWorld(t, Config{}, "good.com")
 	s := httptest.NewUnstartedServer(nil)
-	s.TLS = &tls.Config{CurvePreferences: []tls.CurveID{tls.CurveP384}}
+	s.TLS = &tls.Config{CurvePreferences: []tls.CurveID{tls.CurveP384}, ClientAuth: tls.RequestClientCert}
 	s.StartTLS()
 	defer s.Close()
 	l, err := tls.Listen("tcp4", "127.0.0.1:0", s.TLS)
@@ -179,10 +199,16 @@ func TestATunnelCarriesEveryHandshake(t *testing.T) {
 		{"TLS 1.3 with a HelloRetryRequest, resumed", tls.VersionTLS13, []tls.CurveID{tls.X25519, tls.CurveP384}, true},
 		{"TLS 1.2", tls.VersionTLS12, nil, false},
 		{"TLS 1.2, resumed", tls.VersionTLS12, nil, false},
+		{"TLS 1.2 with a certificate of the client's", tls.VersionTLS12, nil, false},
+		{"TLS 1.3 with a certificate of the client's", tls.VersionTLS13, []tls.CurveID{tls.X25519, tls.CurveP384}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			raw, _ := w.connect("good.com:443")
-			conn := tls.Client(raw, &tls.Config{ServerName: "good.com", InsecureSkipVerify: true, MinVersion: c.version, MaxVersion: c.version, CurvePreferences: c.curves, ClientSessionCache: sessions})
+			config := &tls.Config{ServerName: "good.com", InsecureSkipVerify: true, MinVersion: c.version, MaxVersion: c.version, CurvePreferences: c.curves, ClientSessionCache: sessions}
+			if strings.HasSuffix(c.name, "client's") {
+				config.Certificates, config.ClientSessionCache = s.TLS.Certificates, nil
+			}
+			conn := tls.Client(raw, config)
 			defer conn.Close()
 			go conn.Write(text)
 			got := make([]byte, len(text))
