@@ -41,8 +41,11 @@ func (m *headMeter) count(b []byte) (n int, whole bool, fault *Refusal) {
 	if m.done {
 		return 0, false, nil
 	}
-	before := m.lines
+	before, elements := m.lines, 0
 	for ; n < len(b) && !whole; n++ {
+		if b[n] == ',' { // net/http makes a map of what a Trailer field lists
+			elements++
+		}
 		switch x := b[n]; {
 		case x == '\n' && m.line == 0:
 			whole = m.lines > 0 // else it stands before the first line
@@ -54,7 +57,7 @@ func (m *headMeter) count(b []byte) (n int, whole bool, fault *Refusal) {
 		}
 	}
 	m.size += n
-	cost := int64(m.lines-before)*fieldCost + int64(n)*byteCost
+	cost := int64(m.lines-before)*fieldCost + int64(elements)*elementCost + int64(n)*byteCost
 	if !m.budget.reserve(cost) {
 		return n, whole, errBudget
 	}
@@ -103,6 +106,7 @@ type headerBudget struct{ used atomic.Int64 }
 const (
 	maxHeaderMemory = 64 << 20
 	fieldCost       = 600 // of a field, in the maps of net/http and of what is cloned of them
+	elementCost     = 300 // of an element of a list, such as a Trailer's
 	byteCost        = 3
 )
 

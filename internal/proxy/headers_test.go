@@ -77,6 +77,21 @@ func TestHeadersAreBoundedInFields(t *testing.T) {
 	}
 }
 
+// TestAListIsChargedByItsElements: net/http makes a map of a Trailer's, of both directions.
+func TestAListIsChargedByItsElements(t *testing.T) {
+	m := headMeter{budget: new(headerBudget), most: maxRequestFields, bytes: maxHeadBytes}
+	if _, whole, fault := m.count([]byte("POST / HTTP/1.1\r\nTrailer: a" + strings.Repeat(",abc", 10_000) + "\r\n\r\n")); !whole || fault != nil {
+		t.Fatal(whole, fault)
+	}
+	if used := m.budget.used.Load(); used < 10_000*200 { // each took 203 bytes in a request's maps
+		t.Errorf("%d bytes are taken", used)
+	}
+	m.reset()
+	if used := m.budget.used.Load(); used != 0 {
+		t.Errorf("%d bytes are not given back", used)
+	}
+}
+
 // TestAllHeadersShareABudget: requests whose body does not come hold theirs; what is beyond the
 // budget is refused in words, and served once there is room.
 func TestAllHeadersShareABudget(t *testing.T) {
