@@ -1,10 +1,13 @@
 package proxy
 
 import (
+	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -21,22 +24,93 @@ type clientConn struct {
 	entered bool // Close waits for the server's goroutine
 
 	headMeter headMeter
-	wrote     time.Time // when the deadline of writes was set
+	body      bodyMeter
+	inTrailer bool
+	beyond    bool        // a byte behind the request was given
+	rest      []byte      // received, and not given yet
+	failed    error       // of every Read from now on
+	badBody   atomic.Bool // failed is because of a trailer
+	wrote     time.Time   // when the deadline of writes was set
 }
 
 func newClient(g *Proxy, c *trackedConn, in *Tunnel) *clientConn {
 	return &clientConn{trackedConn: c, g: g, tunnel: in, done: make(chan struct{}), headMeter: headMeter{budget: &g.headerBudget, most: maxRequestFields, bytes: maxHeadBytes + 4<<10}} // net/http answers for fewer
 }
 
-func (c *clientConn) Read(p []byte) (int, error) {
-	n, err := c.trackedConn.Read(p)
-	_, whole, fault := c.headMeter.count(p[:n])
-	if whole { // not counted after it, and while a body is read: at most one buffer of the next header
-		c.headMeter.stop()
+// Read gives net/http what take says. What else was received is given later.
+func (c *clientConn) Read(p []byte) (n int, err error) {
+	if c.failed != nil {
+		return 0, c.failed
 	}
-	if fault == nil {
-		return n, err
+	held := len(c.rest) > 0
+	if held {
+		n = copy(p, c.rest)
+	} else {
+		n, err = c.trackedConn.Read(p)
 	}
+	if n == 0 {
+		return 0, err
+	}
+	used, fault := c.take(p[:n])
+	switch {
+	case fault != nil:
+		c.fail(fault)
+		return 0, c.failed
+	case held && used == len(c.rest):
+		c.rest = nil
+	case held:
+		c.rest = c.rest[used:]
+	case used < n:
+		c.rest, err = bytes.Clone(p[used:n]), nil // an error comes again
+	}
+	return used, err
+}
+
+// take returns how many bytes net/http may have: to a header's end, and then to that of the body and the trailer. Fields behind
+// these would be in its buffer before they are counted. Of what is behind a request it gets one byte, which it waits for to know that the
+// client is there.
+func (c *clientConn) take(b []byte) (n int, fault *Refusal) {
+	for n < len(b) {
+		part, whole, fault := c.headMeter.count(b[n:])
+		if fault != nil {
+			return 0, fault
+		}
+		if whole {
+			c.headMeter.stop()
+			c.body, c.inTrailer, c.beyond = bodyMeter{}, false, false
+		}
+		if part == 0 {
+			if part, c.inTrailer = c.body.take(b[n:]); c.inTrailer {
+				c.headMeter.trailer()
+			}
+		}
+		if part == 0 {
+			break
+		}
+		n += part
+	}
+	switch {
+	case n > 0:
+		return n, nil
+	case c.beyond: // net/http does not take a trailer's end for one
+		c.inTrailer = true
+		return 0, errFields
+	}
+	c.beyond = true
+	return 1, nil
+}
+
+// errTrailer is errBody.
+var errTrailer = fmt.Errorf("%w: its trailer has more than 1 KiB, or does not end as one", errBody)
+
+// fail answers a request whose header is refused. One whose trailer is has been judged, and its body cannot be read to the end.
+func (c *clientConn) fail(fault *Refusal) {
+	if c.inTrailer {
+		c.failed = errTrailer
+		c.badBody.Store(true)
+		return
+	}
+	c.failed = io.EOF // at which net/http says nothing
 	c.g.finish(policy.Connection{Time: time.Now(), Protocol: string(HTTP)}, fault)
 	status := http.StatusRequestHeaderFieldsTooLarge
 	if fault == errBudget {
@@ -44,7 +118,6 @@ func (c *clientConn) Read(p []byte) (int, error) {
 	}
 	c.trackedConn.SetWriteDeadline(time.Now().Add(time.Second)) // the kernel's buffer takes it at once
 	c.trackedConn.Write(reply{status, fault.explain("")}.raw(fault.Why))
-	return 0, io.EOF // at which net/http says nothing
 }
 
 // Write gives a client that reads slowly idleTime for each write.

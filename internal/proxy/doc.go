@@ -40,7 +40,8 @@
 // by http.ReadResponse in the request's own goroutine. An originConn (originconn.go) is used again only if nothing has
 // come on it since (idleconns.go). Only HTTP/1.1 is spoken where TLS is intercepted: net/http's HTTP/2 server lets a client end the
 // process (concurrent map access by SETTINGS_HEADER_TABLE_SIZE), and its client lets a server hang it. HTTP/2
-// passes in tunnels. A headMeter (headers.go) counts fields before net/http parses them.
+// passes in tunnels. A headMeter (headers.go) counts fields before net/http parses them, so net/http's buffer gets nothing
+// beyond a header, or a request's body (bodyend.go), before the next header is being read.
 //
 // TLS to a host with a credential or a request rule is intercepted (intercept.go) with a certificate of the
 // sandbox's authority (authority.go), which only the trust bundle shown inside has (trust.go); the real server

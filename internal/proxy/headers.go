@@ -23,6 +23,7 @@ type headMeter struct {
 
 const (
 	maxHeadBytes      = 64 << 10 // bytes of a header
+	maxTrailer        = 1 << 10  // bytes of a request's trailer
 	maxRequestFields  = 200      // of a request's header
 	maxResponseFields = 500      // of a response's header
 	maxInterim        = 5        // interim responses before a response
@@ -34,11 +35,14 @@ var (
 	errFields = &Refusal{Why: "the request's header has more fields, or bytes, than a request may have: 200, or 64 KiB"}
 )
 
-// count counts the header's part of b: n bytes, up to the blank line if whole.
+// count counts the header's part of b: n bytes, up to the blank line if whole. Once the connection is closed, or another's, all of it is.
 func (m *headMeter) count(b []byte) (n int, whole bool, fault *Refusal) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.done {
+	switch {
+	case m.closed:
+		return len(b), false, nil
+	case m.done:
 		return 0, false, nil
 	}
 	before, elements := m.lines, 0
@@ -73,6 +77,13 @@ func (m *headMeter) reset() {
 	defer m.mu.Unlock()
 	m.budget.release(m.cost)
 	m.done, m.lines, m.size, m.line, m.cost = m.closed, 0, 0, 0, 0
+}
+
+// trailer has what follows counted as a trailer, with the header's cost.
+func (m *headMeter) trailer() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.done, m.lines, m.size, m.line = m.closed, 1, m.bytes-maxTrailer, 0 // a trailer may be empty: 1
 }
 
 // stop ends the counting: the header is whole.

@@ -69,6 +69,7 @@ func (g *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Body != http.NoBody { // net/http waits for it after a refusal too; see watch
+		c.body.begin(r.ContentLength)
 		c.SetReadDeadline(time.Now().Add(g.idleTimeout))
 	}
 	if r.Method == http.MethodConnect {
@@ -114,7 +115,7 @@ func (g *Proxy) serveConnect(w http.ResponseWriter, r *http.Request, c *clientCo
 		return
 	}
 	head, _ := rw.Reader.Peek(rw.Reader.Buffered())
-	g.answerConnect(c, bytes.Clone(head), u, shown, err)
+	g.answerConnect(c, append(bytes.Clone(head), c.rest...), u, shown, err)
 }
 
 // answerConnect tells a client how its CONNECT went, and leaves the connection to a

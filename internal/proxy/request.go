@@ -125,6 +125,9 @@ func newReverseProxy(g *Proxy) *httputil.ReverseProxy {
 			if x.err = err; hasBody(r) && !x.uploaded.Load() && x.g.overruled(x.target) != nil {
 				w.Header().Set("Connection", "close") // else net/http waits for the rest of a request that no server hears any more
 			}
+			if x.c.badBody.Load() { // at which net/http has ended the request's context
+				x.err = errTrailer
+			}
 			x.finishEvent()
 			replyFor(x.err, x.hostPort()).write(w)
 		},

@@ -59,7 +59,7 @@ func TestAnEarlyAnswerDoesNotMeetTheTrailer(t *testing.T) {
 	for i := range 8000 {
 		fmt.Fprintf(&announced, "k%x,", i)
 	}
-	for i := range 400 {
+	for i := range 150 { // of 1 KiB together
 		fmt.Fprintf(&trailer, "k%x:\r\n", i)
 	}
 	for range 20 {
