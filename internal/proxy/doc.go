@@ -57,6 +57,8 @@
 //   - Bytes and Rate count what passes between the proxy and servers (meter.go).
 //   - A request's header has 200 fields, a response's 500, both 64 KiB; a trailer 1 KiB; all headers under way
 //     share 64 MiB (headers.go). Headers, handshakes and ClientHellos have 30 seconds.
+//   - A ClientHello has 64 KiB (crypto/tls takes no more of it either), the certificates of a server whose TLS is intercepted 64 KiB
+//     together (transport.go).
 //   - A client's connection has two minutes between requests (proxy.go), a kept one to a server 30 seconds (idleconns.go); one on which
 //     nothing moves ends after ten minutes (idle.go, meteredconn.go).
 //   - Texts of events are cut at 1 KiB, 100 kinds of denials are kept with counts.

@@ -1,9 +1,11 @@
 package proxy
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -13,6 +15,12 @@ import (
 
 // h1 is HTTP/1.1 in ALPN (RFC 7301).
 const h1 = "http/1.1"
+
+// maxChain is bytes of a server's certificates, which crypto/tls keeps for as long as a connection lasts, parsed, whether or not the leaf
+// needs them. It takes a message of 256 KiB; a leaf of a thousand names has some 30.
+const maxChain = 64 << 10
+
+var errChain = errors.New("the server's certificates are longer than 64 KiB")
 
 // An originTransport sends requests to servers by HTTP/1.1. It keeps connections by host and port (idleconns.go);
 // each was dialled to an address that was checked for these. SetRules closes those that new rules do not allow.
@@ -76,6 +84,12 @@ func (g *Proxy) dialTLS(ctx context.Context, u *Tunnel) (*originConn, error) {
 	metered := newMeteredConn(conn, g)
 	c := tls.Client(metered, &tls.Config{
 		ServerName: u.Target.Host.String(), RootCAs: g.cfg.Roots, MinVersion: tls.VersionTLS12, NextProtos: []string{h1},
+		VerifyPeerCertificate: func(raw [][]byte, _ [][]*x509.Certificate) error {
+			if len(bytes.Join(raw, nil)) > maxChain {
+				return errChain
+			}
+			return nil
+		},
 	})
 	ctx, cancel := context.WithTimeout(ctx, headerTimeout)
 	defer cancel()
