@@ -180,7 +180,7 @@ func (u *Tunnel) sniffClient(p *spliced, head []byte) (kind sniffedKind, _ []byt
 }
 
 // checkName holds the name that a client gives inside of a connection against the target that was decided. A target that is an address was named as
-// such, so the name is only held against the deny-list.
+// such, so the name is only held against the deny-list, unless the policy has something for the address itself.
 func (g *Proxy) checkName(t Target, name, what string) error {
 	if name == "" {
 		return nil
@@ -191,6 +191,10 @@ func (g *Proxy) checkName(t Target, name, what string) error {
 	}
 	if h == t.Host {
 		return nil
+	}
+	if t.Host.IsAddr() && g.interceptsTLS(t) { // the server could be another's by that name, and what is bound to the address is not
+		return &Refusal{Host: t.Host.String(), Port: t.Port, Why: "the " + what + " is " + h.String() + ", and the policy has a credential, or judges requests, for the address alone",
+			Instead: "a request to the address by itself, without a Host field or server name of another; or one to " + h.String() + " by that name, if the policy allows it"}
 	}
 	if t.Host.IsAddr() && !h.IsAddr() {
 		if g.hasRequestRule(Target{Host: h, Port: t.Port}) {
