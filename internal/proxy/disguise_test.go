@@ -145,3 +145,29 @@ func (c *begun) Read(p []byte) (int, error) {
 }
 
 func (*begun) SetReadDeadline(time.Time) error { return nil }
+
+// TestOddSeparatorsAreNoDisguiseForARequest: Python's http.server splits a line at whatever str.split does, in Latin-1. It takes the host
+// from the header, which was not looked at.
+func TestOddSeparatorsAreNoDisguiseForARequest(t *testing.T) {
+	w := newWorld(t, Config{}, "good.com")
+	w.echo("good.com", 80)
+	for _, by := range []string{" ", "\t", "\v", "\f", "\r", "\x1c", "\x1d", "\x1e", "\x1f", "\x85", "\xa0", "\f \xa0"} {
+		for _, line := range []string{"GET" + by + "/" + by + "HTTP/1.1", "GET /" + by + "HTTP/1.1", by + "GET / HTTP/1.1", "GET" + by + "/", by + "GET /" + by} {
+			c, r := w.connect("good.com:80")
+			io.WriteString(c, line+"\r\nHost: other.example\r\n\r\n")
+			c.(*net.TCPConn).CloseWrite()
+			if b, _ := io.ReadAll(r); bytes.Contains(b, []byte("Host: other.example")) {
+				t.Errorf("%q: the server was sent it", line)
+			}
+			c.Close()
+		}
+	}
+	for _, other := range []string{"SSH-2.0-OpenSSH_9.2\r\n", "\x1f\x8b\x08\x00", "0\x0c\x02\x01\x01", "0032git-upload-pack /a\x00", "\x85\xa0\x01", "EHLO a\xa0b\r\n"} {
+		c, r := w.connect("good.com:80")
+		io.WriteString(c, other)
+		if b, err := io.ReadAll(io.LimitReader(r, int64(len(other)))); string(b) != other {
+			t.Errorf("%q is no request, and %q comes back: %v", other, b, err)
+		}
+		c.Close()
+	}
+}

@@ -6,7 +6,9 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"time"
+	"unicode"
 )
 
 // A sniffedKind is what the first bytes of a connection look like.
@@ -87,7 +89,7 @@ func sniff(c net.Conn, head []byte) (sniffedKind, []byte, error) {
 // pieces are that a client makes of it.
 //
 // Whatever a lax server could take for a request is HTTP: a line that begins with a
-// token and has "HTTP/" in it, blank lines before it or not. HTTP/2's preface is not,
+// token and has "HTTP/" in it, blank lines before it or not, with any separator between the words. HTTP/2's preface is not,
 // if it is whole: see the package's Limits. Its first line alone is a request to
 // servers that do not speak HTTP/2, and the next one follows it.
 type classifier struct {
@@ -113,7 +115,7 @@ func (l *classifier) classify(b []byte) sniffedKind {
 			return sniffedHTTP
 		case c == '\n':
 			return sniffedOther
-		case c == ' ' || c == '\t' || c == '\r':
+		case isSpace(rune(c)):
 			l.word = true
 		case c < ' ' || c == 0x7f || !l.word && !tokenByte(c):
 			return sniffedOther
@@ -126,9 +128,17 @@ func (l *classifier) classify(b []byte) sniffedKind {
 // isHTTP09 reports whether a line is a request of HTTP/0.9, which has no version.
 // Some servers read a header after it all the same.
 func isHTTP09(line []byte) bool {
-	words := bytes.Fields(line)
-	return len(words) == 2 && string(words[0]) == "GET" && (words[1][0] == '/' || bytes.Contains(words[1], []byte("://")))
+	latin1 := make([]rune, len(line))
+	for i, c := range line {
+		latin1[i] = rune(c)
+	}
+	words := strings.FieldsFunc(string(latin1), isSpace)
+	return len(words) == 2 && words[0] == "GET" && (words[1][0] == '/' || strings.Contains(words[1], "://"))
 }
+
+// isSpace reports whether a character of Latin-1 separates words to some server: RFC 9112, 3 has \v, \f and a bare CR,
+// and Python's http.server splits a line by str.split.
+func isSpace(c rune) bool { return unicode.IsSpace(c) || c >= 0x1c && c <= 0x1f }
 
 // The kinds of TLS records (RFC 8446, 5.1; RFC 6520).
 const (
