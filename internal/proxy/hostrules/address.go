@@ -17,6 +17,7 @@ var specialRanges = []struct {
 	{"a cloud's metadata service", prefixes("100.100.100.200/32 168.63.129.16/32 192.0.0.192/32 fd20:ce::254/128")},                      // Alibaba, Azure, Oracle, GCE
 	{"a cloud's metadata service", prefixes("169.254.42.42/32 fd00:42::42/128 169.254.0.23/32 fd00:a9fe:a9fe::1/128")},                   // Scaleway, Tencent, Linode
 	{"a cloud's metadata service", prefixes("fe80::a9fe:a9fe/128 192.80.8.124/32")},                                                      // OpenStack; Equinix Metal, a public address
+	{"a cloud's metadata service", prefixes("fd00:c1::a9fe:a9fe/128 100.96.0.96/32 100.80.80.80/32")},                                    // Oracle, Volcengine, UCloud
 	{"of this host", prefixes("0.0.0.0/8")},
 	{"loopback", prefixes("127.0.0.0/8 ::1/128")},
 	{"private", prefixes("10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7 fec0::/10")},

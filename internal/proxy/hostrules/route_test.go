@@ -61,7 +61,7 @@ func TestTheHostsOwnAddressTakesAnEntryOfThatOneAddress(t *testing.T) {
 
 // TestAMetadataServiceTakesAnEntryOfThatOneAddress, wherever it is.
 func TestAMetadataServiceTakesAnEntryOfThatOneAddress(t *testing.T) {
-	for _, addr := range []string{"169.254.169.254", "169.254.170.2", "169.254.42.42", "169.254.0.23", "100.100.100.200", "168.63.129.16", "192.0.0.192", "192.80.8.124", "fd00:ec2::254", "fd20:ce::254", "fd00:42::42", "fd00:a9fe:a9fe::1", "fe80::a9fe:a9fe"} {
+	for _, addr := range []string{"169.254.169.254", "169.254.170.2", "169.254.42.42", "169.254.0.23", "100.100.100.200", "168.63.129.16", "192.0.0.192", "192.80.8.124", "fd00:ec2::254", "fd20:ce::254", "fd00:42::42", "fd00:a9fe:a9fe::1", "fe80::a9fe:a9fe", "fd00:c1::a9fe:a9fe", "100.96.0.96", "100.80.80.80"} {
 		a := netip.MustParseAddr(addr)
 		if d := mustCompile(t, "* 0.0.0.0/0 ::/0 169.254.0.0/16 100.64.0.0/10 192.0.0.0/24 192.80.8.0/24 fd00::/8 fe80::/10", "").Address(a, 80, RouteRemote); d.Outcome != Deny {
 			t.Errorf("%s: %+v", a, d)
