@@ -13,7 +13,7 @@ import (
 //   - A name of letters, digits and hyphens alone may pass: what hands headers on as
 //     variables (CGI, WSGI, Rack, PHP) makes one of - and _, and some of every sign, so
 //     that SCRIPT_NAME is a variable of gunicorn's and Content_Length a second length.
-//   - A name with a word of methods, paths or hosts in it does not pass.
+//   - A name with a word of methods, paths, hosts or tenants in it does not pass.
 //   - Of the names that begin with X-, which have no registry, those pass that are known.
 //
 // Names in further are the policy's, and pass.
@@ -49,7 +49,7 @@ func harmless(name string) bool {
 // overridingParts stand in them within words too.
 var (
 	overridingWords = []string{"url", "urls", "uri", "uris", "path", "paths", "pathinfo", "host", "hosts", "hostname", "verb", "script", "route", "router", "redirect", "prefix", "original", "orig",
-		"destination", "source", "accel", "sendfile", "mapping", "location", "subrequest"}
+		"destination", "source", "accel", "sendfile", "mapping", "location", "subrequest", "namespace", "tenant", "workspace", "org"}
 	overridingParts = []string{"method", "override", "rewrite", "rewritten", "forwarded"}
 )
 
@@ -61,11 +61,13 @@ var knownHeaders = []string{
 	"x-api-key", "x-apikey", "x-api-token", "x-api-version", "x-access-token", "x-auth-email", "x-auth-key", "x-auth-token", "x-consul-token", "x-csrf-token", "x-csrftoken", "x-do-not-track",
 	"x-figma-token", "x-idempotency-key", "x-initiator", "x-nomad-token", "x-nonce", "x-redmine-api-key", "x-requested-with", "x-sentry-auth", "x-session-id", "x-signature",
 	"x-stainless-helper-method", "x-timestamp", "x-title", "x-trace-id", "x-user-agent", "x-xsrf-token",
+	"x-vault-request", "x-vault-token", "x-vault-wrap-ttl", // and no x-vault-namespace, which goes before the path
 }
 
-// knownX are beginnings of names that clients of one service, or of one protocol, send.
+// knownX are beginnings of names that clients of one service, or of one protocol, send. Of none is it known that the service takes a part of the
+// path, or whose data is meant, from such a header, but where overridingWords has a word of its name (X-Databricks-Org-Id).
 var knownX = []string{
 	"x-algolia-", "x-amz-", "x-amzn-", "x-anthropic-", "x-atlassian-", "x-b3-", "x-bce-", "x-checksum-", "x-clickhouse-", "x-client-", "x-cloud-trace-", "x-correlation-", "x-cos-", "x-databricks-",
 	"x-datadog-", "x-device-", "x-docker-", "x-elastic-", "x-firebase-", "x-gh-", "x-github-", "x-gitlab-", "x-goog-", "x-google-", "x-grpc-", "x-hf-", "x-ibm-", "x-jfrog-", "x-linear-", "x-ms-", "x-newrelic-",
-	"x-nuget-", "x-openai-", "x-oss-", "x-registry-", "x-request-id", "x-shopify-", "x-slack-", "x-snowflake-", "x-stainless-", "x-supabase-", "x-tc-", "x-terraform-", "x-twilio-", "x-vault-", "x-xet-",
+	"x-nuget-", "x-openai-", "x-oss-", "x-registry-", "x-request-id", "x-shopify-", "x-slack-", "x-snowflake-", "x-stainless-", "x-supabase-", "x-tc-", "x-terraform-", "x-twilio-", "x-xet-",
 }

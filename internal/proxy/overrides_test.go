@@ -20,7 +20,7 @@ Time-Zone Traceparent Tracestate Upgrade-Insecure-Requests User-Agent Want-Diges
 X-Amz-Content-Sha256 X-Amz-Date X-Amz-Security-Token X-Amz-Target X-Amz-User-Agent Amz-Sdk-Invocation-Id Amz-Sdk-Request X-Amzn-Trace-Id X-Api-Key X-Auth-Token X-B3-Traceid X-Client-Request-Id X-Client-Version X-Cloud-Trace-Context X-Correlation-Id X-Csrf-Token
 X-Datadog-Trace-Id X-Figma-Token X-Forwarded-For X-Forwarded-Proto X-GitHub-Api-Version X-Gh-Cache-Ttl X-Gitlab-Token X-Goog-Api-Client X-Goog-Api-Key X-Goog-User-Project X-Grpc-Web X-Initiator X-Ms-Client-Request-Id X-Ms-Date X-Ms-Version X-Registry-Auth
 X-Requested-With X-Request-Id X-Shopify-Access-Token X-Slack-No-Retry X-Stainless-Arch X-Stainless-Helper-Method X-Stainless-Lang X-Stainless-Os X-Stainless-Package-Version X-Stainless-Retry-Count X-Stainless-Runtime X-Stainless-Runtime-Version X-Stainless-Timeout
-X-Supabase-Api-Version X-Terraform-Version X-Title X-User-Agent X-Vault-Namespace X-Vault-Request X-Vault-Token X-Xsrf-Token`
+X-Supabase-Api-Version X-Terraform-Version X-Title X-User-Agent X-Vault-Request X-Vault-Token X-Vault-Wrap-TTL X-Xsrf-Token`
 
 // obeyed are names by which some server, framework or proxy takes another method, path
 // or host than the request's own.
@@ -28,7 +28,7 @@ const obeyed = `Script_Name SCRIPT_NAME Script-Name Path_Info Path-Info PATH_INF
 X-Envoy-Original-Path X-Envoy-Original-Method X-Http-Path-Override X-Request-Uri X-Matched-Path X-Invoke-Path X-Invoke-Query X-Middleware-Subrequest X-Middleware-Rewrite X-Nextjs-Rewrite X-Now-Route-Matches X-Sendfile-Type X-Accel-Mapping X-Accel-Redirect
 X-Http-Method-Override X_Http-Method_Override X!HTTP.Method*Override X-Http-Method X-HttpMethod X-Method X-Method-Override X-Original-Method X-Original-Url X-Original-Uri X-Original-Host X-Override-Url X-Rewrite-Url X-Rewrite-Uri X-Real-Url X-Real-Host
 X-Host X-Http-Host-Override X-Http-Destinationurl X-Backend-Host X-Waws-Unencoded-Url X-Ms-Original-Url X-Arr-Original-Url X-Proxy-Url X-Replaced-Path X-Forward-Uri X-Base-Url Base-Url Destination Http-Method Method Verb Front-Host Original-Url Uri Url
-Content_Length Transfer.Encoding Content_Type Api_Key X-Amz-Copy-Source X-Ms-Copy-Source X-Ms-Rename-Source X-Unknown`
+Content_Length Transfer.Encoding Content_Type Api_Key X-Amz-Copy-Source X-Ms-Copy-Source X-Ms-Rename-Source X-Unknown X-Vault-Namespace X-Vault-Path X-Consul-Namespace X-Databricks-Org-Id X-Databricks-Workspace-Id X-Ms-Tenant-Id X-Elastic-Tenant`
 
 // TestHeadersThatCouldOverrideAreRefused where requests are judged, and what clients send
 // passes.
