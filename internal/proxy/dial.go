@@ -64,13 +64,13 @@ func isWildcard(entry string) bool { return len(entry) > 0 && entry[0] == '*' }
 
 // dial looks a target up, once, and connects to the first of its addresses that may be dialled and answers.
 func (g *Proxy) dial(ctx context.Context, t Target) (net.Conn, netip.AddrPort, error) {
-	return g.dialFirst(ctx, t, g.cfg.Dial, func(_ context.Context, a netip.Addr) hostrules.Decision {
+	return g.dialFirst(ctx, t, g.cfg.Dial, func(a netip.Addr) hostrules.Decision {
 		return g.rules.Load().Address(a, t.Port, g.cfg.Route(a))
 	})
 }
 
 // dialFirst is dial, whatever is dialled and whatever judges an address.
-func (g *Proxy) dialFirst(ctx context.Context, t Target, dial dialer, judge func(context.Context, netip.Addr) hostrules.Decision) (net.Conn, netip.AddrPort, error) {
+func (g *Proxy) dialFirst(ctx context.Context, t Target, dial dialer, judge func(netip.Addr) hostrules.Decision) (net.Conn, netip.AddrPort, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	way := &dialing{cancel, make(chan struct{})}
 	defer close(way.over)
@@ -88,7 +88,7 @@ func (g *Proxy) dialFirst(ctx context.Context, t Target, dial dialer, judge func
 	}
 	var refused, failed error
 	for _, a := range addrs {
-		d := judge(ctx, a)
+		d := judge(a)
 		if d.Outcome != hostrules.Allow {
 			refused = t.refuse(hostrules.Decision{Rule: d.Rule, Why: d.Why})
 			continue
@@ -134,7 +134,6 @@ func (g *Proxy) lookup(ctx context.Context, h hostrules.Host) ([]netip.Addr, err
 		if err == nil && len(addrs) == 0 {
 			err = errors.New("the name has no address")
 		}
-		g.resolved.record(h, addrs)
 		return addrs, err
 	case <-ctx.Done(): // a Lookup that ignores it is not waited for
 		return nil, ctx.Err()

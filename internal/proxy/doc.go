@@ -30,8 +30,8 @@
 //     (clienthello.go) and the Host of plain HTTP have to be the target's.
 //  7. One policy.Connection, its event, reports the result (event.go). Its texts are printable.
 //
-// Datagrams take steps 1, 3, 4, 5 and 7 by hostrules.Datagrams. A host and port with a credential
-// or a request rule gets no datagrams (resolved.go): requests by QUIC cannot be read.
+// Datagrams take steps 1, 3, 4, 5 and 7 by hostrules.Datagrams. No entry for them may share a port with one that has a
+// credential or a request rule: requests by QUIC cannot be read, nor whom they are for.
 //
 // # HTTP
 //

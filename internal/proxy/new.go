@@ -21,7 +21,6 @@ func New(cfg Config) (*Proxy, error) {
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	c := &g.cfg
 	g.asker = callback.Asker{Ctx: g.ctx, Spawn: g.spawn, Patience: c.Patience, Most: c.Limits.Connections, Memory: c.Memory}
-	g.resolved = resolvedAddrs{rules: g.compiled.datagrams, lookup: g.lookup}
 	g.names.seen = map[string]map[string]bool{}
 	g.eventLog = &eventLog{kinds: map[denialKey]int{}, queue: callback.NewQueue(c.Observe), denied: c.Denied}
 	plain := &originTransport{dial: g.dialPlain}

@@ -37,7 +37,6 @@ type Proxy struct {
 	lookups    callback.Limit
 	rejections callback.Limit
 	names      nameCounter
-	resolved   resolvedAddrs
 	udpTimeout func(port uint16) time.Duration // how long a flow of datagrams may be without one
 	meter      trafficMeter
 

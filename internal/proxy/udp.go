@@ -52,8 +52,8 @@ func (g *Proxy) CarryUDP(ctx context.Context, client net.Conn, t Target) (err er
 		return err
 	}
 	defer c.Close()
-	server, at, err := g.dialFirst(ctx, t, g.cfg.DialUDP, func(ctx context.Context, a netip.Addr) hostrules.Decision {
-		return g.resolved.judge(ctx, a, t.Port, g.cfg.Route(a))
+	server, at, err := g.dialFirst(ctx, t, g.cfg.DialUDP, func(a netip.Addr) hostrules.Decision {
+		return g.compiled.datagrams.Address(a, t.Port, g.cfg.Route(a))
 	})
 	e.Address = address(at)
 	if err != nil {

@@ -85,7 +85,7 @@ func (n *Network) datagramDenial(host string, port uint16) hostrules.Decision {
 	if d.Outcome == hostrules.Unknown {
 		entry := net.JoinHostPort(h.String(), strconv.Itoa(int(port)))
 		if _, err := hostrules.CompileDatagrams([]string{entry}, nil, n.of.policy.GuardedHosts()); errors.Is(err, hostrules.ErrBypass) {
-			d.Why = "the policy judges the requests to " + h.String() + ", and a datagram's it could not see"
+			d.Why = "the policy judges requests at this port, and a datagram's it could not see"
 		}
 	}
 	return d

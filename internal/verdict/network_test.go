@@ -11,7 +11,7 @@ import (
 func TestAllowsSaysWhatThePolicyMeansOfTheNetwork(t *testing.T) {
 	p := policy.Policy{Network: policy.Network{
 		Hosts: []string{"example.com:443", "*.example.org", "10.1.0.0/16:22", "*.deny.example"}, Deny: []string{"secret.example.org"},
-		UDP: []string{"example.com:123", "*.example.org:400-500", "10.1.0.0/16:123"}, Requests: []policy.RequestRule{{Host: "api.example.org:443"}},
+		UDP: []string{"example.com:123", "*.example.org:400-442", "10.1.0.0/16:123"}, Requests: []policy.RequestRule{{Host: "api.example.org:443"}},
 		Capture:  func(*os.File, policy.CaptureGate) (func(), error) { return nil, nil },
 		Loopback: []uint16{5432}, Unix: []string{"/run/docker.sock"},
 	}}
@@ -41,10 +41,10 @@ func TestAllowsSaysWhatThePolicyMeansOfTheNetwork(t *testing.T) {
 		{"a datagram to where connections may be made", udp("example.com", 443), false, "Network.UDP"},
 		{"a datagram that is granted", udp("Example.com.", 123), true, "Network.UDP[0]"},
 		{"a connection to where datagrams may be sent", tcp("example.com", 123), false, "Network.Hosts"},
-		{"a datagram below a wildcard", udp("a.example.org", 443), true, "Network.UDP[1]"},
-		{"a datagram to what is denied", udp("secret.example.org", 443), false, "Network.Deny[0]"},
-		{"a datagram past a request rule", udp("api.example.org", 443), false, "Network.UDP[1]"},
-		{"a datagram to the same host's other port", udp("api.example.org", 444), true, "Network.UDP[1]"},
+		{"a datagram below a wildcard", udp("a.example.org", 442), true, "Network.UDP[1]"},
+		{"a datagram to what is denied", udp("secret.example.org", 442), false, "Network.Deny[0]"},
+		{"a datagram past a request rule", udp("api.example.org", 443), false, "Network.UDP"},
+		{"a datagram to the same host's other port", udp("api.example.org", 442), true, "Network.UDP[1]"},
 		{"a datagram to an address", udp("10.1.2.3", 123), true, "Network.UDP[2]"},
 		{"a datagram to an address that nothing names", udp("10.2.2.3", 123), false, "Network.UDP"},
 		{"a datagram to the metadata service", udp("169.254.169.254", 123), false, "Network.UDP"},

@@ -65,9 +65,9 @@ type Network struct {
 	// opened. With an entry for port 53 of a server, questions to that server pass; all
 	// other DNS questions are answered by the capture.
 	//
-	// No datagram goes to a host and port that one of Credentials or Requests names,
-	// nor to an address to which that host has resolved: HTTP/3 would bypass both. Entries of UDP that would open such a host, or "*" or
-	// a range of public addresses at such a port, are an error.
+	// An entry that shares a port with one of Credentials or Requests, whatever the
+	// hosts, is an error: HTTP/3 would bypass both, and whom a datagram of QUIC is for
+	// cannot be seen.
 	//
 	// Datagrams between one socket of the tool and one peer are a flow. It ends when
 	// no datagram has passed for a minute (at port 53: ten seconds), counts as one of

@@ -15,8 +15,8 @@ const (
 	maxSecret = 4096
 )
 
-// GuardedHosts returns the entries of hosts that get secrets, or whose requests have rules: UDP may not reach
-// them, since HTTP/3 would bypass the proxy.
+// GuardedHosts returns the entries of hosts that get secrets, or whose requests have rules: UDP may have no port of
+// theirs, since HTTP/3 would bypass the proxy.
 func (n Network) GuardedHosts() []string {
 	var list []string
 	for _, c := range n.Credentials {
@@ -117,7 +117,7 @@ func (n Network) validateUDP() error {
 			bad.Problem, bad.Remedy = "names no port, and each port is a grant of its own", `write "example.com:123", or a range of ports`
 		case errors.Is(err, hostrules.ErrBypass):
 			bad.Problem = "opens ports at which hosts get secrets or have their requests judged, which HTTP/3 would go past"
-			bad.Remedy = `give those hosts their ports ("api.example.com:443" in Credentials and Requests), and UDP others, or name single hosts`
+			bad.Remedy = `give those hosts their ports ("api.example.com:443" in Credentials and Requests), and UDP others`
 		case errors.Is(err, hostrules.ErrMulticast):
 			bad.Problem, bad.Remedy = "is for many hosts at once", "name one that answers"
 		}
