@@ -118,7 +118,7 @@ func (n *Network) Variables(place string) []string {
 		})
 		list = slices.Clone(n.of.explained)
 	} else if n.wiring.Proxied {
-		v := clientenv.VariablesOptions{HTTP: n.http, SOCKS: n.socks, Key: n.key}
+		v := clientenv.VariablesOptions{HTTP: n.http, Key: n.key}
 		if n.wiring.EndsTLS {
 			v.Bundle, v.Store = place+"/"+compile.BundleFile, place+"/"+compile.StoreFile
 		}

@@ -10,7 +10,7 @@ import (
 
 // VariablesOptions say where a tool finds its way out.
 type VariablesOptions struct {
-	HTTP, SOCKS  netip.AddrPort // of the proxies, as seen from inside; zero: without
+	HTTP         netip.AddrPort // of the proxy, as seen from inside; zero: without
 	Key          string         // "": the proxies ask for none
 	Bundle       string         // path inside of the trust bundle; "": none
 	Store        string         // path inside of a JVM's trust store; "": none

@@ -11,13 +11,10 @@ import (
 	"testing"
 )
 
-var (
-	testHTTP  = netip.MustParseAddrPort("127.0.0.1:3128")
-	testSOCKS = netip.MustParseAddrPort("127.0.0.1:1080")
-)
+var testHTTP = netip.MustParseAddrPort("127.0.0.1:3128")
 
 func TestVariablesNameTheProxyInBothCasesAndLeaveLoopbackDirect(t *testing.T) {
-	list := Variables(VariablesOptions{HTTP: testHTTP, SOCKS: testSOCKS})
+	list := Variables(VariablesOptions{HTTP: testHTTP})
 	for _, want := range []string{
 		"HTTP_PROXY=http://127.0.0.1:3128", "http_proxy=http://127.0.0.1:3128", "HTTPS_PROXY=http://127.0.0.1:3128", "https_proxy=http://127.0.0.1:3128",
 		"ALL_PROXY=http://127.0.0.1:3128", "NO_PROXY=localhost,127.0.0.1,0.0.0.0,::1", "no_proxy=localhost,127.0.0.1,0.0.0.0,::1", "NODE_USE_ENV_PROXY=1",
@@ -90,8 +87,7 @@ func TestTheDocumentationHasTheVariables(t *testing.T) {
 // variablesTable returns the variables and who reads each, as a table in Markdown.
 func variablesTable() string {
 	o := VariablesOptions{
-		HTTP: netip.MustParseAddrPort("127.0.0.1:3128"), SOCKS: netip.MustParseAddrPort("127.0.0.1:1080"),
-		Bundle: "BUNDLE", Store: "STORE", ProxyCommand: "COMMAND %h %p",
+		HTTP: testHTTP, Bundle: "BUNDLE", Store: "STORE", ProxyCommand: "COMMAND %h %p",
 	}
 	var b strings.Builder
 	b.WriteString("| variable | value | read by |\n|---|---|---|\n")
