@@ -205,3 +205,57 @@ func TestABodyEndsWhereItDoes(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsBehindAConnectIsTheTunnels, all of it and in order, whether or not net/http has taken a byte of it.
+func TestWhatIsBehindAConnectIsTheTunnels(t *testing.T) {
+	w := newWorld(t, Config{}, "good.com")
+	w.echo("good.com", 9)
+	for _, size := range []int{1, 2, 100, 5000, 100_000} {
+		text := "\x00" + strings.Repeat("0123456789", size/10+1)[:size-1]
+		c, in := w.raw("")
+		go io.WriteString(c, "CONNECT good.com:9 HTTP/1.1\r\n\r\n"+text)
+		if res, err := http.ReadResponse(in, &http.Request{Method: "CONNECT"}); err != nil || res.StatusCode != 200 {
+			t.Fatal(res, err)
+		}
+		got := make([]byte, size)
+		if _, err := io.ReadFull(in, got); err != nil || string(got) != text {
+			t.Errorf("%d bytes: %v, %.20q", size, err, got)
+		}
+		c.Close()
+	}
+}
+
+// FuzzBodies holds the end that a bodyMeter sees of a body in chunks against net/http's.
+func FuzzBodies(f *testing.F) {
+	for _, c := range pipelined {
+		if _, body, _ := strings.Cut(c.sent, "\r\n\r\n"); strings.Contains(c.sent, "chunked") {
+			f.Add(body)
+		}
+	}
+	f.Add("0\r\na: b\n\nGET / HTTP/1.1\r\n\r\n")
+	f.Add("1 ;0\r\na\r\n0 \r\n\r\n")
+	f.Fuzz(func(t *testing.T, body string) {
+		const head = "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+		text := head + body
+		in := bufio.NewReaderSize(strings.NewReader(text), len(text)+16)
+		r, err := http.ReadRequest(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			return // and nothing is read behind it
+		}
+		var m bodyMeter
+		m.begin(-1)
+		n, last := m.take([]byte(body))
+		h := headMeter{budget: new(headerBudget), most: maxRequestFields, bytes: maxHeadBytes}
+		h.trailer()
+		k, whole, fault := h.count([]byte(body[n:]))
+		if fault != nil {
+			return // too long a trailer
+		}
+		if !last || !whole || len(body)-n-k != in.Buffered() {
+			t.Errorf("%q: %d and %d of %d bytes, and net/http leaves %d", body, n, k, len(body), in.Buffered())
+		}
+	})
+}
