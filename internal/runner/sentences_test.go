@@ -57,7 +57,7 @@ func TestSentences(t *testing.T) {
 	refuse("to serve without namespaces", supervisor.ReasonAddress, supervisor.DeedBind, "\x02\x00\x01\xbb\xc0\x00\x02\x01\x00\x00\x00\x00\x00\x00\x00\x00")
 	refuse("a socket without namespaces", supervisor.ReasonSocket, supervisor.DeedConnect, "\x01\x00/run/x.sock\x00")
 	for _, c := range []policy.Connection{
-		{Protocol: "connect", Host: "a.example", Port: 443, Reason: `no entry of the allow-list names it; "a.example:443" would`},
+		{Protocol: "connect", Host: "a.example", Port: 443, Reason: `no entry of the allow-list names it; "a.example:443" would allow it`},
 		{Protocol: "http", Host: "a.example", Port: 80, Rule: "*.example", Reason: `the entry "*.example" of the deny-list names it`},
 		{Protocol: "https", Host: "a.example", Port: 443, Method: "PUT", Path: "/x", Rule: "request rule a.example", Reason: `PUT "/x" is not allowed at this host, which may be asked: GET, any path`},
 		{Protocol: "connect", Host: "a.example", Port: 443, Rule: "Decide, for the run", Reason: "denied by Decide"},

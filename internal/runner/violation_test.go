@@ -7,7 +7,7 @@ import (
 )
 
 func TestARemedyIsSaidWhereThePolicyHasOne(t *testing.T) {
-	const hosts = "no entry of the allow-list names it; \"a.example:80\" would"
+	const hosts = "no entry of the allow-list names it; \"a.example:80\" would allow it"
 	for _, test := range []struct {
 		name string
 		v    policy.Violation
@@ -18,7 +18,7 @@ func TestARemedyIsSaidWhereThePolicyHasOne(t *testing.T) {
 		{"a host that Decide denies", policy.Violation{Protocol: "http", Host: "a.example", Port: 80, Rule: "Decide", Why: "no"}, `add "a.example:80" to Network.Hosts, or let Network.Decide allow it, if you trust that host: the tool chose it`},
 		{"a denied host", policy.Violation{Protocol: "http", Host: "a.example", Port: 80, Rule: "*.example", Why: `the entry "*.example" of the deny-list names it`}, `remove "*.example" from Network.Deny`},
 		{"a private address", policy.Violation{Protocol: "http", Host: "a.example", Port: 80, Why: "the address 10.0.0.1 is private; only an entry for that address would allow it"}, `add "10.0.0.1:80" to Network.Hosts, if that address is meant`},
-		{"a datagram that nothing grants", policy.Violation{Protocol: "udp", Host: "a.example", Port: 443, Why: "no entry for datagrams names it; \"a.example:443\" would"}, `add "a.example:443" to Network.UDP, if it cannot do with TCP, if you trust that host: the tool chose it`},
+		{"a datagram that nothing grants", policy.Violation{Protocol: "udp", Host: "a.example", Port: 443, Why: "no entry for datagrams names it; \"a.example:443\" would allow it"}, `add "a.example:443" to Network.UDP, if it cannot do with TCP, if you trust that host: the tool chose it`},
 		{"a datagram to an address that stands for nothing", policy.Violation{Protocol: "udp", Host: "198.19.3.4", Port: 443, Why: "only TCP, questions to DNS and the datagrams that the policy grants leave the sandbox"}, "nothing does; the tool has to ask in another way"},
 		{"a datagram to a private address", policy.Violation{Protocol: "udp", Host: "a.example", Port: 500, Why: "the address 10.0.0.1 is private; only an entry for that address would allow it"}, `add "10.0.0.1:500" to Network.UDP, if that address is meant`},
 		{"a datagram to a denied host", policy.Violation{Protocol: "udp", Host: "a.example", Port: 500, Rule: "*.example", Why: `the entry "*.example" of the deny-list names it`}, `remove "*.example" from Network.Deny`},
@@ -35,7 +35,7 @@ func TestARemedyIsSaidWhereThePolicyHasOne(t *testing.T) {
 		{"a header that overrides", policy.Violation{Protocol: "https", Host: "a.example", Port: 443, Method: "GET", Path: "/", Rule: "request rule a.example", Why: `the header "X-Http-Method" could have the server see another request than the one that is judged`}, "leave the header out, or add its name to Headers of the rule for a.example in Network.Requests, if its server takes nothing of where a request goes from it"},
 		{"no name to spare for Decide", policy.Violation{Protocol: "connect", Host: "a.example", Port: 443, Rule: "Decide", Why: "512 names were asked for that Decide alone allowed, which is the policy's limit"}, "raise Network.Limits.Names"},
 		{"words of the tool's own", policy.Violation{Protocol: "http", Host: `"x"`, Why: `not a host: "the policy's limit on bytes is reached, 9 names were asked for " has ' ' in it`}, "name the host plainly"},
-		{"the tool's own loopback", policy.Violation{Protocol: "connect", Host: "localhost", Port: 5432, Why: "no entry of the allow-list names it; \"localhost:5432\" would"}, "name the port in Network.Loopback, if the harness's own is meant; for its own the tool has to ask no proxy"},
+		{"the tool's own loopback", policy.Violation{Protocol: "connect", Host: "localhost", Port: 5432, Why: "no entry of the allow-list names it; \"localhost:5432\" would allow it"}, "name the port in Network.Loopback, if the harness's own is meant; for its own the tool has to ask no proxy"},
 		{"loopback that Decide denies", policy.Violation{Protocol: "http", Host: "localhost", Port: 80, Rule: "Decide", Why: "no"}, "name the port in Network.Loopback, if the harness's own is meant; for its own the tool has to ask no proxy"},
 		{"a Decide that speaks as the limits do", policy.Violation{Protocol: "http", Host: "a.example", Port: 80, Rule: "Decide", Why: "the address book has it not"}, `add "a.example:80" to Network.Hosts, or let Network.Decide allow it, if you trust that host: the tool chose it`},
 		{"a wrong password", policy.Violation{Protocol: "http", Why: "the proxy's password is missing or wrong"}, "nothing does; the tool has to ask in another way"},

@@ -78,7 +78,7 @@ func (r Rules) Target(h Host, port uint16) Decision {
 	if what, _ := special(h.addr); what != "" {
 		return Decision{Why: whySpecial(h.addr, what)}
 	}
-	return Decision{Outcome: Unknown, Why: fmt.Sprintf("no entry of the allow-list names it; %q would", JoinHostPort(h, max(port, 1)))}
+	return Decision{Outcome: Unknown, Why: fmt.Sprintf("no entry of the allow-list names it; %q would allow it", JoinHostPort(h, max(port, 1)))}
 }
 
 // Address says whether an address may be dialled, as itself or as what an allowed name resolved to, when the kernel's route to it is known. The

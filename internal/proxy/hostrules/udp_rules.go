@@ -78,7 +78,7 @@ func (d Datagrams) IsZero() bool { return len(d.rules.allow) == 0 }
 func (d Datagrams) Target(h Host, port uint16) Decision {
 	v := d.rules.Target(h, port)
 	if v.Outcome == Unknown {
-		v.Why = fmt.Sprintf("no entry for datagrams names it; %q would", JoinHostPort(h, max(port, 1)))
+		v.Why = fmt.Sprintf("no entry for datagrams names it; %q would allow it", JoinHostPort(h, max(port, 1)))
 	}
 	return v
 }
