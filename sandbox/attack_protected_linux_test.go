@@ -98,6 +98,16 @@ var protectedActs = []act{
 		}
 		return l.Close()
 	}},
+	{name: "complete a git directory with a socket", unheld: guardless, try: func(f ground) error {
+		if err := errors.Join(os.Chdir(f.write), os.MkdirAll("d/objects", 0o755), os.WriteFile("d/HEAD", []byte("ref: refs/heads/x\n"), 0o644), plant("d/config")); err != nil {
+			return err
+		}
+		l, err := net.Listen("unix", "d/refs")
+		if err != nil {
+			return shortNet(err)
+		}
+		return l.Close()
+	}},
 	{name: "make a name in a mount namespace of one's own", never: "the profile refuses the namespace, and the supervisor serves nobody in another", try: func(f ground) error {
 		if err := inAChild(unix.SYS_UNSHARE, unix.CLONE_NEWUSER|unix.CLONE_NEWNS, 0); err != nil {
 			return err

@@ -8,7 +8,8 @@ import (
 // bind names a socket for the tool. A path makes an entry in the file system like mknod; every other address is
 // bound as it is. The tool's own spelling of the path is used, so that getsockname(2) tells the tool what it
 // asked for. It begins at the directory that the check began at, which was taken once, and leads to the same place, for
-// nothing in the sandbox changes a name but through this supervisor, which does one thing at a time.
+// nothing in the sandbox changes a name but through this supervisor, which does one thing at a time. Another sandbox may: so a name that
+// can make its directory a git directory is bound alone, in the very directory that was judged.
 //
 //go:norace
 func (s *State) bind() int {
@@ -26,6 +27,9 @@ func (s *State) bind() int {
 		return sock
 	}
 	r := s.bindAt(sock)
+	if path {
+		r = s.boundKey(r)
+	}
 	s.endLinger(sock)
 	closeFD(sock)
 	return r
@@ -49,7 +53,17 @@ func (s *State) endLinger(sock int) {
 //
 //go:norace
 func (s *State) bindAt(sock int) int {
-	start, r := s.resolved[0].start, 0
+	sp, r := &s.resolved[0], 0
+	start := sp.start
+	if s.in[0].from != fromNothing && sp.dir >= 0 && sp.git.rules && sp.keyOf() != 0 {
+		start = sp.dir
+		n := uint(0)
+		for ; n < 108-1 && sp.name[n] != 0; n++ { // it is a part of what was asked for, which fits
+			s.path[1][(unixPath+n)&(pathRoom-1)] = sp.name[n]
+		}
+		s.path[1][(unixPath+n)&(pathRoom-1)] = 0
+		s.mode = int(unixPath + n + 1)
+	}
 	if start >= 0 {
 		r = sys(syscall.SYS_FCHDIR, uintptr(start), 0, 0, 0, 0)
 	}
@@ -62,7 +76,19 @@ func (s *State) bindAt(sock int) int {
 	return r
 }
 
-// bindPath applies the rules to the path of a socket address.
+// boundKey looks once more at a name that can make its directory a git directory and that was bound with result r. A socket of another
+// name is nothing to git.
+//
+//go:norace
+func (s *State) boundKey(r int) int {
+	if s.resolved[0].keyOf() == 0 {
+		return r
+	}
+	return s.made(0, r)
+}
+
+// bindPath applies the rules to the path of a socket address. git takes a socket named refs or objects for the directory
+// (access(2) with X_OK in is_git_directory): none completes a git directory.
 //
 //go:norace
 func (s *State) bindPath() int {
@@ -72,6 +98,9 @@ func (s *State) bindPath() int {
 	}
 	if sp.hit&(hitNames|hitHidden) != 0 || sp.git.inside || s.w.asked {
 		return s.refuse(ReasonName)
+	}
+	if r := s.completes(sp, false); r < 0 {
+		return r
 	}
 	return s.takeUmask()
 }
@@ -104,7 +133,7 @@ func (s *State) bindOwn() int {
 		if r = s.abstract(); r > 0 {
 			r = sys(syscall.SYS_BIND, uintptr(own.fd), uintptr(unsafe.Pointer(&s.path[0][0])), uintptr(r), 0, 0)
 		}
-	} else if r = s.bindAt(own.fd); r == 0 {
+	} else if r = s.boundKey(s.bindAt(own.fd)); r == 0 {
 		s.keepBound()
 	}
 	own.bound = r == 0

@@ -62,6 +62,7 @@
 //   - The call that would make a directory a git directory is carried out only if all that lies there conforms to
 //     the list (conform_linux.go), and its configuration becomes a private copy. The call by which it would cease to be
 //     one, too: its hooks would be open to the tool. So every git directory in a root is held from its first moment.
+//     A socket, which git takes for refs or objects, makes none (bind_linux.go).
 //   - With Rules.NoNewGit that call is refused, and so are a directory and a file named .git.
 //   - A configuration is written by git as config.lock and renamed. The supervisor puts a checked copy in its place,
 //     which no process has open, under a name that no supervisor opens until it is there: harmless keys may
@@ -184,6 +185,7 @@
 //   - A program whose file may not be read is not dumpable, and every served call of it is EACCES.
 //   - A terminal opened by name never becomes the controlling one: TIOCSCTTY does that. /dev/tty of another session than the
 //     supervisor's is found among descriptors 0 to 15 or, but for that which a session's command was given, in /dev/pts, else it is ENOENT or ENXIO.
+//   - Of a socket named HEAD, objects, refs or commondir getsockname(2) tells the name alone, without the directories of the path.
 //   - A socket that is bound has no SO_LINGER with a time any more (endLinger): to close it does not wait. What is set after bind(2) stays.
 //   - An open that waits for a FIFO's other end is not ended by a signal that has a handler, only by a fatal one
 //     (SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, Linux 5.19, without which a signal would have calls made twice).
