@@ -54,14 +54,27 @@ func (s *State) deferWrite() int {
 	for i := range s.deferred {
 		if l := &s.deferred[i]; !l.used {
 			l.kind, l.hit = kind, sp.hit
-			for n := range l.name {
-				l.name[n] = sp.name[n]
+			if !l.nameAs(sp) {
+				return s.refuse(ReasonName)
 			}
 			s.identify(&l.who)
 			return s.newDeferredWrite(l)
 		}
 	}
 	return -int(syscall.EAGAIN)
+}
+
+// nameAs takes the name of resolved path sp; false if there is no room for it. A longer one is another spelling, to a file system that
+// folds case, of a name that git writes: part of it, or what lies behind it in memory, would be another name.
+//
+//go:norace
+func (l *deferredWrite) nameAs(sp *resolvedPath) bool {
+	for n := range l.name {
+		if l.name[n] = sp.name[n]; l.name[n] == 0 {
+			return true
+		}
+	}
+	return false
 }
 
 //go:norace

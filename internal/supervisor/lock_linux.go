@@ -68,12 +68,12 @@ func (s *State) ownLock(k int) int {
 	return -1
 }
 
-// lockedByOther reports whether the name of resolved path b has a lock that is not this supervisor's.
+// lockedByOther reports whether the name of resolved path b has, or may have, a lock that is not this supervisor's.
 //
 //go:norace
 func (s *State) lockedByOther(b *resolvedPath) bool {
 	n := uint(0)
-	for ; n < 200 && b.name[n] != 0; n++ {
+	for ; n < 256 && b.name[n] != 0; n++ {
 		s.small[n&511] = b.name[n]
 	}
 	const tail = ".lock"
@@ -81,8 +81,8 @@ func (s *State) lockedByOther(b *resolvedPath) bool {
 		s.small[(n+uint(i))&511] = tail[i]
 	}
 	s.small[(n+uint(len(tail)))&511] = 0
-	if lstatat(b.dir, &s.small[0], &s.st) == -eNOENT {
-		return false
+	if r := lstatat(b.dir, &s.small[0], &s.st); r < 0 {
+		return r != -eNOENT // what cannot be asked about may be there
 	}
 	for i := range s.locks {
 		if s.locks[i].fd > 0 && s.locks[i].dev == uint64(s.st.Dev) && s.locks[i].ino == s.st.Ino {

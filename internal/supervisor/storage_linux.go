@@ -94,7 +94,7 @@ type deferredWrite struct {
 	used bool
 	kind int // textNone: a .git file
 	hit  uint32
-	name [32]byte
+	name [32]byte // with a NUL
 	who  caller
 	pipe int // its reading end
 	dir  int // O_PATH descriptor of the directory that the .git file is for
