@@ -111,6 +111,8 @@ func (r *runner) flips(times int) []flipCase {
 	head := write("HEAD", []byte("ref: refs/heads/main\n"))
 	config := write("config", shapeConfig(w))
 	full := []string{"HEAD", "objects", "refs", "config"}
+	const in = "b.git/refs/d/"
+	inside := []string{in + "HEAD", in + "objects", in + "refs", in + "config"}
 	bare := r.at("bare layout")
 	hook := program(".bare/hooks/post-checkout", bare)
 	return []flipCase{
@@ -120,6 +122,8 @@ func (r *runner) flips(times int) []flipCase {
 			[2]flip{{[]op{head}, []op{unlink("HEAD")}, full, times}, {[]op{config}, []op{unlink("config")}, full, times}}, say(":status")},
 		{"HEAD and a renamed configuration", "none", []op{mkdir("objects"), mkdir("refs"), write("c", shapeConfig(w)), write("h", head.Text)},
 			[2]flip{{[]op{rename("h", "HEAD")}, []op{rename("HEAD", "h")}, full, times}, {[]op{rename("c", "config")}, []op{rename("config", "c")}, full, times}}, say(":status")},
+		{"refs and a configuration, among the refs of another", "none", []op{mkdir("b.git/objects"), mkdir("b.git/refs"), write("b.git/HEAD", head.Text), mkdir(in + "objects"), write(in+"HEAD", head.Text)},
+			[2]flip{{[]op{mkdir(in + "refs")}, []op{{Do: "rmdir", Path: in + "refs"}}, inside, times}, {[]op{write(in+"config", config.Text)}, []op{unlink(in + "config")}, inside, times}}, say(in + ":status")},
 		{"HEAD goes and comes while a hook is made", "bare layout", nil,
 			[2]flip{{[]op{rename(".bare/HEAD", "h"), rename("h", ".bare/HEAD")}, nil, []string{".bare/HEAD", ".bare/hooks/post-checkout"}, times},
 				{[]op{hook}, nil, []string{".bare/HEAD", ".bare/hooks/post-checkout"}, times}}, say("trunk:checkout -q -b new")},

@@ -53,8 +53,8 @@
 //
 // # Git directories
 //
-// A git directory is one by its shape, whatever it is called: it holds HEAD, and objects and refs or a commondir; one called
-// .git always is. Each call looks anew, from the name's directory up to the root, by one fstatat a level (gitshape_linux.go): no
+// A git directory is one by its shape, whatever it is called: it holds HEAD that is no directory or socket, and objects and refs or a
+// commondir; one called .git always is. The worktrees and modules of one never are. Each call looks anew, from the name's directory up to the root, by one fstatat a level (gitshape_linux.go): no
 // table is kept, and what another sandbox or the user's git makes counts at once. A plain file is opened for writing first and looked at then, and
 // truncated after that: an open by itself changes nothing. Inside one the allow-list gitLines counts
 // (gitdir.go), which gives each path a class and its reason; a path that no line names cannot be made.

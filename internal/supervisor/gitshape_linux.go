@@ -99,8 +99,11 @@ func (s *State) heldAbove(sp *resolvedPath) (c uint, held bool) {
 	}
 	for c = m.nc - 1; ; c-- {
 		if held = s.heldAt(c); held {
-			if c >= m.floor+2 && m.isComp(c-2, "worktrees") && s.heldAt(c-2) {
-				c -= 2
+			for up := uint(2); up > 0; up-- { // worktrees/NAME, or worktrees with directories HEAD, objects and refs
+				if c >= m.floor+up && m.sameWord(c-up, "worktrees") && s.heldAt(c-up) {
+					c -= up
+					break
+				}
 			}
 			break
 		}
@@ -124,6 +127,7 @@ func (s *State) judgeInside(sp *resolvedPath, c uint) {
 	at := uint(m.off[c&(compRoom-1)])
 	g.at = uint16(at)
 	g.class = m.gitClass(at)
+	g.top = g.class == gitModules && (g.up == 1 || g.up == 3 && m.begins(at, "worktrees/"))
 	m.hit = m.withGit(m.gitHit(g.class, m.rb(offFlags), at))
 }
 
@@ -144,6 +148,8 @@ func (s *State) heldAt(c uint) bool {
 		return false
 	case r < 0:
 		return true
+	case !s.readable():
+		return false
 	}
 	return s.lookAt(c, "commondir") == 0 || s.lookAt(c, "objects") == 0 && s.lookAt(c, "refs") == 0
 }
@@ -213,12 +219,20 @@ func (s *State) lookAt(c uint, name string) int {
 	return lstatat(s.climb.fd, s.above(s.climb.at-c, name), &s.st)
 }
 
+// readable reports whether what s.st tells of can be read as a HEAD: git reads it whatever it is (validate_headref in path.c).
+//
+//go:norace
+func (s *State) readable() bool {
+	kind := s.st.Mode & syscall.S_IFMT
+	return kind != syscall.S_IFDIR && kind != syscall.S_IFSOCK
+}
+
 // keys asks what of a git directory is in dir.
 //
 //go:norace
 func (s *State) keys(dir int) uint {
 	keys := uint(0)
-	if lstatat(dir, s.above(0, "HEAD"), &s.st) != -eNOENT {
+	if r := lstatat(dir, s.above(0, "HEAD"), &s.st); r != -eNOENT && (r < 0 || s.readable()) {
 		keys = keyHead
 	}
 	if lstatat(dir, s.above(0, "objects"), &s.st) != -eNOENT {
@@ -259,12 +273,12 @@ func (s *State) completes(sp *resolvedPath, empty bool) int {
 	if key == 0 || !sp.git.rules || sp.dir < 0 {
 		return 0
 	}
-	if sp.git.inside && (sp.git.up == 0 || sp.git.class != gitTree && sp.git.class != gitModules) {
+	if sp.git.inside && !sp.git.loose() {
 		return 0 // all of it was held from the beginning
 	}
 	if keys := s.keys(sp.dir) | key; !shaped(keys) {
 		return 0
-	} else if keys&keyCommon != 0 || !empty || s.noNewGit() {
+	} else if keys&keyCommon != 0 || !empty || s.noNewGit() || sp.git.top {
 		return s.refuseAt(s.sideOf(sp), ReasonNewGit)
 	}
 	if r := s.conforms(sp.dir, true); r < 0 {
@@ -279,7 +293,10 @@ func (s *State) completes(sp *resolvedPath, empty bool) int {
 //
 //go:norace
 func (s *State) completed(sp *resolvedPath, flags int) int {
-	if sp.keyOf() == 0 || !sp.git.rules || sp.git.inside && sp.git.up == 0 || !shaped(s.keys(sp.dir)) || s.conforms(sp.dir, true) == 0 {
+	if sp.keyOf() == 0 || !sp.git.rules || sp.git.inside && !sp.git.loose() || !shaped(s.keys(sp.dir)) {
+		return 0
+	}
+	if !sp.git.top && s.conforms(sp.dir, true) == 0 {
 		return 0
 	}
 	sys(syscall.SYS_UNLINKAT, uintptr(sp.dir), uintptr(unsafe.Pointer(&sp.name[0])), uintptr(flags), 0, 0)
@@ -291,13 +308,13 @@ func (s *State) completed(sp *resolvedPath, flags int) int {
 //
 //go:norace
 func (s *State) heldSince(sp *resolvedPath) int {
-	if !sp.git.rules || sp.git.inside {
+	if !sp.git.rules || sp.git.inside && !sp.git.loose() {
 		return 0
 	}
 	if sp.keyOf() != 0 && sp.obj < 0 {
 		return s.completed(sp, 0)
 	}
-	if _, held := s.heldAbove(sp); held {
+	if c, held := s.heldAbove(sp); held && !(sp.git.inside && s.m.nc-1-c == sp.git.up) {
 		return s.refuse(ReasonRace)
 	}
 	return 0

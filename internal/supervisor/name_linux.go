@@ -88,7 +88,7 @@ func (s *State) mayBeFile(k int) int {
 //go:norace
 func (s *State) made(k, r int) int {
 	sp := &s.resolved[k&1]
-	if r < 0 || !sp.git.rules || sp.git.inside {
+	if r < 0 || !sp.git.rules || sp.git.inside && !sp.git.loose() {
 		return r
 	}
 	if late := s.judge(k); late < 0 || sp.git.inside && (sp.hit&hitNames != 0 || sp.git.up == 0 && s.conforms(sp.dir, false) < 0) {

@@ -36,7 +36,7 @@ func (s *State) rename() int {
 //go:norace
 func (s *State) renamed(r int) int {
 	a, b := &s.resolved[0], &s.resolved[1]
-	if r < 0 || !b.git.rules || b.git.inside {
+	if r < 0 || !b.git.rules || b.git.inside && !b.git.loose() {
 		return r
 	}
 	if late := s.judge(1); late >= 0 && (!b.git.inside || b.hit&hitNames == 0 && (b.git.up != 0 || b.keyOf() == 0 || s.conforms(b.dir, false) == 0)) {

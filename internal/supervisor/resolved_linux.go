@@ -34,8 +34,14 @@ type within struct {
 	class  uint8  // see gitLines
 	at     uint16 // where the part of the path in it begins
 	up     uint   // directories from the name's own to the git directory
+	top    bool   // it lies in modules itself, which git makes no git directory: what is there is held as submodules are
 	later  bool   // the directories above are not looked at yet: see canWait
 }
+
+// loose reports whether the name lies where a git directory has what is not held, so that another git directory can come to be there.
+//
+//go:norace
+func (g *within) loose() bool { return g.up != 0 && (g.class == gitTree || g.class == gitModules) }
 
 //go:norace
 func (sp *resolvedPath) reset() {
