@@ -148,11 +148,13 @@ func (s *State) writesWhatGitWould(l *deferredWrite) bool {
 	for t.N = 0; t.N < l.n; t.N++ {
 		t.B[t.N&(gittext.Room-1)] = l.b[t.N&(deferredBytes-1)]
 	}
-	if l.kind == textConfig {
+	switch l.kind {
+	case textConfig:
 		return s.trueConfig(l)
-	}
-	if l.kind == textStrategy {
-		return t.PlainWords(0)
+	case textStrategy:
+		return t.HarmlessStrategy()
+	case textStrategyOpts:
+		return t.HarmlessStrategyOptions()
 	}
 	return l.kind == textApply && t.HarmlessApply()
 }

@@ -75,7 +75,7 @@
 //   - A lock is opened only with O_CREAT|O_EXCL, and renamed or removed only by the sandbox that made it (lock_linux.go): the user's
 //     own git may be holding it.
 //   - Texts by which git runs, deletes or writes something are checked when they are renamed to their name, or come as a deferred write: a
-//     rebase's todo (without exec), strategy and options (text_linux.go). MERGE_RR keeps its entries or loses them: git rerere copies
+//     rebase's todo (without exec), its strategy and options, which are git's own alone (text_linux.go, gittext/strategy.go). MERGE_RR keeps its entries or loses them: git rerere copies
 //     the files that they name. A file of a merge that the USER's git has begun may have become a link by then; that copy remains. A .git file, and a worktree's gitdir, is written with the
 //     kernel's path of what was judged; a commondir only as "../.." (deferred_linux.go).
 //   - A .git file names what no later call can make another place, in this run or a later one (gitway_linux.go): a directory in the .git of
@@ -192,7 +192,7 @@
 //   - On a kernel that lacks "seccomp: Fix a race with WAIT_KILLABLE_RECV if the tracer replies too fast" (Linux 6.18, 6.1.156 and the other stable series
 //     of October 2025) a signal with a handler that comes between a call and the supervisor's look at it can still have the call made twice, if the thread
 //     runs only after the answer: a mkdir that was made is EEXIST then. A second call that is the thread's own looks the same to the supervisor.
-//   - A directory whose path is longer than PATH_MAX can be changed where its file system has nameless files (O_TMPFILE): long_linux.go. A refused .git file, .gitmodules or new configuration does not appear, which its writer is not told: the report has it.
+//   - A directory whose path is longer than PATH_MAX can be changed where its file system has nameless files (O_TMPFILE): long_linux.go. A refused .git file, .gitmodules, strategy of a rebase or new configuration does not appear, which its writer is not told: the report has it.
 //   - truncate(2) past RLIMIT_FSIZE is EFBIG without SIGXFSZ. O_PATH aside, fs.protected_symlinks is not applied.
 //   - Each served call costs two changes of process and some fifteen system calls: a file is made on tmpfs in about six
 //     times the time, and each directory between it and the root adds two fstatat (BenchmarkCall). Calls that are not in the filter's list cost what any filter costs.

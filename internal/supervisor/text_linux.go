@@ -8,6 +8,7 @@ const (
 	textNone = iota
 	textTodo
 	textStrategy
+	textStrategyOpts
 	textApply
 	textOpts
 	textGitdir
@@ -25,6 +26,8 @@ func (sp *resolvedPath) textKind() int {
 		return textTodo
 	case sp.isName("strategy"):
 		return textStrategy
+	case sp.isName("strategy_opts"):
+		return textStrategyOpts
 	case sp.isName("apply-opt"):
 		return textApply
 	case sp.isName("opts"):
@@ -48,9 +51,11 @@ func (s *State) harmlessText(b *resolvedPath) bool {
 	case textTodo:
 		return t.HarmlessTodo()
 	case textStrategy:
-		return t.PlainWords(0)
+		return t.HarmlessStrategy()
+	case textStrategyOpts:
+		return t.HarmlessStrategyOptions()
 	case textOpts:
-		return t.PlainWords('=')
+		return t.HarmlessOpts()
 	case textApply:
 		return t.HarmlessApply()
 	case textRerere:

@@ -93,18 +93,6 @@ func (t *Text) spells(at, end uint, word string) bool {
 	return true
 }
 
-// PlainWords reports whether the text has no slash and no dot: git runs git-merge-STRATEGY, which a slash makes a path.
-//
-//go:norace
-func (t *Text) PlainWords(also byte) bool {
-	for i := uint(0); i < t.N; i++ {
-		if c := t.c(i); c == '/' || c == 0 || c == '\\' || also == 0 && (c == ' ' || c == '\t') {
-			return false
-		}
-	}
-	return true
-}
-
 // HarmlessApply accepts options of git apply that say how to treat blanks, and how much context has to agree.
 //
 //go:norace
