@@ -70,6 +70,10 @@ func actMore(a []string) error {
 		return hostServers(port(a[1]), port(a[2]))
 	case "takesover":
 		return takesOver(port(a[1]))
+	case "putindex":
+		return putIndex()
+	case "bendindex":
+		return bendIndex(a[1])
 	case "fullqueue":
 		return fullQueue(port(a[1]))
 	}

@@ -76,3 +76,16 @@ func (s *State) renameNow() int {
 	a, b := &s.resolved[0], &s.resolved[1]
 	return sys(sysRename, uintptr(a.dir), uintptr(unsafe.Pointer(&a.name[0])), uintptr(b.dir), uintptr(unsafe.Pointer(&b.name[0])), uintptr(s.flags))
 }
+
+// standsAlone reports whether the name of resolved path b is that of fd's file, and its only one: another sandbox may have put another
+// file in the place of the one that was judged, or given that a second name.
+//
+//go:norace
+func (s *State) standsAlone(fd int, b *resolvedPath) bool {
+	s.literal("")
+	if lstatat(fd, &s.num[0], &s.st) < 0 || s.st.Nlink != 1 {
+		return false
+	}
+	dev, ino := s.st.Dev, s.st.Ino
+	return lstatat(b.dir, &b.name[0], &s.st) == 0 && s.st.Dev == dev && s.st.Ino == ino
+}

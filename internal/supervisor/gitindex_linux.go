@@ -93,6 +93,10 @@ func (s *State) replaceIndex() int {
 		r = s.refuseAt(1, ReasonIndex)
 	default:
 		r = s.renameNow()
+		if r == 0 && !s.standsAlone(fd, b) {
+			sys(syscall.SYS_UNLINKAT, uintptr(b.dir), uintptr(unsafe.Pointer(&b.name[0])), 0, 0, 0)
+			r = s.refuseAt(1, ReasonRace)
+		}
 	}
 	closeFD(fd)
 	if r == 0 && own >= 0 {

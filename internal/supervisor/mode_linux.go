@@ -62,7 +62,9 @@ func (s *State) truncate() int {
 	if fd < 0 {
 		return fd
 	}
-	r = sys(syscall.SYS_FTRUNCATE, uintptr(fd), uintptr(s.mode), 0, 0, 0)
+	if r = s.stillMay(syscall.O_WRONLY); r == 0 {
+		r = sys(syscall.SYS_FTRUNCATE, uintptr(fd), uintptr(s.mode), 0, 0, 0)
+	}
 	closeFD(fd)
 	return r
 }

@@ -52,7 +52,13 @@ func (s *State) open() int {
 		return s.putOff(s.flags)
 	}
 	if r >= 0 && s.flags&(syscall.O_WRONLY|syscall.O_RDWR) != 0 {
-		if late := s.heldSince(sp); late < 0 {
+		late := 0
+		if sp.obj >= 0 {
+			late = s.stillMay(s.flags)
+		} else {
+			late = s.heldSince(sp)
+		}
+		if late < 0 {
 			closeFD(r)
 			return late
 		}
@@ -84,6 +90,24 @@ func (s *State) mayOpen(flags int) int {
 		return s.refuse(ReasonName)
 	}
 	return 0
+}
+
+// stillMay judges what resolved path 0 stands for, an object, by the path that it has once it is open. From then on no index is made of it,
+// since replaceIndex gets no lease.
+//
+//go:norace
+func (s *State) stillMay(flags int) int {
+	r := s.judge(0)
+	if r == 0 && !s.exists(0) {
+		r = s.resolved[0].stat
+	}
+	if r == 0 {
+		r = s.mayOpen(flags)
+	}
+	if r == isDeferred {
+		return s.refuse(ReasonRace)
+	}
+	return r
 }
 
 // openChecked opens resolved path 0 without ever waiting: a descriptor, a negative errno, or one of the two above. What the

@@ -90,6 +90,24 @@ func (s *State) record(r int) {
 	}
 }
 
+// recordWaiting records an open that is refused after it was put off, by what is left of the call: resolved path 0, and who made it.
+//
+//go:norace
+func (s *State) recordWaiting(w *waiting) {
+	if s.denials == 0 || s.pathOf(&s.resolved[0]) < 0 {
+		return
+	}
+	t := s.table()
+	d := s.newDenial(t)
+	d.deed, d.reason = uint8(s.deed()), uint8(s.why)
+	d.hit[0], d.git[0] = s.resolved[0].hit, s.resolved[0].git.at
+	d.add(0, s.m.path[:], s.m.n)
+	if s.publish(t, d) {
+		d.who = w.who
+		s.finish(t, d)
+	}
+}
+
 // recordDeferred records a deferred write that is not delivered.
 //
 //go:norace

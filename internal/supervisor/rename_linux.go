@@ -209,5 +209,9 @@ func (s *State) hardLink() int {
 	s.number("", uint(s.resolved[0].obj))
 	b := &s.resolved[1]
 	r = sys(syscall.SYS_LINKAT, uintptr(s.fdDir), uintptr(unsafe.Pointer(&s.num[0])), uintptr(b.dir), uintptr(unsafe.Pointer(&b.name[0])), atFollow)
-	return s.made(1, r)
+	if r = s.made(1, r); r == 0 && (s.judge(0) < 0 || s.resolved[0].hit&(hitNames|hitHidden) != 0) { // it has become an index since
+		sys(syscall.SYS_UNLINKAT, uintptr(b.dir), uintptr(unsafe.Pointer(&b.name[0])), 0, 0, 0)
+		return s.refuse(ReasonRace)
+	}
+	return r
 }

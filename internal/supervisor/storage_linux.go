@@ -60,6 +60,7 @@ type waiting struct {
 	flags int
 	dev   uint64
 	ino   uint64
+	who   caller
 }
 
 // askRoom is how many opens are asked about at one time. One more is not asked about.

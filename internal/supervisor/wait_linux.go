@@ -32,7 +32,7 @@ func Retry(s *State) {
 		}
 		fd := w.fd
 		if fd < 0 {
-			fd = s.reopen(w.dir, w.flags|syscall.O_NONBLOCK, 0)
+			fd = s.reopenWaiting(w)
 		}
 		if fd == -int(syscall.ENXIO) || fd == -int(syscall.EAGAIN) {
 			continue
@@ -44,6 +44,33 @@ func Retry(s *State) {
 		s.answer(w.id, s.give(w.id, fd, w.flags))
 		s.forget(w)
 	}
+}
+
+// reopenWaiting opens what w waits for, and judges it as a new open is: while it was put off another sandbox may have given the file a name
+// under which it is protected (replaceIndex, which has the lease meanwhile). Only then is it truncated.
+//
+//go:norace
+func (s *State) reopenWaiting(w *waiting) int {
+	fd := s.reopen(w.dir, w.flags&^syscall.O_TRUNC|syscall.O_NONBLOCK, 0)
+	if fd < 0 {
+		return fd
+	}
+	sp := &s.resolved[0]
+	sp.reset()
+	s.op, s.why, s.flags, s.in[0].from, s.in[1].from, sp.obj = opOpen, ReasonNone, w.flags, fromFD, fromNothing, w.dir
+	r := s.stillMay(w.flags)
+	if r == 0 && w.flags&syscall.O_TRUNC != 0 && s.typeOf(0) == syscall.S_IFREG {
+		r = sys(syscall.SYS_FTRUNCATE, uintptr(fd), 0, 0, 0, 0)
+	}
+	if s.why != ReasonNone {
+		s.recordWaiting(w)
+	}
+	sp.reset()
+	if r < 0 {
+		closeFD(fd)
+		return r
+	}
+	return fd
 }
 
 //go:norace
@@ -74,6 +101,7 @@ func (s *State) putOff(flags int) int {
 		w.used, w.ready, w.id, w.dir, w.fd = true, false, s.req.id, sp.obj, s.pendingFD
 		w.dev, w.ino = uint64(sp.st.Dev), sp.st.Ino
 		w.flags = flags &^ (syscall.O_CREAT | syscall.O_EXCL | syscall.O_NOFOLLOW)
+		s.identify(&w.who)
 		sp.obj = -1
 		s.waits++
 		s.sent = true

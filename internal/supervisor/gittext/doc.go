@@ -17,6 +17,7 @@
 //	modules.go  .gitmodules
 //	format.go   how large the names of objects are, by the configuration
 //	obeyed.go   texts beside the configuration
+//	strategy.go how commits are merged
 //
 // It runs in the sandbox's init, under the rules for package supervisor's serving path: no allocation, no runtime, each index masked or
 // checked. TestBareCodeCallsNoRuntime of package archtest holds it to that.
