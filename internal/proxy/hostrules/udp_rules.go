@@ -15,7 +15,7 @@ var (
 	// ErrNoPorts: every port would be HTTP/3's as well.
 	ErrNoPorts = errors.New("it names no port")
 	// ErrBypass: HTTP/3 could carry requests that are not judged.
-	ErrBypass = errors.New("it shares a port with what has its requests judged, or a secret")
+	ErrBypass = errors.New("it shares a port with an entry of Credentials or Requests")
 	// ErrMulticast: a datagram to them reaches several hosts.
 	ErrMulticast = errors.New("the addresses are not one host's each")
 )
