@@ -57,7 +57,8 @@
 // commondir; one called .git always is. The worktrees and modules of one never are. Each call looks anew, from the name's directory up to the root, by one fstatat a level (gitshape_linux.go): no
 // table is kept, and what another sandbox or the user's git makes counts at once. A plain file is opened for writing first and looked at then, and
 // truncated after that: an open by itself changes nothing. Inside one the allow-list gitLines counts
-// (gitdir.go), which gives each path a class and its reason; a path that no line names cannot be made.
+// (gitdir.go), which gives each path a class and its reason; a path that no line names cannot be made, nor one that a file system which folds
+// case takes for another that is closed (gitfold.go).
 //
 //   - The call that would make a directory a git directory is carried out only if all that lies there conforms to
 //     the list (conform_linux.go), and its configuration becomes a private copy. The call by which it would cease to be

@@ -2,8 +2,8 @@ package supervisor
 
 // What may lie in a git directory: gitrepository-layout(5), and what git is seen to write. It is an
 // allow-list, in one place: a path that no line names is closed. "?" stands for one byte, "*" for any bytes but "/",
-// "^" for capitals with a "_" among them, and "/**" at the end for all beneath. Letters count as they are: where a file system
-// folds case, "Objects" is closed, and no word of capitals with a "_" folds to a name that git obeys. The first line that fits counts. A linked
+// "^" for capitals with a "_" among them, and "/**" at the end for all beneath. Letters count as they are: "Objects" is closed where "objects"
+// is not. Where a file system folds case, what another spelling of a closed path is, is closed, too (gitfold.go). The first line that fits counts. A linked
 // worktree's directory, worktrees/NAME, is judged by the same lines again.
 
 // The classes of paths in a git directory.
@@ -127,10 +127,14 @@ func (m *matcher) gitClass(at uint) uint8 {
 	for {
 		for i := range gitLines {
 			if m.glob(gitLines[i].glob, at) {
-				if c := gitLines[i].class; c != gitModules {
+				switch c := gitLines[i].class; {
+				case c == gitModules:
+					return m.moduleClass(at)
+				case c == gitTree || c == gitData:
+					return m.foldedClass(at, c)
+				default:
 					return c
 				}
-				return m.moduleClass(at)
 			}
 		}
 		next := m.inWorktree(at)
