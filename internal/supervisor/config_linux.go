@@ -27,7 +27,7 @@ func (s *State) replaceChecked() int {
 		r = s.refuseAt(1, ReasonText)
 	}
 	if r == 0 {
-		r = s.storeCopy(b.dir, a.st.Mode)
+		r = s.storeCopy(b.dir, s.modeFor(b, a.st.Mode))
 	}
 	if r == 0 {
 		r = s.renameCopy(b.dir, &b.name[0])

@@ -7,7 +7,7 @@ import (
 
 // conforms walks the directory and reports, by 0 or a negative errno, whether it holds only what a git directory may: what
 // gitLines allow, no link, and a configuration of harmless lines. Too many entries are refused. With replace set the configuration
-// becomes a copy that the tool does not have open. The path in s.m is overwritten.
+// becomes a copy that the tool does not have open, and no other user can write any of it. The path in s.m is overwritten.
 //
 //go:norace
 func (s *State) conforms(dir int, replace bool) int {
@@ -17,7 +17,11 @@ func (s *State) conforms(dir int, replace bool) int {
 	if fd < 0 {
 		return s.refuse(ReasonComplete)
 	}
-	c.at, c.left, c.conf = 0, scanEntries, false
+	c.at, c.left, c.conf, c.closes = 0, scanEntries, false, replace
+	s.literal(".")
+	if lstatat(fd, &s.num[0], &s.st) == 0 {
+		s.closeToOthers(fd, &s.num[0])
+	}
 	c.fd[0], c.size[0] = fd, 0
 	for {
 		r := s.scanSome()
@@ -130,6 +134,7 @@ func (s *State) scanEntry(fd int, name uint) int {
 	if lstatat(fd, &c.dent[name&(dentBytes-1)], &s.st) < 0 {
 		return entryBad
 	}
+	s.closeToOthers(fd, &c.dent[name&(dentBytes-1)])
 	class := s.m.gitClass(0)
 	switch s.st.Mode & syscall.S_IFMT {
 	case syscall.S_IFDIR:
@@ -148,6 +153,27 @@ func (s *State) scanEntry(fd int, name uint) int {
 		}
 	}
 	return entryBad
+}
+
+// closeToOthers takes from a name in dir, of which s.st tells, what lets every user write it, when the directory is to be a git directory. A
+// link is followed nowhere: it does not conform.
+//
+//go:norace
+func (s *State) closeToOthers(dir int, name *byte) {
+	kind := s.st.Mode & syscall.S_IFMT
+	if !s.scan.closes || s.st.Mode&writeOthers == 0 || kind != syscall.S_IFDIR && kind != syscall.S_IFREG {
+		return
+	}
+	fd := openat(dir, name, oPath|syscall.O_NOFOLLOW, 0)
+	if fd < 0 {
+		return
+	}
+	s.literal("")
+	if lstatat(fd, &s.num[0], &s.st) == 0 {
+		s.number("", uint(fd))
+		sys(syscall.SYS_FCHMODAT, uintptr(s.fdDir), uintptr(unsafe.Pointer(&s.num[0])), uintptr(s.st.Mode&0o7777&^writeOthers), 0, 0)
+	}
+	closeFD(fd)
 }
 
 // ownConfig checks the configuration in dir, and with replace set puts a copy in its place.
@@ -173,7 +199,7 @@ func (s *State) ownConfig(dir int, replace bool) int {
 	if !replace {
 		return 0
 	}
-	r := s.storeCopy(dir, mode)
+	r := s.storeCopy(dir, mode&^writeOthers)
 	if r == 0 {
 		s.literal("config")
 		r = s.renameCopy(dir, &s.num[0])

@@ -42,6 +42,17 @@ func (s *State) endCopy(dir, fd, r int, mode uint32) int {
 	return r
 }
 
+// modeFor returns what of a mode a file may have that is to stand at the name of resolved path b: what the present file has, or what the owner
+// alone writes; all but what lets every user write where there is none.
+//
+//go:norace
+func (s *State) modeFor(b *resolvedPath, mode uint32) uint32 {
+	if lstatat(b.dir, &b.name[0], &s.st) < 0 {
+		return mode &^ writeOthers
+	}
+	return mode & (s.st.Mode | 0o644)
+}
+
 // storeCopy writes text 0 to a new file in dir.
 //
 //go:norace

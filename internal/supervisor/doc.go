@@ -68,7 +68,7 @@
 //   - A configuration is written by git as config.lock and renamed. The supervisor puts a checked copy in its place,
 //     which no process has open, under a name that no supervisor opens until it is there: harmless keys may
 //     change, all else has to be as it was (package gittext). A submodule's core.worktree is taken out; git needs it not.
-//     The mode is left to the tool, because git init flips it. It may be removed when it holds harmless keys alone.
+//     The mode is left to the tool, because git init flips it, but for what lets others write. It may be removed when it holds harmless keys alone.
 //   - .gitmodules, in the work tree, is judged so, too, by another list (package gittext). git checkout writes it by an open, as libgit2 does
 //     a new configuration: what is written comes as a deferred write (deferred_linux.go), and appears when it is judged harmless.
 //   - An index is read by the size of objects' names that the configuration says (package gittext), in the tool's file where the kernel grants
@@ -81,6 +81,9 @@
 //     rebase's todo (without exec), its strategy and options, which are git's own alone (text_linux.go, gittext/strategy.go). MERGE_RR keeps its entries or loses them: git rerere copies
 //     the files that they name. A file of a merge that the USER's git has begun may have become a link by then; that copy remains. A .git file, and a worktree's gitdir, is written with the
 //     kernel's path of what was judged; a commondir only as "../.." (deferred_linux.go).
+//   - No call lets every user of the machine write in a git directory, and none lets the group write the directory itself, a configuration or
+//     another text of it where the group cannot yet: other users would write hooks (mode_linux.go). A replaced file's copy has no more than
+//     that file's bits and 0644. A umask of the tool's can still let the group write a git directory that the tool makes.
 //   - A .git file names what no later call can make another place, in this run or a later one (gitway_linux.go): a directory in the .git of
 //     the root's top, by its absolute path; in the .git of a directory around it, by a relative one; or a git directory in, or beside, its own
 //     directory. No link comes to a name through which such a file leads, and no directory goes where its .git file, or one below it,

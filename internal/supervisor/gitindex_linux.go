@@ -92,7 +92,12 @@ func (s *State) replaceIndex() int {
 	case !s.harmlessIndex(fd, ids):
 		r = s.refuseAt(1, ReasonIndex)
 	default:
-		r = s.renameNow()
+		if mode := s.modeFor(b, a.st.Mode&0o777); mode != a.st.Mode&0o777 {
+			r = sys(syscall.SYS_FCHMOD, uintptr(fd), uintptr(mode), 0, 0, 0)
+		}
+		if r == 0 {
+			r = s.renameNow()
+		}
 		if r == 0 && !s.standsAlone(fd, b) {
 			sys(syscall.SYS_UNLINKAT, uintptr(b.dir), uintptr(unsafe.Pointer(&b.name[0])), 0, 0, 0)
 			r = s.refuseAt(1, ReasonRace)
@@ -127,7 +132,7 @@ func (s *State) copyIndex(fd int, ids uint) int {
 	if r == 0 && !s.harmlessIndex(out, ids) {
 		r = s.refuseAt(1, ReasonIndex)
 	}
-	if r = s.endCopy(b.dir, out, r, a.st.Mode); r == 0 {
+	if r = s.endCopy(b.dir, out, r, s.modeFor(b, a.st.Mode)); r == 0 {
 		r = s.renameCopy(b.dir, &b.name[0])
 	}
 	if r == 0 {

@@ -184,7 +184,7 @@ func (s *State) field(name string, n int) uint {
 	return 0
 }
 
-// takeUmask makes the caller's umask the supervisor's own, for the call that follows.
+// takeUmask makes the caller's umask the supervisor's own, for the call that follows. What it makes of a git directory no other user can write.
 //
 //go:norace
 func (s *State) takeUmask() int {
@@ -199,6 +199,9 @@ func (s *State) takeUmask() int {
 	mask := uint(0)
 	for ; at < 256 && s.small[at&511] >= '0' && s.small[at&511] <= '7'; at++ {
 		mask = mask<<3 | uint(s.small[at&511]-'0')
+	}
+	if sp := &s.resolved[0]; sp.git.inside || sp.hit&hitGitFile != 0 {
+		mask |= writeOthers
 	}
 	if mask != s.umask {
 		sys(syscall.SYS_UMASK, uintptr(mask), 0, 0, 0, 0)

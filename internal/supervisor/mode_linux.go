@@ -5,11 +5,12 @@ import (
 	"unsafe"
 )
 
-// chmod leaves the mode of a git configuration to the tool: git init flips it to learn whether modes work. The bits of
+// chmod leaves the mode of a git configuration to the tool, but for the bits of withoutOthers: git init flips it to learn whether modes work. The bits of
 // setIDs are left out for what is no directory, as the kernel leaves S_ISGID out for a group that is not the caller's.
 //
 //go:norace
 func (s *State) chmod() int {
+	group := s.groupAbove()
 	if r := s.object(0); r < 0 {
 		return r
 	}
@@ -30,8 +31,39 @@ func (s *State) chmod() int {
 		s.ids = s.mode&setIDs != 0
 		s.mode &^= setIDs
 	}
+	s.withoutOthers(kind, group)
 	s.number("", uint(s.resolved[0].obj))
 	return sys(syscall.SYS_FCHMODAT, uintptr(s.fdDir), uintptr(unsafe.Pointer(&s.num[0])), uintptr(s.mode), 0, 0)
+}
+
+// groupAbove reports whether the group can write the directory that resolved path 0 is a name in.
+//
+//go:norace
+func (s *State) groupAbove() bool {
+	s.literal(".")
+	dir := s.resolved[0].dir
+	return dir >= 0 && lstatat(dir, &s.num[0], &s.st) == 0 && s.st.Mode&writeGroup != 0
+}
+
+// withoutOthers takes from the mode that resolved path 0 is to have, which is of this kind, what would let others of the machine write what git
+// obeys: for all users in a git directory, and in .gitmodules; for the group of a git directory itself and of texts in it, where it has it not
+// yet. What is new in a directory of it that the group can write gets it, as git gives it with core.sharedRepository.
+//
+//go:norace
+func (s *State) withoutOthers(kind uint32, groupAbove bool) {
+	const texts = hitConfig | hitText | hitLock | hitGitFile | hitCommon
+	sp := &s.resolved[0]
+	top := kind == syscall.S_IFDIR && (sp.hit&hitGitFile != 0 || sp.git.rules && shaped(s.keys(sp.obj)))
+	if !top && !sp.git.inside && sp.hit&texts == 0 {
+		return
+	}
+	s.mode &^= writeOthers
+	if sp.st.Mode&writeGroup != 0 || groupAbove && sp.git.inside {
+		return
+	}
+	if top || sp.hit&texts != 0 || kind == syscall.S_IFDIR {
+		s.mode &^= writeGroup
+	}
 }
 
 // truncate opens the file and sets its length, so that a lease cannot hold the supervisor up.

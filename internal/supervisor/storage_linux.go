@@ -111,13 +111,14 @@ const (
 
 // scan is the cursor of conforms.
 type scan struct {
-	fd   [scanDepth]int
-	next [scanDepth]int64 // where the directory is read on
-	size [scanDepth]uint  // of its path, relative to the first
-	at   uint             // the present directory
-	left uint             // entries that may still be looked at
-	conf bool             // there is a configuration
-	dent [dentBytes]byte
+	fd     [scanDepth]int
+	next   [scanDepth]int64 // where the directory is read on
+	size   [scanDepth]uint  // of its path, relative to the first
+	at     uint             // the present directory
+	left   uint             // entries that may still be looked at
+	conf   bool             // there is a configuration
+	closes bool             // what every user could write is closed to others
+	dent   [dentBytes]byte
 }
 
 const indexBytes = 65536

@@ -54,3 +54,9 @@ type cmsgFD struct {
 	fd         int32
 	_          int32
 }
+
+// The bits by which others than the owner write.
+const (
+	writeGroup  = 0o020
+	writeOthers = 0o002
+)

@@ -1,0 +1,52 @@
+package supervisor
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+)
+
+// TestKernelOtherUsersWriteNoGitDirectory: a tool does not open to other users of the machine what git obeys. What a group shares stays shared.
+func TestKernelOtherUsersWriteNoGitDirectory(t *testing.T) {
+	kerneltest.Long(t)
+	const repo = `git init -q .; echo a >a; git add a; git commit -qm one; mkdir -p .git/hooks; git init -q --bare b.git; printf '[submodule "x"]\n\tpath = x\n' >.gitmodules; `
+	const wide = `find .git b.git .gitmodules -perm /o+w ! -type l; find .git .git/hooks .git/refs .git/config .git/index .gitmodules b.git b.git/config -maxdepth 0 -perm /g+w`
+	cases := []struct{ name, prepare, script string }{
+		{"chmod", repo, `chmod 775 .; chmod 666 .git/config b.git/config .gitmodules .git/index; chmod 777 .git b.git .git/hooks .git/info .git/refs; chmod -R a+w .git b.git; "$SELF" fchmod .git; (cd .git; chmod 777 .); chmod g+w .git/config; ` + wide},
+		{"a lock's mode", repo, `umask 0; git config user.name x; git config -f .gitmodules submodule.y.path y; cp .git/index i; chmod 666 i; mv i .git/index; git add -N a; cp .git/config c; chmod 777 c; mv c .git/config; ` + wide},
+		{"a umask", ``, `umask 0; mkdir d; cd d; mkdir .git b.git; cd ..; git init -q d; git init -q --bare d/b.git; git -C d commit -qm x --allow-empty; find d -path '*git*' -perm /o+w ! -type l`},
+		{"a file that is new", repo, `umask 0; cd .git; : >FETCH_HEAD; mkdir -p rebase-merge/x; "$SELF" mknod rebase-merge/y; find . -perm /o+w ! -type l`},
+	}
+	works := map[string]string{
+		"a group's repository":    `mkdir ../ws/s.git; chmod g+ws s.git; |umask 022; git init -q --bare --shared=group s.git; git clone -q s.git c 2>/dev/null; cd c; git commit -qm x --allow-empty; git push -q origin HEAD; cd ..; [ -z "$(find s.git -type d ! -perm -g+w)" ]; git -C s.git config receive.denyNonFastforwards true; find s.git/config -perm -g+w | grep -q .`,
+		"a group's, from outside": `git init -q --shared=group .; |umask 022; git config user.name y; echo a >a; git add a; git commit -qm one; find .git/config -perm -g+w | grep -q .; [ -z "$(find .git/objects .git/refs .git/logs -type d ! -perm -g+w)" ]; find .git/index -perm -g+w | grep -q .`,
+		"git init":                `true|git init -q .; git config user.name x; [ "$(stat -c %a .git/config)" = 644 ]; chmod 600 .git/config; chmod 755 .git; git config user.email y; [ "$(stat -c %a .git/config)" = 600 ] || [ "$(stat -c %a .git/config)" = 644 ]; umask 077; git init -q p; [ "$(stat -c %a p/.git)" = 700 ]; mkdir q; chmod 777 q; [ "$(stat -c %a q)" = 777 ]`,
+	}
+	for user, uid := range users(t) {
+		for _, c := range cases {
+			t.Run(c.name+" "+user, func(t *testing.T) {
+				t.Parallel()
+				dir, rules := workspace(t, uid)
+				script(t, dir, uid, "umask 022; "+c.prepare)
+				out, _ := run(t, job{Rules: rules, Dir: dir, UID: uid, Argv: []string{"bash", "-c", "{ " + c.script[:strings.Index(c.script, "; find")] + "; } >log 2>&1"}, Env: []string{roleEnv + "=act"}})
+				found, _ := run(t, job{Silent: true, Dir: dir, UID: uid, Argv: []string{"bash", "-c", c.script[strings.Index(c.script, "; find")+1:]}})
+				if found = strings.TrimSpace(found); found != "" {
+					t.Errorf("others can write:\n%s\n%s", found, out)
+				}
+			})
+		}
+		for name, text := range works {
+			t.Run(name+" "+user, func(t *testing.T) {
+				t.Parallel()
+				dir, rules := workspace(t, uid)
+				before, inside, _ := strings.Cut(text, "|")
+				script(t, dir, uid, before)
+				out, code := run(t, job{Rules: rules, Dir: dir, UID: uid, Argv: []string{"bash", "-exc", inside}})
+				if code != 0 || strings.Contains(out, "supervisor test:") {
+					t.Errorf("exit %d\n%s", code, out)
+				}
+			})
+		}
+	}
+}
