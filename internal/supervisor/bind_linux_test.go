@@ -28,6 +28,9 @@ func TestKernelSocketCompletesNoGitDirectory(t *testing.T) {
 	}
 	for user, uid := range users(t) {
 		for binder, change := range binders {
+			if binder == "the tool's" && os.Getenv("SUPERVISOR_WITHOUT_CALLS") != "" {
+				continue // it needs pidfd_getfd(2)
+			}
 			for _, c := range cases {
 				t.Run(c.name+", by "+binder+" "+user, func(t *testing.T) {
 					t.Parallel()
