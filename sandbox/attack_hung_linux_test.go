@@ -160,6 +160,59 @@ func TestKernelARunEndsWhoseProcessesHang(t *testing.T) {
 	})
 }
 
+// TestKernelARunEndsWhoseStageHasEnded and whose context has not: its process is killed, or its deadline has passed. The supervisor hangs, as above.
+func TestKernelARunEndsWhoseStageHasEnded(t *testing.T) {
+	kerneltest.Parallel(t) // it waits for seconds
+	eachWall(t, []walls{allSets[0], allSets[3]}, func(t *testing.T, w walls) {
+		if w.bare() {
+			kerneltest.Heavy(t)
+		}
+		exe, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := workspaceHere(t)
+		p.May, p.Files.Read = []Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundNetwork}, append(p.Files.Read, exe)
+		for _, inSession := range []bool{false, true} {
+			start := func() hungRun {
+				s := attackSandbox(t, p, walls{drop: plan.Seccomp})
+				if !inSession {
+					return hold(t, s.Command(exe), "supervisor")
+				}
+				n, err := s.Open(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { n.Close() })
+				return hold(t, n.Command(exe), "supervisor")
+			}
+			ends := func(what string, r hungRun, want error) {
+				within(t, fmt.Sprint(what, ", in a session: ", inSession), func() error {
+					if r.hasEnded(t); r.err == nil || want != nil && !errors.Is(r.err, want) {
+						return fmt.Errorf("Wait: %w", r.err)
+					}
+					return nil
+				})
+			}
+			p.Limits.WallClock = 0
+			killed := start()
+			if !killed.held {
+				t.Fatal("the run has ended before")
+			}
+			killed.c.Process.Kill()
+			ends("a process that is killed", killed, nil)
+			for p.Limits.WallClock = time.Second / 4; p.Limits.WallClock < time.Minute; p.Limits.WallClock *= 2 {
+				if timed := start(); timed.held {
+					ends("a deadline", timed, ErrDeadline)
+					break
+				} else if err := timed.c.Wait(); err == nil {
+					t.Error("the tool ran to its end")
+				}
+			}
+		}
+	})
+}
+
 // hasEnded waits for a run's end, and fails the test unless all processes have ended.
 func (r *hungRun) hasEnded(t *testing.T) {
 	t.Helper()

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"os"
 	"testing"
 	"unsafe"
 
@@ -20,6 +21,9 @@ func said(t *testing.T, messages ...wire.Message) Account {
 	r := New(context.Background(), &Sandbox{}, nil, func() Tool { return Tool{Path: "tool"} })
 	r.Command()
 	r.control = control
+	if r.cmd.Process, err = os.FindProcess(os.Getpid()); err != nil { // for the stage, which has not ended
+		t.Fatal(err)
+	}
 	for _, m := range messages {
 		if _, err := control.Child.Write((*[unsafe.Sizeof(m)]byte)(unsafe.Pointer(&m))[:]); err != nil {
 			t.Fatal(err)

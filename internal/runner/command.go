@@ -158,14 +158,19 @@ func (r *Run) awaitEmpty() {
 	watching := r.watching
 	r.mu.Unlock()
 	if watching {
-		r.ending.Do(func() {
-			close(r.over)
-			if r.hurry != nil {
-				r.hurry()
-			}
-		})
+		r.stageOver()
 		<-r.empty
 	}
+}
+
+// stageOver says that the stage has ended or was killed.
+func (r *Run) stageOver() {
+	r.ending.Do(func() {
+		close(r.over)
+		if r.hurry != nil {
+			r.hurry()
+		}
+	})
 }
 
 func (r *Run) isWatching() bool {

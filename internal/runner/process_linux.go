@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -116,16 +115,4 @@ func (n *Session) Signal(pid int, sig os.Signal) error {
 		return fmt.Errorf("sandbox: process %d of the session: %w", pid, err)
 	}
 	return nil
-}
-
-// stageEnded waits so many milliseconds, or with -1 for ever, until a stage has ended, and leaves its status to os/exec.
-func stageEnded(p *os.Process, wait int) (ended bool) {
-	err := p.WithHandle(func(pidfd uintptr) {
-		for err := error(unix.EINTR); err == unix.EINTR; {
-			n := 0
-			n, err = unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, wait)
-			ended = n > 0
-		}
-	})
-	return ended || errors.Is(err, os.ErrProcessDone) // it was waited for
 }

@@ -328,7 +328,7 @@ func (r *Run) made() *Network {
 // giveBack ends the run's network and removes its own directory; those of a session stay.
 func (r *Run) giveBack() {
 	if r.borrowed {
-		r.endBorrowed()
+		r.session.endBorrowed()
 	}
 	if r.session != nil {
 		return

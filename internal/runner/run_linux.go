@@ -36,6 +36,7 @@ type contact struct {
 	built    func(pid int) error
 	inRoot   bool // the root is an explicit one, in which what the harness sees at a path says nothing
 	watching bool
+	stage    *os.File // its pidfd, while its end is waited for; nil: see awaitStage
 	refusals refusals
 	stuck    int // a process that was killed and has not ended; set before empty is closed
 }
@@ -62,6 +63,11 @@ func (r *Run) watch() {
 	if r.sandbox.Policy.Observe != nil {
 		r.observer.started(r.began, policy.Started{PID: r.cmd.Process.Pid, Tool: r.path, Args: slices.Clone(r.cmd.Args), Dir: r.dir})
 	}
+	ended := r.stageOver
+	if r.session != nil { // init may yet say that the command has lost its warden, and kill what that has left
+		ended = func() { time.AfterFunc(time.Second, r.stageOver) }
+	}
+	r.stage = awaitStage(r.cmd.Process, ended)
 	if r.session != nil {
 		go r.listenInside()
 	} else {
@@ -93,6 +99,7 @@ func (r *Run) listen() {
 	r.control.Drain()
 	r.control.AwaitEmpty(r.over, stage.MostEnd)
 	r.stuck = r.control.Stuck
+	r.stage.Close() // a nil one does not mind
 	r.refusals.end()
 	r.net.Close()
 	r.own.remove()
@@ -143,12 +150,13 @@ func (r *Run) listenInside() {
 		r.refusals.begin(r.control.Denials, r.control.Questions, r.sandbox, &r.observer, tell)
 		close(r.told)
 	})
+	r.stage.Close() // a nil one does not mind
 	if !r.control.ToolEnded {
 		r.awaitSession()
 	}
 	if r.borrowed {
 		stageEnded(r.cmd.Process, -1) // it takes the tool's status from the warden, which ends with the session
-		r.endBorrowed()
+		r.session.endBorrowed()
 		r.stuck = r.session.control.Stuck
 	}
 	r.ended = time.Now()
@@ -186,16 +194,7 @@ func (r *Run) endStageless() {
 	p := r.cmd.Process
 	r.mu.Unlock()
 	if p == nil || stageEnded(p, 0) {
-		r.ending.Do(func() { close(r.over) })
-	}
-}
-
-// endBorrowed ends the session of a borrowed run, if it has not ended by itself.
-func (r *Run) endBorrowed() {
-	select {
-	case <-r.session.ended:
-	default:
-		r.session.Close()
+		r.stageOver()
 	}
 }
 

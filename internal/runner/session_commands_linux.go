@@ -58,3 +58,12 @@ func (n *Session) Extend(in time.Duration) error {
 	}
 	return nil
 }
+
+// endBorrowed ends the session of a borrowed run, if it has not ended by itself.
+func (n *Session) endBorrowed() {
+	select {
+	case <-n.ended:
+	default:
+		n.Close()
+	}
+}
