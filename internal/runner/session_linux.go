@@ -265,8 +265,8 @@ func (n *Session) Close() error {
 		first = true
 		n.mu.Lock()
 		n.asked = true
-		if n.sock == nil || stage.EndSession(n.sock) != nil {
-			n.cmd.Process.Kill()
+		if n.sock != nil && stage.EndSession(n.sock) != nil { // init is dead: what it has left the stage ends, perhaps without the keeper
+			time.AfterFunc(stage.MostEnd, func() { n.cmd.Process.Kill() })
 		}
 		n.mu.Unlock()
 	})

@@ -8,6 +8,7 @@
 //	hook_linux.go     where the harness's file is executed: init. Is this process a stage? Then it never returns.
 //	program_linux.go  look at the sealed program, map it, make offsets pointers
 //	stage_linux.go    InStage's ops, clone init, then monitor it: deadline, harness's death, end as the tool ended
+//	timer_linux.go    the deadline's timer
 //	stop_linux.go     the stage stops when the tool has stopped, and goes on with it
 //	keeper_linux.go   without a pid namespace: who kills what is left when the process group is killed
 //	init_linux.go     InInit's ops

@@ -12,7 +12,7 @@ import (
 // passSignal needs it, and a SIGKILL to the group ends all three at once: then
 // no process would be left to kill what the tool has moved into another session. So a
 // keeper stands between the stage and init, in another session. It is a
-// subreaper, and when the stage is gone kills what is left: init, and everything that
+// subreaper, and when the stage is gone kills what is left: an init that has not ended with everything by itself, and what
 // init's end leaves to it. A stage that ends in order has the keeper do that first (endKeeper): if it killed the keeper, and was
 // itself killed before the rest, what is left would have lost both. While the stage lives the keeper does one other thing: it kills an init
 // that was stopped, as the tools of a session can do where Landlock's scope is around init, too.
@@ -94,6 +94,7 @@ func keeperMain() {
 	// then, so that it tells the harness of a keeper that is killed once the tool runs.
 	sys.Call(syscall.SYS_SETSID, 0, 0, 0, 0, 0, 0)
 	awaitStagesEnd()
+	awaitInit(pid)
 	killTree(atCwd, text("/proc/thread-self/children\x00"))
 	removeOwn()
 	endBetween()
@@ -133,6 +134,29 @@ func endKeeper() {
 	st.poll[0].FD = st.keeperFD
 	for {
 		if _, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), 1, sys.Addr(&limit), 0, 0, 0); errno != uintptr(syscall.EINTR) {
+			return
+		}
+	}
+}
+
+// awaitInit waits a second, in the keeper, for init, which has read the end of its socket and ends with all that is left: killed before that, it would leave this to the
+// keeper alone, which may be killed as the stage was. What has stopped init has not stopped its end.
+//
+//go:norace
+//go:nocheckptr
+func awaitInit(pid uintptr) {
+	if ended, errno := sys.Call(syscall.SYS_WAIT4, pid, 0, sys.WNOHANG|sys.WALL, 0, 0, 0); errno != 0 || ended != 0 {
+		return
+	}
+	fd, errno := sys.Call(sys.SYS_PIDFD_OPEN, pid, 0, 0, 0, 0, 0)
+	if errno != 0 {
+		return
+	}
+	sys.Call(syscall.SYS_KILL, pid, uintptr(syscall.SIGCONT), 0, 0, 0, 0)
+	limit := [2]int64{1, 0} // ppoll(2) counts it down
+	poll := sys.PollFD{FD: int32(fd), Events: sys.POLLIN}
+	for {
+		if _, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&poll), 1, sys.Addr(&limit), 0, 0, 0); errno != uintptr(syscall.EINTR) {
 			return
 		}
 	}

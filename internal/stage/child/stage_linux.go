@@ -176,8 +176,9 @@ func closeStageFDs() {
 	letSignalsIn()
 }
 
-// monitor waits until init is gone. It kills init when the harness or the keeper has died
-// or the deadline has passed. Of an init that is killed, or has closed its socket, it
+// monitor waits until init is gone. It kills init when the harness has died
+// or the deadline has passed, and asks it to end when the keeper has died: if the stage were killed between the end of a killed init and that of what it
+// leaves, this would have lost all three. Of an init that is killed, was asked, or has closed its socket, it
 // waits for the end for some twenty seconds (endsLate): what holds it up is told to the harness. So is
 // the end of an init or a keeper that was killed by a process outside, or of an init by the
 // kernel for want of memory, which takes the stage with the keeper.
@@ -192,7 +193,7 @@ func monitor() {
 		timer
 		keeper
 	)
-	ending, killed, seconds, limit := false, false, 0, [2]int64{1, 0} // which ppoll(2) counts down
+	ending, asked, killed, seconds, limit := false, false, false, 0, [2]int64{1, 0} // which ppoll(2) counts down
 	p := pollNothing()
 	p[socket].FD, p[initial].FD = int32(st.stageSock), st.pidfd
 	if p[harness].FD = watchHarness(); p[harness].FD < 0 {
@@ -215,6 +216,10 @@ func monitor() {
 		if n == 0 && !endsLate(killed, &seconds, &limit) {
 			return
 		}
+		if n == 0 && asked && !killed {
+			killInit()
+			killed = true
+		}
 		if p[polledSignals].Revents != 0 {
 			admitSignals()
 		}
@@ -223,19 +228,22 @@ func monitor() {
 		}
 		if p[initial].Revents != 0 {
 			reapInit()
-			if st.status.Kind == 0 && !killed {
+			if st.status.Kind == 0 && !killed && !asked {
 				reportLost(wire.LostInit)
 			}
 			return
 		}
 		if p[keeper].Revents != 0 {
 			reportLost(wire.LostKeeper)
+			sys.Call(syscall.SYS_SHUTDOWN, st.stageSock, syscall.SHUT_WR, 0, 0, 0, 0) // init reads the end, as of a stage that is gone
+			p[keeper].FD = -1
+			ending, asked = true, true
 		}
 		if p[timer].Revents != 0 {
 			st.message = wire.Message{Kind: wire.MsgDeadline}
 			send(0)
 		}
-		if p[harness].Revents|p[keeper].Revents|p[timer].Revents != 0 {
+		if p[harness].Revents|p[timer].Revents != 0 {
 			killInit()
 			p[harness].FD, p[keeper].FD, p[timer].FD = -1, -1, -1
 			ending, killed = true, true
@@ -272,40 +280,6 @@ func watchHarness() int32 {
 		return -1
 	}
 	return int32(fd)
-}
-
-//go:norace
-//go:nocheckptr
-func startTimer() int32 {
-	if st.hdr.DeadlineMS <= 0 {
-		return -1
-	}
-	fd, errno := sys.Call(sysTimerfdCreate, 1, sys.TFD_CLOEXEC, 0, 0, 0, 0) // CLOCK_MONOTONIC
-	st.timer = [4]int64{0, 0, st.hdr.DeadlineMS / 1000, st.hdr.DeadlineMS % 1000 * 1e6}
-	if errno == 0 {
-		_, errno = sys.Call(sysTimerfdSettime, fd, 0, sys.Addr(&st.timer), 0, 0, 0)
-	}
-	check(0, errno)
-	wakeAtDeadline()
-	return int32(fd)
-}
-
-// wakeAtDeadline makes a timer whose signal continues a stage that is stopped
-// then, again every second in case it stops in between. It takes one of the user's
-// pending signals (timer_create(2)), which others may have used up: a stage without
-// the timer ends the run at its deadline as well, and does not stop; see stop.
-//
-//go:norace
-//go:nocheckptr
-func wakeAtDeadline() {
-	event := [8]uint64{1: uint64(syscall.SIGCONT)} // struct sigevent: value, signal, and SIGEV_SIGNAL, which is 0
-	id := int32(0)
-	_, errno := sys.Call(syscall.SYS_TIMER_CREATE, 1, sys.Addr(&event), sys.Addr(&id), 0, 0, 0)
-	st.timer[0] = 1
-	if errno == 0 {
-		_, errno = sys.Call(syscall.SYS_TIMER_SETTIME, uintptr(id), 0, sys.Addr(&st.timer), 0, 0, 0)
-	}
-	st.sleepless = errno != 0
 }
 
 // readStatus takes one record from init; false: init has closed its end.
