@@ -161,6 +161,9 @@ func beginAt(t *testing.T, path string, p plan.Plan, args ...string) *insider {
 // alter, if it is set, changes a template before it is run.
 var alter func(*Template)
 
+// before, if it is set, is given a Control before its stage is started.
+var before func(*Control)
+
 func beginAll(t *testing.T, path string, p plan.Plan, await func(i *insider), args ...string) *insider {
 	t.Helper()
 	l, err := launch.Default()
@@ -178,6 +181,9 @@ func beginAll(t *testing.T, path string, p plan.Plan, await func(i *insider), ar
 		t.Fatal(err)
 	}
 	t.Cleanup(i.c.Close)
+	if before != nil {
+		before(i.c)
+	}
 	program, err := i.template.Sealed(Run{Path: path, Argv: append([]string{"tool"}, args...), Env: []string{toolEnv, "GORACE=atexit_sleep_ms=0"}, Quiet: true, Layout: l.Layout(3)})
 	if err != nil {
 		t.Fatal(err)

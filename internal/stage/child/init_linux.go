@@ -42,11 +42,37 @@ func initMain() {
 	if st.hdr.Flags&wire.FlagProbe != 0 {
 		reportProbe()
 	}
+	awaitKnown()
 	if st.hdr.Flags&wire.FlagSession != 0 {
+		st.early = 0 // it has no tool
 		sessionMain()
 	}
 	if st.hdr.Flags&wire.FlagApart != 0 {
 		sys.Call(syscall.SYS_SETSID, 0, 0, 0, 0, 0, 0)
 	}
 	startTool()
+}
+
+// known is what the stage sends init when it has told the harness who init is: no signal has this number.
+const known = 0
+
+// awaitKnown returns, in init, when the harness can wait for the end of init, and so for that of every tool. Where the stage has ended before, init ends. A signal that
+// the stage had before is for the tool, once there is one.
+//
+//go:norace
+//go:nocheckptr
+func awaitKnown() {
+	for {
+		n, errno := sys.Call(syscall.SYS_RECVFROM, st.initSock, sys.Addr(&st.digits), 1, 0, 0, 0)
+		if errno == uintptr(syscall.EINTR) {
+			continue
+		}
+		if errno != 0 || n != 1 {
+			exitInit()
+		}
+		if st.digits[0] == known {
+			return
+		}
+		st.early |= 1 << (st.digits[0] & 63)
+	}
 }

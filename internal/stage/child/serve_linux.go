@@ -61,6 +61,12 @@ func serve() {
 		asking:  {FD: questionsFD(), Events: sys.POLLIN},
 		5:       {FD: -1},
 	}
+	for sig := uintptr(1); st.early != 0 && sig < 64; sig++ {
+		if st.early>>sig&1 != 0 {
+			giveSignal(sig)
+		}
+	}
+	st.early = 0
 	for {
 		n, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), uintptr(len(st.poll)), supervisorWait(), 0, 0, 0)
 		if errno == uintptr(syscall.EINVAL) {
@@ -205,8 +211,17 @@ func passSignal() bool {
 	sig := uintptr(st.digits[0])
 	if st.hdr.Flags&wire.FlagCommand != 0 {
 		passToTool(sig)
-		return true
+	} else {
+		giveSignal(sig)
 	}
+	return true
+}
+
+// giveSignal gives the tool a signal that the stage has had, unless the tool has had it already.
+//
+//go:norace
+//go:nocheckptr
+func giveSignal(sig uintptr) {
 	had := st.stops>>(sig&63)&1 != 0
 	st.stops &^= 1 << (sig & 63)
 	if sig == uintptr(syscall.SIGCONT) {
@@ -215,7 +230,6 @@ func passSignal() bool {
 	if !wasPending(sig) && !had {
 		sys.Call(syscall.SYS_KILL, st.toolPID, sig, 0, 0, 0, 0)
 	}
-	return true
 }
 
 // wasPending takes a signal from init's pending set, if it is there.

@@ -37,6 +37,8 @@ func stageMain() {
 	}
 	st.initPID, st.pidfd = pid, pidfd
 	sendInit()
+	st.digits[0] = known
+	sys.Call(syscall.SYS_SENDTO, st.stageSock, sys.Addr(&st.digits), 1, sys.MSG_NOSIGNAL, 0, 0)
 	closeStageFDs()
 	monitor()
 	if st.hdr.Flags&wire.FlagPIDNS == 0 {

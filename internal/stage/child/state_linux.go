@@ -80,6 +80,7 @@ type state struct {
 	siginfo   [128]byte
 	zeroTime  [2]int64
 	stops     uint64       // signals that have stopped the tool and are still to come from the stage
+	early     uint64       // signals that the stage had before init was known to the harness
 	passed    cmsgMany     // the descriptors of a session's command,
 	request   wire.Request // and what else there is of it
 	short     [8192]byte   // a program that is not longer, or the header of one
