@@ -228,12 +228,15 @@ func (r *Run) endsLeft() (stop func()) {
 		case <-returned:
 			return
 		}
-		if !r.killLeft() {
+		was, stuck := r.killLeft()
+		if !was {
 			return
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if r.cut = ctx.Err(); context.Cause(ctx) == ErrDeadline {
+		if r.cut = ctx.Err(); stuck != nil {
+			r.cut = stuck
+		} else if context.Cause(ctx) == ErrDeadline {
 			r.cut = ErrDeadline
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -64,6 +65,23 @@ func (n *Session) isWarden(m counted) bool {
 	defer n.mu.Unlock()
 	_, is := n.members[m.control]
 	return is && m.control.PID() == m.warden
+}
+
+// endLeft ends what the tool of a command has left, and waits until gone is closed. It reports whether there was something, and what is not dead half a minute later.
+func (n *Session) endLeft(c *stage.Control, gone <-chan struct{}) (was bool, stuck error) {
+	if !n.killLeft(c) || c.Stuck != 0 { // it was waited for before
+		return false, nil
+	}
+	select {
+	case <-gone:
+	case <-time.After(stage.MostEnd):
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if _, is := n.members[c]; is {
+			return true, &StuckError{PID: max(c.PID(), 1)}
+		}
+	}
+	return true, nil
 }
 
 // processesToDial is what a directDialer takes, or nil.

@@ -320,7 +320,7 @@ func (r *Run) failure() error {
 }
 
 // killLeft has nothing to end: every process of a run ends with its tool.
-func (r *Run) killLeft() bool { return false }
+func (r *Run) killLeft() (was bool, stuck error) { return false, nil }
 
 // waitError adds what the run knows to os/exec's result.
 func (r *Run) waitError(err error) error {

@@ -138,7 +138,7 @@ func (r *Run) listenInside() {
 		tell = nil
 	}
 	var refill *time.Timer
-	r.control.Follow(r.over, func() {
+	r.control.Follow(r.over, stage.MostEnd, func() {
 		if r.untaken() {
 			r.awaitSession()
 		}
@@ -159,6 +159,7 @@ func (r *Run) listenInside() {
 		r.session.endBorrowed()
 		r.stuck = r.session.control.Stuck
 	}
+	r.stuck = max(r.stuck, r.control.Stuck)
 	r.ended = time.Now()
 	if observed {
 		telling.Lock()
@@ -171,7 +172,7 @@ func (r *Run) listenInside() {
 	if refill != nil && refill.Stop() {
 		go r.prepared.refill()
 	}
-	r.control.Discard()
+	r.control.Discard(r.session.ended)
 	r.refusals.end()
 	if observed {
 		tell()
@@ -207,7 +208,7 @@ func (r *Run) untaken() bool {
 // awaitSession is called when nothing more is said of a command whose tool has not ended. If init has not said either that the
 // command is gone, then the session ends, and awaitSession returns after that.
 func (r *Run) awaitSession() {
-	if !r.control.Gone && (r.control.Process() != nil || !r.session.lives()) {
+	if !r.control.Gone && r.control.Stuck == 0 && (r.control.Process() != nil || !r.session.lives()) {
 		<-r.session.ended
 	}
 }
@@ -380,17 +381,17 @@ func (r *Run) processError(err error) *ProcessError {
 
 // killProcess ends the stage, and with it everything. Of a session's command whose tool has ended it ends what that has left.
 func (r *Run) killProcess() error {
-	if err := r.cmd.Process.Kill(); !r.killLeft() {
-		return err
+	err := r.cmd.Process.Kill()
+	if was, stuck := r.killLeft(); was {
+		return stuck
 	}
-	return nil
+	return err
 }
 
-// killLeft ends what the tool of a session's command has left. It reports whether there was something.
-func (r *Run) killLeft() bool {
-	if r.session == nil || !r.session.killLeft(r.control) {
-		return false
+// killLeft ends what the tool of a session's command has left.
+func (r *Run) killLeft() (was bool, stuck error) {
+	if r.session == nil {
+		return false, nil
 	}
-	<-r.gone
-	return true
+	return r.session.endLeft(r.control, r.gone)
 }

@@ -92,8 +92,8 @@ const MostSessionFiles = wire.MaxPassed - wire.PassedFirst
 // Follow reads what is said of a session's command, and calls started once the tool was executed or will never be, evident once the
 // evidence has come or never will, and returns when the tool has ended, or the command as a whole. Once over is closed, which says that
 // the command's stage has ended, a tool whose end has not been told is killed with all that it has started: init sees to
-// that when their warden is dead.
-func (c *Control) Follow(over <-chan struct{}, started, evident func()) {
+// that when their warden is dead. It is waited for most at the longest: then Stuck says who is left.
+func (c *Control) Follow(over <-chan struct{}, most time.Duration, started, evident func()) {
 	var waiting sync.WaitGroup
 	sock, ended := c.sock, make(chan struct{})
 	waiting.Go(func() {
@@ -103,11 +103,11 @@ func (c *Control) Follow(over <-chan struct{}, started, evident func()) {
 		case <-ended:
 		}
 	})
-	c.until(func() bool { return c.Started || c.Failed != nil })
+	c.until(most, func() bool { return c.Started || c.Failed != nil })
 	started()
-	c.until(func() bool { return !c.Started || c.Evidence != nil })
+	c.until(most, func() bool { return !c.Started || c.Evidence != nil })
 	evident()
-	c.until(func() bool { return c.ToolEnded })
+	c.until(most, func() bool { return c.ToolEnded })
 	close(ended)
 	waiting.Wait()
 	sock.SetReadDeadline(time.Time{})
@@ -122,28 +122,43 @@ func (c *Control) AwaitInit() int {
 
 // until reads until something is so, or no more comes. What comes after MsgGone is the end of the socket, and not before a pause is over: a process that it has
 // stopped right after its fork may have a copy.
-func (c *Control) until(done func() bool) {
-	for !done() && !c.Gone {
-		err := c.next()
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			c.cutOff()
-		} else if err != nil {
+func (c *Control) until(most time.Duration, done func() bool) {
+	for !done() && !c.Gone && c.Stuck == 0 {
+		switch err := c.next(); {
+		case errors.Is(err, os.ErrDeadlineExceeded) && c.doomed:
+			c.Stuck = max(c.PID(), 1)
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			c.cutOff(most)
+		case err != nil:
 			return
 		}
 	}
 }
 
-// cutOff kills the warden if what has arrived does not tell of the tool's end.
-func (c *Control) cutOff() {
+// cutOff kills the warden if what has arrived does not tell of the tool's end. One that is not known is waited for without end: it may be stopped for a pause.
+func (c *Control) cutOff(most time.Duration) {
 	c.sock.SetReadDeadline(time.Time{})
 	if !c.ToolEnded {
 		c.doomed = true
-		c.KillInit()
+		if c.KillInit(); c.init != nil {
+			c.sock.SetReadDeadline(time.Now().Add(most))
+		}
 	}
 }
 
-// Discard reads what is left and changes nothing: the fields are others' to read by now.
-func (c *Control) Discard() {
+// Discard reads what is left and changes nothing: the fields are others' to read by now. Once over is closed it reads what has come, and no more.
+func (c *Control) Discard(over <-chan struct{}) {
+	if over != nil && c.sock != nil {
+		sock, ended := c.sock, make(chan struct{})
+		defer close(ended)
+		go func() {
+			select {
+			case <-over:
+				sock.SetReadDeadline(time.Unix(1, 0))
+			case <-ended:
+			}
+		}()
+	}
 	for c.sock != nil && !c.Gone {
 		var m wire.Message
 		_, fd, err := receive(c.sock, bytesOf(&m))

@@ -71,9 +71,40 @@ func TestACommandThatIsGoneIsFollowedNoLonger(t *testing.T) {
 			}
 		}
 		c.Passed()
-		if c.Follow(nil, func() {}, func() {}); !c.Started {
+		if c.Follow(nil, MostEnd, func() {}, func() {}); !c.Started {
 			t.Error("the first message was not read")
 		}
-		c.Discard()
+		c.Discard(nil)
 	}
+}
+
+// TestACommandThatDoesNotEndIsFollowedForABoundedTime once its stage has ended, and what is left is told of.
+func TestACommandThatDoesNotEndIsFollowedForABoundedTime(t *testing.T) {
+	c, err := NewControl()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	warden, err := Duplicate(c.Child) // which holds it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer warden.Close()
+	r, w, err := os.Pipe() // for its pidfd
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	c.init = r
+	m := wire.Message{Kind: wire.MsgStarted}
+	if _, err := warden.Write(bytesOf(&m)); err != nil {
+		t.Fatal(err)
+	}
+	c.Passed()
+	over := make(chan struct{})
+	close(over)
+	if c.Follow(over, time.Millisecond, func() {}, func() {}); !c.Started || c.ToolEnded || c.Stuck == 0 {
+		t.Errorf("started %v, ended %v, stuck %d", c.Started, c.ToolEnded, c.Stuck)
+	}
+	c.Discard(over)
 }
