@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/stage"
@@ -71,6 +72,9 @@ func (p *Prepared) Keep(n int) error {
 	}
 }
 
+// mostOpening is how long a session that is prepared may take to begin.
+const mostOpening = time.Minute
+
 // refill opens sessions until as many wait as are wanted.
 func (p *Prepared) refill() error {
 	s := p.Of
@@ -83,8 +87,10 @@ func (p *Prepared) refill() error {
 		p.opening++
 		p.mu.Unlock()
 		w := waiting{saw: s.sees()}
+		starting, cancel := context.WithTimeout(context.Background(), mostOpening)
 		var err error
-		w.session, err = s.Open(context.Background())
+		w.session, err = s.open(context.Background(), starting)
+		cancel()
 		p.mu.Lock()
 		p.opening--
 		kept := err == nil && len(p.list) < int(p.want.Load()) && !p.Of.closed.Load()

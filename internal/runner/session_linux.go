@@ -65,7 +65,10 @@ type member struct {
 }
 
 // Open begins a session. It ends with ctx, with Close, or with the harness.
-func (s *Sandbox) Open(ctx context.Context) (*Session, error) {
+func (s *Sandbox) Open(ctx context.Context) (*Session, error) { return s.open(ctx, ctx) }
+
+// open is Open with another context for the start.
+func (s *Sandbox) open(ctx, starting context.Context) (*Session, error) {
 	if s.closed.Load() {
 		return nil, fmt.Errorf("sandbox: the Sandbox was closed: %w", os.ErrClosed)
 	}
@@ -81,7 +84,7 @@ func (s *Sandbox) Open(ctx context.Context) (*Session, error) {
 		n.observer.session = n.observer.run
 	}
 	n.left.L = &n.mu
-	if err := n.start(); err != nil {
+	if err := n.start(starting); err != nil {
 		n.release()
 		return nil, host.ShortOf(err)
 	}
@@ -119,7 +122,7 @@ func (s *Sandbox) holdsSessions() error {
 // leastSessionFiles is what a session's init has to be able to number: its own descriptors lie above those of any tool.
 const leastSessionFiles = 600
 
-func (n *Session) start() (err error) {
+func (n *Session) start(ctx context.Context) (err error) {
 	s := n.sandbox
 	if n.net, err = s.Networks.New(s.NetConfig, s.Plan.Namespaces.Net, &n.observer); err != nil {
 		return err
@@ -164,14 +167,20 @@ func (n *Session) start() (err error) {
 		return fmt.Errorf("sandbox: start the session's stage: %w", err)
 	}
 	n.control.KillBelow = killBelow
-	n.control.Passed()
+	hurry := n.control.Passed()
+	stop := context.AfterFunc(ctx, func() {
+		n.cmd.Process.Kill()
+		hurry()
+	})
 	n.control.AwaitStart()
-	if n.control.Started {
+	if going := stop(); going && n.control.Started {
 		n.held()
 		return nil
+	} else if err = ctx.Err(); going {
+		err = failedStart(s.Plan.ForSession(), t, n.control.Failed)
 	}
-	err = failedStart(s.Plan.ForSession(), t, n.control.Failed)
 	n.cmd.Process.Kill()
+	hurry()
 	n.cmd.Wait()
 	n.control.Drain()
 	n.control.AwaitEmpty(nil, stage.MostEnd)
