@@ -118,7 +118,9 @@ func (r *Run) reap(wait func() error) error {
 	}
 	set(true)
 	defer set(false)
-	defer r.endsLeft()()
+	if r.session != nil && !r.borrowed {
+		defer r.endsLeft()()
+	}
 	return wait()
 }
 
@@ -158,19 +160,9 @@ func (r *Run) awaitEmpty() {
 	watching := r.watching
 	r.mu.Unlock()
 	if watching {
-		r.stageOver()
+		r.endOver()
 		<-r.empty
 	}
-}
-
-// stageOver says that the stage has ended or was killed.
-func (r *Run) stageOver() {
-	r.ending.Do(func() {
-		close(r.over)
-		if r.hurry != nil {
-			r.hurry()
-		}
-	})
 }
 
 func (r *Run) isWatching() bool {
@@ -203,9 +195,6 @@ func (r *Run) checkDir() error {
 // endsLeft has what the command's tool has left behind end with the command's context, or at its deadline, until stop: os/exec looks at neither once the
 // process has ended, and reads for as long as anything has the other end of its pipes. stop returns when that is over.
 func (r *Run) endsLeft() (stop func()) {
-	if r.session == nil || r.borrowed {
-		return func() {}
-	}
 	ctx, cancel := r.caller, context.CancelFunc(func() {})
 	if r.cmd.Cancel == nil {
 		ctx = context.Background() // as os/exec does
@@ -232,8 +221,6 @@ func (r *Run) endsLeft() (stop func()) {
 		if !was {
 			return
 		}
-		r.mu.Lock()
-		defer r.mu.Unlock()
 		if r.cut = ctx.Err(); stuck != nil {
 			r.cut = stuck
 		} else if context.Cause(ctx) == ErrDeadline {
@@ -247,11 +234,4 @@ func (r *Run) endsLeft() (stop func()) {
 		}
 		cancel()
 	}
-}
-
-// leftEnded is why what the tool had left was ended while Wait read its output; nil: it was not.
-func (r *Run) leftEnded() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.cut
 }

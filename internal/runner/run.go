@@ -73,8 +73,8 @@ type Run struct {
 	empty   chan struct{} // closed: every process is dead
 	gone    chan struct{} // closed: no process of a session's command is left
 	over    chan struct{} // closed: the stage has ended or was killed, and the others follow
-	ending  sync.Once     // closes over
 	hurry   func()        // ends what waits for the stage's messages; nil: they end by themselves
+	endOver func()        // closes over, once, and hurries
 	cut     error         // why what the tool had left was ended while Wait read its output; nil: it was not
 	began   time.Time
 	ended   time.Time
@@ -109,6 +109,12 @@ var (
 // and s is then nil.
 func New(ctx context.Context, s *Sandbox, broken error, tool func() Tool) *Run {
 	r := &Run{caller: ctx, sandbox: s, broken: broken, tool: tool, own: new(ownDir), decided: make(chan struct{}), told: make(chan struct{}), empty: make(chan struct{}), gone: make(chan struct{}), over: make(chan struct{})}
+	r.endOver = sync.OnceFunc(func() {
+		close(r.over)
+		if r.hurry != nil {
+			r.hurry()
+		}
+	})
 	if s != nil && s.Policy.Observe != nil {
 		r.observer = newObserver(s.Policy.Observe, &s.number)
 	}

@@ -60,20 +60,19 @@ func (r *Run) watch() {
 	if r.call != nil {
 		r.call.Passed()
 	}
-	if r.sandbox.Policy.Observe != nil {
+	if r.sandbox.Policy.Observe != nil && r.cmd.Process != nil {
 		r.observer.started(r.began, policy.Started{PID: r.cmd.Process.Pid, Tool: r.path, Args: slices.Clone(r.cmd.Args), Dir: r.dir})
 	}
-	ended := r.stageOver
+	ended, listen := r.endOver, r.listen
 	if r.session != nil { // init may yet say that the command has lost its warden, and kill what that has left
-		ended = func() { time.AfterFunc(time.Second, r.stageOver) }
-	}
-	r.stage = awaitStage(r.cmd.Process, ended)
-	if r.session != nil {
-		go r.listenInside()
+		ended, listen = func() { time.AfterFunc(time.Second, r.endOver) }, r.listenInside
 	} else {
 		r.hurry = hurry
-		go r.listen()
 	}
+	if r.cmd.Process != nil { // else a copy of the Cmd was started, and not this one
+		r.stage = awaitStage(r.cmd.Process, ended)
+	}
+	go listen()
 }
 
 // listen follows the run to its end.
@@ -195,7 +194,7 @@ func (r *Run) endStageless() {
 	p := r.cmd.Process
 	r.mu.Unlock()
 	if p == nil || stageEnded(p, 0) {
-		r.stageOver()
+		r.endOver()
 	}
 }
 
@@ -309,7 +308,7 @@ func (r *Run) waitError(err error) error {
 	if r.call != nil {
 		defer r.call.Close()
 	}
-	cut := r.leftEnded()
+	cut := r.cut
 	switch {
 	case r.control == nil || r.cmd.ProcessState == nil:
 		return err

@@ -20,9 +20,22 @@ func stageEnded(p *os.Process, wait int) (ended bool) {
 }
 
 // awaitStage calls ended when the stage has ended, and leaves its status to os/exec, unless what it returns is closed before. It waits in Go's poller: a thread for each
-// command would be one more that the kernel makes, wakes and holds.
+// command would be one more that the kernel makes, wakes and holds. Its pidfd is no copy of os.Process's: that would get O_NONBLOCK with it, and os.Process.Wait EAGAIN
+// (PIDFD_NONBLOCK in pidfd_open(2)).
 func awaitStage(p *os.Process, ended func()) (pidfd *os.File) {
-	if pidfd = ownPidfd(p); pidfd == nil { // for want of descriptors
+	p.WithHandle(func(handle uintptr) {
+		fd, err := unix.PidfdOpen(p.Pid, 0)
+		if err != nil {
+			return
+		}
+		if unix.PidfdSendSignal(int(handle), 0, nil, 0) == unix.ESRCH { // it was waited for, and the number may be another process's
+			unix.Close(fd)
+			return
+		}
+		unix.SetNonblock(fd, true)
+		pidfd = os.NewFile(uintptr(fd), "pidfd of a stage")
+	})
+	if pidfd == nil { // for want of descriptors
 		go func() {
 			if stageEnded(p, -1) {
 				ended()
@@ -43,22 +56,4 @@ func awaitStage(p *os.Process, ended func()) (pidfd *os.File) {
 		}
 	}()
 	return pidfd
-}
-
-// ownPidfd returns a pidfd of a child that the poller can have; nil: there is none. It is no copy of os.Process's: that would get O_NONBLOCK with it, and os.Process.Wait
-// EAGAIN (PIDFD_NONBLOCK in pidfd_open(2)).
-func ownPidfd(p *os.Process) (f *os.File) {
-	p.WithHandle(func(handle uintptr) {
-		fd, err := unix.PidfdOpen(p.Pid, 0)
-		if err != nil {
-			return
-		}
-		if unix.PidfdSendSignal(int(handle), 0, nil, 0) == unix.ESRCH { // it was waited for, and the number may be another process's
-			unix.Close(fd)
-			return
-		}
-		unix.SetNonblock(fd, true)
-		f = os.NewFile(uintptr(fd), "pidfd of a stage")
-	})
-	return f
 }

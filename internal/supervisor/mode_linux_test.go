@@ -1,6 +1,8 @@
 package supervisor
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -30,8 +32,12 @@ func TestKernelOtherUsersWriteNoGitDirectory(t *testing.T) {
 				dir, rules := workspace(t, uid)
 				script(t, dir, uid, "umask 022; "+c.prepare)
 				out, _ := run(t, job{Rules: rules, Dir: dir, UID: uid, Argv: []string{"bash", "-c", "{ " + c.script[:strings.Index(c.script, "; find")] + "; } >log 2>&1"}, Env: []string{roleEnv + "=act"}})
-				found, _ := run(t, job{Silent: true, Dir: dir, UID: uid, Argv: []string{"bash", "-c", c.script[strings.Index(c.script, "; find")+1:]}})
-				if found = strings.TrimSpace(found); found != "" {
+				found, _ := run(t, job{Silent: true, Dir: dir, UID: uid, Argv: []string{"bash", "-c", "{" + c.script[strings.Index(c.script, "; find")+1:] + "; } >found"}})
+				text, err := os.ReadFile(filepath.Join(dir, "found"))
+				if err != nil {
+					t.Fatal(err, found)
+				}
+				if found = strings.TrimSpace(string(text)); found != "" {
 					t.Errorf("others can write:\n%s\n%s", found, out)
 				}
 			})

@@ -207,11 +207,7 @@ func monitor() {
 	}
 	p[timer].FD = startTimer()
 	for {
-		wait := uintptr(0)
-		if ending {
-			wait = sys.Addr(&limit)
-		}
-		n, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(p), uintptr(len(p)), wait, 0, 0, 0)
+		n, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(p), uintptr(len(p)), limitWhile(ending, &limit), 0, 0, 0)
 		if errno != 0 {
 			continue // EINTR: a signal was forwarded
 		}
@@ -242,8 +238,7 @@ func monitor() {
 			ending, asked = true, true
 		}
 		if p[timer].Revents != 0 {
-			st.message = wire.Message{Kind: wire.MsgDeadline}
-			send(0)
+			reportDeadline()
 		}
 		if p[harness].Revents|p[timer].Revents != 0 {
 			killInit()
@@ -251,6 +246,17 @@ func monitor() {
 			ending, killed = true, true
 		}
 	}
+}
+
+// limitWhile is ppoll(2)'s limit while something is so; else there is none.
+//
+//go:norace
+//go:nocheckptr
+func limitWhile(so bool, limit *[2]int64) uintptr {
+	if !so {
+		return 0
+	}
+	return sys.Addr(limit)
 }
 
 // endsLate is called each second in which init has not ended, and kills what is below an init that was killed. It returns false when

@@ -3,6 +3,7 @@ package child
 import (
 	"syscall"
 
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"github.com/holdfast-dev/holdfast/internal/sys"
 )
 
@@ -40,4 +41,13 @@ func wakeAtDeadline() {
 		_, errno = sys.Call(syscall.SYS_TIMER_SETTIME, uintptr(id), 0, sys.Addr(&st.timer), 0, 0, 0)
 	}
 	st.sleepless = errno != 0
+}
+
+// reportDeadline tells the harness that the deadline has come.
+//
+//go:norace
+//go:nocheckptr
+func reportDeadline() {
+	st.message = wire.Message{Kind: wire.MsgDeadline}
+	send(0)
 }
