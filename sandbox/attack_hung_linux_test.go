@@ -111,6 +111,18 @@ func hold(t *testing.T, c *Cmd, what string) hungRun {
 	return hungRun{c: c, all: r, held: true}
 }
 
+// hungPolicy is one under which this program, exe, can hang, on any host.
+func hungPolicy(t *testing.T) (p Policy, exe string) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = workspaceHere(t)
+	p.May, p.Files.Read = []Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundNetwork}, append(p.Files.Read, exe)
+	return p, exe
+}
+
 // TestKernelARunEndsWhoseProcessesHang: a supervisor, or a process of the tool's, sleeps for a lock that a process below it holds, and is killed. The filter that refuses
 // splice is left out.
 func TestKernelARunEndsWhoseProcessesHang(t *testing.T) {
@@ -118,12 +130,7 @@ func TestKernelARunEndsWhoseProcessesHang(t *testing.T) {
 		if w.bare() {
 			kerneltest.Heavy(t)
 		}
-		exe, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := workspaceHere(t)
-		p.May, p.Files.Read = []Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundNetwork}, append(p.Files.Read, exe)
+		p, exe := hungPolicy(t)
 		s := attackSandbox(t, p, walls{drop: plan.Seccomp})
 		n, err := s.Open(t.Context())
 		if err != nil {
@@ -167,12 +174,7 @@ func TestKernelARunEndsWhoseStageHasEnded(t *testing.T) {
 		if w.bare() {
 			kerneltest.Heavy(t)
 		}
-		exe, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := workspaceHere(t)
-		p.May, p.Files.Read = []Bound{policy.BoundFiles, policy.BoundProcesses, policy.BoundNetwork}, append(p.Files.Read, exe)
+		p, exe := hungPolicy(t)
 		for _, inSession := range []bool{false, true} {
 			start := func() hungRun {
 				s := attackSandbox(t, p, walls{drop: plan.Seccomp})

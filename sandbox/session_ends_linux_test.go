@@ -93,15 +93,7 @@ func TestKernelASignalToTheGroupOfACommandOfASession(t *testing.T) {
 // TestKernelTheDeadlineOfACommandOfASession ends that command with what it has started, and not the session.
 func TestKernelTheDeadlineOfACommandOfASession(t *testing.T) {
 	kerneltest.Long(t)
-	kerneltest.Need(t, kerneltest.HasUserNamespaces, kerneltest.LandlockABI(6), kerneltest.HasSeccompFilter)
-	eachWall(t, allSets[:1], func(t *testing.T, w walls) {
-		p := attackPolicy(t, "", w)
-		p.Limits.WallClock = time.Second
-		s, err := attackSandbox(t, p, w).Open(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
+	inSessionOf(t, func(p *Policy) { p.Limits.WallClock = time.Second }, func(t *testing.T, s *Session) {
 		if err := s.sh("setsid sleep 1000 & sleep 1000").Run(); !errors.Is(err, ErrDeadline) {
 			t.Error(err)
 		}

@@ -13,10 +13,26 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
+// inSessionOf is inSession with every mechanism alone, under a policy that change has changed.
+func inSessionOf(t *testing.T, change func(p *Policy), body func(t *testing.T, s *Session)) {
+	t.Helper()
+	kerneltest.Need(t, kerneltest.HasUserNamespaces, kerneltest.LandlockABI(6), kerneltest.HasSeccompFilter)
+	eachWall(t, allSets[:1], func(t *testing.T, w walls) {
+		p := attackPolicy(t, "", w)
+		change(&p)
+		s, err := attackSandbox(t, p, w).Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		body(t, s)
+	})
+}
+
 // TestKernelAContextEndsWhatACommandOfASessionHasLeft while Wait reads the output of that, and at no other time.
 func TestKernelAContextEndsWhatACommandOfASessionHasLeft(t *testing.T) {
 	inSession(t, func(t *testing.T, s *Session) {
-		if err := s.sh("sleep 998 & echo").Run(); err != nil { // its output is nobody's
+		if err := s.sh("sleep 998 & echo").Run(); err != nil { // nobody reads its output, so Run does not wait for the sleep
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
@@ -58,15 +74,7 @@ func TestKernelAContextEndsWhatACommandOfASessionHasLeft(t *testing.T) {
 
 // TestKernelADeadlineEndsWhatACommandOfASessionHasLeft as a context does, with the error of a deadline.
 func TestKernelADeadlineEndsWhatACommandOfASessionHasLeft(t *testing.T) {
-	kerneltest.Need(t, kerneltest.HasUserNamespaces, kerneltest.LandlockABI(6), kerneltest.HasSeccompFilter)
-	eachWall(t, allSets[:1], func(t *testing.T, w walls) {
-		p := attackPolicy(t, "", w)
-		p.Limits.WallClock = time.Second
-		s, err := attackSandbox(t, p, w).Open(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
+	inSessionOf(t, func(p *Policy) { p.Limits.WallClock = time.Second }, func(t *testing.T, s *Session) {
 		c := s.sh("sleep 999 & echo started")
 		if out, err := c.Output(); string(out) != "started\n" || !errors.Is(err, ErrDeadline) {
 			t.Errorf("%q, %v", out, err)
@@ -132,16 +140,11 @@ func TestKernelFilesOfAClosedSession(t *testing.T) {
 // TestKernelASessionIsFull of commands that have left something: the error says so.
 func TestKernelASessionIsFull(t *testing.T) {
 	kerneltest.Long(t)
-	kerneltest.Need(t, kerneltest.HasUserNamespaces, kerneltest.LandlockABI(6), kerneltest.HasSeccompFilter)
-	eachWall(t, allSets[:1], func(t *testing.T, w walls) {
-		s, err := attackSandbox(t, attackPolicy(t, "", w), w).Open(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
+	inSessionOf(t, func(*Policy) {}, func(t *testing.T, s *Session) {
 		var full *policy.SessionError
+		var err error
 		started := 0
-		for err = nil; err == nil && started < 1000; started++ {
+		for ; err == nil && started < 1000; started++ {
 			err = s.sh("sleep 999 & exit 0").Run()
 		}
 		if !errors.As(err, &full) || !errors.Is(err, syscall.EAGAIN) || !strings.Contains(err.Error(), "256 commands") || started != 257 {

@@ -74,6 +74,14 @@ func TestKernelCallerChangesTheEmbeddedCmd(t *testing.T) {
 			c.Args = []string{ownMain, "-c", inside}
 			failsClosed(t, &c)
 		})
+		t.Run("a copy that is started of a prepared command", func(t *testing.T) {
+			if err := s.Prepare(1); err != nil {
+				t.Skip("needs sessions: ", err)
+			}
+			defer s.Prepare(0)
+			c := *s.Command("/bin/bash", "-c", inside, "a", "b").Cmd
+			failsClosed(t, &c)
+		})
 		t.Run("a copy that is started after the original", func(t *testing.T) {
 			original := s.Command("/bin/bash", "-c", inside, "a", "b").Cmd
 			c := *original

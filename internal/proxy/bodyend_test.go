@@ -167,7 +167,7 @@ func TestAPipelinedHeaderIsCounted(t *testing.T) {
 	}
 }
 
-// TestATrailerIsBoundedAndCharged, a request's: it is read into a map of its own.
+// TestATrailerIsBoundedAndCharged: net/http reads a request's trailer into a second map, beside that of the header.
 func TestATrailerIsBoundedAndCharged(t *testing.T) {
 	w := newWorld(t, Config{}, "good.com")
 	w.web("good.com", 80, func(rw http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })

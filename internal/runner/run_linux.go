@@ -69,9 +69,7 @@ func (r *Run) watch() {
 	} else {
 		r.hurry = hurry
 	}
-	if r.cmd.Process != nil { // else a copy of the Cmd was started, and not this one
-		r.stage = awaitStage(r.cmd.Process, ended)
-	}
+	r.stage = awaitStage(r.cmd.Process, ended)
 	go listen()
 }
 
@@ -193,7 +191,7 @@ func (r *Run) endStageless() {
 	r.mu.Lock()
 	p := r.cmd.Process
 	r.mu.Unlock()
-	if p == nil || stageEnded(p, 0) {
+	if stageEnded(p, 0) {
 		r.endOver()
 	}
 }
@@ -308,16 +306,15 @@ func (r *Run) waitError(err error) error {
 	if r.call != nil {
 		defer r.call.Close()
 	}
-	cut := r.cut
 	switch {
 	case r.control == nil || r.cmd.ProcessState == nil:
 		return err
 	case r.stuck != 0:
 		return &StuckError{PID: r.stuck, Err: err}
-	case r.control.Deadline || cut == ErrDeadline:
+	case r.control.Deadline || r.cut == ErrDeadline:
 		return &deadlineError{err}
-	case cut != nil && err == nil: // as os/exec says that the context has ended a command which then exited with 0
-		return cut
+	case r.cut != nil && err == nil: // as os/exec says that the context has ended a command which then exited with 0
+		return r.cut
 	case r.session != nil && !r.control.ToolEnded && !r.control.Gone:
 		select { // init has not said that the command is gone: it is dead, and the session's end on its way, or it has not heard of the command
 		case <-r.session.ended:

@@ -173,10 +173,13 @@ func (n *Session) start(ctx context.Context) (err error) {
 		hurry()
 	})
 	n.control.AwaitStart()
-	if going := stop(); going && n.control.Started {
+	switch inTime := stop(); {
+	case !inTime:
+		err = ctx.Err()
+	case n.control.Started:
 		n.held()
 		return nil
-	} else if err = ctx.Err(); going {
+	default:
 		err = failedStart(s.Plan.ForSession(), t, n.control.Failed)
 	}
 	n.cmd.Process.Kill()

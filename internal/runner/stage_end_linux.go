@@ -7,8 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stageEnded waits so many milliseconds, or with -1 for ever, until a stage has ended, and leaves its status to os/exec.
+// stageEnded waits so many milliseconds, or with -1 for ever, until a stage has ended, and leaves its status to os/exec. A nil one is that
+// of a copy of the exec.Cmd, which finds no program and ends.
 func stageEnded(p *os.Process, wait int) (ended bool) {
+	if p == nil {
+		return true
+	}
 	err := p.WithHandle(func(pidfd uintptr) {
 		for err := error(unix.EINTR); err == unix.EINTR; {
 			n := 0
@@ -23,6 +27,9 @@ func stageEnded(p *os.Process, wait int) (ended bool) {
 // command would be one more that the kernel makes, wakes and holds. Its pidfd is no copy of os.Process's: that would get O_NONBLOCK with it, and os.Process.Wait EAGAIN
 // (PIDFD_NONBLOCK in pidfd_open(2)).
 func awaitStage(p *os.Process, ended func()) (pidfd *os.File) {
+	if p == nil {
+		return nil
+	}
 	p.WithHandle(func(handle uintptr) {
 		fd, err := unix.PidfdOpen(p.Pid, 0)
 		if err != nil {
