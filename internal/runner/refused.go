@@ -148,7 +148,7 @@ func (r *refused) byReason(d supervisor.Denial) {
 	case supervisor.ReasonOwn:
 		because("it belongs to the sandbox's own processes", nothing+"they are not the tool's")
 	case supervisor.ReasonLost:
-		because("the path of its directory cannot be told", nothing+"the directory was removed, or its path is too long")
+		because("the path of its directory cannot be told, or leads elsewhere", nothing+"the directory was removed, its path is too long, or it was reached by another path than the policy's")
 	case supervisor.ReasonComplete:
 		because("it would make the directory a git directory with hooks, links or settings in it that git would obey", nothing+"git init and git clone make one in an empty directory")
 	case supervisor.ReasonCease:

@@ -33,8 +33,12 @@
 //
 // # Rules, and why each is as it is
 //
-//   - The kernel's own path of the directory decides, never the tool's spelling: links, "..", //, /proc/self/root,
-//     descriptors and bind mounts lead to the same answer.
+//   - The kernel's own path of the directory decides, never the tool's spelling: links, "..", //, /proc/self/root
+//     and descriptors lead to the same answer.
+//   - That path has to be the only one (elsewhere_linux.go), since Landlock grants what lies below a directory by whatever path it is reached. A
+//     directory or plain file of another mount namespace, which another sandbox has sent as a descriptor, is refused unless its path leads to it here, too. Where the sandbox
+//     has no mounts (Rules.Fence), the host can have a directory at two paths, or another process rename it: nothing is changed at a path that no rule lets the tool
+//     change, and with hidden names nothing opened there that lies below the directory of a root.
 //   - A protected name has EACCES for an answer; but EEXIST or ENOENT where that is the truth, since `mkdir -p` and `rm -f`
 //     rely on it.
 //   - A name above a protected one (.hg) takes no renamed directory and no link: what lies in that

@@ -130,7 +130,11 @@ func (s *State) judge(k int) int {
 		s.m.addName(sp.name[:])
 	}
 	s.m.judge()
+	lost := s.astray(sp) || s.m.floor == ^uint(0) && s.revealed(sp)
 	s.shape(sp, true)
+	if lost {
+		s.m.hit |= hitLost
+	}
 	if s.m.floor == ^uint(0) && s.inProc(fd) && s.closedProc() { // no root is in a procfs
 		s.m.hit |= hitSelf
 	}

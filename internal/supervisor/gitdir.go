@@ -30,7 +30,7 @@ type gitLine struct {
 
 var gitLines = [...]gitLine{
 	{"HEAD", gitData, "names a branch or commit"},
-	{"config", gitConfig, "harmless keys may change: gitconfig.go"},
+	{"config", gitConfig, "harmless settings may change, by git config"},
 	{"config.lock", gitLock, "who holds it open would have the configuration open"},
 	{"config.worktree", gitKept, "a configuration, too"},
 	{"hooks", gitFixed, "templates make it"},

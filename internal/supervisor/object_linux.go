@@ -120,8 +120,8 @@ func (s *State) closedProc() bool {
 			}
 			v = v*10 + uint(c-'0')
 		}
-		if v == 0 {
-			continue
+		if v == 0 || !first && i+1 == s.m.nc && (s.m.isComp(i-1, "fd") || s.m.isComp(i-1, "fdinfo")) {
+			continue // it numbers no process
 		}
 		if v == s.self || first && s.apart && !s.descends(v) {
 			return true

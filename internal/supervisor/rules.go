@@ -108,6 +108,7 @@ const (
 	devShared    = 1
 	devTerminals = 2
 	devNear      = 4 // Rules.Near
+	devHides     = 8 // something is hidden
 
 	// What is watched: see watch_linux.go.
 	watchOn    = 1
@@ -199,7 +200,7 @@ func (r *Rules) setFlags(b []byte) {
 	}
 	b[offFlags] = git | boolByte(r.MemFile)*flagMemFile | boolByte(r.Connects != nil)*flagConnects
 	b[offFence] = boolByte(r.Fence)
-	b[offDevices] = boolByte(r.Shared)*devShared | boolByte(r.Terminals)*devTerminals | boolByte(r.Near)*devNear
+	b[offDevices] = boolByte(r.Shared)*devShared | boolByte(r.Terminals)*devTerminals | boolByte(r.Near)*devNear | boolByte(HidesNames(r))*devHides
 	b[offWatch] = r.watches()
 	put32(b[offPatience:], r.Patience)
 }

@@ -78,10 +78,16 @@ func Serve(s *State) int {
 //go:norace
 func (s *State) do() int {
 	if (s.resolved[0].hit|s.resolved[1].hit)&hitSelf != 0 {
+		if s.op == opOpen && s.flags&(syscall.O_WRONLY|syscall.O_RDWR) == 0 {
+			return -eACCES // ps(1) reads of every process: that is no denial to be told of
+		}
 		return s.refuse(ReasonOwn)
 	}
 	if (s.resolved[0].hit|s.resolved[1].hit)&hitLost != 0 {
 		return s.refuse(ReasonLost)
+	}
+	if s.beyond() {
+		return -eACCES // as Landlock says
 	}
 	switch s.op {
 	case opOpen:

@@ -183,3 +183,27 @@ type cmsgFDs struct {
 	level, typ int32
 	fds        [2]int32
 }
+
+// fileID says which file one is: its number, and that of its device.
+type fileID struct {
+	ino uint64
+	dev [2]uint32
+}
+
+// fileSeen is struct statx of linux/stat.h, as far as it is asked for.
+type fileSeen struct {
+	mask  uint32
+	_     [3]uint32
+	nlink uint32
+	_     [2]uint32
+	mode  uint16
+	_     uint16
+	ino   uint64
+	_     [11]uint64
+	_     [2]uint32
+	dev   [2]uint32
+	mount uint64
+	_     [13]uint64
+}
+
+const mountRoom = 16

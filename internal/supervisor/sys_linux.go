@@ -40,6 +40,9 @@ const (
 	sysPidfdOpen  = 434
 	sysPidfdGet   = 438
 
+	statxBasic = 0x7ff
+	statxMount = 0x1000 // STATX_MNT_ID, Linux 5.8
+
 	pidfdThread = 0x80 // PIDFD_THREAD, which is O_EXCL
 
 	eINVAL = int(syscall.EINVAL)

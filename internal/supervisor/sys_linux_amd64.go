@@ -8,6 +8,7 @@ const (
 	sysReadv   = 310 // process_vm_readv
 
 	sysGetrandom = 318
+	sysStatx     = 332
 	sysGetcpu    = 309
 
 	nrOpen      = syscall.SYS_OPEN

@@ -8,6 +8,7 @@ const (
 	sysReadv   = 270 // process_vm_readv
 
 	sysGetrandom = 278
+	sysStatx     = 291
 	sysGetcpu    = 168
 
 	// arm64 has the *at forms alone: these numbers are never seen.
