@@ -46,12 +46,19 @@ var names = [...]Name{
 
 	{Pattern{".holdfast-*", Whole}, false, "the supervisor's copies, before they are in place"},
 
-	{Pattern{".hg/hgrc*", Whole}, false, "Mercurial: hooks, aliases, extensions"},
-	{Pattern{".hg/sharedpath", Whole}, false, "Mercurial: another directory's hgrc would count"},
+	{Pattern{".hg", Whole}, false, "Mercurial: hooks, aliases; hg recover writes where its journal says"},
+	{Pattern{".sl", Whole}, false, "Sapling: as .hg"},
+	{Pattern{".svn", Whole}, false, "Subversion: a repository here whose hooks a commit runs"},
+	{Pattern{".bzr", Whole}, false, "Bazaar and Breezy: editors, signing programs"},
+	{Pattern{"_darcs", Whole}, false, "darcs: hooks"},
+	{Pattern{"CVS", Whole}, false, "CVS: where the repository is, and the program that reaches it"},
+	{Pattern{".fslckout*", Whole}, false, "Fossil: a repository whose settings name programs; .fslckout-journal is written into it"},
+	{Pattern{"_FOSSIL_*", Whole}, false, "Fossil, as .fslckout"},
+	{Pattern{".fos", Whole}, false, "Fossil, as .fslckout"},
+	{Pattern{".fos-*", Whole}, false, "Fossil, as .fslckout"},
+	{Pattern{".jj/repo", GitFile}, false, "Jujutsu: a file here sends it to a repository with another config.toml"},
 	{Pattern{".jj/repo/config.toml", Whole}, false, "Jujutsu: editors, diff tools, signing programs, aliases"},
 	{Pattern{".jj/workspace-config.toml", Whole}, false, "Jujutsu: as config.toml"},
-	{Pattern{".sl/config", Whole}, false, "Sapling: hooks, aliases, extensions"},
-	{Pattern{".sl/sharedpath", Whole}, false, "Sapling: another directory's config would count"},
 
 	{Pattern{".bashrc", Whole}, false, "bash, where the directory is a HOME"},
 	{Pattern{".bash_profile", Whole}, false, "bash, as .bashrc"},

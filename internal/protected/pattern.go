@@ -9,7 +9,7 @@ const (
 	// GitConfig is a git configuration file. It is never opened for writing; a rename onto it is carried
 	// out with a checked copy of the source. Its mode may change, since git init probes it so.
 	GitConfig
-	// GitFile is a name that may be a directory but not a file with a content of the tool's choice: `.git`.
+	// GitFile is a name that may be a directory but not a file with a content of the tool's choice: `.git`, whose content is judged, and others, which are no files.
 	GitFile
 	// CommonDir is the one-line file in which a linked worktree names the repository it belongs to.
 	CommonDir

@@ -48,6 +48,9 @@ func (s *State) deferWrite() int {
 		s.literal("/dev/null")
 		return s.give(s.req.id, openat(atFDCWD, &s.num[0], syscall.O_WRONLY, 0), s.flags)
 	}
+	if kind == textNone && !sp.isName(".git") { // .jj/repo: no words of the tool's are harmless there
+		return s.refuse(ReasonName)
+	}
 	if kind == textNone && s.noNewGit() {
 		return s.refuse(ReasonNewGit)
 	}

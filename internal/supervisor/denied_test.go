@@ -25,7 +25,7 @@ func TestCauseOf(t *testing.T) {
 		"/w/lefthook.toml":                   {Rule: "lefthook.*", Kind: CauseName, Why: "lefthook: what the hooks in .git/hooks run", Build: true},
 		"/w/house/x/rules.txt":               {Rule: "house/*/rules*", Kind: CauseName},
 		"/w/a/x/y/b":                         {Rule: "a/**/b", Kind: CauseName},
-		"/w/.hg":                             {Rule: ".hg/hgrc*", Kind: CauseAbove, Why: "Mercurial: hooks, aliases, extensions"},
+		"/w/.irb":                            {Rule: ".irb/irbrc", Kind: CauseAbove, Why: "irb, as .irbrc"},
 		"/w/d/.env.local":                    {Rule: ".env.*", Kind: CauseHiddenName},
 		"/w/secret/key":                      {Rule: "/w/secret", Kind: CauseHiddenPath},
 		"/w/held/x":                          {Rule: "/w/held", Kind: CausePath},

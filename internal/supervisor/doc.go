@@ -41,7 +41,7 @@
 //     change, and with hidden names nothing opened there that lies below the directory of a root.
 //   - A protected name has EACCES for an answer; but EEXIST or ENOENT where that is the truth, since `mkdir -p` and `rm -f`
 //     rely on it.
-//   - A name above a protected one (.hg) takes no renamed directory and no link: what lies in that
+//   - A name above a protected one (.cargo) takes no renamed directory and no link: what lies in that
 //     would be protected no sooner than it is obeyed. Nor may such a directory be renamed away.
 //   - A protected file gets no second name, for its content could be changed by that.
 //   - O_RDONLY opens are not stopped, unless Rules.Hidden is used; then all opens but O_PATH are, and a hidden name cannot

@@ -120,7 +120,7 @@ func TestOtherSpellingsAreHeld(t *testing.T) {
 	held := []string{
 		".envrc.", ".envrc. . ", ".ENVRC ", ".envrc::$DATA", ".envrc:x", "ENVRC~1", "envrc~2", "ENVRC~10", "EN12AB~1", "BASHRC~1", "bashrc~3", "BA0FF1~9", "BASHR~12", "BASH_P~1", "VSCODE~1/tasks.json",
 		".vscode::$INDEX_ALLOCATION/x", ".vscode. /x", "MCP~1.JSO", "mcp~4.jso", "MC1A2B~1.JSO", "a/b/x.code-workspace", "x.CODE-WORKSPACE.", "x.code-workspace:s", "PROJEC~1.COD", "OPENCO~1.JSO", "opencode.jsonc", "lefthook.yml",
-		".hg/hgrc", ".hg/HGRC~1", "HG~1/hgrc", ".hg./hgrc", ".jj/repo/CONFIG~1.TOM", "HOLDFA~1", ".sl/config", ".cargo/config.toml", "CARGO~1/CONFIG~1.TOM", ".zed/tasks.json", ".githooks/x", ".g\u200dithooks/x",
+		".hg", ".hg/store/journal", "HG~1/hgrc", ".hg./hgrc", ".sl/store/x", ".svn/wc.db", "_darcs/prefs/defaults", "CVS/Root", "_FOSSIL_", ".jj/repo/CONFIG~1.TOM", "HOLDFA~1", ".cargo/config.toml", "CARGO~1/CONFIG~1.TOM", ".zed/tasks.json", ".githooks/x", ".g\u200dithooks/x",
 		".git./hooks/pre-commit", "GIT~1/hooks/pre-commit", "git~2/hooks/pre-commit", "GI7EBA~1/hooks/x", ".git::$INDEX_ALLOCATION/hooks/x", ".Git /hooks/x", ".git/modules/a/config.worktree.", ".git/modules/a/COMMON~1",
 	}
 	for _, p := range held {
@@ -133,13 +133,13 @@ func TestOtherSpellingsAreHeld(t *testing.T) {
 			t.Errorf("%s: %b", p, got)
 		}
 	}
-	for _, p := range []string{"GIT~1", ".git.", ".git::$INDEX_ALLOCATION"} {
+	for _, p := range []string{"GIT~1", ".git.", ".git::$INDEX_ALLOCATION", ".jj/repo"} {
 		if got := verdict(t, r, "/w/"+p); got&hitGitFile == 0 {
 			t.Errorf("%s: %b", p, got)
 		}
 	}
 	free := []string{
-		"x~1", "git~", "~git", "notes.~1~", "git~1x", "x.git", "g~1", "en~1", "PROGRA~1", "envrc", "bashrc", "vscode/x", "mcp.json", "code-workspace", "x.code-workspaces", "xcode-workspace/a", "a:b", "hg/hgrc", ".hg/requires", ".hg/store/x", ".cargo/registry/x", ".npmrc",
+		"x~1", "git~", "~git", "notes.~1~", "git~1x", "x.git", "g~1", "en~1", "PROGRA~1", "envrc", "bashrc", "vscode/x", "mcp.json", "code-workspace", "x.code-workspaces", "xcode-workspace/a", "a:b", "hg/hgrc", ".jj/repo/store/x", ".github/copilot-instructions.md", ".cargo/registry/x", ".npmrc",
 		".gitignore", ".gitattributes", ".github/workflows/x.yml", "package.json", "Cargo.toml", "go.mod", "Makefile", "CLAUDE.md", "AGENTS.md", "src/lefthook/main.go", "x.cod", "a b", "a.b. c", "EN00GF~1", "config", "hooks/x",
 	}
 	for _, p := range free {

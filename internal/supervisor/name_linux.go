@@ -98,7 +98,7 @@ func (s *State) made(k, r int) int {
 	return r
 }
 
-// symlink also refuses the names above a protected one: a link .hg would bring its own hgrc. In a git directory, where the
+// symlink also refuses the names above a protected one: a link .cargo would bring its own config. In a git directory, where the
 // user's git would write through a link, it refuses all but the one by which git init learns whether links work: to a neighbour.
 // Its text is path 1.
 //

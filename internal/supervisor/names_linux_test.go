@@ -14,7 +14,7 @@ import (
 // obeyed are names that other programs execute or obey, written apart from the list.
 const obeyed = ".gitconfig .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshrc .zprofile .zshenv .zlogin .profile .login .cshrc .tcshrc " +
 	".kshrc .xprofile .inputrc .ripgreprc .envrc .mcp.json opencode.json opencode.jsonc .crush.json .aider.conf.yml .Rprofile .pdbrc .exrc .nvim.lua " +
-	".gdbinit .lldbinit .dir-locals.el .hg/hgrc .jj/repo/config.toml .sl/config .yarnrc.yml .pnpmfile.cjs .mise.toml .cargo/config.toml " +
+	".gdbinit .lldbinit .dir-locals.el .hg .sl .svn .bzr _darcs CVS .fslckout _FOSSIL_ .jj/repo/config.toml .yarnrc.yml .pnpmfile.cjs .mise.toml .cargo/config.toml " +
 	".pre-commit-config.yaml lefthook.yml my.code-workspace .vscode .idea .zed .claude .codex .cursor .gemini .agents .opencode .kiro .roo .continue " +
 	".amazonq .qwen .copilot .windsurf .devcontainer .husky .githooks .direnv .vimrc .gvimrc .irbrc irb.rc _irbrc .pryrc .ghci .octaverc .ocamlinit .iex.exs .perldb .Renviron .helix " +
 	"my.sublime-project .lazy.lua mise.local.toml .mise.local.toml .mise .config/mise.toml .config/mise mise/config.toml .BashRC .vscode. opencode.JSON MY.Code-Workspace"
@@ -169,7 +169,9 @@ func TestKernelOrdinaryProjectsCanBeMade(t *testing.T) {
 		{"go mod init", "go", `export GOCACHE=$PWD/../out/c GOFLAGS=-mod=mod GOTELEMETRY=off GOTOOLCHAIN=local; mkdir m; cd m; go mod init example.com/m; printf 'package main\nfunc main() {}\n' >main.go; go mod edit -go=1.21; go mod tidy; [ -e go.mod ]`, nil},
 		{"npm init", "npm", `mkdir p; cd p; npm init -y --offline >/dev/null; npm pkg set scripts.x=true; npm install --offline --no-audit --no-fund >/dev/null; [ -e package.json ]; echo audit=false >.npmrc`, nil},
 		{"cargo new", "cargo", `export CARGO_HOME=$PWD/.cargo; cargo new -q c; [ -e c/Cargo.toml ]; [ -d c/.git ]`, nil},
-		{"files of a project", "", `mkdir -p .github/workflows src/hg .hg/store .cargo/registry; for f in Makefile package.json Cargo.toml pyproject.toml tsconfig.json .npmrc .gitignore .gitattributes .editorconfig .prettierrc .eslintrc.json .github/workflows/ci.yml CLAUDE.md AGENTS.md .cursorrules Dockerfile go.work x.code workspace my.code-workspaces .hg/requires .cargo/registry/x a~1 b:c; do echo x >$f; mv $f $f.new; mv $f.new $f; sed -i s/x/y/ $f; grep -qx y $f; ln $f second; rm second; rm $f; done; mv src/hg hg; mv .github g; mv g .github`, nil},
+		{"files of a project", "", `mkdir -p .github/workflows src/hg .jj/repo/store .cargo/registry; for f in Makefile package.json Cargo.toml pyproject.toml tsconfig.json .npmrc .gitignore .gitattributes .editorconfig .prettierrc .eslintrc.json .github/workflows/ci.yml CLAUDE.md AGENTS.md .cursorrules Dockerfile go.work x.code workspace my.code-workspaces .jj/repo/store/type .cargo/registry/x a~1 b:c; do echo x >$f; mv $f $f.new; mv $f.new $f; sed -i s/x/y/ $f; grep -qx y $f; ln $f second; rm second; rm $f; done; mv src/hg hg`, nil},
+		{"a repository of Jujutsu, which is no file", "", `mkdir -p .jj/repo/store .jj/working_copy r; echo git >.jj/repo/store/type; echo x >.jj/repo/store/type.new; mv .jj/repo/store/type.new .jj/repo/store/type; rm -r .jj; mkdir .jj
+			for text in ../../r "gitdir: ../r"; do ! echo "$text" >.jj/repo; ! echo "$text" >>.jj/repo; done; echo ../../r >f; ! mv f .jj/repo; ! ln f .jj/repo; ! ln -s ../r .jj/repo; ! mv r .jj/repo; [ ! -e .jj/repo ]`, nil},
 		{"an editor's settings that the policy opens", "", `mkdir .vscode; echo '{}' >.vscode/settings.json; sed -i 's/{}/{"a": 1}/' .vscode/settings.json; grep -q a .vscode/settings.json; mv .vscode v; mv v .vscode; rm -r .vscode; ! mkdir .idea`, []string{".vscode"}},
 		{"build files that the policy opens", "", `mkdir .cargo; for f in .cargo/config.toml .yarnrc.yml .pnpmfile.cjs .mise.toml .pre-commit-config.yaml lefthook.yml; do echo x >$f; sed -i s/x/y/ $f; grep -q y $f; rm $f; done; mv .cargo c; ! echo >.envrc`, []string{"build"}},
 	}
