@@ -40,7 +40,7 @@ var deniedDeeds = map[string]deniedDeed{
 	"02 write a protected file":               {func() error { return write(".envrc", 0) }, "open for writing", ".envrc", "", ".envrc", `add ".envrc" to`, 0},
 	"03 read a hidden file":                   {func() error { _, err := os.ReadFile("d/.env"); return err }, "open for reading", "d/.env", "", ".env", `take ".env" out of Files.HideNames`, 0},
 	"04 make a protected directory":           {func() error { return unix.Mkdir(".vscode", 0o755) }, "make a directory", ".vscode", "", ".vscode", `add ".vscode"`, 0},
-	"05 link a directory above one":           {func() error { return unix.Symlink("d", ".irb") }, "make a symbolic link", ".irb", "", ".irb/irbrc", `add ".irb/irbrc"`, 0},
+	"05 link a directory above one":           {func() error { return unix.Symlink("d", ".lsp") }, "make a symbolic link", ".lsp", "", ".lsp/config.edn", `add ".lsp/config.edn"`, 0},
 	"06 make a FIFO of a protected name":      {func() error { return unix.Mkfifo(".profile", 0o644) }, "make a node", ".profile", "", ".profile", `add ".profile"`, 0},
 	"07 remove a protected file":              {func() error { return unix.Unlink(".envrc") }, "remove", ".envrc", "", ".envrc", "add", 0},
 	"08 remove a protected directory":         {func() error { return unix.Rmdir(".idea") }, "remove a directory", ".idea", "", ".idea", "add", 0},

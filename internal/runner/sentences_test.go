@@ -30,7 +30,7 @@ func TestSentences(t *testing.T) {
 	byRule("a protected name", supervisor.Cause{Rule: ".bashrc", Kind: supervisor.CauseName, Why: "bash, where the directory is a HOME"}, supervisor.DeedCreate, "/w/.bashrc")
 	byRule("a protected name of the policy's", supervisor.Cause{Rule: "secret.key", Kind: supervisor.CauseName}, supervisor.DeedWrite, "/w/secret.key")
 	byRule("a name of a build", supervisor.Cause{Rule: "lefthook.*", Kind: supervisor.CauseName, Why: "lefthook: what the hooks in .git/hooks run", Build: true}, supervisor.DeedCreate, "/w/lefthook.toml")
-	byRule("a directory above one", supervisor.Cause{Rule: ".irb/irbrc", Kind: supervisor.CauseAbove, Why: "irb, as .irbrc"}, supervisor.DeedRename, "/w/.irb", "/w/x")
+	byRule("a directory above one", supervisor.Cause{Rule: ".lsp/config.edn", Kind: supervisor.CauseAbove, Why: "clojure-lsp: commands that tell the classpath"}, supervisor.DeedRename, "/w/.lsp", "/w/x")
 	byRule("a hook", supervisor.Cause{Rule: "hooks/**", Kind: supervisor.CauseGit, Why: "git runs them"}, supervisor.DeedCreate, "/w/.git/hooks/post-commit")
 	byRule("another file of a git directory", supervisor.Cause{Kind: supervisor.CauseGit}, supervisor.DeedCreate, "/w/.git/odd")
 	byRule("a hidden name", supervisor.Cause{Rule: ".env.*", Kind: supervisor.CauseHiddenName}, supervisor.DeedRead, "/w/.env.local")

@@ -25,7 +25,7 @@ func TestCauseOf(t *testing.T) {
 		"/w/lefthook.toml":                   {Rule: "lefthook.*", Kind: CauseName, Why: "lefthook: what the hooks in .git/hooks run", Build: true},
 		"/w/house/x/rules.txt":               {Rule: "house/*/rules*", Kind: CauseName},
 		"/w/a/x/y/b":                         {Rule: "a/**/b", Kind: CauseName},
-		"/w/.irb":                            {Rule: ".irb/irbrc", Kind: CauseAbove, Why: "irb, as .irbrc"},
+		"/w/.lsp":                            {Rule: ".lsp/config.edn", Kind: CauseAbove, Why: "clojure-lsp: commands that tell the classpath"},
 		"/w/d/.env.local":                    {Rule: ".env.*", Kind: CauseHiddenName},
 		"/w/secret/key":                      {Rule: "/w/secret", Kind: CauseHiddenPath},
 		"/w/held/x":                          {Rule: "/w/held", Kind: CausePath},
