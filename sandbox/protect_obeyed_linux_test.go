@@ -19,7 +19,7 @@ func TestWhatAConfigurationNamesIsProtected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{".git/HEAD": "ref: refs/heads/main\n", ".git/config": "[core]\n\thooksPath = ci\n[include]\n\tpath = ../local\n", "ci/x": ""} {
+	for name, text := range map[string]string{".git/HEAD": "ref: refs/heads/main\n", ".git/config": "[core]\n\thooksPath = ci\n[include]\n\tpath = ../local\n[filter \"d\"]\n\tclean = ./scripts/clean\n", "ci/x": ""} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func TestWhatAConfigurationNamesIsProtected(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for path, want := range map[string]bool{"/ci/pre-commit": c.hooks, "/local": c.include, "/plain": true} {
+			for path, want := range map[string]bool{"/ci/pre-commit": c.hooks, "/local": c.include, "/scripts/clean": c.include, "/scripts/other": true, "/plain": true} {
 				if ok, why := s.Allows(Access{Op: OpCreate, Path: dir + path}); ok != want {
 					t.Errorf("%s may be made: %v, not %v: %+v", path, ok, want, why)
 				}

@@ -68,6 +68,13 @@ func TestASearchHasAnEnd(t *testing.T) {
 			}
 			write(t, dir+"/x/config", "[include]\n"+strings.Repeat("path = l0\n", 1000), false)
 		},
+		"/x/config   ": func(dir string) {
+			var words strings.Builder
+			for i := range 100 {
+				fmt.Fprintf(&words, "a/%d ", i)
+			}
+			write(t, dir+"/x/config", "[core]\n"+strings.Repeat("pager = "+words.String()+"\n", 2000), false)
+		},
 		"/x/config  ": func(dir string) { write(t, dir+"/x/config", strings.Repeat("# large\n", largest/8+1), false) },
 	} {
 		dir := t.TempDir()

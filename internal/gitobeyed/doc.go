@@ -1,5 +1,6 @@
 // Package gitobeyed finds the files and directories of a tree that git obeys because a configuration names them: what
-// core.hooksPath and include.path (includeIf.*.path too) of the repositories there say.
+// core.hooksPath and include.path (includeIf.*.path too) of the repositories there say, and the files that the commands name which git runs:
+// filters, diff and merge drivers, editors, pagers, helpers, aliases (commands.go).
 //
 //	gitobeyed.In("/home/u/project", shown) // [/home/u/project/ci/hooks /home/u/project/.gitlocal], [ci/hooks]
 //
@@ -16,5 +17,7 @@
 // Linked finds the repository of a linked worktree or a submodule, Above that of a directory below a work tree's top: Files.Worktrees of
 // package sandbox grants them.
 //
-// What other keys make git run (an alias, a filter, an editor) are commands, not files, and are not looked at.
+// A command is cut into words, which are looked at as paths of the work trees that are found; when in doubt, more words. Not seen is what a
+// command reaches otherwise: modules (python -m), directories, files relative to a directory that the command itself enters, and what
+// its programs read or run in turn.
 package gitobeyed

@@ -188,7 +188,8 @@ func (f *finder) modules(dir string, depth int) {
 	}
 }
 
-// config collects what one configuration names, and what it includes does, each file once; bases are where hooks run.
+// config collects what one configuration names, and what it includes does, each file once; bases are where hooks run: the two of the git
+// directory, and work trees, where commands run. None: there is no repository, but the tree may become one.
 func (f *finder) config(file string, bases []string) {
 	seen := map[string]bool{}
 	for files := []string{file}; len(files) > 0; files = files[1:] {
@@ -219,6 +220,15 @@ func (f *finder) names(file string, bases []string) (included []string) {
 			if to != "" {
 				included = append(included, to)
 			}
+		case "core.worktree":
+		default:
+			trees := bases[min(2, len(bases)):]
+			if len(trees) == 0 {
+				trees = []string{f.top}
+			}
+			for _, tree := range trees {
+				f.command(tree, strings.TrimPrefix(s.value, "!"))
+			}
 		}
 	}
 	return included
@@ -243,7 +253,7 @@ func (f *finder) settings(file string) []setting {
 	if !known {
 		text, _ := f.read(file)
 		for _, s := range parse(text) {
-			if slices.Contains([]string{"core.hookspath", "core.worktree", "include.path", "includeif.path"}, s.key) && f.spend(1) {
+			if (runs(s) || slices.Contains([]string{"core.hookspath", "core.worktree", "include.path", "includeif.path"}, s.key)) && f.spend(1) {
 				found = append(found, s)
 			}
 		}

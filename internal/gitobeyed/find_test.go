@@ -38,6 +38,13 @@ func TestIn(t *testing.T) {
 			[]string{"w/.git/worktrees/a"}},
 		{"a submodule", map[string]string{"w/.git/HEAD": "x", "w/.git/modules/a/b/HEAD": "x", "w/.git/modules/a/b/config": "[core]\nworktree=../../../../a/b\nhooksPath=h", "w/a/b/": ""}, "w", []string{"w/.git/modules/a/b/h", "w/a/b/.holdfast-worktree", "w/a/b/h"}},
 		{"a configuration that includes itself", map[string]string{"w/.git/HEAD": "x", "w/.git/config": "[include]\npath=config"}, "w", []string{"w/.git/config"}},
+		{"commands of each kind", map[string]string{"w/.git/HEAD": "x", "w/.git/config": "[filter \"d\"]\nclean = ./s/clean %f\nsmudge = s/smudge\nprocess=s/process\nrequired=s/no\n[diff]\nexternal=s/ext\n[diff \"d\"]\ntextconv=s/text\n[merge \"m\"]\ndriver=s/merge %O\n" +
+			"[core]\nfsmonitor=s/monitor\neditor=s/editor -w\npager=s/pager\nexcludesFile=s/no\n[pager]\nlog=s/log\n[gpg \"ssh\"]\nprogram=s/gpg\n[credential \"https://x\"]\nhelper=!s/helper\n[alias]\nx=!s/alias\ny=log s/no"}, "w",
+			[]string{"w/s/alias", "w/s/clean", "w/s/editor", "w/s/ext", "w/s/gpg", "w/s/helper", "w/s/log", "w/s/merge", "w/s/monitor", "w/s/pager", "w/s/process", "w/s/smudge", "w/s/text"}},
+		{"a command's file and the links on its way", map[string]string{"w/.git/HEAD": "x", "w/.git/config": "[filter \"d\"]\nclean = s/clean", "w/s": "->t", "w/t/clean": ""}, "w", []string{"w/s", "w/t/clean"}},
+		{"an interpreter's file at the top, and neither a directory nor what is in the git directory", map[string]string{"w/.git/HEAD": "x", "w/.git/config": "[filter \"d\"]\nclean = python3 strip.py -q src ./src HEAD none.py", "w/strip.py": "", "w/src/": ""}, "w", []string{"w/strip.py"}},
+		{"a command of the user's, relative and absolute", map[string]string{"w/lib/.git/HEAD": "x", "home/.gitconfig": "[core]\npager = ./p\n[alias]\nx = !$(git rev-parse --show-toplevel)/s/x $HOME/y", "w/lib/s/x": ""}, "w", []string{"w/lib/p", "w/lib/s/x", "w/p"}},
+		{"a work tree that a configuration names", map[string]string{"w/.git/HEAD": "x", "w/.git/config": "[core]\nworktree=../t\npager=./p"}, "w", []string{"w/p", "w/t/.holdfast-worktree", "w/t/p"}},
 		{"the user's configuration", map[string]string{"w/.git/HEAD": "x", "home/.gitconfig": "[core]\nhooksPath=own\n[include]\npath=~/x"}, "w", []string{"w/.git/own", "w/own"}},
 	}
 	for _, c := range cases {

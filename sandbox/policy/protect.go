@@ -32,7 +32,8 @@ import (
 //
 // With ".git/hooks" in the list, protected is also what core.hooksPath and include.path of an existing repository name
 // below a writable directory: of the repository that such a directory lies in, of its own and of those one level below,
-// with their submodules and linked worktrees; and of the user's and the machine's configuration. They are read when the sandbox is made. A relative
+// with their submodules and linked worktrees; and of the user's and the machine's configuration; and the files that commands in these name (filters,
+// editors, helpers, aliases). They are read when the sandbox is made. A relative
 // core.hooksPath is protected at every depth, since it counts in each work tree; of one with an ordinary name, such as "hooks", what git runs in it. [Files] Write with
 // such a path leaves it to the tool. Protected, too, is each directory worktrees/NAME of a repository whose work tree the policy does
 // not let be written: git worktree prune inside would remove it, since it does not see that work tree. A work tree that core.worktree of an existing repository names, as a submodule's does, stays where it is: neither it nor a directory above it can
