@@ -33,16 +33,16 @@ func TestKernelAttackADirectoryOfTwoPaths(t *testing.T) {
 			}
 			other, err := New(Policy{Root: &rootfs.Layout{Entries: []rootfs.Entry{
 				rootfs.Bind{Source: "/usr", At: "/usr"}, rootfs.Symlink{Target: "usr/bin", At: "/bin"}, rootfs.Symlink{Target: "usr/lib", At: "/lib"},
-				rootfs.Symlink{Target: "usr/lib64", At: "/lib64"}, rootfs.Proc{At: "/proc"}, rootfs.Dev{At: "/dev"}, rootfs.Bind{Source: ws, At: "/work", Write: true},
+				rootfs.Symlink{Target: "usr/lib64", At: "/lib64"}, rootfs.Proc{At: "/proc"}, rootfs.Dev{At: "/dev"}, rootfs.Bind{Source: ws, At: "/project", Write: true},
 			}}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer other.Close()
 			sends := other.Command("/usr/bin/python3", "-c", `import os, socket
-l = socket.socket(socket.AF_UNIX); l.bind("/work/new"); l.listen(); os.rename("/work/new", "/work/sock")
-socket.send_fds(l.accept()[0], [b"x"], [os.open("/work", os.O_RDONLY)])`)
-			sends.Dir = "/work"
+l = socket.socket(socket.AF_UNIX); l.bind("/project/new"); l.listen(); os.rename("/project/new", "/project/sock")
+socket.send_fds(l.accept()[0], [b"x"], [os.open("/project", os.O_RDONLY)])`)
+			sends.Dir = "/project"
 			if err := sends.Start(); err != nil {
 				t.Fatal(err)
 			}

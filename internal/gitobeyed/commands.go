@@ -29,8 +29,10 @@ func runs(s setting) bool {
 }
 
 // command notes the files that a command names, which git runs in a work tree: each word that is a path, whether there is such a file or not, and
-// those without a slash that are files of the work tree's top, for an interpreter's sake. No directory is noted: an alias may name one as data.
+// those without a slash that are files of the work tree's top, for an interpreter's sake; but not in an alias, where they are data as a rule. No directory is
+// noted: an alias may name one as data.
 func (f *finder) command(tree, command string) {
+	command, alias := strings.CutPrefix(command, "!")
 	at, ok := f.walk(tree, noLink)
 	if !ok || !f.spend(len(command)/64) {
 		return
@@ -40,7 +42,7 @@ func (f *finder) command(tree, command string) {
 			return
 		}
 		if !strings.Contains(word, "/") {
-			if there(at + "/" + word) {
+			if !alias && there(at+"/"+word) {
 				f.file(at+"/"+word, false)
 			}
 			for _, dir := range filepath.SplitList(os.Getenv("PATH")) {

@@ -227,7 +227,7 @@ func (f *finder) names(file string, bases []string) (included []string) {
 				trees = []string{f.top}
 			}
 			for _, tree := range trees {
-				f.command(tree, strings.TrimPrefix(s.value, "!"))
+				f.command(tree, s.value)
 			}
 		}
 	}

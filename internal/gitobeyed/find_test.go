@@ -43,6 +43,7 @@ func TestIn(t *testing.T) {
 			[]string{"w/s/alias", "w/s/clean", "w/s/editor", "w/s/ext", "w/s/gpg", "w/s/helper", "w/s/log", "w/s/merge", "w/s/monitor", "w/s/pager", "w/s/process", "w/s/smudge", "w/s/text"}},
 		{"a command's file and the links on its way", map[string]string{"w/.git/HEAD": "x", "w/.git/config": "[filter \"d\"]\nclean = s/clean", "w/s": "->t", "w/t/clean": ""}, "w", []string{"w/s", "w/t/clean"}},
 		{"an interpreter's file at the top, and neither a directory nor what is in the git directory", map[string]string{"w/.git/HEAD": "x", "w/.git/config": "[filter \"d\"]\nclean = python3 strip.py -q src ./src HEAD none.py", "w/strip.py": "", "w/src/": ""}, "w", []string{"w/strip.py"}},
+		{"an alias with a file as data", map[string]string{"w/.git/HEAD": "x", "w/.git/config": "[alias]\nnotes = !cat NOTES && s/x", "w/NOTES": ""}, "w", []string{"w/s/x"}},
 		{"a command of the user's, relative and absolute", map[string]string{"w/lib/.git/HEAD": "x", "home/.gitconfig": "[core]\npager = ./p\n[alias]\nx = !$(git rev-parse --show-toplevel)/s/x $HOME/y", "w/lib/s/x": ""}, "w", []string{"w/lib/p", "w/lib/s/x", "w/p"}},
 		{"a work tree that a configuration names", map[string]string{"w/.git/HEAD": "x", "w/.git/config": "[core]\nworktree=../t\npager=./p"}, "w", []string{"w/p", "w/t/.holdfast-worktree", "w/t/p"}},
 		{"the user's configuration", map[string]string{"w/.git/HEAD": "x", "home/.gitconfig": "[core]\nhooksPath=own\n[include]\npath=~/x"}, "w", []string{"w/.git/own", "w/own"}},

@@ -51,7 +51,7 @@ var names = [...]Name{
 	{Pattern{".svn", Whole}, false, "Subversion: a repository here whose hooks a commit runs"},
 	{Pattern{".bzr", Whole}, false, "Bazaar and Breezy: editors, signing programs"},
 	{Pattern{"_darcs", Whole}, false, "darcs: hooks"},
-	{Pattern{"CVS", Whole}, false, "CVS: where the repository is, and the program that reaches it"},
+	{Pattern{"CVS/Root", Whole}, false, "CVS: where the repository is, and the program that reaches it"},
 	{Pattern{".fslckout*", Whole}, false, "Fossil: a repository whose settings name programs; .fslckout-journal is written into it"},
 	{Pattern{"_FOSSIL_*", Whole}, false, "Fossil, as .fslckout"},
 	{Pattern{".fos", Whole}, false, "Fossil, as .fslckout"},
