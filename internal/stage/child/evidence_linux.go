@@ -22,6 +22,12 @@ func checkExecuted() {
 		failInit()
 	}
 	if !executed() {
+		st.used = 0 // what was read of it says no more than that
+		if status := endOfTool(); status != 0 && syscall.Signal(status) != syscall.SIGSYS {
+			// By a process outside, another command's, or for want of memory: its command ends as one of os/exec's that is killed between fork and execve.
+			st.status = wire.StatusRecord{Kind: wire.StatusEnded, Status: status}
+			endInit()
+		}
 		st.failedStep, st.failedErrno, st.failedWhere = wire.StepKilled, uintptr(syscall.EPERM), wire.InTool
 		failInit()
 	}
@@ -97,6 +103,18 @@ func toolDied() bool {
 	clear(st.siginfo[:])
 	_, errno := sys.Call(syscall.SYS_WAITID, pPID, st.toolPID, sys.Addr(&st.siginfo), wExited|sys.WNOHANG|wNoWait, 0, 0)
 	return errno != 0 || st.siginfo[0] == byte(syscall.SIGCHLD)
+}
+
+// endOfTool returns the signal that has killed the tool, as toolDied has found it; 0: none has.
+//
+//go:norace
+//go:nocheckptr
+func endOfTool() uint32 {
+	const code, status, killed, dumped = 8, 24, 2, 3 // si_code, si_status, CLD_KILLED, CLD_DUMPED
+	if c := st.siginfo[code]; c != killed && c != dumped {
+		return 0
+	}
+	return uint32(st.siginfo[status])
 }
 
 // unnamed reports whether the status just read bears, in its first line, the
