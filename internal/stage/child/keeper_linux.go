@@ -78,6 +78,7 @@ func awaitKeeper() (uintptr, int32, uintptr) {
 //go:nocheckptr
 func keeperMain() {
 	sys.Call(syscall.SYS_PRCTL, sys.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0, 0)
+	sys.Call(syscall.SYS_PRCTL, sys.PR_SET_PDEATHSIG, uintptr(syscall.SIGCONT), 0, 0, 0, 0) // it has still to kill what is left, and may have been stopped
 	st.keeperPID, _ = sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
 	pidfd := int32(0)
 	pid, errno := sys.Call(syscall.SYS_CLONE, st.initFlags, 0, sys.Addr(&pidfd), 0, 0, 0)
@@ -130,7 +131,8 @@ func endKeeper() {
 		return
 	}
 	sys.Call(sys.SYS_PIDFD_SEND_SIGNAL, uintptr(st.keeperFD), uintptr(endsKeeper), 0, 0, 0, 0)
-	limit := [2]int64{20, 0} // as long as killTree tries; ppoll(2) counts it down
+	sys.Call(sys.SYS_PIDFD_SEND_SIGNAL, uintptr(st.keeperFD), uintptr(syscall.SIGCONT), 0, 0, 0, 0) // it may have been stopped
+	limit := [2]int64{20, 0}                                                                        // as long as killTree tries; ppoll(2) counts it down
 	st.poll[0].FD = st.keeperFD
 	for {
 		if _, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), 1, sys.Addr(&limit), 0, 0, 0); errno != uintptr(syscall.EINTR) {

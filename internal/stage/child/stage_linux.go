@@ -62,6 +62,11 @@ func stageMain() {
 //go:nocheckptr
 func prepare() {
 	h := st.hdr
+	// When the harness dies the stage has still to end the rest, and may have been stopped. That signal comes, too, when the thread has ended that has started the stage.
+	asked := int32(0) // by the caller
+	if sys.Call(syscall.SYS_PRCTL, syscall.PR_GET_PDEATHSIG, sys.Addr(&asked), 0, 0, 0, 0); asked == 0 {
+		sys.Call(syscall.SYS_PRCTL, sys.PR_SET_PDEATHSIG, uintptr(syscall.SIGCONT), 0, 0, 0, 0)
+	}
 	st.control = uintptr(h.ControlFD)
 	if h.PathFD > 0 {
 		if _, errno := sys.Call(syscall.SYS_DUP3, uintptr(h.SelfFD)+3, uintptr(h.PathFD), 0, 0, 0, 0); errno != 0 { // the tool has none there
