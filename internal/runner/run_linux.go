@@ -206,7 +206,7 @@ func (r *Run) untaken() bool {
 // command is gone, then the session ends, and awaitSession returns after that.
 func (r *Run) awaitSession() {
 	if !r.control.Gone && r.control.Stuck == 0 && (r.control.Process() != nil || !r.session.lives()) {
-		<-r.session.ended
+		r.session.await(r.session.ended)
 	}
 }
 
@@ -273,7 +273,11 @@ func (r *Run) failure() error {
 	}
 	f := r.control.Failed
 	if r.session != nil && r.untaken() && !r.control.Gone {
-		if err := r.session.over(nil); err != nil {
+		err := r.sessionOver(nil)
+		if err == nil && r.borrowed && f != nil { // the stage found no init to hand the command to
+			err = &ProcessError{Process: "init", Status: "ended"}
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -301,6 +305,19 @@ func (r *Run) failure() error {
 	return nil // killed on the way, as a process of os/exec's may be: Wait tells
 }
 
+// sessionOver is the error of a run whose session is over or about to be, and which ended with from; nil: it is not. A session that was borrowed ends with its one
+// command, and is nothing that the caller knows of: what ended it is what ended the command.
+func (r *Run) sessionOver(from error) error {
+	if !r.borrowed {
+		return r.session.over(from)
+	}
+	<-r.session.ended // listenInside has it end
+	if lost := lostError(r.session.control.Lost, from); lost != nil {
+		return lost
+	}
+	return from
+}
+
 // waitError adds what the run knows to os/exec's result.
 func (r *Run) waitError(err error) error {
 	if r.call != nil {
@@ -316,6 +333,9 @@ func (r *Run) waitError(err error) error {
 	case r.cut != nil && err == nil: // as os/exec says that the context has ended a command which then exited with 0
 		return r.cut
 	case r.session != nil && !r.control.ToolEnded && !r.control.Gone:
+		if r.borrowed {
+			return r.sessionOver(err)
+		}
 		select { // init has not said that the command is gone: it is dead, and the session's end on its way, or it has not heard of the command
 		case <-r.session.ended:
 		case <-time.After(time.Second):

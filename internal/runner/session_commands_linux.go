@@ -53,7 +53,7 @@ func (n *Session) Extend(in time.Duration) error {
 		return err
 	}
 	if !n.deadline.set(in, func() { n.Close() }) {
-		<-n.ended
+		n.await(n.ended)
 		return n.err(nil)
 	}
 	return nil

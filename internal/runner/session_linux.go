@@ -277,16 +277,38 @@ func (n *Session) Close() error {
 		first = true
 		n.mu.Lock()
 		n.asked = true
-		if n.sock != nil && stage.EndSession(n.sock) != nil { // init is dead: what it has left the stage ends, perhaps without the keeper
-			time.AfterFunc(stage.MostEnd, func() { n.cmd.Process.Kill() })
+		if n.sock != nil {
+			stage.EndSession(n.sock)
 		}
 		n.mu.Unlock()
 	})
-	<-n.told
+	n.await(n.told)
 	if !first {
 		return os.ErrClosed
 	}
 	return nil
+}
+
+// await waits for the end of a session whose init was asked to end, or is dead. A process outside may have stopped init or the stage: they are continued after a
+// second. What init has left the stage ends, perhaps without the keeper: if that takes too long the stage is killed.
+func (n *Session) await(end <-chan struct{}) {
+	late := time.NewTimer(time.Second)
+	defer late.Stop()
+	for waited := false; ; waited = true {
+		select {
+		case <-end:
+			return
+		case <-late.C:
+		}
+		if waited {
+			n.cmd.Process.Kill()
+			<-end
+			return
+		}
+		n.init.signal(unix.SIGCONT)
+		n.cmd.Process.Signal(unix.SIGCONT)
+		late.Reset(stage.MostEnd)
+	}
 }
 
 // err is the error of a session that is over; nil: it is not.
@@ -344,7 +366,7 @@ func (n *Session) over(from error) error {
 	asked := n.asked
 	n.mu.Unlock()
 	if asked || !n.lives() {
-		<-n.ended
+		n.await(n.ended)
 	}
 	return n.err(from)
 }
