@@ -68,6 +68,34 @@ func TestKernelASessionEndsWhoseProcessesWereStopped(t *testing.T) {
 	})
 }
 
+// TestKernelACommandEndsWhoseStageWasStopped, with its context and its tool's status, when its tool has ended.
+func TestKernelACommandEndsWhoseStageWasStopped(t *testing.T) {
+	inSessions(t, sessionWalls[:2], func(t *testing.T, s *Session, w walls) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		c := s.CommandContext(ctx, "/bin/sh", "-c", "sleep 0.2; exit 7")
+		c.Dir = "/"
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Kill(c.Process.Pid, unix.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "the tool's end", func() bool {
+			list, err := s.Processes()
+			return err == nil && len(list) == 0
+		})
+		time.Sleep(100 * time.Millisecond) // the harness hears of it
+		cancel()
+		within(t, "Wait", func() error {
+			if err := c.Wait(); err == nil || err.Error() != "exit status 7" {
+				return fmt.Errorf("the tool's end: %v", err)
+			}
+			return nil
+		})
+	})
+}
+
 // TestKernelAStoppedKeeperEndsARun.
 func TestKernelAStoppedKeeperEndsARun(t *testing.T) {
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {

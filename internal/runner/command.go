@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 )
 
@@ -217,6 +218,7 @@ func (r *Run) endsLeft() (stop func()) {
 		case <-returned:
 			return
 		}
+		r.cmd.Process.Signal(syscall.SIGCONT) // a stage that was stopped has yet to end as its tool did
 		was, stuck := r.killLeft()
 		if !was {
 			return
