@@ -17,7 +17,30 @@ import (
 //
 //go:norace
 //go:nocheckptr
-func killBelow(dir, top uintptr) {
+func killBelow(dir, top uintptr) { signalBelow(dir, top, uintptr(syscall.SIGKILL)) }
+
+// freezeBelow stops every process below this one, in passes until one finds no more than the one before. Where processes are made faster than they are killed,
+// as many as their limit allows, each that is killed makes room for another; one that is stopped makes none.
+//
+//go:norace
+//go:nocheckptr
+func freezeBelow(dir uintptr) {
+	const passes = 50
+	before := ^uintptr(0)
+	for range passes {
+		found := signalBelow(dir, 0, uintptr(syscall.SIGSTOP))
+		if found == before {
+			return
+		}
+		before = found
+	}
+}
+
+// signalBelow is killBelow with any signal, and returns how many processes it has found.
+//
+//go:norace
+//go:nocheckptr
+func signalBelow(dir, top, sig uintptr) (found uintptr) {
 	own, _ := sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
 	parent, _ := sys.Call(syscall.SYS_GETPPID, 0, 0, 0, 0, 0, 0)
 	if top == 0 {
@@ -29,7 +52,7 @@ func killBelow(dir, top uintptr) {
 	}
 	proc, errno := sys.Call(syscall.SYS_OPENAT, dir, path, syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0, 0, 0)
 	if errno != 0 {
-		return
+		return 0
 	}
 	var buf [1024]byte
 	for parentOf(proc, own) == parent { // else it is of another pid namespace, which has other numbers
@@ -47,23 +70,24 @@ func killBelow(dir, top uintptr) {
 				pid = pid*10 + uintptr(digit-'0')
 			}
 			if pid > 1 && pid != top && pid != st.keeperPID {
-				killIfBelow(proc, pid, top)
+				found += signalIfBelow(proc, pid, top, sig)
 			}
 			at += uintptr(*(*uint16)(unsafe.Add(entry, direntSize)))
 		}
 	}
 	sys.Call(syscall.SYS_CLOSE, proc, 0, 0, 0, 0, 0)
+	return found
 }
 
-// killIfBelow kills a process if it is below top. A number that it goes by is the same process's from before the child was last seen to have that parent until
+// signalIfBelow signals a process if it is below top, and returns 1 then. A number that it goes by is the same process's from before the child was last seen to have that parent until
 // after: the process that has the number is held by a pidfd, and has not been reaped.
 //
 //go:norace
 //go:nocheckptr
-func killIfBelow(proc, pid, top uintptr) {
+func signalIfBelow(proc, pid, top, sig uintptr) (found uintptr) {
 	first, errno := sys.Call(sys.SYS_PIDFD_OPEN, pid, 0, 0, 0, 0, 0)
 	if errno != 0 {
-		return
+		return 0
 	}
 	is := false
 	for fd, child := first, pid; ; {
@@ -82,9 +106,11 @@ func killIfBelow(proc, pid, top uintptr) {
 		fd, child = next, parent
 	}
 	if is {
-		sys.Call(sys.SYS_PIDFD_SEND_SIGNAL, first, uintptr(syscall.SIGKILL), 0, 0, 0, 0)
+		found = 1
+		sys.Call(sys.SYS_PIDFD_SEND_SIGNAL, first, sig, 0, 0, 0, 0)
 	}
 	sys.Call(syscall.SYS_CLOSE, first, 0, 0, 0, 0, 0)
+	return found
 }
 
 // unreaped reports whether a pidfd's process has not been reaped, so that its number is not another's. False: fd is none.

@@ -26,9 +26,9 @@ func killTree(dir, file uintptr) (stuck uintptr) {
 	// listed before the living, who could make them faster than they are reaped.
 	action := sys.SigAction{Handler: 1} // SIG_IGN
 	sys.Call(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGCHLD), sys.Addr(&action), 0, 8, 0, 0)
-	const spins, patience = 200, 2200
+	const yields, spins, patience = 10, 200, 2200
 	last, still := uintptr(0), 0
-	for {
+	for round := 1; ; round++ {
 		dead, errno := uintptr(1), uintptr(0)
 		for dead != 0 && errno == 0 { // those of before
 			dead, errno = sys.Call(syscall.SYS_WAIT4, ^uintptr(0), 0, sys.WNOHANG|sys.WALL, 0, 0, 0)
@@ -58,6 +58,9 @@ func killTree(dir, file uintptr) (stuck uintptr) {
 			}
 			retry := [2]int64{0, retryMS * 1e6}
 			sys.Call(syscall.SYS_NANOSLEEP, sys.Addr(&retry), 0, 0, 0, 0, 0)
+		case round > yields: // they are made as fast as they are killed
+			freezeBelow(dir)
+			killBelow(dir, 0)
 		default:
 			sys.Call(syscall.SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0)
 		}
