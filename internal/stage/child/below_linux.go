@@ -17,18 +17,19 @@ import (
 //
 //go:norace
 //go:nocheckptr
-func killBelow(dir, top uintptr) { signalBelow(dir, top, uintptr(syscall.SIGKILL)) }
+func killBelow(dir, top uintptr) { signalBelow(dir, top, uintptr(syscall.SIGKILL), false) }
 
 // freezeBelow stops every process below this one, in passes until one finds no more than the one before. Where processes are made faster than they are killed,
-// as many as their limit allows, each that is killed makes room for another; one that is stopped makes none.
+// as many as their limit allows, each that is killed makes room for another; one that is stopped makes none. With spare it leaves out the wardens of a session's commands
+// and what is below them.
 //
 //go:norace
 //go:nocheckptr
-func freezeBelow(dir uintptr) {
+func freezeBelow(dir uintptr, spare bool) {
 	const passes = 50
 	before := ^uintptr(0)
 	for range passes {
-		found := signalBelow(dir, 0, uintptr(syscall.SIGSTOP))
+		found := signalBelow(dir, 0, uintptr(syscall.SIGSTOP), spare)
 		if found == before {
 			return
 		}
@@ -40,7 +41,7 @@ func freezeBelow(dir uintptr) {
 //
 //go:norace
 //go:nocheckptr
-func signalBelow(dir, top, sig uintptr) (found uintptr) {
+func signalBelow(dir, top, sig uintptr, spare bool) (found uintptr) {
 	own, _ := sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
 	parent, _ := sys.Call(syscall.SYS_GETPPID, 0, 0, 0, 0, 0, 0)
 	if top == 0 {
@@ -70,7 +71,7 @@ func signalBelow(dir, top, sig uintptr) (found uintptr) {
 				pid = pid*10 + uintptr(digit-'0')
 			}
 			if pid > 1 && pid != top && pid != st.keeperPID {
-				found += signalIfBelow(proc, pid, top, sig)
+				found += signalIfBelow(proc, pid, top, sig, spare)
 			}
 			at += uintptr(*(*uint16)(unsafe.Add(entry, direntSize)))
 		}
@@ -84,7 +85,7 @@ func signalBelow(dir, top, sig uintptr) (found uintptr) {
 //
 //go:norace
 //go:nocheckptr
-func signalIfBelow(proc, pid, top, sig uintptr) (found uintptr) {
+func signalIfBelow(proc, pid, top, sig uintptr, spare bool) (found uintptr) {
 	first, errno := sys.Call(sys.SYS_PIDFD_OPEN, pid, 0, 0, 0, 0, 0)
 	if errno != 0 {
 		return 0
@@ -100,6 +101,7 @@ func signalIfBelow(proc, pid, top, sig uintptr) (found uintptr) {
 			sys.Call(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
 		}
 		if is = known && parent == top; is || !known {
+			is = is && !(spare && (child == st.ready || commandOf(child) >= 0))
 			sys.Call(syscall.SYS_CLOSE, next, 0, 0, 0, 0, 0)
 			break
 		}

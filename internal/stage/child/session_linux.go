@@ -310,6 +310,9 @@ func commandOf(pid uintptr) int {
 // does not end.
 const sweepMS, sweepRounds = 2, 10_000
 
+// bredNumber is how many children are left, and bredRounds how often they were killed, when they are taken to be made faster than that.
+const bredNumber, bredRounds = 8, 16
+
 // sweep kills the children that are no wardens: each has lost its own. When there are none, no process is left of the
 // commands whose wardens have ended: their harness is told, by an end of the socket that init alone still held.
 // A child that was killed and does not end holds that up for some twenty seconds at most.
@@ -318,7 +321,7 @@ const sweepMS, sweepRounds = 2, 10_000
 //go:nocheckptr
 func sweep() {
 	n, _ := sys.Call(syscall.SYS_PREAD64, st.childrenFD, sys.Addr(&st.children), unsafe.Sizeof(st.children), 0, 0, 0)
-	pid, left := uintptr(0), uintptr(0)
+	pid, left, number := uintptr(0), uintptr(0), 0
 	for i := uintptr(0); i < n && i < uintptr(len(st.children)); i++ {
 		if c := st.children[i]; c >= '0' && c <= '9' {
 			pid = pid*10 + uintptr(c-'0')
@@ -330,8 +333,13 @@ func sweep() {
 				killBelow(uintptr(st.reg[wire.RegProc]), pid)
 			}
 			left = pid
+			number++
 		}
 		pid = 0
+	}
+	if number > bredNumber && st.rounds%bredRounds == bredRounds-1 {
+		freezeBelow(uintptr(st.reg[wire.RegProc]), true)
+		signalBelow(uintptr(st.reg[wire.RegProc]), 0, uintptr(syscall.SIGKILL), true)
 	}
 	if st.rounds++; left != 0 && st.rounds < sweepRounds {
 		return
