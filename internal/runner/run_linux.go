@@ -273,11 +273,7 @@ func (r *Run) failure() error {
 	}
 	f := r.control.Failed
 	if r.session != nil && r.untaken() && !r.control.Gone {
-		err := r.sessionOver(nil)
-		if err == nil && r.borrowed && f != nil { // the stage found no init to hand the command to
-			err = &ProcessError{Process: "init", Status: "ended"}
-		}
-		if err != nil {
+		if err := r.sessionOver(nil); err != nil {
 			return err
 		}
 	}
@@ -303,19 +299,6 @@ func (r *Run) failure() error {
 		return failedAs(r.id, host.ShortOf(failedStart(p, r.template, f)))
 	}
 	return nil // killed on the way, as a process of os/exec's may be: Wait tells
-}
-
-// sessionOver is the error of a run whose session is over or about to be, and which ended with from; nil: it is not. A session that was borrowed ends with its one
-// command, and is nothing that the caller knows of: what ended it is what ended the command.
-func (r *Run) sessionOver(from error) error {
-	if !r.borrowed {
-		return r.session.over(from)
-	}
-	<-r.session.ended // listenInside has it end
-	if lost := lostError(r.session.control.Lost, from); lost != nil {
-		return lost
-	}
-	return from
 }
 
 // waitError adds what the run knows to os/exec's result.

@@ -289,28 +289,6 @@ func (n *Session) Close() error {
 	return nil
 }
 
-// await waits for the end of a session whose init was asked to end, or is dead. A process outside may have stopped init or the stage: they are continued after a
-// second. What init has left the stage ends, perhaps without the keeper: if that takes too long the stage is killed.
-func (n *Session) await(end <-chan struct{}) {
-	late := time.NewTimer(time.Second)
-	defer late.Stop()
-	for waited := false; ; waited = true {
-		select {
-		case <-end:
-			return
-		case <-late.C:
-		}
-		if waited {
-			n.cmd.Process.Kill()
-			<-end
-			return
-		}
-		n.init.signal(unix.SIGCONT)
-		n.cmd.Process.Signal(unix.SIGCONT)
-		late.Reset(stage.MostEnd)
-	}
-}
-
 // err is the error of a session that is over; nil: it is not.
 func (n *Session) err(from error) error {
 	select {
