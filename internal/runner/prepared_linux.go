@@ -160,19 +160,3 @@ func identityOf(path string) identity {
 	}
 	return identity{st.Dev, st.Ino, st.Mode & unix.S_IFMT}
 }
-
-// sessionOver is the error of a run whose session is over or about to be, and which ended with from; nil: it is not. A session that was borrowed ends with its one
-// command, and is nothing that the caller knows of: what ended it is what ended the command.
-func (r *Run) sessionOver(from error) error {
-	if !r.borrowed {
-		return r.session.over(from)
-	}
-	<-r.session.ended // listenInside has it end
-	if lost := lostError(r.session.control.Lost, from); lost != nil {
-		return lost
-	}
-	if from == nil && r.control.Failed != nil { // the stage found no init to hand the command to
-		return &ProcessError{Process: "init", Status: "ended"}
-	}
-	return from
-}

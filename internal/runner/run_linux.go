@@ -273,7 +273,10 @@ func (r *Run) failure() error {
 	}
 	f := r.control.Failed
 	if r.session != nil && r.untaken() && !r.control.Gone {
-		if err := r.sessionOver(nil); err != nil {
+		if r.borrowed {
+			return r.session.overBorrowed(f != nil, nil)
+		}
+		if err := r.session.over(nil); err != nil {
 			return err
 		}
 	}
@@ -317,7 +320,7 @@ func (r *Run) waitError(err error) error {
 		return r.cut
 	case r.session != nil && !r.control.ToolEnded && !r.control.Gone:
 		if r.borrowed {
-			return r.sessionOver(err)
+			return r.session.overBorrowed(false, err)
 		}
 		select { // init has not said that the command is gone: it is dead, and the session's end on its way, or it has not heard of the command
 		case <-r.session.ended:

@@ -3,9 +3,7 @@ package runner
 import (
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
-	"golang.org/x/sys/unix"
 )
 
 // SetEnv sets the environment of commands that are made afterwards and have no Env of their own. The policy filters it as it filters theirs; nil:
@@ -67,27 +65,5 @@ func (n *Session) endBorrowed() {
 	case <-n.ended:
 	default:
 		n.Close()
-	}
-}
-
-// await waits for the end of a session whose init was asked to end, or is dead. A process outside may have stopped init or the stage: they are continued after a
-// second. What init has left the stage ends, perhaps without the keeper: if that takes too long the stage is killed.
-func (n *Session) await(end <-chan struct{}) {
-	late := time.NewTimer(time.Second)
-	defer late.Stop()
-	for waited := false; ; waited = true {
-		select {
-		case <-end:
-			return
-		case <-late.C:
-		}
-		if waited {
-			n.cmd.Process.Kill()
-			<-end
-			return
-		}
-		n.init.signal(unix.SIGCONT)
-		n.cmd.Process.Signal(unix.SIGCONT)
-		late.Reset(stage.MostEnd)
 	}
 }
