@@ -72,6 +72,35 @@ func TestKernelAContextEndsWhatACommandOfASessionHasLeft(t *testing.T) {
 	})
 }
 
+// TestKernelACancelThatLetsTheToolEndKeepsItsStatus: the context has ended before the tool exits with 0, and nothing is left that it could end.
+func TestKernelACancelThatLetsTheToolEndKeepsItsStatus(t *testing.T) {
+	inSession(t, func(t *testing.T, s *Session) {
+		for round := range 50 {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			c := s.CommandContext(ctx, "/bin/sh", "-c", "trap 'exit 0' TERM; echo; while :; do sleep 0.01; done")
+			out, err := c.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Dir, c.WaitDelay = "/", time.Minute
+			c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }
+			want := context.Canceled
+			if round%2 > 0 {
+				want, c.Cancel = nil, func() error { c.Process.Signal(syscall.SIGTERM); return os.ErrProcessDone }
+			}
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			out.Read(make([]byte, 1))
+			cancel()
+			if err := c.Wait(); err != want || !c.ProcessState.Success() {
+				t.Errorf("round %d: %v, %v; want %v", round, err, c.ProcessState, want)
+			}
+		}
+	})
+}
+
 // TestKernelADeadlineEndsWhatACommandOfASessionHasLeft as a context does, with the error of a deadline.
 func TestKernelADeadlineEndsWhatACommandOfASessionHasLeft(t *testing.T) {
 	inSessionOf(t, func(p *Policy) { p.Limits.WallClock = time.Second }, func(t *testing.T, s *Session) {

@@ -69,7 +69,8 @@ func (n *Session) isWarden(m counted) bool {
 
 // endLeft ends what the tool of a command has left, and waits until gone is closed. It reports whether there was something, and what is not dead half a minute later.
 func (n *Session) endLeft(c *stage.Control, gone <-chan struct{}) (was bool, stuck error) {
-	if !n.killLeft(c) || c.Stuck != 0 { // it was waited for before
+	had, was := n.killLeft(c)
+	if !had || c.Stuck != 0 { // it was waited for before
 		return false, nil
 	}
 	select {
@@ -81,7 +82,7 @@ func (n *Session) endLeft(c *stage.Control, gone <-chan struct{}) (was bool, stu
 			return true, &StuckError{PID: max(c.PID(), 1)}
 		}
 	}
-	return true, nil
+	return was, nil
 }
 
 // processesToDial is what a directDialer takes, or nil.

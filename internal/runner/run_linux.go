@@ -384,16 +384,18 @@ func (r *Run) processError(err error) *ProcessError {
 // killProcess ends the stage, and with it everything. Of a session's command whose tool has ended it ends what that has left.
 func (r *Run) killProcess() error {
 	err := r.cmd.Process.Kill()
-	if was, stuck := r.killLeft(); was {
+	if r.session == nil {
+		return err
+	}
+	if was, stuck := r.session.endLeft(r.control, r.gone); was {
 		return stuck
 	}
 	return err
 }
 
-// killLeft ends what the tool of a session's command has left.
+// killLeft ends what the tool of a session's command has left, once the stage has taken the tool's status from the warden, which ends with it. A stage that is
+// stopped, or a warden in a pause, has half a minute for that.
 func (r *Run) killLeft() (was bool, stuck error) {
-	if r.session == nil {
-		return false, nil
-	}
+	stageEnded(r.cmd.Process, int(stage.MostEnd.Milliseconds()))
 	return r.session.endLeft(r.control, r.gone)
 }

@@ -352,20 +352,21 @@ func (n *Session) over(from error) error {
 // Over is the error of a session that is over or about to be; nil: it is not.
 func (n *Session) Over() error { return n.over(nil) }
 
-// killLeft kills the warden of a command whose tool has ended. It reports whether there was one.
-func (n *Session) killLeft(c *stage.Control) bool {
+// killLeft kills the warden of a command whose tool has ended. It reports whether there was one, and whether it had processes.
+func (n *Session) killLeft(c *stage.Control) (had, left bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	m, has := n.members[c]
 	if !has {
-		return false
+		return false, false
 	}
 	select {
 	case <-m.ended:
+		left = c.Left()
 		c.KillInit()
-		return true
+		return true, left
 	default:
-		return false
+		return false, false
 	}
 }
 

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -169,6 +170,21 @@ func (c *Control) Discard(over <-chan struct{}) {
 			return
 		}
 	}
+}
+
+// Left reports whether the tool of a session's command, which has ended, has left processes, and true where /proc does not say. They are the warden's children or
+// descend from these; a list of children that is empty is whole (get_children_pid in fs/proc/array.c). A warden that has ended has left nothing.
+func (c *Control) Left() (left bool) {
+	raw, err := c.init.SyscallConn()
+	if err != nil {
+		return true
+	}
+	raw.Control(func(fd uintptr) {
+		pid := PIDOf(fd)
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))
+		left = pid >= 0 && (err != nil || len(text) > 0) && PIDOf(fd) == pid
+	})
+	return left
 }
 
 // Process returns a pidfd of the process that the run's end waits for, which stays the Control's; nil: it is not known. For a
