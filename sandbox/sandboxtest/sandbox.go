@@ -2,6 +2,8 @@ package sandboxtest
 
 import (
 	"errors"
+	"io/fs"
+	"os"
 	"slices"
 	"testing"
 
@@ -45,10 +47,32 @@ func build(t testing.TB, p sandbox.Policy, skip bool) *sandbox.Sandbox {
 func Command(t testing.TB, name string, arg ...string) *sandbox.Cmd {
 	t.Helper()
 	dir := t.TempDir()
+	t.Cleanup(func() { // before TempDir's, and when the command has ended
+		os.Chmod(dir, 0o700)
+		if root, err := os.OpenRoot(dir); err == nil {
+			makeRemovable(root)
+		}
+	})
 	cmd := New(t, sandbox.Workspace(dir)).CommandContext(t.Context(), name, arg...)
 	cmd.Dir = dir
 	Check(t, cmd)
 	return cmd
+}
+
+// makeRemovable gives the user access to the directories in one, as "go mod download" leaves them without, and closes it. It follows no link out of it; what fails, the
+// removal says.
+func makeRemovable(dir *os.Root) {
+	defer dir.Close()
+	entries, _ := fs.ReadDir(dir.FS(), ".")
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		dir.Chmod(e.Name(), 0o700)
+		if below, err := dir.OpenRoot(e.Name()); err == nil {
+			makeRemovable(below)
+		}
+	}
 }
 
 // Check lets the test fail, when it ends, unless every bound that the command's

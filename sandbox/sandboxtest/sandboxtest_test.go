@@ -69,6 +69,33 @@ func TestNothingIsLeftOfACommandThatNobodyWaitedFor(t *testing.T) {
 	}
 }
 
+// TestAWorkspaceOfReadOnlyDirectoriesIsRemoved: "go mod download" makes such directories, and a link is not followed.
+func TestAWorkspaceOfReadOnlyDirectoriesIsRemoved(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
+			outside := t.TempDir()
+			if err := os.Chmod(outside, 0o555); err != nil {
+				t.Fatal(err)
+			}
+			dir := ""
+			t.Run("a test", func(t *testing.T) {
+				cmd := sandboxtest.Command(t, "sh", "-c", `mkdir -p mod/x/y && touch mod/x/y/f && ln -s "$1" mod/x/link && chmod 0 mod/x/y && chmod 555 mod/x mod .`, "sh", outside)
+				if got := sandboxtest.Run(t, cmd); got.Err != nil {
+					t.Errorf("got %+v", got)
+				}
+				dir = cmd.Dir
+			})
+			if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("the workspace: %v", err)
+			}
+			if is, err := os.Stat(outside); err != nil || is.Mode().Perm() != 0o555 {
+				t.Errorf("what a link leads to: %v, %v", is, err)
+			}
+		})
+	})
+}
+
 func TestWhatFailsATest(t *testing.T) {
 	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	sandboxtest.New(t, sandbox.Workspace(t.TempDir())) // skips where there is no engine
