@@ -128,7 +128,7 @@ func TestAnUnverifiedServerIsA502ThatSaysWhy(t *testing.T) {
 		want string
 	}{
 		"a certificate for another name": {"evil.example", Config{Network: policy.Network{Credentials: []policy.Credential{{Name: "TOKEN", Secret: testSecret, Hosts: []string{"evil.example"}, Place: "bearer"}}}}, "valid for example.com"},
-		"a certificate of nobody known":  {"example.com", Config{Network: policy.Network{Credentials: bearer()}, Roots: x509.NewCertPool()}, "unknown authority"},
+		"a certificate of nobody known":  {"example.com", Config{Network: policy.Network{Credentials: bearer()}, Roots: x509.NewCertPool()}, "unknown authority. The policy's owner has to add that to Network.Authorities"},
 	} {
 		w := newSecureWorld(t, c.cfg, func(rw http.ResponseWriter, r *http.Request) { t.Errorf("%s: the server was asked", name) })
 		res, body := w.do(w.inside(), "GET", "https://"+c.host+"/", nil)

@@ -57,8 +57,7 @@ func (t Target) spent(entry string) error { return t.limited(limitBytes, entry, 
 
 // refusalOf returns the refusal that an error is, or nil.
 func refusalOf(err error) *Refusal {
-	var r *Refusal
-	errors.As(err, &r)
+	r, _ := errors.AsType[*Refusal](err)
 	return r
 }
 

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -33,14 +34,15 @@ func replyFor(err error, host string) reply {
 		return reply{http.StatusBadGateway, fmt.Sprintf("The sandbox's network policy allows %s, but its name could not be looked up: %v.\n", host, dns.Err)}
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
 		return reply{http.StatusGatewayTimeout, fmt.Sprintf("The sandbox's network policy allows %s, but it does not answer.\n", host)}
+	case errors.As(err, new(x509.UnknownAuthorityError)):
+		return reply{http.StatusBadGateway, fmt.Sprintf("The sandbox's network policy allows %s, but the harness does not trust its server: %v. The policy's owner has to add that to Network.Authorities; nothing inside the sandbox can.\n", host, err)}
 	}
 	return reply{http.StatusBadGateway, fmt.Sprintf("The sandbox's network policy allows %s, but the connection failed: %v.\n", host, errnoOf(err))}
 }
 
 // errnoOf is an error without the addresses that net puts into it.
 func errnoOf(err error) error {
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
+	if errno, is := errors.AsType[syscall.Errno](err); is {
 		return errno
 	}
 	return err

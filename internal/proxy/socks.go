@@ -155,11 +155,10 @@ func (c *socksConn) host(kind byte) (h hostrules.Host, shown string, err error) 
 
 // replyTo is the code for an error of Open.
 func replyTo(err error) byte {
-	var dns *net.DNSError
 	switch {
 	case refusalOf(err) != nil:
 		return replyRefused
-	case errors.As(err, &dns):
+	case errors.As(err, new(*net.DNSError)):
 		return replyNoHost
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return replyNoConnection
