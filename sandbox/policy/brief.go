@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -133,13 +134,14 @@ func (f Files) kept() []string {
 
 func (b *brief) network(p Policy) {
 	n := p.Network
+	hosts := slices.DeleteFunc(slices.Clone(n.Hosts), isLoopback)
 	switch {
 	case p.isOpen(BoundNetwork) || n.Host:
 		b.line("Network: the machine's, not bounded.")
 	case n.Decide != nil:
-		b.line("Network: %s; for any other host the user is asked. A denied host is answered with 403 and \"refused by the sandbox\".", orNone(n.Hosts))
-	case len(n.Hosts) > 0:
-		b.line("Network, by the proxy that the environment names: %s. Any other host is answered with 403 and \"refused by the sandbox\".", briefed(n.Hosts))
+		b.line("Network: %s; for any other host the user is asked. A denied host is answered with 403 and \"refused by the sandbox\".", orNone(hosts))
+	case len(hosts) > 0:
+		b.line("Network, by the proxy that the environment names: %s. Any other host is answered with 403 and \"refused by the sandbox\".", briefed(hosts))
 	default:
 		b.line("Network: no host can be reached; programs say \"refused by the sandbox\", 403 or that they cannot resolve the name.")
 	}
@@ -148,6 +150,17 @@ func (b *brief) network(p Policy) {
 		ports = append(ports, "127.0.0.1:"+strconv.Itoa(int(port)))
 	}
 	b.list("Servers of the machine that can be reached: %s", slices.Concat(ports, n.Unix))
+}
+
+// isLoopback reports whether an entry of Hosts is of addresses that are the tool's own loopback to it: it lets names resolve there.
+func isLoopback(entry string) bool {
+	host, _, _ := strings.Cut(strings.TrimPrefix(entry, "["), "]")
+	host, _, _ = strings.Cut(host, "/")
+	if strings.Count(host, ":") == 1 {
+		host, _, _ = strings.Cut(host, ":")
+	}
+	a, err := netip.ParseAddr(host)
+	return err == nil && a.IsLoopback()
 }
 
 func orNone(hosts []string) string {

@@ -50,8 +50,9 @@ A denial is final: the same again, or a way around it, fails too. Say what you n
 		has  []string
 		lack string
 	}{
-		"everything": {full, []string{"a.example:443. Any other", "127.0.0.1:5432, /run/x.sock", "whatever the directory: .env", "TOKEN", "after 1m0s", "nproc 20", "10 bytes by network", "The user is told which files"}, "hunter"},
-		"asking":     {Policy{Network: Network{Decide: ask}}, []string{"no host by itself; for any other host the user is asked", "Writable, and kept: nothing."}, "Readable"},
+		"everything":              {full, []string{"a.example:443. Any other", "127.0.0.1:5432, /run/x.sock", "whatever the directory: .env", "TOKEN", "after 1m0s", "nproc 20", "10 bytes by network", "The user is told which files"}, "hunter"},
+		"asking":                  {Policy{Network: Network{Decide: ask}}, []string{"no host by itself; for any other host the user is asked", "Writable, and kept: nothing."}, "Readable"},
+		"where names may resolve": {Policy{Network: Network{Hosts: []string{"127.0.0.0/8", "a.example", "127.0.0.1:80-90", "127.0.0.1", "::1", "[::1]:80", "10.0.0.0/8"}}}, []string{"names: a.example, 10.0.0.0/8. Any other"}, "127.0"},
 		"nothing bounded": {Policy{Open: []Bound{BoundFiles, BoundNetwork, BoundProcesses, BoundEnvironment}}, []string{"Files: as the user has them", "Network: the machine's", "not filtered"},
 			"Processes"},
 		"a root":         {Policy{Root: &rootfs.Layout{Entries: make([]rootfs.Entry, 3)}}, []string{"of 3 entries"}, "Writable"},
