@@ -18,7 +18,7 @@ type (
 	// A StartError is a wall that could not be built: nothing of the tool ran. Step is what was to be done, as Explain prints it, In where
 	// ("stage", "init", "tool"), Err the errno, Field the policy's field, if one asks for the step, Found what stood in the way.
 	StartError = runner.StartError
-	// A StuckError is Wait's when a process of the run (PID, or one that PID waits for) was killed and has not ended within half a minute,
+	// A StuckError is Wait's or [Session.Close]'s when a process of the run (PID, or one that PID waits for) was killed and has not ended within half a minute,
 	// as one that waits for a file server. Everything else of the run is dead. Err is what Wait would have returned.
 	StuckError = runner.StuckError
 	// A ProcessError is Wait's when a process of the sandbox's own was killed before the tool had ended, and the run with it: for want of

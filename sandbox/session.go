@@ -91,7 +91,7 @@ func (s *Session) DialInside(ctx context.Context, port uint16) (net.Conn, error)
 	return s.live.DialInside(ctx, port)
 }
 
-// Close ends the session and all in it, then returns. A second: [os.ErrClosed].
+// Close ends all in the session, or is a [*StuckError]. A second: [os.ErrClosed].
 func (s *Session) Close() error { return s.live.Close() }
 
 // Processes lists what runs in the session: a look at what changes meanwhile.

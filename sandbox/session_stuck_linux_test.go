@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"testing"
 	"time"
@@ -72,6 +73,33 @@ func TestKernelACommandOfASessionIsStuck(t *testing.T) {
 			})
 			free()
 			awaitNone(t, s)
+		}
+	})
+}
+
+// TestKernelASessionThatDoesNotEndIsStuck: its init does not end, since the kernel holds it up. Close says so after half a minute.
+func TestKernelASessionThatDoesNotEndIsStuck(t *testing.T) {
+	kerneltest.Parallel(t) // it waits for half a minute
+	kerneltest.Long(t)
+	inSession(t, func(t *testing.T, s *Session) {
+		if err := s.sh("sleep 999 & exit 0").Run(); err != nil {
+			t.Fatal(err)
+		}
+		list := awaitProcesses(t, s, 1, "sleep")
+		if len(list) != 1 {
+			t.Fatal(list)
+		}
+		init := parentOf(t, parentOf(t, list[0].Outside))
+		free := detain(t, init)
+		within(t, "Close", func() error {
+			if stuck := (*StuckError)(nil); !errors.As(s.Close(), &stuck) || stuck.PID != init {
+				return fmt.Errorf("no StuckError of process %d: %v", init, stuck)
+			}
+			return nil
+		})
+		free()
+		if err := s.Close(); !errors.Is(err, os.ErrClosed) {
+			t.Errorf("when it has ended: %v", err)
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 // Limits.WallClock, with the [*exec.ExitError] too, or a session.
 var ErrDeadline = errors.New("sandbox: the deadline was reached")
 
-// A StuckError is Wait's when a process of the run was killed and has not ended within
+// A StuckError is Wait's or Session.Close's when a process of the run was killed and has not ended within
 // half a minute: the kernel holds it up, as it does one that waits for a file server
 // which does not answer. Everything else of the run is dead. Err is what Wait would have
 // returned.

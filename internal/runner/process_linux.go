@@ -85,6 +85,24 @@ func (n *Session) endLeft(c *stage.Control, gone <-chan struct{}) (was bool, stu
 	return was, nil
 }
 
+// killLeft kills the warden of a command whose tool has ended. It reports whether there was one, and whether it had processes.
+func (n *Session) killLeft(c *stage.Control) (had, left bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	m, has := n.members[c]
+	if !has {
+		return false, false
+	}
+	select {
+	case <-m.ended:
+		left = c.Left()
+		c.KillInit()
+		return true, left
+	default:
+		return false, false
+	}
+}
+
 // processesToDial is what a directDialer takes, or nil.
 func (n *Session) processesToDial() func() []policy.Process {
 	if !n.sandbox.NetConfig.Dials || !n.sandbox.meets() {

@@ -153,8 +153,7 @@ func (r *Run) listenInside() {
 	}
 	if r.borrowed {
 		stageEnded(r.cmd.Process, -1) // it takes the tool's status from the warden, which ends with the session
-		r.session.endBorrowed()
-		r.stuck = r.session.control.Stuck
+		r.stuck = r.session.endBorrowed()
 	}
 	r.stuck = max(r.stuck, r.control.Stuck)
 	r.ended = time.Now()

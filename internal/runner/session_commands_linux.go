@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"errors"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -59,11 +60,15 @@ func (n *Session) Extend(in time.Duration) error {
 	return nil
 }
 
-// endBorrowed ends the session of a borrowed run, if it has not ended by itself.
-func (n *Session) endBorrowed() {
+// endBorrowed ends the session of a borrowed run, if it has not ended by itself, and returns the number of a process that does not end, or 0.
+func (n *Session) endBorrowed() int {
 	select {
 	case <-n.ended:
+		return n.control.Stuck
 	default:
-		n.Close()
 	}
+	if stuck := (*StuckError)(nil); errors.As(n.Close(), &stuck) {
+		return stuck.PID
+	}
+	return 0
 }

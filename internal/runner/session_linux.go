@@ -44,6 +44,7 @@ type Session struct {
 
 	observer observer
 	drained  chan struct{} // closed: init and all below it have ended
+	empty    chan struct{} // closed: every process is dead, or is waited for no more
 	ended    chan struct{} // closed: every process is dead, and everything given back
 	told     chan struct{} // closed: the observer knows, too
 	closing  sync.Once
@@ -78,7 +79,7 @@ func (s *Sandbox) open(ctx, starting context.Context) (*Session, error) {
 	if err := s.holdsSessions(); err != nil {
 		return nil, err
 	}
-	n := &Session{sandbox: s, id: stage.Identity{UID: os.Geteuid(), GID: os.Getegid()}, drained: make(chan struct{}), ended: make(chan struct{}), told: make(chan struct{}), members: map[*stage.Control]member{}}
+	n := &Session{sandbox: s, id: stage.Identity{UID: os.Geteuid(), GID: os.Getegid()}, drained: make(chan struct{}), empty: make(chan struct{}), ended: make(chan struct{}), told: make(chan struct{}), members: map[*stage.Control]member{}}
 	if observe := s.Policy.Observe; observe != nil {
 		n.observer = newObserver(observe, &s.number)
 		n.observer.session = n.observer.run
@@ -226,6 +227,7 @@ func (n *Session) follow() {
 	}
 	n.cmd.Wait()
 	n.control.AwaitEmpty(nil, stage.MostEnd)
+	close(n.empty)
 	n.release()
 	close(n.ended)
 	if n.sandbox.Policy.Observe != nil {
@@ -270,7 +272,7 @@ func (n *Session) release() {
 	}
 }
 
-// Close ends the session with all that runs in it, and returns when every process is dead.
+// Close ends the session with all that runs in it, and returns when every process is dead. What does not end within half a minute is a [*StuckError].
 func (n *Session) Close() error {
 	first := false
 	n.closing.Do(func() {
@@ -278,11 +280,17 @@ func (n *Session) Close() error {
 		n.mu.Lock()
 		n.asked = true
 		if n.sock != nil {
-			stage.EndSession(n.sock)
+			stage.EndSession(n.sock) // if that fails, init is dead: what it has left the stage ends, or at its end the keeper
 		}
 		n.mu.Unlock()
 	})
-	n.await(n.told)
+	if !n.await(n.empty) {
+		return &StuckError{PID: max(n.init.pid, 1)}
+	}
+	<-n.told
+	if n.control.Stuck != 0 {
+		return &StuckError{PID: n.control.Stuck}
+	}
 	if !first {
 		return os.ErrClosed
 	}
@@ -351,24 +359,6 @@ func (n *Session) over(from error) error {
 
 // Over is the error of a session that is over or about to be; nil: it is not.
 func (n *Session) Over() error { return n.over(nil) }
-
-// killLeft kills the warden of a command whose tool has ended. It reports whether there was one, and whether it had processes.
-func (n *Session) killLeft(c *stage.Control) (had, left bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	m, has := n.members[c]
-	if !has {
-		return false, false
-	}
-	select {
-	case <-m.ended:
-		left = c.Left()
-		c.KillInit()
-		return true, left
-	default:
-		return false, false
-	}
-}
 
 // join notes a command that has processes, and leave one that has none any more.
 func (n *Session) join(c *stage.Control, m member) {

@@ -47,7 +47,7 @@ func (p *Prepared) Keep(n int) error {
 }
 
 // endBorrowed is not called.
-func (n *Session) endBorrowed() {}
+func (n *Session) endBorrowed() int { return 0 }
 
 // Wrap is not called.
 func (n *Session) Wrap(*exec.Cmd) error { return errors.ErrUnsupported }
