@@ -179,7 +179,7 @@ func TestKernelActsAreAllowedAsThePolicySays(t *testing.T) {
 				t.Fatal(err)
 			}
 			pairs, allowed := 0, 0
-			for n := 0; n < kerneltest.Amount(t, 4, 10, 24); {
+			for n := 0; n < kerneltest.Amount(t, 4, 10, 16); {
 				dir := filepath.Join(home, fmt.Sprint(n))
 				p := moved(kernelPolicy(g), dir)
 				for _, sys := range []string{exe, "/usr", "/lib", "/lib64"} {

@@ -30,7 +30,8 @@ func tryManyDenied(args []string) {
 
 // TestKernelFloodOfDenialsKeepsTheFirst: 100,000 different denials take no more room than the first of them, which stay.
 func TestKernelFloodOfDenialsKeepsTheFirst(t *testing.T) {
-	n := kerneltest.Amount(t, 1000, 10_000, 100_000)
+	kerneltest.Parallel(t)
+	n := kerneltest.Amount(t, 1000, 10_000, 30_000)
 	eachWall(t, allSets, func(t *testing.T, w walls) {
 		s, dir := deniedSandbox(t, w)
 		n := n

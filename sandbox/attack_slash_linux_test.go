@@ -25,6 +25,7 @@ var _ = offer(programs, "slashes", func(args []string) {
 // process, as the tool of a second sandbox, has a link to a directory outside in its place when it acts.
 func TestKernelAttackANameWithASlash(t *testing.T) {
 	kerneltest.Long(t)
+	kerneltest.Parallel(t)
 	eachWall(t, bareWalls, func(t *testing.T, w walls) {
 		p, dir := barePolicy(t, w)
 		outside := t.TempDir()

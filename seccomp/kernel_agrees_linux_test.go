@@ -55,7 +55,7 @@ func TestKernelRefusesTheProgramsThatParseProgramRefuses(t *testing.T) {
 		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 0, Max: limit.Max}); err != nil {
 			t.Fatal(err)
 		}
-		n, accepted := kerneltest.Amount(t, 5_000, 10_000, 40_000), 0
+		n, accepted := kerneltest.Amount(t, 5_000, 10_000, 20_000), 0
 		for range n {
 			code := make([]instruction, 1+r.IntN(8))
 			for i := range code {

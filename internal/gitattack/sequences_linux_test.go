@@ -57,7 +57,7 @@ func seeds(t *testing.T) []uint64 {
 		return list
 	}
 	if count == 0 {
-		for i := range kerneltest.Amount(t, 2, 6, 20) {
+		for i := range kerneltest.Amount(t, 2, 6, 12) {
 			list = append(list, uint64(i))
 		}
 		count = kerneltest.Amount(t, 0, 2, 12)

@@ -252,7 +252,7 @@ func TestFilesThatAreNoneAreRefused(t *testing.T) {
 }
 
 func TestALargeDirectoryIsReadWhole(t *testing.T) {
-	files, dir, n := served(t, serve), t.TempDir(), kerneltest.Amount(t, 1000, 10_000, 100_000)
+	files, dir, n := served(t, serve), t.TempDir(), kerneltest.Amount(t, 1000, 10_000, 50_000)
 	for i := range n {
 		if err := os.WriteFile(fmt.Sprint(dir, "/", i), nil, 0o600); err != nil {
 			t.Fatal(err)

@@ -261,7 +261,7 @@ func questionsAbout(h *fakeHost, policy sandbox.Policy, at string) []question {
 // TestPoliciesMeanWhatProfilesSay is held on many random profiles.
 func TestPoliciesMeanWhatProfilesSay(t *testing.T) {
 	kerneltest.Long(t)
-	n := kerneltest.Amount(t, 50, 200, 600)
+	n := kerneltest.Amount(t, 50, 200, 400)
 	if raced {
 		n = 200
 	}
