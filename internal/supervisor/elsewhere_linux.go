@@ -10,11 +10,11 @@ import (
 // namespace, which another sandbox has sent (astray); and, where the sandbox has no mounts of its own, a second mount of the directory on the
 // host, or another process that renames it (beyond, revealed).
 
-// statx fills s.seen with what a name below dir is, or dir itself: 0 or a negative errno.
+// statx fills s.seen with what a name below dir is, or dir itself: 0 or a negative errno. No file server is asked that need not be: it may not answer.
 //
 //go:norace
 func (s *State) statx(dir int, name *byte) int {
-	return sys(sysStatx, uintptr(dir), uintptr(unsafe.Pointer(name)), atNoFollow|atEmptyPath, statxBasic|statxMount, uintptr(unsafe.Pointer(&s.seen)))
+	return sys(sysStatx, uintptr(dir), uintptr(unsafe.Pointer(name)), atNoFollow|atEmptyPath|atDontSync, statxBasic|statxMount, uintptr(unsafe.Pointer(&s.seen)))
 }
 
 // astray reports whether the directory of resolved path sp, whose path is in s.m, or the directory or plain file that it stands for, is one of

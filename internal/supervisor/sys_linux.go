@@ -40,6 +40,7 @@ const (
 	sysPidfdOpen  = 434
 	sysPidfdGet   = 438
 
+	atDontSync = 0x4000 // AT_STATX_DONT_SYNC
 	statxBasic = 0x7ff
 	statxMount = 0x1000 // STATX_MNT_ID, Linux 5.8
 
