@@ -81,7 +81,7 @@ attempt("change its mode", lambda: os.chmod(".git/config", 0o755, dir_fd=dir))'`
 	})
 }
 
-// TestKernelAttackADirectoryThatIsRenamed where the sandbox has no mounts of its own: another sandbox renames the workspace, whose path is in no
+// TestKernelAttackADirectoryThatIsRenamed, without namespaces: another sandbox renames the workspace, whose path is in no
 // rule then. What the tool could do by it is refused, and what is hidden stays so.
 func TestKernelAttackADirectoryThatIsRenamed(t *testing.T) {
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
@@ -102,7 +102,7 @@ func testRenamed(t *testing.T, hides bool) {
 		t.Fatal(err)
 	}
 	p := Workspace(ws).InContainer()
-	for name, text := range map[string]string{".env": "SECRET", "secret": "SECRET", "plain": "plain\n"} {
+	for name, text := range map[string]string{".env": "SECRET", "secret": "SECRET", "plain": "plain\n", ".profile": "theirs\n"} {
 		if err := os.WriteFile(filepath.Join(ws, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -113,6 +113,7 @@ func testRenamed(t *testing.T, hides bool) {
 	c := commandIn(t, p, `cat .env secret; echo x >ready; until [ -e go ]; do sleep 0.01; done
 cat .env secret ../moved/.env; mkdir .vscode && echo ESCAPE: directory; echo x >.envrc && echo ESCAPE: file; ln -s x .bashrc && echo ESCAPE: link
 mv plain .envrc && echo ESCAPE: rename; rm plain && echo ESCAPE: removed; echo x >>plain && echo ESCAPE: written; mkdir -p . && mkdir ../moved 2>&1 | grep -o 'File exists'
+ln .profile $TMPDIR/link; echo x >>$TMPDIR/link; grep -q x .profile && echo ESCAPE: a link
 echo x >/dev/null && echo x >$HOME/x && echo done`)
 	var out strings.Builder
 	c.Dir, c.Stdout, c.Stderr = ws, &out, &out
@@ -123,7 +124,10 @@ echo x >/dev/null && echo x >$HOME/x && echo done`)
 	for _, err := os.Stat(filepath.Join(ws, "ready")); err != nil; _, err = os.Stat(filepath.Join(ws, "ready")) {
 		time.Sleep(time.Millisecond)
 	}
-	if out, err := commandIn(t, outer, "rm -rf moved && mv ws* moved && touch moved/go").CombinedOutput(); err != nil {
+	if err := os.RemoveAll(filepath.Join(around, "moved")); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := commandIn(t, outer, "mv ws* moved && touch moved/go").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	if err := c.Wait(); err != nil {

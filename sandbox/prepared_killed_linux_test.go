@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
-	"golang.org/x/sys/unix"
 )
 
 // A harness whose prepared sandboxes are taken by several commands at once, refilled, and changed in number, until it is killed.
@@ -49,10 +48,7 @@ func TestKernelAPreparedSandboxEndsWithItsHarness(t *testing.T) {
 		if !w.bare() {
 			kerneltest.Need(t, kerneltest.HasUserNamespaces)
 		}
-		// Processes that have lost their parents become this one's children.
-		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-			t.Fatal(err)
-		}
+		adoptOrphans(t)
 		mounts := func() string {
 			text, err := os.ReadFile("/proc/self/mountinfo")
 			if err != nil {

@@ -63,10 +63,7 @@ func TestKernelASessionEndsWithItsHarness(t *testing.T) {
 		if !w.bare() {
 			kerneltest.Need(t, kerneltest.HasUserNamespaces)
 		}
-		// Processes that have lost their parents become this one's children.
-		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-			t.Fatal(err)
-		}
+		adoptOrphans(t)
 		for n := range kerneltest.Amount(t, 1, 2, harnessLines) {
 			dir := t.TempDir()
 			c, lines := startHarness(t, dir, "session harness", strings.Join(boundNames(w.may), " "))
@@ -93,6 +90,14 @@ func boundNames(list []Bound) (names []string) {
 		names = append(names, string(b))
 	}
 	return names
+}
+
+// adoptOrphans has processes that have lost their parents become this one's children.
+func adoptOrphans(t *testing.T) {
+	t.Helper()
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // reapAll waits until no process is left of which this one is the parent or the subreaper.

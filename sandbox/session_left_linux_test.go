@@ -32,7 +32,7 @@ func inSessionOf(t *testing.T, change func(p *Policy), body func(t *testing.T, s
 // TestKernelAContextEndsWhatACommandOfASessionHasLeft while Wait reads the output of that, and at no other time.
 func TestKernelAContextEndsWhatACommandOfASessionHasLeft(t *testing.T) {
 	inSession(t, func(t *testing.T, s *Session) {
-		if err := s.sh("sleep 998 & echo").Run(); err != nil { // nobody reads its output, so Run does not wait for the sleep
+		if err := s.sh("sleep 998 & echo").Run(); err != nil { // its output is not read, so Run does not wait for the sleep
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
-	"golang.org/x/sys/unix"
 )
 
 // A harness that is killed in a pause.
@@ -56,10 +55,7 @@ func TestKernelAPausedSessionEndsWithItsHarness(t *testing.T) {
 		if !w.bare() {
 			kerneltest.Need(t, kerneltest.HasUserNamespaces)
 		}
-		// Processes that have lost their parents become this one's children.
-		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-			t.Fatal(err)
-		}
+		adoptOrphans(t)
 		before, _ := os.ReadFile("/proc/self/mountinfo")
 		dir := t.TempDir()
 		c, lines := startHarness(t, dir, "paused harness", strings.Join(boundNames(w.may), " "))

@@ -213,9 +213,7 @@ var _ = offer(programs, "session soaked", func(args []string) {
 func TestKernelSoakHarnessesAreKilled(t *testing.T) {
 	kerneltest.Heavy(t)
 	soaking(t, func(t *testing.T, as kerneltest.User) {
-		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-			t.Fatal(err)
-		}
+		adoptOrphans(t)
 		dir, temp := t.TempDir(), filepath.Join(t.TempDir(), "tmp")
 		if err := os.Mkdir(temp, 0o777); err != nil {
 			t.Fatal(err)

@@ -163,17 +163,14 @@ var _ = offer(programs, "harness of a stopped stage", func(args []string) {
 	select {}
 })
 
-// TestKernelAStoppedStageEndsWithItsHarness.
+// TestKernelAStoppedStageEndsWithItsHarness: a stage that is stopped does not see its harness die, and its tool would run on.
 func TestKernelAStoppedStageEndsWithItsHarness(t *testing.T) {
 	kerneltest.Need(t, kerneltest.LandlockABI(6), kerneltest.HasSeccompFilter)
 	eachWall(t, sessionWalls[:2], func(t *testing.T, w walls) {
 		if !w.bare() {
 			kerneltest.Need(t, kerneltest.HasUserNamespaces)
 		}
-		// Processes that have lost their parents become this one's children.
-		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-			t.Fatal(err)
-		}
+		adoptOrphans(t)
 		for _, what := range []string{"single", "session"} {
 			c, lines := startHarness(t, t.TempDir(), "harness of a stopped stage", strings.Join(boundNames(w.may), " "), what)
 			for lines.Scan() && lines.Text() != "started" {

@@ -127,8 +127,8 @@ func TestAnUnverifiedServerIsA502ThatSaysWhy(t *testing.T) {
 		cfg  Config
 		want string
 	}{
-		"a certificate for another name": {"evil.example", Config{Network: policy.Network{Credentials: []policy.Credential{{Name: "TOKEN", Secret: testSecret, Hosts: []string{"evil.example"}, Place: "bearer"}}}}, "valid for example.com"},
-		"a certificate of nobody known":  {"example.com", Config{Network: policy.Network{Credentials: bearer()}, Roots: x509.NewCertPool()}, "unknown authority. The policy's owner has to add that to Network.Authorities"},
+		"a certificate for another name":        {"evil.example", Config{Network: policy.Network{Credentials: []policy.Credential{{Name: "TOKEN", Secret: testSecret, Hosts: []string{"evil.example"}, Place: "bearer"}}}}, "valid for example.com"},
+		"a certificate of an unknown authority": {"example.com", Config{Network: policy.Network{Credentials: bearer()}, Roots: x509.NewCertPool()}, "unknown authority. The policy's owner has to add that to Network.Authorities"},
 	} {
 		w := newSecureWorld(t, c.cfg, func(rw http.ResponseWriter, r *http.Request) { t.Errorf("%s: the server was asked", name) })
 		res, body := w.do(w.inside(), "GET", "https://"+c.host+"/", nil)

@@ -7,8 +7,8 @@ import (
 
 // The rules speak of paths; Landlock grants what lies below a directory, by whatever path that is reached. A directory with two
 // paths could be written by the one of which no rule speaks. There are two ways to come by such a path: a descriptor of another mount
-// namespace, which another sandbox has sent (astray); and, where the sandbox has no mounts of its own, a second mount of the directory on the
-// host, or another process that renames it (beyond, revealed).
+// namespace, which another sandbox has sent (astray); and, without namespaces, a second mount of the directory on the host, or another process that
+// renames it (beyond, revealed).
 
 // statx fills s.seen with what a name below dir is, or dir itself: 0 or a negative errno. No file server is asked that need not be: it may not answer.
 //
@@ -105,12 +105,13 @@ func (s *State) outside(k int) bool {
 	return s.m.rb(offFence) != 0 && s.in[k&1].from != fromNothing && !s.resolved[k&1].granted
 }
 
-// findRoots takes down which directories the roots are, where a name in them is hidden and no mount hides it.
+// findRoots takes down which directories the roots are, where a name in them is hidden and no mount hides it: 0 or a negative errno. Without one of
+// them what is hidden in it would not be known by another path.
 //
 //go:norace
-func (s *State) findRoots() {
+func (s *State) findRoots() int {
 	if s.m.rb(offFence) == 0 || s.m.rb(offDevices)&devHides == 0 {
-		return
+		return 0
 	}
 	s.m.pat = offRecords
 	for n := s.m.r16(offRoots); n > 0; n-- {
@@ -120,12 +121,14 @@ func (s *State) findRoots() {
 		}
 		s.m.n = size
 		s.m.split()
-		if s.lookBy(s.m.nc) == 0 && s.rootCount < MaxEntries {
-			s.rootIDs[s.rootCount&(MaxEntries-1)] = fileID{s.seen.ino, s.seen.dev}
-			s.rootCount++
+		if r := s.lookBy(s.m.nc); r < 0 {
+			return r
 		}
+		s.rootIDs[s.rootCount&(MaxEntries-1)] = fileID{s.seen.ino, s.seen.dev}
+		s.rootCount++
 		s.m.pat += 3 + size
 	}
+	return 0
 }
 
 // revealed reports whether resolved path sp, whose path in s.m is in no root, lies in one all the same: one of the directories above it is
@@ -133,7 +136,7 @@ func (s *State) findRoots() {
 //
 //go:norace
 func (s *State) revealed(sp *resolvedPath) bool {
-	if s.rootCount == 0 || s.m.granted || s.m.nc == 0 || s.m.nc >= compRoom {
+	if s.rootCount == 0 || s.m.granted || s.m.nc == 0 {
 		return false
 	}
 	k := &s.climb

@@ -38,7 +38,9 @@ func Prepare(s *State, procRoot, listener int) int {
 		s.mountNS[i&63] = s.small[i&511]
 	}
 	s.ownName()
-	s.findRoots()
+	if n = s.findRoots(); n < 0 {
+		return n
+	}
 	// Wake the tool on this very processor: since Linux 6.6, and only a matter of speed.
 	sys(syscall.SYS_IOCTL, uintptr(listener), ioctlFlags, syncWake, 0, 0)
 	return 0

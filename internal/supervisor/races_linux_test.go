@@ -90,6 +90,18 @@ func TestKernelHidden(t *testing.T) {
 	}
 }
 
+// TestKernelARootThatIsNotThereStartsNothing where Landlock alone holds the files: what is hidden in it would not be known by another path.
+func TestKernelARootThatIsNotThereStartsNothing(t *testing.T) {
+	dir, rules := workspace(t, self)
+	rules.Roots, rules.Hidden = append(rules.Roots, Root{Path: dir + "/absent", Fold: true}), hiddenNames
+	for _, fence := range []bool{false, true} {
+		rules.Fence = fence
+		if out, code := run(t, job{Rules: rules, Dir: dir, UID: self, Argv: []string{"true"}}); (code != 0) != fence {
+			t.Errorf("with Fence %v: exit %d\n%s", fence, code, out)
+		}
+	}
+}
+
 // TestKernelFolded stands on any file system: the rules fold whatever the directory does.
 func TestKernelFolded(t *testing.T) {
 	dir, rules := workspace(t, self)

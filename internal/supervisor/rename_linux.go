@@ -203,7 +203,7 @@ func (s *State) hardLink() int {
 	if r < 0 {
 		return r
 	}
-	if s.resolved[0].inside != s.resolved[1].inside {
+	if s.resolved[0].inside != s.resolved[1].inside || s.outside(0) {
 		return -int(syscall.EXDEV)
 	}
 	s.number("", uint(s.resolved[0].obj))
