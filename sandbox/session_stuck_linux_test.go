@@ -32,7 +32,7 @@ func detain(t *testing.T, pid int) (free func()) {
 // TestKernelACommandOfASessionIsStuck: its warden was killed and does not end. Wait, and a Cancel of what a tool has left, say so after half a minute.
 func TestKernelACommandOfASessionIsStuck(t *testing.T) {
 	kerneltest.Parallel(t) // it waits for a minute
-	kerneltest.Long(t)
+	kerneltest.Heavy(t)
 	kerneltest.Need(t, kerneltest.LandlockABI(6), kerneltest.HasSeccompFilter)
 	eachWall(t, sessionWalls[:2], func(t *testing.T, w walls) {
 		if !w.bare() {
@@ -80,7 +80,7 @@ func TestKernelACommandOfASessionIsStuck(t *testing.T) {
 // TestKernelASessionThatDoesNotEndIsStuck: its init does not end, since the kernel holds it up. Close says so after half a minute.
 func TestKernelASessionThatDoesNotEndIsStuck(t *testing.T) {
 	kerneltest.Parallel(t) // it waits for half a minute
-	kerneltest.Long(t)
+	kerneltest.Heavy(t)
 	inSession(t, func(t *testing.T, s *Session) {
 		if err := s.sh("sleep 999 & exit 0").Run(); err != nil {
 			t.Fatal(err)
