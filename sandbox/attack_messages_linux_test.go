@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
 )
 
@@ -70,5 +72,83 @@ func TestKernelAttackMessagesFullOfDescriptors(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	})
+}
+
+// TestKernelMoreDescriptorsInMessagesThanTheHardLimit: another program of the same user, whose limit is higher than the harness's, has them there. What New
+// finds is not that the host has less; a run works, or its error says which limit it is.
+func TestKernelMoreDescriptorsInMessagesThanTheHardLimit(t *testing.T) {
+	eachWall(t, allSets, func(t *testing.T, w walls) {
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 700, Max: 700}); err != nil {
+			t.Fatal(err)
+		}
+		full := func(do func() error) error {
+			pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer unix.Close(pair[0])
+			defer unix.Close(pair[1])
+			for range 3 {
+				if err := unix.Sendmsg(pair[0], []byte{0}, unix.UnixRights(make([]int, 250)...), nil, 0); err != nil {
+					t.Fatal(err)
+				}
+			}
+			err = do()
+			if err == nil || errors.Is(err, unix.ETOOMANYREFS) && !errors.Is(err, errors.ErrUnsupported) && strings.Contains(err.Error(), "ulimit -Hn") {
+				return err
+			}
+			t.Error(err)
+			return err
+		}
+		p := attackPolicy(t, "", w)
+		found := full(func() error {
+			_, err := New(p.InContainer())
+			return err
+		})
+		s := attackSandbox(t, p, w)
+		held := func(c *Cmd) (all string) {
+			for _, b := range c.Report().Bounds {
+				all += fmt.Sprintln(b.Bound, b.State)
+			}
+			return all
+		}
+		if w.name == noLandlock {
+			p.May = append(p.May, policy.BoundProcesses)
+			s = attackSandbox(t, p, w)
+		}
+		refused := full(func() error {
+			n, err := s.Open(t.Context())
+			if err == nil {
+				n.Close()
+			}
+			return err
+		})
+		n, err := s.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer n.Close()
+		t.Logf("New: %v\nOpen: %v", found, refused)
+		for _, command := range []func(string, ...string) *Cmd{s.Command, n.Command} {
+			var last *Cmd
+			run := func() error {
+				last = command("true")
+				last.Dir = "/"
+				return last.Run()
+			}
+			if err := run(); err != nil {
+				t.Error(err)
+			}
+			before := held(last)
+			refused := full(run)
+			if now := held(last); refused == nil && now != before {
+				t.Errorf("held with room for messages:\n%swithout:\n%s", before, now)
+			}
+			t.Logf("Run: %v", refused)
+			if err := run(); err != nil || held(last) != before {
+				t.Errorf("%v\n%s", err, held(last))
+			}
+		}
 	})
 }

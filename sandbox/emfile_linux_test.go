@@ -23,7 +23,10 @@ func TestKernelStartWithoutDescriptors(t *testing.T) {
 	kerneltest.Long(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
-			if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 200, Max: 200}); err != nil {
+			var l unix.Rlimit // the hard limit stays: what other tests of this user have in messages is held against it
+			unix.Getrlimit(unix.RLIMIT_NOFILE, &l)
+			l.Cur = 200
+			if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &l); err != nil {
 				t.Fatal(err)
 			}
 			s := attackSandbox(t, attackPolicy(t, "", allSets[0]), allSets[0])

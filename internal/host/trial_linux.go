@@ -86,7 +86,14 @@ func (f Facts) Tried(t Trial) Facts {
 const shortageRemedy = "try again when there are descriptors, processes, namespaces, memory and keys (ulimit -n, ulimit -u, kernel.pid_max, the cgroup's pids.max and memory.max, user.max_user_namespaces, kernel.keys.maxkeys), or outside of a sandbox that allows no more namespaces (bubblewrap's --disable-userns, as Flatpak's)"
 
 // short says what helps, too. It is what Facts.Shortage holds.
-func short(err error) error { return fmt.Errorf("%w (remedy: %s)", err, shortageRemedy) }
+func short(err error) error {
+	if errors.Is(err, syscall.ETOOMANYREFS) {
+		return fmt.Errorf("%w (remedy: %s)", err, messagesRemedy)
+	}
+	return fmt.Errorf("%w (remedy: %s)", err, shortageRemedy)
+}
+
+const messagesRemedy = "raise this program's hard limit on descriptors (ulimit -Hn), or end the program of the same user that has more than that in messages (unix(7), ETOOMANYREFS)"
 
 // ShortOf returns a start's error with what helps, if it is a lack of descriptors, processes, memory or keys.
 func ShortOf(err error) error {
@@ -99,7 +106,8 @@ func ShortOf(err error) error {
 // IsShortage reports whether an error is a lack of descriptors, processes, memory or keys: of this moment, or of a limit of this process's. A tool can
 // bring one about, so it must not count as something that the host does not have.
 func IsShortage(err error) bool {
-	return errors.Is(err, ErrKilled) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.EDQUOT)
+	return errors.Is(err, ErrKilled) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.EDQUOT) ||
+		errors.Is(err, syscall.ETOOMANYREFS) // descriptors in messages (unix(7))
 }
 
 // ErrKilled is no answer of the kernel's: another process has killed the trial's, or the kernel for want of memory.

@@ -35,7 +35,7 @@ func checkExecuted() {
 	// pipes are the tool's alone.
 	sys.Call(sys.SYS_CLOSE_RANGE, 0, uintptr(st.hdr.Extra)-1, 0, 0, 0, 0)
 	st.message = wire.Message{Kind: wire.MsgStarted, Step: st.warmth, Check: st.checks, Value: st.reg[wire.RegKeyring]}
-	sendPidfd(st.reg[wire.RegMounts])
+	sendHeld(st.reg[wire.RegMounts])
 	for i := uintptr(1); i < wire.NumberEvidence; i++ {
 		collect(i)
 	}

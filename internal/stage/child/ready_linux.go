@@ -268,8 +268,14 @@ func takeNext() uintptr {
 	if errno != 0 || n < leastRequest || count < 2 {
 		exitInit()
 	}
-	if _, errno := sendTo(st.readySock, sys.Addr(&st.request), leastRequest, st.passed.fds[1], 0); errno != 0 {
-		exitInit() // init is gone
+	switch _, errno := sendTo(st.readySock, sys.Addr(&st.request), leastRequest, st.passed.fds[1], 0); errno {
+	case 0:
+	case uintptr(syscall.ETOOMANYREFS):
+		refuseCommand(errno)
+		tell(uintptr(st.passed.fds[1]), wire.Message{Kind: wire.MsgGone})
+		exitInit()
+	default: // init is gone
+		exitInit()
 	}
 	if !whole {
 		refuseCommand(uintptr(syscall.EMFILE)) // see takeRequest

@@ -37,31 +37,38 @@ func sendEvidence(fd int32) {
 	sys.Call(syscall.SYS_CLOSE, uintptr(fd), 0, 0, 0, 0, 0)
 }
 
-// sendPidfd is send without evidence, but with a descriptor if fd is one.
+// sendHeld is send without evidence, but with a descriptor if fd is one and the kernel takes it: the message counts more.
 //
 //go:norace
 //go:nocheckptr
-func sendPidfd(fd int64) {
-	if fd <= 0 {
-		send(0)
-		return
+func sendHeld(fd int64) {
+	if fd > 0 {
+		if _, errno := sendWith(int32(fd), sys.MSG_DONTWAIT); errno == 0 {
+			return
+		}
 	}
-	sendWith(int32(fd), sys.MSG_DONTWAIT)
+	send(0)
 }
 
 // sendInit hands the harness a pidfd of init, and one of the keeper if there is
-// one: when both are readable every process of the sandbox is dead.
+// one: when both are readable every process of the sandbox is dead. Without them the tool must not start: init waits for the stage's word.
 //
 //go:norace
 //go:nocheckptr
 func sendInit() {
 	st.message = wire.Message{Kind: wire.MsgInit, Value: int64(st.initPID)}
-	if _, errno := sendWith(st.pidfd, 0); errno != 0 {
-		killInit() // the harness is gone
-	}
-	if st.keeperFD > 0 {
+	_, errno := sendWith(st.pidfd, 0)
+	if errno == 0 && st.keeperFD > 0 {
 		st.message = wire.Message{Kind: wire.MsgKeeper}
-		sendWith(st.keeperFD, 0)
+		_, errno = sendWith(st.keeperFD, 0)
+	}
+	if errno == 0 {
+		return
+	}
+	killInit()
+	if errno == uintptr(syscall.ETOOMANYREFS) { // otherwise the harness is gone
+		st.failedStep, st.failedErrno, st.failedWhere = wire.StepClone, errno, wire.InStage
+		reportFailure()
 	}
 }
 

@@ -54,7 +54,7 @@ func sessionMain() {
 		}
 	}
 	st.message = wire.Message{Kind: wire.MsgStarted, Check: st.checks, Value: st.reg[wire.RegKeyring]}
-	sendPidfd(st.reg[wire.RegMounts])
+	sendHeld(st.reg[wire.RegMounts])
 	if st.reg[wire.RegMounts] > 0 {
 		sys.Call(syscall.SYS_CLOSE, uintptr(st.reg[wire.RegMounts]), 0, 0, 0, 0, 0)
 		st.reg[wire.RegMounts] = -1

@@ -79,7 +79,7 @@ func tellWarden() {
 		exitInit()
 	}
 	st.message = wire.Message{Kind: wire.MsgInit, Value: -int64(own)}
-	sendWith(int32(pidfd), sys.MSG_DONTWAIT)
+	sendHeld(int64(pidfd))
 	sys.Call(syscall.SYS_CLOSE, pidfd, 0, 0, 0, 0, 0)
 }
 
