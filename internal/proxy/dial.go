@@ -17,6 +17,7 @@ import (
 const (
 	lookupTimeout = 15 * time.Second
 	dialTimeout   = 15 * time.Second // of one address
+	maxDials      = 16               // addresses of one name; a server of names can have thousands that do not answer
 )
 
 // decide decides about a target before its name is looked up. The error is a *Refusal.
@@ -87,6 +88,7 @@ func (g *Proxy) dialFirst(ctx context.Context, t Target, dial dialer, judge func
 		return nil, netip.AddrPort{}, cmp.Or(g.overruled(t), err)
 	}
 	var refused, failed error
+	dials := 0
 	for _, a := range addrs {
 		d := judge(a)
 		if d.Outcome != hostrules.Allow {
@@ -100,7 +102,7 @@ func (g *Proxy) dialFirst(ctx context.Context, t Target, dial dialer, judge func
 			return conn, to, nil
 		}
 		failed = err
-		if ctx.Err() != nil {
+		if dials++; dials == maxDials || ctx.Err() != nil {
 			break
 		}
 	}
