@@ -151,12 +151,7 @@ func written(char string) []string {
 var escapes = []func(char string) string{
 	eachByte("%%%02x"), eachByte("=%02x"), eachByte(`\x%02x`),
 	codePoint(`\u%04x`), codePoint("&#%d;"), codePoint("&#%03d;"), codePoint("&#x%x;"), codePoint("&#x%04x;"),
-	func(char string) string {
-		if e := entities[char]; e != "" {
-			return e
-		}
-		return char
-	},
+	entity(entities), entity(otherEntities),
 	func(char string) string {
 		if len(char) == 1 && char != " " && !alphanumeric(char) {
 			return `\` + char
@@ -165,8 +160,24 @@ var escapes = []func(char string) string{
 	},
 }
 
-// entities are those that libraries for HTML and XML write, and the space of URL-encoded forms.
-var entities = map[string]string{"&": "&amp;", "<": "&lt;", ">": "&gt;", `"`: "&quot;", "'": "&apos;", "/": "&sol;", "+": "&plus;", "=": "&equals;", " ": "+"}
+// entities are those that libraries for HTML and XML write, PHP's htmlentities with ENT_HTML5 for each sign that has one, and the space of URL-encoded
+// forms. otherEntities are further names of the same signs.
+var (
+	entities = map[string]string{"&": "&amp;", "<": "&lt;", ">": "&gt;", `"`: "&quot;", "'": "&apos;", "/": "&sol;", "+": "&plus;", "=": "&equals;", " ": "+",
+		"!": "&excl;", "#": "&num;", "$": "&dollar;", "%": "&percnt;", "(": "&lpar;", ")": "&rpar;", "*": "&ast;", ",": "&comma;", ".": "&period;", ":": "&colon;", ";": "&semi;",
+		"?": "&quest;", "@": "&commat;", "[": "&lbrack;", `\`: "&bsol;", "]": "&rbrack;", "^": "&Hat;", "_": "&lowbar;", "`": "&grave;", "{": "&lbrace;", "|": "&vert;", "}": "&rbrace;"}
+	otherEntities = map[string]string{"*": "&midast;", "[": "&lsqb;", "]": "&rsqb;", "_": "&UnderBar;", "{": "&lcub;", "|": "&verbar;", "}": "&rcub;"}
+)
+
+// entity writes those that a table has.
+func entity(of map[string]string) func(string) string {
+	return func(char string) string {
+		if e := of[char]; e != "" {
+			return e
+		}
+		return char
+	}
+}
 
 func eachByte(form string) func(string) string {
 	return func(char string) string {
