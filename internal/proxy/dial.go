@@ -66,7 +66,11 @@ func isWildcard(entry string) bool { return len(entry) > 0 && entry[0] == '*' }
 // dial looks a target up, once, and connects to the first of its addresses that may be dialled and answers.
 func (g *Proxy) dial(ctx context.Context, t Target) (net.Conn, netip.AddrPort, error) {
 	return g.dialFirst(ctx, t, g.cfg.Dial, func(a netip.Addr) hostrules.Decision {
-		return g.rules.Load().Address(a, t.Port, g.cfg.Route(a))
+		d := g.rules.Load().Address(a, t.Port, g.cfg.Route(a))
+		if entry := g.requests.passedBy(t, a); entry != "" && d.Outcome == hostrules.Allow {
+			d = hostrules.Decision{Rule: "request rule " + entry, Why: "the name leads to " + a.Unmap().String() + ", whose requests the policy judges: connect to it by that address"}
+		}
+		return d
 	})
 }
 

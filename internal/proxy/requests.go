@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -89,6 +90,21 @@ func (rules requestRules) of(h hostrules.Host, port uint16) requestRules {
 		}
 	}
 	return list
+}
+
+// passedBy returns the entry of a rule for an address that does not speak of the name which leads there, and by which requests
+// would go past it; "": there is none.
+func (rules requestRules) passedBy(t Target, a netip.Addr) string {
+	if t.Host.IsAddr() {
+		return ""
+	}
+	of := rules.of(t.Host, t.Port)
+	for _, r := range rules.of(hostrules.HostOf(a.Unmap()), t.Port) {
+		if !slices.ContainsFunc(of, func(o requestRule) bool { return o.entry == r.entry }) {
+			return r.entry
+		}
+	}
+	return ""
 }
 
 // framing are the headers that say where a message ends, and for whom it is; they are net/http's.
