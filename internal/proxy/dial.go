@@ -60,9 +60,6 @@ func (g *Proxy) ask(ctx context.Context, r policy.Request) callback.Answer {
 	return g.asker.Ask(ctx, q)
 }
 
-// isWildcard reports whether an entry is a wildcard.
-func isWildcard(entry string) bool { return len(entry) > 0 && entry[0] == '*' }
-
 // dial looks a target up, once, and connects to the first of its addresses that may be dialled and answers.
 func (g *Proxy) dial(ctx context.Context, t Target) (net.Conn, netip.AddrPort, error) {
 	return g.dialFirst(ctx, t, g.cfg.Dial, func(a netip.Addr) hostrules.Decision {
@@ -110,10 +107,7 @@ func (g *Proxy) dialFirst(ctx context.Context, t Target, dial dialer, judge func
 			break
 		}
 	}
-	if failed != nil {
-		return nil, netip.AddrPort{}, failed
-	}
-	return nil, netip.AddrPort{}, refused
+	return nil, netip.AddrPort{}, cmp.Or(failed, refused)
 }
 
 func (g *Proxy) lookup(ctx context.Context, h hostrules.Host) ([]netip.Addr, error) {

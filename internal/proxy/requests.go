@@ -95,12 +95,8 @@ func (rules requestRules) of(h hostrules.Host, port uint16) requestRules {
 // passedBy returns the entry of a rule for an address that does not speak of the name which leads there, and by which requests
 // would go past it; "": there is none.
 func (rules requestRules) passedBy(t Target, a netip.Addr) string {
-	if t.Host.IsAddr() {
-		return ""
-	}
-	of := rules.of(t.Host, t.Port)
 	for _, r := range rules.of(hostrules.HostOf(a.Unmap()), t.Port) {
-		if !slices.ContainsFunc(of, func(o requestRule) bool { return o.entry == r.entry }) {
+		if !t.Host.IsAddr() && r.hosts.Target(t.Host, t.Port).Outcome != hostrules.Allow {
 			return r.entry
 		}
 	}
@@ -139,7 +135,7 @@ func (rules requestRules) judge(r *http.Request, h hostrules.Host, port uint16, 
 		}
 		may = append(may, rule.String())
 	}
-	no.Why = fmt.Sprintf("%s %.200q is not allowed at this host, which may be asked: %s", quoteMethod(r.Method), path, strings.Join(may, "; "))
+	no.Why = fmt.Sprintf("%s %.200q is not allowed at this host, which may be asked: %s", errtext.Printable(r.Method[:min(len(r.Method), 40)]), path, strings.Join(may, "; "))
 	if err != nil {
 		no.Why = fmt.Sprintf("%v, so that rules about paths cannot judge it; this host may be asked: %s", err, strings.Join(may, "; "))
 		no.Instead = "write the path plainly"
@@ -169,6 +165,3 @@ func (r requestRule) String() string {
 	}
 	return methods + ", " + paths
 }
-
-// quoteMethod keeps a client's own word short.
-func quoteMethod(s string) string { return errtext.Printable(s[:min(len(s), 40)]) }

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"sync"
@@ -151,7 +152,8 @@ func written(char string) []string {
 var escapes = []func(char string) string{
 	eachByte("%%%02x"), eachByte("=%02x"), eachByte(`\x%02x`),
 	codePoint(`\u%04x`), codePoint("&#%d;"), codePoint("&#%03d;"), codePoint("&#x%x;"), codePoint("&#x%04x;"),
-	entity(entities), entity(otherEntities),
+	func(char string) string { return cmp.Or(entities[char], char) },
+	func(char string) string { return cmp.Or(otherEntities[char], char) },
 	func(char string) string {
 		if len(char) == 1 && char != " " && !alphanumeric(char) {
 			return `\` + char
@@ -168,16 +170,6 @@ var (
 		"?": "&quest;", "@": "&commat;", "[": "&lbrack;", `\`: "&bsol;", "]": "&rbrack;", "^": "&Hat;", "_": "&lowbar;", "`": "&grave;", "{": "&lbrace;", "|": "&vert;", "}": "&rbrace;"}
 	otherEntities = map[string]string{"*": "&midast;", "[": "&lsqb;", "]": "&rsqb;", "_": "&UnderBar;", "{": "&lcub;", "|": "&verbar;", "}": "&rcub;"}
 )
-
-// entity writes those that a table has.
-func entity(of map[string]string) func(string) string {
-	return func(char string) string {
-		if e := of[char]; e != "" {
-			return e
-		}
-		return char
-	}
-}
 
 func eachByte(form string) func(string) string {
 	return func(char string) string {
