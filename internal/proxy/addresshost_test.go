@@ -85,3 +85,31 @@ func TestANameIsNoWayPastARuleForItsAddress(t *testing.T) {
 		}
 	}
 }
+
+// TestARuleForManyHostsIsForSpecialAddressesToo: another entry opens these, and no entry is as narrow as the rule is wide.
+func TestARuleForManyHostsIsForSpecialAddressesToo(t *testing.T) {
+	const at = "10.0.0.5"
+	for rule, name := range map[string]string{"*": "200 GET", "*:80": "200 GET", "10.0.0.0/7": "403", "0.0.0.0/0:1-99": "403", "10.0.0.0/7:81": "200 DELETE"} {
+		n := policy.Network{Hosts: []string{"*", at + ":80"}, Requests: []policy.RequestRule{{Host: rule, Methods: []string{"GET"}}}}
+		if err := (policy.Policy{Network: n}).Validate(); err != nil && !strings.HasSuffix(rule, ":81") {
+			t.Error(err)
+		}
+		w := newWorld(t, Config{Network: n})
+		w.web("unused.example", 80, func(rw http.ResponseWriter, r *http.Request) { fmt.Fprint(rw, r.Method) })
+		w.mu.Lock()
+		w.names["leads.example"] = []netip.Addr{netip.MustParseAddr(at)}
+		w.places[netip.MustParseAddrPort(at+":80")] = w.places[netip.AddrPortFrom(public, 80)]
+		w.mu.Unlock()
+		want := map[string]string{"GET " + at: "200 GET", "DELETE " + at: "403", "GET leads.example": name, "DELETE leads.example": "403"}
+		if strings.HasSuffix(rule, ":81") { // another port's
+			want = map[string]string{"DELETE " + at: name, "DELETE leads.example": name}
+		}
+		for asked, want := range want {
+			method, host, _ := strings.Cut(asked, " ")
+			code, text := w.ask(method + " http://" + host + "/ HTTP/1.1\r\nHost: x\r\n\r\n")
+			if got := fmt.Sprint(code, " ", text); !strings.HasPrefix(got, want) {
+				t.Errorf("%s: %s: %s", rule, asked, got)
+			}
+		}
+	}
+}

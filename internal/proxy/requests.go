@@ -55,7 +55,7 @@ func compileRequests(list []policy.RequestRule) (requestRules, error) {
 }
 
 func compileRequest(r policy.RequestRule) (requestRule, error) {
-	hosts, err := hostrules.Compile([]string{r.Host}, nil)
+	hosts, err := hostrules.Compile(nil, []string{r.Host}) // which it denies: one that allows leaves out special addresses
 	if err != nil {
 		return requestRule{}, err
 	}
@@ -85,7 +85,7 @@ func compileRequest(r policy.RequestRule) (requestRule, error) {
 func (rules requestRules) of(h hostrules.Host, port uint16) requestRules {
 	var list requestRules
 	for _, r := range rules {
-		if r.hosts.Target(h, port).Outcome == hostrules.Allow {
+		if r.hosts.Target(h, port).Rule != "" {
 			list = append(list, r)
 		}
 	}
@@ -96,7 +96,7 @@ func (rules requestRules) of(h hostrules.Host, port uint16) requestRules {
 // would go past it; "": there is none.
 func (rules requestRules) passedBy(t Target, a netip.Addr) string {
 	for _, r := range rules.of(hostrules.HostOf(a.Unmap()), t.Port) {
-		if !t.Host.IsAddr() && r.hosts.Target(t.Host, t.Port).Outcome != hostrules.Allow {
+		if !t.Host.IsAddr() && r.hosts.Target(t.Host, t.Port).Rule == "" {
 			return r.entry
 		}
 	}
