@@ -17,6 +17,7 @@ import (
 const (
 	lookupTimeout = 15 * time.Second
 	dialTimeout   = 15 * time.Second // of one address
+	maxDials      = 16               // addresses of one name; a server of names can have thousands that do not answer
 )
 
 // decide decides about a target before its name is looked up. The error is a *Refusal.
@@ -59,13 +60,14 @@ func (g *Proxy) ask(ctx context.Context, r policy.Request) callback.Answer {
 	return g.asker.Ask(ctx, q)
 }
 
-// isWildcard reports whether an entry is a wildcard.
-func isWildcard(entry string) bool { return len(entry) > 0 && entry[0] == '*' }
-
 // dial looks a target up, once, and connects to the first of its addresses that may be dialled and answers.
 func (g *Proxy) dial(ctx context.Context, t Target) (net.Conn, netip.AddrPort, error) {
 	return g.dialFirst(ctx, t, g.cfg.Dial, func(a netip.Addr) hostrules.Decision {
-		return g.rules.Load().Address(a, t.Port, g.cfg.Route(a))
+		d := g.rules.Load().Address(a, t.Port, g.cfg.Route(a))
+		if entry := g.requests.passedBy(t, a); entry != "" && d.Outcome == hostrules.Allow {
+			d = hostrules.Decision{Rule: "request rule " + entry, Why: "the name leads to " + a.Unmap().String() + ", whose requests the policy judges: connect to it by that address"}
+		}
+		return d
 	})
 }
 
@@ -87,6 +89,7 @@ func (g *Proxy) dialFirst(ctx context.Context, t Target, dial dialer, judge func
 		return nil, netip.AddrPort{}, cmp.Or(g.overruled(t), err)
 	}
 	var refused, failed error
+	dials := 0
 	for _, a := range addrs {
 		d := judge(a)
 		if d.Outcome != hostrules.Allow {
@@ -100,14 +103,11 @@ func (g *Proxy) dialFirst(ctx context.Context, t Target, dial dialer, judge func
 			return conn, to, nil
 		}
 		failed = err
-		if ctx.Err() != nil {
+		if dials++; dials == maxDials || ctx.Err() != nil {
 			break
 		}
 	}
-	if failed != nil {
-		return nil, netip.AddrPort{}, failed
-	}
-	return nil, netip.AddrPort{}, refused
+	return nil, netip.AddrPort{}, cmp.Or(failed, refused)
 }
 
 func (g *Proxy) lookup(ctx context.Context, h hostrules.Host) ([]netip.Addr, error) {

@@ -56,7 +56,7 @@
 //   - Connections count from accept (tracker.go, serve.go); one too many is told so in its protocol (reject.go).
 //   - Bytes and Rate count what passes between the proxy and servers (meter.go).
 //   - A request's header has 200 fields, a response's 500, both 64 KiB; a trailer 1 KiB; all headers under way
-//     share 64 MiB (headers.go). Headers, handshakes and ClientHellos have 30 seconds.
+//     share 64 MiB (headers.go). Headers, handshakes and ClientHellos have 30 seconds, a look-up and each of 16 dials 15 (dial.go).
 //   - A ClientHello has 64 KiB (crypto/tls takes no more of it either), the certificates of a server whose TLS is intercepted 64 KiB
 //     together (transport.go).
 //   - A client's connection has two minutes between requests (proxy.go), a kept one to a server 30 seconds (idleconns.go); one on which

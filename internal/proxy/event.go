@@ -42,10 +42,9 @@ func (j *eventLog) close(e policy.Connection, failed error) {
 		j.sum.Failed++
 		j.sum.LastFailed = e
 	}
-	switch {
-	case e.Allowed:
+	if e.Allowed {
 		j.sum.Allowed++
-	default:
+	} else {
 		j.sum.Denied++
 		j.count(e)
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -124,7 +125,7 @@ func (g *Proxy) countName(t Target, entry string) error {
 	below := fmt.Sprintf("below %q", entry)
 	if callback.IsByDecide(entry) {
 		entry, below = callback.ByDecide, "that Decide alone allowed"
-	} else if !isWildcard(entry) {
+	} else if !strings.HasPrefix(entry, "*") {
 		return nil
 	}
 	if t.Host.IsAddr() || g.names.admit(entry, t.Host.String()) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -54,7 +55,7 @@ func compileRequests(list []policy.RequestRule) (requestRules, error) {
 }
 
 func compileRequest(r policy.RequestRule) (requestRule, error) {
-	hosts, err := hostrules.Compile([]string{r.Host}, nil)
+	hosts, err := hostrules.Compile(nil, []string{r.Host}) // which it denies: one that allows leaves out special addresses
 	if err != nil {
 		return requestRule{}, err
 	}
@@ -84,11 +85,22 @@ func compileRequest(r policy.RequestRule) (requestRule, error) {
 func (rules requestRules) of(h hostrules.Host, port uint16) requestRules {
 	var list requestRules
 	for _, r := range rules {
-		if r.hosts.Target(h, port).Outcome == hostrules.Allow {
+		if r.hosts.Target(h, port).Rule != "" {
 			list = append(list, r)
 		}
 	}
 	return list
+}
+
+// passedBy returns the entry of a rule for an address that does not speak of the name which leads there, and by which requests
+// would go past it; "": there is none.
+func (rules requestRules) passedBy(t Target, a netip.Addr) string {
+	for _, r := range rules.of(hostrules.HostOf(a.Unmap()), t.Port) {
+		if !t.Host.IsAddr() && r.hosts.Target(t.Host, t.Port).Rule == "" {
+			return r.entry
+		}
+	}
+	return ""
 }
 
 // framing are the headers that say where a message ends, and for whom it is; they are net/http's.
@@ -123,7 +135,7 @@ func (rules requestRules) judge(r *http.Request, h hostrules.Host, port uint16, 
 		}
 		may = append(may, rule.String())
 	}
-	no.Why = fmt.Sprintf("%s %.200q is not allowed at this host, which may be asked: %s", quoteMethod(r.Method), path, strings.Join(may, "; "))
+	no.Why = fmt.Sprintf("%s %.200q is not allowed at this host, which may be asked: %s", errtext.Printable(r.Method[:min(len(r.Method), 40)]), path, strings.Join(may, "; "))
 	if err != nil {
 		no.Why = fmt.Sprintf("%v, so that rules about paths cannot judge it; this host may be asked: %s", err, strings.Join(may, "; "))
 		no.Instead = "write the path plainly"
@@ -153,6 +165,3 @@ func (r requestRule) String() string {
 	}
 	return methods + ", " + paths
 }
-
-// quoteMethod keeps a client's own word short.
-func quoteMethod(s string) string { return errtext.Printable(s[:min(len(s), 40)]) }

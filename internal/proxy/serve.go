@@ -125,10 +125,7 @@ func (g *Proxy) serveSOCKS(c *trackedConn) {
 	c.SetDeadline(time.Time{})
 	ctx, gone := context.WithCancel(g.ctx)
 	defer gone()
-	stop := func() []byte { return nil }
-	if g.cfg.Decide != nil && g.Allowed(t.Host, t.Port).Outcome == hostrules.Unknown {
-		stop = watch(c, gone)
-	}
+	stop := watch(c, gone)
 	u, err := g.openTunnel(ctx, t)
 	head := stop()
 	c.SetWriteDeadline(time.Now().Add(headerTimeout))
@@ -146,8 +143,8 @@ func (g *Proxy) serveSOCKS(c *trackedConn) {
 	u.run(c, head)
 }
 
-// watch calls gone when a client leaves while it waits for Decide, as net/http
-// does for requests. What stop returns was sent by a client that did not wait.
+// watch calls gone when a client leaves while it waits for Decide or for a server, as net/http
+// does for requests: its place is free then. What stop returns was sent by a client that did not wait.
 func watch(c net.Conn, gone func()) (stop func() []byte) {
 	read := make(chan []byte, 1)
 	go func() {

@@ -2,9 +2,12 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net"
+	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -35,6 +38,39 @@ func (w *world) dialSOCKS(sent string) (net.Conn, []byte) {
 
 func named(host string, port uint16) string {
 	return "\x05\x01\x00\x05\x01\x00\x03" + string(byte(len(host))) + host + string([]byte{byte(port >> 8), byte(port)})
+}
+
+// TestAClientThatLeavesIsDialledForNoLonger: its place is another's then.
+func TestAClientThatLeavesIsDialledForNoLonger(t *testing.T) {
+	w := newWorld(t, Config{}, "example.com")
+	w.put("example.com", 7, "")
+	begun, ended := make(chan bool, 1), make(chan error, 1)
+	w.g.cfg.Dial = func(ctx context.Context, _ netip.AddrPort) (net.Conn, error) {
+		begun <- true
+		<-ctx.Done()
+		ended <- ctx.Err()
+		return nil, ctx.Err()
+	}
+	for way, sent := range map[string]string{w.socks: named("example.com", 7), w.http: "CONNECT example.com:7 HTTP/1.1\r\nHost: example.com:7\r\n\r\n"} {
+		c, err := net.Dial("tcp", way)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(c, sent)
+		<-begun
+		c.Close()
+		if err := <-ended; err != context.Canceled {
+			t.Errorf("%q: %v", sent, err)
+		}
+	}
+}
+
+func TestANameHasSomeAddressesThatAreDialled(t *testing.T) {
+	w := newWorld(t, Config{}, "example.com")
+	w.names["example.com"] = append(slices.Repeat([]netip.Addr{netip.MustParseAddr("10.0.0.1")}, 1000), slices.Repeat([]netip.Addr{public}, 1000)...)
+	if status, text := w.ask("GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n"); status != 502 || w.dials() != maxDials {
+		t.Errorf("%d %q, %d dials", status, text, w.dials())
+	}
 }
 
 func TestSOCKSReplies(t *testing.T) {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -141,8 +142,8 @@ func (f *direction) move() error {
 			return errBytes
 		}
 		b, n, err := read(f.p.g.meter.chunk(bufferSize))
-		if err == nil || n > 0 {
-			err = f.pass(b, n, err)
+		if n > 0 {
+			err = cmp.Or(f.send(b[:n]), err)
 		}
 		if b != nil {
 			buffers.Put(b)
@@ -166,17 +167,6 @@ func (f *direction) move() error {
 			}
 		}
 	}
-}
-
-// pass writes n bytes that were read; the error of the read comes after them.
-func (f *direction) pass(b *[bufferSize]byte, n int, readErr error) error {
-	if n == 0 {
-		return readErr
-	}
-	if err := f.send(b[:n]); err != nil {
-		return err
-	}
-	return readErr
 }
 
 // send writes what src has sent, but for what is held until it can be judged.

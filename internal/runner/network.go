@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/compile"
 	"github.com/holdfast-dev/holdfast/internal/errtext"
@@ -211,7 +212,35 @@ func (n *Network) Close() {
 	if gateway != nil {
 		gateway.Close()
 	}
-	n.serving.Wait()
+	n.awaitServing()
+}
+
+// Close looks every half second whether all has ended that serves the network, mostWaits times.
+const (
+	betweenWaits = 500 * time.Millisecond
+	mostWaits    = 10
+)
+
+// awaitServing waits for what serves the network. Before Linux 6.16 a tool can send descriptors along with a message to an agent (listenAtPath
+// in package stage), of which the harness closes the last as it reads the message or closes the connection; and that waits in the kernel, for a
+// socket with SO_LINGER whose peer does not read as long as the tool has said (sk_stream_wait_close in net/core/stream.c). A signal ends it.
+func (n *Network) awaitServing() {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		n.serving.Wait()
+	}()
+	again := time.NewTicker(betweenWaits)
+	defer again.Stop()
+	for range mostWaits {
+		select {
+		case <-ended:
+			return
+		case <-again.C:
+			interruptThreads()
+		}
+	}
+	n.note("what serves the run's network has not ended")
 }
 
 // captureWord is how a capture begins in the words of what is served.

@@ -148,7 +148,8 @@ func sockaddr(a plan.Listen) []byte {
 
 // listenAtPath binds by the last name of the path, from its directory, which is
 // found as every place of the new root is: what is bound lies there even if the
-// tree holds links, and the path may be longer than the 108 bytes of unix(7).
+// tree holds links, and the path may be longer than the 108 bytes of unix(7). Its clients can send no descriptors along (EPERM): the harness,
+// which reads bytes alone, would be the last to close them, and for a socket with SO_LINGER wait (see awaitServing in package runner).
 func (c *compiler) listenAtPath(a plan.Listen) error {
 	dir, name := path.Split(path.Clean("/" + a.Path))
 	const most = 107
@@ -166,6 +167,8 @@ func (c *compiler) listenAtPath(a plan.Listen) error {
 	c.call(unix.SYS_FCHDIR, reg(regDest))
 	c.close(regDest)
 	c.socket(unix.AF_UNIX, unix.SOCK_STREAM)
+	c.call(unix.SYS_SETSOCKOPT, reg(regSocket), imm(unix.SOL_SOCKET), imm(unix.SO_PASSRIGHTS), structure(c, int32(0)), imm(4))
+	c.last().Ignore[0] = uint16(unix.ENOPROTOOPT)       // before Linux 6.16
 	c.save(unix.SYS_UMASK, regDest, imm(^a.Mode&0o777)) // the name has its mode from the start
 	c.call(unix.SYS_BIND, reg(regSocket), c.data(b), imm(len(b)))
 	c.call(unix.SYS_UMASK, reg(regDest))

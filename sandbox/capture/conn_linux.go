@@ -28,11 +28,12 @@ type conn struct {
 	from, to netip.AddrPort // the tool's end, and what it has dialled
 	buffers  int            // bytes each way
 
-	mu      sync.Mutex
-	request *tcp.ForwarderRequest // nil: answered, one way or the other
-	queue   waiter.Queue
-	ep      tcpip.Endpoint // nil: there is none, because of err
-	err     error
+	answering sync.Mutex // held while the SYN is answered, for which Close does not wait
+	mu        sync.Mutex
+	request   *tcp.ForwarderRequest // nil: answered, one way or the other, or being answered
+	queue     waiter.Queue
+	ep        tcpip.Endpoint // nil: there is none, because of err
+	err       error
 
 	ended atomic.Bool // by Close
 
@@ -40,18 +41,28 @@ type conn struct {
 }
 
 // endpoint answers the SYN, if nothing has, and returns when the tool has heard
-// of it.
+// of it, or has not answered for two minutes.
 func (c *conn) endpoint() (tcpip.Endpoint, error) {
+	c.answering.Lock()
+	defer c.answering.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.request == nil {
+	request := c.request
+	if request == nil {
 		return c.ep, c.err
 	}
-	ep, failed := c.request.CreateEndpoint(&c.queue)
-	c.request.Complete(failed != nil)
 	c.request = nil
-	if failed != nil {
+	c.mu.Unlock()
+	ep, failed := request.CreateEndpoint(&c.queue)
+	request.Complete(failed != nil)
+	c.mu.Lock()
+	switch {
+	case failed != nil:
 		c.err = c.fail("accept", errno(failed))
+		return nil, c.err
+	case c.ended.Load():
+		ep.Close()
+		c.err = c.fail("accept", net.ErrClosed)
 		return nil, c.err
 	}
 	ep.SocketOptions().SetReceiveBufferSize(int64(c.buffers), true)
@@ -145,17 +156,17 @@ func (c *conn) Write(b []byte) (int, error) {
 	return done, nil
 }
 
-// Close ends the connection, or refuses it.
+// Close ends the connection, or refuses it. One whose SYN is being answered ends when the tool has heard of that.
 func (c *conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.ended.Store(true)
 	switch {
 	case c.request != nil:
 		c.request.Complete(true)
 		c.request = nil
 		c.err = c.fail("accept", net.ErrClosed)
 	case c.ep != nil:
-		c.ended.Store(true)
 		c.ep.Close()
 	}
 	return nil

@@ -188,6 +188,38 @@ func TestConnectionThatIsClosedUnusedIsReset(t *testing.T) {
 	}
 }
 
+// TestAConnectionWhoseHandshakeIsNotCompletedIsClosedAtOnce: the tool's kernel answers no SYN-ACK that is for an address of no socket, such as one of
+// IPv6 that a tool has bound by IPV6_FREEBIND.
+func TestAConnectionWhoseHandshakeIsNotCompletedIsClosedAtOnce(t *testing.T) {
+	taken, read := make(chan net.Conn), make(chan error, 1)
+	n, tool := newPipe(t, func(_ context.Context, c net.Conn) {
+		taken <- c
+		_, err := c.Read(make([]byte, 1))
+		read <- err
+	})
+	defer n.stop()
+	p := &peer{t: t, tool: tool, port: 4000}
+	p.send(syn, 1000, "")
+	c := <-taken
+	if s := p.next(); s.flags != syn|ack {
+		t.Fatalf("%+v", s)
+	}
+	closed := make(chan error)
+	go func() { closed <- c.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("Close waits")
+	}
+	n.stop() // which ends the handshake
+	if err := <-read; err == nil {
+		t.Error("something was read")
+	}
+}
+
 // TestConnectionFailsAsTheKernelsDo: who carries bytes asks for these errors.
 func TestConnectionFailsAsTheKernelsDo(t *testing.T) {
 	for says, c := range map[string]struct {

@@ -60,7 +60,7 @@ func (c Credential) MarshalText() ([]byte, error) { return fmt.Append(nil, c), n
 // Headers that would have the server see another method or path are refused, and, where
 // rules have Paths, a path that servers read in several ways.
 type RequestRule struct {
-	Host    string   // in the notation of [Network.Hosts], which has to allow it
+	Host    string   // in the notation of [Network.Hosts], which has to allow it, but "*" and ranges are for special addresses, too; what is at an address with a rule is reached by no name without that rule
 	Methods []string // "GET", which HEAD goes with, ...; none: every method
 	Paths   []string // prefixes, without "*"; one that does not end in "/" stands for itself and what lies below it; none: every path
 	// Headers are names of further headers that may be sent to the host. Without being listed,

@@ -9,7 +9,8 @@
 // agent. A filter reads messages, never bytes that it does not understand, answers
 // a refused one itself as the agent would, and passes the others on one at a time,
 // so that an answer cannot be taken for that of another question. Descriptors that
-// are sent along with a message are not passed on, since bytes alone are read.
+// are sent along with a message are not passed on, since bytes alone are read; no listener
+// of a sandbox lets one come since Linux 6.16 (SO_PASSRIGHTS).
 //
 // # Decisions
 //

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"sync"
@@ -151,12 +152,8 @@ func written(char string) []string {
 var escapes = []func(char string) string{
 	eachByte("%%%02x"), eachByte("=%02x"), eachByte(`\x%02x`),
 	codePoint(`\u%04x`), codePoint("&#%d;"), codePoint("&#%03d;"), codePoint("&#x%x;"), codePoint("&#x%04x;"),
-	func(char string) string {
-		if e := entities[char]; e != "" {
-			return e
-		}
-		return char
-	},
+	func(char string) string { return cmp.Or(entities[char], char) },
+	func(char string) string { return cmp.Or(otherEntities[char], char) },
 	func(char string) string {
 		if len(char) == 1 && char != " " && !alphanumeric(char) {
 			return `\` + char
@@ -165,8 +162,14 @@ var escapes = []func(char string) string{
 	},
 }
 
-// entities are those that libraries for HTML and XML write, and the space of URL-encoded forms.
-var entities = map[string]string{"&": "&amp;", "<": "&lt;", ">": "&gt;", `"`: "&quot;", "'": "&apos;", "/": "&sol;", "+": "&plus;", "=": "&equals;", " ": "+"}
+// entities are those that libraries for HTML and XML write, PHP's htmlentities with ENT_HTML5 for each sign that has one, and the space of URL-encoded
+// forms. otherEntities are further names of the same signs.
+var (
+	entities = map[string]string{"&": "&amp;", "<": "&lt;", ">": "&gt;", `"`: "&quot;", "'": "&apos;", "/": "&sol;", "+": "&plus;", "=": "&equals;", " ": "+",
+		"!": "&excl;", "#": "&num;", "$": "&dollar;", "%": "&percnt;", "(": "&lpar;", ")": "&rpar;", "*": "&ast;", ",": "&comma;", ".": "&period;", ":": "&colon;", ";": "&semi;",
+		"?": "&quest;", "@": "&commat;", "[": "&lbrack;", `\`: "&bsol;", "]": "&rbrack;", "^": "&Hat;", "_": "&lowbar;", "`": "&grave;", "{": "&lbrace;", "|": "&vert;", "}": "&rbrace;"}
+	otherEntities = map[string]string{"*": "&midast;", "[": "&lsqb;", "]": "&rsqb;", "_": "&UnderBar;", "{": "&lcub;", "|": "&verbar;", "}": "&rcub;"}
+)
 
 func eachByte(form string) func(string) string {
 	return func(char string) string {

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"html"
 	"io"
 	"net/http"
 	"net/url"
@@ -65,6 +66,31 @@ func TestASecretIsReplacedInEverySpellingThatServersGiveIt(t *testing.T) {
 		for _, s := range []string{"key<", "value-of-the-user", "v\x00a\x00l\x00u\x00e"} {
 			if strings.Contains(got, s) {
 				t.Errorf("%s: %q is left of it: %q", name, s, got)
+			}
+		}
+	}
+}
+
+// TestASecretIsReplacedWhoseSignsHaveNames: each sign of ASCII that has one in HTML.
+func TestASecretIsReplacedWhoseSignsHaveNames(t *testing.T) {
+	for _, table := range []map[string]string{entities, otherEntities} {
+		for char, e := range table {
+			if got := html.UnescapeString(e); got != char && char != " " {
+				t.Errorf("%s is %q, and not %q", e, got, char)
+			}
+		}
+	}
+	for c := byte('!'); c < 0x7f; c++ {
+		char := string(c)
+		named := entities[char]
+		if alphanumeric(char) || named == "" && strings.Contains("-~", char) {
+			continue
+		}
+		secret := "abcd" + char + "efgh"
+		r := New([]Secret{{func() string { return secret }, testPlaceholder}})
+		for _, e := range []string{named, otherEntities[char]} {
+			if got := r.Text("abcd" + e + "efgh"); e != "" && got != testPlaceholder || named == "" {
+				t.Errorf("%s as %q: %s", secret, e, got)
 			}
 		}
 	}

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package runner
+
+// interruptThreads is Linux's.
+func interruptThreads() {}
