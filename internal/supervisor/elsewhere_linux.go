@@ -18,7 +18,8 @@ func (s *State) statx(dir int, name *byte) int {
 }
 
 // astray reports whether the directory of resolved path sp, whose path is in s.m, or the directory or plain file that it stands for, is one of
-// another mount namespace to which this path does not lead here. A mount of this namespace is looked at once: its number is no other's while
+// another mount namespace to which this path does not lead here; or a file that has lost the name by which the descriptor was opened, and has
+// another, which may be protected and which nothing tells. A mount of this namespace is looked at once: its number is no other's while
 // it is there.
 //
 //go:norace
@@ -38,8 +39,9 @@ func (s *State) astray(sp *resolvedPath) bool {
 	if s.seen.mask&statxMount == 0 {
 		mount = 0 // it is not known
 	}
+	known := mount != 0 && !s.m.gone(uint(s.m.off[c&(compRoom-1)])-1)
 	for i := range s.ownMounts {
-		if mount != 0 && s.ownMounts[i] == mount {
+		if known && s.ownMounts[i] == mount {
 			return false
 		}
 	}

@@ -131,6 +131,10 @@ func (s *State) judge(k int) int {
 	}
 	s.m.judge()
 	lost := s.astray(sp) || s.m.floor == ^uint(0) && s.revealed(sp)
+	if sp.obj >= 0 && s.m.gone(s.m.n) { // what has no name any more is judged by the one that it had
+		s.m.n -= uint(len(goneTail))
+		s.m.judge()
+	}
 	s.shape(sp, true)
 	if lost {
 		s.m.hit |= hitLost

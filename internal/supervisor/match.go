@@ -128,6 +128,22 @@ func (m *matcher) split() {
 	m.nc = nc
 }
 
+// goneTail stands behind the path of what has lost its name (d_path in fs/d_path.c).
+const goneTail = " (deleted)"
+
+// gone reports whether the first n bytes of the path say that.
+//
+//go:norace
+func (m *matcher) gone(n uint) bool {
+	const size = uint(len(goneTail))
+	for i := uint(0); i < size && n > size; i++ {
+		if m.path[(n-size+i)&(longRoom-1)] != goneTail[i] {
+			return false
+		}
+	}
+	return n > size
+}
+
 // roots sets floor and fold, and moves pat to the names.
 //
 //go:norace
