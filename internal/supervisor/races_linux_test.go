@@ -135,6 +135,21 @@ open("x (deleted)", "w").write("x"); fd = os.open("x (deleted)", os.O_PATH); ope
 	}
 }
 
+// TestKernelADirectoryAroundAHiddenName is not renamed: what lies in it would be hidden no more.
+func TestKernelADirectoryAroundAHiddenName(t *testing.T) {
+	for user, uid := range users(t) {
+		t.Run(user, func(t *testing.T) {
+			dir, rules := workspace(t, uid)
+			rules.Hidden = []string{"config/master.key", "a/*/x.pem"}
+			script(t, dir, uid, `mkdir -p config a/keys; echo secret >config/master.key; echo secret >a/keys/x.pem; echo plain >config/routes`)
+			out, _ := run(t, job{Rules: rules, Dir: dir, UID: uid, Argv: []string{"bash", "-c", `mkdir e; "$SELF" exchange e config; mv config c; mv a/keys k; mv a b; cat */*.key config/master.key */*.pem */*/*.pem; ln -s config l; cat l/routes; rm -r config && echo removed`}, Env: []string{roleEnv + "=act"}})
+			if strings.Contains(out, "secret") || !strings.HasSuffix(out, "plain\nremoved\n") {
+				t.Errorf("%s", out)
+			}
+		})
+	}
+}
+
 // TestKernelARootThatIsNotThereStartsNothing where Landlock alone holds the files: what is hidden in it would not be known by another path.
 func TestKernelARootThatIsNotThereStartsNothing(t *testing.T) {
 	dir, rules := workspace(t, self)
