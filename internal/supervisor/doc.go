@@ -92,7 +92,8 @@
 //   - A .git file names what no later call can make another place, in this run or a later one (gitway_linux.go): a directory in the .git of
 //     the root's top, by its absolute path; in the .git of a directory around it, by a relative one; or a git directory in, or beside, its own
 //     directory. No link comes to a name through which such a file leads, and no directory goes where its .git file, or one below it,
-//     would lead out of the root; one of more than 65,536 entries does not move up (EXDEV, on which mv copies).
+//     would lead out of the root; one of more than 65,536 entries does not move up (EXDEV, on which mv copies). One that its owner has made unreadable may
+//     lead anywhere.
 //   - No symbolic link lies in one, but for the one by which git init probes; no directory comes into one from outside, but a
 //     git directory below modules (git submodule absorbgitdirs). .git itself is not renamed elsewhere.
 //   - After a file is made, and after any other name is, the shape is looked at once more before the tool learns of it: another
