@@ -36,7 +36,7 @@
 //   - The kernel's own path of the directory decides, never the tool's spelling: links, "..", //, /proc/self/root
 //     and descriptors lead to the same answer.
 //   - That path has to be the only one (elsewhere_linux.go), since Landlock grants what lies below a directory by whatever path it is reached. A
-//     directory or plain file of another mount namespace, which another sandbox has sent as a descriptor, is refused unless its path leads to it here, too; so is a file whose descriptor
+//     directory or plain file of another mount namespace, which another sandbox has sent as a descriptor, is refused unless its path leads to it here, too, and is changed on this sandbox's mounts; so is a file whose descriptor
 //     was opened by a name that is gone, if it has another, which the kernel does not tell. What has no name at all is judged by the one that it had. Where the sandbox
 //     has no mounts (Rules.Fence), the host can have a directory at two paths, or another process rename it: nothing is changed at a path that no rule lets the tool
 //     change, and with hidden names nothing opened there that lies below the directory of a root.
