@@ -220,6 +220,12 @@ func (f *finder) names(file string, bases []string) (included []string) {
 			if to != "" {
 				included = append(included, to)
 			}
+		case "init.templatedir": // git copies hooks and a configuration from it to new repositories
+			if to := f.named(f.top, s.value); to != "" {
+				f.add(to, false, false)
+				f.add(to+"/config", false, false)
+				f.add(to+"/hooks", true, false)
+			}
 		case "core.worktree":
 		default:
 			trees := bases[min(2, len(bases)):]
@@ -253,7 +259,7 @@ func (f *finder) settings(file string) []setting {
 	if !known {
 		text, _ := f.read(file)
 		for _, s := range parse(text) {
-			if (runs(s) || slices.Contains([]string{"core.hookspath", "core.worktree", "include.path", "includeif.path"}, s.key)) && f.spend(1) {
+			if (runs(s) || slices.Contains([]string{"core.hookspath", "core.worktree", "include.path", "includeif.path", "init.templatedir"}, s.key)) && f.spend(1) {
 				found = append(found, s)
 			}
 		}
