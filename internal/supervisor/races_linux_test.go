@@ -141,9 +141,9 @@ func TestKernelADirectoryAroundAHiddenName(t *testing.T) {
 		t.Run(user, func(t *testing.T) {
 			dir, rules := workspace(t, uid)
 			rules.Hidden = []string{"config/master.key", "a/*/x.pem"}
-			script(t, dir, uid, `mkdir -p config a/keys; echo secret >config/master.key; echo secret >a/keys/x.pem; echo plain >config/routes`)
-			out, _ := run(t, job{Rules: rules, Dir: dir, UID: uid, Argv: []string{"bash", "-c", `mkdir e; "$SELF" exchange e config; mv config c; mv a/keys k; mv a b; cat */*.key config/master.key */*.pem */*/*.pem; ln -s config l; cat l/routes; rm -r config && echo removed`}, Env: []string{roleEnv + "=act"}})
-			if strings.Contains(out, "secret") || !strings.HasSuffix(out, "plain\nremoved\n") {
+			script(t, dir, uid, `mkdir -p config a/keys; echo secret >config/master.key; chmod 600 config/master.key; echo secret >a/keys/x.pem; echo plain >config/routes`)
+			out, _ := run(t, job{Rules: rules, Dir: dir, UID: uid, Argv: []string{"bash", "-c", `mkdir e; "$SELF" exchange e config; mv config c; mv a/keys k; mv a b; cat */*.key config/master.key */*.pem */*/*.pem; ln -s config l; cat l/routes; chmod 666 config/master.key 2>/dev/null; stat -c %a config/master.key; rm -r config && echo removed`}, Env: []string{roleEnv + "=act"}})
+			if strings.Contains(out, "secret") || !strings.HasSuffix(out, "plain\n600\nremoved\n") {
 				t.Errorf("%s", out)
 			}
 		})
