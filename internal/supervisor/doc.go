@@ -48,7 +48,7 @@
 //   - O_RDONLY opens are not stopped, unless Rules.Hidden is used; then all opens but O_PATH are, and a hidden name cannot
 //     be opened, linked or renamed. Its metadata stay visible.
 //   - A file gets no setuid and no setgid bit, by whatever call: it keeps the rest of the mode that was asked for.
-//   - Owners, times and locks are left alone: they make nothing run. Of extended attributes only user.* can be set and removed,
+//   - Owners, times and locks are left alone: they make nothing run. But with Rules.Fence what is protected, hidden or a git directory keeps its owner and group. Of extended attributes only user.* can be set and removed,
 //     and not on protected names or in git directories; others are EOPNOTSUPP, since an ACL is a mode (attribute_linux.go).
 //   - openat2(2) is answered by ENOSYS, on which every portable caller falls back; io_uring and open_by_handle_at(2), ways
 //     around the filter, are refused. prctl(PR_SET_DUMPABLE, 0) says yes and does nothing: the memory of
