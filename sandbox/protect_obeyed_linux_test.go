@@ -146,3 +146,36 @@ func TestTooMuchThatGitObeysIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestKernelAttackLinksAtProtectedNames: the user's links, which are there before the run, lead from what programs outside obey to plain files, which
+// the tool would change by either name.
+func TestKernelAttackLinksAtProtectedNames(t *testing.T) {
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		for _, set := range allSets {
+			t.Run(set.name, func(t *testing.T) {
+				set.chosen(t, allSets)
+				kerneltest.InChild(t, kerneltest.Child{As: as, Without: set.without}, func(t *testing.T) {
+					p := workspaceHere(t)
+					p.May = set.may
+					ws := p.Files.Write[0]
+					for name, text := range map[string]string{".git/HEAD": "", ".git/config": "", "scripts/check": "", "tools/vscode/tasks.json": "", "agents/claude.json": "", "lib/.git/HEAD": "", "lib/run/pre-push": "", "plain/x": ""} {
+						if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(ws, name)), 0o755), os.WriteFile(filepath.Join(ws, name), []byte(text), 0o644)); err != nil {
+							t.Fatal(err)
+						}
+					}
+					for name, to := range map[string]string{".git/hooks/pre-commit": "../../scripts/check", ".vscode": "tools/vscode", ".claude/settings.json": "../agents/claude.json", ".mcp.json": "mcp.json", "lib/.husky": "run", "link": "plain"} {
+						if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(ws, name)), 0o755), os.Symlink(to, filepath.Join(ws, name))); err != nil {
+							t.Fatal(err)
+						}
+					}
+					out, err := commandIn(t, p, `for f in .git/hooks/pre-commit scripts/check .vscode/tasks.json tools/vscode/tasks.json tools/vscode/new .claude/settings.json agents/claude.json .mcp.json mcp.json lib/.husky/pre-push lib/run/pre-push; do
+	(echo evil >>$f) 2>/dev/null && echo ESCAPE: $f; done
+mv tools t 2>/dev/null && echo ESCAPE: renamed; rm scripts/check 2>/dev/null && echo ESCAPE: removed; echo x >plain/x && echo y >>link/x && echo z >scripts/other && cat link/x`).CombinedOutput()
+					if got := string(out); err != nil || got != "x\ny\n" {
+						t.Errorf("%v\n%s", err, got)
+					}
+				})
+			})
+		}
+	})
+}

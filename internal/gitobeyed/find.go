@@ -41,6 +41,7 @@ func In(top string, shown func(tree string) bool) Found {
 	f := &finder{top: top, shown: shown, home: home, common: common(home), seen: map[string]bool{}, files: map[string][]setting{}, dirs: map[string]string{}, hooks: map[string]bool{}, left: steps, cost: map[string]int{}}
 	for _, file := range f.common {
 		f.on = file
+		f.add(file, false, false)
 		f.config(file, nil)
 	}
 	for dir := top; ; dir = filepath.Dir(dir) {
@@ -141,6 +142,8 @@ func (f *finder) gitDir(git, tree string) {
 		f.config(file, bases)
 	}
 	f.on = git
+	f.hookLinks(common)
+	f.hookLinks(git)
 	f.worktrees(common)
 	f.modules(filepath.Join(git, "modules"), 0)
 	f.modules(filepath.Join(common, "modules"), 0)

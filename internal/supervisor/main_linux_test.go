@@ -31,7 +31,7 @@ type job struct {
 	Env    []string
 	UID    uint32
 	Groups []uint32 // further ones
-	Silent bool // install no filter: the same run without a supervisor
+	Silent bool     // install no filter: the same run without a supervisor
 
 	NoLease bool // the supervisor gets no leases, as on NFS
 	NoCalls bool // it gets no calls into other processes, as in a container without CAP_SYS_PTRACE
