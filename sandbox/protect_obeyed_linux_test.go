@@ -179,3 +179,31 @@ mv tools t 2>/dev/null && echo ESCAPE: renamed; rm scripts/check 2>/dev/null && 
 		}
 	})
 }
+
+// TestKernelADirectoryOfPATHThatCanBeWrittenIsNoted: the harness would execute what the tool has left there.
+func TestKernelADirectoryOfPATHThatCanBeWrittenIsNoted(t *testing.T) {
+	kerneltest.InChild(t, kerneltest.Child{As: kerneltest.Ordinary}, func(t *testing.T) {
+		kerneltest.Need(t, kerneltest.HasUserNamespaces)
+		p := workspaceHere(t)
+		ws := p.Files.Write[0]
+		for _, dir := range []string{"venv/bin", "link"} {
+			if err := errors.Join(os.MkdirAll(filepath.Join(ws, "venv/bin"), 0o755), os.Setenv("PATH", os.Getenv("PATH")+":"+filepath.Join(ws, dir))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Symlink("venv/bin", filepath.Join(ws, "link")); err != nil {
+			t.Fatal(err)
+		}
+		const said = "is in the harness's PATH"
+		c := commandIn(t, Workspace(ws), `echo x >venv/bin/git`)
+		if out, err := c.CombinedOutput(); err != nil || strings.Count(c.Report().String(), said) != 1 {
+			t.Errorf("%v\n%s%s", err, out, c.Report())
+		}
+		p = Workspace(ws)
+		p.Files.Read = append(p.Files.Read, filepath.Join(ws, "venv/bin"))
+		c = commandIn(t, p, `! echo x >venv/bin/git`)
+		if out, err := c.CombinedOutput(); err != nil || strings.Contains(c.Report().String(), said) {
+			t.Errorf("%v\n%s%s", err, out, c.Report())
+		}
+	})
+}
