@@ -19,6 +19,7 @@ type finder struct {
 	files  map[string][]setting
 	dirs   map[string]string // directories, without links
 	found  []string
+	held   []string        // of Links: where something of a protected name is
 	hooks  map[string]bool // the relative directories of hooks, as hooksBelow returns them
 
 	left        int            // steps

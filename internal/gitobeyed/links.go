@@ -3,10 +3,11 @@ package gitobeyed
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
-const mostInside = 6 // directories in each other, below one of a protected name
+const mostInside = 2 // levels below a directory of a protected name: below .claude/worktrees are whole work trees
 
 // Links returns the absolute paths in the tree at top, which is absolute and free of links, to which links lead that stand at one of these names (of
 // package protected), or in a directory of such a name: `.vscode -> tools/vscode`, `.claude/settings.json -> ../agents/claude.json`. With them are the links on
@@ -30,6 +31,9 @@ func Links(top string, names []string) Found {
 		f.on = home
 		f.namesIn(home, home, patterns, true)
 	}
+	f.found = slices.DeleteFunc(f.found, func(p string) bool {
+		return slices.ContainsFunc(f.held, func(name string) bool { return strings.HasPrefix(p+"/", name+"/") })
+	})
 	return f.result()
 }
 
@@ -42,6 +46,7 @@ func (f *finder) namesIn(path, real string, patterns [][]string, alone bool) {
 			}
 			at := filepath.Join(path, e.Name())
 			if len(parts) == 1 {
+				f.held = append(f.held, at) // what is there, or below, has a protected name already
 				f.behind(at, at, alone || vcs[parts[0]])
 			} else if dir := f.follow(at); dir != "" {
 				f.namesIn(at, dir, [][]string{parts[1:]}, alone)
@@ -71,7 +76,7 @@ func (f *finder) behind(path, name string, alone bool) {
 	if real != path {
 		f.within(real, false)
 	}
-	if info, err := os.Lstat(real); err != nil || !info.IsDir() || alone || strings.Count(path, "/")-strings.Count(name, "/") > mostInside || !f.first(real) {
+	if info, err := os.Lstat(real); err != nil || !info.IsDir() || alone || strings.Count(path, "/")-strings.Count(name, "/") >= mostInside || !f.first(real) {
 		return
 	}
 	f.entries(real, func(e os.DirEntry) {
