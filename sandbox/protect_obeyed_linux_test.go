@@ -180,6 +180,31 @@ mv tools t 2>/dev/null && echo ESCAPE: renamed; rm scripts/check 2>/dev/null && 
 	})
 }
 
+// TestKernelAttackLinksAtHiddenNames: a hidden name is a link of the user's to a file with another name.
+func TestKernelAttackLinksAtHiddenNames(t *testing.T) {
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
+			kerneltest.Need(t, kerneltest.HasUserNamespaces)
+			p := workspaceHere(t)
+			p.Files.HideNames = []string{".env"}
+			ws := p.Files.Write[0]
+			err := errors.Join(os.Mkdir(filepath.Join(ws, "conf"), 0o755), os.WriteFile(filepath.Join(ws, "conf/dev"), []byte("secret"), 0o600), os.WriteFile(filepath.Join(ws, "conf/plain"), []byte("plain\n"), 0o644), os.Symlink("conf/dev", filepath.Join(ws, ".env")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s, err := New(p); err != nil {
+				t.Error(err)
+			} else if ok, why := s.Allows(Access{Op: OpRead, Path: ws + "/conf/dev"}); ok {
+				t.Errorf("conf/dev may be read: %+v", why)
+			}
+			out, err := commandIn(t, p, `cat .env conf/dev 2>/dev/null; mv conf c 2>/dev/null; cat c/dev 2>/dev/null; rm -f conf/dev 2>/dev/null; echo x >>conf/plain; cat conf/plain`).CombinedOutput()
+			if err != nil || string(out) != "plain\nx\n" {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	})
+}
+
 // TestKernelADirectoryOfPATHThatCanBeWrittenIsNoted: the harness would execute what the tool has left there.
 func TestKernelADirectoryOfPATHThatCanBeWrittenIsNoted(t *testing.T) {
 	kerneltest.InChild(t, kerneltest.Child{As: kerneltest.Ordinary}, func(t *testing.T) {

@@ -234,6 +234,9 @@ func (c *compilation) protectedPaths() []protected.Pattern {
 	for _, p := range c.Obeyed.Paths {
 		paths = append(paths, protected.Pattern{Path: p})
 	}
+	for _, p := range c.Obeyed.Hidden {
+		paths = append(paths, protected.Pattern{Path: p, Kind: protected.Unread})
+	}
 	for _, e := range c.Tree.Entries {
 		around := c.writable(e.Path)
 		switch {

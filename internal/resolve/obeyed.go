@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -13,9 +14,10 @@ import (
 
 // Obeyed is what git obeys because a configuration names it.
 type Obeyed struct {
-	Paths []string // absolute, in what can be written; with them is what links at protected names lead to
-	Names []string // as of Files.Protect.Add: at every depth of what can be written
-	By    string   // the configuration that names most of Paths
+	Paths  []string // absolute, in what can be written; with them is what links at protected names lead to
+	Names  []string // as of Files.Protect.Add: at every depth of what can be written
+	Hidden []string // what links at names of Files.HideNames lead to
+	By     string   // the configuration that names most of Paths
 }
 
 // ObeyedByGit returns what in what can be written git obeys because a configuration names it: a repository's, the user's or the machine's. With
@@ -39,7 +41,15 @@ func ObeyedByGit(p policy.Policy, tree Tree, mounts []MountEntry, granted []gito
 	}
 	most := 0
 	in := func(dir, at string) []string {
+		var secret gitobeyed.Found
+		if len(p.Files.HideNames) > 0 {
+			secret = gitobeyed.Links(dir, p.Files.HideNames)
+		}
+		for _, path := range secret.Paths {
+			o.Hidden = append(o.Hidden, pathrule.Join(at, strings.TrimPrefix(path, dir)[1:]))
+		}
 		r := gitobeyed.Links(dir, names)
+		r.Problem = cmp.Or(secret.Problem, r.Problem)
 		if links := r.Paths; git && r.Problem == "" {
 			r = gitobeyed.In(dir, shown)
 			r.Paths = append(r.Paths, links...)
