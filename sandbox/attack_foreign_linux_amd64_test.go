@@ -129,7 +129,7 @@ var x32Acts = []act{
 
 func TestKernelAttackX32Calls(t *testing.T) {
 	kerneltest.Long(t)
-	eachWall(t, allSets, func(t *testing.T, w walls) {
+	eachWall(t, unsupervised, func(t *testing.T, w walls) {
 		attackPlainly(t, "x32")
 		attackWith(t, "x32", w, nil)
 	})

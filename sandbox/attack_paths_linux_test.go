@@ -81,6 +81,78 @@ attempt("change its mode", lambda: os.chmod(".git/config", 0o755, dir_fd=dir))'`
 	})
 }
 
+// TestKernelAttackADescriptorOfAnotherMount: another sandbox, which may write the workspace, sends a descriptor of it to a tool that may only read
+// it. Without Landlock the other's mount would be all that counts, and its protected names would be none here.
+func TestKernelAttackADescriptorOfAnotherMount(t *testing.T) {
+	policies := map[string]func(ws string) Policy{
+		"nothing can be written": func(ws string) Policy { return ReadOnly(ws) },
+		"a directory beside it can be written": func(ws string) Policy {
+			p := Workspace(filepath.Join(filepath.Dir(ws), "other"))
+			p.Files.Read = append(p.Files.Read, ws)
+			return p
+		},
+	}
+	for name, policyFor := range policies {
+		t.Run(name, func(t *testing.T) {
+			kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+				kerneltest.InChild(t, kerneltest.Child{As: as, Without: []kerneltest.Feature{kerneltest.Landlock}}, func(t *testing.T) {
+					kerneltest.Need(t, kerneltest.HasUserNamespaces)
+					testDescriptorOfAnotherMount(t, policyFor)
+				})
+			})
+		})
+	}
+}
+
+func testDescriptorOfAnotherMount(t *testing.T, policyFor func(ws string) Policy) {
+	p := workspaceHere(t)
+	ws := p.Files.Write[0]
+	for _, dir := range []string{"ws/.git/hooks", "ws/.git/objects", "ws/.git/refs", "other"} {
+		if err := os.MkdirAll(filepath.Join(filepath.Dir(ws), dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{".git/HEAD", ".git/config"} {
+		if err := os.WriteFile(filepath.Join(ws, file), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sends := commandIn(t, p, `exec python3 -c '
+import os, socket
+l = socket.socket(socket.AF_UNIX); l.bind("new"); l.listen(); os.rename("new", "sock")
+socket.send_fds(l.accept()[0], [b"x"], [os.open(".", os.O_RDONLY), os.open(".git/config", os.O_RDONLY)])'`)
+	if err := sends.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer sends.Process.Kill()
+	c := commandIn(t, policyFor(ws), `until [ -S sock ]; do sleep 0.01; done
+exec python3 -c '
+import os, socket
+s = socket.socket(socket.AF_UNIX); s.connect("sock")
+dir, file = socket.recv_fds(s, 1, 2)[1]
+print(os.listdir(dir) == os.listdir("."), os.fstat(file).st_size)
+def attempt(what, act):
+    try: act(); print("ESCAPE:", what)
+    except OSError as e: print("refused:", what)
+attempt("make a hook", lambda: os.open(".git/hooks/pre-commit", os.O_WRONLY | os.O_CREAT, dir_fd=dir))
+attempt("write the configuration", lambda: open("/proc/self/fd/%d" % file, "w"))
+attempt("make a directory", lambda: os.mkdir(".vscode", dir_fd=dir))
+attempt("change a mode", lambda: os.chmod(".git/config", 0o666, dir_fd=dir))
+attempt("change a mode by a descriptor", lambda: os.fchmod(file, 0o666))
+attempt("rename", lambda: os.rename("sock", ".bashrc", src_dir_fd=dir, dst_dir_fd=dir))
+open("/tmp/x", "w").write("x"); os.rename("/tmp/x", "/tmp/y"); os.chmod("/tmp/y", 0o600); socket.socket(socket.AF_UNIX).bind("/tmp/s"); print("works")'`)
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if err := sends.Wait(); err != nil {
+		t.Error(err)
+	}
+	if got := string(out); !strings.HasPrefix(got, "True 0\n") || strings.Contains(got, "ESCAPE") || strings.Count(got, "refused:") != 6 || !strings.HasSuffix(got, "works\n") {
+		t.Errorf("the tool says\n%s", got)
+	}
+}
+
 // TestKernelAttackADirectoryThatIsRenamed, without namespaces: another sandbox renames the workspace, whose path is in no
 // rule then. What the tool could do by it is refused, and what is hidden stays so.
 func TestKernelAttackADirectoryThatIsRenamed(t *testing.T) {

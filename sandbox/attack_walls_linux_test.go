@@ -37,6 +37,9 @@ var allSets = []walls{
 	sharedPIDs,
 }
 
+// unsupervised are those sets of which a policy that protects no name has no supervisor: without Landlock it keeps the tool to the sandbox's mounts.
+var unsupervised = slices.DeleteFunc(slices.Clone(allSets), func(w walls) bool { return w.name == noLandlock })
+
 // inContainer refuses what container engines refuse without CAP_SYS_PTRACE and CAP_SYS_ADMIN: as root namespaces can be made without a user
 // namespace, as an ordinary user none.
 var inContainer = walls{name: "without user namespaces and calls into other processes", without: []kerneltest.Feature{kerneltest.UserNamespaces, kerneltest.ProcessCalls},

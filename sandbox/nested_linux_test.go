@@ -69,7 +69,7 @@ func TestKernelNestedRunsSandboxes(t *testing.T) {
 			if s.ready.Plan.Uses(plan.Supervisor) || s.ready.Plan.Uses(plan.Landlock) {
 				t.Error("the outer one has a supervisor or a ruleset on files")
 			}
-			if report := c.Report().String(); strings.Count(report, "Nested: ") != 5 || !strings.Contains(report, "MNT_LOCKED") {
+			if report := c.Report().String(); strings.Count(report, "Nested: ") != 6 || !strings.Contains(report, "MNT_LOCKED") {
 				t.Errorf("the report does not say what is weaker:\n%s", report)
 			}
 		})

@@ -146,3 +146,89 @@ func TestTooMuchThatGitObeysIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// TestKernelAttackLinksAtProtectedNames: the user's links, which are there before the run, lead from what programs outside obey to plain files, which
+// the tool would change by either name.
+func TestKernelAttackLinksAtProtectedNames(t *testing.T) {
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		for _, set := range allSets {
+			t.Run(set.name, func(t *testing.T) {
+				set.chosen(t, allSets)
+				kerneltest.InChild(t, kerneltest.Child{As: as, Without: set.without}, func(t *testing.T) {
+					p := workspaceHere(t)
+					p.May = set.may
+					ws := p.Files.Write[0]
+					for name, text := range map[string]string{".git/HEAD": "", ".git/config": "", "scripts/check": "", "tools/vscode/tasks.json": "", "agents/claude.json": "", "lib/.git/HEAD": "", "lib/run/pre-push": "", "plain/x": ""} {
+						if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(ws, name)), 0o755), os.WriteFile(filepath.Join(ws, name), []byte(text), 0o644)); err != nil {
+							t.Fatal(err)
+						}
+					}
+					for name, to := range map[string]string{".git/hooks/pre-commit": "../../scripts/check", ".vscode": "tools/vscode", ".claude/settings.json": "../agents/claude.json", ".mcp.json": "mcp.json", "lib/.husky": "run", "link": "plain"} {
+						if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(ws, name)), 0o755), os.Symlink(to, filepath.Join(ws, name))); err != nil {
+							t.Fatal(err)
+						}
+					}
+					out, err := commandIn(t, p, `for f in .git/hooks/pre-commit scripts/check .vscode/tasks.json tools/vscode/tasks.json tools/vscode/new .claude/settings.json agents/claude.json .mcp.json mcp.json lib/.husky/pre-push lib/run/pre-push; do
+	(echo evil >>$f) 2>/dev/null && echo ESCAPE: $f; done
+mv tools t 2>/dev/null && echo ESCAPE: renamed; rm scripts/check 2>/dev/null && echo ESCAPE: removed; echo x >plain/x && echo y >>link/x && echo z >scripts/other && cat link/x`).CombinedOutput()
+					if got := string(out); err != nil || got != "x\ny\n" {
+						t.Errorf("%v\n%s", err, got)
+					}
+				})
+			})
+		}
+	})
+}
+
+// TestKernelAttackLinksAtHiddenNames: a hidden name is a link of the user's to a file with another name.
+func TestKernelAttackLinksAtHiddenNames(t *testing.T) {
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
+			kerneltest.Need(t, kerneltest.HasUserNamespaces)
+			p := workspaceHere(t)
+			p.Files.HideNames = []string{".env"}
+			ws := p.Files.Write[0]
+			err := errors.Join(os.Mkdir(filepath.Join(ws, "conf"), 0o755), os.WriteFile(filepath.Join(ws, "conf/dev"), []byte("secret"), 0o600), os.WriteFile(filepath.Join(ws, "conf/plain"), []byte("plain\n"), 0o644), os.Symlink("conf/dev", filepath.Join(ws, ".env")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s, err := New(p); err != nil {
+				t.Error(err)
+			} else if ok, why := s.Allows(Access{Op: OpRead, Path: ws + "/conf/dev"}); ok {
+				t.Errorf("conf/dev may be read: %+v", why)
+			}
+			out, err := commandIn(t, p, `cat .env conf/dev 2>/dev/null; mv conf c 2>/dev/null; cat c/dev 2>/dev/null; rm -f conf/dev 2>/dev/null; echo x >>conf/plain; cat conf/plain`).CombinedOutput()
+			if err != nil || string(out) != "plain\nx\n" {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	})
+}
+
+// TestKernelADirectoryOfPATHThatCanBeWrittenIsNoted: the harness would execute what the tool has left there.
+func TestKernelADirectoryOfPATHThatCanBeWrittenIsNoted(t *testing.T) {
+	kerneltest.InChild(t, kerneltest.Child{As: kerneltest.Ordinary}, func(t *testing.T) {
+		kerneltest.Need(t, kerneltest.HasUserNamespaces)
+		p := workspaceHere(t)
+		ws := p.Files.Write[0]
+		for _, dir := range []string{"venv/bin", "link"} {
+			if err := errors.Join(os.MkdirAll(filepath.Join(ws, "venv/bin"), 0o755), os.Setenv("PATH", os.Getenv("PATH")+":"+filepath.Join(ws, dir))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Symlink("venv/bin", filepath.Join(ws, "link")); err != nil {
+			t.Fatal(err)
+		}
+		const said = "is in the harness's PATH"
+		c := commandIn(t, Workspace(ws), `echo x >venv/bin/git`)
+		if out, err := c.CombinedOutput(); err != nil || strings.Count(c.Report().String(), said) != 1 {
+			t.Errorf("%v\n%s%s", err, out, c.Report())
+		}
+		p = Workspace(ws)
+		p.Files.Read = append(p.Files.Read, filepath.Join(ws, "venv/bin"))
+		c = commandIn(t, p, `! echo x >venv/bin/git`)
+		if out, err := c.CombinedOutput(); err != nil || strings.Contains(c.Report().String(), said) {
+			t.Errorf("%v\n%s%s", err, out, c.Report())
+		}
+	})
+}

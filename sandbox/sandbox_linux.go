@@ -40,6 +40,7 @@ func (s *Sandbox) compile() (err error) {
 	if r.Tree, err = resolve.Files(r.Policy.Files, presets.CheckWorkspace, sockets...); err != nil {
 		return err
 	}
+	resolve.NotePath(&r.Policy, r.Tree)
 	in := compile.Input{Policy: r.Policy, Tree: r.Tree, Facts: s.facts}
 	for _, l := range links {
 		if _, ok := r.Tree.Find(l.Repository); !ok {

@@ -177,7 +177,7 @@ func TestHoldingsFollowTheHost(t *testing.T) {
 		{"no scope before ABI 6", abi(5), fixture.WorkspaceTree(), policy.Policy{},
 			"files: mount-namespace landlock supervisor\nnetwork: network-namespace seccomp\n" + spaces + "\nsyscalls: seccomp" + walled},
 		{"namespaces alone without Landlock", fixture.WithoutLandlock, fixture.ReadOnlyTree(), policy.Policy{},
-			"files: mount-namespace\nnetwork: network-namespace seccomp\n" + spaces + "\nsyscalls: seccomp" + walled},
+			"files: mount-namespace supervisor\nnetwork: network-namespace seccomp\n" + spaces + "\nsyscalls: seccomp" + walled},
 		{"no user namespace for root", rootWithoutUserNS, fixture.ReadOnlyTree(), policy.Policy{},
 			"files: mount-namespace landlock\nnetwork: network-namespace seccomp\n" + spaces + " landlock-scope\nsyscalls: seccomp" + rest},
 		{"Landlock, seccomp and a subreaper without namespaces", fixture.WithoutNamespaces, fixture.ReadOnlyTree(), may,

@@ -67,6 +67,7 @@ func nestedNotes(roots []string) map[policy.Bound][]string {
 			"Nested: Landlock does not bound files, since it would refuse every mount; the kernel locks the sandbox's mounts together in the tool's own mount namespaces (MNT_LOCKED)",
 			"Nested: /proc has no covers: the machine's interrupt counters and the names of the user's keys can be read",
 			"Nested: a regular file that the command is given open to read can be opened anew for writing by the user who owns it",
+			"Nested: what another sandbox has sent as a descriptor can be changed as its mount lets it: names that are protected there are not protected here",
 		},
 		policy.BoundSyscalls:  {"Nested: user, mount, pid, ipc, uts and network namespaces and mounts can be made; the kernel's code for mounts, network devices and traffic control can be reached"},
 		policy.BoundResources: {"Nested: a tmpfs that the tool mounts does not count in Files.PrivateBytes; at most 128 namespaces of each kind"},

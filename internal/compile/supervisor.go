@@ -24,8 +24,11 @@ import (
 // guard where nothing of the host can be written.
 func (c *compilation) supervisor() error {
 	rules := supervisor.Rules{}
-	if c.guardsNames() {
+	switch {
+	case c.guardsNames():
 		rules = c.supervisorRules()
+	case c.keepsToMounts():
+		rules.Names = protected.Patterns()[:1] // in no root, so it is not held
 	}
 	if rules.Watch = c.watches(); rules.Watch {
 		rules.Bare, rules.Patience = !c.namespaced, c.patience()
@@ -33,9 +36,9 @@ func (c *compilation) supervisor() error {
 			rules.Roots = c.rootsOf(c.writeRoots())
 		}
 	}
-	rules.Connects, rules.FreeBinds = c.endpoints(), c.freesBinds()
+	rules.Connects, rules.FreeBinds = c.endpoints(), c.freesBinds() || !c.guardsNames()
 	rules.MemFile, rules.Near = c.Facts.ByFile, !c.Facts.Around.NoSchedule
-	if len(rules.Roots) == 0 && rules.Connects == nil && !rules.Watch || !c.Facts.Notify.Yes() {
+	if len(rules.Roots) == 0 && len(rules.Names) == 0 && rules.Connects == nil && !rules.Watch || !c.Facts.Notify.Yes() {
 		return nil
 	}
 	if err := c.tooManyRules(rules); err != nil {
@@ -72,7 +75,9 @@ func (c *compilation) supervisor() error {
 		}
 	}
 	by := plan.Supervisor
-	if !c.guardsNames() && rules.Connects == nil {
+	if c.keepsToMounts() && !c.guardsNames() {
+		why = "init makes the calls that change names: without Landlock a descriptor from another sandbox would lead past the mounts"
+	} else if !c.guardsNames() && rules.Connects == nil {
 		by, why = plan.Setup, "init records which paths are not shown: no bound"
 	}
 	c.do(load, by, why)
@@ -84,6 +89,13 @@ func (c *compilation) supervisor() error {
 func (c *compilation) guardsNames() bool {
 	names := len(c.Policy.Files.ProtectedPatterns()) + len(c.Policy.Files.HideNames)
 	return !c.open(policy.BoundFiles) && c.Facts.Notify.Yes() && len(c.writeRoots()) > 0 && (names > 0 || c.holdsInWritable())
+}
+
+// keepsToMounts reports whether the supervisor makes the calls that change names although nothing in what can be written is held. A
+// descriptor that another sandbox has sent brings that one's mount, with its right to write and without its supervisor; where Landlock does not
+// refuse that, this supervisor does.
+func (c *compilation) keepsToMounts() bool {
+	return c.namespaced && !c.open(policy.BoundFiles) && !c.Facts.Landlock.Yes() && c.Facts.Notify.Yes() && !c.Policy.Nested && !c.root.Nest
 }
 
 // takesSockets reports whether the supervisor can bind a socket of the tool's where it has to: it takes a descriptor of it, or has made it.
@@ -221,6 +233,9 @@ func (c *compilation) protectedPaths() []protected.Pattern {
 	var paths []protected.Pattern
 	for _, p := range c.Obeyed.Paths {
 		paths = append(paths, protected.Pattern{Path: p})
+	}
+	for _, p := range c.Obeyed.Hidden {
+		paths = append(paths, protected.Pattern{Path: p, Kind: protected.Unread})
 	}
 	for _, e := range c.Tree.Entries {
 		around := c.writable(e.Path)

@@ -8,13 +8,14 @@ import (
 )
 
 // programs are the keys, with the subsection left out, whose value git runs or gives to a shell: git-config(1), gitattributes(5). With them are all
-// of pager, and what begins with "!" of alias.
+// of pager, and what begins with "!" of alias and submodule.update. Those of lfs are git-lfs's.
 var programs = []string{
 	"core.askpass", "core.alternaterefscommand", "core.editor", "core.fsmonitor", "core.gitproxy", "core.pager", "core.sshcommand",
 	"browser.cmd", "browser.path", "credential.helper", "diff.command", "diff.external", "diff.textconv", "difftool.cmd", "difftool.path",
-	"filter.clean", "filter.process", "filter.smudge", "gpg.defaultkeycommand", "gpg.program", "guitool.cmd", "hook.command", "interactive.difffilter",
-	"man.cmd", "man.path", "merge.driver", "mergetool.cmd", "mergetool.path", "remote.receivepack", "remote.uploadpack", "sequence.editor",
-	"tar.command", "trailer.cmd", "trailer.command",
+	"filter.clean", "filter.process", "filter.smudge", "gc.recentobjectshook", "gpg.defaultkeycommand", "gpg.program", "guitool.cmd", "hook.command", "imap.tunnel",
+	"instaweb.httpd", "interactive.difffilter", "lfs.clean", "lfs.path", "lfs.smudge", "man.cmd", "man.path", "merge.driver", "mergetool.cmd", "mergetool.path", "remote.receivepack",
+	"remote.uploadpack", "sendemail.cccmd", "sendemail.headercmd", "sendemail.sendmailcmd", "sendemail.smtpserver", "sendemail.tocmd", "sequence.editor",
+	"svn.authorsprog", "tar.command", "trailer.cmd", "trailer.command", "uploadpack.packobjectshook",
 }
 
 // runs reports whether git runs what a setting says.
@@ -25,7 +26,7 @@ func runs(s setting) bool {
 	case "pager":
 		return true
 	}
-	return slices.Contains(programs, s.key)
+	return slices.Contains(programs, s.key) || s.key == "submodule.update" && strings.HasPrefix(s.value, "!")
 }
 
 // command notes the files that a command names, which git runs in a work tree: each word that is a path, whether there is such a file or not, and

@@ -12,6 +12,8 @@
 // later, so In returns it by itself, for names at every depth (Names). Nothing is executed, and nothing but a regular
 // file is opened. The search has a bound, and ends at a configuration above 1 MiB: In says so. The names need not exist.
 //
+// Links finds what lies behind the links that stand at protected names, git's or others'. A tool can make none there.
+//
 // A work tree that core.worktree names is anchored: a name below it is found, so that no directory on the way to it becomes a link.
 //
 // Linked finds the repository of a linked worktree or a submodule, Above that of a directory below a work tree's top: Files.Worktrees of

@@ -19,6 +19,7 @@ type finder struct {
 	files  map[string][]setting
 	dirs   map[string]string // directories, without links
 	found  []string
+	held   []string        // of Links: where something of a protected name is
 	hooks  map[string]bool // the relative directories of hooks, as hooksBelow returns them
 
 	left        int            // steps
@@ -41,6 +42,7 @@ func In(top string, shown func(tree string) bool) Found {
 	f := &finder{top: top, shown: shown, home: home, common: common(home), seen: map[string]bool{}, files: map[string][]setting{}, dirs: map[string]string{}, hooks: map[string]bool{}, left: steps, cost: map[string]int{}}
 	for _, file := range f.common {
 		f.on = file
+		f.add(file, false, false)
 		f.config(file, nil)
 	}
 	for dir := top; ; dir = filepath.Dir(dir) {
@@ -141,6 +143,8 @@ func (f *finder) gitDir(git, tree string) {
 		f.config(file, bases)
 	}
 	f.on = git
+	f.hookLinks(common)
+	f.hookLinks(git)
 	f.worktrees(common)
 	f.modules(filepath.Join(git, "modules"), 0)
 	f.modules(filepath.Join(common, "modules"), 0)
@@ -220,6 +224,12 @@ func (f *finder) names(file string, bases []string) (included []string) {
 			if to != "" {
 				included = append(included, to)
 			}
+		case "init.templatedir": // git copies hooks and a configuration from it to new repositories
+			if to := f.named(f.top, s.value); to != "" {
+				f.add(to, false, false)
+				f.add(to+"/config", false, false)
+				f.add(to+"/hooks", true, false)
+			}
 		case "core.worktree":
 		default:
 			trees := bases[min(2, len(bases)):]
@@ -253,7 +263,7 @@ func (f *finder) settings(file string) []setting {
 	if !known {
 		text, _ := f.read(file)
 		for _, s := range parse(text) {
-			if (runs(s) || slices.Contains([]string{"core.hookspath", "core.worktree", "include.path", "includeif.path"}, s.key)) && f.spend(1) {
+			if (runs(s) || slices.Contains([]string{"core.hookspath", "core.worktree", "include.path", "includeif.path", "init.templatedir"}, s.key)) && f.spend(1) {
 				found = append(found, s)
 			}
 		}

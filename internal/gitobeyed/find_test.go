@@ -41,6 +41,14 @@ func TestIn(t *testing.T) {
 		{"commands of each kind", map[string]string{"w/.git/HEAD": "x", "w/.git/config": "[filter \"d\"]\nclean = ./s/clean %f\nsmudge = s/smudge\nprocess=s/process\nrequired=s/no\n[diff]\nexternal=s/ext\n[diff \"d\"]\ntextconv=s/text\n[merge \"m\"]\ndriver=s/merge %O\n" +
 			"[core]\nfsmonitor=s/monitor\neditor=s/editor -w\npager=s/pager\nexcludesFile=s/no\n[pager]\nlog=s/log\n[gpg \"ssh\"]\nprogram=s/gpg\n[credential \"https://x\"]\nhelper=!s/helper\n[alias]\nx=!s/alias\ny=log s/no"}, "w",
 			[]string{"w/s/alias", "w/s/clean", "w/s/editor", "w/s/ext", "w/s/gpg", "w/s/helper", "w/s/log", "w/s/merge", "w/s/monitor", "w/s/pager", "w/s/process", "w/s/smudge", "w/s/text"}},
+		{"commands of mail, servers, submodules and git-lfs", map[string]string{"w/.git/HEAD": "x", "w/.git/config": "[uploadpack]\npackObjectsHook = ~/../w/s/pack\n[gc]\nrecentObjectsHook = s/recent\n[sendemail]\nsmtpServer = s/smtp\n[sendemail \"work\"]\nsendmailCmd = s/mail\ntoCmd = s/to\nccCmd = s/cc\nheaderCmd = s/header\n[imap]\ntunnel = s/tunnel\n" +
+			"[submodule \"lib\"]\nupdate = !~/../w/s/update\n[submodule \"none\"]\nupdate = checkout\n[lfs \"customtransfer.x\"]\npath = s/transfer\n[lfs \"extension.x\"]\nclean = s/clean", "w/checkout": ""}, "w",
+			[]string{"w/s/cc", "w/s/clean", "w/s/header", "w/s/mail", "w/s/pack", "w/s/recent", "w/s/smtp", "w/s/to", "w/s/transfer", "w/s/tunnel", "w/s/update"}},
+		{"hooks, a configuration and attributes that are links", map[string]string{"w/.git/HEAD": "x", "w/.git/hooks/pre-commit": "->../../s/check", "w/.git/hooks/own": "x", "w/.git/hooks/post-commit": "->/nowhere", "w/.git/config": "->../conf/git", "w/conf/git": "[core]\nhooksPath=h", "w/.git/info/attributes": "->../../conf/attributes",
+			"w/lib/.git/HEAD": "x", "w/lib/.git/hooks": "->../ci", "w/lib/ci/pre-push": "->run"}, "w",
+			[]string{"w/.git/config", "w/.git/h", "w/.git/hooks/post-commit", "w/.git/hooks/pre-commit", "w/.git/info/attributes", "w/conf/attributes", "w/conf/git", "w/h", "w/lib/.git/hooks", "w/lib/ci", "w/lib/ci/pre-push", "w/lib/ci/run", "w/s/check"}},
+		{"the user's configuration lies in the tree", map[string]string{"w/a": "", "w/git/config": "[core]\npager=p/p", "home/.gitconfig": "->../w/git/config"}, "w", []string{"w/git/config", "w/p/p"}},
+		{"templates of new repositories", map[string]string{"w/a": "x", "home/.gitconfig": "[init]\ntemplateDir=~/../w/t", "w/t": "->u", "w/u/hooks/pre-commit": "->../../run", "w/run": ""}, "w", []string{"w/run", "w/t", "w/u", "w/u/config", "w/u/hooks", "w/u/hooks/pre-commit"}},
 		{"a command's file and the links on its way", map[string]string{"w/.git/HEAD": "x", "w/.git/config": "[filter \"d\"]\nclean = s/clean", "w/s": "->t", "w/t/clean": ""}, "w", []string{"w/s", "w/t/clean"}},
 		{"an interpreter's file at the top, and neither a directory nor what is in the git directory", map[string]string{"w/.git/HEAD": "x", "w/.git/config": "[filter \"d\"]\nclean = python3 strip.py -q src ./src HEAD none.py", "w/strip.py": "", "w/src/": ""}, "w", []string{"w/strip.py"}},
 		{"an alias with a file as data", map[string]string{"w/.git/HEAD": "x", "w/.git/config": "[alias]\nnotes = !cat NOTES && s/x", "w/NOTES": ""}, "w", []string{"w/s/x"}},
@@ -67,6 +75,34 @@ func TestIn(t *testing.T) {
 				t.Errorf("found %q, not %q", got, c.want)
 			}
 		})
+	}
+}
+
+func TestLinks(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("HOME", dir+"/home")
+	write(t, dir+"/home/.bashrc", "->../w/bash/rc", false)
+	write(t, dir+"/home/.claude/settings.json", "->../../w/plain", false) // what lies in the home's directories is not looked at
+	for name, text := range map[string]string{
+		".vscode": "->tools/vscode", "tools/vscode/tasks.json": "", "tools/vscode/more": "->../more", "tools/more/x": "",
+		".claude/settings.json": "->../agents/claude.json", ".claude/deep/hook": "->" + dir + "/w/agents/hook", ".claude/worktrees/w/link": "->../../../far", ".claude/to": "->own", ".claude/around": "->..", ".claude/own": "",
+		".mcp.json": "->absent/mcp.json", ".envrc.local": "->.envrc.d", ".cargo": "->conf/cargo", "conf/cargo/config.toml": "", "conf/cargo/credentials": "",
+		"my.code-workspace": "->ws.json", ".hg/store/link": "->../../stored", "plain": "->other", ".idea": "->../out", ".zed": "->.zed",
+		"lib/.git/HEAD": "x", "lib/.husky": "->scripts", "no/.husky": "->scripts",
+	} {
+		write(t, dir+"/w/"+name, text, false)
+	}
+	var got []string
+	found := Links(dir+"/w", []string{".git/hooks", ".vscode", ".claude", ".mcp.json", ".envrc.*", ".cargo/config", ".cargo/config.toml", "*.code-workspace", ".hg", ".idea", ".zed", ".husky", ".bashrc"})
+	for _, p := range found.Paths {
+		got = append(got, strings.TrimPrefix(p, dir+"/w/"))
+	}
+	want := []string{".cargo", ".envrc.d", "absent/mcp.json", "agents/claude.json", "agents/hook", "bash/rc", "conf/cargo/config.toml", "lib/scripts", "tools/more", "tools/vscode", "tools/vscode/more", "ws.json"}
+	if !slices.Equal(got, want) || found.Problem != "" {
+		t.Errorf("%q\nnot\n%q, %s", got, want, found.Problem)
 	}
 }
 

@@ -109,6 +109,7 @@ var names = [...]Name{
 	{Pattern{".nvimrc", Whole}, false, "Neovim"},
 	{Pattern{".nvim.lua", Whole}, false, "Neovim"},
 	{Pattern{".lazy.lua", Whole}, false, "lazy.nvim, a plug-in manager of Neovim"},
+	{Pattern{".vim/coc-settings.json", Whole}, false, "coc.nvim, of Vim and Neovim: language servers"},
 	{Pattern{".helix", Whole}, false, "Helix: language servers, formatters"},
 	{Pattern{".dir-locals*", Whole}, false, "Emacs: forms that are evaluated"},
 	{Pattern{".lite_project.lua", Whole}, false, "Lite XL runs it"},
@@ -122,6 +123,7 @@ var names = [...]Name{
 	{Pattern{".devcontainer.json", Whole}, false, "as .devcontainer"},
 	{Pattern{".idea", Whole}, false, "JetBrains: run configurations, file watchers"},
 	{Pattern{".zed", Whole}, false, "Zed: tasks, language servers"},
+	{Pattern{".theia", Whole}, false, "Theia: as .vscode"},
 
 	{Pattern{".mcp.json", Whole}, false, "agents: servers that are started"},
 	{Pattern{".claude", Whole}, false, "Claude Code: hooks, permissions, servers"},
@@ -151,6 +153,10 @@ var names = [...]Name{
 	{Pattern{".junie", Whole}, false, "Junie: servers"},
 	{Pattern{".factory", Whole}, false, "Factory's droid: hooks, servers"},
 	{Pattern{".pi", Whole}, false, "pi: extensions"},
+	{Pattern{".amp", Whole}, false, "Amp: servers, permissions"},
+	{Pattern{".openhands", Whole}, false, "OpenHands: hooks, and setup.sh, which it runs"},
+	{Pattern{".trae", Whole}, false, "Trae: servers"},
+	{Pattern{".vibe", Whole}, false, "Mistral Vibe: servers, tools"},
 
 	{Pattern{".husky", Whole}, false, "husky: git's hooks run what is in it"},
 	{Pattern{".githooks", Whole}, false, "the usual place of core.hooksPath"},

@@ -1,6 +1,7 @@
 package resolve
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -13,29 +14,46 @@ import (
 
 // Obeyed is what git obeys because a configuration names it.
 type Obeyed struct {
-	Paths []string // absolute, in what can be written
-	Names []string // as of Files.Protect.Add: at every depth of what can be written
-	By    string   // the configuration that names most of Paths
+	Paths  []string // absolute, in what can be written; with them is what links at protected names lead to
+	Names  []string // as of Files.Protect.Add: at every depth of what can be written
+	Hidden []string // what links at names of Files.HideNames lead to
+	By     string   // the configuration that names most of Paths
 }
 
 // ObeyedByGit returns what in what can be written git obeys because a configuration names it: a repository's, the user's or the machine's. With
-// it are the paths that the granted repositories hold for other work trees. A path that Write names too is the tool's. If that is a
+// it are the paths that the granted repositories hold for other work trees, and where links at protected names lead. A path that Write names too is the tool's. If that is a
 // core.hooksPath, which git takes from each work tree's top, it is so in every work tree. The error is a PolicyError, which names the configuration for
 // which not all of it can be known.
 func ObeyedByGit(p policy.Policy, tree Tree, mounts []MountEntry, granted []gitobeyed.Link) (o Obeyed, err error) {
-	if !slices.Contains(p.Files.ProtectedPatterns(), ".git/hooks") || slices.Contains(p.Open, policy.BoundFiles) {
+	names := p.Files.ProtectedPatterns()
+	if slices.Contains(p.Open, policy.BoundFiles) {
 		return Obeyed{}, nil
 	}
+	git := slices.Contains(names, ".git/hooks")
 	var found, hooks, roots []string
 	for _, l := range granted {
-		found = append(found, l.Held...)
+		if git {
+			found = append(found, l.Held...)
+		}
 	}
 	shown := func(dir string) bool {
 		return slices.ContainsFunc(granted, func(l gitobeyed.Link) bool { return l.Tree == dir }) || slices.ContainsFunc(tree.Entries, func(e Entry) bool { return e.Kind == pathrule.Write && pathrule.Within(dir, e.Path) })
 	}
 	most := 0
 	in := func(dir, at string) []string {
-		r := gitobeyed.In(dir, shown)
+		var secret gitobeyed.Found
+		if len(p.Files.HideNames) > 0 {
+			secret = gitobeyed.Links(dir, p.Files.HideNames)
+		}
+		for _, path := range secret.Paths {
+			o.Hidden = append(o.Hidden, pathrule.Join(at, strings.TrimPrefix(path, dir)[1:]))
+		}
+		r := gitobeyed.Links(dir, names)
+		r.Problem = cmp.Or(secret.Problem, r.Problem)
+		if links := r.Paths; git && r.Problem == "" {
+			r = gitobeyed.In(dir, shown)
+			r.Paths = append(r.Paths, links...)
+		}
 		if r.Problem != "" && err == nil {
 			err = &policy.PolicyError{Field: "Files.Protect", Problem: "not all that git obeys can be held: " + errtext.Printable(r.By+" "+r.Problem), Remedy: Unnamed}
 		}

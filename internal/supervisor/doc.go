@@ -36,18 +36,19 @@
 //   - The kernel's own path of the directory decides, never the tool's spelling: links, "..", //, /proc/self/root
 //     and descriptors lead to the same answer.
 //   - That path has to be the only one (elsewhere_linux.go), since Landlock grants what lies below a directory by whatever path it is reached. A
-//     directory or plain file of another mount namespace, which another sandbox has sent as a descriptor, is refused unless its path leads to it here, too. Where the sandbox
+//     directory or plain file of another mount namespace, which another sandbox has sent as a descriptor, is refused unless its path leads to it here, too, and is changed on this sandbox's mounts; so is a file whose descriptor
+//     was opened by a name that is gone, if it has another, which the kernel does not tell. What has no name at all is judged by the one that it had. Where the sandbox
 //     has no mounts (Rules.Fence), the host can have a directory at two paths, or another process rename it: nothing is changed at a path that no rule lets the tool
 //     change, and with hidden names nothing opened there that lies below the directory of a root.
 //   - A protected name has EACCES for an answer; but EEXIST or ENOENT where that is the truth, since `mkdir -p` and `rm -f`
 //     rely on it.
 //   - A name above a protected one (.cargo) takes no renamed directory and no link: what lies in that
-//     would be protected no sooner than it is obeyed. Nor may such a directory be renamed away.
+//     would be protected no sooner than it is obeyed. Nor may such a directory be renamed away. So it is above a hidden one, which would be read elsewhere.
 //   - A protected file gets no second name, for its content could be changed by that.
 //   - O_RDONLY opens are not stopped, unless Rules.Hidden is used; then all opens but O_PATH are, and a hidden name cannot
 //     be opened, linked or renamed. Its metadata stay visible.
 //   - A file gets no setuid and no setgid bit, by whatever call: it keeps the rest of the mode that was asked for.
-//   - Owners, times and locks are left alone: they make nothing run. Of extended attributes only user.* can be set and removed,
+//   - Owners, times and locks are left alone: they make nothing run. But with Rules.Fence what is protected, hidden or a git directory keeps its owner and group. Of extended attributes only user.* can be set and removed,
 //     and not on protected names or in git directories; others are EOPNOTSUPP, since an ACL is a mode (attribute_linux.go).
 //   - openat2(2) is answered by ENOSYS, on which every portable caller falls back; io_uring and open_by_handle_at(2), ways
 //     around the filter, are refused. prctl(PR_SET_DUMPABLE, 0) says yes and does nothing: the memory of
@@ -91,7 +92,8 @@
 //   - A .git file names what no later call can make another place, in this run or a later one (gitway_linux.go): a directory in the .git of
 //     the root's top, by its absolute path; in the .git of a directory around it, by a relative one; or a git directory in, or beside, its own
 //     directory. No link comes to a name through which such a file leads, and no directory goes where its .git file, or one below it,
-//     would lead out of the root; one of more than 65,536 entries does not move up (EXDEV, on which mv copies).
+//     would lead out of the root; one of more than 65,536 entries does not move up (EXDEV, on which mv copies). One that its owner has made unreadable may
+//     lead anywhere.
 //   - No symbolic link lies in one, but for the one by which git init probes; no directory comes into one from outside, but a
 //     git directory below modules (git submodule absorbgitdirs). .git itself is not renamed elsewhere.
 //   - After a file is made, and after any other name is, the shape is looked at once more before the tool learns of it: another

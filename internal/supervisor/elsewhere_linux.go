@@ -18,8 +18,9 @@ func (s *State) statx(dir int, name *byte) int {
 }
 
 // astray reports whether the directory of resolved path sp, whose path is in s.m, or the directory or plain file that it stands for, is one of
-// another mount namespace to which this path does not lead here. A mount of this namespace is looked at once: its number is no other's while
-// it is there.
+// another mount namespace to which this path does not lead here; or a file that has lost the name by which the descriptor was opened, and has
+// another, which may be protected and which nothing tells. A mount of this namespace is looked at once: its number is no other's while
+// it is there. Else resolved path sp goes on with what the path leads to here: the other mount may be writable where the sandbox's is not.
 //
 //go:norace
 func (s *State) astray(sp *resolvedPath) bool {
@@ -38,28 +39,41 @@ func (s *State) astray(sp *resolvedPath) bool {
 	if s.seen.mask&statxMount == 0 {
 		mount = 0 // it is not known
 	}
+	known := mount != 0 && !s.m.gone(uint(s.m.off[c&(compRoom-1)])-1)
 	for i := range s.ownMounts {
-		if mount != 0 && s.ownMounts[i] == mount {
+		if known && s.ownMounts[i] == mount {
 			return false
 		}
 	}
-	if s.lookBy(c) < 0 || s.seen.ino != ino || s.seen.dev != dev {
+	own := s.openBy(c)
+	s.literal("")
+	switch {
+	case own < 0 || s.statx(own, &s.num[0]) < 0 || s.seen.ino != ino || s.seen.dev != dev:
+		closeFD(own)
 		return true
-	}
-	if mount != 0 && s.seen.mount == mount {
+	case mount != 0 && s.seen.mount == mount:
 		s.ownMounts[s.mountTurn%mountRoom] = mount
 		s.mountTurn++
+		closeFD(own)
+		return false
+	case sp.obj >= 0:
+		closeFD(sp.obj)
+		sp.obj = own
+	default:
+		if sp.owned {
+			closeFD(sp.dir)
+		}
+		sp.dir, sp.owned = own, true
 	}
-	return false
+	return s.op == opBind // which begins at sp.start
 }
 
-// lookBy fills s.seen by the first c components of the path in s.m, without links: 0 or a negative errno.
+// openBy opens, as O_PATH, what the first c components of the path in s.m lead to, without links.
 //
 //go:norace
-func (s *State) lookBy(c uint) int {
+func (s *State) openBy(c uint) int {
 	if c == 0 {
-		s.literal("")
-		return s.statx(s.rootDir, &s.num[0])
+		return s.openAbove(0)
 	}
 	dir := s.openAbove(c - 1)
 	if dir < 0 {
@@ -68,10 +82,10 @@ func (s *State) lookBy(c uint) int {
 	end := (uint(s.m.off[c&(compRoom-1)]) - 1) & (longRoom - 1)
 	was := s.m.path[end]
 	s.m.path[end] = 0
-	r := s.statx(dir, &s.m.path[uint(s.m.off[(c-1)&(compRoom-1)])&(longRoom-1)])
+	fd := openat(dir, &s.m.path[uint(s.m.off[(c-1)&(compRoom-1)])&(longRoom-1)], oPath|syscall.O_NOFOLLOW, 0)
 	s.m.path[end] = was
 	closeFD(dir)
-	return r
+	return fd
 }
 
 // beyond reports whether the call would change what lies outside of all that the tool may change, where Landlock alone holds the files. What
@@ -121,7 +135,14 @@ func (s *State) findRoots() int {
 		}
 		s.m.n = size
 		s.m.split()
-		if r := s.lookBy(s.m.nc); r < 0 {
+		fd := s.openBy(s.m.nc)
+		if fd < 0 {
+			return fd
+		}
+		s.literal("")
+		r := s.statx(fd, &s.num[0])
+		closeFD(fd)
+		if r < 0 {
 			return r
 		}
 		s.rootIDs[s.rootCount&(MaxEntries-1)] = fileID{s.seen.ino, s.seen.dev}

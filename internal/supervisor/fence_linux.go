@@ -24,14 +24,23 @@ func (s *State) fenced() int {
 	return -int(syscall.EPERM)
 }
 
+// chown leaves what other programs obey, and what is hidden, to the group that has it: another of the user's could have more members, and the mode let
+// the group write. (Where there is a user namespace the tool has one group.)
+//
 //go:norace
 func (s *State) chown() int {
+	const none = 1<<32 - 1
 	r := s.object(0)
 	if r == 0 {
 		r = s.fenced()
 	}
 	if r < 0 {
 		return r
+	}
+	sp := &s.resolved[0]
+	held := sp.git.inside || sp.hit&(hitNames|hitFixed|hitHidden) != 0 || sp.git.rules && s.typeOf(0) == syscall.S_IFDIR && shaped(s.keys(sp.obj))
+	if held && s.exists(0) && (s.mode != none && s.mode != int(sp.st.Uid) || s.dev != none && s.dev != int(sp.st.Gid)) {
+		return s.refuse(ReasonName)
 	}
 	s.number("", uint(s.resolved[0].obj))
 	return sys(syscall.SYS_FCHOWNAT, uintptr(s.fdDir), uintptr(unsafe.Pointer(&s.num[0])), uintptr(s.mode), uintptr(s.dev), 0)

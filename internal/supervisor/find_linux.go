@@ -114,8 +114,7 @@ func (s *State) judge(k int) int {
 	if s.in[k&1].from == fromNothing {
 		return 0
 	}
-	fd := max(sp.dir, sp.obj) // one of them is -1
-	n := s.anyPath(fd)
+	n := s.anyPath(max(sp.dir, sp.obj)) // one of them is -1
 	if n < 0 {
 		return n
 	}
@@ -131,11 +130,15 @@ func (s *State) judge(k int) int {
 	}
 	s.m.judge()
 	lost := s.astray(sp) || s.m.floor == ^uint(0) && s.revealed(sp)
+	if sp.obj >= 0 && s.m.gone(s.m.n) { // what has no name any more is judged by the one that it had
+		s.m.n -= uint(len(goneTail))
+		s.m.judge()
+	}
 	s.shape(sp, true)
 	if lost {
 		s.m.hit |= hitLost
 	}
-	if s.m.floor == ^uint(0) && s.inProc(fd) && s.closedProc() { // no root is in a procfs
+	if s.m.floor == ^uint(0) && s.inProc(max(sp.dir, sp.obj)) && s.closedProc() { // no root is in a procfs
 		s.m.hit |= hitSelf
 	}
 	sp.hit, sp.inside, sp.granted = s.m.hit, s.m.floor != ^uint(0), s.m.granted

@@ -133,7 +133,7 @@ func (s *State) keepsFiles(k, l int) int {
 		return -int(syscall.EXDEV)
 	}
 	if at := s.readGitFile(fd, s.above(0, ".git")); at != 0 {
-		if ups, module := s.climbs(at); ups > 0 && (!module || ups > after) {
+		if ups, module := s.climbs(at); at == anyWhere || ups > 0 && (!module || ups > after) {
 			closeFD(fd)
 			return s.refuseAt(k, ReasonWay)
 		}
@@ -163,8 +163,7 @@ func (s *State) bentBelow(fd int, depth uint) int {
 			if at == 0 {
 				continue
 			}
-			ups, _ := s.climbs(at)
-			if ups <= depth+c.at {
+			if ups, _ := s.climbs(at); at != anyWhere && ups <= depth+c.at {
 				continue
 			}
 			r = -eACCES

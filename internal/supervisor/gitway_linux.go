@@ -109,20 +109,28 @@ func (s *State) gitFileOf(name uint) *byte {
 	return &b[0]
 }
 
-// readGitFile reads a .git file into text 1, and returns where its path begins; 0: there is none.
+// anyWhere is what readGitFile returns of a file that says nobody knows what: it may lead by any name.
+const anyWhere = ^uint(0)
+
+// readGitFile reads a .git file into text 1, and returns where its path begins; 0: there is none. The tool may have closed one for a while by
+// its mode, or that of its directory; one that another user has closed it cannot have written.
 //
 //go:norace
 func (s *State) readGitFile(dir int, path *byte) uint {
 	const head = "gitdir:"
 	t := &s.text[1]
 	t.N = 0
-	fd := openat(dir, path, syscall.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
-	if fd < 0 {
-		return 0
+	n := openat(dir, path, syscall.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	if fd := n; fd >= 0 {
+		n = sys(syscall.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&t.B[0])), gittext.Room-1, 0, 0)
+		closeFD(fd)
 	}
-	n := sys(syscall.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&t.B[0])), gittext.Room-1, 0, 0)
-	closeFD(fd)
-	if n <= len(head) {
+	switch {
+	case n == -eNOENT, n == -int(syscall.ENOTDIR), n == -eLOOP, n == -eISDIR, n == -eACCES && !s.closedByOwner(dir, path):
+		return 0
+	case n < 0:
+		return anyWhere
+	case n <= len(head):
 		return 0
 	}
 	t.N = uint(n)
@@ -136,6 +144,30 @@ func (s *State) readGitFile(dir int, path *byte) uint {
 		at++
 	}
 	return at
+}
+
+// closedByOwner reports whether what keeps a .git file from being read belongs to the supervisor's user: the file, or else its directory.
+//
+//go:norace
+func (s *State) closedByOwner(dir int, path *byte) bool {
+	if lstatat(dir, path, &s.st) < 0 {
+		s.literal("")
+		b, last, n := &s.w.b[0], uint(0), uint(0)
+		if path != &b[0] { // ".git", in dir itself
+			path = &s.num[0]
+		} else {
+			for ; n < walkMax && b[n] != 0; n++ {
+				if b[n] == '/' {
+					last = n
+				}
+			}
+			b[last%walkMax] = 0
+		}
+		if lstatat(dir, path, &s.st) < 0 {
+			return true
+		}
+	}
+	return int(s.st.Uid) == sys(syscall.SYS_GETEUID, 0, 0, 0, 0, 0)
 }
 
 // textAt returns byte i of text 1, and 0 at the end of its line.
@@ -155,8 +187,8 @@ func (s *State) textAt(i uint) byte {
 //go:norace
 func (s *State) leadsBy(dir int, path *byte, c, ups uint) bool {
 	i, m := s.readGitFile(dir, path), &s.m
-	if i == 0 {
-		return false
+	if i == 0 || i == anyWhere {
+		return i != 0
 	}
 	from := uint(m.off[c&(compRoom-1)])
 	if s.textAt(i) == '/' {

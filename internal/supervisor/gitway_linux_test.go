@@ -30,6 +30,9 @@ func TestKernelGitFilesLeadNowhereElse(t *testing.T) {
 		{"a submodule's directory moves up", ``, `mkdir -p q/1/2/x; git init -q q; echo 'gitdir: ../../../.git/modules' >q/1/2/x/.git; : >x`, `mv q/1/2 y; mkdir e; "$SELF" exchange q/1/2 e; mv q/1/2/x z`},
 		{"a worktree moves up", `git init -q q; cd q; ` + one, `cd q; git worktree add -q 1/w; cd ..`, `mv q/1/w w`},
 		{"a worktree's repository", `git init -q q; cd q; ` + one, `cd q; git worktree add -q ../w; cd ..`, `mv q p; mkdir -p ../out/o/.git/worktrees; ln -s ../out/o q`},
+		{"a file that cannot be read for a while", ``, `mkdir w; git init -q t; echo "gitdir: $PWD/t/.git" >w/.git; : >x`, `chmod 0 w/.git; mv t t2; ln -s ../out/o t; chmod 644 w/.git`},
+		{"a directory that cannot be entered for a while", ``, `mkdir w; git init -q t; echo "gitdir: $PWD/t/.git" >w/.git; : >x`, `chmod 0 w; mv t t2; ln -s ../out/o t; chmod 755 w`},
+		{"an unreadable one moves up", ``, `mkdir -p q/1/x; git init -q q/o; echo 'gitdir: ../../o/.git' >q/1/x/.git; : >x`, `chmod 0 q/1/x/.git; mv q/1/x y; mv q/1 z; chmod 644 y/.git z/x/.git`},
 		{"a link of the user's", `ln -s ../out/o l; ln -s ../out d`, `git init -q t; echo 'gitdir: t/.git' >.git; mkdir w; echo 'gitdir: ../t/.git' >w/.git; : >x`, `mv t t2; mv l t; mv l t2/l; mv t2 t`},
 		{"the user's own .git file", `git init -q --bare store; echo "gitdir: ./store" >.git; mkdir w; echo "gitdir: $PWD/store" >w/.git`, `:`, `mv store s2; ln -s ../out/bare store`},
 	}

@@ -30,7 +30,8 @@ type job struct {
 	Dir    string
 	Env    []string
 	UID    uint32
-	Silent bool // install no filter: the same run without a supervisor
+	Groups []uint32 // further ones
+	Silent bool     // install no filter: the same run without a supervisor
 
 	NoLease bool // the supervisor gets no leases, as on NFS
 	NoCalls bool // it gets no calls into other processes, as in a container without CAP_SYS_PTRACE
@@ -260,7 +261,7 @@ func run(t testing.TB, j job) (string, int) {
 	cmd.Env = append(os.Environ(), roleEnv+"=supervise", "GUARD_JOB="+string(b), "GODEBUG=asyncpreemptoff=1")
 	cmd.Dir = "/"
 	if j.UID != self {
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: j.UID, Gid: j.UID}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: j.UID, Gid: j.UID, Groups: j.Groups}}
 	}
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {

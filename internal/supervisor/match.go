@@ -12,7 +12,7 @@ const (
 	hitGitFile
 	hitCommon
 	hitHidden // a hidden name, or something beneath one
-	hitPrefix // an ancestor of a protected name: what is renamed or linked here brings that name along
+	hitPrefix // an ancestor of a protected or hidden name: what is renamed or linked here brings that name along
 	hitDeep   // as hitPrefix, inside the "**" of a pattern
 	hitSelf   // the supervisor's own /proc directory
 	hitLost   // a directory whose path cannot be told
@@ -128,6 +128,22 @@ func (m *matcher) split() {
 	m.nc = nc
 }
 
+// goneTail stands behind the path of what has lost its name (d_path in fs/d_path.c).
+const goneTail = " (deleted)"
+
+// gone reports whether the first n bytes of the path say that.
+//
+//go:norace
+func (m *matcher) gone(n uint) bool {
+	const size = uint(len(goneTail))
+	for i := uint(0); i < size && n > size; i++ {
+		if m.path[(n-size+i)&(longRoom-1)] != goneTail[i] {
+			return false
+		}
+	}
+	return n > size
+}
+
 // roots sets floor and fold, and moves pat to the names.
 //
 //go:norace
@@ -213,7 +229,7 @@ func (m *matcher) nameAt(i uint) {
 	p, left := m.pat+4, uint(m.rb(m.pat+1))
 	for ; left > 0; left-- {
 		if i >= m.nc {
-			m.prefix(hitPrefix)
+			m.hit |= hitPrefix
 			return
 		}
 		if m.rb(p) == compDeep {
@@ -235,7 +251,7 @@ func (m *matcher) nameAt(i uint) {
 //
 //go:norace
 func (m *matcher) deep(i, p, left uint) {
-	m.prefix(hitDeep)
+	m.hit |= hitDeep
 	for i++; i < m.nc; i++ {
 		q, j, l := p, i, left
 		for ; l > 0 && j < m.nc && m.same(j, q); l-- {
@@ -245,13 +261,6 @@ func (m *matcher) deep(i, p, left uint) {
 		if l == 0 && j > m.floor {
 			m.full(m.rb(m.pat)&^kindGit, j == m.nc)
 		}
-	}
-}
-
-//go:norace
-func (m *matcher) prefix(bit uint32) {
-	if m.rb(m.pat) != kindHidden {
-		m.hit |= bit
 	}
 }
 

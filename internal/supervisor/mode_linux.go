@@ -18,7 +18,7 @@ func (s *State) chmod() int {
 	if s.resolved[0].stat < 0 {
 		return s.resolved[0].stat
 	}
-	if hit := s.resolved[0].hit; hit&(hitWhole|hitFixed) != 0 || hit&hitPlace != 0 && hit&hitHidden != 0 {
+	if s.resolved[0].hit&(hitWhole|hitFixed|hitHidden) != 0 { // a mode could show others what is hidden
 		return s.refuse(ReasonName)
 	}
 	if r := s.fenced(); r < 0 {

@@ -16,7 +16,7 @@ const obeyed = ".gitconfig .bashrc .bash_profile .bash_login .bash_logout .bash_
 	".kshrc .xprofile .inputrc .ripgreprc .envrc .mcp.json opencode.json opencode.jsonc .crush.json .aider.conf.yml .Rprofile .pdbrc .exrc .nvim.lua " +
 	".gdbinit .lldbinit .dir-locals.el .hg .sl .svn .bzr _darcs CVS/Root .fslckout _FOSSIL_ .jj/repo/config.toml .repo/repo .yarnrc.yml .pnpmfile.cjs .mise.toml .cargo/config.toml " +
 	".pre-commit-config.yaml lefthook.yml my.code-workspace .vscode .idea .zed .claude .codex .cursor .gemini .agents .opencode .kiro .roo .continue " +
-	".amazonq .qwen .copilot .windsurf .devcontainer .husky .githooks .direnv .vimrc .gvimrc .RData .envrc.local .ruby-env .versions.conf .lite_project.lua .lsp/config.edn hie.yaml .github/hooks .github/copilot .clinerules/hooks .kilo .kilocode .junie .factory .pi .lazygit.yml " +
+	".amazonq .qwen .copilot .windsurf .devcontainer .husky .githooks .direnv .vimrc .gvimrc .RData .envrc.local .ruby-env .versions.conf .lite_project.lua .lsp/config.edn hie.yaml .github/hooks .github/copilot .clinerules/hooks .kilo .kilocode .junie .factory .pi .amp .openhands .trae .vibe .vim/coc-settings.json .theia .lazygit.yml " +
 	"rust-toolchain rust-toolchain.toml .tool-versions .bsp .irbrc irb.rc _irbrc .pryrc .ghci .octaverc .ocamlinit .iex.exs .perldb .Renviron .helix " +
 	"my.sublime-project .lazy.lua mise.local.toml .mise.local.toml .mise .config/mise.toml .config/mise mise/config.toml .BashRC .vscode. opencode.JSON MY.Code-Workspace"
 

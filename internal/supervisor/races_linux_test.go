@@ -90,6 +90,66 @@ func TestKernelHidden(t *testing.T) {
 	}
 }
 
+// TestKernelNamesThatAreGone: a descriptor of O_PATH, which is no open, leads to a file when the name that it was opened by is gone. The file may have
+// another name by then, or be a hidden one.
+func TestKernelNamesThatAreGone(t *testing.T) {
+	const open = `import os
+def path(fd): return "/proc/self/fd/%d" % fd
+def link(fd, name): os.link(path(fd), name, src_dir_fd=os.open(".", os.O_PATH)) # with AT_SYMLINK_FOLLOW
+def attempt(what, act):
+    try: act(); print("UNEXPECTED:", what)
+    except PermissionError: print("refused:", what)
+def tmpfile():
+    fd = os.open(".", os.O_TMPFILE | os.O_RDWR); os.write(fd, b); p = os.open(path(fd), os.O_PATH); link(fd, "y"); os.close(fd)
+    return p
+def second():
+    open("x", "wb").write(b); os.link("x", "y"); fd = os.open("x", os.O_PATH); os.remove("x")
+    return fd
+`
+	cases := []struct{ name, prepare, script, want string }{
+		{"a hidden file that is removed", `echo secret >.env`, `fd = os.open(".env", os.O_PATH); os.remove(".env"); attempt("read", lambda: print(open(path(fd)).read()))`, "refused: read\n"},
+		{"an index", `git init -q; echo a >a; git add a`, `b = open(".git/index", "rb").read()
+for fd in second, tmpfile:
+    fd = fd(); os.rename("y", ".git/index")
+    attempt("write", lambda: open(path(fd), "r+b").write(b"evil"))
+    attempt("cut", lambda: os.truncate(path(fd), 0))
+    attempt("change its mode", lambda: os.chmod(path(fd), 0o666))
+    attempt("link", lambda: link(fd, "z"))
+    print(open(".git/index", "rb").read() == b)`, strings.Repeat("refused: write\nrefused: cut\nrefused: change its mode\nrefused: link\nTrue\n", 2)},
+		{"what has no name any more", `echo plain >plain`, `fd = os.open("plain", os.O_RDONLY); os.remove("plain"); print(open(path(fd), "r+").read(), end=""); os.fchmod(fd, 0o600)
+p = os.open(".", os.O_TMPFILE | os.O_RDWR); open(path(p), "w").write("new"); link(p, "named"); print(open("named").read())
+open("x (deleted)", "w").write("x"); fd = os.open("x (deleted)", os.O_PATH); open(path(fd), "w").write("y"); print(open("x (deleted)").read())`, "plain\nnew\ny\n"},
+	}
+	for user, uid := range users(t) {
+		for _, c := range cases {
+			t.Run(c.name+" "+user, func(t *testing.T) {
+				dir, rules := workspace(t, uid)
+				rules.Hidden = hiddenNames
+				script(t, dir, uid, c.prepare)
+				out, _ := run(t, job{Rules: rules, Dir: dir, UID: uid, Argv: []string{"python3", "-c", open + c.script}})
+				if out != c.want {
+					t.Errorf("%s", out)
+				}
+			})
+		}
+	}
+}
+
+// TestKernelADirectoryAroundAHiddenName is not renamed: what lies in it would be hidden no more.
+func TestKernelADirectoryAroundAHiddenName(t *testing.T) {
+	for user, uid := range users(t) {
+		t.Run(user, func(t *testing.T) {
+			dir, rules := workspace(t, uid)
+			rules.Hidden = []string{"config/master.key", "a/*/x.pem"}
+			script(t, dir, uid, `mkdir -p config a/keys; echo secret >config/master.key; chmod 600 config/master.key; echo secret >a/keys/x.pem; echo plain >config/routes`)
+			out, _ := run(t, job{Rules: rules, Dir: dir, UID: uid, Argv: []string{"bash", "-c", `mkdir e; "$SELF" exchange e config; mv config c; mv a/keys k; mv a b; cat */*.key config/master.key */*.pem */*/*.pem; ln -s config l; cat l/routes; chmod 666 config/master.key 2>/dev/null; stat -c %a config/master.key; rm -r config && echo removed`}, Env: []string{roleEnv + "=act"}})
+			if strings.Contains(out, "secret") || !strings.HasSuffix(out, "plain\n600\nremoved\n") {
+				t.Errorf("%s", out)
+			}
+		})
+	}
+}
+
 // TestKernelARootThatIsNotThereStartsNothing where Landlock alone holds the files: what is hidden in it would not be known by another path.
 func TestKernelARootThatIsNotThereStartsNothing(t *testing.T) {
 	dir, rules := workspace(t, self)

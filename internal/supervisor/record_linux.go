@@ -302,6 +302,8 @@ func (s *State) pathOf(sp *resolvedPath) int {
 	}
 	if sp.obj < 0 {
 		s.m.addName(sp.name[:])
+	} else if s.m.gone(s.m.n) {
+		s.m.n -= uint(len(goneTail))
 	}
 	return 0
 }

@@ -209,9 +209,17 @@ func (s *State) hardLink() int {
 	s.number("", uint(s.resolved[0].obj))
 	b := &s.resolved[1]
 	r = sys(syscall.SYS_LINKAT, uintptr(s.fdDir), uintptr(unsafe.Pointer(&s.num[0])), uintptr(b.dir), uintptr(unsafe.Pointer(&b.name[0])), atFollow)
-	if r = s.made(1, r); r == 0 && (s.judge(0) < 0 || s.resolved[0].hit&(hitNames|hitHidden) != 0) { // it has become an index since
+	if r = s.made(1, r); r == 0 && !s.linkedHereAlone() && (s.judge(0) < 0 || s.resolved[0].hit&(hitNames|hitHidden) != 0) { // it has become an index since
 		sys(syscall.SYS_UNLINKAT, uintptr(b.dir), uintptr(unsafe.Pointer(&b.name[0])), 0, 0, 0)
 		return s.refuse(ReasonRace)
 	}
 	return r
+}
+
+// linkedHereAlone reports whether what resolved path 0 stands for had no name (O_TMPFILE), and has one now.
+//
+//go:norace
+func (s *State) linkedHereAlone() bool {
+	s.literal("")
+	return s.resolved[0].st.Nlink == 0 && lstatat(s.resolved[0].obj, &s.num[0], &s.st) == 0 && s.st.Nlink == 1
 }

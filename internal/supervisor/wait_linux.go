@@ -59,6 +59,7 @@ func (s *State) reopenWaiting(w *waiting) int {
 	sp.reset()
 	s.op, s.why, s.flags, s.in[0].from, s.in[1].from, sp.obj = opOpen, ReasonNone, w.flags, fromFD, fromNothing, w.dir
 	r := s.stillMay(w.flags)
+	w.dir = sp.obj // astray may have put another in its place
 	if r == 0 && w.flags&syscall.O_TRUNC != 0 && s.typeOf(0) == syscall.S_IFREG {
 		r = sys(syscall.SYS_FTRUNCATE, uintptr(fd), 0, 0, 0, 0)
 	}

@@ -54,6 +54,9 @@ func (n *nameRules) obey(o resolve.Obeyed) {
 	for _, p := range append(slices.Clone(o.Paths), o.Names...) {
 		n.Rules = append(n.Rules, NameRule{Field: "Files.Protect", Name: p, parts: strings.Split(strings.TrimPrefix(p, "/"), "/"), obeyed: true})
 	}
+	for _, p := range o.Hidden {
+		n.Rules = append(n.Rules, NameRule{Field: "Files.HideNames", Name: p, parts: strings.Split(strings.TrimPrefix(p, "/"), "/"), Hides: true})
+	}
 }
 
 // A match is what a path is to one of the names: of several, the last of these.

@@ -108,7 +108,8 @@ type Files struct {
 	Hide []string
 	// HideNames lists file names, such as ".env" and ".env.*", in the notation of
 	// [ProtectedNames], that cannot be opened anywhere below Write, at any depth,
-	// whether or not they exist yet.
+	// whether or not they exist yet. What a symbolic link of such a name leads to is hidden, too, if
+	// the link is there when the sandbox is made: in the top of a writable directory, in repositories one level below, and in the home.
 	HideNames []string
 	// Private lists directories that are empty and writable at each start and gone
 	// afterwards, such as /tmp. They take memory; see PrivateBytes. One that does

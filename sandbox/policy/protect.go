@@ -39,6 +39,9 @@ import (
 // not let be written: git worktree prune inside would remove it, since it does not see that work tree. A work tree that core.worktree of an existing repository names, as a submodule's does, stays where it is: neither it nor a directory above it can
 // be moved, or become a link.
 //
+// What a symbolic link leads to that stands at a protected name when the sandbox is made is protected, too: in the top of a writable directory, in repositories one
+// level below and in the home.
+//
 // A character beyond ASCII counts as none where names are compared, but for those
 // that fold to ASCII: "café" covers "caf", too. Its other spellings, in two
 // characters, are not covered where a file system takes both for one.
