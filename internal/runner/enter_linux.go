@@ -157,7 +157,10 @@ func (r *Run) load(id stage.Identity) error {
 			return err
 		}
 	}
-	entry.Apart = r.session == nil && r.apart()
+	if a := r.cmd.SysProcAttr; r.session == nil {
+		entry.Apart = r.apart()
+		entry.OwnTTY = !entry.Apart && (a == nil || !a.Foreground)
+	}
 	if r.session != nil {
 		entry.Enters, entry.Given, entry.Batch, entry.Untimed = true, 1, r.sandbox.Plan.Batch, r.plain && !r.borrowed
 		if r.way, entry.Shares, err = r.session.way(r.template); err != nil {
