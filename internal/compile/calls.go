@@ -33,6 +33,8 @@ const (
 	fcntlSetFlags      = 4 // F_SETFL
 	openAsync          = 0x2000
 	ioctlAsync         = 0x5452 // FIOASYNC
+	ioctlTypes         = 0x5412 // TIOCSTI
+	ioctlPastes        = 0x541c // TIOCLINUX
 	fcntlSetLease      = 1024
 	fcntlSetDelegation = 1024 + 16
 )
@@ -48,6 +50,9 @@ func (c *compilation) fallbackRules() []seccomp.Rule {
 		rules = append(rules, echoSockets...)
 	}
 	bounded := !c.open(policy.BoundNetwork) && !c.Policy.Network.Host
+	if !c.defaultProfile() && (bounded || !c.open(policy.BoundFiles) || !c.open(policy.BoundProcesses)) {
+		rules = append(rules, noTyping...)
+	}
 	if bounded && !c.root.Nest && !c.defaultProfile() {
 		rules = append(rules, denyHostSockets...)
 	}
@@ -95,6 +100,13 @@ func (c *compilation) fallbackRules() []seccomp.Rule {
 var noHeldPipes = []seccomp.Rule{
 	{Names: []string{"splice"}, Action: seccomp.Errno(errArgument), Args: []seccomp.Arg{{Index: 1, Width: 64}, {Index: 3, Width: 64}}, Reason: "holds the lock of a pipe as long as a socket has nothing"},
 	{Names: []string{"sendfile"}, Action: seccomp.Errno(errArgument), Args: []seccomp.Arg{{Index: 2, Width: 64}}, Reason: "holds the lock of a pipe as long as a terminal or socket has nothing"},
+}
+
+// noTyping keep the tool from typing into the terminal that it was given: what reads there next, the user's shell when the harness has ended, executes it outside
+// of every bound (ioctl_tty(2), ioctl_console(2)). The default profile refuses both.
+var noTyping = []seccomp.Rule{
+	{Names: []string{"ioctl"}, Action: seccomp.Errno(errPerm), Args: []seccomp.Arg{{Index: 1, Value: ioctlTypes}}, Reason: "types into the terminal as if the user had"},
+	{Names: []string{"ioctl"}, Action: seccomp.Errno(errPerm), Args: []seccomp.Arg{{Index: 1, Value: ioctlPastes}}, Reason: "pastes the console's selection as if the user had"},
 }
 
 // noExitStops keep a tracer from stopping a tracee that is being killed. Such a
