@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -12,7 +13,7 @@ type Account struct {
 	Tool     string
 	Status   string // "promised", "running", "exit status 1", "ended at its deadline, 1m0s" ...
 	Started  time.Time
-	Deadline time.Time // the context's, at which os/exec calls Cancel; zero: there is none
+	Deadline time.Time // the context's, at which os/exec ends the run; zero: there is none
 	Ended    time.Time
 	Evidence *Evidence // nil: the tool was not executed
 	Stuck    int       // a process that was killed and has not ended; 0: there is none
@@ -26,4 +27,10 @@ type Account struct {
 	Refused    []policy.Violation // by the supervisor, so far
 	Beyond     uint64             // refusals that Refused has no room for
 	Allowed    []string           // what Files.Decide has allowed, in words
+}
+
+// cancels reports whether the end of the caller's context is the run's: by the Cancel that it has by default, or by os/exec, some time after one of the caller's.
+func (r *Run) cancels() bool {
+	own := reflect.ValueOf(r.cmd.Cancel).Pointer() == reflect.ValueOf(r.kill).Pointer()
+	return r.cmd.Cancel != nil && (own || r.cmd.WaitDelay > 0)
 }

@@ -292,7 +292,7 @@ func (r *Run) noteOwnEnv(vars []string) {
 // account begins a run's Account.
 func (r *Run) account() Account {
 	a := Account{Sandbox: r.sandbox, Tool: r.tool().Path, Status: "promised"}
-	if at, ok := r.caller.Deadline(); ok && r.cmd.Cancel != nil {
+	if at, ok := r.caller.Deadline(); ok && r.cancels() {
 		a.Deadline = at
 	}
 	if r.sandbox == nil {
