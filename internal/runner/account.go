@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"reflect"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -27,10 +26,4 @@ type Account struct {
 	Refused    []policy.Violation // by the supervisor, so far
 	Beyond     uint64             // refusals that Refused has no room for
 	Allowed    []string           // what Files.Decide has allowed, in words
-}
-
-// cancels reports whether the end of the caller's context is the run's: by the Cancel that it has by default, or by os/exec, some time after one of the caller's.
-func (r *Run) cancels() bool {
-	own := reflect.ValueOf(r.cmd.Cancel).Pointer() == reflect.ValueOf(r.kill).Pointer()
-	return r.cmd.Cancel != nil && (own || r.cmd.WaitDelay > 0)
 }
