@@ -267,8 +267,8 @@ func (r *Run) borrow(id stage.Identity) {
 // unsuited says what of the command a session's command has otherwise; "": nothing.
 func (r *Run) unsuited() string {
 	switch a := r.cmd.SysProcAttr; {
-	case a != nil && (a.Credential != nil || a.Setsid || a.Setctty || a.Setpgid || a.Foreground):
-		return "the command's SysProcAttr has a Credential, or a session, process group or terminal"
+	case a != nil && (a.Credential != nil || a.Setsid || a.Setctty || a.Setpgid || a.Foreground || a.UseCgroupFD):
+		return "the command's SysProcAttr has a Credential, or a session, process group, terminal or cgroup"
 	case len(r.cmd.ExtraFiles) > stage.MostSessionFiles-3:
 		return "the command has too many ExtraFiles"
 	case r.made() != nil:
