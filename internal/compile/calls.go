@@ -56,6 +56,9 @@ func (c *compilation) fallbackRules() []seccomp.Rule {
 	if bounded && !c.root.Nest && !c.defaultProfile() {
 		rules = append(rules, denyHostSockets...)
 	}
+	if !c.defaultProfile() && c.closesKeys() {
+		rules = append(rules, noKeys)
+	}
 	if !c.namespaced && bounded {
 		if c.streams() {
 			rules = append(rules, Streams(c.local())...)
@@ -108,6 +111,9 @@ var noTyping = []seccomp.Rule{
 	{Names: []string{"ioctl"}, Action: seccomp.Errno(errPerm), Args: []seccomp.Arg{{Index: 1, Value: ioctlTypes}}, Reason: "types into the terminal as if the user had"},
 	{Names: []string{"ioctl"}, Action: seccomp.Errno(errPerm), Args: []seccomp.Arg{{Index: 1, Value: ioctlPastes}}, Reason: "pastes the console's selection as if the user had"},
 }
+
+// noKeys takes the place of a namespace of keys, of which there is none.
+var noKeys = seccomp.Rule{Names: []string{"add_key", "request_key", "keyctl"}, Action: seccomp.Errno(errPerm), Reason: "the user's keyrings are in no namespace"}
 
 // noExitStops keep a tracer from stopping a tracee that is being killed. Such a
 // stop (PTRACE_EVENT_EXIT, ptrace(2)) ends only when the tracer goes on or is gone,
