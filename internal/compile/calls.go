@@ -29,6 +29,7 @@ const (
 	ptraceOldSetOptions, ptraceSetOptions, ptraceSeize = 21, 0x4200, 0x4206
 	traceExit                                          = 0x40 // PTRACE_O_TRACEEXIT
 
+	cloneNewUser       = 0x10000000
 	limitCore          = 4 // RLIMIT_CORE
 	fcntlSetFlags      = 4 // F_SETFL
 	openAsync          = 0x2000
@@ -58,6 +59,9 @@ func (c *compilation) fallbackRules() []seccomp.Rule {
 	}
 	if !c.defaultProfile() && c.closesKeys() {
 		rules = append(rules, noKeys)
+	}
+	if c.namespaced && !c.plan.Namespaces.User && c.Policy.Root == nil && !c.defaultProfile() {
+		rules = append(rules, noUsers...)
 	}
 	if !c.namespaced && bounded {
 		if c.streams() {
@@ -114,6 +118,14 @@ var noTyping = []seccomp.Rule{
 
 // noKeys takes the place of a namespace of keys, of which there is none.
 var noKeys = seccomp.Rule{Names: []string{"add_key", "request_key", "keyctl"}, Action: seccomp.Errno(errPerm), Reason: "the user's keyrings are in no namespace"}
+
+// noUsers keep the tool of a root harness from the rights that it would have in a user namespace of its own, where the sandbox has none, whose quota says it else:
+// with them it mounts, without Landlock, the harness's control group.
+var noUsers = []seccomp.Rule{
+	{Names: []string{"clone", "unshare"}, Action: seccomp.Errno(errPerm), Args: []seccomp.Arg{{Index: 0, Op: seccomp.MaskedEqual, Mask: cloneNewUser, Value: cloneNewUser}},
+		Reason: "a user namespace gives capabilities"},
+	{Names: []string{"clone3"}, Action: seccomp.Errno(errNoSys), Reason: "makes namespaces out of a filter's sight"},
+}
 
 // noExitStops keep a tracer from stopping a tracee that is being killed. Such a
 // stop (PTRACE_EVENT_EXIT, ptrace(2)) ends only when the tracer goes on or is gone,
