@@ -106,6 +106,9 @@ func prepare() {
 
 	all := ^uint64(0)
 	check(sys.Call(syscall.SYS_RT_SIGPROCMASK, sys.SIG_SETMASK, sys.Addr(&all), sys.Addr(&st.oldMask), 8, 0, 0))
+	// A harness may ignore it: init would be told of no child's end (do_notify_parent in kernel/signal.c).
+	st.action = sys.SigAction{}
+	sys.Call(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGCHLD), sys.Addr(&st.action), 0, 8, 0, 0)
 	if st.threads {
 		takeSignals(st.stageSock) // in place of the Go runtime's handlers; every other stage has none until closeStageFDs
 	}
