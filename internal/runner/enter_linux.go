@@ -284,9 +284,10 @@ func (r *Run) unsuited() string {
 
 // apart reports whether the tool leaves the harness's session, as that of a session or a prepared sandbox does: the stage passes on what signals it, and a terminal is
 // not among the command's files. In the harness's process group, without a shell around the harness, a tool has the kernel send SIGHUP to all of
-// that: it stops a child and leaves the group, and its end then orphans the group (kill_orphaned_pgrp in kernel/exit.c).
+// that: it stops a child and leaves the group, and its end then orphans the group (kill_orphaned_pgrp in kernel/exit.c). Without a pid namespace it enters the harness's
+// group from one of its own, too.
 func (r *Run) apart() bool {
-	if a := r.cmd.SysProcAttr; a != nil && (a.Setsid || a.Setctty || a.Setpgid || a.Foreground) {
+	if a := r.cmd.SysProcAttr; a != nil && (a.Setsid || a.Setctty || a.Setpgid && r.sandbox.Plan.Namespaces.PID || a.Foreground) {
 		return false
 	}
 	for _, f := range []any{r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr} {

@@ -27,6 +27,10 @@ func stageMain() {
 		sys.Call(syscall.SYS_EXIT_GROUP, wire.ExitFailed, 0, 0, 0, 0, 0)
 	}
 	prepare()
+	own, _ := sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
+	if group, _ := sys.Call(syscall.SYS_GETPGID, 0, 0, 0, 0, 0, 0); group == own {
+		st.request.Leads = 1
+	}
 	if st.hdr.Flags&wire.FlagOwnTTY != 0 {
 		leaveControlling()
 	}
