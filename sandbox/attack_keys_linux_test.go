@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var _, _ = offer(attacks, "keys", keyActs), offer(programs, "harness without keys", harnessWithoutKeys)
+var _, _, _ = offer(attacks, "keys", keyActs), offer(programs, "harness without keys", harnessWithoutKeys), offer(programs, "the user's keys", readUsersKeys)
 
 // secretKey is a key in the harness's session keyring.
 const secretKey = "holdfast-secret"
@@ -103,7 +103,7 @@ var lastUser = 1<<20 + uint32(os.Getpid())<<4
 
 // A user whose quota of keys is used up still gets a tool, which keeps the
 // harness's session keyring and cannot use it; the report says so. Where the
-// profile is not known to refuse keys nothing runs.
+// profile allows keys nothing runs.
 func TestKernelAttackSessionKeyringWithoutQuota(t *testing.T) {
 	kerneltest.Need(t, kerneltest.HasUserNamespaces)
 	kerneltest.Long(t)
@@ -113,7 +113,7 @@ func TestKernelAttackSessionKeyringWithoutQuota(t *testing.T) {
 		for profile, want := range map[string]string{
 			"the default profile": "ended: <nil>, by quota: false, start error: false\nprivileges weaker, held false\n",
 			"another profile":     "by quota: true, start error: true\nprivileges promised, held false\n",
-			"no profile":          "by quota: true, start error: true\nprivileges promised, held false\n",
+			"no profile":          "ended: <nil>, by quota: false, start error: false\nprivileges weaker, held false\n",
 		} {
 			lastUser++
 			t.Run(w.name+", "+profile, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestKernelAttackSessionKeyringWithoutQuota(t *testing.T) {
 						t.Fatalf("without walls not every act succeeds: %v\n%s", err, out)
 					}
 					tried := 0
-					if profile == "the default profile" {
+					if profile != "another profile" {
 						tried = len(keyActs)
 					}
 					if got := strings.Count(inside, "\toperation not permitted\n") + strings.Count(inside, "\t"+syscall.ENOSYS.Error()+"\n"); got != tried || strings.Contains(inside, "succeeded") {
@@ -183,4 +183,54 @@ func uid(t *testing.T) uint32 {
 		t.Fatal(err)
 	}
 	return uint32(n)
+}
+
+// readUsersKeys reads a key of the user's own keyring, whose number it is given; it could find that by trying all.
+func readUsersKeys(args []string) {
+	ring, _ := strconv.Atoi(args[0])
+	_, err := unix.KeyctlJoinSessionKeyring("holdfast-attack")
+	if err == nil {
+		_, err = unix.KeyctlInt(unix.KEYCTL_LINK, ring, unix.KEY_SPEC_SESSION_KEYRING, 0, 0)
+	}
+	id := 0
+	if err == nil {
+		id, err = unix.KeyctlSearch(unix.KEY_SPEC_SESSION_KEYRING, "user", secretKey, 0)
+	}
+	b, n := make([]byte, 64), 0
+	if err == nil {
+		n, err = unix.KeyctlBuffer(unix.KEYCTL_READ, id, b, 0)
+	}
+	fmt.Printf("%q, %v\n", b[:max(n, 0)], err)
+}
+
+// TestKernelAttackTheUsersKeys: they are in no namespace, and no session keyring of the tool's own keeps it from them.
+func TestKernelAttackTheUsersKeys(t *testing.T) {
+	eachWall(t, allSets, func(t *testing.T, w walls) {
+		if !Probe().Keyring.Yes() {
+			t.Skip("needs keyrings")
+		}
+		ring, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_USER_KEYRING, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key, err := unix.AddKey("user", secretKey, []byte("original"), ring)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.KeyctlInt(unix.KEYCTL_UNLINK, key, ring, 0, 0)
+		if out, err := hostileBare(t, "the user's keys", strconv.Itoa(ring)).CombinedOutput(); string(out) != "\"original\", <nil>\n" {
+			t.Fatalf("without walls: %s, %v", out, err)
+		}
+		p := attackPolicy(t, "", w)
+		for name, profile := range map[string]seccomp.Filter{
+			"default": p.Syscalls, "none": seccomp.Off(),
+			"one of the caller's own": {Default: seccomp.Allow, Rules: []seccomp.Rule{{Names: []string{"bpf"}}}},
+		} {
+			p.Syscalls = profile
+			c := hostile(t, attackSandbox(t, p, w), "the user's keys", strconv.Itoa(ring))
+			if out, err := c.CombinedOutput(); string(out) != "\"\", operation not permitted\n" {
+				t.Errorf("ESCAPE: profile %s: %s, %v", name, out, err)
+			}
+		}
+	})
 }

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"golang.org/x/sys/unix"
@@ -36,20 +37,24 @@ func behind(t *testing.T, pid int) (again func()) {
 	}
 }
 
-// killWhenEnded kills a process, waits for the end of another, and at once does what follows.
+// killWhenEnded kills a process, waits for the end of another, and at once does what follows. With 0 it kills none.
 func killWhenEnded(t *testing.T, kill, ends int, then func()) {
 	t.Helper()
 	fd, err := unix.PidfdOpen(ends, 0)
 	if err == unix.ESRCH { // it has ended, and kill, which has reaped it, may have
-		unix.Kill(kill, unix.SIGKILL)
+		if kill != 0 {
+			unix.Kill(kill, unix.SIGKILL)
+		}
 		then()
 		return
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Kill(kill, unix.SIGKILL); err != nil && err != unix.ESRCH {
-		t.Fatal(err)
+	if kill != 0 {
+		if err := unix.Kill(kill, unix.SIGKILL); err != nil && err != unix.ESRCH {
+			t.Fatal(err)
+		}
 	}
 	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	for {
@@ -87,6 +92,35 @@ func TestKernelNothingOutlivesTheStageAndTheKeeper(t *testing.T) {
 					}
 					dead(t, fds, 10_000)
 				}
+			}
+		})
+	})
+}
+
+// TestKernelNothingOutlivesADeadlineWithoutStageAndKeeper, which are killed as soon as init has ended: that is the last of the three. The harness's death has the stage do the same.
+func TestKernelNothingOutlivesADeadlineWithoutStageAndKeeper(t *testing.T) {
+	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+		kerneltest.InChild(t, kerneltest.Child{As: as, Without: []kerneltest.Feature{kerneltest.Namespaces}}, func(t *testing.T) {
+			p := workspaceHere(t)
+			p.Limits.WallClock = time.Second
+			for done := 0; done < kerneltest.Amount(t, 2, 5, 5); {
+				c, fds, ready := startLitter(t, t.Context(), p, "sleep 1000")
+				if !ready { // on a slow machine
+					c.Wait()
+					p.Limits.WallClock *= 2
+					continue
+				}
+				stage := c.Process.Pid
+				keeper := theChild(t, stage)
+				again := behind(t, stage)
+				killWhenEnded(t, 0, theChild(t, keeper), func() {
+					unix.Kill(keeper, unix.SIGKILL)
+					unix.Kill(stage, unix.SIGKILL)
+				})
+				again()
+				c.Wait()
+				dead(t, fds, 10_000)
+				done++
 			}
 		})
 	})

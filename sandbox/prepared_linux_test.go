@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -236,4 +237,40 @@ func TestKernelAPreparedCommandThatIsCancelled(t *testing.T) {
 			t.Error(why)
 		}
 	})
+}
+
+// TestKernelACommandWithACgroupTakesNothingPrepared: what waits is in the harness's cgroup, whatever the command's SysProcAttr says. The cgroup here is the harness's own.
+func TestKernelACommandWithACgroupTakesNothingPrepared(t *testing.T) {
+	kerneltest.Need(t, kerneltest.LandlockABI(6), kerneltest.HasSeccompFilter, kerneltest.HasUserNamespaces)
+	own := ownCgroup(t)
+	s, _ := preparedSandbox(t, "", sessionWalls[0])
+	c := sh(s, "true")
+	c.SysProcAttr = &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(own.Fd())}
+	if err := c.Run(); errors.Is(err, syscall.EACCES) {
+		t.Skip("needs a cgroup that this user may move processes to")
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	if why := cold(c.Report()); !strings.Contains(why, "cgroup") {
+		t.Errorf("it took what waited: %q", why)
+	}
+}
+
+// ownCgroup opens the directory of this process's cgroup (cgroups(7), version 2).
+func ownCgroup(t *testing.T) *os.File {
+	t.Helper()
+	mounts, _ := os.ReadFile("/proc/self/mounts")
+	cgroups, _ := os.ReadFile("/proc/self/cgroup")
+	_, of, _ := strings.Cut("\n"+string(cgroups), "\n0::")
+	of, _, _ = strings.Cut(of, "\n")
+	for line := range strings.Lines(string(mounts)) {
+		if f := strings.Fields(line); len(f) > 2 && f[2] == "cgroup2" {
+			if dir, err := os.Open(filepath.Join(f[1], of)); err == nil {
+				t.Cleanup(func() { dir.Close() })
+				return dir
+			}
+		}
+	}
+	t.Skip("needs a cgroup of version 2")
+	return nil
 }

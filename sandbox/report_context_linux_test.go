@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -32,11 +33,19 @@ func TestKernelAReportKnowsAContextsDeadline(t *testing.T) {
 			"a deadline beside the policy's":   {limited, late, Held, "deadline ("},
 			"a policy that leaves it open":     {open, late, Open, ""},
 			"a deadline that nothing looks at": {s, late, Open, ""},
+			"an own Cancel":                    {s, late, Open, ""},
+			"an own Cancel and a WaitDelay":    {s, late, Held, "context (Cancel is called in the harness at "},
 		} {
 			cmd := c.s.CommandContext(c.ctx, "/bin/true")
 			cmd.Dir = "/"
 			if strings.Contains(name, "nothing") {
 				cmd.Cancel = nil
+			}
+			if strings.Contains(name, "own Cancel") {
+				cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+			}
+			if strings.Contains(name, "WaitDelay") {
+				cmd.WaitDelay = time.Minute
 			}
 			if line := cmd.Report().Bound(policy.BoundTime); line.State != c.state && line.State != Promised {
 				t.Errorf("%s, before its start: %s", name, line.State)
@@ -49,5 +58,31 @@ func TestKernelAReportKnowsAContextsDeadline(t *testing.T) {
 				t.Errorf("%s: want %s by %q:\n%s", name, c.state, c.by, r)
 			}
 		}
+	})
+}
+
+// TestKernelADeadlineThatACancelOfTheCallersLetsPass holds the time for no tool, and the report does not say so. Here the context is cancelled before.
+func TestKernelADeadlineThatACancelOfTheCallersLetsPass(t *testing.T) {
+	eachWall(t, []walls{allSets[0], allSets[3]}, func(t *testing.T, w walls) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		c := attackSandbox(t, attackPolicy(t, "", w), w).CommandContext(ctx, "/bin/sh", "-c", "trap 'echo obeyed not' INT; read line; echo ran on")
+		c.Dir = "/"
+		in, err := c.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		signalled := make(chan struct{})
+		c.Cancel = func() error { defer close(signalled); return c.Process.Signal(os.Interrupt) }
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		<-signalled
+		if line := c.Report().Bound(policy.BoundTime); line.State != Open {
+			t.Errorf("the time is %s of a tool that runs on", line.State)
+		}
+		in.Close()
+		c.Wait()
 	})
 }

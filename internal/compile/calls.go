@@ -29,10 +29,13 @@ const (
 	ptraceOldSetOptions, ptraceSetOptions, ptraceSeize = 21, 0x4200, 0x4206
 	traceExit                                          = 0x40 // PTRACE_O_TRACEEXIT
 
+	cloneNewUser       = 0x10000000
 	limitCore          = 4 // RLIMIT_CORE
 	fcntlSetFlags      = 4 // F_SETFL
 	openAsync          = 0x2000
 	ioctlAsync         = 0x5452 // FIOASYNC
+	ioctlTypes         = 0x5412 // TIOCSTI
+	ioctlPastes        = 0x541c // TIOCLINUX
 	fcntlSetLease      = 1024
 	fcntlSetDelegation = 1024 + 16
 )
@@ -48,8 +51,17 @@ func (c *compilation) fallbackRules() []seccomp.Rule {
 		rules = append(rules, echoSockets...)
 	}
 	bounded := !c.open(policy.BoundNetwork) && !c.Policy.Network.Host
+	if !c.defaultProfile() && (bounded || !c.open(policy.BoundFiles) || !c.open(policy.BoundProcesses)) {
+		rules = append(rules, noTyping...)
+	}
 	if bounded && !c.root.Nest && !c.defaultProfile() {
 		rules = append(rules, denyHostSockets...)
+	}
+	if !c.defaultProfile() && c.closesKeys() {
+		rules = append(rules, noKeys)
+	}
+	if c.namespaced && !c.plan.Namespaces.User && c.Policy.Root == nil && !c.defaultProfile() {
+		rules = append(rules, noUsers...)
 	}
 	if !c.namespaced && bounded {
 		if c.streams() {
@@ -95,6 +107,24 @@ func (c *compilation) fallbackRules() []seccomp.Rule {
 var noHeldPipes = []seccomp.Rule{
 	{Names: []string{"splice"}, Action: seccomp.Errno(errArgument), Args: []seccomp.Arg{{Index: 1, Width: 64}, {Index: 3, Width: 64}}, Reason: "holds the lock of a pipe as long as a socket has nothing"},
 	{Names: []string{"sendfile"}, Action: seccomp.Errno(errArgument), Args: []seccomp.Arg{{Index: 2, Width: 64}}, Reason: "holds the lock of a pipe as long as a terminal or socket has nothing"},
+}
+
+// noTyping keep the tool from typing into the terminal that it was given: what reads there next, the user's shell when the harness has ended, executes it outside
+// of every bound (ioctl_tty(2), ioctl_console(2)). The default profile refuses both.
+var noTyping = []seccomp.Rule{
+	{Names: []string{"ioctl"}, Action: seccomp.Errno(errPerm), Args: []seccomp.Arg{{Index: 1, Value: ioctlTypes}}, Reason: "types into the terminal as if the user had"},
+	{Names: []string{"ioctl"}, Action: seccomp.Errno(errPerm), Args: []seccomp.Arg{{Index: 1, Value: ioctlPastes}}, Reason: "pastes the console's selection as if the user had"},
+}
+
+// noKeys takes the place of a namespace of keys, of which there is none.
+var noKeys = seccomp.Rule{Names: []string{"add_key", "request_key", "keyctl"}, Action: seccomp.Errno(errPerm), Reason: "the user's keyrings are in no namespace"}
+
+// noUsers keep the tool of a root harness from the rights that it would have in a user namespace of its own, where the sandbox has none, whose quota says it else:
+// with them it mounts, without Landlock, the harness's control group.
+var noUsers = []seccomp.Rule{
+	{Names: []string{"clone", "unshare"}, Action: seccomp.Errno(errPerm), Args: []seccomp.Arg{{Index: 0, Op: seccomp.MaskedEqual, Mask: cloneNewUser, Value: cloneNewUser}},
+		Reason: "a user namespace gives capabilities"},
+	{Names: []string{"clone3"}, Action: seccomp.Errno(errNoSys), Reason: "makes namespaces out of a filter's sight"},
 }
 
 // noExitStops keep a tracer from stopping a tracee that is being killed. Such a

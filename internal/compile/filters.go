@@ -12,8 +12,20 @@ import (
 )
 
 // refusesKeys reports whether the tool's filter is known to refuse all use of
-// keys, as the default profile does.
-func (c *compilation) refusesKeys() bool { return c.defaultProfile() && c.Facts.Seccomp.Yes() }
+// keys, as the default profile does, and noKeys in any other's place.
+func (c *compilation) refusesKeys() bool {
+	return c.Facts.Seccomp.Yes() && (c.defaultProfile() || c.closesKeys())
+}
+
+// closesKeys reports whether keys are refused besides the profile: those of the user's own keyrings are had by their numbers, in any namespace, by every process of
+// that user (key_task_permission in security/keys/permission.c). A profile that allows keyctl by a rule has them all.
+func (c *compilation) closesKeys() bool {
+	return !c.open(policy.BoundPrivileges) && !c.root.Nest && c.Facts.Keyring.Yes() && !c.allowsKeys()
+}
+
+func (c *compilation) allowsKeys() bool {
+	return slices.ContainsFunc(c.Policy.Syscalls.Rules, func(r seccomp.Rule) bool { return r.Action == seccomp.Allow && slices.Contains(r.Names, "keyctl") })
+}
 
 // defaultProfile reports whether the profile is the default one.
 func (c *compilation) defaultProfile() bool {

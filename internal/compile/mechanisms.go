@@ -174,6 +174,9 @@ func (c *compilation) loseOthers() {
 			c.addLoss(policy.BoundNetwork, l)
 		}
 	}
+	if c.allowsKeys() && !c.open(policy.BoundPrivileges) {
+		c.note(policy.BoundPrivileges, "the profile allows keyctl: keys of the user's own keyrings can be read and changed")
+	}
 	c.loseTasks()
 	if c.namespaced && !c.sharesPIDs() || c.open(policy.BoundProcesses) {
 		return

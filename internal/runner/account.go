@@ -12,7 +12,7 @@ type Account struct {
 	Tool     string
 	Status   string // "promised", "running", "exit status 1", "ended at its deadline, 1m0s" ...
 	Started  time.Time
-	Deadline time.Time // the context's, at which os/exec calls Cancel; zero: there is none
+	Deadline time.Time // the context's, at which os/exec ends the run; zero: there is none
 	Ended    time.Time
 	Evidence *Evidence // nil: the tool was not executed
 	Stuck    int       // a process that was killed and has not ended; 0: there is none

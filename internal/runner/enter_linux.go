@@ -157,7 +157,10 @@ func (r *Run) load(id stage.Identity) error {
 			return err
 		}
 	}
-	entry.Apart = r.session == nil && r.apart()
+	if a := r.cmd.SysProcAttr; r.session == nil {
+		entry.Apart = r.apart()
+		entry.OwnTTY = !entry.Apart && (a == nil || !a.Foreground)
+	}
 	if r.session != nil {
 		entry.Enters, entry.Given, entry.Batch, entry.Untimed = true, 1, r.sandbox.Plan.Batch, r.plain && !r.borrowed
 		if r.way, entry.Shares, err = r.session.way(r.template); err != nil {
@@ -264,8 +267,8 @@ func (r *Run) borrow(id stage.Identity) {
 // unsuited says what of the command a session's command has otherwise; "": nothing.
 func (r *Run) unsuited() string {
 	switch a := r.cmd.SysProcAttr; {
-	case a != nil && (a.Credential != nil || a.Setsid || a.Setctty || a.Setpgid || a.Foreground):
-		return "the command's SysProcAttr has a Credential, or a session, process group or terminal"
+	case a != nil && (a.Credential != nil || a.Setsid || a.Setctty || a.Setpgid || a.Foreground || a.UseCgroupFD):
+		return "the command's SysProcAttr has a Credential, or a session, process group, terminal or cgroup"
 	case len(r.cmd.ExtraFiles) > stage.MostSessionFiles-3:
 		return "the command has too many ExtraFiles"
 	case r.made() != nil:
@@ -281,9 +284,10 @@ func (r *Run) unsuited() string {
 
 // apart reports whether the tool leaves the harness's session, as that of a session or a prepared sandbox does: the stage passes on what signals it, and a terminal is
 // not among the command's files. In the harness's process group, without a shell around the harness, a tool has the kernel send SIGHUP to all of
-// that: it stops a child and leaves the group, and its end then orphans the group (kill_orphaned_pgrp in kernel/exit.c).
+// that: it stops a child and leaves the group, and its end then orphans the group (kill_orphaned_pgrp in kernel/exit.c). Without a pid namespace it enters the harness's
+// group from one of its own, too.
 func (r *Run) apart() bool {
-	if a := r.cmd.SysProcAttr; a != nil && (a.Setsid || a.Setctty || a.Setpgid || a.Foreground) {
+	if a := r.cmd.SysProcAttr; a != nil && (a.Setsid || a.Setctty || a.Setpgid && r.sandbox.Plan.Namespaces.PID || a.Foreground) {
 		return false
 	}
 	for _, f := range []any{r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr} {

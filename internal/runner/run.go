@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -292,7 +293,8 @@ func (r *Run) noteOwnEnv(vars []string) {
 // account begins a run's Account.
 func (r *Run) account() Account {
 	a := Account{Sandbox: r.sandbox, Tool: r.tool().Path, Status: "promised"}
-	if at, ok := r.caller.Deadline(); ok && r.cmd.Cancel != nil {
+	own := reflect.ValueOf(r.cmd.Cancel).Pointer() == reflect.ValueOf(r.kill).Pointer() // else it need not end the run, and os/exec does so after WaitDelay
+	if at, ok := r.caller.Deadline(); ok && r.cmd.Cancel != nil && (own || r.cmd.WaitDelay > 0) {
 		a.Deadline = at
 	}
 	if r.sandbox == nil {

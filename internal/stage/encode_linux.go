@@ -23,6 +23,7 @@ type Run struct {
 	Tell       bool     // the stage says how the run ended (Control.Ended)
 	Quiet      bool     // the harness reads the control socket; keep stderr clean
 	Apart      bool     // the tool leaves the harness's session
+	OwnTTY     bool     // or stays there, and has its terminal only if that is one of its descriptors
 	Probe      bool     // run the ops and report; there is no tool
 	Ignored    uint64   // signals that the tool ignores, bit n-1 for signal n
 	Own        string   // the run's own directory, if the plan needs one
@@ -102,7 +103,7 @@ func (t *Template) program(buf []byte, r Run) []byte {
 	}{
 		{r.Born, wire.FlagBorn}, {r.Built, wire.FlagBuilt}, {r.Serves, wire.FlagSession}, {r.Enters, wire.FlagCommand}, {r.Shares, wire.FlagShares},
 		{r.Ready, wire.FlagReady}, {r.Batch, wire.FlagBatch}, {r.Tell, wire.FlagTell}, {r.Quiet, wire.FlagQuiet}, {r.Probe, wire.FlagProbe},
-		{r.Apart, wire.FlagApart}, {r.Last, wire.FlagLast},
+		{r.Apart, wire.FlagApart}, {r.Last, wire.FlagLast}, {r.OwnTTY, wire.FlagOwnTTY},
 	} {
 		if flag.is {
 			h.Flags |= flag.flag

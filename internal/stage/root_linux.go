@@ -53,7 +53,8 @@ func (c *compiler) privateRoot() {
 func (c *compiler) scratch(a plan.Scratch) {
 	options := [][2]string{{"mode", "0755"}}
 	if a.Bytes > 0 {
-		options = append(options, [2]string{"size", fmt.Sprint(a.Bytes)})
+		// An empty file takes about a KiB of the kernel's memory, and nothing of the size (tmpfs(5)).
+		options = append(options, [2]string{"size", fmt.Sprint(a.Bytes)}, [2]string{"nr_inodes", fmt.Sprint(max(leastFiles, a.Bytes/bytesAFile))})
 	}
 	c.filesystem("tmpfs", attrsWrite, wire.RegScratch, options...)
 	if a.Under {
@@ -63,6 +64,9 @@ func (c *compiler) scratch(a plan.Scratch) {
 	}
 	c.hangScratch()
 }
+
+// A limited scratch has a file for each so many bytes, twice as many as one without a limit, and so many at the least.
+const bytesAFile, leastFiles = 2048, 1024
 
 // hangScratch attaches the scratch in the new root, and makes in it what hidden paths are covered with.
 func (c *compiler) hangScratch() {

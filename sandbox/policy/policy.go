@@ -169,7 +169,7 @@ type Files struct {
 	Decide func(ctx context.Context, r FileRequest) Verdict `json:"-"`
 	// Patience is how long Decide may take. An answer that has not come by then is a denial, of that one question. Zero: 30 seconds.
 	Patience time.Duration
-	// PrivateBytes limits what Private directories and copies can hold together.
+	// PrivateBytes limits what Private directories and copies can hold together: bytes, and a file for each 2 KiB, of 1,024 at the least.
 	// Zero: half of the machine's memory.
 	PrivateBytes uint64
 

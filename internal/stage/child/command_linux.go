@@ -121,4 +121,28 @@ func leaveTerminal(own uintptr) uint32 {
 	return 0
 }
 
+// leaveControlling lets go of the terminal that controls the stage, and what it clones, unless it is one of the tool's descriptors: /dev/tty leads nowhere then
+// (TIOCNOTTY in ioctl_tty(2)). In the harness's session a tool opens the harness's there, comes to its foreground, and reads what the user types. Where the stage
+// cannot open it, the tool cannot either, but for want of a descriptor.
+//
+//go:norace
+//go:nocheckptr
+func leaveControlling() {
+	own, _ := sys.Call(syscall.SYS_GETSID, 0, 0, 0, 0, 0, 0)
+	for fd := range uintptr(st.hdr.Extra) {
+		sid := int32(0)
+		if _, errno := sys.Call(syscall.SYS_IOCTL, fd, tiocGSID, sys.Addr(&sid), 0, 0, 0); errno == 0 && uintptr(sid) == own {
+			return
+		}
+	}
+	fd, errno := sys.Call(syscall.SYS_OPENAT, atCwd, text("/dev/tty\x00"), syscall.O_RDONLY|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0, 0, 0)
+	switch syscall.Errno(errno) {
+	case 0:
+		check(sys.Call(syscall.SYS_IOCTL, fd, syscall.TIOCNOTTY, 0, 0, 0, 0))
+		sys.Call(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
+	case syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM:
+		check(0, errno)
+	}
+}
+
 const tiocGSID = 0x5429

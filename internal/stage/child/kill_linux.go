@@ -4,6 +4,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"github.com/holdfast-dev/holdfast/internal/stage/wire"
 	"github.com/holdfast-dev/holdfast/internal/sys"
 )
 
@@ -101,4 +102,25 @@ func killListed(fd uintptr) (first uintptr) {
 //go:nocheckptr
 func killInit() {
 	sys.Call(sys.SYS_PIDFD_SEND_SIGNAL, uintptr(st.pidfd), uintptr(syscall.SIGKILL), 0, 0, 0, 0)
+}
+
+// askInit has init end with all that is left: it reads the end of its socket, as of a stage that is gone.
+//
+//go:norace
+//go:nocheckptr
+func askInit() {
+	sys.Call(syscall.SYS_SHUTDOWN, st.stageSock, syscall.SHUT_WR, 0, 0, 0, 0)
+}
+
+// endInitFirst kills init, where with it everything dies, and else asks it. It reports which.
+//
+//go:norace
+//go:nocheckptr
+func endInitFirst() (killed bool) {
+	if killed = st.hdr.Flags&wire.FlagPIDNS != 0; killed {
+		killInit()
+	} else {
+		askInit()
+	}
+	return killed
 }

@@ -228,7 +228,12 @@ func giveSignal(sig uintptr) {
 		st.stops = 0 // it has taken from the stage what it had not passed on yet
 	}
 	if !wasPending(sig) && !had {
-		sys.Call(syscall.SYS_KILL, st.toolPID, sig, 0, 0, 0, 0)
+		if st.hdr.Flags&wire.FlagApart == 0 || st.request.Leads == 0 {
+			sys.Call(syscall.SYS_KILL, st.toolPID, sig, 0, 0, 0, 0)
+			return
+		}
+		sys.Call(syscall.SYS_KILL, 0, sig, 0, 0, 0, 0) // init's group, in the place of the one that the stage leads and the tool has left
+		wasPending(sig)                                // init is in it
 	}
 }
 

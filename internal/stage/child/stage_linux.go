@@ -27,6 +27,13 @@ func stageMain() {
 		sys.Call(syscall.SYS_EXIT_GROUP, wire.ExitFailed, 0, 0, 0, 0, 0)
 	}
 	prepare()
+	own, _ := sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
+	if group, _ := sys.Call(syscall.SYS_GETPGID, 0, 0, 0, 0, 0, 0); group == own {
+		st.request.Leads = 1
+	}
+	if st.hdr.Flags&wire.FlagOwnTTY != 0 {
+		leaveControlling()
+	}
 	if !run(wire.InStage) {
 		fail()
 	}
@@ -103,6 +110,9 @@ func prepare() {
 
 	all := ^uint64(0)
 	check(sys.Call(syscall.SYS_RT_SIGPROCMASK, sys.SIG_SETMASK, sys.Addr(&all), sys.Addr(&st.oldMask), 8, 0, 0))
+	// A harness may ignore it: init would be told of no child's end (do_notify_parent in kernel/signal.c).
+	st.action = sys.SigAction{}
+	sys.Call(syscall.SYS_RT_SIGACTION, uintptr(syscall.SIGCHLD), sys.Addr(&st.action), 0, 8, 0, 0)
 	if st.threads {
 		takeSignals(st.stageSock) // in place of the Go runtime's handlers; every other stage has none until closeStageFDs
 	}
@@ -183,8 +193,8 @@ func closeStageFDs() {
 	letSignalsIn()
 }
 
-// monitor waits until init is gone. It kills init when the harness has died
-// or the deadline has passed, and asks it to end when the keeper has died: if the stage were killed between the end of a killed init and that of what it
+// monitor waits until init is gone. When the harness has died or the deadline has passed it kills an init that takes everything with it; another one it asks to
+// end, as when the keeper has died: if the stage and the keeper were killed between the end of a killed init and that of what it
 // leaves, this would have lost all three. Of an init that is killed, was asked, or has closed its socket, it
 // waits for the end for some twenty seconds (endsLate): what holds it up is told to the harness. So is
 // the end of an init or a keeper that was killed by a process outside, or of an init by the
@@ -204,8 +214,7 @@ func monitor() {
 	p := pollNothing()
 	p[socket].FD, p[initial].FD = int32(st.stageSock), st.pidfd
 	if p[harness].FD = watchHarness(); p[harness].FD < 0 {
-		killInit()
-		ending, killed = true, true
+		ending, asked, killed = true, true, endInitFirst()
 	}
 	if st.keeperFD > 0 {
 		p[keeper].FD = st.keeperFD
@@ -238,7 +247,7 @@ func monitor() {
 		}
 		if p[keeper].Revents != 0 {
 			reportLost(wire.LostKeeper)
-			sys.Call(syscall.SYS_SHUTDOWN, st.stageSock, syscall.SHUT_WR, 0, 0, 0, 0) // init reads the end, as of a stage that is gone
+			askInit()
 			p[keeper].FD = -1
 			ending, asked = true, true
 		}
@@ -246,9 +255,8 @@ func monitor() {
 			reportDeadline()
 		}
 		if p[harness].Revents|p[timer].Revents != 0 {
-			killInit()
 			p[harness].FD, p[keeper].FD, p[timer].FD = -1, -1, -1
-			ending, killed = true, true
+			ending, asked, killed = true, true, endInitFirst() || killed
 		}
 	}
 }

@@ -34,7 +34,7 @@ func toolMain() {
 //go:norace
 //go:nocheckptr
 func resetSignals() {
-	inherited := !st.threads && (st.hdr.Flags&wire.FlagCommand == 0 || st.hdr.IgnoredSigs == st.ignored)
+	inherited := !st.threads && st.hdr.IgnoredSigs&ignoresChildren == 0 && (st.hdr.Flags&wire.FlagCommand == 0 || st.hdr.IgnoredSigs == st.ignored)
 	for n := uintptr(1); n <= wire.NumberSignals && !inherited; n++ {
 		st.action = sys.SigAction{}
 		if st.hdr.IgnoredSigs>>(n-1)&1 != 0 {
@@ -44,6 +44,9 @@ func resetSignals() {
 	}
 	sys.Call(syscall.SYS_RT_SIGPROCMASK, sys.SIG_SETMASK, sys.Addr(&st.oldMask), 0, 8, 0, 0)
 }
+
+// ignoresChildren is the bit of Header.IgnoredSigs of a harness that ignores SIGCHLD: the tool does, too, and neither stage nor init.
+const ignoresChildren = 1 << (syscall.SIGCHLD - 1)
 
 // becomeCommands gives the unstarted tool what the command's stage had: the umask, and the terminal in a session of its own.
 // A session of its own it has in any case: a signal to its process group is for its processes alone.

@@ -233,6 +233,7 @@ const (
 	FlagApart                // the tool, and init, leave the harness's session
 	FlagReady                // with FlagSession: a warden and a tool stand ready for commands whose tool has the ops of the session's own program
 	FlagLast                 // with FlagCommand: none stands ready for another
+	FlagOwnTTY               // a terminal controls the tool only if it is one of its descriptors
 )
 
 // Gates.
