@@ -106,8 +106,13 @@ func ownTerminalWorks() error {
 	if n, err := unix.Read(other, b); err != nil || string(b[:n]) != "line\n" {
 		return fmt.Errorf("read %q, %w", b[:n], err)
 	}
-	if n, err := unix.Read(master, b); err != nil || string(b[:n]) != "line\r\n" {
-		return fmt.Errorf("its echo: %q, %w", b[:n], err)
+	for n = 0; n < len("line\r\n") && err == nil; { // it may come in pieces
+		var more int
+		more, err = unix.Read(master, b[n:])
+		n += max(more, 0)
+	}
+	if err != nil || string(b[:n]) != "line\r\n" {
+		return fmt.Errorf("its echo: %q, %v", b[:n], err)
 	}
 	// A process that it controls, and that has no descriptor of it.
 	c := exec.Command("/bin/sh", "-c", "exec </dev/null; echo tty >/dev/tty")
