@@ -212,7 +212,11 @@ func (n *Network) Close() {
 	if gateway != nil {
 		gateway.Close()
 	}
-	n.awaitServing()
+	if n.wiring.SSHAgent || n.wiring.GPGAgent {
+		n.awaitAgents()
+		return
+	}
+	n.serving.Wait()
 }
 
 // Close looks every half second whether all has ended that serves the network, mostWaits times.
@@ -221,10 +225,10 @@ const (
 	mostWaits    = 10
 )
 
-// awaitServing waits for what serves the network. Before Linux 6.16 a tool can send descriptors along with a message to an agent (listenAtPath
+// awaitAgents waits for what serves a network with an agent. Before Linux 6.16 a tool can send descriptors along with a message to an agent (listenAtPath
 // in package stage), of which the harness closes the last as it reads the message or closes the connection; and that waits in the kernel, for a
 // socket with SO_LINGER whose peer does not read as long as the tool has said (sk_stream_wait_close in net/core/stream.c). A signal ends it.
-func (n *Network) awaitServing() {
+func (n *Network) awaitAgents() {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -149,7 +149,7 @@ func sockaddr(a plan.Listen) []byte {
 // listenAtPath binds by the last name of the path, from its directory, which is
 // found as every place of the new root is: what is bound lies there even if the
 // tree holds links, and the path may be longer than the 108 bytes of unix(7). Its clients can send no descriptors along (EPERM): the harness,
-// which reads bytes alone, would be the last to close them, and for a socket with SO_LINGER wait (see awaitServing in package runner).
+// which reads bytes alone, would be the last to close them, and for a socket with SO_LINGER wait (see awaitAgents in package runner).
 func (c *compiler) listenAtPath(a plan.Listen) error {
 	dir, name := path.Split(path.Clean("/" + a.Path))
 	const most = 107
