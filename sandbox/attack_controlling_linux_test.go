@@ -49,8 +49,9 @@ func TestKernelAttackTheControllingTerminal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			said, first := bufio.NewReader(out), ""
-			if first, err = said.ReadString('\n'); first == "foreground: <nil>\n" {
+			said := bufio.NewReader(out)
+			first, _ := said.ReadString('\n')
+			if first == "foreground: <nil>\n" {
 				io.WriteString(ours, "password\n")
 			}
 			rest, _ := io.ReadAll(said)

@@ -232,3 +232,20 @@ func TestKernelADirectoryOfPATHThatCanBeWrittenIsNoted(t *testing.T) {
 		}
 	})
 }
+
+// TestKernelALinkBesideWhatIsHidden is made: a directory that the policy hides cannot be read, and is none in which the tool has closed a .git file.
+func TestKernelALinkBesideWhatIsHidden(t *testing.T) {
+	eachWall(t, []walls{allSets[0], allSets[3]}, func(t *testing.T, w walls) {
+		dir := t.TempDir()
+		if err := os.Mkdir(filepath.Join(dir, "hidden"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		p := attackPolicy(t, "", w)
+		p.Files.Write, p.Files.Hide, p.Files.Protect.Off = []string{dir}, []string{filepath.Join(dir, "hidden")}, false
+		c := attackSandbox(t, p, w).Command("sh", "-c", "ln -s /etc/hostname link && mkdir d && mv link d/link && ls hidden 2>/dev/null || readlink d/link")
+		c.Dir = dir
+		if out, err := c.CombinedOutput(); string(out) != "/etc/hostname\n" || err != nil {
+			t.Errorf("%q, %v\n%v", out, err, c.Report().Violations)
+		}
+	})
+}

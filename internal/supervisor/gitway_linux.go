@@ -146,28 +146,34 @@ func (s *State) readGitFile(dir int, path *byte) uint {
 	return at
 }
 
-// closedByOwner reports whether what keeps a .git file from being read belongs to the supervisor's user: the file, or else its directory.
+// closedByOwner reports whether what keeps a .git file from being read belongs to the supervisor's user, and can be closed by the tool: the file,
+// or else its directory. What the policy hides lies on a mount for reading alone.
 //
 //go:norace
 func (s *State) closedByOwner(dir int, path *byte) bool {
-	if lstatat(dir, path, &s.st) < 0 {
-		s.literal("")
-		b, last, n := &s.w.b[0], uint(0), uint(0)
-		if path != &b[0] { // ".git", in dir itself
-			path = &s.num[0]
-		} else {
-			for ; n < walkMax && b[n] != 0; n++ {
-				if b[n] == '/' {
-					last = n
-				}
+	const readOnly = 1 // ST_RDONLY of f_flags, statfs(2)
+	fd := openat(dir, path, oPath|syscall.O_NOFOLLOW, 0)
+	if b := &s.w.b[0]; fd < 0 && path != &b[0] { // ".git", in dir itself
+		fd = dir
+	} else if fd < 0 {
+		last := uint(0)
+		for n := uint(0); n < walkMax && b[n] != 0; n++ {
+			if b[n] == '/' {
+				last = n
 			}
-			b[last%walkMax] = 0
 		}
-		if lstatat(dir, path, &s.st) < 0 {
-			return true
-		}
+		b[last%walkMax] = 0
+		fd = openat(dir, &b[0], oPath|syscall.O_NOFOLLOW, 0)
 	}
-	return int(s.st.Uid) == sys(syscall.SYS_GETEUID, 0, 0, 0, 0, 0)
+	s.literal("")
+	r := lstatat(fd, &s.num[0], &s.st)
+	if r == 0 {
+		r = sys(syscall.SYS_FSTATFS, uintptr(fd), uintptr(unsafe.Pointer(&s.w.fsBuf[0])), 0, 0, 0)
+	}
+	if fd != dir {
+		closeFD(fd)
+	}
+	return r < 0 || s.w.fsBuf[10]&readOnly == 0 && int(s.st.Uid) == sys(syscall.SYS_GETEUID, 0, 0, 0, 0, 0)
 }
 
 // textAt returns byte i of text 1, and 0 at the end of its line.

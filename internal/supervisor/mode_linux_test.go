@@ -64,7 +64,7 @@ func TestKernelAnotherGroupGetsNoGitDirectory(t *testing.T) {
 	dir, rules := workspace(t, 65534)
 	rules.Fence, rules.Hidden = true, hiddenNames
 	script(t, dir, 65534, `umask 002; git init -q .; git init -q --bare b.git; mkdir -p .git/hooks .vscode d; echo x >.vscode/x; echo x >.env; echo x >plain`)
-	out, _ := run(t, job{Rules: rules, Dir: dir, UID: 65534, Groups: []uint32{4242}, Argv: []string{"bash", "-c",
+	out, _ := run(t, job{Rules: rules, Dir: dir, UID: 65534, Groups: []uint32{4242}, Env: []string{"LC_ALL=C"}, Argv: []string{"bash", "-c",
 		`id -G; chgrp 4242 plain d && echo works; for f in b.git .git .git/hooks .git/config .git/refs .vscode .vscode/x .env; do chgrp -h 4242 $f 2>/dev/null && echo UNEXPECTED: $f; chgrp $(id -g) $f || echo UNEXPECTED: the same for $f; done`}})
 	if want := fmt.Sprintf("%d 4242\nworks\n", 65534); out != want {
 		t.Errorf("%s", out)
