@@ -140,6 +140,7 @@ attempt("make a directory", lambda: os.mkdir(".vscode", dir_fd=dir))
 attempt("change a mode", lambda: os.chmod(".git/config", 0o666, dir_fd=dir))
 attempt("change a mode by a descriptor", lambda: os.fchmod(file, 0o666))
 attempt("rename", lambda: os.rename("sock", ".bashrc", src_dir_fd=dir, dst_dir_fd=dir))
+attempt("make a socket", lambda: socket.socket(socket.AF_UNIX).bind("/proc/self/fd/%d/refs" % dir))
 open("/tmp/x", "w").write("x"); os.rename("/tmp/x", "/tmp/y"); os.chmod("/tmp/y", 0o600); socket.socket(socket.AF_UNIX).bind("/tmp/s"); print("works")'`)
 	out, err := c.CombinedOutput()
 	if err != nil {
@@ -148,7 +149,7 @@ open("/tmp/x", "w").write("x"); os.rename("/tmp/x", "/tmp/y"); os.chmod("/tmp/y"
 	if err := sends.Wait(); err != nil {
 		t.Error(err)
 	}
-	if got := string(out); !strings.HasPrefix(got, "True 0\n") || strings.Contains(got, "ESCAPE") || strings.Count(got, "refused:") != 6 || !strings.HasSuffix(got, "works\n") {
+	if got := string(out); !strings.HasPrefix(got, "True 0\n") || strings.Contains(got, "ESCAPE") || strings.Count(got, "refused:") != 7 || !strings.HasSuffix(got, "works\n") {
 		t.Errorf("the tool says\n%s", got)
 	}
 }

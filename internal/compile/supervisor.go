@@ -36,7 +36,7 @@ func (c *compilation) supervisor() error {
 			rules.Roots = c.rootsOf(c.writeRoots())
 		}
 	}
-	rules.Connects, rules.FreeBinds = c.endpoints(), c.freesBinds() || !c.guardsNames()
+	rules.Connects, rules.FreeBinds = c.endpoints(), c.freesBinds()
 	rules.MemFile, rules.Near = c.Facts.ByFile, !c.Facts.Around.NoSchedule
 	if len(rules.Roots) == 0 && len(rules.Names) == 0 && rules.Connects == nil && !rules.Watch || !c.Facts.Notify.Yes() {
 		return nil
@@ -99,7 +99,9 @@ func (c *compilation) keepsToMounts() bool {
 }
 
 // takesSockets reports whether the supervisor can bind a socket of the tool's where it has to: it takes a descriptor of it, or has made it.
-func (c *compilation) takesSockets() bool { return c.Facts.Take.Yes() || !c.guardsNames() || c.local() }
+func (c *compilation) takesSockets() bool {
+	return c.Facts.Take.Yes() || !c.guardsNames() && !c.keepsToMounts() || c.local()
+}
 
 // freesBinds reports whether bind(2) is left to the kernel, and Landlock keeps sockets from being made in what can be written.
 func (c *compilation) freesBinds() bool {
