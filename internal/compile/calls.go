@@ -119,8 +119,8 @@ var noTyping = []seccomp.Rule{
 // noKeys takes the place of a namespace of keys, of which there is none.
 var noKeys = seccomp.Rule{Names: []string{"add_key", "request_key", "keyctl"}, Action: seccomp.Errno(errPerm), Reason: "the user's keyrings are in no namespace"}
 
-// noUsers keep the tool of a root harness from the rights that it would have in a user namespace of its own, where the sandbox has none, whose quota says it else:
-// with them it mounts, without Landlock, the harness's control group.
+// noUsers refuse user namespaces to the tool of a root harness whose sandbox has none (the quota of a sandbox's user namespace refuses them elsewhere): with the
+// capabilities that the tool has in one it mounts, without Landlock, the harness's control group.
 var noUsers = []seccomp.Rule{
 	{Names: []string{"clone", "unshare"}, Action: seccomp.Errno(errPerm), Args: []seccomp.Arg{{Index: 0, Op: seccomp.MaskedEqual, Mask: cloneNewUser, Value: cloneNewUser}},
 		Reason: "a user namespace gives capabilities"},

@@ -284,8 +284,8 @@ func (r *Run) unsuited() string {
 
 // apart reports whether the tool leaves the harness's session, as that of a session or a prepared sandbox does: the stage passes on what signals it, and a terminal is
 // not among the command's files. In the harness's process group, without a shell around the harness, a tool has the kernel send SIGHUP to all of
-// that: it stops a child and leaves the group, and its end then orphans the group (kill_orphaned_pgrp in kernel/exit.c). Without a pid namespace it enters the harness's
-// group from one of its own, too.
+// that: it stops a child and leaves the group, and its end then orphans the group (kill_orphaned_pgrp in kernel/exit.c). Without a pid namespace a
+// tool with a group of its own can enter the harness's.
 func (r *Run) apart() bool {
 	if a := r.cmd.SysProcAttr; a != nil && (a.Setsid || a.Setctty || a.Setpgid && r.sandbox.Plan.Namespaces.PID || a.Foreground) {
 		return false

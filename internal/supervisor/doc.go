@@ -43,7 +43,7 @@
 //   - A protected name has EACCES for an answer; but EEXIST or ENOENT where that is the truth, since `mkdir -p` and `rm -f`
 //     rely on it.
 //   - A name above a protected one (.cargo) takes no renamed directory and no link: what lies in that
-//     would be protected no sooner than it is obeyed. Nor may such a directory be renamed away. So it is above a hidden one, which would be read elsewhere.
+//     would be protected no sooner than it is obeyed. Nor may such a directory be renamed away. The same holds above a hidden name: what has it would be read elsewhere.
 //   - A protected file gets no second name, for its content could be changed by that.
 //   - O_RDONLY opens are not stopped, unless Rules.Hidden is used; then all opens but O_PATH are, and a hidden name cannot
 //     be opened, linked or renamed. Its metadata stay visible.

@@ -109,7 +109,7 @@ func (s *State) gitFileOf(name uint) *byte {
 	return &b[0]
 }
 
-// anyWhere is what readGitFile returns of a file that says nobody knows what: it may lead by any name.
+// anyWhere is what readGitFile returns for a file that cannot be read: it may lead through any name.
 const anyWhere = ^uint(0)
 
 // readGitFile reads a .git file into text 1, and returns where its path begins; 0: there is none. The tool may have closed one for a while by
