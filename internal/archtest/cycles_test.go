@@ -1,7 +1,6 @@
 package archtest
 
 import (
-	"bytes"
 	"fmt"
 	"go/ast"
 	"go/importer"
@@ -137,16 +136,4 @@ func TestCyclesAreFound(t *testing.T) {
 	if got := longestCycle(graph); got != nil {
 		t.Errorf("%v", got)
 	}
-}
-
-// lines returns how many lines a command of the go tool prints at the module's root.
-func lines(t *testing.T, arg ...string) int {
-	t.Helper()
-	c := exec.Command("go", arg...)
-	c.Dir = root
-	out, err := c.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	return bytes.Count(out, []byte("\n"))
 }

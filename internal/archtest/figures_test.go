@@ -3,7 +3,6 @@ package archtest
 import (
 	"cmp"
 	"fmt"
-	"go/ast"
 	"slices"
 	"strings"
 	"testing"
@@ -37,13 +36,6 @@ func TestFigures(t *testing.T) {
 	if testing.Verbose() || kerneltest.All(t) { // it builds the module anew
 		figures = append(figures, preparedRun(t)...)
 	}
-	longest, where := 0, ""
-	for _, f := range files(t) {
-		if n, name := longestFunction(f); !f.test && n > longest {
-			longest, where = n, f.path+", "+name
-		}
-	}
-	figures = append(figures, figure{"lines of the longest function (" + where + ")", longest, 80, 60})
 	for _, f := range figures {
 		note := ""
 		if f.is > f.aim {
@@ -56,25 +48,15 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// sizes counts files and lines without tests, and what a reader of the API is shown.
+// sizes counts lines without tests.
 func sizes(t *testing.T) []figure {
-	count := func(below bool, room string) (n, sum int) {
-		for _, f := range files(t) {
-			if !f.test && (f.room == room || below && strings.HasPrefix(f.room, room+"/")) {
-				n, sum = n+1, sum+strings.Count(f.text, "\n")
-			}
+	proxy := 0
+	for _, f := range files(t) {
+		if !f.test && (f.room == "internal/proxy" || strings.HasPrefix(f.room, "internal/proxy/")) {
+			proxy += strings.Count(f.text, "\n")
 		}
-		return n, sum
 	}
-	names, total := count(false, "sandbox")
-	_, proxy := count(true, "internal/proxy")
-	return []figure{
-		{"files of sandbox", names, 18, 20},
-		{"lines of sandbox", total, 1_730, 2_500},
-		{"lines of internal/proxy with its packages", proxy, 8_432, 6_000},
-		{"lines of go doc ./sandbox", lines(t, "doc", "./sandbox"), 100, 100},
-		{"lines of go doc -all ./sandbox", lines(t, "doc", "-all", "./sandbox"), 500, 500},
-	}
+	return []figure{{"lines of internal/proxy with its packages", proxy, 8_432, 6_000}}
 }
 
 // cycles looks for the longest cycle of files in each package.
@@ -97,18 +79,4 @@ func cycles(t *testing.T) []figure {
 	}
 	slices.SortFunc(figures, func(a, b figure) int { return cmp.Or(b.is-a.is, strings.Compare(a.name, b.name)) })
 	return figures
-}
-
-func longestFunction(f *file) (n int, name string) {
-	for _, d := range f.syntax.Decls {
-		fn, ok := d.(*ast.FuncDecl)
-		if !ok {
-			continue
-		}
-		start := f.syntax.FileStart
-		if text := f.text[fn.Pos()-start : fn.End()-start]; strings.Count(text, "\n")+1 > n {
-			n, name = strings.Count(text, "\n")+1, fn.Name.Name
-		}
-	}
-	return n, name
 }

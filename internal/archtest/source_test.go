@@ -12,16 +12,6 @@ import (
 	"testing"
 )
 
-const mostLines = 400
-
-func TestNoFileIsLongerThanFourHundredLines(t *testing.T) {
-	for _, f := range files(t) {
-		if n := strings.Count(f.text, "\n"); n > mostLines {
-			t.Errorf("%s has %d lines", f.path, n)
-		}
-	}
-}
-
 // words that must not stand in any file of the module, in pieces so that this
 // file does not have them.
 var words = []*regexp.Regexp{
