@@ -3,31 +3,35 @@ package main
 import (
 	"runtime/debug"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/sandbox"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // A check is something that an agent has to be able to do.
 type check struct {
 	name   string
-	needs  []string // programs
+	needs  string // a program
 	script string
+	bound  sandbox.Bound
+	owned  string // the words of the report, in the bound's line, where the host's lack keeps it from working; "": it always works
 }
 
 // works lists them in the order in which an agent does them: each builds on the
 // ones before.
 func works(w *world) []check {
-	git, golang := []string{"git"}, []string{"go"}
 	checks := []check{
-		{"git init, add and commit", git, `git init -q && ` + identity + `git add . && git commit -q -m "the module as it is" && git log --oneline | tail -1`},
-		{"git status", git, `git status | tail -1`},
-		{"write a package with a test", nil, `mkdir greet && cat >greet/greet.go <<<'` + greet + `' && cat >greet/greet_test.go <<<'` + greetTest + `' && ls greet | tr '\n' ' '`},
-		{"go build", golang, `go build ./greet && echo built`},
-		{"go test", golang, `go test ./greet`},
-		{"go vet", golang, `go vet ./greet && echo vetted`},
-		{"git commit and log", git, identity + `git add greet && git commit -q -m "Add greet" && git log --format='%h %s, by %an' -1`},
-		{"a server and a client on loopback", []string{"python3"}, loopback},
+		{"git init, add and commit", "git", `git init -q && ` + identity + `git add . && git commit -q -m "the module as it is" && git log --oneline | tail -1`, "", ""},
+		{"git status", "git", `git status | tail -1`, "", ""},
+		{"write a package with a test", "", `mkdir greet && cat >greet/greet.go <<<'` + greet + `' && cat >greet/greet_test.go <<<'` + greetTest + `' && ls greet | tr '\n' ' '`, "", ""},
+		{"go build", "go", `go build ./greet && echo built`, "", ""},
+		{"go test", "go", `go test ./greet`, "", ""},
+		{"go vet", "go", `go vet ./greet && echo vetted`, "", ""},
+		{"git commit and log", "git", identity + `git add greet && git commit -q -m "Add greet" && git log --format='%h %s, by %an' -1`, "", ""},
+		{"a server and a client on loopback", "python3", loopback, policy.BoundNetwork, "sockets cannot be made"},
 	}
 	if w.own {
-		checks = append(checks, check{"go build this program itself", golang, `go build -o /dev/null ./examples/quickstart && git status --short | wc -l | sed 's/$/ files changed/'`})
+		checks = append(checks, check{"go build this program itself", "go", `go build -o /dev/null ./examples/quickstart && echo built`, policy.BoundFiles, "cannot be private"})
 	}
 	return checks
 }

@@ -88,6 +88,9 @@ func (c *compilation) lackNetwork() {
 	}
 	lack(notify, !notify.Yes() && (w.Proxied || len(w.Loopback) > 0) && !c.namespaced, "no proxy can be reached: without a network namespace the supervisor has to hold connections")
 	lack(c.Facts.Namespaces, w.Dials && !c.streams(), "servers inside cannot be reached from outside by Network.Listen")
+	if !c.streams() && !c.Policy.Network.Host {
+		c.note(policy.BoundNetwork, "sockets cannot be made, not even on loopback: neither a network namespace nor the supervisor keeps them from the host's network")
+	}
 	if !c.namespaced {
 		lack(c.Facts.Namespaces, w.SSHAgent || w.GPGAgent, "the agents cannot be reached: only local sockets of the tool's own are")
 		lack(c.Facts.Namespaces, !c.Policy.Network.Host && slices.ContainsFunc(c.Tree.Entries, func(e resolve.Entry) bool { return e.Kind == pathrule.Socket }), "Network.Unix cannot be reached: only local sockets of the tool's own are")
