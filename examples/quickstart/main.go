@@ -119,7 +119,7 @@ func (d *desk) mustWork(c check) {
 		return
 	}
 	out, err := d.bash(c.script)
-	switch lost := d.owned(c.bound, c.owned); {
+	switch lost := d.owned(c.bound, c.owned...); {
 	case err == nil:
 		d.line("ok", d.shown(out))
 	case lost != "" && !errors.Is(err, errNotHeld):
@@ -137,7 +137,7 @@ func (d *desk) mustFail(a attack) {
 	// An attempt without its program would show nothing.
 	absent := a.needs + " is not in the sandbox\n"
 	out, err := d.bash(fmt.Sprintf("command -v %q >/dev/null || { printf %%s %q; exit; }; %s", cmp.Or(a.needs, "echo"), absent, a.script))
-	damage, lost := a.damage(out), cmp.Or(d.owned(a.bound, a.owned), d.owned(a.bound, "not bounded at all")) // the status says little: what counts is what happened
+	damage, lost := a.damage(out), d.owned(a.bound, append(a.owned, "not bounded at all")...) // the status says little: what counts is what happened
 	switch {
 	case damage == "" && out == absent:
 		d.line("--", d.shown(out))
@@ -164,15 +164,13 @@ func (d *desk) lacks(name, program string) bool {
 	return err != nil
 }
 
-// owned is the line of the last report that explains what happened: what is lost of a bound, or noted of it, with these words.
-func (d *desk) owned(b sandbox.Bound, words string) string {
-	if words == "" {
-		return ""
-	}
-	line := d.last.Bound(b)
-	for _, said := range slices.Concat(line.Lost, line.Notes) {
-		if what, _, _ := strings.Cut(said, " ("); strings.Contains(what, words) {
-			return what
+// owned is the line of the last report that explains what happened: what is lost of a bound, or noted of it, in one of these words.
+func (d *desk) owned(b sandbox.Bound, words ...string) string {
+	for _, w := range words {
+		for _, said := range slices.Concat(d.last.Bound(b).Lost, d.last.Bound(b).Notes) {
+			if what, _, _ := strings.Cut(said, " ("); strings.Contains(what, w) {
+				return what
+			}
 		}
 	}
 	return ""

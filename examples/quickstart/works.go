@@ -14,24 +14,24 @@ type check struct {
 	needs  string // a program
 	script string
 	bound  sandbox.Bound
-	owned  string // the words of the report, in the bound's line, where the host's lack keeps it from working; "": it always works
+	owned  []string // the words of the report, in the bound's line, where the host's lack keeps it from working; none: it always works
 }
 
 // works lists them in the order in which an agent does them: each builds on the
 // ones before.
 func works(w *world) []check {
 	checks := []check{
-		{"git init, add and commit", "git", `git init -q && ` + identity + `git add . && git commit -q -m "the module as it is" && git log --oneline | tail -1`, "", ""},
-		{"git status", "git", `git status | tail -1`, "", ""},
-		{"write a package with a test", "", `mkdir greet && cat >greet/greet.go <<<'` + greet + `' && cat >greet/greet_test.go <<<'` + greetTest + `' && ls greet | tr '\n' ' '`, "", ""},
-		{"go build", "go", `go build ./greet && echo built`, "", ""},
-		{"go test", "go", `go test ./greet`, "", ""},
-		{"go vet", "go", `go vet ./greet && echo vetted`, "", ""},
-		{"git commit and log", "git", identity + `git add greet && git commit -q -m "Add greet" && git log --format='%h %s, by %an' -1`, "", ""},
-		{"a server and a client on loopback", "python3", loopback, policy.BoundNetwork, "sockets cannot be made"},
+		{"git init, add and commit", "git", `git init -q && ` + identity + `git add . && git commit -q -m "the module as it is" && git log --oneline | tail -1`, "", nil},
+		{"git status", "git", `git status | tail -1`, "", nil},
+		{"write a package with a test", "", `mkdir greet && cat >greet/greet.go <<<'` + greet + `' && cat >greet/greet_test.go <<<'` + greetTest + `' && ls greet | tr '\n' ' '`, "", nil},
+		{"go build", "go", `go build ./greet && echo built`, "", nil},
+		{"go test", "go", `go test ./greet`, "", nil},
+		{"go vet", "go", `go vet ./greet && echo vetted`, "", nil},
+		{"git commit and log", "git", identity + `git add greet && git commit -q -m "Add greet" && git log --format='%h %s, by %an' -1`, "", nil},
+		{"a server and a client on loopback", "python3", loopback, policy.BoundNetwork, []string{"sockets cannot be made"}},
 	}
 	if w.own {
-		checks = append(checks, check{"go build this program itself", "go", `go build -o /dev/null ./examples/quickstart && echo built`, policy.BoundFiles, "cannot be private"})
+		checks = append(checks, check{"go build this program itself", "go", `go build -o /dev/null ./examples/quickstart && echo built`, policy.BoundFiles, []string{"cannot be private", "not bounded at all"}})
 	}
 	return checks
 }
