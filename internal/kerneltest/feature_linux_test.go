@@ -2,6 +2,7 @@ package kerneltest
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -122,10 +123,12 @@ func mountProc() error {
 	return err
 }
 
-// pivotNowhere has unshare(1) pivot to a directory that is not there.
+// pivotNowhere has unshare(1) pivot to a directory that is not there. Programs of system administration are on few ordinary users' PATH.
 func pivotNowhere() error {
-	out, _ := exec.Command("unshare", "-Urm", "pivot_root", "/nowhere", "/nowhere").CombinedOutput()
+	out, _ := exec.Command("env", "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin", "unshare", "-Urm", "pivot_root", "/nowhere", "/nowhere").CombinedOutput()
 	switch {
+	case strings.Contains(string(out), "failed to execute"):
+		return fmt.Errorf("needs pivot_root: %s", out)
 	case strings.Contains(string(out), "No such file"):
 		return nil
 	case strings.Contains(string(out), "not permitted"):

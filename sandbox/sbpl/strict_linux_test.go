@@ -144,6 +144,9 @@ func (a attempt) compiled(t *testing.T, o Options) {
 	}
 	policy, _, err := p.Policy(o)
 	var wider *WiderError
+	if errors.As(err, &wider) && !a.refused && strings.Contains(err.Error(), "could be looked at") {
+		t.Skipf("needs the right to look at all files below this machine's /etc, /tmp and /var: %v", err)
+	}
 	if errors.As(err, &wider) != (a.refused && o.Strict) {
 		t.Fatal(err)
 	}
