@@ -72,6 +72,8 @@ func be(args []string) error {
 	var o runOptions
 	flag.StringVar(&o.Only, "only", "", "the hosts whose `name` begins so")
 	flag.BoolVar(&o.Long, "long", false, "pip on each host, and not on two alone")
+	flag.StringVar(&o.Play, "play", "", "a shell's `command` in a copy of the module below a home, and nothing else: as a newcomer runs README's commands")
+	flag.StringVar(&o.Where, "where", "user", "`where` -play runs it: \"container, root\", \"container, user\" with Docker's current profile, or \"user\", an ordinary one of this machine")
 	flag.BoolVar(&o.Switches, "switches", false, "this machine with each setting that forbids user namespaces: for a virtual machine (.ci/vm), whose settings are changed")
 	inMachines := flag.Bool("machines", false, "virtual machines too, whose kernels are Debian's and Ubuntu's; it takes minutes")
 	write := flag.String("write", "", "write the table into this `file`, if it has all rows that were to be run and all that the file has; with -long")
@@ -95,8 +97,8 @@ func be(args []string) error {
 
 // runOptions are what to run.
 type runOptions struct {
-	Only           string
-	Long, Switches bool
+	Only, Play, Where string
+	Long, Switches    bool
 }
 
 // outside starts this program again in new namespaces, in which everything ends with it, and returns the table and what could not be run.
@@ -162,8 +164,11 @@ func within(dir, cgroup, options string) error {
 		return err
 	}
 	w.long = o.Long
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
 	defer cancel()
+	if o.Play != "" {
+		return errors.Join(w.play(ctx, o.Where, o.Play), os.WriteFile(filepath.Join(dir, tableFile), nil, 0o644), os.WriteFile(filepath.Join(dir, missingFile), nil, 0o644))
+	}
 	list := w.habitats
 	if o.Switches {
 		list = w.changed

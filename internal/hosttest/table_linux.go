@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -52,6 +53,11 @@ func (w *world) tryHost(ctx context.Context, h habitat) row {
 	if n := len(acts()); len(more) > 0 && len(r.account.Control) > n/5 {
 		problem("of %d acts these do not go through without a sandbox either, and show nothing:\n%s", n, strings.Join(r.account.Control, "\n"))
 	}
+	if r.account.May == nil || r.account.May.Error == "" {
+		if err := w.quickstart(ctx, h); err != nil {
+			problem("%v", err)
+		}
+	}
 	r.check("by default", r.account.Default, false)
 	if r.account.Default.Error == "" {
 		return r
@@ -83,6 +89,22 @@ func (w *world) tryHost(ctx context.Context, h habitat) row {
 		r.check("with "+way.Text, a.Default, false)
 	}
 	return r
+}
+
+// quickstart runs README's first command there, without go, which would compile its library on each host.
+func (w *world) quickstart(ctx context.Context, h habitat) error {
+	program, dir := quickstart, "/work"
+	if h.direct {
+		program, dir = filepath.Join(w.dir, "quickstart"), filepath.Join(w.dir, "work")
+	}
+	err := w.fresh(h.uid)
+	if err == nil {
+		_, err = h.run(ctx, nil, "/usr/bin/env", "-C", dir, "PATH=/usr/bin:/bin", "HOME="+dir, "bash", "-c", program+" >quickstart.out 2>&1 || { tail -n 30 quickstart.out >&2; exit 1; }")
+	}
+	if err != nil {
+		return fmt.Errorf("quickstart: %w", err)
+	}
+	return nil
 }
 
 // check adds what is wrong with a result.

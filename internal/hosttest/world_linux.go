@@ -43,7 +43,13 @@ func newWorld(dir, cgroup string) (*world, error) {
 	if err := errors.Join(err, os.WriteFile(exe, text, 0o755), os.Mkdir(filepath.Join(dir, "work"), 0o755)); err != nil {
 		return nil, err
 	}
-	w.binds = []bind{{"/usr", "/usr", []string{"ro"}}, {exe, hosttest, []string{"ro"}}, {filepath.Join(dir, "work"), "/work", nil}}
+	first := filepath.Join(dir, "quickstart")
+	build := exec.Command("go", "build", "-o", first, "./examples/quickstart")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if _, err := output(build); err != nil {
+		return nil, err
+	}
+	w.binds = []bind{{"/usr", "/usr", []string{"ro"}}, {exe, hosttest, []string{"ro"}}, {first, quickstart, []string{"ro"}}, {filepath.Join(dir, "work"), "/work", nil}}
 	if root, err := exec.Command("go", "env", "GOROOT").Output(); err == nil {
 		at := strings.TrimSpace(string(root))
 		w.path = at + "/bin:" + w.path
@@ -60,8 +66,8 @@ func newWorld(dir, cgroup string) (*world, error) {
 	return w, os.WriteFile(filepath.Join(dir, "hosts"), []byte("127.0.0.1 localhost\n"), 0o644)
 }
 
-// hosttest is this program in a container.
-const hosttest = "/hosttest"
+// hosttest is this program in a container, and quickstart README's first one.
+const hosttest, quickstart = "/hosttest", "/quickstart"
 
 func (w *world) environ() []string {
 	return []string{"PATH=" + w.path, tokenVariable + "=hidden"}
@@ -98,7 +104,7 @@ func (w *world) tree(at string, docker bool) error {
 	for name, to := range links {
 		err = errors.Join(err, os.Symlink(to, filepath.Join(at, name)))
 	}
-	files := map[string]string{hosttest: ""}
+	files := map[string]string{hosttest: "", quickstart: ""}
 	if docker {
 		files[".dockerenv"] = ""
 	}
