@@ -128,7 +128,7 @@ func (b *Builder) trusted(p string) (at *resolve.Target, ok bool) {
 		return nil, false
 	}
 	at = b.Find(p)
-	if at.Err != nil || b.Distrusts(at.Path) || pathrule.WithinAny(at.Path, neverShown) || slices.Contains(alwaysHidden, at.Path) {
+	if at.Err != nil || b.Distrusts(at.Path) || pathrule.WithinAny(at.Path, neverShown) || slices.Contains(AlwaysHidden, at.Path) {
 		return at, false
 	}
 	for _, own := range b.own {
@@ -195,7 +195,7 @@ func (b *Builder) hide(write bool) {
 			}
 		}
 	}
-	for _, p := range b.Exist(alwaysHidden...) {
+	for _, p := range b.Exist(AlwaysHidden...) {
 		if b.Find(p).Path != b.homeReal {
 			paths = append(paths, p)
 		}

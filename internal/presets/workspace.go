@@ -41,7 +41,7 @@ func (b *Builder) notAProject(real string, write bool) string {
 		}
 	}
 	switch {
-	case real == "/", slices.Contains(alwaysHidden, real), slices.Contains(shared, real), slices.Contains(systemTrees, real):
+	case real == "/", slices.Contains(AlwaysHidden, real), slices.Contains(shared, real), slices.Contains(systemTrees, real):
 		return "it contains more than a project"
 	case real == b.home, real == b.homeReal:
 		return "it is the home directory"

@@ -188,3 +188,15 @@ func (l Tree) Find(p string) (Entry, bool) {
 	}
 	return l.Entries[i], true
 }
+
+// Around returns the entry that decides about p, which is free of links: the deepest one at p or around it.
+func (l Tree) Around(p string) (Entry, bool) {
+	for dir := p; ; dir = path.Dir(dir) {
+		if e, ok := l.Find(dir); ok && (e.Dir || dir == p) {
+			return e, true
+		}
+		if dir == "/" {
+			return Entry{}, false
+		}
+	}
+}
