@@ -186,7 +186,7 @@ func TestConfigurationFromTheWorkspaceIsNotRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	env := func(name string) string { return map[string]string{"HOME": root + "/home/me"}[name] }
+	env := func(name string) string { return map[string]string{"HOME": root + "/home/me", "PATH": "/usr/bin:/bin"}[name] }
 	p := New(root+"/ws", env, nil).Policy(true)
 	if got := p.Files.Make; len(got) != 1 || strings.Contains(got[0].Data, "evil") || !strings.Contains(got[0].Data, `name = "me"`) {
 		t.Errorf("got %q", got)
