@@ -70,6 +70,7 @@
 //	internal/darwin/       which bounds of a policy macOS holds, by which grants of a profile, and sandbox-exec's arguments; pure
 //	internal/verdict/      whether a policy allows an access, and which field decides; explains, guards nothing
 //	internal/presets/      what this machine has (toolchains, caches, git identity, places of secrets), as a policy
+//	internal/trust/        places in which the harness follows links and whose programs it executes: the system's, and the table of toolchains; the runner of such programs
 //	internal/resolve/      paths of a policy and of an explicit root to canonical entries, repositories of Files.Worktrees to grants; reads names and links
 //	internal/runner/       the life of one command: how it enters, its network (proxies, ports, agents, capture, hosts that change), evidence, end; why a start failed; what was denied, as the supervisor, the proxy and macOS's log tell it; sessions, what listens in them, addresses of loopback
 //	internal/protected/    the table of names that programs outside obey (.git/hooks, .bashrc, .nvimrc ...), and which program obeys each

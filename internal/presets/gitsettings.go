@@ -2,7 +2,9 @@ package presets
 
 import (
 	"errors"
+	"io"
 	"io/fs"
+	"os"
 	"os/user"
 	"path"
 	"regexp"
@@ -14,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/regularfile"
+	"github.com/holdfast-dev/holdfast/internal/trust"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -218,10 +221,7 @@ func (g *gitHome) put(text *strings.Builder, s gitSetting, trusted bool) {
 	if slices.Contains(gitFiles, key) || key == "core.hookspath" {
 		var problem string
 		if s.value, problem = g.file(g.expand(s.value), key != "core.hookspath", trusted); problem != "" {
-			g.leave(key + " " + s.value + ", which " + problem)
-			if key != "core.hookspath" { // without this one, git would run others
-				return
-			}
+			g.leave(key + " " + s.value + ", which " + problem) // without the hooks' path git would run others, and the policy may show the file
 		}
 	}
 	header := "[" + s.section
@@ -241,7 +241,7 @@ var gitUser = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^/?#\s,;"']*@`)
 // file returns the path inside of what a setting names: its own where that is shown or where nothing is, else a copy's.
 func (g *gitHome) file(p string, copied, trusted bool) (inside, problem string) {
 	at := g.Find(p)
-	if !path.IsAbs(p) || errors.Is(at.Err, fs.ErrNotExist) || at.Err == nil && (g.shows(at.Path) || pathrule.WithinAny(at.Path, g.Distrust)) {
+	if !path.IsAbs(p) || errors.Is(at.Err, fs.ErrNotExist) || at.Err == nil && (g.shows(at.Path) || pathrule.WithinAny(at.Path, g.tree)) {
 		return p, ""
 	}
 	switch {
@@ -249,11 +249,17 @@ func (g *gitHome) file(p string, copied, trusted bool) (inside, problem string) 
 		return p, "is not shown inside"
 	case !trusted:
 		return p, "is named in a file that a tool could have written"
-	case at.Err != nil, !at.Mode.IsRegular(), g.Distrusts(at.Path), g.holdsSecret(at.Path):
-		return p, "may not be copied"
+	case at.Err != nil, g.exchangeable(at.Path), g.holdsSecret(at.Path):
+		return p, "may not be copied: it is a secret, or a tool could have written it"
 	}
-	data, err := regularfile.Read(at.Path, maxConfig)
+	f, err := regularfile.Open(at.Path)
 	if err != nil {
+		return p, "cannot be read"
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
+	name, _ := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(f.Fd())))
+	if err != nil || len(data) > maxConfig || name != at.Path && !g.places.Holds(at.Path) { // a link came into the way, in another workspace
 		return p, "cannot be copied"
 	}
 	return g.add("copied", string(data)), ""
@@ -275,7 +281,7 @@ func (g *gitHome) settingsOf(file string) (list []gitSetting, trusted bool, prob
 	switch {
 	case errors.Is(at.Err, fs.ErrNotExist):
 		return nil, false, ""
-	case at.Err != nil, g.Distrusts(at.Path):
+	case at.Err != nil, g.exchangeable(at.Path):
 		return nil, false, "a tool could have written"
 	case !at.Mode.IsRegular():
 		return nil, false, "is not a regular file"
@@ -290,14 +296,14 @@ func (g *gitHome) settingsOf(file string) (list []gitSetting, trusted bool, prob
 	list, known := gitKnown.texts[string(text)]
 	gitKnown.Unlock()
 	if known {
-		return list, g.holds(at.Path), ""
+		return list, g.places.Holds(at.Path), ""
 	}
-	program, found := g.trustedProgram("git")
-	if !found {
+	program, err := g.places.Program("git", g.env("PATH"))
+	if err != nil {
 		g.failed = true
-		return nil, false, "was not read: PATH has git in no place that is root's"
+		return nil, false, "was not read: PATH has git in no place that no tool could have written"
 	}
-	out, err := runProgram(program, []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_DIR=/dev/null", "LC_ALL=C"}, "config", "--file", at.Path, "--no-includes", "--list", "-z")
+	out, err := trust.Run(program, []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_DIR=/dev/null", "LC_ALL=C"}, "config", "--file", at.Path, "--no-includes", "--list", "-z")
 	if err != nil {
 		return nil, false, "git cannot read"
 	}
@@ -316,7 +322,7 @@ func (g *gitHome) settingsOf(file string) (list []gitSetting, trusted bool, prob
 		gitKnown.texts[string(text)] = list
 		gitKnown.Unlock()
 	}
-	return list, g.holds(at.Path), ""
+	return list, g.places.Holds(at.Path), ""
 }
 
 // newGitSetting takes a key apart: section, subsection, which may have dots, and variable.

@@ -63,7 +63,9 @@ func TestGitInTheToolsHomeIsSetAsOutside(t *testing.T) {
 		{name: "other programs", files: map[string]string{".gitconfig": me + "[delta]\nnavigate = true\n[github]\ntoken = TOKEN\n"}, want: []string{"user.name=Me"}, not: []string{"TOKEN", "navigate"}, left: []string{"delta.*", "github.*"}},
 		{name: "hooks of the user's", files: map[string]string{".gitconfig": "[core]\nhooksPath = ~/.githooks\n", ".githooks/": ""}, want: []string{"core.hookspath=ROOT/home/me/.githooks"}, left: []string{"core.hookspath", "is not shown inside"}},
 		{name: "what git cannot read", files: map[string]string{".gitconfig": "[user\n", ".config/git/config": me}, want: []string{"user.name=Me"}, left: []string{".gitconfig, which git cannot read"}},
-		{name: "without git", files: map[string]string{".gitconfig": me + "[user]\nname=other\n"}, env: map[string]string{"PATH": "ROOT/home/me/work/p"}, left: []string{"PATH has git in no place"}},
+		{name: "a git of the workspace's", files: map[string]string{".gitconfig": me + "[user]\nname=third\n", "work/p/git": "#!/bin/sh\ntouch ROOT/ran\n"}, env: map[string]string{"PATH": "ROOT/home/me/work/p:/usr/bin"}, want: []string{"user.email=me@home"}},
+		{name: "a repository's own settings", files: map[string]string{".gitconfig": me + "[user]\nname=fourth\n", "work/p/config": "[core]\nfsmonitor = touch ROOT/ran\npager = touch ROOT/ran\n[alias]\nconfig = !touch ROOT/ran\n", "work/p/HEAD": "ref: refs/heads/x\n", "work/p/objects/": "", "work/p/refs/": ""}, want: []string{"user.email=me@home"}},
+		{name: "without git", files: map[string]string{".gitconfig": me + "[user]\nname=other\n"}, env: map[string]string{"PATH": "ROOT/home/me/work/p"}, left: []string{"PATH has git in no place that"}},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, git) })
 	}
@@ -80,7 +82,7 @@ func (c gitUserCase) run(t *testing.T, git string) {
 		} else if strings.HasSuffix(name, "/") {
 			err = os.MkdirAll(p, 0o755)
 		} else if err == nil {
-			err = os.WriteFile(p, []byte(replaced(text)), 0o644)
+			err = os.WriteFile(p, []byte(replaced(text)), 0o755)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -107,6 +109,9 @@ func (c gitUserCase) run(t *testing.T, git string) {
 		}
 	}
 	p := New(work, func(name string) string { return env[name] }, nil).Policy(true)
+	if _, err := os.Lstat(root + "/ran"); err == nil {
+		t.Error("something of the workspace's was executed")
+	}
 	home := t.TempDir()
 	all := ""
 	for _, f := range p.Files.Make {

@@ -60,7 +60,7 @@ func (b *Builder) readConfigs(names ...string) string {
 	for _, name := range names {
 		p := pathrule.Join(b.home, name)
 		at := b.Find(p)
-		if b.homeReal == "" || at.Err != nil || !at.Mode.IsRegular() || b.Distrusts(at.Path) {
+		if b.homeReal == "" || at.Err != nil || !at.Mode.IsRegular() || !b.places.Holds(at.Path) {
 			continue
 		}
 		f, err := regularfile.Open(at.Path)

@@ -126,17 +126,9 @@ type Resolver struct {
 	Links map[string]string  // by the link's own canonical path
 	Rules map[string]Rule    // by canonical path
 
-	Distrust []string // directories in which nothing is believed, and no link followed
-	unfit    Unfit
-	hide     []string // the policy's Files.Hide
-	Shared   []string // directories in which that goes for all but the user's own
-}
-
-// Distrusts reports whether a tool, or another user, can have made what lies at p, which is
-// canonical. Below a directory that all can write to, the user's own directories are
-// as good as those of a home, as far as no other user can write on the way to them.
-func (r *Resolver) Distrusts(p string) bool {
-	return pathrule.WithinAny(p, r.Distrust) || slices.ContainsFunc(r.Shared, func(dir string) bool { return pathrule.Within(p, dir) && !OwnedBelow(dir, p) })
+	Follow func(link string) bool // whether a link may be followed, by its path in a canonical directory; nil: each may
+	unfit  Unfit
+	hide   []string // the policy's Files.Hide
 }
 
 // New returns a resolver that has looked nothing up yet.
@@ -201,7 +193,7 @@ func (r *Resolver) follow(found *Target, p string) {
 // followLink continues at the target of the link at found.path, in dir.
 func (r *Resolver) followLink(found *Target, dir string) {
 	switch {
-	case r.Distrusts(found.Path):
+	case r.Follow != nil && !r.Follow(found.Path):
 		found.Err = fs.ErrPermission
 		return
 	case pathrule.Within(found.Path, "/proc"): // it depends on who asks, and its text need not be a path (proc_pid_fd(5))
