@@ -30,10 +30,10 @@ var gitSections = strings.Fields(`advice add alias am apply attr author blame br
 // shown or found, and not the results.
 var gitOutside = strings.Fields(`credential.* sendemail.* imap.* gpg.* user.signingkey core.askpass core.sshcommand core.gitproxy core.fsmonitor core.fsmonitorhookversion
 	core.pager pager.* log.showsignature http.proxy* http.extraheader http.cookiefile http.savecookies http.ssl*key http.sslcert* http.delegation http.emptyauth remote.proxy
-	remote.proxyauthmethod core.worktree core.bare core.repositoryformatversion init.templatedir push.gpgsign`)
+	remote.proxyauthmethod core.worktree core.bare core.repositoryformatversion`)
 
 // gitFiles are settings that name a file of data.
-var gitFiles = strings.Fields("core.excludesfile core.attributesfile commit.template mailmap.file format.signaturefile")
+var gitFiles = strings.Fields("core.excludesfile core.attributesfile commit.template mailmap.file format.signaturefile http.sslcainfo")
 
 const (
 	mostGitFiles = 64 // that are read of a user's configuration, includes among them
@@ -51,6 +51,7 @@ type gitSetting struct {
 // judges inside, for the repository and the branch that it works in then.
 type gitHome struct {
 	*Builder
+	user   string // the user's home, as HOME has it; "": there is none
 	files  []policy.File
 	left   []string // what is not as outside
 	read   int
@@ -61,6 +62,9 @@ type gitHome struct {
 // repositories that git init makes get no hooks, which could not be written there.
 func (b *Builder) gitConfig(workspaces ...string) []policy.File {
 	g := gitHome{Builder: b}
+	if home := b.env("HOME"); validPath(home, pathrule.Read) {
+		g.user = home
+	}
 	var text strings.Builder
 	if off := b.env("GIT_CONFIG_NOSYSTEM"); off == "" || off == "0" || off == "false" {
 		if system := b.env("GIT_CONFIG_SYSTEM"); system != "" {
@@ -69,31 +73,35 @@ func (b *Builder) gitConfig(workspaces ...string) []policy.File {
 			g.take(&text, "/etc/gitconfig", 0, true)
 		}
 	}
-	if b.homeReal != "" {
-		xdg := b.env("XDG_CONFIG_HOME")
-		if !validPath(xdg, pathrule.Read) {
-			xdg = pathrule.Join(b.home, ".config")
-		}
-		for _, s := range []gitSetting{{"core", "", "excludesfile", xdg + "/git/ignore", false}, {"core", "", "attributesfile", xdg + "/git/attributes", false}} {
-			if at := b.Find(s.value); at.Err == nil {
+	xdg := b.env("XDG_CONFIG_HOME")
+	if !validPath(xdg, pathrule.Read) {
+		xdg = pathrule.Join(g.user, ".config")
+	}
+	files := []string{xdg + "/git/config", pathrule.Join(g.user, ".gitconfig")}
+	if g.user == "" {
+		files = nil
+	} else {
+		for _, s := range []gitSetting{{section: "core", name: "excludesfile", value: xdg + "/git/ignore"}, {section: "core", name: "attributesfile", value: xdg + "/git/attributes"}} {
+			if b.Find(s.value).Err == nil {
 				g.put(&text, s, true)
 			}
 		}
-		files := []string{xdg + "/git/config", pathrule.Join(b.home, ".gitconfig")}
-		if file := b.env("GIT_CONFIG_GLOBAL"); file != "" {
-			files = []string{file}
-		}
-		for _, file := range files {
-			g.take(&text, file, 0, false)
-		}
+	}
+	if file := b.env("GIT_CONFIG_GLOBAL"); file != "" {
+		files = []string{file}
+	}
+	for _, file := range files {
+		g.take(&text, file, 0, false)
 	}
 	n, _ := strconv.Atoi(b.env("GIT_CONFIG_COUNT"))
+	var given []gitSetting
 	for i := range min(n, 1000) {
 		if s, ok := newGitSetting(b.env("GIT_CONFIG_KEY_" + strconv.Itoa(i))); ok {
 			s.value = b.env("GIT_CONFIG_VALUE_" + strconv.Itoa(i))
-			g.put(&text, s, true)
+			given = append(given, s)
 		}
 	}
+	g.takeAll(&text, given, "/", 0, false, true)
 	if b.env("GIT_CONFIG_PARAMETERS") != "" {
 		g.leave("GIT_CONFIG_PARAMETERS of the environment")
 	}
@@ -123,6 +131,11 @@ func (g *gitHome) take(text *strings.Builder, file string, depth int, includesAl
 	if problem != "" {
 		g.leave(file + ", which " + problem)
 	}
+	g.takeAll(text, settings, file, depth, includesAlone, trusted)
+}
+
+// takeAll writes settings of a file, and what they include.
+func (g *gitHome) takeAll(text *strings.Builder, settings []gitSetting, file string, depth int, includesAlone, trusted bool) {
 	for _, s := range settings {
 		if s.name != "path" || s.section != "include" && s.section != "includeif" {
 			if !includesAlone {
@@ -158,7 +171,7 @@ func (g *gitHome) condition(c, file string) string {
 		return c
 	}
 	if rest, ok := strings.CutPrefix(pattern, "~/"); ok {
-		return keyword + ":" + pathrule.Join(g.homeReal, rest)
+		return keyword + ":" + pathrule.Join(g.Find(g.user).Path, rest)
 	}
 	if rest, ok := strings.CutPrefix(pattern, "./"); ok {
 		return keyword + ":" + path.Dir(g.Find(file).Path) + "/" + rest
@@ -173,7 +186,7 @@ func (g *gitHome) expand(p string) string {
 	if !ok || !tilde {
 		return p
 	}
-	home := g.home
+	home := g.user
 	if name != "" {
 		u, err := user.Lookup(name)
 		if err != nil {
@@ -195,10 +208,13 @@ func (g *gitHome) add(kind, text string) string {
 func (g *gitHome) put(text *strings.Builder, s gitSetting, trusted bool) {
 	key := s.section + "." + s.name
 	switch on := s.bare || slices.Contains([]string{"true", "yes", "on", "1"}, strings.ToLower(s.value)); {
-	case key == "commit.gpgsign", key == "tag.gpgsign", key == "tag.forcesignannotated":
-		if on {
+	case key == "commit.gpgsign", key == "tag.gpgsign", key == "tag.forcesignannotated", key == "push.gpgsign":
+		if on || s.value == "if-asked" {
 			g.leave(key + ": nothing is signed inside")
 		}
+		return
+	case key == "init.templatedir":
+		g.leave(key + ": a new repository has no hooks of it")
 		return
 	case slices.ContainsFunc(gitOutside, func(pattern string) bool { ok, _ := path.Match(pattern, key); return ok }):
 		return
@@ -259,7 +275,7 @@ func (g *gitHome) file(p string, copied, trusted bool) (inside, problem string) 
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
 	name, _ := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(f.Fd())))
-	if err != nil || len(data) > maxConfig || name != at.Path && !g.places.Holds(at.Path) { // a link came into the way, in another workspace
+	if err != nil || len(data) > maxConfig || policy.HoldsSecret("", string(data)) || name != at.Path && !g.places.Holds(at.Path) { // a link came into the way, in another workspace
 		return p, "cannot be copied"
 	}
 	return g.add("copied", string(data)), ""

@@ -62,9 +62,10 @@ func TestGitInTheToolsHomeIsSetAsOutside(t *testing.T) {
 		{name: "signing that is off", files: map[string]string{".gitconfig": "[commit]\ngpgSign = false\n"}},
 		{name: "other programs", files: map[string]string{".gitconfig": me + "[delta]\nnavigate = true\n[github]\ntoken = TOKEN\n"}, want: []string{"user.name=Me"}, not: []string{"TOKEN", "navigate"}, left: []string{"delta.*", "github.*"}},
 		{name: "hooks of the user's", files: map[string]string{".gitconfig": "[core]\nhooksPath = ~/.githooks\n", ".githooks/": ""}, want: []string{"core.hookspath=ROOT/home/me/.githooks"}, left: []string{"core.hookspath", "is not shown inside"}},
+		{name: "an include of the environment", files: map[string]string{"x": me}, env: map[string]string{"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "include.path", "GIT_CONFIG_VALUE_0": "ROOT/home/me/x"}, want: []string{"user.email=me@home"}},
+		{name: "a template of repositories, and a key as an authority", files: map[string]string{".gitconfig": "[init]\ntemplateDir = ~/t\n[http]\nsslCAInfo = ~/ca\n", "ca": "-----BEGIN PRIVATE KEY-----\nTOKEN\n"}, not: []string{"TOKEN"}, left: []string{"init.templatedir", "http.sslcainfo"}},
 		{name: "what git cannot read", files: map[string]string{".gitconfig": "[user\n", ".config/git/config": me}, want: []string{"user.name=Me"}, left: []string{".gitconfig, which git cannot read"}},
 		{name: "a git of the workspace's", files: map[string]string{".gitconfig": me + "[user]\nname=third\n", "work/p/git": "#!/bin/sh\ntouch ROOT/ran\n"}, env: map[string]string{"PATH": "ROOT/home/me/work/p:/usr/bin"}, want: []string{"user.email=me@home"}},
-		{name: "a repository's own settings", files: map[string]string{".gitconfig": me + "[user]\nname=fourth\n", "work/p/config": "[core]\nfsmonitor = touch ROOT/ran\npager = touch ROOT/ran\n[alias]\nconfig = !touch ROOT/ran\n", "work/p/HEAD": "ref: refs/heads/x\n", "work/p/objects/": "", "work/p/refs/": ""}, want: []string{"user.email=me@home"}},
 		{name: "without git", files: map[string]string{".gitconfig": me + "[user]\nname=other\n"}, env: map[string]string{"PATH": "ROOT/home/me/work/p"}, left: []string{"PATH has git in no place that"}},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, git) })
@@ -98,8 +99,10 @@ func (c gitUserCase) run(t *testing.T, git string) {
 	if _, err := run("/nowhere", work, "init", "-q", "-b", "topic"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := run("/nowhere", work, "config", "remote.x.url", "https://h/r"); err != nil {
-		t.Fatal(err)
+	for _, set := range [][2]string{{"remote.x.url", "https://h/r"}, {"core.fsmonitor", "touch " + root + "/ran"}, {"core.pager", "touch " + root + "/ran"}} {
+		if _, err := run("/nowhere", work, "config", set[0], set[1]); err != nil {
+			t.Fatal(err)
+		}
 	}
 	env := map[string]string{"HOME": root + "/home/me", "PATH": filepath.Dir(git), "GIT_CONFIG_NOSYSTEM": "1"}
 	for name, value := range c.env {
