@@ -1,9 +1,12 @@
 package tooltest
 
 import (
+	"cmp"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,41 +33,27 @@ git worktree add -q -b side ../wt; git worktree add -q -b agent .claude/worktree
 cd ..; git init -q --separate-git-dir=$PWD/elsewhere.git apart; cd apart; echo a > a; git add a; git commit -qm a
 `
 
-// A userRow is a promise to users: what it is and the page that makes it, a workspace below ~/src, a script that runs there in a sandbox, and the text that
-// it has to print, status 0 understood. Rows share the user's files, so a row makes what it needs and leaves nothing that another would meet.
+// A userRow is a promise to users: what it is, the page that makes it, and a script that shows that it is kept. A new row goes to the table of its page, in
+// user_rows_test.go. Rows share the user's files: a row makes what it needs, and leaves nothing that another would meet.
 type userRow struct {
-	promise, page string
-	workspace     string // "": project
-	script        string
-	prints        string
-	outside       string // runs first, in the workspace, without a sandbox
-	change        func(p *sandbox.Policy)
+	promise   string
+	page      string
+	needs     string // programs, without which the row is skipped
+	workspace string // below ~/src; "": project
+	outside   string // a script that runs first, in the workspace, without a sandbox
+	script    string // runs in the default sandbox of the workspace, by bash -euo pipefail
+	prints    string // all that the script prints to its standard output
+	status    int    // its exit status
+	denied    string // a part of a violation in its report; "": there is none
+	after     string // a script that runs last, outside
+	change    func(p *sandbox.Policy)
+	act       func(t *testing.T, p sandbox.Policy, home string) // in the script's place, for promises about the API
 }
 
-// gitUse is a day's work; the file "a", or what FILE names, is changed.
-const gitUse = `n=$(pwd | cksum | tr ' ' -); git status --porcelain; f=${FILE:-a}; git checkout -q -b topic-$n; echo x >> $f; git add $f; git commit -qm tool; git log -1 --format='%an %ae'
-echo y >> $f; git stash -q; git stash pop -q; git commit -qam more; git checkout -q -b base-$n HEAD~2; git commit -q --allow-empty -m base; git rebase -q base-$n topic-$n; git log --oneline base-$n.. | wc -l
-git gc -q; git fsck --no-dangling; git status --porcelain; echo done`
-
-const gitUsed = "User me@work\n2\ndone\n"
-
-var gitRows = []userRow{
-	{promise: "git works in a repository", page: "harnesses", script: gitUse, prints: gitUsed},
-	{promise: "git works in a linked worktree", page: "harnesses", workspace: "wt", script: gitUse, prints: gitUsed},
-	{promise: "git works in a worktree inside the repository", page: "harnesses", workspace: "project/.claude/worktrees/x", script: gitUse, prints: gitUsed},
-	{promise: "git works in a sub-directory", page: "harnesses", workspace: "project/sub", script: "FILE=s\n" + gitUse, prints: gitUsed},
-	{promise: "git works in a sub-directory of a linked worktree", page: "harnesses", workspace: "wt/sub", script: "FILE=s\n" + gitUse, prints: gitUsed},
-	{promise: "git works in a submodule", page: "harnesses", workspace: "project/lib", script: "FILE=sub/s\n" + gitUse, prints: gitUsed},
-	{promise: "git works in a sub-directory of a submodule", page: "harnesses", workspace: "project/lib/sub", script: "FILE=s\n" + gitUse, prints: gitUsed},
-	{promise: "git works in a submodule of a linked worktree", page: "harnesses", workspace: "wt/lib", script: "FILE=sub/s\n" + gitUse, prints: gitUsed},
-	{promise: "git works in a worktree of a submodule", page: "harnesses", workspace: "libwt", script: "FILE=sub/s\n" + gitUse, prints: gitUsed},
-	{promise: "git works with a separate git directory that the policy names", page: "policy", workspace: "apart", script: gitUse, prints: gitUsed,
-		change: func(p *sandbox.Policy) {
-			p.Files.Write = append(p.Files.Write, filepath.Dir(p.Dir)+"/elsewhere.git")
-		}},
+// TestKernelPromisesWhereUsersLive plays every row of user_rows_test.go.
+func TestKernelPromisesWhereUsersLive(t *testing.T) {
+	eachUser(t, slices.Concat(gettingStartedRows, harnessRows, gitRows, sessionRows, networkRows))
 }
-
-func TestKernelGitWhereUsersLive(t *testing.T) { eachUser(t, gitRows) }
 
 // eachUser runs the rows as root in /root, and as an ordinary user in a home below /home.
 func eachUser(t *testing.T, rows []userRow) {
@@ -96,15 +85,27 @@ func userRuns(t *testing.T, dir, script string) {
 }
 
 func (row userRow) run(t *testing.T, home string) {
-	dir := filepath.Join(home, "src", row.workspace)
-	if row.workspace == "" {
-		dir = home + "/src/project"
+	for name := range strings.FieldsSeq(row.needs) {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skipf("needs %s, which is not installed where every user has it", name)
+		}
 	}
+	dir := filepath.Join(home, "src", cmp.Or(row.workspace, "project"))
 	userRuns(t, dir, row.outside)
 	p := sandbox.Workspace(dir)
 	if row.change != nil {
 		row.change(&p)
 	}
+	if row.act != nil {
+		row.act(t, p, home)
+	} else {
+		row.play(t, p, dir)
+	}
+	userRuns(t, dir, row.after)
+}
+
+// play runs the script.
+func (row userRow) play(t *testing.T, p sandbox.Policy, dir string) {
 	s, err := sandbox.New(p)
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +114,11 @@ func (row userRow) run(t *testing.T, home string) {
 	cmd := s.Command("bash", "-euo", "pipefail", "-c", row.script)
 	var stderr strings.Builder
 	cmd.Dir, cmd.Stderr = dir, &stderr
-	if out, err := cmd.Output(); err != nil || string(out) != row.prints {
-		t.Errorf("%v\n%s%s\nwant %q\n%v", err, out, stderr.String(), row.prints, cmd.Report())
+	out, err := cmd.Output()
+	report := cmd.Report()
+	denied := slices.ContainsFunc(report.Violations, func(v sandbox.Violation) bool { return strings.Contains(v.String(), row.denied) })
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) || cmd.ProcessState.ExitCode() != row.status || string(out) != row.prints || denied != (row.denied != "") || !report.Held() {
+		t.Errorf("%v\n%s%s\nwant status %d, %q, and denied %q\n%v", err, out, stderr.String(), row.status, row.prints, row.denied, report)
 	}
 }
