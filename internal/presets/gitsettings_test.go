@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// A gitUser has files in ROOT/home/me, and a workspace in ROOT/home/me/work/p.
+// A gitUser has files in ROOT/home/me, and a workspace in ROOT/home/me/job/p.
 type gitUserCase struct {
 	name  string
 	files map[string]string // below ROOT; a directory ends in "/", "-> " begins a link
@@ -41,9 +41,9 @@ func TestGitInTheToolsHomeIsSetAsOutside(t *testing.T) {
 		{name: "an include, in place", files: map[string]string{".gitconfig": me + "[include]\npath=sub/more\n[user]\nemail=last\n", "sub/more": "[user]\nemail=more\n[include]\npath=deeper\n", "sub/deeper": "[core]\nabbrev=9\n"},
 			want: []string{"user.email=me@home,more,last", "core.abbrev=9"}},
 		{name: "an include of itself", files: map[string]string{".gitconfig": me + "[include]\npath=.gitconfig\n"}, left: []string{"includes more than 10"}},
-		{name: "includeIf gitdir", files: map[string]string{".gitconfig": me + "[includeIf \"gitdir:~/work/\"]\npath=.gitconfig-work\n[includeIf \"gitdir:~/play/\"]\npath=.gitconfig-play\n", ".gitconfig-work": "[user]\nemail=me@work\n", ".gitconfig-play": "[user]\nemail=me@play\n"},
+		{name: "includeIf gitdir", files: map[string]string{".gitconfig": me + "[includeIf \"gitdir:~/job/\"]\npath=.gitconfig-work\n[includeIf \"gitdir:~/play/\"]\npath=.gitconfig-play\n", ".gitconfig-work": "[user]\nemail=me@work\n", ".gitconfig-play": "[user]\nemail=me@play\n"},
 			want: []string{"user.email=me@home,me@work"}},
-		{name: "includeIf relative to the file, through a link", files: map[string]string{".gitconfig": me + "[include]\npath=dot/c\n", "dot": "-> work", "work/c": "[includeIf \"gitdir/i:./P/.git\"]\npath=d\n", "work/d": "[user]\nemail=me@work\n"}, want: []string{"user.email=me@home,me@work"}},
+		{name: "includeIf relative to the file, through a link", files: map[string]string{".gitconfig": me + "[include]\npath=dot/c\n", "dot": "-> job", "job/c": "[includeIf \"gitdir/i:./P/.git\"]\npath=d\n", "job/d": "[user]\nemail=me@work\n"}, want: []string{"user.email=me@home,me@work"}},
 		{name: "includeIf onbranch and hasconfig", files: map[string]string{".gitconfig": me + "[includeIf \"onbranch:topic\"]\npath=t\n[includeIf \"hasconfig:remote.*.url:https://h/**\"]\npath=h\n", "t": "[user]\nemail=topic\n", "h": "[core]\nabbrev=8\n"},
 			want: []string{"user.email=me@home,topic", "core.abbrev=8"}},
 		{name: "filters and drivers", files: map[string]string{".gitconfig": "[filter \"lfs\"]\nclean = git-lfs clean -- %f\nsmudge = git-lfs smudge -- %f\nprocess = git-lfs filter-process\nrequired\n[diff \"x\"]\ntextconv = x\n[merge \"m\"]\ndriver = m %O %A %B\n[diff]\nexternal = d\n[alias]\nx = !git log\n"},
@@ -52,8 +52,8 @@ func TestGitInTheToolsHomeIsSetAsOutside(t *testing.T) {
 		{name: "ignore and attributes", files: map[string]string{".config/git/ignore": "IGNORED\n", ".config/git/attributes": "ATTRS\n"}, want: []string{"core.excludesfile<IGNORED", "core.attributesfile<ATTRS"}},
 		{name: "named ignore files", files: map[string]string{".gitconfig": "[core]\nexcludesFile = ~/x/ig\nattributesFile = ROOT/at\n", "x/ig": "IGNORED\n", "../../at": "ATTRS\n"}, want: []string{"core.excludesfile<IGNORED", "core.attributesfile<ATTRS"}},
 		{name: "a secret as an ignore file", files: map[string]string{".gitconfig": "[core]\nexcludesFile = ~/.ssh/id\n", ".ssh/id": "TOKEN\n"}, not: []string{"TOKEN"}, left: []string{"core.excludesfile", "may not be copied"}},
-		{name: "a link of the workspace's to a secret", files: map[string]string{".gitconfig": "[core]\nexcludesFile = ~/work/p/ig\n", "work/p/ig": "-> ../../notes", "notes": "TOKEN\n"}, not: []string{"TOKEN"}, left: []string{"core.excludesfile"}},
-		{name: "a configuration in the workspace", files: map[string]string{".gitconfig": me + "[include]\npath=work/p/c\n", "work/p/c": "[user]\nemail=TOKEN\n"}, want: []string{"user.email=me@home"}, not: []string{"TOKEN"}, left: []string{"/work/p/c, which a tool could have written"}},
+		{name: "a link of the workspace's to a secret", files: map[string]string{".gitconfig": "[core]\nexcludesFile = ~/job/p/ig\n", "job/p/ig": "-> ../../notes", "notes": "TOKEN\n"}, not: []string{"TOKEN"}, left: []string{"core.excludesfile"}},
+		{name: "a configuration in the workspace", files: map[string]string{".gitconfig": me + "[include]\npath=job/p/c\n", "job/p/c": "[user]\nemail=TOKEN\n"}, want: []string{"user.email=me@home"}, not: []string{"TOKEN"}, left: []string{"/job/p/c, which a tool could have written"}},
 		{name: "secrets", files: map[string]string{".gitconfig": "[credential]\nhelper = TOKEN\n[credential \"https://TOKEN\"]\nhelper = x\n[http]\nextraHeader = \"Authorization: TOKEN\"\nproxy = http://TOKEN\n[http \"https://h\"]\nextraheader = TOKEN\ncookieFile = TOKEN\n" +
 			"[url \"https://TOKEN@h/\"]\ninsteadOf = https://h/\n[remote \"o\"]\nurl = https://u:TOKEN@h/r\n[core]\nsshCommand = ssh -i TOKEN\naskPass = TOKEN\n[sendemail]\nsmtpPass = TOKEN\n[lfs]\nurl = https://u:TOKEN@h/l\n[user]\npassword = TOKEN\n[alias]\nx = !curl -H ghp_TOKENTOKEN\n[includeIf \"hasconfig:remote.*.url:https://u:TOKEN@h/\"]\npath = x\n",
 			"x": "[core]\nabbrev=9\n"},
@@ -65,15 +65,15 @@ func TestGitInTheToolsHomeIsSetAsOutside(t *testing.T) {
 		{name: "an include of the environment", files: map[string]string{"x": me}, env: map[string]string{"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "include.path", "GIT_CONFIG_VALUE_0": "ROOT/home/me/x"}, want: []string{"user.email=me@home"}},
 		{name: "a template of repositories, and a key as an authority", files: map[string]string{".gitconfig": "[init]\ntemplateDir = ~/t\n[http]\nsslCAInfo = ~/ca\n", "ca": "-----BEGIN PRIVATE KEY-----\nTOKEN\n"}, not: []string{"TOKEN"}, left: []string{"init.templatedir", "http.sslcainfo"}},
 		{name: "what git cannot read", files: map[string]string{".gitconfig": "[user\n", ".config/git/config": me}, want: []string{"user.name=Me"}, left: []string{".gitconfig, which git cannot read"}},
-		{name: "a git of the workspace's", files: map[string]string{".gitconfig": me + "[user]\nname=third\n", "work/p/git": "#!/bin/sh\ntouch ROOT/ran\n"}, env: map[string]string{"PATH": "ROOT/home/me/work/p:/usr/bin"}, want: []string{"user.email=me@home"}},
-		{name: "without git", files: map[string]string{".gitconfig": me + "[user]\nname=other\n"}, env: map[string]string{"PATH": "ROOT/home/me/work/p"}, left: []string{"PATH has git in no place that"}},
+		{name: "a git of the workspace's", files: map[string]string{".gitconfig": me + "[user]\nname=third\n", "job/p/git": "#!/bin/sh\ntouch ROOT/ran\n"}, env: map[string]string{"PATH": "ROOT/home/me/job/p:/usr/bin"}, want: []string{"user.email=me@home"}},
+		{name: "without git", files: map[string]string{".gitconfig": me + "[user]\nname=other\n"}, env: map[string]string{"PATH": "ROOT/home/me/job/p"}, left: []string{"PATH has git in no place that"}},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t, git) })
 	}
 }
 
 func (c gitUserCase) run(t *testing.T, git string) {
-	root := fixture.Tree(t, "home/me/work/p/")
+	root := fixture.Tree(t, "home/me/job/p/")
 	replaced := func(s string) string { return strings.ReplaceAll(s, "ROOT", root) }
 	for name, text := range c.files {
 		p := filepath.Join(root, "home/me", name)
@@ -89,7 +89,7 @@ func (c gitUserCase) run(t *testing.T, git string) {
 			t.Fatal(err)
 		}
 	}
-	work := root + "/home/me/work/p"
+	work := root + "/home/me/job/p"
 	run := func(home, dir string, arg ...string) (string, error) {
 		cmd := exec.Command(git, arg...)
 		cmd.Dir, cmd.Env = dir, []string{"HOME=" + home, "GIT_CONFIG_NOSYSTEM=1"}
