@@ -126,7 +126,9 @@ func TestNixProfileIsFollowed(t *testing.T) {
 		t.Skip("needs a profile: ", err)
 	}
 	root := fixture.Tree(t, "home/me/.nix-profile -> /nix/var/nix/profiles/default", "ws/")
-	env := func(name string) string { return map[string]string{"HOME": root + "/home/me", "PATH": root + "/home/me/.nix-profile/bin"}[name] }
+	env := func(name string) string {
+		return map[string]string{"HOME": root + "/home/me", "PATH": root + "/home/me/.nix-profile/bin"}[name]
+	}
 	p := New(root+"/ws", env, nil).Policy(true)
 	if at := resolve.New().Find(root + "/home/me/.nix-profile"); at.Path != profile || !slices.Contains(p.Files.Read, root+"/home/me/.nix-profile") {
 		t.Errorf("shown: %v", p.Files.Read)
