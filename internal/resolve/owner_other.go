@@ -2,6 +2,11 @@
 
 package resolve
 
+import "github.com/holdfast-dev/holdfast/internal/plan"
+
+// idOf is not known here.
+func idOf(string) plan.FileID { return plan.FileID{} }
+
 // ownBelow is not known here.
 func ownBelow(p string) string { return p }
 

@@ -9,7 +9,17 @@ import (
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/plan"
 )
+
+// idOf says which file lies at a path; the zero value: none.
+func idOf(p string) plan.FileID {
+	var st syscall.Stat_t
+	if syscall.Lstat(p, &st) != nil {
+		return plan.FileID{}
+	}
+	return plan.FileID{Device: uint64(st.Dev), Inode: st.Ino}
+}
 
 // ownBelow returns the nearest directory around p below which every directory on the way to p, and p, is the user's, who may
 // do anything in it. It is p where p is not.

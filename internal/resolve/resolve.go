@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -30,6 +31,7 @@ type Entry struct {
 	device bool        // a device file
 	Shown  bool        // a socket that the entry around it shows already
 	File   policy.File // of kind fileMake
+	In     plan.FileID // of kind Hide: the directory around it
 	Own    string      // of kind CopyOnWrite: every directory below this one on the way to Path, and Path, is the user's own
 }
 
@@ -129,11 +131,12 @@ type Resolver struct {
 	Follow func(link string) bool // whether a link may be followed, by its path in a canonical directory; nil: each may
 	unfit  Unfit
 	hide   []string // the policy's Files.Hide
+	ids    map[string]plan.FileID
 }
 
 // New returns a resolver that has looked nothing up yet.
 func New() *Resolver {
-	return &Resolver{seen: map[string]*Target{"/": {Path: "/", Mode: fs.ModeDir}}, Links: map[string]string{}, Rules: map[string]Rule{}}
+	return &Resolver{seen: map[string]*Target{"/": {Path: "/", Mode: fs.ModeDir}}, Links: map[string]string{}, Rules: map[string]Rule{}, ids: map[string]plan.FileID{}}
 }
 
 // Target is what a path leads to. While it is being found, it is in seen with

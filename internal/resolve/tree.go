@@ -21,6 +21,12 @@ func (r *Resolver) addLate(u Rule) error {
 		return u.cannot(err)
 	}
 	u.Path, u.Dir, u.Absent = at, mode.IsDir(), mode == absent
+	if dir := path.Dir(u.Path); u.Kind == pathrule.Hide {
+		if _, known := r.ids[dir]; !known {
+			r.ids[dir] = idOf(dir)
+		}
+		u.In = r.ids[dir]
+	}
 	if u.Kind == pathrule.Private {
 		if !u.Dir && !u.Absent {
 			return u.bad("is a file", "name a directory", syscall.ENOTDIR)
