@@ -69,7 +69,8 @@
 //	internal/compile/      policy and facts about the host to the plan, or what the host cannot hold; the filters fitted to both; pure
 //	internal/darwin/       which bounds of a policy macOS holds, by which grants of a profile, and sandbox-exec's arguments; pure
 //	internal/verdict/      whether a policy allows an access, and which field decides; explains, guards nothing
-//	internal/presets/      what this machine has (toolchains, caches, git identity, places of secrets), as a policy
+//	internal/presets/      what this machine has (toolchains, caches, settings of git, places of secrets), as a policy
+//	internal/trust/        places in which the harness follows links and whose programs it executes: the system's, and the table of toolchains; the runner of such programs
 //	internal/resolve/      paths of a policy and of an explicit root to canonical entries, repositories of Files.Worktrees to grants; reads names and links
 //	internal/runner/       the life of one command: how it enters, its network (proxies, ports, agents, capture, hosts that change), evidence, end; why a start failed; what was denied, as the supervisor, the proxy and macOS's log tell it; sessions, what listens in them, addresses of loopback
 //	internal/protected/    the table of names that programs outside obey (.git/hooks, .bashrc, .nvimrc ...), and which program obeys each
@@ -100,7 +101,7 @@
 //	internal/regularfile/  opens regular files at paths of a tool's choice: no device, no FIFO, nothing of procfs
 //	internal/gitattack/    tests: a generator of attacks on the rules for git, and their observer
 //	internal/commandtest/  tests: commands by sandbox.Command and by exec.Command, compared; what they leave behind
-//	internal/tooltest/     tests: the tools that agents use, in the default sandbox
+//	internal/tooltest/     tests: the tools that agents use, in the default sandbox; what the pages promise, where users live
 //	internal/archtest/     tests of the walls between these rooms
 //	docs/hosts/            files for container runtimes, systemd and AppArmor, embedded for the doctor
 //	internal/hosttest/     hosts: a program that makes containers and virtual machines with other settings, runs the library and attacks in them, and prints a table

@@ -89,3 +89,28 @@ func TestKernelNetworkLetsTheGPGAgentSign(t *testing.T) {
 		}
 	})
 }
+
+// TestGPGConfOfAToolIsNotExecuted: a tool of an earlier run has left a gpgconf in a directory of PATH, here in the harness's own
+// directory as well as elsewhere, and by a link.
+func TestGPGConfOfAToolIsNotExecuted(t *testing.T) {
+	dir := t.TempDir()
+	marker := filepath.Join(dir, "executed")
+	if err := os.WriteFile(filepath.Join(dir, "gpgconf"), []byte("#!/bin/sh\n: >"+marker+"\nsleep 1000\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	links := t.TempDir()
+	if err := os.Symlink(filepath.Join(dir, "gpgconf"), filepath.Join(links, "gpgconf")); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	for _, path := range []string{dir, ".", "", links, links + ":" + dir} {
+		t.Setenv("PATH", path)
+		var wrong *PolicyError
+		if _, err := New(Policy{Open: []Bound{policy.BoundFiles}, Network: Network{GPGAgent: true}}); !errors.As(err, &wrong) || wrong.Field != "Network.GPGAgent" {
+			t.Errorf("PATH=%s: %v", path, err)
+		}
+	}
+	if _, err := os.Stat(marker); err == nil {
+		t.Error("the tool's program was executed")
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/proxy"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
 	"github.com/holdfast-dev/holdfast/internal/runner"
+	"github.com/holdfast-dev/holdfast/internal/trust"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -90,9 +90,12 @@ func coverBundle(in *compile.Input) {
 
 // wireGPG finds the agent's socket outside, and its place inside.
 func wireGPG(s *runner.Sandbox, in *compile.Input) (err error) {
-	socket := ""
-	if out, err := exec.Command("gpgconf", "--list-dirs", "agent-socket").Output(); err == nil {
-		socket = strings.TrimSpace(string(out))
+	socket, places := "", trust.New(os.Getenv("HOME"))
+	if gpgconf, err := places.Program("gpgconf", os.Getenv("PATH")); err == nil {
+		env := append(os.Environ(), "PATH="+places.Search(os.Getenv("PATH"))) // the last counts
+		if out, err := trust.Run(gpgconf, env, "--list-dirs", "agent-socket"); err == nil {
+			socket = strings.TrimSpace(string(out))
+		}
 	}
 	if s.Networks.Outside.GPGAgent, err = resolve.AgentSocket("Network.GPGAgent", socket, "start a gpg-agent: gpgconf --launch gpg-agent"); err != nil {
 		return err

@@ -36,7 +36,7 @@ func (s *Sandbox) compile() (err error) {
 		return err
 	}
 	runner.Lend(r.Policy.Files)
-	links := resolve.GrantWorktrees(&r.Policy, presets.CheckWorkspace)
+	links := resolve.GrantWorktrees(&r.Policy, presets.CheckWorkspace, presets.AlwaysHidden)
 	if r.Tree, err = resolve.Files(r.Policy.Files, presets.CheckWorkspace, sockets...); err != nil {
 		return err
 	}

@@ -13,12 +13,13 @@ import (
 var walls = map[string][]string{
 	".":                           nil,
 	"examples":                    {"docs/hosts", "sandbox", "sandbox/policy", "sandbox/rootfs", "landlock", "landlock/process", "seccomp", "rlimit", "sandbox/sandboxtest", "sandbox/capture", "sandbox/sbpl"},
-	"sandbox":                     {"sandbox/policy", "sandbox/rootfs", "sandbox/inside", "internal/presets", "internal/verdict", "internal/compile", "internal/darwin", "internal/resolve", "internal/runner", "internal/pathrule", "internal/errtext", "internal/function", "internal/proxy", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/host", "internal/plan", "internal/stage", "internal/stage/launch", "seccomp", "rlimit"},
+	"sandbox":                     {"sandbox/policy", "sandbox/rootfs", "sandbox/inside", "internal/presets", "internal/trust", "internal/verdict", "internal/compile", "internal/darwin", "internal/resolve", "internal/runner", "internal/pathrule", "internal/errtext", "internal/function", "internal/proxy", "internal/proxy/clientenv", "internal/proxy/hostrules", "internal/host", "internal/plan", "internal/stage", "internal/stage/launch", "seccomp", "rlimit"},
 	"sandbox/policy":              {"sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/proxy/hostrules", "internal/plan", "internal/protected", "internal/supervisor", "seccomp", "rlimit"},
 	"sandbox/inside":              {"internal/function", "internal/regularfile"},
 	"sandbox/rootfs":              {"internal/pathrule", "internal/errtext", "internal/plan"},
 	"internal/resolve":            {"sandbox/policy", "sandbox/rootfs", "internal/pathrule", "internal/errtext", "internal/gitobeyed", "internal/plan"},
-	"internal/presets":            {"sandbox/policy", "internal/resolve", "internal/gitobeyed", "internal/pathrule", "internal/regularfile", "internal/errtext"},
+	"internal/trust":              {"internal/resolve", "internal/pathrule"},
+	"internal/presets":            {"sandbox/policy", "internal/trust", "internal/resolve", "internal/gitobeyed", "internal/pathrule", "internal/regularfile", "internal/errtext"},
 	"internal/verdict":            {"sandbox/policy", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/plan", "internal/protected", "internal/proxy/hostrules", "internal/supervisor"},
 	"internal/compile":            {"sandbox/policy", "sandbox/rootfs", "internal/resolve", "internal/pathrule", "internal/errtext", "internal/host", "internal/plan", "internal/protected", "internal/proxy/clientenv", "internal/supervisor", "landlock", "seccomp", "rlimit"},
 	"internal/darwin":             {"sandbox/policy", "internal/verdict", "internal/compile", "internal/pathrule", "internal/plan", "internal/protected", "internal/seatbelt/emit", "internal/supervisor", "rlimit"},
@@ -68,7 +69,7 @@ var walls = map[string][]string{
 // testWalls says what tests may import beyond that, and why.
 var testWalls = map[string][]string{
 	"internal/commandtest":     {"sandbox", "sandbox/policy"}, // the whole library, as its users see it
-	"internal/tooltest":        {"sandbox"},
+	"internal/tooltest":        {"sandbox", "sandbox/policy"},
 	"docs/hosts":               {"sandbox", "seccomp", "internal/host"}, // what the files say helps is tried, and is what the library says
 	"internal/gitattack":       {"sandbox"},                             // its tests run a hostile tool in one
 	"internal/proxy/clientenv": {"internal/proxy", "sandbox/policy"},    // a relay connects by one

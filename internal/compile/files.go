@@ -169,7 +169,7 @@ func (c *compilation) place(i int, e resolve.Entry) error {
 		if c.showsBelow(e) {
 			c.do(plan.Private{At: e.Path, Slot: fmt.Sprintf("h%d", i), Mode: 0o111}, m, "hidden, but for what a rule shows in it")
 		} else {
-			c.do(plan.Hide{Path: e.Path, Dir: e.Dir}, m, "")
+			c.do(plan.Hide{Path: e.Path, Dir: e.Dir, In: e.In}, m, "")
 		}
 	case pathrule.Private:
 		c.do(plan.Private{At: e.Path, Slot: fmt.Sprintf("p%d", i), Mode: privateMode(e.Path)}, m, "")

@@ -18,7 +18,8 @@ type Link struct {
 // Linked finds the repository of the linked worktree or submodule at dir, which is absolute and free of links. A .git file can have
 // been forged, so the repository has to name dir in return: a worktree's by worktrees/NAME/gitdir, a submodule's by core.worktree. It
 // has to have the shape of a git directory, and to belong to this process's user or to dir's owner. Where dir/.git is no file there is
-// none; where something is wrong, problem says what.
+// none; where something is wrong, problem says what. A repository that only lacks
+// that proof is returned, too.
 func Linked(dir string) (l Link, problem string) {
 	file := dir + "/.git"
 	if info, err := os.Lstat(file); err != nil || !info.Mode().IsRegular() {
@@ -40,7 +41,7 @@ func Linked(dir string) (l Link, problem string) {
 			return Link{}, problem
 		}
 	} else if !returns(dir, worktreeOf(git)) {
-		return Link{}, git + " does not name it in return, by core.worktree or as a linked worktree's directory does"
+		return l, git + " does not name it in return, by core.worktree or as a linked worktree's directory does; if it is the work tree's (git init --separate-git-dir), name it in Files.Write"
 	}
 	return l.checked(dir, git)
 }

@@ -46,6 +46,10 @@ type Child struct {
 	// HOME is an empty directory of mode 0700.
 	Env []string
 
+	// Home is the child's HOME, such as /home/user or /root; "": one below the temporary directory. It is an empty directory of mode 0700 in a mount
+	// namespace of the child's, in which its top directory (/home) has nothing else: tests meet the rules of the presets that depend on it.
+	Home string
+
 	// Timeout is when the child is killed and the test fails; zero is four minutes.
 	Timeout time.Duration
 }

@@ -71,6 +71,33 @@ func TestKernelChildHasAHomeOfItsOwn(t *testing.T) {
 	})
 }
 
+func TestKernelChildsHomeIsWhereUsersLive(t *testing.T) {
+	AsEach(t, func(t *testing.T, as User) {
+		home := "/home/user"
+		if as == Root {
+			home = "/root"
+		}
+		before, err := os.ReadDir(topOf(home))
+		if err != nil && as == Root {
+			t.Fatal(err)
+		}
+		InChild(t, Child{As: as, Home: home}, func(t *testing.T) {
+			if got := os.Getenv("HOME"); got != home {
+				t.Errorf("HOME is %s", got)
+			}
+			if err := os.WriteFile(home+"/file", nil, 0o600); err != nil {
+				t.Error(err)
+			}
+			if names, err := os.ReadDir(topOf(home)); len(names) != 1 || err != nil {
+				t.Errorf("%s holds %v, %v", topOf(home), names, err)
+			}
+		})
+		if after, _ := os.ReadDir(topOf(home)); len(after) != len(before) {
+			t.Errorf("%s had %v outside and has %v", topOf(home), before, after)
+		}
+	})
+}
+
 func TestKernelChildsDirectoriesAreGoneAfterIt(t *testing.T) {
 	AsEach(t, func(t *testing.T, as User) {
 		_, text := judged(t, Child{As: as}, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package kerneltest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -34,20 +35,24 @@ func newHabitat(c Child) (*habitat, error) {
 		}
 	}
 	var err error
-	if h.dir, err = os.MkdirTemp("", "kt"); err != nil {
+	place := ""
+	if c.Home != "" && strings.HasPrefix(os.TempDir(), topOf(c.Home)+"/") {
+		place = "/tmp"
+	}
+	if h.dir, err = os.MkdirTemp(place, "kt"); err != nil {
 		return nil, fmt.Errorf("kerneltest: %w", err)
 	}
-	if err := h.fill(); err != nil {
+	if err := h.fill(c.Home); err != nil {
 		return nil, errors.Join(fmt.Errorf("kerneltest: %w", err), os.RemoveAll(h.dir))
 	}
-	h.env = []string{"HOME=" + h.dir + "/home", "TMPDIR=" + h.dir + "/tmp", "USER=" + name, "LOGNAME=" + name,
+	h.env = []string{"HOME=" + cmp.Or(c.Home, h.dir+"/home"), "TMPDIR=" + h.dir + "/tmp", "USER=" + name, "LOGNAME=" + name,
 		// A program built with -race otherwise sleeps for a second as it exits.
 		"GORACE=" + strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0")}
 	return h, nil
 }
 
 // fill makes the directories and the way to the binary.
-func (h *habitat) fill() error {
+func (h *habitat) fill(home string) error {
 	if err := os.Chmod(h.dir, 0o755); err != nil {
 		return err
 	}
@@ -65,7 +70,7 @@ func (h *habitat) fill() error {
 		return err
 	}
 	h.exe = exe
-	if !h.setUser || reachable(exe) {
+	if covered := home != "" && strings.HasPrefix(exe, topOf(home)+"/"); !covered && (!h.setUser || reachable(exe)) {
 		return nil
 	}
 	// "go test" keeps the binary in a directory of mode 0700.
@@ -74,6 +79,12 @@ func (h *habitat) fill() error {
 		return nil
 	}
 	return copyFile(h.exe, exe)
+}
+
+// topOf is the directory of the root that a path lies in, or is.
+func topOf(p string) string {
+	first, _, _ := strings.Cut(strings.TrimPrefix(p, "/"), "/")
+	return "/" + first
 }
 
 // reachable reports whether every user can walk to a path.

@@ -1,6 +1,7 @@
 package kerneltest
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -92,7 +93,12 @@ func prepare(s spec) error {
 			return fmt.Errorf("kerneltest: cover parts of /proc: %w", err)
 		}
 	}
-	if s.without(MoreUserNamespaces) || s.without(WholeProc) {
+	if s.Home != "" {
+		if err := s.makeHome(); err != nil {
+			return fmt.Errorf("kerneltest: make %s: %w", s.Home, err)
+		}
+	}
+	if s.without(MoreUserNamespaces) || s.without(WholeProc) || s.Home != "" {
 		if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 			return fmt.Errorf("kerneltest: ambient capabilities: %w", err)
 		}
@@ -112,6 +118,20 @@ func prepare(s spec) error {
 		return err
 	}
 	return fmt.Errorf("kerneltest: execve: %w", syscall.Exec(os.Args[0], os.Args, append(os.Environ(), marker)))
+}
+
+// makeHome makes Child.Home.
+func (s spec) makeHome() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return err
+	}
+	if err := unix.Mount("tmpfs", topOf(s.Home), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.Home, 0o755); err != nil {
+		return err
+	}
+	return errors.Join(os.Chmod(s.Home, 0o700), os.Chown(s.Home, s.UID, s.GID))
 }
 
 // coverProc covers what Docker does (defaultMaskedPaths and defaultReadonlyPaths of github.com/moby/moby/oci), each in one of its ways.

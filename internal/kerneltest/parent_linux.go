@@ -153,7 +153,7 @@ func start(t *testing.T, c Child, call int) (outcome, string, error) {
 
 // command is the test binary with this one test, for the habitat's user.
 func (h *habitat) command(ctx context.Context, t *testing.T, c Child, call int) (*exec.Cmd, error) {
-	s := spec{Test: t.Name(), Call: call, Without: c.Without, Parent: os.Getpid(),
+	s := spec{Test: t.Name(), Call: call, Without: c.Without, Home: c.Home, Parent: os.Getpid(),
 		SetUser: h.setUser, UID: h.uid, GID: h.gid}
 	marker, err := s.env()
 	if err != nil {
@@ -191,7 +191,7 @@ func joinLines(a, b string) string {
 // for it, in a user namespace and a mount namespace of its own.
 func attributes(s spec) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	if s.without(WholeProc) {
+	if s.without(WholeProc) || s.Home != "" {
 		attr.Cloneflags = syscall.CLONE_NEWNS
 	}
 	if !s.without(MoreUserNamespaces) && (attr.Cloneflags == 0 || os.Getuid() == 0) {

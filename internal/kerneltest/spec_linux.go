@@ -33,6 +33,7 @@ type spec struct {
 	Without  []Feature
 	SetUser  bool // become UID and GID, with no supplementary groups
 	UID, GID int
+	Home     string // see Child
 	Parent   int
 	Prepared bool // the user is set and the features are taken away
 }

@@ -63,11 +63,13 @@ type (
 		Slot string
 		Mode uint32
 	}
-	// Hide covers a file or directory with an empty one that has no permissions. With Spare it may
-	// be gone when the run begins, or lie where not even the sandbox's first process gets to.
+	// Hide covers a file or directory with an empty one that has no permissions. It may be gone when the run begins, if the
+	// directory around it is In still: what another has moved away is shown somewhere else. With Spare
+	// it may be gone with its directory, or lie where not even the sandbox's first process gets to.
 	Hide struct {
 		Path  string
 		Dir   bool
+		In    FileID // the zero value: it has to be there
 		Spare bool
 	}
 	// Cover shows a file of the new root at the path of another, in its stead.

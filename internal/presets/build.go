@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
+	"github.com/holdfast-dev/holdfast/internal/trust"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -33,6 +34,9 @@ type Builder struct {
 	*resolve.Resolver
 	env            func(string) string
 	workspace      string
+	tree           []string // the workspace, as written and canonical: nothing in it is believed
+	places         *trust.Places
+	shared         []string        // canonical
 	home           string          // as the tool has it
 	homeReal       string          // canonical; "": not of the host
 	own            []string        // canonical: what may not be shown as a whole
@@ -79,10 +83,12 @@ func New(dir string, env func(string) string, shared []string) *Builder {
 	}
 	b := &Builder{Resolver: resolve.New(), env: env, workspace: dir, shown: map[string]bool{}}
 	b.plain = resolve.New()
-	b.Distrust = append([]string{dir}, b.plain.Canonical(dir)...)
-	b.Shared = slices.Concat(shared, b.plain.Canonical(shared...))
+	b.tree = append([]string{dir}, b.plain.Canonical(dir)...)
+	b.shared = slices.Concat(shared, b.plain.Canonical(shared...))
 	b.findHome(b.plain, shared)
-	b.own = slices.Concat(b.Distrust, b.Shared, []string{b.home})
+	b.places = trust.New(b.homeReal)
+	b.Follow = func(link string) bool { return !pathrule.WithinAny(link, b.tree) && b.places.Holds(link) }
+	b.own = slices.Concat(b.tree, b.shared, []string{b.home})
 	if b.homeReal != "" {
 		b.own = append(b.own, b.homeReal)
 	}
@@ -121,14 +127,15 @@ func (b *Builder) showable(p string) (at *resolve.Target, ok bool) {
 	return at, ok && !b.holdsSecret(at.Path)
 }
 
-// trusted reports whether a path may be followed. Not trusted: what a tool could have made or
-// linked elsewhere, what contains the home, and what the sandbox replaces.
+// trusted reports whether a path may be shown, for all that is known of its place: every link on the way stands where no tool could have made it.
+// What a tool could have made may be a directory itself, but for the workspace's and what others can replace in a shared directory. Not shown
+// are what contains the home, and what the sandbox replaces.
 func (b *Builder) trusted(p string) (at *resolve.Target, ok bool) {
 	if !validPath(p, pathrule.Read) {
 		return nil, false
 	}
 	at = b.Find(p)
-	if at.Err != nil || b.Distrusts(at.Path) || pathrule.WithinAny(at.Path, neverShown) || slices.Contains(alwaysHidden, at.Path) {
+	if at.Err != nil || b.exchangeable(at.Path) || pathrule.WithinAny(at.Path, neverShown) || slices.Contains(AlwaysHidden, at.Path) {
 		return at, false
 	}
 	for _, own := range b.own {
@@ -137,6 +144,12 @@ func (b *Builder) trusted(p string) (at *resolve.Target, ok bool) {
 		}
 	}
 	return at, true
+}
+
+// exchangeable reports whether what stands at a canonical path lies in the workspace, or where other users can put another in its place. Below
+// a shared directory the user's own are as good as those of a home, as far as no other user can write on the way to them.
+func (b *Builder) exchangeable(p string) bool {
+	return pathrule.WithinAny(p, b.tree) || slices.ContainsFunc(b.shared, func(dir string) bool { return pathrule.Within(p, dir) && !b.places.Own(p, dir) })
 }
 
 // holdsSecret reports whether p, which is canonical, is a secret of the home, lies in
@@ -195,7 +208,7 @@ func (b *Builder) hide(write bool) {
 			}
 		}
 	}
-	for _, p := range b.Exist(alwaysHidden...) {
+	for _, p := range b.Exist(AlwaysHidden...) {
 		if b.Find(p).Path != b.homeReal {
 			paths = append(paths, p)
 		}

@@ -26,7 +26,7 @@ func (b *Builder) variables() policy.Env {
 		}
 	}
 	return policy.Env{
-		Pass: []string{"*", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "GIT_TERMINAL_PROMPT"},
+		Pass: []string{"*", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "GIT_TERMINAL_PROMPT", "GIT_CONFIG_NOSYSTEM"},
 		Set:  set,
 	}
 }
@@ -46,8 +46,7 @@ func (b *Builder) homeFiles() []policy.File {
 	if top, _, problem := gitobeyed.Above(workspaces[len(workspaces)-1]); top != "" && problem == "" {
 		workspaces = append(workspaces, top)
 	}
-	git := gitConfig(b.readConfigs(".config/git/config", ".gitconfig"), workspaces...)
-	return []policy.File{{Path: pathrule.Join(b.home, ".gitconfig"), Data: git, Mode: 0o644}}
+	return b.gitConfig(workspaces...)
 }
 
 // maxConfig bounds what is read of a configuration file.
@@ -61,7 +60,7 @@ func (b *Builder) readConfigs(names ...string) string {
 	for _, name := range names {
 		p := pathrule.Join(b.home, name)
 		at := b.Find(p)
-		if b.homeReal == "" || at.Err != nil || !at.Mode.IsRegular() || b.Distrusts(at.Path) {
+		if b.homeReal == "" || at.Err != nil || !at.Mode.IsRegular() || !b.places.Holds(at.Path) {
 			continue
 		}
 		f, err := regularfile.Open(at.Path)

@@ -24,7 +24,7 @@ func Secret(p string, tree bool) string {
 			return "secrets lie in it: " + s
 		}
 	}
-	for _, d := range alwaysHidden {
+	for _, d := range AlwaysHidden {
 		if tree && (pathrule.Within(d, p) || p == d || d == "/home" && path.Dir(p) == d) {
 			return "it is a whole home, or the state of services"
 		}

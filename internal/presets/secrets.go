@@ -25,6 +25,6 @@ var systemSecrets = []string{
 	"/etc/salt", "/etc/puppetlabs", "/etc/mysql/debian.cnf", "/etc/crypttab", "/etc/luks", "/etc/cloud", "/etc/cni", "/etc/vault.d",
 }
 
-// alwaysHidden are directories that the presets hide even if a caller adds a
+// AlwaysHidden are directories that the presets hide even if a caller adds a
 // directory that contains them: homes, logs, and sockets of services.
-var alwaysHidden = []string{"/nix/var", "/home", "/root", "/var/log", "/run", "/var/run", "/var/spool", "/var/mail", "/var/backups", "/lost+found"}
+var AlwaysHidden = []string{"/nix/var", "/home", "/root", "/var/log", "/run", "/var/run", "/var/spool", "/var/mail", "/var/backups", "/lost+found"}

@@ -8,49 +8,9 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/regularfile"
+	"github.com/holdfast-dev/holdfast/internal/trust"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
-
-// A toolchain is a family of tools that lives in home directories. It is in use
-// when a directory of PATH lies in its root; then its parts can be read.
-type toolchain struct {
-	variable string   // names the root; may be empty
-	root     string   // where it is otherwise, below the home
-	parts    []string // below the root; ".": all of it
-	others   []string // further directories below the home
-	shims    string   // below the root: "pip install" and its kin write there what starts the installed programs
-}
-
-// toolchains lists no credentials: where a root holds some, only its other parts are named.
-var toolchains = []toolchain{
-	{"CARGO_HOME", ".cargo", []string{"bin", "env"}, []string{".rustup"}, ""},
-	{"RUSTUP_HOME", ".rustup", []string{"."}, nil, ""},
-	{"PYENV_ROOT", ".pyenv", []string{"."}, nil, "shims"},
-	{"RBENV_ROOT", ".rbenv", []string{"."}, nil, "shims"},
-	{"NVM_DIR", ".nvm", []string{"nvm.sh", "alias", "versions"}, nil, ""},
-	{"NODENV_ROOT", ".nodenv", []string{"."}, nil, "shims"},
-	{"GOENV_ROOT", ".goenv", []string{"."}, nil, "shims"},
-	{"GOPATH", "go", []string{"bin"}, nil, ""},
-	{"VOLTA_HOME", ".volta", []string{"bin", "tools"}, nil, ""},
-	{"BUN_INSTALL", ".bun", []string{"bin", "install/global"}, nil, ""},
-	{"DENO_INSTALL", ".deno", []string{"bin"}, nil, ""},
-	{"PNPM_HOME", ".local/share/pnpm", []string{"."}, nil, ""},
-	{"SDKMAN_DIR", ".sdkman", []string{"bin", "candidates"}, nil, ""},
-	{"ASDF_DATA_DIR", ".asdf", []string{"."}, []string{".tool-versions"}, "shims"},
-	{"MISE_DATA_DIR", ".local/share/mise", []string{"installs", "shims"}, nil, ""},
-	{"", ".local/share/fnm", []string{"."}, nil, ""},
-	{"", ".local/state/fnm_multishells", []string{"."}, []string{".local/share/fnm"}, ""},
-	{"", ".yarn", []string{"bin"}, []string{".config/yarn/global"}, ""},
-	{"DOTNET_ROOT", ".dotnet", []string{"dotnet", "host", "shared", "sdk", "sdk-manifests", "packs", "templates", "metadata", "library-packs", "tools"}, nil, ""},
-	{"", ".juliaup", []string{"."}, []string{".julia/juliaup"}, ""},
-	{"", ".ghcup", []string{"."}, nil, ""},
-	{"", ".cabal", []string{"bin"}, nil, ""},
-	{"OPAMROOT", ".opam", []string{"."}, nil, ""},
-	{"", ".nix-profile", []string{"."}, nil, ""},
-	{"", ".linuxbrew", []string{"."}, nil, ""},
-	{"", ".local/bin", []string{"."}, []string{".local/lib", ".local/share/pipx/venvs", ".local/pipx/venvs", ".local/share/uv/tools", ".local/share/uv/python"}, ""},
-	{"", "bin", []string{"."}, nil, ""},
-}
 
 // foundByHome are the variables of toolchains that look below HOME without them, and that write nothing there at their use.
 var foundByHome = []string{"PYENV_ROOT", "RBENV_ROOT", "NODENV_ROOT", "GOENV_ROOT", "ASDF_DATA_DIR", "NVM_DIR", "OPAMROOT"}
@@ -71,7 +31,7 @@ func (b *Builder) toolchains(write bool) {
 	for _, dir := range b.search {
 		b.prefix(dir)
 	}
-	for _, t := range toolchains {
+	for _, t := range trust.Toolchains {
 		b.toolchain(t, write)
 	}
 	for _, dir := range b.search {
@@ -83,32 +43,32 @@ func (b *Builder) toolchains(write bool) {
 // inParts reports whether dir is a toolchain's root below the home of which only
 // parts are shown: it stays in PATH for a program that is one of them.
 func (b *Builder) inParts(dir string) bool {
-	return slices.ContainsFunc(toolchains, func(t toolchain) bool {
-		return dir == pathrule.Join(b.home, t.root) && !slices.Contains(t.parts, ".")
+	return slices.ContainsFunc(trust.Toolchains, func(t trust.Toolchain) bool {
+		return dir == pathrule.Join(b.home, t.Root) && !slices.Contains(t.Parts, ".")
 	})
 }
 
-func (b *Builder) toolchain(t toolchain, write bool) {
-	root := pathrule.Join(b.home, t.root)
-	if v := b.env(t.variable); t.variable != "" && validPath(v, pathrule.Read) {
+func (b *Builder) toolchain(t trust.Toolchain, write bool) {
+	root := pathrule.Join(b.home, t.Root)
+	if v := b.env(t.Variable); t.Variable != "" && validPath(v, pathrule.Read) {
 		root = v
 	}
 	if !slices.ContainsFunc(b.search, func(dir string) bool { return pathrule.Within(dir, root) }) {
 		return
 	}
-	for _, p := range t.parts {
+	for _, p := range t.Parts {
 		b.grant(path.Join(root, p))
 	}
-	for _, p := range t.others {
+	for _, p := range t.Others {
 		b.grant(pathrule.Join(b.home, p))
 	}
-	if rustup := pathrule.Join(b.home, ".rustup"); t.root == ".cargo" && b.env("RUSTUP_HOME") == "" && b.shows(rustup) {
+	if rustup := pathrule.Join(b.home, ".rustup"); t.Root == ".cargo" && b.env("RUSTUP_HOME") == "" && b.shows(rustup) {
 		b.root("RUSTUP_HOME", rustup)
 	}
-	if b.env(t.variable) == "" && slices.Contains(foundByHome, t.variable) && b.shows(root) {
-		b.root(t.variable, root)
+	if b.env(t.Variable) == "" && slices.Contains(foundByHome, t.Variable) && b.shows(root) {
+		b.root(t.Variable, root)
 	}
-	if dir := path.Join(root, t.shims); write && t.shims != "" {
+	if dir := path.Join(root, t.Shims); write && t.Shims != "" {
 		if at, ok := b.showable(dir); ok && at.Mode.IsDir() && !b.shown[at.Path] {
 			b.show(&b.files.CopyOnWrite, dir)
 		}
@@ -131,7 +91,10 @@ func (b *Builder) prefix(bin string) {
 		return
 	}
 	for _, mark := range prefixMarks {
-		if b.Find(path.Join(root, mark)).Err == nil {
+		if found := b.Find(path.Join(root, mark)); found.Err == nil {
+			if !b.places.Holds(found.Path) && b.isRepository(root) {
+				return // a project with a bin: its mark can be a tool's
+			}
 			if base := path.Dir(path.Dir(root)); mark == "conda-meta" && b.Find(path.Join(base, mark)).Err == nil {
 				b.grant(base)
 			}
@@ -170,15 +133,16 @@ func (b *Builder) toolPath() string {
 // maxTools bounds how many names of one directory are looked at for links.
 const maxTools = 4096
 
-// linked grants what the links in a directory of PATH lead to: the toolchain
-// that a tool belongs to, or only its file. In a toolchain and in the system,
-// but for /usr/local, they lead nowhere else.
+// linked grants what the links in a directory of PATH lead to: the toolchain that a tool belongs to, or only its file. In a toolchain and in the
+// system, but for /usr/local, they lead nowhere else. Links that a tool can have made, as those of a Python environment of another project, show a
+// toolchain of the home and nothing else.
 func (b *Builder) linked(dir string) {
 	at := b.Find(dir)
 	if b.inParts(dir) {
 		return
 	}
-	if b.shows(path.Dir(at.Path)) && !slices.Contains([]string{"/usr/local/bin", "/usr/local/sbin", "/opt/bin"}, at.Path) {
+	held := b.places.HoldsIn(at.Path)
+	if held && b.shows(path.Dir(at.Path)) && !slices.Contains([]string{"/usr/local/bin", "/usr/local/sbin", "/opt/bin"}, at.Path) {
 		return
 	}
 	d, err := regularfile.OpenDir(at.Path)
@@ -191,9 +155,16 @@ func (b *Builder) linked(dir string) {
 		if e.Type()&fs.ModeSymlink == 0 {
 			continue
 		}
-		if to, ok := b.showable(pathrule.Join(dir, e.Name())); ok && to.Mode.IsRegular() && !b.shows(to.Path) {
+		p := pathrule.Join(dir, e.Name())
+		if !held {
+			if tree := b.places.Toolchain(b.plain.Find(p).Path); tree != "" {
+				b.grant(pathrule.Join(b.home, tree))
+			}
+			continue
+		}
+		if to, ok := b.showable(p); ok && to.Mode.IsRegular() && !b.shows(to.Path) {
 			b.prefix(path.Dir(to.Path))
-			b.grant(pathrule.Join(dir, e.Name()))
+			b.grant(p)
 		}
 	}
 }

@@ -1,13 +1,13 @@
 package presets
 
 import (
-	"os"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
+	"github.com/holdfast-dev/holdfast/internal/trust"
 )
 
 // checkWorkspace says why a preset takes no such workspace, and the remedy; "": it takes it.
@@ -35,19 +35,19 @@ func (b *Builder) checkWorkspace(write bool) (problem, remedy string) {
 // one, or lies where programs outside execute or obey what they find. A workspace
 // that can only be read has to be no more than one of those that contain too much.
 func (b *Builder) notAProject(real string, write bool) string {
-	for _, p := range slices.Concat(shared, systemTrees, []string{b.home, b.homeReal, "/var", "/dev", "/proc"}) {
+	for _, p := range slices.Concat(shared, systemTrees, trust.System, []string{b.home, b.homeReal, "/var", "/dev", "/proc"}) {
 		if p != real && p != "" && pathrule.Within(p, real) {
 			return "it contains " + p
 		}
 	}
 	switch {
-	case real == "/", slices.Contains(alwaysHidden, real), slices.Contains(shared, real), slices.Contains(systemTrees, real):
+	case real == "/", slices.Contains(AlwaysHidden, real), slices.Contains(shared, real), slices.Contains(systemTrees, real):
 		return "it contains more than a project"
 	case real == b.home, real == b.homeReal:
 		return "it is the home directory"
 	case pathrule.Within(real, "/run") && !removable(real):
 		return "it lies in /run, where services have their sockets and files"
-	case pathrule.WithinAny(real, obeyed):
+	case pathrule.WithinAny(real, trust.System):
 		return "it lies in a directory of the system, whose files programs outside execute or obey"
 	case !write:
 		return ""
@@ -61,18 +61,6 @@ func (b *Builder) notAProject(real string, write bool) string {
 // removable reports whether p lies on a disk that was mounted for a user: udisks(8),
 // /run/media/USER/NAME.
 func removable(p string) bool { return pathrule.Within(p, "/run/media") && strings.Count(p, "/") >= 4 }
-
-// obeyed are directories of the system that hold what programs outside execute
-// or obey: nothing in them is a project. /usr/src, /usr/local/src, /opt and /srv
-// are not among them, for containers have their projects there.
-var obeyed = []string{
-	"/etc", "/boot", "/nix", "/gnu", "/var/spool", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libx32", "/usr/libexec",
-	"/usr/share", "/usr/include", "/usr/local/bin", "/usr/local/sbin", "/usr/local/lib", "/usr/local/etc", "/usr/local/share",
-}
-
-// checkouts are names of directories in which harnesses keep their own copies of
-// projects, below a directory of settings: ~/.cursor/worktrees/NAME.
-var checkouts = []string{"worktree", "worktrees", "workspace", "workspaces", "repos", "tmp"}
 
 // obeyedAtHome says what of a home obeys real: every directory whose name begins
 // with a dot, ~/bin, ~/Library, and what XDG's variables name.
@@ -91,22 +79,18 @@ func (b *Builder) obeyedAtHome(real string) string {
 			return "it lies in ~/bin, whose programs the user runs"
 		case first == "Library" && !strings.HasPrefix(deeper, "Mobile Documents/") && !strings.HasPrefix(deeper, "CloudStorage/"):
 			return "it lies in ~/Library, whose files programs obey"
-		case strings.HasPrefix(first, ".") && (first == ".git" || !holdsCheckouts(deeper)):
+		case strings.HasPrefix(first, ".") && (first == ".git" || !trust.HoldsCheckouts(deeper)):
 			return "it lies in ~/" + first + ", whose files programs obey"
 		}
 	}
 	for _, variable := range []string{"XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"} {
 		for _, dir := range b.plain.Canonical(b.env(variable)) {
-			if pathrule.Within(real, dir) && !slices.Contains(b.own, dir) && !holdsCheckouts(strings.TrimPrefix(real, dir)) {
+			if pathrule.Within(real, dir) && !slices.Contains(b.own, dir) && !trust.HoldsCheckouts(strings.TrimPrefix(real, dir)) {
 				return "it lies in " + variable + ", whose files programs obey"
 			}
 		}
 	}
 	return ""
-}
-
-func holdsCheckouts(below string) bool {
-	return slices.ContainsFunc(strings.Split(below, "/"), func(name string) bool { return slices.Contains(checkouts, name) })
 }
 
 // homes are the directories that are homes as far as real is concerned: the
@@ -132,11 +116,11 @@ func (b *Builder) onPath(real string) string {
 	if slices.Contains(search, real) && !b.inRepository(path.Dir(real)) {
 		return "it is a directory of PATH, whose programs the user runs"
 	}
-	for _, t := range toolchains {
-		root := pathrule.Join(b.homeReal, t.root)
+	for _, t := range trust.Toolchains {
+		root := pathrule.Join(b.homeReal, t.Root)
 		used := func(dir string) bool { return pathrule.Within(dir, root) && pathrule.Within(dir, real) }
 		if b.homeReal != "" && pathrule.Within(root, real) && slices.ContainsFunc(search, used) {
-			return "it contains ~/" + t.root + ", whose programs the user runs"
+			return "it contains ~/" + t.Root + ", whose programs the user runs"
 		}
 	}
 	return ""
@@ -146,13 +130,15 @@ func (b *Builder) onPath(real string) string {
 // repository.
 func (b *Builder) inRepository(dir string) bool {
 	for ; dir != "/" && !slices.Contains(b.homes(dir), dir); dir = path.Dir(dir) {
-		for _, mark := range []string{".git", ".hg", ".jj", ".sl"} {
-			if _, err := os.Lstat(pathrule.Join(dir, mark)); err == nil {
-				return true
-			}
+		if b.isRepository(dir) {
+			return true
 		}
 	}
 	return false
+}
+
+func (b *Builder) isRepository(dir string) bool {
+	return slices.ContainsFunc(trust.Repository, func(mark string) bool { return b.plain.Find(pathrule.Join(dir, mark)).Err == nil })
 }
 
 // plantedLink returns a link on the way to the workspace, which r has followed, that a
@@ -161,7 +147,7 @@ func (b *Builder) inRepository(dir string) bool {
 // neither, for no preset lets a tool write there.
 func (b *Builder) plantedLink(r *resolve.Resolver) (link, tree string) {
 	for link := range r.Links {
-		if resolve.OwnedByRootAlone(link) {
+		if b.places.Holds(link) {
 			continue
 		}
 		end := r.Find(link)

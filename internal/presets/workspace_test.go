@@ -167,7 +167,7 @@ func TestNixsStoreIsShownWithoutItsDaemon(t *testing.T) {
 			t.Errorf("%s is not shown", p)
 		}
 	}
-	if !slices.Contains(alwaysHidden, "/nix/var") {
+	if !slices.Contains(AlwaysHidden, "/nix/var") {
 		t.Error("/nix/var is not hidden from a caller who adds /nix")
 	}
 }

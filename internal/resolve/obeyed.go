@@ -37,7 +37,8 @@ func ObeyedByGit(p policy.Policy, tree Tree, mounts []MountEntry, granted []gito
 		}
 	}
 	shown := func(dir string) bool {
-		return slices.ContainsFunc(granted, func(l gitobeyed.Link) bool { return l.Tree == dir }) || slices.ContainsFunc(tree.Entries, func(e Entry) bool { return e.Kind == pathrule.Write && pathrule.Within(dir, e.Path) })
+		around, ok := tree.Around(dir)
+		return ok && around.Kind == pathrule.Write || slices.ContainsFunc(granted, func(l gitobeyed.Link) bool { return l.Tree == dir })
 	}
 	most := 0
 	in := func(dir, at string) []string {

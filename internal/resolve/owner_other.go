@@ -2,11 +2,10 @@
 
 package resolve
 
-// OwnedByRootAlone is not known here.
-func OwnedByRootAlone(string) bool { return false }
+import "github.com/holdfast-dev/holdfast/internal/plan"
 
-// OwnedBelow is not known here.
-func OwnedBelow(string, string) bool { return false }
+// idOf is not known here.
+func idOf(string) plan.FileID { return plan.FileID{} }
 
 // ownBelow is not known here.
 func ownBelow(p string) string { return p }

@@ -9,40 +9,16 @@ import (
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/plan"
 )
 
-// OwnedByRootAlone reports whether a file, or the link itself, is root's and the
-// harness is not root: no tool of the harness's can have made it.
-func OwnedByRootAlone(p string) bool {
-	info, err := os.Lstat(p)
-	if err != nil || os.Geteuid() == 0 {
-		return false
+// idOf says which file lies at a path; the zero value: none.
+func idOf(p string) plan.FileID {
+	var st syscall.Stat_t
+	if syscall.Lstat(p, &st) != nil {
+		return plan.FileID{}
 	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return ok && st.Uid == 0
-}
-
-// OwnedBelow reports whether p and every directory on the way to it from dir, which all can
-// write to, is the user's or root's, and no other can write there: in dir its sticky bit
-// keeps others from renaming what is not theirs (inode(7), S_ISVTX).
-func OwnedBelow(dir, p string) bool {
-	if p == dir || !pathrule.Within(p, dir) {
-		return false
-	}
-	if info, err := os.Stat(dir); err != nil || info.Mode()&os.ModeSticky == 0 {
-		return false
-	}
-	for ; p != dir; p = path.Dir(p) {
-		info, err := os.Lstat(p)
-		if err != nil {
-			return false
-		}
-		st, ok := info.Sys().(*syscall.Stat_t)
-		if !ok || st.Uid != 0 && int(st.Uid) != os.Geteuid() || info.Mode()&os.ModeSymlink == 0 && info.Mode().Perm()&0o022 != 0 {
-			return false
-		}
-	}
-	return true
+	return plan.FileID{Device: uint64(st.Dev), Inode: st.Ino}
 }
 
 // ownBelow returns the nearest directory around p below which every directory on the way to p, and p, is the user's, who may

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
+	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -30,6 +31,7 @@ type Entry struct {
 	device bool        // a device file
 	Shown  bool        // a socket that the entry around it shows already
 	File   policy.File // of kind fileMake
+	In     plan.FileID // of kind Hide: the directory around it
 	Own    string      // of kind CopyOnWrite: every directory below this one on the way to Path, and Path, is the user's own
 }
 
@@ -126,22 +128,15 @@ type Resolver struct {
 	Links map[string]string  // by the link's own canonical path
 	Rules map[string]Rule    // by canonical path
 
-	Distrust []string // directories in which nothing is believed, and no link followed
-	unfit    Unfit
-	hide     []string // the policy's Files.Hide
-	Shared   []string // directories in which that goes for all but the user's own
-}
-
-// Distrusts reports whether a tool, or another user, can have made what lies at p, which is
-// canonical. Below a directory that all can write to, the user's own directories are
-// as good as those of a home, as far as no other user can write on the way to them.
-func (r *Resolver) Distrusts(p string) bool {
-	return pathrule.WithinAny(p, r.Distrust) || slices.ContainsFunc(r.Shared, func(dir string) bool { return pathrule.Within(p, dir) && !OwnedBelow(dir, p) })
+	Follow func(link string) bool // whether a link may be followed, by its path in a canonical directory; nil: each may
+	unfit  Unfit
+	hide   []string // the policy's Files.Hide
+	ids    map[string]plan.FileID
 }
 
 // New returns a resolver that has looked nothing up yet.
 func New() *Resolver {
-	return &Resolver{seen: map[string]*Target{"/": {Path: "/", Mode: fs.ModeDir}}, Links: map[string]string{}, Rules: map[string]Rule{}}
+	return &Resolver{seen: map[string]*Target{"/": {Path: "/", Mode: fs.ModeDir}}, Links: map[string]string{}, Rules: map[string]Rule{}, ids: map[string]plan.FileID{}}
 }
 
 // Target is what a path leads to. While it is being found, it is in seen with
@@ -201,7 +196,7 @@ func (r *Resolver) follow(found *Target, p string) {
 // followLink continues at the target of the link at found.path, in dir.
 func (r *Resolver) followLink(found *Target, dir string) {
 	switch {
-	case r.Distrusts(found.Path):
+	case r.Follow != nil && !r.Follow(found.Path):
 		found.Err = fs.ErrPermission
 		return
 	case pathrule.Within(found.Path, "/proc"): // it depends on who asks, and its text need not be a path (proc_pid_fd(5))

@@ -21,6 +21,12 @@ func (r *Resolver) addLate(u Rule) error {
 		return u.cannot(err)
 	}
 	u.Path, u.Dir, u.Absent = at, mode.IsDir(), mode == absent
+	if dir := path.Dir(u.Path); u.Kind == pathrule.Hide {
+		if _, known := r.ids[dir]; !known {
+			r.ids[dir] = idOf(dir)
+		}
+		u.In = r.ids[dir]
+	}
 	if u.Kind == pathrule.Private {
 		if !u.Dir && !u.Absent {
 			return u.bad("is a file", "name a directory", syscall.ENOTDIR)
@@ -187,4 +193,16 @@ func (l Tree) Find(p string) (Entry, bool) {
 		return Entry{}, false
 	}
 	return l.Entries[i], true
+}
+
+// Around returns the entry that decides about p, which is free of links: the deepest one at p or around it.
+func (l Tree) Around(p string) (Entry, bool) {
+	for dir := p; ; dir = path.Dir(dir) {
+		if e, ok := l.Find(dir); ok && (e.Dir || dir == p) {
+			return e, true
+		}
+		if dir == "/" {
+			return Entry{}, false
+		}
+	}
 }

@@ -33,7 +33,7 @@ func (q *questions) candidate(question supervisor.Question) (f *file, why string
 	d := question.Denial
 	at, ok := q.watch.find(d.Paths[0], !d.NoFollow)
 	write := d.Deed != supervisor.DeedRead
-	kind, _, shown := q.sandbox.kindAt(at.real)
+	around, shown := q.sandbox.Tree.Around(at.real)
 	switch {
 	case !ok || !at.there:
 		return nil, unasked
@@ -41,11 +41,11 @@ func (q *questions) candidate(question supervisor.Question) (f *file, why string
 		return nil, "it is no plain file"
 	case write && at.mode&0o111 != 0:
 		return nil, "it can be executed"
-	case shown && kind == pathrule.Hide:
+	case shown && around.Kind == pathrule.Hide:
 		return nil, "the policy hides it"
-	case shown && (kind == pathrule.Write || kind == pathrule.CopyOnWrite || kind == pathrule.Read && !write):
+	case shown && (around.Kind == pathrule.Write || around.Kind == pathrule.CopyOnWrite || around.Kind == pathrule.Read && !write):
 		return nil, "the policy shows it where it really is, at " + quoted(at.real)
-	case shown && kind != pathrule.Read && question.Errno != int(unix.ENOENT) && q.sandbox.Plan.Namespaces.Mount:
+	case shown && around.Kind != pathrule.Read && question.Errno != int(unix.ENOENT) && q.sandbox.Plan.Namespaces.Mount:
 		return nil, "the sandbox has its own file there"
 	case isOwn(at.real):
 		return nil, "it belongs to a sandbox"

@@ -4,7 +4,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -140,8 +139,8 @@ func (w *watcher) judge(d supervisor.Denial) (policy.Violation, bool) {
 		if !ok || !place.works(d.Deed) {
 			return policy.Violation{}, false
 		}
-		kind, rule, shown := w.sandbox.kindAt(place.real)
-		if shown && place.missing == "" && (kind == pathrule.Write || kind == pathrule.CopyOnWrite || kind == pathrule.Read && !writes(d.Deed)) {
+		rule, shown := w.sandbox.Tree.Around(place.real)
+		if shown && place.missing == "" && (rule.Kind == pathrule.Write || rule.Kind == pathrule.CopyOnWrite || rule.Kind == pathrule.Read && !writes(d.Deed)) {
 			continue
 		}
 		r := refusedOf(d)
@@ -152,7 +151,7 @@ func (w *watcher) judge(d supervisor.Denial) (policy.Violation, bool) {
 			r.Path, r.To = d.Paths[0], p
 		}
 		place.asked = p
-		place.explain(&r, d.Deed, kind, rule, shown)
+		place.explain(&r, d.Deed, rule.Kind, rule.Path, shown)
 		return r.printable(), true
 	}
 	return policy.Violation{}, false
@@ -161,18 +160,6 @@ func (w *watcher) judge(d supervisor.Denial) (policy.Violation, bool) {
 // writes reports whether a deed changes what it is about.
 func writes(d supervisor.Deed) bool {
 	return d != supervisor.DeedLook && d != supervisor.DeedRead && d != supervisor.DeedExecute
-}
-
-// kindAt returns the rule that the policy has for a path of the host, without links: that of the entry around it.
-func (s *Sandbox) kindAt(real string) (kind pathrule.Kind, rule string, shown bool) {
-	for dir := real; ; dir = filepath.Dir(dir) {
-		if e, ok := s.Tree.Find(dir); ok && (e.Dir || dir == real) {
-			return e.Kind, dir, true
-		}
-		if dir == "/" {
-			return 0, "", false
-		}
-	}
 }
 
 // A place is where a path leads outside.
@@ -194,8 +181,8 @@ func (s *Sandbox) isInside(p string) bool {
 	if !s.Plan.Namespaces.Mount {
 		return true
 	}
-	kind, _, shown := s.kindAt(p)
-	if shown && (kind == pathrule.Read || kind == pathrule.Write || kind == pathrule.CopyOnWrite) {
+	around, shown := s.Tree.Around(p)
+	if shown && (around.Kind == pathrule.Read || around.Kind == pathrule.Write || around.Kind == pathrule.CopyOnWrite) {
 		return true
 	}
 	return slices.ContainsFunc(s.Tree.Entries, func(e resolve.Entry) bool { return e.Kind != pathrule.Hide && pathrule.Within(e.Path, p) }) ||

@@ -2,6 +2,7 @@ package stage
 
 import (
 	"errors"
+	"path"
 	"strconv"
 	"strings"
 
@@ -59,12 +60,24 @@ func (c *compiler) hide(a plan.Hide) {
 	}
 	c.clone(regBlank, empty, regTree, false)
 	c.openDest(a.Path)
-	if a.Spare {
-		last := c.last()
+	switch last := c.last(); {
+	case a.Spare:
 		last.Ignore, last.Skip = [3]uint16{uint16(unix.ENOENT), uint16(unix.ENOTDIR), uint16(unix.EACCES)}, 2 // the next two
+	case a.In != plan.FileID{}:
+		last.Ignore[0], last.Skip = uint16(unix.ENOENT), 3
 	}
 	c.moveTo(regTree)
 	c.closeLater(regDest)
+	if !a.Spare && a.In != (plan.FileID{}) {
+		c.call(wire.OpErrno, structure(c, -int32(unix.ECANCELED))) // it is covered; the rest is for what is gone
+		c.last().Ignore[0], c.last().Skip = uint16(unix.ECANCELED), 5
+		c.openDest(path.Dir(a.Path)) // and from there: the directory can have been away a moment ago
+		c.call(wire.OpIsFile, reg(regDest), structure(c, a.In))
+		c.call(unix.SYS_FACCESSAT, reg(regDest), c.str(path.Base(a.Path)), imm(unix.F_OK))
+		c.last().Ignore[0], c.last().Skip = uint16(unix.ENOENT), 1
+		c.call(wire.OpErrno, structure(c, -int32(unix.ESTALE)))
+		c.closeLater(regDest)
+	}
 	c.closeLater(regTree)
 }
 

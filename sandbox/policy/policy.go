@@ -146,7 +146,8 @@ type Files struct {
 	// worktrees, submodules, and directories somewhere below a work tree's top. The repository (a worktree's common directory, a submodule's own) is granted as its work
 	// tree is, to be read or written, when the sandbox is made: if the work tree's .git file names it and it names that
 	// work tree in return, has the shape of a git directory, belongs to the harness's user or the work tree's
-	// owner, lies neither around the work tree nor in what Hide names, and .git is protected. Each run's report has a note
+	// owner, does not lie around the work tree, and .git is protected; and if the deepest rule around it is not one of Hide, but for those by which the
+	// presets hide a directory such as /home around the work tree. Each run's report has a note
 	// that names it, or says why it was not granted. Of a repository that can be written, the index, HEAD and the state of the main
 	// work tree stay closed, and so do the directories of the worktrees that the policy does not let be written;
 	// branches, tags and objects are shared: the user's next command there meets what the tool has committed. A work tree

@@ -1,6 +1,6 @@
 //go:build unix
 
-package presets
+package trust
 
 import (
 	"os/exec"
