@@ -88,6 +88,20 @@ type denialTable struct {
 	beyond uint64 // calls that were refused and have no record
 	hash   [DenialRoom + 1]uint64
 	record [DenialRoom + 1]denialRecord
+	names  nameTable // that are protected elsewhere, made in directories that the tool has made
+}
+
+// NameRoom is how many different names a nameTable has room for.
+const NameRoom = 32
+
+// nameTable is a list of paths, each once.
+type nameTable struct {
+	used   uint32
+	_      uint32
+	beyond uint64 // calls that had another name, for which there was no room
+	hash   [NameRoom]uint64
+	size   [NameRoom]uint16
+	path   [NameRoom][DenialPathRoom]byte
 }
 
 type denialRecord struct {

@@ -191,6 +191,11 @@ type Protect struct {
 	Except []string // names of [ProtectedNames] that may be written after all
 	Off    bool     // protect nothing
 
+	// Everywhere protects the names in every directory, and not only in those that the tool has not made: a clone of a
+	// repository that has .vscode or .husky, say, then checks out nothing. False: in a directory that a tool of this [sandbox.Sandbox] has made, such as
+	// a clone, they are free, and the report names them. Git directories are protected in any case.
+	Everywhere bool
+
 	// NoNewRepositories refuses what makes a directory a git directory, and .git files: git init, clone, worktree add
 	// and a submodule's first update fail inside. Repositories that are there work.
 	NoNewRepositories bool

@@ -92,8 +92,8 @@ func (f Files) ProtectedPatterns() []string {
 }
 
 func (p Protect) validate() error {
-	if p.Off && (len(p.Add) > 0 || len(p.Except) > 0 || p.BuildFiles) {
-		return &PolicyError{Field: "Files.Protect", Problem: "Off contradicts Add, Except and BuildFiles", Remedy: "leave Off false, or the others zero"}
+	if p.Off && (len(p.Add) > 0 || len(p.Except) > 0 || p.BuildFiles || p.Everywhere) {
+		return &PolicyError{Field: "Files.Protect", Problem: "Off contradicts Add, Except, BuildFiles and Everywhere", Remedy: "leave Off false, or the others zero"}
 	}
 	if err := checkNames("Files.Protect.Add", p.Add); err != nil {
 		return err
