@@ -55,6 +55,7 @@ const (
 	ReasonIndex           // an index with names or sizes that are not harmless, or that is open for writing
 	ReasonNode            // no link, device or directory comes into a git directory
 	ReasonWay             // a .git file would lead out of the roots by it
+	ReasonPlace           // the user's directory or link has been here: what the tool has made would be taken for it
 	ReasonPrefix          // a directory on the way to a protected name
 	ReasonRace            // another process made it a git directory at the same time
 	ReasonAddress         // Rules.Connects has no such address
@@ -80,6 +81,12 @@ const (
 
 // DenialBytes is the size of the table.
 const DenialBytes = unsafe.Sizeof(denialTable{})
+
+// DenialsUsed and NamesUsed are where the table has the numbers of its denials and names, as uint32.
+const (
+	DenialsUsed = unsafe.Offsetof(denialTable{}.used)
+	NamesUsed   = unsafe.Offsetof(denialTable{}.names) + unsafe.Offsetof(nameTable{}.used)
+)
 
 // denialTable is the shared memory. The last record is the one that is being made, and never counts.
 type denialTable struct {

@@ -227,7 +227,7 @@ func (s *State) afterMade(old bool) int {
 	}
 	if !s.enterMade(kind, s.devSeen(), s.seen.ino, s.bornSeen(), 0) && old {
 		sys(syscall.SYS_UNLINKAT, uintptr(sp.dir), uintptr(unsafe.Pointer(&sp.name[0])), atRemoveDir, 0, 0)
-		return s.refuse(ReasonName)
+		return s.refuse(ReasonPlace)
 	}
 	return 0
 }
@@ -293,7 +293,7 @@ func (s *State) leaving(k int) int {
 		return 0
 	}
 	if !s.enterMade(slotName, s.devSeen(), s.seen.ino, nameHash(sp.name[:]), who) {
-		return s.refuseAt(k, ReasonName)
+		return s.refuseAt(k, ReasonPlace)
 	}
 	return 0
 }
@@ -370,7 +370,7 @@ func (s *State) mayLead(l int) int {
 			continue
 		case up && down, n >= 255:
 			closeFD(dir)
-			return s.refuseAt(l, ReasonWay)
+			return s.refuseAt(l, ReasonPlace)
 		}
 		down = !up
 		r := s.statx(dir, &s.w.comp[0])
@@ -378,7 +378,7 @@ func (s *State) mayLead(l int) int {
 		if r == 0 && kind == syscall.S_IFDIR {
 			if s.kindSeen() == slotMade {
 				closeFD(dir)
-				return s.refuseAt(l, ReasonWay)
+				return s.refuseAt(l, ReasonPlace)
 			}
 			next := openat(dir, &s.w.comp[0], oPath|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 			closeFD(dir)
@@ -399,7 +399,7 @@ func (s *State) mayLead(l int) int {
 		}
 		closeFD(dir)
 		if !ok {
-			return s.refuseAt(l, ReasonWay)
+			return s.refuseAt(l, ReasonPlace)
 		}
 		return 0
 	}

@@ -205,7 +205,7 @@ func (s *State) hardLink() int {
 		r = s.refuseAt(1, ReasonWay)
 	}
 	if r == 0 && kind == syscall.S_IFLNK && s.record != 0 && s.resolved[1].inside && s.isOld(&s.resolved[1]) {
-		r = s.refuseAt(1, ReasonWay)
+		r = s.refuseAt(1, ReasonPlace)
 	}
 	if r == 0 && s.resolved[1].git.inside && kind != syscall.S_IFREG {
 		r = s.refuseAt(1, ReasonNode)

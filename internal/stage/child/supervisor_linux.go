@@ -39,7 +39,7 @@ func makeSupervisor() {
 //go:nocheckptr
 func shareMade() {
 	fd := st.made
-	if n := st.hdr.Made; n > 0 && st.hdr.Flags&wire.FlagCommand == 0 {
+	if n := st.hdr.Made; n > 0 && fd == 0 {
 		fd = uintptr(st.reg[(wire.RegGiven+n-1)&(wire.MaxRegisters-1)])
 	}
 	if fd == 0 {
