@@ -173,7 +173,7 @@ type Files struct {
 	// Zero: half of the machine's memory.
 	PrivateBytes uint64
 
-	// Protect says which names below Write stay unwritable, at every depth and
+	// Protect says which names below Write stay unwritable, in every directory that the tool has not made, and
 	// whether or not they exist. The zero value protects [ProtectedNames].
 	Protect Protect
 }
