@@ -1,10 +1,17 @@
 package supervisor
 
 import (
+	"bytes"
+	"encoding/binary"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"unsafe"
+
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"golang.org/x/sys/unix"
 )
 
 // record makes the file of a record, outside of the workspace.
@@ -110,4 +117,165 @@ func eachMade(t *testing.T, cases []madeCase) {
 			})
 		}
 	}
+}
+
+// TestKernelMadeTreesOnAnOverlay: as in a container's image, where a directory of the user's gets another birth when it is first changed.
+func TestKernelMadeTreesOnAnOverlay(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
+	for _, c := range append([]madeCase{{"a directory that is copied up", "tool: put app/f; put app/sub/f; chmod 700 app; no put app/.envrc; no put app/sub/.envrc; no mkdir app/.vscode"}}, append(madeWorks, madeHeld...)...) {
+		text, single := strings.CutPrefix(c.steps, "tool: ")
+		if !single || strings.Contains(text, "user: ") || strings.Contains(text, "tool: ") || strings.Contains(text, "other: ") {
+			continue // another mount of the overlay is another device
+		}
+		text = strings.ReplaceAll(strings.ReplaceAll(text, "mv app x; mv x app;", ""), "mv app/sub app/other; mv app/other app/sub;", "") // EXDEV: a copy comes back
+		t.Run(c.name, func(t *testing.T) {
+			dir, rules := workspace(t, self)
+			rules.Roots = append(rules.Roots, Root{Path: dir + "/nested", Fold: true})
+			layer := filepath.Dir(dir)
+			script(t, layer, self, "mkdir -p lower/app/sub upper work")
+			if out, code := run(t, job{Rules: rules, Dir: dir, UID: self, Layer: layer, Made: record(t, dir), Argv: []string{"bash", "-ec", denied + text}, Env: []string{roleEnv + "=act"}}); code != 0 {
+				t.Fatalf("exit %d of %s\n%s", code, text, out)
+			}
+		})
+	}
+}
+
+// TestKernelAFullRecord: nothing more is free, what would free a name of the user's is refused, and all else works.
+func TestKernelAFullRecord(t *testing.T) {
+	dir, rules := workspace(t, self)
+	made := record(t, dir)
+	fill := func(count, kind uint32) {
+		b := make([]byte, MadeBytes)
+		table := (*madeTable)(unsafe.Pointer(&b[0]))
+		table.made = count
+		for i := range table.slot {
+			table.slot[i].kind = kind
+		}
+		if err := os.WriteFile(made, b, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name        string
+		count, kind uint32
+		script      string
+	}{
+		{"of directories", madeMost, slotNone, "mkdir -p new/in; no put new/.envrc; no put new/in/.envrc; mv app x; mkdir -p app/sub; no put app/sub/.envrc; rm -rf app x new; mkdir -p app/sub"},
+		{"of anything", madeMost, slotName, "mkdir -p new/in; no put new/.envrc; no mv app x; no rmdir app/sub; put app/f; mv app/f app/g; rm app/g; ln -s app l; no rm l"},
+	} {
+		script(t, dir, self, "mkdir -p app/sub")
+		fill(c.count, c.kind)
+		if out, code := run(t, job{Rules: rules, Dir: dir, UID: self, Made: made, Argv: []string{"bash", "-ec", denied + c.script}}); code != 0 {
+			t.Errorf("%s: exit %d\n%s", c.name, code, out)
+		}
+	}
+}
+
+// TestTheRecordKeepsWhatFits: each entry is found again until it is forgotten, and none more than there is room for is made.
+func TestTheRecordKeepsWhatFits(t *testing.T) {
+	f, err := os.OpenFile(record(t, t.TempDir()), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b, err := unix.Mmap(int(f.Fd()), 0, int(MadeBytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(b)
+	s := new(State)
+	ShareMade(s, uintptr(unsafe.Pointer(&b[0])), int(f.Fd()))
+	table, kept := s.madeTable(), 0
+	for i := range uint64(madeMost + 1000) {
+		if s.enterMade(slotMade, 7, i, i+1, 0) {
+			kept++
+		} else if i < madeMost*9/10 {
+			t.Fatalf("entry %d does not fit", i)
+		}
+	}
+	if kept != int(table.made) || kept > madeMost {
+		t.Errorf("%d entries, and the record says %d", kept, table.made)
+	}
+	for i := range uint64(100) {
+		if e := table.find(7, i, 0, false); e == nil || e.key != i+1 || table.find(8, i, 0, false) != nil || table.find(7, i, 0, true) != nil {
+			t.Errorf("entry %d is %v", i, e)
+		}
+		s.forgetMade(7, i)
+		if table.find(7, i, 0, false) != nil {
+			t.Errorf("entry %d is there", i)
+		}
+	}
+	if !s.enterMade(slotMade, 7, 5, 9, 0) || !s.enterMade(slotOld, 7, 5, 10, 0) || int(table.made) != kept-100 {
+		t.Errorf("a number that is used anew: %d made", table.made)
+	}
+	if e := table.find(7, 5, 0, false); e == nil || e.kind != slotOld || e.key != 10 {
+		t.Errorf("it is %v", e)
+	}
+	if nameHash([]byte("App\x00zz")) != nameHash([]byte("aPP/\x00zz")) || nameHash([]byte("app\x00zz")) == nameHash([]byte("apq\x00zz")) {
+		t.Error("names that a file system folds are not the same, or others are")
+	}
+}
+
+// TestKernelARaceForTheRecord: another program puts the user's directory in the place of that which the tool has just made.
+func TestKernelARaceForTheRecord(t *testing.T) {
+	kerneltest.Need(t, kerneltest.Command("python3"))
+	for user, uid := range users(t) {
+		t.Run(user, func(t *testing.T) {
+			dir, rules := workspace(t, uid)
+			script(t, dir, uid, "mkdir app; echo x > app/mark")
+			made := record(t, dir)
+			scripts := [2]string{`
+import os
+won = 0
+for i in range(3000):
+    try: os.mkdir("n")
+    except FileExistsError: pass
+    try: os.close(os.open("n/.envrc", os.O_CREAT | os.O_WRONLY))
+    except OSError: pass
+    try: os.unlink("n/.envrc")
+    except OSError: pass
+    try: os.rmdir("n")
+    except OSError: won += os.path.exists("n/mark")
+print("met", won)
+`, `
+import os
+for i in range(6000):
+    for a, b in ("app", "n"), ("n", "app"):
+        try:
+            if os.path.exists(a + "/mark"): os.rename(a, b)
+        except OSError: pass
+`}
+			var wait sync.WaitGroup
+			for i := range scripts {
+				wait.Go(func() {
+					out, code := run(t, job{Rules: rules, Dir: dir, UID: uid, Silent: i == 1, Made: made, Argv: []string{"python3", "-c", scripts[i]}})
+					if code != 0 {
+						t.Errorf("exit %d\n%s", code, out)
+					}
+					t.Log(out)
+				})
+			}
+			wait.Wait()
+			out, code := run(t, job{Rules: rules, Dir: dir, UID: uid, Made: made, Argv: []string{"bash", "-ec", denied + `cd "$(dirname */mark)"; no put .envrc; no mkdir .vscode; test ! -e .envrc`}})
+			if code != 0 {
+				t.Errorf("exit %d\n%s", code, out)
+			}
+		})
+	}
+}
+
+// FuzzReadNames: whatever the memory holds, what is read of it is bounded.
+func FuzzReadNames(f *testing.F) {
+	f.Add(uint32(3), uint16(9), []byte("/ws/x"))
+	f.Fuzz(func(t *testing.T, used uint32, size uint16, path []byte) {
+		b := make([]byte, DenialBytes)
+		binary.NativeEndian.PutUint32(b[NamesUsed:], used)
+		table := (*denialTable)(unsafe.Pointer(&b[0]))
+		table.names.size[0] = size
+		copy(table.names.path[0][:], path)
+		list, _ := ReadNames(b)
+		if len(list) > NameRoom || used > 0 && (len(list) == 0 || !bytes.HasPrefix(table.names.path[0][:], []byte(list[0]))) {
+			t.Errorf("%d names", len(list))
+		}
+	})
 }

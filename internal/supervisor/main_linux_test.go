@@ -32,6 +32,7 @@ type job struct {
 	UID    uint32
 	Groups []uint32 // further ones
 	Silent bool     // install no filter: the same run without a supervisor
+	Layer  string   // an overlay of this directory lies on Dir, in a mount namespace of the run's; "": none does
 	Made   string   // the file of the record of what tools have made; "": there is none
 
 	NoLease bool // the supervisor gets no leases, as on NFS
@@ -83,6 +84,12 @@ func superviseRole() int {
 	var j job
 	if err := json.Unmarshal([]byte(os.Getenv("GUARD_JOB")), &j); err != nil {
 		die("job", err)
+	}
+	if j.Layer != "" {
+		options := fmt.Sprintf("lowerdir=%s/lower,upperdir=%[1]s/upper,workdir=%[1]s/work", j.Layer)
+		if err := errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("overlay", j.Dir, "overlay", 0, options)); err != nil {
+			die("overlay", err)
+		}
 	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -274,6 +281,15 @@ func run(t testing.TB, j job) (string, int) {
 	cmd.Dir = "/"
 	if j.UID != self {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: j.UID, Gid: j.UID, Groups: j.Groups}}
+	}
+	if j.Layer != "" {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
+		if self != 0 {
+			cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+			cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: int(self), HostID: int(self), Size: 1}}
+			cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+			cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
+		}
 	}
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {
