@@ -156,8 +156,14 @@ func (c *compilation) patience() uint32 {
 
 // rootsOf are the supervisor's roots.
 func (c *compilation) rootsOf(dirs []string) (roots []supervisor.Root) {
+	var kept []string
+	for _, e := range c.Tree.Entries {
+		if e.Kept {
+			kept = append(kept, e.Path)
+		}
+	}
 	for _, d := range dirs {
-		roots = append(roots, supervisor.Root{Path: d, Fold: true})
+		roots = append(roots, supervisor.Root{Path: d, Fold: true, Home: slices.Contains(kept, d)})
 	}
 	return roots
 }

@@ -137,12 +137,12 @@ func (s *State) lockMade(take bool) bool {
 	}
 }
 
-// isFree reports whether the names of m.byName are free at the path in s.m, which is resolved path sp's. The tops of roots are always held.
+// isFree reports whether the names of m.byName are free at the path in s.m, which is resolved path sp's. The tops of roots are always held, and those of Root.Home whole.
 //
 //go:norace
 func (s *State) isFree(sp *resolvedPath) bool {
 	m, k := &s.m, &s.climb
-	if s.record == 0 || m.isTop(m.base) || m.gone(m.n) || m.nc >= compRoom {
+	if s.record == 0 || m.isHome(m.base) || m.gone(m.n) || m.nc >= compRoom {
 		return false
 	}
 	k.fd, k.own, k.at = sp.dir, false, m.nc-1
@@ -176,10 +176,10 @@ func (s *State) isFree(sp *resolvedPath) bool {
 	return free
 }
 
-// isTop reports whether the first c components of the path are a root.
+// isHome reports whether the first c components of the path are a root, or lie in one of Root.Home.
 //
 //go:norace
-func (m *matcher) isTop(c uint) bool {
+func (m *matcher) isHome(c uint) bool {
 	p, top := uint(offRecords), false
 	for n := m.r16(offRoots); n > 0 && !top; n-- {
 		size, comps := m.r16(p+1), uint(0)
@@ -188,7 +188,7 @@ func (m *matcher) isTop(c uint) bool {
 				comps++
 			}
 		}
-		top = comps == c && m.under(p+3, size)
+		top = (comps == c || m.rb(p)&2 != 0) && m.under(p+3, size)
 		p += 3 + size
 	}
 	return top

@@ -59,6 +59,7 @@ var madeWorks = []madeCase{
 var madeHeld = []madeCase{
 	{"in directories that are there", "tool: no put .envrc; no put app/.envrc; no mkdir app/sub/.vscode; no put app/x.code-workspace; mkdir app/.cargo; no put app/.cargo/config.toml"},
 	{"in the top of a root that the tool has made", "tool: mkdir -p nested/in; no put nested/.envrc; put nested/in/.envrc"},
+	{"in what is a home outside", "tool: mkdir -p home/in; no put home/in/.envrc; mkdir new; put new/.envrc; mv new home/new; no put home/new/.vimrc; no mv home/new/.envrc home/in/.envrc"},
 	{"of git and of the supervisor, in a new tree", "tool: mkdir new; mkdir -p new/.git; no w new/.git/hooks/pre-commit; no put new/.holdfast-x"},
 	{"a file or directory with a name comes out of a new tree", `tool: mkdir new; w new/.vscode/x; put new/.envrc; no mv -T new/.vscode app/.vscode; no mv new/.envrc app/.envrc; no ln new/.envrc app/.envrc; no cp -r new/.vscode app/
 		mkdir new/.cargo; put new/.cargo/config.toml; no mv -T new/.cargo app/.cargo; mkdir new/c; put new/c/config.toml; no mv -T new/c app/.cargo; no "$SELF" exchange new/c app/.cargo`},
@@ -96,7 +97,7 @@ func eachMade(t *testing.T, cases []madeCase) {
 		for _, c := range cases {
 			t.Run(user+"/"+c.name, func(t *testing.T) {
 				dir, rules := workspace(t, uid)
-				rules.Roots = append(rules.Roots, Root{Path: dir + "/nested", Fold: true})
+				rules.Roots = append(rules.Roots, Root{Path: dir + "/nested", Fold: true}, Root{Path: dir + "/home", Fold: true, Home: true})
 				records := map[string]string{"tool": record(t, dir), "other": record(t, dir)}
 				script(t, dir, uid, "mkdir -p app/sub")
 				var steps [][2]string
@@ -130,7 +131,7 @@ func TestKernelMadeTreesOnAnOverlay(t *testing.T) {
 		text = strings.ReplaceAll(strings.ReplaceAll(text, "mv app x; mv x app;", ""), "mv app/sub app/other; mv app/other app/sub;", "") // EXDEV: a copy comes back
 		t.Run(c.name, func(t *testing.T) {
 			dir, rules := workspace(t, self)
-			rules.Roots = append(rules.Roots, Root{Path: dir + "/nested", Fold: true})
+			rules.Roots = append(rules.Roots, Root{Path: dir + "/nested", Fold: true}, Root{Path: dir + "/home", Fold: true, Home: true})
 			layer := filepath.Dir(dir)
 			script(t, layer, self, "mkdir -p lower/app/sub upper work")
 			if out, code := run(t, job{Rules: rules, Dir: dir, UID: self, Layer: layer, Made: record(t, dir), Argv: []string{"bash", "-ec", denied + text}, Env: []string{roleEnv + "=act"}}); code != 0 {

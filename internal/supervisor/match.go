@@ -167,7 +167,7 @@ func (m *matcher) roots() {
 			if comps < m.floor {
 				m.floor = comps
 			}
-			m.fold = m.fold || m.rb(m.pat) != 0
+			m.fold = m.fold || m.rb(m.pat)&1 != 0
 		}
 		m.pat += 3 + size
 	}

@@ -10,6 +10,7 @@ import (
 type Root struct {
 	Path string
 	Fold bool // the file system folds case, so names are compared without it
+	Home bool // programs outside take it for a HOME: names are protected in all of it, whoever made the directories
 }
 
 // Rules is what the supervisor protects. The zero value protects nothing.
@@ -145,7 +146,7 @@ func (r *Rules) Encode() ([]byte, error) {
 		if err := checkAbsolute(root.Path); err != nil {
 			return nil, err
 		}
-		b = appendSized(append(b, boolByte(root.Fold)), trimEnd(root.Path, "/"))
+		b = appendSized(append(b, boolByte(root.Fold)|boolByte(root.Home)*2), trimEnd(root.Path, "/"))
 	}
 	b, err := appendNames(b, names)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 // directories unless [Protect] says otherwise: what makes programs outside the
 // sandbox run something, such as ".git/hooks" and ".bashrc". They are held in every directory that
 // the tool has not made, at every depth, whether or not they exist, and whatever their case: some file
-// systems fold it, and some let the tool choose. In a directory that it has made they are free, but for git directories and the top of a
-// writable one.
+// systems fold it, and some let the tool choose. In a directory that it has made they are free, but for git directories, the top of a
+// writable one, and all of Files.Home and Files.Tmp.
 //
 // In a name a slash joins components, "*" stands for any one component, "**" for
 // one or more, a "*" at the end of a component for any ending, and one at its beginning
