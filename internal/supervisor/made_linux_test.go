@@ -3,14 +3,17 @@ package supervisor
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
+	"github.com/holdfast-dev/holdfast/internal/protected"
 	"golang.org/x/sys/unix"
 )
 
@@ -279,4 +282,98 @@ func FuzzReadNames(f *testing.F) {
 			t.Errorf("%d names", len(list))
 		}
 	})
+}
+
+// TestOnlyWhatWasJustMadeIsRecorded: another program puts something else at the name between mkdir(2) and the look at it, or at an open file's path.
+func TestOnlyWhatWasJustMadeIsRecorded(t *testing.T) {
+	dir := t.TempDir()
+	f, err := os.OpenFile(record(t, dir), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b, err := unix.Mmap(int(f.Fd()), 0, int(MadeBytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(b)
+	rules, err := (&Rules{Roots: []Root{{Path: dir, Fold: true}}, Names: []protected.Pattern{{Path: ".envrc"}}}).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := new(State)
+	Begin(s, rules, nil)
+	proc, err := unix.Open("/proc", unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(proc)
+	if r := Prepare(s, proc, -1); r < 0 {
+		t.Fatal(r)
+	}
+	ShareMade(s, uintptr(unsafe.Pointer(&b[0])), int(f.Fd()))
+	at, err := unix.Open(dir, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(at)
+	recorded := func(name string, between func(path string) error) bool {
+		sp := &s.resolved[0]
+		sp.reset()
+		sp.dir, sp.inside = at, true
+		copy(sp.name[:], name+"\x00")
+		s.beforeMade()
+		if err := between(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		if r := s.afterMade(false); r != 0 {
+			t.Fatal(r)
+		}
+		if s.statx(at, &sp.name[0]) != 0 {
+			t.Fatal("it is not there")
+		}
+		return s.kindSeen() == slotMade
+	}
+	make := func(path string) error { return os.Mkdir(path, 0o755) }
+	if !recorded("made", make) {
+		t.Error("what was just made is not recorded")
+	}
+	if err := make(dir + "/users"); err != nil {
+		t.Fatal(err)
+	}
+	var then, now unix.Timespec
+	unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &then)
+	for now.Nano() <= then.Nano() { // the clock of file systems
+		unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now)
+	}
+	if recorded("users", func(string) error { return nil }) {
+		t.Error("an older directory is recorded")
+	}
+	if recorded("copied", func(path string) error {
+		return errors.Join(make(path), os.Chtimes(path, time.Time{}, time.Unix(1, 0)))
+	}) {
+		t.Error("one that was written before it was born is recorded")
+	}
+
+	free := func(of, path string) bool {
+		file, err := unix.Open(filepath.Join(dir, of), unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(file)
+		s.m.n = uint(copy(s.m.path[:], filepath.Join(dir, path)))
+		s.m.judge()
+		sp := &s.resolved[0]
+		sp.reset()
+		sp.obj = file
+		return s.m.byName&hitWhole != 0 && s.isFree(sp)
+	}
+	for _, d := range []string{"made", "users"} {
+		if err := os.WriteFile(filepath.Join(dir, d, ".envrc"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !free("made/.envrc", "made/.envrc") || free("users/.envrc", "users/.envrc") || free("users/.envrc", "made/.envrc") {
+		t.Error("an open file is judged by a path where another is")
+	}
 }
