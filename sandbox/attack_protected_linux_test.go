@@ -31,11 +31,17 @@ var protectedActs = []act{
 	{name: "make a file by its ending", unheld: guardless, try: func(f ground) error { return plant(f.write + "/x.code-workspace") }},
 	{name: "make a build file", unheld: guardless, try: func(f ground) error { return plant(f.write + "/.yarnrc.yml") }},
 	{name: "make a settings directory that did not exist", unheld: guardless, try: func(f ground) error { return os.MkdirAll(f.write+"/.claude", 0o755) }},
-	{name: "make one deep in the tree", unheld: guardless, try: func(f ground) error {
-		if err := os.MkdirAll(f.write+"/a/b/c", 0o755); err != nil {
+	{name: "make one in a tree of the tool's", works: true, try: func(f ground) error {
+		return errors.Join(os.MkdirAll(f.write+"/new/a", 0o755), plant(f.write+"/new/a/.bashrc"))
+	}},
+	{name: "make one of which a directory of the tool's is the first component", unheld: guardless, try: func(f ground) error {
+		return errors.Join(os.Mkdir(f.write+"/.cargo", 0o755), plant(f.write+"/.cargo/config.toml"))
+	}},
+	{name: "move one out of a tree of the tool's", unheld: guardless, try: func(f ground) error {
+		if err := errors.Join(os.Mkdir(f.write+"/new", 0o755), plant(f.write+"/new/.bashrc")); err != nil {
 			return err
 		}
-		return plant(f.write + "/a/b/c/.bashrc")
+		return os.Rename(f.write+"/new/.bashrc", f.write+"/.bashrc")
 	}},
 	{name: "make a hook", unheld: guardless, try: func(f ground) error {
 		return errors.Join(os.MkdirAll(f.write+"/.git/hooks", 0o755), plant(f.write+"/.git/hooks/pre-commit"))

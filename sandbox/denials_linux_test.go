@@ -140,7 +140,7 @@ func deniedSandbox(t *testing.T, w walls) (*Sandbox, string) {
 	t.Helper()
 	base := makeGrounds(t, 1)
 	p := attackPolicy(t, base, w)
-	p.Files.Protect = policy.Protect{Add: []string{"house.rules"}}
+	p.Files.Protect = policy.Protect{Add: []string{"house.rules"}, Everywhere: true}
 	p.Files.HideNames = []string{".env"}
 	dir := filepath.Join(base, "write", "0")
 	for _, d := range []string{"d", ".idea", "bare/objects", "bare/refs", "bare/hooks", "almost/objects", "almost/refs", "almost/hooks"} {

@@ -354,10 +354,11 @@ func TestKernelProtectedNamesStayWithoutNamespaces(t *testing.T) {
 	withoutNamespaces(t, 1, func(t *testing.T) {
 		out := weakly(t, `mkdir -p a/b && echo fine
 			(echo x >.bashrc) 2>/dev/null && echo BASHRC
-			(echo x >a/b/.bashrc) 2>/dev/null && echo DEEP
+			(echo x >a/b/.bashrc) 2>/dev/null && echo its own
+			mkdir .cargo && (echo x >.cargo/config.toml) 2>/dev/null && echo DEEP
 			echo x >plain && mv plain .bashrc 2>/dev/null && echo MOVED
 			ls -A | sort | tr '\n' ' '`)
-		if out != "fine\na plain" {
+		if out != "fine\nits own\n.cargo a plain" {
 			t.Errorf("got %q", out)
 		}
 	})

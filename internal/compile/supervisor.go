@@ -156,8 +156,14 @@ func (c *compilation) patience() uint32 {
 
 // rootsOf are the supervisor's roots.
 func (c *compilation) rootsOf(dirs []string) (roots []supervisor.Root) {
+	var kept []string
+	for _, e := range c.Tree.Entries {
+		if e.Kept {
+			kept = append(kept, e.Path)
+		}
+	}
 	for _, d := range dirs {
-		roots = append(roots, supervisor.Root{Path: d, Fold: true})
+		roots = append(roots, supervisor.Root{Path: d, Fold: true, Home: slices.Contains(kept, d)})
 	}
 	return roots
 }
@@ -213,10 +219,14 @@ func (c *compilation) supervisorRules() supervisor.Rules {
 		kinds[p.Path] = p.Kind
 	}
 	for _, name := range c.Policy.Files.ProtectedPatterns() {
-		rules.Names = append(rules.Names, protected.Pattern{Path: name, Kind: kinds[name]})
+		kind := kinds[name]
+		if kind == protected.Whole && c.Policy.Files.Protect.Everywhere {
+			kind = protected.Ever
+		}
+		rules.Names = append(rules.Names, protected.Pattern{Path: name, Kind: kind})
 	}
-	for _, name := range c.Obeyed.Names {
-		rules.Names = append(rules.Names, protected.Pattern{Path: name})
+	for _, name := range c.Obeyed.Names { // in a linked work tree, too, which has the user's configuration
+		rules.Names = append(rules.Names, protected.Pattern{Path: name, Kind: protected.Ever})
 	}
 	rules.Paths, rules.Fence = c.protectedPaths(), c.fences()
 	rules.Shared, rules.Terminals = c.ownHome(), c.makesTerminals()

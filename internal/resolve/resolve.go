@@ -28,6 +28,7 @@ type Entry struct {
 	Path   string
 	Kind   pathrule.Kind
 	Dir    bool        // a directory; otherwise a file of any type
+	Kept   bool        // it is Files.Tmp or Files.Home
 	device bool        // a device file
 	Shown  bool        // a socket that the entry around it shows already
 	File   policy.File // of kind fileMake
@@ -73,7 +74,7 @@ func Files(f policy.Files, unfit Unfit, sockets ...string) (Tree, error) {
 			links = maps.Clone(r.Links)
 		}
 		for i, p := range list.Paths {
-			if err := r.add(Rule{List: list, Index: i, Asked: p, Entry: Entry{Kind: list.Kind}}); err != nil {
+			if err := r.add(Rule{List: list, Index: i, Asked: p, Entry: Entry{Kind: list.Kind, Kept: list.Single}}); err != nil {
 				return Tree{}, err
 			}
 		}

@@ -37,7 +37,7 @@ func benchCall(b *testing.B, op string, depth int, silent bool) {
 		dir, rules := workspace(b, self)
 		rules.Watch = op == "read" || op == "stat" || op == "absent"
 		script := fmt.Sprintf(`"$SELF" time %s %d`, op, depth)
-		out, code := run(b, job{Rules: rules, Dir: dir, UID: self, Silent: silent, Argv: []string{"bash", "-c", script}, Env: []string{roleEnv + "=act"}})
+		out, code := run(b, job{Rules: rules, Dir: dir, UID: self, Silent: silent, Made: record(b, dir), Argv: []string{"bash", "-c", script}, Env: []string{roleEnv + "=act"}})
 		ns, err := strconv.Atoi(strings.TrimPrefix(strings.TrimSpace(out), "NS "))
 		if err != nil || code != 0 {
 			b.Fatal(out, err)

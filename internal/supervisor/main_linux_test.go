@@ -32,6 +32,8 @@ type job struct {
 	UID    uint32
 	Groups []uint32 // further ones
 	Silent bool     // install no filter: the same run without a supervisor
+	Layer  string   // an overlay of this directory lies on Dir, in a mount namespace of the run's; "": none does
+	Made   string   // the file of the record of what tools have made; "": there is none
 
 	NoLease bool // the supervisor gets no leases, as on NFS
 	NoCalls bool // it gets no calls into other processes, as in a container without CAP_SYS_PTRACE
@@ -83,6 +85,12 @@ func superviseRole() int {
 	if err := json.Unmarshal([]byte(os.Getenv("GUARD_JOB")), &j); err != nil {
 		die("job", err)
 	}
+	if j.Layer != "" {
+		options := fmt.Sprintf("lowerdir=%s/lower,upperdir=%[1]s/upper,workdir=%[1]s/work", j.Layer)
+		if err := errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("overlay", j.Dir, "overlay", 0, options)); err != nil {
+			die("overlay", err)
+		}
+	}
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		die("socketpair", err)
@@ -111,7 +119,7 @@ func superviseRole() int {
 				die("limit", err)
 			}
 		}
-		go serveAll(listener, &j.Rules)
+		go serveAll(listener, &j.Rules, j.Made)
 	}
 	err = tool.Wait()
 	if ws, ok := tool.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
@@ -160,7 +168,7 @@ func receiveFD(sock int) int {
 	return fds[0]
 }
 
-func serveAll(listener int, rules *Rules) {
+func serveAll(listener int, rules *Rules, made string) {
 	blob, err := rules.Encode()
 	if err != nil {
 		die("rules", err)
@@ -176,6 +184,17 @@ func serveAll(listener int, rules *Rules) {
 	}
 	if r := Prepare(s, proc, listener); r < 0 {
 		die("prepare", syscall.Errno(-r))
+	}
+	if made != "" {
+		fd, err := unix.Open(made, unix.O_RDWR|unix.O_CLOEXEC, 0)
+		if err != nil {
+			die("record", err)
+		}
+		b, err := unix.Mmap(fd, 0, int(MadeBytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		if err != nil {
+			die("map the record", err)
+		}
+		ShareMade(s, uintptr(unsafe.Pointer(&b[0])), fd)
 	}
 	if rules.Watch {
 		b, err := unix.Mmap(-1, 0, int(TableBytes(s)), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
@@ -262,6 +281,15 @@ func run(t testing.TB, j job) (string, int) {
 	cmd.Dir = "/"
 	if j.UID != self {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: j.UID, Gid: j.UID, Groups: j.Groups}}
+	}
+	if j.Layer != "" {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS}
+		if self != 0 {
+			cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
+			cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: int(self), HostID: int(self), Size: 1}}
+			cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
+			cmd.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN}
+		}
 	}
 	out, err := cmd.CombinedOutput()
 	if cmd.ProcessState == nil {

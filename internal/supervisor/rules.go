@@ -10,6 +10,7 @@ import (
 type Root struct {
 	Path string
 	Fold bool // the file system folds case, so names are compared without it
+	Home bool // programs outside take it for a HOME: names are protected in all of it, whoever made the directories
 }
 
 // Rules is what the supervisor protects. The zero value protects nothing.
@@ -93,6 +94,7 @@ const (
 
 	kindHidden = 0x80 // set in the kind byte of a hidden name
 	kindGit    = 0x40 // set in the kind byte of a name below .git
+	kindFree   = 0x20 // set in that of another name of kind Whole: it is free in directories that the tool has made
 
 	// The flags: git directories are found by their shape; and what of them is left open.
 	flagShape      = 1
@@ -144,7 +146,7 @@ func (r *Rules) Encode() ([]byte, error) {
 		if err := checkAbsolute(root.Path); err != nil {
 			return nil, err
 		}
-		b = appendSized(append(b, boolByte(root.Fold)), trimEnd(root.Path, "/"))
+		b = appendSized(append(b, boolByte(root.Fold)|boolByte(root.Home)*2), trimEnd(root.Path, "/"))
 	}
 	b, err := appendNames(b, names)
 	if err != nil {
@@ -311,6 +313,8 @@ func appendPattern(b []byte, p protected.Pattern) ([]byte, error) {
 	kind := byte(p.Kind)
 	if comps[0] == ".git" && len(comps) > 1 && kind != kindHidden {
 		kind |= kindGit
+	} else if kind == byte(protected.Whole) {
+		kind |= kindFree
 	}
 	b = append(b, kind, byte(len(comps)))
 	b = append16(b, uint16(len(rec)))
