@@ -77,6 +77,10 @@ func (s *State) record(r int) {
 	} else {
 		for k := 0; k < 2; k++ {
 			sp := &s.resolved[k&1]
+			if s.why == ReasonEntry && k == 0 {
+				d.add(0, s.index.name[:], s.index.size)
+				continue
+			}
 			if s.in[k].from == fromNothing || s.op == opSymlink && k == 1 || s.pathOf(sp) < 0 {
 				continue
 			}

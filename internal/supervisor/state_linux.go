@@ -90,6 +90,10 @@ type State struct {
 	climb    climb
 	scan     scan
 	index    indexScan
+	was      indexScan // the index that is replaced
+	wasPart  indexScan // and its shared index
+	entries  indexEntries
+	blob     blobSum
 	locks    [lockRoom]lock
 	turn     uint // the lock that is forgotten next
 	copyName [32]byte
