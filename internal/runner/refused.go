@@ -203,6 +203,8 @@ func (r *refused) bySystem(d supervisor.Denial) {
 		because("modes, owners and times are kept outside of what can be written", fmt.Sprintf("add %q to Files.Write", d.Paths[0]))
 	case supervisor.ReasonSetID:
 		because("the call was made without the bits, by which the file would lend its owner's rights to other accounts", nothing+"set them outside of the sandbox")
+	case supervisor.ReasonOthers:
+		because("the call was made without the bits by which other accounts could plant protected names in the directory, or read what is hidden there", nothing+"set them outside of the sandbox")
 	case supervisor.ReasonMemory:
 		because("the process hides its memory, so that what it asks for cannot be read", nothing+"the program's file has to be readable to the tool")
 	case supervisor.ReasonMounts:

@@ -53,6 +53,7 @@ func TestSentences(t *testing.T) {
 	refuse("a link in the way of a .git file", supervisor.ReasonWay, supervisor.DeedSymlink, "/w/repo")
 	refuse("a mode outside", supervisor.ReasonFence, supervisor.DeedMode, "/usr/bin/x")
 	refuse("a setuid bit", supervisor.ReasonSetID, supervisor.DeedSetID, "/w/x")
+	refuse("a directory for all", supervisor.ReasonOthers, supervisor.DeedMode, "/w/x")
 	refuse("hidden memory", supervisor.ReasonMemory, supervisor.DeedCall)
 	refuse("another mount namespace", supervisor.ReasonMounts, supervisor.DeedCall)
 	refuse("a second tracer", supervisor.ReasonTracer, supervisor.DeedTrace)

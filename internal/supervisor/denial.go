@@ -63,6 +63,7 @@ const (
 	ReasonSocket              // no socket of TCP
 	ReasonFence               // Rules.Fence
 	ReasonSetID               // the call was made without the setuid and setgid bits
+	ReasonOthers              // the call was made without the bits that would let other users write a directory, or read what is hidden in it
 	ReasonMemory              // the process hides its memory, so its arguments cannot be read
 	ReasonMounts              // the process is in another mount namespace
 	ReasonTracer              // another process has tracees with PTRACE_O_TRACEEXIT

@@ -63,7 +63,7 @@ func (s *State) unreadable(why Reason) int {
 //
 //go:norace
 func (s *State) record(r int) {
-	refused := r == -eACCES || s.why == ReasonAddress && r == -int(syscall.ECONNREFUSED) || r == -int(syscall.EPERM) || s.why == ReasonTracer && r == -eINVAL || s.why == ReasonSetID && r >= 0
+	refused := r == -eACCES || s.why == ReasonAddress && r == -int(syscall.ECONNREFUSED) || r == -int(syscall.EPERM) || s.why == ReasonTracer && r == -eINVAL || (s.why == ReasonSetID || s.why == ReasonOthers) && r >= 0
 	if !refused || s.denials == 0 {
 		return
 	}
