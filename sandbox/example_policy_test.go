@@ -31,7 +31,7 @@ func ExamplePolicyError() {
 	}
 	// Output:
 	// Files.Read[1]: is not absolute
-	// Files.Protect: Off contradicts Add, Except and BuildFiles
+	// Files.Protect: Off contradicts Add, Except, BuildFiles and Everywhere
 	// Syscalls.Rules[0].Names[0]: no usable filter
 	// Limits.WallClock: less than a millisecond
 	// Open[1]: no such bound

@@ -3,8 +3,10 @@ package sandbox
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/presets"
 	"github.com/holdfast-dev/holdfast/internal/runner"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -57,7 +59,21 @@ func (r *Report) addRefusals(a runner.Account) {
 		if line.Notes = append(line.Notes, a.Allowed...); a.Beyond > 0 {
 			line.Notes = append(line.Notes, fmt.Sprintf("%d denials more than are listed", a.Beyond))
 		}
+		if len(a.Made) > 0 {
+			line.Notes = append(line.Notes, madeNames(a.Made, a.MadeMore))
+		}
 	}
+}
+
+// madeNames says which protected names a run has made in directories that tools had made.
+func madeNames(paths []string, more bool) string {
+	slices.Sort(paths)
+	end := ""
+	if more || len(paths) > mostShown {
+		paths, end = paths[:min(len(paths), mostShown)], " and more"
+	}
+	return "made in directories that the tool had made itself: " + errtext.Printable(strings.Join(paths, ", ")) + end +
+		"; programs outside may run what these say once they are started or opened there"
 }
 
 // Suggest says what to add to the policy so that what was denied is allowed, and what of it should not be. See [policy.Suggest].

@@ -30,7 +30,7 @@ func New(p Policy) (*Sandbox, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Sandbox{ready: &runner.Sandbox{Policy: p, Env: new(runner.FilteredEnv), Complete: complete, Secret: presets.Secret}}
+	s := &Sandbox{ready: &runner.Sandbox{Policy: p, Env: new(runner.FilteredEnv), Made: new(runner.Made), Complete: complete, Secret: presets.Secret}}
 	s.prepared.Of = s.ready
 	var err error
 	if s.ready.Networks, err = runner.NewNetworks(&s.ready.Policy.Network); err != nil {
@@ -110,9 +110,15 @@ func defaultSandbox() (*Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	if policyFor := defaultPolicy.Load(); policyFor != nil && *policyFor != nil {
-		return New((*policyFor)(dir))
+	policyFor := Workspace
+	if set := defaultPolicy.Load(); set != nil && *set != nil {
+		policyFor = *set
+	} else {
+		go probed() // New waits for it: a process's first command has it tried while the preset reads the disk
 	}
-	go probed() // New waits for it: a process's first command has it tried while the preset reads the disk
-	return New(Workspace(dir))
+	s, err := New(policyFor(dir))
+	if err == nil {
+		s.ready.Made = &runner.MadeByProcess
+	}
+	return s, err
 }

@@ -213,10 +213,14 @@ func (c *compilation) supervisorRules() supervisor.Rules {
 		kinds[p.Path] = p.Kind
 	}
 	for _, name := range c.Policy.Files.ProtectedPatterns() {
-		rules.Names = append(rules.Names, protected.Pattern{Path: name, Kind: kinds[name]})
+		kind := kinds[name]
+		if kind == protected.Whole && c.Policy.Files.Protect.Everywhere {
+			kind = protected.Ever
+		}
+		rules.Names = append(rules.Names, protected.Pattern{Path: name, Kind: kind})
 	}
-	for _, name := range c.Obeyed.Names {
-		rules.Names = append(rules.Names, protected.Pattern{Path: name})
+	for _, name := range c.Obeyed.Names { // in a linked work tree, too, which has the user's configuration
+		rules.Names = append(rules.Names, protected.Pattern{Path: name, Kind: protected.Ever})
 	}
 	rules.Paths, rules.Fence = c.protectedPaths(), c.fences()
 	rules.Shared, rules.Terminals = c.ownHome(), c.makesTerminals()

@@ -72,7 +72,7 @@ func nameKind(n verdict.NameRule) emit.NameKind {
 		return emit.Hidden
 	case n.Kind == protected.GitFile:
 		return emit.Directory
-	case n.Kind == protected.Whole:
+	case n.Kind == protected.Whole, n.Kind == protected.Ever:
 		return emit.Whole
 	}
 	return emit.File

@@ -7,7 +7,7 @@
 //	}
 //
 // A Pattern says which names are meant, its Kind what is refused there. Package supervisor matches them and refuses,
-// package policy lets a policy add and leave out names, and docs/protected-names.md is printed from the table.
+// package policy lets a policy add and leave out names, and docs/protected-names.md lists the names.
 //
 // # Limits
 //

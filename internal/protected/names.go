@@ -44,7 +44,7 @@ var names = [...]Name{
 	{Pattern{".gitmodules", GitModules}, false, "git: where submodules come from; harmless lines may be written"},
 	{Pattern{".gitmodules.lock", Lock}, false, "git: becomes .gitmodules"},
 
-	{Pattern{".holdfast-*", Whole}, false, "the supervisor's copies, before they are in place"},
+	{Pattern{".holdfast-*", Ever}, false, "the supervisor's copies, before they are in place"},
 
 	{Pattern{".hg", Whole}, false, "Mercurial: hooks, aliases; hg recover writes where its journal says"},
 	{Pattern{".sl", Whole}, false, "Sapling: as .hg"},

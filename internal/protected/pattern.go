@@ -17,6 +17,8 @@ const (
 	GitModules
 	// Lock is the lock of such a file: opened with O_EXCL alone, and renamed or removed by the sandbox that made it.
 	Lock
+	// Ever is as Whole, in directories that the tool has made, too.
+	Ever
 
 	kinds
 

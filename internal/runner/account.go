@@ -26,4 +26,6 @@ type Account struct {
 	Refused    []policy.Violation // by the supervisor, so far
 	Beyond     uint64             // refusals that Refused has no room for
 	Allowed    []string           // what Files.Decide has allowed, in words
+	Made       []string           // protected names that the tool has made in directories of its own
+	MadeMore   bool               // and more than those
 }

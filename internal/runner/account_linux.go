@@ -18,6 +18,7 @@ func (r *Run) Account() Account {
 		r.follow(&a)
 		a.Refused, a.Beyond = r.judged()
 		a.Allowed = r.refusals.allowed()
+		a.Made, a.MadeMore = r.refusals.made()
 	}
 	if n := r.made(); n != nil {
 		s := n.Summary()

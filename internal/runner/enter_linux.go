@@ -161,6 +161,10 @@ func (r *Run) load(id stage.Identity) error {
 		entry.Apart = r.apart()
 		entry.OwnTTY = !entry.Apart && (a == nil || !a.Foreground)
 	}
+	if made := r.sandbox.made(); made != nil && r.session == nil {
+		r.given = append(r.given[:0], made)
+		entry.Given, entry.Made = 1, true
+	}
 	if r.session != nil {
 		entry.Enters, entry.Given, entry.Batch, entry.Untimed = true, 1, r.sandbox.Plan.Batch, r.plain && !r.borrowed
 		if r.way, entry.Shares, err = r.session.way(r.template); err != nil {

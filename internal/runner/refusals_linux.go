@@ -18,6 +18,8 @@ type refusals struct {
 	file   *os.File
 	list   []supervisor.Denial
 	beyond uint64
+	names  []string // protected ones that the tool has made in directories of its own
+	more   bool     // there was no room for all of names
 
 	watch    *watcher // nil: the policy watches nothing
 	ring     supervisor.WatchReader
@@ -82,9 +84,7 @@ const (
 func (r *refusals) fresh() (denied []supervisor.Denial, watched []policy.Violation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var used [4]byte
-	if r.file == nil {
-	} else if _, err := r.file.ReadAt(used[:], 0); err == nil && int(binary.NativeEndian.Uint32(used[:])) > r.toldDenied {
+	if r.file != nil && r.used(supervisor.DenialsUsed) > r.toldDenied {
 		r.read()
 	}
 	denied = r.list[min(r.toldDenied, len(r.list)):]
@@ -162,8 +162,7 @@ func (r *refusals) read() {
 	if r.watch != nil {
 		r.lost = r.watch.empty(&r.ring)
 	}
-	var used [4]byte
-	if _, err := r.file.ReadAt(used[:], 0); err != nil || binary.NativeEndian.Uint32(used[:]) == 0 {
+	if r.used(supervisor.DenialsUsed) == 0 && r.used(supervisor.NamesUsed) == 0 {
 		return
 	}
 	table := make([]byte, supervisor.DenialBytes)
@@ -171,4 +170,20 @@ func (r *refusals) read() {
 		return // it is memory, and of its full size from the first
 	}
 	r.list, r.beyond = supervisor.ReadDenials(table)
+	r.names, r.more = supervisor.ReadNames(table)
+}
+
+// used reads a number of the table's; 0 if it cannot be read.
+func (r *refusals) used(at uintptr) int {
+	var n [4]byte
+	r.file.ReadAt(n[:], int64(at))
+	return int(binary.NativeEndian.Uint32(n[:]))
+}
+
+// made returns the protected names that the tool has made so far in directories of its own, and whether there are more.
+func (r *refusals) made() ([]string, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.read()
+	return r.names, r.more
 }

@@ -182,6 +182,8 @@ func (r *refused) byReason(d supervisor.Denial) {
 		because("no link, device or foreign directory comes into a git directory", nothing+"the tool has to make a file")
 	case supervisor.ReasonWay:
 		because("a .git file leads through this name, or out of the workspace from its new place, so that git outside the sandbox would work on another repository", nothing+"remove the work tree whose .git file it is first, or do it outside of the sandbox")
+	case supervisor.ReasonPlace:
+		because("a directory or link has been here that the tool had not made, and what it leads to now could be taken for that", nothing+"the tool has to link to what it has not made, or use another name")
 	case supervisor.ReasonRace:
 		because("another process made it a part of a git directory at the same time", nothing+"try again")
 	default:

@@ -27,6 +27,7 @@ type Sandbox struct {
 	NetConfig compile.NetConfig
 	Networks  *Networks
 	Env       *FilteredEnv // behind a pointer, which no printer follows: it has all of the harness's environment
+	Made      *Made        // what its tools have made, which its commands share; nil: they know nothing of each other's
 	Engine                 // what the plan was made for this system
 
 	// Complete adds to the end of a run what its account says, and returns what the supervisor has refused. It is called

@@ -51,6 +51,7 @@ func TestSentences(t *testing.T) {
 	refuse("a link into a git directory", supervisor.ReasonNode, supervisor.DeedSymlink, "/w/.git/refs/x")
 	refuse("a race about a git directory", supervisor.ReasonRace, supervisor.DeedCreate, "/w/d/x")
 	refuse("a link in the way of a .git file", supervisor.ReasonWay, supervisor.DeedSymlink, "/w/repo")
+	refuse("a link in the place of the user's directory", supervisor.ReasonPlace, supervisor.DeedSymlink, "/w/app")
 	refuse("a mode outside", supervisor.ReasonFence, supervisor.DeedMode, "/usr/bin/x")
 	refuse("a setuid bit", supervisor.ReasonSetID, supervisor.DeedSetID, "/w/x")
 	refuse("a directory for all", supervisor.ReasonOthers, supervisor.DeedMode, "/w/x")

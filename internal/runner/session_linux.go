@@ -154,7 +154,11 @@ func (n *Session) start(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	program, err := t.Sealed(stage.Run{Ready: n.ready != nil, Path: "/", Argv: []string{"session"}, Own: n.own.made, Quiet: true, Files: n.net.files, Connects: n.net.connects,
+	made := s.made()
+	if made != nil {
+		ends = append(ends, made)
+	}
+	program, err := t.Sealed(stage.Run{Made: made != nil, Ready: n.ready != nil, Path: "/", Argv: []string{"session"}, Own: n.own.made, Quiet: true, Files: n.net.files, Connects: n.net.connects,
 		Serves: true, Ignored: launch.IgnoredSignals(), Given: len(ends), Layout: l.Layout(3)})
 	if err != nil {
 		return fmt.Errorf("sandbox: %w", err)

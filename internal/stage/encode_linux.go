@@ -31,6 +31,7 @@ type Run struct {
 	Untimed    bool     // there is no deadline
 
 	Given  int           // how many descriptors are given
+	Made   bool          // the last of them is the record of what tools have made
 	Layout launch.Layout // where they are, and the program
 	Exe    bool          // the last of them is the tool; if it enters a session, the last of its own descriptors
 
@@ -96,6 +97,9 @@ func (t *Template) program(buf []byte, r Run) []byte {
 	}
 	if r.Serves || r.Enters {
 		h.Session = 1
+	}
+	if r.Made {
+		h.Made = h.Given
 	}
 	for _, flag := range [...]struct {
 		is   bool

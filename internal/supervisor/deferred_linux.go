@@ -233,6 +233,7 @@ func (s *State) truePath(l *deferredWrite, at uint) bool {
 	}
 	s.m.n = n
 	s.m.judge()
+	s.m.hit |= s.m.byName
 	if s.m.floor > s.m.nc {
 		return false // in no root
 	}
@@ -253,6 +254,7 @@ func (s *State) holdable(fd int) bool {
 	sp.obj = fd
 	if s.canonical(fd) > 0 {
 		s.m.judge()
+		s.m.hit |= s.m.byName
 		s.shape(sp, false)
 	}
 	inside := sp.git.inside && (sp.git.class == gitDir || sp.git.class == gitModules)

@@ -57,6 +57,7 @@ const (
 	ReasonEntry               // an index with a protected name that the one which it replaces did not have; Paths[0] is that name
 	ReasonNode                // no link, device or directory comes into a git directory
 	ReasonWay                 // a .git file would lead out of the roots by it
+	ReasonPlace               // the user's directory or link has been here: what the tool has made would be taken for it
 	ReasonPrefix              // a directory on the way to a protected name
 	ReasonRace                // another process made it a git directory at the same time
 	ReasonAddress             // Rules.Connects has no such address
@@ -84,6 +85,12 @@ const (
 // DenialBytes is the size of the table.
 const DenialBytes = unsafe.Sizeof(denialTable{})
 
+// DenialsUsed and NamesUsed are where the table has the numbers of its denials and names, as uint32.
+const (
+	DenialsUsed = unsafe.Offsetof(denialTable{}.used)
+	NamesUsed   = unsafe.Offsetof(denialTable{}.names) + unsafe.Offsetof(nameTable{}.used)
+)
+
 // denialTable is the shared memory. The last record is the one that is being made, and never counts.
 type denialTable struct {
 	used   uint32 // records that are whole
@@ -91,6 +98,20 @@ type denialTable struct {
 	beyond uint64 // calls that were refused and have no record
 	hash   [DenialRoom + 1]uint64
 	record [DenialRoom + 1]denialRecord
+	names  nameTable // that are protected elsewhere, made in directories that the tool has made
+}
+
+// NameRoom is how many different names a nameTable has room for.
+const NameRoom = 32
+
+// nameTable is a list of paths, each once.
+type nameTable struct {
+	used   uint32
+	_      uint32
+	beyond uint64 // calls that had another name, for which there was no room
+	hash   [NameRoom]uint64
+	size   [NameRoom]uint16
+	path   [NameRoom][DenialPathRoom]byte
 }
 
 type denialRecord struct {

@@ -43,6 +43,20 @@ func ReadDenials(b []byte) (list []Denial, beyond uint64) {
 	return list, t.beyond
 }
 
+// ReadNames returns the paths of the protected names that the tool has made in directories that it had made, of a copy of the table, and
+// whether there were more.
+func ReadNames(b []byte) (list []string, more bool) {
+	t := new(denialTable)
+	if len(b) < int(DenialBytes) {
+		return nil, false
+	}
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(t)), DenialBytes), b)
+	for i := range min(t.names.used, NameRoom) {
+		list = append(list, string(t.names.path[i][:min(t.names.size[i], DenialPathRoom)]))
+	}
+	return list, t.names.beyond > 0
+}
+
 func denialOf(r *denialRecord) (Denial, bool) {
 	d := Denial{
 		Seconds: r.time[0], Nanoseconds: r.time[1], Count: r.count, Deed: Deed(r.deed), Reason: Reason(r.reason), Side: int(r.side & 1),

@@ -56,6 +56,29 @@
 //   - The supervisor's own files under /proc are refused: it may do to itself what the tool may not. So are those of other commands'
 //     processes, where each command of a session has a supervisor (KeepApart): their Landlock layers keep the tool from them, not the supervisor.
 //
+// # What the tool has made
+//
+// Protected names of kind Whole, and what lies below them, are held in directories that the tool has not made, and free in those that it has: a clone
+// checks out. mkdir(2) is carried out here, so it is known which those are. Each is put into the record (made.go, made_linux.go), memory
+// that the harness makes for a Sandbox, that init maps, and that all supervisors of that Sandbox's commands and sessions share. They see each other's
+// entries at once; nothing is handed back at the end. The tool has neither the memory nor its file.
+//
+//		mkdir ----> afterMade: device, inode, birth ----> record <---- isFree: is each directory from the name's base down to its own in it?
+//		rmdir, rename, symlink ----> leaving, arriving, mayLead: names that the user's directories had ----> record
+//
+//	  - It holds every directory, and not the roots of trees alone: what the user makes or moves into such a tree is not in it, so it is held, and no
+//	    rename has to be followed. A name of several components (.cargo/config.toml) has its base where the first begins. The top of a root is held, whoever made it.
+//	  - A directory is the one that was made if device, inode and birth time are. Without a birth time nothing is recorded. Just made,
+//	    it was born after the call began and written when it was born, else another sandbox has put an older one in its place.
+//	  - Only a name that is protected leads to a look at the record, and each mkdir, rmdir and rename.
+//	  - What has been the user's stays the user's to whoever comes back to its path. When a directory or link that the tool has not made leaves its name, by
+//	    rename(2) or removal, the record keeps that name. A directory that is made there, or below, counts as not made. Another can be
+//	    renamed to it only if nothing in it is free: itself, or one made so; else EXDEV, on which mv copies. A link stands there only if its text leads, by directories alone,
+//	    to what the tool has not made; a target that is absent, or a file, becomes such a name.
+//	  - It has room for 65,536 directories. More count as not made. What would have to be kept of the user's names, and does not fit, is refused.
+//	  - Git directories, names of Rules.Paths, hidden names, and those of kind Ever (.holdfast-*, what the user's configuration has git run in every work tree) are held as before.
+//	  - The table of denials has the free names that a run has made or written, NameRoom of them, for the report.
+//
 // # Git directories
 //
 // A git directory is one by its shape, whatever it is called: it holds HEAD that is no directory or socket, and objects and refs or a
@@ -184,6 +207,8 @@
 //     namespace and root, and be in the same Landlock domain, but for terminals and ports: what the tool may do by these calls is what the
 //     supervisor may do. A process of the sandbox that confines itself further (Landlock, a seccomp rule on the arguments of open) is not
 //     held to that in the calls served here. In another mount namespace every served call is EACCES.
+//   - The record lasts as long as its Sandbox: a name that one Sandbox's tool takes from the user's directory is an ordinary one to the next. The user's
+//     files in a directory that the tool has made are the tool's to change, and a link at a name where the user had none leads anywhere.
 //   - Two sandboxes on one directory have two supervisors: a rename by one can come between the check and the act of the other. What
 //     was made then is taken back, after a moment in which it was there.
 //   - A git directory that is not called .git, and that the user's git is making at this moment outside, is held once it has

@@ -14,7 +14,7 @@ import (
 //
 //go:norace
 func (s *State) statx(dir int, name *byte) int {
-	return sys(sysStatx, uintptr(dir), uintptr(unsafe.Pointer(name)), atNoFollow|atEmptyPath|atDontSync, statxBasic|statxMount, uintptr(unsafe.Pointer(&s.seen)))
+	return sys(sysStatx, uintptr(dir), uintptr(unsafe.Pointer(name)), atNoFollow|atEmptyPath|atDontSync, statxBasic|statxBirth|statxMount, uintptr(unsafe.Pointer(&s.seen)))
 }
 
 // astray reports whether the directory of resolved path sp, whose path is in s.m, or the directory or plain file that it stands for, is one of

@@ -134,6 +134,10 @@ func (s *State) judge(k int) int {
 		s.m.n -= uint(len(goneTail))
 		s.m.judge()
 	}
+	sp.free, sp.whole = s.m.byName != 0 && s.isFree(sp), s.m.whole
+	if !sp.free {
+		s.m.hit |= s.m.byName
+	}
 	s.shape(sp, true)
 	if lost {
 		s.m.hit |= hitLost

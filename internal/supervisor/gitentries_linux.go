@@ -58,7 +58,10 @@ func (s *State) endEntries() {
 // madeByTool reports whether the tool has made the directory: names in it are free then.
 //
 //go:norace
-func (s *State) madeByTool(dir int) bool { return false }
+func (s *State) madeByTool(dir int) bool {
+	s.literal("")
+	return s.record != 0 && s.statx(dir, &s.num[0]) == 0 && s.kindSeen() == slotMade
+}
 
 // prefixAt makes the path in s.m that of dir; false if it lies in no root. Without a path every name is protected.
 //
@@ -224,7 +227,7 @@ func (s *State) holdsEntry() bool {
 	if x.mode != modeFile && x.mode != modeProgram {
 		bar |= hitPrefix | hitDeep // a link or a submodule would bring what lies in it
 	}
-	return m.hit&bar != 0
+	return (m.hit|m.byName)&bar != 0
 }
 
 // asInTree reports whether the present entry says what the work tree has at its name. What is hidden is not compared: the answer would

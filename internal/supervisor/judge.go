@@ -64,9 +64,10 @@ func Judge(rules []byte, path string) (j Judgement, ok bool) {
 	}, true
 }
 
-// judgeByName is judge where no directory can be looked at: one named .git is a git directory, and no other.
+// judgeByName is judge where no directory can be looked at: one named .git is a git directory, and no other; the tool has made none.
 func (m *matcher) judgeByName() (class uint8, inside bool) {
 	m.judge()
+	m.hit |= m.byName
 	if m.rb(offFlags)&flagShape != 0 && m.floor < m.nc {
 		for i := m.nc - 1; i > 0 && i >= m.floor; i-- {
 			if m.dotGit(i - 1) {

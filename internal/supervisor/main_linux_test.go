@@ -32,6 +32,7 @@ type job struct {
 	UID    uint32
 	Groups []uint32 // further ones
 	Silent bool     // install no filter: the same run without a supervisor
+	Made   string   // the file of the record of what tools have made; "": there is none
 
 	NoLease bool // the supervisor gets no leases, as on NFS
 	NoCalls bool // it gets no calls into other processes, as in a container without CAP_SYS_PTRACE
@@ -111,7 +112,7 @@ func superviseRole() int {
 				die("limit", err)
 			}
 		}
-		go serveAll(listener, &j.Rules)
+		go serveAll(listener, &j.Rules, j.Made)
 	}
 	err = tool.Wait()
 	if ws, ok := tool.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
@@ -160,7 +161,7 @@ func receiveFD(sock int) int {
 	return fds[0]
 }
 
-func serveAll(listener int, rules *Rules) {
+func serveAll(listener int, rules *Rules, made string) {
 	blob, err := rules.Encode()
 	if err != nil {
 		die("rules", err)
@@ -176,6 +177,17 @@ func serveAll(listener int, rules *Rules) {
 	}
 	if r := Prepare(s, proc, listener); r < 0 {
 		die("prepare", syscall.Errno(-r))
+	}
+	if made != "" {
+		fd, err := unix.Open(made, unix.O_RDWR|unix.O_CLOEXEC, 0)
+		if err != nil {
+			die("record", err)
+		}
+		b, err := unix.Mmap(fd, 0, int(MadeBytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		if err != nil {
+			die("map the record", err)
+		}
+		ShareMade(s, uintptr(unsafe.Pointer(&b[0])), fd)
 	}
 	if rules.Watch {
 		b, err := unix.Mmap(-1, 0, int(TableBytes(s)), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)

@@ -51,8 +51,12 @@ type matcher struct {
 	own     [ownRoom]byte // the path of the run's own directory
 	ownSize uint
 
-	byGit uint32 // as hit, of the names below .git: they count where no git directory is found by its shape
-	pat   uint   // cursor in rules
+	byGit  uint32 // as hit, of the names below .git: they count where no git directory is found by its shape
+	byName uint32 // as hit, of the names that are free in a directory that the tool has made (kindFree)
+	base   uint   // components of the outermost directory in which one of those begins
+	ended  uint   // components of the path to the end of the name that was compared last,
+	whole  uint   // and to that of the outermost one in byName; ^0: byName has no whole name
+	pat    uint   // cursor in rules
 }
 
 //go:norace
@@ -90,7 +94,7 @@ func (m *matcher) r32(i uint) uint { return m.r16(i) | m.r16(i+2)<<16 }
 //
 //go:norace
 func (m *matcher) judge() {
-	m.hit, m.byGit = 0, 0
+	m.hit, m.byGit, m.byName, m.base, m.whole = 0, 0, 0, ^uint(0), ^uint(0)
 	m.split()
 	m.pat = offRecords
 	m.roots()
@@ -191,7 +195,7 @@ func (m *matcher) full(kind byte, exact bool) {
 	switch {
 	case kind == kindHidden:
 		m.hit |= hitHidden
-	case kind == byte(protected.Whole):
+	case kind == byte(protected.Whole), kind == byte(protected.Ever):
 		m.hit |= hitWhole
 	case !exact:
 	case kind == byte(protected.GitConfig):
@@ -218,11 +222,21 @@ func (m *matcher) namesAt(i, n uint) {
 			continue
 		}
 		before := m.hit
+		m.hit = 0
 		m.nameAt(i)
-		if m.rb(m.pat)&kindGit != 0 {
-			m.byGit |= m.hit &^ before
-			m.hit = before
+		switch kind := m.rb(m.pat); {
+		case m.hit == 0:
+		case kind&kindGit != 0:
+			m.byGit |= m.hit
+			m.hit = 0
+		case kind&kindFree != 0:
+			m.byName |= m.hit
+			if m.base = min(m.base, i); m.hit&hitWhole != 0 {
+				m.whole = min(m.whole, m.ended)
+			}
+			m.hit = 0
 		}
+		m.hit |= before
 		m.pat += 4 + m.r16(m.pat+2)
 	}
 }
@@ -247,8 +261,8 @@ func (m *matcher) nameAt(i uint) {
 		p += 2 + uint(m.rb(p+1))
 		i++
 	}
-	if i > m.floor {
-		m.full(m.rb(m.pat)&^kindGit, i == m.nc)
+	if m.ended = i; i > m.floor {
+		m.full(m.rb(m.pat)&^(kindGit|kindFree), i == m.nc)
 	}
 }
 
@@ -264,7 +278,8 @@ func (m *matcher) deep(i, p, left uint) {
 			j++
 		}
 		if l == 0 && j > m.floor {
-			m.full(m.rb(m.pat)&^kindGit, j == m.nc)
+			m.ended = j
+			m.full(m.rb(m.pat)&^(kindGit|kindFree), j == m.nc)
 		}
 	}
 }

@@ -46,9 +46,13 @@ func (s *State) makeDir() int {
 	if sp.inside && s.m.r16(offNames) > 0 && s.mode&0o1000 == 0 {
 		s.leaveOut(s.mode&^int(s.umask)&writeOthers, ReasonOthers)
 	}
+	old := s.beforeMade()
 	r = sys(syscall.SYS_MKDIRAT, uintptr(sp.dir), uintptr(unsafe.Pointer(&sp.name[0])), uintptr(s.mode), 0, 0)
 	if r == 0 {
 		r = s.completed(sp, atRemoveDir)
+	}
+	if r == 0 {
+		r = s.afterMade(old)
 	}
 	return r
 }
@@ -122,6 +126,12 @@ func (s *State) symlink() int {
 	if r == 0 {
 		r = s.completes(sp, false)
 	}
+	if r == 0 && s.record != 0 && sp.inside && !s.exists(0) && s.isOld(sp) {
+		for i := uint(0); i <= s.plen[1] && i < pathMax; i++ {
+			s.w.b[1][i] = s.path[1][i&(pathRoom-1)]
+		}
+		r = s.mayLead(0)
+	}
 	if r < 0 {
 		return r
 	}
@@ -161,10 +171,18 @@ func (s *State) unlink() int {
 			return s.refuse(ReasonName)
 		}
 	}
-	if r := s.ceases(sp); r < 0 {
+	r := s.ceases(sp)
+	if r == 0 {
+		r = s.leaving(0)
+	}
+	if r < 0 {
 		return r
 	}
-	r := sys(syscall.SYS_UNLINKAT, uintptr(sp.dir), uintptr(unsafe.Pointer(&sp.name[0])), uintptr(s.mode), 0, 0)
+	r = sys(syscall.SYS_UNLINKAT, uintptr(sp.dir), uintptr(unsafe.Pointer(&sp.name[0])), uintptr(s.mode), 0, 0)
+	if r == 0 && s.record != 0 && s.mode&atRemoveDir != 0 && sp.stat == 0 {
+		dev := uint64(sp.st.Dev)
+		s.forgetMade(uint32(dev>>8&0xfff)<<20|uint32(dev&0xff|dev>>12&0xfff00), sp.st.Ino)
+	}
 	if r == 0 && own >= 0 {
 		s.locks[own&(lockRoom-1)].forget()
 	}

@@ -14,7 +14,7 @@ func Begin(s *State, rules []byte, own unsafe.Pointer) {
 		s.up[i] = "../"[i%3]
 	}
 	s.listener, s.fdDir, s.procRoot, s.rootDir, s.task, s.taskStatus = -1, -1, -1, -1, -1, -1
-	s.tracer, s.asks, s.memory = -1, -1, -1
+	s.tracer, s.asks, s.memory, s.recordFD = -1, -1, -1, -1
 	s.forgetSockets()
 	s.umask = ^uint(0)
 	for n := uint(0); own != nil && n < ownRoom-1; n++ {

@@ -59,10 +59,10 @@ func (s *State) unreadable(why Reason) int {
 	return -eACCES
 }
 
-// record records the call in hand, with r for a result, if it was refused. The path in s.m is overwritten.
+// recordDenial records the call in hand, with r for a result, if it was refused. The path in s.m is overwritten.
 //
 //go:norace
-func (s *State) record(r int) {
+func (s *State) recordDenial(r int) {
 	refused := r == -eACCES || s.why == ReasonAddress && r == -int(syscall.ECONNREFUSED) || r == -int(syscall.EPERM) || s.why == ReasonTracer && r == -eINVAL || (s.why == ReasonSetID || s.why == ReasonOthers) && r >= 0
 	if !refused || s.denials == 0 {
 		return

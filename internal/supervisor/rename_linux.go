@@ -28,6 +28,19 @@ func (s *State) rename() int {
 	if r := s.keepsWays(); r < 0 {
 		return r
 	}
+	r := s.leaving(0)
+	if r == 0 {
+		r = s.leaving(1) // it is replaced, or exchanged
+	}
+	if r == 0 {
+		r = s.arriving(0, 1)
+	}
+	if r == 0 && s.flags&renameExchange != 0 {
+		r = s.arriving(1, 0)
+	}
+	if r < 0 {
+		return r
+	}
 	return s.renamed(s.renameNow())
 }
 
@@ -190,6 +203,9 @@ func (s *State) hardLink() int {
 	r := s.newName(1, bar)
 	if r == 0 && kind == syscall.S_IFLNK && s.onWay(1) {
 		r = s.refuseAt(1, ReasonWay)
+	}
+	if r == 0 && kind == syscall.S_IFLNK && s.record != 0 && s.resolved[1].inside && s.isOld(&s.resolved[1]) {
+		r = s.refuseAt(1, ReasonPlace)
 	}
 	if r == 0 && s.resolved[1].git.inside && kind != syscall.S_IFREG {
 		r = s.refuseAt(1, ReasonNode)

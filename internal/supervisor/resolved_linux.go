@@ -23,6 +23,8 @@ type resolvedPath struct {
 
 	inside  bool // strictly in a root
 	granted bool // the tool's to change, where Rules.Fence asks
+	free    bool // a name that is protected elsewhere, in a directory that the tool has made,
+	whole   uint // which ends with so many components of the path; ^0: it is on the way to one
 	git     within
 }
 
@@ -46,7 +48,7 @@ func (g *within) loose() bool { return g.up != 0 && (g.class == gitTree || g.cla
 //go:norace
 func (sp *resolvedPath) reset() {
 	sp.start, sp.dir, sp.obj, sp.owned, sp.stat, sp.hit = -1, -1, -1, false, 1, 0
-	sp.inside, sp.granted = false, false
+	sp.inside, sp.granted, sp.free = false, false, false
 	sp.git = within{}
 }
 

@@ -93,6 +93,7 @@ const (
 
 	kindHidden = 0x80 // set in the kind byte of a hidden name
 	kindGit    = 0x40 // set in the kind byte of a name below .git
+	kindFree   = 0x20 // set in that of another name of kind Whole: it is free in directories that the tool has made
 
 	// The flags: git directories are found by their shape; and what of them is left open.
 	flagShape      = 1
@@ -311,6 +312,8 @@ func appendPattern(b []byte, p protected.Pattern) ([]byte, error) {
 	kind := byte(p.Kind)
 	if comps[0] == ".git" && len(comps) > 1 && kind != kindHidden {
 		kind |= kindGit
+	} else if kind == byte(protected.Whole) {
+		kind |= kindFree
 	}
 	b = append(b, kind, byte(len(comps)))
 	b = append16(b, uint16(len(rec)))

@@ -59,8 +59,11 @@ func Serve(s *State) int {
 	if s.left != ReasonNone && r >= 0 && (s.op != opOpen || s.resolved[0].stat != 0) {
 		s.why, s.side = s.left, 0
 	}
+	if r >= 0 && (s.resolved[0].free || s.resolved[1].free) {
+		s.noteFree()
+	}
 	if s.why != ReasonNone {
-		s.record(r)
+		s.recordDenial(r)
 	} else if s.watched != 0 && r < 0 && !s.ask(r, false) {
 		s.recordFailure(r)
 	}

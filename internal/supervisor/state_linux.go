@@ -111,6 +111,12 @@ type State struct {
 	rights   cmsgFD
 	now      timespec
 
+	record   uintptr   // the address of a madeTable, or 0: see made_linux.go
+	recordFD int       // its file, for the lock
+	lock     [4]uint64 // struct flock
+	since    timespec  // before the directory was made
+	oldWho   uint64    // see isOld
+
 	denials uintptr // the address of a denialTable, or 0
 	watched uintptr // the address of a watchTable, or 0
 	known   caller  // what identify has found last, of the thread knownID

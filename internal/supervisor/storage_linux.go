@@ -217,7 +217,10 @@ type fileSeen struct {
 	mode  uint16
 	_     uint16
 	ino   uint64
-	_     [11]uint64
+	_     [5]uint64
+	birth [2]uint64 // seconds and nanoseconds
+	_     [2]uint64
+	wrote [2]uint64 // mtime
 	_     [2]uint32
 	dev   [2]uint32
 	mount uint64

@@ -42,6 +42,7 @@ const (
 
 	atDontSync = 0x4000 // AT_STATX_DONT_SYNC
 	statxBasic = 0x7ff
+	statxBirth = 0x800  // STATX_BTIME
 	statxMount = 0x5000 // STATX_MNT_ID, Linux 5.8; STATX_MNT_ID_UNIQUE, Linux 6.8: before it a mount that is gone leaves its number to another
 
 	pidfdThread = 0x80 // PIDFD_THREAD, which is O_EXCL

@@ -115,7 +115,11 @@ func (b *brief) files(p Policy) {
 		b.line("Nothing else of the machine exists: \"No such file or directory\" or \"Permission denied\" may be the sandbox's answer.")
 	}
 	if n := len(f.ProtectedPatterns()); n > 0 && (len(f.kept()) > 0 || p.GuardsRoot()) {
-		b.line("Not to be made or changed in what is writable: %d names that other programs obey (.git/hooks, .bashrc, .vscode, .envrc ...), \"Permission denied\". Git works, but does not check out, stash, reset or remove files of these names: what it then shows as changed is not yours, so do not commit it.", n)
+		where := ", in directories that you have not made yourself (in a clone of yours they are free)"
+		if f.Protect.Everywhere {
+			where = ""
+		}
+		b.line("Not to be made or changed in what is writable%s: %d names that other programs obey (.git/hooks, .bashrc, .vscode, .envrc ...), \"Permission denied\". Git works, but does not check out, stash, reset or remove files of these names there: what it then shows as changed is not yours, so do not commit it.", where, n)
 	}
 	b.list("Not to be opened in what is writable, whatever the directory: %s", f.HideNames)
 }

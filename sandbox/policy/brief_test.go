@@ -26,7 +26,7 @@ Private to the run, empty at its start and gone after it: /tmp, /home/me
 Writable as a copy, changes are gone after the run: /home/me/.cache/go-build
 Readable: /usr, /bin, /etc, /opt, /a, /b, /c, /d and 2 more
 Nothing else of the machine exists: "No such file or directory" or "Permission denied" may be the sandbox's answer.
-Not to be made or changed in what is writable: %d names that other programs obey (.git/hooks, .bashrc, .vscode, .envrc ...), "Permission denied". Git works, but does not check out, stash, reset or remove files of these names: what it then shows as changed is not yours, so do not commit it.
+Not to be made or changed in what is writable, in directories that you have not made yourself (in a clone of yours they are free): %d names that other programs obey (.git/hooks, .bashrc, .vscode, .envrc ...), "Permission denied". Git works, but does not check out, stash, reset or remove files of these names there: what it then shows as changed is not yours, so do not commit it.
 Network: no host can be reached; programs say "refused by the sandbox", 403 or that they cannot resolve the name.
 Environment: secrets of the user are not in it.
 Processes: other processes of the machine cannot be seen or signalled; what runs in the background ends with its command.

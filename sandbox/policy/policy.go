@@ -175,7 +175,7 @@ type Files struct {
 	// Zero: half of the machine's memory.
 	PrivateBytes uint64
 
-	// Protect says which names below Write stay unwritable, at every depth and
+	// Protect says which names below Write stay unwritable, in every directory that the tool has not made, and
 	// whether or not they exist. The zero value protects [ProtectedNames].
 	Protect Protect
 }
@@ -192,6 +192,11 @@ type Protect struct {
 	Add    []string // more names, in the notation of ProtectedNames; what lies below them is protected too
 	Except []string // names of [ProtectedNames] that may be written after all
 	Off    bool     // protect nothing
+
+	// Everywhere protects the names in every directory, and not only in those that the tool has not made: a clone of a
+	// repository that has .vscode or .husky, say, then checks out nothing. False: in a directory that a tool of this [sandbox.Sandbox] has made, such as
+	// a clone, they are free, and the report names them. Git directories are protected in any case.
+	Everywhere bool
 
 	// NoNewRepositories refuses what makes a directory a git directory, and .git files: git init, clone, worktree add
 	// and a submodule's first update fail inside. Repositories that are there work.

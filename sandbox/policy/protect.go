@@ -15,9 +15,10 @@ import (
 
 // ProtectedNames returns the names that a [Policy] protects below its writable
 // directories unless [Protect] says otherwise: what makes programs outside the
-// sandbox run something, such as ".git/hooks" and ".bashrc". They are matched at
-// every depth, whether or not they exist, and whatever their case: some file
-// systems fold it, and some let the tool choose.
+// sandbox run something, such as ".git/hooks" and ".bashrc". They are held in every directory that
+// the tool has not made, at every depth, whether or not they exist, and whatever their case: some file
+// systems fold it, and some let the tool choose. In a directory that it has made they are free, but for git directories and the top of a
+// writable one.
 //
 // In a name a slash joins components, "*" stands for any one component, "**" for
 // one or more, a "*" at the end of a component for any ending, and one at its beginning
@@ -47,8 +48,8 @@ import (
 // characters, are not covered where a file system takes both for one.
 //
 // It returns a copy. Names of files that only programs inside would obey are not
-// in it, nor are instructions for agents in prose, such as AGENTS.md. docs/protected-names.md says of
-// each which program obeys it, and which are [Protect]'s BuildFiles.
+// in it, nor are instructions for agents in prose, such as AGENTS.md. docs/protected-names.md lists
+// them by the programs that obey them, and which are [Protect]'s BuildFiles.
 func ProtectedNames() []string {
 	patterns := protected.Patterns()
 	names := make([]string, len(patterns))
@@ -92,8 +93,8 @@ func (f Files) ProtectedPatterns() []string {
 }
 
 func (p Protect) validate() error {
-	if p.Off && (len(p.Add) > 0 || len(p.Except) > 0 || p.BuildFiles) {
-		return &PolicyError{Field: "Files.Protect", Problem: "Off contradicts Add, Except and BuildFiles", Remedy: "leave Off false, or the others zero"}
+	if p.Off && (len(p.Add) > 0 || len(p.Except) > 0 || p.BuildFiles || p.Everywhere) {
+		return &PolicyError{Field: "Files.Protect", Problem: "Off contradicts Add, Except, BuildFiles and Everywhere", Remedy: "leave Off false, or the others zero"}
 	}
 	if err := checkNames("Files.Protect.Add", p.Add); err != nil {
 		return err

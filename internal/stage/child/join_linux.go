@@ -122,12 +122,15 @@ func takeGiven(first uintptr) {
 	}
 }
 
-// closeGivenFDs closes them.
+// closeGivenFDs closes them, but for the record of what tools have made.
 //
 //go:norace
 //go:nocheckptr
 func closeGivenFDs() {
 	for i := range st.hdr.Given {
+		if i+1 == st.hdr.Made {
+			continue
+		}
 		sys.Call(syscall.SYS_CLOSE, uintptr(st.reg[(wire.RegGiven+i)&(wire.MaxRegisters-1)]), 0, 0, 0, 0, 0)
 	}
 }

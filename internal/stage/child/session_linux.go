@@ -39,6 +39,9 @@ func sessionMain() {
 	if st.entrance = noSocket; st.hdr.Flags&wire.FlagReady != 0 {
 		st.entrance = raised(uintptr(st.reg[(wire.RegGiven+st.hdr.Session)&(wire.MaxRegisters-1)]))
 	}
+	if n := st.hdr.Made; n > 0 {
+		st.made = raised(uintptr(st.reg[(wire.RegGiven+n-1)&(wire.MaxRegisters-1)]))
+	}
 	st.initSock = raised(st.initSock)
 	turn, errno := sys.Call(sysMemfdCreate, text("holdfast turn\x00"), 1, 0, 0, 0, 0)
 	if errno != 0 {

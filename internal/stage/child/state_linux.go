@@ -125,6 +125,7 @@ type state struct {
 	dial wire.DialRequest
 
 	supervisor *supervisor.State // nil: nothing is guarded
+	made       uintptr           // the file of the record of what tools have made, in a session; 0: there is none
 	retry      [2]int64
 	questions  [2]int32 // the ends of the socket on which the harness is asked: init's, and the harness's
 }

@@ -29,6 +29,25 @@ func makeSupervisor() {
 			own = atPlan(off)
 		}
 		supervisor.Begin(st.supervisor, *(*[]byte)(unsafe.Pointer(&rules)), own)
+		shareMade()
+	}
+}
+
+// shareMade maps the record of what tools have made. It is init's memory, which is not the tool's to read; the tool's execve closes the file.
+//
+//go:norace
+//go:nocheckptr
+func shareMade() {
+	fd := st.made
+	if n := st.hdr.Made; n > 0 && fd == 0 {
+		fd = uintptr(st.reg[(wire.RegGiven+n-1)&(wire.MaxRegisters-1)])
+	}
+	if fd == 0 {
+		return
+	}
+	at, errno := sys.Call(syscall.SYS_MMAP, 0, supervisor.MadeBytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED, fd, 0)
+	if errno == 0 {
+		supervisor.ShareMade(st.supervisor, at, int(fd))
 	}
 }
 

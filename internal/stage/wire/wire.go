@@ -201,7 +201,7 @@ type Header struct {
 	// it with FlagSession, the harness's with FlagCommand; 0: there is no session. With FlagReady the next is the entrance, init's end of the
 	// socket of commands for which a process stands ready.
 	Session int32
-	_       int32
+	Made    int32 // as Session: the file of the record of what tools have made (supervisor.ShareMade); 0: there is none
 
 	// Name is the unstarted tool's thread name, with its zero: a slash and random
 	// letters. execve(2) names a thread after the file's last component, which has
