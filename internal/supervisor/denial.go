@@ -85,10 +85,11 @@ const (
 // DenialBytes is the size of the table.
 const DenialBytes = unsafe.Sizeof(denialTable{})
 
-// DenialsUsed and NamesUsed are where the table has the numbers of its denials and names, as uint32.
+// DenialsUsed, NamesUsed and DotsUsed are where the table has the numbers of its denials and names, as uint32.
 const (
 	DenialsUsed = unsafe.Offsetof(denialTable{}.used)
 	NamesUsed   = unsafe.Offsetof(denialTable{}.names) + unsafe.Offsetof(nameTable{}.used)
+	DotsUsed    = unsafe.Offsetof(denialTable{}.dots) + unsafe.Offsetof(nameTable{}.used)
 )
 
 // denialTable is the shared memory. The last record is the one that is being made, and never counts.
@@ -99,6 +100,7 @@ type denialTable struct {
 	hash   [DenialRoom + 1]uint64
 	record [DenialRoom + 1]denialRecord
 	names  nameTable // that are protected elsewhere, made in directories that the tool has made
+	dots   nameTable // that begin with a dot and that no list has, made in directories that are held
 }
 
 // NameRoom is how many different names a nameTable has room for.

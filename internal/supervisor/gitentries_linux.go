@@ -18,6 +18,8 @@ import (
 // compareMost is how many bytes of a work tree's files are read for one index.
 const compareMost = 16 << 20
 
+const anyTree = -1 << 20
+
 // beginEntries prepares mayEnter for what is to be resolved path b; the configuration is in text 0.
 //
 //go:norace
@@ -27,19 +29,25 @@ func (s *State) beginEntries(b *resolvedPath, oid uint) {
 	w.start(-1)
 	s.wasPart.start(-1)
 	w.live, s.wasPart.live = false, false
-	if !b.isName("index") {
-		s.prefixAt(b.dir)
-		return
+	if s.text[0].N = 0; s.load(0, b.dir, s.above(b.git.up, "config")) != 0 {
+		s.text[0].N = 0
 	}
-	if e.tree = s.workTree(b); e.tree >= 0 && s.madeByTool(e.tree) {
-		if e.held = !s.madeByTool(b.dir); !e.held {
-			return
-		}
-		closeFD(e.tree) // the tool has bent gitdir
+	e.tree = s.workTree(b)
+	switch made := e.tree >= 0 && s.madeByTool(e.tree); {
+	case (made || e.tree == anyTree) && s.madeByTool(b.dir): // see countsAsUsers
+		e.held = false
+		return
+	case made: // the tool has bent gitdir
+		closeFD(e.tree)
 		e.tree = -1
 	}
 	if e.tree < 0 || !s.prefixAt(e.tree) {
 		s.prefixAt(b.dir) // so that the names count at least
+	}
+	if !b.isName("index") {
+		closeFD(e.tree)
+		e.tree = -1
+		return
 	}
 	w.start(openat(b.dir, &b.name[0], syscall.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0))
 	if w.fd >= 0 && w.header(oid) {
@@ -81,7 +89,7 @@ func (s *State) prefixAt(dir int) bool {
 }
 
 // workTree opens the work tree of the index that resolved path b is: that of core.worktree, else the directory that .git is in; of a linked
-// work tree the one that gitdir names. -1: it is not known.
+// work tree the one that gitdir names. -1: it is not known; anyTree: the repository does not say it, .git files do.
 //
 //go:norace
 func (s *State) workTree(b *resolvedPath) int {
@@ -96,6 +104,7 @@ func (s *State) workTree(b *resolvedPath) int {
 			if s.m.nc > 0 && s.m.dotGit(s.m.nc-1) {
 				return openat(b.dir, s.above(1, "."), flags, 0)
 			}
+			return anyTree
 		}
 	case b.git.up == 2 && b.git.class == gitText:
 		t = &s.text[1]

@@ -53,7 +53,9 @@ func Serve(s *State) int {
 	if r == 0 {
 		r = s.alive()
 	}
+	dot := -1
 	if r == 0 {
+		dot = s.newDot()
 		r = s.do()
 	}
 	if s.left != ReasonNone && r >= 0 && (s.op != opOpen || s.resolved[0].stat != 0) {
@@ -61,6 +63,9 @@ func Serve(s *State) int {
 	}
 	if r >= 0 && (s.resolved[0].free || s.resolved[1].free) {
 		s.noteFree()
+	}
+	if dot >= 0 && r >= 0 {
+		s.noteDot(dot)
 	}
 	if s.why != ReasonNone {
 		s.recordDenial(r)
