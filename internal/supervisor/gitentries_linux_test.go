@@ -196,3 +196,36 @@ func TestAnIndexIsJudgedByItsEntries(t *testing.T) {
 		}
 	}
 }
+
+// TestKernelAnIndexGoesByTheRecord: in a work tree of the tool's the index is free, and no such index comes to count in a directory of the user's.
+func TestKernelAnIndexGoesByTheRecord(t *testing.T) {
+	const blob = `e=$(echo EVIL | git hash-object -w --stdin); git update-index --add --cacheinfo 100644,$e,.envrc`
+	const user = `git init -q .; git commit -qm one --allow-empty; mkdir sub; : >sub/f; `
+	const check = `cd sub; git checkout -q .; git checkout-index -qaf; [ ! -e .envrc ]`
+	cases := []struct{ name, prepare, tool, outside string }{
+		{"a repository of the tool's", user, `git init -q t; cd t; ` + blob + ` && echo WORKS; cd ..; git worktree add -q w; cd w; ` + blob + ` && echo WORKS; git commit -qm two && echo WORKS`, `test -e w/.git`},
+		{"a .git file beside it, afterwards", user, `git init -q t; cd t; ` + blob + ` && echo WORKS; cd ..; echo gitdir: ../t/.git >sub/.git; : >x; mv t/.git sub/.git; cp -r t/.git sub/; true`, check},
+		{"a .git file beside it, first", user, `git init -q t; echo gitdir: ../t/.git >sub/.git; : >x; cd t; ` + blob, check},
+		{"a .git file of a git directory that comes to be", user, `echo gitdir: ../store >sub/.git; : >x; git init -q --bare store; cd sub; ` + blob, check},
+		{"a linked work tree's gitdir is bent", user + `git worktree add -q ../ws/wt; git -C wt checkout -q -b x; `, `git worktree add -q w; echo "$PWD/w/.git" >.git/worktrees/wt/gitdir; : >x; cd wt; ` + blob, `cd wt; git checkout -q .; [ ! -e .envrc ]`},
+		{"a linked work tree of the tool's, and a .git file", user, `git worktree add -q w; cd w; ` + blob + `; cd ..; echo gitdir: ../.git/worktrees/w >sub/.git; : >x`, check},
+		{"git init in a directory of the user's", user, `git init -q sub; cd sub; ` + blob + `; git update-index --split-index; ` + blob, check},
+	}
+	for as, uid := range users(t) {
+		for _, c := range cases {
+			t.Run(c.name+" "+as, func(t *testing.T) {
+				t.Parallel()
+				dir, rules := workspace(t, uid)
+				script(t, dir, uid, c.prepare)
+				file := record(t, dir)
+				out, _ := run(t, job{Rules: rules, Dir: dir, UID: uid, Made: file, Argv: []string{"bash", "-c", c.tool}, Env: []string{roleEnv + "=act"}})
+				if want := strings.Count(c.tool, "echo WORKS"); strings.Count(out, "WORKS") != want || strings.Contains(out, "supervisor test:") {
+					t.Errorf("inside, want %d things that work:\n%s", want, out)
+				}
+				if end, code := run(t, job{Silent: true, Dir: dir, UID: uid, Argv: []string{"bash", "-c", c.outside}}); code != 0 {
+					t.Errorf("outside: exit %d\n%s\ninside:\n%s", code, end, out)
+				}
+			})
+		}
+	}
+}
