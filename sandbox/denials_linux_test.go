@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -60,6 +61,8 @@ var deniedDeeds = map[string]deniedDeed{
 	"22 a .git file that leads away":          {func() error { return deferredWrite("d/.git", "gitdir: /etc\n") }, "open for writing", "d/.git", "", "", "nothing does", 0},
 	"23 a new git directory with a hook":      {func() error { return unix.Rename("d/HEAD", "almost/HEAD") }, "rename", "d/HEAD", "almost/HEAD", "", "nothing does", 0},
 	"24 an extended attribute":                {func() error { return unix.Setxattr(".envrc", "user.x", []byte("x"), 0) }, "change an extended attribute", ".envrc", "", ".envrc", "add", 0},
+	"25 an index with a protected name":       {func() error { return renamed("bare/index", indexOf(".envrc", 1)) }, "rename", "bare/index", "", "", "nothing does; leave that name out", 0},
+	"26 a second git configuration":           {func() error { return renamed("bare/config", "[extensions]\n\tworktreeConfig = true\n") }, "rename", "new", "bare/config", "", "do it outside of the sandbox once", 0},
 
 	"50 what is there already": {try: func() error { return unix.Mkdir(".idea", 0o755) }},
 	"51 what is not there":     {try: func() error { return unix.Unlink(".gdbinit") }},
@@ -72,8 +75,27 @@ var deniedWorks = map[string]func() error{
 	"1 a file":             func() error { return os.WriteFile("d/new", []byte("x"), 0o644) },
 	"2 its mode":           func() error { return os.Chmod("d/new", 0o755) },
 	"3 a rename":           func() error { return os.Rename("d/new", "d/newer") },
+	"4 an index":           func() error { return renamed("bare/index", indexOf("plain", 1)) },
 	"4 a git directory":    func() error { return os.WriteFile("bare/refs/main", nil, 0o644) },
 	"5 a setgid directory": func() error { return os.Chmod("d", os.ModeSetgid|0o755) },
+}
+
+// renamed gives a new file with this text a name.
+func renamed(name, text string) error {
+	if err := os.WriteFile("new", []byte(text), 0o644); err != nil {
+		return err
+	}
+	return os.Rename("new", name)
+}
+
+// indexOf is an index of version 2 with one file, whose object's name is of one byte again and again.
+func indexOf(name string, object byte) string {
+	e := make([]byte, 62)
+	copy(e[24:], "\x00\x00\x81\xa4")
+	copy(e[40:60], bytes.Repeat([]byte{object}, 20))
+	e[61] = byte(len(name))
+	e = append(e, name...)
+	return "DIRC\x00\x00\x00\x02\x00\x00\x00\x01" + string(e) + string(make([]byte, 8-len(e)%8+20))
 }
 
 func setsNoBit(name string) error {

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/presets"
 	"github.com/holdfast-dev/holdfast/internal/runner"
+	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -59,21 +60,23 @@ func (r *Report) addRefusals(a runner.Account) {
 		if line.Notes = append(line.Notes, a.Allowed...); a.Beyond > 0 {
 			line.Notes = append(line.Notes, fmt.Sprintf("%d denials more than are listed", a.Beyond))
 		}
-		if len(a.Made) > 0 {
-			line.Notes = append(line.Notes, madeNames(a.Made, a.MadeMore))
+		if len(a.Made.List) > 0 {
+			line.Notes = append(line.Notes, "made in directories that the tool had made itself: "+shown(a.Made)+"; programs outside may run what these say once they are started or opened there")
+		}
+		if len(a.Dots.List) > 0 {
+			line.Notes = append(line.Notes, "new names that begin with a dot and that no list knows: "+shown(a.Dots)+"; look at them before you start programs there, since one may obey them")
 		}
 	}
 }
 
-// madeNames says which protected names a run has made in directories that tools had made.
-func madeNames(paths []string, more bool) string {
-	slices.Sort(paths)
-	end := ""
-	if more || len(paths) > mostShown {
+// shown are the first of the names, in one line.
+func shown(n supervisor.Names) string {
+	slices.Sort(n.List)
+	paths, end := n.List, ""
+	if n.More || len(paths) > mostShown {
 		paths, end = paths[:min(len(paths), mostShown)], " and more"
 	}
-	return "made in directories that the tool had made itself: " + errtext.Printable(strings.Join(paths, ", ")) + end +
-		"; programs outside may run what these say once they are started or opened there"
+	return errtext.Printable(strings.Join(paths, ", ")) + end
 }
 
 // Suggest says what to add to the policy so that what was denied is allowed, and what of it should not be. See [policy.Suggest].

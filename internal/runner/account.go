@@ -3,6 +3,7 @@ package runner
 import (
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -26,6 +27,6 @@ type Account struct {
 	Refused    []policy.Violation // by the supervisor, so far
 	Beyond     uint64             // refusals that Refused has no room for
 	Allowed    []string           // what Files.Decide has allowed, in words
-	Made       []string           // protected names that the tool has made in directories of its own
-	MadeMore   bool               // and more than those
+	Made       supervisor.Names   // protected names that the tool has made in directories of its own
+	Dots       supervisor.Names   // names that begin with a dot and that no list has, which it has made in other directories
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -18,7 +19,9 @@ func (r *Run) Account() Account {
 		r.follow(&a)
 		a.Refused, a.Beyond = r.judged()
 		a.Allowed = r.refusals.allowed()
-		a.Made, a.MadeMore = r.refusals.made()
+		if a.Made, a.Dots = r.refusals.made(); a.Sandbox.Policy.Root != nil {
+			a.Dots = supervisor.Names{} // their paths are others outside
+		}
 	}
 	if n := r.made(); n != nil {
 		s := n.Summary()

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"encoding/binary"
+	"errors"
 	"os"
 	"slices"
 	"sync"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
+	"golang.org/x/sys/unix"
 )
 
 // refusals is the table in which one run's supervisor records what it refuses. It can be read while the run goes on and after it.
@@ -18,8 +20,8 @@ type refusals struct {
 	file   *os.File
 	list   []supervisor.Denial
 	beyond uint64
-	names  []string // protected ones that the tool has made in directories of its own
-	more   bool     // there was no room for all of names
+	names  supervisor.Names // protected ones that the tool has made in directories of its own
+	dots   supervisor.Names // unknown ones that begin with a dot, in other directories
 
 	watch    *watcher // nil: the policy watches nothing
 	ring     supervisor.WatchReader
@@ -143,6 +145,7 @@ func (r *refusals) end() {
 		close(r.ended)
 		r.ended = nil
 	}
+	r.dots.List = stillThere(r.dots.List)
 	r.file = nil
 }
 
@@ -162,7 +165,7 @@ func (r *refusals) read() {
 	if r.watch != nil {
 		r.lost = r.watch.empty(&r.ring)
 	}
-	if r.used(supervisor.DenialsUsed) == 0 && r.used(supervisor.NamesUsed) == 0 {
+	if r.used(supervisor.DenialsUsed) == 0 && r.used(supervisor.NamesUsed) == 0 && r.used(supervisor.DotsUsed) == 0 {
 		return
 	}
 	table := make([]byte, supervisor.DenialBytes)
@@ -170,7 +173,7 @@ func (r *refusals) read() {
 		return // it is memory, and of its full size from the first
 	}
 	r.list, r.beyond = supervisor.ReadDenials(table)
-	r.names, r.more = supervisor.ReadNames(table)
+	r.names, r.dots = supervisor.ReadNames(table)
 }
 
 // used reads a number of the table's; 0 if it cannot be read.
@@ -180,10 +183,26 @@ func (r *refusals) used(at uintptr) int {
 	return int(binary.NativeEndian.Uint32(n[:]))
 }
 
-// made returns the protected names that the tool has made so far in directories of its own, and whether there are more.
-func (r *refusals) made() ([]string, bool) {
+// made returns the protected names that the tool has made so far in directories of its own, and the unknown ones in others that are still there.
+func (r *refusals) made() (names, dots supervisor.Names) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.read()
-	return r.names, r.more
+	if r.read(); r.file == nil {
+		return r.names, r.dots
+	}
+	return r.names, supervisor.Names{List: stillThere(r.dots.List), More: r.dots.More}
+}
+
+// stillThere returns those of the paths at which there is something, without following a link.
+func stillThere(paths []string) (there []string) {
+	for _, p := range paths {
+		fd, err := unix.Openat2(unix.AT_FDCWD, p, &unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS})
+		if err == nil {
+			unix.Close(fd)
+		}
+		if !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.ELOOP) {
+			there = append(there, p)
+		}
+	}
+	return there
 }

@@ -161,12 +161,23 @@ func (r *refused) byReason(d supervisor.Denial) {
 			name = ".gitmodules"
 		}
 		because("settings would change by which git runs programs or reaches other places", fmt.Sprintf("do it outside of the sandbox, or add %q to Files.Protect.Except, if git outside may obey every setting in it", name))
+	case supervisor.ReasonSecondConfig:
+		because("git would obey a second file of settings, config.worktree (extensions.worktreeConfig): git sparse-checkout and git config --worktree turn that on", "do it outside of the sandbox once; a repository that is sparse already can be worked in")
 	case supervisor.ReasonText:
 		because("what it says would make git outside the sandbox run, delete or write something", nothing+"do it outside of the sandbox")
 	case supervisor.ReasonLock:
 		because("its lock was made by another git, which may be at work", nothing+"wait for that git, or remove its lock outside of the sandbox")
 	case supervisor.ReasonIndex:
 		because("the index names files that git would write outside of the work tree, or is still open for writing", nothing+"the tool has to close it, and leave such names out")
+	case supervisor.ReasonEntry:
+		r.Path, r.To = d.Paths[1], ""
+		if strings.HasSuffix(d.Paths[0], "/") {
+			because(fmt.Sprintf("the sparse index would bring another content of %s, in which there may be protected names: git outside the sandbox would write them", quoted(d.Paths[0])),
+				nothing+"do it outside of the sandbox, or give the repository a full index there: git sparse-checkout reapply --no-sparse-index")
+			break
+		}
+		because(fmt.Sprintf("the index would bring %s, a protected name, with a content that neither the present index nor the work tree has there: git outside the sandbox would write it", quoted(d.Paths[0])),
+			nothing+"leave that name out of the index (git add -- . ':!NAME'), or do it outside of the sandbox; a split index that has such names: git update-index --no-split-index")
 	case supervisor.ReasonNode:
 		because("no link, device or foreign directory comes into a git directory", nothing+"the tool has to make a file")
 	case supervisor.ReasonWay:
@@ -194,6 +205,8 @@ func (r *refused) bySystem(d supervisor.Denial) {
 		because("modes, owners and times are kept outside of what can be written", fmt.Sprintf("add %q to Files.Write", d.Paths[0]))
 	case supervisor.ReasonSetID:
 		because("the call was made without the bits, by which the file would lend its owner's rights to other accounts", nothing+"set them outside of the sandbox")
+	case supervisor.ReasonOthers:
+		because("the call was made without the bits by which other accounts could plant protected names in the directory, or read what is hidden there", nothing+"set them outside of the sandbox")
 	case supervisor.ReasonMemory:
 		because("the process hides its memory, so that what it asks for cannot be read", nothing+"the program's file has to be readable to the tool")
 	case supervisor.ReasonMounts:

@@ -52,7 +52,11 @@ func (s *State) mayConfigure(b *resolvedPath) int {
 		return r
 	}
 	s.text[0].DropWorktree(&s.text[1])
-	if !s.sameForeign() || b.hit&hitModules == 0 && !s.keepsIDs(b.dir, &s.text[1], &s.text[0]) {
+	same := s.sameForeign()
+	if !same && b.hit&hitModules == 0 && s.text[0].IsKey("extensions", "worktreeconfig") {
+		return s.refuseAt(1, ReasonSecondConfig)
+	}
+	if !same || b.hit&hitModules == 0 && !s.keepsIDs(b.dir, &s.text[1], &s.text[0]) {
 		return s.refuseAt(1, ReasonConfig)
 	}
 	return 0

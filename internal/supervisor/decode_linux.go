@@ -90,7 +90,9 @@ func (s *State) decodeMore() int {
 func (s *State) isOpen(dirfd, addr, flags, mode uint64) int {
 	const excl = syscall.O_CREAT | syscall.O_EXCL
 	s.op, s.flags, s.mode = opOpen, int(int32(flags)), int(mode)&^setIDs
-	s.ids = mode&setIDs != 0 && s.flags&syscall.O_CREAT != 0
+	if mode&setIDs != 0 && s.flags&syscall.O_CREAT != 0 {
+		s.left = ReasonSetID
+	}
 	s.in[0] = input{int(int32(dirfd)), addr, fromMemory, s.flags&syscall.O_NOFOLLOW == 0 && s.flags&excl != excl}
 	return 0
 }
@@ -99,8 +101,7 @@ func (s *State) isOpen(dirfd, addr, flags, mode uint64) int {
 func (s *State) isName(op uint8, dirfd, addr, mode, dev uint64) int {
 	s.op, s.mode, s.dev = op, int(mode), int(dev)
 	if op == opMakeNode {
-		s.ids = s.mode&setIDs != 0
-		s.mode &^= setIDs
+		s.leaveOut(s.mode&setIDs, ReasonSetID)
 	}
 	s.in[0] = input{int(int32(dirfd)), addr, fromMemory, false}
 	return 0

@@ -277,6 +277,9 @@ func (s *State) realPath(l *deferredWrite, at uint) uint {
 		if r == 0 && l.kind == textNone && !s.holdable(fd) {
 			r = -eACCES
 		}
+		if r == 0 && l.kind == textNone && !s.countsAsUsers(l, fd, 0, 0) {
+			r = -eACCES
+		}
 		n := s.canonical(fd)
 		closeFD(fd)
 		if r < 0 || n <= 0 || s.m.path[0] != '/' || (kind != syscall.S_IFDIR) == (l.kind == textNone) {
@@ -300,9 +303,10 @@ func (s *State) realPath(l *deferredWrite, at uint) uint {
 	if fd < 0 {
 		return 0
 	}
+	fine := l.kind != textNone || s.countsAsUsers(l, fd, last, end)
 	r := s.canonical(fd)
 	closeFD(fd)
-	if r <= 0 || s.m.path[0] != '/' {
+	if r <= 0 || s.m.path[0] != '/' || !fine {
 		return 0
 	}
 	n := uint(r)
@@ -311,6 +315,36 @@ func (s *State) realPath(l *deferredWrite, at uint) uint {
 		n++
 	}
 	return n
+}
+
+// countsAsUsers has the git directory that a .git file in a directory of the user's names count as the user's, if the tool has made it, or makes it: its
+// index would bring any name into that directory (gitentries_linux.go). It is fd, or will be at the name in fd that stands in the deferred write from
+// byte last to end. False: there is an index already, or the record is full.
+//
+//go:norace
+func (s *State) countsAsUsers(l *deferredWrite, fd int, last, end uint) bool {
+	if s.record == 0 || s.madeByTool(l.dir) {
+		return true
+	}
+	s.literal("")
+	if s.statx(fd, &s.num[0]) < 0 {
+		return false
+	}
+	if end == 0 {
+		if s.kindSeen() != slotMade {
+			return true
+		}
+		dev, ino, born := s.devSeen(), s.seen.ino, s.bornSeen()
+		s.literal("index")
+		return lstatat(fd, &s.num[0], &s.st) == -eNOENT && s.enterMade(slotOld, dev, ino, born, 0)
+	}
+	name := &s.w.comp
+	for i := uint(0); i < uint(len(name)); i++ {
+		if name[i] = 0; last+i < end {
+			name[i] = l.b[(last+i)&(deferredBytes-1)]
+		}
+	}
+	return s.enterMade(slotName, s.devSeen(), s.seen.ino, nameHash(name[:]), 0)
 }
 
 // putFile makes a new file of these bytes in the place of name.

@@ -42,30 +42,33 @@ type Reason uint8
 
 // The reasons. ReasonName is that of a rule on the name itself, which CauseOf finds.
 const (
-	ReasonNone     Reason = iota
-	ReasonName            // a protected or hidden name
-	ReasonOwn             // the supervisor's own files in /proc
-	ReasonLost            // a directory whose path cannot be told
-	ReasonComplete        // the directory would become a git directory, and holds what one may not hold
-	ReasonCease           // the directory would be a git directory no more, and holds what one may not hold
-	ReasonNewGit          // Rules.NoNewGit
-	ReasonConfig          // lines of a git configuration that are not harmless would change
-	ReasonText            // a text that git obeys says what is not harmless
-	ReasonLock            // the lock is not this sandbox's
-	ReasonIndex           // an index with names or sizes that are not harmless, or that is open for writing
-	ReasonNode            // no link, device or directory comes into a git directory
-	ReasonWay             // a .git file would lead out of the roots by it
-	ReasonPlace           // the user's directory or link has been here: what the tool has made would be taken for it
-	ReasonPrefix          // a directory on the way to a protected name
-	ReasonRace            // another process made it a git directory at the same time
-	ReasonAddress         // Rules.Connects has no such address
-	ReasonSocket          // no socket of TCP
-	ReasonFence           // Rules.Fence
-	ReasonSetID           // the call was made without the setuid and setgid bits
-	ReasonMemory          // the process hides its memory, so its arguments cannot be read
-	ReasonMounts          // the process is in another mount namespace
-	ReasonTracer          // another process has tracees with PTRACE_O_TRACEEXIT
-	ReasonAbsent          // of Rules.Watch: the path is not there, or may not be used so
+	ReasonNone         Reason = iota
+	ReasonName                // a protected or hidden name
+	ReasonOwn                 // the supervisor's own files in /proc
+	ReasonLost                // a directory whose path cannot be told
+	ReasonComplete            // the directory would become a git directory, and holds what one may not hold
+	ReasonCease               // the directory would be a git directory no more, and holds what one may not hold
+	ReasonNewGit              // Rules.NoNewGit
+	ReasonConfig              // lines of a git configuration that are not harmless would change
+	ReasonSecondConfig        // extensions.worktreeConfig would change
+	ReasonText                // a text that git obeys says what is not harmless
+	ReasonLock                // the lock is not this sandbox's
+	ReasonIndex               // an index with names or sizes that are not harmless, or that is open for writing
+	ReasonEntry               // an index with a protected name that the one which it replaces did not have; Paths[0] is that name
+	ReasonNode                // no link, device or directory comes into a git directory
+	ReasonWay                 // a .git file would lead out of the roots by it
+	ReasonPlace               // the user's directory or link has been here: what the tool has made would be taken for it
+	ReasonPrefix              // a directory on the way to a protected name
+	ReasonRace                // another process made it a git directory at the same time
+	ReasonAddress             // Rules.Connects has no such address
+	ReasonSocket              // no socket of TCP
+	ReasonFence               // Rules.Fence
+	ReasonSetID               // the call was made without the setuid and setgid bits
+	ReasonOthers              // the call was made without the bits that would let other users write a directory, or read what is hidden in it
+	ReasonMemory              // the process hides its memory, so its arguments cannot be read
+	ReasonMounts              // the process is in another mount namespace
+	ReasonTracer              // another process has tracees with PTRACE_O_TRACEEXIT
+	ReasonAbsent              // of Rules.Watch: the path is not there, or may not be used so
 	reasonCount
 )
 
@@ -82,10 +85,11 @@ const (
 // DenialBytes is the size of the table.
 const DenialBytes = unsafe.Sizeof(denialTable{})
 
-// DenialsUsed and NamesUsed are where the table has the numbers of its denials and names, as uint32.
+// DenialsUsed, NamesUsed and DotsUsed are where the table has the numbers of its denials and names, as uint32.
 const (
 	DenialsUsed = unsafe.Offsetof(denialTable{}.used)
 	NamesUsed   = unsafe.Offsetof(denialTable{}.names) + unsafe.Offsetof(nameTable{}.used)
+	DotsUsed    = unsafe.Offsetof(denialTable{}.dots) + unsafe.Offsetof(nameTable{}.used)
 )
 
 // denialTable is the shared memory. The last record is the one that is being made, and never counts.
@@ -96,6 +100,7 @@ type denialTable struct {
 	hash   [DenialRoom + 1]uint64
 	record [DenialRoom + 1]denialRecord
 	names  nameTable // that are protected elsewhere, made in directories that the tool has made
+	dots   nameTable // that begin with a dot and that no list has, made in directories that are held
 }
 
 // NameRoom is how many different names a nameTable has room for.

@@ -43,18 +43,29 @@ func ReadDenials(b []byte) (list []Denial, beyond uint64) {
 	return list, t.beyond
 }
 
-// ReadNames returns the paths of the protected names that the tool has made in directories that it had made, of a copy of the table, and
-// whether there were more.
-func ReadNames(b []byte) (list []string, more bool) {
+// ReadNames returns, of a copy of the table, the protected names that the tool has made in directories that it had made, and the names that
+// begin with a dot and that no list has, which it has made in others.
+func ReadNames(b []byte) (made, dots Names) {
 	t := new(denialTable)
 	if len(b) < int(DenialBytes) {
-		return nil, false
+		return made, dots
 	}
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(t)), DenialBytes), b)
-	for i := range min(t.names.used, NameRoom) {
-		list = append(list, string(t.names.path[i][:min(t.names.size[i], DenialPathRoom)]))
+	return t.names.read(), t.dots.read()
+}
+
+// Names is a list of paths that a table had room for, and whether there were more.
+type Names struct {
+	List []string
+	More bool
+}
+
+func (t *nameTable) read() (n Names) {
+	for i := range min(t.used, NameRoom) {
+		n.List = append(n.List, string(t.path[i][:min(t.size[i], DenialPathRoom)]))
 	}
-	return list, t.names.beyond > 0
+	n.More = t.beyond > 0
+	return n
 }
 
 func denialOf(r *denialRecord) (Denial, bool) {

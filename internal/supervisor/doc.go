@@ -101,7 +101,8 @@
 //   - .gitmodules, in the work tree, is judged so, too, by another list (package gittext). git checkout writes it by an open, as libgit2 does
 //     a new configuration: what is written comes as a deferred write (deferred_linux.go), and appears when it is judged harmless.
 //   - An index is read by the size of objects' names that the configuration says (package gittext), in the tool's file where the kernel grants
-//     a lease on it, else in a copy.
+//     a lease on it, else in a copy. It brings no protected name that the index it replaces did not have, unless with what the work tree
+//     has there (gitentries_linux.go).
 //     A file that is opened by a descriptor, or whose open was put off, is judged by its path once more when it is open, the source of a link
 //     when it has the link, and an index when it has its name: another sandbox may have renamed it since (stillMay, standsAlone).
 //   - A lock is opened only with O_CREAT|O_EXCL, and renamed or removed only by the sandbox that made it (lock_linux.go): the user's

@@ -16,6 +16,12 @@ import (
 const (
 	indexMost = 1 << 30
 	fSetLease = 1024
+
+	// The modes of entries.
+	modeDir     = 0o040000 // a directory of a sparse index
+	modeFile    = 0o100644
+	modeProgram = 0o100755
+	modeLink    = 0o120000
 )
 
 // next returns the next byte of the file.
@@ -84,13 +90,14 @@ func (s *State) replaceIndex() int {
 	s.literal("")
 	same := lstatat(fd, &s.num[0], &s.st) == 0 && s.st.Ino == a.st.Ino && s.st.Dev == a.st.Dev && s.st.Nlink == 1
 	r, ids := 0, s.indexIDs(b)
+	s.beginEntries(b, ids)
 	switch {
 	case !same, lease == -int(syscall.EAGAIN): // open for writing
 		r = s.refuseAt(1, ReasonIndex)
 	case lease < 0:
 		r = s.copyIndex(fd, ids)
 	case !s.harmlessIndex(fd, ids):
-		r = s.refuseAt(1, ReasonIndex)
+		r = s.refuseAt(1, s.index.why)
 	default:
 		if mode := s.modeFor(b, a.st.Mode&0o777); mode != a.st.Mode&0o777 {
 			r = sys(syscall.SYS_FCHMOD, uintptr(fd), uintptr(mode), 0, 0, 0)
@@ -104,6 +111,7 @@ func (s *State) replaceIndex() int {
 		}
 	}
 	closeFD(fd)
+	s.endEntries()
 	if r == 0 && own >= 0 {
 		s.locks[own&(lockRoom-1)].forget()
 	}
@@ -130,7 +138,7 @@ func (s *State) copyIndex(fd int, ids uint) int {
 		}
 	}
 	if r == 0 && !s.harmlessIndex(out, ids) {
-		r = s.refuseAt(1, ReasonIndex)
+		r = s.refuseAt(1, s.index.why)
 	}
 	if r = s.endCopy(b.dir, out, r, s.modeFor(b, a.st.Mode)); r == 0 {
 		r = s.renameCopy(b.dir, &b.name[0])
@@ -187,25 +195,23 @@ func (s *State) keepsIDs(dir int, old, next *gittext.Text) bool {
 }
 
 // harmlessIndex reads an index of version 2 to 4 (gitformat-index(5)), of which it has to understand every entry, as git does with one
-// thread and with several. Names of objects have oid bytes. Nothing else writes the file.
+// thread and with several. Names of objects have oid bytes. Nothing else writes the file. index.why is the reason when it returns false.
 //
 //go:norace
 func (s *State) harmlessIndex(fd int, oid uint) bool {
 	x := &s.index
 	x.start(fd)
+	x.why = ReasonIndex
 	s.literal("")
 	if oid == gittext.UnknownSize || lstatat(fd, &s.num[0], &s.st) != 0 || s.st.Size > indexMost {
 		return false
 	}
 	x.total = uint(s.st.Size)
-	if !x.findBlocks(oid) || x.number(4) != 'D'<<24|'I'<<16|'R'<<8|'C' {
-		return false
-	}
-	version, count := x.number(4), x.number(4)
-	if version < 2 || version > 4 {
+	if !x.findBlocks(oid) || !x.header(oid) {
 		return false
 	}
 	block, first := uint(0), uint(0) // the next block, and the number of its first entry
+	nameless, count := false, x.left
 	for i := uint(0); i < count && !x.bad; i++ {
 		begins := block < x.blocks && i == first
 		if begins {
@@ -216,11 +222,25 @@ func (s *State) harmlessIndex(fd int, oid uint) bool {
 				return false
 			}
 		}
-		if !x.harmlessEntry(version, oid, begins) {
+		if !x.entry(begins) || !x.harmlessName(x.mode == modeDir) {
+			return false
+		}
+		nameless = nameless || x.size == 0
+		if !s.mayEnter() {
+			x.why = ReasonEntry
 			return false
 		}
 	}
-	return !x.bad && block == x.blocks && (block == 0 || first == count) && (x.end == 0 || x.end == x.read)
+	return !x.bad && block == x.blocks && (block == 0 || first == count) && (x.end == 0 || x.end == x.read) && s.harmlessExtensions(nameless)
+}
+
+// header reads what stands before the entries, and notes how many follow.
+//
+//go:norace
+func (x *indexScan) header(oid uint) bool {
+	magic := x.number(4)
+	x.version, x.left, x.oid = x.number(4), x.number(4), oid
+	return magic == 'D'<<24|'I'<<16|'R'<<8|'C' && x.version >= 2 && x.version <= 4 && !x.bad
 }
 
 // findBlocks notes where git with several threads finds the extensions, by extension EOIE before the checksum, and the blocks of
@@ -277,29 +297,27 @@ func (x *indexScan) numberAt(at uint) uint {
 	return uint(b[0])<<24 | uint(b[1])<<16 | uint(b[2])<<8 | uint(b[3])
 }
 
-// harmlessEntry reads an entry, which is the first of a block if begins says so.
+// entry reads an entry, which is the first of a block if begins says so.
 //
 //go:norace
-func (x *indexScan) harmlessEntry(version, oid uint, begins bool) bool {
+func (x *indexScan) entry(begins bool) bool {
 	start := x.read
 	x.number(24)
-	mode := x.number(4)
+	x.mode = x.number(4)
 	x.number(12)
-	for i := uint(0); i < oid; i++ {
-		x.next()
-	}
+	x.readID()
 	flags := x.number(2)
 	if flags&0x4000 != 0 {
-		if version < 3 {
+		if x.version < 3 {
 			return false
 		}
 		x.number(2)
 	}
 	// git goes on behind as many bytes as the flags say, and not behind the NUL.
-	if !x.entryName(version == 4, begins) || x.size != flags&0xfff || !x.harmlessName(mode == 0o40000) {
+	if !x.entryName(x.version == 4, begins) || x.size != flags&0xfff {
 		return false
 	}
-	for version < 4 && (x.read-start)&7 != 0 && !x.bad {
+	for x.version < 4 && (x.read-start)&7 != 0 && !x.bad {
 		if x.next() != 0 {
 			return false
 		}

@@ -431,11 +431,17 @@ func (s *State) noteFree() {
 		return
 	}
 	n := uint(s.m.off[sp.whole&(compRoom-1)]) - 1
+	s.noteName(&s.table().names, n)
+}
+
+// noteName enters the first n bytes of the path in s.m, unless they are there.
+//
+//go:norace
+func (s *State) noteName(t *nameTable, n uint) {
 	h := uint64(0xcbf29ce484222325)
 	for i := uint(0); i < n; i++ {
 		h = (h ^ uint64(s.m.path[i&(longRoom-1)])) * 0x100000001b3
 	}
-	t := &s.table().names
 	used := t.used
 	for i := uint32(0); i < used && i < NameRoom; i++ {
 		if t.hash[i] == h {

@@ -215,7 +215,12 @@ func (m *matcher) full(kind byte, exact bool) {
 //
 //go:norace
 func (m *matcher) namesAt(i, n uint) {
+	first := m.path[uint(m.off[i&(compRoom-1)])&(longRoom-1)]
 	for ; n > 0; n-- {
+		if c := m.rb(m.pat + 6); first < 0x80 && c < 0x80 && lower(first) != lower(c) && !m.short && m.rb(m.pat+4) != compSuffix {
+			m.pat += 4 + m.r16(m.pat+2) // most names, at the cost of a byte
+			continue
+		}
 		before := m.hit
 		m.hit = 0
 		m.nameAt(i)

@@ -230,3 +230,25 @@ func TestBrokenBlobs(t *testing.T) {
 		t.Errorf("only %d blobs were good enough to be judged by", judged)
 	}
 }
+
+// TestNamesOfEachKindAreHeld has members of each kind of program, and beside them names that tools have to write.
+func TestNamesOfEachKindAreHeld(t *testing.T) {
+	r := Rules{Roots: []Root{{Path: "/w", Fold: true}}, Names: protected.Patterns()}
+	for _, p := range []string{
+		".python-version", "sub/.nvmrc", "global.json", ".prototools", ".sdkmanrc", "sub/prek.toml", ".pre-commit-config.yml", "Grumphp.yaml", "hk.pkl", ".config/hk.pkl", "lint-staged.config.mjs", ".git-hooks/pre_commit/x.rb",
+		".valgrindrc", "jdb.ini", ".ctags.d/x.ctags", ".autoenv_leave.zsh", ".shadowenv.d/x.lisp", ".rbenv-vars", ".yarn/releases/yarn-4.js", ".mvn/extensions.xml", ".bundle/plugin/index", ".poetry/plugins/x", "bunfig.toml",
+		".github/extensions/x/extension.mjs", ".augment/settings.json", ".kimi/mcp.json", ".kimi-code/config.toml", "gptme.toml", ".arcconfig", ".reviewboardrc", ".p4config", "_MTN/monotonerc", ".vs/tasks.vs.json",
+	} {
+		if got := verdict(t, r, "/w/"+p); got&hitWhole == 0 {
+			t.Errorf("%s is free", p)
+		}
+	}
+	for _, p := range []string{
+		".env", ".env.local", "version", "python-version", "src/locales/hk.json", "prek.md", ".yarn/cache/x.zip", ".yarn/install-state.gz", ".mvn/wrapper/maven-wrapper.properties", ".bundle/config", "tools/bazel/x.bzl",
+		".github/workflows/ci.yml", ".next/x", ".venv/bin/python", ".eslintrc.json", "globals.json", "ctags", "tags", ".config/x.toml", "agent/x", ".agentignore", "vs/x",
+	} {
+		if got := verdict(t, r, "/w/"+p); got&^(hitPrefix|hitDeep) != 0 {
+			t.Errorf("%s is held: %b", p, got)
+		}
+	}
+}

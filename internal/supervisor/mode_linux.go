@@ -28,12 +28,44 @@ func (s *State) chmod() int {
 		return -int(syscall.EOPNOTSUPP)
 	}
 	if kind != syscall.S_IFDIR {
-		s.ids = s.mode&setIDs != 0
-		s.mode &^= setIDs
+		s.leaveOut(s.mode&setIDs, ReasonSetID)
+	} else {
+		s.leaveOut(s.forOthers(), ReasonOthers)
 	}
 	s.withoutOthers(kind, group)
 	s.number("", uint(s.resolved[0].obj))
 	return sys(syscall.SYS_FCHMODAT, uintptr(s.fdDir), uintptr(unsafe.Pointer(&s.num[0])), uintptr(s.mode), 0, 0)
+}
+
+// leaveOut takes bits out of the mode in hand, which the report says.
+//
+//go:norace
+func (s *State) leaveOut(bits int, why Reason) {
+	if bits != 0 {
+		s.mode &^= bits
+		s.left = why
+	}
+}
+
+// forOthers returns what of the mode that the directory of resolved path 0 is to have would let other users make protected names in it, or
+// rename them, and read in it what is hidden from the tool: hidden files keep their modes. What it has already stays. The sticky bit keeps
+// others from renaming, which is enough in a directory that the tool has made.
+//
+//go:norace
+func (s *State) forOthers() (bits int) {
+	const sticky, shown = 0o1000, 0o055
+	sp := &s.resolved[0]
+	if !sp.granted || s.m.r16(offNames) == 0 || s.pathOf(sp) < 0 || s.m.inOwn() {
+		return 0
+	}
+	had, made := int(sp.st.Mode), s.madeByTool(sp.obj)
+	if (had&writeOthers == 0 || had&sticky != 0) && (!made || s.mode&sticky == 0) {
+		bits = s.mode & writeOthers
+	}
+	if s.m.rb(offDevices)&devHides != 0 && !made {
+		bits |= s.mode &^ had & shown
+	}
+	return bits
 }
 
 // groupAbove reports whether the group can write the directory that resolved path 0 is a name in.

@@ -24,7 +24,7 @@ func TestKernelOtherUsersWriteNoGitDirectory(t *testing.T) {
 	works := map[string]string{
 		"a group's repository":    `mkdir ../ws/s.git; chmod g+ws s.git; |umask 022; git init -q --bare --shared=group s.git; git clone -q s.git c 2>/dev/null; cd c; git commit -qm x --allow-empty; git push -q origin HEAD; cd ..; [ -z "$(find s.git -type d ! -perm -g+w)" ]; git -C s.git config receive.denyNonFastforwards true; find s.git/config -perm -g+w | grep -q .`,
 		"a group's, from outside": `git init -q --shared=group .; |umask 022; git config user.name y; echo a >a; git add a; git commit -qm one; find .git/config -perm -g+w | grep -q .; [ -z "$(find .git/objects .git/refs .git/logs -type d ! -perm -g+w)" ]; find .git/index -perm -g+w | grep -q .`,
-		"git init":                `true|git init -q .; git config user.name x; [ "$(stat -c %a .git/config)" = 644 ]; chmod 600 .git/config; chmod 755 .git; git config user.email y; [ "$(stat -c %a .git/config)" = 600 ] || [ "$(stat -c %a .git/config)" = 644 ]; umask 077; git init -q p; [ "$(stat -c %a p/.git)" = 700 ]; mkdir q; chmod 777 q; [ "$(stat -c %a q)" = 777 ]`,
+		"git init":                `true|git init -q .; git config user.name x; [ "$(stat -c %a .git/config)" = 644 ]; chmod 600 .git/config; chmod 755 .git; git config user.email y; [ "$(stat -c %a .git/config)" = 600 ] || [ "$(stat -c %a .git/config)" = 644 ]; umask 077; git init -q p; [ "$(stat -c %a p/.git)" = 700 ]; mkdir q; chmod 777 q; [ "$(stat -c %a q)" = 775 ]; chmod 700 q; chmod 755 q; [ "$(stat -c %a q)" = 755 ]`,
 	}
 	for user, uid := range users(t) {
 		for _, c := range cases {
@@ -68,5 +68,43 @@ func TestKernelAnotherGroupGetsNoGitDirectory(t *testing.T) {
 		`id -G; chgrp 4242 plain d && echo works; for f in b.git .git .git/hooks .git/config .git/refs .vscode .vscode/x .env; do chgrp -h 4242 $f 2>/dev/null && echo UNEXPECTED: $f; chgrp $(id -g) $f || echo UNEXPECTED: the same for $f; done`}})
 	if want := fmt.Sprintf("%d 4242\nworks\n", 65534); out != want {
 		t.Errorf("%s", out)
+	}
+}
+
+// TestKernelOtherUsersMakeNoProtectedNames: a tool opens none of the user's directories to other users, who would plant names in it or read
+// what is hidden there.
+func TestKernelOtherUsersMakeNoProtectedNames(t *testing.T) {
+	const wide = `find . -type d -perm /o+w`
+	cases := []struct{ name, prepare, script, want string }{
+		{"chmod", `chmod 755 .; mkdir -p a/b`, `chmod 777 . a; chmod 1777 a/b; chmod o+w .; (cd a; chmod 2777 .); "$SELF" fchmod a`, ""},
+		{"chmod by way of the sticky bit", `chmod 1777 .`, `chmod 777 .`, ""},
+		{"mkdir and umask", ``, `umask 0; mkdir a; mkdir -m 777 b; mkdir -p c/d; "$SELF" nothing`, ""},
+		{"what is so already", `mkdir a; chmod 777 a`, `chmod 757 a; chmod 777 a`, "./a\n"},
+		{"modes of the tool's choice beside it", `chmod 755 .`, `umask 0; mkdir a; : >f; [ "$(stat -c %a a)" = 775 ]; [ "$(stat -c %a f)" = 666 ]; chmod 770 a; [ "$(stat -c %a a)" = 770 ]; chmod 2755 a; [ "$(stat -c %a a)" = 2755 ]; chmod g-s a; chmod 700 a; chmod 755 a; [ "$(stat -c %a a)" = 755 ]`, ""},
+	}
+	for user, uid := range users(t) {
+		for _, c := range cases {
+			t.Run(c.name+" "+user, func(t *testing.T) {
+				t.Parallel()
+				dir, rules := workspace(t, uid)
+				script(t, dir, uid, "umask 022; "+c.prepare)
+				out, code := run(t, job{Rules: rules, Dir: dir, UID: uid, Argv: []string{"bash", "-c", "set -e; case $0 in modes*) ;; *) set +e;; esac; " + c.script, c.name}, Env: []string{roleEnv + "=act"}})
+				found, _ := run(t, job{Silent: true, Dir: dir, UID: uid, Argv: []string{"bash", "-c", wide}})
+				if found != c.want || code != 0 && strings.HasPrefix(c.name, "modes") {
+					t.Errorf("exit %d; others can write %q\n%s", code, found, out)
+				}
+			})
+		}
+		t.Run("hidden names "+user, func(t *testing.T) {
+			t.Parallel()
+			dir, rules := workspace(t, uid)
+			rules.Hidden = hiddenNames
+			script(t, dir, uid, "umask 022; mkdir d e; echo x >.env; chmod 700 . d; chmod 711 e")
+			out, _ := run(t, job{Rules: rules, Dir: dir, UID: uid, Argv: []string{"bash", "-c",
+				`chmod 755 . d; chmod 711 .; chmod g+x .; chmod 755 e; chmod 700 d; stat -c %a . d e; chmod 500 d; chmod 755 e; chmod 500 e; stat -c %a d e; : >f; chmod 644 f; stat -c %a f`}})
+			if out != "700\n700\n711\n500\n500\n644\n" {
+				t.Errorf("modes:\n%s", out)
+			}
+		})
 	}
 }

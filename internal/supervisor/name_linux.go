@@ -43,6 +43,9 @@ func (s *State) makeDir() int {
 	if r < 0 {
 		return r
 	}
+	if sp.inside && s.m.r16(offNames) > 0 && s.mode&0o1000 == 0 {
+		s.leaveOut(s.mode&^int(s.umask)&writeOthers, ReasonOthers)
+	}
 	old := s.beforeMade()
 	r = sys(syscall.SYS_MKDIRAT, uintptr(sp.dir), uintptr(unsafe.Pointer(&sp.name[0])), uintptr(s.mode), 0, 0)
 	if r == 0 {

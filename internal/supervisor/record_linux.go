@@ -63,7 +63,7 @@ func (s *State) unreadable(why Reason) int {
 //
 //go:norace
 func (s *State) recordDenial(r int) {
-	refused := r == -eACCES || s.why == ReasonAddress && r == -int(syscall.ECONNREFUSED) || r == -int(syscall.EPERM) || s.why == ReasonTracer && r == -eINVAL || s.why == ReasonSetID && r >= 0
+	refused := r == -eACCES || s.why == ReasonAddress && r == -int(syscall.ECONNREFUSED) || r == -int(syscall.EPERM) || s.why == ReasonTracer && r == -eINVAL || (s.why == ReasonSetID || s.why == ReasonOthers) && r >= 0
 	if !refused || s.denials == 0 {
 		return
 	}
@@ -77,6 +77,10 @@ func (s *State) recordDenial(r int) {
 	} else {
 		for k := 0; k < 2; k++ {
 			sp := &s.resolved[k&1]
+			if s.why == ReasonEntry && k == 0 {
+				d.add(0, s.index.name[:], s.index.size)
+				continue
+			}
 			if s.in[k].from == fromNothing || s.op == opSymlink && k == 1 || s.pathOf(sp) < 0 {
 				continue
 			}

@@ -30,7 +30,7 @@ func Serve(s *State) int {
 	s.sent = false
 	s.closeMemory()
 	s.finishWrites()
-	s.why, s.ids = ReasonNone, false
+	s.why, s.left = ReasonNone, ReasonNone
 	s.resolved[0].reset()
 	s.resolved[1].reset()
 	s.in[0].from, s.in[1].from, s.plen[0], s.plen[1] = fromNothing, fromNothing, 0, 0
@@ -53,14 +53,19 @@ func Serve(s *State) int {
 	if r == 0 {
 		r = s.alive()
 	}
+	dot := -1
 	if r == 0 {
+		dot = s.newDot()
 		r = s.do()
 	}
-	if s.ids && r >= 0 && (s.op != opOpen || s.resolved[0].stat != 0) {
-		s.why, s.side = ReasonSetID, 0
+	if s.left != ReasonNone && r >= 0 && (s.op != opOpen || s.resolved[0].stat != 0) {
+		s.why, s.side = s.left, 0
 	}
 	if r >= 0 && (s.resolved[0].free || s.resolved[1].free) {
 		s.noteFree()
+	}
+	if dot >= 0 && r >= 0 {
+		s.noteDot(dot)
 	}
 	if s.why != ReasonNone {
 		s.recordDenial(r)

@@ -90,6 +90,10 @@ type State struct {
 	climb    climb
 	scan     scan
 	index    indexScan
+	was      indexScan // the index that is replaced
+	wasPart  indexScan // and its shared index
+	entries  indexEntries
+	blob     blobSum
 	locks    [lockRoom]lock
 	turn     uint // the lock that is forgotten next
 	copyName [32]byte
@@ -119,7 +123,7 @@ type State struct {
 	knownID uint32
 	why     Reason // of the refusal in hand
 	side    uint8  // and which path is refused
-	ids     bool   // the call asked for setuid or setgid bits, which are left out
+	left    Reason // of bits of the mode that the call asked for and that are left out
 
 	// Refused counts the calls answered with EACCES because of a rule.
 	Refused uint64

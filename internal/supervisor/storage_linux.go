@@ -133,13 +133,31 @@ type indexScan struct {
 	total  uint // the file's size
 	bad    bool
 	b      [indexBytes]byte
-	name   [pathMax]byte
-	size   uint
+	why    Reason
+
+	version, left, oid uint // as the header has them; left: entries that were not read yet
+	live               bool // there is a present entry
+
+	// The present entry.
+	name [pathMax]byte
+	size uint
+	mode uint
+	id   [32]byte
 
 	// What git with several threads goes by, as the file says it.
 	end    uint // where the entries end, or 0
 	block  [indexBlocks]indexBlock
 	blocks uint
+}
+
+// indexEntries is what the entries of an index are judged by: see gitentries_linux.go.
+type indexEntries struct {
+	held   bool // names in the work tree are protected
+	looked bool // a shared index of the one that is replaced was looked for
+	tree   int  // O_PATH descriptor of the work tree; -1: it is not known
+	dir    int  // O_PATH descriptor of the directory that the index is in
+	prefix uint // how much of the path in State.m stands for the work tree's
+	budget uint // bytes that may still be read to compare files
 }
 
 const indexBlocks = 512

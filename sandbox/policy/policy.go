@@ -110,6 +110,8 @@ type Files struct {
 	// [ProtectedNames], that cannot be opened anywhere below Write, at any depth,
 	// whether or not they exist yet. What a symbolic link of such a name leads to is hidden, too, if
 	// the link is there when the sandbox is made: in the top of a writable directory, in repositories one level below, and in the home.
+	// A file that has an execute permission can still be executed, and a debugger reads what the program maps: take that permission away.
+	// With a hidden name, or a Hide inside Write, the tool gives no directory of the user's more permissions for group and others.
 	HideNames []string
 	// Private lists directories that are empty and writable at each start and gone
 	// afterwards, such as /tmp. They take memory; see PrivateBytes. One that does

@@ -242,6 +242,29 @@ func (t *Text) DropWorktree(old *Text) {
 }
 
 //go:norace
-func (t *Text) isWorktree() bool {
-	return t.known && !t.sub && t.is(t.name, t.nameEnd, "core") && t.is(t.key, t.keyEnd, "worktree") && t.key >= t.at && t.keyEnd <= t.end
+func (t *Text) isWorktree() bool { return t.IsKey("core", "worktree") }
+
+// IsKey reports whether the present line, which Judge has read, sets this key, in small letters.
+//
+//go:norace
+func (t *Text) IsKey(section, key string) bool {
+	return t.known && !t.sub && t.is(t.name, t.nameEnd, section) && t.is(t.key, t.keyEnd, key) && t.key >= t.at && t.keyEnd <= t.end
+}
+
+// WorkTreePath returns where the value of core.worktree stands; 0, 0 where the text has none, or one with quotes or escapes.
+//
+//go:norace
+func (t *Text) WorkTreePath() (at, end uint) {
+	t.Rewind()
+	for t.Next() {
+		if t.Judge(); t.isWorktree() {
+			at, end = t.val, t.end
+		}
+	}
+	for i := at; i < end; i++ {
+		if c := t.c(i); c == '"' || c == '\\' {
+			return 0, 0
+		}
+	}
+	return at, end
 }
