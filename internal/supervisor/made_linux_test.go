@@ -277,9 +277,9 @@ func FuzzReadNames(f *testing.F) {
 		table := (*denialTable)(unsafe.Pointer(&b[0]))
 		table.names.size[0] = size
 		copy(table.names.path[0][:], path)
-		list, _ := ReadNames(b)
-		if len(list) > NameRoom || used > 0 && (len(list) == 0 || !bytes.HasPrefix(table.names.path[0][:], []byte(list[0]))) {
-			t.Errorf("%d names", len(list))
+		made, _ := ReadNames(b)
+		if n := len(made.List); n > NameRoom || used > 0 && (n == 0 || !bytes.HasPrefix(table.names.path[0][:], []byte(made.List[0]))) {
+			t.Errorf("%d names", n)
 		}
 	})
 }
