@@ -166,7 +166,7 @@ func (b bareRoom) judge(t *testing.T, names map[string]bool, listing string) {
 }
 
 // TestForksOfTheStageCheckNoStack: a process that the stage makes is one thread, and cannot yield where the
-// stage's runtime has asked the goroutine to (child/stop_linux.go, cloneStopper). So the first that it calls has no stack
+// stage's runtime has asked the goroutine to (child/stop_linux.go, cloneHelper). So the first that it calls has no stack
 // check, or makes all of them pass. The keeper begins in assembly (spawn), which does that.
 func TestForksOfTheStageCheckNoStack(t *testing.T) {
 	nosplit := map[string]bool{"enterInit": true, "passStackChecks": true} // in assembly
@@ -183,7 +183,7 @@ func TestForksOfTheStageCheckNoStack(t *testing.T) {
 			if fn.Doc != nil && slices.ContainsFunc(fn.Doc.List, func(c *ast.Comment) bool { return c.Text == "//go:nosplit" }) {
 				nosplit[fn.Name.Name] = true
 			}
-			if slices.Contains([]string{"cloneInit", "cloneStopper", "joinAndClone"}, fn.Name.Name) {
+			if slices.Contains([]string{"cloneInit", "cloneHelper", "joinAndClone"}, fn.Name.Name) {
 				forks = append(forks, firstOfForks(fn)...)
 			}
 		}

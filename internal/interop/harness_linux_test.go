@@ -59,6 +59,10 @@ func asEachStarter(t *testing.T, widen func(p *sandbox.Policy), body func(t *tes
 func bashTool(start starter, script string, limit time.Duration) (stdout, stderr string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
+	return bashToolUntil(ctx, start, script)
+}
+
+func bashToolUntil(ctx context.Context, start starter, script string) (stdout, stderr string, err error) {
 	cmd := start(ctx, "bash", "-c", script)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -130,6 +134,12 @@ func (h shellTool) command(script string) *exec.Cmd {
 }
 
 func (h shellTool) run(script string, limit time.Duration) string {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	return h.until(ctx, script)
+}
+
+func (h shellTool) until(ctx context.Context, script string) string {
 	var out bytes.Buffer
 	cmd := h.command(script)
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -144,7 +154,7 @@ func (h shellTool) run(script string, limit time.Duration) string {
 			return fmt.Sprintf("Error executing command: %v\nOutput: %s", err, out.String())
 		}
 		return out.String()
-	case <-time.After(limit):
+	case <-ctx.Done():
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		<-done
 		return "Command timed out\nOutput: " + out.String()
@@ -248,12 +258,23 @@ func (s *persistentShell) exec(ctx context.Context, script string) (out string, 
 		}
 		select {
 		case <-ctx.Done():
+			s.killChildren()
 			return "", 0, "", ctx.Err()
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
 	read := func(kind string) string { b, _ := os.ReadFile(file(kind)); return string(b) }
 	return read("stdout") + read("stderr"), status, strings.TrimSpace(read("cwd")), nil
+}
+
+// killChildren ends what the shell runs, and not the shell: it is to take the next command.
+func (s *persistentShell) killChildren() {
+	list, _ := exec.Command("pgrep", "-P", strconv.Itoa(s.cmd.Process.Pid)).Output()
+	for _, field := range strings.Fields(string(list)) {
+		if pid, err := strconv.Atoi(field); err == nil {
+			syscall.Kill(pid, syscall.SIGTERM)
+		}
+	}
 }
 
 func TestKernelHarnessPersistentShell(t *testing.T) {

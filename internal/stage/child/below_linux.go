@@ -17,19 +17,25 @@ import (
 //
 //go:norace
 //go:nocheckptr
-func killBelow(dir, top uintptr) { signalBelow(dir, top, uintptr(syscall.SIGKILL), false) }
+func killBelow(dir, top uintptr) { signalBelow(dir, top, uintptr(syscall.SIGKILL), belowAll) }
+
+// What signalBelow signals.
+const (
+	belowAll      = iota
+	belowSpared   // not the wardens of a session's commands, and what is below them
+	belowChildren // the children alone
+)
 
 // freezeBelow stops every process below this one, in passes until one finds no more than the one before. Where processes are made faster than they are killed,
-// as many as their limit allows, each that is killed makes room for another; one that is stopped makes none. With spare it leaves out the wardens of a session's commands
-// and what is below them.
+// as many as their limit allows, each that is killed makes room for another; one that is stopped makes none.
 //
 //go:norace
 //go:nocheckptr
-func freezeBelow(dir uintptr, spare bool) {
+func freezeBelow(dir uintptr, which int) {
 	const passes = 50
 	before := ^uintptr(0)
 	for range passes {
-		found := signalBelow(dir, 0, uintptr(syscall.SIGSTOP), spare)
+		found := signalBelow(dir, 0, uintptr(syscall.SIGSTOP), which)
 		if found == before {
 			return
 		}
@@ -41,7 +47,7 @@ func freezeBelow(dir uintptr, spare bool) {
 //
 //go:norace
 //go:nocheckptr
-func signalBelow(dir, top, sig uintptr, spare bool) (found uintptr) {
+func signalBelow(dir, top, sig uintptr, which int) (found uintptr) {
 	own, _ := sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
 	parent, _ := sys.Call(syscall.SYS_GETPPID, 0, 0, 0, 0, 0, 0)
 	if top == 0 {
@@ -71,7 +77,7 @@ func signalBelow(dir, top, sig uintptr, spare bool) (found uintptr) {
 				pid = pid*10 + uintptr(digit-'0')
 			}
 			if pid > 1 && pid != top && pid != st.keeperPID {
-				found += signalIfBelow(proc, pid, top, sig, spare)
+				found += signalIfBelow(proc, pid, top, sig, which)
 			}
 			at += uintptr(*(*uint16)(unsafe.Add(entry, direntSize)))
 		}
@@ -85,7 +91,7 @@ func signalBelow(dir, top, sig uintptr, spare bool) (found uintptr) {
 //
 //go:norace
 //go:nocheckptr
-func signalIfBelow(proc, pid, top, sig uintptr, spare bool) (found uintptr) {
+func signalIfBelow(proc, pid, top, sig uintptr, which int) (found uintptr) {
 	first, errno := sys.Call(sys.SYS_PIDFD_OPEN, pid, 0, 0, 0, 0, 0)
 	if errno != 0 {
 		return 0
@@ -100,8 +106,8 @@ func signalIfBelow(proc, pid, top, sig uintptr, spare bool) (found uintptr) {
 		if fd != first {
 			sys.Call(syscall.SYS_CLOSE, fd, 0, 0, 0, 0, 0)
 		}
-		if is = known && parent == top; is || !known {
-			is = is && !(spare && (child == st.ready || commandOf(child) >= 0))
+		if is = known && parent == top; is || !known || which == belowChildren {
+			is = is && !(which == belowSpared && (child == st.ready || commandOf(child) >= 0))
 			sys.Call(syscall.SYS_CLOSE, next, 0, 0, 0, 0, 0)
 			break
 		}

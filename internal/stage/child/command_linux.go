@@ -25,7 +25,10 @@ func commandMain() {
 	}
 	takeName()
 	closeStageFDs()
-	monitorWarden()
+	if relay := monitorWarden(); int(relay) > 0 {
+		sys.Call(syscall.SYS_KILL, relay, uintptr(syscall.SIGKILL), 0, 0, 0, 0)
+		sys.Call(syscall.SYS_WAIT4, relay, 0, sys.WALL, 0, 0, 0)
+	}
 	sys.Call(syscall.SYS_CLOSE, st.control, 0, 0, 0, 0, 0)
 	endAsTool()
 }
@@ -64,11 +67,11 @@ func handOver() uintptr {
 }
 
 // monitorWarden waits until the warden has told the tool's end, or has ended itself. At the harness's death or the command's
-// deadline it returns: the end of its socket is the command's.
+// deadline it returns: the end of its socket is the command's. A command that lasts has a relay, whose number is returned.
 //
 //go:norace
 //go:nocheckptr
-func monitorWarden() {
+func monitorWarden() (relay uintptr) {
 	const (
 		harness = iota
 		socket
@@ -76,23 +79,52 @@ func monitorWarden() {
 	)
 	p := pollNothing()
 	if p[harness].FD = watchHarness(); p[harness].FD < 0 {
-		return
+		return 0
 	}
+	limit := [2]int64{0, relayMS * 1e6}
 	p[socket].FD, p[timer].FD = int32(st.stageSock), startTimer()
 	for st.status.Kind == 0 {
-		if _, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(p), uintptr(len(p)), 0, 0, 0, 0); errno != 0 {
+		n, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(p), uintptr(len(p)), limitWhile(relay == 0, &limit), 0, 0, 0)
+		if errno != 0 {
 			continue // EINTR: a signal was forwarded
+		}
+		if n == 0 {
+			if relay, errno = cloneHelper(0); errno != 0 {
+				relay = ^uintptr(0)
+			}
 		}
 		if p[polledSignals].Revents != 0 {
 			admitSignals()
 		}
 		if p[socket].Revents != 0 && !readStatus() || p[harness].Revents != 0 {
-			return
+			return relay
 		}
 		if p[timer].Revents != 0 {
 			st.message = wire.Message{Kind: wire.MsgDeadline}
 			send(0)
-			return
+			return relay
+		}
+	}
+	return relay
+}
+
+// relayMS is for how long a command has no relay.
+const relayMS = 100
+
+// relayMain is the whole life of a relay, a child of a command's stage. The command's processes are not below that stage, and a harness that signals the
+// children of the process that it has started would find none: what the relay is sent the warden sends the tool's children.
+//
+//go:norace
+//go:nocheckptr
+func relayMain() {
+	sys.Call(sys.SYS_CLOSE_RANGE, 0, st.stageSock-1, 0, 0, 0, 0)
+	sys.Call(sys.SYS_CLOSE_RANGE, st.stageSock+1, ^uintptr(0)>>32, 0, 0, 0, 0)
+	st.sigset = childrensSignals
+	for {
+		sig, errno := sys.Call(syscall.SYS_RT_SIGTIMEDWAIT, sys.Addr(&st.sigset), 0, 0, 8, 0, 0)
+		if errno == 0 {
+			st.digits[0] = byte(sig | toChildren)
+			sys.Call(syscall.SYS_SENDTO, st.stageSock, sys.Addr(&st.digits), 1, sys.MSG_NOSIGNAL, 0, 0)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func initMain() {
 	startTool()
 }
 
-// known is what the stage sends init when it has told the harness who init is: no signal has this number.
+// known is what the stage sends init when it has told the harness who init is, and as the answer to StatusAsked: no signal has this number.
 const known = 0
 
 // awaitKnown returns, in init, when the harness can wait for the end of init, and so for that of every tool. Where the stage has ended before, init ends. A signal that

@@ -37,7 +37,7 @@ func joinAndClone(flags, top uintptr) (uintptr, int32, uintptr) {
 }
 
 // enterNamespaces runs in the process in between. That shares the goroutine with the stage, whose runtime, where there is one,
-// may ask the goroutine to yield at any time (see cloneStopper): so neither it nor what it calls checks the stack.
+// may ask the goroutine to yield at any time (see cloneHelper): so neither it nor what it calls checks the stack.
 //
 //go:nosplit
 //go:norace

@@ -94,7 +94,7 @@ func keeperMain() {
 	// The last: init goes on from here, and with it the tool. The stage knows of init by
 	// then, so that it tells the harness of a keeper that is killed once the tool runs.
 	sys.Call(syscall.SYS_SETSID, 0, 0, 0, 0, 0, 0)
-	awaitStagesEnd()
+	awaitStagesEnd(pid)
 	awaitInit(pid)
 	killTree(atCwd, text("/proc/thread-self/children\x00"))
 	removeOwn()
@@ -165,19 +165,20 @@ func awaitInit(pid uintptr) {
 }
 
 // endsKeeper is the signal by which the stage asks. The keeper blocks every signal.
-const endsKeeper = syscall.SIGTERM
+const endsKeeper = syscall.SIGPWR
 
-// awaitStagesEnd returns when the stage is dead, or asks. Until then it kills an init that was stopped: the stage sees the end.
+// awaitStagesEnd returns when the stage is dead, or asks. Until then it kills an init that was stopped: the stage sees the end. What others send it, it passes
+// to init, for the tool's children.
 //
 //go:norace
 //go:nocheckptr
-func awaitStagesEnd() {
+func awaitStagesEnd(init uintptr) {
 	fd, errno := sys.Call(sys.SYS_PIDFD_OPEN, st.stagePID, 0, 0, 0, 0, 0)
 	parent, _ := sys.Call(syscall.SYS_GETPPID, 0, 0, 0, 0, 0, 0)
 	if errno != 0 || parent != st.stagePID {
 		return
 	}
-	set := uint64(1<<(syscall.SIGCHLD-1) | 1<<(endsKeeper-1))
+	set := uint64(1<<(syscall.SIGCHLD-1) | 1<<(endsKeeper-1) | childrensSignals)
 	signals, _ := sys.Call(sysSignalfd4, ^uintptr(0), sys.Addr(&set), 8, sys.SFD_CLOEXEC|sys.SFD_NONBLOCK, 0, 0)
 	for {
 		poll := [2]sys.PollFD{{FD: int32(fd), Events: sys.POLLIN}, {FD: int32(signals), Events: sys.POLLIN}}
@@ -189,14 +190,19 @@ func awaitStagesEnd() {
 		}
 		var info [128]byte // struct signalfd_siginfo
 		sys.Call(syscall.SYS_READ, signals, sys.Addr(&info), unsafe.Sizeof(info), 0, 0, 0)
-		const sender = 12 // ssi_pid: another's signal changes nothing
+		const sender = 12 // ssi_pid: another's endsKeeper changes nothing
 		if info[0] == byte(endsKeeper) && uintptr(*(*uint32)(unsafe.Pointer(&info[sender]))) == st.stagePID {
 			return
+		}
+		if init != 0 && uint64(childrensSignals)<<1>>(info[0]&63)&1 != 0 {
+			sys.Call(syscall.SYS_KILL, init, uintptr(info[0]), 0, 0, 0, 0)
 		}
 		waited := uint32(0)
 		pid, errno := sys.Call(syscall.SYS_WAIT4, ^uintptr(0), sys.Addr(&waited), sys.WNOHANG|sys.WUNTRACED|sys.WALL, 0, 0, 0)
 		if errno == 0 && pid != 0 && waited&0xff == 0x7f {
 			sys.Call(syscall.SYS_KILL, pid, uintptr(syscall.SIGKILL), 0, 0, 0, 0)
+		} else if errno == 0 && pid == init {
+			init = 0 // its number can be another's
 		}
 	}
 }

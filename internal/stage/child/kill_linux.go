@@ -60,7 +60,7 @@ func killTree(dir, file uintptr) (stuck uintptr) {
 			retry := [2]int64{0, retryMS * 1e6}
 			sys.Call(syscall.SYS_NANOSLEEP, sys.Addr(&retry), 0, 0, 0, 0, 0)
 		case round > yields: // they are made as fast as they are killed
-			freezeBelow(dir, false)
+			freezeBelow(dir, belowAll)
 			killBelow(dir, 0)
 		default:
 			sys.Call(syscall.SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0)

@@ -155,7 +155,7 @@ func readyMain() {
 	becomeWarden()
 	st.ready, st.readySock = 0, raised(st.readySock)
 	sys.Call(sys.SYS_CLOSE_RANGE, 0, internals-1, 0, 0, 0, 0)
-	st.signals = raised(uintptr(childSignals()))
+	st.signals = raised(uintptr(childSignals(0)))
 	prepareSupervisor()
 	touch()
 	st.standing, st.released, st.phase = standsYet, 0, phaseAhead

@@ -55,7 +55,7 @@ func serve() {
 	)
 	st.poll = [...]sys.PollFD{
 		socket:  {FD: int32(st.initSock), Events: sys.POLLIN},
-		child:   {FD: childSignals(), Events: sys.POLLIN},
+		child:   {FD: childSignals(forChildren()), Events: sys.POLLIN},
 		guarded: {FD: int32(st.listener), Events: sys.POLLIN},
 		dialer:  {FD: dialerFD(), Events: sys.POLLIN},
 		asking:  {FD: questionsFD(), Events: sys.POLLIN},
@@ -108,12 +108,12 @@ func stageEnded() {
 	reap()
 }
 
-// childSignals makes a descriptor that is readable when a child has changed.
+// childSignals makes a descriptor that is readable when a child has changed, or one of the signals in more, a mask, has come.
 //
 //go:norace
 //go:nocheckptr
-func childSignals() int32 {
-	set := uint64(1 << (syscall.SIGCHLD - 1))
+func childSignals(more uint64) int32 {
+	set := 1<<(syscall.SIGCHLD-1) | more
 	fd, _ := sys.Call(sysSignalfd4, ^uintptr(0), sys.Addr(&set), 8, sys.SFD_CLOEXEC|sys.SFD_NONBLOCK, 0, 0)
 	return int32(fd)
 }
@@ -124,7 +124,7 @@ func childSignals() int32 {
 //go:norace
 //go:nocheckptr
 func reap() {
-	sys.Call(syscall.SYS_READ, uintptr(st.poll[1].FD), sys.Addr(&st.siginfo), unsafe.Sizeof(st.siginfo), 0, 0, 0)
+	hear()
 	for n := 1; ; n++ {
 		pid, errno := sys.Call(syscall.SYS_WAIT4, ^uintptr(0), sys.Addr(&st.waited), sys.WNOHANG|sys.WUNTRACED|sys.WCONTINUED|sys.WALL, sys.Addr(&st.evidence), 0, 0)
 		if errno != 0 && st.toolPID == 0 {
@@ -195,8 +195,8 @@ func tellStop(kind uint32) {
 // three; one sent to the stage alone reaches only the stage. Init blocks every
 // signal, so that one sent to the group is pending here, and was before the
 // stage got it: the kernel signals a group's newest member first
-// (__kill_pgrp_info, and attach_pid which adds at the head). Taking it from
-// the pending set tells the two cases apart.
+// (__kill_pgrp_info, and attach_pid which adds at the head). That it is in
+// the pending set, or that hear has read it, tells the two cases apart.
 //
 //go:norace
 //go:nocheckptr
@@ -209,7 +209,17 @@ func passSignal() bool {
 		return false
 	}
 	sig := uintptr(st.digits[0])
-	if st.hdr.Flags&wire.FlagCommand != 0 {
+	if sig == known {
+		for sig := uintptr(1); sig < 64; sig++ {
+			if st.alone>>sig&1 != 0 {
+				signalChildren(sig)
+			}
+		}
+		st.had &^= st.alone
+		st.alone = 0
+	} else if sig&toChildren != 0 {
+		signalChildren(sig &^ toChildren)
+	} else if st.hdr.Flags&wire.FlagCommand != 0 {
 		passToTool(sig)
 	} else {
 		giveSignal(sig)
@@ -222,8 +232,10 @@ func passSignal() bool {
 //go:norace
 //go:nocheckptr
 func giveSignal(sig uintptr) {
-	had := st.stops>>(sig&63)&1 != 0
+	had := (st.stops|st.had)>>(sig&63)&1 != 0
 	st.stops &^= 1 << (sig & 63)
+	st.had &^= 1 << (sig & 63)
+	st.alone &^= 1 << (sig & 63)
 	if sig == uintptr(syscall.SIGCONT) {
 		st.stops = 0 // it has taken from the stage what it had not passed on yet
 	}

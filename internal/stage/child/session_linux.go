@@ -97,7 +97,7 @@ func serveSession() {
 	)
 	st.poll = [...]sys.PollFD{
 		stage:   {FD: int32(st.initSock), Events: sys.POLLIN},
-		child:   {FD: int32(raised(uintptr(childSignals()))), Events: sys.POLLIN},
+		child:   {FD: int32(raised(uintptr(childSignals(0)))), Events: sys.POLLIN},
 		session: {FD: int32(st.session), Events: sys.POLLIN},
 		dialer:  {FD: dialerFD(), Events: sys.POLLIN},
 		ready:   {FD: -1, Events: sys.POLLIN},
@@ -321,8 +321,8 @@ func sweep() {
 		pid = 0
 	}
 	if number > bredNumber && st.rounds%bredRounds == bredRounds-1 {
-		freezeBelow(uintptr(st.reg[wire.RegProc]), true)
-		signalBelow(uintptr(st.reg[wire.RegProc]), 0, uintptr(syscall.SIGKILL), true)
+		freezeBelow(uintptr(st.reg[wire.RegProc]), belowSpared)
+		signalBelow(uintptr(st.reg[wire.RegProc]), 0, uintptr(syscall.SIGKILL), belowSpared)
 	}
 	if st.rounds++; left != 0 && st.rounds < sweepRounds {
 		return

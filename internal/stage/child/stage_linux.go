@@ -309,8 +309,13 @@ func watchHarness() int32 {
 //go:nocheckptr
 func readStatus() bool {
 	kind, errno := takeStatus()
-	if kind == wire.StatusStopped {
+	switch kind {
+	case wire.StatusStopped:
 		stop()
+	case wire.StatusAsked:
+		admitSignals() // their numbers come before the answer
+		st.digits[0] = known
+		sys.Call(syscall.SYS_SENDTO, st.stageSock, sys.Addr(&st.digits), 1, sys.MSG_NOSIGNAL, 0, 0)
 	}
 	return kind != 0 || errno == uintptr(syscall.EAGAIN)
 }
@@ -329,7 +334,7 @@ func takeStatus() (kind uint32, errno uintptr) {
 	if errno != 0 || n != unsafe.Sizeof(r) {
 		return 0, errno
 	}
-	if r.Kind != wire.StatusStopped && r.Kind != wire.StatusContinued {
+	if r.Kind == wire.StatusEnded || r.Kind == wire.StatusFailed {
 		st.status = r
 	}
 	return r.Kind, 0

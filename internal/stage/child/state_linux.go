@@ -80,6 +80,8 @@ type state struct {
 	siginfo   [128]byte
 	zeroTime  [2]int64
 	stops     uint64       // signals that have stopped the tool and are still to come from the stage
+	had       uint64       // signals that were sent to init's process group, or to init, and are still to come from the stage if it was the group
+	alone     uint64       // those of them that a process outside has sent; hear has asked whether the stage has had them, too
 	early     uint64       // signals that the stage had before init was known to the harness
 	passed    cmsgMany     // the descriptors of a session's command,
 	request   wire.Request // and what else there is of it

@@ -30,7 +30,7 @@ func stop() {
 	before := int32(0)
 	sys.Call(syscall.SYS_PRCTL, syscall.PR_GET_PDEATHSIG, sys.Addr(&before), 0, 0, 0, 0)
 	sys.Call(syscall.SYS_PRCTL, syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGCONT), 0, 0, 0, 0)
-	stopper, errno := cloneStopper(uintptr(pipe[1]))
+	stopper, errno := cloneHelper(uintptr(pipe[1]))
 	sys.Call(syscall.SYS_CLOSE, uintptr(pipe[1]), 0, 0, 0, 0, 0)
 	if errno == 0 && awaitStop(pipe[0]) {
 		// In no other case: it would die between stopping the stage and continuing it.
@@ -50,25 +50,33 @@ func saysMore() bool {
 	return errno == 0 && n > 0
 }
 
-// cloneStopper makes the stopper, a fork. Signals are blocked in it: it is in the stage's process group until it has left it.
+// cloneHelper makes the stopper, a fork, or, of a pipe of 0, the relay. Signals are blocked in it: it is in the stage's process group until it has left it.
 //
 //go:noinline
 //go:norace
 //go:nocheckptr
-func cloneStopper(pipe uintptr) (uintptr, uintptr) {
+func cloneHelper(pipe uintptr) (uintptr, uintptr) {
 	roomOnStack()
-	all, none := ^uint64(0), uint64(0)
+	all, before := ^uint64(0), uint64(0)
 	stage, _ := sys.Call(syscall.SYS_GETPID, 0, 0, 0, 0, 0, 0)
-	sys.Call(syscall.SYS_RT_SIGPROCMASK, sys.SIG_SETMASK, sys.Addr(&all), 0, 8, 0, 0)
+	sys.Call(syscall.SYS_RT_SIGPROCMASK, sys.SIG_SETMASK, sys.Addr(&all), sys.Addr(&before), 8, 0, 0)
 	pid, errno := sys.Call(syscall.SYS_CLONE, 0, 0, 0, 0, 0, 0)
 	if pid == 0 && errno == 0 {
 		// With a Go runtime around the stage (init in hook_linux.go) its monitor may just have asked this goroutine to
 		// yield, by the guard of its stack (runtime/proc.go, preemptone). The stopper is one thread, and cannot yield to another:
 		// the next function's stack check would never return.
 		passStackChecks()
+		sys.Call(syscall.SYS_PRCTL, sys.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0, 0)
+		sys.Call(syscall.SYS_SETSID, 0, 0, 0, 0, 0, 0) // what stops the group does not stop it
+		if parent, _ := sys.Call(syscall.SYS_GETPPID, 0, 0, 0, 0, 0, 0); parent != stage {
+			endBetween()
+		}
+		if pipe == 0 {
+			relayMain()
+		}
 		stopperMain(stage, pipe)
 	}
-	sys.Call(syscall.SYS_RT_SIGPROCMASK, sys.SIG_SETMASK, sys.Addr(&none), 0, 8, 0, 0)
+	sys.Call(syscall.SYS_RT_SIGPROCMASK, sys.SIG_SETMASK, sys.Addr(&before), 0, 8, 0, 0)
 	return pid, errno
 }
 
@@ -77,22 +85,16 @@ func cloneStopper(pipe uintptr) (uintptr, uintptr) {
 //go:norace
 //go:nocheckptr
 func stopperMain(stage, pipe uintptr) {
-	sys.Call(syscall.SYS_PRCTL, sys.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0, 0, 0)
-	sys.Call(syscall.SYS_SETSID, 0, 0, 0, 0, 0, 0) // what stops the group does not stop it
-	if parent, _ := sys.Call(syscall.SYS_GETPPID, 0, 0, 0, 0, 0, 0); parent == stage {
-		sys.Call(syscall.SYS_KILL, stage, uintptr(syscall.SIGSTOP), 0, 0, 0, 0)
-		sys.Call(syscall.SYS_CLOSE, pipe, 0, 0, 0, 0, 0)
-		for {
-			if _, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), uintptr(len(st.poll)), 0, 0, 0, 0); errno != uintptr(syscall.EINTR) {
-				break
-			}
-		}
-		// Of the stage's thread, and so not one with a SIGCONT of the caller's, which is the process's; see forward.
-		sys.Call(syscall.SYS_TGKILL, stage, stage, uintptr(syscall.SIGCONT), 0, 0, 0)
-	}
+	sys.Call(syscall.SYS_KILL, stage, uintptr(syscall.SIGSTOP), 0, 0, 0, 0)
+	sys.Call(syscall.SYS_CLOSE, pipe, 0, 0, 0, 0, 0)
 	for {
-		sys.Call(syscall.SYS_EXIT_GROUP, 0, 0, 0, 0, 0, 0)
+		if _, errno := sys.Call(syscall.SYS_PPOLL, sys.Addr(&st.poll), uintptr(len(st.poll)), 0, 0, 0, 0); errno != uintptr(syscall.EINTR) {
+			break
+		}
 	}
+	// Of the stage's thread, and so not one with a SIGCONT of the caller's, which is the process's; see forward.
+	sys.Call(syscall.SYS_TGKILL, stage, stage, uintptr(syscall.SIGCONT), 0, 0, 0)
+	endBetween()
 }
 
 // awaitStop returns when the stopper has stopped the stage and the stage goes on, or when the run is to end, which the stopper may not live to see.

@@ -357,5 +357,6 @@ const (
 	StatusEnded     = 1 + iota // the tool ended; Status is its wait status
 	StatusStopped              // the tool was stopped by a signal
 	StatusContinued            // and goes on
+	StatusAsked                // one byte is to follow the numbers of the signals that the stage has had
 	StatusFailed               // the tool was never executed; Status is the stage's exit code
 )
