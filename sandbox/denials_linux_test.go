@@ -62,7 +62,7 @@ var deniedDeeds = map[string]deniedDeed{
 	"23 a new git directory with a hook":      {func() error { return unix.Rename("d/HEAD", "almost/HEAD") }, "rename", "d/HEAD", "almost/HEAD", "", "nothing does", 0},
 	"24 an extended attribute":                {func() error { return unix.Setxattr(".envrc", "user.x", []byte("x"), 0) }, "change an extended attribute", ".envrc", "", ".envrc", "add", 0},
 	"25 an index with a protected name":       {func() error { return renamed("bare/index", indexOf(".envrc", 1)) }, "rename", "bare/index", "", "", "nothing does; leave that name out", 0},
-	"26 a second git configuration":           {func() error { return renamed("bare/config", "[extensions]\n\tworktreeConfig = true\n") }, "rename", "new", "bare/config", "", "do it outside of the sandbox once", 0},
+	"26 a second git configuration":           {func() error { return renamed("bare/config", "[extensions]\n\tworktreeConfig = true\n") }, "rename", "new", "bare/config", "", "nothing does; do it outside of the sandbox once", 0},
 
 	"50 what is there already": {try: func() error { return unix.Mkdir(".idea", 0o755) }},
 	"51 what is not there":     {try: func() error { return unix.Unlink(".gdbinit") }},

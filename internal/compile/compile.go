@@ -47,8 +47,10 @@ func (in Input) Namespaced() bool {
 // Plan makes the plan. It is pure: the same input gives the same plan, on
 // any machine.
 func Plan(in Input) (plan.Plan, error) {
-	if in.Facts.Calls.Answer == host.No { // whatever else this host lacks
-		return plan.Plan{}, errors.Join(needed(lossOf(in.Facts.Calls, "no command can be started")).UnsupportedError)
+	for _, f := range []host.Fact{in.Facts.Calls, in.Facts.PIDFD} {
+		if f.Answer == host.No { // whatever else this host lacks
+			return plan.Plan{}, errors.Join(needed(lossOf(f, "no command can be started")).UnsupportedError)
+		}
 	}
 	c := &compilation{Input: in}
 	c.open = func(b policy.Bound) bool { return slices.Contains(in.Policy.Open, b) }
@@ -95,18 +97,10 @@ func (c *compilation) finish() (plan.Plan, error) {
 	c.plan.DeadlineMS = Milliseconds(c.Policy.Limits.WallClock)
 	c.noteForeign()
 	c.recordMechanisms()
-	c.lackPIDFD()
 	if n := len(c.plan.Steps); n > maxSteps {
 		return plan.Plan{}, &policy.PolicyError{Field: "Files", Value: strconv.Itoa(n) + " steps", Problem: "too many rules and links", Remedy: "name directories instead of the files in them"}
 	}
 	return c.plan, c.refuse()
-}
-
-// lackPIDFD says that this host cannot end a run without a pid namespace.
-func (c *compilation) lackPIDFD() {
-	if f := c.Facts.PIDFD; f.Answer == host.No && !c.plan.Namespaces.PID {
-		c.unsupported = append(c.unsupported, needed(lossOf(f, "without a pid namespace the tool's processes cannot be ended with it")))
-	}
 }
 
 // noteForeign says of what root's tool cannot write to, as "docker run -v $PWD:/src" brings about: it has no capability.

@@ -68,7 +68,7 @@ func TestCompileRefusesWhatTheHostCannotHold(t *testing.T) {
 		{"processes with ABI 5 alone", both(fixture.WithoutNamespaces, abi(5)), fixture.ReadOnlyTree(), policy.Policy{May: []policy.Bound{policy.BoundFiles}}, "processes"},
 		{"nothing at all when everything is open", both(both(fixture.WithoutNamespaces, fixture.WithoutLandlock), lacksSeccomp), resolve.Tree{}, policy.Policy{Env: policy.Env{Pass: []string{"*"}}, Open: plan.Bounds()}, ""},
 		{"any command without the calls of a start, whatever May and Open name", func(f *host.Facts) { f.Calls = fixture.No("calls") }, resolve.Tree{}, policy.Policy{Env: policy.Env{Pass: []string{"*"}}, Open: plan.Bounds()}, "processes"},
-		{"nothing without pidfds with namespaces", func(f *host.Facts) { f.PIDFD = fixture.No("pidfds") }, fixture.WorkspaceTree(), policy.Policy{}, ""},
+		{"nothing starts without pidfds", func(f *host.Facts) { f.PIDFD = fixture.No("pidfds") }, fixture.WorkspaceTree(), policy.Policy{}, "processes"},
 		{"the end of a run without pidfds and namespaces", both(fixture.WithoutNamespaces, func(f *host.Facts) { f.PIDFD = fixture.No("pidfds") }), fixture.WorkspaceTree(), policy.Policy{}.InContainer(), "processes"},
 		{"what could not be told counts as missing", func(f *host.Facts) {
 			f.Seccomp = host.Fact{Name: "seccomp", Reason: "seccomp(2): input/output error", Remedy: "try again"}

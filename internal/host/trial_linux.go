@@ -27,10 +27,14 @@ func (a Around) killed() string {
 	return "not tried: the system call filter around this program kills a process that makes " + a.Killing
 }
 
-// NotTried is the trial where the filter around this process would kill its processes; false: it would not.
+// NotTried is the trial where the filter around this process would kill its processes, or where a stage has no pidfd of the harness, whose end it
+// is to see; false: one is made.
 func (f Facts) NotTried() (Trial, bool) {
-	reason := f.Around.killed()
-	return Trial{Trampoline: errors.New(reason), Refused: reason, Obstacle: Obstacle{Errno: syscall.EPERM}}, f.Around.Killing != ""
+	reason, not := f.Around.killed(), f.Around.Killing != ""
+	if !not && f.PIDFD.Answer == No {
+		reason, not = "not tried: "+f.PIDFD.Reason, true
+	}
+	return Trial{Trampoline: errors.New(reason), Refused: reason, Obstacle: Obstacle{Errno: syscall.EPERM}}, not
 }
 
 // Tried returns the facts with those that a trial shows: Image, Namespaces, UserNS, NoCgroupNS, SharedPIDs, NetApart, Chroot and Overlay.

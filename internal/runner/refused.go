@@ -162,7 +162,7 @@ func (r *refused) byReason(d supervisor.Denial) {
 		}
 		because("settings would change by which git runs programs or reaches other places", fmt.Sprintf("do it outside of the sandbox, or add %q to Files.Protect.Except, if git outside may obey every setting in it", name))
 	case supervisor.ReasonSecondConfig:
-		because("git would obey a second file of settings, config.worktree (extensions.worktreeConfig): git sparse-checkout and git config --worktree turn that on", "do it outside of the sandbox once; a repository that is sparse already can be worked in")
+		because("git would obey a second file of settings, config.worktree (extensions.worktreeConfig): git sparse-checkout and git config --worktree turn that on", nothing+"do it outside of the sandbox once; a repository that is sparse already can be worked in")
 	case supervisor.ReasonText:
 		because("what it says would make git outside the sandbox run, delete or write something", nothing+"do it outside of the sandbox")
 	case supervisor.ReasonLock:
