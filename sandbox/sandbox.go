@@ -110,9 +110,15 @@ func defaultSandbox() (*Sandbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	if policyFor := defaultPolicy.Load(); policyFor != nil && *policyFor != nil {
-		return New((*policyFor)(dir))
+	policyFor := Workspace
+	if set := defaultPolicy.Load(); set != nil && *set != nil {
+		policyFor = *set
+	} else {
+		go probed() // New waits for it: a process's first command has it tried while the preset reads the disk
 	}
-	go probed() // New waits for it: a process's first command has it tried while the preset reads the disk
-	return New(Workspace(dir))
+	s, err := New(policyFor(dir))
+	if err == nil {
+		s.ready.Networks.Scope = "default" // a placeholder that a command has kept is the next command's too
+	}
+	return s, err
 }

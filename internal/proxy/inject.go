@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ type credentialTransport struct {
 	next  http.RoundTripper // verifies the server
 	bound credentials       // of the target
 	by    *redact.Redactor  // of every credential
+	note  func(text string) // is told what the server does not get as it was sent
 }
 
 // RoundTrip puts the credentials of its target into a request.
@@ -25,9 +27,17 @@ func (b *credentialTransport) RoundTrip(r *http.Request) (*http.Response, error)
 	}
 	out := r.Clone(r.Context())
 	out.Trailer = r.Trailer // which is filled in as the body is read
-	prepareHeaders(out.Header)
+	for _, name := range prepareHeaders(out.Header) {
+		b.note(fmt.Sprintf("%s was left out of requests to %s, which has a credential: the answer is the whole, as parts could have halves of it", name, r.URL.Host))
+	}
 	for _, c := range b.bound {
 		c.put(out)
+	}
+	text := carried(out)
+	for _, c := range b.bound {
+		if strings.Contains(text, c.placeholder) {
+			b.note(fmt.Sprintf("the placeholder of credential %s stood in another place of a request to %s than the policy's, and was sent as it is", c.name, r.URL.Host))
+		}
 	}
 	res, err := b.next.RoundTrip(out)
 	if err != nil {
@@ -42,8 +52,13 @@ func (b *credentialTransport) RoundTrip(r *http.Request) (*http.Response, error)
 }
 
 // prepareHeaders makes a request's answer one that can be looked through: whole, since a secret
-// could be read in halves, and not compressed.
-func prepareHeaders(h http.Header) {
+// could be read in halves, and not compressed. It returns which fields by which clients ask for a part it has left out.
+func prepareHeaders(h http.Header) (left []string) {
+	for _, name := range [...]string{"Range", "Request-Range"} {
+		if h.Get(name) != "" {
+			left = append(left, name)
+		}
+	}
 	// Apache obeys Request-Range, too; extensions of WebSockets are permessage-deflate; in EBCDIC, or UTF-7, a secret would not be known
 	for _, name := range [...]string{"Range", "If-Range", "Request-Range", "Sec-Websocket-Extensions", "Grpc-Accept-Encoding", "Connect-Accept-Encoding", "Want-Content-Digest", "Want-Repr-Digest", "Accept-Charset"} {
 		h.Del(name)
@@ -52,6 +67,7 @@ func prepareHeaders(h http.Header) {
 	for i, v := range h["Accept"] {
 		h["Accept"][i] = withoutCharset(v)
 	}
+	return left
 }
 
 // withoutCharset takes the parameters away by which some servers choose an answer's
