@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"cmp"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -177,13 +176,13 @@ func (all credentials) judge(r *http.Request, h hostrules.Host, port uint16, sec
 		if slices.ContainsFunc(all, func(c credential) bool { return strings.HasPrefix(like, c.placeholder) }) {
 			continue
 		}
-		var names []string
-		for _, c := range bound {
-			names = append(names, "$"+c.name)
+		name := "the credential's variable"
+		if len(bound) > 0 {
+			name = "$" + bound[0].name
 		}
 		return &Refusal{Host: h.String(), Port: port, Rule: "credential placeholder",
 			Why:     fmt.Sprintf("%.22s... is the placeholder of an earlier sandbox, kept in a file or a setting; it stands for no credential any more, and nothing was sent", like),
-			Instead: cmp.Or(strings.Join(slices.Compact(names), ", "), "the credential's variable") + " has this sandbox's placeholder: put that in its place"}
+			Instead: name + " has this sandbox's placeholder: put that in its place"}
 	}
 	return nil
 }

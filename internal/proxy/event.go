@@ -24,13 +24,12 @@ const (
 
 // An eventLog tells events to Observe and keeps the summary.
 type eventLog struct {
-	mu       sync.Mutex
-	sum      Summary
-	kinds    map[denialKey]int       // where in sum.Violations
-	reached  map[Reached]int         // where in sum.Reached; their Count is 0
-	denied   func(policy.Connection) // told the first of each kind; or nil
-	queue    *callback.Queue[policy.Connection]
-	repeated bool // tellRepeated was called
+	mu      sync.Mutex
+	sum     Summary
+	kinds   map[denialKey]int       // where in sum.Violations
+	reached map[Reached]int         // where in sum.Reached; their Count is 0
+	denied  func(policy.Connection) // told the first of each kind; or nil
+	queue   *callback.Queue[policy.Connection]
 }
 
 // add notes an event. It never waits.
@@ -118,12 +117,11 @@ func (j *eventLog) tellRepeated() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, d := range j.sum.Violations {
-		if e := d.Connection; d.Count > 1 && !j.repeated {
+		if e := d.Connection; d.Count > 1 {
 			e.Again = d.Count - 1
 			j.queue.Add(e)
 		}
 	}
-	j.repeated = true
 }
 
 // stuck notes that the proxy was closed and has not ended.

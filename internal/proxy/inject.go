@@ -27,8 +27,8 @@ func (b *credentialTransport) RoundTrip(r *http.Request) (*http.Response, error)
 	}
 	out := r.Clone(r.Context())
 	out.Trailer = r.Trailer // which is filled in as the body is read
-	for _, name := range prepareHeaders(out.Header) {
-		b.note(fmt.Sprintf("%s was left out of requests to %s, which has a credential: the answer is the whole, as parts could have halves of it", name, r.URL.Host))
+	if prepareHeaders(out.Header); r.Header.Get("Range") != "" {
+		b.note(fmt.Sprintf("Range was left out of requests to %s, which has a credential: parts of an answer could have halves of it", r.URL.Host))
 	}
 	for _, c := range b.bound {
 		c.put(out)
@@ -52,13 +52,8 @@ func (b *credentialTransport) RoundTrip(r *http.Request) (*http.Response, error)
 }
 
 // prepareHeaders makes a request's answer one that can be looked through: whole, since a secret
-// could be read in halves, and not compressed. It returns which fields by which clients ask for a part it has left out.
-func prepareHeaders(h http.Header) (left []string) {
-	for _, name := range [...]string{"Range", "Request-Range"} {
-		if h.Get(name) != "" {
-			left = append(left, name)
-		}
-	}
+// could be read in halves, and not compressed.
+func prepareHeaders(h http.Header) {
 	// Apache obeys Request-Range, too; extensions of WebSockets are permessage-deflate; in EBCDIC, or UTF-7, a secret would not be known
 	for _, name := range [...]string{"Range", "If-Range", "Request-Range", "Sec-Websocket-Extensions", "Grpc-Accept-Encoding", "Connect-Accept-Encoding", "Want-Content-Digest", "Want-Repr-Digest", "Accept-Charset"} {
 		h.Del(name)
@@ -67,7 +62,6 @@ func prepareHeaders(h http.Header) (left []string) {
 	for i, v := range h["Accept"] {
 		h["Accept"][i] = withoutCharset(v)
 	}
-	return left
 }
 
 // withoutCharset takes the parameters away by which some servers choose an answer's

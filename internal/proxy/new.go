@@ -86,7 +86,9 @@ func (g *Proxy) Close() error {
 	case <-late.C:
 		g.stuck()
 	}
-	g.tellRepeated()
+	if first {
+		g.tellRepeated()
+	}
 	g.queue.End(g.cfg.Patience, nil)
 	return nil
 }

@@ -1,5 +1,5 @@
-// Package redact takes secrets out of the messages of servers: it finds them in the
-// encodings in which servers echo requests, in streams, and masks them with as many bytes.
+// Package redact takes secrets out of what servers send: it finds them in the encodings in which servers echo requests,
+// in streams, and masks them with as many bytes.
 //
 //	r := redact.New([]redact.Secret{{Text: secret, Placeholder: "holdfast-..."}})
 //	err := r.Response(res) // header, body and trailer; a WebSocket too
@@ -11,7 +11,6 @@
 //
 // # Limits
 //
-// Not found are three encodings one upon the other, broken lines with more than two line ends in a row, a part of a
-// secret, two escapes of one character within an escape of four or more times its length, charsets that the server
-// chooses, and forms of its own making: reversed, in pieces, encrypted.
+// Not found are three encodings one upon the other, digits with an empty line in them, a part of a secret, writings of
+// more than 32 bytes a byte, charsets that the server chooses, and forms of its own making: reversed, encrypted.
 package redact

@@ -66,9 +66,6 @@ func (r *Redactor) CleanError(err error) error {
 
 // header redacts values, and drops a header whose name has a secret.
 func (r *Redactor) header(h http.Header) {
-	if r == nil {
-		return
-	}
 	for name, values := range h {
 		for i, v := range values {
 			values[i] = r.Text(v)

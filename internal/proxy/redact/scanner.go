@@ -1,6 +1,9 @@
 package redact
 
-import "math/bits"
+import (
+	"math/bits"
+	"strings"
+)
 
 // patterns are what a redactor finds secrets by.
 type patterns struct {
@@ -11,10 +14,7 @@ type patterns struct {
 }
 
 // maxWriting is how many bytes a byte of a secret takes at most, and of a writing that is digits, with line ends between them.
-const (
-	maxWriting = 32
-	maxDigit   = 4
-)
+const maxWriting, maxDigit = 32, 4
 
 func newPatterns(list []Secret) *patterns {
 	p := &patterns{}
@@ -27,9 +27,7 @@ func newPatterns(list []Secret) *patterns {
 		}
 		p.placeholders = append(p.placeholders, s.Placeholder)
 		p.longest = max(p.longest, maxWriting*len(secret))
-		for j := range len(secret) {
-			tokens = tokens && inToken(secret[j])
-		}
+		tokens = tokens && !strings.ContainsFunc(secret, func(c rune) bool { return c > 0x7e || !inToken(byte(c)) })
 	}
 	p.link()
 	p.longest = max(p.longest, maxDigit*p.automaton.longest)
@@ -41,11 +39,7 @@ func newPatterns(list []Secret) *patterns {
 
 // inToken reports whether a byte is one of most tokens or of their escapes.
 func inToken(c byte) bool {
-	switch c {
-	case '+', '/', '-', '_', '.', '~', '=', ':', '%', '&', '#', ';', '\\':
-		return true
-	}
-	return alphanumeric(c)
+	return alphanumeric(c) || strings.IndexByte(`+/-_.~=:%&#;\`, c) >= 0
 }
 
 // A scanner looks for secrets in one stream of bytes, each byte once.

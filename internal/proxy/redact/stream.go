@@ -30,7 +30,6 @@ type stream struct {
 	base  int64 // of text
 	err   error
 
-	begun bool          // the pump
 	asked bool          // it reads
 	still bool          // nothing has come for some ticks
 	more  chan struct{} // asks for more
@@ -51,6 +50,7 @@ func (r *Redactor) stream(src io.ReadCloser, atEnd func()) *stream {
 		passed := max(s.base-from, 0)
 		mask(s.text[from+passed-s.base:to-s.base], placeholder, int(passed))
 	})
+	go s.pump()
 	return s
 }
 
@@ -77,10 +77,6 @@ func (s *stream) Read(p []byte) (int, error) {
 
 // fill waits for more, or for what has waited long enough. What waits when an error cuts the stream off is not passed on.
 func (s *stream) fill() {
-	if !s.begun {
-		s.begun = true
-		go s.pump()
-	}
 	if !s.asked {
 		select {
 		case s.more <- struct{}{}:

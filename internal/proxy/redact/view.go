@@ -1,10 +1,10 @@
 package redact
 
 import (
+	"encoding/hex"
+	"encoding/json"
 	"html"
-	"strconv"
-	"unicode/utf16"
-	"unicode/utf8"
+	"strings"
 )
 
 // A symbol is a byte of a text, and the bytes of the source that write it.
@@ -57,19 +57,9 @@ func (v *view) take(s symbol) (hit *found, from int64) {
 // back is where the last symbols begin, n of them.
 func (v *view) back(n int32) int64 { return v.from[(v.n-int64(n))&int64(len(v.from)-1)] }
 
-// isBegun reports whether an escape begins with a byte.
-func (v *view) isBegun(b byte) bool {
-	for i := range len(v.begins) {
-		if v.begins[i] == b {
-			return true
-		}
-	}
-	return false
-}
-
 // read takes a symbol of the source, before the source's automaton does.
 func (v *view) read(s symbol) {
-	if len(v.token) == 0 && !v.isBegun(s.b) {
+	if len(v.token) == 0 && strings.IndexByte(v.begins, s.b) < 0 {
 		if v.put(s); v.apart > 0 && s.b != '\r' && s.b != '\n' {
 			v.apart--
 		}
@@ -128,7 +118,15 @@ func undoEscape(token []byte) (text []byte, more bool) {
 	case token[1]|0x20 == 'x':
 		return hexByte(token[2:])
 	case token[1]|0x20 == 'u':
-		return codeUnits(token)
+		var s string // of two tokens, if the first is half of a surrogate pair (RFC 8259, 7)
+		if n%6 != 0 {
+			return nil, true
+		} else if json.Unmarshal([]byte(`"`+strings.ToLower(string(token))+`"`), &s) != nil {
+			return nil, false
+		} else if s == "\ufffd" && n < maxToken {
+			return nil, true
+		}
+		return []byte(s), false
 	case token[1] == 'n':
 		return []byte("\n"), false
 	case token[1] == 'r':
@@ -149,36 +147,13 @@ func undoQuoted(token []byte) (text []byte, more bool) {
 }
 
 func hexByte(digits []byte) (text []byte, more bool) {
-	if len(digits) == 0 {
+	if len(digits) < 2 {
 		return nil, true
 	}
-	n, err := strconv.ParseUint(string(digits), 16, 8)
-	if err != nil || len(digits) < 2 {
-		return nil, err == nil
+	if text, err := hex.DecodeString(string(digits)); err == nil {
+		return text, false
 	}
-	return []byte{byte(n)}, false
-}
-
-// codeUnits reads \uXXXX, and two of them where that is half of a surrogate pair (RFC 8259, 7).
-func codeUnits(token []byte) (text []byte, more bool) {
-	var pair [2]rune
-	for i := range pair {
-		unit := token[min(6*i, len(token)):min(6*i+6, len(token))]
-		if len(unit) < 2 {
-			return nil, len(unit) == 0 || unit[0] == '\\'
-		}
-		n, err := strconv.ParseUint(string(unit[2:]), 16, 16)
-		if unit[0] != '\\' || unit[1]|0x20 != 'u' || len(unit) > 2 && err != nil {
-			return nil, false
-		}
-		if len(unit) < 6 {
-			return nil, true
-		}
-		if pair[i] = rune(n); i == 0 && !utf16.IsSurrogate(pair[0]) {
-			return utf8.AppendRune(nil, pair[0]), false
-		}
-	}
-	return utf8.AppendRune(nil, utf16.DecodeRune(pair[0], pair[1])), false
+	return nil, false
 }
 
 func alphanumeric(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' }
