@@ -2,8 +2,10 @@ package sandbox
 
 import (
 	"fmt"
+	"net"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/errtext"
@@ -24,7 +26,17 @@ func (r *Report) addDenials(s runner.Summary) {
 		r.Violations = append(r.Violations, v)
 	}
 	line := r.Bound(policy.BoundNetwork)
-	line.Notes = append(line.Notes, s.Notes...)
+	line.Notes = append(append(line.Notes, s.Notes...), s.Gateway.Notes...)
+	if len(s.Gateway.Reached) > 0 {
+		var to []string
+		for _, h := range s.Gateway.Reached {
+			to = append(to, fmt.Sprintf("%s (%d)", net.JoinHostPort(h.Host, strconv.Itoa(int(h.Port))), h.Count))
+		}
+		if n := s.Gateway.Elsewhere; n > 0 {
+			to = append(to, fmt.Sprintf("others (%d)", n))
+		}
+		line.Notes = append(line.Notes, "allowed, with how many connections and requests: "+strings.Join(to, ", "))
+	}
 	if n := s.Gateway.Beyond; n > 0 {
 		line.Notes = append(line.Notes, fmt.Sprintf("%d denials more than are listed", n))
 	}

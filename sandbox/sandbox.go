@@ -119,6 +119,7 @@ func defaultSandbox() (*Sandbox, error) {
 	s, err := New(policyFor(dir))
 	if err == nil {
 		s.ready.Made = &runner.MadeByProcess
+		s.ready.Networks.Scope = "default" // a placeholder that a command has kept is the next command's too
 	}
 	return s, err
 }

@@ -56,7 +56,7 @@ func sizes(t *testing.T) []figure {
 			proxy += strings.Count(f.text, "\n")
 		}
 	}
-	return []figure{{"lines of internal/proxy with its packages", proxy, 8_432, 6_000}}
+	return []figure{{"lines of internal/proxy with its packages", proxy, 8_431, 6_000}}
 }
 
 // cycles looks for the longest cycle of files in each package.

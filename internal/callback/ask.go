@@ -22,11 +22,11 @@ type Asker struct {
 	Patience time.Duration // for the answer, and before that for the turn
 	Most     int           // calls that have not returned
 	Memory   *Memory       // of the sandbox
+	Run      *Memory       // the verdicts for the run, which several askers may share
 
 	calls Limit
 	mu    sync.Mutex
-	run   verdicts // for this run
-	since uint64   // the Memory's time: what was asked before is forgotten
+	since uint64 // the Memory's time: what was asked before is forgotten
 	open  map[key]*asked
 }
 
@@ -34,6 +34,7 @@ type Asker struct {
 type Question struct {
 	About  string // what questions are asked about one after another: a host
 	Same   string // what equal questions have in common, and no others
+	Thing  string // what a no that lasts is about, for all questions about it; "": the question alone
 	Decide func(context.Context) policy.Verdict
 	// Asked is called before Decide, and Answered with the outcome of that call, even if no client waits for it any more.
 	// Either may be nil.
@@ -70,7 +71,7 @@ func IsByDecide(rule string) bool {
 // asked is a question that has not been answered yet, shared by all equal ones.
 type asked struct {
 	Question
-	key     key
+	keys    keys
 	waiting int
 	since   uint64 // the Asker's, and
 	at      uint64 // the Memory's time, when it began
@@ -110,7 +111,7 @@ func (a *Asker) Ask(ctx context.Context, question Question) Answer {
 func (a *Asker) Forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.run, a.since = nil, a.Memory.goOn()
+	a.since = a.Memory.goOn()
 	for _, q := range a.open {
 		q.forgot = true
 		q.cancel()
@@ -122,22 +123,22 @@ func denied(why string) Answer { return Answer{Verdict: policy.Verdict{Reason: w
 
 // join returns what is remembered, or adds a waiter to a question, which it begins if needed.
 func (a *Asker) join(question Question) (*asked, Answer) {
-	k := key(sha256.Sum256([]byte(question.Same)))
+	k := keys{own: sha256.Sum256([]byte(question.Same))}
+	if k.thing = k.own; question.Thing != "" {
+		k.thing = sha256.Sum256([]byte("all of " + question.Thing))
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	v, known, now := a.Memory.find(k, a.since)
-	if own, has := a.run.find(k, a.since); has {
-		v, known = own, true
+	answer, now := a.remembered(k, a.since)
+	if answer.Remembered {
+		return nil, answer
 	}
-	if known {
-		return nil, Answer{Verdict: v, Remembered: true}
-	}
-	if q := a.open[k]; q != nil {
+	if q := a.open[k.own]; q != nil {
 		q.waiting++
 		return q, Answer{}
 	}
 	ctx, cancel := context.WithCancel(a.Ctx)
-	q := &asked{Question: question, key: k, waiting: 1, since: a.since, at: now, cancel: cancel, done: make(chan struct{})}
+	q := &asked{Question: question, keys: k, waiting: 1, since: a.since, at: now, cancel: cancel, done: make(chan struct{})}
 	if !a.Spawn(func() { a.await(ctx, q) }) {
 		cancel()
 		return nil, denied(ErrClosed.Error())
@@ -145,8 +146,17 @@ func (a *Asker) join(question Question) (*asked, Answer) {
 	if a.open == nil {
 		a.open = map[key]*asked{}
 	}
-	a.open[k] = q // before await takes it out: it needs the lock
+	a.open[k.own] = q // before await takes it out: it needs the lock
 	return q, Answer{}
+}
+
+// remembered is the verdict that lasts for a question, and the Memory's time.
+func (a *Asker) remembered(k keys, since uint64) (Answer, uint64) {
+	v, known, now := a.Memory.find(k, since)
+	if own, has, _ := a.Run.find(k, since); has {
+		v, known = own, true
+	}
+	return Answer{Verdict: v, Remembered: known}, now
 }
 
 // await waits for the answer to a question and gives it to all who wait.
@@ -165,19 +175,23 @@ func (a *Asker) await(ctx context.Context, q *asked) {
 
 // remove takes a question out of those that further clients can join. The caller holds the lock.
 func (a *Asker) remove(q *asked) {
-	if a.open[q.key] == q {
-		delete(a.open, q.key)
+	if a.open[q.keys.own] == q {
+		delete(a.open, q.keys.own)
 	}
 }
 
-// awaitTurn waits until no other question about the same thing is open. True: it has the answer.
+// awaitTurn waits until no other question about the same thing is open. True: it has the answer, which may have been given meanwhile.
 func (a *Asker) awaitTurn(ctx context.Context, q *asked) (Answer, bool) {
 	ctx, cancel := context.WithTimeout(ctx, a.Patience)
 	defer cancel()
 	for {
-		v, known, other := a.Memory.turn(q.About, q.key, q.since)
+		other := a.Memory.turn(q.About)
 		if other == nil {
-			return Answer{Verdict: v, Remembered: known}, known
+			answer, _ := a.remembered(q.keys, q.since)
+			if answer.Remembered {
+				a.Memory.end(q.About)
+			}
+			return answer, answer.Remembered
 		}
 		select {
 		case <-other:
@@ -199,7 +213,7 @@ func (a *Asker) late(format string) Answer {
 // waited for, and nothing is asked about the same thing until it returns.
 func (a *Asker) awaitDecide(ctx context.Context, q *asked) Answer {
 	if !a.calls.Acquire(a.Most) {
-		a.Memory.end(q.About, q.key, policy.Verdict{}, q.at)
+		a.Memory.end(q.About)
 		return denied("too many questions are open")
 	}
 	if q.Asked != nil {
@@ -241,10 +255,11 @@ func (a *Asker) keep(ctx context.Context, q *asked, v policy.Verdict) {
 	if ctx.Err() != nil {
 		v.For = policy.Once
 	}
-	if v.For == policy.Run {
-		a.mu.Lock()
-		a.run.keep(q.key, v, q.at)
-		a.mu.Unlock()
+	switch v.For {
+	case policy.Run:
+		a.Run.keep(q.keys, v, q.at)
+	case policy.Sandbox:
+		a.Memory.keep(q.keys, v, q.at)
 	}
-	a.Memory.end(q.About, q.key, v, q.at)
+	a.Memory.end(q.About)
 }

@@ -15,7 +15,7 @@ import (
 
 // newAsker makes the asker of a run that ends with the test.
 func newAsker(t *testing.T, m *Memory, patience time.Duration) *Asker {
-	return &Asker{Ctx: t.Context(), Patience: patience, Most: 100, Memory: m, Spawn: func(f func()) bool { go f(); return true }}
+	return &Asker{Ctx: t.Context(), Patience: patience, Most: 100, Memory: m, Run: new(Memory), Spawn: func(f func()) bool { go f(); return true }}
 }
 
 func (a *Asker) waiting(same string) (n int) {
@@ -108,6 +108,48 @@ func TestAVerdictLastsForWhatItSays(t *testing.T) {
 	}
 	if IsByDecide("decide.example") || IsByDecide("Decide.example") {
 		t.Error("an entry is no answer")
+	}
+}
+
+// TestANoThatLastsIsOneQuestion about a thing, whatever is asked of it; also for what waits for its turn. A yes is to its question.
+func TestANoThatLastsIsOneQuestion(t *testing.T) {
+	for _, lasts := range []policy.Lifetime{policy.Once, policy.Run, policy.Sandbox} {
+		for _, allow := range []bool{true, false} {
+			a := newAsker(t, new(Memory), time.Hour)
+			var asked atomic.Int32
+			first := make(chan bool)
+			q := func(same string) Question {
+				return Question{About: "h", Same: same, Thing: "h:1", Decide: func(context.Context) policy.Verdict {
+					if asked.Add(1) == 1 {
+						<-first
+					}
+					return policy.Verdict{Allow: allow, For: lasts}
+				}}
+			}
+			var all sync.WaitGroup
+			for i := range 10 {
+				all.Go(func() { a.Ask(t.Context(), q(fmt.Sprint("h:1 GET /", i))) })
+			}
+			for i := range 10 {
+				for a.waiting(fmt.Sprint("h:1 GET /", i)) == 0 {
+					runtime.Gosched()
+				}
+			}
+			close(first)
+			all.Wait()
+			v := a.Ask(t.Context(), q("h:1 POST /"))
+			want := int32(11)
+			if !allow && lasts != policy.Once {
+				want = 1
+			}
+			if asked.Load() != want || v.Allow != allow {
+				t.Errorf("for the %s, %v: asked %d times, want %d", lasts, allow, asked.Load(), want)
+			}
+			other := q("h:2")
+			if other.Thing = "h:2"; a.Ask(t.Context(), other).Allow != allow || asked.Load() != want+1 {
+				t.Errorf("for the %s, %v: another thing is not asked about", lasts, allow)
+			}
+		}
 	}
 }
 
@@ -237,8 +279,8 @@ func TestAMemoryIsBounded(t *testing.T) {
 			a.Ask(t.Context(), question(name, name, func(context.Context) policy.Verdict { return policy.Verdict{For: lasts} }))
 		}
 	}
-	if len(a.run) != mostRemembered || len(m.verdicts) != mostRemembered || len(m.busy)+len(a.open) != 0 {
-		t.Errorf("%d of the run, %d of the sandbox, %d busy, %d open", len(a.run), len(m.verdicts), len(m.busy), len(a.open))
+	if len(a.Run.verdicts) != mostRemembered || len(m.verdicts) != mostRemembered || len(m.busy)+len(a.open) != 0 {
+		t.Errorf("%d of the run, %d of the sandbox, %d busy, %d open", len(a.Run.verdicts), len(m.verdicts), len(m.busy), len(a.open))
 	}
 	for name, want := range map[string]bool{"0.1.example": true, "0.2.example": true, "1050.1.example": false} {
 		if v := a.Ask(t.Context(), question(name, name, func(context.Context) policy.Verdict { return policy.Verdict{} })); v.Remembered != want {

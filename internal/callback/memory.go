@@ -22,6 +22,9 @@ type Memory struct {
 // A key stands for a question: its hash, whatever its length.
 type key [sha256.Size]byte
 
+// keys are a question's own, and the one of the thing that a no to it is about.
+type keys struct{ own, thing key }
+
 // A remembered verdict has the Memory's time at which it was asked for.
 type remembered struct {
 	policy.Verdict
@@ -32,28 +35,42 @@ type remembered struct {
 type verdicts map[key]remembered
 
 // keep remembers a verdict, if there is room.
-func (v *verdicts) keep(k key, verdict policy.Verdict, asked uint64) {
-	if _, again := (*v)[k]; !again && len(*v) >= mostRemembered {
-		return
-	}
+func (v *verdicts) keep(k keys, verdict policy.Verdict, asked uint64) {
 	if *v == nil {
 		*v = verdicts{}
 	}
-	(*v)[k] = remembered{verdict, asked}
+	for _, k := range [...]key{k.own, k.thing} {
+		if _, again := (*v)[k]; again || len(*v) < mostRemembered {
+			(*v)[k] = remembered{verdict, asked}
+		}
+		if verdict.Allow {
+			break
+		}
+	}
 }
 
 // find returns what is remembered of a question that was asked at a time or later.
-func (v verdicts) find(k key, since uint64) (policy.Verdict, bool) {
-	r, found := v[k]
+func (v verdicts) find(k keys, since uint64) (policy.Verdict, bool) {
+	r, found := v[k.own]
+	if !found || r.asked < since {
+		r, found = v[k.thing]
+	}
 	return r.Verdict, found && r.asked >= since
 }
 
 // find is that of the verdicts for the sandbox. It returns the time as well.
-func (m *Memory) find(k key, since uint64) (v policy.Verdict, found bool, now uint64) {
+func (m *Memory) find(k keys, since uint64) (v policy.Verdict, found bool, now uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	v, found = m.verdicts.find(k, since)
 	return v, found, m.time
+}
+
+// keep is that of the verdicts.
+func (m *Memory) keep(k keys, v policy.Verdict, asked uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.verdicts.keep(k, v, asked)
 }
 
 // goOn returns a time after that of every question so far.
@@ -64,31 +81,24 @@ func (m *Memory) goOn() uint64 {
 	return m.time
 }
 
-// turn takes a thing to ask about, unless the question has been answered since a time. While another question about it is
-// open it returns what is closed afterwards.
-func (m *Memory) turn(about string, k key, since uint64) (v policy.Verdict, known bool, wait <-chan struct{}) {
+// turn takes a thing to ask about. While another question about it is open it returns what is closed afterwards.
+func (m *Memory) turn(about string) (wait <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if v, known = m.verdicts.find(k, since); known {
-		return v, known, nil
-	}
 	if other := m.busy[about]; other != nil {
-		return v, false, other
+		return other
 	}
 	if m.busy == nil {
 		m.busy = map[string]chan struct{}{}
 	}
 	m.busy[about] = make(chan struct{})
-	return v, false, nil
+	return nil
 }
 
-// end gives up a turn. It keeps a verdict that is for the sandbox.
-func (m *Memory) end(about string, k key, v policy.Verdict, asked uint64) {
+// end gives up a turn.
+func (m *Memory) end(about string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if v.For == policy.Sandbox {
-		m.verdicts.keep(k, v, asked)
-	}
 	close(m.busy[about])
 	delete(m.busy, about)
 }

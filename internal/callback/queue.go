@@ -32,7 +32,12 @@ func NewQueue[E any](tell func(E)) *Queue[E] {
 }
 
 // Add adds an event. It never waits: one that there is no room for is counted as lost.
-func (q *Queue[E]) Add(e E) {
+func (q *Queue[E]) Add(e E) { q.add(e, mostQueued) }
+
+// AddSpare adds an event of a kind that the tool makes as many of as it likes. Half of the queue is for others.
+func (q *Queue[E]) AddSpare(e E) { q.add(e, mostQueued/2) }
+
+func (q *Queue[E]) add(e E, most int) {
 	if q == nil {
 		return
 	}
@@ -46,11 +51,11 @@ func (q *Queue[E]) Add(e E) {
 		q.started = true
 		go q.run()
 	}
-	select {
-	case q.events <- e:
-	default:
+	if len(q.events) >= most { // this is the one sender, so that there is room otherwise
 		q.lost++
+		return
 	}
+	q.events <- e
 }
 
 func (q *Queue[E]) run() {

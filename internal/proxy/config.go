@@ -60,6 +60,8 @@ type Config struct {
 	Roots *x509.CertPool
 	// Compiled is what Compile has made of the same Config. Nil: New makes one.
 	Compiled *Compiled
+	// Scope has its placeholders for credentials: they are the same for all proxies of a process with the same scope.
+	Scope string
 	// Memory has the verdicts of Decide that last for the sandbox. Nil: this proxy's own.
 	Memory *callback.Memory
 	// Denied is told the first denial of each kind, and Asked each question to Decide: with a verdict, of the answer. Neither
@@ -70,8 +72,18 @@ type Config struct {
 	Route func(netip.Addr) hostrules.Route
 }
 
+// A Reached is a host and port to which connections or requests were allowed.
+type Reached struct {
+	Host  string
+	Port  uint16
+	Count int
+}
+
 // A Summary counts the events of a proxy so far.
 type Summary struct {
+	Reached    []Reached         // the first hundred
+	Elsewhere  int               // allowed connections that Reached has no room for
+	Notes      []string          // what was changed of requests, the first of each kind
 	Violations []Denied          // the first denial of each kind; the last place has the most recent kind
 	Beyond     int               // denials that Violations has no room for
 	Stuck      bool              // Close has waited for the proxy's goroutines as long as it does, and some have not ended

@@ -1,7 +1,10 @@
 package proxy
 
 import (
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base32"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -21,6 +24,28 @@ import (
 
 // placeholderPrefix makes a placeholder known to a person who sees it.
 const placeholderPrefix = "holdfast-"
+
+// minPlaceholder is how long a placeholder is at least: it has 60 bits then.
+const minPlaceholder = len(placeholderPrefix) + 13
+
+// likePlaceholder is the form of placeholders, of this sandbox and others, and of few words.
+var likePlaceholder = regexp.MustCompile(placeholderPrefix + `(?:[2-7][a-z2-7]{12}|[a-z2-7]{26})[a-z2-7]*`)
+
+// placeholderKey makes placeholders that a tool cannot hold its guesses of a secret against.
+var placeholderKey = rand.Text()
+
+// placeholderOf returns the placeholder of a credential, the same for all proxies of a scope: a tool may keep it in a file. It is as long as
+// the secret where that is long enough, so that an answer that reflects the secret keeps its length, and has the placeholder in it.
+func placeholderOf(scope string, c policy.Credential) string {
+	text := []byte(placeholderPrefix)
+	for i := 0; len(text) < max(len(c.Secret), minPlaceholder); i++ {
+		mac := hmac.New(sha256.New, []byte(placeholderKey))
+		fmt.Fprintf(mac, "%q %q %q %d", scope, c.Name, c.Secret, i)
+		text = base32.StdEncoding.WithPadding(base32.NoPadding).AppendEncode(text, mac.Sum(nil))
+	}
+	text[len(placeholderPrefix)] = '2' + text[len(placeholderPrefix)]%6 // a digit: see likePlaceholder
+	return strings.ToLower(string(text[:max(len(c.Secret), minPlaceholder)]))
+}
 
 // A credential is a policy.Credential that was checked. The secret is behind a function, which no printer follows.
 type credential struct {
@@ -55,8 +80,8 @@ func (all credentials) redactor() *redact.Redactor {
 	return redact.New(list)
 }
 
-// compileCredentials checks a list and draws the placeholders. Entries of one name are several places for one secret, and share a placeholder.
-func compileCredentials(list []policy.Credential) (credentials, error) {
+// compileCredentials checks a list and makes the placeholders of a scope. Entries of one name are several places for one secret, and share a placeholder.
+func compileCredentials(list []policy.Credential, scope string) (credentials, error) {
 	var all credentials
 	for i, c := range list {
 		fail := func(err error) (credentials, error) {
@@ -69,15 +94,11 @@ func compileCredentials(list []policy.Credential) (credentials, error) {
 		if err != nil {
 			return fail(err)
 		}
-		placeholder := placeholderPrefix + strings.ToLower(rand.Text())
-		if j := slices.IndexFunc(all, func(o credential) bool { return o.name == c.Name }); j >= 0 {
-			if all[j].secret() != c.Secret {
-				return fail(errors.New("the same variable has another secret in an earlier entry"))
-			}
-			placeholder = all[j].placeholder
+		if j := slices.IndexFunc(all, func(o credential) bool { return o.name == c.Name }); j >= 0 && all[j].secret() != c.Secret {
+			return fail(errors.New("the same variable has another secret in an earlier entry"))
 		}
 		all = append(all, credential{
-			name: c.Name, placeholder: placeholder, hosts: hosts, place: c.Place, field: c.Field,
+			name: c.Name, placeholder: placeholderOf(scope, c), hosts: hosts, place: c.Place, field: c.Field,
 			secret: func() string { return c.Secret },
 		})
 	}
@@ -126,12 +147,17 @@ func (all credentials) placeholders() map[string]string {
 	return m
 }
 
-// judge refuses a request with a placeholder to a host that the credential is not bound to, or in clear text. The secret would not be sent in either
-// case; the refusal tells the tool and its user why. A placeholder in another field of a request to its own host passes unchanged.
+// judge refuses a request with a placeholder to a host that the credential is not bound to, or in clear text, and one with another sandbox's.
+// The secret would not be sent in either case; the refusal tells the tool and its user why. A placeholder in another field of a request to its
+// own host passes unchanged, and is noted.
 func (all credentials) judge(r *http.Request, h hostrules.Host, port uint16, secure bool) *Refusal {
+	if len(all) == 0 {
+		return nil
+	}
 	bound := all.of(h, port)
+	text := carried(r)
 	for _, c := range all {
-		if !c.in(r) {
+		if !strings.Contains(text, c.placeholder) {
 			continue
 		}
 		mine := slices.ContainsFunc(bound, func(b credential) bool { return b.placeholder == c.placeholder })
@@ -146,26 +172,37 @@ func (all credentials) judge(r *http.Request, h hostrules.Host, port uint16, sec
 		}
 		return no
 	}
+	for _, like := range likePlaceholder.FindAllString(text, -1) {
+		if slices.ContainsFunc(all, func(c credential) bool { return strings.HasPrefix(like, c.placeholder) }) {
+			continue
+		}
+		name := "the credential's variable"
+		if len(bound) > 0 {
+			name = "$" + bound[0].name
+		}
+		return &Refusal{Host: h.String(), Port: port, Rule: "credential placeholder",
+			Why:     fmt.Sprintf("%.22s... is the placeholder of an earlier sandbox, kept in a file or a setting; it stands for no credential any more, and nothing was sent", like),
+			Instead: name + " has this sandbox's placeholder: put that in its place"}
+	}
 	return nil
 }
 
-// in says whether a request carries the placeholder in its line or its headers, as it is or within a basic authorization.
-func (c credential) in(r *http.Request) bool {
-	has := func(s string) bool { return strings.Contains(s, c.placeholder) }
-	if query, err := url.QueryUnescape(r.URL.RawQuery); has(r.URL.RawQuery) || has(r.URL.Path) || err == nil && has(query) {
-		return true
+// carried is the text of a request's line and headers, as it is and with a query and a basic authorization decoded.
+func carried(r *http.Request) string {
+	list := []string{r.URL.RawQuery, r.URL.Path, r.URL.Opaque}
+	if query, err := url.QueryUnescape(r.URL.RawQuery); err == nil {
+		list = append(list, query)
 	}
 	for name, values := range r.Header {
-		if has(strings.ToLower(name)) {
-			return true
-		}
+		list = append(list, strings.ToLower(name))
 		for _, v := range values {
-			if user, password, ok := parseBasic(v); has(v) || ok && (has(user) || has(password)) {
-				return true
+			list = append(list, v)
+			if user, password, ok := parseBasic(v); ok {
+				list = append(list, user, password)
 			}
 		}
 	}
-	return false
+	return strings.Join(list, "\n")
 }
 
 // put puts the secret in its place.

@@ -25,7 +25,7 @@ func secretOf(t *testing.T, c policy.Credential) (credentials, string) {
 	if c.Hosts == nil {
 		c.Hosts = []string{"api.example.com"}
 	}
-	all, err := compileCredentials([]policy.Credential{c})
+	all, err := compileCredentials([]policy.Credential{c}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,11 +135,11 @@ func TestACredentialThatCannotHoldIsAnErrorThatDoesNotSayTheSecret(t *testing.T)
 	} {
 		c := good
 		change(&c)
-		_, err := compileCredentials([]policy.Credential{good, c})
+		_, err := compileCredentials([]policy.Credential{good, c}, "")
 		if c.Name == good.Name && c.Secret != good.Secret && err == nil {
 			t.Errorf("%s: two secrets for one variable", name)
 		}
-		_, err = compileCredentials([]policy.Credential{c})
+		_, err = compileCredentials([]policy.Credential{c}, "")
 		var typed *ConfigError
 		if !errors.As(err, &typed) || c.Secret != "" && strings.Contains(err.Error(), c.Secret) {
 			t.Errorf("%s: %v", name, err)
@@ -147,19 +147,19 @@ func TestACredentialThatCannotHoldIsAnErrorThatDoesNotSayTheSecret(t *testing.T)
 	}
 	other := good
 	other.Place, other.Field = "basic", "x"
-	all, err := compileCredentials([]policy.Credential{good, other})
+	all, err := compileCredentials([]policy.Credential{good, other}, "")
 	if err != nil || all[0].placeholder != all[1].placeholder || len(all.placeholders()) != 1 {
 		t.Errorf("two places for one secret: %v", err)
 	}
 	other.Secret = "a-second-value"
-	if _, err := compileCredentials([]policy.Credential{good, other}); err == nil || strings.Contains(err.Error(), "a-second-value") {
+	if _, err := compileCredentials([]policy.Credential{good, other}, ""); err == nil || strings.Contains(err.Error(), "a-second-value") {
 		t.Errorf("two secrets for one variable: %v", err)
 	}
 }
 
 func TestNothingPrintsASecret(t *testing.T) {
 	c := policy.Credential{Name: "TOKEN", Secret: "printable-secret", Hosts: []string{"a.example"}, Place: "bearer"}
-	all, err := compileCredentials([]policy.Credential{c})
+	all, err := compileCredentials([]policy.Credential{c}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,11 +182,33 @@ func TestNothingPrintsASecret(t *testing.T) {
 	}
 }
 
-func TestPlaceholdersAreDrawnAnewForEachProxy(t *testing.T) {
-	_, a := secretOf(t, policy.Credential{Place: "bearer"})
-	_, b := secretOf(t, policy.Credential{Place: "bearer"})
-	if a == b || len(a) < len(placeholderPrefix)+26 || url.QueryEscape(a) != a {
-		t.Errorf("%s, %s", a, b)
+// TestPlaceholdersAreTheSameWithinAScope: a tool keeps them in files. They have another one's form, and are as long as a long secret.
+func TestPlaceholdersAreTheSameWithinAScope(t *testing.T) {
+	of := func(scope, name, secret string) string {
+		all, err := compileCredentials([]policy.Credential{{Name: name, Secret: secret, Hosts: []string{"a.example"}, Place: policy.PlaceBearer}}, scope)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return all[0].placeholder
+	}
+	a := of("1", "A", "secret-1")
+	if a != of("1", "A", "secret-1") {
+		t.Error("another proxy of the scope has another placeholder")
+	}
+	seen := map[string]bool{a: true}
+	for _, other := range []string{of("2", "A", "secret-1"), of("1", "B", "secret-1"), of("1", "A", "secret-2"), of("1", "A", strings.Repeat("s", 40)), of("1", "A", strings.Repeat("s", 4000))} {
+		if seen[other] || likePlaceholder.FindString(other) != other || url.QueryEscape(other) != other {
+			t.Errorf("%s", other)
+		}
+		seen[other] = true
+	}
+	if n := len(of("1", "A", strings.Repeat("s", 40))); n != 40 || len(a) != minPlaceholder {
+		t.Error(n, len(a))
+	}
+	for _, s := range []string{"https://github.com/holdfast-dev/holdfast", "holdfast-configurations", "holdfast-2026-11-28", "holdfast-2configuration."[:21]} {
+		if like := likePlaceholder.FindString(s); like != "" {
+			t.Errorf("%q is taken for a placeholder", like)
+		}
 	}
 }
 

@@ -46,14 +46,15 @@ func (g *Proxy) decide(ctx context.Context, t *Target, method, path string) (hos
 }
 
 // ask puts a request to Decide. Questions are equal that are about the same host and port, if the harness sees no more: by any protocol; else about
-// the same method and path, too. One that is remembered for a connection answers no request.
+// the same method and path, too. One that is remembered for a connection answers no request; a no that lasts is to all of the host and port.
 func (g *Proxy) ask(ctx context.Context, r policy.Request) callback.Answer {
-	same := net.JoinHostPort(r.Host, strconv.Itoa(int(r.Port)))
+	thing := net.JoinHostPort(r.Host, strconv.Itoa(int(r.Port)))
+	same := thing
 	if r.Method != "" {
 		same += "\x00" + r.Method + "\x00" + r.Path
 	}
 	r = printableRequest(r)
-	q := callback.Question{About: r.Host, Same: same, Decide: func(ctx context.Context) policy.Verdict { return g.cfg.Decide(ctx, r) }}
+	q := callback.Question{About: r.Host, Same: same, Thing: thing, Decide: func(ctx context.Context) policy.Verdict { return g.cfg.Decide(ctx, r) }}
 	if tell := g.cfg.Asked; tell != nil {
 		q.Asked, q.Answered = func() { tell(r, nil) }, func(a callback.Answer) { tell(r, &a.Verdict) }
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,16 +17,19 @@ import (
 
 const (
 	maxDenialKinds = 100
+	maxReached     = 100
+	maxNotes       = 20
 	maxEventText   = 1 << 10 // bytes of one text
 )
 
 // An eventLog tells events to Observe and keeps the summary.
 type eventLog struct {
-	mu     sync.Mutex
-	sum    Summary
-	kinds  map[denialKey]int       // where in sum.Violations
-	denied func(policy.Connection) // told the first of each kind; or nil
-	queue  *callback.Queue[policy.Connection]
+	mu      sync.Mutex
+	sum     Summary
+	kinds   map[denialKey]int       // where in sum.Violations
+	reached map[Reached]int         // where in sum.Reached; their Count is 0
+	denied  func(policy.Connection) // told the first of each kind; or nil
+	queue   *callback.Queue[policy.Connection]
 }
 
 // add notes an event. It never waits.
@@ -44,11 +48,36 @@ func (j *eventLog) close(e policy.Connection, failed error) {
 	}
 	if e.Allowed {
 		j.sum.Allowed++
-	} else {
-		j.sum.Denied++
-		j.count(e)
+		j.reach(Reached{Host: e.Host, Port: e.Port})
+		j.queue.Add(e)
+	} else if j.sum.Denied++; j.count(e) {
+		j.queue.AddSpare(e)
 	}
-	j.queue.Add(e)
+}
+
+// reach counts an allowed connection by its host and port.
+func (j *eventLog) reach(to Reached) {
+	i, known := j.reached[to]
+	switch {
+	case known:
+		j.sum.Reached[i].Count++
+	case len(j.sum.Reached) == maxReached:
+		j.sum.Elsewhere++
+	default:
+		j.reached[to] = len(j.sum.Reached)
+		to.Count = 1
+		j.sum.Reached = append(j.sum.Reached, to)
+	}
+}
+
+// note adds a text for the report, once.
+func (j *eventLog) note(text string) {
+	text = clip(errtext.Printable(text))
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.sum.Notes) < maxNotes && !slices.Contains(j.sum.Notes, text) {
+		j.sum.Notes = append(j.sum.Notes, text)
+	}
 }
 
 // A denialKey is what the denials that are kept as one have in common.
@@ -63,11 +92,11 @@ func denialKeyOf(e policy.Connection) denialKey {
 }
 
 // count keeps the first denial of each kind, with how many there were, and in the last place
-// the last kind: no number of others hides what a tool wanted in the end.
-func (j *eventLog) count(e policy.Connection) {
+// the last kind: no number of others hides what a tool wanted in the end. It reports whether the kind is new.
+func (j *eventLog) count(e policy.Connection) bool {
 	if i, known := j.kinds[denialKeyOf(e)]; known {
 		j.sum.Violations[i].Count++
-		return
+		return false
 	}
 	if n := len(j.sum.Violations); n == maxDenialKinds {
 		last := j.sum.Violations[n-1]
@@ -79,6 +108,19 @@ func (j *eventLog) count(e policy.Connection) {
 	j.sum.Violations = append(j.sum.Violations, Denied{e, 1})
 	if j.denied != nil {
 		j.denied(e)
+	}
+	return true
+}
+
+// tellRepeated tells Observe how many denials there were of each kind after the first.
+func (j *eventLog) tellRepeated() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, d := range j.sum.Violations {
+		if e := d.Connection; d.Count > 1 {
+			e.Again = d.Count - 1
+			j.queue.Add(e)
+		}
 	}
 }
 
@@ -93,7 +135,7 @@ func (j *eventLog) summary() Summary {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.sum
-	s.Violations = append([]Denied(nil), s.Violations...)
+	s.Violations, s.Reached, s.Notes = slices.Clone(s.Violations), slices.Clone(s.Reached), slices.Clone(s.Notes)
 	s.Unobserved = j.queue.Lost()
 	return s
 }

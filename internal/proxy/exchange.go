@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -34,6 +35,7 @@ type exchange struct {
 	written  chan error  // the result of writing a request with a body
 	body     io.Reader   // net/http's, whose Close would read it to its end
 	ended    error       // of body
+	over     atomic.Bool // the connection has been given back, or closed
 }
 
 // exchange sends a request and reads the head of its response, whose body ends the exchange.
@@ -138,24 +140,30 @@ func (e *exchange) readHead() (*http.Response, error) {
 
 // Read reads the response's body. Its end ends the exchange.
 func (e *exchange) Read(p []byte) (int, error) {
+	if e.ended == nil && e.over.Load() {
+		e.ended = net.ErrClosed
+	}
 	if e.ended != nil {
 		return 0, e.ended
 	}
 	n, err := e.body.Read(p)
-	if err == io.EOF {
-		e.ended = err
-		e.finish()
-	} else if err != nil {
+	if e.ended = err; err == nil {
+		return n, nil
+	}
+	if err != io.EOF {
 		e.ended = e.cause(err)
+	}
+	if over := e.over.Swap(true); !over && err == io.EOF {
+		e.finish()
+	} else if !over {
 		e.abandon()
 	}
 	return n, e.ended
 }
 
-// Close ends the exchange, and the connection with it if the body was not read to its end.
+// Close ends the exchange, and the connection with it if the body was not read to its end. It may be called at any time.
 func (e *exchange) Close() error {
-	if e.ended == nil {
-		e.ended = net.ErrClosed
+	if !e.over.Swap(true) {
 		e.abandon()
 	}
 	return nil

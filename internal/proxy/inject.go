@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ type credentialTransport struct {
 	next  http.RoundTripper // verifies the server
 	bound credentials       // of the target
 	by    *redact.Redactor  // of every credential
+	note  func(text string) // is told what the server does not get as it was sent
 }
 
 // RoundTrip puts the credentials of its target into a request.
@@ -25,9 +27,17 @@ func (b *credentialTransport) RoundTrip(r *http.Request) (*http.Response, error)
 	}
 	out := r.Clone(r.Context())
 	out.Trailer = r.Trailer // which is filled in as the body is read
-	prepareHeaders(out.Header)
+	if prepareHeaders(out.Header); r.Header.Get("Range") != "" {
+		b.note(fmt.Sprintf("Range was left out of requests to %s, which has a credential: parts of an answer could have halves of it", r.URL.Host))
+	}
 	for _, c := range b.bound {
 		c.put(out)
+	}
+	text := carried(out)
+	for _, c := range b.bound {
+		if strings.Contains(text, c.placeholder) {
+			b.note(fmt.Sprintf("the placeholder of credential %s stood in another place of a request to %s than the policy's, and was sent as it is", c.name, r.URL.Host))
+		}
 	}
 	res, err := b.next.RoundTrip(out)
 	if err != nil {

@@ -29,7 +29,7 @@ func across(t *testing.T, h http.HandlerFunc, change func(*http.Request)) (*http
 	to, _ := url.Parse(upstream.URL)
 	proxy := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(to) },
-		Transport: &credentialTransport{next: upstream.Client().Transport, bound: all, by: all.redactor()},
+		Transport: &credentialTransport{next: upstream.Client().Transport, bound: all, by: all.redactor(), note: func(string) {}},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			w.WriteHeader(http.StatusBadGateway)
 			fmt.Fprintf(w, "%v %v %v", err, r.Header, r.URL)
@@ -151,7 +151,7 @@ func TestATrailersNameIsNotPassedOn(t *testing.T) {
 	defer upstream.Close()
 	r, _ := http.NewRequest("GET", upstream.URL, nil)
 	r.Header.Set("Authorization", "Bearer "+p)
-	res, err := (&credentialTransport{next: upstream.Client().Transport, bound: all, by: all.redactor()}).RoundTrip(r)
+	res, err := (&credentialTransport{next: upstream.Client().Transport, bound: all, by: all.redactor(), note: func(string) {}}).RoundTrip(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func (broken) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestAnErrorDoesNotSayTheSecret(t *testing.T) {
 	all, p := secretOf(t, policy.Credential{Place: "query", Field: "key"})
 	r, _ := http.NewRequest("GET", "https://api.example.com/?key="+p, nil)
-	_, err := (&credentialTransport{next: broken{}, bound: all, by: all.redactor()}).RoundTrip(r)
+	_, err := (&credentialTransport{next: broken{}, bound: all, by: all.redactor(), note: func(string) {}}).RoundTrip(r)
 	if err == nil || strings.Contains(err.Error(), url.QueryEscape(testSecret)) || !strings.Contains(err.Error(), p) {
 		t.Errorf("%v", err)
 	}

@@ -18,7 +18,7 @@ import (
 // setupInterception prepares the interception of TLS, where the Config has credentials or
 // request rules. The secrets leave the Config.
 func (g *Proxy) setupInterception() (err error) {
-	if g.credentials, err = compileCredentials(g.cfg.Credentials); err != nil {
+	if g.credentials, err = compileCredentials(g.cfg.Credentials, g.cfg.Scope); err != nil {
 		return err
 	}
 	if g.requests, err = compileRequests(g.cfg.Requests); err != nil {
@@ -103,7 +103,7 @@ func (g *Proxy) interceptTLS(client net.Conn, u *Tunnel) error {
 	}
 	way := &originTransport{dial: func(ctx context.Context) (*originConn, error) { return g.dialTLS(ctx, u) }}
 	defer way.idle.close()
-	u.scheme, u.via = "https", &credentialTransport{next: way, bound: g.credentials.of(u.Target.Host, u.Target.Port), by: g.redactor}
+	u.scheme, u.via = "https", &credentialTransport{next: way, bound: g.credentials.of(u.Target.Host, u.Target.Port), by: g.redactor, note: g.note}
 	return g.serveRequestsIn(conn, u)
 }
 

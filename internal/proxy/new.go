@@ -20,9 +20,9 @@ func New(cfg Config) (*Proxy, error) {
 	}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	c := &g.cfg
-	g.asker = callback.Asker{Ctx: g.ctx, Spawn: g.spawn, Patience: c.Patience, Most: c.Limits.Connections, Memory: c.Memory}
+	g.asker = callback.Asker{Ctx: g.ctx, Spawn: g.spawn, Patience: c.Patience, Most: c.Limits.Connections, Memory: c.Memory, Run: new(callback.Memory)}
 	g.names.seen = map[string]map[string]bool{}
-	g.eventLog = &eventLog{kinds: map[denialKey]int{}, queue: callback.NewQueue(c.Observe), denied: c.Denied}
+	g.eventLog = &eventLog{kinds: map[denialKey]int{}, reached: map[Reached]int{}, queue: callback.NewQueue(c.Observe), denied: c.Denied}
 	plain := &originTransport{dial: g.dialPlain}
 	g.transport = plain
 	context.AfterFunc(g.ctx, plain.idle.close)
@@ -85,6 +85,9 @@ func (g *Proxy) Close() error {
 	case <-ended:
 	case <-late.C:
 		g.stuck()
+	}
+	if first {
+		g.tellRepeated()
 	}
 	g.queue.End(g.cfg.Patience, nil)
 	return nil

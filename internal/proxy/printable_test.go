@@ -78,8 +78,8 @@ func TestEveryTextOfAnEventIsPrintable(t *testing.T) {
 			t.Errorf("%q", bad)
 		}
 	}
-	if told[0].Method != "" || told[4].Method != "PROPFIND" {
-		t.Errorf("methods %q and %q", told[0].Method, told[4].Method)
+	if told[0].Method != "" || told[3].Method != "PROPFIND" || told[4].Again != 1 {
+		t.Errorf("methods %q and %q", told[0].Method, told[3].Method)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // TestADenialSaysWhatWouldHelp: the program inside, or the model that drives it, must
 // not be sent to the policy's owner for what it can do by itself.
 func TestADenialSaysWhatWouldHelp(t *testing.T) {
-	all, err := compileCredentials([]policy.Credential{{Name: "KEY", Secret: "value-of-the-user", Hosts: []string{"api.example"}, Place: "bearer"}})
+	all, err := compileCredentials([]policy.Credential{{Name: "KEY", Secret: "value-of-the-user", Hosts: []string{"api.example"}, Place: "bearer"}}, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/x509"
 	"errors"
 	"net"
@@ -30,6 +31,7 @@ type Outside struct {
 // Networks is what the networks of all runs of one sandbox have in common.
 type Networks struct {
 	Outside Outside // set before the first run
+	Scope   string  // of placeholders, set before the first run; see proxy.Config
 
 	policy   policy.Network             // without the secrets of Credentials
 	serves   bool                       // a run of the policy has a gateway
@@ -50,7 +52,7 @@ func NewNetworks(n *policy.Network) (*Networks, error) {
 	for i := range n.Credentials {
 		n.Credentials[i].Secret = ""
 	}
-	s := &Networks{policy: *n, secrets: func() []policy.Credential { return held }}
+	s := &Networks{Scope: rand.Text(), policy: *n, secrets: func() []policy.Credential { return held }}
 	if s.serves = n.Proxied() || len(n.Loopback) > 0; !s.serves {
 		return s, nil
 	}
@@ -73,7 +75,7 @@ func uncarried(err error) error {
 
 // newGateway makes a run's gateway, which the observer is told of. Who connects to it has to say key, if there is one.
 func (s *Networks) newGateway(key string, o *observer) (*proxy.Proxy, error) {
-	c := proxy.Config{Network: s.policy, Key: key, Dial: s.Outside.Dial, DialUDP: s.Outside.DialUDP, Roots: s.Outside.Roots, Memory: &s.answers}
+	c := proxy.Config{Network: s.policy, Key: key, Dial: s.Outside.Dial, DialUDP: s.Outside.DialUDP, Roots: s.Outside.Roots, Memory: &s.answers, Scope: s.Scope}
 	c.Credentials = s.secrets()
 	if o != nil && o.queue != nil {
 		c.Denied, c.Asked = func(e policy.Connection) { o.denied(ViolationOf(e)) }, o.asked

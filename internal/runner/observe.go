@@ -38,7 +38,7 @@ func (o *observer) numbered(e policy.Event) policy.Event {
 func (o *observer) tell(e policy.Event) { o.queue.Add(o.numbered(e)) }
 
 func (o *observer) denied(v policy.Violation) {
-	o.tell(policy.Event{Kind: policy.EventDenied, Time: v.Time, Denied: &v})
+	o.queue.AddSpare(o.numbered(policy.Event{Kind: policy.EventDenied, Time: v.Time, Denied: &v}))
 }
 
 // asked tells of a question to Decide, or, with a verdict, of its answer.

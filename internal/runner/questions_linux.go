@@ -47,7 +47,7 @@ type grant struct{ what, by, rule string }
 // mostGrants is how many grants a report lists.
 const mostGrants = 64
 
-func newQuestions(sock *os.File, table *refusals, s *Sandbox, o *observer) *questions {
+func newQuestions(sock *os.File, table *refusals, s *Sandbox, run *callback.Memory, o *observer) *questions {
 	ctx, cancel := context.WithCancel(context.Background())
 	q := &questions{
 		table: table, watch: table.watch, sandbox: s, observer: o, sock: sock, cancel: cancel,
@@ -55,7 +55,7 @@ func newQuestions(sock *os.File, table *refusals, s *Sandbox, o *observer) *ques
 	}
 	q.asker = callback.Asker{
 		Ctx: ctx, Spawn: func(f func()) bool { q.working.Go(f); return true }, Patience: s.Policy.Files.DecidesWithin(), Most: mostAsked,
-		Memory: &s.answers,
+		Memory: &s.answers, Run: run,
 	}
 	q.working.Go(q.serve)
 	return q

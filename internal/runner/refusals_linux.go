@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/callback"
 	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
@@ -35,8 +36,9 @@ type refusals struct {
 }
 
 // begin takes the descriptor of the memory that init shares, and that of the socket on which it asks; nil: there is none. With Files.Watch
-// the ring in the memory is emptied from now on, and tell, if there is one, is called again and again; with Files.Decide questions are answered.
-func (r *refusals) begin(f, asks *os.File, s *Sandbox, o *observer, tell func()) {
+// the ring in the memory is emptied from now on, and tell, if there is one, is called again and again; with Files.Decide questions are answered, and
+// run has the answers that last for the run.
+func (r *refusals) begin(f, asks *os.File, s *Sandbox, run *callback.Memory, o *observer, tell func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.file = f; f == nil || !s.Policy.Files.Watch && tell == nil {
@@ -52,7 +54,7 @@ func (r *refusals) begin(f, asks *os.File, s *Sandbox, o *observer, tell func())
 	ended := r.ended
 	r.emptying.Go(func() { r.follow(ended, every, tell) })
 	if asks != nil && r.watch != nil {
-		r.questions = newQuestions(asks, r, s, o)
+		r.questions = newQuestions(asks, r, s, run, o)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/callback"
 	"github.com/holdfast-dev/holdfast/internal/function"
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/stage"
@@ -89,7 +90,7 @@ func (r *Run) listen() {
 	if r.sandbox.Policy.Observe != nil {
 		tell = func() { r.tellRefused(&r.observer) }
 	}
-	r.refusals.begin(r.control.Denials, r.control.Questions, r.sandbox, &r.observer, tell)
+	r.refusals.begin(r.control.Denials, r.control.Questions, r.sandbox, r.answers(), &r.observer, tell)
 	close(r.told)
 	release, released := r.control.AtEnd(), make(chan struct{})
 	go func() { release(); close(released) }() // the mounts end while the stage does, and what it said is read
@@ -144,7 +145,7 @@ func (r *Run) listenInside() {
 			refill = time.AfterFunc(refillAfter, func() { r.prepared.refill() })
 		}
 	}, func() {
-		r.refusals.begin(r.control.Denials, r.control.Questions, r.sandbox, &r.observer, tell)
+		r.refusals.begin(r.control.Denials, r.control.Questions, r.sandbox, r.answers(), &r.observer, tell)
 		close(r.told)
 	})
 	r.stage.Close() // a nil one does not mind
@@ -390,6 +391,14 @@ func (r *Run) killProcess() error {
 		return stuck
 	}
 	return err
+}
+
+// answers has what Files.Decide has answered for the run: that is the session's, as it is of the network's proxies.
+func (r *Run) answers() *callback.Memory {
+	if r.session != nil {
+		return &r.session.answers
+	}
+	return new(callback.Memory)
 }
 
 // killLeft ends what the tool of a session's command has left, once the stage has taken the tool's status from the warden, which ends with it. A stage that is

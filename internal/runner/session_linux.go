@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/callback"
 	"github.com/holdfast-dev/holdfast/internal/function"
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/stage"
@@ -31,8 +32,9 @@ type Session struct {
 	ready   *stage.Template // of the commands for which a process stands ready; nil: none does
 	began   time.Time
 
-	defaults defaults // of its commands
-	outputs  outputs  // which they have printed
+	defaults defaults        // of its commands
+	outputs  outputs         // which they have printed
+	answers  callback.Memory // of Files.Decide, for the session
 	forwards forwards
 	deadline deadline
 	hosts    hosts

@@ -50,7 +50,7 @@ func TestNoGoroutineEmptiesTheRingAfterTheEnd(t *testing.T) {
 			t.Fatal(err)
 		}
 		var r refusals
-		r.begin(f, nil, s, nil, func() {})
+		r.begin(f, nil, s, nil, nil, func() {})
 		r.end()
 		stacks := make([]byte, 1<<20)
 		if n := runtime.Stack(stacks, true); strings.Contains(string(stacks[:n]), "refusals).follow") {

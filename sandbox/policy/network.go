@@ -132,15 +132,16 @@ type Network struct {
 	//
 	// Connections to one host and port, by whatever protocol, are one question, and requests are (where the harness sees
 	// them) that have the same method and path, too: all that wait get the same answer, and so do later ones for as long as [Verdict] For says. A yes to a
-	// connection answers no request. The events and the report name the rule of a remembered answer "Decide, for the
+	// connection answers no request; a no that lasts is to the host and port, whatever is asked of it. The events and the report name the rule of a remembered answer "Decide, for the
 	// run" or "Decide, for the sandbox".
 	Decide func(ctx context.Context, r Request) Verdict `json:"-"`
 	// Patience is how long Decide may take. Zero: 30 seconds.
 	Patience time.Duration
 	// Observe is told of every connection, and of every request that the harness
 	// sees, allowed or denied, once it is over: by one goroutine of each run, in order.
-	// Commands that run at the same time call it at the same time. If it is too slow, calls
-	// are dropped and counted in the report. With Observe set and Hosts empty
+	// Commands that run at the same time call it at the same time. Denials by one rule and for one reason, of one host and
+	// port, are told once, and at the end as a number ([Connection.Again]). If it is too slow, calls
+	// are dropped and counted in the report, those of denials first. With Observe set and Hosts empty
 	// the proxies exist and deny everything.
 	Observe func(c Connection) `json:"-"`
 
@@ -195,5 +196,6 @@ type Connection struct {
 	Sent     int64         `json:"sent"`             // bytes from the tool
 	Received int64         `json:"received"`         // bytes to the tool
 	Duration time.Duration `json:"nanoseconds"`
-	Err      string        `json:"err,omitempty"` // what went wrong with one that was allowed
+	Err      string        `json:"err,omitempty"`   // what went wrong with one that was allowed
+	Again    int           `json:"again,omitempty"` // denials of the same kind after this one; told when the run ends
 }

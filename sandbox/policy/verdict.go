@@ -16,7 +16,7 @@ type Lifetime uint8
 // The lifetimes. Of [Run] and of [Sandbox] the first thousand answers are kept: one more lasts as [Once] does.
 const (
 	Once    Lifetime = iota // for what waits for the answer when it comes
-	Run                     // until the run ends that has asked
+	Run                     // until the run ends that has asked: a command, or the session if it is one of a session's
 	Sandbox                 // for every run of the sandbox, those that go on included
 )
 

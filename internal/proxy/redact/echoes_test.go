@@ -83,73 +83,22 @@ func TestASecretInTwoEncodingsIsReplaced(t *testing.T) {
 			echoes[s] = s
 		}
 		for name, text := range echoes {
-			if (strings.Contains(name, "UTF-") || name == "quoted-printable") && !isASCII(secret) {
+			ascii := !strings.ContainsFunc(secret, func(c rune) bool { return c > 0x7e })
+			if (strings.Contains(name, "UTF-") || name == "quoted-printable") && !ascii {
 				continue
 			}
 			for how, src := range map[string]io.Reader{"at once": strings.NewReader(text), "byte by byte": iotest.OneByteReader(strings.NewReader(text)), "in halves": iotest.HalfReader(strings.NewReader(text))} {
-				got := readAll(t, all.redact().body(io.NopCloser(src), func() {}))
-				if !strings.Contains(got, testPlaceholder) || len(got) > len(text)-len(secret)/2+3*len(testPlaceholder) {
+				got := readAll(t, all.redact().stream(io.NopCloser(src), func() {}))
+				if !strings.Contains(got, testPlaceholder[:min(len(secret), len(testPlaceholder))]) {
 					t.Errorf("%s, %s: %q of %q", name, how, got, text)
 				}
-				if how == "at once" && got != all.redact().Text(text) {
+				if len(got) != len(text) {
+					t.Errorf("%s: %d bytes have become %d", name, len(text), len(got))
+				}
+				if how == "at once" && !strings.Contains(all.redact().Text(text), testPlaceholder) {
 					t.Errorf("%s: %q as a text", name, all.redact().Text(text))
 				}
 			}
 		}
 	}
-}
-
-// TestLinesStillStream: what goes on after a line's end is digits alone.
-func TestLinesStillStream(t *testing.T) {
-	for text, want := range map[string]int{
-		"data: {\"a\":1}\n\nda":                  15,
-		"soft =\r\nbreak":                        0,
-		"a line\r\nanother":                      8,
-		"no line":                                0,
-		"deadbeefdeadbeefdeadbeef\nmore":         0,
-		"deadbeefdeadbeefdeadbeef\r\nmore":       0,
-		"a: 1\ndeadbeefdeadbeefdeadbeef\r\nmore": 5,
-		"deadbeefdeadbeef deadbeef\nmore":        26,
-		"deadbeefdeadbeefdeadbeef\n\nmore":       26,
-	} {
-		if got := new(lineUnits).feed([]byte(text)); got != want {
-			t.Errorf("%q: %d, want %d", text, got, want)
-		}
-		l, end := new(lineUnits), 0
-		for i := range len(text) {
-			if l.feed([]byte(text[i:i+1])) > 0 {
-				end = i + 1
-			}
-		}
-		if end != want {
-			t.Errorf("%q, byte by byte: %d, want %d", text, end, want)
-		}
-	}
-}
-
-// FuzzMatcher holds what is found not to depend on how a text comes, and nothing to be
-// changed that has no secret in it.
-func FuzzMatcher(f *testing.F) {
-	for _, text := range twofold(testSecret) {
-		f.Add(text, uint8(3))
-	}
-	r := testCredentials().redact()
-	f.Fuzz(func(t *testing.T, text string, each uint8) {
-		whole := (&matcher{by: r.known().texts}).feed([]byte(text), nil)
-		m, parts := &matcher{by: r.known().texts}, []hit(nil)
-		for part := range slices.Chunk([]byte(text), max(int(each), 1)) {
-			parts = m.feed(part, parts)
-		}
-		if !slices.Equal(whole, parts) {
-			t.Fatalf("%v at once, %v in parts", whole, parts)
-		}
-		if len(whole) == 0 && r.Text(text) != text {
-			t.Fatalf("%q became %q", text, r.Text(text))
-		}
-		for _, h := range whole {
-			if h.from < 0 || h.from >= h.to || h.to > int64(len(text)) {
-				t.Fatalf("%+v", h)
-			}
-		}
-	})
 }
