@@ -326,7 +326,7 @@ func TestOnlyWhatWasJustMadeIsRecorded(t *testing.T) {
 		if err := between(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
-		if r := s.afterMade(false); r != 0 {
+		if r := s.afterMade(); r != 0 {
 			t.Fatal(r)
 		}
 		if s.statx(at, &sp.name[0]) != 0 {
