@@ -38,7 +38,8 @@ const (
 
 // Allows reports whether p allows an access, and why. It is the one definition of what a policy means: tests compare plans and profiles with it.
 // It explains, and is no gate for what the harness itself does: it looks at no file, and so at no link (see [os.OpenRoot]). Where the
-// tool would find something of the run's own, such as a private /tmp, the answer is false and the reason Private. A policy
+// tool would find something of the run's own, such as a private /tmp, the answer is false and the reason Private. Directories are those
+// that the tool has not made: in its own, protected names are free. A policy
 // that [New] would refuse allows nothing. docs/getting-started.md has what it takes for granted.
 func Allows(p Policy, a Access) (bool, Reason) {
 	return verdict.Answer(p, a)

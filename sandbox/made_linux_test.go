@@ -36,7 +36,7 @@ var madeUses = []struct {
 		"rm -rf node_modules && cp -r t node_modules && rm -rf node_modules t"}},
 }
 
-// ofOrdinary makes a workspace below a home in /home where that can be made, with the repositories of madeOrigin, and returns its policy.
+// madeWorkspace makes a workspace beside the repositories of madeOrigin, and returns it and its policy.
 func madeWorkspace(t *testing.T, w walls) (dir string, p Policy) {
 	kerneltest.Need(t, kerneltest.Command("git"))
 	base := realTemp(t)

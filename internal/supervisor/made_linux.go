@@ -194,17 +194,14 @@ func (m *matcher) isHome(c uint) bool {
 	return top
 }
 
-// beforeMade notes the time, by the clock of the file systems' own, and reports whether the directory that is to be made at resolved path 0 will
-// stand where another has been.
+// beforeMade notes the time, by the clock of the file systems' own.
 //
 //go:norace
-func (s *State) beforeMade() bool {
+func (s *State) beforeMade() {
 	const realtimeCoarse = 5
-	if s.record == 0 || !s.resolved[0].inside {
-		return false
+	if s.record != 0 && s.resolved[0].inside {
+		sys(syscall.SYS_CLOCK_GETTIME, realtimeCoarse, uintptr(unsafe.Pointer(&s.since)), 0, 0, 0)
 	}
-	sys(syscall.SYS_CLOCK_GETTIME, realtimeCoarse, uintptr(unsafe.Pointer(&s.since)), 0, 0, 0)
-	return s.isOld(&s.resolved[0])
 }
 
 // afterMade puts the directory that has just been made at resolved path 0 into the record: 0, or the errno for which it was removed. Another
@@ -212,9 +209,13 @@ func (s *State) beforeMade() bool {
 // was born.
 //
 //go:norace
-func (s *State) afterMade(old bool) int {
+func (s *State) afterMade() int {
 	sp := &s.resolved[0]
-	if s.record == 0 || !sp.inside || s.statx(sp.dir, &sp.name[0]) < 0 || s.seen.mask&statxBirth == 0 || uint32(s.seen.mode)&syscall.S_IFMT != syscall.S_IFDIR {
+	if s.record == 0 || !sp.inside {
+		return 0
+	}
+	old := s.isOld(sp) // another session may have taken the user's directory away since the call began
+	if s.statx(sp.dir, &sp.name[0]) < 0 || s.seen.mask&statxBirth == 0 || uint32(s.seen.mode)&syscall.S_IFMT != syscall.S_IFDIR {
 		return 0
 	}
 	sec, nsec := s.seen.birth[0], s.seen.birth[1]&(1<<32-1)
@@ -299,11 +300,12 @@ func (s *State) leaving(k int) int {
 }
 
 // arriving decides whether what is at resolved path k may come to the name of l. Where a directory of the user's has been no other comes but one
-// in which nothing is free: EXDEV, on which mv makes it anew.
+// in which nothing is free: EXDEV, on which mv makes it anew. It is at resolved path now, k or l: another session may have taken the
+// user's directory away between the first look and the rename.
 //
 //go:norace
-func (s *State) arriving(k, l int) int {
-	a, b := &s.resolved[k&1], &s.resolved[l&1]
+func (s *State) arriving(k, l, now int) int {
+	a, b := &s.resolved[now&1], &s.resolved[l&1]
 	if s.record == 0 || !b.inside {
 		return 0
 	}
@@ -334,13 +336,16 @@ func (s *State) arriving(k, l int) int {
 	return 0
 }
 
-// mayLead decides whether a link whose text is in s.w.b[1] may stand at resolved path l, where a directory or link of the user's has been: it leads to
+// mayLead decides whether a link whose text is path 1 of symlink(2), or else in s.w.b[1], may stand at resolved path l, where a directory or link of the user's has been: it leads to
 // what the tool has not made, by directories that it has not made. Where it leads nowhere yet, or to a file, no directory of the
 // tool's will come.
 //
 //go:norace
 func (s *State) mayLead(l int) int {
 	b, i := &s.w.b[1], uint(0)
+	for j := uint(0); s.op == opSymlink && j <= s.plen[1] && j < pathMax; j++ {
+		b[j] = s.path[1][j&(pathRoom-1)]
+	}
 	s.literal(".")
 	dir := openat(s.resolved[l&1].dir, &s.num[0], oPath|syscall.O_DIRECTORY, 0)
 	if b[0] == '/' {

@@ -326,7 +326,7 @@ func TestOnlyWhatWasJustMadeIsRecorded(t *testing.T) {
 		if err := between(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
 		}
-		if r := s.afterMade(false); r != 0 {
+		if r := s.afterMade(); r != 0 {
 			t.Fatal(r)
 		}
 		if s.statx(at, &sp.name[0]) != 0 {
@@ -341,10 +341,10 @@ func TestOnlyWhatWasJustMadeIsRecorded(t *testing.T) {
 	if err := make(dir + "/users"); err != nil {
 		t.Fatal(err)
 	}
-	var then, now unix.Timespec
+	var then, present unix.Timespec
 	unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &then)
-	for now.Nano() <= then.Nano() { // the clock of file systems
-		unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &now)
+	for present.Nano() <= then.Nano() { // the clock of file systems
+		unix.ClockGettime(unix.CLOCK_REALTIME_COARSE, &present)
 	}
 	if recorded("users", func(string) error { return nil }) {
 		t.Error("an older directory is recorded")

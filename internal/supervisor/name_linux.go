@@ -46,13 +46,13 @@ func (s *State) makeDir() int {
 	if sp.inside && s.m.r16(offNames) > 0 && s.mode&0o1000 == 0 {
 		s.leaveOut(s.mode&^int(s.umask)&writeOthers, ReasonOthers)
 	}
-	old := s.beforeMade()
+	s.beforeMade()
 	r = sys(syscall.SYS_MKDIRAT, uintptr(sp.dir), uintptr(unsafe.Pointer(&sp.name[0])), uintptr(s.mode), 0, 0)
 	if r == 0 {
 		r = s.completed(sp, atRemoveDir)
 	}
 	if r == 0 {
-		r = s.afterMade(old)
+		r = s.afterMade()
 	}
 	return r
 }
@@ -127,15 +127,17 @@ func (s *State) symlink() int {
 		r = s.completes(sp, false)
 	}
 	if r == 0 && s.record != 0 && sp.inside && !s.exists(0) && s.isOld(sp) {
-		for i := uint(0); i <= s.plen[1] && i < pathMax; i++ {
-			s.w.b[1][i] = s.path[1][i&(pathRoom-1)]
-		}
 		r = s.mayLead(0)
 	}
 	if r < 0 {
 		return r
 	}
 	r = sys(syscall.SYS_SYMLINKAT, uintptr(unsafe.Pointer(&s.path[1][0])), uintptr(sp.dir), uintptr(unsafe.Pointer(&sp.name[0])), 0, 0)
+	if r == 0 && s.record != 0 && sp.inside && s.isOld(sp) { // another session may have taken the user's directory away since
+		if r = s.mayLead(0); r < 0 {
+			sys(syscall.SYS_UNLINKAT, uintptr(sp.dir), uintptr(unsafe.Pointer(&sp.name[0])), 0, 0, 0)
+		}
+	}
 	return s.made(0, r)
 }
 

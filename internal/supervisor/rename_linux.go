@@ -33,15 +33,27 @@ func (s *State) rename() int {
 		r = s.leaving(1) // it is replaced, or exchanged
 	}
 	if r == 0 {
-		r = s.arriving(0, 1)
+		r = s.arriving(0, 1, 0)
 	}
 	if r == 0 && s.flags&renameExchange != 0 {
-		r = s.arriving(1, 0)
+		r = s.arriving(1, 0, 1)
 	}
 	if r < 0 {
 		return r
 	}
-	return s.renamed(s.renameNow())
+	if r = s.renamed(s.renameNow()); r < 0 {
+		return r
+	}
+	late := s.arriving(0, 1, 1)
+	if late == 0 && s.flags&renameExchange != 0 {
+		late = s.arriving(1, 0, 0)
+	}
+	if late < 0 {
+		a, b := &s.resolved[0], &s.resolved[1]
+		sys(sysRename, uintptr(b.dir), uintptr(unsafe.Pointer(&b.name[0])), uintptr(a.dir), uintptr(unsafe.Pointer(&a.name[0])), uintptr(s.flags&renameExchange))
+		return late
+	}
+	return r
 }
 
 // renamed looks once more at the new name, and takes it back when it lies in a git directory that was none before.
