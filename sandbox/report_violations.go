@@ -11,7 +11,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/presets"
 	"github.com/holdfast-dev/holdfast/internal/runner"
-	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -73,19 +72,19 @@ func (r *Report) addRefusals(a runner.Account) {
 			line.Notes = append(line.Notes, fmt.Sprintf("%d denials more than are listed", a.Beyond))
 		}
 		if len(a.Made.List) > 0 {
-			line.Notes = append(line.Notes, "made in directories that the tool had made itself: "+shown(a.Made)+"; programs outside may run what these say once they are started or opened there")
+			line.Notes = append(line.Notes, "made in directories that the tool had made itself: "+shown(a.Made.List, a.Made.More)+"; programs outside may run what these say once they are started or opened there")
 		}
 		if len(a.Dots.List) > 0 {
-			line.Notes = append(line.Notes, "new names that begin with a dot and that no list knows: "+shown(a.Dots)+"; look at them before you start programs there, since one may obey them")
+			line.Notes = append(line.Notes, "new names that begin with a dot and that no list knows: "+shown(a.Dots.List, a.Dots.More)+"; look at them before you start programs there, since one may obey them")
 		}
 	}
 }
 
 // shown are the first of the names, in one line.
-func shown(n supervisor.Names) string {
-	slices.Sort(n.List)
-	paths, end := n.List, ""
-	if n.More || len(paths) > mostShown {
+func shown(paths []string, more bool) string {
+	slices.Sort(paths)
+	end := ""
+	if more || len(paths) > mostShown {
 		paths, end = paths[:min(len(paths), mostShown)], " and more"
 	}
 	return errtext.Printable(strings.Join(paths, ", ")) + end
