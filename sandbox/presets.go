@@ -30,9 +30,9 @@ func WorkspaceNet(dir string, hosts ...string) Policy {
 	return p
 }
 
-// Registries returns entries for [Network] Hosts: the registries that tools of this machine ("go", "npm", "yarn", "pnpm", "pip", "uv", "gem",
-// "bundler", "cargo", "maven", "apt") are set to use. It runs those of PATH, outside of a sandbox, for ten seconds at most. A tool that does
-// not say its registry is a [*PolicyError] (all are joined). docs/network.md has the rest.
+// Registries returns entries for [Network] Hosts: the registries of "go", "npm", "pip" and "cargo", by the variables of the environment, and by
+// the tools' defaults without them. It executes nothing and reads no file. Another tool, or a variable without a host, is
+// a [*PolicyError] (all are joined). docs/network.md has the hosts to name for other tools.
 func Registries(tools ...string) ([]string, error) {
 	return presets.Registries(tools...)
 }

@@ -3,10 +3,10 @@
 //
 //	p := presets.Build(dir, true) // policy.Policy: dir can be written
 //
-// Registries asks package tools for the registries that they are set to use, for Network.Hosts.
+// Registries returns the hosts of package registries that variables name, for Network.Hosts.
 //
 // Build reads the environment, the home directory, the system's directories and the links that lead to them, and nothing in dir,
-// whose files a tool may have written. What it grants exists when it is called; internal/resolve looks again.
+// whose files a tool may have written. Package trust decides which links it follows. What it grants exists when it is called; internal/resolve looks again.
 //
 // # Limits
 //
