@@ -5,8 +5,9 @@
 //
 // Registries returns the hosts of package registries that variables name, for Network.Hosts.
 //
-// Build reads the environment, the home directory, the system's directories and the links that lead to them, and nothing in dir,
-// whose files a tool may have written. Package trust decides which links it follows. What it grants exists when it is called; internal/resolve looks again.
+// Build reads the environment, the home directory, the system's directories and the links that lead to them, and
+// nothing in dir, whose files a tool may have written. Package trust decides which links it follows. What it grants
+// exists when it is called; internal/resolve looks again.
 //
 // # Limits
 //

@@ -37,18 +37,20 @@ type rootOnlyScan struct {
 	end   string             // the first directory that was not looked at whole
 }
 
-// A listing is what a directory contained when it was read. As long as its inode and its status change time are the same, it does: adding,
-// removing and renaming entries changes that time (inode(7)).
+// A listing is what a directory contained when it was read. As long as its inode and its status change time are the
+// same, it does: adding, removing and renaming entries changes that time (inode(7)).
 type listing struct {
 	device, inode uint64
 	changed       unix.Timespec
 	entries       []fs.DirEntry
 }
 
-// settled is how old a change has to be, so that another cannot have the same time: file systems count in ticks of at most two seconds.
+// settled is how old a change has to be, so that another cannot have the same time: file systems count in ticks of at
+// most two seconds.
 const settled = 3 * time.Second
 
-// lastListings are of the last scan. The modes of entries are looked at each time: a directory has no trace of their changes.
+// lastListings are of the last scan. The modes of entries are looked at each time: a directory has no trace of their
+// changes.
 var lastListings struct {
 	sync.Mutex
 	of map[string]listing
@@ -88,7 +90,9 @@ func (w *rootOnlyScan) look(trees ...string) {
 				continue
 			}
 			isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR
-			if closed := st.Mode&0o004 == 0 || isDir && st.Mode&0o001 == 0; closed && !w.needed(p, isDir, st.Mode&unix.S_IFMT == unix.S_IFREG && st.Mode&0o111 != 0) {
+			runs := st.Mode&unix.S_IFMT == unix.S_IFREG && st.Mode&0o111 != 0
+			closed := st.Mode&0o004 == 0 || isDir && st.Mode&0o001 == 0
+			if closed && !w.needed(p, isDir, runs) {
 				w.paths = append(w.paths, p)
 			} else if isDir && !slices.Contains(packages, e.Name()) {
 				below = append(below, p)
@@ -104,15 +108,16 @@ func (w *rootOnlyScan) look(trees ...string) {
 	}
 }
 
-// list returns the entries of a directory, in no order, of which it reads one more than may be looked at. What root cannot list is closed
-// to the tool, too.
+// list returns the entries of a directory, in no order, of which it reads one more than may be looked at. What root
+// cannot list is closed to the tool, too.
 func (w *rootOnlyScan) list(dir string) []fs.DirEntry {
 	var st unix.Stat_t
 	if unix.Stat(dir, &st) != nil {
 		return nil
 	}
 	now := listing{device: uint64(st.Dev), inode: st.Ino, changed: st.Ctim}
-	if known := w.known[dir]; known.entries != nil && known.device == now.device && known.inode == now.inode && known.changed == now.changed {
+	known := w.known[dir]
+	if known.device == now.device && known.inode == now.inode && known.changed == now.changed {
 		now = known
 	} else if d, err := regularfile.OpenDir(dir); err == nil {
 		now.entries, _ = d.ReadDir(w.left + 1) // what could be read counts
@@ -124,13 +129,15 @@ func (w *rootOnlyScan) list(dir string) []fs.DirEntry {
 	return now.entries[:min(len(now.entries), w.left+1)]
 }
 
-// needed reports whether programs of PATH need what others cannot read: a directory that leads to one of PATH, and in a toolchain of
-// root's own a program. A toolchain is what a directory named bin lies in, unless that contains a tree that is scanned. Where others may
-// enter it, it is not root's own, and a directory in it that is closed to them is so for a reason.
+// needed reports whether programs of PATH need what others cannot read: a directory that leads to one of PATH, and in
+// a toolchain of root's own a program. A toolchain is what a directory named bin lies in, unless that contains a tree
+// that is scanned. Where others may enter it, it is not root's own, and a directory in it that is closed to them is so
+// for a reason.
 func (w *rootOnlyScan) needed(p string, isDir, runs bool) bool {
 	for _, dir := range w.used {
-		root := dir
-		if around := path.Dir(dir); path.Base(dir) == "bin" && !slices.ContainsFunc(w.trees, func(tree string) bool { return pathrule.Within(tree, around) }) {
+		root, around := dir, path.Dir(dir)
+		system := func(tree string) bool { return pathrule.Within(tree, around) }
+		if path.Base(dir) == "bin" && !slices.ContainsFunc(w.trees, system) {
 			root = around
 		}
 		if isDir && pathrule.Within(dir, p) || runs && pathrule.Within(p, root) {

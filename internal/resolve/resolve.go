@@ -296,14 +296,12 @@ func (r *Resolver) Put(u Rule) error {
 	switch {
 	case !taken, u.Kind == pathrule.Socket && (first.Kind == pathrule.Read || first.Kind == pathrule.Write):
 		r.Rules[u.Path] = u
-	case first.Kind == pathrule.Read && u.Kind == pathrule.CopyOnWrite, first.Kind == pathrule.CopyOnWrite && u.Kind == pathrule.Read:
-		if first.Kind == pathrule.Read { // a copy can be read
-			u.AlsoRead = true
-			r.Rules[u.Path] = u
-		} else {
-			first.AlsoRead = true
-			r.Rules[u.Path] = first
-		}
+	case first.Kind == pathrule.Read && u.Kind == pathrule.CopyOnWrite: // a copy can be read
+		u.AlsoRead = true
+		r.Rules[u.Path] = u
+	case first.Kind == pathrule.CopyOnWrite && u.Kind == pathrule.Read:
+		first.AlsoRead = true
+		r.Rules[u.Path] = first
 	case first.Kind != u.Kind || first.File != u.File:
 		return r.contradicts(u, first)
 	}
