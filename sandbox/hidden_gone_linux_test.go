@@ -126,3 +126,27 @@ func TestKernelHiddenPathIsNeverShownInARace(t *testing.T) {
 		}
 	})
 }
+
+// TestKernelReadOfACopyOnWriteDirectory: a caller names a directory that the policy shows copy-on-write, as a preset does with a build cache.
+func TestKernelReadOfACopyOnWriteDirectory(t *testing.T) {
+	eachUser(t, func(t *testing.T) {
+		ws, cache := t.TempDir(), t.TempDir()
+		if err := os.WriteFile(cache+"/f", []byte("cached\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		p := Workspace(ws)
+		p.Files.CopyOnWrite = append(p.Files.CopyOnWrite, cache)
+		p.Files.Read = append(p.Files.Read, cache)
+		out, err := must(New(p)).Command("sh", "-c", "cat "+cache+"/f; echo x >"+cache+"/g && cat "+cache+"/g").CombinedOutput()
+		if err != nil || string(out) != "cached\nx\n" {
+			t.Errorf("%q, %v", out, err)
+		}
+		if _, err := os.Stat(cache + "/g"); err == nil {
+			t.Error("the host's directory was written")
+		}
+		p.Files.Write = append(p.Files.Write, cache)
+		if _, err := New(p); err == nil {
+			t.Error("Write and CopyOnWrite of one directory are no contradiction")
+		}
+	})
+}

@@ -12,12 +12,13 @@ func ReadOnly(dir string) Policy {
 	return presets.Build(dir, false)
 }
 
-// Workspace returns the policy of the default sandbox: dir can be written, but for [policy.ProtectedNames], and so can a private /tmp,
-// /var/tmp and HOME, and copies of build caches. The system and the toolchains on PATH can be read, without secrets. Variables pass if they
-// are no secret ([policy.SecretNames]). There is no network. docs/getting-started.md has the rest, as what it is for root and on macOS.
+// Workspace returns the policy of the default sandbox: dir can be written, but for [policy.ProtectedNames], and so can
+// a private /tmp, /var/tmp and HOME, and copies of build caches. The system and the toolchains on PATH can be read,
+// without secrets. Variables pass if they are no secret ([policy.SecretNames]). There is no network.
+// docs/getting-started.md has the rest, as what it is for root and on macOS.
 //
-// It looks at this host when it is called, and at nothing in dir, which a tool may have written. It does not fail: of a dir that cannot be a
-// workspace [New] returns a [*PolicyError] that says why.
+// It looks at this host when it is called, and at nothing in dir, which a tool may have written. It does not fail: of
+// a dir that cannot be a workspace [New] returns a [*PolicyError] that says why.
 func Workspace(dir string) Policy {
 	return presets.Build(dir, true)
 }
@@ -30,9 +31,10 @@ func WorkspaceNet(dir string, hosts ...string) Policy {
 	return p
 }
 
-// Registries returns entries for [Network] Hosts: the registries that tools of this machine ("go", "npm", "yarn", "pnpm", "pip", "uv", "gem",
-// "bundler", "cargo", "maven", "apt") are set to use. It runs those of PATH, outside of a sandbox, for ten seconds at most. A tool that does
-// not say its registry is a [*PolicyError] (all are joined). docs/network.md has the rest.
+// Registries returns entries for [Network] Hosts: the registries of "go", "npm", "pip" and "cargo", by the variables
+// of the environment, and by the tools' defaults without them. It executes nothing and reads no file. Another tool, or
+// a variable without a host, is a [*PolicyError] (all are joined). docs/network.md has the hosts to name for other
+// tools.
 func Registries(tools ...string) ([]string, error) {
 	return presets.Registries(tools...)
 }

@@ -176,6 +176,8 @@ func (c *compilation) place(i int, e resolve.Entry) error {
 	case pathrule.CopyOnWrite:
 		if c.Facts.Overlay.Yes() {
 			c.do(plan.Overlay{Lower: e.Path, At: e.Path, Slot: fmt.Sprintf("o%d", i), Of: c.shared.of(e)}, m, "")
+		} else if e.AlsoRead {
+			c.do(plan.Bind{Source: e.Path, At: e.Path, Dir: true}, m, "no overlayfs here: it is only read")
 		} else {
 			c.do(plan.Private{At: e.Path, Slot: fmt.Sprintf("p%d", i), Mode: 0o700}, m, "no overlayfs here: it starts empty")
 		}

@@ -63,9 +63,9 @@ type (
 		Slot string
 		Mode uint32
 	}
-	// Hide covers a file or directory with an empty one that has no permissions. It may be gone when the run begins, if the
-	// directory around it is In still: what another has moved away is shown somewhere else. With Spare
-	// it may be gone with its directory, or lie where not even the sandbox's first process gets to.
+	// Hide covers a file or directory with an empty one that has no permissions. It may be gone when the run begins,
+	// if the directory around it is In still: what another has moved away is shown somewhere else. With Spare it may
+	// be gone with its directory, or lie where not even the sandbox's first process gets to.
 	Hide struct {
 		Path  string
 		Dir   bool
@@ -74,10 +74,10 @@ type (
 	}
 	// Cover shows a file of the new root at the path of another, in its stead.
 	Cover struct{ Path, By string }
-	// Proc mounts a new procfs, with what is not per process read-only or hidden. With Network the settings of
-	// the network stay within reach of a Loopback with Free. With Uncovered nothing is read-only or hidden: the kernel
-	// lets a sandbox inside mount a /proc of its own only while one without covers is there. With Shared it is the harness's own, with
-	// what covers parts of that, and read-only.
+	// Proc mounts a new procfs, with what is not per process read-only or hidden. With Network the settings of the
+	// network stay within reach of a Loopback with Free. With Uncovered nothing is read-only or hidden: the kernel
+	// lets a sandbox inside mount a /proc of its own only while one without covers is there. With Shared it is the
+	// harness's own, with what covers parts of that, and read-only.
 	Proc struct {
 		Quotas    Quotas
 		Network   bool
@@ -86,10 +86,11 @@ type (
 	}
 	// PTYs mounts a new devpts with its ptmx.
 	PTYs struct{}
-	// Queues mounts the POSIX message queues of the new ipc namespace at /dev/mqueue (mq_overview(7)), where the kernel has
-	// any. Without the mount Landlock, which knows the rule for it by then, would refuse mq_open(2).
+	// Queues mounts the POSIX message queues of the new ipc namespace at /dev/mqueue (mq_overview(7)), where the
+	// kernel has any. Without the mount Landlock, which knows the rule for it by then, would refuse mq_open(2).
 	Queues struct{}
-	// Pivot makes the new root the root and lets go of the old. With Chroot that stays beneath the new root, which is mounted on it.
+	// Pivot makes the new root the root and lets go of the old. With Chroot that stays beneath the new root, which is
+	// mounted on it.
 	Pivot struct{ Chroot bool }
 	// SealRoot makes the root's own tmpfs read-only.
 	SealRoot struct{}
@@ -103,11 +104,12 @@ type (
 	// harness's root for CheckRoot: no rule of Landlock can reach it. Fresh: one of
 	// its own, not the scratch's.
 	UnnamedTree struct{ Fresh bool }
-	// Loopback brings up lo, in the new network namespace if there is one. With Here it
-	// is the one that init was cloned into, which is then made with the others. With Free, ports
-	// below 1024 can be bound there (net.ipv4.ip_unprivileged_port_start), and the group with the number Group in init's user
-	// namespace can send echo requests (net.ipv4.ping_group_range): both settings belong to the network namespace.
-	// With Apart the namespace is made in a user namespace of another user's: root does not need CAP_NET_ADMIN then, nor does it get that.
+	// Loopback brings up lo, in the new network namespace if there is one. With Here it is the one that init was
+	// cloned into, which is then made with the others. With Free, ports below 1024 can be bound there
+	// (net.ipv4.ip_unprivileged_port_start), and the group with the number Group in init's user namespace can send
+	// echo requests (net.ipv4.ping_group_range): both settings belong to the network namespace. With Apart the
+	// namespace is made in a user namespace of another user's: root does not need CAP_NET_ADMIN then, nor does it get
+	// that.
 	Loopback struct {
 		Here  bool
 		Apart bool

@@ -127,9 +127,9 @@ func (b *Builder) showable(p string) (at *resolve.Target, ok bool) {
 	return at, ok && !b.holdsSecret(at.Path)
 }
 
-// trusted reports whether a path may be shown, for all that is known of its place: every link on the way stands where no tool could have made it.
-// What a tool could have made may be a directory itself, but for the workspace's and what others can replace in a shared directory. Not shown
-// are what contains the home, and what the sandbox replaces.
+// trusted reports whether a path may be shown, for all that is known of its place: every link on the way stands where
+// no tool could have made it. What a tool could have made may be a directory itself, but for the workspace's and what
+// others can replace in a shared directory. Not shown are what contains the home, and what the sandbox replaces.
 func (b *Builder) trusted(p string) (at *resolve.Target, ok bool) {
 	if !validPath(p, pathrule.Read) {
 		return nil, false
@@ -146,10 +146,12 @@ func (b *Builder) trusted(p string) (at *resolve.Target, ok bool) {
 	return at, true
 }
 
-// exchangeable reports whether what stands at a canonical path lies in the workspace, or where other users can put another in its place. Below
-// a shared directory the user's own are as good as those of a home, as far as no other user can write on the way to them.
+// exchangeable reports whether what stands at a canonical path lies in the workspace, or where other users can put
+// another in its place. Below a shared directory the user's own are as good as those of a home, as far as no other
+// user can write on the way to them.
 func (b *Builder) exchangeable(p string) bool {
-	return pathrule.WithinAny(p, b.tree) || slices.ContainsFunc(b.shared, func(dir string) bool { return pathrule.Within(p, dir) && !b.places.Own(p, dir) })
+	others := func(dir string) bool { return pathrule.Within(p, dir) && !b.places.Own(p, dir) }
+	return pathrule.WithinAny(p, b.tree) || slices.ContainsFunc(b.shared, others)
 }
 
 // holdsSecret reports whether p, which is canonical, is a secret of the home, lies in
@@ -257,8 +259,8 @@ func CheckKept(dir string, _ bool) (problem, remedy string) {
 	return problem, remedy
 }
 
-// isKept reports whether real lies in a directory of a program's own in a cache or state directory of home, and is no build cache: what
-// is there, programs make again or take for their own alone.
+// isKept reports whether real lies in a directory of a program's own in a cache or state directory of home, and is no
+// build cache: what is there, programs make again or take for their own alone.
 func (b *Builder) isKept(real, home string) bool {
 	if !b.kept {
 		return false

@@ -3,13 +3,14 @@
 //
 //	p := presets.Build(dir, true) // policy.Policy: dir can be written
 //
-// Registries asks package tools for the registries that they are set to use, for Network.Hosts.
+// Registries returns the hosts of package registries that variables name, for Network.Hosts.
 //
 // Git itself lists the user's settings, file by file, if it lies where no tool could have written it: nothing of dir is read for that. A text that git has
 // listed is not asked about again.
 //
-// Build reads the environment, the home directory, the system's directories and the links that lead to them, and nothing in dir,
-// whose files a tool may have written. What it grants exists when it is called; internal/resolve looks again.
+// Build reads the environment, the home directory, the system's directories and the links that lead to them, and
+// nothing in dir, whose files a tool may have written. Package trust decides which links it follows. What it grants
+// exists when it is called; internal/resolve looks again.
 //
 // # Limits
 //

@@ -13,8 +13,9 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// A registrySetting is a variable that names a tool's registries, and what the tool uses without it: as the tools document
-// them (go help goproxy, go help module-auth; npm's "config"; pip's "Configuration"; The Cargo Book's "Environment Variables").
+// A registrySetting is a variable that names a tool's registries, and what the tool uses without it: as the tools
+// document them (go help goproxy, go help module-auth; npm's "config"; pip's "Configuration"; The Cargo Book's
+// "Environment Variables").
 type registrySetting struct{ variable, otherwise string }
 
 var registryTools = map[string][]registrySetting{
@@ -24,8 +25,8 @@ var registryTools = map[string][]registrySetting{
 	"pip":   {{"PIP_INDEX_URL", "https://pypi.org https://files.pythonhosted.org"}, {"PIP_EXTRA_INDEX_URL", ""}},
 }
 
-// Registries returns what sandbox.Registries does. It reads the environment alone: a tool inside has a private HOME, without the
-// settings of the user's.
+// Registries returns what sandbox.Registries does. It reads the environment alone: a tool inside has a private HOME,
+// without the settings of the user's.
 func Registries(tools ...string) (hosts []string, err error) {
 	var failed []error
 	for _, tool := range tools {
@@ -35,12 +36,14 @@ func Registries(tools ...string) (hosts []string, err error) {
 				"name the hosts yourself, or one of "+strings.Join(slices.Sorted(maps.Keys(registryTools)), ", ")))
 		}
 		for _, v := range os.Environ() { // cargo's other registries
-			if name, _, _ := strings.Cut(v, "="); tool == "cargo" && strings.HasPrefix(name, "CARGO_REGISTRIES_") && strings.HasSuffix(name, "_INDEX") {
+			name, _, _ := strings.Cut(v, "=")
+			if tool == "cargo" && strings.HasPrefix(name, "CARGO_REGISTRIES_") && strings.HasSuffix(name, "_INDEX") {
 				settings = append(settings, registrySetting{variable: name})
 			}
 		}
 		for _, s := range settings {
-			list, err := registryHosts(tool, s.variable, cmp.Or(os.Getenv(s.variable), os.Getenv(strings.ToUpper(s.variable)), s.otherwise))
+			value := cmp.Or(os.Getenv(s.variable), os.Getenv(strings.ToUpper(s.variable)), s.otherwise)
+			list, err := registryHosts(tool, s.variable, value)
 			if err != nil {
 				failed = append(failed, err)
 			}
@@ -57,8 +60,9 @@ func Registries(tools ...string) (hosts []string, err error) {
 	return hosts, nil
 }
 
-// registryHosts returns the hosts that the value of a variable names. GOPROXY has URLs or names of hosts between commas and bars; GOSUMDB a
-// name, maybe with a key, and maybe a URL; the others have URLs between spaces, cargo's with a protocol before them.
+// registryHosts returns the hosts that the value of a variable names. GOPROXY has URLs or names of hosts between
+// commas and bars; GOSUMDB a name, maybe with a key, and maybe a URL; the others have URLs between spaces, cargo's
+// with a protocol before them.
 func registryHosts(tool, variable, value string) (hosts []string, err error) {
 	urls := strings.Fields(value)
 	switch variable {
@@ -114,12 +118,14 @@ func registryHost(tool, variable, raw string) (string, error) {
 	}
 	p := policy.Policy{Network: policy.Network{Hosts: []string{host}}}
 	if err := p.Validate(); err != nil {
-		return "", &policy.PolicyError{Field: "Registries", Value: tool, Problem: variable + " has a host that Network.Hosts does not take", Err: err}
+		problem := variable + " has a host that Network.Hosts does not take"
+		return "", &policy.PolicyError{Field: "Registries", Value: tool, Problem: problem, Err: err}
 	}
 	return host, nil
 }
 
-// unsaid is the error for a tool whose registries are not known. No part of it is a value of a setting: a URL may have a password.
+// unsaid is the error for a tool whose registries are not known. No part of it is a value of a setting: a URL may have
+// a password.
 func unsaid(tool, problem, remedy string) error {
 	return &policy.PolicyError{Field: "Registries", Value: tool, Problem: problem, Remedy: remedy}
 }

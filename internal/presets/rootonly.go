@@ -1,3 +1,5 @@
+//go:build unix
+
 package presets
 
 import (
@@ -5,13 +7,13 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/regularfile"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
+	"golang.org/x/sys/unix"
 )
 
 // scannedTrees are where a preset for a root harness looks for what other users cannot
@@ -27,97 +29,127 @@ const mostEntries = 2000
 // runs as root has root's uid and could read it.
 type rootOnlyScan struct {
 	used  []string // directories of PATH, whose programs stay visible
+	trees []string
 	paths []string
-	left  int    // how many entries may still be looked at; below 0: there were more
-	end   string // the first directory that was not looked at whole
+	known map[string]listing // of an earlier scan
+	read  map[string]listing // of this one
+	left  int                // how many entries may still be looked at; below 0: there were more
+	end   string             // the first directory that was not looked at whole
 }
 
-// lastScan remembers the last result of [Builder.rootOnly]: a walk takes milliseconds,
-// so its result serves for a minute.
-var lastScan struct {
+// A listing is what a directory contained when it was read. As long as its inode and its status change time are the
+// same, it does: adding, removing and renaming entries changes that time (inode(7)).
+type listing struct {
+	device, inode uint64
+	changed       unix.Timespec
+	entries       []fs.DirEntry
+}
+
+// settled is how old a change has to be, so that another cannot have the same time: file systems count in ticks of at
+// most two seconds.
+const settled = 3 * time.Second
+
+// lastListings are of the last scan. The modes of entries are looked at each time: a directory has no trace of their
+// changes.
+var lastListings struct {
 	sync.Mutex
-	at   time.Time
-	of   string
-	walk rootOnlyScan
+	of map[string]listing
 }
 
 // rootOnly returns what of the system only root can read. A note says where the scan ended early.
 func (b *Builder) rootOnly() []string {
 	used := b.Canonical(b.search...)
-	m := &lastScan
+	m := &lastListings
 	m.Lock()
 	defer m.Unlock()
-	if of := strings.Join(used, ":"); m.at.IsZero() || time.Since(m.at) > time.Minute || m.of != of {
-		etc := &rootOnlyScan{used: used, left: 1 << 20}
-		etc.look("/etc")
-		w := rootOnlyScan{used: used, left: mostEntries, paths: etc.paths}
-		w.look(scannedTrees...)
-		m.walk, m.of, m.at = w, of, time.Now()
-	}
-	if m.walk.left < 0 {
-		b.notes = append(b.notes, policy.Note{At: m.walk.end, Rule: "hide what only root can read", Class: "in part",
+	etc := &rootOnlyScan{used: used, left: 1 << 20, known: m.of, read: map[string]listing{}}
+	etc.look("/etc")
+	w := &rootOnlyScan{used: used, left: mostEntries, paths: etc.paths, known: m.of, read: etc.read}
+	w.look(scannedTrees...)
+	m.of = w.read
+	if w.left < 0 {
+		b.notes = append(b.notes, policy.Note{At: w.end, Rule: "hide what only root can read", Class: "in part",
 			Why: "there is more than a preset looks at: keep secrets out of it, or add them to Files.Hide"})
 	}
-	return slices.DeleteFunc(slices.Clone(m.walk.paths), func(p string) bool { return pathrule.WithinAny(p, b.own) })
+	return slices.DeleteFunc(w.paths, func(p string) bool { return pathrule.WithinAny(p, b.own) })
 }
 
 // look scans trees breadth-first, so that what is not reached lies deepest.
 func (w *rootOnlyScan) look(trees ...string) {
+	w.trees = trees
 	queue := slices.Clone(trees)
 	for i := 0; i < len(queue); i++ {
 		dir := queue[i]
-		entries := readNames(dir, w.left+1)
+		entries := w.list(dir)
 		w.left -= len(entries)
+		var below []string
 		for _, e := range entries {
-			w.note(pathrule.Join(dir, e.Name()), e)
+			p := pathrule.Join(dir, e.Name())
+			var st unix.Stat_t
+			if e.Type()&fs.ModeSymlink != 0 || unix.Lstat(p, &st) != nil {
+				continue
+			}
+			isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR
+			runs := st.Mode&unix.S_IFMT == unix.S_IFREG && st.Mode&0o111 != 0
+			closed := st.Mode&0o004 == 0 || isDir && st.Mode&0o001 == 0
+			if closed && !w.needed(p, isDir, runs) {
+				w.paths = append(w.paths, p)
+			} else if isDir && !slices.Contains(packages, e.Name()) {
+				below = append(below, p)
+			}
 		}
 		if w.left < 0 {
 			w.end = dir
 			return
 		}
-		if !slices.Contains(scannedTrees, dir) && isRuntime(dir, entries) {
-			continue
+		if slices.Contains(scannedTrees, dir) || !isRuntime(dir, entries) {
+			queue = append(queue, below...)
 		}
-		for _, e := range entries {
-			if p := pathrule.Join(dir, e.Name()); e.IsDir() && !slices.Contains(packages, e.Name()) && !slices.Contains(w.paths, p) {
-				queue = append(queue, p)
+	}
+}
+
+// list returns the entries of a directory, in no order, of which it reads one more than may be looked at. What root
+// cannot list is closed to the tool, too.
+func (w *rootOnlyScan) list(dir string) []fs.DirEntry {
+	var st unix.Stat_t
+	if unix.Stat(dir, &st) != nil {
+		return nil
+	}
+	now := listing{device: uint64(st.Dev), inode: st.Ino, changed: st.Ctim}
+	known := w.known[dir]
+	if known.device == now.device && known.inode == now.inode && known.changed == now.changed {
+		now = known
+	} else if d, err := regularfile.OpenDir(dir); err == nil {
+		now.entries, _ = d.ReadDir(w.left + 1) // what could be read counts
+		d.Close()
+	}
+	if w.read != nil && len(now.entries) <= w.left && time.Since(time.Unix(st.Ctim.Unix())) > settled {
+		w.read[dir] = now
+	}
+	return now.entries[:min(len(now.entries), w.left+1)]
+}
+
+// needed reports whether programs of PATH need what others cannot read: a directory that leads to one of PATH, and in
+// a toolchain of root's own a program. A toolchain is what a directory named bin lies in, unless that contains a tree
+// that is scanned. Where others may enter it, it is not root's own, and a directory in it that is closed to them is so
+// for a reason.
+func (w *rootOnlyScan) needed(p string, isDir, runs bool) bool {
+	for _, dir := range w.used {
+		root, around := dir, path.Dir(dir)
+		system := func(tree string) bool { return pathrule.Within(tree, around) }
+		if path.Base(dir) == "bin" && !slices.ContainsFunc(w.trees, system) {
+			root = around
+		}
+		if isDir && pathrule.Within(dir, p) || runs && pathrule.Within(p, root) {
+			return true
+		}
+		if isDir && pathrule.Within(p, root) {
+			if info, err := os.Lstat(root); err == nil && info.Mode().Perm()&0o005 != 0o005 {
+				return true
 			}
 		}
 	}
-}
-
-// note adds an entry that others cannot read, unless programs of PATH need it: a directory
-// that leads to one of PATH or lies in its toolchain, and an executable file there.
-func (w *rootOnlyScan) note(p string, e fs.DirEntry) {
-	if e.Type()&fs.ModeSymlink != 0 {
-		return
-	}
-	info, err := e.Info()
-	if err != nil || info.Mode()&0o004 != 0 && (!e.IsDir() || info.Mode()&0o001 != 0) {
-		return
-	}
-	for _, dir := range w.used {
-		root := dir
-		if path.Base(dir) == "bin" && !slices.Contains(scannedTrees, path.Dir(dir)) {
-			root = path.Dir(dir)
-		}
-		switch runs := info.Mode()&0o111 != 0; {
-		case e.IsDir() && (pathrule.Within(dir, p) || pathrule.Within(p, root)), runs && info.Mode().IsRegular() && pathrule.Within(p, root):
-			return
-		}
-	}
-	w.paths = append(w.paths, p)
-}
-
-// readNames returns at most n entries of dir, in no order.
-func readNames(dir string, n int) []fs.DirEntry {
-	d, err := regularfile.OpenDir(dir)
-	if err != nil {
-		return nil // what root cannot list is closed to the tool, too
-	}
-	defer d.Close()
-	entries, _ := d.ReadDir(n)
-	return entries
+	return false
 }
 
 // packages are directories that package managers fill with thousands of public files.

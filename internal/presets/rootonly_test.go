@@ -1,6 +1,9 @@
+//go:build unix
+
 package presets
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -8,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/internal/fixture"
+	"golang.org/x/sys/unix"
 )
 
 // closedIn makes a tree with these modes and walks its directories "etc" and "opt".
@@ -43,6 +47,10 @@ func TestClosedIsWhatOthersCannotRead(t *testing.T) {
 		{"one that they enter and cannot list", nil, map[string]fs.FileMode{"opt/odd": 0o711}, []string{"opt/odd/f"}, "opt/odd"},
 		{"root's own programs run", []string{"opt/tool/bin"}, map[string]fs.FileMode{"opt/tool": 0o700, "opt/tool/lib": 0o700, "opt/tool/bin/x": 0o700, "opt/tool/key": 0o600},
 			[]string{"opt/tool/bin/x", "opt/tool/lib/f", "opt/tool/key"}, "opt/tool/key"},
+		{"what is closed in a toolchain that others enter", []string{"opt/app/bin"}, map[string]fs.FileMode{"opt/app/secrets": 0o700, "opt/app/bin/x": 0o700},
+			[]string{"opt/app/bin/x", "opt/app/secrets/key"}, "opt/app/secrets"},
+		{"a toolchain around a tree of the system", []string{"bin", "opt/bin"}, map[string]fs.FileMode{"opt/x": 0o700, "opt/run": 0o700, "opt/bin/x": 0o700},
+			[]string{"opt/x/key", "opt/run", "opt/bin/x"}, "opt/run opt/x"},
 		{"a runtime's packages are not looked at, its own entries are", nil, map[string]fs.FileMode{"opt/py/lib/x/f": 0o600, "opt/py/.env": 0o600},
 			[]string{"opt/py/pyvenv.cfg", "opt/py/lib/x/f", "opt/py/.env"}, "opt/py/.env"},
 	} {
@@ -52,6 +60,31 @@ func TestClosedIsWhatOthersCannotRead(t *testing.T) {
 				t.Errorf("got %s, want %s (left %d)", got, tt.want, w.left)
 			}
 		})
+	}
+}
+
+// TestClosedIsLookedAtAnew: the entries of a directory are kept, and their modes are not.
+func TestClosedIsLookedAtAnew(t *testing.T) {
+	w, root := closedIn(t, nil, nil, "opt/app/a", "opt/app/b")
+	if got := below(root, w.paths); got != "" {
+		t.Fatalf("got %s", got)
+	}
+	known := map[string]listing{}
+	for _, dir := range []string{"/etc", "/opt", "/opt/app"} { // as they are once their changes are some seconds old
+		var st unix.Stat_t
+		entries, err := os.ReadDir(root + dir)
+		if err = errors.Join(err, unix.Stat(root+dir, &st)); err != nil {
+			t.Fatal(err)
+		}
+		known[root+dir] = listing{uint64(st.Dev), st.Ino, st.Ctim, entries}
+	}
+	if err := os.Chmod(root+"/opt/app/a", 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w = &rootOnlyScan{left: mostEntries, known: known}
+	w.look(root+"/etc", root+"/opt")
+	if got := below(root, w.paths); got != "opt/app/a" {
+		t.Errorf("got %s", got)
 	}
 }
 

@@ -12,7 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// foundByHome are the variables of toolchains that look below HOME without them, and that write nothing there at their use.
+// foundByHome are the variables of toolchains that look below HOME without them, and that write nothing there at their
+// use.
 var foundByHome = []string{"PYENV_ROOT", "RBENV_ROOT", "NODENV_ROOT", "GOENV_ROOT", "ASDF_DATA_DIR", "NVM_DIR", "OPAMROOT"}
 
 // prefixMarks tell a toolchain's own directory from one that merely has a bin:
@@ -75,7 +76,8 @@ func (b *Builder) toolchain(t trust.Toolchain, write bool) {
 	}
 }
 
-// root names a toolchain's root by its variable: HOME can be another directory, Files.Home, or the run's own without namespaces.
+// root names a toolchain's root by its variable: HOME can be another directory, Files.Home, or the run's own without
+// namespaces.
 func (b *Builder) root(variable, dir string) {
 	if b.roots == nil {
 		b.roots = map[string]string{}
@@ -133,16 +135,17 @@ func (b *Builder) toolPath() string {
 // maxTools bounds how many names of one directory are looked at for links.
 const maxTools = 4096
 
-// linked grants what the links in a directory of PATH lead to: the toolchain that a tool belongs to, or only its file. In a toolchain and in the
-// system, but for /usr/local, they lead nowhere else. Links that a tool can have made, as those of a Python environment of another project, show a
-// toolchain of the home and nothing else.
+// linked grants what the links in a directory of PATH lead to: the toolchain that a tool belongs to, or only its file.
+// In a toolchain and in the system, but for /usr/local, they lead nowhere else. Links that a tool can have made, as
+// those of a Python environment of another project, show a toolchain of the home and nothing else.
 func (b *Builder) linked(dir string) {
 	at := b.Find(dir)
 	if b.inParts(dir) {
 		return
 	}
 	held := b.places.HoldsIn(at.Path)
-	if held && b.shows(path.Dir(at.Path)) && !slices.Contains([]string{"/usr/local/bin", "/usr/local/sbin", "/opt/bin"}, at.Path) {
+	local := slices.Contains([]string{"/usr/local/bin", "/usr/local/sbin", "/opt/bin"}, at.Path)
+	if held && b.shows(path.Dir(at.Path)) && !local {
 		return
 	}
 	d, err := regularfile.OpenDir(at.Path)

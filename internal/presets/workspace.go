@@ -35,7 +35,8 @@ func (b *Builder) checkWorkspace(write bool) (problem, remedy string) {
 // one, or lies where programs outside execute or obey what they find. A workspace
 // that can only be read has to be no more than one of those that contain too much.
 func (b *Builder) notAProject(real string, write bool) string {
-	for _, p := range slices.Concat(shared, systemTrees, trust.System, []string{b.home, b.homeReal, "/var", "/dev", "/proc"}) {
+	more := []string{b.home, b.homeReal, "/var", "/dev", "/proc"}
+	for _, p := range slices.Concat(shared, systemTrees, trust.System, more) {
 		if p != real && p != "" && pathrule.Within(p, real) {
 			return "it contains " + p
 		}
@@ -138,7 +139,9 @@ func (b *Builder) inRepository(dir string) bool {
 }
 
 func (b *Builder) isRepository(dir string) bool {
-	return slices.ContainsFunc(trust.Repository, func(mark string) bool { return b.plain.Find(pathrule.Join(dir, mark)).Err == nil })
+	return slices.ContainsFunc(trust.Repository, func(mark string) bool {
+		return b.plain.Find(pathrule.Join(dir, mark)).Err == nil
+	})
 }
 
 // plantedLink returns a link on the way to the workspace, which r has followed, that a

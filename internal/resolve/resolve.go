@@ -25,15 +25,16 @@ type Tree struct {
 
 // Entry is one rule. What lies below it is of its kind, down to the next entry.
 type Entry struct {
-	Path   string
-	Kind   pathrule.Kind
-	Dir    bool        // a directory; otherwise a file of any type
-	Kept   bool        // it is Files.Tmp or Files.Home
-	device bool        // a device file
-	Shown  bool        // a socket that the entry around it shows already
-	File   policy.File // of kind fileMake
-	In     plan.FileID // of kind Hide: the directory around it
-	Own    string      // of kind CopyOnWrite: every directory below this one on the way to Path, and Path, is the user's own
+	Path     string
+	Kind     pathrule.Kind
+	Dir      bool        // a directory; otherwise a file of any type
+	Kept     bool        // it is Files.Tmp or Files.Home
+	device   bool        // a device file
+	Shown    bool        // a socket that the entry around it shows already
+	File     policy.File // of kind fileMake
+	In       plan.FileID // of kind Hide: the directory around it
+	AlsoRead bool        // of kind CopyOnWrite: Files.Read lists it too
+	Own      string      // of kind CopyOnWrite: every directory below this one on the way to Path, and Path, is the user's own
 }
 
 // Link is a symbolic link of the host that has to be made again inside.
@@ -296,6 +297,12 @@ func (r *Resolver) Put(u Rule) error {
 	switch {
 	case !taken, u.Kind == pathrule.Socket && (first.Kind == pathrule.Read || first.Kind == pathrule.Write):
 		r.Rules[u.Path] = u
+	case first.Kind == pathrule.Read && u.Kind == pathrule.CopyOnWrite: // a copy can be read
+		u.AlsoRead = true
+		r.Rules[u.Path] = u
+	case first.Kind == pathrule.CopyOnWrite && u.Kind == pathrule.Read:
+		first.AlsoRead = true
+		r.Rules[u.Path] = first
 	case first.Kind != u.Kind || first.File != u.File:
 		return r.contradicts(u, first)
 	}

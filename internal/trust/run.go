@@ -17,9 +17,10 @@ var runTime = 10 * time.Second // tests change it
 // ErrTooLong says that a program printed more than 1 MiB.
 var ErrTooLong = errors.New("the output is longer than 1 MiB")
 
-// Run executes a program, whose path [Places.Program] has returned, and returns what it prints to its standard output. It starts in "/", where
-// no project's settings are, with env as its whole environment, nothing to read and its errors thrown away. After ten seconds, after
-// 1 MiB of output, and at its end, it is killed with the processes of its group. The error is ErrTooLong, context.DeadlineExceeded, or os/exec's.
+// Run executes a program, whose path [Places.Program] has returned, and returns what it prints to its standard output.
+// It starts in "/", where no project's settings are, with env as its whole environment, nothing to read and its errors
+// thrown away. After ten seconds, after 1 MiB of output, and at its end, it is killed with the processes of its group.
+// The error is ErrTooLong, context.DeadlineExceeded, or os/exec's.
 func Run(program string, env []string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), runTime)
 	defer cancel()

@@ -54,4 +54,6 @@ var toolchainTrees = func() (trees []string) {
 }()
 
 // homeTrees are the directories of a home to which presets let no tool write, with those of settings and build caches.
-var homeTrees = append([]string{".config", ".cache/go-build", ".npm/_cacache", ".gradle/caches", ".m2/repository", ".ivy2/cache", ".nuget/packages"}, toolchainTrees...)
+var homeTrees = append([]string{
+	".config", ".cache/go-build", ".npm/_cacache", ".gradle/caches", ".m2/repository", ".ivy2/cache", ".nuget/packages",
+}, toolchainTrees...)

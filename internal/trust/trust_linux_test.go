@@ -15,7 +15,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/fixture"
 )
 
-// TestPlaces: whether a link, or a program, below a user's home is believed. The names are below the root of a tree; home/me is the home.
+// TestPlaces: whether a link, or a program, below a user's home is believed. The names are below the root of a tree;
+// home/me is the home.
 func TestPlaces(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -104,7 +104,8 @@ type Files struct {
 	// Hide lists files and directory trees, inside what Read and Write show, that
 	// must not be readable. Where nothing is shown there is nothing to hide, and
 	// the rule is left out. A path that does not exist is allowed here when what
-	// lies around it cannot be written; it is not hidden if the host makes it later.
+	// lies around it cannot be written; it is not hidden if the host makes it later. One that is
+	// gone when a command or a session starts needs no cover, unless its directory was moved: then nothing starts.
 	Hide []string
 	// HideNames lists file names, such as ".env" and ".env.*", in the notation of
 	// [ProtectedNames], that cannot be opened anywhere below Write, at any depth,
