@@ -63,6 +63,9 @@ func (g *Proxy) listen(l net.Listener, p Protocol, serve func(*admittingListener
 		return nil
 	}
 	defer g.untrack(l)
+	if p != forwarded {
+		g.proxies.Store(l.Addr().String(), true)
+	}
 	if err := serve(&admittingListener{l, g, p}); g.ctx.Err() == nil {
 		return err
 	}

@@ -127,6 +127,9 @@ func (u *Tunnel) run(client net.Conn, head []byte) (err error) {
 	defer p.stop()
 	defer func() { u.event.Sent, u.event.Received = p.up.passed, p.down.passed }()
 	p.listen()
+	if u.Target.own != nil {
+		return p.finish(head)
+	}
 	kind, head, err := u.sniffClient(p, head)
 	if err != nil {
 		return p.fail(err)

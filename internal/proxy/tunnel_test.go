@@ -199,7 +199,7 @@ func TestAddressThatWasCheckedIsTheOneDialled(t *testing.T) {
 	}
 	defer g.Close()
 	target := Target{Host: mustHost(t, "rebind.example"), Port: 80, Protocol: "tcp"}
-	for i, want := range []string{"<nil>", "rebind.example:80: the address 127.0.0.1 is loopback; only an entry for that address would allow it", "<nil>"} {
+	for i, want := range []string{"<nil>", "rebind.example:80: the address 127.0.0.1 is the harness's loopback; only an entry for that address would allow it", "<nil>"} {
 		u, err := g.openTunnel(t.Context(), target)
 		if err == nil {
 			u.Close()

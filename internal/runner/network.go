@@ -60,8 +60,12 @@ func (s *Networks) New(w compile.NetConfig, inside bool, o *observer) (*Network,
 		n.key = rand.Text()
 	}
 	if s.serves || w.SSHAgent || w.GPGAgent { // whose filters deny too
+		own := n
+		if !inside {
+			own = nil
+		}
 		var err error
-		if n.gateway, err = s.newGateway(n.key, o); err != nil {
+		if n.gateway, err = s.newGateway(n.key, o, own); err != nil {
 			return nil, fmt.Errorf("sandbox: the network's gateway: %w", err)
 		}
 	}
@@ -80,6 +84,20 @@ func (s *Networks) New(w compile.NetConfig, inside bool, o *observer) (*Network,
 		n.endings = append(n.endings, n.closeOutside)
 	}
 	return n, nil
+}
+
+// dialOwn connects to the tool's loopback on behalf of a client of the proxies.
+func (n *Network) dialOwn(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+	n.mu.Lock()
+	dial, over := n.dial, n.closed
+	n.mu.Unlock()
+	switch {
+	case over:
+		return nil, proxy.ErrClosed
+	case dial == nil: // Namespaces.AsPID1
+		return nil, &proxy.Refusal{Host: to.Addr().String(), Port: to.Port(), Why: "it is the tool's own loopback, to which nothing inside can connect on the proxy's behalf", Instead: "connect to it without the proxy"}
+	}
+	return dial(ctx, to)
 }
 
 // Redact puts placeholders where an environment has a credential's secret: under another name than the credential's the

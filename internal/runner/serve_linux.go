@@ -31,6 +31,12 @@ func (n *Network) Serve(control *stage.Control, processes func() []policy.Proces
 	if !n.inside && len(w.Loopback) > 0 {
 		return // the tool connects by itself
 	}
+	if f := control.Received(compile.SlotDialer); f != nil {
+		d := stage.NewDialer(f)
+		n.mu.Lock()
+		n.dial, n.endings = d.Dial, append(n.endings, func() { d.Close() })
+		n.mu.Unlock()
+	}
 	if n.explains {
 		n.serve(control.Received(compile.SlotHTTP), ProxyNames[0], n.serveExplanation)
 	} else if w.Proxied {
@@ -47,12 +53,6 @@ func (n *Network) Serve(control *stage.Control, processes func() []policy.Proces
 	}
 	if w.GPGAgent {
 		n.serve(control.Received(compile.SlotGPG), "gpg-agent", func(l net.Listener) error { return n.serveAgent(l, "gpg-agent", to.GPGAgent, agent.GPG) })
-	}
-	if f := control.Received(compile.SlotDialer); f != nil {
-		d := stage.NewDialer(f)
-		n.mu.Lock()
-		n.dial, n.endings = d.Dial, append(n.endings, func() { d.Close() })
-		n.mu.Unlock()
 	}
 	if tun := control.Received(compile.SlotTun); tun != nil {
 		n.startCapture(tun, control)
