@@ -124,9 +124,10 @@ func (rules requestRules) judge(r *http.Request, h hostrules.Host, port uint16, 
 		no.Instead = "leave the header out"
 		return no
 	}
-	path, err := canonicalPath(r.URL.EscapedPath())
-	if r.URL.Opaque != "" {
-		err = errPathForm
+	raw := pathOf(r.URL)
+	path, err := canonicalPath(raw)
+	if err == nil && strings.ContainsFunc(raw, func(c rune) bool { return c > '~' }) {
+		err = errPathSign
 	}
 	var may []string
 	for _, rule := range list {
