@@ -53,6 +53,12 @@ func (c *clientConn) Read(p []byte) (n int, err error) {
 	} else {
 		n, err = c.trackedConn.Read(p)
 	}
+	if n == 0 && err == io.EOF && c.headMeter.stopped() && c.body.left == 0 && !c.body.chunked {
+		// net/http reads beside a request that is whole, and gives up what has ended (see waitGone).
+		if failed := c.g.waitGone(c.trackedConn); failed != nil {
+			return 0, failed
+		}
+	}
 	if n == 0 {
 		return 0, err
 	}
@@ -124,6 +130,9 @@ func (c *clientConn) fail(fault *Refusal) {
 	c.trackedConn.SetWriteDeadline(time.Now().Add(time.Second)) // the kernel's buffer takes it at once
 	c.trackedConn.Write(reply{status, fault.explain("")}.raw(fault.Why))
 }
+
+// lookEvery is how often waitGone looks for a client.
+const lookEvery = time.Second
 
 // refuseUnread answers a request that net/http cannot read, in the place of its answer, which looks like the server's.
 func (c *clientConn) refuseUnread(answer []byte) (int, error) {

@@ -61,6 +61,8 @@ type Config struct {
 	// localhost, or Hostname, leads there, unless an entry names it. Nil: these are the harness's, and refused.
 	Inside   func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
 	Hostname string
+	// Sockets returns the directory of proc_pid_net(5) of the clients' network. Nil: it is this process's.
+	Sockets func() string
 	// Roots verify the real server where TLS is intercepted. Nil: the system's.
 	Roots *x509.CertPool
 	// Compiled is what Compile has made of the same Config. Nil: New makes one.

@@ -45,6 +45,7 @@ type Network struct {
 
 	mu      sync.Mutex
 	endings []func()                                                       // of what serves it beside the gateway
+	tables  string                                                         // of the sockets inside (proc_pid_net(5)); "": they are not known
 	dial    func(ctx context.Context, to netip.AddrPort) (net.Conn, error) // to a server inside; nil: there is no way
 	closed  bool
 	served  []string // what is served, in words
@@ -84,6 +85,13 @@ func (s *Networks) New(w compile.NetConfig, inside bool, o *observer) (*Network,
 		n.endings = append(n.endings, n.closeOutside)
 	}
 	return n, nil
+}
+
+// socketTables returns the directory of the tables of the sockets inside.
+func (n *Network) socketTables() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.tables
 }
 
 // dialOwn connects to the tool's loopback on behalf of a client of the proxies.

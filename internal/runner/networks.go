@@ -78,6 +78,7 @@ func (s *Networks) newGateway(key string, o *observer, n *Network) (*proxy.Proxy
 	c := proxy.Config{Network: s.policy, Key: key, Dial: s.Outside.Dial, DialUDP: s.Outside.DialUDP, Roots: s.Outside.Roots, Memory: &s.answers}
 	c.Credentials = s.secrets()
 	if n != nil {
+		c.Sockets = n.socketTables
 		c.Inside, c.Hostname = n.dialOwn, n.wiring.Hostname
 		if c.Hostname == "" {
 			c.Hostname, _ = os.Hostname() // the namespace of its names is a copy of the harness's

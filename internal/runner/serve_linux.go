@@ -14,9 +14,14 @@ import (
 )
 
 // Serve serves what has come up from inside through the run's control socket. processes lists the sandbox's, if its servers are on the machine's
-// loopback; else it is nil.
-func (n *Network) Serve(control *stage.Control, processes func() []policy.Process) {
+// loopback; else it is nil. child is the stage.
+func (n *Network) Serve(control *stage.Control, processes func() []policy.Process, child int) {
 	w := n.wiring
+	if n.inside {
+		n.mu.Lock()
+		n.tables, _ = procNet(child)
+		n.mu.Unlock()
+	}
 	if processes != nil {
 		n.mu.Lock()
 		n.dial = directDialer{processes}.dial
