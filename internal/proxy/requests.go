@@ -119,9 +119,9 @@ func (rules requestRules) judge(r *http.Request, h hostrules.Host, port uint16, 
 	for _, rule := range list {
 		fields = append(fields, rule.headers...)
 	}
-	if name := overrideHeader(r.Header, fields); name != "" {
+	if name := unknownHeader(r.Header, fields); name != "" {
 		no.Why = fmt.Sprintf("the header %.40q could have the server see another request than the one that is judged", name)
-		no.Instead = "leave the header out"
+		no.Instead = "leave the header out, or have the policy's owner name it in the rule's Headers"
 		return no
 	}
 	raw := pathOf(r.URL)
