@@ -53,8 +53,8 @@ func (c *clientConn) Read(p []byte) (n int, err error) {
 	} else {
 		n, err = c.trackedConn.Read(p)
 	}
-	if n == 0 && err == io.EOF && c.headMeter.stopped() && c.body.left == 0 && !c.body.chunked {
-		// net/http reads beside a request that is whole, and gives up what has ended (see waitGone).
+	if n == 0 && err == io.EOF && len(p) == 1 && c.headMeter.stopped() && c.body.left == 0 && !c.body.chunked {
+		// net/http reads a byte beside the handler of a request that is whole, and gives up what has ended (see waitGone).
 		if failed := c.g.waitGone(c.trackedConn); failed != nil {
 			return 0, failed
 		}

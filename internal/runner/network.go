@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/compile"
@@ -31,6 +32,7 @@ type Network struct {
 	inside   bool // the run has a network namespace
 	// explains says that its proxy denies everything in words (serveExplanation).
 	explains bool
+	opened   atomic.Bool // although explains: hosts were set that it allows
 	http     netip.AddrPort
 	socks    netip.AddrPort
 	key      string           // what the proxies ask for; "": nothing, since only the tool can reach them
@@ -139,7 +141,9 @@ func (n *Network) Secrets(env []string) (names []string) {
 // directory of the network's files, as the tool sees it.
 func (n *Network) Variables(place string) []string {
 	var list []string
-	if n.explains {
+	if n.explains && n.opened.Load() {
+		list = clientenv.Variables(clientenv.VariablesOptions{HTTP: n.http})
+	} else if n.explains {
 		n.of.explaining.Do(func() {
 			n.of.explained = clientenv.Variables(clientenv.VariablesOptions{HTTP: n.http, Denies: true})
 		})
