@@ -27,7 +27,7 @@
 //  3. The name is counted (namecounter.go), then looked up. A denied name is not looked up: a DNS query is a message too.
 //  4. The kernel says where each address leads (hostrules.RouteOf), and Rules.Address whether it may be dialled.
 //  5. The address that was checked is dialled (dial.go). There is no second look-up.
-//  6. What the client sends first is read (sniff.go): the server name of each TLS ClientHello in clear text
+//  6. What the client sends first is read (sniff.go): the server name of the TLS ClientHello
 //     (clienthello.go) and the Host of plain HTTP have to be the target's.
 //  7. One policy.Connection, its event, reports the result (event.go). Its texts are printable.
 //

@@ -146,9 +146,11 @@ func (u *Tunnel) run(client net.Conn, head []byte) (err error) {
 		return g.serveRequestsIn(client, u)
 	}
 	if kind == sniffedTLS {
-		p.up.hellos = &helloFilter{judge: u.checkClientHello}
+		if head, err = readClientHello(p.client, head, u.checkClientHello); err != nil {
+			return p.fail(u.helloRefusal(err))
+		}
 	}
-	return u.helloRefusal(p.finish(head))
+	return p.finish(head)
 }
 
 // checkClientHello judges a ClientHello.
