@@ -47,8 +47,8 @@ type direction struct {
 	dst, src net.Conn
 	total    *atomic.Int64 // of the proxy
 	passed   int64
-	halted   atomic.Bool  // a deadline in the past is meant
-	deadline time.Time    // of src, as it was set last
+	halted   atomic.Bool // a deadline in the past is meant
+	deadline time.Time   // of src, as it was set last
 }
 
 func (g *Proxy) newSpliced(ctx context.Context, client, server net.Conn) *spliced {
