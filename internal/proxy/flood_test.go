@@ -51,7 +51,6 @@ func TestSlownessHasAnEnd(t *testing.T) {
 		"a tunnel's first line, byte by byte":   {HTTP, "CONNECT good.com:9 HTTP/1.1\r\n\r\nGET ", "x", headerTimeout},
 		"a tunnel's hello, byte by byte":        {HTTP, "CONNECT good.com:9 HTTP/1.1\r\n\r\n\x16\x03\x01\x40\x00\x01\x00\x10", "\x01", headerTimeout},
 		"a tunnel whose client waits":           {HTTP, "CONNECT good.com:9 HTTP/1.1\r\n\r\n" + string(records(helloTo("good.com"), 1<<14)), "", idleTimeout},
-		"a tunnel's second hello, byte by byte": {HTTP, "CONNECT good.com:9 HTTP/1.1\r\n\r\n" + string(records(helloTo("good.com"), 1<<14)) + "\x16\x03\x01\x40\x00\x01\x00\x10", "x", headerTimeout},
 		"a tunnel in which nothing is said":     {HTTP, "CONNECT good.com:9 HTTP/1.1\r\n\r\n\x00", "", idleTimeout},
 		"a tunnel that was never used":          {SOCKS, named("good.com", 9), "", idleTimeout},
 		"a body that does not come":             {HTTP, "POST http://good.com:9/ HTTP/1.1\r\nHost: good.com:9\r\nContent-Length: 9\r\n\r\n", "", idleTimeout},
