@@ -30,6 +30,7 @@ func fillNetwork(s *runner.Sandbox, in *compile.Input, configs []string) (err er
 		}
 	}
 	if s.Policy.Root != nil {
+		in.NetConfig.Hostname = s.Policy.Root.Namespaces.Hostname
 		if in.NetConfig.Sockets, err = resolveSockets(n.Unix); err != nil {
 			return err
 		}

@@ -194,7 +194,8 @@ func reportOf(a runner.Account) *Report {
 			line.State = Weaker
 		}
 	}
-	if line := r.Bound(policy.BoundNetwork); line != nil && (line.State == Held || line.State == Promised) && !p.Network.Proxied() {
+	if line := r.Bound(policy.BoundNetwork); line != nil && (line.State == Held || line.State == Promised) && !p.Network.Proxied() &&
+		(a.Network == nil || !slices.ContainsFunc(a.Network.Notes, func(n string) bool { return strings.Contains(n, "by Session.SetHosts") })) {
 		line.Notes = append(line.Notes, "no host can be reached: Network.Hosts names none")
 	}
 	if line := r.Bound(policy.BoundTime); line != nil && line.State == Open && !slices.Contains(p.Open, policy.BoundTime) && !a.Deadline.IsZero() {

@@ -245,3 +245,31 @@ func outputReport(t *testing.T, s *Session) *Report {
 	outputOf(t, c)
 	return c.Report()
 }
+
+// TestKernelASessionThatBeginsClosedIsOpenedLater under the default policy, whose proxy denies every host; without a network namespace there is none.
+func TestKernelASessionThatBeginsClosedIsOpenedLater(t *testing.T) {
+	inNetworkSession(t, explains, func(t *testing.T, s *Session, _ func() string) {
+		fetch := func(want string) *Report {
+			t.Helper()
+			c := s.program("fetch", "http://allowed.example/")
+			if out, err := c.Output(); err != nil || !strings.HasPrefix(string(out), want) {
+				t.Errorf("%s %v, want %s", out, err, want)
+			}
+			return c.Report()
+		}
+		err := s.SetHosts("allowed.example")
+		if bad := (*PolicyError)(nil); err != nil {
+			if !errors.As(err, &bad) || strings.Contains(strings.Join(s.program().Environ(), "\n"), "http_proxy") {
+				t.Error(err)
+			}
+			return
+		}
+		if notes := strings.Join(fetch("200 ").Bound(policy.BoundNetwork).Notes, "\n"); strings.Contains(notes, "no host can be reached") || !strings.Contains(notes, "SetHosts: allowed.example") {
+			t.Error(notes)
+		}
+		if err := s.SetHosts(); err != nil {
+			t.Error(err)
+		}
+		fetch("403 ")
+	})
+}

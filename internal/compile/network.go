@@ -60,6 +60,7 @@ type NetConfig struct {
 	Sockets     []string // of the host, canonical; of a layout
 	Dir         string   // the sandbox's own directory inside; "": the run's own, on the host
 	Home        string   // the tool's, where gpg looks for its agent
+	Hostname    string   // the machine's name inside; "": the harness's
 	Direct      bool     // there is one loopback, the machine's, and a profile holds who may connect where
 }
 
@@ -138,7 +139,7 @@ func (c *compilation) listeners() {
 	for i, port := range w.Loopback {
 		listen(port, SlotLoopback+i, "the harness passes it on to its own loopback")
 	}
-	if w.Dials {
+	if w.Dials || (w.Proxied || w.Explains) && !c.plan.AsPID1 {
 		c.do(plan.Dialer{Slot: SlotDialer}, plan.Setup, "the harness connects to servers inside")
 	}
 	switch {

@@ -2,10 +2,13 @@ package proxy
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,7 +24,9 @@ type clientConn struct {
 	tunnel  *Tunnel       // that the requests are in; nil: it is a client of the proxy
 	done    chan struct{} // closed with the connection
 	ended   sync.Once
-	entered bool // Close waits for the server's goroutine
+	entered bool  // Close waits for the server's goroutine
+	handled bool  // a request was read and its response is not written yet
+	unread  error // a *Refusal: one could not be read
 
 	headMeter headMeter
 	body      bodyMeter
@@ -47,6 +52,12 @@ func (c *clientConn) Read(p []byte) (n int, err error) {
 		n = copy(p, c.rest)
 	} else {
 		n, err = c.trackedConn.Read(p)
+	}
+	if n == 0 && err == io.EOF && len(p) == 1 && c.headMeter.stopped() && c.body.left == 0 && !c.body.chunked {
+		// net/http reads a byte beside the handler of a request that is whole, and gives up what has ended (see waitGone).
+		if failed := c.g.waitGone(c.trackedConn); failed != nil {
+			return 0, failed
+		}
 	}
 	if n == 0 {
 		return 0, err
@@ -120,8 +131,30 @@ func (c *clientConn) fail(fault *Refusal) {
 	c.trackedConn.Write(reply{status, fault.explain("")}.raw(fault.Why))
 }
 
+// lookEvery is how often waitGone looks for a client.
+const lookEvery = time.Second
+
+// refuseUnread answers a request that net/http cannot read, in the place of its answer, which looks like the server's.
+func (c *clientConn) refuseUnread(answer []byte) (int, error) {
+	_, status, _ := strings.Cut(string(answer), " ")
+	code, _ := strconv.Atoi(status[:min(len(status), 3)])
+	_, said, _ := strings.Cut(status, "\r\n\r\n")
+	r := &Refusal{Why: "it begins like a request of HTTP/1.1 and is none: " + cmp.Or(said, status[:strings.IndexByte(status+"\r", '\r')]), Instead: "a whole request with a method, a target, HTTP/1.1 and a Host; or, by another protocol, to begin with other words"}
+	if c.tunnel != nil {
+		r.Host, r.Port, r.Rule = c.tunnel.Target.Host.String(), c.tunnel.Target.Port, c.tunnel.Decision.Rule
+	} else {
+		c.g.finish(policy.Connection{Time: time.Now(), Protocol: string(HTTP)}, r)
+	}
+	c.unread = r
+	_, err := c.trackedConn.Write(reply{code, r.explain(r.Host)}.raw(r.Why))
+	return len(answer), err
+}
+
 // Write gives a client that reads slowly idleTime for each write.
 func (c *clientConn) Write(p []byte) (int, error) {
+	if !c.handled {
+		return c.refuseUnread(p)
+	}
 	if now := time.Now(); now.Sub(c.wrote) > idleTimeout/4 {
 		c.wrote = now
 		c.trackedConn.SetWriteDeadline(now.Add(idleTimeout))

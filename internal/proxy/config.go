@@ -27,6 +27,7 @@ type Target struct {
 	Protocol string // for the event: "connect", "socks", "tcp" ...
 
 	rules     *hostrules.Rules // by which it was decided; nil: it was not
+	own       []netip.Addr     // of the tool's own loopback, where Config.Inside dials; nil: it is another host
 	address   netip.Addr       // that was dialled; zero: none yet
 	datagrams bool
 }
@@ -56,6 +57,12 @@ type Config struct {
 	// DialUDP connects a socket for datagrams to an address that was checked. Nil: a
 	// net.Dialer over UDP.
 	DialUDP func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
+	// Inside connects to an address of the loopback of the tool, which has a network namespace. What clients call
+	// localhost, or Hostname, leads there, unless an entry names it. Nil: these are the harness's, and refused.
+	Inside   func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
+	Hostname string
+	// Sockets returns the directory of proc_pid_net(5) of the clients' network. Nil: it is this process's.
+	Sockets func() string
 	// Roots verify the real server where TLS is intercepted. Nil: the system's.
 	Roots *x509.CertPool
 	// Compiled is what Compile has made of the same Config. Nil: New makes one.

@@ -23,6 +23,11 @@ const (
 // decide decides about a target before its name is looked up. The error is a *Refusal.
 func (g *Proxy) decide(ctx context.Context, t *Target, method, path string) (hostrules.Decision, error) {
 	t.rules = g.rules.Load()
+	if g.cfg.Inside != nil {
+		if t.own = t.rules.Own(t.Host, t.Port, g.cfg.Hostname); t.own != nil {
+			return hostrules.Decision{Outcome: hostrules.Allow, Rule: ruleInside}, nil
+		}
+	}
 	d := t.rules.Target(t.Host, t.Port)
 	if d.Outcome == hostrules.Unknown && g.cfg.Decide != nil {
 		a := g.ask(ctx, policy.Request{Host: t.Host.String(), Port: t.Port, Protocol: t.Protocol, Method: method, Path: path, Rule: d.Rule})
@@ -63,6 +68,18 @@ func (g *Proxy) ask(ctx context.Context, r policy.Request) callback.Answer {
 
 // dial looks a target up, once, and connects to the first of its addresses that may be dialled and answers.
 func (g *Proxy) dial(ctx context.Context, t Target) (net.Conn, netip.AddrPort, error) {
+	if t.own != nil {
+		conn, to, err := g.dialFirst(ctx, t, g.cfg.Inside, func(a netip.Addr) hostrules.Decision {
+			if _, loops := g.proxies.Load(netip.AddrPortFrom(a, t.Port).String()); loops {
+				return hostrules.Decision{Rule: ruleInside, Why: "it is this proxy itself"}
+			}
+			return hostrules.Decision{Outcome: hostrules.Allow}
+		})
+		if err != nil && refusalOf(err) == nil {
+			err = &insideError{err}
+		}
+		return conn, to, err
+	}
 	return g.dialFirst(ctx, t, g.cfg.Dial, func(a netip.Addr) hostrules.Decision {
 		d := g.rules.Load().Address(a, t.Port, g.cfg.Route(a))
 		if entry := g.requests.passedBy(t, a); entry != "" && d.Outcome == hostrules.Allow {
@@ -85,7 +102,10 @@ func (g *Proxy) dialFirst(ctx context.Context, t Target, dial dialer, judge func
 	if no := g.overruled(t); no != nil { // since it was decided
 		return nil, netip.AddrPort{}, no
 	}
-	addrs, err := g.lookup(ctx, t.Host)
+	addrs, err := t.own, error(nil)
+	if addrs == nil {
+		addrs, err = g.lookup(ctx, t.Host)
+	}
 	if err != nil {
 		return nil, netip.AddrPort{}, cmp.Or(g.overruled(t), err)
 	}
@@ -140,6 +160,14 @@ func (g *Proxy) lookup(ctx context.Context, h hostrules.Host) ([]netip.Addr, err
 		return nil, ctx.Err()
 	}
 }
+
+// ruleInside is the rule of a connection to the tool's own loopback.
+const ruleInside = "inside: the tool's own loopback"
+
+// An insideError is why the tool's own loopback could not be connected to.
+type insideError struct{ error }
+
+func (e *insideError) Unwrap() error { return e.error }
 
 // A dialer is a Config's Dial or DialUDP.
 type dialer = func(ctx context.Context, to netip.AddrPort) (net.Conn, error)

@@ -3,10 +3,12 @@ package proxy
 import (
 	"bytes"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -169,5 +171,82 @@ func TestOddSeparatorsAreNoDisguiseForARequest(t *testing.T) {
 			t.Errorf("%q is no request, and %q comes back: %v", other, b, err)
 		}
 		c.Close()
+	}
+}
+
+// TestARequestInDisguiseIsNotPassed: what some server reads as a request, whole or at its end, and that names another host than the tunnel's.
+func TestARequestInDisguiseIsNotPassed(t *testing.T) {
+	w := newWorld(t, Config{}, "good.com")
+	w.echo("good.com", 80)
+	const host = "\r\nHost: evil.example\r\n\r\n"
+	for _, said := range []string{
+		"GET http://evil.example/secret HTTP/1.0", "GET http://evil.example/secret", "GET http:evil.example", "HEAD http://evil.example HTTP/1.1\r", "\r\n GET http://evil.example/ HTTP/1.0",
+		"GET x" + host, "GET *" + host, "GET http:evil.example" + host, "GET evil.example:80" + host, "GET ?x" + host, "GET #" + host, "GET \x01" + host, "GET \xe4" + host, "GET\tx" + host, " GET x" + host, "GET x " + host,
+		"POST x" + host, "PUT /x" + host, "DELETE *" + host, "OPTIONS *" + host, "PATCH x" + host, "HEAD x" + host, "GET /\x01 HTTP/1.0" + host, "GET /a\x00b HTTP/1.1" + host, "GET /\x7f HTTP/1.1" + host, "GET /\x1b HTTP/1.1" + host,
+		"POST \x02/ HTTP/1.1" + host, "GET / HTTP/1.1\x00" + host, "GET /\x08 http/1.1" + host, " \r\nGET / HTTP/1.1" + host, "\t\n \n\r\nGET x" + host, "GET x\rHost: evil.example\r\r", "\rGET x\rHost: evil.example\r\r",
+		"PRI * HTTP/2.0" + host, "PRI * HTTP/2.0\r\n\r\nSM\r\nHost: evil.example", "PRI * HTTP/2.0\r\n\r\nGET http://evil.example/ HTTP/1.0",
+	} {
+		for _, half := range []bool{true, false} {
+			if !half && !strings.HasSuffix(said, "\n") {
+				continue
+			}
+			c, r := w.connect("good.com:80")
+			io.WriteString(c, said)
+			if half {
+				c.(*net.TCPConn).CloseWrite()
+			}
+			c.SetDeadline(time.Now().Add(time.Minute))
+			if b, err := io.ReadAll(r); bytes.Contains(b, []byte("evil.example")) && !bytes.HasPrefix(b, []byte("HTTP/1.1 4")) || errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("%q: the server was sent it: %q, %v", said, b, err)
+			}
+			c.Close()
+		}
+	}
+}
+
+// TestOtherProtocolsPassInATunnel, whoever speaks first, whole and at their end.
+func TestOtherProtocolsPassInATunnel(t *testing.T) {
+	w := newWorld(t, Config{}, "good.com")
+	w.echo("good.com", 80)
+	for _, said := range []string{
+		"PING\r\n", "SET key http://x\r\n", "INFO", "*2\r\n$3\r\nGET\r\n$3\r\nkey\r\n", "get key\r\n", "SSH-2.0-OpenSSH_9.2\r\n", "\x00\x00\x00\x08\x04\xd2\x16\x2f", "AMQP\x00\x00\x09\x01", "EHLO me\r\n", "a1 LOGIN x y\r\n", "NICK x\r\nUSER x 0 * :x\r\n",
+		"0032git-upload-pack /a.git\x00host=good.com\x00", "example.com\r\n", "hello", "hello world", "STOMP\naccept-version:1.2\n\n\x00", "CONNECT {\"verbose\":false}\r\nPING\r\n", "0\x0c\x02\x01\x01\x60\x07\x02\x01\x03\x04\x00\x80\x00", "A\x09\x00\x00\x01\x00\x00\x00", preface,
+		"\x10\x0c\x00\x04MQTT\x04\x02\x00\x3c\x00\x00", "BitTorrent\x13", "/path\r\n", "\x16", "GE",
+	} {
+		c, r := w.connect("good.com:80")
+		io.WriteString(c, said)
+		c.(*net.TCPConn).CloseWrite()
+		c.SetDeadline(time.Now().Add(time.Minute))
+		if b, err := io.ReadAll(r); string(b) != said || err != nil {
+			t.Errorf("%q comes back as %q: %v", said, b, err)
+		}
+		c.Close()
+	}
+}
+
+// TestWhatBeginsLikeARequestIsRefusedInWords: to the client and as an event; net/http's bare answer looks like the server's.
+func TestWhatBeginsLikeARequestIsRefusedInWords(t *testing.T) {
+	w := newWorld(t, Config{}, "good.com")
+	w.echo("good.com", 6379)
+	for _, said := range []string{"GET key\r\n", "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "GET / HTTP/9.9\r\nHost: good.com\r\n\r\n", "GET / HTTP/1.1\r\n\r\n"} {
+		c, r := w.connect("good.com:6379")
+		io.WriteString(c, said)
+		status, text := answerOf(r)
+		if status < 400 || !strings.Contains(text, "Refused by the sandbox's network policy") || !strings.Contains(text, "begins like a request of HTTP/1.1 and is none") || !strings.Contains(text, "good.com") {
+			t.Errorf("%q: %d %q", said, status, text)
+		}
+		c.Close()
+	}
+	if status, text := w.ask("GET\r\n\r\n"); status != 400 || !strings.Contains(text, "begins like a request") {
+		t.Errorf("%d %q", status, text)
+	}
+	events := w.ended()
+	for _, e := range events {
+		if e.Allowed || !strings.Contains(e.Reason, "begins like a request") {
+			t.Errorf("%+v", e)
+		}
+	}
+	if len(events) != 5 {
+		t.Errorf("%d events", len(events))
 	}
 }

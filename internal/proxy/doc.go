@@ -23,10 +23,11 @@
 //
 //  1. hostrules.ParseHost makes the canonical form of the host. No later step sees the client's spelling.
 //  2. Rules.Target says Allow, Deny or Unknown. Unknown asks Decide (ask in dial.go, package callback), or is a denial.
+//     A host that the tool's own machine has goes inside (Rules.Own, Config.Inside), without steps 3, 4 and 6.
 //  3. The name is counted (namecounter.go), then looked up. A denied name is not looked up: a DNS query is a message too.
 //  4. The kernel says where each address leads (hostrules.RouteOf), and Rules.Address whether it may be dialled.
 //  5. The address that was checked is dialled (dial.go). There is no second look-up.
-//  6. What the client sends first is read (sniff.go): the server name of each TLS ClientHello in clear text
+//  6. What the client sends first is read (sniff.go): the server name of the TLS ClientHello
 //     (clienthello.go) and the Host of plain HTTP have to be the target's.
 //  7. One policy.Connection, its event, reports the result (event.go). Its texts are printable.
 //

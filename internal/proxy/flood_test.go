@@ -41,21 +41,20 @@ func TestSlownessHasAnEnd(t *testing.T) {
 		then     string // is said a byte at a time, again and again
 		want     time.Duration
 	}{
-		"a client that says nothing":            {HTTP, "", "", headerTimeout},
-		"a header, byte by byte":                {HTTP, "GET http://good.com/ HTTP/1.1\r\nX: ", "x", headerTimeout},
-		"a first line, byte by byte":            {HTTP, "GET ", "x", headerTimeout},
-		"a connection that is kept":             {HTTP, "GET http://denied.example/ HTTP/1.1\r\nHost: denied.example\r\n\r\n", "", keepAliveTimeout},
-		"the next header, byte by byte":         {HTTP, "GET http://denied.example/ HTTP/1.1\r\nHost: denied.example\r\n\r\nGET ", "x", headerTimeout},
-		"a SOCKS client that says nothing":      {SOCKS, "", "", headerTimeout},
-		"a SOCKS handshake, byte by byte":       {SOCKS, "\x05\xff", "\x00", headerTimeout},
-		"a tunnel's first line, byte by byte":   {HTTP, "CONNECT good.com:9 HTTP/1.1\r\n\r\nGET ", "x", headerTimeout},
-		"a tunnel's hello, byte by byte":        {HTTP, "CONNECT good.com:9 HTTP/1.1\r\n\r\n\x16\x03\x01\x40\x00\x01\x00\x10", "\x01", headerTimeout},
-		"a tunnel whose client waits":           {HTTP, "CONNECT good.com:9 HTTP/1.1\r\n\r\n" + string(records(helloTo("good.com"), 1<<14)), "", idleTimeout},
-		"a tunnel's second hello, byte by byte": {HTTP, "CONNECT good.com:9 HTTP/1.1\r\n\r\n" + string(records(helloTo("good.com"), 1<<14)) + "\x16\x03\x01\x40\x00\x01\x00\x10", "x", headerTimeout},
-		"a tunnel in which nothing is said":     {HTTP, "CONNECT good.com:9 HTTP/1.1\r\n\r\n\x00", "", idleTimeout},
-		"a tunnel that was never used":          {SOCKS, named("good.com", 9), "", idleTimeout},
-		"a body that does not come":             {HTTP, "POST http://good.com:9/ HTTP/1.1\r\nHost: good.com:9\r\nContent-Length: 9\r\n\r\n", "", idleTimeout},
-		"an answer that does not come":          {HTTP, "GET http://good.com:9/ HTTP/1.1\r\nHost: good.com:9\r\n\r\n", "", idleTimeout},
+		"a client that says nothing":          {HTTP, "", "", headerTimeout},
+		"a header, byte by byte":              {HTTP, "GET http://good.com/ HTTP/1.1\r\nX: ", "x", headerTimeout},
+		"a first line, byte by byte":          {HTTP, "GET ", "x", headerTimeout},
+		"a connection that is kept":           {HTTP, "GET http://denied.example/ HTTP/1.1\r\nHost: denied.example\r\n\r\n", "", keepAliveTimeout},
+		"the next header, byte by byte":       {HTTP, "GET http://denied.example/ HTTP/1.1\r\nHost: denied.example\r\n\r\nGET ", "x", headerTimeout},
+		"a SOCKS client that says nothing":    {SOCKS, "", "", headerTimeout},
+		"a SOCKS handshake, byte by byte":     {SOCKS, "\x05\xff", "\x00", headerTimeout},
+		"a tunnel's first line, byte by byte": {HTTP, "CONNECT good.com:9 HTTP/1.1\r\n\r\nGET ", "x", headerTimeout},
+		"a tunnel's hello, byte by byte":      {HTTP, "CONNECT good.com:9 HTTP/1.1\r\n\r\n\x16\x03\x01\x40\x00\x01\x00\x10", "\x01", headerTimeout},
+		"a tunnel whose client waits":         {HTTP, "CONNECT good.com:9 HTTP/1.1\r\n\r\n" + string(records(helloTo("good.com"), 1<<14)), "", idleTimeout},
+		"a tunnel in which nothing is said":   {HTTP, "CONNECT good.com:9 HTTP/1.1\r\n\r\n\x00", "", idleTimeout},
+		"a tunnel that was never used":        {SOCKS, named("good.com", 9), "", idleTimeout},
+		"a body that does not come":           {HTTP, "POST http://good.com:9/ HTTP/1.1\r\nHost: good.com:9\r\nContent-Length: 9\r\n\r\n", "", idleTimeout},
+		"an answer that does not come":        {HTTP, "GET http://good.com:9/ HTTP/1.1\r\nHost: good.com:9\r\n\r\n", "", idleTimeout},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -12,11 +12,13 @@ import (
 // serveRequestsIn serves the requests within a tunnel, on the client's connection, until that
 // ends.
 func (g *Proxy) serveRequestsIn(conn net.Conn, u *Tunnel) error {
-	c, err := g.trackConn(conn, Target{})
-	if err == nil {
-		g.server.Serve(&singleListener{conn: newClient(g, c, u)})
+	tracked, err := g.trackConn(conn, Target{})
+	if err != nil {
+		return err
 	}
-	return err
+	c := newClient(g, tracked, u)
+	g.server.Serve(&singleListener{conn: c})
+	return c.unread
 }
 
 // serveTunneled answers a request inside of a tunnel: it names its host, which has
@@ -27,7 +29,9 @@ func (g *Proxy) serveTunneled(w http.ResponseWriter, r *http.Request, c *clientC
 	t := u.Target
 	t.Protocol = u.scheme
 	x := &proxiedRequest{g: g, c: c, target: t, decision: u.Decision, scheme: u.scheme, via: u.via}
-	x.startEvent(r)
+	if !x.startEvent(w, r) {
+		return
+	}
 	x.event.Address = address(u.Address)
 	for _, field := range []string{r.Host, r.URL.Host} {
 		if x.err == nil {
@@ -63,6 +67,9 @@ func (g *Proxy) checkHostField(t Target, field string) error {
 func (g *Proxy) serveAbsolute(w http.ResponseWriter, r *http.Request, c *clientConn) {
 	t := Target{Protocol: string(HTTP)}
 	var err error
+	if r.RequestURI[0] == '/' && r.Host != c.LocalAddr().String() { // Java's HttpClient asks so for a WebSocket
+		r.URL.Scheme, r.URL.Host = "http", r.Host
+	}
 	switch {
 	case r.URL.Host == "" || r.URL.Opaque != "":
 		reply{http.StatusBadRequest, "This is the sandbox's HTTP proxy, not a server: ask for a whole URL, or use CONNECT.\n"}.write(w)
@@ -81,8 +88,10 @@ func (g *Proxy) serveAbsolute(w http.ResponseWriter, r *http.Request, c *clientC
 		return
 	}
 	x := &proxiedRequest{g: g, c: c, target: t, scheme: "http", via: g.transport, authority: hostField(t.Host, t.Port, 80)}
-	x.startEvent(r)
-	x.decision, x.err = g.decide(r.Context(), &x.target, r.Method, r.URL.EscapedPath())
+	if !x.startEvent(w, r) {
+		return
+	}
+	x.decision, x.err = g.decide(r.Context(), &x.target, r.Method, x.path)
 	x.serve(w, r)
 }
 

@@ -93,6 +93,13 @@ func (m *headMeter) stop() {
 	m.done = true
 }
 
+// stopped reports whether the header is whole.
+func (m *headMeter) stopped() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.done
+}
+
 // takeCost returns the header's cost, which the caller returns to the budget.
 func (m *headMeter) takeCost() int64 {
 	m.mu.Lock()

@@ -42,7 +42,12 @@ func (g *Proxy) overruled(t Target) error {
 		return nil
 	}
 	d := r.Target(t.Host, t.Port)
-	if t.datagrams {
+	if t.own != nil && r.Own(t.Host, t.Port, g.cfg.Hostname) != nil {
+		return nil
+	}
+	if t.own != nil {
+		d = hostrules.Decision{Why: "the hosts that were set name it: it is the harness's from now on"}
+	} else if t.datagrams {
 		d = g.AllowedDatagrams(t.Host, t.Port)
 	} else if d.Outcome == hostrules.Allow && t.address.IsValid() {
 		d = r.Address(t.address, t.Port, g.cfg.Route(t.address))

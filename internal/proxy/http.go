@@ -47,6 +47,7 @@ func (g *Proxy) connState(conn net.Conn, s http.ConnState) {
 			c.Close()
 		}
 	case http.StateIdle:
+		c.handled = false
 		c.headMeter.reset()
 	case http.StateHijacked, http.StateClosed:
 		c.headMeter.close()
@@ -63,6 +64,7 @@ func (g *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	defer g.leave()
 	c := r.Context().Value(clientKey{}).(*clientConn)
 	c.headMeter.stop()
+	c.handled = true
 	if r.ProtoMajor != 1 || r.Method == http.MethodConnect && (r.ContentLength != 0 || len(r.TransferEncoding) > 0) { // net/http lets HTTP/2's preface in
 		w.Header().Set("Connection", "close")
 		reply{http.StatusBadRequest, "This is no request of HTTP/1.1.\n"}.write(w)

@@ -89,7 +89,7 @@ func TestCONNECTAsOldAndOddClientsSayIt(t *testing.T) {
 		"CONNECT good.com HTTP/1.1\r\nHost: good.com\r\n\r\n":       403,
 		"CONNECT / HTTP/1.1\r\nHost: good.com\r\n\r\n":              403,
 		"CONNECT http://good.com:9/ HTTP/1.1\r\nHost: a\r\n\r\n":    403,
-		"GET / HTTP/1.1\r\nHost: good.com\r\n\r\n":                  400,
+		"GET / HTTP/1.0\r\n\r\n":                                    400,
 		"GET https://good.com/ HTTP/1.1\r\nHost: good.com\r\n\r\n":  400,
 		"TRACE http://good.com/ HTTP/1.1\r\nHost: good.com\r\n\r\n": 403,
 		"OPTIONS * HTTP/1.1\r\nHost: good.com\r\n\r\n":              400,

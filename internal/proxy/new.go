@@ -49,6 +49,9 @@ func (g *Proxy) setDefaults() {
 	if c.DialUDP == nil {
 		c.DialUDP = dialUDP
 	}
+	if c.Sockets == nil {
+		c.Sockets = func() string { return "/proc/thread-self/net/" }
+	}
 	if c.Route == nil {
 		c.Route = hostrules.RouteOf
 	}

@@ -95,7 +95,7 @@ func TestARefusedBodyIsNotWaitedForWithoutEnd(t *testing.T) {
 	for name, request := range map[string]string{
 		"a host that is denied": "POST http://other.example/ HTTP/1.1\r\nHost: other.example\r\n",
 		"a placeholder":         "POST http://example.com/" + w.placeholder + " HTTP/1.1\r\nHost: example.com\r\n",
-		"no URL":                "POST / HTTP/1.1\r\nHost: example.com\r\n",
+		"no URL":                "POST / HTTP/1.0\r\n",
 	} {
 		c, in := w.raw(request + "Content-Length: 1000\r\n\r\nbegun")
 		if code, _ := answerOf(in); code != 403 && code != 400 {

@@ -6,68 +6,31 @@ import (
 	"strings"
 )
 
-// overrideHeader returns the name of a header by which a server, or what stands before it,
-// could be told another method, path or host than those that are judged; "": there is
-// none. Lists of such headers are never complete, so it is turned round:
-//
-//   - A name of letters, digits and hyphens alone may pass: what hands headers on as
-//     variables (CGI, WSGI, Rack, PHP) makes one of - and _, and some of every sign, so
-//     that SCRIPT_NAME is a variable of gunicorn's and Content_Length a second length.
-//   - A name with a word of methods, paths, hosts or tenants in it does not pass.
-//   - Of the names that begin with X-, which have no registry, those pass that are known.
-//
-// Names in further are the policy's, and pass.
-func overrideHeader(h http.Header, further []string) string {
+// unknownHeader returns the name of a header that is neither known nor in further, which is the policy's; "": all are. At a host whose requests are
+// judged, a header may choose another method, path, host, tenant, schema, operation or identity than those that the rule sees, and lists of headers
+// that do are never complete.
+func unknownHeader(h http.Header, further []string) string {
 	for name := range h {
-		if !slices.ContainsFunc(further, func(f string) bool { return strings.EqualFold(f, name) }) && !harmless(strings.ToLower(name)) {
+		if !slices.Contains(knownHeaders, strings.ToLower(name)) && !slices.ContainsFunc(further, func(f string) bool { return strings.EqualFold(f, name) }) {
 			return name
 		}
 	}
 	return ""
 }
 
-// harmless judges a name in lower case.
-func harmless(name string) bool {
-	if slices.Contains(knownHeaders, name) {
-		return true
-	}
-	if strings.ContainsFunc(name, func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' }) {
-		return false
-	}
-	if slices.ContainsFunc(overridingParts, func(part string) bool { return strings.Contains(name, part) }) {
-		return false
-	}
-	for word := range strings.SplitSeq(name, "-") {
-		if slices.Contains(overridingWords, word) {
-			return false
-		}
-	}
-	return !strings.HasPrefix(name, "x-") || slices.ContainsFunc(knownX, func(p string) bool { return strings.HasPrefix(name, p) })
-}
-
-// overridingWords are words of names by which servers and proxies route, and
-// overridingParts stand in them within words too.
-var (
-	overridingWords = []string{"url", "urls", "uri", "uris", "path", "paths", "pathinfo", "host", "hosts", "hostname", "verb", "script", "route", "router", "redirect", "prefix", "original", "orig",
-		"destination", "source", "accel", "sendfile", "mapping", "location", "subrequest", "namespace", "tenant", "workspace", "org"}
-	overridingParts = []string{"method", "override", "rewrite", "rewritten", "forwarded"}
-)
-
-// knownHeaders have such a word, or begin with X-, and tell a server nothing of where a
-// request goes.
-var knownHeaders = []string{
-	"access-control-request-method", // asks what a browser may (Fetch)
-	"x-forwarded-for", "x-forwarded-proto", "x-forwarded-port", "x-real-ip",
-	"x-api-key", "x-apikey", "x-api-token", "x-api-version", "x-access-token", "x-auth-email", "x-auth-key", "x-auth-token", "x-consul-token", "x-csrf-token", "x-csrftoken", "x-do-not-track",
-	"x-figma-token", "x-idempotency-key", "x-initiator", "x-nomad-token", "x-nonce", "x-redmine-api-key", "x-requested-with", "x-sentry-auth", "x-session-id", "x-signature",
-	"x-stainless-helper-method", "x-timestamp", "x-title", "x-trace-id", "x-user-agent", "x-xsrf-token",
-	"x-vault-request", "x-vault-token", "x-vault-wrap-ttl", // and no x-vault-namespace, which goes before the path
-}
-
-// knownX are beginnings of names that clients of one service, or of one protocol, send. Of none is it known that the service takes a part of the
-// path, or whose data is meant, from such a header, but where overridingWords has a word of its name (X-Databricks-Org-Id).
-var knownX = []string{
-	"x-algolia-", "x-amz-", "x-amzn-", "x-anthropic-", "x-atlassian-", "x-b3-", "x-bce-", "x-checksum-", "x-clickhouse-", "x-client-", "x-cloud-trace-", "x-correlation-", "x-cos-", "x-databricks-",
-	"x-datadog-", "x-device-", "x-docker-", "x-elastic-", "x-firebase-", "x-gh-", "x-github-", "x-gitlab-", "x-goog-", "x-google-", "x-grpc-", "x-hf-", "x-ibm-", "x-jfrog-", "x-linear-", "x-ms-", "x-newrelic-",
-	"x-nuget-", "x-openai-", "x-oss-", "x-registry-", "x-request-id", "x-shopify-", "x-slack-", "x-snowflake-", "x-stainless-", "x-supabase-", "x-tc-", "x-terraform-", "x-twilio-", "x-xet-",
-}
+// knownHeaders say how a body or an answer is written, what is cached, who asks by which secret, and what belongs together in logs. They are the fields
+// of HTTP, Fetch, WebSocket, Trace Context and gRPC-Web, and single ones of common clients.
+var knownHeaders = strings.Fields(`accept accept-charset accept-datetime accept-encoding accept-language accept-patch accept-ranges access-control-request-headers access-control-request-method access-control-request-private-network
+	authorization cache-control content-digest content-disposition content-encoding content-language content-length content-location content-md5 content-range content-type cookie date depth device-memory digest dnt downlink dpop early-data
+	ect expect from if-match if-modified-since if-none-match if-range if-unmodified-since keep-alive last-event-id max-forwards origin pragma prefer priority range referer repr-digest rtt save-data
+	sec-ch-prefers-color-scheme sec-ch-ua sec-ch-ua-arch sec-ch-ua-bitness sec-ch-ua-full-version-list sec-ch-ua-mobile sec-ch-ua-model sec-ch-ua-platform sec-ch-ua-platform-version sec-fetch-dest sec-fetch-mode sec-fetch-site
+	sec-fetch-storage-access sec-fetch-user sec-gpc sec-purpose sec-websocket-extensions sec-websocket-key sec-websocket-protocol sec-websocket-version service-worker signature signature-input te traceparent tracestate baggage upgrade
+	upgrade-insecure-requests user-agent via viewport-width want-content-digest want-digest want-repr-digest warning width connection
+	api-key apikey idempotency-key job-token private-token xi-api-key x-access-token x-api-key x-apikey x-api-token x-api-version x-auth-email x-auth-key x-auth-token x-client-request-id x-client-version x-cloud-trace-context x-consul-token
+	x-correlation-id x-csrf-token x-csrftoken x-do-not-track x-figma-token x-nomad-token x-redmine-api-key x-registry-auth x-request-id x-requested-with x-sentry-auth x-shopify-access-token x-trace-id x-user-agent x-xsrf-token
+	x-b3-flags x-b3-parentspanid x-b3-sampled x-b3-spanid x-b3-traceid x-datadog-parent-id x-datadog-sampling-priority x-datadog-trace-id
+	anthropic-beta anthropic-dangerous-direct-browser-access anthropic-version openai-beta notion-version stripe-version time-zone mcp-protocol-version mcp-session-id docker-distribution-api-version git-protocol
+	npm-auth-type npm-command npm-in-ci npm-session pacote-integrity pacote-pkg-id pacote-req-type pacote-version grpc-accept-encoding grpc-encoding grpc-timeout x-grpc-web connect-protocol-version connect-timeout-ms
+	amz-sdk-invocation-id amz-sdk-request x-amz-content-sha256 x-amz-date x-amz-security-token x-amz-user-agent x-amzn-trace-id x-gh-cache-ttl x-github-api-version x-gitlab-token x-goog-api-client x-goog-api-key x-initiator
+	x-ms-client-request-id x-ms-date x-ms-version x-slack-no-retry x-stainless-arch x-stainless-async x-stainless-helper-method x-stainless-lang x-stainless-os x-stainless-package-version x-stainless-read-timeout x-stainless-retry-count
+	x-stainless-runtime x-stainless-runtime-version x-stainless-timeout x-supabase-api-version x-terraform-version x-title x-vault-request x-vault-token x-vault-wrap-ttl`)

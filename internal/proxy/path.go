@@ -15,7 +15,7 @@ var (
 	errPathHidden = errors.New("the path escapes a slash, a backslash, a dot, a percent or a control character, which servers read differently")
 	errPathDots   = errors.New("the path has a segment of nothing but dots, or dots and spaces")
 	errPathEmpty  = errors.New("the path has an empty segment (//)")
-	errPathSign   = errors.New("the path has a semicolon, a backslash, a ?, a # or a control character, which servers read differently")
+	errPathSign   = errors.New("the path has a semicolon, a backslash, a ?, a #, a control character or one beyond ASCII that is not escaped, which servers read differently")
 	errPathUTF8   = errors.New("the path is not UTF-8")
 )
 

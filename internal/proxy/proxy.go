@@ -54,6 +54,7 @@ type Proxy struct {
 	compiled    *Compiled
 	rules       atomic.Pointer[hostrules.Rules] // compiled.rules, until SetRules
 	setting     sync.Mutex                      // held by SetRules
+	proxies     sync.Map                        // addresses of the listeners whose clients name their targets
 	// screen judges a request on its way out and may change it: r is what
 	// will be sent, its URL the real one. The error is a *Refusal.
 	judgeRequest func(r *http.Request, t Target) error

@@ -192,7 +192,7 @@ func TestWhoWaitsForATurnEnds(t *testing.T) {
 		m := newMeteredConn(b, w.g)
 		go func() { _, err := m.Write(make([]byte, 2000)); failed <- err }()
 		<-waiting
-		go func() { failed <- p.up.write(make([]byte, 2000)) }()
+		go func() { failed <- p.up.send(make([]byte, 2000)) }()
 		<-waiting
 		if end == "the proxy" {
 			go w.g.Close()

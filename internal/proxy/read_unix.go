@@ -3,10 +3,14 @@
 package proxy
 
 import (
+	"crypto/tls"
 	"io"
 	"net"
 	"os"
 	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // reader returns a function that reads up to most bytes of a connection into a
@@ -47,6 +51,52 @@ func rawConn(c net.Conn) syscall.RawConn {
 		}
 	}
 	return nil
+}
+
+// waitGone waits until a client is gone that has ended its sending half: it has reset the connection, or has closed its socket. The error is of the
+// connection's deadline for reads.
+func (g *Proxy) waitGone(c net.Conn) error {
+	for inner := c; inner != nil; {
+		switch w := inner.(type) {
+		case *tls.Conn:
+			inner = w.NetConn()
+			continue
+		case *replayConn:
+			inner = w.Conn
+			continue
+		case interface{ unwrap() net.Conn }:
+			inner = w.unwrap()
+			continue
+		case interface{ WaitGone() error }: // a captured program's
+			return w.WaitGone()
+		}
+		c, inner = inner, nil
+	}
+	tcp, is := c.(*net.TCPConn)
+	raw := rawConn(c)
+	if !is || raw == nil {
+		return nil
+	}
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		for look := time.NewTicker(lookEvery); ; {
+			select {
+			case <-over:
+				look.Stop()
+				return
+			case <-look.C:
+				if clientClosed(g.cfg.Sockets(), tcp) {
+					tcp.CloseWrite() // with both halves ended the poll below returns
+				}
+			}
+		}
+	}()
+	return raw.Read(func(fd uintptr) bool {
+		p := []unix.PollFd{{Fd: int32(fd)}}
+		n, err := unix.Poll(p, 0)
+		return n != 0 || err != nil && err != unix.EINTR // POLLHUP, POLLERR
+	})
 }
 
 // readNow reads what has come, and does not wait: with os.ErrDeadlineExceeded nothing has.

@@ -28,6 +28,8 @@ func replyFor(err error, host string) reply {
 		return reply{http.StatusServiceUnavailable, r.explain(host)}
 	case r != nil:
 		return reply{http.StatusForbidden, r.explain(host)}
+	case errors.As(err, new(*insideError)):
+		return reply{http.StatusBadGateway, fmt.Sprintf("%s is the sandbox's own loopback, and the connection failed inside: %v.\n", host, errnoOf(err))}
 	case errors.Is(err, errBody):
 		return reply{http.StatusBadRequest, err.Error() + "\n"}
 	case errors.As(err, &dns):

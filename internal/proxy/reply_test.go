@@ -37,9 +37,9 @@ func TestADenialSaysWhatWouldHelp(t *testing.T) {
 	}{
 		{"a placeholder in clear text", all.judge(request("http://api.example/", "Authorization", placeholder), api, 80, false), "what would work: ask by https."},
 		{"a placeholder for another host", all.judge(request("https://other.example/", "Authorization", placeholder), other, 443, true), "what would work: leave the placeholder out of requests to this host."},
-		{"a path of several readings", rules.judge(request("https://api.example/v1/%2e%2e/x", "A", "b"), api, 443), "what would work: write the path plainly."},
-		{"a header that overrides", rules.judge(request("https://api.example/v1/x", "X-Http-Method", "PUT"), api, 443), "what would work: leave the header out."},
-		{"a path that is not allowed", rules.judge(request("https://api.example/v2", "A", "b"), api, 443), owner},
+		{"a path of several readings", rules.judge(request("https://api.example/v1/%2e%2e/x", "Accept", "b"), api, 443), "what would work: write the path plainly."},
+		{"a header that overrides", rules.judge(request("https://api.example/v1/x", "X-Http-Method", "PUT"), api, 443), "what would work: leave the header out, or have the policy's owner name it in the rule's Headers."},
+		{"a path that is not allowed", rules.judge(request("https://api.example/v2", "Accept", "b"), api, 443), owner},
 		{"a host that nothing names", &Refusal{Host: "other.example", Port: 443, Why: "no entry"}, owner},
 	} {
 		if test.refusal == nil {

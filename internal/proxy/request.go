@@ -7,6 +7,7 @@ import (
 	"log"
 	"net/http"
 	"net/http/httputil"
+	"net/url"
 	"strings"
 	"sync/atomic"
 
@@ -24,6 +25,7 @@ type proxiedRequest struct {
 	decision  hostrules.Decision
 	scheme    string
 	authority string // the Host that is sent
+	path      string // of the target, as the client has written it
 	via       http.RoundTripper
 
 	event          policy.Connection
@@ -48,15 +50,47 @@ func requestOf(ctx context.Context) *proxiedRequest {
 	return x
 }
 
-// startEvent fills in what is known of the event.
-func (x *proxiedRequest) startEvent(r *http.Request) {
+// startEvent fills in what is known of the event. False: the request's target cannot go on as it came, and the client was told.
+func (x *proxiedRequest) startEvent(w http.ResponseWriter, r *http.Request) bool {
+	var passes bool
+	if x.path, passes = targetPath(r); !passes {
+		reply{http.StatusBadRequest, "The request's target could not be passed on as it was written: write a path that begins with one slash, or escape its odd characters.\n"}.write(w)
+		return false
+	}
 	x.event = newEvent(x.target)
-	path := r.URL.EscapedPath()
-	x.event.Method, x.event.Path = r.Method[:min(len(r.Method), 32)], path[:min(len(path), maxEventPath)]
+	x.event.Method, x.event.Path = r.Method[:min(len(r.Method), 32)], x.path[:min(len(x.path), maxEventPath)]
 	if len(r.RequestURI) > maxEventPath { // which both are parts of, and an event is kept for long
 		x.event.Method, x.event.Path = strings.Clone(x.event.Method), strings.Clone(x.event.Path)
 	}
+	return true
 }
+
+// targetPath returns the path of a request's target byte for byte, since url.URL escapes all of a path that has one character which RFC 3986 does not
+// know, and what it escapes anew it has unescaped before. Such a path is sent as URL.Opaque, which may not begin with two slashes.
+func targetPath(r *http.Request) (path string, passes bool) {
+	path, _, query := strings.Cut(r.RequestURI, "?")
+	if r.Method == http.MethodConnect {
+		return "", true // it is carried to no host
+	}
+	if path[0] != '/' && path != "*" { // absolute form
+		_, rest, has := strings.Cut(path, "://")
+		if !has {
+			return "", false
+		}
+		switch i := strings.IndexByte(rest, '/'); {
+		case i >= 0:
+			path = rest[i:]
+		case r.Method == http.MethodOptions && !query: // RFC 9112, 3.2.4
+			path = "*"
+		default:
+			path = "/"
+		}
+	}
+	return path, !strings.HasPrefix(path, "//") || path == r.URL.EscapedPath()
+}
+
+// pathOf returns the path of a URL that rewriteRequest has made.
+func pathOf(u *url.URL) string { return cmp.Or(u.Opaque, u.EscapedPath()) }
 
 // serve carries a request out that was decided: err says how. It notes the event
 // even when the server's connection breaks, which is a panic of http.ErrAbortHandler.
@@ -152,6 +186,9 @@ func rewriteRequest(pr *httputil.ProxyRequest) {
 	out := pr.Out
 	out.URL.Scheme, out.URL.Host, out.Host = x.scheme, hostrules.JoinHostPort(x.target.Host, x.target.Port), x.authority
 	out.URL.User, out.URL.RawQuery = nil, pr.In.URL.RawQuery
+	if x.path != out.URL.EscapedPath() {
+		out.URL.Opaque = x.path
+	}
 	out.Header.Del("Expect") // the client is told to go on when its body is read
 	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
 		if v := pr.In.Header[name]; v != nil {

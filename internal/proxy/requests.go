@@ -119,14 +119,15 @@ func (rules requestRules) judge(r *http.Request, h hostrules.Host, port uint16, 
 	for _, rule := range list {
 		fields = append(fields, rule.headers...)
 	}
-	if name := overrideHeader(r.Header, fields); name != "" {
+	if name := unknownHeader(r.Header, fields); name != "" {
 		no.Why = fmt.Sprintf("the header %.40q could have the server see another request than the one that is judged", name)
-		no.Instead = "leave the header out"
+		no.Instead = "leave the header out, or have the policy's owner name it in the rule's Headers"
 		return no
 	}
-	path, err := canonicalPath(r.URL.EscapedPath())
-	if r.URL.Opaque != "" {
-		err = errPathForm
+	raw := pathOf(r.URL)
+	path, err := canonicalPath(raw)
+	if err == nil && strings.ContainsFunc(raw, func(c rune) bool { return c > '~' }) {
+		err = errPathSign
 	}
 	var may []string
 	for _, rule := range list {

@@ -1,8 +1,10 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -63,6 +65,9 @@ func (g *Proxy) listen(l net.Listener, p Protocol, serve func(*admittingListener
 		return nil
 	}
 	defer g.untrack(l)
+	if p != forwarded {
+		g.proxies.Store(l.Addr().String(), true)
+	}
 	if err := serve(&admittingListener{l, g, p}); g.ctx.Err() == nil {
 		return err
 	}
@@ -125,7 +130,7 @@ func (g *Proxy) serveSOCKS(c *trackedConn) {
 	c.SetDeadline(time.Time{})
 	ctx, gone := context.WithCancel(g.ctx)
 	defer gone()
-	stop := watch(c, gone)
+	stop := g.watch(c, gone)
 	u, err := g.openTunnel(ctx, t)
 	head := stop()
 	c.SetWriteDeadline(time.Now().Add(headerTimeout))
@@ -145,11 +150,14 @@ func (g *Proxy) serveSOCKS(c *trackedConn) {
 
 // watch calls gone when a client leaves while it waits for Decide or for a server, as net/http
 // does for requests: its place is free then. What stop returns was sent by a client that did not wait.
-func watch(c net.Conn, gone func()) (stop func() []byte) {
+func (g *Proxy) watch(c net.Conn, gone func()) (stop func() []byte) {
 	read := make(chan []byte, 1)
 	go func() {
 		b := make([]byte, 1)
 		n, err := c.Read(b)
+		if err == io.EOF {
+			err = cmp.Or(g.waitGone(c), err)
+		}
 		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
 			gone()
 		}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -76,7 +77,7 @@ func sniff(c net.Conn, head []byte) (sniffedKind, []byte, error) {
 		n, err := c.Read(more)
 		head = append(head, more[:n]...)
 		switch {
-		case n == 0 && errors.Is(err, io.EOF):
+		case n == 0 && errors.Is(err, io.EOF) && l.classify(append(bytes.Clone(head), '\n')) != sniffedHTTP: // as a server reads the line
 			return sniffedOther, head, nil
 		case n == 0 && err != nil, len(head) > maxRequestLine:
 			return kind, nil, &Refusal{Why: errLine.Error()}
@@ -89,14 +90,17 @@ func sniff(c net.Conn, head []byte) (sniffedKind, []byte, error) {
 // pieces are that a client makes of it.
 //
 // Whatever a lax server could take for a request is HTTP: a line that begins with a
-// token and has "HTTP/" in it, blank lines before it or not, with any separator between the words. HTTP/2's preface is not,
+// token and has "HTTP/" in it, blank lines before it or not, with any separator between the words, and one of HTTP/0.9. Behind
+// what may be a method, control characters do not make it another protocol's. HTTP/2's preface is not,
 // if it is whole: see the package's Limits. Its first line alone is a request to
 // servers that do not speak HTTP/2, and the next one follows it.
 type classifier struct {
 	at    int  // so far the bytes were looked at
 	start int  // of the line
+	first int  // where its first word begins
+	word  int  // and how long it is, if begun
 	begun bool // the line: it is not blank
-	word  bool // its first word has ended
+	ended bool // its first word
 }
 
 func (l *classifier) classify(b []byte) sniffedKind {
@@ -108,32 +112,44 @@ func (l *classifier) classify(b []byte) sniffedKind {
 	}
 	for ; l.at < len(b); l.at++ {
 		switch c := b[l.at]; {
-		case !l.begun && (c == '\r' || c == '\n'):
+		case c == '\n' && !l.begun:
 			l.start = l.at + 1
-			continue
-		case c == '\n' && (bytes.Contains(bytes.ToUpper(b[l.start:l.at]), []byte("HTTP/")) || isHTTP09(b[l.start:l.at])):
-			return sniffedHTTP
 		case c == '\n':
+			line := b[l.start:l.at]
+			if bytes.Contains(bytes.ToUpper(line), []byte("HTTP/")) || isHTTP09(line) || slices.ContainsFunc(bytes.Split(line, []byte("\r")), isHTTP09) {
+				return sniffedHTTP
+			}
 			return sniffedOther
 		case isSpace(rune(c)):
-			l.word = true
-		case c < ' ' || c == 0x7f || !l.word && !tokenByte(c):
+			l.ended = l.begun
+		case l.ended && (c < ' ' || c == 0x7f) && !isMethod(b[l.first:l.first+l.word]), !l.ended && !tokenByte(c):
 			return sniffedOther
+		case !l.begun:
+			l.begun, l.first, l.word = true, l.at, 1
+		case !l.ended:
+			l.word++
 		}
-		l.begun = true
 	}
 	return sniffedUnknown
 }
 
-// isHTTP09 reports whether a line is a request of HTTP/0.9, which has no version.
-// Some servers read a header after it all the same.
+// isMethod reports whether a word may be a method to a server that takes control characters in a target: one of capital letters, and
+// of as many as no length in binary has.
+func isMethod(word []byte) bool {
+	return len(word) >= len("GET") && len(bytes.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ")) == 0
+}
+
+// methods09 are those with which some servers take a request of HTTP/0.9, which has no version, and read a header after it all the same.
+var methods09 = []string{"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "TRACE"}
+
+// isHTTP09 reports whether a line is one, whatever its target is.
 func isHTTP09(line []byte) bool {
 	latin1 := make([]rune, len(line))
 	for i, c := range line {
 		latin1[i] = rune(c)
 	}
 	words := strings.FieldsFunc(string(latin1), isSpace)
-	return len(words) == 2 && words[0] == "GET" && (words[1][0] == '/' || strings.Contains(words[1], "://"))
+	return len(words) == 2 && slices.Contains(methods09, words[0])
 }
 
 // isSpace reports whether a character of Latin-1 separates words to some server: RFC 9112, 3 has \v, \f and a bare CR,

@@ -47,9 +47,8 @@ type direction struct {
 	dst, src net.Conn
 	total    *atomic.Int64 // of the proxy
 	passed   int64
-	halted   atomic.Bool  // a deadline in the past is meant
-	deadline time.Time    // of src, as it was set last
-	hellos   *helloFilter // follows a client's TLS while it is in clear text; nil: it is not
+	halted   atomic.Bool // a deadline in the past is meant
+	deadline time.Time   // of src, as it was set last
 }
 
 func (g *Proxy) newSpliced(ctx context.Context, client, server net.Conn) *spliced {
@@ -117,9 +116,6 @@ func (g *Proxy) splice(ctx context.Context, client, server net.Conn, head []byte
 // ends both connections.
 func (f *direction) run() error {
 	err := f.move()
-	if err == nil && f.hellos.pending() {
-		err = errHello
-	}
 	if err == nil {
 		err = closeWrite(f.dst)
 	}
@@ -157,7 +153,7 @@ func (f *direction) move() error {
 		default:
 			return f.why(err)
 		}
-		for n == bufferSize && f.hellos == nil && from != nil && to != nil {
+		for n == bufferSize && from != nil && to != nil {
 			moved, err := f.burst(from, to)
 			if err != nil {
 				return f.why(err)
@@ -169,21 +165,8 @@ func (f *direction) move() error {
 	}
 }
 
-// send writes what src has sent, but for what is held until it can be judged.
-func (f *direction) send(b []byte) (err error) {
-	if f.hellos != nil {
-		if b, err = f.hellos.feed(b); err != nil {
-			return err
-		}
-		if f.hellos.done {
-			f.hellos = nil
-		}
-	}
-	return f.write(b)
-}
-
-// write writes bytes under the proxy's limits.
-func (f *direction) write(b []byte) error {
+// send writes bytes under the proxy's limits.
+func (f *direction) send(b []byte) error {
 	for len(b) > 0 {
 		n, err := f.p.g.meter.reserve(f.p.ctx, int64(len(b)))
 		if err != nil {
@@ -246,12 +229,8 @@ func (f *direction) await() error {
 		return errHalted
 	}
 	now := time.Now()
-	until := now.Add(idleTimeout)
-	if f.hellos.pending() {
-		until = f.hellos.deadline
-	}
-	if f.deadline.Sub(now) < idleTimeout*3/4 || f.deadline.After(until) {
-		f.deadline = until
+	if f.deadline.Sub(now) < idleTimeout*3/4 {
+		f.deadline = now.Add(idleTimeout)
 		if err := f.src.SetReadDeadline(f.deadline); err != nil {
 			return err
 		}
@@ -266,15 +245,13 @@ func (f *direction) await() error {
 // the other direction.
 func (f *direction) alive() bool {
 	f.deadline = time.Time{}
-	return !f.halted.Load() && !f.hellos.pending() && time.Since(time.Unix(0, f.p.last.Load())) < idleTimeout
+	return !f.halted.Load() && time.Since(time.Unix(0, f.p.last.Load())) < idleTimeout
 }
 
 func (f *direction) why(err error) error {
 	switch {
 	case f.halted.Load():
 		return errHalted
-	case errors.Is(err, os.ErrDeadlineExceeded) && f.hellos.pending():
-		return errHello
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return errIdle
 	case f.p.g.ctx.Err() != nil:

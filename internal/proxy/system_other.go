@@ -16,5 +16,8 @@ func disableBroadcast(string, string, syscall.RawConn) error { return errors.Err
 
 func reader(c net.Conn) func(most int64) (*[bufferSize]byte, int, error) { return blockingReader(c) }
 
+// waitGone takes a client that has ended its sending half for gone.
+func (*Proxy) waitGone(net.Conn) error { return nil }
+
 // readNow cannot look at a connection, which is not used again therefore.
 func (*meteredConn) readNow([]byte) (int, error) { return 0, errors.ErrUnsupported }

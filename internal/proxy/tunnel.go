@@ -127,6 +127,9 @@ func (u *Tunnel) run(client net.Conn, head []byte) (err error) {
 	defer p.stop()
 	defer func() { u.event.Sent, u.event.Received = p.up.passed, p.down.passed }()
 	p.listen()
+	if u.Target.own != nil {
+		return p.finish(head)
+	}
 	kind, head, err := u.sniffClient(p, head)
 	if err != nil {
 		return p.fail(err)
@@ -143,9 +146,11 @@ func (u *Tunnel) run(client net.Conn, head []byte) (err error) {
 		return g.serveRequestsIn(client, u)
 	}
 	if kind == sniffedTLS {
-		p.up.hellos = &helloFilter{judge: u.checkClientHello}
+		if head, err = readClientHello(p.client, head, u.checkClientHello); err != nil {
+			return p.fail(u.helloRefusal(err))
+		}
 	}
-	return u.helloRefusal(p.finish(head))
+	return p.finish(head)
 }
 
 // checkClientHello judges a ClientHello.

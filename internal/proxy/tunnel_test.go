@@ -56,7 +56,20 @@ func TestWhatTheFirstBytesLookLike(t *testing.T) {
 		"GET /\r\n":                   sniffedHTTP, // HTTP/0.9
 		"GET  /a?b \n":                sniffedHTTP,
 		"GET http://evil.example\r\n": sniffedHTTP,
-		"GET key\r\n":                 sniffedOther, // a cache's
+		"GET key\r\n":                 sniffedHTTP, // to Python's http.server, which takes a Host behind it
+		"OPTIONS *\r\n":               sniffedHTTP,
+		"GET\r/x\r\n":                 sniffedHTTP,
+		"X\rGET x\r\n":                sniffedHTTP,
+		"GET /\x01 HTTP/1.0\n":        sniffedHTTP,
+		"GET\x00/ HTTP/1.0\n":         sniffedOther,
+		" \t\r\n \nGET / HTTP/1.1\n":  sniffedHTTP,
+		"get key\r\n":                 sniffedOther, // memcached's
+		"SET key /value\r\n":          sniffedOther, // Redis'
+		"PING\r\n":                    sniffedOther,
+		"USER /me\r\n":                sniffedOther,
+		"AMQP\x00\x00\x09\x01":        sniffedOther,
+		"A\x09\x00\x00\x01":           sniffedOther, // MongoDB's length
+		"AB\x20\x00\x01":              sniffedOther,
 		"GET / x\r\n":                 sniffedOther,
 		"PRI * HTTP/2.0\r\n\r\nSM":    sniffedUnknown,
 		preface:                       sniffedOther,
@@ -199,7 +212,7 @@ func TestAddressThatWasCheckedIsTheOneDialled(t *testing.T) {
 	}
 	defer g.Close()
 	target := Target{Host: mustHost(t, "rebind.example"), Port: 80, Protocol: "tcp"}
-	for i, want := range []string{"<nil>", "rebind.example:80: the address 127.0.0.1 is loopback; only an entry for that address would allow it", "<nil>"} {
+	for i, want := range []string{"<nil>", "rebind.example:80: the address 127.0.0.1 is the harness's loopback; only an entry for that address would allow it", "<nil>"} {
 		u, err := g.openTunnel(t.Context(), target)
 		if err == nil {
 			u.Close()

@@ -40,7 +40,7 @@ func (n *Network) makeGateway() (*proxy.Proxy, error) {
 		return nil, net.ErrClosed
 	}
 	if n.gateway == nil {
-		g, err := n.of.newGateway("", n.observer)
+		g, err := n.of.newGateway("", n.observer, n)
 		if err != nil {
 			return nil, err
 		}

@@ -49,7 +49,12 @@ func (n *Session) SetHosts(list []string) error {
 	if over := n.err(nil); over != nil {
 		return over
 	}
-	n.net.gateway.SetRules(rules)
+	gateway, err := n.net.makeGateway()
+	if err != nil {
+		return fmt.Errorf("sandbox: the network's gateway: %w", err)
+	}
+	gateway.SetRules(rules)
+	n.net.opened.Store(len(with.Hosts) > 0)
 	before := n.net.of.policy.Hosts
 	h.mu.Lock()
 	if k := len(h.lists); k > 0 {
@@ -67,12 +72,12 @@ func (n *Session) SetHosts(list []string) error {
 
 // boundless is the error of a network whose hosts no proxy decides about; nil: the proxies are there.
 func (n *Network) boundless() error {
-	bad := &policy.PolicyError{Field: "Network", Problem: "has no proxies, which would decide about hosts", Remedy: "give the session's policy one of Network.Hosts, Decide or Observe"}
+	bad := &policy.PolicyError{Field: "Network", Problem: "has no proxies, which would decide about hosts", Remedy: "set Network.Explain, or give the session's policy one of Network.Hosts, Decide or Observe"}
 	switch {
 	case n.of.policy.Host:
 		bad.Field, bad.Problem, bad.Remedy = "Network.Host", "shares the harness's network: no host is bounded", "name hosts in Network.Hosts in its place"
 		return bad
-	case !n.wiring.Proxied || n.gateway == nil:
+	case !n.wiring.Proxied && !n.explains:
 		return bad
 	}
 	return nil

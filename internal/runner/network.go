@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/compile"
@@ -31,6 +32,7 @@ type Network struct {
 	inside   bool // the run has a network namespace
 	// explains says that its proxy denies everything in words (serveExplanation).
 	explains bool
+	opened   atomic.Bool // although explains: hosts were set that it allows
 	http     netip.AddrPort
 	socks    netip.AddrPort
 	key      string           // what the proxies ask for; "": nothing, since only the tool can reach them
@@ -45,6 +47,7 @@ type Network struct {
 
 	mu      sync.Mutex
 	endings []func()                                                       // of what serves it beside the gateway
+	tables  string                                                         // of the sockets inside (proc_pid_net(5)); "": they are not known
 	dial    func(ctx context.Context, to netip.AddrPort) (net.Conn, error) // to a server inside; nil: there is no way
 	closed  bool
 	served  []string // what is served, in words
@@ -60,8 +63,12 @@ func (s *Networks) New(w compile.NetConfig, inside bool, o *observer) (*Network,
 		n.key = rand.Text()
 	}
 	if s.serves || w.SSHAgent || w.GPGAgent { // whose filters deny too
+		own := n
+		if !inside {
+			own = nil
+		}
 		var err error
-		if n.gateway, err = s.newGateway(n.key, o); err != nil {
+		if n.gateway, err = s.newGateway(n.key, o, own); err != nil {
 			return nil, fmt.Errorf("sandbox: the network's gateway: %w", err)
 		}
 	}
@@ -80,6 +87,27 @@ func (s *Networks) New(w compile.NetConfig, inside bool, o *observer) (*Network,
 		n.endings = append(n.endings, n.closeOutside)
 	}
 	return n, nil
+}
+
+// socketTables returns the directory of the tables of the sockets inside.
+func (n *Network) socketTables() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.tables
+}
+
+// dialOwn connects to the tool's loopback on behalf of a client of the proxies.
+func (n *Network) dialOwn(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+	n.mu.Lock()
+	dial, over := n.dial, n.closed
+	n.mu.Unlock()
+	switch {
+	case over:
+		return nil, proxy.ErrClosed
+	case dial == nil: // Namespaces.AsPID1
+		return nil, &proxy.Refusal{Host: to.Addr().String(), Port: to.Port(), Why: "it is the tool's own loopback, to which nothing inside can connect on the proxy's behalf", Instead: "connect to it without the proxy"}
+	}
+	return dial(ctx, to)
 }
 
 // Redact puts placeholders where an environment has a credential's secret: under another name than the credential's the
@@ -113,7 +141,9 @@ func (n *Network) Secrets(env []string) (names []string) {
 // directory of the network's files, as the tool sees it.
 func (n *Network) Variables(place string) []string {
 	var list []string
-	if n.explains {
+	if n.explains && n.opened.Load() {
+		list = clientenv.Variables(clientenv.VariablesOptions{HTTP: n.http})
+	} else if n.explains {
 		n.of.explaining.Do(func() {
 			n.of.explained = clientenv.Variables(clientenv.VariablesOptions{HTTP: n.http, Denies: true})
 		})

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -56,7 +57,7 @@ func NewNetworks(n *policy.Network) (*Networks, error) {
 	if s.serves = n.Proxied() || len(n.Loopback) > 0; !s.serves {
 		return s, nil
 	}
-	g, err := s.newGateway("", nil)
+	g, err := s.newGateway("", nil, nil)
 	if err != nil {
 		return nil, uncarried(err)
 	}
@@ -74,9 +75,17 @@ func uncarried(err error) error {
 }
 
 // newGateway makes a run's gateway, which the observer is told of. Who connects to it has to say key, if there is one.
-func (s *Networks) newGateway(key string, o *observer) (*proxy.Proxy, error) {
+// n is the run, if it has a network namespace; else it is nil.
+func (s *Networks) newGateway(key string, o *observer, n *Network) (*proxy.Proxy, error) {
 	c := proxy.Config{Network: s.policy, Key: key, Dial: s.Outside.Dial, DialUDP: s.Outside.DialUDP, Roots: s.Outside.Roots, Memory: &s.answers, Scope: s.Scope}
 	c.Credentials = s.secrets()
+	if n != nil {
+		c.Sockets = n.socketTables
+		c.Inside, c.Hostname = n.dialOwn, n.wiring.Hostname
+		if c.Hostname == "" {
+			c.Hostname, _ = os.Hostname() // the namespace of its names is a copy of the harness's
+		}
+	}
 	if o != nil && o.queue != nil {
 		c.Denied, c.Asked = func(e policy.Connection) { o.denied(ViolationOf(e)) }, o.asked
 	}

@@ -81,8 +81,10 @@ func (n *Session) sockets(tables ...string) (list []socket, err error) {
 }
 
 // procNet is the directory of these tables.
-func (n *Session) procNet() (string, error) {
-	stage := n.cmd.Process.Pid
+func (n *Session) procNet() (string, error) { return procNet(n.cmd.Process.Pid) }
+
+// procNet is the directory of proc_pid_net(5) of a stage's init.
+func procNet(stage int) (string, error) {
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", stage, stage))
 	init, _, _ := strings.Cut(string(children), " ")
 	return "/proc/" + init + "/net/", err

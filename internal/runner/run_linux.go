@@ -82,7 +82,7 @@ func (r *Run) listen() {
 		if r.sandbox.NetConfig.Dials && r.sandbox.meets() {
 			processes = r.processes
 		}
-		r.net.Serve(r.control, processes)
+		r.net.Serve(r.control, processes, r.cmd.Process.Pid)
 	}
 	close(r.decided)
 	r.control.AwaitEvidence()

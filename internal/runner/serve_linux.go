@@ -14,9 +14,14 @@ import (
 )
 
 // Serve serves what has come up from inside through the run's control socket. processes lists the sandbox's, if its servers are on the machine's
-// loopback; else it is nil.
-func (n *Network) Serve(control *stage.Control, processes func() []policy.Process) {
+// loopback; else it is nil. child is the stage.
+func (n *Network) Serve(control *stage.Control, processes func() []policy.Process, child int) {
 	w := n.wiring
+	if n.inside {
+		n.mu.Lock()
+		n.tables, _ = procNet(child)
+		n.mu.Unlock()
+	}
 	if processes != nil {
 		n.mu.Lock()
 		n.dial = directDialer{processes}.dial
@@ -30,6 +35,12 @@ func (n *Network) Serve(control *stage.Control, processes func() []policy.Proces
 	}
 	if !n.inside && len(w.Loopback) > 0 {
 		return // the tool connects by itself
+	}
+	if f := control.Received(compile.SlotDialer); f != nil {
+		d := stage.NewDialer(f)
+		n.mu.Lock()
+		n.dial, n.endings = d.Dial, append(n.endings, func() { d.Close() })
+		n.mu.Unlock()
 	}
 	if n.explains {
 		n.serve(control.Received(compile.SlotHTTP), ProxyNames[0], n.serveExplanation)
@@ -47,12 +58,6 @@ func (n *Network) Serve(control *stage.Control, processes func() []policy.Proces
 	}
 	if w.GPGAgent {
 		n.serve(control.Received(compile.SlotGPG), "gpg-agent", func(l net.Listener) error { return n.serveAgent(l, "gpg-agent", to.GPGAgent, agent.GPG) })
-	}
-	if f := control.Received(compile.SlotDialer); f != nil {
-		d := stage.NewDialer(f)
-		n.mu.Lock()
-		n.dial, n.endings = d.Dial, append(n.endings, func() { d.Close() })
-		n.mu.Unlock()
 	}
 	if tun := control.Received(compile.SlotTun); tun != nil {
 		n.startCapture(tun, control)

@@ -203,7 +203,7 @@ func (n *Session) held() {
 	if n.began = time.Now(); n.sandbox.Policy.Observe != nil {
 		n.observer.started(n.began, policy.Started{PID: n.cmd.Process.Pid})
 	}
-	n.net.Serve(n.control, n.processesToDial())
+	n.net.Serve(n.control, n.processesToDial(), n.cmd.Process.Pid)
 }
 
 // connect makes the sockets between the harness and init, and returns init's ends.

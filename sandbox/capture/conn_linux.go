@@ -129,6 +129,15 @@ func (c *conn) WaitRead() error {
 	return nil
 }
 
+// WaitGone returns nil when the tool's side has reset the connection.
+func (c *conn) WaitGone() error {
+	ep, err := c.endpoint()
+	if err != nil {
+		return err
+	}
+	return c.wait(ep, 0, &c.readBy)
+}
+
 // Write answers the SYN if nothing has, and writes.
 func (c *conn) Write(b []byte) (int, error) {
 	ep, err := c.endpoint()

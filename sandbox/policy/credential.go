@@ -63,10 +63,8 @@ type RequestRule struct {
 	Host    string   // in the notation of [Network.Hosts], which has to allow it, but "*" and ranges are for special addresses, too; what is at an address with a rule is reached by no name without that rule
 	Methods []string // "GET", which HEAD goes with, ...; none: every method
 	Paths   []string // prefixes, without "*"; one that does not end in "/" stands for itself and what lies below it; none: every path
-	// Headers are names of further headers that may be sent to the host. Without being listed,
-	// names with a character other than letters, digits and hyphens, names that contain
-	// method, path or host, and names that begin with X- and are not a common client's
-	// are refused: servers and proxies in front of them take some of these for the request's own
-	// method or path.
+	// Headers are names of further headers that may be sent to the host, beside the fields of HTTP
+	// and those of common clients. All others are refused: servers and proxies in front of them take
+	// from some of these another method, path, tenant, operation or identity than the request's own.
 	Headers []string
 }

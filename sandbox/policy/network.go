@@ -191,7 +191,7 @@ type Connection struct {
 	Method   string        `json:"method,omitempty"` // "" where the harness does not see it
 	Path     string        `json:"path,omitempty"`   // without the query
 	Allowed  bool          `json:"allowed"`          // and was not ended by a limit
-	Rule     string        `json:"rule,omitempty"`   // which rule decided, or "Decide", "Decide, for the run" ...; "": none is about it
+	Rule     string        `json:"rule,omitempty"`   // which rule decided, or "Decide", "Decide, for the run", "inside: the tool's own loopback" ...; "": none is about it
 	Reason   string        `json:"why,omitempty"`    // why it was denied, or which limit has ended it, in words
 	Sent     int64         `json:"sent"`             // bytes from the tool
 	Received int64         `json:"received"`         // bytes to the tool

@@ -19,7 +19,7 @@ var specialRanges = []struct {
 	{"a cloud's metadata service", prefixes("fe80::a9fe:a9fe/128 192.80.8.124/32")},                                                      // OpenStack; Equinix Metal, a public address
 	{"a cloud's metadata service", prefixes("fd00:c1::a9fe:a9fe/128 100.96.0.96/32 100.80.80.80/32")},                                    // Oracle, Volcengine, UCloud
 	{"of this host", prefixes("0.0.0.0/8")},
-	{"loopback", prefixes("127.0.0.0/8 ::1/128")},
+	{"the harness's loopback", prefixes("127.0.0.0/8 ::1/128")},
 	{"private", prefixes("10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7 fec0::/10")},
 	{"shared by a carrier's customers", prefixes("100.64.0.0/10")},
 	{"link-local", prefixes("169.254.0.0/16 fe80::/10")},

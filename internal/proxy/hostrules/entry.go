@@ -122,6 +122,9 @@ func (r *hostRule) setPrefix(s string) error {
 
 func (r *hostRule) setHost(s string) error {
 	h, err := ParseHost(s)
+	if _, odd := netip.ParseAddr(strings.TrimSuffix(s, ".")); err == nil && h.IsAddr() && odd != nil {
+		return fmt.Errorf("write the address as %s", h)
+	}
 	if err == nil {
 		r.setTo(h)
 	}

@@ -27,12 +27,16 @@ var ErrHost = errors.New("not a host")
 // it: a DNS name, an IPv4 address, an IPv6 address with or without brackets. It
 // is the one place where a spelling is judged. Refused are control characters,
 // NUL, percent, spaces, zones, ports, and numbers that some resolvers
-// take for an address (decimal, octal, hexadecimal, short forms). One trailing
+// take for an address (decimal, octal, hexadecimal, short forms), but for those of
+// the loopback and the unspecified address. One trailing
 // dot is dropped, letters are lowered, international names become their ASCII
 // form, IPv4-mapped addresses become IPv4.
 func ParseHost(s string) (Host, error) {
 	if len(s) == 0 || len(s) > 1024 {
 		return Host{}, fmt.Errorf("%w: %d bytes long", ErrHost, len(s))
+	}
+	if a := zonedLoopback(s); a.IsValid() {
+		return Host{addr: a}, nil
 	}
 	for _, r := range s {
 		if r <= ' ' || r == utf8.RuneError || !unicode.IsPrint(r) || strings.ContainsRune(forbiddenChars, r) {
@@ -84,6 +88,9 @@ func parseName(s string) (Host, error) {
 			return Host{}, fmt.Errorf("%w: %q: %w", ErrHost, s, err)
 		}
 		last = label
+	}
+	if a := numericLoopback(name); a.IsValid() {
+		return Host{addr: a}, nil
 	}
 	if numeric(last) {
 		return Host{}, fmt.Errorf("%w: %q is a number that some programs take for an address", ErrHost, s)

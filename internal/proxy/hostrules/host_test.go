@@ -2,6 +2,7 @@ package hostrules
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"strings"
 	"testing"
@@ -38,12 +39,53 @@ func TestOneHostHasOneForm(t *testing.T) {
 	}
 }
 
+// TestEverySpellingOfTheLoopbackIsThatAddress that some reader takes for it.
+func TestEverySpellingOfTheLoopbackIsThatAddress(t *testing.T) {
+	for s, want := range map[string]string{
+		"127.1": "127.0.0.1", "127.0.1": "127.0.0.1", "2130706433": "127.0.0.1", "2130706434.": "127.0.0.2", "0x7f000001": "127.0.0.1", "0X7F.1": "127.0.0.1", "0177.0.0.1": "127.0.0.1", "017700000001": "127.0.0.1",
+		"127.0.0.01": "127.0.0.1", "0x7f.0.0.0x1": "127.0.0.1", "127.16777215": "127.255.255.255", "0": "0.0.0.0", "0x0.0": "0.0.0.0", "１２７.0.0.1": "127.0.0.1", "１２７。０。０。１": "127.0.0.1", "①②⑦.0.0.1": "127.0.0.1",
+		"[::1%lo]": "::1", "::1%25lo": "::1", "[::ffff:127.0.0.1%1]": "127.0.0.1", "[::%lo]": "::", "[0:0:0:0:0:0:0:1]": "::1", "[::ffff:7f00:2]": "127.0.0.2", "[::ffff:0:0]": "0.0.0.0",
+	} {
+		if h, err := ParseHost(s); err != nil || h.String() != want {
+			t.Errorf("%q: %v, %v, want %s", s, h, err, want)
+		}
+	}
+}
+
+// TestTheToolsOwnMachineIsInsideUnlessAnEntryNamesIt.
+func TestTheToolsOwnMachineIsInsideUnlessAnEntryNamesIt(t *testing.T) {
+	rules, err := Compile([]string{"*", "*.corp.example", "127.0.0.1:5432", "127.3.0.0/16:80", "[::1]:7", "db.localhost:9", "::/0"}, []string{"127.9.0.0/16", "no.localhost"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const both = "[127.0.0.1 ::1]"
+	for target, want := range map[string]string{
+		"127.0.0.1:80": "[127.0.0.1]", "127.0.0.1:5432": "[]", "[::ffff:127.0.0.1]:5432": "[]", "127.0.0.2:5432": "[127.0.0.2]", "0.0.0.0:5432": "[127.0.0.1]", "[::]:7": "[::1]", "[::1]:7": "[]", "[::1]:8": "[::1]",
+		"127.3.1.1:80": "[]", "127.3.1.1:81": "[127.3.1.1]", "127.9.0.1:80": "[]", "localhost:5432": both, "LOCALHOST.:1": both, "a.b.localhost:1": both, "db.localhost:9": "[]", "db.localhost:10": both, "no.localhost:1": "[]",
+		"ip6-loopback:1": both, "x.localhost.localdomain:1": both, "build-7.corp.example:1": both, "BUILD-7.corp.example.:1": both, "build-8.corp.example:1": "[]", "build-7:1": "[]", "mylocalhost:1": "[]", "localhost.example:1": "[]",
+		"0.0.0.1:1": "[]", "10.0.0.1:1": "[]", "[::127.0.0.1]:1": "[]", "[fe80::1]:1": "[]", "169.254.169.254:80": "[]",
+	} {
+		h, port, err := ParseHostPort(target, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(rules.Own(h, port, "build-7.corp.example")); got != want {
+			t.Errorf("%s: %s, want %s", target, got, want)
+		}
+	}
+	for _, hostname := range []string{"", "93.184.216.34", "(none)"} {
+		if own := rules.Own(Host{addr: netip.MustParseAddr("93.184.216.34")}, 1, hostname); own != nil {
+			t.Errorf("%q: %v", hostname, own)
+		}
+	}
+}
+
 func TestWhatIsNoHostIsRefused(t *testing.T) {
 	for _, s := range []string{
 		"", ".", "..", "a..b", ".a", "a.com..", "a b", " a", "a ", "a\x00.good.com", "a%00.good.com", "a%2egood.com", "a\n", "a\r", "a\t", "a\x7f", "a\u00a0b",
 		"a/b", "a\\b", "a@b", "a:80", "a#b", "a?b", "*.a", "a,b", "a;b", "(a)", "-a.com", "a-.com", "a.-b", "\xff.com", "a\u200b.com", "a\u00adb.com\x00",
-		"127.1", "127.0.1", "2130706433", "0x7f000001", "0177.0.0.1", "127.0.0.01", "0x7f.0.0.1", "1.2.3.0x4", "1.2.3.4.5", "256.1.1.1", "a.1", "a.0x", "1", "0",
-		"１２７.0.0.1", "１２７。０。０。１", "①②⑦.0.0.1",
+		"128.1", "10.0.1", "2130706432.1", "3232235521", "0xa000001", "0127.0.0.1", "93.184.216.034", "0b1111111.1", "0o177.1", "127_0.1", "1.2.3.0x4", "1.2.3.4.5", "256.1.1.1", "a.1", "a.0x", "1",
+		"127.0.0.256", "127.16777216", "4294967296", "１０.0.0.1", "[::1%]", "[::1%a b]", "[::1%lo", "::2%lo", "127.0.0.1%lo",
 		"fe80::1%eth0", "[fe80::1%25eth0]", "[::1", "::1]", "[127.0.0.1]", "[a]", "[]", ":", ":::", "[::1]:80", "1:2:3:4:5:6:7", "::ffff:127.1",
 		"xn--", "xn--a.com", "xn--zzzzzzzz999.com", strings.Repeat("a", 64) + ".com", strings.Repeat("a.", 127) + "com", strings.Repeat("a", 5000),
 	} {
