@@ -115,7 +115,7 @@ func TestAPlanWithoutNamespacesDiffersByItsLosses(t *testing.T) {
 	kerneltest.Long(t)
 	t.Parallel()
 	used := map[string]int{}
-	eachPair(t, 2, kerneltest.Amount(t, 50, 150, 500), func(p Policy, l resolve.Tree) (any, error) {
+	eachPair(t, 2, kerneltest.Amount(t, 100, 500, 700), func(p Policy, l resolve.Tree) (any, error) {
 		facts := fixture.Host()
 		fixture.WithoutNamespaces(&facts)
 		p.May = slices.DeleteFunc(plan.Bounds(), func(b Bound) bool { return slices.Contains(p.Open, b) })

@@ -265,6 +265,9 @@ func run(t testing.TB, j job) (string, int) {
 	if usesGit.MatchString(strings.Join(j.Argv, " ")) {
 		kerneltest.Need(t, kerneltest.Command("git"))
 	}
+	if len(j.Argv) > 0 && j.Argv[0] == "python3" {
+		kerneltest.Need(t, kerneltest.Command("python3"))
+	}
 	b, err := json.Marshal(j)
 	if err != nil {
 		t.Fatal(err)
