@@ -159,7 +159,7 @@ func TestAProfileDoesWhatThePolicyMeans(t *testing.T) {
 	kerneltest.Long(t)
 	t.Parallel()
 	used := map[string]int{}
-	eachPair(t, 11, kerneltest.Amount(t, 20, 100, 400), func(p Policy, l resolve.Tree) (any, error) { return emitted(p) }, func(p Policy, a Access, ok bool, why Reason, made any) {
+	eachPair(t, 11, kerneltest.Amount(t, 20, 40, 300), func(p Policy, l resolve.Tree) (any, error) { return emitted(p) }, func(p Policy, a Access, ok bool, why Reason, made any) {
 		if a.Op == OpRunFor || a.Op == OpElevate {
 			return // no operation stands for them
 		}

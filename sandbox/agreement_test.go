@@ -140,7 +140,7 @@ func allUsed(t *testing.T, list []difference, used map[string]int) {
 func TestAPlanWithNamespacesDoesWhatThePolicyMeans(t *testing.T) {
 	kerneltest.Long(t)
 	t.Parallel()
-	eachPair(t, 1, kerneltest.Amount(t, 50, 200, 500), func(p Policy, l resolve.Tree) (any, error) {
+	eachPair(t, 1, kerneltest.Amount(t, 50, 80, 500), func(p Policy, l resolve.Tree) (any, error) {
 		return planned(p, l, fixture.Host(), nil)
 	}, func(p Policy, a Access, ok bool, why Reason, made any) {
 		m := made.(heldPlan).model()

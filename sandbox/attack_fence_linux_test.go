@@ -39,6 +39,7 @@ func TestKernelNothingIsPlantedByWayOfTheOwnDirectory(t *testing.T) {
 	kerneltest.Long(t)
 	kerneltest.Parallel(t)
 	withoutNamespaces(t, 1, func(t *testing.T) {
+		kerneltest.Need(t, kerneltest.Command("git"), kerneltest.Command("python3"))
 		ws := filepath.Join(os.Getenv("HOME"), "ws")
 		if out, err := exec.Command("sh", "-c", `mkdir -p "$0/conf" && echo SECRET=42 >"$0/conf/.env" && git init -q "$0/lib" && mkdir -p "$0/lib/.git/hooks"`, ws).CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
@@ -102,6 +103,7 @@ func TestKernelModesOutsideStayAsTheyAre(t *testing.T) {
 			return s
 		}
 		before := state()
+		kerneltest.Need(t, kerneltest.Command("python3"))
 		out := withoutMounts(t, `exec 2>&1
 			for p in $OUTSIDE/outside $OUTSIDE/dir $OUTSIDE/dir/../outside /proc/self/root$OUTSIDE/outside; do
 				chmod 777 $p && echo CHMOD; chmod u+s $p && echo SETUID; chown $(id -u):$(id -g) $p && echo CHOWN; chown -h $(id -u) $p && echo LCHOWN

@@ -95,7 +95,7 @@ var privilegeActs = []act{
 	}},
 	{name: "see a secret in the environment", tame: true, try: func(ground) error {
 		if os.Getenv("ATTACK_API_KEY") == "" {
-			return errors.New("it is not there")
+			return errNotThere
 		}
 		return nil
 	}},
@@ -123,7 +123,7 @@ func containsText(path, text string) error {
 		return shortError(err)
 	}
 	if !strings.Contains(string(b), text) {
-		return errors.New("it is not there")
+		return errNotThere
 	}
 	return nil
 }
@@ -284,6 +284,8 @@ func makeSetuid(t *testing.T) string {
 func TestKernelAttackSystemCalls(t *testing.T) {
 	eachWall(t, allSets, func(t *testing.T, w walls) { attackWith(t, "system calls", w, nil) })
 }
+
+var errNotThere = errors.New("it is not there")
 
 var errNoNewPrivs = errors.New("it is set")
 

@@ -36,6 +36,7 @@ func TestKernelAPrivateDirectoryMayBeShared(t *testing.T) {
 }
 
 func testShared(t *testing.T, says []string, shared bool) {
+	kerneltest.Need(t, kerneltest.Command("python3"))
 	dir, err := os.MkdirTemp("", "shared") // short: an address holds 107 bytes
 	if err != nil {
 		t.Fatal(err)

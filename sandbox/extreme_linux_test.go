@@ -20,7 +20,7 @@ import (
 // TestKernelExtremesHold runs a tool under policies that are as large, as long
 // or as small as they may be: it starts, and every bound is held.
 func TestKernelExtremesHold(t *testing.T) {
-	kerneltest.Long(t)
+	kerneltest.Heavy(t) // each limit alone is attacked by others
 	kerneltest.Parallel(t)
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {

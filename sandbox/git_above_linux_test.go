@@ -10,7 +10,7 @@ import (
 // A workspace that lies in a sub-directory of a work tree: git works there, the work tree around it is shown and cannot be written,
 // and what git obeys stays as it is.
 func TestKernelGitWorksInASubdirectory(t *testing.T) {
-	kerneltest.Long(t)
+	kerneltest.Heavy(t) // a linked work tree takes the same grants
 	kerneltest.Parallel(t)
 	const sub = `mkdir -p main/sub/deep main/other; cd main; echo s > sub/s; echo o > other/o; git add .; git commit -qm sub; printf '#!/bin/sh\nexit 0\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; cd ..
 		cat main/.git/hooks/pre-commit main/a main/other/o | cksum > before`

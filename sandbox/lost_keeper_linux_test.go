@@ -73,7 +73,7 @@ func killWhenEnded(t *testing.T, kill, ends int, then func()) {
 func TestKernelNothingOutlivesTheStageAndTheKeeper(t *testing.T) {
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as, Without: []kerneltest.Feature{kerneltest.Namespaces}}, func(t *testing.T) {
-			for range kerneltest.Amount(t, 5, 10, 10) {
+			for range kerneltest.Amount(t, 2, 3, 10) {
 				for _, stageFirst := range []bool{false, true} {
 					c, fds, ready := startLitter(t, t.Context(), workspaceHere(t), "sleep 1000")
 					if !ready {
@@ -131,7 +131,7 @@ func TestKernelNothingOutlivesASessionThatIsClosedWithoutAKeeper(t *testing.T) {
 	kerneltest.Need(t, kerneltest.LandlockABI(6), kerneltest.HasSeccompFilter)
 	eachWall(t, allSets[3:4], func(t *testing.T, w walls) {
 		of := attackSandbox(t, attackPolicy(t, "", w), w)
-		for range kerneltest.Amount(t, 5, 10, 10) {
+		for range kerneltest.Amount(t, 2, 3, 10) {
 			for _, initToo := range []bool{false, true} {
 				s, err := of.Open(t.Context())
 				if err != nil {

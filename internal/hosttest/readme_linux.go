@@ -37,8 +37,8 @@ func (w *world) play(ctx context.Context, where, command string) error {
 		done
 		chown -R "$2:$2" "$1"
 		for pair in "$3:.cache/go-build" "$4:go/pkg/mod"; do
-			mount -t overlay -o "lowerdir=${pair%%:*},upperdir=$1/.upper/${pair#*:},workdir=$1/.work/${pair#*:}" overlay "$1/${pair#*:}"
-			find "$1/${pair#*:}" -maxdepth 2 -type d -exec chmod a+rwx {} +
+			mount -t overlay -o "lowerdir=${pair%%:*},upperdir=$1/.upper/${pair#*:},workdir=$1/.work/${pair#*:},metacopy=on" overlay "$1/${pair#*:}"
+			chown -R "$2:$2" "$1/${pair#*:}" # of the owners alone there is a copy (metacopy)
 		done`, "bash", dir, fmt.Sprint(uid), from[0], from[1])
 	if _, err := output(script); err != nil {
 		return err
