@@ -34,7 +34,7 @@ cd ..; git init -q --separate-git-dir=$PWD/elsewhere.git apart; cd apart; echo a
 `
 
 // A userRow is a promise to users: what it is, the page that makes it, and a script that shows that it is kept. A new row goes to the table of its page, in
-// user_rows_test.go. Rows share the user's files: a row makes what it needs, and leaves nothing that another would meet.
+// user_rows_linux_test.go. Rows share the user's files: a row makes what it needs, and leaves nothing that another would meet.
 type userRow struct {
 	promise   string
 	page      string
@@ -50,7 +50,7 @@ type userRow struct {
 	act       func(t *testing.T, p sandbox.Policy, home string) // in the script's place, for promises about the API
 }
 
-// TestKernelPromisesWhereUsersLive plays every row of user_rows_test.go.
+// TestKernelPromisesWhereUsersLive plays every row of user_rows_linux_test.go.
 func TestKernelPromisesWhereUsersLive(t *testing.T) {
 	eachUser(t, slices.Concat(gettingStartedRows, harnessRows, gitRows, sessionRows, networkRows))
 }
