@@ -183,7 +183,8 @@ func opened(t *testing.T, p sandbox.Policy) *sandbox.Session {
 	return sess
 }
 
-// dualStack serves HTTP at every address of the loopback, of both families by one socket, as web servers in Node.js and Go do.
+// dualStack serves HTTP at every address of the loopback, of both families by one socket, as web servers in Node.js and
+// Go do.
 const dualStack = `import http.server, socket, sys
 class S(http.server.ThreadingHTTPServer):
     address_family = socket.AF_INET6
