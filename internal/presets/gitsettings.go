@@ -20,20 +20,26 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// gitSections are those of git-config(1) and of git-lfs; what other programs have in a user's configuration may be anything.
-var gitSections = strings.Fields(`advice add alias am apply attr author blame branch browser checkout clean clone color column commit committer core diff difftool
-	feature fetch filter format fsck gc grep gui guitool help http i18n index init interactive lfs log mailinfo mailmap maintenance man merge mergetool notes pack pretty
-	protocol pull push rebase receive remote repack rerere reset revert safe sequence showbranch sparse splitindex stash status submodule tag tar trailer transfer uploadarchive
-	uploadpack url user versionsort web worktree`)
+// gitSections are those of git-config(1) and of git-lfs; what other programs have in a user's configuration may be
+// anything.
+var gitSections = strings.Fields(`
+	advice add alias am apply attr author blame branch browser checkout clean clone color column commit committer
+	core diff difftool feature fetch filter format fsck gc grep gui guitool help http i18n index init interactive
+	lfs log mailinfo mailmap maintenance man merge mergetool notes pack pretty protocol pull push rebase receive
+	remote repack rerere reset revert safe sequence showbranch sparse splitindex stash status submodule tag tar
+	trailer transfer uploadarchive uploadpack url user versionsort web worktree`)
 
-// gitOutside are settings, by section and variable, that stay outside without a note: what is missing is an error of git's (credentials, keys), or changes how results are
-// shown or found, and not the results.
-var gitOutside = strings.Fields(`credential.* sendemail.* imap.* gpg.* user.signingkey core.askpass core.sshcommand core.gitproxy core.fsmonitor core.fsmonitorhookversion
-	core.pager pager.* log.showsignature http.proxy* http.extraheader http.cookiefile http.savecookies http.ssl*key http.sslcert* http.delegation http.emptyauth remote.proxy
-	remote.proxyauthmethod core.worktree core.bare core.repositoryformatversion`)
+// gitOutside are settings, by section and variable, that stay outside without a note: what is missing is an error of
+// git's (credentials, keys), or changes how results are shown or found, and not the results.
+var gitOutside = strings.Fields(`
+	credential.* sendemail.* imap.* gpg.* user.signingkey core.askpass core.sshcommand core.gitproxy core.fsmonitor
+	core.fsmonitorhookversion core.pager pager.* log.showsignature http.proxy* http.extraheader http.cookiefile
+	http.savecookies http.ssl*key http.sslcert* http.delegation http.emptyauth remote.proxy remote.proxyauthmethod
+	core.worktree core.bare core.repositoryformatversion`)
 
 // gitFiles are settings that name a file of data.
-var gitFiles = strings.Fields("core.excludesfile core.attributesfile commit.template mailmap.file format.signaturefile http.sslcainfo")
+var gitFiles = strings.Fields(`
+	core.excludesfile core.attributesfile commit.template mailmap.file format.signaturefile http.sslcainfo`)
 
 const (
 	mostGitFiles = 64 // that are read of a user's configuration, includes among them
@@ -47,8 +53,8 @@ type gitSetting struct {
 	bare                      bool // it has no value, which means true
 }
 
-// gitHome makes the configuration of git for the tool's home from the user's. Git reads each file; its includes are copied with their conditions, which git
-// judges inside, for the repository and the branch that it works in then.
+// gitHome makes the configuration of git for the tool's home from the user's. Git reads each file; its includes are
+// copied with their conditions, which git judges inside, for the repository and the branch that it works in then.
 type gitHome struct {
 	*Builder
 	user   string // the user's home, as HOME has it; "": there is none
@@ -58,8 +64,8 @@ type gitHome struct {
 	failed bool // git cannot be asked
 }
 
-// gitConfig returns the files, and a note where something is not as outside. The workspaces are safe to git although they may be another user's;
-// repositories that git init makes get no hooks, which could not be written there.
+// gitConfig returns the files, and a note where something is not as outside. The workspaces are safe to git although
+// they may be another user's; repositories that git init makes get no hooks, which could not be written there.
 func (b *Builder) gitConfig(workspaces ...string) []policy.File {
 	g := gitHome{Builder: b}
 	if home := b.env("HOME"); validPath(home, pathrule.Read) {
@@ -81,7 +87,10 @@ func (b *Builder) gitConfig(workspaces ...string) []policy.File {
 	if g.user == "" {
 		files = nil
 	} else {
-		for _, s := range []gitSetting{{section: "core", name: "excludesfile", value: xdg + "/git/ignore"}, {section: "core", name: "attributesfile", value: xdg + "/git/attributes"}} {
+		for _, s := range []gitSetting{
+			{section: "core", name: "excludesfile", value: xdg + "/git/ignore"},
+			{section: "core", name: "attributesfile", value: xdg + "/git/attributes"},
+		} {
 			if b.Find(s.value).Err == nil {
 				g.put(&text, s, true)
 			}
@@ -105,7 +114,8 @@ func (b *Builder) gitConfig(workspaces ...string) []policy.File {
 	if b.env("GIT_CONFIG_PARAMETERS") != "" {
 		g.leave("GIT_CONFIG_PARAMETERS of the environment")
 	}
-	text.WriteString("[init]\n\ttemplateDir =\n[gc]\n\treflogExpire = never\n\treflogExpireUnreachable = never\n\tworktreePruneExpire = never\n")
+	text.WriteString("[init]\n\ttemplateDir =\n[gc]\n\treflogExpire = never\n\treflogExpireUnreachable = never\n")
+	text.WriteString("\tworktreePruneExpire = never\n")
 	for _, dir := range workspaces {
 		text.WriteString("[safe]\n\tdirectory = " + quoteGit(dir) + "\n\tdirectory = " + quoteGit(dir+"/*") + "\n")
 	}
@@ -113,7 +123,8 @@ func (b *Builder) gitConfig(workspaces ...string) []policy.File {
 		g.left = append(g.left[:mostLeft:mostLeft], strconv.Itoa(len(g.left)-mostLeft)+" more")
 	}
 	if len(g.left) > 0 {
-		b.notes = append(b.notes, policy.Note{At: "Files.Make", Rule: "the user's settings of git", Class: "in part", Why: "not as outside: " + strings.Join(g.left, "; ")})
+		b.notes = append(b.notes, policy.Note{At: "Files.Make", Rule: "the user's settings of git", Class: "in part",
+			Why: "not as outside: " + strings.Join(g.left, "; ")})
 	}
 	return append([]policy.File{{Path: pathrule.Join(b.home, ".gitconfig"), Data: text.String(), Mode: 0o644}}, g.files...)
 }
@@ -135,7 +146,9 @@ func (g *gitHome) take(text *strings.Builder, file string, depth int, includesAl
 }
 
 // takeAll writes settings of a file, and what they include.
-func (g *gitHome) takeAll(text *strings.Builder, settings []gitSetting, file string, depth int, includesAlone, trusted bool) {
+func (g *gitHome) takeAll(
+	text *strings.Builder, settings []gitSetting, file string, depth int, includesAlone, trusted bool,
+) {
 	for _, s := range settings {
 		if s.name != "path" || s.section != "include" && s.section != "includeif" {
 			if !includesAlone {
@@ -158,13 +171,15 @@ func (g *gitHome) takeAll(text *strings.Builder, settings []gitSetting, file str
 		default:
 			var included strings.Builder
 			if g.take(&included, named, depth+1, false); included.Len() > 0 {
-				text.WriteString("[includeIf " + quoteGit(g.condition(s.sub, file)) + "]\n\tpath = " + quoteGit(g.add("included", included.String())) + "\n")
+				name := g.add("included", included.String())
+				text.WriteString("[includeIf " + quoteGit(g.condition(s.sub, file)) + "]\n\tpath = " + quoteGit(name) + "\n")
 			}
 		}
 	}
 }
 
-// condition makes a condition independent of where HOME is and where the file lies that has it (git-config(1), "Conditional includes").
+// condition makes a condition independent of where HOME is and where the file lies that has it (git-config(1),
+// "Conditional includes").
 func (g *gitHome) condition(c, file string) string {
 	keyword, pattern, _ := strings.Cut(c, ":")
 	if keyword != "gitdir" && keyword != "gitdir/i" {
@@ -204,7 +219,8 @@ func (g *gitHome) add(kind, text string) string {
 	return "~/" + name
 }
 
-// put writes one setting, if it may be inside. Trusted: no tool can have written it, so that a file which it names may be copied.
+// put writes one setting, if it may be inside. Trusted: no tool can have written it, so that a file which it names may
+// be copied.
 func (g *gitHome) put(text *strings.Builder, s gitSetting, trusted bool) {
 	key := s.section + "." + s.name
 	switch on := s.bare || slices.Contains([]string{"true", "yes", "on", "1"}, strings.ToLower(s.value)); {
@@ -230,14 +246,16 @@ func (g *gitHome) put(text *strings.Builder, s gitSetting, trusted bool) {
 		g.leave(key + ", whose URL has a user or a secret, is without it")
 		s.value = clear
 	}
-	if policy.HoldsSecret("", s.value) || policy.HoldsSecret("", s.sub) || s.section != "alias" && policy.HoldsSecret(s.name, s.value) {
+	if policy.HoldsSecret("", s.value) || policy.HoldsSecret("", s.sub) ||
+		s.section != "alias" && policy.HoldsSecret(s.name, s.value) {
 		g.leave(key + ", which looks like a secret")
 		return
 	}
 	if slices.Contains(gitFiles, key) || key == "core.hookspath" {
 		var problem string
 		if s.value, problem = g.file(g.expand(s.value), key != "core.hookspath", trusted); problem != "" {
-			g.leave(key + " " + s.value + ", which " + problem) // without the hooks' path git would run others, and the policy may show the file
+			g.leave(key + " " + s.value + ", which " + problem)
+			// It stands all the same: without the hooks' path git would run others, and the policy may show the file.
 		}
 	}
 	header := "[" + s.section
@@ -257,7 +275,8 @@ var gitUser = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://)[^/?#\s,;"']*@`)
 // file returns the path inside of what a setting names: its own where that is shown or where nothing is, else a copy's.
 func (g *gitHome) file(p string, copied, trusted bool) (inside, problem string) {
 	at := g.Find(p)
-	if !path.IsAbs(p) || errors.Is(at.Err, fs.ErrNotExist) || at.Err == nil && (g.shows(at.Path) || pathrule.WithinAny(at.Path, g.tree)) {
+	if !path.IsAbs(p) || errors.Is(at.Err, fs.ErrNotExist) ||
+		at.Err == nil && (g.shows(at.Path) || pathrule.WithinAny(at.Path, g.tree)) {
 		return p, ""
 	}
 	switch {
@@ -275,7 +294,8 @@ func (g *gitHome) file(p string, copied, trusted bool) (inside, problem string) 
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
 	name, _ := os.Readlink("/proc/self/fd/" + strconv.Itoa(int(f.Fd())))
-	if err != nil || len(data) > maxConfig || policy.HoldsSecret("", string(data)) || name != at.Path && !g.places.Holds(at.Path) { // a link came into the way, in another workspace
+	moved := name != at.Path && !g.places.Holds(at.Path) // a link came into the way, in another workspace
+	if err != nil || len(data) > maxConfig || policy.HoldsSecret("", string(data)) || moved {
 		return p, "cannot be copied"
 	}
 	return g.add("copied", string(data)), ""
@@ -319,7 +339,8 @@ func (g *gitHome) settingsOf(file string) (list []gitSetting, trusted bool, prob
 		g.failed = true
 		return nil, false, "was not read: PATH has git in no place that no tool could have written"
 	}
-	out, err := trust.Run(program, []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_DIR=/dev/null", "LC_ALL=C"}, "config", "--file", at.Path, "--no-includes", "--list", "-z")
+	env := []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_DIR=/dev/null", "LC_ALL=C"}
+	out, err := trust.Run(program, env, "config", "--file", at.Path, "--no-includes", "--list", "-z")
 	if err != nil {
 		return nil, false, "git cannot read"
 	}

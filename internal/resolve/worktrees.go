@@ -10,9 +10,10 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
-// GrantWorktrees adds to Read or Write the repositories of Files.Worktrees, and to Read the work tree around one that is no work tree's top,
-// with a note for each that is granted or refused. It returns those that can be written. Files.Hide refuses a
-// repository where its rule is the deepest one; a rule for one of covers, which the presets hide around each workspace (/home), refuses none beside a work tree in it.
+// GrantWorktrees adds to Read or Write the repositories of Files.Worktrees, and to Read the work tree around one that
+// is no work tree's top, with a note for each that is granted or refused. It returns those that can be written.
+// Files.Hide refuses a repository where its rule is the deepest one; a rule for one of covers, which the presets hide
+// around each workspace (/home), refuses none beside a work tree in it.
 func GrantWorktrees(p *policy.Policy, unfit Unfit, covers []string) (written []gitobeyed.Link) {
 	r := New()
 	covers = r.Canonical(covers...)
@@ -56,8 +57,8 @@ type worktreeGrant struct {
 	writes bool // the repository is granted for writing
 }
 
-// deepest returns the rule that decides about a path, which is free of links: the deepest around it. Shown: it shows the host's files. Hidden: a rule
-// of Hide is the deepest.
+// deepest returns the rule that decides about a path, which is free of links: the deepest around it. Shown: it shows
+// the host's files. Hidden: a rule of Hide is the deepest.
 func (g *worktreeGrant) deepest(p string) (kind pathrule.Kind, shown, hidden bool) {
 	at := ""
 	for _, list := range g.files.Lists() { // Hide is the last
@@ -67,7 +68,8 @@ func (g *worktreeGrant) deepest(p string) (kind pathrule.Kind, shown, hidden boo
 			}
 		}
 	}
-	hidden = at != "" && kind == pathrule.Hide && !(slices.Contains(g.covers, at) && at != p && pathrule.Within(g.tree, at))
+	cover := slices.Contains(g.covers, at) && at != p && pathrule.Within(g.tree, at)
+	hidden = at != "" && kind == pathrule.Hide && !cover
 	return kind, at != "" && (kind == pathrule.Read || kind == pathrule.Write || kind == pathrule.CopyOnWrite), hidden
 }
 

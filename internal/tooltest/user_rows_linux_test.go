@@ -68,6 +68,9 @@ var gettingStartedRows = []userRow{
 	}},
 	{promise: "what programs outside obey stays as it is", page: "protected-names", script: "for f in .vscode/settings.json .vscode/tasks.json .husky/pre-commit .git/hooks/pre-commit .envrc sub/.envrc; do echo x > $f || echo refused; done; cat .vscode/settings.json; git config core.hooksPath . || echo refused",
 		prints: strings.Repeat("refused\n", 6) + "{}\nrefused\n", denied: ".vscode/settings.json", after: "git diff --quiet -- .vscode .husky"},
+	{promise: "a tree that the tool has made is its own", page: "protected-names", script: "git clone -q --no-local . new; cd new; ls -d .vscode .husky; echo '{}' > .vscode/tasks.json; echo x > .envrc; git status --porcelain; git checkout -q HEAD~0 -- .vscode; cd ..; tar c -C new .vscode .husky | (mkdir out; tar x -C out); ls -A out; rm -rf new out; test ! -e new && echo gone",
+		prints: ".husky\n.vscode\n?? .envrc\n?? .vscode/tasks.json\n.husky\n.vscode\ngone\n"},
+	{promise: "git directories in it stay held", page: "protected-names", script: "git clone -q --no-local . new; cd new; mkdir .git/hooks && echo x > .git/hooks/pre-commit || echo refused; git config core.fsmonitor x || echo refused; cd ..; rm -rf new", prints: "refused\nrefused\n", denied: "new/.git/"},
 	{promise: "what is root's alone stays so", page: "getting-started", script: "cat /etc/shadow || echo gone", prints: "gone\n"},
 }
 
@@ -183,7 +186,8 @@ func opened(t *testing.T, p sandbox.Policy) *sandbox.Session {
 	return sess
 }
 
-// dualStack serves HTTP at every address of the loopback, of both families by one socket, as web servers in Node.js and Go do.
+// dualStack serves HTTP at every address of the loopback, of both families by one socket, as web servers in Node.js and
+// Go do.
 const dualStack = `import http.server, socket, sys
 class S(http.server.ThreadingHTTPServer):
     address_family = socket.AF_INET6
@@ -254,6 +258,12 @@ var sessionRows = []userRow{
 var networkRows = []userRow{
 	{promise: "no host is reached, and the client prints the reason", page: "network", needs: "curl", script: "curl -sS http://host.example/ | grep -c 'no entry of the allow-list'; { curl -sS https://host.example/ 2>&1 || true; } | grep -o 403", prints: "1\n403\n", denied: "host.example"},
 	{promise: "the tool's own server of both families", page: "network", needs: "python3 curl", script: "cat > /tmp/s.py <<'END'\n" + dualStack + "END\npython3 /tmp/s.py & until curl -s http://127.0.0.1:8123/ >/dev/null; do sleep .05; done; curl -gs http://[::1]:8123/; curl -s http://localhost:8123/; kill $!", prints: "served\nserved\n"},
+	{promise: "it is reached under every name of the loopback, by programs that know proxies too", page: "network", needs: "python3 curl", script: "cat > /tmp/s.py <<'END'\n" + dualStack + `END
+python3 /tmp/s.py & until curl -s http://127.0.0.1:8123/ >/dev/null; do sleep .05; done
+all="127.0.0.1 127.0.0.2 0.0.0.0 localhost [::1] [::] [::ffff:127.0.0.1] $(uname -n)"
+for h in $all x.localhost; do curl -gsS http://$h:8123/; NO_PROXY= no_proxy= curl -gsS http://$h:8123/; done | sort | uniq -c | xargs
+python3 -c 'import sys, urllib.request as u; print(sum(u.urlopen("http://%s:8123/" % h).read() == b"served\n" for h in sys.argv[1:]))' $all
+kill $!`, prints: "18 served\n8\n"},
 	{promise: "a host that the policy names is reached", page: "network", needs: "curl", act: func(t *testing.T, p sandbox.Policy, _ string) {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "hello") }))
 		defer server.Close()

@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-dev/holdfast/sandbox"
 )
 
-// userMade is what a user has before a tool runs: settings of git in several files, and ~/src with a repository "project" (.vscode, .husky, a filter as
-// git-lfs has it, a submodule "lib") and linked worktrees of it.
+// userMade is what a user has before a tool runs: settings of git in several files, and ~/src with a repository
+// "project" (.vscode, .husky, a filter as git-lfs has it, a submodule "lib") and linked worktrees of it.
 const userMade = `
 mkdir -p src bin .config/git
 printf '[user]\n\tname = User\n\temail = me@home\n[init]\n\tdefaultBranch = main\n[protocol "file"]\n\tallow = always\n[includeIf "gitdir:~/src/"]\n\tpath = .gitconfig-work\n' > .gitconfig
@@ -33,8 +33,9 @@ git worktree add -q -b side ../wt; git worktree add -q -b agent .claude/worktree
 cd ..; git init -q --separate-git-dir=$PWD/elsewhere.git apart; cd apart; echo a > a; git add a; git commit -qm a
 `
 
-// A userRow is a promise to users: what it is, the page that makes it, and a script that shows that it is kept. A new row goes to the table of its page, in
-// user_rows_test.go. Rows share the user's files: a row makes what it needs, and leaves nothing that another would meet.
+// A userRow is a promise to users: what it is, the page that makes it, and a script that shows that it is kept. A new
+// row goes to the table of its page, in user_rows_linux_test.go. Rows share the user's files: a row makes what it
+// needs, and leaves nothing that another would meet.
 type userRow struct {
 	promise   string
 	page      string
@@ -50,7 +51,7 @@ type userRow struct {
 	act       func(t *testing.T, p sandbox.Policy, home string) // in the script's place, for promises about the API
 }
 
-// TestKernelPromisesWhereUsersLive plays every row of user_rows_test.go.
+// TestKernelPromisesWhereUsersLive plays every row of user_rows_linux_test.go.
 func TestKernelPromisesWhereUsersLive(t *testing.T) {
 	eachUser(t, slices.Concat(gettingStartedRows, harnessRows, gitRows, sessionRows, networkRows))
 }
