@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"crypto/x509"
+	"fmt"
 	"net"
 	"net/netip"
 
@@ -102,3 +103,17 @@ type Summary struct {
 	Sent       int64
 	Received   int64
 }
+
+// A ConfigError says which entry of a Config's list cannot be carried out.
+type ConfigError struct {
+	List  string // "credential" or "request rule"
+	Index int
+	Name  string // the variable, or the host
+	Err   error
+}
+
+func (e *ConfigError) Error() string {
+	return fmt.Sprintf("%s %d (%.80q): %v", e.List, e.Index, e.Name, e.Err)
+}
+
+func (e *ConfigError) Unwrap() error { return e.Err }

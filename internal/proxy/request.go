@@ -7,7 +7,6 @@ import (
 	"log"
 	"net/http"
 	"net/http/httputil"
-	"net/url"
 	"strings"
 	"sync/atomic"
 
@@ -88,9 +87,6 @@ func targetPath(r *http.Request) (path string, passes bool) {
 	}
 	return path, !strings.HasPrefix(path, "//") || path == r.URL.EscapedPath()
 }
-
-// pathOf returns the path of a URL that rewriteRequest has made.
-func pathOf(u *url.URL) string { return cmp.Or(u.Opaque, u.EscapedPath()) }
 
 // serve carries a request out that was decided: err says how. It notes the event
 // even when the server's connection breaks, which is a panic of http.ErrAbortHandler.

@@ -1,10 +1,12 @@
 package proxy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -14,20 +16,6 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 )
-
-// A ConfigError says which entry of a Config's list cannot be carried out.
-type ConfigError struct {
-	List  string // "credential" or "request rule"
-	Index int
-	Name  string // the variable, or the host
-	Err   error
-}
-
-func (e *ConfigError) Error() string {
-	return fmt.Sprintf("%s %d (%.80q): %v", e.List, e.Index, e.Name, e.Err)
-}
-
-func (e *ConfigError) Unwrap() error { return e.Err }
 
 // A requestRule is a policy.RequestRule that was checked.
 type requestRule struct {
@@ -166,3 +154,6 @@ func (r requestRule) String() string {
 	}
 	return methods + ", " + paths
 }
+
+// pathOf returns the path of a URL that rewriteRequest has made.
+func pathOf(u *url.URL) string { return cmp.Or(u.Opaque, u.EscapedPath()) }

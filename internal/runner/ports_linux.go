@@ -83,13 +83,6 @@ func (n *Session) sockets(tables ...string) (list []socket, err error) {
 // procNet is the directory of these tables.
 func (n *Session) procNet() (string, error) { return procNet(n.cmd.Process.Pid) }
 
-// procNet is the directory of proc_pid_net(5) of a stage's init.
-func procNet(stage int) (string, error) {
-	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", stage, stage))
-	init, _, _ := strings.Cut(string(children), " ")
-	return "/proc/" + init + "/net/", err
-}
-
 // socketChanges says when the tables are worth reading. The kernel walks all of the machine's buckets for one of TCP, which takes milliseconds; how
 // many sockets are in use it has counted (proc_net_sockstat in net/ipv4/proc.c), which takes some 20 us.
 type socketChanges struct {

@@ -126,3 +126,10 @@ func holders(list []policy.Process, wanted map[uint64]bool) map[uint64]policy.Pr
 	}
 	return found
 }
+
+// procNet is the directory of proc_pid_net(5) of a stage's init.
+func procNet(stage int) (string, error) {
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", stage, stage))
+	init, _, _ := strings.Cut(string(children), " ")
+	return "/proc/" + init + "/net/", err
+}

@@ -339,3 +339,13 @@ func (s *State) ceases(sp *resolvedPath) int {
 	}
 	return 0
 }
+
+// mayBeFile refuses a file at a name of a git directory where only a directory may stand.
+//
+//go:norace
+func (s *State) mayBeFile(k int) int {
+	if g := &s.resolved[k&1].git; g.inside && (g.class == gitDir || g.class == gitFixed) {
+		return s.refuseAt(k, ReasonNode)
+	}
+	return 0
+}

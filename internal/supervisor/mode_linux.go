@@ -37,16 +37,6 @@ func (s *State) chmod() int {
 	return sys(syscall.SYS_FCHMODAT, uintptr(s.fdDir), uintptr(unsafe.Pointer(&s.num[0])), uintptr(s.mode), 0, 0)
 }
 
-// leaveOut takes bits out of the mode in hand, which the report says.
-//
-//go:norace
-func (s *State) leaveOut(bits int, why Reason) {
-	if bits != 0 {
-		s.mode &^= bits
-		s.left = why
-	}
-}
-
 // forOthers returns what of the mode that the directory of resolved path 0 is to have would let other users make protected names in it, or
 // rename them, and read in it what is hidden from the tool: hidden files keep their modes. What it has already stays. The sticky bit keeps
 // others from renaming, which is enough in a directory that the tool has made.

@@ -80,16 +80,6 @@ func (s *State) makeNode() int {
 	return s.made(0, r)
 }
 
-// mayBeFile refuses a file at a name of a git directory where only a directory may stand.
-//
-//go:norace
-func (s *State) mayBeFile(k int) int {
-	if g := &s.resolved[k&1].git; g.inside && (g.class == gitDir || g.class == gitFixed) {
-		return s.refuseAt(k, ReasonNode)
-	}
-	return 0
-}
-
 // made looks once more at a name that was just made at resolved path k, and removes it when it lies in a git directory by now.
 //
 //go:norace

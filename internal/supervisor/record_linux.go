@@ -337,3 +337,13 @@ func (s *State) sideOf(sp *resolvedPath) int {
 	}
 	return 0
 }
+
+// leaveOut takes bits out of the mode in hand, which the report says.
+//
+//go:norace
+func (s *State) leaveOut(bits int, why Reason) {
+	if bits != 0 {
+		s.mode &^= bits
+		s.left = why
+	}
+}
