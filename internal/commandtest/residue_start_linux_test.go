@@ -131,6 +131,9 @@ func failEachWay(t *testing.T, p sandbox.Policy) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if err := prepared.Command("/bin/true").Run(); err != nil { // a Sandbox keeps the record of what its tools have made
+			t.Fatal(err)
+		}
 		failingStarts(t, func() *exec.Cmd {
 			if err := prepared.Prepare(1); err != nil {
 				t.Fatal(err)

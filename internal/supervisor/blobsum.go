@@ -32,12 +32,14 @@ func (s *blobSum) begin(id, size uint) {
 	for i := 0; i < len(head); i++ {
 		s.add(head[i])
 	}
-	digit := uint(1)
-	for size/digit >= 10 {
-		digit *= 10
+	var digits [32]byte
+	n := uint(0)
+	for first := true; first || size > 0; first = false {
+		digits[n&31] = byte('0' + size%10)
+		n, size = n+1, size/10
 	}
-	for ; digit > 0; digit /= 10 {
-		s.add(byte('0' + size/digit%10))
+	for ; n > 0; n-- {
+		s.add(digits[(n-1)&31])
 	}
 	s.add(0)
 }

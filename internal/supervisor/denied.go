@@ -51,7 +51,7 @@ func ReadNames(b []byte) (made, dots Names) {
 		return made, dots
 	}
 	copy(unsafe.Slice((*byte)(unsafe.Pointer(t)), DenialBytes), b)
-	return t.names.read(), t.dots.read()
+	return t.names.list(), t.dots.list()
 }
 
 // Names is a list of paths that a table had room for, and whether there were more.
@@ -60,7 +60,7 @@ type Names struct {
 	More bool
 }
 
-func (t *nameTable) read() (n Names) {
+func (t *nameTable) list() (n Names) {
 	for i := range min(t.used, NameRoom) {
 		n.List = append(n.List, string(t.path[i][:min(t.size[i], DenialPathRoom)]))
 	}

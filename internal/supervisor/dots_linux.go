@@ -49,11 +49,11 @@ func (s *State) noteDot(k int) {
 //go:norace
 func harmlessDot(name []byte) bool {
 	for i := range protected.HarmlessDots {
-		h, j := protected.HarmlessDots[i], 0
-		for j < len(h) && j < len(name) && name[j] == h[j] {
-			j++
+		h, n := protected.HarmlessDots[i], name
+		for len(h) > 0 && len(n) > 0 && n[0] == h[0] {
+			h, n = h[1:], n[1:]
 		}
-		if j == len(h) && j < len(name) && (name[j] == 0 || name[j] == '/') || j == len(h)-1 && h[j] == '*' {
+		if len(h) == 0 && len(n) > 0 && (n[0] == 0 || n[0] == '/') || len(h) == 1 && h[0] == '*' {
 			return true
 		}
 	}

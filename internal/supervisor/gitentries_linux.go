@@ -194,11 +194,22 @@ func (w *indexScan) has(x *indexScan) bool {
 		if order > 0 {
 			return false
 		}
-		if order == 0 && w.mode == x.mode && w.id == x.id {
+		if order == 0 && w.mode == x.mode && sameID(&w.id, &x.id) {
 			return true
 		}
 	}
 	return false
+}
+
+// sameID compares two names of objects.
+//
+//go:norace
+func sameID(a, b *[32]byte) bool {
+	other := byte(0)
+	for i := range a {
+		other |= a[i] ^ b[i]
+	}
+	return other == 0
 }
 
 // compare compares the names of two entries, in the order in which an index has them.

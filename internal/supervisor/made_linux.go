@@ -260,10 +260,11 @@ func (s *State) isOld(sp *resolvedPath) bool {
 //go:norace
 func nameHash(name []byte) uint64 {
 	h := uint64(0xcbf29ce484222325)
-	for i := 0; i < 256 && i+2 < len(name) && name[i] != 0 && name[i] != '/'; i++ {
-		for w := folded(name[i], name[i+1], name[i+2]); w != 0; w >>= 8 {
+	for i := 0; i < 256 && len(name) > 2 && name[0] != 0 && name[0] != '/'; i++ {
+		for w := folded(name[0], name[1], name[2]); w != 0; w >>= 8 {
 			h = (h ^ uint64(w&0xff)) * 0x100000001b3
 		}
+		name = name[1:]
 	}
 	return h
 }
