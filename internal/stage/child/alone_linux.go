@@ -8,23 +8,24 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/sys"
 )
 
-// A harness that keeps a shell ends what the shell runs by signals to the shell's children: pgrep -P PID, and SIGTERM. Of the process that the harness
-// has started these are init, or the keeper, or the relay of a session's command (relayMain). What a process outside sends to one of those alone is
-// for the children of the tool.
+// A harness that keeps a shell ends what the shell runs by signals to the shell's children: pgrep -P PID, and
+// SIGTERM. Of the process that the harness has started these are init, or the keeper, or the relay of a session's
+// command (relayMain). What a process outside sends to one of those alone is for the children of the tool.
 //
-// Init knows a process outside its pid namespace by the sender's number, which is 0 (send_signal_locked in kernel/signal.c), or that of the keeper, which passes on
-// what it gets. sigqueue(3) cannot pretend to be kill(2). Where the user's queue of signals is full the kernel forgets who has sent one; then a tool can have init do what it
+// Init knows a process outside its pid namespace by the sender's number, which is 0 (send_signal_locked in
+// kernel/signal.c), or that of the keeper, which passes on what it gets. sigqueue(3) cannot pretend to be kill(2).
+// Where the user's queue of signals is full the kernel forgets who has sent one; then a tool can have init do what it
 // could do itself, since whom it may signal are init and its own children.
 
 // childrensSignals are those that are passed on: not those that a fault raises, nor those of job control.
-const childrensSignals = 1<<(syscall.SIGHUP-1) | 1<<(syscall.SIGINT-1) | 1<<(syscall.SIGQUIT-1) | 1<<(syscall.SIGABRT-1) | 1<<(syscall.SIGUSR1-1) |
-	1<<(syscall.SIGUSR2-1) | 1<<(syscall.SIGALRM-1) | 1<<(syscall.SIGTERM-1)
+const childrensSignals = 1<<(syscall.SIGHUP-1) | 1<<(syscall.SIGINT-1) | 1<<(syscall.SIGQUIT-1) | 1<<(syscall.SIGABRT-1) |
+	1<<(syscall.SIGUSR1-1) | 1<<(syscall.SIGUSR2-1) | 1<<(syscall.SIGALRM-1) | 1<<(syscall.SIGTERM-1)
 
 // toChildren marks the number of a signal that the stage sends: it is for the tool's children.
 const toChildren = 0x80
 
-// forChildren returns the signals that serve waits for beside SIGCHLD. A warden is in the harness's process group, which its tool and perhaps its stage have left:
-// what comes to it says nothing.
+// forChildren returns the signals that serve waits for beside SIGCHLD. A warden is in the harness's process group,
+// which its tool and perhaps its stage have left: what comes to it says nothing.
 //
 //go:norace
 //go:nocheckptr
@@ -35,9 +36,10 @@ func forChildren() uint64 {
 	return childrensSignals
 }
 
-// hear reads the signals that have come. Of one from outside it asks whether the stage has had it, too: then it was sent to the process group,
-// and is not for the tool's children. kill(2) signals a group with the kernel's lock of all tasks held, which setpgid(2) takes to write, whatever it
-// returns: after that the stage has the signal. What a process inside has sent is dropped.
+// hear reads the signals that have come. Of one from outside it asks whether the stage has had it, too: then it was
+// sent to the process group, and is not for the tool's children. kill(2) signals a group with the kernel's lock of
+// all tasks held, which setpgid(2) takes to write, whatever it returns: after that the stage has the signal. What a
+// process inside has sent is dropped.
 //
 //go:norace
 //go:nocheckptr

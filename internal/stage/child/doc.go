@@ -13,6 +13,7 @@
 //	keeper_linux.go   without a pid namespace: who kills what is left when the process group is killed
 //	init_linux.go     InInit's ops
 //	serve_linux.go    start the tool, report, forward signals, reap, kill what is left
+//	alone_linux.go    signals that a process outside sends to init, the keeper or a relay: for the tool's children
 //	beside_linux.go   processes beside init, for what takes long; the harness's root is taken off there
 //	net_linux.go      beside init: the network namespace; a witness, which init tries to signal for the self-check of a session's scopes
 //	tool_linux.go     InTool's ops, then execve
@@ -32,7 +33,7 @@
 //	pause_linux.go    what init does while its session is paused
 //	ready_linux.go    a warden and a tool that stand ready for the next command
 //	warden_linux.go   a command's own init: starts the tool, reads the evidence, supervises, reaps
-//	command_linux.go  the stage of a session's command: hands it to init, passes signals on, ends as the tool ends
+//	command_linux.go  the stage of a session's command: hands it to init, passes signals on, ends as the tool ends; its relay
 //
 // # Sessions
 //
