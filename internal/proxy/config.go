@@ -21,18 +21,6 @@ const (
 	SOCKS Protocol = "socks" // SOCKS5: CONNECT only
 )
 
-// A Target is where a connection wants to go.
-type Target struct {
-	Host     hostrules.Host
-	Port     uint16
-	Protocol string // for the event: "connect", "socks", "tcp" ...
-
-	rules     *hostrules.Rules // by which it was decided; nil: it was not
-	own       []netip.Addr     // of the tool's own loopback, where Config.Inside dials; nil: it is another host
-	address   netip.Addr       // that was dialled; zero: none yet
-	datagrams bool
-}
-
 // A Denied is the first denial of a kind: by one rule and for one reason, of one host and
 // port by one protocol.
 type Denied struct {

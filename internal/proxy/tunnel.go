@@ -6,14 +6,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"net/http"
-	"net/netip"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
-	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // CarryTCP decides about a target, connects to it and carries the bytes of a client's connection there and back, until both have ended. It closes
@@ -36,32 +31,6 @@ func (g *Proxy) CarryTCP(ctx context.Context, conn net.Conn, t Target) error {
 		return err
 	}
 	return u.run(c, nil)
-}
-
-// A Tunnel is a connection to a target that was decided, checked and dialled, and has carried nothing yet.
-type Tunnel struct {
-	Target   Target
-	Decision hostrules.Decision
-	Address  netip.AddrPort // that was checked and dialled
-
-	g      *Proxy
-	ctx    context.Context
-	server net.Conn
-	event  policy.Connection
-	ended  sync.Once
-
-	// Where the requests in it are read:
-	scheme      string
-	via         http.RoundTripper
-	serverTaken atomic.Bool // conn is a request's
-}
-
-// takeServer gives conn away, once.
-func (u *Tunnel) takeServer() net.Conn {
-	if u.serverTaken.Swap(true) {
-		return nil
-	}
-	return u.server
 }
 
 // openTunnel decides about a target and connects to it, before the client is told how that went. The caller ends the Tunnel with run or Close. A
