@@ -28,8 +28,8 @@ func preparedRun(t *testing.T) []figure {
 		args             []string
 		functions, files int
 	}{
-		{"a prepared Run", nil, 92, 22},
-		{"a prepared Run with Network.Explain", []string{"explain"}, 97, 24},
+		{"a prepared Run", nil, 98, 25},
+		{"a prepared Run with Network.Explain", []string{"explain"}, 104, 27},
 	} {
 		var made [3]string
 		for i, name := range []string{"workspace", "counters", "unused"} {
