@@ -194,7 +194,7 @@ func (w *indexScan) has(x *indexScan) bool {
 		if order > 0 {
 			return false
 		}
-		if order == 0 && w.mode == x.mode && sameID(&w.id, &x.id) {
+		if order == 0 && w.mode == x.mode && (x.mode == modeModule || sameID(&w.id, &x.id)) {
 			return true
 		}
 	}
@@ -245,7 +245,10 @@ func (s *State) holdsEntry() bool {
 	m.judge()
 	bar := uint32(hitNames | hitHidden)
 	if x.mode != modeFile && x.mode != modeProgram {
-		bar |= hitPrefix | hitDeep // a link or a submodule would bring what lies in it
+		bar |= hitPrefix // a link or a submodule would bring what lies in it
+	}
+	if x.mode == modeLink {
+		bar |= hitDeep
 	}
 	return (m.hit|m.byName)&bar != 0
 }

@@ -22,6 +22,7 @@ const (
 	modeFile    = 0o100644
 	modeProgram = 0o100755
 	modeLink    = 0o120000
+	modeModule  = 0o160000 // a submodule: its object is a commit, which checkout does not take out
 )
 
 // next returns the next byte of the file.

@@ -354,6 +354,7 @@ func (s *State) mayLead(l int) int {
 		s.literal("/")
 		dir = openat(atFDCWD, &s.num[0], oPath|syscall.O_DIRECTORY, 0)
 	}
+	links := 0
 	for down := false; dir >= 0; {
 		for b[i&(2*pathMax-1)] == '/' {
 			i++
@@ -396,12 +397,28 @@ func (s *State) mayLead(l int) int {
 			s.m.judge()
 		}
 		ok := in > 0 && s.m.floor == ^uint(0) && !s.inProc(dir) // in no root
+		last := true
 		for n = i; b[n&(2*pathMax-1)] != 0; n++ {
 			up = up || b[n&(2*pathMax-1)] == '.' && b[(n+1)&(2*pathMax-1)] == '.'
+			last = last && b[n&(2*pathMax-1)] == '/'
 		}
-		if !ok && !up && (r == -eNOENT || r == 0 && kind != syscall.S_IFLNK) {
+		linked := r == 0 && kind == syscall.S_IFLNK && last && links < 8
+		if !ok && !up && (r == -eNOENT || r == 0 && kind != syscall.S_IFLNK || linked) {
 			s.literal("")
 			ok = s.statx(dir, &s.num[0]) == 0 && (s.seen.mask&statxBirth == 0 || s.enterMade(slotName, s.devSeen(), s.seen.ino, nameHash(s.w.comp[:]), 0))
+			if ok && linked { // another link in its place is judged as this one is; where this one leads is looked at now
+				links++
+				if size := sys(syscall.SYS_READLINKAT, uintptr(dir), uintptr(unsafe.Pointer(&s.w.comp[0])), uintptr(unsafe.Pointer(&b[0])), pathMax-1, 0); size > 0 {
+					b[uint(size)&(2*pathMax-1)] = 0
+					if i, down = 0, false; b[0] == '/' {
+						closeFD(dir)
+						s.literal("/")
+						dir = openat(atFDCWD, &s.num[0], oPath|syscall.O_DIRECTORY, 0)
+					}
+					continue
+				}
+				ok = false
+			}
 		}
 		closeFD(dir)
 		if !ok {

@@ -163,6 +163,7 @@ func (c *compiler) addGuard(name string, hide bool) {
 	}
 	if f.Protect.Off {
 		f.Protect.Off, f.Protect.Except = false, policy.ProtectedNames()
+		f.Protect.Everywhere = true // a profile's rules hold in what its program makes, too
 	}
 	if !slices.Contains(f.Protect.Add, name) && !slices.Contains(policy.ProtectedNames(), name) {
 		f.Protect.Add = append(f.Protect.Add, name)
