@@ -26,7 +26,7 @@ type madeSlot struct {
 	dev  uint32
 	ino  uint64 // of the directory, or of that in which the name is
 	key  uint64 // the directory's time of birth, or a hash of the name
-	who  uint64 // of a name: when the directory that had it was born; 0: a link had it, or it is not known
+	who  uint64 // of a name: whoSeen of the directory that had it; 0: a link had it, or it is not known
 }
 
 // The kinds of slots.

@@ -63,6 +63,11 @@ func (s *State) kindSeen() uint32 {
 //go:norace
 func (s *State) devSeen() uint32 { return s.seen.dev[0]<<20 | s.seen.dev[1] }
 
+// whoSeen tells a directory from others that were born at the same time: what one mkdir -p or checkout makes often is.
+//
+//go:norace
+func (s *State) whoSeen() uint64 { return s.bornSeen() ^ s.seen.ino*0x9e3779b97f4a7c15 }
+
 //go:norace
 func (s *State) bornSeen() uint64 { return s.seen.birth[0]<<30 | s.seen.birth[1]&(1<<30-1) }
 
@@ -233,8 +238,8 @@ func (s *State) afterMade() int {
 	return 0
 }
 
-// isOld reports whether a directory or link of the user's has been at resolved path sp, or around it. s.oldWho is then when the
-// directory was born that had the name last. It leaves what it has seen of sp's directory in s.seen.
+// isOld reports whether a directory or link of the user's has been at resolved path sp, or around it. s.oldWho is then whoSeen of the
+// directory that had the name last. It leaves what it has seen of sp's directory in s.seen.
 //
 //go:norace
 func (s *State) isOld(sp *resolvedPath) bool {
@@ -282,7 +287,7 @@ func (s *State) leaving(k int) int {
 		if s.statx(sp.dir, &sp.name[0]) < 0 || s.kindSeen() != slotNone {
 			return 0
 		}
-		who = s.bornSeen()
+		who = s.whoSeen()
 	} else if kind != syscall.S_IFLNK {
 		return 0
 	}
@@ -318,7 +323,7 @@ func (s *State) arriving(k, l, now int) int {
 		if s.statx(a.dir, &a.name[0]) < 0 {
 			return -int(syscall.EXDEV)
 		}
-		if in := s.kindSeen(); in == slotOld || in == slotNone && who != 0 && who == s.bornSeen() {
+		if in := s.kindSeen(); in == slotOld || in == slotNone && who != 0 && who == s.whoSeen() {
 			return 0
 		}
 		return -int(syscall.EXDEV)

@@ -87,6 +87,8 @@ tool: mkdir app; no put app/.envrc; mkdir app/sub; no put app/sub/.envrc; mkdir 
 	{"a link to a file comes first, and then its tree", `tool: mv app x; put later; ln -s later app; rm later; mkdir later; no put later/.envrc`},
 	{"a link of the user's is led to a new tree", "user: ln -s app current\ntool: mkdir new; put new/.envrc; rm current; no ln -s new current; ln -s new t; no mv -T t current; mkdir current; no put current/.envrc"},
 	{"another spelling of the user's directory, where case is folded", "tool: mv app x; mkdir APP; no put APP/.envrc"},
+	{"another directory of the user's, born at the same time, with a new tree in it", `user: for i in $(seq 100); do rm -rf a b; mkdir -p a/pkg b; test "$(stat -c %w a)" != "$(stat -c %w b)" || break; done
+tool: mkdir b/pkg; put b/pkg/.envrc; mv a x; no python3 -c 'import os; os.rename("b", "a")'; no test -e a/pkg/.envrc; mv x a`},
 	{"by another sandbox's record", "tool: mkdir new; put new/.envrc\nother: no put new/.vimrc; no rm new/.envrc; mkdir new/o; put new/o/.envrc; mv app x\ntool: no put new/o/.vimrc"},
 	{"by links, descriptors and /proc", `tool: mkdir new; ln -s ../app new/l; no put new/l/.envrc; no put new/../app/.envrc; no put /proc/self/cwd/app/.envrc; exec 5<app; no put /proc/self/fd/5/.envrc; ln -s ../app/.envrc new/.envrc; no put new/.envrc; (cd app; exec 6<.; mv ../app ../new/in; no put .envrc; no put /proc/self/fd/6/.vimrc)`},
 	{"an open file of the user's", "user: echo good > app/.envrc\ntool: exec 5<app/.envrc; mkdir new; no put /proc/self/fd/5; no ln -L /proc/self/fd/5 new/.envrc; grep -q good app/.envrc"},
