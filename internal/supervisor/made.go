@@ -18,6 +18,7 @@ const MadeBytes = unsafe.Sizeof(madeTable{})
 type madeTable struct {
 	made uint32 // slots of slotMade
 	olds uint32 // entries of the other kinds that there were ever
+	full uint32 // one of them did not fit: every name counts as one that the user's directories had
 	slot [madeSlots]madeSlot
 }
 

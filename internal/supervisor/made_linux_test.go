@@ -146,7 +146,7 @@ func TestKernelMadeTreesOnAnOverlay(t *testing.T) {
 	}
 }
 
-// TestKernelAFullRecord: nothing more is free, what would free a name of the user's is refused, and all else works.
+// TestKernelAFullRecord: nothing more is free, no directory comes to another name, and all else works: what is removed and made anew among it.
 func TestKernelAFullRecord(t *testing.T) {
 	dir, rules := workspace(t, self)
 	made := record(t, dir)
@@ -167,7 +167,8 @@ func TestKernelAFullRecord(t *testing.T) {
 		script      string
 	}{
 		{"of directories", madeMost, slotNone, "mkdir -p new/in; no put new/.envrc; no put new/in/.envrc; mv app x; mkdir -p app/sub; no put app/sub/.envrc; rm -rf app x new; mkdir -p app/sub"},
-		{"of anything", madeMost, slotName, "mkdir -p new/in; no put new/.envrc; no mv app x; no rmdir app/sub; put app/f; mv app/f app/g; rm app/g; ln -s app l; no rm l"},
+		{"of anything", madeMost, slotName, `mkdir -p new/in; no put new/.envrc; put app/f; mv app/f app/g; rm app/g; ln -s app l; rm l; ln -s app l; mv app x; mkdir -p app/sub; no put app/.envrc; no put app/sub/.envrc; no put l/.envrc
+			no python3 -c 'import os; os.rename("new", "n2")'; mv new n2; no put n2/in/.envrc; rm -rf app x n2`},
 	} {
 		script(t, dir, self, "mkdir -p app/sub")
 		fill(c.count, c.kind)
@@ -201,6 +202,9 @@ func TestTheRecordKeepsWhatFits(t *testing.T) {
 	}
 	if kept != int(table.made) || kept > madeMost {
 		t.Errorf("%d entries, and the record says %d", kept, table.made)
+	}
+	if table.full != 0 || !s.enterMade(slotName, 7, 1, 2, 0) || table.full != 0 {
+		t.Error("a name does not fit beside the directories")
 	}
 	for i := range uint64(100) {
 		if e := table.find(7, i, 0, false); e == nil || e.key != i+1 || table.find(8, i, 0, false) != nil || table.find(7, i, 0, true) != nil {
