@@ -18,6 +18,7 @@ const MadeBytes = unsafe.Sizeof(madeTable{})
 type madeTable struct {
 	made uint32 // slots of slotMade
 	olds uint32 // entries of the other kinds that there were ever
+	full uint32 // one of them did not fit: every name counts as one that the user's directories had
 	slot [madeSlots]madeSlot
 }
 
@@ -26,7 +27,7 @@ type madeSlot struct {
 	dev  uint32
 	ino  uint64 // of the directory, or of that in which the name is
 	key  uint64 // the directory's time of birth, or a hash of the name
-	who  uint64 // of a name: when the directory that had it was born; 0: a link had it, or it is not known
+	who  uint64 // of a name: whoSeen of the directory that had it; 0: a link had it, or it is not known
 }
 
 // The kinds of slots.

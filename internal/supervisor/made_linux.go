@@ -43,7 +43,9 @@ func slotOf(dev uint32, ino, key uint64, name bool) uint64 {
 	if name {
 		h ^= key
 	}
-	return (h ^ h>>32) * 0x9e3779b97f4a7c15 >> (64 - madeBits)
+	h = (h ^ h>>32) * 0x9e3779b97f4a7c15 // numbers in a row, and names that differ by a digit, have to end up apart
+	h = (h ^ h>>29) * 0xbf58476d1ce4e5b9
+	return h >> (64 - madeBits)
 }
 
 // kindSeen returns what the record says of the directory of which s.seen tells. One whose time of birth is another than in the record has its
@@ -63,10 +65,16 @@ func (s *State) kindSeen() uint32 {
 //go:norace
 func (s *State) devSeen() uint32 { return s.seen.dev[0]<<20 | s.seen.dev[1] }
 
+// whoSeen tells a directory from others that were born at the same time: what one mkdir -p or checkout makes often is.
+//
+//go:norace
+func (s *State) whoSeen() uint64 { return s.bornSeen() ^ s.seen.ino*0x9e3779b97f4a7c15 }
+
 //go:norace
 func (s *State) bornSeen() uint64 { return s.seen.birth[0]<<30 | s.seen.birth[1]&(1<<30-1) }
 
-// enterMade writes an entry, in the place of one of the same directory or name. False: it does not fit.
+// enterMade writes an entry, in the place of one of the same directory or name. False: it does not fit, or the record is locked. Where what must be kept
+// does not fit, every name counts as kept from then on.
 //
 //go:norace
 func (s *State) enterMade(kind, dev uint32, ino, key, who uint64) bool {
@@ -90,6 +98,8 @@ func (s *State) enterMade(kind, dev uint32, ino, key, who uint64) bool {
 		e.dev, e.ino, e.key, e.who = dev, ino, key, who
 		e.kind = kind
 		t.made += isKind(kind, slotMade)
+	} else if kind != slotMade {
+		t.full, fits = 1, true
 	}
 	s.lockMade(false)
 	return fits
@@ -233,15 +243,15 @@ func (s *State) afterMade() int {
 	return 0
 }
 
-// isOld reports whether a directory or link of the user's has been at resolved path sp, or around it. s.oldWho is then when the
-// directory was born that had the name last. It leaves what it has seen of sp's directory in s.seen.
+// isOld reports whether a directory or link of the user's has been at resolved path sp, or around it, or would not fit into the record. s.oldWho is then whoSeen of the
+// directory that had the name last.
 //
 //go:norace
 func (s *State) isOld(sp *resolvedPath) bool {
 	s.oldWho = 0
 	t := s.madeTable()
-	if t.olds == 0 || sp.dir < 0 {
-		return false
+	if t.full != 0 || t.olds == 0 || sp.dir < 0 {
+		return t.full != 0
 	}
 	s.literal("")
 	if s.statx(sp.dir, &s.num[0]) < 0 || s.kindSeen() == slotOld {
@@ -283,7 +293,7 @@ func (s *State) leaving(k int) int {
 		if s.statx(sp.dir, &sp.name[0]) < 0 || s.kindSeen() != slotNone {
 			return 0
 		}
-		who = s.bornSeen()
+		who = s.whoSeen()
 	} else if kind != syscall.S_IFLNK {
 		return 0
 	}
@@ -319,7 +329,7 @@ func (s *State) arriving(k, l, now int) int {
 		if s.statx(a.dir, &a.name[0]) < 0 {
 			return -int(syscall.EXDEV)
 		}
-		if in := s.kindSeen(); in == slotOld || in == slotNone && who != 0 && who == s.bornSeen() {
+		if in := s.kindSeen(); in == slotOld || in == slotNone && who != 0 && who == s.whoSeen() {
 			return 0
 		}
 		return -int(syscall.EXDEV)

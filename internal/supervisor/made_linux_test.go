@@ -89,6 +89,8 @@ tool: mkdir app; no put app/.envrc; mkdir app/sub; no put app/sub/.envrc; mkdir 
 	{"a link to a file comes first, and then its tree", `tool: mv app x; put later; ln -s later app; rm later; mkdir later; no put later/.envrc`},
 	{"a link of the user's is led to a new tree", "user: ln -s app current\ntool: mkdir new; put new/.envrc; rm current; no ln -s new current; ln -s new t; no mv -T t current; mkdir current; no put current/.envrc"},
 	{"another spelling of the user's directory, where case is folded", "tool: mv app x; mkdir APP; no put APP/.envrc"},
+	{"another directory of the user's, born at the same time, with a new tree in it", `user: for i in $(seq 100); do rm -rf a b; mkdir -p a/pkg b; test "$(stat -c %w a)" != "$(stat -c %w b)" || break; done
+tool: mkdir b/pkg; put b/pkg/.envrc; mv a x; no python3 -c 'import os; os.rename("b", "a")'; no test -e a/pkg/.envrc; mv x a`},
 	{"by another sandbox's record", "tool: mkdir new; put new/.envrc\nother: no put new/.vimrc; no rm new/.envrc; mkdir new/o; put new/o/.envrc; mv app x\ntool: no put new/o/.vimrc"},
 	{"by links, descriptors and /proc", `tool: mkdir new; ln -s ../app new/l; no put new/l/.envrc; no put new/../app/.envrc; no put /proc/self/cwd/app/.envrc; exec 5<app; no put /proc/self/fd/5/.envrc; ln -s ../app/.envrc new/.envrc; no put new/.envrc; (cd app; exec 6<.; mv ../app ../new/in; no put .envrc; no put /proc/self/fd/6/.vimrc)`},
 	{"an open file of the user's", "user: echo good > app/.envrc\ntool: exec 5<app/.envrc; mkdir new; no put /proc/self/fd/5; no ln -L /proc/self/fd/5 new/.envrc; grep -q good app/.envrc"},
@@ -146,7 +148,7 @@ func TestKernelMadeTreesOnAnOverlay(t *testing.T) {
 	}
 }
 
-// TestKernelAFullRecord: nothing more is free, what would free a name of the user's is refused, and all else works.
+// TestKernelAFullRecord: nothing more is free, no directory comes to another name, and all else works: what is removed and made anew among it.
 func TestKernelAFullRecord(t *testing.T) {
 	dir, rules := workspace(t, self)
 	made := record(t, dir)
@@ -167,7 +169,8 @@ func TestKernelAFullRecord(t *testing.T) {
 		script      string
 	}{
 		{"of directories", madeMost, slotNone, "mkdir -p new/in; no put new/.envrc; no put new/in/.envrc; mv app x; mkdir -p app/sub; no put app/sub/.envrc; rm -rf app x new; mkdir -p app/sub"},
-		{"of anything", madeMost, slotName, "mkdir -p new/in; no put new/.envrc; no mv app x; no rmdir app/sub; put app/f; mv app/f app/g; rm app/g; ln -s app l; no rm l"},
+		{"of anything", madeMost, slotName, `mkdir -p new/in; no put new/.envrc; put app/f; mv app/f app/g; rm app/g; ln -s app l; rm l; ln -s app l; mv app x; mkdir -p app/sub; no put app/.envrc; no put app/sub/.envrc; no put l/.envrc
+			no python3 -c 'import os; os.rename("new", "n2")'; mv new n2; no put n2/in/.envrc; rm -rf app x n2`},
 	} {
 		script(t, dir, self, "mkdir -p app/sub")
 		fill(c.count, c.kind)
@@ -201,6 +204,9 @@ func TestTheRecordKeepsWhatFits(t *testing.T) {
 	}
 	if kept != int(table.made) || kept > madeMost {
 		t.Errorf("%d entries, and the record says %d", kept, table.made)
+	}
+	if table.full != 0 || !s.enterMade(slotName, 7, 1, 2, 0) || table.full != 0 {
+		t.Error("a name does not fit beside the directories")
 	}
 	for i := range uint64(100) {
 		if e := table.find(7, i, 0, false); e == nil || e.key != i+1 || table.find(8, i, 0, false) != nil || table.find(7, i, 0, true) != nil {
