@@ -75,7 +75,7 @@ func TestALinkThatAToolMakesBeforeNewIsRefused(t *testing.T) {
 		{"nothing", "/home/me/a/new", "../notes", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p, root := made(t, "home/me/a/sub", env, append(names, "home/me/other/f")...)
+			p, root := made(t, "home/me/a/sub", env, append(names, "home/me/other/f", "home/me/notes/bin/x")...)
 			p.Files.Read = append(p.Files.Read, root+"/home/me/mine") // the caller's own link
 			_ = os.Rename(root+c.path, root+c.path+".old")
 			if err := os.Symlink(strings.Replace(c.target, "ROOT", root, 1), root+c.path); err != nil {
