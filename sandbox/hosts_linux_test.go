@@ -49,6 +49,9 @@ var hostCases = []hostCase{
 	{name: "no seccomp listeners", without: []kerneltest.Feature{kerneltest.SeccompListener}, facts: "notification", userNS: true, refused: "files"},
 	{name: "seccomp actions that are not told", without: []kerneltest.Feature{kerneltest.SeccompActions}, facts: "notification", userNS: true, refused: "files"},
 	{name: "no seccomp filters", without: []kerneltest.Feature{kerneltest.SeccompFilter}, facts: "seccomp notification", userNS: true, refused: "files syscalls"},
+	{name: "no statx", without: []kerneltest.Feature{kerneltest.Statx}, facts: "notification", userNS: true, refused: "files"},
+	{name: "no faccessat2", without: []kerneltest.Feature{kerneltest.Faccessat2}, facts: "notification", userNS: true, refused: "files"},
+	{name: "no openat2", without: []kerneltest.Feature{kerneltest.Openat2}, facts: "namespaces overlayfs Landlock notification", refused: "files processes"},
 	{name: "no executable memfds", without: []kerneltest.Feature{kerneltest.MemfdExec}, facts: "image", userNS: true},
 	{name: "no keyrings", without: []kerneltest.Feature{kerneltest.Keyrings}, facts: "keyrings", userNS: true},
 	{name: "no pidfds", without: []kerneltest.Feature{kerneltest.PidFD}, facts: "namespaces overlayfs take image pidfds", refused: "processes", never: true},
@@ -157,6 +160,9 @@ var weakHosts = []struct {
 	{"the same as in Docker", []kerneltest.Feature{kerneltest.Namespaces, kerneltest.ProcessCalls}, "files weaker, processes weaker"},
 	{"namespaces, and no calls into other processes", []kerneltest.Feature{kerneltest.ProcessCalls}, ""},
 	{"namespaces and seccomp without a listener", []kerneltest.Feature{kerneltest.SeccompListener}, "files weaker"},
+	{"namespaces without faccessat2", []kerneltest.Feature{kerneltest.Faccessat2}, "files weaker"},
+	{"namespaces without statx", []kerneltest.Feature{kerneltest.Statx}, "files weaker"},
+	{"everything but openat2", []kerneltest.Feature{kerneltest.Openat2}, "files absent, processes absent"},
 	{"namespaces without filters", []kerneltest.Feature{kerneltest.SeccompFilter}, "files weaker, syscalls absent"},
 	{"namespaces without Landlock", []kerneltest.Feature{kerneltest.Landlock}, ""},
 	{"everything but executable memfds", []kerneltest.Feature{kerneltest.MemfdExec}, ""},
@@ -175,7 +181,7 @@ func TestKernelReportSaysWhatAHostLacks(t *testing.T) {
 					kerneltest.Need(t, kerneltest.HasMountSetattr)
 					p := workspaceHere(t).InContainer()
 					p.May = append(p.May, policy.BoundSyscalls)
-					c := commandIn(t, p, "exit 3")
+					c := commandIn(t, p, "echo x >written && exit 3")
 					var exit interface{ ExitCode() int }
 					if err := c.Run(); !errors.As(err, &exit) || exit.ExitCode() != 3 {
 						t.Fatalf("the tool ended with %v", err)

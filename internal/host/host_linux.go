@@ -163,7 +163,30 @@ func readNotify() Fact {
 			return Fact{Name: notifyName, Answer: No, Reason: "seccomp(2): the system call filter around this program refuses listeners, as LXD's does where it intercepts calls", Remedy: listenerRemedy}
 		}
 	}
-	return notifyFact(errno)
+	f := notifyFact(errno)
+	if call, err := refusedLook(); f.Yes() && call != "" {
+		f.Answer, f.Reason = No, call+", by which the supervisor looks at files: "+err.Error()
+		f.Remedy = "a system call filter that allows " + call + " (older Docker, containerd and libseccomp do not know it; systemd: no RestrictSUIDSGID=)"
+	}
+	return f
+}
+
+// refusedLook tries what the supervisor serves a call by. A kernel with listenerFlags has all of it; a filter around this
+// program may be older, or a filter for openat2's arguments, which no filter sees.
+func refusedLook() (call string, err error) {
+	var st unix.Statx_t
+	root, _ := unix.BytePtrFromString("/")
+	_, _, faccessat2 := unix.Syscall6(unix.SYS_FACCESSAT2, uintptr(unix.AT_FDCWD&math.MaxUint), uintptr(unsafe.Pointer(root)), unix.F_OK, 0, 0, 0)
+	switch err := openat2(); {
+	case err != nil && !IsShortage(err):
+		return "openat2(2)", err
+	case faccessat2 != 0:
+		return "faccessat2(2)", faccessat2
+	}
+	if err := unix.Statx(unix.AT_FDCWD, "/", unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS, &st); err != nil {
+		return "statx(2)", err
+	}
+	return "", nil
 }
 
 func notifyFact(err error) Fact {

@@ -66,6 +66,10 @@ const (
 	// Openat2: openat2 fails with ENOSYS, as before Linux 5.6.
 	Openat2 Feature = "openat2"
 
+	// Statx and Faccessat2: the call fails with EPERM, as under a container's profile that is older than it.
+	Statx      Feature = "statx"
+	Faccessat2 Feature = "faccessat2"
+
 	// PidFD: pidfd_open, pidfd_send_signal and pidfd_getfd fail with ENOSYS,
 	// as before Linux 5.1.
 	PidFD Feature = "pidfds"
@@ -95,7 +99,7 @@ const (
 func Features() []Feature {
 	return []Feature{
 		UserNamespaces, UserNamespaceCalls, MoreUserNamespaces, Namespaces, Mounts, WholeProc, PivotRoot, MountAPI, MountSetattr,
-		Landlock, LandlockAtBoot, SeccompFilter, SeccompListener, SeccompActions, Clone3, Openat2,
+		Landlock, LandlockAtBoot, SeccompFilter, SeccompListener, SeccompActions, Clone3, Openat2, Statx, Faccessat2,
 		PidFD, ProcessCalls, CloseRange, Memfd, MemfdExec, Keyrings, IOUring,
 	}
 }

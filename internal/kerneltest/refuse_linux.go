@@ -70,6 +70,10 @@ func refusals(f Feature) ([]refusal, error) {
 			value: unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, errno: unix.EINVAL}}, nil
 	case SeccompActions:
 		return []refusal{{nr: unix.SYS_SECCOMP, when: equals, arg: 0, value: unix.SECCOMP_GET_ACTION_AVAIL, errno: unix.EINVAL}}, nil
+	case Statx:
+		return refuse(unix.EPERM, unix.SYS_STATX), nil
+	case Faccessat2:
+		return refuse(unix.EPERM, unix.SYS_FACCESSAT2), nil
 	case MemfdExec:
 		return []refusal{{nr: unix.SYS_MEMFD_CREATE, when: anyBit, arg: 1, value: unix.MFD_EXEC, errno: unix.EACCES}}, nil
 	}

@@ -92,6 +92,7 @@ func New(dir string, env func(string) string, shared []string) *Builder {
 	if b.homeReal != "" {
 		b.own = append(b.own, b.homeReal)
 	}
+	b.files.Found = map[string]string{}
 	b.files.Private = append(b.Exist(shared...), b.home)
 	return b
 }
@@ -182,6 +183,14 @@ func (b *Builder) show(list *[]string, p string) {
 		*list = append(*list, p)
 	}
 	b.shown[p], b.shown[b.Find(p).Path] = true, true
+	b.found(p, b.Find(p))
+}
+
+// found has New refuse p if it leads elsewhere then: a tool can put a link there meanwhile.
+func (b *Builder) found(p string, at *resolve.Target) {
+	if at.Err == nil && !b.places.Holds(at.Path) {
+		b.files.Found[p] = at.Path
+	}
 }
 
 // shows reports whether p lies in what is shown.

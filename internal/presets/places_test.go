@@ -1,6 +1,7 @@
 package presets
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/fixture"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
+	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // TestAToolDecidesNothingOfAnotherWorkspace: home/me/a was the workspace of an earlier run, whose tool has made these links and files.
@@ -57,6 +59,36 @@ func TestAToolDecidesNothingOfAnotherWorkspace(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestALinkThatAToolMakesBeforeNewIsRefused has a tool that runs in home/me/a while a policy for another sandbox is made.
+func TestALinkThatAToolMakesBeforeNewIsRefused(t *testing.T) {
+	env := map[string]string{"PATH": "ROOT/home/me/a/venv/bin:ROOT/home/me/bin", "GOCACHE": "ROOT/home/me/a/c"}
+	names := []string{"home/me/notes/diary", "home/me/mine -> notes", "home/me/bin/x", "home/me/a/venv/bin/x", "home/me/a/c/f", "home/me/a/sub/f"}
+	for _, c := range []struct{ name, path, target, field string }{
+		{"a directory of PATH", "/home/me/a/venv/bin", "ROOT/home/me/notes", "Files.Read["},
+		{"a directory on the way", "/home/me/a/venv", "../notes", "Files.Read["},
+		{"a cache", "/home/me/a/c", "../notes", "Files.CopyOnWrite["},
+		{"the workspace", "/home/me/a/sub", "../other", "Files.Write["},
+		{"a place that no tool writes", "/home/me/bin", "notes", ""},
+		{"nothing", "/home/me/a/new", "../notes", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, root := made(t, "home/me/a/sub", env, append(names, "home/me/other/f", "home/me/notes/bin/x")...)
+			p.Files.Read = append(p.Files.Read, root+"/home/me/mine") // the caller's own link
+			_ = os.Rename(root+c.path, root+c.path+".old")
+			if err := os.Symlink(strings.Replace(c.target, "ROOT", root, 1), root+c.path); err != nil {
+				t.Fatal(err)
+			}
+			var bad *policy.PolicyError
+			switch _, err := resolve.Files(p.Files, CheckWorkspace); {
+			case c.field == "" && err != nil:
+				t.Error(err)
+			case c.field != "" && (!errors.As(err, &bad) || !strings.HasPrefix(bad.Field, c.field)):
+				t.Errorf("%v, want an error of %s", err, c.field)
+			}
+		})
 	}
 }
 

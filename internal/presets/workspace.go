@@ -18,6 +18,7 @@ func (b *Builder) checkWorkspace(write bool) (problem, remedy string) {
 	if len(real) == 0 {
 		return "", ""
 	}
+	b.found(b.workspace, r.Find(b.workspace)) // what is judged here is what New takes
 	if real[0] == b.home || real[0] == b.homeReal {
 		return "it is the home directory (HOME)", "name the directory of one project below it, or give the harness another HOME: in an image with HOME=/app and the project in /app, HOME=/home/agent"
 	}

@@ -65,7 +65,7 @@ const maxLinks = 40
 // equal hosts give equal layouts. An error is a *PolicyError.
 func Files(f policy.Files, unfit Unfit, sockets ...string) (Tree, error) {
 	r := New()
-	r.unfit, r.hide = unfit, f.Hide
+	r.unfit, r.hide, r.found = unfit, f.Hide, f.Found
 	var links map[string]string
 	for _, list := range f.Lists(sockets...) {
 		if list.Kind == pathrule.Hide { // the last: its paths need no links inside
@@ -132,7 +132,8 @@ type Resolver struct {
 
 	Follow func(link string) bool // whether a link may be followed, by its path in a canonical directory; nil: each may
 	unfit  Unfit
-	hide   []string // the policy's Files.Hide
+	hide   []string          // the policy's Files.Hide
+	found  map[string]string // the policy's Files.Found
 	ids    map[string]plan.FileID
 }
 
@@ -257,6 +258,9 @@ func (r *Resolver) add(u Rule) error {
 	if found.Err != nil {
 		return u.cannot(found.Err)
 	}
+	if moved(r.found, u.Asked, found.Path) {
+		return u.bad("leads to "+found.Path+", and led to "+r.found[u.Asked]+" when the preset was made", "make the policy again", nil)
+	}
 	u.Path, u.Dir = found.Path, found.Mode.IsDir()
 	u.device = found.Mode&fs.ModeDevice != 0
 	switch {
@@ -266,6 +270,12 @@ func (r *Resolver) add(u Rule) error {
 		return u.bad("is not a socket", "name the socket itself; Files.Read and Files.Write are for all else", syscall.ENOTSOCK)
 	}
 	return r.Put(u)
+}
+
+// moved reports whether a path of Files.Found leads to another place than it did.
+func moved(found map[string]string, p, real string) bool {
+	was, known := found[p]
+	return known && was != real
 }
 
 func (u Rule) cannot(err error) *policy.PolicyError {

@@ -19,7 +19,7 @@ func GrantWorktrees(p *policy.Policy, unfit Unfit, covers []string) (written []g
 	covers = r.Canonical(covers...)
 	for i, dir := range p.Files.Worktrees {
 		at := r.Find(dir)
-		if at.Err != nil || slices.Contains(p.Open, policy.BoundFiles) {
+		if at.Err != nil || moved(p.Files.Found, dir, at.Path) || slices.Contains(p.Open, policy.BoundFiles) {
 			continue // what is wrong with it another rule says
 		}
 		top, l, problem := gitobeyed.Above(at.Path)

@@ -14,7 +14,7 @@ func (p Policy) Clone() Policy {
 	for _, list := range []*[]string{&f.Read, &f.Write, &f.Hide, &f.HideNames, &f.Private, &f.MayShare, &f.CopyOnWrite, &f.Worktrees, &f.Protect.Add, &f.Protect.Except, &p.Env.Pass} {
 		*list = slices.Clone(*list)
 	}
-	f.Make = slices.Clone(f.Make)
+	f.Make, f.Found = slices.Clone(f.Make), maps.Clone(f.Found)
 	p.Programs = slices.Clone(p.Programs)
 	if p.Root != nil {
 		root := p.Root.Clone()

@@ -160,6 +160,9 @@ type Files struct {
 	// belongs to another user, could not be a preset's workspace (a home that is a repository), or HideNames
 	// names something, which holds below Write alone. Nothing is granted on macOS.
 	Worktrees []string
+	// Found has the canonical paths of those of Read, Write and CopyOnWrite that lay, when a preset listed them, where a tool
+	// of another sandbox can have put a symbolic link since. New refuses one that leads to another path. It grants nothing.
+	Found map[string]string
 	// Watch has the report list the opens, executions and looks at metadata that fail because the policy does not show a path, or
 	// shows it to be read alone: "not there" then has a reason. It bounds nothing and widens nothing, and a tool can hide from it.
 	// It is for finding out what a tool needs (Report.Suggest): each of these calls takes some 10 microseconds more
