@@ -48,7 +48,7 @@ func (f Facts) Tried(t Trial) Facts {
 	case t.Shortage != nil:
 		f.Shortage = short(t.Shortage)
 		namespaces.Reason, overlay.Reason = t.Shortage.Error(), t.Shortage.Error()
-		namespaces.Remedy, overlay.Remedy = shortageRemedy, shortageRemedy
+		namespaces.Remedy, overlay.Remedy = remedyOf(t.Shortage), remedyOf(t.Shortage)
 	case t.Refused != "":
 		namespaces.Answer, namespaces.Reason, namespaces.Remedy = No, t.Refused, t.Obstacle.remedy(f.Around)
 		overlay.Answer, overlay.Reason, overlay.Remedy = No, "there are no namespaces to mount it in", namespaces.Remedy
@@ -90,16 +90,24 @@ func (f Facts) Tried(t Trial) Facts {
 const shortageRemedy = "try again when there are descriptors, processes, namespaces, memory and keys (ulimit -n, ulimit -u, kernel.pid_max, the cgroup's pids.max and memory.max, user.max_user_namespaces, kernel.keys.maxkeys), or outside of a sandbox that allows no more namespaces (bubblewrap's --disable-userns, as Flatpak's)"
 
 // short says what helps, too. It is what Facts.Shortage holds.
-func short(err error) error {
-	if errors.Is(err, syscall.ETOOMANYREFS) {
-		return fmt.Errorf("%w (remedy: %s)", err, messagesRemedy)
+func short(err error) error { return fmt.Errorf("%w (remedy: %s)", err, remedyOf(err)) }
+
+func remedyOf(shortage error) string {
+	switch {
+	case errors.Is(shortage, syscall.ETOOMANYREFS):
+		return messagesRemedy
+	case errors.Is(shortage, syscall.EFBIG):
+		return fileSizeRemedy
 	}
-	return fmt.Errorf("%w (remedy: %s)", err, shortageRemedy)
+	return shortageRemedy
 }
+
+// fileSizeRemedy: the kernel applies the limit to memfds too, and their size can be set by no other call (inode_newsize_ok of fs/attr.c).
+const fileSizeRemedy = "raise this program's RLIMIT_FSIZE to 1 MiB or more (ulimit -f, LimitFSIZE= of systemd): a start writes its program into memory as a file; Limits.Rlimits.FSize limits the tool alone"
 
 const messagesRemedy = "raise this program's hard limit on descriptors (ulimit -Hn), or end the program of the same user that has more than that in messages (unix(7), ETOOMANYREFS)"
 
-// ShortOf returns a start's error with what helps, if it is a lack of descriptors, processes, memory or keys.
+// ShortOf returns a start's error with what helps, if it is a shortage.
 func ShortOf(err error) error {
 	if !IsShortage(err) {
 		return err
@@ -107,11 +115,12 @@ func ShortOf(err error) error {
 	return short(err)
 }
 
-// IsShortage reports whether an error is a lack of descriptors, processes, memory or keys: of this moment, or of a limit of this process's. A tool can
+// IsShortage reports whether an error is a lack of descriptors, processes, memory, keys or size of files: of this moment, or of a limit of this process's. A tool can
 // bring one about, so it must not count as something that the host does not have.
 func IsShortage(err error) bool {
 	return errors.Is(err, ErrKilled) || errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.EAGAIN) || errors.Is(err, syscall.ENOMEM) || errors.Is(err, syscall.EDQUOT) ||
-		errors.Is(err, syscall.ETOOMANYREFS) // descriptors in messages (unix(7))
+		errors.Is(err, syscall.ETOOMANYREFS) || // descriptors in messages (unix(7))
+		errors.Is(err, syscall.EFBIG) // RLIMIT_FSIZE
 }
 
 // ErrKilled is no answer of the kernel's: another process has killed the trial's, or the kernel for want of memory.

@@ -84,7 +84,7 @@ func TestWhatFollowsFromATrial(t *testing.T) {
 
 // TestAShortageIsOfTheMoment: what a tool can bring about, and what a host answers for good.
 func TestAShortageIsOfTheMoment(t *testing.T) {
-	for _, err := range []error{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, syscall.EDQUOT, syscall.ETOOMANYREFS, ErrKilled} {
+	for _, err := range []error{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM, syscall.EDQUOT, syscall.ETOOMANYREFS, syscall.EFBIG, ErrKilled} {
 		if !IsShortage(fmt.Errorf("clone: %w", err)) {
 			t.Errorf("%v is no shortage", err)
 		}

@@ -33,7 +33,7 @@ type (
 	// Scratch: the kernel makes and ends one file system less.
 	NewRoot struct{ Host, Write, Free, Private bool }
 	// Scratch makes the private tmpfs from which Private directories are taken.
-	// Bytes limits what it can hold; 0: the kernel's default, half the memory. With
+	// Bytes limits what it can hold; 0: 12 % of the machine's memory. With
 	// Under it comes before the new root, which covers it.
 	Scratch struct {
 		Bytes uint64

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/output"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/internal/stage/launch"
@@ -174,7 +175,7 @@ func (r *Run) load(id stage.Identity) error {
 		entry.Exe, entry.Last = r.function != "", r.borrowed
 	}
 	if r.program, err = r.template.Sealed(entry); err != nil {
-		return fmt.Errorf("sandbox: %w", err)
+		return host.ShortOf(fmt.Errorf("sandbox: start: %w", err))
 	}
 	if r.control, err = stage.NewControl(); err != nil {
 		r.program.Close()

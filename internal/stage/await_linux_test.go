@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
@@ -112,5 +113,30 @@ func TestEvidenceWithoutInitEndsWithTheStage(t *testing.T) {
 	c.AwaitStart()
 	if c.AwaitEvidence(); c.Evidence == nil || c.InitPID != 0 {
 		t.Errorf("evidence %v, init %d", c.Evidence, c.InitPID)
+	}
+}
+
+// TestASocketThatThePollerRefusesIsNamed: what the user's processes have used up is no stage without a status. A regular file is refused by epoll, too.
+func TestASocketThatThePollerRefusesIsNamed(t *testing.T) {
+	for refused := range 2 {
+		c, err := NewControl()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if refused == 1 {
+			f, err := os.CreateTemp(t.TempDir(), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := unix.Dup3(int(f.Fd()), c.own, unix.O_CLOEXEC); err != nil {
+				t.Fatal(err)
+			}
+			f.Close()
+		}
+		c.Passed()
+		if named := c.Failed != nil && strings.Contains(c.Failed.Found, "max_user_watches"); named != (refused == 1) {
+			t.Errorf("refused: %d, failure: %+v", refused, c.Failed)
+		}
+		c.Close()
 	}
 }

@@ -118,6 +118,9 @@ func (c *Control) Passed() (hurry func()) {
 	unix.SetNonblock(c.own, true) // a descriptor that is open: it does not fail
 	sock := os.NewFile(uintptr(c.own), "holdfast control")
 	c.Child, c.sock, c.own = nil, sock, -1
+	if sock.SetReadDeadline(time.Time{}) != nil { // the poller has not taken it (epoll_ctl(2), ENOSPC)
+		c.Failed = &Failure{Step: wire.StepPrepare, Where: wire.InStage, Errno: unix.ENOSPC, Found: "a user whose epoll watches are used up: fs.epoll.max_user_watches"}
+	}
 	return func() { sock.SetReadDeadline(time.Now().Add(time.Second)) }
 }
 

@@ -40,7 +40,7 @@ func (c *compiler) newRoot(a plan.NewRoot) {
 // privateRoot makes the private tmpfs, and the root of a directory in it. Before Linux 6.15 only of what is attached a mount can be cloned: the tmpfs lies
 // on the harness's /proc, in this mount namespace, until the new root has a place for it.
 func (c *compiler) privateRoot() {
-	c.filesystem("tmpfs", attrsWrite, wire.RegScratch, [2]string{"mode", "0755"})
+	c.filesystem("tmpfs", attrsWrite, wire.RegScratch, [2]string{"mode", "0755"}, shareOfMemory)
 	c.call(unix.SYS_MOVE_MOUNT, reg(wire.RegScratch), c.str(""), reg(wire.RegOldRoot), c.str(rel(scratchAt)), imm(unix.MOVE_MOUNT_F_EMPTY_PATH))
 	c.slot(rootDir, 0o755)
 	c.clone(wire.RegScratch, rootDir, wire.RegRoot, false)
@@ -51,8 +51,9 @@ func (c *compiler) privateRoot() {
 // scratch attaches the private tmpfs at a directory of the new root that is
 // covered again before the tool runs; RegScratch names it.
 func (c *compiler) scratch(a plan.Scratch) {
-	options := [][2]string{{"mode", "0755"}}
+	options := [][2]string{{"mode", "0755"}, shareOfMemory}
 	if a.Bytes > 0 {
+		options = options[:1]
 		// An empty file takes about a KiB of the kernel's memory, and nothing of the size (tmpfs(5)).
 		options = append(options, [2]string{"size", fmt.Sprint(a.Bytes)}, [2]string{"nr_inodes", fmt.Sprint(max(leastFiles, a.Bytes/bytesAFile))})
 	}
@@ -64,6 +65,10 @@ func (c *compiler) scratch(a plan.Scratch) {
 	}
 	c.hangScratch()
 }
+
+// shareOfMemory limits a scratch without a limit: several sandboxes can be full at once, and the memory of a tmpfs is freed by none of the
+// processes that the kernel kills for want of it.
+var shareOfMemory = [2]string{"size", "12%"}
 
 // A limited scratch has a file for each so many bytes, twice as many as one without a limit, and so many at the least.
 const bytesAFile, leastFiles = 2048, 1024

@@ -176,8 +176,9 @@ type Files struct {
 	Decide func(ctx context.Context, r FileRequest) Verdict `json:"-"`
 	// Patience is how long Decide may take. An answer that has not come by then is a denial, of that one question. Zero: 30 seconds.
 	Patience time.Duration
-	// PrivateBytes limits what Private directories and copies can hold together: bytes, and a file for each 2 KiB, of 1,024 at the least.
-	// Zero: half of the machine's memory.
+	// PrivateBytes limits what Private directories and copies, HOME, /tmp and /dev/shm among them, can hold together in one sandbox: bytes, and
+	// a file for each 2 KiB, of 1,024 at the least. They take memory until the sandbox ends: sandboxes that run at one time need room for all.
+	// Zero: 12 % of the machine's memory.
 	PrivateBytes uint64
 
 	// Protect says which names below Write stay unwritable, in every directory that the tool has not made, and
