@@ -18,6 +18,9 @@ func (b *Builder) checkWorkspace(write bool) (problem, remedy string) {
 	if len(real) == 0 {
 		return "", ""
 	}
+	if !r.Find(real[0]).Mode.IsDir() {
+		return "it is a file", "name the directory it lies in"
+	}
 	if real[0] == b.home || real[0] == b.homeReal {
 		return "it is the home directory (HOME)", "name the directory of one project below it, or give the harness another HOME: in an image with HOME=/app and the project in /app, HOME=/home/agent"
 	}
