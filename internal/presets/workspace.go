@@ -19,6 +19,9 @@ func (b *Builder) checkWorkspace(write bool) (problem, remedy string) {
 		return "", ""
 	}
 	b.found(b.workspace, r.Find(b.workspace)) // what is judged here is what New takes
+	if !r.Find(real[0]).Mode.IsDir() {
+		return "it is a file", "name the directory it lies in"
+	}
 	if real[0] == b.home || real[0] == b.homeReal {
 		return "it is the home directory (HOME)", "name the directory of one project below it, or give the harness another HOME: in an image with HOME=/app and the project in /app, HOME=/home/agent"
 	}

@@ -100,6 +100,25 @@ func TestAHomeIsNoWorkspace(t *testing.T) {
 	}
 }
 
+// TestAFileIsNotAWorkspace, nor is a link to one, or the whole file system. The error names a field that the caller sees filled.
+func TestAFileIsNotAWorkspace(t *testing.T) {
+	for _, ws := range []string{"srv/main.go", "srv/link"} {
+		for _, write := range []bool{true, false} {
+			var e *policy.PolicyError
+			err := refusal(t, write, ws, nil, "srv/main.go", "srv/link -> main.go")
+			if !errors.As(err, &e) || !strings.Contains(e.Problem, "it is a file") || strings.Contains(e.Field, "Hide") {
+				t.Errorf("%s, to write %v: %v", ws, write, err)
+			}
+		}
+	}
+	for write, field := range map[bool]string{true: "Files.Write[", false: "Files.Read["} {
+		var e *policy.PolicyError
+		if err := Build("/", write).Validate(); !errors.As(err, &e) || !strings.HasPrefix(e.Field, field) || e.Value != "/" || e.Remedy == "" {
+			t.Errorf("/, to write %v: %v", write, err)
+		}
+	}
+}
+
 // TestWorkspacesThatAreProjects is the other side: ordinary directories.
 func TestWorkspacesThatAreProjects(t *testing.T) {
 	for _, tt := range []struct {

@@ -280,6 +280,8 @@ func moved(found map[string]string, p, real string) bool {
 
 func (u Rule) cannot(err error) *policy.PolicyError {
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && strings.ContainsAny(u.Asked, "*?[{"):
+		return u.bad("does not exist, and paths take no patterns", "list each path, or the directory around them; Files.HideNames and Files.Protect.Add take names with *", err)
 	case errors.Is(err, fs.ErrNotExist):
 		return u.bad("does not exist", "make it first, or remove the rule", err)
 	case errors.Is(err, errProc):

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
@@ -21,6 +22,9 @@ func (r *Resolver) addLate(u Rule) error {
 		return u.cannot(err)
 	}
 	u.Path, u.Dir, u.Absent = at, mode.IsDir(), mode == absent
+	if u.Kind == pathrule.Hide && u.Absent && strings.ContainsAny(u.Asked, "*?[{") {
+		return u.cannot(fs.ErrNotExist)
+	}
 	if dir := path.Dir(u.Path); u.Kind == pathrule.Hide {
 		if _, known := r.ids[dir]; !known {
 			r.ids[dir] = idOf(dir)

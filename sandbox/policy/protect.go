@@ -22,7 +22,7 @@ import (
 //
 // In a name a slash joins components, "*" stands for any one component, "**" for
 // one or more, a "*" at the end of a component for any ending, and one at its beginning
-// for any beginning. A name covers the file or directory and all that lies beneath, also by
+// for any beginning. Other patterns ("{a,b}", "?", "[x]") are errors in a policy. A name covers the file or directory and all that lies beneath, also by
 // the spellings that NTFS and vfat have for it (".git.", "GIT~1", ".git:stream").
 //
 // ".git" stands for git directories, whatever they are called: what has the shape of
@@ -124,6 +124,10 @@ func checkNames(field string, names []string) error {
 		return &PolicyError{Field: field, Problem: "too many names", Remedy: "at most 4000"}
 	}
 	for i, n := range names {
+		if strings.ContainsAny(n, `?[]{}|\`) || strings.HasPrefix(n, "~/") {
+			return &PolicyError{Field: errtext.Indexed(field, i), Value: n, Problem: "has a pattern or a shell's notation, which would stand for itself and cover no file",
+				Remedy: `list each name; "*" at a component's beginning or end is the only wildcard within one`}
+		}
 		for c := range strings.SplitSeq(n, "/") {
 			text, begins := strings.CutSuffix(c, "*")
 			text, ends := strings.CutPrefix(text, "*")

@@ -24,6 +24,10 @@ const (
 	maxString       = 1 << 17 // MAX_ARG_STRLEN where pages have 4 KiB (linux/binfmts.h), with the NUL
 	longestPatience = 24 * time.Hour
 	leastFiles      = 16 // RLIMIT_NOFILE: the standard three, and what is open until execve
+
+	// Below these the dynamic linker and the C library of a shell do not fit: execve(2) succeeds, and the tool ends with
+	// SIGSEGV or "cannot allocate memory".
+	leastAS, leastData, leastStack = 4 << 20, 512 << 10, 128 << 10
 )
 
 // Validate is everything that can be said of a policy without looking at the
@@ -196,6 +200,16 @@ func (l Limits) validate() error {
 	if n := l.Rlimits.NoFile; n != nil && min(n.Soft, n.Hard) < leastFiles {
 		return &PolicyError{Field: "Limits.Rlimits.NoFile", Value: rlimit.NoFile.Format(*n), Problem: "too few descriptors to start a tool with", Remedy: "at least " + strconv.Itoa(leastFiles)}
 	}
+	for _, least := range [...]struct {
+		field string
+		limit *rlimit.Limit
+		of    rlimit.Resource
+		value uint64
+	}{{"AS", l.Rlimits.AS, rlimit.AS, leastAS}, {"Data", l.Rlimits.Data, rlimit.Data, leastData}, {"Stack", l.Rlimits.Stack, rlimit.Stack, leastStack}} {
+		if n := least.limit; n != nil && min(n.Soft, n.Hard) < least.value {
+			return &PolicyError{Field: "Limits.Rlimits." + least.field, Value: least.of.Format(*n), Problem: "too little memory to start a program with", Remedy: "at least " + least.of.Format(*rlimit.At(least.value))}
+		}
+	}
 	if l.WallClock < 0 || l.WallClock > 0 && l.WallClock < time.Millisecond {
 		return &PolicyError{Field: "Limits.WallClock", Value: l.WallClock.String(), Problem: "less than a millisecond", Remedy: "zero is no deadline"}
 	}
@@ -207,8 +221,8 @@ func (e Env) validate() error {
 		if problem := checkVariable(n); problem != "" {
 			return &PolicyError{Field: errtext.Indexed("Env.Pass", i), Value: n, Problem: problem, Remedy: "name a variable; Set gives it a value"}
 		}
-		if _, err := path.Match(n, ""); err != nil {
-			return &PolicyError{Field: errtext.Indexed("Env.Pass", i), Value: n, Problem: "not a pattern", Err: err, Remedy: `write "*" for any text`}
+		if _, err := path.Match(n, ""); err != nil || strings.ContainsAny(n, "{}|") {
+			return &PolicyError{Field: errtext.Indexed("Env.Pass", i), Value: n, Problem: "not a pattern of path.Match", Err: err, Remedy: `write "*" for any text, and list each name`}
 		}
 	}
 	for n, v := range e.Set {
@@ -264,6 +278,11 @@ func (f Files) validate() error {
 		for i, p := range list.Paths {
 			if e := checkPath(p, list.Kind); e != nil {
 				e.Field = list.Name(i)
+				for _, shown := range f.Lists()[:2] { // a preset hides a workspace that it does not take
+					if j := slices.Index(shown.Paths, "/"); j >= 0 && p == "/" && list.Kind == pathrule.Hide {
+						e.Field = shown.Name(j)
+					}
+				}
 				return e
 			}
 			if list.Single && (p == "/" || pathrule.Within(p, "/dev") || pathrule.Within(p, "/sys")) {
