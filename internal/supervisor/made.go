@@ -8,7 +8,7 @@ const (
 	madeBits   = 17
 	madeSlots  = 1 << madeBits
 	madeMost   = madeSlots / 2 // directories that the tool has made; the rest is for what no name may become free by
-	madeWindow = 64            // slots in which an entry can be
+	madeWindow = 512           // slots in which an entry can be: enough until six of seven are used
 )
 
 // MadeBytes is the size of the record, a file of zeros at first.

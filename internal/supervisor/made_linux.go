@@ -43,9 +43,7 @@ func slotOf(dev uint32, ino, key uint64, name bool) uint64 {
 	if name {
 		h ^= key
 	}
-	h = (h ^ h>>32) * 0x9e3779b97f4a7c15 // numbers in a row, and names that differ by a digit, have to end up apart
-	h = (h ^ h>>29) * 0xbf58476d1ce4e5b9
-	return h >> (64 - madeBits)
+	return (h ^ h>>32) * 0x9e3779b97f4a7c15 >> (64 - madeBits)
 }
 
 // kindSeen returns what the record says of the directory of which s.seen tells. One whose time of birth is another than in the record has its

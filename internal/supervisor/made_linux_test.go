@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -205,9 +206,6 @@ func TestTheRecordKeepsWhatFits(t *testing.T) {
 	if kept != int(table.made) || kept > madeMost {
 		t.Errorf("%d entries, and the record says %d", kept, table.made)
 	}
-	if table.full != 0 || !s.enterMade(slotName, 7, 1, 2, 0) || table.full != 0 {
-		t.Error("a name does not fit beside the directories")
-	}
 	for i := range uint64(100) {
 		if e := table.find(7, i, 0, false); e == nil || e.key != i+1 || table.find(8, i, 0, false) != nil || table.find(7, i, 0, true) != nil {
 			t.Errorf("entry %d is %v", i, e)
@@ -225,6 +223,31 @@ func TestTheRecordKeepsWhatFits(t *testing.T) {
 	}
 	if nameHash([]byte("App\x00zz")) != nameHash([]byte("aPP/\x00zz")) || nameHash([]byte("app\x00zz")) == nameHash([]byte("apq\x00zz")) {
 		t.Error("names that a file system folds are not the same, or others are")
+	}
+}
+
+// TestALargeTreesNamesFit: 100,000 names that a tree of the user's had, in directories whose numbers are close to each other, as rm -rf enters them.
+func TestALargeTreesNamesFit(t *testing.T) {
+	f, err := os.OpenFile(record(t, t.TempDir()), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	b, err := unix.Mmap(int(f.Fd()), 0, int(MadeBytes), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Munmap(b)
+	s := new(State)
+	ShareMade(s, uintptr(unsafe.Pointer(&b[0])), int(f.Fd()))
+	for i := range uint64(100000) {
+		ino, name := 1e6+i/100*100, fmt.Sprintf("d%d\x00\x00\x00", i%100)
+		if i >= 60000 {
+			ino, name = 1e6+(i-60000)/100*100, fmt.Sprintf("l%d\x00\x00\x00", i%100)
+		}
+		if !s.enterMade(slotName, 7, ino, nameHash([]byte(name)), i) || s.madeTable().full != 0 {
+			t.Fatalf("name %d does not fit", i)
+		}
 	}
 }
 
@@ -383,5 +406,29 @@ func TestOnlyWhatWasJustMadeIsRecorded(t *testing.T) {
 	}
 	if !free("made/.envrc", "made/.envrc") || free("users/.envrc", "users/.envrc") || free("users/.envrc", "made/.envrc") {
 		t.Error("an open file is judged by a path where another is")
+	}
+}
+
+// TestWhatWasRenamedIsTakenBack also where another session has put a directory with something in it, or a file, at the old name.
+func TestWhatWasRenamedIsTakenBack(t *testing.T) {
+	for _, occupied := range []string{"", "mkdir new; touch new/f", "mkdir new", "touch new"} {
+		dir := t.TempDir()
+		script(t, dir, self, "mkdir app; touch app/.envrc;"+occupied)
+		at, err := unix.Open(dir, unix.O_PATH|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(at)
+		s := new(State)
+		for i, name := range []string{"new", "app"} { // the rename in hand was that of new to app
+			s.resolved[i].reset()
+			s.resolved[i].dir = at
+			copy(s.resolved[i].name[:], name+"\x00")
+		}
+		s.takeBack()
+		moved, _ := filepath.Glob(dir + "/*/.envrc")
+		if _, err := os.Lstat(dir + "/app"); err == nil || len(moved) != 1 {
+			t.Errorf("%q: %v, at %q", occupied, err, moved)
+		}
 	}
 }

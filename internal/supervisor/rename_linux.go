@@ -49,28 +49,42 @@ func (s *State) rename() int {
 		late = s.arriving(1, 0, 0)
 	}
 	if late < 0 {
-		a, b := &s.resolved[0], &s.resolved[1]
-		sys(sysRename, uintptr(b.dir), uintptr(unsafe.Pointer(&b.name[0])), uintptr(a.dir), uintptr(unsafe.Pointer(&a.name[0])), uintptr(s.flags&renameExchange))
+		s.takeBack()
 		return late
 	}
 	return r
+}
+
+// takeBack undoes the rename in hand. Where another session has put something at the old name meanwhile, what was renamed gets the name of a copy:
+// it must not stay.
+//
+//go:norace
+func (s *State) takeBack() {
+	a, b := &s.resolved[0], &s.resolved[1]
+	old := uintptr(unsafe.Pointer(&a.name[0]))
+	if sys(sysRename, uintptr(b.dir), uintptr(unsafe.Pointer(&b.name[0])), uintptr(a.dir), old, uintptr(s.flags&renameExchange)) == 0 {
+		return
+	}
+	if fd := s.newCopy(a.dir); fd >= 0 {
+		closeFD(fd)
+		s.dropCopy(a.dir)
+		old = uintptr(unsafe.Pointer(&s.copyName[0]))
+		sys(sysRename, uintptr(b.dir), uintptr(unsafe.Pointer(&b.name[0])), uintptr(a.dir), old, renameNoReplace)
+	}
 }
 
 // renamed looks once more at the new name, and takes it back when it lies in a git directory that was none before.
 //
 //go:norace
 func (s *State) renamed(r int) int {
-	a, b := &s.resolved[0], &s.resolved[1]
+	b := &s.resolved[1]
 	if r < 0 || !b.git.rules || b.git.inside && !b.git.loose() {
 		return r
 	}
 	if late := s.judge(1); late >= 0 && (!b.git.inside || b.hit&hitNames == 0 && (b.git.up != 0 || b.keyOf() == 0 || s.conforms(b.dir, false) == 0)) {
 		return r
 	}
-	back := sys(sysRename, uintptr(b.dir), uintptr(unsafe.Pointer(&b.name[0])), uintptr(a.dir), uintptr(unsafe.Pointer(&a.name[0])), uintptr(s.flags&renameExchange))
-	if back < 0 {
-		sys(syscall.SYS_UNLINKAT, uintptr(b.dir), uintptr(unsafe.Pointer(&b.name[0])), 0, 0, 0)
-	}
+	s.takeBack()
 	return s.refuseAt(1, ReasonRace)
 }
 
