@@ -17,9 +17,9 @@ const maxMatched = 64 << 20
 func (f *Files) Glob(pattern string) ([]string, error) {
 	rest, absolute := strings.CutPrefix(filepath.Clean(pattern), "/")
 	if !absolute {
-		return tree{f.here(), ""}.glob(rest, maxEntries, maxMatched)
+		return tree{files: f.here()}.Glob(rest)
 	}
-	list, err := tree{f, "/"}.glob(rest, maxEntries, maxMatched)
+	list, err := tree{files: f, dir: "/"}.Glob(rest)
 	for i, name := range list {
 		list[i] = "/" + strings.TrimPrefix(name, "./")
 	}
@@ -38,18 +38,20 @@ func (t tree) glob(pattern string, most, bytes int) ([]string, error) {
 
 // A globbed is a tree that a pattern is looked for in. Its first failure is kept, and ends the rest, since fs.Glob takes one for no match.
 type globbed struct {
-	tree
+	in     tree
 	parts  []string // of the pattern
 	left   int      // directories and entries that may be read
 	room   int      // bytes that names which match may have
 	failed error
 }
 
+func (g *globbed) Open(name string) (fs.File, error) { return g.in.Open(name) }
+
 func (g *globbed) Stat(name string) (fs.FileInfo, error) {
 	if g.failed != nil {
 		return nil, g.failed
 	}
-	info, err := g.tree.Stat(name)
+	info, err := g.in.Stat(name)
 	g.failed = unanswered(err)
 	return info, err
 }
@@ -59,7 +61,7 @@ func (g *globbed) ReadDir(dir string) ([]fs.DirEntry, error) {
 	if g.failed != nil {
 		return nil, g.failed
 	}
-	list, err := g.tree.ReadDir(dir)
+	list, err := g.in.ReadDir(dir)
 	if err != nil {
 		g.failed = unanswered(err)
 		return nil, err
