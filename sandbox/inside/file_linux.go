@@ -62,13 +62,6 @@ func target(fd int) (string, error) {
 	return string(buf[:n]), nil
 }
 
-// A dirent is what the kernel says of a directory's entry; unknown: not its type.
-type dirent struct {
-	name    string
-	kind    fs.FileMode
-	unknown bool
-}
-
 // entries reads up to most of an open directory's entries (getdents64(2)).
 func entries(dir *os.File, most int) (list []dirent, err error) {
 	raw, err := dir.SyscallConn()

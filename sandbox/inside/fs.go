@@ -150,6 +150,13 @@ func (f *Files) entries(dir *os.File, name string) ([]fs.DirEntry, error) {
 	return list, nil
 }
 
+// A dirent is what the kernel says of a directory's entry; unknown: not its type.
+type dirent struct {
+	name    string
+	kind    fs.FileMode
+	unknown bool
+}
+
 // An entry is one of a directory.
 type entry struct {
 	dirent
