@@ -16,6 +16,7 @@ import (
 
 // A Session does not exist on this operating system yet.
 type Session struct {
+	sessionMethods
 	sandbox  *Sandbox
 	net      *Network
 	own      ownDir
@@ -24,10 +25,31 @@ type Session struct {
 	outputs  outputs
 }
 
-func (n *Session) over(error) error { return errors.ErrUnsupported }
-
-// Over is not called.
-func (n *Session) Over() error { return errors.ErrUnsupported }
+// sessionMethods are not called: Open makes no Session.
+type sessionMethods interface {
+	over(error) error
+	Over() error
+	endBorrowed() int
+	Wrap(*exec.Cmd) error
+	WaitPort(context.Context, uint16) error
+	DialInside(context.Context, uint16) (net.Conn, error)
+	SetEnv([]string) error
+	SetHosts([]string) error
+	SetDir(string) error
+	Dir() string
+	WatchPorts()
+	Ports() ([]policy.Port, error)
+	WaitPorts(context.Context, []policy.Port) ([]policy.Port, error)
+	Forward(uint16) (netip.AddrPort, error)
+	Extend(time.Duration) error
+	Pause() error
+	UntilPause() context.Context
+	Resume() error
+	Output(int, int64) (policy.Output, error)
+	Close() error
+	Processes() ([]policy.Process, error)
+	Signal(int, os.Signal) error
+}
 
 // Open says so.
 func (s *Sandbox) Open(context.Context) (*Session, error) {
@@ -45,71 +67,3 @@ func (p *Prepared) Keep(n int) error {
 	_, err := p.Of.Open(context.Background())
 	return err
 }
-
-// endBorrowed is not called.
-func (n *Session) endBorrowed() int { return 0 }
-
-// Wrap is not called.
-func (n *Session) Wrap(*exec.Cmd) error { return errors.ErrUnsupported }
-
-// WaitPort is not called.
-func (n *Session) WaitPort(context.Context, uint16) error { return errors.ErrUnsupported }
-
-// DialInside is not called.
-func (n *Session) DialInside(context.Context, uint16) (net.Conn, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// SetEnv is not called.
-func (n *Session) SetEnv([]string) error { return errors.ErrUnsupported }
-
-// SetHosts is not called.
-func (n *Session) SetHosts([]string) error { return errors.ErrUnsupported }
-
-// SetDir is not called.
-func (n *Session) SetDir(string) error { return errors.ErrUnsupported }
-
-// Dir is not called.
-func (n *Session) Dir() string { return "" }
-
-// WatchPorts is not called.
-func (n *Session) WatchPorts() {}
-
-// Ports is not called.
-func (n *Session) Ports() ([]policy.Port, error) { return nil, errors.ErrUnsupported }
-
-// WaitPorts is not called.
-func (n *Session) WaitPorts(context.Context, []policy.Port) ([]policy.Port, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// Forward is not called.
-func (n *Session) Forward(uint16) (netip.AddrPort, error) {
-	return netip.AddrPort{}, errors.ErrUnsupported
-}
-
-// Extend is not called.
-func (n *Session) Extend(time.Duration) error { return errors.ErrUnsupported }
-
-// Pause is not called.
-func (n *Session) Pause() error { return errors.ErrUnsupported }
-
-// UntilPause is not called.
-func (n *Session) UntilPause() context.Context { return context.Background() }
-
-// Resume is not called.
-func (n *Session) Resume() error { return errors.ErrUnsupported }
-
-// Output is not called.
-func (n *Session) Output(int, int64) (policy.Output, error) {
-	return policy.Output{}, errors.ErrUnsupported
-}
-
-// Close is not called.
-func (n *Session) Close() error { return errors.ErrUnsupported }
-
-// Processes is not called.
-func (n *Session) Processes() ([]policy.Process, error) { return nil, errors.ErrUnsupported }
-
-// Signal is not called.
-func (n *Session) Signal(int, os.Signal) error { return errors.ErrUnsupported }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
@@ -43,3 +44,9 @@ var foreigner = sync.OnceValue(func() int {
 	}
 	return overflow
 })
+
+// ownGroup has a command's context end the processes that the command started, too.
+func ownGroup(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+}

@@ -25,7 +25,7 @@ func TestAPatternHasBounds(t *testing.T) {
 	}
 	all := (1 + n) + n*(1+n) // directories and entries of two levels
 	for most, want := range map[int]error{all: nil, all - 1: unix.EFBIG} {
-		if list, err := (tree{files, dir}).glob("*/*", most, maxMatched); !errors.Is(err, want) || want == nil && len(list) != n*n {
+		if list, err := (tree{files: files, dir: dir}).glob("*/*", most, maxMatched); !errors.Is(err, want) || want == nil && len(list) != n*n {
 			t.Errorf("%d: %d, %v", most, len(list), err)
 		}
 	}
@@ -52,7 +52,7 @@ func TestMatchesHaveABoundInBytes(t *testing.T) {
 	}
 	all := len("directory") + 3*len("directory/a")
 	for bytes, want := range map[int]error{all: nil, all - 1: unix.EFBIG} {
-		if list, err := (tree{files, dir}).glob("d*/*", maxEntries, bytes); !errors.Is(err, want) || want == nil && len(list) != 3 {
+		if list, err := (tree{files: files, dir: dir}).glob("d*/*", maxEntries, bytes); !errors.Is(err, want) || want == nil && len(list) != 3 {
 			t.Errorf("%d: %q, %v", bytes, list, err)
 		}
 	}

@@ -17,7 +17,7 @@ const (
 	maxCopies  = 1 << 20 // entries
 	maxDepth   = 200     // directories in each other, of which each has two descriptors
 	maxSkipped = 100     // names in Skipped
-	portion    = 256     // names of a directory that are read at once, outside; inside as many as there is room for of 32 bytes
+	portion    = 256     // names of a directory that are read at once
 )
 
 // Copied says what CopyIn or CopyOut has copied, also when it fails.
@@ -33,16 +33,8 @@ type Copied struct {
 // are kept. More than 4 GiB, 1,048,576 entries or 200 levels are an error that wraps [syscall.EFBIG]. The end of ctx stops it. Directories inside can be
 // written by their owner, and have no more permissions than the session's umask lets them have.
 func (f *Files) CopyIn(ctx context.Context, from, to string) (Copied, error) {
-	c := &copying{ctx: ctx, files: f.here().WithContext(ctx)}
-	root, err := os.OpenRoot(from)
-	if err != nil {
-		return c.done, err
-	}
-	defer root.Close()
-	if err := c.files.MkdirAll(to, 0o777); err != nil {
-		return c.done, err
-	}
-	return c.done, c.in(root, to, "", 0)
+	f = f.here().WithContext(ctx)
+	return copied(ctx, from, func(root outside) (_, _ side, err error) { return root, f.below(to), f.MkdirAll(to, 0o777) })
 }
 
 // CopyOut copies the content of a directory of the session's into one outside, which has to exist, as CopyIn does. Whatever the tools of the session plant in
@@ -50,51 +42,109 @@ func (f *Files) CopyIn(ctx context.Context, from, to string) (Copied, error) {
 // read what was copied by [os.OpenRoot]. What the policy protects in a workspace, such as .git/hooks and .envrc, is copied like the rest: the tools
 // have written it, so do not run git or a shell in the copy outside of a sandbox.
 func (f *Files) CopyOut(ctx context.Context, from, to string) (Copied, error) {
-	c := &copying{ctx: ctx, files: f.here().WithContext(ctx)}
-	root, err := os.OpenRoot(to)
+	f = f.here().WithContext(ctx)
+	return copied(ctx, to, func(root outside) (_, _ side, err error) { _, err = f.Stat(from); return f.below(from), root, err })
+}
+
+// copied copies from one side to the other, of which one is the directory outside.
+func copied(ctx context.Context, dir string, sides func(outside) (from, to side, err error)) (Copied, error) {
+	c := &copying{ctx: ctx}
+	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return c.done, err
 	}
 	defer root.Close()
-	return c.done, c.out(from, root, "", 0)
+	from, to, err := sides(outside{root})
+	if err == nil {
+		err = c.dir(from, to, "", 0)
+	}
+	if err != nil && c.at != "" {
+		err = pathError("copy", c.at, err)
+	}
+	return c.done, err
 }
+
+// A side is a directory of one of the trees: outside it is opened and held, inside it is a name, which may lead anywhere inside.
+type side interface {
+	Lstat(name string) (fs.FileInfo, error)
+	Readlink(name string) (string, error)
+	Mkdir(name string, perm fs.FileMode) error
+	Symlink(target, name string) error
+	Remove(name string) error
+	OpenFile(name string, flag int, perm fs.FileMode) (*os.File, error)
+	list() (*os.File, error)                 // to read its names
+	file(info fs.FileInfo) (*os.File, error) // to read an entry
+	sub(info fs.FileInfo) (side, error)
+	Close() error
+}
+
+type outside struct{ *os.Root }
+
+func (o outside) list() (*os.File, error) { return o.Open(".") }
+
+func (o outside) file(info fs.FileInfo) (*os.File, error) {
+	r, err := o.OpenFile(info.Name(), os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO may have taken its place
+	if err != nil {
+		return nil, err
+	}
+	if err := same(r, info); err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// sub opens a directory that was looked at: another that a link of the same name leads to is an error.
+func (o outside) sub(info fs.FileInfo) (side, error) {
+	sub, err := o.OpenRoot(info.Name())
+	if err != nil {
+		return nil, err
+	}
+	d, err := sub.Open(".")
+	if err == nil {
+		err = same(d, info)
+		d.Close()
+	}
+	if err != nil {
+		sub.Close()
+		return nil, err
+	}
+	return outside{sub}, nil
+}
+
+type within struct{ *Files }
+
+// below are the same files, with relative names from a directory on.
+func (f *Files) below(name string) within {
+	dir := below(f.dir(), name)
+	return within{&Files{f.client, f.ctx, func() string { return dir }}}
+}
+
+func (w within) list() (*os.File, error) { return w.openDir(".") }
+func (w within) file(info fs.FileInfo) (*os.File, error) {
+	return w.OpenFile(info.Name(), os.O_RDONLY, 0)
+}
+func (w within) sub(info fs.FileInfo) (side, error) { return w.below(info.Name()), nil }
+func (w within) Close() error                       { return nil }
 
 // A copying is one call.
 type copying struct {
-	ctx   context.Context
-	files *Files
-	done  Copied
+	ctx  context.Context
+	done Copied
+	at   string // the entry's name below the first directory
 }
 
-// next counts an entry.
-func (c *copying) next(name string, depth int) error {
-	if err := c.ctx.Err(); err != nil {
-		return pathError("copy", name, err)
-	}
-	if c.done.Entries++; c.done.Entries > maxCopies || depth > maxDepth {
-		return pathError("copy", name, fmt.Errorf("more than %d entries or %d levels: %w", maxCopies, maxDepth, syscall.EFBIG))
-	}
-	return nil
-}
-
-func (c *copying) skip(name string) {
-	c.done.Entries--
-	if len(c.done.Skipped) < maxSkipped {
-		c.done.Skipped = append(c.done.Skipped, name)
-	}
-}
-
-// in copies one directory, which may have more names than can be held: it reads some, and copies them. name is its name below the first.
-func (c *copying) in(from *os.Root, to, name string, depth int) error {
-	d, err := from.Open(".")
+// dir copies the content of a directory, which may have more names than can be held: it reads some, and copies them.
+func (c *copying) dir(from, to side, below string, depth int) error {
+	d, err := from.list()
 	if err != nil {
 		return err
 	}
 	defer d.Close()
 	for {
 		list, err := d.Readdirnames(portion)
-		for _, n := range list {
-			if err := c.entryIn(from, to+"/"+n, name+n, n, depth); err != nil {
+		for _, name := range list {
+			if err := c.entry(from, to, name, below, depth); err != nil {
 				return err
 			}
 		}
@@ -106,163 +156,88 @@ func (c *copying) in(from *os.Root, to, name string, depth int) error {
 	}
 }
 
-// entryIn copies one entry.
-func (c *copying) entryIn(from *os.Root, into, below, name string, depth int) error {
-	if err := c.next(below, depth); err != nil {
+func (c *copying) entry(from, to side, name, below string, depth int) error {
+	c.at = below + name
+	if err := c.ctx.Err(); err != nil {
 		return err
+	}
+	if c.done.Entries++; c.done.Entries > maxCopies || depth > maxDepth {
+		return fmt.Errorf("more than %d entries or %d levels: %w", maxCopies, maxDepth, syscall.EFBIG)
+	}
+	if strings.ContainsAny(name, "/\x00") || name == "." || name == ".." {
+		return syscall.EINVAL
 	}
 	info, err := from.Lstat(name)
 	if err != nil {
 		return err
 	}
+	_, out := to.(outside)
+	remove := func() error { return to.Remove(name) }
 	switch {
 	case info.IsDir():
-		return c.dirIn(from, into, below, info, depth)
+		return c.subdirectory(from, to, out, info, depth)
 	case info.Mode().IsRegular():
-		return c.fileIn(from, into, info)
+		r, err := from.file(info)
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		var w *os.File
+		if err := replaced(func() (err error) {
+			w, err = to.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+			return err
+		}, remove); err != nil {
+			return err
+		}
+		return c.content(w, r, info)
 	case info.Mode()&fs.ModeSymlink != 0:
 		target, err := from.Readlink(name)
 		if err != nil {
 			return err
 		}
-		return replaced(func() error { return c.files.Symlink(target, into) }, func() error { return c.files.Remove(into) })
+		return replaced(func() error { return to.Symlink(target, name) }, remove)
 	}
-	c.skip(below)
+	c.done.Entries--
+	if len(c.done.Skipped) < maxSkipped {
+		c.done.Skipped = append(c.done.Skipped, c.at)
+	}
 	return nil
 }
 
-func (c *copying) dirIn(from *os.Root, into, below string, info fs.FileInfo, depth int) error {
-	sub, err := subRoot(from, info)
+func (c *copying) subdirectory(from, to side, out bool, info fs.FileInfo, depth int) error {
+	source, err := from.sub(info)
 	if err != nil {
 		return err
 	}
-	defer sub.Close()
-	err = c.files.Mkdir(into, info.Mode().Perm()|0o700)
-	if errors.Is(err, fs.ErrExist) {
-		if is, look := c.files.Lstat(into); look == nil && is.IsDir() {
-			err = nil
-		}
+	defer source.Close()
+	perm := info.Mode().Perm() | 0o700
+	if out {
+		perm = 0o700 // while it is written
 	}
-	if err != nil {
+	err = to.Mkdir(info.Name(), perm)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	return c.in(sub, into, below+"/", depth+1)
-}
-
-func (c *copying) fileIn(from *os.Root, into string, info fs.FileInfo) error {
-	r, err := from.OpenFile(info.Name(), os.O_RDONLY|syscall.O_NONBLOCK, 0) // a FIFO may have taken its place
-	if err != nil {
-		return err
+	is, look := to.Lstat(info.Name())
+	if look != nil {
+		return look
+	} else if !is.IsDir() {
+		return syscall.EEXIST
 	}
-	defer r.Close()
-	if err := same(r, info); err != nil {
-		return err
+	into, look := to.sub(is)
+	if look != nil {
+		return look
 	}
-	var w *os.File
-	err = replaced(func() (err error) {
-		w, err = c.files.OpenFile(into, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm())
-		return err
-	}, func() error { return c.files.Remove(into) })
-	if err != nil {
-		return err
+	defer into.Close()
+	if copy := c.dir(source, into, c.at+"/", depth+1); copy != nil || err != nil || !out {
+		return copy
 	}
-	return c.content(w, r, info)
-}
-
-// out copies one directory, as in does.
-func (c *copying) out(from string, to *os.Root, name string, depth int) error {
-	d, err := c.files.openDir(from)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	buf := make([]byte, portion*32)
-	for {
-		list, err := nextEntries(d, buf)
-		if err != nil || len(list) == 0 {
-			return pathError("readdirent", from, err)
-		}
-		for _, e := range list {
-			if err := c.entryOut(from+"/"+e.name, to, name+e.name, e.name, depth); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// entryOut copies one entry.
-func (c *copying) entryOut(at string, to *os.Root, below, name string, depth int) error {
-	if err := c.next(below, depth); err != nil {
-		return err
-	}
-	if strings.ContainsAny(name, "/\x00") || name == "." || name == ".." {
-		return pathError("copy", below, syscall.EINVAL)
-	}
-	info, err := c.files.Lstat(at)
-	if err != nil {
-		return err
-	}
-	switch {
-	case info.IsDir():
-		return c.dirOut(at, to, below, info, depth)
-	case info.Mode().IsRegular():
-		return c.fileOut(at, to, info)
-	case info.Mode()&fs.ModeSymlink != 0:
-		target, err := c.files.Readlink(at)
-		if err != nil {
-			return err
-		}
-		return replaced(func() error { return to.Symlink(target, name) }, func() error { return to.Remove(name) })
-	}
-	c.skip(below)
-	return nil
-}
-
-func (c *copying) dirOut(at string, to *os.Root, below string, info fs.FileInfo, depth int) error {
-	made := true
-	if err := to.Mkdir(info.Name(), 0o700); errors.Is(err, fs.ErrExist) {
-		made = false
-	} else if err != nil {
-		return err
-	}
-	is, err := to.Lstat(info.Name())
-	if err == nil && !is.IsDir() {
-		err = pathError("mkdir", below, syscall.EEXIST)
-	}
-	if err != nil {
-		return err
-	}
-	sub, err := subRoot(to, is)
-	if err != nil {
-		return err
-	}
-	defer sub.Close()
-	if err := c.out(at, sub, below+"/", depth+1); err != nil || !made {
-		return err
-	}
-	d, err := sub.Open(".")
+	d, err := into.list()
 	if err != nil {
 		return err
 	}
 	defer d.Close()
 	return d.Chmod(info.Mode().Perm())
-}
-
-func (c *copying) fileOut(at string, to *os.Root, info fs.FileInfo) error {
-	r, err := c.files.OpenFile(at, os.O_RDONLY, 0)
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	var w *os.File
-	err = replaced(func() (err error) {
-		w, err = to.OpenFile(info.Name(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		return err
-	}, func() error { return to.Remove(info.Name()) })
-	if err != nil {
-		return err
-	}
-	return c.content(w, r, info)
 }
 
 // content copies a file's bytes and permissions, and closes the copy.
@@ -271,7 +246,7 @@ func (c *copying) content(w, r *os.File, info fs.FileInfo) error {
 	n, err := io.Copy(struct{ io.Writer }{w}, &io.LimitedReader{R: asked{c.ctx, r}, N: room + 1})
 	c.done.Bytes += min(n, room)
 	if err == nil && n > room {
-		err = pathError("copy", r.Name(), fmt.Errorf("more than %d bytes: %w", int64(maxCopied), syscall.EFBIG))
+		err = fmt.Errorf("more than %d bytes: %w", int64(maxCopied), syscall.EFBIG)
 	}
 	if err == nil {
 		err = w.Chmod(info.Mode().Perm())
@@ -301,23 +276,6 @@ func replaced(do, remove func() error) error {
 		}
 	}
 	return err
-}
-
-// subRoot opens a directory that was looked at: another that a link of the same name leads to is none.
-func subRoot(root *os.Root, info fs.FileInfo) (*os.Root, error) {
-	sub, err := root.OpenRoot(info.Name())
-	if err != nil {
-		return nil, err
-	}
-	is, err := sub.Stat(".")
-	if err == nil && !os.SameFile(is, info) {
-		err = pathError("open", info.Name(), errSwapped)
-	}
-	if err != nil {
-		sub.Close()
-		return nil, err
-	}
-	return sub, nil
 }
 
 // errSwapped is the error of a file in whose place there was another when it was opened.

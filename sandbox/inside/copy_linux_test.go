@@ -211,13 +211,13 @@ func TestACopyHasBounds(t *testing.T) {
 	if err := errors.Join(os.WriteFile(big+"/file", []byte("0123456789"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	c := &copying{ctx: t.Context(), files: files, done: Copied{Bytes: maxCopied - 5}}
+	c := &copying{ctx: t.Context(), done: Copied{Bytes: maxCopied - 5}}
 	root, err := os.OpenRoot(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	if err := c.out(big, root, "", 0); !errors.Is(err, syscall.EFBIG) || c.done.Bytes != maxCopied {
+	if err := c.dir(files.below(big), outside{root}, "", 0); !errors.Is(err, syscall.EFBIG) || c.done.Bytes != maxCopied {
 		t.Errorf("too much: %+v, %v", c.done, err)
 	}
 }
@@ -237,10 +237,10 @@ func TestCopyInHoldsSomeNamesOfADirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	c := &copying{ctx: t.Context(), files: files, done: Copied{Entries: maxCopies - 1}}
+	c := &copying{ctx: t.Context(), done: Copied{Entries: maxCopies - 1}}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	err = c.in(root, to, "", 0)
+	err = c.dir(outside{root}, files.below(to), "", 0)
 	runtime.ReadMemStats(&after)
 	if made, _ := os.ReadDir(to); !errors.Is(err, syscall.EFBIG) || len(made) != 1 {
 		t.Errorf("%v; %d were copied", err, len(made))
@@ -249,7 +249,7 @@ func TestCopyInHoldsSomeNamesOfADirectory(t *testing.T) {
 		t.Errorf("%d bytes were allocated for names of %d", took, n*len(long))
 	}
 	c.done = Copied{}
-	if err := c.in(root, to, "", 0); err != nil || c.done.Entries != n {
+	if err := c.dir(outside{root}, files.below(to), "", 0); err != nil || c.done.Entries != n {
 		t.Errorf("all of them: %+v, %v", c.done, err)
 	}
 	if made, _ := os.ReadDir(to); len(made) != n {
@@ -272,10 +272,10 @@ func TestCopyOutHoldsSomeNamesOfADirectory(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer root.Close()
-	c := &copying{ctx: t.Context(), files: files, done: Copied{Entries: maxCopies - 1}}
+	c := &copying{ctx: t.Context(), done: Copied{Entries: maxCopies - 1}}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	err = c.out(from, root, "", 0)
+	err = c.dir(files.below(from), outside{root}, "", 0)
 	runtime.ReadMemStats(&after)
 	if made, _ := os.ReadDir(to); !errors.Is(err, syscall.EFBIG) || len(made) != 1 {
 		t.Errorf("%v; %d were copied", err, len(made))
@@ -284,7 +284,7 @@ func TestCopyOutHoldsSomeNamesOfADirectory(t *testing.T) {
 		t.Errorf("%d bytes were allocated for names of %d", took, n*len(long))
 	}
 	c.done = Copied{}
-	if err := c.out(from, root, "", 0); err != nil || c.done.Entries != n {
+	if err := c.dir(files.below(from), outside{root}, "", 0); err != nil || c.done.Entries != n {
 		t.Errorf("all of them: %+v, %v", c.done, err)
 	}
 }

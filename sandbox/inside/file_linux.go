@@ -62,34 +62,14 @@ func target(fd int) (string, error) {
 	return string(buf[:n]), nil
 }
 
-// A dirent is what the kernel says of a directory's entry; unknown: not its type.
-type dirent struct {
-	name    string
-	kind    fs.FileMode
-	unknown bool
-}
-
-// entries reads up to most of an open directory's entries.
+// entries reads up to most of an open directory's entries (getdents64(2)).
 func entries(dir *os.File, most int) (list []dirent, err error) {
-	buf := make([]byte, 64<<10)
-	for {
-		some, err := nextEntries(dir, buf)
-		if err != nil || len(some) == 0 {
-			return list, err
-		}
-		if list = append(list, some...); len(list) > most {
-			return nil, unix.EFBIG
-		}
-	}
-}
-
-// nextEntries reads as many entries as buf has room for; none: there are no more (getdents64(2)).
-func nextEntries(dir *os.File, buf []byte) (list []dirent, err error) {
 	raw, err := dir.SyscallConn()
 	if err != nil {
 		return nil, err
 	}
-	for len(list) == 0 {
+	buf := make([]byte, 64<<10)
+	for len(list) <= most {
 		n := 0
 		if cerr := raw.Control(func(fd uintptr) {
 			for n, err = unix.Getdents(int(fd), buf); err == unix.EINTR; {
@@ -99,7 +79,7 @@ func nextEntries(dir *os.File, buf []byte) (list []dirent, err error) {
 			return nil, cerr
 		}
 		if err != nil || n <= 0 {
-			return nil, err
+			return list, err
 		}
 		for b := buf[:n]; len(b) > 19; {
 			size := int(binary.NativeEndian.Uint16(b[16:]))
@@ -113,7 +93,7 @@ func nextEntries(dir *os.File, buf []byte) (list []dirent, err error) {
 			}
 		}
 	}
-	return list, nil
+	return nil, unix.EFBIG
 }
 
 var kinds = map[byte]fs.FileMode{

@@ -11,15 +11,13 @@ import (
 
 // FS returns the session's files from its root directory, as an [fs.FS] that has ReadFile, ReadDir, Stat, Lstat, ReadLink, Glob and Sub. Like [os.DirFS] it
 // follows links wherever they lead, inside.
-func (f *Files) FS() fs.FS { return root{tree{f, "/"}} }
-
-// A root is what a tree is to others: names are checked (fs.ValidPath).
-type root struct{ t tree }
+func (f *Files) FS() fs.FS { return tree{f, "/", true} }
 
 // A tree has names below a directory; "" is the one that the server works in.
 type tree struct {
 	files *Files
 	dir   string
+	valid bool // names have to be (fs.ValidPath), as all are that others give
 }
 
 func (t tree) name(name string) string {
@@ -32,114 +30,58 @@ func (t tree) name(name string) string {
 	return strings.TrimSuffix(t.dir, "/") + "/" + name
 }
 
+// at does what a method of Files does with a name; an error has the name that the caller has.
+func at[T any](t tree, op, name string, do func(name string) (T, error)) (T, error) {
+	if t.valid && !fs.ValidPath(name) {
+		var none T
+		return none, &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
+	}
+	v, err := do(t.name(name))
+	if e, ok := err.(*fs.PathError); ok {
+		err = &fs.PathError{Op: e.Op, Path: name, Err: e.Err}
+	}
+	return v, err
+}
+
 // Open opens a file or directory.
 func (t tree) Open(name string) (fs.File, error) {
-	f, is, err := t.files.open(t.name(name), os.O_RDONLY, 0)
-	switch {
-	case err != nil:
-		return nil, named(err, name)
-	case is:
-		return &dir{files: t.files, file: f, path: t.name(name), name: name}, nil
-	}
-	return regular{f}, nil
+	return at(t, "open", name, func(path string) (fs.File, error) {
+		f, is, err := t.files.open(path, os.O_RDONLY, 0)
+		switch {
+		case err != nil:
+			return nil, err
+		case is:
+			return &dir{files: t.files, file: f, path: path, name: name}, nil
+		}
+		return regular{f}, nil
+	})
 }
 
 // ReadFile reads a file whole.
-func (t tree) ReadFile(name string) ([]byte, error) {
-	b, err := t.files.ReadFile(t.name(name))
-	return b, named(err, name)
-}
+func (t tree) ReadFile(name string) ([]byte, error) { return at(t, "open", name, t.files.ReadFile) }
 
 // ReadDir reads a directory.
 func (t tree) ReadDir(name string) ([]fs.DirEntry, error) {
-	list, err := t.files.ReadDir(t.name(name))
-	return list, named(err, name)
+	return at(t, "open", name, t.files.ReadDir)
 }
 
 // Stat looks at what a name leads to.
-func (t tree) Stat(name string) (fs.FileInfo, error) {
-	i, err := t.files.Stat(t.name(name))
-	return i, named(err, name)
-}
+func (t tree) Stat(name string) (fs.FileInfo, error) { return at(t, "stat", name, t.files.Stat) }
 
 // Lstat looks at a name.
-func (t tree) Lstat(name string) (fs.FileInfo, error) {
-	i, err := t.files.Lstat(t.name(name))
-	return i, named(err, name)
-}
+func (t tree) Lstat(name string) (fs.FileInfo, error) { return at(t, "lstat", name, t.files.Lstat) }
 
 // ReadLink reads a symbolic link.
 func (t tree) ReadLink(name string) (string, error) {
-	to, err := t.files.Readlink(t.name(name))
-	return to, named(err, name)
+	return at(t, "readlink", name, t.files.Readlink)
 }
 
-func (r root) Open(name string) (fs.File, error) {
-	if err := valid("open", name); err != nil {
-		return nil, err
-	}
-	return r.t.Open(name)
-}
+// Glob returns the names that match a pattern.
+func (t tree) Glob(pattern string) ([]string, error) { return t.glob(pattern, maxEntries, maxMatched) }
 
-func (r root) ReadFile(name string) ([]byte, error) {
-	if err := valid("open", name); err != nil {
-		return nil, err
-	}
-	return r.t.ReadFile(name)
-}
-
-func (r root) ReadDir(name string) ([]fs.DirEntry, error) {
-	if err := valid("open", name); err != nil {
-		return nil, err
-	}
-	return r.t.ReadDir(name)
-}
-
-func (r root) Stat(name string) (fs.FileInfo, error) {
-	if err := valid("stat", name); err != nil {
-		return nil, err
-	}
-	return r.t.Stat(name)
-}
-
-func (r root) Lstat(name string) (fs.FileInfo, error) {
-	if err := valid("lstat", name); err != nil {
-		return nil, err
-	}
-	return r.t.Lstat(name)
-}
-
-func (r root) ReadLink(name string) (string, error) {
-	if err := valid("readlink", name); err != nil {
-		return "", err
-	}
-	return r.t.ReadLink(name)
-}
-
-func (r root) Glob(pattern string) ([]string, error) {
-	return r.t.glob(pattern, maxEntries, maxMatched)
-}
-
-func (r root) Sub(name string) (fs.FS, error) {
-	if err := valid("sub", name); err != nil {
-		return nil, err
-	}
-	return root{tree{r.t.files, r.t.name(name)}}, nil
-}
-
-func valid(op, name string) error {
-	if !fs.ValidPath(name) {
-		return &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
-	}
-	return nil
-}
-
-// named gives an error the name that the caller has.
-func named(err error, name string) error {
-	if e, ok := err.(*fs.PathError); ok {
-		return &fs.PathError{Op: e.Op, Path: name, Err: e.Err}
-	}
-	return err
+// Sub returns the tree below a directory.
+func (t tree) Sub(name string) (fs.FS, error) {
+	return at(t, "sub", name, func(path string) (fs.FS, error) { return tree{t.files, path, true}, nil })
 }
 
 // A regular is a file that is open, without the methods of an os.File that go by its name.
@@ -206,6 +148,13 @@ func (f *Files) entries(dir *os.File, name string) ([]fs.DirEntry, error) {
 	}
 	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 	return list, nil
+}
+
+// A dirent is what the kernel says of a directory's entry; unknown: not its type.
+type dirent struct {
+	name    string
+	kind    fs.FileMode
+	unknown bool
 }
 
 // An entry is one of a directory.

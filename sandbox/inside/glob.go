@@ -17,88 +17,69 @@ const maxMatched = 64 << 20
 func (f *Files) Glob(pattern string) ([]string, error) {
 	rest, absolute := strings.CutPrefix(filepath.Clean(pattern), "/")
 	if !absolute {
-		return tree{f.here(), ""}.glob(rest, maxEntries, maxMatched)
+		return tree{files: f.here()}.Glob(rest)
 	}
-	list, err := tree{f, "/"}.glob(rest, maxEntries, maxMatched)
+	list, err := tree{files: f, dir: "/"}.Glob(rest)
 	for i, name := range list {
 		list[i] = "/" + strings.TrimPrefix(name, "./")
 	}
 	return list, err
 }
 
-// A globbed is a tree in which a pattern is looked for, as [fs.Glob] does, which bounds nothing: the links of a tool may lead round and round, and what
-// matches is held.
-type globbed struct {
-	tree
-	left int // directories and entries that may be read
-	room int // bytes that names may have
+// glob is [fs.Glob], which bounds nothing: the links of a tool may lead round and round, and what matches is held.
+func (t tree) glob(pattern string, most, bytes int) ([]string, error) {
+	g := &globbed{t, strings.Split(path.Clean(pattern), "/"), most, bytes, nil}
+	list, err := fs.Glob(g, pattern)
+	if g.failed != nil {
+		return nil, pathError("glob", pattern, g.failed)
+	}
+	return list, err
 }
 
-func (t tree) glob(pattern string, most, bytes int) ([]string, error) {
-	if _, err := path.Match(pattern, ""); err != nil {
+// A globbed is a tree that a pattern is looked for in. Its first failure is kept, and ends the rest, since fs.Glob takes one for no match.
+type globbed struct {
+	in     tree
+	parts  []string // of the pattern
+	left   int      // directories and entries that may be read
+	room   int      // bytes that names which match may have
+	failed error
+}
+
+func (g *globbed) Open(name string) (fs.File, error) { return g.in.Open(name) }
+
+func (g *globbed) Stat(name string) (fs.FileInfo, error) {
+	if g.failed != nil {
+		return nil, g.failed
+	}
+	info, err := g.in.Stat(name)
+	g.failed = unanswered(err)
+	return info, err
+}
+
+// ReadDir reads a directory, of whose entries as many parts of the pattern decide as its name has.
+func (g *globbed) ReadDir(dir string) ([]fs.DirEntry, error) {
+	if g.failed != nil {
+		return nil, g.failed
+	}
+	list, err := g.in.ReadDir(dir)
+	if err != nil {
+		g.failed = unanswered(err)
 		return nil, err
 	}
-	g := &globbed{tree: t, left: most, room: bytes}
-	list, err := g.expand(pattern)
-	if err != nil {
-		return nil, pathError("glob", pattern, err)
+	g.left -= 1 + len(list)
+	depth := 0
+	if dir != "." {
+		depth = 1 + strings.Count(dir, "/")
 	}
-	return list, nil
-}
-
-// expand returns the names that match a pattern.
-func (g *globbed) expand(pattern string) (list []string, err error) {
-	if !strings.ContainsAny(pattern, `*?[\`) {
-		if _, err := g.Stat(pattern); err != nil {
-			return nil, unanswered(err)
-		}
-		return []string{pattern}, nil
-	}
-	dir, file := path.Split(pattern)
-	dirs := []string{"."}
-	if dir != "" {
-		if dirs, err = g.directories(dir[:len(dir)-1]); err != nil {
-			return nil, err
+	for _, e := range list {
+		if is, _ := path.Match(g.parts[min(depth, len(g.parts)-1)], e.Name()); is {
+			g.room -= len(path.Join(dir, e.Name()))
 		}
 	}
-	for _, dir := range dirs {
-		if list, err = g.match(list, dir, file); err != nil {
-			return nil, err
-		}
+	if g.left < 0 || g.room < 0 {
+		g.failed = syscall.EFBIG
 	}
-	return list, nil
-}
-
-// directories are those that match a pattern, or the one that is none, whether it is there or not.
-func (g *globbed) directories(pattern string) ([]string, error) {
-	if !strings.ContainsAny(pattern, `*?[\`) {
-		return []string{pattern}, nil
-	}
-	return g.expand(pattern)
-}
-
-// match adds those of a directory's entries that match the last part of a pattern.
-func (g *globbed) match(list []string, dir, file string) ([]string, error) {
-	entries, err := g.ReadDir(dir)
-	if err != nil {
-		return list, unanswered(err)
-	}
-	if g.left -= 1 + len(entries); g.left < 0 {
-		return nil, syscall.EFBIG
-	}
-	for _, e := range entries {
-		if is, err := path.Match(file, e.Name()); err != nil {
-			return nil, err
-		} else if !is {
-			continue
-		}
-		name := path.Join(dir, e.Name())
-		if g.room -= len(name); g.room < 0 {
-			return nil, syscall.EFBIG
-		}
-		list = append(list, name)
-	}
-	return list, nil
+	return list, g.failed
 }
 
 // unanswered returns an error that does not say that a name leads nowhere, or where the tools may not look either; else nil.

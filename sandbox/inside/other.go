@@ -24,11 +24,3 @@ func opened(int, int, string) (*os.File, bool, error) { return nil, false, error
 func looked(int, string) (fs.FileInfo, error)         { return nil, errors.ErrUnsupported }
 func target(int) (string, error)                      { return "", errors.ErrUnsupported }
 func entries(*os.File, int) ([]dirent, error)         { return nil, errors.ErrUnsupported }
-func nextEntries(*os.File, []byte) ([]dirent, error)  { return nil, errors.ErrUnsupported }
-
-// A dirent is what the kernel says of a directory's entry; unknown: not its type.
-type dirent struct {
-	name    string
-	kind    fs.FileMode
-	unknown bool
-}
