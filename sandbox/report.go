@@ -54,8 +54,8 @@ type BoundReport struct {
 	State      State             `json:"state"`
 	Mechanisms []MechanismReport `json:"mechanisms,omitempty"`
 	Unbounded  []string          `json:"unbounded,omitempty"` // what of resources nothing bounds
-	Lost       []string          `json:"lost,omitempty"`  // what of the bound does not hold, and why
-	Notes      []string          `json:"notes,omitempty"` // what else should be known of it
+	Lost       []string          `json:"lost,omitempty"`      // what of the bound does not hold, and why
+	Notes      []string          `json:"notes,omitempty"`     // what else should be known of it
 }
 
 // A MechanismReport is one mechanism of a bound and the evidence for it.

@@ -78,7 +78,9 @@ func New(start Start, over func() error, dir func() string, denied Denied) *File
 
 // WithContext returns the same files for requests that end with ctx, with an error that wraps its cause. Whether such a request was carried out is not
 // known. A request whose context has no deadline ends after half a minute.
-func (f *Files) WithContext(ctx context.Context) *Files { return &Files{f.client, ctx, f.dir, f.denied} }
+func (f *Files) WithContext(ctx context.Context) *Files {
+	return &Files{f.client, ctx, f.dir, f.denied}
+}
 
 // here returns the same files for several requests, among which the directory does not change.
 func (f *Files) here() *Files {
