@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/function"
 	"github.com/holdfast-dev/holdfast/internal/runner"
@@ -49,6 +51,11 @@ func (s *Session) startFiles(ctx context.Context, socket *os.File) (kill func(),
 		defer end()
 		c, err := s.filesCommand(life, socket)
 		socket.Close()
+		if err == nil {
+			s.mu.Lock()
+			s.denied, s.serves, s.told = s.refused(), c.run, map[string]int{}
+			s.mu.Unlock()
+		}
 		if started <- err; err == nil {
 			c.Wait()
 		}
@@ -83,4 +90,43 @@ func (s *Session) filesCommand(ctx context.Context, socket *os.File) (c *Cmd, er
 		}
 	}
 	return c, err
+}
+
+// Report is that of the process which serves Files; Violations are what all such processes of the session were denied, the latest
+// 128. Nil: Files has not been used.
+func (s *Session) Report() *Report {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.serves == nil {
+		return nil
+	}
+	r := reportOf(s.serves.Account())
+	r.Violations = slices.Concat(s.denied, r.Violations)
+	return r
+}
+
+// refused returns what the servers of Files were denied, the latest 128. The caller holds mu.
+func (s *Session) refused() []Violation {
+	if s.serves == nil {
+		return nil
+	}
+	all := slices.Concat(s.denied, s.serves.Account().Refused)
+	return all[max(0, len(all)-128):]
+}
+
+// denial is an inside.Denied. The supervisor counts a denial before it answers the call; each is the reason of one error.
+func (s *Session) denial(read bool, names ...string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range slices.Backward(s.serves.Account().Refused) {
+		for _, name := range names {
+			same := func(p string) bool { return name != "" && (p == path.Clean(name) || path.Base(p) == path.Base(name)) } // the kernel's path is without links
+			key := v.Operation + "\x00" + v.Path + "\x00" + v.To
+			if (v.Operation == "open for reading") == read && (same(v.Path) || same(v.To)) && v.Count > s.told[key] {
+				s.told[key]++
+				return &v
+			}
+		}
+	}
+	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/runner"
+	"github.com/holdfast-dev/holdfast/rlimit"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -22,6 +23,7 @@ type State string
 const (
 	Promised State = "promised" // the tool has not been executed yet
 	Held     State = "held"     // every mechanism that was promised is in force
+	Partly   State = "partly"   // as Held, for a part of the bound: Unbounded says what the policy leaves without a limit
 	Weaker   State = "weaker"   // something of it is missing; Lost says what
 	Absent   State = "absent"   // nothing holds it
 	Open     State = "open"     // the policy does not want it
@@ -51,8 +53,9 @@ type BoundReport struct {
 	Bound      Bound             `json:"bound"`
 	State      State             `json:"state"`
 	Mechanisms []MechanismReport `json:"mechanisms,omitempty"`
-	Lost       []string          `json:"lost,omitempty"`  // what of the bound does not hold, and why
-	Notes      []string          `json:"notes,omitempty"` // what else should be known of it
+	Unbounded  []string          `json:"unbounded,omitempty"` // what of resources nothing bounds
+	Lost       []string          `json:"lost,omitempty"`      // what of the bound does not hold, and why
+	Notes      []string          `json:"notes,omitempty"`     // what else should be known of it
 }
 
 // A MechanismReport is one mechanism of a bound and the evidence for it.
@@ -84,10 +87,10 @@ func (r *Report) Bound(b Bound) *BoundReport {
 	return nil
 }
 
-// Held reports whether every bound that the policy wants is held.
+// Held reports whether every bound that the policy wants is held, as far as the policy bounds it.
 func (r *Report) Held() bool {
 	for _, b := range r.Bounds {
-		if b.State != Held && b.State != Open {
+		if b.State != Held && b.State != Partly && b.State != Open {
 			return false
 		}
 	}
@@ -119,7 +122,11 @@ func (r *Report) String() string {
 		if line.State == Open {
 			by = []string{openWords(line.Bound)}
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\n", line.Bound, state, shown(strings.Join(by, ", ")))
+		what := strings.Join(by, ", ")
+		if len(line.Unbounded) > 0 {
+			what += "; not bounded: " + strings.Join(line.Unbounded, ", ")
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\n", line.Bound, state, shown(what))
 		for _, l := range line.Lost {
 			fmt.Fprintf(w, "  \t\tnot held: %s\n", said.Shorten(shown(l)))
 		}
@@ -178,6 +185,12 @@ func reportOf(a runner.Account) *Report {
 			h.Bound == policy.BoundSyscalls && p.Syscalls.IsOff() || h.Bound == policy.BoundTime && p.Limits.WallClock == 0
 		r.Bounds = append(r.Bounds, judge(h, a.Evidence, open))
 	}
+	if line := r.Bound(policy.BoundResources); line != nil && line.State != Open {
+		line.Unbounded = unbounded(p.Limits.Rlimits, a.Sandbox.Plan.Steps)
+		if line.State == Held {
+			line.State = Partly
+		}
+	}
 	if line := r.Bound(policy.BoundProcesses); line != nil && a.Stuck != 0 {
 		line.Lost = append(line.Lost, fmt.Sprintf("process %d was killed and has not ended", a.Stuck))
 		line.State = Absent
@@ -208,12 +221,45 @@ func reportOf(a runner.Account) *Report {
 	return r
 }
 
+// unbounded lists the resources without a limit for all processes of a run together: rlimits but NProc count each process apart
+// (getrlimit(2)).
+func unbounded(l rlimit.Limits, steps []plan.Step) (list []string) {
+	bounds := func(limits ...*rlimit.Limit) bool {
+		return slices.ContainsFunc(limits, func(l *rlimit.Limit) bool { return l != nil && l.Hard < rlimit.Inherited })
+	}
+	for _, r := range [...]struct {
+		of   string
+		each bool
+		that string
+	}{{"memory", bounds(l.AS, l.Data), "process"}, {"CPU time", bounds(l.CPU), "process"}, {"disk", bounds(l.FSize), "file"}} {
+		if r.each {
+			r.of += " as a whole (each " + r.that + "'s is)"
+		}
+		list = append(list, r.of)
+	}
+	tasks := len(steps) == 0 // macOS
+	for _, s := range steps {
+		switch op := s.Do.(type) {
+		case plan.SetLimits:
+			tasks = tasks || slices.ContainsFunc(op.Settings, func(s rlimit.Setting) bool { return s.Resource == rlimit.NProc && s.Hard != rlimit.Unlimited })
+		case plan.Proc:
+			tasks = tasks || op.Quotas.PIDs > 0
+		case plan.OwnProc:
+			tasks = tasks || op.Quotas.PIDs > 0
+		}
+	}
+	if !tasks {
+		list = append(list, "processes")
+	}
+	return list
+}
+
 // complete adds to the end of a run, as it is told Policy.Observe, what the report says, and returns what the supervisor
 // has refused.
 func complete(run interface{ Account() runner.Account }, e *policy.Ended) []Violation {
 	a := run.Account()
 	for _, line := range reportOf(a).Bounds {
-		if line.State != Held && line.State != Open && !slices.Contains(e.Unheld, line.Bound) {
+		if line.State != Held && line.State != Partly && line.State != Open && !slices.Contains(e.Unheld, line.Bound) {
 			e.Unheld = append(e.Unheld, line.Bound)
 		}
 	}

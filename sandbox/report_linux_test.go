@@ -212,7 +212,7 @@ func checkReport(t *testing.T, when string, r *Report, status string, state Stat
 		t.Errorf("%s: status %q, want %q", when, r.Status, status)
 	}
 	for _, b := range r.Bounds {
-		if b.State != state && b.State != Open {
+		if b.State != state && b.State != Open && !(state == Held && b.Bound == policy.BoundResources && b.State == Partly) {
 			t.Errorf("%s: %s is %s, want %s\n%s", when, b.Bound, b.State, state, r)
 		}
 	}
@@ -261,6 +261,7 @@ func TestKernelReportPrints(t *testing.T) {
 		}
 		r := c.Report()
 		text := regexp.MustCompile(`\b\d{2,}\b|\d+ (variables|limits)`).ReplaceAllString(r.String(), "N")
+		text = strings.Replace(text, "nproc, ", "", 1) // root has another limit on processes
 		text = regexp.MustCompile(` +`).ReplaceAllString(text, " ")
 		fixture.Golden(t, "report.golden", text)
 

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/runner"
@@ -19,6 +20,11 @@ import (
 type Session struct {
 	live  *runner.Session
 	files *inside.Files
+
+	mu     sync.Mutex
+	serves *runner.Run    // the latest server of files; nil: none has started
+	denied []Violation    // of those before it
+	told   map[string]int // how many denials of one operation and path of the latest are errors of files
 }
 
 // Open begins a session, which ends with Close, with ctx, or with this process. A [*policy.SessionError] says what it lacks.
@@ -29,7 +35,7 @@ func (s *Sandbox) Open(ctx context.Context) (*Session, error) {
 	}
 	live.WatchPorts()
 	n := &Session{live: live}
-	n.files = inside.New(n.startFiles, live.Over, live.Dir)
+	n.files = inside.New(n.startFiles, live.Over, live.Dir, n.denial)
 	return n, nil
 }
 

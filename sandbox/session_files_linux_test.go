@@ -341,3 +341,66 @@ func BenchmarkSessionReadFile(b *testing.B) {
 		}
 	})
 }
+
+// TestKernelADenialOfFilesHasItsReason: the error wraps the violation, which stands in the session's report, also after the server has been
+// started anew. A refusal of the file's own mode, and a file that is not there, have none.
+func TestKernelADenialOfFilesHasItsReason(t *testing.T) {
+	withFiles(t, func(t *testing.T, s *Session, base string) {
+		f, dir := s.Files(), filepath.Join(base, "write")
+		if s.Report() != nil {
+			t.Error("a report of files that were not used")
+		}
+		if err := os.Mkdir(filepath.Join(dir, "sub"), 0o755); err != nil { // in what the tool makes, names are free
+			t.Fatal(err)
+		}
+		if err := os.Symlink("sub", filepath.Join(dir, "link")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(dir, ".git", "hooks"), 0o777); err != nil { // by the user
+			t.Fatal(err)
+		}
+		if err := os.Chmod(filepath.Join(dir, ".git", "hooks"), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		must(0, s.SetDir(dir))
+		denied := func(err error, operation, name string) {
+			t.Helper()
+			var v *policy.Violation
+			if !errors.As(err, &v) || !errors.Is(err, fs.ErrPermission) || v.Operation != operation || filepath.Base(v.Path) != name || v.Remedy == "" || !strings.Contains(err.Error(), v.Why) {
+				t.Errorf("%v, %+v; want %s of %s", err, v, operation, name)
+				return
+			}
+			for _, listed := range s.Report().Violations {
+				if listed.Operation == operation && listed.Path == v.Path {
+					return
+				}
+			}
+			t.Errorf("%s %s is not in the report:\n%s", operation, name, s.Report())
+		}
+		denied(f.WriteFile(".git/hooks/pre-commit", nil, 0o755), "create", "pre-commit")
+		denied(f.WriteFile(dir+"/link/.bashrc", nil, 0o644), "create", ".bashrc")
+		denied(f.Mkdir("sub/.vscode", 0o755), "make a directory", ".vscode")
+		denied(f.Rename("sub", ".vscode"), "rename", "sub")
+		denied(f.Symlink("/x", ".zshrc"), "make a symbolic link", ".zshrc")
+		if err := os.WriteFile(filepath.Join(dir, "pre-commit"), nil, 0); err != nil {
+			t.Fatal(err)
+		}
+		var v *policy.Violation
+		if _, err := f.ReadFile("pre-commit"); errors.As(err, &v) || os.Geteuid() != 0 && !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("a file without permissions: %v", err)
+		}
+		if err := f.WriteFile("pre-commit", nil, 0o644); errors.As(err, &v) || os.Geteuid() != 0 && !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("a file without permissions, to write, has the reason of another: %v", err)
+		}
+		denied(f.WriteFile(".git/hooks/pre-commit", nil, 0o755), "create", "pre-commit")
+		if _, err := f.ReadFile("absent"); errors.As(err, &v) || !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("an absent file: %v", err)
+		}
+		must(0, s.Pause())
+		must(0, s.Resume())
+		denied(f.WriteFile("sub/.profile", nil, 0o644), "create", ".profile")
+		if text := fmt.Sprint(s.Report().Violations); !strings.Contains(text, "pre-commit") || !strings.Contains(text, ".profile") {
+			t.Errorf("after another start of the server the report has %s", text)
+		}
+	})
+}

@@ -105,7 +105,7 @@ func (d *desk) bash(script string) (output string, err error) {
 	out, err := cmd.CombinedOutput()
 	d.last = cmd.Report()
 	for _, b := range d.last.Bounds {
-		if b.State != sandbox.Held && b.State != sandbox.Open && !slices.Contains(d.may, b.Bound) {
+		if b.State != sandbox.Held && b.State != sandbox.Partly && b.State != sandbox.Open && !slices.Contains(d.may, b.Bound) {
 			return string(out), fmt.Errorf("%w: %s\n%v", errNotHeld, b.Bound, d.last)
 		}
 	}

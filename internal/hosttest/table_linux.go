@@ -134,7 +134,7 @@ func (r *row) check(where string, got *result, weaker bool) {
 func (r *result) notHeld() string {
 	var list []string
 	for b, s := range r.States {
-		if s != sandbox.Held && s != sandbox.Open {
+		if s != sandbox.Held && s != sandbox.Partly && s != sandbox.Open {
 			list = append(list, fmt.Sprintf("%s %s", b, s))
 		}
 	}

@@ -217,13 +217,20 @@ func (e *Evidence) capless() (bool, string) {
 // and a Go program moves that of descriptors as it starts (os/rlimit.go).
 func (e *Evidence) limited() (bool, string) {
 	inForce := parseLimits(e.limits)
+	var each, sum []string // by what the kernel counts: a process, or all of the user's
 	for _, s := range e.settings {
+		switch s.Resource {
+		case rlimit.NProc, rlimit.SigPending, rlimit.MemLock, rlimit.MsgQueue:
+			sum = append(sum, s.Resource.String())
+		default:
+			each = append(each, s.Resource.String()+" of each process")
+		}
 		got, ok := inForce[s.Resource]
 		if hard := got[1]; !ok || hard > s.Hard {
 			return false, fmt.Sprintf("%s is not in force", s)
 		}
 	}
-	return len(e.settings) > 0, fmt.Sprintf("%d limits in force", len(e.settings))
+	return len(e.settings) > 0, fmt.Sprintf("%d limits in force: %s", len(e.settings), strings.Join(append(sum, each...), ", "))
 }
 
 // limitNames are the names of /proc/PID/limits, by resource (fs/proc/base.c).

@@ -117,7 +117,7 @@ type within struct{ *Files }
 // below are the same files, with relative names from a directory on.
 func (f *Files) below(name string) within {
 	dir := below(f.dir(), name)
-	return within{&Files{f.client, f.ctx, func() string { return dir }}}
+	return within{&Files{f.client, f.ctx, func() string { return dir }, f.denied}}
 }
 
 func (w within) list() (*os.File, error) { return w.openDir(".") }

@@ -13,11 +13,42 @@ import (
 )
 
 // Files are the files of a session. Its methods are those of package os, with the same errors, and those of [ServerError] and
-// [ErrNotRegular] besides, in an [*fs.PathError] or [*os.LinkError]. They are safe for concurrent use.
+// [ErrNotRegular] besides, in an [*fs.PathError] or [*os.LinkError]. What the sandbox has refused wraps a *policy.Violation, too. They are safe for concurrent use.
 type Files struct {
 	client *client
 	ctx    context.Context
 	dir    func() string // where relative names begin; "": where the server works
+	denied Denied
+}
+
+// Denied returns what the sandbox has said of the latest refusal at one of the names, absolute where that is known; nil: it has
+// refused nothing there.
+type Denied func(read bool, names ...string) error
+
+// A refusedError is the errno of a refusal with the sandbox's reason.
+type refusedError struct {
+	errno  syscall.Errno
+	denial error
+}
+
+func (e *refusedError) Error() string { return e.errno.Error() + ": " + e.denial.Error() }
+
+// Unwrap returns both, so that errors.Is finds fs.ErrPermission.
+func (e *refusedError) Unwrap() []error { return []error{e.errno, e.denial} }
+
+// refusal is the error of an answer, with the sandbox's reason if that has refused it.
+func (f *Files) refusal(r request, a answer) error {
+	errno := syscall.Errno(a.errno)
+	if errno == syscall.EACCES || errno == syscall.EPERM {
+		names := []string{r.name, r.other}
+		if a.op != "" {
+			names[0] = a.path
+		}
+		if err := f.denied(r.op == opOpen && !r.writes(), names...); err != nil {
+			return &refusedError{errno, err}
+		}
+	}
+	return errno
 }
 
 // ErrNotRegular is wrapped by the error of a file that is neither a regular one nor a directory.
@@ -41,18 +72,20 @@ func (e *ServerError) Error() string {
 func (e *ServerError) Unwrap() error { return e.Err }
 
 // New is for package sandbox: use Session.Files.
-func New(start Start, over func() error, dir func() string) *Files {
-	return &Files{newClient(start, over), context.Background(), dir}
+func New(start Start, over func() error, dir func() string, denied Denied) *Files {
+	return &Files{newClient(start, over), context.Background(), dir, denied}
 }
 
 // WithContext returns the same files for requests that end with ctx, with an error that wraps its cause. Whether such a request was carried out is not
 // known. A request whose context has no deadline ends after half a minute.
-func (f *Files) WithContext(ctx context.Context) *Files { return &Files{f.client, ctx, f.dir} }
+func (f *Files) WithContext(ctx context.Context) *Files {
+	return &Files{f.client, ctx, f.dir, f.denied}
+}
 
 // here returns the same files for several requests, among which the directory does not change.
 func (f *Files) here() *Files {
 	dir := f.dir()
-	return &Files{f.client, f.ctx, func() string { return dir }}
+	return &Files{f.client, f.ctx, func() string { return dir }, f.denied}
 }
 
 // maxWhole is how much is read whole, and maxEntries how long a directory may be.
@@ -71,7 +104,7 @@ func (f *Files) request(name string, r request) error {
 	if a.op != "" {
 		op, path = a.op, strings.TrimPrefix(a.path, strings.TrimSuffix(r.name, name)) // relative, if that is
 	}
-	return &fs.PathError{Op: op, Path: path, Err: syscall.Errno(a.errno)}
+	return &fs.PathError{Op: op, Path: path, Err: f.refusal(r, a)}
 }
 
 // descriptor asks for a descriptor. The error is bare.
@@ -81,7 +114,7 @@ func (f *Files) descriptor(name string, r request) (int, error) {
 	}
 	a, fd, err := f.client.ask(f.ctx, r)
 	if err == nil && a.errno != 0 {
-		err = syscall.Errno(a.errno)
+		err = f.refusal(r, a)
 	}
 	return fd, err
 }

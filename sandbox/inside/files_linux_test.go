@@ -37,7 +37,7 @@ func servedIn(t testing.TB, serve func(socket int) error, dir func() string) *Fi
 			close(gone)
 		}()
 		return func() { unix.Shutdown(fd, unix.SHUT_RDWR) }, gone, nil
-	}, func() error { return nil }, dir)
+	}, func() error { return nil }, dir, func(bool, ...string) error { return nil })
 }
 
 // TestFilesAreAsThoseOfPackageOS: each act, here and by package os in a directory alike.

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -14,7 +15,15 @@ const maxMatched = 64 << 20
 
 // Glob is [filepath.Glob], but for what could not be looked at since there was no answer, which is an error. To read more than 1,048,576 directories and
 // entries for it is one that wraps [syscall.EFBIG], and so are matches of more than 64 MiB.
+//
+// A component "**" stands for any number of directories, also none, and at the end for all that lies below; such a pattern follows no symbolic links.
 func (f *Files) Glob(pattern string) ([]string, error) {
+	if slices.Contains(strings.Split(pattern, "/"), "**") {
+		if _, err := path.Match(pattern, ""); err != nil {
+			return nil, err
+		}
+		return f.deep(pattern)
+	}
 	rest, absolute := strings.CutPrefix(filepath.Clean(pattern), "/")
 	if !absolute {
 		return tree{files: f.here()}.Glob(rest)

@@ -125,7 +125,7 @@ func TestAServerThatDoesNotStartHoldsUpNoRequest(t *testing.T) {
 		socket.Close()
 		<-ctx.Done()
 		return nil, nil, context.Cause(ctx)
-	}, func() error { return nil }, func() string { return "" })
+	}, func() error { return nil }, func() string { return "" }, nil)
 	var all sync.WaitGroup
 	for range 3 {
 		all.Go(func() {
@@ -137,7 +137,7 @@ func TestAServerThatDoesNotStartHoldsUpNoRequest(t *testing.T) {
 		})
 	}
 	all.Wait()
-	files = New(files.client.start, files.client.over, files.dir)
+	files = New(files.client.start, files.client.over, files.dir, nil)
 	files.client.patience = 20 * time.Millisecond
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

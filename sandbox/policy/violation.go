@@ -55,6 +55,9 @@ func (v Violation) String() string {
 	return errtext.Printable(fmt.Sprintf("%s: %s (%s)", what, v.Why, v.allowedBy()))
 }
 
+// Error is String: a denial of sandbox.Session's Files is an error that wraps a *Violation.
+func (v *Violation) Error() string { return v.String() }
+
 // allowedBy is the remedy as a part of a sentence.
 func (v Violation) allowedBy() string {
 	if instead, none := strings.CutPrefix(v.Remedy, "nothing does"); none {
