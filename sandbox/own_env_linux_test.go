@@ -121,3 +121,58 @@ func TestKernelAnOwnEnvIsNoGateForACredential(t *testing.T) {
 		}
 	})
 }
+
+// TestKernelNoProxyIsNamedThatCannotBeReached: the harness's own proxies, such as those of a sandbox around it, are named to a tool that has the harness's
+// network, and to one whose policy says so.
+func TestKernelNoProxyIsNamedThatCannotBeReached(t *testing.T) {
+	theirs := map[string]string{"HTTPS_PROXY": "http://127.0.0.1:9", "http_proxy": "http://127.0.0.1:9", "FTP_PROXY": "http://p:9", "CARGO_HTTP_PROXY": "http://p:9", "HOLDFAST_SOCKS_PROXY": "socks5h://p:9"}
+	for _, without := range [][]kerneltest.Feature{nil, {kerneltest.Namespaces}} {
+		kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
+			kerneltest.InChild(t, kerneltest.Child{As: as, Without: without}, func(t *testing.T) {
+				for name, value := range theirs {
+					t.Setenv(name, value)
+				}
+				t.Setenv("GOPROXY", "off")
+				dir := t.TempDir()
+				for _, test := range []struct {
+					name   string
+					change func(*Policy)
+					own    bool
+					named  []string
+				}{
+					{"nothing is allowed", func(p *Policy) { p.Network.Explain = false }, false, nil},
+					{"nor with an Env of the command's", func(p *Policy) { p.Network.Explain = false }, true, nil},
+					{"the harness's network", func(p *Policy) { p.Network = Network{Host: true} }, false, []string{"127.0.0.1:9", "p:9"}},
+					{"ports of the harness's", func(p *Policy) { p.Network = Network{Loopback: []uint16{9}} }, false, []string{"127.0.0.1:9", "p:9"}},
+					{"set on purpose", func(p *Policy) {
+						p.Network.Explain, p.Env.Set = false, map[string]string{"http_proxy": "http://127.0.0.1:9"}
+					}, false, []string{"127.0.0.1:9"}},
+				} {
+					p := Workspace(dir)
+					if without != nil {
+						p = p.InContainer()
+					}
+					test.change(&p)
+					s, err := New(p)
+					if err != nil {
+						t.Fatal(err)
+					}
+					c := s.Command("env")
+					if test.own {
+						c.Env = append(os.Environ(), "X=1")
+					}
+					out := outputOf(t, c)
+					for _, n := range []string{"127.0.0.1:9", "p:9"} {
+						if named := strings.Contains(out, n); named != slices.Contains(test.named, n) {
+							t.Errorf("%s: %q is named: %v: %s", test.name, n, named, out)
+						}
+					}
+					if !strings.Contains(out, "GOPROXY=off") {
+						t.Errorf("%s: GOPROXY is missing: %s", test.name, out)
+					}
+					s.Close()
+				}
+			})
+		})
+	}
+}

@@ -74,6 +74,9 @@ func (r *Report) addRefusals(a runner.Account) {
 		if len(a.Made.List) > 0 {
 			line.Notes = append(line.Notes, "made in directories that the tool had made itself: "+shown(a.Made.List, a.Made.More)+"; programs outside may run what these say once they are started or opened there")
 		}
+		if len(a.Discarded.List) > 0 {
+			line.Notes = append(line.Notes, "files written outside of the workspace were discarded with the sandbox: "+shown(a.Discarded.List, a.Discarded.More))
+		}
 		if len(a.Dots.List) > 0 {
 			line.Notes = append(line.Notes, "new names that begin with a dot and that no list knows: "+shown(a.Dots.List, a.Dots.More)+"; look at them before you start programs there, since one may obey them")
 		}

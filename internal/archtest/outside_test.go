@@ -46,6 +46,7 @@ var outside = map[string]struct{ calls, why string }{
 	"internal/runner/agent.go":            {"os.Chmod os.Chown", "a socket in the run's own directory, which no tool can write to"},
 	"internal/runner/check_linux.go":      {"os.Stat regularfile.Open", "the tool's own program and directory: looked at for the words of an error"},
 	"internal/runner/children_linux.go":   {"os.ReadFile", "files of procfs, by the numbers of processes"},
+	"internal/runner/discarded_linux.go":  {"unix.Openat2", "a directory of the private tmpfs: beneath it, without links, for the words of the report"},
 	"internal/runner/granted_linux.go":    {"unix.Open unix.Openat2", "a granted file: without links, by its descriptor"},
 	"internal/runner/network.go":          {"os.Chown os.WriteFile", "a file in the run's own directory"},
 	"internal/runner/own.go":              {"filepath.EvalSymlinks os.OpenRoot", "directories of temporary files and of the policy, to keep the run's own out of them"},

@@ -49,6 +49,7 @@ type inventory struct {
 	fds        []string
 	goroutines int
 	mounts     string
+	own        []string // where this process's commands have their directories
 	temp       []string
 	children   []int
 }
@@ -71,6 +72,8 @@ func takeInventory(t *testing.T) inventory {
 		t.Fatal(err)
 	}
 	i.mounts = string(mounts)
+	test, _, _ := strings.Cut(t.Name(), "/")
+	i.own = []string{"/proc", os.Getenv("HOME"), os.TempDir() + "/" + test}
 	if i.temp, err = filepath.Glob(os.TempDir() + "/*"); err != nil {
 		t.Fatal(err)
 	}
@@ -90,15 +93,38 @@ func (i inventory) more(before inventory) string {
 	if i.goroutines > before.goroutines {
 		words = append(words, fmt.Sprintf("%d goroutines", i.goroutines-before.goroutines))
 	}
-	if i.mounts != before.mounts {
-		words = append(words, "mounts")
-	}
+	words = append(words, newMounts(before.mounts, i.mounts, i.own)...)
 	for _, pid := range i.children {
 		if !slices.Contains(before.children, pid) {
 			words = append(words, fmt.Sprintf("process %d (%s)", pid, argv(pid)))
 		}
 	}
 	return strings.Join(words, ", ")
+}
+
+// newMounts returns the mounts of a mountinfo that were not there before: those on the root directory, where a sandbox without private propagation would
+// leave its own, and those at paths that begin as one of own. All processes of the machine make mounts elsewhere.
+func newMounts(before, now string, own []string) (list []string) {
+	for line := range strings.Lines(now) {
+		if fields := strings.Fields(line); len(fields) > 4 && !strings.Contains(before, line) {
+			at := fields[4]
+			if at == "/" || slices.ContainsFunc(own, func(dir string) bool { return dir != "" && strings.HasPrefix(at, dir) }) {
+				list = append(list, "mount "+at)
+			}
+		}
+	}
+	return list
+}
+
+// TestMountsOfOtherProcessesAreNotLeftBehind: by the test's own commands.
+func TestMountsOfOtherProcessesAreNotLeftBehind(t *testing.T) {
+	const before = "21 1 8:1 / / rw - ext4 /dev/sda rw\n"
+	for at, want := range map[string]int{"/": 1, "/proc/fs": 1, "/home/u/ws": 1, "/tmp/TestKernelX12/001/d": 1, "/mnt/other": 0, "/tmp/TestKernelY/001": 0, "/run/user/0": 0} {
+		now := before + "40 21 0:30 / " + at + " rw - tmpfs tmpfs rw\n"
+		if got := newMounts(before, now, []string{"/proc", "/home/u", "/tmp/TestKernelX", ""}); len(got) != want {
+			t.Errorf("%s: %q; want %d", at, got, want)
+		}
+	}
 }
 
 // settleTime is how long what is ending may take to be gone. It is a bound on

@@ -19,6 +19,11 @@ func (r *Run) Account() Account {
 		r.follow(&a)
 		a.Refused, a.Beyond = r.judged()
 		a.Allowed = r.refusals.allowed()
+		select {
+		case <-r.empty:
+			a.Discarded = r.discarded
+		default:
+		}
 		if a.Made, a.Dots = r.refusals.made(); a.Sandbox.Policy.Root != nil {
 			a.Dots = supervisor.Names{} // their paths are others outside
 		}

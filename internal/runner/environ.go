@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -71,6 +72,15 @@ func GivenEnviron(own, inside []string) Environ {
 		}
 	}
 	return e
+}
+
+// keepsFromProxies reports whether no tool reaches the proxies that the harness itself uses, such as those of a sandbox around it. To a tool that reads of
+// them, a network that it does not have looks like a proxy that fails.
+func (s *Sandbox) keepsFromProxies() bool {
+	n := s.Policy.Network
+	return !n.Host && len(n.Loopback) == 0 && slices.ContainsFunc(s.Plan.Holdings, func(h plan.Holding) bool {
+		return h.Bound == policy.BoundNetwork && len(h.By) > 0 && !slices.ContainsFunc(h.Lost, func(l plan.Loss) bool { return l.Absent })
+	})
 }
 
 func values(env []string) map[string]string {

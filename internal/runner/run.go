@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/plan"
+	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -225,6 +226,14 @@ func (r *Run) Environ() []string {
 func (r *Run) environ(dir string) Environ {
 	p := r.sandbox.Policy
 	inside, withheld := r.sandbox.Env.Of(p.Env)
+	if passed := len(inside); r.sandbox.keepsFromProxies() {
+		inside = slices.DeleteFunc(inside, func(kv string) bool {
+			name, _, _ := strings.Cut(kv, "=")
+			_, set := p.Env.Set[name]
+			return !set && !slices.Contains(p.Env.Pass, name) && clientenv.NamesProxy(name)
+		})
+		withheld += passed - len(inside)
+	}
 	if dir != "" {
 		if pwd, err := filepath.Abs(dir); err == nil {
 			inside = append(inside, "PWD="+pwd)

@@ -16,30 +16,32 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/internal/stage/launch"
 	"github.com/holdfast-dev/holdfast/internal/stage/wire"
+	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
 // contact is what connects a run with its stage.
 type contact struct {
-	files    []*os.File // the tool's descriptors from 3 up
-	given    []*os.File // what the stage is given beside its own
-	way      *os.File   // the first of them, of a session's command
-	exe      *os.File   // the last of them, if the run has opened it
-	launcher *launch.Launcher
-	control  *stage.Control
-	program  *os.File
-	template *stage.Template
-	id       stage.Identity // the tool's
-	function string         // the tool's name, if it is a function
-	call     *function.Call // which it is given
-	path     string         // the tool's, as it was when the run entered, and the functions of Tool
-	born     func(pid int) error
-	built    func(pid int) error
-	inRoot   bool // the root is an explicit one, in which what the harness sees at a path says nothing
-	watching bool
-	stage    *os.File // its pidfd, while its end is waited for; nil: see awaitStage
-	refusals refusals
-	stuck    int // a process that was killed and has not ended; set before empty is closed
+	files     []*os.File // the tool's descriptors from 3 up
+	given     []*os.File // what the stage is given beside its own
+	way       *os.File   // the first of them, of a session's command
+	exe       *os.File   // the last of them, if the run has opened it
+	launcher  *launch.Launcher
+	control   *stage.Control
+	program   *os.File
+	template  *stage.Template
+	id        stage.Identity // the tool's
+	function  string         // the tool's name, if it is a function
+	call      *function.Call // which it is given
+	path      string         // the tool's, as it was when the run entered, and the functions of Tool
+	born      func(pid int) error
+	built     func(pid int) error
+	inRoot    bool // the root is an explicit one, in which what the harness sees at a path says nothing
+	watching  bool
+	stage     *os.File // its pidfd, while its end is waited for; nil: see awaitStage
+	refusals  refusals
+	discarded supervisor.Names // see lookForDiscarded; set before empty is closed
+	stuck     int              // a process that was killed and has not ended; set before empty is closed
 }
 
 // watch begins to read what the stage says. It is called once the process has
@@ -92,7 +94,7 @@ func (r *Run) listen() {
 	}
 	r.refusals.begin(r.control.Denials, r.control.Questions, r.sandbox, r.answers(), &r.observer, tell)
 	close(r.told)
-	release, released := r.control.AtEnd(), make(chan struct{})
+	release, released := r.control.AtEnd(r.lookForDiscarded), make(chan struct{})
 	go func() { release(); close(released) }() // the mounts end while the stage does, and what it said is read
 	r.control.Drain()
 	r.control.AwaitEmpty(r.over, stage.MostEnd)

@@ -224,6 +224,6 @@ func (i *insider) end() string {
 	i.cmd.Wait()
 	i.c.Drain()
 	i.c.AwaitEmpty(nil, MostEnd)
-	i.c.AtEnd()()
+	i.c.AtEnd(func(*os.File) {})()
 	return strings.TrimSpace(i.output())
 }

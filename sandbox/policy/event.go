@@ -78,7 +78,8 @@ type Ended struct {
 	Duration time.Duration `json:"nanoseconds"`
 
 	// What all processes of the run together have used; without a PID namespace, the tool and those that ended before it; of a session's
-	// command, the tool and what it waited for. Zero of a run that was killed from outside.
+	// command, the tool and what it waited for. A run that was killed from outside (Limits.WallClock, a context's end, Cmd.Cancel, Process.Kill) has no
+	// figures: 0, or what had been counted until then, which says nothing of what it used. Limits.Rlimits.CPU ends a process with figures.
 	UserTime   time.Duration `json:"user_nanoseconds"`
 	SystemTime time.Duration `json:"system_nanoseconds"`
 	MaxRSS     int64         `json:"max_rss"` // bytes, of the largest of them

@@ -228,7 +228,8 @@ type Protect struct {
 type Env struct {
 	// Pass lists names, or patterns of path.Match such as "LC_*" and "*". A variable
 	// that looks like a secret or changes how programs load (see [SecretNames])
-	// passes only when its name is listed literally.
+	// passes only when its name is listed literally; so does one that names a proxy
+	// (HTTP_PROXY and all others that end in _PROXY) where the network is bounded, from which the harness's proxies are not reached.
 	Pass []string
 	// Set lists variables with the values they have inside. They win over Pass. Name
 	// and value together are shorter than 128 KiB.

@@ -85,6 +85,10 @@ func Sets(name string) bool {
 	return slices.ContainsFunc(variables, func(v variable) bool { return v.name == name })
 }
 
+// NamesProxy reports whether a variable of this name leads programs to a proxy: one of [Variables] or another, such as FTP_PROXY. JAVA_TOOL_OPTIONS passes to
+// no tool.
+func NamesProxy(name string) bool { return strings.HasSuffix(strings.ToLower(name), "_proxy") }
+
 // Variables returns the environment that makes tools use the proxies and trust
 // the bundle, as NAME=value, sorted.
 func Variables(o VariablesOptions) []string {
