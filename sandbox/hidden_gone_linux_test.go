@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"github.com/holdfast-dev/holdfast/internal/kerneltest"
 	"os"
 	"strings"
 	"testing"
@@ -147,6 +148,44 @@ func TestKernelReadOfACopyOnWriteDirectory(t *testing.T) {
 		p.Files.Write = append(p.Files.Write, cache)
 		if _, err := New(p); err == nil {
 			t.Error("Write and CopyOnWrite of one directory are no contradiction")
+		}
+	})
+}
+
+// TestKernelHiddenFileThatIsReplaced: programs of the host save a hidden file by a rename, as passwd(1) does /etc/shadow, while commands start.
+func TestKernelHiddenFileThatIsReplaced(t *testing.T) {
+	eachUser(t, func(t *testing.T) {
+		ws := t.TempDir()
+		save := func() {
+			if os.WriteFile(ws+"/new", []byte("SECRET"), 0o600) != nil || os.Rename(ws+"/new", ws+"/key") != nil {
+				t.Error("the file cannot be replaced")
+			}
+		}
+		save()
+		p := Workspace(ws)
+		p.Files.Hide = append(p.Files.Hide, ws+"/key")
+		s := must(New(p))
+		stop, done := make(chan bool), make(chan bool)
+		go func() {
+			defer close(done)
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					save()
+				}
+			}
+		}()
+		for range kerneltest.Amount(t, 50, 150, 500) {
+			if out, err := s.Command("true").CombinedOutput(); err != nil {
+				t.Errorf("%q, %v", out, err)
+			}
+		}
+		close(stop)
+		<-done
+		if out, err := s.Command("sh", "-c", "cat key 2>/dev/null; echo end").CombinedOutput(); err != nil || string(out) != "end\n" {
+			t.Errorf("when it is not replaced: %q, %v", out, err)
 		}
 	})
 }

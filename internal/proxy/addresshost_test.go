@@ -113,3 +113,23 @@ func TestARuleForManyHostsIsForSpecialAddressesToo(t *testing.T) {
 		}
 	}
 }
+
+// TestANameIsReachedAtItsPrivateAddressAlone: a mirror of a company's, beside a name of another's that leads to the same address.
+func TestANameIsReachedAtItsPrivateAddressAlone(t *testing.T) {
+	answer := func(rw http.ResponseWriter, r *http.Request) { fmt.Fprint(rw, "ok") }
+	w := newSecureWorld(t, Config{}, answer, "*", "mirror.example:80@private", "meta.example@private")
+	s := w.web("unused.example", 80, answer)
+	w.mu.Lock()
+	for name, at := range map[string]string{"mirror.example": "10.0.0.5", "other.example": "10.0.0.5", "meta.example": "169.254.169.254"} {
+		w.names[name] = []netip.Addr{netip.MustParseAddr(at)}
+	}
+	for _, at := range []string{"10.0.0.5:80", "169.254.169.254:80"} {
+		w.places[netip.MustParseAddrPort(at)] = s.Listener.Addr().String()
+	}
+	w.mu.Unlock()
+	for host, want := range map[string]int{"mirror.example": 200, "other.example": 403, "10.0.0.5": 403, "meta.example": 403} {
+		if code, text := w.ask("GET http://" + host + "/ HTTP/1.1\r\nHost: x\r\n\r\n"); code != want {
+			t.Errorf("%s: %d %s", host, code, text)
+		}
+	}
+}

@@ -81,7 +81,7 @@ func (g *Proxy) dial(ctx context.Context, t Target) (net.Conn, netip.AddrPort, e
 		return conn, to, err
 	}
 	return g.dialFirst(ctx, t, g.cfg.Dial, func(a netip.Addr) hostrules.Decision {
-		d := g.rules.Load().Address(a, t.Port, g.cfg.Route(a))
+		d := g.rules.Load().Address(t.Host, a, t.Port, g.cfg.Route(a))
 		if entry := g.requests.passedBy(t, a); entry != "" && d.Outcome == hostrules.Allow {
 			d = hostrules.Decision{Rule: "request rule " + entry, Why: "the name leads to " + a.Unmap().String() + ", whose requests the policy judges: connect to it by that address"}
 		}

@@ -50,7 +50,7 @@ func (g *Proxy) overruled(t Target) error {
 	} else if t.datagrams {
 		d = g.AllowedDatagrams(t.Host, t.Port)
 	} else if d.Outcome == hostrules.Allow && t.address.IsValid() {
-		d = r.Address(t.address, t.Port, g.cfg.Route(t.address))
+		d = r.Address(t.Host, t.address, t.Port, g.cfg.Route(t.address))
 	}
 	if d.Outcome == hostrules.Allow {
 		return nil

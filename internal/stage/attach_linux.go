@@ -105,15 +105,13 @@ func (c *compiler) attach(register int, at string, dir bool) {
 }
 
 // cover moves the mount in register over what is at a path of the new root. A way through the sandbox's own file systems alone has
-// no symbolic link: the call may look it up. Any other way is opened first (inRootHow).
+// no symbolic link: the call may look it up. Any other way is opened first.
 func (c *compiler) cover(register int, at string) {
 	if c.ownWay(at) {
 		c.call(unix.SYS_MOVE_MOUNT, reg(register), c.str(""), reg(wire.RegRoot), c.str(rel(at)), imm(unix.MOVE_MOUNT_F_EMPTY_PATH))
 		return
 	}
-	c.openDest(at)
-	c.moveTo(register)
-	c.closeLater(regDest)
+	c.call(wire.OpCover, reg(register), c.str(rel(at)))
 }
 
 // ownWay reports whether the directories above p are all in file systems that this program has made, and are no links.
@@ -126,19 +124,11 @@ func (c *compiler) ownWay(p string) bool {
 	return true
 }
 
-func (c *compiler) openDest(p string) {
-	c.save(unix.SYS_OPENAT2, regDest, reg(wire.RegRoot), c.str(rel(p)), structure(c, inRootHow), imm(24))
-}
-
-// moveTo moves the mount in register to where regDest is.
-func (c *compiler) moveTo(register int) {
+// moveMount moves the mount in register to where regDest is, and closes regDest: the mount of a file that was opened for
+// writing as it was made cannot become read-only before that.
+func (c *compiler) moveMount(register int) {
 	c.call(unix.SYS_MOVE_MOUNT, reg(register), c.str(""), reg(regDest), c.str(""),
 		imm(unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH))
-}
-
-// moveMount is moveTo, and closes regDest: the mount of a file that was opened for writing as it was made cannot become read-only before that.
-func (c *compiler) moveMount(register int) {
-	c.moveTo(register)
 	c.close(regDest)
 }
 

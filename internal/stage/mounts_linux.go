@@ -59,19 +59,17 @@ func (c *compiler) hide(a plan.Hide) {
 		empty = emptyDir
 	}
 	c.clone(regBlank, empty, regTree, false)
-	c.openDest(a.Path)
-	switch last := c.last(); {
+	switch over := c.call(wire.OpCover, reg(regTree), c.str(rel(a.Path))); {
 	case a.Spare:
-		last.Ignore, last.Skip = [3]uint16{uint16(unix.ENOENT), uint16(unix.ENOTDIR), uint16(unix.EACCES)}, 2 // the next two
+		over.Ignore = [3]uint16{uint16(unix.ENOENT), uint16(unix.ENOTDIR), uint16(unix.EACCES)}
 	case a.In != plan.FileID{}:
-		last.Ignore[0], last.Skip = uint16(unix.ENOENT), 3
+		over.Ignore[0], over.Skip = uint16(unix.ENOENT), 1
 	}
-	c.moveTo(regTree)
-	c.closeLater(regDest)
 	if !a.Spare && a.In != (plan.FileID{}) {
 		c.call(wire.OpErrno, structure(c, -int32(unix.ECANCELED))) // it is covered; the rest is for what is gone
 		c.last().Ignore[0], c.last().Skip = uint16(unix.ECANCELED), 5
-		c.openDest(path.Dir(a.Path)) // and from there: the directory can have been away a moment ago
+		// And from there: the directory can have been away a moment ago.
+		c.save(unix.SYS_OPENAT2, regDest, reg(wire.RegRoot), c.str(rel(path.Dir(a.Path))), structure(c, inRootHow), imm(24))
 		c.call(wire.OpIsFile, reg(regDest), structure(c, a.In))
 		c.call(unix.SYS_FACCESSAT, reg(regDest), c.str(path.Base(a.Path)), imm(unix.F_OK))
 		c.last().Ignore[0], c.last().Skip = uint16(unix.ENOENT), 1

@@ -38,6 +38,7 @@ type Network struct {
 	// Hosts lists what may be connected to: "example.com" (any port),
 	// "example.com:443", "example.com:8000-8100", "*.example.com" (every name below
 	// it, and not itself), "10.1.2.3:22", "10.0.0.0/8", "[2001:db8::1]:80", "*".
+	// A name has public addresses alone, but for "mirror.example.com:443@private", which may also have private ones.
 	// Names are compared in one canonical form, without case or trailing dot, and
 	// international ones as IDNA has them. Nil and empty are the same: nothing. The
 	// harness's own "localhost" is no entry, but Loopback's.

@@ -59,12 +59,12 @@ func (n Network) validateHosts() error {
 			return &PolicyError{Field: errtext.Indexed("Network.Credentials", i) + ".Secret", Problem: fmt.Sprintf("has %d bytes", len(c.Secret)),
 				Remedy: fmt.Sprintf("give one of %d to %d bytes: a shorter one cannot be told from other text", minSecret, maxSecret)}
 		}
-		if _, err := hostrules.Compile(c.Hosts, nil); err != nil {
-			return hostError(errtext.Indexed("Network.Credentials", i)+".Hosts", "", err)
+		if _, err := hostrules.Compile(nil, c.Hosts); err != nil { // @private opens nothing here
+			return hostError("", errtext.Indexed("Network.Credentials", i)+".Hosts", err)
 		}
 	}
 	for i, r := range n.Requests {
-		if _, err := hostrules.Compile([]string{r.Host}, nil); err != nil {
+		if _, err := hostrules.Compile(nil, []string{r.Host}); err != nil {
 			bad := hostError("", "", err)
 			bad.Field = errtext.Indexed("Network.Requests", i) + ".Host"
 			return bad

@@ -19,17 +19,21 @@ const (
 
 // A hostRule is one entry of a list.
 type hostRule struct {
-	text   string // as it was written
-	kind   kind
-	name   string // the name, or the suffix with its leading dot
-	prefix netip.Prefix
-	lo, hi uint16 // ports; all: 0 to 65535
+	text    string // as it was written
+	kind    kind
+	name    string // the name, or the suffix with its leading dot
+	prefix  netip.Prefix
+	lo, hi  uint16 // ports; all: 0 to 65535
+	private bool   // private addresses, too, that its names have
 }
 
 func compileList(list string, entries []string) ([]hostRule, error) {
 	var rules []hostRule
 	for i, entry := range entries {
 		r, err := compileEntry(entry)
+		if err == nil && r.private && list != "allow" {
+			err = errors.New(atPrivate + " is for what may be connected to by a name")
+		}
 		if err != nil {
 			return nil, &RuleError{List: list, Index: i, Entry: entry, Err: err}
 		}
@@ -43,6 +47,7 @@ func compileEntry(entry string) (hostRule, error) {
 		return hostRule{}, errors.New("a URL is not an entry: write its host")
 	}
 	r := hostRule{text: entry, hi: 65535}
+	entry, r.private = strings.CutSuffix(entry, atPrivate)
 	host, ports, hasPorts := splitEntry(entry)
 	var err error
 	if hasPorts {
@@ -60,8 +65,14 @@ func compileEntry(entry string) (hostRule, error) {
 	default:
 		err = r.setHost(host)
 	}
+	if err == nil && r.private && (r.kind == anything || r.kind == prefix) {
+		err = errors.New(atPrivate + " is for names: which private addresses they have does not matter then")
+	}
 	return r, err
 }
+
+// atPrivate ends an entry of names that may have private addresses.
+const atPrivate = "@private"
 
 // splitEntry takes the ports off an entry. More than one colon without brackets
 // is an IPv6 address without a port.
@@ -168,6 +179,6 @@ func (r hostRule) coversPort(port uint16) bool {
 // IsLocalhost reports whether an entry names localhost, which is for a tool its own
 // loopback.
 func IsLocalhost(entry string) bool {
-	name, _, _ := strings.Cut(entry, ":")
+	name, _, _ := strings.Cut(strings.TrimSuffix(entry, atPrivate), ":")
 	return strings.EqualFold(strings.TrimSuffix(name, "."), "localhost")
 }

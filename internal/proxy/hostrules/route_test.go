@@ -43,7 +43,7 @@ func TestTheHostsOwnAddressTakesAnEntryOfThatOneAddress(t *testing.T) {
 			{c.alone, RouteLocal, Allow}, {c.alone, RouteUnknown, Allow}, {c.alone, RouteShared, Deny}, {c.alone, RouteRemote, Allow},
 		} {
 			rules := mustCompile(t, tt.allow, "")
-			if d := rules.Address(a, 443, tt.route); d.Outcome != tt.want || (d.Why == "") != (tt.want == Allow) {
+			if d := rules.Address(Host{}, a, 443, tt.route); d.Outcome != tt.want || (d.Why == "") != (tt.want == Allow) {
 				t.Errorf("allow %q: %s, route %d: %+v", tt.allow, a, tt.route, d)
 			}
 			datagrams := Datagrams{rules: rules}
@@ -53,7 +53,7 @@ func TestTheHostsOwnAddressTakesAnEntryOfThatOneAddress(t *testing.T) {
 		}
 	}
 	for _, loopback := range []string{"127.0.0.1", "127.1.2.3"} { // local to every host
-		if d := mustCompile(t, "127.0.0.0/8", "").Address(netip.MustParseAddr(loopback), 443, RouteLocal); d.Outcome != Allow {
+		if d := mustCompile(t, "127.0.0.0/8", "").Address(Host{}, netip.MustParseAddr(loopback), 443, RouteLocal); d.Outcome != Allow {
 			t.Errorf("%s: %+v", loopback, d)
 		}
 	}
@@ -63,10 +63,10 @@ func TestTheHostsOwnAddressTakesAnEntryOfThatOneAddress(t *testing.T) {
 func TestAMetadataServiceTakesAnEntryOfThatOneAddress(t *testing.T) {
 	for _, addr := range []string{"169.254.169.254", "169.254.170.2", "169.254.42.42", "169.254.0.23", "100.100.100.200", "168.63.129.16", "192.0.0.192", "192.80.8.124", "fd00:ec2::254", "fd20:ce::254", "fd00:42::42", "fd00:a9fe:a9fe::1", "fe80::a9fe:a9fe", "fd00:c1::a9fe:a9fe", "100.96.0.96", "100.80.80.80"} {
 		a := netip.MustParseAddr(addr)
-		if d := mustCompile(t, "* 0.0.0.0/0 ::/0 169.254.0.0/16 100.64.0.0/10 192.0.0.0/24 192.80.8.0/24 fd00::/8 fe80::/10", "").Address(a, 80, RouteRemote); d.Outcome != Deny {
+		if d := mustCompile(t, "* 0.0.0.0/0 ::/0 169.254.0.0/16 100.64.0.0/10 192.0.0.0/24 192.80.8.0/24 fd00::/8 fe80::/10", "").Address(Host{}, a, 80, RouteRemote); d.Outcome != Deny {
 			t.Errorf("%s: %+v", a, d)
 		}
-		if d := mustCompile(t, addr, "").Address(a, 80, RouteRemote); d.Outcome != Allow {
+		if d := mustCompile(t, addr, "").Address(Host{}, a, 80, RouteRemote); d.Outcome != Allow {
 			t.Errorf("%s, which an entry names: %+v", a, d)
 		}
 	}

@@ -45,6 +45,7 @@ type RuleError struct {
 //	10.0.0.0/8             addresses, which may be private ones
 //	10.1.2.3:22            one address, one port
 //	[::1]:80               the same for IPv6
+//	example.com:443@private  and where that name has a private address (RFC 1918, RFC 4193)
 //
 // Deny entries win. The error is a [*RuleError].
 func Compile(allow, deny []string) (Rules, error) {
@@ -85,7 +86,9 @@ func (r Rules) Target(h Host, port uint16) Decision {
 // host's own addresses need an entry of that one address, in whatever range they are, and so do metadata services, and all that are not the public
 // Internet's where the route is not known. Others that are not the public Internet's (private, shared, link-local, those that embed an IPv4 address
 // to be translated), and loopback, need an entry that lies within their range. What is sent to several hosts at once is not opened.
-func (r Rules) Address(a netip.Addr, port uint16, route Route) Decision {
+//
+// Private addresses of other hosts are opened, too, to a host that an entry with @private names.
+func (r Rules) Address(h Host, a netip.Addr, port uint16, route Route) Decision {
 	a = a.Unmap()
 	if !a.IsValid() || a.Zone() != "" {
 		return Decision{Why: "it is not an address"}
@@ -96,6 +99,7 @@ func (r Rules) Address(a netip.Addr, port uint16, route Route) Decision {
 		}
 	}
 	what, _ := special(a)
+	byName := what == "private" && a.IsPrivate() && route == RouteRemote && h.name != ""
 	alone := false // only an entry of the one address opens it
 	switch {
 	case route == RouteShared:
@@ -107,9 +111,15 @@ func (r Rules) Address(a netip.Addr, port uint16, route Route) Decision {
 		what, alone = "perhaps of the host itself, which the kernel does not tell", true
 	}
 	for _, e := range r.allow {
+		if byName && e.private && e.matches(h) && e.hasPort(port) {
+			return Decision{Outcome: Allow, Rule: e.text}
+		}
 		if e.kind == prefix && e.prefix.Contains(a) && e.hasPort(port) && e.admits(a) && (!alone || e.prefix.IsSingleIP()) {
 			return Decision{Outcome: Allow, Rule: e.text}
 		}
+	}
+	if byName {
+		return Decision{Why: fmt.Sprintf("%s, or %q", whySpecial(a, what), JoinHostPort(h, max(port, 1))+atPrivate)}
 	}
 	if what != "" {
 		return Decision{Why: whySpecial(a, what)}

@@ -80,6 +80,58 @@ func TestTargets(t *testing.T) {
 	}
 }
 
+func TestANameMayHavePrivateAddresses(t *testing.T) {
+	for _, c := range []struct {
+		allow, deny, host, addr string
+		route                   Route
+		want                    Outcome
+	}{
+		{"mirror.example:443@private", "", "Mirror.example.", "10.1.2.3", RouteRemote, Allow},
+		{"mirror.example@private", "", "mirror.example", "172.16.0.1", RouteRemote, Allow},
+		{"mirror.example@private", "", "mirror.example", "::ffff:192.168.1.1", RouteRemote, Allow},
+		{"mirror.example@private", "", "mirror.example", "fd00::8", RouteRemote, Allow},
+		{"mirror.example@private", "", "mirror.example", "93.184.216.34", RouteRemote, Allow},
+		{"*.example@private", "", "a.mirror.example", "10.1.2.3", RouteRemote, Allow},
+		{"mirror.example", "", "mirror.example", "10.1.2.3", RouteRemote, Deny},
+		{"mirror.example:80@private", "", "mirror.example", "10.1.2.3", RouteRemote, Deny},
+		{"mirror.example@private *", "", "other.example", "10.1.2.3", RouteRemote, Deny},
+		{"mirror.example@private *", "", "a.mirror.example", "10.1.2.3", RouteRemote, Deny},
+		{"mirror.example@private *", "", "10.1.2.3", "10.1.2.3", RouteRemote, Deny},
+		{"mirror.example@private", "10.0.0.0/8", "mirror.example", "10.1.2.3", RouteRemote, Deny},
+		{"mirror.example@private", "", "mirror.example", "10.1.2.3", RouteLocal, Deny},
+		{"mirror.example@private", "", "mirror.example", "10.1.2.3", RouteUnknown, Deny},
+		{"mirror.example@private", "", "mirror.example", "10.1.2.255", RouteShared, Deny},
+		{"mirror.example@private", "", "mirror.example", "127.0.0.1", RouteRemote, Deny},
+		{"mirror.example@private", "", "mirror.example", "::1", RouteLocal, Deny},
+		{"mirror.example@private", "", "mirror.example", "169.254.169.254", RouteRemote, Deny},
+		{"mirror.example@private", "", "mirror.example", "fd00:ec2::254", RouteRemote, Deny},
+		{"mirror.example@private", "", "mirror.example", "169.254.1.1", RouteRemote, Deny},
+		{"mirror.example@private", "", "mirror.example", "fe80::1", RouteRemote, Deny},
+		{"mirror.example@private", "", "mirror.example", "fec0::1", RouteRemote, Deny},
+		{"mirror.example@private", "", "mirror.example", "100.64.0.1", RouteRemote, Deny},
+		{"localhost@private", "", "localhost", "127.0.0.1", RouteLocal, Deny},
+	} {
+		h, err := ParseHost(c.host)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := mustCompile(t, c.allow, c.deny).Address(h, netip.MustParseAddr(c.addr), 443, c.route); d.Outcome != c.want || (d.Why == "") != (c.want == Allow) {
+			t.Errorf("allow %q deny %q: %s at %s, route %v: %+v", c.allow, c.deny, c.host, c.addr, c.route, d)
+		}
+	}
+	for _, entry := range []string{"*@private", "*:443@private", "10.0.0.0/8@private", "10.1.2.3@private", "[fd00::1]:443@private", "a.example@private:443", "a.example@public", "@private"} {
+		if _, err := Compile([]string{entry}, nil); err == nil {
+			t.Errorf("%q is an entry", entry)
+		}
+	}
+	if _, err := Compile(nil, []string{"a.example@private"}); err == nil {
+		t.Error("it denies")
+	}
+	if _, err := CompileDatagrams([]string{"a.example:53@private"}, nil, nil); err == nil {
+		t.Error("it is for datagrams")
+	}
+}
+
 func TestAddressesAfterTheLookup(t *testing.T) {
 	for _, c := range []struct {
 		allow, deny, addr string
@@ -96,7 +148,7 @@ func TestAddressesAfterTheLookup(t *testing.T) {
 		{"127.0.0.1", "", "127.0.0.1", Allow},
 		{"127.0.0.0/8", "", "127.0.0.1", Allow},
 	} {
-		if d := mustCompile(t, c.allow, c.deny).Address(netip.MustParseAddr(c.addr), 443, RouteRemote); d.Outcome != c.want || (d.Why == "") != (c.want == Allow) {
+		if d := mustCompile(t, c.allow, c.deny).Address(Host{}, netip.MustParseAddr(c.addr), 443, RouteRemote); d.Outcome != c.want || (d.Why == "") != (c.want == Allow) {
 			t.Errorf("allow %q deny %q: %s: %+v", c.allow, c.deny, c.addr, d)
 		}
 	}
@@ -104,11 +156,11 @@ func TestAddressesAfterTheLookup(t *testing.T) {
 		"192.0.0.1", "192.0.2.1", "192.88.99.1", "192.168.1.1", "198.18.0.1", "198.51.100.1", "203.0.113.1", "224.0.0.1", "239.1.1.1", "240.0.0.1", "255.255.255.255",
 		"::", "::1", "::7f00:1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "64:ff9b::7f00:1", "64:ff9b::808:808", "64:ff9b:1::1", "100::1", "2001::1", "2001:db8::1", "2002:7f00:1::", "3fff::1",
 		"fc00::1", "fd00:ec2::254", "fe80::1", "fec0::1", "ff02::1", "5f00::1", "4000::1", "fe80::1%eth0"} {
-		if d := mustCompile(t, "*", "").Address(netip.MustParseAddr(a), 443, RouteRemote); d.Outcome != Deny {
+		if d := mustCompile(t, "*", "").Address(Host{}, netip.MustParseAddr(a), 443, RouteRemote); d.Outcome != Deny {
 			t.Errorf("%s: %+v", a, d)
 		}
 	}
-	if d := (Rules{}).Address(netip.Addr{}, 1, RouteRemote); d.Outcome != Deny {
+	if d := (Rules{}).Address(Host{}, netip.Addr{}, 1, RouteRemote); d.Outcome != Deny {
 		t.Error("no address is allowed")
 	}
 	if d := (Rules{}).Target(Host{}, 1); d.Outcome != Deny {
@@ -169,8 +221,8 @@ func FuzzRules(f *testing.F) {
 			t.Fatalf("%q allows %s: %+v", entry, h, a)
 		}
 		if addr, ok := h.Addr(); ok && port > 0 {
-			if what, _ := special(addr); what != "" && fmt.Sprint(a.Outcome) != fmt.Sprint(allow.Address(addr, port, RouteRemote).Outcome) {
-				t.Fatalf("%q on %s:%d: %+v before the look-up, %+v after it", entry, h, port, a, allow.Address(addr, port, RouteRemote))
+			if what, _ := special(addr); what != "" && fmt.Sprint(a.Outcome) != fmt.Sprint(allow.Address(Host{}, addr, port, RouteRemote).Outcome) {
+				t.Fatalf("%q on %s:%d: %+v before the look-up, %+v after it", entry, h, port, a, allow.Address(Host{}, addr, port, RouteRemote))
 			}
 		}
 	})

@@ -89,5 +89,5 @@ func (d Datagrams) Address(a netip.Addr, port uint16, route Route) Decision {
 	if !isUnicast(a) {
 		return Decision{Why: fmt.Sprintf("%s is not one host's", a)}
 	}
-	return d.rules.Address(a, port, route)
+	return d.rules.Address(HostOf(a), a, port, route)
 }

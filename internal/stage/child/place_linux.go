@@ -32,6 +32,8 @@ func layoutOp(nr uint32, a, b uintptr) (uintptr, uintptr) {
 		return makePath(a, b)
 	case wire.OpIsFile:
 		return isFile(a, b)
+	case wire.OpCover:
+		return 0, cover(a, b)
 	case wire.OpMode:
 		return setMode(a, b)
 	case wire.OpNoUsers:
@@ -233,6 +235,30 @@ func sameText(off uint32, n uintptr) bool {
 		}
 	}
 	return *(*byte)(atPlan(off + uint32(n))) == 0
+}
+
+// cover carries out OpCover. What lies at the path may be a tree that a hostile tool has written: a symbolic link on the
+// way is refused, never followed (CVE-2026-87766 in bubblewrap). What is renamed over or removed once it is open takes no
+// mount (ENOENT): the path is opened anew, so that ENOENT means that nothing is there.
+//
+//go:norace
+//go:nocheckptr
+func cover(tree, path uintptr) uintptr {
+	const emptyPaths = 0x44 // MOVE_MOUNT_F_EMPTY_PATH|MOVE_MOUNT_T_EMPTY_PATH
+	for range mostTries {
+		st.how = [3]uint64{lookUp, 0, resolveInRoot | resolveNoMagic | resolveNoLinks}
+		fd, errno := sys.Call(sys.SYS_OPENAT2, uintptr(st.reg[wire.RegRoot]), path, sys.Addr(&st.how), unsafe.Sizeof(st.how), 0, 0)
+		if errno != 0 {
+			return errno
+		}
+		empty := sys.Addr(&st.how[1]) // a zero byte
+		_, errno = sys.Call(sys.SYS_MOVE_MOUNT, tree, empty, fd, empty, emptyPaths, 0)
+		closeLater(fd)
+		if errno != uintptr(syscall.ENOENT) {
+			return errno
+		}
+	}
+	return uintptr(syscall.EAGAIN)
 }
 
 // isFile carries out OpIsFile.

@@ -114,6 +114,7 @@ const (
 	OpSignalWitness                  // kill(the witness, 0): may init signal it?
 	OpRule                           // add the rule of the access arg0 below descriptor arg1 to the ruleset in RegRuleset
 	OpCloseLater                     // in init: close descriptor arg0, by one call with others, before init's ops end
+	OpCover                          // move the mount of descriptor arg0 over what is at path arg1 of the new root, without links
 	OpNumber                         // append the number of descriptor arg0 to the text at arg1, after a colon unless it is the first
 )
 
