@@ -209,7 +209,8 @@
 //     namespace and root, and be in the same Landlock domain, but for terminals and ports: what the tool may do by these calls is what the
 //     supervisor may do. A process of the sandbox that confines itself further (Landlock, a seccomp rule on the arguments of open) is not
 //     held to that in the calls served here. In another mount namespace every served call is EACCES.
-//   - The record lasts as long as its Sandbox: a name that one Sandbox's tool takes from the user's directory is an ordinary one to the next. The user's
+//   - The record lasts as long as its Sandbox: a name that one Sandbox's tool takes from the user's directory is an ordinary one to the next, or to another at the same time. A
+//     directory of the user's in a tree of the tool's loses its name with that tree: what is made at its path, when the tree has been renamed or removed, is the tool's. The user's
 //     files in a directory that the tool has made are the tool's to change, and a link at a name where the user had none leads anywhere.
 //   - Two sandboxes on one directory have two supervisors: a rename by one can come between the check and the act of the other. What
 //     was made then is taken back, after a moment in which it was there.
