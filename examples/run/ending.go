@@ -26,7 +26,7 @@ func endingOf(state *os.ProcessState) ending {
 // a stack trace; a shell in its place does not.
 func dieBy(s syscall.Signal) {
 	number := strconv.Itoa(int(s))
-	status := strconv.Itoa(128 + int(s)) // what a shell reports of such a tool
+	status := strconv.Itoa(128 + int(s))                                                                       // what a shell reports of such a tool
 	syscall.Exec("/bin/sh", []string{"sh", "-c", "ulimit -c 0; kill -" + number + " $$; exit " + status}, nil) // ignored, as by nohup, it does not kill
 	os.Exit(128 + int(s))
 }
