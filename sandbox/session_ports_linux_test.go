@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
@@ -39,12 +40,15 @@ func TestKernelWaitPortReturnsWhenAServerListens(t *testing.T) {
 		}
 		over, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := s.WaitPort(over, port); !errors.Is(err, context.Canceled) {
+		if err := s.WaitPort(over, port); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "nothing listens") {
 			t.Errorf("before it listens: %v", err)
 		}
 		begin.Write([]byte{1})
 		if err := s.WaitPort(t.Context(), port); err != nil {
 			t.Fatal(err)
+		}
+		if err := s.WaitPort(over, port+1); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "listen at tcp 127.") || !strings.Contains(err.Error(), fmt.Sprint(":", port, ":")) {
+			t.Errorf("another port than that of the server: %v", err)
 		}
 		c, err := s.DialInside(t.Context(), port)
 		if err != nil {

@@ -26,14 +26,19 @@ func endingOf(state *os.ProcessState) ending {
 // a stack trace; a shell in its place does not.
 func dieBy(s syscall.Signal) {
 	number := strconv.Itoa(int(s))
-	syscall.Exec("/bin/sh", []string{"sh", "-c", "ulimit -c 0; kill -" + number + " $$"}, nil)
-	os.Exit(128 + int(s)) // what a shell reports of such a tool
+	status := strconv.Itoa(128 + int(s))                                                                       // what a shell reports of such a tool
+	syscall.Exec("/bin/sh", []string{"sh", "-c", "ulimit -c 0; kill -" + number + " $$; exit " + status}, nil) // ignored, as by nohup, it does not kill
+	os.Exit(128 + int(s))
 }
 
-// catch begins to collect the signals that would end this program.
+// catch begins to collect the signals that would end this program. Those that it was started to ignore, as by nohup, stay so.
 func catch() chan os.Signal {
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM} {
+		if !signal.Ignored(s) {
+			signal.Notify(signals, s)
+		}
+	}
 	return signals
 }
 

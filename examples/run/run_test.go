@@ -196,3 +196,47 @@ func TestInputAndSignalsReachTheTool(t *testing.T) {
 		t.Errorf("it ended as %v", cmd.ProcessState)
 	}
 }
+
+// TestIgnoredSignalsStayIgnored, as under nohup: the tool goes on, and a tool that such a signal does end is no success.
+func TestIgnoredSignalsStayIgnored(t *testing.T) {
+	kerneltest.Need(t, kerneltest.HasUserNamespaces)
+	ignoring := func(script string) *exec.Cmd {
+		cmd := program(t, "--", "sh", "-c", script)
+		cmd.Args = append([]string{"sh", "-c", `trap "" HUP INT; exec "$0" "$@"`, cmd.Path}, cmd.Args[1:]...)
+		cmd.Path = "/bin/sh"
+		return cmd
+	}
+	cmd := ignoring(`echo ready; read line; exit 7`)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line := make([]byte, 6)
+	if _, err := stdout.Read(line); err != nil || string(line) != "ready\n" {
+		t.Fatalf("%v: %q", err, line)
+	}
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT} {
+		if err := cmd.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stdin.Write([]byte("on\n"))
+	cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 7 {
+		t.Errorf("it ended as %v", cmd.ProcessState)
+	}
+	if exec.Command("env", "--default-signal=HUP", "true").Run() != nil {
+		t.Skip("env has no --default-signal (coreutils 8.31)")
+	}
+	cmd = ignoring(`exec env --default-signal=HUP sh -c 'kill -HUP $$'`)
+	if cmd.Run(); cmd.ProcessState.ExitCode() != 128+int(syscall.SIGHUP) {
+		t.Errorf("of a tool that SIGHUP has ended, where SIGHUP is ignored: %v", cmd.ProcessState)
+	}
+}

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/errtext"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 )
 
@@ -39,11 +41,27 @@ func (n *Session) WaitPort(ctx context.Context, port uint16) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("sandbox: port %d of the session: %w", port, errors.Join(ctx.Err(), err))
+			return fmt.Errorf("sandbox: port %d of the session, in which %s: %w", port, n.listening(), errors.Join(ctx.Err(), err))
 		case <-n.ended:
 		case <-tick.C:
 		}
 	}
+}
+
+// listening says at which addresses its processes listen.
+func (n *Session) listening() string {
+	ports, err := n.Ports()
+	if err != nil {
+		return "it is not known what listens"
+	}
+	var list []string
+	for _, p := range ports {
+		list = append(list, p.Protocol+" "+netip.AddrPortFrom(p.Address, p.Port).String())
+	}
+	if len(list) == 0 {
+		return "nothing listens"
+	}
+	return "processes listen at " + errtext.Shorten(strings.Join(list, ", "))
 }
 
 // mayListen refuses to wait for servers where no tool can serve: without a network namespace and without a supervisor for that.
