@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/proxy/clientenv"
 	"github.com/holdfast-dev/holdfast/internal/proxy/hostrules"
@@ -32,14 +33,14 @@ const minPlaceholder = len(placeholderPrefix) + 13
 var likePlaceholder = regexp.MustCompile(placeholderPrefix + `(?:[2-7][a-z2-7]{12}|[a-z2-7]{26})[a-z2-7]*`)
 
 // placeholderKey makes placeholders that a tool cannot hold its guesses of a secret against.
-var placeholderKey = rand.Text()
+var placeholderKey = sync.OnceValue(rand.Text) // not when the package is imported
 
 // placeholderOf returns the placeholder of a credential, the same for all proxies of a scope: a tool may keep it in a file. It is as long as
 // the secret where that is long enough, so that an answer that reflects the secret keeps its length, and has the placeholder in it.
 func placeholderOf(scope string, c policy.Credential) string {
 	text := []byte(placeholderPrefix)
 	for i := 0; len(text) < max(len(c.Secret), minPlaceholder); i++ {
-		mac := hmac.New(sha256.New, []byte(placeholderKey))
+		mac := hmac.New(sha256.New, []byte(placeholderKey()))
 		fmt.Fprintf(mac, "%q %q %q %d", scope, c.Name, c.Secret, i)
 		text = base32.StdEncoding.WithPadding(base32.NoPadding).AppendEncode(text, mac.Sum(nil))
 	}
