@@ -115,6 +115,30 @@ func TestKernelDecideGivesAFile(t *testing.T) {
 	})
 }
 
+// TestKernelAnAnswerForTheRunIsTheSessions: its other commands, and its Files, do not ask again.
+func TestKernelAnAnswerForTheRunIsTheSessions(t *testing.T) {
+	eachWall(t, allSets, func(t *testing.T, w walls) {
+		a := &asked{answer: always(policy.Verdict{Allow: true, For: policy.Run})}
+		s, base := decidingSandbox(t, w, a, nil)
+		n, err := s.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer n.Close()
+		file := filepath.Join(base, "secret", "0", "plain")
+		for range 2 {
+			c := n.Command("/bin/cat", file)
+			c.Dir = "/"
+			if out, err := c.CombinedOutput(); string(out) != "original\n" || err != nil {
+				t.Fatalf("%q, %v\n%s", out, err, c.Report())
+			}
+		}
+		if got := a.take(); !slices.Equal(got, []string{"read " + file}) {
+			t.Errorf("asked %q", got)
+		}
+	})
+}
+
 // TestKernelDecideGivesAFileToBeWritten: appended to, and by a link; what is there already, not more.
 func TestKernelDecideGivesAFileToBeWritten(t *testing.T) {
 	eachWall(t, allSets, func(t *testing.T, w walls) {

@@ -122,6 +122,31 @@ func TestKernelAnOwnEnvIsNoGateForACredential(t *testing.T) {
 	})
 }
 
+// TestKernelAPlaceholderIsTheSandboxs: a tool may keep it in a file for the next command. Another Sandbox has another one.
+func TestKernelAPlaceholderIsTheSandboxs(t *testing.T) {
+	eachWall(t, allSets[:1], func(t *testing.T, w walls) {
+		var said []string
+		for range 2 {
+			s := networkSandbox(t, w, func(p *Policy) {
+				p.Network.Hosts = []string{"a.example"}
+				p.Network.Credentials = []policy.Credential{{Name: "TOKEN", Secret: "hunter-two", Hosts: []string{"a.example"}, Place: policy.PlaceBearer}}
+			})
+			for range 2 {
+				c := s.Command("/bin/sh", "-c", `echo "$TOKEN"`)
+				c.Dir = "/"
+				out, err := c.Output()
+				if err != nil || !strings.HasPrefix(string(out), "holdfast-") {
+					t.Fatalf("%q, %v", out, err)
+				}
+				said = append(said, string(out))
+			}
+		}
+		if said[0] != said[1] || said[2] != said[3] || said[0] == said[2] {
+			t.Errorf("%q", said)
+		}
+	})
+}
+
 // TestKernelNoProxyIsNamedThatCannotBeReached: the harness's own proxies, such as those of a sandbox around it, are named to a tool that has the harness's
 // network, and to one whose policy says so.
 func TestKernelNoProxyIsNamedThatCannotBeReached(t *testing.T) {
