@@ -100,7 +100,7 @@ func newStage(dir string) (*stage, error) {
 
 // files makes the workspace and what lies outside of it.
 func (s *stage) files() error {
-	for _, d := range []string{filepath.Join(s.WS, ".git", "hooks"), filepath.Join(s.Outside, "empty"), filepath.Join(s.Outside, "moved")} {
+	for _, d := range []string{filepath.Join(s.WS, ".git", "hooks"), filepath.Join(s.WS, "a", "b"), filepath.Join(s.Outside, "empty"), filepath.Join(s.Outside, "moved")} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return err
 		}

@@ -8,7 +8,7 @@ import (
 )
 
 // ownedBy is not known here.
-func ownedBy(fs.FileInfo, bool) bool { return false }
+func ownedBy(fs.FileInfo, bool, bool) bool { return false }
 
 func writableByOthers(fs.FileInfo) bool { return true }
 

@@ -57,7 +57,7 @@ func (p *Places) HoldsIn(dir string) bool { return p.holds(dir, dir) }
 
 // Own reports whether what stands at a canonical path, and every directory from top on, which may be one with the
 // sticky bit, is root's or the user's and cannot be written by others.
-func (p *Places) Own(at, top string) bool { return p.kept(at, top, true) }
+func (p *Places) Own(at, top string) bool { return p.kept(at, top, true, false) }
 
 // Toolchain returns the directory of Toolchains, below the home, that a canonical path lies in; "" if it lies in none,
 // or is not held.
@@ -74,22 +74,22 @@ func (p *Places) Toolchain(at string) string {
 // path, which is dir or lies in it.
 func (p *Places) holds(dir, at string) bool {
 	if p.home != "" && pathrule.Within(dir, p.home) {
-		return p.belowHome(dir) && p.kept(at, p.home, true)
+		return p.belowHome(dir) && p.kept(at, p.home, true, false)
 	}
-	own := pathrule.WithinAny(dir, owned)
-	if os.Geteuid() == 0 && !own && !pathrule.WithinAny(dir, System) && !slices.Contains(around, dir) {
+	own, system := pathrule.WithinAny(dir, owned), pathrule.WithinAny(dir, System) || slices.Contains(around, dir)
+	if os.Geteuid() == 0 && !own && !system {
 		return false // its tools are root, too
 	}
-	return p.kept(at, "/", own)
+	return p.kept(at, "/", own, system)
 }
 
 // kept reports whether what stands at a path and every directory from there to top is root's, or with own this user's,
 // and cannot be written by others. In a directory around it the sticky bit keeps others from replacing what is not
 // theirs (inode(7), S_ISVTX).
-func (p *Places) kept(at, top string, own bool) bool {
+func (p *Places) kept(at, top string, own, system bool) bool {
 	for sticky := fs.FileMode(0); ; sticky = fs.ModeSticky {
 		info := p.look(at)
-		if info == nil || !ownedBy(info, own) || info.Mode()&(fs.ModeSymlink|sticky) == 0 && writableByOthers(info) {
+		if info == nil || !ownedBy(info, own, system) || info.Mode()&(fs.ModeSymlink|sticky) == 0 && writableByOthers(info) {
 			return false
 		}
 		if at == top || at == "/" {
