@@ -23,8 +23,9 @@ type figure struct {
 const mostFiles = 12
 
 var longCycles = map[string]int{
-	"sandbox":         6,
-	"internal/runner": 6,
+	"sandbox":              6,
+	"internal/runner":      7,
+	"internal/stage/child": 13,
 }
 
 // TestFigures measures the module: go test -run TestFigures -v ./internal/archtest prints the table.
@@ -56,7 +57,7 @@ func sizes(t *testing.T) []figure {
 			proxy += strings.Count(f.text, "\n")
 		}
 	}
-	return []figure{{"lines of internal/proxy with its packages", proxy, 8_431, 6_000}}
+	return []figure{{"lines of internal/proxy with its packages", proxy, 8_600, 6_000}}
 }
 
 // cycles looks for the longest cycle of files in each package.

@@ -28,8 +28,8 @@ func preparedRun(t *testing.T) []figure {
 		args             []string
 		functions, files int
 	}{
-		{"a prepared Run", nil, 98, 25},
-		{"a prepared Run with Network.Explain", []string{"explain"}, 104, 27},
+		{"a prepared Run", nil, 102, 28},
+		{"a prepared Run with Network.Explain", []string{"explain"}, 108, 30},
 	} {
 		var made [3]string
 		for i, name := range []string{"workspace", "counters", "unused"} {

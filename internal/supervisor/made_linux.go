@@ -16,7 +16,7 @@ func ShareMade(s *State, address uintptr, fd int) { s.record, s.recordFD = addre
 
 //go:norace
 //go:nocheckptr
-func (s *State) madeTable() *madeTable { return *(**madeTable)(unsafe.Pointer(&s.record)) }
+func (s *State) recorded() *madeTable { return *(**madeTable)(unsafe.Pointer(&s.record)) }
 
 // find returns the slot of an entry, of a name if key is its hash; nil: there is none.
 //
@@ -54,7 +54,7 @@ func (s *State) kindSeen() uint32 {
 	if s.record == 0 || s.seen.mask&statxBirth == 0 || uint32(s.seen.mode)&syscall.S_IFMT != syscall.S_IFDIR {
 		return slotNone
 	}
-	if e := s.madeTable().find(s.devSeen(), s.seen.ino, 0, false); e != nil && e.key == s.bornSeen() {
+	if e := s.recorded().find(s.devSeen(), s.seen.ino, 0, false); e != nil && e.key == s.bornSeen() {
 		return e.kind
 	}
 	return slotNone
@@ -79,7 +79,7 @@ func (s *State) enterMade(kind, dev uint32, ino, key, who uint64) bool {
 	if !s.lockMade(true) {
 		return false
 	}
-	t := s.madeTable()
+	t := s.recorded()
 	e := t.find(dev, ino, key, kind == slotName)
 	at := slotOf(dev, ino, key, kind == slotName)
 	for i := uint64(0); i < madeWindow && e == nil; i++ {
@@ -118,7 +118,7 @@ func (s *State) forgetMade(dev uint32, ino uint64) {
 	if !s.lockMade(true) {
 		return // a number with another time of birth counts as no entry
 	}
-	t := s.madeTable()
+	t := s.recorded()
 	if e := t.find(dev, ino, 0, false); e != nil {
 		t.made -= isKind(e.kind, slotMade)
 		e.kind = slotGone
@@ -247,7 +247,7 @@ func (s *State) afterMade() int {
 //go:norace
 func (s *State) isOld(sp *resolvedPath) bool {
 	s.oldWho = 0
-	t := s.madeTable()
+	t := s.recorded()
 	if t.full != 0 || t.olds == 0 || sp.dir < 0 {
 		return t.full != 0
 	}

@@ -195,7 +195,7 @@ func TestTheRecordKeepsWhatFits(t *testing.T) {
 	defer unix.Munmap(b)
 	s := new(State)
 	ShareMade(s, uintptr(unsafe.Pointer(&b[0])), int(f.Fd()))
-	table, kept := s.madeTable(), 0
+	table, kept := s.recorded(), 0
 	for i := range uint64(madeMost + 1000) {
 		if s.enterMade(slotMade, 7, i, i+1, 0) {
 			kept++
@@ -245,7 +245,7 @@ func TestALargeTreesNamesFit(t *testing.T) {
 		if i >= 60000 {
 			ino, name = 1e6+(i-60000)/100*100, fmt.Sprintf("l%d\x00\x00\x00", i%100)
 		}
-		if !s.enterMade(slotName, 7, ino, nameHash([]byte(name)), i) || s.madeTable().full != 0 {
+		if !s.enterMade(slotName, 7, ino, nameHash([]byte(name)), i) || s.recorded().full != 0 {
 			t.Fatalf("name %d does not fit", i)
 		}
 	}
