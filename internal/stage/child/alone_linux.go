@@ -17,9 +17,9 @@ import (
 // Where the user's queue of signals is full the kernel forgets who has sent one; then a tool can have init do what it
 // could do itself, since whom it may signal are init and its own children.
 
-// childrensSignals are those that are passed on: not those that a fault raises, nor those of job control.
-const childrensSignals = 1<<(syscall.SIGHUP-1) | 1<<(syscall.SIGINT-1) | 1<<(syscall.SIGQUIT-1) | 1<<(syscall.SIGABRT-1) |
-	1<<(syscall.SIGUSR1-1) | 1<<(syscall.SIGUSR2-1) | 1<<(syscall.SIGALRM-1) | 1<<(syscall.SIGTERM-1)
+// childrensSignals are those that are passed on: those by which harnesses end a process. One that a program counts, such as SIGUSR1, is not:
+// a signal to the whole group could come twice.
+const childrensSignals = 1<<(syscall.SIGHUP-1) | 1<<(syscall.SIGINT-1) | 1<<(syscall.SIGQUIT-1) | 1<<(syscall.SIGTERM-1)
 
 // toChildren marks the number of a signal that the stage sends: it is for the tool's children.
 const toChildren = 0x80
