@@ -118,6 +118,9 @@ func TestKernelDecideGivesAFile(t *testing.T) {
 // TestKernelAnAnswerForTheRunIsTheSessions: its other commands, and its Files, do not ask again.
 func TestKernelAnAnswerForTheRunIsTheSessions(t *testing.T) {
 	eachWall(t, allSets, func(t *testing.T, w walls) {
+		if w.name == noLandlock {
+			w.may = []Bound{policy.BoundProcesses} // a session's commands are kept from each other by Landlock
+		}
 		a := &asked{answer: always(policy.Verdict{Allow: true, For: policy.Run})}
 		s, base := decidingSandbox(t, w, a, nil)
 		n, err := s.Open(t.Context())

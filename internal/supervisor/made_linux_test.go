@@ -142,7 +142,11 @@ func TestKernelMadeTreesOnAnOverlay(t *testing.T) {
 			rules.Roots = append(rules.Roots, Root{Path: dir + "/nested", Fold: true}, Root{Path: dir + "/home", Fold: true, Home: true})
 			layer := filepath.Dir(dir)
 			script(t, layer, self, "mkdir -p lower/app/sub upper work")
-			if out, code := run(t, job{Rules: rules, Dir: dir, UID: self, Layer: layer, Made: record(t, dir), Argv: []string{"bash", "-ec", denied + text}, Env: []string{roleEnv + "=act"}}); code != 0 {
+			out, code := run(t, job{Rules: rules, Dir: dir, UID: self, Layer: layer, Made: record(t, dir), Argv: []string{"bash", "-ec", denied + text}, Env: []string{roleEnv + "=act"}})
+			if code == noOverlay {
+				t.Skip("needs an overlay: " + out)
+			}
+			if code != 0 {
 				t.Fatalf("exit %d of %s\n%s", code, text, out)
 			}
 		})

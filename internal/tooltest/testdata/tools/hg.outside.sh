@@ -2,6 +2,7 @@
 export HGRCPATH= HGUSER=person
 hg init w
 cd w
+mkdir app
 echo 1 >a
 hg commit -q -A -m one
 echo 2 >>a

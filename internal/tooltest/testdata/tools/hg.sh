@@ -11,5 +11,5 @@ hg status
 hg diff
 hg log -T '{desc}\n'
 echo "not committed: $(hg commit -m two 2>&1)"
-echo "no repository made: $(hg init x 2>&1)"
+echo "no repository made: $(hg init app 2>&1)"
 echo >.hg/store/journal 2>/dev/null || echo no journal
