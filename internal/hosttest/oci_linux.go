@@ -97,6 +97,10 @@ func filterOf(text []byte, caps []string) (object, error) {
 		DefaultAction   string
 		DefaultErrnoRet *uint
 		Architectures   []string
+		ArchMap         []struct {
+			Architecture     string
+			SubArchitectures []string
+		}
 		Syscalls        []struct {
 			Names              []string
 			Action             string
@@ -127,7 +131,17 @@ func filterOf(text []byte, caps []string) (object, error) {
 		}
 		rules = append(rules, rule)
 	}
-	f := object{"defaultAction": p.DefaultAction, "syscalls": rules, "architectures": []string{map[string]string{"amd64": "SCMP_ARCH_X86_64", "arm64": "SCMP_ARCH_AARCH64"}[runtime.GOARCH]}}
+	// Numbers of an architecture that is not listed end the thread that calls them.
+	archs := []string{map[string]string{"amd64": "SCMP_ARCH_X86_64", "arm64": "SCMP_ARCH_AARCH64"}[runtime.GOARCH]}
+	for _, a := range p.ArchMap {
+		if a.Architecture == archs[0] {
+			archs = append(archs, a.SubArchitectures...)
+		}
+	}
+	if slices.Contains(p.Architectures, archs[0]) {
+		archs = p.Architectures
+	}
+	f := object{"defaultAction": p.DefaultAction, "syscalls": rules, "architectures": archs}
 	if p.DefaultErrnoRet != nil {
 		f["defaultErrnoRet"] = *p.DefaultErrnoRet
 	}
