@@ -101,7 +101,7 @@ func filterOf(text []byte, caps []string) (object, error) {
 			Architecture     string
 			SubArchitectures []string
 		}
-		Syscalls        []struct {
+		Syscalls []struct {
 			Names              []string
 			Action             string
 			ErrnoRet           *uint
