@@ -155,7 +155,7 @@ func TestKernelAThreadThatCannotFollowIsAnErrorThatNamesIt(t *testing.T) {
 func TestKernelAListenerIsReturnedAndDecidesCalls(t *testing.T) {
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
-			p := mustCompile(t, Off().With(Rule{Names: []string{"setdomainname"}, Action: Notify}), nativeArch(t))
+			p := mustCompile(t, Off().With(Rule{Names: []string{"getpgid"}, Action: Notify}), nativeArch(t))
 			fd, err := p.Load(LoadOptions{Listener: true})
 			if err != nil {
 				t.Fatal(err)
@@ -167,7 +167,7 @@ func TestKernelAListenerIsReturnedAndDecidesCalls(t *testing.T) {
 				t.Errorf("the descriptor is not close-on-exec: %#x, %v", flags, err)
 			}
 			result := make(chan unix.Errno)
-			go func() { result <- invoke(t, "setdomainname", 0, 77) }()
+			go func() { result <- invoke(t, "getpgid", 0, 77) }()
 			var request struct { // struct seccomp_notif, linux/seccomp.h
 				id         uint64
 				pid, flags uint32

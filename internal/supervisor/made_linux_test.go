@@ -109,6 +109,9 @@ func eachMade(t *testing.T, cases []madeCase) {
 				records := map[string]string{"tool": record(t, dir), "other": record(t, dir)}
 				script(t, dir, uid, "mkdir -p app/sub")
 				var steps [][2]string
+				if os.Getenv("SUPERVISOR_WITHOUT_CALLS") != "" { // a socket takes pidfd_getfd(2)
+					c.steps = strings.ReplaceAll(c.steps, `; "$SELF" bind .pdbrc`, "")
+				}
 				for line := range strings.SplitSeq(c.steps, "\n") {
 					if who, text, ok := strings.Cut(line, ": "); ok && (who == "tool" || who == "user" || who == "other") {
 						steps = append(steps, [2]string{who, text})
