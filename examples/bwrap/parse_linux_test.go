@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -93,8 +94,8 @@ func TestBadInputIsAnError(t *testing.T) {
 		{[]string{"--unshare-user", "--info-fd", "3", "--disable-userns", "--userns-block-fd", "3", "true"}, "--disable-userns is not compatible with  --userns-block-fd"},
 		{[]string{"--userns-block-fd", "3", "true"}, "--userns-block-fd requires --unshare-user"},
 		{[]string{"--unshare-user", "--userns-block-fd", "3", "true"}, "--userns-block-fd requires --info-fd"},
-		{[]string{"--uid", "4242", "true"}, "Specifying --uid requires --unshare-user or --userns"},
-		{[]string{"--gid", "4242", "true"}, "Specifying --gid requires --unshare-user or --userns"},
+		{[]string{"--uid", strconv.Itoa(os.Getuid() + 1), "true"}, "Specifying --uid requires --unshare-user or --userns"},
+		{[]string{"--gid", strconv.Itoa(os.Getgid() + 1), "true"}, "Specifying --gid requires --unshare-user or --userns"},
 		{[]string{"--hostname", "x", "true"}, "Specifying --hostname requires --unshare-uts"},
 		{[]string{"--as-pid-1", "true"}, "Specifying --as-pid-1 requires --unshare-pid"},
 		{[]string{"--unshare-pid", "--as-pid-1", "--lock-file", "/a", "true"}, "Specifying --as-pid-1 and --lock-file is not permitted"},

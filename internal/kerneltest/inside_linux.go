@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"runtime"
 	"slices"
 	"sync"
@@ -39,6 +40,11 @@ type childState struct {
 func Main(m *testing.M, needs ...Fact) {
 	beProgram()
 	entered = true
+	for _, s := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM} {
+		if signal.Ignored(s) { // as under nohup(1): a shell among the children could set no trap. A caught one has its default after execve
+			signal.Notify(make(chan os.Signal, 1), s)
+		}
+	}
 	s, err := readSpec()
 	if err == nil && s == nil && !slices.Contains(os.Args, noTest) { // neither a child, nor a process by which a fact asks
 		need(needs)
