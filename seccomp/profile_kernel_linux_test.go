@@ -53,9 +53,15 @@ func TestKernelDefaultRefusesWhatItSays(t *testing.T) {
 	}
 	kerneltest.AsEach(t, func(t *testing.T, as kerneltest.User) {
 		kerneltest.InChild(t, kerneltest.Child{As: as}, func(t *testing.T) {
+			bare := map[string]unix.Errno{} // a container's filter may refuse what Default allows
+			for _, c := range cases {
+				if c.want == 0 {
+					bare[c.what] = invoke(t, c.name, c.args...)
+				}
+			}
 			loadHere(t, Default())
 			for _, c := range cases {
-				if got := invoke(t, c.name, c.args...); got != c.want {
+				if got := invoke(t, c.name, c.args...); got != c.want && (c.want != 0 || got != bare[c.what]) {
 					t.Errorf("%s: %v, want %v", c.what, got, c.want)
 				}
 			}
