@@ -195,7 +195,9 @@ func TestKernelSignalsArriveOnce(t *testing.T) {
 					t.Fatal(err)
 				}
 				l.until("child")
-				l.once("TERM", func() error { return errors.Join(syscall.Kill(init, syscall.SIGTERM), l.cmd.Process.Signal(syscall.SIGTERM)) })
+				l.once("TERM", func() error {
+					return errors.Join(syscall.Kill(init, syscall.SIGTERM), l.cmd.Process.Signal(syscall.SIGTERM))
+				})
 				if _, err := io.WriteString(l.in, "ends\n"); err != nil {
 					t.Fatal(err)
 				}
