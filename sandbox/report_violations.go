@@ -85,7 +85,7 @@ func (r *Report) addRefusals(a runner.Account) {
 
 // shown are the first of the names, in one line.
 func shown(paths []string, more bool) string {
-	slices.Sort(paths)
+	paths = slices.Sorted(slices.Values(paths)) // other reports have the same list
 	end := ""
 	if more || len(paths) > mostShown {
 		paths, end = paths[:min(len(paths), mostShown)], " and more"

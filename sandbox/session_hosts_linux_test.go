@@ -255,6 +255,10 @@ func TestKernelASessionThatBeginsClosedIsOpenedLater(t *testing.T) {
 			if out, err := c.Output(); err != nil || !strings.HasPrefix(string(out), want) {
 				t.Errorf("%s %v, want %s", out, err, want)
 			}
+			// Where every host is denied a JVM is told of no proxy.
+			if told := strings.Contains(strings.Join(c.Environ(), "\n"), "-Dhttp.proxyHost="); told != strings.HasPrefix(want, "200") {
+				t.Errorf("JVMs are told of the proxy: %v, want %s", told, want)
+			}
 			return c.Report()
 		}
 		err := s.SetHosts("allowed.example")

@@ -2,6 +2,7 @@ package commandtest
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/creack/pty"
 	"github.com/holdfast-dev/holdfast/internal/kerneltest"
@@ -38,6 +40,10 @@ while True:
     if 0 in can:
         line = os.read(0, 100)
         if not line:
+            break
+        if line == b"child\n":
+            child = os.posix_spawn("/bin/sleep", ["sleep", "20"], os.environ, setsigdef=[signal.SIGTERM])
+        if line == b"ends\n" and os.waitpid(child, 0)[1] != signal.SIGTERM:
             break
         os.write(1, line)
 `
@@ -179,15 +185,99 @@ func TestKernelSignalsArriveOnce(t *testing.T) {
 			l.once("TERM", func() error { return syscall.Kill(-l.cmd.Process.Pid, syscall.SIGTERM) })
 			l.end(map[string]int{"TERM": 1})
 		})
+		// As psutil's children() and terminate() do. The tool has a child each time,
+		// which SIGTERM ends.
+		t.Run("sent to the process's children and at once to the process", func(t *testing.T) {
+			l := listen(t, s, nil)
+			init := firstChild(t, l.cmd.Process.Pid)
+			for range 20 {
+				if _, err := io.WriteString(l.in, "child\n"); err != nil {
+					t.Fatal(err)
+				}
+				l.until("child")
+				l.once("TERM", func() error {
+					return errors.Join(syscall.Kill(init, syscall.SIGTERM), l.cmd.Process.Signal(syscall.SIGTERM))
+				})
+				if _, err := io.WriteString(l.in, "ends\n"); err != nil {
+					t.Fatal(err)
+				}
+				l.until("ends")
+			}
+			delete(l.heard, "child")
+			delete(l.heard, "ends")
+			l.end(map[string]int{"TERM": 20})
+		})
 		t.Run("many in turn, to process and group", func(t *testing.T) {
 			l := listen(t, s, func(c *sandbox.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} })
 			for range 50 {
 				l.once("USR1", func() error { return l.cmd.Process.Signal(syscall.SIGUSR1) })
-				l.once("USR2", func() error { return syscall.Kill(-l.cmd.Process.Pid, syscall.SIGUSR2) })
+				l.once("TERM", func() error { return syscall.Kill(-l.cmd.Process.Pid, syscall.SIGTERM) })
+				l.once("INT", func() error { return l.cmd.Process.Signal(syscall.SIGINT) })
 			}
-			l.end(map[string]int{"USR1": 50, "USR2": 50})
+			l.end(map[string]int{"USR1": 50, "TERM": 50, "INT": 50})
+		})
+		// Init asks the stage whether it has had the first one, too, and gets the answer when it has the second one already.
+		t.Run("to the group, while the answer about the one before is on its way", func(t *testing.T) {
+			l := listen(t, s, func(c *sandbox.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} })
+			stage := l.cmd.Process.Pid
+			init := firstChild(t, stage)
+			kill := func(pid int, sig syscall.Signal, until func(status string) bool) {
+				t.Helper()
+				if err := syscall.Kill(pid, sig); err != nil {
+					t.Fatal(err)
+				}
+				if pid < 0 {
+					pid = -pid
+				}
+				for !until(statusOf(t, pid)) {
+					time.Sleep(time.Millisecond)
+				}
+			}
+			stopped := func(status string) bool { return strings.Contains(status, "State:\tT") }
+			waits := func(status string) bool { // and has read the signals that it was sent
+				_, pending, _ := strings.Cut(status, "ShdPnd:")
+				set := uint64(0)
+				_, err := fmt.Sscanf(pending, "%x", &set)
+				return err == nil && strings.Contains(status, "State:\tS") && set>>(unix.SIGTERM-1)&1 == 0
+			}
+			kill(init, unix.SIGSTOP, stopped)
+			kill(-stage, unix.SIGTERM, waits)
+			l.until("TERM")
+			kill(stage, unix.SIGSTOP, stopped)
+			kill(init, unix.SIGCONT, waits) // hears the signal, asks, and gets its number
+			kill(init, unix.SIGSTOP, stopped)
+			kill(stage, unix.SIGCONT, waits) // answers
+			kill(-stage, unix.SIGTERM, waits)
+			l.until("TERM")
+			kill(init, unix.SIGCONT, waits)
+			l.once("USR1", func() error { return l.cmd.Process.Signal(syscall.SIGUSR1) })
+			delete(l.heard, "CONT")
+			l.end(map[string]int{"USR1": 1, "TERM": 2})
 		})
 	})
+}
+
+// firstChild returns the child of a process that is in a sandbox.
+func firstChild(t *testing.T, pid int) int {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := 0
+	if _, err := fmt.Sscan(string(text), &child); err != nil {
+		t.Fatalf("the children of %d: %q: %v", pid, text, err)
+	}
+	return child
+}
+
+func statusOf(t *testing.T, pid int) string {
+	t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 func TestKernelTerminalSignalsArriveOnce(t *testing.T) {

@@ -28,6 +28,6 @@ type Account struct {
 	Beyond     uint64             // refusals that Refused has no room for
 	Allowed    []string           // what Files.Decide has allowed, in words
 	Made       supervisor.Names   // protected names that the tool has made in directories of its own
-	Discarded  supervisor.Names   // files that it has left directly in a private HOME or beside the workspace; once the run is over
+	Discarded  supervisor.Names   // files that it has left directly in a private HOME or beside the workspace; once the run, or its session, is over
 	Dots       supervisor.Names   // names that begin with a dot and that no list has, which it has made in other directories
 }

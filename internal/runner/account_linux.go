@@ -19,9 +19,13 @@ func (r *Run) Account() Account {
 		r.follow(&a)
 		a.Refused, a.Beyond = r.judged()
 		a.Allowed = r.refusals.allowed()
+		over, discarded := r.empty, &r.discarded
+		if r.session != nil {
+			over, discarded = r.session.ended, &r.session.discarded
+		}
 		select {
-		case <-r.empty:
-			a.Discarded = r.discarded
+		case <-over:
+			a.Discarded = *discarded
 		default:
 		}
 		if a.Made, a.Dots = r.refusals.made(); a.Sandbox.Policy.Root != nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/pathrule"
 	"github.com/holdfast-dev/holdfast/internal/plan"
 	"github.com/holdfast-dev/holdfast/internal/resolve"
+	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"golang.org/x/sys/unix"
 )
 
-// lookForDiscarded notes the regular files that the tool has left directly in a private HOME or in a private directory around what it can write: most
-// likely it took the place for one that lasts. Names that begin with a dot are settings and caches. It is called when all processes are dead.
-func (r *Run) lookForDiscarded(scratch *os.File) {
-	s := r.sandbox
+// discarded returns the regular files that the tools of a run or a session have left directly in a private HOME or in a private directory around what they
+// can write: most likely they took the place for one that lasts. Names that begin with a dot are settings and caches. It is called when all processes are dead.
+func (s *Sandbox) discarded(scratch *os.File) (found supervisor.Names) {
 	dirs := []string{cmp.Or(s.Policy.Env.Set["HOME"], os.Getenv("HOME"))}
 	for _, w := range s.Policy.Files.Write[:min(len(s.Policy.Files.Write), mostLookedAt)] {
 		dirs = append(dirs, path.Dir(w))
@@ -44,11 +44,13 @@ func (r *Run) lookForDiscarded(scratch *os.File) {
 		for _, e := range entries {
 			at := path.Join(dir, e.Name())
 			if e.Type().IsRegular() && e.Name()[0] != '.' && !slices.ContainsFunc(s.Tree.Entries, func(e resolve.Entry) bool { return e.Path == at }) {
-				r.discarded.List = append(r.discarded.List, at)
+				found.List = append(found.List, at)
 			}
 		}
-		r.discarded.More = r.discarded.More || len(entries) == mostEntries
+		found.More = found.More || len(entries) == mostEntries
 	}
+	slices.Sort(found.List)
+	return found
 }
 
 // mostLookedAt and mostEntries bound what a run's end takes.

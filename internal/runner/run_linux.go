@@ -40,7 +40,7 @@ type contact struct {
 	watching  bool
 	stage     *os.File // its pidfd, while its end is waited for; nil: see awaitStage
 	refusals  refusals
-	discarded supervisor.Names // see lookForDiscarded; set before empty is closed
+	discarded supervisor.Names // of a single command; set before empty is closed
 	stuck     int              // a process that was killed and has not ended; set before empty is closed
 }
 
@@ -94,7 +94,7 @@ func (r *Run) listen() {
 	}
 	r.refusals.begin(r.control.Denials, r.control.Questions, r.sandbox, r.answers(), &r.observer, tell)
 	close(r.told)
-	release, released := r.control.AtEnd(r.lookForDiscarded), make(chan struct{})
+	release, released := r.control.AtEnd(func(scratch *os.File) { r.discarded = r.sandbox.discarded(scratch) }), make(chan struct{})
 	go func() { release(); close(released) }() // the mounts end while the stage does, and what it said is read
 	r.control.Drain()
 	r.control.AwaitEmpty(r.over, stage.MostEnd)
@@ -105,6 +105,9 @@ func (r *Run) listen() {
 	r.own.remove()
 	r.ended = time.Now()
 	if tell != nil {
+		if r.stuck == 0 {
+			<-released
+		}
 		tell()
 		r.tellEnd()
 	}
@@ -369,6 +372,9 @@ func (r *Run) outcome() policy.Ended {
 		e.Err = r.processError(nil).Error()
 	case c.Ended == nil && r.caller.Err() != nil:
 		e.Err = r.caller.Err().Error()
+	}
+	if r.stuck == 0 && r.session == nil {
+		e.Discarded = r.discarded.List
 	}
 	if c.Ended != nil {
 		u := c.Ended.Usage

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/stage"
 	"github.com/holdfast-dev/holdfast/internal/stage/launch"
+	"github.com/holdfast-dev/holdfast/internal/supervisor"
 	"github.com/holdfast-dev/holdfast/sandbox/policy"
 	"golang.org/x/sys/unix"
 )
@@ -43,6 +44,8 @@ type Session struct {
 	copying sync.Once // makes program
 	program *os.File  // a copy of this program's file, for functions
 	failed  error     // why there is none
+
+	discarded supervisor.Names // set before ended is closed
 
 	observer observer
 	drained  chan struct{} // closed: init and all below it have ended
@@ -223,6 +226,8 @@ func (n *Session) connect() (ends []*os.File, err error) {
 
 // follow waits for the session's end.
 func (n *Session) follow() {
+	release, released := n.control.AtEnd(func(scratch *os.File) { n.discarded = n.sandbox.discarded(scratch) }), make(chan struct{})
+	go func() { release(); close(released) }() // the mounts end while the stage does
 	n.control.Drain()
 	close(n.drained)
 	n.mu.Lock()
@@ -235,6 +240,7 @@ func (n *Session) follow() {
 	n.control.AwaitEmpty(nil, stage.MostEnd)
 	close(n.empty)
 	n.release()
+	<-released
 	close(n.ended)
 	if n.sandbox.Policy.Observe != nil {
 		n.tellEnd()
@@ -251,7 +257,7 @@ func (n *Session) tellEnd() {
 	}
 	n.mu.Unlock()
 	s := n.net.Summary().Gateway
-	e := policy.Ended{Status: "session ended", ExitCode: -1, Duration: at.Sub(n.began), Denied: s.Denied, Sent: s.Sent, Received: s.Received}
+	e := policy.Ended{Status: "session ended", ExitCode: -1, Duration: at.Sub(n.began), Denied: s.Denied, Sent: s.Sent, Received: s.Received, Discarded: n.discarded.List}
 	if err := n.err(nil); !errors.Is(err, os.ErrClosed) {
 		e.Err = err.Error()
 	}

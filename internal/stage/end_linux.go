@@ -10,8 +10,8 @@ import (
 )
 
 // AtEnd takes over what the harness keeps of the sandbox's mounts. The function that it returns lets go of them, which ends them, as soon as init is dead, or
-// after Close; any goroutine may call it. That takes the kernel some time. Before, last gets the private tmpfs, or what nothing can be opened in, if a sandbox
-// has mounts. AtEnd is called once AwaitEvidence has returned.
+// after Close; any goroutine may call it. That takes the kernel some time. Before, last gets the private tmpfs, or what nothing can be opened in. AtEnd is called
+// once AwaitEvidence, or of a session AwaitStart, has returned.
 func (c *Control) AtEnd(last func(scratch *os.File)) (release func()) {
 	mounts, init := c.mounts, c.init
 	c.mounts = nil
@@ -19,10 +19,8 @@ func (c *Control) AtEnd(last func(scratch *os.File)) (release func()) {
 		if raw, err := init.SyscallConn(); err == nil {
 			raw.Read(ended)
 		}
-		if mounts != nil {
-			last(mounts)
-			mounts.Close()
-		}
+		last(mounts)
+		mounts.Close() // a nil one does not mind
 	}
 }
 

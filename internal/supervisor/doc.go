@@ -76,6 +76,9 @@
 //	    rename(2) or removal, the record keeps that name. A directory that is made there, or below, counts as not made. Another can be
 //	    renamed to it only if nothing in it is free: itself, or one made so; else EXDEV, on which mv copies. A link stands there only if its text leads, by directories alone,
 //	    to what the tool has not made; a target that is absent, or a file, becomes such a name.
+//	    A look through the tree, which would find it without protected names and enter its directories as not made, would not do: another session's
+//	    supervisor may have found a name free in it and make that after the look, however late, or be killed before it could look again. Each maker of a free name would have to
+//	    hold the record's lock from its judgement to its act.
 //	  - It has room for 65,536 directories. More count as not made. Where one of the user's names does not fit, as while
 //	    the tool removes and remakes a very large tree of the user's, every name counts as kept from then on: nothing new is free, and directories are not renamed (EXDEV).
 //	  - Git directories, names of Rules.Paths, hidden names, and those of kind Ever (.holdfast-*, what the user's configuration has git run in every work tree) are held as before.

@@ -57,6 +57,9 @@ var madeWorks = []madeCase{
 	{"a directory of the user's is made anew, with links to links", `tool: rm -r app; mkdir -p app/bin; ln -s /usr/bin/env app/bin/a; ln -s a app/bin/b; ln -s b app/bin/c; app/bin/c true`},
 	{"a link of the user's is changed", "user: ln -s app current; mkdir app2\ntool: rm current; ln -s app2 current; ln -sfn app current; ln -s app t; mv -T t current"},
 	{"names of the user's are read, and ordinary ones written, in the user's directories", "user: mkdir app/.vscode; echo x > app/.vscode/s\ntool: cat app/.vscode/s; put app/plain; mkdir -p app/.cargo"},
+	{"a new tree is copied to where the user's directory was, as mv and shutil.move do on EXDEV", `tool: rm -r app; mkdir -p new/sub; put new/sub/f; no python3 -c 'import os; os.rename("new", "app")'; python3 -c 'import shutil; shutil.move("new", "app")'; test -e app/sub/f -a ! -e new`},
+	{"a new tree is renamed to where the user's directory was that the user has removed", `user: rm -r app
+tool: mkdir new; put new/f; python3 -c 'import os; os.rename("new", "app")'; put app/.envrc; mkdir new; rm -r app; python3 -c 'import os; os.rename("new", "app")'`},
 	{"exchange of two directories of the tool's", `tool: mkdir -p a b; put a/.envrc; "$SELF" exchange a b; put a/.envrc`},
 }
 

@@ -89,6 +89,10 @@ type Ended struct {
 	Denied   int     `json:"denied"`           // denials, those of one kind counted each
 	Unheld   []Bound `json:"unheld,omitempty"` // bounds that the policy wants and that were not wholly held; the report says why
 	Lost     int     `json:"lost,omitempty"`   // events for which Observe was too slow
+
+	// Discarded are the first of the regular files that a single command, or the commands of a session, had left directly in a private HOME or in a private
+	// directory around the workspace, but for names that begin with a dot. They are gone.
+	Discarded []string `json:"discarded,omitempty"`
 }
 
 // LogValue is the event for package log/slog.
@@ -121,7 +125,7 @@ func (e Event) LogValue() slog.Value {
 	if d := e.Ended; d != nil {
 		attrs = append(attrs, slog.String("status", d.Status), slog.Int("exit_code", d.ExitCode), slog.String("err", d.Err), slog.Duration("duration", d.Duration),
 			slog.Duration("user_time", d.UserTime), slog.Duration("system_time", d.SystemTime), slog.Int64("max_rss", d.MaxRSS),
-			slog.Int64("sent", d.Sent), slog.Int64("received", d.Received), slog.Int("denied", d.Denied), slog.String("unheld", joined(d.Unheld)), slog.Int("lost", d.Lost))
+			slog.Int64("sent", d.Sent), slog.Int64("received", d.Received), slog.Int("denied", d.Denied), slog.String("unheld", joined(d.Unheld)), slog.Int("lost", d.Lost), slog.Any("discarded", d.Discarded))
 	}
 	return slog.GroupValue(attrs...)
 }

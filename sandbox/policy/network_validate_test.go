@@ -29,6 +29,9 @@ func TestValidateNamesTheNetworksField(t *testing.T) {
 	asks := func(r policy.RequestRule) policy.Network {
 		return policy.Network{Hosts: []string{"example.com"}, Requests: []policy.RequestRule{{Host: "example.com"}, r}}
 	}
+	private := func(c policy.Credential, rule string) policy.Network {
+		return policy.Network{Hosts: []string{"mirror.example:443@private"}, Credentials: []policy.Credential{c}, Requests: []policy.RequestRule{{Host: rule}}}
+	}
 	ports := make([]uint16, 16+1)
 	for i := range ports {
 		ports[i] = uint16(8000 + i)
@@ -103,6 +106,8 @@ func TestValidateNamesTheNetworksField(t *testing.T) {
 		{"a request rule for a host that is not allowed", asks(policy.RequestRule{Host: "other.example"}), "Network.Requests[1].Host"},
 		{"a request rule for a host that is denied, whatever Decide says", policy.Network{Deny: []string{"a.example"}, Decide: func(context.Context, policy.Request) policy.Verdict { return policy.Verdict{} }, Requests: []policy.RequestRule{{Host: "a.example"}}}, "Network.Requests[0].Host"},
 		{"a request rule for what is no host", asks(policy.RequestRule{Host: "a b"}), "Network.Requests[1].Host"},
+		{"a credential for a name at private addresses, as Hosts has it", private(policy.Credential{Name: "A", Secret: "a secret", Hosts: []string{"mirror.example:443@private"}, Place: policy.PlaceBearer}, "mirror.example"), "Network.Credentials[0].Hosts[0]"},
+		{"a request rule for a name at private addresses, as Hosts has it", private(policy.Credential{Name: "A", Secret: "a secret", Hosts: []string{"mirror.example:443"}, Place: policy.PlaceBearer}, "mirror.example@private"), "Network.Requests[0].Host"},
 		{"a method in small letters", asks(policy.RequestRule{Host: "a.example", Methods: []string{"GET", "post"}}), "Network.Requests[1].Methods[1]"},
 		{"a path that is relative", asks(policy.RequestRule{Host: "a.example", Paths: []string{"v1"}}), "Network.Requests[1].Paths[0]"},
 		{"a path with a query", asks(policy.RequestRule{Host: "a.example", Paths: []string{"/v1?x"}}), "Network.Requests[1].Paths[0]"},
@@ -150,6 +155,7 @@ func TestValidateTakesASoundNetwork(t *testing.T) {
 		"an empty list of datagrams":            {UDP: []string{}},
 		"ports":                                 {Loopback: []uint16{3128, 1080}, Listen: []uint16{8000}},
 		"a wildcard's credential within all":    {Hosts: []string{"*"}, Credentials: []policy.Credential{{Name: "A", Secret: "a secret", Hosts: []string{"*.example.com"}, Place: policy.PlaceBearer}}},
+		"guarded names at private addresses":    {Hosts: []string{"mirror.example:443@private"}, Credentials: []policy.Credential{{Name: "A", Secret: "a secret", Hosts: []string{"mirror.example:443"}, Place: policy.PlaceBearer}}, Requests: []policy.RequestRule{{Host: "mirror.example"}}},
 		"a rule at every port of a host at one": {Hosts: []string{"example.com:443"}, Requests: []policy.RequestRule{{Host: "example.com"}}},
 	} {
 		if err := (policy.Policy{Network: n}).Validate(); err != nil {

@@ -41,6 +41,10 @@ func forChildren() uint64 {
 // all tasks held, which setpgid(2) takes to write, whatever it returns: after that the stage has the signal. What a
 // process inside has sent is dropped.
 //
+// The kernel does not say whether a group was signalled, so two cases stay. Init, busy, finds two signals to the group as one (signal(7)), of which
+// the stage has had each: the tool gets a third. A process that signals init and then the stage, each alone, before init has asked, is taken for one
+// that has signalled the group: the tool does not get it, nor do its children. Most tools are apart from the group (FlagApart), and neither is so.
+//
 //go:norace
 //go:nocheckptr
 func hear() {
@@ -53,29 +57,33 @@ func hear() {
 		if syscall.Signal(sig) == syscall.SIGCHLD || st.hdr.Flags&wire.FlagPIDNS != 0 && from != 0 {
 			continue
 		}
-		if st.hdr.Flags&wire.FlagApart == 0 { // else init is in no group that the stage is in
-			st.had |= 1 << sig
-		}
+		st.had |= 1 << sig
 		if from == st.keeperPID && *(*uint32)(unsafe.Add(info, code)) == 0 { // SI_USER: not the terminal's
 			st.alone |= 1 << sig
 		}
 	}
-	if st.alone != before {
+	if st.hdr.Flags&wire.FlagApart != 0 { // init is in no group that the stage is in
+		signalChildren(st.alone)
+		st.had, st.alone = 0, 0
+	} else if st.alone != before {
 		sys.Call(syscall.SYS_SETPGID, none, 0, 0, 0, 0, 0)
+		st.asks++
 		tellStop(wire.StatusAsked)
 	}
 }
 
-// signalChildren sends a signal to the tool's children.
+// signalChildren sends the signals of a mask to the tool's children.
 //
 //go:norace
 //go:nocheckptr
-func signalChildren(sig uintptr) {
+func signalChildren(signals uint64) {
 	proc := uintptr(st.reg[wire.RegProc])
 	if st.toolClone != 0 { // init has no place in the tool's procfs
 		proc = atCwd
 	}
-	if int(st.toolPID) > 0 {
-		signalBelow(proc, st.toolPID, sig, belowChildren)
+	for sig := uintptr(1); signals>>sig != 0; sig++ {
+		if signals>>sig&1 != 0 && int(st.toolPID) > 0 {
+			signalBelow(proc, st.toolPID, sig, belowChildren)
+		}
 	}
 }

@@ -210,15 +210,14 @@ func passSignal() bool {
 	}
 	sig := uintptr(st.digits[0])
 	if sig == known {
-		for sig := uintptr(1); sig < 64; sig++ {
-			if st.alone>>sig&1 != 0 {
-				signalChildren(sig)
-			}
+		if st.asks--; st.asks > 0 {
+			return true // the stage may not have had what alone has by now
 		}
+		signalChildren(st.alone)
 		st.had &^= st.alone
 		st.alone = 0
 	} else if sig&toChildren != 0 {
-		signalChildren(sig &^ toChildren)
+		signalChildren(1 << (sig & 63))
 	} else if st.hdr.Flags&wire.FlagCommand != 0 {
 		passToTool(sig)
 	} else {

@@ -82,6 +82,7 @@ type state struct {
 	stops     uint64       // signals that have stopped the tool and are still to come from the stage
 	had       uint64       // signals that were sent to init's process group, or to init, and are still to come from the stage if it was the group
 	alone     uint64       // those of them that a process outside has sent; hear has asked whether the stage has had them, too
+	asks      uint64       // how often the stage has not answered yet; only its last answer is about all of alone
 	early     uint64       // signals that the stage had before init was known to the harness
 	passed    cmsgMany     // the descriptors of a session's command,
 	request   wire.Request // and what else there is of it
