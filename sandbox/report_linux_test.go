@@ -261,7 +261,7 @@ func TestKernelReportPrints(t *testing.T) {
 		}
 		r := c.Report()
 		text := regexp.MustCompile(`\b\d{2,}\b|\d+ (variables|limits)`).ReplaceAllString(r.String(), "N")
-		text = strings.Replace(text, "nproc, ", "", 1) // root has another limit on processes
+		text = strings.Replace(text, "nproc, ", "", 1)                     // root has another limit on processes
 		text = strings.Replace(text, ", disk, processes\n", ", disk\n", 1) // root's, where a pid namespace has no limit (before Linux 6.14)
 		text = regexp.MustCompile(` +`).ReplaceAllString(text, " ")
 		fixture.Golden(t, "report.golden", text)
