@@ -66,6 +66,8 @@ func be(args []string) error {
 	case len(args) > 0 && args[0] == "bystander":
 		signal.Ignore(signals...)
 		return unix.Pause()
+	case len(args) > 1 && args[0] == "first":
+		return first(args[1:])
 	case len(args) == 4 && args[0] == "within":
 		return within(args[1], args[2], args[3])
 	}
@@ -120,7 +122,11 @@ func outside(o runOptions) (table string, missing []string, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	c := exec.Command("/proc/self/exe", "within", dir, cgroup, string(options))
+	run := []string{"within", dir, cgroup, string(options)}
+	if o.Play != "" { // tests leave orphans, as on a machine whose first process waits for them
+		run = append([]string{"first"}, run...)
+	}
+	c := exec.Command("/proc/self/exe", run...)
 	c.Stdout, c.Stderr = os.Stdout, os.Stderr
 	c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS, Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	runtime.LockOSThread() // Pdeathsig is sent when this thread ends (prctl(2))
@@ -149,6 +155,26 @@ func outside(o runOptions) (table string, missing []string, err error) {
 
 // What the process within leaves for the one outside.
 const tableFile, missingFile = "table", "missing"
+
+// first is the first process of a pid namespace: it starts this program again, waits for whatever ends, and ends as that does.
+func first(args []string) error {
+	p, err := os.StartProcess("/proc/self/exe", append([]string{"hosttest"}, args...), &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
+	if err != nil {
+		return err
+	}
+	for {
+		var status unix.WaitStatus
+		switch pid, err := unix.Wait4(-1, &status, 0, nil); {
+		case err == unix.EINTR:
+		case err != nil:
+			return err
+		case pid == p.Pid && status.Exited():
+			os.Exit(status.ExitStatus())
+		case pid == p.Pid:
+			return fmt.Errorf("ended by %v", status.Signal())
+		}
+	}
+}
 
 // within runs every host.
 func within(dir, cgroup, options string) error {
