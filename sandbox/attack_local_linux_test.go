@@ -108,8 +108,8 @@ func meetTool(t *testing.T, c *Cmd, word string, met func(number int)) string {
 	return said.String() + string(rest)
 }
 
-// dialTool connects to the port that a tool serves, as programs of the host's do. The tool's server has an address of its own, so that a program of the host's may
-// have that port of 127.0.0.1, as a listener here has: it gets the clients, and the tool says if its server has one.
+// dialTool connects to the tool's port at 127.0.0.1, as another program on the host would. The tool's server listens at another
+// loopback address, so a listener here takes the port first: that one gets the clients, and the tool reports any that reach it.
 func dialTool(t *testing.T, port int) {
 	t.Helper()
 	own, taken := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)) // by another program, or by the tool, which says so
